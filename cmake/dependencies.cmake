@@ -1,0 +1,28 @@
+# What we link that is not ours. A package found becomes the target sv_dep_<name> and the definition SV_HAVE_<NAME>;
+# an optional one that is absent is compiled out, and the program says so.
+#
+#   sv_dependency(<name> <pkg-config module> [REQUIRED])
+#
+# Each new line here has its partner in tools/install-deps (the -dev package) and is linked by the room that uses it.
+
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+
+function(sv_dependency name module)
+  string(TOUPPER ${name} upper)
+  pkg_check_modules(SV_${upper} QUIET IMPORTED_TARGET ${module})
+  add_library(sv_dep_${name} INTERFACE)
+  if(SV_${upper}_FOUND)
+    target_link_libraries(sv_dep_${name} INTERFACE PkgConfig::SV_${upper})
+    target_compile_definitions(sv_dep_${name} INTERFACE SV_HAVE_${upper}=1)
+    message(STATUS "${name}: ${SV_${upper}_VERSION}")
+    set_property(GLOBAL APPEND PROPERTY SV_PKGCONFIG_REQUIRES ${module})
+  elseif("REQUIRED" IN_LIST ARGN)
+    message(FATAL_ERROR "${module} is missing: run tools/install-deps build")
+  else()
+    message(STATUS "${name}: absent, compiled out")
+  endif()
+endfunction()
+
+sv_dependency(zlib zlib REQUIRED)
+sv_dependency(zstd libzstd)

@@ -1,0 +1,315 @@
+/*
+ * The runner of the unit tests: finds the tests in their linker section and runs each in a child
+ * process of its own, with a time limit and a private scratch directory.
+ *
+ *     unit [-l] [-n] [-q] [FILTER…]     list, no fork (for a debugger), failures only, by substring
+ *
+ * Results are lines that tests/run counts: `ok NAME`, `not ok NAME`, `skip NAME: why`. What a test
+ * prints comes before its line. Exit status is 1 if a test failed.
+ */
+#include "tests/harness/test.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TIME_LIMIT_S = 120, EXIT_SKIP = 77 };
+enum outcome { PASSED, FAILED, SKIPPED };
+
+extern const struct test_case *const __start_test_cases[] __attribute__((weak));
+extern const struct test_case *const __stop_test_cases[] __attribute__((weak));
+
+/* State of the test that runs in this process. */
+static struct {
+    jmp_buf leave;
+    unsigned failures;
+    bool skipped;
+    char context[256];
+    char scratch[256];
+} now;
+
+static struct {
+    bool list, no_fork, quiet;
+} options;
+
+/* ---- what the checks call ---- */
+
+static void report(const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void report(const char *file, int line, const char *format, ...)
+{
+    va_list ap;
+    now.failures++;
+    printf("%s:%d: ", file, line);
+    va_start(ap, format);
+    vprintf(format, ap);
+    va_end(ap);
+    printf(now.context[0] ? "  [%s]\n" : "\n", now.context);
+}
+
+bool test_check(bool ok, const char *text, const char *file, int line)
+{
+    if (!ok)
+        report(file, line, "CHECK(%s)", text);
+    return ok;
+}
+
+void test_abandon(const char *text, const char *file, int line)
+{
+    report(file, line, "REQUIRE(%s)", text);
+    longjmp(now.leave, 1);
+}
+
+void test_skip(const char *why)
+{
+    snprintf(now.context, sizeof now.context, "%s", why);
+    now.skipped = true;
+    longjmp(now.leave, 1);
+}
+
+void test_context(const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(now.context, sizeof now.context, format, ap);
+    va_end(ap);
+}
+
+bool test_int_eq(int64_t a, int64_t b, const char *ta, const char *tb, const char *file, int line)
+{
+    if (a != b)
+        report(file, line, "%s == %s: %" PRId64 " is not %" PRId64, ta, tb, a, b);
+    return a == b;
+}
+
+bool test_uint_eq(uint64_t a, uint64_t b, const char *ta, const char *tb, const char *file,
+                  int line)
+{
+    if (a != b)
+        report(file, line, "%s == %s: %" PRIu64 " is not %" PRIu64 " (0x%" PRIx64 ", 0x%" PRIx64 ")",
+               ta, tb, a, b, a, b);
+    return a == b;
+}
+
+/* Equal to the bit, or both not a number: conversions must keep values, not approximate them. */
+bool test_double_eq(double a, double b, const char *ta, const char *tb, const char *file, int line)
+{
+    bool ok = memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
+    if (!ok)
+        report(file, line, "%s == %s: %.17g is not %.17g", ta, tb, a, b);
+    return ok;
+}
+
+bool test_str_eq(const char *a, const char *b, const char *ta, const char *tb, const char *file,
+                 int line)
+{
+    bool ok = a == b || (a && b && strcmp(a, b) == 0);
+    if (!ok)
+        report(file, line, "%s == %s:\n  is  %s%s%s\n  not %s%s%s", ta, tb, a ? "\"" : "",
+               a ? a : "NULL", a ? "\"" : "", b ? "\"" : "", b ? b : "NULL", b ? "\"" : "");
+    return ok;
+}
+
+bool test_mem_eq(const void *a, const void *b, size_t size, const char *ta, const char *tb,
+                 const char *file, int line)
+{
+    const unsigned char *x = a, *y = b;
+    for (size_t i = 0; i < size; i++) {
+        if (x[i] != y[i]) {
+            report(file, line, "%s == %s: byte %zu of %zu is 0x%02x, not 0x%02x", ta, tb, i, size,
+                   x[i], y[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- paths ---- */
+
+static const char *join(const char *folder, const char *name)
+{
+    static char paths[8][1024];
+    static unsigned turn;
+    char *path = paths[turn++ % TEST_COUNT(paths)];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+const char *test_source(const char *relative)
+{
+    const char *src = getenv("SRC");
+    return join(src ? src : TEST_SRC, relative);
+}
+
+const char *test_scratch(const char *name)
+{
+    if (!now.scratch[0]) {
+        const char *tmp = getenv("TMP");
+        snprintf(now.scratch, sizeof now.scratch, "%s/stave-unit.XXXXXX", tmp ? tmp : "/tmp");
+        if (!mkdtemp(now.scratch)) {
+            perror(now.scratch);
+            abort();
+        }
+    }
+    return join(now.scratch, name);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+    (void)st, (void)type, (void)walk;
+    return remove(path);
+}
+
+static void remove_scratch(void)
+{
+    if (now.scratch[0])
+        nftw(now.scratch, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    now.scratch[0] = 0;
+}
+
+/* ---- running ---- */
+
+/* "tests/unit/test_json.c" and "escapes" give "json.escapes". */
+static void full_name(const struct test_case *t, char *name, size_t size)
+{
+    const char *base = strrchr(t->file, '/');
+    base = base ? base + 1 : t->file;
+    if (strncmp(base, "test_", 5) == 0)
+        base += 5;
+    snprintf(name, size, "%.*s.%s", (int)strcspn(base, "."), base, t->name);
+}
+
+static enum outcome run_here(const struct test_case *t)
+{
+    now.failures = 0;
+    now.skipped = false;
+    now.context[0] = 0;
+    if (setjmp(now.leave) == 0)
+        t->run();
+    test_alloc_fail(0);
+    remove_scratch();
+    return now.failures ? FAILED : now.skipped ? SKIPPED : PASSED;
+}
+
+static _Noreturn void run_in_child(const struct test_case *t, const char *name)
+{
+    alarm(TIME_LIMIT_S);
+    enum outcome outcome = run_here(t);
+    if (outcome == SKIPPED)
+        printf("skip %s: %s\n", name, now.context);
+    fflush(stdout);
+    exit(outcome == PASSED ? 0 : outcome == SKIPPED ? EXIT_SKIP : 1);
+}
+
+static enum outcome run_forked(const struct test_case *t, const char *name)
+{
+    int status;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid < 0) {
+        perror("fork");
+        return FAILED;
+    }
+    if (pid == 0)
+        run_in_child(t, name);
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR)
+            return FAILED;
+    }
+    if (WIFSIGNALED(status)) {
+        int sig = WTERMSIG(status);
+        printf("%s: killed by signal %d (%s)\n", name, sig,
+               sig == SIGALRM ? "time limit" : strsignal(sig));
+        return FAILED;
+    }
+    return WEXITSTATUS(status) == 0           ? PASSED
+           : WEXITSTATUS(status) == EXIT_SKIP ? SKIPPED
+                                              : FAILED;
+}
+
+/* Compilers and linkers order a section as they like; people read in file order. */
+static int by_place(const void *a, const void *b)
+{
+    const struct test_case *x = *(const struct test_case *const *)a;
+    const struct test_case *y = *(const struct test_case *const *)b;
+    int c = strcmp(x->file, y->file);
+    return c ? c : x->line - y->line;
+}
+
+static size_t sorted_tests(const struct test_case ***tests)
+{
+    size_t n = (size_t)(__stop_test_cases - __start_test_cases);
+    *tests = calloc(n + 1, sizeof **tests);
+    if (!*tests)
+        abort();
+    for (size_t i = 0; i < n; i++)
+        (*tests)[i] = __start_test_cases[i];
+    qsort(*tests, n, sizeof **tests, by_place);
+    return n;
+}
+
+static bool wanted(const char *name, char **filters, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (strstr(name, filters[i]))
+            return true;
+    }
+    return n == 0;
+}
+
+static enum outcome run_one(const struct test_case *t, const char *name)
+{
+    enum outcome outcome;
+    if (options.no_fork) {
+        outcome = run_here(t);
+        if (outcome == SKIPPED)
+            printf("skip %s: %s\n", name, now.context);
+    } else {
+        outcome = run_forked(t, name);
+    }
+    if (outcome == FAILED)
+        printf("not ok %s\n", name);
+    else if (outcome == PASSED && !options.quiet)
+        printf("ok %s\n", name);
+    return outcome;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned counts[3] = {0};
+    for (int opt; (opt = getopt(argc, argv, "lnq")) != -1;) {
+        options.list |= opt == 'l';
+        options.no_fork |= opt == 'n';
+        options.quiet |= opt == 'q';
+        if (opt == '?') {
+            fprintf(stderr, "usage: unit [-l list] [-n no fork] [-q failures only] [FILTER...]\n");
+            return 2;
+        }
+    }
+    const struct test_case **tests;
+    size_t n = sorted_tests(&tests);
+    for (size_t i = 0; i < n; i++) {
+        char name[256];
+        full_name(tests[i], name, sizeof name);
+        if (!wanted(name, argv + optind, argc - optind))
+            continue;
+        if (options.list)
+            puts(name);
+        else
+            counts[run_one(tests[i], name)]++;
+    }
+    if (!options.list)
+        printf("# unit: %u passed, %u failed, %u skipped\n", counts[PASSED], counts[FAILED],
+               counts[SKIPPED]);
+    free(tests);
+    return counts[FAILED] ? 1 : 0;
+}

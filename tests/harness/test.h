@@ -1,0 +1,77 @@
+/*
+ * The unit-test harness: tests register themselves by a linker section, no list to forget.
+ *
+ *     TEST(escapes_control_characters)
+ *     {
+ *         static const struct { const char *in, *out; } rows[] = {{"\n", "\\n"}, {"\x01", "\\u0001"}};
+ *         for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+ *             CONTEXT("row %zu", i);
+ *             CHECK_STR_EQ(escape(rows[i].in), rows[i].out);
+ *         }
+ *     }
+ *
+ * In tests/unit/test_json.c this test is called json.escapes_control_characters. Each test runs in a
+ * process of its own with a time limit, so a crash or a hang is one failed test. A failed CHECK is
+ * reported and the test goes on (a CHECK is an expression: `if (!CHECK(p)) return;`); REQUIRE leaves
+ * the test at once, which is right when the rest would crash.
+ */
+#ifndef TESTS_HARNESS_TEST_H
+#define TESTS_HARNESS_TEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct test_case {
+    const char *file, *name;
+    int line;
+    void (*run)(void);
+};
+
+#define TEST(id)                                                                                   \
+    static void test_run_##id(void);                                                               \
+    static const struct test_case test_case_##id = {__FILE__, #id, __LINE__, test_run_##id};       \
+    static const struct test_case *const test_entry_##id                                           \
+        __attribute__((used, section("test_cases"))) = &test_case_##id;                            \
+    static void test_run_##id(void)
+
+#define TEST_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+#define CHECK(cond) test_check((cond) ? true : false, #cond, __FILE__, __LINE__)
+#define REQUIRE(cond) ((cond) ? (void)0 : test_abandon(#cond, __FILE__, __LINE__))
+#define CHECK_INT_EQ(a, b) test_int_eq((int64_t)(a), (int64_t)(b), #a, #b, __FILE__, __LINE__)
+#define CHECK_UINT_EQ(a, b) test_uint_eq((uint64_t)(a), (uint64_t)(b), #a, #b, __FILE__, __LINE__)
+#define CHECK_DOUBLE_EQ(a, b) test_double_eq((a), (b), #a, #b, __FILE__, __LINE__)
+#define CHECK_STR_EQ(a, b) test_str_eq((a), (b), #a, #b, __FILE__, __LINE__)
+#define CHECK_MEM_EQ(a, b, size) test_mem_eq((a), (b), (size), #a, #b, __FILE__, __LINE__)
+
+/* Named in the failures that follow, until the next CONTEXT: the row of a table, the file read. */
+#define CONTEXT(...) test_context(__VA_ARGS__)
+
+/* Ends the test as skipped; the reason is printed and counted. */
+#define SKIP(why) test_skip(why)
+
+bool test_check(bool ok, const char *text, const char *file, int line);
+_Noreturn void test_abandon(const char *text, const char *file, int line);
+_Noreturn void test_skip(const char *why);
+void test_context(const char *format, ...) __attribute__((format(printf, 1, 2)));
+bool test_int_eq(int64_t a, int64_t b, const char *ta, const char *tb, const char *file, int line);
+bool test_uint_eq(uint64_t a, uint64_t b, const char *ta, const char *tb, const char *file,
+                  int line);
+bool test_double_eq(double a, double b, const char *ta, const char *tb, const char *file, int line);
+bool test_str_eq(const char *a, const char *b, const char *ta, const char *tb, const char *file,
+                 int line);
+bool test_mem_eq(const void *a, const void *b, size_t size, const char *ta, const char *tb,
+                 const char *file, int line);
+
+/* Path of a file of the source tree ("tests/golden/x.json") or of a scratch file of this test, which
+ * is removed afterwards. The text is valid until the eighth call after it. */
+const char *test_source(const char *relative);
+const char *test_scratch(const char *name);
+
+/* The k-th allocation from now on (1 = the next) and all later ones fail; 0 switches it off. Loop over
+ * k until test_alloc_failed() says that the code no longer reached it. */
+void test_alloc_fail(unsigned k);
+bool test_alloc_failed(void);
+
+#endif
