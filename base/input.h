@@ -1,0 +1,63 @@
+/* Input: a file, a pipe or memory as one sliding window of decompressed bytes.
+ *
+ * Compression is recognised by content (gzip with any number of members, zstd with any number of frames, also
+ * nested once: a .gz inside nothing else). The window holds at least what sv_input_need() was asked for; consumed
+ * bytes disappear from the front, so memory stays bounded by the largest single record.
+ *
+ *     while (sv_input_need(in, 1, err) > 0) { … in->data, in->len …; sv_input_skip(in, n); }
+ *
+ * SV_INPUT_PAD bytes past data[len] are always readable (their content is undefined), so that vector code may load
+ * past the end without faulting. */
+#ifndef SV_BASE_INPUT_H
+#define SV_BASE_INPUT_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SV_INPUT_PAD 64
+
+struct sv_input_impl;
+
+struct sv_input {
+    const uint8_t *data; /* the window */
+    size_t len;
+    uint64_t pos;        /* position of data[0] in the decompressed stream */
+    bool eof;            /* nothing follows the window */
+    bool truncated;      /* the compressed stream ended in the middle; what came before it is good */
+    char *name;          /* for messages: the path, or "(stdin)" */
+    const char *compression; /* "gzip", "zstd" or NULL */
+    uint64_t size_bytes; /* of the file as stored, 0 when unknown (pipes) */
+    struct sv_input_impl *impl;
+};
+
+/* path "-" is standard input. */
+int sv_input_open(const char *path, struct sv_input **out, struct sv_err *err);
+int sv_input_open_memory(const void *bytes, size_t len, const char *name, struct sv_input **out,
+                         struct sv_err *err); /* bytes are borrowed, and decompressed alike */
+void sv_input_close(struct sv_input *in);
+
+/* Makes the window at least `need` bytes long unless the input ends before. Returns 1 when it is, 0 when the input
+ * ended with fewer (the window holds what is left), negative on an error or when need exceeds the window limit. Pointers into
+ * the window are invalid afterwards. It reads ahead in large blocks, so calling it per record is cheap: the
+ * inline test answers most calls. */
+int sv_input_fill(struct sv_input *in, size_t need, struct sv_err *err);
+
+static inline int sv_input_need(struct sv_input *in, size_t need, struct sv_err *err)
+{
+    return __builtin_expect(in->len >= need, 1) ? 1 : sv_input_fill(in, need, err);
+}
+
+static inline void sv_input_skip(struct sv_input *in, size_t n)
+{
+    in->data += n;
+    in->len -= n;
+    in->pos += n;
+}
+
+/* How much of the stored file has been read, for progress: 0..size_bytes. */
+uint64_t sv_input_read_bytes(const struct sv_input *in);
+
+#endif

@@ -1,0 +1,40 @@
+/* JSON writing: the only code that prints JSON, and it always escapes.
+ *
+ * Appends to a struct sv_buf; commas and nesting are kept by the writer, so calls read like the document:
+ *
+ *     sv_json_begin(&j, '{'); sv_json_key(&j, "ts", 2); sv_json_us3(&j, ts_ns); sv_json_end(&j);
+ *
+ * Text is always valid UTF-8 JSON: control characters, quotes and backslashes are escaped, invalid bytes become U+FFFD. */
+#ifndef SV_BASE_JSON_H
+#define SV_BASE_JSON_H
+
+#include "base/buf.h"
+
+#define SV_JSON_DEPTH_MAX 256 /* deeper containers are written as null */
+
+struct sv_json {
+    struct sv_buf *out;
+    uint32_t depth;
+    bool need_comma;
+    bool after_key;
+    uint32_t too_deep; /* containers opened past the limit */
+    char close[SV_JSON_DEPTH_MAX];
+};
+
+void sv_json_init(struct sv_json *j, struct sv_buf *out);
+void sv_json_begin(struct sv_json *j, char bracket); /* '{' or '[' */
+void sv_json_end(struct sv_json *j);
+void sv_json_key(struct sv_json *j, const char *key, size_t len);
+void sv_json_text(struct sv_json *j, const char *s, size_t len);
+void sv_json_i64(struct sv_json *j, int64_t v);
+void sv_json_u64(struct sv_json *j, uint64_t v);
+void sv_json_double(struct sv_json *j, double d); /* NaN and infinities as the strings "NaN", "Infinity", "-Infinity" */
+void sv_json_us3(struct sv_json *j, int64_t ns);  /* nanoseconds as microseconds, exactly three decimals */
+void sv_json_bool(struct sv_json *j, bool v);
+void sv_json_null(struct sv_json *j);
+void sv_json_raw(struct sv_json *j, const char *json, size_t len); /* already valid JSON */
+
+/* The bytes as a JSON string with quotes, appended to b. */
+void sv_json_escape(struct sv_buf *b, const char *s, size_t len);
+
+#endif

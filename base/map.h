@@ -1,0 +1,33 @@
+/* Open-addressing hash maps: 64-bit key → 64-bit value, and byte string → small number.
+ *
+ * Both grow by doubling, never shrink, and are not safe against concurrent use. */
+#ifndef SV_BASE_MAP_H
+#define SV_BASE_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sv_map_slot {
+    uint64_t key, value;
+};
+
+/* Key 0 is allowed. Deletion leaves no tombstones (backward shift). */
+struct sv_map {
+    struct sv_map_slot *slots;
+    uint8_t *used;
+    size_t n, cap; /* cap is 0 or a power of two */
+};
+
+void sv_map_fini(struct sv_map *m); /* a zeroed struct is a valid empty map */
+void sv_map_clear(struct sv_map *m);
+uint64_t *sv_map_find(const struct sv_map *m, uint64_t key);            /* NULL when absent */
+uint64_t *sv_map_add(struct sv_map *m, uint64_t key, bool *is_new);     /* value is 0 when new */
+bool sv_map_remove(struct sv_map *m, uint64_t key);
+
+/* 64-bit mixing (a bijection) and hashing of bytes; stable across runs and machines, so that uuids made from
+ * them are too. Not for adversarial secrecy. */
+uint64_t sv_mix64(uint64_t x);
+uint64_t sv_hash_bytes(const void *bytes, size_t len, uint64_t seed);
+
+#endif

@@ -1,0 +1,47 @@
+/* Memory: an arena with a limit, and the only malloc wrappers of the program.
+ *
+ * Outside the SDK an exhausted heap is not survivable in a useful way, so sv_alloc() and sv_realloc() end the
+ * program with one line on stderr. What must be refused politely (a trace that does not fit the memory limit) is asked
+ * of the arena or of the store beforehand and answered with SV_ENOMEM. */
+#ifndef SV_BASE_MEM_H
+#define SV_BASE_MEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+void *sv_alloc(size_t size);                /* zeroed */
+void *sv_realloc(void *p, size_t size);     /* not zeroed past the old size */
+char *sv_strndup(const char *s, size_t len);
+
+/* Grows a vector to hold at least `need` items: doubles, never shrinks. */
+void *sv_grow(void *items, size_t *cap, size_t need, size_t item_size);
+
+struct sv_arena_chunk;
+
+struct sv_arena {
+    struct sv_arena_chunk *chunks; /* newest first */
+    uint8_t *at, *end;             /* room left in the newest chunk */
+    size_t used_bytes;             /* all chunks together */
+    size_t chunk_bytes;
+};
+
+/* The first chunk is taken at the first allocation, so an unused arena costs nothing. */
+void sv_arena_init(struct sv_arena *a, size_t chunk_bytes);
+void sv_arena_fini(struct sv_arena *a);
+void sv_arena_reset(struct sv_arena *a); /* forget everything, keep the newest chunk */
+
+void *sv_arena_slow(struct sv_arena *a, size_t size, size_t align);
+
+/* Not zeroed. align is a power of two. */
+static inline void *sv_arena_get(struct sv_arena *a, size_t size, size_t align)
+{
+    uintptr_t p = ((uintptr_t)a->at + align - 1) & ~(uintptr_t)(align - 1);
+    if (__builtin_expect(a->at == NULL || p + size > (uintptr_t)a->end, 0))
+        return sv_arena_slow(a, size, align);
+    a->at = (uint8_t *)(p + size);
+    return (void *)p;
+}
+
+char *sv_arena_copy(struct sv_arena *a, const void *bytes, size_t len); /* NUL-terminated copy */
+
+#endif

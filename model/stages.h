@@ -1,0 +1,34 @@
+/* The stages: small sinks with a next. Each takes ownership of `next` and closes it. */
+#ifndef SV_MODEL_STAGES_H
+#define SV_MODEL_STAGES_H
+
+#include "model/stream.h"
+
+/* Sorts by time. Ties: begin, end, instant, counter, loss keep the order in which they came; then slices, longest first; then
+ * flow points. Bounded memory: past `memory_bytes` sorted runs go to an unlinked temporary file and are merged at the end.
+ * Text and arguments are copied. */
+struct sv_sink *sv_sort_new(struct sv_dict *dict, size_t memory_bytes, struct sv_sink *next);
+
+/* Edges → slices, per track by a stack; needs time order per track. An end without a begin and a begin without an end
+ * are reported (the latter leaves as an SV_UNFINISHED slice at the end of the stream). Slices leave when they end, so
+ * the result is not ordered by start. */
+struct sv_sink *sv_pair_new(struct sv_dict *dict, struct sv_report *report, struct sv_sink *next);
+
+/* Slices → edges; needs time order, gives time order. A slice that overlaps the open ones of its track without nesting goes
+ * to a sibling lane (kind SV_TRACK_LANE, child of the track, named like it). Flow points and instants follow the lane that they bind to.
+ * Edges that arrive pass through. */
+struct sv_sink *sv_split_new(struct sv_dict *dict, struct sv_report *report, struct sv_sink *next);
+
+/* Overlapping slices to lanes, but still as slices (for formats with whole slices that must nest). Needs time order. */
+struct sv_sink *sv_lanes_new(struct sv_dict *dict, struct sv_report *report, struct sv_sink *next);
+
+/* Time window and predicates; see filter.h. */
+
+/* Counts what passes; next may be NULL (a drain). */
+struct sv_tally {
+    uint64_t events, by_kind[16], args, flows;
+    int64_t first_ns, last_ns; /* valid when events > 0 */
+};
+struct sv_sink *sv_tally_new(struct sv_tally *tally, struct sv_sink *next);
+
+#endif

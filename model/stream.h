@@ -1,0 +1,56 @@
+/* Sources and sinks, and the pump between them.
+ *
+ * A source is pulled, a sink is pushed, a stage is a sink with a next. Instances say what they give and take; sv_pump()
+ * compares the two and puts `sort`, `pair` or `split` between them, so neither side knows of the other. */
+#ifndef SV_MODEL_STREAM_H
+#define SV_MODEL_STREAM_H
+
+#include "base/err.h"
+#include "base/report.h"
+#include "model/batch.h"
+#include "model/dict.h"
+
+/* What a stream holds (source: may hold; sink: can take). */
+enum sv_shape {
+    SV_HAS_EDGES = 1,     /* begin and end */
+    SV_HAS_SLICES = 2,    /* whole slices */
+    SV_HAS_OVERLAP = 4,   /* slices of one track may overlap without nesting */
+    SV_HAS_DISORDER = 8,  /* timestamps may go backwards (source: may; sink: can take) */
+    SV_HAS_FLOW_POINTS = 16 /* SV_FLOW events, apart from the slices they bind to */
+};
+
+struct sv_source {
+    /* Fills b (which is empty) with up to SV_BATCH events; texts may point into the source's own memory, valid until the next call.
+     * Returns the number of events, 0 at the end, negative on an error. An error after events were delivered ends the
+     * stream: what came before it counts. */
+    int (*next)(struct sv_source *s, struct sv_batch *b, struct sv_err *err);
+    void (*close)(struct sv_source *s);
+    unsigned gives; /* enum sv_shape */
+    struct sv_dict *dict;
+    struct sv_report *report;
+};
+
+struct sv_sink {
+    int (*write)(struct sv_sink *s, const struct sv_event *events, size_t n, struct sv_err *err);
+    /* Ends the stream: stages pass it on, formats write their last bytes. Frees the sink, also after an error. `failed` says that the
+     * stream is not whole (a write failed, or the source did): discard what cannot be finished. */
+    int (*close)(struct sv_sink *s, bool failed, struct sv_err *err);
+    unsigned takes; /* enum sv_shape */
+};
+
+struct sv_pump_options {
+    size_t sort_memory_bytes;              /* 0: the default; more than this is spilled to a temporary file */
+    void (*progress)(void *ctx);           /* called now and then, may be NULL */
+    void *progress_ctx;
+};
+
+/* Runs the source to its end into the sink and closes both. On a source error the sink is closed with failed = true.
+ * Returns 0 or the first error. */
+int sv_pump(struct sv_source *source, struct sv_sink *sink, const struct sv_pump_options *options,
+            struct sv_err *err);
+
+/* Wraps `sink` in the stages it needs for a source of this shape (what sv_pump does first). */
+struct sv_sink *sv_pump_adapt(unsigned gives, struct sv_sink *sink, struct sv_dict *dict, struct sv_report *report,
+                              const struct sv_pump_options *options);
+
+#endif
