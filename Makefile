@@ -3,32 +3,78 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 30
+T ?=
 MAKEFLAGS += --no-print-directory
-SHELL := /bin/bash
-
-# Configure once, after that Ninja knows when it has to happen again.
-build = @[ -f $(dir-$(1))/build.ninja ] || cmake --preset $(1) --log-level=NOTICE >/dev/null; cmake --build $(dir-$(1)) -- --quiet
-dir-release := build
-$(foreach p,debug asan tsan fuzz clang,$(eval dir-$(p) := build-$(p)))
 
 .PHONY: all
-all: ## the program build/stave and the library build/libstave.so (release)
+all: ## the program build/stave and the library build/libstave.so
 	@tools/install-deps build
-	$(call build,release)
+	@tools/build release
 
 .PHONY: debug clang
 debug: ## the same in build-debug/, for a debugger
 	@tools/install-deps build
-	$(call build,debug)
-clang: ## the same in build-clang/, by clang
+	@tools/build debug
+clang: ## the same in build-clang/, by clang, tests and benches included
 	@tools/install-deps build clang
-	$(call build,clang)
+	@tools/build clang all tests benches
 
-.PHONY: test
-test: ## all tests
+.PHONY: run
+run: all ## makes a trace, a report and a picture from a bundled sample
+	@tools/run-sample
+
+# The release build gets everything; what reads hostile bytes is run again under ASan and UBSan.
+.PHONY: test test-long asan tsan
+test: all ## all tests (T=WORD: only those with WORD in their name)
 	@tools/install-deps test
-	$(call build,release)
-	@tests/run
+	@tools/build release tests benches
+	@tools/build asan all tests
+	@tests/run -f "$(T)" build build-asan:unit,fuzz,golden,cli
+test-long: all ## all tests in all builds
+	@tools/install-deps test clang
+	@tools/build release tests benches
+	@tools/build asan all tests
+	@tools/build tsan all tests
+	@tools/build clang all tests benches
+	@tests/run -f "$(T)" build build-asan:unit,fuzz,golden,cli,laws,stress build-tsan:unit,stress build-clang:unit,golden
+asan: ## all tests that can run under ASan and UBSan
+	@tools/install-deps test
+	@tools/build asan all tests
+	@tests/run -f "$(T)" build-asan:unit,fuzz,golden,cli,laws,stress
+tsan: ## the unit and stress tests under TSan
+	@tools/install-deps test clang
+	@tools/build tsan all tests
+	@tests/run -f "$(T)" build-tsan:unit,stress
+
+.PHONY: bench
+bench: ## measures and compares with the budgets
+	@tools/install-deps bench
+	@tools/build release all benches
+	@bench/run
+
+.PHONY: fuzz
+fuzz: ## fuzzes each target for FUZZ_SECONDS (T=WORD: only targets with WORD in their name)
+	@tools/install-deps fuzz
+	@tools/build fuzz tests
+	@tools/fuzz $(FUZZ_SECONDS) $(T)
+
+.PHONY: lint format
+lint: ## format, clang-tidy, layers, style
+	@tools/install-deps lint
+	@tools/build clang all tests benches
+	@tools/lint
+format: ## formats the C and C++ files in place
+	@tools/install-deps lint
+	@tools/lint --fix
+
+.PHONY: install deb
+install: all ## program, library, headers, manual, completion under PREFIX (honours DESTDIR)
+	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+deb: all ## a Debian package in build/
+	@tools/install-deps deb
+	@cd build && cpack -G DEB >cpack.log || { cat cpack.log >&2; exit 1; }
+	@ls build/*.deb
 
 .PHONY: clean
 clean: ## removes the binary directories
@@ -36,4 +82,4 @@ clean: ## removes the binary directories
 
 .PHONY: help
 help: ## this list
-	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 22
+	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' Makefile | expand -t 18

@@ -20,7 +20,7 @@ function(sv_dependency name module)
   elseif("REQUIRED" IN_LIST ARGN)
     message(FATAL_ERROR "${module} is missing: run tools/install-deps build")
   else()
-    message(STATUS "${name}: absent, compiled out")
+    message(NOTICE "${name}: absent, compiled out")
   endif()
 endfunction()
 

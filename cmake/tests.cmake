@@ -1,30 +1,38 @@
-# Unit tests, fuzz targets and benches: picked up from their folders like the rooms.
+# Unit tests, fuzz targets and benches: picked up from their folders like the rooms. Not part of `all`: a user who only
+# builds the program does not wait for them. The targets are `tests` and `benches`.
+add_custom_target(tests)
+add_custom_target(benches)
 
-file(GLOB unit_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/*.c)
-add_executable(unit tests/harness/test.c tests/harness/alloc.c ${unit_sources})
-target_link_libraries(unit PRIVATE sv_cmd)
+# sv_test_program(<target> <folder in the binary directory> <sources…>)
+function(sv_test_program target folder)
+  add_executable(${target} EXCLUDE_FROM_ALL ${ARGN})
+  target_link_libraries(${target} PRIVATE sv_cmd)
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder})
+endfunction()
+
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/*.c)
+sv_test_program(unit tests tests/harness/test.c tests/harness/alloc.c ${sources})
 target_compile_definitions(unit PRIVATE TEST_SRC="${PROJECT_SOURCE_DIR}")
 target_link_options(unit PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc) # tests/harness/alloc.c
-set_target_properties(unit PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+add_dependencies(tests unit)
 
 # With libFuzzer in the fuzz preset; elsewhere a small driver replays the files given to it.
-file(GLOB fuzz_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_*.c)
-foreach(source ${fuzz_sources})
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_*.c)
+foreach(source ${sources})
   get_filename_component(name ${source} NAME_WE)
-  add_executable(${name} ${source})
-  target_link_libraries(${name} PRIVATE sv_cmd)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/fuzz)
+  sv_test_program(${name} tests/fuzz ${source})
   if(SV_FUZZ)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   else()
     target_sources(${name} PRIVATE tests/harness/fuzz_main.c)
   endif()
+  add_dependencies(tests ${name})
 endforeach()
 
-file(GLOB bench_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.c)
-foreach(source ${bench_sources})
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.c)
+foreach(source ${sources})
   get_filename_component(name ${source} NAME_WE)
-  add_executable(bench_${name} ${source})
-  target_link_libraries(bench_${name} PRIVATE sv_cmd)
-  set_target_properties(bench_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+  sv_test_program(bench_${name} bench ${source})
+  set_target_properties(bench_${name} PROPERTIES OUTPUT_NAME ${name})
+  add_dependencies(benches bench_${name})
 endforeach()

@@ -1,0 +1,75 @@
+# shellcheck shell=bash
+# For tests of the command line; a script of tests/cli begins with
+#
+#     . "$SRC/tests/harness/cli.sh"
+#     run convert_json 0 "$STAVE" convert in.json -o out.pftrace
+#
+# run NAME EXIT COMMAND…   the exit status must be EXIT; stdout and stderr must equal SCRIPT/NAME.out and SCRIPT/NAME.err
+#                          (SCRIPT: the script's path without .sh). Where only one of the two exists the other stream must
+#                          be empty, where none exists neither is compared. UPDATE=1 writes them.
+# run_any NAME EXIT COMMAND…   the same without comparing; what was printed is in $TMP/NAME.out and $TMP/NAME.err.
+# check NAME COMMAND…      the command must succeed.
+# skip NAME WHY, skip_all WHY
+#
+# Paths of the tree, the program and the private folder are masked before comparing; MASK is a sed script for more,
+# such as times. The script runs in $TMP and fails at its end if any of its parts did.
+set -uo pipefail
+
+: "${SRC:?run me through tests/run}" "${STAVE:?}" "${TMP:?}"
+# shellcheck disable=SC2034 # for the scripts
+DATA=$SRC/tests/data
+CLI_EXPECTED=$(realpath "${0%.sh}")
+CLI_FAILED=0
+MASK=${MASK:-}
+cd "$TMP" || exit 2
+trap '[ "$CLI_FAILED" = 0 ] || exit 1' EXIT
+
+ok() { echo "ok $1"; }
+not_ok() { echo "not ok $1"; CLI_FAILED=1; }
+skip() { echo "skip $1: $2"; }
+skip_all() { echo "$1"; exit 77; }
+
+mask() { sed -e "s|$STAVE|stave|g; s|$TMP|TMP|g; s|$SRC|SRC|g" -e "$MASK" "$1"; }
+
+check() {
+  local name=$1; shift
+  if "$@" >"$TMP/$name.out" 2>&1; then ok "$name"; else sed 's/^/  /' "$TMP/$name.out"; not_ok "$name"; fi
+}
+
+run_any() {
+  local name=$1 expected=$2 code; shift 2
+  "$@" >"$TMP/$name.out" 2>"$TMP/$name.err" </dev/null; code=$?
+  if [ "$code" = "$expected" ]; then ok "$name"; return; fi
+  echo "  exit status $code, expected $expected: $*"
+  sed 's/^/  /' "$TMP/$name.out" "$TMP/$name.err" | tail -n 40
+  not_ok "$name"
+}
+
+run() {
+  local name=$1 expected=$2 code problem=; shift 2
+  "$@" >"$TMP/$name.raw_out" 2>"$TMP/$name.raw_err" </dev/null; code=$?
+  mask "$TMP/$name.raw_out" >"$TMP/$name.out"
+  mask "$TMP/$name.raw_err" >"$TMP/$name.err"
+  if [ "$code" != "$expected" ]; then
+    echo "  exit status $code, expected $expected: $*"; cat "$TMP/$name.err"; problem=1
+  elif [ "${UPDATE:-}" = 1 ]; then
+    cli_update "$name"
+  elif [ -e "$CLI_EXPECTED/$name.out" ] || [ -e "$CLI_EXPECTED/$name.err" ]; then
+    cli_same "$name.out" && cli_same "$name.err" || problem=1
+  fi
+  if [ "$problem" ]; then not_ok "$name"; else ok "$name"; fi
+}
+
+cli_same() {
+  local expected=$CLI_EXPECTED/$1
+  [ -e "$expected" ] || expected=/dev/null
+  diff -u --label "expected $1" --label "is $1" "$expected" "$TMP/$1"
+}
+
+# An empty stream needs no file, unless both are empty.
+cli_update() {
+  mkdir -p "$CLI_EXPECTED"
+  rm -f "$CLI_EXPECTED/$1.out" "$CLI_EXPECTED/$1.err"
+  if [ -s "$TMP/$1.err" ]; then cp "$TMP/$1.err" "$CLI_EXPECTED/$1.err"; fi
+  if [ -s "$TMP/$1.out" ] || ! [ -s "$TMP/$1.err" ]; then cp "$TMP/$1.out" "$CLI_EXPECTED/$1.out"; fi
+}
