@@ -6,7 +6,7 @@
 #include <stave/stave.h>
 
 #define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
+#define TEXT(x)    TEXT_OF(x)
 
 const char *stave_version(void)
 {

@@ -95,8 +95,9 @@ bool test_uint_eq(uint64_t a, uint64_t b, const char *ta, const char *tb, const 
                   int line)
 {
     if (a != b)
-        report(file, line, "%s == %s: %" PRIu64 " is not %" PRIu64 " (0x%" PRIx64 ", 0x%" PRIx64 ")",
-               ta, tb, a, b, a, b);
+        report(file, line,
+               "%s == %s: %" PRIu64 " is not %" PRIu64 " (0x%" PRIx64 ", 0x%" PRIx64 ")", ta, tb, a,
+               b, a, b);
     return a == b;
 }
 
@@ -231,9 +232,7 @@ static enum outcome run_forked(const struct test_case *t, const char *name)
                sig == SIGALRM ? "time limit" : strsignal(sig));
         return FAILED;
     }
-    return WEXITSTATUS(status) == 0           ? PASSED
-           : WEXITSTATUS(status) == EXIT_SKIP ? SKIPPED
-                                              : FAILED;
+    return WEXITSTATUS(status) == 0 ? PASSED : WEXITSTATUS(status) == EXIT_SKIP ? SKIPPED : FAILED;
 }
 
 /* Compilers and linkers order a section as they like; people read in file order. */

@@ -28,21 +28,21 @@ struct test_case {
     void (*run)(void);
 };
 
-#define TEST(id)                                                                                   \
-    static void test_run_##id(void);                                                               \
-    static const struct test_case test_case_##id = {__FILE__, #id, __LINE__, test_run_##id};       \
-    static const struct test_case *const test_entry_##id                                           \
-        __attribute__((used, section("test_cases"))) = &test_case_##id;                            \
+#define TEST(id)                                                                             \
+    static void test_run_##id(void);                                                         \
+    static const struct test_case test_case_##id = {__FILE__, #id, __LINE__, test_run_##id}; \
+    static const struct test_case *const test_entry_##id                                     \
+        __attribute__((used, section("test_cases"))) = &test_case_##id;                      \
     static void test_run_##id(void)
 
 #define TEST_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-#define CHECK(cond) test_check((cond) ? true : false, #cond, __FILE__, __LINE__)
-#define REQUIRE(cond) ((cond) ? (void)0 : test_abandon(#cond, __FILE__, __LINE__))
-#define CHECK_INT_EQ(a, b) test_int_eq((int64_t)(a), (int64_t)(b), #a, #b, __FILE__, __LINE__)
-#define CHECK_UINT_EQ(a, b) test_uint_eq((uint64_t)(a), (uint64_t)(b), #a, #b, __FILE__, __LINE__)
-#define CHECK_DOUBLE_EQ(a, b) test_double_eq((a), (b), #a, #b, __FILE__, __LINE__)
-#define CHECK_STR_EQ(a, b) test_str_eq((a), (b), #a, #b, __FILE__, __LINE__)
+#define CHECK(cond)              test_check((cond) ? true : false, #cond, __FILE__, __LINE__)
+#define REQUIRE(cond)            ((cond) ? (void)0 : test_abandon(#cond, __FILE__, __LINE__))
+#define CHECK_INT_EQ(a, b)       test_int_eq((int64_t)(a), (int64_t)(b), #a, #b, __FILE__, __LINE__)
+#define CHECK_UINT_EQ(a, b)      test_uint_eq((uint64_t)(a), (uint64_t)(b), #a, #b, __FILE__, __LINE__)
+#define CHECK_DOUBLE_EQ(a, b)    test_double_eq((a), (b), #a, #b, __FILE__, __LINE__)
+#define CHECK_STR_EQ(a, b)       test_str_eq((a), (b), #a, #b, __FILE__, __LINE__)
 #define CHECK_MEM_EQ(a, b, size) test_mem_eq((a), (b), (size), #a, #b, __FILE__, __LINE__)
 
 /* Named in the failures that follow, until the next CONTEXT: the row of a table, the file read. */

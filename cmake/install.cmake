@@ -1,0 +1,45 @@
+# What `make install` copies. Nothing installed knows the prefix: the pkg-config file and the CMake package find
+# themselves, so one build serves every PREFIX.
+include(CMakePackageConfigHelpers)
+
+# A program that links libstave.a must link these too. Bare names: the users of the shared library need no -dev package.
+get_property(link_names GLOBAL PROPERTY SV_LINK_NAMES)
+list(APPEND link_names pthread m)
+target_link_libraries(stave_static INTERFACE ${link_names})
+set_target_properties(stave_static PROPERTIES EXPORT_NAME static)
+
+install(DIRECTORY include/stave DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+install(TARGETS stave stave_static EXPORT stave)
+
+list(TRANSFORM link_names PREPEND "-l" OUTPUT_VARIABLE link_flags)
+list(JOIN link_flags " " link_flags)
+file(RELATIVE_PATH up /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
+configure_file(packaging/stave.pc.in stave.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/stave.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/stave)
+install(EXPORT stave NAMESPACE stave:: FILE staveConfig.cmake DESTINATION ${package_dir})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/staveConfigVersion.cmake COMPATIBILITY SameMajorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/staveConfigVersion.cmake DESTINATION ${package_dir})
+
+if(TARGET stave_program)
+  install(TARGETS stave_program)
+  # The program knows its own verbs and options: it writes its manual and its completion. Not under a sanitizer, whose
+  # runtime need not be able to run during a build.
+  if(NOT SV_SANITIZE)
+    set(share ${CMAKE_BINARY_DIR}/share)
+    add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/share.stamp
+      COMMAND ${PROJECT_SOURCE_DIR}/tools/make-share $<TARGET_FILE:stave_program> ${share}
+      COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/share.stamp
+      DEPENDS stave_program tools/make-share
+      VERBATIM)
+    add_custom_target(share ALL DEPENDS ${CMAKE_BINARY_DIR}/share.stamp)
+    install(DIRECTORY ${share}/ DESTINATION ${CMAKE_INSTALL_DATAROOTDIR} OPTIONAL)
+  endif()
+endif()
+
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
+file(GLOB notes CONFIGURE_DEPENDS README.md CHANGELOG.md)
+install(FILES ${notes} DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+include(package)

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# What `make install` leaves under a prefix is complete, can be moved, and can be built against: with pkg-config, with
+# find_package, shared and static, from C and from C++.
+. "$SRC/tests/harness/cli.sh"
+
+check installs cmake --install "$BUILD" --prefix "$TMP/first"
+mv "$TMP/first" "$TMP/prefix" # nothing may remember where it was put
+prefix=$TMP/prefix
+version=$(sed -nE 's/^#define STAVE_VERSION_[A-Z]+ //p' "$SRC/include/stave/stave.h" | paste -sd.)
+
+check program "$prefix/bin/stave" --version
+check manual test -s "$prefix/share/man/man1/stave.1.gz"
+for verb in $("$STAVE" verbs); do check "manual_$verb" test -s "$prefix/share/man/man1/stave-$verb.1.gz"; done
+check bash_completion bash -n "$prefix/share/bash-completion/completions/stave"
+check zsh_completion test -s "$prefix/share/zsh/vendor-completions/_stave"
+check fish_completion test -s "$prefix/share/fish/vendor_completions.d/stave.fish"
+
+exports_porch_only() {
+  local other
+  other=$(nm -D --defined-only "$prefix/lib/libstave.so" | awk '$2 != "A" && $3 !~ /^stave_/ { print $3 }')
+  [ -z "$other" ] || { echo "exported: $other"; return 1; }
+  objdump -p "$prefix/lib/libstave.so" | grep -q "SONAME *libstave.so.${version%%.*}$"
+}
+check exports_porch_only exports_porch_only
+
+cat >user.c <<'C'
+#include <stave/stave.h>
+#include <stdio.h>
+int main(void)
+{
+    return puts(stave_version()) < 0;
+}
+C
+cp user.c user.cpp
+strict=(-Wall -Wextra -Wpedantic -Werror)
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
+
+says_version() { local said; said=$("$@") && [ "$said" = "$version" ] || { echo "said $said, not $version"; return 1; }; }
+
+check pkg_config_version says_version pkg-config --modversion stave
+pkg_config_c() { gcc -std=c11 "${strict[@]}" user.c -o c $(pkg-config --cflags --libs stave) && says_version ./c; }
+pkg_config_cpp() { g++ -std=c++17 "${strict[@]}" user.cpp -o cpp $(pkg-config --cflags --libs stave) && says_version ./cpp; }
+pkg_config_static() {
+  gcc "${strict[@]}" user.c -o static $(pkg-config --cflags stave) "$prefix/lib/libstave.a" \
+    $(pkg-config --static --libs-only-l stave | sed 's/-lstave//') && LD_LIBRARY_PATH='' says_version ./static
+}
+check pkg_config_c pkg_config_c
+check pkg_config_cpp pkg_config_cpp
+check pkg_config_static pkg_config_static
+
+cat >CMakeLists.txt <<'C'
+cmake_minimum_required(VERSION 3.16)
+project(user C)
+find_package(stave REQUIRED)
+add_executable(shared user.c)
+target_link_libraries(shared stave::stave)
+add_executable(archive user.c)
+target_link_libraries(archive stave::static)
+C
+find_package() {
+  cmake -S . -B b -DCMAKE_PREFIX_PATH="$prefix" >/dev/null && cmake --build b >/dev/null &&
+    says_version b/shared && LD_LIBRARY_PATH='' says_version b/archive
+}
+check find_package find_package
