@@ -10,13 +10,14 @@
 struct sv_buf {
     uint8_t *data;
     size_t len, cap;
-    size_t limit;  /* past this many bytes the buffer stops growing and `failed` is set */
+    size_t limit; /* past this many bytes the buffer stops growing and `failed` is set */
     bool failed;
 };
 
 void sv_buf_init(struct sv_buf *b, size_t limit);
 void sv_buf_fini(struct sv_buf *b);
-bool sv_buf_grow(struct sv_buf *b, size_t extra); /* room for extra more bytes; false: failed is set */
+bool sv_buf_grow(struct sv_buf *b,
+                 size_t extra); /* room for extra more bytes; false: failed is set */
 
 static inline void sv_buf_clear(struct sv_buf *b)
 {
@@ -53,8 +54,10 @@ void sv_buf_printf(struct sv_buf *b, const char *fmt, ...) __attribute__((format
 /* Decimal numbers without printf: they are on every writer's hot path. */
 void sv_buf_u64(struct sv_buf *b, uint64_t v);
 void sv_buf_i64(struct sv_buf *b, int64_t v);
-void sv_buf_us3(struct sv_buf *b, int64_t ns);    /* nanoseconds as microseconds with exactly three decimals */
-void sv_buf_double(struct sv_buf *b, double d);   /* shortest text that reads back as the same double; nan, inf, -inf */
+void sv_buf_us3(struct sv_buf *b,
+                int64_t ns); /* nanoseconds as microseconds with exactly three decimals */
+void sv_buf_double(struct sv_buf *b,
+                   double d); /* shortest text that reads back as the same double; nan, inf, -inf */
 /* The bytes as printable text: control characters, backslash and invalid UTF-8 as \n \t \\ \xNN. */
 void sv_buf_escaped(struct sv_buf *b, const char *s, size_t len);
 

@@ -24,12 +24,12 @@ struct sv_input_impl;
 struct sv_input {
     const uint8_t *data; /* the window */
     size_t len;
-    uint64_t pos;        /* position of data[0] in the decompressed stream */
-    bool eof;            /* nothing follows the window */
-    bool truncated;      /* the compressed stream ended in the middle; what came before it is good */
-    char *name;          /* for messages: the path, or "(stdin)" */
+    uint64_t pos;   /* position of data[0] in the decompressed stream */
+    bool eof;       /* nothing follows the window */
+    bool truncated; /* the compressed stream ended in the middle; what came before it is good */
+    char *name;     /* for messages: the path, or "(stdin)" */
     const char *compression; /* "gzip", "zstd" or NULL */
-    uint64_t size_bytes; /* of the file as stored, 0 when unknown (pipes) */
+    uint64_t size_bytes;     /* of the file as stored, 0 when unknown (pipes) */
     struct sv_input_impl *impl;
 };
 

@@ -28,8 +28,11 @@ void sv_json_key(struct sv_json *j, const char *key, size_t len);
 void sv_json_text(struct sv_json *j, const char *s, size_t len);
 void sv_json_i64(struct sv_json *j, int64_t v);
 void sv_json_u64(struct sv_json *j, uint64_t v);
-void sv_json_double(struct sv_json *j, double d); /* NaN and infinities as the strings "NaN", "Infinity", "-Infinity" */
-void sv_json_us3(struct sv_json *j, int64_t ns);  /* nanoseconds as microseconds, exactly three decimals */
+void sv_json_double(
+    struct sv_json *j,
+    double d); /* NaN and infinities as the strings "NaN", "Infinity", "-Infinity" */
+void sv_json_us3(struct sv_json *j,
+                 int64_t ns); /* nanoseconds as microseconds, exactly three decimals */
 void sv_json_bool(struct sv_json *j, bool v);
 void sv_json_null(struct sv_json *j);
 void sv_json_raw(struct sv_json *j, const char *json, size_t len); /* already valid JSON */

@@ -21,8 +21,8 @@ struct sv_map {
 
 void sv_map_fini(struct sv_map *m); /* a zeroed struct is a valid empty map */
 void sv_map_clear(struct sv_map *m);
-uint64_t *sv_map_find(const struct sv_map *m, uint64_t key);            /* NULL when absent */
-uint64_t *sv_map_add(struct sv_map *m, uint64_t key, bool *is_new);     /* value is 0 when new */
+uint64_t *sv_map_find(const struct sv_map *m, uint64_t key);        /* NULL when absent */
+uint64_t *sv_map_add(struct sv_map *m, uint64_t key, bool *is_new); /* value is 0 when new */
 bool sv_map_remove(struct sv_map *m, uint64_t key);
 
 /* 64-bit mixing (a bijection) and hashing of bytes; stable across runs and machines, so that uuids made from

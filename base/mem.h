@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *sv_alloc(size_t size);                /* zeroed */
-void *sv_realloc(void *p, size_t size);     /* not zeroed past the old size */
+void *sv_alloc(size_t size);            /* zeroed */
+void *sv_realloc(void *p, size_t size); /* not zeroed past the old size */
 char *sv_strndup(const char *s, size_t len);
 
 /* Grows a vector to hold at least `need` items: doubles, never shrinks. */

@@ -15,7 +15,7 @@ enum sv_compression { SV_PLAIN, SV_GZIP, SV_ZSTD };
 
 enum sv_output_mode {
     SV_OUTPUT_RENAME, /* temporary, renamed at close */
-    SV_OUTPUT_DIRECT  /* written in place: pipes, devices, growing files that are valid after every flush */
+    SV_OUTPUT_DIRECT /* written in place: pipes, devices, growing files that are valid after every flush */
 };
 
 struct sv_output;
@@ -30,7 +30,8 @@ void sv_output_write(struct sv_output *o, const void *bytes, size_t n);
 int sv_output_flush(struct sv_output *o, struct sv_err *err);
 uint64_t sv_output_bytes(const struct sv_output *o); /* written so far, before compression */
 
-int sv_output_close(struct sv_output *o, struct sv_err *err); /* flush, sync to the final name, free */
-void sv_output_discard(struct sv_output *o);                  /* remove what was written, free */
+int sv_output_close(struct sv_output *o,
+                    struct sv_err *err);     /* flush, sync to the final name, free */
+void sv_output_discard(struct sv_output *o); /* remove what was written, free */
 
 #endif

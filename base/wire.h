@@ -13,7 +13,12 @@
 #include <stdint.h>
 #include <string.h>
 
-enum sv_wire_type { SV_WIRE_VARINT = 0, SV_WIRE_FIXED64 = 1, SV_WIRE_BYTES = 2, SV_WIRE_FIXED32 = 5 };
+enum sv_wire_type {
+    SV_WIRE_VARINT = 0,
+    SV_WIRE_FIXED64 = 1,
+    SV_WIRE_BYTES = 2,
+    SV_WIRE_FIXED32 = 5
+};
 
 struct sv_wire {
     const uint8_t *p, *end;
@@ -85,8 +90,7 @@ static inline bool sv_wire_next(struct sv_wire *w, struct sv_wire_field *f)
         w->p += 4;
         return true;
     }
-    default:
-        goto bad;
+    default: goto bad;
     }
 bad:
     w->p = start;

@@ -7,28 +7,32 @@
 #include "model/stream.h"
 
 struct sv_read_options {
-    uint32_t space;      /* pids of this input live in this space (merge gives each input its own) */
-    bool strict;         /* the caller will refuse damage; readers still recover and report */
+    uint32_t space; /* pids of this input live in this space (merge gives each input its own) */
+    bool strict;    /* the caller will refuse damage; readers still recover and report */
 };
 
 struct sv_write_options {
-    enum sv_compression compression; /* inside the format (Perfetto packets); whole-file compression is the output's */
-    const char *dialect;             /* format-specific variant, NULL for the default */
-    int64_t resync_bytes;            /* Perfetto: distance of resync points, 0 default */
+    enum sv_compression
+        compression; /* inside the format (Perfetto packets); whole-file compression is the output's */
+    const char *dialect;  /* format-specific variant, NULL for the default */
+    int64_t resync_bytes; /* Perfetto: distance of resync points, 0 default */
 };
 
 struct sv_format {
-    const char *name;         /* "perfetto", "chrome", "text", "csv": what --to takes */
-    const char *const *suffixes; /* NULL-terminated, the first is the usual one: ".pftrace", ".perfetto-trace" */
+    const char *name; /* "perfetto", "chrome", "text", "csv": what --to takes */
+    const char *const
+        *suffixes; /* NULL-terminated, the first is the usual one: ".pftrace", ".perfetto-trace" */
     const char *help;
     /* How sure this format is that the head of the (decompressed) input is its own: 0 no … 100 certain. */
     int (*probe)(const uint8_t *head, size_t n);
     /* Sources own nothing of `in` but its position: the caller closes it after the source. NULL where there is no reader. */
-    int (*open_source)(struct sv_input *in, const struct sv_read_options *options, struct sv_dict *dict,
-                       struct sv_report *report, struct sv_source **out, struct sv_err *err);
+    int (*open_source)(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err);
     /* Sinks own `out`: their close() ends in sv_output_close() or, failed, sv_output_discard(). NULL where there is no writer. */
-    int (*open_sink)(struct sv_output *out, const struct sv_write_options *options, struct sv_dict *dict,
-                     struct sv_report *report, struct sv_sink **sink, struct sv_err *err);
+    int (*open_sink)(struct sv_output *out, const struct sv_write_options *options,
+                     struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
+                     struct sv_err *err);
     enum sv_output_mode output_mode;
 };
 
@@ -45,11 +49,11 @@ int sv_perfetto_probe(const uint8_t *head, size_t n);
 int sv_chrome_probe(const uint8_t *head, size_t n);
 int sv_text_probe(const uint8_t *head, size_t n);
 
-#define SV_SOURCE_DOOR(name)                                                                                  \
-    int name(struct sv_input *in, const struct sv_read_options *options, struct sv_dict *dict,                \
+#define SV_SOURCE_DOOR(name)                                                                   \
+    int name(struct sv_input *in, const struct sv_read_options *options, struct sv_dict *dict, \
              struct sv_report *report, struct sv_source **out, struct sv_err *err)
-#define SV_SINK_DOOR(name)                                                                                    \
-    int name(struct sv_output *out, const struct sv_write_options *options, struct sv_dict *dict,             \
+#define SV_SINK_DOOR(name)                                                                        \
+    int name(struct sv_output *out, const struct sv_write_options *options, struct sv_dict *dict, \
              struct sv_report *report, struct sv_sink **sink, struct sv_err *err)
 
 SV_SOURCE_DOOR(sv_perfetto_source); /* perfetto_read.c */

@@ -23,8 +23,8 @@ struct sv_batch {
     struct sv_event events[SV_BATCH];
     size_t n;
     struct sv_arg *args, *arg, *args_end; /* open list: first, next free, end of room */
-    bool overflow;                        /* more than SV_ARGS_MAX were asked for since the last finish */
-    struct sv_arena arena;                /* argument blocks and copied texts */
+    bool overflow;         /* more than SV_ARGS_MAX were asked for since the last finish */
+    struct sv_arena arena; /* argument blocks and copied texts */
 };
 
 void sv_batch_init(struct sv_batch *b);

@@ -51,13 +51,14 @@ bool sv_snapshot_get(const struct sv_snapshot *s, uint32_t clock, int64_t *ns);
 
 /* Converts a time between two clocks of one run: by the latest snapshot at or before it that has both clocks
  * (the earliest one for times before all of them). False when no snapshot has both. */
-bool sv_clocks_convert(const struct sv_clocks *c, uint32_t from, uint32_t to, int64_t ns, int64_t *out);
+bool sv_clocks_convert(const struct sv_clocks *c, uint32_t from, uint32_t to, int64_t ns,
+                       int64_t *out);
 
 /* How two clocks of one run relate: to = from + offset + drift × (from − at), over all snapshots that have both. */
 struct sv_clock_fit {
     int64_t offset_ns, at_ns;
-    double drift;            /* ns per ns */
-    int64_t uncertainty_ns;  /* worst residual plus the snapshots' own; -1 unknown */
+    double drift;           /* ns per ns */
+    int64_t uncertainty_ns; /* worst residual plus the snapshots' own; -1 unknown */
     size_t n_snapshots;
 };
 bool sv_clocks_fit(const struct sv_clocks *c, uint32_t from, uint32_t to, struct sv_clock_fit *fit);

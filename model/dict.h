@@ -24,21 +24,27 @@ enum sv_track_kind {
     SV_TRACK_CPU,
     SV_TRACK_GPU,
     SV_TRACK_STREAM,
-    SV_TRACK_LANE,       /* made by `split`: holds what overlaps on its parent */
-    SV_TRACK_ASYNC       /* one operation with an id of its own; rows of the same name belong together */
+    SV_TRACK_LANE, /* made by `split`: holds what overlaps on its parent */
+    SV_TRACK_ASYNC /* one operation with an id of its own; rows of the same name belong together */
 };
 
-enum sv_child_order { SV_ORDER_DEFAULT = 0, SV_ORDER_LEXICOGRAPHIC, SV_ORDER_CHRONOLOGICAL, SV_ORDER_EXPLICIT };
+enum sv_child_order {
+    SV_ORDER_DEFAULT = 0,
+    SV_ORDER_LEXICOGRAPHIC,
+    SV_ORDER_CHRONOLOGICAL,
+    SV_ORDER_EXPLICIT
+};
 enum sv_sibling_merge { SV_MERGE_DEFAULT = 0, SV_MERGE_BY_NAME, SV_MERGE_NONE, SV_MERGE_BY_KEY };
 
 struct sv_track_info {
-    uint64_t uuid;      /* stable: see sv_uuid_*() */
-    sv_track parent;    /* 0: top level */
-    uint8_t kind;       /* enum sv_track_kind */
-    uint8_t child_order;    /* how its children are sorted: enum sv_child_order */
-    uint8_t sibling_merge;  /* enum sv_sibling_merge */
-    bool has_order;     /* `order` was given */
-    bool is_incremental;/* counter: the source wrote deltas (values in events are always absolute) */
+    uint64_t uuid;         /* stable: see sv_uuid_*() */
+    sv_track parent;       /* 0: top level */
+    uint8_t kind;          /* enum sv_track_kind */
+    uint8_t child_order;   /* how its children are sorted: enum sv_child_order */
+    uint8_t sibling_merge; /* enum sv_sibling_merge */
+    bool has_order;        /* `order` was given */
+    bool
+        is_incremental; /* counter: the source wrote deltas (values in events are always absolute) */
     bool is_described;  /* a descriptor or name was seen, not only a reference */
     int32_t revision;   /* grows with every change */
     int64_t order;      /* among its siblings */
@@ -46,11 +52,11 @@ struct sv_track_info {
     int64_t start_ns;   /* PROCESS: start time, 0 unknown */
     int64_t multiplier; /* counter: shown value = value × multiplier; 0 means 1 */
     sv_str name;
-    sv_str unit;        /* counter: "ns", "count", "bytes", or any text */
-    sv_str cat;         /* counter: categories */
-    sv_str desc;        /* description, Chrome's process_labels, cmdline */
-    sv_str merge_key;   /* with SV_MERGE_BY_KEY */
-    uint32_t space;     /* whose pids these are: 0 unless files of several machines were merged */
+    sv_str unit;      /* counter: "ns", "count", "bytes", or any text */
+    sv_str cat;       /* counter: categories */
+    sv_str desc;      /* description, Chrome's process_labels, cmdline */
+    sv_str merge_key; /* with SV_MERGE_BY_KEY */
+    uint32_t space;   /* whose pids these are: 0 unless files of several machines were merged */
 };
 
 struct sv_meta {
@@ -64,7 +70,7 @@ struct sv_dict_impl;
 struct sv_dict {
     const struct sv_text *strings; /* [0] is "" */
     uint32_t n_strings;
-    struct sv_track_info *tracks;  /* [0] is unused */
+    struct sv_track_info *tracks; /* [0] is unused */
     uint32_t n_tracks;
     struct sv_meta *meta;
     uint32_t n_meta;
@@ -105,7 +111,8 @@ static inline void sv_dict_touch(struct sv_dict *d, sv_track t)
     d->tracks[t].revision++;
 }
 
-void sv_dict_set_meta(struct sv_dict *d, const char *key, const char *value, size_t len, bool is_json);
+void sv_dict_set_meta(struct sv_dict *d, const char *key, const char *value, size_t len,
+                      bool is_json);
 const struct sv_meta *sv_dict_find_meta(const struct sv_dict *d, const char *key);
 
 /* Stable identities. The path form: uuid of the parent, kind and name of the child. */

@@ -12,10 +12,10 @@
 
 /* What a stream holds (source: may hold; sink: can take). */
 enum sv_shape {
-    SV_HAS_EDGES = 1,     /* begin and end */
-    SV_HAS_SLICES = 2,    /* whole slices */
-    SV_HAS_OVERLAP = 4,   /* slices of one track may overlap without nesting */
-    SV_HAS_DISORDER = 8,  /* timestamps may go backwards (source: may; sink: can take) */
+    SV_HAS_EDGES = 1,       /* begin and end */
+    SV_HAS_SLICES = 2,      /* whole slices */
+    SV_HAS_OVERLAP = 4,     /* slices of one track may overlap without nesting */
+    SV_HAS_DISORDER = 8,    /* timestamps may go backwards (source: may; sink: can take) */
     SV_HAS_FLOW_POINTS = 16 /* SV_FLOW events, apart from the slices they bind to */
 };
 
@@ -39,8 +39,8 @@ struct sv_sink {
 };
 
 struct sv_pump_options {
-    size_t sort_memory_bytes;              /* 0: the default; more than this is spilled to a temporary file */
-    void (*progress)(void *ctx);           /* called now and then, may be NULL */
+    size_t sort_memory_bytes;    /* 0: the default; more than this is spilled to a temporary file */
+    void (*progress)(void *ctx); /* called now and then, may be NULL */
     void *progress_ctx;
 };
 
@@ -50,7 +50,7 @@ int sv_pump(struct sv_source *source, struct sv_sink *sink, const struct sv_pump
             struct sv_err *err);
 
 /* Wraps `sink` in the stages it needs for a source of this shape (what sv_pump does first). */
-struct sv_sink *sv_pump_adapt(unsigned gives, struct sv_sink *sink, struct sv_dict *dict, struct sv_report *report,
-                              const struct sv_pump_options *options);
+struct sv_sink *sv_pump_adapt(unsigned gives, struct sv_sink *sink, struct sv_dict *dict,
+                              struct sv_report *report, const struct sv_pump_options *options);
 
 #endif

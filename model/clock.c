@@ -1,0 +1,128 @@
+/* Clock arithmetic: names, conversion by snapshot, and the linear fit that merge uses.
+ *
+ * All integer except the drift, which is a ratio and multiplies only the distance from a nearby anchor. */
+#include "model/clock.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+static const struct {
+    uint32_t clock;
+    const char *name;
+} names[] = {
+    {SV_CLOCK_UNKNOWN, "unknown"},
+    {SV_CLOCK_REALTIME, "realtime"},
+    {SV_CLOCK_REALTIME_COARSE, "realtime_coarse"},
+    {SV_CLOCK_MONOTONIC, "monotonic"},
+    {SV_CLOCK_MONOTONIC_COARSE, "monotonic_coarse"},
+    {SV_CLOCK_MONOTONIC_RAW, "monotonic_raw"},
+    {SV_CLOCK_BOOTTIME, "boottime"},
+    {SV_CLOCK_TSC, "tsc"},
+};
+
+const char *sv_clock_name(uint32_t clock)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].clock == clock)
+            return names[i].name;
+    return "other";
+}
+
+void sv_clocks_fini(struct sv_clocks *c)
+{
+    free(c->snapshots);
+    *c = (struct sv_clocks){0};
+}
+
+void sv_clocks_add(struct sv_clocks *c, const struct sv_snapshot *s)
+{
+    assert(s->n <= SV_READINGS_MAX);
+    c->snapshots = sv_grow(c->snapshots, &c->cap, c->n + 1, sizeof *c->snapshots);
+    c->snapshots[c->n++] = *s;
+}
+
+bool sv_snapshot_get(const struct sv_snapshot *s, uint32_t clock, int64_t *ns)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (s->readings[i].clock == clock) {
+            *ns = s->readings[i].ns;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sv_clocks_convert(const struct sv_clocks *c, uint32_t from, uint32_t to, int64_t ns,
+                       int64_t *out)
+{
+    if (from == to) {
+        *out = ns;
+        return true;
+    }
+    bool found = false, before = false;
+    int64_t best_from = 0, best_to = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        int64_t a, b;
+        if (!sv_snapshot_get(&c->snapshots[i], from, &a) ||
+            !sv_snapshot_get(&c->snapshots[i], to, &b))
+            continue;
+        bool is_before = a <= ns;
+        /* Best: the latest of those at or before ns; without one, the earliest. */
+        bool better = !found || (is_before && (!before || a >= best_from)) ||
+                      (!is_before && !before && a < best_from);
+        if (better) {
+            best_from = a;
+            best_to = b;
+            before = is_before;
+            found = true;
+        }
+    }
+    if (found && __builtin_add_overflow(ns, best_to - best_from, out))
+        return false;
+    return found;
+}
+
+/* Least squares over (from, to − from), centred on the mean so that the sums stay small. */
+bool sv_clocks_fit(const struct sv_clocks *c, uint32_t from, uint32_t to, struct sv_clock_fit *fit)
+{
+    *fit = (struct sv_clock_fit){.uncertainty_ns = -1};
+    int64_t anchor = 0, base = 0, a, b;
+    double sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct sv_snapshot *s = &c->snapshots[i];
+        if (!sv_snapshot_get(s, from, &a) || !sv_snapshot_get(s, to, &b))
+            continue;
+        if (n == 0) {
+            anchor = a;
+            base = b - a;
+        }
+        double x = (double)(a - anchor), y = (double)(b - a - base);
+        sum_x += x;
+        sum_y += y;
+        sum_xx += x * x;
+        sum_xy += x * y;
+        n++;
+    }
+    if (n == 0)
+        return false;
+    double count = (double)n, spread = sum_xx - sum_x * sum_x / count;
+    fit->drift = spread > 0 ? (sum_xy - sum_x * sum_y / count) / spread : 0;
+    fit->at_ns = anchor;
+    fit->offset_ns = base + (int64_t)((sum_y - fit->drift * sum_x) / count);
+    fit->n_snapshots = n;
+    int64_t worst = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct sv_snapshot *s = &c->snapshots[i];
+        if (!sv_snapshot_get(s, from, &a) || !sv_snapshot_get(s, to, &b))
+            continue;
+        int64_t residual = b - a - fit->offset_ns - (int64_t)(fit->drift * (double)(a - anchor));
+        residual = (residual < 0 ? -residual : residual) +
+                   (s->uncertainty_ns > 0 ? s->uncertainty_ns : 0);
+        if (residual > worst)
+            worst = residual;
+    }
+    fit->uncertainty_ns = worst;
+    return true;
+}

@@ -1,0 +1,276 @@
+/* The dictionary: string interning, tracks by uuid, metadata.
+ *
+ * Filled by sources and stages, read by sinks. Strings live in one arena and never move; the table of strings and the
+ * tracks may move when they grow, so callers keep numbers, not pointers. The interning table holds (hash, number) pairs and
+ * compares bytes only on equal hashes. */
+#include "model/dict.h"
+#include "base/map.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct string_slot {
+    uint32_t hash;
+    sv_str id; /* 0: free */
+};
+
+struct sv_dict_impl {
+    struct sv_arena bytes;
+    struct string_slot *slots;
+    size_t n_slots; /* a power of two */
+    size_t cap_strings, cap_tracks, cap_meta;
+    struct sv_map by_uuid;
+};
+
+static struct sv_text *strings_of(struct sv_dict *d)
+{
+    return (struct sv_text *)(uintptr_t)d->strings;
+}
+
+struct sv_dict *sv_dict_new(void)
+{
+    struct sv_dict *d = sv_alloc(sizeof *d);
+    d->impl = sv_alloc(sizeof *d->impl);
+    sv_arena_init(&d->impl->bytes, (size_t)1 << 16);
+    d->impl->n_slots = 256;
+    d->impl->slots = sv_alloc(d->impl->n_slots * sizeof *d->impl->slots);
+    d->strings = sv_grow(NULL, &d->impl->cap_strings, 64, sizeof *d->strings);
+    strings_of(d)[0] = (struct sv_text){.bytes = "", .len = 0};
+    d->n_strings = 1;
+    d->tracks = sv_grow(NULL, &d->impl->cap_tracks, 16, sizeof *d->tracks);
+    d->tracks[0] = (struct sv_track_info){.pid = -1, .tid = -1};
+    d->n_tracks = 1;
+    return d;
+}
+
+void sv_dict_free(struct sv_dict *d)
+{
+    if (!d)
+        return;
+    sv_arena_fini(&d->impl->bytes);
+    sv_map_fini(&d->impl->by_uuid);
+    sv_clocks_fini(&d->clocks);
+    free(d->impl->slots);
+    free(d->impl);
+    free(strings_of(d));
+    free(d->tracks);
+    free(d->meta);
+    free(d);
+}
+
+size_t sv_dict_bytes(const struct sv_dict *d)
+{
+    const struct sv_dict_impl *i = d->impl;
+    return i->bytes.used_bytes + i->n_slots * sizeof *i->slots +
+           i->cap_strings * sizeof *d->strings + i->cap_tracks * sizeof *d->tracks +
+           i->by_uuid.cap * (sizeof *i->by_uuid.slots + 1);
+}
+
+/* The slot that holds the text, or the free one where it belongs. */
+static struct string_slot *locate(const struct sv_dict *d, uint32_t hash, const char *bytes,
+                                  size_t len)
+{
+    size_t mask = d->impl->n_slots - 1;
+    for (size_t i = hash & mask;; i = (i + 1) & mask) {
+        struct string_slot *slot = &d->impl->slots[i];
+        if (slot->id == 0)
+            return slot;
+        const struct sv_text *t = &d->strings[slot->id];
+        if (slot->hash == hash && t->len == len && memcmp(t->bytes, bytes, len) == 0)
+            return slot;
+    }
+}
+
+static void grow_slots(struct sv_dict *d)
+{
+    struct sv_dict_impl *impl = d->impl;
+    struct string_slot *old = impl->slots;
+    size_t n_old = impl->n_slots;
+    impl->n_slots *= 2;
+    impl->slots = sv_alloc(impl->n_slots * sizeof *impl->slots);
+    size_t mask = impl->n_slots - 1;
+    for (size_t i = 0; i < n_old; i++) {
+        if (old[i].id == 0)
+            continue;
+        size_t at = old[i].hash & mask;
+        while (impl->slots[at].id)
+            at = (at + 1) & mask;
+        impl->slots[at] = old[i];
+    }
+    free(old);
+}
+
+sv_str sv_dict_str(struct sv_dict *d, const char *bytes, size_t len)
+{
+    if (len == 0)
+        return 0;
+    assert(len <= UINT32_MAX);
+    uint32_t hash = (uint32_t)sv_hash_bytes(bytes, len, 0);
+    struct string_slot *slot = locate(d, hash, bytes, len);
+    if (slot->id)
+        return slot->id;
+    assert(d->n_strings < UINT32_MAX);
+    d->strings =
+        sv_grow(strings_of(d), &d->impl->cap_strings, (size_t)d->n_strings + 1, sizeof *d->strings);
+    sv_str id = d->n_strings++;
+    strings_of(d)[id] =
+        (struct sv_text){.bytes = sv_arena_copy(&d->impl->bytes, bytes, len), .len = (uint32_t)len};
+    *slot = (struct string_slot){.hash = hash, .id = id};
+    if (d->n_strings > d->impl->n_slots / 8 * 5)
+        grow_slots(d);
+    return id;
+}
+
+sv_str sv_dict_cstr(struct sv_dict *d, const char *s)
+{
+    return sv_dict_str(d, s, strlen(s));
+}
+
+sv_str sv_dict_find_str(const struct sv_dict *d, const char *bytes, size_t len)
+{
+    return len ? locate(d, (uint32_t)sv_hash_bytes(bytes, len, 0), bytes, len)->id : 0;
+}
+
+sv_track sv_dict_track(struct sv_dict *d, uint64_t uuid, bool *is_new)
+{
+    bool fresh;
+    uint64_t *slot = sv_map_add(&d->impl->by_uuid, uuid, &fresh);
+    if (is_new)
+        *is_new = fresh;
+    if (!fresh)
+        return (sv_track)*slot;
+    assert(d->n_tracks < UINT32_MAX);
+    *slot = d->n_tracks;
+    d->tracks =
+        sv_grow(d->tracks, &d->impl->cap_tracks, (size_t)d->n_tracks + 1, sizeof *d->tracks);
+    d->tracks[d->n_tracks] =
+        (struct sv_track_info){.uuid = uuid, .kind = SV_TRACK_CUSTOM, .pid = -1, .tid = -1};
+    return d->n_tracks++;
+}
+
+sv_track sv_dict_find_track(const struct sv_dict *d, uint64_t uuid)
+{
+    uint64_t *slot = sv_map_find(&d->impl->by_uuid, uuid);
+    return slot ? (sv_track)*slot : 0;
+}
+
+sv_track sv_dict_process(struct sv_dict *d, uint32_t space, int64_t pid)
+{
+    bool is_new;
+    sv_track t = sv_dict_track(d, sv_uuid_process(space, pid), &is_new);
+    if (is_new) {
+        d->tracks[t].kind = SV_TRACK_PROCESS;
+        d->tracks[t].pid = pid;
+        d->tracks[t].space = space;
+    }
+    return t;
+}
+
+sv_track sv_dict_thread(struct sv_dict *d, uint32_t space, int64_t pid, int64_t tid)
+{
+    bool is_new;
+    sv_track t = sv_dict_track(d, sv_uuid_thread(space, pid, tid), &is_new);
+    if (is_new) {
+        sv_track process = sv_dict_process(d, space, pid); /* may move the tracks */
+        struct sv_track_info *info = &d->tracks[t];
+        info->kind = SV_TRACK_THREAD;
+        info->parent = process;
+        info->pid = pid;
+        info->tid = tid;
+        info->space = space;
+    }
+    return t;
+}
+
+sv_track sv_dict_child(struct sv_dict *d, sv_track parent, unsigned kind, sv_str name)
+{
+    bool is_new;
+    struct sv_text text = sv_dict_text(d, name);
+    uint64_t uuid = sv_uuid_child(parent ? d->tracks[parent].uuid : 0, kind, text.bytes, text.len);
+    sv_track t = sv_dict_track(d, uuid, &is_new);
+    if (is_new) {
+        struct sv_track_info *info = &d->tracks[t];
+        info->kind = (uint8_t)kind;
+        info->parent = parent;
+        info->name = name;
+        info->is_described = true;
+        info->space = parent ? d->tracks[parent].space : 0;
+    }
+    return t;
+}
+
+/* Parents come from files: a cycle must end the walk. */
+static sv_track nearest(const struct sv_dict *d, sv_track t, uint8_t kind)
+{
+    for (unsigned steps = 0; t && steps < 1000; steps++) {
+        if (d->tracks[t].kind == kind)
+            return t;
+        t = d->tracks[t].parent;
+    }
+    return 0;
+}
+
+sv_track sv_dict_process_of(const struct sv_dict *d, sv_track t)
+{
+    return nearest(d, t, SV_TRACK_PROCESS);
+}
+
+sv_track sv_dict_thread_of(const struct sv_dict *d, sv_track t)
+{
+    return nearest(d, t, SV_TRACK_THREAD);
+}
+
+const struct sv_meta *sv_dict_find_meta(const struct sv_dict *d, const char *key)
+{
+    sv_str id = sv_dict_find_str(d, key, strlen(key));
+    for (uint32_t i = 0; id && i < d->n_meta; i++)
+        if (d->meta[i].key == id)
+            return &d->meta[i];
+    return NULL;
+}
+
+void sv_dict_set_meta(struct sv_dict *d, const char *key, const char *value, size_t len,
+                      bool is_json)
+{
+    struct sv_meta *m = (struct sv_meta *)(uintptr_t)sv_dict_find_meta(d, key);
+    if (!m) {
+        d->meta = sv_grow(d->meta, &d->impl->cap_meta, (size_t)d->n_meta + 1, sizeof *d->meta);
+        m = &d->meta[d->n_meta++];
+        m->key = sv_dict_cstr(d, key);
+    }
+    m->value = sv_dict_str(d, value, len);
+    m->is_json = is_json;
+}
+
+/* Kinds keep a process, a thread and a child of equal numbers apart. */
+static uint64_t combine(uint64_t h, uint64_t v)
+{
+    return sv_mix64(h ^ sv_mix64(v + 0x9e3779b97f4a7c15ull));
+}
+
+uint64_t sv_uuid_process(uint32_t space, int64_t pid)
+{
+    return combine(combine(SV_TRACK_PROCESS, space), (uint64_t)pid);
+}
+
+uint64_t sv_uuid_thread(uint32_t space, int64_t pid, int64_t tid)
+{
+    return combine(combine(combine(SV_TRACK_THREAD, space), (uint64_t)pid), (uint64_t)tid);
+}
+
+uint64_t sv_uuid_child(uint64_t parent_uuid, unsigned kind, const char *name, size_t len)
+{
+    return combine(combine(parent_uuid, kind), sv_hash_bytes(name, len, 0));
+}
+
+static const char *const kind_names[] = {
+    [SV_TRACK_CUSTOM] = "custom",   [SV_TRACK_PROCESS] = "process", [SV_TRACK_THREAD] = "thread",
+    [SV_TRACK_COUNTER] = "counter", [SV_TRACK_CPU] = "cpu",         [SV_TRACK_GPU] = "gpu",
+    [SV_TRACK_STREAM] = "stream",   [SV_TRACK_LANE] = "lane",       [SV_TRACK_ASYNC] = "async",
+};
+
+const char *sv_track_kind_name(unsigned kind)
+{
+    return kind >= SV_TRACK_CUSTOM && kind <= SV_TRACK_ASYNC ? kind_names[kind] : "?";
+}

@@ -1,0 +1,65 @@
+/* The pump: runs a source into a sink and puts the stages between them that their shapes call for.
+ *
+ * It alone knows the rule: `sort` when order is needed and not given, then `pair` (the sink takes no edges) or `split` (it takes no
+ * slices) or `lanes` (it takes slices, but only nested ones). All three need time order. */
+#include "model/stages.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define SORT_MEMORY_DEFAULT ((size_t)256 << 20)
+#define PROGRESS_EVERY      64 /* batches */
+
+struct sv_sink *sv_pump_adapt(unsigned gives, struct sv_sink *sink, struct sv_dict *dict,
+                              struct sv_report *report, const struct sv_pump_options *options)
+{
+    unsigned lacks = gives & ~sink->takes;
+    bool need_order = lacks & SV_HAS_DISORDER;
+    if (lacks & SV_HAS_EDGES) {
+        sink = sv_pair_new(dict, report, sink);
+        need_order = true;
+    } else if (lacks & SV_HAS_SLICES) {
+        sink = sv_split_new(dict, report, sink);
+        need_order = true;
+    } else if (lacks & SV_HAS_OVERLAP) {
+        sink = sv_lanes_new(dict, report, sink);
+        need_order = true;
+    }
+    if (need_order && gives & SV_HAS_DISORDER) {
+        size_t memory = options && options->sort_memory_bytes ? options->sort_memory_bytes
+                                                              : SORT_MEMORY_DEFAULT;
+        sink = sv_sort_new(dict, memory, sink);
+    }
+    return sink;
+}
+
+static int run(struct sv_source *source, struct sv_sink *sink,
+               const struct sv_pump_options *options, struct sv_batch *batch, struct sv_err *err)
+{
+    for (unsigned turn = 1;; turn++) {
+        sv_batch_reset(batch);
+        int n = source->next(source, batch, err);
+        if (n <= 0)
+            return n;
+        assert((size_t)n == batch->n && n <= SV_BATCH);
+        int code = sink->write(sink, batch->events, batch->n, err);
+        if (code < 0)
+            return code;
+        if (options && options->progress && turn % PROGRESS_EVERY == 0)
+            options->progress(options->progress_ctx);
+    }
+}
+
+int sv_pump(struct sv_source *source, struct sv_sink *sink, const struct sv_pump_options *options,
+            struct sv_err *err)
+{
+    struct sv_batch *batch = sv_alloc(sizeof *batch);
+    sv_batch_init(batch);
+    sink = sv_pump_adapt(source->gives, sink, source->dict, source->report, options);
+    int code = run(source, sink, options, batch, err);
+    int closed = sink->close(sink, code < 0, err);
+    source->close(source);
+    sv_batch_fini(batch);
+    free(batch);
+    return code < 0 ? code : closed;
+}

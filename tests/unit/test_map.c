@@ -1,0 +1,51 @@
+/* The hash map against a plain array, and the hashes' fixed values (they are part of file formats). */
+#include "base/map.h"
+#include "tests/harness/test.h"
+
+TEST(behaves_like_an_array_under_random_operations)
+{
+    enum { KEYS = 500 };
+    bool there[KEYS] = {false};
+    uint64_t values[KEYS] = {0}, random = 1;
+    struct sv_map m = {0};
+    for (int step = 0; step < 50000; step++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        size_t k = (random >> 33) % KEYS;
+        if ((random >> 20) % 3 == 0) {
+            CHECK_INT_EQ(sv_map_remove(&m, k), there[k]);
+            there[k] = false;
+        } else {
+            bool is_new;
+            uint64_t *v = sv_map_add(&m, k, &is_new);
+            CHECK_INT_EQ(is_new, !there[k]);
+            if (!is_new)
+                CHECK_UINT_EQ(*v, values[k]);
+            *v = values[k] = random;
+            there[k] = true;
+        }
+    }
+    size_t n = 0;
+    for (size_t k = 0; k < KEYS; k++) {
+        uint64_t *v = sv_map_find(&m, k);
+        CHECK_INT_EQ(v != NULL, there[k]);
+        if (v)
+            CHECK_UINT_EQ(*v, values[k]);
+        n += there[k];
+    }
+    CHECK_UINT_EQ(m.n, n);
+    sv_map_fini(&m);
+}
+
+TEST(hashes_never_change)
+{
+    CHECK_UINT_EQ(sv_mix64(1), 0x3c0aad46f555e0b9u);
+    CHECK_UINT_EQ(sv_hash_bytes("", 0, 0), 0xfe3832a7bbafbde2u);
+    CHECK_UINT_EQ(sv_hash_bytes("stave", 5, 0), 0xf0995199d4c54c60u);
+    CHECK_UINT_EQ(sv_hash_bytes("a longer text of more than 8 bytes", 34, 7), 0x39faa95ca7b76280u);
+}
+
+TEST(equal_prefixes_hash_apart)
+{
+    CHECK(sv_hash_bytes("abc", 3, 0) != sv_hash_bytes("abc\0", 4, 0));
+    CHECK(sv_hash_bytes("abc", 3, 0) != sv_hash_bytes("abc", 3, 1));
+}
