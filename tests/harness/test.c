@@ -104,7 +104,10 @@ bool test_uint_eq(uint64_t a, uint64_t b, const char *ta, const char *tb, const 
 /* Equal to the bit, or both not a number: conversions must keep values, not approximate them. */
 bool test_double_eq(double a, double b, const char *ta, const char *tb, const char *file, int line)
 {
-    bool ok = memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
+    uint64_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    bool ok = x == y || (a != a && b != b);
     if (!ok)
         report(file, line, "%s == %s: %.17g is not %.17g", ta, tb, a, b);
     return ok;
