@@ -1,7 +1,7 @@
 /* Input: a file, a pipe or memory as one sliding window of decompressed bytes.
  *
- * Compression is recognised by content (gzip with any number of members, zstd with any number of frames, also
- * nested once: a .gz inside nothing else). The window holds at least what sv_input_need() was asked for; consumed
+ * Compression is recognised by content at the first fill (gzip with any number of members, zstd with any number of
+ * frames). The window holds at least what sv_input_need() was asked for; consumed
  * bytes disappear from the front, so memory stays bounded by the largest single record.
  *
  *     while (sv_input_need(in, 1, err) > 0) { … in->data, in->len …; sv_input_skip(in, n); }
@@ -17,19 +17,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SV_INPUT_PAD 64
+#define SV_INPUT_PAD          64
+#define SV_INPUT_WINDOW_LIMIT ((size_t)1 << 30)
 
 struct sv_input_impl;
+struct sv_report;
 
 struct sv_input {
     const uint8_t *data; /* the window */
     size_t len;
-    uint64_t pos;   /* position of data[0] in the decompressed stream */
-    bool eof;       /* nothing follows the window */
-    bool truncated; /* the compressed stream ended in the middle; what came before it is good */
-    char *name;     /* for messages: the path, or "(stdin)" */
-    const char *compression; /* "gzip", "zstd" or NULL */
+    uint64_t pos;      /* position of data[0] in the decompressed stream */
+    bool eof;          /* nothing follows the window */
+    bool truncated;    /* the compressed stream broke off or is damaged; what came before is good */
+    bool has_trailing; /* after the compressed stream came bytes that are none; they are ignored */
+    char *name;        /* for messages: the path, or "(stdin)" */
+    const char *compression; /* "gzip", "zstd" or NULL; known after the first fill */
     uint64_t size_bytes;     /* of the file as stored, 0 when unknown (pipes) */
+    size_t window_limit;     /* SV_INPUT_WINDOW_LIMIT; may be changed before the first fill */
     struct sv_input_impl *impl;
 };
 
@@ -39,10 +43,11 @@ int sv_input_open_memory(const void *bytes, size_t len, const char *name, struct
                          struct sv_err *err); /* bytes are borrowed, and decompressed alike */
 void sv_input_close(struct sv_input *in);
 
-/* Makes the window at least `need` bytes long unless the input ends before. Returns 1 when it is, 0 when the input
- * ended with fewer (the window holds what is left), negative on an error or when need exceeds the window limit. Pointers into
- * the window are invalid afterwards. It reads ahead in large blocks, so calling it per record is cheap: the
- * inline test answers most calls. */
+/* Makes the window at least `need` bytes long unless the input ends before. Returns 1 when it is, 0 when
+ * the input ended with fewer (the window holds what is left), negative on an error or when need exceeds
+ * the window limit (SV_ENOMEM). Pointers into the window are invalid afterwards. It reads ahead in large
+ * blocks, so calling it per record is cheap: the inline test answers most calls. Memory grows with the
+ * bytes that arrive, never with `need` alone. */
 int sv_input_fill(struct sv_input *in, size_t need, struct sv_err *err);
 
 static inline int sv_input_need(struct sv_input *in, size_t need, struct sv_err *err)
@@ -56,6 +61,10 @@ static inline void sv_input_skip(struct sv_input *in, size_t n)
     in->len -= n;
     in->pos += n;
 }
+
+/* Adds to r what a user must know about the compressed stream: broken off, damaged, trailing bytes. Readers call it once,
+ * at the end. */
+void sv_input_report(const struct sv_input *in, struct sv_report *r);
 
 /* How much of the stored file has been read, for progress: 0..size_bytes. */
 uint64_t sv_input_read_bytes(const struct sv_input *in);

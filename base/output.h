@@ -1,8 +1,10 @@
 /* Output: bytes to a file, standard output or memory, through a large buffer, optionally compressed.
  *
  * A file grows under a temporary name beside its final one and is renamed by sv_output_close(), so that a reader never
- * meets half a file that looks whole; sv_output_discard() removes it. Errors are sticky: write freely, the first
- * failure is told by close (or sv_output_flush). */
+ * meets half a file that looks whole; sv_output_discard() removes it. What is no regular file (a pipe, a device) is always
+ * written in place. Errors are sticky: write freely, the first failure is told by close (or sv_output_flush). A closed
+ * pipe is an error like any other as long as the program ignores SIGPIPE. There is no fsync: a file survives the
+ * program's death, not necessarily the machine's. */
 #ifndef SV_BASE_OUTPUT_H
 #define SV_BASE_OUTPUT_H
 
@@ -18,6 +20,7 @@ enum sv_output_mode {
     SV_OUTPUT_DIRECT /* written in place: pipes, devices, growing files that are valid after every flush */
 };
 
+struct sv_buf;
 struct sv_output;
 
 /* path "-" is standard output. zstd where it was not built in: SV_EUSAGE with a clear message. */
@@ -25,13 +28,16 @@ int sv_output_open(const char *path, enum sv_output_mode mode, enum sv_compressi
                    struct sv_output **out, struct sv_err *err);
 int sv_output_open_memory(struct sv_output **out); /* for tests: see sv_output_memory() */
 const uint8_t *sv_output_memory(const struct sv_output *o, size_t *len);
+/* Appends to the caller's buffer, which stays after close: for those who give the output away to a sink. */
+int sv_output_open_buf(struct sv_buf *to, enum sv_compression compression, struct sv_output **out,
+                       struct sv_err *err);
 
 void sv_output_write(struct sv_output *o, const void *bytes, size_t n);
 int sv_output_flush(struct sv_output *o, struct sv_err *err);
 uint64_t sv_output_bytes(const struct sv_output *o); /* written so far, before compression */
 
 int sv_output_close(struct sv_output *o,
-                    struct sv_err *err);     /* flush, sync to the final name, free */
+                    struct sv_err *err);     /* flush, rename to the final name, free */
 void sv_output_discard(struct sv_output *o); /* remove what was written, free */
 
 #endif

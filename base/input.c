@@ -1,0 +1,474 @@
+/* Input: a sliding window over a file, a pipe or memory, decompressed on the way.
+ *
+ * Every reader stands on it: open → (fill, skip)* → report → close. Bytes flow in one direction: the operating
+ * system (or the caller's memory) → `raw` (compressed bytes only, and the first bytes by which the compression is
+ * recognised) → the window. A plain file skips `raw` and is read straight into the window, whose size is chosen so
+ * that the reader finds the bytes still in the cache.
+ *
+ * A compressed stream that breaks off or is damaged ends the input like an end of file, with `truncated` set: what was
+ * decoded before is good and must not be lost. A failed read is an error, and stays one.
+ *
+ * It must not trust lengths: the window grows by doubling as bytes arrive, up to a limit. */
+#include "base/input.h"
+
+#include "base/mem.h"
+#include "base/report.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#ifdef SV_HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+#define WINDOW_BYTES \
+    ((size_t)512     \
+     << 10) /* measured: see the commit that chose it; 4 MiB falls out of the L2 cache */
+#define READ_MIN \
+    ((size_t)64 << 10) /* less room than this at the end of the window: move it to the front */
+#define RAW_BYTES ((size_t)128 << 10)
+
+enum form { FORM_UNKNOWN, FORM_PLAIN, FORM_GZIP, FORM_ZSTD };
+
+struct sv_input_impl {
+    int fd; /* -1: memory */
+    bool owns_fd;
+    const uint8_t *memory;
+    size_t memory_left;
+    enum form form;
+    bool ended;      /* nothing more will come out of the decoder */
+    bool in_stream;  /* inside a gzip member or a zstd frame */
+    uint8_t *window; /* cap + SV_INPUT_PAD bytes */
+    size_t cap;
+    uint8_t *raw, *raw_at; /* RAW_BYTES; raw_at: first byte not yet used */
+    size_t raw_len;        /* from raw_at */
+    uint64_t read_bytes;
+    z_stream gzip;
+    bool has_gzip;
+#ifdef SV_HAVE_ZSTD
+    ZSTD_DStream *zstd;
+#endif
+    struct sv_err failed; /* code 0: no failure yet */
+    char damage[128];     /* why `truncated` was set */
+};
+
+/* ---- the operating system ---- */
+
+/* Remembers the first failure, so that every later call tells the same. */
+static int fail(struct sv_input *in, struct sv_err *err)
+{
+    const struct sv_err *first = &in->impl->failed;
+    return sv_err_set(err, first->code, first->pos, "%s", first->msg);
+}
+
+static ssize_t read_fd(struct sv_input *in, uint8_t *dst, size_t room)
+{
+    struct sv_input_impl *m = in->impl;
+    for (;;) {
+        ssize_t n = read(m->fd, dst, room);
+        if (n >= 0)
+            return n;
+        if (errno == EINTR)
+            continue;
+        if (errno == EAGAIN) { /* someone made our standard input non-blocking */
+            struct pollfd p = {.fd = m->fd, .events = POLLIN};
+            if (poll(&p, 1, -1) >= 0 || errno == EINTR)
+                continue;
+        }
+        return sv_err_sys(&m->failed, "cannot read");
+    }
+}
+
+/* Stored bytes: > 0, 0 at the end, negative on an error (then in impl->failed). */
+static ssize_t read_stored(struct sv_input *in, uint8_t *dst, size_t room)
+{
+    struct sv_input_impl *m = in->impl;
+    if (room > (size_t)SSIZE_MAX / 2)
+        room = (size_t)SSIZE_MAX / 2;
+    ssize_t n;
+    if (m->fd >= 0) {
+        n = read_fd(in, dst, room);
+    } else {
+        n = (ssize_t)(room < m->memory_left ? room : m->memory_left);
+        if (n > 0)
+            memcpy(dst, m->memory, (size_t)n);
+        m->memory += n;
+        m->memory_left -= (size_t)n;
+    }
+    if (n > 0)
+        m->read_bytes += (uint64_t)n;
+    return n;
+}
+
+/* Makes at least `need` raw bytes available unless the file ends before; false on a read error. */
+static bool raw_need(struct sv_input *in, size_t need)
+{
+    struct sv_input_impl *m = in->impl;
+    assert(need <= RAW_BYTES);
+    while (m->raw_len < need) {
+        if (m->raw_len > 0 && m->raw_at != m->raw)
+            memmove(m->raw, m->raw_at, m->raw_len);
+        m->raw_at = m->raw;
+        ssize_t n = read_stored(in, m->raw + m->raw_len, RAW_BYTES - m->raw_len);
+        if (n < 0)
+            return false;
+        if (n == 0)
+            return true;
+        m->raw_len += (size_t)n;
+    }
+    return true;
+}
+
+static void raw_skip(struct sv_input_impl *m, size_t n)
+{
+    m->raw_at += n;
+    m->raw_len -= n;
+}
+
+/* ---- compression ---- */
+
+static bool is_gzip(const struct sv_input_impl *m)
+{
+    return m->raw_len >= 3 && m->raw_at[0] == 0x1f && m->raw_at[1] == 0x8b && m->raw_at[2] == 8;
+}
+
+static bool is_zstd(const struct sv_input_impl *m)
+{
+    if (m->raw_len < 4)
+        return false;
+    uint32_t magic = (uint32_t)m->raw_at[0] | (uint32_t)m->raw_at[1] << 8 |
+                     (uint32_t)m->raw_at[2] << 16 | (uint32_t)m->raw_at[3] << 24;
+    return magic == 0xfd2fb528u ||
+           (magic & 0xfffffff0u) == 0x184d2a50u; /* a frame, or a skippable one */
+}
+
+static void break_off(struct sv_input *in, const char *why)
+{
+    struct sv_input_impl *m = in->impl;
+    in->truncated = true;
+    m->ended = true;
+    struct sv_err text = {0};
+    sv_err_set(&text, SV_EFORMAT, SV_NO_POS, "the %s stream breaks off after %llu stored bytes: %s",
+               in->compression, (unsigned long long)(m->read_bytes - m->raw_len), why);
+    size_t n = strnlen(text.msg, sizeof m->damage - 1);
+    memcpy(m->damage, text.msg, n);
+    m->damage[n] = '\0';
+}
+
+/* Between two members or frames: 1 another one follows, 0 the end (m->ended), -1 read error. Zeros are padding (tapes, block
+ * devices) and nothing to talk about; everything else is noted. */
+static int next_stream(struct sv_input *in)
+{
+    struct sv_input_impl *m = in->impl;
+    if (!raw_need(in, 4))
+        return -1;
+    if (m->form == FORM_GZIP ? is_gzip(m) : is_zstd(m))
+        return 1;
+    for (;;) {
+        while (m->raw_len > 0 && *m->raw_at == 0)
+            raw_skip(m, 1);
+        if (m->raw_len > 0)
+            break;
+        if (!raw_need(in, 1))
+            return -1;
+        if (m->raw_len == 0)
+            break;
+    }
+    in->has_trailing = m->raw_len > 0;
+    m->ended = true;
+    return 0;
+}
+
+static int memory_failure(struct sv_input *in)
+{
+    return sv_err_set(&in->impl->failed, SV_ENOMEM, SV_NO_POS, "no memory for the %s decoder",
+                      in->compression);
+}
+
+/* One turn of inflate: true when the member goes on or ended well, false when the stream is done for. Without new bytes
+ * it may still give some that it held back. */
+static bool inflate_turn(struct sv_input *in)
+{
+    struct sv_input_impl *m = in->impl;
+    m->gzip.next_in = m->raw_at;
+    m->gzip.avail_in = (uInt)m->raw_len;
+    uInt out_before = m->gzip.avail_out;
+    bool starved = m->raw_len == 0;
+    int rc = inflate(&m->gzip, Z_NO_FLUSH);
+    size_t used = m->raw_len - m->gzip.avail_in;
+    raw_skip(m, used);
+    if (rc == Z_STREAM_END) {
+        m->in_stream = false;
+        return true;
+    }
+    bool moved = used > 0 || m->gzip.avail_out != out_before;
+    if ((rc == Z_OK || rc == Z_BUF_ERROR) && moved)
+        return true;
+    if (rc == Z_MEM_ERROR)
+        memory_failure(in);
+    else if (starved)
+        break_off(in, "more was expected");
+    else
+        break_off(in, m->gzip.msg != NULL ? m->gzip.msg : "is damaged");
+    return false;
+}
+
+static int gzip_begin(struct sv_input *in)
+{
+    struct sv_input_impl *m = in->impl;
+    m->in_stream = true;
+    if (m->has_gzip)
+        return inflateReset(&m->gzip) == Z_OK ? 0 : memory_failure(in);
+    if (inflateInit2(&m->gzip, 15 + 16) != Z_OK)
+        return memory_failure(in);
+    m->has_gzip = true;
+    return 0;
+}
+
+/* Decoded bytes into dst: > 0, 0 at the end, negative on an error. */
+static ssize_t inflate_some(struct sv_input *in, uint8_t *dst, size_t room)
+{
+    struct sv_input_impl *m = in->impl;
+    uInt size = room < INT_MAX ? (uInt)room : INT_MAX;
+    m->gzip.next_out = dst;
+    m->gzip.avail_out = size;
+    while (m->gzip.avail_out == size && !m->ended) {
+        if (!m->in_stream) {
+            int more = next_stream(in);
+            if (more <= 0)
+                return more;
+            if (gzip_begin(in) < 0)
+                return -1;
+        }
+        if (!raw_need(in, 1))
+            return -1;
+        if (!inflate_turn(in) && !m->ended)
+            return -1;
+    }
+    return (ssize_t)(size - m->gzip.avail_out);
+}
+
+#ifdef SV_HAVE_ZSTD
+static ssize_t zstd_some(struct sv_input *in, uint8_t *dst, size_t room)
+{
+    struct sv_input_impl *m = in->impl;
+    if (m->zstd == NULL && (m->zstd = ZSTD_createDStream()) == NULL)
+        return memory_failure(in);
+    ZSTD_outBuffer out = {dst, room, 0};
+    while (out.pos == 0 && !m->ended) {
+        if (!m->in_stream) {
+            int more = next_stream(in);
+            if (more <= 0)
+                return more;
+            m->in_stream = true;
+        }
+        if (!raw_need(in, 1))
+            return -1;
+        /* Also without new bytes: the decoder may still hold decoded ones. */
+        ZSTD_inBuffer raw = {m->raw_at, m->raw_len, 0};
+        size_t left = ZSTD_decompressStream(m->zstd, &out, &raw);
+        bool starved = m->raw_len == 0 && out.pos == 0;
+        raw_skip(m, raw.pos);
+        if (ZSTD_isError(left))
+            break_off(in, ZSTD_getErrorName(left));
+        else if (left == 0)
+            m->in_stream = false;
+        else if (starved)
+            break_off(in, "more was expected");
+    }
+    return (ssize_t)out.pos;
+}
+#else
+static ssize_t zstd_some(struct sv_input *in, uint8_t *dst, size_t room)
+{
+    (void)dst;
+    (void)room;
+    return sv_err_set(&in->impl->failed, SV_EUSAGE, SV_NO_POS,
+                      "compressed with zstd, which this build of stave cannot read: decompress it "
+                      "first (zstd -d)");
+}
+#endif
+
+static int recognise(struct sv_input *in)
+{
+    struct sv_input_impl *m = in->impl;
+    m->raw = sv_alloc(RAW_BYTES);
+    m->raw_at = m->raw;
+    if (!raw_need(in, 4))
+        return -1;
+    if (is_gzip(m)) {
+        m->form = FORM_GZIP;
+        in->compression = "gzip";
+    } else if (is_zstd(m)) {
+        m->form = FORM_ZSTD;
+        in->compression = "zstd";
+    } else {
+        m->form = FORM_PLAIN;
+    }
+    return 0;
+}
+
+static ssize_t plain_some(struct sv_input *in, uint8_t *dst, size_t room)
+{
+    struct sv_input_impl *m = in->impl;
+    if (m->raw_len == 0)
+        return read_stored(in, dst, room);
+    size_t n = m->raw_len < room ? m->raw_len
+                                 : room; /* what was read to recognise the compression */
+    memcpy(dst, m->raw_at, n);
+    raw_skip(m, n);
+    return (ssize_t)n;
+}
+
+/* ---- the window ---- */
+
+static void make_room(struct sv_input *in)
+{
+    struct sv_input_impl *m = in->impl;
+    if (m->window == NULL) {
+        m->cap = WINDOW_BYTES;
+        m->window = sv_alloc(m->cap + SV_INPUT_PAD);
+        in->data = m->window;
+    }
+    size_t offset = (size_t)(in->data - m->window);
+    if (m->cap - offset - in->len >= READ_MIN)
+        return;
+    if (offset > 0)
+        memmove(m->window, in->data, in->len);
+    /* More than half full means that the reader needs long records: doubling keeps the moves linear. */
+    if (in->len > m->cap / 2 && m->cap < in->window_limit) {
+        m->cap = m->cap < in->window_limit / 2 ? m->cap * 2 : in->window_limit;
+        m->window = sv_realloc(m->window, m->cap + SV_INPUT_PAD);
+    }
+    in->data = m->window;
+}
+
+static ssize_t produce(struct sv_input *in, uint8_t *dst, size_t room)
+{
+    struct sv_input_impl *m = in->impl;
+    if (m->ended)
+        return 0;
+    if (m->form == FORM_UNKNOWN && recognise(in) < 0)
+        return -1;
+    switch (m->form) {
+    case FORM_GZIP: return inflate_some(in, dst, room);
+    case FORM_ZSTD: return zstd_some(in, dst, room);
+    default: return plain_some(in, dst, room);
+    }
+}
+
+int sv_input_fill(struct sv_input *in, size_t need, struct sv_err *err)
+{
+    struct sv_input_impl *m = in->impl;
+    if (m->failed.code != 0)
+        return fail(in, err);
+    if (need > in->window_limit)
+        return sv_err_set(
+            err, SV_ENOMEM, (int64_t)in->pos,
+            "a record of %zu bytes or more is longer than the limit of %zu bytes for one record",
+            need, in->window_limit);
+    while (in->len < need && !in->eof) {
+        make_room(in);
+        uint8_t *end = m->window + (in->data - m->window) + in->len;
+        ssize_t n = produce(in, end, m->cap - (size_t)(end - m->window));
+        if (n < 0)
+            return fail(in, err);
+        in->len += (size_t)n;
+        if (n == 0)
+            in->eof = true;
+    }
+    return in->len >= need;
+}
+
+/* ---- open and close ---- */
+
+static struct sv_input *new_input(const char *name, int fd)
+{
+    struct sv_input *in = sv_alloc(sizeof *in);
+    in->impl = sv_alloc(sizeof *in->impl);
+    in->impl->fd = fd;
+    in->name = sv_strndup(name, strlen(name));
+    in->window_limit = SV_INPUT_WINDOW_LIMIT;
+    in->data = (const uint8_t *)"";
+    return in;
+}
+
+int sv_input_open(const char *path, struct sv_input **out, struct sv_err *err)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return sv_err_sys(err, "cannot open");
+    struct stat st;
+    int rc = SV_OK;
+    if (fstat(fd, &st) != 0)
+        rc = sv_err_sys(err, "cannot open");
+    else if (S_ISDIR(st.st_mode))
+        rc = sv_err_set(err, SV_EIO, SV_NO_POS, "is a directory, not a trace file");
+    if (rc < 0) {
+        if (!is_stdin)
+            close(fd);
+        return rc;
+    }
+    struct sv_input *in = new_input(is_stdin ? "(stdin)" : path, fd);
+    in->impl->owns_fd = !is_stdin;
+    if (S_ISREG(st.st_mode)) {
+        in->size_bytes = (uint64_t)st.st_size;
+        (void)posix_fadvise(
+            fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* only advice: a refusal costs nothing but speed */
+    }
+    *out = in;
+    return SV_OK;
+}
+
+int sv_input_open_memory(const void *bytes, size_t len, const char *name, struct sv_input **out,
+                         struct sv_err *err)
+{
+    (void)err; /* cannot fail, but reads like its sibling */
+    struct sv_input *in = new_input(name, -1);
+    in->impl->memory = bytes;
+    in->impl->memory_left = len;
+    in->size_bytes = len;
+    *out = in;
+    return SV_OK;
+}
+
+void sv_input_close(struct sv_input *in)
+{
+    if (in == NULL)
+        return;
+    struct sv_input_impl *m = in->impl;
+    if (m->has_gzip)
+        inflateEnd(&m->gzip);
+#ifdef SV_HAVE_ZSTD
+    ZSTD_freeDStream(m->zstd);
+#endif
+    if (m->owns_fd)
+        close(m->fd);
+    free(m->window);
+    free(m->raw);
+    free(m);
+    free(in->name);
+    free(in);
+}
+
+void sv_input_report(const struct sv_input *in, struct sv_report *r)
+{
+    int64_t end = (int64_t)(in->pos + in->len);
+    if (in->truncated)
+        sv_report_add(r, SV_DAMAGE, "broken compressed stream", 1, end, "%s", in->impl->damage);
+    if (in->has_trailing)
+        sv_report_add(r, SV_NOTE, "bytes after the compressed stream", 1, end, "ignored");
+}
+
+uint64_t sv_input_read_bytes(const struct sv_input *in)
+{
+    return in->impl->read_bytes;
+}

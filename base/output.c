@@ -1,0 +1,373 @@
+/* Output: bytes to a file, a pipe or memory, through a buffer and, if asked, a compressor.
+ *
+ * Every writer stands on it: open → write* → close (or discard). A regular file grows under a temporary name in the same
+ * folder (so that the rename is atomic) and takes its final name when everything has been written; an existing file
+ * keeps its content until then. Bytes flow: caller → `buf` → [compressor → `packed`] → file descriptor or memory.
+ *
+ * The first failure is remembered, everything after it is ignored, and close tells it: nobody checks single writes. It
+ * must not touch signal dispositions: whoever runs the program decides about SIGPIPE. */
+#include "base/output.h"
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+#ifdef SV_HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+#define BUF_BYTES    ((size_t)256 << 10)
+#define PACKED_BYTES ((size_t)128 << 10)
+#define GZIP_LEVEL   6
+#define ZSTD_LEVEL   3
+
+struct sv_output {
+    int fd; /* -1: memory */
+    bool is_stdout;
+    bool is_regular;       /* discard may remove it */
+    char *path, *tmp_path; /* tmp_path NULL: written in place */
+    struct sv_buf own;     /* of sv_output_open_memory() */
+    struct sv_buf *memory;
+    enum sv_compression compression;
+    uint8_t *buf; /* BUF_BYTES */
+    size_t len;
+    uint8_t *packed; /* PACKED_BYTES, compressed only */
+    uint64_t bytes;
+    z_stream gzip;
+#ifdef SV_HAVE_ZSTD
+    ZSTD_CCtx *zstd;
+#endif
+    struct sv_err failed; /* code 0: all well */
+};
+
+/* ---- bytes out ---- */
+
+static void put_fd(struct sv_output *o, const uint8_t *bytes, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(o->fd, bytes, n < SSIZE_MAX ? n : SSIZE_MAX);
+        if (done >= 0) {
+            bytes += done;
+            n -= (size_t)done;
+            continue;
+        }
+        if (errno == EINTR)
+            continue;
+        if (errno == EAGAIN) { /* a non-blocking pipe that is full */
+            struct pollfd p = {.fd = o->fd, .events = POLLOUT};
+            if (poll(&p, 1, -1) >= 0 || errno == EINTR)
+                continue;
+        }
+        sv_err_sys(&o->failed, "cannot write");
+        return;
+    }
+}
+
+static void put(struct sv_output *o, const uint8_t *bytes, size_t n)
+{
+    if (o->failed.code != 0)
+        return;
+    if (o->fd >= 0) {
+        put_fd(o, bytes, n);
+        return;
+    }
+    sv_buf_add(o->memory, bytes, n);
+    if (o->memory->failed)
+        sv_err_set(&o->failed, SV_ENOMEM, SV_NO_POS,
+                   "cannot write: the buffer's limit of %zu bytes is reached", o->memory->limit);
+}
+
+/* ---- compression ---- */
+
+enum flush { FLUSH_NO, FLUSH_BLOCK, FLUSH_END };
+
+static void gzip_put(struct sv_output *o, const uint8_t *bytes, size_t n, enum flush flush)
+{
+    static const int modes[] = {Z_NO_FLUSH, Z_SYNC_FLUSH, Z_FINISH};
+    o->gzip.next_in = (Bytef *)(uintptr_t)bytes; /* zlib forgot the const */
+    do {
+        uInt piece = n < INT_MAX ? (uInt)n : INT_MAX;
+        n -= piece;
+        o->gzip.avail_in = piece;
+        do {
+            o->gzip.next_out = o->packed;
+            o->gzip.avail_out = PACKED_BYTES;
+            int rc = deflate(&o->gzip, n > 0 ? Z_NO_FLUSH : modes[flush]);
+            assert(rc != Z_STREAM_ERROR);
+            (void)rc;
+            put(o, o->packed, PACKED_BYTES - o->gzip.avail_out);
+        } while (o->gzip.avail_out == 0);
+    } while (n > 0);
+}
+
+#ifdef SV_HAVE_ZSTD
+static void zstd_put(struct sv_output *o, const uint8_t *bytes, size_t n, enum flush flush)
+{
+    static const ZSTD_EndDirective modes[] = {ZSTD_e_continue, ZSTD_e_flush, ZSTD_e_end};
+    ZSTD_inBuffer in = {bytes, n, 0};
+    size_t left;
+    do {
+        ZSTD_outBuffer out = {o->packed, PACKED_BYTES, 0};
+        left = ZSTD_compressStream2(o->zstd, &out, &in, modes[flush]);
+        if (ZSTD_isError(left)) {
+            sv_err_set(&o->failed, SV_EIO, SV_NO_POS, "cannot compress: %s",
+                       ZSTD_getErrorName(left));
+            return;
+        }
+        put(o, o->packed, out.pos);
+    } while (in.pos < in.size || (flush != FLUSH_NO && left > 0));
+}
+#endif
+
+static void pass_on(struct sv_output *o, const uint8_t *bytes, size_t n, enum flush flush)
+{
+    if (o->failed.code != 0)
+        return;
+    switch (o->compression) {
+    case SV_PLAIN: put(o, bytes, n); return;
+    case SV_GZIP: gzip_put(o, bytes, n, flush); return;
+    case SV_ZSTD:
+#ifdef SV_HAVE_ZSTD
+        zstd_put(o, bytes, n, flush);
+#endif
+        return;
+    }
+}
+
+static int start_compression(struct sv_output *o, enum sv_compression compression,
+                             struct sv_err *err)
+{
+    o->compression = compression;
+    if (compression == SV_PLAIN)
+        return SV_OK;
+    if (compression == SV_GZIP) {
+        if (deflateInit2(&o->gzip, GZIP_LEVEL, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) != Z_OK)
+            return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "no memory for the gzip encoder");
+    } else {
+#ifdef SV_HAVE_ZSTD
+        if ((o->zstd = ZSTD_createCCtx()) == NULL)
+            return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "no memory for the zstd encoder");
+        ZSTD_CCtx_setParameter(o->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
+        ZSTD_CCtx_setParameter(o->zstd, ZSTD_c_checksumFlag, 1);
+#else
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "this build of stave cannot write zstd: choose .gz or no compression");
+#endif
+    }
+    o->packed = sv_alloc(PACKED_BYTES);
+    return SV_OK;
+}
+
+/* ---- open ---- */
+
+static struct sv_output *new_output(int fd)
+{
+    struct sv_output *o = sv_alloc(sizeof *o);
+    o->fd = fd;
+    o->buf = sv_alloc(BUF_BYTES);
+    return o;
+}
+
+static void free_output(struct sv_output *o)
+{
+    if (o->packed != NULL && o->compression == SV_GZIP)
+        deflateEnd(&o->gzip);
+#ifdef SV_HAVE_ZSTD
+    ZSTD_freeCCtx(o->zstd);
+#endif
+    if (o->memory == &o->own)
+        sv_buf_fini(&o->own);
+    free(o->packed);
+    free(o->buf);
+    free(o->path);
+    free(o->tmp_path);
+    free(o);
+}
+
+/* A name beside `path` that nobody else has: a hidden file that names its purpose. Created with 0666, so that the umask
+ * alone decides about the mode. */
+static int open_temporary(struct sv_output *o, struct sv_err *err)
+{
+    const char *slash = strrchr(o->path, '/');
+    const char *base = slash != NULL ? slash + 1 : o->path;
+    int folder_len = (int)(base - o->path);
+    size_t size = strlen(o->path) + 64;
+    o->tmp_path = sv_alloc(size);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t seed = (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 30 ^ (uint64_t)getpid() << 48;
+    for (int attempt = 0; attempt < 100; attempt++) {
+        seed = sv_mix64(seed + (uint64_t)attempt);
+        snprintf(o->tmp_path, size, "%.*s.%.200s.%08x.tmp", folder_len, o->path, base,
+                 (unsigned)seed);
+        o->fd = open(o->tmp_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (o->fd >= 0)
+            return SV_OK;
+        if (errno != EEXIST)
+            break;
+    }
+    sv_err_sys(err, "cannot create");
+    free(o->tmp_path);
+    o->tmp_path = NULL;
+    return SV_EIO;
+}
+
+static int open_file(struct sv_output *o, const char *path, enum sv_output_mode mode,
+                     struct sv_err *err)
+{
+    struct stat st;
+    bool exists = stat(path, &st) == 0;
+    if (exists && S_ISDIR(st.st_mode))
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "is a directory: name a file in it");
+    o->is_regular = !exists || S_ISREG(st.st_mode);
+    /* Through a link to what it points to, so that the rename replaces the file and not the link. */
+    o->path = exists ? realpath(path, NULL) : NULL;
+    if (o->path == NULL)
+        o->path = sv_strndup(path, strlen(path));
+    if (mode == SV_OUTPUT_RENAME && o->is_regular)
+        return open_temporary(o, err);
+    o->fd = open(o->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+    return o->fd >= 0 ? SV_OK : sv_err_sys(err, "cannot create");
+}
+
+int sv_output_open(const char *path, enum sv_output_mode mode, enum sv_compression compression,
+                   struct sv_output **out, struct sv_err *err)
+{
+    struct sv_output *o = new_output(-1);
+    int rc = start_compression(o, compression, err);
+    if (rc == SV_OK && strcmp(path, "-") == 0) {
+        o->is_stdout = true;
+        o->fd = STDOUT_FILENO;
+    } else if (rc == SV_OK) {
+        rc = open_file(o, path, mode, err);
+    }
+    if (rc < 0) {
+        free_output(o);
+        return rc;
+    }
+    *out = o;
+    return SV_OK;
+}
+
+int sv_output_open_buf(struct sv_buf *to, enum sv_compression compression, struct sv_output **out,
+                       struct sv_err *err)
+{
+    struct sv_output *o = new_output(-1);
+    o->memory = to;
+    int rc = start_compression(o, compression, err);
+    if (rc < 0) {
+        free_output(o);
+        return rc;
+    }
+    *out = o;
+    return SV_OK;
+}
+
+int sv_output_open_memory(struct sv_output **out)
+{
+    struct sv_output *o = new_output(-1);
+    sv_buf_init(&o->own, SIZE_MAX);
+    o->memory = &o->own;
+    *out = o;
+    return SV_OK;
+}
+
+const uint8_t *sv_output_memory(const struct sv_output *o, size_t *len)
+{
+    assert(o->memory == &o->own);
+    /* What is still in the buffer belongs to the answer; the caller sees an output that only grew. */
+    struct sv_output *self = (struct sv_output *)(uintptr_t)o;
+    pass_on(self, self->buf, self->len, FLUSH_NO);
+    self->len = 0;
+    *len = o->own.len;
+    return o->own.data;
+}
+
+/* ---- write and close ---- */
+
+void sv_output_write(struct sv_output *o, const void *bytes, size_t n)
+{
+    o->bytes += n;
+    if (n > BUF_BYTES - o->len) {
+        pass_on(o, o->buf, o->len, FLUSH_NO);
+        o->len = 0;
+        if (n >= BUF_BYTES) {
+            pass_on(o, bytes, n, FLUSH_NO);
+            return;
+        }
+    }
+    if (n > 0)
+        memcpy(o->buf + o->len, bytes, n);
+    o->len += n;
+}
+
+static void drain(struct sv_output *o, enum flush flush)
+{
+    pass_on(o, o->buf, o->len, flush);
+    o->len = 0;
+}
+
+static int tell(const struct sv_output *o, struct sv_err *err)
+{
+    return o->failed.code == 0
+               ? SV_OK
+               : sv_err_set(err, o->failed.code, o->failed.pos, "%s", o->failed.msg);
+}
+
+int sv_output_flush(struct sv_output *o, struct sv_err *err)
+{
+    drain(o, FLUSH_BLOCK);
+    return tell(o, err);
+}
+
+uint64_t sv_output_bytes(const struct sv_output *o)
+{
+    return o->bytes;
+}
+
+/* Network file systems tell a full disk here. */
+static void close_fd(struct sv_output *o)
+{
+    if (o->fd >= 0 && !o->is_stdout && close(o->fd) != 0 && errno != EINTR && o->failed.code == 0)
+        sv_err_sys(&o->failed, "cannot write");
+}
+
+int sv_output_close(struct sv_output *o, struct sv_err *err)
+{
+    drain(o, FLUSH_END);
+    close_fd(o);
+    if (o->tmp_path != NULL) {
+        if (o->failed.code == 0 && rename(o->tmp_path, o->path) != 0)
+            sv_err_sys(&o->failed, "cannot rename the finished file to its name");
+        if (o->failed.code != 0)
+            unlink(o->tmp_path);
+    }
+    int rc = tell(o, err);
+    free_output(o);
+    return rc;
+}
+
+void sv_output_discard(struct sv_output *o)
+{
+    if (o == NULL)
+        return;
+    close_fd(o);
+    if (o->tmp_path != NULL)
+        unlink(o->tmp_path);
+    else if (o->path != NULL && o->is_regular)
+        unlink(o->path);
+    free_output(o);
+}

@@ -1,0 +1,198 @@
+/* base/output: a file appears whole or not at all, and the first failure is told. */
+#include "base/buf.h"
+#include "base/output.h"
+#include "tests/harness/test.h"
+
+#include <fcntl.h>
+#include <glob.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void put_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    REQUIRE(f != NULL);
+    fputs(text, f);
+    fclose(f);
+}
+
+static const char *get_file(const char *path)
+{
+    static char text[64];
+    FILE *f = fopen(path, "r");
+    if (f == NULL)
+        return "(absent)";
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    text[n] = '\0';
+    fclose(f);
+    return text;
+}
+
+static size_t temporaries(void)
+{
+    glob_t g;
+    char pattern[4096];
+    snprintf(pattern, sizeof pattern, "%s/.*.tmp", test_scratch("."));
+    size_t n = glob(pattern, 0, NULL, &g) == 0 ? g.gl_pathc : 0;
+    globfree(&g);
+    return n;
+}
+
+TEST(appears_at_close)
+{
+    struct sv_err err = {0};
+    struct sv_output *o;
+    const char *path = test_scratch("out.json");
+    put_file(path, "old");
+    umask(027);
+    REQUIRE(sv_output_open(path, SV_OUTPUT_RENAME, SV_PLAIN, &o, &err) == SV_OK);
+    sv_output_write(o, "new", 3);
+    CHECK_INT_EQ(sv_output_flush(o, &err), SV_OK);
+    CHECK_STR_EQ(get_file(path), "old");
+    CHECK_UINT_EQ(temporaries(), 1);
+    CHECK_INT_EQ(sv_output_close(o, &err), SV_OK);
+    CHECK_STR_EQ(get_file(path), "new");
+    CHECK_UINT_EQ(temporaries(), 0);
+    struct stat st;
+    REQUIRE(stat(path, &st) == 0);
+    CHECK_UINT_EQ(st.st_mode & 0777, 0640);
+}
+
+TEST(discard_leaves_no_trace)
+{
+    struct sv_err err = {0};
+    struct sv_output *o;
+    const char *path = test_scratch("out.json");
+    put_file(path, "old");
+    REQUIRE(sv_output_open(path, SV_OUTPUT_RENAME, SV_GZIP, &o, &err) == SV_OK);
+    sv_output_write(o, "new", 3);
+    sv_output_discard(o);
+    CHECK_STR_EQ(get_file(path), "old");
+    REQUIRE(sv_output_open(path, SV_OUTPUT_DIRECT, SV_PLAIN, &o, &err) == SV_OK);
+    CHECK_STR_EQ(get_file(path), "");
+    sv_output_write(o, "new", 3);
+    CHECK_INT_EQ(sv_output_flush(o, &err), SV_OK);
+    CHECK_STR_EQ(get_file(path), "new"); /* in place */
+    sv_output_discard(o);
+    CHECK_STR_EQ(get_file(path), "(absent)");
+    CHECK_UINT_EQ(temporaries(), 0);
+}
+
+TEST(links_stay_links)
+{
+    struct sv_err err = {0};
+    struct sv_output *o;
+    const char *real = test_scratch("real"), *link = test_scratch("link");
+    put_file(real, "old");
+    REQUIRE(symlink(real, link) == 0);
+    REQUIRE(sv_output_open(link, SV_OUTPUT_RENAME, SV_PLAIN, &o, &err) == SV_OK);
+    sv_output_write(o, "new", 3);
+    CHECK_INT_EQ(sv_output_close(o, &err), SV_OK);
+    struct stat st;
+    CHECK(lstat(link, &st) == 0 && S_ISLNK(st.st_mode));
+    CHECK_STR_EQ(get_file(real), "new");
+}
+
+TEST(long_names_fit)
+{
+    struct sv_err err = {0};
+    struct sv_output *o;
+    char name[256];
+    memset(name, 'n', 255);
+    name[255] = '\0';
+    const char *path = test_scratch(name);
+    REQUIRE(sv_output_open(path, SV_OUTPUT_RENAME, SV_PLAIN, &o, &err) == SV_OK);
+    CHECK_INT_EQ(sv_output_close(o, &err), SV_OK);
+    CHECK_STR_EQ(get_file(path), "");
+}
+
+TEST(places_that_cannot_be_written)
+{
+    static const struct {
+        const char *path, *message;
+    } rows[] = {
+        {"/", "is a directory: name a file in it"},
+        {"/nonexistent/out.json", "cannot create: No such file or directory"},
+    };
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        struct sv_err err = {0};
+        struct sv_output *o;
+        CHECK_INT_EQ(sv_output_open(rows[i].path, SV_OUTPUT_RENAME, SV_PLAIN, &o, &err), SV_EIO);
+        CHECK_STR_EQ(err.msg, rows[i].message);
+    }
+}
+
+TEST(a_full_disk_is_told_once)
+{
+    static const enum sv_compression forms[] = {SV_PLAIN, SV_GZIP};
+    for (size_t f = 0; f < TEST_COUNT(forms); f++) {
+        struct sv_err err = {0};
+        struct sv_output *o;
+        REQUIRE(sv_output_open("/dev/full", SV_OUTPUT_RENAME, forms[f], &o, &err) == SV_OK);
+        for (unsigned i = 0; i < 300000; i++)
+            sv_output_write(o, &i, sizeof i);
+        CHECK_INT_EQ(sv_output_flush(o, NULL), SV_EIO);
+        CHECK_INT_EQ(sv_output_close(o, &err), SV_EIO);
+        CHECK_STR_EQ(err.msg, "cannot write: No space left on device");
+    }
+    struct stat st;
+    CHECK(stat("/dev/full", &st) == 0 &&
+          S_ISCHR(st.st_mode)); /* neither renamed over nor removed */
+}
+
+TEST(a_closed_pipe_is_an_error)
+{
+    signal(SIGPIPE, SIG_IGN);
+    int fds[2];
+    REQUIRE(pipe(fds) == 0);
+    int saved = dup(STDOUT_FILENO);
+    REQUIRE(dup2(fds[1], STDOUT_FILENO) == STDOUT_FILENO);
+    close(fds[0]);
+    struct sv_err err = {0};
+    struct sv_output *o;
+    int opened = sv_output_open("-", SV_OUTPUT_RENAME, SV_PLAIN, &o, &err);
+    sv_output_write(o, "text", 4);
+    int closed = sv_output_close(o, &err);
+    dup2(saved, STDOUT_FILENO);
+    CHECK_INT_EQ(opened, SV_OK);
+    CHECK_INT_EQ(closed, SV_EIO);
+    CHECK_STR_EQ(err.msg, "cannot write: Broken pipe");
+}
+
+TEST(memory_holds_what_was_written)
+{
+    struct sv_err err = {0};
+    struct sv_output *o;
+    size_t len;
+    REQUIRE(sv_output_open_memory(&o) == SV_OK);
+    sv_output_write(o, "one", 3);
+    (void)sv_output_memory(o, &len);
+    CHECK_UINT_EQ(len, 3);
+    sv_output_write(o, " two", 4);
+    const uint8_t *bytes = sv_output_memory(o, &len);
+    CHECK_UINT_EQ(len, 7);
+    CHECK(memcmp(bytes, "one two", 7) == 0);
+    CHECK_UINT_EQ(sv_output_bytes(o), 7);
+    CHECK_INT_EQ(sv_output_close(o, &err), SV_OK);
+
+    struct sv_buf small;
+    sv_buf_init(&small, 10);
+    REQUIRE(sv_output_open_buf(&small, SV_PLAIN, &o, &err) == SV_OK);
+    sv_output_write(o, "more than ten bytes", 19);
+    CHECK_INT_EQ(sv_output_close(o, &err), SV_ENOMEM);
+    sv_buf_fini(&small);
+}
+
+#ifndef SV_HAVE_ZSTD
+TEST(zstd_that_was_not_built_in)
+{
+    struct sv_err err = {0};
+    struct sv_output *o;
+    CHECK_INT_EQ(sv_output_open("x", SV_OUTPUT_RENAME, SV_ZSTD, &o, &err), SV_EUSAGE);
+    CHECK(strstr(err.msg, "cannot write zstd") != NULL);
+}
+#endif
