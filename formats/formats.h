@@ -33,7 +33,8 @@ struct sv_format {
     int (*open_sink)(struct sv_output *out, const struct sv_write_options *options,
                      struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
                      struct sv_err *err);
-    enum sv_output_mode output_mode;
+    bool is_binary;         /* not for a terminal */
+    bool compresses_inside; /* options->compression means something to open_sink */
 };
 
 extern const struct sv_format *const sv_formats[]; /* NULL-terminated */

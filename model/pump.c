@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define SORT_MEMORY_DEFAULT ((size_t)256 << 20)
+#define SORT_MEMORY_DEFAULT ((size_t)64 << 20)
 #define PROGRESS_EVERY      64 /* batches */
 
 struct sv_sink *sv_pump_adapt(unsigned gives, struct sv_sink *sink, struct sv_dict *dict,
@@ -40,7 +40,7 @@ static int run(struct sv_source *source, struct sv_sink *sink,
         sv_batch_reset(batch);
         int n = source->next(source, batch, err);
         if (n <= 0)
-            return n;
+            return n == SV_EIO ? SV_EINPUT : n;
         assert((size_t)n == batch->n && n <= SV_BATCH);
         int code = sink->write(sink, batch->events, batch->n, err);
         if (code < 0)
@@ -50,16 +50,30 @@ static int run(struct sv_source *source, struct sv_sink *sink,
     }
 }
 
-int sv_pump(struct sv_source *source, struct sv_sink *sink, const struct sv_pump_options *options,
-            struct sv_err *err)
+int sv_pump_into(struct sv_source *source, struct sv_sink *sink,
+                 const struct sv_pump_options *options, struct sv_err *err)
 {
     struct sv_batch *batch = sv_alloc(sizeof *batch);
     sv_batch_init(batch);
-    sink = sv_pump_adapt(source->gives, sink, source->dict, source->report, options);
     int code = run(source, sink, options, batch, err);
-    int closed = sink->close(sink, code < 0, err);
+    if (code >= 0 && options && options->strict) {
+        uint64_t damage = sv_report_count(source->report, SV_DAMAGE);
+        if (damage)
+            code = sv_err_set(err, SV_EFOUND, SV_NO_POS,
+                              "damaged in %llu places, refused because of --strict",
+                              (unsigned long long)damage);
+    }
     source->close(source);
     sv_batch_fini(batch);
     free(batch);
+    return code;
+}
+
+int sv_pump(struct sv_source *source, struct sv_sink *sink, const struct sv_pump_options *options,
+            struct sv_err *err)
+{
+    sink = sv_pump_adapt(source->gives, sink, source->dict, source->report, options);
+    int code = sv_pump_into(source, sink, options, err);
+    int closed = sink->close(sink, code < 0, err);
     return code < 0 ? code : closed;
 }

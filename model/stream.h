@@ -40,14 +40,21 @@ struct sv_sink {
 
 struct sv_pump_options {
     size_t sort_memory_bytes;    /* 0: the default; more than this is spilled to a temporary file */
+    bool strict;                 /* damage in the source's report fails the stream with SV_EFOUND */
     void (*progress)(void *ctx); /* called now and then, may be NULL */
     void *progress_ctx;
 };
 
 /* Runs the source to its end into the sink and closes both. On a source error the sink is closed with failed = true.
- * Returns 0 or the first error. */
+ * Returns 0 or the first error; a source that cannot read on gives SV_EINPUT, so that it is told apart from a sink that
+ * cannot write. */
 int sv_pump(struct sv_source *source, struct sv_sink *sink, const struct sv_pump_options *options,
             struct sv_err *err);
+
+/* Runs the source to its end into the sink as it is: no stages, the sink stays open, the source is closed. For several
+ * sources into one sink. */
+int sv_pump_into(struct sv_source *source, struct sv_sink *sink,
+                 const struct sv_pump_options *options, struct sv_err *err);
 
 /* Wraps `sink` in the stages it needs for a source of this shape (what sv_pump does first). */
 struct sv_sink *sv_pump_adapt(unsigned gives, struct sv_sink *sink, struct sv_dict *dict,
