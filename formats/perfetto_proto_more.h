@@ -15,16 +15,6 @@ enum {
 };
 enum { SV_PF_TREE_TID = 1, SV_PF_TREE_THREAD_NAME = 2, SV_PF_TREE_TGID = 3 };
 enum { SV_PF_STATS_PROCESSES = 1, SV_PF_STATS_PID = 1, SV_PF_STATS_THREADS = 11 };
-#define SV_PF_STATS_KB_COUNTERS(                                                               \
-    X) /* field of ProcessStats.Process in kilobytes, name of its counter in Perfetto */       \
-    X(2, "mem.virt")                                                                           \
-    X(3, "mem.rss")                                                                            \
-    X(4, "mem.rss.anon") X(5, "mem.rss.file") X(6, "mem.rss.shmem") X(7, "mem.swap")           \
-        X(8, "mem.locked") X(9, "mem.rss.watermark") X(13, "chrome.private_footprint_kb")      \
-            X(14, "chrome.peak_resident_set_kb") X(16, "mem.smaps.rss") X(17, "mem.smaps.pss") \
-                X(18, "mem.smaps.pss.anon") X(19, "mem.smaps.pss.file")                        \
-                    X(20, "mem.smaps.pss.shmem") X(23, "mem.smaps.swap.pss")                   \
-                        X(24, "mem.dmabuf_rss")
 enum { SV_PF_STATS_OOM_SCORE_ADJ = 10, SV_PF_STATS_USER_TIME = 21, SV_PF_STATS_KERNEL_TIME = 22 };
 
 /* Metadata */
