@@ -1,0 +1,50 @@
+/* Where Perfetto's protobufs have no place for something, the form Stave writes and reads back.
+ *
+ * Private fields have one number in every message; Perfetto's importer steps over them. Everything else below is a form that
+ * Perfetto understands, too, chosen so that nothing is lost in either reader:
+ *
+ *   clock of unknown origin    trace clock SV_PF_CLOCK_TRACE_FILE (Perfetto: "the file's own time line")
+ *   metadata                   TraceAttributes; Attribute.990 = 1 when the text is JSON
+ *   snapshot's uncertainty     ClockSnapshot.990, nanoseconds; absent: unknown
+ *   argument NULL, {} and []   DebugAnnotation.legacy_json_value "null", "{}", "[]"
+ *   flow begin, flow end       legacy_event {bind_id, flow_direction OUT or IN}, no phase; further ones of the same event,
+ *                              and all SV_ARG_FLOW, in flow_ids and terminating_flow_ids
+ *   SV_FLOW point              legacy_event {phase s, t or f, unscoped_id, bind_to_enclosing unless SV_BIND_NEXT}
+ *   scope of an instant        legacy_event.instant_event_scope beside TYPE_INSTANT, no phase
+ *   thread time                extra counter of type THREAD_TIME_NS on begin and end; the difference is SV_ARG_THREAD_DUR
+ *   SV_LOSS                    an instant in the category SV_PF_LOSS_CATEGORY (further categories follow it), its name the
+ *                              cause, annotations SV_PF_LOSS_COUNT and SV_PF_LOSS_SPAN; it rides in the packet that
+ *                              has previous_packet_dropped, which is therefore no loss of its own */
+#ifndef SV_FORMATS_PERFETTO_STAVE_H
+#define SV_FORMATS_PERFETTO_STAVE_H
+
+enum { SV_PF_STAVE = 990 }; /* the private field of TrackDescriptor, ClockSnapshot and Attribute */
+
+/* TrackDescriptor.990, a message, present when one of these is: */
+enum {
+    SV_PF_STAVE_TRACK_KIND =
+        1, /* enum sv_track_kind, where the descriptor itself does not tell it */
+    SV_PF_STAVE_TRACK_SPACE = 2, /* whose pids these are, when not 0 */
+    SV_PF_STAVE_TRACK_PID =
+        3, /* int64: the real pid; the descriptor's is a stand-in that Perfetto can hold */
+    SV_PF_STAVE_TRACK_ORDER = 4, /* int64: sibling order that does not fit sibling_order_rank */
+    SV_PF_STAVE_TRACK_FLAGS = 5
+};
+enum {
+    SV_PF_STAVE_MERGE_DEFAULT =
+        1, /* sibling_merge is SV_MERGE_DEFAULT, whatever the descriptor says */
+    SV_PF_STAVE_COUNTER_INCREMENTAL =
+        2 /* sv_track_info.is_incremental; the values are absolute all the same */
+};
+
+enum { SV_PF_CLOCK_TRACE_FILE = 11 }; /* SV_CLOCK_UNKNOWN in a file */
+
+#define SV_PF_LOSS_CATEGORY "stave.loss"
+#define SV_PF_LOSS_COUNT    "count"   /* int: args[0] of the event */
+#define SV_PF_LOSS_SPAN     "span_ns" /* int: dur_ns, absent when 0 */
+
+/* synchronization_marker: stands before every resync point, after which nothing refers to what came before. */
+#define SV_PF_SYNC_MARKER "\x82\x47\x7a\x76\xb2\x8d\x42\xba\x81\xdc\x33\x32\x6d\x57\xa0\x79"
+enum { SV_PF_SYNC_MARKER_SIZE = 16 };
+
+#endif
