@@ -29,11 +29,12 @@
 #endif
 
 #define WINDOW_BYTES \
-    ((size_t)512     \
-     << 10) /* measured: see the commit that chose it; 4 MiB falls out of the L2 cache */
-#define READ_MIN \
-    ((size_t)64 << 10) /* less room than this at the end of the window: move it to the front */
+    ((size_t)256 << 10) /* 256 KiB … 4 MiB read equally fast; leaves half of a small L2 */
+#define READ_MIN  ((size_t)64 << 10) /* with less room behind it the window moves to the front */
 #define RAW_BYTES ((size_t)128 << 10)
+/* The kernel copies into an address that is off by 16 bytes at a fifth of the speed (rep movsb on the processors
+ * measured: 1.6 against 8 GB/s), so every read() into the window begins on a cache line. */
+#define ALIGN ((size_t)64)
 
 enum form { FORM_UNKNOWN, FORM_PLAIN, FORM_GZIP, FORM_ZSTD };
 
@@ -299,7 +300,7 @@ static ssize_t zstd_some(struct sv_input *in, uint8_t *dst, size_t room)
 static int recognise(struct sv_input *in)
 {
     struct sv_input_impl *m = in->impl;
-    m->raw = sv_alloc(RAW_BYTES);
+    m->raw = sv_alloc_aligned(RAW_BYTES, ALIGN);
     m->raw_at = m->raw;
     if (!raw_need(in, 4))
         return -1;
@@ -329,25 +330,37 @@ static ssize_t plain_some(struct sv_input *in, uint8_t *dst, size_t room)
 
 /* ---- the window ---- */
 
+/* The window in a buffer of `cap` bytes, where its end, the place of the next read, is aligned. */
+static void place_window(struct sv_input *in, size_t cap)
+{
+    struct sv_input_impl *m = in->impl;
+    uint8_t *old = m->window;
+    size_t head = (ALIGN - in->len % ALIGN) % ALIGN;
+    assert(head + in->len <= cap && cap % ALIGN == 0);
+    if (old == NULL || cap != m->cap) {
+        m->window = sv_alloc_aligned(cap + SV_INPUT_PAD, ALIGN);
+        m->cap = cap;
+    }
+    memmove(m->window + head, in->data, in->len);
+    in->data = m->window + head;
+    if (old != m->window)
+        free(old);
+}
+
 static void make_room(struct sv_input *in)
 {
     struct sv_input_impl *m = in->impl;
     if (m->window == NULL) {
-        m->cap = WINDOW_BYTES;
-        m->window = sv_alloc(m->cap + SV_INPUT_PAD);
-        in->data = m->window;
-    }
-    size_t offset = (size_t)(in->data - m->window);
-    if (m->cap - offset - in->len >= READ_MIN)
+        place_window(in, WINDOW_BYTES);
         return;
-    if (offset > 0)
-        memmove(m->window, in->data, in->len);
-    /* More than half full means that the reader needs long records: doubling keeps the moves linear. */
-    if (in->len > m->cap / 2 && m->cap < in->window_limit) {
-        m->cap = m->cap < in->window_limit / 2 ? m->cap * 2 : in->window_limit;
-        m->window = sv_realloc(m->window, m->cap + SV_INPUT_PAD);
     }
-    in->data = m->window;
+    if (m->cap - (size_t)(in->data - m->window) - in->len >= READ_MIN)
+        return;
+    /* More than half full means that the reader needs long records: doubling keeps the moves linear. */
+    size_t cap = m->cap, most = (in->window_limit / ALIGN + 2) * ALIGN;
+    if (in->len > cap / 2 && cap < most)
+        cap = cap < most / 2 ? cap * 2 : most;
+    place_window(in, cap);
 }
 
 static ssize_t produce(struct sv_input *in, uint8_t *dst, size_t room)

@@ -38,6 +38,14 @@ void *sv_realloc(void *p, size_t size)
     return q;
 }
 
+void *sv_alloc_aligned(size_t size, size_t align)
+{
+    void *p = aligned_alloc(align, (size + align - 1) & ~(align - 1));
+    if (!p)
+        die(size);
+    return p;
+}
+
 char *sv_strndup(const char *s, size_t len)
 {
     char *copy = sv_realloc(NULL, len + 1);

@@ -177,7 +177,7 @@ static struct sv_output *new_output(int fd)
 {
     struct sv_output *o = sv_alloc(sizeof *o);
     o->fd = fd;
-    o->buf = sv_alloc(BUF_BYTES);
+    o->buf = sv_alloc_aligned(BUF_BYTES, 64);
     return o;
 }
 
@@ -298,19 +298,21 @@ const uint8_t *sv_output_memory(const struct sv_output *o, size_t *len)
 
 /* ---- write and close ---- */
 
+/* Only whole buffers leave, so that the file offset stays aligned, which makes the kernel's copy faster. */
 void sv_output_write(struct sv_output *o, const void *bytes, size_t n)
 {
+    const uint8_t *from = bytes;
     o->bytes += n;
-    if (n > BUF_BYTES - o->len) {
-        pass_on(o, o->buf, o->len, FLUSH_NO);
+    while (n > BUF_BYTES - o->len) {
+        size_t piece = BUF_BYTES - o->len;
+        memcpy(o->buf + o->len, from, piece);
+        pass_on(o, o->buf, BUF_BYTES, FLUSH_NO);
         o->len = 0;
-        if (n >= BUF_BYTES) {
-            pass_on(o, bytes, n, FLUSH_NO);
-            return;
-        }
+        from += piece;
+        n -= piece;
     }
     if (n > 0)
-        memcpy(o->buf + o->len, bytes, n);
+        memcpy(o->buf + o->len, from, n);
     o->len += n;
 }
 
