@@ -36,7 +36,9 @@ test-long: all ## all tests in all builds
 	@tools/build asan all tests
 	@tools/build tsan all tests
 	@tools/build clang all tests benches
-	@tests/run -f "$(T)" build build-asan:unit,fuzz,golden,cli,laws,stress build-tsan:unit,stress build-clang:unit,golden
+	@tools/build minimal all tests
+	@tests/run -f "$(T)" build build-asan:unit,fuzz,golden,cli,laws,stress build-tsan:unit,stress \
+	  build-clang:unit,golden build-minimal:unit,golden,cli
 asan: ## all tests that can run under ASan and UBSan
 	@tools/install-deps test
 	@tools/build asan all tests

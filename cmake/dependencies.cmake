@@ -3,14 +3,21 @@
 #
 #   sv_dependency(<name> <pkg-config module> [REQUIRED])
 #
+# -DSV_WITH_<NAME>=OFF leaves an optional one out although it is there (the minimal preset leaves out all).
+#
 # Each new line here has its partner in tools/install-deps (the -dev package) and is linked by the room that uses it.
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
+option(SV_OPTIONAL "use the optional dependencies that are there" ON)
+
 function(sv_dependency name module)
   string(TOUPPER ${name} upper)
-  pkg_check_modules(SV_${upper} QUIET IMPORTED_TARGET ${module})
+  option(SV_WITH_${upper} "use ${module}" ${SV_OPTIONAL})
+  if(SV_WITH_${upper} OR "REQUIRED" IN_LIST ARGN)
+    pkg_check_modules(SV_${upper} QUIET IMPORTED_TARGET ${module})
+  endif()
   add_library(sv_dep_${name} INTERFACE)
   if(SV_${upper}_FOUND)
     target_link_libraries(sv_dep_${name} INTERFACE PkgConfig::SV_${upper})
