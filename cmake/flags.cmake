@@ -28,7 +28,7 @@ add_library(sv_flags INTERFACE)
 target_include_directories(sv_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 target_compile_definitions(sv_flags INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64)
 target_compile_options(sv_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wdouble-promotion -Wvla -Wformat=2 -Wundef
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wvla -Wformat=2 -Wundef
   -Wpointer-arith -Wcast-qual -Wwrite-strings
   $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition>
   $<$<C_COMPILER_ID:GNU>:-Wlogical-op -Wduplicated-cond>
