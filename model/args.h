@@ -1,0 +1,20 @@
+/* Copies of argument lists that outlive the batch they came in.
+ *
+ * A copy is one block: the slots, then the bytes of their texts, padded to 8. It exists in two forms: live (texts are
+ * pointers into the block) and packed (texts are offsets from its start), which may be moved or written to a file. */
+#ifndef SV_MODEL_ARGS_H
+#define SV_MODEL_ARGS_H
+
+#include "model/event.h"
+
+#include <stdbool.h>
+
+/* Bytes of a copy, a multiple of 8. `has_text` (may be NULL) tells whether unpacking has work to do. */
+size_t sv_args_bytes(const struct sv_arg *args, size_t n, bool *has_text);
+
+/* `to` is aligned to 8 and has room for sv_args_bytes(). */
+struct sv_arg *sv_args_copy(void *to, const struct sv_arg *args, size_t n);
+void sv_args_pack(void *to, const struct sv_arg *args, size_t n);
+void sv_args_unpack(void *at, size_t n); /* in place, once */
+
+#endif
