@@ -12,11 +12,12 @@
 
 /* What a stream holds (source: may hold; sink: can take). */
 enum sv_shape {
-    SV_HAS_EDGES = 1,       /* begin and end */
-    SV_HAS_SLICES = 2,      /* whole slices */
-    SV_HAS_OVERLAP = 4,     /* slices of one track may overlap without nesting */
-    SV_HAS_DISORDER = 8,    /* timestamps may go backwards (source: may; sink: can take) */
-    SV_HAS_FLOW_POINTS = 16 /* SV_FLOW events, apart from the slices they bind to */
+    SV_HAS_EDGES = 1,        /* begin and end */
+    SV_HAS_SLICES = 2,       /* whole slices */
+    SV_HAS_OVERLAP = 4,      /* slices of one track may overlap without nesting */
+    SV_HAS_DISORDER = 8,     /* timestamps may go backwards (source: may; sink: can take) */
+    SV_HAS_FLOW_POINTS = 16, /* SV_FLOW events, apart from the slices they bind to */
+    SV_HAS_ANYTHING = 31
 };
 
 struct sv_source {
