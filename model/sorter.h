@@ -1,0 +1,58 @@
+/* The sorter: takes events in any order, gives them back in order, in bounded memory.
+ *
+ *     sv_sorter_add(…) …; sv_sorter_finish(…); while ((n = sv_sorter_next(…)) > 0) …
+ *
+ * The order is that of stages.h: time; then begin, end, instant, counter, loss as they came; then slices, longest first;
+ * then flow points. Behind the `sort` stage (one sorter) and `merge` (one per input). */
+#ifndef SV_MODEL_SORTER_H
+#define SV_MODEL_SORTER_H
+
+#include "base/err.h"
+#include "model/event.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define SV_SORT_MEMORY_DEFAULT ((size_t)256 << 20)
+
+/* The rank of an event: time first, then the tie. Equal ranks keep the order of arrival. */
+struct sv_rank {
+    int64_t ts_ns, tie;
+};
+
+static inline struct sv_rank sv_rank_of(int64_t ts_ns, int64_t dur_ns, unsigned kind)
+{
+    if (kind ==
+        SV_SLICE) /* unfinished ones are the longest; what is negative beyond that is empty */
+        return (struct sv_rank){ts_ns, dur_ns == SV_UNFINISHED ? -INT64_MAX
+                                       : dur_ns > 0            ? -dur_ns
+                                                               : 0};
+    return (struct sv_rank){ts_ns, kind == SV_FLOW ? 1 : INT64_MIN};
+}
+
+static inline bool sv_rank_before(struct sv_rank a, struct sv_rank b)
+{
+    return a.ts_ns != b.ts_ns ? a.ts_ns < b.ts_ns : a.tie < b.tie;
+}
+
+struct sv_sorter;
+
+/* Past memory_bytes (0: the default) sorted runs go to an unlinked file in $TMPDIR, /var/tmp or /tmp. */
+struct sv_sorter *sv_sorter_new(size_t memory_bytes);
+void sv_sorter_free(struct sv_sorter *s);
+
+/* Copies the events with all they point to. */
+int sv_sorter_add(struct sv_sorter *s, const struct sv_event *events, size_t n, struct sv_err *err);
+
+/* Moves what is held in memory to the file: others need the room more. Before finish only. */
+int sv_sorter_spill(struct sv_sorter *s, struct sv_err *err);
+size_t sv_sorter_bytes(const struct sv_sorter *s); /* memory held now */
+
+/* Nothing more is added. Reading takes at most about memory_bytes (0: what it was made with). */
+int sv_sorter_finish(struct sv_sorter *s, size_t memory_bytes, struct sv_err *err);
+
+/* The next events in order: how many (at most max), 0 at the end, negative on an error. What they point to is valid
+ * until the next call. */
+int sv_sorter_next(struct sv_sorter *s, struct sv_event *events, size_t max, struct sv_err *err);
+
+#endif
