@@ -61,7 +61,7 @@ fuzz: ## fuzzes each target for FUZZ_SECONDS (T=WORD: only targets with WORD in 
 	@tools/fuzz $(FUZZ_SECONDS) $(T)
 
 .PHONY: lint format
-lint: ## format, clang-tidy, layers, style
+lint: ## format, clang-tidy, shellcheck, layers, style
 	@tools/install-deps lint
 	@tools/build clang all tests benches
 	@tools/lint
@@ -79,8 +79,8 @@ deb: all ## a Debian package in build/
 	@ls build/*.deb
 
 .PHONY: clean
-clean: ## removes the binary directories
-	rm -rf build build-*/
+clean: ## removes the binary directories and out/
+	rm -rf build build-*/ out
 
 .PHONY: help
 help: ## this list

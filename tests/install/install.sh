@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What `make install` leaves under a prefix is complete, can be moved, and can be built against: with pkg-config, with
 # find_package, shared and static, from C and from C++.
+# shellcheck disable=SC2046 # the flags of pkg-config are words
 . "$SRC/tests/harness/cli.sh"
 
 check installs cmake --install "$BUILD" --prefix "$TMP/first"

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# tools/check-layers and tools/check-style find what they are there to find, and nothing in a clean tree.
+. "$SRC/tests/harness/cli.sh"
+
+# fresh_tree: a small tree of its own with our tools and two clean files.
+fresh_tree() {
+  rm -rf tree && mkdir -p tree/{base,model,cmd,include/stave} && cp -r "$SRC/tools" tree/ && cd tree || exit 2
+  grep '^#' "$SRC/tools/style-exceptions" >tools/style-exceptions
+  printf '/* What a clean header looks like. */\nint sv_clean(void);\n' >base/clean.h
+  printf '/* What a clean file looks like: strcpy() in a comment. */\n#include "base/clean.h"\n' >model/tidy.c
+  cd ..
+}
+
+# finds NAME TOOL FILE WHAT: with the text of stdin in FILE, TOOL must fail and print a line `FILE:…WHAT…`.
+finds() {
+  local name=$1 tool=$2 file=$3 what=$4
+  fresh_tree; cat >"tree/$file"
+  if "tree/tools/$tool" >found 2>&1; then cat found; not_ok "$name"
+  elif grep -qE "^$file:[0-9]+: .*$what" found; then ok "$name"
+  else cat found; not_ok "$name"; fi
+}
+lines() { echo '/* Long. */'; yes '' | head -n "$1"; }
+function_of() { printf '/* One function. */\nint sv_long(void)\n{\n'; yes '    ;' | head -n "$1"; echo '}'; }
+
+fresh_tree
+check layers_clean tree/tools/check-layers
+check style_clean tree/tools/check-style
+
+finds arrow check-layers base/up.c 'base/ must not include model/tidy.h' <<<'#include "model/tidy.h"'
+finds arrow_spaced check-layers base/up.c 'base/ must not include' <<<'  #  include "cmd/x.h"'
+finds porch_stands_alone check-layers include/stave/x.h 'porch/ must not include' <<<'#include "base/clean.h"'
+finds base_knows_no_porch check-layers base/up.c 'must not include stave' <<<'#include <stave/stave.h>'
+finds parent check-layers model/up.c 'no \.\./' <<<'#include "../base/clean.h"'
+finds threads check-layers model/t.c 'threads' <<<'#include <pthread.h>'
+
+finds long_file check-style base/x.c 'file-length' < <(lines 1000)
+finds long_header check-style base/x.h 'header-length' < <(lines 300)
+finds long_function check-style base/x.c 'function-length.*sv_long' < <(function_of 70)
+finds opening check-style base/x.c 'opening' <<<'int x;'
+finds banned check-style cmd/x.c 'banned.*strcpy' < <(printf '/* X. */\nvoid f(char *a) { strcpy(a, "b"); }\n')
+finds prints check-style base/x.c 'prints.*printf' < <(printf '/* X. */\nvoid f(void) { printf("b"); }\n')
+finds exits check-style base/x.c 'prints.*exit' < <(printf '/* X. */\nvoid f(void) { /* why */ exit(1); }\n')
+finds tab check-style base/x.c 'tab' < <(printf '/* X. */\n\tint x;\n')
+finds trailing check-style base/x.c 'trailing' < <(printf '/* X. */\nint x; \n')
+finds machine_path check-style base/x.c 'path' < <(printf '/* X. */\nchar *x = "%sjoe/x";\n' /home/)
+finds same_name check-style cmd/clean.h 'name.*named like base/clean.h' <<<'/* X. */'
+finds stale_excuse check-style tools/style-exceptions 'excuses nothing' <<<'prints base/x.c no such file'
+finds no_reason check-style tools/style-exceptions 'needs its reason' <<<'prints base/x.c'
+
+excused() {
+  fresh_tree; function_of 80 >tree/base/x.c
+  echo 'function-length base/x.c:sv_long a table in the shape of a function' >>tree/tools/style-exceptions
+  tree/tools/check-style
+}
+check excused excused

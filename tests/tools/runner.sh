@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# tests/run counts what it should, and the unit runner makes one failed test of a crash.
+. "$SRC/tests/harness/cli.sh"
+
+mkdir -p tree/tests/a tree/tools && cp "$SRC/tests/run" tree/tests/
+printf '#!/bin/sh\nexit 0\n' >tree/tools/check-layers
+cp tree/tools/check-layers tree/tools/check-style
+script() { cat >"tree/tests/a/$1.sh"; chmod +x "tree/tests/a/$1.sh"; }
+
+# counts NAME EXIT LINE [ARGUMENT…]: tests/run over suite a exits so and ends in that line.
+counts() {
+  local name=$1 code=$2 line=$3; shift 3
+  tree/tests/run "$@" build:a >said 2>&1
+  if [ $? = "$code" ] && [ "$(tail -n 1 said)" = "$line" ]; then ok "$name"; else cat said; not_ok "$name"; fi
+}
+
+counts nothing_is_a_failure 1 '0 passed, 1 failed, 0 skipped'
+script pass <<<'exit 0'
+script skipped <<<'echo no such device; exit 77'
+counts pass_and_skip 0 '1 passed, 0 failed, 1 skipped'
+check skip_says_why grep -q 'a/skipped.sh: no such device' said
+script parts <<<'echo ok one; echo ok two; echo skip three: why'
+counts parts 0 '3 passed, 0 failed, 2 skipped'
+script broken <<<'echo some output; exit 3'
+counts failure 1 '3 passed, 1 failed, 2 skipped'
+check failure_shows_output grep -q '| some output' said
+script broken <<<'echo ok one; echo not ok two; exit 1'
+counts failed_part 1 '4 passed, 1 failed, 2 skipped'
+script broken <<<'echo ok one; exit 1'
+counts dies_after_parts 1 '4 passed, 1 failed, 2 skipped'
+counts filter 0 '1 passed, 0 failed, 0 skipped' -f a/pass
+script broken <<<'sleep 60'
+TEST_TIMEOUT=1 counts time_limit 1 '0 passed, 1 failed, 0 skipped' -f broken
+script broken <<<'[ -d "$TMP" ] && [ "$STAVE" = "$BUILD/stave" ] && [ "$BUILD" = "$SRC/build" ]'
+counts environment 0 '1 passed, 0 failed, 0 skipped' -f broken
+
+cat >test_sample.c <<'C'
+#include "tests/harness/test.h"
+#include <stdlib.h>
+TEST(passes) { CHECK_INT_EQ(1, 1); CHECK_STR_EQ("a", "a"); }
+TEST(fails) { CONTEXT("row %d", 7); CHECK_INT_EQ(1, 2); CHECK_STR_EQ("a", NULL); }
+TEST(crashes) { abort(); }
+TEST(leaves) { REQUIRE(0); abort(); }
+TEST(skips) { SKIP("no device"); }
+TEST(starves) { test_alloc_fail(2); void *a = malloc(1), *b = malloc(1); CHECK(a && !b); free(a); }
+C
+check compiles gcc -std=c17 -D_GNU_SOURCE -DTEST_SRC='"."' -I"$SRC" -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
+  test_sample.c "$SRC/tests/harness/test.c" "$SRC/tests/harness/alloc.c" -o sample
+./sample >said 2>/dev/null
+check fails_when_one_fails [ $? = 1 ]
+results() { grep -E '^(ok|not ok|skip) ' said | diff - <(printf '%s\n' 'ok sample.passes' 'not ok sample.fails' 'not ok sample.crashes' 'not ok sample.leaves' 'skip sample.skips: no device' 'ok sample.starves'); }
+check results results
+check says_where grep -qF 'test_sample.c:4: 1 == 2: 1 is not 2  [row 7]' said
+check filters [ "$(./sample -l star)" = sample.starves ]
+check without_fork ./sample -n passes skips
