@@ -17,4 +17,10 @@ struct sv_arg *sv_args_copy(void *to, const struct sv_arg *args, size_t n);
 void sv_args_pack(void *to, const struct sv_arg *args, size_t n);
 void sv_args_unpack(void *at, size_t n); /* in place, once */
 
+/* The arguments of a slice from those of its begin and its end: begin's in their order, with the value of end where both
+ * have the key, then the rest of end's. Two THREAD_TIME become one with a THREAD_DUR. `to` has room for one slot more than
+ * both lists together; texts are shared, not copied. Returns the number of slots. */
+size_t sv_args_join(struct sv_arg *to, const struct sv_arg *begin, size_t n_begin,
+                    const struct sv_arg *end, size_t n_end);
+
 #endif

@@ -1,0 +1,37 @@
+/* An oddity: something that happened any number of times in a stream; the first time is told in full, at the end. Cheaper than
+ * a line in the report per event, for stages that may meet millions. */
+#ifndef SV_MODEL_ODDITY_H
+#define SV_MODEL_ODDITY_H
+
+#include "base/err.h"
+#include "base/report.h"
+#include "model/dict.h"
+
+#include <inttypes.h>
+
+struct sv_oddity {
+    uint64_t count;
+    int64_t first_ns;
+    sv_track first_track;
+};
+
+static inline void sv_oddity_note(struct sv_oddity *o, int64_t ts_ns, sv_track track)
+{
+    if (o->count++ == 0) {
+        o->first_ns = ts_ns;
+        o->first_track = track;
+    }
+}
+
+/* `report` may be NULL. */
+static inline void sv_oddity_tell(const struct sv_oddity *o, struct sv_report *report,
+                                  const struct sv_dict *dict, enum sv_severity severity,
+                                  const char *what)
+{
+    if (o->count && report)
+        sv_report_add(report, severity, what, o->count, SV_NO_POS,
+                      "at %" PRId64 " ns on track \"%s\"", o->first_ns,
+                      sv_dict_text(dict, dict->tracks[o->first_track].name).bytes);
+}
+
+#endif

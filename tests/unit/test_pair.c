@@ -1,0 +1,229 @@
+/* Pair: edges become slices, arguments of begin and end are joined, what does not match is counted. */
+#include "model/args.h"
+#include "model/stages.h"
+
+#include "tests/harness/gen_events.h"
+#include "tests/harness/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct sv_event edge(int64_t ts_ns, unsigned kind, sv_track track, sv_str name)
+{
+    return (struct sv_event){.ts_ns = ts_ns, .kind = (uint8_t)kind, .track = track, .name = name};
+}
+
+struct fixture {
+    struct sv_dict *dict;
+    struct sv_report report;
+    struct collect out;
+    sv_track a, b;
+    sv_str x, y, k, l;
+};
+
+static void setup(struct fixture *f)
+{
+    memset(f, 0, sizeof *f);
+    f->dict = sv_dict_new();
+    sv_report_init(&f->report);
+    f->a = sv_dict_thread(f->dict, 0, 1, 1);
+    f->b = sv_dict_thread(f->dict, 0, 1, 2);
+    f->x = sv_dict_cstr(f->dict, "x");
+    f->y = sv_dict_cstr(f->dict, "y");
+    f->k = sv_dict_cstr(f->dict, "k");
+    f->l = sv_dict_cstr(f->dict, "l");
+}
+
+static void teardown(struct fixture *f)
+{
+    collect_fini(&f->out);
+    sv_report_fini(&f->report);
+    sv_dict_free(f->dict);
+}
+
+static void run(struct fixture *f, const struct sv_event *events, size_t n)
+{
+    struct sv_err err = {0};
+    struct sv_sink *s = sv_pair_new(f->dict, &f->report, collect_sink(&f->out, SV_HAS_ANYTHING));
+    CHECK_INT_EQ(push_events(events, n, s, &err), 0);
+    CHECK(f->out.closed && !f->out.failed);
+}
+
+static void check_slice(const struct sv_event *e, int64_t ts_ns, int64_t dur_ns, sv_track track,
+                        sv_str name)
+{
+    CHECK_UINT_EQ(e->kind, SV_SLICE);
+    CHECK_INT_EQ(e->ts_ns, ts_ns);
+    CHECK_INT_EQ(e->dur_ns, dur_ns);
+    CHECK_UINT_EQ(e->track, track);
+    CHECK_UINT_EQ(e->name, name);
+}
+
+TEST(stacks_are_per_track)
+{
+    struct fixture f;
+    setup(&f);
+    const struct sv_event events[] = {
+        edge(10, SV_BEGIN, f.a, f.x), edge(11, SV_BEGIN, f.b, f.y), edge(12, SV_BEGIN, f.a, f.y),
+        edge(13, SV_INSTANT, f.a, 0), edge(14, SV_END, f.a, 0),     edge(15, SV_END, f.b, 0),
+        edge(16, SV_END, f.a, 0),
+    };
+    run(&f, events, TEST_COUNT(events));
+    REQUIRE(f.out.n == 4);
+    CHECK_UINT_EQ(f.out.events[0].kind, SV_INSTANT);
+    check_slice(&f.out.events[1], 12, 2, f.a, f.y);
+    check_slice(&f.out.events[2], 11, 4, f.b, f.y);
+    check_slice(&f.out.events[3], 10, 6, f.a, f.x);
+    CHECK_UINT_EQ(f.report.n, 0);
+    teardown(&f);
+}
+
+TEST(what_does_not_match_is_counted)
+{
+    struct fixture f;
+    setup(&f);
+    const struct sv_event events[] = {
+        edge(5, SV_END, f.a, 0),      edge(10, SV_BEGIN, f.a, f.x), edge(20, SV_BEGIN, f.a, f.y),
+        edge(30, SV_BEGIN, f.b, f.x), edge(25, SV_END, f.b, 0),     edge(40, SV_END, f.b, 0),
+    };
+    run(&f, events, TEST_COUNT(events));
+    REQUIRE(f.out.n == 3);
+    check_slice(&f.out.events[0], 30, 0, f.b, f.x); /* its end came before it */
+    check_slice(&f.out.events[1], 10, SV_UNFINISHED, f.a, f.x);
+    check_slice(&f.out.events[2], 20, SV_UNFINISHED, f.a, f.y);
+    CHECK_UINT_EQ(sv_report_count(&f.report, SV_DAMAGE),
+                  3); /* two ends without begin, one backwards */
+    CHECK_UINT_EQ(sv_report_count(&f.report, SV_NOTE), 2);
+    teardown(&f);
+}
+
+TEST(a_name_may_come_with_the_end)
+{
+    struct fixture f;
+    setup(&f);
+    const struct sv_event events[] = {edge(1, SV_BEGIN, f.a, 0), edge(2, SV_END, f.a, f.y),
+                                      edge(3, SV_BEGIN, f.a, f.x), edge(4, SV_END, f.a, f.y)};
+    run(&f, events, TEST_COUNT(events));
+    REQUIRE(f.out.n == 2);
+    CHECK_UINT_EQ(f.out.events[0].name, f.y);
+    CHECK_UINT_EQ(f.out.events[1].name, f.x);
+    teardown(&f);
+}
+
+TEST(arguments_of_both_ends)
+{
+    struct fixture f;
+    setup(&f);
+    const struct sv_arg begin[] = {
+        {.key = f.k, .type = SV_ARG_DICT, .size = 1},
+        {.key = f.x, .type = SV_ARG_INT, .i = 1},
+        {.type = SV_ARG_THREAD_TIME, .i = 1000},
+        {.key = f.l, .type = SV_ARG_TEXT, .size = 3, .text = "old"},
+    };
+    const struct sv_arg end[] = {
+        {.key = f.l, .type = SV_ARG_TEXT, .size = 3, .text = "new"},
+        {.key = f.x,
+         .type = SV_ARG_INT,
+         .i = 2}, /* the x of begin is a member of k, not this one */
+        {.type = SV_ARG_THREAD_TIME, .i = 1600},
+        {.type = SV_ARG_FLOW, .u = 9},
+    };
+    struct sv_event events[] = {edge(1, SV_BEGIN, f.a, f.x), edge(2, SV_END, f.a, 0)};
+    events[0].args = begin;
+    events[0].n_args = TEST_COUNT(begin);
+    events[1].args = end;
+    events[1].n_args = TEST_COUNT(end);
+    run(&f, events, 2);
+    REQUIRE(f.out.n == 1);
+    struct sv_buf text;
+    sv_buf_init(&text, SIZE_MAX);
+    f.dict->tracks[f.a].uuid = 0xa;
+    CHECK_STR_EQ(
+        dump(&text, f.dict, f.out.events, 1),
+        "1 1 slice #000000000000000a x  k=dict(1) x=int:1 thread_time:1000 l='new' x=int:2 "
+        "thread_dur:600 flow:9\n");
+    sv_buf_fini(&text);
+    teardown(&f);
+}
+
+TEST(long_argument_lists_are_joined_by_key)
+{
+    enum { N = 500 };
+    struct sv_arg begin[N], end[N], joined[2 * N + 1];
+    for (uint32_t i = 0; i < N; i++) {
+        begin[i] = (struct sv_arg){.key = i + 1, .type = SV_ARG_INT, .i = 1};
+        end[i] = (struct sv_arg){.key = i + 1 + N / 2, .type = SV_ARG_INT, .i = 2};
+    }
+    CHECK_UINT_EQ(sv_args_join(joined, begin, N, end, N), N + N / 2);
+    for (uint32_t i = 0; i < N + N / 2; i++) {
+        CHECK_UINT_EQ(joined[i].key, i + 1);
+        CHECK_INT_EQ(joined[i].i, i < N / 2 ? 1 : 2);
+    }
+}
+
+TEST(too_many_arguments_keep_those_of_the_begin)
+{
+    struct fixture f;
+    setup(&f);
+    struct sv_arg *args = sv_alloc(40000 * sizeof *args);
+    for (size_t i = 0; i < 40000; i++)
+        args[i] = (struct sv_arg){.type = SV_ARG_FLOW, .u = i};
+    struct sv_event events[] = {edge(1, SV_BEGIN, f.a, f.x), edge(2, SV_END, f.a, 0)};
+    events[0].args = events[1].args = args;
+    events[0].n_args = events[1].n_args = 40000;
+    run(&f, events, 2);
+    REQUIRE(f.out.n == 1);
+    CHECK_UINT_EQ(f.out.events[0].n_args, 40000);
+    CHECK_UINT_EQ(sv_report_count(&f.report, SV_SKIPPED), 1);
+    free(args);
+    teardown(&f);
+}
+
+/* Every edge is in the result or in a count, for damaged streams too. */
+TEST(random_edges_are_all_accounted_for)
+{
+    for (unsigned seed = 0; seed < 30; seed++) {
+        CONTEXT("seed %u", seed);
+        struct gen g;
+        gen_make(&g, &(struct gen_options){.seed = seed,
+                                           .n = 2000,
+                                           .shape = SV_HAS_EDGES,
+                                           .extras = GEN_ALL | GEN_UNMATCHED,
+                                           .depth = 30});
+        size_t begins = 0, ends = 0, slices = 0, unfinished = 0;
+        for (size_t i = 0; i < g.n; i++) {
+            begins += g.events[i].kind == SV_BEGIN;
+            ends += g.events[i].kind == SV_END;
+        }
+        struct collect c = {0};
+        struct sv_report report;
+        sv_report_init(&report);
+        CHECK_INT_EQ(
+            gen_push(&g, sv_pair_new(g.dict, &report, collect_sink(&c, SV_HAS_ANYTHING)), NULL), 0);
+        for (size_t i = 0; i < c.n; i++) {
+            slices += c.events[i].kind == SV_SLICE;
+            unfinished += c.events[i].kind == SV_SLICE && c.events[i].dur_ns == SV_UNFINISHED;
+        }
+        CHECK_UINT_EQ(slices, begins);
+        CHECK_UINT_EQ(c.n - slices, g.n - begins - ends);
+        CHECK_UINT_EQ(sv_report_count(&report, SV_NOTE), unfinished);
+        CHECK_UINT_EQ(sv_report_count(&report, SV_DAMAGE), ends - (begins - unfinished));
+        sv_report_fini(&report);
+        collect_fini(&c);
+        gen_fini(&g);
+    }
+}
+
+TEST(failures_are_passed_on)
+{
+    struct gen g;
+    gen_make(&g,
+             &(struct gen_options){.seed = 5, .n = 3000, .shape = SV_HAS_EDGES, .extras = GEN_ALL});
+    struct collect c = {.fail_at = 500};
+    struct sv_err err = {0};
+    CHECK_INT_EQ(gen_push(&g, sv_pair_new(g.dict, NULL, collect_sink(&c, SV_HAS_ANYTHING)), &err),
+                 SV_EIO);
+    CHECK(c.closed && c.failed);
+    collect_fini(&c);
+    gen_fini(&g);
+}
