@@ -15,8 +15,9 @@ struct sv_sink *sv_sort_new(struct sv_dict *dict, size_t memory_bytes, struct sv
 struct sv_sink *sv_pair_new(struct sv_dict *dict, struct sv_report *report, struct sv_sink *next);
 
 /* Slices → edges; needs time order, gives time order. A slice that overlaps the open ones of its track without nesting goes
- * to a sibling lane (kind SV_TRACK_LANE, child of the track, named like it). Flow points and instants follow the lane that they bind to.
- * Edges that arrive pass through. */
+ * to the lowest sibling lane where it fits (kind SV_TRACK_LANE, child of the track, named like it). Instants stay on the
+ * track itself. Flow points follow the slice that starts at their time, else the newest open one; one that binds to the next
+ * slice leaves with that slice, at its time. Edges that arrive pass through; ends without begin are reported and dropped. */
 struct sv_sink *sv_split_new(struct sv_dict *dict, struct sv_report *report, struct sv_sink *next);
 
 /* Overlapping slices to lanes, but still as slices (for formats with whole slices that must nest). Needs time order. */

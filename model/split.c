@@ -1,0 +1,368 @@
+/* Split and lanes: slices that overlap on one track go to lanes of it, as edges (split) or still as slices (lanes).
+ *
+ * The pump inserts them before sinks that take no slices, or none that overlap. Input and output are in time order. Every
+ * event first lets the ends before it leave. An end at the time of a begin of the same track leaves before that begin;
+ * ends of other tracks at that time wait, since a flow point may still bind to the slice that ends there.
+ *
+ * Edges that arrive stay on the track itself and nest with its slices as well as they can: where an edge and a slice
+ * cross, the inner one is closed early and that is reported, because a sink that takes edges could only close the
+ * wrong one. The result always nests. */
+#include "model/args.h"
+#include "model/lanes.h"
+#include "model/oddity.h"
+#include "model/stages.h"
+
+#include <stdlib.h>
+
+#define HELD_MAX 65536 /* flow points waiting for a begin, over all tracks */
+
+struct sv_lane_held {
+    struct sv_lane_held *next;
+    size_t bytes;
+    struct sv_event flow;
+};
+
+struct split {
+    struct sv_sink sink;
+    struct sv_dict *dict;
+    struct sv_report *report;
+    struct sv_sink *next;
+    bool to_edges;
+    struct sv_lanes lanes;
+    int64_t now_ns;
+    size_t n_held;
+    struct sv_oddity cut, unmatched, negative;
+    /* What leaves next; `scratch` holds the arguments made here. */
+    struct sv_event out[SV_BATCH];
+    size_t n_out;
+    struct sv_arena scratch;
+    struct sv_lane_held *spent;
+    int code;
+    struct sv_err *err; /* of the call that is running */
+};
+
+/* ---- output ---- */
+
+static void flush(struct split *s)
+{
+    if (s->n_out && s->code == 0)
+        s->code = s->next->write(s->next, s->out, s->n_out, s->err);
+    s->n_out = 0;
+    sv_arena_reset(&s->scratch);
+    while (s->spent) {
+        struct sv_lane_held *h = s->spent;
+        s->spent = h->next;
+        sv_pool_put(&s->lanes.pool, h, h->bytes);
+    }
+}
+
+/* The slot is the caller's to fill before the next emit. */
+static struct sv_event *emit(struct split *s, const struct sv_event *e)
+{
+    if (s->n_out == SV_BATCH)
+        flush(s);
+    struct sv_event *out = &s->out[s->n_out++];
+    *out = *e;
+    return out;
+}
+
+static struct sv_arg *scratch_args(struct split *s, size_t n)
+{
+    if (s->n_out == SV_BATCH) /* emit() would flush and take them away again */
+        flush(s);
+    return sv_arena_get(&s->scratch, n * sizeof(struct sv_arg), _Alignof(struct sv_arg));
+}
+
+static void emit_end(struct split *s, sv_track track, const struct sv_lane_open *o, int64_t end_ns)
+{
+    if (!s->to_edges)
+        return;
+    if (end_ns < o->begin_ns) /* a begin at the very edge of int64 */
+        end_ns = o->begin_ns;
+    struct sv_event end = {.ts_ns = end_ns, .track = track, .kind = SV_END};
+    if (o->has_thread_end) {
+        struct sv_arg *a = scratch_args(s, 1);
+        *a = (struct sv_arg){.type = SV_ARG_THREAD_TIME, .i = o->thread_end_ns};
+        end.args = a;
+        end.n_args = 1;
+    }
+    emit(s, &end);
+}
+
+/* ---- ends ---- */
+
+/* Closes what ends next on the row: the top of its lane, be it a slice or an edge that the slice below must not outlive. */
+static void close_next(struct split *s, struct sv_lane_row *r)
+{
+    uint32_t lane = sv_lane_first_due(r);
+    struct sv_lane_open *o = sv_lane_pop(&s->lanes, r, lane);
+    if (o->is_edge) {
+        r->edges[o->edge] = 1;
+        sv_oddity_note(&s->cut, o->due_ns, r->track);
+    }
+    /* Without to_edges the edge is still open for the sink, which takes both forms; only the slice is whole. */
+    emit_end(s, r->lanes[lane].track, o, o->due_ns);
+    sv_pool_put(&s->lanes.pool, o, sizeof *o);
+}
+
+static void close_before(struct split *s, int64_t ns)
+{
+    while (s->lanes.n_heap && sv_lane_due(s->lanes.heap[0]) < ns)
+        close_next(s, s->lanes.heap[0]);
+}
+
+/* Room for a begin at `ns` on the row. */
+static void close_row(struct split *s, struct sv_lane_row *r, int64_t ns)
+{
+    while (sv_lane_due(r) <= ns && sv_lane_due(r) < SV_LANE_NEVER)
+        close_next(s, r);
+}
+
+/* ---- flow points ---- */
+
+static void hold_flow(struct split *s, struct sv_lane_row *r, const struct sv_event *e)
+{
+    size_t bytes = sizeof(struct sv_lane_held) + sv_args_bytes(e->args, e->n_args, NULL);
+    struct sv_lane_held *h = sv_pool_get(&s->lanes.pool, bytes);
+    *h = (struct sv_lane_held){.bytes = bytes, .flow = *e};
+    h->flow.args = e->n_args ? sv_args_copy(h + 1, e->args, e->n_args) : NULL;
+    if (r->held)
+        r->held_last->next = h;
+    else
+        r->held = h;
+    r->held_last = h;
+    s->n_held++;
+}
+
+/* The held flow points of the row leave, bound to the begin that has just been written: same time, same lane. */
+static void release_flows(struct split *s, struct sv_lane_row *r, sv_track track, bool is_bound)
+{
+    while (r->held) {
+        struct sv_lane_held *h = r->held;
+        r->held = h->next;
+        s->n_held--;
+        struct sv_event *e = emit(s, &h->flow);
+        e->ts_ns = s->now_ns;
+        e->track = track;
+        if (is_bound)
+            e->flags &= (uint8_t)~SV_BIND_NEXT;
+        h->next = s->spent;
+        s->spent = h;
+    }
+}
+
+static void flow_point(struct split *s, const struct sv_event *e)
+{
+    struct sv_lane_row *r = sv_lanes_row(&s->lanes, e->track);
+    bool starts_here = r->has_begun && r->begun_ns == e->ts_ns;
+    if (e->flags & SV_BIND_NEXT && !starts_here && s->n_held < HELD_MAX) {
+        hold_flow(s, r, e);
+        return;
+    }
+    struct sv_event *out = emit(s, e);
+    out->track = r->lanes[starts_here ? r->begun_lane : sv_lane_newest(r)].track;
+    if (starts_here)
+        out->flags &= (uint8_t)~SV_BIND_NEXT;
+}
+
+/* ---- slices ---- */
+
+static int64_t end_of(struct split *s, const struct sv_event *e)
+{
+    int64_t end_ns;
+    if (e->dur_ns == SV_UNFINISHED)
+        return SV_LANE_NEVER;
+    if (e->dur_ns < 0) {
+        sv_oddity_note(&s->negative, e->ts_ns, e->track);
+        return e->ts_ns < SV_LANE_NEVER ? e->ts_ns : SV_LANE_NEVER - 1;
+    }
+    if (__builtin_add_overflow(e->ts_ns, e->dur_ns, &end_ns) || end_ns >= SV_LANE_NEVER)
+        return SV_LANE_NEVER - 1;
+    return end_ns;
+}
+
+static void begun(struct split *s, struct sv_lane_row *r, uint32_t lane)
+{
+    r->begun_ns = s->now_ns;
+    r->begun_lane = lane;
+    r->has_begun = true;
+    release_flows(s, r, r->lanes[lane].track, true);
+}
+
+/* A slice that knows its CPU time at the begin and within it has it at the end too; the begin keeps the first only. */
+static void split_thread_time(struct split *s, const struct sv_event *e, struct sv_event *begin,
+                              struct sv_lane_open *o)
+{
+    const struct sv_arg *from = NULL, *within = NULL;
+    for (const struct sv_arg *a = e->args; a < e->args + e->n_args; a = sv_arg_next(a)) {
+        if (a->type == SV_ARG_THREAD_TIME)
+            from = a;
+        else if (a->type == SV_ARG_THREAD_DUR)
+            within = a;
+    }
+    if (!from || !within || e->dur_ns == SV_UNFINISHED ||
+        __builtin_add_overflow(from->i, within->i, &o->thread_end_ns))
+        return;
+    o->has_thread_end = true;
+    struct sv_arg *args = scratch_args(s, e->n_args);
+    size_t at = (size_t)(within - e->args), rest = e->n_args - at - 1;
+    memcpy(args, e->args, at * sizeof *args);
+    memcpy(args + at, within + 1, rest * sizeof *args);
+    begin->args = args;
+    begin->n_args = (uint16_t)(e->n_args - 1);
+}
+
+static void slice(struct split *s, const struct sv_event *e)
+{
+    struct sv_lane_row *r = sv_lanes_row(&s->lanes, e->track);
+    close_row(s, r, e->ts_ns);
+    int64_t end_ns = end_of(s, e);
+    uint32_t lane = sv_lane_for(&s->lanes, r, end_ns);
+    struct sv_lane_open *o = sv_lane_push(&s->lanes, r, lane, e->ts_ns, end_ns);
+    struct sv_event begin = *e;
+    begin.track = r->lanes[lane].track;
+    if (s->to_edges) {
+        begin.kind = SV_BEGIN;
+        begin.dur_ns = 0;
+        if (e->n_args > 1)
+            split_thread_time(s, e, &begin, o);
+    } else if (e->dur_ns < 0 && e->dur_ns != SV_UNFINISHED) {
+        begin.dur_ns = 0;
+    }
+    emit(s, &begin);
+    begun(s, r, lane);
+}
+
+/* ---- edges that arrive ---- */
+
+static void edge_begin(struct split *s, const struct sv_event *e)
+{
+    struct sv_lane_row *r = sv_lanes_row(&s->lanes, e->track);
+    close_row(s, r, e->ts_ns);
+    const struct sv_lane_open *top = r->lanes[0].top;
+    struct sv_lane_open *o =
+        sv_lane_push(&s->lanes, r, 0, e->ts_ns, top ? top->due_ns : SV_LANE_NEVER);
+    o->is_edge = true;
+    o->edge = (uint32_t)r->n_edges;
+    r->edges = sv_grow(r->edges, &r->cap_edges, r->n_edges + 1, sizeof *r->edges);
+    r->edges[r->n_edges++] = 0;
+    emit(s, e)->track = r->track;
+    begun(s, r, 0);
+}
+
+static void edge_end(struct split *s, const struct sv_event *e)
+{
+    struct sv_lane_row *r = sv_lanes_row(&s->lanes, e->track);
+    if (r->n_edges == 0) {
+        sv_oddity_note(&s->unmatched, e->ts_ns, r->track);
+        return;
+    }
+    bool was_cut = r->edges[--r->n_edges];
+    if (was_cut && s->to_edges)
+        return; /* the sink has its end already */
+    for (bool found = was_cut; !found;) {
+        struct sv_lane_open *o = sv_lane_pop(&s->lanes, r, 0);
+        found = o->is_edge;
+        if (!found) { /* a slice inside: over, or cut here */
+            if (o->due_ns > e->ts_ns)
+                sv_oddity_note(&s->cut, e->ts_ns, r->track);
+            emit_end(s, r->track, o, e->ts_ns);
+        }
+        sv_pool_put(&s->lanes.pool, o, sizeof *o);
+    }
+    emit(s, e)->track = r->track;
+}
+
+/* ---- the stage ---- */
+
+static int out_of_order(const struct split *s, const struct sv_event *e, struct sv_err *err)
+{
+    return sv_err_set(err, SV_EFORMAT, SV_NO_POS,
+                      "events are not in time order: %" PRId64 " ns after %" PRId64 " ns", e->ts_ns,
+                      s->now_ns);
+}
+
+static int split_write(struct sv_sink *sink, const struct sv_event *events, size_t n,
+                       struct sv_err *err)
+{
+    struct split *s = (struct split *)sink;
+    s->err = err;
+    for (size_t i = 0; i < n && s->code == 0; i++) {
+        const struct sv_event *e = &events[i];
+        if (e->ts_ns < s->now_ns)
+            return s->code = out_of_order(s, e, err);
+        s->now_ns = e->ts_ns;
+        close_before(s, e->ts_ns);
+        switch (e->kind) {
+        case SV_SLICE: slice(s, e); break;
+        case SV_BEGIN: edge_begin(s, e); break;
+        case SV_END: edge_end(s, e); break;
+        case SV_FLOW: flow_point(s, e); break;
+        default: emit(s, e); break;
+        }
+    }
+    flush(s); /* arguments are only lent until we return */
+    return s->code;
+}
+
+/* The last ends, then the flow points that waited in vain. */
+static void finish(struct split *s)
+{
+    while (s->lanes.n_heap && s->code == 0) {
+        s->now_ns = sv_lane_due(s->lanes.heap[0]);
+        close_next(s, s->lanes.heap[0]);
+    }
+    for (size_t t = 0; t < s->lanes.n_tracks; t++) {
+        struct sv_lane_row *r = s->lanes.by_track[t];
+        if (r && r->track == t)
+            release_flows(s, r, r->track, false);
+    }
+    flush(s);
+}
+
+static int split_close(struct sv_sink *sink, bool failed, struct sv_err *err)
+{
+    struct split *s = (struct split *)sink;
+    s->err = err;
+    if (failed && s->code == 0)
+        s->code = SV_EIO; /* nothing more is written */
+    finish(s);
+    sv_oddity_tell(
+        &s->cut, s->report, s->dict, SV_DAMAGE,
+        "a begin/end pair and a slice of one track cross; the inner one was closed early");
+    sv_oddity_tell(&s->unmatched, s->report, s->dict, SV_DAMAGE, "end without begin");
+    sv_oddity_tell(&s->negative, s->report, s->dict, SV_DAMAGE, "negative duration, taken as 0");
+    int code = failed ? 0 : s->code;
+    int closed = s->next->close(s->next, failed || code < 0, err);
+    sv_lanes_fini(&s->lanes);
+    sv_arena_fini(&s->scratch);
+    free(s);
+    return code < 0 ? code : closed;
+}
+
+static struct sv_sink *stage_new(struct sv_dict *dict, struct sv_report *report,
+                                 struct sv_sink *next, bool to_edges)
+{
+    struct split *s = sv_alloc(sizeof *s);
+    s->sink.write = split_write;
+    s->sink.close = split_close;
+    s->sink.takes = (next->takes | SV_HAS_SLICES | SV_HAS_OVERLAP) & ~(unsigned)SV_HAS_DISORDER;
+    s->dict = dict;
+    s->report = report;
+    s->next = next;
+    s->to_edges = to_edges;
+    s->now_ns = INT64_MIN;
+    sv_lanes_init(&s->lanes, dict);
+    sv_arena_init(&s->scratch, (size_t)1 << 16);
+    return &s->sink;
+}
+
+struct sv_sink *sv_split_new(struct sv_dict *dict, struct sv_report *report, struct sv_sink *next)
+{
+    return stage_new(dict, report, next, true);
+}
+
+struct sv_sink *sv_lanes_new(struct sv_dict *dict, struct sv_report *report, struct sv_sink *next)
+{
+    return stage_new(dict, report, next, false);
+}
