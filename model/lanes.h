@@ -48,7 +48,7 @@ struct sv_lane_row {
     uint8_t *
         edges; /* of the first lane, oldest first: 1 when it had to be closed before its end came */
     size_t n_edges, cap_edges;
-    struct sv_lane_held *held, *held_last; /* flow points that wait for the next begin */
+    struct sv_held *held, *held_last; /* flow points that wait for the next begin */
     /* Most tracks have one lane: no allocation for them. */
     struct sv_lane one_lane;
     struct sv_lane_node one_node[2];

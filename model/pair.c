@@ -4,58 +4,29 @@
  * arguments in a block of the pool; an end closes the newest one of its track and the slice leaves at once, so that memory
  * holds only what is open. All other events pass through. Needs time order per track; gives slices in order of their
  * ends. What never ended leaves at close() as SV_UNFINISHED; an end without a begin is counted and dropped. */
-#include "base/pool.h"
 #include "model/args.h"
+#include "model/hold.h"
 #include "model/oddity.h"
 #include "model/stages.h"
 
 #include <stdlib.h>
 
-struct open {
-    struct open *below;
-    size_t bytes; /* of this block: the arguments lie behind */
-    struct sv_event begin;
-};
-
 struct pair {
     struct sv_sink sink;
     struct sv_dict *dict;
     struct sv_report *report;
-    struct sv_sink *next;
     struct sv_pool pool;
-    struct open **tops; /* by track */
+    struct sv_held **tops; /* by track: the newest open begin, the older ones behind it */
     size_t n_tops, cap_tops;
     struct sv_oddity unmatched, unfinished, backwards, crowded;
-    /* What leaves with the next batch, the blocks that it points to, and joined arguments. */
-    struct sv_event out[SV_BATCH];
-    size_t n_out;
-    struct open *spent;
-    struct sv_arena joined;
+    struct sv_outbox out;
 };
 
-static void recycle(struct pair *p)
-{
-    while (p->spent) {
-        struct open *o = p->spent;
-        p->spent = o->below;
-        sv_pool_put(&p->pool, o, o->bytes);
-    }
-    sv_arena_reset(&p->joined);
-    p->n_out = 0;
-}
-
-static int flush(struct pair *p, struct sv_err *err)
-{
-    int code = p->n_out ? p->next->write(p->next, p->out, p->n_out, err) : 0;
-    recycle(p);
-    return code;
-}
-
-static struct open **top_of(struct pair *p, sv_track track)
+static struct sv_held **top_of(struct pair *p, sv_track track)
 {
     if (track >= p->n_tops) {
         size_t need = p->dict->n_tracks > track ? p->dict->n_tracks : (size_t)track + 1;
-        p->tops = sv_grow(p->tops, &p->cap_tops, need, sizeof(struct open *));
+        p->tops = sv_grow(p->tops, &p->cap_tops, need, sizeof(struct sv_held *));
         while (p->n_tops < need)
             p->tops[p->n_tops++] = NULL;
     }
@@ -64,26 +35,20 @@ static struct open **top_of(struct pair *p, sv_track track)
 
 static void open_slice(struct pair *p, const struct sv_event *e)
 {
-    struct open **top = top_of(p, e->track);
-    size_t bytes = sizeof(struct open) + sv_args_bytes(e->args, e->n_args, NULL);
-    struct open *o = sv_pool_get(&p->pool, bytes);
-    o->below = *top;
-    o->bytes = bytes;
-    o->begin = *e;
-    o->begin.args = e->n_args ? sv_args_copy(o + 1, e->args, e->n_args) : NULL;
-    *top = o;
+    struct sv_held **top = top_of(p, e->track);
+    struct sv_held *h = sv_hold(&p->pool, e);
+    h->next = *top;
+    *top = h;
 }
 
-/* Moves the newest open begin of the track to the output as a slice. */
-static struct sv_event *take_top(struct pair *p, struct open **top)
+/* Moves the newest open begin of the track to the outbox as a slice. */
+static struct sv_event *take_top(struct pair *p, struct sv_held **top)
 {
-    struct open *o = *top;
-    *top = o->below;
-    o->below = p->spent;
-    p->spent = o;
-    struct sv_event *slice = &p->out[p->n_out++];
-    *slice = o->begin;
+    struct sv_held *h = *top;
+    *top = h->next;
+    struct sv_event *slice = sv_outbox_emit(&p->out, &h->event);
     slice->kind = SV_SLICE;
+    sv_outbox_spend(&p->out, h);
     return slice;
 }
 
@@ -94,7 +59,8 @@ static void join_args(struct pair *p, struct sv_event *slice, const struct sv_ev
         sv_oddity_note(&p->crowded, end->ts_ns, end->track);
         return;
     }
-    struct sv_arg *args = sv_arena_get(&p->joined, room * sizeof *args, _Alignof(struct sv_arg));
+    struct sv_arg *args =
+        sv_arena_get(&p->out.scratch, room * sizeof *args, _Alignof(struct sv_arg));
     slice->n_args =
         (uint16_t)sv_args_join(args, slice->args, slice->n_args, end->args, end->n_args);
     slice->args = args;
@@ -102,7 +68,7 @@ static void join_args(struct pair *p, struct sv_event *slice, const struct sv_ev
 
 static void close_slice(struct pair *p, const struct sv_event *end)
 {
-    struct open **top = top_of(p, end->track);
+    struct sv_held **top = top_of(p, end->track);
     if (!*top) {
         sv_oddity_note(&p->unmatched, end->ts_ns, end->track);
         return;
@@ -126,78 +92,62 @@ static int pair_write(struct sv_sink *s, const struct sv_event *events, size_t n
                       struct sv_err *err)
 {
     struct pair *p = (struct pair *)s;
+    p->out.err = err;
     for (size_t i = 0; i < n; i++) {
         if (events[i].kind == SV_BEGIN)
             open_slice(p, &events[i]);
         else if (events[i].kind == SV_END)
             close_slice(p, &events[i]);
         else
-            p->out[p->n_out++] = events[i];
-        if (p->n_out == SV_BATCH) {
-            int code = flush(p, err);
-            if (code < 0)
-                return code;
-        }
+            sv_outbox_emit(&p->out, &events[i]);
     }
-    return flush(p, err); /* what passes through is only lent until we return */
+    return sv_outbox_flush(&p->out);
 }
 
-static struct open *reversed(struct open *o)
+static struct sv_held *reversed(struct sv_held *o)
 {
-    struct open *r = NULL;
+    struct sv_held *r = NULL;
     while (o) {
-        struct open *below = o->below;
-        o->below = r;
+        struct sv_held *below = o->next;
+        o->next = r;
         r = o;
         o = below;
     }
     return r;
 }
 
-/* Parents before children, tracks by number. */
-static int leave_unfinished(struct pair *p, struct sv_err *err)
+/* Parents before children, tracks by number. Counted only when somebody will see them. */
+static void leave_unfinished(struct pair *p, bool failed)
 {
     for (size_t t = 0; t < p->n_tops; t++) {
         p->tops[t] = reversed(p->tops[t]);
         while (p->tops[t]) {
             struct sv_event *slice = take_top(p, &p->tops[t]);
             slice->dur_ns = SV_UNFINISHED;
-            sv_oddity_note(&p->unfinished, slice->ts_ns, slice->track);
-            int code = p->n_out == SV_BATCH ? flush(p, err) : 0;
-            if (code < 0)
-                return code;
+            if (!failed)
+                sv_oddity_note(&p->unfinished, slice->ts_ns, slice->track);
         }
     }
-    return flush(p, err);
-}
-
-static void drop_open(struct pair *p)
-{
-    for (size_t t = 0; t < p->n_tops; t++) {
-        while (p->tops[t]) {
-            take_top(p, &p->tops[t]);
-            recycle(p);
-        }
-    }
+    sv_outbox_flush(&p->out);
 }
 
 static int pair_close(struct sv_sink *s, bool failed, struct sv_err *err)
 {
     struct pair *p = (struct pair *)s;
-    recycle(p);
-    int code = failed ? 0 : leave_unfinished(p, err);
-    drop_open(p);
+    p->out.err = err;
+    if (failed && p->out.code == 0)
+        p->out.code = SV_EIO; /* nothing more is written */
+    leave_unfinished(p, failed);
     sv_oddity_tell(&p->unmatched, p->report, p->dict, SV_DAMAGE, "end without begin");
     sv_oddity_tell(&p->backwards, p->report, p->dict, SV_DAMAGE, "end before its begin");
     sv_oddity_tell(&p->unfinished, p->report, p->dict, SV_NOTE, "begin without end");
     sv_oddity_tell(&p->crowded, p->report, p->dict, SV_SKIPPED,
                    "arguments of an end beyond the limit per slice");
-    int closed = p->next->close(p->next, failed || code < 0, err);
+    int code = sv_outbox_close(&p->out, failed, err);
     sv_pool_fini(&p->pool);
-    sv_arena_fini(&p->joined);
     free(p->tops);
     free(p);
-    return code < 0 ? code : closed;
+    return code;
 }
 
 struct sv_sink *sv_pair_new(struct sv_dict *dict, struct sv_report *report, struct sv_sink *next)
@@ -208,8 +158,7 @@ struct sv_sink *sv_pair_new(struct sv_dict *dict, struct sv_report *report, stru
     p->sink.takes = (next->takes | SV_HAS_EDGES) & ~(unsigned)SV_HAS_DISORDER;
     p->dict = dict;
     p->report = report;
-    p->next = next;
     sv_pool_init(&p->pool);
-    sv_arena_init(&p->joined, (size_t)1 << 16);
+    sv_outbox_init(&p->out, &p->pool, next);
     return &p->sink;
 }

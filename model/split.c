@@ -7,7 +7,7 @@
  * Edges that arrive stay on the track itself and nest with its slices as well as they can: where an edge and a slice
  * cross, the inner one is closed early and that is reported, because a sink that takes edges could only close the
  * wrong one. The result always nests. */
-#include "model/args.h"
+#include "model/hold.h"
 #include "model/lanes.h"
 #include "model/oddity.h"
 #include "model/stages.h"
@@ -16,62 +16,17 @@
 
 #define HELD_MAX 65536 /* flow points waiting for a begin, over all tracks */
 
-struct sv_lane_held {
-    struct sv_lane_held *next;
-    size_t bytes;
-    struct sv_event flow;
-};
-
 struct split {
     struct sv_sink sink;
     struct sv_dict *dict;
     struct sv_report *report;
-    struct sv_sink *next;
     bool to_edges;
     struct sv_lanes lanes;
     int64_t now_ns;
     size_t n_held;
     struct sv_oddity cut, unmatched, negative;
-    /* What leaves next; `scratch` holds the arguments made here. */
-    struct sv_event out[SV_BATCH];
-    size_t n_out;
-    struct sv_arena scratch;
-    struct sv_lane_held *spent;
-    int code;
-    struct sv_err *err; /* of the call that is running */
+    struct sv_outbox out;
 };
-
-/* ---- output ---- */
-
-static void flush(struct split *s)
-{
-    if (s->n_out && s->code == 0)
-        s->code = s->next->write(s->next, s->out, s->n_out, s->err);
-    s->n_out = 0;
-    sv_arena_reset(&s->scratch);
-    while (s->spent) {
-        struct sv_lane_held *h = s->spent;
-        s->spent = h->next;
-        sv_pool_put(&s->lanes.pool, h, h->bytes);
-    }
-}
-
-/* The slot is the caller's to fill before the next emit. */
-static struct sv_event *emit(struct split *s, const struct sv_event *e)
-{
-    if (s->n_out == SV_BATCH)
-        flush(s);
-    struct sv_event *out = &s->out[s->n_out++];
-    *out = *e;
-    return out;
-}
-
-static struct sv_arg *scratch_args(struct split *s, size_t n)
-{
-    if (s->n_out == SV_BATCH) /* emit() would flush and take them away again */
-        flush(s);
-    return sv_arena_get(&s->scratch, n * sizeof(struct sv_arg), _Alignof(struct sv_arg));
-}
 
 static void emit_end(struct split *s, sv_track track, const struct sv_lane_open *o, int64_t end_ns)
 {
@@ -81,12 +36,12 @@ static void emit_end(struct split *s, sv_track track, const struct sv_lane_open 
         end_ns = o->begin_ns;
     struct sv_event end = {.ts_ns = end_ns, .track = track, .kind = SV_END};
     if (o->has_thread_end) {
-        struct sv_arg *a = scratch_args(s, 1);
+        struct sv_arg *a = sv_outbox_args(&s->out, 1);
         *a = (struct sv_arg){.type = SV_ARG_THREAD_TIME, .i = o->thread_end_ns};
         end.args = a;
         end.n_args = 1;
     }
-    emit(s, &end);
+    sv_outbox_emit(&s->out, &end);
 }
 
 /* ---- ends ---- */
@@ -122,10 +77,7 @@ static void close_row(struct split *s, struct sv_lane_row *r, int64_t ns)
 
 static void hold_flow(struct split *s, struct sv_lane_row *r, const struct sv_event *e)
 {
-    size_t bytes = sizeof(struct sv_lane_held) + sv_args_bytes(e->args, e->n_args, NULL);
-    struct sv_lane_held *h = sv_pool_get(&s->lanes.pool, bytes);
-    *h = (struct sv_lane_held){.bytes = bytes, .flow = *e};
-    h->flow.args = e->n_args ? sv_args_copy(h + 1, e->args, e->n_args) : NULL;
+    struct sv_held *h = sv_hold(&s->lanes.pool, e);
     if (r->held)
         r->held_last->next = h;
     else
@@ -138,16 +90,15 @@ static void hold_flow(struct split *s, struct sv_lane_row *r, const struct sv_ev
 static void release_flows(struct split *s, struct sv_lane_row *r, sv_track track, bool is_bound)
 {
     while (r->held) {
-        struct sv_lane_held *h = r->held;
+        struct sv_held *h = r->held;
         r->held = h->next;
         s->n_held--;
-        struct sv_event *e = emit(s, &h->flow);
+        struct sv_event *e = sv_outbox_emit(&s->out, &h->event);
         e->ts_ns = s->now_ns;
         e->track = track;
         if (is_bound)
             e->flags &= (uint8_t)~SV_BIND_NEXT;
-        h->next = s->spent;
-        s->spent = h;
+        sv_outbox_spend(&s->out, h);
     }
 }
 
@@ -159,7 +110,7 @@ static void flow_point(struct split *s, const struct sv_event *e)
         hold_flow(s, r, e);
         return;
     }
-    struct sv_event *out = emit(s, e);
+    struct sv_event *out = sv_outbox_emit(&s->out, e);
     out->track = r->lanes[starts_here ? r->begun_lane : sv_lane_newest(r)].track;
     if (starts_here)
         out->flags &= (uint8_t)~SV_BIND_NEXT;
@@ -204,7 +155,7 @@ static void split_thread_time(struct split *s, const struct sv_event *e, struct 
         __builtin_add_overflow(from->i, within->i, &o->thread_end_ns))
         return;
     o->has_thread_end = true;
-    struct sv_arg *args = scratch_args(s, e->n_args);
+    struct sv_arg *args = sv_outbox_args(&s->out, e->n_args);
     size_t at = (size_t)(within - e->args), rest = e->n_args - at - 1;
     memcpy(args, e->args, at * sizeof *args);
     memcpy(args + at, within + 1, rest * sizeof *args);
@@ -229,7 +180,7 @@ static void slice(struct split *s, const struct sv_event *e)
     } else if (e->dur_ns < 0 && e->dur_ns != SV_UNFINISHED) {
         begin.dur_ns = 0;
     }
-    emit(s, &begin);
+    sv_outbox_emit(&s->out, &begin);
     begun(s, r, lane);
 }
 
@@ -246,7 +197,7 @@ static void edge_begin(struct split *s, const struct sv_event *e)
     o->edge = (uint32_t)r->n_edges;
     r->edges = sv_grow(r->edges, &r->cap_edges, r->n_edges + 1, sizeof *r->edges);
     r->edges[r->n_edges++] = 0;
-    emit(s, e)->track = r->track;
+    sv_outbox_emit(&s->out, e)->track = r->track;
     begun(s, r, 0);
 }
 
@@ -270,7 +221,7 @@ static void edge_end(struct split *s, const struct sv_event *e)
         }
         sv_pool_put(&s->lanes.pool, o, sizeof *o);
     }
-    emit(s, e)->track = r->track;
+    sv_outbox_emit(&s->out, e)->track = r->track;
 }
 
 /* ---- the stage ---- */
@@ -286,11 +237,11 @@ static int split_write(struct sv_sink *sink, const struct sv_event *events, size
                        struct sv_err *err)
 {
     struct split *s = (struct split *)sink;
-    s->err = err;
-    for (size_t i = 0; i < n && s->code == 0; i++) {
+    s->out.err = err;
+    for (size_t i = 0; i < n && s->out.code == 0; i++) {
         const struct sv_event *e = &events[i];
         if (e->ts_ns < s->now_ns)
-            return s->code = out_of_order(s, e, err);
+            return s->out.code = out_of_order(s, e, err);
         s->now_ns = e->ts_ns;
         close_before(s, e->ts_ns);
         switch (e->kind) {
@@ -298,17 +249,16 @@ static int split_write(struct sv_sink *sink, const struct sv_event *events, size
         case SV_BEGIN: edge_begin(s, e); break;
         case SV_END: edge_end(s, e); break;
         case SV_FLOW: flow_point(s, e); break;
-        default: emit(s, e); break;
+        default: sv_outbox_emit(&s->out, e); break;
         }
     }
-    flush(s); /* arguments are only lent until we return */
-    return s->code;
+    return sv_outbox_flush(&s->out);
 }
 
 /* The last ends, then the flow points that waited in vain. */
 static void finish(struct split *s)
 {
-    while (s->lanes.n_heap && s->code == 0) {
+    while (s->lanes.n_heap && s->out.code == 0) {
         s->now_ns = sv_lane_due(s->lanes.heap[0]);
         close_next(s, s->lanes.heap[0]);
     }
@@ -317,27 +267,25 @@ static void finish(struct split *s)
         if (r && r->track == t)
             release_flows(s, r, r->track, false);
     }
-    flush(s);
+    sv_outbox_flush(&s->out);
 }
 
 static int split_close(struct sv_sink *sink, bool failed, struct sv_err *err)
 {
     struct split *s = (struct split *)sink;
-    s->err = err;
-    if (failed && s->code == 0)
-        s->code = SV_EIO; /* nothing more is written */
+    s->out.err = err;
+    if (failed && s->out.code == 0)
+        s->out.code = SV_EIO; /* nothing more is written */
     finish(s);
     sv_oddity_tell(
         &s->cut, s->report, s->dict, SV_DAMAGE,
         "a begin/end pair and a slice of one track cross; the inner one was closed early");
     sv_oddity_tell(&s->unmatched, s->report, s->dict, SV_DAMAGE, "end without begin");
     sv_oddity_tell(&s->negative, s->report, s->dict, SV_DAMAGE, "negative duration, taken as 0");
-    int code = failed ? 0 : s->code;
-    int closed = s->next->close(s->next, failed || code < 0, err);
+    int code = sv_outbox_close(&s->out, failed, err);
     sv_lanes_fini(&s->lanes);
-    sv_arena_fini(&s->scratch);
     free(s);
-    return code < 0 ? code : closed;
+    return code;
 }
 
 static struct sv_sink *stage_new(struct sv_dict *dict, struct sv_report *report,
@@ -349,11 +297,10 @@ static struct sv_sink *stage_new(struct sv_dict *dict, struct sv_report *report,
     s->sink.takes = (next->takes | SV_HAS_SLICES | SV_HAS_OVERLAP) & ~(unsigned)SV_HAS_DISORDER;
     s->dict = dict;
     s->report = report;
-    s->next = next;
     s->to_edges = to_edges;
     s->now_ns = INT64_MIN;
     sv_lanes_init(&s->lanes, dict);
-    sv_arena_init(&s->scratch, (size_t)1 << 16);
+    sv_outbox_init(&s->out, &s->lanes.pool, next);
     return &s->sink;
 }
 
