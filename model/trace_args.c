@@ -1,0 +1,649 @@
+/* The pool of argument lists: how the store keeps arguments small.
+ *
+ * A list is a shape and values. The shape (keys, types, sizes of containers) is the same for most events of a name and is kept
+ * once; the values follow each other as bytes:
+ *
+ *     list  = shape number (varint), values        | INLINE, n, (key, type, [size], value)…: no shape for it
+ *           | JOIN, list, list: of a begin and an end | CHAIN, list, list: one after the other
+ *     value = BOOL, UINT, POINTER, FLOW*, CORRELATION: varint · INT, THREAD_*: zigzag varint
+ *           | DOUBLE: varint (zigzag × 2) of an integer value, or the byte 1 and eight bytes
+ *           | TEXT: varint number × 2 of a text met before, or length × 2 + 1 and the bytes
+ *           | NULL and containers: nothing
+ *
+ * A text stands in the list where it is met first; met again, it gets a number that refers to that place. Two caches of fixed size find
+ * texts and whole lists that were met before: what they forget is stored again, so they bound memory, not what can be stored.
+ * trace.c adds lists while loading, trace_sort.c and trace_flow.c combine them, everybody decodes.
+ * The bytes are ours: decoding trusts them. */
+#include "model/trace_impl.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum { INLINE = 0, JOIN = 1, CHAIN = 2, SHAPE_FIRST = 3 };
+
+#define SHAPE_SLOTS_MAX 64u          /* longer lists are written without shape */
+#define SHAPES_MAX      (1u << 16)
+#define TEXT_CACHE      (1u << 16)   /* slots, in pairs */
+#define LIST_CACHE      (1u << 15)   /* slots */
+#define TEXT_SHORT      2u           /* bytes that are cheaper repeated than found */
+#define TEXT_LONG       (1u << 16)   /* bytes from which a text is not looked up */
+#define TEXTS_MAX       (1u << 24)
+#define VALUE_MAX       12u          /* bytes of a value, texts apart; key, type and size of an inline slot: as many */
+#define UNIT            4u           /* lists begin at multiples of it; handles count in it */
+#define POOL_MAX        ((size_t)UINT32_MAX * UNIT)
+
+struct sv_list_shape {
+    uint64_t hash;
+    uint32_t first; /* in slots */
+    uint16_t n;
+    uint16_t flags;
+};
+
+/* A text in the cache. Its place is the position of its bytes in the pool. */
+struct sv_text_slot {
+    uint64_t hash : 40, len : 24;
+    uint64_t place : 40, number : 24; /* number 0: met once */
+};
+
+struct sv_list_slot {
+    uint32_t hash, list;
+};
+
+#define BIT(t) (1u << (t))
+static const uint32_t containers =
+    BIT(SV_ARG_DICT) | BIT(SV_ARG_ARRAY) | BIT(SV_ARG_SOURCE) | BIT(SV_ARG_STACK);
+static const uint32_t flows = BIT(SV_ARG_FLOW_BEGIN) | BIT(SV_ARG_FLOW) | BIT(SV_ARG_FLOW_END);
+
+/* ---- memory ---- */
+
+void sv_args_init(struct sv_args_pool *p)
+{
+    *p = (struct sv_args_pool){.used = UNIT, .n_shapes = SHAPE_FIRST, .n_texts = 1};
+}
+
+void sv_args_seal(struct sv_args_pool *p)
+{
+    free(p->by_hash);
+    free(p->text_cache);
+    free(p->list_cache);
+    p->by_hash = NULL;
+    p->text_cache = NULL;
+    p->list_cache = NULL;
+    p->cap_by_hash = 0;
+    sv_block_trim(&p->bytes, p->used);
+}
+
+void sv_args_fini(struct sv_args_pool *p)
+{
+    sv_args_seal(p);
+    sv_block_fini(&p->bytes);
+    free(p->shapes);
+    free(p->slots);
+    free(p->texts);
+}
+
+size_t sv_args_bytes(const struct sv_args_pool *p)
+{
+    return p->used + p->cap_shapes * sizeof *p->shapes + p->cap_slots * sizeof *p->slots +
+           p->cap_by_hash * sizeof *p->by_hash + p->cap_texts * sizeof *p->texts +
+           (p->text_cache ? TEXT_CACHE * sizeof *p->text_cache : 0) +
+           (p->list_cache ? LIST_CACHE * sizeof *p->list_cache : 0);
+}
+
+static bool reserve(struct sv_args_pool *p, size_t bytes)
+{
+    if (p->used + bytes > POOL_MAX || !sv_block_reserve(&p->bytes, p->used + bytes + UNIT))
+        p->failed = true;
+    return !p->failed;
+}
+
+static uint8_t *byte_at(const struct sv_args_pool *p, size_t position)
+{
+    return (uint8_t *)p->bytes.at + position;
+}
+
+/* ---- numbers ---- */
+
+static inline uint8_t *put_varint(uint8_t *at, uint64_t v)
+{
+    while (v >= 0x80) {
+        *at++ = (uint8_t)(v | 0x80);
+        v >>= 7;
+    }
+    *at++ = (uint8_t)v;
+    return at;
+}
+
+static inline const uint8_t *get_varint(const uint8_t *at, uint64_t *v)
+{
+    uint64_t x = *at++;
+    if (x >= 0x80) {
+        x &= 0x7f;
+        for (unsigned shift = 7;; shift += 7) {
+            uint64_t byte = *at++;
+            x |= (byte & 0x7f) << shift;
+            if (byte < 0x80)
+                break;
+        }
+    }
+    *v = x;
+    return at;
+}
+
+static inline uint64_t zigzag(int64_t i)
+{
+    return (uint64_t)i << 1 ^ (uint64_t)(i >> 63);
+}
+
+static inline int64_t unzigzag(uint64_t u)
+{
+    return (int64_t)(u >> 1 ^ (0 - (u & 1)));
+}
+
+/* Whole numbers are common (byte counts written as 12.0): they take few bytes. Minus zero is not whole. */
+static uint8_t *put_double(uint8_t *at, double d)
+{
+    uint64_t bits;
+    memcpy(&bits, &d, sizeof bits);
+    if (d > -1e15 && d < 1e15) {
+        int64_t whole = (int64_t)d;
+        double back = (double)whole;
+        if (memcmp(&back, &d, sizeof d) == 0)
+            return put_varint(at, zigzag(whole) << 1);
+    }
+    *at++ = 1;
+    memcpy(at, &bits, sizeof bits);
+    return at + sizeof bits;
+}
+
+static const uint8_t *get_double(const uint8_t *at, double *d)
+{
+    if (*at == 1) {
+        memcpy(d, at + 1, sizeof *d);
+        return at + 1 + sizeof *d;
+    }
+    uint64_t u;
+    at = get_varint(at, &u);
+    *d = (double)unzigzag(u >> 1);
+    return at;
+}
+
+/* ---- hashes ---- */
+
+static inline uint64_t load8(const uint8_t *p)
+{
+    uint64_t w;
+    memcpy(&w, p, sizeof w);
+    return w;
+}
+
+static inline uint64_t stir(uint64_t h, uint64_t w)
+{
+    h = (h ^ w) * 0x9fb21c651e98df25ull;
+    return h ^ h >> 32;
+}
+
+/* The last bytes are read overlapping the ones before, so there is no tail loop. */
+static uint64_t hash_short(const uint8_t *p, size_t n)
+{
+    if (n >= 4) {
+        uint32_t a, b;
+        memcpy(&a, p, sizeof a);
+        memcpy(&b, p + n - 4, sizeof b);
+        return stir(stir(n, (uint64_t)a << 32 | b), n);
+    }
+    uint64_t w = n ? (uint64_t)p[0] << 16 | (uint64_t)p[n / 2] << 8 | p[n - 1] : 0;
+    return stir(stir(n, w), n);
+}
+
+static uint64_t hash_bytes(const uint8_t *p, size_t n)
+{
+    if (n < 8)
+        return hash_short(p, n);
+    uint64_t h = n;
+    for (size_t i = 0; i + 8 < n; i += 8)
+        h = stir(h, load8(p + i));
+    h = stir(h, load8(p + n - 8));
+    return stir(h, n);
+}
+
+/* ---- shapes ---- */
+
+/* What two lists of one shape have in common at a slot. */
+static inline uint64_t head_of(const struct sv_arg *a)
+{
+    uint64_t size = containers >> a->type & 1 ? a->size : 0;
+    return (uint64_t)a->key << 32 | size << 8 | a->type;
+}
+
+static inline struct sv_arg arg_of(uint64_t head)
+{
+    return (struct sv_arg){.key = (sv_str)(head >> 32),
+                           .type = (uint32_t)(head & 0xff),
+                           .size = (uint32_t)(head >> 8 & 0xffffff)};
+}
+
+static void grow_shape_index(struct sv_args_pool *p)
+{
+    free(p->by_hash);
+    p->cap_by_hash = p->cap_by_hash ? p->cap_by_hash * 2 : 256;
+    p->by_hash = sv_alloc(p->cap_by_hash * sizeof *p->by_hash);
+    for (size_t i = SHAPE_FIRST; i < p->n_shapes; i++) {
+        size_t at = p->shapes[i].hash & (p->cap_by_hash - 1);
+        while (p->by_hash[at])
+            at = (at + 1) & (p->cap_by_hash - 1);
+        p->by_hash[at] = (uint32_t)i;
+    }
+}
+
+static uint32_t new_shape(struct sv_args_pool *p, const uint64_t *heads, size_t n, uint64_t hash)
+{
+    if (p->n_shapes >= SHAPES_MAX)
+        return INLINE;
+    p->shapes = sv_grow(p->shapes, &p->cap_shapes, p->n_shapes + 1, sizeof *p->shapes);
+    p->slots = sv_grow(p->slots, &p->cap_slots, p->n_slots + n, sizeof *p->slots);
+    struct sv_list_shape *s = &p->shapes[p->n_shapes];
+    *s = (struct sv_list_shape){.hash = hash, .first = (uint32_t)p->n_slots, .n = (uint16_t)n};
+    for (size_t i = 0; i < n; i++)
+        if (flows >> (heads[i] & 0xff) & 1)
+            s->flags |= SV_LIST_HAS_FLOW;
+    memcpy(p->slots + p->n_slots, heads, n * sizeof *heads);
+    p->n_slots += n;
+    return (uint32_t)p->n_shapes++;
+}
+
+static uint32_t find_shape(struct sv_args_pool *p, const uint64_t *heads, size_t n, uint64_t hash)
+{
+    if (p->n_shapes * 2 >= p->cap_by_hash)
+        grow_shape_index(p);
+    size_t at = hash & (p->cap_by_hash - 1);
+    for (; p->by_hash[at]; at = (at + 1) & (p->cap_by_hash - 1)) {
+        const struct sv_list_shape *s = &p->shapes[p->by_hash[at]];
+        if (s->hash == hash && s->n == n &&
+            memcmp(p->slots + s->first, heads, n * sizeof *heads) == 0)
+            return p->by_hash[at];
+    }
+    uint32_t shape = new_shape(p, heads, n, hash);
+    if (shape)
+        p->by_hash[at] = shape;
+    return shape;
+}
+
+/* ---- writing ---- */
+
+/* Where a list is being written, and whether it holds bytes that texts refer to. */
+struct writer {
+    struct sv_args_pool *pool;
+    uint8_t *at;
+    bool has_new_text;
+};
+
+static bool same_text(const struct sv_args_pool *p, const struct sv_text_slot *s, uint64_t hash,
+                      const char *text, size_t len)
+{
+    return s->len == len && s->hash == hash && memcmp(byte_at(p, s->place), text, len) == 0;
+}
+
+static uint32_t number_text(struct sv_args_pool *p, struct sv_text_slot *s)
+{
+    if (s->number == 0 && p->n_texts < TEXTS_MAX) {
+        p->texts = sv_grow(p->texts, &p->cap_texts, p->n_texts + 1, sizeof *p->texts);
+        p->texts[p->n_texts] = (uint64_t)s->place << 24 | s->len;
+        s->number = p->n_texts++ & 0xffffff;
+    }
+    return s->number;
+}
+
+static void put_new_text(struct writer *w, const char *text, size_t len)
+{
+    w->at = put_varint(w->at, (uint64_t)len << 1 | 1);
+    if (len)
+        memcpy(w->at, text, len);
+    w->at += len;
+}
+
+static void put_text(struct writer *w, const char *text, size_t len)
+{
+    struct sv_args_pool *p = w->pool;
+    if (len <= TEXT_SHORT || len >= TEXT_LONG) {
+        put_new_text(w, text, len);
+        return;
+    }
+    if (!p->text_cache)
+        p->text_cache = sv_alloc(TEXT_CACHE * sizeof *p->text_cache);
+    uint64_t full = hash_bytes((const uint8_t *)text, len), hash = full >> 24;
+    struct sv_text_slot *pair = &p->text_cache[full & (TEXT_CACHE - 2)];
+    for (struct sv_text_slot *s = pair; s < pair + 2; s++) {
+        if (s->len && same_text(p, s, hash, text, len)) {
+            uint32_t number = number_text(p, s);
+            if (number) {
+                w->at = put_varint(w->at, (uint64_t)number << 1);
+                return;
+            }
+        }
+    }
+    put_new_text(w, text, len);
+    w->has_new_text = true;
+    size_t place = (size_t)(w->at - (uint8_t *)p->bytes.at) - len;
+    /* The first of a pair is for texts that repeat, the second for the newest. */
+    if (pair[1].number)
+        pair[0] = pair[1];
+    pair[1] = (struct sv_text_slot){.hash = hash & 0xffffffffff,
+                                    .len = len & 0xffffff,
+                                    .place = place & 0xffffffffff};
+}
+
+static inline void put_value(struct writer *w, const struct sv_arg *a)
+{
+    switch (a->type) {
+    case SV_ARG_INT:
+    case SV_ARG_THREAD_TIME:
+    case SV_ARG_THREAD_DUR: w->at = put_varint(w->at, zigzag(a->i)); break;
+    case SV_ARG_TEXT: put_text(w, a->text, a->size); break;
+    case SV_ARG_DOUBLE: w->at = put_double(w->at, a->d); break;
+    case SV_ARG_BOOL: *w->at++ = a->i != 0; break;
+    case SV_ARG_UINT:
+    case SV_ARG_POINTER:
+    case SV_ARG_FLOW_BEGIN:
+    case SV_ARG_FLOW:
+    case SV_ARG_FLOW_END:
+    case SV_ARG_CORRELATION: w->at = put_varint(w->at, a->u); break;
+    default: break; /* NULL and containers have no value */
+    }
+}
+
+static unsigned put_inline(struct writer *w, const struct sv_arg *args, size_t n)
+{
+    unsigned flags = 0;
+    w->at = put_varint(w->at, INLINE);
+    w->at = put_varint(w->at, n);
+    for (size_t i = 0; i < n; i++) {
+        w->at = put_varint(w->at, args[i].key);
+        *w->at++ = args[i].type & 0xff;
+        if (containers >> args[i].type & 1)
+            w->at = put_varint(w->at, args[i].size);
+        if (flows >> args[i].type & 1)
+            flags |= SV_LIST_HAS_FLOW;
+        put_value(w, &args[i]);
+    }
+    return flags;
+}
+
+/* Ends the list at `start`: finds an equal one or keeps it. Lists that others' texts point into are kept. */
+static uint32_t close_list(struct writer *w, size_t start)
+{
+    struct sv_args_pool *p = w->pool;
+    size_t len = (size_t)(w->at - byte_at(p, start));
+    uint32_t list = (uint32_t)(start / UNIT);
+    /* Where nearly every list is different, looking each of them up is a waste. */
+    bool skip = p->list_tries > 4096 && p->list_hits < p->list_tries / 64 && p->used / UNIT % 16;
+    if (!w->has_new_text && !skip && len <= 256) {
+        if (!p->list_cache)
+            p->list_cache = sv_alloc(LIST_CACHE * sizeof *p->list_cache);
+        uint64_t hash = hash_bytes(byte_at(p, start), len);
+        struct sv_list_slot *s = &p->list_cache[hash & (LIST_CACHE - 1)];
+        p->list_tries++;
+        /* An equal list that ends where this one begins, or before it: the bytes are all there to compare. */
+        if (s->list && s->hash == (uint32_t)(hash >> 32) &&
+            memcmp(byte_at(p, (size_t)s->list * UNIT), byte_at(p, start), len) == 0) {
+            p->list_hits++;
+            return s->list;
+        }
+        *s = (struct sv_list_slot){.hash = (uint32_t)(hash >> 32), .list = list};
+    }
+    p->used = start + (len + UNIT - 1) / UNIT * UNIT;
+    return list;
+}
+
+uint32_t sv_args_add(struct sv_args_pool *p, const struct sv_arg *args, size_t n, unsigned *flags)
+{
+    uint64_t heads[SHAPE_SLOTS_MAX], hash = n;
+    size_t need = 2 * VALUE_MAX;
+    bool small = n <= SHAPE_SLOTS_MAX;
+    assert(n > 0);
+    for (size_t i = 0; i < n; i++) {
+        if (small) {
+            heads[i] = head_of(&args[i]);
+            hash = stir(hash, heads[i]);
+        }
+        need += args[i].type == SV_ARG_TEXT ? VALUE_MAX + args[i].size : VALUE_MAX;
+    }
+    if (!reserve(p, small ? need : need + n * VALUE_MAX))
+        return 0;
+    size_t start = p->used;
+    struct writer w = {.pool = p, .at = byte_at(p, start)};
+    uint32_t shape = small ? find_shape(p, heads, n, hash) : INLINE;
+    if (shape == INLINE) {
+        *flags = put_inline(&w, args, n);
+        return close_list(&w, start);
+    }
+    *flags = p->shapes[shape].flags;
+    w.at = put_varint(w.at, shape);
+    for (size_t i = 0; i < n; i++)
+        put_value(&w, &args[i]);
+    return close_list(&w, start);
+}
+
+/* ---- combining ---- */
+
+static uint32_t put_pair(struct sv_args_pool *p, unsigned tag, uint32_t a, uint32_t b)
+{
+    if (!reserve(p, 3 * VALUE_MAX))
+        return 0;
+    struct writer w = {.pool = p, .at = byte_at(p, p->used)};
+    w.at = put_varint(w.at, tag);
+    w.at = put_varint(w.at, a);
+    w.at = put_varint(w.at, b);
+    return close_list(&w, p->used);
+}
+
+static unsigned read_pair(const struct sv_args_pool *p, uint32_t list, uint32_t *a, uint32_t *b)
+{
+    uint64_t tag, x, y;
+    if (list == 0)
+        return INLINE;
+    const uint8_t *at = get_varint(byte_at(p, (size_t)list * UNIT), &tag);
+    if (tag != JOIN && tag != CHAIN)
+        return INLINE;
+    at = get_varint(at, &x);
+    get_varint(at, &y);
+    *a = (uint32_t)x;
+    *b = (uint32_t)y;
+    return (unsigned)tag;
+}
+
+uint32_t sv_args_join(struct sv_args_pool *p, uint32_t begin, uint32_t end)
+{
+    return end ? put_pair(p, JOIN, begin, end) : begin;
+}
+
+void sv_args_split(const struct sv_args_pool *p, uint32_t list, uint32_t *begin, uint32_t *end)
+{
+    if (read_pair(p, list, begin, end) != JOIN) {
+        *begin = list;
+        *end = 0;
+    }
+}
+
+uint32_t sv_args_append(struct sv_args_pool *p, uint32_t list, uint32_t more)
+{
+    uint32_t begin, end;
+    sv_args_split(p, list, &begin, &end);
+    begin = begin ? put_pair(p, CHAIN, begin, more) : more;
+    return sv_args_join(p, begin, end);
+}
+
+/* ---- reading ---- */
+
+/* Walks the slots of a list that is no pair. */
+struct reader {
+    const struct sv_args_pool *pool;
+    const uint8_t *at;
+    const uint64_t *heads; /* NULL: inline */
+    size_t left;
+};
+
+static struct reader read_list(const struct sv_args_pool *p, uint32_t list)
+{
+    struct reader r = {.pool = p};
+    uint64_t shape, n;
+    r.at = get_varint(byte_at(p, (size_t)list * UNIT), &shape);
+    if (shape == INLINE) {
+        r.at = get_varint(r.at, &n);
+        r.left = (size_t)n;
+    } else {
+        r.heads = p->slots + p->shapes[shape].first;
+        r.left = p->shapes[shape].n;
+    }
+    return r;
+}
+
+static struct sv_arg read_head(struct reader *r)
+{
+    if (r->heads)
+        return arg_of(*r->heads++);
+    uint64_t key, size = 0;
+    r->at = get_varint(r->at, &key);
+    uint8_t type = *r->at++;
+    if (containers >> type & 1)
+        r->at = get_varint(r->at, &size);
+    return arg_of(key << 32 | size << 8 | type);
+}
+
+static void read_text(struct reader *r, struct sv_arg *a)
+{
+    uint64_t v;
+    r->at = get_varint(r->at, &v);
+    if (v & 1) {
+        a->text = (const char *)r->at;
+        a->size = v >> 1 & 0xffffff;
+        r->at += a->size;
+        return;
+    }
+    uint64_t ref = r->pool->texts[v >> 1];
+    a->text = (const char *)byte_at(r->pool, (size_t)(ref >> 24));
+    a->size = ref & 0xffffff;
+}
+
+/* The next slot with its value. The caller has seen r->left > 0. */
+static inline struct sv_arg read_arg(struct reader *r)
+{
+    uint64_t v;
+    struct sv_arg a = read_head(r);
+    r->left--;
+    switch (a.type) {
+    case SV_ARG_INT:
+    case SV_ARG_THREAD_TIME:
+    case SV_ARG_THREAD_DUR:
+        r->at = get_varint(r->at, &v);
+        a.i = unzigzag(v);
+        break;
+    case SV_ARG_TEXT: read_text(r, &a); break;
+    case SV_ARG_DOUBLE: r->at = get_double(r->at, &a.d); break;
+    case SV_ARG_BOOL: a.i = *r->at++; break;
+    case SV_ARG_UINT:
+    case SV_ARG_POINTER:
+    case SV_ARG_FLOW_BEGIN:
+    case SV_ARG_FLOW:
+    case SV_ARG_FLOW_END:
+    case SV_ARG_CORRELATION: r->at = get_varint(r->at, &a.u); break;
+    default: break;
+    }
+    return a;
+}
+
+size_t sv_args_count(const struct sv_args_pool *p, uint32_t list)
+{
+    uint32_t a, b;
+    if (list == 0)
+        return 0;
+    if (read_pair(p, list, &a, &b)) /* at most a join of chains of plain lists: three levels */
+        return sv_args_count(p, a) + sv_args_count(p, b);
+    return read_list(p, list).left;
+}
+
+static size_t index_of_type(const struct sv_arg *args, size_t n, unsigned type)
+{
+    for (size_t i = 0; i < n; i = (size_t)(sv_arg_next(&args[i]) - args))
+        if (args[i].type == type)
+            return i;
+    return n;
+}
+
+/* out[0..n_begin) came with the begin, the rest with the end: the CPU time at the end becomes a duration, which stands last. */
+static size_t join_thread_time(struct sv_arg *out, size_t n_begin, size_t n)
+{
+    size_t e = n_begin + index_of_type(out + n_begin, n - n_begin, SV_ARG_THREAD_TIME);
+    if (e == n)
+        return n;
+    size_t b = index_of_type(out, n_begin, SV_ARG_THREAD_TIME);
+    struct sv_arg at_end = out[e];
+    memmove(out + e, out + e + 1, (n - e - 1) * sizeof *out);
+    if (b == n_begin)
+        return n - 1;
+    uint64_t dur = at_end.u - out[b].u;
+    out[n - 1] = (struct sv_arg){.type = SV_ARG_THREAD_DUR, .i = (int64_t)dur};
+    return n;
+}
+
+size_t sv_args_decode(const struct sv_args_pool *p, uint32_t list, struct sv_arg *out)
+{
+    uint32_t a, b;
+    if (list == 0)
+        return 0;
+    unsigned tag = read_pair(p, list, &a, &b);
+    if (tag) {
+        size_t n_begin = sv_args_decode(p, a, out);
+        size_t n = n_begin + sv_args_decode(p, b, out + n_begin);
+        return tag == JOIN ? join_thread_time(out, n_begin, n) : n;
+    }
+    size_t n = 0;
+    for (struct reader r = read_list(p, list); r.left; n++)
+        out[n] = read_arg(&r);
+    return n;
+}
+
+static bool matches(const struct sv_arg *a, sv_str key, unsigned type)
+{
+    return type ? a->type == type : a->key == key;
+}
+
+static bool find_plain(const struct sv_args_pool *p, uint32_t list, sv_str key, unsigned type,
+                       struct sv_arg *out)
+{
+    struct reader r = read_list(p, list);
+    while (r.left) {
+        struct sv_arg a = read_arg(&r);
+        if (matches(&a, key, type)) {
+            *out = a;
+            return true;
+        }
+        if (containers >> a.type & 1) /* members are not of the top level */
+            for (size_t skip = a.size; skip && r.left; skip--)
+                (void)read_arg(&r);
+    }
+    return false;
+}
+
+bool sv_args_find(const struct sv_args_pool *p, uint32_t list, sv_str key, unsigned type,
+                  struct sv_arg *out)
+{
+    uint32_t a, b;
+    if (list == 0)
+        return false;
+    unsigned tag = read_pair(p, list, &a, &b);
+    if (!tag)
+        return find_plain(p, list, key, type, out);
+    if (sv_args_find(p, a, key, type, out))
+        return true;
+    if (tag == JOIN && type == SV_ARG_THREAD_TIME)
+        return false; /* that of the end is no answer */
+    struct sv_arg start, end;
+    if (tag == JOIN && type == SV_ARG_THREAD_DUR &&
+        sv_args_find(p, a, 0, SV_ARG_THREAD_TIME, &start) &&
+        sv_args_find(p, b, 0, SV_ARG_THREAD_TIME, &end)) {
+        *out = (struct sv_arg){.type = SV_ARG_THREAD_DUR, .i = (int64_t)(end.u - start.u)};
+        return true;
+    }
+    return sv_args_find(p, b, key, type, out);
+}

@@ -1,0 +1,194 @@
+/* Inside the store: what its files share. Nobody else includes this.
+ *
+ *   trace.c         write(): rows in the order of arrival, pairing, the memory limit
+ *   trace_table.c   columns
+ *   trace_args.c    the pool of argument lists
+ *   trace_sort.c    finish, first half: the order of rows, columns brought into it
+ *   trace_nest.c    finish: parents and depths; the window index and lookups
+ *   trace_flow.c    finish: flow points find their slices, carriers become arrows
+ *   trace_source.c  the trace as a source */
+#ifndef SV_MODEL_TRACE_IMPL_H
+#define SV_MODEL_TRACE_IMPL_H
+
+#include "base/block.h"
+#include "base/map.h"
+#include "model/trace.h"
+
+/* ---- tables: columns that grow together ---- */
+
+#define SV_TABLE_COLUMNS 10
+
+struct sv_column {
+    uint16_t offset; /* of its pointer in the owner */
+    uint16_t size;   /* bytes per row */
+};
+#define SV_COLUMN(type, member)                                      \
+    {                                                                \
+        offsetof(struct type, member), sizeof *((struct type *)0)->member \
+    }
+
+struct sv_table {
+    void *owner; /* the struct with the typed pointers */
+    const struct sv_column *columns;
+    size_t n_columns, row_bytes;
+    size_t cap;
+    struct sv_block blocks[SV_TABLE_COLUMNS];
+};
+
+void sv_table_init(struct sv_table *b, void *owner, const struct sv_column *columns, size_t n);
+void sv_table_fini(struct sv_table *b);
+bool sv_table_grow(struct sv_table *b, size_t rows);
+/* Adds one more column (the next of the array given to init) to a table of `rows` rows; zeroed. */
+bool sv_table_add_column(struct sv_table *b, size_t rows);
+/* column[i] = column[order[i]] for all of them but those in `skip` (bits), one at a time; then n rows are left. */
+bool sv_table_gather(struct sv_table *b, const uint32_t *order, size_t n, unsigned skip);
+void sv_table_trim(struct sv_table *b, size_t rows);
+
+static inline bool sv_table_reserve(struct sv_table *b, size_t rows)
+{
+    return __builtin_expect(rows <= b->cap, 1) || sv_table_grow(b, rows);
+}
+
+/* ---- the pool of argument lists ---- */
+
+enum {
+    SV_LIST_HAS_FLOW = 1, /* FLOW_BEGIN, FLOW or FLOW_END is in it */
+};
+
+struct sv_list_shape;
+struct sv_text_slot;
+struct sv_list_slot;
+
+struct sv_args_pool {
+    struct sv_block bytes; /* lists, each at a multiple of four; 0 is no list */
+    size_t used;
+    struct sv_list_shape *shapes; /* [0..SHAPE_FIRST) are unused */
+    size_t n_shapes, cap_shapes;
+    uint64_t *slots; /* of all shapes */
+    size_t n_slots, cap_slots;
+    uint32_t *by_hash; /* shapes, open addressing */
+    size_t cap_by_hash;
+    uint64_t *texts; /* texts met more than once: position and length */
+    size_t n_texts, cap_texts;
+    struct sv_text_slot *text_cache;
+    struct sv_list_slot *list_cache;
+    uint32_t list_tries, list_hits;
+    bool failed; /* the system or the address space of handles is exhausted */
+};
+
+void sv_args_init(struct sv_args_pool *p);
+void sv_args_fini(struct sv_args_pool *p);
+void sv_args_seal(struct sv_args_pool *p); /* nothing will be added: drop the caches */
+size_t sv_args_bytes(const struct sv_args_pool *p);
+
+/* Stores a list (n > 0) and returns its handle; 0 when failed. Flags: SV_LIST_*. */
+uint32_t sv_args_add(struct sv_args_pool *p, const struct sv_arg *args, size_t n, unsigned *flags);
+/* The list of a slice whose begin had `begin` and whose end had `end`; either may be 0. */
+uint32_t sv_args_join(struct sv_args_pool *p, uint32_t begin, uint32_t end);
+/* What join was given; a list that is no join belongs to the begin. */
+void sv_args_split(const struct sv_args_pool *p, uint32_t list, uint32_t *begin, uint32_t *end);
+/* `list` (its begin, if it is a join) followed by `more`. */
+uint32_t sv_args_append(struct sv_args_pool *p, uint32_t list, uint32_t more);
+
+size_t sv_args_count(const struct sv_args_pool *p, uint32_t list); /* an upper bound */
+/* Decodes into `out`, which has room for sv_args_count(); returns how many there are. */
+size_t sv_args_decode(const struct sv_args_pool *p, uint32_t list, struct sv_arg *out);
+bool sv_args_find(const struct sv_args_pool *p, uint32_t list, sv_str key, unsigned type,
+                  struct sv_arg *out); /* type 0: any type with this key */
+
+/* ---- loading ---- */
+
+/* Rows that exist only while loading, beside SV_SLICE and SV_INSTANT: SV_BEGIN and SV_END on a track whose edges went back in
+ * time (paired at the end), and SV_END that found nothing open (it may, once the track is in order). */
+
+enum sv_track_flag {
+    SV_T_EDGES = 1,              /* has begin or end */
+    SV_T_SLICES = 2,             /* has whole slices */
+    SV_T_UNSORTED = 4,           /* slices and instants are not in row order */
+    SV_T_RAW = 8,                /* edges or instants went back in time: from there on they are kept as rows */
+    SV_T_DEEP = 16,              /* deeper than a row can say: treated like whole slices */
+    SV_T_COUNTERS_UNSORTED = 32, /* counter values went back in time */
+    SV_T_ENDS = 64               /* has SV_END rows */
+};
+
+struct sv_track_state {
+    int64_t edge_ns;      /* the newest begin, end or instant */
+    int64_t row_ns;       /* the newest slice or instant */
+    int64_t row_dur_ns;   /* and its length for sorting */
+    int64_t counter_ns;   /* the newest counter value */
+    uint32_t open;        /* innermost open slice: number in `open` of the trace, 0: none */
+    uint32_t n_open;
+    uint32_t n_rows, n_counters;
+    uint8_t flags;
+};
+
+/* The depth of a row that came as a whole slice, until nest computes it; begins nest less deep. */
+#define SV_WHOLE UINT16_MAX
+
+/* Bytes per row for putting a track in order: keys and spare room; edges are two keys per row. */
+#define SV_SORT_ROW_BYTES 24u
+#define SV_SORT_RAW_BYTES 48u
+
+struct sv_open_slice {
+    uint32_t row, below; /* below: the enclosing one, or the next free one */
+};
+
+/* Flow arguments seen while loading. */
+struct sv_carriers {
+    uint64_t n;
+    uint64_t *id;
+    uint32_t *row;
+    uint8_t *type;
+    uint8_t *at_end; /* came with the end of its slice */
+};
+
+struct sv_trace_impl {
+    struct sv_report *report;
+    size_t memory_limit;
+    struct sv_table slices, counters, flows, points, losses, carriers;
+    struct sv_carriers carrier;
+    struct sv_args_pool args;
+    struct sv_track_state *states;
+    size_t n_states;
+    struct sv_open_slice *open; /* [0] is unused */
+    size_t n_open, cap_open;
+    uint32_t free_open;
+    size_t sort_bytes; /* what sorting the track that needs most will take */
+    uint64_t negative_durations, dropped_counter_args, counters_without_value;
+    bool finished;
+    /* Blocks of 64 rows, of 64 such blocks, …: the latest end among them. */
+    struct sv_block ends[6];
+    size_t n_levels;
+};
+
+/* The end of a slice for all questions of order: an unfinished one ends after everything. */
+static inline int64_t sv_row_end(const struct sv_slices *s, uint64_t row)
+{
+    int64_t dur = s->dur_ns[row];
+    return dur == SV_UNFINISHED ? INT64_MAX : s->ts_ns[row] + dur;
+}
+
+/* The length for sorting: an unfinished slice is longer than any other. */
+static inline int64_t sv_sort_dur(int64_t dur_ns)
+{
+    return dur_ns == SV_UNFINISHED ? INT64_MAX : dur_ns;
+}
+
+static inline bool sv_track_keeps_edges(unsigned flags)
+{
+    return (flags & (SV_T_EDGES | SV_T_SLICES | SV_T_DEEP)) == SV_T_EDGES;
+}
+
+int sv_trace_no_memory(const struct sv_trace *t, struct sv_err *err);
+
+/* The slice that a flow point binds to: the one open there, else one that ends just there; or the next one that begins. */
+uint32_t sv_trace_bind_at(const struct sv_trace *t, sv_track track, int64_t ts_ns);
+uint32_t sv_trace_bind_next(const struct sv_trace *t, sv_track track, int64_t ts_ns);
+
+/* The steps of finish, in this order. */
+int sv_trace_sort(struct sv_trace *t, struct sv_err *err);
+int sv_trace_nest(struct sv_trace *t, struct sv_err *err);
+int sv_trace_bind(struct sv_trace *t, struct sv_err *err);  /* flow points */
+int sv_trace_chain(struct sv_trace *t, struct sv_err *err); /* arrows */
+
+#endif

@@ -1,0 +1,260 @@
+/* The store, finish, second step: parents and depths, and the index of ends that windows and lookups use.
+ *
+ * On a track of edges the depth is known since the rows were paired, and the parent is the last row one level up. On the others, rows are in
+ * the order (start, longest first), so the enclosing slice of a row is the nearest row before it that ends no
+ * earlier: one pass with a stack of decreasing ends, whatever overlaps. The index holds the latest end of every 64 rows, of every 64 of
+ * those, and so on; searching for a row that is still open at some time skips all blocks that ended before. */
+#include "model/trace_impl.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define FANOUT_BITS 6u
+#define FANOUT      (1u << FANOUT_BITS)
+
+/* ---- parents ---- */
+
+struct nester {
+    struct sv_trace *trace;
+    struct sv_block stack; /* rows */
+    uint32_t *level;       /* the last row of each depth, edges only */
+};
+
+static void set_parent(struct nester *e, struct sv_trace_track *track, uint32_t row,
+                       uint32_t parent)
+{
+    struct sv_slices *s = &e->trace->slices;
+    uint16_t depth = 0;
+    if (parent != SV_NO_ROW) {
+        depth = s->depth[parent];
+        depth = depth < UINT16_MAX ? (uint16_t)(depth + 1) : depth;
+    }
+    s->parent[row] = parent;
+    s->depth[row] = depth;
+    if (depth > track->depth_max)
+        track->depth_max = depth;
+}
+
+static void nest_edges(struct nester *e, struct sv_trace_track *track)
+{
+    struct sv_slices *s = &e->trace->slices;
+    for (uint32_t row = track->first; row < track->end; row++) {
+        uint16_t depth = s->depth[row];
+        set_parent(e, track, row, depth ? e->level[depth - 1] : SV_NO_ROW);
+        if (s->kind[row] == SV_SLICE)
+            e->level[depth] = row;
+    }
+}
+
+static bool nest_slices(struct nester *e, struct sv_trace_track *track)
+{
+    struct sv_slices *s = &e->trace->slices;
+    size_t n = 0;
+    for (uint32_t row = track->first; row < track->end; row++) {
+        int64_t ts = s->ts_ns[row], end = sv_row_end(s, row);
+        int64_t need = end > ts || ts == INT64_MAX ? end : ts + 1;
+        uint32_t *stack = e->stack.at;
+        while (n && sv_row_end(s, stack[n - 1]) < need) {
+            if (sv_row_end(s, stack[n - 1]) > ts)
+                track->has_overlap = true;
+            n--;
+        }
+        set_parent(e, track, row, n ? stack[n - 1] : SV_NO_ROW);
+        if (s->kind[row] != SV_SLICE)
+            continue;
+        if (!sv_block_reserve(&e->stack, (n + 1) * sizeof *stack))
+            return false;
+        ((uint32_t *)e->stack.at)[n++] = row;
+    }
+    return true;
+}
+
+/* ---- the index ---- */
+
+/* Instants are never open, and lie before everything in the index. */
+static inline int64_t open_until(const struct sv_slices *s, uint64_t row)
+{
+    if (s->kind[row] != SV_SLICE)
+        return INT64_MIN;
+    int64_t end = sv_row_end(s, row);
+    return end == INT64_MIN ? INT64_MIN + 1 : end;
+}
+
+static bool add_level(struct sv_trace_impl *x, size_t n)
+{
+    assert(x->n_levels < sizeof x->ends / sizeof x->ends[0]);
+    return sv_block_reserve(&x->ends[x->n_levels++], n * sizeof(int64_t));
+}
+
+static bool build_index(struct sv_trace *t)
+{
+    struct sv_trace_impl *x = t->impl;
+    size_t n = (size_t)((t->slices.n + FANOUT - 1) >> FANOUT_BITS);
+    if (n == 0)
+        return true;
+    if (!add_level(x, n))
+        return false;
+    int64_t *ends = x->ends[0].at;
+    for (size_t i = 0; i < n; i++)
+        ends[i] = INT64_MIN;
+    for (uint64_t row = 0; row < t->slices.n; row++) {
+        int64_t end = open_until(&t->slices, row);
+        int64_t *block = &ends[row >> FANOUT_BITS];
+        *block = end > *block ? end : *block;
+    }
+    while (n > FANOUT) {
+        size_t n_up = (n + FANOUT - 1) >> FANOUT_BITS;
+        if (!add_level(x, n_up))
+            return false;
+        int64_t *up = x->ends[x->n_levels - 1].at, *down = x->ends[x->n_levels - 2].at;
+        for (size_t i = 0; i < n; i++) {
+            int64_t *block = &up[i >> FANOUT_BITS];
+            *block = i % FANOUT == 0 || down[i] > *block ? down[i] : *block;
+        }
+        n = n_up;
+    }
+    return true;
+}
+
+int sv_trace_nest(struct sv_trace *t, struct sv_err *err)
+{
+    struct sv_trace_impl *x = t->impl;
+    struct nester e = {.trace = t};
+    if (t->slices.n == 0)
+        return 0;
+    if (!sv_table_add_column(&x->slices, t->slices.n))
+        return sv_trace_no_memory(t, err);
+    e.level = sv_alloc((UINT16_MAX + 1) * sizeof *e.level);
+    bool ok = true;
+    for (uint32_t k = 0; ok && k < t->n_tracks; k++) {
+        if (t->tracks[k].has_edges)
+            nest_edges(&e, &t->tracks[k]);
+        else
+            ok = nest_slices(&e, &t->tracks[k]);
+    }
+    free(e.level);
+    sv_block_fini(&e.stack);
+    for (uint64_t row = 0; row < t->slices.n; row++)
+        t->unfinished += t->slices.dur_ns[row] == SV_UNFINISHED;
+    return ok && build_index(t) ? 0 : sv_trace_no_memory(t, err);
+}
+
+/* ---- searching ---- */
+
+/* Rows that the largest aligned block before or after `row` lets a search skip, since nothing in it is open after ts_ns. */
+static uint64_t skippable(const struct sv_trace_impl *x, uint64_t row, int64_t ts_ns, bool back)
+{
+    uint64_t skip = 0, size = FANOUT;
+    for (size_t level = 0; level < x->n_levels && row % size == 0; level++, size <<= FANOUT_BITS) {
+        const int64_t *ends = x->ends[level].at;
+        if (ends[row / size - back] > ts_ns)
+            break;
+        skip = size;
+    }
+    return skip;
+}
+
+/* The first row of [row, end) that is a slice open after ts_ns; `end` when there is none. */
+static uint32_t next_open(const struct sv_trace *t, uint64_t row, uint32_t end, int64_t ts_ns)
+{
+    while (row < end) {
+        uint64_t skip = skippable(t->impl, row, ts_ns, false);
+        if (skip == 0 && open_until(&t->slices, row) > ts_ns)
+            return (uint32_t)row;
+        row += skip ? skip : 1;
+    }
+    return end;
+}
+
+/* The last row of [first, row) that is a slice open after ts_ns, or SV_NO_ROW. */
+static uint32_t last_open(const struct sv_trace *t, uint32_t first, uint64_t row, int64_t ts_ns)
+{
+    while (row > first) {
+        uint64_t skip = skippable(t->impl, row, ts_ns, true);
+        if (skip == 0 && open_until(&t->slices, row - 1) > ts_ns)
+            return (uint32_t)(row - 1);
+        skip += skip == 0;
+        row = row > skip ? row - skip : 0;
+    }
+    return SV_NO_ROW;
+}
+
+/* The first of ts_ns[from..to) that is at or after `at`. */
+static uint32_t lower_bound(const int64_t *ts_ns, uint32_t from, uint32_t to, int64_t at)
+{
+    while (from < to) {
+        uint32_t mid = from + (to - from) / 2;
+        if (ts_ns[mid] < at)
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return from;
+}
+
+static struct sv_trace_track track_of(const struct sv_trace *t, sv_track track)
+{
+    return sv_trace_has_track(t, track) ? t->tracks[track] : (struct sv_trace_track){0};
+}
+
+uint32_t sv_trace_row_from(const struct sv_trace *t, sv_track track, int64_t ts_ns)
+{
+    struct sv_trace_track k = track_of(t, track);
+    return lower_bound(t->slices.ts_ns, k.first, k.end, ts_ns);
+}
+
+uint32_t sv_trace_counter_from(const struct sv_trace *t, sv_track track, int64_t ts_ns)
+{
+    struct sv_trace_track k = track_of(t, track);
+    return lower_bound(t->counters.ts_ns, k.counter_first, k.counter_end, ts_ns);
+}
+
+struct sv_window sv_trace_window(const struct sv_trace *t, sv_track track, int64_t from_ns,
+                                 int64_t to_ns)
+{
+    struct sv_trace_track k = track_of(t, track);
+    struct sv_window w = {.trace = t, .from_ns = from_ns, .next = k.first};
+    w.begins = lower_bound(t->slices.ts_ns, k.first, k.end, from_ns);
+    w.end = lower_bound(t->slices.ts_ns, w.begins, k.end, to_ns);
+    if (from_ns >= to_ns)
+        w.next = w.begins = w.end;
+    return w;
+}
+
+bool sv_window_next(struct sv_window *w, uint32_t *row)
+{
+    if (w->next < w->begins)
+        w->next = next_open(w->trace, w->next, w->begins, w->from_ns);
+    if (w->next >= w->end)
+        return false;
+    *row = w->next++;
+    return true;
+}
+
+uint32_t sv_trace_slice_at(const struct sv_trace *t, sv_track track, int64_t ts_ns)
+{
+    struct sv_trace_track k = track_of(t, track);
+    uint32_t here = lower_bound(t->slices.ts_ns, k.first, k.end, ts_ns);
+    uint32_t after =
+        ts_ns == INT64_MAX ? k.end : lower_bound(t->slices.ts_ns, here, k.end, ts_ns + 1);
+    uint32_t row = last_open(t, here, after, INT64_MIN);
+    return row != SV_NO_ROW ? row : last_open(t, k.first, here, ts_ns);
+}
+
+uint32_t sv_trace_bind_at(const struct sv_trace *t, sv_track track, int64_t ts_ns)
+{
+    uint32_t row = sv_trace_slice_at(t, track, ts_ns);
+    if (row != SV_NO_ROW || ts_ns == INT64_MIN)
+        return row;
+    struct sv_trace_track k = track_of(t, track);
+    uint32_t here = lower_bound(t->slices.ts_ns, k.first, k.end, ts_ns);
+    return last_open(t, k.first, here, ts_ns - 1);
+}
+
+uint32_t sv_trace_bind_next(const struct sv_trace *t, sv_track track, int64_t ts_ns)
+{
+    struct sv_trace_track k = track_of(t, track);
+    uint32_t here = lower_bound(t->slices.ts_ns, k.first, k.end, ts_ns);
+    uint32_t row = next_open(t, here, k.end, INT64_MIN);
+    return row < k.end ? row : SV_NO_ROW;
+}

@@ -1,0 +1,105 @@
+/* Tables of the store: columns of equal length, each in a block of its own.
+ *
+ * The typed pointers live in the public structs; a table keeps them up to date when blocks move, so they are valid
+ * only until the next growth. While loading, trace.c grows tables row by row; finish gathers them into their final order
+ * column by column, so that at any time only one column exists twice. */
+#include "model/trace_impl.h"
+
+#include <assert.h>
+
+#define FIRST_ROWS ((size_t)1024)
+
+static void set_pointer(struct sv_table *b, size_t column)
+{
+    char *at = (char *)b->owner + b->columns[column].offset;
+    memcpy(at, &b->blocks[column].at, sizeof(void *));
+}
+
+void sv_table_init(struct sv_table *b, void *owner, const struct sv_column *columns, size_t n)
+{
+    assert(n <= SV_TABLE_COLUMNS);
+    *b = (struct sv_table){.owner = owner, .columns = columns, .n_columns = n};
+    for (size_t i = 0; i < n; i++)
+        b->row_bytes += columns[i].size;
+}
+
+void sv_table_fini(struct sv_table *b)
+{
+    for (size_t i = 0; i < b->n_columns; i++) {
+        sv_block_fini(&b->blocks[i]);
+        set_pointer(b, i);
+    }
+    b->cap = 0;
+}
+
+bool sv_table_grow(struct sv_table *b, size_t rows)
+{
+    size_t cap = b->cap ? b->cap * 2 : FIRST_ROWS;
+    if (cap < rows)
+        cap = rows;
+    for (size_t i = 0; i < b->n_columns; i++) {
+        if (!sv_block_reserve(&b->blocks[i], cap * b->columns[i].size))
+            return false;
+        set_pointer(b, i);
+    }
+    b->cap = cap;
+    return true;
+}
+
+bool sv_table_add_column(struct sv_table *b, size_t rows)
+{
+    size_t i = b->n_columns;
+    assert(i < SV_TABLE_COLUMNS);
+    if (!sv_block_reserve(&b->blocks[i], (rows < b->cap ? b->cap : rows) * b->columns[i].size))
+        return false;
+    set_pointer(b, i);
+    b->row_bytes += b->columns[i].size;
+    b->n_columns++;
+    return true;
+}
+
+#define GATHER(type)                                  \
+    do {                                              \
+        const type *src = from;                       \
+        type *dst = to;                               \
+        for (size_t i = 0; i < n; i++)                \
+            dst[i] = src[order[i]];                   \
+    } while (0)
+
+static void gather(void *to, const void *from, const uint32_t *order, size_t n, size_t size)
+{
+    switch (size) {
+    case 1: GATHER(uint8_t); break;
+    case 2: GATHER(uint16_t); break;
+    case 4: GATHER(uint32_t); break;
+    default: assert(size == 8); GATHER(uint64_t);
+    }
+}
+
+bool sv_table_gather(struct sv_table *b, const uint32_t *order, size_t n, unsigned skip)
+{
+    if (n == 0)
+        return true;
+    for (size_t i = 0; i < b->n_columns; i++) {
+        struct sv_block sorted = {0};
+        if (skip >> i & 1)
+            continue;
+        if (!sv_block_reserve(&sorted, n * b->columns[i].size))
+            return false;
+        gather(sorted.at, b->blocks[i].at, order, n, b->columns[i].size);
+        sv_block_fini(&b->blocks[i]);
+        b->blocks[i] = sorted;
+        set_pointer(b, i);
+    }
+    b->cap = n;
+    return true;
+}
+
+void sv_table_trim(struct sv_table *b, size_t rows)
+{
+    for (size_t i = 0; i < b->n_columns; i++) {
+        sv_block_trim(&b->blocks[i], rows * b->columns[i].size);
+        set_pointer(b, i);
+    }
+    b->cap = rows;
+}
