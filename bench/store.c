@@ -59,9 +59,12 @@ static uint64_t roll(struct generator *g)
 
 static void open_generator(struct generator *g)
 {
-    static const char *const keys[] = {
-        "External id", "correlation", "device", "context", "stream", "grid", "block",
-        "registers per thread", "kernel", "est. achieved occupancy %", "blocks per SM"};
+    static const char *const keys[] = {"External id",  "correlation",
+                                       "device",       "context",
+                                       "stream",       "grid",
+                                       "block",        "registers per thread",
+                                       "kernel",       "est. achieved occupancy %",
+                                       "blocks per SM"};
     char text[64];
     memset(g, 0, sizeof *g);
     g->random = 88172645463325252u;

@@ -20,7 +20,8 @@ static const struct sv_column counter_columns[] = {
     SV_COLUMN(sv_counters, ts_ns), SV_COLUMN(sv_counters, value), SV_COLUMN(sv_counters, track),
     SV_COLUMN(sv_counters, type), SV_COLUMN(sv_counters, exact)};
 static const struct sv_column flow_columns[] = {SV_COLUMN(sv_flows, id), SV_COLUMN(sv_flows, from),
-                                                SV_COLUMN(sv_flows, to), SV_COLUMN(sv_flows, by_to)};
+                                                SV_COLUMN(sv_flows, to),
+                                                SV_COLUMN(sv_flows, by_to)};
 static const struct sv_column point_columns[] = {
     SV_COLUMN(sv_flow_points, ts_ns), SV_COLUMN(sv_flow_points, id),
     SV_COLUMN(sv_flow_points, track), SV_COLUMN(sv_flow_points, row),
@@ -53,7 +54,7 @@ struct sv_trace *sv_trace_new(struct sv_dict *dict, struct sv_report *report,
     sv_table_init(&x->points, &t->points, point_columns, COUNT(point_columns));
     sv_table_init(&x->losses, &t->losses, loss_columns, COUNT(loss_columns));
     sv_table_init(&x->carriers, &x->carrier, carrier_columns, COUNT(carrier_columns));
-    sv_args_init(&x->args);
+    sv_lists_init(&x->args);
     return t;
 }
 
@@ -79,7 +80,7 @@ void sv_trace_free(struct sv_trace *t)
     sv_table_fini(&x->flows);
     sv_table_fini(&x->points);
     sv_table_fini(&x->losses);
-    sv_args_fini(&x->args);
+    sv_lists_fini(&x->args);
     for (size_t i = 0; i < COUNT(x->ends); i++)
         sv_block_fini(&x->ends[i]);
     free(t->tracks);
@@ -91,7 +92,7 @@ void sv_trace_free(struct sv_trace *t)
 
 size_t sv_trace_args_bytes(const struct sv_trace *t)
 {
-    return sv_args_bytes(&t->impl->args);
+    return sv_lists_bytes(&t->impl->args);
 }
 
 size_t sv_trace_bytes(const struct sv_trace *t)
@@ -102,7 +103,7 @@ size_t sv_trace_bytes(const struct sv_trace *t)
            t->flows.n * x->flows.row_bytes + t->points.n * x->points.row_bytes +
            t->losses.n * x->losses.row_bytes + x->carrier.n * x->carriers.row_bytes +
            x->n_states * sizeof *x->states + x->cap_open * sizeof *x->open +
-           t->n_tracks * sizeof *t->tracks + sv_args_bytes(&x->args) + index;
+           t->n_tracks * sizeof *t->tracks + sv_lists_bytes(&x->args) + index;
 }
 
 /* What finish needs beside what is there: an order and a column twice; keys and spare room for the largest track that is out of order;
@@ -128,10 +129,11 @@ static double megabytes(size_t bytes)
 
 int sv_trace_no_memory(const struct sv_trace *t, struct sv_err *err)
 {
-    return sv_err_set(err, SV_ENOMEM, SV_NO_POS,
-                      "the system has no more memory for the trace (%.0f MB so far, %llu slices): cut "
-                      "it first (stave cut --time FROM:TO) or use a machine with more",
-                      megabytes(sv_trace_bytes(t)), (unsigned long long)t->slices.n);
+    return sv_err_set(
+        err, SV_ENOMEM, SV_NO_POS,
+        "the system has no more memory for the trace (%.0f MB so far, %llu slices): cut "
+        "it first (stave cut --time FROM:TO) or use a machine with more",
+        megabytes(sv_trace_bytes(t)), (unsigned long long)t->slices.n);
 }
 
 static int check_memory(const struct sv_trace *t, struct sv_err *err)
@@ -142,7 +144,8 @@ static int check_memory(const struct sv_trace *t, struct sv_err *err)
         return sv_err_set(
             err, SV_ENOMEM, SV_NO_POS,
             "the trace does not fit the memory limit: %.1f MB are needed for the %llu slices, %llu "
-            "counter values and their arguments read so far, %.1f MB are allowed; raise --memory-limit or "
+            "counter values and their arguments read so far, %.1f MB are allowed; raise "
+            "--memory-limit or "
             "cut the trace first (stave cut --time FROM:TO)",
             megabytes(need), (unsigned long long)t->slices.n, (unsigned long long)t->counters.n,
             megabytes(x->memory_limit));
@@ -179,16 +182,16 @@ static inline void see(struct sv_trace *t, int64_t ts_ns)
 }
 
 /* A duration that a sum with its start can hold. */
-static int64_t clamp_dur(struct sv_trace_impl *x, int64_t ts_ns, int64_t dur_ns)
+static int64_t clamp_dur(struct sv_trace_impl *x, const struct sv_event *e)
 {
     int64_t end;
-    if (dur_ns == SV_UNFINISHED)
-        return dur_ns;
-    if (dur_ns < 0) {
-        x->negative_durations++;
+    if (e->dur_ns == SV_UNFINISHED)
+        return SV_UNFINISHED;
+    if (e->dur_ns < 0) {
+        sv_oddity_note(&x->negative, e->ts_ns, e->track);
         return 0;
     }
-    return __builtin_add_overflow(ts_ns, dur_ns, &end) ? INT64_MAX - ts_ns : dur_ns;
+    return __builtin_add_overflow(e->ts_ns, e->dur_ns, &end) ? INT64_MAX - e->ts_ns : e->dur_ns;
 }
 
 static int64_t span(int64_t from_ns, int64_t to_ns)
@@ -222,7 +225,7 @@ static inline uint32_t add_args(struct sv_trace_impl *x, const struct sv_event *
     unsigned flags = 0;
     if (e->n_args == 0)
         return 0;
-    uint32_t list = sv_args_add(&x->args, e->args, e->n_args, &flags);
+    uint32_t list = sv_lists_add(&x->args, e->args, e->n_args, &flags);
     if (flags & SV_LIST_HAS_FLOW)
         add_carriers(x, e, row, at_end);
     return list;
@@ -252,7 +255,8 @@ static inline uint32_t add_row(struct sv_trace *t, const struct sv_event *e, uin
     s->args[row] = add_args(t->impl, e, row, kind == SV_END);
     k->n_rows++;
     if (k->flags & (SV_T_UNSORTED | SV_T_RAW))
-        see_disorder(t->impl, k->n_rows, k->flags & SV_T_RAW ? SV_SORT_RAW_BYTES : SV_SORT_ROW_BYTES);
+        see_disorder(t->impl, k->n_rows,
+                     k->flags & SV_T_RAW ? SV_SORT_RAW_BYTES : SV_SORT_ROW_BYTES);
     return row;
 }
 
@@ -320,6 +324,15 @@ static inline void write_begin(struct sv_trace *t, const struct sv_event *e)
     push_open(t->impl, k, add_row(t, e, SV_SLICE, SV_UNFINISHED, open_depth(k)));
 }
 
+static inline void end_row(struct sv_slices *s, uint32_t row, const struct sv_event *e)
+{
+    s->dur_ns[row] = span(s->ts_ns[row], e->ts_ns);
+    if (s->name[row] == 0)
+        s->name[row] = e->name;
+    if (s->cat[row] == 0)
+        s->cat[row] = e->cat;
+}
+
 static inline void write_end(struct sv_trace *t, const struct sv_event *e)
 {
     struct sv_trace_impl *x = t->impl;
@@ -331,10 +344,10 @@ static inline void write_end(struct sv_trace *t, const struct sv_event *e)
         return;
     }
     uint32_t row = pop_open(x, k);
-    t->slices.dur_ns[row] = span(t->slices.ts_ns[row], e->ts_ns);
+    end_row(&t->slices, row, e);
     if (e->n_args)
         t->slices.args[row] =
-            sv_args_join(&x->args, t->slices.args[row], add_args(x, e, row, true));
+            sv_lists_join(&x->args, t->slices.args[row], add_args(x, e, row, true));
 }
 
 /* ---- the other kinds ---- */
@@ -352,7 +365,7 @@ static inline void see_row(struct sv_track_state *k, int64_t ts_ns, int64_t dur_
 static inline void write_slice(struct sv_trace *t, const struct sv_event *e)
 {
     struct sv_track_state *k = &t->impl->states[e->track];
-    int64_t dur = clamp_dur(t->impl, e->ts_ns, e->dur_ns);
+    int64_t dur = clamp_dur(t->impl, e);
     see_mix(k, SV_T_SLICES);
     see_row(k, e->ts_ns, dur);
     add_row(t, e, SV_SLICE, dur, SV_WHOLE);
@@ -417,7 +430,7 @@ static bool write_counter(struct sv_trace *t, const struct sv_event *e)
                      type == SV_ARG_BOOL;
     t->impl->dropped_counter_args += e->n_args - (size_t)has_value;
     if (!has_value) {
-        t->impl->counters_without_value++;
+        sv_oddity_note(&t->impl->valueless, e->ts_ns, e->track);
         return true;
     }
     return add_counter(t, e, &e->args[0]);
@@ -447,7 +460,7 @@ static bool write_loss(struct sv_trace *t, const struct sv_event *e)
     struct sv_losses *l = &t->losses;
     if (!sv_table_reserve(&t->impl->losses, l->n + 1))
         return false;
-    int64_t dur = e->dur_ns < 0 ? 0 : clamp_dur(t->impl, e->ts_ns, e->dur_ns);
+    int64_t dur = e->dur_ns < 0 ? 0 : clamp_dur(t->impl, e);
     l->ts_ns[l->n] = e->ts_ns;
     l->dur_ns[l->n] = dur;
     l->count[l->n] = e->n_args ? e->args[0].u : 0;
@@ -521,20 +534,24 @@ static void report_findings(const struct sv_trace *t)
 {
     const struct sv_trace_impl *x = t->impl;
     const struct {
+        const struct sv_oddity *oddity;
         enum sv_severity severity;
         const char *what;
-        uint64_t count;
     } rows[] = {
-        {SV_DAMAGE, "end without a begin", t->unmatched_ends},
-        {SV_NOTE, "begin without an end", t->unfinished},
-        {SV_DAMAGE, "negative duration", x->negative_durations},
-        {SV_DAMAGE, "flow point outside of any slice", t->unbound_flow_points},
-        {SV_DAMAGE, "counter event without a value", x->counters_without_value},
-        {SV_SKIPPED, "argument of a counter event beside its value", x->dropped_counter_args},
+        {&x->unmatched, SV_DAMAGE, "end without begin"},
+        {&x->unfinished, SV_NOTE, "begin without end"},
+        {&x->negative, SV_DAMAGE, "negative duration"},
+        {&x->unbound, SV_DAMAGE, "flow point outside of any slice"},
+        {&x->valueless, SV_DAMAGE, "counter event without a value"},
     };
     for (size_t i = 0; i < COUNT(rows); i++)
-        if (rows[i].count)
-            sv_report_add(x->report, rows[i].severity, rows[i].what, rows[i].count, SV_NO_POS, NULL);
+        sv_oddity_tell(rows[i].oddity, x->report, t->dict, rows[i].severity, rows[i].what);
+    if (x->dropped_counter_args)
+        sv_report_add(x->report, SV_SKIPPED, "argument of a counter event beside its value",
+                      x->dropped_counter_args, SV_NO_POS, NULL);
+    if (x->args.crowded)
+        sv_report_add(x->report, SV_SKIPPED, "arguments of an end beyond the limit per slice",
+                      x->args.crowded, SV_NO_POS, NULL);
 }
 
 static int run_finish(struct sv_trace *t, struct sv_err *err)
@@ -561,8 +578,11 @@ int sv_trace_finish(struct sv_trace *t, struct sv_err *err)
     if (t->first_ns > t->last_ns)
         t->first_ns = t->last_ns = 0;
     int code = run_finish(t, err);
-    sv_args_seal(&x->args);
+    sv_lists_seal(&x->args);
     free_loading(x);
+    t->unmatched_ends = x->unmatched.count;
+    t->unfinished = x->unfinished.count;
+    t->unbound_flow_points = x->unbound.count;
     if (code == 0)
         report_findings(t);
     return code;
@@ -573,25 +593,25 @@ int sv_trace_finish(struct sv_trace *t, struct sv_err *err)
 const struct sv_arg *sv_trace_args(const struct sv_trace *t, uint32_t handle,
                                    struct sv_batch *scratch, size_t *n)
 {
-    const struct sv_args_pool *p = &t->impl->args;
+    const struct sv_lists *p = &t->impl->args;
     *n = 0;
     if (handle == 0)
         return NULL;
-    size_t room = sv_args_count(p, handle) * sizeof(struct sv_arg);
+    size_t room = sv_lists_count(p, handle) * sizeof(struct sv_arg);
     struct sv_arg *args = sv_arena_get(&scratch->arena, room, _Alignof(struct sv_arg));
-    *n = sv_args_decode(p, handle, args);
+    *n = sv_lists_decode(p, handle, args);
     return *n ? args : NULL;
 }
 
 bool sv_trace_arg(const struct sv_trace *t, uint32_t handle, sv_str key, struct sv_arg *out)
 {
-    return key && sv_args_find(&t->impl->args, handle, key, 0, out);
+    return key && sv_lists_find(&t->impl->args, handle, key, 0, out);
 }
 
 bool sv_trace_arg_of_type(const struct sv_trace *t, uint32_t handle, unsigned type,
                           struct sv_arg *out)
 {
-    return sv_args_find(&t->impl->args, handle, 0, type, out);
+    return sv_lists_find(&t->impl->args, handle, 0, type, out);
 }
 
 struct sv_arg sv_trace_counter(const struct sv_trace *t, uint64_t row)

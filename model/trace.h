@@ -98,9 +98,11 @@ struct sv_trace {
     struct sv_flows flows;
     struct sv_flow_points points;
     struct sv_losses losses;
-    struct sv_trace_track *tracks; /* by sv_track; those that the dictionary learnt later are not here */
+    struct sv_trace_track
+        *tracks; /* by sv_track; those that the dictionary learnt later are not here */
     uint32_t n_tracks;
-    int64_t first_ns, last_ns; /* the span of everything, ends of slices included; 0, 0 when empty */
+    int64_t first_ns,
+        last_ns; /* the span of everything, ends of slices included; 0, 0 when empty */
     uint64_t unmatched_ends, unfinished, unbound_flow_points;
     struct sv_trace_impl *impl;
 };
@@ -156,7 +158,8 @@ struct sv_arg sv_trace_counter(const struct sv_trace *t, uint64_t row);
 struct sv_window {
     const struct sv_trace *trace;
     int64_t from_ns;
-    uint32_t next, begins, end; /* rows before `begins` began before the window: only some of them touch it */
+    uint32_t next, begins,
+        end; /* rows before `begins` began before the window: only some of them touch it */
 };
 struct sv_window sv_trace_window(const struct sv_trace *t, sv_track track, int64_t from_ns,
                                  int64_t to_ns);

@@ -14,6 +14,7 @@
  * texts and whole lists that were met before: what they forget is stored again, so they bound memory, not what can be stored.
  * trace.c adds lists while loading, trace_sort.c and trace_flow.c combine them, everybody decodes.
  * The bytes are ours: decoding trusts them. */
+#include "model/args.h"
 #include "model/trace_impl.h"
 
 #include <assert.h>
@@ -21,16 +22,17 @@
 
 enum { INLINE = 0, JOIN = 1, CHAIN = 2, SHAPE_FIRST = 3 };
 
-#define SHAPE_SLOTS_MAX 64u          /* longer lists are written without shape */
+#define SHAPE_SLOTS_MAX 64u /* longer lists are written without shape */
 #define SHAPES_MAX      (1u << 16)
-#define TEXT_CACHE      (1u << 16)   /* slots, in pairs */
-#define LIST_CACHE      (1u << 15)   /* slots */
-#define TEXT_SHORT      2u           /* bytes that are cheaper repeated than found */
-#define TEXT_LONG       (1u << 16)   /* bytes from which a text is not looked up */
+#define TEXT_CACHE      (1u << 16) /* slots, in pairs */
+#define LIST_CACHE      (1u << 15) /* slots */
+#define TEXT_SHORT      2u         /* bytes that are cheaper repeated than found */
+#define TEXT_LONG       (1u << 16) /* bytes from which a text is not looked up */
 #define TEXTS_MAX       (1u << 24)
-#define VALUE_MAX       12u          /* bytes of a value, texts apart; key, type and size of an inline slot: as many */
-#define UNIT            4u           /* lists begin at multiples of it; handles count in it */
-#define POOL_MAX        ((size_t)UINT32_MAX * UNIT)
+#define VALUE_MAX \
+    12u /* bytes of a value, texts apart; key, type and size of an inline slot: as many */
+#define UNIT     4u /* lists begin at multiples of it; handles count in it */
+#define POOL_MAX ((size_t)UINT32_MAX * UNIT)
 
 struct sv_list_shape {
     uint64_t hash;
@@ -50,18 +52,18 @@ struct sv_list_slot {
 };
 
 #define BIT(t) (1u << (t))
-static const uint32_t containers =
-    BIT(SV_ARG_DICT) | BIT(SV_ARG_ARRAY) | BIT(SV_ARG_SOURCE) | BIT(SV_ARG_STACK);
+static const uint32_t containers = BIT(SV_ARG_DICT) | BIT(SV_ARG_ARRAY) | BIT(SV_ARG_SOURCE) |
+                                   BIT(SV_ARG_STACK);
 static const uint32_t flows = BIT(SV_ARG_FLOW_BEGIN) | BIT(SV_ARG_FLOW) | BIT(SV_ARG_FLOW_END);
 
 /* ---- memory ---- */
 
-void sv_args_init(struct sv_args_pool *p)
+void sv_lists_init(struct sv_lists *p)
 {
-    *p = (struct sv_args_pool){.used = UNIT, .n_shapes = SHAPE_FIRST, .n_texts = 1};
+    *p = (struct sv_lists){.used = UNIT, .n_shapes = SHAPE_FIRST, .n_texts = 1};
 }
 
-void sv_args_seal(struct sv_args_pool *p)
+void sv_lists_seal(struct sv_lists *p)
 {
     free(p->by_hash);
     free(p->text_cache);
@@ -73,16 +75,16 @@ void sv_args_seal(struct sv_args_pool *p)
     sv_block_trim(&p->bytes, p->used);
 }
 
-void sv_args_fini(struct sv_args_pool *p)
+void sv_lists_fini(struct sv_lists *p)
 {
-    sv_args_seal(p);
+    sv_lists_seal(p);
     sv_block_fini(&p->bytes);
     free(p->shapes);
     free(p->slots);
     free(p->texts);
 }
 
-size_t sv_args_bytes(const struct sv_args_pool *p)
+size_t sv_lists_bytes(const struct sv_lists *p)
 {
     return p->used + p->cap_shapes * sizeof *p->shapes + p->cap_slots * sizeof *p->slots +
            p->cap_by_hash * sizeof *p->by_hash + p->cap_texts * sizeof *p->texts +
@@ -90,14 +92,14 @@ size_t sv_args_bytes(const struct sv_args_pool *p)
            (p->list_cache ? LIST_CACHE * sizeof *p->list_cache : 0);
 }
 
-static bool reserve(struct sv_args_pool *p, size_t bytes)
+static bool reserve(struct sv_lists *p, size_t bytes)
 {
     if (p->used + bytes > POOL_MAX || !sv_block_reserve(&p->bytes, p->used + bytes + UNIT))
         p->failed = true;
     return !p->failed;
 }
 
-static uint8_t *byte_at(const struct sv_args_pool *p, size_t position)
+static uint8_t *byte_at(const struct sv_lists *p, size_t position)
 {
     return (uint8_t *)p->bytes.at + position;
 }
@@ -223,7 +225,7 @@ static inline struct sv_arg arg_of(uint64_t head)
                            .size = (uint32_t)(head >> 8 & 0xffffff)};
 }
 
-static void grow_shape_index(struct sv_args_pool *p)
+static void grow_shape_index(struct sv_lists *p)
 {
     free(p->by_hash);
     p->cap_by_hash = p->cap_by_hash ? p->cap_by_hash * 2 : 256;
@@ -236,7 +238,7 @@ static void grow_shape_index(struct sv_args_pool *p)
     }
 }
 
-static uint32_t new_shape(struct sv_args_pool *p, const uint64_t *heads, size_t n, uint64_t hash)
+static uint32_t new_shape(struct sv_lists *p, const uint64_t *heads, size_t n, uint64_t hash)
 {
     if (p->n_shapes >= SHAPES_MAX)
         return INLINE;
@@ -252,7 +254,7 @@ static uint32_t new_shape(struct sv_args_pool *p, const uint64_t *heads, size_t 
     return (uint32_t)p->n_shapes++;
 }
 
-static uint32_t find_shape(struct sv_args_pool *p, const uint64_t *heads, size_t n, uint64_t hash)
+static uint32_t find_shape(struct sv_lists *p, const uint64_t *heads, size_t n, uint64_t hash)
 {
     if (p->n_shapes * 2 >= p->cap_by_hash)
         grow_shape_index(p);
@@ -273,18 +275,18 @@ static uint32_t find_shape(struct sv_args_pool *p, const uint64_t *heads, size_t
 
 /* Where a list is being written, and whether it holds bytes that texts refer to. */
 struct writer {
-    struct sv_args_pool *pool;
+    struct sv_lists *pool;
     uint8_t *at;
     bool has_new_text;
 };
 
-static bool same_text(const struct sv_args_pool *p, const struct sv_text_slot *s, uint64_t hash,
+static bool same_text(const struct sv_lists *p, const struct sv_text_slot *s, uint64_t hash,
                       const char *text, size_t len)
 {
     return s->len == len && s->hash == hash && memcmp(byte_at(p, s->place), text, len) == 0;
 }
 
-static uint32_t number_text(struct sv_args_pool *p, struct sv_text_slot *s)
+static uint32_t number_text(struct sv_lists *p, struct sv_text_slot *s)
 {
     if (s->number == 0 && p->n_texts < TEXTS_MAX) {
         p->texts = sv_grow(p->texts, &p->cap_texts, p->n_texts + 1, sizeof *p->texts);
@@ -304,7 +306,7 @@ static void put_new_text(struct writer *w, const char *text, size_t len)
 
 static void put_text(struct writer *w, const char *text, size_t len)
 {
-    struct sv_args_pool *p = w->pool;
+    struct sv_lists *p = w->pool;
     if (len <= TEXT_SHORT || len >= TEXT_LONG) {
         put_new_text(w, text, len);
         return;
@@ -328,9 +330,8 @@ static void put_text(struct writer *w, const char *text, size_t len)
     /* The first of a pair is for texts that repeat, the second for the newest. */
     if (pair[1].number)
         pair[0] = pair[1];
-    pair[1] = (struct sv_text_slot){.hash = hash & 0xffffffffff,
-                                    .len = len & 0xffffff,
-                                    .place = place & 0xffffffffff};
+    pair[1] = (struct sv_text_slot){
+        .hash = hash & 0xffffffffff, .len = len & 0xffffff, .place = place & 0xffffffffff};
 }
 
 static inline void put_value(struct writer *w, const struct sv_arg *a)
@@ -372,7 +373,7 @@ static unsigned put_inline(struct writer *w, const struct sv_arg *args, size_t n
 /* Ends the list at `start`: finds an equal one or keeps it. Lists that others' texts point into are kept. */
 static uint32_t close_list(struct writer *w, size_t start)
 {
-    struct sv_args_pool *p = w->pool;
+    struct sv_lists *p = w->pool;
     size_t len = (size_t)(w->at - byte_at(p, start));
     uint32_t list = (uint32_t)(start / UNIT);
     /* Where nearly every list is different, looking each of them up is a waste. */
@@ -395,7 +396,7 @@ static uint32_t close_list(struct writer *w, size_t start)
     return list;
 }
 
-uint32_t sv_args_add(struct sv_args_pool *p, const struct sv_arg *args, size_t n, unsigned *flags)
+uint32_t sv_lists_add(struct sv_lists *p, const struct sv_arg *args, size_t n, unsigned *flags)
 {
     uint64_t heads[SHAPE_SLOTS_MAX], hash = n;
     size_t need = 2 * VALUE_MAX;
@@ -426,7 +427,7 @@ uint32_t sv_args_add(struct sv_args_pool *p, const struct sv_arg *args, size_t n
 
 /* ---- combining ---- */
 
-static uint32_t put_pair(struct sv_args_pool *p, unsigned tag, uint32_t a, uint32_t b)
+static uint32_t put_pair(struct sv_lists *p, unsigned tag, uint32_t a, uint32_t b)
 {
     if (!reserve(p, 3 * VALUE_MAX))
         return 0;
@@ -437,7 +438,7 @@ static uint32_t put_pair(struct sv_args_pool *p, unsigned tag, uint32_t a, uint3
     return close_list(&w, p->used);
 }
 
-static unsigned read_pair(const struct sv_args_pool *p, uint32_t list, uint32_t *a, uint32_t *b)
+static unsigned read_pair(const struct sv_lists *p, uint32_t list, uint32_t *a, uint32_t *b)
 {
     uint64_t tag, x, y;
     if (list == 0)
@@ -452,12 +453,16 @@ static unsigned read_pair(const struct sv_args_pool *p, uint32_t list, uint32_t 
     return (unsigned)tag;
 }
 
-uint32_t sv_args_join(struct sv_args_pool *p, uint32_t begin, uint32_t end)
+uint32_t sv_lists_join(struct sv_lists *p, uint32_t begin, uint32_t end)
 {
+    if (begin && end && sv_lists_count(p, begin) + sv_lists_count(p, end) > SV_ARGS_MAX) {
+        p->crowded++;
+        return begin;
+    }
     return end ? put_pair(p, JOIN, begin, end) : begin;
 }
 
-void sv_args_split(const struct sv_args_pool *p, uint32_t list, uint32_t *begin, uint32_t *end)
+void sv_lists_split(const struct sv_lists *p, uint32_t list, uint32_t *begin, uint32_t *end)
 {
     if (read_pair(p, list, begin, end) != JOIN) {
         *begin = list;
@@ -465,25 +470,25 @@ void sv_args_split(const struct sv_args_pool *p, uint32_t list, uint32_t *begin,
     }
 }
 
-uint32_t sv_args_append(struct sv_args_pool *p, uint32_t list, uint32_t more)
+uint32_t sv_lists_append(struct sv_lists *p, uint32_t list, uint32_t more)
 {
     uint32_t begin, end;
-    sv_args_split(p, list, &begin, &end);
+    sv_lists_split(p, list, &begin, &end);
     begin = begin ? put_pair(p, CHAIN, begin, more) : more;
-    return sv_args_join(p, begin, end);
+    return sv_lists_join(p, begin, end);
 }
 
 /* ---- reading ---- */
 
 /* Walks the slots of a list that is no pair. */
 struct reader {
-    const struct sv_args_pool *pool;
+    const struct sv_lists *pool;
     const uint8_t *at;
     const uint64_t *heads; /* NULL: inline */
     size_t left;
 };
 
-static struct reader read_list(const struct sv_args_pool *p, uint32_t list)
+static struct reader read_list(const struct sv_lists *p, uint32_t list)
 {
     struct reader r = {.pool = p};
     uint64_t shape, n;
@@ -552,50 +557,34 @@ static inline struct sv_arg read_arg(struct reader *r)
     return a;
 }
 
-size_t sv_args_count(const struct sv_args_pool *p, uint32_t list)
+size_t sv_lists_count(const struct sv_lists *p, uint32_t list)
 {
     uint32_t a, b;
     if (list == 0)
         return 0;
-    if (read_pair(p, list, &a, &b)) /* at most a join of chains of plain lists: three levels */
-        return sv_args_count(p, a) + sv_args_count(p, b);
-    return read_list(p, list).left;
+    unsigned tag =
+        read_pair(p, list, &a, &b); /* at most a join of chains of plain lists: three levels */
+    if (tag == INLINE)
+        return read_list(p, list).left;
+    size_t n = sv_lists_count(p, a) + sv_lists_count(p, b);
+    return tag == JOIN ? 2 * n + 1 : n;
 }
 
-static size_t index_of_type(const struct sv_arg *args, size_t n, unsigned type)
-{
-    for (size_t i = 0; i < n; i = (size_t)(sv_arg_next(&args[i]) - args))
-        if (args[i].type == type)
-            return i;
-    return n;
-}
-
-/* out[0..n_begin) came with the begin, the rest with the end: the CPU time at the end becomes a duration, which stands last. */
-static size_t join_thread_time(struct sv_arg *out, size_t n_begin, size_t n)
-{
-    size_t e = n_begin + index_of_type(out + n_begin, n - n_begin, SV_ARG_THREAD_TIME);
-    if (e == n)
-        return n;
-    size_t b = index_of_type(out, n_begin, SV_ARG_THREAD_TIME);
-    struct sv_arg at_end = out[e];
-    memmove(out + e, out + e + 1, (n - e - 1) * sizeof *out);
-    if (b == n_begin)
-        return n - 1;
-    uint64_t dur = at_end.u - out[b].u;
-    out[n - 1] = (struct sv_arg){.type = SV_ARG_THREAD_DUR, .i = (int64_t)dur};
-    return n;
-}
-
-size_t sv_args_decode(const struct sv_args_pool *p, uint32_t list, struct sv_arg *out)
+size_t sv_lists_decode(const struct sv_lists *p, uint32_t list, struct sv_arg *out)
 {
     uint32_t a, b;
     if (list == 0)
         return 0;
     unsigned tag = read_pair(p, list, &a, &b);
-    if (tag) {
-        size_t n_begin = sv_args_decode(p, a, out);
-        size_t n = n_begin + sv_args_decode(p, b, out + n_begin);
-        return tag == JOIN ? join_thread_time(out, n_begin, n) : n;
+    if (tag == JOIN) { /* both behind the room for the result */
+        struct sv_arg *begin = out + sv_lists_count(p, a) + sv_lists_count(p, b) + 1;
+        size_t n_begin = sv_lists_decode(p, a, begin);
+        struct sv_arg *end = begin + n_begin;
+        return sv_args_join(out, begin, n_begin, end, sv_lists_decode(p, b, end));
+    }
+    if (tag == CHAIN) {
+        size_t n = sv_lists_decode(p, a, out);
+        return n + sv_lists_decode(p, b, out + n);
     }
     size_t n = 0;
     for (struct reader r = read_list(p, list); r.left; n++)
@@ -608,7 +597,7 @@ static bool matches(const struct sv_arg *a, sv_str key, unsigned type)
     return type ? a->type == type : a->key == key;
 }
 
-static bool find_plain(const struct sv_args_pool *p, uint32_t list, sv_str key, unsigned type,
+static bool find_plain(const struct sv_lists *p, uint32_t list, sv_str key, unsigned type,
                        struct sv_arg *out)
 {
     struct reader r = read_list(p, list);
@@ -625,25 +614,25 @@ static bool find_plain(const struct sv_args_pool *p, uint32_t list, sv_str key, 
     return false;
 }
 
-bool sv_args_find(const struct sv_args_pool *p, uint32_t list, sv_str key, unsigned type,
-                  struct sv_arg *out)
+bool sv_lists_find(const struct sv_lists *p, uint32_t list, sv_str key, unsigned type,
+                   struct sv_arg *out)
 {
     uint32_t a, b;
     if (list == 0)
         return false;
     unsigned tag = read_pair(p, list, &a, &b);
-    if (!tag)
+    if (tag == INLINE)
         return find_plain(p, list, key, type, out);
-    if (sv_args_find(p, a, key, type, out))
+    if (tag == JOIN && type == 0) /* what the end said is newer */
+        return sv_lists_find(p, b, key, type, out) || sv_lists_find(p, a, key, type, out);
+    if (sv_lists_find(p, a, key, type, out))
         return true;
-    if (tag == JOIN && type == SV_ARG_THREAD_TIME)
-        return false; /* that of the end is no answer */
     struct sv_arg start, end;
     if (tag == JOIN && type == SV_ARG_THREAD_DUR &&
-        sv_args_find(p, a, 0, SV_ARG_THREAD_TIME, &start) &&
-        sv_args_find(p, b, 0, SV_ARG_THREAD_TIME, &end)) {
+        sv_lists_find(p, a, 0, SV_ARG_THREAD_TIME, &start) &&
+        sv_lists_find(p, b, 0, SV_ARG_THREAD_TIME, &end)) {
         *out = (struct sv_arg){.type = SV_ARG_THREAD_DUR, .i = (int64_t)(end.u - start.u)};
         return true;
     }
-    return sv_args_find(p, b, key, type, out);
+    return sv_lists_find(p, b, key, type, out);
 }

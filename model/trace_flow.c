@@ -31,7 +31,8 @@ static void bind_points(struct sv_trace *t)
     for (uint64_t i = 0; i < p->n; i++) {
         p->row[i] = p->flags[i] & SV_BIND_NEXT ? sv_trace_bind_next(t, p->track[i], p->ts_ns[i])
                                                : sv_trace_bind_at(t, p->track[i], p->ts_ns[i]);
-        t->unbound_flow_points += p->row[i] == SV_NO_ROW;
+        if (p->row[i] == SV_NO_ROW)
+            sv_oddity_note(&t->impl->unbound, p->ts_ns[i], p->track[i]);
     }
 }
 
@@ -44,13 +45,14 @@ static bool is_at_start(const struct sv_trace *t, uint64_t point)
 }
 
 /* Appends the flows of n points to the arguments of their row. False when there is no room for so many: they stay points. */
-static bool fold_into_row(struct sv_trace *t, const struct fold *folds, size_t n, struct sv_arg *args)
+static bool fold_into_row(struct sv_trace *t, const struct fold *folds, size_t n,
+                          struct sv_arg *args)
 {
     struct sv_trace_impl *x = t->impl;
     struct sv_carriers *c = &x->carrier;
     uint32_t row = folds[0].row;
     unsigned flags;
-    if (sv_args_count(&x->args, t->slices.args[row]) + n > SV_ARGS_MAX ||
+    if (sv_lists_count(&x->args, t->slices.args[row]) + n > SV_ARGS_MAX ||
         !sv_table_reserve(&x->carriers, c->n + n))
         return false;
     for (size_t i = 0; i < n; i++) {
@@ -62,8 +64,8 @@ static bool fold_into_row(struct sv_trace *t, const struct fold *folds, size_t n
         c->at_end[c->n++] = false;
         t->points.type[point] = 0; /* gone */
     }
-    uint32_t more = sv_args_add(&x->args, args, n, &flags);
-    t->slices.args[row] = sv_args_append(&x->args, t->slices.args[row], more);
+    uint32_t more = sv_lists_add(&x->args, args, n, &flags);
+    t->slices.args[row] = sv_lists_append(&x->args, t->slices.args[row], more);
     return true;
 }
 

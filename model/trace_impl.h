@@ -12,6 +12,7 @@
 
 #include "base/block.h"
 #include "base/map.h"
+#include "model/oddity.h"
 #include "model/trace.h"
 
 /* ---- tables: columns that grow together ---- */
@@ -22,8 +23,8 @@ struct sv_column {
     uint16_t offset; /* of its pointer in the owner */
     uint16_t size;   /* bytes per row */
 };
-#define SV_COLUMN(type, member)                                      \
-    {                                                                \
+#define SV_COLUMN(type, member)                                           \
+    {                                                                     \
         offsetof(struct type, member), sizeof *((struct type *)0)->member \
     }
 
@@ -59,7 +60,7 @@ struct sv_list_shape;
 struct sv_text_slot;
 struct sv_list_slot;
 
-struct sv_args_pool {
+struct sv_lists {
     struct sv_block bytes; /* lists, each at a multiple of four; 0 is no list */
     size_t used;
     struct sv_list_shape *shapes; /* [0..SHAPE_FIRST) are unused */
@@ -73,28 +74,29 @@ struct sv_args_pool {
     struct sv_text_slot *text_cache;
     struct sv_list_slot *list_cache;
     uint32_t list_tries, list_hits;
-    bool failed; /* the system or the address space of handles is exhausted */
+    uint64_t crowded; /* ends whose arguments would have exceeded SV_ARGS_MAX */
+    bool failed;      /* the system or the address space of handles is exhausted */
 };
 
-void sv_args_init(struct sv_args_pool *p);
-void sv_args_fini(struct sv_args_pool *p);
-void sv_args_seal(struct sv_args_pool *p); /* nothing will be added: drop the caches */
-size_t sv_args_bytes(const struct sv_args_pool *p);
+void sv_lists_init(struct sv_lists *p);
+void sv_lists_fini(struct sv_lists *p);
+void sv_lists_seal(struct sv_lists *p); /* nothing will be added: drop the caches */
+size_t sv_lists_bytes(const struct sv_lists *p);
 
 /* Stores a list (n > 0) and returns its handle; 0 when failed. Flags: SV_LIST_*. */
-uint32_t sv_args_add(struct sv_args_pool *p, const struct sv_arg *args, size_t n, unsigned *flags);
+uint32_t sv_lists_add(struct sv_lists *p, const struct sv_arg *args, size_t n, unsigned *flags);
 /* The list of a slice whose begin had `begin` and whose end had `end`; either may be 0. */
-uint32_t sv_args_join(struct sv_args_pool *p, uint32_t begin, uint32_t end);
+uint32_t sv_lists_join(struct sv_lists *p, uint32_t begin, uint32_t end);
 /* What join was given; a list that is no join belongs to the begin. */
-void sv_args_split(const struct sv_args_pool *p, uint32_t list, uint32_t *begin, uint32_t *end);
+void sv_lists_split(const struct sv_lists *p, uint32_t list, uint32_t *begin, uint32_t *end);
 /* `list` (its begin, if it is a join) followed by `more`. */
-uint32_t sv_args_append(struct sv_args_pool *p, uint32_t list, uint32_t more);
+uint32_t sv_lists_append(struct sv_lists *p, uint32_t list, uint32_t more);
 
-size_t sv_args_count(const struct sv_args_pool *p, uint32_t list); /* an upper bound */
-/* Decodes into `out`, which has room for sv_args_count(); returns how many there are. */
-size_t sv_args_decode(const struct sv_args_pool *p, uint32_t list, struct sv_arg *out);
-bool sv_args_find(const struct sv_args_pool *p, uint32_t list, sv_str key, unsigned type,
-                  struct sv_arg *out); /* type 0: any type with this key */
+size_t sv_lists_count(const struct sv_lists *p, uint32_t list); /* slots of room for decoding */
+/* Decodes into `out`, which has room for sv_lists_count(); returns how many there are. */
+size_t sv_lists_decode(const struct sv_lists *p, uint32_t list, struct sv_arg *out);
+bool sv_lists_find(const struct sv_lists *p, uint32_t list, sv_str key, unsigned type,
+                   struct sv_arg *out); /* type 0: any type with this key */
 
 /* ---- loading ---- */
 
@@ -102,21 +104,21 @@ bool sv_args_find(const struct sv_args_pool *p, uint32_t list, sv_str key, unsig
  * time (paired at the end), and SV_END that found nothing open (it may, once the track is in order). */
 
 enum sv_track_flag {
-    SV_T_EDGES = 1,              /* has begin or end */
-    SV_T_SLICES = 2,             /* has whole slices */
-    SV_T_UNSORTED = 4,           /* slices and instants are not in row order */
-    SV_T_RAW = 8,                /* edges or instants went back in time: from there on they are kept as rows */
-    SV_T_DEEP = 16,              /* deeper than a row can say: treated like whole slices */
+    SV_T_EDGES = 1,    /* has begin or end */
+    SV_T_SLICES = 2,   /* has whole slices */
+    SV_T_UNSORTED = 4, /* slices and instants are not in row order */
+    SV_T_RAW = 8,   /* edges or instants went back in time: from there on they are kept as rows */
+    SV_T_DEEP = 16, /* deeper than a row can say: treated like whole slices */
     SV_T_COUNTERS_UNSORTED = 32, /* counter values went back in time */
     SV_T_ENDS = 64               /* has SV_END rows */
 };
 
 struct sv_track_state {
-    int64_t edge_ns;      /* the newest begin, end or instant */
-    int64_t row_ns;       /* the newest slice or instant */
-    int64_t row_dur_ns;   /* and its length for sorting */
-    int64_t counter_ns;   /* the newest counter value */
-    uint32_t open;        /* innermost open slice: number in `open` of the trace, 0: none */
+    int64_t edge_ns;    /* the newest begin, end or instant */
+    int64_t row_ns;     /* the newest slice or instant */
+    int64_t row_dur_ns; /* and its length for sorting */
+    int64_t counter_ns; /* the newest counter value */
+    uint32_t open;      /* innermost open slice: number in `open` of the trace, 0: none */
     uint32_t n_open;
     uint32_t n_rows, n_counters;
     uint8_t flags;
@@ -147,14 +149,15 @@ struct sv_trace_impl {
     size_t memory_limit;
     struct sv_table slices, counters, flows, points, losses, carriers;
     struct sv_carriers carrier;
-    struct sv_args_pool args;
+    struct sv_lists args;
     struct sv_track_state *states;
     size_t n_states;
     struct sv_open_slice *open; /* [0] is unused */
     size_t n_open, cap_open;
     uint32_t free_open;
     size_t sort_bytes; /* what sorting the track that needs most will take */
-    uint64_t negative_durations, dropped_counter_args, counters_without_value;
+    struct sv_oddity unmatched, unfinished, negative, unbound, valueless;
+    uint64_t dropped_counter_args;
     bool finished;
     /* Blocks of 64 rows, of 64 such blocks, …: the latest end among them. */
     struct sv_block ends[6];

@@ -116,6 +116,14 @@ static bool build_index(struct sv_trace *t)
     return true;
 }
 
+static void note_unfinished(struct sv_trace *t)
+{
+    const struct sv_slices *s = &t->slices;
+    for (uint64_t row = 0; row < s->n; row++)
+        if (s->dur_ns[row] == SV_UNFINISHED)
+            sv_oddity_note(&t->impl->unfinished, s->ts_ns[row], s->track[row]);
+}
+
 int sv_trace_nest(struct sv_trace *t, struct sv_err *err)
 {
     struct sv_trace_impl *x = t->impl;
@@ -134,8 +142,7 @@ int sv_trace_nest(struct sv_trace *t, struct sv_err *err)
     }
     free(e.level);
     sv_block_fini(&e.stack);
-    for (uint64_t row = 0; row < t->slices.n; row++)
-        t->unfinished += t->slices.dur_ns[row] == SV_UNFINISHED;
+    note_unfinished(t);
     return ok && build_index(t) ? 0 : sv_trace_no_memory(t, err);
 }
 
@@ -235,8 +242,8 @@ uint32_t sv_trace_slice_at(const struct sv_trace *t, sv_track track, int64_t ts_
 {
     struct sv_trace_track k = track_of(t, track);
     uint32_t here = lower_bound(t->slices.ts_ns, k.first, k.end, ts_ns);
-    uint32_t after =
-        ts_ns == INT64_MAX ? k.end : lower_bound(t->slices.ts_ns, here, k.end, ts_ns + 1);
+    uint32_t after = ts_ns == INT64_MAX ? k.end
+                                        : lower_bound(t->slices.ts_ns, here, k.end, ts_ns + 1);
     uint32_t row = last_open(t, here, after, INT64_MIN);
     return row != SV_NO_ROW ? row : last_open(t, k.first, here, ts_ns);
 }

@@ -17,7 +17,8 @@ enum edge { OPENS, STANDS, CLOSES, CLOSES_PAIRED };
 struct key {
     int64_t ts_ns;
     uint32_t row;
-    uint32_t edge; /* CLOSES: row is that of the end; CLOSES_PAIRED: that of the begin it was paired with */
+    uint32_t
+        edge; /* CLOSES: row is that of the end; CLOSES_PAIRED: that of the begin it was paired with */
 };
 
 struct sorter {
@@ -26,7 +27,7 @@ struct sorter {
     uint32_t *order;
     struct sv_block order_block, keys, rows;
     struct sv_map end_args; /* begin row → list of its end; of the track at hand */
-    struct sv_map moved;    /* begin row → begin row that its end belongs to now, if another one */
+    struct sv_map moved; /* begin row → begin row that its end belongs to now, if another one */
 };
 
 static bool earlier(const struct key *a, const struct key *b, const void *unused)
@@ -110,7 +111,7 @@ static void regen_paired(struct regen *g, uint32_t row)
     regen_ends(g, s->depth[row]);
     regen_edge(g, OPENS, row, s->ts_ns[row]);
     g->open[g->n_open++] = row;
-    sv_args_split(&o->impl->args, s->args[row], &begin, &end);
+    sv_lists_split(&o->impl->args, s->args[row], &begin, &end);
     if (end) {
         s->args[row] = begin;
         *sv_map_add(&o->end_args, row, NULL) = end;
@@ -139,9 +140,7 @@ static size_t regenerate(struct regen *g, uint32_t *rows, size_t n)
             regen_ends(g, 0);
             regen_edge(g, OPENS, row, s->ts_ns[row]);
             break;
-        default:
-            regen_ends(g, 0);
-            regen_edge(g, CLOSES, row, s->ts_ns[row]);
+        default: regen_ends(g, 0); regen_edge(g, CLOSES, row, s->ts_ns[row]);
         }
     }
     regen_ends(g, 0);
@@ -162,10 +161,14 @@ static void close_slice(struct sorter *o, const struct key *k, uint32_t begin)
         if (list && k->row != begin)
             *sv_map_add(&o->moved, k->row, NULL) = begin;
     }
+    if (k->edge == CLOSES && s->name[begin] == 0)
+        s->name[begin] = s->name[k->row];
+    if (k->edge == CLOSES && s->cat[begin] == 0)
+        s->cat[begin] = s->cat[k->row];
     int64_t dur;
     s->dur_ns[begin] = __builtin_sub_overflow(k->ts_ns, s->ts_ns[begin], &dur) ? INT64_MAX : dur;
     if (end_args)
-        s->args[begin] = sv_args_join(&o->impl->args, s->args[begin], end_args);
+        s->args[begin] = sv_lists_join(&o->impl->args, s->args[begin], end_args);
 }
 
 /* Matches the sorted edges by a stack; the rows they leave follow rows[0..n). */
@@ -180,7 +183,7 @@ static size_t pair_edges(struct sorter *o, struct regen *g, sv_track track, uint
             if (g->n_open)
                 close_slice(o, k, g->open[--g->n_open]);
             else
-                o->trace->unmatched_ends++;
+                sv_oddity_note(&o->impl->unmatched, k->ts_ns, track);
             continue;
         }
         if (g->n_open >= SV_WHOLE)
@@ -213,12 +216,14 @@ static size_t pair_anew(struct sorter *o, sv_track track, uint32_t *rows, size_t
 
 static size_t drop_ends(struct sorter *o, uint32_t *rows, size_t n)
 {
-    const uint8_t *kind = o->trace->slices.kind;
+    const struct sv_slices *s = &o->trace->slices;
     size_t kept = 0;
-    for (size_t i = 0; i < n; i++)
-        if (kind[rows[i]] != SV_END)
+    for (size_t i = 0; i < n; i++) {
+        if (s->kind[rows[i]] == SV_END)
+            sv_oddity_note(&o->impl->unmatched, s->ts_ns[rows[i]], s->track[rows[i]]);
+        else
             rows[kept++] = rows[i];
-    o->trace->unmatched_ends += n - kept;
+    }
     return kept;
 }
 

@@ -60,7 +60,8 @@ static bool comes_before(const struct cursor *a, const struct cursor *b)
 {
     if (a->ts_ns != b->ts_ns)
         return a->ts_ns < b->ts_ns;
-    enum cursor_kind x = a->kind == EDGES ? SLICES : a->kind, y = b->kind == EDGES ? SLICES : b->kind;
+    enum cursor_kind x = a->kind == EDGES ? SLICES : a->kind,
+                     y = b->kind == EDGES ? SLICES : b->kind;
     return x != y ? x < y : a->track < b->track;
 }
 
@@ -126,7 +127,7 @@ static void give_edge(const struct sv_trace *t, struct sv_batch *b, struct sv_ev
     const struct sv_slices *s = &t->slices;
     uint32_t begin, end, ending = row_to_end(t, c);
     if (ending != SV_NO_ROW) {
-        sv_args_split(&t->impl->args, s->args[ending], &begin, &end);
+        sv_lists_split(&t->impl->args, s->args[ending], &begin, &end);
         e->kind = SV_END;
         set_args(t, b, e, end);
         c->open = s->parent[ending];
@@ -136,7 +137,7 @@ static void give_edge(const struct sv_trace *t, struct sv_batch *b, struct sv_ev
     give_row(t, b, e, row);
     if (e->kind == SV_INSTANT)
         return;
-    sv_args_split(&t->impl->args, s->args[row], &begin, &end);
+    sv_lists_split(&t->impl->args, s->args[row], &begin, &end);
     e->kind = SV_BEGIN;
     e->dur_ns = 0;
     if (end)
@@ -144,7 +145,8 @@ static void give_edge(const struct sv_trace *t, struct sv_batch *b, struct sv_ev
     c->open = row;
 }
 
-static void give_loss(const struct sv_trace *t, struct sv_batch *b, struct sv_event *e, uint32_t row)
+static void give_loss(const struct sv_trace *t, struct sv_batch *b, struct sv_event *e,
+                      uint32_t row)
 {
     const struct sv_losses *l = &t->losses;
     e->kind = SV_LOSS;

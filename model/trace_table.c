@@ -58,12 +58,12 @@ bool sv_table_add_column(struct sv_table *b, size_t rows)
     return true;
 }
 
-#define GATHER(type)                                  \
-    do {                                              \
-        const type *src = from;                       \
-        type *dst = to;                               \
-        for (size_t i = 0; i < n; i++)                \
-            dst[i] = src[order[i]];                   \
+#define GATHER(type)                   \
+    do {                               \
+        const type *src = from;        \
+        type *dst = to;                \
+        for (size_t i = 0; i < n; i++) \
+            dst[i] = src[order[i]];    \
     } while (0)
 
 static void gather(void *to, const void *from, const uint32_t *order, size_t n, size_t size)

@@ -32,7 +32,7 @@ static void drop(struct fixture *f)
     sv_buf_fini(&f->out);
 }
 
-static const char *dump(struct fixture *f)
+static const char *text_of(struct fixture *f)
 {
     return trace_text_dump(f->trace, &f->out);
 }
@@ -55,7 +55,7 @@ static void check_rows(const struct row *rows, size_t n)
     for (size_t i = 0; i < n; i++) {
         CONTEXT("row %zu: %s", i, rows[i].in);
         struct fixture f = load(rows[i].in);
-        CHECK_STR_EQ(dump(&f), rows[i].out);
+        CHECK_STR_EQ(text_of(&f), rows[i].out);
         struct sv_trace *again = reload(&f);
         CHECK_STR_EQ(trace_text_dump(again, &f.out), rows[i].out);
         sv_trace_free(again);
@@ -85,13 +85,15 @@ TEST(edges_that_go_back_in_time_are_paired_in_time_order)
         {"E 20 t\nB 10 t a", "t 10+10 a 0\n"},
         {"B 10 t a\nE 20 t\nB 12 t b\nE 15 t", "t 10+10 a 0\nt 12+3 b 1 <a\n"},
         {"B 10 t a\nE 20 t\nB 5 t b\nE 15 t", "t 5+15 b 0\nt 10+5 a 1 <b\n"},
-        {"B 10 t a\nB 12 t b\nB 8 t c\nE 9 t\nE 14 t\nE 16 t", "t 8+1 c 0\nt 10+6 a 0\nt 12+2 b 1 <a\n"},
+        {"B 10 t a\nB 12 t b\nB 8 t c\nE 9 t\nE 14 t\nE 16 t",
+         "t 8+1 c 0\nt 10+6 a 0\nt 12+2 b 1 <a\n"},
         {"B 10 t a\nE 12 t\nE 13 t\nB 11 t b", "t 10+3 a 0\nt 11+1 b 1 <a\n"},
         {"B 10 t a\nE 8 t", "t 10+? a 0\n"},
         {"B 10 t a\nI 11 t i\nE 12 t\nI 5 t j\nI 20 t k\nB 11 t b\nE 11 t",
          "t 5+i j 0\nt 10+2 a 0\nt 11+i i 1 <a\nt 11+0 b 1 <a\nt 20+i k 0\n"},
         /* The arguments of an end go to the begin that it closes in the end. */
-        {"B 10 t a x=1\nE 20 t y=2\nB 5 t b z=3\nE 15 t w=4", "t 5+15 b 0 z=3 y=2\nt 10+5 a 1 <b x=1 w=4\n"},
+        {"B 10 t a x=1\nE 20 t y=2\nB 5 t b z=3\nE 15 t w=4",
+         "t 5+15 b 0 z=3 y=2\nt 10+5 a 1 <b x=1 w=4\n"},
         /* And so do its flows. */
         {"B 1 u o >7\nE 2 u\nB 10 t a\nE 20 t <7\nB 5 t b\nE 15 t",
          "u 1+1 o 0 flow_begin:7\nt 5+15 b 0 flow_end:7\nt 10+5 a 1 <b\nflow 7 o->b\n"},
@@ -104,14 +106,18 @@ TEST(edges_that_go_back_in_time_are_paired_in_time_order)
 TEST(slices_nest_by_containment)
 {
     static const struct row rows[] = {
-        {"X 1 9 t a\nX 2 3 t b\nX 3 1 t c\nX 6 2 t d", "t 1+9 a 0\nt 2+3 b 1 <a\nt 3+1 c 2 <b\nt 6+2 d 1 <a\n"},
+        {"X 1 9 t a\nX 2 3 t b\nX 3 1 t c\nX 6 2 t d",
+         "t 1+9 a 0\nt 2+3 b 1 <a\nt 3+1 c 2 <b\nt 6+2 d 1 <a\n"},
         /* Sorted by start, the longest first, then as they came. */
-        {"X 3 1 t c\nX 3 2 t b\nX 1 9 t a\nX 3 2 t d", "t 1+9 a 0\nt 3+2 b 1 <a\nt 3+2 d 2 <b\nt 3+1 c 3 <d\n"},
+        {"X 3 1 t c\nX 3 2 t b\nX 1 9 t a\nX 3 2 t d",
+         "t 1+9 a 0\nt 3+2 b 1 <a\nt 3+2 d 2 <b\nt 3+1 c 3 <d\n"},
         /* Partial overlap makes no parent; what lies within both belongs to the later one. */
-        {"X 0 10 t a\nX 5 10 t b\nX 6 2 t c\nX 12 2 t d", "t 0+10 a 0\nt 5+10 b 0\nt 6+2 c 1 <b\nt 12+2 d 1 <b\n"},
+        {"X 0 10 t a\nX 5 10 t b\nX 6 2 t c\nX 12 2 t d",
+         "t 0+10 a 0\nt 5+10 b 0\nt 6+2 c 1 <b\nt 12+2 d 1 <b\n"},
         {"X 0 20 t z\nX 0 10 t a\nX 5 10 t b", "t 0+20 z 0\nt 0+10 a 1 <z\nt 5+10 b 1 <z\n"},
         /* Intervals are open at their end; nothing lies within what has no duration. */
-        {"X 0 5 t a\nX 5 5 t b\nI 5 t i\nI 10 t j", "t 0+5 a 0\nt 5+5 b 0\nt 5+i i 1 <b\nt 10+i j 0\n"},
+        {"X 0 5 t a\nX 5 5 t b\nI 5 t i\nI 10 t j",
+         "t 0+5 a 0\nt 5+5 b 0\nt 5+i i 1 <b\nt 10+i j 0\n"},
         {"X 5 0 t a\nX 5 0 t b\nI 5 t i", "t 5+0 a 0\nt 5+0 b 0\nt 5+i i 0\n"},
         {"X 0 - t a\nX 5 5 t b\nX 5 - t c", "t 0+? a 0\nt 5+? c 1 <a\nt 5+5 b 2 <c\n"},
         {"X 5 -7 t a", "t 5+0 a 0\n"},
@@ -125,7 +131,8 @@ TEST(edges_and_slices_on_one_track_nest_by_containment)
         {"B 0 t a\nX 2 3 t b\nE 10 t", "t 0+10 a 0\nt 2+3 b 1 <a\n"},
         {"X 2 3 t b\nB 0 t a\nE 10 t", "t 0+10 a 0\nt 2+3 b 1 <a\n"},
         {"B 4 t a\nE 10 t\nX 2 3 t b\nB 3 t c\nE 3 t", "t 2+3 b 0\nt 3+0 c 1 <b\nt 4+6 a 0\n"},
-        {"B 0 t a @100\nX 2 3 t b\nE 10 t @140 k=1", "t 0+10 a 0 thread_time:100 k=1 thread_dur:40\nt 2+3 b 1 <a\n"},
+        {"B 0 t a @100\nX 2 3 t b\nE 10 t @140 k=1",
+         "t 0+10 a 0 thread_time:100 thread_dur:40 k=1\nt 2+3 b 1 <a\n"},
     };
     check_rows(rows, TEST_COUNT(rows));
 }
@@ -135,8 +142,10 @@ TEST(arguments_of_begin_and_end_are_joined)
     static const struct row rows[] = {
         {"B 0 t a x=1\nE 1 t y=2.5", "t 0+1 a 0 x=1 y=2.5d\n"},
         {"B 0 t a\nE 1 t y='s'", "t 0+1 a 0 y='s'\n"},
-        {"B 0 t a @5\nE 1 t @9 y=1", "t 0+1 a 0 thread_time:5 y=1 thread_dur:4\n"},
-        {"B 0 t a\nE 1 t @9", "t 0+1 a 0\n"},
+        {"B 0 t a @5\nE 1 t @9 y=1", "t 0+1 a 0 thread_time:5 thread_dur:4 y=1\n"},
+        {"B 0 t a\nE 1 t @9", "t 0+1 a 0 thread_time:9\n"},
+        {"B 0 t a x=1 y=2\nE 1 t x=3", "t 0+1 a 0 x=3 y=2\n"},
+        {"B 0 t -\nE 1 t x=3", "t 0+1 - 0 x=3\n"},
         {"B 0 t a #3 v=[1,2,3]\nE 1 t", "t 0+1 a 0 correlation:3 v=array:3 1 2 3\n"},
     };
     check_rows(rows, TEST_COUNT(rows));
@@ -147,8 +156,10 @@ TEST(counters_keep_their_numbers)
     static const struct row rows[] = {
         {"C 5 c 1.5\nC 6 c 7\nC 5 d -3", "c 5 = 1.5d\nc 6 = 7\nd 5 = -3\n"},
         {"C 6 c 1\nC 5 c 2\nC 5 c 3", "c 5 = 2\nc 5 = 3\nc 6 = 1\n"},
-        {"C 1 c 1\nC 2 c 9007199254740993\nC 3 c 18446744073709551615\nC 4 c 0.5\nC 5 c -9223372036854775808",
-         "c 1 = 1\nc 2 = 9007199254740993\nc 3 = 18446744073709551615\nc 4 = 0.5d\nc 5 = -9223372036854775808\n"},
+        {"C 1 c 1\nC 2 c 9007199254740993\nC 3 c 18446744073709551615\nC 4 c 0.5\nC 5 c "
+         "-9223372036854775808",
+         "c 1 = 1\nc 2 = 9007199254740993\nc 3 = 18446744073709551615\nc 4 = 0.5d\nc 5 = "
+         "-9223372036854775808\n"},
     };
     check_rows(rows, TEST_COUNT(rows));
 }
@@ -188,9 +199,11 @@ TEST(flow_points_bind_to_the_innermost_slice)
          "t 0+10 a 0\nu 20+5 b 0 flow_end:7\nflow 7 a->b\npoint 7 flow_begin t 10 a\n"},
         /* To the next one. */
         {"X 0 10 t a\nI 30 t i\nX 40 5 t b\ns 0 t 7\nF 30 t 7\nF 50 t 7",
-         "t 0+10 a 0 flow_begin:7\nt 30+i i 0\nt 40+5 b 0 flow_end:7\nflow 7 a->b\npoint 7 flow_end t 50 -\n"},
+         "t 0+10 a 0 flow_begin:7\nt 30+i i 0\nt 40+5 b 0 flow_end:7\nflow 7 a->b\npoint 7 "
+         "flow_end t 50 -\n"},
         /* To none. */
-        {"I 5 t i\ns 5 t 7\nf 9 u 7", "t 5+i i 0\npoint 7 flow_begin t 5 -\npoint 7 flow_end u 9 -\n"},
+        {"I 5 t i\ns 5 t 7\nf 9 u 7",
+         "t 5+i i 0\npoint 7 flow_begin t 5 -\npoint 7 flow_end u 9 -\n"},
     };
     check_rows(rows, TEST_COUNT(rows));
     struct fixture f = load(rows[TEST_COUNT(rows) - 1].in);
@@ -205,27 +218,32 @@ TEST(flows_connect_consecutive_carriers)
     static const struct row rows[] = {
         /* Passing carriers make a chain; an end closes it, and the next one starts anew. */
         {"X 1 1 t a ~7\nX 2 1 t b ~7\nX 3 1 t c <7\nX 4 1 t d ~7\nX 5 1 t e ~7",
-         "t 1+1 a 0 flow:7\nt 2+1 b 0 flow:7\nt 3+1 c 0 flow_end:7\nt 4+1 d 0 flow:7\nt 5+1 e 0 flow:7\n"
+         "t 1+1 a 0 flow:7\nt 2+1 b 0 flow:7\nt 3+1 c 0 flow_end:7\nt 4+1 d 0 flow:7\nt 5+1 e 0 "
+         "flow:7\n"
          "flow 7 a->b\nflow 7 b->c\nflow 7 d->e\n"},
         {"X 1 1 t a ~7\nX 2 1 t b <7\nX 3 1 t c <7",
          "t 1+1 a 0 flow:7\nt 2+1 b 0 flow_end:7\nt 3+1 c 0 flow_end:7\nflow 7 a->b\n"},
         /* A flow that was begun can end several times, each time coming from where it passed last. */
         {"X 1 1 t a >7\nX 2 1 t b <7\nX 3 1 t c <7",
-         "t 1+1 a 0 flow_begin:7\nt 2+1 b 0 flow_end:7\nt 3+1 c 0 flow_end:7\nflow 7 a->b\nflow 7 a->c\n"},
+         "t 1+1 a 0 flow_begin:7\nt 2+1 b 0 flow_end:7\nt 3+1 c 0 flow_end:7\nflow 7 a->b\nflow 7 "
+         "a->c\n"},
         {"X 1 1 t a >7\nX 2 1 t b ~7\nX 3 1 t c <7",
-         "t 1+1 a 0 flow_begin:7\nt 2+1 b 0 flow:7\nt 3+1 c 0 flow_end:7\nflow 7 a->b\nflow 7 b->c\n"},
+         "t 1+1 a 0 flow_begin:7\nt 2+1 b 0 flow:7\nt 3+1 c 0 flow_end:7\nflow 7 a->b\nflow 7 "
+         "b->c\n"},
         /* A beginning starts anew. */
         {"X 1 1 t a >7\nX 2 1 t b >7\nX 3 1 t c <7",
          "t 1+1 a 0 flow_begin:7\nt 2+1 b 0 flow_begin:7\nt 3+1 c 0 flow_end:7\nflow 7 b->c\n"},
         {"X 1 1 t a <7\nX 2 1 t b >7", "t 1+1 a 0 flow_end:7\nt 2+1 b 0 flow_begin:7\n"},
         /* Arrows point from the slice that begins first; carriers count at their own time. */
         {"X 2 20 u b\nX 5 20 t a\ns 10 t 7\nf 12 u 7",
-         "u 2+20 b 0\nt 5+20 a 0\nflow 7 b->a\npoint 7 flow_begin t 10 a\npoint 7 flow_end u 12 b\n"},
+         "u 2+20 b 0\nt 5+20 a 0\nflow 7 b->a\npoint 7 flow_begin t 10 a\npoint 7 flow_end u 12 "
+         "b\n"},
         {"B 1 t a\nX 3 1 u b ~7\nE 9 t ~7\nX 10 1 u c ~7",
          "t 1+8 a 0 flow:7\nu 3+1 b 0 flow:7\nu 10+1 c 0 flow:7\nflow 7 a->b\nflow 7 a->c\n"},
         /* Several numbers on one slice. */
         {"X 1 1 t a >7 >8\nX 2 1 t b <7\nX 3 1 t c <8",
-         "t 1+1 a 0 flow_begin:7 flow_begin:8\nt 2+1 b 0 flow_end:7\nt 3+1 c 0 flow_end:8\nflow 7 a->b\nflow 8 a->c\n"},
+         "t 1+1 a 0 flow_begin:7 flow_begin:8\nt 2+1 b 0 flow_end:7\nt 3+1 c 0 flow_end:8\nflow 7 "
+         "a->b\nflow 8 a->c\n"},
         {"I 1 t a >7\nI 2 t b <7", "t 1+i a 0 flow_begin:7\nt 2+i b 0 flow_end:7\nflow 7 a->b\n"},
     };
     check_rows(rows, TEST_COUNT(rows));
@@ -252,9 +270,9 @@ TEST(what_is_wrong_is_counted_and_told)
     CHECK_UINT_EQ(f.trace->unmatched_ends, 3);
     CHECK_UINT_EQ(f.trace->unfinished, 1);
     REQUIRE(f.report.n == 3);
-    CHECK_STR_EQ(f.report.rows[0].what, "end without a begin");
+    CHECK_STR_EQ(f.report.rows[0].what, "end without begin");
     CHECK_UINT_EQ(f.report.rows[0].count, 3);
-    CHECK_STR_EQ(f.report.rows[1].what, "begin without an end");
+    CHECK_STR_EQ(f.report.rows[1].what, "begin without end");
     CHECK_UINT_EQ(f.report.rows[1].count, 1);
     CHECK_STR_EQ(f.report.rows[2].what, "negative duration");
     drop(&f);

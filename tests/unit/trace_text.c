@@ -66,8 +66,8 @@ static void add_arg(struct sv_dict *d, struct sv_batch *b, char *word)
                                      SV_ARG_THREAD_TIME, SV_ARG_CORRELATION};
     const char *mark = strchr(marks, word[0]);
     if (mark) {
-        *sv_batch_arg(b) = (struct sv_arg){.type = types[mark - marks] & 0xff,
-                                           .u = strtoull(word + 1, NULL, 10)};
+        *sv_batch_arg(b) =
+            (struct sv_arg){.type = types[mark - marks] & 0xff, .u = strtoull(word + 1, NULL, 10)};
         return;
     }
     char *value = strchr(word, '=');
@@ -90,8 +90,8 @@ static void add_arg(struct sv_dict *d, struct sv_batch *b, char *word)
 }
 
 /* The words after `from` are arguments. */
-static void finish(struct sv_dict *d, struct sv_batch *b, struct sv_event *e,
-                   const struct line *l, size_t from)
+static void finish(struct sv_dict *d, struct sv_batch *b, struct sv_event *e, const struct line *l,
+                   size_t from)
 {
     for (size_t i = from; i < l->n; i++)
         add_arg(d, b, l->words[i]);
