@@ -6,7 +6,8 @@
  *   clock of unknown origin    trace clock SV_PF_CLOCK_TRACE_FILE (Perfetto: "the file's own time line")
  *   metadata                   TraceAttributes; Attribute.990 = 1 when the text is JSON
  *   snapshot's uncertainty     ClockSnapshot.990, nanoseconds; absent: unknown
- *   argument NULL, {} and []   DebugAnnotation.legacy_json_value "null", "{}", "[]"
+ *   argument NULL              an empty DebugAnnotation.proto_value, its type SV_PF_NULL_TYPE; Perfetto reads null, too
+ *   empty dict, empty array    DebugAnnotation.legacy_json_value "{}", "[]"
  *   flow begin, flow end       legacy_event {bind_id, flow_direction OUT or IN}, no phase; further ones of the same event,
  *                              and all SV_ARG_FLOW, in flow_ids and terminating_flow_ids
  *   SV_FLOW point              legacy_event {phase s, t or f, unscoped_id, bind_to_enclosing unless SV_BIND_NEXT}
@@ -39,6 +40,7 @@ enum {
 
 enum { SV_PF_CLOCK_TRACE_FILE = 11 }; /* SV_CLOCK_UNKNOWN in a file */
 
+#define SV_PF_NULL_TYPE     ".perfetto.protos.SourceLocation" /* any message that Perfetto knows */
 #define SV_PF_LOSS_CATEGORY "stave.loss"
 #define SV_PF_LOSS_COUNT    "count"   /* int: args[0] of the event */
 #define SV_PF_LOSS_SPAN     "span_ns" /* int: dur_ns, absent when 0 */

@@ -1,0 +1,214 @@
+/* The Perfetto writer's rooms, seen from inside: one struct pf per open file.
+ *
+ *   perfetto_write.c         the sink: the loop over events, the short way for most of them, open and close
+ *   perfetto_write_event.c   the long way: every kind of event with flows, arguments, loss
+ *   perfetto_write_args.c    arguments as debug annotations
+ *   perfetto_write_track.c   track descriptors, stand-ins for pids, who gets a sequence of its own
+ *   perfetto_write_intern.c  numbers for strings, per file; and which sequence has heard of which
+ *   perfetto_write_block.c   packets to blocks to the output, compression, clocks, metadata, resync points
+ *
+ * Words: a *window* is what stands between two resync points; nothing in it refers to an earlier one. A *sequence* is
+ * Perfetto's: a stream of packets with its own state; hot tracks have one each, with the track as a default, the rest shares the
+ * first. A *number* (Perfetto: iid) stands for a string; numbers are the same on all sequences, but each sequence must be told. */
+#ifndef SV_FORMATS_PERFETTO_WRITE_H
+#define SV_FORMATS_PERFETTO_WRITE_H
+
+#include "base/map.h"
+#include "base/wire.h"
+#include "formats/formats.h"
+#include "formats/perfetto_proto.h"
+#include "formats/perfetto_stave.h"
+
+enum {
+    PF_BLOCK_BYTES =
+        256 << 10, /* packets are handed to the output, or compressed, in blocks of this size */
+    PF_RESYNC_BYTES = 4 << 20,  /* default distance of resync points */
+    PF_EVENT_LIMIT = 128 << 20, /* a packet larger than this loses its arguments */
+    PF_SEQUENCES_MAX = 256,     /* the shared one included */
+    PF_HOT_EVENTS = 8, /* a track gets its own sequence with this many events (threads at once) */
+    PF_NUMBERS_MAX = 1 << 16, /* of a kind in one window; reaching it ends the window */
+    PF_POOL_SLOTS = 8192,     /* remembered texts and source locations, a power of two */
+    PF_POOL_TEXT_MIN = 4,     /* shorter texts cost less than a number */
+    PF_POOL_TEXT_MAX = 256,   /* longer ones are not remembered */
+    PF_FLOWS_MAX = 1 << 18,   /* flows whose begin is remembered */
+    PF_ARG_DEPTH_MAX = 64,    /* nesting of annotations; protobuf readers give up at 100 */
+    PF_PARENTS_MAX = 90       /* Perfetto: 100, less the rows a stage may add below */
+};
+
+/* What strings are numbered for; the first four are strings of the dictionary. */
+enum pf_number {
+    PF_NAME,
+    PF_CATEGORY,
+    PF_KEY,
+    PF_TYPE, /* of a message in an annotation */
+    PF_DICT_NUMBERS,
+    PF_TEXT = PF_DICT_NUMBERS,
+    PF_SOURCE,
+    PF_NUMBERS
+};
+
+struct pf_bits {
+    uint64_t *words;
+    uint32_t n_words;
+};
+
+static inline bool pf_bits_has(const struct pf_bits *b, uint32_t i)
+{
+    return i >> 6 < b->n_words && (b->words[i >> 6] >> (i & 63) & 1);
+}
+
+struct pf_sequence {
+    uint32_t id;       /* trusted_packet_sequence_id, from 1 */
+    uint32_t window;   /* in which it was last started */
+    sv_track track;    /* whose it is; 0: shared */
+    uint32_t n_events; /* in this window */
+    int64_t last_ns;   /* its incremental clock stands here */
+    uint8_t head[8];   /* field sequence id, encoded */
+    uint8_t head_len;
+    bool has_thread_time; /* the defaults name the counter of thread time */
+    struct pf_bits told[PF_NUMBERS];
+};
+
+/* The CPU time at which an open slice will end: begin events carry both, Perfetto wants it at the end. */
+struct pf_thread_end {
+    uint32_t depth;
+    int64_t ns;
+};
+
+struct pf_track {
+    uint32_t window;   /* in which it was described, or put off */
+    int32_t revision;  /* of the dictionary, at that time */
+    uint32_t depth;    /* open slices */
+    uint32_t n_events; /* stops counting at PF_HOT_EVENTS */
+    uint64_t identity; /* of what Perfetto does not let change, 0: never described */
+    struct pf_sequence *own;
+    struct pf_thread_end *ends; /* NULL for most */
+    uint32_t n_ends;
+    uint16_t cap_ends;
+    bool is_put_off; /* used, not described: its name may still come */
+    bool is_parent;
+    uint32_t thread_time_window; /* in which its thread-time counter was described */
+};
+
+struct pf_pool_slot {
+    uint64_t hash;
+    uint32_t number; /* 0: seen once */
+    uint32_t len;
+    const char *bytes; /* of numbered ones */
+};
+
+struct pf_flow_use { /* how a flow number of the model is written */
+    uint32_t generation;
+    bool
+        is_explicit; /* started by SV_ARG_FLOW_BEGIN: ends do not close it, so that it can fan out */
+};
+
+struct pf {
+    struct sv_sink sink; /* first: the handle */
+    struct sv_output *out;
+    struct sv_dict *dict;
+    struct sv_report *report;
+    enum sv_compression compression;
+    uint64_t resync_bytes;
+    uint32_t window;       /* from 1; 0 before the first packet */
+    uint64_t window_bytes; /* handed to the output in this window, before compression */
+    uint32_t wire_clock;   /* the trace clock as it is written */
+
+    struct sv_buf block;    /* packets on their way */
+    struct sv_buf packed;   /* the same, compressed */
+    struct sv_buf event;    /* TrackEvent being built */
+    struct sv_buf interned; /* InternedData of its packet */
+    struct sv_buf scratch;
+    void *zlib, *zstd; /* z_stream, ZSTD_CCtx */
+
+    struct pf_track *tracks; /* by sv_track */
+    size_t n_tracks, cap_tracks;
+    sv_track *put_off;
+    size_t n_put_off, cap_put_off;
+    struct pf_sequence *sequences[PF_SEQUENCES_MAX]; /* [0] is shared */
+    uint32_t n_sequences;
+    struct sv_map pids;      /* uuid of the process → pid as written */
+    struct sv_map pids_used; /* pid as written → 1 */
+    uint32_t next_pid;
+    uint32_t root_window; /* in which uuid 0 was described */
+
+    uint32_t *number_of[PF_DICT_NUMBERS]; /* by sv_str */
+    size_t cap_number_of[PF_DICT_NUMBERS];
+    sv_str *numbered[PF_DICT_NUMBERS]; /* by number - 1: what to forget at the end of the window */
+    size_t cap_numbered[PF_DICT_NUMBERS];
+    uint32_t n_numbers[PF_NUMBERS];
+    struct pf_pool_slot *pool[2]; /* texts, source locations */
+    struct sv_arena pool_bytes;
+    struct sv_map flows; /* flow → packed struct pf_flow_use */
+    bool flows_forgotten;
+
+    size_t n_snapshots;  /* of the dictionary's, written */
+    int64_t snapshot_ns; /* trace clock of the last one */
+    struct sv_meta *meta_written;
+    uint32_t n_meta_written;
+    uint64_t n_losses;
+    bool sequence_lost[PF_SEQUENCES_MAX]; /* by id - 1: something was lost on it */
+    sv_str loss_category, loss_count, loss_span, thread_dur, null_type;
+};
+
+/* ---- packets to the output (perfetto_write_block.c) ---- */
+
+/* A packet: head (fields before the payload), then interned data and payload where they are not empty. */
+void pf_packet(struct pf *w, const struct sv_buf *head, const struct sv_buf *interned,
+               uint32_t payload_field, const struct sv_buf *payload);
+void pf_block_flush(struct pf *w);
+int pf_block_init(struct pf *w, struct sv_err *err);
+void pf_block_fini(struct pf *w);
+void pf_window_begin(struct pf *w);    /* marker, clocks, metadata; forgets all numbers */
+void pf_snapshots_write(struct pf *w); /* those that the dictionary learned since */
+void pf_meta_write(struct pf *w, bool changed_only);
+void pf_stats_write(struct pf *w);
+
+/* ---- numbers (perfetto_write_intern.c) ---- */
+
+/* The number of a string of the dictionary; what the sequence has not heard of is appended to w->interned. */
+uint32_t pf_number(struct pf *w, struct pf_sequence *s, enum pf_number kind, sv_str str);
+/* The number of a text, 0: write it as it is. */
+uint32_t pf_number_text(struct pf *w, struct pf_sequence *s, const char *text, size_t len);
+/* The number of a source location, given as the fields of its message without the number. */
+uint32_t pf_number_source(struct pf *w, struct pf_sequence *s, const struct sv_buf *message);
+void pf_numbers_forget(struct pf *w);
+void pf_numbers_fini(struct pf *w);
+bool pf_numbers_full(const struct pf *w);
+void pf_told_clear(struct pf_sequence *s); /* the sequence has heard of nothing */
+
+/* ---- tracks and sequences (perfetto_write_track.c) ---- */
+
+/* Makes the track usable in this window: describes it and its parents, or puts that off. */
+void pf_track_prepare(struct pf *w, sv_track track);
+void pf_tracks_describe_put_off(struct pf *w); /* at the end of a window */
+void pf_tracks_describe_rest(
+    struct pf *w); /* at the end of the file: all that the dictionary holds */
+void pf_tracks_fini(struct pf *w);
+/* The sequence for an event of this track, started in this window. */
+struct pf_sequence *pf_sequence_for(struct pf *w, sv_track track, int64_t ts_ns);
+void pf_sequence_anchor(struct pf *w, struct pf_sequence *s, struct sv_buf *head, int64_t ns);
+void pf_sequence_defaults(struct pf *w, const struct pf_sequence *s, struct sv_buf *head);
+void pf_sequences_prune(struct pf *w); /* at the end of a window: cold tracks give theirs back */
+/* The counter of thread time of this track: described once a window. */
+uint64_t pf_thread_time(struct pf *w, struct pf_sequence *s, sv_track track);
+
+static inline struct pf_track *pf_track_of(struct pf *w, sv_track track);
+void pf_tracks_grow(struct pf *w, sv_track track);
+
+static inline struct pf_track *pf_track_of(struct pf *w, sv_track track)
+{
+    if (__builtin_expect(track >= w->n_tracks, 0))
+        pf_tracks_grow(w, track);
+    return &w->tracks[track];
+}
+
+/* ---- events (perfetto_write_event.c, perfetto_write_args.c) ---- */
+
+void pf_event_write(struct pf *w, const struct sv_event *e);
+/* One argument with a name, and what belongs to it, as DebugAnnotation into w->event. */
+void pf_annotation(struct pf *w, struct pf_sequence *s, const struct sv_arg *a,
+                   const struct sv_arg *end);
+void pf_annotation_i64(struct pf *w, struct pf_sequence *s, sv_str key, int64_t value);
+
+#endif

@@ -1,0 +1,328 @@
+/* Perfetto writer: packets to blocks to the output, and what opens a window.
+ *
+ * Called by the other rooms of the writer: pf_packet() for every packet but those of the short way, which appends to the
+ * block itself; pf_window_begin() by the sink, before the first packet and whenever a window is full; the flush at the end. A window opens with
+ * the synchronization marker, never compressed, so that it can be found by scanning; then clocks and metadata. Everything else in a window
+ * (descriptors, sequence starts, interned strings) is written at first use.
+ *
+ * Packets must not be taken back once they are in the block: their numbers have been given. */
+#include "formats/perfetto_proto_more.h"
+#include "formats/perfetto_write.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <zlib.h>
+#ifdef SV_HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+enum { ZLIB_LEVEL = 6, ZSTD_LEVEL = 3 };
+
+int pf_block_init(struct pf *w, struct sv_err *err)
+{
+    sv_buf_init(&w->block, 2 * (size_t)PF_EVENT_LIMIT);
+    sv_buf_init(&w->packed, 2 * (size_t)PF_EVENT_LIMIT);
+    if (w->compression == SV_GZIP) {
+        z_stream *z = w->zlib = sv_alloc(sizeof *z);
+        if (deflateInit(z, ZLIB_LEVEL) != Z_OK)
+            return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "cannot start zlib");
+    } else if (w->compression == SV_ZSTD) {
+#ifdef SV_HAVE_ZSTD
+        w->zstd = ZSTD_createCCtx();
+        if (!w->zstd)
+            return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "cannot start zstd");
+#else
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "zstd was not built in; compress with gzip instead");
+#endif
+    }
+    return 0;
+}
+
+void pf_block_fini(struct pf *w)
+{
+    if (w->zlib) {
+        deflateEnd(w->zlib);
+        free(w->zlib);
+    }
+#ifdef SV_HAVE_ZSTD
+    ZSTD_freeCCtx(w->zstd);
+#endif
+    sv_buf_fini(&w->block);
+    sv_buf_fini(&w->packed);
+    free(w->meta_written);
+}
+
+/* ---- blocks ---- */
+
+/* The block, compressed into w->packed; 0: does not help. */
+static uint32_t compress_block(struct pf *w)
+{
+    sv_buf_clear(&w->packed);
+    if (w->zlib) {
+        z_stream *z = w->zlib;
+        size_t bound = deflateBound(z, w->block.len);
+        deflateReset(z);
+        if (!sv_buf_reserve(&w->packed, bound))
+            return 0;
+        z->next_in = w->block.data;
+        z->avail_in = (uInt)w->block.len;
+        z->next_out = w->packed.data;
+        z->avail_out = (uInt)bound;
+        if (deflate(z, Z_FINISH) != Z_STREAM_END)
+            return 0;
+        w->packed.len = bound - z->avail_out;
+        return w->packed.len < w->block.len ? SV_PF_PACKET_COMPRESSED : 0;
+    }
+#ifdef SV_HAVE_ZSTD
+    size_t bound = ZSTD_compressBound(w->block.len);
+    if (!sv_buf_reserve(&w->packed, bound))
+        return 0;
+    size_t n =
+        ZSTD_compressCCtx(w->zstd, w->packed.data, bound, w->block.data, w->block.len, ZSTD_LEVEL);
+    if (ZSTD_isError(n) || n >= w->block.len)
+        return 0;
+    w->packed.len = n;
+    return SV_PF_PACKET_ZSTD_COMPRESSED;
+#else
+    return 0;
+#endif
+}
+
+static size_t tag_at(uint8_t *at, uint32_t field, uint32_t wire_type)
+{
+    return sv_put_varint_at(at, (uint64_t)field << 3 | wire_type);
+}
+
+/* A nested message or bytes field: the tag and the length. */
+static size_t bytes_head_at(uint8_t *at, uint32_t field, size_t len)
+{
+    size_t n = tag_at(at, field, SV_WIRE_BYTES);
+    return n + sv_put_varint_at(at + n, len);
+}
+
+void pf_block_flush(struct pf *w)
+{
+    if (w->block.len == 0)
+        return;
+    w->window_bytes += w->block.len;
+    /* A packet larger than a block stays as it is: readers need not unpack more than they expect. */
+    uint32_t field = w->compression == SV_PLAIN || w->block.len > 2 * (size_t)PF_BLOCK_BYTES
+                         ? 0
+                         : compress_block(w);
+    if (field) {
+        uint8_t inner[20], outer[20];
+        size_t n_inner = bytes_head_at(inner, field, w->packed.len);
+        size_t n_outer = bytes_head_at(outer, SV_PF_TRACE_PACKET, n_inner + w->packed.len);
+        sv_output_write(w->out, outer, n_outer);
+        sv_output_write(w->out, inner, n_inner);
+        sv_output_write(w->out, w->packed.data, w->packed.len);
+    } else {
+        sv_output_write(w->out, w->block.data, w->block.len);
+    }
+    sv_buf_clear(&w->block);
+}
+
+void pf_packet(struct pf *w, const struct sv_buf *head, const struct sv_buf *interned,
+               uint32_t payload_field, const struct sv_buf *payload)
+{
+    uint8_t start[20], interned_head[20], payload_head[20];
+    size_t n_interned = 0, n_payload = 0, size = head ? head->len : 0;
+    if (interned && interned->len) {
+        n_interned = bytes_head_at(interned_head, SV_PF_PACKET_INTERNED_DATA, interned->len);
+        size += n_interned + interned->len;
+    }
+    if (payload_field) {
+        n_payload = bytes_head_at(payload_head, payload_field, payload->len);
+        size += n_payload + payload->len;
+    }
+    size_t n_start = bytes_head_at(start, SV_PF_TRACE_PACKET, size);
+    if (w->block.len + n_start + size > PF_BLOCK_BYTES)
+        pf_block_flush(w);
+    struct sv_buf *b = &w->block;
+    sv_buf_add(b, start, n_start);
+    if (head)
+        sv_buf_add(b, head->data, head->len);
+    if (n_interned) {
+        sv_buf_add(b, interned_head, n_interned);
+        sv_buf_add(b, interned->data, interned->len);
+    }
+    if (n_payload) {
+        sv_buf_add(b, payload_head, n_payload);
+        sv_buf_add(b, payload->data, payload->len);
+    }
+    assert(!b->failed);
+}
+
+/* ---- clocks ---- */
+
+static bool clock_can_stand(const struct sv_snapshot *s, uint32_t i)
+{
+    uint32_t clock = s->readings[i].clock;
+    if (clock == SV_CLOCK_UNKNOWN ||
+        (clock >= SV_PF_CLOCK_SEQUENCE_FIRST && clock <= SV_PF_CLOCK_SEQUENCE_LAST))
+        return false; /* the latter need a sequence, and Perfetto refuses the file without */
+    for (uint32_t j = 0; j < i; j++)
+        if (s->readings[j].clock == clock)
+            return false;
+    return true;
+}
+
+static void snapshot_write(struct pf *w, const struct sv_snapshot *s)
+{
+    struct sv_buf *b = &w->scratch;
+    sv_buf_clear(b);
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (!clock_can_stand(s, i))
+            continue;
+        size_t clock = sv_put_begin(b, SV_PF_SNAPSHOT_CLOCKS);
+        sv_put_u64(b, SV_PF_CLOCK_ID, s->readings[i].clock);
+        sv_put_i64(b, SV_PF_CLOCK_TIMESTAMP, s->readings[i].ns);
+        sv_put_end(b, clock);
+    }
+    sv_put_u64(b, SV_PF_SNAPSHOT_PRIMARY, w->wire_clock);
+    if (s->uncertainty_ns >= 0)
+        sv_put_i64(b, SV_PF_STAVE, s->uncertainty_ns);
+    pf_packet(w, NULL, NULL, SV_PF_PACKET_CLOCK_SNAPSHOT, b);
+}
+
+static int64_t trace_time_of(const struct pf *w, const struct sv_snapshot *s)
+{
+    int64_t ns;
+    return sv_snapshot_get(s, w->dict->clocks.trace_clock, &ns) ? ns : INT64_MIN;
+}
+
+static int by_trace_time(const void *a, const void *b, void *ctx)
+{
+    const struct sv_snapshot *const *x = a, *const *y = b;
+    int64_t i = trace_time_of(ctx, *x), j = trace_time_of(ctx, *y);
+    return i < j ? -1 : i > j ? 1 : *x < *y ? -1 : *x > *y;
+}
+
+/* Perfetto wants the trace clock of snapshots to go forward, merged files bring them in any order. */
+void pf_snapshots_write(struct pf *w)
+{
+    const struct sv_clocks *c = &w->dict->clocks;
+    size_t n = c->n - w->n_snapshots;
+    if (n == 0)
+        return;
+    const struct sv_snapshot **sorted = sv_alloc(n * sizeof *sorted);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &c->snapshots[w->n_snapshots + i];
+    qsort_r(sorted, n, sizeof *sorted, by_trace_time, w);
+    for (size_t i = 0; i < n; i++) {
+        int64_t ns = trace_time_of(w, sorted[i]);
+        if (ns != INT64_MIN && ns < w->snapshot_ns) {
+            sv_report_add(w->report, SV_SKIPPED, "clock snapshot older than one already written", 1,
+                          SV_NO_POS, NULL);
+            continue;
+        }
+        w->snapshot_ns = ns != INT64_MIN ? ns : w->snapshot_ns;
+        snapshot_write(w, sorted[i]);
+    }
+    free(sorted);
+    w->n_snapshots = c->n;
+}
+
+/* A file cut at a resync point still knows its clocks: the latest snapshot, once more. */
+static void snapshot_repeat(struct pf *w)
+{
+    const struct sv_clocks *c = &w->dict->clocks;
+    for (size_t i = w->n_snapshots; i-- > 0;) {
+        if (trace_time_of(w, &c->snapshots[i]) == w->snapshot_ns) {
+            snapshot_write(w, &c->snapshots[i]);
+            return;
+        }
+    }
+}
+
+/* ---- metadata and statistics ---- */
+
+static void attribute_put(struct pf *w, struct sv_buf *b, const struct sv_meta *m)
+{
+    struct sv_text key = sv_dict_text(w->dict, m->key), value = sv_dict_text(w->dict, m->value);
+    size_t mark = sv_put_begin(b, SV_PF_ATTRIBUTES_LIST);
+    sv_put_bytes(b, SV_PF_ATTRIBUTE_KEY, key.bytes, key.len);
+    sv_put_bytes(b, SV_PF_ATTRIBUTE_STRING, value.bytes, value.len);
+    if (m->is_json)
+        sv_put_u64(b, SV_PF_STAVE, 1);
+    sv_put_end(b, mark);
+}
+
+static bool meta_is_written(const struct pf *w, uint32_t i)
+{
+    const struct sv_meta *now = &w->dict->meta[i], *then = &w->meta_written[i];
+    return i < w->n_meta_written && now->value == then->value && now->is_json == then->is_json;
+}
+
+void pf_meta_write(struct pf *w, bool changed_only)
+{
+    const struct sv_dict *d = w->dict;
+    struct sv_buf *b = &w->scratch;
+    sv_buf_clear(b);
+    for (uint32_t i = 0; i < d->n_meta; i++)
+        if (!changed_only || !meta_is_written(w, i))
+            attribute_put(w, b, &d->meta[i]);
+    if (b->len == 0)
+        return;
+    if (b->failed)
+        sv_report_add(w->report, SV_SKIPPED, "metadata larger than a packet may be", 1, SV_NO_POS,
+                      NULL);
+    else
+        pf_packet(w, NULL, NULL, SV_PF_PACKET_ATTRIBUTES, b);
+    w->meta_written = sv_realloc(w->meta_written, d->n_meta * sizeof *w->meta_written);
+    memcpy(w->meta_written, d->meta, d->n_meta * sizeof *w->meta_written);
+    w->n_meta_written = d->n_meta;
+}
+
+/* Perfetto counts previous_packet_dropped only for sequences that the statistics assign to a buffer. */
+void pf_stats_write(struct pf *w)
+{
+    struct sv_buf *b = &w->scratch;
+    if (w->n_losses == 0)
+        return;
+    sv_buf_clear(b);
+    sv_put_end(b, sv_put_begin(b, SV_PF_TRACE_STATS_BUFFERS));
+    for (uint32_t id = 1; id <= PF_SEQUENCES_MAX; id++) {
+        if (!w->sequence_lost[id - 1])
+            continue;
+        size_t writer = sv_put_begin(b, SV_PF_TRACE_STATS_WRITERS);
+        sv_put_u64(b, SV_PF_WRITER_SEQUENCE_ID, id);
+        sv_put_u64(b, SV_PF_WRITER_BUFFER, 0);
+        sv_put_end(b, writer);
+    }
+    pf_packet(w, NULL, NULL, SV_PF_PACKET_TRACE_STATS, b);
+}
+
+/* ---- windows ---- */
+
+static void marker_write(struct pf *w)
+{
+    uint8_t marker[40], packet[60];
+    size_t n = bytes_head_at(marker, SV_PF_PACKET_SYNC_MARKER, SV_PF_SYNC_MARKER_SIZE);
+    memcpy(marker + n, SV_PF_SYNC_MARKER, SV_PF_SYNC_MARKER_SIZE);
+    n += SV_PF_SYNC_MARKER_SIZE;
+    size_t at = bytes_head_at(packet, SV_PF_TRACE_PACKET, n);
+    memcpy(packet + at, marker, n);
+    sv_output_write(w->out, packet, at + n);
+}
+
+void pf_window_begin(struct pf *w)
+{
+    if (w->window > 0) {
+        pf_tracks_describe_put_off(w);
+        pf_sequences_prune(w);
+        pf_numbers_forget(w);
+    } else {
+        uint32_t clock = w->dict->clocks.trace_clock;
+        bool is_known = clock != SV_CLOCK_UNKNOWN && clock < SV_PF_CLOCK_SEQUENCE_FIRST;
+        w->wire_clock = is_known ? clock : SV_PF_CLOCK_TRACE_FILE;
+    }
+    pf_block_flush(w);
+    marker_write(w);
+    w->window++;
+    w->window_bytes = 0;
+    snapshot_repeat(w);
+    pf_snapshots_write(w);
+    pf_meta_write(w, false);
+}
