@@ -1,0 +1,131 @@
+/* A whole file into the store, measured: the path that every question about a trace begins with.
+ *
+ *     load FILE      one line: seconds, MB/s, events/s, slices, bytes per slice, peak memory, and the speed of a plain memory
+ *                    scan over the same bytes in the same run
+ *
+ * One load per process, so that peak memory is the load's own; bench/run repeats it and takes medians. The scan reads the file first, so
+ * both meet a warm page cache. It finds every quote with vector compares and counts them bit by bit: what any JSON
+ * reader has to do at least. */
+#include "formats/formats.h"
+#include "model/trace.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+static double seconds(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+typedef uint8_t block __attribute__((vector_size(16)));
+
+/* The positions of quotes are summed so that finding them cannot be optimised away. */
+static uint64_t scan(const uint8_t *p, size_t n, uint64_t at)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i + 64 <= n; i += 64) {
+        uint64_t mask = 0;
+        for (size_t k = 0; k < 4; k++) {
+            block b;
+            memcpy(&b, p + i + 16 * k, sizeof b);
+            __typeof__(b == (block){0}) eq = b == (block){'"', '"', '"', '"', '"', '"', '"', '"',
+                                                          '"', '"', '"', '"', '"', '"', '"', '"'};
+#ifdef __SSE2__
+            mask |= (uint64_t)(uint32_t)__builtin_ia32_pmovmskb128(
+                        (__attribute__((vector_size(16))) char)eq)
+                    << (16 * k);
+#else
+            for (size_t j = 0; j < 16; j++)
+                mask |= (uint64_t)(eq[j] & 1) << (16 * k + j);
+#endif
+        }
+        for (; mask; mask &= mask - 1)
+            sum += at + i + (uint64_t)__builtin_ctzll(mask);
+    }
+    return sum;
+}
+
+/* Reads the file in blocks and scans them; returns bytes per second of the scan alone. */
+static double scan_speed(const char *path, uint64_t *size)
+{
+    enum { BLOCK = 1 << 20 };
+    uint8_t *buf = malloc(BLOCK);
+    int fd = open(path, O_RDONLY);
+    double spent = 0;
+    volatile uint64_t sink = 0;
+    *size = 0;
+    for (ssize_t n; fd >= 0 && buf && (n = read(fd, buf, BLOCK)) > 0; *size += (uint64_t)n) {
+        double start = seconds();
+        sink += scan(buf, (size_t)n, *size);
+        spent += seconds() - start;
+    }
+    if (fd >= 0)
+        close(fd);
+    free(buf);
+    return spent > 0 ? (double)*size / spent : 0;
+}
+
+static _Noreturn void die(const char *path, const struct sv_err *err)
+{
+    fprintf(stderr, "load: %s: %s\n", path, err->msg);
+    exit(1);
+}
+
+static uint64_t count_events(const struct sv_trace *t)
+{
+    return t->slices.n + t->counters.n + t->losses.n;
+}
+
+int main(int argc, char **argv)
+{
+    struct sv_err err;
+    struct sv_input *in;
+    struct sv_source *source;
+    struct sv_report report;
+    struct sv_read_options options = {0};
+    uint64_t size;
+    sv_err_clear(&err);
+    if (argc != 2) {
+        fprintf(stderr, "usage: load FILE\n");
+        return 2;
+    }
+    double scanned = scan_speed(argv[1], &size);
+    double start = seconds();
+    struct sv_dict *dict = sv_dict_new();
+    sv_report_init(&report);
+    if (sv_input_open(argv[1], &in, &err) < 0)
+        die(argv[1], &err);
+    const struct sv_format *format = sv_format_probe(in, &err);
+    if (!format || format->open_source(in, &options, dict, &report, &source, &err) < 0)
+        die(argv[1], &err);
+    struct sv_trace *trace = sv_trace_new(dict, &report, 0);
+    if (sv_pump(source, sv_trace_sink(trace), NULL, &err) < 0)
+        die(argv[1], &err);
+    double spent = seconds() - start;
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    if (sv_report_count(&report, SV_DAMAGE)) {
+        fprintf(stderr, "load: %s: damaged: the figures would not count\n", argv[1]);
+        return 1;
+    }
+    printf("seconds %.3f mb_s %.0f slices_s %.0f slices %" PRIu64 " counters %" PRIu64
+           " flows %" PRIu64
+           " store_mb %.0f bytes_slice %.1f peak_mb %.0f scan_mb_s %.0f size_mb %.0f\n",
+           spent, (double)size / spent / 1e6, (double)count_events(trace) / spent, trace->slices.n,
+           trace->counters.n, trace->flows.n, (double)sv_trace_bytes(trace) / 1e6,
+           trace->slices.n ? (double)sv_trace_bytes(trace) / (double)trace->slices.n : 0,
+           (double)usage.ru_maxrss * 1024 / 1e6, scanned / 1e6, (double)size / 1e6);
+    sv_trace_free(trace);
+    sv_input_close(in);
+    sv_report_fini(&report);
+    sv_dict_free(dict);
+    return 0;
+}

@@ -1,0 +1,52 @@
+/* stave cat: a trace as canonical text, one event a line, for people, diffs and tests. */
+#include "cmd/commands.h"
+#include "cmd/files.h"
+
+struct cat {
+    const char *from;
+    bool strict;
+};
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct cat *o = options;
+    struct sv_output_choice out = {.to = "text"};
+    int code = sv_expect_operands(operands, 1, 1, "input file", err);
+    if (code < 0)
+        return code;
+    struct sv_dict *dict = sv_dict_new();
+    struct sv_opened in;
+    struct sv_sink *sink;
+    code = sv_open_input(operands->items[0], o->from, 0, dict, &in, err);
+    if (code >= 0)
+        code = sv_open_output(&out, dict, &in.report, &sink, err);
+    if (code >= 0)
+        code = sv_run(&in, sink, o->strict, "reading", err);
+    sv_opened_close(&in);
+    sv_dict_free(dict);
+    return code;
+}
+
+static const struct sv_option options[] = {
+    SV_INPUT_OPTIONS(struct cat),
+    {0},
+};
+
+static const struct sv_example examples[] = {
+    {"stave cat trace.pftrace | less", "read it"},
+    {"diff <(stave cat a.json) <(stave cat b.pftrace)", "compare two traces event by event"},
+    {0},
+};
+
+const struct sv_command sv_command_cat = {
+    .name = "cat",
+    .operands = "IN",
+    .summary = "print a trace as text, one event a line",
+    .description = "Prints every event in time order in Stave's canonical text, which 'stave "
+                   "convert' reads back. The "
+                   "order is stable, so that two prints of the same trace are equal.",
+    .options = options,
+    .examples = examples,
+    .options_size = sizeof(struct cat),
+    .run = run,
+};

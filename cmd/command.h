@@ -1,0 +1,104 @@
+/* A command is a const struct in its own file: name, words for people, options, and what it does.
+ *
+ * The help text, the man page and the shell completions are all made from these structs, so they cannot disagree with
+ * the parser. Commands return an exit code or a negative SV_E…; only main.c prints errors. */
+#ifndef SV_CMD_COMMAND_H
+#define SV_CMD_COMMAND_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sv_exit {
+    SV_EXIT_OK = 0,
+    SV_EXIT_FOUND = 1, /* validate found something, or --strict met damage */
+    SV_EXIT_USAGE = 2, /* the command line makes no sense */
+    SV_EXIT_INPUT = 3, /* an input cannot be opened, or is no trace */
+    SV_EXIT_OUTPUT = 4 /* the result could not be produced: disk full, memory limit */
+};
+
+enum sv_option_type {
+    SV_OPT_FLAG,  /* bool */
+    SV_OPT_TEXT,  /* const char * */
+    SV_OPT_LIST,  /* struct sv_words: may be given several times */
+    SV_OPT_BYTES, /* uint64_t: 512M, 2G */
+    SV_OPT_COUNT, /* uint64_t */
+    SV_OPT_WINDOW /* struct sv_interval: a:b */
+};
+
+struct sv_words {
+    const char **items;
+    size_t n, cap;
+};
+
+/* Times as the user gave them: a plain number counts from the start of the trace, with a leading '@' it is on the trace's clock. */
+struct sv_moment {
+    int64_t ns;
+    bool is_given, is_absolute;
+};
+
+struct sv_interval {
+    struct sv_moment from, to;
+};
+
+struct sv_option {
+    char letter;      /* 0: long form only */
+    const char *name; /* without the dashes */
+    const char *arg;  /* how its argument is called in the help, NULL for flags */
+    enum sv_option_type type;
+    size_t offset; /* of the value in the command's own options struct */
+    const char *help;
+    const char *choices; /* for completion: words separated by blanks, NULL: files or anything */
+};
+
+struct sv_example {
+    const char *command, *what;
+};
+
+struct sv_command {
+    const char *name;
+    const char *operands; /* "IN… -o OUT" */
+    const char *summary;  /* one line, no full stop */
+    const char
+        *description; /* paragraphs separated by empty lines; lines are filled by the printer */
+    const struct sv_option *options;   /* ends with a zeroed one */
+    const struct sv_example *examples; /* ends with a zeroed one */
+    size_t options_size;               /* of the command's own struct */
+    int (*run)(void *options, const struct sv_words *operands, struct sv_err *err);
+    bool is_hidden; /* used by the build only: not in the list of commands */
+};
+
+extern const struct sv_command *const sv_commands[]; /* NULL-terminated, in the order of the help */
+
+const struct sv_command *sv_command_named(const char *name);
+
+/* Options that every command has, kept apart from each command's own. */
+struct sv_common {
+    bool quiet, help;
+    const char *color;
+};
+extern struct sv_common sv_common;
+extern const struct sv_option sv_common_options[];
+
+/* Fills options (zeroed by the caller) and operands. SV_EUSAGE names the culprit and the nearest option. */
+int sv_command_parse(const struct sv_command *c, int argc, char **argv, void *options,
+                     struct sv_words *operands, struct sv_err *err);
+
+void sv_words_add(struct sv_words *w, const char *word);
+void sv_words_free(struct sv_words *w);
+
+/* The candidate nearest to word by edit distance, NULL when none is near. */
+const char *sv_nearest(const char *word, const char *const *candidates, size_t n);
+
+int sv_parse_bytes(const char *text, uint64_t *out);
+int sv_parse_moment(const char *text, size_t len,
+                    struct sv_moment *out); /* 1.5s, 20ms, 300us, 5ns, 1.5 (s) */
+
+/* Help and man page of one command (NULL: of the program), completion script of a shell. */
+void sv_help_print(const struct sv_command *c);
+void sv_help_man(const struct sv_command *c);
+int sv_help_completion(const char *shell, struct sv_err *err);
+
+#endif

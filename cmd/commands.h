@@ -1,0 +1,21 @@
+/* The list of commands, in the order of the help. Adding one is a file and a line here. */
+#ifndef SV_CMD_COMMANDS_H
+#define SV_CMD_COMMANDS_H
+
+#include "cmd/command.h"
+
+#define SV_COMMANDS(X) \
+    X(convert)         \
+    X(cut)             \
+    X(cat)             \
+    X(plot)            \
+    X(help)            \
+    X(completion)      \
+    X(man)             \
+    X(verbs)
+
+#define SV_I_DECLARE(name) extern const struct sv_command sv_command_##name;
+SV_COMMANDS(SV_I_DECLARE)
+#undef SV_I_DECLARE
+
+#endif

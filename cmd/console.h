@@ -1,0 +1,43 @@
+/* The console: colours, progress and messages on standard error.
+ *
+ * Data goes to standard output, talk to standard error. Colour and progress only where a person looks: a terminal, NO_COLOR unset, not --quiet. */
+#ifndef SV_CMD_CONSOLE_H
+#define SV_CMD_CONSOLE_H
+
+#include "base/input.h"
+#include "base/report.h"
+
+#include <stdbool.h>
+
+enum sv_style_code { SV_RESET, SV_BOLD, SV_RED, SV_YELLOW, SV_DIM };
+
+void sv_console_init(const char *verb, const char *color,
+                     bool quiet);                  /* color: auto, always, never or NULL */
+const char *sv_style(enum sv_style_code code);     /* for standard output; "" when plain */
+const char *sv_style_err(enum sv_style_code code); /* for standard error */
+
+/* `stave VERB: FILE: byte N: message`; file and pos may be NULL and SV_NO_POS. */
+void sv_console_error(const char *file, int64_t pos, const char *msg);
+void sv_console_note(const char *fmt, ...)
+    __attribute__((format(printf, 1, 2))); /* silent under --quiet */
+
+/* Prints what a reader found: damage always, the rest unless --quiet. */
+void sv_console_findings(const char *file, const struct sv_report *r);
+
+/* A progress line for reading an input; appears after a second, on a terminal only. The callback is for sv_pump_options. */
+struct sv_progress {
+    const struct sv_input *input;
+    const char *what;
+    int64_t started_ns, shown_ns;
+    bool is_visible;
+};
+void sv_progress_begin(struct sv_progress *p, const struct sv_input *input, const char *what);
+void sv_progress_tick(void *progress);
+void sv_progress_end(struct sv_progress *p);
+
+/* 1234567 → "1,234,567"; 1536 → "1.5 KiB"; 1500000 → "1.500 ms". Returns buf. */
+char *sv_human_count(char buf[32], uint64_t n);
+char *sv_human_bytes(char buf[32], uint64_t bytes);
+char *sv_human_ns(char buf[32], int64_t ns);
+
+#endif

@@ -1,0 +1,65 @@
+/* stave convert: any trace to any format, in one streaming pass. */
+#include "cmd/commands.h"
+#include "cmd/files.h"
+
+struct convert {
+    struct sv_output_choice out;
+    const char *from;
+    bool strict;
+};
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct convert *o = options;
+    int code = sv_expect_operands(operands, 1, 1, "input file", err);
+    if (code < 0)
+        return code;
+    struct sv_dict *dict = sv_dict_new();
+    struct sv_opened in;
+    struct sv_sink *sink;
+    code = sv_open_input(operands->items[0], o->from, 0, dict, &in, err);
+    if (code >= 0)
+        code = sv_open_output(&o->out, dict, &in.report, &sink, err);
+    if (code >= 0)
+        code = sv_run(&in, sink, o->strict, "converting", err);
+    sv_opened_close(&in);
+    sv_dict_free(dict);
+    return code;
+}
+
+static const struct sv_option options[] = {
+    SV_OUTPUT_OPTIONS(struct convert),
+    SV_INPUT_OPTIONS(struct convert),
+    {0},
+};
+
+static const struct sv_example examples[] = {
+    {"stave convert trace.json.gz -o trace.pftrace",
+     "a Chrome or Kineto trace for Perfetto, nothing rounded"},
+    {"stave convert run.pftrace -o run.json", "for chrome://tracing, speedscope and scripts"},
+    {"stave convert run.pftrace -o run.pftrace.small --to perfetto --compress zstd",
+     "smaller; zstd needs Perfetto 58 or newer, gzip suits every reader"},
+    {"zcat trace.json.gz | stave convert - --to csv > events.csv", "in a pipe"},
+    {0},
+};
+
+const struct sv_command sv_command_convert = {
+    .name = "convert",
+    .operands = "IN... -o OUT",
+    .summary = "convert a trace to another format",
+    .description =
+        "Reads a trace in any known format (recognised by its content, also gzip or zstd "
+        "compressed, '-' is "
+        "standard input) and writes it in the format of OUT's suffix: .pftrace, .json, .json.gz, "
+        ".txt, .csv. "
+        "Nanoseconds, flows, arguments and tracks are kept; what a format has no place for is "
+        "named.\n\n"
+        "The file is streamed: memory does not grow with it. Broken input is repaired where "
+        "possible and each kind of "
+        "damage is reported with its first byte position; --strict refuses it instead.\n\n"
+        "Several inputs are merged as 'stave merge' does.",
+    .options = options,
+    .examples = examples,
+    .options_size = sizeof(struct convert),
+    .run = run,
+};

@@ -1,0 +1,165 @@
+/* stave cut: a part of a trace, by time, track, category, name or process, in one streaming pass.
+ *
+ * Times on the command line count from the first event unless they say otherwise, and the first event is known only
+ * when the sorted stream begins: a small stage waits for it and then builds the filter. */
+#include "base/mem.h"
+#include "cmd/commands.h"
+#include "cmd/files.h"
+#include "model/filter.h"
+#include "model/stages.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct cut {
+    struct sv_output_choice out;
+    const char *from;
+    bool strict;
+    struct sv_interval time;
+    struct sv_words tracks, cats, names, pids;
+};
+
+struct late_filter {
+    struct sv_sink sink;
+    const struct cut *options;
+    struct sv_filter filter;
+    struct sv_dict *dict;
+    struct sv_sink *next; /* the filter, once the first event has come */
+    bool is_built;
+};
+
+static int64_t resolve(const struct sv_moment *m, int64_t start_ns, int64_t missing)
+{
+    int64_t ns;
+    if (!m->is_given)
+        return missing;
+    if (m->is_absolute)
+        return m->ns;
+    return __builtin_add_overflow(start_ns, m->ns, &ns) ? missing : ns;
+}
+
+static int late_write(struct sv_sink *s, const struct sv_event *events, size_t n,
+                      struct sv_err *err)
+{
+    struct late_filter *l = (struct late_filter *)s;
+    if (!l->is_built && n) {
+        l->filter.from_ns = resolve(&l->options->time.from, events[0].ts_ns, INT64_MIN);
+        l->filter.to_ns = resolve(&l->options->time.to, events[0].ts_ns, INT64_MAX);
+        l->next = sv_filter_new(l->dict, &l->filter, l->next);
+        l->is_built = true;
+    }
+    return l->next->write(l->next, events, n, err);
+}
+
+static int late_close(struct sv_sink *s, bool failed, struct sv_err *err)
+{
+    struct late_filter *l = (struct late_filter *)s;
+    return l->next->close(l->next, failed, err);
+}
+
+static int parse_pids(const struct sv_words *words, int64_t **pids, struct sv_err *err)
+{
+    *pids = sv_alloc((words->n + 1) * sizeof **pids);
+    for (size_t i = 0; i < words->n; i++) {
+        char *end;
+        errno = 0;
+        (*pids)[i] = strtoll(words->items[i], &end, 10);
+        if (*end || errno)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--pid: '%s' is not a number",
+                              words->items[i]);
+    }
+    return 0;
+}
+
+static struct sv_globs globs(const struct sv_words *w)
+{
+    return (struct sv_globs){.items = w->items, .n = w->n};
+}
+
+/* source → sort → late filter → whatever stages the format needs → format */
+static int cut(const struct cut *o, const char *path, const int64_t *pids, struct sv_err *err)
+{
+    struct sv_dict *dict = sv_dict_new();
+    struct sv_opened in;
+    struct late_filter late = {
+        .options = o, .dict = dict, .sink = {.write = late_write, .close = late_close}};
+    late.filter = (struct sv_filter){.tracks = globs(&o->tracks),
+                                     .cats = globs(&o->cats),
+                                     .names = globs(&o->names),
+                                     .pids = pids,
+                                     .n_pids = o->pids.n};
+    int code = sv_open_input(path, o->from, 0, dict, &in, err);
+    if (code >= 0)
+        code = sv_open_output(&o->out, dict, &in.report, &late.next, err);
+    if (code >= 0) {
+        unsigned gives = in.source->gives & ~(unsigned)SV_HAS_DISORDER;
+        late.next = sv_pump_adapt(gives, late.next, dict, &in.report, NULL);
+        late.sink.takes = gives; /* so that sv_run() puts a sort in front, and nothing else */
+        code = sv_run(&in, &late.sink, o->strict, "cutting", err);
+    }
+    sv_opened_close(&in);
+    sv_dict_free(dict);
+    return code;
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct cut *o = options;
+    int64_t *pids = NULL;
+    int code = sv_expect_operands(operands, 1, 1, "input file", err);
+    if (code >= 0)
+        code = parse_pids(&o->pids, &pids, err);
+    if (code >= 0)
+        code = cut(o, operands->items[0], pids, err);
+    free(pids);
+    sv_words_free(&o->tracks);
+    sv_words_free(&o->cats);
+    sv_words_free(&o->names);
+    sv_words_free(&o->pids);
+    return code;
+}
+
+static const struct sv_option options[] = {
+    {'t', "time", "FROM:TO", SV_OPT_WINDOW, offsetof(struct cut, time),
+     "the window; 1.5s, 20ms, 300us, 5ns count from the start of the trace, with a leading @ on "
+     "its clock; either side may be left out",
+     NULL},
+    {0, "track", "GLOB", SV_OPT_LIST, offsetof(struct cut, tracks),
+     "tracks whose name or path (process/thread/...) matches; may be given several times, as may "
+     "the following",
+     NULL},
+    {0, "cat", "GLOB", SV_OPT_LIST, offsetof(struct cut, cats), "events with a matching category",
+     NULL},
+    {0, "name", "GLOB", SV_OPT_LIST, offsetof(struct cut, names), "events with a matching name",
+     NULL},
+    {0, "pid", "PID", SV_OPT_LIST, offsetof(struct cut, pids), "events of this process", NULL},
+    SV_OUTPUT_OPTIONS(struct cut),
+    SV_INPUT_OPTIONS(struct cut),
+    {0},
+};
+
+static const struct sv_example examples[] = {
+    {"stave cut run.pftrace --time 1.2s:1.3s -o step.pftrace",
+     "a tenth of a second, everything that was open in it included"},
+    {"stave cut run.json.gz --cat kernel --cat 'gpu_*' -o gpu.pftrace", "only the GPU's work"},
+    {"stave cut run.pftrace --name 'ProfilerStep#*' --to text", "print the steps"},
+    {0},
+};
+
+const struct sv_command sv_command_cut = {
+    .name = "cut",
+    .operands = "IN [--time FROM:TO] [--track GLOB] [--cat GLOB] [--name GLOB] [--pid PID] -o OUT",
+    .summary = "keep a part of a trace",
+    .description = "Writes the events that lie in the window and match all the given conditions. "
+                   "The result stands on its own: what was open when "
+                   "the window begins, begins with it (its argument cut.begin_ns tells when it "
+                   "really began); what is still open at the end, ends "
+                   "with it (argument cut.end); counters start with the value they had; names, "
+                   "tracks and flows are kept.\n\n"
+                   "The file is streamed, never loaded: cutting 100 GB needs no more memory than "
+                   "cutting 100 MB.",
+    .options = options,
+    .examples = examples,
+    .options_size = sizeof(struct cut),
+    .run = run,
+};

@@ -1,0 +1,187 @@
+/* Opening inputs and outputs for the commands, and running one into the other.
+ *
+ * Every command that reads a trace goes through sv_open_input(), so that all of them recognise formats, name files in
+ * errors and print findings alike. Must not know what a command does with the events. */
+#include "cmd/files.h"
+#include "cmd/console.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int sv_err_in_file(struct sv_err *err, const char *path)
+{
+    char msg[sizeof err->msg];
+    snprintf(msg, sizeof msg, "%s", err->msg);
+    const char *name = strcmp(path, "-") == 0 ? "(stdin)" : path;
+    if (err->pos != SV_NO_POS)
+        snprintf(err->msg, sizeof err->msg, "%.200s: byte %lld: %.260s", name, (long long)err->pos,
+                 msg);
+    else
+        snprintf(err->msg, sizeof err->msg, "%.200s: %.290s", name, msg);
+    err->pos = SV_NO_POS;
+    return err->code;
+}
+
+static const struct sv_format *choose_format(struct sv_opened *o, const char *from,
+                                             struct sv_err *err)
+{
+    const struct sv_format *f;
+    if (!from) {
+        f = sv_format_probe(o->in, err);
+        if (!f && err->code == SV_OK)
+            sv_err_set(err, SV_EINPUT, 0,
+                       o->in->len == 0 ? "the file is empty"
+                                       : "not a trace that Stave knows; --from FORMAT forces one");
+        return f;
+    }
+    f = sv_format_named(from);
+    if (!f || !f->open_source) {
+        sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--from: there is no reader for '%s'", from);
+        return NULL;
+    }
+    return f;
+}
+
+static int open_source(struct sv_opened *o, const char *from, uint32_t space, struct sv_dict *dict,
+                       struct sv_err *err)
+{
+    int code = sv_input_open(o->path, &o->in, err);
+    if (code < 0)
+        return code;
+    o->format = choose_format(o, from, err);
+    if (!o->format)
+        return err->code;
+    struct sv_read_options options = {.space = space};
+    return o->format->open_source(o->in, &options, dict, &o->report, &o->source, err);
+}
+
+int sv_open_input(const char *path, const char *from, uint32_t space, struct sv_dict *dict,
+                  struct sv_opened *o, struct sv_err *err)
+{
+    *o = (struct sv_opened){.path = path};
+    sv_report_init(&o->report);
+    int code = open_source(o, from, space, dict, err);
+    if (code == SV_EIO || code == SV_EFORMAT)
+        code = err->code = SV_EINPUT;
+    if (code < 0)
+        sv_err_in_file(err, path);
+    return code;
+}
+
+void sv_opened_close(struct sv_opened *o)
+{
+    if (o->source)
+        o->source->close(o->source);
+    if (o->in)
+        sv_input_close(o->in);
+    sv_report_fini(&o->report);
+    o->source = NULL;
+    o->in = NULL;
+}
+
+static int parse_compression(const char *text, enum sv_compression *c, struct sv_err *err)
+{
+    static const char *const names[] = {"none", "gzip", "zstd"};
+    static const enum sv_compression values[] = {SV_PLAIN, SV_GZIP, SV_ZSTD};
+    for (size_t i = 0; i < 3; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *c = values[i];
+            return 0;
+        }
+    }
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--compress: '%s' is not none, gzip or zstd",
+                      text);
+}
+
+static int choose_output(const struct sv_output_choice *choice, const struct sv_format **format,
+                         enum sv_compression *file_compression, struct sv_err *err)
+{
+    const char *path = choice->path ? choice->path : "-";
+    *file_compression = SV_PLAIN;
+    *format = strcmp(path, "-") == 0 ? NULL : sv_format_for_path(path, file_compression);
+    if (choice->to) {
+        *format = sv_format_named(choice->to);
+        if (!*format || !(*format)->open_sink)
+            return sv_err_set(
+                err, SV_EUSAGE, SV_NO_POS,
+                "--to: there is no writer for '%s'; there is perfetto, chrome, text and csv",
+                choice->to);
+    }
+    if (!*format)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          strcmp(path, "-") == 0
+                              ? "say which format to write: -o FILE or --to FORMAT"
+                              : "no format has the suffix of '%s'; --to FORMAT chooses one",
+                          path);
+    return 0;
+}
+
+int sv_open_output(const struct sv_output_choice *choice, struct sv_dict *dict,
+                   struct sv_report *report, struct sv_sink **sink, struct sv_err *err)
+{
+    const struct sv_format *format;
+    enum sv_compression around, inside = SV_PLAIN;
+    struct sv_write_options options = {.dialect = choice->dialect};
+    const char *path = choice->path ? choice->path : "-";
+    int code = choose_output(choice, &format, &around, err);
+    if (code < 0)
+        return code;
+    if (choice->compress) {
+        /* Perfetto files compress their packets, so that a cut file can still be read. */
+        enum sv_compression *which = format->compresses_inside ? &inside : &around;
+        code = parse_compression(choice->compress, which, err);
+        if (code < 0)
+            return code;
+    }
+    if (strcmp(path, "-") == 0 && format->is_binary && isatty(STDOUT_FILENO))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "%s is binary and standard output is a terminal; use -o FILE",
+                          format->name);
+    options.compression = inside;
+    struct sv_output *out;
+    code = sv_output_open(path, SV_OUTPUT_RENAME, around, &out, err);
+    if (code < 0)
+        return code;
+    code = format->open_sink(out, &options, dict, report, sink, err);
+    if (code < 0)
+        sv_output_discard(out);
+    return code;
+}
+
+int sv_run_into(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *what,
+                struct sv_err *err)
+{
+    struct sv_progress progress;
+    struct sv_pump_options options = {
+        .strict = strict, .progress = sv_progress_tick, .progress_ctx = &progress};
+    sv_progress_begin(&progress, o->in, what);
+    int code = sv_pump_into(o->source, sink, &options, err);
+    o->source = NULL;
+    sv_progress_end(&progress);
+    if (code == SV_EINPUT || code == SV_EFORMAT || code == SV_EFOUND)
+        sv_err_in_file(err, o->path);
+    return code;
+}
+
+int sv_run(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *what,
+           struct sv_err *err)
+{
+    struct sv_dict *dict = o->source->dict;
+    sink = sv_pump_adapt(o->source->gives, sink, dict, &o->report, NULL);
+    int code = sv_run_into(o, sink, strict, what, err);
+    int closed = sink->close(sink, code < 0, err);
+    sv_console_findings(o->path, &o->report);
+    return code < 0 ? code : closed;
+}
+
+int sv_expect_operands(const struct sv_words *operands, size_t at_least, size_t at_most,
+                       const char *what, struct sv_err *err)
+{
+    if (operands->n < at_least)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s missing; --help shows how", what);
+    if (operands->n > at_most)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "one %s too many: '%s'", what,
+                          operands->items[at_most]);
+    return 0;
+}

@@ -1,0 +1,86 @@
+/* Files of a command: inputs recognised by content, outputs chosen by suffix, and the run between them. */
+#ifndef SV_CMD_FILES_H
+#define SV_CMD_FILES_H
+
+#include "cmd/command.h"
+#include "formats/formats.h"
+
+/* An input that is open: path, bytes, format, events, findings. */
+struct sv_opened {
+    const char *path;
+    struct sv_input *in;
+    const struct sv_format *format;
+    struct sv_source *source; /* NULL once it was pumped */
+    struct sv_report report;
+};
+
+/* `from` names a format, or NULL: by content. The error names the file. */
+int sv_open_input(const char *path, const char *from, uint32_t space, struct sv_dict *dict,
+                  struct sv_opened *o, struct sv_err *err);
+void sv_opened_close(struct sv_opened *o); /* also after a failed open */
+
+struct sv_output_choice {
+    const char *path;     /* "-" or NULL: standard output */
+    const char *to;       /* format name, NULL: by the suffix */
+    const char *compress; /* none, gzip or zstd; NULL: by the suffix */
+    const char *dialect;
+};
+
+#define SV_OUTPUT_OPTIONS(type)                                               \
+    {'o',                                                                     \
+     "output",                                                                \
+     "FILE",                                                                  \
+     SV_OPT_TEXT,                                                             \
+     offsetof(type, out.path),                                                \
+     "where to write; the suffix chooses the format, '-' is standard output", \
+     NULL},                                                                   \
+        {0,                                                                   \
+         "to",                                                                \
+         "FORMAT",                                                            \
+         SV_OPT_TEXT,                                                         \
+         offsetof(type, out.to),                                              \
+         "perfetto, chrome, text or csv, whatever the suffix",                \
+         "perfetto chrome text csv"},                                         \
+        {0,                                                                   \
+         "compress",                                                          \
+         "HOW",                                                               \
+         SV_OPT_TEXT,                                                         \
+         offsetof(type, out.compress),                                        \
+         "none, gzip or zstd: inside a Perfetto file, around any other",      \
+         "none gzip zstd"},                                                   \
+    {                                                                         \
+        0, "dialect", "NAME", SV_OPT_TEXT, offsetof(type, out.dialect),       \
+            "chrome: object (default) or array", "object array"               \
+    }
+
+#define SV_INPUT_OPTIONS(type)                                                \
+    {0,                                                                       \
+     "from",                                                                  \
+     "FORMAT",                                                                \
+     SV_OPT_TEXT,                                                             \
+     offsetof(type, from),                                                    \
+     "read as perfetto, chrome or text instead of looking at the content",    \
+     "perfetto chrome text"},                                                 \
+    {                                                                         \
+        0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),               \
+            "damage in an input ends in exit code 1 and no output file", NULL \
+    }
+
+int sv_open_output(const struct sv_output_choice *choice, struct sv_dict *dict,
+                   struct sv_report *report, struct sv_sink **sink, struct sv_err *err);
+
+/* Runs an opened input into a sink (which it closes), with progress, and prints what was found. */
+int sv_run(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *what,
+           struct sv_err *err);
+/* The same, but the sink takes the events as they are and stays open. */
+int sv_run_into(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *what,
+                struct sv_err *err);
+
+/* Puts the file's name (and the position) into the message. Returns err->code. */
+int sv_err_in_file(struct sv_err *err, const char *path);
+
+/* SV_EUSAGE when there are not exactly / at least n operands. */
+int sv_expect_operands(const struct sv_words *operands, size_t at_least, size_t at_most,
+                       const char *what, struct sv_err *err);
+
+#endif

@@ -1,0 +1,333 @@
+/* Help text, man pages and completion scripts, all made from the command structs.
+ *
+ * `stave VERB --help` prints text for a terminal, the hidden verbs `man` and `completion` print what the build installs.
+ * Because the structs also drive the parser, no second list of options exists. */
+#include "base/buf.h"
+#include "cmd/command.h"
+#include "cmd/console.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define WIDTH 78
+
+static const char exit_codes[] = "0 all went well; 1 something was found (validate, or damage "
+                                 "under --strict); 2 the command line makes no sense; "
+                                 "3 an input cannot be read or is no trace; 4 the result could not "
+                                 "be produced (disk full, memory limit).";
+
+/* Fills `text` to WIDTH columns; empty lines separate paragraphs. */
+static void print_filled(const char *text, unsigned indent, unsigned column)
+{
+    while (*text) {
+        size_t len = strcspn(text, " \n");
+        if (len) {
+            if (column > indent && column + 1 + len > WIDTH) {
+                printf("\n%*s", (int)indent, "");
+                column = indent;
+            } else if (column > indent) {
+                putchar(' ');
+                column++;
+            }
+            printf("%.*s", (int)len, text);
+            column += (unsigned)len;
+            text += len;
+        }
+        if (text[0] == '\n' && text[1] == '\n') {
+            printf("\n\n%*s", (int)indent, "");
+            column = indent;
+            text++;
+        }
+        if (*text)
+            text++;
+    }
+    putchar('\n');
+}
+
+static void print_options(const struct sv_option *o)
+{
+    for (; o && o->name; o++) {
+        char left[64];
+        char letter[8] = "    ";
+        if (o->letter)
+            snprintf(letter, sizeof letter, "-%c, ", o->letter);
+        int n = snprintf(left, sizeof left, "  %s--%s%s%s", letter, o->name, o->arg ? " " : "",
+                         o->arg ? o->arg : "");
+        if (n < 0 || n > 27) {
+            printf("%s\n%*s", left, 28, "");
+        } else {
+            printf("%-28s", left);
+        }
+        print_filled(o->help, 28, 28);
+    }
+}
+
+static void heading(const char *text)
+{
+    printf("\n%s%s%s\n", sv_style(SV_BOLD), text, sv_style(SV_RESET));
+}
+
+static void print_program_help(void)
+{
+    printf("stave: record once, and see where the time went on one time axis\n");
+    heading("Usage");
+    printf("  stave VERB [options] …\n");
+    heading("Verbs");
+    for (const struct sv_command *const *c = sv_commands; *c; c++)
+        if (!(*c)->is_hidden)
+            printf("  %s%-12s%s %s\n", sv_style(SV_BOLD), (*c)->name, sv_style(SV_RESET),
+                   (*c)->summary);
+    heading("Options of every verb");
+    print_options(sv_common_options);
+    printf("\n'stave VERB --help' explains a verb with examples; 'stave help VERB' opens its "
+           "manual page.\n");
+}
+
+void sv_help_print(const struct sv_command *c)
+{
+    if (!c) {
+        print_program_help();
+        return;
+    }
+    printf("stave %s: %s\n", c->name, c->summary);
+    heading("Usage");
+    printf("  stave %s %s\n\n  ", c->name, c->operands);
+    print_filled(c->description, 2, 2);
+    if (c->options && c->options->name) {
+        heading("Options");
+        print_options(c->options);
+    }
+    heading("Options of every verb");
+    print_options(sv_common_options);
+    heading("Examples");
+    for (const struct sv_example *e = c->examples; e && e->command; e++)
+        printf("  %s\n      %s\n", e->command, e->what);
+    heading("Exit codes");
+    printf("  ");
+    print_filled(exit_codes, 2, 2);
+}
+
+/* ---- man pages ---- */
+
+/* Troff: a backslash and a leading dot or quote have meaning; dashes must be ASCII to be copied. */
+static void print_troff(const char *text)
+{
+    bool line_start = true;
+    for (; *text; text++) {
+        if (text[0] == '\n' && text[1] == '\n') {
+            printf("\n.PP\n");
+            text++;
+            line_start = true;
+            continue;
+        }
+        if (line_start && (*text == '.' || *text == '\''))
+            printf("\\&");
+        if (*text == '\\')
+            printf("\\e");
+        else if (*text == '-')
+            printf("\\-");
+        else
+            putchar(*text);
+        line_start = *text == '\n';
+    }
+    putchar('\n');
+}
+
+static void man_options(const struct sv_option *o)
+{
+    for (; o && o->name; o++) {
+        printf(".TP\n");
+        if (o->letter)
+            printf("\\fB\\-%c\\fR, ", o->letter);
+        printf("\\fB\\-\\-%s\\fR", o->name);
+        if (o->arg)
+            printf(" \\fI%s\\fR", o->arg);
+        putchar('\n');
+        print_troff(o->help);
+    }
+}
+
+static void man_program(void)
+{
+    printf(".TH STAVE 1 \"\" \"stave\" \"User Commands\"\n.SH NAME\n"
+           "stave \\- record once, and see where the time went on one time axis\n"
+           ".SH SYNOPSIS\n.B stave\n.I VERB\n[options] \\&...\n.SH DESCRIPTION\n"
+           "A tracing toolkit for machine\\-learning workloads. Each verb has a page of its "
+           "own.\n.SH VERBS\n");
+    for (const struct sv_command *const *c = sv_commands; *c; c++)
+        if (!(*c)->is_hidden)
+            printf(".TP\n\\fBstave\\-%s\\fR(1)\n%s\n", (*c)->name, (*c)->summary);
+    printf(".SH OPTIONS\n");
+    man_options(sv_common_options);
+    printf(".SH \"EXIT STATUS\"\n");
+    print_troff(exit_codes);
+    printf(".SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nNo colours, whatever the terminal.\n"
+           ".TP\n\\fBTMPDIR\\fR\nWhere sorting spills what does not fit its memory.\n");
+}
+
+void sv_help_man(const struct sv_command *c)
+{
+    if (!c) {
+        man_program();
+        return;
+    }
+    printf(".TH STAVE\\-%s 1 \"\" \"stave\" \"User Commands\"\n.SH NAME\nstave\\-%s \\- ", c->name,
+           c->name);
+    print_troff(c->summary);
+    printf(".SH SYNOPSIS\n.B stave %s\n", c->name);
+    print_troff(c->operands);
+    printf(".SH DESCRIPTION\n");
+    print_troff(c->description);
+    printf(".SH OPTIONS\n");
+    man_options(c->options);
+    man_options(sv_common_options);
+    printf(".SH EXAMPLES\n");
+    for (const struct sv_example *e = c->examples; e && e->command; e++) {
+        printf(".TP\n.B ");
+        print_troff(e->command);
+        print_troff(e->what);
+    }
+    printf(".SH \"EXIT STATUS\"\n");
+    print_troff(exit_codes);
+    printf(".SH \"SEE ALSO\"\n.BR stave (1)\n");
+}
+
+/* ---- completion ---- */
+
+static void print_option_words(const struct sv_option *o)
+{
+    for (; o && o->name; o++)
+        printf(" --%s%s", o->name, o->letter ? "" : "");
+}
+
+static void bash_choices(const struct sv_option *o)
+{
+    for (; o && o->name; o++)
+        if (o->choices)
+            printf("        --%s) COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", o->name,
+                   o->choices);
+}
+
+static void complete_bash(void)
+{
+    printf("# bash completion for stave, made by 'stave completion bash'\n_stave() {\n"
+           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n"
+           "    COMPREPLY=()\n    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W '");
+    for (const struct sv_command *const *c = sv_commands; *c; c++)
+        if (!(*c)->is_hidden)
+            printf("%s ", (*c)->name);
+    printf("' -- \"$cur\"))\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n");
+    for (const struct sv_command *const *c = sv_commands; *c; c++) {
+        if ((*c)->is_hidden)
+            continue;
+        printf("    %s)\n        words='", (*c)->name);
+        print_option_words((*c)->options);
+        print_option_words(sv_common_options);
+        printf("'\n        case $prev in\n");
+        bash_choices((*c)->options);
+        bash_choices(sv_common_options);
+        printf("        esac ;;\n");
+    }
+    printf("    esac\n    [[ $cur == -* ]] && COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\n"
+           "complete -o default -F _stave stave\n");
+}
+
+/* zsh and fish put descriptions in single quotes; brackets and colons have meaning to zsh. */
+static void print_quoted(const char *text, const char *escape)
+{
+    for (; *text; text++) {
+        if (*text == '\'')
+            printf("'\\''");
+        else if (strchr(escape, *text))
+            printf("\\%c", *text);
+        else
+            putchar(*text == '\n' ? ' ' : *text);
+    }
+}
+
+static void zsh_options(const struct sv_option *o)
+{
+    for (; o && o->name; o++) {
+        printf(" \\\n            '--%s%s[", o->name, o->arg ? "=" : "");
+        print_quoted(o->help, "[]:");
+        printf("]");
+        if (o->choices)
+            printf(":%s:(%s)", o->name, o->choices);
+        else if (o->arg)
+            printf(":%s:_files", o->name);
+        printf("'");
+    }
+}
+
+static void complete_zsh(void)
+{
+    printf(
+        "#compdef stave\n# zsh completion for stave, made by 'stave completion zsh'\n_stave() {\n"
+        "    local -a verbs\n    verbs=(\n");
+    for (const struct sv_command *const *c = sv_commands; *c; c++) {
+        if ((*c)->is_hidden)
+            continue;
+        printf("        '%s:", (*c)->name);
+        print_quoted((*c)->summary, ":");
+        printf("'\n");
+    }
+    printf("    )\n    if ((CURRENT == 2)); then\n        _describe verb verbs\n        return\n   "
+           " fi\n"
+           "    case $words[2] in\n");
+    for (const struct sv_command *const *c = sv_commands; *c; c++) {
+        if ((*c)->is_hidden)
+            continue;
+        printf("    %s)\n        shift words\n        ((CURRENT--))\n        _arguments",
+               (*c)->name);
+        zsh_options((*c)->options);
+        zsh_options(sv_common_options);
+        printf(" \\\n            '*:file:_files' ;;\n");
+    }
+    printf("    esac\n}\n_stave \"$@\"\n");
+}
+
+static void fish_options(const char *verb, const struct sv_option *o)
+{
+    for (; o && o->name; o++) {
+        printf("complete -c stave -n '__fish_seen_subcommand_from %s' -l %s", verb, o->name);
+        if (o->letter)
+            printf(" -s %c", o->letter);
+        if (o->choices)
+            printf(" -x -a '%s'", o->choices);
+        else if (o->arg)
+            printf(" -r");
+        printf(" -d '");
+        print_quoted(o->help, "\\");
+        printf("'\n");
+    }
+}
+
+static void complete_fish(void)
+{
+    printf("# fish completion for stave, made by 'stave completion fish'\n");
+    for (const struct sv_command *const *c = sv_commands; *c; c++) {
+        if ((*c)->is_hidden)
+            continue;
+        printf("complete -c stave -n __fish_use_subcommand -f -a %s -d '", (*c)->name);
+        print_quoted((*c)->summary, "\\");
+        printf("'\n");
+        fish_options((*c)->name, (*c)->options);
+        fish_options((*c)->name, sv_common_options);
+    }
+}
+
+int sv_help_completion(const char *shell, struct sv_err *err)
+{
+    static const struct {
+        const char *shell;
+        void (*print)(void);
+    } shells[] = {{"bash", complete_bash}, {"zsh", complete_zsh}, {"fish", complete_fish}};
+    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++) {
+        if (strcmp(shell, shells[i].shell) == 0) {
+            shells[i].print();
+            return 0;
+        }
+    }
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                      "no completion for '%s'; there is bash, zsh and fish", shell);
+}

@@ -1,0 +1,18 @@
+/* Loading a whole trace into the store, for the commands that look at it as a whole. */
+#ifndef SV_CMD_LOAD_H
+#define SV_CMD_LOAD_H
+
+#include "cmd/files.h"
+#include "model/trace.h"
+
+struct sv_loaded {
+    struct sv_dict *dict;
+    struct sv_trace *trace;
+    struct sv_opened in; /* closed for reading; path, format and report stay */
+};
+
+int sv_load(const char *path, const char *from, bool strict, size_t memory_limit_bytes,
+            struct sv_loaded *l, struct sv_err *err);
+void sv_loaded_free(struct sv_loaded *l); /* also after a failed load */
+
+#endif

@@ -1,0 +1,111 @@
+/* The program: finds the verb, parses its options, runs it, and alone prints errors and chooses the exit code.
+ *
+ * Every verb is a struct in a file of its own; the table below is their only list. */
+#include "base/mem.h"
+#include "cmd/command.h"
+#include "cmd/commands.h"
+#include "cmd/console.h"
+#include "stave/stave.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct sv_command *const sv_commands[] = {
+#define COMMAND(name) &sv_command_##name,
+    SV_COMMANDS(COMMAND)
+#undef COMMAND
+        NULL,
+};
+
+struct sv_common sv_common;
+
+const struct sv_option sv_common_options[] = {
+    {'q', "quiet", NULL, SV_OPT_FLAG, offsetof(struct sv_common, quiet),
+     "only errors and damage on standard error", NULL},
+    {0, "color", "WHEN", SV_OPT_TEXT, offsetof(struct sv_common, color),
+     "auto (default), always or never; NO_COLOR is respected", "auto always never"},
+    {'h', "help", NULL, SV_OPT_FLAG, offsetof(struct sv_common, help), "this help", NULL},
+    {0},
+};
+
+const struct sv_command *sv_command_named(const char *name)
+{
+    for (const struct sv_command *const *c = sv_commands; *c; c++)
+        if (strcmp((*c)->name, name) == 0)
+            return *c;
+    return NULL;
+}
+
+static int exit_code(int code)
+{
+    switch (code) {
+    case SV_EUSAGE: return SV_EXIT_USAGE;
+    case SV_EFORMAT: return SV_EXIT_INPUT;
+    case SV_EFOUND: return SV_EXIT_FOUND;
+    case SV_EIO:
+    case SV_ENOMEM:
+    case SV_ELIMIT: return SV_EXIT_OUTPUT;
+    default: return code < 0 ? SV_EXIT_OUTPUT : code;
+    }
+}
+
+static int unknown_verb(const char *name)
+{
+    const char *names[64];
+    size_t n = 0;
+    for (const struct sv_command *const *c = sv_commands; *c && n < 64; c++)
+        if (!(*c)->is_hidden)
+            names[n++] = (*c)->name;
+    const char *near = sv_nearest(name, names, n);
+    if (near)
+        fprintf(stderr, "stave: unknown verb '%s'; did you mean '%s'?\n", name, near);
+    else
+        fprintf(stderr, "stave: unknown verb '%s'; 'stave --help' lists them\n", name);
+    return SV_EXIT_USAGE;
+}
+
+static int run_command(const struct sv_command *c, int argc, char **argv)
+{
+    struct sv_err err;
+    struct sv_words operands = {0};
+    void *options = sv_alloc(c->options_size + 1);
+    sv_err_clear(&err);
+    sv_console_init(c->name, NULL, false);
+    int code = sv_command_parse(c, argc, argv, options, &operands, &err);
+    if (code == 0) {
+        sv_console_init(c->name, sv_common.color, sv_common.quiet);
+        if (sv_common.help)
+            sv_help_print(c);
+        else
+            code = c->run(options, &operands, &err);
+    }
+    if (fflush(stdout) != 0 && code >= 0)
+        code = sv_err_sys(&err, "standard output");
+    if (code < 0 && err.code != SV_OK)
+        sv_console_error(NULL, err.pos, err.msg);
+    sv_words_free(&operands);
+    free(options);
+    return exit_code(code);
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), told like any other */
+    sv_console_init("", NULL, false);
+    if (argc < 2) {
+        sv_help_print(NULL);
+        return SV_EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        sv_help_print(NULL);
+        return fflush(stdout) == 0 ? SV_EXIT_OK : SV_EXIT_OUTPUT;
+    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+        printf("stave %s\n", stave_version());
+        return SV_EXIT_OK;
+    }
+    const struct sv_command *c = sv_command_named(argv[1]);
+    return c ? run_command(c, argc - 2, argv + 2) : unknown_verb(argv[1]);
+}

@@ -1,0 +1,302 @@
+/* Option parsing by table: one parser for every command.
+ *
+ * Called by main before a command runs. Understands -o FILE, -oFILE, --out FILE, --out=FILE, clustered flags, `--`, and
+ * operands anywhere. A lone "-" is an operand. What it cannot understand is named together with the nearest thing it could. */
+#include "base/mem.h"
+#include "cmd/command.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+void sv_words_add(struct sv_words *w, const char *word)
+{
+    w->items = sv_grow(w->items, &w->cap, w->n + 1, sizeof *w->items);
+    w->items[w->n++] = word;
+}
+
+void sv_words_free(struct sv_words *w)
+{
+    free(w->items);
+    *w = (struct sv_words){0};
+}
+
+static size_t smallest(size_t a, size_t b, size_t c)
+{
+    size_t m = a < b ? a : b;
+    return m < c ? m : c;
+}
+
+/* Levenshtein distance over two rows; words longer than the row are "far". */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[64], n = strlen(b);
+    if (n >= 64 || strlen(a) >= 64)
+        return 64;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t above = row[j];
+            row[j] = smallest(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[n];
+}
+
+const char *sv_nearest(const char *word, const char *const *candidates, size_t n)
+{
+    const char *best = NULL;
+    size_t best_distance = strlen(word) / 3 + 2;
+    for (size_t i = 0; i < n; i++) {
+        size_t d = distance(word, candidates[i]);
+        if (strncmp(candidates[i], word, strlen(word)) == 0)
+            d = d > 1 ? 1 : d; /* an abbreviation is near, however long the rest */
+        if (d < best_distance) {
+            best_distance = d;
+            best = candidates[i];
+        }
+    }
+    return best;
+}
+
+int sv_parse_bytes(const char *text, uint64_t *out)
+{
+    char *end;
+    if (!isdigit((unsigned char)*text))
+        return SV_EUSAGE;
+    double number = strtod(text, &end);
+    static const char units[] = "kmgt";
+    double scale = 1;
+    const char *unit = *end ? strchr(units, tolower((unsigned char)*end)) : NULL;
+    if (unit) {
+        for (const char *u = units; u <= unit; u++)
+            scale *= 1024;
+        end++;
+        if (*end == 'i')
+            end++;
+    }
+    if (*end == 'B' || *end == 'b')
+        end++;
+    if (*end || number * scale > 1e18)
+        return SV_EUSAGE;
+    *out = (uint64_t)(number * scale);
+    return 0;
+}
+
+__extension__ typedef __int128 wide; /* headroom for one multiplication by ten */
+
+/* Decimal digits scaled by integer arithmetic: a time never passes through a double. */
+static int parse_scaled(const char *text, size_t len, int64_t unit_ns, int64_t *out)
+{
+    wide value = 0, scale = unit_ns;
+    bool negative = false, digits = false, point = false;
+    for (size_t i = 0; i < len; i++) {
+        if (i == 0 && (text[i] == '-' || text[i] == '+')) {
+            negative = text[i] == '-';
+        } else if (text[i] == '.' && !point) {
+            point = true;
+        } else if (isdigit((unsigned char)text[i])) {
+            int digit = text[i] - '0';
+            digits = true;
+            if (point) {
+                scale /= 10;
+                value += digit * scale;
+            } else {
+                value = value * 10 + digit * (wide)unit_ns;
+            }
+            if (value > INT64_MAX)
+                return SV_EUSAGE;
+        } else {
+            return SV_EUSAGE;
+        }
+    }
+    *out = (int64_t)(negative ? -value : value);
+    return digits ? 0 : SV_EUSAGE;
+}
+
+int sv_parse_moment(const char *text, size_t len, struct sv_moment *out)
+{
+    static const struct {
+        const char *suffix;
+        int64_t ns;
+    } units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"min", 60000000000}, {"s", 1000000000}};
+    out->is_absolute = len && *text == '@';
+    if (out->is_absolute) {
+        text++;
+        len--;
+    }
+    int64_t unit = 1000000000;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        size_t n = strlen(units[i].suffix);
+        if (len > n && memcmp(text + len - n, units[i].suffix, n) == 0) {
+            unit = units[i].ns;
+            len -= n;
+            break;
+        }
+    }
+    out->is_given = true;
+    return parse_scaled(text, len, unit, &out->ns);
+}
+
+static int parse_window(const char *text, struct sv_interval *w)
+{
+    const char *colon = strchr(text, ':');
+    if (!colon || (colon == text && !colon[1]))
+        return SV_EUSAGE;
+    if (colon > text && sv_parse_moment(text, (size_t)(colon - text), &w->from) < 0)
+        return SV_EUSAGE;
+    if (colon[1] && sv_parse_moment(colon + 1, strlen(colon + 1), &w->to) < 0)
+        return SV_EUSAGE;
+    return 0;
+}
+
+static int parse_count(const char *text, uint64_t *out)
+{
+    char *end;
+    if (!isdigit((unsigned char)*text))
+        return SV_EUSAGE;
+    *out = strtoull(text, &end, 10);
+    return *end ? SV_EUSAGE : 0;
+}
+
+static int parse_value(const struct sv_option *o, const char *text, void *value)
+{
+    switch (o->type) {
+    case SV_OPT_FLAG: *(bool *)value = true; return 0;
+    case SV_OPT_TEXT: *(const char **)value = text; return *text ? 0 : SV_EUSAGE;
+    case SV_OPT_LIST: sv_words_add(value, text); return *text ? 0 : SV_EUSAGE;
+    case SV_OPT_BYTES: return sv_parse_bytes(text, value);
+    case SV_OPT_COUNT: return parse_count(text, value);
+    case SV_OPT_WINDOW: return parse_window(text, value);
+    }
+    return SV_EUSAGE;
+}
+
+static const char *const expected[] = {
+    [SV_OPT_TEXT] = "some text",
+    [SV_OPT_LIST] = "some text",
+    [SV_OPT_BYTES] = "a size such as 512M or 2G",
+    [SV_OPT_COUNT] = "a whole number",
+    [SV_OPT_WINDOW] = "FROM:TO, for example 1.5s:2s, 20ms: or :@123456789ns",
+};
+
+static bool is_end(const struct sv_option *o)
+{
+    return !o->name;
+}
+
+/* The option and where its value lives: the command's own options first, then those of every command. */
+struct match {
+    const struct sv_option *option;
+    void *value;
+};
+
+static struct match find_option(const struct sv_command *c, void *options, const char *name,
+                                size_t len, char letter)
+{
+    struct {
+        const struct sv_option *table;
+        char *values;
+    } sets[] = {{c->options, options}, {sv_common_options, (char *)&sv_common}};
+    for (size_t s = 0; s < 2; s++)
+        for (const struct sv_option *o = sets[s].table; o && !is_end(o); o++)
+            if (letter ? o->letter == letter
+                       : strlen(o->name) == len && memcmp(o->name, name, len) == 0)
+                return (struct match){o, sets[s].values + o->offset};
+    return (struct match){0};
+}
+
+static int unknown_option(const struct sv_command *c, const char *given, size_t len,
+                          struct sv_err *err)
+{
+    const char *names[128];
+    size_t n = 0;
+    const struct sv_option *tables[] = {c->options, sv_common_options};
+    for (size_t s = 0; s < 2; s++)
+        for (const struct sv_option *o = tables[s]; o && !is_end(o) && n < 128; o++)
+            names[n++] = o->name;
+    char word[64] = "";
+    if (len < sizeof word)
+        memcpy(word, given, len);
+    const char *near = sv_nearest(word, names, n);
+    return near ? sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                             "unknown option '--%.*s'; did you mean '--%s'?", (int)len, given, near)
+                : sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                             "unknown option '--%.*s'; 'stave %s --help' lists them", (int)len,
+                             given, c->name);
+}
+
+static int set_value(const struct match *m, const char *text, struct sv_err *err)
+{
+    if (parse_value(m->option, text, m->value) < 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: '%s' is not %s", m->option->name, text,
+                          expected[m->option->type]);
+    return 0;
+}
+
+/* --name, --name=value, --name value. Returns how many words it used, or negative. */
+static int parse_long(const struct sv_command *c, int left, char **argv, void *options,
+                      struct sv_err *err)
+{
+    const char *name = argv[0] + 2, *equals = strchr(name, '=');
+    size_t len = equals ? (size_t)(equals - name) : strlen(name);
+    struct match m = find_option(c, options, name, len, 0);
+    if (!m.option)
+        return unknown_option(c, name, len, err);
+    bool takes_value = m.option->type != SV_OPT_FLAG;
+    if (equals && !takes_value)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s takes no value", m.option->name);
+    if (takes_value && !equals && left < 2)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s needs %s", m.option->name,
+                          m.option->arg);
+    const char *value = equals ? equals + 1 : takes_value ? argv[1] : "";
+    int code = set_value(&m, value, err);
+    return code < 0 ? code : takes_value && !equals ? 2 : 1;
+}
+
+/* -v, -vq, -o FILE, -oFILE. Returns how many words it used, or negative. */
+static int parse_short(const struct sv_command *c, int left, char **argv, void *options,
+                       struct sv_err *err)
+{
+    for (const char *p = argv[0] + 1; *p; p++) {
+        struct match m = find_option(c, options, "", 0, *p);
+        if (!m.option)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                              "unknown option '-%c'; 'stave %s --help' lists them", *p, c->name);
+        bool takes_value = m.option->type != SV_OPT_FLAG;
+        if (takes_value && !p[1] && left < 2)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "-%c needs %s", *p, m.option->arg);
+        int code = set_value(&m, !takes_value ? "" : p[1] ? p + 1 : argv[1], err);
+        if (code < 0)
+            return code;
+        if (takes_value)
+            return p[1] ? 1 : 2;
+    }
+    return 1;
+}
+
+int sv_command_parse(const struct sv_command *c, int argc, char **argv, void *options,
+                     struct sv_words *operands, struct sv_err *err)
+{
+    for (int i = 0; i < argc;) {
+        const char *word = argv[i];
+        if (strcmp(word, "--") == 0) {
+            for (i++; i < argc; i++)
+                sv_words_add(operands, argv[i]);
+        } else if (word[0] != '-' || !word[1]) {
+            sv_words_add(operands, word);
+            i++;
+        } else {
+            int used = word[1] == '-' ? parse_long(c, argc - i, argv + i, options, err)
+                                      : parse_short(c, argc - i, argv + i, options, err);
+            if (used < 0)
+                return used;
+            i += used;
+        }
+    }
+    return 0;
+}

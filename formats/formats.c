@@ -1,0 +1,71 @@
+/* The table of formats, and the three ways to find one: by name, by the suffix of a path, by content.
+ *
+ * Called by cmd/ and by the tests that run every reader with every writer. A suffix is only a wish for the output; an input is
+ * recognised by its first bytes alone. */
+#include "formats/formats.h"
+
+#include <string.h>
+
+#define PROBE_BYTES 65536
+
+static const char *const perfetto_suffixes[] = {".pftrace", ".perfetto-trace", ".pb", ".proto",
+                                                NULL};
+
+static const struct sv_format perfetto = {
+    .name = "perfetto",
+    .suffixes = perfetto_suffixes,
+    .help = "Perfetto protobuf trace",
+    .open_sink = sv_perfetto_sink,
+    .is_binary = true,
+    .compresses_inside = true,
+};
+
+const struct sv_format *const sv_formats[] = {&perfetto, NULL};
+
+const struct sv_format *sv_format_named(const char *name)
+{
+    for (const struct sv_format *const *f = sv_formats; *f; f++)
+        if (strcmp((*f)->name, name) == 0)
+            return *f;
+    return NULL;
+}
+
+static bool ends_with(const char *s, size_t len, const char *suffix)
+{
+    size_t n = strlen(suffix);
+    return len > n && memcmp(s + len - n, suffix, n) == 0;
+}
+
+const struct sv_format *sv_format_for_path(const char *path, enum sv_compression *compression)
+{
+    size_t len = strlen(path);
+    *compression = SV_PLAIN;
+    if (ends_with(path, len, ".gz")) {
+        *compression = SV_GZIP;
+        len -= 3;
+    } else if (ends_with(path, len, ".zst")) {
+        *compression = SV_ZSTD;
+        len -= 4;
+    }
+    for (const struct sv_format *const *f = sv_formats; *f; f++)
+        for (const char *const *suffix = (*f)->suffixes; *suffix; suffix++)
+            if (ends_with(path, len, *suffix))
+                return *f;
+    return NULL;
+}
+
+const struct sv_format *sv_format_probe(struct sv_input *in, struct sv_err *err)
+{
+    const struct sv_format *best = NULL;
+    int best_score = 0;
+    if (sv_input_need(in, PROBE_BYTES, err) < 0)
+        return NULL;
+    for (const struct sv_format *const *f = sv_formats; *f; f++) {
+        int score = (*f)->probe ? (*f)->probe(in->data, in->len) : 0;
+        if (score > best_score) {
+            best_score = score;
+            best = *f;
+        }
+    }
+    return best;
+}
