@@ -17,6 +17,7 @@ struct sv_json {
     uint32_t depth;
     bool need_comma;
     bool after_key;
+    bool need_line;
     uint32_t too_deep; /* containers opened past the limit */
     char close[SV_JSON_DEPTH_MAX];
 };
@@ -24,18 +25,25 @@ struct sv_json {
 void sv_json_init(struct sv_json *j, struct sv_buf *out);
 void sv_json_begin(struct sv_json *j, char bracket); /* '{' or '[' */
 void sv_json_end(struct sv_json *j);
+/* The next member, element or closing bracket begins a new line. */
+void sv_json_line(struct sv_json *j);
 void sv_json_key(struct sv_json *j, const char *key, size_t len);
 void sv_json_text(struct sv_json *j, const char *s, size_t len);
 void sv_json_i64(struct sv_json *j, int64_t v);
 void sv_json_u64(struct sv_json *j, uint64_t v);
-void sv_json_double(
-    struct sv_json *j,
-    double d); /* NaN and infinities as the strings "NaN", "Infinity", "-Infinity" */
-void sv_json_us3(struct sv_json *j,
-                 int64_t ns); /* nanoseconds as microseconds, exactly three decimals */
+/* NaN and infinities as the strings "NaN", "Infinity", "-Infinity". */
+void sv_json_double(struct sv_json *j, double d);
+/* Nanoseconds as microseconds, exactly three decimals. */
+void sv_json_us3(struct sv_json *j, int64_t ns);
+void sv_json_hex(struct sv_json *j, uint64_t v); /* "0x1f", a string */
 void sv_json_bool(struct sv_json *j, bool v);
 void sv_json_null(struct sv_json *j);
-void sv_json_raw(struct sv_json *j, const char *json, size_t len); /* already valid JSON */
+/* A value that is valid JSON already, or (members) a list `"a":1,"b":2` that was made by these functions. */
+void sv_json_raw(struct sv_json *j, const char *json, size_t len);
+void sv_json_members(struct sv_json *j, const char *json, size_t len);
+
+/* A key that is a literal. */
+#define sv_json_lit(j, key) sv_json_key((j), "" key, sizeof(key) - 1)
 
 /* The bytes as a JSON string with quotes, appended to b. */
 void sv_json_escape(struct sv_buf *b, const char *s, size_t len);

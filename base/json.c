@@ -1,0 +1,237 @@
+/* The JSON writer: values appended to a buffer, with commas, brackets and escapes that are always right.
+ *
+ * Called by every sink and command that prints JSON. The caller nests by begin and end and may flush and clear the buffer between any
+ * two calls: nothing here looks back at what was written. Containers past SV_JSON_DEPTH_MAX become null and swallow what
+ * is put into them until their end. It must never produce invalid JSON or invalid UTF-8, whatever bytes it is given. */
+#include "base/json.h"
+
+#include "base/json_scan.h"
+#include "base/utf8.h"
+
+#include <assert.h>
+#include <math.h>
+
+void sv_json_init(struct sv_json *j, struct sv_buf *out)
+{
+    j->out = out;
+    j->depth = 0;
+    j->too_deep = 0;
+    j->need_comma = false;
+    j->after_key = false;
+    j->need_line = false;
+}
+
+void sv_json_line(struct sv_json *j)
+{
+    j->need_line = true;
+}
+
+/* What stands between the value before and the next one; false when the next one is to be swallowed. */
+static inline bool open_value(struct sv_json *j)
+{
+    if (__builtin_expect(j->too_deep > 0, 0))
+        return false;
+    if (j->after_key) {
+        j->after_key = false;
+        return true;
+    }
+    if (j->need_comma)
+        sv_buf_byte(j->out, ',');
+    j->need_comma = true;
+    if (__builtin_expect(j->need_line, 0)) {
+        sv_buf_byte(j->out, '\n');
+        j->need_line = false;
+    }
+    return true;
+}
+
+void sv_json_begin(struct sv_json *j, char bracket)
+{
+    assert(bracket == '{' || bracket == '[');
+    if (j->too_deep > 0 || j->depth == SV_JSON_DEPTH_MAX) {
+        if (j->too_deep == 0)
+            sv_json_null(j);
+        j->too_deep++;
+        return;
+    }
+    open_value(j);
+    sv_buf_byte(j->out, (uint8_t)bracket);
+    j->close[j->depth++] = bracket == '{' ? '}' : ']';
+    j->need_comma = false;
+}
+
+void sv_json_end(struct sv_json *j)
+{
+    if (j->too_deep > 0) {
+        j->too_deep--;
+        return;
+    }
+    assert(j->depth > 0 && !j->after_key);
+    if (j->need_line)
+        sv_buf_byte(j->out, '\n');
+    j->need_line = false;
+    sv_buf_byte(j->out, (uint8_t)j->close[--j->depth]);
+    j->need_comma = true;
+}
+
+/* ---- strings ---- */
+
+/* The character after a backslash, 'u' for \u00XX, 0 for bytes that stand for themselves. */
+static const char escapes[256] = {
+    ['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r',
+    ['\t'] = 't', [0] = 'u',     [1] = 'u',    [2] = 'u',    [3] = 'u',    [4] = 'u',
+    [5] = 'u',    [6] = 'u',     [7] = 'u',    [11] = 'u',   [14] = 'u',   [15] = 'u',
+    [16] = 'u',   [17] = 'u',    [18] = 'u',   [19] = 'u',   [20] = 'u',   [21] = 'u',
+    [22] = 'u',   [23] = 'u',    [24] = 'u',   [25] = 'u',   [26] = 'u',   [27] = 'u',
+    [28] = 'u',   [29] = 'u',    [30] = 'u',   [31] = 'u',
+};
+
+/* One character that is special, at s: returns how many bytes of s it took. At most 6 bytes are written. */
+static size_t escape_one(uint8_t *out, size_t *out_len, const char *s, size_t len)
+{
+    static const char hex[] = "0123456789abcdef";
+    uint8_t c = (uint8_t)*s;
+    uint8_t *at = out + *out_len;
+    if (c >= 0x80) {
+        size_t n = sv_utf8_length(s, len);
+        memcpy(at, n > 0 ? s : "\xef\xbf\xbd", n > 0 ? n : 3);
+        *out_len += n > 0 ? n : 3;
+        return n > 0 ? n : 1;
+    }
+    at[0] = '\\';
+    at[1] = (uint8_t)escapes[c];
+    *out_len += 2;
+    if (escapes[c] == 'u') {
+        memcpy(at + 2, "00", 2);
+        at[4] = (uint8_t)hex[c >> 4];
+        at[5] = (uint8_t)hex[c & 15];
+        *out_len += 4;
+    }
+    return 1;
+}
+
+/* Copies while it looks, in blocks of 16, and stops at the first special byte: few texts have one. */
+static size_t copy_clean(uint8_t *out, const char *s, size_t len)
+{
+    size_t i = 0;
+    for (; len - i >= 16; i += 16) {
+        memcpy(out + i, s + i, 16);
+        unsigned n = sv_json_special16((const uint8_t *)s + i);
+        if (n < 16)
+            return i + n;
+    }
+    for (; i < len; i++) {
+        uint8_t c = (uint8_t)s[i];
+        if (c >= 0x80 || escapes[c] != 0)
+            break;
+        out[i] = c;
+    }
+    return i;
+}
+
+void sv_json_escape(struct sv_buf *b, const char *s, size_t len)
+{
+    if (!sv_buf_reserve(b, len + 8))
+        return;
+    b->data[b->len++] = '"';
+    for (;;) {
+        size_t n = copy_clean(b->data + b->len, s, len);
+        b->len += n;
+        s += n;
+        len -= n;
+        if (len == 0)
+            break;
+        n = escape_one(b->data, &b->len, s, len); /* the room for it was reserved */
+        s += n;
+        len -= n;
+        if (!sv_buf_reserve(b, len + 8))
+            return;
+    }
+    b->data[b->len++] = '"';
+}
+
+void sv_json_key(struct sv_json *j, const char *key, size_t len)
+{
+    assert(!j->after_key && (j->too_deep > 0 || (j->depth > 0 && j->close[j->depth - 1] == '}')));
+    if (!open_value(j))
+        return;
+    sv_json_escape(j->out, key, len);
+    sv_buf_byte(j->out, ':');
+    j->after_key = true;
+}
+
+void sv_json_text(struct sv_json *j, const char *s, size_t len)
+{
+    if (open_value(j))
+        sv_json_escape(j->out, s, len);
+}
+
+/* ---- other values ---- */
+
+void sv_json_i64(struct sv_json *j, int64_t v)
+{
+    if (open_value(j))
+        sv_buf_i64(j->out, v);
+}
+
+void sv_json_u64(struct sv_json *j, uint64_t v)
+{
+    if (open_value(j))
+        sv_buf_u64(j->out, v);
+}
+
+void sv_json_double(struct sv_json *j, double d)
+{
+    if (!open_value(j))
+        return;
+    if (isnan(d))
+        sv_buf_str(j->out, "\"NaN\"");
+    else if (isinf(d))
+        sv_buf_str(j->out, d < 0 ? "\"-Infinity\"" : "\"Infinity\"");
+    else
+        sv_buf_double(j->out, d);
+}
+
+void sv_json_us3(struct sv_json *j, int64_t ns)
+{
+    if (open_value(j))
+        sv_buf_us3(j->out, ns);
+}
+
+void sv_json_hex(struct sv_json *j, uint64_t v)
+{
+    char text[20], *at = text + sizeof text;
+    *--at = '"';
+    do
+        *--at = "0123456789abcdef"[v & 15];
+    while ((v >>= 4) != 0);
+    *--at = 'x';
+    *--at = '0';
+    *--at = '"';
+    if (open_value(j))
+        sv_buf_add(j->out, at, (size_t)(text + sizeof text - at));
+}
+
+void sv_json_bool(struct sv_json *j, bool v)
+{
+    if (open_value(j))
+        sv_buf_str(j->out, v ? "true" : "false");
+}
+
+void sv_json_null(struct sv_json *j)
+{
+    if (open_value(j))
+        sv_buf_str(j->out, "null");
+}
+
+void sv_json_raw(struct sv_json *j, const char *json, size_t len)
+{
+    if (open_value(j))
+        sv_buf_add(j->out, json, len);
+}
+
+void sv_json_members(struct sv_json *j, const char *json, size_t len)
+{
+    if (len > 0 && open_value(j))
+        sv_buf_add(j->out, json, len);
+}

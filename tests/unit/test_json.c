@@ -1,0 +1,149 @@
+/* base/json: whatever goes in, valid JSON comes out. */
+#include "base/json.h"
+#include "base/json_scan.h"
+#include "base/utf8.h"
+#include "tests/harness/test.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+TEST(escapes)
+{
+    static const struct {
+        const char *in;
+        size_t len;
+        const char *out;
+    } rows[] = {
+        {"", 0, "\"\""},
+        {"plain", 5, "\"plain\""},
+        {"a\"b\\c/d", 7, "\"a\\\"b\\\\c/d\""},
+        {"\b\f\n\r\t", 5, "\"\\b\\f\\n\\r\\t\""},
+        {"\0\x01\x0b\x1f\x7f", 5, "\"\\u0000\\u0001\\u000b\\u001f\x7f\""},
+        {"grüße €😀", 15, "\"grüße €😀\""},
+        {"\xff", 1, "\"\xef\xbf\xbd\""},
+        {"a\xc3", 2, "\"a\xef\xbf\xbd\""},                               /* cut character */
+        {"\xc0\x80", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\""},                 /* overlong */
+        {"\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""}, /* surrogate */
+        {"0123456789abcdef", 16, "\"0123456789abcdef\""},
+        {"0123456789abcdef0123456789abcde\"", 32, "\"0123456789abcdef0123456789abcde\\\"\""},
+        {"0123456789abcde\n0", 17, "\"0123456789abcde\\n0\""},
+    };
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        struct sv_buf b;
+        sv_buf_init(&b, SIZE_MAX);
+        CONTEXT("row %zu", i);
+        sv_json_escape(&b, rows[i].in, rows[i].len);
+        CHECK_STR_EQ(sv_buf_cstr(&b), rows[i].out);
+        sv_buf_fini(&b);
+    }
+}
+
+/* Any bytes, at any length, from a block that ends where the text ends. */
+TEST(any_bytes_give_valid_json)
+{
+    uint64_t x = 1;
+    for (unsigned turn = 0; turn < 20000; turn++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        size_t len = (size_t)(x >> 58);
+        unsigned style = x >> 40 & 3;
+        char *text = malloc(len + 1);
+        REQUIRE(text != NULL);
+        for (size_t i = 0; i < len; i++) {
+            x = x * 6364136223846793005u + 1442695040888963407u;
+            text[i] = (char)(style == 0 ? 'a' + (x >> 60) : x >> 56);
+        }
+        struct sv_buf b;
+        sv_buf_init(&b, SIZE_MAX);
+        sv_json_escape(&b, text, len);
+        size_t n = b.len;
+        sv_buf_reserve(&b, SV_JSON_PAD);
+        if (!CHECK(sv_json_valid(b.data, n)))
+            return;
+        char back[256];
+        unsigned odd = 0;
+        size_t got = sv_json_unescape(b.data + 1, n - 2, back, &odd);
+        if (sv_utf8_valid(text, len) == len)
+            CHECK(got == len && memcmp(back, text, len) == 0);
+        sv_buf_fini(&b);
+        free(text);
+    }
+}
+
+TEST(documents)
+{
+    struct sv_buf b;
+    struct sv_json j;
+    sv_buf_init(&b, SIZE_MAX);
+    sv_json_init(&j, &b);
+    sv_json_begin(&j, '{');
+    sv_json_lit(&j, "list");
+    sv_json_begin(&j, '[');
+    sv_json_i64(&j, INT64_MIN);
+    sv_json_u64(&j, UINT64_MAX);
+    sv_json_double(&j, 0.1);
+    sv_json_double(&j, 3);
+    sv_json_double(&j, (double)NAN);
+    sv_json_double(&j, HUGE_VAL);
+    sv_json_double(&j, -HUGE_VAL);
+    sv_json_us3(&j, -1234567);
+    sv_json_hex(&j, 0);
+    sv_json_hex(&j, UINT64_MAX);
+    sv_json_bool(&j, true);
+    sv_json_bool(&j, false);
+    sv_json_null(&j);
+    sv_json_end(&j);
+    sv_json_lit(&j, "empty");
+    sv_json_begin(&j, '{');
+    sv_json_end(&j);
+    sv_json_line(&j);
+    sv_json_lit(&j, "raw");
+    sv_json_raw(&j, "[1]", 3);
+    sv_json_members(&j, "", 0);
+    sv_json_members(&j, "\"a\":1,\"b\":2", 11);
+    sv_json_lit(&j, "t\"");
+    sv_json_text(&j, "x", 1);
+    sv_json_line(&j);
+    sv_json_end(&j);
+    CHECK_STR_EQ(
+        sv_buf_cstr(&b),
+        "{\"list\":[-9223372036854775808,18446744073709551615,0.1,3.0,\"NaN\",\"Infinity\","
+        "\"-Infinity\",-1234.567,\"0x0\",\"0xffffffffffffffff\",true,false,null],"
+        "\"empty\":{},\n\"raw\":[1],\"a\":1,\"b\":2,\"t\\\"\":\"x\"\n}");
+    sv_buf_fini(&b);
+}
+
+TEST(too_deep_becomes_null)
+{
+    struct sv_buf b;
+    struct sv_json j;
+    sv_buf_init(&b, SIZE_MAX);
+    sv_json_init(&j, &b);
+    for (unsigned i = 0; i < SV_JSON_DEPTH_MAX + 3; i++) {
+        sv_json_begin(&j, '{');
+        sv_json_key(&j, "k", 1);
+    }
+    sv_json_i64(&j, 1);
+    for (unsigned i = 0; i < SV_JSON_DEPTH_MAX + 3; i++)
+        sv_json_end(&j);
+    size_t n = b.len;
+    sv_buf_reserve(&b, SV_JSON_PAD);
+    CHECK(sv_json_valid(b.data, n));
+    CHECK_UINT_EQ(n, SV_JSON_DEPTH_MAX * 6 + 4); /* {"k": … } and one null */
+    sv_buf_fini(&b);
+}
+
+TEST(a_full_buffer_is_no_trouble)
+{
+    struct sv_buf b;
+    struct sv_json j;
+    for (size_t limit = 0; limit < 35; limit++) {
+        sv_buf_init(&b, limit);
+        sv_json_init(&j, &b);
+        sv_json_begin(&j, '[');
+        sv_json_text(&j, "0123456789\n\xff\"0123456789", 23);
+        sv_json_double(&j, 1.5);
+        sv_json_end(&j);
+        CHECK(b.failed && b.len <= limit);
+        sv_buf_fini(&b);
+    }
+}
