@@ -42,6 +42,7 @@ static int exit_code(int code)
 {
     switch (code) {
     case SV_EUSAGE: return SV_EXIT_USAGE;
+    case SV_EINPUT:
     case SV_EFORMAT: return SV_EXIT_INPUT;
     case SV_EFOUND: return SV_EXIT_FOUND;
     case SV_EIO:
