@@ -20,7 +20,18 @@ static const struct sv_format perfetto = {
     .compresses_inside = true,
 };
 
-const struct sv_format *const sv_formats[] = {&perfetto, NULL};
+static const char *const text_suffixes[] = {".txt", ".stave", NULL};
+
+static const struct sv_format text = {
+    .name = "text",
+    .suffixes = text_suffixes,
+    .help = "canonical text, one event a line",
+    .probe = sv_text_probe,
+    .open_source = sv_text_source,
+    .open_sink = sv_text_sink,
+};
+
+const struct sv_format *const sv_formats[] = {&perfetto, &text, NULL};
 
 const struct sv_format *sv_format_named(const char *name)
 {

@@ -1,0 +1,164 @@
+/* CSV, writing: one line per slice, instant and counter value, for spreadsheets and data frames.
+ *
+ * Opened through the table of formats; the pump pairs edges before. Quoting is RFC 4180's: a field with a comma, a quote or a line break is
+ * quoted, quotes are doubled. Arguments are one JSON object; flow points and losses are lines of their own kind. */
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "formats/args_json.h"
+#include "formats/formats.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FLUSH_BYTES ((size_t)1 << 16)
+
+struct csv_sink {
+    struct sv_sink sink;
+    struct sv_output *out;
+    struct sv_dict *dict;
+    struct sv_buf lines, json;
+};
+
+static void put_field(struct sv_buf *b, const char *s, size_t len)
+{
+    bool quote = memchr(s, ',', len) || memchr(s, '"', len) || memchr(s, '\n', len) || memchr(s, '\r', len);
+    if (!quote) {
+        sv_buf_add(b, s, len);
+        return;
+    }
+    sv_buf_byte(b, '"');
+    for (size_t i = 0; i < len; i++) {
+        if (s[i] == '"')
+            sv_buf_byte(b, '"');
+        sv_buf_byte(b, (uint8_t)s[i]);
+    }
+    sv_buf_byte(b, '"');
+}
+
+static void put_str(struct csv_sink *s, sv_str str)
+{
+    struct sv_text t = sv_dict_text(s->dict, str);
+    put_field(&s->lines, t.bytes, t.len);
+}
+
+static void put_comma(struct csv_sink *s)
+{
+    sv_buf_byte(&s->lines, ',');
+}
+
+/* process,pid,thread,tid,track: what does not apply stays empty. */
+static void put_track(struct csv_sink *s, sv_track track)
+{
+    sv_track process = sv_dict_process_of(s->dict, track), thread = sv_dict_thread_of(s->dict, track);
+    put_str(s, s->dict->tracks[process].name);
+    put_comma(s);
+    if (process)
+        sv_buf_i64(&s->lines, s->dict->tracks[process].pid);
+    put_comma(s);
+    put_str(s, s->dict->tracks[thread].name);
+    put_comma(s);
+    if (thread)
+        sv_buf_i64(&s->lines, s->dict->tracks[thread].tid);
+    put_comma(s);
+    put_str(s, s->dict->tracks[track].name);
+}
+
+static void put_value(struct csv_sink *s, const struct sv_event *e)
+{
+    if (e->n_args == 0 || (e->kind != SV_COUNTER && e->kind != SV_LOSS))
+        return;
+    if (e->args[0].type == SV_ARG_DOUBLE)
+        sv_buf_double(&s->lines, e->args[0].d);
+    else if (e->args[0].type == SV_ARG_UINT)
+        sv_buf_u64(&s->lines, e->args[0].u);
+    else
+        sv_buf_i64(&s->lines, e->args[0].i);
+}
+
+static void put_args(struct csv_sink *s, const struct sv_event *e)
+{
+    const struct sv_arg *first = e->args, *end = first + e->n_args;
+    if (e->n_args && (e->kind == SV_COUNTER || e->kind == SV_LOSS))
+        first++; /* the value has its own column */
+    if (first == end)
+        return;
+    struct sv_json json;
+    sv_buf_clear(&s->json);
+    sv_json_init(&json, &s->json);
+    sv_args_json(&json, s->dict, first, (size_t)(end - first));
+    put_field(&s->lines, (const char *)s->json.data, s->json.len);
+}
+
+static void put_event(struct csv_sink *s, const struct sv_event *e)
+{
+    sv_buf_i64(&s->lines, e->ts_ns);
+    put_comma(s);
+    if (e->kind == SV_SLICE || e->kind == SV_LOSS)
+        sv_buf_i64(&s->lines, e->dur_ns);
+    put_comma(s);
+    sv_buf_str(&s->lines, sv_kind_name(e->kind));
+    put_comma(s);
+    put_track(s, e->track);
+    put_comma(s);
+    put_str(s, e->cat);
+    put_comma(s);
+    put_str(s, e->kind == SV_COUNTER && !e->name ? s->dict->tracks[e->track].name : e->name);
+    put_comma(s);
+    put_value(s, e);
+    put_comma(s);
+    put_args(s, e);
+    sv_buf_str(&s->lines, "\n");
+}
+
+static void flush(struct csv_sink *s)
+{
+    sv_output_write(s->out, s->lines.data, s->lines.len);
+    sv_buf_clear(&s->lines);
+}
+
+static int csv_write(struct sv_sink *sink, const struct sv_event *events, size_t n, struct sv_err *err)
+{
+    struct csv_sink *s = (struct csv_sink *)sink;
+    for (size_t i = 0; i < n; i++)
+        put_event(s, &events[i]);
+    if (s->lines.failed || s->json.failed)
+        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "an event is too large for a line of CSV");
+    if (s->lines.len >= FLUSH_BYTES)
+        flush(s);
+    return 0;
+}
+
+static int csv_close(struct sv_sink *sink, bool failed, struct sv_err *err)
+{
+    struct csv_sink *s = (struct csv_sink *)sink;
+    int code = 0;
+    if (failed) {
+        sv_output_discard(s->out);
+    } else {
+        flush(s);
+        code = sv_output_close(s->out, err);
+    }
+    sv_buf_fini(&s->lines);
+    sv_buf_fini(&s->json);
+    free(s);
+    return code;
+}
+
+SV_SINK_DOOR(sv_csv_sink)
+{
+    (void)options;
+    (void)report;
+    (void)err;
+    struct csv_sink *s = sv_alloc(sizeof *s);
+    s->sink = (struct sv_sink){.write = csv_write,
+                               .close = csv_close,
+                               .takes = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER | SV_HAS_FLOW_POINTS};
+    s->out = out;
+    s->dict = dict;
+    sv_buf_init(&s->lines, (size_t)1 << 30);
+    sv_buf_init(&s->json, (size_t)1 << 28);
+    sv_buf_str(&s->lines, "ts_ns,dur_ns,kind,process,pid,thread,tid,track,category,name,value,args\n");
+    *sink = &s->sink;
+    return 0;
+}
