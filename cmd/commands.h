@@ -7,6 +7,7 @@
 #define SV_COMMANDS(X) \
     X(convert)         \
     X(cut)             \
+    X(info)            \
     X(cat)             \
     X(plot)            \
     X(help)            \

@@ -22,7 +22,8 @@ struct csv_sink {
 
 static void put_field(struct sv_buf *b, const char *s, size_t len)
 {
-    bool quote = memchr(s, ',', len) || memchr(s, '"', len) || memchr(s, '\n', len) || memchr(s, '\r', len);
+    bool quote = memchr(s, ',', len) || memchr(s, '"', len) || memchr(s, '\n', len) ||
+                 memchr(s, '\r', len);
     if (!quote) {
         sv_buf_add(b, s, len);
         return;
@@ -50,7 +51,8 @@ static void put_comma(struct csv_sink *s)
 /* process,pid,thread,tid,track: what does not apply stays empty. */
 static void put_track(struct csv_sink *s, sv_track track)
 {
-    sv_track process = sv_dict_process_of(s->dict, track), thread = sv_dict_thread_of(s->dict, track);
+    sv_track process = sv_dict_process_of(s->dict, track),
+             thread = sv_dict_thread_of(s->dict, track);
     put_str(s, s->dict->tracks[process].name);
     put_comma(s);
     if (process)
@@ -117,7 +119,8 @@ static void flush(struct csv_sink *s)
     sv_buf_clear(&s->lines);
 }
 
-static int csv_write(struct sv_sink *sink, const struct sv_event *events, size_t n, struct sv_err *err)
+static int csv_write(struct sv_sink *sink, const struct sv_event *events, size_t n,
+                     struct sv_err *err)
 {
     struct csv_sink *s = (struct csv_sink *)sink;
     for (size_t i = 0; i < n; i++)
@@ -153,12 +156,14 @@ SV_SINK_DOOR(sv_csv_sink)
     struct csv_sink *s = sv_alloc(sizeof *s);
     s->sink = (struct sv_sink){.write = csv_write,
                                .close = csv_close,
-                               .takes = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER | SV_HAS_FLOW_POINTS};
+                               .takes = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER |
+                                        SV_HAS_FLOW_POINTS};
     s->out = out;
     s->dict = dict;
     sv_buf_init(&s->lines, (size_t)1 << 30);
     sv_buf_init(&s->json, (size_t)1 << 28);
-    sv_buf_str(&s->lines, "ts_ns,dur_ns,kind,process,pid,thread,tid,track,category,name,value,args\n");
+    sv_buf_str(&s->lines,
+               "ts_ns,dur_ns,kind,process,pid,thread,tid,track,category,name,value,args\n");
     *sink = &s->sink;
     return 0;
 }

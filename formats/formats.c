@@ -31,7 +31,16 @@ static const struct sv_format text = {
     .open_sink = sv_text_sink,
 };
 
-const struct sv_format *const sv_formats[] = {&perfetto, &text, NULL};
+static const char *const csv_suffixes[] = {".csv", NULL};
+
+static const struct sv_format csv = {
+    .name = "csv",
+    .suffixes = csv_suffixes,
+    .help = "one line per slice, instant and counter value",
+    .open_sink = sv_csv_sink,
+};
+
+const struct sv_format *const sv_formats[] = {&perfetto, &text, &csv, NULL};
 
 const struct sv_format *sv_format_named(const char *name)
 {

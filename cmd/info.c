@@ -1,0 +1,474 @@
+/* stave info: what is in a trace, from one streaming pass.
+ *
+ * A sink counts by kind, by track and by category; afterwards the dictionary tells processes, clocks and metadata. Loss
+ * and damage come first: a reader must not look at figures before knowing that something is missing. */
+#include "base/json.h"
+#include "base/mem.h"
+#include "cmd/commands.h"
+#include "cmd/console.h"
+#include "cmd/files.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct info {
+    const char *from;
+    bool strict, json;
+    uint64_t top;
+};
+
+/* Counts of one trace. By kind the edges count as one slice each (the begin). */
+struct census {
+    struct sv_sink sink;
+    struct sv_dict *dict;
+    uint64_t slices, instants, counters, flow_points, flows_on_slices, lost, losses, args, events,
+        ends;
+    int64_t first_ns, last_ns;
+    uint64_t *by_track, *by_cat;
+    size_t cap_tracks, cap_cats;
+};
+
+static uint64_t *at(uint64_t **counts, size_t *cap, size_t i)
+{
+    if (i >= *cap) {
+        size_t old = *cap;
+        *counts = sv_grow(*counts, cap, i + 1, sizeof **counts);
+        memset(*counts + old, 0, (*cap - old) * sizeof **counts);
+    }
+    return &(*counts)[i];
+}
+
+static uint64_t count_flows(const struct sv_event *e)
+{
+    uint64_t n = 0;
+    for (const struct sv_arg *a = e->args, *end = a + e->n_args; a < end; a = sv_arg_next(a))
+        n += a->type == SV_ARG_FLOW || a->type == SV_ARG_FLOW_BEGIN || a->type == SV_ARG_FLOW_END;
+    return n;
+}
+
+static void count_kind(struct census *c, const struct sv_event *e)
+{
+    switch (e->kind) {
+    case SV_BEGIN:
+    case SV_SLICE: c->slices++; break;
+    case SV_END: c->ends++; break;
+    case SV_INSTANT: c->instants++; break;
+    case SV_COUNTER: c->counters++; break;
+    case SV_FLOW: c->flow_points++; break;
+    case SV_LOSS:
+        c->losses++;
+        c->lost += e->n_args ? e->args[0].u : 0;
+        break;
+    default: break;
+    }
+}
+
+static int census_write(struct sv_sink *s, const struct sv_event *events, size_t n,
+                        struct sv_err *err)
+{
+    (void)err;
+    struct census *c = (struct census *)s;
+    for (size_t i = 0; i < n; i++) {
+        const struct sv_event *e = &events[i];
+        int64_t end = e->ts_ns + (e->dur_ns > 0 ? e->dur_ns : 0);
+        if (c->events == 0 || e->ts_ns < c->first_ns)
+            c->first_ns = e->ts_ns;
+        if (c->events == 0 || end > c->last_ns)
+            c->last_ns = end;
+        c->events++;
+        count_kind(c, e);
+        ++*at(&c->by_track, &c->cap_tracks, e->track);
+        if (e->kind != SV_END && e->kind != SV_FLOW && e->kind != SV_COUNTER)
+            ++*at(&c->by_cat, &c->cap_cats, e->cat);
+        c->args += e->n_args;
+        if (e->kind != SV_FLOW && e->n_args)
+            c->flows_on_slices += count_flows(e);
+    }
+    return 0;
+}
+
+static int census_close(struct sv_sink *s, bool failed, struct sv_err *err)
+{
+    (void)s;
+    (void)failed;
+    (void)err;
+    return 0;
+}
+
+static const char *text_of(const struct census *c, sv_str s)
+{
+    return sv_dict_text(c->dict, s).bytes;
+}
+
+struct ranked {
+    uint64_t count;
+    uint32_t id;
+};
+
+static int by_count(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    if (x->count != y->count)
+        return x->count < y->count ? 1 : -1;
+    return x->id < y->id ? -1 : 1;
+}
+
+static struct ranked *rank(const uint64_t *counts, size_t n, size_t *n_out)
+{
+    struct ranked *rows = sv_alloc((n + 1) * sizeof *rows);
+    size_t used = 0;
+    for (size_t i = 0; i < n; i++)
+        if (counts[i])
+            rows[used++] = (struct ranked){counts[i], (uint32_t)i};
+    qsort(rows, used, sizeof *rows, by_count);
+    *n_out = used;
+    return rows;
+}
+
+/* Events of a process: its own and those of every track below it. */
+static uint64_t *count_processes(const struct census *c)
+{
+    uint64_t *counts = sv_alloc(((size_t)c->dict->n_tracks + 1) * sizeof *counts);
+    for (uint32_t t = 1; t < c->dict->n_tracks && t < c->cap_tracks; t++)
+        counts[sv_dict_process_of(c->dict, t)] += c->by_track[t];
+    return counts;
+}
+
+static uint64_t used_tracks(const struct census *c)
+{
+    uint64_t n = 0;
+    for (uint32_t t = 1; t < c->dict->n_tracks && t < c->cap_tracks; t++)
+        n += c->by_track[t] > 0;
+    return n;
+}
+
+static void print_row(const char *label, const char *value)
+{
+    printf("%-13s %s\n", label, value);
+}
+
+static void print_escaped(const char *s)
+{
+    struct sv_buf b;
+    sv_buf_init(&b, 1 << 16);
+    sv_buf_escaped(&b, s, strlen(s));
+    fputs(sv_buf_cstr(&b), stdout);
+    sv_buf_fini(&b);
+}
+
+static void print_clocks(const struct census *c)
+{
+    const struct sv_clocks *k = &c->dict->clocks;
+    printf("%-13s %s", "clock", sv_clock_name(k->trace_clock));
+    if (k->trace_clock == SV_CLOCK_UNKNOWN)
+        printf(" (timestamps count from an origin that the file does not tell)");
+    if (k->n) {
+        printf(", %zu snapshot%s of", k->n, k->n == 1 ? "" : "s");
+        for (uint32_t i = 0; i < k->snapshots[0].n; i++)
+            printf(" %s", sv_clock_name(k->snapshots[0].readings[i].clock));
+    }
+    putchar('\n');
+}
+
+static void print_counts(const struct census *c)
+{
+    const struct {
+        const char *label;
+        uint64_t n;
+    } rows[] = {{"slices", c->slices},     {"instants", c->instants},
+                {"counters", c->counters}, {"flow points", c->flow_points + c->flows_on_slices},
+                {"arguments", c->args},    {"tracks", used_tracks(c)}};
+    char n[32];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].n)
+            print_row(rows[i].label, sv_human_count(n, rows[i].n));
+}
+
+static void print_processes(const struct census *c, uint64_t top)
+{
+    size_t n;
+    uint64_t *counts = count_processes(c);
+    struct ranked *rows = rank(counts, c->dict->n_tracks, &n);
+    printf("\n%sevents        process%s\n", sv_style(SV_BOLD), sv_style(SV_RESET));
+    for (size_t i = 0; i < n && i < top; i++) {
+        const struct sv_track_info *t = &c->dict->tracks[rows[i].id];
+        char count[32];
+        printf("%-13s ", sv_human_count(count, rows[i].count));
+        if (rows[i].id == 0) {
+            puts("(no process)");
+            continue;
+        }
+        print_escaped(t->name ? text_of(c, t->name) : "(unnamed)");
+        printf(" (pid %" PRId64 "%s)\n", t->pid, t->space ? ", another machine" : "");
+    }
+    if (n > top)
+        printf("%-13s … and %zu more\n", "", n - (size_t)top);
+    free(rows);
+    free(counts);
+}
+
+static void print_categories(const struct census *c, uint64_t top)
+{
+    size_t n;
+    struct ranked *rows = rank(c->by_cat, c->cap_cats, &n);
+    printf("\n%sevents        category%s\n", sv_style(SV_BOLD), sv_style(SV_RESET));
+    for (size_t i = 0; i < n && i < top; i++) {
+        char count[32];
+        printf("%-13s ", sv_human_count(count, rows[i].count));
+        print_escaped(rows[i].id ? text_of(c, rows[i].id) : "(none)");
+        putchar('\n');
+    }
+    if (n > top)
+        printf("%-13s … and %zu more\n", "", n - (size_t)top);
+    free(rows);
+}
+
+static void print_text(const struct census *c, const struct sv_opened *in, const struct info *o)
+{
+    char a[32], b[32];
+    uint64_t damage = sv_report_count(&in->report, SV_DAMAGE);
+    uint64_t top = o->top ? o->top : 10;
+    if (damage)
+        printf("%sdamaged in %s places; see the messages%s\n", sv_style(SV_YELLOW),
+               sv_human_count(a, damage), sv_style(SV_RESET));
+    if (c->losses)
+        printf("%slost %s events in %s gaps%s\n", sv_style(SV_YELLOW), sv_human_count(a, c->lost),
+               sv_human_count(b, c->losses), sv_style(SV_RESET));
+    printf("%-13s %s\n", "file", in->path);
+    printf("%-13s %s%s%s\n", "format", in->format->name, in->in->compression ? ", " : "",
+           in->in->compression ? in->in->compression : "");
+    if (in->in->size_bytes)
+        print_row("size", sv_human_bytes(a, in->in->size_bytes));
+    if (c->events)
+        print_row("span", sv_human_ns(a, c->last_ns - c->first_ns));
+    print_clocks(c);
+    print_counts(c);
+    if (c->events == 0) {
+        puts("no events");
+        return;
+    }
+    print_processes(c, top);
+    print_categories(c, top);
+}
+
+static void json_key(struct sv_json *j, const char *key)
+{
+    sv_json_key(j, key, strlen(key));
+}
+
+static void json_cstr(struct sv_json *j, const char *key, const char *value)
+{
+    json_key(j, key);
+    sv_json_text(j, value, strlen(value));
+}
+
+static void json_u64(struct sv_json *j, const char *key, uint64_t v)
+{
+    json_key(j, key);
+    sv_json_u64(j, v);
+}
+
+static void json_text(struct sv_json *j, const char *key, struct sv_text t)
+{
+    json_key(j, key);
+    sv_json_text(j, t.bytes, t.len);
+}
+
+static void json_i64(struct sv_json *j, const char *key, int64_t v)
+{
+    json_key(j, key);
+    sv_json_i64(j, v);
+}
+
+static void json_clocks(struct sv_json *j, const struct sv_clocks *k)
+{
+    json_cstr(j, "clock", sv_clock_name(k->trace_clock));
+    json_key(j, "snapshots");
+    sv_json_begin(j, '[');
+    for (size_t i = 0; i < k->n; i++) {
+        sv_json_begin(j, '{');
+        for (uint32_t r = 0; r < k->snapshots[i].n; r++) {
+            json_key(j, sv_clock_name(k->snapshots[i].readings[r].clock));
+            sv_json_i64(j, k->snapshots[i].readings[r].ns);
+        }
+        sv_json_end(j);
+    }
+    sv_json_end(j);
+}
+
+static void json_findings(struct sv_json *j, const struct sv_report *r)
+{
+    static const char *const severities[] = {
+        [SV_NOTE] = "note", [SV_SKIPPED] = "skipped", [SV_DAMAGE] = "damage"};
+    json_key(j, "findings");
+    sv_json_begin(j, '[');
+    for (size_t i = 0; i < r->n; i++) {
+        sv_json_begin(j, '{');
+        json_cstr(j, "severity", severities[r->rows[i].severity]);
+        json_cstr(j, "what", r->rows[i].what);
+        json_u64(j, "count", r->rows[i].count);
+        if (r->rows[i].first_pos != SV_NO_POS)
+            json_i64(j, "first_byte", r->rows[i].first_pos);
+        sv_json_end(j);
+    }
+    sv_json_end(j);
+}
+
+static void json_processes(struct sv_json *j, const struct census *c)
+{
+    uint64_t *counts = count_processes(c);
+    json_key(j, "processes");
+    sv_json_begin(j, '[');
+    for (uint32_t t = 1; t < c->dict->n_tracks; t++) {
+        const struct sv_track_info *info = &c->dict->tracks[t];
+        if (info->kind != SV_TRACK_PROCESS || !counts[t])
+            continue;
+        sv_json_begin(j, '{');
+        json_i64(j, "pid", info->pid);
+        json_text(j, "name", sv_dict_text(c->dict, info->name));
+        json_u64(j, "events", counts[t]);
+        sv_json_end(j);
+    }
+    sv_json_end(j);
+    free(counts);
+}
+
+static void json_tracks(struct sv_json *j, const struct census *c)
+{
+    json_key(j, "tracks");
+    sv_json_begin(j, '[');
+    for (uint32_t t = 1; t < c->dict->n_tracks && t < c->cap_tracks; t++) {
+        const struct sv_track_info *info = &c->dict->tracks[t];
+        if (!c->by_track[t])
+            continue;
+        sv_json_begin(j, '{');
+        json_cstr(j, "kind", sv_track_kind_name(info->kind));
+        json_text(j, "name", sv_dict_text(c->dict, info->name));
+        if (info->tid != -1)
+            json_i64(j, "tid", info->tid);
+        sv_track process = sv_dict_process_of(c->dict, t);
+        if (process)
+            json_i64(j, "pid", c->dict->tracks[process].pid);
+        json_u64(j, "events", c->by_track[t]);
+        sv_json_end(j);
+    }
+    sv_json_end(j);
+}
+
+static void json_categories(struct sv_json *j, const struct census *c)
+{
+    json_key(j, "categories");
+    sv_json_begin(j, '{');
+    for (size_t i = 0; i < c->cap_cats; i++) {
+        if (!c->by_cat[i])
+            continue;
+        struct sv_text t = sv_dict_text(c->dict, (sv_str)i);
+        sv_json_key(j, t.bytes, t.len);
+        sv_json_u64(j, c->by_cat[i]);
+    }
+    sv_json_end(j);
+}
+
+static void json_metadata(struct sv_json *j, const struct sv_dict *d)
+{
+    json_key(j, "metadata");
+    sv_json_begin(j, '{');
+    for (uint32_t i = 0; i < d->n_meta; i++) {
+        struct sv_text k = sv_dict_text(d, d->meta[i].key), v = sv_dict_text(d, d->meta[i].value);
+        sv_json_key(j, k.bytes, k.len);
+        if (d->meta[i].is_json)
+            sv_json_raw(j, v.bytes, v.len);
+        else
+            sv_json_text(j, v.bytes, v.len);
+    }
+    sv_json_end(j);
+}
+
+static void print_json(const struct census *c, const struct sv_opened *in)
+{
+    struct sv_buf b;
+    struct sv_json json, *j = &json;
+    sv_buf_init(&b, (size_t)1 << 30);
+    sv_json_init(j, &b);
+    sv_json_begin(j, '{');
+    json_cstr(j, "file", in->path);
+    json_cstr(j, "format", in->format->name);
+    json_cstr(j, "compression", in->in->compression ? in->in->compression : "none");
+    json_u64(j, "size_bytes", in->in->size_bytes);
+    json_i64(j, "first_ns", c->first_ns);
+    json_i64(j, "last_ns", c->last_ns);
+    json_u64(j, "events", c->events);
+    json_u64(j, "slices", c->slices);
+    json_u64(j, "instants", c->instants);
+    json_u64(j, "counters", c->counters);
+    json_u64(j, "flow_points", c->flow_points + c->flows_on_slices);
+    json_u64(j, "arguments", c->args);
+    json_u64(j, "lost", c->lost);
+    json_u64(j, "gaps", c->losses);
+    json_u64(j, "damage", sv_report_count(&in->report, SV_DAMAGE));
+    json_clocks(j, &c->dict->clocks);
+    json_processes(j, c);
+    json_tracks(j, c);
+    json_categories(j, c);
+    json_metadata(j, c->dict);
+    json_findings(j, &in->report);
+    sv_json_end(j);
+    puts(sv_buf_cstr(&b));
+    sv_buf_fini(&b);
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct info *o = options;
+    int code = sv_expect_operands(operands, 1, 1, "input file", err);
+    if (code < 0)
+        return code;
+    struct sv_opened in;
+    struct census c = {.dict = sv_dict_new(),
+                       .sink = {.write = census_write,
+                                .close = census_close,
+                                .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP |
+                                         SV_HAS_DISORDER | SV_HAS_FLOW_POINTS}};
+    code = sv_open_input(operands->items[0], o->from, 0, c.dict, &in, err);
+    if (code >= 0) {
+        code = sv_run(&in, &c.sink, o->strict, "reading", err);
+        if (o->json)
+            print_json(&c, &in);
+        else
+            print_text(&c, &in, o);
+    }
+    sv_opened_close(&in);
+    sv_dict_free(c.dict);
+    free(c.by_track);
+    free(c.by_cat);
+    return code;
+}
+
+static const struct sv_option options[] = {
+    {0, "json", NULL, SV_OPT_FLAG, offsetof(struct info, json), "as JSON, complete", NULL},
+    {0, "top", "N", SV_OPT_COUNT, offsetof(struct info, top), "rows per table (default 10)", NULL},
+    SV_INPUT_OPTIONS(struct info),
+    {0},
+};
+
+static const struct sv_example examples[] = {
+    {"stave info trace.pftrace", "span, clocks, processes, counts, loss and damage"},
+    {"stave info --json trace.json.gz | jq .categories", "for scripts"},
+    {0},
+};
+
+const struct sv_command sv_command_info = {
+    .name = "info",
+    .operands = "IN",
+    .summary = "say what is in a trace",
+    .description = "Prints the time span, the clocks and how they relate, processes, counts by "
+                   "kind and category, what was "
+                   "lost while recording and what is damaged in the file. Reads the file once, in "
+                   "constant memory.",
+    .options = options,
+    .examples = examples,
+    .options_size = sizeof(struct info),
+    .run = run,
+};
