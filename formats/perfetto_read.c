@@ -1,0 +1,619 @@
+/* The Perfetto reader: its door, its frames and its batches.
+ *
+ * sv_perfetto_source() → next()* → close(). A trace is a list of packets (tag 0x0a, length, bytes); next() cuts them out
+ * of the input window, or out of the unpacked bytes of a compressed packet, and hands them to
+ * sv_pf_packet_read() until the batch is nearly full. The window and the unpacked bytes move only while the batch is
+ * empty, because texts of events point into them.
+ *
+ * Where a frame is broken, reading goes on at the next place from which several packets follow each other; what
+ * was passed over is reported. A file that breaks off gives every whole packet before the break. */
+#include "formats/perfetto_read.h"
+
+#include "base/mem.h"
+#include "formats/formats.h"
+#include "formats/perfetto_stave.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <zlib.h>
+#ifdef SV_HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+#define BATCH_FULL   (SV_BATCH - 16) /* one packet may give several events */
+#define UNPACK_BYTES ((size_t)1 << 20)
+#define RESYNC_MAX   ((size_t)1 << 20) /* a longer packet is not believed while searching */
+#define RESYNC_CHAIN 3                 /* packets in a row that make a place believable */
+#define HEADER_MAX   11
+#define CHUNKS_KEPT  4
+
+enum form { IDLE, DEFLATE, ZSTD };
+
+struct sv_pf_unpacker {
+    enum form form;
+    z_stream zlib;
+    bool has_zlib, is_ended;
+#ifdef SV_HAVE_ZSTD
+    ZSTD_DStream *zstd;
+#endif
+    const uint8_t *src; /* compressed bytes, in the input window */
+    size_t src_len;
+    uint8_t *buffer, *data; /* unpacked bytes: data[0 … len) */
+    size_t cap, len;
+    uint64_t total;
+    int64_t pos; /* of the compressed packet */
+};
+
+/* ---- batches ---- */
+
+static struct sv_pf_chunk *take_chunk(struct sv_pf *r)
+{
+    struct sv_pf_chunk *c = r->free_chunks;
+    if (c) {
+        r->free_chunks = c->next;
+        c->next = NULL;
+        return c;
+    }
+    c = sv_alloc(sizeof *c);
+    sv_batch_init(&c->batch);
+    return c;
+}
+
+static void free_chunks(struct sv_pf_chunk *c)
+{
+    while (c) {
+        struct sv_pf_chunk *next = c->next;
+        sv_batch_fini(&c->batch);
+        free(c);
+        c = next;
+    }
+}
+
+void sv_pf_spill(struct sv_pf *r, struct sv_pf_chunk *c)
+{
+    if (r->spill)
+        r->spill_last->next = c;
+    else
+        r->spill = c;
+    while (c->next)
+        c = c->next;
+    r->spill_last = c;
+}
+
+void sv_pf_more(struct sv_pf *r)
+{
+    if (r->copy_texts) {
+        sv_pf_clocks_more(r);
+        return;
+    }
+    struct sv_pf_chunk *c = take_chunk(r);
+    sv_pf_spill(r, c);
+    r->b = &c->batch;
+}
+
+void sv_pf_finish_slow(struct sv_pf *r, struct sv_event *e)
+{
+    if (!sv_batch_finish(r->b, e))
+        sv_pf_damage(r, "too many arguments", "an event has more than %u; the rest is dropped",
+                     SV_ARGS_MAX);
+}
+
+/* What the last call gave away is no longer in use. */
+static void release(struct sv_pf *r)
+{
+    struct sv_pf_chunk *c = r->in_flight;
+    r->in_flight = NULL;
+    if (c) {
+        size_t kept = 0;
+        for (struct sv_pf_chunk *f = r->free_chunks; f; f = f->next)
+            kept++;
+        sv_batch_reset(&c->batch);
+        c->next = kept < CHUNKS_KEPT ? r->free_chunks : NULL;
+        if (kept < CHUNKS_KEPT)
+            r->free_chunks = c;
+        else
+            free_chunks(c);
+    }
+    if (r->spill)
+        return;
+    while (r->n_graveyard > 0)
+        sv_pf_state_free(r->graveyard[--r->n_graveyard]);
+}
+
+/* Moves the oldest spilled batch into b; its arguments stay where they are until the next call. */
+static bool deliver_spill(struct sv_pf *r, struct sv_batch *b)
+{
+    struct sv_pf_chunk *c = r->spill;
+    if (!c)
+        return false;
+    r->spill = c->next;
+    if (!r->spill)
+        r->spill_last = NULL;
+    c->next = NULL;
+    if (c->batch.n == 0) { /* whoever asked for it had no event in the end */
+        free_chunks(c);
+        return true;
+    }
+    memcpy(b->events, c->batch.events, c->batch.n * sizeof *b->events);
+    b->n = c->batch.n;
+    r->in_flight = c;
+    return true;
+}
+
+/* ---- findings ---- */
+
+static void finding(struct sv_pf *r, enum sv_severity severity, const char *what, const char *fmt,
+                    va_list ap)
+{
+    char detail[200];
+    vsnprintf(detail, sizeof detail, fmt, ap);
+    sv_report_add(r->report, severity, what, 1, r->pos, "%s", detail);
+}
+
+void sv_pf_damage(struct sv_pf *r, const char *what, const char *detail_fmt, ...)
+{
+    va_list ap;
+    va_start(ap, detail_fmt);
+    finding(r, SV_DAMAGE, what, detail_fmt, ap);
+    va_end(ap);
+}
+
+void sv_pf_note(struct sv_pf *r, const char *what, const char *detail_fmt, ...)
+{
+    va_list ap;
+    va_start(ap, detail_fmt);
+    finding(r, SV_NOTE, what, detail_fmt, ap);
+    va_end(ap);
+}
+
+/* ---- compressed packets ---- */
+
+static void unpack_stop(struct sv_pf_unpacker *u)
+{
+    u->is_ended = true;
+    u->src_len = 0;
+}
+
+static void unpack_start(struct sv_pf *r, const struct sv_pf_packet *k)
+{
+    struct sv_pf_unpacker *u = r->unpacker;
+    if (u->form != IDLE) {
+        sv_pf_damage(r, "compressed packets inside compressed packets", "skipped");
+        return;
+    }
+    if (!u->buffer) {
+        u->cap = UNPACK_BYTES;
+        u->buffer = sv_alloc(u->cap + SV_INPUT_PAD);
+    }
+    u->src = k->payload.bytes;
+    u->src_len = k->payload.len;
+    u->data = u->buffer;
+    u->len = 0;
+    u->total = 0;
+    u->is_ended = false;
+    u->pos = r->pos;
+    if (k->payload_id == SV_PF_PACKET_COMPRESSED) {
+        int rc = u->has_zlib ? inflateReset(&u->zlib) : inflateInit2(&u->zlib, 15 + 32);
+        u->has_zlib = u->has_zlib || rc == Z_OK;
+        u->form = rc == Z_OK ? DEFLATE : IDLE;
+        return;
+    }
+#ifdef SV_HAVE_ZSTD
+    if (!u->zstd)
+        u->zstd = ZSTD_createDStream();
+    if (u->zstd && !ZSTD_isError(ZSTD_initDStream(u->zstd)))
+        u->form = ZSTD;
+#else
+    sv_report_add(r->report, SV_SKIPPED, "zstd_compressed_packets packet", 1, r->pos,
+                  "this build cannot read zstd");
+#endif
+}
+
+static void inflate_some(struct sv_pf *r, uint8_t *at, size_t room)
+{
+    struct sv_pf_unpacker *u = r->unpacker;
+    u->zlib.next_in = (Bytef *)(uintptr_t)u->src;
+    u->zlib.avail_in = (uInt)u->src_len;
+    u->zlib.next_out = at;
+    u->zlib.avail_out = (uInt)room;
+    int rc = inflate(&u->zlib, Z_NO_FLUSH);
+    size_t made = room - u->zlib.avail_out;
+    u->src += u->src_len - u->zlib.avail_in;
+    u->src_len = u->zlib.avail_in;
+    u->len += made;
+    if (rc == Z_STREAM_END) {
+        unpack_stop(u);
+    } else if ((rc != Z_OK && rc != Z_BUF_ERROR) || (made == 0 && u->zlib.avail_out > 0)) {
+        sv_pf_damage(r, "broken compressed packet", "%s",
+                     u->zlib.msg ? u->zlib.msg : "it ends too early");
+        unpack_stop(u);
+    }
+}
+
+#ifdef SV_HAVE_ZSTD
+static void unzstd_some(struct sv_pf *r, uint8_t *at, size_t room)
+{
+    struct sv_pf_unpacker *u = r->unpacker;
+    ZSTD_outBuffer out = {at, room, 0};
+    ZSTD_inBuffer in = {u->src, u->src_len, 0};
+    size_t rc = ZSTD_decompressStream(u->zstd, &out, &in);
+    u->src += in.pos;
+    u->src_len -= in.pos;
+    u->len += out.pos;
+    if (ZSTD_isError(rc)) {
+        sv_pf_damage(r, "broken compressed packet", "%s", ZSTD_getErrorName(rc));
+        unpack_stop(u);
+    } else if (rc == 0 && u->src_len == 0) {
+        unpack_stop(u);
+    } else if (rc != 0 && u->src_len == 0 && out.pos < room) {
+        sv_pf_damage(r, "broken compressed packet", "it ends too early");
+        unpack_stop(u);
+    }
+}
+#else
+static void unzstd_some(struct sv_pf *r, uint8_t *at, size_t room)
+{
+    (void)at;
+    (void)room;
+    unpack_stop(r->unpacker);
+}
+#endif
+
+/* More unpacked bytes, until there are `need` or the packet is used up. */
+static void unpack_fill(struct sv_pf *r, size_t need)
+{
+    struct sv_pf_unpacker *u = r->unpacker;
+    r->pos = u->pos;
+    if (u->data != u->buffer && u->len > 0)
+        memmove(u->buffer, u->data, u->len);
+    u->data = u->buffer;
+    while (u->len < need && !u->is_ended) {
+        if (u->len == u->cap) {
+            u->cap *= 2;
+            u->buffer = sv_realloc(u->buffer, u->cap + SV_INPUT_PAD);
+            u->data = u->buffer;
+        }
+        size_t before = u->len;
+        if (u->form == DEFLATE)
+            inflate_some(r, u->data + u->len, u->cap - u->len);
+        else
+            unzstd_some(r, u->data + u->len, u->cap - u->len);
+        u->total += u->len - before;
+        if (u->total > SV_PF_UNPACKED_MAX && !u->is_ended) {
+            sv_pf_damage(r, "compressed packet too large",
+                         "it expands to more than %llu bytes; the rest is dropped",
+                         (unsigned long long)SV_PF_UNPACKED_MAX);
+            unpack_stop(u);
+        }
+    }
+}
+
+/* ---- the bytes at hand: the input window, or the unpacked ones ---- */
+
+struct view {
+    const uint8_t *data;
+    size_t len;
+    bool is_end; /* nothing follows */
+};
+
+static struct view view_of(const struct sv_pf *r)
+{
+    const struct sv_pf_unpacker *u = r->unpacker;
+    if (__builtin_expect(u->form == IDLE, 1))
+        return (struct view){r->in->data, r->in->len, r->in->eof};
+    return (struct view){u->data, u->len, u->is_ended};
+}
+
+static void view_skip(struct sv_pf *r, size_t n)
+{
+    struct sv_pf_unpacker *u = r->unpacker;
+    if (__builtin_expect(u->form == IDLE, 1)) {
+        sv_input_skip(r->in, n);
+        return;
+    }
+    u->data += n;
+    u->len -= n;
+}
+
+static int view_fill(struct sv_pf *r, size_t need, struct sv_err *err)
+{
+    if (r->unpacker->form == IDLE)
+        return sv_input_fill(r->in, need, err);
+    unpack_fill(r, need);
+    return 0;
+}
+
+static int64_t view_pos(const struct sv_pf *r)
+{
+    return r->unpacker->form == IDLE ? (int64_t)r->in->pos : r->unpacker->pos;
+}
+
+/* ---- frames ---- */
+
+enum frame_state { FRAME_WHOLE, FRAME_SHORT, FRAME_BAD };
+
+struct frame {
+    size_t header, len; /* SHORT: as far as they are known */
+};
+
+static inline enum frame_state frame_at(const uint8_t *p, size_t have, struct frame *f)
+{
+    if (__builtin_expect(have >= 2 && p[0] == 0x0a && p[1] < 0x80, 1)) {
+        f->header = 2;
+        f->len = p[1];
+        return f->len <= have - 2 ? FRAME_WHOLE : FRAME_SHORT;
+    }
+    *f = (struct frame){.header = 2};
+    if (have == 0)
+        return FRAME_SHORT;
+    if (p[0] != 0x0a)
+        return FRAME_BAD;
+    struct sv_wire w = sv_wire_at(p + 1, have - 1);
+    uint64_t len;
+    if (!sv_wire_varint(&w, &len)) {
+        f->header = HEADER_MAX;
+        return have < HEADER_MAX ? FRAME_SHORT : FRAME_BAD;
+    }
+    if (len > SV_PF_PACKET_MAX)
+        return FRAME_BAD;
+    f->header = (size_t)(w.p - p);
+    f->len = (size_t)len;
+    return f->len <= have - f->header ? FRAME_WHOLE : FRAME_SHORT;
+}
+
+/* Do packets follow each other from p on? 1 yes, 0 no, -1: not enough bytes to tell (*need says how many). */
+static int chain_at(struct view v, size_t at, size_t *need)
+{
+    for (int i = 0; i < RESYNC_CHAIN; i++) {
+        struct frame f;
+        if (at == v.len && v.is_end)
+            return i > 0;
+        enum frame_state s = frame_at(v.data + at, v.len - at, &f);
+        if (s == FRAME_BAD || f.len > RESYNC_MAX)
+            return 0;
+        if (s == FRAME_SHORT) {
+            *need = at + f.header + f.len;
+            return v.is_end ? 0 : -1;
+        }
+        if (sv_pf_packet_plausible(v.data + at + f.header, f.len, f.len) < 2)
+            return 0;
+        at += f.header + f.len;
+    }
+    return 1;
+}
+
+/* The frame at hand is broken: goes on at the next believable place. Called with an empty batch. */
+static int resync(struct sv_pf *r, const struct frame *broken, struct sv_err *err)
+{
+    int64_t start = view_pos(r);
+    struct view v = view_of(r);
+    bool is_cut = broken->len > 0 && v.is_end; /* perhaps only the end is missing */
+    size_t have = v.len, skipped = 0, at = 1;
+    bool found = false;
+    r->damage++;
+    while (!found) {
+        const uint8_t *p = at < v.len ? memchr(v.data + at, 0x0a, v.len - at) : NULL;
+        size_t need = 1;
+        at = p ? (size_t)(p - v.data) : v.len;
+        int chain = p ? chain_at(v, at, &need) : -1;
+        if (chain == 0) {
+            at++;
+            continue;
+        }
+        view_skip(r, at);
+        skipped += at;
+        found = chain > 0;
+        if (!found) {
+            if (v.is_end)
+                break;
+            int rc = view_fill(r, p ? need - at : 1, err);
+            if (rc < 0)
+                return rc;
+            v = view_of(r);
+            at = 0;
+        }
+    }
+    if (is_cut && !found)
+        sv_report_add(r->report, SV_DAMAGE, "truncated packet", 1, start,
+                      "%zu of its %zu bytes are here", have, broken->header + broken->len);
+    else if (skipped > 0)
+        sv_report_add(r->report, SV_DAMAGE, "bytes outside packets", skipped, start,
+                      found ? "skipped up to the next packet" : "skipped up to the end");
+    return 0;
+}
+
+/* ---- the loop ---- */
+
+enum step { STEP_ON, STEP_BROKEN, STEP_WAIT, STEP_END };
+
+/* A packet with a malformed field: its frame is believed when another one follows it. */
+static enum step damaged_packet(struct sv_pf *r, struct view v, struct frame f)
+{
+    struct frame next;
+    size_t at = f.header + f.len;
+    bool is_last = at == v.len;
+    bool is_framed = is_last || (frame_at(v.data + at, v.len - at, &next) != FRAME_BAD &&
+                                 sv_pf_packet_plausible(v.data + at + next.header, next.len,
+                                                        v.len - at - next.header) > 0);
+    if (!is_framed)
+        return STEP_BROKEN;
+    sv_pf_damage(r, "malformed packet", "a field of it is damaged; the packet is skipped");
+    view_skip(r, at);
+    return STEP_ON;
+}
+
+static enum step whole_packet(struct sv_pf *r, struct view v, struct frame f)
+{
+    struct sv_pf_packet k;
+    r->pos = view_pos(r);
+    r->b = r->out;
+    r->copy_texts = false;
+    if (__builtin_expect(!sv_pf_packet_split(v.data + f.header, f.len, &k), 0))
+        return damaged_packet(r, v, f);
+    if (k.payload_id == SV_PF_PACKET_COMPRESSED || k.payload_id == SV_PF_PACKET_ZSTD_COMPRESSED) {
+        if (r->out->n > 0)
+            return STEP_WAIT;
+        view_skip(r, f.header + f.len);
+        unpack_start(r, &k);
+        return STEP_ON;
+    }
+    sv_pf_packet_read(r, &k);
+    view_skip(r, f.header + f.len);
+    return STEP_ON;
+}
+
+/* Bytes are missing: gets them, or finds that there are none. */
+static enum step short_frame(struct sv_pf *r, struct view v, struct frame f, int *rc,
+                             struct sv_err *err)
+{
+    if (!v.is_end) {
+        if (r->out->n > 0)
+            return STEP_WAIT;
+        size_t need = f.header + f.len;
+        if (r->unpacker->form == IDLE && need > r->in->window_limit)
+            return STEP_BROKEN;
+        *rc = view_fill(r, need, err);
+        return *rc < 0 ? STEP_END : STEP_ON;
+    }
+    if (v.len > 0)
+        return STEP_BROKEN;
+    if (r->unpacker->form == IDLE)
+        return STEP_END;
+    r->unpacker->form = IDLE;
+    return STEP_ON;
+}
+
+/* Reads packets until the batch is full, bytes must move, or the input ends. */
+static enum step read_frames(struct sv_pf *r, int *rc, struct sv_err *err)
+{
+    enum step step = STEP_ON;
+    while (step == STEP_ON && r->out->n < BATCH_FULL && !r->spill &&
+           r->n_graveyard < SV_PF_GRAVES) {
+        struct view v = view_of(r);
+        struct frame f;
+        enum frame_state s = frame_at(v.data, v.len, &f);
+        if (__builtin_expect(s == FRAME_WHOLE, 1))
+            step = whole_packet(r, v, f);
+        else if (s == FRAME_SHORT)
+            step = short_frame(r, v, f, rc, err);
+        else
+            step = STEP_BROKEN;
+        if (__builtin_expect(step == STEP_BROKEN, 0)) {
+            if (r->out->n > 0)
+                return STEP_WAIT;
+            *rc = resync(r, &f, err);
+            step = *rc < 0 ? STEP_END : STEP_ON;
+        }
+    }
+    return step;
+}
+
+static void finish(struct sv_pf *r)
+{
+    if (r->is_finished)
+        return;
+    r->is_finished = true;
+    r->pos = (int64_t)r->in->pos;
+    sv_pf_clocks_finish(r);
+    sv_pf_gpu_finish(r);
+    sv_pf_packet_finish(r);
+    sv_pf_meta_finish(r);
+    sv_pf_tracks_finish(r);
+    sv_input_report(r->in, r->report);
+}
+
+static int source_next(struct sv_source *s, struct sv_batch *b, struct sv_err *err)
+{
+    struct sv_pf *r = (struct sv_pf *)s;
+    int rc = 0;
+    release(r);
+    r->out = r->b = b;
+    while (b->n == 0) {
+        if (deliver_spill(r, b))
+            continue;
+        if (r->is_finished)
+            return 0;
+        if (read_frames(r, &rc, err) != STEP_END)
+            continue;
+        if (rc < 0)
+            return rc;
+        finish(r);
+    }
+    return (int)b->n;
+}
+
+static void source_close(struct sv_source *s)
+{
+    struct sv_pf *r = (struct sv_pf *)s;
+    struct sv_pf_unpacker *u = r->unpacker;
+    if (u->has_zlib)
+        inflateEnd(&u->zlib);
+#ifdef SV_HAVE_ZSTD
+    ZSTD_freeDStream(u->zstd);
+#endif
+    free(u->buffer);
+    free(u);
+    free_chunks(r->spill);
+    free_chunks(r->in_flight);
+    free_chunks(r->free_chunks);
+    while (r->n_graveyard > 0)
+        sv_pf_state_free(r->graveyard[--r->n_graveyard]);
+    sv_pf_clocks_free(r);
+    sv_pf_sequences_free(r);
+    sv_pf_gpu_free(r);
+    free(r->losses);
+    sv_arena_fini(&r->arena);
+    free(r);
+}
+
+int sv_perfetto_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
+{
+    (void)err; /* damage is found while reading */
+    struct sv_pf *r = sv_alloc(sizeof *r);
+    r->source = (struct sv_source){.next = source_next,
+                                   .close = source_close,
+                                   .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP |
+                                            SV_HAS_DISORDER | SV_HAS_FLOW_POINTS,
+                                   .dict = dict,
+                                   .report = report};
+    r->dict = dict;
+    r->report = report;
+    r->in = in;
+    r->space = options ? options->space : 0;
+    r->unpacker = sv_alloc(sizeof *r->unpacker);
+    sv_arena_init(&r->arena, (size_t)1 << 16);
+    r->str.value = sv_dict_cstr(dict, "value");
+    r->str.file = sv_dict_cstr(dict, "file");
+    r->str.function = sv_dict_cstr(dict, "function");
+    r->str.line = sv_dict_cstr(dict, "line");
+    r->str.loss = sv_dict_cstr(dict, "packets dropped");
+    r->str.loss_category = sv_dict_cstr(dict, SV_PF_LOSS_CATEGORY);
+    r->str.loss_count = sv_dict_cstr(dict, SV_PF_LOSS_COUNT);
+    r->str.loss_span = sv_dict_cstr(dict, SV_PF_LOSS_SPAN);
+    *out = &r->source;
+    return SV_OK;
+}
+
+int sv_perfetto_probe(const uint8_t *head, size_t n)
+{
+    int whole = 0;
+    for (size_t at = 0; at < n;) {
+        struct frame f;
+        enum frame_state s = frame_at(head + at, n - at, &f);
+        if (s == FRAME_BAD || n - at < f.header)
+            return s == FRAME_BAD || whole == 0 ? 0 : 100;
+        size_t have = s == FRAME_WHOLE ? f.len : n - at - f.header;
+        int plausible = sv_pf_packet_plausible(head + at + f.header, f.len, have);
+        if (plausible == 0)
+            return 0;
+        if (s == FRAME_SHORT)
+            return whole > 0 ? 100 : plausible == 2 ? 90 : 60;
+        if (++whole >= 8)
+            return 100;
+        at += f.header + f.len;
+    }
+    return whole > 1 ? 100 : whole == 1 ? 90 : 0;
+}
