@@ -34,7 +34,10 @@ static inline void set_field(struct sv_pf_packet *k, const struct sv_wire_field 
         break;
     case SV_PF_V(SV_PF_PACKET_SEQUENCE_FLAGS): k->flags |= (uint32_t)f->u; break;
     case SV_PF_V(SV_PF_PACKET_CLOCK_ID): k->clock_id = (uint32_t)f->u; break;
-    case SV_PF_B(SV_PF_PACKET_INTERNED_DATA): k->interned = sv_pf_bytes(f); break;
+    case SV_PF_B(SV_PF_PACKET_INTERNED_DATA):
+        k->interned = sv_pf_bytes(f);
+        k->n_interned++;
+        break;
     case SV_PF_B(SV_PF_PACKET_DEFAULTS): k->defaults = sv_pf_bytes(f); break;
     case SV_PF_V(SV_PF_PACKET_STATE_CLEARED):
         if (f->u)
@@ -54,7 +57,7 @@ bool sv_pf_packet_split(const uint8_t *bytes, size_t len, struct sv_pf_packet *k
 {
     struct sv_wire w = sv_wire_at(bytes, len);
     struct sv_wire_field f;
-    *k = (struct sv_pf_packet){0};
+    *k = (struct sv_pf_packet){.whole = {bytes, len}};
     while (sv_wire_next(&w, &f))
         set_field(k, &f);
     return !w.bad;
@@ -265,6 +268,16 @@ static void read_defaults(struct sv_pf *r, struct sv_pf_seq *seq, struct sv_pf_b
         sv_pf_damage(r, "malformed defaults", "of sequence %u", seq->id);
 }
 
+/* A message in several pieces is the sum of them. */
+static void read_all_interned(struct sv_pf *r, const struct sv_pf_packet *k)
+{
+    struct sv_wire w = sv_pf_wire(k->whole);
+    struct sv_wire_field f;
+    while (sv_wire_next(&w, &f))
+        if (sv_pf_tag(&f) == SV_PF_B(SV_PF_PACKET_INTERNED_DATA))
+            sv_pf_interned_data(r, sv_pf_bytes(&f));
+}
+
 /* Everything but the payload. */
 static void update_sequence(struct sv_pf *r, const struct sv_pf_packet *k, bool is_first)
 {
@@ -280,8 +293,10 @@ static void update_sequence(struct sv_pf *r, const struct sv_pf_packet *k, bool 
         lose_state(r, seq);
     if (k->defaults.bytes)
         read_defaults(r, seq, k->defaults);
-    if (k->interned.bytes)
+    if (k->n_interned == 1)
         sv_pf_interned_data(r, k->interned);
+    else if (k->n_interned > 1)
+        read_all_interned(r, k);
 }
 
 /* ---- payloads ---- */

@@ -187,7 +187,9 @@ struct sv_pf_packet {
     uint64_t timestamp;
     uint32_t seq_id, flags, clock_id, machine_id, dropped, payload_id;
     bool has_timestamp, has_sequence, is_cleared;
+    uint32_t n_interned;
     struct sv_pf_blob payload, interned, defaults;
+    struct sv_pf_blob whole;
 };
 
 struct sv_pf_event_in { /* a TrackEvent, decoded except for its arguments */
