@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define CHUNK_MAX ((size_t)8 << 20)
+#define HUGE_PAGE ((uintptr_t)2 << 20)
 
 struct sv_arena_chunk {
     struct sv_arena_chunk *next;
@@ -44,6 +46,14 @@ void *sv_alloc_aligned(size_t size, size_t align)
     if (!p)
         die(size);
     return p;
+}
+
+void sv_advise_huge(void *p, size_t size)
+{
+    uintptr_t first = ((uintptr_t)p + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+    uintptr_t last = ((uintptr_t)p + size) & ~(HUGE_PAGE - 1);
+    if (last > first)
+        madvise((void *)first, last - first, MADV_HUGEPAGE);
 }
 
 char *sv_strndup(const char *s, size_t len)

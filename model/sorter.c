@@ -1,9 +1,9 @@
 /* The sorter: an external merge sort that is nearly a memory copy when the input is in order already.
  *
- * Events become packed records in one append buffer: the first 32 bytes of the event and, only when it has arguments,
- * a size word and the packed arguments. While every event ranks at or after the one before it, that is all. A buffer
- * that met disorder gets an index, sorted by radix on the time and then by rank within equal times. A buffer that is
- * full becomes a run: its records in order, appended to one unlinked file. At the end runs are merged through a heap with
+ * Events become packed records in chunks of memory: the first 32 bytes of the event and, only when it has arguments,
+ * a size word and the packed arguments. While every event ranks at or after the one before it, that is all. Once there was
+ * disorder an index is made, sorted by radix on the time and then by rank within equal times. When memory is full it
+ * becomes a run: the records in order, appended to one unlinked file. At the end runs are merged through a heap with
  * one large read per run and refill; a run that stays ahead of the others is drained without touching the heap, so
  * nearly sorted inputs merge at the speed of one comparison per event.
  *
@@ -22,7 +22,10 @@
 #define HEAD_BYTES ((size_t)32) /* a record without arguments is only this */
 #define SIZE_BYTES \
     ((size_t)8) /* then the size word: bytes of the whole record, bit 0: it has texts */
-#define MEMORY_MIN     ((size_t)64 << 10)
+#define MEMORY_MIN ((size_t)64 << 10)
+#define CHUNK_MIN  ((size_t)16 << 10)
+#define CHUNK_MAX \
+    ((size_t)16 << 20) /* several large pages; chunks never move, so they stay large */
 #define RUN_BUFFER_MIN ((size_t)64 << 10)
 #define WRITE_BYTES    ((size_t)1 << 20)
 #define PREFETCH       12
@@ -32,7 +35,12 @@ _Static_assert(offsetof(struct sv_event, args) == HEAD_BYTES,
 
 struct entry {
     uint64_t time; /* ts_ns moved so that unsigned order is time order */
-    uint64_t at;   /* offset of the record */
+    uint8_t *record;
+};
+
+struct chunk {
+    uint8_t *data;
+    size_t len, cap;
 };
 
 struct run {
@@ -44,8 +52,11 @@ struct run {
 
 struct sv_sorter {
     size_t memory_bytes;
-    uint8_t *data; /* records */
-    size_t len, cap, n;
+    /* Records, none across two chunks. Those before `now` are full, those after it wait to be used again. */
+    struct chunk *chunks;
+    size_t n_chunks, cap_chunks, now;
+    size_t held_bytes, used_bytes; /* of all chunks; of all records */
+    size_t n;
     struct sv_rank last;
     bool has_disorder, is_finished;
     int fd; /* -1: nothing was spilled */
@@ -54,7 +65,7 @@ struct sv_sorter {
     size_t n_runs, cap_runs;
     /* Reading, in memory: the records in order of the index, or as they lie when there is none. */
     struct entry *index;
-    size_t next, pos;
+    size_t next, pos; /* record; without an index, its place in chunks[now] */
     /* Reading runs: a heap of run numbers, the least rank on top; `is_stale`: the top one needs a refill. */
     uint32_t *heap;
     size_t n_heap;
@@ -71,6 +82,16 @@ struct sv_sorter *sv_sorter_new(size_t memory_bytes)
     return s;
 }
 
+static void free_chunks(struct sv_sorter *s)
+{
+    for (size_t i = 0; i < s->n_chunks; i++)
+        free(s->chunks[i].data);
+    free(s->chunks);
+    s->chunks = NULL;
+    s->n_chunks = s->cap_chunks = s->now = 0;
+    s->held_bytes = 0;
+}
+
 void sv_sorter_free(struct sv_sorter *s)
 {
     if (!s)
@@ -82,7 +103,7 @@ void sv_sorter_free(struct sv_sorter *s)
     free(s->runs);
     free(s->heap);
     free(s->index);
-    free(s->data);
+    free_chunks(s);
     free(s);
 }
 
@@ -111,7 +132,7 @@ static size_t record_size(const uint8_t *record)
     return (size_t)(size & ~(uint64_t)1);
 }
 
-static size_t record_write(uint8_t *at, const struct sv_event *e, size_t size, bool has_text)
+static void record_write(uint8_t *at, const struct sv_event *e, size_t size, bool has_text)
 {
     memcpy(at, e, HEAD_BYTES);
     if (e->n_args) {
@@ -119,7 +140,6 @@ static size_t record_write(uint8_t *at, const struct sv_event *e, size_t size, b
         memcpy(at + HEAD_BYTES, &word, sizeof word);
         sv_args_pack(at + HEAD_BYTES + SIZE_BYTES, e->args, e->n_args);
     }
-    return size;
 }
 
 /* Turns the record into an event that points into it; returns its size. Only once per record: texts are unpacked in place. */
@@ -148,21 +168,23 @@ static uint64_t time_bits(int64_t ts_ns)
 
 static struct entry *index_new(const struct sv_sorter *s, uint64_t *min, uint64_t *max)
 {
-    struct entry *index =
-        sv_realloc(NULL, 2 * s->n * sizeof *index); /* the second half is scratch */
-    size_t at = 0;
+    size_t bytes = 2 * s->n * sizeof(struct entry); /* the second half is scratch */
+    struct entry *index = sv_realloc(NULL, bytes), *next = index;
+    sv_advise_huge(index, bytes);
     *min = UINT64_MAX;
     *max = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        int64_t ts_ns;
-        memcpy(&ts_ns, s->data + at, sizeof ts_ns);
-        uint64_t time = time_bits(ts_ns);
-        *min = time < *min ? time : *min;
-        *max = time > *max ? time : *max;
-        index[i] = (struct entry){.time = time, .at = at};
-        at += record_size(s->data + at);
+    for (size_t i = 0; i < s->n_chunks; i++) {
+        uint8_t *record = s->chunks[i].data, *end = record + s->chunks[i].len;
+        for (; record < end; record += record_size(record)) {
+            int64_t ts_ns;
+            memcpy(&ts_ns, record, sizeof ts_ns);
+            uint64_t time = time_bits(ts_ns);
+            *min = time < *min ? time : *min;
+            *max = time > *max ? time : *max;
+            *next++ = (struct entry){.time = time, .record = record};
+        }
     }
-    assert(at == s->len);
+    assert(next == index + s->n);
     return index;
 }
 
@@ -185,25 +207,24 @@ static bool radix_pass(const struct entry *from, struct entry *to, size_t n, uin
     return true;
 }
 
-static int64_t entry_tie(const struct sv_sorter *s, const struct entry *e)
+static int64_t entry_tie(const struct entry *e)
 {
-    return record_rank(s->data + e->at).tie;
+    return record_rank(e->record).tie;
 }
 
 /* Stable merge sort by tie of entries with equal times; there may be any number of them in a hostile file. */
-static void sort_ties(const struct sv_sorter *s, struct entry *items, struct entry *scratch,
-                      size_t n)
+static void sort_ties(struct entry *items, struct entry *scratch, size_t n)
 {
     for (size_t i = 1; i < n; i++) { /* short groups, and those in order, end here */
         struct entry e = items[i];
-        int64_t tie = entry_tie(s, &e);
+        int64_t tie = entry_tie(&e);
         size_t j = i;
-        while (j > 0 && i < 16 && entry_tie(s, &items[j - 1]) > tie) {
+        while (j > 0 && i < 16 && entry_tie(&items[j - 1]) > tie) {
             items[j] = items[j - 1];
             j--;
         }
         items[j] = e;
-        if (i >= 16 && entry_tie(s, &items[i - 1]) > tie)
+        if (i >= 16 && entry_tie(&items[i - 1]) > tie)
             break;
         if (i == n - 1)
             return;
@@ -213,8 +234,7 @@ static void sort_ties(const struct sv_sorter *s, struct entry *items, struct ent
             size_t mid = lo + width < n ? lo + width : n, hi = mid + width < n ? mid + width : n;
             size_t a = lo, b = mid;
             for (size_t k = lo; k < hi; k++) {
-                bool left = b == hi ||
-                            (a < mid && entry_tie(s, &items[a]) <= entry_tie(s, &items[b]));
+                bool left = b == hi || (a < mid && entry_tie(&items[a]) <= entry_tie(&items[b]));
                 scratch[k] = left ? items[a++] : items[b++];
             }
         }
@@ -238,7 +258,7 @@ static struct entry *index_sorted(const struct sv_sorter *s)
         for (j = i + 1; j < s->n && from[j].time == from[i].time; j++)
             continue;
         if (j - i > 1)
-            sort_ties(s, from + i, to, j - i);
+            sort_ties(from + i, to, j - i);
     }
     if (from != index)
         memcpy(index, from, s->n * sizeof *index);
@@ -313,8 +333,8 @@ static int write_in_order(struct sv_sorter *s, const struct entry *index, struct
     int code = 0;
     for (size_t i = 0; i < s->n && code == 0; i++) {
         if (i + PREFETCH < s->n)
-            __builtin_prefetch(s->data + index[i + PREFETCH].at);
-        const uint8_t *record = s->data + index[i].at;
+            __builtin_prefetch(index[i + PREFETCH].record);
+        const uint8_t *record = index[i].record;
         size_t size = record_size(record);
         if (len + size > WRITE_BYTES) {
             code = file_write(s, out, len, err);
@@ -333,6 +353,22 @@ static int write_in_order(struct sv_sorter *s, const struct entry *index, struct
     return code;
 }
 
+static int write_as_is(struct sv_sorter *s, struct sv_err *err)
+{
+    int code = 0;
+    for (size_t i = 0; i < s->n_chunks && code == 0; i++)
+        code = file_write(s, s->chunks[i].data, s->chunks[i].len, err);
+    return code;
+}
+
+static void forget_records(struct sv_sorter *s)
+{
+    for (size_t i = 0; i < s->n_chunks; i++)
+        s->chunks[i].len = 0;
+    s->now = s->n = s->used_bytes = 0;
+    s->has_disorder = false;
+}
+
 int sv_sorter_spill(struct sv_sorter *s, struct sv_err *err)
 {
     assert(!s->is_finished);
@@ -347,41 +383,77 @@ int sv_sorter_spill(struct sv_sorter *s, struct sv_err *err)
         code = write_in_order(s, index, err);
         free(index);
     } else {
-        code = file_write(s, s->data, s->len, err);
+        code = write_as_is(s, err);
     }
     if (code < 0)
         return code;
     run.end = s->file_bytes;
     s->runs = sv_grow(s->runs, &s->cap_runs, s->n_runs + 1, sizeof *s->runs);
     s->runs[s->n_runs++] = run;
-    s->len = s->n = 0;
-    s->has_disorder = false;
+    forget_records(s);
     return 0;
 }
 
 /* ---- adding ---- */
 
-/* Memory of `n` records of `len` bytes at the time when they are written out. */
-static size_t cost(size_t len, size_t n, bool has_disorder)
+/* Would one more record be too much, with the index that disorder needs? */
+static bool is_full(const struct sv_sorter *s, size_t size, bool disorder)
 {
-    return len + (has_disorder ? 2 * n * sizeof(struct entry) : 0);
+    size_t index = disorder ? 2 * (s->n + 1) * sizeof(struct entry) : 0;
+    return s->used_bytes + size + index > s->memory_bytes;
 }
 
-static int make_room(struct sv_sorter *s, size_t size, bool disorder, struct sv_err *err)
+/* Chunks double until they are large, and are small against the limit. */
+static size_t chunk_size(const struct sv_sorter *s, size_t need)
 {
-    if (s->n && cost(s->len + size, s->n + 1, s->has_disorder || disorder) > s->memory_bytes) {
-        int code = sv_sorter_spill(s, err);
-        if (code < 0)
-            return code;
+    size_t size = s->held_bytes > CHUNK_MIN ? s->held_bytes : CHUNK_MIN;
+    size_t limit = s->memory_bytes / 4 < CHUNK_MAX ? s->memory_bytes / 4 : CHUNK_MAX;
+    size = size < limit ? size : limit;
+    return size > need ? size : need;
+}
+
+/* Moves on to a chunk with room for `size` bytes. False: it would be too much. */
+static bool next_chunk(struct sv_sorter *s, size_t size)
+{
+    if (s->n_chunks && s->chunks[s->now].len)
+        s->now++;
+    if (s->now < s->n_chunks && s->chunks[s->now].cap >= size)
+        return true;
+    size_t cap = chunk_size(s, size);
+    if (s->now == s->n_chunks) {
+        if (s->n && s->held_bytes + cap > s->memory_bytes) {
+            s->now--;
+            return false;
+        }
+        s->chunks = sv_grow(s->chunks, &s->cap_chunks, s->n_chunks + 1, sizeof *s->chunks);
+        s->chunks[s->n_chunks++] = (struct chunk){0};
     }
-    if (s->len + size > s->cap) {
-        size_t cap = s->cap ? s->cap * 2 : MEMORY_MIN;
-        if (cap > s->memory_bytes)
-            cap = s->memory_bytes;
-        s->cap = cap < s->len + size ? s->len + size : cap;
-        s->data = sv_realloc(s->data, s->cap);
-    }
-    return 0;
+    /* A record larger than any chunk so far gets one to its measure. */
+    struct chunk *c = &s->chunks[s->now];
+    free(c->data);
+    s->held_bytes += cap - c->cap;
+    *c = (struct chunk){.data = sv_realloc(NULL, cap), .cap = cap};
+    sv_advise_huge(c->data, cap);
+    return true;
+}
+
+static uint8_t *room(struct sv_sorter *s, size_t size)
+{
+    struct chunk *c = s->n_chunks ? &s->chunks[s->now] : NULL;
+    return c && c->cap - c->len >= size ? c->data + c->len : NULL;
+}
+
+/* The slow path of add: disorder, which counts the index too, or the end of a chunk. */
+static uint8_t *make_room(struct sv_sorter *s, size_t size, bool disorder, struct sv_err *err)
+{
+    if (s->n && is_full(s, size, s->has_disorder || disorder) && sv_sorter_spill(s, err) < 0)
+        return NULL;
+    uint8_t *at = room(s, size);
+    if (!at && !next_chunk(s, size) &&
+        (sv_sorter_spill(s, err) < 0 || (!room(s, size) && !next_chunk(s, size))))
+        return NULL;
+    s->has_disorder |= disorder && s->n;
+    return at ? at : room(s, size);
 }
 
 int sv_sorter_add(struct sv_sorter *s, const struct sv_event *events, size_t n, struct sv_err *err)
@@ -394,14 +466,14 @@ int sv_sorter_add(struct sv_sorter *s, const struct sv_event *events, size_t n, 
             size += SIZE_BYTES + sv_args_bytes(e->args, e->n_args, &has_text);
         struct sv_rank rank = sv_rank_of(e->ts_ns, e->dur_ns, e->kind);
         bool disorder = s->n && sv_rank_before(rank, s->last);
-        /* Each record in disorder needs room in the index too, so that path asks every time. */
-        if (s->cap - s->len < size || disorder || s->has_disorder) {
-            int code = make_room(s, size, disorder, err);
-            if (code < 0)
-                return code;
-            s->has_disorder |= disorder && s->n;
-        }
-        s->len += record_write(s->data + s->len, e, size, has_text);
+        uint8_t *at = disorder || s->has_disorder ? NULL : room(s, size);
+        if (!at)
+            at = make_room(s, size, disorder, err);
+        if (!at)
+            return SV_EIO;
+        record_write(at, e, size, has_text);
+        s->chunks[s->now].len += size;
+        s->used_bytes += size;
         s->n++;
         s->last = rank;
     }
@@ -410,7 +482,7 @@ int sv_sorter_add(struct sv_sorter *s, const struct sv_event *events, size_t n, 
 
 size_t sv_sorter_bytes(const struct sv_sorter *s)
 {
-    return s->cap;
+    return s->held_bytes;
 }
 
 /* ---- reading ---- */
@@ -549,11 +621,10 @@ int sv_sorter_finish(struct sv_sorter *s, size_t memory_bytes, struct sv_err *er
         int code = sv_sorter_spill(s, err);
         if (code < 0)
             return code;
-        free(s->data);
-        s->data = NULL;
-        s->cap = 0;
+        free_chunks(s);
     }
     s->is_finished = true;
+    s->now = 0;
     if (s->n_runs > 0)
         return open_runs(s, memory_bytes ? memory_bytes : s->memory_bytes, err);
     if (s->has_disorder)
@@ -565,13 +636,17 @@ static size_t next_in_memory(struct sv_sorter *s, struct sv_event *events, size_
 {
     size_t n = s->n - s->next < max ? s->n - s->next : max;
     for (size_t i = 0; i < n; i++, s->next++) {
-        if (!s->index) {
-            s->pos += record_read(s->data + s->pos, &events[i]);
+        if (s->index) {
+            if (s->next + PREFETCH < s->n)
+                __builtin_prefetch(s->index[s->next + PREFETCH].record);
+            record_read(s->index[s->next].record, &events[i]);
             continue;
         }
-        if (s->next + PREFETCH < s->n)
-            __builtin_prefetch(s->data + s->index[s->next + PREFETCH].at);
-        record_read(s->data + s->index[s->next].at, &events[i]);
+        while (s->pos == s->chunks[s->now].len) {
+            s->now++;
+            s->pos = 0;
+        }
+        s->pos += record_read(s->chunks[s->now].data + s->pos, &events[i]);
     }
     return n;
 }
