@@ -369,7 +369,7 @@ static void forget_records(struct sv_sorter *s)
     s->has_disorder = false;
 }
 
-int sv_sorter_spill(struct sv_sorter *s, struct sv_err *err)
+static int spill(struct sv_sorter *s, struct sv_err *err)
 {
     assert(!s->is_finished);
     if (s->n == 0)
@@ -446,11 +446,11 @@ static uint8_t *room(struct sv_sorter *s, size_t size)
 /* The slow path of add: disorder, which counts the index too, or the end of a chunk. */
 static uint8_t *make_room(struct sv_sorter *s, size_t size, bool disorder, struct sv_err *err)
 {
-    if (s->n && is_full(s, size, s->has_disorder || disorder) && sv_sorter_spill(s, err) < 0)
+    if (s->n && is_full(s, size, s->has_disorder || disorder) && spill(s, err) < 0)
         return NULL;
     uint8_t *at = room(s, size);
     if (!at && !next_chunk(s, size) &&
-        (sv_sorter_spill(s, err) < 0 || (!room(s, size) && !next_chunk(s, size))))
+        (spill(s, err) < 0 || (!room(s, size) && !next_chunk(s, size))))
         return NULL;
     s->has_disorder |= disorder && s->n;
     return at ? at : room(s, size);
@@ -478,6 +478,14 @@ int sv_sorter_add(struct sv_sorter *s, const struct sv_event *events, size_t n, 
         s->last = rank;
     }
     return 0;
+}
+
+int sv_sorter_spill(struct sv_sorter *s, struct sv_err *err)
+{
+    int code = spill(s, err);
+    if (code == 0)
+        free_chunks(s);
+    return code;
 }
 
 size_t sv_sorter_bytes(const struct sv_sorter *s)
@@ -618,7 +626,7 @@ int sv_sorter_finish(struct sv_sorter *s, size_t memory_bytes, struct sv_err *er
     assert(!s->is_finished);
     if (s->n_runs > 0) {
         /* The rest becomes a run too: one reader for all, and its memory serves the read buffers. */
-        int code = sv_sorter_spill(s, err);
+        int code = spill(s, err);
         if (code < 0)
             return code;
         free_chunks(s);

@@ -1,0 +1,447 @@
+/* The merge: see merge.h. Each input goes through pair into a sorter of its own, on its own clock, because how the clocks relate
+ * may only be known at the end of the last file. Then the sorted inputs are read side by side through a heap; conversion to the
+ * common clock keeps the order within each. */
+#include "model/merge.h"
+#include "model/rebase.h"
+#include "model/sorter.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NO_RANK INT64_MAX
+
+struct input {
+    struct sv_sink sink; /* the end of the pump that fills it */
+    struct sv_merge_input is;
+    char *name;
+    int64_t rank; /* of the job, NO_RANK when unknown */
+    const char *host, *boot;
+    unsigned gives;
+    uint32_t machine, group; /* numbers in the order of the inputs */
+    uint32_t n_spaces;       /* of pids; more than one when it was merged before */
+    struct sv_sorter *sorter;
+    struct sv_rebase rebase;
+    /* Reading: a block of sorted events; the one at `at` has its times converted. */
+    struct sv_event block[SV_BATCH];
+    size_t at, n;
+    struct sv_rank order;
+};
+
+struct sv_merge {
+    struct sv_merge_options options;
+    struct input **inputs;
+    size_t n, cap;
+    uint32_t n_machines, n_groups;
+    struct sv_source source;
+    uint32_t *heap; /* numbers of inputs, the one whose next event is the earliest on top */
+    size_t n_heap;
+};
+
+struct sv_merge *sv_merge_new(const struct sv_merge_options *options)
+{
+    struct sv_merge *m = sv_alloc(sizeof *m);
+    m->options = *options;
+    if (m->options.memory_bytes == 0)
+        m->options.memory_bytes = SV_SORT_MEMORY_DEFAULT;
+    return m;
+}
+
+void sv_merge_free(struct sv_merge *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->n; i++) {
+        struct input *in = m->inputs[i];
+        sv_sorter_free(in->sorter);
+        sv_rebase_fini(&in->rebase);
+        sv_dict_free(in->is.dict);
+        free(in->name);
+        free(in);
+    }
+    free(m->inputs);
+    free(m->heap);
+    free(m);
+}
+
+/* ---- reading the inputs ---- */
+
+static int input_write(struct sv_sink *s, const struct sv_event *events, size_t n,
+                       struct sv_err *err)
+{
+    return sv_sorter_add(((struct input *)s)->sorter, events, n, err);
+}
+
+/* The input itself stays: it belongs to the merge. */
+static int input_close(struct sv_sink *s, bool failed, struct sv_err *err)
+{
+    (void)s;
+    (void)failed;
+    (void)err;
+    return 0;
+}
+
+static const char *meta_text(const struct sv_dict *d, const char *key)
+{
+    const struct sv_meta *meta = sv_dict_find_meta(d, key);
+    return meta && meta->value ? sv_dict_text(d, meta->value).bytes : NULL;
+}
+
+static int64_t meta_rank(const struct sv_dict *d)
+{
+    const char *text = meta_text(d, "rank");
+    char *end;
+    if (!text)
+        return NO_RANK;
+    long long rank = strtoll(text, &end, 10);
+    return end != text && *end == '\0' ? rank : NO_RANK;
+}
+
+static uint32_t spaces_of(const struct sv_dict *d)
+{
+    uint32_t n = 1;
+    for (uint32_t t = 1; t < d->n_tracks; t++)
+        if (d->tracks[t].space >= n && d->tracks[t].space < UINT16_MAX)
+            n = d->tracks[t].space + 1;
+    return n;
+}
+
+static size_t held_bytes(const struct sv_merge *m)
+{
+    size_t held = 0;
+    for (size_t i = 0; i < m->n; i++)
+        held += sv_sorter_bytes(m->inputs[i]->sorter);
+    return held;
+}
+
+int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct sv_source *source,
+                 const struct sv_pump_options *pump, struct sv_err *err)
+{
+    struct input *in = sv_alloc(sizeof *in);
+    m->inputs = sv_grow(m->inputs, &m->cap, m->n + 1, sizeof(struct input *));
+    m->inputs[m->n++] = in;
+    in->is = *input;
+    in->name = sv_strndup(input->name, strlen(input->name));
+    in->is.name = in->name;
+    in->gives = source->gives;
+    in->sorter = sv_sorter_new(m->options.memory_bytes / 2);
+    in->sink = (struct sv_sink){.write = input_write,
+                                .close = input_close,
+                                .takes = SV_HAS_ANYTHING & ~(unsigned)SV_HAS_EDGES};
+    struct sv_pump_options options = pump ? *pump : (struct sv_pump_options){0};
+    options.sort_memory_bytes = m->options.memory_bytes / 2;
+    int code = sv_pump(source, &in->sink, &options, err);
+    if (code < 0)
+        return code;
+    in->rank = meta_rank(input->dict);
+    in->host = meta_text(input->dict, "hostname");
+    in->boot = meta_text(input->dict, "boot_id");
+    in->n_spaces = spaces_of(input->dict);
+    /* The next input needs the memory to be read. */
+    return held_bytes(m) > m->options.memory_bytes / 2 ? sv_sorter_spill(in->sorter, err) : 0;
+}
+
+/* ---- who is who ---- */
+
+static int compare_texts(const char *a, const char *b)
+{
+    if (!a || !b)
+        return !a - !b; /* unknown ones last */
+    return strcmp(a, b);
+}
+
+static int compare_inputs(const void *a, const void *b)
+{
+    const struct input *x = *(struct input *const *)a, *y = *(struct input *const *)b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    int order = compare_texts(x->host, y->host);
+    return order ? order : strcmp(x->name, y->name);
+}
+
+static bool is_same_machine(const struct sv_merge *m, const struct input *a, const struct input *b)
+{
+    if (m->options.same_host)
+        return true;
+    if (a->boot && b->boot)
+        return strcmp(a->boot, b->boot) == 0;
+    return a->host && b->host && strcmp(a->host, b->host) == 0;
+}
+
+/* Machines and flow groups get numbers in the order of their first input. */
+static void number_inputs(struct sv_merge *m)
+{
+    qsort(m->inputs, m->n, sizeof *m->inputs, compare_inputs);
+    for (size_t i = 0; i < m->n; i++) {
+        struct input *in = m->inputs[i];
+        in->machine = UINT32_MAX;
+        in->group = UINT32_MAX;
+        for (size_t k = 0; k < i && in->group == UINT32_MAX; k++) {
+            const struct input *other = m->inputs[k];
+            if (!is_same_machine(m, other, in))
+                continue;
+            in->machine = other->machine;
+            if (other->rank == in->rank)
+                in->group = other->group;
+        }
+        if (in->machine == UINT32_MAX)
+            in->machine = m->n_machines++;
+        if (in->group == UINT32_MAX)
+            in->group = m->n_groups++;
+    }
+}
+
+static uint32_t first_space(const struct sv_merge *m, uint32_t machine)
+{
+    uint32_t space = 0;
+    for (uint32_t before = 0; before < machine; before++) {
+        uint32_t most = 0;
+        for (size_t i = 0; i < m->n; i++) {
+            uint32_t n = m->inputs[i]->machine == before ? m->inputs[i]->n_spaces : 0;
+            most = n > most ? n : most;
+        }
+        space += most;
+    }
+    return space;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* What a person calls the input: "rank 3", else the host, else the file. */
+static void label_of(const struct sv_merge *m, const struct input *in, char *to, size_t size)
+{
+    bool is_only = in->host != NULL;
+    for (size_t i = 0; is_only && i < m->n; i++)
+        is_only = m->inputs[i] == in || compare_texts(m->inputs[i]->host, in->host) != 0;
+    if (in->rank != NO_RANK)
+        snprintf(to, size, "rank %" PRId64, in->rank);
+    else
+        snprintf(to, size, "%s", is_only ? in->host : base_name(in->name));
+}
+
+/* ---- the common dictionary ---- */
+
+/* By name, not by place in the argument list; inputs of one name are told apart. Never 0. */
+static uint64_t salt_of(const struct sv_merge *m, size_t i)
+{
+    const char *name = m->inputs[i]->name;
+    uint64_t seed = 0;
+    for (size_t k = 0; k < i; k++)
+        seed += strcmp(m->inputs[k]->name, name) == 0;
+    return sv_hash_bytes(name, strlen(name), seed) | 1;
+}
+
+static void prepare_rebase(struct sv_merge *m, struct sv_dict *dict)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        struct input *in = m->inputs[i];
+        struct sv_rebase *r = &in->rebase;
+        char label[256];
+        label_of(m, in, label, sizeof label);
+        r->from = in->is.dict;
+        r->to = dict;
+        r->space = first_space(m, in->machine);
+        r->flow_group = in->group;
+        r->label = m->n_machines > 1 || m->n_groups > 1 ? sv_dict_cstr(dict, label) : 0;
+        r->salt = m->n > 1 ? salt_of(m, i) : 0;
+    }
+}
+
+static bool is_agreed(const struct sv_merge *m, const char *key, const char *value)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        const char *other = meta_text(m->inputs[i]->is.dict, key);
+        if (other && strcmp(other, value) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* What all inputs agree on is kept as it is; the rest is kept per input, under its label. */
+static void merge_metadata(struct sv_merge *m, struct sv_dict *dict)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        const struct sv_dict *from = m->inputs[i]->is.dict;
+        char label[256], key[1024];
+        label_of(m, m->inputs[i], label, sizeof label);
+        for (uint32_t k = 0; k < from->n_meta; k++) {
+            struct sv_text name = sv_dict_text(from, from->meta[k].key);
+            struct sv_text value = sv_dict_text(from, from->meta[k].value);
+            bool plain = is_agreed(m, name.bytes, value.bytes);
+            snprintf(key, sizeof key, "%s%s%s", plain ? "" : label, plain ? "" : "/", name.bytes);
+            sv_dict_set_meta(dict, key, value.bytes, value.len, from->meta[k].is_json);
+        }
+    }
+}
+
+/* Snapshots stay true where the common clock is read, on the machine whose clocks the others are. */
+static void merge_snapshots(const struct sv_merge *m, struct sv_dict *dict)
+{
+    uint32_t clock = dict->clocks.trace_clock;
+    int64_t ns;
+    for (size_t i = 0; clock && i < m->n; i++) {
+        const struct input *in = m->inputs[i];
+        for (size_t s = 0; in->machine == 0 && s < in->is.dict->clocks.n; s++)
+            if (sv_snapshot_get(&in->is.dict->clocks.snapshots[s], clock, &ns))
+                sv_clocks_add(&dict->clocks, &in->is.dict->clocks.snapshots[s]);
+    }
+}
+
+static void tell(const struct sv_merge *m, uint32_t clock, struct sv_report *report)
+{
+    for (size_t i = 0; report && m->n > 1 && i < m->n; i++) {
+        const struct input *in = m->inputs[i];
+        const struct sv_shift *s = &in->rebase.shift;
+        const char *from = sv_clock_name(in->is.dict->clocks.trace_clock);
+        if (s->is_assumed)
+            sv_report_add(report, SV_NOTE, "input whose clock is assumed to be the common one", 1,
+                          SV_NO_POS, "%s: %s", in->name, from);
+        else if (s->n)
+            sv_report_add(report, SV_NOTE, "input converted to the common clock", 1, SV_NO_POS,
+                          "%s: %s to %s, uncertain by %" PRId64 " ns", in->name, from,
+                          sv_clock_name(clock), s->uncertainty_ns);
+    }
+}
+
+static int relate(struct sv_merge *m, struct sv_dict *dict, struct sv_err *err)
+{
+    struct sv_relate_input *inputs = sv_alloc(m->n * sizeof *inputs);
+    struct sv_shift *shifts = sv_alloc(m->n * sizeof *shifts);
+    for (size_t i = 0; i < m->n; i++) {
+        const struct input *in = m->inputs[i];
+        inputs[i] = (struct sv_relate_input){.name = in->name,
+                                             .clocks = &in->is.dict->clocks,
+                                             .machine = in->machine,
+                                             .has_offset = in->is.has_offset,
+                                             .offset_ns = in->is.offset_ns};
+    }
+    int code = sv_relate(inputs, m->n, m->options.assume, shifts, &dict->clocks.trace_clock, err);
+    for (size_t i = 0; code == 0 && i < m->n; i++)
+        m->inputs[i]->rebase.shift = shifts[i];
+    free(inputs);
+    free(shifts);
+    return code;
+}
+
+/* ---- the merged stream ---- */
+
+/* The next event of the input with its times converted. 1: there is one, 0: the end. */
+static int advance(struct input *in, struct sv_err *err)
+{
+    if (++in->at >= in->n) {
+        int n = sv_sorter_next(in->sorter, in->block, SV_BATCH, err);
+        if (n <= 0)
+            return n;
+        in->n = (size_t)n;
+        in->at = 0;
+    }
+    struct sv_event *e = &in->block[in->at];
+    sv_rebase_time(&in->rebase, e);
+    in->order = sv_rank_of(e->ts_ns, e->dur_ns, e->kind);
+    return 1;
+}
+
+/* Ties go by the number of the input, so that the order of the arguments does not matter. */
+static bool comes_before(const struct sv_merge *m, uint32_t a, uint32_t b)
+{
+    struct sv_rank x = m->inputs[a]->order, y = m->inputs[b]->order;
+    if (x.ts_ns != y.ts_ns || x.tie != y.tie)
+        return sv_rank_before(x, y);
+    return a < b;
+}
+
+static void heap_sink(struct sv_merge *m, size_t i)
+{
+    uint32_t moved = m->heap[i];
+    for (size_t child; (child = 2 * i + 1) < m->n_heap; i = child) {
+        if (child + 1 < m->n_heap && comes_before(m, m->heap[child + 1], m->heap[child]))
+            child++;
+        if (!comes_before(m, m->heap[child], moved))
+            break;
+        m->heap[i] = m->heap[child];
+    }
+    m->heap[i] = moved;
+}
+
+static struct sv_merge *merge_of(struct sv_source *s)
+{
+    return (struct sv_merge *)(void *)((char *)s - offsetof(struct sv_merge, source));
+}
+
+static int merge_next(struct sv_source *s, struct sv_batch *b, struct sv_err *err)
+{
+    struct sv_merge *m = merge_of(s);
+    while (m->n_heap && b->n < SV_BATCH) {
+        struct input *in = m->inputs[m->heap[0]];
+        sv_rebase_event(&in->rebase, &in->block[in->at], b);
+        int code = advance(in, err);
+        if (code < 0)
+            return code;
+        if (code == 0)
+            m->heap[0] = m->heap[--m->n_heap];
+        if (m->n_heap)
+            heap_sink(m, 0);
+    }
+    return (int)b->n;
+}
+
+static void merge_close(struct sv_source *s)
+{
+    sv_merge_free(merge_of(s));
+}
+
+static int open_inputs(struct sv_merge *m, struct sv_err *err)
+{
+    m->heap = sv_alloc((m->n + 1) * sizeof *m->heap);
+    for (size_t i = 0; i < m->n; i++) {
+        int code = sv_sorter_finish(m->inputs[i]->sorter, m->options.memory_bytes / m->n, err);
+        if (code == 0)
+            code = advance(m->inputs[i], err);
+        if (code < 0)
+            return code;
+        if (code > 0)
+            m->heap[m->n_heap++] = (uint32_t)i;
+    }
+    for (size_t i = m->n_heap / 2; i-- > 0;)
+        heap_sink(m, i);
+    return 0;
+}
+
+/* Everything came out of a pair stage, and tracks of two inputs may be one. */
+static unsigned shape(const struct sv_merge *m)
+{
+    unsigned gives = SV_HAS_SLICES;
+    for (size_t i = 0; i < m->n; i++)
+        gives |= m->inputs[i]->gives & (SV_HAS_OVERLAP | SV_HAS_FLOW_POINTS);
+    return m->n > 1 ? gives | SV_HAS_OVERLAP : gives;
+}
+
+int sv_merge_source(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
+                    struct sv_source **out, struct sv_err *err)
+{
+    if (m->n == 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "nothing to merge");
+    number_inputs(m);
+    int code = relate(m, dict, err);
+    if (code < 0)
+        return code;
+    prepare_rebase(m, dict);
+    merge_metadata(m, dict);
+    merge_snapshots(m, dict);
+    tell(m, dict->clocks.trace_clock, report);
+    code = open_inputs(m, err);
+    if (code < 0)
+        return code;
+    m->source = (struct sv_source){.next = merge_next,
+                                   .close = merge_close,
+                                   .gives = shape(m),
+                                   .dict = dict,
+                                   .report = report};
+    *out = &m->source;
+    return 0;
+}

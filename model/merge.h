@@ -1,0 +1,45 @@
+/* Merge: several inputs as one source, on one time axis, with one dictionary.
+ *
+ *     m = sv_merge_new(&options);
+ *     for each input: sv_merge_add(m, &input, source, …);       // reads it to its end, sorted, into bounded memory
+ *     sv_merge_source(m, dict, report, &source, err);            // relates the clocks or refuses
+ *     sv_pump(source, sink, …);                                  // closing the source frees the merge
+ *
+ * Each input was read with a dictionary of its own. Inputs of the same machine (equal "boot_id", else equal "hostname" in the
+ * metadata, or same_host) share a pid space, so that an SDK's file and a system capture of one process join; inputs of
+ * the same machine and "rank" share flow and correlation numbers too. All else is kept apart. The result does not depend on the order in
+ * which inputs were added: they are numbered by (rank, hostname, name). */
+#ifndef SV_MODEL_MERGE_H
+#define SV_MODEL_MERGE_H
+
+#include "model/stream.h"
+
+struct sv_merge_options {
+    size_t memory_bytes; /* 0: the sorter's default; for all inputs together */
+    bool same_host;      /* all inputs come from one machine, whatever their metadata say */
+    bool assume;         /* inputs whose clocks cannot be related are taken as they are */
+};
+
+struct sv_merge_input {
+    const char *name;     /* the path: for messages and order */
+    struct sv_dict *dict; /* of this input alone; the merge frees it, also when add fails */
+    bool has_offset;      /* see relate.h */
+    int64_t offset_ns;
+};
+
+struct sv_merge;
+
+struct sv_merge *sv_merge_new(const struct sv_merge_options *options);
+void sv_merge_free(struct sv_merge *m);
+
+/* Runs the source to its end and closes it. Edges are paired here: on a track that two inputs share, the end of one must not
+ * close the begin of the other. */
+int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct sv_source *source,
+                 const struct sv_pump_options *pump, struct sv_err *err);
+
+/* The merged stream into `dict` (which is empty): slices, instants, counters, losses and flow points in time order. Takes the
+ * merge on success. `report` gets a note on how each input was placed. */
+int sv_merge_source(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
+                    struct sv_source **out, struct sv_err *err);
+
+#endif

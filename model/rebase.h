@@ -1,0 +1,47 @@
+/* Rebasing: events of one dictionary told in another, so that inputs which were read apart can stand side by side.
+ *
+ * Strings and tracks are translated on first use and remembered by number. Identities that only mean something within
+ * their input are made unique:
+ *   - pids: processes and threads go to the pid space that the input was given; inputs that share one meet there
+ *   - tracks: those whose uuid follows from their path follow their parent; any other uuid is mixed with the input's salt
+ *   - flow and correlation numbers: moved apart by group. */
+#ifndef SV_MODEL_REBASE_H
+#define SV_MODEL_REBASE_H
+
+#include "base/map.h"
+#include "model/batch.h"
+#include "model/dict.h"
+#include "model/relate.h"
+
+struct sv_rebase_track {
+    sv_track to;
+    int32_t revision; /* of the track when it was described last */
+    bool is_owner;    /* it was made here, so this input describes it */
+};
+
+struct sv_rebase {
+    const struct sv_dict *from;
+    struct sv_dict *to;
+    uint32_t space;      /* added to the space of each track */
+    uint64_t salt;       /* 0: uuids stay as they are */
+    uint32_t flow_group; /* 0: flow and correlation numbers stay as they are */
+    sv_str label;        /* in `to`: described on processes that have no description; 0: none */
+    struct sv_shift shift;
+    sv_str *strings; /* by number in `from`; 0: not met yet */
+    size_t n_strings, cap_strings;
+    struct sv_rebase_track *tracks;
+    size_t n_tracks, cap_tracks;
+    struct sv_map
+        identities; /* process and thread uuids that have been given away, with the track they went to */
+};
+
+/* The caller sets the public fields (from … shift) and zeroes the rest; fini frees the shift too. */
+void sv_rebase_fini(struct sv_rebase *r);
+
+/* Times alone: what a merge compares before it takes the event. */
+void sv_rebase_time(struct sv_rebase *r, struct sv_event *e);
+
+/* Appends the event to the batch, which must have room, with its arguments copied. Its times are taken as converted already. */
+void sv_rebase_event(struct sv_rebase *r, const struct sv_event *e, struct sv_batch *b);
+
+#endif

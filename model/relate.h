@@ -1,0 +1,43 @@
+/* Relating clocks: how the times of several inputs come onto one axis, or why they cannot.
+ *
+ * The wall clock (REALTIME) is the same everywhere; every other clock belongs to one machine, and SV_CLOCK_UNKNOWN to its input alone. Inputs of one
+ * machine share their snapshots: one that knows only MONOTONIC is related by what another one of that machine read. */
+#ifndef SV_MODEL_RELATE_H
+#define SV_MODEL_RELATE_H
+
+#include "base/err.h"
+#include "model/clock.h"
+
+struct sv_relate_input {
+    const char *name; /* for messages: the path */
+    const struct sv_clocks *clocks;
+    uint32_t machine; /* equal numbers: the same machine, since its last boot */
+    /* Added to its times: as a correction when its clock can be related, else to the times as they are. */
+    bool has_offset;
+    int64_t offset_ns;
+};
+
+struct sv_clock_point {
+    int64_t from_ns, to_ns;
+};
+
+/* From the clock of one input to the common one: linear between the points, by the nearest one outside. Never goes backwards. */
+struct sv_shift {
+    struct sv_clock_point
+        *points; /* both columns grow; none: the clock is the common one already */
+    size_t n;
+    int64_t offset_ns;
+    int64_t uncertainty_ns; /* of the snapshots it was made from, -1 unknown */
+    bool is_assumed; /* nothing relates it: the caller allowed to take its times as they are */
+    size_t at;       /* the segment used last: times come in order */
+};
+
+int64_t sv_shift_apply(struct sv_shift *s, int64_t ns); /* saturates at the ends of int64 */
+void sv_shift_fini(struct sv_shift *s);
+
+/* Fills shifts[n] and the clock that they lead to. Refuses with SV_EUSAGE and an explanation (which inputs, which clocks,
+ * what to do) when some input cannot be related, unless `assume` is set. */
+int sv_relate(const struct sv_relate_input *inputs, size_t n, bool assume, struct sv_shift *shifts,
+              uint32_t *common_clock, struct sv_err *err);
+
+#endif
