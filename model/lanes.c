@@ -212,8 +212,6 @@ static void describe_lane(struct sv_lanes *l, const struct sv_lane_row *r, uint3
     info->parent = r->track;
     info->name = main->name;
     info->space = main->space;
-    info->order = lane;
-    info->has_order = true;
     info->is_described = true;
     sv_dict_touch(l->dict, r->lanes[lane].track);
 }
@@ -221,14 +219,18 @@ static void describe_lane(struct sv_lanes *l, const struct sv_lane_row *r, uint3
 /* The track of a lane has a stable identity. A number whose track already carries events of its own is left out. */
 static sv_track lane_track(struct sv_lanes *l, const struct sv_lane_row *r)
 {
+    sv_track t;
     for (uint32_t number = r->n;; number++) {
         char text[16];
         int len = snprintf(text, sizeof text, "%u", number);
         uint64_t uuid =
             sv_uuid_child(l->dict->tracks[r->track].uuid, SV_TRACK_LANE, text, (size_t)len);
-        sv_track t = sv_dict_track(l->dict, uuid, NULL);
-        if (!sv_lanes_find(l, t))
-            return t;
+        t = sv_dict_track(l->dict, uuid, NULL);
+        if (sv_lanes_find(l, t))
+            continue;
+        l->dict->tracks[t].order = number;
+        l->dict->tracks[t].has_order = true;
+        return t;
     }
 }
 

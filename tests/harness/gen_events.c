@@ -285,10 +285,12 @@ static void make_tracks(struct maker *m)
         sv_track process = sv_dict_process(d, 0, 100 + (int64_t)i / 3);
         d->tracks[process].name = word(m->g, "process", i / 3);
         d->tracks[process].is_described = true;
+        if (i % 3 == 2) {
+            m->lanes[i].track = sv_dict_child(d, process, SV_TRACK_STREAM, word(m->g, "stream", i));
+            continue;
+        }
         sv_track t = sv_dict_thread(d, 0, 100 + (int64_t)i / 3, 200 + (int64_t)i);
-        if (i % 3 == 2)
-            t = sv_dict_child(d, process, SV_TRACK_STREAM, word(m->g, "stream", i));
-        d->tracks[t].name = word(m->g, "row", i);
+        d->tracks[t].name = word(m->g, "thread", i);
         d->tracks[t].is_described = true;
         m->lanes[i].track = t;
     }
