@@ -144,7 +144,7 @@ static const struct row rows[] = {
 };
 
 static void build(const struct row *row, struct sv_relate_input *inputs, struct sv_clocks *clocks,
-                  char names[3][16])
+                  char names[3][32])
 {
     for (size_t i = 0; i < row->n; i++) {
         const struct in *in = &row->in[i];
@@ -155,7 +155,7 @@ static void build(const struct row *row, struct sv_relate_input *inputs, struct 
             s.readings[1] = (struct sv_reading){in->shots[k].b, in->shots[k].b_ns};
             sv_clocks_add(&clocks[i], &s);
         }
-        snprintf(names[i], 16, "file%zu", i);
+        snprintf(names[i], 32, "file%zu", i);
         inputs[i] = (struct sv_relate_input){.name = names[i],
                                              .clocks = &clocks[i],
                                              .machine = in->machine,
@@ -172,7 +172,7 @@ TEST(rows_of_inputs)
         struct sv_clocks clocks[3];
         struct sv_shift shifts[3] = {0};
         struct sv_err err = {0};
-        char names[3][16];
+        char names[3][32];
         uint32_t common = 77;
         build(&rows[i], inputs, clocks, names);
         int code = sv_relate(inputs, rows[i].n, rows[i].assume, shifts, &common, &err);
