@@ -1,0 +1,529 @@
+/* Records to events: the ring source.
+ *
+ * Per round the heads of all rings are read once (acquire: pairs with the commit of the hot path); next() then walks ring after
+ * ring. Names of a site are numbered in the dictionary once, at its first event, so that most events cost a few loads and stores.
+ * Times of one thread never go back; different threads are not merged: the sinks of the SDK take tracks one by one.
+ *
+ * Rings and names are another process's words: every size, number and offset is checked; a record that cannot be right ends
+ * its ring with a finding. */
+#include "sdk/drain.h"
+
+#include "base/map.h"
+#include "sdk/drain_names.h"
+#include "sdk/items.h"
+#include "sdk/lanes.h"
+
+#include <stave/stave.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPEN_MAX = 32 };
+
+struct sv_drain {
+    struct sv_source source;
+    struct sv_drain_names names;
+    struct sv_ticks ticks;
+    int64_t boot_minus_mono;
+    struct sv_drain_ring *rings;
+    size_t n_rings, cap_rings, at;
+    struct sv_lanes lanes;
+    bool takes_slices, with_source;
+    sv_str lost_full, lost_nested, file_key, function_key, line_key;
+};
+
+/* ---- arguments ---- */
+
+static void put_number(struct sv_arg *a, unsigned type, uint64_t v)
+{
+    a->u = v;
+    switch (type) {
+    case STAVE_I_UINT: a->type = v > INT64_MAX ? SV_ARG_UINT : SV_ARG_INT; break;
+    case STAVE_I_DOUBLE: a->type = SV_ARG_DOUBLE; break;
+    case STAVE_I_BOOL:
+        a->type = SV_ARG_BOOL;
+        a->i = v != 0;
+        break;
+    case STAVE_I_POINTER: a->type = SV_ARG_POINTER; break;
+    default: a->type = SV_ARG_INT; break;
+    }
+}
+
+static void put_text(struct sv_arg *a, const uint8_t *bytes, size_t len, bool is_null)
+{
+    a->type = SV_ARG_TEXT;
+    a->text = is_null ? "(null)" : (const char *)bytes;
+    a->size = (is_null ? 6 : (uint32_t)len) & 0xffffff;
+}
+
+/* Keys with a meaning: no key in the model, but a type. */
+static bool put_special(struct sv_arg *a, const char *key, size_t len, uint64_t v)
+{
+    if (len != 2 || key[0] != STAVE_FLOW_OUT[0])
+        return false;
+    a->type = key[1] == STAVE_CORRELATION[1] ? SV_ARG_CORRELATION : SV_ARG_FLOW;
+    a->u = v;
+    return true;
+}
+
+struct items {
+    const uint8_t *p, *end;
+};
+
+static bool take(struct items *c, void *to, size_t n)
+{
+    if ((size_t)(c->end - c->p) < n)
+        return false;
+    memcpy(to, c->p, n);
+    c->p += n;
+    return true;
+}
+
+static unsigned number_type(unsigned item)
+{
+    static const uint8_t types[] = {[SV_ITEM_INT] = STAVE_I_INT,
+                                    [SV_ITEM_UINT] = STAVE_I_UINT,
+                                    [SV_ITEM_DOUBLE] = STAVE_I_DOUBLE,
+                                    [SV_ITEM_BOOL] = STAVE_I_BOOL,
+                                    [SV_ITEM_POINTER] = STAVE_I_POINTER};
+    return types[item];
+}
+
+/* One item that is no container; false: damaged. */
+static bool put_plain_item(struct sv_drain *d, struct sv_batch *b, struct items *c, unsigned type,
+                           const char *key, size_t key_len)
+{
+    uint64_t v = 0;
+    uint32_t len = 0;
+    struct sv_arg *a = sv_batch_arg(b);
+    if (type == SV_ITEM_TEXT) {
+        if (!take(c, &len, sizeof len) || len > (size_t)(c->end - c->p))
+            return false;
+        put_text(a, c->p, len, false);
+        c->p += len;
+    } else {
+        if (!take(c, &v, sizeof v))
+            return false;
+        if (put_special(a, key, key_len, v))
+            return true;
+        put_number(a, number_type(type), v);
+    }
+    a->key = sv_dict_str(d->source.dict, key, key_len);
+    return true;
+}
+
+/* The bytes of struct stave_args below one key (or, without a key, as arguments of the event itself). */
+static void put_items(struct sv_drain *d, struct sv_batch *b, sv_str key, const uint8_t *bytes, size_t n)
+{
+    struct items c = {bytes, bytes + n};
+    size_t open[OPEN_MAX + 1], depth = 0;
+    if (key)
+        open[depth++] = sv_batch_open(b, key, SV_ARG_DICT);
+    size_t bottom = depth;
+    while (c.p < c.end) {
+        uint8_t type;
+        uint16_t key_len;
+        if (!take(&c, &type, 1) || !take(&c, &key_len, 2) || key_len > c.end - c.p)
+            break;
+        const char *name = (const char *)c.p;
+        c.p += key_len;
+        if (type == SV_ITEM_END) {
+            if (depth == bottom)
+                break;
+            sv_batch_close(b, open[--depth]);
+        } else if (type == SV_ITEM_DICT || type == SV_ITEM_LIST) {
+            if (depth > OPEN_MAX)
+                break;
+            open[depth++] = sv_batch_open(b, sv_dict_str(d->source.dict, name, key_len),
+                                          type == SV_ITEM_DICT ? SV_ARG_DICT : SV_ARG_ARRAY);
+        } else if (type == 0 || type > SV_ITEM_END ||
+                   !put_plain_item(d, b, &c, type, name, key_len)) {
+            break;
+        }
+    }
+    while (depth > 0)
+        sv_batch_close(b, open[--depth]);
+}
+
+static void put_source(struct sv_drain *d, struct sv_batch *b, const struct sv_drain_site *s)
+{
+    size_t open = sv_batch_open(b, 0, SV_ARG_SOURCE);
+    struct sv_text file = sv_dict_text(d->source.dict, s->file), func = sv_dict_text(d->source.dict, s->func);
+    struct sv_arg *a = sv_batch_arg(b);
+    a->key = d->file_key;
+    put_text(a, (const uint8_t *)file.bytes, file.len, false);
+    a = sv_batch_arg(b);
+    a->key = d->function_key;
+    put_text(a, (const uint8_t *)func.bytes, func.len, false);
+    a = sv_batch_arg(b);
+    a->key = d->line_key;
+    a->type = SV_ARG_INT;
+    a->i = s->line;
+    sv_batch_close(b, open);
+}
+
+/* ---- events ---- */
+
+/* What the words of a record say about the event itself. */
+struct lead {
+    int64_t start_ns, dur_ns;
+    bool has_time, has_track;
+};
+
+/* Words and texts of a record; false: a text runs out of it. */
+static bool put_words(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
+                      const struct sv_drain_site *s, const uint64_t *r, uint64_t bytes, struct lead *lead)
+{
+    const uint64_t *words = r + 2;
+    const uint8_t *at = (const uint8_t *)(words + s->n_args), *end = (const uint8_t *)r + bytes;
+    for (unsigned i = 0; i < s->n_args; i++) {
+        unsigned type = s->types[i];
+        uint64_t v = words[i];
+        size_t len = 0;
+        if (type >= STAVE_I_TEXT) {
+            len = (size_t)(v & 0xffffffff);
+            if (len > (size_t)(end - at))
+                return false;
+        }
+        switch (type) {
+        case STAVE_I_TRACK:
+            if (v != STAVE_THREAD) {
+                e->track = sv_drain_track(&d->names, v);
+                lead->has_track = true;
+            }
+            break;
+        case STAVE_I_START: lead->start_ns = (int64_t)v; break;
+        case STAVE_I_DUR:
+            lead->dur_ns = (int64_t)v;
+            lead->has_time = true;
+            break;
+        case STAVE_I_NAME: e->name = sv_dict_str(d->source.dict, (const char *)at, len); break;
+        case STAVE_I_CAT: e->cat = sv_dict_str(d->source.dict, (const char *)at, len); break;
+        case STAVE_I_ARGS: put_items(d, b, s->keys[i], at, len); break;
+        default: {
+            struct sv_arg *a = sv_batch_arg(b);
+            if (s->specials[i]) {
+                a->type = s->specials[i];
+                a->u = v;
+                break;
+            }
+            a->key = s->keys[i];
+            if (type == STAVE_I_TEXT)
+                put_text(a, at, len, v >> 63);
+            else
+                put_number(a, type, v);
+        }
+        }
+        at += (len + 7) & ~(size_t)7;
+    }
+    return true;
+}
+
+static void as_counter(struct sv_drain *d, struct sv_event *e, struct sv_drain_site *s,
+                       const struct lead *lead, struct sv_batch *b)
+{
+    if (!lead->has_track)
+        e->track = sv_drain_counter_track(&d->names, s);
+    struct sv_arg *a = b->args;
+    if (b->arg == b->args)
+        a = sv_batch_arg(b);
+    if (a->type == SV_ARG_UINT) {
+        a->d = (double)a->u;
+        a->type = SV_ARG_DOUBLE;
+    } else if (a->type != SV_ARG_DOUBLE) {
+        a->type = SV_ARG_INT;
+    }
+    a->key = 0;
+    e->kind = SV_COUNTER;
+    e->name = 0;
+}
+
+/* Whole slices where the sink takes them; else begin and end, on a lane of the track where they do not nest. */
+static void as_slice(struct sv_drain *d, struct sv_batch *b, struct sv_event *e, const struct lead *lead)
+{
+    e->ts_ns = lead->start_ns + d->boot_minus_mono;
+    int64_t dur = lead->dur_ns > 0 ? lead->dur_ns : 0;
+    if (d->takes_slices) {
+        e->kind = SV_SLICE;
+        e->dur_ns = dur;
+        return;
+    }
+    e->track = sv_lanes_choose(&d->lanes, d->source.dict, e->track, e->ts_ns, e->ts_ns + dur);
+    e->kind = SV_BEGIN;
+    struct sv_event *end = sv_batch_event(b);
+    *end = (struct sv_event){.ts_ns = e->ts_ns + dur, .track = e->track, .kind = SV_END};
+}
+
+static const uint8_t model_kind[] = {[STAVE_KIND_BEGIN] = SV_BEGIN,
+                                     [STAVE_KIND_END] = SV_END,
+                                     [STAVE_KIND_INSTANT] = SV_INSTANT,
+                                     [STAVE_KIND_COUNTER] = SV_COUNTER,
+                                     [STAVE_KIND_COMPLETE] = SV_SLICE};
+
+/* The long way: arguments, tracks, counters, slices. False: the record is damaged. */
+static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_ring *r, struct sv_event *e,
+                       const uint64_t *rec, uint64_t bytes)
+{
+    struct sv_drain_site *s = sv_drain_site(&d->names, sv_word_site(rec[0]));
+    unsigned kind = sv_word_kind(rec[0]);
+    if (!s || s->n_args != sv_word_args(rec[0]) || 16 + 8u * s->n_args > bytes || kind == 0 ||
+        kind > STAVE_KIND_COMPLETE)
+        return false;
+    struct lead lead = {0};
+    e->kind = model_kind[kind];
+    e->name = kind == STAVE_KIND_END ? 0 : s->name;
+    e->cat = kind == STAVE_KIND_END ? 0 : s->cat;
+    if (!put_words(d, b, e, s, rec, bytes, &lead)) {
+        sv_batch_drop_args(b);
+        return false;
+    }
+    if (!lead.has_track && kind == STAVE_KIND_BEGIN)
+        r->depth++;
+    if (!lead.has_track && kind == STAVE_KIND_END)
+        r->depth -= r->depth > 0;
+    if (kind == STAVE_KIND_COUNTER)
+        as_counter(d, e, s, &lead, b);
+    else if (d->with_source && kind != STAVE_KIND_END)
+        put_source(d, b, s);
+    sv_batch_finish(b, e);
+    if (lead.has_time)
+        as_slice(d, b, e, &lead);
+    return true;
+}
+
+static int damaged(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b)
+{
+    sv_report_add(d->source.report, SV_DAMAGE, "damaged ring record", 1, (int64_t)r->pos,
+                  "ring %zu: the rest of it is not read", (size_t)(r - d->rings));
+    r->pos = r->end;
+    b->n--;
+    return 0;
+}
+
+/* Fills the batch from one ring; leaves room for the second event of a slice. */
+static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b)
+{
+    uint64_t mask = r->size - 1, pos = r->pos, end = r->end;
+    int64_t last = r->last_ns;
+    while (pos < end && b->n < SV_BATCH - 1) {
+        const uint64_t *rec = (const uint64_t *)(const void *)(r->data + (pos & mask));
+        uint64_t word = rec[0], bytes = sv_word_bytes(word);
+        unsigned kind = sv_word_kind(word);
+        struct sv_event *e = &b->events[b->n++];
+        if (bytes < SV_RECORD_HEAD || bytes > end - pos) {
+            r->pos = pos;
+            damaged(d, r, b);
+            return;
+        }
+        int64_t ns = sv_ticks_ns(&d->ticks, rec[1]);
+        last = ns > last ? ns : last;
+        *e = (struct sv_event){.ts_ns = last, .track = r->track};
+        if (word == SV_WORD(0, STAVE_KIND_END, 0, 2)) {
+            e->kind = SV_END;
+            if (r->depth == 0)
+                b->n--; /* its begin is not in this session */
+            else
+                r->depth--;
+            pos += bytes;
+            continue;
+        }
+        const struct sv_drain_site *s = sv_drain_site(&d->names, sv_word_site(word));
+        if (s && bytes == SV_RECORD_HEAD && s->n_args == 0 && !d->with_source &&
+            (kind == STAVE_KIND_BEGIN || kind == STAVE_KIND_INSTANT)) {
+            e->kind = model_kind[kind];
+            e->name = s->name;
+            e->cat = s->cat;
+            r->depth += kind == STAVE_KIND_BEGIN;
+        } else if (!long_event(d, b, r, e, rec, bytes)) {
+            r->pos = pos;
+            damaged(d, r, b);
+            return;
+        }
+        pos += bytes;
+    }
+    r->pos = pos;
+    r->last_ns = last;
+}
+
+static void tell_loss(struct sv_drain *d, struct sv_batch *b, const struct sv_drain_ring *r, sv_str cause, uint64_t n)
+{
+    struct sv_event *e = sv_batch_event(b);
+    e->ts_ns = r->last_ns != INT64_MIN ? r->last_ns : d->ticks.n ? d->ticks.at[d->ticks.n - 1].boot_ns : 0;
+    e->track = r->track;
+    e->kind = SV_LOSS;
+    e->name = cause;
+    struct sv_arg *a = sv_batch_arg(b);
+    a->type = SV_ARG_INT;
+    a->i = (int64_t)n;
+    sv_batch_finish(b, e);
+}
+
+static void tell_losses(struct sv_drain *d, struct sv_batch *b, struct sv_drain_ring *r)
+{
+    uint64_t full = atomic_load_explicit(&r->ring->lost_full, memory_order_relaxed);
+    uint64_t nested = atomic_load_explicit(&r->ring->lost_nested, memory_order_relaxed);
+    if (r->track == 0 || b->n + 2 > SV_BATCH)
+        return;
+    if (full > r->lost_full)
+        tell_loss(d, b, r, d->lost_full, full - r->lost_full);
+    if (nested > r->lost_nested)
+        tell_loss(d, b, r, d->lost_nested, nested - r->lost_nested);
+    r->lost_full = full;
+    r->lost_nested = nested;
+}
+
+static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
+{
+    (void)err;
+    struct sv_drain *d = (struct sv_drain *)source;
+    for (; d->at < d->n_rings; d->at++) {
+        struct sv_drain_ring *r = &d->rings[d->at];
+        fill(d, r, b);
+        if (r->pos < r->end)
+            return (int)b->n;
+        tell_losses(d, b, r);
+        if (b->n > SV_BATCH - 8) {
+            d->at++;
+            return (int)b->n;
+        }
+    }
+    return (int)b->n;
+}
+
+/* ---- rounds ---- */
+
+static void meet_owner(struct sv_drain *d, struct sv_drain_ring *r)
+{
+    uint32_t owner = atomic_load_explicit(&r->ring->owner, memory_order_acquire);
+    if (owner == r->owner && r->track)
+        return;
+    r->owner = owner;
+    r->depth = 0;
+    r->track = sv_dict_thread(d->source.dict, 0, d->names.pid,
+                              atomic_load_explicit(&r->ring->tid, memory_order_relaxed));
+}
+
+uint64_t sv_drain_round(struct sv_drain *d)
+{
+    uint64_t bytes = 0;
+    d->at = 0;
+    for (size_t i = 0; i < d->n_rings; i++) {
+        struct sv_drain_ring *r = &d->rings[i];
+        uint64_t head = atomic_load_explicit(&r->ring->head, memory_order_acquire);
+        bool has_loss = atomic_load_explicit(&r->ring->lost_full, memory_order_relaxed) != r->lost_full ||
+                        atomic_load_explicit(&r->ring->lost_nested, memory_order_relaxed) != r->lost_nested;
+        if (has_loss || head != r->pos)
+            meet_owner(d, r);
+        if (head == r->pos)
+            continue;
+        if (head < r->pos || head - r->pos > r->size) {
+            sv_report_add(d->source.report, SV_DAMAGE, "damaged ring", 1, SV_NO_POS,
+                          "ring %zu: its end is not where it can be", i);
+            r->pos = r->end = head;
+            continue;
+        }
+        r->end = head;
+        bytes += head - r->pos;
+    }
+    return bytes;
+}
+
+void sv_drain_name_thread(struct sv_drain *d, struct sv_drain_ring *r, const char *name)
+{
+    struct sv_dict *dict = d->source.dict;
+    if (!r->track || !*name)
+        return;
+    sv_str str = sv_dict_cstr(dict, name);
+    struct sv_track_info *info = &dict->tracks[r->track];
+    if (info->name == str && info->is_described)
+        return;
+    info->name = str;
+    info->is_described = true;
+    sv_dict_touch(dict, r->track);
+}
+
+/* ---- life ---- */
+
+static void close_source(struct sv_source *s)
+{
+    sv_drain_free((struct sv_drain *)s);
+}
+
+struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, uint32_t pid, unsigned takes)
+{
+    struct sv_drain *d = sv_alloc(sizeof *d);
+    d->source = (struct sv_source){.next = next,
+                                   .close = close_source,
+                                   .gives = SV_HAS_EDGES | SV_HAS_DISORDER,
+                                   .dict = dict,
+                                   .report = report};
+    d->takes_slices = (takes & SV_HAS_SLICES) && (takes & SV_HAS_OVERLAP);
+    sv_drain_names_init(&d->names, dict, pid);
+    d->lost_full = sv_dict_cstr(dict, "ring full");
+    d->lost_nested = sv_dict_cstr(dict, "nested in a signal handler");
+    d->file_key = sv_dict_cstr(dict, "file");
+    d->function_key = sv_dict_cstr(dict, "function");
+    d->line_key = sv_dict_cstr(dict, "line");
+    return d;
+}
+
+void sv_drain_free(struct sv_drain *d)
+{
+    if (!d)
+        return;
+    sv_drain_names_fini(&d->names);
+    sv_lanes_fini(&d->lanes);
+    free(d->rings);
+    free(d);
+}
+
+struct sv_source *sv_drain_source(struct sv_drain *d)
+{
+    return &d->source;
+}
+
+size_t sv_drain_names(struct sv_drain *d, const uint8_t *bytes, size_t n)
+{
+    return sv_drain_names_read(&d->names, d->source.report, bytes, n);
+}
+
+void sv_drain_tick(struct sv_drain *d, const struct sv_tick *tick)
+{
+    sv_ticks_add(&d->ticks, tick);
+    d->boot_minus_mono = tick->boot_ns - tick->mono_ns;
+    if (d->boot_minus_mono > -1000000 && d->boot_minus_mono < 1000000)
+        d->boot_minus_mono = 0; /* never suspended: the two are the same clock */
+}
+
+struct sv_ticks *sv_drain_ticks(struct sv_drain *d)
+{
+    return &d->ticks;
+}
+
+struct sv_drain_ring *sv_drain_add_ring(struct sv_drain *d, const struct sv_ring *ring,
+                                        const uint8_t *data, uint64_t size, uint64_t pos)
+{
+    d->rings = sv_grow(d->rings, &d->cap_rings, d->n_rings + 1, sizeof *d->rings);
+    struct sv_drain_ring *r = &d->rings[d->n_rings++];
+    *r = (struct sv_drain_ring){.ring = ring,
+                                .data = data,
+                                .size = size,
+                                .pos = pos,
+                                .end = pos,
+                                .last_ns = INT64_MIN};
+    return r;
+}
+
+size_t sv_drain_n_rings(const struct sv_drain *d)
+{
+    return d->n_rings;
+}
+
+struct sv_drain_ring *sv_drain_ring(struct sv_drain *d, size_t i)
+{
+    return &d->rings[i];
+}
+
+void sv_drain_with_source(struct sv_drain *d, bool on)
+{
+    d->with_source = on;
+}

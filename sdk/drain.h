@@ -1,0 +1,51 @@
+/* The ring source: records of one process to events.
+ *
+ *     sv_drain_new → for each ring sv_drain_add_ring → per round: names, ticks, sv_drain_round(), source.next() until 0
+ *
+ * Used by the writer thread on its own rings and by readers of dead sessions on mapped files; trusts nothing it reads. */
+#ifndef SV_SDK_DRAIN_H
+#define SV_SDK_DRAIN_H
+
+#include "model/stream.h"
+#include "sdk/layout.h"
+#include "sdk/ticks.h"
+
+struct sv_drain_ring {
+    const struct sv_ring *ring;
+    const uint8_t *data; /* mapped twice in a row */
+    uint64_t size;
+    uint64_t pos, end; /* read so far; where this round stops */
+    uint32_t owner;    /* of the track below */
+    uint32_t depth;    /* open slices */
+    sv_track track;
+    int64_t last_ns;
+    uint64_t lost_full, lost_nested; /* already told */
+};
+
+struct sv_drain;
+
+/* `takes` is that of the sink: whole slices are made into edges unless it takes them. */
+struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, uint32_t pid,
+                              unsigned takes);
+void sv_drain_free(struct sv_drain *d);
+struct sv_source *sv_drain_source(struct sv_drain *d); /* next() gives 0 at the end of each round */
+
+/* More of the log of names: whole records. Returns how many bytes were understood. */
+size_t sv_drain_names(struct sv_drain *d, const uint8_t *bytes, size_t n);
+void sv_drain_tick(struct sv_drain *d, const struct sv_tick *tick);
+struct sv_ticks *sv_drain_ticks(struct sv_drain *d);
+
+/* Reading begins at `pos`. The ring's number is the order of adding. */
+struct sv_drain_ring *sv_drain_add_ring(struct sv_drain *d, const struct sv_ring *ring,
+                                        const uint8_t *data, uint64_t size, uint64_t pos);
+size_t sv_drain_n_rings(const struct sv_drain *d);
+struct sv_drain_ring *sv_drain_ring(struct sv_drain *d, size_t i);
+
+/* A new round: everything committed until now. Returns its bytes. */
+uint64_t sv_drain_round(struct sv_drain *d);
+
+void sv_drain_name_thread(struct sv_drain *d, struct sv_drain_ring *r, const char *name);
+void sv_drain_with_source(struct sv_drain *d, bool on); /* file, function and line with every event */
+/* A slice longer than this many ns of this name: returns its duration once, then 0. For the flight recorder. */
+
+#endif

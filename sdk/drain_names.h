@@ -1,0 +1,43 @@
+/* What the numbers in records mean: sites and tracks of one process, numbered in the dictionary at first sight. */
+#ifndef SV_SDK_DRAIN_NAMES_H
+#define SV_SDK_DRAIN_NAMES_H
+
+#include "model/dict.h"
+
+struct sv_report;
+
+struct sv_drain_site {
+    sv_str name, cat, file, func;
+    uint32_t line;
+    uint8_t kind, n_args;
+    sv_track counter; /* COUNTER without a track of its own */
+    sv_str *keys;
+    uint8_t *types;
+    uint8_t *specials; /* enum sv_arg_type of keys with a meaning, else 0 */
+};
+
+struct sv_drain_names {
+    struct sv_dict *dict;
+    uint32_t pid;
+    sv_track process;
+    struct sv_drain_site *sites; /* by number */
+    size_t n_sites, cap_sites;
+    sv_track *tracks; /* by number */
+    size_t n_tracks, cap_tracks;
+    struct sv_arena arena;
+};
+
+void sv_drain_names_init(struct sv_drain_names *n, struct sv_dict *dict, uint32_t pid);
+void sv_drain_names_fini(struct sv_drain_names *n);
+size_t sv_drain_names_read(struct sv_drain_names *n, struct sv_report *report, const uint8_t *bytes,
+                           size_t len);
+sv_track sv_drain_track(const struct sv_drain_names *n, uint64_t number);
+sv_track sv_drain_counter_track(struct sv_drain_names *n, struct sv_drain_site *s);
+
+/* NULL: no such site. */
+static inline struct sv_drain_site *sv_drain_site(const struct sv_drain_names *n, uint32_t number)
+{
+    return __builtin_expect(number < n->n_sites && n->sites[number].kind != 0, 1) ? &n->sites[number] : NULL;
+}
+
+#endif

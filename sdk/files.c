@@ -1,0 +1,231 @@
+/* The session directory of a process: made at its first session, removed at its end.
+ *
+ * It belongs on a file system in memory: pages of a disk file are written back again and again, and each time the hot path would
+ * take a fault. Space is reserved before a file is mapped, so that a full file system is an error here and never a SIGBUS there.
+ * Called with the process's lock held, except by readers (start ticks). No malloc: a signal handler may be below us. */
+#include "sdk/sdk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+bool sv_file_write(int fd, const void *bytes, size_t n, uint64_t at)
+{
+    const uint8_t *from = bytes;
+    while (n > 0) {
+        ssize_t done = pwrite(fd, from, n, (off_t)at);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return false;
+        from += done;
+        at += (uint64_t)done;
+        n -= (size_t)done;
+    }
+    return true;
+}
+
+/* Field 22 of /proc/PID/stat. */
+uint64_t sv_process_start_ticks(uint32_t pid)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    char *at = strrchr(text, ')'); /* the name may hold blanks and parentheses */
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+/* A folder of this user that nobody else can enter. */
+static bool usable_base(const char *path, bool is_own)
+{
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return false;
+    struct stat st;
+    if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+        return false;
+    if (is_own && (st.st_uid != geteuid() || (st.st_mode & 077) != 0)) {
+        errno = EPERM;
+        return false;
+    }
+    return access(path, W_OK | X_OK) == 0;
+}
+
+static bool make_dir(struct sv_process *p, const char *base, bool is_own)
+{
+    if (!usable_base(base, is_own))
+        return false;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    for (unsigned i = 0; i < 16; i++) {
+        int n = snprintf(p->dir, sizeof p->dir, "%s/%u-%llx%x", base, p->pid,
+                         (unsigned long long)now.tv_sec, (unsigned)now.tv_nsec + i);
+        if (n < 0 || (size_t)n >= sizeof p->dir - 32)
+            return false;
+        if (mkdir(p->dir, 0700) == 0)
+            return true;
+        if (errno != EEXIST)
+            return false;
+    }
+    return false;
+}
+
+/* In the order of preference; each is tried until one can be written to. */
+static bool choose_dir(struct sv_process *p)
+{
+    char base[SV_PATH_MAX];
+    const char *given = getenv("STAVE_SESSION_DIR"), *run = getenv("XDG_RUNTIME_DIR");
+    const char *tmp = getenv("TMPDIR");
+    unsigned uid = (unsigned)geteuid();
+    if (given && *given)
+        return make_dir(p, given, false);
+    if (run && *run && snprintf(base, sizeof base, "%s/stave", run) < (int)sizeof base &&
+        make_dir(p, base, true))
+        return true;
+    snprintf(base, sizeof base, "/dev/shm/stave-%u", uid);
+    if (make_dir(p, base, true))
+        return true;
+    return snprintf(base, sizeof base, "%s/stave-%u", tmp && *tmp ? tmp : "/tmp", uid) <
+               (int)sizeof base &&
+           make_dir(p, base, true);
+}
+
+/* A new file in the directory with its space reserved. */
+static int new_file(const struct sv_process *p, const char *name, uint64_t bytes)
+{
+    int fd = openat(p->dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -1;
+    int error = bytes ? posix_fallocate(fd, 0, (off_t)bytes) : 0;
+    if (error != 0) {
+        close(fd);
+        unlinkat(p->dir_fd, name, 0);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+static bool open_session_file(struct sv_process *p)
+{
+    int fd = new_file(p, "session", SV_SESSION_BYTES);
+    if (fd < 0)
+        return false;
+    void *at = mmap(NULL, SV_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (at == MAP_FAILED)
+        return false;
+    madvise(at, SV_SESSION_BYTES, MADV_DONTFORK);
+    struct sv_session_file *s = at;
+    *s = (struct sv_session_file){.magic = SV_SESSION_MAGIC,
+                                  .version = SV_LAYOUT_VERSION,
+                                  .pid = p->pid,
+                                  .start_ticks = sv_process_start_ticks(p->pid)};
+    int cmd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t n = cmd >= 0 ? read(cmd, s->command, sizeof s->command - 1) : 0;
+    if (cmd >= 0)
+        close(cmd);
+    for (ssize_t i = 0; i + 1 < n; i++)
+        if (s->command[i] == '\0')
+            s->command[i] = ' ';
+    __atomic_store_n(&p->session, s, __ATOMIC_RELEASE);
+    return true;
+}
+
+bool sv_files_open(struct sv_process *p)
+{
+    if (p->session)
+        return true;
+    if (!choose_dir(p))
+        return false;
+    p->dir_fd = open(p->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (p->dir_fd < 0)
+        return false;
+    p->names_fd = new_file(p, "names", 0);
+    if (p->names_fd >= 0 && open_session_file(p))
+        return true;
+    int error = errno;
+    sv_files_remove(p);
+    errno = error;
+    return false;
+}
+
+void sv_files_remove(struct sv_process *p)
+{
+    char name[32];
+    if (p->dir_fd < 0)
+        return;
+    uint32_t n = atomic_load(&p->n_rings);
+    for (uint32_t i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "ring.%u", i);
+        unlinkat(p->dir_fd, name, 0);
+    }
+    unlinkat(p->dir_fd, "names", 0);
+    unlinkat(p->dir_fd, "session", 0);
+    rmdir(p->dir);
+    close(p->dir_fd);
+    p->dir_fd = -1;
+    if (p->names_fd >= 0)
+        close(p->names_fd);
+    p->names_fd = -1;
+}
+
+/* The records' area is mapped twice in a row, so that a record may run over its end. */
+static uint8_t *map_ring(int fd, uint64_t size)
+{
+    uint8_t *at = mmap(NULL, SV_PAGE + 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        return NULL;
+    if (mmap(at, SV_PAGE + size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) == MAP_FAILED ||
+        mmap(at + SV_PAGE + size, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, SV_PAGE) == MAP_FAILED) {
+        int error = errno;
+        munmap(at, SV_PAGE + 2 * size);
+        errno = error;
+        return NULL;
+    }
+    madvise(at, SV_PAGE + 2 * size, MADV_DONTFORK); /* a child must not write here */
+    return at;
+}
+
+bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, struct sv_ring_ref *out)
+{
+    char name[32];
+    snprintf(name, sizeof name, "ring.%u", number);
+    int fd = new_file(p, name, SV_PAGE + size);
+    if (fd < 0)
+        return false;
+    uint8_t *at = map_ring(fd, size);
+    int error = errno;
+    close(fd);
+    if (!at) {
+        unlinkat(p->dir_fd, name, 0);
+        errno = error;
+        return false;
+    }
+    /* Positions begin at `size`: 0 has a meaning of its own for the thread. */
+    struct sv_ring *r = (struct sv_ring *)(void *)at;
+    r->version = SV_LAYOUT_VERSION;
+    r->size = size;
+    r->pid = p->pid;
+    atomic_store(&r->head, size);
+    atomic_store(&r->tail, size);
+    atomic_store(&r->mark[0].pos, size);
+    r->magic = SV_RING_MAGIC;
+    *out = (struct sv_ring_ref){.ring = r, .data = at + SV_PAGE};
+    return true;
+}

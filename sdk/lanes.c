@@ -1,0 +1,92 @@
+/* Lanes for overlapping slices: see lanes.h. Called by the ring source for each slice that was measured elsewhere.
+ *
+ * Two slices of one lane must be apart or one inside the other. With the same start, only the longer one may come first: readers
+ * sort by time and keep the order of arrival, so a later, longer one would end up inside. */
+#include "sdk/lanes.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES_MAX = 64, RECENT = 64 };
+
+struct span {
+    int64_t start, end;
+};
+
+struct lane {
+    sv_track track;
+    uint32_t n; /* of all slices */
+    struct span recent[RECENT];
+};
+
+struct sv_lane_track {
+    struct lane *lanes;
+    size_t n, cap;
+};
+
+static bool fits(const struct lane *lane, int64_t start, int64_t end)
+{
+    uint32_t n = lane->n < RECENT ? lane->n : RECENT;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct span *s = &lane->recent[i];
+        bool apart = end <= s->start || start >= s->end;
+        bool inside = start >= s->start && end <= s->end;
+        bool around = start < s->start && end >= s->end;
+        if (!apart && !inside && !around)
+            return false;
+    }
+    return true;
+}
+
+static sv_track lane_track(struct sv_dict *dict, sv_track track, size_t number)
+{
+    if (number == 0)
+        return track;
+    struct sv_track_info base = dict->tracks[track];
+    uint64_t uuid = sv_mix64(base.uuid + number * 0x9e3779b97f4a7c15u);
+    sv_track lane = sv_dict_track(dict, uuid, NULL);
+    struct sv_track_info *info = &dict->tracks[lane];
+    info->kind = SV_TRACK_LANE;
+    info->parent = track;
+    info->name = base.name;
+    info->is_described = true;
+    return lane;
+}
+
+static struct lane *find_lane(struct sv_lane_track *t, struct sv_dict *dict, sv_track track, int64_t start, int64_t end)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (fits(&t->lanes[i], start, end))
+            return &t->lanes[i];
+    if (t->n == LANES_MAX) /* crowded: the last one takes it, crossing or not */
+        return &t->lanes[t->n - 1];
+    t->lanes = sv_grow(t->lanes, &t->cap, t->n + 1, sizeof *t->lanes);
+    struct lane *lane = &t->lanes[t->n];
+    memset(lane, 0, sizeof *lane);
+    lane->track = lane_track(dict, track, t->n++);
+    return lane;
+}
+
+sv_track sv_lanes_choose(struct sv_lanes *l, struct sv_dict *dict, sv_track track, int64_t start,
+                         int64_t end)
+{
+    bool is_new;
+    uint64_t *slot = sv_map_add(&l->by_track, track, &is_new);
+    if (is_new) {
+        l->tracks = sv_grow(l->tracks, &l->cap, l->n + 1, sizeof *l->tracks);
+        l->tracks[l->n] = (struct sv_lane_track){0};
+        *slot = ++l->n;
+    }
+    struct lane *lane = find_lane(&l->tracks[*slot - 1], dict, track, start, end);
+    lane->recent[lane->n++ % RECENT] = (struct span){start, end};
+    return lane->track;
+}
+
+void sv_lanes_fini(struct sv_lanes *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        free(l->tracks[i].lanes);
+    free(l->tracks);
+    sv_map_fini(&l->by_track);
+}

@@ -1,0 +1,132 @@
+/* The files of a session: what the traced process writes and what its writer, a collector or `stave recover` reads.
+ *
+ *   DIR/session   struct sv_session_file: who, which clock, how much of the output is whole
+ *   DIR/names     a log of struct sv_name_head records: call places and tracks
+ *   DIR/ring.N    struct sv_ring, then `size` bytes of records
+ *
+ * Readers must trust nothing in them: another process wrote them, and may have died at any instruction. */
+#ifndef SV_SDK_LAYOUT_H
+#define SV_SDK_LAYOUT_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define SV_SESSION_MAGIC 0x31535645u /* "EVS1" */
+#define SV_RING_MAGIC    0x31525645u
+#define SV_LAYOUT_VERSION 1u
+
+enum { SV_RINGS_MAX = 4096, SV_PATH_MAX = 1024, SV_PAGE = 4096, SV_RING_BLOCKS = 16 };
+#define SV_RING_BYTES_MIN ((uint64_t)16 << 10)
+#define SV_RING_BYTES_MAX ((uint64_t)1 << 30)
+
+/* ---- records ---- */
+
+/* Every record is two words and n_args words, then text padded to 8. Word 0, from the low bits: site id 32, kind 8, n_args 8,
+ * size of the record in words 16. Word 1: the raw time. The word of a text: length in the low half. */
+#define SV_WORD(site, kind, n_args, words) \
+    ((uint64_t)(site) | (uint64_t)(kind) << 32 | (uint64_t)(n_args) << 40 | (uint64_t)(words) << 48)
+#define SV_RECORD_BYTES_MAX 65536u /* of one record, its text included */
+enum { SV_RECORD_HEAD = 16 };
+
+static inline uint32_t sv_word_site(uint64_t w)
+{
+    return (uint32_t)w;
+}
+static inline unsigned sv_word_kind(uint64_t w)
+{
+    return (unsigned)(w >> 32) & 0xff;
+}
+static inline unsigned sv_word_args(uint64_t w)
+{
+    return (unsigned)(w >> 40) & 0xff;
+}
+static inline uint64_t sv_word_bytes(uint64_t w)
+{
+    return (w >> 48) * 8;
+}
+
+/* ---- rings ---- */
+
+enum sv_ring_state { SV_RING_FREE, SV_RING_LIVE, SV_RING_ENDED };
+
+/* How far a round of the writer had read: see sv_session_file.round. */
+struct sv_mark {
+    _Atomic uint64_t round, pos;
+};
+
+struct sv_ring {
+    uint32_t magic, version;
+    uint64_t size; /* of the records' area, a power of two */
+    uint32_t pid;
+    _Atomic uint32_t state; /* enum sv_ring_state */
+    _Atomic uint32_t owner; /* grows with each thread that takes the ring */
+    _Atomic uint32_t tid;
+    char name[32]; /* of the thread, where it was given by hand */
+    /* Written by the thread. Positions count bytes since the ring was made and never wrap. */
+    alignas(64) _Atomic uint64_t head;
+    _Atomic uint64_t lost_full, lost_nested;
+    _Atomic uint64_t block_first[SV_RING_BLOCKS]; /* overwrite: first record that begins in each block */
+    /* Written by the reader. */
+    alignas(64) _Atomic uint64_t tail; /* the thread may write up to tail + size */
+    struct sv_mark mark[2];
+};
+_Static_assert(sizeof(struct sv_ring) <= SV_PAGE, "records begin at the second page");
+
+/* ---- time ---- */
+
+/* The counter and the trace clock (CLOCK_BOOTTIME) read together. */
+struct sv_tick {
+    uint64_t raw;
+    int64_t boot_ns, mono_ns;
+    int64_t uncertainty_ns;
+};
+enum { SV_TICKS_MAX = 64 };
+enum sv_counter { SV_COUNTER_MONOTONIC, SV_COUNTER_CPU }; /* what raw times are */
+
+/* ---- session ---- */
+
+enum sv_session_state { SV_SESSION_CLOSED, SV_SESSION_OPEN };
+
+struct sv_session_file {
+    uint32_t magic, version;
+    uint32_t pid;
+    _Atomic uint32_t state;
+    uint32_t counter; /* enum sv_counter */
+    uint32_t full;    /* enum stave_full */
+    uint64_t start_ticks; /* of the process, from /proc/PID/stat: tells a reused pid */
+    _Atomic uint32_t n_rings;
+    _Atomic uint64_t names_bytes; /* whole records in `names` */
+    _Atomic uint64_t lost_ring, lost_output, n_events;
+    /* The journal. Round r: marks and bytes[r & 1] are prepared, the output is written, round = r makes it so. A reader
+     * believes bytes[round & 1] of the output, and of each ring the newest mark whose round is not past it. */
+    _Atomic uint64_t round;
+    _Atomic uint64_t bytes[2];
+    _Atomic uint64_t n_ticks; /* ticks[0] is the first ever, the others the newest, in turn */
+    struct sv_tick ticks[SV_TICKS_MAX];
+    char out[SV_PATH_MAX];  /* final name */
+    char part[SV_PATH_MAX]; /* growing name */
+    char command[256];
+};
+_Static_assert(sizeof(struct sv_session_file) <= 2 * SV_PAGE, "two pages");
+#define SV_SESSION_BYTES (2 * SV_PAGE)
+
+/* ---- names ---- */
+
+enum sv_name_kind { SV_NAME_SITE = 1, SV_NAME_TRACK, SV_NAME_ORDER };
+
+/* Followed by terminated texts. SITE: category, name, file, function, then n_args keys, then n_args type bytes. TRACK: name,
+ * unit. ORDER: nothing, `value` is the order of track `id`. Padded to 8. */
+struct sv_name_head {
+    uint32_t size; /* all of it */
+    uint8_t kind;  /* enum sv_name_kind */
+    uint8_t event; /* SITE: enum stave_kind; TRACK: enum sv_track_kind */
+    uint8_t n_args;
+    uint8_t pad;
+    uint32_t id;
+    uint32_t parent; /* TRACK */
+    int64_t value;   /* SITE: line; TRACK: id of an async row; ORDER */
+};
+_Static_assert(sizeof(struct sv_name_head) == 24, "a whole number of words");
+
+#endif

@@ -1,0 +1,118 @@
+/* The SDK inside a traced process: who holds what.
+ *
+ *   emit.c      the hot path: from a call place to a committed record
+ *   slow.c      what the hot path cannot do: rings for threads, full rings, forked children
+ *   registry.c  call places, categories, tracks: numbers that live as long as the process
+ *   session.c   start, flush, stop, the environment
+ *   files.c     the session directory and its mappings
+ *   drain.c     records to events (a source), in the writer and in readers of dead sessions
+ *   writer.c    the thread that empties the rings into the output
+ *
+ * State is in two places. What a forked child inherits (numbers of sites and tracks, the plan) is ordinary memory. What it
+ * must not (rings, files, threads, locks) lies in pages that the kernel wipes at fork, so that a child of any kind of fork
+ * finds "nothing started yet" and starts for itself at its first event. */
+#ifndef SV_SDK_SDK_H
+#define SV_SDK_SDK_H
+
+#include "sdk/layout.h"
+
+#include <pthread.h>
+#include <stave/stave.h>
+#include <stdbool.h>
+
+/* A thread's side of its ring. limit == 0: no ring, or a record is being written (a signal handler sees that). The room
+ * between limit and full_limit is kept for the ends of the open slices, 16 bytes each: an end never finds the ring full. */
+struct sv_thread {
+    uint64_t head, limit, full_limit, mask;
+    uint8_t *data;
+    struct sv_ring *ring;
+    uint64_t fates;   /* STAVE_BEGIN: one bit for each open one, newest lowest: was it recorded? */
+    uint32_t counter; /* enum sv_counter */
+    uint32_t block;   /* overwrite: the block whose first record is known, plus 1 */
+};
+
+extern _Thread_local struct sv_thread *sv_self __attribute__((tls_model("initial-exec")));
+extern struct sv_thread sv_nobody; /* what sv_self is without a ring */
+extern _Atomic uint32_t sv_epoch;  /* number of the session, 0: off */
+enum { SV_EPOCH_NONE = 1, SV_EPOCH_FIRST = 2 };
+
+struct sv_ring_ref {
+    struct sv_ring *ring;
+    uint8_t *data;
+};
+
+struct sv_writer;
+
+/* In wiped pages. */
+struct sv_process {
+    _Atomic uint32_t ready;
+    uint32_t pid;
+    _Atomic uint32_t lock; /* thread that holds it, 0: free */
+    _Atomic uint32_t start_failed;
+    struct sv_session_file *session; /* NULL: no directory yet */
+    int names_fd, dir_fd;
+    char dir[SV_PATH_MAX];
+    uint32_t full; /* enum stave_full of the running session */
+    uint64_t ring_bytes;
+    bool ring_bytes_given;
+    _Atomic uint32_t n_rings;
+    struct sv_ring_ref rings[SV_RINGS_MAX];
+    struct sv_thread *free_threads; /* linked by data */
+    struct sv_thread *slab;
+    uint32_t slab_used;
+    uint64_t flow_base;
+    _Atomic uint64_t flow_next;
+    _Atomic uint32_t wake; /* futex: the writer sleeps on it */
+    _Atomic uint64_t names_written; /* bytes of the registry's log in the file */
+    struct sv_writer *writer;
+    pthread_t writer_thread;
+    bool has_writer;
+    _Atomic uint32_t is_draining; /* a session is being stopped */
+    pthread_mutex_t control; /* start, stop and flush, one at a time */
+};
+
+extern struct sv_process *sv_process; /* NULL before the first use */
+
+/* ---- slow.c ---- */
+
+/* The hot path gives up: does all of it. Returns like stave_i_emit(). */
+uint32_t sv_slow(struct stave_site *site, const uint64_t *values);
+struct sv_thread *sv_attach(void); /* a ring for the calling thread; NULL: none */
+bool sv_process_init(void); /* in this process, if it is not yet; false: cannot */
+bool sv_lock(void); /* false: this thread holds it already (a signal handler) or nothing is there to lock */
+void sv_unlock(void);
+void sv_wake_writer(void);
+
+/* ---- emit.c ---- */
+
+/* Writes the record where there is room for it. 0: there is none. */
+uint32_t sv_emit_try(struct sv_thread *t, uint64_t word, const struct stave_site *site,
+                     const uint64_t *values);
+/* Bytes of the record: known for most sites, measured where there is text. */
+uint64_t sv_emit_bytes(const struct stave_site *site, const uint64_t *values);
+enum { SV_SITE_TEXT = 1, SV_SITE_NESTS = 2 }; /* stave_site.flags: has text; opens a slice of its thread */
+
+/* ---- registry.c ---- */
+
+bool sv_site_register(struct stave_site *site); /* is it on? */
+void sv_sites_switch(bool on, const char *globs); /* all of them, and those that come */
+bool sv_category_on(const char *category);
+bool sv_names_flush(void); /* appends what the session's file lacks; the lock is held */
+void sv_registry_before_fork(void);
+void sv_registry_after_fork(bool is_child);
+
+/* ---- files.c ---- */
+
+bool sv_files_open(struct sv_process *p);   /* directory, session, names */
+void sv_files_remove(struct sv_process *p); /* at the end of the process */
+bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, struct sv_ring_ref *out);
+bool sv_file_write(int fd, const void *bytes, size_t n, uint64_t at);
+uint64_t sv_process_start_ticks(uint32_t pid); /* 0: no such process */
+
+/* ---- session.c ---- */
+
+void sv_session_inherit(void); /* in a forked child, at its first event; the lock is not held */
+void sv_session_fail(const char *what, int error); /* tracing off, one line */
+void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
+
+#endif

@@ -1,0 +1,379 @@
+/* The slow way: what the hot path leaves to others.
+ *
+ * sv_slow() is called with an open gate when a site is new, the thread has no ring, the ring looks full, or a signal
+ * handler interrupted its own thread's hot path. A thread gets its ring at its first event and gives it back when it ends (a
+ * thread-specific key's destructor; one that traces after that gets another). Rings are taken over by later threads once empty.
+ *
+ * It may run in a signal handler: no malloc here, memory comes from mmap; the lock knows its holder, and a second entry of the same
+ * thread is counted as lost instead of waiting for itself. */
+#include "sdk/sdk.h"
+
+#include "sdk/ticks.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SLAB_BYTES = 64 << 10, RINGS_LARGE = 16, RINGS_MEDIUM = 128 };
+
+struct sv_process *sv_process;
+static pthread_key_t ended_key;
+static _Atomic uint32_t key_made;
+
+static uint32_t this_thread(void)
+{
+    return (uint32_t)syscall(SYS_gettid);
+}
+
+/* ---- the lock ---- */
+
+bool sv_lock(void)
+{
+    struct sv_process *p = sv_process;
+    uint32_t me = this_thread(), none = 0;
+    if (!p || atomic_load_explicit(&p->lock, memory_order_relaxed) == me)
+        return false;
+    for (unsigned spins = 0; !atomic_compare_exchange_weak_explicit(
+             &p->lock, &none, me, memory_order_acquire, memory_order_relaxed);
+         spins++) {
+        none = 0;
+        if (spins > 100) {
+            struct timespec pause = {.tv_nsec = 50000};
+            nanosleep(&pause, NULL);
+        }
+    }
+    return true;
+}
+
+void sv_unlock(void)
+{
+    atomic_store_explicit(&sv_process->lock, 0, memory_order_release);
+}
+
+/* ---- the process ---- */
+
+static void *wiped_pages(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    madvise(p, bytes, MADV_WIPEONFORK);
+    return p;
+}
+
+static void before_fork(void)
+{
+    sv_registry_before_fork();
+}
+
+static void after_fork_parent(void)
+{
+    sv_registry_after_fork(false);
+}
+
+static void after_fork_child(void)
+{
+    sv_self = &sv_nobody;
+    sv_registry_after_fork(true);
+}
+
+static void thread_ended(void *arg)
+{
+    struct sv_thread *t = arg;
+    struct sv_process *p = sv_process;
+    if (sv_self != t || !p || p->pid != (uint32_t)getpid() || !t->ring)
+        return;
+    sv_self = &sv_nobody;
+    struct sv_ring *ring = t->ring;
+    *t = (struct sv_thread){0};
+    atomic_store_explicit(&ring->state, SV_RING_ENDED, memory_order_release);
+    if (sv_lock()) {
+        t->data = (uint8_t *)p->free_threads;
+        p->free_threads = t;
+        sv_unlock();
+    }
+}
+
+/* Once in the life of the program, inherited by children: key and handlers. */
+static void make_key_once(void)
+{
+    uint32_t none = 0;
+    if (!atomic_compare_exchange_strong(&key_made, &none, 1))
+        return;
+    if (pthread_key_create(&ended_key, thread_ended) == 0)
+        atomic_store(&key_made, 2);
+    pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+/* In a child the pages are wiped: `ready` is 0 again, and whoever comes first fills them. */
+bool sv_process_init(void)
+{
+    struct sv_process *p = __atomic_load_n(&sv_process, __ATOMIC_ACQUIRE);
+    if (p && atomic_load_explicit(&p->ready, memory_order_acquire) == 2)
+        return true;
+    if (!p) {
+        struct sv_process *fresh = wiped_pages(sizeof *fresh), *none = NULL;
+        if (!fresh)
+            return false;
+        if (__atomic_compare_exchange_n(&sv_process, &none, fresh, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
+            p = fresh;
+        else {
+            munmap(fresh, sizeof *fresh);
+            p = none;
+        }
+    }
+    uint32_t none = 0;
+    if (atomic_compare_exchange_strong(&p->ready, &none, 1)) {
+        make_key_once();
+        p->pid = (uint32_t)getpid();
+        p->names_fd = p->dir_fd = -1;
+        if (getrandom(&p->flow_base, sizeof p->flow_base, GRND_NONBLOCK) != sizeof p->flow_base)
+            p->flow_base = sv_ticks_raw(SV_COUNTER_MONOTONIC) * 0x9e3779b97f4a7c15u ^ p->pid;
+        atomic_store_explicit(&p->ready, 2, memory_order_release);
+    }
+    while (atomic_load_explicit(&p->ready, memory_order_acquire) != 2)
+        sched_yield();
+    return true;
+}
+
+/* ---- rings for threads ---- */
+
+static struct sv_thread *new_thread(struct sv_process *p)
+{
+    struct sv_thread *t = p->free_threads;
+    if (t) {
+        p->free_threads = (struct sv_thread *)(void *)t->data;
+        return t;
+    }
+    if (!p->slab || (p->slab_used + 1) * sizeof *t > SLAB_BYTES) {
+        p->slab = wiped_pages(SLAB_BYTES);
+        p->slab_used = 0;
+        if (!p->slab)
+            return NULL;
+    }
+    return &p->slab[p->slab_used++];
+}
+
+/* One that its thread has left and that was read to the end. */
+static struct sv_ring_ref *find_left_ring(struct sv_process *p, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct sv_ring *r = p->rings[i].ring;
+        if (atomic_load_explicit(&r->state, memory_order_acquire) == SV_RING_ENDED &&
+            atomic_load_explicit(&r->tail, memory_order_acquire) ==
+                atomic_load_explicit(&r->head, memory_order_relaxed))
+            return &p->rings[i];
+    }
+    return NULL;
+}
+
+/* Many threads get small rings, unless the user gave a size. */
+static uint64_t ring_bytes(const struct sv_process *p, uint32_t n)
+{
+    if (p->ring_bytes_given || n < RINGS_LARGE)
+        return p->ring_bytes;
+    return p->ring_bytes >> (n < RINGS_MEDIUM ? 2 : 4);
+}
+
+static struct sv_ring_ref *take_ring(struct sv_process *p)
+{
+    uint32_t n = atomic_load_explicit(&p->n_rings, memory_order_relaxed);
+    struct sv_ring_ref *ref = find_left_ring(p, n);
+    if (ref || n == SV_RINGS_MAX)
+        return ref;
+    uint64_t bytes = ring_bytes(p, n);
+    while (bytes >= SV_RING_BYTES_MIN && !sv_ring_open(p, n, bytes, &p->rings[n])) {
+        if (errno != ENOSPC && errno != ENOMEM)
+            return NULL;
+        bytes >>= 1;
+    }
+    if (bytes < SV_RING_BYTES_MIN)
+        return NULL;
+    atomic_store_explicit(&p->n_rings, n + 1, memory_order_release);
+    atomic_store_explicit(&p->session->n_rings, n + 1, memory_order_release);
+    return &p->rings[n];
+}
+
+static struct sv_thread *attach_locked(struct sv_process *p)
+{
+    struct sv_ring_ref *ref = take_ring(p);
+    if (!ref)
+        return NULL;
+    struct sv_thread *t = new_thread(p);
+    if (!t)
+        return NULL;
+    struct sv_ring *r = ref->ring;
+    atomic_store_explicit(&r->tid, this_thread(), memory_order_relaxed);
+    r->name[0] = '\0';
+    atomic_fetch_add_explicit(&r->owner, 1, memory_order_release);
+    atomic_store_explicit(&r->state, SV_RING_LIVE, memory_order_release);
+    *t = (struct sv_thread){.head = atomic_load_explicit(&r->head, memory_order_relaxed),
+                            .mask = r->size - 1,
+                            .data = ref->data,
+                            .ring = r,
+                            .fates = ~(uint64_t)0,
+                            .counter = (uint32_t)sv_ticks_counter()};
+    t->full_limit = t->limit = t->head;
+    return t;
+}
+
+struct sv_thread *sv_attach(void)
+{
+    if (!sv_process_init())
+        return NULL;
+    struct sv_process *p = sv_process;
+    if (!p->session) /* a forked child's first event */
+        sv_session_inherit();
+    if (!p->session || !sv_lock())
+        return NULL;
+    struct sv_thread *t = attach_locked(p);
+    sv_unlock();
+    if (!t)
+        return NULL;
+    if (atomic_load(&key_made) == 2)
+        pthread_setspecific(ended_key, t);
+    sv_self = t;
+    return t;
+}
+
+/* ---- a full ring ---- */
+
+void sv_wake_writer(void)
+{
+    struct sv_process *p = sv_process;
+    atomic_fetch_add_explicit(&p->wake, 1, memory_order_release);
+    syscall(SYS_futex, &p->wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void set_limit(struct sv_thread *t, uint64_t full_limit)
+{
+    uint64_t kept = t->full_limit - t->limit;
+    t->full_limit = full_limit;
+    t->limit = full_limit - kept;
+}
+
+static void refresh_limit(struct sv_thread *t)
+{
+    /* Pairs with the release of the writer: it has read what is before the tail. */
+    set_limit(t, atomic_load_explicit(&t->ring->tail, memory_order_acquire) + t->ring->size);
+}
+
+/* The newest stay: the limit is the end of the block, whose first record is noted for the reader. */
+static void overwrite(struct sv_thread *t, uint64_t need)
+{
+    uint64_t block_bytes = t->ring->size / SV_RING_BLOCKS;
+    uint64_t block = t->head / block_bytes, kept = t->full_limit - t->limit;
+    if (t->block != (uint32_t)block + 1) {
+        atomic_store_explicit(&t->ring->block_first[block % SV_RING_BLOCKS], t->head,
+                              memory_order_release);
+        t->block = (uint32_t)block + 1;
+    }
+    uint64_t end = (block + 1) * block_bytes;
+    if (end < t->head + need + kept)
+        end = t->head + need + kept;
+    t->full_limit = end;
+    t->limit = end - kept;
+}
+
+static bool wait_for_room(struct sv_thread *t, uint64_t need)
+{
+    struct sv_process *p = sv_process;
+    for (unsigned i = 0;; i++) {
+        refresh_limit(t);
+        if (t->head + need <= t->limit)
+            return true;
+        if (!p->has_writer || atomic_load_explicit(&sv_epoch, memory_order_acquire) == 0)
+            return false;
+        if (i % 16 == 0)
+            sv_wake_writer();
+        struct timespec pause = {.tv_nsec = 20000};
+        nanosleep(&pause, NULL);
+    }
+}
+
+static void count(_Atomic uint64_t *lost)
+{
+    atomic_fetch_add_explicit(lost, 1, memory_order_relaxed);
+}
+
+static bool make_room(struct sv_thread *t, uint64_t need)
+{
+    if (need > t->ring->size / 4) /* too large for this ring */
+        return false;
+    if (sv_process->full == STAVE_FULL_OVERWRITE) {
+        overwrite(t, need);
+        return true;
+    }
+    refresh_limit(t);
+    if (t->head + need <= t->limit)
+        return true;
+    return sv_process->full == STAVE_FULL_BLOCK && wait_for_room(t, need);
+}
+
+/* ---- the whole slow way ---- */
+
+static uint32_t slow(struct stave_site *site, const uint64_t *values)
+{
+    struct sv_thread *t = sv_self;
+    if (t->ring && t->limit == 0) { /* a signal handler inside its thread's hot path */
+        count(&t->ring->lost_nested);
+        return 0;
+    }
+    uint64_t word = __atomic_load_n(&site->word, __ATOMIC_ACQUIRE);
+    if (word == 0) {
+        if (!sv_site_register(site)) {
+            if (__atomic_load_n(&site->state, __ATOMIC_RELAXED) && sv_process && sv_process->session)
+                count(&sv_process->session->lost_ring); /* on, but it could not be registered here */
+            return 0;
+        }
+        word = __atomic_load_n(&site->word, __ATOMIC_ACQUIRE);
+    }
+    if (!__atomic_load_n(&site->state, __ATOMIC_RELAXED) || word == 0)
+        return 0;
+    if (!t->ring) {
+        t = sv_attach();
+        if (!t) {
+            if (sv_process && sv_process->session)
+                count(&sv_process->session->lost_ring);
+            return 0;
+        }
+    }
+    uint32_t done = sv_emit_try(t, word, site, values);
+    if (done)
+        return done;
+    uint64_t need = site->flags & SV_SITE_TEXT ? sv_emit_bytes(site, values) : sv_word_bytes(word);
+    if (make_room(t, need + SV_RECORD_HEAD))
+        done = sv_emit_try(t, word, site, values);
+    if (!done)
+        count(&t->ring->lost_full);
+    return done;
+}
+
+uint32_t sv_slow(struct stave_site *site, const uint64_t *values)
+{
+    int saved = errno;
+    uint32_t done = slow(site, values);
+    errno = saved;
+    return done;
+}
+
+uint64_t stave_flow_new(void)
+{
+    if (!sv_process_init())
+        return 0;
+    uint64_t id = sv_process->flow_base +
+                  atomic_fetch_add_explicit(&sv_process->flow_next, 1, memory_order_relaxed);
+    return id ? id : stave_flow_new();
+}
+
+int64_t stave_now_ns(void)
+{
+    return (int64_t)sv_ticks_raw(SV_COUNTER_MONOTONIC);
+}
