@@ -18,7 +18,8 @@ struct sv_arena_chunk {
     size_t size;
 };
 
-static _Noreturn void die(size_t size)
+/* A library that lives in other people's programs puts its own in place of this one. */
+__attribute__((weak)) _Noreturn void sv_out_of_memory(size_t size)
 {
     fprintf(stderr, "stave: out of memory (asked for %zu bytes)\n", size);
     abort();
@@ -28,7 +29,7 @@ void *sv_alloc(size_t size)
 {
     void *p = calloc(1, size ? size : 1);
     if (!p)
-        die(size);
+        sv_out_of_memory(size);
     return p;
 }
 
@@ -36,7 +37,7 @@ void *sv_realloc(void *p, size_t size)
 {
     void *q = realloc(p, size ? size : 1);
     if (!q)
-        die(size);
+        sv_out_of_memory(size);
     return q;
 }
 
@@ -44,7 +45,7 @@ void *sv_alloc_aligned(size_t size, size_t align)
 {
     void *p = aligned_alloc(align, (size + align - 1) & ~(align - 1));
     if (!p)
-        die(size);
+        sv_out_of_memory(size);
     return p;
 }
 
@@ -74,7 +75,7 @@ void *sv_grow(void *items, size_t *cap, size_t need, size_t item_size)
     while (n < need)
         n *= 2;
     if (n > SIZE_MAX / item_size)
-        die(SIZE_MAX);
+        sv_out_of_memory(SIZE_MAX);
     *cap = n;
     return sv_realloc(items, n * item_size);
 }
@@ -125,7 +126,7 @@ void *sv_arena_slow(struct sv_arena *a, size_t size, size_t align)
 {
     assert(align && (align & (align - 1)) == 0);
     if (size > SIZE_MAX / 2)
-        die(size);
+        sv_out_of_memory(size);
     size_t total = chunk_size(a, sizeof(struct sv_arena_chunk) + size + align);
     struct sv_arena_chunk *c = sv_realloc(NULL, total);
     *c = (struct sv_arena_chunk){.next = a->chunks, .size = total};

@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *sv_alloc(size_t size);            /* zeroed */
+_Noreturn void sv_out_of_memory(size_t size); /* weak: libstave has its own */
+void *sv_alloc(size_t size);                  /* zeroed */
 void *sv_realloc(void *p, size_t size); /* not zeroed past the old size */
 /* For the buffers of read() and write(): not zeroed, free() frees it. align is a power of two. */
 void *sv_alloc_aligned(size_t size, size_t align);

@@ -203,6 +203,13 @@ static int pf_write(struct sv_sink *sink, const struct sv_event *events, size_t 
     return 0;
 }
 
+static int pf_flush(struct sv_sink *sink, struct sv_err *err)
+{
+    struct pf *w = (struct pf *)sink;
+    pf_block_flush(w);
+    return sv_output_flush(w->out, err);
+}
+
 static void pf_free(struct pf *w)
 {
     pf_block_fini(w);
@@ -239,7 +246,7 @@ SV_SINK_DOOR(sv_perfetto_sink)
 {
     struct pf *w = sv_alloc(sizeof *w);
     w->sink = (struct sv_sink){
-        .write = pf_write, .close = pf_close, .takes = SV_HAS_EDGES | SV_HAS_FLOW_POINTS};
+        .write = pf_write, .close = pf_close, .flush = pf_flush, .takes = SV_HAS_EDGES | SV_HAS_FLOW_POINTS};
     w->out = out;
     w->dict = dict;
     w->report = report;

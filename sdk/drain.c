@@ -11,7 +11,7 @@
 #include "base/map.h"
 #include "sdk/drain_names.h"
 #include "sdk/items.h"
-#include "sdk/lanes.h"
+#include "sdk/siblings.h"
 
 #include <stave/stave.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ struct sv_drain {
     int64_t boot_minus_mono;
     struct sv_drain_ring *rings;
     size_t n_rings, cap_rings, at;
-    struct sv_lanes lanes;
+    struct sv_siblings lanes;
     bool takes_slices, with_source;
     sv_str lost_full, lost_nested, file_key, function_key, line_key;
 };
@@ -112,7 +112,8 @@ static bool put_plain_item(struct sv_drain *d, struct sv_batch *b, struct items 
 }
 
 /* The bytes of struct stave_args below one key (or, without a key, as arguments of the event itself). */
-static void put_items(struct sv_drain *d, struct sv_batch *b, sv_str key, const uint8_t *bytes, size_t n)
+static void put_items(struct sv_drain *d, struct sv_batch *b, sv_str key, const uint8_t *bytes,
+                      size_t n)
 {
     struct items c = {bytes, bytes + n};
     size_t open[OPEN_MAX + 1], depth = 0;
@@ -147,7 +148,8 @@ static void put_items(struct sv_drain *d, struct sv_batch *b, sv_str key, const 
 static void put_source(struct sv_drain *d, struct sv_batch *b, const struct sv_drain_site *s)
 {
     size_t open = sv_batch_open(b, 0, SV_ARG_SOURCE);
-    struct sv_text file = sv_dict_text(d->source.dict, s->file), func = sv_dict_text(d->source.dict, s->func);
+    struct sv_text file = sv_dict_text(d->source.dict, s->file),
+                   func = sv_dict_text(d->source.dict, s->func);
     struct sv_arg *a = sv_batch_arg(b);
     a->key = d->file_key;
     put_text(a, (const uint8_t *)file.bytes, file.len, false);
@@ -171,7 +173,8 @@ struct lead {
 
 /* Words and texts of a record; false: a text runs out of it. */
 static bool put_words(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
-                      const struct sv_drain_site *s, const uint64_t *r, uint64_t bytes, struct lead *lead)
+                      const struct sv_drain_site *s, const uint64_t *r, uint64_t bytes,
+                      struct lead *lead)
 {
     const uint64_t *words = r + 2;
     const uint8_t *at = (const uint8_t *)(words + s->n_args), *end = (const uint8_t *)r + bytes;
@@ -238,7 +241,8 @@ static void as_counter(struct sv_drain *d, struct sv_event *e, struct sv_drain_s
 }
 
 /* Whole slices where the sink takes them; else begin and end, on a lane of the track where they do not nest. */
-static void as_slice(struct sv_drain *d, struct sv_batch *b, struct sv_event *e, const struct lead *lead)
+static void as_slice(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
+                     const struct lead *lead)
 {
     e->ts_ns = lead->start_ns + d->boot_minus_mono;
     int64_t dur = lead->dur_ns > 0 ? lead->dur_ns : 0;
@@ -247,7 +251,7 @@ static void as_slice(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
         e->dur_ns = dur;
         return;
     }
-    e->track = sv_lanes_choose(&d->lanes, d->source.dict, e->track, e->ts_ns, e->ts_ns + dur);
+    e->track = sv_siblings_choose(&d->lanes, d->source.dict, e->track, e->ts_ns, e->ts_ns + dur);
     e->kind = SV_BEGIN;
     struct sv_event *end = sv_batch_event(b);
     *end = (struct sv_event){.ts_ns = e->ts_ns + dur, .track = e->track, .kind = SV_END};
@@ -260,8 +264,8 @@ static const uint8_t model_kind[] = {[STAVE_KIND_BEGIN] = SV_BEGIN,
                                      [STAVE_KIND_COMPLETE] = SV_SLICE};
 
 /* The long way: arguments, tracks, counters, slices. False: the record is damaged. */
-static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_ring *r, struct sv_event *e,
-                       const uint64_t *rec, uint64_t bytes)
+static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_ring *r,
+                       struct sv_event *e, const uint64_t *rec, uint64_t bytes)
 {
     struct sv_drain_site *s = sv_drain_site(&d->names, sv_word_site(rec[0]));
     unsigned kind = sv_word_kind(rec[0]);
@@ -344,10 +348,13 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
     r->last_ns = last;
 }
 
-static void tell_loss(struct sv_drain *d, struct sv_batch *b, const struct sv_drain_ring *r, sv_str cause, uint64_t n)
+static void tell_loss(struct sv_drain *d, struct sv_batch *b, const struct sv_drain_ring *r,
+                      sv_str cause, uint64_t n)
 {
     struct sv_event *e = sv_batch_event(b);
-    e->ts_ns = r->last_ns != INT64_MIN ? r->last_ns : d->ticks.n ? d->ticks.at[d->ticks.n - 1].boot_ns : 0;
+    e->ts_ns = r->last_ns != INT64_MIN ? r->last_ns
+               : d->ticks.n            ? d->ticks.at[d->ticks.n - 1].boot_ns
+                                       : 0;
     e->track = r->track;
     e->kind = SV_LOSS;
     e->name = cause;
@@ -409,8 +416,9 @@ uint64_t sv_drain_round(struct sv_drain *d)
     for (size_t i = 0; i < d->n_rings; i++) {
         struct sv_drain_ring *r = &d->rings[i];
         uint64_t head = atomic_load_explicit(&r->ring->head, memory_order_acquire);
-        bool has_loss = atomic_load_explicit(&r->ring->lost_full, memory_order_relaxed) != r->lost_full ||
-                        atomic_load_explicit(&r->ring->lost_nested, memory_order_relaxed) != r->lost_nested;
+        bool has_loss =
+            atomic_load_explicit(&r->ring->lost_full, memory_order_relaxed) != r->lost_full ||
+            atomic_load_explicit(&r->ring->lost_nested, memory_order_relaxed) != r->lost_nested;
         if (has_loss || head != r->pos)
             meet_owner(d, r);
         if (head == r->pos)
@@ -448,7 +456,8 @@ static void close_source(struct sv_source *s)
     sv_drain_free((struct sv_drain *)s);
 }
 
-struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, uint32_t pid, unsigned takes)
+struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, uint32_t pid,
+                              unsigned takes)
 {
     struct sv_drain *d = sv_alloc(sizeof *d);
     d->source = (struct sv_source){.next = next,
@@ -471,7 +480,7 @@ void sv_drain_free(struct sv_drain *d)
     if (!d)
         return;
     sv_drain_names_fini(&d->names);
-    sv_lanes_fini(&d->lanes);
+    sv_siblings_fini(&d->lanes);
     free(d->rings);
     free(d);
 }
@@ -504,12 +513,8 @@ struct sv_drain_ring *sv_drain_add_ring(struct sv_drain *d, const struct sv_ring
 {
     d->rings = sv_grow(d->rings, &d->cap_rings, d->n_rings + 1, sizeof *d->rings);
     struct sv_drain_ring *r = &d->rings[d->n_rings++];
-    *r = (struct sv_drain_ring){.ring = ring,
-                                .data = data,
-                                .size = size,
-                                .pos = pos,
-                                .end = pos,
-                                .last_ns = INT64_MIN};
+    *r = (struct sv_drain_ring){
+        .ring = ring, .data = data, .size = size, .pos = pos, .end = pos, .last_ns = INT64_MIN};
     return r;
 }
 

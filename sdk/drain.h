@@ -7,7 +7,7 @@
 #define SV_SDK_DRAIN_H
 
 #include "model/stream.h"
-#include "sdk/layout.h"
+#include "sdk/session_layout.h"
 #include "sdk/ticks.h"
 
 struct sv_drain_ring {
@@ -45,7 +45,8 @@ struct sv_drain_ring *sv_drain_ring(struct sv_drain *d, size_t i);
 uint64_t sv_drain_round(struct sv_drain *d);
 
 void sv_drain_name_thread(struct sv_drain *d, struct sv_drain_ring *r, const char *name);
-void sv_drain_with_source(struct sv_drain *d, bool on); /* file, function and line with every event */
+void sv_drain_with_source(struct sv_drain *d,
+                          bool on); /* file, function and line with every event */
 /* A slice longer than this many ns of this name: returns its duration once, then 0. For the flight recorder. */
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/map.h"
 #include "base/report.h"
-#include "sdk/layout.h"
+#include "sdk/session_layout.h"
 
 #include <stave/stave.h>
 #include <stdlib.h>
@@ -89,14 +89,16 @@ static bool read_site(struct sv_drain_names *n, const struct sv_name_head *h, st
     return true;
 }
 
-static sv_track make_track(struct sv_drain_names *n, const struct sv_name_head *h, sv_str name, sv_str unit)
+static sv_track make_track(struct sv_drain_names *n, const struct sv_name_head *h, sv_str name,
+                           sv_str unit)
 {
     struct sv_dict *d = n->dict;
     sv_track parent = h->parent == STAVE_ROOT ? 0 : sv_drain_track(n, h->parent);
     sv_track t;
     if (h->event == SV_TRACK_ASYNC) { /* rows of one name: the number tells them apart */
         struct sv_text text = sv_dict_text(d, name);
-        uint64_t uuid = sv_uuid_child(parent ? d->tracks[parent].uuid : 0, h->event, text.bytes, text.len);
+        uint64_t uuid =
+            sv_uuid_child(parent ? d->tracks[parent].uuid : 0, h->event, text.bytes, text.len);
         t = sv_dict_track(d, sv_mix64(uuid + (uint64_t)h->value), NULL);
         d->tracks[t].kind = SV_TRACK_ASYNC;
         d->tracks[t].parent = parent;
@@ -154,7 +156,8 @@ size_t sv_drain_names_read(struct sv_drain_names *n, struct sv_report *report, c
         memcpy(&h, bytes + at, sizeof h);
         if (h.size < sizeof h || h.size > len - at || h.size % 8 != 0)
             break;
-        struct texts t = {(const char *)bytes + at + sizeof h, (const char *)bytes + at + h.size, false};
+        struct texts t = {(const char *)bytes + at + sizeof h, (const char *)bytes + at + h.size,
+                          false};
         bool ok = h.kind == SV_NAME_SITE    ? read_site(n, &h, t)
                   : h.kind == SV_NAME_TRACK ? read_track(n, &h, t)
                   : h.kind == SV_NAME_ORDER ? read_order(n, &h)

@@ -37,7 +37,9 @@ sv_track sv_drain_counter_track(struct sv_drain_names *n, struct sv_drain_site *
 /* NULL: no such site. */
 static inline struct sv_drain_site *sv_drain_site(const struct sv_drain_names *n, uint32_t number)
 {
-    return __builtin_expect(number < n->n_sites && n->sites[number].kind != 0, 1) ? &n->sites[number] : NULL;
+    return __builtin_expect(number < n->n_sites && n->sites[number].kind != 0, 1)
+               ? &n->sites[number]
+               : NULL;
 }
 
 #endif

@@ -65,7 +65,8 @@ static inline uint32_t session(void)
 
 static inline uint64_t word_of(const struct stave_site *site)
 {
-    return __atomic_load_n(&site->word, __ATOMIC_ACQUIRE); /* pairs with the release in registry.c */
+    return __atomic_load_n(&site->word,
+                           __ATOMIC_ACQUIRE); /* pairs with the release in registry.c */
 }
 
 uint32_t stave_i_begin0(struct stave_site *site)

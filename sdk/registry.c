@@ -1,6 +1,6 @@
 /* Call places, categories and tracks: what has a number for the life of the process and of its forked children.
  *
- * Everything is a record of one append-only log in memory (layout.h: names), which the session's file follows; a record is in the file
+ * Everything is a record of one append-only log in memory (session_layout.h: names), which the session's file follows; a record is in the file
  * before its number can be in a ring. Sites hang in a list per shared object, so that dlclose takes them out; their numbers stay.
  *
  * Called from the slow way, thus possibly in a signal handler: no malloc; the log and the tables are reserved address space
@@ -95,8 +95,9 @@ static void switch_all(void)
 
 void sv_sites_switch(bool on, const char *globs)
 {
-    if (!sv_process_init() || !sv_lock())
+    if (!sv_process_init())
         return;
+    bool locked = sv_lock(); /* false: this thread holds it already, and failed below */
     reg.is_on = on;
     if (globs) {
         size_t len = strnlen(globs, GLOBS_BYTES - 1);
@@ -104,7 +105,8 @@ void sv_sites_switch(bool on, const char *globs)
         reg.globs[len] = '\0';
     }
     switch_all();
-    sv_unlock();
+    if (locked)
+        sv_unlock();
 }
 
 void stave_categories(const char *globs)
@@ -296,7 +298,8 @@ void stave_i_add(struct stave_site *site, int64_t delta)
 
 /* ---- tracks ---- */
 
-static bool is_track(const uint8_t *at, unsigned kind, uint32_t parent, int64_t value, const char *name)
+static bool is_track(const uint8_t *at, unsigned kind, uint32_t parent, int64_t value,
+                     const char *name)
 {
     struct sv_name_head h;
     memcpy(&h, at, sizeof h);
@@ -336,13 +339,16 @@ static stave_track_t find_track(unsigned kind, uint32_t parent, const char *name
         return STAVE_PROCESS;
     stave_track_t found = STAVE_PROCESS;
     if (open_log() && reg.n_tracks < TABLE_SLOTS / 2) {
-        uint64_t h = sv_hash_bytes(cut, len, sv_mix64((uint64_t)value ^ (uint64_t)parent << 8 ^ kind));
+        uint64_t h =
+            sv_hash_bytes(cut, len, sv_mix64((uint64_t)value ^ (uint64_t)parent << 8 ^ kind));
         size_t i = h & (TABLE_SLOTS - 1);
         while (reg.by_track[i] &&
                !is_track(reg.log + (size_t)(reg.by_track[i] - 1) * 8, kind, parent, value, cut))
             i = (i + 1) & (TABLE_SLOTS - 1);
         if (reg.by_track[i])
-            found = ((const struct sv_name_head *)(const void *)(reg.log + (size_t)(reg.by_track[i] - 1) * 8))->id;
+            found = ((const struct sv_name_head *)(const void *)(reg.log +
+                                                                 (size_t)(reg.by_track[i] - 1) * 8))
+                        ->id;
         else
             found = add_track(kind, parent, cut, unit, value, &reg.by_track[i]);
     }

@@ -4,7 +4,7 @@
  *   slow.c      what the hot path cannot do: rings for threads, full rings, forked children
  *   registry.c  call places, categories, tracks: numbers that live as long as the process
  *   session.c   start, flush, stop, the environment
- *   files.c     the session directory and its mappings
+ *   session_files.c     the session directory and its mappings
  *   drain.c     records to events (a source), in the writer and in readers of dead sessions
  *   writer.c    the thread that empties the rings into the output
  *
@@ -14,7 +14,7 @@
 #ifndef SV_SDK_SDK_H
 #define SV_SDK_SDK_H
 
-#include "sdk/layout.h"
+#include "sdk/session_layout.h"
 
 #include <pthread.h>
 #include <stave/stave.h>
@@ -62,13 +62,13 @@ struct sv_process {
     uint32_t slab_used;
     uint64_t flow_base;
     _Atomic uint64_t flow_next;
-    _Atomic uint32_t wake; /* futex: the writer sleeps on it */
+    _Atomic uint32_t wake;          /* futex: the writer sleeps on it */
     _Atomic uint64_t names_written; /* bytes of the registry's log in the file */
     struct sv_writer *writer;
     pthread_t writer_thread;
     bool has_writer;
     _Atomic uint32_t is_draining; /* a session is being stopped */
-    pthread_mutex_t control; /* start, stop and flush, one at a time */
+    pthread_mutex_t control;      /* start, stop and flush, one at a time */
 };
 
 extern struct sv_process *sv_process; /* NULL before the first use */
@@ -78,8 +78,9 @@ extern struct sv_process *sv_process; /* NULL before the first use */
 /* The hot path gives up: does all of it. Returns like stave_i_emit(). */
 uint32_t sv_slow(struct stave_site *site, const uint64_t *values);
 struct sv_thread *sv_attach(void); /* a ring for the calling thread; NULL: none */
-bool sv_process_init(void); /* in this process, if it is not yet; false: cannot */
-bool sv_lock(void); /* false: this thread holds it already (a signal handler) or nothing is there to lock */
+bool sv_process_init(void);        /* in this process, if it is not yet; false: cannot */
+bool sv_lock(
+    void); /* false: this thread holds it already (a signal handler) or nothing is there to lock */
 void sv_unlock(void);
 void sv_wake_writer(void);
 
@@ -90,18 +91,21 @@ uint32_t sv_emit_try(struct sv_thread *t, uint64_t word, const struct stave_site
                      const uint64_t *values);
 /* Bytes of the record: known for most sites, measured where there is text. */
 uint64_t sv_emit_bytes(const struct stave_site *site, const uint64_t *values);
-enum { SV_SITE_TEXT = 1, SV_SITE_NESTS = 2 }; /* stave_site.flags: has text; opens a slice of its thread */
+enum {
+    SV_SITE_TEXT = 1,
+    SV_SITE_NESTS = 2
+}; /* stave_site.flags: has text; opens a slice of its thread */
 
 /* ---- registry.c ---- */
 
-bool sv_site_register(struct stave_site *site); /* is it on? */
+bool sv_site_register(struct stave_site *site);   /* is it on? */
 void sv_sites_switch(bool on, const char *globs); /* all of them, and those that come */
 bool sv_category_on(const char *category);
 bool sv_names_flush(void); /* appends what the session's file lacks; the lock is held */
 void sv_registry_before_fork(void);
 void sv_registry_after_fork(bool is_child);
 
-/* ---- files.c ---- */
+/* ---- session_files.c ---- */
 
 bool sv_files_open(struct sv_process *p);   /* directory, session, names */
 void sv_files_remove(struct sv_process *p); /* at the end of the process */
@@ -109,10 +113,31 @@ bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, struct s
 bool sv_file_write(int fd, const void *bytes, size_t n, uint64_t at);
 uint64_t sv_process_start_ticks(uint32_t pid); /* 0: no such process */
 
-/* ---- session.c ---- */
+/* ---- session.c, writer.c ---- */
+
+enum { SV_OUT_MAX = SV_PATH_MAX - 64 };
+
+/* What a session is to be: resolved options, kept for forked children. */
+struct sv_plan {
+    char pattern[SV_OUT_MAX]; /* as given, %p and all */
+    char categories[1024];
+    char compress[16];
+    uint64_t buffer_bytes; /* 0: the default */
+    uint32_t full;         /* enum stave_full, never DEFAULT */
+    uint64_t keep_ms, after_ms, trigger_ms;
+    int trigger_signal;
+    char trigger_name[128];
+    bool with_source;
+};
 
 void sv_session_inherit(void); /* in a forked child, at its first event; the lock is not held */
 void sv_session_fail(const char *what, int error); /* tracing off, one line */
 void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
+
+struct sv_err;
+bool sv_writer_start(struct sv_process *p, const struct sv_plan *plan, const char *out,
+                     struct sv_err *err);
+void sv_writer_stop(struct sv_process *p); /* the last round, the final name; joins the thread */
+void sv_writer_flush(struct sv_process *p);
 
 #endif

@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -212,6 +213,7 @@ static struct sv_thread *attach_locked(struct sv_process *p)
     struct sv_ring *r = ref->ring;
     atomic_store_explicit(&r->tid, this_thread(), memory_order_relaxed);
     r->name[0] = '\0';
+    prctl(PR_GET_NAME, r->comm);
     atomic_fetch_add_explicit(&r->owner, 1, memory_order_release);
     atomic_store_explicit(&r->state, SV_RING_LIVE, memory_order_release);
     *t = (struct sv_thread){.head = atomic_load_explicit(&r->head, memory_order_relaxed),
@@ -329,8 +331,10 @@ static uint32_t slow(struct stave_site *site, const uint64_t *values)
     uint64_t word = __atomic_load_n(&site->word, __ATOMIC_ACQUIRE);
     if (word == 0) {
         if (!sv_site_register(site)) {
-            if (__atomic_load_n(&site->state, __ATOMIC_RELAXED) && sv_process && sv_process->session)
-                count(&sv_process->session->lost_ring); /* on, but it could not be registered here */
+            if (__atomic_load_n(&site->state, __ATOMIC_RELAXED) && sv_process &&
+                sv_process->session)
+                count(
+                    &sv_process->session->lost_ring); /* on, but it could not be registered here */
             return 0;
         }
         word = __atomic_load_n(&site->word, __ATOMIC_ACQUIRE);

@@ -134,7 +134,7 @@ static void use_line(struct sv_ticks *t, const struct sv_tick *a, const struct s
     t->base_raw = a->raw;
     t->base_ns = a->boot_ns;
     t->span = raws;
-    t->mult = raws ? (uint64_t)(((unsigned __int128)ns << 32) / raws) : 0;
+    t->mult = raws ? (uint64_t)(((sv_u128)ns << 32) / raws) : 0;
 }
 
 int64_t sv_ticks_find(struct sv_ticks *t, uint64_t raw)
@@ -154,6 +154,6 @@ int64_t sv_ticks_find(struct sv_ticks *t, uint64_t raw)
     const struct sv_tick *end = raw < a->raw ? &t->at[0] : b;
     uint64_t raws = b->raw - t->first.raw;
     int64_t ns = b->boot_ns - t->first.boot_ns;
-    __int128 d = (__int128)(int64_t)(raw - end->raw) * ns;
-    return end->boot_ns + (int64_t)(raws ? d / (__int128)raws : 0);
+    sv_i128 d = (sv_i128)(int64_t)(raw - end->raw) * ns;
+    return end->boot_ns + (int64_t)(raws ? d / (sv_i128)raws : 0);
 }

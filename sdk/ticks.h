@@ -6,10 +6,13 @@
 #define SV_SDK_TICKS_H
 
 #include "model/clock.h"
-#include "sdk/layout.h"
+#include "sdk/session_layout.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+
+__extension__ typedef unsigned __int128 sv_u128;
+__extension__ typedef __int128 sv_i128;
 
 struct sv_ticks {
     struct sv_tick first;
@@ -34,7 +37,7 @@ static inline int64_t sv_ticks_ns(struct sv_ticks *t, uint64_t raw)
     uint64_t d = raw - t->base_raw;
     if (__builtin_expect(d >= t->span, 0))
         return sv_ticks_find(t, raw);
-    return t->base_ns + (int64_t)(uint64_t)((unsigned __int128)d * t->mult >> 32);
+    return t->base_ns + (int64_t)(uint64_t)((sv_u128)d * t->mult >> 32);
 }
 
 #endif

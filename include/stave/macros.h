@@ -7,6 +7,7 @@
 #ifndef STAVE_MACROS_H
 #define STAVE_MACROS_H
 
+#include <stave/lists.h>
 #include <stave/stave.h>
 
 /* Category of STAVE_FUNC() and STAVE_FUNC_ARGS(): define your own before the include. */
@@ -15,15 +16,18 @@
 #endif
 
 enum stave_i_type {
-    STAVE_I_INT = 1, STAVE_I_UINT, STAVE_I_DOUBLE, STAVE_I_BOOL,
+    STAVE_I_INT = 1,
+    STAVE_I_UINT,
+    STAVE_I_DOUBLE,
+    STAVE_I_BOOL,
     STAVE_I_POINTER,
-    STAVE_I_TRACK,    /* which track: no argument */
-    STAVE_I_START,    /* CLOCK_MONOTONIC, ns: no argument */
-    STAVE_I_DUR,      /* ns: no argument */
+    STAVE_I_TRACK,     /* which track: no argument */
+    STAVE_I_START,     /* CLOCK_MONOTONIC, ns: no argument */
+    STAVE_I_DUR,       /* ns: no argument */
     STAVE_I_TEXT = 16, /* from here on: bytes behind the words */
-    STAVE_I_NAME,     /* dynamic name of the event */
-    STAVE_I_CAT,      /* dynamic category */
-    STAVE_I_ARGS      /* struct stave_args */
+    STAVE_I_NAME,      /* dynamic name of the event */
+    STAVE_I_CAT,       /* dynamic category */
+    STAVE_I_ARGS       /* struct stave_args */
 };
 
 struct stave_i_dso;
@@ -98,53 +102,20 @@ static inline uint64_t stave_i_from_ptr(const volatile void *v)
 
 #ifndef __cplusplus /* C++ has its own in stave.hpp */
 
-#define STAVE_I_PICK(v, s, u, d, b, t, a, p)                                               \
+#define STAVE_I_PICK(v, s, u, d, b, t, a, p) \
     _Generic((v), char: s, signed char: s, short: s, int: s, long: s, long long: s,        \
              unsigned char: u, unsigned short: u, unsigned: u, unsigned long: u,           \
              unsigned long long: u, float: d, double: d, long double: d, _Bool: b,         \
              char *: t, const char *: t, struct stave_args *: a, const struct stave_args *: a, \
              default: p)
-#define STAVE_I_TYPE(v)                                                                  \
+#define STAVE_I_TYPE(v)                                                                    \
     STAVE_I_PICK(v, STAVE_I_INT, STAVE_I_UINT, STAVE_I_DOUBLE, STAVE_I_BOOL, STAVE_I_TEXT, \
                  STAVE_I_ARGS, STAVE_I_POINTER)
-#define STAVE_I_WORD(v)                                                                      \
+#define STAVE_I_WORD(v)                                                                          \
     STAVE_I_PICK(v, stave_i_from_int, stave_i_from_uint, stave_i_from_double, stave_i_from_uint, \
-                 stave_i_from_ptr, stave_i_from_ptr, stave_i_from_ptr)(v)
+                 stave_i_from_ptr, stave_i_from_ptr, stave_i_from_ptr)                           \
+    (v)
 
-/* ---- lists of macro arguments: STAVE_I_M(f, cat, name, k1, v1, …) is f(k1, v1) f(k2, v2) … ---- */
-
-#define STAVE_I_CAT2(a, b)  a##b
-#define STAVE_I_JOIN(a, b)  STAVE_I_CAT2(a, b)
-#define STAVE_I_1ST(a, ...) a
-#define STAVE_I_2ND(a, b, ...) b
-#define STAVE_I_COUNT(...)                                                                        \
-    STAVE_I_COUNT_(__VA_ARGS__, 34, key_without_value, 32, key_without_value, 30, key_without_value, \
-                   28, key_without_value, 26, key_without_value, 24, key_without_value, 22,         \
-                   key_without_value, 20, key_without_value, 18, key_without_value, 16,             \
-                   key_without_value, 14, key_without_value, 12, key_without_value, 10,             \
-                   key_without_value, 8, key_without_value, 6, key_without_value, 4,                \
-                   key_without_value, 2, category_without_name, 0)
-#define STAVE_I_COUNT_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, \
-                       z, A, B, C, D, E, F, G, H, count, ...)                                     \
-    count
-#define STAVE_I_M(f, ...)                 STAVE_I_JOIN(STAVE_I_M_, STAVE_I_COUNT(__VA_ARGS__))(f, __VA_ARGS__)
-#define STAVE_I_M_2(f, c, n)
-#define STAVE_I_M_4(f, c, n, k, v)        f(k, v)
-#define STAVE_I_M_6(f, c, n, k, v, ...)   f(k, v) STAVE_I_M_4(f, c, n, __VA_ARGS__)
-#define STAVE_I_M_8(f, c, n, k, v, ...)   f(k, v) STAVE_I_M_6(f, c, n, __VA_ARGS__)
-#define STAVE_I_M_10(f, c, n, k, v, ...)  f(k, v) STAVE_I_M_8(f, c, n, __VA_ARGS__)
-#define STAVE_I_M_12(f, c, n, k, v, ...)  f(k, v) STAVE_I_M_10(f, c, n, __VA_ARGS__)
-#define STAVE_I_M_14(f, c, n, k, v, ...)  f(k, v) STAVE_I_M_12(f, c, n, __VA_ARGS__)
-#define STAVE_I_M_16(f, c, n, k, v, ...)  f(k, v) STAVE_I_M_14(f, c, n, __VA_ARGS__)
-#define STAVE_I_M_18(f, c, n, k, v, ...)  f(k, v) STAVE_I_M_16(f, c, n, __VA_ARGS__)
-#define STAVE_I_M_20(f, c, n, k, v, ...)  f(k, v) STAVE_I_M_18(f, c, n, __VA_ARGS__)
-#define STAVE_I_M_22(f, c, n, k, v, ...)  f(k, v) STAVE_I_M_20(f, c, n, __VA_ARGS__)
-#define STAVE_I_M_24(f, c, n, k, v, ...)  f(k, v) STAVE_I_M_22(f, c, n, __VA_ARGS__)
-#define STAVE_I_M_26(f, c, n, k, v, ...)  f(k, v) STAVE_I_M_24(f, c, n, __VA_ARGS__)
-#define STAVE_I_M_28(f, c, n, k, v, ...)  f(k, v) STAVE_I_M_26(f, c, n, __VA_ARGS__)
-#define STAVE_I_M_30(f, c, n, k, v, ...)  f(k, v) STAVE_I_M_28(f, c, n, __VA_ARGS__)
-#define STAVE_I_M_32(f, c, n, k, v, ...)  f(k, v) STAVE_I_M_30(f, c, n, __VA_ARGS__)
-#define STAVE_I_M_34(f, c, n, k, v, ...)  f(k, v) STAVE_I_M_32(f, c, n, __VA_ARGS__)
 #define STAVE_I_KEY_OF(k, v)  k,
 #define STAVE_I_TYPE_OF(k, v) STAVE_I_TYPE(v),
 #define STAVE_I_WORD_OF(k, v) STAVE_I_WORD(v),
@@ -155,54 +126,62 @@ static inline uint64_t stave_i_from_ptr(const volatile void *v)
 #define STAVE_I_K_NONE()
 #define STAVE_I_T_NONE()
 #define STAVE_I_W_NONE(w)
-#define STAVE_I_K_TRACK()  "",
-#define STAVE_I_T_TRACK()  STAVE_I_TRACK,
-#define STAVE_I_W_TRACK(w) (uint64_t)(w),
-#define STAVE_I_K_NAME()   "",
-#define STAVE_I_T_NAME()   STAVE_I_NAME,
-#define STAVE_I_W_NAME(w)  stave_i_from_ptr(w),
-#define STAVE_I_K_TIME()   "", "", "",
-#define STAVE_I_T_TIME()   STAVE_I_TRACK, STAVE_I_START, STAVE_I_DUR,
+#define STAVE_I_K_TRACK()                 "",
+#define STAVE_I_T_TRACK()                 STAVE_I_TRACK,
+#define STAVE_I_W_TRACK(w)                (uint64_t)(w),
+#define STAVE_I_K_NAME()                  "",
+#define STAVE_I_T_NAME()                  STAVE_I_NAME,
+#define STAVE_I_W_NAME(w)                 stave_i_from_ptr(w),
+#define STAVE_I_K_TIME()                  "", "", "",
+#define STAVE_I_T_TIME()                  STAVE_I_TRACK, STAVE_I_START, STAVE_I_DUR,
 #define STAVE_I_W_TIME(track, start, dur) (uint64_t)(track), (uint64_t)(start), (uint64_t)(dur),
 
-#define STAVE_I_SITE_(id, kind_, cat_, name_, keys_, types_)                              \
-    static const char *const STAVE_I_JOIN(id, k)[] = {keys_ 0};                           \
-    static const uint8_t STAVE_I_JOIN(id, t)[] = {types_ 0};                              \
-    static struct stave_site id = {                                                       \
-        .state = 1, .kind = kind_, .n_args = (uint8_t)(sizeof STAVE_I_JOIN(id, t) - 1),   \
-        .line = __LINE__, .cat = cat_, .name = name_, .file = __FILE__, .func = __func__, \
-        .keys = STAVE_I_JOIN(id, k), .types = STAVE_I_JOIN(id, t), .dso = &stave_i_dso}
-#define STAVE_I_SITE(id, kind, x, cat, name, ...)                                                \
-    STAVE_I_SITE_(id, kind, cat, name, STAVE_I_K_##x() STAVE_I_M(STAVE_I_KEY_OF, __VA_ARGS__),   \
+#define STAVE_I_SITE_(id, kind_, cat_, name_, keys_, types_)                            \
+    static const char *const STAVE_I_JOIN(id, k)[] = {keys_ 0};                         \
+    static const uint8_t STAVE_I_JOIN(id, t)[] = {types_ 0};                            \
+    static struct stave_site id = {.state = 1,                                          \
+                                   .kind = kind_,                                       \
+                                   .n_args = (uint8_t)(sizeof STAVE_I_JOIN(id, t) - 1), \
+                                   .line = __LINE__,                                    \
+                                   .cat = cat_,                                         \
+                                   .name = name_,                                       \
+                                   .file = __FILE__,                                    \
+                                   .func = __func__,                                    \
+                                   .keys = STAVE_I_JOIN(id, k),                         \
+                                   .types = STAVE_I_JOIN(id, t),                        \
+                                   .dso = &stave_i_dso}
+#define STAVE_I_SITE(id, kind, x, cat, name, ...)                                              \
+    STAVE_I_SITE_(id, kind, cat, name, STAVE_I_K_##x() STAVE_I_M(STAVE_I_KEY_OF, __VA_ARGS__), \
                   STAVE_I_T_##x() STAVE_I_M(STAVE_I_TYPE_OF, __VA_ARGS__))
 #define STAVE_I_WORDS(x, w, ...) \
     ((const uint64_t[]){STAVE_I_W_##x w STAVE_I_M(STAVE_I_WORD_OF, __VA_ARGS__) 0})
-#define STAVE_I_SEND(id, zero, x, w, ...)                \
-    (sizeof(STAVE_I_JOIN(id, t)) == 1 ? zero(&id) : stave_i_emit(&id, STAVE_I_WORDS(x, w, __VA_ARGS__)))
+#define STAVE_I_SEND(id, zero, x, w, ...)         \
+    (sizeof(STAVE_I_JOIN(id, t)) == 1 ? zero(&id) \
+                                      : stave_i_emit(&id, STAVE_I_WORDS(x, w, __VA_ARGS__)))
 
 #define STAVE_I_SCOPE(n, ...) \
     STAVE_I_SCOPE_(STAVE_I_JOIN(stave_i_s, n), STAVE_I_JOIN(stave_i_v, n), __VA_ARGS__)
-#define STAVE_I_SCOPE_(id, var, x, w, cat, name, ...)                           \
-    STAVE_I_SITE(id, STAVE_KIND_BEGIN, x, cat, name, __VA_ARGS__);              \
-    __attribute__((cleanup(stave_i_scope_fini), unused)) uint32_t var =         \
-        STAVE_I_ON(id) ? STAVE_I_SEND(id, stave_i_begin0, x, w, __VA_ARGS__) : 0
-#define STAVE_I_EVENT(kind, x, w, cat, name, ...)                                    \
-    do {                                                                             \
-        STAVE_I_SITE(stave_i_s, kind, x, cat, name, __VA_ARGS__);                    \
-        if (STAVE_I_ON(stave_i_s))                                                   \
-            (void)STAVE_I_SEND(stave_i_s, stave_i_instant0, x, w, __VA_ARGS__);      \
+#define STAVE_I_SCOPE_(id, var, x, w, cat, name, ...)              \
+    STAVE_I_SITE(id, STAVE_KIND_BEGIN, x, cat, name, __VA_ARGS__); \
+    __attribute__((cleanup(stave_i_scope_fini), unused))           \
+    uint32_t var = STAVE_I_ON(id) ? STAVE_I_SEND(id, stave_i_begin0, x, w, __VA_ARGS__) : 0
+#define STAVE_I_EVENT(kind, x, w, cat, name, ...)                               \
+    do {                                                                        \
+        STAVE_I_SITE(stave_i_s, kind, x, cat, name, __VA_ARGS__);               \
+        if (STAVE_I_ON(stave_i_s))                                              \
+            (void)STAVE_I_SEND(stave_i_s, stave_i_instant0, x, w, __VA_ARGS__); \
     } while (0)
-#define STAVE_I_BEGIN(x, w, cat, name, ...)                                                  \
-    do {                                                                                     \
-        STAVE_I_SITE(stave_i_s, STAVE_KIND_BEGIN, x, cat, name, __VA_ARGS__);                \
-        if (STAVE_I_ON(stave_i_s))                                                           \
-            stave_i_note_begin(STAVE_I_SEND(stave_i_s, stave_i_begin0, x, w, __VA_ARGS__));  \
+#define STAVE_I_BEGIN(x, w, cat, name, ...)                                                 \
+    do {                                                                                    \
+        STAVE_I_SITE(stave_i_s, STAVE_KIND_BEGIN, x, cat, name, __VA_ARGS__);               \
+        if (STAVE_I_ON(stave_i_s))                                                          \
+            stave_i_note_begin(STAVE_I_SEND(stave_i_s, stave_i_begin0, x, w, __VA_ARGS__)); \
     } while (0)
-#define STAVE_I_END(cat, ...)                                                       \
-    do {                                                                            \
-        STAVE_I_SITE(stave_i_s, STAVE_KIND_END, NONE, cat, 0, 0, __VA_ARGS__);      \
-        if (STAVE_I_ON(stave_i_s))                                                  \
-            stave_i_end(&stave_i_s, STAVE_I_WORDS(NONE, (0), 0, __VA_ARGS__));      \
+#define STAVE_I_END(cat, ...)                                                  \
+    do {                                                                       \
+        STAVE_I_SITE(stave_i_s, STAVE_KIND_END, NONE, cat, 0, 0, __VA_ARGS__); \
+        if (STAVE_I_ON(stave_i_s))                                             \
+            stave_i_end(&stave_i_s, STAVE_I_WORDS(NONE, (0), 0, __VA_ARGS__)); \
     } while (0)
 struct stave_i_track_scope {
     struct stave_site *site;
@@ -215,9 +194,10 @@ static inline void stave_i_track_scope_fini(const struct stave_i_track_scope *s)
 }
 #define STAVE_I_SCOPE_ON(n, track, cat) \
     STAVE_I_SCOPE_ON_(STAVE_I_JOIN(stave_i_s, n), STAVE_I_JOIN(stave_i_v, n), track, cat)
-#define STAVE_I_SCOPE_ON_(id, var, track, cat)                             \
-    STAVE_I_SITE(id, STAVE_KIND_END, TRACK, cat, 0, 0, 0);                 \
-    __attribute__((cleanup(stave_i_track_scope_fini), unused)) struct stave_i_track_scope var = {&id, track}
+#define STAVE_I_SCOPE_ON_(id, var, track, cat)                                                    \
+    STAVE_I_SITE(id, STAVE_KIND_END, TRACK, cat, 0, 0, 0);                                        \
+    __attribute__((cleanup(stave_i_track_scope_fini), unused)) struct stave_i_track_scope var = { \
+        &id, track}
 
 static inline void stave_i_scope_fini(const uint32_t *session)
 {
@@ -228,29 +208,18 @@ static inline void stave_i_scope_fini(const uint32_t *session)
 /* ---- for users: (category, name, key, value, …); keys, categories and names are literals ---- */
 
 /* A slice from here to the end of the block, on the thread's track; early return and goto included. */
-#define STAVE_SCOPE(...)                                                 \
-    STAVE_I_SCOPE(__COUNTER__, NONE, (0), STAVE_I_1ST(__VA_ARGS__, 0),   \
+#define STAVE_SCOPE(...)                                               \
+    STAVE_I_SCOPE(__COUNTER__, NONE, (0), STAVE_I_1ST(__VA_ARGS__, 0), \
                   STAVE_I_2ND(__VA_ARGS__, 0), __VA_ARGS__)
-#define STAVE_SCOPE_DYN(...) /* the name is any string, copied */                     \
-    STAVE_I_SCOPE(__COUNTER__, NAME, (STAVE_I_2ND(__VA_ARGS__, 0)),                   \
-                  STAVE_I_1ST(__VA_ARGS__, 0), 0, __VA_ARGS__)
+#define STAVE_SCOPE_DYN(...) /* the name is any string, copied */                                \
+    STAVE_I_SCOPE(__COUNTER__, NAME, (STAVE_I_2ND(__VA_ARGS__, 0)), STAVE_I_1ST(__VA_ARGS__, 0), \
+                  0, __VA_ARGS__)
 #define STAVE_SCOPE_ON(track, ...) /* on a track of your own; the block must stay on its thread */ \
-    STAVE_BEGIN_ON(track, __VA_ARGS__);                                               \
+    STAVE_BEGIN_ON(track, __VA_ARGS__);                                                            \
     STAVE_I_SCOPE_ON(__COUNTER__, track, STAVE_I_1ST(__VA_ARGS__, 0))
 #define STAVE_FUNC() STAVE_SCOPE(STAVE_CATEGORY, __func__)
 /* The function with its arguments (at most eight): STAVE_FUNC_ARGS(a, b) */
 #define STAVE_FUNC_ARGS(...) STAVE_SCOPE(STAVE_CATEGORY, __func__, STAVE_I_NAMED(__VA_ARGS__))
-#define STAVE_I_NAMED(...) \
-    STAVE_I_JOIN(STAVE_I_A_, STAVE_I_COUNT8(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1))(__VA_ARGS__)
-#define STAVE_I_COUNT8(a, b, c, d, e, f, g, h, n, ...) n
-#define STAVE_I_A_1(a)                      #a, a
-#define STAVE_I_A_2(a, b)                   #a, a, #b, b
-#define STAVE_I_A_3(a, b, c)                #a, a, #b, b, #c, c
-#define STAVE_I_A_4(a, b, c, d)             STAVE_I_A_2(a, b), STAVE_I_A_2(c, d)
-#define STAVE_I_A_5(a, b, c, d, e)          STAVE_I_A_2(a, b), STAVE_I_A_3(c, d, e)
-#define STAVE_I_A_6(a, b, c, d, e, f)       STAVE_I_A_3(a, b, c), STAVE_I_A_3(d, e, f)
-#define STAVE_I_A_7(a, b, c, d, e, f, g)    STAVE_I_A_4(a, b, c, d), STAVE_I_A_3(e, f, g)
-#define STAVE_I_A_8(a, b, c, d, e, f, g, h) STAVE_I_A_4(a, b, c, d), STAVE_I_A_4(e, f, g, h)
 
 /* Begin and end by hand: an end closes the newest open slice of the thread, and may bring arguments:
  * (category, key, value, …) */
@@ -260,19 +229,19 @@ static inline void stave_i_scope_fini(const uint32_t *session)
     STAVE_I_BEGIN(NAME, (STAVE_I_2ND(__VA_ARGS__, 0)), STAVE_I_1ST(__VA_ARGS__, 0), 0, __VA_ARGS__)
 #define STAVE_END(...) STAVE_I_END(STAVE_I_1ST(__VA_ARGS__, 0), __VA_ARGS__)
 /* On a track of your own: slices of one track must nest; see stave_async() for those that overlap. */
-#define STAVE_BEGIN_ON(track, ...)                                                 \
-    STAVE_I_EVENT(STAVE_KIND_BEGIN, TRACK, (track), STAVE_I_1ST(__VA_ARGS__, 0),   \
+#define STAVE_BEGIN_ON(track, ...)                                               \
+    STAVE_I_EVENT(STAVE_KIND_BEGIN, TRACK, (track), STAVE_I_1ST(__VA_ARGS__, 0), \
                   STAVE_I_2ND(__VA_ARGS__, 0), __VA_ARGS__)
 #define STAVE_END_ON(track, ...) \
     STAVE_I_EVENT(STAVE_KIND_END, TRACK, (track), STAVE_I_1ST(__VA_ARGS__, 0), 0, 0, __VA_ARGS__)
 
-#define STAVE_INSTANT(...)                                                        \
-    STAVE_I_EVENT(STAVE_KIND_INSTANT, NONE, (0), STAVE_I_1ST(__VA_ARGS__, 0),     \
+#define STAVE_INSTANT(...)                                                    \
+    STAVE_I_EVENT(STAVE_KIND_INSTANT, NONE, (0), STAVE_I_1ST(__VA_ARGS__, 0), \
                   STAVE_I_2ND(__VA_ARGS__, 0), __VA_ARGS__)
-#define STAVE_INSTANT_DYN(...)                                                    \
-    STAVE_I_EVENT(STAVE_KIND_INSTANT, NAME, (STAVE_I_2ND(__VA_ARGS__, 0)),        \
+#define STAVE_INSTANT_DYN(...)                                             \
+    STAVE_I_EVENT(STAVE_KIND_INSTANT, NAME, (STAVE_I_2ND(__VA_ARGS__, 0)), \
                   STAVE_I_1ST(__VA_ARGS__, 0), 0, __VA_ARGS__)
-#define STAVE_INSTANT_ON(track, ...)                                              \
+#define STAVE_INSTANT_ON(track, ...)                                               \
     STAVE_I_EVENT(STAVE_KIND_INSTANT, TRACK, (track), STAVE_I_1ST(__VA_ARGS__, 0), \
                   STAVE_I_2ND(__VA_ARGS__, 0), __VA_ARGS__)
 
@@ -281,18 +250,18 @@ static inline void stave_i_scope_fini(const uint32_t *session)
     STAVE_I_EVENT(STAVE_KIND_COUNTER, NONE, (0), cat, name, cat, name, "", value)
 #define STAVE_COUNTER_ON(track, cat, value) \
     STAVE_I_EVENT(STAVE_KIND_COUNTER, TRACK, (track), cat, 0, cat, 0, "", value)
-#define STAVE_COUNTER_ADD(cat, name, delta)                                                   \
-    do {                                                                                      \
-        STAVE_I_SITE(stave_i_s, STAVE_KIND_COUNTER, NONE, cat, name, 0, 0, "", (int64_t)0);   \
-        if (STAVE_I_ON(stave_i_s))                                                            \
-            stave_i_add(&stave_i_s, (delta));                                                 \
+#define STAVE_COUNTER_ADD(cat, name, delta)                                                 \
+    do {                                                                                    \
+        STAVE_I_SITE(stave_i_s, STAVE_KIND_COUNTER, NONE, cat, name, 0, 0, "", (int64_t)0); \
+        if (STAVE_I_ON(stave_i_s))                                                          \
+            stave_i_add(&stave_i_s, (delta));                                               \
     } while (0)
 
 /* A slice measured elsewhere, in the past or on a device: (track, category, name, start_ns, dur_ns, key, value, …);
  * CLOCK_MONOTONIC, as of stave_now_ns(). */
-#define stave_complete(track, cat, name, start_ns, ...)                                        \
-    STAVE_I_EVENT(STAVE_KIND_COMPLETE, TIME, (track, start_ns, STAVE_I_1ST(__VA_ARGS__, 0)),   \
-                  cat, name, 0, __VA_ARGS__)
+#define stave_complete(track, cat, name, start_ns, ...)                                           \
+    STAVE_I_EVENT(STAVE_KIND_COMPLETE, TIME, (track, start_ns, STAVE_I_1ST(__VA_ARGS__, 0)), cat, \
+                  name, 0, __VA_ARGS__)
 
 #endif /* C */
 #endif

@@ -35,22 +35,24 @@ STAVE_API const char *stave_version(void);
 /* ---- switching on and off ---- */
 
 enum stave_full {
-    STAVE_FULL_DEFAULT, /* drop, or what STAVE_FULL says */
-    STAVE_FULL_DROP,    /* the event is not recorded, and counted */
-    STAVE_FULL_BLOCK,   /* the thread waits for the writer */
+    STAVE_FULL_DEFAULT,  /* drop, or what STAVE_FULL says */
+    STAVE_FULL_DROP,     /* the event is not recorded, and counted */
+    STAVE_FULL_BLOCK,    /* the thread waits for the writer */
     STAVE_FULL_OVERWRITE /* flight recorder: the newest events stay, written when a trigger fires */
 };
 
 /* Every member left 0 means the default, or what the environment says. */
 struct stave_options {
-    size_t size;            /* sizeof(struct stave_options) */
-    const char *out;        /* STAVE_OUT: .pftrace, .json, .json.gz …; unix:PATH, tcp:HOST:PORT; %p %h %r */
+    size_t size; /* sizeof(struct stave_options) */
+    const char
+        *out; /* STAVE_OUT: .pftrace, .json, .json.gz …; unix:PATH, tcp:HOST:PORT; %p %h %r */
     const char *categories; /* STAVE_CATEGORIES: globs, comma separated; -GLOB excludes */
     size_t buffer_bytes;    /* STAVE_BUFFER: ring of each thread, rounded up to a power of two */
     enum stave_full full;   /* STAVE_FULL */
     const char *compress;   /* STAVE_COMPRESS: none, gzip, zstd */
     /* Flight recorder (STAVE_FULL_OVERWRITE): */
-    uint64_t keep_ms;         /* STAVE_KEEP_MS: what is older than this is not written; 0: all the rings hold */
+    uint64_t
+        keep_ms; /* STAVE_KEEP_MS: what is older than this is not written; 0: all the rings hold */
     uint64_t after_ms;        /* STAVE_AFTER_MS: how long recording goes on after a trigger */
     int trigger_signal;       /* STAVE_TRIGGER_SIGNAL: a number; 0 none */
     const char *trigger_name; /* STAVE_TRIGGER=NAME:MS, a slice of this name … */
@@ -70,19 +72,20 @@ STAVE_API void stave_categories(const char *globs);
 STAVE_API bool stave_enabled(const char *category); /* to skip expensive preparation */
 
 struct stave_counts {
-    size_t size;            /* sizeof(struct stave_counts) */
-    uint64_t events;        /* handed to the file or stream */
-    uint64_t lost_full;     /* the ring was full */
-    uint64_t lost_nested;   /* a signal handler traced while its thread was recording */
-    uint64_t lost_ring;     /* no ring for the thread */
-    uint64_t lost_output;   /* the file or stream failed, or the stream stalled */
+    size_t size;               /* sizeof(struct stave_counts) */
+    uint64_t events;           /* handed to the file or stream */
+    uint64_t lost_full;        /* the ring was full */
+    uint64_t lost_nested;      /* a signal handler traced while its thread was recording */
+    uint64_t lost_ring;        /* no ring for the thread */
+    uint64_t lost_output;      /* the file or stream failed, or the stream stalled */
     uint64_t lost_overwritten; /* flight recorder: older than the ring holds; not an error */
 };
 STAVE_API void stave_counts(struct stave_counts *counts); /* of this session */
 
 /* ---- tracks ---- */
 
-typedef uint32_t stave_track_t; /* a small number, valid for the life of the process, forked children included */
+typedef uint32_t
+    stave_track_t; /* a small number, valid for the life of the process, forked children included */
 #define STAVE_THREAD  ((stave_track_t)0) /* the calling thread's own: the default */
 #define STAVE_PROCESS ((stave_track_t)1)
 #define STAVE_ROOT    ((stave_track_t)2) /* as a parent: top level */
@@ -90,9 +93,10 @@ typedef uint32_t stave_track_t; /* a small number, valid for the life of the pro
 /* Made at the first call, the same number ever after. A group is a track that others hang below; any depth. */
 STAVE_API stave_track_t stave_track(stave_track_t parent, const char *name);
 STAVE_API stave_track_t stave_counter(stave_track_t parent, const char *name, const char *unit);
-STAVE_API stave_track_t stave_async(stave_track_t parent, const char *name, uint64_t id); /* one row per id */
+STAVE_API stave_track_t stave_async(stave_track_t parent, const char *name,
+                                    uint64_t id);                     /* one row per id */
 STAVE_API void stave_track_order(stave_track_t track, int64_t order); /* among its siblings */
-STAVE_API void stave_thread_name(const char *name);                   /* of the calling thread's track */
+STAVE_API void stave_thread_name(const char *name); /* of the calling thread's track */
 #define stave_group stave_track
 
 /* ---- flows: an arrow per number, from the slice that has it as STAVE_FLOW_OUT to the one with STAVE_FLOW_IN ---- */
@@ -117,8 +121,10 @@ struct stave_args {
     unsigned char bytes[STAVE_ARGS_BYTES];
 };
 STAVE_API void stave_args_init(struct stave_args *a);
-STAVE_API void stave_args_limit(struct stave_args *a, uint32_t items); /* of each list and dictionary; 256 */
-STAVE_API void stave_args_int(struct stave_args *a, const char *key, int64_t v); /* in a list: key NULL */
+STAVE_API void stave_args_limit(struct stave_args *a,
+                                uint32_t items); /* of each list and dictionary; 256 */
+STAVE_API void stave_args_int(struct stave_args *a, const char *key,
+                              int64_t v); /* in a list: key NULL */
 STAVE_API void stave_args_uint(struct stave_args *a, const char *key, uint64_t v);
 STAVE_API void stave_args_double(struct stave_args *a, const char *key, double v);
 STAVE_API void stave_args_bool(struct stave_args *a, const char *key, bool v);
@@ -138,7 +144,13 @@ static inline const char *stave_enum(int64_t v, const char *const *names, size_t
 
 /* ---- for bindings: everything at run time; the macros of macros.h are several times cheaper ---- */
 
-enum stave_kind { STAVE_KIND_BEGIN = 1, STAVE_KIND_END, STAVE_KIND_INSTANT, STAVE_KIND_COUNTER, STAVE_KIND_COMPLETE };
+enum stave_kind {
+    STAVE_KIND_BEGIN = 1,
+    STAVE_KIND_END,
+    STAVE_KIND_INSTANT,
+    STAVE_KIND_COUNTER,
+    STAVE_KIND_COMPLETE
+};
 struct stave_event {
     size_t size; /* sizeof(struct stave_event) */
     enum stave_kind kind;

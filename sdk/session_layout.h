@@ -5,15 +5,15 @@
  *   DIR/ring.N    struct sv_ring, then `size` bytes of records
  *
  * Readers must trust nothing in them: another process wrote them, and may have died at any instruction. */
-#ifndef SV_SDK_LAYOUT_H
-#define SV_SDK_LAYOUT_H
+#ifndef SV_SDK_SESSION_LAYOUT_H
+#define SV_SDK_SESSION_LAYOUT_H
 
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define SV_SESSION_MAGIC 0x31535645u /* "EVS1" */
-#define SV_RING_MAGIC    0x31525645u
+#define SV_SESSION_MAGIC  0x31535645u /* "EVS1" */
+#define SV_RING_MAGIC     0x31525645u
 #define SV_LAYOUT_VERSION 1u
 
 enum { SV_RINGS_MAX = 4096, SV_PATH_MAX = 1024, SV_PAGE = 4096, SV_RING_BLOCKS = 16 };
@@ -62,11 +62,13 @@ struct sv_ring {
     _Atomic uint32_t state; /* enum sv_ring_state */
     _Atomic uint32_t owner; /* grows with each thread that takes the ring */
     _Atomic uint32_t tid;
-    char name[32]; /* of the thread, where it was given by hand */
+    char comm[16]; /* the thread's name when it came */
+    char name[32]; /* given by hand, "": none */
     /* Written by the thread. Positions count bytes since the ring was made and never wrap. */
     alignas(64) _Atomic uint64_t head;
     _Atomic uint64_t lost_full, lost_nested;
-    _Atomic uint64_t block_first[SV_RING_BLOCKS]; /* overwrite: first record that begins in each block */
+    _Atomic uint64_t
+        block_first[SV_RING_BLOCKS]; /* overwrite: first record that begins in each block */
     /* Written by the reader. */
     alignas(64) _Atomic uint64_t tail; /* the thread may write up to tail + size */
     struct sv_mark mark[2];
@@ -92,8 +94,8 @@ struct sv_session_file {
     uint32_t magic, version;
     uint32_t pid;
     _Atomic uint32_t state;
-    uint32_t counter; /* enum sv_counter */
-    uint32_t full;    /* enum stave_full */
+    uint32_t counter;     /* enum sv_counter */
+    uint32_t full;        /* enum stave_full */
     uint64_t start_ticks; /* of the process, from /proc/PID/stat: tells a reused pid */
     _Atomic uint32_t n_rings;
     _Atomic uint64_t names_bytes; /* whole records in `names` */

@@ -188,11 +188,14 @@ void sv_files_remove(struct sv_process *p)
 /* The records' area is mapped twice in a row, so that a record may run over its end. */
 static uint8_t *map_ring(int fd, uint64_t size)
 {
-    uint8_t *at = mmap(NULL, SV_PAGE + 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint8_t *at = mmap(NULL, SV_PAGE + 2 * size, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
         return NULL;
-    if (mmap(at, SV_PAGE + size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) == MAP_FAILED ||
-        mmap(at + SV_PAGE + size, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, SV_PAGE) == MAP_FAILED) {
+    if (mmap(at, SV_PAGE + size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd,
+             0) == MAP_FAILED ||
+        mmap(at + SV_PAGE + size, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+             SV_PAGE) == MAP_FAILED) {
         int error = errno;
         munmap(at, SV_PAGE + 2 * size);
         errno = error;

@@ -1,8 +1,8 @@
-/* Lanes for overlapping slices: see lanes.h. Called by the ring source for each slice that was measured elsewhere.
+/* Lanes for overlapping slices: see siblings.h. Called by the ring source for each slice that was measured elsewhere.
  *
  * Two slices of one lane must be apart or one inside the other. With the same start, only the longer one may come first: readers
  * sort by time and keep the order of arrival, so a later, longer one would end up inside. */
-#include "sdk/lanes.h"
+#include "sdk/siblings.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct lane {
     struct span recent[RECENT];
 };
 
-struct sv_lane_track {
+struct sv_sibling_track {
     struct lane *lanes;
     size_t n, cap;
 };
@@ -54,7 +54,8 @@ static sv_track lane_track(struct sv_dict *dict, sv_track track, size_t number)
     return lane;
 }
 
-static struct lane *find_lane(struct sv_lane_track *t, struct sv_dict *dict, sv_track track, int64_t start, int64_t end)
+static struct lane *find_lane(struct sv_sibling_track *t, struct sv_dict *dict, sv_track track,
+                              int64_t start, int64_t end)
 {
     for (size_t i = 0; i < t->n; i++)
         if (fits(&t->lanes[i], start, end))
@@ -68,14 +69,14 @@ static struct lane *find_lane(struct sv_lane_track *t, struct sv_dict *dict, sv_
     return lane;
 }
 
-sv_track sv_lanes_choose(struct sv_lanes *l, struct sv_dict *dict, sv_track track, int64_t start,
-                         int64_t end)
+sv_track sv_siblings_choose(struct sv_siblings *l, struct sv_dict *dict, sv_track track,
+                            int64_t start, int64_t end)
 {
     bool is_new;
     uint64_t *slot = sv_map_add(&l->by_track, track, &is_new);
     if (is_new) {
         l->tracks = sv_grow(l->tracks, &l->cap, l->n + 1, sizeof *l->tracks);
-        l->tracks[l->n] = (struct sv_lane_track){0};
+        l->tracks[l->n] = (struct sv_sibling_track){0};
         *slot = ++l->n;
     }
     struct lane *lane = find_lane(&l->tracks[*slot - 1], dict, track, start, end);
@@ -83,7 +84,7 @@ sv_track sv_lanes_choose(struct sv_lanes *l, struct sv_dict *dict, sv_track trac
     return lane->track;
 }
 
-void sv_lanes_fini(struct sv_lanes *l)
+void sv_siblings_fini(struct sv_siblings *l)
 {
     for (size_t i = 0; i < l->n; i++)
         free(l->tracks[i].lanes);

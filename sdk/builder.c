@@ -150,7 +150,8 @@ static void tell_left_out(struct stave_args *a)
     char text[48];
     uint32_t more = a->count[a->depth] - a->kept[a->depth];
     bool is_list = a->is_list[a->depth];
-    uint32_t n = (uint32_t)snprintf(text, sizeof text, "%s(%u more items)", is_list ? "... " : "", more);
+    uint32_t n =
+        (uint32_t)snprintf(text, sizeof text, "%s(%u more items)", is_list ? "... " : "", more);
     put_head(a, SV_ITEM_TEXT, "...", is_list ? 0 : 3);
     put(a, &n, sizeof n);
     put(a, text, n);

@@ -1,0 +1,25 @@
+/* Where a session's events go: names, formats, and the growing file beside the final one. */
+#ifndef SV_SDK_OUTPUTS_H
+#define SV_SDK_OUTPUTS_H
+
+#include "base/err.h"
+#include "model/stream.h"
+#include "sdk/session_layout.h"
+
+/* NULL: fine; else what is wrong with it, as part of a sentence. */
+const char *sv_output_check(const char *pattern, const char *compress);
+/* Replaces %p, %h, %r, %%. A forked child whose pattern has no %p gets its pid before the suffix. */
+const char *sv_output_expand(const char *pattern, uint32_t pid, bool is_child, char *to,
+                             size_t size);
+
+/* Takes the growing name: out + ".part", with a marker that leads to the session `dir`. When a living process has it, `out` gets the
+ * pid before its suffix; what a dead one left is moved aside. */
+bool sv_output_claim(char *out, size_t size, uint32_t pid, const char *dir, char *part,
+                     size_t part_size, struct sv_err *err);
+void sv_output_release(const char *out); /* removes the marker */
+
+int sv_output_sink(const char *out, const char *part, const char *compress, struct sv_dict *dict,
+                   struct sv_report *report, struct sv_sink **sink, struct sv_err *err);
+void sv_output_describe(struct sv_dict *dict, uint32_t pid); /* metadata: host, command, rank */
+
+#endif

@@ -1,0 +1,353 @@
+/* Sessions: from options or the environment to a running writer, and back.
+ *
+ * start, flush and stop come from users at any time and in any order, from atexit handlers too; one at a time, all idempotent. A program that
+ * was started with STAVE_OUT starts before main and stops after the last atexit handler. A forked child starts at its first event,
+ * with the plan it inherited and a file of its own.
+ *
+ * Whatever goes wrong ends as one line on stderr and tracing off. Nothing here may end or delay the program. */
+#include "sdk/sdk.h"
+
+#include "base/err.h"
+#include "sdk/outputs.h"
+#include "sdk/ticks.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RING_BYTES_DEFAULT ((uint64_t)1 << 20)
+
+static struct sv_plan plan; /* of the running session; inherited by children */
+static _Atomic uint32_t next_epoch = SV_EPOCH_FIRST;
+
+void sv_say(const char *format, ...)
+{
+    char line[1024];
+    int at = snprintf(line, sizeof line, "stave: ");
+    va_list ap;
+    va_start(ap, format);
+    int n = vsnprintf(line + at, sizeof line - (size_t)at - 1, format, ap);
+    va_end(ap);
+    size_t len = (size_t)at + (n > 0 ? (size_t)n : 0);
+    if (len > sizeof line - 2)
+        len = sizeof line - 2;
+    line[len++] = '\n';
+    ssize_t ignored = write(STDERR_FILENO, line, len);
+    (void)ignored;
+}
+
+static void gates(bool on)
+{
+    uint32_t epoch = on ? atomic_fetch_add(&next_epoch, 1) : 0;
+    atomic_store_explicit(&sv_epoch, epoch, memory_order_release);
+    sv_sites_switch(on, on ? plan.categories : NULL);
+}
+
+void sv_session_fail(const char *what, int error)
+{
+    if (atomic_exchange(&sv_process->start_failed, 1))
+        return;
+    gates(false);
+    if (error)
+        sv_say("%s: %s; tracing is off", what, strerror(error));
+    else
+        sv_say("%s; tracing is off", what);
+}
+
+/* ---- the plan: options first, then the environment, then defaults ---- */
+
+struct wish {
+    const char *name; /* of the variable, for messages */
+    const char *text;
+};
+
+static bool bad(const struct wish *w, const char *why)
+{
+    sv_say("%s=%.200s: %s; tracing is off", w->name, w->text, why);
+    return false;
+}
+
+/* 64k, 4M, 1G or bytes. */
+static bool parse_bytes(const struct wish *w, uint64_t *out)
+{
+    char *end;
+    errno = 0;
+    unsigned long long v = strtoull(w->text, &end, 10);
+    unsigned shift = 0;
+    switch (tolower((unsigned char)*end)) {
+    case 'k': shift = 10; break;
+    case 'm': shift = 20; break;
+    case 'g': shift = 30; break;
+    default: break;
+    }
+    if (!isdigit((unsigned char)*w->text) || errno != 0 || end[shift ? 1 : 0] != '\0' ||
+        v << shift >> shift != v || v << shift < SV_RING_BYTES_MIN ||
+        v << shift > SV_RING_BYTES_MAX)
+        return bad(w, "expected a size from 16k to 1G");
+    *out = v << shift;
+    return true;
+}
+
+static bool parse_number(const struct wish *w, uint64_t *out)
+{
+    char *end;
+    errno = 0;
+    *out = strtoull(w->text, &end, 10);
+    return (isdigit((unsigned char)*w->text) && errno == 0 && *end == '\0') ||
+           bad(w, "expected a number");
+}
+
+static bool parse_full(const struct wish *w, uint32_t *out)
+{
+    static const char *const names[] = {[STAVE_FULL_DROP] = "drop",
+                                        [STAVE_FULL_BLOCK] = "block",
+                                        [STAVE_FULL_OVERWRITE] = "overwrite"};
+    for (uint32_t i = STAVE_FULL_DROP; i <= STAVE_FULL_OVERWRITE; i++) {
+        if (strcmp(w->text, names[i]) == 0) {
+            *out = i;
+            return true;
+        }
+    }
+    return bad(w, "expected drop, block or overwrite");
+}
+
+/* NAME:MS */
+static bool parse_trigger(const struct wish *w, struct sv_plan *p)
+{
+    const char *colon = strrchr(w->text, ':');
+    if (!colon || colon == w->text || (size_t)(colon - w->text) >= sizeof p->trigger_name)
+        return bad(w, "expected NAME:MILLISECONDS");
+    struct wish ms = {w->name, colon + 1};
+    memcpy(p->trigger_name, w->text, (size_t)(colon - w->text));
+    p->trigger_name[colon - w->text] = '\0';
+    return parse_number(&ms, &p->trigger_ms);
+}
+
+static bool copy(const struct wish *w, char *to, size_t size)
+{
+    size_t len = strlen(w->text);
+    if (len >= size)
+        return bad(w, "too long");
+    memcpy(to, w->text, len + 1);
+    return true;
+}
+
+static struct wish wish(const char *given, const char *variable)
+{
+    return (struct wish){variable, given ? given : getenv(variable)};
+}
+
+static bool has(const struct wish *w)
+{
+    return w->text && *w->text;
+}
+
+static bool plan_numbers(const struct stave_options *o, struct sv_plan *p)
+{
+    struct wish buffer = wish(NULL, "STAVE_BUFFER"), full = wish(NULL, "STAVE_FULL");
+    struct wish keep = wish(NULL, "STAVE_KEEP_MS"), after = wish(NULL, "STAVE_AFTER_MS");
+    struct wish sig = wish(NULL, "STAVE_TRIGGER_SIGNAL"), trigger = wish(NULL, "STAVE_TRIGGER");
+    struct wish source = wish(NULL, "STAVE_SOURCE");
+    uint64_t number = 0;
+    p->with_source = has(&source) && strcmp(source.text, "0") != 0;
+    p->buffer_bytes = o->buffer_bytes;
+    if (p->buffer_bytes == 0 && has(&buffer) && !parse_bytes(&buffer, &p->buffer_bytes))
+        return false;
+    p->full = (uint32_t)o->full;
+    if (p->full == STAVE_FULL_DEFAULT && has(&full) && !parse_full(&full, &p->full))
+        return false;
+    if (p->full == STAVE_FULL_DEFAULT || p->full > STAVE_FULL_OVERWRITE)
+        p->full = STAVE_FULL_DROP;
+    p->keep_ms = o->keep_ms;
+    if (p->keep_ms == 0 && has(&keep) && !parse_number(&keep, &p->keep_ms))
+        return false;
+    p->after_ms = o->after_ms;
+    if (p->after_ms == 0 && has(&after) && !parse_number(&after, &p->after_ms))
+        return false;
+    p->trigger_signal = o->trigger_signal;
+    if (p->trigger_signal == 0 && has(&sig)) {
+        if (!parse_number(&sig, &number) || number > 64)
+            return false;
+        p->trigger_signal = (int)number;
+    }
+    if (o->trigger_name) {
+        struct wish name = {"trigger_name", o->trigger_name};
+        p->trigger_ms = o->trigger_ms;
+        return copy(&name, p->trigger_name, sizeof p->trigger_name);
+    }
+    return !has(&trigger) || parse_trigger(&trigger, p);
+}
+
+/* 1: a plan; 0: nothing was asked for; -1: bad values, told. */
+static int make_plan(const struct stave_options *given, struct sv_plan *p)
+{
+    struct stave_options o = {0};
+    if (given)
+        memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
+    *p = (struct sv_plan){0};
+    struct wish out = wish(o.out, "STAVE_OUT"), cats = wish(o.categories, "STAVE_CATEGORIES");
+    struct wish compress = wish(o.compress, "STAVE_COMPRESS");
+    if (!has(&out))
+        return 0;
+    if (!copy(&out, p->pattern, sizeof p->pattern))
+        return -1;
+    struct wish all = {"STAVE_CATEGORIES", "*"};
+    if (!copy(has(&cats) ? &cats : &all, p->categories, sizeof p->categories))
+        return -1;
+    if (has(&compress) && !copy(&compress, p->compress, sizeof p->compress))
+        return -1;
+    const char *why = sv_output_check(p->pattern, p->compress);
+    if (why) {
+        bad(&out, why);
+        return -1;
+    }
+    return plan_numbers(&o, p) ? 1 : -1;
+}
+
+/* ---- start, flush, stop ---- */
+
+static uint64_t power_of_two(uint64_t v)
+{
+    uint64_t p = SV_RING_BYTES_MIN;
+    while (p < v)
+        p <<= 1;
+    return p;
+}
+
+static int start_locked(struct sv_process *p, bool is_child)
+{
+    char out[SV_OUT_MAX];
+    const char *why = sv_output_expand(plan.pattern, p->pid, is_child, out, sizeof out);
+    if (why) {
+        sv_say("STAVE_OUT=%s: %s; tracing is off", plan.pattern, why);
+        return -1;
+    }
+    if (!sv_lock())
+        return -1;
+    bool ok = sv_files_open(p) && sv_names_flush();
+    int error = errno;
+    sv_unlock();
+    if (!ok) {
+        sv_say("cannot make a session directory: %s; tracing is off", strerror(error));
+        return -1;
+    }
+    p->full = plan.full;
+    p->ring_bytes_given = plan.buffer_bytes != 0;
+    p->ring_bytes = power_of_two(plan.buffer_bytes ? plan.buffer_bytes : RING_BYTES_DEFAULT);
+    struct sv_err err = {0};
+    if (!sv_writer_start(p, &plan, out, &err)) {
+        sv_say("%s: %s; tracing is off", out, err.msg);
+        return -1;
+    }
+    atomic_store(&p->start_failed, 0);
+    return 0;
+}
+
+int stave_start(const struct stave_options *options)
+{
+    if (!sv_process_init())
+        return -1;
+    struct sv_process *p = sv_process;
+    pthread_mutex_lock(&p->control);
+    int status = 0;
+    if (!p->has_writer) {
+        struct sv_plan fresh;
+        int wanted = make_plan(options, &fresh);
+        if (wanted > 0) {
+            plan = fresh;
+            status = start_locked(p, false);
+            if (status == 0)
+                gates(true);
+        } else {
+            status = wanted;
+        }
+    }
+    pthread_mutex_unlock(&p->control);
+    return status;
+}
+
+int stave_flush(void)
+{
+    struct sv_process *p = sv_process;
+    if (!p || atomic_load(&p->ready) != 2)
+        return 0;
+    pthread_mutex_lock(&p->control);
+    if (p->has_writer)
+        sv_writer_flush(p);
+    int status = atomic_load(&p->start_failed) ? -1 : 0;
+    pthread_mutex_unlock(&p->control);
+    return status;
+}
+
+int stave_stop(void)
+{
+    struct sv_process *p = sv_process;
+    if (!p || atomic_load(&p->ready) != 2) /* nothing, or a forked child that never traced */
+        return 0;
+    pthread_mutex_lock(&p->control);
+    int status = 0;
+    if (p->has_writer) {
+        gates(false);
+        sv_writer_stop(p);
+        status = atomic_load(&p->start_failed) ? -1 : 0;
+    }
+    pthread_mutex_unlock(&p->control);
+    return status;
+}
+
+/* Gates are open (inherited), but this process has nothing yet. */
+void sv_session_inherit(void)
+{
+    struct sv_process *p = sv_process;
+    if (plan.pattern[0] == '\0' || atomic_load(&p->start_failed))
+        return;
+    if (pthread_mutex_trylock(&p->control) !=
+        0) /* another thread is at it; this event is lost and counted */
+        return;
+    if (!p->session && !p->has_writer && start_locked(p, true) != 0) {
+        atomic_store(&p->start_failed, 1);
+        gates(false);
+    }
+    pthread_mutex_unlock(&p->control);
+}
+
+void stave_counts(struct stave_counts *counts)
+{
+    struct sv_process *p = sv_process;
+    struct stave_counts c = {.size = sizeof c};
+    if (p && p->session) {
+        c.events = atomic_load(&p->session->n_events);
+        c.lost_ring = atomic_load(&p->session->lost_ring);
+        c.lost_output = atomic_load(&p->session->lost_output);
+        uint32_t n = atomic_load(&p->n_rings);
+        for (uint32_t i = 0; i < n; i++) {
+            c.lost_full += atomic_load(&p->rings[i].ring->lost_full);
+            c.lost_nested += atomic_load(&p->rings[i].ring->lost_nested);
+        }
+    }
+    size_t size = counts->size < sizeof c ? counts->size : sizeof c;
+    c.size = counts->size;
+    memcpy(counts, &c, size);
+}
+
+/* ---- with the program ---- */
+
+__attribute__((constructor)) static void begin_with_program(void)
+{
+    const char *out = getenv("STAVE_OUT");
+    if (out && *out)
+        stave_start(NULL);
+}
+
+/* Late: after the destructors of those who use us. */
+__attribute__((destructor(101))) static void end_with_program(void)
+{
+    stave_stop();
+    struct sv_process *p = sv_process;
+    if (p && atomic_load(&p->ready) == 2 && p->session && !atomic_load(&p->start_failed))
+        sv_files_remove(p);
+}

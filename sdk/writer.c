@@ -1,0 +1,455 @@
+/* The writer: one thread of the traced process that empties its rings into the output.
+ *
+ * Woken by a timer, and by threads that wait for room; never by the hot path. A round reads the heads, the names and a clock pair, pumps
+ * events to the sink, and commits: the output is flushed, the journal of the session is written (session_layout.h), and only then the
+ * tails move. So whatever the rings have given up is in the file, and what the file does not have is still in the rings, at every
+ * instruction.
+ *
+ * It uses the foundation's parts, which are single-threaded: everything below is touched by this thread alone, except the
+ * struct's atomics. An exhausted heap ends it by longjmp (sv_out_of_memory), not the program. */
+#include "base/mem.h"
+#include "sdk/drain.h"
+#include "sdk/outputs.h"
+#include "sdk/sdk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    PERIOD_MIN_US = 1000,
+    PERIOD_MAX_US = 10000,
+    COMMIT_MS = 50,
+    SNAPSHOT_MS = 10000,
+    NAMES_MS = 1000
+};
+
+struct sv_writer {
+    struct sv_process *process;
+    char out[SV_OUT_MAX], part[SV_PATH_MAX];
+    struct sv_dict *dict;
+    struct sv_report report;
+    struct sv_drain *drain;
+    struct sv_sink *sink;
+    struct sv_batch *batch;
+    uint64_t names_read;
+    uint64_t uncommitted; /* bytes of rings read since the last commit */
+    int64_t commit_ns, snapshot_ns, named_ns;
+    uint64_t round;
+    bool failed;
+    _Atomic uint32_t stop, flush_asked, flush_done;
+};
+
+static int64_t now_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* ---- what a round reads besides the rings ---- */
+
+static void read_names(struct sv_writer *w)
+{
+    struct sv_process *p = w->process;
+    uint64_t end = atomic_load_explicit(&p->session->names_bytes, memory_order_acquire);
+    if (end <= w->names_read)
+        return;
+    size_t n = (size_t)(end - w->names_read);
+    uint8_t *bytes = sv_realloc(NULL, n);
+    ssize_t got = pread(p->names_fd, bytes, n, (off_t)w->names_read);
+    if (got > 0)
+        w->names_read += sv_drain_names(w->drain, bytes, (size_t)got);
+    free(bytes);
+}
+
+static void take_tick(struct sv_writer *w)
+{
+    struct sv_session_file *s = w->process->session;
+    struct sv_tick tick = sv_ticks_read((enum sv_counter)s->counter);
+    sv_drain_tick(w->drain, &tick);
+    uint64_t n = atomic_load_explicit(&s->n_ticks, memory_order_relaxed);
+    s->ticks[n == 0 ? 0 : 1 + (n - 1) % (SV_TICKS_MAX - 1)] = tick;
+    atomic_store_explicit(&s->n_ticks, n + 1, memory_order_release);
+    if (w->snapshot_ns && tick.mono_ns - w->snapshot_ns < SNAPSHOT_MS * 1000000ll)
+        return;
+    struct sv_snapshot snapshot;
+    sv_ticks_snapshot(&snapshot, &tick);
+    sv_clocks_add(&w->dict->clocks, &snapshot);
+    w->snapshot_ns = tick.mono_ns;
+}
+
+static void meet_rings(struct sv_writer *w)
+{
+    uint32_t n = atomic_load_explicit(&w->process->n_rings, memory_order_acquire);
+    for (size_t i = sv_drain_n_rings(w->drain); i < n; i++) {
+        const struct sv_ring_ref *ref = &w->process->rings[i];
+        sv_drain_add_ring(w->drain, ref->ring, ref->data, ref->ring->size,
+                          atomic_load_explicit(&ref->ring->tail, memory_order_relaxed));
+    }
+}
+
+/* Threads name themselves late: ask again now and then, and at the end. */
+static void name_threads(struct sv_writer *w, bool all)
+{
+    for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) {
+        struct sv_drain_ring *r = sv_drain_ring(w->drain, i);
+        if (!r->track || (!all && w->dict->tracks[r->track].is_described))
+            continue;
+        char path[64], text[32] = {0};
+        if (r->ring->name[0]) {
+            memcpy(text, r->ring->name, sizeof text - 1);
+        } else {
+            memcpy(text, r->ring->comm, sizeof r->ring->comm - 1);
+            snprintf(path, sizeof path, "/proc/self/task/%u/comm", atomic_load(&r->ring->tid));
+            int fd = atomic_load(&r->ring->state) == SV_RING_LIVE ? open(path, O_RDONLY | O_CLOEXEC)
+                                                                  : -1;
+            ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+            if (n > 0)
+                text[n - 1] = '\0';
+            if (fd >= 0)
+                close(fd);
+        }
+        sv_drain_name_thread(w->drain, r, text);
+    }
+}
+
+/* ---- commit ---- */
+
+static bool fail(struct sv_writer *w, const struct sv_err *err)
+{
+    if (!w->failed) {
+        char line[SV_PATH_MAX + 600];
+        snprintf(line, sizeof line, "%s: %s", w->out, err->msg);
+        sv_session_fail(line, 0);
+    }
+    w->failed = true;
+    return false;
+}
+
+static bool commit(struct sv_writer *w)
+{
+    struct sv_session_file *s = w->process->session;
+    struct sv_err err = {0};
+    struct stat st;
+    if (w->sink->flush && w->sink->flush(w->sink, &err) < 0)
+        return fail(w, &err);
+    if (stat(w->part, &st) != 0)
+        st.st_size = 0; /* somebody removed it: recovery has the rings only */
+    uint64_t round = w->round + 1;
+    for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) {
+        struct sv_ring *ring = w->process->rings[i].ring;
+        struct sv_mark *m = ring->mark;
+        m += atomic_load(&m[0].round) >= atomic_load(&m[1].round); /* the older one */
+        atomic_store_explicit(&m->pos, sv_drain_ring(w->drain, i)->pos, memory_order_relaxed);
+        atomic_store_explicit(&m->round, round, memory_order_release);
+    }
+    atomic_store_explicit(&s->bytes[round & 1], (uint64_t)st.st_size, memory_order_relaxed);
+    atomic_store_explicit(&s->round, round, memory_order_release); /* now it is so */
+    w->round = round;
+    for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) /* pairs with the acquire in slow.c */
+        atomic_store_explicit(&w->process->rings[i].ring->tail, sv_drain_ring(w->drain, i)->pos,
+                              memory_order_release);
+    w->uncommitted = 0;
+    w->commit_ns = now_ns();
+    return true;
+}
+
+/* ---- rounds ---- */
+
+static bool pump(struct sv_writer *w)
+{
+    struct sv_source *source = sv_drain_source(w->drain);
+    struct sv_err err = {0};
+    int n;
+    uint64_t events = 0;
+    while ((n = source->next(source, w->batch, &err)) > 0) {
+        int status = w->sink->write(w->sink, w->batch->events, (size_t)n, &err);
+        sv_batch_reset(w->batch);
+        if (status < 0)
+            return fail(w, &err);
+        events += (uint64_t)n;
+    }
+    atomic_fetch_add_explicit(&w->process->session->n_events, events, memory_order_relaxed);
+    return n == 0 || fail(w, &err);
+}
+
+/* Is some ring so full that waiting would be wrong? */
+static bool is_pressed(const struct sv_writer *w)
+{
+    for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) {
+        const struct sv_drain_ring *r = sv_drain_ring(w->drain, i);
+        if (r->pos - atomic_load_explicit(&r->ring->tail, memory_order_relaxed) > r->size / 8)
+            return true;
+    }
+    return false;
+}
+
+/* Returns how many bytes of rings it read; commits when enough has gathered. */
+static uint64_t one_round(struct sv_writer *w, bool must_commit)
+{
+    meet_rings(w);
+    uint64_t bytes = sv_drain_round(w->drain);
+    read_names(w);
+    take_tick(w);
+    int64_t now = now_ns();
+    if (bytes)
+        name_threads(w, now - w->named_ns > NAMES_MS * 1000000ll && (w->named_ns = now) != 0);
+    if (!pump(w))
+        return 0;
+    w->uncommitted += bytes;
+    bool is_due = w->uncommitted && (is_pressed(w) || now - w->commit_ns > COMMIT_MS * 1000000ll);
+    if (must_commit || is_due)
+        commit(w);
+    return bytes;
+}
+
+static void wait_for_work(struct sv_writer *w, uint32_t seen, unsigned us)
+{
+    struct timespec limit = {.tv_nsec = us * 1000l};
+    syscall(SYS_futex, &w->process->wake, FUTEX_WAIT_PRIVATE, seen, &limit, NULL, 0);
+}
+
+/* After a failure: nobody waits for the rings, and what comes is counted. */
+static void discard_rings(struct sv_writer *w)
+{
+    uint32_t n = atomic_load(&w->process->n_rings);
+    for (uint32_t i = 0; i < n; i++) {
+        struct sv_ring *r = w->process->rings[i].ring;
+        uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire);
+        uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+        if (head == tail)
+            continue;
+        atomic_fetch_add(&w->process->session->lost_output, (head - tail) / SV_RECORD_HEAD);
+        atomic_store_explicit(&r->tail, head, memory_order_release);
+    }
+}
+
+static void loop(struct sv_writer *w)
+{
+    unsigned us = PERIOD_MIN_US;
+    while (!atomic_load_explicit(&w->stop, memory_order_acquire)) {
+        uint32_t seen = atomic_load_explicit(&w->process->wake, memory_order_acquire);
+        uint32_t asked = atomic_load_explicit(&w->flush_asked, memory_order_acquire);
+        bool must = asked != atomic_load_explicit(&w->flush_done, memory_order_relaxed);
+        uint64_t bytes = w->failed ? 0 : one_round(w, must);
+        if (w->failed && w->process->full == STAVE_FULL_BLOCK)
+            discard_rings(w);
+        if (must)
+            atomic_store_explicit(&w->flush_done, asked, memory_order_release);
+        us = bytes ? PERIOD_MIN_US : us * 2 < PERIOD_MAX_US ? us * 2 : PERIOD_MAX_US;
+        if (bytes < (64 << 10))
+            wait_for_work(w, seen, us);
+    }
+}
+
+/* ---- life ---- */
+
+static void keep_what_is_whole(struct sv_writer *w)
+{
+    struct sv_session_file *s = w->process->session;
+    if (truncate(w->part, (off_t)atomic_load(&s->bytes[w->round & 1])) != 0)
+        return; /* recovery will cut it */
+}
+
+static void finish(struct sv_writer *w)
+{
+    struct sv_err err = {0};
+    if (!w->failed) {
+        name_threads(w, true);
+        w->snapshot_ns = 0;
+        one_round(w, true);
+    }
+    int status = w->sink->close(w->sink, false, &err);
+    w->sink = NULL;
+    if (status < 0)
+        fail(w, &err);
+    if (!w->failed && rename(w->part, w->out) != 0) {
+        sv_err_sys(&err, "cannot rename the finished file");
+        fail(w, &err);
+    }
+    if (w->failed) {
+        keep_what_is_whole(w);
+        return;
+    }
+    atomic_store(&w->process->session->state, SV_SESSION_CLOSED);
+    sv_output_release(w->out);
+}
+
+static _Thread_local jmp_buf *no_memory;
+
+/* Called by the foundation instead of ending the program. */
+_Noreturn void sv_out_of_memory(size_t size)
+{
+    (void)size;
+    if (no_memory)
+        longjmp(*no_memory, 1);
+    abort();
+}
+
+static void *run(void *arg)
+{
+    struct sv_writer *w = arg;
+    jmp_buf jump;
+    no_memory = &jump;
+    if (setjmp(jump) == 0) {
+        loop(w);
+        finish(w);
+    } else {
+        struct sv_err err = {.msg = "out of memory"};
+        fail(w, &err);
+        while (!atomic_load(&w->stop)) {
+            atomic_store(&w->flush_done, atomic_load(&w->flush_asked));
+            if (w->process->full == STAVE_FULL_BLOCK)
+                discard_rings(w);
+            wait_for_work(w, atomic_load(&w->process->wake), PERIOD_MAX_US);
+        }
+        keep_what_is_whole(w);
+    }
+    no_memory = NULL;
+    return NULL;
+}
+
+static void free_writer(struct sv_writer *w)
+{
+    if (w->batch) {
+        sv_batch_fini(w->batch);
+        free(w->batch);
+    }
+    sv_drain_free(w->drain);
+    sv_dict_free(w->dict);
+    sv_report_fini(&w->report);
+    free(w);
+}
+
+/* What rings hold from before belongs to no session. */
+static void skip_old(struct sv_writer *w)
+{
+    struct sv_session_file *s = w->process->session;
+    meet_rings(w);
+    sv_drain_round(w->drain);
+    for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) {
+        struct sv_drain_ring *r = sv_drain_ring(w->drain, i);
+        r->pos = r->end = atomic_load_explicit(&r->ring->head, memory_order_acquire);
+        atomic_store(&w->process->rings[i].ring->lost_full, 0);
+        atomic_store(&w->process->rings[i].ring->lost_nested, 0);
+    }
+    atomic_store(&s->n_ticks, 0);
+    atomic_store(&s->n_events, 0);
+    atomic_store(&s->lost_ring, 0);
+    atomic_store(&s->lost_output, 0);
+    w->round = atomic_load(&s->round);
+}
+
+static bool prepare(struct sv_writer *w, const struct sv_plan *plan, struct sv_err *err)
+{
+    struct sv_process *p = w->process;
+    struct sv_session_file *s = p->session;
+    if (!sv_output_claim(w->out, sizeof w->out, p->pid, p->dir, w->part, sizeof w->part, err))
+        return false;
+    snprintf(s->out, sizeof s->out, "%s", w->out);
+    snprintf(s->part, sizeof s->part, "%s", w->part);
+    s->counter = sv_ticks_counter();
+    s->full = plan->full;
+    w->dict = sv_dict_new();
+    sv_report_init(&w->report);
+    w->dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
+    sv_output_describe(w->dict, p->pid);
+    if (sv_output_sink(w->out, w->part, plan->compress, w->dict, &w->report, &w->sink, err) < 0)
+        return false;
+    w->drain = sv_drain_new(w->dict, &w->report, p->pid, w->sink->takes);
+    sv_drain_with_source(w->drain, plan->with_source);
+    w->batch = sv_alloc(sizeof *w->batch);
+    sv_batch_init(w->batch);
+    skip_old(w);
+    take_tick(w);
+    if (!commit(w))
+        return false;
+    atomic_store(&s->state, SV_SESSION_OPEN);
+    return true;
+}
+
+/* The program's signals are not for this thread. */
+static int spawn(struct sv_process *p, struct sv_writer *w)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&p->writer_thread, NULL, run, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0)
+        pthread_setname_np(p->writer_thread, "stave-writer");
+    return error;
+}
+
+bool sv_writer_start(struct sv_process *p, const struct sv_plan *plan, const char *out,
+                     struct sv_err *err)
+{
+    struct sv_writer *w = calloc(1, sizeof *w);
+    if (!w) {
+        sv_err_set(err, SV_ENOMEM, SV_NO_POS, "out of memory");
+        return false;
+    }
+    w->process = p;
+    snprintf(w->out, sizeof w->out, "%s", out);
+    jmp_buf jump;
+    no_memory = &jump;
+    volatile bool ok = false;
+    if (setjmp(jump) == 0)
+        ok = prepare(w, plan, err);
+    else
+        sv_err_set(err, SV_ENOMEM, SV_NO_POS, "out of memory");
+    no_memory = NULL;
+    if (ok) {
+        int error = spawn(p, w);
+        if (error != 0) {
+            errno = error;
+            sv_err_sys(err, "cannot start the writer thread");
+            ok = false;
+        }
+    }
+    if (!ok) {
+        if (w->sink)
+            w->sink->close(w->sink, true, NULL);
+        if (w->part[0])
+            unlink(w->part);
+        sv_output_release(w->out);
+        atomic_store(&p->session->state, SV_SESSION_CLOSED);
+        free_writer(w);
+        return false;
+    }
+    p->writer = w;
+    p->has_writer = true;
+    return true;
+}
+
+void sv_writer_flush(struct sv_process *p)
+{
+    struct sv_writer *w = p->writer;
+    uint32_t asked = atomic_fetch_add_explicit(&w->flush_asked, 1, memory_order_acq_rel) + 1;
+    while ((int32_t)(atomic_load_explicit(&w->flush_done, memory_order_acquire) - asked) < 0) {
+        sv_wake_writer();
+        struct timespec pause = {.tv_nsec = 100000};
+        nanosleep(&pause, NULL);
+    }
+}
+
+void sv_writer_stop(struct sv_process *p)
+{
+    struct sv_writer *w = p->writer;
+    atomic_store_explicit(&w->stop, 1, memory_order_release);
+    sv_wake_writer();
+    pthread_join(p->writer_thread, NULL);
+    p->has_writer = false;
+    p->writer = NULL;
+    free_writer(w);
+}
