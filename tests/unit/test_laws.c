@@ -43,6 +43,25 @@ static const char *path_of(const char *stem, const struct sv_format *f)
     return test_scratch(name);
 }
 
+/* Only flows that mean what they say: a point that continues a flow nobody began is written as its beginning, a flow that begins twice
+ * gets a new number for the second time, and only the end of a flow can wait for the next slice. */
+static void make_flows_plain(struct gen *g)
+{
+    uint64_t unique = 1000000;
+    for (size_t i = 0; i < g->n; i++) {
+        struct sv_event *e = &g->events[i];
+        for (size_t k = 0; k < e->n_args; k++) {
+            struct sv_arg *a = (struct sv_arg *)(uintptr_t)&e->args[k];
+            if (e->kind == SV_FLOW && a->type == SV_ARG_FLOW)
+                a->type = SV_ARG_FLOW_BEGIN;
+            if (e->kind == SV_FLOW && a->type != SV_ARG_FLOW_END)
+                e->flags = 0;
+            if (a->type == SV_ARG_FLOW_BEGIN)
+                a->u = unique++;
+        }
+    }
+}
+
 static bool write_file(struct gen *g, const struct sv_format *f, unsigned shape, unsigned *takes)
 {
     struct sv_err err;
@@ -145,6 +164,7 @@ static void check_round_trip(const struct sv_format *f, unsigned shape, uint64_t
                                        .extras = extras,
                                        .arg_types = arg_types(f),
                                        .start_ns = 1000000});
+    make_flows_plain(&g);
     if (write_file(&g, f, shape, &takes)) {
         struct collect want = {0}, got = {0};
         struct sv_buf want_text, got_text;
