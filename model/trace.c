@@ -43,8 +43,6 @@ struct sv_trace *sv_trace_new(struct sv_dict *dict, struct sv_report *report,
     struct sv_trace_impl *x = sv_alloc(sizeof *x);
     t->dict = dict;
     t->impl = x;
-    t->first_ns = INT64_MAX;
-    t->last_ns = INT64_MIN;
     x->report = report;
     x->memory_limit = memory_limit_bytes;
     x->n_open = 1;
@@ -172,14 +170,6 @@ static bool make_room(struct sv_trace *t, size_t n)
 }
 
 /* ---- rows ---- */
-
-static inline void see(struct sv_trace *t, int64_t ts_ns)
-{
-    if (ts_ns < t->first_ns)
-        t->first_ns = ts_ns;
-    if (ts_ns > t->last_ns)
-        t->last_ns = ts_ns;
-}
 
 /* A duration that a sum with its start can hold. */
 static int64_t clamp_dur(struct sv_trace_impl *x, const struct sv_event *e)
@@ -369,8 +359,6 @@ static inline void write_slice(struct sv_trace *t, const struct sv_event *e)
     see_mix(k, SV_T_SLICES);
     see_row(k, e->ts_ns, dur);
     add_row(t, e, SV_SLICE, dur, SV_WHOLE);
-    if (dur > 0)
-        see(t, e->ts_ns + dur);
 }
 
 static inline void write_instant(struct sv_trace *t, const struct sv_event *e)
@@ -466,13 +454,11 @@ static bool write_loss(struct sv_trace *t, const struct sv_event *e)
     l->count[l->n] = e->n_args ? e->args[0].u : 0;
     l->cause[l->n] = e->name;
     l->track[l->n++] = e->track;
-    see(t, e->ts_ns + dur);
     return true;
 }
 
 static inline bool write_event(struct sv_trace *t, const struct sv_event *e)
 {
-    see(t, e->ts_ns);
     switch (e->kind) {
     case SV_BEGIN: write_begin(t, e); return true;
     case SV_END: write_end(t, e); return true;
@@ -575,8 +561,6 @@ int sv_trace_finish(struct sv_trace *t, struct sv_err *err)
     x->finished = true;
     if (!make_room(t, 0)) /* tracks without events count too */
         return sv_trace_no_memory(t, err);
-    if (t->first_ns > t->last_ns)
-        t->first_ns = t->last_ns = 0;
     int code = run_finish(t, err);
     sv_lists_seal(&x->args);
     free_loading(x);

@@ -102,7 +102,7 @@ struct sv_trace {
         *tracks; /* by sv_track; those that the dictionary learnt later are not here */
     uint32_t n_tracks;
     int64_t first_ns,
-        last_ns; /* the span of everything, ends of slices included; 0, 0 when empty */
+        last_ns; /* the span of slices, counters and losses, ends included; 0, 0 when empty */
     uint64_t unmatched_ends, unfinished, unbound_flow_points;
     struct sv_trace_impl *impl;
 };

@@ -116,24 +116,48 @@ static bool build_index(struct sv_trace *t)
     return true;
 }
 
-static void note_unfinished(struct sv_trace *t)
+/* ---- the span ---- */
+
+static void see(struct sv_trace *t, int64_t from_ns, int64_t to_ns)
 {
-    const struct sv_slices *s = &t->slices;
-    for (uint64_t row = 0; row < s->n; row++)
-        if (s->dur_ns[row] == SV_UNFINISHED)
-            sv_oddity_note(&t->impl->unfinished, s->ts_ns[row], s->track[row]);
+    t->first_ns = from_ns < t->first_ns ? from_ns : t->first_ns;
+    t->last_ns = to_ns > t->last_ns ? to_ns : t->last_ns;
 }
 
-int sv_trace_nest(struct sv_trace *t, struct sv_err *err)
+static void measure_slices(struct sv_trace *t)
 {
-    struct sv_trace_impl *x = t->impl;
+    const struct sv_slices *s = &t->slices;
+    for (uint64_t row = 0; row < s->n; row++) {
+        int64_t ts = s->ts_ns[row], dur = s->dur_ns[row];
+        see(t, ts, dur == SV_UNFINISHED ? ts : ts + dur);
+        if (dur == SV_UNFINISHED)
+            sv_oddity_note(&t->impl->unfinished, ts, s->track[row]);
+    }
+}
+
+/* Only what is in the tables counts: not an end that found no begin, not a flow point. */
+static void measure_span(struct sv_trace *t)
+{
+    t->first_ns = INT64_MAX;
+    t->last_ns = INT64_MIN;
+    measure_slices(t);
+    for (uint64_t i = 0; i < t->counters.n; i++)
+        see(t, t->counters.ts_ns[i], t->counters.ts_ns[i]);
+    for (uint64_t i = 0; i < t->losses.n; i++)
+        see(t, t->losses.ts_ns[i], t->losses.ts_ns[i] + t->losses.dur_ns[i]);
+    if (t->first_ns > t->last_ns)
+        t->first_ns = t->last_ns = 0;
+}
+
+static bool nest_all(struct sv_trace *t)
+{
     struct nester e = {.trace = t};
-    if (t->slices.n == 0)
-        return 0;
-    if (!sv_table_add_column(&x->slices, t->slices.n))
-        return sv_trace_no_memory(t, err);
-    e.level = sv_alloc((UINT16_MAX + 1) * sizeof *e.level);
     bool ok = true;
+    if (t->slices.n == 0)
+        return true;
+    if (!sv_table_add_column(&t->impl->slices, t->slices.n))
+        return false;
+    e.level = sv_alloc((UINT16_MAX + 1) * sizeof *e.level);
     for (uint32_t k = 0; ok && k < t->n_tracks; k++) {
         if (t->tracks[k].has_edges)
             nest_edges(&e, &t->tracks[k]);
@@ -142,8 +166,13 @@ int sv_trace_nest(struct sv_trace *t, struct sv_err *err)
     }
     free(e.level);
     sv_block_fini(&e.stack);
-    note_unfinished(t);
-    return ok && build_index(t) ? 0 : sv_trace_no_memory(t, err);
+    return ok && build_index(t);
+}
+
+int sv_trace_nest(struct sv_trace *t, struct sv_err *err)
+{
+    measure_span(t);
+    return nest_all(t) ? 0 : sv_trace_no_memory(t, err);
 }
 
 /* ---- searching ---- */
