@@ -79,6 +79,7 @@ void sv_trace_free(struct sv_trace *t)
     sv_table_fini(&x->points);
     sv_table_fini(&x->losses);
     sv_lists_fini(&x->args);
+    sv_block_fini(&x->order);
     for (size_t i = 0; i < COUNT(x->ends); i++)
         sv_block_fini(&x->ends[i]);
     free(t->tracks);
@@ -375,7 +376,7 @@ static bool keep_exact(struct sv_trace *t, uint64_t row, int64_t exact)
     struct sv_trace_impl *x = t->impl;
     struct sv_counters *c = &t->counters;
     if (!c->exact) {
-        if (!sv_table_add_column(&x->counters, row + 1))
+        if (!sv_table_add_column(&x->counters, row + 1, NULL))
             return false;
         for (uint64_t i = 0; i < row; i++)
             c->exact[i] = c->type[i] == SV_ARG_DOUBLE ? 0 : (int64_t)c->value[i];

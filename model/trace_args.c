@@ -29,10 +29,10 @@ enum { INLINE = 0, JOIN = 1, CHAIN = 2, SHAPE_FIRST = 3 };
 #define TEXT_SHORT      2u         /* bytes that are cheaper repeated than found */
 #define TEXT_LONG       (1u << 16) /* bytes from which a text is not looked up */
 #define TEXTS_MAX       (1u << 24)
-#define VALUE_MAX \
-    12u /* bytes of a value, texts apart; key, type and size of an inline slot: as many */
-#define UNIT     4u /* lists begin at multiples of it; handles count in it */
-#define POOL_MAX ((size_t)UINT32_MAX * UNIT)
+#define HASH_STEP       0x9fb21c651e98df25ull
+#define VALUE_MAX       16u /* bytes of a value without text; as many for the head of an inline slot */
+#define UNIT            4u /* lists begin at multiples of it; handles count in it */
+#define POOL_MAX        ((size_t)UINT32_MAX * UNIT)
 
 struct sv_list_shape {
     uint64_t hash;
@@ -108,6 +108,15 @@ static uint8_t *byte_at(const struct sv_lists *p, size_t position)
 
 static inline uint8_t *put_varint(uint8_t *at, uint64_t v)
 {
+    if (v < 0x80) {
+        *at = (uint8_t)v;
+        return at + 1;
+    }
+    if (v < 0x4000) {
+        at[0] = (uint8_t)(v | 0x80);
+        at[1] = (uint8_t)(v >> 7);
+        return at + 2;
+    }
     while (v >= 0x80) {
         *at++ = (uint8_t)(v | 0x80);
         v >>= 7;
@@ -181,7 +190,7 @@ static inline uint64_t load8(const uint8_t *p)
 
 static inline uint64_t stir(uint64_t h, uint64_t w)
 {
-    h = (h ^ w) * 0x9fb21c651e98df25ull;
+    h = (h ^ w) * HASH_STEP;
     return h ^ h >> 32;
 }
 
@@ -405,7 +414,8 @@ uint32_t sv_lists_add(struct sv_lists *p, const struct sv_arg *args, size_t n, u
     for (size_t i = 0; i < n; i++) {
         if (small) {
             heads[i] = head_of(&args[i]);
-            hash = stir(hash, heads[i]);
+            hash += heads[i] *
+                    (HASH_STEP * (2 * i + 1)); /* independent products: no chain to wait for */
         }
         need += args[i].type == SV_ARG_TEXT ? VALUE_MAX + args[i].size : VALUE_MAX;
     }
@@ -413,7 +423,7 @@ uint32_t sv_lists_add(struct sv_lists *p, const struct sv_arg *args, size_t n, u
         return 0;
     size_t start = p->used;
     struct writer w = {.pool = p, .at = byte_at(p, start)};
-    uint32_t shape = small ? find_shape(p, heads, n, hash) : INLINE;
+    uint32_t shape = small ? find_shape(p, heads, n, stir(hash, n)) : INLINE;
     if (shape == INLINE) {
         *flags = put_inline(&w, args, n);
         return close_list(&w, start);

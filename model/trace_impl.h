@@ -39,8 +39,8 @@ struct sv_table {
 void sv_table_init(struct sv_table *b, void *owner, const struct sv_column *columns, size_t n);
 void sv_table_fini(struct sv_table *b);
 bool sv_table_grow(struct sv_table *b, size_t rows);
-/* Adds one more column (the next of the array given to init) to a table of `rows` rows; zeroed. */
-bool sv_table_add_column(struct sv_table *b, size_t rows);
+/* Adds one more column (the next of the array given to init) to a table of `rows` rows, in the room given or in new memory. */
+bool sv_table_add_column(struct sv_table *b, size_t rows, struct sv_block *room);
 /* column[i] = column[order[i]] for all of them but those in `skip` (bits), one at a time; then n rows are left. */
 bool sv_table_gather(struct sv_table *b, const uint32_t *order, size_t n, unsigned skip);
 void sv_table_trim(struct sv_table *b, size_t rows);
@@ -159,6 +159,7 @@ struct sv_trace_impl {
     struct sv_oddity unmatched, unfinished, negative, unbound, valueless;
     uint64_t dropped_counter_args;
     bool finished;
+    struct sv_block order; /* between sort and nest: room for the parents */
     /* Blocks of 64 rows, of 64 such blocks, …: the latest end among them. */
     struct sv_block ends[6];
     size_t n_levels;

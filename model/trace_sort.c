@@ -25,7 +25,7 @@ struct sorter {
     struct sv_trace *trace;
     struct sv_trace_impl *impl;
     uint32_t *order;
-    struct sv_block order_block, keys, rows;
+    struct sv_block keys, rows;
     struct sv_map end_args; /* begin row → list of its end; of the track at hand */
     struct sv_map moved; /* begin row → begin row that its end belongs to now, if another one */
 };
@@ -329,9 +329,9 @@ static bool sort_slices(struct sorter *o, uint32_t *next)
     size_t n_arrived = t->slices.n;
     if (n_arrived == 0)
         return true;
-    if (!sv_block_reserve(&o->order_block, n_arrived * sizeof *o->order))
+    if (!sv_block_reserve(&o->impl->order, n_arrived * sizeof *o->order))
         return false;
-    o->order = o->order_block.at;
+    o->order = o->impl->order.at;
     if (!order_slices(o, next))
         return false;
     size_t n = t->tracks[t->n_tracks - 1].end;
@@ -358,9 +358,9 @@ static bool sort_counters(struct sorter *o, uint32_t *next)
     uint32_t from = 0;
     if (n == 0)
         return true;
-    if (!sv_block_reserve(&o->order_block, n * sizeof *o->order))
+    if (!sv_block_reserve(&o->impl->order, n * sizeof *o->order))
         return false;
-    o->order = o->order_block.at;
+    o->order = o->impl->order.at;
     for (uint32_t k = 0; k < t->n_tracks; k++) {
         t->tracks[k].counter_first = next[k] = from;
         t->tracks[k].counter_end = from += o->impl->states[k].n_counters;
@@ -384,9 +384,9 @@ static bool sort_by_time(struct sorter *o, struct sv_table *b, const int64_t *ts
 {
     if (n == 0)
         return true;
-    if (!sv_block_reserve(&o->order_block, n * sizeof *o->order))
+    if (!sv_block_reserve(&o->impl->order, n * sizeof *o->order))
         return false;
-    o->order = o->order_block.at;
+    o->order = o->impl->order.at;
     for (size_t i = 0; i < n; i++)
         o->order[i] = (uint32_t)i;
     if (!sort_rows(o, o->order, n, ts_ns, NULL))
@@ -401,11 +401,10 @@ int sv_trace_sort(struct sv_trace *t, struct sv_err *err)
     t->n_tracks = t->dict->n_tracks;
     t->tracks = sv_alloc(t->n_tracks * sizeof *t->tracks);
     uint32_t *next = sv_alloc(t->n_tracks * sizeof *next);
-    bool ok = sort_slices(&o, next) && sort_counters(&o, next) &&
+    bool ok = sort_counters(&o, next) &&
               sort_by_time(&o, &x->points, t->points.ts_ns, t->points.n) &&
-              sort_by_time(&o, &x->losses, t->losses.ts_ns, t->losses.n);
+              sort_by_time(&o, &x->losses, t->losses.ts_ns, t->losses.n) && sort_slices(&o, next);
     free(next);
-    sv_block_fini(&o.order_block);
     sv_block_fini(&o.keys);
     sv_block_fini(&o.rows);
     sv_map_fini(&o.end_args);

@@ -46,10 +46,14 @@ bool sv_table_grow(struct sv_table *b, size_t rows)
     return true;
 }
 
-bool sv_table_add_column(struct sv_table *b, size_t rows)
+bool sv_table_add_column(struct sv_table *b, size_t rows, struct sv_block *room)
 {
     size_t i = b->n_columns;
     assert(i < SV_TABLE_COLUMNS);
+    if (room) {
+        b->blocks[i] = *room;
+        *room = (struct sv_block){0};
+    }
     if (!sv_block_reserve(&b->blocks[i], (rows < b->cap ? b->cap : rows) * b->columns[i].size))
         return false;
     set_pointer(b, i);
@@ -76,21 +80,26 @@ static void gather(void *to, const void *from, const uint32_t *order, size_t n, 
     }
 }
 
+/* Fresh pages cost more than the gathering itself, so the room that a column leaves is used for the next one. */
 bool sv_table_gather(struct sv_table *b, const uint32_t *order, size_t n, unsigned skip)
 {
-    if (n == 0)
-        return true;
-    for (size_t i = 0; i < b->n_columns; i++) {
-        struct sv_block sorted = {0};
+    struct sv_block spare = {0};
+    for (size_t i = 0; n && i < b->n_columns; i++) {
+        size_t bytes = n * b->columns[i].size;
         if (skip >> i & 1)
             continue;
-        if (!sv_block_reserve(&sorted, n * b->columns[i].size))
+        if (!sv_block_reserve(&spare, bytes)) {
+            sv_block_fini(&spare);
             return false;
-        gather(sorted.at, b->blocks[i].at, order, n, b->columns[i].size);
-        sv_block_fini(&b->blocks[i]);
-        b->blocks[i] = sorted;
+        }
+        gather(spare.at, b->blocks[i].at, order, n, b->columns[i].size);
+        struct sv_block left = b->blocks[i];
+        sv_block_trim(&spare, bytes);
+        b->blocks[i] = spare;
+        spare = left;
         set_pointer(b, i);
     }
+    sv_block_fini(&spare);
     b->cap = n;
     return true;
 }
