@@ -160,6 +160,59 @@ TEST(texts_that_are_forgotten_are_stored_again)
     free_bench(&b);
 }
 
+/* A list that is met again after its text was forgotten: nothing may refer to the copy that is not kept. */
+TEST(lists_with_forgotten_texts_are_not_given_away)
+{
+    struct bench b = open_bench();
+    struct sv_arg list[] = {TEXT(7, "text that is forgotten")}, other[60];
+    char texts[60][32];
+    write_list(&b, list, 1);
+    for (unsigned i = 0; i < 4000; i++) {
+        for (unsigned j = 0; j < 60; j++) {
+            int len = snprintf(texts[j], sizeof texts[j], "filler %u %u", i, j);
+            other[j] = (struct sv_arg){
+                .type = SV_ARG_TEXT, .size = (unsigned)len & 0xffffff, .text = texts[j]};
+        }
+        write_list(&b, other, 60);
+    }
+    for (unsigned i = 0; i < 4; i++)
+        write_list(&b, list, 1);
+    write_list(&b, other, 60);
+    close_bench(&b);
+    check_list(b.trace, 0, list, 1);
+    for (uint64_t row = 4001; row < 4005; row++)
+        check_list(b.trace, row, list, 1);
+    check_list(b.trace, 4005, other, 60);
+    free_bench(&b);
+}
+
+TEST(long_lists_of_begin_and_end_are_joined)
+{
+    enum { N = 30000 };
+    struct bench b = open_bench();
+    struct sv_batch *scratch = sv_alloc(sizeof *scratch);
+    struct sv_arg *args = calloc(N, sizeof *args);
+    struct sv_err err = {0};
+    REQUIRE(args);
+    sv_batch_init(scratch);
+    for (uint32_t i = 0; i < N; i++)
+        args[i] = INT(i + 1, i);
+    struct sv_event edges[] = {
+        {.ts_ns = 1, .track = b.track, .kind = SV_BEGIN, .args = args, .n_args = N},
+        {.ts_ns = 2, .track = b.track, .kind = SV_END, .args = args + 10, .n_args = N - 10}};
+    CHECK_INT_EQ(b.sink->write(b.sink, edges, 2, &err), 0);
+    close_bench(&b);
+    size_t n;
+    const struct sv_arg *got = sv_trace_args(b.trace, b.trace->slices.args[0], scratch, &n);
+    CHECK_UINT_EQ(n, N);
+    for (size_t i = 0; i < n; i++)
+        REQUIRE(same_arg(&got[i], &args[i]));
+    sv_batch_fini(scratch);
+    free(scratch);
+    free(args);
+    free_bench(&b);
+}
+
 /* More shapes than are kept, and lists too long for one. */
 TEST(lists_without_a_shape_come_back)
 {
@@ -232,12 +285,12 @@ TEST(ten_arguments_take_few_bytes)
 TEST(single_arguments_are_found_on_the_top_level)
 {
     const struct sv_arg list[] = {INT(1, 10),
-                                         {.key = 2, .type = SV_ARG_DICT, .size = 2},
-                                         INT(3, 30),
-                                         TEXT(4, "inner"),
-                                         TEXT(5, "outer"),
-                                         INT(3, 31),
-                                         OTHER(SV_ARG_CORRELATION, 77)};
+                                  {.key = 2, .type = SV_ARG_DICT, .size = 2},
+                                  INT(3, 30),
+                                  TEXT(4, "inner"),
+                                  TEXT(5, "outer"),
+                                  INT(3, 31),
+                                  OTHER(SV_ARG_CORRELATION, 77)};
     struct bench b = open_bench();
     struct sv_arg a;
     write_list(&b, list, TEST_COUNT(list));
