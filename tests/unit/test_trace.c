@@ -91,7 +91,8 @@ TEST(edges_that_go_back_in_time_are_paired_in_time_order)
         {"B 10 t a\nE 8 t", "t 10+? a 0\n"},
         {"B 10 t a\nI 11 t i\nE 12 t\nI 5 t j\nI 20 t k\nB 11 t b\nE 11 t",
          "t 5+i j 0\nt 10+2 a 0\nt 11+i i 1 <a\nt 11+0 b 1 <a\nt 20+i k 0\n"},
-        {"B 10 t a\nE 20 t\nI 5 t j\nB 20 t b\nE 20 t", "t 5+i j 0\nt 10+10 a 0\nt 20+0 b 0\n"},
+        {"B 10 t a\nE 20 t\nB 5 t c\nB 20 t b\nE 20 t\nE 30 t",
+         "t 5+25 c 0\nt 10+10 a 1 <c\nt 20+0 b 1 <c\n"},
         /* The arguments of an end go to the begin that it closes in the end. */
         {"B 10 t a x=1\nE 20 t y=2\nB 5 t b z=3\nE 15 t w=4",
          "t 5+15 b 0 z=3 y=2\nt 10+5 a 1 <b x=1 w=4\n"},

@@ -109,7 +109,7 @@ TEST(a_slice_costs_what_was_promised)
 
 TEST(past_the_memory_limit_writing_is_refused_with_advice)
 {
-    static const size_t limits[] = {(size_t)1 << 20, (size_t)16 << 20, (size_t)64 << 20};
+    static const size_t limits[] = {(size_t)1 << 20, (size_t)16 << 20, (size_t)256 << 20};
     for (size_t i = 0; i < TEST_COUNT(limits); i++) {
         CONTEXT("limit %zu", limits[i]);
         size_t before = peak_bytes();
@@ -125,7 +125,7 @@ TEST(past_the_memory_limit_writing_is_refused_with_advice)
         struct sv_trace *t = close_run(r); /* what came before counts, within the limit */
         CHECK(t->slices.n > limits[i] / 100);
         CHECK(sv_trace_bytes(t) + sv_dict_bytes(r->dict) <= limits[i]);
-        size_t slack = limits[i] / 8 + ((size_t)12 << 20);
+        size_t slack = (size_t)20 << 20; /* large pages that are not full */
         CHECK(HAS_ASAN || peak_bytes() - before <= limits[i] + slack);
         free_run(r);
     }
