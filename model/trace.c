@@ -105,15 +105,15 @@ size_t sv_trace_bytes(const struct sv_trace *t)
            t->n_tracks * sizeof *t->tracks + sv_lists_bytes(&x->args) + index;
 }
 
-/* What finish needs beside what is there: an order and a column twice; keys and spare room for the largest track that is out of order;
- * carriers as structs, arrows. */
+/* What finish needs beside what is there: an order, then keys and spare room for the track that needs most, then one column
+ * twice; at last carriers as structs, and arrows. */
 static size_t finish_bytes(const struct sv_trace *t)
 {
     const struct sv_trace_impl *x = t->impl;
-    size_t gather = sizeof(uint32_t) + sizeof(int64_t), carrier = 64;
     size_t rows = t->slices.n > t->counters.n ? t->slices.n : t->counters.n;
-    return rows * gather + x->sort_bytes + (x->carrier.n + t->points.n) * carrier +
-           t->dict->n_tracks * sizeof *t->tracks;
+    size_t order = rows * sizeof(uint32_t), column = rows * sizeof(int64_t), carrier = 64;
+    return order + (x->sort_bytes > column ? x->sort_bytes : column) +
+           (x->carrier.n + t->points.n) * carrier + t->dict->n_tracks * sizeof *t->tracks;
 }
 
 static size_t needed_bytes(const struct sv_trace *t)

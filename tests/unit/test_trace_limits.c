@@ -109,14 +109,15 @@ TEST(a_slice_costs_what_was_promised)
 
 TEST(past_the_memory_limit_writing_is_refused_with_advice)
 {
-    static const size_t limits[] = {(size_t)1 << 20, (size_t)16 << 20, (size_t)256 << 20};
+    static const size_t limits[] = {(size_t)1 << 20, (size_t)16 << 20, (size_t)256 << 20,
+                                    (size_t)256 << 20};
     for (size_t i = 0; i < TEST_COUNT(limits); i++) {
         CONTEXT("limit %zu", limits[i]);
         size_t before = peak_bytes();
         struct run *r = open_run(limits[i]);
         for (int64_t n = 0; r->code == 0; n++) {
             REQUIRE(n < 10000000);
-            put(r, SV_SLICE, 1 + 2 * (sv_track)(n % 2), -n, 5); /* backwards: must be sorted, too */
+            put(r, SV_SLICE, 3, i % 2 ? n : -n, 5); /* backwards: must be sorted, too */
         }
         CHECK_INT_EQ(r->code, SV_ENOMEM);
         CHECK_INT_EQ(r->err.code, SV_ENOMEM);
