@@ -130,12 +130,12 @@ static void nested_value(struct sv_pf *r, sv_str key, struct sv_pf_blob data, un
 
 struct annotation {
     uint64_t name_iid;
-    struct sv_pf_blob name;
-    struct sv_wire_field value; /* the last one; id 0: none */
+    size_t open; /* dict or array, or NO_CONTAINER */
+    uint32_t open_type;
+    bool has_name, has_value, has_proto;
+    struct sv_wire_field value; /* the last one */
+    struct sv_pf_blob name;     /* unless it has an iid */
     struct sv_pf_blob type;     /* of a typed protobuf value */
-    size_t open;                /* dict or array */
-    unsigned open_type;
-    bool has_name, has_proto;
 };
 
 static sv_str unknown_key(struct sv_pf *r, uint64_t iid)
@@ -175,14 +175,14 @@ static void typed_value(struct sv_pf *r, sv_str key, const struct annotation *a)
     }
     sv_report_add(r->report, SV_SKIPPED, "annotation with a protobuf value", 1, r->pos,
                   "the first is a %.*s", (int)(type.len < 100 ? type.len : 100),
-                  type.bytes ? (const char *)type.bytes : "");
+                  type.len > 0 ? (const char *)type.bytes : "");
 }
 
 static void annotation_value(struct sv_pf *r, sv_str key, const struct annotation *a,
                              unsigned depth)
 {
     const struct sv_wire_field *v = &a->value;
-    switch (sv_pf_tag(v)) {
+    switch (a->has_value ? sv_pf_tag(v) : 0) {
     case SV_PF_V(SV_PF_ANN_INT): sv_pf_arg_int(r, key, (int64_t)v->u); break;
     case SV_PF_V(SV_PF_ANN_UINT): sv_pf_arg_uint(r, key, v->u); break;
     case SV_PF_V(SV_PF_ANN_BOOL): add(r, key, SV_ARG_BOOL)->i = v->u != 0; break;
@@ -231,18 +231,23 @@ static inline void annotation_field(struct sv_pf *r, struct annotation *a,
         break;
     }
     default:
-        if (f->id >= SV_PF_ANN_BOOL && f->id <= SV_PF_ANN_STRING_IID)
+        if (f->id >= SV_PF_ANN_BOOL && f->id <= SV_PF_ANN_STRING_IID) {
             a->value = *f;
+            a->has_value = true;
+        }
     }
 }
 
 void sv_pf_annotation(struct sv_pf *r, const uint8_t *bytes, size_t len, unsigned depth,
                       bool is_member)
 {
-    struct annotation a = {.open = NO_CONTAINER};
+    struct annotation a;
     struct sv_wire w = sv_wire_at(bytes, len);
     struct sv_wire_field f;
     size_t start = (size_t)(r->b->arg - r->b->args);
+    memset(&a, 0, offsetof(struct annotation, value));
+    a.open = NO_CONTAINER;
+    a.name.len = a.type.len = 0;
     while (sv_wire_next(&w, &f))
         annotation_field(r, &a, &f, depth);
     if (__builtin_expect(w.bad || (!a.has_name && !is_member), 0)) {

@@ -640,7 +640,10 @@ static inline void read_usual(struct sv_pf *r, struct sv_pf_event_in *e,
     case SV_PF_V(SV_PF_EVENT_CORRELATION_ID):
         sv_pf_arg_special(r, SV_ARG_CORRELATION, sv_pf_salted(r, f->u));
         break;
-    case SV_PF_B(SV_PF_EVENT_NAME): e->name_text = sv_pf_bytes(f); break;
+    case SV_PF_B(SV_PF_EVENT_NAME):
+        e->name_text = f->bytes;
+        e->name_len = (uint32_t)f->u;
+        break;
     case SV_PF_B(SV_PF_EVENT_CATEGORIES):
     case SV_PF_B(SV_PF_EVENT_CATEGORY_IIDS): e->n_categories += 2; break;
     default: e->is_rare = true; break;
@@ -651,8 +654,8 @@ static inline void resolve_names(struct sv_pf *r, struct sv_pf_event_in *e, stru
 {
     if (__builtin_expect(e->name_iid != 0, 1))
         e->name = sv_pf_str_quick(r, SV_PF_T_NAME, e->name_iid);
-    else if (e->name_text.len > 0)
-        e->name = sv_dict_str(r->dict, (const char *)e->name_text.bytes, e->name_text.len);
+    else if (e->name_len > 0)
+        e->name = sv_dict_str(r->dict, (const char *)e->name_text, e->name_len);
     if (__builtin_expect(e->n_categories == 1, 1))
         e->cat = sv_pf_str_quick(r, SV_PF_T_CATEGORY, e->category_iid);
     else if (e->n_categories > 1)
@@ -676,10 +679,11 @@ static void after_damage(struct sv_pf *r)
 
 void sv_pf_track_event(struct sv_pf *r, const struct sv_pf_packet *k)
 {
-    struct sv_pf_event_in e = {0};
+    struct sv_pf_event_in e;
     struct sv_wire w = sv_pf_wire(k->payload);
     struct sv_wire_field f;
     struct sv_pf_seq *seq = r->seq;
+    memset(&e, 0, offsetof(struct sv_pf_event_in, name_text));
     if (__builtin_expect(seq->damage != r->damage, 0))
         after_damage(r);
     if (k->has_timestamp && !sv_pf_time(r, k))

@@ -38,7 +38,10 @@ static inline void set_field(struct sv_pf_packet *k, const struct sv_wire_field 
         k->interned = sv_pf_bytes(f);
         k->n_interned++;
         break;
-    case SV_PF_B(SV_PF_PACKET_DEFAULTS): k->defaults = sv_pf_bytes(f); break;
+    case SV_PF_B(SV_PF_PACKET_DEFAULTS):
+        k->defaults = sv_pf_bytes(f);
+        k->n_defaults++;
+        break;
     case SV_PF_V(SV_PF_PACKET_STATE_CLEARED):
         if (f->u)
             k->flags |= SV_PF_SEQ_CLEARED;
@@ -57,7 +60,8 @@ bool sv_pf_packet_split(const uint8_t *bytes, size_t len, struct sv_pf_packet *k
 {
     struct sv_wire w = sv_wire_at(bytes, len);
     struct sv_wire_field f;
-    *k = (struct sv_pf_packet){.whole = {bytes, len}};
+    memset(k, 0, offsetof(struct sv_pf_packet, timestamp));
+    k->whole = (struct sv_pf_blob){bytes, len};
     while (sv_wire_next(&w, &f))
         set_field(k, &f);
     return !w.bad;
@@ -291,7 +295,7 @@ static void update_sequence(struct sv_pf *r, const struct sv_pf_packet *k, bool 
         clear_state(r, seq);
     else if (k->dropped)
         lose_state(r, seq);
-    if (k->defaults.bytes)
+    if (k->n_defaults)
         read_defaults(r, seq, k->defaults);
     if (k->n_interned == 1)
         sv_pf_interned_data(r, k->interned);
@@ -398,9 +402,8 @@ void sv_pf_packet_read(struct sv_pf *r, const struct sv_pf_packet *k)
         return;
     }
     r->seq = seq;
-    if (__builtin_expect(k->flags & SV_PF_SEQ_CLEARED || k->dropped || k->defaults.bytes ||
-                             k->interned.bytes,
-                         0))
+    if (__builtin_expect(
+            k->flags & SV_PF_SEQ_CLEARED || k->dropped || k->n_defaults || k->n_interned, 0))
         update_sequence(r, k, n_before != r->n_sequences);
     if (__builtin_expect(k->payload_id != SV_PF_PACKET_TRACK_EVENT, 0)) {
         read_payload(r, k);

@@ -183,13 +183,14 @@ struct sv_pf_seq {
 
 /* ---- the packet at hand ---- */
 
+/* The next two are made for every packet, so only their first part is cleared; it says what of the rest is valid. */
 struct sv_pf_packet {
-    uint64_t timestamp;
-    uint32_t seq_id, flags, clock_id, machine_id, dropped, payload_id;
-    bool has_timestamp, has_sequence, is_cleared;
-    uint32_t n_interned;
-    struct sv_pf_blob payload, interned, defaults;
-    struct sv_pf_blob whole;
+    uint32_t seq_id, flags, clock_id, machine_id, dropped;
+    uint32_t payload_id; /* 0: none */
+    uint32_t n_interned, n_defaults;
+    bool has_timestamp, has_sequence;
+    uint64_t timestamp; /* from here on not cleared */
+    struct sv_pf_blob payload, interned, defaults, whole;
 };
 
 struct sv_pf_event_in { /* a TrackEvent, decoded except for its arguments */
@@ -198,12 +199,15 @@ struct sv_pf_event_in { /* a TrackEvent, decoded except for its arguments */
     bool has_time, has_track, has_counter, has_double_counter, has_legacy, has_thread_ns;
     bool is_rare; /* has fields that need a second look */
     bool has_flows;
-    uint8_t flags; /* enum sv_event_flag */
-    uint64_t name_iid, track_uuid, category_iid;
+    uint64_t name_iid;
+    sv_str name, cat;
+    uint32_t name_len;        /* of name_text */
+    uint8_t flags;            /* enum sv_event_flag */
+    const uint8_t *name_text; /* from here on not cleared */
+    uint64_t track_uuid, category_iid;
     int64_t counter_i, thread_ns;
     double counter_d;
-    sv_str name, cat;
-    struct sv_pf_blob legacy, name_text;
+    struct sv_pf_blob legacy;
 };
 
 struct sv_pf_chunk { /* a batch in a list */
