@@ -6,6 +6,7 @@
 
 #define SV_COMMANDS(X) \
     X(convert)         \
+    X(merge)           \
     X(cut)             \
     X(info)            \
     X(cat)             \

@@ -1,6 +1,7 @@
 /* stave convert: any trace to any format, in one streaming pass. */
 #include "cmd/commands.h"
 #include "cmd/files.h"
+#include "cmd/join.h"
 
 struct convert {
     struct sv_output_choice out;
@@ -11,9 +12,14 @@ struct convert {
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     struct convert *o = options;
-    int code = sv_expect_operands(operands, 1, 1, "input file", err);
+    int code = sv_expect_operands(operands, 1, SIZE_MAX, "input file", err);
     if (code < 0)
         return code;
+    if (operands->n > 1) {
+        struct sv_join join = {
+            .out = o->out, .from = o->from, .strict = o->strict, .inputs = operands};
+        return sv_join_run(&join, err);
+    }
     struct sv_dict *dict = sv_dict_new();
     struct sv_opened in;
     struct sv_sink *sink;

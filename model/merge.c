@@ -301,6 +301,10 @@ static void tell(const struct sv_merge *m, uint32_t clock, struct sv_report *rep
         if (s->is_assumed)
             sv_report_add(report, SV_NOTE, "input whose clock is assumed to be the common one", 1,
                           SV_NO_POS, "%s: %s", in->name, from);
+        else if (s->n && s->uncertainty_ns < 0)
+            sv_report_add(report, SV_NOTE, "input converted to the common clock", 1, SV_NO_POS,
+                          "%s: %s to %s, uncertainty unknown", in->name, from,
+                          sv_clock_name(clock));
         else if (s->n)
             sv_report_add(report, SV_NOTE, "input converted to the common clock", 1, SV_NO_POS,
                           "%s: %s to %s, uncertain by %" PRId64 " ns", in->name, from,

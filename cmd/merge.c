@@ -1,0 +1,72 @@
+/* stave merge: several traces on one time axis. */
+#include "cmd/commands.h"
+#include "cmd/join.h"
+
+struct merge {
+    struct sv_output_choice out;
+    const char *from;
+    bool strict, assume, same_host;
+    struct sv_words offsets;
+};
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct merge *o = options;
+    struct sv_join join = {.out = o->out,
+                           .from = o->from,
+                           .strict = o->strict,
+                           .assume = o->assume,
+                           .same_host = o->same_host,
+                           .inputs = operands,
+                           .offsets = &o->offsets};
+    int code = sv_expect_operands(operands, 2, SIZE_MAX, "second input file", err);
+    if (code >= 0)
+        code = sv_join_run(&join, err);
+    sv_words_free(&o->offsets);
+    return code;
+}
+
+static const struct sv_option options[] = {
+    {0, "offset", "FILE=TIME", SV_OPT_LIST, offsetof(struct merge, offsets),
+     "shift FILE by TIME (-1.5ms, +20us, 3s, or a plain number of nanoseconds) instead of relating "
+     "its clock; may be given several "
+     "times",
+     NULL},
+    {0, "assume", NULL, SV_OPT_FLAG, offsetof(struct merge, assume),
+     "merge also what cannot be related: take those timestamps as they are", NULL},
+    {0, "same-host", NULL, SV_OPT_FLAG, offsetof(struct merge, same_host),
+     "all inputs come from one machine: equal pids are the same process", NULL},
+    SV_OUTPUT_OPTIONS(struct merge),
+    SV_INPUT_OPTIONS(struct merge),
+    {0},
+};
+
+static const struct sv_example examples[] = {
+    {"stave merge rank0.json.gz rank1.json.gz -o all.pftrace",
+     "two ranks of a training job, each with its own processes"},
+    {"stave merge app.pftrace system.pftrace --same-host -o both.pftrace",
+     "two recordings of one machine"},
+    {"stave merge a.json b.json --offset b.json=+1.25ms -o ab.json",
+     "two files that only you can relate"},
+    {0},
+};
+
+const struct sv_command sv_command_merge = {
+    .name = "merge",
+    .operands = "A B... -o OUT",
+    .summary = "put several traces on one time axis",
+    .description = "Relates the clocks of the inputs through their clock snapshots, wall clocks or "
+                   "Kineto's baseTimeNanoseconds and writes all events on "
+                   "one time axis, with the uncertainty told. Processes, threads, flow and "
+                   "correlation numbers of different machines or ranks are kept "
+                   "apart, even when they are equal; inputs of one machine (same boot id or host "
+                   "name in their metadata) share its processes. The order of the "
+                   "inputs does not matter.\n\n"
+                   "When two clocks cannot be related the merge is refused with the reason: a "
+                   "plausible picture with a wrong offset is worse than none. "
+                   "--offset gives the relation by hand, --assume takes timestamps as they are.",
+    .options = options,
+    .examples = examples,
+    .options_size = sizeof(struct merge),
+    .run = run,
+};
