@@ -2,33 +2,26 @@
  *
  * Events become packed records in chunks of memory: the first 32 bytes of the event and, only when it has arguments,
  * a size word and the packed arguments. While every event ranks at or after the one before it, that is all. Once there was
- * disorder an index is made, sorted by radix on the time and then by rank within equal times. When memory is full it
- * becomes a run: the records in order, appended to one unlinked file. At the end runs are merged through a heap with
- * one large read per run and refill; a run that stays ahead of the others is drained without touching the heap, so
- * nearly sorted inputs merge at the speed of one comparison per event.
+ * disorder an index is made, sorted by radix on the time and then by rank within equal times. When memory is full its
+ * events go to disk as a run, in order; at the end all runs are read back as one.
  *
  * Order of calls: add…, finish, next…, free at any time. */
 #include "model/sorter.h"
 #include "base/mem.h"
 #include "model/args.h"
+#include "model/runs.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define HEAD_BYTES ((size_t)32) /* a record without arguments is only this */
-#define SIZE_BYTES \
-    ((size_t)8) /* then the size word: bytes of the whole record, bit 0: it has texts */
+#define SIZE_BYTES ((size_t)8)  /* then its size, a multiple of 8, with bit 0: it has texts */
 #define MEMORY_MIN ((size_t)64 << 10)
 #define CHUNK_MIN  ((size_t)16 << 10)
 #define CHUNK_MAX \
     ((size_t)16 << 20) /* several large pages; chunks never move, so they stay large */
-#define RUN_BUFFER_MIN ((size_t)64 << 10)
-#define WRITE_BYTES    ((size_t)1 << 20)
-#define PREFETCH       12
+#define PREFETCH 12
 
 _Static_assert(offsetof(struct sv_event, args) == HEAD_BYTES,
                "a record is an event without its pointer");
@@ -43,13 +36,6 @@ struct chunk {
     size_t len, cap;
 };
 
-struct run {
-    uint64_t at, end; /* what is not read yet, in the file */
-    uint8_t *data;
-    size_t pos, len, cap;
-    struct sv_rank rank; /* of the record at pos */
-};
-
 struct sv_sorter {
     size_t memory_bytes;
     /* Records, none across two chunks. Those before `now` are full, those after it wait to be used again. */
@@ -59,17 +45,10 @@ struct sv_sorter {
     size_t n;
     struct sv_rank last;
     bool has_disorder, is_finished;
-    int fd; /* -1: nothing was spilled */
-    uint64_t file_bytes;
-    struct run *runs;
-    size_t n_runs, cap_runs;
+    struct sv_runs *runs; /* what did not fit */
     /* Reading, in memory: the records in order of the index, or as they lie when there is none. */
     struct entry *index;
     size_t next, pos; /* record; without an index, its place in chunks[now] */
-    /* Reading runs: a heap of run numbers, the least rank on top; `is_stale`: the top one needs a refill. */
-    uint32_t *heap;
-    size_t n_heap;
-    bool is_stale;
 };
 
 struct sv_sorter *sv_sorter_new(size_t memory_bytes)
@@ -78,7 +57,7 @@ struct sv_sorter *sv_sorter_new(size_t memory_bytes)
     if (memory_bytes == 0)
         memory_bytes = SV_SORT_MEMORY_DEFAULT;
     s->memory_bytes = memory_bytes < MEMORY_MIN ? MEMORY_MIN : memory_bytes;
-    s->fd = -1;
+    s->runs = sv_runs_new();
     return s;
 }
 
@@ -96,12 +75,7 @@ void sv_sorter_free(struct sv_sorter *s)
 {
     if (!s)
         return;
-    for (size_t i = 0; i < s->n_runs; i++)
-        free(s->runs[i].data);
-    if (s->fd >= 0)
-        close(s->fd);
-    free(s->runs);
-    free(s->heap);
+    sv_runs_free(s->runs);
     free(s->index);
     free_chunks(s);
     free(s);
@@ -265,99 +239,34 @@ static struct entry *index_sorted(const struct sv_sorter *s)
     return sv_realloc(index, s->n * sizeof *index);
 }
 
-/* ---- the file ---- */
+/* ---- spilling ---- */
 
-static int open_unlinked(const char *dir)
+static int write_in_order(struct sv_sorter *s, struct sv_err *err)
 {
-    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL))
-        return fd;
-    char path[4096];
-    size_t len = strlen(dir);
-    static const char tail[] = "/stave-XXXXXX";
-    if (len + sizeof tail > sizeof path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    memcpy(path, dir, len);
-    memcpy(path + len, tail, sizeof tail);
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}
-
-/* The directory in use, for messages. */
-static const char *temporary_dir(void)
-{
-    const char *dir = getenv("TMPDIR");
-    if (dir && *dir)
-        return dir;
-    return access("/var/tmp", W_OK) == 0 ? "/var/tmp" : "/tmp";
-}
-
-static int file_failed(struct sv_err *err, const char *what)
-{
-    return sv_err_set(err, SV_EIO, SV_NO_POS,
-                      "sorting needs a temporary file, and %s in %s failed: %s; set TMPDIR to a "
-                      "directory with more room",
-                      what, temporary_dir(), strerror(errno));
-}
-
-static int file_open(struct sv_sorter *s, struct sv_err *err)
-{
-    if (s->fd < 0)
-        s->fd = open_unlinked(temporary_dir());
-    return s->fd < 0 ? file_failed(err, "creating it") : 0;
-}
-
-static int file_write(struct sv_sorter *s, const uint8_t *bytes, size_t n, struct sv_err *err)
-{
-    while (n) {
-        ssize_t done = pwrite(s->fd, bytes, n, (off_t)s->file_bytes);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return file_failed(err, "writing");
-        bytes += done;
-        n -= (size_t)done;
-        s->file_bytes += (uint64_t)done;
-    }
-    return 0;
-}
-
-static int write_in_order(struct sv_sorter *s, const struct entry *index, struct sv_err *err)
-{
-    uint8_t *out = sv_realloc(NULL, WRITE_BYTES);
-    size_t len = 0;
+    struct entry *index = index_sorted(s);
     int code = 0;
     for (size_t i = 0; i < s->n && code == 0; i++) {
+        struct sv_event e;
         if (i + PREFETCH < s->n)
             __builtin_prefetch(index[i + PREFETCH].record);
-        const uint8_t *record = index[i].record;
-        size_t size = record_size(record);
-        if (len + size > WRITE_BYTES) {
-            code = file_write(s, out, len, err);
-            len = 0;
-        }
-        if (size > WRITE_BYTES) {
-            code = code < 0 ? code : file_write(s, record, size, err);
-        } else {
-            memcpy(out + len, record, size);
-            len += size;
-        }
+        record_read(index[i].record, &e);
+        code = sv_runs_add(s->runs, &e, err);
     }
-    if (code == 0)
-        code = file_write(s, out, len, err);
-    free(out);
+    free(index);
     return code;
 }
 
 static int write_as_is(struct sv_sorter *s, struct sv_err *err)
 {
     int code = 0;
-    for (size_t i = 0; i < s->n_chunks && code == 0; i++)
-        code = file_write(s, s->chunks[i].data, s->chunks[i].len, err);
+    for (size_t i = 0; i < s->n_chunks; i++) {
+        struct sv_event e;
+        uint8_t *record = s->chunks[i].data, *end = record + s->chunks[i].len;
+        while (record < end && code == 0) {
+            record += record_read(record, &e);
+            code = sv_runs_add(s->runs, &e, err);
+        }
+    }
     return code;
 }
 
@@ -374,24 +283,12 @@ static int spill(struct sv_sorter *s, struct sv_err *err)
     assert(!s->is_finished);
     if (s->n == 0)
         return 0;
-    int code = file_open(s, err);
-    if (code < 0)
-        return code;
-    struct run run = {.at = s->file_bytes};
-    if (s->has_disorder) {
-        struct entry *index = index_sorted(s);
-        code = write_in_order(s, index, err);
-        free(index);
-    } else {
-        code = write_as_is(s, err);
-    }
-    if (code < 0)
-        return code;
-    run.end = s->file_bytes;
-    s->runs = sv_grow(s->runs, &s->cap_runs, s->n_runs + 1, sizeof *s->runs);
-    s->runs[s->n_runs++] = run;
-    forget_records(s);
-    return 0;
+    int code = s->has_disorder ? write_in_order(s, err) : write_as_is(s, err);
+    if (code == 0)
+        code = sv_runs_end(s->runs, err);
+    if (code == 0)
+        forget_records(s);
+    return code;
 }
 
 /* ---- adding ---- */
@@ -495,136 +392,11 @@ size_t sv_sorter_bytes(const struct sv_sorter *s)
 
 /* ---- reading ---- */
 
-/* Makes the record at pos whole in memory. 1: it is, 0: the run is at its end. */
-static int run_fill(struct sv_sorter *s, struct run *r, struct sv_err *err)
-{
-    size_t need = HEAD_BYTES;
-    for (;;) {
-        size_t have = r->len - r->pos;
-        if (have >= need) {
-            const uint8_t *record = r->data + r->pos;
-            if (need == HEAD_BYTES && record_n_args(record))
-                need += SIZE_BYTES;
-            else if (need == HEAD_BYTES + SIZE_BYTES && need < record_size(record))
-                need = record_size(record);
-            else
-                break;
-            continue;
-        }
-        if (r->at == r->end && have == 0)
-            return 0;
-        memmove(r->data, r->data + r->pos, have);
-        r->pos = 0;
-        r->len = have;
-        if (need > r->cap) {
-            r->cap = need;
-            r->data = sv_realloc(r->data, r->cap);
-        }
-        uint64_t left = r->end - r->at;
-        size_t ask = r->cap - have < left ? r->cap - have : (size_t)left;
-        ssize_t got = pread(s->fd, r->data + have, ask, (off_t)r->at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return file_failed(err, "reading back");
-        r->at += (uint64_t)got;
-        r->len += (size_t)got;
-    }
-    r->rank = record_rank(r->data + r->pos);
-    return 1;
-}
-
-/* True when the next record lies whole in memory; then its rank is known. Never moves the buffer. */
-static bool run_peek(struct run *r)
-{
-    size_t have = r->len - r->pos;
-    const uint8_t *record = r->data + r->pos;
-    if (have < HEAD_BYTES || (record_n_args(record) && have < HEAD_BYTES + SIZE_BYTES) ||
-        have < record_size(record))
-        return false;
-    r->rank = record_rank(record);
-    return true;
-}
-
-/* Earlier runs came earlier: ties keep the order of arrival. */
-static bool run_before(const struct sv_sorter *s, uint32_t a, uint32_t b)
-{
-    struct sv_rank x = s->runs[a].rank, y = s->runs[b].rank;
-    if (x.ts_ns != y.ts_ns || x.tie != y.tie)
-        return sv_rank_before(x, y);
-    return a < b;
-}
-
-static void heap_sink(struct sv_sorter *s, size_t i)
-{
-    uint32_t moved = s->heap[i];
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child >= s->n_heap)
-            break;
-        if (child + 1 < s->n_heap && run_before(s, s->heap[child + 1], s->heap[child]))
-            child++;
-        if (!run_before(s, s->heap[child], moved))
-            break;
-        s->heap[i] = s->heap[child];
-        i = child;
-    }
-    s->heap[i] = moved;
-}
-
-/* The run that comes next if the top one is left aside, -1 when there is none. */
-static int64_t heap_second(const struct sv_sorter *s)
-{
-    if (s->n_heap < 2)
-        return -1;
-    if (s->n_heap > 2 && run_before(s, s->heap[2], s->heap[1]))
-        return s->heap[2];
-    return s->heap[1];
-}
-
-/* Loads the next record of the top run, or lets the run go. */
-static int heap_refill(struct sv_sorter *s, struct sv_err *err)
-{
-    struct run *r = &s->runs[s->heap[0]];
-    int code = run_fill(s, r, err);
-    if (code < 0)
-        return code;
-    if (code == 0) {
-        free(r->data);
-        r->data = NULL;
-        r->len = r->pos = 0;
-        s->heap[0] = s->heap[--s->n_heap];
-    }
-    if (s->n_heap)
-        heap_sink(s, 0);
-    s->is_stale = false;
-    return 0;
-}
-
-static int open_runs(struct sv_sorter *s, size_t memory_bytes, struct sv_err *err)
-{
-    size_t buffer = memory_bytes / s->n_runs;
-    buffer = buffer < RUN_BUFFER_MIN ? RUN_BUFFER_MIN : buffer;
-    s->heap = sv_alloc(s->n_runs * sizeof *s->heap);
-    for (size_t i = 0; i < s->n_runs; i++) {
-        struct run *r = &s->runs[i];
-        r->cap = r->end - r->at < buffer ? (size_t)(r->end - r->at) : buffer;
-        r->data = sv_realloc(NULL, r->cap);
-        int code = run_fill(s, r, err);
-        if (code < 0)
-            return code;
-        assert(code == 1); /* no run is empty */
-        s->heap[s->n_heap++] = (uint32_t)i;
-    }
-    for (size_t i = s->n_heap / 2; i-- > 0;)
-        heap_sink(s, i);
-    return 0;
-}
-
 int sv_sorter_finish(struct sv_sorter *s, size_t memory_bytes, struct sv_err *err)
 {
     assert(!s->is_finished);
-    if (s->n_runs > 0) {
+    bool has_runs = sv_runs_count(s->runs) > 0;
+    if (has_runs) {
         /* The rest becomes a run too: one reader for all, and its memory serves the read buffers. */
         int code = spill(s, err);
         if (code < 0)
@@ -633,8 +405,8 @@ int sv_sorter_finish(struct sv_sorter *s, size_t memory_bytes, struct sv_err *er
     }
     s->is_finished = true;
     s->now = 0;
-    if (s->n_runs > 0)
-        return open_runs(s, memory_bytes ? memory_bytes : s->memory_bytes, err);
+    if (has_runs)
+        return sv_runs_open(s->runs, memory_bytes ? memory_bytes : s->memory_bytes, err);
     if (s->has_disorder)
         s->index = index_sorted(s);
     return 0;
@@ -662,28 +434,7 @@ static size_t next_in_memory(struct sv_sorter *s, struct sv_event *events, size_
 int sv_sorter_next(struct sv_sorter *s, struct sv_event *events, size_t max, struct sv_err *err)
 {
     assert(s->is_finished && max > 0 && max <= INT32_MAX);
-    if (s->n_runs == 0)
-        return (int)next_in_memory(s, events, max);
-    size_t n = 0;
-    while (n < max) {
-        if (s->is_stale) {
-            if (n > 0) /* a refill would move what the events so far point to */
-                break;
-            int code = heap_refill(s, err);
-            if (code < 0)
-                return code;
-        }
-        if (s->n_heap == 0)
-            break;
-        uint32_t top = s->heap[0];
-        int64_t second = heap_second(s);
-        struct run *r = &s->runs[top];
-        do {
-            r->pos += record_read(r->data + r->pos, &events[n++]);
-            s->is_stale = !run_peek(r);
-        } while (!s->is_stale && n < max && (second < 0 || run_before(s, top, (uint32_t)second)));
-        if (!s->is_stale)
-            heap_sink(s, 0);
-    }
-    return (int)n;
+    if (sv_runs_count(s->runs) > 0)
+        return sv_runs_next(s->runs, events, max, err);
+    return (int)next_in_memory(s, events, max);
 }
