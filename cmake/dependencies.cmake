@@ -33,3 +33,4 @@ endfunction()
 
 sv_dependency(zlib zlib REQUIRED)
 sv_dependency(zstd libzstd)
+sv_dependency(sqlite sqlite3)

@@ -10,6 +10,7 @@
     X(cut)             \
     X(info)            \
     X(cat)             \
+    X(query)           \
     X(plot)            \
     X(help)            \
     X(completion)      \

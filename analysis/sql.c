@@ -1,0 +1,446 @@
+/* The SQL connection: opening, what it may do, running statements, export.
+ *
+ * sv_sql_open() makes a SQLite database in memory, registers the virtual tables, functions and views, and from then on an authorizer
+ * keeps statements away from files. Statements may create tables and views of their own, which live in memory. Perfetto's
+ * `INCLUDE PERFETTO MODULE x;` is accepted and means nothing here, `CREATE PERFETTO TABLE|VIEW` is an ordinary one. */
+#include "analysis/sql.h"
+
+#ifndef SV_HAVE_SQLITE
+int sv_sql_open(const struct sv_trace *t, const struct sv_sql_options *options, struct sv_sql **q,
+                struct sv_err *err)
+{
+    (void)t;
+    (void)options;
+    *q = NULL;
+    return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
+                      "this build has no SQLite: install libsqlite3-dev and build again");
+}
+
+void sv_sql_close(struct sv_sql *q)
+{
+    (void)q;
+}
+
+int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_sql_rows *rows, struct sv_err *err)
+{
+    (void)q;
+    (void)sql;
+    (void)rows;
+    return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "this build has no SQLite");
+}
+
+int sv_sql_export(struct sv_sql *q, const char *path, struct sv_err *err)
+{
+    return sv_sql_run(q, path, NULL, err);
+}
+
+void sv_sql_interrupt(struct sv_sql *q)
+{
+    (void)q;
+}
+
+bool sv_sql_is_complete(const char *sql)
+{
+    (void)sql;
+    return true;
+}
+
+bool sv_sql_is_built_in(void)
+{
+    return false;
+}
+#else
+#include "analysis/sql_impl.h"
+#include "base/mem.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool sv_sql_is_built_in(void)
+{
+    return true;
+}
+
+/* ---- what a statement may do ---- */
+
+static bool is_harmless_pragma(const char *name)
+{
+    static const char *const names[] = {"table_info",    "table_xinfo",    "table_list",
+                                        "function_list", "database_list",  "module_list",
+                                        "pragma_list",   "collation_list", "compile_options"};
+    for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
+        if (sqlite3_stricmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static int authorize(void *ctx, int action, const char *a, const char *b, const char *database,
+                     const char *trigger)
+{
+    (void)b;
+    (void)database;
+    (void)trigger;
+    const struct sv_sql *q = ctx;
+    if (q->is_writing)
+        return SQLITE_OK;
+    switch (action) {
+    case SQLITE_ATTACH:
+    case SQLITE_DETACH: return SQLITE_DENY;
+    case SQLITE_PRAGMA: return is_harmless_pragma(a) ? SQLITE_OK : SQLITE_DENY;
+    case SQLITE_FUNCTION:
+        return b && sqlite3_stricmp(b, "load_extension") == 0 ? SQLITE_DENY : SQLITE_OK;
+    default: return SQLITE_OK;
+    }
+}
+
+/* ---- opening ---- */
+
+static const struct sv_sql_table *const tables[] = {
+    &sv_sql_slice,     &sv_sql_track,      &sv_sql_thread,         &sv_sql_process,
+    &sv_sql_counter,   &sv_sql_flow,       &sv_sql_loss,           &sv_sql_args,
+    &sv_sql_stats,     &sv_sql_metadata,   &sv_sql_clock_snapshot, &sv_sql_machine,
+    &sv_sql_ancestor,  &sv_sql_descendant, &sv_sql_during,         &sv_sql_connected,
+    &sv_sql_following, &sv_sql_preceding,
+};
+
+static int add_everything(struct sv_sql *q)
+{
+    int rc = SQLITE_OK;
+    for (size_t i = 0; rc == SQLITE_OK && i < sizeof tables / sizeof *tables; i++)
+        rc = sv_sql_add_table(q, tables[i]);
+    if (rc == SQLITE_OK)
+        rc = sv_sql_add_functions(q);
+    if (rc == SQLITE_OK)
+        rc = sv_sql_add_arg_functions(q);
+    if (rc == SQLITE_OK)
+        rc = sv_sql_add_span_join(q);
+    for (const char *const *v = sv_sql_views; rc == SQLITE_OK && *v; v++)
+        rc = sqlite3_exec(q->db, *v, NULL, NULL, NULL);
+    return rc;
+}
+
+static int sqlite_error(struct sv_sql *q, const char *doing, struct sv_err *err)
+{
+    int rc = sqlite3_errcode(q->db);
+    int code = rc == SQLITE_NOMEM                        ? SV_ENOMEM
+               : rc == SQLITE_IOERR || rc == SQLITE_FULL ? SV_EIO
+                                                         : SV_ELIMIT;
+    return sv_err_set(err, code, SV_NO_POS, "%s: %s", doing, sqlite3_errmsg(q->db));
+}
+
+int sv_sql_open(const struct sv_trace *t, const struct sv_sql_options *options, struct sv_sql **out,
+                struct sv_err *err)
+{
+    struct sv_sql *q = *out = sv_alloc(sizeof *q);
+    q->trace = t;
+    q->dict = t->dict;
+    q->index = sv_index_new(t);
+    q->arg_prefix = options->arg_prefix ? options->arg_prefix : "debug.";
+    q->report = options->report;
+    q->trace_type = options->trace_type;
+    q->trace_bytes = options->trace_bytes;
+    q->scratch = sv_alloc(sizeof *q->scratch);
+    sv_batch_init(q->scratch);
+    sv_buf_init(&q->text, 1u << 30);
+    sv_sql_number_tracks(q);
+    if (options->memory_limit_bytes)
+        sqlite3_hard_heap_limit64((sqlite3_int64)options->memory_limit_bytes);
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY |
+                SQLITE_OPEN_NOMUTEX;
+    int rc = sqlite3_open_v2(":memory:", &q->db, flags, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(q->db, "PRAGMA cache_size = -65536", NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = add_everything(q);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_set_authorizer(q->db, authorize, q);
+    return rc == SQLITE_OK ? 0 : sqlite_error(q, "opening SQLite", err);
+}
+
+void sv_sql_close(struct sv_sql *q)
+{
+    if (!q)
+        return;
+    sqlite3_close_v2(q->db);
+    sv_index_free(q->index);
+    sv_batch_fini(q->scratch);
+    free(q->scratch);
+    sv_buf_fini(&q->text);
+    free(q->thread_track);
+    free(q->process_track);
+    free(q->utid);
+    free(q->upid);
+    free(q->by_thread);
+    free(q->by_process);
+    free(q->thread_first);
+    free(q->process_first);
+    free(q->spaces);
+    free(q->self_ns);
+    free(q->arg_sets);
+    free(q);
+}
+
+void sv_sql_interrupt(struct sv_sql *q)
+{
+    sqlite3_interrupt(q->db);
+}
+
+bool sv_sql_is_complete(const char *sql)
+{
+    return sqlite3_complete(sql);
+}
+
+/* ---- running ---- */
+
+static unsigned line_of(const char *sql, const char *at)
+{
+    unsigned line = 1;
+    for (; sql < at; sql++)
+        line += *sql == '\n';
+    return line;
+}
+
+/* What went wrong in the statement that begins at `at`; SQLite may know the byte within it. */
+static int statement_error(struct sv_sql *q, const char *sql, const char *at, struct sv_err *err)
+{
+    int rc = sqlite3_errcode(q->db) & 0xff, offset = sqlite3_error_offset(q->db);
+    const char *message = sqlite3_errmsg(q->db);
+    if (rc == SQLITE_INTERRUPT)
+        return sv_err_set(err, SV_EAGAIN, SV_NO_POS, "interrupted");
+    if (rc == SQLITE_NOMEM)
+        return sv_err_set(err, SV_ENOMEM, SV_NO_POS,
+                          "the query needs more memory than the limit allows");
+    if (rc == SQLITE_AUTH)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "line %u: traces are read-only here: no files, no settings (%s)",
+                          line_of(sql, at), message);
+    if (rc == SQLITE_IOERR || rc == SQLITE_FULL)
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "%s", message);
+    if (offset < 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "line %u: %s", line_of(sql, at), message);
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "line %u: %s, at '%.40s'",
+                      line_of(sql, at + offset), message, at + offset);
+}
+
+static void fill_cells(sqlite3_stmt *s, struct sv_cell *cells, int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct sv_cell *c = &cells[i];
+        *c = (struct sv_cell){.type = SV_CELL_NULL};
+        switch (sqlite3_column_type(s, i)) {
+        case SQLITE_INTEGER:
+            c->type = SV_CELL_INT;
+            c->i = sqlite3_column_int64(s, i);
+            break;
+        case SQLITE_FLOAT:
+            c->type = SV_CELL_REAL;
+            c->d = sqlite3_column_double(s, i);
+            break;
+        case SQLITE_TEXT:
+            c->type = SV_CELL_TEXT;
+            c->text = (const char *)sqlite3_column_text(s, i);
+            c->len = (size_t)sqlite3_column_bytes(s, i);
+            break;
+        case SQLITE_BLOB:
+            c->type = SV_CELL_BLOB;
+            c->text = sqlite3_column_blob(s, i);
+            c->len = (size_t)sqlite3_column_bytes(s, i);
+            break;
+        default: break;
+        }
+    }
+}
+
+static int give_head(sqlite3_stmt *s, int n, struct sv_sql_rows *rows, struct sv_err *err)
+{
+    const char **names = sv_alloc((size_t)n * sizeof *names);
+    for (int i = 0; i < n; i++)
+        names[i] = sqlite3_column_name(s, i);
+    int code = rows->head(rows, names, (size_t)n, err);
+    free(names);
+    return code;
+}
+
+/* Runs one prepared statement to its end. */
+static int run_statement(struct sv_sql *q, sqlite3_stmt *s, const char *sql, const char *at,
+                         struct sv_sql_rows *rows, struct sv_err *err)
+{
+    int n = sqlite3_column_count(s), rc, code = 0;
+    struct sv_cell *cells = sv_alloc(((size_t)n + 1) * sizeof *cells);
+    if (n)
+        code = give_head(s, n, rows, err);
+    while (code >= 0 && (rc = sqlite3_step(s)) != SQLITE_DONE) {
+        if (rc != SQLITE_ROW) {
+            code = statement_error(q, sql, at, err);
+            break;
+        }
+        fill_cells(s, cells, n);
+        code = rows->row(rows, cells, (size_t)n, err);
+    }
+    if (code >= 0 && n)
+        code = rows->end(rows, err);
+    free(cells);
+    return code;
+}
+
+/* ---- Perfetto's own statements ---- */
+
+static const char *skip_space(const char *p)
+{
+    for (;;) {
+        while (isspace((unsigned char)*p))
+            p++;
+        if (p[0] == '-' && p[1] == '-')
+            p += strcspn(p, "\n");
+        else
+            return p;
+    }
+}
+
+/* The text after `word` and white space, or NULL when something else stands there. */
+static const char *after_word(const char *p, const char *word)
+{
+    size_t len = strlen(word);
+    p = skip_space(p);
+    if (sqlite3_strnicmp(p, word, (int)len) != 0 || isalnum((unsigned char)p[len]) || p[len] == '_')
+        return NULL;
+    return skip_space(p + len);
+}
+
+/* `INCLUDE PERFETTO MODULE x.y;`: where it ends, or NULL. */
+static const char *after_include(const char *p)
+{
+    p = after_word(p, "INCLUDE");
+    p = p ? after_word(p, "PERFETTO") : NULL;
+    p = p ? after_word(p, "MODULE") : NULL;
+    if (!p)
+        return NULL;
+    p += strcspn(p, ";");
+    return *p ? p + 1 : p;
+}
+
+/* `CREATE [OR REPLACE] PERFETTO TABLE|VIEW name[(types)] AS` as SQLite has it: blanks out what only Perfetto knows. */
+static void plain_create(char *sql)
+{
+    const char *p = after_word(sql, "CREATE"), *next;
+    if (!p)
+        return;
+    char *from = sql + (p - sql);
+    if ((next = after_word(p, "OR")) && (next = after_word(next, "REPLACE")))
+        p = next;
+    if (!(next = after_word(p, "PERFETTO")))
+        return;
+    bool is_view = after_word(next, "VIEW") != NULL;
+    if (!is_view && !after_word(next, "TABLE"))
+        return;
+    memset(from, ' ', (size_t)(next - from));
+    p = after_word(next, is_view ? "VIEW" : "TABLE");
+    p += strcspn(p, " \t\r\n(");
+    p = skip_space(p);
+    if (*p != '(')
+        return;
+    int depth = 0;
+    char *to = sql + (p - sql);
+    do {
+        depth += *to == '(' ? 1 : *to == ')' ? -1 : 0;
+        if (*to != '\n')
+            *to = ' ';
+    } while (*++to && depth > 0);
+}
+
+int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_sql_rows *rows, struct sv_err *err)
+{
+    char *text = sv_strndup(sql, strlen(sql));
+    const char *at = text, *tail;
+    int code = 0;
+    while (code >= 0 && *(at = skip_space(at))) {
+        if ((tail = after_include(at))) {
+            at = tail;
+            continue;
+        }
+        plain_create(text + (at - text));
+        sqlite3_stmt *s = NULL;
+        if (sqlite3_prepare_v2(q->db, at, -1, &s, &tail) != SQLITE_OK)
+            code = statement_error(q, text, at, err);
+        else if (s)
+            code = run_statement(q, s, text, at, rows, err);
+        sqlite3_finalize(s);
+        at = tail ? tail : at + strlen(at);
+    }
+    free(text);
+    return code;
+}
+
+/* ---- export ---- */
+
+static int exec(struct sv_sql *q, const char *doing, char *sql, struct sv_err *err)
+{
+    int rc = sql ? sqlite3_exec(q->db, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    return rc == SQLITE_OK ? 0 : sqlite_error(q, doing, err);
+}
+
+int sv_sql_export(struct sv_sql *q, const char *path, struct sv_err *err)
+{
+    static const char *const indexes[] = {
+        "CREATE INDEX out.slice_ts ON slice(ts)",
+        "CREATE INDEX out.slice_track ON slice(track_id, ts)",
+        "CREATE INDEX out.slice_name ON slice(name)",
+        "CREATE INDEX out.slice_id ON slice(id)",
+        "CREATE INDEX out.args_set ON args(arg_set_id)",
+        "CREATE INDEX out.counter_track_ts ON counter(track_id, ts)"};
+    q->is_writing = true;
+    int code = exec(q, path, sqlite3_mprintf("ATTACH %Q AS out", path), err);
+    if (code >= 0)
+        code = exec(
+            q, path,
+            sqlite3_mprintf("PRAGMA out.journal_mode = OFF; PRAGMA out.synchronous = OFF; BEGIN"),
+            err);
+    for (const char *const *t = sv_sql_tables(); code >= 0 && *t; t++)
+        code = exec(q, path,
+                    sqlite3_mprintf("CREATE TABLE out.%Q AS SELECT * FROM main.%Q", *t, *t), err);
+    for (size_t i = 0; code >= 0 && i < sizeof indexes / sizeof *indexes; i++)
+        code = exec(q, path, sqlite3_mprintf("%s", indexes[i]), err);
+    if (code >= 0)
+        code = exec(q, path, sqlite3_mprintf("COMMIT; DETACH out"), err);
+    q->is_writing = false;
+    return code;
+}
+#endif
+
+const char *const *sv_sql_tables(void)
+{
+    static const char *const names[] = {"slice",
+                                        "track",
+                                        "thread_track",
+                                        "process_track",
+                                        "counter_track",
+                                        "thread_counter_track",
+                                        "process_counter_track",
+                                        "cpu_track",
+                                        "gpu_track",
+                                        "thread",
+                                        "process",
+                                        "counter",
+                                        "args",
+                                        "flow",
+                                        "instant",
+                                        "gpu_slice",
+                                        "sched",
+                                        "thread_state",
+                                        "stats",
+                                        "metadata",
+                                        "clock_snapshot",
+                                        "machine",
+                                        "trace_bounds",
+                                        "loss",
+                                        "io",
+                                        "file",
+                                        "kernel",
+                                        "memcpy",
+                                        "batch",
+                                        "request",
+                                        NULL};
+    return names;
+}

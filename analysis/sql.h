@@ -1,0 +1,68 @@
+/* SQL over a trace: a SQLite connection whose tables are the store's columns.
+ *
+ *     struct sv_sql *q;
+ *     int code = sv_sql_open(trace, &(struct sv_sql_options){.arg_prefix = "debug."}, &q, err);
+ *     struct sv_sql_cursor …
+ *     code = sv_sql_run(q, "SELECT …; SELECT …", &sink, err);
+ *     sv_sql_close(q);
+ *
+ * Table and column names are Perfetto's; docs/sql.md has them all. Nothing is copied into SQLite: every table is a virtual
+ * one, and conditions on id, ts, track_id and name become lookups. The connection cannot open, attach or write files; tables
+ * and views that a statement creates live in memory until it is closed. Without SQLite in the build sv_sql_open() says so. */
+#ifndef SV_ANALYSIS_SQL_H
+#define SV_ANALYSIS_SQL_H
+
+#include "base/report.h"
+#include "model/trace.h"
+
+struct sv_sql;
+
+struct sv_sql_options {
+    const char *arg_prefix; /* what stands before argument keys: "debug." (default) or "args." */
+    const struct sv_report *report; /* findings for the table `stats`, may be NULL */
+    size_t memory_limit_bytes;      /* for SQLite and the indexes; 0: none */
+    const char *trace_type;         /* format of the file for `metadata`, may be NULL */
+    uint64_t trace_bytes;           /* its size, 0: unknown */
+};
+
+enum sv_cell_type { SV_CELL_NULL, SV_CELL_INT, SV_CELL_REAL, SV_CELL_TEXT, SV_CELL_BLOB };
+
+struct sv_cell {
+    enum sv_cell_type type;
+    int64_t i;
+    double d;
+    const char *text; /* TEXT and BLOB; valid until the call returns */
+    size_t len;
+};
+
+/* Takes the results. head() comes once per statement that has columns, then row() for each row, then end(). Each may
+ * return a negative SV_E…, which ends the run. */
+struct sv_sql_rows {
+    int (*head)(struct sv_sql_rows *r, const char *const *names, size_t n, struct sv_err *err);
+    int (*row)(struct sv_sql_rows *r, const struct sv_cell *cells, size_t n, struct sv_err *err);
+    int (*end)(struct sv_sql_rows *r, struct sv_err *err);
+};
+
+/* The trace, the dictionary and the report must outlive it. */
+int sv_sql_open(const struct sv_trace *t, const struct sv_sql_options *options, struct sv_sql **q,
+                struct sv_err *err);
+void sv_sql_close(struct sv_sql *q);
+
+/* Runs all statements of `sql`. Errors name the statement's line and what SQLite says; SV_EUSAGE for bad SQL. */
+int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_sql_rows *rows, struct sv_err *err);
+
+/* Ends the running statement soon; it fails with SV_EAGAIN. May be called from a signal handler. */
+void sv_sql_interrupt(struct sv_sql *q);
+
+/* Whether the text ends where a statement ends: for a shell that reads line by line. */
+bool sv_sql_is_complete(const char *sql);
+
+/* Writes all tables as an ordinary SQLite database. The file must not exist. */
+int sv_sql_export(struct sv_sql *q, const char *path, struct sv_err *err);
+
+/* The tables and views that are exported, in order; NULL-terminated. */
+const char *const *sv_sql_tables(void);
+
+bool sv_sql_is_built_in(void); /* false: compiled without SQLite */
+
+#endif

@@ -1,0 +1,189 @@
+/* Inside the SQL room: what its files share. Nobody else includes this.
+ *
+ *   sql.c         the connection, running statements, export
+ *   sql_table.c   virtual tables: one implementation for all, driven by struct sv_sql_table
+ *   sql_slice.c   slice          sql_track.c  track, thread, process      sql_event.c  counter, flow, loss
+ *   sql_args.c    args, EXTRACT_ARG                                      sql_meta.c   stats, metadata, clocks, machine
+ *   sql_walk.c    ancestor_slice and other functions that give rows      sql_span.c   SPAN_JOIN
+ *   sql_func.c    functions of values                                    sql_views.c  the views */
+#ifndef SV_ANALYSIS_SQL_IMPL_H
+#define SV_ANALYSIS_SQL_IMPL_H
+
+#include "analysis/index.h"
+#include "analysis/sql.h"
+#include "base/buf.h"
+#include "base/map.h"
+
+#include <sqlite3.h>
+
+struct sv_sql {
+    sqlite3 *db;
+    const struct sv_trace *trace;
+    const struct sv_dict *dict;
+    struct sv_index *index;
+    const char *arg_prefix;
+    const struct sv_report *report;
+    const char *trace_type;
+    uint64_t trace_bytes;
+    struct sv_batch *scratch; /* for decoding arguments */
+    struct sv_buf text;       /* a key or value under construction */
+    /* Threads and processes: numbers from 1 in the order of their tracks. */
+    sv_track *thread_track, *process_track; /* by utid, upid; [0] is unused */
+    uint32_t *utid, *upid; /* by track: of the thread, the process it belongs to; 0: none */
+    uint32_t n_threads, n_processes;        /* including [0] */
+    uint32_t *by_thread, *by_process;       /* tracks, grouped by utid and by upid … */
+    uint32_t *thread_first, *process_first; /* … and where each group begins; one more at the end */
+    uint32_t *spaces, n_spaces;             /* machines */
+    int64_t *self_ns;                       /* made at first use */
+    uint64_t *arg_sets;                     /* one bit per handle that occurs; made at first use */
+    uint32_t arg_set_max;
+    bool is_writing; /* export: files may be attached */
+};
+
+/* ---- virtual tables ---- */
+
+enum sv_sql_op {
+    SV_OP_EQ = 'e',
+    SV_OP_GT = 'g',
+    SV_OP_GE = 'G',
+    SV_OP_LT = 'l',
+    SV_OP_LE = 'L',
+    SV_OP_GLOB = '*',
+    SV_OP_LIKE = '%',
+    SV_OP_NULL = '0'
+};
+
+/* A condition that SQLite hands down: column OP value. */
+struct sv_sql_cond {
+    int column;
+    enum sv_sql_op op;
+    sqlite3_value *value;
+};
+
+#define SV_SQL_CONDS_MAX 16
+
+struct sv_sql_cursor;
+
+/* Which conditions a table can use. */
+struct sv_sql_key {
+    int column;
+    const char *ops; /* letters of enum sv_sql_op */
+    double fraction; /* of all rows that are left under one such condition; 0: one row at most */
+};
+
+struct sv_sql_table {
+    const char *name, *columns; /* columns: as in CREATE TABLE */
+    const struct sv_sql_key *keys;
+    size_t n_keys;
+    uint64_t (*rows)(struct sv_sql *q); /* how many there are, roughly */
+    /* The order that can be given for ORDER BY, as a number > 0 for start(), else 0. */
+    int (*order)(struct sv_sql *q, const sqlite3_index_info *info, bool has_conds);
+    /* Begins an iteration: sets the range of the cursor by sv_sql_range(), _list() or _none(). Conditions may be used or not:
+     * SQLite checks each row again. */
+    int (*start)(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds, size_t n);
+    int (*step)(struct sv_sql_cursor *c); /* NULL: the next of the range */
+    void (*column)(struct sv_sql_cursor *c, sqlite3_context *ctx, int column);
+    void (*finish)(struct sv_sql_cursor *c); /* frees `state`, may be NULL */
+    int n_arguments; /* hidden columns at the end that must be given: the table is a function */
+    int first_argument;
+};
+
+struct sv_sql_cursor {
+    sqlite3_vtab_cursor base;
+    struct sv_sql *q;
+    const struct sv_sql_table *table;
+    const uint32_t *rows; /* the rows in question, or NULL: all numbers from at to end */
+    uint32_t *owned;      /* a list made for this cursor */
+    uint64_t at, end;     /* positions; what is left is [at, end) */
+    bool is_backward;     /* from end - 1 down to at */
+    uint64_t row;         /* the current one */
+    void *state;
+};
+
+int sv_sql_add_table(struct sv_sql *q, const struct sv_sql_table *table);
+
+void sv_sql_none(struct sv_sql_cursor *c);
+void sv_sql_range(struct sv_sql_cursor *c, uint64_t from, uint64_t to);
+void sv_sql_list(struct sv_sql_cursor *c, const uint32_t *rows, uint64_t from, uint64_t to);
+void sv_sql_own(struct sv_sql_cursor *c, uint32_t *rows, uint64_t n);
+static inline bool sv_sql_at_end(const struct sv_sql_cursor *c)
+{
+    return c->at >= c->end;
+}
+
+/* The value as an integer for a comparison by `op`; false: no integer equals it. Bounds are rounded to the side that loses nothing. */
+bool sv_sql_value_int(sqlite3_value *v, enum sv_sql_op op, int64_t *out);
+/* Narrows [*from, *to] by a condition on a time. */
+void sv_sql_narrow(const struct sv_sql_cond *cond, int64_t *from, int64_t *to);
+/* The condition on a column with this operator, or NULL. */
+const struct sv_sql_cond *sv_sql_find_cond(const struct sv_sql_cond *conds, size_t n, int column,
+                                           enum sv_sql_op op);
+
+void sv_sql_result_str(const struct sv_sql *q, sqlite3_context *ctx, sv_str s); /* 0: NULL */
+void sv_sql_result_text(sqlite3_context *ctx, const char *s, size_t len);       /* copied */
+
+/* ---- the tables ---- */
+
+extern const struct sv_sql_table sv_sql_slice, sv_sql_track, sv_sql_thread, sv_sql_process,
+    sv_sql_counter, sv_sql_flow, sv_sql_loss, sv_sql_args, sv_sql_stats, sv_sql_metadata,
+    sv_sql_clock_snapshot, sv_sql_machine, sv_sql_ancestor, sv_sql_descendant, sv_sql_connected,
+    sv_sql_following, sv_sql_preceding, sv_sql_during;
+
+/* The columns of `slice`, shared by all tables whose rows are slices. */
+#define SV_SQL_SLICE_SHOWN                                                                     \
+    "id INTEGER, ts INTEGER, dur INTEGER, track_id INTEGER, category TEXT, name TEXT, "        \
+    "depth INTEGER, parent_id INTEGER, arg_set_id INTEGER, thread_ts INTEGER, "                \
+    "thread_dur INTEGER, thread_instruction_count INTEGER, thread_instruction_delta INTEGER, " \
+    "cat TEXT, slice_id INTEGER"
+#define SV_SQL_SLICE_COLUMNS SV_SQL_SLICE_SHOWN ", kind TEXT HIDDEN, self_dur INTEGER HIDDEN"
+enum {
+    SV_SLICE_ID,
+    SV_SLICE_TS,
+    SV_SLICE_DUR,
+    SV_SLICE_TRACK,
+    SV_SLICE_CATEGORY,
+    SV_SLICE_NAME,
+    SV_SLICE_DEPTH,
+    SV_SLICE_PARENT,
+    SV_SLICE_ARGS,
+    SV_SLICE_THREAD_TS,
+    SV_SLICE_THREAD_DUR,
+    SV_SLICE_INSTRUCTIONS,
+    SV_SLICE_INSTRUCTIONS_DELTA,
+    SV_SLICE_CAT,
+    SV_SLICE_SLICE_ID,
+    SV_SLICE_KIND,
+    SV_SLICE_SELF,
+    SV_SLICE_N_COLUMNS
+};
+/* Functions that give slices have their arguments where `slice` has its hidden columns. */
+#define SV_SLICE_ARGUMENT SV_SLICE_KIND
+void sv_sql_slice_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column);
+
+/* Argument sets: those of slices are the store's handles; those of tracks and processes are made here, with numbers past 32 bits. */
+enum sv_arg_owner {
+    SV_OF_SLICE,
+    SV_OF_TRACK_SOURCE,
+    SV_OF_TRACK_DIMENSION,
+    SV_OF_PROCESS,
+    SV_OF_THREAD
+};
+static inline int64_t sv_sql_arg_set(enum sv_arg_owner owner, uint32_t number)
+{
+    return (int64_t)owner << 32 | number;
+}
+bool sv_sql_has_args(struct sv_sql *q, uint32_t handle); /* whether anything would be in `args` */
+const char *sv_sql_track_type(const struct sv_sql *q, sv_track track);
+
+int sv_sql_add_functions(struct sv_sql *q);
+int sv_sql_add_arg_functions(struct sv_sql *q);
+int sv_sql_add_span_join(struct sv_sql *q);
+extern const char *const sv_sql_views[]; /* CREATE statements, NULL-terminated */
+
+void sv_sql_flow_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column);
+/* The row of the slice with the id in `value`, or SV_NO_ROW. */
+uint32_t sv_sql_slice_of(struct sv_sql *q, sqlite3_value *value);
+
+void sv_sql_number_tracks(struct sv_sql *q);
+
+#endif

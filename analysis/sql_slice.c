@@ -1,0 +1,356 @@
+/* The table `slice`: slices and instants, one row of the store each.
+ *
+ * A query's conditions become, in this order: one row by id; the children of a slice; a piece of a track; the rows of some
+ * names; a window of time over all tracks; everything. Rows always come in the order of time (the order of ids), unless the query
+ * asked for the order of names, which lets GROUP BY name stream, or for that of tracks. */
+#include "analysis/sql.h"
+
+#ifdef SV_HAVE_SQLITE
+#include "analysis/self.h"
+#include "analysis/sql_impl.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum order { ANY = -1, NONE, TIME, TIME_DOWN, TRACKS, TRACKS_DOWN, NAMES, NAMES_DOWN };
+
+static uint64_t slice_rows(struct sv_sql *q)
+{
+    return q->trace->slices.n;
+}
+
+/* ---- orders ---- */
+
+static bool is_id(int column)
+{
+    return column == SV_SLICE_ID || column == SV_SLICE_SLICE_ID || column < 0;
+}
+
+/* Whether the terms are `columns` in this order, a unique one ends them early. */
+static bool terms_are(const sqlite3_index_info *info, const int *columns, int n)
+{
+    for (int i = 0; i < info->nOrderBy; i++) {
+        if (info->aOrderBy[i].desc != info->aOrderBy[0].desc || i >= n)
+            return false;
+        if (is_id(columns[i]) && is_id(info->aOrderBy[i].iColumn))
+            return true;
+        if (info->aOrderBy[i].iColumn != columns[i])
+            return false;
+    }
+    return true;
+}
+
+static int slice_order(struct sv_sql *q, const sqlite3_index_info *info, bool has_conds)
+{
+    (void)q;
+    static const int time[] = {SV_SLICE_TS, SV_SLICE_ID}, id[] = {SV_SLICE_ID},
+                     tracks[] = {SV_SLICE_TRACK, SV_SLICE_TS, SV_SLICE_ID},
+                     name[] = {SV_SLICE_NAME};
+    int down = info->aOrderBy[0].desc ? 1 : 0;
+    if (terms_are(info, time, 2) || terms_are(info, id, 1))
+        return TIME + down;
+    if (!has_conds && terms_are(info, tracks, 3))
+        return TRACKS + down;
+    if (!has_conds && terms_are(info, name, 1))
+        return NAMES + down;
+    return NONE;
+}
+
+/* ---- ways to the rows ---- */
+
+struct window {
+    int64_t from_ns, to_ns; /* both included */
+};
+
+/* Rows of a track that begin in the window. */
+static void track_rows(const struct sv_trace *t, sv_track track, struct window w, uint32_t *from,
+                       uint32_t *to)
+{
+    *from = *to = 0;
+    if (!sv_trace_has_track(t, track) || w.from_ns > w.to_ns)
+        return;
+    const struct sv_trace_track *k = &t->tracks[track];
+    *from = w.from_ns == INT64_MIN ? k->first : sv_trace_row_from(t, track, w.from_ns);
+    *to = w.to_ns == INT64_MAX ? k->end : sv_trace_row_from(t, track, w.to_ns + 1);
+}
+
+static void start_id(struct sv_sql_cursor *c, const struct sv_sql_cond *cond)
+{
+    int64_t id;
+    if (!sv_sql_value_int(cond->value, SV_OP_EQ, &id) || id < 0)
+        return;
+    uint32_t row = sv_index_row(c->q->index, (uint64_t)id);
+    if (row != SV_NO_ROW)
+        sv_sql_range(c, row, (uint64_t)row + 1);
+}
+
+/* Children follow their parent on its track and begin before it ends. */
+static void start_children(struct sv_sql_cursor *c, const struct sv_sql_cond *cond)
+{
+    const struct sv_trace *t = c->q->trace;
+    int64_t id;
+    if (!sv_sql_value_int(cond->value, SV_OP_EQ, &id) || id < 0)
+        return;
+    uint32_t parent = sv_index_row(c->q->index, (uint64_t)id);
+    if (parent == SV_NO_ROW)
+        return;
+    uint32_t end = t->tracks[t->slices.track[parent]].end, *rows = NULL;
+    int64_t end_ns = sv_trace_end_ns(t, parent);
+    size_t n = 0, cap = 0;
+    for (uint32_t row = parent + 1; row < end && t->slices.ts_ns[row] <= end_ns; row++) {
+        if (t->slices.parent[row] != parent)
+            continue;
+        rows = sv_grow(rows, &cap, n + 1, sizeof *rows);
+        rows[n++] = row;
+    }
+    sv_sql_own(c, rows, n);
+}
+
+static void start_track(struct sv_sql_cursor *c, const struct sv_sql_cond *cond, struct window w)
+{
+    int64_t id;
+    uint32_t from, to;
+    if (!sv_sql_value_int(cond->value, SV_OP_EQ, &id) || id < 0 || id > UINT32_MAX)
+        return;
+    track_rows(c->q->trace, (sv_track)id, w, &from, &to);
+    sv_sql_range(c, from, to);
+}
+
+static bool name_matches(const struct sv_sql *q, sv_str name, const struct sv_sql_cond *cond)
+{
+    const char *pattern = (const char *)sqlite3_value_text(cond->value);
+    if (!name || !pattern)
+        return false;
+    const char *text = sv_dict_text(q->dict, name).bytes;
+    return cond->op == SV_OP_GLOB ? sqlite3_strglob(pattern, text) == 0
+                                  : sqlite3_strlike(pattern, text, 0) == 0;
+}
+
+static uint32_t group_named(const struct sv_sql *q, const struct sv_names *names,
+                            const struct sv_sql_cond *cond)
+{
+    const char *text = (const char *)sqlite3_value_text(cond->value);
+    if (!text)
+        return SV_NO_ROW;
+    sv_str name = sv_dict_find_str(q->dict, text, (size_t)sqlite3_value_bytes(cond->value));
+    return name ? sv_names_group(names, name) : SV_NO_ROW;
+}
+
+static uint32_t first_at_least(const uint32_t *rows, uint32_t from, uint32_t to, uint32_t row)
+{
+    while (from < to) {
+        uint32_t mid = from + (to - from) / 2;
+        if (rows[mid] < row)
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return from;
+}
+
+/* The rows of one name: on one track a piece of the group, on all a list sorted by time. */
+static void start_name(struct sv_sql_cursor *c, const struct sv_sql_cond *name,
+                       const struct sv_sql_cond *track, struct window w)
+{
+    const struct sv_names *names = sv_index_names(c->q->index);
+    uint32_t g = group_named(c->q, names, name);
+    if (g == SV_NO_ROW)
+        return;
+    uint32_t from = names->start[g], to = names->start[g + 1];
+    int64_t id;
+    if (track) {
+        uint32_t row_from, row_to;
+        if (!sv_sql_value_int(track->value, SV_OP_EQ, &id) || id < 0 || id > UINT32_MAX)
+            return;
+        track_rows(c->q->trace, (sv_track)id, w, &row_from, &row_to);
+        from = first_at_least(names->rows, from, to, row_from);
+        sv_sql_list(c, names->rows, from, first_at_least(names->rows, from, to, row_to));
+        return;
+    }
+    const sv_track *tracks = c->q->trace->slices.track;
+    if (tracks[names->rows[from]] == tracks[names->rows[to - 1]]) {
+        sv_sql_list(c, names->rows, from, to);
+        return;
+    }
+    uint32_t *rows = sv_alloc_aligned((to - from) * sizeof *rows, 64);
+    size_t n = 0;
+    for (uint32_t i = from; i < to; i++) {
+        int64_t ts = c->q->trace->slices.ts_ns[names->rows[i]];
+        if (ts >= w.from_ns && ts <= w.to_ns)
+            rows[n++] = names->rows[i];
+    }
+    sv_index_sort_rows(c->q->index, rows, n);
+    sv_sql_own(c, rows, n);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* A pattern is compared once per name, not once per row. */
+static void start_pattern(struct sv_sql_cursor *c, const struct sv_sql_cond *cond)
+{
+    const struct sv_names *names = sv_index_names(c->q->index);
+    uint32_t *rows = NULL;
+    size_t n = 0, cap = 0, groups = 0;
+    for (uint32_t g = 0; g < names->n_groups; g++) {
+        if (!name_matches(c->q, names->name[g], cond))
+            continue;
+        uint32_t count = names->start[g + 1] - names->start[g];
+        rows = sv_grow(rows, &cap, n + count, sizeof *rows);
+        memcpy(rows + n, names->rows + names->start[g], count * sizeof *rows);
+        n += count;
+        groups++;
+    }
+    if (groups > 1)
+        qsort(rows, n, sizeof *rows, by_number);
+    sv_index_sort_rows(c->q->index, rows, n);
+    sv_sql_own(c, rows, n);
+}
+
+/* What begins in a window of time on any track. A small part is collected and sorted, else the order of all is used. */
+static void start_window(struct sv_sql_cursor *c, struct window w)
+{
+    const struct sv_trace *t = c->q->trace;
+    uint32_t from, to;
+    uint64_t n = 0;
+    for (sv_track k = 0; k < t->n_tracks; k++) {
+        track_rows(t, k, w, &from, &to);
+        n += to - from;
+    }
+    if (n > t->slices.n / 16) {
+        const uint32_t *order = sv_index_order(c->q->index);
+        uint64_t first = 0, last = t->slices.n;
+        while (first < last) {
+            uint64_t mid = first + (last - first) / 2;
+            if (t->slices.ts_ns[order[mid]] < w.from_ns)
+                first = mid + 1;
+            else
+                last = mid;
+        }
+        sv_sql_list(c, order, first, first + n);
+        return;
+    }
+    uint32_t *rows = sv_alloc_aligned((n + 1) * sizeof *rows, 64);
+    n = 0;
+    for (sv_track k = 0; k < t->n_tracks; k++) {
+        track_rows(t, k, w, &from, &to);
+        for (uint32_t row = from; row < to; row++)
+            rows[n++] = row;
+    }
+    sv_index_sort_rows(c->q->index, rows, n);
+    sv_sql_own(c, rows, n);
+}
+
+static void start_all(struct sv_sql_cursor *c, int order, struct window w)
+{
+    const struct sv_trace *t = c->q->trace;
+    if (order == NAMES || order == NAMES_DOWN)
+        sv_sql_list(c, sv_index_names(c->q->index)->rows, 0, t->slices.n);
+    else if (order == TRACKS || order == TRACKS_DOWN || order == ANY)
+        sv_sql_range(c, 0, t->slices.n);
+    else if (w.from_ns > INT64_MIN || w.to_ns < INT64_MAX)
+        start_window(c, w);
+    else
+        sv_sql_list(c, sv_index_order(c->q->index), 0, t->slices.n);
+}
+
+static int slice_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds,
+                       size_t n)
+{
+    const struct sv_sql_cond *cond, *track, *name;
+    struct window w = {INT64_MIN, INT64_MAX};
+    for (size_t i = 0; i < n; i++)
+        if (conds[i].column == SV_SLICE_TS && conds[i].op != SV_OP_NULL)
+            sv_sql_narrow(&conds[i], &w.from_ns, &w.to_ns);
+    c->is_backward = order == TIME_DOWN || order == TRACKS_DOWN || order == NAMES_DOWN;
+    track = sv_sql_find_cond(conds, n, SV_SLICE_TRACK, SV_OP_EQ);
+    name = sv_sql_find_cond(conds, n, SV_SLICE_NAME, SV_OP_EQ);
+    if ((cond = sv_sql_find_cond(conds, n, SV_SLICE_ID, SV_OP_EQ)) ||
+        (cond = sv_sql_find_cond(conds, n, SV_SLICE_SLICE_ID, SV_OP_EQ)))
+        start_id(c, cond);
+    else if ((cond = sv_sql_find_cond(conds, n, SV_SLICE_PARENT, SV_OP_EQ)))
+        start_children(c, cond);
+    else if (name)
+        start_name(c, name, track, w);
+    else if (track)
+        start_track(c, track, w);
+    else if ((cond = sv_sql_find_cond(conds, n, SV_SLICE_NAME, SV_OP_GLOB)) ||
+             (cond = sv_sql_find_cond(conds, n, SV_SLICE_NAME, SV_OP_LIKE)))
+        start_pattern(c, cond);
+    else
+        start_all(c, order, w);
+    return SQLITE_OK;
+}
+
+/* ---- columns ---- */
+
+static void thread_column(struct sv_sql_cursor *c, sqlite3_context *ctx, unsigned type)
+{
+    struct sv_arg arg;
+    uint32_t handle = c->q->trace->slices.args[c->row];
+    if (handle && sv_trace_arg_of_type(c->q->trace, handle, type, &arg))
+        sqlite3_result_int64(ctx, arg.i);
+}
+
+static int64_t self_ns(struct sv_sql *q, uint64_t row)
+{
+    if (!q->self_ns)
+        q->self_ns = sv_self_times(q->trace);
+    return q->self_ns[row];
+}
+
+void sv_sql_slice_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column)
+{
+    const struct sv_slices *s = &c->q->trace->slices;
+    uint64_t row = c->row;
+    switch (column) {
+    case SV_SLICE_ID:
+    case SV_SLICE_SLICE_ID:
+        sqlite3_result_int64(ctx, sv_index_id(c->q->index, (uint32_t)row));
+        break;
+    case SV_SLICE_TS: sqlite3_result_int64(ctx, s->ts_ns[row]); break;
+    case SV_SLICE_DUR: sqlite3_result_int64(ctx, s->dur_ns[row]); break;
+    case SV_SLICE_TRACK: sqlite3_result_int64(ctx, s->track[row]); break;
+    case SV_SLICE_CATEGORY:
+    case SV_SLICE_CAT: sv_sql_result_str(c->q, ctx, s->cat[row]); break;
+    case SV_SLICE_NAME: sv_sql_result_str(c->q, ctx, s->name[row]); break;
+    case SV_SLICE_DEPTH: sqlite3_result_int(ctx, s->depth[row]); break;
+    case SV_SLICE_PARENT:
+        if (s->parent[row] != SV_NO_ROW)
+            sqlite3_result_int64(ctx, sv_index_id(c->q->index, s->parent[row]));
+        break;
+    case SV_SLICE_ARGS:
+        if (s->args[row] && sv_sql_has_args(c->q, s->args[row]))
+            sqlite3_result_int64(ctx, s->args[row]);
+        break;
+    case SV_SLICE_THREAD_TS: thread_column(c, ctx, SV_ARG_THREAD_TIME); break;
+    case SV_SLICE_THREAD_DUR: thread_column(c, ctx, SV_ARG_THREAD_DUR); break;
+    case SV_SLICE_KIND:
+        sqlite3_result_text(ctx, sv_kind_name(s->kind[row]), -1, SQLITE_STATIC);
+        break;
+    case SV_SLICE_SELF: sqlite3_result_int64(ctx, self_ns(c->q, row)); break;
+    default: break;
+    }
+}
+
+static const struct sv_sql_key slice_keys[] = {
+    {SV_SLICE_ID, "e", 0},       {SV_SLICE_SLICE_ID, "e", 0}, {SV_SLICE_PARENT, "e", 1e-6},
+    {SV_SLICE_TRACK, "e", 0.01}, {SV_SLICE_TS, "e", 1e-5},    {SV_SLICE_TS, "gGlL", 0.05},
+    {SV_SLICE_NAME, "e", 0.01},  {SV_SLICE_NAME, "*%", 0.1},
+};
+
+const struct sv_sql_table sv_sql_slice = {
+    .name = "slice",
+    .columns = SV_SQL_SLICE_COLUMNS,
+    .keys = slice_keys,
+    .n_keys = sizeof slice_keys / sizeof slice_keys[0],
+    .rows = slice_rows,
+    .order = slice_order,
+    .start = slice_start,
+    .column = sv_sql_slice_column,
+};
+#endif

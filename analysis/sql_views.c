@@ -1,0 +1,135 @@
+/* The views: Perfetto's shapes of the tables, and Stave's own tables where a view is enough.
+ *
+ * Created in this order when a connection opens. Conditions pass through them to the tables below. The views over slices of a
+ * kind of work go by category and by the argument names that recorders and importers use; docs/sql.md lists both. */
+#include "analysis/sql.h"
+
+#ifdef SV_HAVE_SQLITE
+#include "analysis/sql_impl.h"
+
+#define SLICE_COLUMNS \
+    "s.id, s.ts, s.dur, s.track_id, s.category, s.name, s.depth, s.parent_id, s.arg_set_id"
+
+const char *const sv_sql_views[] = {
+    /* Perfetto's other names. */
+    "CREATE VIEW slices AS SELECT * FROM slice",
+    "CREATE VIEW instant AS SELECT ts, track_id, name, arg_set_id FROM slice WHERE dur = 0",
+    "CREATE VIEW instants AS SELECT * FROM instant",
+    "CREATE VIEW counters AS SELECT v.*, t.name, t.unit FROM counter v JOIN track t ON v.track_id "
+    "= t.id",
+    "CREATE VIEW trace_bounds AS SELECT trace_start() AS start_ts, trace_end() AS end_ts",
+
+    /* Tracks by what they belong to. */
+    "CREATE VIEW thread_track AS SELECT id, name, type, parent_id, source_arg_set_id, machine_id, "
+    "owner_utid AS utid FROM track WHERE owner_utid IS NOT NULL AND NOT is_counter",
+    "CREATE VIEW process_track AS SELECT id, name, type, parent_id, source_arg_set_id, machine_id, "
+    "owner_upid AS upid FROM track "
+    "WHERE owner_upid IS NOT NULL AND owner_utid IS NULL AND NOT is_counter",
+    "CREATE VIEW counter_track AS SELECT id, name, parent_id, type, dimension_arg_set_id, "
+    "source_arg_set_id, machine_id, unit, description FROM track WHERE is_counter",
+    "CREATE VIEW thread_counter_track AS SELECT id, name, type, parent_id, source_arg_set_id, "
+    "machine_id, unit, description, owner_utid AS utid FROM track "
+    "WHERE is_counter AND owner_utid IS NOT NULL",
+    "CREATE VIEW process_counter_track AS SELECT id, name, type, parent_id, source_arg_set_id, "
+    "machine_id, unit, description, owner_upid AS upid FROM track "
+    "WHERE is_counter AND owner_upid IS NOT NULL AND owner_utid IS NULL",
+    "CREATE VIEW cpu_track AS SELECT id, name, type, parent_id, source_arg_set_id, machine_id, cpu "
+    "FROM track WHERE kind = 'cpu'",
+    "CREATE VIEW gpu_track AS SELECT id, name, type, parent_id, source_arg_set_id, "
+    "dimension_arg_set_id, machine_id, kind AS scope, description, NULL AS context_id "
+    "FROM track WHERE kind IN ('gpu', 'stream')",
+
+    /* Slices with what they belong to. */
+    "CREATE VIEW thread_slice AS SELECT s.id, s.ts, s.dur, s.category, s.name, s.track_id, "
+    "k.name AS track_name, t.name AS thread_name, t.utid, t.tid, t.is_main_thread, "
+    "p.name AS process_name, p.upid, p.pid, s.depth, s.parent_id, s.arg_set_id, s.thread_ts, "
+    "s.thread_dur FROM slice s JOIN thread_track k ON s.track_id = k.id JOIN thread t USING (utid) "
+    "LEFT JOIN process p USING (upid)",
+    "CREATE VIEW process_slice AS SELECT s.id, s.ts, s.dur, s.category, s.name, s.track_id, "
+    "k.name AS track_name, p.name AS process_name, p.upid, p.pid, s.depth, s.parent_id, "
+    "s.arg_set_id, s.thread_ts, s.thread_dur FROM slice s "
+    "JOIN process_track k ON s.track_id = k.id JOIN process p USING (upid)",
+    "CREATE VIEW thread_or_process_slice AS SELECT id, ts, dur, category, name, track_id, "
+    "track_name, "
+    "thread_name, utid, tid, process_name, upid, pid, depth, parent_id, arg_set_id FROM "
+    "thread_slice "
+    "UNION ALL SELECT id, ts, dur, category, name, track_id, track_name, NULL, NULL, NULL, "
+    "process_name, upid, pid, depth, parent_id, arg_set_id FROM process_slice",
+    "CREATE VIEW gpu_slice AS SELECT " SLICE_COLUMNS ", extract_arg(s.arg_set_id, 'context') AS "
+    "context_id, NULL AS render_target, NULL AS render_target_name, NULL AS render_pass, "
+    "NULL AS render_pass_name, NULL AS command_buffer, NULL AS command_buffer_name, NULL AS "
+    "frame_id, "
+    "extract_arg(s.arg_set_id, 'correlation') AS submission_id, "
+    "extract_arg(s.arg_set_id, 'stream') AS hw_queue_id, k.owner_upid AS upid, "
+    "NULL AS render_subpasses, s.category AS render_stage_category "
+    "FROM slice s JOIN track k ON s.track_id = k.id WHERE k.kind IN ('gpu', 'stream') "
+    "OR s.category IN ('kernel', 'gpu_kernel', 'gpu_memcpy', 'gpu_memset')",
+    /* Scheduling, when a recording has it: slices of category sched on a CPU's track and thread_state on a thread's. */
+    "CREATE VIEW sched AS SELECT s.id, s.ts, s.dur, k.cpu, t.utid, "
+    "extract_arg(s.arg_set_id, 'end_state') AS end_state, "
+    "extract_arg(s.arg_set_id, 'priority') AS priority, k.cpu AS ucpu, s.ts + s.dur AS ts_end "
+    "FROM slice s JOIN track k ON s.track_id = k.id "
+    "LEFT JOIN thread t ON t.tid = extract_arg(s.arg_set_id, 'tid') "
+    "WHERE k.kind = 'cpu' AND s.category = 'sched'",
+    "CREATE VIEW sched_slice AS SELECT id, ts, dur, cpu, utid, end_state, priority, ucpu FROM "
+    "sched",
+    "CREATE VIEW thread_state AS SELECT s.id, s.ts, s.dur, extract_arg(s.arg_set_id, 'cpu') AS "
+    "cpu, "
+    "k.owner_utid AS utid, s.name AS state, extract_arg(s.arg_set_id, 'io_wait') AS io_wait, "
+    "extract_arg(s.arg_set_id, 'blocked_function') AS blocked_function, NULL AS waker_utid, "
+    "NULL AS waker_id, NULL AS irq_context, NULL AS ucpu FROM slice s "
+    "JOIN track k ON s.track_id = k.id WHERE s.category = 'thread_state'",
+
+    /* Stave's own. */
+    "CREATE VIEW io AS SELECT s.id, s.name AS op, s.ts, s.dur, p.pid, t.tid, "
+    "extract_arg(s.arg_set_id, 'path') AS path, extract_arg(s.arg_set_id, 'fd') AS fd, "
+    "extract_arg(s.arg_set_id, 'bytes') AS bytes, extract_arg(s.arg_set_id, 'offset') AS "
+    "\"offset\", "
+    "extract_arg(s.arg_set_id, 'ret') AS ret, extract_arg(s.arg_set_id, 'errno') AS errno, "
+    "extract_arg(s.arg_set_id, 'device') AS device, s.category, s.track_id FROM slice s "
+    "JOIN track k ON s.track_id = k.id LEFT JOIN thread t ON t.utid = k.owner_utid "
+    "LEFT JOIN process p ON p.upid = k.owner_upid "
+    "WHERE s.category IN ('io', 'vfs', 'block', 'syscall')",
+    "CREATE VIEW file AS SELECT path, count(*) AS ops, "
+    "sum(op GLOB 'open*' OR op = 'creat') AS opens, "
+    "sum(op GLOB '*read*') AS reads, sum(op GLOB '*write*') AS writes, "
+    "sum(CASE WHEN op GLOB '*read*' THEN bytes END) AS bytes_read, "
+    "sum(CASE WHEN op GLOB '*write*' THEN bytes END) AS bytes_written, "
+    "sum(dur) AS dur, max(dur) AS max_dur, min(ts) AS first_ts, max(ts + dur) AS last_ts, "
+    "sum(errno IS NOT NULL AND errno != 0) AS errors FROM io WHERE path IS NOT NULL GROUP BY path",
+    "CREATE VIEW kernel AS SELECT s.id, s.name, s.ts, s.dur, "
+    "extract_arg(s.arg_set_id, 'device') AS device, extract_arg(s.arg_set_id, 'stream') AS stream, "
+    "coalesce(extract_arg(s.arg_set_id, 'grid'), extract_arg(s.arg_set_id, 'grid_dim'), "
+    "arg_list(s.arg_set_id, 'grid')) AS grid, "
+    "coalesce(extract_arg(s.arg_set_id, 'block'), extract_arg(s.arg_set_id, 'block_dim'), "
+    "arg_list(s.arg_set_id, 'block')) AS block, "
+    "coalesce(extract_arg(s.arg_set_id, 'correlation'), extract_arg(s.arg_set_id, "
+    "'correlation_id')) "
+    "AS correlation, extract_arg(s.arg_set_id, 'context') AS context, s.track_id, s.arg_set_id "
+    "FROM slice s WHERE s.category IN ('kernel', 'gpu_kernel')",
+    "CREATE VIEW memcpy AS SELECT s.id, s.name, s.ts, s.dur, "
+    "extract_arg(s.arg_set_id, 'device') AS device, extract_arg(s.arg_set_id, 'stream') AS stream, "
+    "coalesce(extract_arg(s.arg_set_id, 'bytes'), extract_arg(s.arg_set_id, 'size_bytes')) AS "
+    "bytes, "
+    "extract_arg(s.arg_set_id, 'memory bandwidth (GB/s)') AS gb_per_s, "
+    "coalesce(extract_arg(s.arg_set_id, 'correlation'), extract_arg(s.arg_set_id, "
+    "'correlation_id')) "
+    "AS correlation, s.track_id, s.arg_set_id "
+    "FROM slice s WHERE s.category IN ('gpu_memcpy', 'gpu_memset', 'gpu_memory', 'memcpy', "
+    "'memset')",
+    "CREATE VIEW batch AS SELECT s.id, s.name, s.ts, s.dur, "
+    "coalesce(extract_arg(s.arg_set_id, 'batch_id'), extract_arg(s.arg_set_id, 'batch')) AS "
+    "batch_id, "
+    "extract_arg(s.arg_set_id, 'model_name') AS model, "
+    "coalesce(extract_arg(s.arg_set_id, 'batch_size'), extract_arg(s.arg_set_id, 'size')) AS size, "
+    "extract_arg(s.arg_set_id, 'worker_id') AS worker, s.track_id, s.arg_set_id FROM slice s "
+    "WHERE s.category IN ('batch', 'batching') AND s.name NOT LIKE '%request%' AND s.dur != 0",
+    "CREATE VIEW request AS SELECT s.id, s.name, s.ts, s.dur, "
+    "coalesce(extract_arg(s.arg_set_id, 'request_id'), extract_arg(s.arg_set_id, 'id')) AS "
+    "request_id, "
+    "extract_arg(s.arg_set_id, 'batch_id') AS batch_id, "
+    "extract_arg(s.arg_set_id, 'model_name') AS model, s.track_id, s.arg_set_id FROM slice s "
+    "WHERE s.category = 'request' OR (s.category = 'batching' AND s.name LIKE '%request%')",
+    NULL,
+};
+#endif

@@ -1,0 +1,218 @@
+/* stave query: SQL over a trace.
+ *
+ * Loads the inputs into the store, opens the SQL connection over it, runs what the operand, the file, standard input or the
+ * shell gives. Ctrl-C ends the running statement; the handler only sets SQLite's own flag. */
+#include "analysis/sql.h"
+#include "base/mem.h"
+#include "cmd/commands.h"
+#include "cmd/console.h"
+#include "cmd/load.h"
+#include "cmd/query_shell.h"
+#include "cmd/rows.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct query {
+    const char *from, *file, *to;
+    bool strict, time, interactive;
+    uint64_t memory_limit;
+};
+
+#define SQL_MAX (64u << 20)
+
+/* ---- where the SQL comes from ---- */
+
+static int read_all(const char *path, struct sv_buf *b, struct sv_err *err)
+{
+    bool is_stdin = strcmp(path, "-") == 0;
+    FILE *f = is_stdin ? stdin : fopen(path, "rb");
+    if (!f) {
+        sv_err_sys(err, "%s", path);
+        return err->code = SV_EINPUT;
+    }
+    char piece[8192];
+    size_t n;
+    while ((n = fread(piece, 1, sizeof piece, f)) > 0)
+        sv_buf_add(b, piece, n);
+    bool is_bad = ferror(f) != 0;
+    if (!is_stdin)
+        fclose(f);
+    if (is_bad)
+        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: cannot be read", path);
+    if (b->failed)
+        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%s: more than 64 MiB of SQL", path);
+    return 0;
+}
+
+/* Fills `sql` and says how many operands are traces. */
+static int find_sql(const struct query *o, const struct sv_words *operands, struct sv_buf *sql,
+                    size_t *n_traces, struct sv_err *err)
+{
+    *n_traces = operands->n;
+    if (operands->n == 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "name a trace and a query: stave query TRACE \"SELECT …\"");
+    if (o->interactive)
+        return 0;
+    if (o->file)
+        return read_all(o->file, sql, err);
+    if (operands->n == 1) {
+        if (isatty(STDIN_FILENO))
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                              "no query: give it as the last operand, by -f FILE or on standard "
+                              "input, or use -i");
+        return read_all("-", sql, err);
+    }
+    *n_traces = operands->n - 1;
+    sv_buf_str(sql, operands->items[operands->n - 1]);
+    return 0;
+}
+
+/* ---- running ---- */
+
+static struct sv_sql
+    *running; /* for the signal handler; sqlite3_interrupt() may be called from one */
+
+static void on_interrupt(int signal)
+{
+    (void)signal;
+    if (running)
+        sv_sql_interrupt(running);
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+int sv_query_run(struct sv_sql *q, const char *sql, struct sv_printer *p, bool is_timed,
+                 struct sv_err *err)
+{
+    struct sigaction action = {.sa_handler = on_interrupt}, before;
+    sigemptyset(&action.sa_mask);
+    running = q;
+    sigaction(SIGINT, &action, &before);
+    double start = seconds();
+    int code = sv_sql_run(q, sql, &p->rows, err);
+    sigaction(SIGINT, &before, NULL);
+    running = NULL;
+    if (is_timed) {
+        fflush(stdout);
+        sv_console_note("query %.3f s", seconds() - start);
+    }
+    return code;
+}
+
+/* Argument keys carry the prefix that Perfetto gives them for files of this format. */
+static struct sv_sql_options sql_options(const struct sv_loaded *l, uint64_t memory_limit)
+{
+    bool is_json = l->in.format && strcmp(l->in.format->name, "chrome") == 0;
+    struct sv_sql_options options = {
+        .arg_prefix = is_json ? "args." : "debug.",
+        .report = &l->in.report,
+        .trace_type = is_json ? "json" : "proto",
+    };
+    size_t held = sv_trace_bytes(l->trace) + sv_dict_bytes(l->dict);
+    if (memory_limit)
+        options.memory_limit_bytes = memory_limit > held + (1u << 20) ? memory_limit - held
+                                                                      : 1u << 20;
+    return options;
+}
+
+static int run_loaded(const struct query *o, const struct sv_loaded *l, const char *sql,
+                      struct sv_err *err)
+{
+    struct sv_sql_options options = sql_options(l, o->memory_limit);
+    struct sv_sql *q = NULL;
+    struct sv_printer *p = NULL;
+    int code = sv_printer_open(o->interactive && !o->to ? "table" : o->to, &p, err);
+    if (code >= 0)
+        code = sv_sql_open(l->trace, &options, &q, err);
+    if (code >= 0)
+        code = o->interactive ? sv_query_shell(q, p, o->time, err)
+                              : sv_query_run(q, sql, p, o->time, err);
+    sv_sql_close(q);
+    int closed = sv_printer_close(p, err);
+    return code < 0 ? code : closed;
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    const struct query *o = options;
+    struct sv_buf sql;
+    struct sv_loaded l;
+    size_t n_traces;
+    sv_buf_init(&sql, SQL_MAX);
+    if (!sv_sql_is_built_in())
+        return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
+                          "this build has no SQLite: install libsqlite3-dev and build again");
+    int code = find_sql(o, operands, &sql, &n_traces, err);
+    if (code >= 0) {
+        double start = seconds();
+        code =
+            sv_load_many(operands->items, n_traces, o->from, o->strict, o->memory_limit, &l, err);
+        if (o->time)
+            sv_console_note("load %.3f s", seconds() - start);
+        if (code >= 0)
+            code = run_loaded(o, &l, sv_buf_cstr(&sql), err);
+        sv_loaded_free(&l);
+    }
+    sv_buf_fini(&sql);
+    if (code == SV_EAGAIN) {
+        sv_console_error(NULL, SV_NO_POS, "interrupted");
+        return 130;
+    }
+    return code;
+}
+
+static const struct sv_option options[] = {
+    {'f', "file", "FILE", SV_OPT_TEXT, offsetof(struct query, file),
+     "read the SQL from FILE ('-': standard input)", NULL},
+    {'i', "interactive", NULL, SV_OPT_FLAG, offsetof(struct query, interactive),
+     "a shell: statements line by line, with history and completion", NULL},
+    {0, "to", "FORM", SV_OPT_TEXT, offsetof(struct query, to),
+     "table (default on a terminal), csv (default elsewhere), json, jsonl or markdown",
+     SV_ROWS_FORMS},
+    {0, "time", NULL, SV_OPT_FLAG, offsetof(struct query, time),
+     "say on standard error how long loading and each run took", NULL},
+    {0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(struct query, memory_limit),
+     "give up rather than use more memory than this", NULL},
+    SV_INPUT_OPTIONS(struct query),
+    {0},
+};
+
+static const struct sv_example examples[] = {
+    {"stave query trace.pftrace 'select name, count(*), sum(dur) from slice group by name'",
+     "where the time goes"},
+    {"stave query trace.json 'select * from kernel order by dur desc limit 10' --to markdown",
+     "the ten longest kernels, for a report"},
+    {"stave query -i trace.pftrace", "ask one thing after another"},
+    {0},
+};
+
+const struct sv_command sv_command_query = {
+    .name = "query",
+    .operands = "TRACE… [SQL]",
+    .summary = "ask a trace in SQL",
+    .description =
+        "Loads the traces and runs SQL statements over them. Tables and columns have the names "
+        "that "
+        "Perfetto gives them (slice, track, thread, process, counter, args, flow…), so that "
+        "queries "
+        "written for Perfetto run unchanged; io, file, kernel, memcpy, batch, request and loss are "
+        "Stave's own. The last operand is the query unless it comes from -f or standard input; it "
+        "may "
+        "hold several statements. Nothing that a statement does reaches the file.",
+    .options = options,
+    .examples = examples,
+    .options_size = sizeof(struct query),
+    .run = run,
+};

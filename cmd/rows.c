@@ -1,0 +1,355 @@
+/* Printing tables. Used by every command whose answer is rows: query, stats, diff, steps, critical-path.
+ *
+ * Text is collected in a buffer and written in pieces, so a result of any size passes through; the aligned forms look at the
+ * first rows to find the widths of their columns and let longer cells of later rows stand out. Data goes to standard output
+ * only. */
+#include "cmd/rows.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "cmd/console.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HELD_MAX  500u
+#define WIDTH_MAX 100u
+#define PIECE     (64u << 10)
+
+struct sv_cell sv_cell_text(const char *s)
+{
+    return s ? (struct sv_cell){.type = SV_CELL_TEXT, .text = s, .len = strlen(s)} : sv_cell_null();
+}
+
+struct sv_cell sv_cell_int(int64_t i)
+{
+    return (struct sv_cell){.type = SV_CELL_INT, .i = i};
+}
+
+struct sv_cell sv_cell_real(double d)
+{
+    return (struct sv_cell){.type = SV_CELL_REAL, .d = d};
+}
+
+struct sv_cell sv_cell_null(void)
+{
+    return (struct sv_cell){.type = SV_CELL_NULL};
+}
+
+static int flush(struct sv_printer *p, struct sv_err *err)
+{
+    if (p->text.failed)
+        return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "a row of the result is too long to print");
+    if (p->text.len && fwrite(p->text.data, 1, p->text.len, p->out) != p->text.len)
+        return sv_err_sys(err, "standard output");
+    sv_buf_clear(&p->text);
+    return 0;
+}
+
+static int flush_if_full(struct sv_printer *p, struct sv_err *err)
+{
+    return p->text.len >= PIECE ? flush(p, err) : 0;
+}
+
+/* ---- values as text ---- */
+
+static void add_hex(struct sv_buf *b, const char *bytes, size_t len)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < len; i++) {
+        sv_buf_byte(b, (uint8_t)digits[(uint8_t)bytes[i] >> 4]);
+        sv_buf_byte(b, (uint8_t)digits[bytes[i] & 15]);
+    }
+}
+
+static void add_plain(struct sv_buf *b, const struct sv_cell *c)
+{
+    switch (c->type) {
+    case SV_CELL_INT: sv_buf_i64(b, c->i); break;
+    case SV_CELL_REAL: sv_buf_double(b, c->d); break;
+    case SV_CELL_TEXT: sv_buf_add(b, c->text, c->len); break;
+    case SV_CELL_BLOB: add_hex(b, c->text, c->len); break;
+    default: break;
+    }
+}
+
+static void add_csv_text(struct sv_buf *b, const char *s, size_t len)
+{
+    bool is_quoted = len == 0;
+    for (size_t i = 0; i < len && !is_quoted; i++)
+        is_quoted = s[i] == '"' || s[i] == ',' || s[i] == '\n' || s[i] == '\r';
+    if (!is_quoted) {
+        sv_buf_add(b, s, len);
+        return;
+    }
+    sv_buf_byte(b, '"');
+    for (size_t i = 0; i < len; i++) {
+        if (s[i] == '"')
+            sv_buf_byte(b, '"');
+        sv_buf_byte(b, (uint8_t)s[i]);
+    }
+    sv_buf_byte(b, '"');
+}
+
+static void add_csv(struct sv_printer *p, const struct sv_cell *cells, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            sv_buf_byte(&p->text, ',');
+        if (cells[i].type == SV_CELL_TEXT)
+            add_csv_text(&p->text, cells[i].text, cells[i].len);
+        else
+            add_plain(&p->text, &cells[i]);
+    }
+    sv_buf_byte(&p->text, '\n');
+}
+
+static void add_json(struct sv_printer *p, const struct sv_cell *cells, size_t n)
+{
+    struct sv_json j;
+    sv_json_init(&j, &p->text);
+    sv_json_begin(&j, '{');
+    for (size_t i = 0; i < n; i++) {
+        sv_json_key(&j, p->names[i], strlen(p->names[i]));
+        switch (cells[i].type) {
+        case SV_CELL_INT: sv_json_i64(&j, cells[i].i); break;
+        case SV_CELL_REAL: sv_json_double(&j, cells[i].d); break;
+        case SV_CELL_TEXT: sv_json_text(&j, cells[i].text, cells[i].len); break;
+        case SV_CELL_BLOB: {
+            struct sv_buf hex;
+            sv_buf_init(&hex, 1u << 30);
+            add_hex(&hex, cells[i].text, cells[i].len);
+            sv_json_text(&j, sv_buf_cstr(&hex), hex.len);
+            sv_buf_fini(&hex);
+            break;
+        }
+        default: sv_json_null(&j); break;
+        }
+    }
+    sv_json_end(&j);
+}
+
+/* ---- aligned ---- */
+
+/* Columns on a terminal: bytes that begin a character. */
+static size_t width_of(const char *s)
+{
+    size_t n = 0;
+    for (; *s; s++)
+        n += ((uint8_t)*s & 0xc0) != 0x80;
+    return n;
+}
+
+static void add_padded(struct sv_printer *p, const char *text, size_t column)
+{
+    size_t width = width_of(text), room = p->widths[column];
+    size_t pad = width < room ? room - width : 0;
+    bool is_last = column + 1 == p->n_columns && p->form == SV_ROWS_TABLE;
+    if (p->is_number[column])
+        for (size_t i = 0; i < pad; i++)
+            sv_buf_byte(&p->text, ' ');
+    sv_buf_str(&p->text, text);
+    if (!p->is_number[column] && !is_last)
+        for (size_t i = 0; i < pad; i++)
+            sv_buf_byte(&p->text, ' ');
+}
+
+static void add_line(struct sv_printer *p, char *const *cells)
+{
+    bool is_markdown = p->form == SV_ROWS_MARKDOWN;
+    for (size_t i = 0; i < p->n_columns; i++) {
+        sv_buf_str(&p->text, is_markdown ? (i ? " | " : "| ") : i ? "  " : "");
+        add_padded(p, cells[i], i);
+    }
+    sv_buf_str(&p->text, is_markdown ? " |\n" : "\n");
+}
+
+static void add_rule(struct sv_printer *p)
+{
+    bool is_markdown = p->form == SV_ROWS_MARKDOWN;
+    for (size_t i = 0; i < p->n_columns; i++) {
+        sv_buf_str(&p->text, is_markdown ? (i ? " | " : "| ") : i ? "  " : "");
+        size_t width = p->widths[i] < 3 && is_markdown ? 3 : p->widths[i];
+        for (size_t k = 0; k < width; k++)
+            sv_buf_byte(&p->text, is_markdown && p->is_number[i] && k + 1 == width ? ':' : '-');
+    }
+    sv_buf_str(&p->text, is_markdown ? " |\n" : "\n");
+}
+
+/* A cell as one line of printable text. */
+static char *cell_line(struct sv_printer *p, const struct sv_cell *c)
+{
+    struct sv_buf plain, line;
+    sv_buf_init(&plain, 1u << 30);
+    sv_buf_init(&line, 1u << 30);
+    if (c->type == SV_CELL_TEXT)
+        sv_buf_escaped(&plain, c->text, c->len);
+    else
+        add_plain(&plain, c);
+    const char *text = sv_buf_cstr(&plain);
+    for (; *text; text++) {
+        if (*text == '|' && p->form == SV_ROWS_MARKDOWN)
+            sv_buf_byte(&line, '\\');
+        sv_buf_byte(&line, (uint8_t)*text);
+    }
+    char *copy = sv_strndup(sv_buf_cstr(&line), line.len);
+    sv_buf_fini(&plain);
+    sv_buf_fini(&line);
+    return copy;
+}
+
+static void settle(struct sv_printer *p)
+{
+    if (p->is_flowing)
+        return;
+    p->is_flowing = true;
+    sv_buf_str(&p->text, p->form == SV_ROWS_TABLE ? sv_style(SV_BOLD) : "");
+    add_line(p, p->names);
+    sv_buf_str(&p->text, p->form == SV_ROWS_TABLE ? sv_style(SV_RESET) : "");
+    add_rule(p);
+    for (size_t i = 0; i < p->n_held; i += p->n_columns)
+        add_line(p, p->held + i);
+    for (size_t i = 0; i < p->n_held; i++)
+        free(p->held[i]);
+    p->n_held = 0;
+}
+
+static int add_aligned(struct sv_printer *p, const struct sv_cell *cells, size_t n,
+                       struct sv_err *err)
+{
+    p->held = sv_grow(p->held, &p->cap_held, p->n_held + n, sizeof *p->held);
+    char **line = p->held + p->n_held;
+    for (size_t i = 0; i < n; i++) {
+        line[i] = cell_line(p, &cells[i]);
+        if (p->is_flowing)
+            continue;
+        size_t width = width_of(line[i]);
+        if (width > p->widths[i])
+            p->widths[i] = width < WIDTH_MAX ? width : WIDTH_MAX;
+        if (cells[i].type == SV_CELL_TEXT || cells[i].type == SV_CELL_BLOB)
+            p->is_number[i] = false;
+    }
+    if (!p->is_flowing) {
+        p->n_held += n;
+        if (p->n_held / n >= HELD_MAX)
+            settle(p);
+        return flush_if_full(p, err);
+    }
+    add_line(p, line);
+    for (size_t i = 0; i < n; i++)
+        free(line[i]);
+    return flush_if_full(p, err);
+}
+
+/* ---- the three calls ---- */
+
+static void forget_columns(struct sv_printer *p)
+{
+    for (size_t i = 0; i < p->n_columns; i++)
+        free(p->names[i]);
+    for (size_t i = 0; i < p->n_held; i++)
+        free(p->held[i]);
+    free(p->names);
+    free(p->widths);
+    free(p->is_number);
+    p->names = NULL;
+    p->widths = NULL;
+    p->is_number = NULL;
+    p->n_columns = p->n_held = 0;
+}
+
+static int print_head(struct sv_sql_rows *r, const char *const *names, size_t n, struct sv_err *err)
+{
+    struct sv_printer *p = (struct sv_printer *)r;
+    forget_columns(p);
+    p->names = sv_alloc((n + 1) * sizeof *p->names);
+    p->widths = sv_alloc((n + 1) * sizeof *p->widths);
+    p->is_number = sv_alloc((n + 1) * sizeof *p->is_number);
+    p->n_columns = n;
+    p->n_rows = 0;
+    p->is_flowing = false;
+    for (size_t i = 0; i < n; i++) {
+        p->names[i] = sv_strndup(names[i], strlen(names[i]));
+        p->widths[i] = width_of(names[i]);
+        p->is_number[i] = true;
+    }
+    bool is_apart = p->form == SV_ROWS_TABLE || p->form == SV_ROWS_CSV ||
+                    p->form == SV_ROWS_MARKDOWN;
+    if (p->n_results++ && is_apart)
+        sv_buf_byte(&p->text, '\n');
+    if (p->form == SV_ROWS_CSV) {
+        for (size_t i = 0; i < n; i++) {
+            if (i)
+                sv_buf_byte(&p->text, ',');
+            add_csv_text(&p->text, names[i], strlen(names[i]));
+        }
+        sv_buf_byte(&p->text, '\n');
+    } else if (p->form == SV_ROWS_JSON) {
+        sv_buf_byte(&p->text, '[');
+    }
+    return flush_if_full(p, err);
+}
+
+static int print_row(struct sv_sql_rows *r, const struct sv_cell *cells, size_t n,
+                     struct sv_err *err)
+{
+    struct sv_printer *p = (struct sv_printer *)r;
+    p->n_rows++;
+    switch (p->form) {
+    case SV_ROWS_CSV: add_csv(p, cells, n); break;
+    case SV_ROWS_JSON:
+        sv_buf_str(&p->text, p->n_rows > 1 ? ",\n " : "");
+        add_json(p, cells, n);
+        break;
+    case SV_ROWS_JSONL:
+        add_json(p, cells, n);
+        sv_buf_byte(&p->text, '\n');
+        break;
+    default: return add_aligned(p, cells, n, err);
+    }
+    return flush_if_full(p, err);
+}
+
+static int print_end(struct sv_sql_rows *r, struct sv_err *err)
+{
+    struct sv_printer *p = (struct sv_printer *)r;
+    if (p->form == SV_ROWS_JSON)
+        sv_buf_str(&p->text, "]\n");
+    if (p->form == SV_ROWS_TABLE || p->form == SV_ROWS_MARKDOWN)
+        settle(p);
+    return flush(p, err);
+}
+
+int sv_printer_open(const char *form, struct sv_printer **out, struct sv_err *err)
+{
+    static const char *const forms[] = {"table", "csv", "json", "jsonl", "markdown"};
+    size_t f = 0;
+    *out = NULL;
+    if (!form)
+        form = isatty(STDOUT_FILENO) ? "table" : "csv";
+    while (f < sizeof forms / sizeof *forms && strcmp(form, forms[f]) != 0)
+        f++;
+    if (f == sizeof forms / sizeof *forms)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--to: '%s' is not table, csv, json, jsonl or markdown", form);
+    struct sv_printer *p = *out = sv_alloc(sizeof *p);
+    p->rows = (struct sv_sql_rows){print_head, print_row, print_end};
+    p->form = (enum sv_rows_form)f;
+    p->out = stdout;
+    sv_buf_init(&p->text, 1u << 30);
+    return 0;
+}
+
+int sv_printer_close(struct sv_printer *p, struct sv_err *err)
+{
+    if (!p)
+        return 0;
+    int code = flush(p, err);
+    forget_columns(p);
+    free(p->held);
+    sv_buf_fini(&p->text);
+    free(p);
+    return code;
+}

@@ -1,0 +1,414 @@
+/* SQL over the store: whatever is pushed down must give the rows that a full scan with the same conditions gives. */
+#include "analysis/sql.h"
+
+#include "base/mem.h"
+#include "tests/harness/gen_events.h"
+#include "tests/harness/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Collects results as text: cells separated by '|', rows by newline, results by an empty line. */
+struct text_rows {
+    struct sv_sql_rows rows;
+    struct sv_buf text;
+    uint64_t n, fail_at;
+};
+
+static int take_head(struct sv_sql_rows *r, const char *const *names, size_t n, struct sv_err *err)
+{
+    (void)r;
+    (void)names;
+    (void)n;
+    (void)err;
+    return 0;
+}
+
+static int take_row(struct sv_sql_rows *r, const struct sv_cell *cells, size_t n,
+                    struct sv_err *err)
+{
+    struct text_rows *t = (struct text_rows *)r;
+    if (t->fail_at && ++t->n >= t->fail_at)
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "full");
+    for (size_t i = 0; i < n; i++) {
+        sv_buf_str(&t->text, i ? "|" : "");
+        switch (cells[i].type) {
+        case SV_CELL_INT: sv_buf_i64(&t->text, cells[i].i); break;
+        case SV_CELL_REAL: sv_buf_double(&t->text, cells[i].d); break;
+        case SV_CELL_NULL: sv_buf_str(&t->text, "NULL"); break;
+        default: sv_buf_escaped(&t->text, cells[i].text, cells[i].len); break;
+        }
+    }
+    sv_buf_byte(&t->text, '\n');
+    return 0;
+}
+
+static int take_end(struct sv_sql_rows *r, struct sv_err *err)
+{
+    (void)err;
+    sv_buf_byte(&((struct text_rows *)r)->text, '\n');
+    return 0;
+}
+
+static void rows_init(struct text_rows *t)
+{
+    *t = (struct text_rows){.rows = {take_head, take_row, take_end}};
+    sv_buf_init(&t->text, 1u << 28);
+}
+
+/* What the SQL answers, or its error. */
+static char *answer(struct sv_sql *q, const char *sql)
+{
+    struct text_rows t;
+    struct sv_err err;
+    sv_err_clear(&err);
+    rows_init(&t);
+    int code = sv_sql_run(q, sql, &t.rows, &err);
+    char *text = code < 0 ? sv_strndup(err.msg, strlen(err.msg))
+                          : sv_strndup(sv_buf_cstr(&t.text), t.text.len);
+    sv_buf_fini(&t.text);
+    return text;
+}
+
+#define CHECK_ANSWER(q, sql, expected) \
+    do {                               \
+        char *text_ = answer(q, sql);  \
+        CONTEXT("%s", sql);            \
+        CHECK_STR_EQ(text_, expected); \
+        free(text_);                   \
+    } while (0)
+
+/* ---- a random trace ---- */
+
+struct world {
+    struct gen g;
+    struct sv_report report;
+    struct sv_trace *t;
+    struct sv_sql *q;
+};
+
+static void world_make(struct world *w, const struct gen_options *options)
+{
+    struct sv_err err;
+    sv_err_clear(&err);
+    if (!sv_sql_is_built_in())
+        SKIP("built without SQLite");
+    gen_make(&w->g, options);
+    sv_report_init(&w->report);
+    w->t = sv_trace_new(w->g.dict, &w->report, 0);
+    REQUIRE(gen_push(&w->g, sv_trace_sink(w->t), &err) == 0);
+    REQUIRE(sv_sql_open(w->t, &(struct sv_sql_options){.report = &w->report}, &w->q, &err) == 0);
+}
+
+static void world_fini(struct world *w)
+{
+    sv_sql_close(w->q);
+    sv_trace_free(w->t);
+    sv_report_fini(&w->report);
+    gen_fini(&w->g);
+}
+
+/* `sql` with a condition that the table can use, and the same behind a unary plus, which SQLite hides from it. */
+static void check_law(struct sv_sql *q, const char *before, const char *condition,
+                      const char *hidden, const char *after)
+{
+    struct sv_buf a, b;
+    sv_buf_init(&a, 1u << 16);
+    sv_buf_init(&b, 1u << 16);
+    sv_buf_printf(&a, "%s %s %s", before, condition, after);
+    sv_buf_printf(&b, "%s %s %s", before, hidden, after);
+    char *with = answer(q, sv_buf_cstr(&a)), *without = answer(q, sv_buf_cstr(&b));
+    CONTEXT("%s", sv_buf_cstr(&a));
+    CHECK_STR_EQ(with, without);
+    free(with);
+    free(without);
+    sv_buf_fini(&a);
+    sv_buf_fini(&b);
+}
+
+static const struct {
+    const char *condition, *hidden;
+} laws[] = {
+    {"id = 17", "+id = 17"},
+    {"id = 17.0", "+id = 17.0"},
+    {"id = 17.5", "+id = 17.5"},
+    {"id = -1", "+id = -1"},
+    {"id = 99999999", "+id = 99999999"},
+    {"slice_id IN (3, 1, 400, 2, NULL)", "+slice_id IN (3, 1, 400, 2, NULL)"},
+    {"track_id = 2", "+track_id = 2"},
+    {"track_id = 4000", "+track_id = 4000"},
+    {"track_id IN (1, 2, 3)", "+track_id IN (1, 2, 3)"},
+    {"track_id = 2 AND ts >= 2000 AND ts < 9000", "+track_id = 2 AND +ts >= 2000 AND +ts < 9000"},
+    {"ts > 3000", "+ts > 3000"},
+    {"ts >= 3000.5 AND ts <= 3400.25", "+ts >= 3000.5 AND +ts <= 3400.25"},
+    {"ts BETWEEN 100 AND 90", "+ts BETWEEN 100 AND 90"},
+    {"ts = (SELECT ts FROM slice WHERE id = 9)", "+ts = (SELECT ts FROM slice WHERE id = 9)"},
+    {"ts < 1e30", "+ts < 1e30"},
+    {"ts > -1e30", "+ts > -1e30"},
+    {"ts > 'x'", "+ts > 'x'"},
+    {"name = (SELECT name FROM slice WHERE id = 30)",
+     "+name = (SELECT name FROM slice WHERE id = 30)"},
+    {"name = 'nothing has this name'", "+name = 'nothing has this name'"},
+    {"name = 'A' COLLATE NOCASE", "+name = 'A' COLLATE NOCASE"},
+    {"name IS NULL", "+name IS NULL"},
+    {"name GLOB '*a*'", "+name GLOB '*a*'"},
+    {"name LIKE '%E%'", "+name LIKE '%E%'"},
+    {"name GLOB '*' AND ts > 4000", "+name GLOB '*' AND +ts > 4000"},
+    {"name = (SELECT name FROM slice WHERE id = 30) AND track_id = 2 AND ts > 10",
+     "+name = (SELECT name FROM slice WHERE id = 30) AND +track_id = 2 AND +ts > 10"},
+    {"parent_id = (SELECT parent_id FROM slice WHERE parent_id IS NOT NULL LIMIT 1)",
+     "+parent_id = (SELECT parent_id FROM slice WHERE parent_id IS NOT NULL LIMIT 1)"},
+    {"parent_id IS NULL", "+parent_id IS NULL"},
+    {"ts = NULL", "+ts = NULL"},
+    {"name = NULL", "+name = NULL"},
+};
+
+static void check_laws(const struct gen_options *options)
+{
+    static const char *const orders[] = {"ORDER BY id",
+                                         "ORDER BY ts, id",
+                                         "ORDER BY id DESC",
+                                         "ORDER BY ts DESC, id DESC",
+                                         "ORDER BY track_id, ts, id",
+                                         "ORDER BY track_id DESC, ts DESC, id DESC",
+                                         "ORDER BY name, id",
+                                         "ORDER BY dur, id LIMIT 7"};
+    struct world w;
+    world_make(&w, options);
+    for (size_t i = 0; i < TEST_COUNT(laws); i++)
+        for (size_t k = 0; k < TEST_COUNT(orders); k++)
+            check_law(w.q, "SELECT * FROM slice WHERE", laws[i].condition, laws[i].hidden,
+                      orders[k]);
+    for (size_t k = 0; k < TEST_COUNT(orders); k++)
+        check_law(w.q, "SELECT id FROM slice", "", "WHERE +id >= 0", orders[k]);
+    world_fini(&w);
+}
+
+TEST(slices_that_nest_obey_conditions)
+{
+    check_laws(
+        &(struct gen_options){.seed = 1, .n = 900, .shape = SV_HAS_EDGES, .extras = GEN_ALL});
+}
+
+TEST(slices_that_overlap_obey_conditions)
+{
+    check_laws(&(struct gen_options){.seed = 2,
+                                     .n = 900,
+                                     .shape = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER,
+                                     .extras = GEN_ALL});
+}
+
+TEST(groups_by_name_stream_and_agree)
+{
+    struct world w;
+    world_make(
+        &w, &(struct gen_options){.seed = 3, .n = 2000, .shape = SV_HAS_SLICES, .extras = GEN_ALL});
+    static const char *const tails[] = {"GROUP BY name ORDER BY name",
+                                        "GROUP BY name ORDER BY name DESC",
+                                        "GROUP BY category ORDER BY 1"};
+    for (size_t i = 0; i < TEST_COUNT(tails); i++)
+        check_law(w.q, "SELECT name, count(*), sum(dur), min(ts), max(id) FROM slice", "",
+                  "WHERE +id >= 0", tails[i]);
+    check_law(w.q, "SELECT DISTINCT name FROM slice", "", "WHERE +id >= 0", "ORDER BY name");
+    check_law(w.q, "SELECT count(*) FROM slice", "", "WHERE +id >= 0", "");
+    world_fini(&w);
+}
+
+TEST(counters_flows_and_joins_obey_conditions)
+{
+    static const struct {
+        const char *before, *condition, *hidden, *after;
+    } rows[] = {
+        {"SELECT * FROM counter WHERE", "ts > 3000", "+ts > 3000", "ORDER BY ts, id"},
+        {"SELECT ts, value FROM counter WHERE", "track_id = 8 AND ts < 5000",
+         "+track_id = 8 AND +ts < 5000", "ORDER BY ts, id"},
+        {"SELECT ts FROM counter WHERE", "id = 3", "+id = 3", ""},
+        {"SELECT ts FROM counter", "", "WHERE +id >= 0", "ORDER BY ts DESC"},
+        {"SELECT f.* FROM slice s JOIN flow f ON", "f.slice_out = s.id", "+f.slice_out = +s.id",
+         "ORDER BY f.id"},
+        {"SELECT f.* FROM slice s JOIN flow f ON", "f.slice_in = s.id", "+f.slice_in = +s.id",
+         "ORDER BY f.id"},
+        {"SELECT a.key, s.id FROM slice s JOIN args a ON", "a.arg_set_id = s.arg_set_id",
+         "+a.arg_set_id = +s.arg_set_id", "ORDER BY s.id, a.id"},
+        {"SELECT c.id, p.id FROM slice p JOIN slice c ON", "c.parent_id = p.id",
+         "+c.parent_id = +p.id", "ORDER BY c.id"},
+        {"SELECT s.id, t.utid FROM slice s JOIN thread_track k ON", "s.track_id = k.id",
+         "+s.track_id = +k.id", "JOIN thread t USING (utid) ORDER BY s.id"},
+        {"SELECT * FROM track WHERE", "owner_upid = 1", "+owner_upid = 1", "ORDER BY id"},
+        {"SELECT * FROM process WHERE", "upid = 1", "+upid = 1", ""},
+    };
+    struct world w;
+    world_make(
+        &w, &(struct gen_options){.seed = 4, .n = 400, .shape = SV_HAS_EDGES, .extras = GEN_ALL});
+    for (size_t i = 0; i < TEST_COUNT(rows); i++)
+        check_law(w.q, rows[i].before, rows[i].condition, rows[i].hidden, rows[i].after);
+    world_fini(&w);
+}
+
+/* ---- a trace made by hand ---- */
+
+static void add_slice(struct sv_sink *s, sv_track k, int64_t ts, int64_t dur, sv_str name,
+                      const struct sv_arg *args, size_t n)
+{
+    struct sv_event e = {.ts_ns = ts,
+                         .dur_ns = dur,
+                         .track = k,
+                         .name = name,
+                         .kind = SV_SLICE,
+                         .n_args = (uint16_t)n,
+                         .args = args};
+    struct sv_err err;
+    sv_err_clear(&err);
+    REQUIRE(s->write(s, &e, 1, &err) == 0);
+}
+
+/* main: step [100, 200) with load [110, 130) and run [140, 190), idle later; worker: job [120, 180) by flow 7 from load. */
+static void make_small(struct world *w)
+{
+    if (!sv_sql_is_built_in())
+        SKIP("built without SQLite");
+    struct sv_dict *d = w->g.dict = sv_dict_new();
+    sv_track main = sv_dict_thread(d, 0, 10, 10), worker = sv_dict_thread(d, 0, 10, 11);
+    d->tracks[main].name = sv_dict_cstr(d, "main");
+    d->tracks[sv_dict_process(d, 0, 10)].name = sv_dict_cstr(d, "train");
+    sv_str a = sv_dict_cstr(d, "a"), b = sv_dict_cstr(d, "b"), dotted = sv_dict_cstr(d, "x.y");
+    struct sv_arg out[] = {{.type = SV_ARG_FLOW, .u = 7}};
+    struct sv_arg args[] = {{.key = a, .type = SV_ARG_DICT, .size = 4},
+                            {.key = b, .type = SV_ARG_ARRAY, .size = 2},
+                            {.type = SV_ARG_INT, .i = 5},
+                            {.type = SV_ARG_TEXT, .size = 2, .text = "hi"},
+                            {.key = b, .type = SV_ARG_BOOL, .i = 1},
+                            {.key = dotted, .type = SV_ARG_DOUBLE, .d = 0.5},
+                            {.type = SV_ARG_CORRELATION, .u = 99}};
+    struct sv_err err;
+    sv_err_clear(&err);
+    sv_report_init(&w->report);
+    w->t = sv_trace_new(d, &w->report, 0);
+    struct sv_sink *s = sv_trace_sink(w->t);
+    add_slice(s, main, 100, 100, sv_dict_cstr(d, "step"), args, 7);
+    add_slice(s, main, 110, 20, sv_dict_cstr(d, "load"), out, 1);
+    add_slice(s, main, 140, 50, sv_dict_cstr(d, "run"), NULL, 0);
+    add_slice(s, main, 250, SV_UNFINISHED, sv_dict_cstr(d, "idle"), NULL, 0);
+    add_slice(s, worker, 120, 60, sv_dict_cstr(d, "job"), out, 1);
+    REQUIRE(s->close(s, false, &err) == 0);
+    REQUIRE(sv_sql_open(w->t, &(struct sv_sql_options){.report = &w->report}, &w->q, &err) == 0);
+}
+
+static void small_fini(struct world *w)
+{
+    sv_sql_close(w->q);
+    sv_trace_free(w->t);
+    sv_report_fini(&w->report);
+    sv_dict_free(w->g.dict);
+}
+
+TEST(a_small_trace_answers_as_computed_by_hand)
+{
+    static const struct {
+        const char *sql, *expected;
+    } rows[] = {
+        {"SELECT id, ts, dur, name, depth, parent_id FROM slice",
+         "0|100|100|step|0|NULL\n1|110|20|load|1|0\n2|120|60|job|0|NULL\n3|140|50|run|1|0\n"
+         "4|250|-1|idle|0|NULL\n\n"},
+        {"SELECT name, self_dur, kind FROM slice WHERE depth = 0",
+         "step|30|slice\njob|60|slice\nidle|0|slice\n\n"},
+        {"SELECT flat_key, key, int_value, string_value, real_value, value_type, display_value "
+         "FROM args "
+         "JOIN slice USING (arg_set_id)",
+         "debug.a.b|debug.a.b[0]|5|NULL|NULL|int|5\ndebug.a.b|debug.a.b[1]|NULL|hi|NULL|string|hi\n"
+         "debug.a.b|debug.a.b|1|NULL|NULL|bool|true\ndebug.x_y|debug.x_y|NULL|NULL|0.5|real|0.5\n"
+         "correlation_id|correlation_id|99|NULL|NULL|uint|99\n\n"},
+        {"SELECT extract_arg(arg_set_id, 'debug.a.b[1]'), extract_arg(arg_set_id, 'args.x.y'), "
+         "extract_arg(arg_set_id, 'a.b'), extract_arg(arg_set_id, 'no'), arg_list(arg_set_id, "
+         "'a.b') "
+         "FROM slice WHERE id = 0",
+         "hi|0.5|1|NULL|[5, hi]\n\n"},
+        {"SELECT extract_arg(123456, 'x'), extract_arg(NULL, 'x'), extract_arg(-5, 'x'), "
+         "extract_arg(1 << 40, 'x'), extract_arg('a', 'x')",
+         "NULL|NULL|NULL|NULL|NULL\n\n"},
+        {"SELECT slice_out, slice_in, trace_id FROM flow", "1|2|7\n\n"},
+        {"SELECT name FROM ancestor_slice(3); SELECT name FROM descendant_slice(0)",
+         "step\n\nload\nrun\n\n"},
+        {"SELECT slice_in FROM following_flow(0); SELECT slice_out FROM preceding_flow(2); "
+         "SELECT count(*) FROM directly_connected_flow(0)",
+         "2\n\n1\n\n0\n\n"},
+        {"SELECT name FROM slice_during(130, 5); SELECT name FROM slice_during(130, 5, 1)",
+         "step\njob\n\nstep\n\n"},
+        {"SELECT t.name, p.name, p.pid, t.tid, t.is_main_thread FROM thread t JOIN process p USING "
+         "(upid)",
+         "main|train|10|10|1\nNULL|train|10|11|0\n\n"},
+        {"SELECT s.name, thread_name, tid FROM thread_slice s WHERE id = 3", "run|main|10\n\n"},
+        {"SELECT start_ts, end_ts FROM trace_bounds", "100|250\n\n"},
+        {"SELECT percentile(dur, 50), percentile(dur, 0), percentile(dur, 100) FROM slice WHERE "
+         "dur >= 0",
+         "55.0|20.0|100.0\n\n"},
+        {"SELECT log2_bucket(100), log2_bucket(0), time_str(1500000), ts_str(1250), overlap(0, 10, "
+         "5, 20)",
+         "64|0|1.500 ms|0.000001150|5\n\n"},
+        {"INCLUDE PERFETTO MODULE slices.with_context; CREATE PERFETTO TABLE x(n STRING) AS SELECT "
+         "name AS n "
+         "FROM slice WHERE dur > 55; SELECT * FROM x",
+         "step\njob\n\n"},
+        {"SELECT name, value FROM stats WHERE value > 0",
+         "stave_unfinished_slices|1\nbegin without end|1\n\n"},
+        {"-- nothing\n ; ;", ""},
+    };
+    struct world w;
+    make_small(&w);
+    for (size_t i = 0; i < TEST_COUNT(rows); i++)
+        CHECK_ANSWER(w.q, rows[i].sql, rows[i].expected);
+    small_fini(&w);
+}
+
+TEST(bad_sql_is_refused_with_its_line)
+{
+    static const struct {
+        const char *sql, *expected;
+    } rows[] = {
+        {"SELECT 1;\nSELEC 2", "line 2: near \"SELEC\": syntax error, at 'SELEC 2'"},
+        {"SELECT nope FROM slice", "line 1: no such column: nope, at 'nope FROM slice'"},
+        {"SELECT * FROM nowhere", "line 1: no such table: nowhere"},
+        {"DELETE FROM slice", "line 1: table slice may not be modified"},
+        {"ATTACH '/tmp/x' AS y",
+         "line 1: traces are read-only here: no files, no settings (not authorized)"},
+        {"PRAGMA journal_mode = WAL",
+         "line 1: traces are read-only here: no files, no settings (not authorized)"},
+        {"VACUUM INTO '/tmp/x'",
+         "line 1: traces are read-only here: no files, no settings (authorization denied)"},
+        {"SELECT * FROM ancestor_slice", "line 1: no query solution"},
+        {"SELECT percentile(dur, 101) FROM slice",
+         "line 1: percentile: the second argument is not within 0 … 100"},
+    };
+    struct world w;
+    make_small(&w);
+    for (size_t i = 0; i < TEST_COUNT(rows); i++)
+        CHECK_ANSWER(w.q, rows[i].sql, rows[i].expected);
+    small_fini(&w);
+}
+
+TEST(a_failing_sink_ends_the_run)
+{
+    struct world w;
+    struct text_rows t;
+    struct sv_err err;
+    make_small(&w);
+    sv_err_clear(&err);
+    rows_init(&t);
+    t.fail_at = 2;
+    CHECK_INT_EQ(sv_sql_run(w.q, "SELECT * FROM slice", &t.rows, &err), SV_EIO);
+    sv_buf_fini(&t.text);
+    small_fini(&w);
+}
+
+TEST(an_empty_trace_has_all_tables)
+{
+    struct world w;
+    world_make(&w, &(struct gen_options){.seed = 5, .n = 0, .shape = SV_HAS_SLICES});
+    for (const char *const *name = sv_sql_tables(); *name; name++) {
+        char sql[100];
+        snprintf(sql, sizeof sql, "SELECT count(*) >= 0 FROM %s", *name);
+        CHECK_ANSWER(w.q, sql, "1\n\n");
+    }
+    world_fini(&w);
+}
