@@ -4,17 +4,19 @@
  *
  * THE FILE. {"displayTimeUnit":"ns","baseTimeNanoseconds":N,"otherData":{"stave":{…},…},"traceEvents":[…],"stave":{…}}
  * otherData.stave stands before the events and says that the rules below hold. After the events "stave" may come again
- * with what was learnt late. The array form begins with {"ph":"M","name":"stave","args":{the same object}}.
- *   stave: {"version":"0.1.0","clock":6,"snapshots":[{"readings":[[6,NS],[1,NS]],"uncertainty_ns":N},…],"meta":{…}}
- *   `clock` is enum sv_clock, absent: unknown; `uncertainty_ns` absent: unknown; `meta` only in the late one.
+ * with what was learnt late. The array form begins with {"ph":"M","name":"stave","args":{the same object}}, which then also
+ * holds baseTimeNanoseconds and `meta`, and may end with another one.
+ *   stave: {"version":1,"clock":6,"snapshots":[{"readings":[[6,NS],[1,NS]],"uncertainty_ns":N},…],"meta":{…}}
+ *   `clock` is enum sv_clock, absent: unknown; `uncertainty_ns` absent: unknown; `meta` only in the late one, with full keys.
  *
  * TRACKS. Every track of another kind than process and thread is a synthetic tid, a group without a process is a synthetic
  * pid; so is a process or thread whose number is taken by another one. A track that pid and tid alone do not rebuild is
  * described, before its first event and again when it changed, by members of the args of
  *     {"ph":"M","name":"thread_name","pid":P,"tid":T,"args":{"name":"for viewers","uuid":"0x…","kind":"stream",…}}
- * From then on every event of (P, T), whatever its phase, is on the track with that uuid; a counter event there has one
- * series. The same members in a process_name event say which track the pid P is (not necessarily a process).
- * thread_sort_index, process_sort_index and process_labels apply to such a track too.
+ * From then on every event of (P, T), whatever its phase (but b, n, e, see below), is on the track with that uuid; a
+ * counter event there has one series. The same members in a process_name event say which track the pid P is (not necessarily a process).
+ * thread_sort_index, process_sort_index and process_labels apply to such a track too; where the args of a sort index have
+ * `order`, that is the true one.
  *   An absent member has its default: `parent` the track of P (for a pid: none), "0x0" none; `track_name` is `name`.
  *
  * ASYNC. The id of b, n and e is the uuid of the track in hexadecimal, the category plays no part. Unless described, such a
@@ -36,6 +38,7 @@
 #define SV_CHROME_READINGS    "readings"
 #define SV_CHROME_UNCERTAINTY "uncertainty_ns"
 #define SV_CHROME_LATE_META   "meta"
+#define SV_CHROME_BASE        "baseTimeNanoseconds" /* Kineto's key; the real time that ts counts from */
 
 /* Dictionary metadata "chrome.KEY" is the top-level key KEY of the object form ("chrome.displayTimeUnit",
  * "chrome.otherData"), a plain string or JSON text; other metadata is a member of otherData. */

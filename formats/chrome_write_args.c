@@ -1,0 +1,174 @@
+/* The Chrome writer's arguments: the pre-order list of an event becomes the object `args`.
+ *
+ * Called once per event, first chrome_survey() for what Chrome keeps elsewhere (thread times, the stack, flows), then
+ * chrome_args(). Order is kept; several flows or correlations of one event are gathered in an array where the first one
+ * stood, because a JSON object has each key once. It must not trust the sizes of containers beyond their parent's end. */
+#include "formats/chrome_writer.h"
+
+#include <stdio.h>
+
+#define ARGS_DEPTH_MAX 128 /* deeper containers are written as null */
+
+static bool is_flow(const struct sv_arg *a)
+{
+    return a->type == SV_ARG_FLOW || a->type == SV_ARG_FLOW_BEGIN || a->type == SV_ARG_FLOW_END;
+}
+
+struct chrome_extras chrome_survey(const struct sv_arg *args, size_t n)
+{
+    struct chrome_extras x = {0};
+    for (const struct sv_arg *a = args, *end = args + n; a < end; a = sv_arg_next(a)) {
+        switch (a->type) {
+        case SV_ARG_THREAD_TIME: x.thread_time = a; break;
+        case SV_ARG_THREAD_DUR: x.thread_dur = a; break;
+        case SV_ARG_STACK: x.stack = a; break;
+        case SV_ARG_CORRELATION:
+            x.n_correlations++;
+            x.any_args = true;
+            break;
+        case SV_ARG_FLOW_BEGIN:
+        case SV_ARG_FLOW:
+        case SV_ARG_FLOW_END:
+            x.n_flows++;
+            x.any_args = true;
+            break;
+        default: x.any_args = true; break;
+        }
+    }
+    return x;
+}
+
+static void put_key(struct chrome_writer *w, sv_str key)
+{
+    struct sv_text text = sv_dict_text(w->dict, key);
+    sv_json_key(&w->json, text.bytes, text.len);
+}
+
+static void put_scalar(struct sv_json *j, const struct sv_arg *a)
+{
+    switch (a->type) {
+    case SV_ARG_BOOL: sv_json_bool(j, a->i != 0); break;
+    case SV_ARG_INT:
+    case SV_ARG_THREAD_TIME:
+    case SV_ARG_THREAD_DUR: sv_json_i64(j, a->i); break;
+    case SV_ARG_UINT:
+    case SV_ARG_CORRELATION: sv_json_u64(j, a->u); break;
+    case SV_ARG_DOUBLE: sv_json_double(j, a->d); break;
+    case SV_ARG_TEXT: sv_json_text(j, a->text, a->size); break;
+    case SV_ARG_POINTER:
+    case SV_ARG_FLOW_BEGIN:
+    case SV_ARG_FLOW:
+    case SV_ARG_FLOW_END: sv_json_hex(j, a->u); break;
+    default: sv_json_null(j); break;
+    }
+}
+
+static bool is_container(const struct sv_arg *a)
+{
+    return sv_arg_next(a) != a + 1 || a->type == SV_ARG_DICT || a->type == SV_ARG_ARRAY ||
+           a->type == SV_ARG_SOURCE || a->type == SV_ARG_STACK;
+}
+
+static bool has_keys(const struct sv_arg *a)
+{
+    return a->type == SV_ARG_DICT || a->type == SV_ARG_SOURCE;
+}
+
+/* One value with all that belongs to it. */
+static void put_value(struct chrome_writer *w, const struct sv_arg *a, const struct sv_arg *end)
+{
+    struct level {
+        const struct sv_arg *end;
+        bool has_keys;
+    } levels[ARGS_DEPTH_MAX];
+    size_t depth = 0;
+    do {
+        if (depth > 0 && levels[depth - 1].has_keys)
+            put_key(w, a->key);
+        if (!is_container(a)) {
+            put_scalar(&w->json, a++);
+        } else if (depth == ARGS_DEPTH_MAX) {
+            sv_json_null(&w->json);
+            sv_report_add(w->report, SV_SKIPPED, "argument nested too deeply for the Chrome format",
+                          1, SV_NO_POS, "more than %d levels", ARGS_DEPTH_MAX);
+            a = sv_arg_next(a) < levels[depth - 1].end ? sv_arg_next(a) : levels[depth - 1].end;
+        } else {
+            const struct sv_arg *limit = depth > 0 ? levels[depth - 1].end : end;
+            const struct sv_arg *own_end = sv_arg_next(a) < limit ? sv_arg_next(a) : limit;
+            sv_json_begin(&w->json, has_keys(a) ? '{' : '[');
+            levels[depth++] = (struct level){own_end, has_keys(a)};
+            a++;
+        }
+        while (depth > 0 && a >= levels[depth - 1].end) {
+            sv_json_end(&w->json);
+            depth--;
+        }
+    } while (depth > 0);
+}
+
+static void put_flows(struct chrome_writer *w, const struct sv_arg *a, const struct sv_arg *end)
+{
+    sv_json_lit(&w->json, SV_CHROME_FLOW);
+    sv_json_begin(&w->json, '[');
+    for (; a < end; a = sv_arg_next(a)) {
+        if (!is_flow(a))
+            continue;
+        char text[32];
+        const char *how = a->type == SV_ARG_FLOW_BEGIN ? "begin "
+                          : a->type == SV_ARG_FLOW_END ? "end "
+                                                       : "";
+        int len = snprintf(text, sizeof text, "%s0x%llx", how, (unsigned long long)a->u);
+        sv_json_text(&w->json, text, (size_t)len);
+    }
+    sv_json_end(&w->json);
+}
+
+static void put_correlations(struct chrome_writer *w, const struct sv_arg *a,
+                             const struct sv_arg *end, uint32_t n)
+{
+    sv_json_lit(&w->json, SV_CHROME_CORRELATION);
+    if (n > 1)
+        sv_json_begin(&w->json, '[');
+    for (; a < end; a = sv_arg_next(a))
+        if (a->type == SV_ARG_CORRELATION)
+            sv_json_u64(&w->json, a->u);
+    if (n > 1)
+        sv_json_end(&w->json);
+}
+
+void chrome_args(struct chrome_writer *w, const struct sv_arg *args, size_t n,
+                 const struct chrome_extras *x)
+{
+    const struct sv_arg *end = args + n;
+    bool flows_done = false, correlations_done = false;
+    if (!x->any_args)
+        return;
+    sv_json_lit(&w->json, "args");
+    sv_json_begin(&w->json, '{');
+    for (const struct sv_arg *a = args; a < end; a = sv_arg_next(a)) {
+        if (a == x->thread_time || a == x->thread_dur || a == x->stack)
+            continue;
+        if (is_flow(a)) {
+            if (!flows_done)
+                put_flows(w, a, end);
+            flows_done = true;
+        } else if (a->type == SV_ARG_CORRELATION) {
+            if (!correlations_done)
+                put_correlations(w, a, end, x->n_correlations);
+            correlations_done = true;
+        } else {
+            if (a->type == SV_ARG_SOURCE)
+                sv_json_lit(&w->json, SV_CHROME_SOURCE);
+            else
+                put_key(w, a->key);
+            put_value(w, a, end);
+        }
+    }
+    sv_json_end(&w->json);
+}
+
+void chrome_stack(struct chrome_writer *w, const struct sv_arg *stack)
+{
+    sv_json_lit(&w->json, "stack");
+    put_value(w, stack, sv_arg_next(stack));
+}
