@@ -322,7 +322,7 @@ static void drain(struct sv_output *o, enum flush flush)
     o->len = 0;
 }
 
-int sv_output_check(const struct sv_output *o, struct sv_err *err)
+int sv_output_failure(const struct sv_output *o, struct sv_err *err)
 {
     return o->failed.code == 0
                ? SV_OK
@@ -332,7 +332,7 @@ int sv_output_check(const struct sv_output *o, struct sv_err *err)
 int sv_output_flush(struct sv_output *o, struct sv_err *err)
 {
     drain(o, FLUSH_BLOCK);
-    return sv_output_check(o, err);
+    return sv_output_failure(o, err);
 }
 
 uint64_t sv_output_bytes(const struct sv_output *o)
@@ -357,7 +357,7 @@ int sv_output_close(struct sv_output *o, struct sv_err *err)
         if (o->failed.code != 0)
             unlink(o->tmp_path);
     }
-    int rc = sv_output_check(o, err);
+    int rc = sv_output_failure(o, err);
     free_output(o);
     return rc;
 }

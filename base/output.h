@@ -35,7 +35,7 @@ int sv_output_open_buf(struct sv_buf *to, enum sv_compression compression, struc
 void sv_output_write(struct sv_output *o, const void *bytes, size_t n);
 int sv_output_flush(struct sv_output *o, struct sv_err *err);
 /* The first failure so far, without flushing: cheap enough for every batch. */
-int sv_output_check(const struct sv_output *o, struct sv_err *err);
+int sv_output_failure(const struct sv_output *o, struct sv_err *err);
 uint64_t sv_output_bytes(const struct sv_output *o); /* written so far, before compression */
 
 int sv_output_close(struct sv_output *o,

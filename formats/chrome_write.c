@@ -615,7 +615,7 @@ static int chrome_write(struct sv_sink *s, const struct sv_event *events, size_t
     if (w->is_array)
         close_counter(w);
     pass_on(w);
-    return w->is_array ? sv_output_flush(w->out, err) : sv_output_check(w->out, err);
+    return w->is_array ? sv_output_flush(w->out, err) : sv_output_failure(w->out, err);
 }
 
 static int chrome_close(struct sv_sink *s, bool failed, struct sv_err *err)

@@ -22,6 +22,15 @@ static const struct sv_format perfetto = {
     .compresses_inside = true,
 };
 
+static const char *const chrome_suffixes[] = {".json", NULL};
+
+static const struct sv_format chrome = {
+    .name = "chrome",
+    .suffixes = chrome_suffixes,
+    .help = "Chrome trace-event JSON, Kineto's included",
+    .open_sink = sv_chrome_sink,
+};
+
 static const char *const text_suffixes[] = {".txt", ".stave", NULL};
 
 static const struct sv_format text = {
@@ -42,7 +51,7 @@ static const struct sv_format csv = {
     .open_sink = sv_csv_sink,
 };
 
-const struct sv_format *const sv_formats[] = {&perfetto, &text, &csv, NULL};
+const struct sv_format *const sv_formats[] = {&perfetto, &chrome, &text, &csv, NULL};
 
 const struct sv_format *sv_format_named(const char *name)
 {
