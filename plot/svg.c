@@ -74,14 +74,14 @@ static void add_clipped(struct sv_buf *b, struct sv_text t, size_t max)
 
 static void add_duration(struct sv_buf *b, int64_t ns)
 {
-    if (ns < 10000)
-        sv_buf_printf(b, "%" PRId64 " ns", ns);
-    else if (ns < 10000000)
-        sv_buf_printf(b, "%.2f \xc2\xb5s", (double)ns / 1e3);
-    else if (ns < 10000000000)
-        sv_buf_printf(b, "%.2f ms", (double)ns / 1e6);
-    else
-        sv_buf_printf(b, "%.3f s", (double)ns / 1e9);
+    static const struct {
+        int64_t unit;
+        const char *name;
+    } units[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "\xc2\xb5s"}, {1, "ns"}};
+    size_t u = 0;
+    while (u < 3 && ns < units[u].unit)
+        u++;
+    sv_buf_printf(b, "%.6g %s", (double)ns / (double)units[u].unit, units[u].name);
 }
 
 static size_t color_of(const struct sv_trace *t, uint64_t slice)
@@ -100,8 +100,9 @@ static void add_rect(struct sv_buf *b, const struct sv_layout *l, const struct s
     double w = r->x1 - r->x0 < 0.7 ? 0.7 : r->x1 - r->x0;
     size_t color = color_of(t, r->slice);
     sv_buf_printf(
-        b, "<g><rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\"/><title>", x,
-        y, w, LINE_HEIGHT - 1, palette[color]);
+        b, "<g><rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\"%s/><title>",
+        x, y, w, LINE_HEIGHT - 1, palette[color],
+        w > 3 ? " stroke=\"#fff\" stroke-width=\".6\"" : "");
     add_text(b, name.bytes, name.len);
     sv_buf_str(b, "\n");
     if (t->slices.dur_ns[r->slice] == SV_UNFINISHED)
