@@ -167,6 +167,8 @@ static struct sv_ring_ref *find_left_ring(struct sv_process *p, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct sv_ring *r = p->rings[i].ring;
+        if (p->ring_bytes_given && r->size != p->ring_bytes)
+            continue; /* of an earlier session */
         if (atomic_load_explicit(&r->state, memory_order_acquire) == SV_RING_ENDED &&
             atomic_load_explicit(&r->tail, memory_order_acquire) ==
                 atomic_load_explicit(&r->head, memory_order_relaxed))
