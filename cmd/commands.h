@@ -12,6 +12,7 @@
     X(cat)             \
     X(query)           \
     X(plot)            \
+    X(recover)         \
     X(help)            \
     X(completion)      \
     X(man)             \

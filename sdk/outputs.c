@@ -114,6 +114,12 @@ const char *sv_output_expand(const char *pattern, uint32_t pid, bool is_child, c
 {
     size_t at = 0;
     bool has_pid = false;
+    if (pattern[0] != '/') { /* the program may change its directory */
+        if (!getcwd(to, size - 1))
+            return "the current directory is unknown";
+        at = strlen(to);
+        to[at++] = '/';
+    }
     for (const char *p = pattern; *p; p++) {
         char piece[256] = {*p, '\0'};
         if (*p == '%') {

@@ -46,6 +46,8 @@ uint64_t sv_process_start_ticks(uint32_t pid)
         return 0;
     text[n] = '\0';
     char *at = strrchr(text, ')'); /* the name may hold blanks and parentheses */
+    if (at && (at[2] == 'Z' || at[2] == 'X'))
+        return 0; /* dead, only not yet waited for */
     for (int field = 2; at && field < 22; field++)
         at = strchr(at + 1, ' ');
     return at ? strtoull(at + 1, NULL, 10) : 0;

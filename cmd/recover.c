@@ -1,0 +1,211 @@
+/* stave recover: the trace of a program that was killed, from its growing file and its rings. */
+#include "cmd/commands.h"
+#include "cmd/console.h"
+#include "cmd/files.h"
+#include "sdk/dead.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct recover {
+    struct sv_output_choice out;
+    bool keep, clean;
+};
+
+/* ---- the list ---- */
+
+struct listing {
+    bool clean;
+    unsigned n, removed;
+};
+
+static int list_one(void *ctx, const char *dir)
+{
+    struct listing *l = ctx;
+    struct sv_dead d;
+    struct sv_err err = {0};
+    char part[32], rings[32];
+    if (sv_dead_look(dir, &d, &err) < 0)
+        return 0;
+    bool has_trace = d.session.state == SV_SESSION_OPEN;
+    l->n++;
+    printf("%s  pid %u %s\n", dir, d.session.pid,
+           d.is_alive  ? "(running)"
+           : has_trace ? "(dead)"
+                       : "(finished)");
+    printf("  %s\n", d.session.command);
+    if (has_trace)
+        printf("  %s: %s written, %s in rings\n", d.session.out, sv_human_bytes(part, d.part_bytes),
+               sv_human_bytes(rings, d.ring_bytes));
+    if (l->clean && !d.is_alive) {
+        sv_dead_remove(&d, true);
+        l->removed++;
+        printf("  removed\n");
+    }
+    return 0;
+}
+
+static int list(const struct recover *o)
+{
+    struct listing l = {.clean = o->clean};
+    sv_dead_each(list_one, &l);
+    if (l.n == 0)
+        sv_console_note("no sessions on this machine");
+    return SV_EXIT_OK;
+}
+
+/* ---- joining ---- */
+
+struct join {
+    struct sv_dict *dict;
+    struct sv_report report;
+    struct sv_input *in;
+    void *bytes;
+    size_t n;
+};
+
+/* The whole part of the growing file as an input: what follows it is also in the rings. */
+static int open_part(const struct sv_dead *d, struct join *j, struct sv_source **source,
+                     struct sv_err *err)
+{
+    *source = NULL;
+    if (d->part_bytes == 0)
+        return 0;
+    int fd = open(d->session.part, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        if (fd >= 0)
+            close(fd);
+        sv_report_add(&j->report, SV_DAMAGE, "the growing file is gone", 1, SV_NO_POS, "%s",
+                      d->session.part);
+        return 0;
+    }
+    if ((uint64_t)st.st_size < d->part_bytes)
+        sv_report_add(&j->report, SV_DAMAGE, "the growing file was cut", 1, st.st_size, NULL);
+    j->n = (uint64_t)st.st_size < d->part_bytes ? (size_t)st.st_size : (size_t)d->part_bytes;
+    j->bytes = j->n ? mmap(NULL, j->n, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    close(fd);
+    if (!j->bytes || j->bytes == MAP_FAILED) {
+        j->bytes = NULL;
+        return 0;
+    }
+    int code = sv_input_open_memory(j->bytes, j->n, d->session.part, &j->in, err);
+    if (code < 0)
+        return code;
+    const struct sv_format *f =
+        sv_format_for_path(d->session.out, &(enum sv_compression){SV_PLAIN});
+    struct sv_read_options options = {0};
+    if (!f || !f->open_source)
+        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: no reader for this format",
+                          d->session.part);
+    return f->open_source(j->in, &options, j->dict, &j->report, source, err);
+}
+
+static int pump_both(const struct sv_dead *d, struct join *j, struct sv_sink *sink,
+                     struct sv_err *err)
+{
+    struct sv_source *part, *rings;
+    struct sv_pump_options options = {0};
+    int code = open_part(d, j, &part, err);
+    unsigned gives = SV_HAS_EDGES | SV_HAS_DISORDER | (part ? part->gives : 0);
+    sink = sv_pump_adapt(gives, sink, j->dict, &j->report, &options);
+    if (code >= 0 && part)
+        code = sv_pump_into(part, sink, &options, err);
+    if (code >= 0)
+        code = sv_dead_source(d, j->dict, &j->report, &rings, err);
+    if (code >= 0)
+        code = sv_pump_into(rings, sink, &options, err);
+    int closed = sink->close(sink, code < 0, err);
+    return code < 0 ? code : closed;
+}
+
+static int join(const struct recover *o, const struct sv_dead *d, struct sv_err *err)
+{
+    struct join j = {.dict = sv_dict_new()};
+    struct sv_sink *sink;
+    struct sv_output_choice out = o->out;
+    if (!out.path)
+        out.path = d->session.out;
+    sv_report_init(&j.report);
+    int code = sv_open_output(&out, j.dict, &j.report, &sink, err);
+    if (code >= 0)
+        code = pump_both(d, &j, sink, err);
+    sv_console_findings(out.path, &j.report);
+    if (j.in)
+        sv_input_close(j.in);
+    if (j.bytes)
+        munmap(j.bytes, j.n);
+    sv_report_fini(&j.report);
+    sv_dict_free(j.dict);
+    if (code >= 0) {
+        char part[32], rings[32];
+        sv_console_note("%s: joined %s of %s and %s of rings", out.path,
+                        sv_human_bytes(part, d->part_bytes), d->session.part,
+                        sv_human_bytes(rings, d->ring_bytes));
+    }
+    return code;
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct recover *o = options;
+    if (operands->n == 0)
+        return list(o);
+    int code = sv_expect_operands(operands, 1, 1, "output of the killed program", err);
+    if (code < 0)
+        return code;
+    struct sv_dead d;
+    struct stat st;
+    const char *name = operands->items[0];
+    bool is_dir = stat(name, &st) == 0 && S_ISDIR(st.st_mode);
+    code = is_dir ? sv_dead_look(name, &d, err) : sv_dead_of_output(name, &d, err);
+    if (code < 0)
+        return code == SV_EIO ? sv_err_set(err, SV_EINPUT, SV_NO_POS, "nothing to recover") : code;
+    if (d.is_alive && d.session.state == SV_SESSION_OPEN)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s: process %u is still writing it", name,
+                          d.session.pid);
+    code = join(o, &d, err);
+    if (code >= 0 && !o->keep)
+        sv_dead_remove(&d, true);
+    return code;
+}
+
+static const struct sv_option options[] = {
+    {'o', "output", "FILE", SV_OPT_TEXT, offsetof(struct recover, out.path),
+     "where to write; default is the name the program was to write", NULL},
+    {0, "keep", NULL, SV_OPT_FLAG, offsetof(struct recover, keep),
+     "leave the growing file and the session directory where they are", NULL},
+    {0, "clean", NULL, SV_OPT_FLAG, offsetof(struct recover, clean),
+     "without a file: remove the sessions of programs that no longer run", NULL},
+    {0},
+};
+
+static const struct sv_example examples[] = {
+    {"stave recover", "what can be recovered on this machine"},
+    {"stave recover trace.pftrace", "after kill -9: the whole trace under its name"},
+    {"stave recover trace.pftrace -o part.json", "somewhere else, in another format"},
+    {0},
+};
+
+const struct sv_command sv_command_recover = {
+    .name = "recover",
+    .operands = "[OUT]",
+    .summary = "make the trace of a killed program whole",
+    .description =
+        "A program that traces with libstave and is killed leaves OUT.part, the trace as far as it "
+        "was "
+        "written, and in memory the rings with everything later, up to the last event. This joins "
+        "both into one valid trace: every event that was recorded is in it once.\n\n"
+        "OUT is the name that was given in STAVE_OUT, or a session directory. Without it the "
+        "sessions "
+        "of this machine are listed.",
+    .options = options,
+    .examples = examples,
+    .options_size = sizeof(struct recover),
+    .run = run,
+};

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SIGKILL at random moments: the recovered trace is whole and holds every event whose recording had returned, once.
+set -uo pipefail
+rounds=50; [ -z "${STAVE_LONG:-}" ] || rounds=1000
+export STAVE_SESSION_DIR=$TMP/sessions STAVE_FULL=block
+mkdir -p "$STAVE_SESSION_DIR"
+cd "$TMP" || exit 2
+recovered=0 early=0 failed=0
+for ((i = 0; i < rounds; i++)); do
+  suffix=.pftrace
+  if ((i % 10 == 9)) && [ -n "${STAVE_KILL_JSON:-}" ]; then suffix=.json; fi
+  out=t$suffix
+  rm -f t.* progress
+  STAVE_BUFFER=$((64 << (i % 4)))k STAVE_OUT=$out "$BUILD/tests/stress/numbers" $((1 + i % 3)) 0 progress &
+  pid=$!
+  sleep "0.0$((RANDOM % 60 + 10))"
+  kill -9 $pid; wait $pid 2>/dev/null
+  if [ ! -e $out.session ]; then early=$((early + 1)); continue; fi
+  if ! "$STAVE" recover -q $out >recover.log 2>&1; then
+    echo "not ok kill: round $i: recover failed: $(cat recover.log)"; failed=$((failed + 1)); continue
+  fi
+  want=$([ -e progress ] && od -A n -t u8 -N $((8 * (1 + i % 3))) progress | tr '\n' ' ')
+  if ! "$STAVE" cat -q $out 2>cat.log | awk -v want="$want" -f "$SRC/tests/stress/check_numbers.awk" >check.log; then
+    echo "not ok kill: round $i: $(head -n 3 check.log cat.log)"; failed=$((failed + 1))
+    cp $out "${KEEP:-/dev/null}" 2>/dev/null
+  fi
+  recovered=$((recovered + 1))
+done 2>/dev/null
+left=$(find "$STAVE_SESSION_DIR" -name 'ring.*' | wc -l)
+if [ $failed = 0 ] && [ $recovered -ge $((rounds / 2)) ]; then
+  echo "ok kill: $recovered rounds recovered, $early killed before the first file"
+else
+  echo "not ok kill: $failed of $rounds rounds failed, $recovered recovered, $early early"
+fi
+if [ "$left" = 0 ]; then echo "ok kill leaves nothing behind"; else echo "not ok kill: $left rings left behind"; fi
