@@ -8,6 +8,7 @@
     X(convert)         \
     X(merge)           \
     X(cut)             \
+    X(validate)                                                                                    \
     X(info)            \
     X(cat)             \
     X(query)           \

@@ -1,0 +1,183 @@
+/* stave validate: what is wrong with a trace, rule by rule, with an exit code for scripts. */
+#include "base/buf.h"
+#include "base/json.h"
+#include "cmd/commands.h"
+#include "cmd/console.h"
+#include "cmd/files.h"
+#include "model/check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct validate {
+    const char *from;
+    bool json, strict, rules;
+};
+
+static void print_text(struct sv_buf *b, struct sv_text t)
+{
+    sv_buf_clear(b);
+    sv_buf_escaped(b, t.bytes, t.len);
+    fputs(sv_buf_cstr(b), stdout);
+}
+
+static void print_row(const struct sv_dict *d, const struct sv_check_row *row,
+                      enum sv_check_rule rule)
+{
+    static const enum sv_style_code styles[] = {
+        [SV_CHECK_NOTE] = SV_DIM, [SV_CHECK_WARNING] = SV_YELLOW, [SV_CHECK_ERROR] = SV_RED};
+    const struct sv_check_rule_info *info = &sv_check_rules[rule];
+    char count[32];
+    struct sv_buf b;
+    sv_buf_init(&b, 1 << 16);
+    printf("%s%-7s%s %-22s %9s  %s", sv_style(styles[info->severity]),
+           sv_check_severity_name(info->severity), sv_style(SV_RESET), info->name,
+           sv_human_count(count, row->count), info->text);
+    printf("\n%41s first at %" PRId64 " ns", "", row->first_ns);
+    if (row->track) {
+        printf(" on ");
+        print_text(&b, sv_dict_text(d, d->tracks[row->track].name));
+        if (d->tracks[row->track].tid != -1)
+            printf(" (tid %" PRId64 ")", d->tracks[row->track].tid);
+    }
+    if (row->name) {
+        printf(", \"");
+        print_text(&b, sv_dict_text(d, row->name));
+        putchar('"');
+    }
+    if (row->other) {
+        printf(" against \"");
+        print_text(&b, sv_dict_text(d, row->other));
+        putchar('"');
+    }
+    putchar('\n');
+    sv_buf_fini(&b);
+}
+
+static void print_found(const struct sv_dict *d, const struct sv_check *check, uint64_t damage)
+{
+    char n[32];
+    for (int severity = SV_CHECK_ERROR; severity >= SV_CHECK_NOTE; severity--)
+        for (unsigned r = 0; r < SV_CHECK_RULES; r++)
+            if (check->rows[r].count && (int)sv_check_rules[r].severity == severity)
+                print_row(d, &check->rows[r], (enum sv_check_rule)r);
+    printf("%s events checked", sv_human_count(n, check->events));
+    if (damage)
+        printf(", the file is damaged in %s places\n", sv_human_count(n, damage));
+    else
+        printf(sv_check_worst(check) >= SV_CHECK_WARNING ? "\n" : ", nothing wrong\n");
+}
+
+static void json_member(struct sv_json *j, const char *key, struct sv_text t)
+{
+    sv_json_key(j, key, strlen(key));
+    sv_json_text(j, t.bytes, t.len);
+}
+
+static void print_json(const struct sv_dict *d, const struct sv_check *check, uint64_t damage)
+{
+    struct sv_buf b;
+    struct sv_json json, *j = &json;
+    sv_buf_init(&b, 1 << 24);
+    sv_json_init(j, &b);
+    sv_json_begin(j, '{');
+    sv_json_lit(j, "events");
+    sv_json_u64(j, check->events);
+    sv_json_lit(j, "damage");
+    sv_json_u64(j, damage);
+    sv_json_lit(j, "findings");
+    sv_json_begin(j, '[');
+    for (unsigned r = 0; r < SV_CHECK_RULES; r++) {
+        const struct sv_check_row *row = &check->rows[r];
+        if (!row->count)
+            continue;
+        const char *severity = sv_check_severity_name(sv_check_rules[r].severity);
+        sv_json_begin(j, '{');
+        json_member(
+            j, "rule",
+            (struct sv_text){sv_check_rules[r].name, (uint32_t)strlen(sv_check_rules[r].name)});
+        json_member(j, "severity", (struct sv_text){severity, (uint32_t)strlen(severity)});
+        sv_json_lit(j, "count");
+        sv_json_u64(j, row->count);
+        sv_json_lit(j, "first_ns");
+        sv_json_i64(j, row->first_ns);
+        json_member(j, "track", sv_dict_text(d, d->tracks[row->track].name));
+        json_member(j, "name", sv_dict_text(d, row->name));
+        sv_json_end(j);
+    }
+    sv_json_end(j);
+    sv_json_end(j);
+    puts(sv_buf_cstr(&b));
+    sv_buf_fini(&b);
+}
+
+static int list_rules(void)
+{
+    for (unsigned r = 0; r < SV_CHECK_RULES; r++)
+        printf("%-7s %-22s %s\n", sv_check_severity_name(sv_check_rules[r].severity),
+               sv_check_rules[r].name, sv_check_rules[r].text);
+    return 0;
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct validate *o = options;
+    if (o->rules)
+        return list_rules();
+    int code = sv_expect_operands(operands, 1, 1, "input file", err);
+    if (code < 0)
+        return code;
+    struct sv_dict *dict = sv_dict_new();
+    struct sv_opened in;
+    struct sv_check check = {0};
+    uint64_t damage = 0;
+    code = sv_open_input(operands->items[0], o->from, 0, dict, &in, err);
+    if (code >= 0) {
+        code = sv_run(&in, sv_check_new(dict, in.source->gives, 0, &check), false, "checking", err);
+        damage = sv_report_count(&in.report, SV_DAMAGE);
+    }
+    if (code >= 0) {
+        (o->json ? print_json : print_found)(dict, &check, damage);
+        int limit = o->strict ? SV_CHECK_NOTE : SV_CHECK_WARNING;
+        code = damage || sv_check_worst(&check) >= limit ? SV_EXIT_FOUND : SV_EXIT_OK;
+    }
+    sv_opened_close(&in);
+    sv_dict_free(dict);
+    return code;
+}
+
+static const struct sv_option options[] = {
+    {0, "json", NULL, SV_OPT_FLAG, offsetof(struct validate, json), "as JSON", NULL},
+    {0, "strict", NULL, SV_OPT_FLAG, offsetof(struct validate, strict),
+     "notes count, too, for the exit code", NULL},
+    {0, "rules", NULL, SV_OPT_FLAG, offsetof(struct validate, rules), "list the rules and stop",
+     NULL},
+    {0, "from", "FORMAT", SV_OPT_TEXT, offsetof(struct validate, from),
+     "read as perfetto, chrome or text instead of looking at the content", "perfetto chrome text"},
+    {0},
+};
+
+static const struct sv_example examples[] = {
+    {"stave validate trace.pftrace",
+     "nesting, flows, order, tracks; exit code 1 when something is wrong"},
+    {"stave validate --json trace.json | jq '.findings[].rule'", "for scripts"},
+    {0},
+};
+
+const struct sv_command sv_command_validate = {
+    .name = "validate",
+    .operands = "IN",
+    .summary = "check a trace: nesting, flows, time order, references",
+    .description = "Reads the trace once and reports, rule by rule, how often it is broken and "
+                   "where first: ends without begins, slices that overlap "
+                   "without nesting (those that miss by one unit of time apart from the rest), "
+                   "flows that end without having begun or lie outside of any "
+                   "slice, times that go backwards, tracks below unknown parents, losses. Damage "
+                   "of the file itself counts as an error.\n\n"
+                   "Exit code 0: nothing wrong, or notes only; 1: something was found.",
+    .options = options,
+    .examples = examples,
+    .options_size = sizeof(struct validate),
+    .run = run,
+};
