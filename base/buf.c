@@ -162,6 +162,24 @@ void sv_buf_escaped(struct sv_buf *b, const char *s, size_t len)
     }
 }
 
+void sv_buf_csv(struct sv_buf *b, const char *s, size_t len)
+{
+    bool quote = false;
+    for (size_t i = 0; i < len && !quote; i++)
+        quote = s[i] == ',' || s[i] == '"' || s[i] == '\n' || s[i] == '\r';
+    if (!quote) {
+        sv_buf_add(b, s, len);
+        return;
+    }
+    sv_buf_byte(b, '"');
+    for (size_t i = 0; i < len; i++) {
+        if (s[i] == '"')
+            sv_buf_byte(b, '"');
+        sv_buf_byte(b, (uint8_t)s[i]);
+    }
+    sv_buf_byte(b, '"');
+}
+
 const char *sv_buf_cstr(struct sv_buf *b)
 {
     if (!sv_buf_reserve(b, 1))

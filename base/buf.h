@@ -61,6 +61,9 @@ void sv_buf_double(struct sv_buf *b,
 /* The bytes as printable text: control characters, backslash and invalid UTF-8 as \n \t \\ \xNN. */
 void sv_buf_escaped(struct sv_buf *b, const char *s, size_t len);
 
+/* A field of RFC 4180: quoted where a comma, a quote or a line break calls for it, quotes doubled. */
+void sv_buf_csv(struct sv_buf *b, const char *s, size_t len);
+
 /* The terminated content, valid until the next append; never NULL. */
 const char *sv_buf_cstr(struct sv_buf *b);
 

@@ -5,7 +5,7 @@
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/console.h"
-#include "stave/stave.h"
+#include <stave/stave.h>
 
 #include <signal.h>
 #include <stdio.h>

@@ -20,27 +20,10 @@ struct csv_sink {
     struct sv_buf lines, json;
 };
 
-static void put_field(struct sv_buf *b, const char *s, size_t len)
-{
-    bool quote = memchr(s, ',', len) || memchr(s, '"', len) || memchr(s, '\n', len) ||
-                 memchr(s, '\r', len);
-    if (!quote) {
-        sv_buf_add(b, s, len);
-        return;
-    }
-    sv_buf_byte(b, '"');
-    for (size_t i = 0; i < len; i++) {
-        if (s[i] == '"')
-            sv_buf_byte(b, '"');
-        sv_buf_byte(b, (uint8_t)s[i]);
-    }
-    sv_buf_byte(b, '"');
-}
-
 static void put_str(struct csv_sink *s, sv_str str)
 {
     struct sv_text t = sv_dict_text(s->dict, str);
-    put_field(&s->lines, t.bytes, t.len);
+    sv_buf_csv(&s->lines, t.bytes, t.len);
 }
 
 static void put_comma(struct csv_sink *s)
@@ -89,7 +72,7 @@ static void put_args(struct csv_sink *s, const struct sv_event *e)
     sv_buf_clear(&s->json);
     sv_json_init(&json, &s->json);
     sv_args_json(&json, s->dict, first, (size_t)(end - first));
-    put_field(&s->lines, (const char *)s->json.data, s->json.len);
+    sv_buf_csv(&s->lines, (const char *)s->json.data, s->json.len);
 }
 
 static void put_event(struct csv_sink *s, const struct sv_event *e)

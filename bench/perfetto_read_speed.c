@@ -1,6 +1,6 @@
 /* The speed of the Perfetto reader alone: a file into a sink that only counts.
  *
- *     perfetto_read [-n TIMES] FILE
+ *     perfetto_read_speed [-n TIMES] FILE
  *
  * The file is read into memory first, so that the disk is not measured, and time is that of the processor. Prints the median of
  * TIMES runs (5): million
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
         if (option == 'n')
             times = (int)strtol(optarg, NULL, 10);
     if (optind + 1 != argc || times < 1 || times > 100) {
-        fprintf(stderr, "usage: perfetto_read [-n TIMES] FILE\n");
+        fprintf(stderr, "usage: perfetto_read_speed [-n TIMES] FILE\n");
         return 2;
     }
     size_t len = 0;

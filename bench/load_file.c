@@ -1,6 +1,6 @@
 /* A whole file into the store, measured: the path that every question about a trace begins with.
  *
- *     load FILE      one line: seconds, MB/s, events/s, slices, bytes per slice, peak memory, and the speed of a plain memory
+ *     load_file FILE      one line: seconds, MB/s, events/s, slices, bytes per slice, peak memory, and the speed of a plain memory
  *                    scan over the same bytes in the same run
  *
  * One load per process, so that peak memory is the load's own; bench/run repeats it and takes medians. The scan reads the file first, so
@@ -56,7 +56,7 @@ static double scan_speed(const char *path, uint64_t *size)
 
 static _Noreturn void die(const char *path, const struct sv_err *err)
 {
-    fprintf(stderr, "load: %s: %s\n", path, err->msg);
+    fprintf(stderr, "load_file: %s: %s\n", path, err->msg);
     exit(1);
 }
 
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
     uint64_t size;
     sv_err_clear(&err);
     if (argc != 2) {
-        fprintf(stderr, "usage: load FILE\n");
+        fprintf(stderr, "usage: load_file FILE\n");
         return 2;
     }
     double scanned = scan_speed(argv[1], &size);
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     if (sv_report_count(&report, SV_DAMAGE)) {
-        fprintf(stderr, "load: %s: damaged: the figures would not count\n", argv[1]);
+        fprintf(stderr, "load_file: %s: damaged: the figures would not count\n", argv[1]);
         return 1;
     }
     printf("seconds %.3f mb_s %.0f slices_s %.0f slices %" PRIu64 " counters %" PRIu64
