@@ -5,6 +5,7 @@
 #include "model/args.h"
 #include "base/map.h"
 
+#include <assert.h>
 #include <string.h>
 
 size_t sv_args_bytes(const struct sv_arg *args, size_t n, bool *has_text)
@@ -75,7 +76,8 @@ struct keys {
 
 static void keys_init(struct keys *k, const struct sv_arg *args, size_t n)
 {
-    *k = (struct keys){.args = args, .end = args + n, .is_long = n > FEW_SLOTS};
+    assert(args || n == 0);
+    *k = (struct keys){.args = args, .end = n ? args + n : args, .is_long = n > FEW_SLOTS};
     for (const struct sv_arg *a = args; k->is_long && a < k->end; a = sv_arg_next(a))
         if (a->key)
             *sv_map_add(&k->map, a->key, NULL) = (uint64_t)(a - args) + 1;
