@@ -313,6 +313,20 @@ TEST(only_one_track_claims_a_pid)
     teardown_rebase(&p);
 }
 
+/* … but the track whose uuid says that it is the process goes first, whenever it appears. */
+TEST(a_uuid_that_fits_claims_the_pid)
+{
+    struct pair_of_dicts p;
+    setup_rebase(&p, 0, 77, 0);
+    sv_track foreign = sv_dict_track(p.from, 1000, NULL);
+    p.from->tracks[foreign].kind = SV_TRACK_PROCESS;
+    p.from->tracks[foreign].pid = 5;
+    sv_track own = sv_dict_process(p.from, 0, 5);
+    CHECK(rebased(&p, foreign)->uuid != sv_uuid_process(0, 5));
+    CHECK_UINT_EQ(rebased(&p, own)->uuid, sv_uuid_process(0, 5));
+    teardown_rebase(&p);
+}
+
 TEST(parents_in_a_circle_end)
 {
     struct pair_of_dicts p;
