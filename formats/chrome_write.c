@@ -108,9 +108,10 @@ static void put_flow(struct chrome_writer *w, char phase, uint64_t id, const str
         sv_json_members(&w->json, "\"bp\":\"e\"", 8);
 }
 
-/* The flow arguments of an event once more, as events that viewers draw. */
+/* The flow arguments of an event once more, as events that viewers draw. To them a slice no longer is at its own end. */
 void chrome_flow_mirror(struct chrome_writer *w, const struct sv_event *e)
 {
+    int64_t ts_ns = e->kind == SV_END && e->ts_ns > INT64_MIN ? e->ts_ns - 1 : e->ts_ns;
     const struct sv_arg *end = e->args + e->n_args;
     for (const struct sv_arg *a = e->args; a < end; a = sv_arg_next(a)) {
         if (a->type != SV_ARG_FLOW && a->type != SV_ARG_FLOW_BEGIN && a->type != SV_ARG_FLOW_END)
@@ -119,7 +120,7 @@ void chrome_flow_mirror(struct chrome_writer *w, const struct sv_event *e)
         chrome_line(w);
         sv_json_members(&w->json, "\"cat\":\"" SV_CHROME_FLOW_MIRROR "\",\"name\":\"flow\"",
                         sizeof "\"cat\":\"" SV_CHROME_FLOW_MIRROR "\",\"name\":\"flow\"" - 1);
-        put_flow(w, phase, a->u, &w->rows[e->track], e->ts_ns, false);
+        put_flow(w, phase, a->u, &w->rows[e->track], ts_ns, false);
         sv_json_end(&w->json);
     }
 }

@@ -228,7 +228,7 @@ TEST(flows_stand_in_the_args_and_once_more_for_viewers)
             "1.000") "{\"ph\":\"B\",\"name\":\"\",\"pid\":10,\"tid\":11,\"ts\":2.000,\"args\":{"
                      "\"stave.flow\":[\"0x1\"]}},\n" MIRROR("t", "0x1", "2.000")
                          MIRROR("f", "0x1",
-                                "3.000") "{\"ph\":\"E\",\"pid\":10,\"tid\":11,\"ts\":3.000,"
+                                "2.999") "{\"ph\":\"E\",\"pid\":10,\"tid\":11,\"ts\":3.000,"
                                          "\"args\":{\"stave.flow\":[\"end 0x1\"]}},\n"
                                          "{\"cat\":\"gpu\",\"name\":\"ac2g\",\"ph\":\"f\",\"id\":"
                                          "\"0xff\",\"pid\":10,\"tid\":11,\"ts\":4.000,"
