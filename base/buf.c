@@ -101,6 +101,15 @@ void sv_buf_i64(struct sv_buf *b, int64_t v)
     sv_buf_add(b, at, (size_t)(text + sizeof text - at));
 }
 
+void sv_buf_hex(struct sv_buf *b, uint64_t v)
+{
+    char text[16], *end = text + sizeof text, *at = end;
+    do
+        *--at = "0123456789abcdef"[v & 15];
+    while ((v >>= 4) != 0);
+    sv_buf_add(b, at, (size_t)(end - at));
+}
+
 void sv_buf_us3(struct sv_buf *b, int64_t ns)
 {
     char text[24], *end = text + sizeof text;
@@ -112,6 +121,35 @@ void sv_buf_us3(struct sv_buf *b, int64_t ns)
     if (ns < 0)
         *--at = '-';
     sv_buf_add(b, at, (size_t)(end - at));
+}
+
+/* Most doubles in traces are short decimals (0.25, 4.571429): digits / 10^k with few of both. Division of two integers
+ * that doubles hold exactly is correctly rounded, as is reading the text, so equality proves that the text reads
+ * back as d. Ten times faster than printf. */
+static bool short_decimal(struct sv_buf *b, double d)
+{
+    static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
+    double size = fabs(d);
+    if (!(size >= 1e-4 && size < 1e9))
+        return false;
+    for (unsigned k = 1; k < sizeof powers / sizeof powers[0]; k++) {
+        double digits = nearbyint(size * powers[k]);
+        if (digits >= 9e15)
+            return false;
+        if (digits / powers[k] != size)
+            continue;
+        uint64_t all = (uint64_t)digits, unit = (uint64_t)powers[k], whole = all / unit;
+        char text[40], *end = text + sizeof text, *at = decimal_before(end, all - whole * unit);
+        while (end - at < (ptrdiff_t)k)
+            *--at = '0';
+        *--at = '.';
+        at = decimal_before(at, whole);
+        if (d < 0)
+            *--at = '-';
+        sv_buf_add(b, at, (size_t)(end - at));
+        return true;
+    }
+    return false;
 }
 
 void sv_buf_double(struct sv_buf *b, double d)
@@ -129,6 +167,8 @@ void sv_buf_double(struct sv_buf *b, double d)
         sv_buf_str(b, ".0"); /* so that it reads back as a double */
         return;
     }
+    if (short_decimal(b, d))
+        return;
     char text[40];
     for (int precision = 15; precision <= 17; precision++) {
         snprintf(text, sizeof text, "%.*g", precision, d);

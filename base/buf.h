@@ -54,6 +54,7 @@ void sv_buf_printf(struct sv_buf *b, const char *fmt, ...) __attribute__((format
 /* Decimal numbers without printf: they are on every writer's hot path. */
 void sv_buf_u64(struct sv_buf *b, uint64_t v);
 void sv_buf_i64(struct sv_buf *b, int64_t v);
+void sv_buf_hex(struct sv_buf *b, uint64_t v); /* lower case, no leading zeros, no 0x */
 void sv_buf_us3(struct sv_buf *b,
                 int64_t ns); /* nanoseconds as microseconds with exactly three decimals */
 void sv_buf_double(struct sv_buf *b,

@@ -110,7 +110,16 @@ static size_t escape_one(uint8_t *out, size_t *out_len, const char *s, size_t le
     return 1;
 }
 
-/* Copies while it looks, in blocks of 16, and stops at the first special byte: few texts have one. */
+/* Are all eight bytes plain? Borrows may only add a false alarm above a true one. */
+static bool are_plain8(uint64_t v)
+{
+    const uint64_t ones = 0x0101010101010101u, tops = ones * 0x80;
+    uint64_t quote = v ^ ones * '"', slash = v ^ ones * '\\';
+    return ((v | (v - ones * 0x20) | ((quote - ones) & ~quote) | ((slash - ones) & ~slash)) &
+            tops) == 0;
+}
+
+/* Copies while it looks, in blocks, and stops at the first special byte: few texts have one. */
 static size_t copy_clean(uint8_t *out, const char *s, size_t len)
 {
     size_t i = 0;
@@ -119,6 +128,14 @@ static size_t copy_clean(uint8_t *out, const char *s, size_t len)
         unsigned n = sv_json_special16((const uint8_t *)s + i);
         if (n < 16)
             return i + n;
+    }
+    if (len - i >= 8) {
+        uint64_t v;
+        memcpy(&v, s + i, 8);
+        if (are_plain8(v)) {
+            memcpy(out + i, &v, 8);
+            i += 8;
+        }
     }
     for (; i < len; i++) {
         uint8_t c = (uint8_t)s[i];
@@ -157,6 +174,15 @@ void sv_json_key(struct sv_json *j, const char *key, size_t len)
         return;
     sv_json_escape(j->out, key, len);
     sv_buf_byte(j->out, ':');
+    j->after_key = true;
+}
+
+void sv_json_quoted_key(struct sv_json *j, const char *quoted, size_t len)
+{
+    assert(!j->after_key && (j->too_deep > 0 || (j->depth > 0 && j->close[j->depth - 1] == '}')));
+    if (!open_value(j))
+        return;
+    sv_buf_add(j->out, quoted, len);
     j->after_key = true;
 }
 
@@ -200,16 +226,11 @@ void sv_json_us3(struct sv_json *j, int64_t ns)
 
 void sv_json_hex(struct sv_json *j, uint64_t v)
 {
-    char text[20], *at = text + sizeof text;
-    *--at = '"';
-    do
-        *--at = "0123456789abcdef"[v & 15];
-    while ((v >>= 4) != 0);
-    *--at = 'x';
-    *--at = '0';
-    *--at = '"';
-    if (open_value(j))
-        sv_buf_add(j->out, at, (size_t)(text + sizeof text - at));
+    if (!open_value(j))
+        return;
+    sv_buf_add(j->out, "\"0x", 3);
+    sv_buf_hex(j->out, v);
+    sv_buf_byte(j->out, '"');
 }
 
 void sv_json_bool(struct sv_json *j, bool v)

@@ -5,8 +5,6 @@
  * stood, because a JSON object has each key once. It must not trust the sizes of containers beyond their parent's end. */
 #include "formats/chrome_writer.h"
 
-#include <stdio.h>
-
 #define ARGS_DEPTH_MAX 128 /* deeper containers are written as null */
 
 static bool is_flow(const struct sv_arg *a)
@@ -106,6 +104,9 @@ static void put_value(struct chrome_writer *w, const struct sv_arg *a, const str
     } while (depth > 0);
 }
 
+_Static_assert(SV_ARG_FLOW == SV_ARG_FLOW_BEGIN + 1 && SV_ARG_FLOW_END == SV_ARG_FLOW_BEGIN + 2,
+               "in this order");
+
 static void put_flows(struct chrome_writer *w, const struct sv_arg *a, const struct sv_arg *end)
 {
     sv_json_lit(&w->json, SV_CHROME_FLOW);
@@ -113,12 +114,11 @@ static void put_flows(struct chrome_writer *w, const struct sv_arg *a, const str
     for (; a < end; a = sv_arg_next(a)) {
         if (!is_flow(a))
             continue;
-        char text[32];
-        const char *how = a->type == SV_ARG_FLOW_BEGIN ? "begin "
-                          : a->type == SV_ARG_FLOW_END ? "end "
-                                                       : "";
-        int len = snprintf(text, sizeof text, "%s0x%llx", how, (unsigned long long)a->u);
-        sv_json_text(&w->json, text, (size_t)len);
+        static const char *const how[] = {"\"begin 0x", "\"0x", "\"end 0x"};
+        sv_json_raw(&w->json, how[a->type - SV_ARG_FLOW_BEGIN],
+                    strlen(how[a->type - SV_ARG_FLOW_BEGIN]));
+        sv_buf_hex(&w->buf, a->u);
+        sv_buf_byte(&w->buf, '"');
     }
     sv_json_end(&w->json);
 }

@@ -3,6 +3,7 @@
 #include "tests/harness/test.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 TEST(numbers_in_microseconds_keep_every_nanosecond)
@@ -69,6 +70,37 @@ TEST(doubles_print_shortest)
         sv_buf_init(&b, 1000);
         sv_buf_double(&b, rows[i].d);
         CHECK_STR_EQ(sv_buf_cstr(&b), rows[i].text);
+        sv_buf_fini(&b);
+    }
+}
+
+/* The fast way gives the text that the slow one would. */
+TEST(doubles_of_all_sizes_print_shortest)
+{
+    uint64_t x = 7;
+    for (int i = 0; i < 200000; i++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        double d;
+        if (i % 3 == 0)
+            d = (double)(int64_t)(x >> 30) / (double)(1u << (i % 31));
+        else if (i % 3 == 1)
+            d = (double)(int64_t)(x >> 34) / 1e6 * (i % 2 ? -1 : 1);
+        else
+            memcpy(&d, &x, sizeof d);
+        if (isnan(d) || isinf(d) || d == (double)(int64_t)(fabs(d) < 1e15 ? d : 0))
+            continue;
+        char text[40];
+        for (int precision = 15; precision <= 17; precision++) {
+            snprintf(text, sizeof text, "%.*g", precision, d);
+            if (strtod(text, NULL) == d)
+                break;
+        }
+        struct sv_buf b;
+        sv_buf_init(&b, 1000);
+        sv_buf_double(&b, d);
+        b.len -= strpbrk(text, ".e") == NULL ? 2 : 0; /* the ".0" */
+        if (!CHECK_STR_EQ(sv_buf_cstr(&b), text))
+            i = 200000;
         sv_buf_fini(&b);
     }
 }

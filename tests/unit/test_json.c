@@ -100,7 +100,7 @@ TEST(documents)
     sv_json_raw(&j, "[1]", 3);
     sv_json_members(&j, "", 0);
     sv_json_members(&j, "\"a\":1,\"b\":2", 11);
-    sv_json_lit(&j, "t\"");
+    sv_json_key(&j, "t\"", 2);
     sv_json_text(&j, "x", 1);
     sv_json_line(&j);
     sv_json_end(&j);
