@@ -16,6 +16,7 @@
 #define SV_SORT_STACK \
     96u /* run lengths on the stack grow like Fibonacci numbers: enough for 2^64 items */
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type cannot stand in them */
 #define SV_SORT_DEFINE(name, type, less)                                                          \
     /* Sorts a[0..n), of which the first `done` items are in order. */                            \
     static void name##_insert(type *a, size_t done, size_t n, const void *ctx)                    \
@@ -102,5 +103,6 @@
             }                                                                                     \
         }                                                                                         \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif

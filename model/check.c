@@ -15,7 +15,8 @@
 
 const struct sv_check_rule_info sv_check_rules[SV_CHECK_RULES] = {
 #define RULE(id, rule_name, rule_severity, rule_text) \
-    [SV_CHECK_##id] = {.name = rule_name, .severity = SV_CHECK_##rule_severity, .text = rule_text},
+    [SV_CHECK_##                                      \
+        id] = {.name = (rule_name), .severity = SV_CHECK_##rule_severity, .text = (rule_text)},
     SV_CHECK_LIST(RULE)
 #undef RULE
 };

@@ -375,13 +375,14 @@ static bool keep_exact(struct sv_trace *t, uint64_t row, int64_t exact)
 {
     struct sv_trace_impl *x = t->impl;
     struct sv_counters *c = &t->counters;
-    if (!c->exact) {
-        if (!sv_table_add_column(&x->counters, row + 1, NULL))
-            return false;
-        for (uint64_t i = 0; i < row; i++)
-            c->exact[i] = c->type[i] == SV_ARG_DOUBLE ? 0 : (int64_t)c->value[i];
-    }
-    c->exact[row] = exact;
+    bool is_new = !c->exact;
+    if (is_new && !sv_table_add_column(&x->counters, row + 1, NULL))
+        return false;
+    int64_t *column = c->exact;
+    assert(column);
+    for (uint64_t i = 0; is_new && i < row; i++)
+        column[i] = c->type[i] == SV_ARG_DOUBLE ? 0 : (int64_t)c->value[i];
+    column[row] = exact;
     return true;
 }
 

@@ -159,7 +159,9 @@ static uint8_t *put_double(uint8_t *at, double d)
     if (d > -1e15 && d < 1e15) {
         int64_t whole = (int64_t)d;
         double back = (double)whole;
-        if (memcmp(&back, &d, sizeof d) == 0)
+        uint64_t back_bits;
+        memcpy(&back_bits, &back, sizeof back_bits);
+        if (back_bits == bits)
             return put_varint(at, zigzag(whole) << 1);
     }
     *at++ = 1;

@@ -62,6 +62,7 @@ bool sv_table_add_column(struct sv_table *b, size_t rows, struct sv_block *room)
     return true;
 }
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type cannot stand in them */
 #define GATHER(type)                   \
     do {                               \
         const type *src = from;        \
@@ -69,6 +70,7 @@ bool sv_table_add_column(struct sv_table *b, size_t rows, struct sv_block *room)
         for (size_t i = 0; i < n; i++) \
             dst[i] = src[order[i]];    \
     } while (0)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 static void gather(void *to, const void *from, const uint32_t *order, size_t n, size_t size)
 {

@@ -69,8 +69,9 @@ static void put_flow(struct run *r, sv_track track, int64_t ts, const struct sv_
 
 static struct sv_trace *close_run(struct run *r)
 {
+    struct sv_sink *sink = r->sink;
     flush(r);
-    CHECK_INT_EQ(r->sink->close(r->sink, r->code < 0, &r->err), 0);
+    CHECK_INT_EQ(sink->close(sink, r->code < 0, &r->err), 0);
     return r->trace;
 }
 
@@ -135,18 +136,16 @@ TEST(past_the_memory_limit_writing_is_refused_with_advice)
 TEST(arguments_count_towards_the_limit)
 {
     struct run *r = open_run((size_t)8 << 20);
-    char text[100];
-    memset(text, 'x', sizeof text);
-    for (uint64_t n = 0; r->code == 0; n++) {
-        memcpy(text, &n, sizeof n);
-        struct sv_arg a = {.key = 1, .type = SV_ARG_TEXT, .size = sizeof text, .text = text};
-        put(r, SV_SLICE, 1, (int64_t)n, 1);
-        r->events[r->n - 1].args = &a;
-        r->events[r->n - 1].n_args = 1;
-        flush(r);
-        REQUIRE(n < 100000);
+    char text[100] = {0};
+    struct sv_arg a = {.key = 1, .type = SV_ARG_TEXT, .size = sizeof text, .text = text};
+    struct sv_event e = {.dur_ns = 1, .track = 1, .kind = SV_SLICE, .args = &a, .n_args = 1};
+    int code = 0;
+    while (code == 0 && e.ts_ns < 100000) {
+        memcpy(text, &e.ts_ns, sizeof e.ts_ns);
+        code = r->sink->write(r->sink, &e, 1, &r->err);
+        e.ts_ns++;
     }
-    CHECK_INT_EQ(r->code, SV_ENOMEM);
+    CHECK_INT_EQ(code, SV_ENOMEM);
     close_run(r);
     CHECK(r->trace->slices.n > 20000);
     free_run(r);

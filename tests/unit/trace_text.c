@@ -24,6 +24,12 @@ static struct line split_words(char *text)
     return l;
 }
 
+static const char *word(const struct line *l, size_t i)
+{
+    assert(i < l->n && l->words[i]);
+    return l->words[i];
+}
+
 static sv_str string_of(struct sv_dict *d, const char *word)
 {
     return strcmp(word, "-") == 0 ? 0 : sv_dict_cstr(d, word);
@@ -114,40 +120,38 @@ static int64_t duration(const char *word)
     return strcmp(word, "-") == 0 ? SV_UNFINISHED : strtoll(word, NULL, 10);
 }
 
-static void parse_event(struct sv_dict *d, struct sv_batch *b, struct line l)
+static void parse_event(struct sv_dict *d, struct sv_batch *b, const struct line *l)
 {
-    char kind = l.words[0][0];
-    bool has_dur = kind == 'X' || kind == 'L';
+    char kind = word(l, 0)[0];
+    size_t at = kind == 'X' || kind == 'L' ? 3 : 2; /* the word after the times */
     struct sv_event *e = sv_batch_event(b);
-    char **w = l.words + (has_dur ? 1 : 0);
-    assert(l.n >= 3);
-    e->ts_ns = strtoll(l.words[1], NULL, 10);
-    e->dur_ns = has_dur ? duration(l.words[2]) : 0;
-    e->track = track_of(d, w[2]);
+    e->ts_ns = strtoll(word(l, 1), NULL, 10);
+    e->dur_ns = at == 3 ? duration(word(l, 2)) : 0;
+    e->track = track_of(d, word(l, at));
     switch (kind) {
     case 'B':
     case 'X':
     case 'I':
         e->kind = kind == 'B' ? SV_BEGIN : kind == 'X' ? SV_SLICE : SV_INSTANT;
-        e->name = string_of(d, w[3]);
-        finish(d, b, e, &l, has_dur ? 5 : 4);
+        e->name = string_of(d, word(l, at + 1));
+        finish(d, b, e, l, at + 2);
         break;
     case 'E':
         e->kind = SV_END;
-        finish(d, b, e, &l, 3);
+        finish(d, b, e, l, at + 1);
         break;
     case 'C':
         e->kind = SV_COUNTER;
-        *sv_batch_arg(b) = number(w[3]);
+        *sv_batch_arg(b) = number(word(l, at + 1));
         sv_batch_finish(b, e);
         break;
     case 'L':
         e->kind = SV_LOSS;
-        e->name = string_of(d, w[3]);
-        *sv_batch_arg(b) = number(w[4]);
+        e->name = string_of(d, word(l, at + 1));
+        *sv_batch_arg(b) = number(word(l, at + 2));
         sv_batch_finish(b, e);
         break;
-    default: parse_flow(e, b, kind, w[3]);
+    default: parse_flow(e, b, kind, word(l, at + 1));
     }
 }
 
@@ -168,7 +172,7 @@ int trace_text_write(const char *text, size_t batch, struct sv_dict *dict, struc
     for (char *l = strtok_r(rest, "\n", &rest); l && code == 0; l = strtok_r(NULL, "\n", &rest)) {
         struct line words = split_words(l);
         if (words.n)
-            parse_event(dict, b, words);
+            parse_event(dict, b, &words);
         if (b->n == batch)
             code = flush(b, sink, err);
     }
