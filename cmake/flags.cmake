@@ -33,6 +33,7 @@ target_compile_options(sv_flags INTERFACE
   $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition>
   $<$<C_COMPILER_ID:GNU>:-Wlogical-op -Wduplicated-cond>
   -fno-strict-aliasing -fno-common -fstack-protector-strong
+  -ffunction-sections -fdata-sections # libstave.so keeps only what it uses
   # No path of the building machine in a binary.
   -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_compile_options(sv_flags INTERFACE $<$<CONFIG:Release>:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2>)

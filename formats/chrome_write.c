@@ -619,6 +619,15 @@ static int chrome_write(struct sv_sink *s, const struct sv_event *events, size_t
     return w->is_array ? sv_output_flush(w->out, err) : sv_output_failure(w->out, err);
 }
 
+static int chrome_flush(struct sv_sink *s, struct sv_err *err)
+{
+    struct chrome_writer *w = (struct chrome_writer *)s;
+    if (w->has_head)
+        close_counter(w);
+    pass_on(w);
+    return sv_output_flush(w->out, err);
+}
+
 static int chrome_close(struct sv_sink *s, bool failed, struct sv_err *err)
 {
     struct chrome_writer *w = (struct chrome_writer *)s;
@@ -658,6 +667,7 @@ SV_SINK_DOOR(sv_chrome_sink)
     struct chrome_writer *w = sv_alloc(sizeof *w);
     w->sink.write = chrome_write;
     w->sink.close = chrome_close;
+    w->sink.flush = chrome_flush;
     w->sink.takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_FLOW_POINTS;
     w->out = out;
     w->dict = dict;

@@ -27,7 +27,7 @@ struct sv_drain {
     struct sv_drain_ring *rings;
     size_t n_rings, cap_rings, at;
     struct sv_siblings lanes;
-    bool takes_slices, with_source;
+    bool takes_slices, takes_overlap, with_source;
     sv_str lost_full, lost_nested, file_key, function_key, line_key;
 };
 
@@ -246,12 +246,14 @@ static void as_slice(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
 {
     e->ts_ns = lead->start_ns + d->boot_minus_mono;
     int64_t dur = lead->dur_ns > 0 ? lead->dur_ns : 0;
+    if (!d->takes_overlap)
+        e->track =
+            sv_siblings_choose(&d->lanes, d->source.dict, e->track, e->ts_ns, e->ts_ns + dur);
     if (d->takes_slices) {
         e->kind = SV_SLICE;
         e->dur_ns = dur;
         return;
     }
-    e->track = sv_siblings_choose(&d->lanes, d->source.dict, e->track, e->ts_ns, e->ts_ns + dur);
     e->kind = SV_BEGIN;
     struct sv_event *end = sv_batch_event(b);
     *end = (struct sv_event){.ts_ns = e->ts_ns + dur, .track = e->track, .kind = SV_END};
@@ -465,7 +467,8 @@ struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, ui
                                    .gives = SV_HAS_EDGES | SV_HAS_DISORDER,
                                    .dict = dict,
                                    .report = report};
-    d->takes_slices = (takes & SV_HAS_SLICES) && (takes & SV_HAS_OVERLAP);
+    d->takes_slices = takes & SV_HAS_SLICES;
+    d->takes_overlap = d->takes_slices && (takes & SV_HAS_OVERLAP);
     sv_drain_names_init(&d->names, dict, pid);
     d->lost_full = sv_dict_cstr(dict, "ring full");
     d->lost_nested = sv_dict_cstr(dict, "nested in a signal handler");

@@ -27,11 +27,9 @@ static const struct {
 } outputs[] = {
     {".pftrace", sv_perfetto_sink, SV_PLAIN, true},
     {".perfetto-trace", sv_perfetto_sink, SV_PLAIN, true},
-#ifdef SV_SDK_CHROME
     {".json", sv_chrome_sink, SV_PLAIN, false},
     {".json.gz", sv_chrome_sink, SV_GZIP, false},
     {".json.zst", sv_chrome_sink, SV_ZSTD, false},
-#endif
 };
 enum { N_OUTPUTS = sizeof outputs / sizeof *outputs };
 

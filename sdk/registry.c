@@ -29,11 +29,12 @@ static struct {
     size_t n_tracks;
     uint32_t next_site, next_track;
     struct stave_i_dso *dsos;
-    struct cell cells[CELLS_MAX];
-    size_t n_cells;
     bool is_on, is_full;
     char globs[GLOBS_BYTES];
 } reg = {.next_site = 1, .next_track = TRACK_FIRST, .globs = "*"};
+
+static struct cell cells[CELLS_MAX]; /* apart: nothing of it is in the file */
+static size_t n_cells;
 
 /* ---- categories ---- */
 
@@ -193,9 +194,9 @@ bool sv_names_flush(void)
 
 static int64_t *find_cell(const char *name)
 {
-    for (size_t i = 0; i < reg.n_cells; i++)
-        if (strcmp(reg.cells[i].name, name) == 0)
-            return &reg.cells[i].sum;
+    for (size_t i = 0; i < n_cells; i++)
+        if (strcmp(cells[i].name, name) == 0)
+            return &cells[i].sum;
     return NULL;
 }
 
@@ -225,9 +226,9 @@ static void add_site(struct stave_site *site)
             site->flags |= SV_SITE_TEXT;
     if (site->kind == STAVE_KIND_COUNTER && site->name) {
         site->sum = find_cell(site->name);
-        if (!site->sum && reg.n_cells < CELLS_MAX) {
-            reg.cells[reg.n_cells] = (struct cell){.name = (const char *)reg.log + name_at};
-            site->sum = &reg.cells[reg.n_cells++].sum;
+        if (!site->sum && n_cells < CELLS_MAX) {
+            cells[n_cells] = (struct cell){.name = (const char *)reg.log + name_at};
+            site->sum = &cells[n_cells++].sum;
         }
     }
     if (!sv_names_flush())
