@@ -44,6 +44,17 @@ foreach(source ${sources})
   add_dependencies(tests stress_${name})
 endforeach()
 
+add_library(stress_plugin MODULE EXCLUDE_FROM_ALL tests/stress/plugin/plugin.c)
+target_link_libraries(stress_plugin PRIVATE sv_flags stave)
+set_target_properties(stress_plugin PROPERTIES PREFIX "" OUTPUT_NAME plugin
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/stress)
+# The library linked statically; with the plugin, which brings the shared one, two copies in one process.
+add_executable(stress_life_static EXCLUDE_FROM_ALL tests/stress/life.c)
+target_link_libraries(stress_life_static PRIVATE sv_flags stave_static Threads::Threads ${CMAKE_DL_LIBS})
+set_target_properties(stress_life_static PROPERTIES OUTPUT_NAME life_static
+  RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/stress)
+add_dependencies(tests stress_plugin stress_life_static)
+
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c ${PROJECT_SOURCE_DIR}/examples/*.cpp)
 foreach(source ${sources})
   get_filename_component(name ${source} NAME_WE)

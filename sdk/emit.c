@@ -5,7 +5,7 @@
  * registered, nested in itself) goes to sv_slow().
  *
  * Commit: the record's bytes, then one store-release of the ring's head, which pairs with the load-acquire of the reader. While a
- * record is being written the thread's limit is 0, so that a signal handler that traces takes the slow way and is counted. */
+ * record is being written the thread is busy: a signal handler that traces then takes the slow way and is counted. */
 #include "sdk/cpu.h"
 #include "sdk/sdk.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-struct sv_thread sv_nobody = {.fates = ~(uint64_t)0};
+struct sv_thread sv_nobody = {.busy = 1, .fates = ~(uint64_t)0};
 _Thread_local struct sv_thread *sv_self __attribute__((tls_model("initial-exec"))) = &sv_nobody;
 _Atomic uint32_t sv_epoch;
 
@@ -35,20 +35,34 @@ static inline void order_for_signals(void)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-static inline uint64_t *open_record(struct sv_thread *t, uint64_t head)
+/* From here on nothing of the thread changes under us. False: it is being written to right now, or there is no ring. */
+static inline bool enter(struct sv_thread *t)
 {
-    t->limit = 0;
+    if (UNLIKELY(t->busy))
+        return false;
+    t->busy = 1;
     order_for_signals();
+    return true;
+}
+
+static inline void leave(struct sv_thread *t)
+{
+    order_for_signals();
+    t->busy = 0;
+}
+
+static inline uint64_t *record_at(const struct sv_thread *t, uint64_t head)
+{
     return (uint64_t *)(void *)(t->data + (head & t->mask));
 }
 
 static inline void commit(struct sv_thread *t, uint64_t head, uint64_t limit)
 {
     t->head = head;
+    t->limit = limit;
     /* Pairs with the acquire of the reader in drain.c. */
     atomic_store_explicit(&t->ring->head, head, memory_order_release);
-    order_for_signals();
-    t->limit = limit;
+    leave(t);
 }
 
 static inline uint32_t epoch(void)
@@ -69,30 +83,33 @@ static inline uint64_t word_of(const struct stave_site *site)
                            __ATOMIC_ACQUIRE); /* pairs with the release in registry.c */
 }
 
-uint32_t stave_i_begin0(struct stave_site *site)
+/* A record without arguments, after which `kept` more bytes must be free. */
+static inline uint32_t emit0(struct stave_site *site, uint64_t kept)
 {
     struct sv_thread *t = sv_self;
-    uint64_t word = word_of(site), head = t->head, limit = t->limit;
-    if (UNLIKELY(head + 2 * SV_RECORD_HEAD > limit || word == 0 || t->counter != SV_COUNTER_CPU))
+    if (UNLIKELY(!enter(t)))
         return sv_slow(site, NULL);
-    uint64_t *r = open_record(t, head);
+    uint64_t word = word_of(site), head = t->head, limit = t->limit;
+    if (UNLIKELY(head + SV_RECORD_HEAD + kept > limit || word == 0 ||
+                 t->counter != SV_COUNTER_CPU)) {
+        leave(t);
+        return sv_slow(site, NULL);
+    }
+    uint64_t *r = record_at(t, head);
     r[0] = word;
     r[1] = sv_cpu_counter();
-    commit(t, head + SV_RECORD_HEAD, limit - SV_RECORD_HEAD);
+    commit(t, head + SV_RECORD_HEAD, limit - kept);
     return session();
+}
+
+uint32_t stave_i_begin0(struct stave_site *site)
+{
+    return emit0(site, SV_RECORD_HEAD);
 }
 
 uint32_t stave_i_instant0(struct stave_site *site)
 {
-    struct sv_thread *t = sv_self;
-    uint64_t word = word_of(site), head = t->head, limit = t->limit;
-    if (UNLIKELY(head + SV_RECORD_HEAD > limit || word == 0 || t->counter != SV_COUNTER_CPU))
-        return sv_slow(site, NULL);
-    uint64_t *r = open_record(t, head);
-    r[0] = word;
-    r[1] = sv_cpu_counter();
-    commit(t, head + SV_RECORD_HEAD, limit);
-    return session();
+    return emit0(site, 0);
 }
 
 /* ---- arguments ---- */
@@ -148,14 +165,18 @@ static uint64_t *put_texts(uint64_t *r, const struct stave_site *site, const uin
 uint32_t sv_emit_try(struct sv_thread *t, uint64_t word, const struct stave_site *site,
                      const uint64_t *values)
 {
-    uint64_t head = t->head, limit = t->limit;
     uint64_t reserve = site->flags & SV_SITE_NESTS ? SV_RECORD_HEAD : 0;
     uint64_t bytes = sv_word_bytes(word);
     if (site->flags & SV_SITE_TEXT)
         bytes = sv_emit_bytes(site, values);
-    if (UNLIKELY(head + bytes + reserve > limit))
+    if (UNLIKELY(!enter(t)))
         return 0;
-    uint64_t *r = open_record(t, head);
+    uint64_t head = t->head, limit = t->limit;
+    if (UNLIKELY(head + bytes + reserve > limit)) {
+        leave(t);
+        return 0;
+    }
+    uint64_t *r = record_at(t, head);
     r[1] = now_raw(t);
     if (site->flags & SV_SITE_TEXT) {
         uint64_t *end = put_texts(r, site, values, bytes);
@@ -182,22 +203,22 @@ uint32_t stave_i_emit(struct stave_site *site, const uint64_t *values)
 
 /* ---- ends ---- */
 
-/* Gives back the room kept for the end of a slice that will have none. */
-static void forget_end(struct sv_thread *t)
-{
-    if (t->limit && t->limit < t->full_limit)
-        t->limit += SV_RECORD_HEAD;
-}
-
 void stave_i_scope_end(uint32_t begun)
 {
     struct sv_thread *t = sv_self;
+    if (UNLIKELY(!enter(t)))
+        return; /* begun by a thread that is no more: a forked child */
     uint64_t head = t->head, limit = t->limit;
-    if (UNLIKELY(begun != epoch() || limit == 0 || limit >= t->full_limit)) {
-        forget_end(t);
+    if (UNLIKELY(limit >= t->full_limit)) { /* nothing is open */
+        leave(t);
         return;
     }
-    uint64_t *r = open_record(t, head); /* room was kept by the begin */
+    if (UNLIKELY(begun != epoch())) { /* not in this session: give back the room that was kept */
+        t->limit = limit + SV_RECORD_HEAD;
+        leave(t);
+        return;
+    }
+    uint64_t *r = record_at(t, head); /* there is room: the begin kept it */
     r[0] = SV_WORD(0, STAVE_KIND_END, 0, SV_RECORD_HEAD / 8);
     r[1] = now_raw(t);
     commit(t, head + SV_RECORD_HEAD, limit + SV_RECORD_HEAD);
@@ -206,29 +227,29 @@ void stave_i_scope_end(uint32_t begun)
 void stave_i_note_begin(uint32_t recorded)
 {
     struct sv_thread *t = sv_self;
-    t->fates = t->fates << 1 | (recorded != 0);
+    if (LIKELY(t->ring != NULL))
+        t->fates = t->fates << 1 | (recorded != 0);
 }
 
 /* An end without arguments, or one for whose arguments there is no room, is that of a scope. */
 void stave_i_end(struct stave_site *site, const uint64_t *values)
 {
     struct sv_thread *t = sv_self;
-    if (UNLIKELY(t == &sv_nobody))
+    if (UNLIKELY(t->ring == NULL))
         return; /* nothing was begun */
     bool recorded = t->fates & 1;
     t->fates = t->fates >> 1 | (uint64_t)1 << 63;
-    if (!recorded || t->limit == 0 || t->limit >= t->full_limit)
+    if (!recorded || t->limit >= t->full_limit)
         return;
     if (site->n_args) {
-        uint64_t word = word_of(site), limit = t->limit;
+        uint64_t word = word_of(site);
         if (UNLIKELY(word == 0)) {
             if (!sv_site_register(site))
                 return;
             word = word_of(site);
         }
         if (sv_emit_try(t, word, site, values)) {
-            if (t->limit == limit)
-                t->limit += SV_RECORD_HEAD;
+            t->limit += SV_RECORD_HEAD;
             return;
         }
     }

@@ -20,13 +20,14 @@
 #include <stave/stave.h>
 #include <stdbool.h>
 
-/* A thread's side of its ring. limit == 0: no ring, or a record is being written (a signal handler sees that). The room
+/* A thread's side of its ring. busy: a record is being written (a signal handler sees that), or there is no ring. The room
  * between limit and full_limit is kept for the ends of the open slices, 16 bytes each: an end never finds the ring full. */
 struct sv_thread {
     uint64_t head, limit, full_limit, mask;
     uint8_t *data;
     struct sv_ring *ring;
-    uint64_t fates;   /* STAVE_BEGIN: one bit for each open one, newest lowest: was it recorded? */
+    uint64_t fates; /* STAVE_BEGIN: one bit for each open one, newest lowest: was it recorded? */
+    uint32_t busy;
     uint32_t counter; /* enum sv_counter */
     uint32_t block;   /* overwrite: the block whose first record is known, plus 1 */
 };

@@ -256,11 +256,16 @@ void sv_wake_writer(void)
     syscall(SYS_futex, &p->wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
+/* A signal handler must not come in between. */
 static void set_limit(struct sv_thread *t, uint64_t full_limit)
 {
+    t->busy = 1;
+    atomic_signal_fence(memory_order_seq_cst);
     uint64_t kept = t->full_limit - t->limit;
     t->full_limit = full_limit;
     t->limit = full_limit - kept;
+    atomic_signal_fence(memory_order_seq_cst);
+    t->busy = 0;
 }
 
 static void refresh_limit(struct sv_thread *t)
@@ -282,8 +287,7 @@ static void overwrite(struct sv_thread *t, uint64_t need)
     uint64_t end = (block + 1) * block_bytes;
     if (end < t->head + need + kept)
         end = t->head + need + kept;
-    t->full_limit = end;
-    t->limit = end - kept;
+    set_limit(t, end);
 }
 
 static bool wait_for_room(struct sv_thread *t, uint64_t need)
@@ -326,7 +330,7 @@ static bool make_room(struct sv_thread *t, uint64_t need)
 static uint32_t slow(struct stave_site *site, const uint64_t *values)
 {
     struct sv_thread *t = sv_self;
-    if (t->ring && t->limit == 0) { /* a signal handler inside its thread's hot path */
+    if (t->ring && t->busy) { /* a signal handler inside its thread's hot path */
         count(&t->ring->lost_nested);
         return 0;
     }

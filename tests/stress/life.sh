@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# What happens to traced programs (see life.c): every event is in a file or in a counter, and the program does not notice.
+set -uo pipefail
+export STAVE_SESSION_DIR=$TMP/sessions STAVE_FULL=block PLUGIN=$BUILD/tests/stress/plugin.so
+mkdir -p "$STAVE_SESSION_DIR"
+cd "$TMP" || exit 2
+
+# count FILE NAME: begin and instant events of that name.
+count() { "$STAVE" cat -q "$1" 2>>cat.log | grep -cE "(begin|slice|instant) .*\"$2\""; }
+
+# scene NAME EXIT [PROGRAM]: runs it and compares every `expect` line with the file plus what was lost.
+scene() {
+  local name=$1 want=$2 program=${3:-life} code lost file=t.pftrace n what have ok=1 why=
+  rm -rf t.* second.*
+  STAVE_OUT=t.pftrace "$BUILD/tests/stress/$program" "$name" >out 2>err
+  code=$?
+  [ $code = "$want" ] || { ok=0; why="exit $code, not $want"; }
+  if [ ! -e t.pftrace ] && [ -e t.pftrace.session ]; then
+    "$STAVE" recover -q t.pftrace >recover.log 2>&1 || { ok=0; why="$why recover: $(cat recover.log)"; }
+  fi
+  [ -e $file ] || { ok=0; why="$why no file"; }
+  [ "$name$program" != pluginlife_static ] || file=$(echo t.*.pftrace) # the second copy of the library took another name
+  lost=$(sed -n 's/^lost full=\([0-9]*\) nested=\([0-9]*\) ring=\([0-9]*\) output=\([0-9]*\)/\1 + \2 + \3 + \4/p' out | tail -n 1)
+  lost=$((${lost:-0}))
+  while read -r _ n what; do
+    have=$(count $file "$what")
+    if [ "$lost" = 0 ] && [ "$have" != "$n" ]; then ok=0; why="$why; $what: $have of $n"; fi
+    if [ "$lost" != 0 ] && { [ "$have" -gt "$n" ] || [ $((have + lost)) -lt "$n" ]; }; then
+      ok=0; why="$why; $what: $have in the file and $lost lost of $n"; fi
+  done < <(grep '^expect' out)
+  if [ -s err ] && [ "$name" != disk_full ]; then ok=0; why="$why; said: $(head -n 2 err)"; fi
+  extra "$name" || ok=0
+  if [ $ok = 1 ]; then echo "ok life: $name ($program)"; else echo "not ok life: $name ($program): $why"; fi
+}
+
+# What a scene leaves besides the parent's file.
+extra() {
+  local pid
+  case $1 in
+  fork) pid=$(sed -n 's/^child //p' out); [ "$(count "t.$pid.pftrace" child)" = 1000 ] || { why="$why; the child's file"; return 1; } ;;
+  fork_exit | clone)
+    pid=$(sed -n 's/^dead //p' out)
+    "$STAVE" recover -q "t.$pid.pftrace" >recover.log 2>&1 && [ "$(count "t.$pid.pftrace" child)" = 1000 ] ||
+      { why="$why; the child's recovered file: $(cat recover.log)"; return 1; } ;;
+  fork_busy) for f in t.*.pftrace.session; do "$STAVE" recover -q "${f%.session}" 2>>recover.log || { why="$why; $(cat recover.log)"; return 1; }; done
+    [ "$(ls t.*.pftrace | wc -l)" = 30 ] || { why="$why; $(ls t.*.pftrace | wc -l) of 30 children"; return 1; } ;;
+  fork_quiet) [ "$(ls t.* | wc -l)" = 1 ] || { why="$why; left $(echo t.*)"; return 1; } ;;
+  restart) [ "$(count second.pftrace child)" = 100 ] || { why="$why; second file"; return 1; } ;;
+  disk_full) [ "$(wc -l <err)" = 1 ] && grep -q 'went on' out && [ "$(count t.pftrace parent)" = 100 ] ||
+    { why="$why; said $(cat err)"; return 1; } ;;
+  esac
+}
+
+for name in fork fork_exit fork_quiet fork_busy clone vfork threads churn signals atexit quit restart plugin disk_full; do scene $name 0; done
+scene abort 134
+scene segv 139
+STAVE_FULL=drop scene drop 0
+if [ -x "$BUILD/tests/stress/life_static" ]; then
+  for name in fork fork_exit threads signals abort plugin; do
+    case $name in abort) scene $name 134 life_static ;; *) scene $name 0 life_static ;; esac
+  done
+fi
+left=$(find "$STAVE_SESSION_DIR" -mindepth 1 -type d | wc -l)
+if [ "$left" = 0 ]; then echo "ok life leaves no sessions"; else echo "not ok life: $left sessions left: $(find "$STAVE_SESSION_DIR" -mindepth 1 | head -n 5)"; fi
