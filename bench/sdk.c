@@ -64,7 +64,7 @@ static void start(size_t buffer, enum stave_full full)
 static uint64_t lost(void)
 {
     struct stave_counts c = {.size = sizeof c};
-    stave_counts(&c);
+    stave_count(&c);
     return c.lost_full + c.lost_nested + c.lost_ring + c.lost_output;
 }
 
@@ -72,7 +72,7 @@ static void stop(const char *name, uint64_t expected)
 {
     stave_flush();
     struct stave_counts c = {.size = sizeof c};
-    stave_counts(&c);
+    stave_count(&c);
     uint64_t gone = lost();
     if (gone || (expected && c.events < expected)) {
         printf("%s: %llu lost, %llu of %llu written\n", name, (unsigned long long)gone,

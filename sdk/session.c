@@ -315,7 +315,7 @@ void sv_session_inherit(void)
     pthread_mutex_unlock(&p->control);
 }
 
-void stave_counts(struct stave_counts *counts)
+void stave_count(struct stave_counts *counts)
 {
     struct sv_process *p = sv_process;
     struct stave_counts c = {.size = sizeof c};

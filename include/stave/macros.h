@@ -100,8 +100,11 @@ static inline uint64_t stave_i_from_ptr(const volatile void *v)
     return (uint64_t)(uintptr_t)v;
 }
 
-#ifndef __cplusplus /* C++ has its own in stave.hpp */
-
+#ifdef __cplusplus /* templates of stave.hpp, which C++ includes */
+#define STAVE_I_TYPE(v)   ::stave::type_of<decltype(v)>()
+#define STAVE_I_WORD(v)   ::stave::word(v).bits
+#define STAVE_I_LIST(...) (::stave::list{{__VA_ARGS__}}.at)
+#else
 #define STAVE_I_PICK(v, s, u, d, b, t, a, p) \
     _Generic((v), char: s, signed char: s, short: s, int: s, long: s, long long: s,        \
              unsigned char: u, unsigned short: u, unsigned: u, unsigned long: u,           \
@@ -115,6 +118,8 @@ static inline uint64_t stave_i_from_ptr(const volatile void *v)
     STAVE_I_PICK(v, stave_i_from_int, stave_i_from_uint, stave_i_from_double, stave_i_from_uint, \
                  stave_i_from_ptr, stave_i_from_ptr, stave_i_from_ptr)                           \
     (v)
+#define STAVE_I_LIST(...) ((const uint64_t[]){__VA_ARGS__})
+#endif
 
 #define STAVE_I_KEY_OF(k, v)  k,
 #define STAVE_I_TYPE_OF(k, v) STAVE_I_TYPE(v),
@@ -136,25 +141,29 @@ static inline uint64_t stave_i_from_ptr(const volatile void *v)
 #define STAVE_I_T_TIME()                  STAVE_I_TRACK, STAVE_I_START, STAVE_I_DUR,
 #define STAVE_I_W_TIME(track, start, dur) (uint64_t)(track), (uint64_t)(start), (uint64_t)(dur),
 
-#define STAVE_I_SITE_(id, kind_, cat_, name_, keys_, types_)                            \
-    static const char *const STAVE_I_JOIN(id, k)[] = {keys_ 0};                         \
-    static const uint8_t STAVE_I_JOIN(id, t)[] = {types_ 0};                            \
-    static struct stave_site id = {.state = 1,                                          \
-                                   .kind = kind_,                                       \
-                                   .n_args = (uint8_t)(sizeof STAVE_I_JOIN(id, t) - 1), \
-                                   .line = __LINE__,                                    \
-                                   .cat = cat_,                                         \
-                                   .name = name_,                                       \
-                                   .file = __FILE__,                                    \
-                                   .func = __func__,                                    \
-                                   .keys = STAVE_I_JOIN(id, k),                         \
-                                   .types = STAVE_I_JOIN(id, t),                        \
-                                   .dso = &stave_i_dso}
+#define STAVE_I_SITE_(id, kind_, cat_, name_, keys_, types_)                  \
+    static const char *const STAVE_I_JOIN(id, k)[] = {keys_ 0};               \
+    static const uint8_t STAVE_I_JOIN(id, t)[] = {types_ 0};                  \
+    static struct stave_site id = {0,                                         \
+                                   1,                                         \
+                                   kind_,                                     \
+                                   (uint8_t)(sizeof STAVE_I_JOIN(id, t) - 1), \
+                                   0,                                         \
+                                   __LINE__,                                  \
+                                   cat_,                                      \
+                                   name_,                                     \
+                                   __FILE__,                                  \
+                                   __func__,                                  \
+                                   STAVE_I_JOIN(id, k),                       \
+                                   STAVE_I_JOIN(id, t),                       \
+                                   &stave_i_dso,                              \
+                                   0,                                         \
+                                   0}
 #define STAVE_I_SITE(id, kind, x, cat, name, ...)                                              \
     STAVE_I_SITE_(id, kind, cat, name, STAVE_I_K_##x() STAVE_I_M(STAVE_I_KEY_OF, __VA_ARGS__), \
                   STAVE_I_T_##x() STAVE_I_M(STAVE_I_TYPE_OF, __VA_ARGS__))
 #define STAVE_I_WORDS(x, w, ...) \
-    ((const uint64_t[]){STAVE_I_W_##x w STAVE_I_M(STAVE_I_WORD_OF, __VA_ARGS__) 0})
+    STAVE_I_LIST(STAVE_I_W_##x w STAVE_I_M(STAVE_I_WORD_OF, __VA_ARGS__) 0)
 #define STAVE_I_SEND(id, zero, x, w, ...)         \
     (sizeof(STAVE_I_JOIN(id, t)) == 1 ? zero(&id) \
                                       : stave_i_emit(&id, STAVE_I_WORDS(x, w, __VA_ARGS__)))
@@ -189,8 +198,9 @@ struct stave_i_track_scope {
 };
 static inline void stave_i_track_scope_fini(const struct stave_i_track_scope *s)
 {
+    uint64_t track = s->track;
     if (STAVE_I_ON(*s->site))
-        stave_i_emit(s->site, (const uint64_t[]){s->track});
+        stave_i_emit(s->site, &track);
 }
 #define STAVE_I_SCOPE_ON(n, track, cat) \
     STAVE_I_SCOPE_ON_(STAVE_I_JOIN(stave_i_s, n), STAVE_I_JOIN(stave_i_v, n), track, cat)
@@ -263,5 +273,4 @@ static inline void stave_i_scope_fini(const uint32_t *session)
     STAVE_I_EVENT(STAVE_KIND_COMPLETE, TIME, (track, start_ns, STAVE_I_1ST(__VA_ARGS__, 0)), cat, \
                   name, 0, __VA_ARGS__)
 
-#endif /* C */
 #endif

@@ -80,7 +80,7 @@ struct stave_counts {
     uint64_t lost_output;      /* the file or stream failed, or the stream stalled */
     uint64_t lost_overwritten; /* flight recorder: older than the ring holds; not an error */
 };
-STAVE_API void stave_counts(struct stave_counts *counts); /* of this session */
+STAVE_API void stave_count(struct stave_counts *counts); /* of this session */
 
 /* ---- tracks ---- */
 

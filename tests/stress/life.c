@@ -28,7 +28,7 @@ static void tell_lost(void)
 {
     struct stave_counts c = {.size = sizeof c};
     stave_flush();
-    stave_counts(&c);
+    stave_count(&c);
     printf("lost full=%llu nested=%llu ring=%llu output=%llu\n", (unsigned long long)c.lost_full,
            (unsigned long long)c.lost_nested, (unsigned long long)c.lost_ring,
            (unsigned long long)c.lost_output);

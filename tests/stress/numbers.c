@@ -55,7 +55,7 @@ int main(int argc, char **argv)
         pthread_join(threads[i], NULL);
     struct stave_counts c = {.size = sizeof c};
     stave_flush();
-    stave_counts(&c);
+    stave_count(&c);
     printf("%llu lost\n",
            (unsigned long long)(c.lost_full + c.lost_nested + c.lost_ring + c.lost_output));
     return 0;
