@@ -84,6 +84,8 @@ struct sv_sql_table {
     int (*step)(struct sv_sql_cursor *c); /* NULL: the next of the range */
     void (*column)(struct sv_sql_cursor *c, sqlite3_context *ctx, int column);
     void (*finish)(struct sv_sql_cursor *c); /* frees `state`, may be NULL */
+    /* Asks the memory for the columns `used` (bits) of a row that will be current soon; may be NULL. */
+    void (*prefetch)(const struct sv_sql *q, uint32_t row, unsigned used);
     int n_arguments; /* hidden columns at the end that must be given: the table is a function */
     int first_argument;
 };
@@ -97,6 +99,9 @@ struct sv_sql_cursor {
     uint64_t at, end;     /* positions; what is left is [at, end) */
     bool is_backward;     /* from end - 1 down to at */
     uint64_t row;         /* the current one */
+    unsigned used;        /* columns that the statement reads, as bits */
+    const struct sv_names *names; /* the rows are those of all names, in their order: … */
+    uint32_t group;               /* … the name of the current row, found by going along */
     void *state;
 };
 

@@ -248,9 +248,14 @@ static void start_window(struct sv_sql_cursor *c, struct window w)
 static void start_all(struct sv_sql_cursor *c, int order, struct window w)
 {
     const struct sv_trace *t = c->q->trace;
-    if (order == NAMES || order == NAMES_DOWN)
-        sv_sql_list(c, sv_index_names(c->q->index)->rows, 0, t->slices.n);
-    else if (order == TRACKS || order == TRACKS_DOWN || order == ANY)
+    if (order == NAMES || order == NAMES_DOWN) {
+        const struct sv_names *names = sv_index_names(c->q->index);
+        sv_sql_list(c, names->rows, 0, t->slices.n);
+        if (order == NAMES) {
+            c->names = names;
+            c->used &= ~(1u << SV_SLICE_NAME);
+        }
+    } else if (order == TRACKS || order == TRACKS_DOWN || order == ANY)
         sv_sql_range(c, 0, t->slices.n);
     else if (w.from_ns > INT64_MIN || w.to_ns < INT64_MAX)
         start_window(c, w);
@@ -303,6 +308,16 @@ static int64_t self_ns(struct sv_sql *q, uint64_t row)
     return q->self_ns[row];
 }
 
+/* In the order of names the column of names, which would be met out of order, is not needed. */
+static sv_str name_of(struct sv_sql_cursor *c)
+{
+    if (!c->names)
+        return c->q->trace->slices.name[c->row];
+    while (c->at >= c->names->start[c->group + 1])
+        c->group++;
+    return c->names->name[c->group];
+}
+
 void sv_sql_slice_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column)
 {
     const struct sv_slices *s = &c->q->trace->slices;
@@ -317,7 +332,7 @@ void sv_sql_slice_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colu
     case SV_SLICE_TRACK: sqlite3_result_int64(ctx, s->track[row]); break;
     case SV_SLICE_CATEGORY:
     case SV_SLICE_CAT: sv_sql_result_str(c->q, ctx, s->cat[row]); break;
-    case SV_SLICE_NAME: sv_sql_result_str(c->q, ctx, s->name[row]); break;
+    case SV_SLICE_NAME: sv_sql_result_str(c->q, ctx, name_of(c)); break;
     case SV_SLICE_DEPTH: sqlite3_result_int(ctx, s->depth[row]); break;
     case SV_SLICE_PARENT:
         if (s->parent[row] != SV_NO_ROW)
@@ -337,6 +352,25 @@ void sv_sql_slice_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colu
     }
 }
 
+static void slice_prefetch(const struct sv_sql *q, uint32_t row, unsigned used)
+{
+    const struct sv_slices *s = &q->trace->slices;
+    if (used & 1u << SV_SLICE_TS)
+        __builtin_prefetch(&s->ts_ns[row]);
+    if (used & 1u << SV_SLICE_DUR)
+        __builtin_prefetch(&s->dur_ns[row]);
+    if (used & 1u << SV_SLICE_NAME)
+        __builtin_prefetch(&s->name[row]);
+    if (used & (1u << SV_SLICE_CATEGORY | 1u << SV_SLICE_CAT))
+        __builtin_prefetch(&s->cat[row]);
+    if (used & 1u << SV_SLICE_TRACK)
+        __builtin_prefetch(&s->track[row]);
+    if (used & 1u << SV_SLICE_PARENT)
+        __builtin_prefetch(&s->parent[row]);
+    if (used & 1u << SV_SLICE_ARGS)
+        __builtin_prefetch(&s->args[row]);
+}
+
 static const struct sv_sql_key slice_keys[] = {
     {SV_SLICE_ID, "e", 0},       {SV_SLICE_SLICE_ID, "e", 0}, {SV_SLICE_PARENT, "e", 1e-6},
     {SV_SLICE_TRACK, "e", 0.01}, {SV_SLICE_TS, "e", 1e-5},    {SV_SLICE_TS, "gGlL", 0.05},
@@ -352,5 +386,6 @@ const struct sv_sql_table sv_sql_slice = {
     .order = slice_order,
     .start = slice_start,
     .column = sv_sql_slice_column,
+    .prefetch = slice_prefetch,
 };
 #endif

@@ -143,6 +143,7 @@ static int table_best_index(sqlite3_vtab *v, sqlite3_index_info *info)
         info->idxNum = t->table->order(t->q, info, c.n > 0);
         info->orderByConsumed = info->idxNum > 0;
     }
+    info->idxNum = (int)((unsigned)(info->idxNum + 1) | ((unsigned)info->colUsed & 0x7fffffu) << 8);
     info->idxStr = sqlite3_mprintf("%s", c.pairs);
     info->needToFreeIdxStr = 1;
     return info->idxStr ? SQLITE_OK : SQLITE_NOMEM;
@@ -171,6 +172,8 @@ static void cursor_reset(struct sv_sql_cursor *c)
     c->owned = NULL;
     sv_sql_none(c);
     c->is_backward = false;
+    c->names = NULL;
+    c->group = 0;
 }
 
 static int cursor_close(sqlite3_vtab_cursor *base)
@@ -180,20 +183,27 @@ static int cursor_close(sqlite3_vtab_cursor *base)
     return SQLITE_OK;
 }
 
+/* Rows of a list lie apart in the columns: they are asked for this many steps ahead. */
+#define AHEAD 24
+
 static inline void take_row(struct sv_sql_cursor *c)
 {
     if (c->at >= c->end)
         return;
     uint64_t at = c->is_backward ? c->end - 1 : c->at;
     c->row = c->rows ? c->rows[at] : at;
+    if (c->rows && c->table->prefetch && !c->is_backward && at + AHEAD < c->end)
+        c->table->prefetch(c->q, c->rows[at + AHEAD], c->used);
 }
 
-static int cursor_filter(sqlite3_vtab_cursor *base, int order, const char *pairs, int argc,
+static int cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *pairs, int argc,
                          sqlite3_value **argv)
 {
     struct sv_sql_cursor *c = (struct sv_sql_cursor *)base;
     struct sv_sql_cond conds[SV_SQL_CONDS_MAX];
+    int order = (plan & 0xff) - 1; /* written by best_index() */
     cursor_reset(c);
+    c->used = (unsigned)plan >> 8;
     for (int i = 0; i < argc; i++) {
         conds[i] =
             (struct sv_sql_cond){pairs[2 * i] - 'A', (enum sv_sql_op)pairs[2 * i + 1], argv[i]};

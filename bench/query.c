@@ -1,0 +1,112 @@
+/* Questions about a trace, measured: SQL over the store.
+ *
+ *     query FILE [SQL]    one line per question: its name, CPU seconds (the best of three), rows
+ *
+ * Loading is a figure of its own. Indexes that a question makes at its first use are part of the first run only; `first` is that
+ * run. CPU time, since the machine may be shared. */
+#include "analysis/sql.h"
+#include "cmd/load.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct counted {
+    struct sv_sql_rows rows;
+    uint64_t n;
+};
+
+static int no_head(struct sv_sql_rows *r, const char *const *names, size_t n, struct sv_err *err)
+{
+    (void)names;
+    (void)n;
+    (void)err;
+    ((struct counted *)r)->n = 0;
+    return 0;
+}
+
+static int count_row(struct sv_sql_rows *r, const struct sv_cell *cells, size_t n,
+                     struct sv_err *err)
+{
+    (void)cells;
+    (void)n;
+    (void)err;
+    ((struct counted *)r)->n++;
+    return 0;
+}
+
+static int no_end(struct sv_sql_rows *r, struct sv_err *err)
+{
+    (void)r;
+    (void)err;
+    return 0;
+}
+
+static double seconds(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static void measure(struct sv_sql *q, const char *name, const char *sql)
+{
+    struct counted c = {.rows = {no_head, count_row, no_end}};
+    struct sv_err err = {0};
+    double first = 0, best = 0;
+    for (int i = 0; i < 3; i++) {
+        double start = seconds();
+        if (sv_sql_run(q, sql, &c.rows, &err) < 0) {
+            fprintf(stderr, "query: %s\n", err.msg);
+            exit(1);
+        }
+        double spent = seconds() - start;
+        first = i ? first : spent;
+        best = i == 0 || spent < best ? spent : best;
+    }
+    printf("%s seconds %.6f first %.6f rows %" PRIu64 "\n", name, best, first, c.n);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name, *sql;
+    } questions[] = {
+        {"point_id", "SELECT * FROM slice WHERE id = (SELECT id / 2 FROM (SELECT 5000001 AS id))"},
+        {"range_track",
+         "SELECT count(*), sum(dur) FROM slice WHERE track_id = (SELECT max(id) FROM track) "
+         "AND ts BETWEEN trace_start() + trace_dur() / 2 AND trace_start() + trace_dur() / 2 + 1000000"},
+        {"range_all", "SELECT count(*), sum(dur) FROM slice WHERE ts BETWEEN trace_start() + trace_dur() "
+                      "/ 2 AND trace_start() + trace_dur() / 2 + 1000000"},
+        {"group_by_name", "SELECT name, count(*), sum(dur) FROM slice GROUP BY name"},
+        {"one_name", "SELECT count(*), sum(dur) FROM slice WHERE name = (SELECT name FROM slice LIMIT 1)"},
+        {"sum_all", "SELECT sum(dur) FROM slice"},
+        {"parents", "SELECT max(parent_id) FROM slice"},
+        {"top_ten", "SELECT id, name, dur FROM slice ORDER BY dur DESC LIMIT 10"},
+    };
+    struct sv_loaded l;
+    struct sv_sql *q;
+    struct sv_err err;
+    if (argc < 2) {
+        fprintf(stderr, "usage: query FILE [SQL]\n");
+        return 2;
+    }
+    sv_err_clear(&err);
+    double start = seconds();
+    if (sv_load(argv[1], NULL, false, 0, &l, &err) < 0 ||
+        sv_sql_open(l.trace, &(struct sv_sql_options){0}, &q, &err) < 0) {
+        fprintf(stderr, "query: %s\n", err.msg);
+        return 1;
+    }
+    printf("load seconds %.3f slices %" PRIu64 "\n", seconds() - start, l.trace->slices.n);
+    for (size_t i = 0; argc == 2 && i < sizeof questions / sizeof *questions; i++)
+        measure(q, questions[i].name, questions[i].sql);
+    for (int i = 2; i < argc; i++)
+        measure(q, "given", argv[i]);
+    sv_sql_close(q);
+    sv_loaded_free(&l);
+    return 0;
+}
