@@ -94,12 +94,12 @@ struct sv_sql_cursor {
     sqlite3_vtab_cursor base;
     struct sv_sql *q;
     const struct sv_sql_table *table;
-    const uint32_t *rows; /* the rows in question, or NULL: all numbers from at to end */
-    uint32_t *owned;      /* a list made for this cursor */
-    uint64_t at, end;     /* positions; what is left is [at, end) */
-    bool is_backward;     /* from end - 1 down to at */
-    uint64_t row;         /* the current one */
-    unsigned used;        /* columns that the statement reads, as bits */
+    const uint32_t *rows;         /* the rows in question, or NULL: all numbers from at to end */
+    uint32_t *owned;              /* a list made for this cursor */
+    uint64_t at, end;             /* positions; what is left is [at, end) */
+    bool is_backward;             /* from end - 1 down to at */
+    uint64_t row;                 /* the current one */
+    unsigned used;                /* columns that the statement reads, as bits */
     const struct sv_names *names; /* the rows are those of all names, in their order: … */
     uint32_t group;               /* … the name of the current row, found by going along */
     void *state;

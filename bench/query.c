@@ -78,11 +78,14 @@ int main(int argc, char **argv)
         {"point_id", "SELECT * FROM slice WHERE id = (SELECT id / 2 FROM (SELECT 5000001 AS id))"},
         {"range_track",
          "SELECT count(*), sum(dur) FROM slice WHERE track_id = (SELECT max(id) FROM track) "
-         "AND ts BETWEEN trace_start() + trace_dur() / 2 AND trace_start() + trace_dur() / 2 + 1000000"},
-        {"range_all", "SELECT count(*), sum(dur) FROM slice WHERE ts BETWEEN trace_start() + trace_dur() "
-                      "/ 2 AND trace_start() + trace_dur() / 2 + 1000000"},
+         "AND ts BETWEEN trace_start() + trace_dur() / 2 AND trace_start() + trace_dur() / 2 + "
+         "1000000"},
+        {"range_all",
+         "SELECT count(*), sum(dur) FROM slice WHERE ts BETWEEN trace_start() + trace_dur() "
+         "/ 2 AND trace_start() + trace_dur() / 2 + 1000000"},
         {"group_by_name", "SELECT name, count(*), sum(dur) FROM slice GROUP BY name"},
-        {"one_name", "SELECT count(*), sum(dur) FROM slice WHERE name = (SELECT name FROM slice LIMIT 1)"},
+        {"one_name",
+         "SELECT count(*), sum(dur) FROM slice WHERE name = (SELECT name FROM slice LIMIT 1)"},
         {"sum_all", "SELECT sum(dur) FROM slice"},
         {"parents", "SELECT max(parent_id) FROM slice"},
         {"top_ten", "SELECT id, name, dur FROM slice ORDER BY dur DESC LIMIT 10"},

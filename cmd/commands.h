@@ -12,6 +12,7 @@
     X(info)            \
     X(cat)             \
     X(query)           \
+    X(stats)           \
     X(plot)            \
     X(recover)         \
     X(help)            \

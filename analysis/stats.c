@@ -1,0 +1,298 @@
+/* Statistics over the store. Called by the commands stats and diff, after loading.
+ *
+ * Two passes: the first finds each slice's group and counts, the second lays the durations of each group side by side. Percentiles
+ * are then found by selection, not by sorting. Groups by one column are found by index, by several through a map. */
+#include "analysis/stats.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_GROUP UINT32_MAX
+
+/* ---- percentiles ---- */
+
+static void swap(int64_t *a, int64_t *b)
+{
+    int64_t x = *a;
+    *a = *b;
+    *b = x;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Puts the k-th smallest value at k, smaller ones before it (Hoare's selection; the pivot is the median of three, and after
+ * too many rounds a plain sort ends it). */
+static void select_kth(int64_t *v, size_t n, size_t k)
+{
+    size_t low = 0, high = n;
+    for (unsigned rounds = 0; high - low > 8; rounds++) {
+        if (rounds > 96) {
+            qsort(v + low, high - low, sizeof *v, by_number);
+            return;
+        }
+        int64_t a = v[low], b = v[low + (high - low) / 2], c = v[high - 1];
+        int64_t pivot = a < b ? (b < c ? b : a < c ? c : a) : (a < c ? a : b < c ? c : b);
+        size_t i = low, j = high - 1;
+        for (;;) {
+            while (v[i] < pivot)
+                i++;
+            while (v[j] > pivot)
+                j--;
+            if (i >= j)
+                break;
+            swap(&v[i++], &v[j--]);
+        }
+        /* Everything before i is at most the pivot, everything after j at least. */
+        if (k < i)
+            high = i;
+        else
+            low = i;
+    }
+    for (size_t i = low + 1; i < high; i++)
+        for (size_t j = i; j > low && v[j] < v[j - 1]; j--)
+            swap(&v[j], &v[j - 1]);
+}
+
+double sv_percentile(int64_t *values, size_t n, double p)
+{
+    if (n == 0)
+        return 0;
+    double at = p * (double)(n - 1), below = floor(at);
+    size_t k = (size_t)below;
+    select_kth(values, n, k);
+    if (at == below || k + 1 >= n)
+        return (double)values[k];
+    int64_t next = values[k + 1];
+    for (size_t i = k + 2; i < n; i++)
+        next = values[i] < next ? values[i] : next;
+    return (double)values[k] + (at - below) * (double)(next - values[k]);
+}
+
+/* ---- grouping ---- */
+
+struct grouping {
+    const struct sv_trace *t;
+    const struct sv_select *select;
+    unsigned by;
+    uint32_t *direct; /* by string or track, for one column */
+    struct sv_map pairs, all;
+    struct sv_stats *s;
+    size_t cap;
+};
+
+static uint32_t add_group(struct grouping *g, uint64_t row)
+{
+    const struct sv_slices *c = &g->t->slices;
+    g->s->groups = sv_grow(g->s->groups, &g->cap, g->s->n + 1, sizeof *g->s->groups);
+    g->s->groups[g->s->n] = (struct sv_stat){
+        .name = g->by & SV_BY_NAME ? c->name[row] : 0,
+        .cat = g->by & SV_BY_CAT ? c->cat[row] : 0,
+        .track = g->by & SV_BY_TRACK ? c->track[row] : 0,
+        .min_ns = INT64_MAX,
+        .max_ns = INT64_MIN,
+    };
+    return (uint32_t)g->s->n++;
+}
+
+/* Two columns are numbered by a map, the third joins that number in a second one. */
+static uint32_t mapped_group(struct grouping *g, uint64_t row)
+{
+    const struct sv_slices *c = &g->t->slices;
+    uint64_t name = g->by & SV_BY_NAME ? c->name[row] : 0,
+             cat = g->by & SV_BY_CAT ? c->cat[row] : 0;
+    bool is_new;
+    uint64_t *pair = sv_map_add(&g->pairs, name << 32 | cat, &is_new);
+    if (is_new)
+        *pair = g->pairs.n;
+    uint64_t key = *pair << 32 | (g->by & SV_BY_TRACK ? c->track[row] : 0);
+    uint64_t *group = sv_map_add(&g->all, key, &is_new);
+    if (is_new)
+        *group = add_group(g, row);
+    return (uint32_t)*group;
+}
+
+static uint32_t group_of(struct grouping *g, uint64_t row)
+{
+    const struct sv_slices *c = &g->t->slices;
+    if (c->kind[row] != SV_SLICE || (g->select && !sv_select_has(g->select, row)))
+        return NO_GROUP;
+    if (!g->direct)
+        return mapped_group(g, row);
+    uint32_t *group = &g->direct[g->by == SV_BY_NAME  ? c->name[row]
+                                 : g->by == SV_BY_CAT ? c->cat[row]
+                                                      : c->track[row]];
+    if (*group == NO_GROUP)
+        *group = add_group(g, row);
+    return *group;
+}
+
+static void count(struct sv_stat *k, int64_t dur, int64_t self, bool is_unfinished)
+{
+    k->count++;
+    k->unfinished += is_unfinished;
+    k->total_ns += dur;
+    k->self_ns += self;
+    k->min_ns = dur < k->min_ns ? dur : k->min_ns;
+    k->max_ns = dur > k->max_ns ? dur : k->max_ns;
+}
+
+static int64_t length(const struct sv_trace *t, uint64_t row)
+{
+    int64_t dur = t->slices.dur_ns[row];
+    return dur == SV_UNFINISHED ? t->last_ns - t->slices.ts_ns[row] : dur;
+}
+
+/* Durations group by group, then their percentiles. */
+static void find_percentiles(struct sv_stats *s, const struct sv_trace *t, const uint32_t *groups)
+{
+    uint64_t *next = sv_alloc((s->n + 1) * sizeof *next), n = 0;
+    for (size_t g = 0; g < s->n; g++) {
+        next[g] = n;
+        n += s->groups[g].count;
+    }
+    int64_t *values = sv_alloc_aligned((n + 1) * sizeof *values, 64);
+    sv_advise_huge(values, (n + 1) * sizeof *values);
+    for (uint64_t row = 0; row < t->slices.n; row++)
+        if (groups[row] != NO_GROUP)
+            values[next[groups[row]]++] = length(t, row);
+    for (size_t g = 0; g < s->n; g++) {
+        struct sv_stat *k = &s->groups[g];
+        int64_t *v = values + next[g] - k->count;
+        k->p50_ns = sv_percentile(v, k->count, 0.5);
+        k->p90_ns = sv_percentile(v, k->count, 0.9);
+        k->p99_ns = sv_percentile(v, k->count, 0.99);
+    }
+    free(values);
+    free(next);
+}
+
+void sv_stats_make(struct sv_stats *s, const struct sv_trace *t, const int64_t *self,
+                   const struct sv_select *select, unsigned by)
+{
+    struct grouping g = {.t = t, .select = select, .by = by, .s = s};
+    *s = (struct sv_stats){0};
+    if (by == SV_BY_NAME || by == SV_BY_CAT || by == SV_BY_TRACK) {
+        size_t n = (size_t)(by == SV_BY_TRACK ? t->n_tracks : t->dict->n_strings) + 1;
+        g.direct = sv_alloc_aligned(n * sizeof *g.direct, 64);
+        memset(g.direct, 0xff, n * sizeof *g.direct);
+    }
+    uint32_t *groups = sv_alloc_aligned((t->slices.n + 1) * sizeof *groups, 64);
+    sv_advise_huge(groups, (t->slices.n + 1) * sizeof *groups);
+    for (uint64_t row = 0; row < t->slices.n; row++) {
+        uint32_t group = groups[row] = group_of(&g, row);
+        if (group != NO_GROUP)
+            count(&s->groups[group], length(t, row), self[row],
+                  t->slices.dur_ns[row] == SV_UNFINISHED);
+    }
+    find_percentiles(s, t, groups);
+    sv_map_fini(&g.pairs);
+    sv_map_fini(&g.all);
+    free(g.direct);
+    free(groups);
+}
+
+void sv_stats_fini(struct sv_stats *s)
+{
+    free(s->groups);
+    *s = (struct sv_stats){0};
+}
+
+/* ---- sorting ---- */
+
+static double column_value(const struct sv_stat *k, unsigned column)
+{
+    switch (column) {
+    case 0: return (double)k->count;
+    case 1: return (double)k->total_ns;
+    case 2: return (double)k->self_ns;
+    case 3: return (double)k->min_ns;
+    case 4: return (double)k->total_ns / (double)k->count;
+    case 5: return k->p50_ns;
+    case 6: return k->p90_ns;
+    case 7: return k->p99_ns;
+    default: return (double)k->max_ns;
+    }
+}
+
+struct sorted {
+    double value;
+    const char *name;
+    struct sv_stat stat;
+};
+
+static int by_value(const void *a, const void *b)
+{
+    const struct sorted *x = a, *y = b;
+    if (x->value != y->value)
+        return x->value > y->value ? -1 : 1;
+    int c = strcmp(x->name, y->name);
+    if (c)
+        return c;
+    if (x->stat.track != y->stat.track)
+        return x->stat.track < y->stat.track ? -1 : 1;
+    return x->stat.cat < y->stat.cat ? -1 : x->stat.cat > y->stat.cat;
+}
+
+int sv_stats_sort(struct sv_stats *s, const struct sv_dict *dict, const char *column,
+                  struct sv_err *err)
+{
+    static const char *const columns[] = {"count", "total", "self", "min", "mean",
+                                          "p50",   "p90",   "p99",  "max", "name"};
+    unsigned c = 0, n_columns = sizeof columns / sizeof *columns;
+    while (c < n_columns && strcmp(column, columns[c]) != 0)
+        c++;
+    if (c == n_columns)
+        return sv_err_set(
+            err, SV_EUSAGE, SV_NO_POS,
+            "--sort: '%s' is not count, total, self, min, mean, p50, p90, p99, max or "
+            "name",
+            column);
+    struct sorted *rows = sv_alloc((s->n + 1) * sizeof *rows);
+    for (size_t i = 0; i < s->n; i++) {
+        sv_str text = s->groups[i].name ? s->groups[i].name : s->groups[i].cat;
+        rows[i] = (struct sorted){c + 1 == n_columns ? 0 : column_value(&s->groups[i], c),
+                                  sv_dict_text(dict, text).bytes, s->groups[i]};
+    }
+    qsort(rows, s->n, sizeof *rows, by_value);
+    for (size_t i = 0; i < s->n; i++)
+        s->groups[i] = rows[i].stat;
+    free(rows);
+    return 0;
+}
+
+/* ---- counters ---- */
+
+struct sv_counter_stat *sv_counter_stats(const struct sv_trace *t, const struct sv_select *select,
+                                         size_t *n)
+{
+    struct sv_counter_stat *stats = sv_alloc(((size_t)t->n_tracks + 1) * sizeof *stats);
+    *n = 0;
+    for (sv_track k = 0; k < t->n_tracks; k++) {
+        const struct sv_trace_track *track = &t->tracks[k];
+        if (track->counter_first == track->counter_end || (select && !select->tracks[k]))
+            continue;
+        const double *v = t->counters.value;
+        const int64_t *ts = t->counters.ts_ns;
+        uint32_t first = track->counter_first, last = track->counter_end - 1;
+        struct sv_counter_stat *c = &stats[(*n)++];
+        *c =
+            (struct sv_counter_stat){k, last - first + 1, v[first], v[last], v[first], v[first], 0};
+        double area = 0, span = (double)(ts[last] - ts[first]);
+        for (uint32_t row = first; row <= last; row++) {
+            c->min = v[row] < c->min ? v[row] : c->min;
+            c->max = v[row] > c->max ? v[row] : c->max;
+            if (row < last)
+                area += v[row] * (double)(ts[row + 1] - ts[row]);
+        }
+        c->mean = span > 0 ? area / span : v[last];
+    }
+    return stats;
+}

@@ -1,0 +1,271 @@
+/* stave stats: where the time goes, by name, category or track.
+ *
+ * Loads the trace, computes self times once, then groups. Loss and damage come first, on standard error where they do not
+ * disturb a table that is read by a program. */
+#include "analysis/stats.h"
+
+#include "analysis/self.h"
+#include "base/mem.h"
+#include "cmd/commands.h"
+#include "cmd/console.h"
+#include "cmd/load.h"
+#include "cmd/rows.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct stats {
+    const char *from, *to, *group_by, *sort;
+    struct sv_words filter;
+    bool strict, counters, ns;
+    uint64_t top, memory_limit;
+};
+
+static int parse_group(const char *text, unsigned *by, struct sv_err *err)
+{
+    static const struct {
+        const char *word;
+        unsigned bit;
+    } words[] = {
+        {"name", SV_BY_NAME}, {"cat", SV_BY_CAT}, {"category", SV_BY_CAT}, {"track", SV_BY_TRACK}};
+    *by = 0;
+    for (const char *at = text; *at;) {
+        size_t len = strcspn(at, ",");
+        unsigned bit = 0;
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            if (strlen(words[i].word) == len && strncmp(at, words[i].word, len) == 0)
+                bit = words[i].bit;
+        if (!bit)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                              "--group-by: '%.*s' is not name, cat or track", (int)len, at);
+        *by |= bit;
+        at += len + (at[len] == ',');
+    }
+    return *by ? 0 : sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--group-by: nothing to group by");
+}
+
+static void note_losses(const struct sv_trace *t)
+{
+    uint64_t lost = 0;
+    for (uint64_t i = 0; i < t->losses.n; i++)
+        lost += t->losses.count[i];
+    if (t->losses.n)
+        sv_console_note("events were lost at %" PRIu64 " places, at least %" PRIu64
+                        " in all: the figures are of what is left",
+                        t->losses.n, lost);
+    if (t->unmatched_ends)
+        sv_console_note("%" PRIu64 " ends without begin are left out", t->unmatched_ends);
+    if (t->unfinished)
+        sv_console_note("%" PRIu64
+                        " slices never ended: they count as lasting until the trace ends",
+                        t->unfinished);
+}
+
+/* Times for people have units, times for programs are whole nanoseconds. */
+struct cells {
+    struct sv_cell cells[16];
+    char text[16][32];
+    size_t n;
+    bool is_human;
+};
+
+static void add_ns(struct cells *c, double ns)
+{
+    if (c->is_human)
+        c->cells[c->n] = sv_cell_text(sv_human_ns(c->text[c->n], (int64_t)ns));
+    else
+        c->cells[c->n] = ns == (double)(int64_t)ns ? sv_cell_int((int64_t)ns) : sv_cell_real(ns);
+    c->n++;
+}
+
+static void add_cell(struct cells *c, struct sv_cell cell)
+{
+    c->cells[c->n++] = cell;
+}
+
+static struct sv_cell str_cell(const struct sv_dict *d, sv_str s)
+{
+    struct sv_text text = sv_dict_text(d, s);
+    return s ? (struct sv_cell){.type = SV_CELL_TEXT, .text = text.bytes, .len = text.len}
+             : sv_cell_null();
+}
+
+static int print_stats(const struct stats *o, const struct sv_trace *t, const struct sv_stats *s,
+                       unsigned by, struct sv_printer *p, struct sv_err *err)
+{
+    const char *names[16];
+    size_t n = 0;
+    static const char *const plain[] = {"count",  "total_ns", "self_ns", "min_ns", "mean_ns",
+                                        "p50_ns", "p90_ns",   "p99_ns",  "max_ns"};
+    static const char *const human[] = {"count", "total", "self", "min", "mean",
+                                        "p50",   "p90",   "p99",  "max"};
+    bool is_human = !o->ns && (p->form == SV_ROWS_TABLE || p->form == SV_ROWS_MARKDOWN);
+    if (by & SV_BY_TRACK)
+        names[n++] = "track";
+    if (by & SV_BY_CAT)
+        names[n++] = "category";
+    if (by & SV_BY_NAME)
+        names[n++] = "name";
+    for (size_t i = 0; i < 9; i++)
+        names[n++] = is_human ? human[i] : plain[i];
+    int code = p->rows.head(&p->rows, names, n, err);
+    struct sv_buf path;
+    sv_buf_init(&path, 1u << 16);
+    size_t rows = o->top && o->top < s->n ? (size_t)o->top : s->n;
+    for (size_t i = 0; i < rows && code >= 0; i++) {
+        const struct sv_stat *k = &s->groups[i];
+        struct cells c = {.is_human = is_human};
+        sv_buf_clear(&path);
+        if (by & SV_BY_TRACK) {
+            sv_track_path(t->dict, k->track, &path);
+            add_cell(&c, sv_cell_text(sv_buf_cstr(&path)));
+        }
+        if (by & SV_BY_CAT)
+            add_cell(&c, str_cell(t->dict, k->cat));
+        if (by & SV_BY_NAME)
+            add_cell(&c, str_cell(t->dict, k->name));
+        add_cell(&c, sv_cell_int((int64_t)k->count));
+        add_ns(&c, (double)k->total_ns);
+        add_ns(&c, (double)k->self_ns);
+        add_ns(&c, (double)k->min_ns);
+        add_ns(&c, (double)k->total_ns / (double)k->count);
+        add_ns(&c, k->p50_ns);
+        add_ns(&c, k->p90_ns);
+        add_ns(&c, k->p99_ns);
+        add_ns(&c, (double)k->max_ns);
+        code = p->rows.row(&p->rows, c.cells, c.n, err);
+    }
+    sv_buf_fini(&path);
+    if (code >= 0)
+        code = p->rows.end(&p->rows, err);
+    if (code >= 0 && rows < s->n)
+        sv_console_note("%zu more rows; --top 0 shows all", s->n - rows);
+    return code;
+}
+
+static int print_counters(const struct sv_trace *t, const struct sv_select *select,
+                          struct sv_printer *p, struct sv_err *err)
+{
+    static const char *const names[] = {"counter", "unit", "count", "first",
+                                        "last",    "min",  "mean",  "max"};
+    size_t n;
+    struct sv_counter_stat *stats = sv_counter_stats(t, select, &n);
+    struct sv_buf path;
+    sv_buf_init(&path, 1u << 16);
+    int code = n ? p->rows.head(&p->rows, names, 8, err) : 0;
+    for (size_t i = 0; i < n && code >= 0; i++) {
+        const struct sv_counter_stat *c = &stats[i];
+        sv_buf_clear(&path);
+        sv_track_path(t->dict, c->track, &path);
+        struct sv_cell cells[8] = {sv_cell_text(sv_buf_cstr(&path)),
+                                   str_cell(t->dict, t->dict->tracks[c->track].unit),
+                                   sv_cell_int((int64_t)c->count),
+                                   sv_cell_real(c->first),
+                                   sv_cell_real(c->last),
+                                   sv_cell_real(c->min),
+                                   sv_cell_real(c->mean),
+                                   sv_cell_real(c->max)};
+        code = p->rows.row(&p->rows, cells, 8, err);
+    }
+    if (code >= 0 && n)
+        code = p->rows.end(&p->rows, err);
+    sv_buf_fini(&path);
+    free(stats);
+    return code;
+}
+
+static int run_loaded(const struct stats *o, const struct sv_trace *t, unsigned by,
+                      struct sv_err *err)
+{
+    struct sv_select select;
+    struct sv_stats s = {0};
+    struct sv_printer *p = NULL;
+    note_losses(t);
+    int code = sv_select_init(&select, t, o->filter.items, o->filter.n, err);
+    if (code >= 0)
+        code = sv_printer_open(o->to ? o->to : isatty(STDOUT_FILENO) ? "table" : "csv", &p, err);
+    if (code >= 0 && !o->counters) {
+        int64_t *self = sv_self_times(t);
+        sv_stats_make(&s, t, self, o->filter.n ? &select : NULL, by);
+        free(self);
+        code = sv_stats_sort(&s, t->dict, o->sort ? o->sort : "total", err);
+        if (code >= 0)
+            code = print_stats(o, t, &s, by, p, err);
+    }
+    if (code >= 0 && (o->counters || p->form == SV_ROWS_TABLE || p->form == SV_ROWS_MARKDOWN))
+        code = print_counters(t, &select, p, err);
+    int closed = sv_printer_close(p, err);
+    sv_stats_fini(&s);
+    sv_select_fini(&select);
+    return code < 0 ? code : closed;
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct stats *o = options;
+    struct sv_loaded l;
+    unsigned by;
+    int code = sv_expect_operands(operands, 1, 100, "trace", err);
+    if (code >= 0)
+        code = parse_group(o->group_by ? o->group_by : "name", &by, err);
+    if (code < 0)
+        return code;
+    code = sv_load_many(operands->items, operands->n, o->from, o->strict, o->memory_limit, &l, err);
+    if (code >= 0)
+        code = run_loaded(o, l.trace, by, err);
+    sv_loaded_free(&l);
+    sv_words_free(&o->filter);
+    return code;
+}
+
+static const struct sv_option options[] = {
+    {0, "group-by", "WHAT", SV_OPT_TEXT, offsetof(struct stats, group_by),
+     "name (default), cat, track, or several joined by commas", "name cat track"},
+    {0, "filter", "TERM", SV_OPT_LIST, offsetof(struct stats, filter),
+     "only slices with name=GLOB, cat=GLOB, track=GLOB, dur>=TIME or dur<=TIME; may be given "
+     "several "
+     "times",
+     NULL},
+    {0, "sort", "COLUMN", SV_OPT_TEXT, offsetof(struct stats, sort),
+     "count, total (default), self, min, mean, p50, p90, p99, max or name",
+     "count total self min mean p50 p90 p99 max name"},
+    {0, "top", "N", SV_OPT_COUNT, offsetof(struct stats, top), "only the first N rows", NULL},
+    {0, "counters", NULL, SV_OPT_FLAG, offsetof(struct stats, counters),
+     "counters instead of slices", NULL},
+    {0, "ns", NULL, SV_OPT_FLAG, offsetof(struct stats, ns), "times as nanoseconds in tables, too",
+     NULL},
+    {0, "to", "FORM", SV_OPT_TEXT, offsetof(struct stats, to),
+     "table (default on a terminal), csv (default elsewhere), json, jsonl or markdown",
+     SV_ROWS_FORMS},
+    {0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(struct stats, memory_limit),
+     "give up rather than use more memory than this", NULL},
+    SV_INPUT_OPTIONS(struct stats),
+    {0},
+};
+
+static const struct sv_example examples[] = {
+    {"stave stats trace.pftrace --top 20", "the twenty names that take most time"},
+    {"stave stats trace.json --group-by cat,name --sort self --to csv",
+     "self time, for a spreadsheet"},
+    {"stave stats trace.json --filter 'cat=kernel' --group-by track", "per GPU stream"},
+    {0},
+};
+
+const struct sv_command sv_command_stats = {
+    .name = "stats",
+    .operands = "TRACE…",
+    .summary = "sum up slices by name, category or track, and counters",
+    .description =
+        "Prints for each group of slices: count, total time, self time (without what its "
+        "children took), minimum, mean, p50, p90, p99 and maximum. Percentiles are "
+        "interpolated. Slices that never ended count as lasting until the end of the "
+        "trace; instants are not counted. Counters follow in tables for people, or alone "
+        "with --counters; their mean is weighted by time.\n\n"
+        "Loss and damage are told first, on standard error.",
+    .options = options,
+    .examples = examples,
+    .options_size = sizeof(struct stats),
+    .run = run,
+};
