@@ -15,6 +15,7 @@
     X(stats)           \
     X(plot)            \
     X(recover)         \
+    X(listen)          \
     X(help)            \
     X(completion)      \
     X(man)             \

@@ -23,7 +23,7 @@ struct sv_drain {
     struct sv_source source;
     struct sv_drain_names names;
     struct sv_ticks ticks;
-    int64_t boot_minus_mono;
+    int64_t boot_minus_mono, from_ns;
     struct sv_drain_ring *rings;
     size_t n_rings, cap_rings, at;
     struct sv_siblings lanes;
@@ -321,6 +321,11 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
             return;
         }
         int64_t ns = sv_ticks_ns(&d->ticks, rec[1]);
+        if (ns < d->from_ns) {
+            b->n--;
+            pos += bytes;
+            continue;
+        }
         last = ns > last ? ns : last;
         *e = (struct sv_event){.ts_ns = last, .track = r->track};
         if (word == SV_WORD(0, STAVE_KIND_END, 0, 2)) {
@@ -467,6 +472,7 @@ struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, ui
                                    .gives = SV_HAS_EDGES | SV_HAS_DISORDER,
                                    .dict = dict,
                                    .report = report};
+    d->from_ns = INT64_MIN;
     d->takes_slices = takes & SV_HAS_SLICES;
     d->takes_overlap = d->takes_slices && (takes & SV_HAS_OVERLAP);
     sv_drain_names_init(&d->names, dict, pid);
@@ -534,4 +540,14 @@ struct sv_drain_ring *sv_drain_ring(struct sv_drain *d, size_t i)
 void sv_drain_with_source(struct sv_drain *d, bool on)
 {
     d->with_source = on;
+}
+
+void sv_drain_from(struct sv_drain *d, int64_t ns)
+{
+    d->from_ns = ns;
+}
+
+const struct sv_drain_names *sv_drain_all_names(const struct sv_drain *d)
+{
+    return &d->names;
 }

@@ -46,7 +46,9 @@ uint64_t sv_drain_round(struct sv_drain *d);
 
 void sv_drain_name_thread(struct sv_drain *d, struct sv_drain_ring *r, const char *name);
 void sv_drain_with_source(struct sv_drain *d,
-                          bool on); /* file, function and line with every event */
-/* A slice longer than this many ns of this name: returns its duration once, then 0. For the flight recorder. */
+                          bool on);                 /* file, function and line with every event */
+void sv_drain_from(struct sv_drain *d, int64_t ns); /* what is older is left out */
+struct sv_drain_names;
+const struct sv_drain_names *sv_drain_all_names(const struct sv_drain *d);
 
 #endif

@@ -6,7 +6,7 @@
 #include "sdk/outputs.h"
 
 #include "formats/formats.h"
-#include "sdk/sdk.h"
+#include "sdk/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,6 +64,8 @@ const char *sv_output_check(const char *pattern, const char *compress)
     enum sv_compression c;
     if (compression_of(compress, &c) < 0)
         return "STAVE_COMPRESS is none, gzip or zstd";
+    if (sv_stream_is(pattern))
+        return sv_stream_check(pattern);
     int i = output_of(pattern);
     if (i < 0)
         return "expected a name that ends in .pftrace, .json or .json.gz";
@@ -95,10 +97,10 @@ static void host_name(char *to, size_t size)
 }
 
 /* Before the suffix: t.pftrace → t.123.pftrace */
-static bool insert_pid(char *path, size_t size, uint32_t pid)
+bool sv_output_number(char *path, size_t size, uint32_t value)
 {
     char number[16];
-    size_t len = strlen(path), n = (size_t)snprintf(number, sizeof number, ".%u", pid);
+    size_t len = strlen(path), n = (size_t)snprintf(number, sizeof number, ".%u", value);
     size_t suffix = strlen(outputs[output_of(path)].suffix);
     if (len + n >= size)
         return false;
@@ -112,7 +114,9 @@ const char *sv_output_expand(const char *pattern, uint32_t pid, bool is_child, c
 {
     size_t at = 0;
     bool has_pid = false;
-    if (pattern[0] != '/') { /* the program may change its directory */
+    if (sv_stream_is(pattern)) {
+        is_child = false;           /* a stream of its own to the same place */
+    } else if (pattern[0] != '/') { /* the program may change its directory */
         if (!getcwd(to, size - 1))
             return "the current directory is unknown";
         at = strlen(to);
@@ -140,7 +144,7 @@ const char *sv_output_expand(const char *pattern, uint32_t pid, bool is_child, c
         at += n;
     }
     to[at] = '\0';
-    if (is_child && !has_pid && !insert_pid(to, size, pid))
+    if (is_child && !has_pid && !sv_output_number(to, size, pid))
         return "too long";
     return NULL;
 }
@@ -239,7 +243,7 @@ bool sv_output_claim(char *out, size_t size, uint32_t pid, const char *dir, char
         }
         if (!is_alive(marker, other, sizeof other))
             move_aside(part, marker, other);
-        else if (!insert_pid(out, size, pid))
+        else if (!sv_output_number(out, size, pid))
             break;
     }
     sv_err_set(err, SV_EIO, SV_NO_POS, "others keep writing to it");

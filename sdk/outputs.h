@@ -12,6 +12,8 @@ const char *sv_output_check(const char *pattern, const char *compress);
 const char *sv_output_expand(const char *pattern, uint32_t pid, bool is_child, char *to,
                              size_t size);
 
+bool sv_output_number(char *path, size_t size, uint32_t value); /* before the suffix */
+
 /* Takes the growing name: out + ".part", with a marker that leads to the session `dir`. When a living process has it, `out` gets the
  * pid before its suffix; what a dead one left is moved aside. */
 bool sv_output_claim(char *out, size_t size, uint32_t pid, const char *dir, char *part,

@@ -7,10 +7,11 @@
  *
  * It uses the foundation's parts, which are single-threaded: everything below is touched by this thread alone, except the
  * struct's atomics. An exhausted heap ends it by longjmp (sv_out_of_memory), not the program. */
+#include "sdk/writer.h"
+
 #include "base/mem.h"
 #include "sdk/drain.h"
 #include "sdk/outputs.h"
-#include "sdk/sdk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,23 +34,7 @@ enum {
     NAMES_MS = 1000
 };
 
-struct sv_writer {
-    struct sv_process *process;
-    char out[SV_OUT_MAX], part[SV_PATH_MAX];
-    struct sv_dict *dict;
-    struct sv_report report;
-    struct sv_drain *drain;
-    struct sv_sink *sink;
-    struct sv_batch *batch;
-    uint64_t names_read;
-    uint64_t uncommitted; /* bytes of rings read since the last commit */
-    int64_t commit_ns, snapshot_ns, named_ns;
-    uint64_t round;
-    bool failed;
-    _Atomic uint32_t stop, flush_asked, flush_done;
-};
-
-static int64_t now_ns(void)
+int64_t sv_writer_now_ns(void)
 {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
@@ -58,21 +43,33 @@ static int64_t now_ns(void)
 
 /* ---- what a round reads besides the rings ---- */
 
-static void read_names(struct sv_writer *w)
+/* The log from `from` on; returns how far it was understood. */
+static uint64_t read_names(const struct sv_writer *w, struct sv_drain *d, uint64_t from)
 {
     struct sv_process *p = w->process;
     uint64_t end = atomic_load_explicit(&p->session->names_bytes, memory_order_acquire);
-    if (end <= w->names_read)
-        return;
-    size_t n = (size_t)(end - w->names_read);
+    if (end <= from)
+        return from;
+    size_t n = (size_t)(end - from);
     uint8_t *bytes = sv_realloc(NULL, n);
-    ssize_t got = pread(p->names_fd, bytes, n, (off_t)w->names_read);
+    ssize_t got = pread(p->names_fd, bytes, n, (off_t)from);
     if (got > 0)
-        w->names_read += sv_drain_names(w->drain, bytes, (size_t)got);
+        from += sv_drain_names(d, bytes, (size_t)got);
     free(bytes);
+    return from;
 }
 
-static void take_tick(struct sv_writer *w)
+void sv_writer_names(struct sv_writer *w)
+{
+    w->names_read = read_names(w, w->drain, w->names_read);
+}
+
+void sv_writer_names_into(const struct sv_writer *w, struct sv_drain *d)
+{
+    read_names(w, d, 0);
+}
+
+void sv_writer_tick(struct sv_writer *w)
 {
     struct sv_session_file *s = w->process->session;
     struct sv_tick tick = sv_ticks_read((enum sv_counter)s->counter);
@@ -143,8 +140,10 @@ static bool commit(struct sv_writer *w)
     struct stat st;
     if (w->sink->flush && w->sink->flush(w->sink, &err) < 0)
         return fail(w, &err);
-    if (stat(w->part, &st) != 0)
-        st.st_size = 0; /* somebody removed it: recovery has the rings only */
+    if (w->fd >= 0 && !sv_stream_send(w, &err))
+        return fail(w, &err);
+    if (w->fd >= 0 || stat(w->part, &st) != 0)
+        st.st_size = 0; /* nothing to join: recovery has the rings only */
     uint64_t round = w->round + 1;
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) {
         struct sv_ring *ring = w->process->rings[i].ring;
@@ -160,7 +159,7 @@ static bool commit(struct sv_writer *w)
         atomic_store_explicit(&w->process->rings[i].ring->tail, sv_drain_ring(w->drain, i)->pos,
                               memory_order_release);
     w->uncommitted = 0;
-    w->commit_ns = now_ns();
+    w->commit_ns = sv_writer_now_ns();
     return true;
 }
 
@@ -199,9 +198,9 @@ static uint64_t one_round(struct sv_writer *w, bool must_commit)
 {
     meet_rings(w);
     uint64_t bytes = sv_drain_round(w->drain);
-    read_names(w);
-    take_tick(w);
-    int64_t now = now_ns();
+    sv_writer_names(w);
+    sv_writer_tick(w);
+    int64_t now = sv_writer_now_ns();
     if (bytes)
         name_threads(w, now - w->named_ns > NAMES_MS * 1000000ll && (w->named_ns = now) != 0);
     if (!pump(w))
@@ -241,7 +240,11 @@ static void loop(struct sv_writer *w)
         uint32_t seen = atomic_load_explicit(&w->process->wake, memory_order_acquire);
         uint32_t asked = atomic_load_explicit(&w->flush_asked, memory_order_acquire);
         bool must = asked != atomic_load_explicit(&w->flush_done, memory_order_relaxed);
-        uint64_t bytes = w->failed ? 0 : one_round(w, must);
+        uint64_t bytes = 0;
+        if (w->plan.full == STAVE_FULL_OVERWRITE)
+            sv_flight_round(w);
+        else if (!w->failed)
+            bytes = one_round(w, must);
         if (w->failed && w->process->full == STAVE_FULL_BLOCK)
             discard_rings(w);
         if (must)
@@ -257,23 +260,19 @@ static void loop(struct sv_writer *w)
 static void keep_what_is_whole(struct sv_writer *w)
 {
     struct sv_session_file *s = w->process->session;
-    if (truncate(w->part, (off_t)atomic_load(&s->bytes[w->round & 1])) != 0)
+    if (w->fd < 0 && truncate(w->part, (off_t)atomic_load(&s->bytes[w->round & 1])) != 0)
         return; /* recovery will cut it */
 }
 
-static void finish(struct sv_writer *w)
+/* The final name; a stream has none, and a flight recorder's files have theirs already. */
+static void settle(struct sv_writer *w)
 {
     struct sv_err err = {0};
-    if (!w->failed) {
-        name_threads(w, true);
-        w->snapshot_ns = 0;
-        one_round(w, true);
-    }
-    int status = w->sink->close(w->sink, false, &err);
-    w->sink = NULL;
-    if (status < 0)
+    if (w->fd >= 0 && !w->failed && !sv_stream_send(w, &err))
         fail(w, &err);
-    if (!w->failed && rename(w->part, w->out) != 0) {
+    if (w->fd < 0 && w->plan.full == STAVE_FULL_OVERWRITE) {
+        unlink(w->part);
+    } else if (w->fd < 0 && !w->failed && rename(w->part, w->out) != 0) {
         sv_err_sys(&err, "cannot rename the finished file");
         fail(w, &err);
     }
@@ -283,6 +282,25 @@ static void finish(struct sv_writer *w)
     }
     atomic_store(&w->process->session->state, SV_SESSION_CLOSED);
     sv_output_release(w->out);
+}
+
+static void finish(struct sv_writer *w)
+{
+    struct sv_err err = {0};
+    if (w->plan.full == STAVE_FULL_OVERWRITE) {
+        sv_flight_round(w);
+    } else if (!w->failed) {
+        w->snapshot_ns = 0;
+        one_round(w, false);
+        name_threads(w, true);
+        if (!w->failed)
+            commit(w);
+    }
+    int status = w->sink->close(w->sink, false, &err);
+    w->sink = NULL;
+    if (status < 0)
+        fail(w, &err);
+    settle(w);
 }
 
 static _Thread_local jmp_buf *no_memory;
@@ -328,6 +346,10 @@ static void free_writer(struct sv_writer *w)
     sv_drain_free(w->drain);
     sv_dict_free(w->dict);
     sv_report_fini(&w->report);
+    if (w->fd >= 0)
+        close(w->fd);
+    sv_buf_fini(&w->bytes);
+    free(w->scans);
     free(w);
 }
 
@@ -350,28 +372,36 @@ static void skip_old(struct sv_writer *w)
     w->round = atomic_load(&s->round);
 }
 
-static bool prepare(struct sv_writer *w, const struct sv_plan *plan, struct sv_err *err)
+static int open_sink(struct sv_writer *w, struct sv_err *err)
+{
+    struct sv_process *p = w->process;
+    if (sv_stream_is(w->out))
+        return sv_stream_open(w, err);
+    if (!sv_output_claim(w->out, sizeof w->out, p->pid, p->dir, w->part, sizeof w->part, err))
+        return SV_EIO;
+    return sv_output_sink(w->out, w->part, w->plan.compress, w->dict, &w->report, &w->sink, err);
+}
+
+static bool prepare(struct sv_writer *w, struct sv_err *err)
 {
     struct sv_process *p = w->process;
     struct sv_session_file *s = p->session;
-    if (!sv_output_claim(w->out, sizeof w->out, p->pid, p->dir, w->part, sizeof w->part, err))
-        return false;
-    snprintf(s->out, sizeof s->out, "%s", w->out);
-    snprintf(s->part, sizeof s->part, "%s", w->part);
     s->counter = sv_ticks_counter();
-    s->full = plan->full;
+    s->full = w->plan.full;
     w->dict = sv_dict_new();
     sv_report_init(&w->report);
     w->dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
     sv_output_describe(w->dict, p->pid);
-    if (sv_output_sink(w->out, w->part, plan->compress, w->dict, &w->report, &w->sink, err) < 0)
+    if (open_sink(w, err) < 0)
         return false;
+    snprintf(s->out, sizeof s->out, "%s", w->out);
+    snprintf(s->part, sizeof s->part, "%s", w->part);
     w->drain = sv_drain_new(w->dict, &w->report, p->pid, w->sink->takes);
-    sv_drain_with_source(w->drain, plan->with_source);
+    sv_drain_with_source(w->drain, w->plan.with_source);
     w->batch = sv_alloc(sizeof *w->batch);
     sv_batch_init(w->batch);
     skip_old(w);
-    take_tick(w);
+    sv_writer_tick(w);
     if (!commit(w))
         return false;
     atomic_store(&s->state, SV_SESSION_OPEN);
@@ -400,12 +430,14 @@ bool sv_writer_start(struct sv_process *p, const struct sv_plan *plan, const cha
         return false;
     }
     w->process = p;
+    w->plan = *plan;
+    w->fd = -1;
     snprintf(w->out, sizeof w->out, "%s", out);
     jmp_buf jump;
     no_memory = &jump;
     volatile bool ok = false;
     if (setjmp(jump) == 0)
-        ok = prepare(w, plan, err);
+        ok = prepare(w, err);
     else
         sv_err_set(err, SV_ENOMEM, SV_NO_POS, "out of memory");
     no_memory = NULL;
@@ -427,6 +459,7 @@ bool sv_writer_start(struct sv_process *p, const struct sv_plan *plan, const cha
         free_writer(w);
         return false;
     }
+    sv_flight_begin(w);
     p->writer = w;
     p->has_writer = true;
     return true;
@@ -449,6 +482,7 @@ void sv_writer_stop(struct sv_process *p)
     atomic_store_explicit(&w->stop, 1, memory_order_release);
     sv_wake_writer();
     pthread_join(p->writer_thread, NULL);
+    sv_flight_end(w);
     p->has_writer = false;
     p->writer = NULL;
     free_writer(w);

@@ -353,26 +353,44 @@ static int scene_drop(void) /* more than the ring takes: in the file or counted 
     return 0;
 }
 
+static void flood(int n)
+{
+    for (int i = 0; i < n; i++) {
+        STAVE_SCOPE("life", "step", "i", i);
+    }
+}
+
+static int scene_flight(void) /* STAVE_FULL=overwrite: files only when something happens */
+{
+    flood(1000000);
+    STAVE_INSTANT("life", "last words", "n", 1);
+    int first = stave_trigger("by hand");
+    flood(100000);
+    int second = stave_trigger("again");
+    raise(SIGUSR1);
+    usleep(300000);
+    {
+        STAVE_SCOPE("life", "slow");
+        usleep(60000);
+    }
+    usleep(300000);
+    flood(1000);
+    printf("files %d %d\n", first, second);
+    return first != 1 || second != 2;
+}
+
 static const struct {
     const char *name;
     int (*run)(void);
-} scenes[] = {{"fork", scene_fork},
-              {"fork_exit", scene_fork_exit},
-              {"fork_quiet", scene_fork_quiet},
-              {"fork_busy", scene_fork_busy},
-              {"clone", scene_clone},
-              {"vfork", scene_vfork},
-              {"threads", scene_threads},
-              {"churn", scene_churn},
-              {"signals", scene_signals},
-              {"atexit", scene_atexit},
-              {"abort", scene_abort},
-              {"segv", scene_segv},
-              {"quit", scene_quit},
-              {"restart", scene_restart},
-              {"plugin", scene_plugin},
-              {"disk_full", scene_disk_full},
-              {"drop", scene_drop}};
+} scenes[] = {{"flight", scene_flight},       {"fork", scene_fork},
+              {"fork_exit", scene_fork_exit}, {"fork_quiet", scene_fork_quiet},
+              {"fork_busy", scene_fork_busy}, {"clone", scene_clone},
+              {"vfork", scene_vfork},         {"threads", scene_threads},
+              {"churn", scene_churn},         {"signals", scene_signals},
+              {"atexit", scene_atexit},       {"abort", scene_abort},
+              {"segv", scene_segv},           {"quit", scene_quit},
+              {"restart", scene_restart},     {"plugin", scene_plugin},
+              {"disk_full", scene_disk_full}, {"drop", scene_drop}};
 
 int main(int argc, char **argv)
 {

@@ -1,0 +1,63 @@
+/* The writer thread's state, shared by its three lives: file (writer.c), stream (stream.c), flight recorder (flight.c). */
+#ifndef SV_SDK_WRITER_H
+#define SV_SDK_WRITER_H
+
+#include "base/buf.h"
+#include "model/stream.h"
+#include "sdk/drain_names.h"
+#include "sdk/sdk.h"
+#include "sdk/ticks.h"
+
+#include <signal.h>
+
+struct sv_flight_scan;
+
+struct sv_writer {
+    struct sv_process *process;
+    struct sv_plan plan;
+    char out[SV_OUT_MAX], part[SV_PATH_MAX];
+    struct sv_dict *dict;
+    struct sv_report report;
+    struct sv_drain *drain;
+    struct sv_sink *sink;
+    struct sv_batch *batch;
+    uint64_t names_read;
+    uint64_t uncommitted; /* bytes of rings read since the last commit */
+    int64_t commit_ns, snapshot_ns, named_ns, tick_ns;
+    uint64_t round;
+    bool failed;
+    _Atomic uint32_t stop, flush_asked, flush_done;
+    /* stream */
+    int fd; /* -1: a file */
+    struct sv_buf bytes;
+    /* flight recorder */
+    _Atomic uint32_t triggers_asked, n_files;
+    uint32_t triggers_done;
+    char reason[256];
+    sv_str trigger_str;
+    struct sv_flight_scan *scans;
+    size_t n_scans, cap_scans;
+    struct sigaction old_action;
+    bool has_old_action;
+};
+
+int64_t sv_writer_now_ns(void);
+void sv_writer_tick(struct sv_writer *w);
+void sv_writer_names(struct sv_writer *w); /* the new ones, into its own drain */
+void sv_writer_names_into(const struct sv_writer *w, struct sv_drain *d); /* all of them */
+
+/* ---- stream.c ---- */
+
+bool sv_stream_is(const char *out); /* unix:PATH or tcp:ADDRESS:PORT */
+const char *sv_stream_check(const char *out);
+int sv_stream_open(struct sv_writer *w,
+                   struct sv_err *err); /* connects; the sink then fills w->bytes */
+bool sv_stream_send(struct sv_writer *w, struct sv_err *err); /* what has gathered */
+
+/* ---- flight.c ---- */
+
+void sv_flight_begin(struct sv_writer *w);
+void sv_flight_end(struct sv_writer *w);
+void sv_flight_round(struct sv_writer *w);
+
+#endif

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# The hot path's object refers to nothing that allocates, locks, prints or enters the kernel; a closed gate is one load and one branch.
+set -uo pipefail
+case $BUILD in *asan | *tsan | *fuzz) echo "instrumented code calls its runtime"; exit 77 ;; esac
+object=$(find "$BUILD" -path '*sv_sdk.dir*' -name 'emit.c.o' | head -n 1)
+extra=$(nm -u "$object" | awk '{ print $2 }' |
+  grep -vxE '_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|clock_gettime|memcpy|strnlen|sv_slow|sv_site_register|stave_i_dso_gone')
+if [ -n "$object" ] && [ -z "$extra" ]; then echo "ok hot path refers to nothing slow"; else echo "not ok hot path: $object: $extra"; fi
+
+cat >"$TMP/gate.c" <<'END'
+#include <stave/stave.h>
+void other(void);
+void gate(void) { STAVE_INSTANT("c", "n", "v", 1); other(); }
+END
+for flags in "-O2 -fPIE" "-O2 -fPIC"; do
+  # shellcheck disable=SC2086
+  ${CC:-cc} -std=c17 $flags -I"$SRC/include" -c "$TMP/gate.c" -o "$TMP/gate.o" || exit 1
+  # Up to the call that the closed gate reaches.
+  path=$(objdump -d --no-show-raw-insn "$TMP/gate.o" | sed -n '/<gate>:/,/ret/p' | awk 'NR > 1 { print $2 }' | sed '/^jmp\|^call\|^b$/q')
+  loads=$(echo "$path" | grep -cE '^(mov|movz|cmp|ldr)') branches=$(echo "$path" | grep -cE '^(j[a-ln-z]|cb|b\.)')
+  if [ "$loads" -le 1 ] && [ "$branches" = 1 ]; then echo "ok gate $flags: one load, one branch"; else
+    echo "not ok gate $flags: $loads loads, $branches branches: $(echo "$path" | tr '\n' ' ')"; fi
+done
+lib=$BUILD/libstave.so
+needed=$(readelf -d "$lib" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc\.so|ld-linux|libpthread|libdl|libm\.so)')
+if [ -z "$needed" ]; then echo "ok library needs libc only"; else echo "not ok library needs $needed"; fi
+strip -o "$TMP/stripped.so" "$lib"
+size=$(stat -c %s "$TMP/stripped.so")
+if [ "$size" -le 150000 ]; then echo "ok library has $size bytes"; else echo "not ok library: $size bytes, at most 150000"; fi
+foreign=$(nm -D --defined-only "$lib" | awk '{ print $3 }' | grep -vE '^(stave_|STAVE_)')
+if [ -z "$foreign" ]; then echo "ok library exports stave_ only"; else echo "not ok library exports $foreign"; fi
+start=$(date +%s%N)
+echo '#include <stave/stave.h>' | ${CC:-cc} -std=c17 -fsyntax-only -I"$SRC/include" -x c -
+ms=$((($(date +%s%N) - start) / 1000000))
+if [ $ms -le 400 ]; then echo "ok header compiles in $ms ms"; else echo "not ok header: $ms ms"; fi

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Streams: several senders into one file; a listener that stalls or dies ends the tracing, not the program.
+set -uo pipefail
+export STAVE_SESSION_DIR=$TMP/sessions STAVE_FULL=block
+mkdir -p "$STAVE_SESSION_DIR"
+cd "$TMP" || exit 2
+check() { if eval "$2"; then echo "ok stream: $1"; else echo "not ok stream: $1: $(cat out* err* 2>/dev/null | head -n 6)"; fi; }
+
+"$STAVE" listen -q "unix:$TMP/s" -o all.pftrace --senders 3 >out.l 2>err.l &
+listener=$!
+for _ in $(seq 50); do [ -S "$TMP/s" ] && break; sleep 0.1; done
+for i in 1 2 3; do STAVE_OUT=unix:$TMP/s "$BUILD/tests/stress/numbers" 1 20000 progress.$i >out.$i 2>err.$i & done
+wait %2 %3 %4
+wait $listener
+check "three senders, one file" '[ "$("$STAVE" cat -q all.pftrace | grep -c seq=)" = 60000 ]'
+check "senders end well" '[ "$(cat out.1 out.2 out.3 | sort -u)" = "0 lost" ] && [ ! -s err.1 ]'
+
+"$STAVE" listen -q "tcp:127.0.0.1:0" -o x.pftrace >out.p 2>err.p; check "a port is asked for" '[ $? != 0 ] || [ -s err.p ]'
+"$STAVE" listen -q "tcp:0.0.0.0:7791" -o x.pftrace >out.p 2>err.p; check "other machines need a token" 'grep -q token err.p'
+
+STAVE_OUT=unix:$TMP/nobody timeout 20 "$BUILD/tests/stress/numbers" 1 1000 progress.4 >out 2>err
+check "without a listener the program runs" '[ $? = 0 ] && [ "$(wc -l <err)" = 1 ]'
+
+"$STAVE" listen -q "unix:$TMP/d" -o dead.pftrace >out.l 2>err.l &
+listener=$!
+for _ in $(seq 50); do [ -S "$TMP/d" ] && break; sleep 0.1; done
+STAVE_STREAM_MS=500 STAVE_OUT=unix:$TMP/d timeout 60 "$BUILD/tests/stress/numbers" 1 3000000 progress.5 >out 2>err &
+sender=$!
+sleep 0.3; kill -9 $listener
+wait $sender; code=$?
+check "a listener that dies" '[ $code = 0 ] && [ "$(wc -l <err)" = 1 ]'
+
+"$STAVE" listen -q "unix:$TMP/e" -o stalled.pftrace >out.l 2>err.l &
+listener=$!
+for _ in $(seq 50); do [ -S "$TMP/e" ] && break; sleep 0.1; done
+STAVE_STREAM_MS=500 STAVE_OUT=unix:$TMP/e timeout 60 "$BUILD/tests/stress/numbers" 1 3000000 progress.6 >out 2>err &
+sender=$!
+sleep 0.2; kill -STOP $listener
+wait $sender; code=$?
+kill -CONT $listener; kill $listener; wait $listener
+check "a listener that stalls" '[ $code = 0 ] && [ "$(wc -l <err)" = 1 ]'
+check "what it had taken is a trace" '[ "$("$STAVE" cat -q stalled.pftrace | grep -c seq=)" -gt 0 ]'
