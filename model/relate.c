@@ -260,6 +260,20 @@ static void describe(struct sv_buf *b, const struct sv_relate_input *in)
             add_clock(b, in->clocks->snapshots[s].readings[k].clock, &seen);
 }
 
+/* Would they be related if they came from one machine? Then it is worth asking. */
+static bool would_join(const struct relate *r)
+{
+    struct sv_relate_input *same = sv_alloc(r->n * sizeof *same);
+    for (size_t i = 0; i < r->n; i++) {
+        same[i] = r->inputs[i];
+        same[i].machine = 0;
+    }
+    struct relate joined = {.inputs = same, .n = r->n};
+    bool answer = choose(&joined).is_complete;
+    free(same);
+    return answer;
+}
+
 static int refuse(const struct relate *r, const struct choice *c, struct sv_err *err)
 {
     struct sv_buf b;
@@ -279,9 +293,10 @@ static int refuse(const struct relate *r, const struct choice *c, struct sv_err 
         sv_buf_printf(&b, "; and %zu more", r->n - told);
     int code =
         sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                   "no clock relates these traces (%.280s): give --offset %.80s=±NS, or --assume "
+                   "no clock relates these traces (%.260s): give %s--offset %.70s=±NS, or --assume "
                    "to take all times as they are",
-                   sv_buf_cstr(&b), r->inputs[lost < r->n ? lost : 0].name);
+                   sv_buf_cstr(&b), would_join(r) ? "--same-host if one machine wrote them, " : "",
+                   r->inputs[lost < r->n ? lost : 0].name);
     sv_buf_fini(&b);
     return code;
 }
