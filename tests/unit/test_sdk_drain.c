@@ -1,0 +1,245 @@
+/* The ring source over rings made by hand: good records, and everything that can be wrong with them. */
+#include "base/buf.h"
+#include "sdk/drain.h"
+#include "sdk/session_layout.h"
+#include "tests/harness/test.h"
+
+#include <stave/stave.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIZE = 16 << 10 };
+
+struct bench {
+    struct sv_ring ring;
+    uint8_t data[2 * SIZE];
+    struct sv_dict *dict;
+    struct sv_report report;
+    struct sv_drain *drain;
+    struct sv_batch batch;
+};
+
+static void put_name(struct sv_buf *b, struct sv_name_head h, const char *const *texts, size_t n,
+                     const uint8_t *types)
+{
+    size_t at = b->len;
+    sv_buf_add(b, &h, sizeof h);
+    for (size_t i = 0; i < n; i++)
+        sv_buf_add(b, texts[i], strlen(texts[i]) + 1);
+    if (types)
+        sv_buf_add(b, types, h.n_args);
+    while (b->len % 8)
+        sv_buf_byte(b, 0);
+    h.size = (uint32_t)(b->len - at);
+    memcpy(b->data + at, &h, sizeof h);
+}
+
+/* Site 1: begin without arguments; 2: instant with an int and a text; 3: counter; track 3 below the process. */
+static void open_bench(struct bench *t)
+{
+    memset(t, 0, sizeof *t);
+    t->ring.size = SIZE;
+    t->ring.tid = 7;
+    t->ring.owner = 1;
+    t->dict = sv_dict_new();
+    sv_report_init(&t->report);
+    sv_batch_init(&t->batch);
+    t->drain = sv_drain_new(t->dict, &t->report, 42, 0);
+    struct sv_buf names;
+    sv_buf_init(&names, 1 << 20);
+    const char *plain[] = {"cat", "plain", "f.c", "fn"},
+               *args[] = {"cat", "args", "f.c", "fn", "k", "t"};
+    const char *counter[] = {"cat", "level", "f.c", "fn", ""}, *track[] = {"row", ""};
+    const uint8_t types[] = {STAVE_I_INT, STAVE_I_TEXT}, one[] = {STAVE_I_INT};
+    put_name(&names,
+             (struct sv_name_head){.kind = SV_NAME_SITE, .event = STAVE_KIND_BEGIN, .id = 1}, plain,
+             4, NULL);
+    put_name(&names,
+             (struct sv_name_head){
+                 .kind = SV_NAME_SITE, .event = STAVE_KIND_INSTANT, .n_args = 2, .id = 2},
+             args, 6, types);
+    put_name(&names,
+             (struct sv_name_head){
+                 .kind = SV_NAME_SITE, .event = STAVE_KIND_COUNTER, .n_args = 1, .id = 3},
+             counter, 5, one);
+    put_name(&names,
+             (struct sv_name_head){
+                 .kind = SV_NAME_TRACK, .event = SV_TRACK_CUSTOM, .id = 3, .parent = 1},
+             track, 2, NULL);
+    CHECK_UINT_EQ(sv_drain_names(t->drain, names.data, names.len), names.len);
+    CHECK_UINT_EQ(sv_drain_names(t->drain, names.data, names.len - 1) % 8,
+                  0); /* a cut log: whole records only */
+    sv_buf_fini(&names);
+    struct sv_tick a = {.raw = 0, .boot_ns = 0}, b = {.raw = 1000000, .boot_ns = 1000000};
+    sv_drain_tick(t->drain, &a);
+    sv_drain_tick(t->drain, &b);
+    t->ring.head = SIZE;
+    sv_drain_add_ring(t->drain, &t->ring, t->data, SIZE, SIZE);
+}
+
+static void close_bench(struct bench *t)
+{
+    sv_drain_free(t->drain);
+    sv_batch_fini(&t->batch);
+    sv_report_fini(&t->report);
+    sv_dict_free(t->dict);
+}
+
+static void put(struct bench *t, const uint64_t *words, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t at = (t->ring.head + 8 * i) & (SIZE - 1);
+        memcpy(t->data + at, &words[i], 8);
+        memcpy(t->data + SIZE + at, &words[i], 8);
+    }
+    t->ring.head += 8 * n;
+}
+
+static int pull(struct bench *t)
+{
+    sv_batch_reset(&t->batch);
+    sv_drain_round(t->drain);
+    struct sv_source *s = sv_drain_source(t->drain);
+    return s->next(s, &t->batch, NULL);
+}
+
+static const char *name_of(const struct bench *t, const struct sv_event *e)
+{
+    return sv_dict_text(t->dict, e->name).bytes;
+}
+
+TEST(turns_records_into_events)
+{
+    struct bench t;
+    open_bench(&t);
+    uint64_t text;
+    memcpy(&text, "hello\0\0", 8);
+    put(&t, (uint64_t[]){SV_WORD(1, STAVE_KIND_BEGIN, 0, 2), 100}, 2);
+    put(&t, (uint64_t[]){SV_WORD(2, STAVE_KIND_INSTANT, 2, 5), 150, (uint64_t)-5, 5, text}, 5);
+    put(&t, (uint64_t[]){SV_WORD(3, STAVE_KIND_COUNTER, 1, 3), 160, 77}, 3);
+    put(&t, (uint64_t[]){SV_WORD(0, STAVE_KIND_END, 0, 2), 200}, 2);
+    REQUIRE(pull(&t) == 4);
+    const struct sv_event *e = t.batch.events;
+    CHECK_INT_EQ(e[0].kind, SV_BEGIN);
+    CHECK_STR_EQ(name_of(&t, &e[0]), "plain");
+    CHECK_INT_EQ(e[0].ts_ns, 100);
+    CHECK_INT_EQ(t.dict->tracks[e[0].track].tid, 7);
+    CHECK_INT_EQ(e[1].kind, SV_INSTANT);
+    REQUIRE(e[1].n_args == 2);
+    CHECK_INT_EQ(e[1].args[0].i, -5);
+    CHECK_INT_EQ(e[1].args[1].size, 5);
+    CHECK_MEM_EQ(e[1].args[1].text, "hello", 5);
+    CHECK_INT_EQ(e[2].kind, SV_COUNTER);
+    CHECK_INT_EQ(e[2].args[0].i, 77);
+    CHECK_INT_EQ(t.dict->tracks[e[2].track].kind, SV_TRACK_COUNTER);
+    CHECK_INT_EQ(e[3].kind, SV_END);
+    CHECK_INT_EQ(pull(&t), 0);
+    close_bench(&t);
+}
+
+TEST(time_of_a_thread_never_goes_back)
+{
+    struct bench t;
+    open_bench(&t);
+    put(&t, (uint64_t[]){SV_WORD(1, STAVE_KIND_BEGIN, 0, 2), 300}, 2);
+    put(&t, (uint64_t[]){SV_WORD(0, STAVE_KIND_END, 0, 2), 290}, 2);
+    REQUIRE(pull(&t) == 2);
+    CHECK_INT_EQ(t.batch.events[1].ts_ns, 300);
+    close_bench(&t);
+}
+
+TEST(ends_without_a_begin_are_left_out)
+{
+    struct bench t;
+    open_bench(&t);
+    put(&t, (uint64_t[]){SV_WORD(0, STAVE_KIND_END, 0, 2), 10}, 2);
+    CHECK_INT_EQ(pull(&t), 0);
+    close_bench(&t);
+}
+
+TEST(damaged_records_end_their_ring_with_a_finding)
+{
+    static const uint64_t rows[][5] = {
+        {0},                                                   /* zeros: a size of nothing */
+        {SV_WORD(1, STAVE_KIND_BEGIN, 0, 1), 1},               /* shorter than a head */
+        {SV_WORD(1, STAVE_KIND_BEGIN, 0, 60000), 1},           /* longer than what was committed */
+        {SV_WORD(99, STAVE_KIND_BEGIN, 0, 2), 1},              /* a site that nobody registered */
+        {SV_WORD(2, STAVE_KIND_INSTANT, 1, 5), 1, 2, 3, 4},    /* another number of arguments */
+        {SV_WORD(2, STAVE_KIND_INSTANT, 2, 3), 1, 2},          /* arguments past its end */
+        {SV_WORD(2, STAVE_KIND_INSTANT, 2, 5), 1, 2, 9999, 4}, /* a text past its end */
+        {SV_WORD(1, 200, 0, 2), 1},                            /* no such kind */
+        {~(uint64_t)0, ~(uint64_t)0, ~(uint64_t)0},
+    };
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CONTEXT("row %zu", i);
+        struct bench t;
+        open_bench(&t);
+        put(&t, (uint64_t[]){SV_WORD(1, STAVE_KIND_BEGIN, 0, 2), 1}, 2);
+        put(&t, rows[i], 5);
+        CHECK_INT_EQ(pull(&t), 1);
+        CHECK_UINT_EQ(sv_report_count(&t.report, SV_DAMAGE), 1);
+        CHECK_INT_EQ(pull(&t), 0);
+        close_bench(&t);
+    }
+}
+
+TEST(a_head_out_of_reach_is_damage)
+{
+    struct bench t;
+    open_bench(&t);
+    t.ring.head = SIZE + 3 * SIZE;
+    CHECK_INT_EQ(pull(&t), 0);
+    CHECK_UINT_EQ(sv_report_count(&t.report, SV_DAMAGE), 1);
+    close_bench(&t);
+}
+
+TEST(damaged_names_are_findings)
+{
+    struct bench t;
+    open_bench(&t);
+    struct sv_name_head rows[] = {
+        {.size = 24, .kind = SV_NAME_SITE, .event = 1, .n_args = 9, .id = 5}, /* no texts at all */
+        {.size = 24, .kind = SV_NAME_TRACK, .id = 0},
+        {.size = 24, .kind = SV_NAME_TRACK, .id = UINT32_MAX},
+        {.size = 24, .kind = SV_NAME_ORDER, .id = 77},
+        {.size = 24, .kind = 99},
+    };
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CONTEXT("row %zu", i);
+        uint64_t before = sv_report_count(&t.report, SV_DAMAGE);
+        CHECK_UINT_EQ(sv_drain_names(t.drain, (const uint8_t *)&rows[i], sizeof rows[i]), 24);
+        CHECK_UINT_EQ(sv_report_count(&t.report, SV_DAMAGE), before + 1);
+    }
+    struct sv_name_head endless = {.size = 1 << 20, .kind = SV_NAME_SITE};
+    CHECK_UINT_EQ(sv_drain_names(t.drain, (const uint8_t *)&endless, sizeof endless), 0);
+    close_bench(&t);
+}
+
+TEST(random_bytes_never_hurt)
+{
+    uint64_t x = 88172645463325252u;
+    for (int round = 0; round < 200; round++) {
+        struct bench t;
+        open_bench(&t);
+        for (int i = 0; i < 400; i++) {
+            x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+            uint64_t word = x % 3 ? SV_WORD(x % 5, x % 7, x % 4, 2 + x % 6) : x;
+            put(&t, &word, 1);
+        }
+        while (pull(&t) > 0)
+            ;
+        close_bench(&t);
+    }
+}
+
+TEST(losses_are_told_once)
+{
+    struct bench t;
+    open_bench(&t);
+    t.ring.lost_full = 12;
+    REQUIRE(pull(&t) == 1);
+    CHECK_INT_EQ(t.batch.events[0].kind, SV_LOSS);
+    CHECK_INT_EQ(t.batch.events[0].args[0].i, 12);
+    CHECK_INT_EQ(pull(&t), 0);
+    close_bench(&t);
+}
