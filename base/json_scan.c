@@ -428,6 +428,15 @@ size_t sv_json_unescape(const uint8_t *p, size_t len, char *out, unsigned *oddit
     return n;
 }
 
+unsigned sv_json_text_oddities(const uint8_t *p, size_t len)
+{
+    unsigned oddities = sv_utf8_valid((const char *)p, len) == len ? 0 : SV_JSON_BAD_UTF8;
+    for (size_t i = 0; i < len; i++)
+        if (p[i] < 0x20)
+            return oddities | SV_JSON_CONTROL;
+    return oddities;
+}
+
 /* ---- numbers ---- */
 
 static const uint64_t powers[] = {1ull,

@@ -161,6 +161,8 @@ enum sv_json_oddity {
     SV_JSON_BAD_UTF8 = 8
 };
 size_t sv_json_unescape(const uint8_t *p, size_t len, char *out, unsigned *oddities);
+/* The oddities of a text without escapes. */
+unsigned sv_json_text_oddities(const uint8_t *p, size_t len);
 
 /* ---- numbers ---- */
 
