@@ -1,0 +1,436 @@
+/* The Chrome reader's trees: any JSON value becomes arguments in pre-order, appended to the open list of the batch.
+ *
+ * Called by the event file for `args` and for fields that it does not know, and by the document file for values that it looks into. Half of all
+ * bytes of a profile pass through tree(), so the usual case (a key of the last event's shape, a short integer or plain text) is
+ * inline and everything else is out of the way. Iterative, with a stack in the reader; deeper values are kept as their text. */
+#include "formats/chrome_reader.h"
+
+#include <math.h>
+#include <strings.h>
+
+#define WORD_MAX 64u /* longest bare word */
+
+static const uint64_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+
+/* Written as a whole: piece by piece the processor would wait for its own stores. */
+static inline void put_arg(struct chrome_reader *r, sv_str key, unsigned type, size_t size,
+                           uint64_t u)
+{
+    struct sv_batch *b = r->batch;
+    if (__builtin_expect(b->arg == b->args_end, 0))
+        sv_batch_more_args(b);
+    *b->arg++ =
+        (struct sv_arg){.key = key, .type = type & 0xff, .size = (uint32_t)size & 0xffffff, .u = u};
+}
+
+static inline void put_double(struct chrome_reader *r, sv_str key, double d)
+{
+    uint64_t u;
+    memcpy(&u, &d, sizeof u);
+    put_arg(r, key, SV_ARG_DOUBLE, 0, u);
+}
+
+static inline void put_text(struct chrome_reader *r, sv_str key, struct chrome_span text)
+{
+    if (__builtin_expect(text.len > SV_TEXT_MAX, 0)) {
+        chrome_note(r, FOUND_TEXT_CUT, text.p);
+        text.len = SV_TEXT_MAX;
+    }
+    put_arg(r, key, SV_ARG_TEXT, text.len, (uint64_t)(uintptr_t)text.p);
+}
+
+static inline bool ends_scalar(uint8_t c)
+{
+    return c == ',' || c == '}' || c == ']' || c <= ' ';
+}
+
+/* ---- scalars ---- */
+
+static void put_word(struct chrome_reader *r, sv_str key, struct chrome_span word)
+{
+    static const struct {
+        const char *text;
+        double value;
+    } doubles[] = {{"nan", NAN},
+                   {"-nan", NAN},
+                   {"inf", INFINITY},
+                   {"+inf", INFINITY},
+                   {"-inf", -INFINITY},
+                   {"infinity", INFINITY},
+                   {"+infinity", INFINITY},
+                   {"-infinity", -INFINITY}};
+    for (size_t i = 0; i < sizeof doubles / sizeof doubles[0]; i++) {
+        if (strlen(doubles[i].text) == word.len &&
+            strncasecmp(doubles[i].text, (const char *)word.p, word.len) == 0) {
+            put_double(r, key, doubles[i].value);
+            return;
+        }
+    }
+    if (word.len == 4 && memcmp(word.p, "True", 4) == 0)
+        put_arg(r, key, SV_ARG_BOOL, 0, (uint64_t)(1));
+    else if (word.len == 5 && memcmp(word.p, "False", 5) == 0)
+        put_arg(r, key, SV_ARG_BOOL, 0, (uint64_t)(0));
+    else if (word.len == 4 && memcmp(word.p, "None", 4) == 0)
+        put_arg(r, key, SV_ARG_NULL, 0, 0);
+    else
+        put_text(r, key, word);
+}
+
+/* NaN, N/A, 0x1f, None: a run of bytes that JSON has no name for, up to the next comma, bracket or blank. */
+static const uint8_t *read_word(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                                sv_str key)
+{
+    const uint8_t *q = p;
+    while (q < end && !ends_scalar(*q)) {
+        if (*q == '"' || *q == '{' || *q == '[' || *q == ':' || *q >= 0x7f ||
+            (size_t)(q - p) >= WORD_MAX)
+            return chrome_stop(r, q, end);
+        q++;
+    }
+    if (q == end)
+        return chrome_stop(r, end, end);
+    if (q == p) { /* "key":, or "key":} */
+        if (*p <= ' ')
+            return chrome_stop(r, p, end);
+        chrome_note(r, FOUND_NO_VALUE, p);
+        put_arg(r, key, SV_ARG_NULL, 0, 0);
+        return p;
+    }
+    chrome_note(r, FOUND_WORD, p);
+    put_word(r, key, (struct chrome_span){p, (size_t)(q - p)});
+    return q;
+}
+
+static void put_number(struct chrome_reader *r, sv_str key, const struct sv_json_number *n,
+                       struct chrome_span text)
+{
+    bool fits = n->is_integer && n->exp10 == 0 && !n->cut && !n->cut_more;
+    if (fits && n->digits <= (uint64_t)INT64_MAX + n->is_negative) {
+        put_arg(r, key, SV_ARG_INT, 0,
+                (uint64_t)(n->is_negative ? (int64_t)(0 - n->digits) : (int64_t)n->digits));
+    } else if (fits && !n->is_negative) {
+        put_arg(r, key, SV_ARG_UINT, 0, (uint64_t)(n->digits));
+    } else {
+        if (n->is_integer)
+            chrome_note(r, FOUND_BIG_INT, text.p);
+        put_double(r, key, sv_json_number_double(n, text.p, text.len));
+    }
+}
+
+static const uint8_t *read_number(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                                  sv_str key)
+{
+    struct sv_json_number n;
+    const uint8_t *q = sv_json_number(p, end, &n);
+    if (q == end)
+        return chrome_stop(r, end, end);
+    if (!q || !ends_scalar(*q))
+        return read_word(r, p, end, key);
+    if (n.is_odd)
+        chrome_note(r, FOUND_NUMBER, p);
+    put_number(r, key, &n, (struct chrome_span){p, (size_t)(q - p)});
+    return q;
+}
+
+/* An integer of up to 15 digits, which is nearly every number; NULL when it is something else. */
+static inline const uint8_t *read_integer(struct chrome_reader *r, const uint8_t *p,
+                                          const uint8_t *end, sv_str key)
+{
+    bool is_negative = *p == '-';
+    const uint8_t *q = p + is_negative;
+    unsigned n, more;
+    uint64_t v = sv_json_digits8(q, &n);
+    if (n == 0 || (*q == '0' && n > 1))
+        return NULL;
+    q += n;
+    if (n == 8) {
+        uint32_t low = sv_json_digits8(q, &more);
+        if (more == 8)
+            return NULL;
+        v = v * powers[more] + low;
+        q += more;
+    }
+    if (q >= end || !ends_scalar(*q))
+        return NULL;
+    put_arg(r, key, SV_ARG_INT, 0, (uint64_t)(is_negative ? -(int64_t)v : (int64_t)v));
+    return q;
+}
+
+static const uint8_t *read_literal(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                                   sv_str key)
+{
+    if (end - p > 5) {
+        if (memcmp(p, "true", 4) == 0 && ends_scalar(p[4])) {
+            put_arg(r, key, SV_ARG_BOOL, 0, (uint64_t)(1));
+            return p + 4;
+        }
+        if (memcmp(p, "false", 5) == 0 && ends_scalar(p[5])) {
+            put_arg(r, key, SV_ARG_BOOL, 0, 0);
+            return p + 5;
+        }
+        if (memcmp(p, "null", 4) == 0 && ends_scalar(p[4])) {
+            put_arg(r, key, SV_ARG_NULL, 0, 0);
+            return p + 4;
+        }
+    } else if (!r->in->eof) {
+        return chrome_stop(r, end, end);
+    }
+    return read_word(r, p, end, key);
+}
+
+static inline const uint8_t *read_scalar(struct chrome_reader *r, const uint8_t *p,
+                                         const uint8_t *end, sv_str key)
+{
+    if (*p == '"') {
+        struct chrome_span text;
+        const uint8_t *q = chrome_string(r, p, end, &text);
+        if (q)
+            put_text(r, key, text);
+        return q;
+    }
+    if (*p == '-' || (*p >= '0' && *p <= '9')) {
+        const uint8_t *q = read_integer(r, p, end, key);
+        return q ? q : read_number(r, p, end, key);
+    }
+    return read_literal(r, p, end, key);
+}
+
+/* ---- containers ---- */
+
+const uint8_t *chrome_skip(struct chrome_reader *r, const uint8_t *p, const uint8_t *end)
+{
+    struct sv_json_skip skip = {0};
+    const uint8_t *q = sv_json_skip(&skip, r->scan, p, end);
+    return q ? q : chrome_stop(r, end, end);
+}
+
+static inline void open_level(struct chrome_reader *r, uint32_t at, uint8_t close)
+{
+    struct chrome_level *l = &r->levels[r->depth++];
+    l->at = at;
+    l->close = close;
+    l->n_undo = (uint32_t)r->n_undo;
+    l->stamp = close == '}' ? ++r->stamp : r->stamp_now;
+    r->stamp_now = l->stamp;
+}
+
+static inline void close_level(struct chrome_reader *r)
+{
+    struct chrome_level *l = &r->levels[--r->depth];
+    if (l->at != UINT32_MAX)
+        sv_batch_close(r->batch, l->at);
+    for (; r->n_undo > l->n_undo; r->n_undo--)
+        r->seen[r->undo[r->n_undo - 1].key] = r->undo[r->n_undo - 1].seen;
+    r->stamp_now = r->depth ? r->levels[r->depth - 1].stamp : r->event_stamp;
+}
+
+/* After a stop in the middle of a tree: what was read so far becomes whole. */
+void chrome_close_levels(struct chrome_reader *r)
+{
+    while (r->depth)
+        close_level(r);
+}
+
+static inline void open_container(struct chrome_reader *r, sv_str key, uint8_t bracket)
+{
+    uint32_t at = (uint32_t)(r->batch->arg - r->batch->args);
+    put_arg(r, key, bracket == '{' ? SV_ARG_DICT : SV_ARG_ARRAY, 0, 0);
+    if (__builtin_expect(r->batch->overflow, 0)) /* the one slot past the limit */
+        at = (uint32_t)(r->batch->arg - r->batch->args) - 1;
+    open_level(r, at, bracket == '{' ? '}' : ']');
+}
+
+/* The container at p is opened, or kept as its text when it is too deep. Returns where reading goes on. */
+static const uint8_t *enter(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                            sv_str key)
+{
+    if (__builtin_expect(r->depth == CHROME_DEPTH_MAX, 0)) {
+        const uint8_t *q = chrome_skip(r, p, end);
+        if (!q)
+            return NULL;
+        chrome_note(r, FOUND_DEEP, p);
+        put_text(r, key, (struct chrome_span){p, (size_t)(q - p)});
+        return q;
+    }
+    open_container(r, key, *p);
+    return p + 1;
+}
+
+/* After a value: over the comma, or to the closing bracket; anything else is odd. */
+static inline const uint8_t *after_value(struct chrome_reader *r, const uint8_t *value,
+                                         const uint8_t *p, const uint8_t *end, bool *is_comma)
+{
+    p = sv_json_solid(p, end);
+    *is_comma = *p == ',' && p < end;
+    if (*is_comma)
+        return p + 1;
+    if (__builtin_expect(p < end && *p == r->levels[r->depth - 1].close, 1))
+        return p;
+    struct chrome_span mended = {0};
+    p = chrome_odd_end(r, value, p, end, &mended);
+    if (p && mended.p) {
+        r->batch->arg--;
+        put_text(r, r->batch->arg->key, mended);
+    }
+    return p;
+}
+
+/* Key and colon of a member; the byte where its value starts. */
+static const uint8_t *read_key(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                               sv_str *out)
+{
+    struct chrome_member m;
+    const uint8_t *start = p;
+    p = chrome_key(r, p, end, &m);
+    if (!p || !(p = chrome_colon(r, p, end)))
+        return NULL;
+    chrome_mark_key(r, m.str, start);
+    *out = m.str;
+    return p;
+}
+
+/* Arrays of integers, plain texts and such arrays, as shapes and types are: as much as can be read without a second
+ * look, inside the array that is open and down to `base`. *value is the last element that was read, NULL when the next thing
+ * must be one. */
+static inline const uint8_t *read_plain_array(struct chrome_reader *r, const uint8_t *p,
+                                              const uint8_t *end, uint32_t base,
+                                              const uint8_t **value)
+{
+    *value = NULL;
+    while (p < end) {
+        const uint8_t *q;
+        if (*p == '"') {
+            q = sv_json_special(r->scan, p + 1, end);
+            if (q == end || *q != '"')
+                break;
+            put_text(r, 0, (struct chrome_span){p + 1, (size_t)(q - p - 1)});
+            q++;
+        } else if (*p == '[' && r->depth < CHROME_DEPTH_MAX) {
+            open_container(r, 0, '[');
+            if (*++p != ']')
+                continue;
+            q = p;
+        } else if (!(q = read_integer(r, p, end, 0))) {
+            break;
+        }
+        *value = p;
+        for (p = q; *p == ']' && p < end; p++) {
+            close_level(r);
+            if (r->depth == base)
+                return p + 1;
+            if (r->levels[r->depth - 1].close != ']') {
+                *value = p;
+                return p + 1;
+            }
+        }
+        if (*p != ',')
+            break;
+        *value = NULL;
+        if (*++p == ' ')
+            p++;
+    }
+    return p;
+}
+
+/* Reads until the containers past `base` are closed. */
+static const uint8_t *tree(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                           uint32_t base, bool is_comma)
+{
+    const uint8_t *value = NULL; /* what was read last, when a comma or bracket must follow */
+    for (;;) {
+        if (value && !(p = after_value(r, value, p, end, &is_comma)))
+            return NULL;
+        value = NULL;
+        p = sv_json_solid(p, end);
+        uint8_t close = r->levels[r->depth - 1].close;
+        if (*p == close && p < end) {
+            if (__builtin_expect(is_comma, 0))
+                chrome_note(r, FOUND_EXTRA_COMMA, p);
+            close_level(r);
+            value = p++;
+            if (r->depth == base)
+                return p;
+            continue;
+        }
+        sv_str key = 0;
+        if (__builtin_expect(close == '}' ? *p != '"' : *p == ',' || *p == 0, 0) || p >= end) {
+            if (!(p = chrome_odd_key(r, p, end)))
+                return NULL;
+            is_comma = false;
+            continue;
+        }
+        if (close == '}' && !(p = read_key(r, p, end, &key)))
+            return NULL;
+        is_comma = false;
+        uint32_t depth = r->depth;
+        const uint8_t *start = p;
+        p = *p == '{' || *p == '[' ? enter(r, p, end, key) : read_scalar(r, p, end, key);
+        if (!p)
+            return NULL;
+        if (r->depth == depth)
+            value = start;
+    }
+}
+
+static inline const uint8_t *read_container(struct chrome_reader *r, const uint8_t *p,
+                                            const uint8_t *end, sv_str key)
+{
+    uint32_t base = r->depth;
+    const uint8_t *value, *start = p;
+    bool is_comma = false;
+    p = enter(r, p, end, key);
+    if (!p || r->depth == base)
+        return p;
+    if (*start == '[' && *p != ']') {
+        start = p;
+        p = read_plain_array(r, p, end, base, &value);
+        if (__builtin_expect(r->depth == base, 1))
+            return p;
+        is_comma = !value && p > start && p[-1] != '[';
+        if (value && !(p = after_value(r, value, p, end, &is_comma)))
+            return NULL;
+    }
+    return tree(r, p, end, base, is_comma);
+}
+
+/* Any value, appended with this key. */
+const uint8_t *chrome_value(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                            sv_str key)
+{
+    if (p >= end)
+        return chrome_stop(r, end, end);
+    return *p == '{' || *p == '[' ? read_container(r, p, end, key) : read_scalar(r, p, end, key);
+}
+
+/* The members of the object at p, appended one by one; `shape` tells which keys to expect. */
+const uint8_t *chrome_args(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                           unsigned shape)
+{
+    struct chrome_guess(*guesses)[CHROME_WAYS] = r->args_guesses[shape % CHROME_SHAPES];
+    struct chrome_member m = {0};
+    const uint8_t *value = NULL;
+    open_level(r, UINT32_MAX, '}');
+    p++;
+    for (unsigned n = 0;; n++) {
+        p = chrome_member(r, p, end, value, guesses[n % CHROME_PLACES], &m);
+        if (!p)
+            return NULL;
+        if (__builtin_expect(m.mended.p != NULL, 0)) {
+            r->batch->arg--;
+            put_text(r, r->batch->arg->key, m.mended);
+            m.mended.p = NULL;
+        }
+        if (m.is_close) {
+            close_level(r);
+            return p;
+        }
+        chrome_mark_key(r, m.str, m.key);
+        value = p;
+        if (*p == '{' || *p == '[')
+            p = read_container(r, p, end, m.str);
+        else
+            p = read_scalar(r, p, end, m.str);
+        if (!p)
+            return NULL;
+    }
+}

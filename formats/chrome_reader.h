@@ -1,0 +1,213 @@
+/* The inside of the Chrome JSON reader, shared by its files and by nobody else.
+ *
+ *   chrome_read.c          the door: probe, open, next, close; the document around the events
+ *   chrome_read_lost.c     damage: where does the next event start
+ *   chrome_read_top.c      top-level keys of the object form, metadata
+ *   chrome_read_event.c    one event object → struct chrome_fields (the hot loop)
+ *   chrome_read_tree.c     JSON values → arguments
+ *   chrome_read_text.c     strings, keys, findings, text that is not quite JSON
+ *   chrome_read_phase.c    struct chrome_fields → events of the model, by phase
+ *   chrome_read_track.c    pids, tids, ids and names → tracks; metadata events
+ *   chrome_read_stave.c    what only files of Stave's own writer have
+ *
+ * A parse function returns the byte after what it read, or NULL after chrome_stop(). Nothing that it did may outlive a stop at
+ * the end of the window, because the event is then read again: findings wait in `pending`, arguments in the open list of the batch. */
+#ifndef SV_FORMATS_CHROME_READER_H
+#define SV_FORMATS_CHROME_READER_H
+
+#include "formats/chrome_state.h"
+
+/* ---- findings and stops ---- */
+
+void chrome_note(struct chrome_reader *r, enum chrome_finding what, const uint8_t *at);
+void chrome_note_n(struct chrome_reader *r, enum chrome_finding what, uint32_t count,
+                   const uint8_t *at);
+void chrome_flush_notes(struct chrome_reader *r);
+void chrome_drop_notes(struct chrome_reader *r);
+
+static inline int64_t chrome_pos(const struct chrome_reader *r, const uint8_t *p)
+{
+    return (int64_t)r->in->pos + (p - r->in->data);
+}
+
+/* Reading cannot go on at p. */
+static inline const uint8_t *chrome_stop(struct chrome_reader *r, const uint8_t *p,
+                                         const uint8_t *end)
+{
+    r->stop_at = p < end ? p : end;
+    r->stop_is_cut = p >= end;
+    return NULL;
+}
+
+/* ---- values ---- */
+
+/* Does the guess stand at p? A free one stands everywhere, with length 0. */
+static inline bool chrome_guess_is(const struct chrome_guess *g, const uint8_t *p)
+{
+    unsigned len = g->len;
+    if (len <= 16)
+        return sv_json_same16(p, g->text, len);
+    if (!sv_json_same16(p, g->text, 16))
+        return false;
+    if (len <= 32)
+        return sv_json_same16(p + 16, g->text + 16, len - 16);
+    return sv_json_same16(p + 16, g->text + 16, 16) &&
+           sv_json_same16(p + 32, g->text + 32, len - 32);
+}
+
+/* Over the colon after a key, to its value. */
+static inline const uint8_t *chrome_colon(struct chrome_reader *r, const uint8_t *p,
+                                          const uint8_t *end)
+{
+    if (__builtin_expect(*p != ':', 0)) {
+        p = sv_json_solid(p, end);
+        if (p == end || *p != ':')
+            return chrome_stop(r, p, end);
+    }
+    p = sv_json_solid(p + 1, end);
+    return __builtin_expect(p < end, 1) ? p : chrome_stop(r, end, end);
+}
+
+void chrome_grow_seen(struct chrome_reader *r, sv_str key);
+void chrome_note_duplicate(struct chrome_reader *r, const uint8_t *at);
+void chrome_seen_before(struct chrome_reader *r, sv_str key, const uint8_t *at);
+
+/* Called before the argument of a key is appended. */
+static inline void chrome_mark_key(struct chrome_reader *r, sv_str key, const uint8_t *at)
+{
+    if (__builtin_expect(key >= r->cap_seen, 0))
+        chrome_grow_seen(r, key);
+    struct chrome_seen *s = &r->seen[key];
+    if (__builtin_expect(s->stamp >= r->event_stamp, 0))
+        chrome_seen_before(r, key, at);
+    s->stamp = r->stamp_now;
+    s->at = (uint32_t)(r->batch->arg - r->batch->args);
+}
+
+const uint8_t *chrome_key(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                          struct chrome_member *m);
+const uint8_t *chrome_member_slow(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                                  const uint8_t *value, struct chrome_guess *ways,
+                                  struct chrome_member *m);
+
+/* From the end of a value (`value` is its start, NULL before the first member) to the start of the next one, or past the
+ * closing brace. */
+static inline const uint8_t *chrome_member(struct chrome_reader *r, const uint8_t *p,
+                                           const uint8_t *end, const uint8_t *value,
+                                           struct chrome_guess *ways, struct chrome_member *m)
+{
+    struct chrome_guess *g = &ways[0];
+    if (__builtin_expect(!chrome_guess_is(g, p) || g->len == 0, 0)) {
+        g = &ways[1];
+        if (!chrome_guess_is(g, p) || g->len == 0)
+            return chrome_member_slow(r, p, end, value, ways, m);
+    }
+    /* A value must follow, and this file may have more blanks before it than the one that was remembered. */
+    if (__builtin_expect(p + g->len >= end || (p[g->len] <= ' ' && !g->is_close), 0))
+        return chrome_member_slow(r, p, end, value, ways, m);
+    m->key = p;
+    m->field = g->field;
+    m->is_close = g->is_close;
+    m->str = g->str;
+    return p + g->len;
+}
+
+const uint8_t *chrome_string(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                             struct chrome_span *out);
+const uint8_t *chrome_value(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                            sv_str key);
+const uint8_t *chrome_args(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                           unsigned shape);
+const uint8_t *chrome_skip(struct chrome_reader *r, const uint8_t *p, const uint8_t *end);
+const uint8_t *chrome_odd_key(struct chrome_reader *r, const uint8_t *p, const uint8_t *end);
+const uint8_t *chrome_odd_end(struct chrome_reader *r, const uint8_t *value, const uint8_t *p,
+                              const uint8_t *end, struct chrome_span *mended);
+sv_str chrome_intern(struct chrome_reader *r, const uint8_t *p, size_t len);
+void chrome_close_levels(struct chrome_reader *r);
+void chrome_begin_event(struct chrome_reader *r);
+void chrome_drop_tombs(struct chrome_reader *r);
+void chrome_bury(struct chrome_reader *r, uint32_t at, uint32_t n);
+/* Text of a string value, or of any other scalar as it stands; false for containers and null. */
+bool chrome_span_text(struct chrome_reader *r, struct chrome_span raw, struct chrome_span *out);
+
+/* ---- events ---- */
+
+const uint8_t *chrome_event(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                            struct chrome_fields *f);
+/* False: the batch is full before the event was done; read it again into the next one. */
+bool chrome_emit(struct chrome_reader *r, struct chrome_fields *f);
+/* Is the part that was read before a stop worth keeping? */
+bool chrome_is_usable(const struct chrome_fields *f);
+
+/* ---- tracks and metadata ---- */
+
+struct chrome_id {
+    uint64_t number; /* the id itself or a hash of its text */
+    bool is_local;   /* belongs to its process */
+    bool is_given;
+};
+
+struct chrome_id chrome_event_id(struct chrome_reader *r, const struct chrome_fields *f);
+bool chrome_id_number(struct chrome_reader *r, struct chrome_span raw, uint64_t *out);
+uint64_t chrome_hash_str(const struct chrome_reader *r, sv_str s);
+uint64_t chrome_hash_pair(uint64_t a, uint64_t b);
+static inline struct chrome_thread *chrome_thread_slot(struct chrome_reader *r, int64_t pid,
+                                                       int64_t tid)
+{
+    uint64_t h = ((uint64_t)pid * 31 + (uint64_t)tid) * 0x9e3779b97f4a7c15ull;
+    return &r->threads[h >> 32 & (CHROME_THREADS - 1)];
+}
+
+int64_t chrome_text_number(struct chrome_reader *r, const uint8_t *p, size_t len);
+sv_track chrome_thread_slow(struct chrome_reader *r, struct chrome_fields *f);
+sv_track chrome_process(struct chrome_reader *r, struct chrome_fields *f);
+sv_track chrome_named_track(struct chrome_reader *r,
+                            const struct chrome_fields *f); /* by stave_track, or 0 */
+sv_track chrome_global(struct chrome_reader *r);
+sv_track chrome_async(struct chrome_reader *r, struct chrome_fields *f, struct chrome_id id,
+                      bool with_name, bool with_pid);
+void chrome_metadata(struct chrome_reader *r, struct chrome_fields *f);
+const struct sv_arg *chrome_find_arg(struct chrome_reader *r, const struct chrome_fields *f,
+                                     const char *key);
+bool chrome_arg_int(const struct sv_arg *a, int64_t *out);
+bool chrome_hex_number(const uint8_t *p, size_t len, uint64_t *out);
+uint64_t chrome_thread_key(int64_t pid, int64_t tid);
+bool chrome_set_text(struct chrome_reader *r, const struct chrome_fields *f, const char *key,
+                     sv_track t, size_t member);
+bool chrome_set_order(struct chrome_reader *r, const struct chrome_fields *f, const char *key,
+                      sv_track t);
+
+/* ---- files of Stave's own: see chrome_keys.h ---- */
+
+void chrome_stave(struct chrome_reader *r, struct chrome_span object);
+bool chrome_stave_track(struct chrome_reader *r, struct chrome_fields *f, bool is_thread);
+void chrome_stave_args(struct chrome_reader *r, struct chrome_fields *f);
+bool chrome_stave_is_loss(const struct chrome_reader *r, const struct chrome_fields *f,
+                          sv_str *cat);
+
+/* ---- the document ---- */
+
+bool chrome_next_member(struct chrome_reader *r, const uint8_t **p, const uint8_t *end,
+                        struct chrome_span *key, struct chrome_span *value);
+bool chrome_next_element(struct chrome_reader *r, const uint8_t **p, const uint8_t *end,
+                         struct chrome_span *value);
+bool chrome_find_member(struct chrome_reader *r, struct chrome_span object, const char *name,
+                        struct chrome_span *value);
+void chrome_meta(struct chrome_reader *r, const char *key, const uint8_t *p, size_t len);
+bool chrome_put_stack(struct chrome_reader *r, struct chrome_span raw, sv_str key, unsigned type);
+void chrome_top_value(struct chrome_reader *r, struct chrome_span key, const uint8_t *p,
+                      size_t len);
+bool chrome_is_tail_key(const uint8_t *p, const uint8_t *end);
+
+enum chrome_step chrome_lost(struct chrome_reader *r);
+enum chrome_step chrome_go_lost(struct chrome_reader *r, const uint8_t *p);
+enum chrome_step chrome_lost_bracket(struct chrome_reader *r, const uint8_t *p, const uint8_t *end);
+const uint8_t *chrome_recover(struct chrome_reader *r, struct chrome_fields *f, bool is_too_big);
+
+static inline enum chrome_step chrome_more(struct chrome_reader *r)
+{
+    r->need = r->in->len * 2 > r->in->len + 1 ? r->in->len * 2 : r->in->len + 1;
+    return STEP_MORE;
+}
+
+#endif

@@ -1,0 +1,187 @@
+/* What the Chrome JSON reader keeps: one struct for the reader, one for the event being read. */
+#ifndef SV_FORMATS_CHROME_STATE_H
+#define SV_FORMATS_CHROME_STATE_H
+
+#include "base/json_scan.h"
+#include "base/map.h"
+#include "formats/chrome_tables.h"
+#include "formats/formats.h"
+
+#define CHROME_VALUE_MAX \
+    ((size_t)64 << 20) /* bytes of one event, or of one top-level value that is looked into */
+#define CHROME_META_MAX  ((size_t)1 << 20) /* bytes of a top-level value that is kept as metadata */
+#define CHROME_DEPTH_MAX 64u /* nesting of arguments; deeper values are kept as their text */
+#define CHROME_KEY_MAX   42u /* longer keys are not cached */
+#define CHROME_GUESS_MAX 48u /* bytes */
+
+#define FIELD_BIT(field) (1u << (field))
+#define FIELDS_RAW       (FIELD_BIT(FIELD_N) - FIELD_BIT(FIELD_ID))
+
+struct chrome_span {
+    const uint8_t *p;
+    size_t len;
+};
+
+struct chrome_fields {
+    uint32_t has; /* FIELD_BIT of what was there and usable */
+    uint8_t ph;
+    bool ph_is_long, is_empty, ts_is_over, dur_is_bad;
+    uint32_t n_others; /* unknown fields, which became arguments */
+    sv_str name, cat;
+    int64_t pid, tid, ts_ns, dur_ns, tts_ns, tdur_ns;
+    uint32_t args_at, n_args; /* the members of `args` among the open arguments of the batch */
+    struct chrome_span args, raw[FIELD_N - FIELD_ID];
+    const uint8_t *start; /* the event in the window */
+};
+
+/* A key met before. */
+struct chrome_key {
+    uint8_t text[CHROME_KEY_MAX];
+    uint8_t len, field;
+    sv_str str;
+};
+
+/* What stood between two values when an event of this shape was read last: comma, blanks, key, colon; or blanks and the
+ * closing brace. Profilers print from fixed formats, so the same bytes come again and need one comparison. */
+struct chrome_guess {
+    uint8_t text[CHROME_GUESS_MAX];
+    uint8_t len; /* 0: free */
+    uint8_t field;
+    bool is_close;
+    sv_str str;
+};
+
+/* Where a member of an object stands. */
+struct chrome_member {
+    const uint8_t *key; /* where the key or what stands before it begins, for findings */
+    uint8_t field;
+    bool is_close;
+    sv_str str;
+    struct chrome_span
+        mended; /* the text of the value before it, when that had to be taken longer */
+};
+
+#define CHROME_KEYS    512u
+#define CHROME_SHAPES  32u
+#define CHROME_PLACES  32u /* members of a shape that are guessed */
+#define CHROME_WAYS    2u
+#define CHROME_TEXTS   2048u
+#define CHROME_THREADS 256u
+
+struct chrome_text {
+    uint8_t head[16];
+    const char *bytes; /* in the dictionary, where they never move */
+    uint32_t len;
+    sv_str str;
+};
+
+struct chrome_thread {
+    int64_t pid, tid;
+    sv_track track; /* 0: free */
+};
+
+/* Where a key was last seen, for duplicates: stamps are numbers of objects. */
+struct chrome_seen {
+    uint32_t stamp;
+    uint32_t at;
+};
+
+struct chrome_undo {
+    sv_str key;
+    struct chrome_seen seen;
+};
+
+struct chrome_level {
+    uint32_t at; /* number of the container's argument, UINT32_MAX for `args` itself */
+    uint32_t stamp;
+    uint32_t n_undo;
+    uint8_t close;
+};
+
+struct chrome_frame {
+    sv_str name;
+    bool has_parent;
+    uint64_t parent; /* id as a number */
+};
+
+enum chrome_state {
+    STATE_START,
+    STATE_TOP,
+    STATE_SKIP,
+    STATE_EVENTS,
+    STATE_LOST,
+    STATE_AFTER,
+    STATE_END
+};
+enum chrome_form { FORM_ARRAY, FORM_OBJECT, FORM_LINES };
+enum chrome_step { STEP_ON, STEP_FULL, STEP_MORE };
+
+struct chrome_reader {
+    struct sv_source source;
+    struct sv_input *in;
+    struct sv_dict *dict;
+    uint32_t space;
+    size_t value_max; /* CHROME_VALUE_MAX, or what the window may hold */
+    const struct sv_json_scan *scan;
+    struct sv_batch *batch;
+
+    /* the document */
+    enum chrome_state state;
+    enum chrome_form form;
+    size_t need;      /* what STEP_MORE asks for */
+    bool is_lost;     /* after damage, until the next good event */
+    bool after_comma; /* or at the start of the list */
+    bool any_list;    /* some list of events was found */
+    bool by_lines;
+    bool gap_has_line;  /* the bytes that left the window since the last event hold a newline */
+    bool is_closed;     /* the list came to its end */
+    uint64_t n_events;  /* objects of lists */
+    uint8_t lost_prev;  /* last solid byte before the window while lost */
+    uint64_t rescanned; /* bytes read more than once because of damage */
+    uint64_t no_quote_until; /* no closing quote stands between here and this position */
+    struct sv_json_skip skip;
+    uint32_t n_metadata, n_keys;
+    size_t series_done; /* of a counter event that did not fit the batch */
+
+    /* a stop */
+    const uint8_t *stop_at;
+    bool stop_is_cut; /* at the end of the window */
+
+    /* the event being read */
+    uint32_t pending[FOUND_N];
+    int64_t pending_pos[FOUND_N];
+    uint64_t pending_mask;
+    struct chrome_level levels[CHROME_DEPTH_MAX];
+    uint32_t depth;
+    uint32_t stamp, stamp_now, event_stamp; /* newest, of the open object, of the event */
+    bool has_tombs;
+    struct chrome_seen *seen;
+    size_t cap_seen;
+    struct chrome_undo *undo;
+    size_t n_undo, cap_undo;
+
+    /* caches */
+    struct chrome_key keys[CHROME_KEYS];
+    struct chrome_guess event_guesses[CHROME_SHAPES][CHROME_PLACES][CHROME_WAYS];
+    struct chrome_guess args_guesses[CHROME_SHAPES][CHROME_PLACES][CHROME_WAYS];
+    struct chrome_text texts[CHROME_TEXTS];
+    struct chrome_thread threads[CHROME_THREADS];
+    sv_track global_track;
+
+    /* identities */
+    struct sv_map text_numbers; /* synthetic pid or tid → its text */
+    struct sv_map tracks; /* (pid, tid) → the track that a file of Stave's own says they are */
+    struct sv_map pid_tracks; /* the same for pids */
+    struct sv_map frames;     /* id of a stack frame → number in frame_list */
+    struct chrome_frame *frame_list;
+    size_t n_frames, cap_frames;
+    bool is_stave;
+    struct {
+        sv_str flow, source, correlation;
+    } keys_of_stave;
+    int64_t base_ns;            /* what is added to every time */
+    sv_str flow_cat, flow_name; /* of the last flow hash */
+    uint64_t flow_hash;
+};
+
+#endif
