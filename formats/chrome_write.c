@@ -76,7 +76,7 @@ void chrome_finish(struct chrome_writer *w, const struct sv_event *e, const stru
         put_us3(w, "tdur", 4, x->thread_dur->i);
     if (x->stack != NULL)
         chrome_stack(w, x->stack);
-    chrome_args(w, e->args, e->n_args, x);
+    chrome_put_args(w, e->args, e->n_args, x);
     sv_json_end(&w->json);
 }
 
@@ -161,7 +161,7 @@ static void write_slice(struct chrome_writer *w, const struct sv_event *e)
 {
     const struct chrome_row *row = chrome_row(w, e);
     if (row->form == ROW_ASYNC) {
-        chrome_async(w, e);
+        chrome_put_async(w, e);
         return;
     }
     if (row->form != ROW_THREAD)
@@ -199,7 +199,7 @@ static void write_instant(struct chrome_writer *w, const struct sv_event *e)
     if (!by_scope) {
         row = chrome_row(w, e);
         if (row->form == ROW_ASYNC && !is_scoped) {
-            chrome_async(w, e);
+            chrome_put_async(w, e);
             return;
         }
         if (row->form != ROW_THREAD || is_scoped)

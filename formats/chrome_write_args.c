@@ -1,7 +1,7 @@
 /* The Chrome writer's arguments: the pre-order list of an event becomes the object `args`.
  *
  * Called once per event, first chrome_survey() for what Chrome keeps elsewhere (thread times, the stack, flows), then
- * chrome_args(). Order is kept; several flows or correlations of one event are gathered in an array where the first one
+ * chrome_put_args(). Order is kept; several flows or correlations of one event are gathered in an array where the first one
  * stood, because a JSON object has each key once. It must not trust the sizes of containers beyond their parent's end. */
 #include "formats/chrome_writer.h"
 
@@ -136,7 +136,7 @@ static void put_correlations(struct chrome_writer *w, const struct sv_arg *a,
         sv_json_end(&w->json);
 }
 
-void chrome_args(struct chrome_writer *w, const struct sv_arg *args, size_t n,
+void chrome_put_args(struct chrome_writer *w, const struct sv_arg *args, size_t n,
                  const struct chrome_extras *x)
 {
     const struct sv_arg *end = args + n;

@@ -111,7 +111,7 @@ static void pop_open(struct chrome_writer *w, const struct sv_event *e, sv_str *
     w->free_open = number;
 }
 
-void chrome_async(struct chrome_writer *w, const struct sv_event *e)
+void chrome_put_async(struct chrome_writer *w, const struct sv_event *e)
 {
     struct chrome_extras x = chrome_survey(e->args, e->n_args);
     sv_str cat = e->cat, name = e->name;

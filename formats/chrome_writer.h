@@ -129,13 +129,13 @@ struct chrome_extras { /* what an argument list says outside of `args` */
     bool any_args;
 };
 struct chrome_extras chrome_survey(const struct sv_arg *args, size_t n);
-void chrome_args(struct chrome_writer *w, const struct sv_arg *args, size_t n,
+void chrome_put_args(struct chrome_writer *w, const struct sv_arg *args, size_t n,
                  const struct chrome_extras *x);
 void chrome_stack(struct chrome_writer *w, const struct sv_arg *stack);
 
 /* chrome_write_async.c */
 void chrome_async_until(struct chrome_writer *w, int64_t ts_ns);
-void chrome_async(struct chrome_writer *w, const struct sv_event *e);
+void chrome_put_async(struct chrome_writer *w, const struct sv_event *e);
 
 /* chrome_write.c: the fields of an event after its ids, and the end of the line */
 void chrome_finish(struct chrome_writer *w, const struct sv_event *e,

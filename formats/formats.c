@@ -28,6 +28,8 @@ static const struct sv_format chrome = {
     .name = "chrome",
     .suffixes = chrome_suffixes,
     .help = "Chrome trace-event JSON, Kineto's included",
+    .probe = sv_chrome_probe,
+    .open_source = sv_chrome_source,
     .open_sink = sv_chrome_sink,
 };
 
