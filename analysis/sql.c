@@ -146,8 +146,8 @@ int sv_sql_open(const struct sv_trace *t, const struct sv_sql_options *options, 
     sv_sql_number_tracks(q);
     if (options->memory_limit_bytes)
         sqlite3_hard_heap_limit64((sqlite3_int64)options->memory_limit_bytes);
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY |
-                SQLITE_OPEN_NOMUTEX;
+    /* Not SQLITE_OPEN_MEMORY: attached databases would inherit it, and export writes a file. */
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     int rc = sqlite3_open_v2(":memory:", &q->db, flags, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(q->db, "PRAGMA cache_size = -65536", NULL, NULL, NULL);

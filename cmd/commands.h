@@ -8,11 +8,12 @@
     X(convert)         \
     X(merge)           \
     X(cut)             \
-    X(validate)                                                                                    \
+    X(validate)        \
     X(info)            \
     X(cat)             \
     X(query)           \
     X(stats)           \
+    X(export)          \
     X(plot)            \
     X(recover)         \
     X(listen)          \

@@ -1,6 +1,8 @@
 /* Loading: input → store, with progress and findings. Used by every command that needs random access. */
 #include "cmd/load.h"
 
+#include <string.h>
+
 int sv_load(const char *path, const char *from, bool strict, size_t memory_limit_bytes,
             struct sv_loaded *l, struct sv_err *err)
 {
@@ -59,4 +61,20 @@ void sv_loaded_free(struct sv_loaded *l)
     sv_opened_close(&l->in);
     sv_dict_free(l->dict);
     *l = (struct sv_loaded){0};
+}
+
+/* Argument keys carry the prefix that Perfetto gives them for files of this format. */
+struct sv_sql_options sv_loaded_sql_options(const struct sv_loaded *l, uint64_t memory_limit)
+{
+    bool is_json = l->in.format && strcmp(l->in.format->name, "chrome") == 0;
+    struct sv_sql_options options = {
+        .arg_prefix = is_json ? "args." : "debug.",
+        .report = &l->in.report,
+        .trace_type = is_json ? "json" : "proto",
+    };
+    size_t held = sv_trace_bytes(l->trace) + sv_dict_bytes(l->dict);
+    if (memory_limit)
+        options.memory_limit_bytes = memory_limit > held + (1u << 20) ? memory_limit - held
+                                                                      : 1u << 20;
+    return options;
 }

@@ -2,6 +2,7 @@
 #ifndef SV_CMD_LOAD_H
 #define SV_CMD_LOAD_H
 
+#include "analysis/sql.h"
 #include "cmd/files.h"
 #include "model/trace.h"
 
@@ -17,5 +18,8 @@ int sv_load(const char *path, const char *from, bool strict, size_t memory_limit
 int sv_load_many(const char *const *paths, size_t n, const char *from, bool strict,
                  size_t memory_limit_bytes, struct sv_loaded *l, struct sv_err *err);
 void sv_loaded_free(struct sv_loaded *l); /* also after a failed load */
+
+/* What sv_sql_open() needs to know about it; SQLite gets what the limit (0: none) leaves. */
+struct sv_sql_options sv_loaded_sql_options(const struct sv_loaded *l, uint64_t memory_limit);
 
 #endif

@@ -111,26 +111,10 @@ int sv_query_run(struct sv_sql *q, const char *sql, struct sv_printer *p, bool i
     return code;
 }
 
-/* Argument keys carry the prefix that Perfetto gives them for files of this format. */
-static struct sv_sql_options sql_options(const struct sv_loaded *l, uint64_t memory_limit)
-{
-    bool is_json = l->in.format && strcmp(l->in.format->name, "chrome") == 0;
-    struct sv_sql_options options = {
-        .arg_prefix = is_json ? "args." : "debug.",
-        .report = &l->in.report,
-        .trace_type = is_json ? "json" : "proto",
-    };
-    size_t held = sv_trace_bytes(l->trace) + sv_dict_bytes(l->dict);
-    if (memory_limit)
-        options.memory_limit_bytes = memory_limit > held + (1u << 20) ? memory_limit - held
-                                                                      : 1u << 20;
-    return options;
-}
-
 static int run_loaded(const struct query *o, const struct sv_loaded *l, const char *sql,
                       struct sv_err *err)
 {
-    struct sv_sql_options options = sql_options(l, o->memory_limit);
+    struct sv_sql_options options = sv_loaded_sql_options(l, o->memory_limit);
     struct sv_sql *q = NULL;
     struct sv_printer *p = NULL;
     int code = sv_printer_open(o->interactive && !o->to ? "table" : o->to, &p, err);

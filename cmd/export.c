@@ -1,0 +1,201 @@
+/* stave export: the tables of a trace for other tools, as a SQLite file, a folder of CSV files or one JSON document.
+ *
+ * The same tables that `stave query` has, views included, so that a question gets the same answer there. Written beside the
+ * target and renamed when complete: a failure leaves nothing that looks finished. */
+#include "analysis/sql.h"
+#include "base/json.h"
+#include "cmd/commands.h"
+#include "cmd/console.h"
+#include "cmd/load.h"
+#include "cmd/rows.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct export
+{
+    const char *from, *to, *output;
+    bool strict, force;
+    uint64_t memory_limit;
+};
+
+static int run_table(struct sv_sql *q, const char *table, FILE *out, const char *form,
+                     struct sv_err *err)
+{
+    struct sv_printer *p;
+    char sql[128];
+    int code = sv_printer_open(form, &p, err);
+    if (code < 0)
+        return code;
+    p->out = out;
+    snprintf(sql, sizeof sql, "SELECT * FROM \"%s\"", table);
+    code = sv_sql_run(q, sql, &p->rows, err);
+    int closed = sv_printer_close(p, err);
+    return code < 0 ? code : closed;
+}
+
+static int close_file(FILE *f, const char *path, int code, struct sv_err *err)
+{
+    bool is_bad = ferror(f) != 0;
+    is_bad |= fclose(f) != 0;
+    if (code >= 0 && is_bad)
+        code = sv_err_sys(err, "%s", path);
+    return code;
+}
+
+static int write_csv_file(struct sv_sql *q, const char *folder, const char *table,
+                          struct sv_err *err)
+{
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/%s.csv", folder, table) >= (int)sizeof path)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s: the path is too long", folder);
+    FILE *f = fopen(path, "wb");
+    if (!f)
+        return sv_err_sys(err, "%s", path);
+    return close_file(f, path, run_table(q, table, f, "csv", err), err);
+}
+
+static int write_csv_dir(struct sv_sql *q, const char *path, bool force, struct sv_err *err)
+{
+    if (mkdir(path, 0777) < 0 && !(force && errno == EEXIST))
+        return sv_err_sys(err, "%s", path);
+    int code = 0;
+    for (const char *const *t = sv_sql_tables(); *t && code >= 0; t++)
+        code = write_csv_file(q, path, *t, err);
+    return code;
+}
+
+static int write_json(struct sv_sql *q, const char *path, struct sv_err *err)
+{
+    FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "wb");
+    int code = 0;
+    if (!f)
+        return sv_err_sys(err, "%s", path);
+    fputc('{', f);
+    for (const char *const *t = sv_sql_tables(); *t && code >= 0; t++) {
+        fprintf(f, "%s\"%s\": ", t == sv_sql_tables() ? "" : ",\n", *t);
+        code = run_table(q, *t, f, "json", err);
+    }
+    fputs("}\n", f);
+    return f == stdout ? code : close_file(f, path, code, err);
+}
+
+/* Through a file beside it. */
+static int write_whole(const struct export *o, struct sv_sql *q, bool is_sqlite, struct sv_err *err)
+{
+    char part[4096];
+    if (snprintf(part, sizeof part, "%s.part", o->output) >= (int)sizeof part)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s: the path is too long", o->output);
+    if (unlink(part) < 0 && errno != ENOENT)
+        return sv_err_sys(err, "%s", part);
+    int code = is_sqlite ? sv_sql_export(q, part, err) : write_json(q, part, err);
+    if (code >= 0 && rename(part, o->output) < 0)
+        code = sv_err_sys(err, "%s", o->output);
+    if (code < 0)
+        unlink(part);
+    return code;
+}
+
+static int write_out(const struct export *o, const char *form, struct sv_sql *q, struct sv_err *err)
+{
+    if (strcmp(form, "csv-dir") == 0)
+        return write_csv_dir(q, o->output, o->force, err);
+    if (strcmp(o->output, "-") == 0)
+        return write_json(q, "-", err);
+    return write_whole(o, q, strcmp(form, "sqlite") == 0, err);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t a = strlen(text), b = strlen(end);
+    return a >= b && strcmp(text + a - b, end) == 0;
+}
+
+static const char *choose_form(const struct export *o)
+{
+    if (o->to || !o->output)
+        return o->to ? o->to : "";
+    if (ends_with(o->output, ".json"))
+        return "json";
+    return ends_with(o->output, ".db") || ends_with(o->output, ".sqlite") ||
+                   ends_with(o->output, ".sqlite3")
+               ? "sqlite"
+               : "";
+}
+
+static int check(const struct export *o, const char *form, struct sv_err *err)
+{
+    struct stat st;
+    if (!sv_sql_is_built_in())
+        return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
+                          "this build has no SQLite: install libsqlite3-dev and build again");
+    if (!o->output)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "say where to write: -o PATH");
+    if (strcmp(form, "sqlite") != 0 && strcmp(form, "csv-dir") != 0 && strcmp(form, "json") != 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--to: say sqlite, csv-dir or json");
+    bool is_stdout = strcmp(o->output, "-") == 0;
+    if (is_stdout && strcmp(form, "json") != 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "only json goes to standard output");
+    if (!is_stdout && !o->force && stat(o->output, &st) == 0)
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "%s exists; --force writes over it", o->output);
+    return 0;
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    const struct export *o = options;
+    struct sv_loaded l;
+    struct sv_sql *q = NULL;
+    const char *form = choose_form(o);
+    int code = sv_expect_operands(operands, 1, 100, "trace", err);
+    if (code >= 0)
+        code = check(o, form, err);
+    if (code < 0)
+        return code;
+    code = sv_load_many(operands->items, operands->n, o->from, o->strict, o->memory_limit, &l, err);
+    struct sv_sql_options sql = sv_loaded_sql_options(&l, o->memory_limit);
+    if (code >= 0)
+        code = sv_sql_open(l.trace, &sql, &q, err);
+    if (code >= 0)
+        code = write_out(o, form, q, err);
+    sv_sql_close(q);
+    sv_loaded_free(&l);
+    return code;
+}
+
+static const struct sv_option options[] = {
+    {'o', "output", "PATH", SV_OPT_TEXT, offsetof(struct export, output),
+     "the file (.db, .sqlite, .json) or folder to write; '-' for JSON on standard output", NULL},
+    {0, "to", "FORM", SV_OPT_TEXT, offsetof(struct export, to),
+     "sqlite, csv-dir or json, whatever the suffix", "sqlite csv-dir json"},
+    {0, "force", NULL, SV_OPT_FLAG, offsetof(struct export, force), "write over what is there",
+     NULL},
+    {0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(struct export, memory_limit),
+     "give up rather than use more memory than this", NULL},
+    SV_INPUT_OPTIONS(struct export),
+    {0},
+};
+
+static const struct sv_example examples[] = {
+    {"stave export trace.pftrace -o trace.db && sqlite3 trace.db .tables", "for any SQLite tool"},
+    {"stave export trace.json --to csv-dir -o tables/", "one CSV file per table, for data frames"},
+    {0},
+};
+
+const struct sv_command sv_command_export = {
+    .name = "export",
+    .operands = "TRACE… -o PATH",
+    .summary = "write a trace's tables as SQLite, CSV or JSON",
+    .description =
+        "Writes all tables that 'stave query' has, with the same names and columns: an "
+        "ordinary SQLite database with indexes on times, tracks and names, a folder with "
+        "one CSV file per table, or one JSON document with an array per table.",
+    .options = options,
+    .examples = examples,
+    .options_size = sizeof(struct export),
+    .run = run,
+};
