@@ -13,6 +13,9 @@
     X(cat)             \
     X(query)           \
     X(stats)           \
+    X(diff)            \
+    X(steps)           \
+    X(critical_path)   \
     X(export)          \
     X(plot)            \
     X(recover)         \

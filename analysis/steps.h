@@ -1,0 +1,54 @@
+/* Training steps: found by their markers, taken apart by kind of work.
+ *
+ * A step is a slice whose name says so (ProfilerStep#N, "step 3", "Iteration 7", …, or what the caller names), or the time
+ * between two instants of such a name. The time of a step is divided among the kinds of work exactly: every nanosecond of the
+ * step's thread belongs to the innermost slice that is open there, which is of its own kind or of its parent's; what
+ * nothing covers is idle. Work on devices runs beside that and is given as busy time. */
+#ifndef SV_ANALYSIS_STEPS_H
+#define SV_ANALYSIS_STEPS_H
+
+#include "model/trace.h"
+
+enum sv_work {
+    SV_WORK_OTHER,
+    SV_WORK_DATA,
+    SV_WORK_COPY,
+    SV_WORK_FORWARD,
+    SV_WORK_BACKWARD,
+    SV_WORK_OPTIMIZER,
+    SV_WORK_COMM,
+    SV_WORK_CHECKPOINT,
+    SV_WORK_IDLE,
+    SV_N_WORK
+};
+extern const char *const sv_work_names[SV_N_WORK];
+
+enum sv_device_work { SV_DEVICE_KERNEL, SV_DEVICE_COPY, SV_DEVICE_COMM, SV_N_DEVICE };
+extern const char *const sv_device_names[SV_N_DEVICE];
+
+struct sv_step {
+    uint32_t row; /* the marker */
+    sv_track track;
+    int64_t number; /* from its name, else counted from 0 on its track */
+    int64_t ts_ns, dur_ns;
+    int64_t work_ns[SV_N_WORK]; /* adds up to dur_ns */
+    int64_t device_ns
+        [SV_N_DEVICE]; /* at least one such piece of work was running, any device of the process */
+    bool is_outlier;
+};
+
+struct sv_steps {
+    struct sv_step *steps; /* by track, then time */
+    size_t n, n_tracks;
+    const char *marker;         /* the glob that found them */
+    double median_ns, limit_ns; /* of durations; outliers are above the limit */
+    double first_ratio; /* the first step over the median of the others; 0: fewer than three */
+};
+
+/* marker: a glob, or NULL: what is usual. No steps: n is 0. */
+void sv_steps_find(struct sv_steps *s, const struct sv_trace *t, const char *marker);
+/* Fills work_ns and device_ns. */
+void sv_steps_divide(struct sv_steps *s, const struct sv_trace *t);
+void sv_steps_fini(struct sv_steps *s);
+
+#endif

@@ -1,0 +1,255 @@
+/* stave critical-path: what a slice had to wait for, link by link. */
+#include "analysis/critical_path.h"
+
+#include "analysis/index.h"
+#include "base/glob.h"
+#include "base/mem.h"
+#include "cmd/commands.h"
+#include "cmd/console.h"
+#include "cmd/load.h"
+#include "cmd/rows.h"
+#include "model/filter.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct critical_path {
+    const char *from_format, *from, *to, *form;
+    bool strict, summary;
+    uint64_t memory_limit;
+};
+
+/* "id:17" or a glob: the first slice of that name for --from, the last to end for --to. */
+static int find_slice(const struct sv_trace *t, struct sv_index *x, const char *what, bool is_last,
+                      const char *option, uint32_t *row, struct sv_err *err)
+{
+    *row = SV_NO_ROW;
+    if (strncmp(what, "id:", 3) == 0) {
+        char *end;
+        uint64_t id = strtoull(what + 3, &end, 10);
+        if (what[3] && !*end)
+            *row = sv_index_row(x, id);
+    } else {
+        bool *is_named = sv_alloc((size_t)t->dict->n_strings + 1);
+        for (sv_str s = 1; s < t->dict->n_strings; s++) {
+            struct sv_text text = sv_dict_text(t->dict, s);
+            is_named[s] = sv_glob_match(what, text.bytes, text.len);
+        }
+        for (uint32_t i = 0; i < t->slices.n; i++) {
+            if (!is_named[t->slices.name[i]] || t->slices.kind[i] != SV_SLICE)
+                continue;
+            bool is_better = *row == SV_NO_ROW ||
+                             (is_last ? sv_trace_end_ns(t, i) > sv_trace_end_ns(t, *row)
+                                      : t->slices.ts_ns[i] < t->slices.ts_ns[*row]);
+            if (is_better)
+                *row = i;
+        }
+        free(is_named);
+    }
+    return *row != SV_NO_ROW
+               ? 0
+               : sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                            "--%s: there is no slice '%s' (a name, a glob or id:N)", option, what);
+}
+
+static uint32_t last_slice(const struct sv_trace *t)
+{
+    uint32_t best = SV_NO_ROW;
+    for (uint32_t i = 0; i < t->slices.n; i++)
+        if (t->slices.kind[i] == SV_SLICE &&
+            (best == SV_NO_ROW || sv_trace_end_ns(t, i) > sv_trace_end_ns(t, best)))
+            best = i;
+    return best;
+}
+
+static const char *kind_name(const struct sv_segment *s)
+{
+    static const char *const names[] = {"run", "wait", "idle"};
+    return names[s->kind];
+}
+
+static int print_path(struct sv_printer *p, const struct sv_trace *t, struct sv_index *x,
+                      const struct sv_path *path, struct sv_err *err)
+{
+    static const char *const names[] = {"start_ns", "dur_ns",   "kind", "name",
+                                        "track",    "slice_id", "via"};
+    struct sv_buf track;
+    sv_buf_init(&track, 1u << 16);
+    int code = p->rows.head(&p->rows, names, 7, err);
+    for (size_t i = 0; i < path->n && code >= 0; i++) {
+        const struct sv_segment *s = &path->segments[i];
+        bool has_row = s->row != SV_NO_ROW;
+        struct sv_text name = sv_dict_text(t->dict, has_row ? t->slices.name[s->row] : 0);
+        sv_buf_clear(&track);
+        sv_track_path(t->dict, s->track, &track);
+        struct sv_cell cells[7] = {
+            sv_cell_int(s->ts_ns - t->first_ns),
+            sv_cell_int(s->dur_ns),
+            sv_cell_text(kind_name(s)),
+            has_row ? (struct sv_cell){.type = SV_CELL_TEXT, .text = name.bytes, .len = name.len}
+                    : sv_cell_null(),
+            sv_cell_text(sv_buf_cstr(&track)),
+            has_row ? sv_cell_int(sv_index_id(x, s->row)) : sv_cell_null(),
+            sv_cell_text(s->by_flow ? "flow" : NULL),
+        };
+        code = p->rows.row(&p->rows, cells, 7, err);
+    }
+    sv_buf_fini(&track);
+    return code < 0 ? code : p->rows.end(&p->rows, err);
+}
+
+/* Time on the path by kind and name. */
+struct sum {
+    enum sv_segment_kind kind;
+    sv_str name;
+    int64_t ns;
+    uint64_t n;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct sum *x = a, *y = b;
+    if (x->ns != y->ns)
+        return x->ns > y->ns ? -1 : 1;
+    return x->name < y->name ? -1 : x->name > y->name;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct sum *x = a, *y = b;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    return x->name < y->name ? -1 : x->name > y->name;
+}
+
+static int print_summary(struct sv_printer *p, const struct sv_trace *t, const struct sv_path *path,
+                         struct sv_err *err)
+{
+    static const char *const names[] = {"kind", "name", "segments", "dur_ns", "percent"};
+    struct sum *sums = sv_alloc((path->n + 1) * sizeof *sums);
+    size_t n = 0;
+    int64_t all = 0;
+    for (size_t i = 0; i < path->n; i++) {
+        const struct sv_segment *s = &path->segments[i];
+        sums[i] =
+            (struct sum){s->kind, s->row == SV_NO_ROW ? 0 : t->slices.name[s->row], s->dur_ns, 1};
+        all += s->dur_ns;
+    }
+    qsort(sums, path->n, sizeof *sums, by_name);
+    for (size_t i = 0; i < path->n; i++) {
+        if (n && by_name(&sums[n - 1], &sums[i]) == 0) {
+            sums[n - 1].ns += sums[i].ns;
+            sums[n - 1].n++;
+        } else {
+            sums[n++] = sums[i];
+        }
+    }
+    qsort(sums, n, sizeof *sums, by_time);
+    int code = p->rows.head(&p->rows, names, 5, err);
+    for (size_t i = 0; i < n && code >= 0; i++) {
+        struct sv_text name = sv_dict_text(t->dict, sums[i].name);
+        struct sv_segment kind = {.kind = sums[i].kind};
+        struct sv_cell cells[5] = {
+            sv_cell_text(kind_name(&kind)),
+            sums[i].name
+                ? (struct sv_cell){.type = SV_CELL_TEXT, .text = name.bytes, .len = name.len}
+                : sv_cell_null(),
+            sv_cell_int((int64_t)sums[i].n), sv_cell_int(sums[i].ns),
+            sv_cell_real(all ? (double)(sums[i].ns * 1000 / all) / 10 : 0)};
+        code = p->rows.row(&p->rows, cells, 5, err);
+    }
+    free(sums);
+    return code < 0 ? code : p->rows.end(&p->rows, err);
+}
+
+static int run_loaded(const struct critical_path *o, const struct sv_trace *t, struct sv_err *err)
+{
+    struct sv_index *x = sv_index_new(t);
+    struct sv_path path = {0};
+    struct sv_printer *p = NULL;
+    uint32_t from = SV_NO_ROW, to = last_slice(t);
+    int code = 0;
+    if (to == SV_NO_ROW)
+        code = sv_err_set(err, SV_EFOUND, SV_NO_POS, "the trace has no slices");
+    if (code >= 0 && o->from)
+        code = find_slice(t, x, o->from, false, "from", &from, err);
+    if (code >= 0 && o->to)
+        code = find_slice(t, x, o->to, true, "to", &to, err);
+    if (code >= 0 && from != SV_NO_ROW && t->slices.ts_ns[from] >= sv_trace_end_ns(t, to))
+        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--from begins after --to ends");
+    if (code >= 0)
+        code = sv_printer_open(o->form, &p, err);
+    if (code >= 0) {
+        sv_critical_path(&path, t, from, t->first_ns, to);
+        if (!path.is_complete)
+            sv_console_note(
+                "the path does not pass the slice of --from: it began elsewhere at that time");
+        code = o->summary ? print_summary(p, t, &path, err) : print_path(p, t, x, &path, err);
+    }
+    int closed = sv_printer_close(p, err);
+    sv_path_fini(&path);
+    sv_index_free(x);
+    return code < 0 ? code : closed;
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    const struct critical_path *o = options;
+    struct sv_loaded l;
+    int code = sv_expect_operands(operands, 1, 100, "trace", err);
+    if (code < 0)
+        return code;
+    code = sv_load_many(operands->items, operands->n, o->from_format, o->strict, o->memory_limit,
+                        &l, err);
+    if (code >= 0)
+        code = run_loaded(o, l.trace, err);
+    sv_loaded_free(&l);
+    return code;
+}
+
+static const struct sv_option options[] = {
+    {0, "from", "SLICE", SV_OPT_TEXT, offsetof(struct critical_path, from),
+     "where the path begins: a name or glob (its first slice) or id:N; default: the trace's "
+     "beginning",
+     NULL},
+    {0, "to", "SLICE", SV_OPT_TEXT, offsetof(struct critical_path, to),
+     "the slice to explain: a name or glob (its last slice) or id:N; default: what ends last",
+     NULL},
+    {0, "summary", NULL, SV_OPT_FLAG, offsetof(struct critical_path, summary),
+     "time on the path by name instead of every segment", NULL},
+    {0, "form", "FORM", SV_OPT_TEXT, offsetof(struct critical_path, form),
+     "table (default on a terminal), csv (default elsewhere), json, jsonl or markdown",
+     SV_ROWS_FORMS},
+    {0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(struct critical_path, memory_limit),
+     "give up rather than use more memory than this", NULL},
+    {0, "input-format", "FORMAT", SV_OPT_TEXT, offsetof(struct critical_path, from_format),
+     "read as perfetto, chrome or text instead of looking at the content", "perfetto chrome text"},
+    {0, "strict", NULL, SV_OPT_FLAG, offsetof(struct critical_path, strict),
+     "damage in an input ends in exit code 1", NULL},
+    {0},
+};
+
+static const struct sv_example examples[] = {
+    {"stave critical-path run.pftrace --from 'ProfilerStep#3' --to 'ProfilerStep#3'", "one step"},
+    {"stave critical-path run.pftrace --to 'response*' --summary",
+     "what the last response waited for"},
+    {0},
+};
+
+const struct sv_command sv_command_critical_path = {
+    .name = "critical-path",
+    .operands = "TRACE… [--from SLICE] [--to SLICE]",
+    .summary = "show what a slice had to wait for",
+    .description =
+        "Walks back from the end of a slice: through nested slices, along the flow into each slice "
+        "to "
+        "the one it comes from, or to what ended last on the same track if that was later. The "
+        "segments "
+        "add up to the time between both ends: run (a slice itself, none of its children), wait "
+        "(between the origin of a flow and what it leads to) and idle (nothing was open).",
+    .options = options,
+    .examples = examples,
+    .options_size = sizeof(struct critical_path),
+    .run = run,
+};

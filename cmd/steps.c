@@ -1,0 +1,211 @@
+/* stave steps: the iterations of a training run, each taken apart by kind of work.
+ *
+ * Rows go to standard output; what is remarkable (slow first step, outliers, stragglers among ranks) is said on standard error. */
+#include "analysis/steps.h"
+
+#include "base/buf.h"
+#include "cmd/commands.h"
+#include "cmd/console.h"
+#include "cmd/load.h"
+#include "cmd/rows.h"
+#include "model/filter.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct steps {
+    const char *from, *to, *marker;
+    bool strict, ns;
+    uint64_t memory_limit;
+};
+
+#define N_COLUMNS (5 + SV_N_WORK + SV_N_DEVICE)
+
+struct line {
+    struct sv_cell cells[N_COLUMNS];
+    char text[N_COLUMNS][32];
+    size_t n;
+    bool is_human;
+};
+
+static void add_ns(struct line *l, int64_t ns)
+{
+    l->cells[l->n] = l->is_human ? sv_cell_text(sv_human_ns(l->text[l->n], ns)) : sv_cell_int(ns);
+    l->n++;
+}
+
+static int print_head(struct sv_printer *p, bool is_human, struct sv_err *err)
+{
+    const char *names[N_COLUMNS];
+    char suffixed[N_COLUMNS][40];
+    size_t n = 0;
+    names[n++] = "step";
+    names[n++] = "track";
+    names[n++] = is_human ? "start" : "start_ns";
+    names[n++] = is_human ? "dur" : "dur_ns";
+    for (size_t i = 0; i < SV_N_WORK + SV_N_DEVICE; i++) {
+        const char *name = i < SV_N_WORK ? sv_work_names[i] : sv_device_names[i - SV_N_WORK];
+        snprintf(suffixed[n], sizeof suffixed[n], "%s%s", name, is_human ? "" : "_ns");
+        names[n] = suffixed[n];
+        n++;
+    }
+    names[n++] = "note";
+    return p->rows.head(&p->rows, names, n, err);
+}
+
+static int print_step(struct sv_printer *p, const struct sv_trace *t, const struct sv_step *s,
+                      bool is_human, const char *note, struct sv_err *err)
+{
+    struct line l = {.is_human = is_human};
+    struct sv_buf path;
+    sv_buf_init(&path, 1u << 16);
+    sv_track_path(t->dict, s->track, &path);
+    l.cells[l.n++] = sv_cell_int(s->number);
+    l.cells[l.n++] = sv_cell_text(sv_buf_cstr(&path));
+    add_ns(&l, s->ts_ns - t->first_ns);
+    add_ns(&l, s->dur_ns);
+    for (size_t i = 0; i < SV_N_WORK; i++)
+        add_ns(&l, s->work_ns[i]);
+    for (size_t i = 0; i < SV_N_DEVICE; i++)
+        add_ns(&l, s->device_ns[i]);
+    l.cells[l.n++] = sv_cell_text(note);
+    int code = p->rows.row(&p->rows, l.cells, l.n, err);
+    sv_buf_fini(&path);
+    return code;
+}
+
+/* The track whose steps take longest on average, if by more than a tenth over the mean of all. */
+static void note_straggler(const struct sv_steps *s, const struct sv_trace *t)
+{
+    double all = 0, worst = 0;
+    sv_track who = 0;
+    for (size_t i = 0; i < s->n;) {
+        double sum = 0;
+        size_t first = i;
+        for (; i < s->n && s->steps[i].track == s->steps[first].track; i++)
+            sum += (double)s->steps[i].dur_ns;
+        all += sum;
+        if (sum / (double)(i - first) > worst) {
+            worst = sum / (double)(i - first);
+            who = s->steps[first].track;
+        }
+    }
+    all /= (double)s->n;
+    if (s->n_tracks < 2 || worst < 1.1 * all)
+        return;
+    struct sv_buf path;
+    sv_buf_init(&path, 1u << 16);
+    sv_track_path(t->dict, who, &path);
+    sv_console_note("straggler: %s takes %.0f %% longer per step than the mean of %zu tracks",
+                    sv_buf_cstr(&path), (worst / all - 1) * 100, s->n_tracks);
+    sv_buf_fini(&path);
+}
+
+static void note_summary(const struct sv_steps *s, const struct sv_trace *t)
+{
+    char median[32], limit[32];
+    size_t outliers = 0;
+    for (size_t i = 0; i < s->n; i++)
+        outliers += s->steps[i].is_outlier;
+    sv_console_note("%zu steps on %zu track%s by '%s', median %s", s->n, s->n_tracks,
+                    s->n_tracks == 1 ? "" : "s", s->marker,
+                    sv_human_ns(median, (int64_t)s->median_ns));
+    if (s->first_ratio > 1.5)
+        sv_console_note("the first step takes %.1f times the median of the others: warm-up",
+                        s->first_ratio);
+    if (outliers)
+        sv_console_note("%zu outlier%s: longer than %s (median + 5 scaled median deviations)",
+                        outliers, outliers == 1 ? "" : "s",
+                        sv_human_ns(limit, (int64_t)s->limit_ns));
+    note_straggler(s, t);
+}
+
+static int print_steps(const struct steps *o, const struct sv_trace *t, struct sv_steps *s,
+                       struct sv_err *err)
+{
+    struct sv_printer *p;
+    int code = sv_printer_open(o->to, &p, err);
+    if (code < 0)
+        return code;
+    bool is_human = !o->ns && (p->form == SV_ROWS_TABLE || p->form == SV_ROWS_MARKDOWN);
+    code = print_head(p, is_human, err);
+    for (size_t i = 0; i < s->n && code >= 0; i++) {
+        const char *note = s->steps[i].is_outlier           ? "outlier"
+                           : i == 0 && s->first_ratio > 1.5 ? "first"
+                                                            : NULL;
+        code = print_step(p, t, &s->steps[i], is_human, note, err);
+    }
+    if (code >= 0)
+        code = p->rows.end(&p->rows, err);
+    int closed = sv_printer_close(p, err);
+    return code < 0 ? code : closed;
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    const struct steps *o = options;
+    struct sv_loaded l;
+    struct sv_steps s = {0};
+    int code = sv_expect_operands(operands, 1, 100, "trace", err);
+    if (code < 0)
+        return code;
+    code = sv_load_many(operands->items, operands->n, o->from, o->strict, o->memory_limit, &l, err);
+    if (code >= 0) {
+        sv_steps_find(&s, l.trace, o->marker);
+        if (s.n == 0)
+            code = sv_err_set(err, SV_EFOUND, SV_NO_POS,
+                              o->marker ? "no slice or instant is named like '%s'"
+                                        : "no steps found: name their marker with --marker GLOB%s",
+                              o->marker ? o->marker : "");
+    }
+    if (code >= 0) {
+        sv_steps_divide(&s, l.trace);
+        note_summary(&s, l.trace);
+        code = print_steps(o, l.trace, &s, err);
+    }
+    sv_steps_fini(&s);
+    sv_loaded_free(&l);
+    return code;
+}
+
+static const struct sv_option options[] = {
+    {0, "marker", "GLOB", SV_OPT_TEXT, offsetof(struct steps, marker),
+     "the name of the slices or instants that mark steps (default: ProfilerStep#N and other usual "
+     "ones)",
+     NULL},
+    {0, "ns", NULL, SV_OPT_FLAG, offsetof(struct steps, ns), "times as nanoseconds in tables, too",
+     NULL},
+    {0, "to", "FORM", SV_OPT_TEXT, offsetof(struct steps, to),
+     "table (default on a terminal), csv (default elsewhere), json, jsonl or markdown",
+     SV_ROWS_FORMS},
+    {0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(struct steps, memory_limit),
+     "give up rather than use more memory than this", NULL},
+    SV_INPUT_OPTIONS(struct steps),
+    {0},
+};
+
+static const struct sv_example examples[] = {
+    {"stave steps trace.json", "iterations of a PyTorch profile"},
+    {"stave steps run.pftrace --marker 'train loop*' --to csv", "with a marker of your own"},
+    {0},
+};
+
+const struct sv_command sv_command_steps = {
+    .name = "steps",
+    .operands = "TRACE…",
+    .summary = "take training steps apart by kind of work",
+    .description =
+        "Finds the iterations of a run and divides the time of each among data loading, copies, "
+        "forward, backward, optimizer, communication, checkpoint and other work; what no slice "
+        "covers is idle. The parts add up to the step. Every nanosecond belongs to the innermost "
+        "slice of "
+        "the step's thread, whose kind is told by its name, its category or its parent's. Kernels, "
+        "copies and collectives on devices run beside the thread: their columns say how long at "
+        "least one of them was running.\n\n"
+        "Instants may mark steps, too: then a step lasts until the next one.",
+    .options = options,
+    .examples = examples,
+    .options_size = sizeof(struct steps),
+    .run = run,
+};
