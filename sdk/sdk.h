@@ -23,8 +23,10 @@
 /* A thread's side of its ring. busy: a record is being written (a signal handler sees that), or there is no ring. The room
  * between limit and full_limit is kept for the ends of the open slices, 16 bytes each: an end never finds the ring full. */
 struct sv_thread {
-    uint64_t head, limit, full_limit, mask;
+    /* head and limit are not neighbours: as one 16-byte load they would wait for two stores of the event before. */
+    uint64_t head, mask;
     uint8_t *data;
+    uint64_t limit, full_limit;
     struct sv_ring *ring;
     uint64_t fates; /* STAVE_BEGIN: one bit for each open one, newest lowest: was it recorded? */
     uint32_t busy;
