@@ -397,8 +397,11 @@ void stave_thread_name(const char *name)
     if (!t || !t->ring || !name)
         return;
     size_t len = strnlen(name, sizeof t->ring->name - 1);
+    if (!sv_lock()) /* the writer reads it under the lock */
+        return;
     memcpy(t->ring->name, name, len);
     t->ring->name[len] = '\0';
+    sv_unlock();
 }
 
 /* ---- fork: the log must not be half written in the child ---- */

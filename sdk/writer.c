@@ -95,6 +95,21 @@ static void meet_rings(struct sv_writer *w)
     }
 }
 
+/* The name of the thread that has the ring, unless that is another one by now. The lock keeps new owners out meanwhile. */
+static bool copy_name(const struct sv_drain_ring *r, char text[32])
+{
+    memset(text, 0, 32);
+    if (!sv_lock())
+        return false;
+    bool is_same = atomic_load(&r->ring->owner) == r->owner;
+    bool is_given = r->ring->name[0] != '\0';
+    if (is_same)
+        memcpy(text, is_given ? r->ring->name : r->ring->comm,
+               is_given ? sizeof r->ring->name - 1 : sizeof r->ring->comm - 1);
+    sv_unlock();
+    return is_same && !is_given;
+}
+
 /* Threads name themselves late: ask again now and then, and at the end. */
 static void name_threads(struct sv_writer *w, bool all)
 {
@@ -102,14 +117,11 @@ static void name_threads(struct sv_writer *w, bool all)
         struct sv_drain_ring *r = sv_drain_ring(w->drain, i);
         if (!r->track || (!all && w->dict->tracks[r->track].is_described))
             continue;
-        char path[64], text[32] = {0};
-        if (r->ring->name[0]) {
-            memcpy(text, r->ring->name, sizeof text - 1);
-        } else {
-            memcpy(text, r->ring->comm, sizeof r->ring->comm - 1);
+        char path[64], text[32];
+        if (copy_name(r, text)) {
             snprintf(path, sizeof path, "/proc/self/task/%u/comm", atomic_load(&r->ring->tid));
-            int fd = atomic_load(&r->ring->state) == SV_RING_LIVE ? open(path, O_RDONLY | O_CLOEXEC)
-                                                                  : -1;
+            bool is_live = atomic_load(&r->ring->state) == SV_RING_LIVE;
+            int fd = is_live ? open(path, O_RDONLY | O_CLOEXEC) : -1;
             ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
             if (n > 0)
                 text[n - 1] = '\0';

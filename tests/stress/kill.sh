@@ -8,7 +8,7 @@ cd "$TMP" || exit 2
 recovered=0 early=0 failed=0
 for ((i = 0; i < rounds; i++)); do
   suffix=.pftrace
-  if ((i % 10 == 9)) && [ -n "${STAVE_KILL_JSON:-}" ]; then suffix=.json; fi
+  if ((i % 10 == 9)); then suffix=.json; fi
   out=t$suffix
   rm -f t.* progress
   STAVE_BUFFER=$((64 << (i % 4)))k STAVE_OUT=$out "$BUILD/tests/stress/numbers" $((1 + i % 3)) 0 progress &

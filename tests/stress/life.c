@@ -104,7 +104,7 @@ static int scene_fork_quiet(void) /* a child that never traces leaves nothing */
 static void *trace_all_the_time(void *stop)
 {
     uint64_t n = 0;
-    while (!*(volatile int *)stop) {
+    while (!*(_Atomic int *)stop) {
         STAVE_INSTANT("life", "busy");
         n++;
     }
@@ -113,7 +113,7 @@ static void *trace_all_the_time(void *stop)
 
 static int scene_fork_busy(void) /* while other threads trace */
 {
-    volatile int stop = 0;
+    _Atomic int stop = 0;
     pthread_t t;
     void *n;
     pthread_create(&t, NULL, trace_all_the_time, (void *)(uintptr_t)&stop);

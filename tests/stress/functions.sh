@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# -finstrument-functions: every function a slice, named from the symbols; filters by module and by duration.
+set -uo pipefail
+case $BUILD in *asan | *tsan) echo "the test compiles its own program without the sanitizer"; exit 77 ;; esac
+export STAVE_SESSION_DIR=$TMP/sessions STAVE_FULL=block LD_LIBRARY_PATH=$BUILD
+mkdir -p "$STAVE_SESSION_DIR"
+cd "$TMP" || exit 2
+cat >fn.c <<'END'
+#include <unistd.h>
+static int leaf(int x) { return x * 2; }
+static int slow(int x) { usleep(3000); return leaf(x); }
+int visible(int x) { int s = 0; for (int i = 0; i < 100; i++) s += leaf(i); return s + slow(x); }
+int main(void) { return visible(3) & 0; }
+END
+say() { if [ "$1" = 0 ]; then echo "ok functions: $2"; else echo "not ok functions: $2"; fi; }
+for pie in -pie -no-pie; do
+  ${CC:-cc} -O0 -finstrument-functions $pie fn.c -o fn -L"$BUILD" -lstave-functions -lstave || { say 1 "link $pie"; continue; }
+  STAVE_OUT=f.pftrace ./fn; "$STAVE" cat -q f.pftrace >f.txt
+  [ "$(grep -c '"leaf"' f.txt)" = 101 ] && [ "$(grep -c ' end ' f.txt)" = 104 ] && [ "$(grep -c '"main"' f.txt)" = 1 ]
+  say $? "names and counts, $pie"
+done
+STAVE_FUNCTIONS_MIN_US=1000 STAVE_OUT=g.pftrace ./fn; "$STAVE" cat -q g.pftrace >g.txt
+[ "$(grep -c ' begin ' g.txt)" = 3 ] && ! grep -q '"leaf"' g.txt; say $? "only long ones"
+STAVE_FUNCTIONS='-fn,-exe' STAVE_OUT=h.pftrace ./fn; "$STAVE" cat -q h.pftrace >h.txt
+[ "$(grep -c ' begin ' h.txt)" = 0 ]; say $? "modules left out"
