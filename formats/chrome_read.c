@@ -411,6 +411,8 @@ static int next(struct sv_source *s, struct sv_batch *b, struct sv_err *err)
             return sv_err_set(err, SV_EIO, (int64_t)r->in->pos,
                               "the input gives nothing and does not end");
     }
+    if (r->state == STATE_END)
+        chrome_balance_report(r);
     if (b->n == 0 && !r->any_list && r->n_events == 0)
         return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "no trace events found: not a Chrome trace");
     return (int)b->n;
@@ -423,6 +425,7 @@ static void close_source(struct sv_source *s)
     sv_map_fini(&r->tracks);
     sv_map_fini(&r->pid_tracks);
     sv_map_fini(&r->frames);
+    chrome_balance_fini(&r->balance);
     free(r->frame_list);
     free(r->seen);
     free(r->undo);

@@ -214,6 +214,8 @@ static void emit_on(struct chrome_reader *r, struct chrome_fields *f, unsigned k
     if (__builtin_expect(f->has & ~COMMON & ~used, 0))
         put_extras(r, f, used);
     finish(r, f, e);
+    if ((kind == SV_BEGIN || kind == SV_END) && !r->is_stave)
+        chrome_balance_edge(&r->balance, e, chrome_pos(r, f->start));
 }
 
 static void emit_loss(struct chrome_reader *r, struct chrome_fields *f, sv_str cat)
@@ -337,6 +339,8 @@ static void emit_flow(struct chrome_reader *r, struct chrome_fields *f)
     memmove(b->args + 1, b->args, (n - 1) * sizeof *b->args);
     b->args[0] = (struct sv_arg){.type = type & 0xff, .u = flow_number(r, f, id)};
     finish(r, f, e);
+    if (!r->is_stave)
+        chrome_balance_flow(&r->balance, e, chrome_pos(r, f->start));
 }
 
 /* ---- counters ---- */

@@ -8,6 +8,7 @@
  *   chrome_read_text.c     strings, keys, findings, text that is not quite JSON
  *   chrome_read_phase.c    struct chrome_fields → events of the model, by phase
  *   chrome_read_track.c    pids, tids, ids and names → tracks; metadata events
+ *   chrome_read_balance.c  begins and ends, flows: what has no partner
  *   chrome_read_stave.c    what only files of Stave's own writer have
  *
  * A parse function returns the byte after what it read, or NULL after chrome_stop(). Nothing that it did may outlive a stop at
@@ -184,6 +185,13 @@ bool chrome_stave_track(struct chrome_reader *r, struct chrome_fields *f, bool i
 void chrome_stave_args(struct chrome_reader *r, struct chrome_fields *f);
 bool chrome_stave_is_loss(const struct chrome_reader *r, const struct chrome_fields *f,
                           sv_str *cat);
+
+/* ---- what has no partner ---- */
+
+void chrome_balance_edge(struct chrome_balance *b, const struct sv_event *e, int64_t pos);
+void chrome_balance_flow(struct chrome_balance *b, const struct sv_event *e, int64_t pos);
+void chrome_balance_report(struct chrome_reader *r); /* once, at the end of the input */
+void chrome_balance_fini(struct chrome_balance *b);
 
 /* ---- the document ---- */
 

@@ -104,6 +104,16 @@ struct chrome_frame {
     uint64_t parent; /* id as a number */
 };
 
+/* What is open or unmatched: see chrome_read_balance.c. */
+struct chrome_balance {
+    struct sv_map tracks; /* track → number in `open` */
+    struct sv_map flows;  /* flow → position of its first point × 4 + what was seen of it */
+    struct chrome_open *open;
+    uint32_t *free;
+    size_t n, cap, n_free, cap_free;
+    bool is_reported;
+};
+
 enum chrome_state {
     STATE_START,
     STATE_TOP,
@@ -179,7 +189,8 @@ struct chrome_reader {
     struct {
         sv_str flow, source, correlation;
     } keys_of_stave;
-    int64_t base_ns;            /* what is added to every time */
+    int64_t base_ns; /* what is added to every time */
+    struct chrome_balance balance;
     sv_str flow_cat, flow_name; /* of the last flow hash */
     uint64_t flow_hash;
 };

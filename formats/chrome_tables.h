@@ -16,6 +16,7 @@
     X(NUL, SV_DAMAGE, "NUL byte between values")                                                   \
     X(CUT_FILE, SV_DAMAGE, "input ends before the trace does")                                     \
     X(NO_EVENTS, SV_DAMAGE, "no list of events in the input")                                      \
+    X(OPEN_ARRAY, SV_DAMAGE, "array without its closing bracket")                                  \
     X(MISSING_COMMA, SV_DAMAGE, "missing comma")                                                   \
     X(EXTRA_COMMA, SV_DAMAGE, "comma too many")                                                    \
     X(CONTROL, SV_DAMAGE, "raw control character in a string")                                     \
@@ -42,7 +43,6 @@
     X(BAD_TRACK, SV_DAMAGE, "unusable stave_track description")                                    \
     X(BAD_TOP, SV_DAMAGE, "top-level value that is not valid JSON, kept as text")                  \
     /* worth saying, but nothing was lost: */                                                      \
-    X(OPEN_ARRAY, SV_NOTE, "array without its closing bracket")                                    \
     X(BOM, SV_NOTE, "byte order mark")                                                             \
     X(LINES, SV_NOTE, "one event a line, without commas")                                          \
     X(EMPTY_EVENT, SV_NOTE, "empty event")                                                         \

@@ -137,7 +137,7 @@ static void put_correlations(struct chrome_writer *w, const struct sv_arg *a,
 }
 
 void chrome_put_args(struct chrome_writer *w, const struct sv_arg *args, size_t n,
-                 const struct chrome_extras *x)
+                     const struct chrome_extras *x)
 {
     const struct sv_arg *end = args + n;
     bool flows_done = false, correlations_done = false;

@@ -130,7 +130,7 @@ struct chrome_extras { /* what an argument list says outside of `args` */
 };
 struct chrome_extras chrome_survey(const struct sv_arg *args, size_t n);
 void chrome_put_args(struct chrome_writer *w, const struct sv_arg *args, size_t n,
-                 const struct chrome_extras *x);
+                     const struct chrome_extras *x);
 void chrome_stack(struct chrome_writer *w, const struct sv_arg *stack);
 
 /* chrome_write_async.c */

@@ -114,7 +114,8 @@ TEST(async_events_by_id)
                    "B 5000 p1/async:s s [c]\n"
                    "B 6000 p1/async:t t [d]\n"
                    "B 7000 p1/async:none none [d]\n",
-         .findings = "D 1 async or object event without an id @457\n",
+         .findings = "D 1 async or object event without an id @457\n"
+                     "D 5 begin without an end @1\n",
          .tracks = "p1\n"
                    "p1/async:a\n"
                    "p2\n"
@@ -158,6 +159,7 @@ TEST(legacy_async_and_object_events)
                    "i 2000 p1/async:Obj Obj [c] snapshot={a=[1]}\n"
                    "E 3000 p1/async:Obj\n"
                    "B 4000 p2/async:Obj Obj [c]\n",
+         .findings = "D 1 begin without an end @238\n",
          .tracks = "p1\n"
                    "p1/async:Obj\n"
                    "p2\n"
@@ -308,7 +310,7 @@ TEST(forms)
          .events = "X 5000+2000 p7/t7 a [POSIX] f=1,id='0'\n"
                    "X 9000+2000 p7/t7 b [POSIX] id='1'\n",
          .findings = "n 1 one event a line, without commas @101\n"
-                     "n 1 array without its closing bracket @185\n"},
+                     "D 1 array without its closing bracket @185\n"},
         {IN("\357\273\277 [{'ph':'i','pid':1,'tid':1,'ts':1}]\n"), .events = "i 1000 p1/t1\n",
          .findings = "n 1 byte order mark @0\n"},
         {IN("[{'ph':'i','pid':1,'tid':1,'ts':1}]\n"
@@ -360,7 +362,8 @@ TEST(stacks)
                    "B 1000 p1/t1 stack['a','1'],estack=['z']\n"
                    "i 1000 p1/t1 sf=9\n",
          .findings = "n 1 stack frame that is not described before its event, kept as its numb"
-                     "er @276\n"},
+                     "er @276\n"
+                     "D 1 begin without an end @173\n"},
     };
     check_rows(rows, TEST_COUNT(rows));
 }
@@ -456,7 +459,8 @@ TEST(duplicate_keys)
         {IN("[{'ph':'X','pid':1,'tid':1,'ts':1,'dur':1,'ph':'B','args':{'a':1},'args'"
             ":{'b':1,'b':{'b':1,'c':[1]},'b':3,'d':{'a':1},'a':2},'x':1,'x':2}]"),
          .events = "B 1000 p1/t1 b=3,d={a=1},a=2,x=2,dur_ns=1000\n",
-         .findings = "n 5 key given twice, the last one counts @42\n"},
+         .findings = "n 5 key given twice, the last one counts @42\n"
+                     "D 1 begin without an end @1\n"},
         {IN("[{'ph':'i','pid':1,'tid':1,'ts':1,'args':{'a':{'x':1},'b':{'a':5,'a':[1,"
             "[2]]},'a':2,'c':[{'c':1},{'c':2}],'b':{'z':1}}}]"),
          .events = "i 1000 p1/t1 a=2,c=[{c=1},{c=2}],b={z=1}\n",
@@ -470,20 +474,20 @@ TEST(missing_ends)
     static const struct row rows[] = {
         {IN("[{'ph':'X','name':'a','pid':1,'tid':1,'ts':1,'dur':1}"),
          .events = "X 1000+1000 p1/t1 a\n",
-         .findings = "n 1 array without its closing bracket @53\n"},
+         .findings = "D 1 array without its closing bracket @53\n"},
         {IN("[{'ph':'X','name':'a','pid':1,'tid':1,'ts':1,'dur':1},"),
          .events = "X 1000+1000 p1/t1 a\n",
-         .findings = "n 1 array without its closing bracket @54\n"},
+         .findings = "D 1 array without its closing bracket @54\n"},
         {IN("[{'ph':'X','name':'a','pid':1,'tid':1,'ts':1,'dur':1},{'ph':'X','name':'"
             "b','pid':1,'tid':1,'ts':2,'du"),
          .events = "X 1000+1000 p1/t1 a\n",
          .findings = "D 1 event cut short by the end of the input, skipped @54\n"
-                     "n 1 array without its closing bracket @101\n"},
+                     "D 1 array without its closing bracket @101\n"},
         {IN("[{'ph':'X','name':'a','pid':1,'tid':1,'ts':1,'dur':1,'args':{'a':{'b':[1"
             ",2"),
          .events = "X 1000+1000 p1/t1 a\n",
          .findings = "D 1 event cut short by the end of the input, kept in part @1\n"
-                     "n 1 array without its closing bracket @74\n"},
+                     "D 1 array without its closing bracket @74\n"},
         {IN("{'traceEvents':[{'ph':'X','name':'a','pid':1,'tid':1,'ts':1,'dur':1},"),
          .events = "X 1000+1000 p1/t1 a\n",
          .findings = "D 1 input ends before the trace does @69\n"},
@@ -645,7 +649,7 @@ TEST(things_that_are_no_events)
         {IN("garbage{'ph':'X','name':'a','pid':1,'tid':1,'ts':1,'dur':1}"),
          .events = "X 1000+1000 p1/t1 a\n",
          .findings = "D 1 bytes that belong to no event @0\n"
-                     "n 1 array without its closing bracket @59\n"},
+                     "D 1 array without its closing bracket @59\n"},
         {IN("{'traceEvents':[{'ph':'i','pid':1,'tid':1,'ts':1}]}}}}"), .events = "i 1000 p1/t1\n",
          .findings = "D 1 bytes that belong to no event @51\n"},
         {IN("[{'ph':'i','pid':1,'tid':1,'ts':1},{'name':'x','args':{'a':1}},{}]"),
