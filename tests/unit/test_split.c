@@ -378,6 +378,35 @@ TEST(law_random_slices_nest_on_their_lanes)
     }
 }
 
+/* Edges and slices of any kind on the same tracks, crossing as they like. */
+TEST(law_whatever_comes_nests)
+{
+    static const uint8_t kinds[] = {SV_BEGIN, SV_END, SV_SLICE, SV_SLICE, SV_FLOW, SV_INSTANT};
+    for (unsigned seed = 0; seed < 200; seed++) {
+        CONTEXT("seed %u", seed);
+        struct fixture f;
+        struct sv_event events[300];
+        struct rng rng = {.state = seed};
+        int64_t now = 0;
+        setup(&f);
+        for (size_t i = 0; i < TEST_COUNT(events); i++) {
+            now += (int64_t)rng_below(&rng, 3);
+            events[i] = (struct sv_event){.ts_ns = now,
+                                          .track = rng_below(&rng, 4) ? f.a : f.b,
+                                          .kind = kinds[rng_below(&rng, TEST_COUNT(kinds))],
+                                          .flags = rng_below(&rng, 4) ? 0 : SV_BIND_NEXT};
+            if (events[i].kind == SV_SLICE)
+                events[i].dur_ns = (int64_t)rng_below(&rng, 20) - 1;
+        }
+        struct collect c = {0};
+        struct sv_sink *s = sv_split_new(f.dict, &f.report, collect_sink(&c, SV_HAS_ANYTHING));
+        CHECK_INT_EQ(push_events(events, TEST_COUNT(events), s, NULL), 0);
+        check_edges_nest(f.dict, &c);
+        collect_fini(&c);
+        teardown(&f);
+    }
+}
+
 static struct sv_sink *pair_after_split(struct sv_dict *d, struct sv_report *r,
                                         struct sv_sink *next)
 {
