@@ -82,6 +82,9 @@ static void after_fork_child(void)
 {
     sv_self = &sv_nobody;
     sv_registry_after_fork(true);
+    /* Where the kernel does not wipe (before Linux 4.14, some emulators) the ordinary fork is handled here. */
+    if (sv_process && sv_process->pid != 0)
+        memset(sv_process, 0, sizeof *sv_process);
 }
 
 static void thread_ended(void *arg)
