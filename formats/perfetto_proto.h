@@ -88,6 +88,8 @@ enum {
     SV_PF_TYPE_STATE
 };
 
+enum { SV_PF_GPU_SUBMISSION_IDS = 1, SV_PF_GPU_WAIT_IDS = 2 }; /* GpuCorrelation, both repeated */
+
 /* TrackEvent.LegacyEvent */
 enum {
     SV_PF_LEGACY_NAME_IID = 1,

@@ -185,13 +185,16 @@ void sv_pf_system_info(struct sv_pf *r, struct sv_pf_blob data);
 void sv_pf_chrome_events(struct sv_pf *r, struct sv_pf_blob data);
 void sv_pf_chrome_metadata(struct sv_pf *r, struct sv_pf_blob data);
 void sv_pf_trace_config(struct sv_pf *r, struct sv_pf_blob data);
+void sv_pf_range_of_interest(struct sv_pf *r, struct sv_pf_blob data);
 void sv_pf_trace_attributes(struct sv_pf *r, struct sv_pf_blob data);
 void sv_pf_trace_stats(struct sv_pf *r, struct sv_pf_blob data);
+void sv_pf_chrome_trigger(struct sv_pf *r, struct sv_pf_blob data);
 void sv_pf_trigger(struct sv_pf *r, struct sv_pf_blob data);
 void sv_pf_meta_finish(struct sv_pf *r);
 void sv_pf_gpu_stage(struct sv_pf *r, struct sv_pf_blob data);
 void sv_pf_gpu_counters(struct sv_pf *r, struct sv_pf_blob data);
-uint64_t sv_pf_gpu_flow(const struct sv_pf *r, uint64_t event_id); /* between host and GPU */
+/* The flow from a submission to its stage, or from a stage to those that wait for it. */
+uint64_t sv_pf_gpu_flow(const struct sv_pf *r, uint64_t event_id, bool is_wait);
 void sv_pf_gpu_info(struct sv_pf *r, struct sv_pf_blob data);
 void sv_pf_gpu_frequency(struct sv_pf *r, struct sv_pf_blob data);
 void sv_pf_gpu_memory(struct sv_pf *r, struct sv_pf_blob data);

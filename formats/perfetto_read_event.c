@@ -191,42 +191,13 @@ static void emit_state(struct sv_pf *r, const struct sv_pf_event_in *e, struct s
         sv_batch_drop_args(r->b);
 }
 
-/* ---- thread time ---- */
-
-/* The thread times of the open slices, INT64_MIN for those without. */
-static void push_thread_time(struct sv_pf *r, struct sv_pf_track *t, int64_t ns)
-{
-    if (!t->times)
-        t->times = sv_arena_get(&r->arena, SV_PF_TIMES_MAX * sizeof *t->times, _Alignof(int64_t));
-    if (t->n_times < SV_PF_TIMES_MAX)
-        t->times[t->n_times] = ns;
-    t->n_times++;
-}
-
-/* What a begin says stands alone; an end says how much time its slice took. */
-static void thread_time_args(struct sv_pf *r, const struct sv_pf_event_in *e, unsigned kind,
-                             struct sv_pf_track *t)
-{
-    if (kind == SV_BEGIN)
-        push_thread_time(r, t, e->has_thread_ns ? e->thread_ns : INT64_MIN);
-    int64_t begun = INT64_MIN;
-    if (kind == SV_END && t->n_times > 0 && t->n_times-- <= SV_PF_TIMES_MAX)
-        begun = t->times[t->n_times];
-    if (!e->has_thread_ns)
-        return;
-    if (begun != INT64_MIN)
-        sv_pf_arg_special(r, SV_ARG_THREAD_DUR, (uint64_t)e->thread_ns - (uint64_t)begun);
-    else
-        sv_pf_arg_special(r, SV_ARG_THREAD_TIME, (uint64_t)e->thread_ns);
-}
-
 /* ---- leaving ---- */
 
 struct sv_event *sv_pf_emit_edge(struct sv_pf *r, const struct sv_pf_event_in *e, unsigned kind,
                                  struct sv_pf_track *t)
 {
-    if (__builtin_expect(e->has_thread_ns || t->times, 0))
-        thread_time_args(r, e, kind, t);
+    if (__builtin_expect(e->has_thread_ns, 0))
+        sv_pf_arg_special(r, SV_ARG_THREAD_TIME, (uint64_t)e->thread_ns);
     struct sv_event *out = sv_pf_emit(r, kind, t->track, e->name);
     out->cat = e->cat;
     return out;
@@ -404,12 +375,13 @@ static bool read_old_times(struct sv_pf *r, struct sv_pf_event_in *e, const stru
         e->thread_ns = ns;
         e->has_thread_ns = true;
     } else {
-        sv_pf_arg_int(r, sv_dict_cstr(r->dict, "thread_instruction_count"), ns);
+        e->instructions = ns;
+        e->has_instructions = true;
     }
     return true;
 }
 
-/* Work that the GPU does for this event: its stages carry the same flows. */
+/* Work that the GPU does for this event, or that it waits for: the stages carry the same flows. */
 static void read_gpu_correlation(struct sv_pf *r, struct sv_wire w)
 {
     struct sv_wire_field f;
@@ -419,7 +391,9 @@ static void read_gpu_correlation(struct sv_pf *r, struct sv_wire w)
         do {
             if (f.type == SV_WIRE_BYTES && !sv_wire_varint(&packed, &id))
                 break;
-            sv_pf_arg_special(r, SV_ARG_FLOW, sv_pf_gpu_flow(r, id));
+            bool is_wait = f.id == SV_PF_GPU_WAIT_IDS;
+            sv_pf_arg_special(r, is_wait ? SV_ARG_FLOW : SV_ARG_FLOW_BEGIN,
+                              sv_pf_gpu_flow(r, id, is_wait));
         } while (packed.p < packed.end);
     }
 }
@@ -597,6 +571,11 @@ static void rare_event(struct sv_pf *r, struct sv_pf_event_in *e, struct sv_pf_b
         sv_pf_legacy_event(r, e);
     else
         emit_event(r, e, track_of(r, e));
+    if (e->has_instructions && r->seq->last_track) {
+        sv_str name = sv_dict_cstr(r->dict, "thread_instruction_count");
+        sv_track t = sv_pf_counter(r, r->seq->last_track->track, name, "count");
+        sv_pf_emit_counter(r, t, false, e->instructions, 0);
+    }
     for (size_t i = 0; i < n; i++)
         sv_pf_emit_counter(r, counter_track(r, extra[i].track, 0), extra[i].value.is_double,
                            extra[i].value.i, extra[i].value.d);

@@ -2,7 +2,7 @@
  *
  * Called by perfetto_read_packet.c, one function per payload. Every GPU is a track, its hardware queues and counters are
  * its children. Stages and queues are named by interned specifications, or in old traces by the index into lists that
- * came with some event. A stage's event id is a flow, so that host events which submit or wait for it connect to it. A counter
+ * came with some event. Every stage ends the flow of its submission and starts one for those that wait for it. A counter
  * value tells about the time before it unless its descriptor says otherwise: it is put where the one before
  * it stood, as Perfetto shows it. */
 #include "formats/perfetto_proto_more.h"
@@ -58,9 +58,11 @@ static sv_str key(struct sv_pf *r, const char *text)
     return sv_dict_cstr(r->dict, text);
 }
 
-uint64_t sv_pf_gpu_flow(const struct sv_pf *r, uint64_t event_id)
+uint64_t sv_pf_gpu_flow(const struct sv_pf *r, uint64_t event_id, bool is_wait)
 {
-    return sv_pf_salted(r, sv_mix64(event_id ^ 0x6770752d73746167ull)); /* apart from other flows */
+    uint64_t kind = is_wait ? 0x6770752d77616974ull
+                            : 0x6770752d73746167ull; /* apart from other flows */
+    return sv_pf_salted(r, sv_mix64(event_id ^ kind));
 }
 
 /* ---- stages ---- */
@@ -314,7 +316,7 @@ static void wait_flows(struct sv_pf *r, const struct sv_wire_field *f)
     do {
         if (f->type == SV_WIRE_BYTES && !sv_wire_varint(&packed, &id))
             return;
-        sv_pf_arg_special(r, SV_ARG_FLOW, sv_pf_gpu_flow(r, id));
+        sv_pf_arg_special(r, SV_ARG_FLOW, sv_pf_gpu_flow(r, id, true));
     } while (packed.p < packed.end);
 }
 
@@ -373,8 +375,8 @@ void sv_pf_gpu_stage(struct sv_pf *r, struct sv_pf_blob data)
     }
     if (!s.has_event_id) /* it only brought specifications */
         return;
-    if (s.duration > INT64_MAX) {
-        sv_pf_damage(r, "GPU stage with an impossible duration", "dropped");
+    if (s.duration > INT64_MAX || !r->has_time) {
+        sv_pf_damage(r, "GPU stage without time", "or with an impossible duration; dropped");
         return;
     }
     if (s.has_stage_iid)
@@ -382,7 +384,8 @@ void sv_pf_gpu_stage(struct sv_pf *r, struct sv_pf_blob data)
     sv_track track = queue_track(r, &s);
     sv_str name = stage_name(r, &s, &spec);
     sv_pf_ready(r);
-    sv_pf_arg_special(r, SV_ARG_FLOW, sv_pf_gpu_flow(r, s.event_id));
+    sv_pf_arg_special(r, SV_ARG_FLOW_END, sv_pf_gpu_flow(r, s.event_id, false));
+    sv_pf_arg_special(r, SV_ARG_FLOW_BEGIN, sv_pf_gpu_flow(r, s.event_id, true));
     if (spec.has_category)
         sv_pf_arg_uint(r, key(r, "render_stage_category"), spec.category);
     if (spec.desc.len > 0)
@@ -444,8 +447,11 @@ static struct counter_spec read_counter_spec(struct sv_pf *r, struct sv_wire w)
     return s;
 }
 
+/* Without an interned descriptor (seq 0) the ids of all GPUs are one set. */
 static uint64_t counter_key(uint32_t seq, uint64_t gpu, uint64_t id)
 {
+    if (seq == 0)
+        gpu = 0;
     return sv_mix64(sv_mix64((uint64_t)seq << 32 | (uint32_t)gpu) ^ id);
 }
 
@@ -511,7 +517,7 @@ static void counter_value(struct sv_pf *r, struct gpu_counter *c, const struct s
 {
     bool is_double = v->type == SV_WIRE_FIXED64;
     int64_t now = r->ts_ns;
-    bool is_shifted = !c->is_forward && !r->copy_texts;
+    bool is_shifted = !c->is_forward && !r->copy_texts && (!c->has_last || now >= c->last_ns);
     if (is_shifted) {
         bool had_last = c->has_last;
         r->ts_ns = c->last_ns;
@@ -540,8 +546,8 @@ static void read_counter(struct sv_pf *r, uint32_t seq, uint64_t gpu, struct sv_
             v = f;
     }
     const uint64_t *slot = sv_map_find(&g->by_id, counter_key(seq, gpu, id));
-    if (!slot || v.id == 0)
-        sv_pf_damage(r, "GPU counter without descriptor or value", "counter %llu of GPU %u",
+    if (!slot || v.id == 0 || !r->has_time)
+        sv_pf_damage(r, "GPU counter without descriptor, value or time", "counter %llu of GPU %u",
                      (unsigned long long)id, (uint32_t)gpu);
     else
         counter_value(r, &g->counters[*slot - 1], &v);

@@ -366,6 +366,12 @@ void sv_pf_trace_config(struct sv_pf *r, struct sv_pf_blob data)
     set_meta_fields(r, data, fields, sizeof fields / sizeof *fields);
 }
 
+void sv_pf_range_of_interest(struct sv_pf *r, struct sv_pf_blob data)
+{
+    static const struct meta_field fields[] = {{1, "range_of_interest_start_us"}};
+    set_meta_fields(r, data, fields, sizeof fields / sizeof *fields);
+}
+
 static void attribute(struct sv_pf *r, struct sv_wire w)
 {
     struct sv_wire_field f, value = {0};
@@ -498,6 +504,23 @@ void sv_pf_trigger(struct sv_pf *r, struct sv_pf_blob data)
             break;
         default: break;
         }
+    }
+    sv_pf_emit(r, SV_INSTANT, sv_pf_named_track(r, SV_TRACK_CUSTOM, "Trace Triggers"), name);
+}
+
+void sv_pf_chrome_trigger(struct sv_pf *r, struct sv_pf_blob data)
+{
+    struct sv_wire w = sv_pf_wire(data);
+    struct sv_wire_field f;
+    sv_str name = sv_dict_cstr(r->dict, "chrome_trigger");
+    sv_pf_ready(r);
+    while (sv_wire_next(&w, &f)) {
+        if (sv_pf_tag(&f) == SV_PF_B(SV_PF_CHROME_TRIGGER_NAME))
+            name = sv_dict_str(r->dict, (const char *)f.bytes, (size_t)f.u);
+        else if (f.id == SV_PF_CHROME_TRIGGER_HASH && f.type == SV_WIRE_FIXED32)
+            sv_pf_arg_uint(r, sv_dict_cstr(r->dict, "name_hash"), f.u);
+        else if (sv_pf_tag(&f) == SV_PF_F(SV_PF_CHROME_TRIGGER_FLOW))
+            sv_pf_arg_special(r, SV_ARG_FLOW_END, sv_pf_salted(r, f.u));
     }
     sv_pf_emit(r, SV_INSTANT, sv_pf_named_track(r, SV_TRACK_CUSTOM, "Trace Triggers"), name);
 }

@@ -315,8 +315,11 @@ static void count_payload(struct sv_pf *r, uint32_t id)
 /* Payloads that need a timestamp: false when it has none or it cannot be converted. */
 static bool set_time(struct sv_pf *r, const struct sv_pf_packet *k)
 {
+    r->has_time = true;
     if (k->has_timestamp)
         return sv_pf_time(r, k);
+    if (k->payload_id == SV_PF_PACKET_GPU_COUNTER || k->payload_id == SV_PF_PACKET_GPU_STAGE)
+        r->has_time = false; /* it may hold descriptions all the same */
     r->ts_ns = r->latest_ns; /* as Perfetto does: the newest time so far */
     return true;
 }
@@ -332,6 +335,7 @@ static bool read_timed(struct sv_pf *r, const struct sv_pf_packet *k)
     case SV_PF_PACKET_GPU_FREQUENCY: read = sv_pf_gpu_frequency; break;
     case SV_PF_PACKET_GPU_MEM_TOTAL: read = sv_pf_gpu_memory; break;
     case SV_PF_PACKET_GPU_LOG: read = sv_pf_gpu_log; break;
+    case SV_PF_PACKET_CHROME_TRIGGER: read = sv_pf_chrome_trigger; break;
     case SV_PF_PACKET_TRIGGER:
     case SV_PF_PACKET_CLONE_TRIGGER: read = sv_pf_trigger; break;
     default: return false;
@@ -354,6 +358,7 @@ static bool read_untimed(struct sv_pf *r, const struct sv_pf_packet *k)
     case SV_PF_PACKET_CHROME_EVENTS: read = sv_pf_chrome_events; break;
     case SV_PF_PACKET_CHROME_METADATA: read = sv_pf_chrome_metadata; break;
     case SV_PF_PACKET_TRACE_CONFIG: read = sv_pf_trace_config; break;
+    case SV_PF_PACKET_RANGE_OF_INTEREST: read = sv_pf_range_of_interest; break;
     case SV_PF_PACKET_ATTRIBUTES: read = sv_pf_trace_attributes; break;
     case SV_PF_PACKET_TRACE_STATS: read = sv_pf_trace_stats; break;
     case SV_PF_PACKET_GPU_INFO: read = sv_pf_gpu_info; break;
@@ -441,13 +446,35 @@ static void report_payload(struct sv_pf *r, uint32_t id)
     sv_report_add(r->report, SV_SKIPPED, what, r->payloads[id].n, r->payloads[id].first_pos, NULL);
 }
 
+static const char *const event_field_names[64] = {
+    [24] = "cc_scheduler_state",
+    [25] = "chrome_user_event",
+    [26] = "chrome_keyed_service",
+    [27] = "chrome_legacy_ipc",
+    [28] = "chrome_histogram_sample",
+    [29] = "chrome_latency_info",
+    [32] = "chrome_frame_reporter",
+    [35] = "chrome_message_pump",
+    [38] = "chrome_mojo_event_info",
+    [39] = "chrome_application_state_info",
+    [40] = "chrome_renderer_scheduler_state",
+    [41] = "chrome_window_handle_event_info",
+    [43] = "chrome_content_settings_event_info",
+    [49] = "chrome_active_processes",
+    [50] = "screenshot",
+};
+
 static void report_event_fields(struct sv_pf *r)
 {
     for (uint32_t id = 0; id < 64; id++) {
         const struct sv_pf_count *c = &r->event_fields[id];
-        char what[64];
-        snprintf(what, sizeof what, id ? "track_event field %u" : "track_event extension field",
-                 id);
+        char what[80];
+        const char *name = event_field_names[id];
+        if (name)
+            snprintf(what, sizeof what, "track_event field %s", name);
+        else
+            snprintf(what, sizeof what, id ? "track_event field %u" : "track_event extension field",
+                     id);
         if (c->n)
             sv_report_add(r->report, SV_SKIPPED, what, c->n, c->first_pos, NULL);
     }

@@ -20,8 +20,7 @@
 #define SV_PF_UNPACKED_MAX  ((uint64_t)1 << 30) /* what one compressed packet may expand to */
 #define SV_PF_WAITING_MAX   ((size_t)16 << 20)  /* memory for events that wait for their clock */
 #define SV_PF_SEQUENCES_MAX 262144u
-#define SV_PF_CLOCKS_MAX    64u  /* per snapshot */
-#define SV_PF_TIMES_MAX     256u /* open slices with thread time, per track */
+#define SV_PF_CLOCKS_MAX    64u /* per snapshot */
 #define SV_PF_GRAVES        16u
 #define SV_PF_DEPTH_MAX     64u  /* nested arguments */
 #define SV_PF_ANCESTORS_MAX 100u /* of a track */
@@ -132,8 +131,6 @@ struct sv_pf_track {
     sv_track track;
     bool is_described, is_counter, is_incremental, is_thread_time, has_open_state, is_parent;
     uint8_t name_rank;
-    uint32_t n_times;
-    int64_t *times; /* thread time at the open begins, once it was seen */
 };
 
 struct sv_pf_machine {
@@ -197,6 +194,7 @@ struct sv_pf_event_in { /* a TrackEvent, decoded except for its arguments */
     uint32_t type;
     uint32_t n_categories; /* 2 and more: joined later */
     bool has_time, has_track, has_counter, has_double_counter, has_legacy, has_thread_ns;
+    bool has_instructions;
     bool is_rare; /* has fields that need a second look */
     bool has_flows;
     uint64_t name_iid;
@@ -205,7 +203,7 @@ struct sv_pf_event_in { /* a TrackEvent, decoded except for its arguments */
     uint8_t flags;            /* enum sv_event_flag */
     const uint8_t *name_text; /* from here on not cleared */
     uint64_t track_uuid, category_iid;
-    int64_t counter_i, thread_ns;
+    int64_t counter_i, thread_ns, instructions;
     double counter_d;
     struct sv_pf_blob legacy;
 };
@@ -243,6 +241,7 @@ struct sv_pf {
     struct sv_pf_seq *seq;
     int64_t ts_ns;
     uint32_t damage;   /* how often frames were lost so far */
+    bool has_time;     /* of GPU packets */
     bool copy_texts;   /* the events wait: the window will be gone when they leave */
     int64_t latest_ns; /* the newest trace time seen */
     bool has_latest;
