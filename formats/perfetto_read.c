@@ -610,7 +610,7 @@ int sv_perfetto_probe(const uint8_t *head, size_t n)
         if (plausible == 0)
             return 0;
         if (s == FRAME_SHORT)
-            return whole > 0 ? 100 : plausible == 2 ? 90 : 60;
+            return whole > 0 ? 100 : plausible == 2 ? 90 : 40;
         if (++whole >= 8)
             return 100;
         at += f.header + f.len;

@@ -536,7 +536,7 @@ static void apply_layout(struct sv_pf *r, struct sv_pf_track *t, const struct de
 static void set_thread(struct sv_pf *r, struct sv_pf_track *track, const struct thread *x)
 {
     struct sv_pf_seq *seq = r->seq;
-    seq->has_thread = true;
+    seq->has_thread = track != NULL;
     seq->pid = x->pid;
     seq->tid = x->tid;
     seq->thread_track = track;
@@ -639,12 +639,13 @@ void sv_pf_thread_descriptor(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct thread x = {0};
     read_thread(r, data, &x);
-    if (!x.has_pid || !x.has_tid) {
-        sv_pf_damage(r, "thread descriptor without pid or tid", "ignored");
-        return;
+    struct sv_pf_track *t = NULL;
+    if (x.has_pid && x.has_tid) {
+        t = sv_pf_thread(r, x.pid, x.tid);
+        apply_thread(r, t, &x);
+    } else {
+        sv_pf_note(r, "thread descriptor without pid or tid", "only its reference times are used");
     }
-    struct sv_pf_track *t = sv_pf_thread(r, x.pid, x.tid);
-    apply_thread(r, t, &x);
     set_thread(r, t, &x);
 }
 
