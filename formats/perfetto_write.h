@@ -19,20 +19,21 @@
 #include "formats/perfetto_proto.h"
 #include "formats/perfetto_stave.h"
 
+/* Packets are handed to the output in blocks; compressed ones are larger (zstd has its best
+ * parameters for this size, and Perfetto wants packets below 512 KB). */
+enum { PF_BLOCK_BYTES = 128 << 10, PF_PACKED_BLOCK_BYTES = 256 << 10 };
 enum {
-    PF_BLOCK_BYTES =
-        256 << 10, /* packets are handed to the output, or compressed, in blocks of this size */
     PF_RESYNC_BYTES = 4 << 20,  /* default distance of resync points */
     PF_EVENT_LIMIT = 128 << 20, /* a packet larger than this loses its arguments */
     PF_SEQUENCES_MAX = 256,     /* the shared one included */
-    PF_HOT_EVENTS = 8, /* a track gets its own sequence with this many events (threads at once) */
-    PF_NUMBERS_MAX = 1 << 16, /* of a kind in one window; reaching it ends the window */
-    PF_POOL_SLOTS = 8192,     /* remembered texts and source locations, a power of two */
-    PF_POOL_TEXT_MIN = 4,     /* shorter texts cost less than a number */
-    PF_POOL_TEXT_MAX = 256,   /* longer ones are not remembered */
-    PF_FLOWS_MAX = 1 << 18,   /* flows whose begin is remembered */
-    PF_ARG_DEPTH_MAX = 64,    /* nesting of annotations; protobuf readers give up at 100 */
-    PF_PARENTS_MAX = 90       /* Perfetto: 100, less the rows a stage may add below */
+    PF_HOT_EVENTS = 8,          /* with so many a track gets its own sequence (threads at once) */
+    PF_NUMBERS_MAX = 1 << 16,   /* of a kind in one window; reaching it ends the window */
+    PF_POOL_SLOTS = 8192,       /* remembered texts and source locations, a power of two */
+    PF_POOL_TEXT_MIN = 4,       /* shorter texts cost less than a number */
+    PF_POOL_TEXT_MAX = 256,     /* longer ones are not remembered */
+    PF_FLOWS_MAX = 1 << 18,     /* flows whose begin is remembered */
+    PF_ARG_DEPTH_MAX = 64,      /* nesting of annotations; protobuf readers give up at 100 */
+    PF_PARENTS_MAX = 90         /* Perfetto: 100, less the rows a stage may add below */
 };
 
 /* What strings are numbered for; the first four are strings of the dictionary. */
@@ -109,6 +110,7 @@ struct pf {
     struct sv_dict *dict;
     struct sv_report *report;
     enum sv_compression compression;
+    size_t block_bytes;
     uint64_t resync_bytes;
     uint32_t window;       /* from 1; 0 before the first packet */
     uint64_t window_bytes; /* handed to the output in this window, before compression */
@@ -153,7 +155,7 @@ struct pf {
 
 /* ---- packets to the output (perfetto_write_block.c) ---- */
 
-/* A packet: head (fields before the payload), then interned data and payload where they are not empty. */
+/* A packet: interned data and payload where they are not empty, and the head, which is what rides beside them. */
 void pf_packet(struct pf *w, const struct sv_buf *head, const struct sv_buf *interned,
                uint32_t payload_field, const struct sv_buf *payload);
 void pf_block_flush(struct pf *w);

@@ -215,10 +215,10 @@ static void thread_time(struct pf *w, struct pf_sequence *s, const struct sv_eve
 
 static void names(struct pf *w, struct pf_sequence *s, const struct sv_event *e)
 {
-    if (e->cat)
-        sv_put_u64(&w->event, SV_PF_EVENT_CATEGORY_IIDS, pf_number(w, s, PF_CATEGORY, e->cat));
     if (e->name)
         sv_put_u64(&w->event, SV_PF_EVENT_NAME_IID, pf_number(w, s, PF_NAME, e->name));
+    if (e->cat)
+        sv_put_u64(&w->event, SV_PF_EVENT_CATEGORY_IIDS, pf_number(w, s, PF_CATEGORY, e->cat));
 }
 
 static void legacy(struct pf *w, const struct sv_event *e, const struct extras *x)
@@ -309,7 +309,7 @@ static void loss(struct pf *w, struct pf_sequence *s, const struct sv_event *e, 
     sv_put_u64(&w->event, SV_PF_EVENT_TYPE, SV_PF_TYPE_INSTANT);
     sv_put_u64(&w->event, SV_PF_EVENT_CATEGORY_IIDS,
                pf_number(w, s, PF_CATEGORY, w->loss_category));
-    names(w, s, e);
+    names(w, s, e); /* a category of its own comes second */
     pf_annotation_i64(w, s, w->loss_count, e->n_args ? e->args[0].i : 0);
     if (e->dur_ns)
         pf_annotation_i64(w, s, w->loss_span, e->dur_ns);
@@ -350,11 +350,10 @@ static void time_put(struct pf *w, struct pf_sequence *s, int64_t ts_ns, bool is
 }
 
 /* The event's packet tells that something was lost and starts the sequence anew, all in one. */
-static void loss_head(struct pf *w, struct pf_sequence *s, struct sv_buf *head)
+static void loss_put(struct pf *w, struct pf_sequence *s, struct sv_buf *head)
 {
     w->n_losses++;
     w->sequence_lost[s->id - 1] = true;
-    pf_told_clear(s);
     sv_put_u64(head, SV_PF_PACKET_SEQUENCE_FLAGS, SV_PF_SEQ_CLEARED);
     sv_put_u64(head, SV_PF_PACKET_PREVIOUS_DROPPED, 1);
     pf_sequence_defaults(w, s, head);
@@ -370,17 +369,15 @@ static void depth_count(struct pf_track *t, unsigned kind)
 
 void pf_event_write(struct pf *w, const struct sv_event *e)
 {
-    struct sv_buf head;
     uint8_t room[256];
+    struct sv_buf head = {.data = room, .cap = sizeof room, .limit = sizeof room};
     bool is_loss = e->kind == SV_LOSS;
     if (e->track)
         pf_track_prepare(w, e->track);
     struct pf_sequence *s = pf_sequence_for(w, e->track, e->ts_ns);
-    head = (struct sv_buf){.data = room, .cap = sizeof room, .limit = sizeof room};
     sv_buf_clear(&w->interned);
-    sv_buf_add(&head, s->head, s->head_len);
     if (is_loss)
-        loss_head(w, s, &head);
+        pf_told_clear(s);
     bool is_written = build(w, s, e, true);
     if (w->event.failed && !w->interned.failed) {
         sv_report_add(w->report, SV_SKIPPED, "arguments of an event too large for a packet",
@@ -396,6 +393,9 @@ void pf_event_write(struct pf *w, const struct sv_event *e)
         return;
     }
     time_put(w, s, e->ts_ns, is_loss, &head);
+    sv_buf_add(&head, s->head, s->head_len);
+    if (is_loss)
+        loss_put(w, s, &head);
     pf_packet(w, &head, &w->interned, SV_PF_PACKET_TRACK_EVENT, &w->event);
     if (is_loss) {
         sv_buf_clear(&head);

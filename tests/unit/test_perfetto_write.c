@@ -190,10 +190,10 @@ TEST(slices_instants_and_their_tracks)
     CHECK_STR_EQ(finish(), "sync\n"
                            "track 1=50 3={ 1=7 6=\"prog\" }\n"
                            "track 1=51 5=50 4={ 1=7 2=8 5=\"main\" }\n"
-                           "1000 51 BEGIN c:cat n:a\n"
+                           "1000 51 BEGIN n:a c:cat\n"
                            "1010 51 BEGIN n:b\n"
                            "1020 51 END\n"
-                           "1030 51 INSTANT c:cat,two n:now\n"
+                           "1030 51 INSTANT n:now c:cat,two\n"
                            "1040 51 END\n");
     stop();
 }
@@ -201,8 +201,8 @@ TEST(slices_instants_and_their_tracks)
 TEST(known_names_make_the_smallest_packets)
 {
     static const uint8_t expected[] = {
-        0x0a, 12, 0x50, 2, 0x40, 5, 0x5a, 6, 0x48, 1, 0x18, 1, 0x50, 1, /* begin: 14 bytes */
-        0x0a, 8,  0x50, 2, 0x40, 7, 0x5a, 2, 0x48, 2,                   /* end: 10 bytes */
+        0x0a, 12, 0x5a, 6, 0x48, 1, 0x50, 1, 0x18, 1, 0x40, 5, 0x50, 2, /* begin: 14 bytes */
+        0x0a, 8,  0x5a, 2, 0x48, 2, 0x40, 7, 0x50, 2,                   /* end: 10 bytes */
     };
     start();
     sv_track t = thread(51, process(50, 7, "p"), 8, "t");
@@ -451,12 +451,12 @@ TEST(flow_points_keep_their_binding)
     done(e);
     CHECK_STR_EQ(finish(), "sync\n"
                            "track 1=51 2=\"t\" 15=2 990={ 1=8 5=1 }\n"
-                           "1 51 - c:c n:f ph=s id=3\n"
-                           "2 51 - c:c n:f ph=t id=3\n"
-                           "3 51 - c:c n:f ph=f id=3 enclosing\n"
-                           "4 51 - c:c n:f ph=f id=3\n"
-                           "5 51 - c:c n:f ph=s id=4\n"
-                           "6 51 - c:c n:f ph=t id=4\n");
+                           "1 51 - n:f c:c ph=s id=3\n"
+                           "2 51 - n:f c:c ph=t id=3\n"
+                           "3 51 - n:f c:c ph=f id=3 enclosing\n"
+                           "4 51 - n:f c:c ph=f id=3\n"
+                           "5 51 - n:f c:c ph=s id=4\n"
+                           "6 51 - n:f c:c ph=t id=4\n");
     CHECK_UINT_EQ(sv_report_count(&g.report, SV_SKIPPED), 1);
     stop();
 }
@@ -836,13 +836,13 @@ TEST(loss_is_a_packet_that_perfetto_counts)
     arg_i(NULL, 0);
     done(e);
     CHECK_STR_EQ(events_only(finish()),
-                 "1 51 BEGIN c:c n:a\n"
+                 "1 51 BEGIN n:a c:c\n"
                  "dropped\n"
                  "5 51 INSTANT c:stave.loss n:ring full count=12 span_ns=3 cpu=2\n"
                  "6 51 END\n"
-                 "7 51 BEGIN c:c n:a\n"
+                 "7 51 BEGIN n:a c:c\n"
                  "dropped\n"
-                 "9 0 INSTANT c:stave.loss c:x n:somewhere count=0\n");
+                 "9 0 INSTANT c:stave.loss n:somewhere c:x count=0\n");
     CHECK_UINT_EQ(count(sv_buf_cstr(&g.text), "stats 1=\"\" 18={ 1=1 4=0 } 18={ 1=2 4=0 }\n"), 1);
     stop();
 }
