@@ -1,6 +1,6 @@
 /* The Perfetto writer, measured: events per second from prepared batches, and bytes per event beside gzip'ed JSON.
  *
- *     perfetto_write [EVENTS]      default 2,000,000
+ *     write_perfetto [EVENTS]      default 2,000,000
  *
  * Begin and end events of 100 names on 8 threads, in time order, nested up to four deep, 1.5 us between two of a thread. Then the same
  * with two random integer arguments, with long times (three bytes instead of two), and with names and times drawn uniformly, the worst for
@@ -43,7 +43,7 @@ static uint64_t roll(struct bench *b, uint64_t below)
 
 static void die(const struct sv_err *err)
 {
-    fprintf(stderr, "perfetto_write: %s\n", err->msg);
+    fprintf(stderr, "write_perfetto: %s\n", err->msg);
     exit(1);
 }
 
