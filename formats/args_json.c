@@ -1,37 +1,14 @@
-/* Arguments as JSON, for the CSV writer and whoever shows arguments.
+/* Arguments as JSON, for the Chrome and CSV writers and whoever shows arguments.
  *
- * Iterative over the pre-order list would need a stack of its own; the recursion is bounded by the JSON writer's depth limit, past which
- * containers are written as null. */
+ * A walk over the pre-order list with a stack of open containers: no recursion, because the depth comes from files. The size of a
+ * container is believed only as far as the one around it goes. */
 #include "formats/args_json.h"
 
 #include <string.h>
 
-static void put_members(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *a,
-                        const struct sv_arg *end, bool keyed)
-{
-    for (; a < end; a = sv_arg_next(a)) {
-        if (keyed) {
-            struct sv_text key = sv_dict_text(d, a->key);
-            const char *type = sv_arg_type_name(a->type);
-            sv_json_key(j, a->key ? key.bytes : type, a->key ? key.len : strlen(type));
-        }
-        sv_arg_json(j, d, a);
-    }
-}
+#define DEPTH_MAX 128 /* deeper containers are written as null */
 
-static void put_container(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *a)
-{
-    bool is_list = a->type == SV_ARG_ARRAY || a->type == SV_ARG_STACK;
-    if (j->depth >= SV_JSON_DEPTH_MAX) {
-        sv_json_null(j);
-        return;
-    }
-    sv_json_begin(j, is_list ? '[' : '{');
-    put_members(j, d, a + 1, a + 1 + a->size, !is_list);
-    sv_json_end(j);
-}
-
-void sv_arg_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *a)
+static void put_scalar(struct sv_json *j, const struct sv_arg *a)
 {
     switch (a->type) {
     case SV_ARG_BOOL: sv_json_bool(j, a->i != 0); break;
@@ -46,17 +23,70 @@ void sv_arg_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg
     case SV_ARG_FLOW_BEGIN:
     case SV_ARG_FLOW:
     case SV_ARG_FLOW_END: sv_json_hex(j, a->u); break;
-    case SV_ARG_DICT:
-    case SV_ARG_ARRAY:
-    case SV_ARG_SOURCE:
-    case SV_ARG_STACK: put_container(j, d, a); break;
     default: sv_json_null(j); break;
     }
 }
 
-void sv_args_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *args, size_t n)
+static void put_key(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *a)
 {
+    struct sv_text key = sv_dict_text(d, a->key);
+    const char *type = a->key != 0 ? NULL : sv_arg_type_name(a->type);
+    sv_json_key(j, type != NULL ? type : key.bytes, type != NULL ? strlen(type) : key.len);
+}
+
+static bool is_object(const struct sv_arg *a)
+{
+    return a->type == SV_ARG_DICT || a->type == SV_ARG_SOURCE;
+}
+
+static bool is_list(const struct sv_arg *a)
+{
+    return a->type == SV_ARG_ARRAY || a->type == SV_ARG_STACK;
+}
+
+static const struct sv_arg *end_of(const struct sv_arg *a, const struct sv_arg *limit)
+{
+    return (size_t)(limit - a) > a->size ? a + 1 + a->size : limit;
+}
+
+bool sv_arg_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *a,
+                 const struct sv_arg *end)
+{
+    struct level {
+        const struct sv_arg *end;
+        bool has_keys;
+    } levels[DEPTH_MAX];
+    size_t depth = 0;
+    bool is_whole = true;
+    do {
+        const struct sv_arg *limit = depth > 0 ? levels[depth - 1].end : end;
+        if (depth > 0 && levels[depth - 1].has_keys)
+            put_key(j, d, a);
+        if (!is_object(a) && !is_list(a)) {
+            put_scalar(j, a++);
+        } else if (depth == DEPTH_MAX) {
+            sv_json_null(j);
+            a = end_of(a, limit);
+            is_whole = false;
+        } else {
+            sv_json_begin(j, is_object(a) ? '{' : '[');
+            levels[depth++] = (struct level){end_of(a, limit), is_object(a)};
+            a++;
+        }
+        for (; depth > 0 && a >= levels[depth - 1].end; depth--)
+            sv_json_end(j);
+    } while (depth > 0);
+    return is_whole;
+}
+
+bool sv_args_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *args, size_t n)
+{
+    bool is_whole = true;
     sv_json_begin(j, '{');
-    put_members(j, d, args, args + n, true);
+    for (size_t i = 0; i < n; i = (size_t)(sv_arg_next(args + i) - args)) {
+        put_key(j, d, args + i);
+        is_whole &= sv_arg_json(j, d, args + i, args + n);
+    }
     sv_json_end(j);
+    return is_whole;
 }

@@ -1,4 +1,4 @@
-/* Arguments as JSON: the nested list of an event as one object, for every writer that needs one. */
+/* Arguments as JSON: the nested list of an event as objects and arrays, for every writer that needs them. */
 #ifndef SV_FORMATS_ARGS_JSON_H
 #define SV_FORMATS_ARGS_JSON_H
 
@@ -6,10 +6,11 @@
 #include "model/dict.h"
 
 /* Writes {…}. Arguments with a meaning of their own and no key get the name of their type: "correlation", "source",
- * "stack", "flow_begin": "0x…". */
-void sv_args_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *args, size_t n);
+ * "stack", "flow_begin": "0x…". False when containers were nested too deeply and written as null. */
+bool sv_args_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *args, size_t n);
 
-/* One value, without its key. */
-void sv_arg_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *a);
+/* One value with all that belongs to it, without its key. Nothing at or past `end` is believed. */
+bool sv_arg_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *a,
+                 const struct sv_arg *end);
 
 #endif

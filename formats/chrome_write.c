@@ -2,8 +2,8 @@
  *
  * The pump opens it, writes batches and closes it. Before the first event comes the head (clock, base time, metadata that is
  * known by then), after the last one what was learnt late; the file appears under its name when all of it was written.
- * dialect "array" writes a bare array instead and flushes at the end of every batch, so that the file is a valid trace at any
- * time (viewers do not miss the closing bracket).
+ * dialect "array" writes a bare array instead, which is a valid trace after every flush (viewers do not miss the closing
+ * bracket).
  *
  * Times are printed from integers. On the real-time clock they count from a base that stands in the head, because viewers keep
  * microseconds in doubles, which lose nanoseconds after a hundred days. */
@@ -613,10 +613,8 @@ static int chrome_write(struct sv_sink *s, const struct sv_event *events, size_t
         default: assert(!"a kind of event"); break;
         }
     }
-    if (w->is_array)
-        close_counter(w);
     pass_on(w);
-    return w->is_array ? sv_output_flush(w->out, err) : sv_output_failure(w->out, err);
+    return sv_output_failure(w->out, err);
 }
 
 static int chrome_flush(struct sv_sink *s, struct sv_err *err)

@@ -2,10 +2,9 @@
  *
  * Called once per event, first chrome_survey() for what Chrome keeps elsewhere (thread times, the stack, flows), then
  * chrome_put_args(). Order is kept; several flows or correlations of one event are gathered in an array where the first one
- * stood, because a JSON object has each key once. It must not trust the sizes of containers beyond their parent's end. */
+ * stood, because a JSON object has each key once. */
+#include "formats/args_json.h"
 #include "formats/chrome_writer.h"
-
-#define ARGS_DEPTH_MAX 128 /* deeper containers are written as null */
 
 static bool is_flow(const struct sv_arg *a)
 {
@@ -42,66 +41,11 @@ static void put_key(struct chrome_writer *w, sv_str key)
     sv_json_key(&w->json, text.bytes, text.len);
 }
 
-static void put_scalar(struct sv_json *j, const struct sv_arg *a)
-{
-    switch (a->type) {
-    case SV_ARG_BOOL: sv_json_bool(j, a->i != 0); break;
-    case SV_ARG_INT:
-    case SV_ARG_THREAD_TIME:
-    case SV_ARG_THREAD_DUR: sv_json_i64(j, a->i); break;
-    case SV_ARG_UINT:
-    case SV_ARG_CORRELATION: sv_json_u64(j, a->u); break;
-    case SV_ARG_DOUBLE: sv_json_double(j, a->d); break;
-    case SV_ARG_TEXT: sv_json_text(j, a->text, a->size); break;
-    case SV_ARG_POINTER:
-    case SV_ARG_FLOW_BEGIN:
-    case SV_ARG_FLOW:
-    case SV_ARG_FLOW_END: sv_json_hex(j, a->u); break;
-    default: sv_json_null(j); break;
-    }
-}
-
-static bool is_container(const struct sv_arg *a)
-{
-    return sv_arg_next(a) != a + 1 || a->type == SV_ARG_DICT || a->type == SV_ARG_ARRAY ||
-           a->type == SV_ARG_SOURCE || a->type == SV_ARG_STACK;
-}
-
-static bool has_keys(const struct sv_arg *a)
-{
-    return a->type == SV_ARG_DICT || a->type == SV_ARG_SOURCE;
-}
-
-/* One value with all that belongs to it. */
 static void put_value(struct chrome_writer *w, const struct sv_arg *a, const struct sv_arg *end)
 {
-    struct level {
-        const struct sv_arg *end;
-        bool has_keys;
-    } levels[ARGS_DEPTH_MAX];
-    size_t depth = 0;
-    do {
-        if (depth > 0 && levels[depth - 1].has_keys)
-            put_key(w, a->key);
-        if (!is_container(a)) {
-            put_scalar(&w->json, a++);
-        } else if (depth == ARGS_DEPTH_MAX) {
-            sv_json_null(&w->json);
-            sv_report_add(w->report, SV_SKIPPED, "argument nested too deeply for the Chrome format",
-                          1, SV_NO_POS, "more than %d levels", ARGS_DEPTH_MAX);
-            a = sv_arg_next(a) < levels[depth - 1].end ? sv_arg_next(a) : levels[depth - 1].end;
-        } else {
-            const struct sv_arg *limit = depth > 0 ? levels[depth - 1].end : end;
-            const struct sv_arg *own_end = sv_arg_next(a) < limit ? sv_arg_next(a) : limit;
-            sv_json_begin(&w->json, has_keys(a) ? '{' : '[');
-            levels[depth++] = (struct level){own_end, has_keys(a)};
-            a++;
-        }
-        while (depth > 0 && a >= levels[depth - 1].end) {
-            sv_json_end(&w->json);
-            depth--;
-        }
-    } while (depth > 0);
+    if (!sv_arg_json(&w->json, w->dict, a, end))
+        sv_report_add(w->report, SV_SKIPPED, "argument nested too deeply for the Chrome format", 1,
+                      SV_NO_POS, NULL);
 }
 
 _Static_assert(SV_ARG_FLOW == SV_ARG_FLOW_BEGIN + 1 && SV_ARG_FLOW_END == SV_ARG_FLOW_BEGIN + 2,

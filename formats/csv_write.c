@@ -17,6 +17,7 @@ struct csv_sink {
     struct sv_sink sink;
     struct sv_output *out;
     struct sv_dict *dict;
+    struct sv_report *report;
     struct sv_buf lines, json;
 };
 
@@ -71,7 +72,9 @@ static void put_args(struct csv_sink *s, const struct sv_event *e)
     struct sv_json json;
     sv_buf_clear(&s->json);
     sv_json_init(&json, &s->json);
-    sv_args_json(&json, s->dict, first, (size_t)(end - first));
+    if (!sv_args_json(&json, s->dict, first, (size_t)(end - first)))
+        sv_report_add(s->report, SV_SKIPPED, "argument nested too deeply for CSV", 1, SV_NO_POS,
+                      NULL);
     sv_buf_csv(&s->lines, (const char *)s->json.data, s->json.len);
 }
 
@@ -112,7 +115,14 @@ static int csv_write(struct sv_sink *sink, const struct sv_event *events, size_t
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "an event is too large for a line of CSV");
     if (s->lines.len >= FLUSH_BYTES)
         flush(s);
-    return 0;
+    return sv_output_failure(s->out, err);
+}
+
+static int csv_flush(struct sv_sink *sink, struct sv_err *err)
+{
+    struct csv_sink *s = (struct csv_sink *)sink;
+    flush(s);
+    return sv_output_flush(s->out, err);
 }
 
 static int csv_close(struct sv_sink *sink, bool failed, struct sv_err *err)
@@ -134,15 +144,16 @@ static int csv_close(struct sv_sink *sink, bool failed, struct sv_err *err)
 SV_SINK_DOOR(sv_csv_sink)
 {
     (void)options;
-    (void)report;
     (void)err;
     struct csv_sink *s = sv_alloc(sizeof *s);
     s->sink = (struct sv_sink){.write = csv_write,
                                .close = csv_close,
+                               .flush = csv_flush,
                                .takes = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER |
                                         SV_HAS_FLOW_POINTS};
     s->out = out;
     s->dict = dict;
+    s->report = report;
     sv_buf_init(&s->lines, (size_t)1 << 30);
     sv_buf_init(&s->json, (size_t)1 << 28);
     sv_buf_str(&s->lines,

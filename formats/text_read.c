@@ -3,6 +3,7 @@
  * Opened through the table of formats. A line that cannot be understood is damage: it is counted with its position and skipped, the next
  * line starts afresh. Lines are bounded by the input window. */
 #include "base/buf.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "formats/formats.h"
 #include "formats/text_words.h"
@@ -14,8 +15,8 @@
 struct text_source {
     struct sv_source source;
     struct sv_input *in;
-    sv_track *numbers; /* file's number → track */
-    size_t cap_numbers;
+    struct sv_map numbers; /* file's number → track */
+    bool is_reported;      /* what the input has to say */
     struct sv_buf scratch; /* unescaped text */
     uint32_t space;
 };
@@ -177,9 +178,10 @@ static bool take_number(struct text_source *s, struct cursor *c, sv_track *out)
         *out = 0;
         return true;
     }
-    if (n >= s->cap_numbers || !s->numbers[n])
+    const uint64_t *track = sv_map_find(&s->numbers, n);
+    if (!track)
         return fail(c, "a track that was described before");
-    *out = s->numbers[n];
+    *out = (sv_track)*track;
     return true;
 }
 
@@ -432,7 +434,7 @@ static bool read_track(struct text_source *s, struct cursor *c)
     struct sv_dict *d = s->source.dict;
     uint64_t number, uuid;
     skip_blanks(c);
-    if (!take(c, '#') || !parse_u64(take_word(c), &number) || number == 0 || number > (1u << 28))
+    if (!take(c, '#') || !parse_u64(take_word(c), &number) || number == 0)
         return fail(c, "a track number");
     skip_blanks(c);
     unsigned kind = track_kind_named(take_word(c));
@@ -453,10 +455,7 @@ static bool read_track(struct text_source *s, struct cursor *c)
             return fail(c, "key=value");
     }
     d->tracks[track] = info;
-    size_t old = s->cap_numbers;
-    s->numbers = sv_grow(s->numbers, &s->cap_numbers, (size_t)number + 1, sizeof *s->numbers);
-    memset(s->numbers + old, 0, (s->cap_numbers - old) * sizeof *s->numbers);
-    s->numbers[number] = track;
+    *sv_map_add(&s->numbers, number, NULL) = track;
     return true;
 }
 
@@ -588,6 +587,10 @@ static int text_next(struct sv_source *source, struct sv_batch *b, struct sv_err
         }
         sv_input_skip(s->in, len < s->in->len ? len + 1 : len);
     }
+    if (b->n == 0 && !s->is_reported) {
+        sv_input_report(s->in, source->report);
+        s->is_reported = true;
+    }
     return (int)b->n;
 }
 
@@ -595,7 +598,7 @@ static void text_close(struct sv_source *source)
 {
     struct text_source *s = (struct text_source *)source;
     sv_buf_fini(&s->scratch);
-    free(s->numbers);
+    sv_map_fini(&s->numbers);
     free(s);
 }
 

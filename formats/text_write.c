@@ -298,7 +298,14 @@ static int text_write(struct sv_sink *sink, const struct sv_event *events, size_
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "an event is too large for a line of text");
     if (s->line.len >= FLUSH_BYTES)
         flush(s);
-    return 0;
+    return sv_output_failure(s->out, err);
+}
+
+static int text_flush(struct sv_sink *sink, struct sv_err *err)
+{
+    struct text_sink *s = (struct text_sink *)sink;
+    flush(s);
+    return sv_output_flush(s->out, err);
 }
 
 /* Names that came after a track's last event are still told. */
@@ -335,6 +342,7 @@ SV_SINK_DOOR(sv_text_sink)
     struct text_sink *s = sv_alloc(sizeof *s);
     s->sink = (struct sv_sink){.write = text_write,
                                .close = text_close,
+                               .flush = text_flush,
                                .takes = SV_HAS_ANYTHING & ~(unsigned)SV_HAS_DISORDER};
     s->out = out;
     s->dict = dict;

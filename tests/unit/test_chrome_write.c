@@ -465,7 +465,7 @@ TEST(clocks_base_and_metadata)
     tear_down(&f);
 }
 
-TEST(the_array_form_is_whole_after_every_batch)
+TEST(the_array_form_is_whole_after_every_flush)
 {
     struct fixture f;
     set_up(&f);
@@ -473,6 +473,7 @@ TEST(the_array_form_is_whole_after_every_batch)
     start(&f, "array");
     for (int i = 0; i < 3; i++) {
         put(&f, &(struct sv_event){.ts_ns = i, .kind = SV_BEGIN, .track = f.thread});
+        CHECK_INT_EQ(f.sink->flush(f.sink, &f.err), SV_OK);
         struct sv_buf copy; /* a viewer would add the bracket */
         sv_buf_init(&copy, SIZE_MAX);
         sv_buf_add(&copy, f.out.data, f.out.len);
