@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define STEADY_NS \
     1000 /* offsets that differ by no more than this are one offset: durations stay exact */
@@ -291,12 +292,13 @@ static int refuse(const struct relate *r, const struct choice *c, struct sv_err 
     }
     if (r->n > told)
         sv_buf_printf(&b, "; and %zu more", r->n - told);
+    const char *name = r->inputs[lost < r->n ? lost : 0].name;
     int code =
         sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                   "no clock relates these traces (%.260s): give %s--offset %.70s=±NS, or --assume "
+                   "no clock relates these traces (%.260s): give %s--offset %s=±NS, or --assume "
                    "to take all times as they are",
                    sv_buf_cstr(&b), would_join(r) ? "--same-host if one machine wrote them, " : "",
-                   r->inputs[lost < r->n ? lost : 0].name);
+                   strlen(name) <= 70 ? name : "FILE" /* half a path helps nobody */);
     sv_buf_fini(&b);
     return code;
 }
