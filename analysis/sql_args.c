@@ -66,7 +66,7 @@ static bool is_container(unsigned type)
 /* Types that are not shown: they have columns or tables of their own. */
 static bool is_shown(unsigned type)
 {
-    return type <= SV_ARG_ARRAY || type == SV_ARG_CORRELATION || type == SV_ARG_SOURCE ||
+    return (type > SV_ARG_NULL && type <= SV_ARG_ARRAY) || type == SV_ARG_CORRELATION || type == SV_ARG_SOURCE ||
            type == SV_ARG_STACK;
 }
 
@@ -156,11 +156,11 @@ static void flatten(const struct sv_sql *q, const struct sv_arg *args, size_t n,
     for (const struct sv_arg *a = args, *end = args + n; a < end;) {
         while (w.depth && a >= w.levels[w.depth - 1].end)
             w.depth--;
+        set_keys(q, &w, a); /* also of what is not shown: members of an array are counted */
         if (!is_shown(a->type)) {
             a = sv_arg_next(a);
             continue;
         }
-        set_keys(q, &w, a);
         if (!is_container(a->type)) {
             add_entry(f, &w.key, &w.flat_key, a++);
         } else if (w.depth == DEPTH_MAX || a->size == 0) {

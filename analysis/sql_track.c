@@ -116,6 +116,8 @@ const char *sv_sql_track_type(const struct sv_sql *q, sv_track track)
     const struct sv_track_info *k = &q->dict->tracks[track];
     if (k->kind == SV_TRACK_THREAD)
         return "thread_execution";
+    if (k->kind == SV_TRACK_ASYNC)
+        return q->upid[track] ? "legacy_async_process_slice" : "legacy_async_global_slice";
     int scope = q->utid[track] ? 2 : q->upid[track] ? 1 : 0;
     return names[scope][k->kind == SV_TRACK_COUNTER];
 }
@@ -166,15 +168,37 @@ static void track_cpu(const struct sv_sql *q, sqlite3_context *ctx, const struct
         sqlite3_result_int64(ctx, strtoll(name.bytes + at, NULL, 10));
 }
 
+/* The track of a thread or process has no name, its owner has. A series of a group of counters is "group series", and a row
+ * without a name has that of the first slice on it. */
+static void track_name(struct sv_sql *q, sqlite3_context *ctx, sv_track track)
+{
+    const struct sv_track_info *k = &q->dict->tracks[track], *above = &q->dict->tracks[k->parent];
+    if (k->kind == SV_TRACK_THREAD || k->kind == SV_TRACK_PROCESS)
+        return;
+    if (k->kind == SV_TRACK_COUNTER && k->parent && above->kind == SV_TRACK_COUNTER && above->name) {
+        struct sv_text group = sv_dict_text(q->dict, above->name);
+        struct sv_text series = sv_dict_text(q->dict, k->name);
+        sv_buf_clear(&q->text);
+        sv_buf_add(&q->text, group.bytes, group.len);
+        sv_buf_byte(&q->text, ' ');
+        sv_buf_add(&q->text, series.bytes, series.len);
+        sv_sql_result_text(ctx, sv_buf_cstr(&q->text), q->text.len);
+    } else if (!k->name && k->kind == SV_TRACK_CUSTOM && sv_trace_has_track(q->trace, track) &&
+               q->trace->tracks[track].first < q->trace->tracks[track].end) {
+        sv_sql_result_str(q, ctx, q->trace->slices.name[q->trace->tracks[track].first]);
+    } else {
+        sv_sql_result_str(q, ctx, k->name);
+    }
+}
+
 static void track_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column)
 {
     const struct sv_sql *q = c->q;
     sv_track track = (sv_track)c->row;
     const struct sv_track_info *k = &q->dict->tracks[track];
-    bool is_owner = k->kind == SV_TRACK_THREAD || k->kind == SV_TRACK_PROCESS;
     switch (column) {
     case T_ID: sqlite3_result_int64(ctx, track); break;
-    case T_NAME: sv_sql_result_str(q, ctx, is_owner ? 0 : k->name); break;
+    case T_NAME: track_name(c->q, ctx, track); break;
     case T_TYPE: sqlite3_result_text(ctx, sv_sql_track_type(q, track), -1, SQLITE_STATIC); break;
     case T_DIMENSION:
         sqlite3_result_int64(ctx, sv_sql_arg_set(SV_OF_TRACK_DIMENSION, track));

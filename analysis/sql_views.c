@@ -35,6 +35,9 @@ const char *const sv_sql_views[] = {
     "WHERE is_counter AND owner_upid IS NOT NULL AND owner_utid IS NULL",
     "CREATE VIEW cpu_track AS SELECT id, name, type, parent_id, source_arg_set_id, machine_id, cpu "
     "FROM track WHERE kind = 'cpu'",
+    "CREATE VIEW cpu AS SELECT cpu AS id, cpu AS ucpu, cpu, NULL AS cluster_id, NULL AS processor, "
+    "machine_id, NULL AS capacity, NULL AS arg_set_id FROM track WHERE kind = 'cpu' AND cpu IS NOT NULL "
+    "GROUP BY machine_id, cpu",
     "CREATE VIEW gpu_track AS SELECT id, name, type, parent_id, source_arg_set_id, "
     "dimension_arg_set_id, machine_id, kind AS scope, description, NULL AS context_id "
     "FROM track WHERE kind IN ('gpu', 'stream')",

@@ -1,6 +1,9 @@
 /* Loading: input → store, with progress and findings. Used by every command that needs random access. */
 #include "cmd/load.h"
 
+#include "cmd/console.h"
+#include "model/merge.h"
+
 #include <string.h>
 
 int sv_load(const char *path, const char *from, bool strict, size_t memory_limit_bytes,
@@ -14,27 +17,31 @@ int sv_load(const char *path, const char *from, bool strict, size_t memory_limit
     return sv_run(&l->in, sv_trace_sink(l->trace), strict, "loading", err);
 }
 
-/* Findings of a further input join those of the first. */
-static void join_reports(struct sv_report *to, const struct sv_report *from)
-{
-    for (size_t i = 0; i < from->n; i++)
-        sv_report_add(to, from->rows[i].severity, from->rows[i].what, from->rows[i].count,
-                      from->rows[i].first_pos, "%s",
-                      from->rows[i].first_detail ? from->rows[i].first_detail : "");
-}
-
-static int load_one_more(const char *path, const char *from, uint32_t space, bool strict,
-                         struct sv_loaded *l, struct sv_err *err)
+/* Reads one of several inputs into the merge. The first one's path and format stand for all. */
+static int add_input(struct sv_merge *merge, const char *path, const char *from, bool strict,
+                     struct sv_loaded *l, struct sv_err *err)
 {
     struct sv_opened in;
-    int code = sv_open_input(path, from, space, l->dict, &in, err);
-    if (code >= 0)
-        code = sv_run_into(&in, sv_trace_sink(l->trace), strict, "loading", err);
-    if (space == 0) {
-        l->in.path = in.path;
+    struct sv_progress progress;
+    struct sv_merge_input input = {.name = path, .dict = sv_dict_new()};
+    struct sv_pump_options pump = {
+        .strict = strict, .progress = sv_progress_tick, .progress_ctx = &progress};
+    int code = sv_open_input(path, from, 0, input.dict, &in, err);
+    if (code < 0) {
+        sv_dict_free(input.dict);
+    } else {
+        sv_progress_begin(&progress, in.in, "loading");
+        code = sv_merge_add(merge, &input, in.source, &pump, err);
+        in.source = NULL;
+        sv_progress_end(&progress);
+        if (code < 0)
+            sv_err_in_file(err, path);
+        sv_console_findings(path, &in.report);
+    }
+    if (!l->in.path) {
+        l->in.path = path;
         l->in.format = in.format;
     }
-    join_reports(&l->in.report, &in.report);
     sv_opened_close(&in);
     return code;
 }
@@ -46,12 +53,20 @@ int sv_load_many(const char *const *paths, size_t n, const char *from, bool stri
         return sv_load(paths[0], from, strict, memory_limit_bytes, l, err);
     *l = (struct sv_loaded){.dict = sv_dict_new()};
     sv_report_init(&l->in.report);
-    l->trace = sv_trace_new(l->dict, &l->in.report, memory_limit_bytes);
+    struct sv_merge *merge = sv_merge_new(&(struct sv_merge_options){0});
+    struct sv_source *source;
     int code = 0;
     for (size_t i = 0; i < n && code >= 0; i++)
-        code = load_one_more(paths[i], from, (uint32_t)i, strict, l, err);
-    int finished = sv_trace_finish(l->trace, err);
-    return code < 0 ? code : finished;
+        code = add_input(merge, paths[i], from, strict, l, err);
+    if (code >= 0)
+        code = sv_merge_source(merge, l->dict, &l->in.report, &source, err);
+    if (code < 0) {
+        sv_merge_free(merge);
+        return code;
+    }
+    sv_console_findings(NULL, &l->in.report);
+    l->trace = sv_trace_new(l->dict, &l->in.report, memory_limit_bytes);
+    return sv_pump(source, sv_trace_sink(l->trace), NULL, err);
 }
 
 void sv_loaded_free(struct sv_loaded *l)

@@ -14,7 +14,7 @@ struct sv_loaded {
 
 int sv_load(const char *path, const char *from, bool strict, size_t memory_limit_bytes,
             struct sv_loaded *l, struct sv_err *err);
-/* Several traces in one store. Their clocks must be related or all unknown; processes of different files stay apart. */
+/* Several traces in one store, as `merge` puts them together: refused when their clocks cannot be related. */
 int sv_load_many(const char *const *paths, size_t n, const char *from, bool strict,
                  size_t memory_limit_bytes, struct sv_loaded *l, struct sv_err *err);
 void sv_loaded_free(struct sv_loaded *l); /* also after a failed load */
