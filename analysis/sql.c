@@ -101,7 +101,7 @@ static const struct sv_sql_table *const tables[] = {
     &sv_sql_counter,   &sv_sql_flow,       &sv_sql_loss,           &sv_sql_args,
     &sv_sql_stats,     &sv_sql_metadata,   &sv_sql_clock_snapshot, &sv_sql_machine,
     &sv_sql_ancestor,  &sv_sql_descendant, &sv_sql_during,         &sv_sql_connected,
-    &sv_sql_following, &sv_sql_preceding,
+    &sv_sql_following, &sv_sql_preceding,  &sv_sql_step,
 };
 
 static int add_everything(struct sv_sql *q)
@@ -176,6 +176,7 @@ void sv_sql_close(struct sv_sql *q)
     free(q->thread_first);
     free(q->process_first);
     free(q->spaces);
+    sv_sql_forget_steps(q);
     free(q->self_ns);
     free(q->arg_sets);
     free(q);
@@ -217,10 +218,12 @@ static int statement_error(struct sv_sql *q, const char *sql, const char *at, st
                           line_of(sql, at), message);
     if (rc == SQLITE_IOERR || rc == SQLITE_FULL)
         return sv_err_set(err, SV_EIO, SV_NO_POS, "%s", message);
+    int shown = offset < 0 ? 0 : (int)strcspn(at + offset, "\n");
+    shown = shown < 40 ? shown : 40;
     if (offset < 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "line %u: %s", line_of(sql, at), message);
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "line %u: %s, at '%.40s'",
-                      line_of(sql, at + offset), message, at + offset);
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "line %u: %s, at '%.*s'",
+                      line_of(sql, at + offset), message, shown, at + offset);
 }
 
 static void fill_cells(sqlite3_stmt *s, struct sv_cell *cells, int n)
@@ -441,6 +444,7 @@ const char *const *sv_sql_tables(void)
                                         "memcpy",
                                         "batch",
                                         "request",
+                                        "step",
                                         NULL};
     return names;
 }

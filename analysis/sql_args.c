@@ -66,8 +66,8 @@ static bool is_container(unsigned type)
 /* Types that are not shown: they have columns or tables of their own. */
 static bool is_shown(unsigned type)
 {
-    return (type > SV_ARG_NULL && type <= SV_ARG_ARRAY) || type == SV_ARG_CORRELATION || type == SV_ARG_SOURCE ||
-           type == SV_ARG_STACK;
+    return (type > SV_ARG_NULL && type <= SV_ARG_ARRAY) || type == SV_ARG_CORRELATION ||
+           type == SV_ARG_SOURCE || type == SV_ARG_STACK;
 }
 
 struct level {

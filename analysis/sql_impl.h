@@ -5,6 +5,7 @@
  *   sql_slice.c   slice          sql_track.c  track, thread, process      sql_event.c  counter, flow, loss
  *   sql_args.c    args, EXTRACT_ARG                                      sql_meta.c   stats, metadata, clocks, machine
  *   sql_walk.c    ancestor_slice and other functions that give rows      sql_span.c   SPAN_JOIN
+ *   sql_step.c    step
  *   sql_func.c    functions of values                                    sql_views.c  the views */
 #ifndef SV_ANALYSIS_SQL_IMPL_H
 #define SV_ANALYSIS_SQL_IMPL_H
@@ -15,6 +16,8 @@
 #include "base/map.h"
 
 #include <sqlite3.h>
+
+struct sv_steps;
 
 struct sv_sql {
     sqlite3 *db;
@@ -37,7 +40,8 @@ struct sv_sql {
     int64_t *self_ns;                       /* made at first use */
     uint64_t *arg_sets;                     /* one bit per handle that occurs; made at first use */
     uint32_t arg_set_max;
-    bool is_writing; /* export: files may be attached */
+    struct sv_steps *steps; /* made at first use */
+    bool is_writing;        /* export: files may be attached */
 };
 
 /* ---- virtual tables ---- */
@@ -132,7 +136,7 @@ void sv_sql_result_text(sqlite3_context *ctx, const char *s, size_t len);       
 extern const struct sv_sql_table sv_sql_slice, sv_sql_track, sv_sql_thread, sv_sql_process,
     sv_sql_counter, sv_sql_flow, sv_sql_loss, sv_sql_args, sv_sql_stats, sv_sql_metadata,
     sv_sql_clock_snapshot, sv_sql_machine, sv_sql_ancestor, sv_sql_descendant, sv_sql_connected,
-    sv_sql_following, sv_sql_preceding, sv_sql_during;
+    sv_sql_following, sv_sql_preceding, sv_sql_during, sv_sql_step;
 
 /* The columns of `slice`, shared by all tables whose rows are slices. */
 #define SV_SQL_SLICE_SHOWN                                                                     \
@@ -189,6 +193,7 @@ void sv_sql_flow_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colum
 /* The row of the slice with the id in `value`, or SV_NO_ROW. */
 uint32_t sv_sql_slice_of(struct sv_sql *q, sqlite3_value *value);
 
+void sv_sql_forget_steps(struct sv_sql *q);
 void sv_sql_number_tracks(struct sv_sql *q);
 
 #endif

@@ -175,7 +175,8 @@ static void track_name(struct sv_sql *q, sqlite3_context *ctx, sv_track track)
     const struct sv_track_info *k = &q->dict->tracks[track], *above = &q->dict->tracks[k->parent];
     if (k->kind == SV_TRACK_THREAD || k->kind == SV_TRACK_PROCESS)
         return;
-    if (k->kind == SV_TRACK_COUNTER && k->parent && above->kind == SV_TRACK_COUNTER && above->name) {
+    if (k->kind == SV_TRACK_COUNTER && k->parent && above->kind == SV_TRACK_COUNTER &&
+        above->name) {
         struct sv_text group = sv_dict_text(q->dict, above->name);
         struct sv_text series = sv_dict_text(q->dict, k->name);
         sv_buf_clear(&q->text);

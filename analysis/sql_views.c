@@ -36,7 +36,8 @@ const char *const sv_sql_views[] = {
     "CREATE VIEW cpu_track AS SELECT id, name, type, parent_id, source_arg_set_id, machine_id, cpu "
     "FROM track WHERE kind = 'cpu'",
     "CREATE VIEW cpu AS SELECT cpu AS id, cpu AS ucpu, cpu, NULL AS cluster_id, NULL AS processor, "
-    "machine_id, NULL AS capacity, NULL AS arg_set_id FROM track WHERE kind = 'cpu' AND cpu IS NOT NULL "
+    "machine_id, NULL AS capacity, NULL AS arg_set_id FROM track WHERE kind = 'cpu' AND cpu IS NOT "
+    "NULL "
     "GROUP BY machine_id, cpu",
     "CREATE VIEW gpu_track AS SELECT id, name, type, parent_id, source_arg_set_id, "
     "dimension_arg_set_id, machine_id, kind AS scope, description, NULL AS context_id "
@@ -66,7 +67,8 @@ const char *const sv_sql_views[] = {
     "extract_arg(s.arg_set_id, 'stream') AS hw_queue_id, k.owner_upid AS upid, "
     "NULL AS render_subpasses, s.category AS render_stage_category "
     "FROM slice s JOIN track k ON s.track_id = k.id WHERE k.kind IN ('gpu', 'stream') "
-    "OR s.category IN ('kernel', 'gpu_kernel', 'gpu_memcpy', 'gpu_memset')",
+    "OR s.category IN ('kernel', 'gpu_kernel', 'Kernel', 'gpu_memcpy', 'gpu_memset', "
+    "'Memcpy', 'Memset')",
     /* Scheduling, when a recording has it: slices of category sched on a CPU's track and thread_state on a thread's. */
     "CREATE VIEW sched AS SELECT s.id, s.ts, s.dur, k.cpu, t.utid, "
     "extract_arg(s.arg_set_id, 'end_state') AS end_state, "
@@ -109,7 +111,7 @@ const char *const sv_sql_views[] = {
     "coalesce(extract_arg(s.arg_set_id, 'correlation'), extract_arg(s.arg_set_id, "
     "'correlation_id')) "
     "AS correlation, extract_arg(s.arg_set_id, 'context') AS context, s.track_id, s.arg_set_id "
-    "FROM slice s WHERE s.category IN ('kernel', 'gpu_kernel')",
+    "FROM slice s WHERE s.category IN ('kernel', 'gpu_kernel', 'Kernel')",
     "CREATE VIEW memcpy AS SELECT s.id, s.name, s.ts, s.dur, "
     "extract_arg(s.arg_set_id, 'device') AS device, extract_arg(s.arg_set_id, 'stream') AS stream, "
     "coalesce(extract_arg(s.arg_set_id, 'bytes'), extract_arg(s.arg_set_id, 'size_bytes')) AS "

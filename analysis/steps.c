@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 const char *const sv_work_names[SV_N_WORK] = {
     "other", "data", "copy", "forward", "backward", "optimizer", "comm", "checkpoint", "idle"};
@@ -293,9 +294,10 @@ static void divide(const struct division *d, sv_track track, struct sv_step *s)
 static int device_kind(const struct sv_trace *t, const uint8_t *by_string, uint64_t row)
 {
     const char *cat = sv_dict_text(t->dict, t->slices.cat[row]).bytes;
-    if (strcmp(cat, "kernel") == 0 || strcmp(cat, "gpu_kernel") == 0)
+    if (strcasecmp(cat, "kernel") == 0 || strcmp(cat, "gpu_kernel") == 0)
         return by_string[t->slices.name[row]] == SV_WORK_COMM ? SV_DEVICE_COMM : SV_DEVICE_KERNEL;
-    if (strcmp(cat, "gpu_memcpy") == 0 || strcmp(cat, "gpu_memset") == 0)
+    if (strncmp(cat, "gpu_mem", 7) == 0 || strcasecmp(cat, "memcpy") == 0 ||
+        strcasecmp(cat, "memset") == 0)
         return SV_DEVICE_COPY;
     return -1;
 }

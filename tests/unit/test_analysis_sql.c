@@ -361,6 +361,30 @@ TEST(a_small_trace_answers_as_computed_by_hand)
     small_fini(&w);
 }
 
+/* a: [0, 10) and [20, 30) in partition 1, [0, 100) in 2; b: [5, 25) in 1, [10, 20) and [30, 40) in 2, [0, 9) in 3. */
+#define SPANS                                                                                   \
+    "CREATE TABLE a(ts, dur, p, x); INSERT INTO a VALUES (0, 10, 1, 'a1'), (20, 10, 1, 'a2'), " \
+    "(0, 100, 2, 'a3'); CREATE TABLE b(ts, dur, p, y); INSERT INTO b VALUES (5, 20, 1, 'b1'), " \
+    "(10, 10, 2, 'b2'), (30, 10, 2, 'b3'), (0, 9, 3, 'b4'); "
+
+TEST(spans_are_joined)
+{
+    struct world w;
+    make_small(&w);
+    CHECK_ANSWER(w.q,
+                 SPANS "CREATE VIRTUAL TABLE s USING SPAN_JOIN(a PARTITIONED p, b PARTITIONED p); "
+                       "SELECT ts, dur, p, x, y FROM s",
+                 "5|5|1|a1|b1\n20|5|1|a2|b1\n10|10|2|a3|b2\n30|10|2|a3|b3\n\n");
+    CHECK_ANSWER(w.q,
+                 "CREATE VIRTUAL TABLE l USING SPAN_LEFT_JOIN(a PARTITIONED p, b PARTITIONED p); "
+                 "SELECT ts, dur, p, x, y FROM l",
+                 "0|5|1|a1|NULL\n5|5|1|a1|b1\n20|5|1|a2|b1\n25|5|1|a2|NULL\n0|10|2|a3|NULL\n"
+                 "10|10|2|a3|b2\n20|10|2|a3|NULL\n30|10|2|a3|b3\n40|60|2|a3|NULL\n\n");
+    CHECK_ANSWER(w.q, "CREATE VIRTUAL TABLE y USING SPAN_JOIN(a, nothing)",
+                 "line 1: SPAN_JOIN: nothing lacks ts, dur or the partition");
+    small_fini(&w);
+}
+
 TEST(bad_sql_is_refused_with_its_line)
 {
     static const struct {
