@@ -32,29 +32,44 @@ static uint32_t this_thread(void)
     return (uint32_t)syscall(SYS_gettid);
 }
 
-/* ---- the lock ---- */
+/* ---- the lock: the holder's number, and whether somebody waits. Taking it is one instruction, so that a signal handler sees either
+ * nobody or its own thread ---- */
+
+#define WAITERS 0x80000000u
+
+static void futex(_Atomic uint32_t *at, int op, uint32_t value)
+{
+    syscall(SYS_futex, at, op, value, NULL, NULL, 0);
+}
 
 bool sv_lock(void)
 {
     struct sv_process *p = sv_process;
-    uint32_t me = this_thread(), none = 0;
-    if (!p || atomic_load_explicit(&p->lock, memory_order_relaxed) == me)
+    if (!p)
         return false;
-    for (unsigned spins = 0; !atomic_compare_exchange_weak_explicit(
-             &p->lock, &none, me, memory_order_acquire, memory_order_relaxed);
-         spins++) {
-        none = 0;
-        if (spins > 100) {
-            struct timespec pause = {.tv_nsec = 50000};
-            nanosleep(&pause, NULL);
-        }
+    uint32_t me = this_thread(), mine = me, seen = 0;
+    while (!atomic_compare_exchange_strong_explicit(&p->lock, &seen, mine, memory_order_acquire,
+                                                    memory_order_relaxed)) {
+        if ((seen & ~WAITERS) == me)
+            return false;
+        mine = me | WAITERS; /* others may wait, too: whoever has waited wakes the next */
+        if (seen == 0)
+            continue;
+        uint32_t marked = seen | WAITERS;
+        if (seen == marked ||
+            atomic_compare_exchange_strong_explicit(&p->lock, &seen, marked, memory_order_relaxed,
+                                                    memory_order_relaxed))
+            futex(&p->lock, FUTEX_WAIT_PRIVATE, marked);
+        seen = 0;
     }
     return true;
 }
 
 void sv_unlock(void)
 {
-    atomic_store_explicit(&sv_process->lock, 0, memory_order_release);
+    struct sv_process *p = sv_process;
+    if (atomic_exchange_explicit(&p->lock, 0, memory_order_release) & WAITERS)
+        futex(&p->lock, FUTEX_WAKE_PRIVATE, 1);
 }
 
 /* ---- the process ---- */
@@ -256,7 +271,7 @@ void sv_wake_writer(void)
 {
     struct sv_process *p = sv_process;
     atomic_fetch_add_explicit(&p->wake, 1, memory_order_release);
-    syscall(SYS_futex, &p->wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    futex(&p->wake, FUTEX_WAKE_PRIVATE, 1);
 }
 
 /* A signal handler must not come in between. */
