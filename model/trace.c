@@ -79,7 +79,7 @@ void sv_trace_free(struct sv_trace *t)
     sv_table_fini(&x->points);
     sv_table_fini(&x->losses);
     sv_lists_fini(&x->args);
-    sv_block_fini(&x->order);
+    sv_block_fini(&x->places);
     for (size_t i = 0; i < COUNT(x->ends); i++)
         sv_block_fini(&x->ends[i]);
     free(t->tracks);

@@ -41,8 +41,8 @@ void sv_table_fini(struct sv_table *b);
 bool sv_table_grow(struct sv_table *b, size_t rows);
 /* Adds one more column (the next of the array given to init) to a table of `rows` rows, in the room given or in new memory. */
 bool sv_table_add_column(struct sv_table *b, size_t rows, struct sv_block *room);
-/* column[i] = column[order[i]] for all of them but those in `skip` (bits), one at a time; then n rows are left. */
-bool sv_table_gather(struct sv_table *b, const uint32_t *order, size_t n, unsigned skip);
+/* column[place[i]] = column[i] for n rows, one column at a time; those with SV_NO_ROW drop out, n_left stay. */
+bool sv_table_scatter(struct sv_table *b, const uint32_t *place, size_t n, size_t n_left);
 void sv_table_trim(struct sv_table *b, size_t rows);
 
 static inline bool sv_table_reserve(struct sv_table *b, size_t rows)
@@ -159,7 +159,7 @@ struct sv_trace_impl {
     struct sv_oddity unmatched, unfinished, negative, unbound, valueless;
     uint64_t dropped_counter_args;
     bool finished;
-    struct sv_block order; /* between sort and nest: room for the parents */
+    struct sv_block places; /* between sort and nest: room for the parents */
     /* Blocks of 64 rows, of 64 such blocks, …: the latest end among them. */
     struct sv_block ends[6];
     size_t n_levels;

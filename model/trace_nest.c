@@ -155,7 +155,7 @@ static bool nest_all(struct sv_trace *t)
     bool ok = true;
     if (t->slices.n == 0)
         return true;
-    if (!sv_table_add_column(&t->impl->slices, t->slices.n, &t->impl->order))
+    if (!sv_table_add_column(&t->impl->slices, t->slices.n, &t->impl->places))
         return false;
     e.level = sv_alloc((UINT16_MAX + 1) * sizeof *e.level);
     for (uint32_t k = 0; ok && k < t->n_tracks; k++) {

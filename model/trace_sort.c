@@ -1,9 +1,10 @@
 /* The store, finish, first step: the final order of rows, and the columns brought into it.
  *
- * A counting sort by track gives the rows of each track in the order of arrival. That is the final order for most tracks; a track
+ * Rows go to their track, in the order of arrival. That is the final order for most tracks; a track
  * that is out of order is sorted by itself, and one whose edges went back in time is paired anew: its edges are regenerated
  * from the rows that were paired so far, put in stable time order, and matched again. Rows that were never slices (ends) drop out
- * here. Carriers of flows follow their rows. Then each column is gathered, one at a time. */
+ * here. Carriers of flows follow their rows. Then each column is read from front to back and its values are written to their
+ * places, one column at a time: with few tracks these are few streams, and no cache line is fetched twice. */
 #include "model/trace_impl.h"
 
 #include "base/sort.h"
@@ -24,8 +25,12 @@ struct key {
 struct sorter {
     struct sv_trace *trace;
     struct sv_trace_impl *impl;
-    uint32_t *order;
-    struct sv_block keys, rows;
+    bool counters;          /* the table at hand: counters or slices */
+    uint32_t *place;        /* arrived row → final row; in impl->places */
+    uint32_t *next, *kept;  /* per track */
+    struct sv_block keys;   /* for sorting a track */
+    struct sv_block open;   /* for pairing one */
+    struct sv_block list;   /* the rows of messy tracks */
     struct sv_map end_args; /* begin row → list of its end; of the track at hand */
     struct sv_map moved; /* begin row → begin row that its end belongs to now, if another one */
 };
@@ -203,16 +208,47 @@ static size_t pair_edges(struct sorter *o, struct regen *g, sv_track track, uint
 static size_t pair_anew(struct sorter *o, sv_track track, uint32_t *rows, size_t n)
 {
     struct regen g = {.sorter = o, .keys = key_room(o, 2 * n)};
-    if (!g.keys || !sv_block_reserve(&o->rows, n * sizeof *g.open))
+    if (!g.keys || !sv_block_reserve(&o->open, n * sizeof *g.open))
         return SIZE_MAX;
-    g.open = o->rows.at;
+    g.open = o->open.at;
     sv_map_clear(&o->end_args);
     size_t whole = regenerate(&g, rows, n);
     sort_earlier(g.keys, g.n, g.keys + 2 * n, NULL);
     return pair_edges(o, &g, track, rows, whole);
 }
 
-/* ---- the order ---- */
+/* ---- places ---- */
+
+/* Both tables with rows of tracks are placed alike; these are the differences. */
+static uint32_t rows_of(const struct sorter *o, sv_track track)
+{
+    const struct sv_track_state *k = &o->impl->states[track];
+    return o->counters ? k->n_counters : k->n_rows;
+}
+
+/* The rows of most tracks are where they belong once the track's place is known; those of others must be looked at. */
+static bool is_messy(const struct sorter *o, sv_track track)
+{
+    unsigned flags = o->impl->states[track].flags;
+    if (o->counters)
+        return flags & SV_T_COUNTERS_UNSORTED;
+    if (flags & SV_T_ENDS || (flags & SV_T_EDGES && flags & SV_T_RAW))
+        return true;
+    return flags & SV_T_UNSORTED && !sv_track_keeps_edges(flags);
+}
+
+static void set_range(const struct sorter *o, sv_track track, uint32_t first, uint32_t end)
+{
+    struct sv_trace_track *k = &o->trace->tracks[track];
+    if (o->counters) {
+        k->counter_first = first;
+        k->counter_end = end;
+        return;
+    }
+    k->first = first;
+    k->end = end;
+    k->has_edges = sv_track_keeps_edges(o->impl->states[track].flags);
+}
 
 static size_t drop_ends(struct sorter *o, uint32_t *rows, size_t n)
 {
@@ -227,11 +263,13 @@ static size_t drop_ends(struct sorter *o, uint32_t *rows, size_t n)
     return kept;
 }
 
-/* The rows of a track in their final order; returns how many are left, or SIZE_MAX without memory. */
+/* The rows of a messy track in their final order; returns how many are left, or SIZE_MAX without memory. */
 static size_t arrange_track(struct sorter *o, sv_track track, uint32_t *rows, size_t n)
 {
     const struct sv_slices *s = &o->trace->slices;
     const uint8_t *flags = &o->impl->states[track].flags;
+    if (o->counters)
+        return sort_rows(o, rows, n, o->trace->counters.ts_ns, NULL) ? n : SIZE_MAX;
     if (*flags & SV_T_EDGES && *flags & SV_T_RAW)
         n = pair_anew(o, track, rows, n);
     else if (*flags & SV_T_ENDS)
@@ -241,42 +279,76 @@ static size_t arrange_track(struct sorter *o, sv_track track, uint32_t *rows, si
     return sort_rows(o, rows, n, s->ts_ns, s) ? n : SIZE_MAX;
 }
 
-/* Counting sort: order[first of the track …] = its rows as they came. first[] ends up at the end of each track. */
-static void count_into(uint32_t *order, uint32_t *next, const sv_track *track, size_t n)
+/* Lists the rows of messy tracks, track by track, and arranges them; o->kept tells how many are left of each. */
+static bool arrange_messy(struct sorter *o, const sv_track *track, size_t n)
 {
+    size_t n_listed = 0;
+    for (sv_track k = 0; k < o->trace->n_tracks; k++) {
+        o->next[k] = (uint32_t)n_listed;
+        o->kept[k] = rows_of(o, k);
+        n_listed += is_messy(o, k) ? o->kept[k] : 0;
+    }
+    if (n_listed == 0)
+        return true;
+    if (!sv_block_reserve(&o->list, n_listed * sizeof(uint32_t)))
+        return false;
+    uint32_t *list = o->list.at;
     for (size_t i = 0; i < n; i++)
-        order[next[track[i]]++] = (uint32_t)i;
+        if (is_messy(o, track[i]))
+            list[o->next[track[i]]++] = (uint32_t)i;
+    for (sv_track k = 0; k < o->trace->n_tracks; k++) {
+        if (!is_messy(o, k))
+            continue;
+        uint32_t listed = o->kept[k];
+        size_t kept = arrange_track(o, k, list + (o->next[k] - listed), listed);
+        if (kept == SIZE_MAX)
+            return false;
+        o->kept[k] = (uint32_t)kept;
+    }
+    return true;
 }
 
-static bool is_identity(const uint32_t *order, size_t n)
+/* Where each row goes. Sets the ranges of tracks, returns the number of rows left. */
+static size_t place_rows(struct sorter *o, const sv_track *track, size_t n)
+{
+    const uint32_t *list = o->list.at;
+    uint32_t from = 0;
+    for (sv_track k = 0; k < o->trace->n_tracks; k++) {
+        bool messy = is_messy(o, k);
+        set_range(o, k, from, from + o->kept[k]);
+        if (messy) {
+            for (uint32_t i = 0; i < o->kept[k]; i++)
+                o->place[list[i]] = from + i;
+            list += rows_of(o, k);
+        }
+        o->next[k] = messy ? SV_NO_ROW : from;
+        from += o->kept[k];
+    }
+    for (size_t i = 0; i < n; i++)
+        if (o->next[track[i]] != SV_NO_ROW)
+            o->place[i] = o->next[track[i]]++;
+    return from;
+}
+
+static bool is_identity(const uint32_t *place, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (order[i] != i)
+        if (place[i] != i)
             return false;
     return true;
 }
 
-static bool order_slices(struct sorter *o, uint32_t *next)
+/* Fills o->place for a table, SV_NO_ROW for rows that drop out; *left is the number of those that stay. */
+static bool find_places(struct sorter *o, const sv_track *track, size_t n, size_t *left)
 {
-    struct sv_trace *t = o->trace;
-    uint32_t from = 0, kept = 0;
-    for (uint32_t k = 0; k < t->n_tracks; k++) {
-        next[k] = from;
-        from += o->impl->states[k].n_rows;
-    }
-    count_into(o->order, next, t->slices.track, t->slices.n);
-    from = 0;
-    for (uint32_t k = 0; k < t->n_tracks; k++) {
-        size_t n = arrange_track(o, k, o->order + from, next[k] - from);
-        if (n == SIZE_MAX)
-            return false;
-        if (kept != from)
-            memmove(o->order + kept, o->order + from, n * sizeof *o->order);
-        t->tracks[k].first = kept;
-        t->tracks[k].end = kept += (uint32_t)n;
-        t->tracks[k].has_edges = sv_track_keeps_edges(o->impl->states[k].flags);
-        from = next[k];
-    }
+    if (!arrange_messy(o, track, n) || !sv_block_reserve(&o->impl->places, n * sizeof *o->place))
+        return false;
+    sv_block_fini(&o->keys);
+    o->place = o->impl->places.at;
+    if (o->list.at) /* only messy tracks lose rows */
+        memset(o->place, 0xff, n * sizeof *o->place);
+    *left = place_rows(o, track, n);
+    sv_block_fini(&o->list);
     return true;
 }
 
@@ -293,87 +365,45 @@ static uint32_t carrier_row(const struct sorter *o, uint64_t carrier)
     return to ? (uint32_t)*to : row;
 }
 
-static bool order_carriers(struct sorter *o, size_t n_arrived, size_t n)
+static void place_carriers(struct sorter *o)
 {
     struct sv_carriers *c = &o->impl->carrier;
-    struct sv_block block = {0};
-    if (c->n == 0)
-        return true;
-    if (!sv_block_reserve(&block, n_arrived * sizeof(uint32_t)))
-        return false;
-    uint32_t *place = block.at;
-    for (size_t i = 0; i < n; i++)
-        place[o->order[i]] = (uint32_t)i;
     for (uint64_t i = 0; i < c->n; i++) {
         uint32_t row = carrier_row(o, i);
-        c->row[i] = row == SV_NO_ROW ? SV_NO_ROW : place[row];
+        c->row[i] = row == SV_NO_ROW ? SV_NO_ROW : o->place[row];
     }
-    sv_block_fini(&block);
-    return true;
 }
 
 /* ---- tables ---- */
 
-static size_t column_of(const struct sv_table *b, const void *pointer)
-{
-    size_t i = 0;
-    while (b->blocks[i].at != pointer)
-        i++;
-    return i;
-}
-
-static bool sort_slices(struct sorter *o, uint32_t *next)
+static bool sort_slices(struct sorter *o)
 {
     struct sv_trace *t = o->trace;
-    struct sv_table *b = &o->impl->slices;
-    size_t n_arrived = t->slices.n;
+    size_t n_arrived = t->slices.n, n;
     if (n_arrived == 0)
         return true;
-    if (!sv_block_reserve(&o->impl->order, n_arrived * sizeof *o->order))
+    o->counters = false;
+    if (!find_places(o, t->slices.track, n_arrived, &n))
         return false;
-    o->order = o->impl->order.at;
-    if (!order_slices(o, next))
+    place_carriers(o);
+    if (!(n == n_arrived && is_identity(o->place, n)) &&
+        !sv_table_scatter(&o->impl->slices, o->place, n_arrived, n))
         return false;
-    size_t n = t->tracks[t->n_tracks - 1].end;
-    sv_block_fini(&o->keys);
-    if (!order_carriers(o, n_arrived, n))
-        return false;
-    if (!is_identity(o->order, n)) {
-        /* The column of tracks is known without gathering. */
-        if (!sv_table_gather(b, o->order, n, 1u << column_of(b, t->slices.track)))
-            return false;
-        for (uint32_t k = 0; k < t->n_tracks; k++)
-            for (uint32_t row = t->tracks[k].first; row < t->tracks[k].end; row++)
-                t->slices.track[row] = k;
-    }
     t->slices.n = n;
-    sv_table_trim(b, n);
+    sv_table_trim(&o->impl->slices, n);
     return true;
 }
 
-static bool sort_counters(struct sorter *o, uint32_t *next)
+static bool sort_counters(struct sorter *o)
 {
     struct sv_trace *t = o->trace;
     size_t n = t->counters.n;
-    uint32_t from = 0;
     if (n == 0)
         return true;
-    if (!sv_block_reserve(&o->impl->order, n * sizeof *o->order))
+    o->counters = true;
+    if (!find_places(o, t->counters.track, n, &n))
         return false;
-    o->order = o->impl->order.at;
-    for (uint32_t k = 0; k < t->n_tracks; k++) {
-        t->tracks[k].counter_first = next[k] = from;
-        t->tracks[k].counter_end = from += o->impl->states[k].n_counters;
-    }
-    count_into(o->order, next, t->counters.track, n);
-    for (uint32_t k = 0; k < t->n_tracks; k++) {
-        const struct sv_trace_track *track = &t->tracks[k];
-        if (o->impl->states[k].flags & SV_T_COUNTERS_UNSORTED &&
-            !sort_rows(o, o->order + track->counter_first,
-                       track->counter_end - track->counter_first, t->counters.ts_ns, NULL))
-            return false;
-    }
-    if (!is_identity(o->order, n) && !sv_table_gather(&o->impl->counters, o->order, n, 0))
+    if (!is_identity(o->place, n) && !sv_table_scatter(&o->impl->counters, o->place, n, n))
         return false;
     sv_table_trim(&o->impl->counters, n);
     return true;
@@ -384,14 +414,19 @@ static bool sort_by_time(struct sorter *o, struct sv_table *b, const int64_t *ts
 {
     if (n == 0)
         return true;
-    if (!sv_block_reserve(&o->impl->order, n * sizeof *o->order))
+    if (!sv_block_reserve(&o->list, n * sizeof(uint32_t)) ||
+        !sv_block_reserve(&o->impl->places, n * sizeof *o->place))
         return false;
-    o->order = o->impl->order.at;
+    uint32_t *list = o->list.at;
+    o->place = o->impl->places.at;
     for (size_t i = 0; i < n; i++)
-        o->order[i] = (uint32_t)i;
-    if (!sort_rows(o, o->order, n, ts_ns, NULL))
+        list[i] = (uint32_t)i;
+    if (!sort_rows(o, list, n, ts_ns, NULL))
         return false;
-    return is_identity(o->order, n) || sv_table_gather(b, o->order, n, 0);
+    for (size_t i = 0; i < n; i++)
+        o->place[list[i]] = (uint32_t)i;
+    sv_block_fini(&o->list);
+    return is_identity(o->place, n) || sv_table_scatter(b, o->place, n, n);
 }
 
 int sv_trace_sort(struct sv_trace *t, struct sv_err *err)
@@ -400,13 +435,16 @@ int sv_trace_sort(struct sv_trace *t, struct sv_err *err)
     struct sorter o = {.trace = t, .impl = x};
     t->n_tracks = t->dict->n_tracks;
     t->tracks = sv_alloc(t->n_tracks * sizeof *t->tracks);
-    uint32_t *next = sv_alloc(t->n_tracks * sizeof *next);
-    bool ok = sort_counters(&o, next) &&
-              sort_by_time(&o, &x->points, t->points.ts_ns, t->points.n) &&
-              sort_by_time(&o, &x->losses, t->losses.ts_ns, t->losses.n) && sort_slices(&o, next);
-    free(next);
+    o.next = sv_alloc(t->n_tracks * sizeof *o.next);
+    o.kept = sv_alloc(t->n_tracks * sizeof *o.kept);
+    /* Slices last: the parents will use the room of their places. */
+    bool ok = sort_counters(&o) && sort_by_time(&o, &x->points, t->points.ts_ns, t->points.n) &&
+              sort_by_time(&o, &x->losses, t->losses.ts_ns, t->losses.n) && sort_slices(&o);
+    free(o.next);
+    free(o.kept);
     sv_block_fini(&o.keys);
-    sv_block_fini(&o.rows);
+    sv_block_fini(&o.open);
+    sv_block_fini(&o.list);
     sv_map_fini(&o.end_args);
     sv_map_fini(&o.moved);
     return ok ? 0 : sv_trace_no_memory(t, err);

@@ -1,7 +1,7 @@
 /* Tables of the store: columns of equal length, each in a block of its own.
  *
  * The typed pointers live in the public structs; a table keeps them up to date when blocks move, so they are valid
- * only until the next growth. While loading, trace.c grows tables row by row; finish gathers them into their final order
+ * only until the next growth. While loading, trace.c grows tables row by row; finish moves them into their final order
  * column by column, so that at any time only one column exists twice. */
 #include "model/trace_impl.h"
 
@@ -63,38 +63,37 @@ bool sv_table_add_column(struct sv_table *b, size_t rows, struct sv_block *room)
 }
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): a type cannot stand in them */
-#define GATHER(type)                   \
-    do {                               \
-        const type *src = from;        \
-        type *dst = to;                \
-        for (size_t i = 0; i < n; i++) \
-            dst[i] = src[order[i]];    \
+#define SCATTER(type)                   \
+    do {                                \
+        const type *src = from;         \
+        type *dst = to;                 \
+        for (size_t i = 0; i < n; i++)  \
+            if (place[i] != SV_NO_ROW)  \
+                dst[place[i]] = src[i]; \
     } while (0)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-static void gather(void *to, const void *from, const uint32_t *order, size_t n, size_t size)
+static void scatter(void *to, const void *from, const uint32_t *place, size_t n, size_t size)
 {
     switch (size) {
-    case 1: GATHER(uint8_t); break;
-    case 2: GATHER(uint16_t); break;
-    case 4: GATHER(uint32_t); break;
-    default: assert(size == 8); GATHER(uint64_t);
+    case 1: SCATTER(uint8_t); break;
+    case 2: SCATTER(uint16_t); break;
+    case 4: SCATTER(uint32_t); break;
+    default: assert(size == 8); SCATTER(uint64_t);
     }
 }
 
-/* Fresh pages cost more than the gathering itself, so the room that a column leaves is used for the next one. */
-bool sv_table_gather(struct sv_table *b, const uint32_t *order, size_t n, unsigned skip)
+/* Fresh pages cost more than the moving itself, so the room that a column leaves is used for the next one. */
+bool sv_table_scatter(struct sv_table *b, const uint32_t *place, size_t n, size_t n_left)
 {
     struct sv_block spare = {0};
-    for (size_t i = 0; n && i < b->n_columns; i++) {
-        size_t bytes = n * b->columns[i].size;
-        if (skip >> i & 1)
-            continue;
+    for (size_t i = 0; n_left && i < b->n_columns; i++) {
+        size_t bytes = n_left * b->columns[i].size;
         if (!sv_block_reserve(&spare, bytes)) {
             sv_block_fini(&spare);
             return false;
         }
-        gather(spare.at, b->blocks[i].at, order, n, b->columns[i].size);
+        scatter(spare.at, b->blocks[i].at, place, n, b->columns[i].size);
         struct sv_block left = b->blocks[i];
         sv_block_trim(&spare, bytes);
         b->blocks[i] = spare;
@@ -102,7 +101,7 @@ bool sv_table_gather(struct sv_table *b, const uint32_t *order, size_t n, unsign
         set_pointer(b, i);
     }
     sv_block_fini(&spare);
-    b->cap = n;
+    b->cap = n_left;
     return true;
 }
 
