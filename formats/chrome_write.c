@@ -609,8 +609,10 @@ static int chrome_write(struct sv_sink *s, const struct sv_event *events, size_t
         case SV_INSTANT: write_instant(w, e); break;
         case SV_COUNTER: write_counter(w, e); break;
         case SV_FLOW: write_flow_point(w, e); break;
-        case SV_LOSS: write_loss(w, e); break;
-        default: assert(!"a kind of event"); break;
+        default:
+            assert(e->kind == SV_LOSS);
+            write_loss(w, e);
+            break;
         }
     }
     pass_on(w);
