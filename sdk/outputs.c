@@ -175,7 +175,7 @@ static bool is_alive(const char *marker, char *dir, size_t size)
         return false;
     n = read(fd, &s, sizeof s);
     close(fd);
-    return n == (ssize_t)sizeof s && s.magic == SV_SESSION_MAGIC && s.state == SV_SESSION_OPEN &&
+    return n == (ssize_t)sizeof s && s.magic == SV_SESSION_MAGIC &&
            sv_process_start_ticks(s.pid) == s.start_ticks;
 }
 
@@ -196,55 +196,81 @@ static void move_aside(const char *part, const char *marker, const char *dir)
             sv_file_write(fd, to, strlen(to) + 1, offsetof(struct sv_session_file, part));
             close(fd);
         }
-        unlink(marker);
+        if (*marker)
+            unlink(marker);
         return;
     }
 }
 
-static bool write_marker(const char *marker, const char *dir)
+/* The marker appears whole or not at all, and only one process can make it: it is the claim. False: errno says why. */
+static bool make_marker(const char *marker, const char *dir, uint32_t pid)
 {
-    int fd = open(marker, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    char line[SV_PATH_MAX + 2], draft[SV_PATH_MAX + 16];
+    int n = snprintf(line, sizeof line, "%s\n", dir);
+    snprintf(draft, sizeof draft, "%s.%u", marker, pid);
+    int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
-    char line[SV_PATH_MAX + 2];
-    int n = snprintf(line, sizeof line, "%s\n", dir);
-    bool ok = n > 0 && sv_file_write(fd, line, (size_t)n, 0);
+    bool ok = sv_file_write(fd, line, (size_t)n, 0);
+    int error = errno;
     close(fd);
+    if (ok) {
+        ok = link(draft, marker) == 0;
+        error = errno;
+        if (!ok && error != EEXIST) { /* a file system without links */
+            ok = access(marker, F_OK) != 0 && rename(draft, marker) == 0;
+            error = ok ? 0 : EEXIST;
+        }
+    }
+    unlink(draft);
+    errno = error;
     return ok;
+}
+
+static bool make_part(const char *part, const char *marker, struct sv_err *err)
+{
+    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd >= 0) {
+        close(fd);
+        return true;
+    }
+    sv_err_sys(err, "cannot create");
+    unlink(marker);
+    return false;
 }
 
 bool sv_output_claim(char *out, size_t size, uint32_t pid, const char *dir, char *part,
                      size_t part_size, struct sv_err *err)
 {
     char marker[SV_PATH_MAX], other[SV_PATH_MAX];
+    struct stat st;
     for (int attempt = 0; attempt < 4; attempt++) {
         if (!marker_name(out, marker, sizeof marker) ||
             snprintf(part, part_size, "%s.part", out) >= (int)part_size) {
             sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the name is too long");
             return false;
         }
-        struct stat st;
         if (stat(out, &st) == 0 && S_ISDIR(st.st_mode)) {
             sv_err_set(err, SV_EIO, SV_NO_POS, "is a directory");
             return false;
         }
-        int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0) {
-            close(fd);
-            if (write_marker(marker, dir))
-                return true;
-            sv_err_sys(err, "cannot write its marker");
-            unlink(part);
-            return false;
+        if (make_marker(marker, dir, pid)) {
+            if (stat(part, &st) == 0 && st.st_size > 0)
+                move_aside(part, "", ""); /* its marker is gone, but it may be all that is left */
+            return make_part(part, marker, err);
         }
         if (errno != EEXIST) {
             sv_err_sys(err, "cannot create");
             return false;
         }
-        if (!is_alive(marker, other, sizeof other))
+        if (is_alive(marker, other, sizeof other)) {
+            if (!sv_output_number(out, size, pid))
+                break;
+        } else if (access(part, F_OK) == 0) {
             move_aside(part, marker, other);
-        else if (!sv_output_number(out, size, pid))
-            break;
+        } else {
+            unlink(marker);
+        }
     }
     sv_err_set(err, SV_EIO, SV_NO_POS, "others keep writing to it");
     return false;
