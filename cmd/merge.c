@@ -28,7 +28,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {0, "offset", "FILE=TIME", SV_OPT_LIST, offsetof(struct merge, offsets),
-     "shift FILE by TIME (-1.5ms, +20us, 3s, or a plain number of nanoseconds) instead of relating "
+     "shift FILE by TIME (-1.5ms, +20us, 3s, or a plain number of nanoseconds) on top of what its clock says; or "
      "its clock; may be given several "
      "times",
      NULL},

@@ -550,6 +550,7 @@ struct readings {
     struct reading at[SV_PF_CLOCKS_MAX];
     uint32_t n;
     uint32_t primary;
+    uint32_t alias;         /* what the file's own time line really is; 0: not told */
     int64_t uncertainty_ns; /* -1: unknown */
 };
 
@@ -573,11 +574,13 @@ static void read_snapshot(struct sv_pf *r, struct sv_pf_blob data, struct readin
 {
     struct sv_wire w = sv_pf_wire(data);
     struct sv_wire_field f;
-    s->n = s->primary = 0;
+    s->n = s->primary = s->alias = 0;
     s->uncertainty_ns = -1;
     while (sv_wire_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_SNAPSHOT_PRIMARY))
             s->primary = (uint32_t)f.u;
+        if (sv_pf_tag(&f) == SV_PF_V(SV_PF_STAVE_CLOCK) && !is_sequence_clock((uint32_t)f.u))
+            s->alias = (uint32_t)f.u;
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_STAVE))
             s->uncertainty_ns = (int64_t)f.u;
         if (sv_pf_tag(&f) != SV_PF_B(SV_PF_SNAPSHOT_CLOCKS))
@@ -605,7 +608,7 @@ static void keep_snapshot(struct sv_pf *r, const struct readings *s)
     struct sv_snapshot kept = {.uncertainty_ns = s->uncertainty_ns};
     for (uint32_t i = 0; i < s->n && kept.n < SV_READINGS_MAX; i++) {
         const struct reading *x = &s->at[i];
-        if (!is_sequence_clock(x->id))
+        if (!is_sequence_clock(x->id) && !(s->alias && x->id == SV_PF_CLOCK_TRACE_FILE))
             kept.readings[kept.n++] =
                 (struct sv_reading){x->id == SV_PF_CLOCK_TRACE_FILE ? SV_CLOCK_UNKNOWN : x->id,
                                     (int64_t)x->timestamp * (int64_t)x->multiplier};
@@ -638,6 +641,8 @@ static void choose_clocks(struct sv_pf *r, const struct readings *s)
         return;
     r->clocks.fallback = machine_clock(r, r->seq->machine, id);
     set_trace_clock(r, r->clocks.fallback);
+    if (s->alias && id == SV_PF_CLOCK_TRACE_FILE && r->clocks.trace == r->clocks.fallback)
+        r->dict->clocks.trace_clock = s->alias;
 }
 
 void sv_pf_clock_snapshot(struct sv_pf *r, struct sv_pf_blob data)

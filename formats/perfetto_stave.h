@@ -4,6 +4,8 @@
  * Perfetto understands, too, chosen so that nothing is lost in either reader:
  *
  *   clock of unknown origin    trace clock SV_PF_CLOCK_TRACE_FILE (Perfetto: "the file's own time line")
+ *   trace clock that no        the same; ClockSnapshot.991 = the clock, whose readings equal those of clock 11. Perfetto relates
+ *   snapshot ties to BOOTTIME  every file to BOOTTIME and calls it a loss where it cannot
  *   metadata                   TraceAttributes; Attribute.990 = 1 when the text is JSON
  *   snapshot's uncertainty     ClockSnapshot.990, nanoseconds; absent: unknown
  *   argument NULL              an empty DebugAnnotation.proto_value, its type SV_PF_NULL_TYPE; Perfetto reads null, too
@@ -38,6 +40,7 @@ enum {
         2 /* sv_track_info.is_incremental; the values are absolute all the same */
 };
 
+enum { SV_PF_STAVE_CLOCK = 991 };     /* ClockSnapshot: what the file's own time line really is */
 enum { SV_PF_CLOCK_TRACE_FILE = 11 }; /* SV_CLOCK_UNKNOWN in a file */
 
 #define SV_PF_NULL_TYPE     ".perfetto.protos.SourceLocation" /* any message that Perfetto knows */

@@ -248,8 +248,10 @@ static int pf_close(struct sv_sink *sink, bool failed, struct sv_err *err)
 SV_SINK_DOOR(sv_perfetto_sink)
 {
     struct pf *w = sv_alloc(sizeof *w);
-    w->sink = (struct sv_sink){
-        .write = pf_write, .close = pf_close, .flush = pf_flush, .takes = SV_HAS_EDGES | SV_HAS_FLOW_POINTS};
+    w->sink = (struct sv_sink){.write = pf_write,
+                               .close = pf_close,
+                               .flush = pf_flush,
+                               .takes = SV_HAS_EDGES | SV_HAS_FLOW_POINTS};
     w->out = out;
     w->dict = dict;
     w->report = report;

@@ -115,6 +115,8 @@ struct pf {
     uint32_t window;       /* from 1; 0 before the first packet */
     uint64_t window_bytes; /* handed to the output in this window, before compression */
     uint32_t wire_clock;   /* the trace clock as it is written */
+    uint32_t
+        alias_clock; /* what the file's own time line really is; 0: it is not used, or unknown */
 
     struct sv_buf block;    /* packets on their way */
     struct sv_buf packed;   /* the same, compressed */
@@ -161,7 +163,9 @@ void pf_packet(struct pf *w, const struct sv_buf *head, const struct sv_buf *int
 void pf_block_flush(struct pf *w);
 int pf_block_init(struct pf *w, struct sv_err *err);
 void pf_block_fini(struct pf *w);
-void pf_window_begin(struct pf *w);    /* marker, clocks, metadata; forgets all numbers */
+void pf_window_begin(struct pf *w); /* marker, clocks, metadata; forgets all numbers */
+void pf_clock_put(struct sv_buf *b, uint32_t clock, int64_t ns);
+void pf_primary_put(const struct pf *w, struct sv_buf *b);
 void pf_snapshots_write(struct pf *w); /* those that the dictionary learned since */
 void pf_meta_write(struct pf *w, bool changed_only);
 void pf_stats_write(struct pf *w);

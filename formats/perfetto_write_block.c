@@ -186,6 +186,21 @@ static bool clock_can_stand(const struct sv_snapshot *s, uint32_t i)
     return true;
 }
 
+void pf_clock_put(struct sv_buf *b, uint32_t clock, int64_t ns)
+{
+    size_t mark = sv_put_begin(b, SV_PF_SNAPSHOT_CLOCKS);
+    sv_put_u64(b, SV_PF_CLOCK_ID, clock);
+    sv_put_i64(b, SV_PF_CLOCK_TIMESTAMP, ns);
+    sv_put_end(b, mark);
+}
+
+void pf_primary_put(const struct pf *w, struct sv_buf *b)
+{
+    sv_put_u64(b, SV_PF_SNAPSHOT_PRIMARY, w->wire_clock);
+    if (w->alias_clock)
+        sv_put_u64(b, SV_PF_STAVE_CLOCK, w->alias_clock);
+}
+
 static void snapshot_write(struct pf *w, const struct sv_snapshot *s)
 {
     struct sv_buf *b = &w->scratch;
@@ -193,12 +208,12 @@ static void snapshot_write(struct pf *w, const struct sv_snapshot *s)
     for (uint32_t i = 0; i < s->n; i++) {
         if (!clock_can_stand(s, i))
             continue;
-        size_t clock = sv_put_begin(b, SV_PF_SNAPSHOT_CLOCKS);
-        sv_put_u64(b, SV_PF_CLOCK_ID, s->readings[i].clock);
-        sv_put_i64(b, SV_PF_CLOCK_TIMESTAMP, s->readings[i].ns);
-        sv_put_end(b, clock);
+        pf_clock_put(b, s->readings[i].clock, s->readings[i].ns);
     }
-    sv_put_u64(b, SV_PF_SNAPSHOT_PRIMARY, w->wire_clock);
+    int64_t ns;
+    if (w->alias_clock && sv_snapshot_get(s, w->alias_clock, &ns))
+        pf_clock_put(b, w->wire_clock, ns);
+    pf_primary_put(w, b);
     if (s->uncertainty_ns >= 0)
         sv_put_i64(b, SV_PF_STAVE, s->uncertainty_ns);
     pf_packet(w, NULL, NULL, SV_PF_PACKET_CLOCK_SNAPSHOT, b);
@@ -325,6 +340,19 @@ static void marker_write(struct pf *w)
     sv_output_write(w->out, packet, at + n);
 }
 
+/* Perfetto ties every file to BOOTTIME; a clock that nothing relates to it goes as the file's own time line. */
+static void choose_wire_clock(struct pf *w)
+{
+    const struct sv_clocks *c = &w->dict->clocks;
+    uint32_t clock = c->trace_clock;
+    bool is_known = clock != SV_CLOCK_UNKNOWN && clock < SV_PF_CLOCK_SEQUENCE_FIRST;
+    int64_t ns;
+    bool is_tied = clock == SV_CLOCK_BOOTTIME ||
+                   sv_clocks_convert(c, clock, SV_CLOCK_BOOTTIME, 0, &ns);
+    w->wire_clock = is_known && is_tied ? clock : SV_PF_CLOCK_TRACE_FILE;
+    w->alias_clock = is_known && !is_tied ? clock : 0;
+}
+
 void pf_window_begin(struct pf *w)
 {
     if (w->window > 0) {
@@ -332,9 +360,7 @@ void pf_window_begin(struct pf *w)
         pf_sequences_prune(w);
         pf_numbers_forget(w);
     } else {
-        uint32_t clock = w->dict->clocks.trace_clock;
-        bool is_known = clock != SV_CLOCK_UNKNOWN && clock < SV_PF_CLOCK_SEQUENCE_FIRST;
-        w->wire_clock = is_known ? clock : SV_PF_CLOCK_TRACE_FILE;
+        choose_wire_clock(w);
     }
     pf_block_flush(w);
     marker_write(w);

@@ -394,16 +394,15 @@ void pf_sequence_anchor(struct pf *w, struct pf_sequence *s, struct sv_buf *head
     if (ns > s->last_ns)
         s->last_ns = ns;
     sv_buf_clear(b);
+    pf_clock_put(b, w->wire_clock, s->last_ns);
+    if (w->alias_clock)
+        pf_clock_put(b, w->alias_clock, s->last_ns);
     size_t clock = sv_put_begin(b, SV_PF_SNAPSHOT_CLOCKS);
-    sv_put_u64(b, SV_PF_CLOCK_ID, w->wire_clock);
-    sv_put_i64(b, SV_PF_CLOCK_TIMESTAMP, s->last_ns);
-    sv_put_end(b, clock);
-    clock = sv_put_begin(b, SV_PF_SNAPSHOT_CLOCKS);
     sv_put_u64(b, SV_PF_CLOCK_ID, SV_PF_CLOCK_SEQUENCE_FIRST);
     sv_put_i64(b, SV_PF_CLOCK_TIMESTAMP, s->last_ns);
     sv_put_u64(b, SV_PF_CLOCK_IS_INCREMENTAL, 1);
     sv_put_end(b, clock);
-    sv_put_u64(b, SV_PF_SNAPSHOT_PRIMARY, w->wire_clock);
+    pf_primary_put(w, b);
     pf_packet(w, head, NULL, SV_PF_PACKET_CLOCK_SNAPSHOT, b);
 }
 

@@ -14,6 +14,8 @@ for how in none gzip zstd; do
   "$STAVE" convert -q "$how.pftrace" --to csv | sort >"$how.csv"
   check "perfetto with $how holds the same" cmp none.csv "$how.csv"
 done
+"$STAVE" cat -q none.pftrace >kineto.txt
+check the_clock_survives_perfetto grep -q '^clock realtime' kineto.txt
 check pipe sh -c '"$0" convert -q - --to text <"$1" | cmp - phases.txt' "$STAVE" "$good/phases.json"
 check gzip_pipe sh -c 'gzip -c "$1" | "$0" convert -q - --to text | cmp - phases.txt' "$STAVE" "$good/phases.json"
 
