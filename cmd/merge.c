@@ -28,9 +28,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {0, "offset", "FILE=TIME", SV_OPT_LIST, offsetof(struct merge, offsets),
-     "shift FILE by TIME (-1.5ms, +20us, 3s, or a plain number of nanoseconds) on top of what its clock says; or "
-     "its clock; may be given several "
-     "times",
+     "shift FILE by TIME (-1.5ms, +20us, 3s, or a plain number of nanoseconds), after its clock "
+     "was "
+     "related or, where it cannot be, as it is; may be given several times",
      NULL},
     {0, "assume", NULL, SV_OPT_FLAG, offsetof(struct merge, assume),
      "merge also what cannot be related: take those timestamps as they are", NULL},

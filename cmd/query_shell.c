@@ -108,8 +108,7 @@ static char *next_completion(const char *text, int state)
     while (at < completions.n) {
         const char *word = completions.items[at++];
         if (strncasecmp(word, text, len) == 0) {
-            char *copy = malloc(strlen(word) + 1); /* libedit frees it */
-            return copy ? strcpy(copy, word) : NULL;
+            return strdup(word); /* libedit frees it */
         }
     }
     return NULL;
