@@ -61,8 +61,7 @@ static int table_disconnect(sqlite3_vtab *v)
 static char op_letter(unsigned char op)
 {
     switch (op) {
-    case SQLITE_INDEX_CONSTRAINT_EQ:
-    case SQLITE_INDEX_CONSTRAINT_IS: return SV_OP_EQ;
+    case SQLITE_INDEX_CONSTRAINT_EQ: return SV_OP_EQ;
     case SQLITE_INDEX_CONSTRAINT_GT: return SV_OP_GT;
     case SQLITE_INDEX_CONSTRAINT_GE: return SV_OP_GE;
     case SQLITE_INDEX_CONSTRAINT_LT: return SV_OP_LT;
@@ -207,10 +206,8 @@ static int cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *pairs,
     for (int i = 0; i < argc; i++) {
         conds[i] =
             (struct sv_sql_cond){pairs[2 * i] - 'A', (enum sv_sql_op)pairs[2 * i + 1], argv[i]};
-        bool is_null = sqlite3_value_type(argv[i]) == SQLITE_NULL;
-        if (is_null && conds[i].op == SV_OP_EQ) /* IS NULL arrives as `IS` with a NULL */
-            conds[i].op = SV_OP_NULL;
-        else if (is_null && conds[i].op != SV_OP_NULL)
+        /* Nothing equals NULL or is beyond it: a join along an empty parent_id must not scan. */
+        if (sqlite3_value_type(argv[i]) == SQLITE_NULL && conds[i].op != SV_OP_NULL)
             return SQLITE_OK;
     }
     int rc = c->table->start(c, order, conds, (size_t)argc);
