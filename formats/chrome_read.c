@@ -424,6 +424,7 @@ static void close_source(struct sv_source *s)
     sv_map_fini(&r->text_numbers);
     sv_map_fini(&r->tracks);
     sv_map_fini(&r->pid_tracks);
+    sv_map_fini(&r->plain_tracks);
     sv_map_fini(&r->frames);
     chrome_balance_fini(&r->balance);
     free(r->frame_list);

@@ -173,7 +173,8 @@ static struct sv_event *add(struct chrome_reader *r, const struct chrome_fields 
     e->ts_ns = f->ts_ns;
     e->track = track;
     e->kind = (uint8_t)kind;
-    if (kind != SV_END) { /* an end closes the newest open slice whatever its name says */
+    if (kind != SV_END ||
+        (r->is_stave && f->ph == 'E')) { /* elsewhere the name of an end says nothing */
         e->name = f->name;
         e->cat = f->cat;
     }
@@ -249,7 +250,9 @@ static void emit_instant(struct chrome_reader *r, struct chrome_fields *f)
         emit_on(r, f, SV_INSTANT, named ? named : chrome_global(r), used, SV_SCOPE_GLOBAL);
         break;
     case 'p':
-        emit_on(r, f, SV_INSTANT, named ? named : chrome_process(r, f), used, SV_SCOPE_PROCESS);
+        if (!named && !(named = chrome_process(r, f)))
+            named = chrome_global(r);
+        emit_on(r, f, SV_INSTANT, named, used, SV_SCOPE_PROCESS);
         break;
     default:
         chrome_note(r, FOUND_BAD_SCOPE, s.p);
@@ -280,7 +283,7 @@ static void emit_async(struct chrome_reader *r, struct chrome_fields *f, const s
         emit_on(r, f, SV_SLICE, t, 0, 0);
         return;
     }
-    sv_track track = chrome_named_track(r, f);
+    sv_track track = ph->how == HOW_ASYNC ? 0 : chrome_named_track(r, f);
     if (!track) {
         struct chrome_id id = id_or_name(r, f);
         bool is_object = ph->how == HOW_OBJECT;
@@ -410,7 +413,7 @@ static void describe_counter(struct chrome_reader *r, const struct chrome_fields
 static sv_str counter_name(struct chrome_reader *r, const struct chrome_fields *f)
 {
     struct chrome_span id;
-    if (!has(f, FIELD_ID) || !chrome_span_text(r, raw(f, FIELD_ID), &id))
+    if (r->is_stave || !has(f, FIELD_ID) || !chrome_span_text(r, raw(f, FIELD_ID), &id))
         return f->name;
     struct sv_text name = sv_dict_text(r->dict, f->name);
     char *text = sv_arena_get(&r->batch->arena, name.len + id.len + 2, 1);

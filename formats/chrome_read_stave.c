@@ -64,7 +64,8 @@ static void take_meta(struct chrome_reader *r, struct chrome_span object)
         return;
     for (const uint8_t *p = object.p + 1;
          chrome_next_member(r, &p, object.p + object.len, &key, &value);) {
-        if (key.len >= sizeof name || value.len == 0 || r->n_keys++ > 1000)
+        if (key.len >= sizeof name || value.len == 0 || key_is(key, SV_CHROME_STAVE) ||
+            r->n_keys++ > 1000)
             continue;
         memcpy(name, key.p, key.len);
         name[key.len] = 0;
@@ -75,7 +76,7 @@ static void take_meta(struct chrome_reader *r, struct chrome_span object)
 void chrome_stave(struct chrome_reader *r, struct chrome_span object)
 {
     struct chrome_span key, value;
-    int64_t clock;
+    int64_t clock = -1;
     r->is_stave = true;
     r->keys_of_stave.flow = sv_dict_cstr(r->dict, SV_CHROME_FLOW);
     r->keys_of_stave.source = sv_dict_cstr(r->dict, SV_CHROME_SOURCE);
@@ -86,13 +87,28 @@ void chrome_stave(struct chrome_reader *r, struct chrome_span object)
          chrome_next_member(r, &p, object.p + object.len, &key, &value);) {
         if (value.len == 0)
             continue;
-        if (key_is(key, SV_CHROME_CLOCK) && span_int(value, &clock) && clock >= 0 && clock < 128)
-            r->dict->clocks.trace_clock = (uint32_t)clock;
+        if (key_is(key, SV_CHROME_CLOCK))
+            span_int(value, &clock);
         else if (key_is(key, SV_CHROME_SNAPSHOTS))
             take_snapshots(r, value);
         else if (key_is(key, SV_CHROME_LATE_META))
             take_meta(r, value);
+        else if (key_is(key, SV_CHROME_BASE))
+            chrome_take_base(r, value);
     }
+    if (clock >= 0 && clock < 128)
+        r->dict->clocks.trace_clock = (uint32_t)clock;
+}
+
+/* otherData of such a file: the object, and metadata that has no key of its own in Chrome's files. */
+bool chrome_stave_other_data(struct chrome_reader *r, struct chrome_span object)
+{
+    struct chrome_span own;
+    if (!chrome_find_member(r, object, SV_CHROME_STAVE, &own))
+        return false;
+    chrome_stave(r, own);
+    take_meta(r, object);
+    return true;
 }
 
 /* ---- tracks ---- */
@@ -102,14 +118,25 @@ static uint64_t in_space(const struct chrome_reader *r, uint64_t number)
     return number && r->space ? chrome_hash_pair(number, r->space) : number;
 }
 
+/* The track with the uuid that the file gives it. In another space a process or thread has another uuid of its own. */
+static sv_track track_of(struct chrome_reader *r, uint64_t uuid)
+{
+    uint64_t *plain = r->space ? sv_map_find(&r->plain_tracks, uuid) : NULL;
+    return plain ? (sv_track)*plain : uuid ? sv_dict_track(r->dict, in_space(r, uuid), NULL) : 0;
+}
+
+/* Remembers a process or thread that is not described by the uuid that others may name as their parent. */
+void chrome_stave_plain(struct chrome_reader *r, uint64_t uuid, sv_track t)
+{
+    if (r->space)
+        *sv_map_add(&r->plain_tracks, uuid, NULL) = t;
+}
+
 static bool arg_uuid(struct chrome_reader *r, const struct chrome_fields *f, const char *key,
                      uint64_t *out)
 {
     const struct sv_arg *a = chrome_find_arg(r, f, key);
-    if (!a || a->type != SV_ARG_TEXT || !chrome_hex_number((const uint8_t *)a->text, a->size, out))
-        return false;
-    *out = in_space(r, *out);
-    return true;
+    return a && a->type == SV_ARG_TEXT && chrome_hex_number((const uint8_t *)a->text, a->size, out);
 }
 
 static unsigned arg_kind(struct chrome_reader *r, const struct chrome_fields *f, unsigned otherwise)
@@ -127,11 +154,12 @@ static void take_numbers(struct chrome_reader *r, const struct chrome_fields *f,
                          struct sv_track_info *info)
 {
     int64_t v;
-    info->pid = info->tid = -1;
-    if (info->kind == SV_TRACK_PROCESS || info->kind == SV_TRACK_THREAD)
-        info->pid = chrome_arg_int(chrome_find_arg(r, f, SV_CHROME_TRACK_PID), &v) ? v : f->pid;
-    if (info->kind == SV_TRACK_THREAD)
-        info->tid = chrome_arg_int(chrome_find_arg(r, f, SV_CHROME_TRACK_TID), &v) ? v : f->tid;
+    info->pid = info->kind == SV_TRACK_PROCESS || info->kind == SV_TRACK_THREAD ? f->pid : -1;
+    info->tid = info->kind == SV_TRACK_THREAD ? f->tid : -1;
+    if (chrome_arg_int(chrome_find_arg(r, f, SV_CHROME_TRACK_PID), &v))
+        info->pid = v;
+    if (chrome_arg_int(chrome_find_arg(r, f, SV_CHROME_TRACK_TID), &v))
+        info->tid = v;
     if (chrome_arg_int(chrome_find_arg(r, f, SV_CHROME_TRACK_SPACE), &v) && r->space == 0)
         info->space = (uint32_t)v;
     if (chrome_arg_int(chrome_find_arg(r, f, SV_CHROME_TRACK_CHILD_ORDER), &v))
@@ -173,12 +201,17 @@ bool chrome_stave_track(struct chrome_reader *r, struct chrome_fields *f, bool i
         needs |= FIELD_BIT(FIELD_TID);
     if (!arg_uuid(r, f, SV_CHROME_TRACK_UUID, &uuid) || (f->has & needs) != needs)
         return false;
-    sv_track parent = 0;
+    sv_track parent = 0, t = track_of(r, uuid);
+    if (t == 0 && !is_thread) { /* a pid for what stands under no process */
+        *sv_map_add(&r->pid_tracks, (uint64_t)f->pid, NULL) = 0;
+        return true;
+    }
     if (arg_uuid(r, f, SV_CHROME_TRACK_PARENT, &parent_uuid))
-        parent = parent_uuid ? sv_dict_track(r->dict, parent_uuid, NULL) : 0;
+        parent = track_of(r, parent_uuid);
     else if (is_thread)
         parent = chrome_process(r, f);
-    sv_track t = sv_dict_track(r->dict, uuid, NULL);
+    if (t == 0)
+        return false;
     struct sv_track_info *info = &r->dict->tracks[t];
     info->kind = (uint8_t)arg_kind(r, f, is_thread ? SV_TRACK_THREAD : SV_TRACK_PROCESS);
     info->parent = parent == t ? 0 : parent;

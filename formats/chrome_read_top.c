@@ -1,7 +1,7 @@
 /* The Chrome reader's surroundings: values of the object form outside of traceEvents, and stack frames.
  *
  * Called by the document file with each top-level key and its whole value. Keys that mean something to the model are taken apart;
- * every key but those whose meaning entered the model (clock base, stack frames used by events) is also kept as metadata
+ * every key but stack frames that events use is also kept as metadata
  * "chrome.KEY", so that a writer can give it back. The members walk here is for small objects: it reads raw JSON and stops, without
  * a finding, at the first thing that it does not understand. */
 #include "formats/chrome_keys.h"
@@ -107,9 +107,9 @@ static void keep_member(struct chrome_reader *r, struct chrome_span object, cons
 
 /* Kineto: times count from here, on the wall clock. Before the events they are made absolute; behind them it is too late, and
  * a snapshot says how the clocks relate. */
-static bool take_base(struct chrome_reader *r, const uint8_t *p, size_t len)
+bool chrome_take_base(struct chrome_reader *r, struct chrome_span raw)
 {
-    struct chrome_span text, raw = {p, len};
+    struct chrome_span text;
     struct sv_json_number n;
     int64_t base;
     if (!chrome_span_text(r, raw, &text) ||
@@ -125,7 +125,7 @@ static bool take_base(struct chrome_reader *r, const uint8_t *p, size_t len)
     s.readings[0] = (struct sv_reading){SV_CLOCK_UNKNOWN, 0};
     s.readings[1] = (struct sv_reading){SV_CLOCK_REALTIME, base};
     sv_clocks_add(&r->dict->clocks, &s);
-    chrome_note(r, FOUND_LATE_BASE, p);
+    chrome_note(r, FOUND_LATE_BASE, raw.p);
     return true;
 }
 
@@ -230,13 +230,13 @@ bool chrome_put_stack(struct chrome_reader *r, struct chrome_span raw, sv_str ke
 
 void chrome_top_value(struct chrome_reader *r, struct chrome_span key, const uint8_t *p, size_t len)
 {
-    struct chrome_span object = {p, len}, value;
+    struct chrome_span object = {p, len};
     if (len == 0) {
         chrome_note(r, FOUND_NO_VALUE, p);
         return;
     }
-    if (key_is(key, "baseTimeNanoseconds") && take_base(r, p, len))
-        return;
+    if (key_is(key, SV_CHROME_BASE))
+        chrome_take_base(r, object);
     if (key_is(key, "stackFrames") && r->n_events == 0) {
         take_frames(r, p, len);
         return;
@@ -245,8 +245,8 @@ void chrome_top_value(struct chrome_reader *r, struct chrome_span key, const uin
         keep_member(r, object, "rank");
         keep_member(r, object, "world_size");
     }
-    if (key_is(key, "otherData") && chrome_find_member(r, object, SV_CHROME_STAVE, &value))
-        chrome_stave(r, value);
+    if (key_is(key, "otherData") && chrome_stave_other_data(r, object))
+        return;
     if (r->is_stave && key_is(key, SV_CHROME_STAVE)) {
         chrome_stave(r, object);
         return;

@@ -134,6 +134,8 @@ sv_track chrome_process(struct chrome_reader *r, struct chrome_fields *f)
     if (named)
         return (sv_track)*named;
     sv_track t = sv_dict_process(r->dict, r->space, pid);
+    if (r->is_stave)
+        chrome_stave_plain(r, sv_uuid_process(0, pid), t);
     if (pid < 0)
         name_by_text(r, t, pid);
     return t;
@@ -163,6 +165,10 @@ sv_track chrome_thread_slow(struct chrome_reader *r, struct chrome_fields *f)
     }
     if (!t) {
         t = sv_dict_thread(r->dict, r->space, pid, tid);
+        if (r->is_stave) {
+            chrome_stave_plain(r, sv_uuid_process(0, pid), r->dict->tracks[t].parent);
+            chrome_stave_plain(r, sv_uuid_thread(0, pid, tid), t);
+        }
         if (pid < 0)
             name_by_text(r, r->dict->tracks[t].parent, pid);
         if (tid < 0)
@@ -347,8 +353,12 @@ void chrome_metadata(struct chrome_reader *r, struct chrome_fields *f)
             return;
         }
         sv_track t = rows[i].is_thread ? chrome_thread_slow(r, f) : chrome_process(r, f);
-        bool done = rows[i].is_order ? chrome_set_order(r, f, rows[i].key, t)
-                                     : chrome_set_text(r, f, rows[i].key, t, rows[i].member);
+        if (t == 0) /* a pid that only groups */
+            return;
+        bool done = rows[i].is_order
+                        ? (r->is_stave && chrome_set_order(r, f, SV_CHROME_TRACK_ORDER, t)) ||
+                              chrome_set_order(r, f, rows[i].key, t)
+                        : chrome_set_text(r, f, rows[i].key, t, rows[i].member);
         if (!done)
             chrome_note(r, FOUND_BAD_METADATA, f->start);
         return;

@@ -181,6 +181,8 @@ bool chrome_set_order(struct chrome_reader *r, const struct chrome_fields *f, co
 /* ---- files of Stave's own: see chrome_keys.h ---- */
 
 void chrome_stave(struct chrome_reader *r, struct chrome_span object);
+bool chrome_stave_other_data(struct chrome_reader *r, struct chrome_span object);
+void chrome_stave_plain(struct chrome_reader *r, uint64_t uuid, sv_track t);
 bool chrome_stave_track(struct chrome_reader *r, struct chrome_fields *f, bool is_thread);
 void chrome_stave_args(struct chrome_reader *r, struct chrome_fields *f);
 bool chrome_stave_is_loss(const struct chrome_reader *r, const struct chrome_fields *f,
@@ -201,6 +203,7 @@ bool chrome_next_element(struct chrome_reader *r, const uint8_t **p, const uint8
                          struct chrome_span *value);
 bool chrome_find_member(struct chrome_reader *r, struct chrome_span object, const char *name,
                         struct chrome_span *value);
+bool chrome_take_base(struct chrome_reader *r, struct chrome_span raw);
 void chrome_meta(struct chrome_reader *r, const char *key, const uint8_t *p, size_t len);
 bool chrome_put_stack(struct chrome_reader *r, struct chrome_span raw, sv_str key, unsigned type);
 void chrome_top_value(struct chrome_reader *r, struct chrome_span key, const uint8_t *p,

@@ -181,8 +181,9 @@ struct chrome_reader {
     /* identities */
     struct sv_map text_numbers; /* synthetic pid or tid → its text */
     struct sv_map tracks; /* (pid, tid) → the track that a file of Stave's own says they are */
-    struct sv_map pid_tracks; /* the same for pids */
-    struct sv_map frames;     /* id of a stack frame → number in frame_list */
+    struct sv_map pid_tracks;   /* the same for pids */
+    struct sv_map plain_tracks; /* uuid in space 0 → process or thread of this space */
+    struct sv_map frames;       /* id of a stack frame → number in frame_list */
     struct chrome_frame *frame_list;
     size_t n_frames, cap_frames;
     bool is_stave;
