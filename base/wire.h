@@ -39,7 +39,8 @@ static inline struct sv_wire sv_wire_at(const uint8_t *bytes, size_t len)
 
 static inline struct sv_wire sv_wire_sub(const struct sv_wire_field *f)
 {
-    return sv_wire_at(f->bytes, f->type == SV_WIRE_BYTES ? (size_t)f->u : 0);
+    /* Only SV_WIRE_BYTES sets `bytes`; of any other field there is nothing to read. */
+    return f->type == SV_WIRE_BYTES ? sv_wire_at(f->bytes, (size_t)f->u) : (struct sv_wire){0};
 }
 
 bool sv_wire_varint_slow(struct sv_wire *w, uint64_t *out);

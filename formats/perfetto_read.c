@@ -515,6 +515,8 @@ static void finish(struct sv_pf *r)
         return;
     r->is_finished = true;
     r->pos = (int64_t)r->in->pos;
+    r->b = r->out; /* the last packet may have put its events among those that wait */
+    r->copy_texts = false;
     sv_pf_clocks_finish(r);
     sv_pf_gpu_finish(r);
     sv_pf_packet_finish(r);

@@ -6,7 +6,8 @@
 
 static inline struct sv_wire sv_pf_wire(struct sv_pf_blob b)
 {
-    return sv_wire_at(b.bytes, b.len);
+    return b.bytes ? sv_wire_at(b.bytes, b.len)
+                   : (struct sv_wire){0}; /* a message that is not there */
 }
 
 static inline struct sv_pf_blob sv_pf_bytes(const struct sv_wire_field *f)
@@ -164,8 +165,9 @@ void sv_pf_arg_json(struct sv_pf *r, sv_str key, const char *json, size_t len);
 /* Takes back the arguments from number `start` on. (Past the limit the batch counts no more: then they stay.) */
 static inline void sv_pf_rollback(struct sv_pf *r, size_t start)
 {
-    if (!r->b->overflow)
-        r->b->arg = r->b->args + start;
+    size_t n = (size_t)(r->b->arg - r->b->args);
+    if (!r->b->overflow && start < n)
+        r->b->arg -= n - start;
 }
 
 static inline void sv_pf_arg_int(struct sv_pf *r, sv_str key, int64_t i)

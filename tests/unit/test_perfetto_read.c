@@ -99,7 +99,7 @@ TEST(garbage_between_packets_is_skipped_and_told)
             ends[k] = f.b.len;
         }
         read_file(&r, &f);
-        bool is_framed = i == 3; /* then nothing else can be lost */
+        bool is_framed = i == 3;                   /* then nothing else can be lost */
         CHECK_UINT_EQ(r.got.n, is_framed ? 6 : 7); /* a loss, too: perhaps some were theirs */
         CHECK_UINT_EQ(sv_report_count(&r.report, SV_DAMAGE), is_framed ? 1 : rows[i].len);
         CHECK_INT_EQ(r.report.rows[0].first_pos, (int64_t)ends[1]);
@@ -451,6 +451,29 @@ TEST(a_loss_at_the_end_is_told_too)
     read_file(&r, &f);
     CHECK_STR_EQ(events_of(&r), "10 0 instant #0000000000000007 before \n"
                                 "10 0 loss #0000000000000007 packets dropped  int:0\n");
+    done(&r, &f);
+}
+
+TEST(a_loss_after_events_that_wait_in_vain)
+{
+    struct file f;
+    struct read r;
+    file_init(&f);
+    snapshot(&f, 1, 0, (struct clock_row[]){{6, 1000, 0, false}, {3, 500, 0, false}}, 2);
+    packet(&f, 1);
+    u64(&f, SV_PF_PACKET_PREVIOUS_DROPPED, 1);
+    end(&f);
+    packet(&f, 2); /* on a clock that nothing relates to the others */
+    u64(&f, SV_PF_PACKET_TIMESTAMP, 5);
+    u64(&f, SV_PF_PACKET_CLOCK_ID, 9);
+    size_t e = open_message(&f, SV_PF_PACKET_TRACK_EVENT);
+    u64(&f, SV_PF_EVENT_TYPE, SV_PF_TYPE_INSTANT);
+    close_message(&f, e);
+    end(&f);
+    read_file(&r, &f);
+    REQUIRE(r.got.n == 1);
+    CHECK_INT_EQ(r.got.events[0].kind, SV_LOSS);
+    check_finding(&r, SV_DAMAGE, "events on a clock without snapshot", 1, -1);
     done(&r, &f);
 }
 
