@@ -4,7 +4,9 @@
  *
  * Loading is a figure of its own. Indexes that a question makes at its first use are part of the first run only; `first` is that
  * run. CPU time, since the machine may be shared. */
+#include "analysis/self.h"
 #include "analysis/sql.h"
+#include "analysis/stats.h"
 #include "cmd/load.h"
 
 #include <inttypes.h>
@@ -105,6 +107,15 @@ int main(int argc, char **argv)
         return 1;
     }
     printf("load seconds %.3f slices %" PRIu64 "\n", seconds() - start, l.trace->slices.n);
+    if (argc == 2) {
+        start = seconds();
+        struct sv_stats stats;
+        int64_t *self = sv_self_times(l.trace);
+        sv_stats_make(&stats, l.trace, self, NULL, SV_BY_NAME);
+        printf("stats seconds %.3f groups %zu\n", seconds() - start, stats.n);
+        sv_stats_fini(&stats);
+        free(self);
+    }
     for (size_t i = 0; argc == 2 && i < sizeof questions / sizeof *questions; i++)
         measure(q, questions[i].name, questions[i].sql);
     for (int i = 2; i < argc; i++)
