@@ -95,11 +95,11 @@ size_t ZSTD_compressStream2(ZSTD_CCtx *c, ZSTD_outBuffer *out, ZSTD_inBuffer *in
     return real(c, out, in, end); /* there is a context: the library is there */
 }
 
-size_t ZSTD_compressCCtx(ZSTD_CCtx *c, void *to, size_t cap, const void *from, size_t n, int level)
+size_t ZSTD_compress2(ZSTD_CCtx *c, void *to, size_t cap, const void *from, size_t n)
 {
-    BY_NAME("libzstd.so.1", zstd_handle, size_t, "ZSTD_compressCCtx",
-            (ZSTD_CCtx *, void *, size_t, const void *, size_t, int));
-    return real(c, to, cap, from, n, level);
+    BY_NAME("libzstd.so.1", zstd_handle, size_t, "ZSTD_compress2",
+            (ZSTD_CCtx *, void *, size_t, const void *, size_t));
+    return real(c, to, cap, from, n);
 }
 
 size_t ZSTD_compressBound(size_t n)
