@@ -28,12 +28,17 @@ SV_SORT_DEFINE(sort_folds, struct fold, fold_before)
 static void bind_points(struct sv_trace *t)
 {
     struct sv_flow_points *p = &t->points;
+    uint32_t *hints = sv_alloc(t->n_tracks * sizeof *hints);
+    for (sv_track k = 0; k < t->n_tracks; k++)
+        hints[k] = t->tracks[k].first;
     for (uint64_t i = 0; i < p->n; i++) {
-        p->row[i] = p->flags[i] & SV_BIND_NEXT ? sv_trace_bind_next(t, p->track[i], p->ts_ns[i])
-                                               : sv_trace_bind_at(t, p->track[i], p->ts_ns[i]);
+        sv_track k = p->track[i];
+        p->row[i] = p->flags[i] & SV_BIND_NEXT ? sv_trace_bind_next(t, k, p->ts_ns[i], &hints[k])
+                                               : sv_trace_bind_at(t, k, p->ts_ns[i], &hints[k]);
         if (p->row[i] == SV_NO_ROW)
-            sv_oddity_note(&t->impl->unbound, p->ts_ns[i], p->track[i]);
+            sv_oddity_note(&t->impl->unbound, p->ts_ns[i], k);
     }
+    free(hints);
 }
 
 static bool is_at_start(const struct sv_trace *t, uint64_t point)

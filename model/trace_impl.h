@@ -185,9 +185,11 @@ static inline bool sv_track_keeps_edges(unsigned flags)
 
 int sv_trace_no_memory(const struct sv_trace *t, struct sv_err *err);
 
-/* The slice that a flow point binds to: the one open there, else one that ends just there; or the next one that begins. */
-uint32_t sv_trace_bind_at(const struct sv_trace *t, sv_track track, int64_t ts_ns);
-uint32_t sv_trace_bind_next(const struct sv_trace *t, sv_track track, int64_t ts_ns);
+/* The slice that a flow point binds to: the one open there, else one that ends just there; or the next one that begins. *hint is a row
+ * of the track that does not begin later, its first one to begin with; it moves on, since points are asked for in time order. */
+uint32_t sv_trace_bind_at(const struct sv_trace *t, sv_track track, int64_t ts_ns, uint32_t *hint);
+uint32_t sv_trace_bind_next(const struct sv_trace *t, sv_track track, int64_t ts_ns,
+                            uint32_t *hint);
 
 /* The steps of finish, in this order. */
 int sv_trace_sort(struct sv_trace *t, struct sv_err *err);

@@ -267,30 +267,53 @@ bool sv_window_next(struct sv_window *w, uint32_t *row)
     return true;
 }
 
+/* The innermost slice of the track that is open at ts_ns, given the first row that begins there or later. */
+static uint32_t slice_at(const struct sv_trace *t, const struct sv_trace_track *k, uint32_t here,
+                         int64_t ts_ns)
+{
+    uint32_t after = here;
+    while (after < k->end && after - here < 8 && t->slices.ts_ns[after] == ts_ns)
+        after++; /* few rows begin at one time */
+    if (after - here == 8 && ts_ns < INT64_MAX)
+        after = lower_bound(t->slices.ts_ns, after, k->end, ts_ns + 1);
+    else if (after - here == 8)
+        after = k->end;
+    uint32_t row = last_open(t, here, after, INT64_MIN);
+    return row != SV_NO_ROW ? row : last_open(t, k->first, here, ts_ns);
+}
+
 uint32_t sv_trace_slice_at(const struct sv_trace *t, sv_track track, int64_t ts_ns)
 {
     struct sv_trace_track k = track_of(t, track);
-    uint32_t here = lower_bound(t->slices.ts_ns, k.first, k.end, ts_ns);
-    uint32_t after = ts_ns == INT64_MAX ? k.end
-                                        : lower_bound(t->slices.ts_ns, here, k.end, ts_ns + 1);
-    uint32_t row = last_open(t, here, after, INT64_MIN);
-    return row != SV_NO_ROW ? row : last_open(t, k.first, here, ts_ns);
+    return slice_at(t, &k, lower_bound(t->slices.ts_ns, k.first, k.end, ts_ns), ts_ns);
 }
 
-uint32_t sv_trace_bind_at(const struct sv_trace *t, sv_track track, int64_t ts_ns)
+/* lower_bound() from `from` on, for answers that are near it. */
+static uint32_t near_bound(const int64_t *ts_ns, uint32_t from, uint32_t to, int64_t at)
 {
-    uint32_t row = sv_trace_slice_at(t, track, ts_ns);
+    uint32_t step = 1;
+    while (step < to - from && ts_ns[from + step] < at) {
+        from += step;
+        step *= 2;
+    }
+    return lower_bound(ts_ns, from, step < to - from ? from + step : to, at);
+}
+
+uint32_t sv_trace_bind_at(const struct sv_trace *t, sv_track track, int64_t ts_ns, uint32_t *hint)
+{
+    struct sv_trace_track k = track_of(t, track);
+    uint32_t here = near_bound(t->slices.ts_ns, *hint, k.end, ts_ns);
+    uint32_t row = slice_at(t, &k, here, ts_ns);
+    *hint = here;
     if (row != SV_NO_ROW || ts_ns == INT64_MIN)
         return row;
-    struct sv_trace_track k = track_of(t, track);
-    uint32_t here = lower_bound(t->slices.ts_ns, k.first, k.end, ts_ns);
     return last_open(t, k.first, here, ts_ns - 1);
 }
 
-uint32_t sv_trace_bind_next(const struct sv_trace *t, sv_track track, int64_t ts_ns)
+uint32_t sv_trace_bind_next(const struct sv_trace *t, sv_track track, int64_t ts_ns, uint32_t *hint)
 {
     struct sv_trace_track k = track_of(t, track);
-    uint32_t here = lower_bound(t->slices.ts_ns, k.first, k.end, ts_ns);
-    uint32_t row = next_open(t, here, k.end, INT64_MIN);
+    *hint = near_bound(t->slices.ts_ns, *hint, k.end, ts_ns);
+    uint32_t row = next_open(t, *hint, k.end, INT64_MIN);
     return row < k.end ? row : SV_NO_ROW;
 }
