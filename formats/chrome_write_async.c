@@ -21,7 +21,7 @@ static void put_async(struct chrome_writer *w, const char *phase, sv_track t, sv
     chrome_key_text(w, "name", 4, name);
     sv_json_members(j, row->ids, row->ids_len);
     sv_json_lit(j, "id");
-    sv_json_hex(j, w->dict->tracks[t].uuid);
+    sv_json_hex(j, chrome_uuid(w, t));
     chrome_time(w, ts_ns);
 }
 

@@ -222,7 +222,7 @@ static void put_track(struct chrome_writer *w, sv_track t, struct sv_text shown,
     const struct sv_track_info *info = info_of(w, t);
     struct sv_text name = sv_dict_text(w->dict, info->name);
     sv_json_lit(j, SV_CHROME_TRACK_UUID);
-    sv_json_hex(j, info->uuid);
+    sv_json_hex(j, chrome_uuid(w, t));
     if (info->kind != at->default_kind) {
         const char *kind = sv_track_kind_name(info->kind);
         sv_json_lit(j, SV_CHROME_TRACK_KIND);
@@ -230,7 +230,7 @@ static void put_track(struct chrome_writer *w, sv_track t, struct sv_text shown,
     }
     if (info->parent != at->default_parent) {
         sv_json_lit(j, SV_CHROME_TRACK_PARENT);
-        sv_json_hex(j, info->parent != 0 ? info_of(w, info->parent)->uuid : 0);
+        sv_json_hex(j, info->parent != 0 ? chrome_uuid(w, info->parent) : 0);
     }
     if (name.len != shown.len || memcmp(name.bytes, shown.bytes, name.len) != 0) {
         sv_json_lit(j, SV_CHROME_TRACK_NAME);

@@ -106,6 +106,13 @@ void chrome_line(struct chrome_writer *w); /* begins an event; sv_json_end() end
 void chrome_key_text(struct chrome_writer *w, const char *key, size_t len, sv_str text);
 void chrome_time(struct chrome_writer *w, int64_t ts_ns);
 
+/* The uuid in the file, where 0 means no track: Perfetto's default track, which has it, gets another. */
+static inline uint64_t chrome_uuid(const struct chrome_writer *w, sv_track t)
+{
+    uint64_t uuid = w->dict->tracks[t].uuid;
+    return uuid != 0 ? uuid : sv_mix64(1);
+}
+
 /* chrome_write_track.c. Rows move when another track is placed. */
 struct chrome_row *chrome_place(struct chrome_writer *w, sv_track t, const struct sv_event *first);
 struct chrome_row *chrome_bind(struct chrome_writer *w, sv_track t);

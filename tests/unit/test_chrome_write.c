@@ -416,6 +416,22 @@ TEST(tracks_and_their_numbers)
     tear_down(&f);
 }
 
+/* In the file the uuid 0 says that a pid is no track: a track that has it must not be taken for that. */
+TEST(a_track_with_the_uuid_0_stays_a_track)
+{
+    struct fixture f;
+    set_up(&f);
+    sv_track zero = sv_dict_track(f.dict, 0, NULL);
+    name_track(&f, zero, "Default Track");
+    sv_track below = sv_dict_child(f.dict, zero, SV_TRACK_CUSTOM, str(&f, "below"));
+    put(&f, &(struct sv_event){.kind = SV_SLICE, .track = zero});
+    put(&f, &(struct sv_event){.kind = SV_SLICE, .track = below});
+    const char *text = finish(&f);
+    CHECK(has_line(text, "{\"name\":\"Default Track\",\"uuid\":\"0x"));
+    CHECK(strstr(text, "\"uuid\":\"0x0\"") == NULL);
+    tear_down(&f);
+}
+
 TEST(parents_in_a_circle)
 {
     struct fixture f;
