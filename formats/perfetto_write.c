@@ -209,6 +209,7 @@ static int pf_write(struct sv_sink *sink, const struct sv_event *events, size_t 
 static int pf_flush(struct sv_sink *sink, struct sv_err *err)
 {
     struct pf *w = (struct pf *)sink;
+    pf_tracks_describe_put_off(w); /* what is flushed may be all that will ever be there */
     pf_block_flush(w);
     return sv_output_flush(w->out, err);
 }

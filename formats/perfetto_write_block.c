@@ -174,16 +174,18 @@ void pf_packet(struct pf *w, const struct sv_buf *head, const struct sv_buf *int
 
 /* ---- clocks ---- */
 
-static bool clock_can_stand(const struct sv_snapshot *s, uint32_t i)
+/* The number under which a reading is written, 0: not at all. */
+static uint32_t wire_clock_of(const struct pf *w, const struct sv_snapshot *s, uint32_t i)
 {
     uint32_t clock = s->readings[i].clock;
-    if (clock == SV_CLOCK_UNKNOWN ||
-        (clock >= SV_PF_CLOCK_SEQUENCE_FIRST && clock <= SV_PF_CLOCK_SEQUENCE_LAST))
-        return false; /* the latter need a sequence, and Perfetto refuses the file without */
     for (uint32_t j = 0; j < i; j++)
         if (s->readings[j].clock == clock)
-            return false;
-    return true;
+            return 0;
+    if (clock == SV_CLOCK_UNKNOWN)
+        return w->dict->clocks.trace_clock == SV_CLOCK_UNKNOWN ? SV_PF_CLOCK_TRACE_FILE : 0;
+    if (clock >= SV_PF_CLOCK_SEQUENCE_FIRST && clock <= SV_PF_CLOCK_SEQUENCE_LAST)
+        return 0; /* they need a sequence, and Perfetto refuses the file without */
+    return clock;
 }
 
 void pf_clock_put(struct sv_buf *b, uint32_t clock, int64_t ns)
@@ -206,9 +208,9 @@ static void snapshot_write(struct pf *w, const struct sv_snapshot *s)
     struct sv_buf *b = &w->scratch;
     sv_buf_clear(b);
     for (uint32_t i = 0; i < s->n; i++) {
-        if (!clock_can_stand(s, i))
-            continue;
-        pf_clock_put(b, s->readings[i].clock, s->readings[i].ns);
+        uint32_t clock = wire_clock_of(w, s, i);
+        if (clock)
+            pf_clock_put(b, clock, s->readings[i].ns);
     }
     int64_t ns;
     if (w->alias_clock && sv_snapshot_get(s, w->alias_clock, &ns))

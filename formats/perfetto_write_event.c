@@ -285,8 +285,9 @@ static bool flow_point(struct pf *w, struct pf_sequence *s, const struct sv_even
         return false;
     }
     uint64_t flow = e->args[0].u;
-    uint64_t id = type == SV_ARG_FLOW_BEGIN ? flow_begin(w, flow)
-                                            : flow_pass(w, flow, &is_new, &is_explicit);
+    /* A start outside of every slice starts nothing: the number stays with the flow that it belonged to. */
+    bool begins = type == SV_ARG_FLOW_BEGIN && pf_track_of(w, e->track)->depth > 0;
+    uint64_t id = begins ? flow_begin(w, flow) : flow_pass(w, flow, &is_new, &is_explicit);
     /* Perfetto wants a start before a step; the model takes the first step for one. */
     bool starts = type == SV_ARG_FLOW_BEGIN ||
                   (type == SV_ARG_FLOW && is_new && !w->flows_forgotten);

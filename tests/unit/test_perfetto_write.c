@@ -441,22 +441,30 @@ TEST(flow_points_keep_their_binding)
 {
     start();
     sv_track t = track(51, SV_TRACK_LANE, 0, "t");
+    begin(0, t, "a", NULL);
     flow_point(1, t, SV_ARG_FLOW_BEGIN, 3, 0);
     flow_point(2, t, SV_ARG_FLOW, 3, 0);
     flow_point(3, t, SV_ARG_FLOW_END, 3, 0);
     flow_point(4, t, SV_ARG_FLOW_END, 3, SV_BIND_NEXT);
     flow_point(5, t, SV_ARG_FLOW, 4, 0); /* the first step is a start */
     flow_point(6, t, SV_ARG_FLOW, 4, 0);
-    struct sv_event *e = event(SV_FLOW, 7, t, "none", NULL); /* no flow: skipped */
+    flow_point(7, t, SV_ARG_FLOW_BEGIN, 3, 0); /* begins anew */
+    end(8, t);
+    flow_point(9, t, SV_ARG_FLOW_BEGIN, 3, 0); /* outside of every slice: begins nothing */
+    struct sv_event *e = event(SV_FLOW, 10, t, "none", NULL); /* no flow: skipped */
     done(e);
     CHECK_STR_EQ(finish(), "sync\n"
                            "track 1=51 2=\"t\" 15=2 990={ 1=8 5=1 }\n"
+                           "0 51 BEGIN n:a\n"
                            "1 51 - n:f c:c ph=s id=3\n"
                            "2 51 - n:f c:c ph=t id=3\n"
                            "3 51 - n:f c:c ph=f id=3 enclosing\n"
                            "4 51 - n:f c:c ph=f id=3\n"
                            "5 51 - n:f c:c ph=s id=4\n"
-                           "6 51 - n:f c:c ph=t id=4\n");
+                           "6 51 - n:f c:c ph=t id=4\n"
+                           "7 51 - n:f c:c ph=s id=11400714819323198488\n"
+                           "8 51 END\n"
+                           "9 51 - n:f c:c ph=s id=11400714819323198488\n");
     CHECK_UINT_EQ(sv_report_count(&g.report, SV_SKIPPED), 1);
     stop();
 }
@@ -590,18 +598,48 @@ TEST(clocks_that_are_written)
 {
     static const struct {
         uint32_t clock;
+        bool relates;
         uint8_t wire;
-    } rows[] = {{SV_CLOCK_UNKNOWN, 11}, {SV_CLOCK_MONOTONIC, 3}, {SV_CLOCK_TSC, 9}, {77, 11}};
+        const char *snapshots;
+    } rows[] = {
+        {SV_CLOCK_BOOTTIME, false, 6, ""},
+        {SV_CLOCK_UNKNOWN, false, 11, ""},
+        {77, false, 11, ""},
+        {SV_CLOCK_REALTIME, true, 1, "snapshot 1={ 1=1 2=20 } 1={ 1=6 2=10 } 2=1\n"},
+        /* Perfetto expects BOOTTIME to be related: the file's own clock stands for the real one */
+        {SV_CLOCK_MONOTONIC, true, 11, "snapshot 1={ 1=1 2=20 } 1={ 1=6 2=10 } 2=11 991=3\n"},
+        {SV_CLOCK_TSC, false, 11, ""},
+    };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         CONTEXT("row %zu", i);
         start();
         g.dict->clocks.trace_clock = rows[i].clock;
+        if (rows[i].relates)
+            snapshot(10, 20, -1);
         done(event(SV_INSTANT, 1000, track(51, SV_TRACK_CUSTOM, 0, "t"), "s", NULL));
-        CHECK_UINT_EQ(count(finish(), "1000 51 INSTANT"), 1);
+        char expected[300];
+        snprintf(expected, sizeof expected, "sync\n%strack 1=51 2=\"t\"\n1000 51 INSTANT n:s\n",
+                 rows[i].snapshots);
+        CHECK_STR_EQ(finish(), expected);
         const uint8_t clock[] = {0x08, rows[i].wire, 0x10, 0xe8, 0x07};
         CHECK(memmem(g.file.data, g.file.len, clock, sizeof clock) != NULL);
+        const uint8_t alias[] = {0x10, 11, 0xf8, 0x3d, (uint8_t)rows[i].clock};
+        bool has_alias = rows[i].wire == 11 && rows[i].clock && rows[i].clock < 64;
+        CHECK((memmem(g.file.data, g.file.len, alias, sizeof alias) != NULL) == has_alias);
         stop();
     }
+}
+
+TEST(a_clock_of_unknown_origin_keeps_its_relations)
+{
+    struct sv_snapshot s = {.n = 2, .uncertainty_ns = -1};
+    s.readings[0] = (struct sv_reading){SV_CLOCK_UNKNOWN, 5};
+    s.readings[1] = (struct sv_reading){SV_CLOCK_REALTIME, 9000};
+    start();
+    g.dict->clocks.trace_clock = SV_CLOCK_UNKNOWN;
+    sv_clocks_add(&g.dict->clocks, &s);
+    CHECK_STR_EQ(finish(), "sync\nsnapshot 1={ 1=11 2=5 } 1={ 1=1 2=9000 } 2=11\n");
+    stop();
 }
 
 /* ---- tracks ---- */
