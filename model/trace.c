@@ -36,6 +36,10 @@ static const struct sv_column carrier_columns[] = {
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define ROWS_MAX     (SV_NO_ROW - SV_BATCH)
 
+static int write_events(struct sv_sink *s, const struct sv_event *events, size_t n,
+                        struct sv_err *err);
+static int close_sink(struct sv_sink *s, bool failed, struct sv_err *err);
+
 struct sv_trace *sv_trace_new(struct sv_dict *dict, struct sv_report *report,
                               size_t memory_limit_bytes)
 {
@@ -43,6 +47,11 @@ struct sv_trace *sv_trace_new(struct sv_dict *dict, struct sv_report *report,
     struct sv_trace_impl *x = sv_alloc(sizeof *x);
     t->dict = dict;
     t->impl = x;
+    x->trace = t;
+    x->sink = (struct sv_sink){.write = write_events,
+                               .close = close_sink,
+                               .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP |
+                                        SV_HAS_DISORDER | SV_HAS_FLOW_POINTS};
     x->report = report;
     x->memory_limit = memory_limit_bytes;
     x->n_open = 1;
@@ -474,15 +483,15 @@ static inline bool write_event(struct sv_trace *t, const struct sv_event *e)
 
 /* ---- the sink ---- */
 
-struct trace_sink {
-    struct sv_sink base;
-    struct sv_trace *trace;
-};
+static struct sv_trace *trace_of(struct sv_sink *s)
+{
+    return ((struct sv_trace_impl *)s)->trace;
+}
 
 static int write_events(struct sv_sink *s, const struct sv_event *events, size_t n,
                         struct sv_err *err)
 {
-    struct sv_trace *t = ((struct trace_sink *)s)->trace;
+    struct sv_trace *t = trace_of(s);
     assert(!t->impl->finished && n <= SV_BATCH);
     int code = check_memory(t, err);
     if (code < 0)
@@ -499,21 +508,13 @@ static int write_events(struct sv_sink *s, const struct sv_event *events, size_t
 
 static int close_sink(struct sv_sink *s, bool failed, struct sv_err *err)
 {
-    struct sv_trace *t = ((struct trace_sink *)s)->trace;
     (void)failed;
-    free(s);
-    return sv_trace_finish(t, err);
+    return sv_trace_finish(trace_of(s), err);
 }
 
 struct sv_sink *sv_trace_sink(struct sv_trace *t)
 {
-    struct trace_sink *s = sv_alloc(sizeof *s);
-    s->trace = t;
-    s->base = (struct sv_sink){.write = write_events,
-                               .close = close_sink,
-                               .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP |
-                                        SV_HAS_DISORDER | SV_HAS_FLOW_POINTS};
-    return &s->base;
+    return &t->impl->sink;
 }
 
 /* ---- finish ---- */

@@ -145,6 +145,8 @@ struct sv_carriers {
 };
 
 struct sv_trace_impl {
+    struct sv_sink sink; /* first, so that a sink is its trace's impl */
+    struct sv_trace *trace;
     struct sv_report *report;
     size_t memory_limit;
     struct sv_table slices, counters, flows, points, losses, carriers;
