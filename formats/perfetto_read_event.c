@@ -54,34 +54,48 @@ struct sv_pf_track *sv_pf_event_track(struct sv_pf *r, const struct sv_pf_event_
 
 /* ---- names ---- */
 
+struct joined {
+    char text[1024];
+    size_t n;
+};
+
+static void join_category(struct joined *j, const char *bytes, size_t len)
+{
+    if (j->n > 0 && j->n < sizeof j->text && len > 0)
+        j->text[j->n++] = ',';
+    size_t more = len < sizeof j->text - j->n ? len : sizeof j->text - j->n;
+    if (more > 0)
+        memcpy(j->text + j->n, bytes, more);
+    j->n += more;
+}
+
+static void join_category_iid(struct sv_pf *r, struct joined *j, uint64_t iid)
+{
+    struct sv_text t = sv_dict_text(r->dict, sv_pf_str(r, SV_PF_T_CATEGORY, iid));
+    join_category(j, t.bytes, t.len);
+}
+
 static sv_str joined_categories(struct sv_pf *r, struct sv_pf_blob event)
 {
-    char text[1024];
-    size_t n = 0;
+    struct joined j = {.n = 0};
     struct sv_wire w = sv_pf_wire(event);
     struct sv_wire_field f;
     while (sv_wire_next(&w, &f)) {
-        struct sv_text item = {0};
         struct sv_wire packed = sv_wire_sub(&f);
-        bool is_iid = f.id == SV_PF_EVENT_CATEGORY_IIDS;
-        if (!is_iid && f.id != SV_PF_EVENT_CATEGORIES)
-            continue;
-        uint64_t iid = f.u;
-        do {
-            if (is_iid && f.type == SV_WIRE_BYTES && !sv_wire_varint(&packed, &iid))
-                break;
-            if (is_iid)
-                item = sv_dict_text(r->dict, sv_pf_str(r, SV_PF_T_CATEGORY, iid));
-            else
-                item = (struct sv_text){(const char *)f.bytes, (uint32_t)f.u};
-            if (n > 0 && n < sizeof text && item.len > 0)
-                text[n++] = ',';
-            size_t more = item.len < sizeof text - n ? item.len : sizeof text - n;
-            memcpy(text + n, item.bytes, more);
-            n += more;
-        } while (is_iid && packed.p < packed.end);
+        uint64_t iid;
+        switch (sv_pf_tag(&f)) {
+        case SV_PF_B(SV_PF_EVENT_CATEGORIES):
+            join_category(&j, (const char *)f.bytes, (size_t)f.u);
+            break;
+        case SV_PF_V(SV_PF_EVENT_CATEGORY_IIDS): join_category_iid(r, &j, f.u); break;
+        case SV_PF_B(SV_PF_EVENT_CATEGORY_IIDS):
+            while (packed.p < packed.end && sv_wire_varint(&packed, &iid))
+                join_category_iid(r, &j, iid);
+            break;
+        default: break;
+        }
     }
-    return sv_dict_str(r->dict, text, n);
+    return sv_dict_str(r->dict, j.text, j.n);
 }
 
 /* ---- counters ---- */

@@ -132,6 +132,61 @@ TEST(a_malformed_field_costs_its_packet_only)
     done(&r, &f);
 }
 
+/* Every field number with every wire type, twice: what a field says must not be believed of another type. */
+static void all_fields(struct file *f, uint32_t up_to)
+{
+    for (uint32_t id = 1; id <= up_to; id++) {
+        for (unsigned round = 0; round < 2; round++) {
+            u64(f, id, 0x7fffffff);
+            sv_put_fixed64(&f->b, id, 0x7fffffffffffffffull);
+            sv_put_varint(&f->b, (uint64_t)id << 3 | SV_WIRE_FIXED32);
+            sv_buf_add(&f->b, "\xff\xff\xff\x7f", 4);
+            sv_put_bytes(&f->b, id, "\x08\x01\x12\x01x", 5);
+        }
+    }
+}
+
+TEST(fields_of_the_wrong_wire_type_are_not_believed)
+{
+    static const uint32_t payloads[] = {
+        SV_PF_PACKET_TRACK_EVENT,   SV_PF_PACKET_TRACK_DESCRIPTOR, SV_PF_PACKET_CLOCK_SNAPSHOT,
+        SV_PF_PACKET_PROCESS_TREE,  SV_PF_PACKET_PROCESS_STATS,    SV_PF_PACKET_THREAD_DESCRIPTOR,
+        SV_PF_PACKET_GPU_STAGE,     SV_PF_PACKET_GPU_COUNTER,      SV_PF_PACKET_GPU_INFO,
+        SV_PF_PACKET_CHROME_EVENTS, SV_PF_PACKET_ATTRIBUTES,       SV_PF_PACKET_TRACE_STATS,
+        SV_PF_PACKET_SYSTEM_INFO,   SV_PF_PACKET_INTERNED_DATA,    SV_PF_PACKET_DEFAULTS,
+        SV_PF_PACKET_TRIGGER,       SV_PF_PACKET_REMOTE_CLOCK_SYNC};
+    static const uint32_t parts[] = {SV_PF_EVENT_DEBUG_ANNOTATIONS, SV_PF_EVENT_LEGACY_EVENT,
+                                     SV_PF_EVENT_CALLSTACK, SV_PF_EVENT_LOG_MESSAGE};
+    struct file f;
+    struct read r;
+    file_init(&f);
+    for (size_t i = 0; i < TEST_COUNT(payloads); i++) {
+        packet(&f, 1);
+        u64(&f, SV_PF_PACKET_TIMESTAMP, 5);
+        size_t p = open_message(&f, payloads[i]);
+        all_fields(&f, 60);
+        close_message(&f, p);
+        end(&f);
+    }
+    for (size_t i = 0; i < TEST_COUNT(parts); i++) {
+        event(&f, 1, 5, SV_PF_TYPE_INSTANT);
+        size_t p = open_message(&f, parts[i]);
+        all_fields(&f, 20);
+        close_message(&f, p);
+        event_end(&f);
+    }
+    named_event(&f, 1, 9, SV_PF_TYPE_INSTANT, 7, "last");
+    read_file(&r, &f);
+    CHECK_INT_EQ(r.rc, 0);
+    CHECK(r.got.n > 0);
+    bool has_last = false;
+    for (size_t i = 0; i < r.got.n; i++)
+        has_last = has_last ||
+                   strcmp(sv_dict_text(r.dict, r.got.events[i].name).bytes, "last") == 0;
+    CHECK(has_last);
+    done(&r, &f);
+}
+
 TEST(a_damaged_length_loses_few_packets)
 {
     struct file f;
