@@ -143,8 +143,10 @@ static bool deliver_spill(struct sv_pf *r, struct sv_batch *b)
 
 /* ---- findings ---- */
 
-static void finding(struct sv_pf *r, enum sv_severity severity, const char *what, const char *fmt,
-                    va_list ap)
+__attribute__((format(printf, 4, 0))) static void finding(struct sv_pf *r,
+                                                          enum sv_severity severity,
+                                                          const char *what, const char *fmt,
+                                                          va_list ap)
 {
     char detail[200];
     vsnprintf(detail, sizeof detail, fmt, ap);

@@ -106,7 +106,7 @@ static uint32_t column_of(const struct sv_pf_clock_group *g, const struct sv_pf_
     for (uint32_t i = 0; i < g->n_clocks; i++)
         if (g->clocks[i] == c)
             return i;
-    assert(!"a clock is in its groups");
+    assert(false); /* a clock is in its groups */
     return 0;
 }
 
@@ -425,7 +425,7 @@ void sv_pf_clocks_more(struct sv_pf *r)
             return;
         }
     }
-    assert(!"a waiting event has a list");
+    assert(false); /* a waiting event has a list */
 }
 
 static size_t waiting_bytes(const struct sv_pf *r)
