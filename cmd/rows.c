@@ -75,22 +75,13 @@ static void add_plain(struct sv_buf *b, const struct sv_cell *c)
     }
 }
 
+/* An empty text is quoted, so that it is told from NULL. */
 static void add_csv_text(struct sv_buf *b, const char *s, size_t len)
 {
-    bool is_quoted = len == 0;
-    for (size_t i = 0; i < len && !is_quoted; i++)
-        is_quoted = s[i] == '"' || s[i] == ',' || s[i] == '\n' || s[i] == '\r';
-    if (!is_quoted) {
-        sv_buf_add(b, s, len);
-        return;
-    }
-    sv_buf_byte(b, '"');
-    for (size_t i = 0; i < len; i++) {
-        if (s[i] == '"')
-            sv_buf_byte(b, '"');
-        sv_buf_byte(b, (uint8_t)s[i]);
-    }
-    sv_buf_byte(b, '"');
+    if (len == 0)
+        sv_buf_str(b, "\"\"");
+    else
+        sv_buf_csv(b, s, len);
 }
 
 static void add_csv(struct sv_printer *p, const struct sv_cell *cells, size_t n)
