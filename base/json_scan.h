@@ -84,6 +84,21 @@ static inline bool sv_json_same16(const uint8_t *a, const uint8_t *b, unsigned n
 #endif
 }
 
+/* Are the 16 bytes at a and b equal but for those whose bits are set in `skip`? */
+static inline bool sv_json_same16_but(const uint8_t *a, const uint8_t *b, unsigned skip)
+{
+#if defined(__SSE2__)
+    __m128i eq = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)a),
+                                _mm_loadu_si128((const __m128i *)(const void *)b));
+    return ((unsigned)_mm_movemask_epi8(eq) | skip) == 0xffff;
+#else
+    for (unsigned i = 0; i < 16; i++)
+        if (a[i] != b[i] && !(skip >> i & 1))
+            return false;
+    return true;
+#endif
+}
+
 static inline bool sv_json_is_blank(uint8_t c)
 {
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';

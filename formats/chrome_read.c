@@ -433,6 +433,16 @@ static void close_source(struct sv_source *s)
     free(r);
 }
 
+static void init_guesses(struct chrome_guess (*shapes)[CHROME_PLACES * CHROME_WAYS])
+{
+    for (size_t i = 0; i < CHROME_SHAPES; i++) {
+        for (size_t k = 0; k < (size_t)CHROME_PLACES * CHROME_WAYS; k++) {
+            shapes[i][k].least = 255;
+            shapes[i][k].step = k < (size_t)(CHROME_PLACES - 1) * CHROME_WAYS ? CHROME_WAYS : 0;
+        }
+    }
+}
+
 SV_SOURCE_DOOR(sv_chrome_source)
 {
     (void)err;
@@ -449,6 +459,8 @@ SV_SOURCE_DOOR(sv_chrome_source)
     r->dict = dict;
     r->space = options ? options->space : 0;
     r->scan = sv_json_scan_best();
+    init_guesses(r->event_guesses);
+    init_guesses(r->args_guesses);
     r->value_max = in->window_limit / 2 < CHROME_VALUE_MAX ? in->window_limit / 2
                                                            : CHROME_VALUE_MAX;
     *out = &r->source;

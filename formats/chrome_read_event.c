@@ -8,11 +8,6 @@
 
 static const uint64_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 
-static inline bool ends_scalar(uint8_t c)
-{
-    return c == ',' || c == '}' || c == ']' || c <= ' ';
-}
-
 /* ---- times ---- */
 
 enum time_status { TIME_OK, TIME_BAD, TIME_OVER };
@@ -45,7 +40,7 @@ static const uint8_t *read_time_slow(struct chrome_reader *r, const uint8_t *p, 
     const uint8_t *q = sv_json_number(p, end, &n);
     if (q == end)
         return chrome_stop(r, end, end);
-    if (q && ends_scalar(*q)) {
+    if (q && chrome_ends[*q]) {
         *status = time_of(r, &n, p, ns);
         return q;
     }
@@ -54,43 +49,15 @@ static const uint8_t *read_time_slow(struct chrome_reader *r, const uint8_t *p, 
     return chrome_skip(r, p, end);
 }
 
-/* Microseconds with up to three decimals become nanoseconds without passing through a double. */
-static inline const uint8_t *read_time(struct chrome_reader *r, const uint8_t *p,
-                                       const uint8_t *end, int64_t *ns, enum time_status *status)
-{
-    unsigned n, more, decimals = 0;
-    const uint8_t *q = p;
-    uint64_t v = sv_json_digits8(q, &n), fraction = 0;
-    q += n;
-    if (n == 8) {
-        uint32_t low = sv_json_digits8(q, &more);
-        v = v * powers[more] + low;
-        q += more;
-    }
-    if (*q == '.') {
-        fraction = sv_json_digits8(q + 1, &decimals);
-        q += 1 + decimals;
-        if (decimals == 0 || decimals > 3)
-            return read_time_slow(r, p, end, ns, status);
-        fraction *= powers[3 - decimals];
-    }
-    if (__builtin_expect(n == 0 || (*p == '0' && n > 1) || q >= end || !ends_scalar(*q) ||
-                             v > INT64_MAX / 1000 - 1,
-                         0))
-        return read_time_slow(r, p, end, ns, status);
-    *ns = (int64_t)(v * 1000 + fraction);
-    *status = TIME_OK;
-    return q;
-}
-
-static const uint8_t *read_time_field(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
-                                      struct chrome_fields *f, unsigned field, int64_t *ns)
+/* A time that is not simply digits, or no time at all. */
+static const uint8_t *read_odd_time(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                                    struct chrome_fields *f, unsigned field, int64_t *ns)
 {
     enum time_status status;
     const uint8_t *start = p;
-    p = read_time(r, p, end, ns, &status);
+    p = read_time_slow(r, p, end, ns, &status);
     f->has &= ~FIELD_BIT(field);
-    if (p && __builtin_expect(status == TIME_OK, 1))
+    if (p && status == TIME_OK)
         f->has |= FIELD_BIT(field);
     else if (p && field == FIELD_TS)
         f->ts_is_over = status == TIME_OVER;
@@ -101,13 +68,44 @@ static const uint8_t *read_time_field(struct chrome_reader *r, const uint8_t *p,
     return p;
 }
 
+/* Microseconds, mostly with three decimals, become nanoseconds without passing through a double. */
+static const uint8_t *read_time(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                                struct chrome_fields *f, unsigned field, int64_t *ns)
+{
+    unsigned n, more;
+    const uint8_t *q = p;
+    uint64_t v = sv_json_digits8(q, &n), fraction = 0;
+    if (__builtin_expect(f->has >> field & 1, 0))
+        chrome_note(r, FOUND_DUPLICATE, p);
+    q += n;
+    if (n == 8) {
+        uint32_t low = sv_json_digits8(q, &more);
+        v = v * powers[more] + low;
+        q += more;
+    }
+    if (*q == '.') {
+        unsigned a = q[1] - (unsigned)'0', b = q[2] - (unsigned)'0', c = q[3] - (unsigned)'0';
+        if (__builtin_expect(a > 9 || b > 9 || c > 9, 0))
+            return read_odd_time(r, p, end, f, field, ns);
+        fraction = a * 100 + b * 10 + c;
+        q += 4;
+    }
+    if (__builtin_expect(n == 0 || (*p == '0' && n > 1) || q >= end || !chrome_ends[*q] ||
+                             v > INT64_MAX / 1000 - 1,
+                         0))
+        return read_odd_time(r, p, end, f, field, ns);
+    *ns = (int64_t)(v * 1000 + fraction);
+    f->has |= FIELD_BIT(field);
+    return q;
+}
+
 /* ---- pid and tid ---- */
 
-static const uint8_t *read_number_id_slow(struct chrome_reader *r, const uint8_t *p,
-                                          const uint8_t *end, int64_t *out, bool *is_given)
+static const uint8_t *read_odd_id(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                                  struct chrome_fields *f, unsigned field, int64_t *out)
 {
     struct sv_json_number n;
-    *is_given = true;
+    f->has |= FIELD_BIT(field);
     if (*p == '"') {
         struct chrome_span text;
         const uint8_t *q = chrome_string(r, p, end, &text);
@@ -121,9 +119,9 @@ static const uint8_t *read_number_id_slow(struct chrome_reader *r, const uint8_t
     const uint8_t *q = sv_json_number(p, end, &n);
     if (q == end)
         return chrome_stop(r, end, end);
-    if (q && ends_scalar(*q) && sv_json_number_int(&n, 0, out) == SV_JSON_EXACT)
+    if (q && chrome_ends[*q] && sv_json_number_int(&n, 0, out) == SV_JSON_EXACT)
         return q;
-    *is_given = false;
+    f->has &= ~FIELD_BIT(field);
     if (q && (*q == '{' || *q == '"'))
         return chrome_stop(r, q, end);
     if (*p != 'n')
@@ -131,22 +129,19 @@ static const uint8_t *read_number_id_slow(struct chrome_reader *r, const uint8_t
     return chrome_skip(r, p, end);
 }
 
-static inline const uint8_t *read_number_id(struct chrome_reader *r, const uint8_t *p,
-                                            const uint8_t *end, struct chrome_fields *f,
-                                            unsigned field, int64_t *out)
+static inline const uint8_t *read_id(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                                     struct chrome_fields *f, unsigned field, int64_t *out)
 {
     unsigned n;
     uint64_t v = sv_json_digits8(p, &n);
-    bool is_given = true;
     const uint8_t *q = p + n;
-    if (__builtin_expect(n && n < 8 && q < end && ends_scalar(*q) && (*p != '0' || n == 1), 1))
-        *out = (int64_t)v;
-    else
-        q = read_number_id_slow(r, p, end, out, &is_given);
-    if (is_given)
-        f->has |= FIELD_BIT(field);
-    else
-        f->has &= ~FIELD_BIT(field);
+    if (__builtin_expect(f->has >> field & 1, 0))
+        chrome_note(r, FOUND_DUPLICATE, p);
+    if (__builtin_expect(n == 0 || n == 8 || q >= end || !chrome_ends[*q] || (*p == '0' && n != 1),
+                         0))
+        return read_odd_id(r, p, end, f, field, out);
+    *out = (int64_t)v;
+    f->has |= FIELD_BIT(field);
     return q;
 }
 
@@ -162,15 +157,10 @@ static void phase_from(struct chrome_fields *f, struct chrome_span text)
     f->has |= FIELD_BIT(FIELD_PH);
 }
 
-static inline const uint8_t *read_phase(struct chrome_reader *r, const uint8_t *p,
-                                        const uint8_t *end, struct chrome_fields *f)
+static const uint8_t *read_odd_phase(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                                     struct chrome_fields *f)
 {
     struct chrome_span text;
-    if (*p == '"' && p[2] == '"' && p[1] > ' ' && p[1] < 0x7f && p[1] != '\\' && p[1] != '"' &&
-        p + 3 < end) {
-        phase_from(f, (struct chrome_span){p + 1, 1});
-        return p + 3;
-    }
     if (*p != '"') {
         f->has &= ~FIELD_BIT(FIELD_PH);
         return chrome_skip(r, p, end);
@@ -181,12 +171,29 @@ static inline const uint8_t *read_phase(struct chrome_reader *r, const uint8_t *
     return p;
 }
 
+static inline const uint8_t *read_phase(struct chrome_reader *r, const uint8_t *p,
+                                        const uint8_t *end, struct chrome_fields *f)
+{
+    if (__builtin_expect(f->has >> FIELD_PH & 1, 0))
+        chrome_note(r, FOUND_DUPLICATE, p);
+    if (__builtin_expect(*p != '"' || p[2] != '"' || p[1] <= ' ' || p[1] == '\\' || p[1] == '"' ||
+                             p[1] >= 0x7f || p + 3 >= end,
+                         0))
+        return read_odd_phase(r, p, end, f);
+    f->ph = p[1];
+    f->ph_is_long = false;
+    f->has |= FIELD_BIT(FIELD_PH);
+    return p + 3;
+}
+
 /* A name or category. A number is taken as its text, null as none; a container becomes an argument of that key. */
 static const uint8_t *read_name(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
                                 sv_str key, sv_str *out)
 {
     struct chrome_span text;
     const uint8_t *q;
+    if (__builtin_expect(*out != 0, 0))
+        chrome_note(r, FOUND_DUPLICATE, p);
     if (__builtin_expect(*p == '"', 1)) {
         q = chrome_string(r, p, end, &text);
         if (q)
@@ -208,8 +215,10 @@ static const uint8_t *read_args(struct chrome_reader *r, const uint8_t *p, const
 {
     struct sv_batch *b = r->batch;
     const uint8_t *start = p;
-    if (__builtin_expect(f->args.p != NULL, 0))
+    if (__builtin_expect(f->args.p != NULL, 0)) {
+        chrome_note(r, FOUND_DUPLICATE, p);
         chrome_bury(r, f->args_at, f->n_args);
+    }
     f->args_at = (uint32_t)(b->arg - b->args);
     if (__builtin_expect(*p == '{', 1))
         p = chrome_args(r, p, end, f->cat);
@@ -226,34 +235,13 @@ static const uint8_t *read_raw(struct chrome_reader *r, const uint8_t *p, const 
                                struct chrome_fields *f, unsigned field)
 {
     const uint8_t *q = chrome_skip(r, p, end);
+    if (f->has >> field & 1)
+        chrome_note(r, FOUND_DUPLICATE, p);
     if (q) {
         f->raw[field - FIELD_ID] = (struct chrome_span){p, (size_t)(q - p)};
         f->has |= FIELD_BIT(field);
     }
     return q;
-}
-
-static inline const uint8_t *read_field(struct chrome_reader *r, const uint8_t *p,
-                                        const uint8_t *end, struct chrome_fields *f,
-                                        const struct chrome_member *m)
-{
-    switch (m->field) {
-    case FIELD_PH: return read_phase(r, p, end, f);
-    case FIELD_NAME: return read_name(r, p, end, m->str, &f->name);
-    case FIELD_CAT: return read_name(r, p, end, m->str, &f->cat);
-    case FIELD_PID: return read_number_id(r, p, end, f, FIELD_PID, &f->pid);
-    case FIELD_TID: return read_number_id(r, p, end, f, FIELD_TID, &f->tid);
-    case FIELD_TS: return read_time_field(r, p, end, f, FIELD_TS, &f->ts_ns);
-    case FIELD_DUR: return read_time_field(r, p, end, f, FIELD_DUR, &f->dur_ns);
-    case FIELD_TTS: return read_time_field(r, p, end, f, FIELD_TTS, &f->tts_ns);
-    case FIELD_TDUR: return read_time_field(r, p, end, f, FIELD_TDUR, &f->tdur_ns);
-    case FIELD_ARGS: return read_args(r, p, end, f, m->str);
-    case FIELD_OTHER:
-        f->n_others++;
-        chrome_mark_key(r, m->str, m->key);
-        return chrome_value(r, p, end, m->str);
-    default: return read_raw(r, p, end, f, m->field);
-    }
 }
 
 /* A string was taken longer than its first quote: the field gets the mended text. */
@@ -271,37 +259,61 @@ static void mend_field(struct chrome_reader *r, struct chrome_fields *f, unsigne
     }
 }
 
+/* Fields that are not in every event. */
+static const uint8_t *read_rare_field(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                                      struct chrome_fields *f, unsigned field, sv_str key,
+                                      const uint8_t *start)
+{
+    switch (field) {
+    case FIELD_TTS: return read_time(r, p, end, f, FIELD_TTS, &f->tts_ns);
+    case FIELD_TDUR: return read_time(r, p, end, f, FIELD_TDUR, &f->tdur_ns);
+    case FIELD_OTHER:
+        f->n_others++;
+        chrome_mark_key(r, key, start);
+        return chrome_value(r, p, end, key);
+    default: return read_raw(r, p, end, f, field);
+    }
+}
+
 /* The event object at p. f is zeroed; what was read before a stop is in it. */
 const uint8_t *chrome_event(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
                             struct chrome_fields *f)
 {
-    struct chrome_guess(*guesses)[CHROME_WAYS] = r->event_guesses[0];
-    struct chrome_member m = {0};
+    struct chrome_guess *ways = r->event_guesses[0];
     const uint8_t *value = NULL;
-    uint32_t seen = 0;
+    unsigned field = FIELD_OTHER;
     chrome_begin_event(r);
-    p++;
-    for (unsigned n = 0;; n++) {
-        unsigned before = m.field;
-        p = chrome_member(r, p, end, value, guesses[n % CHROME_PLACES], &m);
-        if (!p)
-            return NULL;
-        if (__builtin_expect(m.mended.p != NULL, 0)) {
-            mend_field(r, f, before, m.mended);
-            m.mended.p = NULL;
+    for (p++;;) {
+        const uint8_t *start = p;
+        const struct chrome_guess *g = chrome_guess(p, end, ways);
+        if (__builtin_expect(g != NULL, 1)) {
+            p += g->len;
+        } else {
+            if (!(g = chrome_member(r, p, end, value, ways)))
+                return NULL;
+            p = r->odd_end;
+            if (r->mended.p)
+                mend_field(r, f, field, r->mended);
         }
-        if (m.is_close) {
-            f->is_empty = n == 0;
-            return p;
-        }
-        if (__builtin_expect(seen >> m.field & 1, 0))
-            chrome_note_duplicate(r, m.key);
-        seen |= FIELD_BIT(m.field) & ~FIELD_BIT(FIELD_OTHER);
         value = p;
-        p = read_field(r, p, end, f, &m);
+        field = g->field;
+        switch (field) {
+        case FIELD_CLOSE: f->is_empty = start[-1] == '{' && start == f->start + 1; return p;
+        case FIELD_PH:
+            p = read_phase(r, p, end, f);
+            ways = chrome_same_place(r, ways, f->ph);
+            break;
+        case FIELD_NAME: p = read_name(r, p, end, g->str, &f->name); break;
+        case FIELD_CAT: p = read_name(r, p, end, g->str, &f->cat); break;
+        case FIELD_PID: p = read_id(r, p, end, f, FIELD_PID, &f->pid); break;
+        case FIELD_TID: p = read_id(r, p, end, f, FIELD_TID, &f->tid); break;
+        case FIELD_TS: p = read_time(r, p, end, f, FIELD_TS, &f->ts_ns); break;
+        case FIELD_DUR: p = read_time(r, p, end, f, FIELD_DUR, &f->dur_ns); break;
+        case FIELD_ARGS: p = read_args(r, p, end, f, g->str); break;
+        default: p = read_rare_field(r, p, end, f, field, g->str, start); break;
+        }
         if (!p)
             return NULL;
-        if (m.field == FIELD_PH)
-            guesses = r->event_guesses[f->ph % CHROME_SHAPES];
+        ways += ways->step;
     }
 }

@@ -307,13 +307,14 @@ static uint64_t flow_number(struct chrome_reader *r, struct chrome_fields *f, st
 {
     if (r->is_stave)
         return r->space ? chrome_hash_pair(id.number, r->space) : id.number;
-    if (r->flow_cat != f->cat || r->flow_name != f->name || !r->flow_hash) {
-        r->flow_cat = f->cat;
-        r->flow_name = f->name;
-        r->flow_hash = chrome_hash_pair(chrome_hash_str(r, f->cat), chrome_hash_str(r, f->name));
+    struct chrome_flow_hash *h = &r->flow_hashes[(f->cat ^ f->name * 3) % CHROME_FLOW_HASHES];
+    if (h->cat != f->cat || h->name != f->name || !h->hash) {
+        h->cat = f->cat;
+        h->name = f->name;
+        h->hash = chrome_hash_pair(chrome_hash_str(r, f->cat), chrome_hash_str(r, f->name));
     }
     uint64_t owner = id.is_local ? sv_uuid_process(r->space, f->pid) : r->space;
-    return chrome_hash_pair(chrome_hash_pair(r->flow_hash, owner), id.number);
+    return chrome_hash_pair(chrome_hash_pair(h->hash, owner), id.number);
 }
 
 static void emit_flow(struct chrome_reader *r, struct chrome_fields *f)

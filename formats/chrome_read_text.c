@@ -59,6 +59,14 @@ void chrome_drop_notes(struct chrome_reader *r)
     r->pending_mask = 0;
 }
 
+const bool chrome_ends[256] = {
+    [0] = true,  [1] = true,  [2] = true,   [3] = true,   [4] = true,   [5] = true,
+    [6] = true,  [7] = true,  [8] = true,   [9] = true,   [10] = true,  [11] = true,
+    [12] = true, [13] = true, [14] = true,  [15] = true,  [16] = true,  [17] = true,
+    [18] = true, [19] = true, [20] = true,  [21] = true,  [22] = true,  [23] = true,
+    [24] = true, [25] = true, [26] = true,  [27] = true,  [28] = true,  [29] = true,
+    [30] = true, [31] = true, [' '] = true, [','] = true, [']'] = true, ['}'] = true};
+
 /* ---- strings ---- */
 
 static void note_oddities(struct chrome_reader *r, unsigned oddities, const uint8_t *at)
@@ -180,15 +188,15 @@ static uint8_t field_of(struct chrome_span key)
 
 /* The key whose opening quote is at p; returns the byte after its closing quote. */
 const uint8_t *chrome_key(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
-                          struct chrome_member *m)
+                          struct chrome_guess *out)
 {
     struct chrome_span text;
     const uint8_t *q = chrome_string(r, p, end, &text);
     if (!q)
         return NULL;
     if (text.len > CHROME_KEY_MAX) {
-        m->str = chrome_intern(r, text.p, text.len);
-        m->field = FIELD_OTHER;
+        out->str = chrome_intern(r, text.p, text.len);
+        out->field = FIELD_OTHER;
         return q;
     }
     struct chrome_key *k = &r->keys[text_hash(text.p, text.len) % CHROME_KEYS];
@@ -198,68 +206,75 @@ const uint8_t *chrome_key(struct chrome_reader *r, const uint8_t *p, const uint8
         k->str = chrome_intern(r, text.p, text.len);
         k->field = field_of(text);
     }
-    m->str = k->str;
-    m->field = k->field;
+    out->str = k->str;
+    out->field = k->field;
     return q;
 }
 
 /* Remembers what stands between p and q, in front of what was remembered before. */
 static void learn(struct chrome_guess *ways, const uint8_t *p, const uint8_t *q,
-                  const struct chrome_member *m)
+                  const struct chrome_guess *what)
 {
-    if (q - p > (ptrdiff_t)CHROME_GUESS_MAX)
+    size_t len = (size_t)(q - p);
+    if (len > CHROME_GUESS_MAX)
         return;
     ways[1] = ways[0];
-    memcpy(ways[0].text, p, (size_t)(q - p));
-    ways[0].len = (uint8_t)(q - p);
-    ways[0].field = m->field;
-    ways[0].is_close = m->is_close;
-    ways[0].str = m->str;
+    struct chrome_guess *g = &ways[0];
+    memcpy(g->text, p, len);
+    g->len = (uint8_t)len;
+    g->skip = (uint16_t)(len < 16 ? 0xffffu << len : 0u);
+    g->field = what->field;
+    g->least = what->field == FIELD_CLOSE ? 0 : ' ' + 1;
+    g->str = what->str;
 }
 
-/* The same as chrome_member() by the grammar, and by what comes close to it. */
-const uint8_t *chrome_member_slow(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
-                                  const uint8_t *value, struct chrome_guess *ways,
-                                  struct chrome_member *m)
+/* The end of the object at p, after a comma perhaps. */
+static const struct chrome_guess *close_object(struct chrome_reader *r, const uint8_t *start,
+                                               const uint8_t *p, bool is_comma, bool is_odd,
+                                               struct chrome_guess *ways)
+{
+    r->odd.field = FIELD_CLOSE;
+    if (is_comma)
+        chrome_note(r, FOUND_EXTRA_COMMA, p);
+    else if (!is_odd)
+        learn(ways, start, p + 1, &r->odd);
+    r->odd_end = p + 1;
+    return &r->odd;
+}
+
+const struct chrome_guess *chrome_member(struct chrome_reader *r, const uint8_t *p,
+                                         const uint8_t *end, const uint8_t *value,
+                                         struct chrome_guess *ways)
 {
     const uint8_t *start = p;
-    bool is_odd = false, is_comma = false;
-    m->key = p;
-    m->mended.p = NULL;
-    m->is_close = false;
     p = sv_json_solid(p, end);
+    bool is_odd = false, is_comma = false;
+    r->mended.p = NULL;
     if (value && p < end && *p == ',') {
         is_comma = true;
         p++;
     } else if (value && (p >= end || *p != '}')) {
         is_odd = true;
-        if (!(p = chrome_odd_end(r, value, p, end, &m->mended)))
+        if (!(p = chrome_odd_end(r, value, p, end, &r->mended)))
             return NULL;
     }
     for (;;) {
         p = sv_json_solid(p, end);
         if (p < end && *p == '"')
             break;
-        if (p < end && *p == '}') {
-            if (is_comma) {
-                is_odd = true;
-                chrome_note(r, FOUND_EXTRA_COMMA, p);
-            }
-            m->is_close = true;
-            if (!is_odd)
-                learn(ways, start, p + 1, m);
-            return p + 1;
-        }
+        if (p < end && *p == '}')
+            return close_object(r, start, p, is_comma, is_odd, ways);
         is_odd = true;
         if (!(p = chrome_odd_key(r, p, end)))
             return NULL;
     }
     uint64_t notes = r->pending_mask;
-    if (!(p = chrome_key(r, p, end, m)) || !(p = chrome_colon(r, p, end)))
+    if (!(p = chrome_key(r, p, end, &r->odd)) || !(p = chrome_colon(r, p, end)))
         return NULL;
     if (!is_odd && r->pending_mask == notes)
-        learn(ways, start, p, m);
-    return p;
+        learn(ways, start, p, &r->odd);
+    r->odd_end = p;
+    return &r->odd;
 }
 
 /* ---- duplicates ---- */

@@ -8,19 +8,35 @@
 #include <math.h>
 #include <strings.h>
 
-#define WORD_MAX 64u /* longest bare word */
+#define WORD_MAX    64u /* longest bare word */
+#define PLAIN_DEPTH 16u /* nesting of arrays that are read without levels */
 
 static const uint64_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 
-/* Written as a whole: piece by piece the processor would wait for its own stores. */
-static inline void put_arg(struct chrome_reader *r, sv_str key, unsigned type, size_t size,
-                           uint64_t u)
+#define INLINE static inline __attribute__((always_inline))
+
+/* The first half of an argument as one word: compilers write its bit fields one by one, and read what was there before. */
+INLINE uint64_t arg_head(sv_str key, unsigned type, uint32_t size)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return (uint64_t)(size << 8 | type) << 32 | key;
+#else
+    struct sv_arg a = {.key = key, .type = type & 0xff, .size = size & 0xffffff};
+    uint64_t head;
+    memcpy(&head, &a, sizeof head);
+    return head;
+#endif
+}
+
+INLINE void put_arg(struct chrome_reader *r, sv_str key, unsigned type, uint32_t size, uint64_t u)
 {
     struct sv_batch *b = r->batch;
     if (__builtin_expect(b->arg == b->args_end, 0))
         sv_batch_more_args(b);
-    *b->arg++ =
-        (struct sv_arg){.key = key, .type = type & 0xff, .size = (uint32_t)size & 0xffffff, .u = u};
+    struct sv_arg *a = b->arg++;
+    uint64_t head = arg_head(key, type, size);
+    memcpy(a, &head, sizeof head);
+    a->u = u;
 }
 
 static inline void put_double(struct chrome_reader *r, sv_str key, double d)
@@ -30,18 +46,13 @@ static inline void put_double(struct chrome_reader *r, sv_str key, double d)
     put_arg(r, key, SV_ARG_DOUBLE, 0, u);
 }
 
-static inline void put_text(struct chrome_reader *r, sv_str key, struct chrome_span text)
+INLINE void put_text(struct chrome_reader *r, sv_str key, struct chrome_span text)
 {
     if (__builtin_expect(text.len > SV_TEXT_MAX, 0)) {
         chrome_note(r, FOUND_TEXT_CUT, text.p);
         text.len = SV_TEXT_MAX;
     }
-    put_arg(r, key, SV_ARG_TEXT, text.len, (uint64_t)(uintptr_t)text.p);
-}
-
-static inline bool ends_scalar(uint8_t c)
-{
-    return c == ',' || c == '}' || c == ']' || c <= ' ';
+    put_arg(r, key, SV_ARG_TEXT, (uint32_t)text.len, (uint64_t)(uintptr_t)text.p);
 }
 
 /* ---- scalars ---- */
@@ -81,7 +92,7 @@ static const uint8_t *read_word(struct chrome_reader *r, const uint8_t *p, const
                                 sv_str key)
 {
     const uint8_t *q = p;
-    while (q < end && !ends_scalar(*q)) {
+    while (q < end && !chrome_ends[*q]) {
         if (*q == '"' || *q == '{' || *q == '[' || *q == ':' || *q >= 0x7f ||
             (size_t)(q - p) >= WORD_MAX)
             return chrome_stop(r, q, end);
@@ -124,7 +135,7 @@ static const uint8_t *read_number(struct chrome_reader *r, const uint8_t *p, con
     const uint8_t *q = sv_json_number(p, end, &n);
     if (q == end)
         return chrome_stop(r, end, end);
-    if (!q || !ends_scalar(*q))
+    if (!q || !chrome_ends[*q])
         return read_word(r, p, end, key);
     if (n.is_odd)
         chrome_note(r, FOUND_NUMBER, p);
@@ -133,8 +144,8 @@ static const uint8_t *read_number(struct chrome_reader *r, const uint8_t *p, con
 }
 
 /* An integer of up to 15 digits, which is nearly every number; NULL when it is something else. */
-static inline const uint8_t *read_integer(struct chrome_reader *r, const uint8_t *p,
-                                          const uint8_t *end, sv_str key)
+INLINE const uint8_t *read_integer(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                                   sv_str key)
 {
     bool is_negative = *p == '-';
     const uint8_t *q = p + is_negative;
@@ -150,7 +161,7 @@ static inline const uint8_t *read_integer(struct chrome_reader *r, const uint8_t
         v = v * powers[more] + low;
         q += more;
     }
-    if (q >= end || !ends_scalar(*q))
+    if (q >= end || !chrome_ends[*q])
         return NULL;
     put_arg(r, key, SV_ARG_INT, 0, (uint64_t)(is_negative ? -(int64_t)v : (int64_t)v));
     return q;
@@ -160,15 +171,15 @@ static const uint8_t *read_literal(struct chrome_reader *r, const uint8_t *p, co
                                    sv_str key)
 {
     if (end - p > 5) {
-        if (memcmp(p, "true", 4) == 0 && ends_scalar(p[4])) {
+        if (memcmp(p, "true", 4) == 0 && chrome_ends[p[4]]) {
             put_arg(r, key, SV_ARG_BOOL, 0, (uint64_t)(1));
             return p + 4;
         }
-        if (memcmp(p, "false", 5) == 0 && ends_scalar(p[5])) {
+        if (memcmp(p, "false", 5) == 0 && chrome_ends[p[5]]) {
             put_arg(r, key, SV_ARG_BOOL, 0, 0);
             return p + 5;
         }
-        if (memcmp(p, "null", 4) == 0 && ends_scalar(p[4])) {
+        if (memcmp(p, "null", 4) == 0 && chrome_ends[p[4]]) {
             put_arg(r, key, SV_ARG_NULL, 0, 0);
             return p + 4;
         }
@@ -178,8 +189,8 @@ static const uint8_t *read_literal(struct chrome_reader *r, const uint8_t *p, co
     return read_word(r, p, end, key);
 }
 
-static inline const uint8_t *read_scalar(struct chrome_reader *r, const uint8_t *p,
-                                         const uint8_t *end, sv_str key)
+INLINE const uint8_t *read_scalar(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                                  sv_str key)
 {
     if (*p == '"') {
         struct chrome_span text;
@@ -279,56 +290,60 @@ static inline const uint8_t *after_value(struct chrome_reader *r, const uint8_t 
 static const uint8_t *read_key(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
                                sv_str *out)
 {
-    struct chrome_member m;
+    struct chrome_guess key;
     const uint8_t *start = p;
-    p = chrome_key(r, p, end, &m);
+    p = chrome_key(r, p, end, &key);
     if (!p || !(p = chrome_colon(r, p, end)))
         return NULL;
-    chrome_mark_key(r, m.str, start);
-    *out = m.str;
+    chrome_mark_key(r, key.str, start);
+    *out = key.str;
     return p;
 }
 
-/* Arrays of integers, plain texts and such arrays, as shapes and types are: as much as can be read without a second
- * look, inside the array that is open and down to `base`. *value is the last element that was read, NULL when the next thing
- * must be one. */
-static inline const uint8_t *read_plain_array(struct chrome_reader *r, const uint8_t *p,
-                                              const uint8_t *end, uint32_t base,
-                                              const uint8_t **value)
+/* The array at p as far as it holds integers, plain texts and such arrays, which is what shapes and types are: no level is opened for
+ * it. What it cannot finish is handed over in open levels; *value is then the last element that was read, NULL when the next
+ * thing must be one. */
+static const uint8_t *read_plain_array(struct chrome_reader *r, const uint8_t *p,
+                                       const uint8_t *end, sv_str key, const uint8_t **value)
 {
-    *value = NULL;
-    while (p < end) {
+    struct sv_batch *b = r->batch;
+    uint32_t open[PLAIN_DEPTH], depth = 0;
+    const uint8_t *last = NULL;
+    do {
         const uint8_t *q;
-        if (*p == '"') {
+        last = NULL;
+        if (*p == '[' && depth < PLAIN_DEPTH) {
+            open[depth] = (uint32_t)(b->arg - b->args);
+            put_arg(r, depth++ ? 0 : key, SV_ARG_ARRAY, 0, 0);
+            q = p + 1;
+            if (*q != ']') {
+                p = q;
+                continue;
+            }
+        } else if (*p == '"') {
             q = sv_json_special(r->scan, p + 1, end);
             if (q == end || *q != '"')
                 break;
             put_text(r, 0, (struct chrome_span){p + 1, (size_t)(q - p - 1)});
             q++;
-        } else if (*p == '[' && r->depth < CHROME_DEPTH_MAX) {
-            open_container(r, 0, '[');
-            if (*++p != ']')
-                continue;
-            q = p;
         } else if (!(q = read_integer(r, p, end, 0))) {
             break;
         }
-        *value = p;
+        last = p;
         for (p = q; *p == ']' && p < end; p++) {
-            close_level(r);
-            if (r->depth == base)
+            depth--;
+            b->args[open[depth]].size = (uint32_t)((b->arg - b->args) - open[depth] - 1) & 0xffffff;
+            if (depth == 0)
                 return p + 1;
-            if (r->levels[r->depth - 1].close != ']') {
-                *value = p;
-                return p + 1;
-            }
         }
         if (*p != ',')
             break;
-        *value = NULL;
-        if (*++p == ' ')
-            p++;
-    }
+        last = NULL;
+        p += p[1] == ' ' ? 2 : 1;
+    } while (p < end);
+    for (uint32_t i = 0; i < depth; i++)
+        open_level(r, open[i], ']');
+    *value = last;
     return p;
 }
 
@@ -372,23 +387,21 @@ static const uint8_t *tree(struct chrome_reader *r, const uint8_t *p, const uint
     }
 }
 
-static inline const uint8_t *read_container(struct chrome_reader *r, const uint8_t *p,
-                                            const uint8_t *end, sv_str key)
+static const uint8_t *read_container(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
+                                     sv_str key)
 {
     uint32_t base = r->depth;
-    const uint8_t *value, *start = p;
     bool is_comma = false;
-    p = enter(r, p, end, key);
-    if (!p || r->depth == base)
-        return p;
-    if (*start == '[' && *p != ']') {
-        start = p;
-        p = read_plain_array(r, p, end, base, &value);
+    if (*p == '[' && base + PLAIN_DEPTH <= CHROME_DEPTH_MAX) {
+        const uint8_t *value = NULL;
+        p = read_plain_array(r, p, end, key, &value);
         if (__builtin_expect(r->depth == base, 1))
             return p;
-        is_comma = !value && p > start && p[-1] != '[';
+        is_comma = !value && (p[-1] == ',' || (p[-1] == ' ' && p[-2] == ','));
         if (value && !(p = after_value(r, value, p, end, &is_comma)))
             return NULL;
+    } else if (!(p = enter(r, p, end, key)) || r->depth == base) {
+        return p;
     }
     return tree(r, p, end, base, is_comma);
 }
@@ -402,35 +415,45 @@ const uint8_t *chrome_value(struct chrome_reader *r, const uint8_t *p, const uin
     return *p == '{' || *p == '[' ? read_container(r, p, end, key) : read_scalar(r, p, end, key);
 }
 
+/* The last text had to be taken longer. */
+static void mend_text(struct chrome_reader *r)
+{
+    r->batch->arg--;
+    put_text(r, r->batch->arg->key, r->mended);
+}
+
 /* The members of the object at p, appended one by one; `shape` tells which keys to expect. */
 const uint8_t *chrome_args(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
                            unsigned shape)
 {
-    struct chrome_guess(*guesses)[CHROME_WAYS] = r->args_guesses[shape % CHROME_SHAPES];
-    struct chrome_member m = {0};
+    struct chrome_guess *ways = r->args_guesses[shape % CHROME_SHAPES];
     const uint8_t *value = NULL;
     open_level(r, UINT32_MAX, '}');
-    p++;
-    for (unsigned n = 0;; n++) {
-        p = chrome_member(r, p, end, value, guesses[n % CHROME_PLACES], &m);
-        if (!p)
-            return NULL;
-        if (__builtin_expect(m.mended.p != NULL, 0)) {
-            r->batch->arg--;
-            put_text(r, r->batch->arg->key, m.mended);
-            m.mended.p = NULL;
+    for (p++;;) {
+        const uint8_t *start = p;
+        const struct chrome_guess *g = chrome_guess(p, end, ways);
+        if (__builtin_expect(g != NULL, 1)) {
+            p += g->len;
+        } else {
+            if (!(g = chrome_member(r, p, end, value, ways)))
+                return NULL;
+            p = r->odd_end;
+            if (r->mended.p)
+                mend_text(r);
         }
-        if (m.is_close) {
+        if (g->field == FIELD_CLOSE) {
             close_level(r);
             return p;
         }
-        chrome_mark_key(r, m.str, m.key);
+        sv_str key = g->str;
+        chrome_mark_key(r, key, start);
         value = p;
         if (*p == '{' || *p == '[')
-            p = read_container(r, p, end, m.str);
+            p = read_container(r, p, end, key);
         else
-            p = read_scalar(r, p, end, m.str);
+            p = read_scalar(r, p, end, key);
         if (!p)
             return NULL;
+        ways += ways->step;
     }
 }

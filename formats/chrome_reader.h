@@ -42,18 +42,39 @@ static inline const uint8_t *chrome_stop(struct chrome_reader *r, const uint8_t 
 
 /* ---- values ---- */
 
-/* Does the guess stand at p? A free one stands everywhere, with length 0. */
+extern const bool chrome_ends[256]; /* what may stand behind a number or a word */
+
+/* Does the guess stand at p? A free one does where there are 16 NULs. */
 static inline bool chrome_guess_is(const struct chrome_guess *g, const uint8_t *p)
 {
-    unsigned len = g->len;
-    if (len <= 16)
-        return sv_json_same16(p, g->text, len);
-    if (!sv_json_same16(p, g->text, 16))
+    if (!sv_json_same16_but(p, g->text, g->skip))
         return false;
-    if (len <= 32)
-        return sv_json_same16(p + 16, g->text + 16, len - 16);
+    if (g->len <= 16)
+        return true;
+    if (g->len <= 32)
+        return sv_json_same16(p + 16, g->text + 16, g->len - 16u);
     return sv_json_same16(p + 16, g->text + 16, 16) &&
-           sv_json_same16(p + 32, g->text + 32, len - 32);
+           sv_json_same16(p + 32, g->text + 32, g->len - 32u);
+}
+
+/* The guess that leads from the end of a value to the next one, or past the closing brace; NULL when there is none. */
+static inline const struct chrome_guess *chrome_guess(const uint8_t *p, const uint8_t *end,
+                                                      const struct chrome_guess *ways)
+{
+    const struct chrome_guess *g = &ways[0];
+    if (__builtin_expect(!chrome_guess_is(g, p), 0) && !chrome_guess_is(g = &ways[1], p))
+        return NULL;
+    /* Something must follow, and this file may have more blanks before it than the one that was remembered. */
+    p += g->len;
+    return __builtin_expect(p < end && *p >= g->least, 1) ? g : NULL;
+}
+
+/* The same place in the guesses of another phase. */
+static inline struct chrome_guess *chrome_same_place(struct chrome_reader *r,
+                                                     const struct chrome_guess *ways, uint8_t ph)
+{
+    size_t place = (size_t)(ways - r->event_guesses[0]) % (CHROME_PLACES * CHROME_WAYS);
+    return &r->event_guesses[ph % CHROME_SHAPES][place];
 }
 
 /* Over the colon after a key, to its value. */
@@ -86,33 +107,12 @@ static inline void chrome_mark_key(struct chrome_reader *r, sv_str key, const ui
 }
 
 const uint8_t *chrome_key(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
-                          struct chrome_member *m);
-const uint8_t *chrome_member_slow(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
-                                  const uint8_t *value, struct chrome_guess *ways,
-                                  struct chrome_member *m);
-
-/* From the end of a value (`value` is its start, NULL before the first member) to the start of the next one, or past the
- * closing brace. */
-static inline const uint8_t *chrome_member(struct chrome_reader *r, const uint8_t *p,
-                                           const uint8_t *end, const uint8_t *value,
-                                           struct chrome_guess *ways, struct chrome_member *m)
-{
-    struct chrome_guess *g = &ways[0];
-    if (__builtin_expect(!chrome_guess_is(g, p) || g->len == 0, 0)) {
-        g = &ways[1];
-        if (!chrome_guess_is(g, p) || g->len == 0)
-            return chrome_member_slow(r, p, end, value, ways, m);
-    }
-    /* A value must follow, and this file may have more blanks before it than the one that was remembered. */
-    if (__builtin_expect(p + g->len >= end || (p[g->len] <= ' ' && !g->is_close), 0))
-        return chrome_member_slow(r, p, end, value, ways, m);
-    m->key = p;
-    m->field = g->field;
-    m->is_close = g->is_close;
-    m->str = g->str;
-    return p + g->len;
-}
-
+                          struct chrome_guess *out);
+/* The same as chrome_guess() by the grammar, and by what comes close to it: `value` is the start of the value before p, NULL before
+ * the first member. r->odd_end is where the member's value starts. NULL after a stop. */
+const struct chrome_guess *chrome_member(struct chrome_reader *r, const uint8_t *p,
+                                         const uint8_t *end, const uint8_t *value,
+                                         struct chrome_guess *ways);
 const uint8_t *chrome_string(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
                              struct chrome_span *out);
 const uint8_t *chrome_value(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,

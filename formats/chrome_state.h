@@ -45,25 +45,17 @@ struct chrome_key {
  * closing brace. Profilers print from fixed formats, so the same bytes come again and need one comparison. */
 struct chrome_guess {
     uint8_t text[CHROME_GUESS_MAX];
-    uint8_t len; /* 0: free */
-    uint8_t field;
-    bool is_close;
-    sv_str str;
-};
-
-/* Where a member of an object stands. */
-struct chrome_member {
-    const uint8_t *key; /* where the key or what stands before it begins, for findings */
-    uint8_t field;
-    bool is_close;
-    sv_str str;
-    struct chrome_span
-        mended; /* the text of the value before it, when that had to be taken longer */
+    uint16_t skip; /* bits of the first 16 bytes that are not in the text */
+    uint8_t len;
+    uint8_t field; /* enum chrome_field */
+    uint8_t least; /* the byte behind it must not be below: no blank before a value; 255: free */
+    uint8_t step;  /* to the next place */
+    sv_str str;    /* the key */
 };
 
 #define CHROME_KEYS    512u
 #define CHROME_SHAPES  32u
-#define CHROME_PLACES  32u /* members of a shape that are guessed */
+#define CHROME_PLACES  32u /* members of a shape; further ones share the last place */
 #define CHROME_WAYS    2u
 #define CHROME_TEXTS   2048u
 #define CHROME_THREADS 256u
@@ -104,13 +96,33 @@ struct chrome_frame {
     uint64_t parent; /* id as a number */
 };
 
+#define CHROME_FLOW_HASHES 16u
+
+/* The hash of a flow's category and name, which are few. */
+struct chrome_flow_hash {
+    sv_str cat, name;
+    uint64_t hash;
+};
+
 /* What is open or unmatched: see chrome_read_balance.c. */
+struct chrome_flow_point {
+    uint64_t key; /* 0: none */
+    int64_t pos;
+};
+
+#define CHROME_WAITING 8u
+
 struct chrome_balance {
-    struct sv_map tracks; /* track → number in `open` */
-    struct sv_map flows;  /* flow → position of its first point × 4 + what was seen of it */
+    uint32_t *tracks; /* by track: 1 + number in `open`, 0: nothing is open */
+    size_t cap_tracks;
     struct chrome_open *open;
     uint32_t *free;
     size_t n, cap, n_free, cap_free;
+    uint64_t *flows;
+    size_t n_flows, cap_flows;
+    struct chrome_flow_point *suspects, waiting[CHROME_WAITING];
+    size_t n_suspects, cap_suspects;
+    uint32_t n_waiting;
     bool is_reported;
 };
 
@@ -172,8 +184,12 @@ struct chrome_reader {
 
     /* caches */
     struct chrome_key keys[CHROME_KEYS];
-    struct chrome_guess event_guesses[CHROME_SHAPES][CHROME_PLACES][CHROME_WAYS];
-    struct chrome_guess args_guesses[CHROME_SHAPES][CHROME_PLACES][CHROME_WAYS];
+    struct chrome_guess event_guesses[CHROME_SHAPES][CHROME_PLACES * CHROME_WAYS];
+    struct chrome_guess args_guesses[CHROME_SHAPES][CHROME_PLACES * CHROME_WAYS];
+    struct chrome_guess odd; /* the member that was read last without a guess: field and key */
+    const uint8_t *odd_end;  /* where its value starts */
+    struct chrome_span
+        mended; /* the text of the value before it, when that had to be taken longer */
     struct chrome_text texts[CHROME_TEXTS];
     struct chrome_thread threads[CHROME_THREADS];
     sv_track global_track;
@@ -192,8 +208,7 @@ struct chrome_reader {
     } keys_of_stave;
     int64_t base_ns; /* what is added to every time */
     struct chrome_balance balance;
-    sv_str flow_cat, flow_name; /* of the last flow hash */
-    uint64_t flow_hash;
+    struct chrome_flow_hash flow_hashes[CHROME_FLOW_HASHES];
 };
 
 #endif

@@ -95,6 +95,7 @@
 #define CHROME_FIELD_NAME(name, key)              FIELD_##name,
 
 enum chrome_finding { CHROME_FINDINGS(CHROME_FINDING_NAME) FOUND_N };
-enum chrome_field { FIELD_OTHER, CHROME_FIELDS(CHROME_FIELD_NAME) FIELD_N };
+/* FIELD_CLOSE is no field but the end of them. */
+enum chrome_field { FIELD_OTHER, CHROME_FIELDS(CHROME_FIELD_NAME) FIELD_N, FIELD_CLOSE = FIELD_N };
 
 #endif
