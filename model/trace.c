@@ -120,7 +120,7 @@ static size_t finish_bytes(const struct sv_trace *t)
 {
     const struct sv_trace_impl *x = t->impl;
     size_t rows = t->slices.n > t->counters.n ? t->slices.n : t->counters.n;
-    size_t order = rows * sizeof(uint32_t), column = rows * sizeof(int64_t), carrier = 64;
+    size_t order = rows * sizeof(uint32_t), column = rows * sizeof(int64_t), carrier = 128;
     return order + (x->sort_bytes > column ? x->sort_bytes : column) +
            (x->carrier.n + t->points.n) * carrier + t->dict->n_tracks * sizeof *t->tracks;
 }

@@ -1,8 +1,8 @@
 /* The store, finish, last steps: flow points find their slices, and carriers of one number become arrows.
  *
  * Many formats record flows as points apart from slices. A point at the start of its slice (nearly all of them) becomes an argument of
- * it, so that only the others remain points. Then all carriers (arguments of slices, bound points) are sorted by number
- * and time and connected, see struct sv_flows for the rules. Carriers of equal number and time are taken as begin, pass, end, then by row:
+ * it, so that only the others remain points. Then all carriers (arguments of slices, bound points) are grouped by number,
+ * sorted by time and connected, see struct sv_flows for the rules. Carriers of equal number and time are taken as begin, pass, end, then by row:
  * the order in which they came would not survive leaving the store. */
 #include "model/trace_impl.h"
 
@@ -144,8 +144,6 @@ _Static_assert(SV_ARG_FLOW_BEGIN < SV_ARG_FLOW && SV_ARG_FLOW < SV_ARG_FLOW_END,
 static bool carrier_before(const struct carrier *a, const struct carrier *b, const void *unused)
 {
     (void)unused;
-    if (a->id != b->id)
-        return a->id < b->id;
     if (a->ts_ns != b->ts_ns)
         return a->ts_ns < b->ts_ns;
     return a->type != b->type ? a->type < b->type : a->row < b->row;
@@ -244,30 +242,68 @@ static void sort_flows(struct sv_trace *t, struct arrow *room)
     sort_arriving(f->by_to, f->n, (uint32_t *)room, f->to);
 }
 
+/* Brings carriers of one number together, numbers in the order of their first carrier: counting instead of sorting, since most
+ * flows have two carriers. The result is in `to`; ends[i] is where the carriers of the i-th number end. */
+static size_t group(const struct carrier *from, size_t n, struct carrier *to, uint32_t *chain,
+                    uint32_t *ends)
+{
+    struct sv_map numbers = {0};
+    size_t n_chains = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool is_new;
+        uint64_t *slot = sv_map_add(&numbers, from[i].id, &is_new);
+        if (is_new) {
+            *slot = n_chains;
+            ends[n_chains++] = 0;
+        }
+        chain[i] = (uint32_t)*slot;
+        ends[chain[i]]++;
+    }
+    sv_map_fini(&numbers);
+    uint32_t at = 0;
+    for (size_t i = 0; i < n_chains; i++) {
+        uint32_t count = ends[i];
+        ends[i] = at;
+        at += count;
+    }
+    for (size_t i = 0; i < n; i++)
+        to[ends[chain[i]]++] = from[i];
+    return n_chains;
+}
+
+/* The carriers of each number in order of time, connected. `room` is for sorting. */
+static void connect_all(struct sv_trace *t, struct carrier *c, const uint32_t *ends,
+                        size_t n_chains, struct carrier *room)
+{
+    for (size_t i = 0, first = 0; i < n_chains; first = ends[i++]) {
+        sort_carriers(c + first, ends[i] - first, room, NULL);
+        connect(t, c + first, ends[i] - first);
+    }
+}
+
 int sv_trace_chain(struct sv_trace *t, struct sv_err *err)
 {
     struct sv_trace_impl *x = t->impl;
-    struct sv_block block = {0};
+    struct sv_block carriers = {0}, grouped = {0}, numbers = {0};
     size_t n = (size_t)(x->carrier.n + t->points.n);
     if (n == 0)
         return 0;
-    if (!sv_block_reserve(&block, (n + SV_SORT_SPARE(n)) * sizeof(struct carrier)) ||
-        !sv_table_reserve(&x->flows, n)) {
-        sv_block_fini(&block);
-        return sv_trace_no_memory(t, err);
+    bool ok = sv_block_reserve(&carriers, n * sizeof(struct carrier)) &&
+              sv_block_reserve(&grouped, n * sizeof(struct carrier)) &&
+              sv_block_reserve(&numbers, 2 * n * sizeof(uint32_t)) &&
+              sv_table_reserve(&x->flows, n);
+    if (ok) {
+        uint32_t *chain = numbers.at, *ends = chain + n;
+        n = collect(t, carriers.at);
+        size_t n_chains = group(carriers.at, n, grouped.at, chain, ends);
+        connect_all(t, grouped.at, ends, n_chains, carriers.at);
+        sort_flows(t, carriers.at); /* an arrow and a half are as large as a carrier */
+        sv_table_trim(&x->flows, t->flows.n);
     }
-    struct carrier *c = block.at;
-    n = collect(t, c);
-    sort_carriers(c, n, c + n, NULL);
-    for (size_t i = 0, end; i < n; i = end) {
-        for (end = i; end < n && c[end].id == c[i].id; end++)
-            ;
-        connect(t, c + i, end - i);
-    }
-    sort_flows(t, block.at); /* an arrow is smaller than a carrier */
-    sv_block_fini(&block);
-    sv_table_trim(&x->flows, t->flows.n);
-    return 0;
+    sv_block_fini(&carriers);
+    sv_block_fini(&grouped);
+    sv_block_fini(&numbers);
+    return ok ? 0 : sv_trace_no_memory(t, err);
 }
 
 /* ---- questions ---- */
