@@ -7,6 +7,7 @@
 #include "cmd/console.h"
 #include <stave/stave.h>
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,8 +92,18 @@ static int run_command(const struct sv_command *c, int argc, char **argv)
     return exit_code(code);
 }
 
+/* Blocks of a MiB and more go back to the system when they are freed. By itself the allocator raises that limit after
+ * the first such block, and a stage's memory stays beside that of the stage after it. */
+static void set_up_memory(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
+}
+
 int main(int argc, char **argv)
 {
+    set_up_memory();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), told like any other */
     sv_console_init("", NULL, false);
     if (argc < 2) {

@@ -142,11 +142,13 @@ static void bind_flow(struct sv_pf *r, const struct legacy *l)
     }
 }
 
-/* Flows with the same id but another category or name are different ones. The first keeps the id as it is, which is what a
- * file written by Stave needs; the others get a number made of all three. */
+/* Flows with the same id but another category or name are different ones. The first keeps the id as it is, the others get a
+ * number made of all three. */
 static uint64_t flow_number(struct sv_pf *r, const struct sv_pf_event_in *e, uint64_t id)
 {
     bool is_new;
+    if (r->seq->has_whole_flows)
+        return sv_pf_salted(r, id);
     uint64_t own = text_hash(r, e->name, text_hash(r, e->cat, sv_mix64(id)));
     uint64_t *slot = sv_map_find(&r->flow_owner, id);
     if (!slot && r->flow_owner.n >= FLOWS_MAX)

@@ -6,6 +6,7 @@
 #include "formats/perfetto_read.h"
 
 #include "base/mem.h"
+#include "formats/perfetto_stave.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,7 +202,7 @@ static void clear_state(struct sv_pf *r, struct sv_pf_seq *seq)
     forget_sums(seq);
     seq->is_valid = true;
     seq->damage = r->damage;
-    seq->has_default_track = false;
+    seq->has_default_track = seq->has_whole_flows = false;
     seq->default_clock_id = 0;
     seq->default_clock = NULL;
     seq->extra.n = seq->extra_double.n = 0;
@@ -256,7 +257,7 @@ static void read_defaults(struct sv_pf *r, struct sv_pf_seq *seq, struct sv_pf_b
 {
     struct sv_wire w = sv_pf_wire(data);
     struct sv_wire_field f;
-    seq->has_default_track = false;
+    seq->has_default_track = seq->has_whole_flows = false;
     seq->default_clock_id = 0;
     seq->default_clock = NULL;
     seq->extra.n = seq->extra_double.n = 0;
@@ -265,6 +266,8 @@ static void read_defaults(struct sv_pf *r, struct sv_pf_seq *seq, struct sv_pf_b
             seq->default_clock_id = (uint32_t)f.u;
         else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_DEFAULTS_TRACK_EVENT))
             read_event_defaults(seq, sv_wire_sub(&f));
+        else if (sv_pf_tag(&f) == SV_PF_V(SV_PF_STAVE))
+            seq->has_whole_flows = f.u == 1;
     }
     if (seq->default_clock_id)
         seq->default_clock = sv_pf_clock_at(r, seq, seq->default_clock_id);

@@ -161,6 +161,7 @@ struct sv_pf_seq {
     struct sv_pf_state *state; /* NULL until something was interned */
     bool is_valid;             /* cleared since the beginning or the last loss */
     bool has_default_track, has_thread, has_reference, has_loss, has_last;
+    bool has_whole_flows; /* the numbers of flow points are unique */
     uint32_t default_clock_id;
     struct sv_pf_clock *default_clock,
         *named_clock; /* named: by the newest packet that named one */

@@ -13,6 +13,7 @@
  *   flow begin, flow end       legacy_event {bind_id, flow_direction OUT or IN}, no phase; further ones of the same event,
  *                              and all SV_ARG_FLOW, in flow_ids and terminating_flow_ids
  *   SV_FLOW point              legacy_event {phase s, t or f, unscoped_id, bind_to_enclosing unless SV_BIND_NEXT}
+ *                              TracePacketDefaults.990 = 1: their numbers alone tell flows apart, name and category do not
  *   scope of an instant        legacy_event.instant_event_scope beside TYPE_INSTANT, no phase
  *   thread time                extra counter of type THREAD_TIME_NS on begin and end; the difference is SV_ARG_THREAD_DUR
  *   SV_LOSS                    an instant in the category SV_PF_LOSS_CATEGORY (further categories follow it), its name the
@@ -21,7 +22,7 @@
 #ifndef SV_FORMATS_PERFETTO_STAVE_H
 #define SV_FORMATS_PERFETTO_STAVE_H
 
-enum { SV_PF_STAVE = 990 }; /* the private field of TrackDescriptor, ClockSnapshot and Attribute */
+enum { SV_PF_STAVE = 990 }; /* the private field of TrackDescriptor, ClockSnapshot, Attribute and TracePacketDefaults */
 
 /* TrackDescriptor.990, a message, present when one of these is: */
 enum {

@@ -377,6 +377,7 @@ void pf_sequence_defaults(struct pf *w, const struct pf_sequence *s, struct sv_b
 {
     size_t defaults = sv_put_begin(head, SV_PF_PACKET_DEFAULTS);
     sv_put_u64(head, SV_PF_DEFAULTS_CLOCK_ID, SV_PF_CLOCK_SEQUENCE_FIRST);
+    sv_put_u64(head, SV_PF_STAVE, 1);
     if (s->track) {
         size_t event = sv_put_begin(head, SV_PF_DEFAULTS_TRACK_EVENT);
         sv_put_u64(head, SV_PF_EVENT_TRACK_UUID, w->dict->tracks[s->track].uuid);

@@ -241,8 +241,19 @@ static struct entry *index_sorted(const struct sv_sorter *s)
 
 /* ---- spilling ---- */
 
+/* What lies behind the chunk in use waits from an earlier buffer without disorder: the index takes its room. */
+static void free_waiting_chunks(struct sv_sorter *s)
+{
+    while (s->n_chunks > s->now + 1) {
+        struct chunk *c = &s->chunks[--s->n_chunks];
+        s->held_bytes -= c->cap;
+        free(c->data);
+    }
+}
+
 static int write_in_order(struct sv_sorter *s, struct sv_err *err)
 {
+    free_waiting_chunks(s);
     struct entry *index = index_sorted(s);
     int code = 0;
     for (size_t i = 0; i < s->n && code == 0; i++) {

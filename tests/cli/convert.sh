@@ -19,6 +19,22 @@ check the_clock_survives_perfetto grep -q '^clock realtime' kineto.txt
 check pipe sh -c '"$0" convert -q - --to text <"$1" | cmp - phases.txt' "$STAVE" "$good/phases.json"
 check gzip_pipe sh -c 'gzip -c "$1" | "$0" convert -q - --to text | cmp - phases.txt' "$STAVE" "$good/phases.json"
 
+# A flow is its number: one that begins as "a" and ends as "b" stays one flow.
+cat >two_names.txt <<'END'
+# stave text 1
+clock boottime
+track #1 process uuid=0x1 pid=7 name="p"
+track #2 thread uuid=0x2 parent=#1 pid=7 tid=7
+1.000000000 begin #2 "one"
+1.000000000 flow #2 "a" {@flow_begin:0x5}
+1.500000000 end #2
+2.000000000 begin #2 "two"
+2.000000000 flow #2 "b" {@flow_end:0x5}
+2.500000000 end #2
+END
+run_any two_names 0 "$STAVE" convert -q two_names.txt -o two_names.pftrace
+check a_flow_with_two_names test "$("$STAVE" cat -q two_names.pftrace | grep -c '@flow_[a-z]*:0x5}')" = 2
+
 # A file that is there already is replaced only by a whole one.
 echo precious >kept.pftrace
 run_any failed_conversion 3 "$STAVE" convert "$SRC/tests/golden/bad/not_a_trace.txt" -o kept.pftrace
