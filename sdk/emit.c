@@ -83,33 +83,44 @@ static inline uint64_t word_of(const struct stave_site *site)
                            __ATOMIC_ACQUIRE); /* pairs with the release in registry.c */
 }
 
-/* A record without arguments, after which `kept` more bytes must be free. */
-static inline uint32_t emit0(struct stave_site *site, uint64_t kept)
+/* A record without arguments, after which `kept` more bytes must be free. `notes`: STAVE_END will ask for its fate. 0: not for
+ * this path. */
+static inline uint32_t try0(const struct stave_site *site, uint64_t kept, bool notes)
 {
     struct sv_thread *t = sv_self;
     if (UNLIKELY(!enter(t)))
-        return sv_slow(site, NULL);
+        return 0;
     uint64_t word = word_of(site), head = t->head, limit = t->limit;
     if (UNLIKELY(head + SV_RECORD_HEAD + kept > limit || word == 0 ||
                  t->counter != SV_COUNTER_CPU)) {
         leave(t);
-        return sv_slow(site, NULL);
+        return 0;
     }
     uint64_t *r = record_at(t, head);
     r[0] = word;
     r[1] = sv_cpu_counter();
+    if (notes)
+        t->fates = t->fates << 1 | 1;
     commit(t, head + SV_RECORD_HEAD, limit - kept);
     return session();
 }
 
 uint32_t stave_i_begin0(struct stave_site *site)
 {
-    return emit0(site, SV_RECORD_HEAD);
+    uint32_t done = try0(site, SV_RECORD_HEAD, false);
+    return LIKELY(done != 0) ? done : sv_slow(site, NULL);
+}
+
+void stave_i_open0(struct stave_site *site)
+{
+    if (UNLIKELY(try0(site, SV_RECORD_HEAD, true) == 0))
+        stave_i_note_begin(sv_slow(site, NULL));
 }
 
 uint32_t stave_i_instant0(struct stave_site *site)
 {
-    return emit0(site, 0);
+    uint32_t done = try0(site, 0, false);
+    return LIKELY(done != 0) ? done : sv_slow(site, NULL);
 }
 
 /* ---- arguments ---- */
@@ -203,6 +214,15 @@ uint32_t stave_i_emit(struct stave_site *site, const uint64_t *values)
 
 /* ---- ends ---- */
 
+/* There is room: the begin kept it. */
+static inline void put_end(struct sv_thread *t, uint64_t head, uint64_t limit)
+{
+    uint64_t *r = record_at(t, head);
+    r[0] = SV_WORD(0, STAVE_KIND_END, 0, SV_RECORD_HEAD / 8);
+    r[1] = now_raw(t);
+    commit(t, head + SV_RECORD_HEAD, limit + SV_RECORD_HEAD);
+}
+
 void stave_i_scope_end(uint32_t begun)
 {
     struct sv_thread *t = sv_self;
@@ -218,10 +238,7 @@ void stave_i_scope_end(uint32_t begun)
         leave(t);
         return;
     }
-    uint64_t *r = record_at(t, head); /* there is room: the begin kept it */
-    r[0] = SV_WORD(0, STAVE_KIND_END, 0, SV_RECORD_HEAD / 8);
-    r[1] = now_raw(t);
-    commit(t, head + SV_RECORD_HEAD, limit + SV_RECORD_HEAD);
+    put_end(t, head, limit);
 }
 
 void stave_i_note_begin(uint32_t recorded)
@@ -231,15 +248,37 @@ void stave_i_note_begin(uint32_t recorded)
         t->fates = t->fates << 1 | (recorded != 0);
 }
 
-/* An end without arguments, or one for whose arguments there is no room, is that of a scope. */
+/* Was the begin of this end recorded? It is asked once. */
+static inline bool take_fate(struct sv_thread *t)
+{
+    bool recorded = t->fates & 1;
+    t->fates = t->fates >> 1 | (uint64_t)1 << 63;
+    return recorded;
+}
+
+void stave_i_end0(void)
+{
+    struct sv_thread *t = sv_self;
+    if (UNLIKELY(t->ring == NULL))
+        return; /* nothing was begun */
+    bool recorded = take_fate(t);
+    if (UNLIKELY(!enter(t)))
+        return;
+    uint64_t head = t->head, limit = t->limit;
+    if (UNLIKELY(!recorded || limit >= t->full_limit)) { /* nothing is open */
+        leave(t);
+        return;
+    }
+    put_end(t, head, limit);
+}
+
+/* An end for whose arguments there is no room goes without them. */
 void stave_i_end(struct stave_site *site, const uint64_t *values)
 {
     struct sv_thread *t = sv_self;
     if (UNLIKELY(t->ring == NULL))
         return; /* nothing was begun */
-    bool recorded = t->fates & 1;
-    t->fates = t->fates >> 1 | (uint64_t)1 << 63;
-    if (!recorded || t->limit >= t->full_limit)
+    if (!take_fate(t) || t->limit >= t->full_limit)
         return;
     if (site->n_args) {
         uint64_t word = word_of(site);

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 enum { SLAB_BYTES = 64 << 10, RINGS_LARGE = 16, RINGS_MEDIUM = 128 };
+enum { WAIT_NS_MIN = 20000, WAIT_NS_MAX = 200000 };
 
 struct sv_process *sv_process;
 static pthread_key_t ended_key;
@@ -286,10 +287,18 @@ static void set_limit(struct sv_thread *t, uint64_t full_limit)
     t->busy = 0;
 }
 
-static void refresh_limit(struct sv_thread *t)
+/* The hot path comes back here at the latest after a quarter of the ring, so that a sleeping writer hears of a burst before the ring
+ * is full, and the hot path need not look. Returns the tail that it saw. */
+static uint64_t refresh_limit(struct sv_thread *t, uint64_t need)
 {
+    uint64_t size = t->ring->size, kept = t->full_limit - t->limit;
     /* Pairs with the release of the writer: it has read what is before the tail. */
-    set_limit(t, atomic_load_explicit(&t->ring->tail, memory_order_acquire) + t->ring->size);
+    uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
+    uint64_t soon = t->head + kept + need + size / 4;
+    set_limit(t, soon < tail + size ? soon : tail + size);
+    if (t->head - tail >= size / 2)
+        sv_wake_writer();
+    return tail;
 }
 
 /* The newest stay: the limit is the end of the block, whose first record is noted for the reader. */
@@ -308,18 +317,22 @@ static void overwrite(struct sv_thread *t, uint64_t need)
     set_limit(t, end);
 }
 
+/* Asks by the clock, not woken by the writer: a woken thread is put beside its waker, and two that wake each other in turn end up
+ * on one core. It sleeps for a small part of what the writer needs for a full ring. */
 static bool wait_for_room(struct sv_thread *t, uint64_t need)
 {
-    struct sv_process *p = sv_process;
-    for (unsigned i = 0;; i++) {
-        refresh_limit(t);
+    const struct sv_process *p = sv_process;
+    uint64_t ns = t->ring->size / 16;
+    ns = ns < WAIT_NS_MIN ? WAIT_NS_MIN : ns > WAIT_NS_MAX ? WAIT_NS_MAX : ns;
+    for (;;) {
+        uint64_t tail = refresh_limit(t, need); /* wakes the writer if it sleeps */
         if (t->head + need <= t->limit)
             return true;
+        if (tail == t->head) /* empty and yet no room: the open slices have it all */
+            return false;
         if (!p->has_writer || atomic_load_explicit(&sv_epoch, memory_order_acquire) == 0)
             return false;
-        if (i % 16 == 0)
-            sv_wake_writer();
-        struct timespec pause = {.tv_nsec = 20000};
+        struct timespec pause = {.tv_nsec = (long)ns};
         nanosleep(&pause, NULL);
     }
 }
@@ -337,7 +350,7 @@ static bool make_room(struct sv_thread *t, uint64_t need)
         overwrite(t, need);
         return true;
     }
-    refresh_limit(t);
+    refresh_limit(t, need);
     if (t->head + need <= t->limit)
         return true;
     return sv_process->full == STAVE_FULL_BLOCK && wait_for_room(t, need);

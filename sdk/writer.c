@@ -31,7 +31,8 @@ enum {
     PERIOD_MAX_US = 10000,
     COMMIT_MS = 50,
     SNAPSHOT_MS = 10000,
-    NAMES_MS = 1000
+    NAMES_MS = 1000,
+    BATCHES_PER_LOOK = 16
 };
 
 int64_t sv_writer_now_ns(void)
@@ -177,23 +178,6 @@ static bool commit(struct sv_writer *w)
 
 /* ---- rounds ---- */
 
-static bool pump(struct sv_writer *w)
-{
-    struct sv_source *source = sv_drain_source(w->drain);
-    struct sv_err err = {0};
-    int n;
-    uint64_t events = 0;
-    while ((n = source->next(source, w->batch, &err)) > 0) {
-        int status = w->sink->write(w->sink, w->batch->events, (size_t)n, &err);
-        sv_batch_reset(w->batch);
-        if (status < 0)
-            return fail(w, &err);
-        events += (uint64_t)n;
-    }
-    atomic_fetch_add_explicit(&w->process->session->n_events, events, memory_order_relaxed);
-    return n == 0 || fail(w, &err);
-}
-
 /* Is some ring so full that waiting would be wrong? */
 static bool is_pressed(const struct sv_writer *w)
 {
@@ -203,6 +187,26 @@ static bool is_pressed(const struct sv_writer *w)
             return true;
     }
     return false;
+}
+
+/* Room is given back while the round goes on: whoever waits for it works beside us, not after us. */
+static bool pump(struct sv_writer *w)
+{
+    struct sv_source *source = sv_drain_source(w->drain);
+    struct sv_err err = {0};
+    int n;
+    uint64_t events = 0, n_batches = 0;
+    while ((n = source->next(source, w->batch, &err)) > 0) {
+        int status = w->sink->write(w->sink, w->batch->events, (size_t)n, &err);
+        sv_batch_reset(w->batch);
+        if (status < 0)
+            return fail(w, &err);
+        events += (uint64_t)n;
+        if (++n_batches % BATCHES_PER_LOOK == 0 && is_pressed(w) && !commit(w))
+            return false;
+    }
+    atomic_fetch_add_explicit(&w->process->session->n_events, events, memory_order_relaxed);
+    return n == 0 || fail(w, &err);
 }
 
 /* Returns how many bytes of rings it read; commits when enough has gathered. */

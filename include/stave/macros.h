@@ -65,6 +65,9 @@ STAVE_API uint32_t stave_i_instant0(struct stave_site *site);
 STAVE_API uint32_t stave_i_emit(struct stave_site *site, const uint64_t *values);
 STAVE_API void stave_i_note_begin(uint32_t recorded); /* STAVE_BEGIN: remember for STAVE_END */
 STAVE_API void stave_i_end(struct stave_site *site, const uint64_t *values);
+STAVE_API void stave_i_open0(
+    struct stave_site *site); /* STAVE_BEGIN and STAVE_END without arguments */
+STAVE_API void stave_i_end0(void);
 STAVE_API void stave_i_scope_end(uint32_t session);
 STAVE_API void stave_i_add(struct stave_site *site, int64_t delta);
 #ifdef __cplusplus
@@ -180,17 +183,25 @@ static inline uint64_t stave_i_from_ptr(const volatile void *v)
         if (STAVE_I_ON(stave_i_s))                                              \
             (void)STAVE_I_SEND(stave_i_s, stave_i_instant0, x, w, __VA_ARGS__); \
     } while (0)
-#define STAVE_I_BEGIN(x, w, cat, name, ...)                                                 \
-    do {                                                                                    \
-        STAVE_I_SITE(stave_i_s, STAVE_KIND_BEGIN, x, cat, name, __VA_ARGS__);               \
-        if (STAVE_I_ON(stave_i_s))                                                          \
-            stave_i_note_begin(STAVE_I_SEND(stave_i_s, stave_i_begin0, x, w, __VA_ARGS__)); \
+#define STAVE_I_BEGIN(x, w, cat, name, ...)                                                     \
+    do {                                                                                        \
+        STAVE_I_SITE(stave_i_s, STAVE_KIND_BEGIN, x, cat, name, __VA_ARGS__);                   \
+        if (STAVE_I_ON(stave_i_s)) {                                                            \
+            if (sizeof stave_i_st == 1)                                                         \
+                stave_i_open0(&stave_i_s);                                                      \
+            else                                                                                \
+                stave_i_note_begin(stave_i_emit(&stave_i_s, STAVE_I_WORDS(x, w, __VA_ARGS__))); \
+        }                                                                                       \
     } while (0)
-#define STAVE_I_END(cat, ...)                                                  \
-    do {                                                                       \
-        STAVE_I_SITE(stave_i_s, STAVE_KIND_END, NONE, cat, 0, 0, __VA_ARGS__); \
-        if (STAVE_I_ON(stave_i_s))                                             \
-            stave_i_end(&stave_i_s, STAVE_I_WORDS(NONE, (0), 0, __VA_ARGS__)); \
+#define STAVE_I_END(cat, ...)                                                      \
+    do {                                                                           \
+        STAVE_I_SITE(stave_i_s, STAVE_KIND_END, NONE, cat, 0, 0, __VA_ARGS__);     \
+        if (STAVE_I_ON(stave_i_s)) {                                               \
+            if (sizeof stave_i_st == 1)                                            \
+                stave_i_end0();                                                    \
+            else                                                                   \
+                stave_i_end(&stave_i_s, STAVE_I_WORDS(NONE, (0), 0, __VA_ARGS__)); \
+        }                                                                          \
     } while (0)
 struct stave_i_track_scope {
     struct stave_site *site;
