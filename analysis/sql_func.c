@@ -76,7 +76,7 @@ static void log2_bucket(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     if (sqlite3_value_type(argv[0]) == SQLITE_NULL)
         return;
     int64_t v = sqlite3_value_int64(argv[0]);
-    sqlite3_result_int64(ctx, v <= 0 ? 0 : INT64_C(1) << (63 - __builtin_clzll((uint64_t)v)));
+    sqlite3_result_int64(ctx, v <= 0 ? 0 : 1LL << (63 - __builtin_clzll((uint64_t)v)));
 }
 
 static void time_str(sqlite3_context *ctx, int argc, sqlite3_value **argv)

@@ -11,7 +11,7 @@
 
 _Noreturn void sv_out_of_memory(size_t size); /* weak: libstave has its own */
 void *sv_alloc(size_t size);                  /* zeroed */
-void *sv_realloc(void *p, size_t size); /* not zeroed past the old size */
+void *sv_realloc(void *p, size_t size);       /* not zeroed past the old size */
 /* For the buffers of read() and write(): not zeroed, free() frees it. align is a power of two. */
 void *sv_alloc_aligned(size_t size, size_t align);
 char *sv_strndup(const char *s, size_t len);

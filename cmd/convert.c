@@ -60,7 +60,8 @@ const struct sv_command sv_command_convert = {
         ".txt, .csv. "
         "Nanoseconds, flows, arguments and tracks are kept; what a format has no place for is "
         "named.\n\n"
-        "The file is streamed: memory is bounded, whatever its size. Broken input is repaired where "
+        "The file is streamed: memory is bounded, whatever its size. Broken input is repaired "
+        "where "
         "possible and each kind of "
         "damage is reported with its first byte position; --strict refuses it instead.\n\n"
         "Several inputs are merged as 'stave merge' does.",

@@ -5,6 +5,7 @@
 #include "cmd/files.h"
 #include "cmd/console.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -120,13 +121,14 @@ static int choose_output(const struct sv_output_choice *choice, const struct sv_
 int sv_open_output(const struct sv_output_choice *choice, struct sv_dict *dict,
                    struct sv_report *report, struct sv_sink **sink, struct sv_err *err)
 {
-    const struct sv_format *format;
+    const struct sv_format *format = NULL;
     enum sv_compression around, inside = SV_PLAIN;
     struct sv_write_options options = {.dialect = choice->dialect};
     const char *path = choice->path ? choice->path : "-";
     int code = choose_output(choice, &format, &around, err);
     if (code < 0)
         return code;
+    assert(format);
     if (choice->compress) {
         /* Perfetto files compress their packets, so that a cut file can still be read. */
         enum sv_compression *which = format->compresses_inside ? &inside : &around;

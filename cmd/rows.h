@@ -32,7 +32,7 @@ struct sv_printer {
     bool is_flowing; /* widths are settled */
 };
 
-int sv_printer_open(const char *form, struct sv_printer **p, struct sv_err *err);
+int sv_printer_open(const char *form, struct sv_printer **out, struct sv_err *err);
 int sv_printer_close(struct sv_printer *p, struct sv_err *err);
 
 /* Cells by hand. */

@@ -70,8 +70,9 @@ static void free_chunks(struct sv_pf_chunk *c)
     }
 }
 
-void sv_pf_spill(struct sv_pf *r, struct sv_pf_chunk *c)
+void sv_pf_spill(struct sv_pf *r, struct sv_pf_chunk *list)
 {
+    struct sv_pf_chunk *c = list;
     if (r->spill)
         r->spill_last->next = c;
     else

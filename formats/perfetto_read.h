@@ -12,7 +12,13 @@ static inline struct sv_wire sv_pf_wire(struct sv_pf_blob b)
 
 static inline struct sv_pf_blob sv_pf_bytes(const struct sv_wire_field *f)
 {
-    return (struct sv_pf_blob){f->bytes, (size_t)f->u};
+    return f->type == SV_WIRE_BYTES ? (struct sv_pf_blob){f->bytes, (size_t)f->u}
+                                    : (struct sv_pf_blob){NULL, 0};
+}
+
+static inline sv_str sv_pf_intern(struct sv_pf *r, struct sv_pf_blob text)
+{
+    return sv_dict_str(r->dict, (const char *)text.bytes, text.len);
 }
 
 /* A field and its wire type as one number, so that a field of the wrong type is an unknown field. */

@@ -135,6 +135,7 @@ static void add_row(struct sv_pf *r, struct sv_pf_clock *const *clocks, const in
     struct sv_pf_clock_group *g = group_of(r, clocks, n);
     if (!g)
         return;
+    assert(g->n_clocks == n);
     mark_backward(r, g, values);
     g->values = sv_grow(g->values, &g->cap_values, (g->n_rows + 1) * n, sizeof *g->values);
     memcpy(g->values + g->n_rows * n, values, n * sizeof *values);
@@ -338,6 +339,7 @@ static void adopt(struct sv_pf *r, struct sv_pf_clock *c)
     if (r->clocks.trace)
         return;
     set_trace_clock(r, c->is_sequence ? public_clock(r, c) : c);
+    assert(r->clocks.trace);
     r->clocks.is_fixed = true;
     sv_pf_note(r, "no clock snapshot", "times are taken as those of clock %u (%s)",
                r->clocks.trace->id, sv_clock_name(r->clocks.trace->id));

@@ -242,7 +242,7 @@ static void emit_told_loss(struct sv_pf *r, const struct sv_pf_event_in *e, stru
         taken++;
     }
     if (taken == 0) {
-        a = sv_batch_arg(r->b);
+        sv_batch_arg(r->b);
         n++;
         taken = 1;
         memmove(r->b->args + 1, r->b->args, (n - 1) * sizeof *a);
@@ -432,7 +432,8 @@ static bool read_rare_arg(struct sv_pf *r, const struct sv_wire_field *f)
         sv_pf_arg_source(r, sv_pf_blob_at(r, SV_PF_T_SOURCE, f->u), SV_ARG_SOURCE, 0);
         return true;
     case SV_PF_B(SV_PF_EVENT_CORRELATION_STR):
-        sv_pf_arg_text(r, sv_dict_cstr(r->dict, "correlation_id"), f->bytes, (size_t)f->u);
+        sv_pf_arg_text(r, sv_dict_cstr(r->dict, "correlation_id"), sv_pf_bytes(f).bytes,
+                       (size_t)f->u);
         return true;
     case SV_PF_V(SV_PF_EVENT_CORRELATION_STR_IID): {
         struct sv_pf_blob text = sv_pf_blob_at(r, SV_PF_T_CORRELATION, f->u);

@@ -48,11 +48,6 @@ static sv_track gpu_track(struct sv_pf *r, uint64_t id)
     return sv_pf_named_track(r, SV_TRACK_GPU, name);
 }
 
-static sv_str intern(struct sv_pf *r, struct sv_pf_blob text)
-{
-    return sv_dict_str(r->dict, (const char *)text.bytes, text.len);
-}
-
 static sv_str key(struct sv_pf *r, const char *text)
 {
     return sv_dict_cstr(r->dict, text);
@@ -120,9 +115,9 @@ static struct old_spec read_old_spec(struct sv_pf *r, struct sv_wire w)
     struct sv_wire_field f;
     while (sv_wire_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_SPEC_NAME))
-            s.name = intern(r, sv_pf_bytes(&f));
+            s.name = sv_pf_intern(r, sv_pf_bytes(&f));
         else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_SPEC_DESCRIPTION))
-            s.desc = intern(r, sv_pf_bytes(&f));
+            s.desc = sv_pf_intern(r, sv_pf_bytes(&f));
     }
     return s;
 }
@@ -182,7 +177,7 @@ static sv_track queue_track(struct sv_pf *r, const struct stage *s)
     struct old_spec queue = {0};
     if (s->has_queue_iid) {
         struct spec spec = interned_spec(r, s->queue);
-        queue = (struct old_spec){intern(r, spec.name), intern(r, spec.desc)};
+        queue = (struct old_spec){sv_pf_intern(r, spec.name), sv_pf_intern(r, spec.desc)};
     } else if (s->queue < g->n_queues) {
         queue = g->queues[s->queue];
     }
@@ -205,9 +200,9 @@ static sv_str stage_name(struct sv_pf *r, const struct stage *s, const struct sp
     if (s->name_iid)
         return sv_pf_str(r, SV_PF_T_NAME, s->name_iid);
     if (s->name.len > 0)
-        return intern(r, s->name);
+        return sv_pf_intern(r, s->name);
     if (s->has_stage_iid)
-        return intern(r, spec->name);
+        return sv_pf_intern(r, spec->name);
     if (s->stage < g->n_stages)
         return g->stages[s->stage].name;
     char text[48];
@@ -225,7 +220,7 @@ static void kernel_arg(struct sv_pf *r, struct sv_wire w)
         if (sv_pf_tag(&f) == SV_PF_V(SV_PF_KARG_NAME_IID))
             name = sv_pf_str(r, SV_PF_T_COMPUTE_ARG_NAME, f.u);
         else if (sv_pf_tag(&f) == SV_PF_B(SV_PF_KARG_NAME))
-            name = intern(r, sv_pf_bytes(&f));
+            name = sv_pf_intern(r, sv_pf_bytes(&f));
         else
             v = f;
     }
@@ -301,7 +296,7 @@ static void extra_data(struct sv_pf *r, struct sv_wire w)
     struct sv_pf_blob text = {(const uint8_t *)"", 0};
     while (sv_wire_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_B(1))
-            name = intern(r, sv_pf_bytes(&f));
+            name = sv_pf_intern(r, sv_pf_bytes(&f));
         else if (sv_pf_tag(&f) == SV_PF_B(2))
             text = sv_pf_bytes(&f);
     }
@@ -432,8 +427,8 @@ static struct counter_spec read_counter_spec(struct sv_pf *r, struct sv_wire w)
             s.id = f.u;
             s.has_id = true;
             break;
-        case SV_PF_B(SV_PF_GPU_CSPEC_NAME): s.name = intern(r, sv_pf_bytes(&f)); break;
-        case SV_PF_B(SV_PF_GPU_CSPEC_DESCRIPTION): s.desc = intern(r, sv_pf_bytes(&f)); break;
+        case SV_PF_B(SV_PF_GPU_CSPEC_NAME): s.name = sv_pf_intern(r, sv_pf_bytes(&f)); break;
+        case SV_PF_B(SV_PF_GPU_CSPEC_DESCRIPTION): s.desc = sv_pf_intern(r, sv_pf_bytes(&f)); break;
         case SV_PF_V(SV_PF_GPU_CSPEC_NUMERATOR):
             add_unit(s.over, sizeof s.over, *s.over ? ":" : "", f.u);
             break;

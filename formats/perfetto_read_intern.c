@@ -93,6 +93,7 @@ static void put(struct sv_pf *r, unsigned table, uint64_t iid, uint32_t value, b
 {
     uint64_t *far;
     uint32_t *near = slot_of(&r->seq->state->tables[table], iid, &far);
+    assert(near || far);
     uint32_t old = near ? *near : (uint32_t)*far;
     if (old) { /* Perfetto, too, keeps the first */
         if (is_text && old != value + 1)
@@ -152,7 +153,7 @@ static void read_entry(struct sv_pf *r, unsigned table, const struct sv_wire_fie
     else if (table < SV_PF_T_SOURCE)
         put(r, table, iid, add_blob(s, text.bytes, text.len), false);
     else
-        put(r, table, iid, add_blob(s, entry->bytes, (size_t)entry->u), false);
+        put(r, table, iid, add_blob(s, sv_pf_bytes(entry).bytes, (size_t)entry->u), false);
 }
 
 void sv_pf_interned_data(struct sv_pf *r, struct sv_pf_blob data)

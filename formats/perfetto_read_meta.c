@@ -516,7 +516,7 @@ void sv_pf_chrome_trigger(struct sv_pf *r, struct sv_pf_blob data)
     sv_pf_ready(r);
     while (sv_wire_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_CHROME_TRIGGER_NAME))
-            name = sv_dict_str(r->dict, (const char *)f.bytes, (size_t)f.u);
+            name = sv_pf_intern(r, sv_pf_bytes(&f));
         else if (f.id == SV_PF_CHROME_TRIGGER_HASH && f.type == SV_WIRE_FIXED32)
             sv_pf_arg_uint(r, sv_dict_cstr(r->dict, "name_hash"), f.u);
         else if (sv_pf_tag(&f) == SV_PF_F(SV_PF_CHROME_TRIGGER_FLOW))

@@ -118,11 +118,6 @@ void sv_pf_name(struct sv_pf *r, struct sv_pf_track *t, unsigned rank, sv_str na
         sv_dict_touch(r->dict, t->track);
 }
 
-static sv_str intern(struct sv_pf *r, struct sv_pf_blob text)
-{
-    return sv_dict_str(r->dict, (const char *)text.bytes, text.len);
-}
-
 static sv_str intern_cstr(struct sv_pf *r, const char *text)
 {
     return text ? sv_dict_cstr(r->dict, text) : 0;
@@ -209,7 +204,7 @@ static void read_process(struct sv_pf *r, struct sv_pf_blob data, struct process
             p->pid = (int32_t)f.u;
             p->has_pid = true;
             break;
-        case SV_PF_B(SV_PF_PROCESS_NAME): p->name = intern(r, sv_pf_bytes(&f)); break;
+        case SV_PF_B(SV_PF_PROCESS_NAME): p->name = sv_pf_intern(r, sv_pf_bytes(&f)); break;
         case SV_PF_B(SV_PF_PROCESS_CMDLINE):
             if (!p->cmdline)
                 p->cmdline = join(r, data, SV_PF_PROCESS_CMDLINE, ' ');
@@ -243,7 +238,7 @@ static void read_thread(struct sv_pf *r, struct sv_pf_blob data, struct thread *
             t->tid = (int64_t)f.u;
             t->has_tid = true;
             break;
-        case SV_PF_B(SV_PF_THREAD_NAME): t->name = intern(r, sv_pf_bytes(&f)); break;
+        case SV_PF_B(SV_PF_THREAD_NAME): t->name = sv_pf_intern(r, sv_pf_bytes(&f)); break;
         case SV_PF_V(SV_PF_THREAD_CHROME_TYPE):
             t->chrome_name = intern_cstr(r, sv_pf_chrome_thread(f.u));
             break;
@@ -273,7 +268,7 @@ static void read_chrome_parts(struct sv_pf *r, const struct sv_wire_field *part,
         if (is_process && sv_pf_tag(&f) == SV_PF_V(SV_PF_CHROME_PROCESS_TYPE))
             set_chrome_process(r, &d->process, f.u);
         else if (is_process && sv_pf_tag(&f) == SV_PF_B(SV_PF_CHROME_PROCESS_PACKAGE))
-            d->package = intern(r, sv_pf_bytes(&f));
+            d->package = sv_pf_intern(r, sv_pf_bytes(&f));
         else if (!is_process && sv_pf_tag(&f) == SV_PF_V(SV_PF_CHROME_THREAD_TYPE))
             d->thread.chrome_name = intern_cstr(r, sv_pf_chrome_thread(f.u));
     }
@@ -321,8 +316,8 @@ static bool read_descriptor_field(struct sv_pf *r, struct descriptor *d,
         return true;
     case SV_PF_B(SV_PF_TRACK_NAME):
     case SV_PF_B(SV_PF_TRACK_STATIC_NAME):
-    case SV_PF_B(SV_PF_TRACK_ATRACE_NAME): d->name = intern(r, sv_pf_bytes(f)); return true;
-    case SV_PF_B(SV_PF_TRACK_DESCRIPTION): d->desc = intern(r, sv_pf_bytes(f)); return true;
+    case SV_PF_B(SV_PF_TRACK_ATRACE_NAME): d->name = sv_pf_intern(r, sv_pf_bytes(f)); return true;
+    case SV_PF_B(SV_PF_TRACK_DESCRIPTION): d->desc = sv_pf_intern(r, sv_pf_bytes(f)); return true;
     case SV_PF_B(SV_PF_TRACK_PROCESS):
         d->is_process = true;
         read_process(r, sv_pf_bytes(f), &d->process);
@@ -351,7 +346,7 @@ static void read_descriptor_layout(struct sv_pf *r, struct descriptor *d,
         d->has_order = true;
         break;
     case SV_PF_V(SV_PF_TRACK_SIBLING_MERGE): d->merge = f->u; break;
-    case SV_PF_B(SV_PF_TRACK_MERGE_KEY): d->merge_key = intern(r, sv_pf_bytes(f)); break;
+    case SV_PF_B(SV_PF_TRACK_MERGE_KEY): d->merge_key = sv_pf_intern(r, sv_pf_bytes(f)); break;
     case SV_PF_V(SV_PF_TRACK_MERGE_KEY_INT): d->merge_key = number_text(r, f->u); break;
     case SV_PF_B(SV_PF_STAVE): read_own(d, sv_wire_sub(f)); break;
     default: break;
@@ -460,7 +455,7 @@ static void apply_counter(struct sv_pf *r, struct sv_pf_track *t, struct sv_pf_b
         switch (sv_pf_tag(&f)) {
         case SV_PF_V(SV_PF_COUNTER_TYPE): type = f.u; break;
         case SV_PF_V(SV_PF_COUNTER_UNIT): unit = f.u; break;
-        case SV_PF_B(SV_PF_COUNTER_UNIT_NAME): unit_name = intern(r, sv_pf_bytes(&f)); break;
+        case SV_PF_B(SV_PF_COUNTER_UNIT_NAME): unit_name = sv_pf_intern(r, sv_pf_bytes(&f)); break;
         case SV_PF_B(SV_PF_COUNTER_CATEGORIES):
             if (!info.cat)
                 info.cat = join(r, data, SV_PF_COUNTER_CATEGORIES, ',');
@@ -589,6 +584,7 @@ static void apply(struct sv_pf *r, struct descriptor *d)
     apply_layout(r, t, d);
     apply_own(r, t, d);
     t->is_described = true;
+    /* Padding that differs makes one description too many at worst. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
     if (memcmp(&before, &r->dict->tracks[t->track], sizeof before) != 0)
         sv_dict_touch(r->dict, t->track);
     if (d->is_thread && r->seq->is_valid)

@@ -22,7 +22,9 @@
 #ifndef SV_FORMATS_PERFETTO_STAVE_H
 #define SV_FORMATS_PERFETTO_STAVE_H
 
-enum { SV_PF_STAVE = 990 }; /* the private field of TrackDescriptor, ClockSnapshot, Attribute and TracePacketDefaults */
+enum {
+    SV_PF_STAVE = 990
+}; /* the private field of TrackDescriptor, ClockSnapshot, Attribute and TracePacketDefaults */
 
 /* TrackDescriptor.990, a message, present when one of these is: */
 enum {

@@ -147,6 +147,7 @@ uint32_t pf_number_source(struct pf *w, struct pf_sequence *s, const struct sv_b
         is_found = true;
     }
     /* What is not remembered gets a number for this once. */
+    assert(p || !is_found);
     uint32_t number = is_found ? p->number : ++w->n_numbers[PF_SOURCE];
     if (is_found && pf_bits_has(&s->told[PF_SOURCE], number))
         return number;

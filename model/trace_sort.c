@@ -317,6 +317,7 @@ static size_t place_rows(struct sorter *o, const sv_track *track, size_t n)
         bool messy = is_messy(o, k);
         set_range(o, k, from, from + o->kept[k]);
         if (messy) {
+            assert(list);
             for (uint32_t i = 0; i < o->kept[k]; i++)
                 o->place[list[i]] = from + i;
             list += rows_of(o, k);

@@ -19,6 +19,9 @@ static void *symbol(const char *library, void **handle, const char *name)
 
 static void *zlib_handle;
 
+#define NO_LIBRARY \
+    ((size_t)-1) /* ZSTD_error_GENERIC; there is a context, so the library is there */
+
 /* A pointer to a function from dlsym(), which gives a pointer to an object. */
 #define BY_NAME(library, handle, result, name, params) \
     static result(*real) params;                       \
@@ -92,14 +95,14 @@ size_t ZSTD_compressStream2(ZSTD_CCtx *c, ZSTD_outBuffer *out, ZSTD_inBuffer *in
 {
     BY_NAME("libzstd.so.1", zstd_handle, size_t, "ZSTD_compressStream2",
             (ZSTD_CCtx *, ZSTD_outBuffer *, ZSTD_inBuffer *, ZSTD_EndDirective));
-    return real(c, out, in, end); /* there is a context: the library is there */
+    return real ? real(c, out, in, end) : NO_LIBRARY;
 }
 
 size_t ZSTD_compress2(ZSTD_CCtx *c, void *to, size_t cap, const void *from, size_t n)
 {
     BY_NAME("libzstd.so.1", zstd_handle, size_t, "ZSTD_compress2",
             (ZSTD_CCtx *, void *, size_t, const void *, size_t));
-    return real(c, to, cap, from, n);
+    return real ? real(c, to, cap, from, n) : NO_LIBRARY;
 }
 
 size_t ZSTD_compressBound(size_t n)

@@ -6,7 +6,7 @@ mkdir -p "$STAVE_SESSION_DIR"
 cd "$TMP" || exit 2
 STAVE_FULL=overwrite STAVE_BUFFER=64k STAVE_TRIGGER=slow:50 STAVE_TRIGGER_SIGNAL=10 STAVE_OUT=t.pftrace \
   "$BUILD/tests/stress/life" flight >out 2>err
-code=$?
+code=$?; export code
 check() { if eval "$2"; then echo "ok flight: $1"; else echo "not ok flight: $1: $(cat out err | head -n 5) $(ls t.*)"; fi; }
 has() { text "$1" | grep -c -- "$2" >/dev/null; } # reads to the end: no broken pipe
 text() { "$STAVE" cat -q "t.$1.pftrace"; }

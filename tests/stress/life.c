@@ -16,8 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 static void expect(uint64_t n, const char *name)
 {
     printf("expect %llu %s\n", (unsigned long long)n, name);
@@ -299,7 +297,8 @@ static int scene_restart(void)
     stave_flush();
     struct stave_options o = {.size = sizeof o, .out = "second.pftrace", .full = STAVE_FULL_BLOCK};
     for (int i = 0; i < 20; i++) {
-        if (stave_start(&o) != 0 || stave_start(&o) != 0)
+        int first = stave_start(&o), again = stave_start(&o);
+        if (first != 0 || again != 0)
             return 1;
         child_events(100);
         stave_stop();

@@ -27,7 +27,7 @@ for _ in $(seq 50); do [ -S "$TMP/d" ] && break; sleep 0.1; done
 STAVE_STREAM_MS=500 STAVE_OUT=unix:$TMP/d timeout 60 "$BUILD/tests/stress/numbers" 1 3000000 progress.5 >out 2>err &
 sender=$!
 sleep 0.3; kill -9 $listener
-wait $sender; code=$?
+wait $sender; code=$?; export code # read by check
 check "a listener that dies" '[ $code = 0 ] && [ "$(wc -l <err)" = 1 ]'
 
 "$STAVE" listen -q "unix:$TMP/e" -o stalled.pftrace >out.l 2>err.l &
@@ -36,7 +36,7 @@ for _ in $(seq 50); do [ -S "$TMP/e" ] && break; sleep 0.1; done
 STAVE_STREAM_MS=500 STAVE_OUT=unix:$TMP/e timeout 60 "$BUILD/tests/stress/numbers" 1 3000000 progress.6 >out 2>err &
 sender=$!
 sleep 0.2; kill -STOP $listener
-wait $sender; code=$?
+wait $sender; code=$?; export code # read by check
 kill -CONT $listener; kill $listener; wait $listener
 check "a listener that stalls" '[ $code = 0 ] && [ "$(wc -l <err)" = 1 ]'
 check "what it had taken is a trace" '[ "$("$STAVE" cat -q stalled.pftrace | grep -c seq=)" -gt 0 ]'

@@ -229,7 +229,7 @@ void check_finding(const struct read *r, enum sv_severity severity, const char *
         if (strcmp(r->report.rows[i].what, what) == 0)
             f = &r->report.rows[i];
     CONTEXT("finding \"%s\"", what);
-    if (!CHECK(f != NULL))
+    if (!CHECK(f != NULL) || !f)
         return;
     CHECK_INT_EQ(f->severity, severity);
     CHECK_UINT_EQ(f->count, count);

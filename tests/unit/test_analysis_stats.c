@@ -137,7 +137,8 @@ TEST(percentiles_agree_with_sorting)
             v[i] = n % 7 == 0 ? (int64_t)i : (int64_t)rng_below(&r, range);
         memcpy(sorted, v, sizeof v);
         qsort(sorted, n, sizeof *sorted, by_number);
-        for (double p = 0; p <= 1; p += 0.0625) {
+        for (unsigned sixteenth = 0; sixteenth <= 16; sixteenth++) {
+            double p = sixteenth / 16.0;
             double at = p * (double)(n - 1);
             size_t k = (size_t)floor(at), next = k + 1 < n ? k + 1 : k;
             CONTEXT("n %zu p %f", n, p);

@@ -398,8 +398,8 @@ TEST(tracks_and_their_numbers)
         "\"process_labels\",\"pid\":10,\"tid\":10,\"args\":{\"labels\":\"rank 0\"}}",
         "\"process_sort_index\",\"pid\":10,\"tid\":10,\"args\":{\"sort_index\":-3}}",
         "\"thread_name\",\"pid\":10,\"tid\":11,\"args\":{\"name\":\"main\"}}",
-        "\"process_name\",\"pid\":1073741824,\"tid\":1073741824,\"args\":{\"name\":\"python (pid "
-        "10, space 2)\",\"uuid\":",
+        ("\"process_name\",\"pid\":1073741824,\"tid\":1073741824,\"args\":{\"name\":\"python (pid "
+         "10, space 2)\",\"uuid\":"),
         "\"track_name\":\"python\",\"pid\":10,\"space\":2}}",
         "\"thread_name\",\"pid\":1073741824,\"tid\":11,\"args\":{\"name\":\"thread 11\",\"uuid\":",
         "\"args\":{\"name\":\"GPU 0\",\"uuid\":",
