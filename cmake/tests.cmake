@@ -44,6 +44,13 @@ foreach(source ${sources})
   add_dependencies(tests stress_${name})
 endforeach()
 
+# A collector stands on the rooms, as commands do.
+add_executable(stress_collector EXCLUDE_FROM_ALL tests/stress/collector/collector.c)
+target_link_libraries(stress_collector PRIVATE sv_sdk)
+set_target_properties(stress_collector PROPERTIES OUTPUT_NAME collector
+  RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/stress)
+add_dependencies(tests stress_collector)
+
 add_library(stress_plugin MODULE EXCLUDE_FROM_ALL tests/stress/plugin/plugin.c)
 target_link_libraries(stress_plugin PRIVATE sv_flags stave)
 set_target_properties(stress_plugin PROPERTIES PREFIX "" OUTPUT_NAME plugin

@@ -32,17 +32,20 @@ static int list_one(void *ctx, const char *dir)
     char part[32], rings[32];
     if (sv_dead_look(dir, &d, &err) < 0)
         return 0;
-    bool has_trace = d.session.state == SV_SESSION_OPEN;
+    bool has_trace = sv_dead_has_trace(&d), is_busy = d.is_alive || d.live_guest;
     l->n++;
-    printf("%s  pid %u %s\n", dir, d.session.pid,
-           d.is_alive  ? "(running)"
-           : has_trace ? "(dead)"
-                       : "(finished)");
-    printf("  %s\n", d.session.command);
+    printf("%s  pid %u %s", dir, d.session.pid,
+           d.is_alive     ? "(running)"
+           : d.live_guest ? "(dead, but a forked process runs)"
+           : has_trace    ? "(dead)"
+                          : "(finished)");
+    if (d.n_guests)
+        printf(" and %u forked from it", d.n_guests);
+    printf("\n  %s\n", d.session.command);
     if (has_trace)
         printf("  %s: %s written, %s in rings\n", d.session.out, sv_human_bytes(part, d.part_bytes),
                sv_human_bytes(rings, d.ring_bytes));
-    if (l->clean && !d.is_alive) {
+    if (l->clean && !is_busy) {
         sv_dead_remove(&d, true);
         l->removed++;
         printf("  removed\n");
@@ -166,9 +169,19 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     code = is_dir ? sv_dead_look(name, &d, err) : sv_dead_of_output(name, &d, err);
     if (code < 0)
         return code == SV_EIO ? sv_err_set(err, SV_EINPUT, SV_NO_POS, "nothing to recover") : code;
-    if (d.is_alive && d.session.state == SV_SESSION_OPEN)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s: process %u is still writing it", name,
-                          d.session.pid);
+    if (d.is_alive && sv_dead_has_trace(&d))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "%s: process %u is still writing it; recover it when that has ended",
+                          name, d.session.pid);
+    if (d.live_guest)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "%s: process %u, forked from it, still runs; recover it when that has "
+                          "ended",
+                          name, d.live_guest);
+    if (!o->out.path && !sv_format_for_path(d.session.out, &(enum sv_compression){SV_PLAIN}))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "%s went to no file; give the file to write: -o FILE",
+                          d.session.out[0] ? d.session.out : "its trace");
     code = join(o, &d, err);
     if (code >= 0 && !o->keep)
         sv_dead_remove(&d, true);

@@ -11,11 +11,15 @@ struct sv_dead {
     struct sv_session_file session; /* a copy, checked: texts end, state is known */
     bool is_alive;                  /* its process still runs */
     uint64_t part_bytes;            /* of session.part that are whole */
-    uint64_t ring_bytes;            /* of records that the part lacks */
+    uint64_t ring_bytes;            /* of records that the part lacks, guests included */
+    uint32_t n_guests;              /* processes forked from it */
+    uint32_t live_guest;            /* one that still runs, 0: none */
 };
 
 /* Looks at a session directory. SV_EFORMAT: it is none. */
 int sv_dead_look(const char *dir, struct sv_dead *d, struct sv_err *err);
+
+bool sv_dead_has_trace(const struct sv_dead *d); /* false: it was finished */
 
 /* The session that a marker (OUT.session) leads to. */
 int sv_dead_of_output(const char *out, struct sv_dead *d, struct sv_err *err);

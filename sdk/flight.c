@@ -270,7 +270,7 @@ int stave_trigger(const char *reason)
     struct sv_process *p = sv_process;
     if (!p || atomic_load(&p->ready) != 2)
         return -1;
-    pthread_mutex_lock(&p->control);
+    sv_control_lock(p);
     int number = -1;
     if (p->has_writer && p->full == STAVE_FULL_OVERWRITE) {
         struct sv_writer *w = p->writer;
@@ -279,6 +279,6 @@ int stave_trigger(const char *reason)
         sv_writer_flush(p);
         number = (int)atomic_load(&w->n_files);
     }
-    pthread_mutex_unlock(&p->control);
+    sv_control_unlock(p);
     return number;
 }

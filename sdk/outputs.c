@@ -263,7 +263,11 @@ bool sv_output_claim(char *out, size_t size, uint32_t pid, const char *dir, char
             sv_err_sys(err, "cannot create");
             return false;
         }
-        if (is_alive(marker, other, sizeof other)) {
+        bool has_owner = is_alive(marker, other, sizeof other);
+        if (has_owner && strcmp(other, dir) == 0)
+            return make_part(part, marker,
+                             err); /* claimed for us by the host whose guest we were */
+        if (has_owner) {
             if (!sv_output_number(out, size, pid))
                 break;
         } else if (access(part, F_OK) == 0) {

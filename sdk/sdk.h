@@ -7,6 +7,8 @@
  *   session_files.c     the session directory and its mappings
  *   drain.c     records to events (a source), in the writer and in readers of dead sessions
  *   writer.c    the thread that empties the rings into the output
+ *   guests.c    rings of other processes that a writer empties with its own
+ *   joining.c   being such a guest: no thread, no output
  *
  * State is in two places. What a forked child inherits (numbers of sites and tracks, the plan) is ordinary memory. What it
  * must not (rings, files, threads, locks) lies in pages that the kernel wipes at fork, so that a child of any kind of fork
@@ -52,7 +54,10 @@ struct sv_process {
     uint32_t pid;
     _Atomic uint32_t lock; /* thread that holds it, 0: free */
     _Atomic uint32_t start_failed;
-    struct sv_session_file *session; /* NULL: no directory yet */
+    struct sv_session_file *session;    /* NULL: no directory yet */
+    const struct sv_session_file *host; /* of a guest: whose writer reads our rings; else NULL */
+    int64_t host_looked_ns;
+    bool resumes; /* the next writer begins where a host has left off, not at the heads */
     int names_fd, dir_fd;
     char dir[SV_PATH_MAX];
     uint32_t full; /* enum stave_full of the running session */
@@ -71,7 +76,10 @@ struct sv_process {
     pthread_t writer_thread;
     bool has_writer;
     _Atomic uint32_t is_draining; /* a session is being stopped */
-    pthread_mutex_t control;      /* start, stop and flush, one at a time */
+    pthread_mutex_t control;      /* start, stop and flush, one at a time: sv_control_lock() */
+    _Atomic uint32_t control_owner;
+    int control_cancel; /* the owner's state of cancellation */
+    _Atomic uint32_t has_said_no_ring;
 };
 
 extern struct sv_process *sv_process; /* NULL before the first use */
@@ -110,7 +118,8 @@ void sv_registry_after_fork(bool is_child);
 
 /* ---- session_files.c ---- */
 
-bool sv_files_open(struct sv_process *p);   /* directory, session, names */
+/* Directory, session, names. In the session directory `host` when that is not NULL. */
+bool sv_files_open(struct sv_process *p, const char *host);
 void sv_files_remove(struct sv_process *p); /* at the end of the process */
 bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, struct sv_ring_ref *out);
 bool sv_file_write(int fd, const void *bytes, size_t n, uint64_t at);
@@ -131,10 +140,16 @@ struct sv_plan {
     int trigger_signal;
     char trigger_name[128];
     bool with_source;
+    bool is_collected; /* STAVE_SESSION: no output of our own */
 };
 
+void sv_control_lock(struct sv_process *p);
+bool sv_control_try(struct sv_process *p);
+void sv_control_unlock(struct sv_process *p);
 void sv_session_inherit(void); /* in a forked child, at its first event; the lock is not held */
 void sv_session_fail(const char *what, int error); /* tracing off, one line */
+/* A guest whose ring is full: is its host still there? True: things have changed, look again. */
+bool sv_session_check_host(void);
 void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
 
 struct sv_err;

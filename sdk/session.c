@@ -2,14 +2,16 @@
  *
  * start, flush and stop come from users at any time and in any order, from atexit handlers too; one at a time, all idempotent. A program that
  * was started with STAVE_OUT starts before main and stops after the last atexit handler. A forked child starts at its first event,
- * with the plan it inherited and a file of its own.
+ * with the plan it inherited: as a guest of its parent's session, or with a file of its own (%p).
  *
  * Whatever goes wrong ends as one line on stderr and tracing off. Nothing here may end or delay the program. */
 #include "sdk/sdk.h"
 
 #include "base/err.h"
+#include "sdk/joining.h"
 #include "sdk/outputs.h"
 #include "sdk/ticks.h"
+#include "sdk/writer.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -20,8 +22,10 @@
 #include <unistd.h>
 
 #define RING_BYTES_DEFAULT ((uint64_t)1 << 20)
+enum { HOST_LOOK_MS = 50 };
 
-static struct sv_plan plan; /* of the running session; inherited by children */
+static struct sv_plan plan;        /* of the running session; inherited by children */
+static char host_dir[SV_PATH_MAX]; /* the session that forked children join, "": none */
 static _Atomic uint32_t next_epoch = SV_EPOCH_FIRST;
 
 void sv_say(const char *format, ...)
@@ -56,6 +60,34 @@ void sv_session_fail(const char *what, int error)
         sv_say("%s: %s; tracing is off", what, strerror(error));
     else
         sv_say("%s; tracing is off", what);
+}
+
+/* ---- one at a time; a thread is not cancelled meanwhile ---- */
+
+void sv_control_lock(struct sv_process *p)
+{
+    int cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    pthread_mutex_lock(&p->control);
+    p->control_cancel = cancel;
+    atomic_store(&p->control_owner, (uint32_t)gettid());
+}
+
+bool sv_control_try(struct sv_process *p)
+{
+    if (pthread_mutex_trylock(&p->control) != 0)
+        return false;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &p->control_cancel);
+    atomic_store(&p->control_owner, (uint32_t)gettid());
+    return true;
+}
+
+void sv_control_unlock(struct sv_process *p)
+{
+    int cancel = p->control_cancel;
+    atomic_store(&p->control_owner, 0);
+    pthread_mutex_unlock(&p->control);
+    pthread_setcancelstate(cancel, NULL);
 }
 
 /* ---- the plan: options first, then the environment, then defaults ---- */
@@ -191,6 +223,13 @@ static int make_plan(const struct stave_options *given, struct sv_plan *p)
     *p = (struct sv_plan){0};
     struct wish out = wish(o.out, "STAVE_OUT"), cats = wish(o.categories, "STAVE_CATEGORIES");
     struct wish compress = wish(o.compress, "STAVE_COMPRESS");
+    struct wish join = wish(NULL, "STAVE_SESSION");
+    if (!o.out && has(&join)) { /* a collector writes, wherever it likes */
+        p->is_collected = true;
+        if (!copy(&join, host_dir, sizeof host_dir - 64))
+            return -1;
+        out.text = "collected.pftrace";
+    }
     if (!has(&out))
         return 0;
     if (!copy(&out, p->pattern, sizeof p->pattern))
@@ -218,7 +257,45 @@ static uint64_t power_of_two(uint64_t v)
     return p;
 }
 
-static int start_locked(struct sv_process *p, bool is_child)
+/* Forked children without a file of their own (%p) are guests of their parent; so is whoever is started by a collector. */
+static bool joins(const struct sv_plan *p)
+{
+    const char *at = p->pattern;
+    while ((at = strchr(at, '%')) && at[1] && at[1] != 'p')
+        at += 2;
+    return p->is_collected || (!(at && at[1] == 'p') && p->full != STAVE_FULL_OVERWRITE);
+}
+
+static void use_plan(struct sv_process *p)
+{
+    p->full = plan.full;
+    p->ring_bytes_given = plan.buffer_bytes != 0;
+    p->ring_bytes = power_of_two(plan.buffer_bytes ? plan.buffer_bytes : RING_BYTES_DEFAULT);
+}
+
+/* 0, or why not. */
+static int join_host(struct sv_process *p)
+{
+    use_plan(p);
+    if (!sv_lock())
+        return EDEADLK;
+    errno = 0;
+    int error = sv_join(p, host_dir, &plan) ? 0 : errno ? errno : EIO;
+    sv_unlock();
+    return error;
+}
+
+static int start_collected(struct sv_process *p)
+{
+    int error = p->host ? 0 : join_host(p);
+    if (error == 0)
+        return 0;
+    sv_say("STAVE_SESSION=%s: %s; tracing is off", host_dir,
+           error == ESRCH || error == ENOENT ? "nobody collects there" : strerror(error));
+    return -1;
+}
+
+static int start_own(struct sv_process *p, bool is_child)
 {
     char out[SV_OUT_MAX];
     const char *why = sv_output_expand(plan.pattern, p->pid, is_child, out, sizeof out);
@@ -228,23 +305,63 @@ static int start_locked(struct sv_process *p, bool is_child)
     }
     if (!sv_lock())
         return -1;
-    bool ok = sv_files_open(p) && sv_names_flush();
+    bool ok = sv_files_open(p, NULL) && sv_names_flush();
     int error = errno;
     sv_unlock();
     if (!ok) {
         sv_say("cannot make a session directory: %s; tracing is off", strerror(error));
         return -1;
     }
-    p->full = plan.full;
-    p->ring_bytes_given = plan.buffer_bytes != 0;
-    p->ring_bytes = power_of_two(plan.buffer_bytes ? plan.buffer_bytes : RING_BYTES_DEFAULT);
+    use_plan(p);
     struct sv_err err = {0};
     if (!sv_writer_start(p, &plan, out, &err)) {
         sv_say("%s: %s; tracing is off", out, err.msg);
         return -1;
     }
     atomic_store(&p->start_failed, 0);
+    snprintf(host_dir, sizeof host_dir, "%s", joins(&plan) ? p->dir : "");
     return 0;
+}
+
+/* A guest whose host has left: a writer and a file of its own, from where the host has read. */
+static int go_on_alone(struct sv_process *p)
+{
+    if (plan.is_collected) { /* what the rings hold is for `stave recover` */
+        sv_session_fail("the process that collects the events is gone", 0);
+        return -1;
+    }
+    if (!sv_leave_host(p)) {
+        sv_session_fail("cannot leave the parent's session", errno);
+        return -1;
+    }
+    p->resumes = true;
+    int status = start_own(p, true);
+    if (status != 0) {
+        atomic_store(&p->start_failed, 1);
+        gates(false);
+    }
+    return status;
+}
+
+/* The host has said why. */
+static bool leave_failed_host(struct sv_process *p)
+{
+    if (sv_host_look(p, false) != SV_HOST_FAILED)
+        return true;
+    atomic_store(&p->start_failed, 1);
+    gates(false);
+    return false;
+}
+
+static int start_locked(struct sv_process *p, bool is_child)
+{
+    if (plan.is_collected)
+        return start_collected(p);
+    if (p->host) /* a guest that was stopped */
+        return sv_host_look(p, true) == SV_HOST_THERE ? 0 : go_on_alone(p);
+    if (is_child && host_dir[0] && !p->session && join_host(p) == 0)
+        return 0;
+    return start_own(p, is_child);
 }
 
 int stave_start(const struct stave_options *options)
@@ -252,9 +369,10 @@ int stave_start(const struct stave_options *options)
     if (!sv_process_init())
         return -1;
     struct sv_process *p = sv_process;
-    pthread_mutex_lock(&p->control);
+    sv_control_lock(p);
     int status = 0;
-    if (!p->has_writer) {
+    bool is_on = p->has_writer || (p->host && atomic_load(&sv_epoch) != 0);
+    if (!is_on) {
         struct sv_plan fresh;
         int wanted = make_plan(options, &fresh);
         if (wanted > 0) {
@@ -266,7 +384,7 @@ int stave_start(const struct stave_options *options)
             status = wanted;
         }
     }
-    pthread_mutex_unlock(&p->control);
+    sv_control_unlock(p);
     return status;
 }
 
@@ -275,11 +393,13 @@ int stave_flush(void)
     struct sv_process *p = sv_process;
     if (!p || atomic_load(&p->ready) != 2)
         return 0;
-    pthread_mutex_lock(&p->control);
+    sv_control_lock(p);
+    if (p->host && !sv_guest_flush(p) && leave_failed_host(p))
+        go_on_alone(p);
     if (p->has_writer)
         sv_writer_flush(p);
     int status = atomic_load(&p->start_failed) ? -1 : 0;
-    pthread_mutex_unlock(&p->control);
+    sv_control_unlock(p);
     return status;
 }
 
@@ -288,14 +408,16 @@ int stave_stop(void)
     struct sv_process *p = sv_process;
     if (!p || atomic_load(&p->ready) != 2) /* nothing, or a forked child that never traced */
         return 0;
-    pthread_mutex_lock(&p->control);
+    sv_control_lock(p);
     int status = 0;
-    if (p->has_writer) {
+    if (p->host) {
+        gates(false); /* the host has the file, and what is in the rings */
+    } else if (p->has_writer) {
         gates(false);
         sv_writer_stop(p);
         status = atomic_load(&p->start_failed) ? -1 : 0;
     }
-    pthread_mutex_unlock(&p->control);
+    sv_control_unlock(p);
     return status;
 }
 
@@ -305,14 +427,29 @@ void sv_session_inherit(void)
     struct sv_process *p = sv_process;
     if (plan.pattern[0] == '\0' || atomic_load(&p->start_failed))
         return;
-    if (pthread_mutex_trylock(&p->control) !=
-        0) /* another thread is at it; this event is lost and counted */
-        return;
+    if (atomic_load(&p->control_owner) == (uint32_t)gettid())
+        return; /* a signal handler in the middle of this; its event is lost */
+    sv_control_lock(p);
     if (!p->session && !p->has_writer && start_locked(p, true) != 0) {
         atomic_store(&p->start_failed, 1);
         gates(false);
     }
-    pthread_mutex_unlock(&p->control);
+    sv_control_unlock(p);
+}
+
+bool sv_session_check_host(void)
+{
+    struct sv_process *p = sv_process;
+    int64_t now = stave_now_ns();
+    if (!p->host || !sv_control_try(p))
+        return false;
+    bool is_due = now - p->host_looked_ns > HOST_LOOK_MS * 1000000ll;
+    if (is_due)
+        p->host_looked_ns = now;
+    bool changed = p->host && leave_failed_host(p) && sv_host_look(p, is_due) == SV_HOST_LEFT &&
+                   go_on_alone(p) == 0;
+    sv_control_unlock(p);
+    return changed;
 }
 
 void stave_count(struct stave_counts *counts)
@@ -338,8 +475,8 @@ void stave_count(struct stave_counts *counts)
 
 __attribute__((constructor)) static void begin_with_program(void)
 {
-    const char *out = getenv("STAVE_OUT");
-    if (out && *out)
+    const char *out = getenv("STAVE_OUT"), *session = getenv("STAVE_SESSION");
+    if ((out && *out) || (session && *session))
         stave_start(NULL);
 }
 
@@ -348,6 +485,14 @@ __attribute__((destructor(101))) static void end_with_program(void)
 {
     stave_stop();
     struct sv_process *p = sv_process;
+    if (p && atomic_load(&p->ready) == 2 && p->host) {
+        if (sv_guest_end(p) || sv_host_look(p, false) == SV_HOST_FAILED || plan.is_collected)
+            return; /* the host cleans up, or `stave recover` does */
+        sv_control_lock(p);
+        go_on_alone(p);
+        sv_control_unlock(p);
+        stave_stop();
+    }
     if (p && atomic_load(&p->ready) == 2 && p->session && !atomic_load(&p->start_failed))
         sv_files_remove(p);
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -88,8 +89,10 @@ static bool make_dir(struct sv_process *p, const char *base, bool is_own)
 }
 
 /* In the order of preference; each is tried until one can be written to. */
-static bool choose_dir(struct sv_process *p)
+static bool choose_dir(struct sv_process *p, const char *host)
 {
+    if (host)
+        return make_dir(p, host, false);
     char base[SV_PATH_MAX];
     const char *given = getenv("STAVE_SESSION_DIR"), *run = getenv("XDG_RUNTIME_DIR");
     const char *tmp = getenv("TMPDIR");
@@ -145,15 +148,16 @@ static bool open_session_file(struct sv_process *p)
     for (ssize_t i = 0; i + 1 < n; i++)
         if (s->command[i] == '\0')
             s->command[i] = ' ';
+    prctl(PR_GET_NAME, s->name);
     __atomic_store_n(&p->session, s, __ATOMIC_RELEASE);
     return true;
 }
 
-bool sv_files_open(struct sv_process *p)
+bool sv_files_open(struct sv_process *p, const char *host)
 {
     if (p->session)
         return true;
-    if (!choose_dir(p))
+    if (!choose_dir(p, host))
         return false;
     p->dir_fd = open(p->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (p->dir_fd < 0)
@@ -179,7 +183,7 @@ void sv_files_remove(struct sv_process *p)
     }
     unlinkat(p->dir_fd, "names", 0);
     unlinkat(p->dir_fd, "session", 0);
-    rmdir(p->dir);
+    rmdir(p->dir); /* not while a guest is there, who will do it */
     close(p->dir_fd);
     p->dir_fd = -1;
     if (p->names_fd >= 0)

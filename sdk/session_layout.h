@@ -3,6 +3,7 @@
  *   DIR/session   struct sv_session_file: who, which clock, how much of the output is whole
  *   DIR/names     a log of struct sv_name_head records: call places and tracks
  *   DIR/ring.N    struct sv_ring, then `size` bytes of records
+ *   DIR/PID-…/    a guest: another process with the same files, whose rings the host of DIR empties into its output
  *
  * Readers must trust nothing in them: another process wrote them, and may have died at any instruction. */
 #ifndef SV_SDK_SESSION_LAYOUT_H
@@ -14,7 +15,7 @@
 
 #define SV_SESSION_MAGIC  0x31535645u /* "EVS1" */
 #define SV_RING_MAGIC     0x31525645u
-#define SV_LAYOUT_VERSION 1u
+#define SV_LAYOUT_VERSION 2u
 
 enum { SV_RINGS_MAX = 4096, SV_PATH_MAX = 1024, SV_PAGE = 4096, SV_RING_BLOCKS = 16 };
 #define SV_RING_BYTES_MIN ((uint64_t)16 << 10)
@@ -88,7 +89,13 @@ enum sv_counter { SV_COUNTER_MONOTONIC, SV_COUNTER_CPU }; /* what raw times are 
 
 /* ---- session ---- */
 
-enum sv_session_state { SV_SESSION_CLOSED, SV_SESSION_OPEN };
+enum sv_session_state {
+    SV_SESSION_CLOSED,
+    SV_SESSION_OPEN,  /* it writes its own output (guest: by now; its host has left it) */
+    SV_SESSION_GUEST, /* its rings are emptied by its host */
+    SV_SESSION_DONE,  /* a guest that has ended */
+    SV_SESSION_OFF    /* a guest whose host can write no more */
+};
 
 struct sv_session_file {
     uint32_t magic, version;
@@ -109,6 +116,7 @@ struct sv_session_file {
     char out[SV_PATH_MAX];  /* final name */
     char part[SV_PATH_MAX]; /* growing name */
     char command[256];
+    char name[16]; /* of the program */
 };
 _Static_assert(sizeof(struct sv_session_file) <= 2 * SV_PAGE, "two pages");
 #define SV_SESSION_BYTES (2 * SV_PAGE)

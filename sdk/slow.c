@@ -247,6 +247,18 @@ static struct sv_thread *attach_locked(struct sv_process *p)
     return t;
 }
 
+/* Without a single ring there is no tracing; one thread without a ring is a loss that is counted. */
+static void tell_no_ring(struct sv_process *p, int error)
+{
+    if (atomic_exchange(&p->has_said_no_ring, 1))
+        return;
+    if (atomic_load(&p->n_rings) == 0)
+        sv_session_fail("cannot make a ring for events", error);
+    else
+        sv_say("cannot make a ring for another thread: %s; its events are lost and counted",
+               error ? strerror(error) : "too many threads");
+}
+
 struct sv_thread *sv_attach(void)
 {
     if (!sv_process_init())
@@ -256,10 +268,14 @@ struct sv_thread *sv_attach(void)
         sv_session_inherit();
     if (!p->session || !sv_lock())
         return NULL;
+    errno = 0;
     struct sv_thread *t = attach_locked(p);
+    int error = errno;
     sv_unlock();
-    if (!t)
+    if (!t) {
+        tell_no_ring(p, error);
         return NULL;
+    }
     if (atomic_load(&key_made) == 2)
         pthread_setspecific(ended_key, t);
     sv_self = t;
@@ -330,8 +346,11 @@ static bool wait_for_room(struct sv_thread *t, uint64_t need)
             return true;
         if (tail == t->head) /* empty and yet no room: the open slices have it all */
             return false;
-        if (!p->has_writer || atomic_load_explicit(&sv_epoch, memory_order_acquire) == 0)
+        if (!(p->has_writer || p->host) ||
+            atomic_load_explicit(&sv_epoch, memory_order_acquire) == 0)
             return false;
+        if (p->host)
+            sv_session_check_host();
         struct timespec pause = {.tv_nsec = (long)ns};
         nanosleep(&pause, NULL);
     }
@@ -353,6 +372,8 @@ static bool make_room(struct sv_thread *t, uint64_t need)
     refresh_limit(t, need);
     if (t->head + need <= t->limit)
         return true;
+    if (sv_process->host && sv_session_check_host())
+        return wait_for_room(t, need); /* its own writer has just begun */
     return sv_process->full == STAVE_FULL_BLOCK && wait_for_room(t, need);
 }
 
@@ -399,8 +420,10 @@ static uint32_t slow(struct stave_site *site, const uint64_t *values)
 
 uint32_t sv_slow(struct stave_site *site, const uint64_t *values)
 {
-    int saved = errno;
+    int saved = errno, cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* not while it holds the lock */
     uint32_t done = slow(site, values);
+    pthread_setcancelstate(cancel, NULL);
     errno = saved;
     return done;
 }

@@ -165,18 +165,27 @@ static bool commit(struct sv_writer *w)
         atomic_store_explicit(&m->pos, sv_drain_ring(w->drain, i)->pos, memory_order_relaxed);
         atomic_store_explicit(&m->round, round, memory_order_release);
     }
+    sv_guests_mark(&w->guests, round);
     atomic_store_explicit(&s->bytes[round & 1], (uint64_t)st.st_size, memory_order_relaxed);
     atomic_store_explicit(&s->round, round, memory_order_release); /* now it is so */
     w->round = round;
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) /* pairs with the acquire in slow.c */
         atomic_store_explicit(&w->process->rings[i].ring->tail, sv_drain_ring(w->drain, i)->pos,
                               memory_order_release);
+    sv_guests_release(&w->guests);
     w->uncommitted = 0;
     w->commit_ns = sv_writer_now_ns();
     return true;
 }
 
 /* ---- rounds ---- */
+
+static int next_batch(struct sv_writer *w, struct sv_err *err)
+{
+    struct sv_source *source = sv_drain_source(w->drain);
+    int n = source->next(source, w->batch, err);
+    return n == 0 ? sv_guests_next(&w->guests, w->batch, err) : n;
+}
 
 /* Is some ring so full that waiting would be wrong? */
 static bool is_pressed(const struct sv_writer *w)
@@ -186,17 +195,16 @@ static bool is_pressed(const struct sv_writer *w)
         if (r->pos - atomic_load_explicit(&r->ring->tail, memory_order_relaxed) > r->size / 8)
             return true;
     }
-    return false;
+    return sv_guests_are_pressed(&w->guests);
 }
 
 /* Room is given back while the round goes on: whoever waits for it works beside us, not after us. */
 static bool pump(struct sv_writer *w)
 {
-    struct sv_source *source = sv_drain_source(w->drain);
     struct sv_err err = {0};
     int n;
     uint64_t events = 0, n_batches = 0;
-    while ((n = source->next(source, w->batch, &err)) > 0) {
+    while ((n = next_batch(w, &err)) > 0) {
         int status = w->sink->write(w->sink, w->batch->events, (size_t)n, &err);
         sv_batch_reset(w->batch);
         if (status < 0)
@@ -210,20 +218,22 @@ static bool pump(struct sv_writer *w)
 }
 
 /* Returns how many bytes of rings it read; commits when enough has gathered. */
-static uint64_t one_round(struct sv_writer *w, bool must_commit)
+static uint64_t one_round(struct sv_writer *w, bool must_commit, bool is_last)
 {
     meet_rings(w);
     uint64_t bytes = sv_drain_round(w->drain);
     sv_writer_names(w);
     sv_writer_tick(w);
     int64_t now = sv_writer_now_ns();
+    w->guests.with_source = w->plan.with_source;
+    bytes += sv_guests_round(&w->guests, now, is_last);
     if (bytes)
         name_threads(w, now - w->named_ns > NAMES_MS * 1000000ll && (w->named_ns = now) != 0);
     if (!pump(w))
         return 0;
     w->uncommitted += bytes;
     bool is_due = w->uncommitted && (is_pressed(w) || now - w->commit_ns > COMMIT_MS * 1000000ll);
-    if (must_commit || is_due)
+    if (must_commit || is_due || w->guests.has_gone)
         commit(w);
     return bytes;
 }
@@ -260,7 +270,9 @@ static void loop(struct sv_writer *w)
         if (w->plan.full == STAVE_FULL_OVERWRITE)
             sv_flight_round(w);
         else if (!w->failed)
-            bytes = one_round(w, must);
+            bytes = one_round(w, must, false);
+        if (w->failed)
+            sv_guests_refuse(&w->guests);
         if (w->failed && w->process->full == STAVE_FULL_BLOCK)
             discard_rings(w);
         if (must)
@@ -307,11 +319,13 @@ static void finish(struct sv_writer *w)
         sv_flight_round(w);
     } else if (!w->failed) {
         w->snapshot_ns = 0;
-        one_round(w, false);
+        one_round(w, false, true);
         name_threads(w, true);
-        if (!w->failed)
-            commit(w);
+        if (!w->failed && commit(w))
+            sv_guests_part(&w->guests, sv_host_leave, w);
     }
+    if (w->failed)
+        sv_guests_refuse(&w->guests);
     int status = w->sink->close(w->sink, false, &err);
     w->sink = NULL;
     if (status < 0)
@@ -360,6 +374,7 @@ static void free_writer(struct sv_writer *w)
         free(w->batch);
     }
     sv_drain_free(w->drain);
+    sv_guests_fini(&w->guests);
     sv_dict_free(w->dict);
     sv_report_fini(&w->report);
     if (w->fd >= 0)
@@ -369,15 +384,21 @@ static void free_writer(struct sv_writer *w)
     free(w);
 }
 
-/* What rings hold from before belongs to no session. */
-static void skip_old(struct sv_writer *w)
+/* What rings hold from before belongs to no session, unless a host has left it. */
+static void begin_rings(struct sv_writer *w, bool resumes)
 {
     struct sv_session_file *s = w->process->session;
     meet_rings(w);
     sv_drain_round(w->drain);
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) {
         struct sv_drain_ring *r = sv_drain_ring(w->drain, i);
-        r->pos = r->end = atomic_load_explicit(&r->ring->head, memory_order_acquire);
+        r->pos = r->end = resumes ? sv_ring_committed(r->ring, atomic_load(&s->round))
+                                  : atomic_load_explicit(&r->ring->head, memory_order_acquire);
+        if (resumes) { /* told by the host */
+            r->lost_full = atomic_load(&r->ring->lost_full);
+            r->lost_nested = atomic_load(&r->ring->lost_nested);
+            continue;
+        }
         atomic_store(&w->process->rings[i].ring->lost_full, 0);
         atomic_store(&w->process->rings[i].ring->lost_nested, 0);
     }
@@ -414,9 +435,11 @@ static bool prepare(struct sv_writer *w, struct sv_err *err)
     snprintf(s->part, sizeof s->part, "%s", w->part);
     w->drain = sv_drain_new(w->dict, &w->report, p->pid, w->sink->takes);
     sv_drain_with_source(w->drain, w->plan.with_source);
+    sv_guests_init(&w->guests, p->dir_fd, w->dict, &w->report, w->sink->takes);
     w->batch = sv_alloc(sizeof *w->batch);
     sv_batch_init(w->batch);
-    skip_old(w);
+    begin_rings(w, p->resumes);
+    p->resumes = false;
     sv_writer_tick(w);
     if (!commit(w))
         return false;

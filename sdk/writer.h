@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "model/stream.h"
 #include "sdk/drain_names.h"
+#include "sdk/guests.h"
 #include "sdk/sdk.h"
 #include "sdk/ticks.h"
 
@@ -21,6 +22,7 @@ struct sv_writer {
     struct sv_drain *drain;
     struct sv_sink *sink;
     struct sv_batch *batch;
+    struct sv_guests guests; /* forked children */
     uint64_t names_read;
     uint64_t uncommitted; /* bytes of rings read since the last commit */
     int64_t commit_ns, snapshot_ns, named_ns, tick_ns;
@@ -45,6 +47,10 @@ int64_t sv_writer_now_ns(void);
 void sv_writer_tick(struct sv_writer *w);
 void sv_writer_names(struct sv_writer *w); /* the new ones, into its own drain */
 void sv_writer_names_into(const struct sv_writer *w, struct sv_drain *d); /* all of them */
+
+/* ---- host.c ---- */
+
+bool sv_host_leave(void *writer, struct sv_room *room); /* of sv_guests_part() */
 
 /* ---- stream.c ---- */
 

@@ -66,12 +66,12 @@ static int scene_fork(void)
     }
     parent_events(1000);
     int status = wait_for(pid);
-    printf("child %d\n", (int)pid);
     expect(2000, "parent");
+    expect(1000, "child");
     return status;
 }
 
-static int scene_fork_exit(void) /* _exit: the child's trace is to be recovered */
+static int scene_fork_exit(void) /* _exit: the parent has the child's events */
 {
     parent_events(100);
     pid_t pid = fork();
@@ -80,8 +80,8 @@ static int scene_fork_exit(void) /* _exit: the child's trace is to be recovered 
         _exit(0);
     }
     int status = wait_for(pid);
-    printf("dead %d\n", (int)pid);
     expect(100, "parent");
+    expect(1000, "child");
     return status;
 }
 
@@ -127,6 +127,7 @@ static int scene_fork_busy(void) /* while other threads trace */
     stop = 1;
     pthread_join(t, &n);
     expect((uint64_t)(uintptr_t)n, "busy");
+    expect(300, "child");
     return failed;
 }
 
@@ -140,8 +141,8 @@ static int scene_clone(void) /* behind the C library's back */
     }
     parent_events(1000);
     int status = wait_for(pid);
-    printf("dead %d\n", (int)pid);
     expect(2000, "parent");
+    expect(1000, "child");
     return status;
 }
 

@@ -40,16 +40,8 @@ scene() {
 
 # What a scene leaves besides the parent's file.
 extra() {
-  local pid
   case $1 in
-  fork) pid=$(sed -n 's/^child //p' out); [ "$(count "t.$pid.pftrace" child)" = 1000 ] || { why="$why; the child's file"; return 1; } ;;
-  fork_exit | clone)
-    pid=$(sed -n 's/^dead //p' out)
-    "$STAVE" recover -q "t.$pid.pftrace" >recover.log 2>&1 && [ "$(count "t.$pid.pftrace" child)" = 1000 ] ||
-      { why="$why; the child's recovered file: $(cat recover.log)"; return 1; } ;;
-  fork_busy) for f in t.*.pftrace.session; do "$STAVE" recover -q "${f%.session}" 2>>recover.log || { why="$why; $(cat recover.log)"; return 1; }; done
-    [ "$(ls t.*.pftrace | wc -l)" = 30 ] || { why="$why; $(ls t.*.pftrace | wc -l) of 30 children"; return 1; } ;;
-  fork_quiet) [ "$(ls t.* | wc -l)" = 1 ] || { why="$why; left $(echo t.*)"; return 1; } ;;
+  fork* | clone) [ "$(ls t.* | wc -l)" = 1 ] || { why="$why; left $(echo t.*)"; return 1; } ;;
   restart) [ "$(count second.pftrace child)" = 100 ] || { why="$why; second file"; return 1; } ;;
   disk_full) [ "$(wc -l <err)" = 1 ] && grep -q 'went on' out && [ "$(count t.pftrace parent)" = 100 ] ||
     { why="$why; said $(cat err)"; return 1; } ;;

@@ -1,0 +1,167 @@
+/* The collector's side of a session directory: see collect.h. It is a host without rings of its own.
+ *
+ * Called by commands and tests, single-threaded. The session file is the same as a traced process's, so that joining and recovery
+ * know only one kind. */
+#include "sdk/collect.h"
+
+#include "sdk/guests.h"
+#include "sdk/sdk.h"
+#include "sdk/ticks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SNAPSHOT_MS = 10000 };
+
+struct sv_collect {
+    struct sv_source source; /* first: the handle */
+    struct sv_guests guests;
+    struct sv_session_file *session;
+    int dir_fd;
+    char dir[SV_PATH_MAX];
+    int64_t snapshot_ns;
+};
+
+static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
+{
+    return sv_guests_next(&((struct sv_collect *)source)->guests, b, err);
+}
+
+static void close_source(struct sv_source *source)
+{
+    sv_collect_close((struct sv_collect *)source, true);
+}
+
+static void tick(struct sv_collect *c)
+{
+    struct sv_session_file *s = c->session;
+    struct sv_tick t = sv_ticks_read((enum sv_counter)s->counter);
+    uint64_t n = atomic_load_explicit(&s->n_ticks, memory_order_relaxed);
+    s->ticks[n == 0 ? 0 : 1 + (n - 1) % (SV_TICKS_MAX - 1)] = t;
+    atomic_store_explicit(&s->n_ticks, n + 1, memory_order_release);
+    if (c->snapshot_ns && t.mono_ns - c->snapshot_ns < SNAPSHOT_MS * 1000000ll)
+        return;
+    struct sv_snapshot snapshot;
+    sv_ticks_snapshot(&snapshot, &t);
+    sv_clocks_add(&c->source.dict->clocks, &snapshot);
+    c->snapshot_ns = t.mono_ns;
+}
+
+static int map_session(struct sv_collect *c, struct sv_err *err)
+{
+    c->dir_fd = open(c->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = c->dir_fd < 0
+                 ? -1
+                 : openat(c->dir_fd, "session", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    void *at = MAP_FAILED;
+    if (fd >= 0 && (errno = posix_fallocate(fd, 0, SV_SESSION_BYTES)) == 0)
+        at = mmap(NULL, SV_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+        sv_err_sys(err, "cannot make a session in %s", c->dir);
+    if (fd >= 0)
+        close(fd);
+    if (at == MAP_FAILED)
+        return SV_EIO;
+    c->session = at;
+    return 0;
+}
+
+int sv_collect_open(const char *dir, const char *out, const char *part, struct sv_dict *dict,
+                    struct sv_report *report, unsigned takes, struct sv_collect **to,
+                    struct sv_err *err)
+{
+    struct sv_collect *c = sv_alloc(sizeof *c);
+    c->source = (struct sv_source){.next = next,
+                                   .close = close_source,
+                                   .gives = SV_HAS_EDGES | SV_HAS_DISORDER,
+                                   .dict = dict,
+                                   .report = report};
+    c->dir_fd = -1;
+    snprintf(c->dir, sizeof c->dir, "%s", dir);
+    int code = mkdir(dir, 0700) == 0 ? map_session(c, err) : sv_err_sys(err, "cannot make %s", dir);
+    if (code < 0) {
+        sv_collect_close(c, false);
+        return code;
+    }
+    struct sv_session_file *s = c->session;
+    *s = (struct sv_session_file){.magic = SV_SESSION_MAGIC,
+                                  .version = SV_LAYOUT_VERSION,
+                                  .pid = (uint32_t)getpid(),
+                                  .counter = sv_ticks_counter(),
+                                  .start_ticks = sv_process_start_ticks((uint32_t)getpid())};
+    snprintf(s->out, sizeof s->out, "%s", out);
+    snprintf(s->part, sizeof s->part, "%s", part);
+    snprintf(s->command, sizeof s->command, "collector");
+    dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
+    sv_guests_init(&c->guests, c->dir_fd, dict, report, takes);
+    tick(c);
+    atomic_store(&s->state, SV_SESSION_OPEN);
+    *to = c;
+    return 0;
+}
+
+struct sv_source *sv_collect_source(struct sv_collect *c)
+{
+    return &c->source;
+}
+
+uint64_t sv_collect_round(struct sv_collect *c, bool look)
+{
+    tick(c);
+    return sv_guests_round(&c->guests, stave_now_ns(), look);
+}
+
+bool sv_collect_is_pressed(const struct sv_collect *c)
+{
+    return sv_guests_are_pressed(&c->guests);
+}
+
+void sv_collect_commit(struct sv_collect *c, uint64_t bytes)
+{
+    struct sv_session_file *s = c->session;
+    uint64_t round = atomic_load(&s->round) + 1;
+    sv_guests_mark(&c->guests, round);
+    atomic_store_explicit(&s->bytes[round & 1], bytes, memory_order_relaxed);
+    atomic_store_explicit(&s->round, round, memory_order_release); /* now it is so */
+    sv_guests_release(&c->guests);
+}
+
+size_t sv_collect_n_running(const struct sv_collect *c)
+{
+    return c->guests.n;
+}
+
+uint64_t sv_collect_n_ever(const struct sv_collect *c)
+{
+    return c->guests.n_ever;
+}
+
+static bool forget_one(void *ctx, struct sv_room *room)
+{
+    (void)ctx, (void)room;
+    return false;
+}
+
+void sv_collect_close(struct sv_collect *c, bool keep)
+{
+    if (c->session) {
+        sv_guests_refuse(&c->guests);
+        if (!keep) {
+            sv_guests_part(&c->guests, forget_one, NULL);
+            atomic_store(&c->session->state, SV_SESSION_CLOSED);
+        }
+        munmap(c->session, SV_SESSION_BYTES);
+        if (!keep)
+            sv_room_remove(AT_FDCWD, c->dir);
+    }
+    sv_guests_fini(&c->guests);
+    if (c->dir_fd >= 0)
+        close(c->dir_fd);
+    free(c);
+}

@@ -1,0 +1,36 @@
+/* A collector: one stream of events from every traced process that has STAVE_SESSION=DIR in its environment.
+ *
+ *     sv_collect_open → per round: sv_collect_round(), source->next() until 0, sink->flush(), sv_collect_commit() → sv_collect_close
+ *
+ * The processes have no thread and no output; their rings are files in DIR, which the collector empties (guests.h). Rings are given back to
+ * their threads by the commit, so that nothing is lost when the collector is killed: `stave recover DIR` joins its growing output and
+ * the rings. For commands; the library does not contain it. */
+#ifndef SV_SDK_COLLECT_H
+#define SV_SDK_COLLECT_H
+
+#include "model/stream.h"
+
+struct sv_collect;
+
+/* Makes the directory `dir` (of this user alone) and the session in it. `out` and `part` are the final and the growing name of the output, for
+ * recovery; "" where there is none. `takes` is that of the sink. */
+int sv_collect_open(const char *dir, const char *out, const char *part, struct sv_dict *dict,
+                    struct sv_report *report, unsigned takes, struct sv_collect **c,
+                    struct sv_err *err);
+struct sv_source *sv_collect_source(
+    struct sv_collect *c); /* next() gives 0 at the end of a round */
+
+/* A new round: everything committed by the processes until now. Returns its bytes. `look`: also who has ended, which otherwise takes
+ * up to 100 ms to be noticed. */
+uint64_t sv_collect_round(struct sv_collect *c, bool look);
+bool sv_collect_is_pressed(const struct sv_collect *c); /* a ring fills: commit now */
+/* All of the rounds so far is in the output, whose length is `bytes`. */
+void sv_collect_commit(struct sv_collect *c, uint64_t bytes);
+
+size_t sv_collect_n_running(const struct sv_collect *c); /* processes, as of the last commit */
+uint64_t sv_collect_n_ever(const struct sv_collect *c);
+
+/* Processes that still run are told that nobody reads any more. Removes the directory unless `keep` (the output is not whole). */
+void sv_collect_close(struct sv_collect *c, bool keep);
+
+#endif
