@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     struct sv_write_options options = {0};
     char part[4096];
     struct state s = {.part = part};
-    time_t give_up = time(NULL) + (argc > 3 ? atoi(argv[3]) : 60);
+    time_t give_up = time(NULL) + (argc > 3 ? (time_t)strtol(argv[3], NULL, 10) : 60);
     snprintf(part, sizeof part, "%s.part", argv[2]);
     sv_report_init(&report);
     sv_batch_init(&s.batch);
