@@ -31,7 +31,7 @@ static const struct sv_column loss_columns[] = {
     SV_COLUMN(sv_losses, cause), SV_COLUMN(sv_losses, track)};
 static const struct sv_column carrier_columns[] = {
     SV_COLUMN(sv_carriers, id), SV_COLUMN(sv_carriers, row), SV_COLUMN(sv_carriers, type),
-    SV_COLUMN(sv_carriers, at_end)};
+    SV_COLUMN(sv_carriers, how)};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define ROWS_MAX     (SV_NO_ROW - SV_BATCH)
@@ -200,6 +200,20 @@ static int64_t span(int64_t from_ns, int64_t to_ns)
     return __builtin_sub_overflow(to_ns, from_ns, &dur) ? INT64_MAX : dur;
 }
 
+static inline void add_carrier(struct sv_carriers *c, const struct sv_arg *a, uint32_t row,
+                               unsigned how)
+{
+    c->id[c->n] = a->u;
+    c->row[c->n] = row;
+    c->type[c->n] = a->type & 0xff;
+    c->how[c->n++] = how & 0xff;
+}
+
+static inline bool is_flow(const struct sv_arg *a)
+{
+    return a->type >= SV_ARG_FLOW_BEGIN && a->type <= SV_ARG_FLOW_END;
+}
+
 static void add_carriers(struct sv_trace_impl *x, const struct sv_event *e, uint32_t row,
                          bool at_end)
 {
@@ -208,15 +222,9 @@ static void add_carriers(struct sv_trace_impl *x, const struct sv_event *e, uint
         x->args.failed = true;
         return;
     }
-    for (size_t i = 0; i < e->n_args; i++) {
-        const struct sv_arg *a = &e->args[i];
-        if (a->type < SV_ARG_FLOW_BEGIN || a->type > SV_ARG_FLOW_END)
-            continue;
-        c->id[c->n] = a->u;
-        c->row[c->n] = row;
-        c->type[c->n] = a->type & 0xff;
-        c->at_end[c->n++] = at_end;
-    }
+    for (size_t i = 0; i < e->n_args; i++)
+        if (is_flow(&e->args[i]))
+            add_carrier(c, &e->args[i], row, at_end ? SV_BY_END : SV_BY_BEGIN);
 }
 
 static inline uint32_t add_args(struct sv_trace_impl *x, const struct sv_event *e, uint32_t row,
@@ -254,6 +262,7 @@ static inline uint32_t add_row(struct sv_trace *t, const struct sv_event *e, uin
     s->depth[row] = depth;
     s->args[row] = add_args(t->impl, e, row, kind == SV_END);
     k->n_rows++;
+    k->last_row = row;
     if (k->flags & (SV_T_UNSORTED | SV_T_RAW))
         see_disorder(t->impl, k->n_rows,
                      k->flags & SV_T_RAW ? SV_SORT_RAW_BYTES : SV_SORT_ROW_BYTES);
@@ -435,21 +444,44 @@ static bool write_counter(struct sv_trace *t, const struct sv_event *e)
     return add_counter(t, e, &e->args[0]);
 }
 
-static bool write_flow(struct sv_trace *t, const struct sv_event *e)
+/* Profilers write the points of a slice right after it. Then the slice is known, unless others turn out to begin at the same
+ * time: sv_trace_doubt() looks again. Done when the point has become an argument of its slice. */
+static inline bool carry_point(struct sv_trace *t, const struct sv_event *e, const struct sv_arg *a)
+{
+    struct sv_trace_impl *x = t->impl;
+    const struct sv_track_state *k = &x->states[e->track];
+    uint32_t row = k->last_row;
+    if (k->n_rows == 0 || t->slices.ts_ns[row] != e->ts_ns || t->slices.kind[row] != SV_SLICE ||
+        !sv_table_reserve(&x->carriers, x->carrier.n + 1))
+        return false;
+    uint32_t list = sv_lists_add_flow(&x->args, t->slices.args[row], a->type, a->u);
+    if (list == 0)
+        return false;
+    t->slices.args[row] = list;
+    add_carrier(&x->carrier, a, row, e->flags & SV_BIND_NEXT ? SV_BY_POINT_NEXT : SV_BY_POINT);
+    return true;
+}
+
+bool sv_trace_add_point(struct sv_trace *t, const struct sv_event *e, const struct sv_arg *a)
 {
     struct sv_flow_points *p = &t->points;
+    if (!sv_table_reserve(&t->impl->points, p->n + 1))
+        return false;
+    p->ts_ns[p->n] = e->ts_ns;
+    p->id[p->n] = a->u;
+    p->track[p->n] = e->track;
+    p->row[p->n] = SV_NO_ROW;
+    p->type[p->n] = a->type & 0xff;
+    p->flags[p->n++] = e->flags & SV_BIND_NEXT;
+    return true;
+}
+
+static bool write_flow(struct sv_trace *t, const struct sv_event *e)
+{
     for (size_t i = 0; i < e->n_args; i++) {
         const struct sv_arg *a = &e->args[i];
-        if (a->type < SV_ARG_FLOW_BEGIN || a->type > SV_ARG_FLOW_END)
-            continue;
-        if (!sv_table_reserve(&t->impl->points, p->n + 1))
+        if (is_flow(a) && !carry_point(t, e, a) && !sv_trace_add_point(t, e, a))
             return false;
-        p->ts_ns[p->n] = e->ts_ns;
-        p->id[p->n] = a->u;
-        p->track[p->n] = e->track;
-        p->row[p->n] = SV_NO_ROW;
-        p->type[p->n] = a->type & 0xff;
-        p->flags[p->n++] = e->flags & SV_BIND_NEXT;
     }
     return true;
 }
@@ -546,7 +578,8 @@ static void report_findings(const struct sv_trace *t)
 static int run_finish(struct sv_trace *t, struct sv_err *err)
 {
     static int (*const steps[])(struct sv_trace *, struct sv_err *) = {
-        sv_trace_sort, sv_trace_nest, sv_trace_bind, sv_trace_chain};
+        sv_trace_sort, sv_trace_doubt, sv_trace_sort_points,
+        sv_trace_nest, sv_trace_bind,  sv_trace_chain};
     for (size_t i = 0; i < COUNT(steps); i++) {
         int code = steps[i](t, err);
         if (code < 0)

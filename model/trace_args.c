@@ -36,7 +36,8 @@ enum { INLINE = 0, JOIN = 1, CHAIN = 2, SHAPE_FIRST = 3 };
 
 struct sv_list_shape {
     uint64_t hash;
-    uint32_t first; /* in slots */
+    uint32_t first;   /* in slots */
+    uint32_t flow[3]; /* the same followed by a flow of each type, 0: not met yet */
     uint16_t n;
     uint16_t flags;
 };
@@ -236,6 +237,12 @@ static inline struct sv_arg arg_of(uint64_t head)
                            .size = (uint32_t)(head >> 8 & 0xffffff)};
 }
 
+/* Independent products, added up: no chain to wait for. */
+static inline uint64_t head_hash(uint64_t head, size_t i)
+{
+    return head * (HASH_STEP * (2 * i + 1));
+}
+
 static void grow_shape_index(struct sv_lists *p)
 {
     free(p->by_hash);
@@ -399,11 +406,14 @@ static uint32_t close_list(struct writer *w, size_t start)
         if (s->list && s->hash == (uint32_t)(hash >> 32) &&
             memcmp(byte_at(p, (size_t)s->list * UNIT), byte_at(p, start), len) == 0) {
             p->list_hits++;
+            p->newest = 0;
             return s->list;
         }
         *s = (struct sv_list_slot){.hash = (uint32_t)(hash >> 32), .list = list};
     }
     p->used = start + (len + UNIT - 1) / UNIT * UNIT;
+    p->newest = list;
+    p->newest_end = start + len;
     return list;
 }
 
@@ -416,8 +426,7 @@ uint32_t sv_lists_add(struct sv_lists *p, const struct sv_arg *args, size_t n, u
     for (size_t i = 0; i < n; i++) {
         if (small) {
             heads[i] = head_of(&args[i]);
-            hash += heads[i] *
-                    (HASH_STEP * (2 * i + 1)); /* independent products: no chain to wait for */
+            hash += head_hash(heads[i], i);
         }
         need += args[i].type == SV_ARG_TEXT ? VALUE_MAX + args[i].size : VALUE_MAX;
     }
@@ -480,6 +489,77 @@ void sv_lists_split(const struct sv_lists *p, uint32_t list, uint32_t *begin, ui
         *begin = list;
         *end = 0;
     }
+}
+
+/* The shape of a list that is followed by a flow, or INLINE. */
+static uint32_t shape_with_flow(struct sv_lists *p, uint32_t shape, unsigned type)
+{
+    uint64_t heads[SHAPE_SLOTS_MAX], hash;
+    size_t n = p->shapes[shape].n;
+    uint32_t *known = &p->shapes[shape].flow[type - SV_ARG_FLOW_BEGIN];
+    if (*known || n == SHAPE_SLOTS_MAX)
+        return *known;
+    memcpy(heads, p->slots + p->shapes[shape].first, n * sizeof *heads);
+    heads[n++] = type;
+    hash = n;
+    for (size_t i = 0; i < n; i++)
+        hash += head_hash(heads[i], i);
+    uint32_t found = find_shape(p, heads, n, stir(hash, n));
+    p->shapes[shape].flow[type - SV_ARG_FLOW_BEGIN] = found;
+    return found;
+}
+
+/* Writes a flow behind the newest list, which nobody else has; false when the number of its new shape has no room. */
+static bool extend_newest(struct sv_lists *p, unsigned type, uint64_t id)
+{
+    uint64_t shape;
+    size_t start = (size_t)p->newest * UNIT;
+    size_t head = (size_t)(get_varint(byte_at(p, start), &shape) - byte_at(p, start));
+    if (shape < SHAPE_FIRST || !reserve(p, 2 * VALUE_MAX))
+        return false;
+    uint8_t number[VALUE_MAX];
+    uint32_t with_flow = shape_with_flow(p, (uint32_t)shape, type);
+    if (with_flow == INLINE || (size_t)(put_varint(number, with_flow) - number) != head)
+        return false;
+    memcpy(byte_at(p, start), number, head);
+    p->newest_end = (size_t)(put_varint(byte_at(p, p->newest_end), id) - (uint8_t *)p->bytes.at);
+    p->used = (p->newest_end + UNIT - 1) / UNIT * UNIT;
+    return true;
+}
+
+uint32_t sv_lists_add_flow(struct sv_lists *p, uint32_t list, unsigned type, uint64_t id)
+{
+    struct sv_arg flow = {.type = type & 0xff, .u = id};
+    uint32_t a, b;
+    unsigned flags;
+    if (list && list == p->newest && extend_newest(p, type, id))
+        return list;
+    if (list == 0)
+        return sv_lists_add(p, &flow, 1, &flags);
+    if (read_pair(p, list, &a, &b) != INLINE || sv_lists_count(p, list) >= SV_ARGS_MAX)
+        return 0;
+    return put_pair(p, CHAIN, list, sv_lists_add(p, &flow, 1, &flags));
+}
+
+uint32_t sv_lists_drop_flow(struct sv_lists *p, uint32_t list, unsigned type, uint64_t id)
+{
+    uint32_t begin, end;
+    unsigned flags;
+    sv_lists_split(p, list, &begin, &end);
+    struct sv_arg *args = sv_alloc(sv_lists_count(p, begin) * sizeof *args);
+    size_t n = sv_lists_decode(p, begin, args), at = n, room = 2 * VALUE_MAX;
+    for (size_t i = 0; i < n; i++)
+        room += 2 * VALUE_MAX + (args[i].type == SV_ARG_TEXT ? args[i].size : 0);
+    while (at > 0 && !(args[at - 1].type == type && args[at - 1].u == id))
+        at--;
+    if (at > 0 && reserve(p, room)) { /* texts lie in the pool, which now stays where it is */
+        sv_lists_decode(p, begin, args);
+        memmove(args + at - 1, args + at, (n - at) * sizeof *args);
+        begin = --n ? sv_lists_add(p, args, n, &flags) : 0;
+        list = sv_lists_join(p, begin, end);
+    }
+    free(args);
+    return list;
 }
 
 uint32_t sv_lists_append(struct sv_lists *p, uint32_t list, uint32_t more)
@@ -575,7 +655,7 @@ size_t sv_lists_count(const struct sv_lists *p, uint32_t list)
     if (list == 0)
         return 0;
     unsigned tag =
-        read_pair(p, list, &a, &b); /* at most a join of chains of plain lists: three levels */
+        read_pair(p, list, &a, &b); /* at most a join of chains of chains of plain lists */
     if (tag == INLINE)
         return read_list(p, list).left;
     size_t n = sv_lists_count(p, a) + sv_lists_count(p, b);

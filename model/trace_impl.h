@@ -5,7 +5,8 @@
  *   trace_args.c    the pool of argument lists
  *   trace_sort.c    finish, first half: the order of rows, columns brought into it
  *   trace_nest.c    finish: parents and depths; the window index and lookups
- *   trace_flow.c    finish: flow points find their slices, carriers become arrows
+ *   trace_flow.c    finish: flow points find their slices
+ *   trace_chain.c   finish: carriers of flows become arrows
  *   trace_source.c  the trace as a source */
 #ifndef SV_MODEL_TRACE_IMPL_H
 #define SV_MODEL_TRACE_IMPL_H
@@ -74,8 +75,10 @@ struct sv_lists {
     struct sv_text_slot *text_cache;
     struct sv_list_slot *list_cache;
     uint32_t list_tries, list_hits;
-    uint64_t crowded; /* ends whose arguments would have exceeded SV_ARGS_MAX */
-    bool failed;      /* the system or the address space of handles is exhausted */
+    uint32_t newest;   /* the list written last, if it has a shape and belongs to one row; else 0 */
+    size_t newest_end; /* where its values end */
+    uint64_t crowded;  /* ends whose arguments would have exceeded SV_ARGS_MAX */
+    bool failed;       /* the system or the address space of handles is exhausted */
 };
 
 void sv_lists_init(struct sv_lists *p);
@@ -89,6 +92,10 @@ uint32_t sv_lists_add(struct sv_lists *p, const struct sv_arg *args, size_t n, u
 uint32_t sv_lists_join(struct sv_lists *p, uint32_t begin, uint32_t end);
 /* What join was given; a list that is no join belongs to the begin. */
 void sv_lists_split(const struct sv_lists *p, uint32_t list, uint32_t *begin, uint32_t *end);
+/* `list` (0: none) followed by a flow, to be called when the list has just been added; 0 when that would take a chain of chains. */
+uint32_t sv_lists_add_flow(struct sv_lists *p, uint32_t list, unsigned type, uint64_t id);
+/* `list` without that flow. */
+uint32_t sv_lists_drop_flow(struct sv_lists *p, uint32_t list, unsigned type, uint64_t id);
 /* `list` (its begin, if it is a join) followed by `more`. */
 uint32_t sv_lists_append(struct sv_lists *p, uint32_t list, uint32_t more);
 
@@ -121,6 +128,7 @@ struct sv_track_state {
     uint32_t open;      /* innermost open slice: number in `open` of the trace, 0: none */
     uint32_t n_open;
     uint32_t n_rows, n_counters;
+    uint32_t last_row; /* the newest of n_rows */
     uint8_t flags;
 };
 
@@ -135,13 +143,21 @@ struct sv_open_slice {
     uint32_t row, below; /* below: the enclosing one, or the next free one */
 };
 
+/* How a flow came to its row. */
+enum sv_carried {
+    SV_BY_BEGIN,
+    SV_BY_END,
+    SV_BY_POINT, /* as a point that followed its slice at once: believed until the order of rows is known */
+    SV_BY_POINT_NEXT /* the same with SV_BIND_NEXT */
+};
+
 /* Flow arguments seen while loading. */
 struct sv_carriers {
     uint64_t n;
     uint64_t *id;
     uint32_t *row;
     uint8_t *type;
-    uint8_t *at_end; /* came with the end of its slice */
+    uint8_t *how; /* enum sv_carried */
 };
 
 struct sv_trace_impl {
@@ -185,6 +201,9 @@ static inline bool sv_track_keeps_edges(unsigned flags)
     return (flags & (SV_T_EDGES | SV_T_SLICES | SV_T_DEEP)) == SV_T_EDGES;
 }
 
+/* A flow point that is bound when all rows are there. */
+bool sv_trace_add_point(struct sv_trace *t, const struct sv_event *e, const struct sv_arg *a);
+
 int sv_trace_no_memory(const struct sv_trace *t, struct sv_err *err);
 
 /* The slice that a flow point binds to: the one open there, else one that ends just there; or the next one that begins. *hint is a row
@@ -195,6 +214,8 @@ uint32_t sv_trace_bind_next(const struct sv_trace *t, sv_track track, int64_t ts
 
 /* The steps of finish, in this order. */
 int sv_trace_sort(struct sv_trace *t, struct sv_err *err);
+int sv_trace_doubt(struct sv_trace *t, struct sv_err *err); /* points that were bound too early */
+int sv_trace_sort_points(struct sv_trace *t, struct sv_err *err);
 int sv_trace_nest(struct sv_trace *t, struct sv_err *err);
 int sv_trace_bind(struct sv_trace *t, struct sv_err *err);  /* flow points */
 int sv_trace_chain(struct sv_trace *t, struct sv_err *err); /* arrows */

@@ -362,7 +362,8 @@ static uint32_t carrier_row(const struct sorter *o, uint64_t carrier)
     uint32_t row = o->impl->carrier.row[carrier];
     if (s->kind[row] == SV_END)
         return s->dur_ns[row] == SV_UNFINISHED ? SV_NO_ROW : (uint32_t)s->dur_ns[row];
-    uint64_t *to = o->impl->carrier.at_end[carrier] ? sv_map_find(&o->moved, row) : NULL;
+    bool at_end = o->impl->carrier.how[carrier] == SV_BY_END;
+    uint64_t *to = at_end ? sv_map_find(&o->moved, row) : NULL;
     return to ? (uint32_t)*to : row;
 }
 
@@ -439,8 +440,8 @@ int sv_trace_sort(struct sv_trace *t, struct sv_err *err)
     o.next = sv_alloc(t->n_tracks * sizeof *o.next);
     o.kept = sv_alloc(t->n_tracks * sizeof *o.kept);
     /* Slices last: the parents will use the room of their places. */
-    bool ok = sort_counters(&o) && sort_by_time(&o, &x->points, t->points.ts_ns, t->points.n) &&
-              sort_by_time(&o, &x->losses, t->losses.ts_ns, t->losses.n) && sort_slices(&o);
+    bool ok = sort_counters(&o) && sort_by_time(&o, &x->losses, t->losses.ts_ns, t->losses.n) &&
+              sort_slices(&o);
     free(o.next);
     free(o.kept);
     sv_block_fini(&o.keys);
@@ -448,5 +449,14 @@ int sv_trace_sort(struct sv_trace *t, struct sv_err *err)
     sv_block_fini(&o.list);
     sv_map_fini(&o.end_args);
     sv_map_fini(&o.moved);
+    return ok ? 0 : sv_trace_no_memory(t, err);
+}
+
+int sv_trace_sort_points(struct sv_trace *t, struct sv_err *err)
+{
+    struct sorter o = {.trace = t, .impl = t->impl};
+    bool ok = sort_by_time(&o, &t->impl->points, t->points.ts_ns, t->points.n);
+    sv_block_fini(&o.keys);
+    sv_block_fini(&o.list);
     return ok ? 0 : sv_trace_no_memory(t, err);
 }

@@ -215,6 +215,44 @@ TEST(flow_points_bind_to_the_innermost_slice)
     drop(&f);
 }
 
+/* Points that follow their slice at once are bound while loading, before it is known what else begins there. */
+TEST(flow_points_that_follow_their_slice)
+{
+    static const struct row rows[] = {
+        {"X 0 9 t a x=1\ns 0 t 7\nX 20 5 u b x=2\nf 20 u 7",
+         "t 0+9 a 0 x=1 flow_begin:7\nu 20+5 b 0 x=2 flow_end:7\nflow 7 a->b\n"},
+        {"B 0 t a x=1\ns 0 t 7\nE 9 t y=2\nB 20 u b\nf 20 u 7\nE 25 u",
+         "t 0+9 a 0 x=1 flow_begin:7 y=2\nu 20+5 b 0 flow_end:7\nflow 7 a->b\n"},
+        /* A later one at the same time lies within, and without it. */
+        {"X 0 9 t a x=1\ns 0 t 7\nX 0 5 t b x='text'\nX 20 5 u c\nf 20 u 7",
+         "t 0+9 a 0 x=1\nt 0+5 b 1 <a x='text' flow_begin:7\nu 20+5 c 0 flow_end:7\nflow 7 b->c\n"},
+        {"X 0 5 t a x='text'\ns 0 t 7\nX 0 9 t b\nX 20 5 u c\nf 20 u 7",
+         "t 0+9 b 0\nt 0+5 a 1 <b x='text' flow_begin:7\nu 20+5 c 0 flow_end:7\nflow 7 a->c\n"},
+        {"B 0 t a x='text'\ns 0 t 7\nB 0 t b\nE 5 t\nE 9 t y=2\nX 20 5 u c\nf 20 u 7",
+         "t 0+9 a 0 x='text' y=2\nt 0+5 b 1 <a flow_begin:7\nu 20+5 c 0 flow_end:7\nflow 7 b->c\n"},
+        {"X 0 9 t a\ns 0 t 7\nX 0 5 t b\nX 20 5 u c\nf 20 u 7",
+         "t 0+9 a 0\nt 0+5 b 1 <a flow_begin:7\nu 20+5 c 0 flow_end:7\nflow 7 b->c\n"},
+        /* The next one is the first that begins there. */
+        {"X 0 1 t a >7\nX 20 5 u b x=1\nF 20 u 7\nX 20 9 u c",
+         "t 0+1 a 0 flow_begin:7\nu 20+9 c 0 flow_end:7\nu 20+5 b 1 <c x=1\nflow 7 a->c\n"},
+        {"X 0 1 t a >7\nX 20 5 u b x=1\nF 20 u 7\nX 20 4 u c",
+         "t 0+1 a 0 flow_begin:7\nu 20+5 b 0 x=1 flow_end:7\nu 20+4 c 1 <b\nflow 7 a->b\n"},
+        /* A slice with equal arguments is not meant. */
+        {"X 0 1 t a x=1\nX 2 1 t b x=1\ns 2 t 7\nX 4 1 t c x=1",
+         "t 0+1 a 0 x=1\nt 2+1 b 0 x=1 flow_begin:7\nt 4+1 c 0 x=1\n"},
+        /* Several, also when the arguments of another slice came between. */
+        {"X 0 9 t a x=1\ns 0 t 7\ns 0 t 8\nX 0 5 u b x=2\ns 0 t 9\ns 0 t 10\nf 0 u 7",
+         "t 0+9 a 0 x=1 flow_begin:7 flow_begin:8 flow_begin:9 flow_begin:10\nu 0+5 b 0 x=2 "
+         "flow_end:7\nflow 7 a->b\n"},
+        {"X 0 9 t a\nX 0 5 u b x=2\ns 0 t 7\ns 0 t 8\nX 0 1 t c",
+         "t 0+9 a 0\nt 0+1 c 1 <a flow_begin:7 flow_begin:8\nu 0+5 b 0 x=2\n"},
+        /* Not to a slice of another time, and not to an instant. */
+        {"X 0 9 t a x=1\ns 1 t 7\nI 20 t i x=1\nf 20 t 7",
+         "t 0+9 a 0 x=1\nt 20+i i 0 x=1\npoint 7 flow_begin t 1 a\npoint 7 flow_end t 20 -\n"},
+    };
+    check_rows(rows, TEST_COUNT(rows));
+}
+
 TEST(flows_connect_consecutive_carriers)
 {
     static const struct row rows[] = {
