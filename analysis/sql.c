@@ -167,10 +167,10 @@ void sv_sql_close(struct sv_sql *q)
     sv_batch_fini(q->scratch);
     free(q->scratch);
     sv_buf_fini(&q->text);
-    free(q->thread_track);
-    free(q->process_track);
-    free(q->utid);
-    free(q->upid);
+    free(q->threads);
+    free(q->processes);
+    free(q->thread_of);
+    free(q->process_of);
     free(q->by_thread);
     free(q->by_process);
     free(q->thread_first);

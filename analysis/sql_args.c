@@ -232,10 +232,10 @@ static void add_track_facts(const struct sv_sql *q, enum sv_arg_owner owner, sv_
     switch (owner) {
     case SV_OF_TRACK_SOURCE: add_source_facts(q, track, f); break;
     case SV_OF_TRACK_DIMENSION:
-        if (q->utid[track])
-            add_int_fact(f, "utid", SV_ARG_INT, q->utid[track]);
-        else if (q->upid[track])
-            add_int_fact(f, "upid", SV_ARG_INT, q->upid[track]);
+        if (q->thread_of[track])
+            add_int_fact(f, "utid", SV_ARG_INT, q->thread_of[track] - 1);
+        else if (q->process_of[track])
+            add_int_fact(f, "upid", SV_ARG_INT, q->process_of[track] - 1);
         if (k->kind != SV_TRACK_THREAD)
             add_int_fact(f, "track_uuid", SV_ARG_INT, (int64_t)k->uuid);
         break;

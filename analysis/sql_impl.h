@@ -2,7 +2,7 @@
  *
  *   sql.c         the connection, running statements, export
  *   sql_table.c   virtual tables: one implementation for all, driven by struct sv_sql_table
- *   sql_slice.c   slice          sql_track.c  track, thread, process      sql_event.c  counter, flow, loss
+ *   sql_slice.c   slice          sql_track.c  track      sql_thread.c  thread, process      sql_event.c  counter, flow, loss
  *   sql_args.c    args, EXTRACT_ARG                                      sql_meta.c   stats, metadata, clocks, machine
  *   sql_walk.c    ancestor_slice and other functions that give rows      sql_span.c   SPAN_JOIN
  *   sql_step.c    step
@@ -19,6 +19,14 @@
 
 struct sv_steps;
 
+/* A thread or process: `track` is 0 where the trace only implies it (the idle one, the main thread of a process). */
+struct sv_sql_task {
+    sv_track track;
+    uint32_t process; /* of a thread: its number, 0: unknown */
+    uint32_t space;
+    int64_t id; /* tid, pid */
+};
+
 struct sv_sql {
     sqlite3 *db;
     const struct sv_trace *trace;
@@ -30,11 +38,11 @@ struct sv_sql {
     uint64_t trace_bytes;
     struct sv_batch *scratch; /* for decoding arguments */
     struct sv_buf text;       /* a key or value under construction */
-    /* Threads and processes: numbers from 1 in the order of their tracks. */
-    sv_track *thread_track, *process_track; /* by utid, upid; [0] is unused */
-    uint32_t *utid, *upid; /* by track: of the thread, the process it belongs to; 0: none */
-    uint32_t n_threads, n_processes;        /* including [0] */
-    uint32_t *by_thread, *by_process;       /* tracks, grouped by utid and by upid … */
+    /* Threads and processes. [0] is unused, [1] is the idle one, so the number that SQL shows (utid, upid) is one less. */
+    struct sv_sql_task *threads, *processes;
+    uint32_t *thread_of, *process_of; /* by track: what it belongs to; 0: none */
+    uint32_t n_threads, n_processes;  /* including [0] */
+    uint32_t *by_thread, *by_process; /* tracks, grouped by thread and by process … */
     uint32_t *thread_first, *process_first; /* … and where each group begins; one more at the end */
     uint32_t *spaces, n_spaces;             /* machines */
     int64_t *self_ns;                       /* made at first use */
@@ -195,5 +203,9 @@ uint32_t sv_sql_slice_of(struct sv_sql *q, sqlite3_value *value);
 
 void sv_sql_forget_steps(struct sv_sql *q);
 void sv_sql_number_tracks(struct sv_sql *q);
+uint32_t sv_sql_machine_of(const struct sv_sql *q, uint32_t space);
+/* Sets the cursor to the one number in [1, n) that is the value plus `shift`, if there is one. */
+void sv_sql_start_number(struct sv_sql_cursor *c, const struct sv_sql_cond *cond, int shift,
+                         uint32_t n);
 
 #endif
