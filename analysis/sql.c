@@ -1,8 +1,7 @@
 /* The SQL connection: opening, what it may do, running statements, export.
  *
  * sv_sql_open() makes a SQLite database in memory, registers the virtual tables, functions and views, and from then on an authorizer
- * keeps statements away from files. Statements may create tables and views of their own, which live in memory. Perfetto's
- * `INCLUDE PERFETTO MODULE x;` is accepted and means nothing here, `CREATE PERFETTO TABLE|VIEW` is an ordinary one. */
+ * keeps statements away from files. Statements may create tables and views of their own, which live in memory. */
 #include "analysis/sql.h"
 
 #ifndef SV_HAVE_SQLITE
@@ -53,7 +52,6 @@ bool sv_sql_is_built_in(void)
 #include "analysis/sql_impl.h"
 #include "base/mem.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,11 +95,27 @@ static int authorize(void *ctx, int action, const char *a, const char *b, const 
 /* ---- opening ---- */
 
 static const struct sv_sql_table *const tables[] = {
-    &sv_sql_slice,     &sv_sql_track,      &sv_sql_thread,         &sv_sql_process,
-    &sv_sql_counter,   &sv_sql_flow,       &sv_sql_loss,           &sv_sql_args,
-    &sv_sql_stats,     &sv_sql_metadata,   &sv_sql_clock_snapshot, &sv_sql_machine,
-    &sv_sql_ancestor,  &sv_sql_descendant, &sv_sql_during,         &sv_sql_connected,
-    &sv_sql_following, &sv_sql_preceding,  &sv_sql_step,
+    &sv_sql_slice,
+    &sv_sql_track,
+    &sv_sql_thread,
+    &sv_sql_process,
+    &sv_sql_counter,
+    &sv_sql_flow,
+    &sv_sql_loss,
+    &sv_sql_args,
+    &sv_sql_stats,
+    &sv_sql_metadata,
+    &sv_sql_clock_snapshot,
+    &sv_sql_machine,
+    &sv_sql_ancestor,
+    &sv_sql_descendant,
+    &sv_sql_during,
+    &sv_sql_connected,
+    &sv_sql_following,
+    &sv_sql_preceding,
+    &sv_sql_step,
+    &sv_sql_ancestor_and_self,
+    &sv_sql_descendant_and_self,
 };
 
 static int add_everything(struct sv_sql *q)
@@ -162,6 +176,7 @@ void sv_sql_close(struct sv_sql *q)
 {
     if (!q)
         return;
+    sv_sql_forget_functions(q);
     sqlite3_close_v2(q->db);
     sv_index_free(q->index);
     sv_batch_fini(q->scratch);
@@ -206,7 +221,7 @@ static unsigned line_of(const char *sql, const char *at)
 static int statement_error(struct sv_sql *q, const char *sql, const char *at, struct sv_err *err)
 {
     int rc = sqlite3_errcode(q->db) & 0xff, offset = sqlite3_error_offset(q->db);
-    const char *message = sqlite3_errmsg(q->db);
+    const char *message = sqlite3_errmsg(q->db), *hint = sv_sql_dialect_hint(q, message);
     if (rc == SQLITE_INTERRUPT)
         return sv_err_set(err, SV_EAGAIN, SV_NO_POS, "interrupted");
     if (rc == SQLITE_NOMEM)
@@ -221,9 +236,10 @@ static int statement_error(struct sv_sql *q, const char *sql, const char *at, st
     int shown = offset < 0 ? 0 : (int)strcspn(at + offset, "\n");
     shown = shown < 40 ? shown : 40;
     if (offset < 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "line %u: %s", line_of(sql, at), message);
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "line %u: %s, at '%.*s'",
-                      line_of(sql, at + offset), message, shown, at + offset);
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "line %u: %s%s", line_of(sql, at), message,
+                          hint);
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "line %u: %s, at '%.*s'%s",
+                      line_of(sql, at + offset), message, shown, at + offset, hint);
 }
 
 static void fill_cells(sqlite3_stmt *s, struct sv_cell *cells, int n)
@@ -287,83 +303,17 @@ static int run_statement(struct sv_sql *q, sqlite3_stmt *s, const char *sql, con
     return code;
 }
 
-/* ---- Perfetto's own statements ---- */
-
-static const char *skip_space(const char *p)
-{
-    for (;;) {
-        while (isspace((unsigned char)*p))
-            p++;
-        if (p[0] == '-' && p[1] == '-')
-            p += strcspn(p, "\n");
-        else
-            return p;
-    }
-}
-
-/* The text after `word` and white space, or NULL when something else stands there. */
-static const char *after_word(const char *p, const char *word)
-{
-    size_t len = strlen(word);
-    p = skip_space(p);
-    if (sqlite3_strnicmp(p, word, (int)len) != 0 || isalnum((unsigned char)p[len]) || p[len] == '_')
-        return NULL;
-    return skip_space(p + len);
-}
-
-/* `INCLUDE PERFETTO MODULE x.y;`: where it ends, or NULL. */
-static const char *after_include(const char *p)
-{
-    p = after_word(p, "INCLUDE");
-    p = p ? after_word(p, "PERFETTO") : NULL;
-    p = p ? after_word(p, "MODULE") : NULL;
-    if (!p)
-        return NULL;
-    p += strcspn(p, ";");
-    return *p ? p + 1 : p;
-}
-
-/* `CREATE [OR REPLACE] PERFETTO TABLE|VIEW name[(types)] AS` as SQLite has it: blanks out what only Perfetto knows. */
-static void plain_create(char *sql)
-{
-    const char *p = after_word(sql, "CREATE"), *next;
-    if (!p)
-        return;
-    char *from = sql + (p - sql);
-    if ((next = after_word(p, "OR")) && (next = after_word(next, "REPLACE")))
-        p = next;
-    if (!(next = after_word(p, "PERFETTO")))
-        return;
-    bool is_view = after_word(next, "VIEW") != NULL;
-    if (!is_view && !after_word(next, "TABLE"))
-        return;
-    memset(from, ' ', (size_t)(next - from));
-    p = after_word(next, is_view ? "VIEW" : "TABLE");
-    p += strcspn(p, " \t\r\n(");
-    p = skip_space(p);
-    if (*p != '(')
-        return;
-    int depth = 0;
-    char *to = sql + (p - sql);
-    do {
-        depth += *to == '(' ? 1 : *to == ')' ? -1 : 0;
-        if (*to != '\n')
-            *to = ' ';
-    } while (*++to && depth > 0);
-}
-
 int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_sql_rows *rows, struct sv_err *err)
 {
     char *text = sv_strndup(sql, strlen(sql));
     const char *at = text, *tail;
     int code = 0;
-    while (code >= 0 && *(at = skip_space(at))) {
-        if ((tail = after_include(at))) {
-            at = tail;
+    while (code >= 0 && *(at = sv_sql_skip_space(at))) {
+        sqlite3_stmt *s = NULL;
+        if ((code = sv_sql_dialect(q, text + (at - text), &tail, err)) != 0) {
+            at = code > 0 ? tail : at;
             continue;
         }
-        plain_create(text + (at - text));
-        sqlite3_stmt *s = NULL;
         if (sqlite3_prepare_v2(q->db, at, -1, &s, &tail) != SQLITE_OK)
             code = statement_error(q, text, at, err);
         else if (s)
@@ -372,7 +322,7 @@ int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_sql_rows *rows, stru
         at = tail ? tail : at + strlen(at);
     }
     free(text);
-    return code;
+    return code < 0 ? code : 0;
 }
 
 /* ---- export ---- */

@@ -6,6 +6,10 @@
  *   ts_str(ts)            seconds since the trace began, nine decimals
  *   overlap(ts, dur, ts2, dur2)   common ns of two intervals, 0 when there are none; an open one (dur -1) lasts to the end
  *   trace_start(), trace_end(), trace_dur()
+ *   time_from_us(n) … time_from_days(n), time_to_us(ns) … time_to_days(ns)
+ *   to_realtime(ts), to_monotonic(ts)   the trace's time on another clock; NULL when the trace does not relate them
+ *   slice_is_ancestor(a, b)             whether slice a encloses slice b
+ *   extract_metadata(name)              the value in `metadata`
  *
  * Registered once per connection; none of them can reach a file. */
 #include "analysis/sql.h"
@@ -84,16 +88,16 @@ static void time_str(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     static const struct {
         double unit;
         const char *name;
-    } units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}};
+    } scales[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}};
     (void)argc;
     if (sqlite3_value_type(argv[0]) == SQLITE_NULL)
         return;
     double ns = sqlite3_value_double(argv[0]);
     char text[64];
     snprintf(text, sizeof text, "%.0f ns", ns);
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (fabs(ns) >= units[i].unit) {
-            snprintf(text, sizeof text, "%.3f %s", ns / units[i].unit, units[i].name);
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+        if (fabs(ns) >= scales[i].unit) {
+            snprintf(text, sizeof text, "%.3f %s", ns / scales[i].unit, scales[i].name);
             break;
         }
     }
@@ -156,6 +160,104 @@ static void trace_dur(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     sqlite3_result_int64(ctx, t->last_ns - t->first_ns);
 }
 
+/* ---- Perfetto's helpers ---- */
+
+struct unit {
+    const char *name;
+    int64_t ns;
+};
+
+static const struct unit units[] = {{"ns", 1},
+                                    {"us", 1000},
+                                    {"ms", 1000000},
+                                    {"s", 1000000000},
+                                    {"min", 60000000000},
+                                    {"hours", 3600000000000},
+                                    {"days", 86400000000000}};
+
+static void time_from(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    const struct unit *u = sqlite3_user_data(ctx);
+    int64_t ns;
+    if (sqlite3_value_type(argv[0]) == SQLITE_NULL)
+        return;
+    if (__builtin_mul_overflow(sqlite3_value_int64(argv[0]), u->ns, &ns))
+        sqlite3_result_error(ctx, "integer overflow", -1);
+    else
+        sqlite3_result_int64(ctx, ns);
+}
+
+static void time_to(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    const struct unit *u = sqlite3_user_data(ctx);
+    if (sqlite3_value_type(argv[0]) != SQLITE_NULL)
+        sqlite3_result_int64(ctx, sqlite3_value_int64(argv[0]) / u->ns);
+}
+
+static int add_units(struct sv_sql *q, int flags)
+{
+    int rc = SQLITE_OK;
+    for (size_t i = 0; rc == SQLITE_OK && i < sizeof units / sizeof *units; i++) {
+        char from[24], to[24];
+        void *unit = (void *)(uintptr_t)&units[i]; /* only read */
+        snprintf(from, sizeof from, "time_from_%s", units[i].name);
+        snprintf(to, sizeof to, "time_to_%s", units[i].name);
+        rc = sqlite3_create_function(q->db, from, 1, flags, unit, time_from, NULL, NULL);
+        if (rc == SQLITE_OK)
+            rc = sqlite3_create_function(q->db, to, 1, flags, unit, time_to, NULL, NULL);
+    }
+    return rc;
+}
+
+static void on_clock(sqlite3_context *ctx, sqlite3_value *value, uint32_t clock)
+{
+    const struct sv_clocks *c = &((struct sv_sql *)sqlite3_user_data(ctx))->dict->clocks;
+    int64_t ns;
+    if (sqlite3_value_type(value) != SQLITE_NULL &&
+        sv_clocks_convert(c, c->trace_clock, clock, sqlite3_value_int64(value), &ns))
+        sqlite3_result_int64(ctx, ns);
+}
+
+static void to_realtime(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    on_clock(ctx, argv[0], SV_CLOCK_REALTIME);
+}
+
+static void to_monotonic(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    on_clock(ctx, argv[0], SV_CLOCK_MONOTONIC);
+}
+
+static void slice_is_ancestor(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    struct sv_sql *q = sqlite3_user_data(ctx);
+    uint32_t above = sv_sql_slice_of(q, argv[0]), row = sv_sql_slice_of(q, argv[1]);
+    if (above == SV_NO_ROW || row == SV_NO_ROW)
+        return;
+    do
+        row = q->trace->slices.parent[row];
+    while (row != SV_NO_ROW && row > above); /* parents have smaller rows */
+    sqlite3_result_int(ctx, row == above);
+}
+
+static void extract_metadata(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    struct sv_sql *q = sqlite3_user_data(ctx);
+    sqlite3_stmt *s = NULL;
+    if (sqlite3_prepare_v2(q->db,
+                           "SELECT coalesce(str_value, int_value) FROM metadata WHERE name = ?", -1,
+                           &s, NULL) == SQLITE_OK &&
+        sqlite3_bind_value(s, 1, argv[0]) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
+        sqlite3_result_value(ctx, sqlite3_column_value(s, 0));
+    sqlite3_finalize(s);
+}
+
 int sv_sql_add_functions(struct sv_sql *q)
 {
     static const struct {
@@ -163,15 +265,24 @@ int sv_sql_add_functions(struct sv_sql *q)
         int n;
         void (*call)(sqlite3_context *, int, sqlite3_value **);
     } functions[] = {
-        {"log2_bucket", 1, log2_bucket}, {"time_str", 1, time_str},
-        {"ts_str", 1, ts_str},           {"overlap", 4, overlap},
-        {"trace_start", 0, trace_start}, {"trace_end", 0, trace_end},
+        {"log2_bucket", 1, log2_bucket},
+        {"time_str", 1, time_str},
+        {"ts_str", 1, ts_str},
+        {"overlap", 4, overlap},
+        {"trace_start", 0, trace_start},
+        {"trace_end", 0, trace_end},
         {"trace_dur", 0, trace_dur},
+        {"to_realtime", 1, to_realtime},
+        {"to_monotonic", 1, to_monotonic},
+        {"slice_is_ancestor", 2, slice_is_ancestor},
+        {"extract_metadata", 1, extract_metadata},
     };
     int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, rc = SQLITE_OK;
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof functions / sizeof *functions; i++)
         rc = sqlite3_create_function(q->db, functions[i].name, functions[i].n, flags, q,
                                      functions[i].call, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = add_units(q, flags);
     if (rc == SQLITE_OK)
         rc = sqlite3_create_function(q->db, "percentile", 2, flags, q, NULL, percentile_step,
                                      percentile_final);

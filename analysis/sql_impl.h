@@ -5,7 +5,7 @@
  *   sql_slice.c   slice          sql_track.c  track      sql_thread.c  thread, process      sql_event.c  counter, flow, loss
  *   sql_args.c    args, EXTRACT_ARG                                      sql_meta.c   stats, metadata, clocks, machine
  *   sql_walk.c    ancestor_slice and other functions that give rows      sql_span.c   SPAN_JOIN
- *   sql_step.c    step
+ *   sql_step.c    step          sql_dialect.c  Perfetto's own statements
  *   sql_func.c    functions of values                                    sql_views.c  the views */
 #ifndef SV_ANALYSIS_SQL_IMPL_H
 #define SV_ANALYSIS_SQL_IMPL_H
@@ -18,6 +18,7 @@
 #include <sqlite3.h>
 
 struct sv_steps;
+struct sv_sql_function;
 
 /* A thread or process: `track` is 0 where the trace only implies it (the idle one, the main thread of a process). */
 struct sv_sql_task {
@@ -40,16 +41,18 @@ struct sv_sql {
     struct sv_buf text;       /* a key or value under construction */
     /* Threads and processes. [0] is unused, [1] is the idle one, so the number that SQL shows (utid, upid) is one less. */
     struct sv_sql_task *threads, *processes;
-    uint32_t *thread_of, *process_of; /* by track: what it belongs to; 0: none */
-    uint32_t n_threads, n_processes;  /* including [0] */
-    uint32_t *by_thread, *by_process; /* tracks, grouped by thread and by process … */
+    uint32_t *thread_of, *process_of;       /* by track: what it belongs to; 0: none */
+    uint32_t n_threads, n_processes;        /* including [0] */
+    uint32_t *by_thread, *by_process;       /* tracks, grouped by thread and by process … */
     uint32_t *thread_first, *process_first; /* … and where each group begins; one more at the end */
     uint32_t *spaces, n_spaces;             /* machines */
     int64_t *self_ns;                       /* made at first use */
     uint64_t *arg_sets;                     /* one bit per handle that occurs; made at first use */
     uint32_t arg_set_max;
-    struct sv_steps *steps; /* made at first use */
-    bool is_writing;        /* export: files may be attached */
+    struct sv_steps *steps;            /* made at first use */
+    bool is_writing;                   /* export: files may be attached */
+    struct sv_sql_function *functions; /* made by CREATE PERFETTO FUNCTION */
+    char foreign_module[104];          /* an included module of which Stave has nothing */
 };
 
 /* ---- virtual tables ---- */
@@ -144,7 +147,8 @@ void sv_sql_result_text(sqlite3_context *ctx, const char *s, size_t len);       
 extern const struct sv_sql_table sv_sql_slice, sv_sql_track, sv_sql_thread, sv_sql_process,
     sv_sql_counter, sv_sql_flow, sv_sql_loss, sv_sql_args, sv_sql_stats, sv_sql_metadata,
     sv_sql_clock_snapshot, sv_sql_machine, sv_sql_ancestor, sv_sql_descendant, sv_sql_connected,
-    sv_sql_following, sv_sql_preceding, sv_sql_during, sv_sql_step;
+    sv_sql_following, sv_sql_preceding, sv_sql_during, sv_sql_step, sv_sql_ancestor_and_self,
+    sv_sql_descendant_and_self;
 
 /* The columns of `slice`, shared by all tables whose rows are slices. */
 #define SV_SQL_SLICE_SHOWN                                                                     \
@@ -200,6 +204,15 @@ extern const char *const sv_sql_views[]; /* CREATE statements, NULL-terminated *
 void sv_sql_flow_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column);
 /* The row of the slice with the id in `value`, or SV_NO_ROW. */
 uint32_t sv_sql_slice_of(struct sv_sql *q, sqlite3_value *value);
+
+/* ---- Perfetto's own statements ---- */
+
+/* Deals with the statement at the beginning of `sql`, if it is Perfetto's: 1 when it is done and *tail stands after it; 0 when
+ * the text, perhaps rewritten, is for SQLite. */
+int sv_sql_dialect(struct sv_sql *q, char *sql, const char **tail, struct sv_err *err);
+const char *sv_sql_dialect_hint(const struct sv_sql *q, const char *message); /* "" mostly */
+const char *sv_sql_skip_space(const char *p);                                 /* and comments */
+void sv_sql_forget_functions(struct sv_sql *q);
 
 void sv_sql_forget_steps(struct sv_sql *q);
 void sv_sql_number_tracks(struct sv_sql *q);

@@ -137,7 +137,7 @@ static void metadata_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int c
 }
 
 const struct sv_sql_table sv_sql_metadata = {
-    .name = "metadata",
+    .name = "trace_metadata", /* `metadata` is a view that takes it apart further */
     .columns = "id INTEGER, name TEXT, key_type TEXT, int_value INTEGER, str_value TEXT, "
                "machine_id INTEGER, trace_id INTEGER",
     .rows = metadata_rows,

@@ -87,10 +87,9 @@ static void number_processes(struct sv_sql *q, uint32_t n)
         if (process && !q->process_of[process])
             add_process(q, process);
         if (q->dict->tracks[k].kind == SV_TRACK_THREAD)
-            q->thread_of[k] =
-                add_thread(q, (struct sv_sql_task){k, process ? q->process_of[process] : 0,
-                                                   q->dict->tracks[k].space,
-                                                   q->dict->tracks[k].tid});
+            q->thread_of[k] = add_thread(
+                q, (struct sv_sql_task){k, process ? q->process_of[process] : 0,
+                                        q->dict->tracks[k].space, q->dict->tracks[k].tid});
         add_space(q, q->dict->tracks[k].space);
     }
 }
@@ -98,7 +97,8 @@ static void number_processes(struct sv_sql *q, uint32_t n)
 /* The first thread track with the number of its process is the main thread: it takes the place that was kept for it. */
 static void place_main_threads(struct sv_sql *q)
 {
-    uint32_t *mains = main_threads(q), *moved = sv_alloc(((size_t)q->n_threads + 1) * sizeof *moved);
+    uint32_t *mains = main_threads(q),
+             *moved = sv_alloc(((size_t)q->n_threads + 1) * sizeof *moved);
     uint32_t kept = 1;
     for (uint32_t i = 1; i < q->n_threads; i++) {
         struct sv_sql_task *t = &q->threads[i], *main = &q->threads[mains[t->process]];

@@ -26,7 +26,8 @@ enum {
     T_KIND,
     T_IS_COUNTER,
     T_UUID,
-    T_CPU
+    T_CPU,
+    T_IS_STATE
 };
 
 const char *sv_sql_track_type(const struct sv_sql *q, sv_track track)
@@ -145,6 +146,7 @@ static void track_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colu
     case T_KIND: sqlite3_result_text(ctx, sv_track_kind_name(k->kind), -1, SQLITE_STATIC); break;
     case T_IS_COUNTER: sqlite3_result_int(ctx, k->kind == SV_TRACK_COUNTER); break;
     case T_UUID: sqlite3_result_int64(ctx, (sqlite3_int64)k->uuid); break;
+    case T_IS_STATE: sqlite3_result_int(ctx, k->is_state); break;
     case T_CPU: track_cpu(q, ctx, k); break;
     default: break;
     }
@@ -159,7 +161,7 @@ const struct sv_sql_table sv_sql_track = {
                "source_arg_set_id INTEGER, machine_id INTEGER, track_group_id INTEGER, "
                "owner_utid INTEGER HIDDEN, owner_upid INTEGER HIDDEN, unit TEXT HIDDEN, "
                "description TEXT HIDDEN, kind TEXT HIDDEN, is_counter INTEGER HIDDEN, "
-               "uuid INTEGER HIDDEN, cpu INTEGER HIDDEN",
+               "uuid INTEGER HIDDEN, cpu INTEGER HIDDEN, is_state INTEGER HIDDEN",
     .keys = track_keys,
     .n_keys = sizeof track_keys / sizeof track_keys[0],
     .rows = track_rows,

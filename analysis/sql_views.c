@@ -17,6 +17,7 @@ const char *const sv_sql_views[] = {
     "CREATE VIEW instants AS SELECT * FROM instant",
     "CREATE VIEW counters AS SELECT v.*, t.name, t.unit FROM counter v JOIN track t ON v.track_id "
     "= t.id",
+    "CREATE VIEW slice_self_dur AS SELECT id, self_dur FROM slice",
     "CREATE VIEW trace_bounds AS SELECT trace_start() AS start_ts, trace_end() AS end_ts",
 
     /* Tracks by what they belong to. */
@@ -33,12 +34,11 @@ const char *const sv_sql_views[] = {
     "CREATE VIEW process_counter_track AS SELECT id, name, type, parent_id, source_arg_set_id, "
     "machine_id, unit, description, owner_upid AS upid FROM track "
     "WHERE is_counter AND owner_upid IS NOT NULL AND owner_utid IS NULL",
+    "CREATE VIEW cpu_counter_track AS SELECT c.id, c.name, c.type, c.parent_id, "
+    "c.source_arg_set_id, c.machine_id, c.unit, c.description, p.cpu FROM track c "
+    "JOIN track p ON p.id = c.parent_id WHERE c.is_counter AND p.kind = 'cpu'",
     "CREATE VIEW cpu_track AS SELECT id, name, type, parent_id, source_arg_set_id, machine_id, cpu "
     "FROM track WHERE kind = 'cpu'",
-    "CREATE VIEW cpu AS SELECT cpu AS id, cpu AS ucpu, cpu, NULL AS cluster_id, NULL AS processor, "
-    "machine_id, NULL AS capacity, NULL AS arg_set_id FROM track WHERE kind = 'cpu' AND cpu IS NOT "
-    "NULL "
-    "GROUP BY machine_id, cpu",
     "CREATE VIEW gpu_track AS SELECT id, name, type, parent_id, source_arg_set_id, "
     "dimension_arg_set_id, machine_id, kind AS scope, description, NULL AS context_id "
     "FROM track WHERE kind IN ('gpu', 'stream')",
@@ -69,21 +69,46 @@ const char *const sv_sql_views[] = {
     "FROM slice s JOIN track k ON s.track_id = k.id WHERE k.kind IN ('gpu', 'stream') "
     "OR s.category IN ('kernel', 'gpu_kernel', 'Kernel', 'gpu_memcpy', 'gpu_memset', "
     "'Memcpy', 'Memset')",
-    /* Scheduling, when a recording has it: slices of category sched on a CPU's track and thread_state on a thread's. */
+    /* Scheduling, when a recording has it: slices of category sched on a CPU's track, or those of category thread_state on a
+     * thread's, of which the running ones say where. */
+    "CREATE VIEW thread_state AS SELECT s.id, s.ts, s.dur, extract_arg(s.arg_set_id, 'cpu') AS "
+    "cpu, k.owner_utid AS utid, s.name AS state, extract_arg(s.arg_set_id, 'io_wait') AS io_wait, "
+    "extract_arg(s.arg_set_id, 'blocked_function') AS blocked_function, NULL AS waker_utid, "
+    "NULL AS waker_id, NULL AS irq_context, extract_arg(s.arg_set_id, 'cpu') AS ucpu "
+    "FROM slice s JOIN track k ON s.track_id = k.id WHERE s.category = 'thread_state'",
     "CREATE VIEW sched AS SELECT s.id, s.ts, s.dur, k.cpu, t.utid, "
     "extract_arg(s.arg_set_id, 'end_state') AS end_state, "
     "extract_arg(s.arg_set_id, 'priority') AS priority, k.cpu AS ucpu, s.ts + s.dur AS ts_end "
     "FROM slice s JOIN track k ON s.track_id = k.id "
     "LEFT JOIN thread t ON t.tid = extract_arg(s.arg_set_id, 'tid') "
-    "WHERE k.kind = 'cpu' AND s.category = 'sched'",
+    "WHERE k.kind = 'cpu' AND s.category = 'sched' "
+    "UNION ALL SELECT id, ts, dur, cpu, utid, NULL, NULL, ucpu, ts + dur FROM thread_state "
+    "WHERE state = 'Running' AND cpu IS NOT NULL",
     "CREATE VIEW sched_slice AS SELECT id, ts, dur, cpu, utid, end_state, priority, ucpu FROM "
     "sched",
-    "CREATE VIEW thread_state AS SELECT s.id, s.ts, s.dur, extract_arg(s.arg_set_id, 'cpu') AS "
-    "cpu, "
-    "k.owner_utid AS utid, s.name AS state, extract_arg(s.arg_set_id, 'io_wait') AS io_wait, "
-    "extract_arg(s.arg_set_id, 'blocked_function') AS blocked_function, NULL AS waker_utid, "
-    "NULL AS waker_id, NULL AS irq_context, NULL AS ucpu FROM slice s "
-    "JOIN track k ON s.track_id = k.id WHERE s.category = 'thread_state'",
+    "CREATE VIEW cpu AS SELECT cpu AS id, cpu AS ucpu, cpu, NULL AS cluster_id, NULL AS processor, "
+    "machine_id, NULL AS capacity, NULL AS arg_set_id FROM (SELECT cpu, machine_id FROM track "
+    "WHERE kind = 'cpu' AND cpu IS NOT NULL UNION SELECT cpu, 0 FROM thread_state WHERE cpu IS "
+    "NOT NULL)",
+
+    /* States: tracks on which each value ends the one before it. */
+    "CREATE VIEW state AS SELECT s.id, s.ts, s.dur, s.track_id, s.category, s.name AS value, "
+    "s.arg_set_id FROM slice s JOIN track k ON s.track_id = k.id WHERE k.is_state",
+    "CREATE VIEW state_track AS SELECT id, name, parent_id, type, dimension_arg_set_id, "
+    "source_arg_set_id, machine_id FROM track WHERE is_state",
+    "CREATE VIEW process_state_track AS SELECT id, name, type, parent_id, source_arg_set_id, "
+    "machine_id, owner_upid AS upid FROM track WHERE is_state AND owner_upid IS NOT NULL AND "
+    "owner_utid IS NULL",
+    "CREATE VIEW thread_state_track AS SELECT id, name, type, parent_id, source_arg_set_id, "
+    "machine_id, owner_utid AS utid FROM track WHERE is_state AND owner_utid IS NOT NULL",
+
+    /* What a JSON file says about itself, member by member. */
+    "CREATE VIEW metadata AS SELECT * FROM trace_metadata UNION ALL "
+    "SELECT 1000000 + j.id, 'json_metadata.' || j.key, 'single', "
+    "CASE WHEN j.type IN ('integer', 'true', 'false') THEN j.value END, "
+    "CASE WHEN j.type NOT IN ('integer', 'true', 'false') THEN j.value END, NULL, NULL "
+    "FROM trace_metadata m, json_each(CASE WHEN json_valid(m.str_value) THEN m.str_value END) j "
+    "WHERE m.name = 'chrome.metadata'",
 
     /* Stave's own. */
     "CREATE VIEW io AS SELECT s.id, s.name AS op, s.ts, s.dur, p.pid, t.tid, "

@@ -1,4 +1,4 @@
-/* Functions that give rows: ancestor_slice(id), descendant_slice(id), slice_during(ts, dur[, track_id]) and, along flows,
+/* Functions that give rows: ancestor_slice(id), descendant_slice(id) (and both with the slice itself), slice_during(ts, dur[, track_id]) and, along flows,
  * directly_connected_flow(id), following_flow(id), preceding_flow(id).
  *
  * Each is a table whose hidden columns are the arguments. The rows are collected when the iteration begins; walks along flows
@@ -49,50 +49,67 @@ static void slice_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colu
 
 /* ---- nesting ---- */
 
-static int ancestor_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds,
-                          size_t n)
+/* What is above `root`, outermost first. */
+static void add_ancestors(const struct sv_trace *t, uint32_t root, struct list *l)
 {
-    (void)order;
-    uint32_t row = slice_argument(c->q, conds, n, SV_SLICE_ARGUMENT);
-    struct list l = {0};
-    if (row == SV_NO_ROW)
-        return SQLITE_OK;
-    while ((row = c->q->trace->slices.parent[row]) != SV_NO_ROW)
-        add(&l, row);
-    for (size_t i = 0; i < l.n / 2; i++) { /* outermost first */
-        uint32_t other = l.items[i];
-        l.items[i] = l.items[l.n - 1 - i];
-        l.items[l.n - 1 - i] = other;
+    size_t from = l->n;
+    for (uint32_t row = root; (row = t->slices.parent[row]) != SV_NO_ROW;)
+        add(l, row);
+    for (size_t i = from, k = l->n; i + 1 < k; i++) {
+        uint32_t other = l->items[i];
+        l->items[i] = l->items[--k];
+        l->items[k] = other;
     }
-    sv_sql_own(c, l.items, l.n);
-    return SQLITE_OK;
 }
 
-/* Whether `root` is above `row`; parents have smaller rows, so the way up ends there. */
-static bool is_below(const struct sv_trace *t, uint32_t row, uint32_t root)
+/* What is below `root`, in the order of rows: parents come before their children, so each asks only its parent. */
+static void add_descendants(const struct sv_trace *t, uint32_t root, struct list *l)
 {
-    while (row != SV_NO_ROW && row > root)
-        row = t->slices.parent[row];
-    return row == root;
+    uint32_t end = t->tracks[t->slices.track[root]].end, last = root;
+    int64_t end_ns = sv_trace_end_ns(t, root);
+    while (last + 1 < end && t->slices.ts_ns[last + 1] <= end_ns)
+        last++;
+    bool *is_below = sv_alloc((size_t)(last - root) + 1);
+    is_below[0] = true;
+    for (uint32_t row = root + 1; row <= last; row++) {
+        uint32_t parent = t->slices.parent[row];
+        if (parent == SV_NO_ROW || parent < root || !is_below[parent - root])
+            continue;
+        is_below[row - root] = true;
+        add(l, row);
+    }
+    free(is_below);
 }
 
-static int descendant_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds,
-                            size_t n)
+enum { UP = 1, DOWN = 2, SELF = 4 };
+
+static int relatives_start(struct sv_sql_cursor *c, const struct sv_sql_cond *conds, size_t n,
+                           unsigned how)
 {
-    (void)order;
-    const struct sv_trace *t = c->q->trace;
     uint32_t root = slice_argument(c->q, conds, n, SV_SLICE_ARGUMENT);
     struct list l = {0};
     if (root == SV_NO_ROW)
         return SQLITE_OK;
-    uint32_t end = t->tracks[t->slices.track[root]].end;
-    int64_t end_ns = sv_trace_end_ns(t, root);
-    for (uint32_t row = root + 1; row < end && t->slices.ts_ns[row] <= end_ns; row++)
-        if (t->slices.parent[row] != SV_NO_ROW && is_below(t, row, root))
-            add(&l, row);
+    if (how & SELF)
+        add(&l, root);
+    if (how & DOWN)
+        add_descendants(c->q->trace, root, &l);
+    else
+        add_ancestors(c->q->trace, root, &l);
     sv_sql_own(c, l.items, l.n);
     return SQLITE_OK;
 }
+
+#define RELATIVES_START(name, how)                                                                 \
+    static int name(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds, size_t n) \
+    {                                                                                              \
+        (void)order;                                                                               \
+        return relatives_start(c, conds, n, how);                                                  \
+    }
+RELATIVES_START(ancestor_start, UP)
+RELATIVES_START(descendant_start, DOWN)
+RELATIVES_START(ancestor_and_self_start, UP | SELF)
+RELATIVES_START(descendant_and_self_start, DOWN | SELF)
 
 /* ---- time ---- */
 
@@ -139,15 +156,18 @@ enum { AFTER = 1, BEFORE = 2, RELATIVES = 4 };
 struct tour {
     const struct sv_trace *t;
     struct list flows, slices; /* slices: met, in the order in which they are visited */
+    struct list by_flow; /* … and whether by a flow: the relatives of a relative are met already */
     struct sv_map seen;
 };
 
-static void meet(struct tour *v, uint32_t row)
+static void meet(struct tour *v, uint32_t row, bool is_by_flow)
 {
     bool is_new;
     sv_map_add(&v->seen, row, &is_new);
-    if (is_new)
+    if (is_new) {
         add(&v->slices, row);
+        add(&v->by_flow, is_by_flow);
+    }
 }
 
 /* From a reached slice one goes on to its descendants (forwards) or ancestors (backwards): work that it contains was caused by
@@ -157,14 +177,14 @@ static void meet_relatives(struct tour *v, uint32_t row, unsigned how)
     const struct sv_slices *s = &v->t->slices;
     if (how & BEFORE)
         while ((row = s->parent[row]) != SV_NO_ROW)
-            meet(v, row);
+            meet(v, row, false);
     if (!(how & AFTER))
         return;
-    uint32_t end = v->t->tracks[s->track[row]].end;
-    int64_t end_ns = sv_trace_end_ns(v->t, row);
-    for (uint32_t below = row + 1; below < end && s->ts_ns[below] <= end_ns; below++)
-        if (s->parent[below] != SV_NO_ROW && is_below(v->t, below, row))
-            meet(v, below);
+    struct list below = {0};
+    add_descendants(v->t, row, &below);
+    for (size_t i = 0; i < below.n; i++)
+        meet(v, below.items[i], false);
+    free(below.items);
 }
 
 static void visit(struct tour *v, uint32_t row, unsigned how)
@@ -174,26 +194,28 @@ static void visit(struct tour *v, uint32_t row, unsigned how)
         n = sv_trace_flows_out(v->t, row, &first);
         for (uint64_t i = first; i < first + n; i++) {
             add(&v->flows, (uint32_t)i);
-            meet(v, v->t->flows.to[i]);
+            meet(v, v->t->flows.to[i], true);
         }
     } else {
         n = sv_trace_flows_in(v->t, row, &first);
         for (uint64_t i = first; i < first + n; i++) {
             add(&v->flows, v->t->flows.by_to[i]);
-            meet(v, v->t->flows.from[v->t->flows.by_to[i]]);
+            meet(v, v->t->flows.from[v->t->flows.by_to[i]], true);
         }
     }
-    if (how & RELATIVES)
-        meet_relatives(v, row, how);
 }
 
 static void travel(struct tour *v, uint32_t root, unsigned how)
 {
     sv_map_clear(&v->seen);
     v->slices.n = 0;
-    meet(v, root);
-    for (size_t i = 0; i < v->slices.n; i++)
+    v->by_flow.n = 0;
+    meet(v, root, true);
+    for (size_t i = 0; i < v->slices.n; i++) {
         visit(v, v->slices.items[i], how);
+        if ((how & RELATIVES) && v->by_flow.items[i])
+            meet_relatives(v, v->slices.items[i], how);
+    }
 }
 
 static int by_number(const void *a, const void *b)
@@ -225,6 +247,7 @@ static int flows_start(struct sv_sql_cursor *c, const struct sv_sql_cond *conds,
         travel(&v, root, how & ~(unsigned)AFTER);
     sv_map_fini(&v.seen);
     free(v.slices.items);
+    free(v.by_flow.items);
     if (v.flows.n)
         sv_sql_own(c, v.flows.items, unique(v.flows.items, v.flows.n));
     return SQLITE_OK;
@@ -264,6 +287,10 @@ static int preceding_start(struct sv_sql_cursor *c, int order, const struct sv_s
 SLICE_FUNCTION(sv_sql_ancestor, "ancestor_slice", ", start_id INTEGER HIDDEN", 1, ancestor_start);
 SLICE_FUNCTION(sv_sql_descendant, "descendant_slice", ", start_id INTEGER HIDDEN", 1,
                descendant_start);
+SLICE_FUNCTION(sv_sql_ancestor_and_self, "_slice_ancestor_and_self", ", start_id INTEGER HIDDEN", 1,
+               ancestor_and_self_start);
+SLICE_FUNCTION(sv_sql_descendant_and_self, "_slice_descendant_and_self",
+               ", start_id INTEGER HIDDEN", 1, descendant_and_self_start);
 SLICE_FUNCTION(sv_sql_during, "slice_during",
                ", from_ts INTEGER HIDDEN, for_dur INTEGER HIDDEN, on_track INTEGER HIDDEN", 3,
                during_start);

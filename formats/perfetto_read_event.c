@@ -199,6 +199,7 @@ static void emit_state(struct sv_pf *r, const struct sv_pf_event_in *e, struct s
         end->track = t->track;
     }
     t->has_open_state = e->name != 0;
+    r->dict->tracks[t->track].is_state = true;
     if (e->name)
         sv_pf_emit(r, SV_BEGIN, t->track, e->name)->cat = e->cat;
     else

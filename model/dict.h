@@ -46,6 +46,7 @@ struct sv_track_info {
     bool
         is_incremental; /* counter: the source wrote deltas (values in events are always absolute) */
     bool is_described;  /* a descriptor or name was seen, not only a reference */
+    bool is_state;      /* each slice is a state that ends the one before it */
     int32_t revision;   /* grows with every change */
     int64_t order;      /* among its siblings */
     int64_t pid, tid;   /* PROCESS: pid; THREAD: both; others inherit: -1 */

@@ -337,7 +337,7 @@ TEST(a_small_trace_answers_as_computed_by_hand)
          "step\njob\n\nstep\n\n"},
         {"SELECT t.name, p.name, p.pid, t.tid, t.is_main_thread FROM thread t JOIN process p USING "
          "(upid)",
-         "main|train|10|10|1\nNULL|train|10|11|0\n\n"},
+         "swapper|NULL|0|0|1\nmain|train|10|10|1\nNULL|train|10|11|0\n\n"},
         {"SELECT s.name, thread_name, tid FROM thread_slice s WHERE id = 3", "run|main|10\n\n"},
         {"SELECT start_ts, end_ts FROM trace_bounds", "100|250\n\n"},
         {"SELECT percentile(dur, 50), percentile(dur, 0), percentile(dur, 100) FROM slice WHERE "
