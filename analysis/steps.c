@@ -1,8 +1,7 @@
-/* Steps: detection by name, division of their time, outliers. Called by the commands steps and diff and by SQL's table step.
+/* Steps: detection by name, outliers, stragglers. Called by the commands steps and diff and by SQL's table step.
  *
  * Detection tries the usual markers in turn and keeps the first that occurs at least twice on one track. Names are compared
- * once per string. Division goes over the rows of the step's track once; a row adds its time to its kind and takes it from
- * its parent's. */
+ * once per string. */
 #include "analysis/steps.h"
 
 #include "analysis/stats.h"
@@ -11,9 +10,9 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 const char *const sv_work_names[SV_N_WORK] = {
     "other", "data", "copy", "forward", "backward", "optimizer", "comm", "checkpoint", "idle"};
@@ -21,9 +20,10 @@ const char *const sv_device_names[SV_N_DEVICE] = {"device_kernel", "device_copy"
 
 /* The markers that are tried, in this order. */
 static const char *const markers[] = {
-    "ProfilerStep#*", "ProfilerStep*", "[Tt]rain_step*", "[Tt]raining step*",
-    "[Ss]tep[ _#:]*", "step",          "Step",           "[Ii]teration*",
-    "[Ii]ter[ _#:]*", "iter",          "train_batch*",   "[Ee]poch*",
+    "ProfilerStep#*",  "ProfilerStep*", "[Tt]rain_step*", "[Tt]raining step*",
+    "[Ss]tep[ _#:]*",  "[Ss]tep[0-9]*", "[Ss]tep",        "[Ii]teration*",
+    "[Ii]ter[ _#:]*",  "[Ii]ter[0-9]*", "[Ii]ter",        "train_batch*",
+    "[Bb]atch[ _#:]*", "*block_start",  "*epoch_start",   "[Ee]poch*",
 };
 
 /* ---- detection ---- */
@@ -84,25 +84,40 @@ static void add_step(struct sv_steps *s, size_t *cap, const struct sv_trace *t, 
     };
 }
 
-/* The steps of one track. Instants mark the beginning: such a step lasts until the next, and the last one is left out. */
+/* MLLOG writes pairs of instants: what ends "block_start" is "block_stop". 0 when the marker has no such partner. */
+static sv_str stop_of(const struct sv_dict *d, sv_str marker)
+{
+    struct sv_text text = sv_dict_text(d, marker);
+    char name[256];
+    if (text.len < 6 || text.len >= sizeof name || strcmp(text.bytes + text.len - 6, "_start") != 0)
+        return 0;
+    int n = snprintf(name, sizeof name, "%.*s_stop", (int)text.len - 6, text.bytes);
+    return sv_dict_find_str(d, name, (size_t)n);
+}
+
+/* The steps of one track. Instants mark the beginning: such a step lasts until its stop, or until the next; then the last one
+ * is left out. */
 static void add_track(struct sv_steps *s, size_t *cap, const struct sv_trace *t, sv_track track,
                       const bool *is_marker)
 {
     const struct sv_slices *c = &t->slices;
     const struct sv_trace_track *k = &t->tracks[track];
     uint32_t before = SV_NO_ROW;
+    sv_str stop = 0;
     int64_t counted = 0;
     for (uint32_t row = k->first; row < k->end; row++) {
         bool is_inner = c->parent[row] != SV_NO_ROW && is_marker[c->name[c->parent[row]]];
-        if (!is_marker[c->name[row]] || is_inner || !is_host(t, row))
+        bool is_stop = stop && c->name[row] == stop;
+        if (!is_stop && (!is_marker[c->name[row]] || is_inner || !is_host(t, row)))
             continue;
-        if (c->kind[row] == SV_SLICE) {
+        if (c->kind[row] == SV_SLICE && !is_stop) {
             add_step(s, cap, t, row, counted++, sv_trace_end_ns(t, row));
-        } else {
-            if (before != SV_NO_ROW)
-                add_step(s, cap, t, before, counted++, c->ts_ns[row]);
-            before = row;
+            continue;
         }
+        if (before != SV_NO_ROW)
+            add_step(s, cap, t, before, counted++, c->ts_ns[row]);
+        before = is_stop ? SV_NO_ROW : row;
+        stop = is_stop ? stop : stop_of(t->dict, c->name[row]);
     }
 }
 
@@ -127,11 +142,54 @@ static void judge_durations(struct sv_steps *s)
     s->limit_ns = s->median_ns + fmax(5 * usual, 0.1 * s->median_ns);
     for (size_t i = 0; i < s->n; i++)
         s->steps[i].is_outlier = s->n > 3 && (double)s->steps[i].dur_ns > s->limit_ns;
-    for (n = 0; n + 1 < s->n; n++)
-        v[n] = s->steps[n + 1].dur_ns;
-    if (s->n > 2) {
+    free(v);
+}
+
+/* How much longer the first step of each track takes than the middle one of those after it. */
+static void judge_first(struct sv_steps *s)
+{
+    int64_t *v = sv_alloc((s->n + 1) * sizeof *v);
+    for (size_t i = 0, end; i < s->n; i = end) {
+        size_t n = 0;
+        for (end = i + 1; end < s->n && s->steps[end].track == s->steps[i].track; end++)
+            v[n++] = s->steps[end].dur_ns;
+        if (n < 2)
+            continue;
         qsort(v, n, sizeof *v, by_duration);
-        s->first_ratio = v[n / 2] > 0 ? (double)s->steps[0].dur_ns / (double)v[n / 2] : 0;
+        double ratio = v[n / 2] > 0 ? (double)s->steps[i].dur_ns / (double)v[n / 2] : 0;
+        s->steps[i].is_slow_first = ratio > SV_SLOW_FIRST;
+        if (ratio > s->first_ratio)
+            s->first_ratio = ratio;
+    }
+    free(v);
+}
+
+struct numbered {
+    int64_t number, dur_ns;
+    size_t step;
+};
+
+static int by_number(const void *a, const void *b)
+{
+    const struct numbered *x = a, *y = b;
+    if (x->number != y->number)
+        return x->number < y->number ? -1 : 1;
+    return x->dur_ns < y->dur_ns ? -1 : x->dur_ns > y->dur_ns;
+}
+
+/* Among the steps of one number on several tracks (ranks): the longest, if by a tenth over the middle one. */
+static void judge_stragglers(struct sv_steps *s)
+{
+    struct numbered *v = sv_alloc((s->n + 1) * sizeof *v);
+    for (size_t i = 0; i < s->n; i++)
+        v[i] = (struct numbered){s->steps[i].number, s->steps[i].dur_ns, i};
+    if (s->n)
+        qsort(v, s->n, sizeof *v, by_number);
+    for (size_t i = 0, end; i < s->n; i = end) {
+        for (end = i + 1; end < s->n && v[end].number == v[i].number; end++) {}
+        double middle = (double)v[i + (end - i - 1) / 2].dur_ns;
+        const struct numbered *last = &v[end - 1];
+        s->steps[last->step].is_straggler = end - i > 1 && (double)last->dur_ns > 1.1 * middle;
     }
     free(v);
 }
@@ -165,8 +223,12 @@ void sv_steps_find(struct sv_steps *s, const struct sv_trace *t, const char *mar
         found = find_by(s, t, marker, 1, counts);
     for (size_t i = 0; !marker && !found && i < sizeof markers / sizeof *markers; i++)
         found = find_by(s, t, markers[i], i == 0 ? 1 : 2, counts);
-    if (found)
+    if (found) {
         judge_durations(s);
+        judge_first(s);
+        if (s->n_tracks > 1)
+            judge_stragglers(s);
+    }
     free(counts);
 }
 
@@ -174,236 +236,4 @@ void sv_steps_fini(struct sv_steps *s)
 {
     free(s->steps);
     *s = (struct sv_steps){0};
-}
-
-/* ---- kinds of work ---- */
-
-/* Words are looked for in lower case, the first that occurs decides: the narrower ones come first. */
-static const struct {
-    const char *word;
-    enum sv_work work;
-} words[] = {
-    {"nccl", SV_WORK_COMM},
-    {"allreduce", SV_WORK_COMM},
-    {"all_reduce", SV_WORK_COMM},
-    {"allgather", SV_WORK_COMM},
-    {"all_gather", SV_WORK_COMM},
-    {"reduce_scatter", SV_WORK_COMM},
-    {"reducescatter", SV_WORK_COMM},
-    {"c10d::", SV_WORK_COMM},
-    {"gloo", SV_WORK_COMM},
-    {"mpi_", SV_WORK_COMM},
-    {"checkpoint", SV_WORK_CHECKPOINT},
-    {"save_ckpt", SV_WORK_CHECKPOINT},
-    {"torch.save", SV_WORK_CHECKPOINT},
-    {"htod", SV_WORK_COPY},
-    {"h2d", SV_WORK_COPY},
-    {"memcpy", SV_WORK_COPY},
-    {"host_to_device", SV_WORK_COPY},
-    {"host-to-device", SV_WORK_COPY},
-    {"aten::copy_", SV_WORK_COPY},
-    {"pin_memory", SV_WORK_COPY},
-    {"dataloader", SV_WORK_DATA},
-    {"data_load", SV_WORK_DATA},
-    {"data load", SV_WORK_DATA},
-    {"next_batch", SV_WORK_DATA},
-    {"load_batch", SV_WORK_DATA},
-    {"read_batch", SV_WORK_DATA},
-    {"optimizer", SV_WORK_OPTIMIZER},
-    {"zero_grad", SV_WORK_OPTIMIZER},
-    {"adam", SV_WORK_OPTIMIZER},
-    {"backward", SV_WORK_BACKWARD},
-    {"autograd::engine", SV_WORK_BACKWARD},
-    {"forward", SV_WORK_FORWARD},
-    {"nn.module", SV_WORK_FORWARD},
-};
-
-static bool has_word(const char *text, const char *word)
-{
-    size_t len = strlen(word);
-    for (; *text; text++) {
-        size_t i = 0;
-        while (i < len && tolower((unsigned char)text[i]) == word[i])
-            i++;
-        if (i == len)
-            return true;
-    }
-    return false;
-}
-
-/* By string, SV_N_WORK: says nothing. */
-static uint8_t *classify_strings(const struct sv_dict *d)
-{
-    uint8_t *work = sv_alloc_aligned((size_t)d->n_strings + 1, 64);
-    memset(work, SV_N_WORK, (size_t)d->n_strings + 1);
-    for (sv_str s = 1; s < d->n_strings; s++) {
-        const char *text = sv_dict_text(d, s).bytes;
-        for (size_t i = 0; i < sizeof words / sizeof *words && work[s] == SV_N_WORK; i++)
-            if (has_word(text, words[i].word))
-                work[s] = (uint8_t)words[i].work;
-    }
-    return work;
-}
-
-struct division {
-    const struct sv_trace *t;
-    uint8_t *by_string, *by_row; /* by_row: with what the parent says */
-};
-
-/* Parents have smaller rows, so one pass settles all. A marker itself is idle where nothing covers it. */
-static void classify_rows(struct division *d, const struct sv_steps *s)
-{
-    const struct sv_slices *c = &d->t->slices;
-    d->by_row = sv_alloc_aligned(c->n + 1, 64);
-    for (uint64_t row = 0; row < c->n; row++) {
-        uint8_t work = d->by_string[c->name[row]];
-        if (work == SV_N_WORK)
-            work = d->by_string[c->cat[row]];
-        uint32_t parent = c->parent[row];
-        if (work == SV_N_WORK && parent != SV_NO_ROW && d->by_row[parent] != SV_WORK_IDLE)
-            work = d->by_row[parent];
-        d->by_row[row] = work == SV_N_WORK ? (uint8_t)SV_WORK_OTHER : work;
-    }
-    for (size_t i = 0; i < s->n; i++)
-        d->by_row[s->steps[i].row] = SV_WORK_IDLE;
-}
-
-static int64_t clipped(const struct sv_trace *t, uint32_t row, const struct sv_step *s)
-{
-    int64_t from = t->slices.ts_ns[row], to = sv_trace_end_ns(t, row), end = s->ts_ns + s->dur_ns;
-    from = from > s->ts_ns ? from : s->ts_ns;
-    to = to < end ? to : end;
-    return to > from ? to - from : 0;
-}
-
-static void divide(const struct division *d, sv_track track, struct sv_step *s)
-{
-    const struct sv_slices *c = &d->t->slices;
-    struct sv_window w = sv_trace_window(d->t, track, s->ts_ns, s->ts_ns + s->dur_ns);
-    s->work_ns[SV_WORK_IDLE] = s->dur_ns;
-    for (uint32_t row; sv_window_next(&w, &row);) {
-        int64_t ns = clipped(d->t, row, s);
-        uint32_t parent = c->parent[row];
-        s->work_ns[d->by_row[row]] += ns;
-        s->work_ns[parent == SV_NO_ROW ? SV_WORK_IDLE : d->by_row[parent]] -= ns;
-    }
-}
-
-/* ---- devices ---- */
-
-static int device_kind(const struct sv_trace *t, const uint8_t *by_string, uint64_t row)
-{
-    const char *cat = sv_dict_text(t->dict, t->slices.cat[row]).bytes;
-    if (strcasecmp(cat, "kernel") == 0 || strcmp(cat, "gpu_kernel") == 0)
-        return by_string[t->slices.name[row]] == SV_WORK_COMM ? SV_DEVICE_COMM : SV_DEVICE_KERNEL;
-    if (strncmp(cat, "gpu_mem", 7) == 0 || strcasecmp(cat, "memcpy") == 0 ||
-        strcasecmp(cat, "memset") == 0)
-        return SV_DEVICE_COPY;
-    return -1;
-}
-
-struct busy {
-    int64_t from, to;
-};
-
-static int by_start(const void *a, const void *b)
-{
-    const struct busy *x = a, *y = b;
-    return x->from < y->from ? -1 : x->from > y->from;
-}
-
-struct busy_list {
-    struct busy *items;
-    size_t n, cap;
-};
-
-/* Union of the intervals: afterwards they are apart and sorted. */
-static void join_busy(struct busy_list *l)
-{
-    size_t kept = 0;
-    if (l->n)
-        qsort(l->items, l->n, sizeof *l->items, by_start);
-    for (size_t i = 0; i < l->n; i++) {
-        if (kept && l->items[i].from <= l->items[kept - 1].to) {
-            if (l->items[i].to > l->items[kept - 1].to)
-                l->items[kept - 1].to = l->items[i].to;
-        } else {
-            l->items[kept++] = l->items[i];
-        }
-    }
-    l->n = kept;
-}
-
-/* How much of [from, to) the sorted, disjoint intervals cover. */
-static int64_t covered(const struct busy_list *l, int64_t from, int64_t to)
-{
-    size_t low = 0, high = l->n;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (l->items[mid].to <= from)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    int64_t sum = 0;
-    for (; low < l->n && l->items[low].from < to; low++) {
-        int64_t a = l->items[low].from > from ? l->items[low].from : from;
-        int64_t b = l->items[low].to < to ? l->items[low].to : to;
-        sum += b - a;
-    }
-    return sum;
-}
-
-static void divide_devices(struct sv_steps *s, const struct sv_trace *t, const uint8_t *by_string)
-{
-    struct busy_list lists[SV_N_DEVICE] = {0};
-    for (uint64_t row = 0; row < t->slices.n; row++) {
-        int kind = device_kind(t, by_string, row);
-        if (kind < 0)
-            continue;
-        struct busy_list *l = &lists[kind];
-        l->items = sv_grow(l->items, &l->cap, l->n + 1, sizeof *l->items);
-        l->items[l->n++] = (struct busy){t->slices.ts_ns[row], sv_trace_end_ns(t, row)};
-    }
-    for (int kind = 0; kind < SV_N_DEVICE; kind++) {
-        join_busy(&lists[kind]);
-        for (size_t i = 0; i < s->n; i++)
-            s->steps[i].device_ns[kind] =
-                covered(&lists[kind], s->steps[i].ts_ns, s->steps[i].ts_ns + s->steps[i].dur_ns);
-        free(lists[kind].items);
-    }
-}
-
-/* A marker on a track of its own has nothing below it: then the thread of the process with most slices is looked at. */
-static sv_track work_track(const struct sv_trace *t, sv_track marker_track)
-{
-    const struct sv_trace_track *own = &t->tracks[marker_track];
-    sv_track process = sv_dict_process_of(t->dict, marker_track), best = marker_track;
-    if (own->depth_max > 0 || process == 0)
-        return marker_track;
-    for (sv_track k = 1; k < t->n_tracks; k++) {
-        uint32_t n = t->tracks[k].end - t->tracks[k].first;
-        if (t->dict->tracks[k].kind == SV_TRACK_THREAD &&
-            sv_dict_process_of(t->dict, k) == process &&
-            n > t->tracks[best].end - t->tracks[best].first)
-            best = k;
-    }
-    return best;
-}
-
-void sv_steps_divide(struct sv_steps *s, const struct sv_trace *t)
-{
-    struct division d = {.t = t, .by_string = classify_strings(t->dict)};
-    sv_track marker = 0, track = 0;
-    classify_rows(&d, s);
-    for (size_t i = 0; i < s->n; i++) {
-        if (i == 0 || s->steps[i].track != marker) {
-            marker = s->steps[i].track;
-            track = work_track(t, marker);
-        }
-        divide(&d, track, &s->steps[i]);
-    }
-    divide_devices(s, t, d.by_string);
-    free(d.by_string);
-    free(d.by_row);
 }

@@ -1,9 +1,10 @@
 /* Training steps: found by their markers, taken apart by kind of work.
  *
  * A step is a slice whose name says so (ProfilerStep#N, "step 3", "Iteration 7", …, or what the caller names), or the time
- * between two instants of such a name. The time of a step is divided among the kinds of work exactly: every nanosecond of the
- * step's thread belongs to the innermost slice that is open there, which is of its own kind or of its parent's; what
- * nothing covers is idle. Work on devices runs beside that and is given as busy time. */
+ * between two instants of such a name. The time of a step is divided among the kinds of work exactly: every nanosecond
+ * belongs to the innermost slice that is open on the step's thread, which is of its own kind or of its parent's; where that thread
+ * has nothing or waits for a device, to what other threads of the process and its devices do; what nothing covers is
+ * idle. How long devices were busy is told beside that. */
 #ifndef SV_ANALYSIS_STEPS_H
 #define SV_ANALYSIS_STEPS_H
 
@@ -35,14 +36,19 @@ struct sv_step {
     int64_t device_ns
         [SV_N_DEVICE]; /* at least one such piece of work was running, any device of the process */
     bool is_outlier;
+    bool is_slow_first; /* the first of its track, and by SV_SLOW_FIRST longer than the others */
+    bool
+        is_straggler; /* the slowest track in a step of this number, by a tenth over the middle one */
 };
+#define SV_SLOW_FIRST 1.5
 
 struct sv_steps {
     struct sv_step *steps; /* by track, then time */
     size_t n, n_tracks;
     const char *marker;         /* the glob that found them */
     double median_ns, limit_ns; /* of durations; outliers are above the limit */
-    double first_ratio; /* the first step over the median of the others; 0: fewer than three */
+    double
+        first_ratio; /* the first step over the median of its track's others; 0: fewer than three */
 };
 
 /* marker: a glob, or NULL: what is usual. No steps: n is 0. */

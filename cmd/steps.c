@@ -111,7 +111,7 @@ static void note_summary(const struct sv_steps *s, const struct sv_trace *t)
     sv_console_note("%zu steps on %zu track%s by '%s', median %s", s->n, s->n_tracks,
                     s->n_tracks == 1 ? "" : "s", s->marker,
                     sv_human_ns(median, (int64_t)s->median_ns));
-    if (s->first_ratio > 1.5)
+    if (s->first_ratio > SV_SLOW_FIRST)
         sv_console_note("the first step takes %.1f times the median of the others: warm-up",
                         s->first_ratio);
     if (outliers)
@@ -131,9 +131,11 @@ static int print_steps(const struct steps *o, const struct sv_trace *t, struct s
     bool is_human = !o->ns && (p->form == SV_ROWS_TABLE || p->form == SV_ROWS_MARKDOWN);
     code = print_head(p, is_human, err);
     for (size_t i = 0; i < s->n && code >= 0; i++) {
-        const char *note = s->steps[i].is_outlier           ? "outlier"
-                           : i == 0 && s->first_ratio > 1.5 ? "first"
-                                                            : NULL;
+        const struct sv_step *step = &s->steps[i];
+        const char *note = step->is_slow_first  ? "first"
+                           : step->is_straggler ? "straggler"
+                           : step->is_outlier   ? "outlier"
+                                                : NULL;
         code = print_step(p, t, &s->steps[i], is_human, note, err);
     }
     if (code >= 0)
@@ -199,11 +201,19 @@ const struct sv_command sv_command_steps = {
         "Finds the iterations of a run and divides the time of each among data loading, copies, "
         "forward, backward, optimizer, communication, checkpoint and other work; what no slice "
         "covers is idle. The parts add up to the step. Every nanosecond belongs to the innermost "
-        "slice of "
-        "the step's thread, whose kind is told by its name, its category or its parent's. Kernels, "
-        "copies and collectives on devices run beside the thread: their columns say how long at "
-        "least one of them was running.\n\n"
-        "Instants may mark steps, too: then a step lasts until the next one.",
+        "slice of the step's thread, whose kind is told by its name, its category or its parent's. "
+        "Where that thread has nothing open or waits for a device, it belongs to what other "
+        "threads of the process do (backward on the autograd thread), then to what runs on the "
+        "devices: a kernel is of the kind of the call that launched it, found by arrows and "
+        "correlation numbers. The columns device_… say how long at least one kernel, copy or "
+        "collective was running, whatever the thread did.\n\n"
+        "Notes: `first` is a first step that takes more than 1.5 times the median of the others, "
+        "`outlier` is further above the median than usual, `straggler` is the slowest rank of a "
+        "step, by a tenth over the middle one.\n\n"
+        "Markers that are known: ProfilerStep#N of PyTorch, step, iteration, iter, batch and epoch "
+        "with a number or without as NVTX and SDK users write them, block_start and epoch_start of "
+        "MLLOG. Instants mark steps, too: such a step lasts until its …_stop or until the next "
+        "one.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct steps),
