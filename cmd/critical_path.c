@@ -16,7 +16,7 @@
 
 struct critical_path {
     const char *from_format, *from, *to, *form;
-    bool strict, summary;
+    bool strict, assume, summary;
     uint64_t memory_limit;
 };
 
@@ -200,8 +200,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     int code = sv_expect_operands(operands, 1, 100, "trace", err);
     if (code < 0)
         return code;
-    code = sv_load_many(operands->items, operands->n, o->from_format, o->strict, o->memory_limit,
-                        &l, err);
+    code = sv_load_traces(
+        operands->items, operands->n,
+        (struct sv_load_how[]){{o->from_format, o->strict, o->assume, o->memory_limit}}, &l, err);
     if (code >= 0)
         code = run_loaded(o, l.trace, err);
     sv_loaded_free(&l);
@@ -225,6 +226,8 @@ static const struct sv_option options[] = {
      "give up rather than use more memory than this", NULL},
     {0, "input-format", "FORMAT", SV_OPT_TEXT, offsetof(struct critical_path, from_format),
      "read as perfetto, chrome or text instead of looking at the content", "perfetto chrome text"},
+    {0, "assume", NULL, SV_OPT_FLAG, offsetof(struct critical_path, assume),
+     "several traces whose clocks cannot be related: take their timestamps as they are", NULL},
     {0, "strict", NULL, SV_OPT_FLAG, offsetof(struct critical_path, strict),
      "damage in an input ends in exit code 1", NULL},
     {0},

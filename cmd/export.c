@@ -19,7 +19,7 @@
 struct export
 {
     const char *from, *to, *output;
-    bool strict, force;
+    bool strict, assume, force;
     uint64_t memory_limit;
 };
 
@@ -156,7 +156,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = check(o, form, err);
     if (code < 0)
         return code;
-    code = sv_load_many(operands->items, operands->n, o->from, o->strict, o->memory_limit, &l, err);
+    code = sv_load_traces(operands->items, operands->n,
+                          (struct sv_load_how[]){{o->from, o->strict, o->assume, o->memory_limit}},
+                          &l, err);
     struct sv_sql_options sql = sv_loaded_sql_options(&l, o->memory_limit);
     if (code >= 0)
         code = sv_sql_open(l.trace, &sql, &q, err);
@@ -176,7 +178,7 @@ static const struct sv_option options[] = {
      NULL},
     {0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(struct export, memory_limit),
      "give up rather than use more memory than this", NULL},
-    SV_INPUT_OPTIONS(struct export),
+    SV_INPUTS_OPTIONS(struct export),
     {0},
 };
 

@@ -46,27 +46,46 @@ static int add_input(struct sv_merge *merge, const char *path, const char *from,
     return code;
 }
 
-int sv_load_many(const char *const *paths, size_t n, const char *from, bool strict,
-                 size_t memory_limit_bytes, struct sv_loaded *l, struct sv_err *err)
+/* The merge's advice names its own command's options. */
+static int not_related(int code, struct sv_err *err)
+{
+    struct sv_err first = *err;
+    if (!strstr(first.msg, "--offset"))
+        return code;
+    sv_err_clear(err);
+    return sv_err_set(err, code, first.pos, "%.460s (--offset: of stave merge)", first.msg);
+}
+
+int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how *how,
+                   struct sv_loaded *l, struct sv_err *err)
 {
     if (n == 1)
-        return sv_load(paths[0], from, strict, memory_limit_bytes, l, err);
+        return sv_load(paths[0], how->from, how->strict, how->memory_limit_bytes, l, err);
     *l = (struct sv_loaded){.dict = sv_dict_new()};
     sv_report_init(&l->in.report);
-    struct sv_merge *merge = sv_merge_new(&(struct sv_merge_options){0});
+    struct sv_merge *merge = sv_merge_new(&(struct sv_merge_options){.assume = how->assume});
     struct sv_source *source;
     int code = 0;
     for (size_t i = 0; i < n && code >= 0; i++)
-        code = add_input(merge, paths[i], from, strict, l, err);
-    if (code >= 0)
+        code = add_input(merge, paths[i], how->from, how->strict, l, err);
+    if (code >= 0) {
         code = sv_merge_source(merge, l->dict, &l->in.report, &source, err);
+        code = code < 0 ? not_related(code, err) : code;
+    }
     if (code < 0) {
         sv_merge_free(merge);
         return code;
     }
     sv_console_findings(NULL, &l->in.report);
-    l->trace = sv_trace_new(l->dict, &l->in.report, memory_limit_bytes);
+    l->trace = sv_trace_new(l->dict, &l->in.report, how->memory_limit_bytes);
     return sv_pump(source, sv_trace_sink(l->trace), NULL, err);
+}
+
+int sv_load_many(const char *const *paths, size_t n, const char *from, bool strict,
+                 size_t memory_limit_bytes, struct sv_loaded *l, struct sv_err *err)
+{
+    struct sv_load_how how = {from, strict, false, memory_limit_bytes};
+    return sv_load_traces(paths, n, &how, l, err);
 }
 
 void sv_loaded_free(struct sv_loaded *l)

@@ -14,10 +14,29 @@ struct sv_loaded {
 
 int sv_load(const char *path, const char *from, bool strict, size_t memory_limit_bytes,
             struct sv_loaded *l, struct sv_err *err);
-/* Several traces in one store, as `merge` puts them together: refused when their clocks cannot be related. */
+/* Several traces in one store, as `merge` puts them together: refused when their clocks cannot be related, unless `assume` says
+ * to take their times as they are. */
+struct sv_load_how {
+    const char *from;
+    bool strict, assume;
+    size_t memory_limit_bytes;
+};
+int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how *how,
+                   struct sv_loaded *l, struct sv_err *err);
 int sv_load_many(const char *const *paths, size_t n, const char *from, bool strict,
                  size_t memory_limit_bytes, struct sv_loaded *l, struct sv_err *err);
 void sv_loaded_free(struct sv_loaded *l); /* also after a failed load */
+
+/* The options of commands that load several traces: those of all inputs, and `bool assume`. */
+#define SV_INPUTS_OPTIONS(type)                                                          \
+    {0,                                                                                  \
+     "assume",                                                                           \
+     NULL,                                                                               \
+     SV_OPT_FLAG,                                                                        \
+     offsetof(type, assume),                                                             \
+     "several traces whose clocks cannot be related: take their timestamps as they are", \
+     NULL},                                                                              \
+        SV_INPUT_OPTIONS(type)
 
 /* What sv_sql_open() needs to know about it; SQLite gets what the limit (0: none) leaves. */
 struct sv_sql_options sv_loaded_sql_options(const struct sv_loaded *l, uint64_t memory_limit);

@@ -20,7 +20,7 @@
 
 struct query {
     const char *from, *file, *to;
-    bool strict, time, interactive;
+    bool strict, assume, time, interactive;
     uint64_t memory_limit;
 };
 
@@ -141,8 +141,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     int code = find_sql(o, operands, &sql, &n_traces, err);
     if (code >= 0) {
         double start = seconds();
-        code =
-            sv_load_many(operands->items, n_traces, o->from, o->strict, o->memory_limit, &l, err);
+        code = sv_load_traces(
+            operands->items, n_traces,
+            (struct sv_load_how[]){{o->from, o->strict, o->assume, o->memory_limit}}, &l, err);
         if (o->time)
             sv_console_note("load %.3f s", seconds() - start);
         if (code >= 0)
@@ -169,7 +170,7 @@ static const struct sv_option options[] = {
      "say on standard error how long loading and each run took", NULL},
     {0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(struct query, memory_limit),
      "give up rather than use more memory than this", NULL},
-    SV_INPUT_OPTIONS(struct query),
+    SV_INPUTS_OPTIONS(struct query),
     {0},
 };
 

@@ -19,7 +19,7 @@
 struct stats {
     const char *from, *to, *group_by, *sort;
     struct sv_words filter;
-    bool strict, counters, ns;
+    bool strict, assume, counters, ns;
     uint64_t top, memory_limit;
 };
 
@@ -212,7 +212,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = parse_group(o->group_by ? o->group_by : "name", &by, err);
     if (code < 0)
         return code;
-    code = sv_load_many(operands->items, operands->n, o->from, o->strict, o->memory_limit, &l, err);
+    code = sv_load_traces(operands->items, operands->n,
+                          (struct sv_load_how[]){{o->from, o->strict, o->assume, o->memory_limit}},
+                          &l, err);
     if (code >= 0)
         code = run_loaded(o, l.trace, by, err);
     sv_loaded_free(&l);
@@ -241,7 +243,7 @@ static const struct sv_option options[] = {
      SV_ROWS_FORMS},
     {0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(struct stats, memory_limit),
      "give up rather than use more memory than this", NULL},
-    SV_INPUT_OPTIONS(struct stats),
+    SV_INPUTS_OPTIONS(struct stats),
     {0},
 };
 

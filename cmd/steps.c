@@ -16,7 +16,7 @@
 
 struct steps {
     const char *from, *to, *marker;
-    bool strict, ns;
+    bool strict, assume, ns;
     uint64_t memory_limit;
 };
 
@@ -152,7 +152,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     int code = sv_expect_operands(operands, 1, 100, "trace", err);
     if (code < 0)
         return code;
-    code = sv_load_many(operands->items, operands->n, o->from, o->strict, o->memory_limit, &l, err);
+    code = sv_load_traces(operands->items, operands->n,
+                          (struct sv_load_how[]){{o->from, o->strict, o->assume, o->memory_limit}},
+                          &l, err);
     if (code >= 0) {
         sv_steps_find(&s, l.trace, o->marker);
         if (s.n == 0)
@@ -183,7 +185,7 @@ static const struct sv_option options[] = {
      SV_ROWS_FORMS},
     {0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(struct steps, memory_limit),
      "give up rather than use more memory than this", NULL},
-    SV_INPUT_OPTIONS(struct steps),
+    SV_INPUTS_OPTIONS(struct steps),
     {0},
 };
 

@@ -176,7 +176,24 @@ static uint64_t move_number(const struct sv_rebase *r, uint64_t id)
     return sv_mix64(id ^ sv_mix64(r->flow_group));
 }
 
-static void copy_arg(struct sv_rebase *r, const struct sv_arg *a, struct sv_batch *b)
+/* Kineto's files have their correlation numbers in an ordinary argument; 0 and less mean none. */
+static bool is_correlation(struct sv_rebase *r, const struct sv_arg *a)
+{
+    if (r->n_searched != r->from->n_strings) {
+        r->correlation = sv_dict_find_str(r->from, "correlation", 11);
+        r->n_searched = r->from->n_strings;
+    }
+    return a->key && a->key == r->correlation &&
+           ((a->type == SV_ARG_INT && a->i > 0) || a->type == SV_ARG_UINT);
+}
+
+static void move_correlation(const struct sv_rebase *r, struct sv_arg *a)
+{
+    a->u = move_number(r, a->u);
+    a->type = a->u > INT64_MAX ? SV_ARG_UINT : SV_ARG_INT;
+}
+
+static void copy_arg(struct sv_rebase *r, const struct sv_arg *a, struct sv_batch *b, bool is_top)
 {
     const char *text = a->type == SV_ARG_TEXT ? sv_batch_text(b, a->text, a->size) : NULL;
     struct sv_arg *to = sv_batch_arg(b);
@@ -188,6 +205,11 @@ static void copy_arg(struct sv_rebase *r, const struct sv_arg *a, struct sv_batc
     case SV_ARG_FLOW:
     case SV_ARG_FLOW_END:
     case SV_ARG_CORRELATION: to->u = move_number(r, a->u); break;
+    case SV_ARG_INT:
+    case SV_ARG_UINT:
+        if (is_top && r->flow_group && is_correlation(r, a))
+            move_correlation(r, to);
+        break;
     default: break;
     }
 }
@@ -212,7 +234,12 @@ void sv_rebase_event(struct sv_rebase *r, const struct sv_event *e, struct sv_ba
     to->track = track;
     to->name = translate(r, e->name);
     to->cat = translate(r, e->cat);
-    for (size_t i = 0; i < e->n_args; i++)
-        copy_arg(r, &e->args[i], b);
+    const struct sv_arg *top = e->args;
+    for (size_t i = 0; i < e->n_args; i++) {
+        bool is_top = &e->args[i] == top;
+        if (is_top)
+            top = sv_arg_next(top);
+        copy_arg(r, &e->args[i], b, is_top);
+    }
     sv_batch_finish(b, to);
 }

@@ -4,7 +4,7 @@
  * their input are made unique:
  *   - pids: processes and threads go to the pid space that the input was given; inputs that share one meet there
  *   - tracks: those whose uuid follows from their path follow their parent; any other uuid is mixed with the input's salt
- *   - flow and correlation numbers: moved apart by group. */
+ *   - flow and correlation numbers: moved apart by group, also those in Kineto's argument "correlation". */
 #ifndef SV_MODEL_REBASE_H
 #define SV_MODEL_REBASE_H
 
@@ -27,6 +27,8 @@ struct sv_rebase {
     uint32_t flow_group; /* 0: flow and correlation numbers stay as they are */
     sv_str label;        /* in `to`: described on processes that have no description; 0: none */
     struct sv_shift shift;
+    sv_str correlation; /* that string in `from`, as of n_searched strings */
+    uint32_t n_searched;
     sv_str *strings; /* by number in `from`; 0: not met yet */
     size_t n_strings, cap_strings;
     struct sv_rebase_track *tracks;

@@ -10,9 +10,11 @@
 #include <string.h>
 
 struct piece {
-    int64_t tid, ts, dur;
+    int64_t tid, ts, dur; /* tid 100 and more: a device's, in a process of its own */
     const char *name;
     uint64_t flow;
+    const char *cat;
+    uint64_t correlation;
 };
 
 struct made {
@@ -28,14 +30,18 @@ static void begin(struct made *m)
 
 static void add(struct made *m, struct piece p)
 {
-    struct sv_arg flow = {.type = SV_ARG_FLOW, .u = p.flow};
+    struct sv_arg arg = {.type = SV_ARG_FLOW, .u = p.flow};
+    if (p.correlation)
+        arg = (struct sv_arg){
+            .key = sv_dict_cstr(m->d, "correlation"), .type = SV_ARG_INT, .u = p.correlation};
     struct sv_event e = {.ts_ns = p.ts,
                          .dur_ns = p.dur,
-                         .track = sv_dict_thread(m->d, 0, 1, p.tid),
+                         .track = sv_dict_thread(m->d, 0, p.tid < 100 ? 1 : 0, p.tid),
                          .name = sv_dict_cstr(m->d, p.name),
+                         .cat = p.cat ? sv_dict_cstr(m->d, p.cat) : 0,
                          .kind = p.dur ? SV_SLICE : SV_INSTANT,
-                         .n_args = p.flow ? 1 : 0,
-                         .args = &flow};
+                         .n_args = p.flow || p.correlation ? 1 : 0,
+                         .args = &arg};
     struct sv_sink *s = sv_trace_sink(m->t);
     struct sv_err err;
     sv_err_clear(&err);
@@ -103,10 +109,11 @@ TEST(a_constructed_pair_differs_as_constructed)
         begin(&m[k]);
         for (int64_t i = 0; i < 50; i++) {
             int64_t at = i * 1000, tid = 5 + k; /* the numbers of threads differ */
-            add(&m[k], (struct piece){tid, at, 900, "loop", 0});
-            add(&m[k], (struct piece){tid, at + 10, 100 + i % 3, "same", 0});
-            add(&m[k], (struct piece){tid, at + 200, k ? 300 + i % 5 : 200 + i % 5, "slower", 0});
-            add(&m[k], (struct piece){tid, at + 600, 50, k ? "new" : "old", 0});
+            add(&m[k], (struct piece){tid, at, 900, "loop", .flow = 0});
+            add(&m[k], (struct piece){tid, at + 10, 100 + i % 3, "same", .flow = 0});
+            add(&m[k],
+                (struct piece){tid, at + 200, k ? 300 + i % 5 : 200 + i % 5, "slower", .flow = 0});
+            add(&m[k], (struct piece){tid, at + 600, 50, k ? "new" : "old", .flow = 0});
         }
         finish(&m[k]);
     }
@@ -150,8 +157,8 @@ TEST(traces_with_steps_are_compared_per_step)
         for (int64_t i = 0; i < (k ? 20 : 10); i++) {
             char name[40];
             snprintf(name, sizeof name, "ProfilerStep#%d", (int)i);
-            add(&m[k], (struct piece){1, i * 1000, 900, name, 0});
-            add(&m[k], (struct piece){1, i * 1000 + 10, 100, "work", 0});
+            add(&m[k], (struct piece){1, i * 1000, 900, name, .flow = 0});
+            add(&m[k], (struct piece){1, i * 1000 + 10, 100, "work", .flow = 0});
         }
         finish(&m[k]);
     }
@@ -172,11 +179,11 @@ TEST(traces_with_steps_are_compared_per_step)
 TEST(a_step_is_divided_exactly)
 {
     static const struct piece pieces[] = {
-        {1, 0, 1000, "ProfilerStep#3", 0},   {1, 0, 100, "DataLoader.__next__", 0},
-        {1, 100, 200, "Module forward", 0},  {1, 120, 50, "aten::mm", 0},
-        {1, 180, 40, "aten::copy_", 0},      {1, 400, 300, "loss.backward", 0},
-        {1, 450, 100, "nccl:all_reduce", 0}, {1, 800, 50, "Optimizer.step#Adam", 0},
-        {1, 900, 30, "something", 0},
+        {1, 0, 1000, "ProfilerStep#3", .flow = 0},   {1, 0, 100, "DataLoader.__next__", .flow = 0},
+        {1, 100, 200, "Module forward", .flow = 0},  {1, 120, 50, "aten::mm", .flow = 0},
+        {1, 180, 40, "aten::copy_", .flow = 0},      {1, 400, 300, "loss.backward", .flow = 0},
+        {1, 450, 100, "nccl:all_reduce", .flow = 0}, {1, 800, 50, "Optimizer.step#Adam", .flow = 0},
+        {1, 900, 30, "something", .flow = 0},
     };
     static const int64_t expected[SV_N_WORK] = {
         [SV_WORK_OTHER] = 30,    [SV_WORK_DATA] = 100,     [SV_WORK_COPY] = 40,
@@ -203,6 +210,112 @@ TEST(a_step_is_divided_exactly)
     fini(&m);
 }
 
+/* The step's thread launches and waits, backward runs on thread 2, a loader on thread 3, the device on 107 (compute), 108
+ * (communication). By time: 0–100 forward on the thread, 100–300 backward elsewhere, 300–400 the device finishes a kernel of
+ * the backward pass while the thread waits, 400–450 a collective alone, 450–500 a copy, 500–600 the loader, then nothing. */
+TEST(work_on_other_threads_and_devices_counts)
+{
+    static const struct piece pieces[] = {
+        {1, 0, 1000, "ProfilerStep#1", .cat = "user_annotation"},
+        {1, 0, 100, "aten::linear", .cat = "cpu_op"},
+        {1, 50, 10, "cudaLaunchKernel", .cat = "cuda_runtime", .correlation = 5},
+        {2, 100, 200, "autograd::engine::evaluate_function: LinearBackward", .cat = "cpu_op"},
+        {2, 150, 10, "cudaLaunchKernel", .cat = "cuda_runtime", .correlation = 6},
+        {2, 170, 10, "ncclAllReduce", .cat = "cpu_op", .flow = 9},
+        {1, 290, 710, "cudaDeviceSynchronize", .cat = "cuda_runtime"},
+        {3, 0, 600, "DataLoader worker", .cat = "cpu_op"},
+        {107, 60, 80, "gemm", .cat = "kernel", .correlation = 5},
+        {107, 200, 200, "gemm", .cat = "kernel", .correlation = 6},
+        {108, 350, 100, "ncclKernel", .cat = "kernel", .flow = 9},
+        {109, 440, 60, "Memcpy DtoH", .cat = "gpu_memcpy"},
+        {107, 2000, 10, "gemm", .cat = "kernel"},
+    };
+    static const int64_t expected[SV_N_WORK] = {
+        [SV_WORK_FORWARD] = 100, [SV_WORK_BACKWARD] = 290, [SV_WORK_COMM] = 60,
+        [SV_WORK_COPY] = 50,     [SV_WORK_DATA] = 100,     [SV_WORK_IDLE] = 400};
+    struct made m;
+    struct sv_steps s;
+    begin(&m);
+    for (size_t i = 0; i < TEST_COUNT(pieces); i++)
+        add(&m, pieces[i]);
+    finish(&m);
+    sv_steps_find(&s, m.t, NULL);
+    REQUIRE(s.n == 1);
+    sv_steps_divide(&s, m.t);
+    for (size_t i = 0; i < SV_N_WORK; i++) {
+        CONTEXT("%s", sv_work_names[i]);
+        CHECK_INT_EQ(s.steps[0].work_ns[i], expected[i]);
+    }
+    CHECK_INT_EQ(s.steps[0].device_ns[SV_DEVICE_KERNEL], 280);
+    CHECK_INT_EQ(s.steps[0].device_ns[SV_DEVICE_COMM], 100);
+    CHECK_INT_EQ(s.steps[0].device_ns[SV_DEVICE_COPY], 60);
+    sv_steps_fini(&s);
+    fini(&m);
+}
+
+/* Slices that overlap in part on one track are swept, not subtracted: nothing is counted twice. */
+TEST(random_steps_add_up)
+{
+    static const char *const names[] = {
+        "aten::mm", "backward", "nccl", "memcpy", "DataLoader", "cudaDeviceSynchronize", "Adam"};
+    for (unsigned seed = 1; seed <= 50; seed++) {
+        struct made m;
+        struct sv_steps s;
+        unsigned x = seed;
+        begin(&m);
+        for (int i = 0; i < 8; i++)
+            add(&m, (struct piece){1, i * 1000, 900, "step", .flow = 0});
+        for (int i = 0; i < 200; i++) {
+            x = x * 1103515245u + 12345u;
+            add(&m, (struct piece){(int64_t)(x >> 8 & 3) + 1 + (x >> 10 & 1) * 100,
+                                   (int64_t)(x >> 11 & 8191), (int64_t)(x >> 24) + 1,
+                                   names[(x >> 5) % TEST_COUNT(names)],
+                                   .cat = x >> 10 & 1 ? "kernel" : NULL});
+        }
+        finish(&m);
+        sv_steps_find(&s, m.t, "step");
+        sv_steps_divide(&s, m.t);
+        for (size_t i = 0; i < s.n; i++) {
+            int64_t sum = 0;
+            for (size_t k = 0; k < SV_N_WORK; k++) {
+                CHECK(s.steps[i].work_ns[k] >= 0);
+                sum += s.steps[i].work_ns[k];
+            }
+            CONTEXT("seed %u, step %zu", seed, i);
+            CHECK_INT_EQ(sum, s.steps[i].dur_ns);
+        }
+        sv_steps_fini(&s);
+        fini(&m);
+    }
+}
+
+TEST(pairs_of_mllog_and_stragglers_are_seen)
+{
+    struct made m;
+    struct sv_steps s;
+    begin(&m);
+    for (int64_t i = 0; i < 4; i++) {
+        for (int64_t rank = 1; rank <= 3; rank++) {
+            bool is_slow = i == 2 && rank == 2;
+            add(&m, (struct piece){rank, i * 1000, 0, "block_start", .flow = 0});
+            add(&m,
+                (struct piece){rank, i * 1000 + (is_slow ? 900 : 500), 0, "block_stop", .flow = 0});
+        }
+    }
+    finish(&m);
+    sv_steps_find(&s, m.t, NULL);
+    REQUIRE(s.n == 12);
+    CHECK_STR_EQ(s.marker, "*block_start");
+    for (size_t i = 0; i < s.n; i++) {
+        bool is_slow = s.steps[i].number == 2 && i / 4 == 1;
+        CHECK_INT_EQ(s.steps[i].dur_ns, is_slow ? 900 : 500);
+        CHECK(s.steps[i].is_straggler == is_slow);
+        CHECK(!s.steps[i].is_slow_first);
+    }
+    sv_steps_fini(&s);
+    fini(&m);
+}
+
 TEST(instants_mark_steps_and_outliers_are_seen)
 {
     struct made m;
@@ -212,7 +325,7 @@ TEST(instants_mark_steps_and_outliers_are_seen)
     for (int i = 0; i < 20; i++) {
         char name[40];
         snprintf(name, sizeof name, "step %d", i);
-        add(&m, (struct piece){1, at, 0, name, 0});
+        add(&m, (struct piece){1, at, 0, name, .flow = 0});
         at += i == 7 ? 5000 : 1000 + i;
     }
     finish(&m);
@@ -232,11 +345,11 @@ TEST(instants_mark_steps_and_outliers_are_seen)
 /* prepare on 1 sends flow 9 to job on 2; job ends, then done runs on 2; 2 idles in between. */
 TEST(a_path_follows_flows_and_adds_up)
 {
-    static const struct piece pieces[] = {{1, 0, 100, "prepare", 0},
-                                          {1, 40, 20, "send", 9},
-                                          {2, 80, 100, "job", 9},
-                                          {2, 200, 50, "done", 0},
-                                          {1, 120, 60, "other", 0}};
+    static const struct piece pieces[] = {{1, 0, 100, "prepare", .flow = 0},
+                                          {1, 40, 20, "send", .flow = 9},
+                                          {2, 80, 100, "job", .flow = 9},
+                                          {2, 200, 50, "done", .flow = 0},
+                                          {1, 120, 60, "other", .flow = 0}};
     static const struct {
         int64_t ts, dur;
         enum sv_segment_kind kind;

@@ -361,6 +361,103 @@ TEST(a_small_trace_answers_as_computed_by_hand)
     small_fini(&w);
 }
 
+TEST(what_perfetto_adds_is_there)
+{
+    static const struct {
+        const char *sql, *expected;
+    } rows[] = {
+        {"SELECT utid, tid, upid, is_main_thread, is_idle FROM thread; SELECT upid, pid FROM "
+         "process; SELECT utid, id FROM thread_track ORDER BY id",
+         "0|0|0|1|1\n1|10|1|1|0\n2|11|1|0|0\n\n0|0\n1|10\n\n1|1\n2|3\n\n"},
+        {"SELECT name FROM _slice_ancestor_and_self(3); SELECT name FROM "
+         "_slice_descendant_and_self(0)",
+         "run\nstep\n\nstep\nload\nrun\n\n"},
+        {"SELECT slice_is_ancestor(0, 3), slice_is_ancestor(3, 0), slice_is_ancestor(0, 2), "
+         "slice_is_ancestor(0, 99)",
+         "1|0|0|NULL\n\n"},
+        {"SELECT time_from_ms(2), time_to_us(5999), time_from_s(NULL), "
+         "time_to_days(86400000000000)",
+         "2000000|5|NULL|1\n\n"},
+        {"SELECT id, self_dur FROM slice_self_dur WHERE id < 2", "0|30\n1|20\n\n"},
+        {"SELECT count(*) FROM sched; SELECT count(*) FROM thread_state; SELECT count(*) FROM "
+         "state; SELECT count(*) FROM cpu; SELECT count(*) FROM cpu_counter_track",
+         "0\n\n0\n\n0\n\n0\n\n0\n\n"},
+    };
+    struct world w;
+    make_small(&w);
+    for (size_t i = 0; i < TEST_COUNT(rows); i++)
+        CHECK_ANSWER(w.q, rows[i].sql, rows[i].expected);
+    small_fini(&w);
+}
+
+TEST(statements_of_perfetto_are_understood_or_refused)
+{
+    static const struct {
+        const char *sql, *expected;
+    } rows[] = {
+        {"CREATE PERFETTO FUNCTION twice(x LONG) RETURNS LONG AS SELECT $x * 2; "
+         "SELECT twice(21), twice(NULL), twice(twice(1))",
+         "42|NULL|4\n\n"},
+        {"CREATE OR REPLACE PERFETTO FUNCTION twice(x LONG -- a; comment\n, y JOINID(slice.id)) "
+         "RETURNS STRING AS SELECT $x || ';' || $y; SELECT twice(1, 2)",
+         "1;2\n\n"},
+        {"create perfetto function name_of(i LONG) returns STRING as select name from slice where "
+         "id = $i; select id, name_of(id) from slice where id < 2; select name_of(99)",
+         "0|step\n1|load\n\nNULL\n\n"},
+        {"CREATE PERFETTO FUNCTION again(x LONG) RETURNS LONG AS SELECT again($x); SELECT again(1)",
+         "line 1: a function calls itself too often"},
+        {"CREATE PERFETTO FUNCTION bad(x LONG) RETURNS LONG AS SELECT nope; SELECT bad(1)",
+         "line 1: no such column: nope"},
+        {"CREATE PERFETTO FUNCTION t(x LONG) RETURNS TABLE(y LONG) AS SELECT 1",
+         "t: functions that return tables are Perfetto's alone: make it a view"},
+        {"CREATE PERFETTO FUNCTION t(x LONG) SELECT 1",
+         "CREATE PERFETTO FUNCTION needs name(argument TYPE, …) RETURNS TYPE AS SELECT …"},
+        {"CREATE PERFETTO FUNCTION t(", "CREATE PERFETTO FUNCTION needs name(argument TYPE, …) "
+                                        "RETURNS TYPE AS SELECT …"},
+        {"CREATE PERFETTO MACRO m(x Expr) RETURNS Expr AS $x",
+         "macros are Perfetto's alone: write the statement out"},
+        {"SELECT m!(1)", "line 1: unrecognized token: \"!\", at '!(1)' (macros are Perfetto's "
+                         "alone: write the statement out)"},
+        {"CREATE PERFETTO VIEW v(a LONG, /* b; */ b STRING) AS SELECT 1 AS a, ';' AS b; "
+         "CREATE PERFETTO INDEX i ON v(a); SELECT * FROM v; DROP PERFETTO VIEW v; SELECT * FROM v",
+         "line 1: no such table: v"},
+        {"INCLUDE PERFETTO MODULE time.conversion; SELECT time_to_ns(3)", "3\n\n"},
+        {"/* one */ INCLUDE PERFETTO MODULE android.startup; SELECT * FROM android_startups",
+         "line 1: no such table: android_startups (Stave has nothing of a module that was "
+         "included, see docs/sql.md)"},
+    };
+    struct world w;
+    make_small(&w);
+    for (size_t i = 0; i < TEST_COUNT(rows); i++)
+        CHECK_ANSWER(w.q, rows[i].sql, rows[i].expected);
+    small_fini(&w);
+}
+
+/* Every slice below the one before it: what walks down or along must not look at all pairs. */
+TEST(deep_nests_are_walked_in_one_pass)
+{
+    enum { DEEP = 60000 };
+    struct world w = {0};
+    struct sv_err err;
+    sv_err_clear(&err);
+    if (!sv_sql_is_built_in())
+        SKIP("built without SQLite");
+    struct sv_dict *d = w.g.dict = sv_dict_new();
+    sv_track track = sv_dict_thread(d, 0, 1, 1);
+    sv_report_init(&w.report);
+    w.t = sv_trace_new(d, &w.report, 0);
+    struct sv_sink *s = sv_trace_sink(w.t);
+    for (int64_t i = 0; i < DEEP; i++)
+        add_slice(s, track, i, 2 * DEEP - 2 * i, sv_dict_cstr(d, "x"), NULL, 0);
+    REQUIRE(s->close(s, false, &err) == 0);
+    REQUIRE(sv_sql_open(w.t, &(struct sv_sql_options){.report = &w.report}, &w.q, &err) == 0);
+    CHECK_ANSWER(w.q,
+                 "SELECT count(*) FROM descendant_slice(0); SELECT count(*) FROM "
+                 "ancestor_slice(59999); SELECT count(*) FROM following_flow(0)",
+                 "59999\n\n59999\n\n0\n\n");
+    small_fini(&w);
+}
+
 /* a: [0, 10) and [20, 30) in partition 1, [0, 100) in 2; b: [5, 25) in 1, [10, 20) and [30, 40) in 2, [0, 9) in 3. */
 #define SPANS                                                                                   \
     "CREATE TABLE a(ts, dur, p, x); INSERT INTO a VALUES (0, 10, 1, 'a1'), (20, 10, 1, 'a2'), " \

@@ -356,8 +356,13 @@ TEST(flow_and_correlation_numbers_move_by_group)
         const struct sv_arg args[] = {
             {.type = SV_ARG_FLOW_BEGIN, .u = rows[i].from},
             {.type = SV_ARG_CORRELATION, .u = rows[i].from},
-            {.key = sv_dict_cstr(p.from, "k"), .type = SV_ARG_POINTER, .u = rows[i].from}};
-        struct sv_event e = {.kind = SV_INSTANT, .args = args, .n_args = 3};
+            {.key = sv_dict_cstr(p.from, "k"), .type = SV_ARG_POINTER, .u = rows[i].from},
+            /* Kineto's, and one within another argument, which is somebody else's. */
+            {.key = sv_dict_cstr(p.from, "correlation"), .type = SV_ARG_UINT, .u = rows[i].from},
+            {.key = sv_dict_cstr(p.from, "d"), .type = SV_ARG_DICT, .size = 1},
+            {.key = sv_dict_cstr(p.from, "correlation"), .type = SV_ARG_INT, .i = 5},
+            {.key = sv_dict_cstr(p.from, "correlation"), .type = SV_ARG_INT, .i = -1}};
+        struct sv_event e = {.kind = SV_INSTANT, .args = args, .n_args = 7};
         sv_rebase_event(&p.r, &e, &p.b);
         const struct sv_arg *out = p.b.events[0].args;
         if (rows[i].to || !rows[i].from)
@@ -367,6 +372,9 @@ TEST(flow_and_correlation_numbers_move_by_group)
         CHECK_UINT_EQ(out[1].u, out[0].u);
         CHECK_UINT_EQ(out[2].u, rows[i].from);
         CHECK_STR_EQ(sv_dict_text(p.to, out[2].key).bytes, "k");
+        CHECK_UINT_EQ(out[3].u, out[0].u);
+        CHECK_INT_EQ(out[5].i, 5);
+        CHECK_INT_EQ(out[6].i, -1);
         teardown_rebase(&p);
     }
 }
