@@ -1,7 +1,7 @@
 # What we link that is not ours. A package found becomes the target sv_dep_<name> and the definition SV_HAVE_<NAME>;
 # an optional one that is absent is compiled out, and the program says so.
 #
-#   sv_dependency(<name> <pkg-config module> [REQUIRED])
+#   sv_dependency(<name> <pkg-config module> [REQUIRED] [PROGRAM])     PROGRAM: libstave.a does not need it
 #
 # -DSV_WITH_<NAME>=OFF leaves an optional one out although it is there (the minimal preset leaves out all).
 #
@@ -23,7 +23,9 @@ function(sv_dependency name module)
     target_link_libraries(sv_dep_${name} INTERFACE PkgConfig::SV_${upper})
     target_compile_definitions(sv_dep_${name} INTERFACE SV_HAVE_${upper}=1)
     message(STATUS "${name}: ${SV_${upper}_VERSION}")
-    set_property(GLOBAL APPEND PROPERTY SV_LINK_NAMES ${SV_${upper}_LIBRARIES})
+    if(NOT "PROGRAM" IN_LIST ARGN)
+      set_property(GLOBAL APPEND PROPERTY SV_LINK_NAMES ${SV_${upper}_LIBRARIES})
+    endif()
   elseif("REQUIRED" IN_LIST ARGN)
     message(FATAL_ERROR "${module} is missing: run tools/install-deps build")
   else()
@@ -33,5 +35,7 @@ endfunction()
 
 sv_dependency(zlib zlib REQUIRED)
 sv_dependency(zstd libzstd)
-sv_dependency(sqlite sqlite3)
-sv_dependency(edit libedit)
+sv_dependency(sqlite sqlite3 PROGRAM)
+sv_dependency(edit libedit PROGRAM)
+sv_dependency(cairo cairo-ft PROGRAM)
+sv_dependency(fontconfig fontconfig PROGRAM)

@@ -1,99 +1,338 @@
-/* stave plot: a picture of a trace. */
+/* stave plot: pictures of a trace.
+ *
+ * Loads the trace, lets one function draw the picture that was asked for, and has it painted in the form that the suffix of
+ * the output says. Nothing is written unless all of it worked. */
+#include "cmd/plot.h"
+
 #include "cmd/commands.h"
 #include "cmd/console.h"
-#include "cmd/files.h"
-#include "cmd/load.h"
+#include "plot/cairo_paint.h"
 #include "plot/svg.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
-struct plot {
-    const char *output, *from, *title;
-    struct sv_interval window;
-    uint64_t width, rows, memory_limit;
-    bool strict;
+static const struct {
+    const char *name;
+    sv_plot_fn *draw;
+    size_t least_names, most_names;
+    const char *names;
+} kinds[] = {
+    {"timeline", sv_plot_timeline, 0, 0, NULL},
+    {"flame", sv_plot_flame, 0, 0, NULL},
+    {"hist", sv_plot_hist, 1, 100, "the name (or glob) of the slices"},
+    {"counter", sv_plot_counter, 0, 100, NULL},
+    {"steps", sv_plot_steps, 0, 0, NULL},
+    {"layers", sv_plot_layers, 0, 0, NULL},
 };
+#define N_KINDS (sizeof kinds / sizeof *kinds)
+
+int sv_plot_no_such(const char *what, const char *name, const char *const *candidates, size_t n,
+                    struct sv_err *err)
+{
+    struct sv_buf list;
+    const char **left = sv_alloc((n + 1) * sizeof *left);
+    size_t n_left = n;
+    bool is_near = false;
+    sv_buf_init(&list, 400);
+    memcpy(left, candidates, n * sizeof *left);
+    for (size_t shown = 0; shown < 4 && n_left; shown++) {
+        const char *near = sv_nearest(name, left, n_left);
+        is_near |= near != NULL;
+        if (!near && is_near)
+            break;
+        near = near ? near : left[0];
+        sv_buf_str(&list, shown ? ", '" : "'");
+        sv_text_clean(&list, near, strlen(near) < 60 ? strlen(near) : 60);
+        sv_buf_str(&list, "'");
+        for (size_t i = 0; i < n_left; i++)
+            if (left[i] == near)
+                left[i] = left[--n_left];
+    }
+    free(left);
+    int code = n ? sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                              "no %s is named like '%.80s'; there is %s%s", what, name,
+                              sv_buf_cstr(&list), n_left ? ", " SV_ELLIPSIS : "")
+                 : sv_err_set(err, SV_EFOUND, SV_NO_POS, "the trace has no %ss", what);
+    sv_buf_fini(&list);
+    return code;
+}
+
+/* ---- the form of the output ---- */
+
+static int choose_form(const char *output, enum sv_picture_form *form, struct sv_err *err)
+{
+    static const struct {
+        const char *suffix;
+        enum sv_picture_form form;
+    } forms[] = {{".svg", SV_FORM_SVG}, {".png", SV_FORM_PNG}, {".pdf", SV_FORM_PDF}};
+    *form = SV_FORM_SVG;
+    if (!output || strcmp(output, "-") == 0)
+        return 0;
+    size_t len = strlen(output);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t n = strlen(forms[i].suffix);
+        if (len > n && strcasecmp(output + len - n, forms[i].suffix) == 0) {
+            *form = forms[i].form;
+            if (*form != SV_FORM_SVG && !sv_cairo_is_there())
+                return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                                  "%s: this stave was built without cairo: it writes SVG only (-o "
+                                  "FILE.svg)",
+                                  output);
+            return 0;
+        }
+    }
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s: a picture is written as .svg, .png or .pdf",
+                      output);
+}
+
+static int write_picture(const char *output, enum sv_picture_form form, double scale,
+                         const struct sv_picture *p, struct sv_err *err)
+{
+    struct sv_buf bytes;
+    struct sv_output *out;
+    int code = 0;
+    sv_buf_init(&bytes, (size_t)2 << 30);
+    if (form == SV_FORM_SVG)
+        sv_svg_paint(&bytes, p);
+    else
+        code = sv_cairo_paint(&bytes, p, form, scale, err);
+    if (code >= 0 && bytes.failed)
+        code = sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the picture is larger than 2 GB");
+    if (code >= 0)
+        code = sv_output_open(output ? output : "-", SV_OUTPUT_RENAME, SV_PLAIN, &out, err);
+    if (code >= 0) {
+        sv_output_write(out, bytes.data, bytes.len);
+        code = sv_output_close(out, err);
+    }
+    sv_buf_fini(&bytes);
+    return code;
+}
+
+/* ---- what was asked ---- */
 
 static int64_t resolve(const struct sv_moment *m, const struct sv_trace *t, int64_t missing)
 {
     return !m->is_given ? missing : m->is_absolute ? m->ns : t->first_ns + m->ns;
 }
 
-static int paint(const struct plot *o, const struct sv_trace *t, const char *title,
-                 struct sv_err *err)
+static int set_window(struct sv_plot *p, struct sv_err *err)
 {
-    struct sv_layout layout;
-    struct sv_svg_options svg = {.title = title,
-                                 .width = o->width ? (double)o->width : 1400,
-                                 .rows_max = o->rows ? o->rows : 200};
-    struct sv_output *out;
-    int code = sv_output_open(o->output ? o->output : "-", SV_OUTPUT_RENAME, SV_PLAIN, &out, err);
+    const struct sv_trace *t = p->trace;
+    p->from_ns = resolve(&p->o->window.from, t, t->first_ns);
+    p->to_ns = resolve(&p->o->window.to, t, t->last_ns < INT64_MAX ? t->last_ns + 1 : INT64_MAX);
+    if (p->to_ns <= p->from_ns)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--time: the window is empty");
+    if (p->from_ns > t->last_ns || p->to_ns <= t->first_ns) {
+        char end[32];
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--time: nothing lies in that window; the trace lasts %s",
+                          sv_human_ns(end, t->last_ns - t->first_ns));
+    }
+    return 0;
+}
+
+/* Of a single picture: 100 … 20000 pixels. */
+static int set_size(struct sv_plot *p, double *scale, struct sv_err *err)
+{
+    const struct sv_plot_options *o = p->o;
+    char *end = NULL;
+    *scale = o->scale ? strtod(o->scale, &end) : 1;
+    if (o->scale && (*end || !(*scale >= 0.1 && *scale <= 10)))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--scale: '%s' is not between 0.1 and 10",
+                          o->scale);
+    if (o->width && (o->width < 300 || o->width > 20000))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--width is between 300 and 20000 pixels");
+    if (o->height && (o->height < 150 || o->height > 20000))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--height is between 150 and 20000 pixels");
+    p->frame.title = o->title ? o->title : p->name;
+    p->frame.width = o->width ? (double)o->width : 1400;
+    p->frame.height = (double)o->height;
+    return 0;
+}
+
+static int set_wall_time(struct sv_plot *p, struct sv_err *err)
+{
+    const struct sv_clocks *c = &p->trace->dict->clocks;
+    if (!p->o->wall)
+        return 0;
+    if (c->trace_clock == SV_CLOCK_REALTIME) {
+        p->frame.wall_ns = p->trace->first_ns;
+        return 0;
+    }
+    if (!sv_clocks_convert(c, c->trace_clock, SV_CLOCK_REALTIME, p->trace->first_ns,
+                           &p->frame.wall_ns))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--wall: the trace does not say what its clock has to do with wall time");
+    return 0;
+}
+
+static bool is_empty(const struct sv_trace *t)
+{
+    return t->slices.n == 0 && t->counters.n == 0;
+}
+
+static int draw(size_t kind, struct sv_plot *p, enum sv_picture_form form, struct sv_err *err)
+{
+    struct sv_picture picture;
+    double scale;
+    if (is_empty(p->trace))
+        return sv_err_set(err, SV_EFOUND, SV_NO_POS,
+                          "%s has neither slices nor counters: there is nothing to draw", p->path);
+    int code = set_size(p, &scale, err);
+    if (code >= 0)
+        code = set_window(p, err);
+    if (code >= 0)
+        code = set_wall_time(p, err);
     if (code < 0)
         return code;
-    struct sv_buf buf;
-    sv_buf_init(&buf, (size_t)1 << 30);
-    sv_layout_init(&layout, t, resolve(&o->window.from, t, t->first_ns),
-                   resolve(&o->window.to, t, t->last_ns), sv_svg_plot_width(&svg));
-    sv_svg_timeline(&buf, &layout, &svg);
-    sv_output_write(out, buf.data, buf.len);
-    sv_layout_fini(&layout);
-    sv_buf_fini(&buf);
-    return sv_output_close(out, err);
+    sv_picture_init(&picture, p->frame.width);
+    p->picture = &picture;
+    code = kinds[kind].draw(p, err);
+    if (code >= 0)
+        code = write_picture(p->o->output, form, scale, &picture, err);
+    sv_picture_fini(&picture);
+    return code;
+}
+
+static int find_kind(const char *name, size_t *kind, struct sv_err *err)
+{
+    const char *names[N_KINDS];
+    for (*kind = 0; *kind < N_KINDS; ++*kind) {
+        names[*kind] = kinds[*kind].name;
+        if (strcmp(name, kinds[*kind].name) == 0)
+            return 0;
+    }
+    const char *near = sv_nearest(name, names, N_KINDS);
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                      "there is no picture '%s'%s%s%s; there are timeline, flame, hist, counter, "
+                      "steps and layers",
+                      name, near ? ", perhaps '" : "", near ? near : "", near ? "'" : "");
 }
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
-    struct plot *o = options;
-    int code = sv_expect_operands(operands, 2, 2, "kind of picture or input file", err);
+    struct sv_plot_options *o = options;
+    enum sv_picture_form form;
+    struct sv_loaded loaded;
+    size_t kind;
+    int code = sv_expect_operands(operands, 1, 200, "kind of picture", err);
+    if (code >= 0)
+        code = find_kind(operands->items[0], &kind, err);
+    if (code >= 0)
+        code = sv_expect_operands(operands, 2, 200, "trace", err);
+    if (code >= 0)
+        code = choose_form(o->output, &form, err);
     if (code < 0)
         return code;
-    if (strcmp(operands->items[0], "timeline") != 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "there is no picture '%s'; there is timeline",
-                          operands->items[0]);
-    const char *path = operands->items[1];
-    struct sv_loaded loaded;
-    code = sv_load(path, o->from, o->strict, o->memory_limit, &loaded, err);
+    struct sv_plot p = {.o = o,
+                        .path = operands->items[1],
+                        .name = basename(operands->items[1]),
+                        .names = operands->items + 2,
+                        .n_names = operands->n - 2};
+    if (p.n_names < kinds[kind].least_names)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s needs %s after the trace",
+                          kinds[kind].name, kinds[kind].names);
+    if (p.n_names > kinds[kind].most_names)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s: what is '%s'?", kinds[kind].name,
+                          p.names[kinds[kind].most_names]);
+    if ((!o->output || strcmp(o->output, "-") == 0) && isatty(STDOUT_FILENO))
+        return sv_err_set(
+            err, SV_EUSAGE, SV_NO_POS,
+            "a picture is nothing for a terminal: name a file with -o FILE.svg (.png, "
+            ".pdf); 'stave show' draws in the terminal");
+    code = sv_load(p.path, o->from, o->strict, o->memory_limit, &loaded, err);
+    p.trace = loaded.trace;
     if (code >= 0)
-        code = paint(o, loaded.trace, o->title ? o->title : path, err);
+        code = draw(kind, &p, form, err);
     sv_loaded_free(&loaded);
     return code;
 }
 
 static const struct sv_option options[] = {
-    {'o', "output", "FILE", SV_OPT_TEXT, offsetof(struct plot, output),
-     "where to write the SVG (default: standard output)", NULL},
-    {0, "time", "FROM:TO", SV_OPT_WINDOW, offsetof(struct plot, window),
+    {'o', "output", "FILE", SV_OPT_TEXT, offsetof(struct sv_plot_options, output),
+     "where to write it: FILE.svg, FILE.png or FILE.pdf (default: SVG to standard output)", NULL},
+    {0, "time", "FROM:TO", SV_OPT_WINDOW, offsetof(struct sv_plot_options, window),
      "only this window; times count from the start of the trace, with a leading @ they are on its "
      "clock",
      NULL},
-    {0, "width", "PIXELS", SV_OPT_COUNT, offsetof(struct plot, width),
+    {0, "width", "PIXELS", SV_OPT_COUNT, offsetof(struct sv_plot_options, width),
      "of the picture (default 1400)", NULL},
-    {0, "rows", "N", SV_OPT_COUNT, offsetof(struct plot, rows),
-     "at most so many rows (default 200)", NULL},
-    {0, "title", "TEXT", SV_OPT_TEXT, offsetof(struct plot, title),
+    {0, "height", "PIXELS", SV_OPT_COUNT, offsetof(struct sv_plot_options, height),
+     "of the picture (default: what it needs)", NULL},
+    {0, "scale", "FACTOR", SV_OPT_TEXT, offsetof(struct sv_plot_options, scale),
+     "pixels of a PNG per pixel of the picture, for sharp prints (default 1)", NULL},
+    {0, "title", "TEXT", SV_OPT_TEXT, offsetof(struct sv_plot_options, title),
      "above the picture (default: the file's name)", NULL},
-    {0, "memory-limit", "SIZE", SV_OPT_BYTES, offsetof(struct plot, memory_limit),
+    {0, "wall", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, wall),
+     "time axes show the time of day (UTC) instead of the time since the start", NULL},
+    {0, "top", "N", SV_OPT_COUNT, offsetof(struct sv_plot_options, top),
+     "only the N largest: rows of a timeline, tracks of a flame graph, counters, steps, layers",
+     NULL},
+    {0, "rows", "N", SV_OPT_COUNT, offsetof(struct sv_plot_options, rows),
+     "timeline: at most so many rows (default 200)", NULL},
+    {0, "diff", "TRACE", SV_OPT_TEXT, offsetof(struct sv_plot_options, diff),
+     "flame: compare with this trace, the newer of the two", NULL},
+    {0, "merge-tracks", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, merge_tracks),
+     "flame: call paths of all tracks together", NULL},
+    {0, "buckets", "N", SV_OPT_COUNT, offsetof(struct sv_plot_options, buckets),
+     "hist: how many (default: by the number of slices)", NULL},
+    {0, "log", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, log),
+     "hist: buckets that grow; the default where durations differ more than a hundredfold", NULL},
+    {0, "linear", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, linear),
+     "hist: buckets of equal width", NULL},
+    {0, "marker", "GLOB", SV_OPT_TEXT, offsetof(struct sv_plot_options, marker),
+     "steps: the name of what marks a step (default: what is usual)", NULL},
+    {0, "memory-limit", "SIZE", SV_OPT_BYTES, offsetof(struct sv_plot_options, memory_limit),
      "refuse a trace that needs more", NULL},
-    SV_INPUT_OPTIONS(struct plot),
+    SV_INPUT_OPTIONS(struct sv_plot_options),
     {0},
 };
 
 static const struct sv_example examples[] = {
     {"stave plot timeline trace.pftrace -o trace.svg",
-     "the whole trace; open it in a browser, hover for details"},
-    {"stave plot timeline trace.json --time 1.2s:1.3s -o step.svg", "a tenth of a second of it"},
+     "the whole trace; open it in a browser, hover for details, click to zoom"},
+    {"stave plot timeline trace.json --time 1.2s:1.3s -o step.png", "a tenth of a second of it"},
+    {"stave plot flame trace.json -o flame.svg", "where the time goes, by call path"},
+    {"stave plot flame before.json --diff after.json -o diff.svg",
+     "what became slower (orange) and faster (blue)"},
+    {"stave plot hist trace.json 'aten::conv2d' -o conv.png",
+     "how long the calls of one operator take"},
+    {"stave plot counter trace.pftrace 'gpu*' -o gpu.pdf", "counters over time"},
+    {"stave plot steps trace.json -o steps.svg", "each training step by kind of work"},
+    {"stave plot layers decode.json -o layers.svg",
+     "time per layer of a model by kind of operation"},
     {0},
 };
 
 const struct sv_command sv_command_plot = {
     .name = "plot",
-    .operands = "timeline IN -o OUT.svg",
-    .summary = "draw the time line of a trace",
-    .description = "Draws processes, threads, other tracks and counters over time as an SVG "
-                   "picture. What is narrower than a pixel is "
-                   "merged, so a large trace makes no large picture.",
+    .operands = "KIND TRACE [NAME…] -o FILE",
+    .summary = "draw a trace: time line, flame graph, histogram, counters, steps, layers",
+    .description =
+        "The suffix of the output chooses SVG (hover for details, click to zoom, no network), PNG "
+        "or PDF.\n\n"
+        "timeline: processes, threads, other tracks and counters over time. What is narrower than "
+        "a "
+        "pixel is merged, so a large trace makes no large picture.\n\n"
+        "flame: time by call path; a box is as wide as its total time, what its children leave is "
+        "its self time. With --diff the widths are those of the second trace and colours tell the "
+        "change (per step, where both have steps).\n\n"
+        "hist NAME: the durations of the slices of this name (a glob), with median, p90 and "
+        "p99.\n\n"
+        "counter [NAME…]: counters by name (globs) over time, those of one unit in one panel.\n\n"
+        "steps: a bar per training step, divided as by 'stave steps'.\n\n"
+        "layers: a bar per layer of a model, divided by kind of operation. The layer is the "
+        "argument "
+        "'layer', a number in the name of the slice or of one around it (layers.3, "
+        "DecoderLayer_7), or "
+        "else the thread's number; the kind is told by the category and the name. Self times are "
+        "added up.",
     .options = options,
     .examples = examples,
-    .options_size = sizeof(struct plot),
+    .options_size = sizeof(struct sv_plot_options),
     .run = run,
 };

@@ -1,21 +1,57 @@
-/* Layout: decides which rows there are, in which order, and where each slice goes.
+/* Layout of a window: where each slice goes, pixel by pixel.
  *
- * Called by painters once the store is finished. Rows are grouped by process; within a process threads come first, by tid, then the other
- * tracks by their order and name. Must not know colours, fonts or file formats. */
-#include "plot/layout.h"
+ * Called by painters with the trace's index. Within a row the slices come in the order of time. Those that begin
+ * within one pixel are placed one by one if they are few; if they are many, every line they occupy gets one
+ * rectangle for the pixel, found by the index, and those that reach beyond the pixel follow one by one. Must not know colours, fonts or
+ * file formats. */
+#include "plot/layout_impl.h"
+
+#include "base/mem.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define LINES_MAX 64 /* deeper slices are drawn on the last line */
+#define FEW 96u /* slices that begin within a pixel and are looked at one by one */
 
-static double x_of(const struct sv_layout *l, int64_t ns)
+double sv_layout_x(const struct sv_layout *l, int64_t ns)
 {
-    double span = (double)(l->to_ns - l->from_ns);
-    double x = (double)(ns - l->from_ns) / span * l->width;
-    return x < 0 ? 0 : x > l->width ? l->width : x;
+    if (ns <= l->from_ns)
+        return 0;
+    if (ns >= l->to_ns)
+        return l->width;
+    return (double)((uint64_t)ns - (uint64_t)l->from_ns) /
+           (double)((uint64_t)l->to_ns - (uint64_t)l->from_ns) * l->width;
 }
+
+int64_t sv_layout_ns(const struct sv_layout *l, double x)
+{
+    double span = (double)((uint64_t)l->to_ns - (uint64_t)l->from_ns);
+    double at = ceil(x / l->width * span);
+    if (at <= 0)
+        return l->from_ns;
+    if (at >= span)
+        return l->to_ns;
+    return (int64_t)((uint64_t)l->from_ns + (uint64_t)at);
+}
+
+uint32_t sv_layout_line(const struct sv_layout_index *x, const struct sv_row_member *m,
+                        uint32_t slice)
+{
+    const uint16_t *lines = x->track_lines[m->track];
+    uint32_t own = lines ? lines[slice - x->trace->tracks[m->track].first]
+                         : x->trace->slices.depth[slice];
+    own = own < SV_LINES_MAX ? own : SV_LINES_MAX - 1;
+    return own + m->line < SV_LINES_MAX ? own + m->line : SV_LINES_MAX - 1;
+}
+
+/* ---- slices ---- */
+
+/* What a track needs while its slices come by: the newest rectangle of each line. */
+struct placing {
+    struct sv_layout *l;
+    const struct sv_row_member *member;
+    size_t newest[SV_LINES_MAX]; /* 0: none yet, else index + 1 */
+};
 
 static struct sv_rect *add_rect(struct sv_layout *l)
 {
@@ -23,135 +59,225 @@ static struct sv_rect *add_rect(struct sv_layout *l)
     return &l->rects[l->n_rects++];
 }
 
-/* What a row needs while its slices come by: the newest rectangle of each line. */
-struct row_state {
-    struct sv_layout *layout;
-    struct sv_row *row;
-    size_t newest[LINES_MAX]; /* 0: none yet, else index + 1 */
-};
-
-static int64_t end_of(const struct sv_layout *l, uint64_t row)
+static void place(struct placing *p, uint32_t slice)
 {
-    int64_t dur = l->trace->slices.dur_ns[row];
-    return dur == SV_UNFINISHED ? l->to_ns : l->trace->slices.ts_ns[row] + dur;
-}
-
-static void place(struct row_state *s, uint32_t slice)
-{
-    struct sv_layout *l = s->layout;
+    struct sv_layout *l = p->l;
     const struct sv_slices *c = &l->trace->slices;
-    uint32_t depth = c->depth[slice] < LINES_MAX ? c->depth[slice] : LINES_MAX - 1;
-    double x0 = x_of(l, c->ts_ns[slice]), x1 = x_of(l, end_of(l, slice));
-    struct sv_rect *last = s->newest[depth] ? &l->rects[s->newest[depth] - 1] : NULL;
-    if (last && x1 - x0 < 1 && last->x1 - last->x0 < 1 && x1 - last->x0 < 1) {
+    uint32_t line = sv_layout_line(l->index, p->member, slice);
+    double x0 = sv_layout_x(l, c->ts_ns[slice]);
+    double x1 = c->dur_ns[slice] == SV_UNFINISHED
+                    ? l->width
+                    : sv_layout_x(l, c->ts_ns[slice] + c->dur_ns[slice]);
+    struct sv_rect *last = p->newest[line] ? &l->rects[p->newest[line] - 1] : NULL;
+    bool is_narrow = last && x1 - x0 < 1 && last->x1 - last->x0 < 1 && x1 - last->x0 < 1;
+    /* On the last line slices may overlap without end. */
+    bool is_crowded = last && line == SV_LINES_MAX - 1 && x0 - last->x0 < 1;
+    if ((is_narrow || is_crowded) && !last->is_dense) {
         last->x1 = x1 > last->x1 ? x1 : last->x1;
         last->n_merged++;
-        if (c->dur_ns[slice] > c->dur_ns[last->slice])
+        if ((uint64_t)c->dur_ns[slice] > (uint64_t)c->dur_ns[last->slice])
             last->slice = slice;
         return;
     }
     *add_rect(l) =
-        (struct sv_rect){.x0 = x0, .x1 = x1, .depth = depth, .n_merged = 1, .slice = slice};
-    s->newest[depth] = l->n_rects;
-    if (depth + 1 > s->row->lines)
-        s->row->lines = depth + 1;
+        (struct sv_rect){.x0 = x0, .x1 = x1, .line = line, .n_merged = 1, .slice = slice};
+    p->newest[line] = l->n_rects;
 }
 
-static void place_counter(struct sv_layout *l, struct sv_row *row)
+/* What is known of the slices that begin within a pixel: the lines they lie on, and one of each line. */
+struct pixel {
+    uint64_t lines;
+    uint32_t slice[SV_LINES_MAX];
+};
+
+static void see_slice(const struct placing *p, struct pixel *px, uint32_t slice)
+{
+    const int64_t *dur = p->l->trace->slices.dur_ns;
+    uint32_t line = sv_layout_line(p->l->index, p->member, slice);
+    if (!(px->lines >> line & 1) || (uint64_t)dur[slice] > (uint64_t)dur[px->slice[line]])
+        px->slice[line] = slice;
+    px->lines |= 1ull << line;
+}
+
+/* Lines of the member's own, moved to those of the row; what is past the last line counts as the last. */
+static uint64_t moved_lines(uint64_t lines, uint32_t by)
+{
+    if (by == 0)
+        return lines;
+    uint64_t past = lines >> (SV_LINES_MAX - by);
+    return lines << by | (past ? 1ull << (SV_LINES_MAX - 1) : 0);
+}
+
+static void see_block(const struct placing *p, struct pixel *px, uint32_t row)
+{
+    const struct sv_layout_blocks *b = p->l->index->blocks;
+    uint64_t lines = moved_lines(b->lines[row >> 6], p->member->line);
+    see_slice(p, px, b->longest[row >> 6]);
+    for (uint32_t i = row; (lines & ~px->lines) && i < row + 64; i++)
+        if (!(px->lines >> sv_layout_line(p->l->index, p->member, i) & 1))
+            see_slice(p, px, i);
+}
+
+static void see_large(const struct placing *p, struct pixel *px, uint32_t row)
+{
+    const struct sv_layout_blocks *b = p->l->index->blocks;
+    uint64_t lines = moved_lines(b->large_lines[row >> 12], p->member->line);
+    see_slice(p, px, b->large_longest[row >> 12]);
+    for (uint32_t i = row; (lines & ~px->lines) && i < row + 4096; i += 64)
+        if (moved_lines(b->lines[i >> 6], p->member->line) & ~px->lines)
+            see_block(p, px, i);
+}
+
+/* The slices [row, end) all begin within the pixel that ends at edge_ns. */
+static void place_dense(struct placing *p, uint32_t row, uint32_t end, int64_t edge_ns)
+{
+    struct sv_layout *l = p->l;
+    struct pixel px = {0};
+    double x0 = sv_layout_x(l, l->trace->slices.ts_ns[row]), x1 = sv_layout_x(l, edge_ns);
+    for (uint32_t i = row; i < end;) {
+        if (i % 4096 == 0 && end - i >= 4096) {
+            see_large(p, &px, i);
+            i += 4096;
+        } else if (i % 64 == 0 && end - i >= 64) {
+            see_block(p, &px, i);
+            i += 64;
+        } else {
+            see_slice(p, &px, i++);
+        }
+    }
+    for (uint32_t line = 0; line < SV_LINES_MAX; line++) {
+        if (!(px.lines >> line & 1))
+            continue;
+        *add_rect(l) = (struct sv_rect){.x0 = x0,
+                                        .x1 = x1,
+                                        .line = line,
+                                        .n_merged = end - row,
+                                        .slice = px.slice[line],
+                                        .is_dense = true};
+        p->newest[line] = l->n_rects;
+    }
+    struct sv_window beyond = {
+        .trace = l->trace, .from_ns = edge_ns, .next = row, .begins = end, .end = end};
+    for (uint32_t slice; sv_window_next(&beyond, &slice);)
+        place(p, slice);
+}
+
+/* The first row from `row` on that begins at or after ns, for answers that are near. */
+static uint32_t gallop(const int64_t *ts_ns, uint32_t row, uint32_t end, int64_t ns)
+{
+    uint32_t step = 1;
+    while (step < end - row && ts_ns[row + step] < ns) {
+        row += step;
+        step *= 2;
+    }
+    uint32_t low = row, high = step < end - row ? row + step : end;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (ts_ns[mid] < ns)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static void place_track(struct sv_layout *l, const struct sv_row_member *m)
+{
+    const int64_t *ts_ns = l->trace->slices.ts_ns;
+    struct placing p = {.l = l, .member = m};
+    struct sv_window w = sv_trace_window(l->trace, m->track, l->from_ns, l->to_ns);
+    uint32_t begins = w.begins, end = w.end;
+    w.end = begins;
+    for (uint32_t slice; sv_window_next(&w, &slice);)
+        place(&p, slice);
+    for (uint32_t row = begins; row < end;) {
+        double pixel = floor(sv_layout_x(l, ts_ns[row]));
+        int64_t edge_ns = sv_layout_ns(l, pixel + 1);
+        if (edge_ns <= ts_ns[row]) /* rounding: a pixel is at least a nanosecond */
+            edge_ns = ts_ns[row] + 1;
+        uint32_t next = gallop(ts_ns, row, end, edge_ns);
+        if (next - row > FEW) {
+            place_dense(&p, row, next, edge_ns);
+        } else {
+            for (uint32_t i = row; i < next; i++)
+                place(&p, i);
+        }
+        row = next;
+    }
+}
+
+/* ---- counters ---- */
+
+static void add_value(struct sv_layout *l, size_t first, double x, double v)
+{
+    struct sv_point *last = l->n_points > first ? &l->points[l->n_points - 1] : NULL;
+    if (last && floor(x) == floor(last->x)) {
+        last->value = v;
+        last->min = fmin(last->min, v);
+        last->max = fmax(last->max, v);
+        return;
+    }
+    l->points = sv_grow(l->points, &l->cap_points, l->n_points + 1, sizeof *l->points);
+    l->points[l->n_points++] = (struct sv_point){.x = x, .value = v, .min = v, .max = v};
+}
+
+/* Begins with the value that the counter had before the window. */
+static void place_counter(struct sv_layout *l, struct sv_row *row, sv_track track)
 {
     const struct sv_counters *c = &l->trace->counters;
-    row->first_point = l->n_points;
-    for (uint64_t i = l->trace->tracks[row->track].counter_first;
-         i < l->trace->tracks[row->track].counter_end; i++) {
-        double x = x_of(l, c->ts_ns[i]), v = c->value[i];
-        if (c->ts_ns[i] >= l->to_ns || isnan(v))
-            continue;
-        bool same_pixel = l->n_points > row->first_point && x - l->points[l->n_points - 1].x < 0.5;
-        if (!same_pixel) {
-            l->points = sv_grow(l->points, &l->cap_points, l->n_points + 1, sizeof *l->points);
-            l->n_points++;
-        }
-        l->points[l->n_points - 1] = (struct sv_point){.x = x, .value = v};
-    }
+    const struct sv_trace_track *k = &l->trace->tracks[track];
+    uint64_t i = sv_trace_counter_from(l->trace, track, l->from_ns);
+    double scale = (double)l->trace->dict->tracks[track].multiplier;
+    i = i > k->counter_first ? i - 1 : i;
+    for (; i < k->counter_end && c->ts_ns[i] < l->to_ns; i++)
+        if (isfinite(c->value[i]))
+            add_value(l, row->first_point, sv_layout_x(l, c->ts_ns[i]),
+                      scale == 0 ? c->value[i] : c->value[i] * scale);
     row->n_points = l->n_points - row->first_point;
-    for (size_t i = 0; i < row->n_points; i++) {
-        double v = l->points[row->first_point + i].value;
-        row->min = i == 0 || v < row->min ? v : row->min;
-        row->max = i == 0 || v > row->max ? v : row->max;
+    for (size_t j = 0; j < row->n_points; j++) {
+        const struct sv_point *p = &l->points[row->first_point + j];
+        row->min = j == 0 || p->min < row->min ? p->min : row->min;
+        row->max = j == 0 || p->max > row->max ? p->max : row->max;
     }
 }
 
-static void add_rows(struct sv_layout *l)
-{
-    const struct sv_trace *t = l->trace;
-    for (sv_track track = 1; track < t->n_tracks; track++) {
-        bool has_slices = t->tracks[track].first < t->tracks[track].end;
-        bool has_values = t->tracks[track].counter_first < t->tracks[track].counter_end;
-        if (!has_slices && !has_values)
-            continue;
-        l->rows = sv_grow(l->rows, &l->cap_rows, l->n_rows + 1, sizeof *l->rows);
-        l->rows[l->n_rows++] =
-            (struct sv_row){.track = track, .process = sv_dict_process_of(t->dict, track)};
-    }
-}
+/* ---- rows ---- */
 
-/* Processes by pid; within one, threads by tid, then what has an order by it, then by name. */
-static int compare_tracks(const struct sv_dict *d, sv_track a, sv_track b)
+static void fill_row(struct sv_layout *l, size_t i)
 {
-    const struct sv_track_info *x = &d->tracks[a], *y = &d->tracks[b];
-    if ((x->kind == SV_TRACK_THREAD) != (y->kind == SV_TRACK_THREAD))
-        return x->kind == SV_TRACK_THREAD ? -1 : 1;
-    if (x->has_order && y->has_order && x->order != y->order)
-        return x->order < y->order ? -1 : 1;
-    if (x->tid != y->tid)
-        return x->tid < y->tid ? -1 : 1;
-    int by_name = strcmp(sv_dict_text(d, x->name).bytes, sv_dict_text(d, y->name).bytes);
-    return by_name ? by_name : a < b ? -1 : 1;
-}
-
-static int compare_rows(const void *a, const void *b, void *ctx)
-{
-    const struct sv_dict *d = ctx;
-    const struct sv_row *x = a, *y = b;
-    if (x->process != y->process) {
-        int64_t p = d->tracks[x->process].pid, q = d->tracks[y->process].pid;
-        if (p != q)
-            return p < q ? -1 : 1;
-        return x->process < y->process ? -1 : 1;
-    }
-    return compare_tracks(d, x->track, y->track);
-}
-
-static void fill_row(struct sv_layout *l, struct sv_row *row)
-{
-    const struct sv_trace *t = l->trace;
+    const struct sv_row_info *info = &l->index->rows[i];
+    struct sv_row *row = &l->rows[i];
     row->first_rect = l->n_rects;
-    if (t->tracks[row->track].first < t->tracks[row->track].end) {
-        struct row_state state = {.layout = l, .row = row};
-        struct sv_window w = sv_trace_window(t, row->track, l->from_ns, l->to_ns);
-        for (uint32_t slice; sv_window_next(&w, &slice);)
-            place(&state, slice);
-    } else {
-        place_counter(l, row);
-    }
+    row->first_point = l->n_points;
+    if (info->lines == 0)
+        place_counter(l, row, info->track);
+    for (size_t m = 0; info->lines && m < info->n_members; m++)
+        place_track(l, &l->index->members[info->first_member + m]);
     row->n_rects = l->n_rects - row->first_rect;
 }
 
-void sv_layout_init(struct sv_layout *l, const struct sv_trace *trace, int64_t from_ns,
-                    int64_t to_ns, double width)
+void sv_layout_init(struct sv_layout *l, const struct sv_layout_index *x,
+                    const struct sv_layout_window *w)
 {
-    *l = (struct sv_layout){.trace = trace, .from_ns = from_ns, .to_ns = to_ns, .width = width};
-    if (from_ns == to_ns) {
-        l->from_ns = trace->first_ns;
-        l->to_ns = trace->last_ns;
+    *l = (struct sv_layout){.index = x,
+                            .trace = x->trace,
+                            .from_ns = w->from_ns,
+                            .to_ns = w->to_ns,
+                            .width = w->width,
+                            .rows = sv_alloc((x->n_rows + 1) * sizeof *l->rows),
+                            .n_rows = x->n_rows};
+    if (l->from_ns == l->to_ns) {
+        l->from_ns = x->trace->first_ns;
+        l->to_ns = x->trace->last_ns;
+        if (l->to_ns < INT64_MAX)
+            l->to_ns++; /* what begins with the last nanosecond is in the window */
     }
     if (l->to_ns <= l->from_ns)
-        l->to_ns = l->from_ns + 1;
-    add_rows(l);
-    if (l->n_rows)
-        qsort_r(l->rows, l->n_rows, sizeof *l->rows, compare_rows, trace->dict);
-    for (size_t i = 0; i < l->n_rows; i++)
-        fill_row(l, &l->rows[i]);
+        l->to_ns = l->from_ns < INT64_MAX ? l->from_ns + 1 : l->from_ns;
+    size_t first = w->first_row < x->n_rows ? w->first_row : x->n_rows;
+    size_t n = w->n_rows && w->n_rows < x->n_rows - first ? w->n_rows : x->n_rows - first;
+    for (size_t i = first; i < first + n; i++)
+        fill_row(l, i);
 }
 
 void sv_layout_fini(struct sv_layout *l)

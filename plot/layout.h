@@ -1,48 +1,105 @@
 /* Layout: a window of a trace as rows and rectangles, without any drawing.
  *
- * Every picture of a time line is made from this: painters (SVG, and others to come) only colour rectangles. What is
- * narrower than a pixel is merged with its neighbours on the same line, so the number of rectangles depends on the width of the picture,
- * not on the size of the trace. */
+ *     struct sv_layout_index *x = sv_layout_index_new(trace);           // once per trace
+ *     struct sv_layout l;
+ *     sv_layout_init(&l, x, &(struct sv_layout_window){from, to, 1400, 0, 0});
+ *     for (size_t i = 0; i < l.n_rows; i++) … l.rects[l.rows[i].first_rect] …
+ *
+ * Every picture of a time line is made from this: painters only colour rectangles. What is narrower than a pixel is merged with
+ * its neighbours on the same line, so the number of rectangles depends on the width of the picture, not on the size of the
+ * trace; and so does the time it takes: where many slices begin within a pixel, the index tells which lines
+ * they are on and which one is longest, and only those that reach beyond the pixel are looked at.
+ *
+ * A row is a track, or several that belong together: asynchronous operations of one name under one parent, and the lanes of a track.
+ * Slices that overlap without nesting get lines of their own. Lines do not depend on the window. */
 #ifndef SV_PLOT_LAYOUT_H
 #define SV_PLOT_LAYOUT_H
 
+#include "base/buf.h"
 #include "model/trace.h"
+
+#define SV_LINES_MAX 64u /* what would be on further lines is drawn on the last one */
 
 struct sv_rect {
     double x0, x1;     /* pixels from the left edge of the window */
-    uint32_t depth;    /* line within the row, 0 at the top */
+    uint32_t line;     /* within the row, 0 at the top */
     uint32_t n_merged; /* 1: one slice */
-    uint64_t slice;    /* row in the store: the slice, or the longest of the merged ones */
+    uint32_t slice;    /* row in the store: the slice, or the longest of the merged ones */
+    bool
+        is_dense; /* too many to be looked at: n_merged counts all lines of the row, slice is one of those on this line */
 };
 
+/* A counter within a pixel. */
 struct sv_point {
-    double x, value;
+    double x, value; /* value: the last one */
+    double min, max;
+};
+
+/* One row of the time line, the same for all windows. */
+struct sv_row_info {
+    sv_track track;   /* the first of its tracks */
+    sv_track process; /* 0: none; rows of a process are neighbours */
+    uint32_t lines;   /* how many lines of slices; 0 for a counter */
+    size_t first_member, n_members;
+};
+
+struct sv_row_member {
+    sv_track track;
+    uint32_t line; /* its slices begin on this line of the row */
 };
 
 struct sv_row {
-    sv_track track;
-    sv_track process; /* 0: none; rows of a process are neighbours */
-    uint32_t lines;   /* how many lines of slices; 0 for a counter */
     size_t first_rect, n_rects;
     size_t first_point, n_points; /* counters */
     double min, max;              /* of the counter's values in the window */
 };
 
+struct sv_layout_index {
+    const struct sv_trace *trace;
+    struct sv_row_info *rows;
+    size_t n_rows, cap_rows;
+    struct sv_row_member *members;
+    size_t n_members, cap_members;
+    uint16_t **
+        track_lines; /* by track: lines of its slices where they overlap, else NULL: their depths */
+    struct sv_layout_blocks *blocks;
+};
+
+struct sv_layout_index *sv_layout_index_new(const struct sv_trace *t);
+void sv_layout_index_free(struct sv_layout_index *x);
+
+struct sv_layout_window {
+    int64_t from_ns, to_ns;   /* [from, to) */
+    double width;             /* pixels */
+    size_t first_row, n_rows; /* rows to fill, the others stay empty; n_rows 0: all */
+};
+
 struct sv_layout {
+    const struct sv_layout_index *index;
     const struct sv_trace *trace;
     int64_t from_ns, to_ns;
     double width;
-    struct sv_row *rows;
-    size_t n_rows, cap_rows;
-    struct sv_rect *rects;
+    struct sv_row *rows; /* as many as the index has */
+    size_t n_rows;
+    struct sv_rect *rects; /* by row, track, and beginning */
     size_t n_rects, cap_rects;
     struct sv_point *points;
     size_t n_points, cap_points;
 };
 
-/* The window [from_ns, to_ns) on `width` pixels; from == to means the whole trace. Free with sv_layout_fini(). */
-void sv_layout_init(struct sv_layout *l, const struct sv_trace *trace, int64_t from_ns,
-                    int64_t to_ns, double width);
+/* from == to means the whole trace. Free with sv_layout_fini(). */
+void sv_layout_init(struct sv_layout *l, const struct sv_layout_index *x,
+                    const struct sv_layout_window *w);
 void sv_layout_fini(struct sv_layout *l);
+
+double sv_layout_x(const struct sv_layout *l, int64_t ns); /* within [0, width] */
+int64_t sv_layout_ns(const struct sv_layout *l, double x);
+/* The line of a slice within its row. */
+uint32_t sv_layout_line(const struct sv_layout_index *x, const struct sv_row_member *m,
+                        uint32_t slice);
+
+/* The name of a row for people: the track's, "thread 7" where it has none. Of a process: "name (pid 7)". Both append. */
+void sv_row_name(const struct sv_layout_index *x, size_t row, struct sv_buf *to);
+void sv_process_name(const struct sv_dict *d, sv_track process, struct sv_buf *to);
 
 #endif

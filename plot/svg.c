@@ -1,39 +1,20 @@
-/* The SVG painter of the time line: labels on the left, time axis on top, one band per row.
+/* The SVG painter. Called by the commands with a finished picture.
  *
- * Colours follow the category (the name where there is none) from a palette that colour-blind readers can tell apart (Okabe and Ito).
- * Every rectangle has a title, which browsers show on hover. No script, no font file, no network. */
+ * Marks of the zoom area and ticks are put into groups that the script finds by class (z, k). Every number has at most two
+ * decimals: files stay small, and equal pictures are equal bytes. */
 #include "plot/svg.h"
-#include "base/map.h"
-#include "base/utf8.h"
 
-#include <inttypes.h>
+#include "plot/colors.h"
+
 #include <math.h>
 
-#define LABEL_WIDTH    220.0
-#define MARGIN         12.0
-#define LINE_HEIGHT    16.0
-#define COUNTER_HEIGHT 34.0
-#define ROW_GAP        4.0
-#define HEAD_HEIGHT    20.0
-#define TOP            64.0
-#define CHAR_WIDTH     6.2 /* of the 10 px sans-serif, generously */
+#define LABEL_SIZE 10.0
+#define LABEL_PAD  3.0
 
-static const char *const palette[] = {"#56b4e9", "#e69f00", "#009e73", "#f0e442",
-                                      "#cc79a7", "#0072b2", "#d55e00", "#999999"};
-static const bool is_dark[] = {false, false, true, false, false, true, true, false};
-
-double sv_svg_plot_width(const struct sv_svg_options *options)
+static void add_escaped(struct sv_buf *b, const char *s, size_t len)
 {
-    double w = options->width - LABEL_WIDTH - 2 * MARGIN;
-    return w < 100 ? 100 : w;
-}
-
-/* Text content: markup escaped, control characters and invalid UTF-8 replaced (XML has no place for them). */
-static void add_text(struct sv_buf *b, const char *s, size_t len)
-{
-    for (size_t i = 0; i < len;) {
-        size_t n = sv_utf8_length(s + i, len - i);
-        unsigned char c = (unsigned char)s[i];
+    for (size_t i = 0, n; i < len; i += n) {
+        uint32_t c = sv_text_char(s + i, len - i, &n);
         if (c == '&')
             sv_buf_str(b, "&amp;");
         else if (c == '<')
@@ -42,214 +23,236 @@ static void add_text(struct sv_buf *b, const char *s, size_t len)
             sv_buf_str(b, "&gt;");
         else if (c == '"')
             sv_buf_str(b, "&quot;");
-        else if (n == 0 || c < 0x20)
+        else if (s[i] == '\n')
+            sv_buf_byte(b, '\n');
+        else if (c == 0xfffd)
             sv_buf_str(b, "\xef\xbf\xbd");
         else
             sv_buf_add(b, s + i, n);
-        i += n ? n : 1;
     }
 }
 
-/* At most `max` characters, the last one an ellipsis when something was cut. */
-static void add_clipped(struct sv_buf *b, struct sv_text t, size_t max)
+static void add_number(struct sv_buf *b, double v)
 {
-    size_t chars = 0, i = 0;
-    while (i < t.len && chars < max) {
-        size_t n = sv_utf8_length(t.bytes + i, t.len - i);
-        i += n ? n : 1;
-        chars++;
-    }
-    if (i < t.len && max > 1) {
-        i = 0;
-        for (chars = 0; chars < max - 1; chars++) {
-            size_t n = sv_utf8_length(t.bytes + i, t.len - i);
-            i += n ? n : 1;
-        }
-        add_text(b, t.bytes, i);
-        sv_buf_str(b, "\xe2\x80\xa6");
+    double rounded = round(v * 100);
+    if (!isfinite(rounded) || fabs(rounded) > 1e15)
+        rounded = 0;
+    int64_t n = (int64_t)rounded;
+    if (n < 0)
+        sv_buf_byte(b, '-');
+    uint64_t u = n < 0 ? (uint64_t)-n : (uint64_t)n;
+    sv_buf_u64(b, u / 100);
+    if (u % 100 == 0)
         return;
-    }
-    add_text(b, t.bytes, i);
+    sv_buf_byte(b, '.');
+    sv_buf_byte(b, (uint8_t)('0' + u % 100 / 10));
+    if (u % 10)
+        sv_buf_byte(b, (uint8_t)('0' + u % 10));
 }
 
-static void add_duration(struct sv_buf *b, int64_t ns)
+static void add_attribute(struct sv_buf *b, const char *name, double v)
 {
-    static const struct {
-        int64_t unit;
-        const char *name;
-    } units[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "\xc2\xb5s"}, {1, "ns"}};
-    size_t u = 0;
-    while (u < 3 && ns < units[u].unit)
-        u++;
-    sv_buf_printf(b, "%.6g %s", (double)ns / (double)units[u].unit, units[u].name);
+    sv_buf_byte(b, ' ');
+    sv_buf_str(b, name);
+    sv_buf_str(b, "=\"");
+    add_number(b, v);
+    sv_buf_byte(b, '"');
 }
 
-static size_t color_of(const struct sv_trace *t, uint64_t slice)
+static void add_color(struct sv_buf *b, const char *name, uint32_t color)
 {
-    sv_str key = t->slices.cat[slice] ? t->slices.cat[slice] : t->slices.name[slice];
-    struct sv_text text = sv_dict_text(t->dict, key);
-    return (size_t)(sv_hash_bytes(text.bytes, text.len, 0) % (sizeof palette / sizeof *palette));
+    sv_buf_printf(b, " %s=\"#%06x\"", name, color);
 }
 
-static void add_rect(struct sv_buf *b, const struct sv_layout *l, const struct sv_rect *r,
-                     double top)
+static const char *bytes_of(const struct sv_picture *p, struct sv_ref r)
 {
-    const struct sv_trace *t = l->trace;
-    struct sv_text name = sv_dict_text(t->dict, t->slices.name[r->slice]);
-    double x = MARGIN + LABEL_WIDTH + r->x0, y = top + r->depth * LINE_HEIGHT;
-    double w = r->x1 - r->x0 < 0.7 ? 0.7 : r->x1 - r->x0;
-    size_t color = color_of(t, r->slice);
-    sv_buf_printf(
-        b, "<g><rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\"%s/><title>",
-        x, y, w, LINE_HEIGHT - 1, palette[color],
-        w > 3 ? " stroke=\"#fff\" stroke-width=\".6\"" : "");
-    add_text(b, name.bytes, name.len);
-    sv_buf_str(b, "\n");
-    if (t->slices.dur_ns[r->slice] == SV_UNFINISHED)
-        sv_buf_str(b, "never ended");
-    else
-        add_duration(b, t->slices.dur_ns[r->slice]);
-    sv_buf_str(b, " at ");
-    add_duration(b, t->slices.ts_ns[r->slice] - t->first_ns);
-    if (r->n_merged > 1)
-        sv_buf_printf(b, "\nthe longest of %u slices within a pixel", r->n_merged);
+    return (const char *)p->text.data + r.at;
+}
+
+static void add_title(struct sv_buf *b, const struct sv_picture *p, struct sv_ref title)
+{
+    if (title.len == 0)
+        return;
+    sv_buf_str(b, "<title>");
+    add_escaped(b, bytes_of(p, title), title.len);
     sv_buf_str(b, "</title>");
-    size_t room = (size_t)((w - 4) / CHAR_WIDTH);
-    if (w > 4 + 3 * CHAR_WIDTH) {
-        sv_buf_printf(b, "<text x=\"%.2f\" y=\"%.1f\"%s>", x + 2, y + 11,
-                      is_dark[color] ? " fill=\"#fff\"" : "");
-        add_clipped(b, name, room);
+}
+
+/* The label, shortened to its room. */
+static void add_fitted(struct sv_buf *b, const struct sv_picture *p, struct sv_ref label,
+                       double size, double room)
+{
+    bool cut = false;
+    size_t len = label.len;
+    if (room > 0)
+        len = sv_text_fit(bytes_of(p, label), label.len, size, room, &cut);
+    add_escaped(b, bytes_of(p, label), len);
+    if (cut && len)
+        sv_buf_str(b, SV_ELLIPSIS);
+}
+
+static void add_box(struct sv_buf *b, const struct sv_picture *p, const struct sv_mark *m)
+{
+    bool is_group = m->title.len || m->label.len;
+    if (is_group)
+        sv_buf_str(b, "<g>");
+    add_title(b, p, m->title);
+    sv_buf_str(b, "<rect");
+    add_attribute(b, "x", m->x);
+    add_attribute(b, "y", m->y);
+    add_attribute(b, "width", m->w);
+    add_attribute(b, "height", m->h);
+    add_color(b, "fill", m->color);
+    if ((m->flags & SV_MARK_EDGE) && m->w > 3)
+        sv_buf_str(b, " class=\"e\"");
+    sv_buf_str(b, "/>");
+    bool cut;
+    double room = m->w - 2 * LABEL_PAD;
+    if (m->label.len && room > 0 &&
+        sv_text_fit(bytes_of(p, m->label), m->label.len, LABEL_SIZE, room, &cut)) {
+        sv_buf_str(b, "<text");
+        add_attribute(b, "x", m->x + LABEL_PAD);
+        add_attribute(b, "y", m->y + m->h / 2 + 3.5);
+        if (sv_color_ink_on(m->color) == 0xffffff)
+            sv_buf_str(b, " fill=\"#fff\"");
+        sv_buf_str(b, ">");
+        add_fitted(b, p, m->label, LABEL_SIZE, room);
         sv_buf_str(b, "</text>");
     }
-    sv_buf_str(b, "</g>\n");
+    if (is_group)
+        sv_buf_str(b, "</g>");
 }
 
-static void add_counter(struct sv_buf *b, const struct sv_layout *l, const struct sv_row *row,
-                        double top)
+static void add_text(struct sv_buf *b, const struct sv_picture *p, const struct sv_mark *m)
 {
-    double range = row->max - row->min, left = MARGIN + LABEL_WIDTH,
-           floor = top + COUNTER_HEIGHT - 2;
-    if (row->n_points == 0)
-        return;
-    sv_buf_str(b, "<path class=\"c\" d=\"");
-    for (size_t i = 0; i < row->n_points; i++) {
-        const struct sv_point *p = &l->points[row->first_point + i];
-        double y = floor - (range > 0 ? (p->value - row->min) / range : 0.5) * (COUNTER_HEIGHT - 6);
-        sv_buf_printf(b, i ? "H%.2fV%.2f" : "M%.2f %.2f", left + p->x, y);
+    static const char *const anchors[] = {"", " text-anchor=\"middle\"", " text-anchor=\"end\""};
+    sv_buf_str(b, "<text");
+    add_attribute(b, "x", m->x);
+    add_attribute(b, "y", m->y);
+    if (m->h != LABEL_SIZE)
+        add_attribute(b, "font-size", m->h);
+    sv_buf_str(b, anchors[m->anchor]);
+    if (m->flags & SV_MARK_BOLD)
+        sv_buf_str(b, " font-weight=\"bold\"");
+    add_color(b, "fill", m->color);
+    sv_buf_str(b, ">");
+    add_title(b, p, m->title);
+    /* Bold is wider, by about a tenth. */
+    add_fitted(b, p, m->label, m->flags & SV_MARK_BOLD ? m->h * 1.1 : m->h, m->w);
+    sv_buf_str(b, "</text>");
+}
+
+static void add_path(struct sv_buf *b, const struct sv_picture *p, const struct sv_mark *m)
+{
+    sv_buf_str(b, "<path d=\"");
+    if (m->shape == SV_SHAPE_LINE) {
+        sv_buf_byte(b, 'M');
+        add_number(b, m->x);
+        sv_buf_byte(b, ' ');
+        add_number(b, m->y);
+        sv_buf_byte(b, 'L');
+        add_number(b, m->x + m->w);
+        sv_buf_byte(b, ' ');
+        add_number(b, m->y + m->h);
     }
-    sv_buf_printf(b, "H%.2f\"><title>%g to %g</title></path>\n", left + l->width, row->min,
-                  row->max);
-}
-
-static void add_label(struct sv_buf *b, const struct sv_layout *l, const struct sv_row *row,
-                      double y)
-{
-    const struct sv_track_info *t = &l->trace->dict->tracks[row->track];
-    struct sv_text name = sv_dict_text(l->trace->dict, t->name);
-    sv_buf_printf(b, "<text class=\"l\" x=\"%.1f\" y=\"%.1f\">", MARGIN + LABEL_WIDTH - 8, y + 11);
-    if (name.len)
-        add_clipped(b, name, (size_t)(LABEL_WIDTH / CHAR_WIDTH) - 2);
-    else if (t->kind == SV_TRACK_THREAD)
-        sv_buf_printf(b, "thread %" PRId64, t->tid);
-    else
-        sv_buf_str(b, sv_track_kind_name(t->kind));
-    sv_buf_str(b, "</text>\n");
-}
-
-static void add_process(struct sv_buf *b, const struct sv_layout *l, const struct sv_row *row,
-                        double y, double width)
-{
-    const struct sv_track_info *t = &l->trace->dict->tracks[row->process];
-    struct sv_text name = sv_dict_text(l->trace->dict, t->name);
-    sv_buf_printf(b,
-                  "<rect x=\"0\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"#eee\"/><text "
-                  "class=\"p\" x=\"%.1f\" y=\"%.1f\">",
-                  y, width, HEAD_HEIGHT - 4, MARGIN, y + 12);
-    if (row->process) {
-        add_clipped(b, name, 100);
-        sv_buf_printf(b, "%s(pid %" PRId64 ")", name.len ? " " : "", t->pid);
+    for (size_t i = 0; i < m->n_points; i++) {
+        const struct sv_xy *at = &p->points[m->points + i];
+        sv_buf_byte(b, i ? 'L' : 'M');
+        add_number(b, at->x);
+        sv_buf_byte(b, ' ');
+        add_number(b, at->y);
+    }
+    sv_buf_byte(b, '"');
+    if (m->flags & SV_MARK_FILLED) {
+        add_color(b, "fill", m->color);
     } else {
-        sv_buf_str(b, "no process");
+        sv_buf_str(b, " fill=\"none\"");
+        add_color(b, "stroke", m->color);
+        if (m->stroke != 1)
+            add_attribute(b, "stroke-width", m->stroke);
     }
-    sv_buf_str(b, "</text>\n");
-}
-
-/* Ticks at 1, 2 or 5 times a power of ten, about one per hundred pixels. */
-static void add_axis(struct sv_buf *b, const struct sv_layout *l, double height)
-{
-    double span = (double)(l->to_ns - l->from_ns), want = span / (l->width / 100);
-    double step = pow(10, floor(log10(want > 1 ? want : 1)));
-    while (step < want)
-        step *= step * 2 >= want ? 2 : step * 5 >= want ? 5 : 10;
-    int64_t offset = l->from_ns - l->trace->first_ns;
-    for (double t = ceil((double)offset / step) * step; t <= (double)offset + span; t += step) {
-        double x = MARGIN + LABEL_WIDTH + (t - (double)offset) / span * l->width;
-        sv_buf_printf(
-            b, "<path class=\"g\" d=\"M%.2f %.1fV%.1f\"/><text class=\"a\" x=\"%.2f\" y=\"%.1f\">",
-            x, TOP - 10, height, x, TOP - 14);
-        add_duration(b, (int64_t)t);
-        sv_buf_str(b, "</text>\n");
+    if (m->flags & SV_MARK_DASHED)
+        sv_buf_str(b, " stroke-dasharray=\"4 3\"");
+    if (m->flags & SV_MARK_ZOOM)
+        sv_buf_str(b, " vector-effect=\"non-scaling-stroke\"");
+    if (m->title.len) {
+        sv_buf_byte(b, '>');
+        add_title(b, p, m->title);
+        sv_buf_str(b, "</path>");
+    } else {
+        sv_buf_str(b, "/>");
     }
 }
 
-static double row_height(const struct sv_row *row)
+static void add_mark(struct sv_buf *b, const struct sv_picture *p, const struct sv_mark *m)
 {
-    return (row->lines ? row->lines * LINE_HEIGHT : COUNTER_HEIGHT) + ROW_GAP;
+    switch (m->shape) {
+    case SV_SHAPE_BOX: add_box(b, p, m); break;
+    case SV_SHAPE_TEXT: add_text(b, p, m); break;
+    default: add_path(b, p, m); break;
+    }
+    sv_buf_byte(b, '\n');
 }
 
-static bool starts_process(const struct sv_layout *l, size_t i)
-{
-    return i == 0 || l->rows[i].process != l->rows[i - 1].process;
-}
-
-static void add_head(struct sv_buf *b, const struct sv_layout *l, const struct sv_svg_options *o,
-                     double height)
+static void add_head(struct sv_buf *b, const struct sv_picture *p)
 {
     sv_buf_printf(b,
                   "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
-                  "viewBox=\"0 0 %.0f %.0f\" "
-                  "font-family=\"sans-serif\" "
-                  "font-size=\"10\">\n<style>.l{text-anchor:end;fill:#333}.p{font-weight:bold}.a{"
-                  "text-anchor:middle;fill:#555}"
-                  ".g{stroke:#ddd}.c{fill:none;stroke:#0072b2}.t{font-size:15px;font-weight:bold}."
-                  "s{fill:#b00}</style>\n"
-                  "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n<text class=\"t\" "
-                  "x=\"%.0f\" y=\"22\">",
-                  o->width, height, o->width, height, MARGIN);
-    add_text(b, o->title, strlen(o->title));
-    sv_buf_str(b, "</text>\n");
-    if (l->trace->losses.n)
-        sv_buf_printf(
-            b, "<text class=\"s\" x=\"%.0f\" y=\"38\">%" PRIu64 " gaps in the recording</text>\n",
-            MARGIN, l->trace->losses.n);
+                  "viewBox=\"0 0 %.0f %.0f\" font-family=\"'DejaVu Sans',Verdana,sans-serif\" "
+                  "font-size=\"10\">\n",
+                  p->width, p->height, p->width, p->height);
+    if (p->title.len) {
+        add_title(b, p, p->title);
+        sv_buf_byte(b, '\n');
+    }
+    sv_buf_str(b, "<style>text{pointer-events:none;white-space:pre}.e{stroke:#fff;stroke-width:.6}"
+                  ".z g:hover rect{stroke:#000;stroke-width:1}</style>\n"
+                  "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+    if (!p->zoom.is_on)
+        return;
+    sv_buf_str(b, "<clipPath id=\"area\"><rect");
+    add_attribute(b, "x", p->zoom.x0);
+    add_attribute(b, "y", 0);
+    add_attribute(b, "width", p->zoom.x1 - p->zoom.x0 + 1);
+    add_attribute(b, "height", p->height);
+    sv_buf_str(b, "/></clipPath>\n");
 }
 
-void sv_svg_timeline(struct sv_buf *out, const struct sv_layout *l, const struct sv_svg_options *o)
+static void add_script(struct sv_buf *b, const struct sv_zoom_area *z)
 {
-    size_t n = l->n_rows < o->rows_max ? l->n_rows : o->rows_max;
-    double height = TOP + MARGIN;
-    for (size_t i = 0; i < n; i++)
-        height += row_height(&l->rows[i]) + (starts_process(l, i) ? HEAD_HEIGHT : 0);
-    if (n < l->n_rows)
-        height += HEAD_HEIGHT;
-    add_head(out, l, o, height);
-    add_axis(out, l, height - MARGIN);
-    double y = TOP;
-    for (size_t i = 0; i < n; i++) {
-        const struct sv_row *row = &l->rows[i];
-        if (starts_process(l, i)) {
-            add_process(out, l, row, y, o->width);
-            y += HEAD_HEIGHT;
-        }
-        add_label(out, l, row, y);
-        for (size_t r = 0; r < row->n_rects; r++)
-            add_rect(out, l, &l->rects[row->first_rect + r], y);
-        if (!row->lines)
-            add_counter(out, l, row, y);
-        y += row_height(row);
+    sv_buf_printf(b,
+                  "<script><![CDATA[\nvar area = {x0: %.2f, x1: %.2f, top: %.2f, bottom: %.2f, "
+                  "from: %.17g, to: %.17g, unit: %d, ticks: %s, label: %.2f};\n",
+                  z->x0, z->x1, z->top, z->bottom, z->from, z->to, (int)z->unit,
+                  z->has_ticks ? "true" : "false", z->label_y);
+    for (const char *const *line = sv_svg_script; *line; line++)
+        sv_buf_str(b, *line);
+    sv_buf_str(b, "]]></script>\n");
+}
+
+/* Runs of marks that belong to one group: z (the zoom area), k (ticks), or none. */
+static unsigned group_of(const struct sv_picture *p, const struct sv_mark *m)
+{
+    return p->zoom.is_on ? m->flags & (SV_MARK_ZOOM | SV_MARK_TICK) : 0;
+}
+
+void sv_svg_paint(struct sv_buf *b, const struct sv_picture *p)
+{
+    unsigned group = 0;
+    add_head(b, p);
+    for (size_t i = 0; i < p->n; i++) {
+        unsigned mine = group_of(p, &p->marks[i]);
+        if (mine != group && group)
+            sv_buf_str(b, "</g>\n");
+        if (mine != group && mine)
+            sv_buf_str(b, mine & SV_MARK_ZOOM ? "<g class=\"z\" clip-path=\"url(#area)\">\n"
+                                              : "<g class=\"k\">\n");
+        group = mine;
+        add_mark(b, p, &p->marks[i]);
     }
-    if (n < l->n_rows)
-        sv_buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\">… and %zu more rows</text>\n", MARGIN,
-                      y + 10, l->n_rows - n);
-    sv_buf_str(out, "</svg>\n");
+    if (group)
+        sv_buf_str(b, "</g>\n");
+    if (p->zoom.is_on)
+        add_script(b, &p->zoom);
+    sv_buf_str(b, "</svg>\n");
 }

@@ -1,19 +1,13 @@
-/* The SVG painter: one picture that needs nothing but a browser. */
+/* The SVG painter: one file that needs nothing but a browser. Titles on hover; where the picture has a zoom area, a small script in
+ * the file zooms to what is clicked, without any network. Viewers that run no scripts show the picture as it is. */
 #ifndef SV_PLOT_SVG_H
 #define SV_PLOT_SVG_H
 
-#include "base/buf.h"
-#include "plot/layout.h"
+#include "plot/picture.h"
 
-struct sv_svg_options {
-    const char *title;
-    double width;    /* pixels of the whole picture */
-    size_t rows_max; /* further rows are counted, not drawn */
-};
+void sv_svg_paint(struct sv_buf *out, const struct sv_picture *p);
 
-/* Appends the time line in the window of the layout (made for sv_svg_plot_width(options) pixels). */
-double sv_svg_plot_width(const struct sv_svg_options *options);
-void sv_svg_timeline(struct sv_buf *out, const struct sv_layout *l,
-                     const struct sv_svg_options *options);
+extern const char
+    *const sv_svg_script[]; /* its lines, NULL at the end; all but what depends on the picture */
 
 #endif

@@ -1,0 +1,341 @@
+/* The cairo painter. Called by the commands with a finished picture; without cairo it only says that it is absent.
+ *
+ * Fonts come from fontconfig: the system's sans-serif, and for each character that it lacks the best font that has it. Where the system
+ * has no font at all, cairo's own outline font writes the Latin characters. Must not decide about places: plots do. */
+#include "plot/cairo_paint.h"
+
+#ifdef SV_HAVE_CAIRO
+
+#include "base/mem.h"
+#include "plot/colors.h"
+
+#include <cairo-ft.h>
+#include <cairo-pdf.h>
+#include <cairo.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define FACES_MAX  24u
+#define LABEL_SIZE 10.0
+#define LABEL_PAD  3.0
+
+/* Fonts that are in use: [0] and [1] are the plain and the bold one, the others fill in for single characters. */
+struct fonts {
+    cairo_font_face_t *faces[FACES_MAX];
+    FcCharSet *has[FACES_MAX]; /* NULL: unknown, taken to have everything */
+    size_t n;
+};
+
+struct painter {
+    cairo_t *cr;
+    struct fonts fonts;
+    struct sv_buf text; /* the piece being written, cleaned and terminated */
+    const struct sv_picture *picture;
+};
+
+static void set_color(cairo_t *cr, uint32_t color)
+{
+    cairo_set_source_rgb(cr, (color >> 16 & 255) / 255.0, (color >> 8 & 255) / 255.0,
+                         (color & 255) / 255.0);
+}
+
+/* ---- fonts ---- */
+
+static void add_face(struct fonts *f, FcPattern *wanted)
+{
+    FcResult result;
+    FcCharSet *has = NULL;
+    FcConfigSubstitute(NULL, wanted, FcMatchPattern);
+    FcDefaultSubstitute(wanted);
+    FcPattern *match = FcFontMatch(NULL, wanted, &result);
+    if (match) {
+        if (FcPatternGetCharSet(match, FC_CHARSET, 0, &has) == FcResultMatch)
+            f->has[f->n] = FcCharSetCopy(has);
+        f->faces[f->n] = cairo_ft_font_face_create_for_pattern(match);
+        FcPatternDestroy(match);
+    } else {
+        f->faces[f->n] = cairo_toy_font_face_create("", CAIRO_FONT_SLANT_NORMAL,
+                                                    f->n == 1 ? CAIRO_FONT_WEIGHT_BOLD
+                                                              : CAIRO_FONT_WEIGHT_NORMAL);
+    }
+    f->n++;
+}
+
+static FcPattern *sans(bool is_bold)
+{
+    FcPattern *wanted = FcPatternCreate();
+    FcPatternAddString(wanted, FC_FAMILY, (const FcChar8 *)"sans-serif");
+    FcPatternAddInteger(wanted, FC_WEIGHT, is_bold ? FC_WEIGHT_BOLD : FC_WEIGHT_NORMAL);
+    return wanted;
+}
+
+static void open_fonts(struct fonts *f)
+{
+    for (int bold = 0; bold < 2; bold++) {
+        FcPattern *wanted = sans(bold);
+        add_face(f, wanted);
+        FcPatternDestroy(wanted);
+    }
+}
+
+static void close_fonts(struct fonts *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        cairo_font_face_destroy(f->faces[i]);
+        if (f->has[i])
+            FcCharSetDestroy(f->has[i]);
+    }
+}
+
+static bool has_char(const struct fonts *f, size_t face, uint32_t c)
+{
+    return !f->has[face] || FcCharSetHasChar(f->has[face], c);
+}
+
+/* The face that writes this character, the preferred one where nobody has it. */
+static size_t face_for(struct fonts *f, uint32_t c, size_t preferred)
+{
+    if (c < 0x7f || has_char(f, preferred, c))
+        return preferred;
+    for (size_t i = 2; i < f->n; i++)
+        if (has_char(f, i, c))
+            return i;
+    if (f->n == FACES_MAX)
+        return preferred;
+    FcPattern *wanted = sans(preferred == 1);
+    FcCharSet *set = FcCharSetCreate();
+    FcCharSetAddChar(set, c);
+    FcPatternAddCharSet(wanted, FC_CHARSET, set);
+    add_face(f, wanted);
+    FcCharSetDestroy(set);
+    FcPatternDestroy(wanted);
+    return has_char(f, f->n - 1, c) ? f->n - 1 : preferred;
+}
+
+/* ---- texts ---- */
+
+/* Writes or measures a clean text: runs of characters that one face has. Returns the width. */
+static double run_text(struct painter *a, const char *s, size_t len, double size, bool is_bold,
+                       bool draw, double x, double y)
+{
+    double width = 0;
+    for (size_t i = 0, n; i < len;) {
+        size_t from = i, face = face_for(&a->fonts, sv_text_char(s + i, len - i, &n), is_bold);
+        for (i += n; i < len; i += n)
+            if (face_for(&a->fonts, sv_text_char(s + i, len - i, &n), is_bold) != face)
+                break;
+        cairo_text_extents_t e;
+        sv_buf_clear(&a->text);
+        sv_text_clean(&a->text, s + from, i - from);
+        cairo_set_font_face(a->cr, a->fonts.faces[face]);
+        cairo_set_font_size(a->cr, size);
+        cairo_text_extents(a->cr, sv_buf_cstr(&a->text), &e);
+        if (draw) {
+            cairo_move_to(a->cr, x + width, y);
+            cairo_show_text(a->cr, sv_buf_cstr(&a->text));
+        }
+        width += e.x_advance;
+    }
+    return width;
+}
+
+#define TEXT_MAX 400u /* no picture is so wide that more would fit */
+
+/* The longest beginning that fits with an ellipsis, by halving over the beginnings of characters. */
+static size_t fit(struct painter *a, const char *s, size_t len, double size, bool is_bold,
+                  double room)
+{
+    size_t starts[TEXT_MAX + 1], chars = 0;
+    double dots = run_text(a, SV_ELLIPSIS, 3, size, is_bold, false, 0, 0);
+    for (size_t i = 0, n; i < len && chars < TEXT_MAX; i += n) {
+        starts[chars++] = i;
+        sv_text_char(s + i, len - i, &n);
+    }
+    size_t low = 0, high = chars ? chars - 1 : 0;
+    while (low < high) {
+        size_t mid = (low + high + 1) / 2;
+        if (run_text(a, s, starts[mid], size, is_bold, false, 0, 0) + dots <= room)
+            low = mid;
+        else
+            high = mid - 1;
+    }
+    return low < 2 ? 0 : starts[low];
+}
+
+static void write_text(struct painter *a, struct sv_ref ref, double x, double y, double size,
+                       bool is_bold, enum sv_anchor anchor, double room)
+{
+    const char *s = (const char *)a->picture->text.data + ref.at;
+    size_t len = ref.len < TEXT_MAX ? ref.len : TEXT_MAX;
+    const char *line = memchr(s, '\n', len);
+    if (line)
+        len = (size_t)(line - s);
+    double width = run_text(a, s, len, size, is_bold, false, 0, 0);
+    bool cut = room > 0 && width > room;
+    if (cut) {
+        len = fit(a, s, len, size, is_bold, room);
+        if (len == 0)
+            return;
+        width = run_text(a, s, len, size, is_bold, false, 0, 0);
+    }
+    if (anchor != SV_ANCHOR_START)
+        x -= anchor == SV_ANCHOR_END ? width : width / 2;
+    run_text(a, s, len, size, is_bold, true, x, y);
+    if (cut)
+        run_text(a, SV_ELLIPSIS, 3, size, is_bold, true, x + width, y);
+}
+
+/* ---- marks ---- */
+
+static void paint_box(struct painter *a, const struct sv_mark *m)
+{
+    cairo_rectangle(a->cr, m->x, m->y, m->w, m->h);
+    set_color(a->cr, m->color);
+    if ((m->flags & SV_MARK_EDGE) && m->w > 3) {
+        cairo_fill_preserve(a->cr);
+        cairo_set_source_rgb(a->cr, 1, 1, 1);
+        cairo_set_line_width(a->cr, 0.6);
+        cairo_stroke(a->cr);
+    } else {
+        cairo_fill(a->cr);
+    }
+    if (m->label.len && m->w > 2 * LABEL_PAD + LABEL_SIZE) {
+        set_color(a->cr, sv_color_ink_on(m->color));
+        write_text(a, m->label, m->x + LABEL_PAD, m->y + m->h / 2 + 3.5, LABEL_SIZE, false,
+                   SV_ANCHOR_START, m->w - 2 * LABEL_PAD);
+    }
+}
+
+static void paint_path(struct painter *a, const struct sv_mark *m)
+{
+    static const double dashes[] = {4, 3};
+    cairo_new_path(a->cr);
+    if (m->shape == SV_SHAPE_LINE) {
+        /* Upright and level lines lie on whole pixels, or they are grey and wide. */
+        double x = m->w == 0 ? floor(m->x) + 0.5 : m->x, y = m->h == 0 ? floor(m->y) + 0.5 : m->y;
+        cairo_move_to(a->cr, x, y);
+        cairo_line_to(a->cr, x + m->w, y + m->h);
+    }
+    for (size_t i = 0; i < m->n_points; i++) {
+        const struct sv_xy *at = &a->picture->points[m->points + i];
+        cairo_line_to(a->cr, at->x, at->y);
+    }
+    set_color(a->cr, m->color);
+    cairo_set_line_width(a->cr, m->stroke);
+    cairo_set_dash(a->cr, dashes, m->flags & SV_MARK_DASHED ? 2 : 0, 0);
+    if (m->flags & SV_MARK_FILLED)
+        cairo_fill(a->cr);
+    else
+        cairo_stroke(a->cr);
+}
+
+static void paint_mark(struct painter *a, const struct sv_mark *m)
+{
+    const struct sv_zoom_area *z = &a->picture->zoom;
+    bool clip = z->is_on && (m->flags & SV_MARK_ZOOM);
+    if (clip) {
+        cairo_save(a->cr);
+        cairo_rectangle(a->cr, z->x0, 0, z->x1 - z->x0 + 1, a->picture->height);
+        cairo_clip(a->cr);
+    }
+    switch (m->shape) {
+    case SV_SHAPE_BOX: paint_box(a, m); break;
+    case SV_SHAPE_TEXT:
+        set_color(a->cr, m->color);
+        write_text(a, m->label, m->x, m->y, m->h, m->flags & SV_MARK_BOLD, m->anchor, m->w);
+        break;
+    default: paint_path(a, m); break;
+    }
+    if (clip)
+        cairo_restore(a->cr);
+}
+
+/* ---- files ---- */
+
+static cairo_status_t take_bytes(void *to, const unsigned char *bytes, unsigned n)
+{
+    struct sv_buf *b = to;
+    sv_buf_add(b, bytes, n);
+    return b->failed ? CAIRO_STATUS_WRITE_ERROR : CAIRO_STATUS_SUCCESS;
+}
+
+#define SIDE_MAX  32767.0 /* of a cairo image */
+#define PIXEL_MAX 3e8
+
+static int check_size(const struct sv_picture *p, enum sv_picture_form form, double scale,
+                      struct sv_err *err)
+{
+    double w = p->width * scale, h = p->height * scale;
+    if (form == SV_FORM_PDF || (w <= SIDE_MAX && h <= SIDE_MAX && w * h <= PIXEL_MAX))
+        return 0;
+    return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
+                      "a PNG of %.0f × %.0f pixels is too large: use a smaller --scale, --width or "
+                      "--rows, or write SVG or PDF",
+                      w, h);
+}
+
+bool sv_cairo_is_there(void)
+{
+    return true;
+}
+
+int sv_cairo_paint(struct sv_buf *out, const struct sv_picture *p, enum sv_picture_form form,
+                   double scale, struct sv_err *err)
+{
+    int code = check_size(p, form, scale, err);
+    if (code < 0)
+        return code;
+    struct painter a = {.picture = p};
+    cairo_surface_t *surface =
+        form == SV_FORM_PDF
+            ? cairo_pdf_surface_create_for_stream(take_bytes, out, p->width * 0.75,
+                                                  p->height * 0.75)
+            : cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)ceil(p->width * scale),
+                                         (int)ceil(p->height * scale));
+    a.cr = cairo_create(surface);
+    sv_buf_init(&a.text, 1u << 20);
+    open_fonts(&a.fonts);
+    /* A pixel of the picture is 1/96 inch, as in a browser; PDF counts 1/72. */
+    double unit = form == SV_FORM_PDF ? 0.75 : scale;
+    cairo_scale(a.cr, unit, unit);
+    cairo_set_source_rgb(a.cr, 1, 1, 1);
+    cairo_paint(a.cr);
+    for (size_t i = 0; i < p->n; i++)
+        paint_mark(&a, &p->marks[i]);
+    if (form == SV_FORM_PDF)
+        cairo_show_page(a.cr);
+    cairo_status_t status = cairo_status(a.cr);
+    cairo_destroy(a.cr);
+    if (status == CAIRO_STATUS_SUCCESS && form == SV_FORM_PNG)
+        status = cairo_surface_write_to_png_stream(surface, take_bytes, out);
+    cairo_surface_finish(surface);
+    if (status == CAIRO_STATUS_SUCCESS)
+        status = cairo_surface_status(surface);
+    cairo_surface_destroy(surface);
+    close_fonts(&a.fonts);
+    sv_buf_fini(&a.text);
+    if (status != CAIRO_STATUS_SUCCESS)
+        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "cairo cannot paint this: %s",
+                          cairo_status_to_string(status));
+    return 0;
+}
+
+#else
+
+bool sv_cairo_is_there(void)
+{
+    return false;
+}
+
+int sv_cairo_paint(struct sv_buf *out, const struct sv_picture *p, enum sv_picture_form form,
+                   double scale, struct sv_err *err)
+{
+    (void)out;
+    (void)p;
+    (void)form;
+    (void)scale;
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                      "this stave was built without cairo: only SVG pictures (-o FILE.svg)");
+}
+
+#endif

@@ -1,0 +1,17 @@
+/* The cairo painter: PNG and PDF. */
+#ifndef SV_PLOT_CAIRO_PAINT_H
+#define SV_PLOT_CAIRO_PAINT_H
+
+#include "base/err.h"
+#include "plot/picture.h"
+
+enum sv_picture_form { SV_FORM_SVG, SV_FORM_PNG, SV_FORM_PDF };
+
+bool sv_cairo_is_there(void); /* compiled in */
+
+/* Appends the picture as PNG (scale: pixels per pixel of the picture) or PDF. SV_ELIMIT: too large for cairo; SV_EUSAGE: compiled
+ * without cairo. */
+int sv_cairo_paint(struct sv_buf *out, const struct sv_picture *p, enum sv_picture_form form,
+                   double scale, struct sv_err *err);
+
+#endif

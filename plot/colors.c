@@ -1,0 +1,89 @@
+/* Which colour a slice gets. Asked by the time line, the flame graph and the terminal view. */
+#include "plot/colors.h"
+
+#include "base/map.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+const uint32_t sv_palette[SV_N_COLORS + 1] = {0x56b4e9, 0xe69f00, 0x009e73, 0xf0e442,
+                                              0xcc79a7, 0x0072b2, 0xd55e00, SV_COLOR_GREY};
+
+/* The most frequent categories, by (count, text). */
+static void rank_categories(struct sv_colors *c, const uint64_t *counts)
+{
+    const struct sv_dict *d = c->trace->dict;
+    for (;;) {
+        sv_str best = 0;
+        for (sv_str s = 1; s < d->n_strings; s++) {
+            bool is_taken = false;
+            for (size_t i = 0; i < c->n_categories; i++)
+                is_taken |= c->categories[i] == s;
+            if (!is_taken && counts[s] > counts[best])
+                best = s;
+        }
+        if (best == 0)
+            return;
+        if (c->n_categories == SV_N_COLORS) {
+            c->has_others = true;
+            return;
+        }
+        c->categories[c->n_categories++] = best;
+    }
+}
+
+void sv_colors_init(struct sv_colors *c, const struct sv_trace *t)
+{
+    const struct sv_dict *d = t->dict;
+    *c = (struct sv_colors){.trace = t, .of_string = sv_alloc((size_t)d->n_strings + 1)};
+    uint64_t *counts = sv_alloc(((size_t)d->n_strings + 1) * sizeof *counts);
+    for (uint64_t row = 0; row < t->slices.n; row++)
+        counts[t->slices.cat[row]]++;
+    counts[0] = 0;
+    rank_categories(c, counts);
+    c->by_category = c->n_categories > 1;
+    for (sv_str s = 0; s < d->n_strings; s++) {
+        struct sv_text text = sv_dict_text(d, s);
+        bool is_category = c->by_category && counts[s] > 0;
+        c->of_string[s] = is_category
+                              ? (uint8_t)SV_N_COLORS
+                              : (uint8_t)(sv_hash_bytes(text.bytes, text.len, 0) % SV_N_COLORS);
+    }
+    for (size_t i = 0; c->by_category && i < c->n_categories; i++)
+        c->of_string[c->categories[i]] = (uint8_t)i;
+    free(counts);
+}
+
+void sv_colors_fini(struct sv_colors *c)
+{
+    free(c->of_string);
+    *c = (struct sv_colors){0};
+}
+
+static double channel(uint32_t color, unsigned shift)
+{
+    return (double)(color >> shift & 255);
+}
+
+uint32_t sv_color_ink_on(uint32_t color)
+{
+    double light = 0.299 * channel(color, 16) + 0.587 * channel(color, 8) +
+                   0.114 * channel(color, 0);
+    return light < 125 ? 0xffffff : 0x000000;
+}
+
+uint32_t sv_color_mix(uint32_t a, uint32_t b, double share_of_b)
+{
+    uint32_t out = 0;
+    double share = fmin(fmax(share_of_b, 0), 1);
+    for (unsigned shift = 0; shift <= 16; shift += 8) {
+        double v = channel(a, shift) + (channel(b, shift) - channel(a, shift)) * share;
+        out |= (uint32_t)lround(v) << shift;
+    }
+    return out;
+}
+
+uint32_t sv_color_diverging(double x)
+{
+    return sv_color_mix(0xf2f2f2, x < 0 ? 0x0072b2 : 0xd55e00, fabs(x));
+}

@@ -1,0 +1,47 @@
+/* Colours: a palette that colour-blind readers can tell apart (Okabe and Ito), and which slice gets which.
+ *
+ * Where a trace has several categories they are coloured by how often they occur, the rarest together as "other"; where it has
+ * not, the name decides. The choice is made for the whole trace, so all windows of it look alike. */
+#ifndef SV_PLOT_COLORS_H
+#define SV_PLOT_COLORS_H
+
+#include "model/trace.h"
+
+#define SV_N_COLORS   7u /* of the palette without its grey */
+#define SV_COLOR_GREY 0x999999u
+#define SV_COLOR_INK  0x222222u
+#define SV_COLOR_DIM  0x666666u
+#define SV_COLOR_GRID 0xdddddfu
+#define SV_COLOR_WARN 0xb03000u
+
+extern const uint32_t sv_palette[SV_N_COLORS + 1]; /* the last one is the grey */
+
+struct sv_colors {
+    const struct sv_trace *trace;
+    bool by_category;
+    uint8_t *of_string;             /* number in the palette, by sv_str */
+    sv_str categories[SV_N_COLORS]; /* those with a colour of their own, most frequent first */
+    size_t n_categories;
+    bool has_others;
+};
+
+void sv_colors_init(struct sv_colors *c, const struct sv_trace *t);
+void sv_colors_fini(struct sv_colors *c);
+
+static inline unsigned sv_color_number(const struct sv_colors *c, uint64_t row)
+{
+    const struct sv_slices *s = &c->trace->slices;
+    return c->of_string[c->by_category && s->cat[row] ? s->cat[row] : s->name[row]];
+}
+static inline uint32_t sv_color_of(const struct sv_colors *c, uint64_t row)
+{
+    return sv_palette[sv_color_number(c, row)];
+}
+
+/* Black or white, whichever is easier to read on it. */
+uint32_t sv_color_ink_on(uint32_t color);
+uint32_t sv_color_mix(uint32_t a, uint32_t b, double share_of_b);
+/* -1: blue, 0: almost white, 1: vermilion. */
+uint32_t sv_color_diverging(double x);
+
+#endif

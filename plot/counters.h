@@ -1,0 +1,18 @@
+/* Counters over time: those of one unit share a panel. */
+#ifndef SV_PLOT_COUNTERS_H
+#define SV_PLOT_COUNTERS_H
+
+#include "plot/frame.h"
+#include "plot/layout.h"
+
+struct sv_counter_plot {
+    struct sv_frame frame;
+    int64_t from_ns, to_ns;
+    const sv_track *tracks; /* with counter values */
+    size_t n;
+};
+
+void sv_counters_draw(struct sv_picture *p, const struct sv_trace *t,
+                      const struct sv_counter_plot *o);
+
+#endif

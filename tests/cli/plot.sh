@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# stave plot: every picture in every form, what is written in it, and what is refused.
+. "$SRC/tests/harness/cli.sh"
+command -v python3 >/dev/null || skip_all "needs python3"
+
+# Two threads, two steps, a counter with a unit, names that markup and terminals would trip over.
+cat >small.json <<'JSON'
+{"traceEvents": [
+{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "trainer"}},
+{"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "main"}},
+{"ph": "X", "name": "ProfilerStep#1", "cat": "step", "pid": 1, "tid": 1, "ts": 0, "dur": 1000},
+{"ph": "X", "name": "forward", "cat": "op", "pid": 1, "tid": 1, "ts": 100, "dur": 300, "args": {"layer": 0}},
+{"ph": "X", "name": "attn", "cat": "op", "pid": 1, "tid": 1, "ts": 150, "dur": 100},
+{"ph": "X", "name": "backward", "cat": "op", "pid": 1, "tid": 1, "ts": 400, "dur": 500, "args": {"layer": 1}},
+{"ph": "X", "name": "ProfilerStep#2", "cat": "step", "pid": 1, "tid": 1, "ts": 1000, "dur": 2000},
+{"ph": "X", "name": "forward", "cat": "op", "pid": 1, "tid": 1, "ts": 1100, "dur": 600, "args": {"layer": 0}},
+{"ph": "X", "name": "backward", "cat": "op", "pid": 1, "tid": 1, "ts": 1800, "dur": 1100, "args": {"layer": 1}},
+{"ph": "X", "name": "<b>&\"x\" \u00e4\u4e16\u0001", "cat": "odd", "pid": 1, "tid": 2, "ts": 500, "dur": 2000},
+{"ph": "i", "name": "mark", "pid": 1, "tid": 2, "ts": 2600},
+{"ph": "C", "name": "queue", "pid": 1, "ts": 0, "args": {"value": 3}},
+{"ph": "C", "name": "queue", "pid": 1, "ts": 1500, "args": {"value": 7}}
+]}
+JSON
+sed 's/"dur": 300/"dur": 150/; s/"dur": 500/"dur": 900/; s/"attn"/"new_attn"/' small.json >after.json
+echo '{"traceEvents": []}' >empty.json
+
+# texts FILE: what stands in an SVG: titles in brackets, then texts.
+cat >texts.py <<'PY'
+import sys, xml.etree.ElementTree as tree
+for e in tree.parse(sys.argv[1]).iter():
+    kind = e.tag.split('}')[1]
+    if kind in ('title', 'text'):
+        print(f"[{' | '.join(e.text.splitlines())}]" if kind == 'title' else e.text or e[0].tail)
+PY
+# png FILE [X Y]: size of a PNG, and the colour of one of its points.
+cat >png.py <<'PY'
+import struct, sys, zlib
+data = open(sys.argv[1], 'rb').read()
+assert data[:8] == b'\x89PNG\r\n\x1a\n' and data[-8:-4] == b'IEND', 'not a whole PNG'
+w, h, depth, kind = struct.unpack('>IIBB', data[16:26])
+at, raw = 8, b''
+while at < len(data):
+    n, tag = struct.unpack('>I4s', data[at:at + 8])
+    raw += data[at + 8:at + 8 + n] if tag == b'IDAT' else b''
+    at += 12 + n
+raw, bpp, rows, before = zlib.decompress(raw), {2: 3, 6: 4}[kind], [], None
+for y in range(h):
+    f, line = raw[y * (w * bpp + 1)], bytearray(raw[y * (w * bpp + 1) + 1:(y + 1) * (w * bpp + 1)])
+    before = before or bytearray(len(line))
+    for i in range(len(line)):
+        a, b, c = line[i - bpp] if i >= bpp else 0, before[i], before[i - bpp] if i >= bpp else 0
+        p = a + b - c
+        paeth = a if abs(p - a) <= abs(p - b) and abs(p - a) <= abs(p - c) else b if abs(p - b) <= abs(p - c) else c
+        line[i] = (line[i] + [0, a, b, (a + b) // 2, paeth][f]) & 255
+    rows.append(line); before = line
+print(w, h, *('%02x%02x%02x' % tuple(rows[y][x * bpp:x * bpp + 3]) for x, y in zip(map(int, sys.argv[2::2]), map(int, sys.argv[3::2]))))
+assert any(set(r) != {255} for r in rows), 'all white'
+PY
+
+declare -A names=([hist]=forward [counter]=queue)
+for kind in timeline flame hist counter steps layers; do
+  run_any "$kind" 0 "$STAVE" plot $kind small.json ${names[$kind]:-} -o $kind.svg
+  run "${kind}_texts" 0 python3 texts.py $kind.svg
+  if command -v xmllint >/dev/null; then check "${kind}_is_xml" xmllint --noout $kind.svg; else skip "${kind}_is_xml" "no xmllint"; fi
+done
+run_any diff 0 "$STAVE" plot flame small.json --diff after.json -o diff.svg
+run diff_texts 0 python3 texts.py diff.svg
+run_any window 0 "$STAVE" plot timeline small.json --time 1ms:2ms --title 'a window' -o window.svg
+run window_texts 0 python3 texts.py window.svg
+check no_network sh -c '! grep -E "https?://" *.svg | grep -v "xmlns=\"http://www.w3.org/2000/svg\""'
+check stdout_is_svg sh -c '"$0" plot timeline small.json | cmp - timeline.svg' "$STAVE"
+
+# PNG and PDF, or a clear word that there are none.
+if "$STAVE" plot timeline small.json -o probe.png 2>probe.err; then
+  for kind in timeline flame hist counter steps layers; do
+    run_any "${kind}_png" 0 "$STAVE" plot $kind small.json ${names[$kind]:-} --width 400 --height 200 -o $kind.png
+    check "${kind}_png_is_whole" python3 png.py $kind.png
+    run_any "${kind}_pdf" 0 "$STAVE" plot $kind small.json ${names[$kind]:-} -o $kind.pdf
+    check "${kind}_pdf_is_whole" sh -c 'head -c 5 "$0" | grep -q "%PDF-" && tail -c 7 "$0" | grep -q "%%EOF"' $kind.pdf
+  done
+  run_any sized 0 "$STAVE" plot hist small.json forward --width 300 --height 150 --scale 2 -o sized.png
+  check size_is_as_asked sh -c '[ "$(python3 png.py sized.png)" = "600 300" ]'
+  # The first step's box lies in the plot area, left of the middle, in the colour of its category's rank.
+  read -r _ _ box margin < <(python3 png.py timeline.png 250 107 5 107)
+  check box_is_coloured test "$box" = e69f00
+  check margin_is_white test "$margin" = ffffff
+  run too_large 4 "$STAVE" plot timeline small.json --width 20000 --scale 10 -o large.png
+  check nothing_too_large_is_left test ! -e large.png
+else
+  check says_that_cairo_is_absent grep -q 'without cairo' probe.err
+  skip png_and_pdf "built without cairo"
+fi
+
+# What is refused, and how; no file is left behind.
+run unknown_kind 2 "$STAVE" plot flam small.json -o x.svg
+run no_trace 2 "$STAVE" plot timeline -o x.svg
+run no_name 2 "$STAVE" plot hist small.json -o x.svg
+run near_name 2 "$STAVE" plot hist small.json forwrad -o x.svg
+run far_name 2 "$STAVE" plot hist small.json zzz -o x.svg
+run near_counter 2 "$STAVE" plot counter small.json que -o x.svg
+run extra_operand 2 "$STAVE" plot timeline small.json more -o x.svg
+run suffix 2 "$STAVE" plot timeline small.json -o x.gif
+run narrow 2 "$STAVE" plot timeline small.json --width 10 -o x.svg
+run scale 2 "$STAVE" plot timeline small.json --scale 0 -o x.svg
+run empty_window 2 "$STAVE" plot timeline small.json --time 2ms:1ms -o x.svg
+run past_the_end 2 "$STAVE" plot timeline small.json --time 1s:2s -o x.svg
+run both_scales 2 "$STAVE" plot hist small.json forward --log --linear -o x.svg
+run wall_unknown 2 "$STAVE" plot timeline small.json --wall -o x.svg
+run empty 1 "$STAVE" plot timeline empty.json -o x.svg
+run no_steps 1 "$STAVE" plot steps small.json --marker nothing -o x.svg
+run_any no_file 3 "$STAVE" plot timeline absent.json -o x.svg
+run_any no_other_file 3 "$STAVE" plot flame small.json --diff absent.json -o x.svg
+check nothing_was_written test ! -e x.svg -a ! -e x.gif
