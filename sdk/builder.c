@@ -157,6 +157,12 @@ static void tell_left_out(struct stave_args *a)
     put(a, text, n);
 }
 
+void stave_args_more(struct stave_args *a, uint32_t items)
+{
+    if (!a->dropped)
+        a->count[a->depth] += items;
+}
+
 void stave_args_end(struct stave_args *a)
 {
     if (a->dropped) {

@@ -241,6 +241,24 @@ void stave_i_scope_end(uint32_t begun)
     put_end(t, head, limit);
 }
 
+/* An end without arguments, or one for whose arguments there is no room, is a plain one. */
+void stave_i_scope_end_with(uint32_t begun, struct stave_site *site, const uint64_t *values)
+{
+    struct sv_thread *t = sv_self;
+    if (site->n_args && t->ring && t->limit < t->full_limit && begun == epoch()) {
+        uint64_t word = word_of(site);
+        if (UNLIKELY(word == 0)) {
+            sv_site_register(site);
+            word = word_of(site);
+        }
+        if (word != 0 && sv_emit_try(t, word, site, values)) {
+            t->limit += SV_RECORD_HEAD;
+            return;
+        }
+    }
+    stave_i_scope_end(begun);
+}
+
 void stave_i_note_begin(uint32_t recorded)
 {
     struct sv_thread *t = sv_self;
@@ -272,7 +290,6 @@ void stave_i_end0(void)
     put_end(t, head, limit);
 }
 
-/* An end for whose arguments there is no room goes without them. */
 void stave_i_end(struct stave_site *site, const uint64_t *values)
 {
     struct sv_thread *t = sv_self;
@@ -280,17 +297,5 @@ void stave_i_end(struct stave_site *site, const uint64_t *values)
         return; /* nothing was begun */
     if (!take_fate(t) || t->limit >= t->full_limit)
         return;
-    if (site->n_args) {
-        uint64_t word = word_of(site);
-        if (UNLIKELY(word == 0)) {
-            if (!sv_site_register(site))
-                return;
-            word = word_of(site);
-        }
-        if (sv_emit_try(t, word, site, values)) {
-            t->limit += SV_RECORD_HEAD;
-            return;
-        }
-    }
-    stave_i_scope_end(epoch());
+    stave_i_scope_end_with(epoch(), site, values);
 }

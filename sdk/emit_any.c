@@ -25,7 +25,7 @@ SHAPE(complete, STAVE_KIND_COMPLETE, STAVE_I_TRACK, STAVE_I_START, STAVE_I_DUR, 
 
 bool stave_emit(const struct stave_event *e)
 {
-    if (!stave_enabled(e->category))
+    if (!stave_enabled(e->category ? e->category : ""))
         return false;
     uint64_t track = e->track, name = (uintptr_t)e->name, cat = (uintptr_t)e->category;
     uint64_t args = (uintptr_t)e->args;

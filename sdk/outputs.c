@@ -27,6 +27,7 @@ static const struct {
 } outputs[] = {
     {".pftrace", sv_perfetto_sink, SV_PLAIN, true},
     {".perfetto-trace", sv_perfetto_sink, SV_PLAIN, true},
+    {".perfetto", sv_perfetto_sink, SV_PLAIN, true},
     {".json", sv_chrome_sink, SV_PLAIN, false},
     {".json.gz", sv_chrome_sink, SV_GZIP, false},
     {".json.zst", sv_chrome_sink, SV_ZSTD, false},

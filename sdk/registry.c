@@ -84,7 +84,8 @@ bool sv_category_on(const char *category)
 
 bool stave_enabled(const char *category)
 {
-    return atomic_load_explicit(&sv_epoch, memory_order_relaxed) != 0 && sv_category_on(category);
+    return atomic_load_explicit(&sv_epoch, memory_order_relaxed) != 0 &&
+           (!category || sv_category_on(category));
 }
 
 static void switch_all(void)

@@ -480,8 +480,7 @@ __attribute__((constructor)) static void begin_with_program(void)
         stave_start(NULL);
 }
 
-/* Late: after the destructors of those who use us. */
-__attribute__((destructor(101))) static void end_with_program(void)
+void stave_finish(void)
 {
     stave_stop();
     struct sv_process *p = sv_process;
@@ -495,4 +494,10 @@ __attribute__((destructor(101))) static void end_with_program(void)
     }
     if (p && atomic_load(&p->ready) == 2 && p->session && !atomic_load(&p->start_failed))
         sv_files_remove(p);
+}
+
+/* Late: after the destructors of those who use us. */
+__attribute__((destructor(101))) static void end_with_program(void)
+{
+    stave_finish();
 }

@@ -333,14 +333,14 @@ static void finish(struct sv_writer *w)
     settle(w);
 }
 
-static _Thread_local jmp_buf *no_memory;
+_Thread_local jmp_buf *sv_no_memory;
 
 /* Called by the foundation instead of ending the program. */
 _Noreturn void sv_out_of_memory(size_t size)
 {
     (void)size;
-    if (no_memory)
-        longjmp(*no_memory, 1);
+    if (sv_no_memory)
+        longjmp(*sv_no_memory, 1);
     abort();
 }
 
@@ -348,7 +348,7 @@ static void *run(void *arg)
 {
     struct sv_writer *w = arg;
     jmp_buf jump;
-    no_memory = &jump;
+    sv_no_memory = &jump;
     if (setjmp(jump) == 0) {
         loop(w);
         finish(w);
@@ -363,7 +363,7 @@ static void *run(void *arg)
         }
         keep_what_is_whole(w);
     }
-    no_memory = NULL;
+    sv_no_memory = NULL;
     return NULL;
 }
 
@@ -473,13 +473,13 @@ bool sv_writer_start(struct sv_process *p, const struct sv_plan *plan, const cha
     w->fd = -1;
     snprintf(w->out, sizeof w->out, "%s", out);
     jmp_buf jump;
-    no_memory = &jump;
+    sv_no_memory = &jump;
     volatile bool ok = false;
     if (setjmp(jump) == 0)
         ok = prepare(w, err);
     else
         sv_err_set(err, SV_ENOMEM, SV_NO_POS, "out of memory");
-    no_memory = NULL;
+    sv_no_memory = NULL;
     if (ok) {
         int error = spawn(p, w);
         if (error != 0) {

@@ -63,13 +63,15 @@ struct stave_options {
 STAVE_API int stave_start(const struct stave_options *options); /* NULL: by the environment */
 STAVE_API int stave_flush(void); /* everything recorded so far is in the (growing) file */
 STAVE_API int stave_stop(void);  /* the file is complete and has its name */
+STAVE_API void stave_finish(void); /* before _exit(): what a normal end of the program does by itself */
 
 /* Flight recorder: writes what the rings hold to the next numbered file. Returns its number, or negative. */
 STAVE_API int stave_trigger(const char *reason);
 
 /* Globs as in STAVE_CATEGORIES, from now on. */
 STAVE_API void stave_categories(const char *globs);
-STAVE_API bool stave_enabled(const char *category); /* to skip expensive preparation */
+STAVE_API bool stave_enabled(
+    const char *category); /* to skip expensive preparation; NULL: is anything recorded at all */
 
 struct stave_counts {
     size_t size;               /* sizeof(struct stave_counts) */
@@ -134,6 +136,8 @@ STAVE_API void stave_args_pointer(struct stave_args *a, const char *key, const v
 STAVE_API void stave_args_flow(struct stave_args *a, const char *direction, uint64_t id);
 STAVE_API void stave_args_dict(struct stave_args *a, const char *key); /* until stave_args_end() */
 STAVE_API void stave_args_list(struct stave_args *a, const char *key);
+STAVE_API void stave_args_more(struct stave_args *a,
+                               uint32_t items); /* so many of the open one are left out */
 STAVE_API void stave_args_end(struct stave_args *a);
 
 /* The text of an enum value: STAVE_INSTANT("c", "n", "mode", stave_enum(mode, names, 3)). */

@@ -1,0 +1,230 @@
+/* Files with explicit times: <stave/file.h> for Python.
+ *
+ * The classes of stave.generator and stave.writer stand on it. Each file is its own: several may be open at once, beside a session. Writing
+ * happens without the GIL. A file that is forgotten is closed; in a forked child it is left alone, it belongs to the parent. */
+#include "py_stave.h"
+
+#include <stave/file.h>
+#include <unistd.h>
+
+struct file {
+    PyObject_HEAD
+    struct stave_file *file; /* NULL: closed */
+    pid_t pid;
+};
+
+/* NULL with an error when it is closed, or another process's. */
+static struct stave_file *open_file(PyObject *self)
+{
+    struct file *f = (struct file *)self;
+    if (!f->file)
+        PyErr_SetString(PyExc_ValueError, "stave: the trace file is closed");
+    else if (f->pid != getpid())
+        PyErr_SetString(PyExc_ValueError,
+                        "stave: this trace file belongs to the parent process; open one of your own");
+    else
+        return f->file;
+    return NULL;
+}
+
+static int file_init(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *words[] = {"path", "compress", NULL};
+    struct file *f = (struct file *)self;
+    PyObject *path;
+    const char *compress = NULL;
+    char message[512] = "";
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|z", words, PyUnicode_FSConverter, &path,
+                                     &compress))
+        return -1;
+    if (f->file) {
+        PyErr_SetString(PyExc_RuntimeError, "stave: the trace file is open already");
+    } else {
+        f->file = stave_file_open(PyBytes_AS_STRING(path), compress, message, sizeof message);
+        f->pid = getpid();
+        if (!f->file)
+            PyErr_Format(PyExc_OSError, "%s: %s", PyBytes_AS_STRING(path), message);
+    }
+    Py_DECREF(path);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int close_file(struct file *f, char *message, size_t size)
+{
+    struct stave_file *file = f->file;
+    int status = 0;
+    f->file = NULL;
+    if (!file || f->pid != getpid())
+        return 0;
+    Py_BEGIN_ALLOW_THREADS
+    status = stave_file_close(file, message, size);
+    Py_END_ALLOW_THREADS
+    return status;
+}
+
+static PyObject *file_close(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    char message[512] = "";
+    if (close_file((struct file *)self, message, sizeof message) != 0) {
+        PyErr_Format(PyExc_OSError, "stave: the trace file could not be written: %s", message);
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static void file_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    char message[512];
+    close_file((struct file *)self, message, sizeof message);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *number(uint32_t track)
+{
+    if (track == 0) {
+        PyErr_SetString(PyExc_ValueError, "stave: no such parent track, or the file has failed");
+        return NULL;
+    }
+    return PyLong_FromUnsignedLong(track);
+}
+
+static PyObject *file_process(PyObject *self, PyObject *args)
+{
+    long long pid;
+    const char *name;
+    struct stave_file *f = open_file(self);
+    if (!f || !PyArg_ParseTuple(args, "Ls", &pid, &name))
+        return NULL;
+    return number(stave_file_process(f, pid, name));
+}
+
+static PyObject *file_thread(PyObject *self, PyObject *args)
+{
+    long long pid, tid;
+    const char *name;
+    struct stave_file *f = open_file(self);
+    if (!f || !PyArg_ParseTuple(args, "LLs", &pid, &tid, &name))
+        return NULL;
+    return number(stave_file_thread(f, pid, tid, name));
+}
+
+static PyObject *file_track(PyObject *self, PyObject *args)
+{
+    unsigned parent;
+    const char *name;
+    struct stave_file *f = open_file(self);
+    if (!f || !PyArg_ParseTuple(args, "Is", &parent, &name))
+        return NULL;
+    return number(stave_file_track(f, parent, name));
+}
+
+static PyObject *file_counter(PyObject *self, PyObject *args)
+{
+    unsigned parent;
+    const char *name, *unit = "";
+    struct stave_file *f = open_file(self);
+    if (!f || !PyArg_ParseTuple(args, "Is|s", &parent, &name, &unit))
+        return NULL;
+    return number(stave_file_counter(f, parent, name, unit));
+}
+
+static PyObject *emit(struct stave_file *f, struct stave_event *e)
+{
+    int status;
+    e->size = sizeof *e;
+    Py_BEGIN_ALLOW_THREADS
+    status = stave_file_emit(f, e);
+    Py_END_ALLOW_THREADS
+    if (status < 0) {
+        PyErr_SetString(PyExc_OSError,
+                        "stave: the event could not be written (no such track, or the file has failed)");
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* Arguments of an event: a dictionary, anything else below the key `data`, None. */
+static void add_args(struct stave_args *a, PyObject *args, PyObject *flows)
+{
+    stave_args_init(a);
+    if (PyDict_Check(args))
+        py_add_pairs(a, args);
+    else if (args != Py_None)
+        py_add(a, "data", args);
+    py_add_flows(a, flows);
+}
+
+/* slice(track, start_ns, dur_ns, name, args, flows, category) */
+static PyObject *file_slice(PyObject *self, PyObject *args)
+{
+    struct stave_event e = {.kind = STAVE_KIND_COMPLETE};
+    struct stave_args a;
+    PyObject *values, *flows;
+    long long start, dur;
+    struct stave_file *f = open_file(self);
+    if (!f || !PyArg_ParseTuple(args, "ILLsOOs", &e.track, &start, &dur, &e.name, &values, &flows,
+                                &e.category))
+        return NULL;
+    e.start_ns = start;
+    e.dur_ns = dur;
+    add_args(&a, values, flows);
+    e.args = a.len ? &a : NULL;
+    return emit(f, &e);
+}
+
+/* instant(track, ts_ns, name, args, flows, category) */
+static PyObject *file_instant(PyObject *self, PyObject *args)
+{
+    struct stave_event e = {.kind = STAVE_KIND_INSTANT};
+    struct stave_args a;
+    PyObject *values, *flows;
+    long long start;
+    struct stave_file *f = open_file(self);
+    if (!f ||
+        !PyArg_ParseTuple(args, "ILsOOs", &e.track, &start, &e.name, &values, &flows, &e.category))
+        return NULL;
+    e.start_ns = start;
+    add_args(&a, values, flows);
+    e.args = a.len ? &a : NULL;
+    return emit(f, &e);
+}
+
+/* count(track, ts_ns, value) */
+static PyObject *file_count(PyObject *self, PyObject *args)
+{
+    struct stave_event e = {.kind = STAVE_KIND_COUNTER};
+    long long start;
+    struct stave_file *f = open_file(self);
+    if (!f || !PyArg_ParseTuple(args, "ILd", &e.track, &start, &e.value))
+        return NULL;
+    e.start_ns = start;
+    return emit(f, &e);
+}
+
+static PyMethodDef file_methods[] = {
+    {"process", file_process, METH_VARARGS, "process(pid, name) -> track"},
+    {"thread", file_thread, METH_VARARGS, "thread(pid, tid, name) -> track"},
+    {"track", file_track, METH_VARARGS, "track(parent, name) -> track; parent 0: top level"},
+    {"counter", file_counter, METH_VARARGS, "counter(parent, name, unit=\"\") -> track"},
+    {"slice", file_slice, METH_VARARGS,
+     "slice(track, start_ns, dur_ns, name, args, flows, category)"},
+    {"instant", file_instant, METH_VARARGS, "instant(track, ts_ns, name, args, flows, category)"},
+    {"count", file_count, METH_VARARGS, "count(track, ts_ns, value)"},
+    {"close", file_close, METH_NOARGS, "Sorts and writes the file; again: nothing."},
+    {0}};
+static PyType_Slot file_slots[] = {{Py_tp_init, PY_SLOT(file_init)},
+                                   {Py_tp_methods, file_methods},
+                                   {Py_tp_dealloc, PY_SLOT(file_free)},
+                                   {Py_tp_doc, "File(path, compress=None): a trace with explicit times."},
+                                   {0, NULL}};
+static PyType_Spec file_spec = {"_stave.File", sizeof(struct file), 0, Py_TPFLAGS_DEFAULT,
+                                file_slots};
+
+int py_file_init(struct py_state *st)
+{
+    st->file_type = (PyTypeObject *)PyType_FromModuleAndSpec(st->module, &file_spec, NULL);
+    return st->file_type ? PyModule_AddType(st->module, st->file_type) : -1;
+}

@@ -1,0 +1,407 @@
+/* The module _stave: its functions, its state, its birth.
+ *
+ * One state per interpreter (multi-phase initialisation); nothing here is static but tables. Start, flush and stop wait for
+ * the writer, which needs no GIL: they let go of it meanwhile. */
+#include "py_stave.h"
+
+#include <string.h>
+
+struct py_state *py_state_of(PyObject *module)
+{
+    return PyModule_GetState(module);
+}
+
+struct py_state *py_state_of_type(PyTypeObject *type)
+{
+    return PyType_GetModuleState(type);
+}
+
+/* ---- the session ---- */
+
+static PyObject *start(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    (void)module;
+    static char *words[] = {"out",      "categories",     "buffer_bytes", "full",       "compress", "keep_ms",
+                            "after_ms", "trigger_signal", "trigger_name", "trigger_ms", NULL};
+    const char *out = NULL, *categories = NULL, *compress = NULL, *trigger_name = NULL;
+    Py_ssize_t buffer_bytes = 0;
+    int full = 0, trigger_signal = 0, status;
+    unsigned long long keep_ms = 0, after_ms = 0, trigger_ms = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zznizKKizK", words, &out, &categories,
+                                     &buffer_bytes, &full, &compress, &keep_ms, &after_ms,
+                                     &trigger_signal, &trigger_name, &trigger_ms))
+        return NULL;
+    struct stave_options o = {.size = sizeof o,
+                              .out = out,
+                              .categories = categories,
+                              .buffer_bytes = (size_t)buffer_bytes,
+                              .full = (enum stave_full)full,
+                              .compress = compress,
+                              .keep_ms = keep_ms,
+                              .after_ms = after_ms,
+                              .trigger_signal = trigger_signal,
+                              .trigger_name = trigger_name,
+                              .trigger_ms = trigger_ms};
+    Py_BEGIN_ALLOW_THREADS
+    status = stave_start(&o);
+    Py_END_ALLOW_THREADS
+    return PyLong_FromLong(status);
+}
+
+static PyObject *flush(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    int status;
+    Py_BEGIN_ALLOW_THREADS
+    status = stave_flush();
+    Py_END_ALLOW_THREADS
+    return PyLong_FromLong(status);
+}
+
+static PyObject *stop(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    int status;
+    Py_BEGIN_ALLOW_THREADS
+    status = stave_stop();
+    Py_END_ALLOW_THREADS
+    return PyLong_FromLong(status);
+}
+
+/* Before os._exit(). */
+static PyObject *finish(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    Py_BEGIN_ALLOW_THREADS
+    stave_finish();
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+static PyObject *trigger(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *reason = "";
+    int number;
+    if (!PyArg_ParseTuple(args, "|s", &reason))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    number = stave_trigger(reason);
+    Py_END_ALLOW_THREADS
+    return PyLong_FromLong(number);
+}
+
+static PyObject *enabled(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *category = NULL;
+    if (!PyArg_ParseTuple(args, "|z", &category))
+        return NULL;
+    return PyBool_FromLong(stave_enabled(category));
+}
+
+static PyObject *categories(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *globs;
+    if (!PyArg_ParseTuple(args, "s", &globs))
+        return NULL;
+    stave_categories(globs);
+    Py_RETURN_NONE;
+}
+
+static PyObject *counts(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    struct stave_counts c = {.size = sizeof c};
+    stave_count(&c);
+    return Py_BuildValue("{sKsKsKsKsKsK}", "events", (unsigned long long)c.events, "lost_full",
+                         (unsigned long long)c.lost_full, "lost_nested",
+                         (unsigned long long)c.lost_nested, "lost_ring",
+                         (unsigned long long)c.lost_ring, "lost_output",
+                         (unsigned long long)c.lost_output, "lost_overwritten",
+                         (unsigned long long)c.lost_overwritten);
+}
+
+static PyObject *now_ns(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromLongLong(stave_now_ns());
+}
+
+static PyObject *flow_new(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromUnsignedLongLong(stave_flow_new());
+}
+
+/* ---- tracks ---- */
+
+static PyObject *track_new(PyObject *module, PyObject *args)
+{
+    (void)module;
+    unsigned parent;
+    const char *name;
+    return PyArg_ParseTuple(args, "Is", &parent, &name)
+               ? PyLong_FromUnsignedLong(stave_track(parent, name))
+               : NULL;
+}
+
+static PyObject *counter_new(PyObject *module, PyObject *args)
+{
+    (void)module;
+    unsigned parent;
+    const char *name, *unit;
+    return PyArg_ParseTuple(args, "Iss", &parent, &name, &unit)
+               ? PyLong_FromUnsignedLong(stave_counter(parent, name, unit))
+               : NULL;
+}
+
+static PyObject *async_new(PyObject *module, PyObject *args)
+{
+    (void)module;
+    unsigned parent;
+    const char *name;
+    unsigned long long id;
+    return PyArg_ParseTuple(args, "IsK", &parent, &name, &id)
+               ? PyLong_FromUnsignedLong(stave_async(parent, name, id))
+               : NULL;
+}
+
+static PyObject *track_order(PyObject *module, PyObject *args)
+{
+    (void)module;
+    unsigned track;
+    long long order;
+    if (!PyArg_ParseTuple(args, "IL", &track, &order))
+        return NULL;
+    stave_track_order(track, order);
+    Py_RETURN_NONE;
+}
+
+static PyObject *thread_name(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "s", &name))
+        return NULL;
+    stave_thread_name(name);
+    Py_RETURN_NONE;
+}
+
+/* ---- events ---- */
+
+static PyObject *trace(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
+{
+    return py_trace(py_state_of(module), 0, args, n, kwnames);
+}
+
+static PyObject *instant(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
+{
+    return py_instant(py_state_of(module), 0, args, n, kwnames);
+}
+
+static void emit_instant(struct py_call *c, struct py_name *n, uint64_t track,
+                         const struct stave_args *a)
+{
+    uint64_t args = a->len ? (uintptr_t)a : 0;
+    if (n) {
+        struct stave_site *site =
+            py_site(n, track ? PY_INSTANT_ON : args ? PY_INSTANT_ARGS : PY_INSTANT);
+        if (!py_is_on(site))
+            return;
+        if (track)
+            stave_i_emit(site, (uint64_t[]){track, args});
+        else if (args)
+            stave_i_emit(site, &args);
+        else
+            stave_i_instant0(site);
+        return;
+    }
+    PyObject *keep = NULL, *name = PyObject_Str(c->name);
+    Py_ssize_t len;
+    if (name)
+        stave_i_emit(py_category_site(c->category, PY_INSTANT_ON_DYN),
+                     (uint64_t[]){track, (uintptr_t)py_utf8(name, &len, &keep), args});
+    else
+        py_forget_error();
+    Py_XDECREF(keep);
+    Py_XDECREF(name);
+}
+
+PyObject *py_instant(struct py_state *st, uint32_t track, PyObject *const *args, Py_ssize_t n,
+                     PyObject *kwnames)
+{
+    struct py_call c = {.category = st->trace_category};
+    if (n < 1) {
+        PyErr_SetString(PyExc_TypeError, "instant() needs a name");
+        return NULL;
+    }
+    if (__builtin_expect(!stave_enabled(NULL), 1)) {
+        c.outgoing = kwnames ? py_call_outgoing(st, args, n, kwnames) : NULL;
+    } else {
+        struct stave_args a;
+        stave_args_init(&a);
+        c.name = args[0];
+        if (py_call_read(st, &c, &a, args, n, kwnames, 1)) {
+            struct py_name *name = py_name_find(st, c.category, args[0]);
+            if (name || !PyErr_Occurred())
+                emit_instant(&c, name, track ? track : py_tasks_row(st), &a);
+        }
+    }
+    if (__builtin_expect(PyErr_Occurred() != NULL, 0)) {
+        Py_XDECREF(c.outgoing);
+        return NULL;
+    }
+    return c.outgoing ? c.outgoing : Py_NewRef(Py_None);
+}
+
+/* ---- birth and death ---- */
+
+static PyMethodDef methods[] = {
+    {"trace", PY_FUNCTION(trace), METH_FASTCALL | METH_KEYWORDS,
+     "trace(name, *args, category=…, flow=…, **kwargs)\n\n"
+     "A slice: `with stave.trace(\"matmul\", size=1024): …`"},
+    {"instant", PY_FUNCTION(instant), METH_FASTCALL | METH_KEYWORDS,
+     "instant(name, *args, category=…, flow=…, num_outgoing_flow_ids=…, incoming_flow_ids=…, **kwargs)\n\n"
+     "A moment. Returns the new flow numbers that were asked for, else None."},
+    {"start", PY_FUNCTION(start), METH_VARARGS | METH_KEYWORDS, NULL},
+    {"flush", flush, METH_NOARGS, "Everything recorded so far is in the (growing) file."},
+    {"stop", stop, METH_NOARGS, NULL},
+    {"finish", finish, METH_NOARGS, NULL},
+    {"trigger", trigger, METH_VARARGS,
+     "trigger(reason=\"\"): the flight recorder writes its next file; returns its number."},
+    {"enabled", enabled, METH_VARARGS,
+     "enabled(category=None): is it recorded? To skip expensive preparation."},
+    {"categories", categories, METH_VARARGS,
+     "categories(globs): what is recorded from now on; \"nn.*,-io\"."},
+    {"counts", counts, METH_NOARGS, "Events written, and lost by cause."},
+    {"now_ns", now_ns, METH_NOARGS, "CLOCK_MONOTONIC: what complete() takes."},
+    {"flow_new", flow_new, METH_NOARGS, NULL},
+    {"track_new", track_new, METH_VARARGS, NULL},
+    {"counter_new", counter_new, METH_VARARGS, NULL},
+    {"async_new", async_new, METH_VARARGS, NULL},
+    {"track_order", track_order, METH_VARARGS, NULL},
+    {"thread_name", thread_name, METH_VARARGS,
+     "thread_name(name): of the calling thread's track."},
+    {0}};
+
+static int add_words(struct py_state *st)
+{
+    st->w_category = PyUnicode_InternFromString("category");
+    st->w_flow = PyUnicode_InternFromString("flow");
+    st->w_incoming = PyUnicode_InternFromString("incoming_flow_ids");
+    st->w_outgoing = PyUnicode_InternFromString("num_outgoing_flow_ids");
+    st->w_stave_row = PyUnicode_InternFromString("_stave_row");
+    return st->w_category && st->w_flow && st->w_incoming && st->w_outgoing && st->w_stave_row ? 0
+                                                                                               : -1;
+}
+
+static struct py_category *own_category(struct py_state *st, const char *text)
+{
+    PyObject *str = PyUnicode_InternFromString(text);
+    struct py_category *c = str ? py_category_find(st, str) : NULL;
+    Py_XDECREF(str);
+    return c;
+}
+
+static int exec(PyObject *module)
+{
+    struct py_state *st = py_state_of(module);
+    st->module = module;
+    st->auto_index = -1;
+    st->categories = PyDict_New();
+    if (!st->categories || add_words(st) < 0)
+        return -1;
+    st->trace_category = own_category(st, "python");
+    st->func_category = own_category(st, "function");
+    st->count_category = own_category(st, "counter");
+    if (!st->trace_category || !st->func_category || !st->count_category)
+        return -1;
+    if (PyModule_AddFunctions(module, py_func_methods) < 0 ||
+        PyModule_AddFunctions(module, py_tasks_methods) < 0 ||
+        PyModule_AddFunctions(module, py_auto_methods) < 0)
+        return -1;
+    if (py_slice_init(st) < 0 || py_func_init(st) < 0 || py_track_init(st) < 0 ||
+        py_file_init(st) < 0)
+        return -1;
+    return PyModule_AddStringConstant(module, "version", stave_version());
+}
+
+static int traverse(PyObject *module, visitproc visit, void *arg)
+{
+    struct py_state *st = py_state_of(module);
+    if (!st)
+        return 0;
+    Py_VISIT(st->slice_type);
+    Py_VISIT(st->door_type);
+    Py_VISIT(st->func_type);
+    Py_VISIT(st->track_type);
+    Py_VISIT(st->counter_type);
+    Py_VISIT(st->file_type);
+    Py_VISIT(st->get_loop);
+    Py_VISIT(st->current_task);
+    Py_VISIT(st->new_row);
+    Py_VISIT(st->auto_filter);
+    return 0;
+}
+
+static int clear(PyObject *module)
+{
+    struct py_state *st = py_state_of(module);
+    if (!st)
+        return 0;
+    py_auto_clear(st);
+    Py_CLEAR(st->off);
+    Py_CLEAR(st->slice_type);
+    Py_CLEAR(st->door_type);
+    Py_CLEAR(st->func_type);
+    Py_CLEAR(st->track_type);
+    Py_CLEAR(st->counter_type);
+    Py_CLEAR(st->file_type);
+    Py_CLEAR(st->get_loop);
+    Py_CLEAR(st->current_task);
+    Py_CLEAR(st->new_row);
+    return 0;
+}
+
+/* Names only now: whatever could refer to one held the module. */
+static void free_state(void *module)
+{
+    struct py_state *st = py_state_of(module);
+    if (!st)
+        return;
+    clear(module);
+    py_names_clear(st);
+    Py_CLEAR(st->w_category);
+    Py_CLEAR(st->w_flow);
+    Py_CLEAR(st->w_incoming);
+    Py_CLEAR(st->w_outgoing);
+    Py_CLEAR(st->w_stave_row);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, PY_SLOT(exec)},
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+#if PY_VERSION_HEX >= 0x030D0000
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL}};
+
+static struct PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,
+                                        .m_name = "_stave",
+                                        .m_doc = "The C part of the package stave.",
+                                        .m_size = sizeof(struct py_state),
+                                        .m_methods = methods,
+                                        .m_slots = slots,
+                                        .m_traverse = traverse,
+                                        .m_clear = clear,
+                                        .m_free = free_state};
+
+PyMODINIT_FUNC PyInit__stave(void);
+PyMODINIT_FUNC PyInit__stave(void)
+{
+    return PyModuleDef_Init(&definition);
+}

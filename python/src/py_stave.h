@@ -1,0 +1,169 @@
+/* The Python extension _stave, seen from inside: what its files share.
+ *
+ *   py_module.c    the module: start, flush, stop, trace, instant, and the list of everything
+ *   py_names.c     names to call places: strings are looked up by address, so that an event costs no hashing
+ *   py_convert.c   Python values to arguments; nothing that a value does can break the program
+ *   py_slice.c     what trace() returns: a context manager without a temporary object
+ *   py_func.c      what the decorators return
+ *   py_track.c     tracks and counters
+ *   py_tasks.c     rows for asyncio tasks
+ *   py_auto.c      every function of chosen modules: sys.setprofile, sys.monitoring
+ *   py_file.c      files with explicit times
+ *
+ * It stands on <stave/…> only. Python objects live in the module's state, one per interpreter; what reaches a ring is bytes. Call
+ * places are ordinary C memory, shared by all interpreters and never freed. */
+#ifndef SV_PYTHON_PY_STAVE_H
+#define SV_PYTHON_PY_STAVE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stave/stave.h>
+#include <stdbool.h>
+
+/* ---- names and call places (py_names.c) ---- */
+
+/* How a call place looks: its kind and the words before the arguments. */
+enum py_shape {
+    PY_BEGIN,         /* no arguments */
+    PY_BEGIN_ARGS,    /* args */
+    PY_BEGIN_ON,      /* track, args */
+    PY_INSTANT,       /* no arguments */
+    PY_INSTANT_ARGS,  /* args */
+    PY_INSTANT_ON,    /* track, args */
+    PY_COMPLETE,      /* track, start, duration, args */
+    PY_NAME_SHAPES,   /* from here on the name is a word, or there is none */
+    PY_BEGIN_DYN = PY_NAME_SHAPES, /* name, args */
+    PY_BEGIN_ON_DYN,  /* track, name, args */
+    PY_INSTANT_ON_DYN,
+    PY_COMPLETE_DYN,  /* track, start, duration, name, args */
+    PY_END_ARGS,      /* args */
+    PY_END_ON,        /* track, args */
+    PY_COUNT_INT,     /* track, value */
+    PY_COUNT_DOUBLE,
+    PY_SHAPES
+};
+
+struct py_category {
+    PyObject *text; /* str */
+    PyObject *names; /* dict: str → capsule of struct py_name */
+    struct stave_site *sites[PY_SHAPES];
+};
+
+/* An event name of a category. text NULL: too many names, `dynamic` is this one's for the moment. */
+struct py_name {
+    PyObject *text;
+    struct py_category *category;
+    struct stave_site *sites[PY_NAME_SHAPES]; /* made at first use */
+};
+
+enum { PY_NAMES_MAX = 16384, PY_CACHE_SLOTS = 1024 };
+
+struct py_cache_slot {
+    PyObject *text; /* owned: its address is the key */
+    struct py_category *category;
+    struct py_name *name;
+};
+
+struct py_state {
+    PyObject *module; /* borrowed */
+    PyTypeObject *slice_type, *door_type, *func_type, *track_type, *counter_type, *file_type;
+    PyObject *off;        /* what trace() returns when nothing is recorded */
+    PyObject *categories; /* dict: str → capsule of struct py_category */
+    struct py_category *trace_category, *func_category, *count_category;
+    struct py_cache_slot cache[PY_CACHE_SLOTS];
+    /* interned words */
+    PyObject *w_category, *w_flow, *w_incoming, *w_outgoing, *w_stave_row;
+    /* asyncio, NULL until it is seen */
+    PyObject *get_loop, *current_task, *new_row;
+    /* auto */
+    PyObject *auto_filter, *disable;
+    Py_ssize_t auto_index; /* of the slot in code objects, -1: none yet */
+    uint32_t auto_turn;
+    uint64_t auto_max_depth;
+};
+
+struct py_state *py_state_of(PyObject *module);
+struct py_state *py_state_of_type(PyTypeObject *type);
+
+struct py_category *py_category_find(struct py_state *st, PyObject *text); /* NULL: error set */
+/* NULL without an error: too many names; use the shapes with a word for it. */
+struct py_name *py_name_find(struct py_state *st, struct py_category *c, PyObject *text);
+struct stave_site *py_site_make(enum py_shape shape, const char *category, const char *name);
+void py_names_clear(struct py_state *st);
+
+/* Call places of a name and of a category. Never NULL: without memory it is one that is off. */
+static inline struct stave_site *py_site(struct py_name *n, enum py_shape shape)
+{
+    struct stave_site *site = __atomic_load_n(&n->sites[shape], __ATOMIC_ACQUIRE);
+    extern struct stave_site *py_site_of_name(struct py_name *, enum py_shape);
+    return __builtin_expect(site != NULL, 1) ? site : py_site_of_name(n, shape);
+}
+struct stave_site *py_category_site(struct py_category *c, enum py_shape shape);
+
+static inline bool py_is_on(const struct stave_site *site)
+{
+    return __atomic_load_n(&site->state, __ATOMIC_RELAXED) != 0;
+}
+
+/* ---- arguments (py_convert.c) ---- */
+
+void py_add(struct stave_args *a, const char *key, PyObject *value);
+void py_add_pairs(struct stave_args *a, PyObject *dict); /* its items as arguments */
+void py_add_exception(struct stave_args *a, PyObject *type, PyObject *value);
+void py_add_flows(struct stave_args *a, PyObject *flows); /* numbers, flows, or lists of them */
+void py_forget_error(void); /* after a value failed: only what must get through is kept */
+/* UTF-8 of a str, borrowed from it or, where it has none, of *keep (a new reference). */
+const char *py_utf8(PyObject *text, Py_ssize_t *len, PyObject **keep);
+
+/* What trace(), instant() and so on were called with. */
+struct py_call {
+    PyObject *name; /* borrowed */
+    struct py_category *category;
+    PyObject *outgoing; /* list of new flow numbers, or NULL */
+};
+/* `first` is where the arguments of the event begin. False: an error is set. */
+bool py_call_read(struct py_state *st, struct py_call *c, struct stave_args *a,
+                  PyObject *const *args, Py_ssize_t n, PyObject *kwnames, Py_ssize_t first);
+/* Only what a switched-off event must still do: flow numbers. NULL without error: none. */
+PyObject *py_call_outgoing(struct py_state *st, PyObject *const *args, Py_ssize_t n,
+                           PyObject *kwnames);
+PyObject *py_new_flows(long n);
+
+/* ---- events ---- */
+
+/* A begin on `track` (0: the thread's). Returns the session's number, 0: not recorded. */
+uint32_t py_begin(struct py_name *n, struct py_call *c, uint32_t track, const struct stave_args *a);
+void py_end(struct py_category *c, uint32_t session, uint32_t track, const struct stave_args *a);
+PyObject *py_instant(struct py_state *st, uint32_t track, PyObject *const *args, Py_ssize_t n,
+                     PyObject *kwnames);
+PyObject *py_trace(struct py_state *st, uint32_t track, PyObject *const *args, Py_ssize_t n,
+                   PyObject *kwnames);
+
+/* ---- asyncio (py_tasks.c) ---- */
+
+void py_tasks_look(struct py_state *st); /* is asyncio there? */
+uint32_t py_tasks_row_slow(struct py_state *st);
+/* The row of the running task, 0: no task is running. */
+static inline uint32_t py_tasks_row(struct py_state *st)
+{
+    return __builtin_expect(st->get_loop != NULL, 0) ? py_tasks_row_slow(st) : 0;
+}
+
+/* ---- types: 0 or -1 with an error ---- */
+
+int py_slice_init(struct py_state *st);
+int py_func_init(struct py_state *st);
+int py_track_init(struct py_state *st);
+int py_file_init(struct py_state *st);
+PyObject *py_func_new(struct py_state *st, PyObject *function, uint32_t track, bool with_args,
+                      PyObject *name, PyObject *category);
+
+extern PyMethodDef py_func_methods[], py_auto_methods[], py_tasks_methods[];
+void py_auto_clear(struct py_state *st);
+
+/* Casts of CPython's tables, in one place. */
+#define PY_FUNCTION(f) ((PyCFunction)(void (*)(void))(f))
+#define PY_SLOT(f)     ((void *)(f))
+
+#endif
