@@ -69,8 +69,9 @@ STAVE_API void stave_i_open0(
     struct stave_site *site); /* STAVE_BEGIN and STAVE_END without arguments */
 STAVE_API void stave_i_end0(void);
 STAVE_API void stave_i_scope_end(uint32_t session);
-STAVE_API void stave_i_scope_end_with(uint32_t session, struct stave_site *site,
-                                      const uint64_t *values); /* the end of a scope, with arguments */
+STAVE_API void stave_i_scope_end_with(
+    uint32_t session, struct stave_site *site,
+    const uint64_t *values); /* the end of a scope, with arguments */
 STAVE_API void stave_i_add(struct stave_site *site, int64_t delta);
 #ifdef __cplusplus
 }

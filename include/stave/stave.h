@@ -63,7 +63,8 @@ struct stave_options {
 STAVE_API int stave_start(const struct stave_options *options); /* NULL: by the environment */
 STAVE_API int stave_flush(void); /* everything recorded so far is in the (growing) file */
 STAVE_API int stave_stop(void);  /* the file is complete and has its name */
-STAVE_API void stave_finish(void); /* before _exit(): what a normal end of the program does by itself */
+STAVE_API void stave_finish(
+    void); /* before _exit(): what a normal end of the program does by itself */
 
 /* Flight recorder: writes what the rings hold to the next numbered file. Returns its number, or negative. */
 STAVE_API int stave_trigger(const char *reason);

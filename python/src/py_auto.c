@@ -16,7 +16,7 @@
 #endif
 
 struct verdict {
-    uint32_t turn; /* of auto(): older ones do not count */
+    uint32_t turn;        /* of auto(): older ones do not count */
     struct py_name *name; /* NULL: not wanted */
 };
 
@@ -117,7 +117,8 @@ static PyObject *monitor(PyObject *module, PyObject *const *args, Py_ssize_t n, 
     struct py_state *st = py_state_of(module);
     struct py_name *name = n > 0 && PyCode_Check(args[0]) ? name_of(st, args[0]) : NULL;
     if (!name)
-        return Py_NewRef(st->disable ? st->disable : Py_None); /* never asked again about this one */
+        return Py_NewRef(st->disable ? st->disable
+                                     : Py_None); /* never asked again about this one */
     if (is_begin)
         begin(st, name);
     else
@@ -180,11 +181,10 @@ void py_auto_clear(struct py_state *st)
     Py_CLEAR(st->disable);
 }
 
-PyMethodDef py_auto_methods[] = {
-    {"auto_setup", setup, METH_VARARGS, NULL},
-    {"profile_thread", profile_thread, METH_VARARGS, NULL},
-    {"mon_begin", PY_FUNCTION(mon_begin), METH_FASTCALL, NULL},
-    {"mon_end", PY_FUNCTION(mon_end), METH_FASTCALL, NULL},
-    {"mon_throw", PY_FUNCTION(mon_throw), METH_FASTCALL, NULL},
-    {"mon_unwind", PY_FUNCTION(mon_unwind), METH_FASTCALL, NULL},
-    {0}};
+PyMethodDef py_auto_methods[] = {{"auto_setup", setup, METH_VARARGS, NULL},
+                                 {"profile_thread", profile_thread, METH_VARARGS, NULL},
+                                 {"mon_begin", PY_FUNCTION(mon_begin), METH_FASTCALL, NULL},
+                                 {"mon_end", PY_FUNCTION(mon_end), METH_FASTCALL, NULL},
+                                 {"mon_throw", PY_FUNCTION(mon_throw), METH_FASTCALL, NULL},
+                                 {"mon_unwind", PY_FUNCTION(mon_unwind), METH_FASTCALL, NULL},
+                                 {0}};

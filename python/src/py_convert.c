@@ -7,7 +7,14 @@
 
 #include <string.h>
 
-enum { DEPTH_MAX = 16, ITEMS_MAX = 256, TEXT_MAX = 4096, REPR_MAX = 256, BYTES_MAX = 128, ARRAY_MAX = 16 };
+enum {
+    DEPTH_MAX = 16,
+    ITEMS_MAX = 256,
+    TEXT_MAX = 4096,
+    REPR_MAX = 256,
+    BYTES_MAX = 128,
+    ARRAY_MAX = 16
+};
 
 static void add_value(struct stave_args *a, const char *key, PyObject *v, int depth);
 

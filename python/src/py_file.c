@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 struct file {
-    PyObject_HEAD
-    struct stave_file *file; /* NULL: closed */
+    PyObject_HEAD struct stave_file *file; /* NULL: closed */
     pid_t pid;
 };
 
@@ -20,8 +19,9 @@ static struct stave_file *open_file(PyObject *self)
     if (!f->file)
         PyErr_SetString(PyExc_ValueError, "stave: the trace file is closed");
     else if (f->pid != getpid())
-        PyErr_SetString(PyExc_ValueError,
-                        "stave: this trace file belongs to the parent process; open one of your own");
+        PyErr_SetString(
+            PyExc_ValueError,
+            "stave: this trace file belongs to the parent process; open one of your own");
     else
         return f->file;
     return NULL;
@@ -56,10 +56,8 @@ static int close_file(struct file *f, char *message, size_t size)
     f->file = NULL;
     if (!file || f->pid != getpid())
         return 0;
-    Py_BEGIN_ALLOW_THREADS
-    status = stave_file_close(file, message, size);
-    Py_END_ALLOW_THREADS
-    return status;
+    Py_BEGIN_ALLOW_THREADS status = stave_file_close(file, message, size);
+    Py_END_ALLOW_THREADS return status;
 }
 
 static PyObject *file_close(PyObject *self, PyObject *unused)
@@ -135,12 +133,12 @@ static PyObject *emit(struct stave_file *f, struct stave_event *e)
 {
     int status;
     e->size = sizeof *e;
-    Py_BEGIN_ALLOW_THREADS
-    status = stave_file_emit(f, e);
-    Py_END_ALLOW_THREADS
-    if (status < 0) {
-        PyErr_SetString(PyExc_OSError,
-                        "stave: the event could not be written (no such track, or the file has failed)");
+    Py_BEGIN_ALLOW_THREADS status = stave_file_emit(f, e);
+    Py_END_ALLOW_THREADS if (status < 0)
+    {
+        PyErr_SetString(
+            PyExc_OSError,
+            "stave: the event could not be written (no such track, or the file has failed)");
         return NULL;
     }
     Py_RETURN_NONE;
@@ -215,11 +213,12 @@ static PyMethodDef file_methods[] = {
     {"count", file_count, METH_VARARGS, "count(track, ts_ns, value)"},
     {"close", file_close, METH_NOARGS, "Sorts and writes the file; again: nothing."},
     {0}};
-static PyType_Slot file_slots[] = {{Py_tp_init, PY_SLOT(file_init)},
-                                   {Py_tp_methods, file_methods},
-                                   {Py_tp_dealloc, PY_SLOT(file_free)},
-                                   {Py_tp_doc, "File(path, compress=None): a trace with explicit times."},
-                                   {0, NULL}};
+static PyType_Slot file_slots[] = {
+    {Py_tp_init, PY_SLOT(file_init)},
+    {Py_tp_methods, file_methods},
+    {Py_tp_dealloc, PY_SLOT(file_free)},
+    {Py_tp_doc, "File(path, compress=None): a trace with explicit times."},
+    {0, NULL}};
 static PyType_Spec file_spec = {"_stave.File", sizeof(struct file), 0, Py_TPFLAGS_DEFAULT,
                                 file_slots};
 

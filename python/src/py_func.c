@@ -10,8 +10,7 @@
 #include <structmember.h>
 
 struct func {
-    PyObject_HEAD
-    vectorcallfunc call;
+    PyObject_HEAD vectorcallfunc call;
     PyObject *function, *dict, *weak;
     struct py_name *name;
     struct py_state *state; /* the type holds the module, the module its state */
@@ -87,7 +86,8 @@ static void add_defaults(struct stave_args *a, const struct signature *s, Py_ssi
             add_named(a, name_at(s, i), PyTuple_GET_ITEM(s->defaults, i - first));
     for (Py_ssize_t i = 0; s->kwdefaults && i < s->n_keyword; i++) {
         PyObject *name = name_at(s, s->n_positional + i);
-        PyObject *value = is_given(kwnames, name) ? NULL : PyDict_GetItemWithError(s->kwdefaults, name);
+        PyObject *value = is_given(kwnames, name) ? NULL
+                                                  : PyDict_GetItemWithError(s->kwdefaults, name);
         if (value)
             add_named(a, name, value);
     }
@@ -258,7 +258,8 @@ int py_func_init(struct py_state *st)
 PyObject *py_func_new(struct py_state *st, PyObject *function, uint32_t track, bool with_args,
                       PyObject *name, PyObject *category)
 {
-    struct py_category *c = category == Py_None ? st->func_category : py_category_find(st, category);
+    struct py_category *c = category == Py_None ? st->func_category
+                                                : py_category_find(st, category);
     struct py_name *n = c ? py_name_find(st, c, name) : NULL;
     if (!n) { /* thousands of decorated functions: the rest share a name */
         PyObject *other = c && !PyErr_Occurred() ? PyUnicode_FromString("function") : NULL;

@@ -21,8 +21,9 @@ struct py_state *py_state_of_type(PyTypeObject *type)
 static PyObject *start(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     (void)module;
-    static char *words[] = {"out",      "categories",     "buffer_bytes", "full",       "compress", "keep_ms",
-                            "after_ms", "trigger_signal", "trigger_name", "trigger_ms", NULL};
+    static char *words[] = {"out",     "categories", "buffer_bytes",   "full",         "compress",
+                            "keep_ms", "after_ms",   "trigger_signal", "trigger_name", "trigger_ms",
+                            NULL};
     const char *out = NULL, *categories = NULL, *compress = NULL, *trigger_name = NULL;
     Py_ssize_t buffer_bytes = 0;
     int full = 0, trigger_signal = 0, status;
@@ -42,40 +43,32 @@ static PyObject *start(PyObject *module, PyObject *args, PyObject *kwargs)
                               .trigger_signal = trigger_signal,
                               .trigger_name = trigger_name,
                               .trigger_ms = trigger_ms};
-    Py_BEGIN_ALLOW_THREADS
-    status = stave_start(&o);
-    Py_END_ALLOW_THREADS
-    return PyLong_FromLong(status);
+    Py_BEGIN_ALLOW_THREADS status = stave_start(&o);
+    Py_END_ALLOW_THREADS return PyLong_FromLong(status);
 }
 
 static PyObject *flush(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     int status;
-    Py_BEGIN_ALLOW_THREADS
-    status = stave_flush();
-    Py_END_ALLOW_THREADS
-    return PyLong_FromLong(status);
+    Py_BEGIN_ALLOW_THREADS status = stave_flush();
+    Py_END_ALLOW_THREADS return PyLong_FromLong(status);
 }
 
 static PyObject *stop(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     int status;
-    Py_BEGIN_ALLOW_THREADS
-    status = stave_stop();
-    Py_END_ALLOW_THREADS
-    return PyLong_FromLong(status);
+    Py_BEGIN_ALLOW_THREADS status = stave_stop();
+    Py_END_ALLOW_THREADS return PyLong_FromLong(status);
 }
 
 /* Before os._exit(). */
 static PyObject *finish(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    Py_BEGIN_ALLOW_THREADS
-    stave_finish();
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS stave_finish();
+    Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
 static PyObject *trigger(PyObject *module, PyObject *args)
@@ -85,10 +78,8 @@ static PyObject *trigger(PyObject *module, PyObject *args)
     int number;
     if (!PyArg_ParseTuple(args, "|s", &reason))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    number = stave_trigger(reason);
-    Py_END_ALLOW_THREADS
-    return PyLong_FromLong(number);
+    Py_BEGIN_ALLOW_THREADS number = stave_trigger(reason);
+    Py_END_ALLOW_THREADS return PyLong_FromLong(number);
 }
 
 static PyObject *enabled(PyObject *module, PyObject *args)
@@ -206,8 +197,9 @@ static void emit_instant(struct py_call *c, struct py_name *n, uint64_t track,
 {
     uint64_t args = a->len ? (uintptr_t)a : 0;
     if (n) {
-        struct stave_site *site =
-            py_site(n, track ? PY_INSTANT_ON : args ? PY_INSTANT_ARGS : PY_INSTANT);
+        struct stave_site *site = py_site(n, track  ? PY_INSTANT_ON
+                                             : args ? PY_INSTANT_ARGS
+                                                    : PY_INSTANT);
         if (!py_is_on(site))
             return;
         if (track)
@@ -263,7 +255,8 @@ static PyMethodDef methods[] = {
      "trace(name, *args, category=…, flow=…, **kwargs)\n\n"
      "A slice: `with stave.trace(\"matmul\", size=1024): …`"},
     {"instant", PY_FUNCTION(instant), METH_FASTCALL | METH_KEYWORDS,
-     "instant(name, *args, category=…, flow=…, num_outgoing_flow_ids=…, incoming_flow_ids=…, **kwargs)\n\n"
+     "instant(name, *args, category=…, flow=…, num_outgoing_flow_ids=…, incoming_flow_ids=…, "
+     "**kwargs)\n\n"
      "A moment. Returns the new flow numbers that were asked for, else None."},
     {"start", PY_FUNCTION(start), METH_VARARGS | METH_KEYWORDS, NULL},
     {"flush", flush, METH_NOARGS, "Everything recorded so far is in the (growing) file."},
@@ -282,8 +275,7 @@ static PyMethodDef methods[] = {
     {"counter_new", counter_new, METH_VARARGS, NULL},
     {"async_new", async_new, METH_VARARGS, NULL},
     {"track_order", track_order, METH_VARARGS, NULL},
-    {"thread_name", thread_name, METH_VARARGS,
-     "thread_name(name): of the calling thread's track."},
+    {"thread_name", thread_name, METH_VARARGS, "thread_name(name): of the calling thread's track."},
     {0}};
 
 static int add_words(struct py_state *st)

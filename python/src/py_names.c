@@ -113,8 +113,7 @@ static struct stave_site *publish(struct stave_site **slot, enum py_shape shape,
                                   PyObject *name)
 {
     PyObject *keep1 = NULL, *keep2 = NULL;
-    struct stave_site *site =
-        py_site_make(shape, text_of(category, &keep1), text_of(name, &keep2));
+    struct stave_site *site = py_site_make(shape, text_of(category, &keep1), text_of(name, &keep2));
     Py_XDECREF(keep1);
     Py_XDECREF(keep2);
     __atomic_store_n(slot, site, __ATOMIC_RELEASE);

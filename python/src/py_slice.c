@@ -9,24 +9,22 @@
 #include "py_stave.h"
 
 #include <stddef.h>
-#include <structmember.h>
 #include <string.h>
+#include <structmember.h>
 
 struct slice {
-    PyObject_HEAD
-    vectorcallfunc call;
-    struct py_name *name;         /* NULL: nothing is recorded */
+    PyObject_HEAD vectorcallfunc call;
+    struct py_name *name; /* NULL: nothing is recorded */
     struct py_category *category;
-    PyObject *dynamic;            /* the name where there were too many */
-    struct stave_args *args;      /* of the begin, cut to size; NULL: none */
-    struct stave_args *more;      /* of the end: whole, NULL until there are any */
+    PyObject *dynamic;       /* the name where there were too many */
+    struct stave_args *args; /* of the begin, cut to size; NULL: none */
+    struct stave_args *more; /* of the end: whole, NULL until there are any */
     const void *thread;
     uint32_t track, given_track, session, depth;
 };
 
 struct door {
-    PyObject_HEAD
-    vectorcallfunc call;
+    PyObject_HEAD vectorcallfunc call;
     bool is_exit;
 };
 
@@ -46,11 +44,10 @@ uint32_t py_begin(struct py_name *n, struct py_call *c, uint32_t track, const st
             return 0;
         }
         uint64_t text = (uintptr_t)py_utf8(name, &len, &keep);
-        uint32_t session =
-            track ? stave_i_emit(py_category_site(c->category, PY_BEGIN_ON_DYN),
-                                 (uint64_t[]){track, text, args})
-                  : stave_i_emit(py_category_site(c->category, PY_BEGIN_DYN),
-                                 (uint64_t[]){text, args});
+        uint32_t session = track ? stave_i_emit(py_category_site(c->category, PY_BEGIN_ON_DYN),
+                                                (uint64_t[]){track, text, args})
+                                 : stave_i_emit(py_category_site(c->category, PY_BEGIN_DYN),
+                                                (uint64_t[]){text, args});
         Py_XDECREF(keep);
         Py_DECREF(name);
         return session;

@@ -25,27 +25,27 @@
 
 /* How a call place looks: its kind and the words before the arguments. */
 enum py_shape {
-    PY_BEGIN,         /* no arguments */
-    PY_BEGIN_ARGS,    /* args */
-    PY_BEGIN_ON,      /* track, args */
-    PY_INSTANT,       /* no arguments */
-    PY_INSTANT_ARGS,  /* args */
-    PY_INSTANT_ON,    /* track, args */
-    PY_COMPLETE,      /* track, start, duration, args */
-    PY_NAME_SHAPES,   /* from here on the name is a word, or there is none */
+    PY_BEGIN,                      /* no arguments */
+    PY_BEGIN_ARGS,                 /* args */
+    PY_BEGIN_ON,                   /* track, args */
+    PY_INSTANT,                    /* no arguments */
+    PY_INSTANT_ARGS,               /* args */
+    PY_INSTANT_ON,                 /* track, args */
+    PY_COMPLETE,                   /* track, start, duration, args */
+    PY_NAME_SHAPES,                /* from here on the name is a word, or there is none */
     PY_BEGIN_DYN = PY_NAME_SHAPES, /* name, args */
-    PY_BEGIN_ON_DYN,  /* track, name, args */
+    PY_BEGIN_ON_DYN,               /* track, name, args */
     PY_INSTANT_ON_DYN,
-    PY_COMPLETE_DYN,  /* track, start, duration, name, args */
-    PY_END_ARGS,      /* args */
-    PY_END_ON,        /* track, args */
-    PY_COUNT_INT,     /* track, value */
+    PY_COMPLETE_DYN, /* track, start, duration, name, args */
+    PY_END_ARGS,     /* args */
+    PY_END_ON,       /* track, args */
+    PY_COUNT_INT,    /* track, value */
     PY_COUNT_DOUBLE,
     PY_SHAPES
 };
 
 struct py_category {
-    PyObject *text; /* str */
+    PyObject *text;  /* str */
     PyObject *names; /* dict: str → capsule of struct py_name */
     struct stave_site *sites[PY_SHAPES];
 };

@@ -14,13 +14,11 @@
 #endif
 
 struct track {
-    PyObject_HEAD
-    unsigned id;
+    PyObject_HEAD unsigned id;
 };
 
 struct counter {
-    PyObject_HEAD
-    unsigned id;
+    PyObject_HEAD unsigned id;
     bool is_double;
     long long i;
     double d;
@@ -218,16 +216,14 @@ static PyMethodDef counter_methods[] = {
     {"increment", PY_FUNCTION(counter_increment), METH_METHOD | METH_FASTCALL | METH_KEYWORDS,
      "increment(by=1): adds to the value."},
     {0}};
-static PyGetSetDef counter_getset[] = {
-    {"value", counter_value, NULL, "The last value.", NULL}, {0}};
+static PyGetSetDef counter_getset[] = {{"value", counter_value, NULL, "The last value.", NULL},
+                                       {0}};
 static PyMemberDef counter_members[] = {
     {"id", T_UINT, offsetof(struct counter, id), READONLY, "The SDK's number of the track."}, {0}};
-static PyType_Slot counter_slots[] = {{Py_tp_init, PY_SLOT(counter_init)},
-                                      {Py_tp_methods, counter_methods},
-                                      {Py_tp_members, counter_members},
-                                      {Py_tp_getset, counter_getset},
-                                      {Py_tp_doc, "A value over time."},
-                                      {0, NULL}};
+static PyType_Slot counter_slots[] = {
+    {Py_tp_init, PY_SLOT(counter_init)}, {Py_tp_methods, counter_methods},
+    {Py_tp_members, counter_members},    {Py_tp_getset, counter_getset},
+    {Py_tp_doc, "A value over time."},   {0, NULL}};
 static PyType_Spec counter_spec = {"_stave.Counter", sizeof(struct counter), 0,
                                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, counter_slots};
 

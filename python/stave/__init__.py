@@ -1,1 +1,41 @@
-from . import _stave
+"""Stave: tracing that costs little enough to leave in.
+
+    import stave
+
+    with stave.open("trace.pftrace"):
+        with stave.trace("matmul", size=1024):
+            ...
+
+or without a line about files: ``STAVE_OUT=trace.pftrace python3 script.py``, ``python3 -m stave record -- script.py``. Until it is
+switched on, an event costs some nanoseconds. The files open in Perfetto and with the program ``stave``. See docs/python.md.
+"""
+from . import _stave, _tasks  # _tasks: the C part looks for it once asyncio is there
+from ._auto import auto
+from ._functions import trace_func, trace_func_args
+from ._session import flush, open, start, stop
+from ._tracks import Flow, count, flow, group, track
+from ._stave import categories, counts, enabled, instant, now_ns, thread_name, trace, trigger
+from .generator import CounterTrack, Group, GroupTrack, NormalTrack, TraceGenerator
+from .writer import TraceEvent, TraceWriter, flush_global_trace, global_trace
+
+__version__: str = _stave.version
+
+__all__ = [
+    "CounterTrack", "Flow", "Group", "GroupTrack", "NormalTrack", "TraceEvent", "TraceGenerator", "TraceWriter",
+    "auto", "categories", "complete", "count", "counts", "enabled", "flow", "flush", "flush_global_trace", "global_trace", "group",
+    "instant", "log_handler", "now_ns", "open", "start", "stop", "thread_name", "trace", "trace_func", "trace_func_args", "trace_tasks",
+    "track", "trigger",
+]
+
+complete = _stave.Track(0).complete  # a slice measured elsewhere, on the thread's own track
+
+
+def log_handler(level=0, **kwargs):
+    """A logging.Handler: every log record is a moment of the trace. ``logging.getLogger().addHandler(stave.log_handler())``"""
+    from .logs import Handler
+    return Handler(level, **kwargs)
+
+
+def trace_tasks(loop=None):
+    """Every asyncio task created from now on is a slice on a row of its own, from its first step to its end."""
+    return _tasks.install(loop)

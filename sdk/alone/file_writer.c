@@ -70,8 +70,7 @@ static int prepare(struct stave_file *f, const void *arg)
     sv_report_init(&f->report);
     f->batch = sv_alloc(sizeof *f->batch);
     sv_batch_init(f->batch);
-    sv_dict_set_meta(f->dict, "writer", WRITER,
-                     strlen(WRITER), false);
+    sv_dict_set_meta(f->dict, "writer", WRITER, strlen(WRITER), false);
     if (sv_output_sink(f->path, f->part, compress, f->dict, &f->report, &f->sink, &f->err) < 0)
         return -1;
     f->sink = sv_pump_adapt(SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER, f->sink, f->dict,
@@ -198,8 +197,8 @@ uint32_t stave_file_process(struct stave_file *f, int64_t pid, const char *name)
 
 uint32_t stave_file_thread(struct stave_file *f, int64_t pid, int64_t tid, const char *name)
 {
-    return track_of(
-        f, (struct wanted){.kind = SV_TRACK_THREAD, .pid = pid, .tid = tid, .name = name});
+    return track_of(f,
+                    (struct wanted){.kind = SV_TRACK_THREAD, .pid = pid, .tid = tid, .name = name});
 }
 
 uint32_t stave_file_track(struct stave_file *f, uint32_t parent, const char *name)
@@ -210,10 +209,9 @@ uint32_t stave_file_track(struct stave_file *f, uint32_t parent, const char *nam
 uint32_t stave_file_counter(struct stave_file *f, uint32_t parent, const char *name,
                             const char *unit)
 {
-    return track_of(f, (struct wanted){.kind = SV_TRACK_COUNTER,
-                                       .parent = parent,
-                                       .name = name,
-                                       .unit = unit ? unit : ""});
+    return track_of(
+        f, (struct wanted){
+               .kind = SV_TRACK_COUNTER, .parent = parent, .name = name, .unit = unit ? unit : ""});
 }
 
 /* ---- events ---- */
@@ -229,9 +227,8 @@ static int put_event(struct stave_file *f, const void *arg)
         return -1;
     struct sv_batch *b = f->batch;
     struct sv_event *e = sv_batch_event(b);
-    *e = (struct sv_event){.ts_ns = given->start_ns,
-                           .track = given->track,
-                           .kind = kinds[given->kind]};
+    *e = (struct sv_event){
+        .ts_ns = given->start_ns, .track = given->track, .kind = kinds[given->kind]};
     if (given->kind == STAVE_KIND_COUNTER) {
         struct sv_arg *a = sv_batch_arg(b);
         a->type = SV_ARG_DOUBLE;

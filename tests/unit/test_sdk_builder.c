@@ -43,6 +43,19 @@ TEST(long_lists_end_with_how_many_more)
     }
 }
 
+TEST(items_that_were_not_added_are_counted)
+{
+    struct stave_args a;
+    stave_args_init(&a);
+    stave_args_list(&a, "l");
+    stave_args_int(&a, NULL, 1);
+    stave_args_more(&a, 999);
+    stave_args_end(&a);
+    stave_args_more(&a, 7); /* nothing is open: nobody tells it */
+    CHECK(has(&a, "(999 more items)"));
+    CHECK(!has(&a, "(7 more"));
+}
+
 TEST(never_writes_past_its_bytes)
 {
     struct {

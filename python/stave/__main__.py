@@ -1,0 +1,133 @@
+"""python3 -m stave record [OPTIONS] [--] script.py [ARGUMENTS] | -m module [ARGUMENTS]
+
+Runs a Python program and writes a trace of it. Without options only what the program itself traces is in it.
+
+  -o FILE         where to: trace.pftrace; .json, .json.gz
+  --auto GLOBS    trace every function of these modules, comma separated; * is all of them, __main__ the script
+  --exclude GLOBS but not of these
+  --max-depth N   at most N traced calls deep
+  --logging       log records as moments
+  --categories GLOBS   record only these categories
+  -q              say nothing at the end
+
+Examples:
+  python3 -m stave record -- train.py --epochs 3
+  python3 -m stave record -o t.pftrace --auto '__main__,mymodel.*' -m mypackage.train
+"""
+import os
+import runpy
+import sys
+
+import stave
+from stave import _session, _stave
+
+
+class _UsageError(Exception):
+    pass
+
+
+def _options(words):
+    """Options, and the program with its arguments."""
+    options = {"out": "trace.pftrace", "auto": None, "exclude": "", "max_depth": None, "logging": False, "categories": None,
+               "quiet": False}
+    with_value = {"-o": "out", "--auto": "auto", "--exclude": "exclude", "--max-depth": "max_depth",
+                  "--categories": "categories"}
+    flags = {"--logging": "logging", "-q": "quiet"}
+    while words:
+        word = words.pop(0)
+        if word == "--":
+            break
+        if word in with_value:
+            if not words:
+                raise _UsageError(f"{word} needs a value")
+            options[with_value[word]] = words.pop(0)
+        elif word in flags:
+            options[flags[word]] = True
+        elif word == "-m" or not word.startswith("-"):
+            words.insert(0, word)
+            break
+        else:
+            raise _UsageError(f"no option {word}")
+    if not words or words == ["-m"]:
+        raise _UsageError("which program? give a script, or -m and a module")
+    return options, words
+
+
+def _globs(text):
+    return [g for g in text.split(",") if g]
+
+
+def _run(program):
+    """As `python3 script.py …` and `python3 -m module …` do."""
+    if program[0] == "-m":
+        sys.argv = program[1:]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(program[1], run_name="__main__", alter_sys=True)
+        return
+    sys.argv = program
+    sys.path[0] = os.path.dirname(os.path.abspath(program[0]))
+    runpy.run_path(program[0], run_name="__main__")
+
+
+def _auto(options):
+    if options["auto"] is None:
+        return None
+    limit = {} if options["max_depth"] is None else {"max_depth": int(options["max_depth"])}
+    return stave.auto(*_globs(options["auto"]), exclude=_globs(options["exclude"]), **limit)
+
+
+def record(options, program):
+    out = os.path.abspath(options["out"]) if ":" not in options["out"] else options["out"]
+    stave.start(out, categories=options["categories"])
+    # From here on it is like STAVE_OUT: an open() of the program joins, and so do the processes it starts.
+    _session._State.path, _session._State.by_environment = None, True
+    os.environ["STAVE_OUT"] = out
+    os.environ.pop(_session._CHILD_OUT, None)
+    if options["logging"]:
+        import logging
+        logging.getLogger().addHandler(stave.log_handler())
+    running = _auto(options)
+    try:
+        _run(program)
+    finally:
+        if running:
+            running.stop()
+        _session._State.by_environment = False
+        ok = _stave.stop() == 0
+        counts = _stave.counts()
+        lost = sum(v for k, v in counts.items() if k.startswith("lost_"))
+        if not options["quiet"]:
+            print(f"stave: {out}: {counts['events']:,} events" + (f", {lost:,} lost" if lost else "")
+                  + ("" if ok else ", not complete"), file=sys.stderr)
+
+
+def main(words):
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(__doc__.strip())
+        return 0
+    if words[0] in ("-V", "--version"):
+        print(stave.__version__)
+        return 0
+    try:
+        if words[0] != "record":
+            raise _UsageError(f"no command {words[0]}; there is: record")
+        if any(w in ("-h", "--help") for w in words[1:2]):
+            print(__doc__.strip())
+            return 0
+        options, program = _options(words[1:])
+        if program[0] != "-m" and not os.path.exists(program[0]):
+            raise _UsageError(f"{program[0]}: no such file")
+    except _UsageError as error:
+        print(f"stave: {error}; python3 -m stave --help tells more", file=sys.stderr)
+        return 2
+    try:
+        record(options, program)
+    except OSError as error:
+        if not str(error).startswith("stave: cannot trace"):
+            raise
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,160 @@
+"""Traces with explicit times, for simulators: TraceGenerator and its tracks.
+
+Times are seconds (float, as simulators have them) or, where they are int, whole nanoseconds: ``duration(1.5, 0.25, "op")`` and
+``duration(1_500_000_000, 250_000_000, "op")`` are the same slice. Events may come in any order and slices may overlap. Each generator
+writes its own file; several may be open at once, and none of their identities clash.
+"""
+import atexit
+import dataclasses
+import itertools
+import os
+import threading
+import weakref
+
+from . import _stave
+
+_open_generators = weakref.WeakSet()
+_numbers = itertools.count(1)  # shared by all generators: files of one program can be merged
+
+
+def _ns(t):
+    """Whole nanoseconds: int as they are, seconds rounded once."""
+    return t if isinstance(t, int) else round(t * 1e9)
+
+
+def _flows(flow):
+    return None if flow is None or (isinstance(flow, (list, tuple)) and not flow) else flow
+
+
+def _plain(kwargs):
+    if dataclasses.is_dataclass(kwargs) and not isinstance(kwargs, type):
+        return {f.name: getattr(kwargs, f.name) for f in dataclasses.fields(kwargs)}
+    return kwargs
+
+
+class BaseTrack:
+    def __init__(self, parent, uuid, name):
+        self._parent, self._uuid, self._name = parent, uuid, name
+
+    @property
+    def name(self):
+        return self._name
+
+
+class NormalTrack(BaseTrack):
+    """Slices and moments."""
+
+    def duration(self, ts, dur, annotation, kwargs=None, flow=None, category_list=None):
+        """A slice from `ts`, `dur` long. flow: numbers, or stave.Flow objects, of the arrows that pass."""
+        start = _ns(ts)
+        # The end is rounded like every start: what touches in the simulator touches in the trace.
+        end = start + dur if isinstance(dur, int) else _ns(ts + dur) if isinstance(ts, float) else start + _ns(dur)
+        self._parent._file.slice(self._uuid, start, end - start, str(annotation), _plain(kwargs), _flows(flow),
+                                 ",".join(category_list or ()))
+
+    def instant(self, ts, annotation, kwargs=None, flow=None, category_list=None):
+        self._parent._file.instant(self._uuid, _ns(ts), str(annotation), _plain(kwargs), _flows(flow),
+                                   ",".join(category_list or ()))
+
+
+class CounterTrack(BaseTrack):
+    """A value over time."""
+
+    def count(self, ts, value):
+        self._parent._file.count(self._uuid, _ns(ts), value)
+
+
+class GroupTrack(NormalTrack):
+    """A track that others hang below; it takes events, too."""
+
+    def create_track(self, name=None, tid=None):
+        return self._parent._create_track(self, name or self._name)
+
+    def create_counter_track(self, name, unit=""):
+        return self._parent._create_counter_track(self, name, unit)
+
+    def create_group(self, name):
+        return self._parent._create_group_track(self, name)
+
+
+class Group(BaseTrack):
+    """The top: shown as a process."""
+
+    create_track = GroupTrack.create_track
+    create_counter_track = GroupTrack.create_counter_track
+    create_group = GroupTrack.create_group
+
+
+class TraceGenerator:
+    """Writes `filename` (.pftrace, .perfetto-trace, .json …); complete after close(), or at the end of the program."""
+
+    def __init__(self, filename, gcu_id=0, *, compress=None):
+        self.filename, self.gcu_id = os.fspath(filename), gcu_id
+        self._file = _stave.File(self.filename, compress)
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self.tgen_cluster, self.track_map = {}, {}
+        _open_generators.add(self)
+
+    def _once(self, key, make):
+        with self._lock:
+            track = self.track_map.get(key)
+            if track is None:
+                track = self.track_map[key] = make()
+            return track
+
+    def _create_group(self, process_name, track_name=None):
+        def make():
+            name = track_name or process_name
+            return Group(self, self._file.process(self.gcu_id * 100000 + next(_numbers), str(name)), str(name))
+        return self._once(("group", process_name, track_name), make)
+
+    create_group = _create_group
+
+    def _create_track(self, parent, name, tid=None):
+        return self._once((parent._uuid, name, "track"),
+                          lambda: NormalTrack(self, self._file.track(parent._uuid, str(name)), str(name)))
+
+    def _create_group_track(self, parent, name):
+        return self._once((parent._uuid, name, "group"),
+                          lambda: GroupTrack(self, self._file.track(parent._uuid, str(name)), str(name)))
+
+    def _create_counter_track(self, parent, name, unit=""):
+        return self._once((parent._uuid, name, "counter"),
+                          lambda: CounterTrack(self, self._file.counter(parent._uuid, str(name), unit), str(name)))
+
+    def get_cluster_tgen(self, die_id=None, cid=None):
+        """The group of a cluster of a die; without a cluster the die's own, without a die the one of all."""
+        if die_id is None and cid is None:
+            name = "Global"
+        elif cid is None:
+            name = f"Die:{die_id}, Global"
+        else:
+            name = f"Die:{die_id}, Cluster:{cid}"
+        with self._lock:
+            group = self.tgen_cluster.get((die_id, cid))
+            if group is None:
+                group = self.tgen_cluster[die_id, cid] = self._create_group(name)
+            return group
+
+    def close(self):
+        """The file is complete. Again: nothing happens."""
+        _open_generators.discard(self)
+        if self._pid == os.getpid():
+            self._file.close()
+
+    block_until_all_tasks_done = close
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+
+def _close_all():
+    for generator in list(_open_generators):
+        generator.close()
+
+
+atexit.register(_close_all)
