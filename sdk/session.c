@@ -452,6 +452,11 @@ bool sv_session_check_host(void)
     return changed;
 }
 
+const char *stave_session(void)
+{
+    return atomic_load(&sv_epoch) != 0 ? host_dir : "";
+}
+
 void stave_count(struct stave_counts *counts)
 {
     struct sv_process *p = sv_process;

@@ -66,6 +66,9 @@ STAVE_API int stave_stop(void);  /* the file is complete and has its name */
 STAVE_API void stave_finish(
     void); /* before _exit(): what a normal end of the program does by itself */
 
+/* Where this process's session lives, "" without one: with STAVE_SESSION set to it, a program that is executed traces into the same output. */
+STAVE_API const char *stave_session(void);
+
 /* Flight recorder: writes what the rings hold to the next numbered file. Returns its number, or negative. */
 STAVE_API int stave_trigger(const char *reason);
 

@@ -126,6 +126,12 @@ static PyObject *flow_new(PyObject *module, PyObject *unused)
     return PyLong_FromUnsignedLongLong(stave_flow_new());
 }
 
+static PyObject *session(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyUnicode_DecodeFSDefault(stave_session());
+}
+
 /* ---- tracks ---- */
 
 static PyObject *track_new(PyObject *module, PyObject *args)
@@ -270,6 +276,7 @@ static PyMethodDef methods[] = {
      "categories(globs): what is recorded from now on; \"nn.*,-io\"."},
     {"counts", counts, METH_NOARGS, "Events written, and lost by cause."},
     {"now_ns", now_ns, METH_NOARGS, "CLOCK_MONOTONIC: what complete() takes."},
+    {"session", session, METH_NOARGS, NULL},
     {"flow_new", flow_new, METH_NOARGS, NULL},
     {"track_new", track_new, METH_VARARGS, NULL},
     {"counter_new", counter_new, METH_VARARGS, NULL},

@@ -79,10 +79,10 @@ def _auto(options):
 def record(options, program):
     out = os.path.abspath(options["out"]) if ":" not in options["out"] else options["out"]
     stave.start(out, categories=options["categories"])
-    # From here on it is like STAVE_OUT: an open() of the program joins, and so do the processes it starts.
+    # From here on it is like STAVE_OUT: an open() of the program joins, and so do the processes it starts, whatever they are.
     _session._State.path, _session._State.by_environment = None, True
-    os.environ["STAVE_OUT"] = out
-    os.environ.pop(_session._CHILD_OUT, None)
+    where = {"STAVE_SESSION": _stave.session()} if _stave.session() else {"STAVE_OUT": out}
+    os.environ.update(where)
     if options["logging"]:
         import logging
         logging.getLogger().addHandler(stave.log_handler())
@@ -92,6 +92,8 @@ def record(options, program):
     finally:
         if running:
             running.stop()
+        for name in where:
+            os.environ.pop(name, None)
         _session._State.by_environment = False
         ok = _stave.stop() == 0
         counts = _stave.counts()

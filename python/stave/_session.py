@@ -5,7 +5,7 @@ import sys
 from . import _stave
 
 _FULL = {"drop": 1, "block": 2, "overwrite": 3}
-_CHILD_OUT = "STAVE_PYTHON_CHILD_OUT"  # for spawned workers of multiprocessing, which inherit nothing else
+_SESSION = "STAVE_PYTHON_SESSION"  # for spawned workers of multiprocessing, which inherit nothing but the environment
 _real_exit = os._exit
 
 
@@ -48,8 +48,8 @@ def start(path=None, *, categories=None, buffer_bytes=0, full="block", compress=
     if status < 0 or not _stave.enabled():
         raise OSError(f"stave: cannot trace to {out!r}; the line on stderr says why")
     _State.path = out or os.environ["STAVE_OUT"]
-    if out and "STAVE_OUT" not in os.environ:
-        os.environ[_CHILD_OUT] = out if ":" in out or out.startswith("/") else os.path.join(os.getcwd(), out)
+    if _stave.session():
+        os.environ[_SESSION] = _stave.session()
     _stave.look_for_tasks()
     _keep_trace_at_exit()
     return True
@@ -65,7 +65,7 @@ def stop():
     if _State.by_environment and _State.path is None and _stave.enabled():
         return flush()
     _State.path = None
-    os.environ.pop(_CHILD_OUT, None)
+    os.environ.pop(_SESSION, None)
     return _stave.stop() == 0
 
 
@@ -100,11 +100,12 @@ def _begin():
     if _stave.enabled():
         _State.by_environment = True
         _keep_trace_at_exit()
-    elif _CHILD_OUT in os.environ and _is_worker():
-        # The parent has the name: the SDK puts our pid before the suffix.
-        _State.by_environment = True
-        if _stave.start(out=os.environ[_CHILD_OUT], full=_FULL["block"]) == 0:
+    elif _SESSION in os.environ and _is_worker():
+        os.environ["STAVE_SESSION"] = os.environ[_SESSION]
+        if _stave.start(full=_FULL["block"]) == 0:
+            _State.by_environment = True
             _keep_trace_at_exit()
+        del os.environ["STAVE_SESSION"]
 
 
 _begin()

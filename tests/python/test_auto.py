@@ -1,0 +1,170 @@
+"""stave.auto(), python3 -m stave record, logging, PyTorch's hooks."""
+
+
+def test_every_function_of_chosen_modules(py):
+    (py.folder / "mine.py").write_text("def helper(n):\n    return inner(n)\ndef inner(n):\n    return n\nclass K:\n    def m(self): return helper(1)\n")
+    (py.folder / "other.py").write_text("def foreign():\n    return 1\n")
+    t = py.trace('''
+        import threading, mine, other, json
+        with stave.auto("mine"):
+            assert mine.K().m() == 1
+            other.foreign(); json.dumps([1])
+            x = threading.Thread(target=mine.helper, args=(2,)); x.start(); x.join()
+        mine.helper(3)
+        with stave.auto("mine", functions="K.*"): mine.K().m()
+        with stave.auto("mine", max_depth=1): mine.K().m()
+        with stave.auto("*", exclude=["mine", "json"]): mine.helper(1); other.foreign()
+    ''')
+    assert [s["name"] for s in t.slices if s["name"] in ("K.m", "helper", "inner", "foreign")] == \
+        ["K.m", "helper", "inner", "helper", "inner", "K.m", "K.m", "foreign"]
+    first = t.named("inner")[0]
+    assert t.parent(first) == "helper" and t.parent(t.by_id[first["parent_id"]]) == "K.m"
+
+
+def test_exceptions_generators_and_recursion(py):
+    t = py.trace('''
+        def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
+        def fails(): raise ValueError
+        def catches():
+            try: fails()
+            except ValueError: return 1
+        def gen():
+            yield 1
+            yield 2
+        def after(): pass
+        with stave.auto("__main__"):
+            fib(5); catches(); list(gen()); after()
+    ''')
+    assert len(t.named("fib")) == 15 and t.parent(t.one("fails")) == "catches"
+    assert len(t.named("gen")) == 3 and t.one("after")["depth"] == 0
+
+
+def test_two_at_once_are_refused(py):
+    py.run('''
+        import stave
+        a = stave.auto("x")
+        try: stave.auto("y")
+        except RuntimeError as e: print(e)
+        a.stop(); a.stop()
+        stave.auto("y").stop()
+    ''')
+
+
+def test_record_with_auto_modules_and_logging(py):
+    py.run('''
+        import logging, sys
+        def f(): logging.getLogger("my").warning("careful %d", 5)
+        f()
+        sys.exit(3)
+    ''', command=["-m", "stave", "record", "-q", "-o", "r.pftrace", "--auto", "__main__", "--logging", "prog.py"], code=3)
+    t = py.read("r.pftrace")
+    assert t.one("f") and t.one("careful 5")["args"]["level"] == "WARNING" and t.parent(t.one("f")) == "<module __main__>"
+    (py.folder / "pkg").mkdir()
+    (py.folder / "pkg" / "__main__.py").write_text("import stave, sys; stave.instant('module', argv=sys.argv[1:])\n")
+    py.run("", command=["-m", "stave", "record", "-o", "m.pftrace", "-m", "pkg", "a"])
+    assert py.read("m.pftrace").one("module")["args"] == {"argv[0]": "a"}
+
+
+def test_record_keeps_the_trace_of_a_program_that_fails(py):
+    py.run('''
+        import stave
+        with stave.trace("fails"): raise RuntimeError("boom")
+    ''', command=["-m", "stave", "record", "prog.py"], code=1)
+    assert "boom" in py.stderr
+    assert py.read("trace.pftrace").one("fails")["args"] == {"exception": "RuntimeError: boom"}
+
+
+def test_record_says_what_is_wrong(py):
+    for words, expected in ((["record"], "which program"), (["record", "nothere.py"], "no such file"), (["report"], "no command"),
+                            (["record", "--bad", "x"], "no option"), (["record", "-o"], "needs a value")):
+        py.run("", command=["-m", "stave", *words], code=2)
+        assert expected in py.stderr, py.stderr
+    assert "record" in py.run("", command=["-m", "stave", "--help"])
+    py.run("", command=["-m", "stave", "record", "-o", "/nowhere/x.pftrace", "prog.py"], code=1)
+    assert "Traceback" not in py.stderr
+
+
+def test_log_handler(py):
+    t = py.trace('''
+        import logging
+        log = logging.getLogger("train")
+        log.setLevel(logging.INFO)
+        log.addHandler(stave.log_handler())
+        by_name = logging.getLogger("data"); by_name.propagate = False
+        by_name.addHandler(stave.log_handler(by_logger=True))
+        log.info("epoch %d", 3)
+        log.debug("hidden")
+        by_name.error("row %d", 7)
+        try: 1 / 0
+        except ZeroDivisionError: log.exception("failed")
+    ''')
+    assert t.one("epoch 3")["category"] == "log" and t.one("epoch 3")["args"]["logger"] == "train"
+    assert t.one("data")["args"]["message"] == "row 7"
+    failed = [s for s in t.slices if s["name"].startswith("failed")][0]
+    assert failed["args"]["exception"] == "ZeroDivisionError: division by zero"
+    assert not t.named("hidden")
+
+
+FAKE_TORCH = '''
+class Handle:
+    def __init__(self, hooks, hook): self.hooks, self.hook = hooks, hook; hooks.append(hook)
+    def remove(self): self.hooks.remove(self.hook)
+class Module:
+    """As torch.nn.Module calls its hooks."""
+    def __init__(self, **children):
+        self.children, self.pre, self.post, self.bpre, self.bpost = children, [], [], [], []
+    def named_modules(self, prefix=""):
+        yield prefix, self
+        for name, child in self.children.items():
+            yield from child.named_modules(f"{prefix}.{name}" if prefix else name)
+    def register_forward_pre_hook(self, h): return Handle(self.pre, h)
+    def register_forward_hook(self, h, always_call=False): return Handle(self.post, h)
+    def register_full_backward_pre_hook(self, h): return Handle(self.bpre, h)
+    def register_full_backward_hook(self, h): return Handle(self.bpost, h)
+    def __call__(self, x):
+        for h in self.pre: assert h(self, (x,)) is None
+        try: return self.forward(x)
+        finally:
+            for h in self.post: assert h(self, (x,), x) is None
+    def forward(self, x):
+        for child in self.children.values(): x = child(x)
+        if x == "bad": raise ValueError("bad")
+        return x
+    def backward(self):
+        for h in self.bpre: assert h(self, None) is None
+        for child in self.children.values(): child.backward()
+        for h in self.bpost: assert h(self, None, None) is None
+class SGD:
+    def __init__(self): self.pre, self.post = [], []
+    def register_step_pre_hook(self, h): return Handle(self.pre, h)
+    def register_step_post_hook(self, h): return Handle(self.post, h)
+    def step(self):
+        for h in self.pre: h(self, (), {})
+        for h in self.post: h(self, (), {})
+'''
+
+
+def test_torch_hooks(py):
+    (py.folder / "fake.py").write_text(FAKE_TORCH)
+    t = py.trace('''
+        import sys, stave.torch
+        from fake import Module, SGD
+        assert "torch" not in sys.modules
+        class Net(Module): pass
+        net = Net(fc1=Module(), block=Module(act=Module()))
+        handles = stave.torch.trace_module(net)
+        opt = SGD(); stave.torch.trace_optimizer(opt)
+        for batch in stave.torch.trace_loader([1, 2]):
+            net(batch)
+            with stave.torch.backward(): net.backward()
+            opt.step()
+        try: net("bad")
+        except ValueError: pass
+        handles.remove()
+        net(5)
+    ''')
+    assert len([s for s in t.named("Net") if s["category"] == "torch.forward"]) == 3
+    act = [s for s in t.named("Net.block.act") if s["category"] == "torch.forward"]
+    assert len(act) == 2 and t.parent(act[0]) == "Net.block" and act[0]["args"] == {"inputs[0]": 1}
+    assert len([s for s in t.named("Net.fc1") if s["category"] == "torch.backward"]) == 2
+    assert len(t.named("SGD.step")) == 2 and len(t.named("dataloader")) == 3 and len(t.named("backward")) == 2
