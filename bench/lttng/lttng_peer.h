@@ -1,4 +1,4 @@
-/* clang-format off: the form that LTTng-UST wants of such a header */
+/* clang-format off */
 /* The same two events as LTTng-UST tracepoints, for comparison. */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER stave_peer
