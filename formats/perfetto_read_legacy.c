@@ -118,7 +118,7 @@ static struct sv_pf_track *async_track(struct sv_pf *r, const struct sv_pf_event
     if (!t->is_described) {
         t->is_described = true;
         info->kind = SV_TRACK_ASYNC;
-        info->parent = process;
+        info->parent = l->id_kind == ID_LOCAL ? process : 0; /* other ids are the whole trace's */
         info->is_described = true;
         sv_dict_touch(r->dict, t->track);
     }

@@ -14,7 +14,8 @@
  *                              and all SV_ARG_FLOW, in flow_ids and terminating_flow_ids
  *   SV_FLOW point              legacy_event {phase s, t or f, unscoped_id, bind_to_enclosing unless SV_BIND_NEXT}
  *                              TracePacketDefaults.990 = 1: their numbers alone tell flows apart, name and category do not
- *   scope of an instant        legacy_event.instant_event_scope beside TYPE_INSTANT, no phase
+ *   scope of an instant        legacy_event {phase I, instant_event_scope}; that of a process where none is known beside
+ *                              TYPE_INSTANT, no phase
  *   thread time                extra counter of type THREAD_TIME_NS on begin and end; the difference is SV_ARG_THREAD_DUR
  *   SV_LOSS                    an instant in the category SV_PF_LOSS_CATEGORY (further categories follow it), its name the
  *                              cause, annotations SV_PF_LOSS_COUNT and SV_PF_LOSS_SPAN; it rides in the packet that

@@ -221,16 +221,31 @@ static void names(struct pf *w, struct pf_sequence *s, const struct sv_event *e)
         sv_put_u64(&w->event, SV_PF_EVENT_CATEGORY_IIDS, pf_number(w, s, PF_CATEGORY, e->cat));
 }
 
+static unsigned scope_of(const struct sv_event *e)
+{
+    return e->kind != SV_INSTANT         ? 0
+           : e->flags & SV_SCOPE_GLOBAL  ? SV_PF_SCOPE_GLOBAL
+           : e->flags & SV_SCOPE_PROCESS ? SV_PF_SCOPE_PROCESS
+                                         : 0;
+}
+
+/* Perfetto heeds a scope only beside a phase, and refuses that of a process where it knows none. */
+static bool has_phase(const struct pf *w, const struct sv_event *e)
+{
+    unsigned scope = scope_of(e);
+    return scope == SV_PF_SCOPE_GLOBAL ||
+           (scope == SV_PF_SCOPE_PROCESS && sv_dict_process_of(w->dict, e->track));
+}
+
 static void legacy(struct pf *w, const struct sv_event *e, const struct extras *x)
 {
     struct sv_buf *b = &w->event;
-    unsigned scope = e->flags & SV_SCOPE_GLOBAL    ? SV_PF_SCOPE_GLOBAL
-                     : e->flags & SV_SCOPE_PROCESS ? SV_PF_SCOPE_PROCESS
-                                                   : 0;
-    scope = e->kind == SV_INSTANT ? scope : 0;
+    unsigned scope = scope_of(e);
     if (!scope && !x->bind_direction)
         return;
     size_t mark = sv_put_begin(b, SV_PF_EVENT_LEGACY_EVENT);
+    if (has_phase(w, e))
+        sv_put_u64(b, SV_PF_LEGACY_PHASE, 'I');
     if (x->bind_direction) {
         sv_put_u64(b, SV_PF_LEGACY_BIND_ID, x->bind_id);
         sv_put_u64(b, SV_PF_LEGACY_FLOW_DIRECTION, x->bind_direction);
@@ -244,7 +259,8 @@ static void slice_or_instant(struct pf *w, struct pf_sequence *s, const struct s
                              unsigned type, bool with_args)
 {
     struct extras x = {0};
-    sv_put_u64(&w->event, SV_PF_EVENT_TYPE, type);
+    if (!has_phase(w, e))
+        sv_put_u64(&w->event, SV_PF_EVENT_TYPE, type);
     if (e->kind !=
         SV_END) /* it closes the newest, whatever its name: Perfetto would look for that name */
         names(w, s, e);

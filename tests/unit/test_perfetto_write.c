@@ -536,15 +536,18 @@ TEST(thread_time_stands_at_begin_and_end)
 TEST(scope_of_instants)
 {
     start();
-    sv_track t = track(51, SV_TRACK_CUSTOM, 0, "t");
+    sv_track alone = track(51, SV_TRACK_CUSTOM, 0, "t"),
+             process = track(52, SV_TRACK_PROCESS, 0, "p");
+    sv_track inside = track(53, SV_TRACK_CUSTOM, process, "u");
     static const uint8_t flags[] = {0, SV_SCOPE_PROCESS, SV_SCOPE_GLOBAL};
-    for (int i = 0; i < 3; i++) {
-        struct sv_event *e = event(SV_INSTANT, i, t, "s", NULL);
-        e->flags = flags[i];
+    for (int i = 0; i < 6; i++) {
+        struct sv_event *e = event(SV_INSTANT, i, i < 3 ? alone : inside, "s", NULL);
+        e->flags = flags[i % 3];
         done(e);
     }
-    CHECK_STR_EQ(events_only(finish()),
-                 "0 51 INSTANT n:s\n1 51 INSTANT n:s scope=2\n2 51 INSTANT n:s scope=1\n");
+    CHECK_STR_EQ(events_only(finish()), "0 51 INSTANT n:s\n1 51 INSTANT n:s scope=2\n"
+                                        "2 51 - n:s ph=I scope=1\n3 53 INSTANT n:s\n"
+                                        "4 53 - n:s ph=I scope=2\n5 53 - n:s ph=I scope=1\n");
     stop();
 }
 
