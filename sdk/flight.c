@@ -12,9 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { TICK_MS = 1000, SCAN_DEPTH = 64 };
+enum { TICK_MS = 1000, SCAN_DEPTH = 64, WAIT_MS = 10 };
 
 /* ---- triggers ---- */
 
@@ -147,13 +148,12 @@ static void copy_ring(struct copy *c, const struct sv_ring_ref *ref)
 }
 
 static void write_trigger(struct sv_writer *w, struct sv_sink *sink, struct sv_dict *dict,
-                          const char *reason)
+                          const char *reason, int64_t when_ns)
 {
-    struct sv_tick now = sv_ticks_read((enum sv_counter)w->process->session->counter);
     struct sv_arg arg = {.key = sv_dict_cstr(dict, "reason"), .type = SV_ARG_TEXT};
     arg.text = reason;
     arg.size = (uint32_t)strlen(reason) & 0xffffff;
-    struct sv_event e = {.ts_ns = now.boot_ns,
+    struct sv_event e = {.ts_ns = when_ns,
                          .track = sv_dict_process(dict, 0, w->process->pid),
                          .name = sv_dict_cstr(dict, "trigger"),
                          .cat = sv_dict_cstr(dict, "stave"),
@@ -197,7 +197,8 @@ static int pump_copies(struct sv_writer *w, struct sv_sink *sink, struct sv_dict
 }
 
 /* t.pftrace → t.1.pftrace */
-static bool write_file(struct sv_writer *w, uint32_t number, const char *reason, struct sv_err *err)
+static bool write_file(struct sv_writer *w, uint32_t number, const char *reason, int64_t when_ns,
+                       struct sv_err *err)
 {
     char out[SV_PATH_MAX], part[SV_PATH_MAX + 8];
     snprintf(out, sizeof out, "%s", w->out);
@@ -219,7 +220,7 @@ static bool write_file(struct sv_writer *w, uint32_t number, const char *reason,
         for (uint32_t i = 0; i < n; i++)
             copy_ring(&copies[i], &w->process->rings[i]);
         status = pump_copies(w, sink, dict, copies, n, err);
-        write_trigger(w, sink, dict, reason);
+        write_trigger(w, sink, dict, reason, when_ns);
         int closed = sink->close(sink, status < 0, err);
         status = status < 0 ? status : closed;
         for (uint32_t i = 0; i < n; i++)
@@ -232,17 +233,36 @@ static bool write_file(struct sv_writer *w, uint32_t number, const char *reason,
     return status >= 0;
 }
 
-static void fire(struct sv_writer *w, const char *reason)
+/* Recording goes on for a while, unless the program ends. */
+static void wait_after(struct sv_writer *w)
+{
+    int64_t until = sv_writer_now_ns() + (int64_t)w->plan.after_ms * 1000000;
+    while (!atomic_load(&w->stop) && sv_writer_now_ns() < until)
+        usleep(w->plan.after_ms < WAIT_MS ? 500 : WAIT_MS * 1000);
+}
+
+static void fire(struct sv_writer *w, const char *reason, uint32_t number, int64_t when_ns)
 {
     struct sv_err err = {0};
-    if (w->plan.after_ms && !atomic_load(&w->stop))
-        usleep((useconds_t)(w->plan.after_ms * 1000));
-    uint32_t number = atomic_fetch_add(&w->n_files, 1) + 1;
-    if (!write_file(w, number, reason, &err))
+    if (w->plan.after_ms)
+        wait_after(w);
+    if (!write_file(w, number, reason, when_ns, &err))
         sv_say("%s: %s", w->out, err.msg[0] ? err.msg : "cannot write the flight recorder's file");
 }
 
 /* ---- the loop ---- */
+
+static int64_t boot_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static uint32_t next_number(struct sv_writer *w)
+{
+    return atomic_fetch_add(&w->n_files, 1) + 1;
+}
 
 void sv_flight_round(struct sv_writer *w)
 {
@@ -251,15 +271,19 @@ void sv_flight_round(struct sv_writer *w)
         sv_writer_tick(w);
         w->tick_ns = now;
     }
-    uint32_t asked = atomic_load_explicit(&w->triggers_asked, memory_order_acquire);
-    if (asked != w->triggers_done) {
-        w->triggers_done = asked;
-        fire(w, w->reason);
+    uint32_t asked;
+    while ((asked = atomic_load_explicit(&w->triggers_asked, memory_order_acquire)) !=
+           atomic_load_explicit(&w->triggers_done, memory_order_relaxed)) {
+        const struct sv_trigger *t =
+            &w->triggers[atomic_load_explicit(&w->triggers_done, memory_order_relaxed) %
+                         SV_TRIGGERS_MAX];
+        fire(w, t->reason, t->number, t->when_ns);
+        atomic_fetch_add_explicit(&w->triggers_done, 1, memory_order_release);
     }
     if (atomic_exchange(&signalled, 0))
-        fire(w, "signal");
+        fire(w, "signal", next_number(w), boot_ns());
     if (scan_rings(w)) {
-        fire(w, w->plan.trigger_name);
+        fire(w, w->plan.trigger_name, next_number(w), boot_ns());
         for (size_t i = 0; i < w->n_scans; i++)
             w->scans[i].pos = 0;
     }
@@ -274,10 +298,19 @@ int stave_trigger(const char *reason)
     int number = -1;
     if (p->has_writer && p->full == STAVE_FULL_OVERWRITE) {
         struct sv_writer *w = p->writer;
-        snprintf(w->reason, sizeof w->reason, "%s", reason ? reason : "");
-        atomic_fetch_add_explicit(&w->triggers_asked, 1, memory_order_release);
-        sv_writer_flush(p);
-        number = (int)atomic_load(&w->n_files);
+        uint32_t asked = atomic_load_explicit(&w->triggers_asked, memory_order_relaxed);
+        /* Pairs with the release of the writer: it has read what was in the place. */
+        if (asked - atomic_load_explicit(&w->triggers_done, memory_order_acquire) <
+            SV_TRIGGERS_MAX) {
+            struct sv_trigger *t = &w->triggers[asked % SV_TRIGGERS_MAX];
+            snprintf(t->reason, sizeof t->reason, "%s", reason ? reason : "");
+            t->number = next_number(w);
+            t->when_ns = boot_ns();
+            number = (int)t->number;
+            atomic_store_explicit(&w->triggers_asked, asked + 1, memory_order_release);
+            if (!w->plan.after_ms)
+                sv_writer_flush(p);
+        }
     }
     sv_control_unlock(p);
     return number;

@@ -222,22 +222,10 @@ void sv_guests_part(struct sv_guests *g, bool (*leave)(void *ctx, struct sv_room
     }
 }
 
-static void count_pending(const struct sv_guest *guest)
-{
-    for (size_t i = 0; i < guest->room.n_rings; i++) {
-        struct sv_ring *r = guest->room.rings[i].ring;
-        uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire),
-                 tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
-        if (head > tail && head - tail <= guest->room.rings[i].size)
-            atomic_fetch_add(&guest->room.session->lost_output, (head - tail) / SV_RECORD_HEAD);
-    }
-}
-
 void sv_guests_refuse(struct sv_guests *g)
 {
     for (size_t k = 0; k < g->n; k++) {
-        uint32_t state = SV_SESSION_GUEST;
-        if (atomic_compare_exchange_strong(&g->all[k].room.session->state, &state, SV_SESSION_OFF))
-            count_pending(&g->all[k]);
+        uint32_t state = SV_SESSION_GUEST; /* each counts for itself what is lost */
+        atomic_compare_exchange_strong(&g->all[k].room.session->state, &state, SV_SESSION_OFF);
     }
 }

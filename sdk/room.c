@@ -151,6 +151,21 @@ uint64_t sv_ring_start(const struct sv_ring *r, uint64_t round, uint32_t full)
     return oldest_pos(r, head);
 }
 
+uint64_t sv_ring_pending(const struct sv_ring *r, const uint8_t *data)
+{
+    uint64_t pos = atomic_load_explicit(&r->tail, memory_order_acquire), n = 0, size = r->size;
+    uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire);
+    while (pos < head && head - pos <= size) {
+        uint64_t word;
+        memcpy(&word, data + (pos & (size - 1)), sizeof word);
+        if (sv_word_bytes(word) < SV_RECORD_HEAD)
+            break;
+        pos += sv_word_bytes(word);
+        n++;
+    }
+    return n;
+}
+
 void sv_room_rings(struct sv_room *r, struct sv_drain *d, uint64_t round, struct sv_report *report)
 {
     uint32_t n = atomic_load_explicit(&r->session->n_rings, memory_order_acquire);

@@ -51,6 +51,9 @@ uint64_t sv_ring_committed(const struct sv_ring *r, uint64_t round);
 /* Where to begin to read it: there, or, where newer records have overwritten that, at the oldest one that is whole. */
 uint64_t sv_ring_start(const struct sv_ring *r, uint64_t round, uint32_t full);
 
+/* Records that nobody has read: between tail and head. */
+uint64_t sv_ring_pending(const struct sv_ring *r, const uint8_t *data);
+
 /* The files of a session and their directory; false: something else is in it. */
 bool sv_room_remove(int base_fd, const char *path);
 

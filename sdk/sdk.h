@@ -34,6 +34,7 @@ struct sv_thread {
     uint32_t busy;
     uint32_t counter; /* enum sv_counter */
     uint32_t block;   /* overwrite: the block whose first record is known, plus 1 */
+    uint32_t epoch;   /* overwrite: the session that ring->oldest belongs to */
 };
 
 extern _Thread_local struct sv_thread *sv_self __attribute__((tls_model("initial-exec")));
@@ -65,6 +66,7 @@ struct sv_process {
     bool ring_bytes_given;
     _Atomic uint32_t n_rings;
     struct sv_ring_ref rings[SV_RINGS_MAX];
+    uint32_t ended_at;              /* flight recorder: where to look for rings of ended threads */
     struct sv_thread *free_threads; /* linked by data */
     struct sv_thread *slab;
     uint32_t slab_used;

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "sdk/joining.h"
 #include "sdk/outputs.h"
+#include "sdk/room.h"
 #include "sdk/ticks.h"
 #include "sdk/writer.h"
 
@@ -469,6 +470,9 @@ void stave_count(struct stave_counts *counts)
         for (uint32_t i = 0; i < n; i++) {
             c.lost_full += atomic_load(&p->rings[i].ring->lost_full);
             c.lost_nested += atomic_load(&p->rings[i].ring->lost_nested);
+            c.lost_overwritten += atomic_load(&p->rings[i].ring->lost_overwritten);
+            if (atomic_load(&p->start_failed)) /* what the output does not have and will not get */
+                c.lost_output += sv_ring_pending(p->rings[i].ring, p->rings[i].data);
         }
     }
     size_t size = counts->size < sizeof c ? counts->size : sizeof c;
@@ -497,7 +501,8 @@ void stave_finish(void)
         sv_control_unlock(p);
         stave_stop();
     }
-    if (p && atomic_load(&p->ready) == 2 && p->session && !atomic_load(&p->start_failed))
+    bool is_recoverable = p && atomic_load(&p->start_failed) && !sv_stream_is(plan.pattern);
+    if (p && atomic_load(&p->ready) == 2 && p->session && !is_recoverable)
         sv_files_remove(p);
 }
 

@@ -196,6 +196,32 @@ static struct sv_ring_ref *find_left_ring(struct sv_process *p, uint32_t n)
     return NULL;
 }
 
+/* Nobody empties the rings of a flight recorder: with many of them, those of threads that have ended are given up, the longest first. */
+static struct sv_ring_ref *find_ended_ring(struct sv_process *p, uint32_t n)
+{
+    struct sv_ring_ref *ref = NULL;
+    for (uint32_t i = 0; i < n && !ref; i++, p->ended_at = (p->ended_at + 1) % n)
+        if (atomic_load_explicit(&p->rings[p->ended_at].ring->state, memory_order_acquire) ==
+            SV_RING_ENDED)
+            ref = &p->rings[p->ended_at];
+    if (!ref)
+        return NULL;
+    struct sv_ring *r = ref->ring;
+    uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed), lost = 0;
+    if (head - r->oldest > r->size) /* of an earlier session */
+        r->oldest = head;
+    while (r->oldest < head) {
+        uint64_t word;
+        memcpy(&word, ref->data + (r->oldest & (r->size - 1)), sizeof word);
+        r->oldest += sv_word_bytes(word) ? sv_word_bytes(word) : SV_RECORD_HEAD;
+        lost++;
+    }
+    atomic_fetch_add_explicit(&r->lost_overwritten, lost, memory_order_relaxed);
+    for (int i = 0; i < SV_RING_BLOCKS; i++)
+        atomic_store_explicit(&r->block_first[i], 0, memory_order_relaxed);
+    return ref;
+}
+
 /* Many threads get small rings, unless the user gave a size. */
 static uint64_t ring_bytes(const struct sv_process *p, uint32_t n)
 {
@@ -208,6 +234,8 @@ static struct sv_ring_ref *take_ring(struct sv_process *p)
 {
     uint32_t n = atomic_load_explicit(&p->n_rings, memory_order_relaxed);
     struct sv_ring_ref *ref = find_left_ring(p, n);
+    if (!ref && p->full == STAVE_FULL_OVERWRITE && n >= RINGS_MEDIUM)
+        ref = find_ended_ring(p, n);
     if (ref || n == SV_RINGS_MAX)
         return ref;
     uint64_t bytes = ring_bytes(p, n);
@@ -317,6 +345,24 @@ static uint64_t refresh_limit(struct sv_thread *t, uint64_t need)
     return tail;
 }
 
+/* Whatever begins before end - size is about to be written over. Some nanoseconds for each of them, and the lines are needed next anyway. */
+static void count_overwritten(struct sv_thread *t, uint64_t end)
+{
+    struct sv_ring *r = t->ring;
+    uint64_t n = 0, session = atomic_load_explicit(&sv_epoch, memory_order_relaxed);
+    if (t->epoch != session) { /* what is older is another session's, or another thread's */
+        t->epoch = (uint32_t)session;
+        r->oldest = t->head;
+    }
+    while (r->oldest + r->size < end && r->oldest < t->head) {
+        uint64_t word;
+        memcpy(&word, t->data + (r->oldest & t->mask), sizeof word);
+        r->oldest += sv_word_bytes(word) ? sv_word_bytes(word) : SV_RECORD_HEAD;
+        n++;
+    }
+    atomic_fetch_add_explicit(&r->lost_overwritten, n, memory_order_relaxed);
+}
+
 /* The newest stay: the limit is the end of the block, whose first record is noted for the reader. */
 static void overwrite(struct sv_thread *t, uint64_t need)
 {
@@ -330,6 +376,7 @@ static void overwrite(struct sv_thread *t, uint64_t need)
     uint64_t end = (block + 1) * block_bytes;
     if (end < t->head + need + kept)
         end = t->head + need + kept;
+    count_overwritten(t, end);
     set_limit(t, end);
 }
 

@@ -244,21 +244,6 @@ static void wait_for_work(struct sv_writer *w, uint32_t seen, unsigned us)
     syscall(SYS_futex, &w->process->wake, FUTEX_WAIT_PRIVATE, seen, &limit, NULL, 0);
 }
 
-/* After a failure: nobody waits for the rings, and what comes is counted. */
-static void discard_rings(struct sv_writer *w)
-{
-    uint32_t n = atomic_load(&w->process->n_rings);
-    for (uint32_t i = 0; i < n; i++) {
-        struct sv_ring *r = w->process->rings[i].ring;
-        uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire);
-        uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
-        if (head == tail)
-            continue;
-        atomic_fetch_add(&w->process->session->lost_output, (head - tail) / SV_RECORD_HEAD);
-        atomic_store_explicit(&r->tail, head, memory_order_release);
-    }
-}
-
 static void loop(struct sv_writer *w)
 {
     unsigned us = PERIOD_MIN_US;
@@ -273,8 +258,6 @@ static void loop(struct sv_writer *w)
             bytes = one_round(w, must, false);
         if (w->failed)
             sv_guests_refuse(&w->guests);
-        if (w->failed && w->process->full == STAVE_FULL_BLOCK)
-            discard_rings(w);
         if (must)
             atomic_store_explicit(&w->flush_done, asked, memory_order_release);
         us = bytes ? PERIOD_MIN_US : us * 2 < PERIOD_MAX_US ? us * 2 : PERIOD_MAX_US;
@@ -355,10 +338,9 @@ static void *run(void *arg)
     } else {
         struct sv_err err = {.msg = "out of memory"};
         fail(w, &err);
+        sv_guests_refuse(&w->guests);
         while (!atomic_load(&w->stop)) {
             atomic_store(&w->flush_done, atomic_load(&w->flush_asked));
-            if (w->process->full == STAVE_FULL_BLOCK)
-                discard_rings(w);
             wait_for_work(w, atomic_load(&w->process->wake), PERIOD_MAX_US);
         }
         keep_what_is_whole(w);
@@ -401,6 +383,7 @@ static void begin_rings(struct sv_writer *w, bool resumes)
         }
         atomic_store(&w->process->rings[i].ring->lost_full, 0);
         atomic_store(&w->process->rings[i].ring->lost_nested, 0);
+        atomic_store(&w->process->rings[i].ring->lost_overwritten, 0);
     }
     atomic_store(&s->n_ticks, 0);
     atomic_store(&s->n_events, 0);

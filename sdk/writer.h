@@ -14,6 +14,13 @@
 
 struct sv_flight_scan;
 
+enum { SV_TRIGGERS_MAX = 16 };
+struct sv_trigger {
+    uint32_t number; /* of its file */
+    int64_t when_ns; /* on the trace clock */
+    char reason[116];
+};
+
 struct sv_writer {
     struct sv_process *process;
     struct sv_plan plan;
@@ -34,9 +41,8 @@ struct sv_writer {
     int fd; /* -1: a file */
     struct sv_buf bytes;
     /* flight recorder */
-    _Atomic uint32_t triggers_asked, n_files;
-    uint32_t triggers_done;
-    char reason[256];
+    struct sv_trigger triggers[SV_TRIGGERS_MAX]; /* asked for by hand and not yet written */
+    _Atomic uint32_t triggers_asked, triggers_done, n_files;
     sv_str trigger_str;
     struct sv_flight_scan *scans;
     size_t n_scans, cap_scans;

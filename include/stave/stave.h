@@ -69,7 +69,8 @@ STAVE_API void stave_finish(
 /* Where this process's session lives, "" without one: with STAVE_SESSION set to it, a program that is executed traces into the same output. */
 STAVE_API const char *stave_session(void);
 
-/* Flight recorder: writes what the rings hold to the next numbered file. Returns its number, or negative. */
+/* Flight recorder: writes what the rings hold to the next numbered file and returns its number, or a negative number: no flight recorder
+ * runs, or too many triggers wait. With after_ms it returns at once, and the file comes that much later. */
 STAVE_API int stave_trigger(const char *reason);
 
 /* Globs as in STAVE_CATEGORIES, from now on. */
