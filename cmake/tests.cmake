@@ -62,6 +62,16 @@ set_target_properties(stress_life_static PROPERTIES OUTPUT_NAME life_static
   RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/stress)
 add_dependencies(tests stress_plugin stress_life_static)
 
+# Workloads for the tests of the recorder: plain programs, without the library.
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/system/*.c)
+foreach(source ${sources})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(system_${name} EXCLUDE_FROM_ALL ${source})
+  target_link_libraries(system_${name} PRIVATE sv_flags Threads::Threads)
+  set_target_properties(system_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/system)
+  add_dependencies(tests system_${name})
+endforeach()
+
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c ${PROJECT_SOURCE_DIR}/examples/*.cpp)
 foreach(source ${sources})
   get_filename_component(name ${source} NAME_WE)

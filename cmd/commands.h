@@ -5,6 +5,7 @@
 #include "cmd/command.h"
 
 #define SV_COMMANDS(X) \
+    X(record)          \
     X(convert)         \
     X(merge)           \
     X(cut)             \

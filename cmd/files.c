@@ -118,13 +118,14 @@ static int choose_output(const struct sv_output_choice *choice, const struct sv_
     return 0;
 }
 
-int sv_open_output(const struct sv_output_choice *choice, struct sv_dict *dict,
-                   struct sv_report *report, struct sv_sink **sink, struct sv_err *err)
+/* Format and compression follow the chosen name; the bytes go to `path`. */
+static int open_output_at(const struct sv_output_choice *choice, const char *path,
+                          enum sv_output_mode mode, struct sv_dict *dict, struct sv_report *report,
+                          struct sv_sink **sink, struct sv_err *err)
 {
     const struct sv_format *format = NULL;
     enum sv_compression around, inside = SV_PLAIN;
     struct sv_write_options options = {.dialect = choice->dialect};
-    const char *path = choice->path ? choice->path : "-";
     int code = choose_output(choice, &format, &around, err);
     if (code < 0)
         return code;
@@ -142,13 +143,26 @@ int sv_open_output(const struct sv_output_choice *choice, struct sv_dict *dict,
                           format->name);
     options.compression = inside;
     struct sv_output *out;
-    code = sv_output_open(path, SV_OUTPUT_RENAME, around, &out, err);
+    code = sv_output_open(path, mode, around, &out, err);
     if (code < 0)
         return code;
     code = format->open_sink(out, &options, dict, report, sink, err);
     if (code < 0)
         sv_output_discard(out);
     return code;
+}
+
+int sv_open_output(const struct sv_output_choice *choice, struct sv_dict *dict,
+                   struct sv_report *report, struct sv_sink **sink, struct sv_err *err)
+{
+    return open_output_at(choice, choice->path ? choice->path : "-", SV_OUTPUT_RENAME, dict, report,
+                          sink, err);
+}
+
+int sv_open_growing(const struct sv_output_choice *choice, const char *part, struct sv_dict *dict,
+                    struct sv_report *report, struct sv_sink **sink, struct sv_err *err)
+{
+    return open_output_at(choice, part, SV_OUTPUT_DIRECT, dict, report, sink, err);
 }
 
 int sv_run_into(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *what,

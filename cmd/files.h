@@ -69,6 +69,10 @@ struct sv_output_choice {
 int sv_open_output(const struct sv_output_choice *choice, struct sv_dict *dict,
                    struct sv_report *report, struct sv_sink **sink, struct sv_err *err);
 
+/* The same for a file that grows under the name `part`: the caller renames it to choice->path when it is whole. */
+int sv_open_growing(const struct sv_output_choice *choice, const char *part, struct sv_dict *dict,
+                    struct sv_report *report, struct sv_sink **sink, struct sv_err *err);
+
 /* Runs an opened input into a sink (which it closes), with progress, and prints what was found. */
 int sv_run(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *what,
            struct sv_err *err);

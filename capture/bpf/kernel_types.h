@@ -1,0 +1,103 @@
+/* The few kernel types that the programs read, with the fields that they read; the loader moves each access to where the running
+ * kernel has the field. So the build needs neither the kernel's BTF nor root. */
+#ifndef SV_CAPTURE_BPF_KERNEL_TYPES_H
+#define SV_CAPTURE_BPF_KERNEL_TYPES_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct inode;
+struct super_block {
+    __u32 s_dev;
+};
+struct inode {
+    unsigned long i_ino;
+    struct super_block *i_sb;
+};
+struct address_space {
+    struct inode *host;
+};
+struct folio {
+    struct address_space *mapping;
+    unsigned long index;
+};
+struct file {
+    long long f_pos;
+};
+struct fdtable {
+    unsigned int max_fds;
+    struct file **fd;
+};
+struct files_struct {
+    struct fdtable *fdt;
+};
+struct mm_struct {
+    unsigned long arg_start, arg_end;
+};
+struct signal_struct {
+    struct {
+        int counter;
+    } live;
+};
+struct task_struct {
+    int pid, tgid;
+    int exit_code;
+    unsigned int flags;
+    struct mm_struct *mm;
+    struct files_struct *files;
+    struct signal_struct *signal;
+    struct task_struct *real_parent;
+    char comm[16];
+};
+struct linux_binprm {
+    const char *filename;
+};
+
+struct gendisk {
+    int major, first_minor;
+};
+struct request_queue {
+    struct gendisk *disk;
+};
+struct request {
+    struct request_queue *q;
+    unsigned int cmd_flags;
+    unsigned int __data_len;
+    unsigned long long __sector;
+};
+
+struct io_cqe {
+    __u64 user_data;
+};
+struct io_kiocb {
+    __u8 opcode;
+    struct io_cqe cqe;
+};
+struct io_uring_cqe {
+    __u64 user_data;
+    __s32 res;
+};
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+    unsigned long r10, r9, r8, dx, si, di, cs;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+    unsigned long regs[31];
+};
+#endif
+
+struct bpf_iter_meta {
+    void *seq;
+};
+struct bpf_iter__task {
+    struct bpf_iter_meta *meta;
+    struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+#endif

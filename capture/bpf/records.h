@@ -1,0 +1,134 @@
+/* The wire: records that the kernel programs put into the ring buffers, and the plan that they follow.
+ *
+ * Included by both sides, so only fixed-width types of <linux/types.h>, no pointers, no holes. All times are CLOCK_BOOTTIME,
+ * like those of the SDK. A record ends where the ring says; its texts follow the struct, each with its NUL. */
+#ifndef SV_CAPTURE_BPF_RECORDS_H
+#define SV_CAPTURE_BPF_RECORDS_H
+
+#include <linux/types.h>
+
+enum {
+    SV_WIRE_CALLS_MAX = 512, /* system call numbers; a power of two */
+    SV_WIRE_PATH_MAX = 4096, /* PATH_MAX, with the NUL */
+    SV_WIRE_COMM = 16,
+    SV_WIRE_STACK_MAX = 127
+};
+
+enum sv_wire_kind {
+    SV_WIRE_CALL = 1, /* struct sv_wire_call, then up to two paths */
+    SV_WIRE_FORK,     /* struct sv_wire_fork */
+    SV_WIRE_EXEC,     /* struct sv_wire_head, then the file and the words of the command line */
+    SV_WIRE_EXIT,     /* struct sv_wire_exit */
+    SV_WIRE_NAME,     /* struct sv_wire_name: a thread has a new name */
+    SV_WIRE_BLOCK,    /* struct sv_wire_block */
+    SV_WIRE_CACHE,    /* struct sv_wire_cache */
+    SV_WIRE_URING,    /* struct sv_wire_uring */
+    SV_WIRE_SWITCH,   /* struct sv_wire_switch */
+    SV_WIRE_SAMPLE,   /* struct sv_wire_sample, then addresses */
+    SV_WIRE_KINDS
+};
+
+struct sv_wire_head {
+    __u16 kind; /* enum sv_wire_kind */
+    __u16 flags;
+    __u32 tgid, tid; /* the process and the thread */
+    __u32 what;      /* CALL: its number */
+    __u64 ts_ns;     /* when it was complete: records of one thread are ordered by this */
+};
+
+enum sv_wire_call_flag {
+    SV_WIRE_STATE_ONLY = 1, /* for the book of open files; not wanted as an event */
+    SV_WIRE_NO_PATH = 2     /* the memory of the path could not be read */
+};
+
+struct sv_wire_call {
+    struct sv_wire_head head;
+    __u64 start_ns;
+    __s64 ret;
+    __s32 fd;
+    __u32 aux; /* flags, mode, a second descriptor: see the plan */
+    __u64 size;
+    __s64 offset; /* -1: not known */
+};
+
+struct sv_wire_fork { /* the head is the parent's */
+    struct sv_wire_head head;
+    __u32 tgid, tid;
+    char comm[SV_WIRE_COMM];
+};
+
+struct sv_wire_exit {
+    struct sv_wire_head head;
+    __s32 code; /* as wait() tells it */
+    __u32 is_last;
+};
+
+struct sv_wire_name {
+    struct sv_wire_head head;
+    char comm[SV_WIRE_COMM];
+};
+
+struct sv_wire_block { /* the head is that of who queued it; ts_ns: completion */
+    struct sv_wire_head head;
+    __u64 queue_ns, issue_ns; /* queue_ns 0: not seen */
+    __u64 sector;
+    __u32 device; /* major << 20 | minor */
+    __u32 bytes;
+    __u32 command; /* the kernel's cmd_flags */
+    __s32 error;
+    char comm[SV_WIRE_COMM];
+};
+
+struct sv_wire_cache { /* a page entered the page cache: it had to be read or made */
+    struct sv_wire_head head;
+    __u64 inode, offset;
+    __u32 device, bytes;
+};
+
+struct sv_wire_uring { /* submission → completion */
+    struct sv_wire_head head;
+    __u64 start_ns, user_data;
+    __s32 result;
+    __u32 opcode;
+};
+
+struct sv_wire_switch {       /* a thread leaves the CPU and another one comes */
+    struct sv_wire_head head; /* the one that leaves; what: its state */
+    __u32 next_tgid, next_tid;
+    __u32 cpu;
+    __u32 flags; /* 1: the one that leaves is followed; 2: the one that comes */
+    char comm[SV_WIRE_COMM], next_comm[SV_WIRE_COMM];
+};
+
+struct sv_wire_sample {
+    struct sv_wire_head head;
+    __u32 n_kernel, n_user; /* addresses that follow, innermost first: kernel, then user */
+    __u32 cpu, pad;
+};
+
+/* What to take from a call: numbers of its arguments, SV_WIRE_NONE where it has none. */
+enum { SV_WIRE_NONE = 7 };
+
+enum sv_wire_wants {
+    SV_WIRE_WANTED = 1,
+    SV_WIRE_KEEPS_BOOK = 2, /* opens, closes, duplicates: sent whatever the filters say */
+    SV_WIRE_POSITION = 4    /* ask the open file where the transfer began */
+};
+
+struct sv_wire_plan {
+    __u8 wants;
+    __u8 fd, path, path2, size, offset, aux, pad;
+};
+
+/* What could not be kept, per CPU, by kind of record. */
+enum sv_wire_loss { SV_WIRE_RING_FULL, SV_WIRE_NOT_FOLLOWED, SV_WIRE_LOSSES };
+
+struct sv_wire_counts {
+    __u64 lost[SV_WIRE_KINDS];
+    __u64 kept[SV_WIRE_KINDS];
+    __u64 not_followed; /* children whose storage could not be made */
+    __u64 filtered;     /* calls left out by the filters, as asked */
+    __u64 foreign;      /* calls of 32-bit programs, whose numbers differ */
+};
+
+#endif

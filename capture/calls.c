@@ -1,0 +1,167 @@
+/* The table of system calls. Asked by the loader (plans) and by the decoder (meaning); adding a call is a line here. */
+#include "capture/calls.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+
+#define N SV_WIRE_NONE
+
+/* Old names that newer architectures leave out. */
+#if defined(__x86_64__)
+#define HAS_OLD_CALLS 1
+#else
+#define HAS_OLD_CALLS 0
+#endif
+
+/* clang-format off */
+/* name, fd, path, path2, size, offset, aux, group, effect, sense, position. For calls with a path `fd` is the directory it starts from. */
+#define CALL(n, fd_, path_, path2_, size_, offset_, aux_, group_, effect_, sense_, position_) \
+    {.name = #n, .nr = SYS_##n, .fd = fd_, .path = path_, .path2 = path2_, .size = size_, .offset = offset_, .aux = aux_, \
+     .group = SV_CALLS_##group_, .effect = SV_EFFECT_##effect_, .sense = SV_SENSE_##sense_, .has_position = position_}
+
+const struct sv_call sv_calls[] = {
+    CALL(openat,          0, 1, N, N, N, 2, FILES, OPEN,   FLAGS,    false),
+    CALL(openat2,         0, 1, N, N, N, N, FILES, OPEN2,  PLAIN,    false),
+    CALL(close,           0, N, N, N, N, N, FILES, CLOSE,  PLAIN,    false),
+    CALL(read,            0, N, N, 2, N, N, FILES, NONE,   TRANSFER, true),
+    CALL(write,           0, N, N, 2, N, N, FILES, NONE,   TRANSFER, true),
+    CALL(pread64,         0, N, N, 2, 3, N, FILES, NONE,   TRANSFER, false),
+    CALL(pwrite64,        0, N, N, 2, 3, N, FILES, NONE,   TRANSFER, false),
+    CALL(readv,           0, N, N, N, N, N, FILES, NONE,   VECTOR,   true),
+    CALL(writev,          0, N, N, N, N, N, FILES, NONE,   VECTOR,   true),
+    CALL(preadv,          0, N, N, N, 3, N, FILES, NONE,   VECTOR,   false),
+    CALL(pwritev,         0, N, N, N, 3, N, FILES, NONE,   VECTOR,   false),
+    CALL(preadv2,         0, N, N, N, 3, N, FILES, NONE,   VECTOR,   false),
+    CALL(pwritev2,        0, N, N, N, 3, N, FILES, NONE,   VECTOR,   false),
+    CALL(lseek,           0, N, N, N, N, N, FILES, NONE,   SEEK,     false),
+    CALL(ftruncate,       0, N, N, 1, N, N, FILES, NONE,   RANGE,    false),
+    CALL(fallocate,       0, N, N, 3, 2, 1, FILES, NONE,   RANGE,    false),
+    CALL(sendfile,        1, N, N, 3, N, 0, FILES, NONE,   TRANSFER, false),
+    CALL(copy_file_range, 0, N, N, 4, N, 2, FILES, NONE,   TRANSFER, false),
+    CALL(splice,          0, N, N, 4, N, 2, FILES, NONE,   TRANSFER, false),
+    CALL(readahead,       0, N, N, 2, 1, N, FILES, NONE,   RANGE,    false),
+    CALL(fadvise64,       0, N, N, 2, 1, 3, FILES, NONE,   RANGE,    false),
+    CALL(truncate,        N, 0, N, 1, N, N, FILES, NONE,   RANGE,    false),
+    CALL(mmap,            4, N, N, 1, 5, 3, MAPS,  NONE,   MAP,      false),
+    CALL(munmap,          N, N, N, 1, N, N, MAPS,  NONE,   RANGE,    false),
+    CALL(msync,           N, N, N, 1, N, 2, MAPS,  NONE,   RANGE,    false),
+    CALL(madvise,         N, N, N, 1, N, 2, MAPS,  NONE,   RANGE,    false),
+    CALL(fsync,           0, N, N, N, N, N, SYNC,  NONE,   PLAIN,    false),
+    CALL(fdatasync,       0, N, N, N, N, N, SYNC,  NONE,   PLAIN,    false),
+    CALL(sync_file_range, 0, N, N, 2, 1, 3, SYNC,  NONE,   RANGE,    false),
+    CALL(syncfs,          0, N, N, N, N, N, SYNC,  NONE,   PLAIN,    false),
+    CALL(mkdirat,         0, 1, N, N, N, N, NAMES, NONE,   PLAIN,    false),
+    CALL(unlinkat,        0, 1, N, N, N, 2, NAMES, NONE,   PLAIN,    false),
+    CALL(renameat2,       0, 1, 3, N, N, 2, NAMES, NONE,   PLAIN,    false),
+    CALL(linkat,          0, 1, 3, N, N, 2, NAMES, NONE,   PLAIN,    false),
+    CALL(symlinkat,       1, 2, 0, N, N, N, NAMES, SYMLINK, PLAIN,   false),
+    CALL(newfstatat,      0, 1, N, N, N, N, STAT,  NONE,   PLAIN,    false),
+    CALL(statx,           0, 1, N, N, N, N, STAT,  NONE,   PLAIN,    false),
+    CALL(fstat,           0, N, N, N, N, N, STAT,  NONE,   PLAIN,    false),
+    CALL(faccessat,       0, 1, N, N, N, N, STAT,  NONE,   PLAIN,    false),
+    CALL(faccessat2,      0, 1, N, N, N, N, STAT,  NONE,   PLAIN,    false),
+    CALL(readlinkat,      0, 1, N, N, N, N, STAT,  NONE,   PLAIN,    false),
+    CALL(statfs,          N, 0, N, N, N, N, STAT,  NONE,   PLAIN,    false),
+    CALL(getdents64,      0, N, N, 2, N, N, STAT,  NONE,   TRANSFER, false),
+    CALL(io_uring_setup,  N, N, N, N, N, N, URING, SOCKET, PLAIN,    false),
+    CALL(io_uring_enter,  0, N, N, 1, N, 2, URING, NONE,   RET,      false),
+    CALL(io_uring_register, 0, N, N, N, N, 1, URING, NONE, PLAIN,    false),
+    CALL(io_submit,       N, N, N, 1, N, N, URING, NONE,   RET,      false),
+    CALL(io_getevents,    N, N, N, 2, N, N, URING, NONE,   RET,      false),
+    CALL(connect,         0, N, N, N, N, N, SOCKETS, NONE, PLAIN,    false),
+    CALL(accept,          0, N, N, N, N, N, SOCKETS, SOCKET, PLAIN,  false),
+    CALL(accept4,         0, N, N, N, N, N, SOCKETS, SOCKET, PLAIN,  false),
+    CALL(sendto,          0, N, N, 2, N, N, SOCKETS, NONE, TRANSFER, false),
+    CALL(recvfrom,        0, N, N, 2, N, N, SOCKETS, NONE, TRANSFER, false),
+    CALL(sendmsg,         0, N, N, N, N, N, SOCKETS, NONE, VECTOR,   false),
+    CALL(recvmsg,         0, N, N, N, N, N, SOCKETS, NONE, VECTOR,   false),
+    CALL(dup,             0, N, N, N, N, N, BOOK,  DUP,    PLAIN,    false),
+    CALL(dup3,            0, N, N, N, N, 2, BOOK,  DUP2,   PLAIN,    false),
+    CALL(fcntl,           0, N, N, 2, N, 1, BOOK,  FCNTL,  PLAIN,    false),
+    CALL(close_range,     0, N, N, 2, N, 1, BOOK,  CLOSE_RANGE, PLAIN, false),
+    CALL(chdir,           N, 0, N, N, N, N, BOOK,  CHDIR,  PLAIN,    false),
+    CALL(fchdir,          0, N, N, N, N, N, BOOK,  FCHDIR, PLAIN,    false),
+    CALL(socket,          N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
+    CALL(memfd_create,    N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
+#if HAS_OLD_CALLS
+    CALL(open,            N, 0, N, N, N, 1, FILES, OPEN,   FLAGS,    false),
+    CALL(creat,           N, 0, N, N, N, N, FILES, OPEN2,  PLAIN,    false),
+    CALL(mkdir,           N, 0, N, N, N, N, NAMES, NONE,   PLAIN,    false),
+    CALL(rmdir,           N, 0, N, N, N, N, NAMES, NONE,   PLAIN,    false),
+    CALL(unlink,          N, 0, N, N, N, N, NAMES, NONE,   PLAIN,    false),
+    CALL(rename,          N, 0, 1, N, N, N, NAMES, NONE,   PLAIN,    false),
+    CALL(renameat,        0, 1, 3, N, N, 2, NAMES, NONE,   PLAIN,    false),
+    CALL(link,            N, 0, 1, N, N, N, NAMES, NONE,   PLAIN,    false),
+    CALL(symlink,         N, 1, 0, N, N, N, NAMES, SYMLINK, PLAIN,   false),
+    CALL(stat,            N, 0, N, N, N, N, STAT,  NONE,   PLAIN,    false),
+    CALL(lstat,           N, 0, N, N, N, N, STAT,  NONE,   PLAIN,    false),
+    CALL(access,          N, 0, N, N, N, N, STAT,  NONE,   PLAIN,    false),
+    CALL(readlink,        N, 0, N, N, N, N, STAT,  NONE,   PLAIN,    false),
+    CALL(dup2,            0, N, N, N, N, N, BOOK,  DUP,    PLAIN,    false),
+#endif
+};
+/* clang-format on */
+const size_t sv_n_calls = sizeof sv_calls / sizeof *sv_calls;
+
+const char *const sv_call_group_names[] = {"files", "maps",    "sync",  "names",
+                                           "stat",  "sockets", "uring", NULL};
+
+void sv_calls_index(const struct sv_call *index[SV_WIRE_CALLS_MAX])
+{
+    memset(index, 0, SV_WIRE_CALLS_MAX * sizeof *index);
+    for (size_t i = 0; i < sv_n_calls; i++)
+        index[sv_calls[i].nr] = &sv_calls[i];
+}
+
+void sv_calls_plan(unsigned groups, struct sv_wire_plan *plans)
+{
+    memset(plans, 0, SV_WIRE_CALLS_MAX * sizeof *plans);
+    for (size_t i = 0; i < sv_n_calls; i++) {
+        const struct sv_call *c = &sv_calls[i];
+        struct sv_wire_plan *p = &plans[c->nr];
+        bool keeps_book = c->effect != SV_EFFECT_NONE && c->effect != SV_EFFECT_SYMLINK;
+        bool is_wanted = c->group & groups && c->group != SV_CALLS_BOOK;
+        *p = (struct sv_wire_plan){.fd = c->fd,
+                                   .path = c->path,
+                                   .path2 = c->path2,
+                                   .size = c->size,
+                                   .offset = c->offset,
+                                   .aux = c->aux};
+        p->wants = (uint8_t)((is_wanted ? SV_WIRE_WANTED : 0) |
+                             (keeps_book && groups ? SV_WIRE_KEEPS_BOOK : 0) |
+                             (c->has_position ? SV_WIRE_POSITION : 0));
+        if (!(p->wants & (SV_WIRE_WANTED | SV_WIRE_KEEPS_BOOK)))
+            p->wants = 0;
+    }
+}
+
+static bool add_group(const char *word, size_t len, unsigned *groups)
+{
+    if (len == 3 && memcmp(word, "all", 3) == 0) {
+        *groups |= SV_CALLS_DEFAULT | SV_CALLS_SOCKETS;
+        return true;
+    }
+    for (unsigned i = 0; sv_call_group_names[i]; i++) {
+        if (strlen(sv_call_group_names[i]) == len &&
+            memcmp(sv_call_group_names[i], word, len) == 0) {
+            *groups |= 1u << i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sv_calls_groups(const char *text, unsigned *groups, char bad[32])
+{
+    *groups = 0;
+    while (*text) {
+        size_t len = strcspn(text, ",");
+        if (!add_group(text, len, groups)) {
+            memset(bad, 0, 32);
+            memcpy(bad, text, len < 31 ? len : 31);
+            return false;
+        }
+        text += len + (text[len] == ',');
+    }
+    return *groups != 0;
+}

@@ -1,0 +1,567 @@
+/* Records to events: one system call is a begin with all its arguments and an end, on the row `system calls` of its thread.
+ *
+ * Called by the recorder once per round, and by tests with recorded bytes. Trusts no record: sizes are checked, texts need their NUL,
+ * numbers out of range stay without a path. Must not block on anything but /proc. */
+#include "capture/decode.h"
+#include "capture/disks.h"
+#include "capture/procfs.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EVENTS_PER_RECORD = 2, LOSSES_MAX = 256 };
+
+struct loss {
+    sv_track track;
+    sv_str name;
+    uint64_t n;
+    int64_t from_ns, to_ns;
+};
+
+struct names {
+    sv_str cat, fd, path, path2, requested, bytes, offset, length, address, flags, ret, error, mode;
+    sv_str process, exit, exec, fork, child, code, command;
+};
+
+struct sv_decode {
+    struct sv_source source;
+    struct sv_decode_options options;
+    struct sv_krings rings;
+    struct sv_tree tree;
+    struct sv_disks disks;
+    const struct sv_call *by_number[SV_WIRE_CALLS_MAX];
+    sv_str call_names[SV_WIRE_CALLS_MAX];
+    struct names s;
+    struct loss losses[LOSSES_MAX];
+    size_t n_losses;
+    struct sv_decode_totals sums;
+    size_t prefix_len;
+};
+
+/* ---- arguments ---- */
+
+static void put_int(struct sv_batch *b, sv_str key, int64_t value)
+{
+    struct sv_arg *a = sv_batch_arg(b);
+    a->key = key;
+    a->type = SV_ARG_INT;
+    a->i = value;
+}
+
+static void put_path(struct sv_decode *d, struct sv_batch *b, sv_str key, const char *text,
+                     size_t len)
+{
+    if (d->options.redact)
+        d->options.redact(d->options.redact_ctx, b, text, len, &text, &len);
+    struct sv_arg *a = sv_batch_arg(b);
+    a->key = key;
+    a->type = SV_ARG_TEXT;
+    a->text = text;
+    a->size = (uint32_t)len & 0xffffff;
+}
+
+static struct sv_event *put_event(struct sv_batch *b, unsigned kind, int64_t ts_ns, sv_track track,
+                                  sv_str name, sv_str cat)
+{
+    struct sv_event *e = sv_batch_event(b);
+    e->kind = (uint8_t)kind;
+    e->ts_ns = ts_ns;
+    e->track = track;
+    e->name = name;
+    e->cat = cat;
+    return e;
+}
+
+/* ---- the book ---- */
+
+static struct sv_proc *known_process(struct sv_decode *d, uint32_t pid)
+{
+    bool is_new;
+    struct sv_proc *p = sv_tree_process(&d->tree, pid, &is_new);
+    if (!p->has_snapshot && d->options.asks_procfs)
+        sv_procfs_complete(&d->tree, pid);
+    p->has_snapshot = true;
+    return p;
+}
+
+static const struct sv_file *start_of(const struct sv_proc *p, const struct sv_call *call,
+                                      int64_t fd, bool has_fd)
+{
+    (void)call;
+    if (!has_fd || (int32_t)fd == AT_FDCWD)
+        return p->cwd;
+    const struct sv_fd *at = sv_fd_at(p, fd);
+    return at ? at->file : NULL;
+}
+
+static void apply_fcntl(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_call *c)
+{
+    struct sv_fd *from = sv_fd_at(p, c->fd);
+    if (!from || !from->file)
+        return;
+    if (c->aux == F_DUPFD || c->aux == F_DUPFD_CLOEXEC) {
+        struct sv_file *file = from->file;
+        file->refs++;
+        sv_fd_set(&d->tree, p, c->ret, file, c->aux == F_DUPFD_CLOEXEC);
+    } else if (c->aux == F_SETFD) {
+        from->closes_on_exec = c->size & FD_CLOEXEC;
+    }
+}
+
+static void apply_close_range(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_call *c)
+{
+    for (size_t i = (uint32_t)c->fd; i < p->n_fds && i <= c->aux; i++) {
+        if (c->size & CLOSE_RANGE_CLOEXEC)
+            p->fds[i].closes_on_exec = true;
+        else
+            sv_fd_clear(&d->tree, p, (int64_t)i);
+    }
+}
+
+static void apply_dup(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_call *c,
+                      bool closes_on_exec)
+{
+    struct sv_fd *from = sv_fd_at(p, c->fd);
+    struct sv_file *file = from ? from->file : NULL;
+    if (c->ret == c->fd)
+        return;
+    if (file) {
+        file->refs++;
+        sv_fd_set(&d->tree, p, c->ret, file, closes_on_exec);
+    } else {
+        sv_fd_clear(&d->tree, p, c->ret);
+    }
+}
+
+static void set_cwd(struct sv_decode *d, struct sv_proc *p, struct sv_file *to)
+{
+    if (!to)
+        return;
+    to->refs++;
+    sv_file_put(&d->tree, p->cwd);
+    p->cwd = to;
+}
+
+/* What a successful call changes. `file` is the one that its path names, when it has one. */
+static void apply(struct sv_decode *d, struct sv_proc *p, const struct sv_call *call,
+                  const struct sv_wire_call *c, struct sv_file *file)
+{
+    struct sv_fd *at = sv_fd_at(p, c->fd);
+    switch (call->effect) {
+    case SV_EFFECT_OPEN:
+    case SV_EFFECT_OPEN2:
+        if (file)
+            file->refs++;
+        if (file)
+            sv_fd_set(&d->tree, p, c->ret, file, c->aux & O_CLOEXEC);
+        else
+            sv_fd_clear(&d->tree, p, c->ret);
+        break;
+    case SV_EFFECT_CLOSE: sv_fd_clear(&d->tree, p, c->fd); break;
+    case SV_EFFECT_DUP: apply_dup(d, p, c, false); break;
+    case SV_EFFECT_DUP2: apply_dup(d, p, c, c->aux & O_CLOEXEC); break;
+    case SV_EFFECT_FCNTL: apply_fcntl(d, p, c); break;
+    case SV_EFFECT_CLOSE_RANGE: apply_close_range(d, p, c); break;
+    case SV_EFFECT_CHDIR: set_cwd(d, p, file); break;
+    case SV_EFFECT_FCHDIR: set_cwd(d, p, at ? at->file : NULL); break;
+    case SV_EFFECT_SOCKET: sv_fd_clear(&d->tree, p, c->ret); break;
+    default: break;
+    }
+}
+
+/* ---- calls ---- */
+
+struct paths {
+    struct sv_file *file, *second; /* held until the record is done */
+};
+
+static struct sv_file *named_file(struct sv_decode *d, struct sv_proc *p,
+                                  const struct sv_call *call, const struct sv_wire_call *c,
+                                  const char *text, size_t len)
+{
+    const struct sv_file *dir = start_of(p, call, c->fd, call->fd != SV_WIRE_NONE);
+    return sv_tree_file(&d->tree, dir, text, len);
+}
+
+static struct sv_file *descriptor_file(struct sv_decode *d, struct sv_proc *p, int64_t fd)
+{
+    struct sv_fd *at = sv_fd_at(p, fd);
+    if (at && at->file) {
+        at->file->refs++;
+        return at->file;
+    }
+    if (fd < 0 || !d->options.asks_procfs || p->is_ended)
+        return NULL;
+    struct sv_file *f = sv_procfs_nameless(&d->tree, p->pid, fd);
+    if (f) {
+        f->refs++;
+        sv_fd_set(&d->tree, p, fd, f, false);
+    }
+    return f;
+}
+
+static struct paths paths_of(struct sv_decode *d, struct sv_proc *p, const struct sv_call *call,
+                             const struct sv_wire_call *c, uint32_t size)
+{
+    struct paths x = {0};
+    if (call->path == SV_WIRE_NONE) {
+        if (call->fd != SV_WIRE_NONE)
+            x.file = descriptor_file(d, p, c->fd);
+        return x;
+    }
+    const char *text = (const char *)(c + 1);
+    size_t left = size - sizeof *c, len = strnlen(text, left);
+    if (!(c->head.flags & SV_WIRE_NO_PATH) && len < left)
+        x.file = named_file(d, p, call, c, text, len);
+    if (call->path2 == SV_WIRE_NONE || len >= left)
+        return x;
+    text += len + 1;
+    left -= len + 1;
+    len = strnlen(text, left);
+    if (len == left)
+        return x;
+    bool is_raw = call->effect == SV_EFFECT_SYMLINK;
+    const struct sv_file *dir =
+        is_raw ? NULL : start_of(p, call, (int32_t)c->aux, call->aux != SV_WIRE_NONE);
+    x.second = sv_tree_file(&d->tree, dir, text, len);
+    return x;
+}
+
+static bool is_transfer(const struct sv_call *call)
+{
+    return call->sense == SV_SENSE_TRANSFER || call->sense == SV_SENSE_VECTOR;
+}
+
+static void put_result(struct sv_decode *d, struct sv_batch *b, const struct sv_call *call,
+                       const struct sv_wire_call *c)
+{
+    const struct names *s = &d->s;
+    if (call->sense == SV_SENSE_TRANSFER && (int64_t)c->size != c->ret)
+        put_int(b, s->requested, (int64_t)c->size);
+    if (call->sense == SV_SENSE_RANGE || call->sense == SV_SENSE_MAP)
+        put_int(b, s->length, (int64_t)c->size);
+    if (call->sense == SV_SENSE_FLAGS)
+        put_int(b, s->flags, c->aux);
+    if (c->offset >= 0 && (call->offset != SV_WIRE_NONE || call->has_position))
+        put_int(b, s->offset, c->offset);
+    if (c->ret < 0 && c->ret >= -4095) {
+        put_int(b, s->error, -c->ret);
+    } else if (is_transfer(call)) {
+        put_int(b, s->bytes, c->ret);
+    } else if (call->sense == SV_SENSE_SEEK) {
+        put_int(b, s->offset, c->ret);
+    } else if (call->sense == SV_SENSE_RET) {
+        put_int(b, s->ret, c->ret);
+    } else if (call->sense == SV_SENSE_MAP) {
+        struct sv_arg *a = sv_batch_arg(b);
+        a->key = s->address;
+        a->type = SV_ARG_POINTER;
+        a->u = (uint64_t)c->ret;
+    }
+}
+
+static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_call *call,
+                     const struct sv_wire_call *c, const struct paths *x)
+{
+    struct sv_thread *thread = sv_tree_thread(&d->tree, c->head.tgid, c->head.tid);
+    int64_t start = (int64_t)c->start_ns, end = (int64_t)c->head.ts_ns;
+    sv_str name = d->call_names[call->nr];
+    struct sv_event *e = put_event(b, SV_BEGIN, start, thread->calls, name, d->s.cat);
+    bool opens = call->effect == SV_EFFECT_OPEN || call->effect == SV_EFFECT_OPEN2;
+    if (opens ? c->ret >= 0 : call->fd != SV_WIRE_NONE && call->path == SV_WIRE_NONE)
+        put_int(b, d->s.fd, opens ? c->ret : c->fd);
+    if (x->file)
+        put_path(d, b, d->s.path, x->file->path, x->file->len);
+    if (x->second)
+        put_path(d, b, d->s.path2, x->second->path, x->second->len);
+    put_result(d, b, call, c);
+    sv_batch_finish(b, e);
+    put_event(b, SV_END, end, thread->calls, 0, 0);
+    thread->end_ns = end;
+}
+
+static bool is_write(const struct sv_call *call)
+{
+    return strstr(call->name, "write") || strncmp(call->name, "send", 4) == 0;
+}
+
+static void add_sums(struct sv_decode *d, struct sv_proc *p, const struct sv_call *call,
+                     const struct sv_wire_call *c, struct sv_file *f)
+{
+    int64_t dur = (int64_t)(c->head.ts_ns - c->start_ns);
+    uint64_t bytes = is_transfer(call) && c->ret > 0 ? (uint64_t)c->ret : 0;
+    bool writes = is_transfer(call) && is_write(call);
+    d->sums.calls++;
+    p->calls++;
+    p->time_ns += dur;
+    p->bytes_read += writes ? 0 : bytes;
+    p->bytes_written += writes ? bytes : 0;
+    if (!f)
+        return;
+    f->opens += call->effect == SV_EFFECT_OPEN || call->effect == SV_EFFECT_OPEN2;
+    f->reads += is_transfer(call) && !writes;
+    f->writes += writes;
+    f->read_bytes += writes ? 0 : bytes;
+    f->written_bytes += writes ? bytes : 0;
+    f->errors += c->ret < 0;
+    f->time_ns += dur;
+    f->longest_ns = dur > f->longest_ns ? dur : f->longest_ns;
+}
+
+static bool is_below(const struct sv_decode *d, const struct sv_file *f)
+{
+    return f && f->len >= d->prefix_len && memcmp(f->path, d->options.prefix, d->prefix_len) == 0;
+}
+
+static void on_call(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_call *c,
+                    uint32_t size)
+{
+    const struct sv_call *call = c->head.what < SV_WIRE_CALLS_MAX ? d->by_number[c->head.what]
+                                                                  : NULL;
+    if (size < sizeof *c || !call || c->head.ts_ns < c->start_ns) {
+        d->sums.unknown++;
+        return;
+    }
+    struct sv_proc *p = known_process(d, c->head.tgid);
+    struct paths x = paths_of(d, p, call, c, size);
+    bool is_shown = call->group != SV_CALLS_BOOK && !(c->head.flags & SV_WIRE_STATE_ONLY);
+    if (is_shown && (!d->prefix_len || is_below(d, x.file) || is_below(d, x.second))) {
+        put_call(d, b, call, c, &x);
+        add_sums(d, p, call, c, x.file);
+    }
+    /* A close that fails has closed all the same, unless there was nothing to close. */
+    if (c->ret >= 0 || call->effect == SV_EFFECT_CLOSE)
+        apply(d, p, call, c, x.file);
+    sv_file_put(&d->tree, x.file);
+    sv_file_put(&d->tree, x.second);
+}
+
+/* ---- births, names, deaths ---- */
+
+static void on_fork(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_fork *f)
+{
+    known_process(d, f->head.tgid);
+    if (f->tgid != f->head.tgid) {
+        sv_tree_fork(&d->tree, f->head.tgid, f->tgid);
+        struct sv_event *e = put_event(b, SV_INSTANT, (int64_t)f->head.ts_ns,
+                                       sv_tree_thread(&d->tree, f->head.tgid, f->head.tid)->track,
+                                       d->s.fork, d->s.process);
+        put_int(b, d->s.child, f->tgid);
+        sv_batch_finish(b, e);
+        d->sums.forks++;
+    }
+    sv_tree_name_thread(&d->tree, f->tgid, f->tid, f->comm);
+}
+
+static void on_exec(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_head *h,
+                    uint32_t size)
+{
+    const char *file = (const char *)(h + 1);
+    size_t left = size - sizeof *h, len = strnlen(file, left);
+    if (len == left)
+        return;
+    struct sv_proc *p = known_process(d, h->tgid);
+    const char *base = memrchr(file, '/', len);
+    base = base ? base + 1 : file;
+    sv_tree_exec(&d->tree, p);
+    sv_tree_name_process(&d->tree, p, base, file + len + 1, left - len - 1);
+    sv_tree_name_thread(&d->tree, h->tgid, h->tid, p->name);
+    struct sv_event *e = put_event(b, SV_INSTANT, (int64_t)h->ts_ns,
+                                   sv_tree_thread(&d->tree, h->tgid, h->tid)->track, d->s.exec,
+                                   d->s.process);
+    put_path(d, b, d->s.path, file, len);
+    sv_batch_finish(b, e);
+    d->sums.execs++;
+}
+
+static void on_exit_record(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_exit *x)
+{
+    struct sv_proc *p = sv_tree_find(&d->tree, x->head.tgid);
+    if (!p || !x->is_last)
+        return;
+    struct sv_event *e = put_event(b, SV_INSTANT, (int64_t)x->head.ts_ns,
+                                   sv_tree_thread(&d->tree, x->head.tgid, x->head.tid)->track,
+                                   d->s.exit, d->s.process);
+    put_int(b, d->s.code, x->code);
+    sv_batch_finish(b, e);
+    sv_tree_end(&d->tree, p);
+    d->sums.exits++;
+}
+
+/* ---- the source ---- */
+
+static void on_record(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_head *h,
+                      uint32_t size)
+{
+    static const uint32_t sizes[SV_WIRE_KINDS] = {[SV_WIRE_CALL] = sizeof(struct sv_wire_call),
+                                                  [SV_WIRE_FORK] = sizeof(struct sv_wire_fork),
+                                                  [SV_WIRE_EXEC] = sizeof(struct sv_wire_head),
+                                                  [SV_WIRE_EXIT] = sizeof(struct sv_wire_exit),
+                                                  [SV_WIRE_NAME] = sizeof(struct sv_wire_name),
+                                                  [SV_WIRE_BLOCK] = sizeof(struct sv_wire_block)};
+    if (h->kind == 0 || h->kind >= SV_WIRE_KINDS || sizes[h->kind] == 0 || size < sizes[h->kind]) {
+        d->sums.unknown++;
+        return;
+    }
+    const void *record = h;
+    switch (h->kind) {
+    case SV_WIRE_CALL: on_call(d, b, record, size); break;
+    case SV_WIRE_FORK: on_fork(d, b, record); break;
+    case SV_WIRE_EXEC: on_exec(d, b, record, size); break;
+    case SV_WIRE_EXIT: on_exit_record(d, b, record); break;
+    case SV_WIRE_NAME: {
+        const struct sv_wire_name *n = record;
+        sv_tree_name_thread(&d->tree, h->tgid, h->tid, n->comm);
+        break;
+    }
+    case SV_WIRE_BLOCK: {
+        const struct sv_wire_block *k = record;
+        d->sums.blocks++;
+        *(sv_disk_is_write(k->command) ? &d->sums.block_written_bytes
+                                       : &d->sums.block_read_bytes) += k->bytes;
+        sv_disks_request(&d->disks, b, k);
+        break;
+    }
+    default: break;
+    }
+}
+
+static void put_losses(struct sv_decode *d, struct sv_batch *b)
+{
+    while (d->n_losses > 0 && b->n < SV_BATCH) {
+        struct loss *l = &d->losses[--d->n_losses];
+        struct sv_event *e = put_event(b, SV_LOSS, l->from_ns, l->track, l->name, 0);
+        e->dur_ns = l->to_ns - l->from_ns;
+        put_int(b, 0, (int64_t)l->n);
+        sv_batch_finish(b, e);
+    }
+}
+
+static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
+{
+    struct sv_decode *d = (struct sv_decode *)source;
+    const struct sv_wire_head *h;
+    uint32_t size;
+    (void)err;
+    sv_tree_sweep(&d->tree);
+    put_losses(d, b);
+    while (b->n + EVENTS_PER_RECORD <= SV_BATCH && (h = sv_krings_next(&d->rings, &size)))
+        on_record(d, b, h, size);
+    return (int)b->n;
+}
+
+static void close_source(struct sv_source *source)
+{
+    (void)source; /* sv_decode_free() */
+}
+
+static void intern_names(struct sv_decode *d, struct sv_dict *dict)
+{
+    const struct {
+        sv_str *at;
+        const char *text;
+    } all[] = {{&d->s.cat, "syscall"},
+               {&d->s.fd, "fd"},
+               {&d->s.path, "path"},
+               {&d->s.path2, "path2"},
+               {&d->s.requested, "requested"},
+               {&d->s.bytes, "bytes"},
+               {&d->s.offset, "offset"},
+               {&d->s.length, "length"},
+               {&d->s.address, "address"},
+               {&d->s.flags, "flags"},
+               {&d->s.ret, "ret"},
+               {&d->s.error, "errno"},
+               {&d->s.mode, "mode"},
+               {&d->s.process, "process"},
+               {&d->s.exit, "exit"},
+               {&d->s.exec, "exec"},
+               {&d->s.fork, "fork"},
+               {&d->s.child, "child"},
+               {&d->s.code, "status"},
+               {&d->s.command, "command"}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        *all[i].at = sv_dict_cstr(dict, all[i].text);
+    for (size_t i = 0; i < sv_n_calls; i++)
+        d->call_names[sv_calls[i].nr] = sv_dict_cstr(dict, sv_calls[i].name);
+}
+
+struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
+                                const struct sv_decode_options *options)
+{
+    struct sv_decode *d = sv_alloc(sizeof *d);
+    d->source = (struct sv_source){.next = next,
+                                   .close = close_source,
+                                   .gives = SV_HAS_EDGES | SV_HAS_DISORDER,
+                                   .dict = dict,
+                                   .report = report};
+    if (options)
+        d->options = *options;
+    d->prefix_len = d->options.prefix ? strlen(d->options.prefix) : 0;
+    sv_tree_init(&d->tree, dict);
+    sv_disks_init(&d->disks, dict);
+    sv_calls_index(d->by_number);
+    intern_names(d, dict);
+    return d;
+}
+
+void sv_decode_free(struct sv_decode *d)
+{
+    if (!d)
+        return;
+    sv_krings_fini(&d->rings);
+    sv_tree_fini(&d->tree);
+    sv_disks_fini(&d->disks);
+    free(d);
+}
+
+struct sv_source *sv_decode_source(struct sv_decode *d)
+{
+    return &d->source;
+}
+
+struct sv_krings *sv_decode_rings(struct sv_decode *d)
+{
+    return &d->rings;
+}
+
+struct sv_tree *sv_decode_tree(struct sv_decode *d)
+{
+    return &d->tree;
+}
+
+uint64_t sv_decode_round(struct sv_decode *d, uint64_t cutoff_ns)
+{
+    return sv_krings_round(&d->rings, cutoff_ns);
+}
+
+void sv_decode_release(struct sv_decode *d)
+{
+    sv_krings_release(&d->rings);
+}
+
+const struct sv_decode_totals *sv_decode_sums(const struct sv_decode *d)
+{
+    return &d->sums;
+}
+
+void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_t n,
+                    uint64_t since_ns, uint64_t now_ns)
+{
+    struct sv_dict *dict = d->source.dict;
+    char name[32];
+    snprintf(name, sizeof name, "CPU %u", cpu);
+    sv_track group = sv_dict_child(dict, 0, SV_TRACK_CUSTOM, sv_dict_cstr(dict, "Lost"));
+    d->sums.lost += n;
+    for (size_t i = 0; i < d->tree.n; i++) /* the books may have holes now */
+        if (!d->tree.processes[i]->is_ended)
+            d->tree.processes[i]->has_snapshot = false;
+    if (d->n_losses == LOSSES_MAX)
+        d->n_losses--; /* cannot happen: next() empties the list every round */
+    d->losses[d->n_losses++] =
+        (struct loss){sv_dict_child(dict, group, SV_TRACK_CUSTOM, sv_dict_cstr(dict, name)),
+                      sv_dict_cstr(dict, what), n, (int64_t)since_ns, (int64_t)now_ns};
+}

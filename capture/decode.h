@@ -1,0 +1,45 @@
+/* The decoder: records of the kernel programs to events. A source like any other, live: next() gives 0 at the end of each round.
+ *
+ *     sv_decode_new → sv_krings_add(sv_decode_rings()) → per round: sv_decode_round(), source->next() until 0, sv_decode_release()
+ *
+ * Gives begin and end edges in the form of docs/io.md. Knows nothing of how the records came: tests feed it bytes. */
+#ifndef SV_CAPTURE_DECODE_H
+#define SV_CAPTURE_DECODE_H
+
+#include "capture/calls.h"
+#include "capture/krings.h"
+#include "capture/tree.h"
+#include "model/stream.h"
+
+struct sv_decode;
+
+struct sv_decode_options {
+    const char *prefix; /* only files below it; NULL: all */
+    bool asks_procfs;   /* complete processes from /proc; off for recorded bytes */
+    void (*redact)(void *ctx, struct sv_batch *b, const char *path, size_t len, const char **out,
+                   size_t *out_len); /* NULL: paths as they are */
+    void *redact_ctx;
+};
+
+struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
+                                const struct sv_decode_options *options);
+void sv_decode_free(struct sv_decode *d);
+struct sv_source *sv_decode_source(struct sv_decode *d);
+struct sv_krings *sv_decode_rings(struct sv_decode *d);
+struct sv_tree *sv_decode_tree(struct sv_decode *d);
+
+uint64_t sv_decode_round(struct sv_decode *d, uint64_t cutoff_ns); /* bytes that wait */
+void sv_decode_release(struct sv_decode *d);
+
+/* Something was lost on this CPU up to now: an event tells it, and what /proc knows is read again. */
+void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_t n,
+                    uint64_t since_ns, uint64_t now_ns);
+
+struct sv_decode_totals {
+    uint64_t calls, blocks, lost, unknown; /* unknown: records that made no sense */
+    uint64_t forks, execs, exits;
+    uint64_t block_read_bytes, block_written_bytes;
+};
+const struct sv_decode_totals *sv_decode_sums(const struct sv_decode *d);
+
+#endif

@@ -1,0 +1,41 @@
+/* Block requests as slices of the disks' tracks. Requests overlap, so each disk has as many lanes as it has requests at a time. */
+#ifndef SV_CAPTURE_DISKS_H
+#define SV_CAPTURE_DISKS_H
+
+#include "base/map.h"
+#include "capture/bpf/records.h"
+#include "model/batch.h"
+#include "model/dict.h"
+
+enum {
+    SV_DISK_LANES_MAX = 64
+}; /* further ones share the last: it may then show a request too short */
+
+struct sv_disk {
+    uint32_t device;
+    char name[32];
+    sv_track track;
+    sv_track lanes[SV_DISK_LANES_MAX];
+    int64_t lane_end_ns[SV_DISK_LANES_MAX];
+    uint32_t n_lanes;
+};
+
+struct sv_disks {
+    struct sv_dict *dict;
+    struct sv_disk **all;
+    size_t n, cap;
+    sv_str cat, device, sector, bytes, queue_ns, pid, comm, flags, error;
+    sv_str operations[5];
+};
+
+void sv_disks_init(struct sv_disks *d, struct sv_dict *dict);
+void sv_disks_fini(struct sv_disks *d);
+void sv_disks_request(struct sv_disks *d, struct sv_batch *b, const struct sv_wire_block *r);
+bool sv_disk_is_write(uint32_t command);
+
+/* The name of a device, as /sys/dev/block knows it, else MAJOR:MINOR. */
+void sv_disk_name(uint32_t device, char name[32]);
+/* The track of a disk by name, below `Disks`. */
+sv_track sv_disk_track(struct sv_dict *dict, const char *name);
+
+#endif

@@ -1,0 +1,48 @@
+/* The kernel programs: loading, attaching, whom to follow, what was lost. The only place that knows libbpf.
+ *
+ *     sv_kernel_open → sv_kernel_rings → sv_kernel_follow / sv_kernel_enroll → (rounds of the decoder, sv_kernel_losses) → sv_kernel_close
+ *
+ * Built without eBPF, sv_kernel_open() says so and everything else is never called. */
+#ifndef SV_CAPTURE_KERNEL_H
+#define SV_CAPTURE_KERNEL_H
+
+#include "base/err.h"
+#include "capture/krings.h"
+
+struct sv_kernel_options {
+    unsigned groups;         /* of calls.h; 0: no system calls */
+    uint64_t min_latency_ns; /* shorter calls are left out */
+    size_t ring_bytes;       /* per CPU, a power of two; 0: the default */
+    bool has_blocks;         /* block requests of the whole machine */
+    bool follows_all;
+};
+
+struct sv_kernel;
+
+bool sv_kernel_is_built(void);
+int sv_kernel_open(const struct sv_kernel_options *options, struct sv_kernel **k,
+                   struct sv_err *err);
+void sv_kernel_close(struct sv_kernel *k);
+/* Tracepoints that this kernel does not have, as words; "" when all are there. */
+const char *sv_kernel_missing(const struct sv_kernel *k);
+
+void sv_kernel_rings(const struct sv_kernel *k, struct sv_krings *rings);
+int sv_kernel_poll_fd(const struct sv_kernel *k); /* readable when a ring fills */
+
+/* A process that has one thread and no child yet: from now on it and all that it starts. */
+int sv_kernel_follow(struct sv_kernel *k, uint32_t pid, struct sv_err *err);
+/* Processes that already run, with their threads and all that descends from them. Returns how many threads. */
+int sv_kernel_enroll(struct sv_kernel *k, const uint32_t *pids, size_t n, struct sv_err *err);
+
+/* What was lost since the last call, per CPU and kind of record; `tell` is called for each that is not 0. */
+void sv_kernel_losses(struct sv_kernel *k,
+                      void (*tell)(void *ctx, unsigned cpu, const char *what, uint64_t n),
+                      void *ctx);
+
+struct sv_kernel_sums {
+    uint64_t kept, lost, not_followed, filtered, foreign;
+};
+struct sv_kernel_sums sv_kernel_count(const struct sv_kernel *k);
+unsigned sv_kernel_cpus(const struct sv_kernel *k);
+
+#endif

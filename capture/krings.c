@@ -1,0 +1,125 @@
+/* Reads the kernel's rings and merges them. Called by the decoder, once per round.
+ *
+ * A thread that moves from one CPU to another leaves its older record complete before it makes the next one. So everything older than
+ * a moment that was read before the producers' positions is there, and taking only that keeps each thread in order. */
+#include "capture/krings.h"
+#include "base/mem.h"
+
+#include <linux/bpf.h>
+#include <stdlib.h>
+
+void sv_krings_add(struct sv_krings *r, uint64_t *consumer, const uint64_t *producer,
+                   const uint8_t *data, uint64_t size)
+{
+    r->all = sv_grow(r->all, &r->cap, r->n + 1, sizeof *r->all);
+    r->all[r->n++] = (struct sv_kring){.consumer = consumer,
+                                       .producer = producer,
+                                       .data = data,
+                                       .mask = size - 1,
+                                       .pos = *consumer};
+}
+
+void sv_krings_fini(struct sv_krings *r)
+{
+    free(r->all);
+    *r = (struct sv_krings){0};
+}
+
+static void break_off(struct sv_krings *r, struct sv_kring *k)
+{
+    k->is_broken = true;
+    k->first = NULL;
+    k->pos = k->end;
+    r->n_broken++;
+}
+
+/* Finds the next record of a ring that is whole and old enough. */
+static void look(struct sv_krings *r, struct sv_kring *k)
+{
+    k->first = NULL;
+    while (k->pos < k->end) {
+        const uint8_t *at = k->data + (k->pos & k->mask);
+        uint32_t head = __atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_ACQUIRE);
+        if (head & BPF_RINGBUF_BUSY_BIT)
+            return;
+        uint32_t size = head & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
+        uint64_t step = ((uint64_t)size + BPF_RINGBUF_HDR_SZ + 7) & ~(uint64_t)7;
+        if (step > k->end - k->pos) {
+            break_off(r, k);
+            return;
+        }
+        if (!(head & BPF_RINGBUF_DISCARD_BIT)) {
+            const struct sv_wire_head *h = (const void *)(at + BPF_RINGBUF_HDR_SZ);
+            if (size < sizeof *h) {
+                break_off(r, k);
+                return;
+            }
+            if (h->ts_ns > r->cutoff_ns)
+                return;
+            k->first = h;
+            k->first_size = size;
+            return;
+        }
+        k->pos += step;
+    }
+}
+
+static void choose(struct sv_krings *r)
+{
+    uint64_t best = UINT64_MAX, second = UINT64_MAX;
+    r->at = r->n;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct sv_wire_head *h = r->all[i].first;
+        if (!h)
+            continue;
+        if (r->at == r->n || h->ts_ns < best) {
+            second = best;
+            best = h->ts_ns;
+            r->at = i;
+        } else if (h->ts_ns < second) {
+            second = h->ts_ns;
+        }
+    }
+    r->yield_ns = second;
+}
+
+uint64_t sv_krings_round(struct sv_krings *r, uint64_t cutoff_ns)
+{
+    uint64_t bytes = 0;
+    r->cutoff_ns = cutoff_ns;
+    for (size_t i = 0; i < r->n; i++) {
+        struct sv_kring *k = &r->all[i];
+        uint64_t end = __atomic_load_n(k->producer, __ATOMIC_ACQUIRE);
+        if (k->is_broken || end - k->pos > k->mask + 1) {
+            if (!k->is_broken && end != k->pos)
+                r->n_broken++;
+            k->is_broken = false; /* what it holds now is passed over, what follows is read */
+            k->pos = end;
+        }
+        k->end = end;
+        bytes += end - k->pos;
+        look(r, k);
+    }
+    choose(r);
+    return bytes;
+}
+
+const struct sv_wire_head *sv_krings_next(struct sv_krings *r, uint32_t *size)
+{
+    if (r->at == r->n)
+        return NULL;
+    struct sv_kring *k = &r->all[r->at];
+    const struct sv_wire_head *h = k->first;
+    *size = k->first_size;
+    k->pos += ((uint64_t)k->first_size + BPF_RINGBUF_HDR_SZ + 7) & ~(uint64_t)7;
+    look(r, k);
+    if (!k->first || k->first->ts_ns > r->yield_ns)
+        choose(r);
+    return h;
+}
+
+void sv_krings_release(struct sv_krings *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        __atomic_store_n(r->all[i].consumer, r->all[i].pos, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,46 @@
+/* The kernel's ring buffers, read in place: one per CPU, merged by time.
+ *
+ * A ring is what BPF_MAP_TYPE_RINGBUF maps: two positions and the records, each behind a head of 8 bytes. Tests give bytes
+ * of their own. Contents come from the kernel and are checked all the same: a wrong length ends the reading of that ring, counted. */
+#ifndef SV_CAPTURE_KRINGS_H
+#define SV_CAPTURE_KRINGS_H
+
+#include "capture/bpf/records.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sv_kring {
+    uint64_t *consumer;       /* ours */
+    const uint64_t *producer; /* the kernel's */
+    const uint8_t *data;      /* mapped twice in a row */
+    uint64_t mask;
+    /* this round */
+    uint64_t pos, end;
+    const struct sv_wire_head *first; /* the next record, NULL: none */
+    uint32_t first_size;
+    bool is_broken;
+};
+
+struct sv_krings {
+    struct sv_kring *all;
+    size_t n, cap;
+    uint64_t cutoff_ns;
+    size_t at;         /* the ring that is being read */
+    uint64_t yield_ns; /* another ring has an older record than this */
+    uint64_t n_broken;
+};
+
+void sv_krings_add(struct sv_krings *r, uint64_t *consumer, const uint64_t *producer,
+                   const uint8_t *data, uint64_t size);
+void sv_krings_fini(struct sv_krings *r);
+
+/* A new round. Records that were complete before `cutoff_ns` (read from the clock before this call) come in an order in which
+ * each thread's are by time, whatever CPUs it ran on; later ones wait for the next round. Returns the bytes that wait. */
+uint64_t sv_krings_round(struct sv_krings *r, uint64_t cutoff_ns);
+/* The next record of the round and its size, NULL at its end. It stays valid until sv_krings_release(). */
+const struct sv_wire_head *sv_krings_next(struct sv_krings *r, uint32_t *size);
+void sv_krings_release(struct sv_krings *r); /* gives what was read back to the kernel */
+
+#endif

@@ -1,0 +1,171 @@
+/* Reads /proc. Called at the start of a recording, for processes met in the middle of their lives, and after losses.
+ *
+ * Everything here races with the processes it looks at: what is gone meanwhile is left out, and is no error. */
+#include "capture/procfs.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FAMILY_MAX = 1 << 20 };
+
+size_t sv_procfs_text(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t n = 0;
+    if (fd < 0) {
+        text[0] = 0;
+        return 0;
+    }
+    while (n + 1 < size) {
+        ssize_t got = read(fd, text + n, size - 1 - n);
+        if (got <= 0)
+            break;
+        n += (size_t)got;
+    }
+    close(fd);
+    text[n] = 0;
+    return n;
+}
+
+static struct sv_file *link_target(struct sv_tree *t, const char *path)
+{
+    char target[4096];
+    ssize_t n = readlink(path, target, sizeof target);
+    return n > 0 ? sv_tree_file(t, NULL, target, (size_t)n) : NULL;
+}
+
+static bool closes_on_exec(uint32_t pid, const char *fd)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%u/fdinfo/%.16s", pid, fd);
+    sv_procfs_text(path, text, sizeof text);
+    const char *flags = strstr(text, "flags:");
+    return flags && strtoul(flags + 6, NULL, 8) & O_CLOEXEC;
+}
+
+static void read_fds(struct sv_tree *t, struct sv_proc *p)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%u/fd", p->pid);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return;
+    for (struct dirent *e; (e = readdir(dir));) {
+        if (e->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/%u/fd/%.16s", p->pid, e->d_name);
+        struct sv_file *f = link_target(t, path);
+        if (f)
+            sv_fd_set(t, p, strtol(e->d_name, NULL, 10), f, closes_on_exec(p->pid, e->d_name));
+    }
+    closedir(dir);
+}
+
+static void read_threads(struct sv_tree *t, uint32_t pid)
+{
+    char path[64], name[32];
+    snprintf(path, sizeof path, "/proc/%u/task", pid);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return;
+    for (struct dirent *e; (e = readdir(dir));) {
+        if (e->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/%u/task/%.16s/comm", pid, e->d_name);
+        size_t n = sv_procfs_text(path, name, sizeof name);
+        if (n > 0) {
+            name[n - 1] = 0;
+            sv_tree_name_thread(t, pid, (uint32_t)strtoul(e->d_name, NULL, 10), name);
+        }
+    }
+    closedir(dir);
+}
+
+bool sv_procfs_complete(struct sv_tree *t, uint32_t pid)
+{
+    char path[64], name[32], command[4096];
+    bool is_new;
+    snprintf(path, sizeof path, "/proc/%u/comm", pid);
+    size_t n = sv_procfs_text(path, name, sizeof name);
+    struct sv_proc *p = sv_tree_process(t, pid, &is_new);
+    p->has_snapshot = true;
+    if (n == 0)
+        return false;
+    name[n - 1] = 0;
+    snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
+    n = sv_procfs_text(path, command, sizeof command);
+    sv_tree_name_process(t, p, name, command, n);
+    snprintf(path, sizeof path, "/proc/%u/cwd", pid);
+    sv_file_put(t, p->cwd);
+    p->cwd = link_target(t, path);
+    for (size_t i = 0; i < p->n_fds; i++)
+        sv_fd_clear(t, p, (int64_t)i);
+    read_fds(t, p);
+    read_threads(t, pid);
+    return true;
+}
+
+struct sv_file *sv_procfs_nameless(struct sv_tree *t, uint32_t pid, int64_t fd)
+{
+    char path[64], target[128];
+    snprintf(path, sizeof path, "/proc/%u/fd/%lld", pid, (long long)fd);
+    ssize_t n = readlink(path, target, sizeof target);
+    if (n <= 0 || target[0] == '/' || (size_t)n == sizeof target)
+        return NULL;
+    return sv_tree_file(t, NULL, target, (size_t)n);
+}
+
+/* ---- families ---- */
+
+struct family {
+    uint32_t *pids;
+    size_t n, cap;
+    struct sv_map seen;
+};
+
+static void add_member(struct family *f, uint32_t pid)
+{
+    bool is_new;
+    sv_map_add(&f->seen, pid, &is_new);
+    if (!is_new || f->n >= FAMILY_MAX)
+        return;
+    f->pids = sv_grow(f->pids, &f->cap, f->n + 1, sizeof *f->pids);
+    f->pids[f->n++] = pid;
+}
+
+static void add_children(struct family *f, uint32_t pid)
+{
+    char path[80], text[16384];
+    snprintf(path, sizeof path, "/proc/%u/task", pid);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return;
+    for (struct dirent *e; (e = readdir(dir));) {
+        if (e->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/%u/task/%.16s/children", pid, e->d_name);
+        sv_procfs_text(path, text, sizeof text);
+        char *at = text, *end;
+        for (unsigned long child; (child = strtoul(at, &end, 10)) > 0 && end != at; at = end)
+            add_member(f, (uint32_t)child);
+    }
+    closedir(dir);
+}
+
+size_t sv_procfs_family(uint32_t pid, uint32_t **pids)
+{
+    struct family f = {0};
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%u", pid);
+    if (access(path, F_OK) == 0)
+        add_member(&f, pid);
+    for (size_t i = 0; i < f.n; i++)
+        add_children(&f, f.pids[i]);
+    sv_map_fini(&f.seen);
+    *pids = f.pids;
+    return f.n;
+}

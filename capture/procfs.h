@@ -1,0 +1,18 @@
+/* What /proc says about processes that already run: names, command lines, open files, children. */
+#ifndef SV_CAPTURE_PROCFS_H
+#define SV_CAPTURE_PROCFS_H
+
+#include "capture/tree.h"
+
+/* Reads /proc/PID/… into the book: name, command line, working directory, open files; its threads' names. False when the process is gone. */
+bool sv_procfs_complete(struct sv_tree *t, uint32_t pid);
+/* The name of a descriptor that has no path ("pipe:[123]", "socket:[45]"), NULL when it has one or is gone. */
+struct sv_file *sv_procfs_nameless(struct sv_tree *t, uint32_t pid, int64_t fd);
+
+/* `pid` and all that descends from it, by asking for the children of each thread. Returns how many; 0: no such process. */
+size_t sv_procfs_family(uint32_t pid, uint32_t **pids);
+
+/* A small file of /proc as text; the length, 0 when it cannot be read. Always terminated. */
+size_t sv_procfs_text(const char *path, char *text, size_t size);
+
+#endif

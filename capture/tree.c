@@ -1,0 +1,307 @@
+/* The followed processes and their open files. Called by the decoder for every record that changes something; asks nobody but its caller.
+ *
+ * Paths are joined as texts: `.` and `..` are taken out, links are not resolved. */
+#include "capture/tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUCKETS_FIRST = 1 << 10, PATH_LEN_MAX = 1 << 15 };
+
+void sv_tree_init(struct sv_tree *t, struct sv_dict *dict)
+{
+    *t = (struct sv_tree){.dict = dict, .n_buckets = BUCKETS_FIRST};
+    t->buckets = sv_alloc(t->n_buckets * sizeof *t->buckets);
+    t->calls_name = sv_dict_cstr(dict, "system calls");
+}
+
+void sv_tree_sweep(struct sv_tree *t)
+{
+    while (t->doomed) {
+        struct sv_file *f = t->doomed;
+        t->doomed = f->next;
+        free(f);
+    }
+}
+
+void sv_tree_fini(struct sv_tree *t)
+{
+    sv_tree_sweep(t);
+    for (size_t i = 0; i < t->n_buckets; i++) {
+        while (t->buckets[i]) {
+            struct sv_file *f = t->buckets[i];
+            t->buckets[i] = f->next;
+            free(f);
+        }
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        free(t->processes[i]->fds);
+        free(t->processes[i]);
+    }
+    free(t->processes);
+    free(t->threads);
+    free(t->buckets);
+    sv_map_fini(&t->by_pid);
+    sv_map_fini(&t->by_tid);
+}
+
+/* ---- files ---- */
+
+static void rehash(struct sv_tree *t)
+{
+    size_t n = t->n_buckets * 4;
+    struct sv_file **to = sv_alloc(n * sizeof *to);
+    for (size_t i = 0; i < t->n_buckets; i++) {
+        while (t->buckets[i]) {
+            struct sv_file *f = t->buckets[i];
+            t->buckets[i] = f->next;
+            f->next = to[f->hash & (n - 1)];
+            to[f->hash & (n - 1)] = f;
+        }
+    }
+    free(t->buckets);
+    t->buckets = to;
+    t->n_buckets = n;
+}
+
+static struct sv_file *intern(struct sv_tree *t, const char *path, size_t len)
+{
+    uint64_t hash = sv_hash_bytes(path, len, 0);
+    for (struct sv_file *f = t->buckets[hash & (t->n_buckets - 1)]; f; f = f->next) {
+        if (f->hash == hash && f->len == len && memcmp(f->path, path, len) == 0) {
+            f->refs++;
+            return f;
+        }
+    }
+    if (t->n_files >= t->n_buckets * 2)
+        rehash(t);
+    struct sv_file *f = sv_alloc(sizeof *f + len + 1);
+    f->hash = hash;
+    f->refs = 1;
+    f->len = (uint32_t)len;
+    memcpy(f->path, path, len);
+    f->next = t->buckets[hash & (t->n_buckets - 1)];
+    t->buckets[hash & (t->n_buckets - 1)] = f;
+    t->n_files++;
+    return f;
+}
+
+/* Takes `.`, `..` and doubled slashes out of an absolute path, in place. Returns the new length. */
+static size_t clean(char *path, size_t len)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < len;) {
+        while (i < len && path[i] == '/')
+            i++;
+        size_t word = i;
+        while (i < len && path[i] != '/')
+            i++;
+        size_t word_len = i - word;
+        if (word_len == 0 || (word_len == 1 && path[word] == '.'))
+            continue;
+        if (word_len == 2 && path[word] == '.' && path[word + 1] == '.') {
+            while (n > 0 && path[--n] != '/')
+                continue;
+            continue;
+        }
+        path[n++] = '/';
+        memmove(path + n, path + word, word_len);
+        n += word_len;
+    }
+    if (n == 0 && len > 0)
+        path[n++] = '/';
+    return n;
+}
+
+static bool is_clean(const char *path, size_t len)
+{
+    return !memmem(path, len, "/.", 2) && !memmem(path, len, "//", 2);
+}
+
+struct sv_file *sv_tree_file(struct sv_tree *t, const struct sv_file *dir, const char *path,
+                             size_t len)
+{
+    char joined[PATH_LEN_MAX];
+    bool is_absolute = len > 0 && path[0] == '/';
+    if (is_absolute && is_clean(path, len))
+        return intern(t, path, len);
+    if (!is_absolute && (!dir || dir->path[0] != '/'))
+        return len ? intern(t, path, len) : dir ? intern(t, dir->path, dir->len) : NULL;
+    size_t n = is_absolute ? 0 : dir->len;
+    if (n + len + 1 > sizeof joined)
+        return intern(t, path, len);
+    if (!is_absolute) {
+        memcpy(joined, dir->path, n);
+        joined[n++] = '/';
+    }
+    memcpy(joined + n, path, len);
+    return intern(t, joined, clean(joined, n + len));
+}
+
+static void forget(struct sv_tree *t, struct sv_file *f)
+{
+    struct sv_file **at = &t->buckets[f->hash & (t->n_buckets - 1)];
+    while (*at != f)
+        at = &(*at)->next;
+    *at = f->next;
+    t->n_files--;
+    t->n_forgotten_files++;
+    f->next = t->doomed;
+    t->doomed = f;
+}
+
+void sv_file_put(struct sv_tree *t, struct sv_file *f)
+{
+    if (f && --f->refs == 0 && t->n_files > SV_FILES_KEPT_MAX)
+        forget(t, f);
+}
+
+void sv_fd_set(struct sv_tree *t, struct sv_proc *p, int64_t fd, struct sv_file *file,
+               bool closes_on_exec)
+{
+    if (fd < 0 || fd >= SV_FDS_MAX) {
+        sv_file_put(t, file);
+        return;
+    }
+    if ((uint64_t)fd >= p->n_fds) {
+        size_t n = p->n_fds ? p->n_fds : 16;
+        while (n <= (uint64_t)fd)
+            n *= 2;
+        p->fds = sv_realloc(p->fds, n * sizeof *p->fds);
+        memset(p->fds + p->n_fds, 0, (n - p->n_fds) * sizeof *p->fds);
+        p->n_fds = n;
+    }
+    sv_file_put(t, p->fds[fd].file);
+    p->fds[fd] = (struct sv_fd){file, closes_on_exec};
+}
+
+void sv_fd_clear(struct sv_tree *t, struct sv_proc *p, int64_t fd)
+{
+    struct sv_fd *d = sv_fd_at(p, fd);
+    if (!d)
+        return;
+    sv_file_put(t, d->file);
+    *d = (struct sv_fd){0};
+}
+
+/* ---- processes ---- */
+
+struct sv_proc *sv_tree_find(const struct sv_tree *t, uint32_t pid)
+{
+    const uint64_t *at = sv_map_find(&t->by_pid, pid);
+    return at ? t->processes[*at - 1] : NULL;
+}
+
+struct sv_proc *sv_tree_process(struct sv_tree *t, uint32_t pid, bool *is_new)
+{
+    uint64_t *at = sv_map_add(&t->by_pid, pid, is_new);
+    if (!*is_new)
+        return t->processes[*at - 1];
+    t->processes = sv_grow(t->processes, &t->cap, t->n + 1, sizeof *t->processes);
+    struct sv_proc *p = sv_alloc(sizeof *p);
+    p->pid = pid;
+    p->track = sv_dict_process(t->dict, 0, pid);
+    t->processes[t->n++] = p;
+    *at = t->n;
+    return p;
+}
+
+struct sv_thread *sv_tree_thread(struct sv_tree *t, uint32_t pid, uint32_t tid)
+{
+    bool is_new;
+    uint64_t *at = sv_map_add(&t->by_tid, (uint64_t)pid << 32 | tid, &is_new);
+    if (!is_new)
+        return &t->threads[*at - 1];
+    t->threads = sv_grow(t->threads, &t->cap_threads, t->n_threads + 1, sizeof *t->threads);
+    struct sv_thread *x = &t->threads[t->n_threads++];
+    *at = t->n_threads;
+    *x = (struct sv_thread){.track = sv_dict_thread(t->dict, 0, pid, tid)};
+    x->calls = sv_dict_child(t->dict, x->track, SV_TRACK_CUSTOM, t->calls_name);
+    return x;
+}
+
+static void name_track(struct sv_dict *d, sv_track track, const char *name, size_t len)
+{
+    sv_str s = sv_dict_str(d, name, len);
+    if (len == 0 || d->tracks[track].name == s)
+        return;
+    d->tracks[track].name = s;
+    d->tracks[track].is_described = true;
+    sv_dict_touch(d, track);
+}
+
+void sv_tree_name_thread(struct sv_tree *t, uint32_t pid, uint32_t tid, const char *name)
+{
+    struct sv_thread *x = sv_tree_thread(t, pid, tid);
+    name_track(t->dict, x->track, name, strnlen(name, 16));
+}
+
+/* The words of a command line are separated by NULs. */
+static sv_str command_text(struct sv_dict *d, const char *command, size_t len)
+{
+    char text[1024];
+    while (len > 0 && command[len - 1] == 0)
+        len--;
+    len = len < sizeof text ? len : sizeof text;
+    for (size_t i = 0; i < len; i++)
+        text[i] = command[i] ? command[i] : ' ';
+    return sv_dict_str(d, text, len);
+}
+
+void sv_tree_name_process(struct sv_tree *t, struct sv_proc *p, const char *name,
+                          const char *command, size_t command_len)
+{
+    size_t len = strnlen(name, sizeof p->name - 1);
+    memset(p->name, 0, sizeof p->name);
+    memcpy(p->name, name, len);
+    name_track(t->dict, p->track, name, len);
+    if (command_len > 0) {
+        t->dict->tracks[p->track].desc = command_text(t->dict, command, command_len);
+        sv_dict_touch(t->dict, p->track);
+    }
+}
+
+void sv_tree_fork(struct sv_tree *t, uint32_t parent, uint32_t child)
+{
+    bool is_new;
+    struct sv_proc *c = sv_tree_process(t, child, &is_new);
+    struct sv_proc *p = sv_tree_find(t, parent);
+    if (!is_new) /* the number is used again */
+        sv_tree_end(t, c);
+    c->is_ended = false;
+    c->parent = parent;
+    if (!p)
+        return;
+    c->has_snapshot = p->has_snapshot;
+    c->cwd = p->cwd;
+    if (c->cwd)
+        c->cwd->refs++;
+    for (size_t i = 0; i < p->n_fds; i++) {
+        if (!p->fds[i].file)
+            continue;
+        p->fds[i].file->refs++;
+        sv_fd_set(t, c, (int64_t)i, p->fds[i].file, p->fds[i].closes_on_exec);
+    }
+    sv_tree_name_process(t, c, p->name, NULL, 0);
+    if (t->dict->tracks[c->track].desc == 0)
+        t->dict->tracks[c->track].desc = t->dict->tracks[p->track].desc;
+}
+
+void sv_tree_exec(struct sv_tree *t, struct sv_proc *p)
+{
+    for (size_t i = 0; i < p->n_fds; i++)
+        if (p->fds[i].closes_on_exec)
+            sv_fd_clear(t, p, (int64_t)i);
+}
+
+void sv_tree_end(struct sv_tree *t, struct sv_proc *p)
+{
+    for (size_t i = 0; i < p->n_fds; i++)
+        sv_file_put(t, p->fds[i].file);
+    free(p->fds);
+    p->fds = NULL;
+    p->n_fds = 0;
+    sv_file_put(t, p->cwd);
+    p->cwd = NULL;
+    p->is_ended = true;
+}

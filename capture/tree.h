@@ -1,0 +1,93 @@
+/* The followed processes: names, threads, open files, working directories. The book that turns descriptors into paths.
+ *
+ * Kept from the records of the kernel programs; a process met without its birth (attach, loss) is completed from /proc by procfs.h. */
+#ifndef SV_CAPTURE_TREE_H
+#define SV_CAPTURE_TREE_H
+
+#include "base/map.h"
+#include "model/dict.h"
+
+/* A path, once however many descriptors refer to it. Its counts are what the summary shows. */
+struct sv_file {
+    struct sv_file *next; /* in its bucket; in the list of those to be freed */
+    uint64_t hash;
+    uint32_t refs;
+    uint32_t len;
+    uint64_t opens, reads, writes, read_bytes, written_bytes, errors;
+    int64_t time_ns, longest_ns;
+    char path[];
+};
+
+struct sv_fd {
+    struct sv_file *file; /* NULL: not open, or not known */
+    bool closes_on_exec;
+};
+
+struct sv_proc {
+    uint32_t pid, parent;
+    sv_track track;
+    struct sv_fd *fds;
+    size_t n_fds;
+    struct sv_file *cwd;
+    bool is_ended, has_snapshot;
+    uint64_t calls, bytes_read, bytes_written;
+    int64_t time_ns; /* in calls */
+    char name[16];
+};
+
+struct sv_thread {
+    sv_track track, calls; /* the thread, and its row of system calls */
+    int64_t end_ns;        /* of its last call */
+};
+
+enum {
+    SV_FDS_MAX = 1 << 20,       /* per process; higher numbers stay without a path */
+    SV_FILES_KEPT_MAX = 1 << 16 /* paths remembered for the summary after they were closed */
+};
+
+struct sv_tree {
+    struct sv_dict *dict;
+    struct sv_proc **processes;
+    size_t n, cap;
+    struct sv_map by_pid; /* pid → index + 1 */
+    struct sv_thread *threads;
+    size_t n_threads, cap_threads;
+    struct sv_map by_tid; /* tgid << 32 | tid → index + 1 */
+    struct sv_file **buckets;
+    size_t n_buckets, n_files;
+    struct sv_file
+        *doomed; /* freed by sv_tree_sweep(): events in flight may still point to their paths */
+    uint64_t n_forgotten_files;
+    sv_str calls_name;
+};
+
+void sv_tree_init(struct sv_tree *t, struct sv_dict *dict);
+void sv_tree_fini(struct sv_tree *t);
+void sv_tree_sweep(struct sv_tree *t);
+
+struct sv_proc *sv_tree_process(struct sv_tree *t, uint32_t pid, bool *is_new);
+struct sv_proc *sv_tree_find(const struct sv_tree *t, uint32_t pid);
+struct sv_thread *sv_tree_thread(struct sv_tree *t, uint32_t pid, uint32_t tid);
+void sv_tree_name_thread(struct sv_tree *t, uint32_t pid, uint32_t tid, const char *name);
+void sv_tree_name_process(struct sv_tree *t, struct sv_proc *p, const char *name,
+                          const char *command, size_t command_len);
+
+/* The child starts with its parent's files and directory. */
+void sv_tree_fork(struct sv_tree *t, uint32_t parent, uint32_t child);
+void sv_tree_exec(struct sv_tree *t, struct sv_proc *p); /* closes what is to be closed */
+void sv_tree_end(struct sv_tree *t, struct sv_proc *p);  /* its files are let go, its sums stay */
+
+/* The path as the file's object: joined to the directory `dir` (may be NULL) when it is relative. */
+struct sv_file *sv_tree_file(struct sv_tree *t, const struct sv_file *dir, const char *path,
+                             size_t len);
+void sv_file_put(struct sv_tree *t, struct sv_file *f);
+
+void sv_fd_set(struct sv_tree *t, struct sv_proc *p, int64_t fd, struct sv_file *file,
+               bool closes_on_exec); /* takes the reference */
+void sv_fd_clear(struct sv_tree *t, struct sv_proc *p, int64_t fd);
+static inline struct sv_fd *sv_fd_at(const struct sv_proc *p, int64_t fd)
+{
+    return fd >= 0 && (uint64_t)fd < p->n_fds ? &p->fds[fd] : NULL;
+}
+
+#endif

@@ -1,0 +1,39 @@
+# The kernel programs: capture/bpf/NAME.bpf.c → NAME.bpf.o (clang) → NAME.skel.h (bpftool), which the room capture includes.
+# Needs no root and no BTF of the building machine. Without clang, bpftool or libbpf the program says that it was built without eBPF.
+#
+#   sv_ebpf(<target> <name>…)
+
+option(SV_WITH_EBPF "build the kernel programs where clang, bpftool and libbpf are there" ${SV_OPTIONAL})
+find_program(SV_BPF_CLANG clang)
+find_program(SV_BPFTOOL bpftool PATHS /usr/sbin /sbin /usr/local/sbin)
+
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(SV_BPF_ARCH x86)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  set(SV_BPF_ARCH arm64)
+endif()
+
+function(sv_ebpf target)
+  if(NOT (SV_WITH_EBPF AND SV_BPF_CLANG AND SV_BPFTOOL AND SV_BPF_ARCH AND SV_BPF_FOUND))
+    message(NOTICE "ebpf: absent, compiled out")
+    return()
+  endif()
+  set(folder ${CMAKE_BINARY_DIR}/capture)
+  file(MAKE_DIRECTORY ${folder})
+  set(include)
+  if(CMAKE_LIBRARY_ARCHITECTURE)
+    set(include -I/usr/include/${CMAKE_LIBRARY_ARCHITECTURE})
+  endif()
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/capture/bpf/*.h)
+  foreach(name ${ARGN})
+    set(source ${PROJECT_SOURCE_DIR}/capture/bpf/${name}.bpf.c)
+    add_custom_command(OUTPUT ${folder}/${name}.skel.h
+      COMMAND ${SV_BPF_CLANG} -O2 -g -Wall -target bpf -D__TARGET_ARCH_${SV_BPF_ARCH} ${include}
+        -fdebug-prefix-map=${PROJECT_SOURCE_DIR}/= -c ${source} -o ${folder}/${name}.bpf.o
+      COMMAND ${SV_BPFTOOL} gen skeleton ${folder}/${name}.bpf.o name ${name}_bpf > ${folder}/${name}.skel.h
+      DEPENDS ${source} ${headers} VERBATIM)
+    target_sources(${target} PRIVATE ${folder}/${name}.skel.h)
+  endforeach()
+  target_include_directories(${target} SYSTEM PRIVATE ${folder})
+  target_compile_definitions(${target} PRIVATE SV_HAVE_EBPF=1)
+endfunction()

@@ -1,0 +1,103 @@
+/* stave record: runs a command, or joins running processes, and puts what they do on one time axis. */
+#include "cmd/commands.h"
+#include "cmd/recorder.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static const char *default_path(const struct sv_words *operands, char path[256])
+{
+    const char *name = operands->n ? operands->items[0] : "record";
+    const char *slash = strrchr(name, '/');
+    time_t now = time(NULL);
+    struct tm tm;
+    char when[32];
+    localtime_r(&now, &tm);
+    strftime(when, sizeof when, "%Y%m%d-%H%M%S", &tm);
+    snprintf(path, 256, "%.180s-%s.pftrace", slash ? slash + 1 : name, when);
+    return path;
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct sv_record_options *o = options;
+    char path[256];
+    if (operands->n == 0 && o->pids.n == 0 && !o->all)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "nothing to record: give a command after --, or -p PID, or --all");
+    if (operands->n > 0 && o->pids.n > 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "a command and -p exclude each other");
+    if (!o->out.path)
+        o->out.path = default_path(operands, path);
+    if (strcmp(o->out.path, "-") == 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "standard output belongs to the command; use -o FILE");
+    struct sv_recorder r = {.options = o, .command = operands};
+    return sv_recorder_run(&r, err);
+}
+
+#define AT(member) offsetof(struct sv_record_options, member)
+
+static const struct sv_option options[] = {
+    SV_OUTPUT_OPTIONS(struct sv_record_options),
+    {'p', "pid", "PID", SV_OPT_LIST, AT(pids),
+     "join this running process, its threads and descendants; may be given several times", NULL},
+    {0, "all", NULL, SV_OPT_FLAG, AT(all), "every process of the machine but stave itself", NULL},
+    {0, "duration", "TIME", SV_OPT_TEXT, AT(duration),
+     "stop after so long (10s, 2min); the command goes on unrecorded", NULL},
+    {0, "no-io", NULL, SV_OPT_FLAG, AT(no_io), "no system calls", NULL},
+    {0, "no-block", NULL, SV_OPT_FLAG, AT(no_block), "no block requests", NULL},
+    {0, "calls", "GROUPS", SV_OPT_TEXT, AT(calls),
+     "which system calls: files, maps, sync, names, stat, sockets, uring, all; separated by commas "
+     "(default: all but sockets)",
+     "files maps sync names stat sockets uring all"},
+    {0, "min-latency", "TIME", SV_OPT_TEXT, AT(min_latency),
+     "leave out calls shorter than this (20us); decided in the kernel, counted", NULL},
+    {0, "path", "PREFIX", SV_OPT_TEXT, AT(prefix), "only calls on files whose path begins so",
+     NULL},
+    {0, "ring", "SIZE", SV_OPT_BYTES, AT(ring_bytes),
+     "ring buffer per CPU between kernel and stave (default 16M)", NULL},
+    {0, "drop-caches", NULL, SV_OPT_FLAG, AT(drop_caches),
+     "empty the page cache first, so that files come from the disk", NULL},
+    {0, "strict", NULL, SV_OPT_FLAG, AT(strict),
+     "stop when something cannot be recorded; exit code 1 when anything was lost", NULL},
+    {0, "no-summary", NULL, SV_OPT_FLAG, AT(no_summary), "no summary at the end", NULL},
+    {0},
+};
+
+static const struct sv_example examples[] = {
+    {"stave record -o train.pftrace -- python3 train.py",
+     "the command, all its children and threads; its exit code is passed on"},
+    {"stave record -o job.pftrace -p 4711 --duration 30s", "join a running job for half a minute"},
+    {"stave record -o slow.pftrace --min-latency 1ms --path /data/ -- ./job",
+     "only what took a millisecond or more, only below /data/"},
+    {0},
+};
+
+const struct sv_command sv_command_record = {
+    .name = "record",
+    .operands = "[-o OUT] -- COMMAND [WORD...]",
+    .summary = "record a workload: processes, file and disk I/O on one time axis",
+    .description =
+        "Starts COMMAND (or joins processes with -p) and records it with all its children and "
+        "threads until it ends: every file operation with path, bytes, offset and duration, every "
+        "block request with its "
+        "device, and births and deaths of processes. The result has the format of OUT's suffix; "
+        "without -o it is "
+        "COMMAND-DATE-TIME.pftrace.\n\n"
+        "System calls and block requests come from the kernel by eBPF, which needs root or the "
+        "capabilities "
+        "CAP_BPF and CAP_PERFMON. Without them stave says so and records what it can; --strict "
+        "stops "
+        "instead. 'stave doctor' tells what works here.\n\n"
+        "Ctrl-C ends the recording and saves it; a second one aborts. What could not be kept is "
+        "counted, "
+        "shown in the trace where it happened and told at the end. If stave itself is killed, "
+        "OUT.part "
+        "holds all but the last two seconds and can be read as it is.",
+    .options = options,
+    .examples = examples,
+    .options_size = sizeof(struct sv_record_options),
+    .run = run,
+};

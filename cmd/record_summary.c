@@ -1,0 +1,116 @@
+/* What `stave record` says at the end: the slowest files, the busiest processes, where the trace is. On standard error: standard output is the command's. */
+#include "cmd/console.h"
+#include "cmd/recorder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { ROWS = 5, PATH_SHOWN = 60 };
+
+static int by_time(const void *a, const void *b)
+{
+    const struct sv_file *x = *(const struct sv_file *const *)a;
+    const struct sv_file *y = *(const struct sv_file *const *)b;
+    return x->time_ns < y->time_ns ? 1 : x->time_ns > y->time_ns ? -1 : strcmp(x->path, y->path);
+}
+
+static int by_process_time(const void *a, const void *b)
+{
+    const struct sv_proc *x = *(const struct sv_proc *const *)a;
+    const struct sv_proc *y = *(const struct sv_proc *const *)b;
+    return x->time_ns < y->time_ns ? 1 : x->time_ns > y->time_ns ? -1 : 0;
+}
+
+/* The end of a path says more than its beginning. Bytes that a terminal would obey are masked. */
+static void shorten(const struct sv_file *f, char text[PATH_SHOWN + 4])
+{
+    const char *from = f->path;
+    size_t len = f->len, n = 0;
+    if (len > PATH_SHOWN) {
+        memcpy(text, "…", strlen("…"));
+        n = strlen("…");
+        from += len - (PATH_SHOWN - 1);
+        len = PATH_SHOWN - 1;
+    }
+    for (size_t i = 0; i < len; i++)
+        text[n++] = (unsigned char)from[i] < 32 || from[i] == 127 ? '?' : from[i];
+    text[n] = 0;
+}
+
+static void show_files(const struct sv_tree *t)
+{
+    struct sv_file **all = sv_alloc((t->n_files + 1) * sizeof *all);
+    size_t n = 0;
+    for (size_t i = 0; i < t->n_buckets; i++)
+        for (struct sv_file *f = t->buckets[i]; f; f = f->next)
+            if (f->opens + f->reads + f->writes > 0)
+                all[n++] = f;
+    qsort(all, n, sizeof *all, by_time);
+    if (n > 0)
+        fprintf(stderr, "\n  %-10s %-10s %8s %10s %10s  slowest files (%zu in all)\n", "time",
+                "longest", "calls", "read", "written", n + t->n_forgotten_files);
+    for (size_t i = 0; i < n && i < ROWS; i++) {
+        char a[32], b[32], c[32], d[32], path[PATH_SHOWN + 4];
+        shorten(all[i], path);
+        fprintf(stderr, "  %-10s %-10s %8llu %10s %10s  %s\n", sv_human_ns(a, all[i]->time_ns),
+                sv_human_ns(b, all[i]->longest_ns),
+                (unsigned long long)(all[i]->opens + all[i]->reads + all[i]->writes),
+                sv_human_bytes(c, all[i]->read_bytes), sv_human_bytes(d, all[i]->written_bytes),
+                path);
+    }
+    free(all);
+}
+
+static void show_processes(const struct sv_tree *t)
+{
+    struct sv_proc **all = sv_alloc((t->n + 1) * sizeof *all);
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        if (t->processes[i]->calls > 0)
+            all[n++] = t->processes[i];
+    qsort(all, n, sizeof *all, by_process_time);
+    if (n > 0)
+        fprintf(stderr, "\n  %-10s %-10s %8s %10s %10s  busiest processes (%zu in all)\n",
+                "in calls", "", "calls", "read", "written", n);
+    for (size_t i = 0; i < n && i < ROWS; i++) {
+        char a[32], b[32], c[32];
+        fprintf(stderr, "  %-10s %-10s %8llu %10s %10s  %s (%u)\n", sv_human_ns(a, all[i]->time_ns),
+                "", (unsigned long long)all[i]->calls, sv_human_bytes(b, all[i]->bytes_read),
+                sv_human_bytes(c, all[i]->bytes_written), all[i]->name, all[i]->pid);
+    }
+    free(all);
+}
+
+void sv_recorder_summary(const struct sv_recorder *r)
+{
+    char a[32], b[32], c[32];
+    struct stat st;
+    const struct sv_decode_totals *sums = sv_decode_sums(r->decode);
+    const struct sv_tree *t = sv_decode_tree(r->decode);
+    if (sv_common.quiet)
+        return;
+    show_files(t);
+    show_processes(t);
+    fprintf(stderr, "\n  %s recorded: %s system calls, %llu processes",
+            sv_human_ns(a, r->round_ns - r->started_ns), sv_human_count(b, sums->calls),
+            (unsigned long long)t->n);
+    if (sums->blocks)
+        fprintf(stderr, ", %s block requests", sv_human_count(c, sums->blocks));
+    fputc('\n', stderr);
+    if (r->lost)
+        fprintf(stderr, "  %s%s events were lost%s: a larger --ring or fewer --calls helps\n",
+                sv_style_err(SV_RED), sv_human_count(a, r->lost), sv_style_err(SV_RESET));
+    if (r->kernel) {
+        struct sv_kernel_sums k = sv_kernel_count(r->kernel);
+        if (k.filtered)
+            fprintf(stderr, "  %s shorter calls left out\n", sv_human_count(a, k.filtered));
+        if (k.foreign)
+            fprintf(stderr, "  %s calls of 32-bit programs left out\n",
+                    sv_human_count(a, k.foreign));
+    }
+    if (stat(r->options->out.path, &st) == 0)
+        fprintf(stderr, "  %s (%s)\n", r->options->out.path,
+                sv_human_bytes(a, (uint64_t)st.st_size));
+}

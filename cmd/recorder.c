@@ -1,0 +1,368 @@
+/* The recorder's loop: rounds of all sources into one sink, clocks, losses, signals, the end.
+ *
+ * One thread. The kernel's rings wake it when they fill, a timer otherwise. The output grows under NAME.part and gets its name when it is
+ * whole; what was flushed can be read even if the recorder is killed. */
+#include "cmd/recorder.h"
+#include "capture/procfs.h"
+#include "cmd/console.h"
+#include "sdk/ticks.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ROUND_MS = 20, GRACE_MS = 5000 };
+#define SNAPSHOT_EVERY_NS ((int64_t)2000000000)
+
+int64_t sv_recorder_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* ---- opening ---- */
+
+static void take_snapshot(struct sv_recorder *r)
+{
+    struct sv_snapshot s;
+    struct sv_tick tick = sv_ticks_read(sv_ticks_counter());
+    sv_ticks_snapshot(&s, &tick);
+    sv_clocks_add(&r->dict->clocks, &s);
+    r->snapshot_ns = sv_recorder_now_ns();
+}
+
+static void set_text(struct sv_dict *d, const char *key, const char *value)
+{
+    sv_dict_set_meta(d, key, value, strlen(value), false);
+}
+
+static void describe(struct sv_recorder *r)
+{
+    struct utsname u;
+    char text[1024] = "";
+    for (size_t i = 0, n = 0; i < r->command->n && n < sizeof text - 1; i++)
+        n +=
+            (size_t)snprintf(text + n, sizeof text - n, "%s%s", i ? " " : "", r->command->items[i]);
+    r->dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
+    if (text[0])
+        set_text(r->dict, "command", text);
+    if (uname(&u) == 0) {
+        set_text(r->dict, "hostname", u.nodename);
+        set_text(r->dict, "kernel", u.release);
+        set_text(r->dict, "machine", u.machine);
+    }
+    set_text(r->dict, "writer", "stave record");
+}
+
+static int open_output(struct sv_recorder *r, struct sv_err *err)
+{
+    const struct sv_output_choice *out = &r->options->out;
+    size_t size = strlen(out->path) + 6;
+    r->part = sv_alloc(size);
+    snprintf(r->part, size, "%s.part", out->path);
+    int code = sv_open_growing(out, r->part, r->dict, &r->report, &r->sink, err);
+    if (code < 0)
+        return code;
+    if (!(r->sink->takes & SV_HAS_EDGES)) /* those that do are content with each track in order */
+        r->sink = sv_pump_adapt(SV_HAS_EDGES | SV_HAS_DISORDER, r->sink, r->dict, &r->report, NULL);
+    return 0;
+}
+
+static int parse_ns(const char *text, const char *option, int64_t *ns, struct sv_err *err)
+{
+    struct sv_moment m = {0};
+    if (text && (sv_parse_moment(text, strlen(text), &m) < 0 || m.is_absolute || m.ns < 0))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--%s: '%s' is not a time such as 10s, 500ms or 20us", option, text);
+    *ns = m.ns;
+    return 0;
+}
+
+static int open_kernel(struct sv_recorder *r, struct sv_err *err)
+{
+    const struct sv_record_options *o = r->options;
+    struct sv_kernel_options k = {.groups = o->no_io ? 0 : SV_CALLS_DEFAULT,
+                                  .has_blocks = !o->no_block,
+                                  .follows_all = o->all,
+                                  .ring_bytes = o->ring_bytes};
+    int64_t shortest;
+    char bad[32];
+    if (o->calls && !sv_calls_groups(o->calls, &k.groups, bad))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--calls: no group '%s'; there is files, maps, sync, names, stat, "
+                          "sockets, uring and all",
+                          bad);
+    int code = parse_ns(o->min_latency, "min-latency", &shortest, err);
+    if (code < 0)
+        return code;
+    k.min_latency_ns = (uint64_t)shortest;
+    struct sv_decode_options d = {.prefix = o->prefix, .asks_procfs = true};
+    r->decode = sv_decode_new(r->dict, &r->report, &d);
+    struct sv_err why = {0};
+    if (sv_kernel_open(&k, &r->kernel, &why) < 0) {
+        r->is_partial = true;
+        if (o->strict)
+            return sv_err_set(err, SV_EIO, SV_NO_POS, "%s ('stave doctor' tells more)", why.msg);
+        sv_console_note("without system calls and block I/O: %s ('stave doctor' tells more)",
+                        why.msg);
+        return 0;
+    }
+    if (sv_kernel_missing(r->kernel)[0])
+        sv_console_note("this kernel has no tracepoint %s", sv_kernel_missing(r->kernel));
+    sv_kernel_rings(r->kernel, sv_decode_rings(r->decode));
+    return 0;
+}
+
+static int open_signals(struct sv_recorder *r, struct sv_err *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, &r->old_mask);
+    r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return r->signal_fd >= 0 ? 0 : sv_err_sys(err, "cannot wait for signals");
+}
+
+static int drop_caches(struct sv_err *err)
+{
+    sync();
+    FILE *f = fopen("/proc/sys/vm/drop_caches", "we");
+    bool is_done = f && fputs("3\n", f) >= 0;
+    if (f && fclose(f) != 0)
+        is_done = false;
+    return is_done ? 0 : sv_err_sys(err, "--drop-caches: /proc/sys/vm/drop_caches");
+}
+
+/* ---- whom to record ---- */
+
+static int attach(struct sv_recorder *r, struct sv_err *err)
+{
+    for (size_t i = 0; i < r->options->pids.n; i++) {
+        const char *text = r->options->pids.items[i];
+        char *end;
+        unsigned long pid = strtoul(text, &end, 10);
+        uint32_t *family = NULL;
+        size_t n = *end || pid == 0 || pid > INT32_MAX ? 0
+                                                       : sv_procfs_family((uint32_t)pid, &family);
+        if (n == 0)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "-p: there is no process '%s'", text);
+        for (size_t k = 0; k < n; k++)
+            sv_procfs_complete(sv_decode_tree(r->decode), family[k]);
+        int code = r->kernel ? sv_kernel_enroll(r->kernel, family, n, err) : 0;
+        free(family);
+        if (code < 0)
+            return code;
+    }
+    return 0;
+}
+
+static int start_command(struct sv_recorder *r, struct sv_err *err)
+{
+    if (r->command->n == 0)
+        return 0;
+    int code = sv_child_start(r, err);
+    if (code < 0)
+        return code;
+    sv_procfs_complete(sv_decode_tree(r->decode), (uint32_t)r->child);
+    if (r->kernel)
+        code = sv_kernel_follow(r->kernel, (uint32_t)r->child, err);
+    return code < 0 ? code : sv_child_begin(r, err);
+}
+
+/* ---- rounds ---- */
+
+static void tell_loss(void *ctx, unsigned cpu, const char *what, uint64_t n)
+{
+    struct sv_recorder *r = ctx;
+    r->lost += n;
+    sv_decode_lost(r->decode, cpu, what, n, (uint64_t)r->round_ns, (uint64_t)sv_recorder_now_ns());
+}
+
+static int pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err)
+{
+    for (;;) {
+        sv_batch_reset(r->batch);
+        int n = source->next(source, r->batch, err);
+        if (n <= 0)
+            return n;
+        r->events += (uint64_t)n;
+        int code = r->sink->write(r->sink, r->batch->events, r->batch->n, err);
+        if (code < 0)
+            return code;
+    }
+}
+
+static int make_round(struct sv_recorder *r, struct sv_err *err)
+{
+    int code = 0;
+    int64_t now = sv_recorder_now_ns();
+    if (r->kernel) {
+        sv_kernel_losses(r->kernel, tell_loss, r);
+        sv_decode_round(r->decode, (uint64_t)now);
+        code = pull(r, sv_decode_source(r->decode), err);
+        sv_decode_release(r->decode);
+    }
+    r->round_ns = now;
+    if (code >= 0 && now - r->snapshot_ns >= SNAPSHOT_EVERY_NS) {
+        take_snapshot(r);
+        if (r->sink->flush)
+            code = r->sink->flush(r->sink, err);
+    }
+    return code;
+}
+
+/* ---- the loop ---- */
+
+static void on_signal(struct sv_recorder *r, const struct signalfd_siginfo *s)
+{
+    if (s->ssi_signo == SIGCHLD)
+        return;
+    r->n_signals++;
+    if (r->asked_ns == 0)
+        r->asked_ns = sv_recorder_now_ns();
+    /* The terminal tells the whole group; anybody else told only us. */
+    if (r->child > 0 && !r->has_ended && s->ssi_code != SI_KERNEL)
+        kill(r->child, (int)s->ssi_signo);
+}
+
+static void take_signals(struct sv_recorder *r)
+{
+    struct signalfd_siginfo s;
+    while (read(r->signal_fd, &s, sizeof s) == (ssize_t)sizeof s)
+        on_signal(r, &s);
+}
+
+static bool all_gone(const struct sv_recorder *r)
+{
+    for (size_t i = 0; i < r->options->pids.n; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/%.20s", r->options->pids.items[i]);
+        if (access(path, F_OK) == 0)
+            return false;
+    }
+    return r->options->pids.n > 0;
+}
+
+static bool is_over(struct sv_recorder *r)
+{
+    int64_t now = sv_recorder_now_ns();
+    if (r->command->n > 0) {
+        if (sv_child_look(r))
+            return true;
+    } else if (all_gone(r)) {
+        return true;
+    }
+    if (r->deadline_ns && now >= r->deadline_ns)
+        return true;
+    if (r->asked_ns == 0)
+        return false;
+    /* Asked to stop: the command may clean up, and that is recorded, too; but not for ever. */
+    return r->command->n == 0 || now - r->asked_ns > (int64_t)GRACE_MS * 1000000;
+}
+
+static int run_loop(struct sv_recorder *r, struct sv_err *err)
+{
+    struct pollfd p[2] = {{.fd = r->signal_fd, .events = POLLIN},
+                          {.fd = r->kernel ? sv_kernel_poll_fd(r->kernel) : -1, .events = POLLIN}};
+    int code = 0;
+    while (code >= 0 && !is_over(r)) {
+        if (poll(p, 2, ROUND_MS) < 0 && errno != EINTR)
+            return sv_err_sys(err, "cannot wait");
+        take_signals(r);
+        if (r->n_signals > 1)
+            return sv_err_set(err, SV_EIO, SV_NO_POS, "aborted: nothing was saved");
+        code = make_round(r, err);
+    }
+    return code;
+}
+
+/* After --duration or a signal a command may still run: it goes on, unrecorded. */
+static int finish(struct sv_recorder *r, struct sv_err *err)
+{
+    int code = make_round(r, err);
+    if (code >= 0) /* what the kernel completed while the last round was made */
+        code = make_round(r, err);
+    take_snapshot(r);
+    return code;
+}
+
+static int open_all(struct sv_recorder *r, struct sv_err *err)
+{
+    int64_t duration;
+    int code = parse_ns(r->options->duration, "duration", &duration, err);
+    if (code >= 0)
+        code = open_kernel(r, err);
+    if (code >= 0)
+        code = open_output(r, err);
+    if (code >= 0)
+        code = open_signals(r, err);
+    if (code >= 0 && r->options->drop_caches)
+        code = drop_caches(err);
+    if (code < 0)
+        return code;
+    describe(r);
+    take_snapshot(r);
+    r->started_ns = r->round_ns = sv_recorder_now_ns();
+    r->deadline_ns = duration ? r->started_ns + duration : 0;
+    code = attach(r, err);
+    return code < 0 ? code : start_command(r, err);
+}
+
+static int close_output(struct sv_recorder *r, int code, struct sv_err *err)
+{
+    if (!r->sink)
+        return code;
+    int closed = r->sink->close(r->sink, code < 0, err);
+    r->sink = NULL;
+    if (code < 0) {
+        unlink(r->part);
+        return code;
+    }
+    if (closed >= 0 && rename(r->part, r->options->out.path) != 0)
+        closed = sv_err_sys(err, "cannot rename %s", r->part);
+    return closed;
+}
+
+int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
+{
+    r->dict = sv_dict_new();
+    r->batch = sv_alloc(sizeof *r->batch);
+    r->signal_fd = r->go = r->back = -1;
+    sv_batch_init(r->batch);
+    sv_report_init(&r->report);
+    int code = open_all(r, err);
+    if (code >= 0)
+        code = run_loop(r, err);
+    if (code >= 0)
+        code = finish(r, err);
+    code = close_output(r, code, err);
+    if (r->go >= 0)
+        close(r->go); /* a child that never began ends now */
+    sv_console_findings(r->options->out.path, &r->report);
+    if (code >= 0 && !r->options->no_summary)
+        sv_recorder_summary(r);
+    if (code >= 0)
+        code = sv_child_exit_code(r);
+    if (code == 0 && r->options->strict && r->lost > 0)
+        code = SV_EXIT_FOUND;
+    sv_kernel_close(r->kernel);
+    sv_decode_free(r->decode);
+    sv_report_fini(&r->report);
+    sv_batch_fini(r->batch);
+    free(r->batch);
+    free(r->part);
+    sv_dict_free(r->dict);
+    if (r->signal_fd >= 0)
+        close(r->signal_fd);
+    return code;
+}

@@ -1,0 +1,56 @@
+/* The recorder: what `stave record` does between the command line and the summary.
+ *
+ *     sv_recorder_run(): opens the output and the sources, starts or finds the processes, runs until they end, closes everything. */
+#ifndef SV_CMD_RECORDER_H
+#define SV_CMD_RECORDER_H
+
+#include "capture/decode.h"
+#include "capture/kernel.h"
+#include "cmd/files.h"
+
+#include <signal.h>
+#include <sys/types.h>
+
+struct sv_record_options {
+    struct sv_output_choice out;
+    struct sv_words pids;
+    const char *duration, *calls, *prefix, *min_latency;
+    uint64_t ring_bytes;
+    bool no_io, no_block, all, strict, drop_caches, no_summary;
+};
+
+struct sv_recorder {
+    const struct sv_record_options *options;
+    const struct sv_words *command;
+    struct sv_dict *dict;
+    struct sv_report report;
+    struct sv_sink *sink;
+    struct sv_batch *batch;
+    struct sv_kernel *kernel; /* NULL: not possible here */
+    struct sv_decode *decode;
+    char *part;
+    pid_t child;
+    int go, back; /* pipes: lets the child begin; its error, if it cannot */
+    int status;
+    bool has_ended;
+    int signal_fd;
+    sigset_t old_mask;
+    int n_signals;
+    int64_t started_ns, deadline_ns, snapshot_ns, asked_ns, round_ns;
+    uint64_t events, lost;
+    bool is_partial; /* something that was asked for is not possible */
+};
+
+/* Returns the exit code of the command, or negative. */
+int sv_recorder_run(struct sv_recorder *r, struct sv_err *err);
+void sv_recorder_summary(const struct sv_recorder *r);
+
+int64_t sv_recorder_now_ns(void);
+
+/* The child's life (record_child.c): starts stopped, begins with sv_child_begin(). */
+int sv_child_start(struct sv_recorder *r, struct sv_err *err);
+int sv_child_begin(struct sv_recorder *r, struct sv_err *err);
+bool sv_child_look(struct sv_recorder *r); /* has it ended? */
+int sv_child_exit_code(const struct sv_recorder *r);
+
+#endif

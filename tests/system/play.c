@@ -1,0 +1,226 @@
+/* play: small workloads whose system calls are known one by one, for the tests of `stave record`.
+ *
+ *   play read THREADS DIR N     every thread opens DIR/f1…fN, reads each to its end (two reads), closes it
+ *   play book DIR               every way to get a descriptor; each file is written to through it
+ *   play flood N                N fsync calls on a descriptor that is not open
+ *   play direct FILE N          N writes of 64 KiB past the page cache
+ *   play sleep SECONDS */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void need(int ok, const char *what)
+{
+    if (ok)
+        return;
+    fprintf(stderr, "play: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static const char *read_dir;
+static int n_read_files;
+
+static void *read_all(void *unused)
+{
+    static _Thread_local char buf[1 << 16];
+    char path[4096];
+    (void)unused;
+    for (int i = 1; i <= n_read_files; i++) {
+        snprintf(path, sizeof path, "%s/f%d", read_dir, i);
+        int fd = open(path, O_RDONLY);
+        need(fd >= 0, path);
+        while (read(fd, buf, sizeof buf) > 0)
+            continue;
+        close(fd);
+    }
+    return NULL;
+}
+
+static void play_read(char **words)
+{
+    pthread_t threads[64];
+    int n = (int)strtol(words[0], NULL, 10);
+    read_dir = words[1];
+    n_read_files = (int)strtol(words[2], NULL, 10);
+    for (int i = 0; i < n && i < 64; i++)
+        need(pthread_create(&threads[i], NULL, read_all, NULL) == 0, "thread");
+    for (int i = 0; i < n && i < 64; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static int make(const char *name)
+{
+    int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    need(fd >= 0, name);
+    return fd;
+}
+
+static void mark(int fd)
+{
+    need(write(fd, "0123456789abcdef", 16) == 16, "write");
+}
+
+static void descriptors(void)
+{
+    int fd = make("dup"), other = dup(fd);
+    close(fd);
+    mark(other);
+    close(other);
+    fd = make("dup2");
+    need(dup2(fd, 100) == 100, "dup2");
+    close(fd);
+    mark(100);
+    fd = make("dup3");
+    need(dup3(fd, 100, O_CLOEXEC) == 100, "dup3");
+    close(fd);
+    mark(100);
+    close(100);
+    fd = make("fcntl");
+    other = fcntl(fd, F_DUPFD_CLOEXEC, 200);
+    close(fd);
+    mark(other);
+    close_range(200, 300, 0);
+    fd = make("first");
+    close(fd);
+    other = make("reuse");
+    need(fd == other, "the same number again");
+    mark(other);
+    close(other);
+}
+
+static void forks(void)
+{
+    int fd = make("fork");
+    pid_t child = fork();
+    if (child == 0) {
+        mark(fd);
+        _exit(0);
+    }
+    close(fd);
+    waitpid(child, NULL, 0);
+}
+
+static void names(void)
+{
+    mkdir("inner", 0755);
+    need(chdir("inner") == 0, "chdir");
+    int fd = make("chdir");
+    mark(fd);
+    close(fd);
+    need(chdir("..") == 0, "chdir");
+    int dir = open("inner", O_RDONLY | O_DIRECTORY);
+    fd = openat(dir, "dirfd", O_RDWR | O_CREAT, 0644);
+    mark(fd);
+    close(fd);
+    need(fchdir(dir) == 0, "fchdir");
+    fd = make("fchdir");
+    mark(fd);
+    close(fd);
+    close(dir);
+    need(chdir("..") == 0, "chdir");
+    close(make("before"));
+    need(rename("before", "renamed") == 0, "rename");
+    fd = open("renamed", O_RDWR);
+    mark(fd);
+    close(fd);
+    need(open("nowhere", O_RDONLY) < 0, "open of nothing");
+}
+
+static void deep(const char *root)
+{
+    char path[4096], name[201];
+    snprintf(path, sizeof path, "%s", root);
+    memset(name, 'd', 200);
+    name[200] = 0;
+    for (int i = 0; i < 12; i++) {
+        size_t n = strlen(path);
+        snprintf(path + n, sizeof path - n, "/%s", name);
+        need(mkdir(path, 0755) == 0 || errno == EEXIST, "mkdir");
+    }
+    size_t n = strlen(path);
+    snprintf(path + n, sizeof path - n, "/odd\n\xff\"name");
+    int fd = make(path);
+    mark(fd);
+    close(fd);
+}
+
+static void transfers(void)
+{
+    char a[4], b[6];
+    struct iovec v[] = {{a, sizeof a}, {b, sizeof b}};
+    int fd = make("transfer"), to = make("copy");
+    mark(fd);
+    need(preadv(fd, v, 2, 5) == 10, "preadv");
+    off_t from = 0;
+    if (copy_file_range(fd, &from, to, NULL, 10, 0) != 10)
+        fprintf(stderr, "play: copy_file_range: %s\n", strerror(errno));
+    void *map = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+    need(map != MAP_FAILED, "mmap");
+    munmap(map, 4096);
+    close(fd);
+    close(to);
+}
+
+static void play_book(char **words)
+{
+    need(mkdir(words[0], 0755) == 0 && chdir(words[0]) == 0, words[0]);
+    descriptors();
+    forks();
+    names();
+    deep(words[0]);
+    transfers();
+}
+
+static void play_flood(char **words)
+{
+    long n = strtol(words[0], NULL, 10);
+    for (long i = 0; i < n; i++)
+        fsync(-1);
+}
+
+static void play_direct(char **words)
+{
+    void *block;
+    long n = strtol(words[1], NULL, 10);
+    int fd = open(words[0], O_RDWR | O_CREAT | O_DIRECT, 0644);
+    need(fd >= 0 && posix_memalign(&block, 4096, 65536) == 0, words[0]);
+    memset(block, 'x', 65536);
+    for (long i = 0; i < n; i++)
+        need(pwrite(fd, block, 65536, i * 65536) == 65536, "pwrite");
+    close(fd);
+    free(block);
+}
+
+static void play_sleep(char **words)
+{
+    sleep((unsigned)strtoul(words[0], NULL, 10));
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int n_words;
+        void (*play)(char **words);
+    } plays[] = {{"read", 3, play_read},
+                 {"book", 1, play_book},
+                 {"flood", 1, play_flood},
+                 {"direct", 2, play_direct},
+                 {"sleep", 1, play_sleep}};
+    for (size_t i = 0; argc > 1 && i < sizeof plays / sizeof *plays; i++) {
+        if (strcmp(argv[1], plays[i].name) == 0 && argc == 2 + plays[i].n_words) {
+            plays[i].play(argv + 2);
+            return 0;
+        }
+    }
+    fprintf(stderr, "play: unknown play\n");
+    return 2;
+}

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# stave record on workloads whose calls are known one by one. Needs root (or the capabilities) and a kernel with BTF.
+. "$SRC/tests/harness/cli.sh"
+[ "$(id -u)" = 0 ] || skip_all "needs root: the kernel's side of stave record"
+"$STAVE" record --strict -q -o probe.pftrace -- true 2>probe.err || skip_all "no eBPF here: $(cat probe.err)"
+play=$BUILD/tests/system/play
+
+# count TRACE CALL: how many there are. paths TRACE CALL PREFIX: those on files whose path begins so.
+count() { "$STAVE" cat -q "$1" | grep -c "\"$2\" cat=\"syscall\""; }
+paths() { "$STAVE" cat -q "$1" | grep -c "\"$2\" .*path=\"$3"; }
+equals() { check "$1" test "$2" = "$3"; }
+
+mkdir files; for i in $(seq 1 40); do head -c $((i * 100)) /dev/zero >files/f$i; done
+
+# 40 files, 3 threads: each file opened, read to its end (two reads) and closed by each thread.
+run_any threads 0 "$STAVE" record -q --strict -o threads.pftrace -- "$play" read 3 files 40
+equals threads_opens "$(paths threads.pftrace openat "$TMP/files/f")" 120
+equals threads_reads "$(paths threads.pftrace read "$TMP/files/f")" 240
+equals threads_closes "$(paths threads.pftrace close "$TMP/files/f")" 120
+equals threads_bytes "$("$STAVE" cat -q threads.pftrace | grep '"read" .*/files/f' | grep -oE 'bytes=[0-9]+' | awk -F= '{ s += $2 } END { print s }')" 246000
+equals threads_rows "$("$STAVE" cat -q threads.pftrace | grep '"openat" .*/files/f' | awk '{ print $3 }' | sort -u | wc -l)" 3
+check threads_valid "$STAVE" validate -q threads.pftrace
+equals threads_nothing_lost "$("$STAVE" cat -q threads.pftrace | grep -c ' loss ')" 0
+
+# Offsets of reads without an offset of their own come from the kernel's file.
+equals offsets "$("$STAVE" cat -q threads.pftrace | grep '"read" .*/files/f7"' | grep -oE 'offset=[0-9]+ bytes=[0-9]+' | sort | uniq -c | awk '{ print $1, $2, $3 }' | paste -sd' ')" \
+  "3 offset=0 bytes=700 3 offset=700 bytes=0"
+
+# Processes: 5 children that exec, each reads one file; names, command lines and exit codes.
+run_any tree 7 "$STAVE" record -q --strict -o tree.pftrace -- bash -c 'for i in 1 2 3 4 5; do cat files/f$i >/dev/null; done; (exec -a odd sleep 0); exit 7'
+equals tree_execs "$("$STAVE" cat -q tree.pftrace | grep -c '"exec" .*/cat')" 5
+equals tree_exits "$("$STAVE" cat -q tree.pftrace | grep '"exit"' | grep -oE 'status=[0-9]+' | sort | uniq -c | awk '{ print $1, $2 }' | paste -sd' ')" "6 status=0 1 status=1792"
+equals tree_opens "$(paths tree.pftrace openat "$TMP/files/f")" 5
+check tree_names grep -q 'cat files/f3' <("$STAVE" info tree.pftrace 2>/dev/null; "$STAVE" cat tree.pftrace 2>/dev/null)
+
+# Descriptors: dup, dup2, fcntl, fork while open, reuse of a number, close_range, a deep path, odd bytes, a failed open.
+run_any book 0 "$STAVE" record -q --strict -o book.pftrace -- "$play" book "$TMP/book"
+"$STAVE" cat -q book.pftrace >book.txt
+for mark in dup dup2 dup3 fcntl fork reuse chdir dirfd fchdir renamed; do
+  check "book_$mark" grep -qE "\"write\" .*path=\"$TMP/book/[^\"]*$mark\"" book.txt
+done
+check book_deep grep -qE "\"openat\" .*path=\"[^\"]{2000,}\"" book.txt
+check book_failed grep -qE "\"openat\" .*nowhere\".*errno=2" book.txt
+check book_vector grep -qE "\"preadv\" .*offset=5 bytes=10" book.txt
+check book_rename grep -qE "\"rename[a-z0-9]*\" .*path=\"$TMP/book/before\" path2=\"$TMP/book/renamed\"" book.txt
+check book_mmap grep -qE "\"mmap\" .*path=\"$TMP/book/.*length=4096" book.txt
+check book_copy grep -qE "\"copy_file_range\" .*bytes=10" book.txt
+
+# Joining processes that run: their open files are known, their later children are followed.
+mkfifo gate; (exec 7>joined.out; read -r _ <gate; echo one >&7; bash -c 'cat files/f9' >/dev/null) & target=$!
+"$STAVE" record -q -o joined.pftrace -p $target & recorder=$!
+for _ in $(seq 100); do [ -e joined.pftrace.part ] && break; sleep 0.05; done; sleep 0.3
+echo go >gate; wait $target; wait $recorder
+equals joined_exit "$?" 0
+equals joined_write "$(paths joined.pftrace write "$TMP/joined.out")" 1
+equals joined_child "$(paths joined.pftrace openat "$TMP/files/f9")" 1
+
+# Filters, decided in the kernel and here.
+run_any calls 0 "$STAVE" record -q -o calls.pftrace --calls sync -- "$play" read 1 files 40
+equals calls_none "$("$STAVE" cat -q calls.pftrace | grep -c '"syscall"')" 0
+run_any prefix 0 "$STAVE" record -q -o prefix.pftrace --path "$TMP/files/f1" -- "$play" read 1 files 40
+equals prefix_opens "$(count prefix.pftrace openat)" 11
+run_any latency 0 "$STAVE" record -o latency.pftrace --min-latency 10s -- "$play" read 1 files 40
+check latency_told grep -q "shorter calls left out" latency.err
+equals latency_none "$("$STAVE" cat -q latency.pftrace | grep -c '"syscall"')" 0
+
+# A ring that is too small: everything is in the file or in the count.
+run_any overflow 1 "$STAVE" record --strict --ring 64K --no-block -o overflow.pftrace -- "$play" flood 300000
+kept=$(count overflow.pftrace fsync)
+lost=$("$STAVE" cat -q overflow.pftrace | sed -nE 's/.* loss .*"system calls".*\{([0-9]+)\}/\1/p' | awk '{ s += $1 } END { print s + 0 }')
+others=$("$STAVE" cat -q overflow.pftrace | grep 'cat="syscall"' | grep -vc '"fsync"')
+echo "  kept $kept of 300000 and $others others, lost $lost"
+check overflow_lost test "$lost" -gt 0
+check overflow_exact test $((kept + lost)) -ge 300000 -a $((kept + lost)) -le $((300000 + 60))
+check overflow_told grep -q "events were lost" overflow.err
+
+# Block requests: 16 writes past the page cache.
+if "$play" direct "$TMP/direct" 16 2>/dev/null; then
+  run_any direct 0 "$STAVE" record -q -o direct.pftrace -- "$play" direct "$TMP/direct" 16
+  equals direct_calls "$(paths direct.pftrace pwrite64 "$TMP/direct")" 16
+  blocks=$("$STAVE" cat -q direct.pftrace | grep '"block"' | grep '"write"' | grep -c 'bytes=65536 .*comm="play"')
+  equals direct_blocks "$blocks" 16
+else skip direct "no O_DIRECT in $TMP"; fi
+
+# Signals: SIGTERM is passed on, the trace is saved, the exit code is the command's.
+"$STAVE" record -q -o term.pftrace -- sleep 60 & recorder=$!
+for _ in $(seq 100); do [ -e term.pftrace.part ] && break; sleep 0.05; done; sleep 0.3
+kill -TERM $recorder; wait $recorder; equals term_exit "$?" 143
+check term_valid "$STAVE" validate -q term.pftrace
+run_any duration 0 "$STAVE" record -q -o duration.pftrace --duration 300ms -- "$play" sleep 2
+check duration_saved "$STAVE" validate -q duration.pftrace
+run_any killed 137 "$STAVE" record -q -o killed.pftrace -- bash -c 'kill -9 $$'
+check killed_valid "$STAVE" validate -q killed.pftrace
+
+# kill -9 of the recorder: what was flushed can be read, the workload is untouched.
+"$STAVE" record -q -o gone.pftrace -- bash -c 'for i in $(seq 8); do cat files/f$i >/dev/null; sleep 0.4; done; echo done >gone.txt' & recorder=$!
+sleep 2.8; kill -9 $recorder; wait $recorder 2>/dev/null
+check gone_part test -s gone.pftrace.part
+check gone_readable sh -c '"$0" cat gone.pftrace.part 2>/dev/null | grep -q openat' "$STAVE"
+for _ in $(seq 60); do [ -e gone.txt ] && break; sleep 0.1; done
+check gone_workload test -e gone.txt
+
+# Without the right to load programs: one line, and the command still runs; --strict stops.
+chmod 755 "$TMP"; mkdir -m 777 open
+if command -v setpriv >/dev/null && setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$STAVE" 2>/dev/null; then
+  unprivileged=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  run_any unprivileged 3 "${unprivileged[@]}" "$STAVE" record -o open/u.pftrace -- sh -c 'exit 3'
+  check unprivileged_told grep -q "without system calls and block I/O: .*CAP_BPF" unprivileged.err
+  run_any unprivileged_strict 4 "${unprivileged[@]}" "$STAVE" record --strict -o open/u2.pftrace -- true
+  capable=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=+bpf,+perfmon --ambient-caps=+bpf,+perfmon)
+  if "${capable[@]}" true 2>/dev/null; then
+    run_any capable 0 "${capable[@]}" "$STAVE" record -q --strict -o open/c.pftrace -- cat files/f5
+    equals capable_open "$(paths open/c.pftrace openat "$TMP/files/f5")" 1
+  else skip capable "setpriv cannot give capabilities"; fi
+else skip unprivileged "another user cannot reach $STAVE"; fi
+
+# What makes no sense.
+run_any nothing 2 "$STAVE" record -o x.pftrace
+run_any no_command 4 "$STAVE" record -q -o x.pftrace -- ./no-such-command
+check no_command_no_file test ! -e x.pftrace -a ! -e x.pftrace.part
+run_any no_process 2 "$STAVE" record -q -o x.pftrace -p 999999999
+run_any bad_calls 2 "$STAVE" record -q -o x.pftrace --calls fils -- true

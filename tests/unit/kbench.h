@@ -1,0 +1,32 @@
+/* Kernel ring buffers made by hand, for the tests of the decoder: records go in, events come out as text. */
+#ifndef TESTS_UNIT_KBENCH_H
+#define TESTS_UNIT_KBENCH_H
+
+#include "capture/decode.h"
+
+enum { KBENCH_RINGS = 2, KBENCH_SIZE = 64 << 10 };
+
+struct kbench {
+    struct {
+        uint64_t consumer, producer;
+        _Alignas(8) uint8_t data[2 * KBENCH_SIZE];
+    } rings[KBENCH_RINGS];
+    struct sv_dict *dict;
+    struct sv_report report;
+    struct sv_decode *decode;
+    struct sv_batch batch;
+    char text[1 << 16]; /* one line per event */
+};
+
+struct kbench *kbench_new(const struct sv_decode_options *options);
+void kbench_free(struct kbench *k);
+/* A record and `text_len` bytes behind it. `bits` are those of the ring's own head (busy, discarded). */
+void kbench_put(struct kbench *k, unsigned ring, const void *record, size_t size, const char *text,
+                size_t text_len, uint32_t bits);
+/* A round up to this time; the events are in k->text. Returns how many. */
+size_t kbench_round(struct kbench *k, uint64_t cutoff_ns);
+
+/* Call `nr` of thread 11 of process 10. */
+struct sv_wire_call kbench_call(long nr, uint64_t start_ns, uint64_t end_ns, int fd, int64_t ret);
+
+#endif

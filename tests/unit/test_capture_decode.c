@@ -1,0 +1,307 @@
+/* The decoder over rings made by hand: calls to events, descriptors to paths, hostile records. */
+#include "base/mem.h"
+#include "tests/harness/test.h"
+#include "tests/unit/kbench.h"
+
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+static void put(struct kbench *k, unsigned ring, struct sv_wire_call c, const char *path)
+{
+    kbench_put(k, ring, &c, sizeof c, path, path ? strlen(path) + 1 : 0, 0);
+}
+
+static void put_open(struct kbench *k, uint64_t ts, const char *path, int fd, unsigned flags)
+{
+    struct sv_wire_call c = kbench_call(SYS_openat, ts, ts + 5, AT_FDCWD, fd);
+    c.aux = flags;
+    put(k, 0, c, path);
+}
+
+TEST(a_call_is_a_begin_with_its_arguments_and_an_end)
+{
+    struct kbench *k = kbench_new(NULL);
+    put_open(k, 100, "/data/a", 3, 0);
+    struct sv_wire_call read = kbench_call(SYS_read, 200, 250, 3, 4096);
+    read.size = 8192;
+    read.offset = 512;
+    put(k, 0, read, NULL);
+    put(k, 0, kbench_call(SYS_close, 300, 301, 3, 0), NULL);
+    put(k, 0, kbench_call(SYS_read, 400, 401, 3, -9), NULL);
+    CHECK_UINT_EQ(kbench_round(k, 1000), 8);
+    CHECK_STR_EQ(k->text,
+                 "100 begin /system calls openat fd=3 path=/data/a flags=0\n"
+                 "105 end /system calls \n"
+                 "200 begin /system calls read fd=3 path=/data/a requested=8192 offset=512 "
+                 "bytes=4096\n"
+                 "250 end /system calls \n"
+                 "300 begin /system calls close fd=3 path=/data/a\n"
+                 "301 end /system calls \n"
+                 "400 begin /system calls read fd=3 requested=0 errno=9\n"
+                 "401 end /system calls \n");
+    CHECK_UINT_EQ(sv_decode_sums(k->decode)->calls, 4);
+    kbench_free(k);
+}
+
+/* What the descriptor 3 (or `fd`) is after a sequence, seen by a read. */
+static const char *path_of(struct kbench *k, uint64_t ts, uint32_t pid, int fd)
+{
+    struct sv_wire_call c = kbench_call(SYS_read, ts, ts + 1, fd, 0);
+    c.head.tgid = c.head.tid = pid;
+    put(k, 0, c, NULL);
+    kbench_round(k, ts + 1);
+    char wanted[32];
+    snprintf(wanted, sizeof wanted, "read fd=%d path=", fd);
+    const char *at = strstr(k->text, wanted);
+    if (!at)
+        return "none";
+    at += strlen(wanted);
+    k->text[strcspn(at, " \n") + (size_t)(at - k->text)] = 0;
+    return at;
+}
+
+TEST(descriptors_are_followed_through_dup_chdir_and_close_range)
+{
+    struct kbench *k = kbench_new(NULL);
+    put_open(k, 10, "/a", 3, 0);
+    put(k, 0, kbench_call(SYS_dup, 20, 21, 3, 7), NULL);
+    put(k, 0, kbench_call(SYS_close, 30, 31, 3, 0), NULL);
+    CHECK_STR_EQ(path_of(k, 40, 10, 7), "/a");
+    CHECK_STR_EQ(path_of(k, 50, 10, 3), "none");
+    put(k, 0, kbench_call(SYS_chdir, 60, 61, -1, 0), "/var/x");
+    put_open(k, 70, "./sub/f", 3, 0);
+    CHECK_STR_EQ(path_of(k, 80, 10, 3), "/var/x/sub/f");
+    put_open(k, 90, "/dir", 8, 0);
+    struct sv_wire_call relative = kbench_call(SYS_openat, 100, 101, 8, 9);
+    put(k, 0, relative, "leaf");
+    CHECK_STR_EQ(path_of(k, 110, 10, 9), "/dir/leaf");
+    struct sv_wire_call f = kbench_call(SYS_fcntl, 120, 121, 9, 20);
+    f.aux = F_DUPFD_CLOEXEC;
+    put(k, 0, f, NULL);
+    CHECK_STR_EQ(path_of(k, 130, 10, 20), "/dir/leaf");
+    struct sv_wire_call range = kbench_call(SYS_close_range, 140, 141, 7, 0);
+    range.aux = 9;
+    put(k, 0, range, NULL);
+    CHECK_STR_EQ(path_of(k, 150, 10, 9), "none");
+    CHECK_STR_EQ(path_of(k, 160, 10, 20), "/dir/leaf");
+    kbench_free(k);
+}
+
+TEST(children_inherit_descriptors_and_exec_closes_some)
+{
+    struct kbench *k = kbench_new(NULL);
+    put_open(k, 10, "/kept", 3, 0);
+    put_open(k, 20, "/closed", 4, O_CLOEXEC);
+    struct sv_wire_fork f = {.head = {.kind = SV_WIRE_FORK, .tgid = 10, .tid = 11, .ts_ns = 30},
+                             .tgid = 12,
+                             .tid = 12,
+                             .comm = "loader"};
+    kbench_put(k, 1, &f, sizeof f, NULL, 0, 0);
+    CHECK_STR_EQ(path_of(k, 40, 12, 4), "/closed");
+    struct sv_wire_head e = {.kind = SV_WIRE_EXEC, .tgid = 12, .tid = 12, .ts_ns = 50};
+    static const char command[] = "/usr/bin/cat\0cat\0-n";
+    kbench_put(k, 1, &e, sizeof e, command, sizeof command, 0);
+    CHECK_STR_EQ(path_of(k, 60, 12, 4), "none");
+    CHECK_STR_EQ(path_of(k, 70, 12, 3), "/kept");
+    CHECK_STR_EQ(path_of(k, 80, 10, 4), "/closed");
+    sv_track process = sv_dict_process(k->dict, 0, 12);
+    CHECK_STR_EQ(sv_dict_text(k->dict, k->dict->tracks[process].name).bytes, "cat");
+    CHECK_STR_EQ(sv_dict_text(k->dict, k->dict->tracks[process].desc).bytes, "cat -n");
+    struct sv_wire_exit x = {.head = {.kind = SV_WIRE_EXIT, .tgid = 12, .tid = 12, .ts_ns = 90},
+                             .code = 256,
+                             .is_last = 1};
+    kbench_put(k, 1, &x, sizeof x, NULL, 0, 0);
+    CHECK_UINT_EQ(kbench_round(k, 90), 1);
+    CHECK(strstr(k->text, "exit status=256"));
+    CHECK_UINT_EQ(sv_decode_sums(k->decode)->exits, 1);
+    kbench_free(k);
+}
+
+TEST(a_thread_that_moves_between_cpus_stays_in_order)
+{
+    struct kbench *k = kbench_new(NULL);
+    for (unsigned i = 0; i < 100; i++)
+        put(k, i % 2, kbench_call(SYS_fsync, i * 10, i * 10 + 5, 3, 0), NULL);
+    CHECK_UINT_EQ(kbench_round(k, 500), 100); /* later ones wait */
+    long long last = -1, ts;
+    for (const char *at = k->text; *at; at = strchr(at, '\n') + 1) {
+        ts = strtoll(at, NULL, 10);
+        CHECK(ts >= last);
+        last = ts;
+    }
+    CHECK_UINT_EQ(kbench_round(k, 2000), 100);
+    kbench_free(k);
+}
+
+TEST(rings_wrap_and_busy_records_wait)
+{
+    struct kbench *k = kbench_new(NULL);
+    size_t n = 0;
+    for (unsigned i = 0; i < 5000; i++) {
+        put(k, 0, kbench_call(SYS_fsync, i * 10, i * 10 + 5, 3, 0), NULL);
+        if (i % 300 == 299)
+            n += kbench_round(k, i * 10 + 5);
+    }
+    n += kbench_round(k, 1000000);
+    CHECK_UINT_EQ(n, 10000);
+    struct sv_wire_call c = kbench_call(SYS_fsync, 1000001, 1000002, 3, 0);
+    kbench_put(k, 0, &c, sizeof c, NULL, 0, BPF_RINGBUF_DISCARD_BIT);
+    uint64_t at = k->rings[0].producer;
+    kbench_put(k, 0, &c, sizeof c, NULL, 0, BPF_RINGBUF_BUSY_BIT);
+    CHECK_UINT_EQ(kbench_round(k, 2000000), 0);
+    CHECK_UINT_EQ(k->rings[0].consumer, at);
+    uint32_t whole = sizeof c;
+    memcpy(k->rings[0].data + at % KBENCH_SIZE, &whole, sizeof whole);
+    CHECK_UINT_EQ(kbench_round(k, 2000000), 2);
+    kbench_free(k);
+}
+
+TEST(state_only_calls_and_other_prefixes_are_not_shown)
+{
+    struct sv_decode_options options = {.prefix = "/data/"};
+    struct kbench *k = kbench_new(&options);
+    struct sv_wire_call c = kbench_call(SYS_openat, 10, 11, AT_FDCWD, 3);
+    c.head.flags = SV_WIRE_STATE_ONLY;
+    put(k, 0, c, "/data/a");
+    put_open(k, 20, "/etc/passwd", 4, 0);
+    put(k, 0, kbench_call(SYS_read, 30, 31, 4, 1), NULL);
+    CHECK_UINT_EQ(kbench_round(k, 100), 0);
+    CHECK_STR_EQ(path_of(k, 110, 10, 3), "/data/a");
+    kbench_free(k);
+}
+
+TEST(long_and_odd_paths_survive)
+{
+    struct kbench *k = kbench_new(NULL);
+    char path[4096];
+    memset(path, 'p', sizeof path);
+    path[0] = '/';
+    path[100] = '\n';
+    path[200] = (char)0xff;
+    path[sizeof path - 1] = 0;
+    struct sv_wire_call c = kbench_call(SYS_openat, 10, 11, AT_FDCWD, 3);
+    kbench_put(k, 0, &c, sizeof c, path, sizeof path, 0);
+    sv_decode_round(k->decode, 100);
+    sv_batch_reset(&k->batch);
+    REQUIRE(sv_decode_source(k->decode)->next(sv_decode_source(k->decode), &k->batch, NULL) == 2);
+    CHECK_UINT_EQ(k->batch.events[0].args[1].size, 4095);
+    CHECK_MEM_EQ(k->batch.events[0].args[1].text, path, 4095);
+    kbench_free(k);
+}
+
+TEST(renames_have_two_paths)
+{
+    struct kbench *k = kbench_new(NULL);
+    put(k, 0, kbench_call(SYS_chdir, 1, 2, -1, 0), "/w");
+    struct sv_wire_call c = kbench_call(SYS_renameat2, 10, 11, AT_FDCWD, 0);
+    c.aux = (uint32_t)AT_FDCWD;
+    static const char two[] = "old\0/new";
+    kbench_put(k, 0, &c, sizeof c, two, sizeof two, 0);
+    kbench_round(k, 100);
+    CHECK(strstr(k->text, "renameat2 path=/w/old path2=/new\n"));
+    kbench_free(k);
+}
+
+TEST(nonsense_is_counted_and_harmless)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_call c = kbench_call(SYS_openat, 10, 11, AT_FDCWD, 3);
+    kbench_put(k, 0, &c, sizeof c, "no end", 6, 0); /* a path without its NUL */
+    kbench_put(k, 0, &c, sizeof c - 8, NULL, 0, 0); /* too short */
+    c.head.kind = 99;
+    kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+    c.head.kind = SV_WIRE_CALL;
+    c.head.what = 100000;
+    kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+    c = kbench_call(SYS_read, 50, 40, 3, 0); /* ends before it begins */
+    kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+    struct sv_wire_call far = kbench_call(SYS_dup, 60, 61, 3, INT64_MAX);
+    put(k, 0, far, NULL);
+    struct sv_wire_head e = {.kind = SV_WIRE_EXEC, .tgid = 10, .tid = 10, .ts_ns = 70};
+    kbench_put(k, 0, &e, sizeof e, "/bin/x", 6, 0);
+    CHECK_UINT_EQ(kbench_round(k, 100), 2); /* the open, without a path */
+    CHECK_UINT_EQ(sv_decode_sums(k->decode)->unknown, 4);
+    uint32_t wrong =
+        KBENCH_SIZE; /* a length past the end: the ring is passed over, and read again after that */
+    uint64_t at = k->rings[1].producer;
+    put(k, 1, kbench_call(SYS_fsync, 110, 111, 3, 0), NULL);
+    memcpy(k->rings[1].data + at, &wrong, sizeof wrong);
+    CHECK_UINT_EQ(kbench_round(k, 200), 0);
+    CHECK_UINT_EQ(sv_decode_rings(k->decode)->n_broken, 1);
+    put(k, 1, kbench_call(SYS_fsync, 210, 211, 3, 0), NULL);
+    kbench_round(k, 300);
+    put(k, 1, kbench_call(SYS_fsync, 310, 311, 3, 0), NULL);
+    CHECK_UINT_EQ(kbench_round(k, 400), 2);
+    kbench_free(k);
+}
+
+TEST(losses_are_events_on_their_cpu)
+{
+    struct kbench *k = kbench_new(NULL);
+    sv_decode_lost(k->decode, 1, "system calls", 17, 100, 200);
+    CHECK_UINT_EQ(kbench_round(k, 300), 1);
+    CHECK_STR_EQ(k->text, "100 loss Lost/CPU 1 system calls =17\n");
+    CHECK_UINT_EQ(sv_decode_sums(k->decode)->lost, 17);
+    kbench_free(k);
+}
+
+static void put_block(struct kbench *k, uint64_t issue, uint64_t done, uint64_t sector)
+{
+    struct sv_wire_block b = {.head = {.kind = SV_WIRE_BLOCK, .tgid = 10, .tid = 10, .ts_ns = done},
+                              .queue_ns = issue - 5,
+                              .issue_ns = issue,
+                              .sector = sector,
+                              .device = 4000u << 20 | 1, /* no such device */
+                              .bytes = 4096,
+                              .command = 1 | 1 << 11,
+                              .comm = "w"};
+    kbench_put(k, 0, &b, sizeof b, NULL, 0, 0);
+}
+
+TEST(overlapping_block_requests_have_lanes)
+{
+    struct kbench *k = kbench_new(NULL);
+    put_block(k, 100, 200, 8);
+    put_block(k, 150, 250, 16);
+    put_block(k, 260, 270, 24);
+    CHECK_UINT_EQ(kbench_round(k, 1000), 6);
+    CHECK(strstr(k->text, "100 begin Disks/4000:1 write device=4000:1 sector=8 bytes=4096 "
+                          "queue_ns=5 flags=WS pid=10 comm=w\n200 end Disks/4000:1"));
+    CHECK(strstr(k->text, "150 begin 4000:1/4000:1 2 write"));
+    CHECK(strstr(k->text, "260 begin Disks/4000:1 write"));
+    CHECK_UINT_EQ(sv_decode_sums(k->decode)->block_written_bytes, 3 * 4096);
+    kbench_free(k);
+}
+
+TEST(groups_of_calls_are_words)
+{
+    unsigned groups;
+    char bad[32];
+    CHECK(sv_calls_groups("files,stat", &groups, bad));
+    CHECK_UINT_EQ(groups, SV_CALLS_FILES | SV_CALLS_STAT);
+    CHECK(sv_calls_groups("all", &groups, bad));
+    CHECK(groups & SV_CALLS_SOCKETS);
+    CHECK(!sv_calls_groups("files,stats", &groups, bad));
+    CHECK_STR_EQ(bad, "stats");
+    CHECK(!sv_calls_groups("", &groups, bad));
+}
+
+TEST(the_plan_always_keeps_the_book)
+{
+    static struct sv_wire_plan plans[SV_WIRE_CALLS_MAX];
+    sv_calls_plan(SV_CALLS_SYNC, plans);
+    CHECK_UINT_EQ(plans[SYS_fsync].wants, SV_WIRE_WANTED);
+    CHECK_UINT_EQ(plans[SYS_openat].wants, SV_WIRE_KEEPS_BOOK);
+    CHECK_UINT_EQ(plans[SYS_read].wants, 0);
+    CHECK_UINT_EQ(plans[SYS_getpid].wants, 0);
+    sv_calls_plan(0, plans);
+    CHECK_UINT_EQ(plans[SYS_openat].wants, 0);
+    const struct sv_call *index[SV_WIRE_CALLS_MAX];
+    sv_calls_index(index);
+    for (size_t i = 0; i < sv_n_calls; i++)
+        CHECK(index[sv_calls[i].nr] == &sv_calls[i]); /* no number twice */
+}
