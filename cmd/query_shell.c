@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "cmd/console.h"
+#include "cmd/pager.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -16,7 +17,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -190,12 +190,21 @@ static bool history_path(char *path, size_t size)
 
 /* ---- lines ---- */
 
+#ifdef SV_HAVE_EDIT
+#define NO_EDITING ""
+#else
+#define NO_EDITING "\nPlain lines: this build has no libedit, so no history and no completion."
+#endif
+
 static sigjmp_buf to_prompt;
+static volatile sig_atomic_t
+    is_reading; /* only a line that is being typed may be dropped by a jump */
 
 static void on_prompt_interrupt(int signal)
 {
     (void)signal;
-    siglongjmp(to_prompt, 1);
+    if (is_reading)
+        siglongjmp(to_prompt, 1);
 }
 
 /* One line without its newline, or NULL at the end of input. */
@@ -302,28 +311,21 @@ static bool run_command(struct shell *s, const char *line)
 
 /* ---- statements ---- */
 
-/* Rows through a pager that shows short results at once; plain when there is none. */
+/* Rows go through a pager when they are more than the terminal is high. */
 static void run_statement(struct shell *s, const char *sql)
 {
     struct sv_err err;
-    const char *pager = getenv("PAGER");
-    FILE *pipe = NULL;
     sv_err_clear(&err);
-    if (s->is_terminal && isatty(STDOUT_FILENO) && (!pager || *pager)) {
-        fflush(stdout);
-        setenv("LESS", "FRSX", 0); /* leave at once when it fits, do not wrap */
-        pipe = popen(pager ? pager : "less", "w");
-    }
-    s->p->out = pipe ? pipe : stdout;
+    struct sv_pager *pager = s->is_terminal ? sv_pager_open() : NULL;
+    s->p->out = pager ? sv_pager_file(pager) : stdout;
     s->p->n_results = 0;
     int code = sv_query_run(s->q, sql, s->p, s->is_timed, &err);
     if (code < 0 && s->p->text.len)
         sv_buf_clear(&s->p->text);
     fflush(s->p->out);
     clearerr(s->p->out);
-    if (pipe)
-        pclose(pipe);
     s->p->out = stdout;
+    sv_pager_close(pager);
     if (code == SV_EAGAIN)
         sv_console_error(NULL, SV_NO_POS, "interrupted");
     else if (code < 0 && code != SV_EIO)
@@ -408,16 +410,19 @@ int sv_query_shell(struct sv_sql *q, struct sv_printer *p, bool is_timed, struct
     sv_buf_init(&statement, 64u << 20);
     begin_editing(&s, history, sizeof history);
     if (s.is_terminal)
-        puts("SQL over the trace; .help lists the shell's own commands.");
+        puts("SQL over the trace; .help lists the shell's own commands." NO_EDITING);
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, &before);
     goes_on = true;
     while (goes_on) {
         if (s.is_terminal && sigsetjmp(to_prompt, 1)) {
+            is_reading = false;
             sv_buf_clear(&statement);
             putchar('\n');
         }
+        is_reading = s.is_terminal;
         char *line = read_line(&s, statement.len ? "   ...> " : "stave> ");
+        is_reading = false;
         if (!line)
             break;
         remember(&s, line);

@@ -1,0 +1,19 @@
+/* A stream that turns into the user's pager when more comes than the terminal is high.
+ *
+ *     struct sv_pager *p = sv_pager_open();
+ *     … fprintf(sv_pager_file(p), …) …
+ *     sv_pager_close(p);        // waits until the user has left the pager
+ *
+ * Short results go to standard output as they are, and a result that never comes starts nothing. */
+#ifndef SV_CMD_PAGER_H
+#define SV_CMD_PAGER_H
+
+#include <stdio.h>
+
+struct sv_pager;
+
+struct sv_pager *sv_pager_open(void); /* NULL: standard output is no terminal, or $PAGER is empty */
+FILE *sv_pager_file(struct sv_pager *p);
+void sv_pager_close(struct sv_pager *p);
+
+#endif
