@@ -334,6 +334,24 @@ static int exec(struct sv_sql *q, const char *doing, char *sql, struct sv_err *e
     return rc == SQLITE_OK ? 0 : sqlite_error(q, doing, err);
 }
 
+/* Views that need nothing but the exported tables stay views. */
+static int export_views(struct sv_sql *q, const char *path, struct sv_err *err)
+{
+    static const char *const names[] = {"slices ",        "instants ",
+                                        "counters ",      "thread_slice ",
+                                        "process_slice ", "thread_or_process_slice ",
+                                        "sched_slice "};
+    const char *begin = "CREATE VIEW ";
+    int code = 0;
+    for (const char *const *v = sv_sql_views; *v; v++) {
+        const char *name = *v + strlen(begin);
+        for (size_t i = 0; i < sizeof names / sizeof *names && code >= 0; i++)
+            if (strncmp(name, names[i], strlen(names[i])) == 0)
+                code = exec(q, path, sqlite3_mprintf("%sout.%s", begin, name), err);
+    }
+    return code;
+}
+
 int sv_sql_export(struct sv_sql *q, const char *path, struct sv_err *err)
 {
     static const char *const indexes[] = {
@@ -355,6 +373,8 @@ int sv_sql_export(struct sv_sql *q, const char *path, struct sv_err *err)
                     sqlite3_mprintf("CREATE TABLE out.%Q AS SELECT * FROM main.%Q", *t, *t), err);
     for (size_t i = 0; code >= 0 && i < sizeof indexes / sizeof *indexes; i++)
         code = exec(q, path, sqlite3_mprintf("%s", indexes[i]), err);
+    if (code >= 0)
+        code = export_views(q, path, err);
     if (code >= 0)
         code = exec(q, path, sqlite3_mprintf("COMMIT; DETACH out"), err);
     q->is_writing = false;
@@ -382,6 +402,9 @@ const char *const *sv_sql_tables(void)
                                         "gpu_slice",
                                         "sched",
                                         "thread_state",
+                                        "cpu",
+                                        "state",
+                                        "state_track",
                                         "stats",
                                         "metadata",
                                         "clock_snapshot",

@@ -15,8 +15,6 @@ const char *const sv_sql_views[] = {
     "CREATE VIEW slices AS SELECT * FROM slice",
     "CREATE VIEW instant AS SELECT ts, track_id, name, arg_set_id FROM slice WHERE dur = 0",
     "CREATE VIEW instants AS SELECT * FROM instant",
-    "CREATE VIEW counters AS SELECT v.*, t.name, t.unit FROM counter v JOIN track t ON v.track_id "
-    "= t.id",
     "CREATE VIEW slice_self_dur AS SELECT id, self_dur FROM slice",
     "CREATE VIEW trace_bounds AS SELECT trace_start() AS start_ts, trace_end() AS end_ts",
 
@@ -28,6 +26,8 @@ const char *const sv_sql_views[] = {
     "WHERE owner_upid IS NOT NULL AND owner_utid IS NULL AND NOT is_counter",
     "CREATE VIEW counter_track AS SELECT id, name, parent_id, type, dimension_arg_set_id, "
     "source_arg_set_id, machine_id, unit, description FROM track WHERE is_counter",
+    "CREATE VIEW counters AS SELECT v.*, t.name, t.unit FROM counter v JOIN counter_track t ON "
+    "v.track_id = t.id",
     "CREATE VIEW thread_counter_track AS SELECT id, name, type, parent_id, source_arg_set_id, "
     "machine_id, unit, description, owner_utid AS utid FROM track "
     "WHERE is_counter AND owner_utid IS NOT NULL",

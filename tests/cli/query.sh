@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# stave query, stats, export, diff, steps, critical-path: sources of SQL, forms of results, exit codes, other judges.
+# stave query and export: sources of SQL, forms of results, exit codes, another judge.
 . "$SRC/tests/harness/cli.sh"
 good=$SRC/tests/golden/good/kineto.json
 
-run_any probe 0 "$STAVE" info -q "$good"
 "$STAVE" query -q "$good" 'SELECT 1' >probe.out 2>probe.err || { grep -q 'no SQLite' probe.err && skip_all "built without SQLite"; }
 
 # Where the SQL comes from: operand, file, standard input, the shell.
@@ -23,11 +22,30 @@ run jsonl 0 "$STAVE" query -q "$good" "$sql; $sql" --to jsonl
 run markdown 0 "$STAVE" query -q "$good" "$sql" --to markdown
 run table 0 "$STAVE" query -q "$good" "$sql" --to table
 
+# Several traces in one query: merged where their clocks relate, else only when asked.
+"$STAVE" convert -q "$good" -o two.pftrace
+check merged sh -c '[ "$("$0" query -q --assume "$1" two.pftrace "SELECT count(*) FROM slice" | tail -n 1)" = 14 ]' "$STAVE" "$good"
+sed 's/"baseTimeNanoseconds": *[0-9]*,*//' "$good" >unrelated.json
+run_any not_related 2 "$STAVE" query -q unrelated.json two.pftrace 'SELECT 1'
+check not_related_says_what_to_do grep -q -- '--assume' not_related.err
+
+# --time speaks on standard error.
+run_any timed 0 "$STAVE" query "$good" --time 'SELECT 1'
+check timed_says sh -c 'grep -q "load .* s" timed.err && grep -q "query .* s" timed.err && [ "$(wc -l <timed.out)" = 2 ]'
+
 # What is refused, and how.
 run bad_sql 2 "$STAVE" query -q "$good" 'SELECT nope FROM slice'
 run bad_form 2 "$STAVE" query -q "$good" 'SELECT 1' --to xml
 run read_only 2 "$STAVE" query -q "$good" "ATTACH 'x.db' AS x"
 check nothing_was_written test ! -e x.db
+for sql in "VACUUM INTO 'x.db'" 'DELETE FROM slice' "INSERT INTO slice(ts) VALUES (1)" 'UPDATE thread SET name = 1' 'DROP TABLE slice' \
+  "SELECT load_extension('x')" 'PRAGMA writable_schema = 1' "SELECT writefile('x.db', 'x')"; do
+  check "refused: $sql" sh -c '! "$0" query -q "$1" "$2" && [ ! -e x.db ]' "$STAVE" "$good" "$sql"
+done
+for sql in '' 'SELECT' "SELECT 'open" 'SELECT (((((1)' 'SELECT * FROM slice WHERE ts > ' 'WITH' ';;;SELECT 1 FROM' "SELECT \"\`[" '/* open'; do
+  "$STAVE" query -q "$good" "$sql" >malformed.out 2>malformed.err; code=$?
+  check "malformed: ${sql//\// }" test "$code" = 2 -o \( "$code" = 0 -a ! -s malformed.out \)
+done
 run_any no_trace 3 "$STAVE" query -q nothing.json 'SELECT 1'
 run_any memory_limit 4 "$STAVE" query -q "$good" --memory-limit 4M \
   'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 20000) SELECT length(group_concat(hex(zeroblob(1000)))) FROM n'
@@ -66,18 +84,12 @@ SELECT slice_out, slice_in FROM flow ORDER BY slice_out, slice_in
 SELECT * FROM counter ORDER BY id
 SELECT name, dur, stream, grid, correlation FROM kernel ORDER BY id
 SQL
+  # Every table as a whole, and the views that the file has.
+  for table in $(sqlite3 all.db "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name"); do
+    "$STAVE" query -q "$good" "SELECT * FROM $table" --to csv | tail -n +2 | tr -d '"' | sort >ours.csv
+    sqlite3 -csv all.db "SELECT * FROM $table" | tr -d '"\r' | sort >theirs.csv
+    check "same rows: $table" cmp ours.csv theirs.csv
+  done
 else
   skip sqlite3 "the program sqlite3 is not installed"
 fi
-
-# The reports.
-run_any stats 0 "$STAVE" stats -q "$good" --group-by cat,name --sort self
-check stats_adds_up sh -c '[ "$("$0" stats -q "$1" --group-by track | awk -F, "NR > 1 { n += \$(NF - 8) } END { print n }")" = \
-  "$("$0" query -q "$1" "SELECT count(*) FROM slice WHERE kind = '"'slice'"'" | tail -n 1)" ]' "$STAVE" "$good"
-run_any stats_bad_sort 2 "$STAVE" stats -q "$good" --sort colour
-run_any stats_bad_filter 2 "$STAVE" stats -q "$good" --filter colour=red
-run_any diff_same 0 "$STAVE" diff -q "$good" "$good" --fail-over 1
-check diff_same_is_empty test "$(wc -l <"$TMP/diff_same.out")" = 1
-run_any critical_path 0 "$STAVE" critical-path -q "$good"
-run_any critical_path_nowhere 2 "$STAVE" critical-path -q "$good" --to 'nothing like it'
-run_any steps_none 1 "$STAVE" steps -q "$good" --marker 'nothing like it'

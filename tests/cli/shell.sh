@@ -24,7 +24,7 @@ shows() {
 type_text() { term send-keys -l -- "${1%;}"; if [ "${1: -1}" = ';' ]; then term send-keys -l -- '\;'; fi; }
 enter() { type_text "$1"; term send-keys Enter; }
 open_shell() {
-  term new-session -d -x 100 -y 20 "env -u LESS PAGER=${1:-less} XDG_STATE_HOME=$TMP/state $STAVE query -q -i $good"
+  term new-session -d -x 100 -y 20 "env -u LESS PAGER=less XDG_STATE_HOME=$TMP/state $STAVE query -q -i $good"
 }
 
 open_shell
