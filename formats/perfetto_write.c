@@ -2,8 +2,9 @@
  *
  * Opened by the table of formats, pushed by the pump. Memory is bounded by the dictionary, one window's numbers and the largest event.
  * Most events are begin and end with few plain arguments on a track that was used before: those take the short way here, straight
- * into the block, with every number looked up by index. All others take the long way (pf_event_write). Both write the same bytes for
- * the same event; what the short way needs and does not find (a new name, a changed track, a new window) it leaves to the long one.
+ * into the block, with every number looked up by index; runs without arguments on one track are made from templates. All others take
+ * the long way (pf_event_write). All write the same bytes for the same event; what the short way needs and does not find (a new name, a
+ * changed track, a new window) it leaves to the long one.
  *
  * Fields stand in an order that compresses well: the event, then its time, then its sequence, so that the bytes that
  * repeat together stand together (a tenth less after deflate than in the order of their numbers). */
@@ -86,9 +87,11 @@ static uint8_t *put_short_args(const struct pf *w, const struct pf_sequence *s,
 static const uint8_t type_of[] = {
     [SV_BEGIN] = SV_PF_TYPE_BEGIN, [SV_END] = SV_PF_TYPE_END, [SV_INSTANT] = SV_PF_TYPE_INSTANT};
 
-/* Type, names and arguments. */
-static inline uint8_t *put_short_event(const struct pf *w, const struct pf_sequence *s,
-                                       const struct sv_event *e, uint8_t *p)
+/* Type, names and arguments. Inlined where most events pass, although templates are made with it, too. */
+__attribute__((always_inline)) static inline uint8_t *put_short_event(const struct pf *w,
+                                                                      const struct pf_sequence *s,
+                                                                      const struct sv_event *e,
+                                                                      uint8_t *p)
 {
     *p++ = TAG(SV_PF_EVENT_TYPE, SV_WIRE_VARINT);
     *p++ = type_of[e->kind];
@@ -179,6 +182,92 @@ static bool write_short(struct pf *w, const struct sv_event *e)
     return true;
 }
 
+/* ---- runs: neighbours of one track without arguments, from templates ---- */
+
+/* Length, the template, a time of ten bytes, the sequence; copied in pieces of fixed size. */
+enum { RUN_ROOM = 48 };
+
+static inline uint64_t rest_of(const struct sv_event *e)
+{
+    uint64_t rest;
+    _Static_assert(offsetof(struct sv_event, args) - offsetof(struct sv_event, cat) == sizeof rest,
+                   "category, kind, flags, n_args");
+    memcpy(&rest, &e->cat, sizeof rest);
+    return rest;
+}
+
+static bool make_template(const struct pf *w, const struct pf_sequence *s, const struct sv_event *e,
+                          struct pf_template *t)
+{
+    uint8_t room[32], *p = NULL;
+    bool is_plain = e->kind == SV_BEGIN || e->kind == SV_END ||
+                    (e->kind == SV_INSTANT && e->flags == 0);
+    if (is_plain && e->n_args == 0)
+        p = put_short_event(w, s, e, room + 2);
+    if (!p || p + 1 - room > PF_TEMPLATE_BYTES)
+        return false;
+    room[0] = TAG(SV_PF_PACKET_TRACK_EVENT, SV_WIRE_BYTES);
+    room[1] = (uint8_t)(p - room - 2);
+    *p++ = TAG(SV_PF_PACKET_TIMESTAMP, SV_WIRE_VARINT);
+    *t = (struct pf_template){.rest = rest_of(e), .name = e->name, .len = (uint8_t)(p - room)};
+    memcpy(t->bytes, room, t->len);
+    return true;
+}
+
+/* A guess for the whole batch: asked for each event, a branch would go now this way, now that where tracks alternate. */
+static bool has_runs(const struct sv_event *events, size_t n)
+{
+    return n > 1 && events[0].track == events[n / 2].track &&
+           events[0].track == events[n - 1].track;
+}
+
+/* How many of the next events it wrote; 0: not for this way, or the block is full. Not inlined: the loop over mixed tracks is slower
+ * with it inside. */
+__attribute__((noinline)) static size_t write_run(struct pf *w, const struct sv_event *events,
+                                                  size_t n)
+{
+    sv_track track = events->track;
+    size_t room = w->block.len < w->block_bytes ? w->block_bytes - w->block.len : 0;
+    if (events->n_args || track >= w->n_tracks)
+        return 0;
+    struct pf_track *t = &w->tracks[track];
+    struct pf_sequence *s = ready_sequence(w, events, t);
+    n = n < room / RUN_ROOM ? n : room / RUN_ROOM;
+    if (!s || !sv_buf_reserve(&w->block, n * RUN_ROOM))
+        return 0;
+    if (!s->templates)
+        s->templates = sv_alloc(PF_TEMPLATES * sizeof *s->templates);
+    const struct sv_event *e = events;
+    uint8_t *p = w->block.data + w->block.len;
+    int64_t last_ns = s->last_ns;
+    uint32_t depth = t->depth;
+    /* Not read again after every byte that is written. */
+    struct pf_template *templates = s->templates;
+    uint8_t head[sizeof s->head];
+    size_t head_len = s->head_len;
+    memcpy(head, s->head, sizeof head);
+    for (; e < events + n && e->track == track && e->ts_ns >= last_ns; e++) {
+        struct pf_template *m = &templates[(e->name ^ (uint32_t)e->kind << 3) % PF_TEMPLATES];
+        if ((m->rest != rest_of(e) || m->name != e->name) && !make_template(w, s, e, m))
+            break;
+        memcpy(p + 2, m->bytes, PF_TEMPLATE_BYTES);
+        uint8_t *end = put_u64(p + 2 + m->len, (uint64_t)e->ts_ns - (uint64_t)last_ns);
+        memcpy(end, head, sizeof head);
+        end += head_len;
+        p[0] = TAG(SV_PF_TRACE_PACKET, SV_WIRE_BYTES);
+        p[1] = (uint8_t)(end - p - 2);
+        p = end;
+        last_ns = e->ts_ns;
+        depth += e->kind == SV_BEGIN;
+        depth -= e->kind == SV_END && depth;
+    }
+    w->block.len = (size_t)(p - w->block.data);
+    s->last_ns = last_ns;
+    s->n_events += (uint32_t)(e - events);
+    t->depth = depth;
+    return (size_t)(e - events);
+}
+
 /* ---- the sink ---- */
 
 static bool window_is_full(const struct pf *w)
@@ -195,7 +284,13 @@ static int pf_write(struct sv_sink *sink, const struct sv_event *events, size_t 
         pf_window_begin(w);
     else if (w->dict->clocks.n > w->n_snapshots)
         pf_snapshots_write(w);
+    bool in_runs = has_runs(events, n);
     for (const struct sv_event *e = events, *end = events + n; e < end; e++) {
+        if (in_runs) {
+            e += write_run(w, e, (size_t)(end - e));
+            if (e == end)
+                break;
+        }
         if (write_short(w, e))
             continue;
         if (e->kind == SV_SLICE)

@@ -58,6 +58,16 @@ static inline bool pf_bits_has(const struct pf_bits *b, uint32_t i)
     return i >> 6 < b->n_words && (b->words[i >> 6] >> (i & 63) & 1);
 }
 
+/* The bytes of an event without arguments, from its tag to the tag of the timestamp: what repeats from event to event. `rest` is
+ * category, kind, flags and number of arguments as they stand in the event; 0: none yet. */
+enum { PF_TEMPLATES = 128, PF_TEMPLATE_BYTES = 16 };
+struct pf_template {
+    uint64_t rest;
+    sv_str name;
+    uint8_t len;
+    uint8_t bytes[PF_TEMPLATE_BYTES];
+};
+
 struct pf_sequence {
     uint32_t id;       /* trusted_packet_sequence_id, from 1 */
     uint32_t window;   /* in which it was last started */
@@ -68,6 +78,7 @@ struct pf_sequence {
     uint8_t head_len;
     bool has_thread_time; /* the defaults name the counter of thread time */
     struct pf_bits told[PF_NUMBERS];
+    struct pf_template *templates; /* of what it has been told; NULL before its first run */
 };
 
 /* The CPU time at which an open slice will end: begin events carry both, Perfetto wants it at the end. */

@@ -37,6 +37,8 @@ void pf_told_clear(struct pf_sequence *s)
     for (unsigned k = 0; k < PF_NUMBERS; k++)
         if (s->told[k].n_words)
             memset(s->told[k].words, 0, s->told[k].n_words * sizeof *s->told[k].words);
+    if (s->templates)
+        memset(s->templates, 0, PF_TEMPLATES * sizeof *s->templates);
 }
 
 /* Appends the definition unless the sequence has it. */

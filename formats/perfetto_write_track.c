@@ -33,9 +33,12 @@ void pf_tracks_fini(struct pf *w)
     free(w->tracks);
     free(w->put_off);
     for (uint32_t i = 0; i < PF_SEQUENCES_MAX; i++) {
-        for (unsigned k = 0; w->sequences[i] && k < PF_NUMBERS; k++)
-            free(w->sequences[i]->told[k].words);
-        free(w->sequences[i]);
+        struct pf_sequence *s = w->sequences[i];
+        for (unsigned k = 0; s && k < PF_NUMBERS; k++)
+            free(s->told[k].words);
+        if (s)
+            free(s->templates);
+        free(s);
     }
     sv_map_fini(&w->pids);
     sv_map_fini(&w->pids_used);
