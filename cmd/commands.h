@@ -8,6 +8,7 @@
     X(record)          \
     X(convert)         \
     X(merge)           \
+    X(import)          \
     X(cut)             \
     X(validate)        \
     X(info)            \

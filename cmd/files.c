@@ -44,8 +44,8 @@ static const struct sv_format *choose_format(struct sv_opened *o, const char *fr
     return f;
 }
 
-static int open_source(struct sv_opened *o, const char *from, uint32_t space, struct sv_dict *dict,
-                       struct sv_err *err)
+static int open_source(struct sv_opened *o, const char *from, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_err *err)
 {
     int code = sv_input_open(o->path, &o->in, err);
     if (code < 0)
@@ -53,16 +53,21 @@ static int open_source(struct sv_opened *o, const char *from, uint32_t space, st
     o->format = choose_format(o, from, err);
     if (!o->format)
         return err->code;
-    struct sv_read_options options = {.space = space};
-    return o->format->open_source(o->in, &options, dict, &o->report, &o->source, err);
+    return o->format->open_source(o->in, options, dict, &o->report, &o->source, err);
 }
 
 int sv_open_input(const char *path, const char *from, uint32_t space, struct sv_dict *dict,
                   struct sv_opened *o, struct sv_err *err)
 {
+    return sv_open_input_as(path, from, &(struct sv_read_options){.space = space}, dict, o, err);
+}
+
+int sv_open_input_as(const char *path, const char *from, const struct sv_read_options *options,
+                     struct sv_dict *dict, struct sv_opened *o, struct sv_err *err)
+{
     *o = (struct sv_opened){.path = path};
     sv_report_init(&o->report);
-    int code = open_source(o, from, space, dict, err);
+    int code = open_source(o, from, options, dict, err);
     if (code == SV_EIO || code == SV_EFORMAT)
         code = err->code = SV_EINPUT;
     if (code < 0)

@@ -17,6 +17,9 @@ struct sv_opened {
 /* `from` names a format, or NULL: by content. The error names the file. */
 int sv_open_input(const char *path, const char *from, uint32_t space, struct sv_dict *dict,
                   struct sv_opened *o, struct sv_err *err);
+/* The same with all that a reader may be told. */
+int sv_open_input_as(const char *path, const char *from, const struct sv_read_options *options,
+                     struct sv_dict *dict, struct sv_opened *o, struct sv_err *err);
 void sv_opened_close(struct sv_opened *o); /* also after a failed open */
 
 struct sv_output_choice {
@@ -59,8 +62,10 @@ struct sv_output_choice {
      "FORMAT",                                                                \
      SV_OPT_TEXT,                                                             \
      offsetof(type, from),                                                    \
-     "read as perfetto, chrome or text instead of looking at the content",    \
-     "perfetto chrome text"},                                                 \
+     "read as perfetto, chrome, text, bpftrace, time-align, mpstat, pmon, "   \
+     "iostat, strace, mllog or dlio instead of looking at the content",       \
+     "perfetto chrome text bpftrace time-align mpstat pmon iostat strace "    \
+     "mllog dlio"},                                                           \
     {                                                                         \
         0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),               \
             "damage in an input ends in exit code 1 and no output file", NULL \

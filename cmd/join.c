@@ -43,7 +43,7 @@ static int find_offset(const struct sv_join *join, const char *path, struct sv_m
 }
 
 /* A misspelt file in --offset must not be ignored. */
-static int check_offsets(const struct sv_join *join, struct sv_err *err)
+int sv_join_check(const struct sv_join *join, struct sv_err *err)
 {
     for (size_t i = 0; join->offsets && i < join->offsets->n; i++) {
         const char *word = join->offsets->items[i], *equals = strrchr(word, '=');
@@ -59,8 +59,8 @@ static int check_offsets(const struct sv_join *join, struct sv_err *err)
     return 0;
 }
 
-static int add_input(const struct sv_join *join, struct sv_merge *merge, const char *path,
-                     struct sv_err *err)
+int sv_join_add(const struct sv_join *join, struct sv_merge *merge, const char *path,
+                const struct sv_dict **dict, struct sv_err *err)
 {
     struct sv_opened in;
     struct sv_progress progress;
@@ -72,7 +72,7 @@ static int add_input(const struct sv_join *join, struct sv_merge *merge, const c
         sv_dict_free(input.dict);
         return code;
     }
-    code = sv_open_input(path, join->from, 0, input.dict, &in, err);
+    code = sv_open_input_as(path, join->from, &join->read, input.dict, &in, err);
     if (code < 0) {
         sv_opened_close(&in);
         sv_dict_free(input.dict);
@@ -84,12 +84,14 @@ static int add_input(const struct sv_join *join, struct sv_merge *merge, const c
     sv_progress_end(&progress);
     if (code < 0)
         sv_err_in_file(err, path);
+    else if (dict)
+        *dict = input.dict;
     sv_console_findings(path, &in.report);
     sv_opened_close(&in);
     return code;
 }
 
-static int write_merged(const struct sv_join *join, struct sv_merge *merge, struct sv_err *err)
+int sv_join_write(const struct sv_join *join, struct sv_merge *merge, struct sv_err *err)
 {
     struct sv_dict *dict = sv_dict_new();
     struct sv_report report;
@@ -115,16 +117,16 @@ static int write_merged(const struct sv_join *join, struct sv_merge *merge, stru
 int sv_join_run(const struct sv_join *join, struct sv_err *err)
 {
     struct sv_merge_options options = {.same_host = join->same_host, .assume = join->assume};
-    int code = check_offsets(join, err);
+    int code = sv_join_check(join, err);
     if (code < 0)
         return code;
     struct sv_merge *merge = sv_merge_new(&options);
     for (size_t i = 0; i < join->inputs->n; i++) {
-        code = add_input(join, merge, join->inputs->items[i], err);
+        code = sv_join_add(join, merge, join->inputs->items[i], NULL, err);
         if (code < 0) {
             sv_merge_free(merge);
             return code;
         }
     }
-    return write_merged(join, merge, err);
+    return sv_join_write(join, merge, err);
 }

@@ -10,8 +10,17 @@ struct sv_join {
     bool strict, assume, same_host;
     const struct sv_words *inputs;
     const struct sv_words *offsets; /* FILE=±TIME; NULL: none */
+    struct sv_read_options read;    /* zone and date of files that need them */
 };
 
 int sv_join_run(const struct sv_join *join, struct sv_err *err);
+
+/* Its parts: reads one input into the merge (*dict, if wanted, stays with the merge), and writes the merge, which it frees. */
+struct sv_merge;
+int sv_join_add(const struct sv_join *join, struct sv_merge *merge, const char *path,
+                const struct sv_dict **dict, struct sv_err *err);
+int sv_join_write(const struct sv_join *join, struct sv_merge *merge, struct sv_err *err);
+/* SV_EUSAGE when --offset names a file that is no input. */
+int sv_join_check(const struct sv_join *join, struct sv_err *err);
 
 #endif

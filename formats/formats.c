@@ -53,7 +53,34 @@ static const struct sv_format csv = {
     .open_sink = sv_csv_sink,
 };
 
-const struct sv_format *const sv_formats[] = {&perfetto, &chrome, &text, &csv, NULL};
+/* What other tools print: these are only read, and an output's suffix never means them. */
+static const char *const no_suffixes[] = {NULL};
+
+#define SV_I_LOG(id, word, about, day, where) \
+    static const struct sv_format id = {      \
+        .name = word,                         \
+        .suffixes = no_suffixes,              \
+        .help = about,                        \
+        .probe = sv_##id##_probe,             \
+        .open_source = sv_##id##_source,      \
+        .needs_date = day,                    \
+        .needs_zone = where,                  \
+    }
+
+SV_I_LOG(bpftrace, "bpftrace", "what the bpftrace scripts for file and block I/O print", false,
+         false);
+SV_I_LOG(time_align, "time-align", "bpftrace's nanoseconds beside the wall clock's seconds", true,
+         true);
+SV_I_LOG(mpstat, "mpstat", "CPU utilisation by mpstat", false, true);
+SV_I_LOG(pmon, "pmon", "GPU utilisation by process, nvidia-smi pmon -o DT", false, true);
+SV_I_LOG(iostat, "iostat", "disk utilisation by iostat -o JSON", false, false);
+SV_I_LOG(strace, "strace", "system calls by strace -f -ttt -T, or -tt", true, false);
+SV_I_LOG(mllog, "mllog", "a log with MLPerf's :::MLLOG lines", false, false);
+SV_I_LOG(dlio, "dlio", "a log of the DLIO benchmark", false, false);
+
+const struct sv_format *const sv_formats[] = {&perfetto,   &chrome, &text, &csv,    &bpftrace,
+                                              &time_align, &mpstat, &pmon, &iostat, &strace,
+                                              &mllog,      &dlio,   NULL};
 
 const struct sv_format *sv_format_named(const char *name)
 {

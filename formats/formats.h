@@ -2,6 +2,7 @@
 #ifndef SV_FORMATS_FORMATS_H
 #define SV_FORMATS_FORMATS_H
 
+#include "base/civil.h"
 #include "base/input.h"
 #include "base/output.h"
 #include "model/stream.h"
@@ -9,6 +10,11 @@
 struct sv_read_options {
     uint32_t space; /* pids of this input live in this space (merge gives each input its own) */
     bool strict;    /* the caller will refuse damage; readers still recover and report */
+    /* For files that tell the time as people do: */
+    const struct sv_zone *zone;     /* of local times, borrowed; NULL: not known */
+    const struct sv_zone *log_zone; /* of application logs, which mostly are in UTC; NULL: that */
+    bool has_date;
+    int64_t date_days; /* since 1970: the day on which a file without dates begins */
 };
 
 struct sv_write_options {
@@ -33,6 +39,8 @@ struct sv_format {
     int (*open_sink)(struct sv_output *out, const struct sv_write_options *options,
                      struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
                      struct sv_err *err);
+    bool needs_date;        /* its files hold times of day without the day: another one must tell */
+    bool needs_zone;        /* its times are local and do not say where */
     bool is_binary;         /* not for a terminal */
     bool compresses_inside; /* options->compression means something to open_sink */
 };
@@ -49,6 +57,14 @@ const struct sv_format *sv_format_probe(struct sv_input *in, struct sv_err *err)
 int sv_perfetto_probe(const uint8_t *head, size_t n);
 int sv_chrome_probe(const uint8_t *head, size_t n);
 int sv_text_probe(const uint8_t *head, size_t n);
+int sv_bpftrace_probe(const uint8_t *head, size_t n);
+int sv_time_align_probe(const uint8_t *head, size_t n);
+int sv_mpstat_probe(const uint8_t *head, size_t n);
+int sv_pmon_probe(const uint8_t *head, size_t n);
+int sv_iostat_probe(const uint8_t *head, size_t n);
+int sv_strace_probe(const uint8_t *head, size_t n);
+int sv_mllog_probe(const uint8_t *head, size_t n);
+int sv_dlio_probe(const uint8_t *head, size_t n);
 
 #define SV_SOURCE_DOOR(name)                                                                   \
     int name(struct sv_input *in, const struct sv_read_options *options, struct sv_dict *dict, \
@@ -57,12 +73,20 @@ int sv_text_probe(const uint8_t *head, size_t n);
     int name(struct sv_output *out, const struct sv_write_options *options, struct sv_dict *dict, \
              struct sv_report *report, struct sv_sink **sink, struct sv_err *err)
 
-SV_SOURCE_DOOR(sv_perfetto_source); /* perfetto_read.c */
-SV_SINK_DOOR(sv_perfetto_sink);     /* perfetto_write.c */
-SV_SOURCE_DOOR(sv_chrome_source);   /* chrome_read.c */
-SV_SINK_DOOR(sv_chrome_sink);       /* chrome_write.c */
-SV_SOURCE_DOOR(sv_text_source);     /* text_read.c */
-SV_SINK_DOOR(sv_text_sink);         /* text_write.c */
-SV_SINK_DOOR(sv_csv_sink);          /* csv_write.c */
+SV_SOURCE_DOOR(sv_perfetto_source);   /* perfetto_read.c */
+SV_SINK_DOOR(sv_perfetto_sink);       /* perfetto_write.c */
+SV_SOURCE_DOOR(sv_chrome_source);     /* chrome_read.c */
+SV_SINK_DOOR(sv_chrome_sink);         /* chrome_write.c */
+SV_SOURCE_DOOR(sv_text_source);       /* text_read.c */
+SV_SINK_DOOR(sv_text_sink);           /* text_write.c */
+SV_SINK_DOOR(sv_csv_sink);            /* csv_write.c */
+SV_SOURCE_DOOR(sv_bpftrace_source);   /* bpftrace_read.c */
+SV_SOURCE_DOOR(sv_time_align_source); /* time_align_read.c */
+SV_SOURCE_DOOR(sv_mpstat_source);     /* mpstat_read.c */
+SV_SOURCE_DOOR(sv_pmon_source);       /* pmon_read.c */
+SV_SOURCE_DOOR(sv_iostat_source);     /* iostat_read.c */
+SV_SOURCE_DOOR(sv_strace_source);     /* strace_read.c */
+SV_SOURCE_DOOR(sv_mllog_source);      /* mllog_read.c */
+SV_SOURCE_DOOR(sv_dlio_source);       /* dlio_read.c */
 
 #endif

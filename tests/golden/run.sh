@@ -11,7 +11,7 @@ same() {
   if diff -u --label "expected $1" --label "is $1" "$2" "$3"; then ok "$1"; else not_ok "$1"; fi
 }
 
-for input in "$golden"/good/*.json "$golden"/good/*.pftrace; do
+for input in "$golden"/good/*.json "$golden"/good/*.pftrace "$golden"/good/*.out "$golden"/good/*.log; do
   [ -e "$input" ] || continue
   name=$(basename "$input")
   run_any "$name.cat" 0 "$STAVE" cat "$input"
@@ -20,7 +20,7 @@ for input in "$golden"/good/*.json "$golden"/good/*.pftrace; do
   check "text of $name reads back" cmp "$golden/good/$name.txt" again.txt
 done
 
-for input in "$golden"/bad/*.json "$golden"/bad/*.pftrace "$golden"/bad/*.txt "$golden"/bad/*.gz; do
+for input in "$golden"/bad/*.json "$golden"/bad/*.pftrace "$golden"/bad/*.txt "$golden"/bad/*.gz "$golden"/bad/*.out "$golden"/bad/*.log; do
   [ -e "$input" ] || continue
   case $input in *.out.txt) continue ;; esac
   name=$(basename "$input")

@@ -1,0 +1,337 @@
+/* stave import: a folder full of what other tools recorded about one run, on one time axis.
+ *
+ * Each file is recognised by its content; what is none of the known formats is named and counted. Files that tell the day are
+ * read first, those that tell only the time of day get the earliest of these days. All come from one machine; the model relates
+ * their clocks or refuses, as for merge. */
+#include "cmd/commands.h"
+#include "cmd/console.h"
+#include "cmd/join.h"
+#include "model/merge.h"
+
+#include "base/mem.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define FILES_MAX 10000u
+#define DEPTH_MAX 8
+#define NAMED_MAX 10 /* skipped files that are named one by one */
+
+struct import {
+    struct sv_output_choice out;
+    const char *tz, *log_tz, *date, *from;
+    bool strict, assume;
+    struct sv_words offsets;
+};
+
+struct file {
+    char *path;
+    const struct sv_format *format; /* NULL: none of ours */
+};
+
+struct files {
+    struct file *items;
+    size_t n, cap;
+    size_t too_many, too_deep;
+};
+
+/* ---- finding files ---- */
+
+static void add_file(struct files *f, const char *path)
+{
+    if (f->n == FILES_MAX) {
+        f->too_many++;
+        return;
+    }
+    f->items = sv_grow(f->items, &f->cap, f->n + 1, sizeof *f->items);
+    f->items[f->n++] = (struct file){.path = sv_strndup(path, strlen(path))};
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static char **read_names(const char *path, size_t *n, struct sv_err *err)
+{
+    DIR *dir = opendir(path);
+    char **names = NULL;
+    size_t cap = 0;
+    *n = 0;
+    if (!dir) {
+        sv_err_sys(err, "%s", path);
+        return NULL;
+    }
+    for (const struct dirent *e; *n < FILES_MAX && (e = readdir(dir));) {
+        if (e->d_name[0] == '.')
+            continue;
+        names = sv_grow(names, &cap, *n + 1, sizeof *names);
+        names[(*n)++] = sv_strndup(e->d_name, strlen(e->d_name));
+    }
+    (void)closedir(dir);
+    if (*n)
+        qsort(names, *n, sizeof *names, compare_names);
+    return names;
+}
+
+/* Adds a file, or all below a folder, in the order of their names; not through links, so that a circle ends. */
+static int walk(struct files *f, const char *path, int depth, struct sv_err *err)
+{
+    struct stat st;
+    if ((depth ? lstat : stat)(path, &st) != 0) {
+        sv_err_sys(err, "%s", path);
+        return err->code = SV_EINPUT;
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        if (depth == 0 || S_ISREG(st.st_mode))
+            add_file(f, path);
+        return 0;
+    }
+    if (depth == DEPTH_MAX) {
+        f->too_deep++;
+        return 0;
+    }
+    size_t n;
+    char **names = read_names(path, &n, err);
+    int code = !names && err->code ? (err->code = SV_EINPUT) : 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(path) + strlen(names[i]) + 2;
+        char *child = sv_alloc(len);
+        snprintf(child, len, "%s/%s", path, names[i]);
+        if (code >= 0)
+            code = walk(f, child, depth + 1, err);
+        free(child);
+        free(names[i]);
+    }
+    free(names);
+    return code;
+}
+
+static void recognise(struct files *f, const char *from)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        struct sv_err ignored = {0};
+        struct sv_input *in;
+        f->items[i].format = from ? sv_format_named(from) : NULL;
+        if (from || sv_input_open(f->items[i].path, &in, &ignored) < 0)
+            continue;
+        f->items[i].format = sv_format_probe(in, &ignored);
+        sv_input_close(in);
+    }
+}
+
+static void files_free(struct files *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        free(f->items[i].path);
+    free(f->items);
+}
+
+/* ---- what is known about time ---- */
+
+static int read_zones(const struct import *o, struct sv_zone **zone, struct sv_zone **log_zone,
+                      struct sv_err *err)
+{
+    *zone = *log_zone = NULL;
+    const char *tz = o->tz ? o->tz : o->assume ? "UTC" : NULL;
+    int code = tz ? sv_zone_open(tz, zone, err) : 0;
+    if (code >= 0 && o->log_tz)
+        code = sv_zone_open(o->log_tz, log_zone, err);
+    return code;
+}
+
+static int check_zone(const struct import *o, const struct files *f, struct sv_err *err)
+{
+    for (size_t i = 0; !o->tz && i < f->n; i++) {
+        const struct sv_format *format = f->items[i].format;
+        if (!format || !format->needs_zone)
+            continue;
+        if (!o->assume)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                              "%s (%s) tells local time without its zone: give --tz (UTC, -05:00, "
+                              "America/Montreal), or --assume to take it as UTC",
+                              f->items[i].path, format->name);
+        sv_console_note("%s: local time taken as UTC, as --assume says", f->items[i].path);
+    }
+    return 0;
+}
+
+/* The earliest day that a file of the run has told. */
+static void learn_date(struct sv_join *join, const struct sv_dict *dict)
+{
+    const struct sv_meta *meta = sv_dict_find_meta(dict, "local_date");
+    int64_t days;
+    if (!meta)
+        return;
+    struct sv_text text = sv_dict_text(dict, meta->value);
+    if (!sv_civil_parse_date(text.bytes, text.len, &days))
+        return;
+    if (!join->read.has_date || days < join->read.date_days)
+        join->read.date_days = days;
+    join->read.has_date = true;
+}
+
+static int parse_date(const struct import *o, struct sv_join *join, struct sv_err *err)
+{
+    join->read.has_date = o->date != NULL;
+    if (o->date && !sv_civil_parse_date(o->date, strlen(o->date), &join->read.date_days))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--date: '%s' is not YYYY-MM-DD", o->date);
+    return 0;
+}
+
+/* ---- reading ---- */
+
+static int read_files(const struct import *o, struct sv_join *join, const struct files *f,
+                      struct sv_merge *merge, struct sv_err *err)
+{
+    struct sv_join dated = *join;
+    int code = 0;
+    for (int second = 0; second < 2; second++) {
+        for (size_t i = 0; i < f->n && code >= 0; i++) {
+            const struct sv_dict *dict;
+            const struct file *file = &f->items[i];
+            if (!file->format || file->format->needs_date != (second == 1))
+                continue;
+            code = sv_join_add(join, merge, file->path, &dict, err);
+            if (code >= 0 && second == 0 && !o->date)
+                learn_date(&dated, dict);
+        }
+        join->read.has_date = dated.read.has_date;
+        join->read.date_days = dated.read.date_days;
+    }
+    return code;
+}
+
+static void tell_skipped(const struct files *f)
+{
+    size_t skipped = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        if (f->items[i].format)
+            continue;
+        if (++skipped <= NAMED_MAX)
+            sv_console_note("%s: skipped, no format that Stave knows", f->items[i].path);
+    }
+    if (skipped > NAMED_MAX)
+        sv_console_note("%zu more files were skipped", skipped - NAMED_MAX);
+    if (f->too_many || f->too_deep)
+        sv_console_note(
+            "%zu files past the first %u and %zu folders deeper than %d were not looked at",
+            f->too_many, FILES_MAX, f->too_deep, DEPTH_MAX);
+    sv_console_note("%zu files read, %zu skipped", f->n - skipped, skipped);
+}
+
+static int import_files(const struct import *o, struct sv_join *join, const struct files *f,
+                        struct sv_err *err)
+{
+    struct sv_words names = {0};
+    for (size_t i = 0; i < f->n; i++)
+        if (f->items[i].format)
+            sv_words_add(&names, f->items[i].path);
+    join->inputs = &names;
+    int code = sv_join_check(join, err);
+    if (code >= 0 && names.n == 0)
+        code = sv_err_set(err, SV_EINPUT, SV_NO_POS,
+                          "nothing to import: none of %zu files has a format that Stave knows",
+                          f->n);
+    if (code >= 0)
+        code = check_zone(o, f, err);
+    if (code >= 0) {
+        struct sv_merge_options options = {.same_host = true, .assume = o->assume};
+        struct sv_merge *merge = sv_merge_new(&options);
+        code = read_files(o, join, f, merge, err);
+        if (code >= 0)
+            code = sv_join_write(join, merge, err);
+        else
+            sv_merge_free(merge);
+    }
+    sv_words_free(&names);
+    return code;
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct import *o = options;
+    struct sv_join join = {.out = o->out,
+                           .from = o->from,
+                           .strict = o->strict,
+                           .assume = o->assume,
+                           .same_host = true,
+                           .offsets = &o->offsets};
+    struct files files = {0};
+    struct sv_zone *zone = NULL, *log_zone = NULL;
+    int code = sv_expect_operands(operands, 1, SIZE_MAX, "folder", err);
+    if (code >= 0)
+        code = parse_date(o, &join, err);
+    if (code >= 0)
+        code = read_zones(o, &zone, &log_zone, err);
+    join.read.zone = zone;
+    join.read.log_zone = log_zone;
+    for (size_t i = 0; i < operands->n && code >= 0; i++)
+        code = walk(&files, operands->items[i], 0, err);
+    if (code >= 0) {
+        recognise(&files, o->from);
+        code = import_files(o, &join, &files, err);
+    }
+    if (code >= 0)
+        tell_skipped(&files);
+    files_free(&files);
+    sv_zone_free(zone);
+    sv_zone_free(log_zone);
+    sv_words_free(&o->offsets);
+    return code;
+}
+
+static const struct sv_option options[] = {
+    {0, "tz", "ZONE", SV_OPT_TEXT, offsetof(struct import, tz),
+     "the zone of local times (mpstat, pmon, iostat, strace -tt, the time alignment): UTC, -05:00 "
+     "or a name like America/Montreal, with its summer time",
+     NULL},
+    {0, "log-tz", "ZONE", SV_OPT_TEXT, offsetof(struct import, log_tz),
+     "the zone of DLIO's log; UTC unless given", NULL},
+    {0, "date", "DAY", SV_OPT_TEXT, offsetof(struct import, date),
+     "YYYY-MM-DD, the day on which files without a date begin; the earliest day that another file "
+     "tells unless given",
+     NULL},
+    {0, "offset", "FILE=TIME", SV_OPT_LIST, offsetof(struct import, offsets),
+     "shift FILE by TIME, as for merge; may be given several times", NULL},
+    {0, "assume", NULL, SV_OPT_FLAG, offsetof(struct import, assume),
+     "take local times as UTC without --tz, and times that nothing relates as they are", NULL},
+    SV_OUTPUT_OPTIONS(struct import),
+    SV_INPUT_OPTIONS(struct import),
+    {0},
+};
+
+static const struct sv_example examples[] = {
+    {"stave import exp_20260720153000 --tz America/Montreal -o run.pftrace",
+     "everything that was recorded about a run"},
+    {"stave import trace_read.out trace_time_align.out cpu.out --tz UTC -o run.pftrace",
+     "some of its files"},
+    {"stave import strace.out --tz Europe/Berlin --date 2026-07-20 -o calls.pftrace",
+     "strace -tt tells neither day nor zone"},
+    {0},
+};
+
+const struct sv_command sv_command_import = {
+    .name = "import",
+    .operands = "FOLDER|FILE… -o OUT",
+    .summary = "line up what other tools recorded about one run",
+    .description =
+        "Reads all files of a folder that Stave knows, by their content: outputs of the bpftrace "
+        "scripts for file and block I/O, their time alignment trace, mpstat, nvidia-smi pmon, "
+        "iostat -o JSON, strace -f -ttt -T, MLPerf's :::MLLOG lines, DLIO's log, and traces of "
+        "any format that convert reads. All come from one machine.\n\n"
+        "bpftrace counts nanoseconds since boot. The time alignment trace relates them to the "
+        "wall clock: by the closest pair of lines around a change of the second, with its width "
+        "as uncertainty, and with the drift that several pairs show. Without it, or when a clock "
+        "cannot be related otherwise, the import is refused, unless --offset gives the relation "
+        "or --assume takes times as they are.\n\n"
+        "Files that are skipped, lines that are damaged (with the byte position of the first) and "
+        "lines without a place are told and counted; --strict makes damage an error.",
+    .options = options,
+    .examples = examples,
+    .options_size = sizeof(struct import),
+    .run = run,
+};

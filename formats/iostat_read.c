@@ -1,0 +1,255 @@
+/* iostat -o JSON: disk utilisation, an element of `statistics` per interval.
+ *
+ * Opened through the table of formats. Elements are found one after the other, so that a long file needs no memory and one that was cut
+ * (iostat closes its brackets only when it is interrupted) gives all that is whole. The columns depend on iostat's options: -x has rMB/s,
+ * plain -d MB_read/s, -k kilobytes. */
+#include "formats/json_members.h"
+#include "formats/lines.h"
+
+#include "base/json_scan.h"
+
+#include <string.h>
+
+#define ELEMENT_MAX  1048576u
+#define DISKS_MAX    20 /* of one element; more are told */
+#define COUNTERS_MAX 8
+
+static const struct {
+    const char *key, *counter, *unit;
+    double scale;
+} columns[] = {
+    {"rMB/s", "read", "B/s", 1048576},
+    {"wMB/s", "write", "B/s", 1048576},
+    {"rkB/s", "read", "B/s", 1024},
+    {"wkB/s", "write", "B/s", 1024},
+    {"rsec/s", "read", "B/s", 512},
+    {"wsec/s", "write", "B/s", 512},
+    {"MB_read/s", "read", "B/s", 1048576},
+    {"MB_wrtn/s", "write", "B/s", 1048576},
+    {"kB_read/s", "read", "B/s", 1024},
+    {"kB_wrtn/s", "write", "B/s", 1024},
+    {"r/s", "reads", "1/s", 1},
+    {"w/s", "writes", "1/s", 1},
+    {"util", "busy", "%", 1},
+    {"aqu-sz", "queue", "requests", 1},
+    {"r_await", "read_wait", "ms", 1},
+    {"w_await", "write_wait", "ms", 1},
+};
+
+struct iostat {
+    struct sv_lines lines;
+    bool is_inside; /* the array of statistics */
+    bool is_told;
+    uint64_t n_elements;
+};
+
+int sv_iostat_probe(const uint8_t *head, size_t n)
+{
+    const char *p = (const char *)head;
+    return sv_bytes_find(p, n, "\"sysstat\"") && sv_bytes_find(p, n, "\"hosts\"") ? 100 : 0;
+}
+
+/* "11/15/2026 10:41:52 PM", "2026-11-15T22:41:52+0100", "2026-11-15 22:41:52": date, time, half, zone. */
+static bool take_timestamp(struct iostat *s, struct sv_text t, int64_t *ts_ns)
+{
+    struct sv_lines *l = &s->lines;
+    const char *cut = NULL, *end = t.bytes + t.len;
+    for (const char *p = t.bytes; p < end && !cut; p++)
+        if (*p == ' ' || *p == 'T')
+            cut = p;
+    int64_t days, of_day;
+    if (!cut || !sv_civil_parse_date(t.bytes, (size_t)(cut - t.bytes), &days))
+        return false;
+    size_t used = sv_civil_parse_clock(cut + 1, (size_t)(end - cut - 1), &of_day);
+    if (used == 0)
+        return false;
+    struct sv_fields f = {cut + 1 + used, end};
+    struct sv_text rest = sv_field_rest(&f);
+    bool is_pm = sv_text_is(rest, "PM");
+    if ((is_pm || sv_text_is(rest, "AM")) && !sv_civil_half_day(is_pm, &of_day))
+        return false;
+    sv_wall_set_date(&l->wall, days);
+    char zone_name[8] = "";
+    struct sv_zone *own = NULL;
+    if (rest.len > 0 && rest.len < sizeof zone_name &&
+        (rest.bytes[0] == '+' || rest.bytes[0] == '-'))
+        memcpy(zone_name, rest.bytes, rest.len);
+    if (*zone_name && sv_zone_open(zone_name, &own, NULL) == 0) {
+        const struct sv_zone *given = l->wall.zone;
+        l->wall.zone = own;
+        if (!s->is_told)
+            sv_wall_tell(l);
+        *ts_ns = sv_wall_ns(&l->wall, of_day);
+        l->wall.zone = given;
+        sv_zone_free(own);
+    } else {
+        if (!s->is_told)
+            sv_wall_tell(l);
+        *ts_ns = sv_wall_ns(&l->wall, of_day);
+    }
+    s->is_told = true;
+    return true;
+}
+
+static bool put_disk(struct sv_lines *l, struct sv_batch *b, const struct sv_member *disk,
+                     int64_t ts_ns)
+{
+    struct sv_members members = sv_members_of(disk->value.bytes, disk->value.len);
+    struct sv_member m;
+    sv_track track = 0;
+    size_t put = 0;
+    while (sv_member_next(&members, &m)) {
+        double value;
+        if (sv_member_is(&m, "disk_device") && m.type == '"') {
+            struct sv_text name = sv_member_text(&m, b);
+            sv_track disks = sv_lines_group(l, 0, SV_TRACK_CUSTOM, "Disks", 5);
+            track = sv_lines_group(l, disks, SV_TRACK_CUSTOM, name.bytes, name.len);
+        }
+        for (size_t i = 0; track && put < COUNTERS_MAX && i < sizeof columns / sizeof *columns; i++)
+            if (sv_member_is(&m, columns[i].key) && sv_member_double(&m, &value)) {
+                sv_put_counter(l, b,
+                               sv_lines_counter(l, track, columns[i].counter, columns[i].unit),
+                               ts_ns, value * columns[i].scale);
+                put++;
+            }
+    }
+    return track && !members.is_bad;
+}
+
+static bool put_element(struct iostat *s, struct sv_batch *b, const char *p, size_t len)
+{
+    struct sv_lines *l = &s->lines;
+    struct sv_members members = sv_members_of(p, len);
+    struct sv_member m, disk;
+    int64_t ts_ns = 0;
+    bool has_time = false;
+    size_t n = 0;
+    while (sv_member_next(&members, &m)) {
+        if (sv_member_is(&m, "timestamp") && m.type == '"')
+            has_time = take_timestamp(s, sv_member_text(&m, b), &ts_ns);
+        if (!sv_member_is(&m, "disk") || m.type != '[')
+            continue;
+        if (!has_time)
+            return sv_lines_bad(l, "a timestamp before the disks (iostat -t)");
+        struct sv_members disks = sv_members_of(m.value.bytes, m.value.len);
+        while (sv_member_next(&disks, &disk)) {
+            if (disk.type != '{' || (n < DISKS_MAX && !put_disk(l, b, &disk, ts_ns)))
+                return sv_lines_bad(l, "a disk with its name and values");
+            n++;
+        }
+        if (n > DISKS_MAX)
+            sv_report_add(l->source.report, SV_SKIPPED, "disk past the first 20", n - DISKS_MAX,
+                          l->pos, NULL);
+    }
+    return !members.is_bad && has_time;
+}
+
+/* Moves to the next array of statistics; false at the end of the input. */
+static int seek(struct iostat *s, struct sv_err *err)
+{
+    static const char word[] = "\"statistics\"";
+    struct sv_input *in = s->lines.in;
+    for (;;) {
+        const char *found = sv_bytes_find((const char *)in->data, in->len, word);
+        if (found) {
+            const uint8_t *p = (const uint8_t *)found + sizeof word - 1, *end = in->data + in->len;
+            while (p < end && *p != '[')
+                p++;
+            if (p < end) {
+                sv_input_skip(in, (size_t)(p + 1 - in->data));
+                s->is_inside = true;
+                return 1;
+            }
+        }
+        if (!found && in->len > sizeof word)
+            sv_input_skip(in, in->len - sizeof word);
+        if (in->len > ELEMENT_MAX)
+            return 0;
+        int more = sv_input_need(in, in->len + 1, err);
+        if (more <= 0)
+            return more;
+    }
+}
+
+/* The end of the element that begins at the window's start: its size, 0 when the input breaks off, negative on an error. */
+static int64_t element_size(struct sv_input *in, struct sv_err *err)
+{
+    for (;;) {
+        struct sv_json_skip skip = {0};
+        const uint8_t *after =
+            sv_json_skip(&skip, sv_json_scan_best(), in->data, in->data + in->len);
+        if (after)
+            return after - in->data;
+        if (in->len > ELEMENT_MAX)
+            return 0;
+        int more = sv_input_need(in, in->len * 2, err);
+        if (more < 0)
+            return more;
+        if (more == 0 && in->eof) {
+            skip = (struct sv_json_skip){0};
+            after = sv_json_skip(&skip, sv_json_scan_best(), in->data, in->data + in->len);
+            return after ? after - in->data : 0;
+        }
+    }
+}
+
+static int broke_off(struct iostat *s)
+{
+    sv_report_add(s->lines.source.report, SV_DAMAGE, "iostat's JSON breaks off", 1, s->lines.pos,
+                  "after %llu whole intervals", (unsigned long long)s->n_elements);
+    s->lines.is_at_end = true;
+    return 0;
+}
+
+static int read_element(struct sv_lines *l, struct sv_batch *b, struct sv_err *err)
+{
+    struct iostat *s = (struct iostat *)l;
+    if (!s->is_inside) {
+        int found = seek(s, err);
+        l->is_at_end = found <= 0;
+        return found < 0 ? found : 0;
+    }
+    while (l->in->len > 0 && (sv_json_is_blank(*l->in->data) || *l->in->data == ','))
+        sv_input_skip(l->in, 1);
+    if (l->in->len == 0) {
+        int more = sv_input_need(l->in, 1, err);
+        return more < 0 ? more : more == 0 ? broke_off(s) : 0;
+    }
+    l->pos = (int64_t)l->in->pos;
+    if (*l->in->data == ']') {
+        s->is_inside = false;
+        sv_input_skip(l->in, 1);
+        return 0;
+    }
+    int64_t size = *l->in->data == '{' ? element_size(l->in, err) : 0;
+    if (size <= 0)
+        return size < 0 ? (int)size : broke_off(s);
+    size_t before = b->n;
+    l->why = NULL;
+    if (put_element(s, b, (const char *)l->in->data, (size_t)size)) {
+        s->n_elements++;
+    } else {
+        sv_report_add(l->source.report, SV_DAMAGE, l->kind->damaged, 1, l->pos, "%s",
+                      l->why ? l->why : "not understood");
+        b->n = before;
+        sv_batch_drop_args(b);
+    }
+    sv_input_skip(l->in, (size_t)size);
+    return 0;
+}
+
+static const struct sv_lines_kind kind = {
+    .size = sizeof(struct iostat),
+    .max_events = DISKS_MAX * COUNTERS_MAX,
+    .gives = SV_HAS_SLICES | SV_HAS_DISORDER,
+    .damaged = "interval that is not iostat's",
+    .read = read_element,
+};
+
+int sv_iostat_source(struct sv_input *in, const struct sv_read_options *options,
+                     struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                     struct sv_err *err)
+{
+    (void)err;
+    return sv_lines_open(&kind, in, options, dict, report, out);
+}

@@ -1,0 +1,4 @@
+/* bpftrace from nowhere. */
+#include "log_fuzz.h"
+
+LOG_FUZZ(bpftrace)

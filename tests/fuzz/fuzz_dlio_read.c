@@ -1,0 +1,4 @@
+/* dlio from nowhere. */
+#include "log_fuzz.h"
+
+LOG_FUZZ(dlio)

@@ -1,0 +1,4 @@
+/* iostat from nowhere. */
+#include "log_fuzz.h"
+
+LOG_FUZZ(iostat)

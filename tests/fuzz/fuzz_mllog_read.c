@@ -1,0 +1,4 @@
+/* mllog from nowhere. */
+#include "log_fuzz.h"
+
+LOG_FUZZ(mllog)

@@ -1,0 +1,4 @@
+/* mpstat from nowhere. */
+#include "log_fuzz.h"
+
+LOG_FUZZ(mpstat)

@@ -1,0 +1,4 @@
+/* pmon from nowhere. */
+#include "log_fuzz.h"
+
+LOG_FUZZ(pmon)

@@ -1,0 +1,4 @@
+/* strace from nowhere. */
+#include "log_fuzz.h"
+
+LOG_FUZZ(strace)
