@@ -106,6 +106,8 @@ void sv_sites_switch(bool on, const char *globs)
         memcpy(reg.globs, globs, len);
         reg.globs[len] = '\0';
     }
+    if (on && locked)
+        sv_names_flush();
     switch_all();
     if (locked)
         sv_unlock();
@@ -131,6 +133,15 @@ static bool open_log(void)
     reg.by_track = table;
     reg.log = log;
     return true;
+}
+
+bool sv_registry_init(void)
+{
+    if (!sv_lock())
+        return false;
+    bool ok = open_log();
+    sv_unlock();
+    return ok;
 }
 
 struct record {
@@ -191,6 +202,12 @@ bool sv_names_flush(void)
     return true;
 }
 
+/* While nothing is traced nobody reads them; switching on catches up. */
+static bool flush_if_on(void)
+{
+    return !reg.is_on || sv_names_flush();
+}
+
 /* ---- sites ---- */
 
 static int64_t *find_cell(const char *name)
@@ -232,7 +249,7 @@ static void add_site(struct stave_site *site)
             site->sum = &cells[n_cells++].sum;
         }
     }
-    if (!sv_names_flush())
+    if (!flush_if_on())
         return;
     /* Pairs with the acquire of the hot path: flags and sum are there. */
     __atomic_store_n(&site->word, SV_WORD(id, site->kind, site->n_args, 2u + site->n_args),
@@ -326,7 +343,7 @@ static stave_track_t add_track(unsigned kind, uint32_t parent, const char *name,
     reg.next_track++;
     reg.n_tracks++;
     *slot = (uint32_t)(start / 8) + 1;
-    sv_names_flush();
+    flush_if_on();
     return id;
 }
 
@@ -385,7 +402,7 @@ void stave_track_order(stave_track_t track, int64_t order)
     if (open_log()) {
         struct record r = begin_record();
         end_record(&r, (struct sv_name_head){.kind = SV_NAME_ORDER, .id = track, .value = order});
-        sv_names_flush();
+        flush_if_on();
     }
     sv_unlock();
 }

@@ -111,6 +111,7 @@ enum {
 
 /* ---- registry.c ---- */
 
+bool sv_registry_init(void);                      /* false: no memory */
 bool sv_site_register(struct stave_site *site);   /* is it on? */
 void sv_sites_switch(bool on, const char *globs); /* all of them, and those that come */
 bool sv_category_on(const char *category);

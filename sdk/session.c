@@ -367,8 +367,10 @@ static int start_locked(struct sv_process *p, bool is_child)
 
 int stave_start(const struct stave_options *options)
 {
-    if (!sv_process_init())
+    if (!sv_process_init() || !sv_registry_init()) {
+        sv_say("no memory; tracing is off");
         return -1;
+    }
     struct sv_process *p = sv_process;
     sv_control_lock(p);
     int status = 0;

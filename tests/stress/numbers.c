@@ -50,7 +50,8 @@ int main(int argc, char **argv)
         return 2;
     pthread_t threads[500];
     for (unsigned i = 0; i < n; i++)
-        pthread_create(&threads[i], NULL, run, (void *)(uintptr_t)i);
+        if (pthread_create(&threads[i], NULL, run, (void *)(uintptr_t)i) != 0)
+            return 3;
     for (unsigned i = 0; i < n; i++)
         pthread_join(threads[i], NULL);
     struct stave_counts c = {.size = sizeof c};

@@ -1,0 +1,134 @@
+/* fault.so: preloaded, makes system calls and allocations of libstave fail. FAULT=CALL:ERRNO:N lets the first N of these calls pass, then
+ * all fail. Calls of the program itself and of other libraries are left alone. */
+#define _GNU_SOURCE 1
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char call[32];
+static int error_number;
+static long passes = -1;
+static _Atomic long n_seen;
+
+/* Not as a constructor: those of the library may come first. */
+static void read_wish(void)
+{
+    static _Atomic int has_read;
+    if (has_read++)
+        return;
+    const char *wish = getenv("FAULT");
+    char name[32] = "";
+    if (wish && sscanf(wish, "%31[a-z_]:%d:%ld", name, &error_number, &passes) == 3)
+        memcpy(call, name, sizeof call);
+}
+
+static int is_ours(const void *caller)
+{
+    Dl_info info;
+    return dladdr(caller, &info) && info.dli_fname && strstr(info.dli_fname, "libstave.so");
+}
+
+static int fails(const char *name, const void *caller)
+{
+    read_wish();
+    if (passes < 0 || strcmp(name, call) != 0 || !is_ours(caller) || n_seen++ < passes)
+        return 0;
+    errno = error_number;
+    return 1;
+}
+
+#define REAL(name)  (__typeof__(&name))dlsym(RTLD_NEXT, #name)
+#define FAILS(name) fails(#name, __builtin_return_address(0))
+
+ssize_t write(int fd, const void *bytes, size_t n)
+{
+    if (fd != STDERR_FILENO && FAILS(write))
+        return -1;
+    return (REAL(write))(fd, bytes, n);
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at)
+{
+    return FAILS(pwrite) ? -1 : (REAL(pwrite))(fd, bytes, n, at);
+}
+
+ssize_t pwrite64(int fd, const void *bytes, size_t n, off64_t at)
+{
+    return FAILS(pwrite) ? -1 : (REAL(pwrite64))(fd, bytes, n, at);
+}
+
+int posix_fallocate64(int fd, off64_t at, off64_t n)
+{
+    return FAILS(posix_fallocate) ? error_number : (REAL(posix_fallocate64))(fd, at, n);
+}
+
+int posix_fallocate(int fd, off_t at, off_t n)
+{
+    return FAILS(posix_fallocate) ? error_number : (REAL(posix_fallocate))(fd, at, n);
+}
+
+void *mmap64(void *at, size_t n, int prot, int flags, int fd, off64_t from)
+{
+    return FAILS(mmap) ? MAP_FAILED : (REAL(mmap64))(at, n, prot, flags, fd, from);
+}
+
+void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t from)
+{
+    return FAILS(mmap) ? MAP_FAILED : (REAL(mmap))(at, n, prot, flags, fd, from);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    return FAILS(mkdir) ? -1 : (REAL(mkdir))(path, mode);
+}
+
+int rename(const char *from, const char *to)
+{
+    return FAILS(rename) ? -1 : (REAL(rename))(from, to);
+}
+
+int pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+{
+    return FAILS(pthread_create) ? error_number : (REAL(pthread_create))(t, attr, run, arg);
+}
+
+#define OPEN(name, kind, params, args)                                           \
+    int name params                                                              \
+    {                                                                            \
+        va_list ap;                                                              \
+        va_start(ap, flags);                                                     \
+        mode_t mode = flags & O_CREAT ? va_arg(ap, mode_t) : (mode_t)0;          \
+        va_end(ap);                                                              \
+        return fails(kind, __builtin_return_address(0)) ? -1 : (REAL(name))args; \
+    }
+OPEN(open64, "open", (const char *path, int flags, ...), (path, flags, mode))
+OPEN(openat64, "open", (int dir, const char *path, int flags, ...), (dir, path, flags, mode))
+
+#ifndef NO_ALLOCATIONS /* sanitizers have their own */
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t n);
+
+void *malloc(size_t n)
+{
+    return FAILS(malloc) ? NULL : __libc_malloc(n);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    return fails("malloc", __builtin_return_address(0)) ? NULL : __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t n)
+{
+    return fails("malloc", __builtin_return_address(0)) ? NULL : __libc_realloc(p, n);
+}
+#endif

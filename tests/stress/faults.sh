@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Full disks, broken disks, no memory, read-only places: tracing ends with one line, the program does not notice, and every event is in the file,
+# recoverable or counted. Each call of the library fails once in each place, from then on always (fault/fault.c).
+set -uo pipefail
+export STAVE_SESSION_DIR=$TMP/sessions
+mkdir -p "$STAVE_SESSION_DIR" "$TMP/work"
+cd "$TMP/work" || exit 2
+flags=()
+preload=$TMP/fault.so
+case $BUILD in
+*tsan) echo "ThreadSanitizer must be the first to be loaded"; exit 77 ;;
+*asan) flags=(-DNO_ALLOCATIONS); preload="$(${CC:-cc} -print-file-name=libasan.so) $TMP/fault.so" ;;
+esac
+${CC:-cc} -std=c17 -O1 -shared -fPIC "${flags[@]}" -o "$TMP/fault.so" "$SRC/tests/stress/fault/fault.c" -ldl || { echo "not ok faults: the shim"; exit 1; }
+EVENTS=4000
+# try WHAT POLICY FAULT: prints why it is wrong, nothing if it is right
+try() {
+  local code lost in_file
+  rm -rf ./* "$STAVE_SESSION_DIR"/*
+  FAULT=$3 LD_PRELOAD=$preload STAVE_BUFFER=16k STAVE_FULL=$2 STAVE_OUT=t$1 timeout 60 "$BUILD/tests/stress/numbers" 2 $EVENTS progress >out 2>err
+  code=$?
+  [ $code = 0 ] || { echo "exit $code"; return; }
+  lost=$(sed -n 's/ lost$//p' out)
+  [ -n "$lost" ] || { echo "the program said $(cat out)"; return; }
+  [ "$(wc -l <err)" -le 1 ] && ! grep -qv '^stave: .*; tracing is off$\|^stave: .*lost and counted$' err || { echo "said $(cat err)"; return; }
+  [ "$(od -A n -t u8 -N 16 progress | tr -s ' ')" = " $EVENTS $EVENTS" ] || { echo "the program did not run to its end"; return; }
+  if [ -s err ]; then
+    SAID=$((SAID + 1))
+    if [ -e "t$1.session" ]; then # what was written and what is in the rings
+      "$STAVE" recover -q "t$1" >recover 2>&1 || { echo "recover: $(cat recover)"; return; }
+    fi
+    [ ! -e "t$1" ] || "$STAVE" cat -q --strict "t$1" >valid 2>&1 || { echo "damaged: $(tail -n 2 valid)"; return; }
+  else
+    in_file=$("$STAVE" cat -q "t$1" | grep -c seq=)
+    [ $((in_file + lost)) -ge $((2 * EVENTS)) ] || { echo "$in_file in the file, $lost lost"; return; }
+  fi
+  [ -z "$(find "$STAVE_SESSION_DIR" -mindepth 1)" ] || [ -s err ] || echo "left $(find "$STAVE_SESSION_DIR" -mindepth 1 | head -n 1)"
+}
+# series NAME CALL ERRNO TIMES…: after so many calls
+series() {
+  local name=$1 call=$2 errno=$3 bad=0 n why policy suffix; shift 3
+  SAID=0
+  for n; do
+    for policy in drop block; do
+      suffix=.pftrace; [ $((n % 3)) != 2 ] || suffix=.json
+      why=$(try $suffix $policy "$call:$errno:$n"; echo "|$SAID")
+      SAID=${why##*|}; why=${why%|*}
+      [ -z "$why" ] || { bad=$((bad + 1)); echo "not ok faults: $name: $policy, call $n: $why"; }
+    done
+  done
+  if [ $bad = 0 ] && [ "$SAID" -gt 0 ]; then echo "ok faults: $name ($SAID times off)"; elif [ $bad = 0 ]; then echo "not ok faults: $name: it never failed"; fi
+}
+series "the disk is full" write 28 0 1 2 5 11 23
+series "the disk is broken" write 5 0 3 14
+series "names cannot be written" pwrite 28 0 1 2 3
+series "no room for rings" posix_fallocate 28 0 1 2
+series "no address space" mmap 12 0 1 2 3 4 5 6 8 10
+series "read-only" open 30 0 1 2 3 4 5 6 7 8 9 10 12 14
+series "no directory" mkdir 13 0 1
+series "no final name" rename 28 0
+series "no thread" pthread_create 11 0
+case $BUILD in *asan) echo "skip faults: no memory: the sanitizer has its own allocations" ;; *)
+  series "no memory" malloc 12 0 1 2 3 4 5 7 9 12 15 20 25 30 40 50 60 80 100 ;;
+esac
+
+# A place that is full for real, where we may mount one.
+if [ "$(id -u)" = 0 ] && mkdir -p "$TMP/tiny" && mount -t tmpfs -o size=256k stave-test "$TMP/tiny" 2>/dev/null; then
+  STAVE_OUT=$TMP/tiny/t.pftrace "$BUILD/tests/stress/numbers" 2 100000 progress >out 2>err; code=$?
+  [ $code = 0 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'No space left' err && [ "$(sed -n 's/ lost$//p' out)" -gt 0 ] && [ ! -e "$TMP/tiny/t.pftrace" ]
+  if [ $? = 0 ]; then echo "ok faults: a full file system"; else echo "not ok faults: a full file system: exit $code $(cat out err)"; fi
+  "$STAVE" recover -q "$TMP/tiny/t.pftrace" -o whole.pftrace >recover 2>&1; [ "$("$STAVE" cat -q whole.pftrace | grep -c seq=)" -gt 1000 ]
+  if [ $? = 0 ]; then echo "ok faults: and what it took is recovered elsewhere"; else echo "not ok faults: recover from a full file system: $(cat recover)"; fi
+  rm -f "$TMP"/tiny/*
+  STAVE_SESSION_DIR=$TMP/tiny STAVE_OUT=r.pftrace "$BUILD/tests/stress/numbers" 8 1000 progress >out 2>err; code=$?
+  [ $code = 0 ] && [ "$(wc -l <err)" -le 1 ] && [ $(($("$STAVE" cat -q r.pftrace | grep -c seq=) + $(sed -n 's/ lost$//p' out))) -ge 8000 ]
+  if [ $? = 0 ]; then echo "ok faults: rings in a small place"; else echo "not ok faults: rings in a small place: exit $code $(cat out err)"; fi
+  umount "$TMP/tiny"
+else
+  echo "skip faults: a full file system: needs to mount one"
+fi
+case $BUILD in *asan) echo "skip faults: little memory: sanitizers reserve much" ;; *)
+  (ulimit -v 200000; STAVE_OUT=v.pftrace "$BUILD/tests/stress/numbers" 4 1000 progress >out 2>err); code=$?
+  [ $code = 0 ] && [ "$(wc -l <err)" -le 1 ] && [ -s out ]
+  if [ $? = 0 ]; then echo "ok faults: little memory ($(cat err))"; else echo "not ok faults: little memory: exit $code $(cat err)"; fi ;;
+esac
