@@ -347,7 +347,7 @@ static void on_fork(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
     if (f->tgid != f->head.tgid) {
         sv_tree_fork(&d->tree, f->head.tgid, f->tgid);
         struct sv_event *e = put_event(b, SV_INSTANT, (int64_t)f->head.ts_ns,
-                                       sv_tree_thread(&d->tree, f->head.tgid, f->head.tid)->track,
+                                       sv_tree_thread(&d->tree, f->head.tgid, f->head.tid)->calls,
                                        d->s.fork, d->s.process);
         put_int(b, d->s.child, f->tgid);
         sv_batch_finish(b, e);
@@ -370,7 +370,7 @@ static void on_exec(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
     sv_tree_name_process(&d->tree, p, base, file + len + 1, left - len - 1);
     sv_tree_name_thread(&d->tree, h->tgid, h->tid, p->name);
     struct sv_event *e = put_event(b, SV_INSTANT, (int64_t)h->ts_ns,
-                                   sv_tree_thread(&d->tree, h->tgid, h->tid)->track, d->s.exec,
+                                   sv_tree_thread(&d->tree, h->tgid, h->tid)->calls, d->s.exec,
                                    d->s.process);
     put_path(d, b, d->s.path, file, len);
     sv_batch_finish(b, e);
@@ -383,7 +383,7 @@ static void on_exit_record(struct sv_decode *d, struct sv_batch *b, const struct
     if (!p || !x->is_last)
         return;
     struct sv_event *e = put_event(b, SV_INSTANT, (int64_t)x->head.ts_ns,
-                                   sv_tree_thread(&d->tree, x->head.tgid, x->head.tid)->track,
+                                   sv_tree_thread(&d->tree, x->head.tgid, x->head.tid)->calls,
                                    d->s.exit, d->s.process);
     put_int(b, d->s.code, x->code);
     sv_batch_finish(b, e);

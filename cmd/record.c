@@ -58,6 +58,10 @@ static const struct sv_option options[] = {
      NULL},
     {0, "ring", "SIZE", SV_OPT_BYTES, AT(ring_bytes),
      "ring buffer per CPU between kernel and stave (default 16M)", NULL},
+    {0, "interval", "TIME", SV_OPT_TEXT, AT(interval),
+     "how often utilisation (CPUs, memory, disks, network, processes) is sampled; 0 is never "
+     "(default 100ms)",
+     NULL},
     {0, "drop-caches", NULL, SV_OPT_FLAG, AT(drop_caches),
      "empty the page cache first, so that files come from the disk", NULL},
     {0, "strict", NULL, SV_OPT_FLAG, AT(strict),
@@ -83,7 +87,9 @@ const struct sv_command sv_command_record = {
         "Starts COMMAND (or joins processes with -p) and records it with all its children and "
         "threads until it ends: every file operation with path, bytes, offset and duration, every "
         "block request with its "
-        "device, and births and deaths of processes. The result has the format of OUT's suffix; "
+        "device, births and deaths of processes, the utilisation of CPUs, memory, disks and "
+        "network, and the "
+        "events of programs that trace with libstave. The result has the format of OUT's suffix; "
         "without -o it is "
         "COMMAND-DATE-TIME.pftrace.\n\n"
         "System calls and block requests come from the kernel by eBPF, which needs root or the "

@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 enum { ROUND_MS = 20, GRACE_MS = 5000 };
-#define SNAPSHOT_EVERY_NS ((int64_t)2000000000)
+#define SNAPSHOT_EVERY_NS    ((int64_t)2000000000)
+#define INTERVAL_SHORTEST_NS ((int64_t)10000000)
 
 int64_t sv_recorder_now_ns(void)
 {
@@ -188,7 +189,7 @@ static void tell_loss(void *ctx, unsigned cpu, const char *what, uint64_t n)
     sv_decode_lost(r->decode, cpu, what, n, (uint64_t)r->round_ns, (uint64_t)sv_recorder_now_ns());
 }
 
-static int pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err)
+int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err)
 {
     for (;;) {
         sv_batch_reset(r->batch);
@@ -202,16 +203,41 @@ static int pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *
     }
 }
 
-static int make_round(struct sv_recorder *r, struct sv_err *err)
+/* Without the kernel's records the family is found by looking. */
+static void look_for_children(struct sv_recorder *r)
+{
+    uint32_t *family = NULL;
+    size_t n = r->child > 0 ? sv_procfs_family((uint32_t)r->child, &family) : 0;
+    struct sv_tree *t = sv_decode_tree(r->decode);
+    for (size_t i = 0; i < n; i++)
+        if (!sv_tree_find(t, family[i]))
+            sv_procfs_complete(t, family[i]);
+    free(family);
+}
+
+static int sample(struct sv_recorder *r, int64_t now, struct sv_err *err)
+{
+    if (!r->kernel)
+        look_for_children(r);
+    sv_usage_sample(r->usage, now);
+    r->sampled_ns = now;
+    return sv_recorder_pull(r, sv_usage_source(r->usage), err);
+}
+
+static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
 {
     int code = 0;
     int64_t now = sv_recorder_now_ns();
     if (r->kernel) {
         sv_kernel_losses(r->kernel, tell_loss, r);
         sv_decode_round(r->decode, (uint64_t)now);
-        code = pull(r, sv_decode_source(r->decode), err);
+        code = sv_recorder_pull(r, sv_decode_source(r->decode), err);
         sv_decode_release(r->decode);
     }
+    if (code >= 0)
+        code = sv_record_sdk_round(r, now, is_last, err);
+    if (code >= 0 && r->usage && now - r->sampled_ns >= r->interval_ns)
+        code = sample(r, now, err);
     r->round_ns = now;
     if (code >= 0 && now - r->snapshot_ns >= SNAPSHOT_EVERY_NS) {
         take_snapshot(r);
@@ -281,7 +307,7 @@ static int run_loop(struct sv_recorder *r, struct sv_err *err)
         take_signals(r);
         if (r->n_signals > 1)
             return sv_err_set(err, SV_EIO, SV_NO_POS, "aborted: nothing was saved");
-        code = make_round(r, err);
+        code = make_round(r, false, err);
     }
     return code;
 }
@@ -289,9 +315,9 @@ static int run_loop(struct sv_recorder *r, struct sv_err *err)
 /* After --duration or a signal a command may still run: it goes on, unrecorded. */
 static int finish(struct sv_recorder *r, struct sv_err *err)
 {
-    int code = make_round(r, err);
-    if (code >= 0) /* what the kernel completed while the last round was made */
-        code = make_round(r, err);
+    int code = make_round(r, false, err);
+    if (code >= 0) /* what was completed while the last round was made */
+        code = make_round(r, true, err);
     take_snapshot(r);
     return code;
 }
@@ -300,6 +326,11 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
 {
     int64_t duration;
     int code = parse_ns(r->options->duration, "duration", &duration, err);
+    if (code >= 0)
+        code = parse_ns(r->options->interval ? r->options->interval : "100ms", "interval",
+                        &r->interval_ns, err);
+    if (code >= 0 && r->interval_ns > 0 && r->interval_ns < INTERVAL_SHORTEST_NS)
+        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--interval: at least 10ms, or 0 for none");
     if (code >= 0)
         code = open_kernel(r, err);
     if (code >= 0)
@@ -312,6 +343,9 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
         return code;
     describe(r);
     take_snapshot(r);
+    sv_record_sdk_open(r);
+    if (r->interval_ns > 0)
+        r->usage = sv_usage_new(r->dict, sv_decode_tree(r->decode), "/proc");
     r->started_ns = r->round_ns = sv_recorder_now_ns();
     r->deadline_ns = duration ? r->started_ns + duration : 0;
     code = attach(r, err);
@@ -346,6 +380,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
     if (code >= 0)
         code = finish(r, err);
     code = close_output(r, code, err);
+    sv_record_sdk_close(r, code >= 0);
     if (r->go >= 0)
         close(r->go); /* a child that never began ends now */
     sv_console_findings(r->options->out.path, &r->report);
@@ -356,6 +391,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
     if (code == 0 && r->options->strict && r->lost > 0)
         code = SV_EXIT_FOUND;
     sv_kernel_close(r->kernel);
+    sv_usage_free(r->usage);
     sv_decode_free(r->decode);
     sv_report_fini(&r->report);
     sv_batch_fini(r->batch);

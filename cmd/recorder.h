@@ -6,6 +6,7 @@
 
 #include "capture/decode.h"
 #include "capture/kernel.h"
+#include "capture/usage.h"
 #include "cmd/files.h"
 
 #include <signal.h>
@@ -14,7 +15,7 @@
 struct sv_record_options {
     struct sv_output_choice out;
     struct sv_words pids;
-    const char *duration, *calls, *prefix, *min_latency;
+    const char *duration, *calls, *prefix, *min_latency, *interval;
     uint64_t ring_bytes;
     bool no_io, no_block, all, strict, drop_caches, no_summary;
 };
@@ -28,6 +29,8 @@ struct sv_recorder {
     struct sv_batch *batch;
     struct sv_kernel *kernel; /* NULL: not possible here */
     struct sv_decode *decode;
+    struct sv_usage *usage;     /* NULL: not wanted */
+    struct sv_collect *collect; /* of programs with libstave */
     char *part;
     pid_t child;
     int go, back; /* pipes: lets the child begin; its error, if it cannot */
@@ -37,7 +40,8 @@ struct sv_recorder {
     sigset_t old_mask;
     int n_signals;
     int64_t started_ns, deadline_ns, snapshot_ns, asked_ns, round_ns;
-    uint64_t events, lost;
+    int64_t interval_ns, sampled_ns, commit_ns;
+    uint64_t events, lost, uncommitted;
     bool is_partial; /* something that was asked for is not possible */
 };
 
@@ -46,6 +50,14 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err);
 void sv_recorder_summary(const struct sv_recorder *r);
 
 int64_t sv_recorder_now_ns(void);
+int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source,
+                     struct sv_err *err); /* all of its round into the sink */
+
+/* Programs that trace with libstave (record_sdk.c). */
+void sv_record_sdk_open(
+    struct sv_recorder *r); /* before the command starts: sets its environment */
+int sv_record_sdk_round(struct sv_recorder *r, int64_t now, bool is_last, struct sv_err *err);
+void sv_record_sdk_close(struct sv_recorder *r, bool is_whole);
 
 /* The child's life (record_child.c): starts stopped, begins with sv_child_begin(). */
 int sv_child_start(struct sv_recorder *r, struct sv_err *err);

@@ -120,3 +120,22 @@ run_any no_command 4 "$STAVE" record -q -o x.pftrace -- ./no-such-command
 check no_command_no_file test ! -e x.pftrace -a ! -e x.pftrace.part
 run_any no_process 2 "$STAVE" record -q -o x.pftrace -p 999999999
 run_any bad_calls 2 "$STAVE" record -q -o x.pftrace --calls fils -- true
+
+# Programs with libstave: their events are in the same file, beside the calls that they made; also when eBPF is not possible.
+numbers=$BUILD/tests/stress/numbers
+sessions() { find /dev/shm "${XDG_RUNTIME_DIR:-/dev/shm}" -maxdepth 1 -name 'stave-record-*' 2>/dev/null | sort -u; }
+before=$(sessions)
+run_any sdk 0 "$STAVE" record -q --strict -o sdk.pftrace -- "$numbers" 3 2000 progress
+equals sdk_events "$("$STAVE" cat -q sdk.pftrace | grep -v 'cat="syscall"' | awk -f "$SRC/tests/stress/check_numbers.awk" -v want="2000 2000 2000" >sdk.log && echo whole || cat sdk.log)" whole
+check sdk_calls grep -q '"mmap"' <("$STAVE" cat -q sdk.pftrace)
+equals sdk_one_process "$("$STAVE" cat -q sdk.pftrace | grep -c '^track .* process ')" 1
+equals sdk_no_leftovers "$(sessions)" "$before"
+
+# Utilisation.
+run_any usage 0 "$STAVE" record -q -o usage.pftrace --interval 20ms -- "$play" sleep 1
+"$STAVE" cat -q usage.pftrace >usage.txt
+for row in user iowait idle available read_wait cpu memory; do check "usage_$row" grep -qE "^track .* counter .*name=\"$row\"" usage.txt; done
+check usage_often test "$(grep -c counter usage.txt)" -gt 100
+run_any usage_none 0 "$STAVE" record -q -o none.pftrace --interval 0 -- true
+equals usage_off "$("$STAVE" cat -q none.pftrace | grep -c ' counter ')" 0
+run_any usage_bad 2 "$STAVE" record -q -o none.pftrace --interval 1ns -- true

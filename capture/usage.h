@@ -1,0 +1,20 @@
+/* Utilisation from /proc at an interval: CPUs, memory, disks, network, the followed processes. A live source of counters, in the form of docs/io.md.
+ *
+ *     sv_usage_new → per sample: sv_usage_sample(), source->next() until 0 */
+#ifndef SV_CAPTURE_USAGE_H
+#define SV_CAPTURE_USAGE_H
+
+#include "capture/tree.h"
+#include "model/stream.h"
+
+struct sv_usage;
+
+/* `root` is where the files are: "/proc" but in tests. `tree` (may be NULL): whose processes are sampled. */
+struct sv_usage *sv_usage_new(struct sv_dict *dict, struct sv_tree *tree, const char *root);
+void sv_usage_free(struct sv_usage *u);
+struct sv_source *sv_usage_source(struct sv_usage *u);
+
+/* Reads everything. Rates are means since the last call; the first call only remembers. */
+void sv_usage_sample(struct sv_usage *u, int64_t now_ns);
+
+#endif
