@@ -1,7 +1,8 @@
 /* Blocks of memory straight from the system.
  *
  * Callers reserve ahead and account for what they use themselves: reserved bytes are address space only until they are
- * touched. Large blocks ask for huge pages, since their faults would cost more than the work on them. */
+ * touched. They do not ask for huge pages: where the host takes free ones back (as virtual machines do), touching one for the first time
+ * costs five times the faults that it saves, and how often that happens depends on the machine's last seconds. */
 #include "base/block.h"
 
 #include <stdint.h>
@@ -21,8 +22,7 @@
 #define USE_HEAP 0
 #endif
 
-#define PAGE      ((size_t)4096)
-#define HUGE_FROM ((size_t)8 << 20) /* smaller blocks would waste more than they gain */
+#define PAGE ((size_t)4096)
 
 static void *resize_heap(void *at, size_t old, size_t bytes)
 {
@@ -37,11 +37,7 @@ static void *resize_mapping(void *at, size_t old, size_t bytes)
     const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void *p = at ? mremap(at, old, bytes, MREMAP_MAYMOVE)
                  : mmap(NULL, bytes, PROT_READ | PROT_WRITE, how, -1, 0);
-    if (p == MAP_FAILED)
-        return NULL;
-    if (bytes >= HUGE_FROM)
-        (void)madvise(p, bytes, MADV_HUGEPAGE);
-    return p;
+    return p == MAP_FAILED ? NULL : p;
 }
 
 static bool resize(struct sv_block *b, size_t bytes)
