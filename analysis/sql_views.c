@@ -111,7 +111,8 @@ const char *const sv_sql_views[] = {
     "WHERE m.name = 'chrome.metadata'",
 
     /* Stave's own. */
-    "CREATE VIEW io AS SELECT s.id, s.name AS op, s.ts, s.dur, p.pid, t.tid, "
+    "CREATE VIEW io AS SELECT s.id, s.name AS op, s.ts, s.dur, "
+    "coalesce(p.pid, extract_arg(s.arg_set_id, 'pid')) AS pid, t.tid, "
     "extract_arg(s.arg_set_id, 'path') AS path, extract_arg(s.arg_set_id, 'fd') AS fd, "
     "extract_arg(s.arg_set_id, 'bytes') AS bytes, extract_arg(s.arg_set_id, 'offset') AS "
     "\"offset\", "

@@ -17,6 +17,7 @@
     X(stats)           \
     X(diff)            \
     X(steps)           \
+    X(report)          \
     X(critical_path)   \
     X(export)          \
     X(plot)            \

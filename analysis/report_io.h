@@ -1,0 +1,119 @@
+/* The I/O report: who read and wrote what, how fast, in which pattern, and what the application was doing meanwhile.
+ *
+ *     struct sv_io_report r;
+ *     sv_io_report_make(&r, trace);
+ *     for (size_t i = 0; i < r.by[SV_IO_FILE].n; i++) … r.by[SV_IO_FILE].groups[i].bytes_read …
+ *     sv_io_report_fini(&r);
+ *
+ * It goes by the conventions of docs/io.md alone, so that recorded and imported traces are treated alike. Calls that are no file I/O
+ * (futex, brk …) do not count. */
+#ifndef SV_ANALYSIS_REPORT_IO_H
+#define SV_ANALYSIS_REPORT_IO_H
+
+#include "base/map.h"
+#include "model/trace.h"
+
+enum sv_io_by { SV_IO_PROCESS, SV_IO_FILE, SV_IO_FOLDER, SV_IO_DEVICE, SV_N_IO_BY };
+
+enum sv_io_role { SV_ROLE_NONE, SV_ROLE_TRAINER, SV_ROLE_LOADER, SV_ROLE_OTHER };
+
+#define SV_IO_SIZES \
+    32 /* sizes of transfers: [0] nothing, [k] from 2^(k-1) to 2^k - 1 bytes, the last one all above */
+
+struct sv_io_latency {
+    uint64_t n;
+    int64_t total_ns, max_ns;
+    double p50_ns, p90_ns, p99_ns;
+};
+
+struct sv_io_group {
+    sv_str name; /* in the report's own strings; 0: not known */
+    sv_track process;
+    uint64_t opens, reads, writes, syncs, maps, others, errors;
+    uint64_t bytes_read, bytes_written;
+    uint64_t sequential, random; /* transfers that go on where the one before ended, or do not */
+    struct sv_io_latency read, write, all;
+    uint64_t sizes[SV_IO_SIZES]; /* of reads and writes */
+    /* Of a process: the block requests that it caused, pages that had to be read. */
+    uint64_t block_reads, block_bytes_read, block_writes, block_bytes_written, cache_misses;
+    enum sv_io_role role;
+    char why[160]; /* the role was given */
+};
+
+struct sv_io_groups {
+    struct sv_io_group *groups; /* the most time first */
+    size_t n;
+};
+
+/* A step or phase of the application. */
+struct sv_io_span {
+    uint32_t row;
+    sv_str name, cat; /* of the trace */
+    int64_t ts_ns, dur_ns;
+    int64_t
+        own_ns; /* threads of its own process in I/O, added up; of a phase without process: all of them */
+    int64_t any_ns; /* at least one thread of the run was in I/O */
+    uint64_t opens, reads, writes, bytes_read,
+        bytes_written; /* of all processes, by when they begin */
+};
+
+struct sv_io_report {
+    const struct sv_trace *trace;
+    struct sv_dict *strings; /* names of files, folders and devices */
+    struct sv_io_groups by[SV_N_IO_BY];
+    struct sv_io_group total; /* of system calls */
+    struct sv_io_span *spans; /* in the order of time */
+    size_t n_spans;
+    uint64_t n_block, n_cache_misses, n_calls;
+    bool has_gpu; /* the trace knows of GPUs */
+};
+
+void sv_io_report_make(struct sv_io_report *r, const struct sv_trace *t);
+void sv_io_report_fini(struct sv_io_report *r);
+
+extern const char *const sv_io_by_names[SV_N_IO_BY]; /* "process", "file", "folder", "device" */
+const char *sv_io_role_name(enum sv_io_role role);
+/* The share of what was read that no block request brought, 0 … 1; -1: not known. Read-ahead makes it an estimate. */
+double sv_io_cached(const struct sv_io_report *r, const struct sv_io_group *g);
+/* The share of sequential transfers, -1: none could be compared. */
+double sv_io_sequential(const struct sv_io_group *g);
+
+/* ---- the parts, for each other ---- */
+
+enum sv_io_op {
+    SV_OP_NONE, /* no I/O */
+    SV_OP_OPEN,
+    SV_OP_CLOSE,
+    SV_OP_READ,
+    SV_OP_WRITE,
+    SV_OP_SYNC,
+    SV_OP_MAP,
+    SV_OP_SEEK,
+    SV_OP_OTHER /* stat, mkdir, unlink … */
+};
+
+enum sv_io_kind { SV_IO_NOTHING, SV_IO_CALL, SV_IO_BLOCK, SV_IO_CACHE_MISS };
+
+/* What the names and categories of a trace mean, each looked at once. */
+struct sv_io_words {
+    const struct sv_trace *trace;
+    uint8_t *ops, *kinds; /* by sv_str */
+    uint32_t n;
+    struct sv_map processes; /* space, pid → track: uuids are the producer's own */
+    sv_str path, bytes, offset, errno_, device, sector, pid, fd, ret, count;
+};
+
+void sv_io_words_init(struct sv_io_words *w, const struct sv_trace *t);
+void sv_io_words_fini(struct sv_io_words *w);
+enum sv_io_op sv_io_op_at(const struct sv_io_words *w, uint64_t row); /* of a call; else NONE */
+enum sv_io_kind sv_io_kind_at(const struct sv_io_words *w, uint64_t row);
+/* An integer argument, `none` when there is none. */
+int64_t sv_io_arg(const struct sv_io_words *w, uint64_t row, sv_str key, int64_t none);
+
+/* The process with this number beside `track`, 0: the trace has none. */
+sv_track sv_io_process(const struct sv_io_words *w, sv_track track, int64_t pid);
+
+void sv_io_find_spans(struct sv_io_report *r, const struct sv_io_words *w);
+void sv_io_find_roles(struct sv_io_report *r, const struct sv_io_words *w);
+
+#endif

@@ -1,0 +1,192 @@
+/* The I/O report: which process trains, which ones load its data, which are neither; by what they do, and with the reason.
+ *
+ *   trainer  uses a GPU or holds the training's steps or phases; without any of these in the trace: started processes that read
+ *   loader   uses no GPU and reads at least 1 % of all bytes, more than it writes
+ *   other    the rest
+ *
+ * Where the trace shows neither GPUs nor steps nor who started whom, no role is given. */
+#include "analysis/report_io.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct evidence {
+    uint32_t gpu_rows;       /* counters and slices of GPUs */
+    uint32_t steps, readers; /* readers: processes that it started and that read */
+    sv_track parent;
+};
+
+struct roles {
+    struct sv_io_report *report;
+    const struct sv_io_words *words;
+    struct evidence *of; /* by process track */
+    bool has_steps, has_parents;
+};
+
+static bool is_gpu_track(const struct sv_dict *d, sv_track t)
+{
+    for (int depth = 0; t && depth < 16; depth++, t = d->tracks[t].parent) {
+        const struct sv_track_info *info = &d->tracks[t];
+        if (info->kind == SV_TRACK_PROCESS || info->kind == SV_TRACK_THREAD)
+            return false;
+        if (info->kind == SV_TRACK_GPU || info->kind == SV_TRACK_STREAM ||
+            strncmp(sv_dict_text(d, info->name).bytes, "GPU ", 4) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void find_gpus(struct roles *x)
+{
+    const struct sv_trace *t = x->report->trace;
+    for (sv_track track = 1; track < t->n_tracks; track++) {
+        const struct sv_trace_track *k = &t->tracks[track];
+        uint32_t rows = k->end - k->first + k->counter_end - k->counter_first;
+        if (!rows || !is_gpu_track(t->dict, track))
+            continue;
+        x->report->has_gpu = true;
+        sv_track process = sv_dict_process_of(t->dict, track);
+        if (process)
+            x->of[process].gpu_rows += rows;
+    }
+    static const char *const cats[] = {"cuda_runtime", "cuda_driver", "hip_runtime"};
+    for (size_t i = 0; i < sizeof cats / sizeof *cats; i++) {
+        sv_str cat = sv_dict_find_str(t->dict, cats[i], strlen(cats[i]));
+        for (uint64_t row = 0; cat && row < t->slices.n; row++)
+            if (t->slices.cat[row] == cat)
+                x->of[sv_dict_process_of(t->dict, t->slices.track[row])].gpu_rows++;
+    }
+}
+
+static void find_steps(struct roles *x)
+{
+    const struct sv_trace *t = x->report->trace;
+    for (size_t i = 0; i < x->report->n_spans; i++) {
+        sv_track process = sv_dict_process_of(t->dict, t->slices.track[x->report->spans[i].row]);
+        if (process)
+            x->of[process].steps++;
+        x->has_steps |= process != 0;
+    }
+}
+
+/* clone, fork and vfork return the child; a clone that made a thread does not lead to a process. */
+static void find_parents(struct roles *x)
+{
+    static const char *const names[] = {"clone", "clone3", "fork", "vfork"};
+    const struct sv_trace *t = x->report->trace;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        sv_str name = sv_dict_find_str(t->dict, names[i], strlen(names[i]));
+        for (uint64_t row = 0; name && row < t->slices.n; row++) {
+            int64_t pid;
+            if (t->slices.name[row] != name ||
+                (pid = sv_io_arg(x->words, row, x->words->ret, 0)) <= 0)
+                continue;
+            sv_track track = t->slices.track[row];
+            sv_track child = sv_io_process(x->words, track, pid);
+            sv_track parent = sv_dict_process_of(t->dict, track);
+            if (!child || child == parent)
+                continue;
+            x->of[child].parent = parent;
+            x->has_parents = true;
+        }
+    }
+}
+
+static double share(const struct roles *x, const struct sv_io_group *g)
+{
+    uint64_t all = x->report->total.bytes_read;
+    return all ? (double)g->bytes_read / (double)all : 0;
+}
+
+static bool is_reader(const struct roles *x, const struct sv_io_group *g)
+{
+    return share(x, g) >= 0.01 && g->bytes_read > g->bytes_written;
+}
+
+static void count_readers(struct roles *x)
+{
+    const struct sv_io_groups *groups = &x->report->by[SV_IO_PROCESS];
+    for (size_t i = 0; i < groups->n; i++) {
+        const struct sv_io_group *g = &groups->groups[i];
+        sv_track parent = g->process ? x->of[g->process].parent : 0;
+        if (parent && is_reader(x, g) && !x->of[g->process].gpu_rows)
+            x->of[parent].readers++;
+    }
+}
+
+static void give_role(struct roles *x, struct sv_io_group *g, bool by_parents)
+{
+    const struct evidence *e = &x->of[g->process];
+    const struct sv_dict *d = x->report->trace->dict;
+    char parent[48] = "";
+    if (e->parent)
+        snprintf(parent, sizeof parent, ", started by %" PRId64, d->tracks[e->parent].pid);
+    if (e->gpu_rows || e->steps) {
+        g->role = SV_ROLE_TRAINER;
+        char steps[48] = "";
+        if (e->steps)
+            snprintf(steps, sizeof steps, "%sholds %u steps and phases", e->gpu_rows ? ", " : "",
+                     e->steps);
+        snprintf(g->why, sizeof g->why, "%s%s", e->gpu_rows ? "uses a GPU" : "", steps);
+    } else if (by_parents && e->readers) {
+        g->role = SV_ROLE_TRAINER;
+        snprintf(g->why, sizeof g->why,
+                 "started %u processes that read (no GPU, no steps in the trace)", e->readers);
+    } else if (is_reader(x, g)) {
+        g->role = SV_ROLE_LOADER;
+        snprintf(g->why, sizeof g->why, "reads %.1f %% of all bytes, uses no GPU%s",
+                 100 * share(x, g), parent);
+    } else {
+        g->role = SV_ROLE_OTHER;
+        snprintf(g->why, sizeof g->why, "reads %.1f %% of all bytes%s", 100 * share(x, g), parent);
+    }
+}
+
+/* Readers load for somebody: where nobody trains, nothing is known about them. */
+static void withdraw_without_trainer(struct sv_io_groups *groups)
+{
+    bool has_trainer = false;
+    for (size_t i = 0; i < groups->n; i++)
+        has_trainer |= groups->groups[i].role == SV_ROLE_TRAINER;
+    for (size_t i = 0; i < groups->n && !has_trainer; i++) {
+        struct sv_io_group *g = &groups->groups[i];
+        if (g->role != SV_ROLE_NONE)
+            snprintf(g->why, sizeof g->why, "no process of the trace is seen to train");
+        g->role = SV_ROLE_NONE;
+    }
+}
+
+void sv_io_find_roles(struct sv_io_report *r, const struct sv_io_words *w)
+{
+    struct roles x = {.report = r, .words = w};
+    struct sv_io_groups *groups = &r->by[SV_IO_PROCESS];
+    x.of = sv_alloc(((size_t)r->trace->dict->n_tracks + 1) * sizeof *x.of);
+    find_gpus(&x);
+    find_steps(&x);
+    find_parents(&x);
+    count_readers(&x);
+    bool has_user = x.has_steps;
+    for (sv_track t = 1; t < r->trace->dict->n_tracks; t++)
+        has_user |= x.of[t].gpu_rows > 0;
+    for (size_t i = 0; i < groups->n; i++) {
+        struct sv_io_group *g = &groups->groups[i];
+        if (!has_user && !x.has_parents)
+            snprintf(g->why, sizeof g->why,
+                     "the trace shows no GPU use, no steps and not who started whom");
+        else if (g->process)
+            give_role(&x, g, !has_user);
+    }
+    withdraw_without_trainer(groups);
+    free(x.of);
+}
+
+const char *sv_io_role_name(enum sv_io_role role)
+{
+    static const char *const names[] = {"unknown", "trainer", "loader", "other"};
+    return names[role];
+}
