@@ -6,6 +6,7 @@
 
 #define SV_COMMANDS(X) \
     X(record)          \
+    X(doctor)          \
     X(convert)         \
     X(merge)           \
     X(import)          \

@@ -79,9 +79,10 @@ int sv_record_sdk_round(struct sv_recorder *r, int64_t now, bool is_last, struct
     return code;
 }
 
-void sv_record_sdk_close(struct sv_recorder *r, bool is_whole)
+/* The output is whole or was given up: nothing is left to recover. */
+void sv_record_sdk_close(struct sv_recorder *r)
 {
     if (r->collect)
-        sv_collect_close(r->collect, !is_whole);
+        sv_collect_close(r->collect, false);
     r->collect = NULL;
 }

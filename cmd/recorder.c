@@ -380,7 +380,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
     if (code >= 0)
         code = finish(r, err);
     code = close_output(r, code, err);
-    sv_record_sdk_close(r, code >= 0);
+    sv_record_sdk_close(r);
     if (r->go >= 0)
         close(r->go); /* a child that never began ends now */
     sv_console_findings(r->options->out.path, &r->report);

@@ -57,7 +57,7 @@ int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source,
 void sv_record_sdk_open(
     struct sv_recorder *r); /* before the command starts: sets its environment */
 int sv_record_sdk_round(struct sv_recorder *r, int64_t now, bool is_last, struct sv_err *err);
-void sv_record_sdk_close(struct sv_recorder *r, bool is_whole);
+void sv_record_sdk_close(struct sv_recorder *r);
 
 /* The child's life (record_child.c): starts stopped, begins with sv_child_begin(). */
 int sv_child_start(struct sv_recorder *r, struct sv_err *err);

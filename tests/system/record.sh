@@ -96,8 +96,9 @@ check killed_valid "$STAVE" validate -q killed.pftrace
 "$STAVE" record -q -o gone.pftrace -- bash -c 'for i in $(seq 8); do cat files/f$i >/dev/null; sleep 0.4; done; echo done >gone.txt' & recorder=$!
 sleep 2.8; kill -9 $recorder; wait $recorder 2>/dev/null
 check gone_part test -s gone.pftrace.part
-check gone_readable sh -c '"$0" cat gone.pftrace.part 2>/dev/null | grep -q openat' "$STAVE"
+check gone_readable sh -c '"$0" cat gone.pftrace.part 2>/dev/null | grep openat >/dev/null' "$STAVE"
 for _ in $(seq 60); do [ -e gone.txt ] && break; sleep 0.1; done
+rm -rf "/dev/shm/stave-record-$recorder" "${XDG_RUNTIME_DIR:-/dev/shm}/stave-record-$recorder"
 check gone_workload test -e gone.txt
 
 # Without the right to load programs: one line, and the command still runs; --strict stops.
@@ -134,8 +135,22 @@ equals sdk_no_leftovers "$(sessions)" "$before"
 # Utilisation.
 run_any usage 0 "$STAVE" record -q -o usage.pftrace --interval 20ms -- "$play" sleep 1
 "$STAVE" cat -q usage.pftrace >usage.txt
-for row in user iowait idle available read_wait cpu memory; do check "usage_$row" grep -qE "^track .* counter .*name=\"$row\"" usage.txt; done
+for row in user iowait idle available cpu memory; do check "usage_$row" grep -qE "^track .* counter .*name=\"$row\"" usage.txt; done
 check usage_often test "$(grep -c counter usage.txt)" -gt 100
 run_any usage_none 0 "$STAVE" record -q -o none.pftrace --interval 0 -- true
 equals usage_off "$("$STAVE" cat -q none.pftrace | grep -c ' counter ')" 0
 run_any usage_bad 2 "$STAVE" record -q -o none.pftrace --interval 1ns -- true
+
+# The doctor agrees.
+run_any doctor 0 "$STAVE" doctor --strict
+check doctor_programs grep -q '^ok .*kernel programs' doctor.out
+if [ -n "${unprivileged[*]:-}" ]; then
+  run_any doctor_unprivileged 1 "${unprivileged[@]}" "$STAVE" doctor --strict
+  check doctor_fix grep -q 'setcap cap_bpf,cap_perfmon' doctor_unprivileged.out
+fi
+if unshare -m true 2>/dev/null; then
+  run_any no_btf 0 unshare -m sh -c 'mount -t tmpfs none /sys/kernel/btf && exec "$0" record -o no_btf.pftrace -- true' "$STAVE"
+  check no_btf_told grep -q "no type information" no_btf.err
+  run_any no_tracefs 0 unshare -m sh -c 'umount /sys/kernel/tracing /sys/kernel/debug 2>/dev/null; exec "$0" record -q --strict -o no_tracefs.pftrace -- cat files/f5' "$STAVE"
+  equals no_tracefs_open "$(paths no_tracefs.pftrace openat "$TMP/files/f5")" 1
+else skip no_btf "no mount namespaces here"; fi

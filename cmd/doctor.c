@@ -1,0 +1,243 @@
+/* stave doctor: what of `stave record` works here, and what the rest needs. Tries things rather than guessing; changes nothing. */
+#include "capture/kernel.h"
+#include "capture/procfs.h"
+#include "cmd/commands.h"
+#include "cmd/console.h"
+#include "cmd/files.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum verdict { GOOD, LACKING, ABSENT }; /* ABSENT: fine on machines that have no such thing */
+
+struct doctor_options {
+    bool strict;
+};
+
+struct doctor {
+    unsigned n_lacking;
+};
+
+__attribute__((format(printf, 4, 5))) static void say(struct doctor *d, enum verdict v,
+                                                      const char *what, const char *fmt, ...)
+{
+    static const char *const words[] = {"ok", "no", "-"};
+    static const enum sv_style_code colours[] = {SV_BOLD, SV_RED, SV_DIM};
+    va_list args;
+    printf("%s%-3s%s %-26s ", sv_style(colours[v]), words[v], sv_style(SV_RESET), what);
+    va_start(args, fmt);
+    vprintf(fmt, args);
+    va_end(args);
+    putchar('\n');
+    d->n_lacking += v == LACKING;
+}
+
+/* What to type, on a line of its own. */
+__attribute__((format(printf, 1, 2))) static void fix(const char *fmt, ...)
+{
+    va_list args;
+    printf("      %s", sv_style(SV_DIM));
+    va_start(args, fmt);
+    vprintf(fmt, args);
+    va_end(args);
+    printf("%s\n", sv_style(SV_RESET));
+}
+
+static bool first_line(const char *path, char *text, size_t size)
+{
+    sv_procfs_text(path, text, size);
+    text[strcspn(text, "\n")] = 0;
+    return text[0] != 0;
+}
+
+static void own_path(char path[512])
+{
+    ssize_t n = readlink("/proc/self/exe", path, 511);
+    path[n > 0 ? n : 0] = 0;
+}
+
+/* ---- the kernel's side ---- */
+
+static void look_at_capabilities(struct doctor *d)
+{
+    enum { PERFMON = 38, BPF = 39, SYS_ADMIN = 21 };
+    char text[4096], path[512];
+    sv_procfs_text("/proc/self/status", text, sizeof text);
+    const char *at = strstr(text, "CapEff:");
+    uint64_t caps = at ? strtoull(at + 7, NULL, 16) : 0;
+    bool has_admin = caps >> SYS_ADMIN & 1;
+    bool has_both = caps >> PERFMON & 1 && caps >> BPF & 1;
+    if (has_admin || has_both) {
+        say(d, GOOD, "capabilities", "%s", has_admin ? "root's" : "CAP_BPF and CAP_PERFMON");
+        return;
+    }
+    own_path(path);
+    say(d, LACKING, "capabilities", "neither root nor CAP_BPF and CAP_PERFMON");
+    fix("sudo stave record …, or once: sudo setcap cap_bpf,cap_perfmon+ep %s", path);
+}
+
+static void look_at_btf(struct doctor *d)
+{
+    struct utsname u;
+    const char *release = uname(&u) == 0 ? u.release : "?";
+    if (access("/sys/kernel/btf/vmlinux", R_OK) == 0) {
+        say(d, GOOD, "kernel type information", "Linux %s", release);
+        return;
+    }
+    say(d, LACKING, "kernel type information", "Linux %s has no /sys/kernel/btf/vmlinux", release);
+    fix("a kernel with CONFIG_DEBUG_INFO_BTF=y (distribution kernels since 2020 have it); in a "
+        "container: mount /sys");
+}
+
+static void look_at_programs(struct doctor *d)
+{
+    struct sv_kernel_options options = {.groups = 1, .has_blocks = true, .ring_bytes = 64 << 10};
+    struct sv_kernel *kernel = NULL;
+    struct sv_err err = {0};
+    char text[64];
+    if (!sv_kernel_is_built()) {
+        say(d, LACKING, "kernel programs", "this stave was built without eBPF");
+        fix("sudo apt-get install clang libbpf-dev bpftool, then build again");
+        return;
+    }
+    if (sv_kernel_open(&options, &kernel, &err) < 0) {
+        say(d, LACKING, "kernel programs", "%s", err.msg);
+        if (first_line("/proc/sys/kernel/unprivileged_bpf_disabled", text, sizeof text))
+            fix("kernel.unprivileged_bpf_disabled is %s; containers also need the right in their "
+                "seccomp profile",
+                text);
+        return;
+    }
+    const char *missing = sv_kernel_missing(kernel);
+    if (missing[0])
+        say(d, LACKING, "kernel programs", "loaded, but this kernel lacks %s", missing);
+    else
+        say(d, GOOD, "kernel programs",
+            "loaded and attached: system calls, processes, block requests");
+    sv_kernel_close(kernel);
+}
+
+/* ---- the rest ---- */
+
+static void look_at_proc(struct doctor *d)
+{
+    static const char *const files[] = {"/proc/stat", "/proc/meminfo", "/proc/diskstats",
+                                        "/proc/net/dev"};
+    char text[256], lacking[128] = "";
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        size_t n = strlen(lacking);
+        if (sv_procfs_text(files[i], text, sizeof text) == 0)
+            snprintf(lacking + n, sizeof lacking - n, " %s", files[i]);
+    }
+    if (lacking[0])
+        say(d, LACKING, "utilisation", "cannot read%s", lacking);
+    else
+        say(d, GOOD, "utilisation", "CPUs, memory, disks and network from /proc");
+}
+
+static void look_at_rings(struct doctor *d)
+{
+    struct statvfs v;
+    char room[32];
+    const char *given = getenv("STAVE_SESSION_DIR");
+    const char *dir = given && *given ? given : "/dev/shm";
+    if (access(dir, W_OK | X_OK) != 0 || statvfs(dir, &v) != 0) {
+        say(d, LACKING, "libstave's rings", "cannot write to %s: %s", dir, strerror(errno));
+        fix("export STAVE_SESSION_DIR=/tmp (slower: rings belong in memory)");
+        return;
+    }
+    uint64_t bytes = (uint64_t)v.f_bavail * v.f_frsize;
+    bool is_enough = bytes >= (uint64_t)32 << 20;
+    say(d, is_enough ? GOOD : LACKING, "libstave's rings", "%s has room for %s", dir,
+        sv_human_bytes(room, bytes));
+    if (!is_enough)
+        fix("docker run --shm-size 1g …, or STAVE_SESSION_DIR in a larger folder");
+}
+
+static void look_at_clock(struct doctor *d)
+{
+    char text[64];
+    if (!first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", text,
+                    sizeof text))
+        say(d, ABSENT, "clock", "its source is not told here");
+    else if (strcmp(text, "tsc") == 0 || strcmp(text, "arch_sys_counter") == 0)
+        say(d, GOOD, "clock", "%s: read without a system call", text);
+    else
+        say(d, ABSENT, "clock", "%s: right, but slower to read than tsc", text);
+}
+
+static void look_at_gpus(struct doctor *d)
+{
+    void *nvml = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
+    if (nvml) {
+        say(d, GOOD, "NVIDIA GPUs", "libnvidia-ml.so.1 is there");
+        dlclose(nvml);
+    } else {
+        say(d, ABSENT, "NVIDIA GPUs", "no libnvidia-ml.so.1: no driver, or not in this container");
+    }
+}
+
+static void look_at_caches(struct doctor *d)
+{
+    if (access("/proc/sys/vm/drop_caches", W_OK) == 0)
+        say(d, GOOD, "--drop-caches", "possible");
+    else
+        say(d, ABSENT, "--drop-caches", "needs root");
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    const struct doctor_options *o = options;
+    struct doctor d = {0};
+    int code = sv_expect_operands(operands, 0, 0, "word", err);
+    if (code < 0)
+        return code;
+    look_at_btf(&d);
+    look_at_capabilities(&d);
+    look_at_programs(&d);
+    look_at_proc(&d);
+    look_at_rings(&d);
+    look_at_clock(&d);
+    look_at_gpus(&d);
+    look_at_caches(&d);
+    if (d.n_lacking == 0)
+        printf("\neverything that stave record needs is here\n");
+    else
+        printf(
+            "\nstave record works without what says 'no', and says so; --strict makes it stop\n");
+    return o->strict && d.n_lacking > 0 ? SV_EXIT_FOUND : SV_EXIT_OK;
+}
+
+static const struct sv_option options[] = {
+    {0, "strict", NULL, SV_OPT_FLAG, offsetof(struct doctor_options, strict),
+     "exit code 1 when something is lacking", NULL},
+    {0},
+};
+
+static const struct sv_example examples[] = {
+    {"stave doctor", "what works as this user"},
+    {"sudo stave doctor", "what works as root"},
+    {"stave doctor --strict -q >/dev/null || echo 'no system calls here'", "in a script"},
+    {0},
+};
+
+const struct sv_command sv_command_doctor = {
+    .name = "doctor",
+    .operands = "",
+    .summary = "what of stave record works here, and what the rest needs",
+    .description = "Tries each thing that 'stave record' uses (kernel type information, "
+                   "capabilities, loading and attaching the kernel programs, "
+                   "/proc, shared memory, clocks, GPUs) and tells what works; under each thing "
+                   "that does not, the command "
+                   "that would change it. Nothing is changed.",
+    .options = options,
+    .examples = examples,
+    .options_size = sizeof(struct doctor_options),
+    .run = run,
+};
