@@ -1,0 +1,47 @@
+"""Uses of the API that a type checker must accept; each line marked `refused` must be refused (see test_types.py)."""
+import stave
+import stave.torch
+
+with stave.open("t.pftrace", full="block") as session:
+    session.flush()
+    with stave.trace("x", 1, {"a": 2}, size=3, flow=stave.flow()) as s:
+        s.set(loss=0.5)
+        ids: list[int] = s.get_outgoing_flow_ids(2)
+    row = stave.track("row").group("g").track("inner", order=1)
+    with row.trace("y"):
+        pass
+    stave.count("c", "B").increment(1.5)
+    value: float = stave.count("c").value
+
+
+@stave.trace_func
+def plain(a: int) -> str:
+    return str(a)
+
+
+@stave.trace_func(stave.track("t"))
+def on_track(a: int) -> str:
+    return str(a)
+
+
+@stave.trace_func_args(category="nn", name="z")
+def named(a: int) -> str:
+    return str(a)
+
+
+text: str = plain(1) + on_track(2) + named(3)
+plain("no")  # refused
+wrong: int = named(3)  # refused
+stave.start(5)  # refused
+stave.count("c").count("v")  # refused
+
+with stave.TraceGenerator("g.pftrace", 1) as g:
+    engine = g.get_cluster_tgen(0, 1).create_track("engine")
+    engine.duration(1.0, 0.5, "op", {"a": 1}, [7], ["c"])
+    g.get_cluster_tgen().create_counter_track("bw").count(0, 1.5)
+    engine.count(0, 1)  # refused
+stave.TraceWriter.from_env().push("n", "c", 1.5, 3)
+for batch in stave.torch.trace_loader([1, 2]):
+    n: int = batch
+with stave.auto("mine.*", exclude="x", max_depth=3):
+    pass
