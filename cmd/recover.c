@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -154,6 +155,45 @@ static int join(const struct recover *o, const struct sv_dead *d, struct sv_err 
     return code;
 }
 
+/* Two recoveries of one session would take the rings away from each other. Returns the lock, a descriptor. */
+static int take(struct sv_dead *d, struct sv_err *err)
+{
+    int fd = open(d->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (fd >= 0)
+            close(fd);
+        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: it is being recovered right now", d->dir);
+    }
+    char dir[SV_PATH_MAX];
+    snprintf(dir, sizeof dir, "%s", d->dir);
+    int code = sv_dead_look(dir, d, err); /* as it is now */
+    if (code < 0)
+        close(fd);
+    return code < 0 ? code : fd;
+}
+
+static int recover_one(const struct recover *o, const char *name, struct sv_dead *d,
+                       struct sv_err *err)
+{
+    if (d->is_alive && sv_dead_has_trace(d))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "%s: process %u is still writing it; recover it when that has ended",
+                          name, d->session.pid);
+    if (d->live_guest)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "%s: process %u, forked from it, still runs; recover it when that has "
+                          "ended",
+                          name, d->live_guest);
+    if (!o->out.path && !sv_format_for_path(d->session.out, &(enum sv_compression){SV_PLAIN}))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "%s went to no file; give the file to write: -o FILE",
+                          d->session.out[0] ? d->session.out : "its trace");
+    int code = join(o, d, err);
+    if (code >= 0 && !o->keep)
+        sv_dead_remove(d, true);
+    return code;
+}
+
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     struct recover *o = options;
@@ -167,27 +207,13 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     const char *name = operands->items[0];
     bool is_dir = stat(name, &st) == 0 && S_ISDIR(st.st_mode);
     code = is_dir ? sv_dead_look(name, &d, err) : sv_dead_of_output(name, &d, err);
-    if (code < 0)
-        return code == SV_EIO ? sv_err_set(err, SV_EINPUT, SV_NO_POS, "nothing to recover") : code;
-    if (d.is_alive && sv_dead_has_trace(&d))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%s: process %u is still writing it; recover it when that has ended",
-                          name, d.session.pid);
-    if (d.live_guest)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%s: process %u, forked from it, still runs; recover it when that has "
-                          "ended",
-                          name, d.live_guest);
-    if (!o->out.path && !sv_format_for_path(d.session.out, &(enum sv_compression){SV_PLAIN}))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%s went to no file; give the file to write: -o FILE",
-                          d.session.out[0] ? d.session.out : "its trace");
-    code = join(o, &d, err);
-    if (code >= 0 && !o->keep)
-        sv_dead_remove(&d, true);
+    int lock = code < 0 ? -1 : take(&d, err);
+    if (code >= 0)
+        code = lock < 0 ? lock : recover_one(o, name, &d, err);
+    if (lock >= 0)
+        close(lock);
     return code;
 }
-
 static const struct sv_option options[] = {
     {'o', "output", "FILE", SV_OPT_TEXT, offsetof(struct recover, out.path),
      "where to write; default is the name the program was to write", NULL},

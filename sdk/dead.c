@@ -102,7 +102,10 @@ int sv_dead_of_output(const char *out, struct sv_dead *d, struct sv_err *err)
     snprintf(path, sizeof path, "%s.session", out);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return sv_err_sys(err, "no session belongs to it: %s.session", out);
+        return sv_err_set(err, SV_EINPUT, SV_NO_POS,
+                          "%s: nothing to recover: no killed program left it (stave recover alone "
+                          "lists what is there)",
+                          out);
     ssize_t n = read(fd, dir, sizeof dir - 1);
     close(fd);
     dir[n > 0 ? n : 0] = '\0';

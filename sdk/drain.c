@@ -112,6 +112,10 @@ static void as_counter(struct sv_drain *d, struct sv_event *e, struct sv_drain_s
 {
     if (!lead->has_track)
         e->track = sv_drain_counter_track(&d->names, s);
+    else if (d->source.dict->tracks[e->track].cat == 0) { /* a counter's category is its track's */
+        d->source.dict->tracks[e->track].cat = e->cat;
+        sv_dict_touch(d->source.dict, e->track);
+    }
     struct sv_arg *a = b->args;
     if (b->arg == b->args)
         a = sv_batch_arg(b);

@@ -283,7 +283,7 @@ bool sv_site_register(struct stave_site *site)
         bool on = sv_category_on(site->cat) && site->word != 0;
         __atomic_store_n(&site->state, (uint8_t)on, __ATOMIC_RELAXED);
     }
-    bool on = __atomic_load_n(&site->state, __ATOMIC_RELAXED) != 0;
+    bool on = __atomic_load_n(&site->state, __ATOMIC_RELAXED) == 1;
     sv_unlock();
     return on;
 }

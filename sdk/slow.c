@@ -465,6 +465,19 @@ static uint32_t slow(struct stave_site *site, const uint64_t *values)
     return done;
 }
 
+bool stave_i_first(struct stave_site *site)
+{
+    int saved = errno, cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    bool on = sv_site_register(site);
+    if (!on && __atomic_load_n(&site->state, __ATOMIC_RELAXED) == STAVE_I_NEW && sv_process &&
+        sv_process->session && atomic_load(&sv_epoch) != 0)
+        count(&sv_process->session->lost_ring); /* in a signal handler: not this time */
+    pthread_setcancelstate(cancel, NULL);
+    errno = saved;
+    return on;
+}
+
 uint32_t sv_slow(struct stave_site *site, const uint64_t *values)
 {
     int saved = errno, cancel;

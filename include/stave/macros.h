@@ -32,9 +32,11 @@ enum stave_i_type {
 
 struct stave_i_dso;
 
+enum { STAVE_I_NEW = 2 };
+
 struct stave_site {
     uint64_t word; /* first word of its records, 0: not registered (atomic) */
-    uint8_t state; /* 0 off, 1 on or not known yet (atomic) */
+    uint8_t state; /* 0 off, 1 on, STAVE_I_NEW: not known yet (atomic) */
     uint8_t kind, n_args, flags;
     uint32_t line;
     const char *cat, *name, *file, *func;
@@ -59,6 +61,7 @@ extern struct stave_i_dso stave_i_dso;
 __attribute__((weak, visibility("hidden"))) struct stave_i_dso stave_i_dso;
 
 STAVE_API void stave_i_dso_gone(struct stave_i_dso *dso);
+STAVE_API bool stave_i_first(struct stave_site *site); /* registers it; is it on? */
 /* Record an event; return the session's number, 0 when nothing was recorded. */
 STAVE_API uint32_t stave_i_begin0(struct stave_site *site);
 STAVE_API uint32_t stave_i_instant0(struct stave_site *site);
@@ -83,7 +86,14 @@ static __attribute__((destructor, unused)) void stave_i_dso_fini(void)
         stave_i_dso_gone(&stave_i_dso);
 }
 
-#define STAVE_I_ON(site) __builtin_expect(__atomic_load_n(&(site).state, __ATOMIC_RELAXED), 0)
+/* The first pass asks before it evaluates anything. */
+static inline bool stave_i_on(struct stave_site *site)
+{
+    uint8_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
+    return __builtin_expect(state, 0) &&
+           (__builtin_expect(state != STAVE_I_NEW, 1) || stave_i_first(site));
+}
+#define STAVE_I_ON(site) __builtin_expect(stave_i_on(&(site)), 0)
 
 /* ---- words ---- */
 
@@ -151,7 +161,7 @@ static inline uint64_t stave_i_from_ptr(const volatile void *v)
     static const char *const STAVE_I_JOIN(id, k)[] = {keys_ 0};               \
     static const uint8_t STAVE_I_JOIN(id, t)[] = {types_ 0};                  \
     static struct stave_site id = {0,                                         \
-                                   1,                                         \
+                                   STAVE_I_NEW,                               \
                                    kind_,                                     \
                                    (uint8_t)(sizeof STAVE_I_JOIN(id, t) - 1), \
                                    0,                                         \

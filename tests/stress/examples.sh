@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every example runs, and its trace says what the program did; the examples of docs/sdk.md compile.
+# Every example runs, and its trace says what the program did; so do the programs in the documents.
 set -uo pipefail
 export STAVE_SESSION_DIR=$TMP/sessions STAVE_FULL=block
 mkdir -p "$STAVE_SESSION_DIR"
@@ -11,11 +11,12 @@ run() { STAVE_OUT=$1.pftrace "$BUILD/examples/$1" >"$1.out" 2>"$1.err" && [ ! -s
 has() { local name=$1 text; shift; for text; do grep -qF -- "$text" "$name.txt" || { echo "$text"; return 1; }; done; }
 
 run gpu_events; say $? "gpu_events runs"
-missing=$(has gpu_events '"GPU Device 0"' '"GPU Device 1"' 'parent=#1 name="Stream 1"' '"cudaMemcpyHostToDevice" cat="memory"' \
-  '"vector_add" cat="kernel"' 'grid_dim=[256 1 1] block_dim=[256 1 1] registers_per_thread=32' 'size_bytes=1048576 src_address=0x7fff00000000 dst_address=0x100000000' \
-  '"cudaStreamSynchronize" cat="sync"' 'correlation_id=3'); say $? "gpu_events has every field" "$missing"
-[ "$(grep -c begin gpu_events.txt)" = 6 ] && [ "$(grep -o '@flow:[0-9a-fx]*' gpu_events.txt | sort | uniq -c | awk '$1 == 2' | wc -l)" = 3 ]
-say $? "gpu_events: six slices, three arrows"
+# Whole files, field by field, as JSON and through the Perfetto format.
+for name in gpu_events layers complete_usage; do
+  STAVE_OUT=$name.json "$BUILD/examples/$name" && python3 "$SRC/tests/stress/seeds.py" $name $name.json >why 2>&1; say $? "$name: every field, as JSON" "$(tail -n 3 why)"
+  STAVE_OUT=$name.pftrace "$BUILD/examples/$name" && "$STAVE" convert -q $name.pftrace -o $name.2.json && python3 "$SRC/tests/stress/seeds.py" $name $name.2.json >why 2>&1
+  say $? "$name: every field, as .pftrace" "$(tail -n 3 why)"
+done
 
 run layers; say $? "layers runs"
 missing=$(has layers 'name="Layer 1"' '"rms_norm" cat="norm"' '"rope" cat="attn"'); say $? "layers has every field" "$missing"
@@ -33,10 +34,28 @@ run pipeline; say $? "pipeline runs"
 say $? "pipeline: twenty items, one exception"
 
 if [ -x "$BUILD/examples/training" ]; then run training; say $? "training runs"; fi
-sed -n '/^```c$/,/^```$/p' "$SRC/docs/sdk.md" | grep -v '```' | sed 's/…/(void)0;/' >doc.c
-${CC:-cc} -std=c17 -Wall -Wextra -Werror -I"$SRC/include" -fsyntax-only doc.c; say $? "docs/sdk.md compiles"
+# Every program in the documents compiles, runs and leaves a trace.
+docs() {
+  local n=0 source out doc lang
+  for doc in README.md docs/sdk.md; do
+    awk -v to="doc-${doc//[^a-z]/}" '/^```(c|cpp)$/ { n++; ext = substr($0, 4); next } /^```/ { ext = "" } ext != "" { print > (to "-" n "." ext) }' "$SRC/$doc"
+  done
+  for source in doc-*.c doc-*.cpp; do
+    n=$((n + 1)) lang="${CC:-cc} -std=c17"
+    [ "${source##*.}" = c ] || lang="${CXX:-c++} -std=c++17"
+    grep -q 'int main' "$source" || echo 'int main(void) { attention(12, 128); return 0; }' >>"$source"
+    # shellcheck disable=SC2086
+    $lang -Wall -Wextra -Werror ${sanitize:-} -I"$SRC/include" "$source" -o "${source%.*}" -L"$BUILD" -lstave -lpthread >cc.log 2>&1 || { say 1 "$source compiles" "$(head -n 5 cc.log)"; continue; }
+    out=${source%.*}.pftrace
+    if grep -q window.pftrace "$source"; then out=window.pftrace; "./${source%.*}" >doc.out 2>&1; else STAVE_OUT=$out "./${source%.*}" >doc.out 2>&1; fi
+    [ $? = 0 ] && [ ! -s doc.out ] && [ "$("$STAVE" cat -q "$out" | grep -cE ' (begin|instant|counter) ')" -gt 0 ]; say $? "$source compiles, runs and traces" "$(cat doc.out)"
+  done
+  [ $n -ge 7 ]; say $? "there are programs in the documents" "$n"
+}
+case $BUILD in *asan) sanitize=-fsanitize=address,undefined ;; *tsan) sanitize=-fsanitize=thread ;; esac
+LD_LIBRARY_PATH=$BUILD docs
 
-"$BUILD/examples/layers" >out 2>&1; [ ! -s out ] && [ "$(ls ./*.json 2>/dev/null | wc -l)" = 0 ]; say $? "without STAVE_OUT nothing happens"
+mkdir empty; (cd empty && "$BUILD/examples/layers" >../out 2>&1); [ ! -s out ] && [ -z "$(ls empty)" ]; say $? "without STAVE_OUT nothing happens"
 STAVE_OUT=layers.json "$BUILD/examples/layers" && python3 -c '
 import json
 e = [x for x in json.load(open("layers.json"))["traceEvents"] if x.get("cat") in ("norm", "attn")]
