@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVENTS_PER_RECORD = 2, LOSSES_MAX = 256 };
+enum { EVENTS_PER_RECORD = 3, LOSSES_MAX = 256 }; /* a call, and the misses before it */
 
 struct loss {
     sv_track track;
@@ -21,9 +21,17 @@ struct loss {
     int64_t from_ns, to_ns;
 };
 
+/* Pages that came one after the other. */
+struct misses {
+    int64_t ts_ns;
+    uint32_t tgid, tid, device;
+    uint64_t inode, offset, bytes;
+};
+
 struct names {
-    sv_str cat, fd, path, path2, requested, bytes, offset, length, address, flags, ret, error, mode;
-    sv_str process, exit, exec, fork, child, code, command;
+    sv_str cat, fd, path, path2, requested, bytes, offset, length, address, flags, ret, error;
+    sv_str process, exit, exec, fork, child, code;
+    sv_str page_cache, add, inode;
 };
 
 struct sv_decode {
@@ -35,6 +43,7 @@ struct sv_decode {
     const struct sv_call *by_number[SV_WIRE_CALLS_MAX];
     sv_str call_names[SV_WIRE_CALLS_MAX];
     struct names s;
+    struct misses misses;
     struct loss losses[LOSSES_MAX];
     size_t n_losses;
     struct sv_decode_totals sums;
@@ -87,10 +96,8 @@ static struct sv_proc *known_process(struct sv_decode *d, uint32_t pid)
     return p;
 }
 
-static const struct sv_file *start_of(const struct sv_proc *p, const struct sv_call *call,
-                                      int64_t fd, bool has_fd)
+static const struct sv_file *start_of(const struct sv_proc *p, int64_t fd, bool has_fd)
 {
-    (void)call;
     if (!has_fd || (int32_t)fd == AT_FDCWD)
         return p->cwd;
     const struct sv_fd *at = sv_fd_at(p, fd);
@@ -182,7 +189,7 @@ static struct sv_file *named_file(struct sv_decode *d, struct sv_proc *p,
                                   const struct sv_call *call, const struct sv_wire_call *c,
                                   const char *text, size_t len)
 {
-    const struct sv_file *dir = start_of(p, call, c->fd, call->fd != SV_WIRE_NONE);
+    const struct sv_file *dir = start_of(p, c->fd, call->fd != SV_WIRE_NONE);
     return sv_tree_file(&d->tree, dir, text, len);
 }
 
@@ -224,8 +231,8 @@ static struct paths paths_of(struct sv_decode *d, struct sv_proc *p, const struc
     if (len == left)
         return x;
     bool is_raw = call->effect == SV_EFFECT_SYMLINK;
-    const struct sv_file *dir =
-        is_raw ? NULL : start_of(p, call, (int32_t)c->aux, call->aux != SV_WIRE_NONE);
+    const struct sv_file *dir = is_raw ? NULL
+                                       : start_of(p, (int32_t)c->aux, call->aux != SV_WIRE_NONE);
     x.second = sv_tree_file(&d->tree, dir, text, len);
     return x;
 }
@@ -243,7 +250,7 @@ static void put_result(struct sv_decode *d, struct sv_batch *b, const struct sv_
         put_int(b, s->requested, (int64_t)c->size);
     if (call->sense == SV_SENSE_RANGE || call->sense == SV_SENSE_MAP)
         put_int(b, s->length, (int64_t)c->size);
-    if (call->sense == SV_SENSE_FLAGS)
+    if (call->sense == SV_SENSE_FLAGS && c->aux != 0)
         put_int(b, s->flags, c->aux);
     if (c->offset >= 0 && (call->offset != SV_WIRE_NONE || call->has_position))
         put_int(b, s->offset, c->offset);
@@ -391,6 +398,44 @@ static void on_exit_record(struct sv_decode *d, struct sv_batch *b, const struct
     d->sums.exits++;
 }
 
+/* ---- the page cache ---- */
+
+/* Neighbouring pages that a thread brings in at once are one event: a read-ahead of 128 KiB is 32 records. */
+static void put_misses(struct sv_decode *d, struct sv_batch *b)
+{
+    struct misses *m = &d->misses;
+    if (m->bytes == 0)
+        return;
+    struct sv_thread *thread = sv_tree_thread(&d->tree, m->tgid, m->tid);
+    struct sv_event *e =
+        put_event(b, SV_INSTANT, m->ts_ns,
+                  thread->cache ? thread->cache : sv_tree_cache_row(&d->tree, thread), d->s.add,
+                  d->s.page_cache);
+    put_int(b, d->s.inode, (int64_t)m->inode);
+    put_int(b, d->s.offset, (int64_t)m->offset);
+    put_int(b, d->s.bytes, (int64_t)m->bytes);
+    sv_batch_finish(b, e);
+    d->sums.missed_bytes += m->bytes;
+    m->bytes = 0;
+}
+
+static void on_cache(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_cache *c)
+{
+    struct misses *m = &d->misses;
+    bool continues = m->bytes > 0 && m->tid == c->head.tid && m->inode == c->inode &&
+                     m->device == c->device && m->offset + m->bytes == c->offset;
+    if (!continues) {
+        put_misses(d, b);
+        *m = (struct misses){.ts_ns = (int64_t)c->head.ts_ns,
+                             .tgid = c->head.tgid,
+                             .tid = c->head.tid,
+                             .inode = c->inode,
+                             .device = c->device,
+                             .offset = c->offset};
+    }
+    m->bytes += c->bytes;
+}
+
 /* ---- the source ---- */
 
 static void on_record(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_head *h,
@@ -401,17 +446,21 @@ static void on_record(struct sv_decode *d, struct sv_batch *b, const struct sv_w
                                                   [SV_WIRE_EXEC] = sizeof(struct sv_wire_head),
                                                   [SV_WIRE_EXIT] = sizeof(struct sv_wire_exit),
                                                   [SV_WIRE_NAME] = sizeof(struct sv_wire_name),
-                                                  [SV_WIRE_BLOCK] = sizeof(struct sv_wire_block)};
+                                                  [SV_WIRE_BLOCK] = sizeof(struct sv_wire_block),
+                                                  [SV_WIRE_CACHE] = sizeof(struct sv_wire_cache)};
     if (h->kind == 0 || h->kind >= SV_WIRE_KINDS || sizes[h->kind] == 0 || size < sizes[h->kind]) {
         d->sums.unknown++;
         return;
     }
     const void *record = h;
+    if (h->kind != SV_WIRE_CACHE)
+        put_misses(d, b);
     switch (h->kind) {
     case SV_WIRE_CALL: on_call(d, b, record, size); break;
     case SV_WIRE_FORK: on_fork(d, b, record); break;
     case SV_WIRE_EXEC: on_exec(d, b, record, size); break;
     case SV_WIRE_EXIT: on_exit_record(d, b, record); break;
+    case SV_WIRE_CACHE: on_cache(d, b, record); break;
     case SV_WIRE_NAME: {
         const struct sv_wire_name *n = record;
         sv_tree_name_thread(&d->tree, h->tgid, h->tid, n->comm);
@@ -450,6 +499,8 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
     put_losses(d, b);
     while (b->n + EVENTS_PER_RECORD <= SV_BATCH && (h = sv_krings_next(&d->rings, &size)))
         on_record(d, b, h, size);
+    if (b->n < SV_BATCH)
+        put_misses(d, b);
     return (int)b->n;
 }
 
@@ -475,14 +526,15 @@ static void intern_names(struct sv_decode *d, struct sv_dict *dict)
                {&d->s.flags, "flags"},
                {&d->s.ret, "ret"},
                {&d->s.error, "errno"},
-               {&d->s.mode, "mode"},
                {&d->s.process, "process"},
                {&d->s.exit, "exit"},
                {&d->s.exec, "exec"},
                {&d->s.fork, "fork"},
                {&d->s.child, "child"},
                {&d->s.code, "status"},
-               {&d->s.command, "command"}};
+               {&d->s.page_cache, "page_cache"},
+               {&d->s.add, "add"},
+               {&d->s.inode, "inode"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         *all[i].at = sv_dict_cstr(dict, all[i].text);
     for (size_t i = 0; i < sv_n_calls; i++)

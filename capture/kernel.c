@@ -169,6 +169,8 @@ static void choose_programs(struct sv_kernel *k, const struct sv_kernel_options 
         char type[96];
         if (is_for(bpf_program__name(p), "on_block"))
             is_wanted = o->has_blocks;
+        if (is_for(bpf_program__name(p), "on_cache"))
+            is_wanted = o->has_cache;
         if (is_wanted && btf && is_for(section, "tp_btf/")) {
             snprintf(type, sizeof type, "btf_trace_%s", section + 7);
             if (btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) < 0) {
@@ -408,10 +410,7 @@ void sv_kernel_losses(struct sv_kernel *k,
                                                      [SV_WIRE_EXIT] = "exits",
                                                      [SV_WIRE_NAME] = "thread names",
                                                      [SV_WIRE_BLOCK] = "block requests",
-                                                     [SV_WIRE_CACHE] = "page cache events",
-                                                     [SV_WIRE_URING] = "io_uring requests",
-                                                     [SV_WIRE_SWITCH] = "switches",
-                                                     [SV_WIRE_SAMPLE] = "samples"};
+                                                     [SV_WIRE_CACHE] = "page cache events"};
     if (!read_counts(k))
         return;
     for (unsigned cpu = 0; cpu < k->n_cpus; cpu++) {
@@ -436,10 +435,8 @@ struct sv_kernel_sums sv_kernel_count(const struct sv_kernel *k)
         return s;
     for (unsigned cpu = 0; cpu < k->n_cpus; cpu++) {
         const struct sv_wire_counts *c = &k->now[cpu];
-        for (unsigned kind = 1; kind < SV_WIRE_KINDS; kind++) {
-            s.kept += c->kept[kind];
+        for (unsigned kind = 1; kind < SV_WIRE_KINDS; kind++)
             s.lost += c->lost[kind];
-        }
         s.not_followed += c->not_followed;
         s.lost += c->not_followed;
         s.filtered += c->filtered;

@@ -14,6 +14,7 @@ struct sv_kernel_options {
     uint64_t min_latency_ns; /* shorter calls are left out */
     size_t ring_bytes;       /* per CPU, a power of two; 0: the default */
     bool has_blocks;         /* block requests of the whole machine */
+    bool has_cache;          /* pages that enter the page cache */
     bool follows_all;
 };
 
@@ -40,7 +41,7 @@ void sv_kernel_losses(struct sv_kernel *k,
                       void *ctx);
 
 struct sv_kernel_sums {
-    uint64_t kept, lost, not_followed, filtered, foreign;
+    uint64_t lost, not_followed, filtered, foreign;
 };
 struct sv_kernel_sums sv_kernel_count(const struct sv_kernel *k);
 unsigned sv_kernel_cpus(const struct sv_kernel *k);

@@ -220,6 +220,13 @@ struct sv_thread *sv_tree_thread(struct sv_tree *t, uint32_t pid, uint32_t tid)
     return x;
 }
 
+sv_track sv_tree_cache_row(struct sv_tree *t, struct sv_thread *x)
+{
+    x->cache = sv_dict_child(t->dict, x->track, SV_TRACK_CUSTOM,
+                             sv_dict_cstr(t->dict, "page cache misses"));
+    return x->cache;
+}
+
 static void name_track(struct sv_dict *d, sv_track track, const char *name, size_t len)
 {
     sv_str s = sv_dict_str(d, name, len);
@@ -255,7 +262,7 @@ void sv_tree_name_process(struct sv_tree *t, struct sv_proc *p, const char *name
     memset(p->name, 0, sizeof p->name);
     memcpy(p->name, name, len);
     name_track(t->dict, p->track, name, len);
-    if (command_len > 0) {
+    if (command_len > 0 && !t->hides_commands) {
         t->dict->tracks[p->track].desc = command_text(t->dict, command, command_len);
         sv_dict_touch(t->dict, p->track);
     }

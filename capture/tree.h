@@ -37,6 +37,7 @@ struct sv_proc {
 
 struct sv_thread {
     sv_track track, calls; /* the thread, and its row of system calls */
+    sv_track cache;        /* its row of page-cache misses, 0: none yet */
     int64_t end_ns;        /* of its last call */
 };
 
@@ -59,6 +60,7 @@ struct sv_tree {
         *doomed; /* freed by sv_tree_sweep(): events in flight may still point to their paths */
     uint64_t n_forgotten_files;
     sv_str calls_name;
+    bool hides_commands; /* no command lines */
 };
 
 void sv_tree_init(struct sv_tree *t, struct sv_dict *dict);
@@ -68,6 +70,7 @@ void sv_tree_sweep(struct sv_tree *t);
 struct sv_proc *sv_tree_process(struct sv_tree *t, uint32_t pid, bool *is_new);
 struct sv_proc *sv_tree_find(const struct sv_tree *t, uint32_t pid);
 struct sv_thread *sv_tree_thread(struct sv_tree *t, uint32_t pid, uint32_t tid);
+sv_track sv_tree_cache_row(struct sv_tree *t, struct sv_thread *x);
 void sv_tree_name_thread(struct sv_tree *t, uint32_t pid, uint32_t tid, const char *name);
 void sv_tree_name_process(struct sv_tree *t, struct sv_proc *p, const char *name,
                           const char *command, size_t command_len);

@@ -48,6 +48,7 @@ static const struct sv_option options[] = {
      "stop after so long (10s, 2min); the command goes on unrecorded", NULL},
     {0, "no-io", NULL, SV_OPT_FLAG, AT(no_io), "no system calls", NULL},
     {0, "no-block", NULL, SV_OPT_FLAG, AT(no_block), "no block requests", NULL},
+    {0, "no-page-cache", NULL, SV_OPT_FLAG, AT(no_cache), "no page-cache misses", NULL},
     {0, "calls", "GROUPS", SV_OPT_TEXT, AT(calls),
      "which system calls: files, maps, sync, names, stat, sockets, uring, all; separated by commas "
      "(default: all but sockets)",
@@ -64,6 +65,10 @@ static const struct sv_option options[] = {
      NULL},
     {0, "drop-caches", NULL, SV_OPT_FLAG, AT(drop_caches),
      "empty the page cache first, so that files come from the disk", NULL},
+    {0, "redact", "WHAT", SV_OPT_TEXT, AT(redact),
+     "paths: every word of a path becomes a token, the same wherever it occurs; command lines are "
+     "left out",
+     "paths"},
     {0, "strict", NULL, SV_OPT_FLAG, AT(strict),
      "stop when something cannot be recorded; exit code 1 when anything was lost", NULL},
     {0, "no-summary", NULL, SV_OPT_FLAG, AT(no_summary), "no summary at the end", NULL},

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 enum { ROWS = 5, PATH_SHOWN = 60 };
@@ -83,10 +84,17 @@ static void show_processes(const struct sv_tree *t)
     free(all);
 }
 
+static int64_t cpu_ns(const struct rusage *u)
+{
+    return (int64_t)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) * 1000000000 +
+           (int64_t)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1000;
+}
+
 void sv_recorder_summary(const struct sv_recorder *r)
 {
     char a[32], b[32], c[32];
     struct stat st;
+    struct rusage own;
     const struct sv_decode_totals *sums = sv_decode_sums(r->decode);
     const struct sv_tree *t = sv_decode_tree(r->decode);
     if (sv_common.quiet)
@@ -98,6 +106,8 @@ void sv_recorder_summary(const struct sv_recorder *r)
             (unsigned long long)t->n);
     if (sums->blocks)
         fprintf(stderr, ", %s block requests", sv_human_count(c, sums->blocks));
+    if (sums->missed_bytes)
+        fprintf(stderr, ", %s not in the page cache", sv_human_bytes(c, sums->missed_bytes));
     fputc('\n', stderr);
     if (r->lost)
         fprintf(stderr, "  %s%s events were lost%s: a larger --ring or fewer --calls helps\n",
@@ -110,6 +120,9 @@ void sv_recorder_summary(const struct sv_recorder *r)
             fprintf(stderr, "  %s calls of 32-bit programs left out\n",
                     sv_human_count(a, k.foreign));
     }
+    if (getrusage(RUSAGE_SELF, &own) == 0)
+        fprintf(stderr, "  stave itself: %s of CPU, %s of memory at most\n",
+                sv_human_ns(a, cpu_ns(&own)), sv_human_bytes(b, (uint64_t)own.ru_maxrss * 1024));
     if (stat(r->options->out.path, &st) == 0)
         fprintf(stderr, "  %s (%s)\n", r->options->out.path,
                 sv_human_bytes(a, (uint64_t)st.st_size));

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 enum { ROUND_MS = 20, GRACE_MS = 5000 };
 #define SNAPSHOT_EVERY_NS    ((int64_t)2000000000)
 #define INTERVAL_SHORTEST_NS ((int64_t)10000000)
+#define SHOW_EVERY_NS        ((int64_t)500000000)
 
 int64_t sv_recorder_now_ns(void)
 {
@@ -52,7 +54,7 @@ static void describe(struct sv_recorder *r)
         n +=
             (size_t)snprintf(text + n, sizeof text - n, "%s%s", i ? " " : "", r->command->items[i]);
     r->dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
-    if (text[0])
+    if (text[0] && !r->options->redact)
         set_text(r->dict, "command", text);
     if (uname(&u) == 0) {
         set_text(r->dict, "hostname", u.nodename);
@@ -86,11 +88,38 @@ static int parse_ns(const char *text, const char *option, int64_t *ns, struct sv
     return 0;
 }
 
+static void redact(void *ctx, struct sv_batch *b, const char *path, size_t len, const char **out,
+                   size_t *out_len)
+{
+    const struct sv_recorder *r = ctx;
+    char text[1 << 14];
+    *out_len = sv_redact_path(&r->redact, path, len, text, sizeof text);
+    *out = sv_batch_text(b, text, *out_len);
+}
+
+static int open_decoder(struct sv_recorder *r, struct sv_err *err)
+{
+    const struct sv_record_options *o = r->options;
+    struct sv_decode_options d = {.prefix = o->prefix, .asks_procfs = true};
+    if (o->redact) {
+        if (strcmp(o->redact, "paths") != 0)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--redact: '%s' is not paths", o->redact);
+        if (!sv_redact_init(&r->redact))
+            return sv_err_sys(err, "--redact: no random key");
+        d.redact = redact;
+        d.redact_ctx = r;
+    }
+    r->decode = sv_decode_new(r->dict, &r->report, &d);
+    sv_decode_tree(r->decode)->hides_commands = o->redact != NULL;
+    return 0;
+}
+
 static int open_kernel(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_options *o = r->options;
     struct sv_kernel_options k = {.groups = o->no_io ? 0 : SV_CALLS_DEFAULT,
                                   .has_blocks = !o->no_block,
+                                  .has_cache = !o->no_cache,
                                   .follows_all = o->all,
                                   .ring_bytes = o->ring_bytes};
     int64_t shortest;
@@ -104,8 +133,6 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
     if (code < 0)
         return code;
     k.min_latency_ns = (uint64_t)shortest;
-    struct sv_decode_options d = {.prefix = o->prefix, .asks_procfs = true};
-    r->decode = sv_decode_new(r->dict, &r->report, &d);
     struct sv_err why = {0};
     if (sv_kernel_open(&k, &r->kernel, &why) < 0) {
         r->is_partial = true;
@@ -296,6 +323,27 @@ static bool is_over(struct sv_recorder *r)
     return r->command->n == 0 || now - r->asked_ns > (int64_t)GRACE_MS * 1000000;
 }
 
+/* Twice a second, where a person looks: how long, how many, how fast, lost, how large. */
+static void show_status(struct sv_recorder *r)
+{
+    char a[32], b[32], c[32], d[32], e[32];
+    struct stat st;
+    int64_t now = sv_recorder_now_ns();
+    if (now - r->shown_ns < SHOW_EVERY_NS || sv_common.quiet || !isatty(STDERR_FILENO))
+        return;
+    uint64_t calls = sv_decode_sums(r->decode)->calls;
+    double rate = r->shown_ns ? (double)(calls - r->shown_calls) * 1e9 / (double)(now - r->shown_ns)
+                              : 0;
+    uint64_t size = stat(r->part, &st) == 0 ? (uint64_t)st.st_size : 0;
+    fprintf(stderr, "\r%s%s  %s calls  %s/s  %s lost  %s%s\033[K", sv_style_err(SV_DIM),
+            sv_human_ns(a, now - r->started_ns), sv_human_count(b, calls),
+            sv_human_count(c, (uint64_t)rate), sv_human_count(d, r->lost), sv_human_bytes(e, size),
+            sv_style_err(SV_RESET));
+    r->shown_ns = now;
+    r->shown_calls = calls;
+    r->is_shown = true;
+}
+
 static int run_loop(struct sv_recorder *r, struct sv_err *err)
 {
     struct pollfd p[2] = {{.fd = r->signal_fd, .events = POLLIN},
@@ -308,7 +356,10 @@ static int run_loop(struct sv_recorder *r, struct sv_err *err)
         if (r->n_signals > 1)
             return sv_err_set(err, SV_EIO, SV_NO_POS, "aborted: nothing was saved");
         code = make_round(r, false, err);
+        show_status(r);
     }
+    if (r->is_shown)
+        fputs("\r\033[K", stderr);
     return code;
 }
 
@@ -331,6 +382,8 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
                         &r->interval_ns, err);
     if (code >= 0 && r->interval_ns > 0 && r->interval_ns < INTERVAL_SHORTEST_NS)
         code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--interval: at least 10ms, or 0 for none");
+    if (code >= 0)
+        code = open_decoder(r, err);
     if (code >= 0)
         code = open_kernel(r, err);
     if (code >= 0)

@@ -6,6 +6,7 @@
 
 #include "capture/decode.h"
 #include "capture/kernel.h"
+#include "capture/redact.h"
 #include "capture/usage.h"
 #include "cmd/files.h"
 
@@ -15,9 +16,9 @@
 struct sv_record_options {
     struct sv_output_choice out;
     struct sv_words pids;
-    const char *duration, *calls, *prefix, *min_latency, *interval;
+    const char *duration, *calls, *prefix, *min_latency, *interval, *redact;
     uint64_t ring_bytes;
-    bool no_io, no_block, all, strict, drop_caches, no_summary;
+    bool no_io, no_block, no_cache, all, strict, drop_caches, no_summary;
 };
 
 struct sv_recorder {
@@ -29,6 +30,7 @@ struct sv_recorder {
     struct sv_batch *batch;
     struct sv_kernel *kernel; /* NULL: not possible here */
     struct sv_decode *decode;
+    struct sv_redact redact;
     struct sv_usage *usage;     /* NULL: not wanted */
     struct sv_collect *collect; /* of programs with libstave */
     char *part;
@@ -40,7 +42,9 @@ struct sv_recorder {
     sigset_t old_mask;
     int n_signals;
     int64_t started_ns, deadline_ns, snapshot_ns, asked_ns, round_ns;
-    int64_t interval_ns, sampled_ns, commit_ns;
+    int64_t interval_ns, sampled_ns, commit_ns, shown_ns;
+    uint64_t shown_calls;
+    bool is_shown; /* the status line */
     uint64_t events, lost, uncommitted;
     bool is_partial; /* something that was asked for is not possible */
 };

@@ -76,14 +76,13 @@ static __always_inline struct sv_wire_counts *my_counts(void)
     return bpf_map_lookup_elem(&counts, &zero);
 }
 
+/* Only losses are counted here: what was kept is counted by whoever reads it. */
 static __always_inline void count(unsigned kind, bool is_kept)
 {
-    struct sv_wire_counts *c = my_counts();
-    if (!c || kind >= SV_WIRE_KINDS)
+    if (is_kept || kind >= SV_WIRE_KINDS)
         return;
-    if (is_kept)
-        c->kept[kind]++;
-    else
+    struct sv_wire_counts *c = my_counts();
+    if (c)
         c->lost[kind]++;
 }
 
@@ -480,5 +479,33 @@ int BPF_PROG(on_block_complete, struct request *rq, int error, unsigned int byte
     }
     if (rq->__data_len <= bytes)
         bpf_map_delete_elem(&requests, &key);
+    return 0;
+}
+
+/* ---- the page cache ---- */
+
+/* A page enters the cache: it was not there, and is read or made now. Only for followed tasks; read-ahead is theirs, too. */
+SEC("tp_btf/mm_filemap_add_to_page_cache")
+int BPF_PROG(on_cache_add, struct folio *folio)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    if (!bpf_task_storage_get(&tasks, task, 0, 0))
+        return 0;
+    void *ring = my_ring();
+    if (!ring)
+        return 0;
+    struct sv_wire_cache *c = bpf_ringbuf_reserve(ring, sizeof *c, 0);
+    count(SV_WIRE_CACHE, c != 0);
+    if (!c)
+        return 0;
+    fill_head(&c->head, SV_WIRE_CACHE, 0);
+    struct address_space *mapping = folio->mapping;
+    struct inode *inode = mapping ? mapping->host : 0;
+    struct super_block *sb = inode ? inode->i_sb : 0;
+    c->inode = inode ? inode->i_ino : 0;
+    c->device = sb ? sb->s_dev : 0;
+    c->offset = (__u64)folio->index << 12;
+    c->bytes = 4096;
+    bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
     return 0;
 }

@@ -68,18 +68,6 @@ struct request {
     unsigned long long __sector;
 };
 
-struct io_cqe {
-    __u64 user_data;
-};
-struct io_kiocb {
-    __u8 opcode;
-    struct io_cqe cqe;
-};
-struct io_uring_cqe {
-    __u64 user_data;
-    __s32 res;
-};
-
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
     unsigned long r10, r9, r8, dx, si, di, cs;

@@ -10,8 +10,7 @@
 enum {
     SV_WIRE_CALLS_MAX = 512, /* system call numbers; a power of two */
     SV_WIRE_PATH_MAX = 4096, /* PATH_MAX, with the NUL */
-    SV_WIRE_COMM = 16,
-    SV_WIRE_STACK_MAX = 127
+    SV_WIRE_COMM = 16
 };
 
 enum sv_wire_kind {
@@ -22,9 +21,6 @@ enum sv_wire_kind {
     SV_WIRE_NAME,     /* struct sv_wire_name: a thread has a new name */
     SV_WIRE_BLOCK,    /* struct sv_wire_block */
     SV_WIRE_CACHE,    /* struct sv_wire_cache */
-    SV_WIRE_URING,    /* struct sv_wire_uring */
-    SV_WIRE_SWITCH,   /* struct sv_wire_switch */
-    SV_WIRE_SAMPLE,   /* struct sv_wire_sample, then addresses */
     SV_WIRE_KINDS
 };
 
@@ -82,28 +78,7 @@ struct sv_wire_block { /* the head is that of who queued it; ts_ns: completion *
 struct sv_wire_cache { /* a page entered the page cache: it had to be read or made */
     struct sv_wire_head head;
     __u64 inode, offset;
-    __u32 device, bytes;
-};
-
-struct sv_wire_uring { /* submission → completion */
-    struct sv_wire_head head;
-    __u64 start_ns, user_data;
-    __s32 result;
-    __u32 opcode;
-};
-
-struct sv_wire_switch {       /* a thread leaves the CPU and another one comes */
-    struct sv_wire_head head; /* the one that leaves; what: its state */
-    __u32 next_tgid, next_tid;
-    __u32 cpu;
-    __u32 flags; /* 1: the one that leaves is followed; 2: the one that comes */
-    char comm[SV_WIRE_COMM], next_comm[SV_WIRE_COMM];
-};
-
-struct sv_wire_sample {
-    struct sv_wire_head head;
-    __u32 n_kernel, n_user; /* addresses that follow, innermost first: kernel, then user */
-    __u32 cpu, pad;
+    __u32 device, bytes; /* of the first page */
 };
 
 /* What to take from a call: numbers of its arguments, SV_WIRE_NONE where it has none. */
@@ -121,11 +96,8 @@ struct sv_wire_plan {
 };
 
 /* What could not be kept, per CPU, by kind of record. */
-enum sv_wire_loss { SV_WIRE_RING_FULL, SV_WIRE_NOT_FOLLOWED, SV_WIRE_LOSSES };
-
 struct sv_wire_counts {
     __u64 lost[SV_WIRE_KINDS];
-    __u64 kept[SV_WIRE_KINDS];
     __u64 not_followed; /* children whose storage could not be made */
     __u64 filtered;     /* calls left out by the filters, as asked */
     __u64 foreign;      /* calls of 32-bit programs, whose numbers differ */

@@ -141,6 +141,22 @@ run_any usage_none 0 "$STAVE" record -q -o none.pftrace --interval 0 -- true
 equals usage_off "$("$STAVE" cat -q none.pftrace | grep -c ' counter ')" 0
 run_any usage_bad 2 "$STAVE" record -q -o none.pftrace --interval 1ns -- true
 
+# Page-cache misses: a file of 1 MiB that is not in the cache is missed whole, and not again.
+head -c 1048576 /dev/urandom >cold; sync cold
+if dd of=cold oflag=nocache conv=notrunc,fdatasync count=0 2>/dev/null; then
+  run_any cold 0 "$STAVE" record -q --strict -o cold.pftrace -- cat cold
+  missed=$("$STAVE" cat -q cold.pftrace | sed -nE 's/.*cat="page_cache".*bytes=([0-9]+).*/\1/p' | awk '{ s += $1 } END { print s + 0 }')
+  check cold_missed test "$missed" -ge 1048576
+  run_any warm 0 "$STAVE" record -q --strict -o warm.pftrace -- cat cold
+  equals warm_missed "$("$STAVE" cat -q warm.pftrace | grep -c 'cat="page_cache"')" 0
+else skip cold "cannot take a file out of the page cache"; fi
+
+# Redacted: no word of a path is left, the same file has the same token.
+run_any redacted 0 "$STAVE" record -q --strict --redact paths -o redacted.pftrace -- "$play" read 1 "$TMP/files" 40
+equals redacted_words "$("$STAVE" cat -q redacted.pftrace | grep -c 'files')" 0
+equals redacted_files "$("$STAVE" cat -q redacted.pftrace | grep '"read"' | grep -oE 'path="[^"]*"' | sort | uniq -c | awk '$1 == 2' | wc -l)" 40
+run_any redact_bad 2 "$STAVE" record -q --redact names -o x.pftrace -- true
+
 # The doctor agrees.
 run_any doctor 0 "$STAVE" doctor --strict
 check doctor_programs grep -q '^ok .*kernel programs' doctor.out

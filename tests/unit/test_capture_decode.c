@@ -34,7 +34,7 @@ TEST(a_call_is_a_begin_with_its_arguments_and_an_end)
     put(k, 0, kbench_call(SYS_read, 400, 401, 3, -9), NULL);
     CHECK_UINT_EQ(kbench_round(k, 1000), 8);
     CHECK_STR_EQ(k->text,
-                 "100 begin /system calls openat fd=3 path=/data/a flags=0\n"
+                 "100 begin /system calls openat fd=3 path=/data/a\n"
                  "105 end /system calls \n"
                  "200 begin /system calls read fd=3 path=/data/a requested=8192 offset=512 "
                  "bytes=4096\n"
@@ -274,6 +274,30 @@ TEST(overlapping_block_requests_have_lanes)
     CHECK(strstr(k->text, "150 begin 4000:1/4000:1 2 write"));
     CHECK(strstr(k->text, "260 begin Disks/4000:1 write"));
     CHECK_UINT_EQ(sv_decode_sums(k->decode)->block_written_bytes, 3 * 4096);
+    kbench_free(k);
+}
+
+static void put_page(struct kbench *k, uint64_t ts, uint64_t inode, uint64_t offset)
+{
+    struct sv_wire_cache c = {.head = {.kind = SV_WIRE_CACHE, .tgid = 10, .tid = 11, .ts_ns = ts},
+                              .inode = inode,
+                              .offset = offset,
+                              .bytes = 4096};
+    kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+}
+
+TEST(neighbouring_pages_are_one_miss)
+{
+    struct kbench *k = kbench_new(NULL);
+    for (uint64_t i = 0; i < 32; i++)
+        put_page(k, 100 + i, 7, i * 4096);
+    put_page(k, 200, 7, 1 << 20);
+    put(k, 0, kbench_call(SYS_fsync, 50, 300, 3, 0), NULL);
+    CHECK_UINT_EQ(kbench_round(k, 1000), 4);
+    CHECK(strstr(k->text,
+                 "100 instant /page cache misses add inode=7 offset=0 bytes=131072\n"
+                 "200 instant /page cache misses add inode=7 offset=1048576 bytes=4096\n"));
+    CHECK_UINT_EQ(sv_decode_sums(k->decode)->missed_bytes, 33 * 4096);
     kbench_free(k);
 }
 
