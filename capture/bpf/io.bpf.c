@@ -484,6 +484,17 @@ int BPF_PROG(on_block_complete, struct request *rq, int error, unsigned int byte
 
 /* ---- the page cache ---- */
 
+/* The kernel's word for several pages that live together. Its flags stand first, in a struct or as they are, depending on the kernel. */
+static __always_inline __u32 folio_bytes(struct folio *folio)
+{
+    unsigned long flags = 0;
+    if (bpf_probe_read_kernel(&flags, sizeof flags, folio) != 0 ||
+        !(flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1) ||
+        !bpf_core_field_exists(folio->_flags_1))
+        return 4096;
+    return 4096u << (folio->_flags_1 & 15);
+}
+
 /* A page enters the cache: it was not there, and is read or made now. Only for followed tasks; read-ahead is theirs, too. */
 SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(on_cache_add, struct folio *folio)
@@ -505,7 +516,7 @@ int BPF_PROG(on_cache_add, struct folio *folio)
     c->inode = inode ? inode->i_ino : 0;
     c->device = sb ? sb->s_dev : 0;
     c->offset = (__u64)folio->index << 12;
-    c->bytes = 4096;
+    c->bytes = folio_bytes(folio);
     bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
     return 0;
 }

@@ -22,7 +22,9 @@ struct address_space {
 struct folio {
     struct address_space *mapping;
     unsigned long index;
+    unsigned long _flags_1; /* its low byte: the order of a large one */
 };
+enum pageflags { PG_head = 6 };
 struct file {
     long long f_pos;
 };

@@ -78,7 +78,7 @@ struct sv_wire_block { /* the head is that of who queued it; ts_ns: completion *
 struct sv_wire_cache { /* a page entered the page cache: it had to be read or made */
     struct sv_wire_head head;
     __u64 inode, offset;
-    __u32 device, bytes; /* of the first page */
+    __u32 device, bytes;
 };
 
 /* What to take from a call: numbers of its arguments, SV_WIRE_NONE where it has none. */
