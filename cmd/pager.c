@@ -88,9 +88,9 @@ void sv_pager_close(struct sv_pager *p)
     sigemptyset(&ignore.sa_mask);
     sigaction(SIGINT, &ignore, &before);
     fclose(p->file);
-    if (!p->pipe)
+    if (!p->pipe && p->held.len)
         fwrite(p->held.data, 1, p->held.len, stdout);
-    else if (p->pipe != stdout)
+    else if (p->pipe && p->pipe != stdout)
         pclose(p->pipe);
     fflush(stdout);
     sigaction(SIGINT, &before, NULL);
