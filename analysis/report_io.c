@@ -116,6 +116,7 @@ void sv_io_words_init(struct sv_io_words *w, const struct sv_trace *t)
     w->fd = find(t, "fd");
     w->ret = find(t, "ret");
     w->count = find(t, "count");
+    w->child = find(t, "child");
     for (sv_track k = 1; k < t->dict->n_tracks; k++) {
         const struct sv_track_info *info = &t->dict->tracks[k];
         if (info->kind == SV_TRACK_PROCESS)
@@ -281,7 +282,7 @@ static void add_call(struct maker *m, uint64_t row)
         if (item.has_bytes && item.bytes > 0)
             compare_place(m, stream, &item, sv_io_arg(w, row, w->offset, -1));
         else if (item.op == SV_OP_SEEK)
-            seek(m, stream, sv_io_arg(w, row, w->ret, -1));
+            seek(m, stream, sv_io_arg(w, row, w->ret, sv_io_arg(w, row, w->offset, -1)));
         else if (item.op == SV_OP_OPEN)
             *sv_map_add(&m->streams, stream, NULL) = 1; /* at its beginning */
     }

@@ -100,7 +100,7 @@ struct sv_io_words {
     uint8_t *ops, *kinds; /* by sv_str */
     uint32_t n;
     struct sv_map processes; /* space, pid → track: uuids are the producer's own */
-    sv_str path, bytes, offset, errno_, device, sector, pid, fd, ret, count;
+    sv_str path, bytes, offset, errno_, device, sector, pid, fd, ret, count, child;
 };
 
 void sv_io_words_init(struct sv_io_words *w, const struct sv_trace *t);

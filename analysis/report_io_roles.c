@@ -74,7 +74,14 @@ static void find_steps(struct roles *x)
     }
 }
 
-/* clone, fork and vfork return the child; a clone that made a thread does not lead to a process. */
+static int64_t child_of(const struct sv_io_words *w, uint64_t row)
+{
+    int64_t child = sv_io_arg(w, row, w->child, 0);
+    return child ? child : sv_io_arg(w, row, w->ret, 0);
+}
+
+/* Calls of clone, fork and vfork return the child, an instant of category process names it; a clone that made a thread does not lead to
+ * a process. */
 static void find_parents(struct roles *x)
 {
     static const char *const names[] = {"clone", "clone3", "fork", "vfork"};
@@ -83,8 +90,7 @@ static void find_parents(struct roles *x)
         sv_str name = sv_dict_find_str(t->dict, names[i], strlen(names[i]));
         for (uint64_t row = 0; name && row < t->slices.n; row++) {
             int64_t pid;
-            if (t->slices.name[row] != name ||
-                (pid = sv_io_arg(x->words, row, x->words->ret, 0)) <= 0)
+            if (t->slices.name[row] != name || (pid = child_of(x->words, row)) <= 0)
                 continue;
             sv_track track = t->slices.track[row];
             sv_track child = sv_io_process(x->words, track, pid);

@@ -185,6 +185,7 @@ TEST(roles)
         {"2.0 slice #2 \"step 1\" cat=\"step\" dur=1.0\n", SV_ROLE_TRAINER, SV_ROLE_LOADER},
         {"2.0 slice #2 \"clone\" cat=\"syscall\" dur=0.001 {ret=20}\n", SV_ROLE_TRAINER,
          SV_ROLE_LOADER},
+        {"2.0 instant #2 \"fork\" cat=\"process\" {child=20}\n", SV_ROLE_TRAINER, SV_ROLE_LOADER},
         {"", SV_ROLE_NONE, SV_ROLE_NONE},
         /* The parent of somebody who reads nothing trains nobody. */
         {"2.0 slice #4 \"clone\" cat=\"syscall\" dur=0.001 {ret=10}\n", SV_ROLE_NONE, SV_ROLE_NONE},
