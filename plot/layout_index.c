@@ -157,6 +157,15 @@ static void add_rows(struct sv_layout_index *x)
     free(c);
 }
 
+/* The group that a counter belongs to, which its name does not tell: a device, a CPU, a set of counters. 0: a process, a thread or none. */
+static sv_track counter_group(const struct sv_dict *d, sv_track track)
+{
+    sv_track parent = d->tracks[track].kind == SV_TRACK_COUNTER ? d->tracks[track].parent : 0;
+    bool is_owner = d->tracks[parent].kind == SV_TRACK_PROCESS ||
+                    d->tracks[parent].kind == SV_TRACK_THREAD;
+    return parent && !is_owner ? parent : 0;
+}
+
 /* Processes by pid; within one, threads by tid, then what has an order by it, then by name. */
 static int compare_tracks(const struct sv_dict *d, sv_track a, sv_track b)
 {
@@ -167,7 +176,10 @@ static int compare_tracks(const struct sv_dict *d, sv_track a, sv_track b)
         return x->order < y->order ? -1 : 1;
     if (x->tid != y->tid)
         return x->tid < y->tid ? -1 : 1;
-    int by_name = strcmp(sv_dict_text(d, x->name).bytes, sv_dict_text(d, y->name).bytes);
+    sv_str group = d->tracks[counter_group(d, a)].name, other = d->tracks[counter_group(d, b)].name;
+    int by_name = strcmp(sv_dict_text(d, group).bytes, sv_dict_text(d, other).bytes);
+    if (by_name == 0)
+        by_name = strcmp(sv_dict_text(d, x->name).bytes, sv_dict_text(d, y->name).bytes);
     return by_name ? by_name : a < b ? -1 : a > b;
 }
 
@@ -272,6 +284,9 @@ void sv_row_name(const struct sv_layout_index *x, size_t row, struct sv_buf *to)
         track = d->tracks[track].parent;
     const struct sv_track_info *k = &d->tracks[track];
     struct sv_text name = sv_dict_text(d, k->name);
+    struct sv_text group = sv_dict_text(d, d->tracks[counter_group(d, track)].name);
+    sv_buf_add(to, group.bytes, group.len);
+    sv_buf_str(to, group.len ? " " : "");
     if (name.len)
         sv_buf_add(to, name.bytes, name.len);
     else if (k->kind == SV_TRACK_THREAD)

@@ -34,3 +34,9 @@ run bad_date 2 "$STAVE" import run --tz UTC --date yesterday -o none.pftrace
 run date_given 0 "$STAVE" import "$SRC/tests/golden/good/strace_tt.out" --tz UTC --date 2026-07-20 --to text
 run_any strict 1 "$STAVE" import run --tz UTC --strict -o strict.pftrace
 check strict_leaves_no_file test ! -e strict.pftrace
+
+# In the picture the counters of a device stand together and tell whose they are.
+run_any picture 0 "$STAVE" plot timeline run.pftrace -o run.svg
+grep -o '>\(CPU user\|GPU [01] sm\|[a-z]*da read\)<' run.svg | tr -d '<>' | uniq >labels
+printf '%s\n' 'CPU user' 'GPU 0 sm' 'GPU 1 sm' 'vda read' 'GPU 0 sm' 'GPU 1 sm' 'GPU 0 sm' >expected
+check labels_of_counters diff expected labels
