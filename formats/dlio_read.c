@@ -128,6 +128,7 @@ static void init(struct sv_lines *l)
         sv_report_add(l->source.report, SV_NOTE, "DLIO's times taken as UTC", 1, SV_NO_POS,
                       "stave import --log-tz gives another zone");
     l->wall.zone = l->log_zone ? l->log_zone : s->utc;
+    l->wall.is_elsewhere = true;
 }
 
 static void fini(struct sv_lines *l)

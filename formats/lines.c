@@ -166,7 +166,7 @@ void sv_wall_tell(struct sv_lines *l)
     if (!l->wall.zone)
         sv_report_add(l->source.report, SV_NOTE, "local times without a zone", 1, SV_NO_POS,
                       "they are taken as they stand; stave import --tz gives the zone");
-    if (l->wall.has_date) {
+    if (l->wall.has_date && !l->wall.is_elsewhere) {
         char text[32];
         int64_t year;
         unsigned month, day;

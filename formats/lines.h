@@ -28,7 +28,8 @@ struct sv_lines_kind {
 /* Local wall time that becomes nanoseconds: a date (in the file, or from the options) and times of day that pass midnight. */
 struct sv_wall {
     const struct sv_zone *zone; /* NULL: not known, times count as if they were UTC */
-    bool has_date;
+    bool has_date,
+        is_elsewhere; /* is_elsewhere: its day may not be that of the machine's other files */
     int64_t days, last_of_day, last_utc_s;
 };
 

@@ -142,13 +142,14 @@ static void set_path(struct strace *s, int64_t pid, int64_t fd, sv_str path)
 
 static void follow_clone(struct strace *s, int64_t pid, const struct sv_strace_call *c)
 {
+    if (c->is_thread)
+        s->cloning_pid = 0; /* it has returned, with or without a thread */
     if (c->ret <= 0)
         return;
     bool is_new;
     uint64_t *slot = sv_map_add(&s->processes, (uint64_t)c->ret, &is_new);
     if (c->is_thread) {
         *slot = (uint64_t)pid;
-        s->cloning_pid = 0;
         return;
     }
     *slot = (uint64_t)c->ret;

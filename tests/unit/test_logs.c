@@ -245,6 +245,20 @@ TEST(strace_follows_descriptors_over_threads_and_forks)
     read_free(&r);
 }
 
+/* A clone of a thread that failed must not adopt the next process. */
+TEST(strace_failed_clone_adopts_nobody)
+{
+    struct read r =
+        read_text("10 1658345292.000000 clone(flags=CLONE_VM|CLONE_THREAD <unfinished ...>\n"
+                  "10 1658345292.000100 <... clone resumed>) = -1 EAGAIN (Resource temporarily "
+                  "unavailable) <0.0001>\n"
+                  "20 1658345292.000200 close(3) = 0 <0.000001>\n",
+                  NULL);
+    CHECK(sv_dict_find_track(r.dict, sv_uuid_thread(0, 20, 20)) != 0);
+    CHECK(sv_dict_find_track(r.dict, sv_uuid_thread(0, 10, 20)) == 0);
+    read_free(&r);
+}
+
 TEST(every_log_is_recognised_by_its_content)
 {
     static const struct {
