@@ -128,7 +128,7 @@ TEST(fixed_zones)
 static size_t put(uint8_t *p, size_t at, uint64_t v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        p[at + i] = n - 1 - i < 8 ? (uint8_t)(v >> 8 * (n - 1 - i)) : 0;
+        p[at + i] = (uint8_t)(n - 1 - i < 8 ? v >> 8 * (n - 1 - i) : 0);
     return at + n;
 }
 
