@@ -342,8 +342,12 @@ static void add_miss(struct maker *m, uint64_t row)
     if (strcmp(sv_dict_text(r->trace->dict, r->trace->slices.name[row]).bytes, "add") != 0)
         return;
     sv_track process = sv_dict_process_of(r->trace->dict, r->trace->slices.track[row]);
-    process_group(m, process)->cache_misses++;
-    r->total.cache_misses++;
+    int64_t bytes = sv_io_arg(&m->words, row, m->words.bytes, 0);
+    struct sv_io_group *const targets[] = {process_group(m, process), &r->total};
+    for (size_t i = 0; i < 2; i++) {
+        targets[i]->cache_misses++;
+        targets[i]->cache_miss_bytes += bytes > 0 ? (uint64_t)bytes : 0;
+    }
     r->n_cache_misses++;
 }
 

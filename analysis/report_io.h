@@ -36,6 +36,7 @@ struct sv_io_group {
     uint64_t sizes[SV_IO_SIZES]; /* of reads and writes */
     /* Of a process: the block requests that it caused, pages that had to be read. */
     uint64_t block_reads, block_bytes_read, block_writes, block_bytes_written, cache_misses;
+    uint64_t cache_miss_bytes; /* that the misses brought */
     enum sv_io_role role;
     char why[160]; /* the role was given */
 };

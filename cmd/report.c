@@ -316,7 +316,8 @@ static void print_summary(const struct sv_io_report *r)
                    ? "nothing was read by calls\n"
                    : "no block requests in the trace: hits of the page cache are not known\n");
     if (r->n_cache_misses)
-        printf("%" PRIu64 " pages were not in the page cache\n", r->n_cache_misses);
+        printf("%s misses of the page cache brought %s\n", sv_human_count(calls, r->n_cache_misses),
+               sv_human_bytes(read, t->cache_miss_bytes));
 }
 
 static int print_text(const struct report *o, const struct sv_io_report *r, struct sv_err *err)

@@ -173,6 +173,22 @@ TEST(block_requests_belong_to_devices_and_processes)
     "1.000000000 slice #4 \"read\" cat=\"syscall\" dur=0.000100000 {fd=3 bytes=8192 ret=8192}\n" \
     "1.000000000 slice #2 \"openat\" cat=\"syscall\" dur=0.000100000 {path=\"/x\" ret=3}\n"
 
+TEST(misses_of_the_page_cache)
+{
+    struct made m = make(
+        TRACKS
+        "1.000000000 instant #4 \"add\" cat=\"page_cache\" {device=\"sda\" inode=7 offset=0 "
+        "bytes=4096}\n"
+        "1.000010000 instant #4 \"add\" cat=\"page_cache\" {device=\"sda\" inode=7 offset=4096 "
+        "bytes=65536}\n"
+        "1.000020000 instant #4 \"delete\" cat=\"page_cache\" {device=\"sda\" inode=7 bytes=4096}\n"
+        "1.000030000 slice #4 \"read\" cat=\"syscall\" dur=0.000001000 {bytes=1 ret=1}\n");
+    CHECK_UINT_EQ(m.report.n_cache_misses, 2);
+    CHECK_UINT_EQ(process(&m, 20)->cache_misses, 2);
+    CHECK_UINT_EQ(process(&m, 20)->cache_miss_bytes, 69632);
+    unmake(&m);
+}
+
 TEST(roles)
 {
     static const struct {
