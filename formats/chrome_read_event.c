@@ -220,6 +220,7 @@ static const uint8_t *read_args(struct chrome_reader *r, const uint8_t *p, const
         chrome_bury(r, f->args_at, f->n_args);
     }
     f->args_at = (uint32_t)(b->arg - b->args);
+    r->memo_name = f->name;
     if (__builtin_expect(*p == '{', 1))
         p = chrome_args(r, p, end, f->cat);
     else if (*p == 'n')

@@ -347,6 +347,59 @@ static const uint8_t *read_plain_array(struct chrome_reader *r, const uint8_t *p
     return p;
 }
 
+/* ---- arrays met before ---- */
+
+/* By the start of the array, its key and the name of the event. */
+static inline uint64_t memo_hash(const struct chrome_reader *r, const uint8_t *p, sv_str key)
+{
+    uint64_t h = (sv_json_load8(p) ^ r->memo_name) * 0x9e3779b97f4a7c15ull;
+    h ^= (sv_json_load8(p + 8) ^ (uint64_t)key << 32) * 0xd6e8feb86659fd93ull;
+    h += sv_json_load8(p + 16) * 0xc2b2ae3d27d4eb4full;
+    return h ^ h >> 32;
+}
+
+/* The array at p if it is the one of the memo, its arguments appended; NULL otherwise. */
+static inline const uint8_t *replay(struct chrome_reader *r, const struct chrome_memo *m,
+                                    const uint8_t *p, const uint8_t *end, sv_str key)
+{
+    struct sv_batch *b = r->batch;
+    size_t len = m->len, i = 0;
+    if (len == 0 || (size_t)(end - p) <= len || (size_t)(b->args_end - b->arg) < m->n)
+        return NULL;
+    for (; i + 16 <= len; i += 16)
+        if (!sv_json_same16(p + i, m->text + i, 16))
+            return NULL;
+    if (!sv_json_same16(p + i, m->text + i, (unsigned)(len - i)))
+        return NULL;
+    struct sv_arg *a = b->arg;
+    for (unsigned k = 0; k < m->n; k++) {
+        a[k] = m->args[k];
+        a[k].u += a[k].type == SV_ARG_TEXT ? (uint64_t)(uintptr_t)p : 0;
+    }
+    a->key = key;
+    b->arg += m->n;
+    return p + len;
+}
+
+/* Keeps the array [p, q), whose arguments begin at number `at`, when it is met for the second time. */
+static void memorise(struct chrome_reader *r, struct chrome_memo *m, uint64_t hash,
+                     const uint8_t *p, const uint8_t *q, uint32_t at)
+{
+    const struct sv_batch *b = r->batch;
+    size_t len = (size_t)(q - p), n = (size_t)(b->arg - b->args) - at;
+    bool is_new = m->met != (uint32_t)hash;
+    m->met = (uint32_t)hash;
+    if (is_new || len > CHROME_MEMO_TEXT || n > CHROME_MEMO_ARGS || b->overflow)
+        return;
+    memcpy(m->text, p, len);
+    memcpy(m->args, b->args + at, n * sizeof *m->args);
+    for (size_t i = 0; i < n; i++)
+        if (m->args[i].type == SV_ARG_TEXT)
+            m->args[i].u -= (uint64_t)(uintptr_t)p;
+    m->len = (uint8_t)len;
+    m->n = (uint8_t)n;
+}
+
 /* Reads until the containers past `base` are closed. */
 static const uint8_t *tree(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
                            uint32_t base, bool is_comma)
@@ -393,10 +446,17 @@ static const uint8_t *read_container(struct chrome_reader *r, const uint8_t *p, 
     uint32_t base = r->depth;
     bool is_comma = false;
     if (*p == '[' && base + PLAIN_DEPTH <= CHROME_DEPTH_MAX) {
-        const uint8_t *value = NULL;
-        p = read_plain_array(r, p, end, key, &value);
-        if (__builtin_expect(r->depth == base, 1))
+        const uint8_t *value = NULL, *start = p;
+        uint64_t hash = memo_hash(r, p, key);
+        struct chrome_memo *memo = &r->memos[hash % CHROME_MEMOS];
+        if ((p = replay(r, memo, start, end, key)))
             return p;
+        uint32_t at = (uint32_t)(r->batch->arg - r->batch->args);
+        p = read_plain_array(r, start, end, key, &value);
+        if (__builtin_expect(r->depth == base, 1)) {
+            memorise(r, memo, hash, start, p, at);
+            return p;
+        }
         is_comma = !value && (p[-1] == ',' || (p[-1] == ' ' && p[-2] == ','));
         if (value && !(p = after_value(r, value, p, end, &is_comma)))
             return NULL;

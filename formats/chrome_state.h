@@ -53,6 +53,19 @@ struct chrome_guess {
     sv_str str;    /* the key */
 };
 
+#define CHROME_MEMOS     256u
+#define CHROME_MEMO_TEXT 128u /* bytes */
+#define CHROME_MEMO_ARGS 24u
+
+/* An array met before, and what it became: shapes and types of an operator's inputs come again and again. Texts in it are kept as their
+ * distance from the opening bracket. */
+struct chrome_memo {
+    uint8_t text[CHROME_MEMO_TEXT];
+    struct sv_arg args[CHROME_MEMO_ARGS];
+    uint32_t met; /* hash of the array that was met here last: it is kept when it comes again */
+    uint8_t len, n;
+};
+
 #define CHROME_KEYS    512u
 #define CHROME_SHAPES  32u
 #define CHROME_PLACES  32u /* members of a shape; further ones share the last place */
@@ -191,6 +204,8 @@ struct chrome_reader {
     struct chrome_span
         mended; /* the text of the value before it, when that had to be taken longer */
     struct chrome_text texts[CHROME_TEXTS];
+    struct chrome_memo memos[CHROME_MEMOS];
+    sv_str memo_name; /* of the event whose arguments are read, if it is known by then */
     struct chrome_thread threads[CHROME_THREADS];
     sv_track global_track;
 
