@@ -77,6 +77,8 @@ struct sv_process {
     struct sv_writer *writer;
     pthread_t writer_thread;
     bool has_writer;
+    _Atomic uint32_t writer_works,
+        forks;                    /* a fork waits for the writer's pause, and it for the fork */
     _Atomic uint32_t is_draining; /* a session is being stopped */
     pthread_mutex_t control;      /* start, stop and flush, one at a time: sv_control_lock() */
     _Atomic uint32_t control_owner;

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SLAB_BYTES = 64 << 10, RINGS_LARGE = 16, RINGS_MEDIUM = 128 };
+enum { SLAB_BYTES = 64 << 10, FORK_WAITS = 400, RINGS_LARGE = 16, RINGS_MEDIUM = 128 };
 enum { WAIT_NS_MIN = 20000, WAIT_NS_MAX = 200000 };
 
 struct sv_process *sv_process;
@@ -84,14 +84,26 @@ static void *wiped_pages(size_t bytes)
     return p;
 }
 
+static _Thread_local bool has_asked_writer;
+
+/* The writer pauses, or is too busy to: after some milliseconds the fork goes on without. */
 static void before_fork(void)
 {
+    struct sv_process *p = sv_process;
+    has_asked_writer = p && atomic_load(&p->ready) == 2;
+    if (has_asked_writer) {
+        atomic_fetch_add(&p->forks, 1);
+        for (int i = 0; i < FORK_WAITS && atomic_load(&p->writer_works); i++)
+            usleep(50);
+    }
     sv_registry_before_fork();
 }
 
 static void after_fork_parent(void)
 {
     sv_registry_after_fork(false);
+    if (has_asked_writer)
+        atomic_fetch_sub(&sv_process->forks, 1);
 }
 
 static void after_fork_child(void)

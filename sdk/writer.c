@@ -244,6 +244,24 @@ static void wait_for_work(struct sv_writer *w, uint32_t seen, unsigned us)
     syscall(SYS_futex, &w->process->wake, FUTEX_WAIT_PRIVATE, seen, &limit, NULL, 0);
 }
 
+/* Not while a fork is under way: the child would find locks of the allocator taken by a thread that it does not have. Allocators other than
+ * the C library's know nothing of fork. */
+static void begin_work(struct sv_process *p)
+{
+    for (;;) {
+        atomic_store(&p->writer_works, 1);
+        if (atomic_load(&p->forks) == 0)
+            return;
+        atomic_store(&p->writer_works, 0);
+        usleep(50);
+    }
+}
+
+static void end_work(struct sv_process *p)
+{
+    atomic_store(&p->writer_works, 0);
+}
+
 static void loop(struct sv_writer *w)
 {
     unsigned us = PERIOD_MIN_US;
@@ -252,12 +270,14 @@ static void loop(struct sv_writer *w)
         uint32_t asked = atomic_load_explicit(&w->flush_asked, memory_order_acquire);
         bool must = asked != atomic_load_explicit(&w->flush_done, memory_order_relaxed);
         uint64_t bytes = 0;
+        begin_work(w->process);
         if (w->plan.full == STAVE_FULL_OVERWRITE)
             sv_flight_round(w);
         else if (!w->failed)
             bytes = one_round(w, must, false);
         if (w->failed)
             sv_guests_refuse(&w->guests);
+        end_work(w->process);
         if (must)
             atomic_store_explicit(&w->flush_done, asked, memory_order_release);
         us = bytes ? PERIOD_MIN_US : us * 2 < PERIOD_MAX_US ? us * 2 : PERIOD_MAX_US;
@@ -334,8 +354,11 @@ static void *run(void *arg)
     sv_no_memory = &jump;
     if (setjmp(jump) == 0) {
         loop(w);
+        begin_work(w->process);
         finish(w);
+        end_work(w->process);
     } else {
+        end_work(w->process);
         struct sv_err err = {.msg = "out of memory"};
         fail(w, &err);
         sv_guests_refuse(&w->guests);

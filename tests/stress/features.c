@@ -50,7 +50,7 @@ static int scene_order(void)
     /* Any depth; counters in groups. */
     stave_track_t t = STAVE_PROCESS;
     for (int i = 0; i < 12; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "level %d", i);
         t = stave_group(t, name);
     }
@@ -102,7 +102,7 @@ static int scene_arguments(void)
                   "text", "quote \" and\n", "pointer", (void *)0x1234, "enum",
                   stave_enum(mode, mode_names, 2), "char", (char)65, "float", 0.25f, "null",
                   (const char *)NULL);
-    char name[16];
+    char name[32];
     for (int i = 0; i < 3; i++) {
         snprintf(name, sizeof name, "dynamic %d", i);
         STAVE_SCOPE_DYN("a", name, "i", i);
