@@ -31,7 +31,7 @@ test: all ## all tests (T=WORD: only those with WORD in their name)
 	@tools/build asan all tests
 	@tests/run -f "$(T)" build build-asan:unit,fuzz,golden,cli
 test-long: all ## all tests in all builds
-	@tools/install-deps test clang
+	@tools/install-deps long clang
 	@tools/build release tests benches
 	@tools/build asan all tests
 	@tools/build tsan all tests

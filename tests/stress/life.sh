@@ -57,5 +57,39 @@ if [ -x "$BUILD/tests/stress/life_static" ]; then
     case $name in abort) scene $name 134 life_static ;; *) scene $name 0 life_static ;; esac
   done
 fi
+# Preloaded into a program that AddressSanitizer watches, which traces, forks and frees.
+preload_with_asan() {
+  local asan
+  asan=$(${CC:-cc} -print-file-name=libasan.so)
+  [ -e "$asan" ] || { echo "skip life: preloaded beside AddressSanitizer: no libasan.so"; return; }
+  cat >watched.c <<'END'
+#include <stave/stave.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+    for (int i = 0; i < 1000; i++) {
+        char *text = malloc(32);
+        if (!text) return 1;
+        strcpy(text, "on the heap");
+        STAVE_SCOPE("life", "watched", "text", text);
+        free(text);
+    }
+    pid_t pid = fork();
+    if (pid == 0) { STAVE_INSTANT("life", "in child"); exit(0); }
+    int status = 1;
+    waitpid(pid, &status, 0);
+    return status != 0;
+}
+END
+  rm -rf t.*
+  ${CC:-cc} -g -O1 -fsanitize=address,undefined -I"$SRC/include" watched.c -o watched -L"$BUILD" -lstave >err 2>&1 &&
+    LD_LIBRARY_PATH=$BUILD LD_PRELOAD="$asan $BUILD/libstave.so" STAVE_OUT=t.pftrace ./watched >out 2>err &&
+    [ "$(count t.pftrace watched)" = 1000 ] && [ "$(count t.pftrace "in child")" = 1 ] && [ ! -s err ]
+  if [ $? = 0 ]; then echo "ok life: preloaded beside AddressSanitizer"; else echo "not ok life: preloaded beside AddressSanitizer: $(head -n 5 err)"; fi
+}
+case $BUILD in *asan | *tsan) ;; *) preload_with_asan ;; esac
 left=$(find "$STAVE_SESSION_DIR" -mindepth 1 -type d | wc -l)
 if [ "$left" = 0 ]; then echo "ok life leaves no sessions"; else echo "not ok life: $left sessions left: $(find "$STAVE_SESSION_DIR" -mindepth 1 | head -n 5)"; fi

@@ -27,7 +27,8 @@ for e in events:
     args = dict(e.get("args", {}))
     if "stave.flow" in args:
         args["flow"] = [flow(f) for f in args.pop("stave.flow")]
-    where = (processes[e["pid"]], names.get((e["pid"], e.get("tid")), "-"))
+    row = names.get((e["pid"], e.get("tid")), "-")
+    where = (processes[e["pid"]], "-" if row == e.get("name") else row) # a counter of the process may have a row of its own or none
     record = [e["ph"], *where, e.get("cat") or categories.get((e["pid"], e.get("tid"))), e.get("name"), round(e["ts"] - start, 3), round(e["dur"], 3) if "dur" in e else None, args]
     if e["ph"] == "B":
         record[0] = "X"

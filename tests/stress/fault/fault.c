@@ -112,7 +112,6 @@ int pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*run)(void *
 OPEN(open64, "open", (const char *path, int flags, ...), (path, flags, mode))
 OPEN(openat64, "open", (int dir, const char *path, int flags, ...), (dir, path, flags, mode))
 
-#ifndef NO_ALLOCATIONS /* sanitizers have their own */
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t n);
@@ -131,4 +130,3 @@ void *realloc(void *p, size_t n)
 {
     return fails("malloc", __builtin_return_address(0)) ? NULL : __libc_realloc(p, n);
 }
-#endif
