@@ -240,8 +240,8 @@ static void add_fields(struct stave_args *a, const char *key, PyObject *v, PyObj
 {
     stave_args_dict(a, key);
     PyObject *it = PyObject_GetIter(names), *name;
-    Py_ssize_t i = 0;
-    while (it && !is_full(a) && i++ < ITEMS_MAX && (name = PyIter_Next(it))) {
+    Py_ssize_t n = it ? PyObject_Size(names) : 0, i = 0;
+    for (; it && !is_full(a) && i < ITEMS_MAX && (name = PyIter_Next(it)); i++) {
         PyObject *value = PyObject_GetAttr(v, name);
         if (value)
             add_pair(a, name, value, depth + 1);
@@ -253,6 +253,7 @@ static void add_fields(struct stave_args *a, const char *key, PyObject *v, PyObj
     if (PyErr_Occurred())
         py_forget_error();
     Py_XDECREF(it);
+    add_more(a, n - i);
     stave_args_end(a);
 }
 

@@ -76,6 +76,11 @@ def test_limits_count_right(py, n, shown, more):
         assert told == ([] if more is None else [f"({more} more items)" if key == "d" else f"... ({more} more items)"])
 
 
+def test_many_fields_are_counted(py):
+    got = value(py, "dataclasses.make_dataclass('D', [(f'f{i}', int, i) for i in range(300)])()", "import dataclasses")
+    assert len(got) == 257 and "(44 more items)" in got.values()
+
+
 def test_what_does_not_fit_is_counted(py):
     got = value(py, "['y' * 1000 for _ in range(100)]")
     whole = [v for v in got.values() if v == "y" * 1000]

@@ -144,3 +144,35 @@ with stave.open("t.pftrace"):
     [t.join() for t in threads]
 ''')
     assert sorted(s["args"]["n"] for s in py.read().named("child")) == list(range(20))
+
+
+def test_the_program_stave_record_takes_every_process_of_python(py):
+    import subprocess
+    import sys
+    from conftest import NO_OUT, STAVE
+    (py.folder / "prog.py").write_text(WORK + '''
+import concurrent.futures, subprocess
+if __name__ == "__main__":
+    for method in ("fork", "spawn", "forkserver"):
+        context = multiprocessing.get_context(method)
+        w = context.Process(target=work, args=(method,)); w.start(); w.join()
+        with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool: pool.submit(work, "pool " + method).result()
+    if os.fork() == 0:
+        work("fork and _exit")
+        os._exit(0)
+    os.wait()
+    if os.fork() == 0:
+        work("killed")
+        os.kill(os.getpid(), 9)
+    os.wait()
+    subprocess.run([sys.executable, "-c", "import stave; stave.instant('other program')"], check=True)
+    with stave.open("ignored.pftrace"): work("parent")
+''')
+    done = subprocess.run([STAVE, "record", "-o", "r.pftrace", "--", sys.executable, "prog.py"], cwd=py.folder, env=NO_OUT,
+                          capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert py.files() == ["r.pftrace"]
+    t = py.read("r.pftrace")
+    methods = {"fork", "spawn", "forkserver"}
+    assert {s["args"]["n"] for s in t.named("work")} == methods | {"pool " + m for m in methods} | {"fork and _exit", "killed", "parent"}
+    assert t.one("other program")
