@@ -31,14 +31,20 @@ static size_t terminal_height(void)
     return 24;
 }
 
+static void write_held(struct sv_pager *p, FILE *to)
+{
+    if (p->held.len)
+        fwrite(p->held.data, 1, p->held.len, to);
+    sv_buf_clear(&p->held);
+}
+
 static void start(struct sv_pager *p)
 {
     setenv("LESS", "FRSX", 0); /* do not wrap, leave the screen as it is */
     p->pipe = popen(p->command, "w");
     if (!p->pipe)
         p->pipe = stdout;
-    fwrite(p->held.data, 1, p->held.len, p->pipe);
-    sv_buf_clear(&p->held);
+    write_held(p, p->pipe);
 }
 
 static ssize_t write_piece(void *ctx, const char *bytes, size_t n)
@@ -88,9 +94,9 @@ void sv_pager_close(struct sv_pager *p)
     sigemptyset(&ignore.sa_mask);
     sigaction(SIGINT, &ignore, &before);
     fclose(p->file);
-    if (!p->pipe && p->held.len)
-        fwrite(p->held.data, 1, p->held.len, stdout);
-    else if (p->pipe && p->pipe != stdout)
+    if (!p->pipe)
+        write_held(p, stdout);
+    else if (p->pipe != stdout)
         pclose(p->pipe);
     fflush(stdout);
     sigaction(SIGINT, &before, NULL);

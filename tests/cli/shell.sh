@@ -8,13 +8,14 @@ command -v tmux >/dev/null || skip_all "tmux is not installed"
 
 term() { TMUX='' TMUX_TMPDIR=$TMP tmux -f /dev/null "$@"; }
 trap 'term kill-server 2>/dev/null; [ "$CLI_FAILED" = 0 ] || exit 1' EXIT
-screen() { term capture-pane -p | grep -v '^$'; }
+screen() { term capture-pane -p 2>/dev/null | grep -v '^$'; }
 
 # shows TEXT: waits until the screen has it, as a whole line when TEXT begins with '^'.
 shows() {
   for _ in $(seq 100); do
     if [ "${1:0:1}" = ^ ]; then screen | sed 's/^ *//; s/ *$//' | grep -qxF -- "${1:1}" && return 0
     else screen | grep -qF -- "$1" && return 0; fi
+    term list-sessions >/dev/null 2>&1 || { echo "the shell has ended"; return 1; }
     sleep 0.1
   done
   screen
@@ -44,6 +45,7 @@ check goes_on_after_interrupt shows '^43'
 type_text 'SELECT half a line'
 check typed shows 'SELECT half a line'
 term send-keys C-c
+check back_at_prompt shows '^stave>'
 enter 'SELECT 40 + 4 AS answer;'
 check goes_on_after_dropped_line shows '^44'
 
@@ -79,10 +81,12 @@ if ldd "$STAVE" 2>/dev/null | grep -q libedit; then
   term send-keys Tab
   check completes_tables shows 'FROM clock_snapshot'
   term send-keys C-c
+  check back_at_prompt_2 shows '^stave>'
   type_text 'SELECT is_main_t'
   term send-keys Tab
   check completes_columns shows 'SELECT is_main_thread'
   term send-keys C-c
+  check back_at_prompt_3 shows '^stave>'
   enter '.quit'
   for _ in $(seq 50); do term list-sessions >/dev/null 2>&1 || break; sleep 0.1; done
   check history_is_kept grep -q 'SELECT' "$TMP/state/stave/history"
