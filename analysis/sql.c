@@ -5,12 +5,12 @@
 #include "analysis/sql.h"
 
 #ifndef SV_HAVE_SQLITE
-int sv_sql_open(const struct sv_trace *t, const struct sv_sql_options *options, struct sv_sql **q,
+int sv_sql_open(const struct sv_trace *t, const struct sv_sql_options *options, struct sv_sql **out,
                 struct sv_err *err)
 {
     (void)t;
     (void)options;
-    *q = NULL;
+    *out = NULL;
     return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
                       "this build has no SQLite: install libsqlite3-dev and build again");
 }

@@ -44,7 +44,7 @@ struct sv_sql_rows {
 };
 
 /* The trace, the dictionary and the report must outlive it. */
-int sv_sql_open(const struct sv_trace *t, const struct sv_sql_options *options, struct sv_sql **q,
+int sv_sql_open(const struct sv_trace *t, const struct sv_sql_options *options, struct sv_sql **out,
                 struct sv_err *err);
 void sv_sql_close(struct sv_sql *q);
 

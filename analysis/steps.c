@@ -156,7 +156,8 @@ static void judge_first(struct sv_steps *s)
         if (n < 2)
             continue;
         qsort(v, n, sizeof *v, by_duration);
-        double ratio = v[n / 2] > 0 ? (double)s->steps[i].dur_ns / (double)v[n / 2] : 0;
+        int64_t middle = v[n / 2];
+        double ratio = middle > 0 ? (double)s->steps[i].dur_ns / (double)middle : 0;
         s->steps[i].is_slow_first = ratio > SV_SLOW_FIRST;
         if (ratio > s->first_ratio)
             s->first_ratio = ratio;
@@ -187,9 +188,9 @@ static void judge_stragglers(struct sv_steps *s)
         qsort(v, s->n, sizeof *v, by_number);
     for (size_t i = 0, end; i < s->n; i = end) {
         for (end = i + 1; end < s->n && v[end].number == v[i].number; end++) {}
-        double middle = (double)v[i + (end - i - 1) / 2].dur_ns;
-        const struct numbered *last = &v[end - 1];
-        s->steps[last->step].is_straggler = end - i > 1 && (double)last->dur_ns > 1.1 * middle;
+        const struct numbered *middle = &v[i + (end - i - 1) / 2], *last = &v[end - 1];
+        s->steps[last->step].is_straggler = end - i > 1 &&
+                                            (double)last->dur_ns > 1.1 * (double)middle->dur_ns;
     }
     free(v);
 }
