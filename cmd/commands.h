@@ -6,6 +6,8 @@
 
 #define SV_COMMANDS(X) \
     X(record)          \
+    X(status)          \
+    X(stop)            \
     X(doctor)          \
     X(convert)         \
     X(merge)           \

@@ -33,7 +33,13 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (strcmp(o->out.path, "-") == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "standard output belongs to the command; use -o FILE");
-    struct sv_recorder r = {.options = o, .command = operands};
+    struct sv_recorder r = {.options = o, .command = operands, .word = -1};
+    if (o->detach) {
+        bool is_parent;
+        int code = sv_record_detach(o->out.path, &r.word, &is_parent, err);
+        if (is_parent || code < 0)
+            return code;
+    }
     return sv_recorder_run(&r, err);
 }
 
@@ -69,6 +75,9 @@ static const struct sv_option options[] = {
      "paths: every word of a path becomes a token, the same wherever it occurs; command lines are "
      "left out",
      "paths"},
+    {0, "detach", NULL, SV_OPT_FLAG, AT(detach),
+     "record in the background, without the terminal; 'stave status' and 'stave stop' find it",
+     NULL},
     {0, "strict", NULL, SV_OPT_FLAG, AT(strict),
      "stop when something cannot be recorded; exit code 1 when anything was lost", NULL},
     {0, "no-summary", NULL, SV_OPT_FLAG, AT(no_summary), "no summary at the end", NULL},
@@ -79,6 +88,7 @@ static const struct sv_example examples[] = {
     {"stave record -o train.pftrace -- python3 train.py",
      "the command, all its children and threads; its exit code is passed on"},
     {"stave record -o job.pftrace -p 4711 --duration 30s", "join a running job for half a minute"},
+    {"stave record --detach -o night.pftrace -p 4711", "leave it running; 'stave stop' ends it"},
     {"stave record -o slow.pftrace --min-latency 1ms --path /data/ -- ./job",
      "only what took a millisecond or more, only below /data/"},
     {0},

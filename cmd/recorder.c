@@ -5,6 +5,7 @@
 #include "cmd/recorder.h"
 #include "capture/procfs.h"
 #include "cmd/console.h"
+#include "cmd/running.h"
 #include "sdk/ticks.h"
 
 #include <errno.h>
@@ -373,6 +374,19 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
     return code;
 }
 
+static void tell_others(struct sv_recorder *r)
+{
+    const char *name = r->command->n        ? r->command->items[0]
+                       : r->options->pids.n ? r->options->pids.items[0]
+                                            : "all";
+    const char *slash = strrchr(name, '/');
+    r->told = sv_running_tell(slash ? slash + 1 : name, r->options->out.path);
+    if (r->word >= 0 && write(r->word, "b", 1) == 1) {
+        close(r->word);
+        r->word = -1;
+    }
+}
+
 static int open_all(struct sv_recorder *r, struct sv_err *err)
 {
     int64_t duration;
@@ -402,7 +416,11 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     r->started_ns = r->round_ns = sv_recorder_now_ns();
     r->deadline_ns = duration ? r->started_ns + duration : 0;
     code = attach(r, err);
-    return code < 0 ? code : start_command(r, err);
+    if (code >= 0)
+        code = start_command(r, err);
+    if (code >= 0)
+        tell_others(r);
+    return code;
 }
 
 static int close_output(struct sv_recorder *r, int code, struct sv_err *err)
@@ -443,6 +461,9 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
         code = sv_child_exit_code(r);
     if (code == 0 && r->options->strict && r->lost > 0)
         code = SV_EXIT_FOUND;
+    if (r->told)
+        unlink(r->told);
+    free(r->told);
     sv_kernel_close(r->kernel);
     sv_usage_free(r->usage);
     sv_decode_free(r->decode);

@@ -18,7 +18,7 @@ struct sv_record_options {
     struct sv_words pids;
     const char *duration, *calls, *prefix, *min_latency, *interval, *redact;
     uint64_t ring_bytes;
-    bool no_io, no_block, no_cache, all, strict, drop_caches, no_summary;
+    bool no_io, no_block, no_cache, all, strict, drop_caches, no_summary, detach;
 };
 
 struct sv_recorder {
@@ -46,6 +46,8 @@ struct sv_recorder {
     uint64_t shown_calls;
     bool is_shown; /* the status line */
     uint64_t events, lost, uncommitted;
+    int word;        /* with --detach: written to when the recording has begun; -1 */
+    char *told;      /* file by which others find us */
     bool is_partial; /* something that was asked for is not possible */
 };
 
@@ -62,6 +64,9 @@ void sv_record_sdk_open(
     struct sv_recorder *r); /* before the command starts: sets its environment */
 int sv_record_sdk_round(struct sv_recorder *r, int64_t now, bool is_last, struct sv_err *err);
 void sv_record_sdk_close(struct sv_recorder *r);
+
+/* Forks for --detach (record_detach.c). In the one that records, *word is to be written to when it has begun. */
+int sv_record_detach(const char *out, int *word, bool *is_parent, struct sv_err *err);
 
 /* The child's life (record_child.c): starts stopped, begins with sv_child_begin(). */
 int sv_child_start(struct sv_recorder *r, struct sv_err *err);

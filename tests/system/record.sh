@@ -159,6 +159,21 @@ equals redacted_words "$("$STAVE" cat -q redacted.pftrace | grep -c 'files')" 0
 equals redacted_files "$("$STAVE" cat -q redacted.pftrace | grep '"read"' | grep -oE 'path="[^"]*"' | sort | uniq -c | awk '$1 == 2' | wc -l)" 40
 run_any redact_bad 2 "$STAVE" record -q --redact names -o x.pftrace -- true
 
+# In the background: found by status, ended by stop, which waits for the whole trace.
+export XDG_RUNTIME_DIR=$TMP/run; mkdir -m 700 run
+run_any detach 0 "$STAVE" record --detach -o detached.pftrace -- "$play" sleep 60
+check detach_told grep -q "in the background" detach.err
+run_any status 0 "$STAVE" status
+check status_line grep -qE "^[0-9]+ .*play → $TMP/detached.pftrace" status.out
+run_any stop_other 3 "$STAVE" stop nobody
+run_any stop 0 "$STAVE" stop play
+equals stop_printed "$(cat stop.out)" "$TMP/detached.pftrace"
+check stop_valid "$STAVE" validate -q detached.pftrace
+run_any stop_none 3 "$STAVE" stop
+run_any detach_failed 4 "$STAVE" record --detach -o failed.pftrace -- ./no-such-command
+check detach_log grep -q "cannot run" failed.pftrace.log
+unset XDG_RUNTIME_DIR
+
 # The doctor agrees.
 run_any doctor 0 "$STAVE" doctor --strict
 check doctor_programs grep -q '^ok .*kernel programs' doctor.out

@@ -1,0 +1,99 @@
+/* stave stop: ends recordings and waits until their traces are whole. */
+#include "cmd/commands.h"
+#include "cmd/console.h"
+#include "cmd/files.h"
+#include "cmd/running.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WAIT_MS = 50, WAIT_MAX_MS = 60000 };
+
+struct stop_options {
+    bool all;
+};
+
+static bool is_meant(const struct sv_running *r, const char *word)
+{
+    char pid[16];
+    snprintf(pid, sizeof pid, "%d", (int)r->pid);
+    return strcmp(word, pid) == 0 || strcmp(word, r->name) == 0 || strcmp(word, r->out) == 0;
+}
+
+static bool still_runs(pid_t pid)
+{
+    struct sv_running *all;
+    size_t n = sv_running_all(&all);
+    bool runs = false;
+    for (size_t i = 0; i < n; i++)
+        runs |= all[i].pid == pid;
+    free(all);
+    return runs;
+}
+
+static int stop_one(const struct sv_running *r, struct sv_err *err)
+{
+    if (kill(r->pid, SIGTERM) != 0 && errno != ESRCH)
+        return sv_err_sys(err, "cannot stop the recording %d", (int)r->pid);
+    for (int ms = 0; ms < WAIT_MAX_MS && still_runs(r->pid); ms += WAIT_MS)
+        nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
+    if (still_runs(r->pid))
+        return sv_err_set(err, SV_EIO, SV_NO_POS,
+                          "the recording %d was told to stop, but still runs", (int)r->pid);
+    printf("%s\n", r->out);
+    return 0;
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    const struct stop_options *o = options;
+    struct sv_running *all;
+    int code = sv_expect_operands(operands, 0, 1, "recording", err);
+    if (code < 0)
+        return code;
+    size_t n = sv_running_all(&all), n_stopped = 0;
+    const char *word = operands->n ? operands->items[0] : NULL;
+    if (n > 1 && !word && !o->all)
+        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "%zu recordings run ('stave status'): say which, or --all", n);
+    for (size_t i = 0; code >= 0 && i < n; i++) {
+        if (word && !is_meant(&all[i], word))
+            continue;
+        code = stop_one(&all[i], err);
+        n_stopped++;
+    }
+    if (code >= 0 && n_stopped == 0)
+        code = word ? sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording '%s' runs", word)
+                    : sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording runs");
+    free(all);
+    return code;
+}
+
+static const struct sv_option options[] = {
+    {0, "all", NULL, SV_OPT_FLAG, offsetof(struct stop_options, all), "all that run", NULL},
+    {0},
+};
+
+static const struct sv_example examples[] = {
+    {"stave stop", "the only recording that runs; prints where its trace is"},
+    {"stave stop 4711", "by its number, its command's name or its output (see stave status)"},
+    {0},
+};
+
+const struct sv_command sv_command_stop = {
+    .name = "stop",
+    .operands = "[RECORDING]",
+    .summary = "end a recording and wait for its trace",
+    .description = "Tells a recording of this user to end, as Ctrl-C would, waits until its trace "
+                   "is whole and prints its name. A "
+                   "command that was started by the recording is told to end, too; processes that "
+                   "it joined go on.",
+    .options = options,
+    .examples = examples,
+    .options_size = sizeof(struct stop_options),
+    .run = run,
+};
