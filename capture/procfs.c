@@ -169,3 +169,43 @@ size_t sv_procfs_family(uint32_t pid, uint32_t **pids)
     *pids = f.pids;
     return f.n;
 }
+
+size_t sv_procfs_named(const char *comm, uint32_t **pids)
+{
+    struct family f = {0};
+    char path[64], name[32];
+    DIR *dir = opendir("/proc");
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        unsigned long pid = strtoul(e->d_name, NULL, 10);
+        if (pid == 0 || pid == (unsigned long)getpid())
+            continue;
+        snprintf(path, sizeof path, "/proc/%lu/comm", pid);
+        size_t n = sv_procfs_text(path, name, sizeof name);
+        if (n > 0 && strncmp(name, comm, 15) == 0 && strnlen(comm, 15) == n - 1)
+            add_member(&f, (uint32_t)pid);
+    }
+    if (dir)
+        closedir(dir);
+    sv_map_fini(&f.seen);
+    *pids = f.pids;
+    return f.n;
+}
+
+size_t sv_procfs_in_cgroup(const char *folder, uint32_t **pids)
+{
+    enum { LIST_MAX = 1 << 20 };
+    struct family f = {0};
+    char path[1024];
+    char *text = sv_alloc(LIST_MAX), *at = text, *end;
+    bool is_whole = folder[0] == '/' && strncmp(folder, "/sys/", 5) == 0;
+    snprintf(path, sizeof path, "%s%s%.900s/cgroup.procs", is_whole ? "" : "/sys/fs/cgroup",
+             is_whole || folder[0] == '/' ? "" : "/", folder);
+    sv_procfs_text(path, text, LIST_MAX);
+    for (unsigned long pid; (pid = strtoul(at, &end, 10)) > 0 && end != at; at = end)
+        if (pid != (unsigned long)getpid())
+            add_member(&f, (uint32_t)pid);
+    free(text);
+    sv_map_fini(&f.seen);
+    *pids = f.pids;
+    return f.n;
+}

@@ -12,6 +12,10 @@ struct sv_file *sv_procfs_nameless(struct sv_tree *t, uint32_t pid, int64_t fd);
 /* `pid` and all that descends from it, by asking for the children of each thread. Returns how many; 0: no such process. */
 size_t sv_procfs_family(uint32_t pid, uint32_t **pids);
 
+/* Processes whose name (the first 15 bytes of it) is `comm`, and those that a cgroup's cgroup.procs lists. Returns how many. */
+size_t sv_procfs_named(const char *comm, uint32_t **pids);
+size_t sv_procfs_in_cgroup(const char *folder, uint32_t **pids);
+
 /* A small file of /proc as text; the length, 0 when it cannot be read. Always terminated. */
 size_t sv_procfs_text(const char *path, char *text, size_t size);
 

@@ -23,11 +23,14 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 {
     struct sv_record_options *o = options;
     char path[256];
-    if (operands->n == 0 && o->pids.n == 0 && !o->all)
+    bool joins = o->pids.n > 0 || o->comm || o->cgroup;
+    if (operands->n == 0 && !joins && !o->all)
+        return sv_err_set(
+            err, SV_EUSAGE, SV_NO_POS,
+            "nothing to record: give a command after --, or -p PID, --comm, --cgroup or --all");
+    if (operands->n > 0 && joins)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "nothing to record: give a command after --, or -p PID, or --all");
-    if (operands->n > 0 && o->pids.n > 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "a command and -p exclude each other");
+                          "a command and -p, --comm or --cgroup exclude each other");
     if (!o->out.path)
         o->out.path = default_path(operands, path);
     if (strcmp(o->out.path, "-") == 0)
@@ -49,9 +52,15 @@ static const struct sv_option options[] = {
     SV_OUTPUT_OPTIONS(struct sv_record_options),
     {'p', "pid", "PID", SV_OPT_LIST, AT(pids),
      "join this running process, its threads and descendants; may be given several times", NULL},
+    {0, "comm", "NAME", SV_OPT_TEXT, AT(comm),
+     "join the processes of this name that run now, and their descendants", NULL},
+    {0, "cgroup", "FOLDER", SV_OPT_TEXT, AT(cgroup),
+     "join the processes of this cgroup (a container) that run now, and their descendants", NULL},
     {0, "all", NULL, SV_OPT_FLAG, AT(all), "every process of the machine but stave itself", NULL},
     {0, "duration", "TIME", SV_OPT_TEXT, AT(duration),
      "stop after so long (10s, 2min); the command goes on unrecorded", NULL},
+    {0, "max-size", "SIZE", SV_OPT_BYTES, AT(max_bytes),
+     "stop when the trace has reached this size; the command goes on unrecorded", NULL},
     {0, "no-io", NULL, SV_OPT_FLAG, AT(no_io), "no system calls", NULL},
     {0, "no-block", NULL, SV_OPT_FLAG, AT(no_block), "no block requests", NULL},
     {0, "no-page-cache", NULL, SV_OPT_FLAG, AT(no_cache), "no page-cache misses", NULL},

@@ -174,9 +174,41 @@ static int drop_caches(struct sv_err *err)
 
 /* ---- whom to record ---- */
 
+/* Takes the list. */
+static int join(struct sv_recorder *r, uint32_t *pids, size_t n, struct sv_err *err)
+{
+    for (size_t k = 0; k < n; k++)
+        sv_procfs_complete(sv_decode_tree(r->decode), pids[k]);
+    int code = r->kernel && n > 0 ? sv_kernel_enroll(r->kernel, pids, n, err) : 0;
+    free(pids);
+    return code;
+}
+
+static int join_matching(struct sv_recorder *r, struct sv_err *err)
+{
+    const struct sv_record_options *o = r->options;
+    uint32_t *pids = NULL;
+    int code = 0;
+    if (o->comm) {
+        size_t n = sv_procfs_named(o->comm, &pids);
+        code =
+            n ? join(r, pids, n, err)
+              : sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--comm: no process is called '%s'", o->comm);
+    }
+    if (code >= 0 && o->cgroup) {
+        size_t n = sv_procfs_in_cgroup(o->cgroup, &pids);
+        code = n ? join(r, pids, n, err)
+                 : sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                              "--cgroup: no process in '%s' (a folder below /sys/fs/cgroup)",
+                              o->cgroup);
+    }
+    return code;
+}
+
 static int attach(struct sv_recorder *r, struct sv_err *err)
 {
-    for (size_t i = 0; i < r->options->pids.n; i++) {
+    int code = join_matching(r, err);
+    for (size_t i = 0; code >= 0 && i < r->options->pids.n; i++) {
         const char *text = r->options->pids.items[i];
         char *end;
         unsigned long pid = strtoul(text, &end, 10);
@@ -185,14 +217,9 @@ static int attach(struct sv_recorder *r, struct sv_err *err)
                                                        : sv_procfs_family((uint32_t)pid, &family);
         if (n == 0)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "-p: there is no process '%s'", text);
-        for (size_t k = 0; k < n; k++)
-            sv_procfs_complete(sv_decode_tree(r->decode), family[k]);
-        int code = r->kernel ? sv_kernel_enroll(r->kernel, family, n, err) : 0;
-        free(family);
-        if (code < 0)
-            return code;
+        code = join(r, family, n, err);
     }
-    return 0;
+    return code;
 }
 
 static int start_command(struct sv_recorder *r, struct sv_err *err)
@@ -307,6 +334,13 @@ static bool all_gone(const struct sv_recorder *r)
     return r->options->pids.n > 0;
 }
 
+static bool is_too_large(const struct sv_recorder *r)
+{
+    struct stat st;
+    return r->options->max_bytes > 0 && stat(r->part, &st) == 0 &&
+           (uint64_t)st.st_size >= r->options->max_bytes;
+}
+
 static bool is_over(struct sv_recorder *r)
 {
     int64_t now = sv_recorder_now_ns();
@@ -318,6 +352,10 @@ static bool is_over(struct sv_recorder *r)
     }
     if (r->deadline_ns && now >= r->deadline_ns)
         return true;
+    if (is_too_large(r)) {
+        sv_console_note("stopped: the trace has reached --max-size");
+        return true;
+    }
     if (r->asked_ns == 0)
         return false;
     /* Asked to stop: the command may clean up, and that is recorded, too; but not for ever. */

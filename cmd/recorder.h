@@ -16,8 +16,9 @@
 struct sv_record_options {
     struct sv_output_choice out;
     struct sv_words pids;
+    const char *comm, *cgroup;
     const char *duration, *calls, *prefix, *min_latency, *interval, *redact;
-    uint64_t ring_bytes;
+    uint64_t ring_bytes, max_bytes;
     bool no_io, no_block, no_cache, all, strict, drop_caches, no_summary, detach;
 };
 

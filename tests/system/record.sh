@@ -55,6 +55,17 @@ equals joined_exit "$?" 0
 equals joined_write "$(paths joined.pftrace write "$TMP/joined.out")" 1
 equals joined_child "$(paths joined.pftrace openat "$TMP/files/f9")" 1
 
+# By name.
+cp "$play" namedplay; ./namedplay sleep 2 & named=$!
+sleep 0.2; run_any comm 0 "$STAVE" record -q -o comm.pftrace --comm namedplay --duration 300ms
+equals comm_process "$("$STAVE" cat -q comm.pftrace | grep -c "^track .* process .*pid=$named ")" 1
+kill $named 2>/dev/null; wait $named 2>/dev/null
+run_any comm_none 2 "$STAVE" record -q -o x.pftrace --comm nobodyiscalled
+run_any cgroup_none 2 "$STAVE" record -q -o x.pftrace --cgroup nowhere
+run_any max_size 0 "$STAVE" record -o max.pftrace --max-size 1M -- "$play" flood 400000
+check max_size_told grep -q "reached --max-size" max_size.err
+check max_size_valid "$STAVE" validate -q max.pftrace
+
 # Filters, decided in the kernel and here.
 run_any calls 0 "$STAVE" record -q -o calls.pftrace --calls sync -- "$play" read 1 files 40
 equals calls_none "$("$STAVE" cat -q calls.pftrace | grep -c '"syscall"')" 0
