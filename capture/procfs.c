@@ -181,7 +181,10 @@ size_t sv_procfs_named(const char *comm, uint32_t **pids)
             continue;
         snprintf(path, sizeof path, "/proc/%lu/comm", pid);
         size_t n = sv_procfs_text(path, name, sizeof name);
-        if (n > 0 && strncmp(name, comm, 15) == 0 && strnlen(comm, 15) == n - 1)
+        if (n == 0)
+            continue;
+        name[n - 1] = 0;
+        if (strncmp(name, comm, 15) == 0)
             add_member(&f, (uint32_t)pid);
     }
     if (dir)
