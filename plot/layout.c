@@ -84,19 +84,27 @@ static void place(struct placing *p, uint32_t slice)
     p->newest[line] = l->n_rects;
 }
 
-/* What is known of the slices that begin within a pixel: the lines they lie on, and one of each line. */
+/* What is known of the slices that begin within a pixel: the lines they lie on, and the longest one seen of each. */
 struct pixel {
     uint64_t lines;
+    uint64_t dur_ns[SV_LINES_MAX];
     uint32_t slice[SV_LINES_MAX];
 };
 
+static void see(struct pixel *px, uint32_t line, uint32_t slice, uint64_t dur_ns)
+{
+    bool is_first = !(px->lines >> line & 1);
+    if (is_first || dur_ns > px->dur_ns[line]) {
+        px->slice[line] = slice;
+        px->dur_ns[line] = dur_ns;
+        px->lines |= 1ull << line;
+    }
+}
+
 static void see_slice(const struct placing *p, struct pixel *px, uint32_t slice)
 {
-    const int64_t *dur = p->l->trace->slices.dur_ns;
-    uint32_t line = sv_layout_line(p->l->index, p->member, slice);
-    if (!(px->lines >> line & 1) || (uint64_t)dur[slice] > (uint64_t)dur[px->slice[line]])
-        px->slice[line] = slice;
-    px->lines |= 1ull << line;
+    see(px, sv_layout_line(p->l->index, p->member, slice), slice,
+        (uint64_t)p->l->trace->slices.dur_ns[slice]);
 }
 
 /* Lines of the member's own, moved to those of the row; what is past the last line counts as the last. */
@@ -108,11 +116,17 @@ static uint64_t moved_lines(uint64_t lines, uint32_t by)
     return lines << by | (past ? 1ull << (SV_LINES_MAX - 1) : 0);
 }
 
+static void see_longest(const struct placing *p, struct pixel *px, const struct sv_layout_block *b)
+{
+    uint32_t line = b->line + p->member->line;
+    see(px, line < SV_LINES_MAX ? line : SV_LINES_MAX - 1, b->longest, b->dur_ns);
+}
+
 static void see_block(const struct placing *p, struct pixel *px, uint32_t row)
 {
-    const struct sv_layout_blocks *b = p->l->index->blocks;
-    uint64_t lines = moved_lines(b->lines[row >> 6], p->member->line);
-    see_slice(p, px, b->longest[row >> 6]);
+    const struct sv_layout_block *b = &p->l->index->blocks->small[row >> 6];
+    uint64_t lines = moved_lines(b->lines, p->member->line);
+    see_longest(p, px, b);
     for (uint32_t i = row; (lines & ~px->lines) && i < row + 64; i++)
         if (!(px->lines >> sv_layout_line(p->l->index, p->member, i) & 1))
             see_slice(p, px, i);
@@ -121,18 +135,40 @@ static void see_block(const struct placing *p, struct pixel *px, uint32_t row)
 static void see_large(const struct placing *p, struct pixel *px, uint32_t row)
 {
     const struct sv_layout_blocks *b = p->l->index->blocks;
-    uint64_t lines = moved_lines(b->large_lines[row >> 12], p->member->line);
-    see_slice(p, px, b->large_longest[row >> 12]);
+    uint64_t lines = moved_lines(b->large[row >> 12].lines, p->member->line);
+    see_longest(p, px, &b->large[row >> 12]);
     for (uint32_t i = row; (lines & ~px->lines) && i < row + 4096; i += 64)
-        if (moved_lines(b->lines[i >> 6], p->member->line) & ~px->lines)
+        if (moved_lines(b->small[i >> 6].lines, p->member->line) & ~px->lines)
             see_block(p, px, i);
+}
+
+/* Those of [row, end) that reach beyond edge_ns. Where slices nest they enclose the last one that begins before it, or are it;
+ * the outermost are placed first, and no more than there are lines. */
+static void place_beyond(struct placing *p, uint32_t row, uint32_t end, int64_t edge_ns)
+{
+    const struct sv_trace *t = p->l->trace;
+    uint32_t open[SV_LINES_MAX];
+    size_t n = 0;
+    if (t->tracks[p->member->track].has_overlap) {
+        struct sv_window beyond = {
+            .trace = t, .from_ns = edge_ns, .next = row, .begins = end, .end = end};
+        for (uint32_t slice; sv_window_next(&beyond, &slice);)
+            place(p, slice);
+        return;
+    }
+    for (uint32_t at = end - 1; at != SV_NO_ROW && at >= row; at = t->slices.parent[at])
+        if (t->slices.dur_ns[at] == SV_UNFINISHED || sv_trace_end_ns(t, at) > edge_ns)
+            open[n++ % SV_LINES_MAX] = at;
+    for (size_t i = 0; i < n && i < SV_LINES_MAX; i++)
+        place(p, open[(n - 1 - i) % SV_LINES_MAX]);
 }
 
 /* The slices [row, end) all begin within the pixel that ends at edge_ns. */
 static void place_dense(struct placing *p, uint32_t row, uint32_t end, int64_t edge_ns)
 {
     struct sv_layout *l = p->l;
-    struct pixel px = {0};
+    struct pixel px;
+    px.lines = 0;
     double x0 = sv_layout_x(l, l->trace->slices.ts_ns[row]), x1 = sv_layout_x(l, edge_ns);
     for (uint32_t i = row; i < end;) {
         if (i % 4096 == 0 && end - i >= 4096) {
@@ -156,10 +192,7 @@ static void place_dense(struct placing *p, uint32_t row, uint32_t end, int64_t e
                                         .is_dense = true};
         p->newest[line] = l->n_rects;
     }
-    struct sv_window beyond = {
-        .trace = l->trace, .from_ns = edge_ns, .next = row, .begins = end, .end = end};
-    for (uint32_t slice; sv_window_next(&beyond, &slice);)
-        place(p, slice);
+    place_beyond(p, row, end, edge_ns);
 }
 
 /* The first row from `row` on that begins at or after ns, for answers that are near. */

@@ -2,7 +2,7 @@
  *
  * Made once per trace by whoever draws it, used by every layout. Rows are grouped by process; within a process threads
  * come first, by tid, then the other tracks by their order and name. Summaries are by row of the store: the lines that
- * 64 (and 4,096) neighbours lie on, and the longest of them. Costs one pass over two columns and a fifth of a byte per slice. */
+ * 64 (and 4,096) neighbours lie on, and the longest of them. Costs one pass over two columns and less than half a byte per slice. */
 #include "plot/layout_impl.h"
 
 #include "base/map.h"
@@ -202,46 +202,50 @@ static int compare_rows(const void *a, const void *b, void *ctx)
 
 /* ---- summaries ---- */
 
+static uint32_t line_of(uint16_t depth)
+{
+    return depth < SV_LINES_MAX ? depth : SV_LINES_MAX - 1;
+}
+
 static void summarise_track(struct sv_layout_index *x, sv_track track)
 {
     const struct sv_trace_track *k = &x->trace->tracks[track];
     const int64_t *dur = x->trace->slices.dur_ns;
     const uint16_t *lines = x->track_lines[track];
     const uint16_t *depth = lines ? lines : x->trace->slices.depth + k->first;
-    struct sv_layout_blocks *b = x->blocks;
     for (uint64_t row = (k->first + 63u) & ~63ull; row + 64 <= k->end; row += 64) {
         const uint16_t *d = depth + (row - k->first);
-        uint64_t mask = 0, longest = row;
+        uint64_t mask = 0, most = (uint64_t)dur[row];
+        unsigned longest = 0;
         for (unsigned i = 0; i < 64; i++) {
-            mask |= 1ull << (d[i] < SV_LINES_MAX ? d[i] : SV_LINES_MAX - 1);
-            /* As unsigned numbers unfinished slices are longest. */
-            if ((uint64_t)dur[row + i] > (uint64_t)dur[longest])
-                longest = row + i;
+            mask |= 1ull << line_of(d[i]);
+            longest = (uint64_t)dur[row + i] > most ? i : longest;
+            most = (uint64_t)dur[row + i] > most ? (uint64_t)dur[row + i] : most;
         }
-        b->lines[row >> 6] = mask;
-        b->longest[row >> 6] = (uint32_t)longest;
+        x->blocks->small[row >> 6] =
+            (struct sv_layout_block){mask, most, (uint32_t)row + longest, line_of(d[longest])};
     }
 }
 
+/* A large block may hold rows of several tracks, then nobody asks for it. */
 static void summarise(struct sv_layout_index *x)
 {
     const struct sv_trace *t = x->trace;
     struct sv_layout_blocks *b = x->blocks = sv_alloc(sizeof *b);
     size_t n = (size_t)(t->slices.n >> 6), n_large = n >> 6;
-    b->lines = sv_alloc((n + 1) * sizeof *b->lines);
-    b->longest = sv_alloc((n + 1) * sizeof *b->longest);
-    b->large_lines = sv_alloc((n_large + 1) * sizeof *b->large_lines);
-    b->large_longest = sv_alloc((n_large + 1) * sizeof *b->large_longest);
+    b->small = sv_alloc((n + 1) * sizeof *b->small);
+    b->large = sv_alloc((n_large + 1) * sizeof *b->large);
     for (sv_track track = 1; track < t->n_tracks; track++)
         summarise_track(x, track);
     for (size_t i = 0; i < n_large; i++) {
-        uint32_t longest = b->longest[i << 6];
-        for (size_t j = i << 6; j < (i + 1) << 6; j++) {
-            b->large_lines[i] |= b->lines[j];
-            if ((uint64_t)t->slices.dur_ns[b->longest[j]] > (uint64_t)t->slices.dur_ns[longest])
-                longest = b->longest[j];
+        struct sv_layout_block large = b->small[i << 6];
+        for (size_t j = (i << 6) + 1; j < (i + 1) << 6; j++) {
+            uint64_t lines = large.lines | b->small[j].lines;
+            if (b->small[j].dur_ns > large.dur_ns)
+                large = b->small[j];
+            large.lines = lines;
         }
-        b->large_longest[i] = longest;
+        b->large[i] = large;
     }
 }
 
@@ -266,10 +270,8 @@ void sv_layout_index_free(struct sv_layout_index *x)
     free(x->track_lines);
     free(x->rows);
     free(x->members);
-    free(x->blocks->lines);
-    free(x->blocks->longest);
-    free(x->blocks->large_lines);
-    free(x->blocks->large_longest);
+    free(x->blocks->small);
+    free(x->blocks->large);
     free(x->blocks);
     free(x);
 }
