@@ -24,6 +24,7 @@
     X(critical_path)   \
     X(export)          \
     X(plot)            \
+    X(show)            \
     X(recover)         \
     X(listen)          \
     X(help)            \
