@@ -121,12 +121,15 @@ static void draw_rect(struct sv_screen *s, unsigned x, unsigned y, const struct 
     unsigned at = x + (unsigned)(is_narrow ? fmin(floor(r->x0), l->width - 1) : x0);
     struct sv_text name = sv_dict_text(l->trace->dict, l->trace->slices.name[r->slice]);
     uint32_t color = sv_color_of(colors, r->slice);
-    struct sv_pen pen = {
-        .fg = color, .bg = SV_NO_COLOR, .flags = is_selected ? SV_CELL_REVERSE : 0};
-    if (is_narrow) {
+    struct sv_pen pen = {.fg = color, .bg = SV_NO_COLOR};
+    if (is_narrow && is_selected) {
+        put(s, at, y, '*',
+            (struct sv_pen){
+                .fg = SV_NO_COLOR, .bg = SV_NO_COLOR, .flags = SV_CELL_BOLD | SV_CELL_REVERSE});
+    } else if (is_narrow) {
         bool is_full = r->n_merged > 1 || r->x1 - r->x0 >= 0.7;
         if (s->depth == SV_DEPTH_MONO)
-            put(s, at, y, is_selected ? '*' : r->n_merged > 1 ? '#' : '|', pen);
+            put(s, at, y, r->n_merged > 1 ? '#' : '|', pen);
         else
             put(s, at, y, s->is_ascii ? (is_full ? '#' : '|') : is_full ? 0x2588 : 0x258c, pen);
     } else if (s->depth == SV_DEPTH_MONO) {
@@ -223,8 +226,8 @@ void sv_screen_axis(struct sv_screen *s, unsigned x, unsigned y, const struct sv
         free_from = (unsigned)at + 2;
         unsigned room = (unsigned)(l->width - at) - 1;
         if (columns_of(sv_buf_cstr(&text), text.len, room) <= room)
-            free_from += sv_screen_text(s, x + (unsigned)at + 1, y, room, sv_buf_cstr(&text),
-                                        text.len, pen);
+            free_from +=
+                sv_screen_text(s, x + (unsigned)at + 1, y, room, sv_buf_cstr(&text), text.len, pen);
     }
     sv_buf_fini(&text);
 }
