@@ -130,7 +130,7 @@ static void set_window(struct sv_view *v, double from, double span)
     span = fmin(fmax(span, LEAST_SPAN_NS), whole);
     double at = fmin(fmax(from - first, 0), whole - span);
     v->from_ns = v->trace->first_ns + (int64_t)at;
-    v->to_ns = span >= whole ? end_ns(v) : v->from_ns + (int64_t)ceil(span);
+    v->to_ns = span >= whole ? end_ns(v) : v->from_ns + (int64_t)ceil(span - 1e-6);
     if (v->to_ns <= v->from_ns)
         v->to_ns = v->from_ns + 1;
 }
