@@ -154,12 +154,22 @@ int sv_plot_hist(struct sv_plot *p, struct sv_err *err)
 
 #define COUNTERS_DEFAULT 24u
 
-static bool is_wanted(const struct sv_plot *p, struct sv_text name)
+/* A series of a counter goes by "counter series", by the counter's name and by its own. */
+static bool is_wanted(const struct sv_plot *p, sv_track track)
 {
+    const struct sv_dict *d = p->trace->dict;
+    sv_track parent = d->tracks[track].parent;
+    struct sv_text own = sv_dict_text(d, d->tracks[track].name), whole = {"", 0};
+    char both[256];
+    if (d->tracks[parent].kind == SV_TRACK_COUNTER)
+        whole = sv_dict_text(d, d->tracks[parent].name);
+    snprintf(both, sizeof both, "%s %s", whole.bytes, own.bytes);
+    const char *texts[] = {own.bytes, whole.len ? whole.bytes : own.bytes, both};
     for (size_t i = 0; i < p->n_names; i++)
-        if (sv_glob_match(p->names[i], name.bytes, name.len) ||
-            strcmp(p->names[i], name.bytes) == 0)
-            return true;
+        for (size_t k = 0; k < 3; k++)
+            if (sv_glob_match(p->names[i], texts[k], strlen(texts[k])) ||
+                strcmp(p->names[i], texts[k]) == 0)
+                return true;
     return p->n_names == 0;
 }
 
@@ -175,9 +185,10 @@ int sv_plot_counter(struct sv_plot *p, struct sv_err *err)
     for (sv_track k = 1; k < t->n_tracks; k++) {
         if (t->tracks[k].counter_first == t->tracks[k].counter_end)
             continue;
-        struct sv_text name = sv_dict_text(t->dict, t->dict->tracks[k].name);
-        names[n_all++] = name.bytes;
-        if (!is_wanted(p, name))
+        sv_track parent = t->dict->tracks[k].parent;
+        bool is_series = t->dict->tracks[parent].kind == SV_TRACK_COUNTER;
+        names[n_all++] = sv_dict_text(t->dict, t->dict->tracks[is_series ? parent : k].name).bytes;
+        if (!is_wanted(p, k))
             continue;
         n_wanted++;
         if (plot.n < most)
@@ -289,7 +300,7 @@ int sv_plot_steps(struct sv_plot *p, struct sv_err *err)
     snprintf(facts, sizeof facts, "%zu steps by '%s' on %zu track%s \xc2\xb7 median %s%s", n,
              s.marker, s.n_tracks, s.n_tracks == 1 ? "" : "s",
              sv_human_ns(median, (int64_t)s.median_ns),
-             outliers ? " \xc2\xb7 outliers have bold numbers" : "");
+             outliers ? " \xc2\xb7 outliers among them" : "");
     struct sv_bars plot = {.frame = p->frame,
                            .kinds = kinds,
                            .n_kinds = SV_N_WORK,

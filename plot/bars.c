@@ -145,8 +145,11 @@ void sv_bars_draw(struct sv_picture *p, const struct sv_bars *b)
                             d.y.at0 + 6, SV_COLOR_DIM);
         draw_bar(&d, i, slot);
     }
+    struct sv_ref title = d.together > 1 ? sv_picture_printf(p, "%s (a bar is the mean of %zu)",
+                                                             b->x_title, d.together)
+                                         : sv_picture_printf(p, "%s", b->x_title);
     sv_picture_line(p, LEFT, d.y.at0, p->width - SV_MARGIN, d.y.at0, SV_COLOR_DIM);
     draw_labels(&d);
     sv_picture_label(p, LEFT + d.pitch * (double)slots / 2, p->height - 12, 11, SV_ANCHOR_MIDDLE, 0,
-                     SV_COLOR_DIM, 0, sv_picture_printf(p, "%s", b->x_title));
+                     SV_COLOR_DIM, 0, title);
 }

@@ -309,5 +309,5 @@ void sv_process_name(const struct sv_dict *d, sv_track process, struct sv_buf *t
     }
     struct sv_text name = sv_dict_text(d, d->tracks[process].name);
     sv_buf_add(to, name.bytes, name.len);
-    sv_buf_printf(to, "%s(pid %" PRId64 ")", name.len ? " " : "", d->tracks[process].pid);
+    sv_buf_printf(to, name.len ? " (pid %" PRId64 ")" : "pid %" PRId64, d->tracks[process].pid);
 }
