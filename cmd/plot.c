@@ -48,7 +48,7 @@ int sv_plot_no_such(const char *what, const char *name, const char *const *candi
         sv_buf_str(&list, shown ? ", '" : "'");
         sv_text_clean(&list, near, strlen(near) < 60 ? strlen(near) : 60);
         sv_buf_str(&list, "'");
-        for (size_t i = 0; i < n_left; i++)
+        for (size_t i = n_left; i-- > 0;)
             if (left[i] == near)
                 left[i] = left[--n_left];
     }

@@ -21,6 +21,7 @@
 
 /* Fonts that are in use: [0] and [1] are the plain and the bold one, the others fill in for single characters. */
 struct fonts {
+    FcConfig *config; /* our own: the default one is never freed */
     cairo_font_face_t *faces[FACES_MAX];
     FcCharSet *has[FACES_MAX]; /* NULL: unknown, taken to have everything */
     size_t n;
@@ -45,9 +46,9 @@ static void add_face(struct fonts *f, FcPattern *wanted)
 {
     FcResult result;
     FcCharSet *has = NULL;
-    FcConfigSubstitute(NULL, wanted, FcMatchPattern);
+    FcConfigSubstitute(f->config, wanted, FcMatchPattern);
     FcDefaultSubstitute(wanted);
-    FcPattern *match = FcFontMatch(NULL, wanted, &result);
+    FcPattern *match = FcFontMatch(f->config, wanted, &result);
     if (match) {
         if (FcPatternGetCharSet(match, FC_CHARSET, 0, &has) == FcResultMatch)
             f->has[f->n] = FcCharSetCopy(has);
@@ -71,6 +72,7 @@ static FcPattern *sans(bool is_bold)
 
 static void open_fonts(struct fonts *f)
 {
+    f->config = FcInitLoadConfigAndFonts();
     for (int bold = 0; bold < 2; bold++) {
         FcPattern *wanted = sans(bold);
         add_face(f, wanted);
@@ -85,6 +87,8 @@ static void close_fonts(struct fonts *f)
         if (f->has[i])
             FcCharSetDestroy(f->has[i]);
     }
+    if (f->config)
+        FcConfigDestroy(f->config);
 }
 
 static bool has_char(const struct fonts *f, size_t face, uint32_t c)
