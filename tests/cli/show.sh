@@ -82,7 +82,8 @@ check modes_are_back stty_is
 # A signal from elsewhere ends it and leaves the terminal as it was.
 t send-keys "clear; $STAVE show small.json; echo code:\$?" Enter
 check starts_again wait_for 'q: quit'
-kill -TERM "$(pgrep -P "$(t display -p '#{pane_pid}')" -f 'show small.json' | head -n 1)"
+pane=$(t display -p '#{pane_pid}')
+kill -TERM "$(cut -d ' ' -f 1 "/proc/$pane/task/$pane/children")"
 check ends_by_signal wait_for 'code:143'
 t send-keys "clear" Enter
 check modes_are_back_again stty_is
