@@ -118,7 +118,8 @@ struct sv_kernel {
 /* libbpf's last complaint. It has one place for all callers, as libbpf has one printer for all. */
 static char complaint[256];
 
-static int keep_complaint(enum libbpf_print_level level, const char *fmt, va_list args)
+__attribute__((format(printf, 2, 0))) static int keep_complaint(enum libbpf_print_level level,
+                                                                const char *fmt, va_list args)
 {
     char line[256];
     if (level != LIBBPF_WARN)

@@ -188,7 +188,7 @@ static void play_flood(char **words)
 
 static void play_direct(char **words)
 {
-    void *block;
+    void *block = NULL;
     long n = strtol(words[1], NULL, 10);
     int fd = open(words[0], O_RDWR | O_CREAT | O_DIRECT, 0644);
     need(fd >= 0 && posix_memalign(&block, 4096, 65536) == 0, words[0]);

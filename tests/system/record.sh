@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # stave record on workloads whose calls are known one by one. Needs root (or the capabilities) and a kernel with BTF.
+# shellcheck disable=SC2015,SC2016,SC2054,SC2086 # words for inner shells; lists of capabilities have commas
 . "$SRC/tests/harness/cli.sh"
 [ "$(id -u)" = 0 ] || skip_all "needs root: the kernel's side of stave record"
 "$STAVE" record --strict -q -o probe.pftrace -- true 2>probe.err || skip_all "no eBPF here: $(cat probe.err)"
