@@ -143,6 +143,15 @@ static __always_inline bool is_foreign(struct pt_regs *regs)
 #endif
 }
 
+static __always_inline __u64 number_of(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+    return regs->orig_ax;
+#else
+    return (__u64)(long)regs->syscallno;
+#endif
+}
+
 static __always_inline struct task_state *my_state(void)
 {
     struct task_struct *task = bpf_get_current_task_btf();
@@ -267,6 +276,9 @@ static __always_inline void call_without_path(const struct task_state *s,
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_exit, struct pt_regs *regs, long ret)
 {
+    __u64 id = number_of(regs);
+    if (id >= SV_WIRE_CALLS_MAX || !plans[id].wants)
+        return 0; /* most calls of most processes end here */
     struct task_struct *task = bpf_get_current_task_btf();
     struct task_state *s = bpf_task_storage_get(&tasks, task, 0, 0);
     if (!s || !s->is_open)

@@ -72,11 +72,12 @@ struct request {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-    unsigned long r10, r9, r8, dx, si, di, cs;
+    unsigned long r10, r9, r8, dx, si, di, cs, orig_ax;
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
     unsigned long regs[31];
+    int syscallno;
 };
 #endif
 

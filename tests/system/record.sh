@@ -57,7 +57,7 @@ equals joined_write "$(paths joined.pftrace write "$TMP/joined.out")" 1
 equals joined_child "$(paths joined.pftrace openat "$TMP/files/f9")" 1
 
 # By name.
-cp "$play" namedplay; ./namedplay sleep 2 & named=$!
+cp "$play" namedplay; ./namedplay sleep 20 & named=$!
 sleep 0.2; run_any comm 0 "$STAVE" record -q -o comm.pftrace --comm namedplay --duration 300ms
 equals comm_process "$("$STAVE" cat -q comm.pftrace | grep -c "^track .* process .*pid=$named ")" 1
 kill $named 2>/dev/null; wait $named 2>/dev/null
