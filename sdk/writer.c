@@ -418,10 +418,15 @@ static void begin_rings(struct sv_writer *w, bool resumes)
 static int open_sink(struct sv_writer *w, struct sv_err *err)
 {
     struct sv_process *p = w->process;
+    struct sv_session_file *s = p->session;
+    snprintf(s->out, sizeof s->out, "%s", w->out);
     if (sv_stream_is(w->out))
         return sv_stream_open(w, err);
-    if (!sv_output_claim(w->out, sizeof w->out, p->pid, p->dir, w->part, sizeof w->part, err))
+    /* The names are the session's from the first moment on: the marker leads there, even if the program is killed now. */
+    if (!sv_output_claim(s->out, sizeof w->out, p->pid, p->dir, s->part, sizeof w->part, err))
         return SV_EIO;
+    memcpy(w->out, s->out, sizeof w->out); /* claimed within that size */
+    memcpy(w->part, s->part, sizeof w->part);
     return sv_output_sink(w->out, w->part, w->plan.compress, w->dict, &w->report, &w->sink, err);
 }
 
@@ -437,8 +442,6 @@ static bool prepare(struct sv_writer *w, struct sv_err *err)
     sv_output_describe(w->dict, p->pid);
     if (open_sink(w, err) < 0)
         return false;
-    snprintf(s->out, sizeof s->out, "%s", w->out);
-    snprintf(s->part, sizeof s->part, "%s", w->part);
     w->drain = sv_drain_new(w->dict, &w->report, p->pid, w->sink->takes);
     sv_drain_with_source(w->drain, w->plan.with_source);
     sv_guests_init(&w->guests, p->dir_fd, w->dict, &w->report, w->sink->takes);
@@ -497,9 +500,10 @@ bool sv_writer_start(struct sv_process *p, const struct sv_plan *plan, const cha
     if (!ok) {
         if (w->sink)
             w->sink->close(w->sink, true, NULL);
-        if (w->part[0])
+        if (w->part[0]) { /* it was ours */
             unlink(w->part);
-        sv_output_release(w->out);
+            sv_output_release(w->out);
+        }
         atomic_store(&p->session->state, SV_SESSION_CLOSED);
         free_writer(w);
         return false;
