@@ -6,6 +6,8 @@
     for batch in stave.torch.trace_loader(loader): …
     loss.backward()                              # inside: with stave.torch.backward(): …
 """
+import functools
+
 from . import _stave
 from ._stave import trace
 
@@ -27,6 +29,30 @@ class _Handles:
 
     def __exit__(self, *exc):
         self.remove()
+
+
+class _WrappedStep:
+    """step() of one optimizer within a slice, for torch before 2.0, which has no hooks there."""
+
+    def __init__(self, optimizer, calls):
+        self.optimizer, self.inherited, step = optimizer, "step" not in vars(optimizer), optimizer.step
+        self.step = step
+
+        @functools.wraps(step)
+        def traced(*args, **kwargs):
+            calls.begin()
+            try:
+                return step(*args, **kwargs)
+            finally:
+                calls.end()
+
+        optimizer.step = traced
+
+    def remove(self):
+        if self.inherited:
+            del self.optimizer.step
+        else:
+            self.optimizer.step = self.step
 
 
 class _Calls:
@@ -88,8 +114,11 @@ def trace_optimizer(optimizer, *, name=None):
     """step() as a slice. Returns handles with remove()."""
     handles = _Handles()
     calls = _Calls(f"{name or type(optimizer).__name__}.step", "torch.optimizer", False)
-    handles._handles.append(optimizer.register_step_pre_hook(lambda *args: calls.begin()))
-    handles._handles.append(optimizer.register_step_post_hook(lambda *args: calls.end()))
+    if hasattr(optimizer, "register_step_pre_hook"):
+        handles._handles.append(optimizer.register_step_pre_hook(lambda *args: calls.begin()))
+        handles._handles.append(optimizer.register_step_post_hook(lambda *args: calls.end()))
+    else:
+        handles._handles.append(_WrappedStep(optimizer, calls))
     return handles
 
 

@@ -1,4 +1,5 @@
 """stave.auto(), python3 -m stave record, logging, PyTorch's hooks."""
+import pytest
 
 
 def test_every_function_of_chosen_modules(py):
@@ -168,3 +169,41 @@ def test_torch_hooks(py):
     assert len(act) == 2 and t.parent(act[0]) == "Net.block" and act[0]["args"] == {"inputs[0]": 1}
     assert len([s for s in t.named("Net.fc1") if s["category"] == "torch.backward"]) == 2
     assert len(t.named("SGD.step")) == 2 and len(t.named("dataloader")) == 3 and len(t.named("backward")) == 2
+
+
+def test_optimizer_without_hooks(py):
+    """torch before 2.0: step() itself is wrapped, and given back."""
+    t = py.trace('''
+        import stave.torch
+        class Adam:
+            def step(self, closure=None): return 7
+        opt = Adam()
+        handles = stave.torch.trace_optimizer(opt)
+        assert opt.step() == 7 and opt.step.__name__ == "step"
+        handles.remove()
+        assert opt.step() == 7 and "step" not in vars(opt)
+    ''')
+    assert len(t.named("Adam.step")) == 1
+
+
+def test_real_torch(py):
+    pytest.importorskip("torch", reason="python3-torch is not installed")
+    t = py.trace('''
+        import torch, stave.torch
+        from torch.utils.data import DataLoader, TensorDataset
+        model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
+        opt = torch.optim.SGD(model.parameters(), 0.1)
+        stave.torch.trace_module(model, name="model")
+        stave.torch.trace_optimizer(opt)
+        data = TensorDataset(torch.randn(32, 16), torch.zeros(32, dtype=torch.long))
+        for x, y in stave.torch.trace_loader(DataLoader(data, batch_size=8, num_workers=2)):
+            opt.zero_grad()
+            loss = torch.nn.functional.cross_entropy(model(x), y)
+            stave.instant("loss", value=loss)
+            with stave.torch.backward(): loss.backward()
+            opt.step()
+    ''')
+    forward = [s for s in t.named("model") if s["category"] == "torch.forward"]
+    assert len(forward) == 4 and forward[0]["args"]["inputs[0].shape[1]"] == 16
+    assert len(t.named("model.1")) >= 4 and t.parent(t.named("model.1")[0]) == "model"
+    assert len(t.named("SGD.step")) == 4 and len(t.named("backward")) == 4 and len(t.named("dataloader")) == 5
