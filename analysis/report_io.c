@@ -222,9 +222,9 @@ struct item {
 static void add_item(struct sv_io_group *g, const struct item *i)
 {
     uint64_t *const counters[] = {
-        [SV_OP_OPEN] = &g->opens,   [SV_OP_CLOSE] = &g->others, [SV_OP_READ] = &g->reads,
-        [SV_OP_WRITE] = &g->writes, [SV_OP_SYNC] = &g->syncs,   [SV_OP_MAP] = &g->maps,
-        [SV_OP_SEEK] = &g->others,  [SV_OP_OTHER] = &g->others};
+        [SV_OP_NONE] = &g->others, [SV_OP_OPEN] = &g->opens,   [SV_OP_CLOSE] = &g->others,
+        [SV_OP_READ] = &g->reads,  [SV_OP_WRITE] = &g->writes, [SV_OP_SYNC] = &g->syncs,
+        [SV_OP_MAP] = &g->maps,    [SV_OP_SEEK] = &g->others,  [SV_OP_OTHER] = &g->others};
     *counters[i->op] += i->count;
     g->errors += i->is_error;
     if (i->op == SV_OP_READ)

@@ -29,7 +29,7 @@ bool sv_civil_half_day(bool is_pm, int64_t *ns_of_day);
 struct sv_zone;
 int sv_zone_open(const char *name, struct sv_zone **out, struct sv_err *err);
 /* From the bytes of a file of that database (TZif). */
-int sv_zone_open_bytes(const uint8_t *bytes, size_t len, struct sv_zone **out, struct sv_err *err);
+int sv_zone_open_bytes(const uint8_t *p, size_t len, struct sv_zone **out, struct sv_err *err);
 void sv_zone_free(struct sv_zone *z);
 
 /* The UTC second of a local one. In the hour that is told twice, the first one that is not before `not_before`; what

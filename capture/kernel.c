@@ -13,11 +13,11 @@ bool sv_kernel_is_built(void)
     return false;
 }
 
-int sv_kernel_open(const struct sv_kernel_options *options, struct sv_kernel **k,
+int sv_kernel_open(const struct sv_kernel_options *options, struct sv_kernel **out,
                    struct sv_err *err)
 {
     (void)options;
-    *k = NULL;
+    *out = NULL;
     return sv_err_set(
         err, SV_EUSAGE, SV_NO_POS,
         "this stave was built without eBPF (clang, libbpf-dev and bpftool at build time)");

@@ -21,7 +21,7 @@ struct sv_kernel_options {
 struct sv_kernel;
 
 bool sv_kernel_is_built(void);
-int sv_kernel_open(const struct sv_kernel_options *options, struct sv_kernel **k,
+int sv_kernel_open(const struct sv_kernel_options *options, struct sv_kernel **out,
                    struct sv_err *err);
 void sv_kernel_close(struct sv_kernel *k);
 /* Tracepoints that this kernel does not have, as words; "" when all are there. */

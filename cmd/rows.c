@@ -224,7 +224,7 @@ static int add_aligned(struct sv_printer *p, const struct sv_cell *cells, size_t
     }
     if (!p->is_flowing) {
         p->n_held += n;
-        if (p->n_held / n >= HELD_MAX)
+        if (n && p->n_held / n >= HELD_MAX)
             settle(p);
         return flush_if_full(p, err);
     }
