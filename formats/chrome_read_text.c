@@ -180,9 +180,9 @@ static uint8_t field_of(struct chrome_span key)
                   CHROME_FIELDS(ROW)
 #undef ROW
     };
-    for (uint8_t i = 1; i < FIELD_N; i++)
+    for (unsigned i = 1; i < FIELD_N; i++)
         if (fields[i].len == key.len && memcmp(fields[i].key, key.p, key.len) == 0)
-            return i;
+            return (uint8_t)i;
     return FIELD_OTHER;
 }
 

@@ -651,7 +651,7 @@ void sv_pf_clock_snapshot(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct readings s;
     struct sv_pf_clock *clocks[SV_PF_CLOCKS_MAX];
-    int64_t values[SV_PF_CLOCKS_MAX];
+    int64_t values[SV_PF_CLOCKS_MAX] = {0};
     read_snapshot(r, data, &s);
     if (s.n == 0)
         return;

@@ -85,7 +85,7 @@ static void tree_process(struct sv_pf *r, struct sv_pf_blob data)
     if (p.ppid == 2) /* a child of kthreadd */
         name = without_queue(name);
     /* Some programs write their whole command line into one argument. */
-    const uint8_t *blank = p.n_args == 1 ? memchr(name.bytes, ' ', name.len) : NULL;
+    const uint8_t *blank = p.n_args == 1 && name.len ? memchr(name.bytes, ' ', name.len) : NULL;
     if (blank)
         name.len = (size_t)(blank - name.bytes);
     sv_str cmdline = command_line(r, data);

@@ -137,8 +137,8 @@ static const struct pair *closest(const struct time_align *s)
 static bool end(struct sv_lines *l, struct sv_batch *b)
 {
     struct time_align *s = (struct time_align *)l;
-    struct sv_clock_fit fit;
-    int64_t first_ns, last_ns;
+    struct sv_clock_fit fit = {0};
+    int64_t first_ns = 0, last_ns = 0;
     sv_wall_tell(l);
     l->dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
     if (s->n == 0) {

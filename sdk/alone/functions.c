@@ -3,10 +3,12 @@
  *     cc -finstrument-functions program.c -lstave-functions -lstave
  *     STAVE_OUT=t.pftrace STAVE_FUNCTIONS='*,-libc*' STAVE_FUNCTIONS_MIN_US=10 ./a.out
  *
- * The compiler calls the two functions at the bottom. Each traced function gets a call place of its own at its first entry, named from the symbols
- * of its module (the full table where it is not stripped, the dynamic one otherwise; address minus load address, so PIE and
- * dlopen work), and from then on costs what a macro costs plus one lookup. With a minimum duration slices are recorded when they end,
- * and only if they were long enough. STAVE_FUNCTIONS: globs of module names, -GLOB excludes. */
+ * The compiler calls the two functions at the bottom. Each traced function gets a call place of its own at its first entry, named
+ * from the symbols of its module (the full table where it is not stripped, the dynamic one otherwise; address minus load address,
+ * so PIE and dlopen work; what dlclose takes away is forgotten, since others may come to the same addresses), and from then on
+ * costs what a macro costs plus one lookup. With a minimum duration slices are recorded when they end, and only if they were long
+ * enough. STAVE_FUNCTIONS: globs of module names, -GLOB excludes. */
+#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -21,6 +23,7 @@
 #include <unistd.h>
 
 #define PLAIN __attribute__((no_instrument_function))
+#define GONE  ((uintptr_t)1) /* the address of a function whose library was unloaded */
 enum { SLOTS = 1 << 16, DEPTH_MAX = 1024, NAME_MAX_BYTES = 200 };
 
 struct function {
@@ -207,6 +210,32 @@ PLAIN static struct function *find(uintptr_t address)
             return &t[i];
     }
     return NULL;
+}
+
+PLAIN static void forget_unloaded(void)
+{
+    struct function *t = atomic_load_explicit(&functions, memory_order_acquire);
+    for (size_t i = 0; t && i < SLOTS; i++) {
+        struct module m = {.address = atomic_load_explicit(&t[i].address, memory_order_acquire)};
+        if (m.address > GONE && dl_iterate_phdr(find_module, &m) == 0)
+            atomic_store_explicit(&t[i].address, GONE, memory_order_release);
+    }
+}
+
+STAVE_API PLAIN int dlclose(void *library);
+
+int dlclose(void *library)
+{
+    static int (*real)(void *);
+    if (!real)
+        *(void **)(void *)&real = dlsym(RTLD_NEXT, "dlclose");
+    int code = real ? real(library) : -1;
+    bool was_inside = inside;
+    inside = true;
+    if (code == 0)
+        forget_unloaded();
+    inside = was_inside;
+    return code;
 }
 
 STAVE_API PLAIN void __cyg_profile_func_enter(void *function, void *caller);

@@ -23,3 +23,28 @@ STAVE_FUNCTIONS_MIN_US=1000 STAVE_OUT=g.pftrace ./fn; "$STAVE" cat -q g.pftrace 
 [ "$(grep -c ' begin ' g.txt)" = 3 ] && ! grep -q '"leaf"' g.txt; say $? "only long ones"
 STAVE_FUNCTIONS='-fn,-exe' STAVE_OUT=h.pftrace ./fn; "$STAVE" cat -q h.pftrace >h.txt
 [ "$(grep -c ' begin ' h.txt)" = 0 ]; say $? "modules left out"
+
+# Libraries that come and go: two of them, one after the other, perhaps at the same place.
+for n in one two; do
+  echo "static int inside_$n(int x) { return x + 1; } int enter(int x) { return inside_$n(x); }" >$n.c
+  ${CC:-cc} -O0 -finstrument-functions -fPIC -shared $n.c -o $n.so || say 1 "build $n.so"
+done
+cat >host.c <<'END'
+#include <dlfcn.h>
+int main(void)
+{
+    const char *names[] = {"./one.so", "./two.so"};
+    for (int i = 0; i < 2; i++) {
+        void *library = dlopen(names[i], RTLD_NOW);
+        int (*enter)(int) = library ? (int (*)(int))dlsym(library, "enter") : 0;
+        if (!enter || enter(1) != 2 || dlclose(library) != 0)
+            return 1;
+    }
+    return 0;
+}
+END
+${CC:-cc} -O0 -finstrument-functions host.c -o host -L"$BUILD" -lstave-functions -lstave -ldl || say 1 "build host"
+STAVE_OUT=d.pftrace ./host; code=$?
+"$STAVE" cat -q d.pftrace >d.txt
+[ $code = 0 ] && [ "$(grep -c '"enter"' d.txt)" = 2 ] && [ "$(grep -c '"inside_one"' d.txt)" = 1 ] && [ "$(grep -c '"inside_two"' d.txt)" = 1 ]
+say $? "libraries loaded and gone"
