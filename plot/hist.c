@@ -82,9 +82,10 @@ static void draw_axis(struct sv_picture *p, const struct scale *s, double top, d
         return;
     }
     double decades = log10(s->to / s->from);
-    for (double d = pow(10, floor(log10(s->from))); d <= s->to; d *= 10)
+    int first = (int)floor(log10(s->from)), last = (int)floor(log10(s->to));
+    for (int decade = first; decade <= last; decade++)
         for (size_t i = 0; i < (decades > 4 ? 1 : 3); i++) {
-            double ns = d * steps[i];
+            double ns = pow(10, decade) * steps[i];
             if (ns < s->from * 0.999 || ns > s->to)
                 continue;
             size_t at = p->text.len;

@@ -5,7 +5,7 @@
 
 #include "plot/picture.h"
 
-void sv_svg_paint(struct sv_buf *out, const struct sv_picture *p);
+void sv_svg_paint(struct sv_buf *b, const struct sv_picture *p);
 
 extern const char
     *const sv_svg_script[]; /* its lines, NULL at the end; all but what depends on the picture */

@@ -40,9 +40,8 @@ const char *const sv_svg_script[] = {
     "    var shown = right >= area.x0 && left <= area.x1;\n",
     "    box.g.style.display = shown ? '' : 'none';\n",
     "    if (!shown) return;\n",
-    "    left = Math.max(left, area.x0 - 2); right = Math.min(Math.max(right, left + 0.7), "
-    "area.x1 ",
-    "+ 2);\n",
+    "    left = Math.max(left, area.x0 - 2);\n",
+    "    right = Math.min(Math.max(right, left + 0.7), area.x1 + 2);\n",
     "    set(box.r, {x: left, width: right - left});\n",
     "    var from = Math.max(left, area.x0), text = box.name && fit(box.name, Math.min(right, ",
     "area.x1) - from);\n",

@@ -15,7 +15,7 @@ struct sv_collect;
 /* Makes the directory `dir` (of this user alone) and the session in it. `out` and `part` are the final and the growing name of the output, for
  * recovery; "" where there is none. `takes` is that of the sink. */
 int sv_collect_open(const char *dir, const char *out, const char *part, struct sv_dict *dict,
-                    struct sv_report *report, unsigned takes, struct sv_collect **c,
+                    struct sv_report *report, unsigned takes, struct sv_collect **to,
                     struct sv_err *err);
 struct sv_source *sv_collect_source(
     struct sv_collect *c); /* next() gives 0 at the end of a round */

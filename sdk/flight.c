@@ -305,8 +305,7 @@ void sv_flight_round(struct sv_writer *w)
         sv_writer_tick(w);
         w->tick_ns = now;
     }
-    uint32_t asked;
-    while ((asked = atomic_load_explicit(&w->triggers_asked, memory_order_acquire)) !=
+    while (atomic_load_explicit(&w->triggers_asked, memory_order_acquire) !=
            atomic_load_explicit(&w->triggers_done, memory_order_relaxed)) {
         const struct sv_trigger *t =
             &w->triggers[atomic_load_explicit(&w->triggers_done, memory_order_relaxed) %

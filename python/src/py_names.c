@@ -120,7 +120,6 @@ static struct stave_site *publish(struct stave_site **slot, enum py_shape shape,
     return site;
 }
 
-struct stave_site *py_site_of_name(struct py_name *n, enum py_shape shape);
 struct stave_site *py_site_of_name(struct py_name *n, enum py_shape shape)
 {
     return publish(&n->sites[shape], shape, n->category->text, n->text);

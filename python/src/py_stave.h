@@ -86,17 +86,18 @@ struct py_state {
 struct py_state *py_state_of(PyObject *module);
 struct py_state *py_state_of_type(PyTypeObject *type);
 
-struct py_category *py_category_find(struct py_state *st, PyObject *text); /* NULL: error set */
+struct py_category *py_category_find(struct py_state *st, PyObject *value); /* NULL: error set */
 /* NULL without an error: too many names; use the shapes with a word for it. */
-struct py_name *py_name_find(struct py_state *st, struct py_category *c, PyObject *text);
+struct py_name *py_name_find(struct py_state *st, struct py_category *c, PyObject *value);
 struct stave_site *py_site_make(enum py_shape shape, const char *category, const char *name);
 void py_names_clear(struct py_state *st);
+
+struct stave_site *py_site_of_name(struct py_name *n, enum py_shape shape);
 
 /* Call places of a name and of a category. Never NULL: without memory it is one that is off. */
 static inline struct stave_site *py_site(struct py_name *n, enum py_shape shape)
 {
     struct stave_site *site = __atomic_load_n(&n->sites[shape], __ATOMIC_ACQUIRE);
-    extern struct stave_site *py_site_of_name(struct py_name *, enum py_shape);
     return __builtin_expect(site != NULL, 1) ? site : py_site_of_name(n, shape);
 }
 struct stave_site *py_category_site(struct py_category *c, enum py_shape shape);

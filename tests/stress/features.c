@@ -55,7 +55,8 @@ static int scene_order(void)
         t = stave_group(t, name);
     }
     STAVE_COUNTER_ON(stave_counter(t, "deep", "bytes"), "c", (uint64_t)7);
-    return stave_track(group, "first") != stave_track(group, "first");
+    stave_track_t first = stave_track(group, "first"), again = stave_track(group, "first");
+    return first != again;
 }
 
 static int scene_source(void) /* STAVE_SOURCE=1 */

@@ -33,8 +33,9 @@ static void put_bytes(struct kbench *k, unsigned ring, uint64_t at, const void *
 {
     for (size_t i = 0; i < n; i++) {
         size_t where = (at + i) % KBENCH_SIZE;
-        k->rings[ring].data[where] = k->rings[ring].data[where + KBENCH_SIZE] =
-            ((const uint8_t *)bytes)[i];
+        uint8_t *data = k->rings[ring].data;
+        memcpy(data + where, (const uint8_t *)bytes + i, 1);
+        data[where + KBENCH_SIZE] = data[where];
     }
 }
 
