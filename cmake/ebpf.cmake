@@ -31,6 +31,7 @@ function(sv_ebpf target)
       COMMAND ${SV_BPF_CLANG} -O2 -g -Wall -target bpf -D__TARGET_ARCH_${SV_BPF_ARCH} ${include}
         -fdebug-prefix-map=${PROJECT_SOURCE_DIR}/= -c ${source} -o ${folder}/${name}.bpf.o
       COMMAND ${SV_BPFTOOL} gen skeleton ${folder}/${name}.bpf.o name ${name}_bpf > ${folder}/${name}.skel.h
+      COMMAND sed -i -e "1i /* NOLINTBEGIN: generated */" -e "$a /* NOLINTEND */" ${folder}/${name}.skel.h
       DEPENDS ${source} ${headers} VERBATIM)
     target_sources(${target} PRIVATE ${folder}/${name}.skel.h)
   endforeach()

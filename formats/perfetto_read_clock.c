@@ -119,6 +119,7 @@ static int64_t value_at(const struct sv_pf_clock_group *g, size_t row, uint32_t 
 static void mark_backward(struct sv_pf *r, struct sv_pf_clock_group *g, const int64_t *values)
 {
     for (uint32_t i = 0; g->n_rows > 0 && i < g->n_clocks; i++) {
+        /* There are as many values as the group has clocks. NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
         if (values[i] >= value_at(g, g->n_rows - 1, i))
             continue;
         g->clocks[i]->is_backward = true;

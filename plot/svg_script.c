@@ -3,6 +3,7 @@
 #include "plot/svg.h"
 
 /* clang-format off: one string per line of the script */
+/* Lines that the formatter broke. NOLINTBEGIN(bugprone-suspicious-missing-comma) */
 const char *const sv_svg_script[] = {
     "(function () {\n",
     "  var me = document.currentScript, svg = me && me.ownerSVGElement || ",
@@ -58,8 +59,8 @@ const char *const sv_svg_script[] = {
     "      var digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / 1e9) - 1e-9)));\n",
     "      var s = Math.floor(ns / 1e9), rest = (ns / 1e9 - s).toFixed(digits);\n",
     "      if (rest[0] == '1') { s++; rest = (0).toFixed(digits); }\n",
-    "      return new Date(s * 1000).toISOString().slice(11, 19) + (digits ? rest.slice(1) : "
-    "'');\n",
+    "      var day = new Date(s * 1000).toISOString().slice(11, 19);\n",
+    "      return day + (digits ? rest.slice(1) : '');\n",
     "    }\n",
     "    var units = [[1e9, 's'], [1e6, 'ms'], [1e3, '\\u00b5s'], [1, 'ns']], u = 0;\n",
     "    var most = Math.max(Math.abs(at(view[0])), Math.abs(at(view[1])));\n",
@@ -72,9 +73,8 @@ const char *const sv_svg_script[] = {
     "  function makeTicks() {\n",
     "    if (!ticks || !area.ticks) return;\n",
     "    while (ticks.firstChild) ticks.removeChild(ticks.firstChild);\n",
-    "    var a = at(view[0]), b = at(view[1]), want = Math.max(1, (b - a) / ((area.x1 - area.x0) "
-    "/ ",
-    "110));\n",
+    "    var a = at(view[0]), b = at(view[1]);\n",
+    "    var want = Math.max(1, (b - a) / ((area.x1 - area.x0) / 110));\n",
     "    var step = Math.pow(10, Math.floor(Math.log10(want)));\n",
     "    step *= step >= want * 0.999999 ? 1 : step * 2 >= want ? 2 : step * 5 >= want ? 5 : 10;\n",
     "    for (var k = Math.ceil(a / step); k * step <= b; k++) {\n",
@@ -160,3 +160,4 @@ const char *const sv_svg_script[] = {
     "})();\n",
     NULL};
 /* clang-format on */
+/* NOLINTEND(bugprone-suspicious-missing-comma) */

@@ -222,14 +222,13 @@ PLAIN static void forget_unloaded(void)
     }
 }
 
-STAVE_API PLAIN int dlclose(void *library);
-
-int dlclose(void *library)
+/* In the way of libc's own. */
+STAVE_API PLAIN int dlclose(void *__handle)
 {
     static int (*real)(void *);
     if (!real)
         *(void **)(void *)&real = dlsym(RTLD_NEXT, "dlclose");
-    int code = real ? real(library) : -1;
+    int code = real ? real(__handle) : -1;
     bool was_inside = inside;
     inside = true;
     if (code == 0)

@@ -21,7 +21,7 @@ case $BUILD in *asan) tries=5 limit=20 ;; esac
 run() {
   local i code=0
   for ((i = 0; i < tries; i++)); do
-    rm -rf t.* again.* "$STAVE_SESSION_DIR"/*
+    rm -rf t.* again.* "${STAVE_SESSION_DIR:?}"/*
     STAVE_OUT=${OUT:-t.pftrace} timeout $limit "$family" "$1" progress >out 2>err
     code=$?
     [ $code = 124 ] || break

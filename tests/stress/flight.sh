@@ -38,7 +38,7 @@ check "repeated: twenty numbered files" '[ $code = 0 ] && [ "$(ls t.*.pftrace | 
 check "repeated: each whole, with its reason and its names" 'for i in 1 7 20; do has $i "trigger $i" && has $i "name=\"level\" unit=\"W\"" && has $i "name=\"group\"" && has $i "seq=$((i * 10000 - 1))}" || exit 1; done'
 check "repeated: values are never older than the ring" '! has 20 "seq=100000}"'
 STAVE_BUFFER=64k scene counts
-in_file=$(text 1 | grep -c seq=)
+in_file=$(text 1 | grep -c seq=); export in_file # read by check
 check "counts: in the file or counted as overwritten" '[ $code = 0 ] && [ "$in_file" -gt 1000 ] && [ $((in_file + $(value overwritten))) -le 300000 ] && [ $((in_file + $(value overwritten) + 600)) -ge 300000 ] && [ "$(value lost)" = 0 ]'
 check "counts: the newest are without a gap" '[ "$(text 1 | grep -o "seq=[0-9]*" | cut -d= -f2 | awk "NR == 1 { first = \$1 } { if (\$1 != first + NR - 1) bad = 1 } END { print bad + 0, \$1 }")" = "0 299999" ]'
 scene threads
