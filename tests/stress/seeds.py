@@ -32,10 +32,10 @@ for e in events:
     record = [e["ph"], *where, e.get("cat") or categories.get((e["pid"], e.get("tid"))), e.get("name"), round(e["ts"] - start, 3), round(e["dur"], 3) if "dur" in e else None, args]
     if e["ph"] == "B":
         record[0] = "X"
-        open_slices.setdefault(where, []).append(record)
+        open_slices.setdefault((e["pid"], e["tid"]), []).append(record) # two lanes of a track have the same name
         flat.append(record)
     elif e["ph"] == "E":
-        begin = open_slices[where].pop()
+        begin = open_slices[e["pid"], e["tid"]].pop()
         begin[6] = round(e["ts"] - start - begin[5], 3)
     else:
         flat.append(record)
