@@ -6,6 +6,7 @@
 #define SV_CMD_COMMAND_H
 
 #include "base/err.h"
+#include "base/nearest.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -88,9 +89,6 @@ int sv_command_parse(const struct sv_command *c, int argc, char **argv, void *op
 
 void sv_words_add(struct sv_words *w, const char *word);
 void sv_words_free(struct sv_words *w);
-
-/* The candidate nearest to word by edit distance, NULL when none is near. */
-const char *sv_nearest(const char *word, const char *const *candidates, size_t n);
 
 int sv_parse_bytes(const char *text, uint64_t *out);
 int sv_parse_moment(const char *text, size_t len,

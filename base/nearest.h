@@ -1,0 +1,10 @@
+/* Did you mean …? The word that a user most likely wanted. */
+#ifndef SV_BASE_NEAREST_H
+#define SV_BASE_NEAREST_H
+
+#include <stddef.h>
+
+/* The candidate nearest to word by edit distance, NULL when none is near. */
+const char *sv_nearest(const char *word, const char *const *candidates, size_t n);
+
+#endif
