@@ -54,7 +54,7 @@ static void put_source(struct sv_drain *d, struct sv_batch *b, const struct sv_d
 /* What the words of a record say about the event itself. */
 struct lead {
     int64_t start_ns, dur_ns;
-    bool has_time, has_track;
+    bool has_start, has_time, has_track;
 };
 
 /* Words and texts of a record; false: a text runs out of it. */
@@ -80,7 +80,10 @@ static bool put_words(struct sv_drain *d, struct sv_batch *b, struct sv_event *e
                 lead->has_track = true;
             }
             break;
-        case STAVE_I_START: lead->start_ns = (int64_t)v; break;
+        case STAVE_I_START:
+            lead->start_ns = (int64_t)v;
+            lead->has_start = true;
+            break;
         case STAVE_I_DUR:
             lead->dur_ns = (int64_t)v;
             lead->has_time = true;
@@ -183,6 +186,8 @@ static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_r
     sv_batch_finish(b, e);
     if (lead.has_time)
         as_slice(d, b, e, &lead);
+    else if (lead.has_start) /* an instant or a counter with a time of its own */
+        e->ts_ns = lead.start_ns + d->boot_minus_mono;
     return true;
 }
 

@@ -49,6 +49,28 @@ check pkg_config_c pkg_config_c
 check pkg_config_cpp pkg_config_cpp
 check pkg_config_static pkg_config_static
 
+cat >server.c <<'C'
+#include <stave/serving.h>
+#include <stdio.h>
+int main(void)
+{
+    char message[256];
+    struct stave_serving_config config = {.size = sizeof config, .trace_enabled = true, .trace_output = "server_out"};
+    struct stave_serving *s = stave_serving_open(&config, message, sizeof message);
+    stave_serving_enqueued(s, 1, stave_serving_model(s, "m"), 0, 0);
+    return !s || stave_serving_close(s, message, sizeof message) || puts(stave_version()) < 0;
+}
+C
+serving_shared() { gcc -std=c11 "${strict[@]}" server.c -o server $(pkg-config --cflags --libs stave-serving) && says_version ./server; }
+serving_static() {
+  gcc "${strict[@]}" server.c -o server_static $(pkg-config --cflags stave-serving) "$prefix/lib/libstave-serving.a" "$prefix/lib/libstave.a" \
+    $(pkg-config --static --libs-only-l stave | sed 's/-lstave//') && LD_LIBRARY_PATH='' says_version ./server_static
+}
+check serving_shared serving_shared
+check serving_static serving_static
+serving_exports_porch_only() { [ -z "$(nm -D --defined-only "$prefix/lib/libstave-serving.so" | awk '$2 != "A" && $3 !~ /^stave_serving_/')" ]; }
+check serving_exports_porch_only serving_exports_porch_only
+
 cat >CMakeLists.txt <<'C'
 cmake_minimum_required(VERSION 3.16)
 project(user C)
