@@ -70,9 +70,12 @@ const char *const sv_sql_views[] = {
     "OR s.category IN ('kernel', 'gpu_kernel', 'Kernel', 'gpu_memcpy', 'gpu_memset', "
     "'Memcpy', 'Memset')",
     /* Scheduling, when a recording has it: slices of category sched on a CPU's track, or those of category thread_state on a
-     * thread's, of which the running ones say where. */
+     * thread's, of which the running ones say where. States have Perfetto's letters. */
     "CREATE VIEW thread_state AS SELECT s.id, s.ts, s.dur, extract_arg(s.arg_set_id, 'cpu') AS "
-    "cpu, k.owner_utid AS utid, s.name AS state, extract_arg(s.arg_set_id, 'io_wait') AS io_wait, "
+    "cpu, k.owner_utid AS utid, CASE s.name WHEN 'Runnable' THEN 'R' WHEN 'Preempted' THEN 'R+' "
+    "WHEN 'Sleeping' THEN 'S' WHEN 'Blocked on I/O' THEN 'D' WHEN 'Blocked' THEN 'D' "
+    "WHEN 'Stopped' THEN 'T' ELSE s.name END AS state, "
+    "extract_arg(s.arg_set_id, 'io_wait') AS io_wait, "
     "extract_arg(s.arg_set_id, 'blocked_function') AS blocked_function, NULL AS waker_utid, "
     "NULL AS waker_id, NULL AS irq_context, extract_arg(s.arg_set_id, 'cpu') AS ucpu "
     "FROM slice s JOIN track k ON s.track_id = k.id WHERE s.category = 'thread_state'",

@@ -5,6 +5,7 @@
 #include "capture/decode.h"
 #include "capture/disks.h"
 #include "capture/procfs.h"
+#include "capture/states.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -40,6 +41,7 @@ struct sv_decode {
     struct sv_krings rings;
     struct sv_tree tree;
     struct sv_disks disks;
+    struct sv_states states;
     const struct sv_call *by_number[SV_WIRE_CALLS_MAX];
     sv_str call_names[SV_WIRE_CALLS_MAX];
     struct names s;
@@ -447,13 +449,14 @@ static void on_record(struct sv_decode *d, struct sv_batch *b, const struct sv_w
                                                   [SV_WIRE_EXIT] = sizeof(struct sv_wire_exit),
                                                   [SV_WIRE_NAME] = sizeof(struct sv_wire_name),
                                                   [SV_WIRE_BLOCK] = sizeof(struct sv_wire_block),
-                                                  [SV_WIRE_CACHE] = sizeof(struct sv_wire_cache)};
+                                                  [SV_WIRE_CACHE] = sizeof(struct sv_wire_cache),
+                                                  [SV_WIRE_STATE] = sizeof(struct sv_wire_head)};
     if (h->kind == 0 || h->kind >= SV_WIRE_KINDS || sizes[h->kind] == 0 || size < sizes[h->kind]) {
         d->sums.unknown++;
         return;
     }
     const void *record = h;
-    if (h->kind != SV_WIRE_CACHE)
+    if (h->kind != SV_WIRE_CACHE && h->kind != SV_WIRE_STATE)
         put_misses(d, b);
     switch (h->kind) {
     case SV_WIRE_CALL: on_call(d, b, record, size); break;
@@ -461,6 +464,7 @@ static void on_record(struct sv_decode *d, struct sv_batch *b, const struct sv_w
     case SV_WIRE_EXEC: on_exec(d, b, record, size); break;
     case SV_WIRE_EXIT: on_exit_record(d, b, record); break;
     case SV_WIRE_CACHE: on_cache(d, b, record); break;
+    case SV_WIRE_STATE: sv_states_change(&d->states, &d->tree, b, record); break;
     case SV_WIRE_NAME: {
         const struct sv_wire_name *n = record;
         sv_tree_name_thread(&d->tree, h->tgid, h->tid, n->comm);
@@ -555,6 +559,7 @@ struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
     d->prefix_len = d->options.prefix ? strlen(d->options.prefix) : 0;
     sv_tree_init(&d->tree, dict);
     sv_disks_init(&d->disks, dict);
+    sv_states_init(&d->states, dict);
     sv_calls_index(d->by_number);
     intern_names(d, dict);
     return d;

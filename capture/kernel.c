@@ -158,6 +158,16 @@ static bool is_for(const char *program, const char *prefix)
     return strncmp(program, prefix, strlen(prefix)) == 0;
 }
 
+/* How many arguments a tracepoint of this kernel has, the first for the kernel itself; 0: it has no such one. */
+static unsigned n_arguments(const struct btf *btf, const char *name)
+{
+    int id = btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF);
+    const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+    t = t ? btf__type_by_id(btf, t->type) : NULL; /* a pointer to … */
+    t = t && btf_is_ptr(t) ? btf__type_by_id(btf, t->type) : NULL;
+    return t && btf_is_func_proto(t) ? btf_vlen(t) : 0;
+}
+
 /* Programs whose tracepoint this kernel lacks are left out, so that the others still load. */
 static void choose_programs(struct sv_kernel *k, const struct sv_kernel_options *o)
 {
@@ -172,6 +182,8 @@ static void choose_programs(struct sv_kernel *k, const struct sv_kernel_options 
             is_wanted = o->has_blocks;
         if (is_for(bpf_program__name(p), "on_cache"))
             is_wanted = o->has_cache;
+        if (is_for(bpf_program__name(p), "on_sched"))
+            is_wanted = o->has_sched;
         if (is_wanted && btf && is_for(section, "tp_btf/")) {
             snprintf(type, sizeof type, "btf_trace_%s", section + 7);
             if (btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) < 0) {
@@ -182,6 +194,7 @@ static void choose_programs(struct sv_kernel *k, const struct sv_kernel_options 
         }
         bpf_program__set_autoload(p, is_wanted);
     }
+    k->skel->rodata->switch_tells_state = btf && n_arguments(btf, "btf_trace_sched_switch") > 4;
     btf__free(btf);
 }
 
@@ -411,7 +424,8 @@ void sv_kernel_losses(struct sv_kernel *k,
                                                      [SV_WIRE_EXIT] = "exits",
                                                      [SV_WIRE_NAME] = "thread names",
                                                      [SV_WIRE_BLOCK] = "block requests",
-                                                     [SV_WIRE_CACHE] = "page cache events"};
+                                                     [SV_WIRE_CACHE] = "page cache events",
+                                                     [SV_WIRE_STATE] = "thread states"};
     if (!read_counts(k))
         return;
     for (unsigned cpu = 0; cpu < k->n_cpus; cpu++) {

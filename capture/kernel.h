@@ -15,6 +15,7 @@ struct sv_kernel_options {
     size_t ring_bytes;       /* per CPU, a power of two; 0: the default */
     bool has_blocks;         /* block requests of the whole machine */
     bool has_cache;          /* pages that enter the page cache */
+    bool has_sched;          /* states of threads */
     bool follows_all;
 };
 

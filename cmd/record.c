@@ -64,6 +64,8 @@ static const struct sv_option options[] = {
     {0, "no-io", NULL, SV_OPT_FLAG, AT(no_io), "no system calls", NULL},
     {0, "no-block", NULL, SV_OPT_FLAG, AT(no_block), "no block requests", NULL},
     {0, "no-page-cache", NULL, SV_OPT_FLAG, AT(no_cache), "no page-cache misses", NULL},
+    {0, "sched", NULL, SV_OPT_FLAG, AT(sched),
+     "states of the threads: running (and on which CPU), runnable, sleeping, blocked on I/O", NULL},
     {0, "calls", "GROUPS", SV_OPT_TEXT, AT(calls),
      "which system calls: files, maps, sync, names, stat, sockets, uring, all; separated by commas "
      "(default: all but sockets)",
@@ -100,6 +102,8 @@ static const struct sv_example examples[] = {
     {"stave record --detach -o night.pftrace -p 4711", "leave it running; 'stave stop' ends it"},
     {"stave record -o slow.pftrace --min-latency 1ms --path /data/ -- ./job",
      "only what took a millisecond or more, only below /data/"},
+    {"stave record -o wait.pftrace --sched -- python3 train.py",
+     "when each thread ran, and what it waited for when it did not"},
     {0},
 };
 

@@ -121,6 +121,7 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
     struct sv_kernel_options k = {.groups = o->no_io ? 0 : SV_CALLS_DEFAULT,
                                   .has_blocks = !o->no_block,
                                   .has_cache = !o->no_cache,
+                                  .has_sched = o->sched,
                                   .follows_all = o->all,
                                   .ring_bytes = o->ring_bytes};
     int64_t shortest = 0;

@@ -19,7 +19,7 @@ struct sv_record_options {
     const char *comm, *cgroup;
     const char *duration, *calls, *prefix, *min_latency, *interval, *redact;
     uint64_t ring_bytes, max_bytes;
-    bool no_io, no_block, no_cache, all, strict, drop_caches, no_summary, detach;
+    bool no_io, no_block, no_cache, sched, all, strict, drop_caches, no_summary, detach;
 };
 
 struct sv_recorder {

@@ -532,3 +532,5 @@ int BPF_PROG(on_cache_add, struct folio *folio)
     bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
     return 0;
 }
+
+#include "sched.h"

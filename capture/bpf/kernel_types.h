@@ -47,6 +47,8 @@ struct task_struct {
     int pid, tgid;
     int exit_code;
     unsigned int flags;
+    unsigned int __state;
+    unsigned in_iowait : 1;
     struct mm_struct *mm;
     struct files_struct *files;
     struct signal_struct *signal;

@@ -21,6 +21,7 @@ enum sv_wire_kind {
     SV_WIRE_NAME,     /* struct sv_wire_name: a thread has a new name */
     SV_WIRE_BLOCK,    /* struct sv_wire_block */
     SV_WIRE_CACHE,    /* struct sv_wire_cache */
+    SV_WIRE_STATE,    /* struct sv_wire_head: a thread is in another state, see there */
     SV_WIRE_KINDS
 };
 
@@ -51,6 +52,19 @@ struct sv_wire_fork { /* the head is the parent's */
     struct sv_wire_head head;
     __u32 tgid, tid;
     char comm[SV_WIRE_COMM];
+};
+
+/* What the scheduler did with a thread: in the flags of the head; `what` is the CPU. */
+enum sv_wire_state {
+    SV_STATE_RUNNING = 1,
+    SV_STATE_RUNNABLE,  /* woken, waits for a CPU */
+    SV_STATE_PREEMPTED, /* could go on, had to make room */
+    SV_STATE_SLEEPING,  /* waits, and signals wake it */
+    SV_STATE_IO,        /* waits for a disk or a file system */
+    SV_STATE_BLOCKED,   /* waits, and signals do not wake it */
+    SV_STATE_STOPPED,   /* by a signal or a debugger */
+    SV_STATE_DEAD,
+    SV_STATES
 };
 
 struct sv_wire_exit {

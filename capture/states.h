@@ -1,0 +1,20 @@
+/* States of threads (running, runnable, waiting …) as slices on a row `state` below each thread: what SQL's thread_state shows. */
+#ifndef SV_CAPTURE_STATES_H
+#define SV_CAPTURE_STATES_H
+
+#include "capture/bpf/records.h"
+#include "capture/tree.h"
+#include "model/batch.h"
+
+struct sv_states {
+    sv_str cat, row, cpu, io_wait;
+    sv_str names[SV_STATES];
+    uint64_t n; /* changes told */
+};
+
+void sv_states_init(struct sv_states *s, struct sv_dict *dict);
+/* At most two events: the end of the old state, the begin of the new one. */
+void sv_states_change(struct sv_states *s, struct sv_tree *t, struct sv_batch *b,
+                      const struct sv_wire_head *h);
+
+#endif
