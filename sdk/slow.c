@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SLAB_BYTES = 64 << 10, FORK_WAITS = 400, RINGS_LARGE = 16, RINGS_MEDIUM = 128 };
+enum { SLAB_BYTES = 64 << 10, FORK_WAITS = 2000, RINGS_LARGE = 16, RINGS_MEDIUM = 128 };
 enum { WAIT_NS_MIN = 20000, WAIT_NS_MAX = 200000 };
 
 struct sv_process *sv_process;
@@ -86,7 +86,7 @@ static void *wiped_pages(size_t bytes)
 
 static _Thread_local bool has_asked_writer;
 
-/* The writer pauses, or is too busy to: after some milliseconds the fork goes on without. */
+/* The writer pauses, or is too busy to: after a tenth of a second the fork goes on without. */
 static void before_fork(void)
 {
     struct sv_process *p = sv_process;

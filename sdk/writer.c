@@ -462,9 +462,12 @@ static int spawn(struct sv_process *p, struct sv_writer *w)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    atomic_store(&p->writer_works, 1); /* from its birth: a thread's beginning allocates, too */
     int error = pthread_create(&p->writer_thread, NULL, run, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error == 0)
+    if (error != 0)
+        end_work(p);
+    else
         pthread_setname_np(p->writer_thread, "stave-writer");
     return error;
 }
