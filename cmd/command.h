@@ -87,6 +87,9 @@ extern const struct sv_option sv_common_options[];
 int sv_command_parse(const struct sv_command *c, int argc, char **argv, void *options,
                      struct sv_words *operands, struct sv_err *err);
 
+/* One option of the table as if its text had been given on the command line. */
+int sv_option_set(const struct sv_option *o, void *options, const char *text, struct sv_err *err);
+
 void sv_words_add(struct sv_words *w, const char *word);
 void sv_words_free(struct sv_words *w);
 

@@ -196,6 +196,11 @@ static int set_value(const struct match *m, const char *text, struct sv_err *err
     return 0;
 }
 
+int sv_option_set(const struct sv_option *o, void *options, const char *text, struct sv_err *err)
+{
+    return set_value(&(struct match){o, (char *)options + o->offset}, text, err);
+}
+
 /* --name, --name=value, --name value. Returns how many words it used, or negative. */
 static int parse_long(const struct sv_command *c, int left, char **argv, void *options,
                       struct sv_err *err)

@@ -1,4 +1,5 @@
 /* stave record: runs a command, or joins running processes, and puts what they do on one time axis. */
+#include "base/yaml.h"
 #include "cmd/commands.h"
 #include "cmd/recorder.h"
 
@@ -19,9 +20,8 @@ static const char *default_path(const struct sv_words *operands, char path[256])
     return path;
 }
 
-static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+static int record(struct sv_record_options *o, const struct sv_words *operands, struct sv_err *err)
 {
-    struct sv_record_options *o = options;
     char path[256];
     bool joins = o->pids.n > 0 || o->comm || o->cgroup;
     if (operands->n == 0 && !joins && !o->all)
@@ -36,6 +36,12 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (strcmp(o->out.path, "-") == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "standard output belongs to the command; use -o FILE");
+    if (o->use.inject && operands->n == 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--inject needs a command: libraries are loaded when a program starts");
+    if (o->use.inject && sv_inject(o->use.inject, err) < 0)
+        return err->code;
+    o->no_io &= !o->use.io;
     struct sv_recorder r = {.options = o, .command = operands, .word = -1};
     if (o->detach) {
         bool is_parent;
@@ -48,7 +54,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 #define AT(member) offsetof(struct sv_record_options, member)
 
-static const struct sv_option options[] = {
+static const struct sv_option record_options[] = {
     SV_OUTPUT_OPTIONS(struct sv_record_options),
     {'p', "pid", "PID", SV_OPT_LIST, AT(pids),
      "join this running process, its threads and descendants; may be given several times", NULL},
@@ -91,15 +97,38 @@ static const struct sv_option options[] = {
      NULL},
     {0, "strict", NULL, SV_OPT_FLAG, AT(strict),
      "stop when something cannot be recorded; exit code 1 when anything was lost", NULL},
+    SV_RECORD_USE_OPTIONS(struct sv_record_options),
     {0, "no-summary", NULL, SV_OPT_FLAG, AT(no_summary), "no summary at the end", NULL},
     {0},
 };
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct sv_record_options *o = options;
+    struct sv_words command = {0};
+    struct sv_yaml *config = NULL;
+    int code = 0;
+    for (size_t i = 0; i < operands->n; i++)
+        sv_words_add(&command, operands->items[i]);
+    if (o->use.config)
+        code = sv_record_config(o->use.config, record_options, o, &command, &config, err);
+    if (code >= 0)
+        code = record(o, &command, err);
+    sv_words_free(&command);
+    sv_words_free(&o->pids);
+    sv_yaml_free(config);
+    return code;
+}
 
 static const struct sv_example examples[] = {
     {"stave record -o train.pftrace -- python3 train.py",
      "the command, all its children and threads; its exit code is passed on"},
     {"stave record -o job.pftrace -p 4711 --duration 30s", "join a running job for half a minute"},
     {"stave record --detach -o night.pftrace -p 4711", "leave it running; 'stave stop' ends it"},
+    {"stave record --config night.yml -- ./job",
+     "options from a file: each long option is a key, unknown ones are an error"},
+    {"stave record -o gpu.pftrace --inject opencl,nvtx -- ./job",
+     "with the OpenCL calls and NVTX ranges of the command; needs no root"},
     {"stave record -o slow.pftrace --min-latency 1ms --path /data/ -- ./job",
      "only what took a millisecond or more, only below /data/"},
     {"stave record -o wait.pftrace --sched -- python3 train.py",
@@ -130,7 +159,7 @@ const struct sv_command sv_command_record = {
         "shown in the trace where it happened and told at the end. If stave itself is killed, "
         "OUT.part "
         "holds all but the last two seconds and can be read as it is.",
-    .options = options,
+    .options = record_options,
     .examples = examples,
     .options_size = sizeof(struct sv_record_options),
     .run = run,

@@ -9,6 +9,7 @@
 #include "capture/redact.h"
 #include "capture/usage.h"
 #include "cmd/files.h"
+#include "cmd/record_use.h"
 
 #include <signal.h>
 #include <sys/types.h>
@@ -19,6 +20,7 @@ struct sv_record_options {
     const char *comm, *cgroup;
     const char *duration, *calls, *prefix, *min_latency, *interval, *redact;
     uint64_t ring_bytes, max_bytes;
+    struct sv_record_use use;
     bool no_io, no_block, no_cache, sched, all, strict, drop_caches, no_summary, detach;
 };
 

@@ -1,0 +1,132 @@
+/* --inject: libraries of Stave that the loaders of OpenCL, NVTX, ITT and CUDA load into the command, told by one environment variable each.
+ *
+ * Called by `stave record` before it starts the command; needs neither root nor eBPF. A variable that the user has set is not thrown away: lists get
+ * one more entry, single paths are handed on in STAVE_NEXT_<VARIABLE> for the library to load. */
+#include "base/mem.h"
+#include "cmd/console.h"
+#include "cmd/record_use.h"
+
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct injection {
+    const char *name, *library, *variable;
+    bool is_list; /* entries separated by ':' */
+};
+
+static const struct injection injections[] = {
+    {"opencl", "libstave-opencl.so", "OPENCL_LAYERS", true},
+    {"nvtx", "libstave-nvtx.so", "NVTX_INJECTION64_PATH", false},
+    {"itt", "libstave-itt.so", "INTEL_LIBITTNOTIFY64", false},
+    {"cuda", "libstave-cuda.so", "CUDA_INJECTION64_PATH", false},
+};
+enum { N_INJECTIONS = sizeof injections / sizeof *injections };
+
+/* The first file that matches, as an absolute path without links. */
+static bool find_one(const char *pattern, char path[PATH_MAX])
+{
+    glob_t found;
+    bool is_there = glob(pattern, GLOB_NOSORT, NULL, &found) == 0 && found.gl_pathc > 0 &&
+                    realpath(found.gl_pathv[0], path) != NULL;
+    globfree(&found);
+    return is_there;
+}
+
+/* Beside the program (where it was built), or in the library folder that belongs to it; STAVE_INJECT_DIR is asked first. */
+static bool find_library(const char *library, char path[PATH_MAX])
+{
+    static const char *const places[] = {"", "/inject", "/../lib/stave", "/../lib64/stave",
+                                         "/../lib/*/stave"};
+    char self[1024], pattern[1200];
+    const char *own = getenv("STAVE_INJECT_DIR");
+    snprintf(pattern, sizeof pattern, "%.1000s/%s", own ? own : "", library);
+    if (own && *own && find_one(pattern, path))
+        return true;
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n > 0 ? n : 0] = 0;
+    char *slash = strrchr(self, '/');
+    if (slash)
+        *slash = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(pattern, sizeof pattern, "%s%s/%s", self, places[i], library);
+        if (find_one(pattern, path))
+            return true;
+    }
+    return false;
+}
+
+/* Is `path` one of the entries already? */
+static bool has_entry(const char *list, const char *path)
+{
+    size_t len = strlen(path);
+    for (const char *at = list; at; at = strchr(at, ':')) {
+        at += *at == ':';
+        if (strncmp(at, path, len) == 0 && (at[len] == ':' || !at[len]))
+            return true;
+    }
+    return false;
+}
+
+static void set_variable(const struct injection *x, const char *path)
+{
+    const char *before = getenv(x->variable);
+    if (!before || !*before) {
+        setenv(x->variable, path, 1);
+        return;
+    }
+    if (has_entry(before, path))
+        return;
+    size_t size = strlen(before) + strlen(path) + strlen(x->variable) + 16;
+    char *text = sv_alloc(size);
+    if (x->is_list) {
+        snprintf(text, size, "%s:%s", before, path);
+        setenv(x->variable, text, 1);
+    } else {
+        snprintf(text, size, "STAVE_NEXT_%s", x->variable);
+        setenv(text, before, 1);
+        sv_console_note("%s was %s; it is now Stave's library, which finds the other one in %s",
+                        x->variable, before, text);
+        setenv(x->variable, path, 1);
+    }
+    free(text);
+}
+
+static int inject_one(const char *name, size_t len, struct sv_err *err)
+{
+    const char *names[N_INJECTIONS];
+    char word[64], path[PATH_MAX];
+    snprintf(word, sizeof word, "%.*s", (int)(len < 60 ? len : 60), name);
+    for (size_t i = 0; i < N_INJECTIONS; i++) {
+        const struct injection *x = &injections[i];
+        names[i] = x->name;
+        if (strcmp(x->name, word) != 0)
+            continue;
+        if (!find_library(x->library, path))
+            return sv_err_set(err, SV_EIO, SV_NO_POS,
+                              "--inject %s: %s is neither beside stave nor in its lib/stave: build "
+                              "it with 'make', install it with 'make install', or say in "
+                              "STAVE_INJECT_DIR where it is",
+                              x->name, x->library);
+        set_variable(x, path);
+        return 0;
+    }
+    const char *near = sv_nearest(word, names, N_INJECTIONS);
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                      "--inject: no '%s'; %s%s%sthere is opencl, nvtx, itt and cuda", word,
+                      near ? "did you mean '" : "", near ? near : "", near ? "'? " : "");
+}
+
+int sv_inject(const char *list, struct sv_err *err)
+{
+    int code = 0;
+    for (const char *at = list; code >= 0 && *at;) {
+        size_t len = strcspn(at, ",");
+        code = inject_one(at, len, err);
+        at += len + (at[len] == ',');
+    }
+    return code;
+}
