@@ -9,14 +9,16 @@ target_link_libraries(stave_static INTERFACE ${link_names})
 set_target_properties(stave_static PROPERTIES EXPORT_NAME static)
 
 install(DIRECTORY include/stave DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
-install(TARGETS stave stave_static stave_serving stave_serving_static EXPORT stave)
+install(TARGETS stave stave_static stave_serving stave_serving_static stave_gpu stave_gpu_static EXPORT stave)
 
 list(TRANSFORM link_names PREPEND "-l" OUTPUT_VARIABLE link_flags)
 list(JOIN link_flags " " link_flags)
 file(RELATIVE_PATH up /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
 configure_file(packaging/stave.pc.in stave.pc @ONLY)
 configure_file(packaging/stave-serving.pc.in stave-serving.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/stave.pc ${CMAKE_BINARY_DIR}/stave-serving.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+configure_file(packaging/stave-gpu.pc.in stave-gpu.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/stave.pc ${CMAKE_BINARY_DIR}/stave-serving.pc ${CMAKE_BINARY_DIR}/stave-gpu.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/stave)
 install(EXPORT stave NAMESPACE stave:: FILE staveConfig.cmake DESTINATION ${package_dir})

@@ -32,7 +32,7 @@ endforeach()
 # sv_sdk_program(<target> <folder in the binary directory> <sources…>): stands on libstave.so, as users do.
 function(sv_sdk_program target folder)
   add_executable(${target} EXCLUDE_FROM_ALL ${ARGN})
-  target_link_libraries(${target} PRIVATE sv_flags stave Threads::Threads m)
+  target_link_libraries(${target} PRIVATE sv_flags stave_gpu stave Threads::Threads m)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder})
 endfunction()
 

@@ -57,6 +57,25 @@ struct lead {
     bool has_start, has_time, has_track;
 };
 
+/* One value of the event. */
+static void put_value(struct sv_batch *b, const struct sv_drain_site *s, unsigned i, uint64_t v,
+                      const uint8_t *text, size_t len)
+{
+    if (s->specials[i] && v == 0)
+        return; /* no arrow, no number */
+    struct sv_arg *a = sv_batch_arg(b);
+    if (s->specials[i]) {
+        a->type = s->specials[i];
+        a->u = v;
+        return;
+    }
+    a->key = s->keys[i];
+    if (s->types[i] == STAVE_I_TEXT)
+        sv_item_text(a, text, len, v >> 63);
+    else
+        sv_item_number(a, s->types[i], v);
+}
+
 /* Words and texts of a record; false: a text runs out of it. */
 static bool put_words(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
                       const struct sv_drain_site *s, const uint64_t *r, uint64_t bytes,
@@ -64,6 +83,8 @@ static bool put_words(struct sv_drain *d, struct sv_batch *b, struct sv_event *e
 {
     const uint64_t *words = r + 2;
     const uint8_t *at = (const uint8_t *)(words + s->n_args), *end = (const uint8_t *)r + bytes;
+    size_t array = 0;
+    uint64_t left = 0; /* words until the array's end, itself included */
     for (unsigned i = 0; i < s->n_args; i++) {
         unsigned type = s->types[i];
         uint64_t v = words[i];
@@ -91,21 +112,19 @@ static bool put_words(struct sv_drain *d, struct sv_batch *b, struct sv_event *e
         case STAVE_I_NAME: e->name = sv_dict_str(d->source.dict, (const char *)at, len); break;
         case STAVE_I_CAT: e->cat = sv_dict_str(d->source.dict, (const char *)at, len); break;
         case STAVE_I_ARGS: sv_items_put(d->source.dict, b, s->keys[i], at, len); break;
-        default: {
-            struct sv_arg *a = sv_batch_arg(b);
-            if (s->specials[i]) {
-                a->type = s->specials[i];
-                a->u = v;
-                break;
+        case STAVE_I_ARRAY:
+            if (left == 0) {
+                array = sv_batch_open(b, s->keys[i], SV_ARG_ARRAY);
+                left = v < s->n_args ? v + 1 : s->n_args;
             }
-            a->key = s->keys[i];
-            if (type == STAVE_I_TEXT)
-                sv_item_text(a, at, len, v >> 63);
-            else
-                sv_item_number(a, type, v);
-        }
+            break;
+        default: put_value(b, s, i, v, at, len);
         }
         at += (len + 7) & ~(size_t)7;
+        if (left != 0 && (--left == 0 || i + 1u == s->n_args)) {
+            sv_batch_close(b, array);
+            left = 0;
+        }
     }
     return true;
 }
@@ -152,11 +171,21 @@ static void as_slice(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
     *end = (struct sv_event){.ts_ns = e->ts_ns + dur, .track = e->track, .kind = SV_END};
 }
 
-static const uint8_t model_kind[] = {[STAVE_KIND_BEGIN] = SV_BEGIN,
-                                     [STAVE_KIND_END] = SV_END,
-                                     [STAVE_KIND_INSTANT] = SV_INSTANT,
-                                     [STAVE_KIND_COUNTER] = SV_COUNTER,
-                                     [STAVE_KIND_COMPLETE] = SV_SLICE};
+/* The first argument is the count. */
+static void as_loss(struct sv_batch *b, struct sv_event *e)
+{
+    if (b->arg == b->args || b->args->type != SV_ARG_INT) {
+        sv_batch_drop_args(b);
+        sv_batch_arg(b)->type = SV_ARG_INT;
+    }
+    b->args->key = 0;
+    e->cat = 0;
+}
+
+static const uint8_t model_kind[] = {
+    [STAVE_KIND_BEGIN] = SV_BEGIN,     [STAVE_KIND_END] = SV_END,
+    [STAVE_KIND_INSTANT] = SV_INSTANT, [STAVE_KIND_COUNTER] = SV_COUNTER,
+    [STAVE_KIND_COMPLETE] = SV_SLICE,  [STAVE_KIND_LOSS] = SV_LOSS};
 
 /* The long way: arguments, tracks, counters, slices. False: the record is damaged. */
 static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_ring *r,
@@ -165,7 +194,7 @@ static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_r
     struct sv_drain_site *s = sv_drain_site(&d->names, sv_word_site(rec[0]));
     unsigned kind = sv_word_kind(rec[0]);
     if (!s || s->n_args != sv_word_args(rec[0]) || 16 + 8u * s->n_args > bytes || kind == 0 ||
-        kind > STAVE_KIND_COMPLETE)
+        kind > STAVE_KIND_LOSS)
         return false;
     struct lead lead = {0};
     e->kind = model_kind[kind];
@@ -183,10 +212,12 @@ static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_r
         as_counter(d, e, s, &lead, b);
     else if (d->with_source && kind != STAVE_KIND_END)
         put_source(d, b, s);
+    if (kind == STAVE_KIND_LOSS)
+        as_loss(b, e);
     sv_batch_finish(b, e);
-    if (lead.has_time)
+    if (lead.has_time && kind == STAVE_KIND_COMPLETE)
         as_slice(d, b, e, &lead);
-    else if (lead.has_start) /* an instant or a counter with a time of its own */
+    else if (lead.has_start && kind > STAVE_KIND_END) /* a time of its own */
         e->ts_ns = lead.start_ns + d->boot_minus_mono;
     return true;
 }

@@ -104,9 +104,12 @@ static sv_track make_track(struct sv_drain_names *n, const struct sv_name_head *
         d->tracks[t].parent = parent;
         d->tracks[t].name = name;
         d->tracks[t].is_described = true;
+    } else if (h->event == SV_TRACK_THREAD) {
+        return sv_dict_thread(d, 0, n->pid, h->value);
     } else {
-        unsigned kind = h->event == SV_TRACK_COUNTER ? SV_TRACK_COUNTER : SV_TRACK_CUSTOM;
-        t = sv_dict_child(d, parent, kind, name);
+        bool is_known = h->event == SV_TRACK_COUNTER || h->event == SV_TRACK_GPU ||
+                        h->event == SV_TRACK_STREAM;
+        t = sv_dict_child(d, parent, is_known ? h->event : SV_TRACK_CUSTOM, name);
     }
     if (unit)
         d->tracks[t].unit = unit;

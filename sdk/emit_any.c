@@ -39,6 +39,7 @@ bool stave_emit(const struct stave_event *e)
     case STAVE_KIND_COMPLETE:
         return stave_i_emit(&complete, (uint64_t[]){track, (uint64_t)e->start_ns,
                                                     (uint64_t)e->dur_ns, name, cat, args}) != 0;
+    case STAVE_KIND_LOSS: break;
     }
     return false;
 }

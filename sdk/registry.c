@@ -385,6 +385,21 @@ stave_track_t stave_track(stave_track_t parent, const char *name)
     return find_track(SV_TRACK_CUSTOM, as_parent(parent), name, "", 0);
 }
 
+_Static_assert((unsigned)STAVE_ROW_PLAIN == SV_TRACK_CUSTOM &&
+                   (unsigned)STAVE_ROW_GPU == SV_TRACK_GPU &&
+                   (unsigned)STAVE_ROW_STREAM == SV_TRACK_STREAM,
+               "one number per kind");
+
+stave_track_t stave_track_as(enum stave_row row, stave_track_t parent, const char *name)
+{
+    return find_track((unsigned)row, as_parent(parent), name, "", 0);
+}
+
+stave_track_t stave_thread_track(int64_t tid)
+{
+    return find_track(SV_TRACK_THREAD, STAVE_PROCESS, "", "", tid);
+}
+
 stave_track_t stave_counter(stave_track_t parent, const char *name, const char *unit)
 {
     return find_track(SV_TRACK_COUNTER, as_parent(parent), name, unit, 0);

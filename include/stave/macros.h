@@ -22,8 +22,9 @@ enum stave_i_type {
     STAVE_I_BOOL,
     STAVE_I_POINTER,
     STAVE_I_TRACK,     /* which track: no argument */
-    STAVE_I_START,     /* CLOCK_MONOTONIC, ns: no argument */
+    STAVE_I_START,     /* CLOCK_MONOTONIC, ns: no argument; without DUR the event's time */
     STAVE_I_DUR,       /* ns: no argument */
+    STAVE_I_ARRAY,     /* so many of the next words are its members */
     STAVE_I_TEXT = 16, /* from here on: bytes behind the words */
     STAVE_I_NAME,      /* dynamic name of the event */
     STAVE_I_CAT,       /* dynamic category */
@@ -291,8 +292,7 @@ static inline void stave_i_scope_fini(const uint32_t *session)
             stave_i_add(&stave_i_s, (delta));                                               \
     } while (0)
 
-/* A slice measured elsewhere, in the past or on a device: (track, category, name, start_ns, dur_ns, key, value, …);
- * CLOCK_MONOTONIC, as of stave_now_ns(). */
+/* A slice measured elsewhere: (track, category, name, start_ns, dur_ns, key, value, …); CLOCK_MONOTONIC, as of stave_now_ns(). */
 #define stave_complete(track, cat, name, start_ns, ...)                                           \
     STAVE_I_EVENT(STAVE_KIND_COMPLETE, TIME, (track, start_ns, STAVE_I_1ST(__VA_ARGS__, 0)), cat, \
                   name, 0, __VA_ARGS__)

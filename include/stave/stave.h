@@ -101,7 +101,11 @@ typedef uint32_t
 STAVE_API stave_track_t stave_track(stave_track_t parent, const char *name);
 STAVE_API stave_track_t stave_counter(stave_track_t parent, const char *name, const char *unit);
 STAVE_API stave_track_t stave_async(stave_track_t parent, const char *name,
-                                    uint64_t id);                     /* one row per id */
+                                    uint64_t id); /* one row per id */
+/* A row of the device that others hang below (GPU) or of its queue (STREAM): viewers and analysis know what it is. */
+enum stave_row { STAVE_ROW_PLAIN = 1, STAVE_ROW_GPU = 6, STAVE_ROW_STREAM = 7 };
+STAVE_API stave_track_t stave_track_as(enum stave_row row, stave_track_t parent, const char *name);
+STAVE_API stave_track_t stave_thread_track(int64_t tid); /* as a parent: any thread's own */
 STAVE_API void stave_track_order(stave_track_t track, int64_t order); /* among its siblings */
 STAVE_API void stave_thread_name(const char *name); /* of the calling thread's track */
 #define stave_group stave_track
@@ -158,7 +162,8 @@ enum stave_kind {
     STAVE_KIND_END,
     STAVE_KIND_INSTANT,
     STAVE_KIND_COUNTER,
-    STAVE_KIND_COMPLETE
+    STAVE_KIND_COMPLETE,
+    STAVE_KIND_LOSS /* for call places only: something else lost events here */
 };
 struct stave_event {
     size_t size; /* sizeof(struct stave_event) */

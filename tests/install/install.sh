@@ -48,6 +48,12 @@ pkg_config_static() {
 check pkg_config_c pkg_config_c
 check pkg_config_cpp pkg_config_cpp
 check pkg_config_static pkg_config_static
+cat >gpu.c <<'C'
+#include <stave/gpu.h>
+int main(void) { return stave_gpu_device(0, 0) == 0; }
+C
+pkg_config_gpu() { gcc -std=c11 "${strict[@]}" gpu.c -o gpu $(pkg-config --cflags --libs stave-gpu) && ./gpu && g++ -std=c++17 "${strict[@]}" -x c++ gpu.c -o gpu $(pkg-config --cflags --libs stave-gpu) && ./gpu; }
+check pkg_config_gpu pkg_config_gpu
 
 cat >server.c <<'C'
 #include <stave/serving.h>

@@ -37,7 +37,7 @@ if [ -x "$BUILD/examples/training" ]; then run training; say $? "training runs";
 # Every program in the documents compiles, runs and leaves a trace.
 docs() {
   local n=0 source out doc lang
-  for doc in README.md docs/sdk.md; do
+  for doc in README.md docs/sdk.md docs/gpu.md; do
     awk -v to="doc-${doc//[^a-z]/}" '/^```(c|cpp)$/ { n++; ext = substr($0, 4); next } /^```/ { ext = "" } ext != "" { print > (to "-" n "." ext) }' "$SRC/$doc"
   done
   for source in doc-*.c doc-*.cpp; do
@@ -45,7 +45,7 @@ docs() {
     [ "${source##*.}" = c ] || lang="${CXX:-c++} -std=c++17"
     grep -q 'int main' "$source" || echo 'int main(void) { attention(12, 128); return 0; }' >>"$source"
     # shellcheck disable=SC2086
-    $lang -Wall -Wextra -Werror ${sanitize:-} -I"$SRC/include" "$source" -o "${source%.*}" -L"$BUILD" -lstave -lpthread >cc.log 2>&1 || { say 1 "$source compiles" "$(head -n 5 cc.log)"; continue; }
+    $lang -Wall -Wextra -Werror ${sanitize:-} -I"$SRC/include" "$source" -o "${source%.*}" -L"$BUILD" -lstave-gpu -lstave -lpthread >cc.log 2>&1 || { say 1 "$source compiles" "$(head -n 5 cc.log)"; continue; }
     out=${source%.*}.pftrace
     if grep -q window.pftrace "$source"; then out=window.pftrace; "./${source%.*}" >doc.out 2>&1; else STAVE_OUT=$out "./${source%.*}" >doc.out 2>&1; fi
     [ $? = 0 ] && [ ! -s doc.out ] && [ "$("$STAVE" cat -q "$out" | grep -cE ' (begin|instant|counter) ')" -gt 0 ]; say $? "$source compiles, runs and traces" "$(cat doc.out)"

@@ -1,0 +1,36 @@
+/* What few events have, as arguments: queueing times, graph nodes, thread, call stack. */
+#include "gpu/impl.h"
+
+bool sv_gpu_has_more(const struct stave_gpu_at *at)
+{
+    return at->queued || at->submitted || at->graph || at->graph_node || at->thread || at->n_stack;
+}
+
+/* How long before its begin, ns. */
+static void put_wait(struct stave_args *a, const char *key, const struct stave_gpu_at *at,
+                     const struct device *d, int64_t when)
+{
+    if (when)
+        stave_args_int(a, key, sv_gpu_ns(d, at, at->begin) - sv_gpu_ns(d, at, when));
+}
+
+const struct stave_args *sv_gpu_more(struct stave_args *a, const struct stave_gpu_at *at,
+                                     const struct device *d)
+{
+    stave_args_init(a);
+    put_wait(a, "queued", at, d, at->queued);
+    put_wait(a, "submitted", at, d, at->submitted);
+    if (at->graph)
+        stave_args_uint(a, "graph id", at->graph);
+    if (at->graph_node)
+        stave_args_uint(a, "graph node id", at->graph_node);
+    if (at->thread)
+        stave_args_int(a, "thread", at->thread);
+    if (at->n_stack) {
+        stave_args_list(a, "call stack");
+        for (size_t i = 0; i < at->n_stack; i++)
+            stave_args_text(a, NULL, at->stack[i]);
+        stave_args_end(a);
+    }
+    return a;
+}
