@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { STACK_MAX = 1000 }; /* frames; deeper ones count for those above them */
+
 struct building {
     struct sv_calltree *c;
     const struct sv_trace *t;
@@ -139,6 +141,55 @@ static void add_rows(struct building *b, const int64_t *self)
     }
 }
 
+int64_t sv_sample_ns(const struct sv_dict *d)
+{
+    const struct sv_meta *m = sv_dict_find_meta(d, "sample_hz");
+    double hz = m ? strtod(sv_dict_text(d, m->value).bytes, NULL) : 0;
+    return hz >= 0.001 && hz <= 1e9 ? (int64_t)(1e9 / hz) : 1000000;
+}
+
+/* The frames of a stack below `call`; each is one path more. */
+static uint32_t call_of_stack(struct building *b, uint32_t call, const struct sv_arg *stack)
+{
+    for (uint32_t i = 1; i <= stack->size; i++) {
+        if (stack[i].type != SV_ARG_TEXT || b->c->calls[call].depth >= STACK_MAX)
+            continue;
+        struct sv_text name = {stack[i].text, stack[i].size};
+        call = call_under(b, call, name, sv_hash_bytes(name.bytes, name.len, 1));
+    }
+    return call;
+}
+
+static void add_samples(struct building *b)
+{
+    const struct sv_slices *s = &b->t->slices;
+    const struct sv_dict *d = b->t->dict;
+    int64_t period = sv_sample_ns(d);
+    bool has_window = b->c->n_traces == 1 && b->o->from_ns != b->o->to_ns;
+    struct sv_batch scratch;
+    sv_batch_init(&scratch);
+    for (uint64_t row = 0; row < s->n; row++) {
+        struct sv_arg found;
+        if (s->kind[row] != SV_INSTANT || s->args[row] == 0 ||
+            (has_window && (s->ts_ns[row] < b->o->from_ns || s->ts_ns[row] >= b->o->to_ns)) ||
+            !sv_trace_arg_of_type(b->t, s->args[row], SV_ARG_STACK, &found))
+            continue;
+        size_t n;
+        sv_batch_reset(&scratch);
+        const struct sv_arg *a = sv_trace_args(b->t, s->args[row], &scratch, &n), *end = a + n;
+        while (a < end && a->type != SV_ARG_STACK)
+            a = sv_arg_next(a);
+        sv_track thread = sv_dict_thread_of(d, s->track[row]);
+        uint32_t call = call_of_track(b, thread ? thread : s->track[row]);
+        if (a < end)
+            call = call_of_stack(b, call, a);
+        struct sv_call *x = &b->c->calls[call];
+        x->self_ns[b->which] += period;
+        x->count[b->which]++;
+    }
+    sv_batch_fini(&scratch);
+}
+
 static void add_trace(struct sv_calltree *c, unsigned which, const struct sv_trace *t,
                       struct sv_map *map, const struct sv_calltree_options *o)
 {
@@ -147,6 +198,13 @@ static void add_trace(struct sv_calltree *c, unsigned which, const struct sv_tra
     sv_steps_find(&steps, t, NULL);
     c->steps[which] = steps.n;
     prepare_names(&b, &steps);
+    if (o->of_samples) {
+        add_samples(&b);
+        free(b.names);
+        free(b.keys);
+        sv_steps_fini(&steps);
+        return;
+    }
     bool has_window = c->n_traces == 1 && o->from_ns != o->to_ns;
     int64_t *self = has_window ? clipped_self(t, o->from_ns, o->to_ns) : sv_self_times(t);
     add_rows(&b, self);
@@ -200,7 +258,7 @@ void sv_calltree_make(struct sv_calltree *c, const struct sv_trace *const *trace
                       const struct sv_calltree_options *o)
 {
     struct sv_map map = {0};
-    *c = (struct sv_calltree){.n_traces = n};
+    *c = (struct sv_calltree){.n_traces = n, .of_samples = o->of_samples};
     sv_arena_init(&c->names, 1u << 16);
     c->calls = sv_grow(c->calls, &c->cap, 1, sizeof *c->calls);
     c->calls[c->n++] = (struct sv_call){.name = "all", .len = 3, .row = {SV_NO_ROW, SV_NO_ROW}};

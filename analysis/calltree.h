@@ -24,6 +24,7 @@ struct sv_calltree {
     size_t n, cap;
     uint32_t *order;
     size_t n_traces;
+    bool of_samples;
     uint64_t steps[2]; /* of each trace; 1 unless all have steps */
     bool is_cut; /* there were more than SV_CALLS_MAX paths: the rest counts for those above them */
     struct sv_arena names;
@@ -33,9 +34,14 @@ struct sv_calltree {
 
 struct sv_calltree_options {
     bool merge_tracks;
+    bool
+        of_samples; /* of instants with a stack instead of slices; each counts for one period of the sampler */
     int64_t from_ns,
         to_ns; /* only what lies within; equal: everything. For the first trace; ignored for two */
 };
+
+/* What a sample counts for: a period of the metadata's sample_hz, 1 ms when there is none. */
+int64_t sv_sample_ns(const struct sv_dict *d);
 
 /* n: 1, or 2 to compare. */
 void sv_calltree_make(struct sv_calltree *c, const struct sv_trace *const *traces, size_t n,

@@ -5,6 +5,7 @@
 #include "capture/decode.h"
 #include "capture/disks.h"
 #include "capture/procfs.h"
+#include "capture/samples.h"
 #include "capture/states.h"
 
 #include <fcntl.h>
@@ -42,6 +43,7 @@ struct sv_decode {
     struct sv_tree tree;
     struct sv_disks disks;
     struct sv_states states;
+    struct sv_samples samples;
     const struct sv_call *by_number[SV_WIRE_CALLS_MAX];
     sv_str call_names[SV_WIRE_CALLS_MAX];
     struct names s;
@@ -355,6 +357,7 @@ static void on_fork(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
     known_process(d, f->head.tgid);
     if (f->tgid != f->head.tgid) {
         sv_tree_fork(&d->tree, f->head.tgid, f->tgid);
+        sv_symbols_fork(d->samples.symbols, f->head.tgid, f->tgid);
         struct sv_event *e = put_event(b, SV_INSTANT, (int64_t)f->head.ts_ns,
                                        sv_tree_thread(&d->tree, f->head.tgid, f->head.tid)->calls,
                                        d->s.fork, d->s.process);
@@ -376,6 +379,7 @@ static void on_exec(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
     const char *base = memrchr(file, '/', len);
     base = base ? base + 1 : file;
     sv_tree_exec(&d->tree, p);
+    sv_symbols_exec(d->samples.symbols, h->tgid);
     sv_tree_name_process(&d->tree, p, base, file + len + 1, left - len - 1);
     sv_tree_name_thread(&d->tree, h->tgid, h->tid, p->name);
     struct sv_event *e = put_event(b, SV_INSTANT, (int64_t)h->ts_ns,
@@ -397,6 +401,7 @@ static void on_exit_record(struct sv_decode *d, struct sv_batch *b, const struct
     put_int(b, d->s.code, x->code);
     sv_batch_finish(b, e);
     sv_tree_end(&d->tree, p);
+    sv_symbols_end(d->samples.symbols, x->head.tgid);
     d->sums.exits++;
 }
 
@@ -450,13 +455,14 @@ static void on_record(struct sv_decode *d, struct sv_batch *b, const struct sv_w
                                                   [SV_WIRE_NAME] = sizeof(struct sv_wire_name),
                                                   [SV_WIRE_BLOCK] = sizeof(struct sv_wire_block),
                                                   [SV_WIRE_CACHE] = sizeof(struct sv_wire_cache),
-                                                  [SV_WIRE_STATE] = sizeof(struct sv_wire_head)};
+                                                  [SV_WIRE_STATE] = sizeof(struct sv_wire_head),
+                                                  [SV_WIRE_SAMPLE] = sizeof(struct sv_wire_sample)};
     if (h->kind == 0 || h->kind >= SV_WIRE_KINDS || sizes[h->kind] == 0 || size < sizes[h->kind]) {
         d->sums.unknown++;
         return;
     }
     const void *record = h;
-    if (h->kind != SV_WIRE_CACHE && h->kind != SV_WIRE_STATE)
+    if (h->kind < SV_WIRE_CACHE)
         put_misses(d, b);
     switch (h->kind) {
     case SV_WIRE_CALL: on_call(d, b, record, size); break;
@@ -465,6 +471,10 @@ static void on_record(struct sv_decode *d, struct sv_batch *b, const struct sv_w
     case SV_WIRE_EXIT: on_exit_record(d, b, record); break;
     case SV_WIRE_CACHE: on_cache(d, b, record); break;
     case SV_WIRE_STATE: sv_states_change(&d->states, &d->tree, b, record); break;
+    case SV_WIRE_SAMPLE:
+        if (!sv_samples_put(&d->samples, &d->tree, b, record, size))
+            d->sums.unknown++;
+        break;
     case SV_WIRE_NAME: {
         const struct sv_wire_name *n = record;
         sv_tree_name_thread(&d->tree, h->tgid, h->tid, n->comm);
@@ -560,6 +570,7 @@ struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
     sv_tree_init(&d->tree, dict);
     sv_disks_init(&d->disks, dict);
     sv_states_init(&d->states, dict);
+    sv_samples_init(&d->samples, dict);
     sv_calls_index(d->by_number);
     intern_names(d, dict);
     return d;
@@ -572,6 +583,7 @@ void sv_decode_free(struct sv_decode *d)
     sv_krings_fini(&d->rings);
     sv_tree_fini(&d->tree);
     sv_disks_fini(&d->disks);
+    sv_samples_fini(&d->samples);
     free(d);
 }
 

@@ -90,6 +90,7 @@ unsigned sv_kernel_cpus(const struct sv_kernel *k)
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -110,6 +111,7 @@ struct sv_kernel {
     struct ring_map *rings; /* one per CPU, and that of births and deaths last */
     unsigned n_rings, n_cpus;
     int poll_fd;
+    struct bpf_link **clocks;          /* of the sampler, one per CPU */
     struct sv_wire_counts *told, *now; /* per CPU */
     uint64_t told_missed;
     char missing[256];
@@ -184,6 +186,8 @@ static void choose_programs(struct sv_kernel *k, const struct sv_kernel_options 
             is_wanted = o->has_cache;
         if (is_for(bpf_program__name(p), "on_sched"))
             is_wanted = o->has_sched;
+        if (is_for(bpf_program__name(p), "on_sample"))
+            is_wanted = o->sample_hz > 0;
         if (is_wanted && btf && is_for(section, "tp_btf/")) {
             snprintf(type, sizeof type, "btf_trace_%s", section + 7);
             if (btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) < 0) {
@@ -265,6 +269,33 @@ static int make_rings(struct sv_kernel *k, struct sv_err *err)
     return code;
 }
 
+/* A clock per CPU that is there; the program looks whether somebody followed runs on it. */
+static int attach_sampler(struct sv_kernel *k, unsigned hz, struct sv_err *err)
+{
+    struct perf_event_attr a = {.size = sizeof a,
+                                .type = PERF_TYPE_SOFTWARE,
+                                .config = PERF_COUNT_SW_CPU_CLOCK,
+                                .freq = 1,
+                                .sample_freq = hz};
+    unsigned n = 0;
+    k->clocks = sv_alloc(k->n_cpus * sizeof(struct bpf_link *));
+    for (unsigned cpu = 0; cpu < k->n_cpus; cpu++) {
+        int fd = (int)syscall(SYS_perf_event_open, &a, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+        if (fd < 0 && errno == ENODEV)
+            continue;
+        if (fd < 0)
+            return explain(err, errno, "--sample: cannot open a clock");
+        k->clocks[cpu] = bpf_program__attach_perf_event(k->skel->progs.on_sample, fd);
+        if (!k->clocks[cpu]) {
+            int saved = errno;
+            close(fd);
+            return explain(err, saved, "--sample: cannot attach to a clock");
+        }
+        n++;
+    }
+    return n ? 0 : sv_err_set(err, SV_EIO, SV_NO_POS, "--sample: no CPU has a clock");
+}
+
 int sv_kernel_open(const struct sv_kernel_options *options, struct sv_kernel **out,
                    struct sv_err *err)
 {
@@ -288,6 +319,8 @@ int sv_kernel_open(const struct sv_kernel_options *options, struct sv_kernel **o
         if (rc != 0)
             code = explain(err, -rc, "cannot attach the kernel programs");
     }
+    if (code >= 0 && options->sample_hz)
+        code = attach_sampler(k, options->sample_hz, err);
     if (code < 0) {
         sv_kernel_close(k);
         return code;
@@ -312,6 +345,9 @@ void sv_kernel_close(struct sv_kernel *k)
         if (r->fd >= 0 && i < k->n_cpus)
             close(r->fd);
     }
+    for (unsigned i = 0; k->clocks && i < k->n_cpus; i++)
+        bpf_link__destroy(k->clocks[i]);
+    free(k->clocks);
     if (k->poll_fd >= 0)
         close(k->poll_fd);
     io_bpf__destroy(k->skel);
@@ -425,7 +461,8 @@ void sv_kernel_losses(struct sv_kernel *k,
                                                      [SV_WIRE_NAME] = "thread names",
                                                      [SV_WIRE_BLOCK] = "block requests",
                                                      [SV_WIRE_CACHE] = "page cache events",
-                                                     [SV_WIRE_STATE] = "thread states"};
+                                                     [SV_WIRE_STATE] = "thread states",
+                                                     [SV_WIRE_SAMPLE] = "stack samples"};
     if (!read_counts(k))
         return;
     for (unsigned cpu = 0; cpu < k->n_cpus; cpu++) {

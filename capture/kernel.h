@@ -16,6 +16,7 @@ struct sv_kernel_options {
     bool has_blocks;         /* block requests of the whole machine */
     bool has_cache;          /* pages that enter the page cache */
     bool has_sched;          /* states of threads */
+    unsigned sample_hz;      /* stacks so often per second and CPU; 0: none */
     bool follows_all;
 };
 

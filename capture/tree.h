@@ -39,6 +39,7 @@ struct sv_thread {
     sv_track track, calls; /* the thread, and its row of system calls */
     sv_track cache;        /* its row of page-cache misses, 0: none yet */
     int64_t end_ns;        /* of its last call */
+    sv_track samples;      /* its row of stacks, 0: none yet */
     sv_track state_row;    /* its row of states, 0: none yet */
     uint8_t state;         /* enum sv_wire_state, 0: not known */
     int64_t state_ns;      /* since when */

@@ -70,6 +70,7 @@ file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/system/*.c)
 foreach(source ${sources})
   get_filename_component(name ${source} NAME_WE)
   add_executable(system_${name} EXCLUDE_FROM_ALL ${source})
+  target_compile_options(system_${name} PRIVATE -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer) # stacks are walked by frame pointers
   target_link_libraries(system_${name} PRIVATE sv_flags Threads::Threads)
   set_target_properties(system_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/system)
   add_dependencies(tests system_${name})

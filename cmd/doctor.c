@@ -97,8 +97,11 @@ static void look_at_btf(struct doctor *d)
 
 static void look_at_programs(struct doctor *d)
 {
-    struct sv_kernel_options options = {
-        .groups = 1, .has_blocks = true, .has_sched = true, .ring_bytes = 64 << 10};
+    struct sv_kernel_options options = {.groups = 1,
+                                        .has_blocks = true,
+                                        .has_sched = true,
+                                        .sample_hz = 99,
+                                        .ring_bytes = 64 << 10};
     struct sv_kernel *kernel = NULL;
     struct sv_err err = {0};
     char text[64];
@@ -120,7 +123,7 @@ static void look_at_programs(struct doctor *d)
         say(d, LACKING, "kernel programs", "loaded, but this kernel lacks %s", missing);
     else
         say(d, GOOD, "kernel programs",
-            "loaded and attached: system calls, processes, block requests, the scheduler");
+            "loaded and attached: system calls, processes, block requests, the scheduler, stacks");
     sv_kernel_close(kernel);
 }
 

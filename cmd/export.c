@@ -2,6 +2,7 @@
  *
  * The same tables that `stave query` has, views included, so that a question gets the same answer there. Written beside the
  * target and renamed when complete: a failure leaves nothing that looks finished. */
+#include "analysis/calltree.h"
 #include "analysis/sql.h"
 #include "base/json.h"
 #include "cmd/commands.h"
@@ -84,6 +85,53 @@ static int write_json(struct sv_sql *q, const char *path, struct sv_err *err)
     return f == stdout ? code : close_file(f, path, code, err);
 }
 
+/* ---- folded stacks ---- */
+
+/* A name in a line of its own rules: no separator, no end of line. */
+static void put_name(FILE *f, const struct sv_call *x)
+{
+    for (uint32_t i = 0; i < x->len; i++)
+        fputc(x->name[i] == ';' ? ':' : (unsigned char)x->name[i] < 32 ? ' ' : x->name[i], f);
+}
+
+static void put_path(FILE *f, const struct sv_calltree *c, size_t call)
+{
+    const struct sv_call *path[1024];
+    size_t n = 0;
+    for (; call != 0; call = c->calls[call].parent)
+        if (n < sizeof path / sizeof *path)
+            path[n++] = &c->calls[call];
+    while (n-- > 0) {
+        put_name(f, path[n]);
+        if (n)
+            fputc(';', f);
+    }
+}
+
+/* One line per call path: stack samples counted, or, where a trace has none, microseconds of the slices' own time. */
+static int write_folded(const struct sv_trace *t, const char *path, struct sv_err *err)
+{
+    struct sv_calltree c;
+    FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "wb");
+    if (!f)
+        return sv_err_sys(err, "%s", path);
+    sv_calltree_make(&c, &t, 1, &(struct sv_calltree_options){.of_samples = true});
+    bool has_samples = c.n > 1;
+    if (!has_samples) {
+        sv_calltree_fini(&c);
+        sv_calltree_make(&c, &t, 1, &(struct sv_calltree_options){0});
+    }
+    for (size_t i = 1; i < c.n; i++) {
+        uint64_t n = has_samples ? c.calls[i].count[0] : (uint64_t)c.calls[i].self_ns[0] / 1000;
+        if (n == 0)
+            continue;
+        put_path(f, &c, i);
+        fprintf(f, " %llu\n", (unsigned long long)n);
+    }
+    sv_calltree_fini(&c);
+    return f == stdout ? 0 : close_file(f, path, 0, err);
+}
+
 /* Through a file beside it. */
 static int write_whole(const struct export *o, struct sv_sql *q, bool is_sqlite, struct sv_err *err)
 {
@@ -121,6 +169,8 @@ static const char *choose_form(const struct export *o)
         return o->to ? o->to : "";
     if (ends_with(o->output, ".json"))
         return "json";
+    if (ends_with(o->output, ".folded"))
+        return "folded";
     return ends_with(o->output, ".db") || ends_with(o->output, ".sqlite") ||
                    ends_with(o->output, ".sqlite3")
                ? "sqlite"
@@ -130,16 +180,17 @@ static const char *choose_form(const struct export *o)
 static int check(const struct export *o, const char *form, struct sv_err *err)
 {
     struct stat st;
-    if (!sv_sql_is_built_in())
+    if (!sv_sql_is_built_in() && strcmp(form, "folded") != 0)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
                           "this build has no SQLite: install libsqlite3-dev and build again");
     if (!o->output)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "say where to write: -o PATH");
-    if (strcmp(form, "sqlite") != 0 && strcmp(form, "csv-dir") != 0 && strcmp(form, "json") != 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--to: say sqlite, csv-dir or json");
+    if (strcmp(form, "sqlite") != 0 && strcmp(form, "csv-dir") != 0 && strcmp(form, "json") != 0 &&
+        strcmp(form, "folded") != 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--to: say sqlite, csv-dir, json or folded");
     bool is_stdout = strcmp(o->output, "-") == 0;
-    if (is_stdout && strcmp(form, "json") != 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "only json goes to standard output");
+    if (is_stdout && strcmp(form, "json") != 0 && strcmp(form, "folded") != 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "only json and folded go to standard output");
     if (!is_stdout && !o->force && stat(o->output, &st) == 0)
         return sv_err_set(err, SV_EIO, SV_NO_POS, "%s exists; --force writes over it", o->output);
     return 0;
@@ -159,6 +210,11 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     code = sv_load_traces(operands->items, operands->n,
                           (struct sv_load_how[]){{o->from, o->strict, o->assume, o->memory_limit}},
                           &l, err);
+    if (code >= 0 && strcmp(form, "folded") == 0) {
+        code = write_folded(l.trace, o->output, err);
+        sv_loaded_free(&l);
+        return code;
+    }
     struct sv_sql_options sql = sv_loaded_sql_options(&l, o->memory_limit);
     if (code >= 0)
         code = sv_sql_open(l.trace, &sql, &q, err);
@@ -171,9 +227,11 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {'o', "output", "PATH", SV_OPT_TEXT, offsetof(struct export, output),
-     "the file (.db, .sqlite, .json) or folder to write; '-' for JSON on standard output", NULL},
+     "the file (.db, .sqlite, .json, .folded) or folder to write; '-' is standard output (json, "
+     "folded)",
+     NULL},
     {0, "to", "FORM", SV_OPT_TEXT, offsetof(struct export, to),
-     "sqlite, csv-dir or json, whatever the suffix", "sqlite csv-dir json"},
+     "sqlite, csv-dir, json or folded, whatever the suffix", "sqlite csv-dir json folded"},
     {0, "force", NULL, SV_OPT_FLAG, offsetof(struct export, force), "write over what is there",
      NULL},
     {0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(struct export, memory_limit),
@@ -185,6 +243,8 @@ static const struct sv_option options[] = {
 static const struct sv_example examples[] = {
     {"stave export trace.pftrace -o trace.db && sqlite3 trace.db .tables", "for any SQLite tool"},
     {"stave export trace.json --to csv-dir -o tables/", "one CSV file per table, for data frames"},
+    {"stave export hot.pftrace --to folded -o - | flamegraph.pl > hot.svg",
+     "stacks for flame graph tools and speedscope"},
     {0},
 };
 
@@ -195,7 +255,10 @@ const struct sv_command sv_command_export = {
     .description =
         "Writes all tables that 'stave query' has, with the same names and columns: an "
         "ordinary SQLite database with indexes on times, tracks and names, a folder with "
-        "one CSV file per table, or one JSON document with an array per table.",
+        "one CSV file per table, or one JSON document with an array per table.\n\n"
+        "folded: one line per call path and a number, for flame graph tools: how many stack "
+        "samples were there ('stave record --sample'), or, in a trace without any, microseconds of "
+        "the slices' own time.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct export),

@@ -106,7 +106,7 @@ struct sv_sql_options sv_loaded_sql_options(const struct sv_loaded *l, uint64_t 
         .report = &l->in.report,
         .trace_type = is_json ? "json" : "proto",
     };
-    size_t held = sv_trace_bytes(l->trace) + sv_dict_bytes(l->dict);
+    size_t held = l->trace ? sv_trace_bytes(l->trace) + sv_dict_bytes(l->dict) : 0;
     if (memory_limit)
         options.memory_limit_bytes = memory_limit > held + (1u << 20) ? memory_limit - held
                                                                       : 1u << 20;

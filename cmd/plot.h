@@ -10,7 +10,7 @@ struct sv_plot_options {
     struct sv_interval window;
     uint64_t width, height, rows, top, buckets, memory_limit;
     const char *scale;
-    bool strict, wall, log, linear, merge_tracks, self;
+    bool strict, wall, log, linear, merge_tracks, samples, self;
 };
 
 /* A picture in the making: the trace, what the user asked, where the marks go. */

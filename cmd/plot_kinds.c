@@ -34,10 +34,12 @@ int sv_plot_timeline(struct sv_plot *p, struct sv_err *err)
 
 /* ---- flame ---- */
 
-static void draw_flame(struct sv_plot *p, const struct sv_trace *const *traces, size_t n)
+static int draw_flame(struct sv_plot *p, const struct sv_trace *const *traces, size_t n,
+                      struct sv_err *err)
 {
     struct sv_calltree tree;
-    struct sv_calltree_options options = {.merge_tracks = p->o->merge_tracks};
+    struct sv_calltree_options options = {.merge_tracks = p->o->merge_tracks,
+                                          .of_samples = p->o->samples};
     if (p->o->window.from.is_given || p->o->window.to.is_given) {
         options.from_ns = p->from_ns;
         options.to_ns = p->to_ns;
@@ -45,8 +47,15 @@ static void draw_flame(struct sv_plot *p, const struct sv_trace *const *traces, 
     struct sv_flame flame = {
         .frame = p->frame, .trace = traces[n - 1], .tracks_max = (size_t)p->o->top};
     sv_calltree_make(&tree, traces, n, &options);
-    sv_flame_draw(p->picture, &tree, &flame);
+    int code = 0;
+    if (p->o->samples && tree.n == 1)
+        code = sv_err_set(err, SV_EFOUND, SV_NO_POS,
+                          "%s has no stack samples there; 'stave record --sample 99' takes them",
+                          p->path);
+    else
+        sv_flame_draw(p->picture, &tree, &flame);
     sv_calltree_fini(&tree);
+    return code;
 }
 
 int sv_plot_flame(struct sv_plot *p, struct sv_err *err)
@@ -56,8 +65,7 @@ int sv_plot_flame(struct sv_plot *p, struct sv_err *err)
     if (p->trace->slices.n == 0)
         return sv_err_set(err, SV_EFOUND, SV_NO_POS, "%s has no slices", p->path);
     if (!p->o->diff) {
-        draw_flame(p, &p->trace, 1);
-        return 0;
+        return draw_flame(p, &p->trace, 1, err);
     }
     if (p->o->window.from.is_given || p->o->window.to.is_given)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
@@ -70,7 +78,7 @@ int sv_plot_flame(struct sv_plot *p, struct sv_err *err)
         snprintf(title, sizeof title, "%.200s \xe2\x86\x92 %.200s", p->name, basename(p->o->diff));
         if (!p->o->title)
             p->frame.title = title;
-        draw_flame(p, traces, 2);
+        code = draw_flame(p, traces, 2, err);
     }
     sv_loaded_free(&other);
     return code;

@@ -72,6 +72,10 @@ static const struct sv_option record_options[] = {
     {0, "no-page-cache", NULL, SV_OPT_FLAG, AT(no_cache), "no page-cache misses", NULL},
     {0, "sched", NULL, SV_OPT_FLAG, AT(sched),
      "states of the threads: running (and on which CPU), runnable, sleeping, blocked on I/O", NULL},
+    {0, "sample", "HZ", SV_OPT_COUNT, AT(sample_hz),
+     "stacks of what runs, so many times a second on each CPU (99): kernel and program, with the "
+     "names of functions; 'stave plot flame --samples' shows them",
+     NULL},
     {0, "calls", "GROUPS", SV_OPT_TEXT, AT(calls),
      "which system calls: files, maps, sync, names, stat, sockets, uring, all; separated by commas "
      "(default: all but sockets)",
@@ -133,6 +137,9 @@ static const struct sv_example examples[] = {
      "only what took a millisecond or more, only below /data/"},
     {"stave record -o wait.pftrace --sched -- python3 train.py",
      "when each thread ran, and what it waited for when it did not"},
+    {"stave record -o hot.pftrace --sample 99 -- python3 train.py && stave plot flame --samples "
+     "hot.pftrace -o hot.svg",
+     "where the CPUs spent their time, as a flame graph"},
     {0},
 };
 

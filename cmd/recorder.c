@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ROUND_MS = 20, GRACE_MS = 5000 };
+enum { ROUND_MS = 20, GRACE_MS = 5000, SAMPLE_HZ_MAX = 10000 };
 #define SNAPSHOT_EVERY_NS    ((int64_t)2000000000)
 #define INTERVAL_SHORTEST_NS ((int64_t)10000000)
 #define SHOW_EVERY_NS        ((int64_t)500000000)
@@ -61,6 +61,10 @@ static void describe(struct sv_recorder *r)
         set_text(r->dict, "hostname", u.nodename);
         set_text(r->dict, "kernel", u.release);
         set_text(r->dict, "machine", u.machine);
+    }
+    if (r->options->sample_hz) {
+        snprintf(text, sizeof text, "%u", (unsigned)r->options->sample_hz);
+        set_text(r->dict, "sample_hz", text);
     }
     set_text(r->dict, "writer", "stave record");
 }
@@ -122,10 +126,14 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
                                   .has_blocks = !o->no_block,
                                   .has_cache = !o->no_cache,
                                   .has_sched = o->sched,
+                                  .sample_hz = (unsigned)o->sample_hz,
                                   .follows_all = o->all,
                                   .ring_bytes = o->ring_bytes};
     int64_t shortest = 0;
     char bad[32];
+    if (o->sample_hz > SAMPLE_HZ_MAX)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--sample: at most %d times a second",
+                          SAMPLE_HZ_MAX);
     if (o->calls && !sv_calls_groups(o->calls, &k.groups, bad))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "--calls: no group '%s'; there is files, maps, sync, names, stat, "

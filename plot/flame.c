@@ -4,6 +4,7 @@
  * which are narrower still. */
 #include "plot/flame.h"
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "plot/colors.h"
 
@@ -46,6 +47,11 @@ static uint32_t color_of(const struct drawing *d, const struct sv_call *x)
 {
     if (d->c->n_traces == 2)
         return sv_color_diverging(change(d->c, x));
+    if (d->c->of_samples && x->depth > 1) /* a frame of a sampled stack: the kernel's are grey */
+        return x->len > 4 && memcmp(x->name + x->len - 4, "_[k]", 4) == 0
+                   ? 0xb8bcc4
+                   : sv_color_mix(sv_palette[sv_hash_bytes(x->name, x->len, 0) % SV_N_COLORS],
+                                  0xffffff, 0.35);
     if (x->row[0] == SV_NO_ROW)
         return 0xd8d8dc;
     return sv_color_of(&d->colors, x->row[0]);
@@ -223,6 +229,8 @@ static double draw_categories(struct drawing *d, double y)
 {
     struct sv_legend items[SV_N_COLORS];
     const struct sv_colors *c = &d->colors;
+    if (d->c->of_samples) /* coloured by name */
+        return y;
     for (size_t i = 0; c->by_category && i < c->n_categories; i++) {
         struct sv_text text = sv_dict_text(d->o->trace->dict, c->categories[i]);
         items[i].text = sv_picture_text(d->p, text.bytes, text.len);

@@ -533,4 +533,5 @@ int BPF_PROG(on_cache_add, struct folio *folio)
     return 0;
 }
 
+#include "sample.h"
 #include "sched.h"

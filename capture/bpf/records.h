@@ -22,6 +22,7 @@ enum sv_wire_kind {
     SV_WIRE_BLOCK,    /* struct sv_wire_block */
     SV_WIRE_CACHE,    /* struct sv_wire_cache */
     SV_WIRE_STATE,    /* struct sv_wire_head: a thread is in another state, see there */
+    SV_WIRE_SAMPLE,   /* struct sv_wire_sample */
     SV_WIRE_KINDS
 };
 
@@ -65,6 +66,12 @@ enum sv_wire_state {
     SV_STATE_STOPPED,   /* by a signal or a debugger */
     SV_STATE_DEAD,
     SV_STATES
+};
+
+struct sv_wire_sample { /* the head's `what` is the CPU; addresses follow, innermost first: the kernel's, then the process's */
+    struct sv_wire_head head;
+    __u16 n_kernel, n_user;
+    __u32 pad;
 };
 
 struct sv_wire_exit {

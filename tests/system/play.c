@@ -4,10 +4,12 @@
  *   play book DIR               every way to get a descriptor; each file is written to through it
  *   play flood N                N fsync calls on a descriptor that is not open
  *   play direct FILE N          N writes of 64 KiB past the page cache
+ *   play burn MILLISECONDS      CPU time in burn_inner(), called by burn_outer()
  *   play sleep SECONDS */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void need(int ok, const char *what)
@@ -199,6 +202,34 @@ static void play_direct(char **words)
     free(block);
 }
 
+__attribute__((noinline)) static uint64_t burn_inner(uint64_t x)
+{
+    for (int i = 0; i < 100000; i++)
+        x = x * 6364136223846793005u + 1442695040888963407u;
+    return x;
+}
+
+/* The innermost function has no frame of its own, so the one around it is not in the stack. */
+__attribute__((noinline)) static uint64_t burn_middle(uint64_t x)
+{
+    return x ^ burn_inner(x);
+}
+
+__attribute__((noinline)) static uint64_t burn_outer(clock_t until)
+{
+    uint64_t x = 1;
+    while (clock() < until)
+        x ^= burn_middle(x);
+    return x;
+}
+
+static void play_burn(char **words)
+{
+    clock_t until = (clock_t)(strtoul(words[0], NULL, 10) * (CLOCKS_PER_SEC / 1000));
+    if (burn_outer(until) == 42)
+        puts("rare");
+}
+
 static void play_sleep(char **words)
 {
     sleep((unsigned)strtoul(words[0], NULL, 10));
@@ -214,6 +245,7 @@ int main(int argc, char **argv)
                  {"book", 1, play_book},
                  {"flood", 1, play_flood},
                  {"direct", 2, play_direct},
+                 {"burn", 1, play_burn},
                  {"sleep", 1, play_sleep}};
     for (size_t i = 0; argc > 1 && i < sizeof plays / sizeof *plays; i++) {
         if (strcmp(argv[1], plays[i].name) == 0 && argc == 2 + plays[i].n_words) {

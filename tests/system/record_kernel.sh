@@ -24,3 +24,18 @@ if "$play" direct "$TMP/direct" 16 2>/dev/null; then
   run_any sched_io 0 "$STAVE" record -q --strict --sched -o io.pftrace -- "$play" direct "$TMP/direct" 16
   check sched_io_blocked test "$(ask io.pftrace "SELECT count(*) FROM thread_state WHERE state = 'D' AND io_wait = 1")" -ge 1
 else skip sched_io "no O_DIRECT in $TMP"; fi
+
+# ---- stack samples ----
+run_any sample 0 "$STAVE" record -q --strict --sample 997 -o sample.pftrace -- "$play" burn 400
+check sample_valid "$STAVE" validate -q sample.pftrace
+run_any folded 0 "$STAVE" export -q sample.pftrace --to folded -o -
+# Nearly all of the time is where the program says; a busy machine takes fewer samples, not other ones.
+burnt=$(awk '/burn_outer;.*burn_inner/ { s += $NF } END { print s + 0 }' folded.out)
+samples=$(awk '{ s += $NF } END { print s + 0 }' folded.out)
+echo "  $burnt of $samples samples in burn_inner"
+check sample_where test "$burnt" -ge 20 -a $((burnt * 10)) -ge $((samples * 6))
+check sample_kernel grep -q '_\[k\] [0-9]' folded.out
+run_any sample_flame 0 "$STAVE" plot flame -q sample.pftrace --samples -o sample.svg
+check sample_flame_names grep -q burn_inner sample.svg
+run_any sample_none 1 "$STAVE" plot flame -q off.pftrace --samples -o none.svg
+run_any sample_too_often 2 "$STAVE" record -q --sample 1000000 -o x.pftrace -- true

@@ -1,0 +1,45 @@
+/* Stacks of the followed threads, taken by a clock of each CPU. Part of io.bpf.c, which includes it; loaded only when asked for. */
+#ifndef SV_CAPTURE_BPF_SAMPLE_H
+#define SV_CAPTURE_BPF_SAMPLE_H
+
+enum { STACK_BYTES_MASK = 0x3f8 }; /* 127 addresses */
+
+struct stack_scratch {
+    struct sv_wire_sample sample;
+    __u64 frames[2 * 128];
+};
+
+/* Its own: the clock may interrupt another program of this CPU. */
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct stack_scratch);
+} stacks SEC(".maps");
+
+SEC("perf_event")
+int on_sample(void *ctx)
+{
+    __u32 zero = 0;
+    struct task_struct *task = bpf_get_current_task_btf();
+    if (!bpf_task_storage_get(&tasks, task, 0, 0))
+        return 0;
+    struct stack_scratch *s = bpf_map_lookup_elem(&stacks, &zero);
+    void *ring = my_ring();
+    if (!s || !ring)
+        return 0;
+    fill_head(&s->sample.head, SV_WIRE_SAMPLE, bpf_get_smp_processor_id());
+    long kernel = bpf_get_stack(ctx, s->frames, STACK_BYTES_MASK, 0);
+    __u64 from = kernel > 0 ? (__u64)kernel & STACK_BYTES_MASK : 0;
+    long user = bpf_get_stack(ctx, (char *)s->frames + from, STACK_BYTES_MASK, BPF_F_USER_STACK);
+    __u64 more = user > 0 ? (__u64)user & STACK_BYTES_MASK : 0;
+    s->sample.n_kernel = (__u16)(from / 8);
+    s->sample.n_user = (__u16)(more / 8);
+    s->sample.pad = 0;
+    __u64 size = sizeof s->sample + from + more;
+    if (size <= sizeof *s)
+        put(ring, s, size, SV_WIRE_SAMPLE);
+    return 0;
+}
+
+#endif

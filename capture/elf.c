@@ -1,0 +1,195 @@
+/* Reads the symbol tables of an ELF file by pread: files change and shrink while programs run from them, so nothing is mapped.
+ *
+ * Called by symbols.c for each file that a sampled address lies in. Every number of the file is checked before it is used. */
+#include "capture/elf.h"
+#include "base/mem.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SECTIONS_MAX = 1 << 16, LOADS_MAX = 256 };
+
+struct reading {
+    struct sv_elf *e;
+    int fd;
+    uint64_t file_size, left; /* of the limit */
+    Elf64_Ehdr head;
+    Elf64_Shdr *sections;
+};
+
+static bool read_at(const struct reading *r, void *to, uint64_t size, uint64_t at)
+{
+    if (at > r->file_size || size > r->file_size - at)
+        return false;
+    for (uint64_t n = 0; n < size;) {
+        ssize_t got = pread(r->fd, (char *)to + n, size - n, (off_t)(at + n));
+        if (got <= 0)
+            return false;
+        n += (uint64_t)got;
+    }
+    return true;
+}
+
+/* A table of the file in memory of its own, NULL when it is not there whole or the limit is reached. */
+static void *read_table(struct reading *r, uint64_t at, uint64_t size, uint64_t extra)
+{
+    if (size == 0 || size > r->left || at > r->file_size || size > r->file_size - at)
+        return NULL;
+    char *table = sv_alloc(size + extra);
+    if (!read_at(r, table, size, at)) {
+        free(table);
+        return NULL;
+    }
+    r->left -= size;
+    return table;
+}
+
+static bool read_head(struct reading *r)
+{
+    const Elf64_Ehdr *h = &r->head;
+    const unsigned char order = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB
+                                                                          : ELFDATA2MSB;
+    return read_at(r, &r->head, sizeof r->head, 0) && memcmp(h->e_ident, ELFMAG, SELFMAG) == 0 &&
+           h->e_ident[EI_CLASS] == ELFCLASS64 && h->e_ident[EI_DATA] == order;
+}
+
+static bool read_loads(struct reading *r)
+{
+    const Elf64_Ehdr *h = &r->head;
+    if (h->e_phnum == 0 || h->e_phnum > LOADS_MAX || h->e_phentsize != sizeof(Elf64_Phdr))
+        return false;
+    Elf64_Phdr *all = read_table(r, h->e_phoff, (uint64_t)h->e_phnum * sizeof *all, 0);
+    if (!all)
+        return false;
+    r->e->loads = sv_alloc(h->e_phnum * sizeof *r->e->loads);
+    for (unsigned i = 0; i < h->e_phnum; i++)
+        if (all[i].p_type == PT_LOAD && all[i].p_flags & PF_X)
+            r->e->loads[r->e->n_loads++] =
+                (struct sv_elf_load){all[i].p_offset, all[i].p_filesz, all[i].p_vaddr};
+    free(all);
+    return true;
+}
+
+static void add_symbols(struct sv_elf *e, const Elf64_Sym *all, size_t n, size_t first_name,
+                        size_t n_names)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned type = ELF64_ST_TYPE(all[i].st_info);
+        if ((type != STT_FUNC && type != STT_GNU_IFUNC) || all[i].st_shndx == SHN_UNDEF ||
+            all[i].st_name == 0 || all[i].st_name >= n_names)
+            continue;
+        e->symbols = sv_grow(e->symbols, &e->cap, e->n + 1, sizeof *e->symbols);
+        e->symbols[e->n++] = (struct sv_elf_symbol){all[i].st_value, all[i].st_size,
+                                                    (uint32_t)(first_name + all[i].st_name)};
+    }
+}
+
+static bool read_symbols(struct reading *r, const Elf64_Shdr *s)
+{
+    struct sv_elf *e = r->e;
+    if (s->sh_link >= r->head.e_shnum || s->sh_entsize != sizeof(Elf64_Sym))
+        return false;
+    const Elf64_Shdr *texts = &r->sections[s->sh_link];
+    Elf64_Sym *all = read_table(r, s->sh_offset, s->sh_size, 0);
+    char *names = all ? read_table(r, texts->sh_offset, texts->sh_size, 1) : NULL;
+    bool is_good = names && e->n_names + texts->sh_size + 1 < UINT32_MAX;
+    if (is_good) {
+        size_t first = e->n_names;
+        e->names = sv_realloc(e->names, first + texts->sh_size + 1);
+        memcpy(e->names + first, names, texts->sh_size);
+        e->names[first + texts->sh_size] = 0;
+        e->n_names = first + texts->sh_size + 1;
+        add_symbols(e, all, s->sh_size / sizeof *all, first, texts->sh_size);
+    }
+    free(all);
+    free(names);
+    return is_good;
+}
+
+static bool read_sections(struct reading *r)
+{
+    const Elf64_Ehdr *h = &r->head;
+    bool is_found = false;
+    if (h->e_shnum == 0 || h->e_shentsize != sizeof(Elf64_Shdr))
+        return false;
+    r->sections = read_table(r, h->e_shoff, (uint64_t)h->e_shnum * sizeof *r->sections, 0);
+    if (!r->sections)
+        return false;
+    /* The full table has all that the other has, where it was not stripped. */
+    for (unsigned wanted = 0; !is_found && wanted < 2; wanted++)
+        for (unsigned i = 0; i < h->e_shnum; i++)
+            if (r->sections[i].sh_type == (wanted == 0 ? SHT_SYMTAB : SHT_DYNSYM))
+                is_found |= read_symbols(r, &r->sections[i]);
+    return is_found;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct sv_elf_symbol *x = a, *y = b;
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    if (x->size != y->size)
+        return x->size < y->size ? -1 : 1;
+    return x->name < y->name ? -1 : x->name > y->name;
+}
+
+bool sv_elf_read(const char *path, size_t limit, struct sv_elf *e)
+{
+    struct stat st;
+    struct reading r = {.e = e, .left = limit};
+    *e = (struct sv_elf){0};
+    r.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (r.fd < 0)
+        return false;
+    bool is_good = fstat(r.fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+    r.file_size = is_good ? (uint64_t)st.st_size : 0;
+    is_good = is_good && read_head(&r) && read_loads(&r) && read_sections(&r);
+    close(r.fd);
+    free(r.sections);
+    if (!is_good) {
+        sv_elf_fini(e);
+        return false;
+    }
+    if (e->n > 1)
+        qsort(e->symbols, e->n, sizeof *e->symbols, by_address);
+    return true;
+}
+
+void sv_elf_fini(struct sv_elf *e)
+{
+    free(e->symbols);
+    free(e->names);
+    free(e->loads);
+    *e = (struct sv_elf){0};
+}
+
+size_t sv_elf_bytes(const struct sv_elf *e)
+{
+    return e->cap * sizeof *e->symbols + e->n_names;
+}
+
+const char *sv_elf_name(const struct sv_elf *e, uint64_t file_offset)
+{
+    uint64_t at = UINT64_MAX;
+    for (size_t i = 0; i < e->n_loads; i++)
+        if (file_offset >= e->loads[i].offset &&
+            file_offset - e->loads[i].offset < e->loads[i].size)
+            at = file_offset - e->loads[i].offset + e->loads[i].at;
+    size_t low = 0, high = e->n; /* the first symbol behind it */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (e->symbols[middle].at <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (at == UINT64_MAX || low == 0)
+        return NULL;
+    const struct sv_elf_symbol *s = &e->symbols[low - 1];
+    /* Hand-written code often has no size: it reaches to the next symbol. */
+    return s->size == 0 || at - s->at < s->size ? e->names + s->name : NULL;
+}

@@ -1,0 +1,134 @@
+/* Names of functions: this program's own symbols, lines of maps and kallsyms, damaged ELF files, stacks as events. */
+#include "capture/elf.h"
+#include "capture/symbols.h"
+#include "tests/harness/test.h"
+#include "tests/unit/kbench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+__attribute__((noinline)) void sv_test_function_with_a_name(void);
+void sv_test_function_with_a_name(void)
+{
+    __asm__ volatile("");
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+TEST(a_function_of_a_running_process_has_its_name)
+{
+    struct sv_symbols *s = sv_symbols_new("/nonexistent");
+    uint64_t at = (uint64_t)(uintptr_t)sv_test_function_with_a_name;
+    CHECK_STR_EQ(sv_symbols_user(s, (uint32_t)getpid(), at, now_ns()),
+                 "sv_test_function_with_a_name");
+    CHECK_STR_EQ(sv_symbols_user(s, (uint32_t)getpid(), 16, now_ns()), "[unknown]");
+    sv_symbols_fork(s, (uint32_t)getpid(), 999999999); /* a child that is gone */
+    CHECK_STR_EQ(sv_symbols_user(s, 999999999, at, now_ns()), "sv_test_function_with_a_name");
+    sv_symbols_exec(s, 999999999);
+    CHECK_STR_EQ(sv_symbols_user(s, 999999999, at, now_ns()), "[unknown]");
+    CHECK_STR_EQ(sv_symbols_kernel(s, 0xffffffff81000000), "[kernel]");
+    sv_symbols_free(s);
+}
+
+TEST(lines_of_maps_are_read_and_nonsense_is_passed_over)
+{
+    struct sv_symbols *s = sv_symbols_new("/nonexistent");
+    sv_symbols_maps(s, 999999999,
+                    "1000-2000 r--p 00000000 fe:00 12 /lib/a.so\n"
+                    "2000-3000 r-xp 00001000 fe:00 12 /lib/a b.so\n"
+                    "zzz\n"
+                    "9000-8000 r-xp 0 0:0 0\n"
+                    "a000-b000 r-xp 00000000 00:00 0\n"
+                    "c000-d000 r-xp 00000000 00:00 0 [vdso]",
+                    INT64_MAX);
+    CHECK_STR_EQ(sv_symbols_user(s, 999999999, 0x1800, 1), "[unknown]"); /* no code */
+    CHECK_STR_EQ(sv_symbols_user(s, 999999999, 0x2800, 1), "[a b.so]");
+    CHECK_STR_EQ(sv_symbols_user(s, 999999999, 0xa000, 1), "[anonymous]");
+    CHECK_STR_EQ(sv_symbols_user(s, 999999999, 0xcfff, 1), "[vdso]");
+    CHECK_STR_EQ(sv_symbols_user(s, 999999999, 0xd000, 1), "[unknown]");
+    sv_symbols_free(s);
+}
+
+TEST(the_kernels_functions_carry_a_mark)
+{
+    char path[] = "/tmp/sv-kallsyms-XXXXXX";
+    int fd = mkstemp(path);
+    static const char text[] = "ffffffff81000200 T vfs_read\nffffffff81000100 t helper\t[module]\n"
+                               "ffffffff81000150 D data\nbroken\n0000000000000000 T hidden\n";
+    CHECK(fd >= 0 && write(fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1);
+    struct sv_symbols *s = sv_symbols_new(path);
+    CHECK_STR_EQ(sv_symbols_kernel(s, 0xffffffff81000180), "helper_[k]");
+    CHECK_STR_EQ(sv_symbols_kernel(s, 0xffffffff81000200), "vfs_read_[k]");
+    CHECK_STR_EQ(sv_symbols_kernel(s, 0xffffffff81000000), "[kernel]");
+    sv_symbols_free(s);
+    close(fd);
+    unlink(path);
+}
+
+/* Every byte of the heads of a real file is changed once: nothing may go wrong, whatever is found. */
+TEST(damaged_elf_files_do_no_harm)
+{
+    char path[] = "/tmp/sv-elf-XXXXXX";
+    struct sv_elf e;
+    FILE *in = fopen("/proc/self/exe", "rb");
+    uint8_t *bytes = malloc(1 << 16);
+    CHECK(in && bytes);
+    size_t n = fread(bytes, 1, 1 << 16, in);
+    fclose(in);
+    int fd = mkstemp(path);
+    for (size_t i = 0; i < 1024 && i < n; i += 1) {
+        uint8_t old = bytes[i];
+        bytes[i] ^= 0xff;
+        CHECK(pwrite(fd, bytes, n, 0) == (ssize_t)n);
+        if (sv_elf_read(path, 16 << 20, &e)) {
+            sv_elf_name(&e, i * 64);
+            sv_elf_fini(&e);
+        }
+        bytes[i] = old;
+    }
+    CHECK(!sv_elf_read("/proc/self/status", 1 << 20, &e));
+    CHECK(!sv_elf_read("/proc/self/exe", 100, &e)); /* the limit */
+    CHECK(sv_elf_read("/proc/self/exe", 256 << 20, &e));
+    CHECK(e.n > 100);
+    sv_elf_fini(&e);
+    free(bytes);
+    close(fd);
+    unlink(path);
+}
+
+struct stack_record {
+    struct sv_wire_sample sample;
+    uint64_t frames[4];
+};
+
+TEST(a_sample_is_an_instant_with_a_stack)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct stack_record r = {.sample = {.head = {.kind = SV_WIRE_SAMPLE,
+                                                 .tgid = 999999999,
+                                                 .tid = 999999999,
+                                                 .what = 1,
+                                                 .ts_ns = 100},
+                                        .n_user = 4},
+                             .frames = {16, 32, 48, 64}};
+    kbench_put(k, 0, &r, sizeof r, NULL, 0, 0);
+    r.sample.head.ts_ns = 200;
+    r.sample.n_user = 0;
+    kbench_put(k, 0, &r, sizeof r.sample, NULL, 0, 0);
+    r.sample.head.ts_ns = 300;
+    r.sample.n_user = 5; /* one more than there are */
+    kbench_put(k, 0, &r, sizeof r, NULL, 0, 0);
+    CHECK_UINT_EQ(kbench_round(k, 1000), 2);
+    CHECK(strstr(k->text, "100 instant /samples [unknown] cpu=1"));
+    CHECK(strstr(k->text, "200 instant /samples [no stack] cpu=1"));
+    CHECK_UINT_EQ(sv_decode_sums(k->decode)->unknown, 1);
+    kbench_free(k);
+}
