@@ -20,6 +20,30 @@ static const char *default_path(const struct sv_words *operands, char path[256])
     return path;
 }
 
+/* Afterwards the trace is whole, or there is none. */
+static int record_to_place(struct sv_record_options *o, const struct sv_words *operands,
+                           struct sv_err *err)
+{
+    struct sv_record_place place = {0};
+    struct sv_recorder r = {.options = o, .command = operands, .word = -1, .copies = {-1, -1}};
+    int code = sv_record_place(o, &place, err);
+    if (code < 0)
+        return code;
+    if (o->detach) {
+        bool is_parent;
+        code = sv_record_detach(o->out.path, &r.word, &is_parent, err);
+        if (is_parent || code < 0)
+            return code;
+    }
+    if (o->use.copy_output)
+        code = sv_copy_open(&r, &place, err);
+    if (code >= 0)
+        code = sv_recorder_run(&r, err);
+    int copied = sv_copy_close(&r, err);
+    int packed = code < 0 ? code : sv_record_package(o, &place, err);
+    return packed < 0 ? packed : copied < 0 ? copied : code;
+}
+
 static int record(struct sv_record_options *o, const struct sv_words *operands, struct sv_err *err)
 {
     char path[256];
@@ -31,25 +55,19 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
     if (operands->n > 0 && joins)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "a command and -p, --comm or --cgroup exclude each other");
-    if (!o->out.path)
+    if (!o->out.path && !o->use.out_dir)
         o->out.path = default_path(operands, path);
-    if (strcmp(o->out.path, "-") == 0)
+    if (o->out.path && strcmp(o->out.path, "-") == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "standard output belongs to the command; use -o FILE");
-    if (o->use.inject && operands->n == 0)
+    if ((o->use.inject || o->use.copy_output) && operands->n == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--inject needs a command: libraries are loaded when a program starts");
-    if (o->use.inject && sv_inject(o->use.inject, err) < 0)
+                          "--inject and --copy-output need a command that stave starts");
+    if ((o->use.inject && sv_inject(o->use.inject, err) < 0) ||
+        (o->use.archive && sv_record_archive_check(err) < 0) || sv_record_logs_check(o, err) < 0)
         return err->code;
     o->no_io &= !o->use.io;
-    struct sv_recorder r = {.options = o, .command = operands, .word = -1};
-    if (o->detach) {
-        bool is_parent;
-        int code = sv_record_detach(o->out.path, &r.word, &is_parent, err);
-        if (is_parent || code < 0)
-            return code;
-    }
-    return sv_recorder_run(&r, err);
+    return record_to_place(o, operands, err);
 }
 
 #define AT(member) offsetof(struct sv_record_options, member)
@@ -120,6 +138,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = record(o, &command, err);
     sv_words_free(&command);
     sv_words_free(&o->pids);
+    sv_words_free(&o->use.logs);
     sv_yaml_free(config);
     return code;
 }
@@ -133,6 +152,8 @@ static const struct sv_example examples[] = {
      "options from a file: each long option is a key, unknown ones are an error"},
     {"stave record -o gpu.pftrace --inject opencl,nvtx -- ./job",
      "with the OpenCL calls and NVTX ranges of the command; needs no root"},
+    {"stave record --out-dir runs --archive --log train.log -- python3 train.py",
+     "runs/run-0001 with trace, report and picture, runs/run-0001.tar.zst with all of it"},
     {"stave record -o slow.pftrace --min-latency 1ms --path /data/ -- ./job",
      "only what took a millisecond or more, only below /data/"},
     {"stave record -o wait.pftrace --sched -- python3 train.py",

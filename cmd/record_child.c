@@ -18,6 +18,9 @@ static _Noreturn void become(const struct sv_recorder *r, char *const *argv, int
     if (read(go, &byte, 1) <= 0)
         _exit(EXIT_NOT_RUNNABLE); /* the recorder gave up */
     close(go);
+    for (int i = 0; i < 2; i++)
+        if (r->copies[i] >= 0 && dup2(r->copies[i], i == 0 ? STDOUT_FILENO : STDERR_FILENO) < 0)
+            _exit(EXIT_NOT_RUNNABLE);
     signal(SIGPIPE, SIG_DFL);
     execvp(argv[0], argv);
     int saved = errno;
@@ -41,6 +44,7 @@ int sv_child_start(struct sv_recorder *r, struct sv_err *err)
         become(r, (char *const *)(const void *)argv, go[0], back[1]);
     }
     free(argv);
+    sv_copy_started(r);
     close(go[0]);
     close(back[1]);
     r->go = go[1];

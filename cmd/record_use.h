@@ -11,8 +11,9 @@ struct sv_record_options;
 
 /* The options of this side, a member `use` of the command's own. */
 struct sv_record_use {
-    const char *config, *inject;
-    bool io;
+    const char *config, *inject, *log_tz, *out_dir;
+    struct sv_words logs;
+    bool io, archive, copy_output;
 };
 
 #define SV_RECORD_USE_OPTIONS(type)                                                               \
@@ -31,6 +32,44 @@ struct sv_record_use {
          offsetof(type, use.inject),                                                              \
          "load Stave's libraries into the command: opencl, nvtx, itt, cuda; separated by commas", \
          "opencl nvtx itt cuda"},                                                                 \
+        {0,                                                                                       \
+         "log",                                                                                   \
+         "FILE",                                                                                  \
+         SV_OPT_LIST,                                                                             \
+         offsetof(type, use.logs),                                                                \
+         "the command's MLPerf (:::MLLOG) or DLIO log, read at the end, as rows of the trace; "   \
+         "may be given several times",                                                            \
+         NULL},                                                                                   \
+        {0,                                                                                       \
+         "log-tz",                                                                                \
+         "ZONE",                                                                                  \
+         SV_OPT_TEXT,                                                                             \
+         offsetof(type, use.log_tz),                                                              \
+         "the zone of DLIO's log; this machine's unless given",                                   \
+         NULL},                                                                                   \
+        {0,                                                                                       \
+         "out-dir",                                                                               \
+         "DIR",                                                                                   \
+         SV_OPT_TEXT,                                                                             \
+         offsetof(type, use.out_dir),                                                             \
+         "a new numbered folder in DIR for this recording: trace, report.txt, report.json, "      \
+         "timeline.png",                                                                          \
+         NULL},                                                                                   \
+        {0,                                                                                       \
+         "archive",                                                                               \
+         NULL,                                                                                    \
+         SV_OPT_FLAG,                                                                             \
+         offsetof(type, use.archive),                                                             \
+         "trace, logs, report and picture in one .tar.zst beside the trace",                      \
+         NULL},                                                                                   \
+        {0,                                                                                       \
+         "copy-output",                                                                           \
+         NULL,                                                                                    \
+         SV_OPT_FLAG,                                                                             \
+         offsetof(type, use.copy_output),                                                         \
+         "what the command prints, also in files (stdout.log, stderr.log); it then writes to "    \
+         "pipes instead of the terminal",                                                         \
+         NULL},                                                                                   \
     {                                                                                             \
         0, "io", NULL, SV_OPT_FLAG, offsetof(type, use.io),                                       \
             "system calls after all, where a configuration says no-io", NULL                      \
@@ -43,5 +82,28 @@ int sv_record_config(const char *path, const struct sv_option *table,
 
 /* --inject (inject.c): checks the list and sets the environment of the command that is started later. */
 int sv_inject(const char *list, struct sv_err *err);
+
+/* --log (record_logs.c): reads them into the recorder's sink. A log that cannot be read is told, not an error. */
+int sv_record_logs_check(const struct sv_record_options *options, struct sv_err *err);
+void sv_record_logs(struct sv_recorder *r);
+
+/* Where the files of a recording are (record_folder.c). Fills options->out.path with --out-dir. */
+struct sv_record_place {
+    char name[256];    /* run-0001, or the trace's without its suffix: the folder in an archive */
+    char folder[1024]; /* with --out-dir */
+    char trace[1300], out_log[1300], err_log[1300], archive[1300];
+};
+int sv_record_place(struct sv_record_options *options, struct sv_record_place *place,
+                    struct sv_err *err);
+
+/* --copy-output (record_copy.c): opened before anything else, told when the command has its pipes, closed at the end. */
+int sv_copy_open(struct sv_recorder *r, const struct sv_record_place *place, struct sv_err *err);
+void sv_copy_started(struct sv_recorder *r);
+int sv_copy_close(struct sv_recorder *r, struct sv_err *err);
+
+/* --out-dir and --archive, when the trace is whole (record_archive.c). */
+int sv_record_archive_check(struct sv_err *err); /* is there a zstd? */
+int sv_record_package(const struct sv_record_options *options, const struct sv_record_place *place,
+                      struct sv_err *err);
 
 #endif

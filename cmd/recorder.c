@@ -418,6 +418,8 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
     if (code >= 0) /* what was completed while the last round was made */
         code = make_round(r, true, err);
     take_snapshot(r);
+    if (code >= 0)
+        sv_record_logs(r);
     return code;
 }
 
@@ -506,7 +508,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
         sv_recorder_summary(r);
     if (code >= 0)
         code = sv_child_exit_code(r);
-    if (code == 0 && r->options->strict && r->lost > 0)
+    if (code == 0 && r->options->strict && (r->lost > 0 || r->is_partial))
         code = SV_EXIT_FOUND;
     if (r->told)
         unlink(r->told);

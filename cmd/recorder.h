@@ -38,6 +38,8 @@ struct sv_recorder {
     struct sv_collect *collect; /* of programs with libstave */
     char *part;
     pid_t child;
+    int copies[2]; /* --copy-output: what the command gets as output and errors; -1 */
+    pid_t copier;
     int go, back; /* pipes: lets the child begin; its error, if it cannot */
     int status;
     bool has_ended;

@@ -60,3 +60,74 @@ run_any inject_joins 2 "$STAVE" record -q -o i.pftrace --inject nvtx --all
 rm inject/libstave-itt.so; cp "$STAVE" ./stave_alone
 run_any inject_missing 4 ./stave_alone record -q -o i.pftrace --inject itt -- true
 check inject_missing_says grep -q "libstave-itt.so is neither beside stave nor in its lib/stave: build it with 'make'" inject_missing.err
+
+# ---- --log ----
+cat >job.sh <<'J'
+line() { echo ":::MLLOG {\"time_ms\": $(date +%s%3N), \"event_type\": \"$1\", \"key\": \"$2\", \"value\": $3, \"metadata\": {\"rank\": 0, \"epoch_num\": 1}}"; }
+{ line INTERVAL_START epoch null; line INTERVAL_START eval null; line POINT_IN_TIME accuracy 0.5; line INTERVAL_END eval null; line INTERVAL_END epoch null; } >>app.log
+J
+echo ':::MLLOG {"time_ms": 1500000000000, "event_type": "POINT_IN_TIME", "key": "older", "value": 1, "metadata": {}}' >app.log
+run_any log 0 "$STAVE" record --no-summary -o log.pftrace --log app.log -- sh job.sh
+"$STAVE" cat -q log.pftrace >log.txt
+check log_group grep -q 'custom .*name="log app.log"' log.txt
+for slice in epoch eval; do check "log_$slice" grep -q "begin .*\"$slice\" cat=\"phase\"" log.txt; done
+check log_point grep -q 'instant .*"accuracy" cat="log" {value=0.5' log.txt
+check log_valid "$STAVE" validate -q log.pftrace
+check log_older_left_out sh -c '! grep -q "\"older\"" log.txt'
+check log_older_told grep -q "app.log: 1 entries from before the recording left out" log.err
+# The phases lie within the recording: between the first and the last sample of the CPU, give or take its interval.
+check log_lined_up awk '/counter|begin|end|instant/ && $1 ~ /^[0-9.]+$/ { t = $1; if (!lo || t < lo) lo = t; if (t > hi) hi = t } /cat="phase"/ { p[++n] = $1 }
+  END { for (i = 1; i <= n; i++) if (p[i] < hi - 60 || p[i] > hi + 0.001) exit 1; exit n != 2 }' log.txt
+# DLIO tells local time without its zone: this machine's, TZ or --log-tz.
+cat >dlio.sh <<'J'
+say() { printf '[INFO] %s %s [dlio.py:1]\n' "$(TZ=$1 date +%Y-%m-%dT%H:%M:%S.%6N)" "$2"; }
+{ say "$1" 'Starting epoch 1: 4 steps expected'; sleep 0.05; say "$1" 'Ending epoch 1 - 4 steps completed in 0.05 s'; } >dlio.log
+J
+run_any dlio 0 env TZ=EST5 "$STAVE" record --no-summary -o dlio.pftrace --log dlio.log --log-tz -05:00 -- sh dlio.sh EST5
+check dlio_epoch sh -c '"$0" cat -q dlio.pftrace | grep -q "begin .*\"epoch\" cat=\"phase\""' "$STAVE"
+run_any dlio_here 0 env TZ=UTC "$STAVE" record --no-summary -o dlio.pftrace --log dlio.log -- sh dlio.sh UTC
+check dlio_here_epoch sh -c '"$0" cat -q dlio.pftrace | grep -q "begin .*\"epoch\" cat=\"phase\""' "$STAVE"
+run_any dlio_wrong 0 "$STAVE" record --no-summary -o dlio.pftrace --log dlio.log --log-tz +05:00 -- sh dlio.sh UTC
+check dlio_wrong_zone_is_earlier grep -q "dlio.log: .* entries from before the recording left out" dlio_wrong.err
+run_any log_missing 0 "$STAVE" record --no-summary -o l.pftrace --log nowhere.log -- true
+check log_missing_told grep -q "nowhere.log: .*No such file" log_missing.err
+check log_missing_valid "$STAVE" validate -q l.pftrace
+"$STAVE" record -q --strict -o l.pftrace -- true 2>/dev/null && run_any log_strict 1 "$STAVE" record -q --strict --no-io --no-block --no-page-cache -o l.pftrace --log nowhere.log -- true
+cp log.txt other.log
+run_any log_other 0 "$STAVE" record --no-summary -o l.pftrace --log other.log -- true
+check log_other_told grep -q "other.log: neither MLLOG lines nor DLIO's log" log_other.err
+run_any log_redact 2 "$STAVE" record -q -o l.pftrace --redact paths --log app.log -- true
+run_any log_zone 2 "$STAVE" record -q -o l.pftrace --log-tz Nowhere/City --log app.log -- true
+
+# ---- --out-dir, --copy-output, --archive ----
+run_any folder 6 "$STAVE" record --no-summary --out-dir runs --copy-output --log app.log -- sh -c 'echo out; echo err >&2; exit 6'
+check folder_passes_on grep -qx out folder.out
+check folder_files sh -c 'cd runs/run-0001 && test -s trace.pftrace -a -s report.txt -a -s report.json -a -s log-1-app.log'
+check folder_stdout test "$(cat runs/run-0001/stdout.log)" = out
+check folder_stderr test "$(cat runs/run-0001/stderr.log)" = err
+run_any folder_next 0 "$STAVE" record -q --out-dir runs -o mine.json -- true
+check folder_numbered "$STAVE" validate -q runs/run-0002/mine.json
+run_any folder_path 2 "$STAVE" record -q --out-dir runs -o a/b.pftrace -- true
+run_any folder_is_file 4 "$STAVE" record -q --out-dir job.sh -- true
+run_any copy_joins 2 "$STAVE" record -q -o x.pftrace --copy-output --all
+# A reader that goes away is told to the command as it would be without us.
+check copy_closed_pipe sh -c '"$0" record -q -o pipe.pftrace --copy-output -- sh -c "yes | head -c 3000000; true" | head -n 1 >/dev/null' "$STAVE"
+check copy_large sh -c '"$0" record -q -o large.pftrace --copy-output -- seq 300000 >large.seen && cmp large.seen large.stdout.log' "$STAVE"
+
+run_any archive 0 "$STAVE" record -q -o arch.pftrace --archive --copy-output --log app.log -- echo hello
+if command -v zstd >/dev/null; then
+  mkdir unpacked; zstd -dcq arch.tar.zst | tar -x -C unpacked
+  check archive_trace cmp arch.pftrace unpacked/arch/arch.pftrace
+  check archive_log cmp app.log unpacked/arch/log-1-app.log
+  check archive_output grep -qx hello unpacked/arch/stdout.log
+  check archive_report test -s unpacked/arch/report.txt -a -s unpacked/arch/report.json
+  check archive_json python3 -m json.tool unpacked/arch/report.json
+else skip archive_content "no zstd here"; fi
+check archive_leaves_nothing test "$(find . -maxdepth 1 -name 'arch.*' | wc -l)" = 4
+# A disk that is full at the end: the trace is there, nothing that looks like an archive is.
+{ cat app.log; head -c 3000000 /dev/urandom; } >noise.log
+full() { (trap '' XFSZ; ulimit -f 2000; "$STAVE" record --no-summary -o full.pftrace --archive --log noise.log -- true); }
+run_any full 4 full
+check full_told grep -q "full.tar.zst: .*File too large" full.err
+check full_trace "$STAVE" validate -q full.pftrace
+check full_no_archive test "$(find . -maxdepth 1 -name 'full.*' ! -name full.err ! -name full.out ! -name 'full.pftrace' | wc -l)" = 0
