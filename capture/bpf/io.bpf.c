@@ -152,11 +152,20 @@ static __always_inline __u64 number_of(struct pt_regs *regs)
 #endif
 }
 
+/* The state of a task that is followed. One look at the task itself answers for nearly all others: they have no storage of any map, and the
+ * call of a helper costs them more than the rest. */
+static __always_inline struct task_state *state_of(struct task_struct *task)
+{
+    if (bpf_core_field_exists(task->bpf_storage) && !task->bpf_storage)
+        return 0;
+    return bpf_task_storage_get(&tasks, task, 0, 0);
+}
+
 static __always_inline struct task_state *my_state(void)
 {
     struct task_struct *task = bpf_get_current_task_btf();
     if (!follow_all)
-        return bpf_task_storage_get(&tasks, task, 0, 0);
+        return state_of(task);
     if ((__u32)task->tgid == own_tgid)
         return 0;
     return bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -280,7 +289,7 @@ int BPF_PROG(on_exit, struct pt_regs *regs, long ret)
     if (id >= SV_WIRE_CALLS_MAX || !plans[id].wants)
         return 0; /* most calls of most processes end here */
     struct task_struct *task = bpf_get_current_task_btf();
-    struct task_state *s = bpf_task_storage_get(&tasks, task, 0, 0);
+    struct task_state *s = state_of(task);
     if (!s || !s->is_open)
         return 0;
     s->is_open = 0;
