@@ -154,7 +154,7 @@ static __always_inline __u64 number_of(struct pt_regs *regs)
 
 /* The state of a task that is followed. One look at the task itself answers for nearly all others: they have no storage of any map, and the
  * call of a helper costs them more than the rest. */
-static __always_inline struct task_state *state_of(struct task_struct *task)
+static __always_inline struct task_state *followed(struct task_struct *task)
 {
     if (bpf_core_field_exists(task->bpf_storage) && !task->bpf_storage)
         return 0;
@@ -165,7 +165,7 @@ static __always_inline struct task_state *my_state(void)
 {
     struct task_struct *task = bpf_get_current_task_btf();
     if (!follow_all)
-        return state_of(task);
+        return followed(task);
     if ((__u32)task->tgid == own_tgid)
         return 0;
     return bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -289,7 +289,7 @@ int BPF_PROG(on_exit, struct pt_regs *regs, long ret)
     if (id >= SV_WIRE_CALLS_MAX || !plans[id].wants)
         return 0; /* most calls of most processes end here */
     struct task_struct *task = bpf_get_current_task_btf();
-    struct task_state *s = state_of(task);
+    struct task_state *s = followed(task);
     if (!s || !s->is_open)
         return 0;
     s->is_open = 0;
@@ -314,7 +314,7 @@ int BPF_PROG(on_exit, struct pt_regs *regs, long ret)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-    if (!bpf_task_storage_get(&tasks, parent, 0, 0))
+    if (!followed(parent))
         return 0;
     if (!bpf_task_storage_get(&tasks, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE)) {
         struct sv_wire_counts *c = my_counts();
@@ -338,7 +338,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 {
     __u32 zero = 0;
     struct long_call *c = bpf_map_lookup_elem(&scratch, &zero);
-    if (!c || !bpf_task_storage_get(&tasks, task, 0, 0))
+    if (!c || !followed(task))
         return 0;
     struct sv_wire_head *h = &c->call.head;
     char *text = (char *)(h + 1);
@@ -363,7 +363,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_task_exit, struct task_struct *task)
 {
-    if (!bpf_task_storage_get(&tasks, task, 0, 0))
+    if (!followed(task))
         return 0;
     struct sv_wire_exit *e = bpf_ringbuf_reserve(&lives, sizeof *e, 0);
     count(SV_WIRE_EXIT, e != 0);
@@ -380,7 +380,7 @@ int BPF_PROG(on_task_exit, struct task_struct *task)
 SEC("tp_btf/task_rename")
 int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 {
-    if (!bpf_task_storage_get(&tasks, task, 0, 0))
+    if (!followed(task))
         return 0;
     struct sv_wire_name *n = bpf_ringbuf_reserve(&lives, sizeof *n, 0);
     count(SV_WIRE_NAME, n != 0);
@@ -413,11 +413,11 @@ int enroll(struct bpf_iter__task *ctx)
     if (!task)
         return 0;
     __u32 tgid = (__u32)task->tgid;
-    if (tgid == own_tgid || bpf_task_storage_get(&tasks, task, 0, 0))
+    if (tgid == own_tgid || followed(task))
         return 0;
     struct task_struct *parent = task->real_parent;
     bool is_root = bpf_map_lookup_elem(&roots, &tgid) != 0;
-    if (!is_root && !(parent && bpf_task_storage_get(&tasks, parent, 0, 0)))
+    if (!is_root && !(parent && followed(parent)))
         return 0;
     if (bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
         n_enrolled++;
@@ -521,7 +521,7 @@ SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(on_cache_add, struct folio *folio)
 {
     struct task_struct *task = bpf_get_current_task_btf();
-    if (!bpf_task_storage_get(&tasks, task, 0, 0))
+    if (!followed(task))
         return 0;
     void *ring = my_ring();
     if (!ring)

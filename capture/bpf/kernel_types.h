@@ -51,6 +51,7 @@ struct task_struct {
     unsigned in_iowait : 1;
     struct mm_struct *mm;
     struct files_struct *files;
+    void *bpf_storage;
     struct signal_struct *signal;
     struct task_struct *real_parent;
     char comm[16];

@@ -43,11 +43,11 @@ static __always_inline unsigned state_of(struct task_struct *task, __u32 bits)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_sched_switch, bool is_preempted, struct task_struct *prev, struct task_struct *next)
 {
-    if (bpf_task_storage_get(&tasks, prev, 0, 0)) {
+    if (followed(prev)) {
         __u32 bits = switch_tells_state ? (__u32)ctx[3] : prev->__state;
         put_state(prev, is_preempted || bits == 0 ? SV_STATE_PREEMPTED : state_of(prev, bits));
     }
-    if (bpf_task_storage_get(&tasks, next, 0, 0))
+    if (followed(next))
         put_state(next, SV_STATE_RUNNING);
     return 0;
 }
@@ -55,7 +55,7 @@ int BPF_PROG(on_sched_switch, bool is_preempted, struct task_struct *prev, struc
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_sched_wakeup, struct task_struct *task)
 {
-    if (bpf_task_storage_get(&tasks, task, 0, 0))
+    if (followed(task))
         put_state(task, SV_STATE_RUNNABLE);
     return 0;
 }
@@ -63,7 +63,7 @@ int BPF_PROG(on_sched_wakeup, struct task_struct *task)
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_sched_new, struct task_struct *task)
 {
-    if (bpf_task_storage_get(&tasks, task, 0, 0))
+    if (followed(task))
         put_state(task, SV_STATE_RUNNABLE);
     return 0;
 }
