@@ -1,13 +1,56 @@
 /* The life-cycle calls.
  *
- * Called by the server in any thread. Each is one event of the SDK, with the server's own numbers as arguments: it lies in the ring
- * of its thread when the call returns, and so outlives the process. No lock, no allocation, no system call here. */
+ * Called by the server in any thread. Each is one event of the SDK, with the server's own numbers as arguments, and one record for
+ * the thread that writes the files. The event lies in the ring of its thread when the call returns, and so outlives the
+ * process; the record does not, but everything can be made again from the events. No lock, no allocation here; a system call only
+ * where the configuration says to wait for room. */
 #include "serving/tracer.h"
 
-static int64_t at(int64_t time_ns)
+#include "base/map.h"
+
+#include <string.h>
+#include <time.h>
+
+static inline int64_t at(int64_t time_ns)
 {
     return time_ns ? time_ns : stave_now_ns();
 }
+
+/* ---- into the ring ---- */
+
+static void put_when_full(struct stave_serving *s, const struct sv_call_cell *call,
+                          const uint64_t *words, uint32_t n_words)
+{
+    while (s->config.full == STAVE_FULL_BLOCK) {
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        if (sv_call_ring_put(&s->ring, call, words, n_words))
+            return;
+    }
+    atomic_fetch_add_explicit(&s->ring.lost, 1, memory_order_relaxed);
+}
+
+void sv_serving_put(struct stave_serving *s, const struct sv_call_cell *call, const uint64_t *words,
+                    uint32_t n_words)
+{
+    if (!sv_call_ring_put(&s->ring, call, words, n_words))
+        put_when_full(s, call, words, n_words);
+}
+
+void sv_serving_put_text(struct stave_serving *s, const struct sv_call_cell *call, const char *text)
+{
+    uint64_t words[SV_CALL_WORDS_MAX] = {0};
+    size_t len = strnlen(text, sizeof words - 1);
+    memcpy(words, text, len);
+    sv_serving_put(s, call, words, (uint32_t)(len / 8 + 1));
+}
+
+static inline void put(struct stave_serving *s, enum sv_life_op op, uint64_t id, int64_t time_ns)
+{
+    struct sv_call_cell c = {.op = (uint16_t)op, .id = id, .time_ns = time_ns};
+    sv_serving_put(s, &c, NULL, 0);
+}
+
+/* ---- requests ---- */
 
 void stave_serving_enqueued(struct stave_serving *s, uint64_t request, uint32_t model,
                             unsigned flags, int64_t time_ns)
@@ -15,8 +58,14 @@ void stave_serving_enqueued(struct stave_serving *s, uint64_t request, uint32_t 
     if (!s)
         return;
     time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_SERVING_LIFE, "enqueued", "request", request, "model", model,
-                  "flags", flags);
+    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "enqueued", "request", request, "model",
+                  model, "flags", flags);
+    struct sv_call_cell c = {.op = SV_LIFE_ENQUEUED,
+                             .id = request,
+                             .time_ns = time_ns,
+                             .model = model,
+                             .flags = (uint16_t)flags};
+    sv_serving_put(s, &c, NULL, 0);
 }
 
 void stave_serving_rejected(struct stave_serving *s, uint64_t request, uint32_t model,
@@ -25,8 +74,14 @@ void stave_serving_rejected(struct stave_serving *s, uint64_t request, uint32_t 
     if (!s)
         return;
     time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_SERVING_LIFE, "rejected", "request", request, "model", model,
-                  "flags", flags);
+    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "rejected", "request", request, "model",
+                  model, "flags", flags);
+    struct sv_call_cell c = {.op = SV_LIFE_REJECTED,
+                             .id = request,
+                             .time_ns = time_ns,
+                             .model = model,
+                             .flags = (uint16_t)flags};
+    sv_serving_put(s, &c, NULL, 0);
 }
 
 void stave_serving_dequeued(struct stave_serving *s, uint64_t request, int64_t time_ns)
@@ -34,7 +89,8 @@ void stave_serving_dequeued(struct stave_serving *s, uint64_t request, int64_t t
     if (!s)
         return;
     time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_SERVING_LIFE, "dequeued", "request", request);
+    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "dequeued", "request", request);
+    put(s, SV_LIFE_DEQUEUED, request, time_ns);
 }
 
 void stave_serving_responded(struct stave_serving *s, uint64_t request, int64_t time_ns)
@@ -42,7 +98,8 @@ void stave_serving_responded(struct stave_serving *s, uint64_t request, int64_t 
     if (!s)
         return;
     time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_SERVING_LIFE, "responded", "request", request);
+    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "responded", "request", request);
+    put(s, SV_LIFE_RESPONDED, request, time_ns);
 }
 
 void stave_serving_failed(struct stave_serving *s, uint64_t request, const char *reason,
@@ -51,8 +108,9 @@ void stave_serving_failed(struct stave_serving *s, uint64_t request, const char 
     if (!s)
         return;
     time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_SERVING_LIFE, "failed", "request", request, "reason",
+    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "failed", "request", request, "reason",
                   reason);
+    put(s, SV_LIFE_FAILED, request, time_ns);
 }
 
 void stave_serving_cancelled(struct stave_serving *s, uint64_t request, int64_t time_ns)
@@ -60,8 +118,11 @@ void stave_serving_cancelled(struct stave_serving *s, uint64_t request, int64_t 
     if (!s)
         return;
     time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_SERVING_LIFE, "cancelled", "request", request);
+    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "cancelled", "request", request);
+    put(s, SV_LIFE_CANCELLED, request, time_ns);
 }
+
+/* ---- batches ---- */
 
 /* Eight numbers per event: a long list is several of them, all before the event "collected". */
 enum { MEMBERS = 8 };
@@ -74,9 +135,19 @@ static void tell_members(const struct stave_serving *s, uint64_t batch, const ui
         size_t k = n - i < MEMBERS ? n - i : MEMBERS;
         for (size_t j = 0; j < k; j++)
             r[j] = requests[i + j];
-        SV_INSTANT_AT(s->life, time_ns, SV_SERVING_LIFE, "members", "batch", batch, "n", k, "r0",
+        SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "members", "batch", batch, "n", k, "r0",
                       r[0], "r1", r[1], "r2", r[2], "r3", r[3], "r4", r[4], "r5", r[5], "r6", r[6],
                       "r7", r[7]);
+    }
+}
+
+static void put_members(struct stave_serving *s, uint64_t batch, const uint64_t *requests, size_t n,
+                        int64_t time_ns)
+{
+    struct sv_call_cell c = {.op = SV_LIFE_MEMBERS, .id = batch, .time_ns = time_ns};
+    for (size_t i = 0; i < n; i += SV_CALL_WORDS_MAX) {
+        c.n = (uint32_t)(n - i < SV_CALL_WORDS_MAX ? n - i : SV_CALL_WORDS_MAX);
+        sv_serving_put(s, &c, requests + i, c.n);
     }
 }
 
@@ -87,10 +158,19 @@ void stave_serving_collected(struct stave_serving *s, uint64_t batch, uint32_t m
     if (!s)
         return;
     end_ns = at(end_ns);
+    samples = samples ? samples : (uint32_t)n;
     tell_members(s, batch, requests, n, end_ns);
-    SV_INSTANT_AT(s->life, end_ns, SV_SERVING_LIFE, "collected", "batch", batch, "model", model,
-                  "requests", n, "samples", samples ? samples : (uint32_t)n, "flags", flags,
-                  "start_ns", start_ns);
+    SV_INSTANT_AT(s->life, end_ns, SV_LIFE_CATEGORY, "collected", "batch", batch, "model", model,
+                  "requests", n, "samples", samples, "flags", flags, "start_ns", start_ns);
+    put_members(s, batch, requests, n, end_ns);
+    struct sv_call_cell c = {.op = SV_LIFE_COLLECTED,
+                             .id = batch,
+                             .time_ns = end_ns,
+                             .start_ns = start_ns,
+                             .model = model,
+                             .samples = samples,
+                             .flags = (uint16_t)flags};
+    sv_serving_put(s, &c, NULL, 0);
 }
 
 void stave_serving_submitted(struct stave_serving *s, uint64_t batch, int64_t time_ns)
@@ -98,7 +178,8 @@ void stave_serving_submitted(struct stave_serving *s, uint64_t batch, int64_t ti
     if (!s)
         return;
     time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_SERVING_LIFE, "submitted", "batch", batch);
+    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "submitted", "batch", batch);
+    put(s, SV_LIFE_SUBMITTED, batch, time_ns);
 }
 
 void stave_serving_started(struct stave_serving *s, uint64_t batch, int32_t worker, int64_t time_ns)
@@ -106,7 +187,10 @@ void stave_serving_started(struct stave_serving *s, uint64_t batch, int32_t work
     if (!s)
         return;
     time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_SERVING_LIFE, "started", "batch", batch, "worker", worker);
+    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "started", "batch", batch, "worker", worker);
+    struct sv_call_cell c = {
+        .op = SV_LIFE_STARTED, .id = batch, .time_ns = time_ns, .worker = worker};
+    sv_serving_put(s, &c, NULL, 0);
 }
 
 void stave_serving_finished(struct stave_serving *s, uint64_t batch, int64_t time_ns)
@@ -114,7 +198,8 @@ void stave_serving_finished(struct stave_serving *s, uint64_t batch, int64_t tim
     if (!s)
         return;
     time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_SERVING_LIFE, "finished", "batch", batch);
+    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "finished", "batch", batch);
+    put(s, SV_LIFE_FINISHED, batch, time_ns);
 }
 
 void stave_serving_callback(struct stave_serving *s, uint64_t batch, int64_t start_ns,
@@ -123,8 +208,11 @@ void stave_serving_callback(struct stave_serving *s, uint64_t batch, int64_t sta
     if (!s)
         return;
     end_ns = at(end_ns);
-    SV_INSTANT_AT(s->life, end_ns, SV_SERVING_LIFE, "callback", "batch", batch, "start_ns",
+    SV_INSTANT_AT(s->life, end_ns, SV_LIFE_CATEGORY, "callback", "batch", batch, "start_ns",
                   start_ns);
+    struct sv_call_cell c = {
+        .op = SV_LIFE_CALLBACK, .id = batch, .time_ns = end_ns, .start_ns = start_ns};
+    sv_serving_put(s, &c, NULL, 0);
 }
 
 void stave_serving_batch_failed(struct stave_serving *s, uint64_t batch, const char *reason,
@@ -133,33 +221,30 @@ void stave_serving_batch_failed(struct stave_serving *s, uint64_t batch, const c
     if (!s)
         return;
     time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_SERVING_LIFE, "batch failed", "batch", batch, "reason",
+    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "batch failed", "batch", batch, "reason",
                   reason);
+    put(s, SV_LIFE_BATCH_FAILED, batch, time_ns);
 }
+
+/* ---- besides ---- */
 
 void stave_serving_congestion(struct stave_serving *s, bool is_congested, int64_t time_ns)
 {
     if (!s)
         return;
     time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_SERVING_LIFE, "congestion", "congested", is_congested);
-}
-
-static uint64_t mix(uint64_t x)
-{
-    x ^= x >> 30;
-    x *= 0xbf58476d1ce4e5b9u;
-    x ^= x >> 27;
-    x *= 0x94d049bb133111ebu;
-    return x ^ x >> 31;
+    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "congestion", "congested", is_congested);
+    struct sv_call_cell c = {
+        .op = SV_LIFE_CONGESTION, .time_ns = time_ns, .flags = is_congested ? 1 : 0};
+    sv_serving_put(s, &c, NULL, 0);
 }
 
 uint64_t stave_serving_batch_flow(const struct stave_serving *s, uint64_t batch)
 {
-    return s ? mix(mix(batch) ^ s->salt) : 0;
+    return s ? sv_mix64(sv_mix64(batch + 1) ^ s->salt) : 0;
 }
 
 uint64_t stave_serving_request_flow(const struct stave_serving *s, uint64_t request)
 {
-    return s ? mix(mix(request) ^ ~s->salt) : 0;
+    return s ? sv_mix64(sv_mix64(request + 1) ^ ~s->salt) : 0;
 }

@@ -30,7 +30,9 @@ uint32_t stave_serving_model(struct stave_serving *s, const char *name)
             s->models[s->n_models++] = copy;
         else
             model = s->n_models ? s->n_models - 1 : 0;
-        STAVE_INSTANT_ON(s->life, SV_SERVING_LIFE, "model", "model", model, "name", cut);
+        STAVE_INSTANT_ON(s->life, SV_LIFE_CATEGORY, "model", "model", model, "name", cut);
+        struct sv_call_cell c = {.op = SV_LIFE_MODEL, .id = model};
+        sv_serving_put_text(s, &c, cut);
     }
     pthread_mutex_unlock(&s->names_lock);
     return model;
@@ -40,6 +42,11 @@ void stave_serving_worker(struct stave_serving *s, int32_t worker, const char *t
 {
     if (!s)
         return;
-    STAVE_INSTANT_ON(s->life, SV_SERVING_LIFE, "worker", "worker", worker, "type",
-                     type && *type ? type : "unknown", "device", device);
+    if (!type || !*type)
+        type = "unknown";
+    STAVE_INSTANT_ON(s->life, SV_LIFE_CATEGORY, "worker", "worker", worker, "type", type, "device",
+                     device);
+    struct sv_call_cell c = {
+        .op = SV_LIFE_WORKER, .id = (uint64_t)(uint32_t)worker, .device = device};
+    sv_serving_put_text(s, &c, type);
 }

@@ -73,23 +73,7 @@ static int make_directories(const char *path)
     return 0;
 }
 
-/* ---- the names ---- */
-
-static bool join(char *to, const char *dir, const char *name)
-{
-    size_t n = strlen(dir);
-    const char *slash = n && dir[n - 1] == '/' ? "" : "/";
-    return snprintf(to, SV_SERVING_PATH_MAX, "%s%s%s", dir, slash, name) < SV_SERVING_PATH_MAX;
-}
-
-static bool name_files(struct stave_serving *s, const char *dir)
-{
-    bool newer = s->config.names == STAVE_SERVING_NAMES_NEWER;
-    return join(s->paths.json, dir, newer ? "perfetto_trace.json" : "batching_trace.json") &&
-           join(s->paths.csv, dir, newer ? "trace.csv" : "batching_trace_summary.csv") &&
-           join(s->paths.metrics, dir, newer ? "metrics.csv" : "batching_trace_metrics.csv") &&
-           join(s->paths.pftrace, dir, newer ? "trace.pftrace" : "batching_trace.pftrace");
-}
+/* ---- start ---- */
 
 const char *stave_serving_file(const struct stave_serving *s, unsigned output)
 {
@@ -103,8 +87,6 @@ const char *stave_serving_file(const struct stave_serving *s, unsigned output)
     default: return "";
     }
 }
-
-/* ---- start ---- */
 
 static void resolve(struct stave_serving *s, const struct stave_serving_config *config)
 {
@@ -126,15 +108,55 @@ static int start_session(struct stave_serving *s)
 {
     if (!(s->config.outputs & STAVE_SERVING_PFTRACE) || stave_enabled(NULL))
         return 0;
-    struct stave_options options = {.size = sizeof options, .out = s->paths.pftrace};
+    struct stave_options options = {
+        .size = sizeof options, .out = s->paths.pftrace, .full = s->config.full};
     s->owns_session = stave_start(&options) == 0;
     return s->owns_session ? 0 : -1;
+}
+
+static void serving_free(struct stave_serving *s)
+{
+    for (uint32_t i = 0; i < s->n_models; i++)
+        free(s->models[i]);
+    pthread_mutex_destroy(&s->names_lock);
+    sv_call_ring_fini(&s->ring);
+    free(s);
+}
+
+static bool start_all(struct stave_serving *s, const char *dir, char *message, size_t size)
+{
+    if (!sv_call_ring_init(&s->ring, s->config.queue_records)) {
+        say(message, size, "out of memory");
+        return false;
+    }
+    if (!sv_serving_name_files(s, dir)) {
+        say(message, size, "cannot name the files in %s: %s", dir, strerror(errno));
+        return false;
+    }
+    if (start_session(s) != 0) {
+        say(message, size, "cannot trace to %s", s->paths.pftrace);
+        return false;
+    }
+    s->salt = stave_flow_new();
+    s->group = stave_track(STAVE_PROCESS, s->server);
+    s->life = stave_track(s->group, "life cycle");
+    stave_track_order(s->life, 100);
+    if (sv_tracer_thread_start(s, message, size))
+        return true;
+    if (s->owns_session)
+        stave_stop();
+    return false;
 }
 
 struct stave_serving *stave_serving_open(const struct stave_serving_config *config, char *message,
                                          size_t message_size)
 {
-    say(message, message_size, "%s", "");
+    char nowhere[8];
+    if (!message || !message_size) {
+        message = nowhere;
+        message_size = sizeof nowhere;
+    }
+    message[0] = '\0';
     if (!config || !config->trace_enabled)
         return NULL;
     if (stave_serving_check_output(config->trace_output, message, message_size))
@@ -144,48 +166,60 @@ struct stave_serving *stave_serving_open(const struct stave_serving_config *conf
         say(message, message_size, "cannot make the directory %s: %s", dir, strerror(errno));
         return NULL;
     }
-    struct stave_serving *s = calloc(1, sizeof *s);
+    struct stave_serving *s = aligned_alloc(64, sizeof *s);
     if (!s) {
         say(message, message_size, "out of memory");
         return NULL;
     }
+    memset(s, 0, sizeof *s);
     resolve(s, config);
     pthread_mutex_init(&s->names_lock, NULL);
-    s->salt = stave_flow_new();
-    if (!name_files(s, dir) || start_session(s) != 0) {
-        say(message, message_size, "cannot trace to %s", s->paths.pftrace);
-        free(s);
+    s->pid = getpid();
+    if (!start_all(s, dir, message, message_size)) {
+        serving_free(s);
         return NULL;
     }
-    s->group = stave_track(STAVE_PROCESS, s->server);
-    s->life = stave_track(s->group, "life cycle");
     return s;
+}
+
+/* A forked child has no thread that would do it. */
+static bool is_ours(const struct stave_serving *s)
+{
+    return s && s->pid == getpid();
 }
 
 int stave_serving_flush(struct stave_serving *s)
 {
-    return s ? stave_flush() : 0;
+    if (!is_ours(s))
+        return 0;
+    int error = sv_tracer_thread_flush(s), failed = stave_flush();
+    return error || failed ? -1 : 0;
 }
 
 void stave_serving_count(const struct stave_serving *s, struct stave_serving_counts *counts)
 {
-    size_t size = counts->size;
-    (void)s;
-    memset(counts, 0, size < sizeof *counts ? size : sizeof *counts);
-    counts->size = size;
+    struct stave_serving_counts c = {0};
+    size_t size = counts->size < sizeof c ? counts->size : sizeof c;
+    if (is_ours(s))
+        sv_tracer_thread_count(s, &c);
+    c.size = counts->size;
+    memcpy(counts, &c, size);
 }
 
 int stave_serving_close(struct stave_serving *s, char *message, size_t message_size)
 {
-    say(message, message_size, "%s", "");
-    if (!s)
+    char nowhere[8];
+    if (!message || !message_size) {
+        message = nowhere;
+        message_size = sizeof nowhere;
+    }
+    message[0] = '\0';
+    if (!is_ours(s))
         return 0;
+    int error = sv_tracer_thread_stop(s, message, message_size);
     int failed = s->owns_session ? stave_stop() : stave_flush();
-    if (failed)
+    if (failed && !error)
         say(message, message_size, "the trace %s could not be finished", s->paths.pftrace);
-    for (uint32_t i = 0; i < s->n_models; i++)
-        free(s->models[i]);
-    pthread_mutex_destroy(&s->names_lock);
-    free(s);
-    return failed;
+    serving_free(s);
+    return error || failed ? -1 : 0;
 }

@@ -1,48 +1,84 @@
 /* A traced server: what the files of this room share.
  *
- *   life_cycle.c  the life-cycle calls: one event of the SDK each
- *   open.c        configuration, start and end
- *   names.c       models and workers, the tracks, the names of the files */
+ *   life_cycle.c     the calls: one event of the SDK each, and one record in the ring
+ *   call_ring.c      that ring
+ *   tracer_thread.c  the thread that empties it: life cycle → files and time line
+ *   batching_json.c, summary_csv.c, timeline.c    what it makes
+ *   growing_file.c   files that are whole after every flush
+ *   open.c           configuration, start and end
+ *   kept_files.c     file names; earlier files are kept
+ *   names.c          models and workers */
 #ifndef SV_SERVING_TRACER_H
 #define SV_SERVING_TRACER_H
 
+#include "serving/call_ring.h"
+
 #include <pthread.h>
 #include <stave/serving.h>
-#include <stdatomic.h>
 
 enum { SV_SERVING_MODELS_MAX = 1024, SV_SERVING_NAME_MAX = 128, SV_SERVING_PATH_MAX = 4096 };
-
-/* Category of the life cycle as it was told, one instant per call: what reports and recovery read. */
-#define SV_SERVING_LIFE "serving.life"
 
 struct sv_serving_paths {
     char json[SV_SERVING_PATH_MAX], csv[SV_SERVING_PATH_MAX], metrics[SV_SERVING_PATH_MAX],
         pftrace[SV_SERVING_PATH_MAX];
 };
 
+struct sv_tracer_thread;
+
 struct stave_serving {
+    struct sv_call_ring ring;           /* first: it is aligned */
     struct stave_serving_config config; /* resolved: no member means "default" */
     char server[SV_SERVING_NAME_MAX];
     struct sv_serving_paths paths;
     uint64_t salt; /* of the flows: two servers in one process do not meet */
     stave_track_t group, life;
     bool owns_session;
+    int pid; /* a forked child has the struct, but not the thread */
+    struct sv_tracer_thread *thread;
     pthread_mutex_t names_lock; /* models and workers only: no life-cycle call takes it */
     char *models[SV_SERVING_MODELS_MAX];
     uint32_t n_models;
 };
 
+/* ---- life_cycle.c ---- */
+
+/* Into the ring, with words or text behind it; a full ring is treated as the configuration says. */
+void sv_serving_put(struct stave_serving *s, const struct sv_call_cell *call, const uint64_t *words,
+                    uint32_t n_words);
+void sv_serving_put_text(struct stave_serving *s, const struct sv_call_cell *call, const char *text);
+
+/* ---- kept_files.c ---- */
+
+/* Names in `dir`; what earlier servers left is kept under a number, or overwritten if the configuration says so. False: errno. */
+bool sv_serving_name_files(struct stave_serving *s, const char *dir);
+
+/* ---- tracer_thread.c ---- */
+
+bool sv_tracer_thread_start(struct stave_serving *s, char *message, size_t message_size);
+/* Everything that was put before is in the files. 0 or errno of the first failure. */
+int sv_tracer_thread_flush(struct stave_serving *s);
+int sv_tracer_thread_stop(struct stave_serving *s, char *message, size_t message_size);
+void sv_tracer_thread_count(const struct stave_serving *s, struct stave_serving_counts *counts);
+
 /* ---- events of the SDK with a time of their own ---- */
 
-#define STAVE_I_K_AT()             "", "",
-#define STAVE_I_T_AT()             STAVE_I_TRACK, STAVE_I_START,
-#define STAVE_I_W_AT(track, start) (uint64_t)(track), (uint64_t)(start),
+#define STAVE_I_K_AT()                           "", "",
+#define STAVE_I_T_AT()                           STAVE_I_TRACK, STAVE_I_START,
+#define STAVE_I_W_AT(track, start)               (uint64_t)(track), (uint64_t)(start),
+#define STAVE_I_K_NAMED()                        "", "", "", "",
+#define STAVE_I_T_NAMED()                        STAVE_I_TRACK, STAVE_I_START, STAVE_I_DUR, STAVE_I_NAME,
+#define STAVE_I_W_NAMED(track, start, dur, name) \
+    (uint64_t)(track), (uint64_t)(start), (uint64_t)(dur), stave_i_from_ptr(name),
 
 /* (track, time_ns, category, name, key, value, …) */
-#define SV_INSTANT_AT(track, time_ns, ...)                                                 \
+#define SV_INSTANT_AT(track, time_ns, ...)                                               \
     STAVE_I_EVENT(STAVE_KIND_INSTANT, AT, (track, time_ns), STAVE_I_1ST(__VA_ARGS__, 0), \
                   STAVE_I_2ND(__VA_ARGS__, 0), __VA_ARGS__)
 #define SV_COUNTER_AT(track, time_ns, cat, value) \
     STAVE_I_EVENT(STAVE_KIND_COUNTER, AT, (track, time_ns), cat, 0, cat, 0, "", value)
+/* (track, start_ns, dur_ns, name, category, 0, key, value, …): a slice whose name is any text */
+#define SV_COMPLETE_NAMED(track, start_ns, dur_ns, name, cat, ...)                            \
+    STAVE_I_EVENT(STAVE_KIND_COMPLETE, NAMED, (track, start_ns, dur_ns, name), cat, 0, cat, \
+                  __VA_ARGS__)
 
 #endif

@@ -1,0 +1,161 @@
+/* The life of requests and batches in an inference server: calls in, what happened to each request and batch out.
+ *
+ *     struct sv_life *l = sv_life_new(&limits, tell, ctx);
+ *     sv_life_put(l, &call);              each call of the server, in about the order in which they were made
+ *     sv_life_end(l);                     tells of what is still open
+ *
+ * The one place that knows how calls become requests, batches and phases: the library's writing thread, the converter and the
+ * report put calls in, and are told of moments. Calls of different threads may come a little out of order (a worker that starts
+ * before the submission was told); memory is bounded by the limits, whatever the calls. */
+#ifndef SV_MODEL_SERVING_LIFE_H
+#define SV_MODEL_SERVING_LIFE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sv_life_op {
+    SV_LIFE_MODEL = 1, /* id: its number, text: its name */
+    SV_LIFE_WORKER,    /* id: its number, text: its type, device */
+    SV_LIFE_ENQUEUED,
+    SV_LIFE_REJECTED,
+    SV_LIFE_DEQUEUED,
+    SV_LIFE_MEMBERS,   /* id: a batch, members: some of its requests */
+    SV_LIFE_COLLECTED, /* start_ns … time_ns */
+    SV_LIFE_SUBMITTED,
+    SV_LIFE_STARTED,
+    SV_LIFE_FINISHED,
+    SV_LIFE_CALLBACK, /* start_ns … time_ns */
+    SV_LIFE_RESPONDED,
+    SV_LIFE_FAILED,
+    SV_LIFE_CANCELLED,
+    SV_LIFE_BATCH_FAILED,
+    SV_LIFE_CONGESTION, /* flags: 1 congested, 0 not any more */
+    SV_N_LIFE_OPS
+};
+/* As events are named: "enqueued", "batch failed" … */
+extern const char *const sv_life_op_names[SV_N_LIFE_OPS];
+
+#define SV_LIFE_CATEGORY "serving.life"
+#define SV_LIFE_WARMUP   1u
+
+struct sv_life_call {
+    int64_t time_ns, start_ns;
+    uint64_t id; /* request or batch */
+    uint32_t model, samples;
+    int32_t worker, device;
+    uint16_t op; /* enum sv_life_op */
+    uint16_t flags;
+    uint32_t n;              /* members */
+    const uint64_t *members; /* of MEMBERS */
+    const char *text;        /* terminated, or NULL */
+};
+
+enum sv_life_fate {
+    SV_FATE_OPEN,
+    SV_FATE_RESPONDED,
+    SV_FATE_REJECTED,
+    SV_FATE_FAILED,
+    SV_FATE_CANCELLED,
+    SV_N_FATES
+};
+extern const char *const sv_life_fate_names[SV_N_FATES];
+
+/* Times are 0 where nothing was told. */
+struct sv_life_request {
+    uint64_t id;
+    int64_t enqueued_ns, dequeued_ns, end_ns;
+    uint32_t model, flags;
+    uint32_t batch;           /* slot of its batch, UINT32_MAX: none */
+    uint32_t row;             /* the smallest row that no other open request had when it came */
+    uint8_t fate;             /* enum sv_life_fate */
+    bool is_waiting;          /* in the queue */
+    uint32_t newer, older;    /* open requests in the order in which they came */
+};
+
+struct sv_life_member {
+    uint64_t id;
+    int64_t arrival_ns; /* 0: not known */
+};
+
+struct sv_life_batch {
+    uint64_t id;
+    int64_t collect_start_ns, collect_end_ns, submitted_ns, started_ns, finished_ns,
+        callback_start_ns, callback_end_ns, first_arrival_ns, last_arrival_ns, first_dequeued_ns;
+    uint32_t model, flags, samples, n, cap;
+    int32_t worker; /* -1: none yet */
+    uint32_t row;   /* as of a request, among the open batches */
+    uint32_t lane;  /* the smallest that the worker had free when the batch started */
+    uint32_t n_open; /* members whose end was not told */
+    struct sv_life_member *members;
+    bool is_collected, is_submitted, is_finished, is_over, is_failed, is_congested;
+    uint32_t newer, older;
+};
+
+struct sv_life_worker {
+    int32_t number, device; /* device -1: none */
+    char type[16];
+    uint64_t lanes; /* bits: taken by a running batch */
+};
+
+enum sv_life_moment {
+    SV_MOMENT_ENQUEUED,   /* request */
+    SV_MOMENT_DEQUEUED,   /* request */
+    SV_MOMENT_REJECTED,   /* request */
+    SV_MOMENT_SUBMITTED,  /* batch */
+    SV_MOMENT_FINISHED,   /* batch: its worker span is known */
+    SV_MOMENT_BATCH_OVER, /* batch: after its callback; all its times are known */
+    SV_MOMENT_REQUEST_OVER,     /* request, and its batch if it had one */
+    SV_MOMENT_CONGESTED,        /* call */
+    SV_MOMENT_NOT_CONGESTED     /* call */
+};
+
+struct sv_life;
+/* request, batch: NULL where the moment has none; valid during the call. */
+typedef void sv_life_tell(void *ctx, struct sv_life *l, enum sv_life_moment moment, int64_t time_ns,
+                          const struct sv_life_request *request, const struct sv_life_batch *batch);
+
+struct sv_life_limits {
+    uint32_t requests, batches; /* open at once; 0: 262,144 and 65,536 */
+};
+
+struct sv_life_counts {
+    uint64_t calls, requests, batches, rejected, failed, cancelled, forgotten;
+    uint64_t queued, inflight;     /* now: waiting; in a batch that was submitted and is not over */
+    uint64_t repeated, unexpected; /* members of a second batch; calls about nobody known */
+};
+
+struct sv_life *sv_life_new(const struct sv_life_limits *limits, sv_life_tell *tell, void *ctx);
+void sv_life_free(struct sv_life *l);
+void sv_life_put(struct sv_life *l, const struct sv_life_call *call);
+void sv_life_end(struct sv_life *l);
+
+const struct sv_life_counts *sv_life_count(const struct sv_life *l);
+uint64_t sv_life_open_requests(const struct sv_life *l);
+uint64_t sv_life_open_batches(const struct sv_life *l);
+const char *sv_life_model(const struct sv_life *l, uint32_t model); /* "model" when not told */
+/* Never NULL: a worker that was not told has the type "unknown". */
+const struct sv_life_worker *sv_life_worker(struct sv_life *l, int32_t worker);
+
+/* ---- phases ---- */
+
+/* They follow each other without gap or overlap: what is not known, or lies outside, lasts 0. */
+enum sv_life_phase {
+    SV_PHASE_QUEUE,      /* enqueued → taken out of the queue */
+    SV_PHASE_BATCH,      /* → the batch is complete */
+    SV_PHASE_SUBMIT,     /* → handed to the run time */
+    SV_PHASE_SCHEDULING, /* → a worker begins */
+    SV_PHASE_RUN,        /* → it is done */
+    SV_PHASE_CALLBACK,   /* → the callback returns, or the response is sent from within it */
+    SV_PHASE_RESPOND,    /* of requests: → the response is sent */
+    SV_N_PHASES
+};
+extern const char *const sv_life_phase_names[SV_N_PHASES];
+
+/* edges[0] … edges[SV_N_PHASES], rising; phase i lies between edges[i] and edges[i + 1]. */
+void sv_life_request_edges(const struct sv_life_request *r, const struct sv_life_batch *b,
+                           int64_t edges[SV_N_PHASES + 1]);
+/* Of the batch as a whole, from its first arrival to the end of its callback; RESPOND is 0. */
+void sv_life_batch_edges(const struct sv_life_batch *b, int64_t edges[SV_N_PHASES + 1]);
+
+#endif

@@ -1,0 +1,88 @@
+/* The ring between the life-cycle calls and the writing thread.
+ *
+ * put() is on the path of the server's requests: no lock, no system call, no allocation. Cells are given back by moving the head; a cell that
+ * is not yet filled still has an older ticket, so that nothing need be cleared. */
+#include "serving/call_ring.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool sv_call_ring_init(struct sv_call_ring *r, uint64_t cells)
+{
+    r->n_cells = 256;
+    while (r->n_cells < cells && r->n_cells < (uint64_t)1 << 26)
+        r->n_cells *= 2;
+    r->cells = aligned_alloc(64, r->n_cells * sizeof *r->cells);
+    if (!r->cells)
+        return false;
+    memset(r->cells, 0, r->n_cells * sizeof *r->cells); /* and no page fault later */
+    return true;
+}
+
+void sv_call_ring_fini(struct sv_call_ring *r)
+{
+    free(r->cells);
+}
+
+static inline void publish(struct sv_call_cell *c, uint64_t ticket)
+{
+    /* Pairs with the acquire in take(). */
+    atomic_store_explicit(&c->ticket, ticket + 1, memory_order_release);
+}
+
+static inline struct sv_call_cell *cell_at(const struct sv_call_ring *r, uint64_t ticket)
+{
+    return &r->cells[ticket & (r->n_cells - 1)];
+}
+
+bool sv_call_ring_put(struct sv_call_ring *r, const struct sv_call_cell *call,
+                      const uint64_t *words, uint32_t n_words)
+{
+    uint64_t n = 1 + (n_words + SV_CELL_WORDS - 1u) / SV_CELL_WORDS;
+    uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+    do {
+        /* Pairs with the release in take(): what lies before the head has been read. */
+        if (tail + n - atomic_load_explicit(&r->head, memory_order_acquire) > r->n_cells)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&r->tail, &tail, tail + n,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    for (uint64_t i = 1; i < n; i++) {
+        struct sv_call_cell *c = cell_at(r, tail + i);
+        uint32_t from = (uint32_t)(i - 1) * SV_CELL_WORDS;
+        uint32_t k = n_words - from < SV_CELL_WORDS ? n_words - from : SV_CELL_WORDS;
+        memcpy(c->word, words + from, k * sizeof *words);
+        publish(c, tail + i);
+    }
+    struct sv_call_cell *first = cell_at(r, tail);
+    memcpy(first->word, call->word, sizeof first->word);
+    first->words = n_words;
+    publish(first, tail);
+    return true;
+}
+
+static bool is_complete(const struct sv_call_ring *r, uint64_t ticket)
+{
+    return atomic_load_explicit(&cell_at(r, ticket)->ticket, memory_order_acquire) == ticket + 1;
+}
+
+bool sv_call_ring_take(struct sv_call_ring *r, struct sv_call_cell *call, uint64_t *words)
+{
+    uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
+    if (!is_complete(r, head))
+        return false;
+    memcpy(call->word, cell_at(r, head)->word, sizeof call->word);
+    /* The first cell is published last: those behind it are complete. */
+    for (uint32_t done = 0, i = 1; done < call->words; done += SV_CELL_WORDS, i++) {
+        uint32_t k = call->words - done < SV_CELL_WORDS ? call->words - done : SV_CELL_WORDS;
+        memcpy(words + done, cell_at(r, head + i)->word, k * sizeof *words);
+    }
+    uint64_t n = 1 + (call->words + SV_CELL_WORDS - 1u) / SV_CELL_WORDS;
+    atomic_store_explicit(&r->head, head + n, memory_order_release);
+    return true;
+}
+
+uint64_t sv_call_ring_n(const struct sv_call_ring *r)
+{
+    return atomic_load_explicit(&r->tail, memory_order_relaxed) -
+           atomic_load_explicit(&r->head, memory_order_relaxed);
+}

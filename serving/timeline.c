@@ -1,0 +1,224 @@
+/* Moments of the life cycle to slices, flows and counters of the SDK.
+ *
+ * Told by the tracer's writing thread only, with times in the past; the SDK puts what would cross a neighbour on a row beside it. Names
+ * are few (numbers are arguments), so that the dictionary stays small whatever the number of requests. */
+#include "serving/timeline.h"
+
+#include "serving/tracer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ROWS_MAX = 1024, FLOWS_MAX = 1024 };
+#define CATEGORY "serving"
+
+void sv_timeline_init(struct sv_timeline *t, const struct stave_serving *server,
+                      stave_track_t group)
+{
+    memset(t, 0, sizeof *t);
+    t->server = server;
+    t->group = group;
+    t->queued.track = stave_counter(group, "queue depth", "requests");
+    t->inflight.track = stave_counter(group, "in flight", "batches");
+    t->size.track = stave_counter(group, "batch size", "samples");
+    t->rejected.track = stave_counter(group, "rejected", "requests");
+    t->congestion = stave_track(group, "congestion");
+    t->requests = stave_group(group, "requests");
+    t->batches = stave_group(group, "batches");
+    t->workers = stave_group(group, "workers");
+    const stave_track_t order[] = {t->queued.track,   t->inflight.track, t->size.track,
+                                   t->rejected.track, t->congestion,     t->requests,
+                                   t->batches,        t->workers};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        stave_track_order(order[i], (int64_t)i);
+}
+
+void sv_timeline_fini(struct sv_timeline *t)
+{
+    sv_map_fini(&t->request_tracks);
+    sv_map_fini(&t->batch_tracks);
+    sv_map_fini(&t->worker_tracks);
+}
+
+/* ---- tracks ---- */
+
+static stave_track_t row_track(struct sv_map *tracks, stave_track_t parent, const char *what,
+                               uint32_t row)
+{
+    bool is_new;
+    row %= ROWS_MAX; /* past it rows are shared */
+    uint64_t *track = sv_map_add(tracks, row, &is_new);
+    if (is_new) {
+        char name[64];
+        snprintf(name, sizeof name, "%s %" PRIu32, what, row + 1);
+        *track = stave_track(parent, name);
+        stave_track_order((stave_track_t)*track, row);
+    }
+    return (stave_track_t)*track;
+}
+
+static stave_track_t worker_track(struct sv_timeline *t, const struct sv_life_worker *w,
+                                  uint32_t lane)
+{
+    bool is_new;
+    uint64_t *track =
+        sv_map_add(&t->worker_tracks, (uint64_t)(uint32_t)w->number << 32 | lane, &is_new);
+    if (is_new) {
+        char name[96], suffix[16] = "";
+        if (lane)
+            snprintf(suffix, sizeof suffix, " #%u", lane + 1);
+        if (w->device >= 0)
+            snprintf(name, sizeof name, "device %d worker %d (%s)%s", w->device, w->number, w->type,
+                     suffix);
+        else
+            snprintf(name, sizeof name, "worker-%d (%s)%s", w->number, w->type, suffix);
+        *track = stave_track(t->workers, name);
+        stave_track_order((stave_track_t)*track, (int64_t)w->number * 1000 + lane);
+    }
+    return (stave_track_t)*track;
+}
+
+/* ---- counters ---- */
+
+static void tell_counter(struct sv_timeline *t, struct sv_counter *c)
+{
+    SV_COUNTER_AT(c->track, c->time_ns, CATEGORY, c->value);
+    c->told_ns = c->time_ns;
+    c->is_pending = false;
+    t->n_events++;
+}
+
+static void count(struct sv_timeline *t, struct sv_counter *c, int64_t time_ns, uint64_t value)
+{
+    /* The value before a pause is told where it was reached, not where the next one begins. */
+    if (c->is_pending && time_ns - c->time_ns >= SV_COUNTER_STEP_NS)
+        tell_counter(t, c);
+    c->time_ns = time_ns;
+    c->value = (int64_t)value;
+    c->is_pending = true;
+    if (time_ns - c->told_ns >= SV_COUNTER_STEP_NS)
+        tell_counter(t, c);
+}
+
+void sv_timeline_settle(struct sv_timeline *t)
+{
+    struct sv_counter *all[] = {&t->queued, &t->inflight, &t->size, &t->rejected};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i]->is_pending)
+            tell_counter(t, all[i]);
+}
+
+/* ---- slices ---- */
+
+static bool is_warm(uint32_t flags)
+{
+    return flags & SV_LIFE_WARMUP;
+}
+
+static void put_phases(struct sv_timeline *t, stave_track_t track, const int64_t *edges)
+{
+    for (size_t i = 0; i < SV_N_PHASES; i++) {
+        if (edges[i + 1] <= edges[i])
+            continue;
+        SV_COMPLETE_NAMED(track, edges[i], edges[i + 1] - edges[i], sv_life_phase_names[i],
+                          CATEGORY, 0);
+        t->n_events++;
+    }
+}
+
+static void put_request(struct sv_timeline *t, struct sv_life *l, const struct sv_life_request *r,
+                        const struct sv_life_batch *b)
+{
+    int64_t edges[SV_N_PHASES + 1];
+    stave_track_t track = row_track(&t->request_tracks, t->requests, "requests", r->row);
+    sv_life_request_edges(r, b, edges);
+    int64_t dur = edges[SV_N_PHASES] - edges[0];
+    const char *name = is_warm(r->flags) ? "warming_request" : "request";
+    const char *model = sv_life_model(l, r->model), *outcome = sv_life_fate_names[r->fate];
+    if (b)
+        SV_COMPLETE_NAMED(track, edges[0], dur, name, CATEGORY, 0, "request", r->id, "batch", b->id,
+                          "model", model, "outcome", outcome, STAVE_FLOW_OUT,
+                          stave_serving_request_flow(t->server, r->id));
+    else
+        SV_COMPLETE_NAMED(track, edges[0], dur, name, CATEGORY, 0, "request", r->id, "model", model,
+                          "outcome", outcome);
+    t->n_events++;
+    put_phases(t, track, edges);
+}
+
+static void put_batch(struct sv_timeline *t, struct sv_life *l, const struct sv_life_batch *b)
+{
+    int64_t edges[SV_N_PHASES + 1];
+    stave_track_t track = row_track(&t->batch_tracks, t->batches, "batches", b->row);
+    struct stave_args *a = &t->args;
+    sv_life_batch_edges(b, edges);
+    stave_args_init(a);
+    stave_args_limit(a, FLOWS_MAX);
+    stave_args_uint(a, "batch", b->id);
+    stave_args_text(a, "model", sv_life_model(l, b->model));
+    stave_args_uint(a, "requests", b->n);
+    stave_args_uint(a, "samples", b->samples);
+    if (b->worker >= 0)
+        stave_args_int(a, "worker", b->worker);
+    stave_args_flow(a, STAVE_FLOW_OUT, stave_serving_batch_flow(t->server, b->id));
+    for (uint32_t i = 0; i < b->n && i < FLOWS_MAX; i++)
+        stave_args_flow(a, STAVE_FLOW_IN,
+                        stave_serving_request_flow(t->server, b->members[i].id));
+    int64_t start = edges[SV_PHASE_BATCH]; /* the batch begins when its collection does */
+    edges[SV_PHASE_QUEUE] = start;
+    SV_COMPLETE_NAMED(track, start, edges[SV_N_PHASES] - start,
+                      is_warm(b->flags) ? "warming_batch" : "batch", CATEGORY, 0, "", a);
+    t->n_events++;
+    put_phases(t, track, edges);
+    count(t, &t->size, start, b->samples);
+}
+
+static void put_worker_span(struct sv_timeline *t, struct sv_life *l, const struct sv_life_batch *b)
+{
+    if (b->worker < 0 || b->finished_ns < b->started_ns)
+        return;
+    char name[SV_SERVING_NAME_MAX + 16];
+    snprintf(name, sizeof name, "%s%s", is_warm(b->flags) ? "warming_" : "",
+             sv_life_model(l, b->model));
+    stave_track_t track = worker_track(t, sv_life_worker(l, b->worker), b->lane);
+    SV_COMPLETE_NAMED(track, b->started_ns, b->finished_ns - b->started_ns, name, CATEGORY, 0,
+                      "batch", b->id, "samples", b->samples, STAVE_FLOW_IN,
+                      stave_serving_batch_flow(t->server, b->id));
+    t->n_events++;
+}
+
+static void put_congestion(struct sv_timeline *t, int64_t end_ns)
+{
+    if (t->congested_ns && end_ns > t->congested_ns)
+        stave_complete(t->congestion, CATEGORY, "congestion", t->congested_ns,
+                       end_ns - t->congested_ns);
+    t->congested_ns = 0;
+}
+
+void sv_timeline_tell(struct sv_timeline *t, struct sv_life *l, enum sv_life_moment moment,
+                      int64_t time_ns, const struct sv_life_request *r,
+                      const struct sv_life_batch *b)
+{
+    const struct sv_life_counts *n = sv_life_count(l);
+    switch (moment) {
+    case SV_MOMENT_ENQUEUED:
+    case SV_MOMENT_DEQUEUED: count(t, &t->queued, time_ns, n->queued); break;
+    case SV_MOMENT_REJECTED:
+        count(t, &t->rejected, time_ns, n->rejected);
+        SV_INSTANT_AT(t->requests, time_ns, CATEGORY, "rejected", "request", r->id, "model",
+                      sv_life_model(l, r->model));
+        break;
+    case SV_MOMENT_SUBMITTED: count(t, &t->inflight, time_ns, n->inflight); break;
+    case SV_MOMENT_FINISHED: put_worker_span(t, l, b); break;
+    case SV_MOMENT_BATCH_OVER:
+        put_batch(t, l, b);
+        count(t, &t->inflight, time_ns, n->inflight);
+        break;
+    case SV_MOMENT_REQUEST_OVER: put_request(t, l, r, b); break;
+    case SV_MOMENT_CONGESTED:
+        t->congested_ns = t->congested_ns ? t->congested_ns : time_ns;
+        break;
+    case SV_MOMENT_NOT_CONGESTED: put_congestion(t, time_ns ? time_ns : stave_now_ns()); break;
+    }
+}

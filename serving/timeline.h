@@ -1,0 +1,39 @@
+/* The time line of a server in the SDK's tracks: request rows with their phases, batches with an arrow from each of their requests,
+ * worker lanes, counters. Made by the writing thread from the same moments as the files. */
+#ifndef SV_SERVING_TIMELINE_H
+#define SV_SERVING_TIMELINE_H
+
+#include "base/map.h"
+#include "model/serving_life.h"
+
+#include <stave/serving.h>
+
+/* A counter that changes faster than this is told less often; the last value always is. */
+#define SV_COUNTER_STEP_NS 50000
+
+struct sv_counter {
+    stave_track_t track;
+    int64_t told_ns, time_ns; /* of the value below */
+    int64_t value;
+    bool is_pending;
+};
+
+struct sv_timeline {
+    const struct stave_serving *server; /* whose flows */
+    stave_track_t group, requests, batches, workers, congestion;
+    struct sv_counter queued, inflight, size, rejected;
+    struct sv_map request_tracks, batch_tracks, worker_tracks; /* row, row, tid → track */
+    struct stave_args args;
+    int64_t congested_ns;
+    uint64_t n_events; /* since the caller set it to 0 */
+};
+
+void sv_timeline_init(struct sv_timeline *t, const struct stave_serving *server,
+                      stave_track_t group);
+void sv_timeline_fini(struct sv_timeline *t);
+void sv_timeline_tell(struct sv_timeline *t, struct sv_life *l, enum sv_life_moment moment,
+                      int64_t time_ns, const struct sv_life_request *r,
+                      const struct sv_life_batch *b);
+void sv_timeline_settle(struct sv_timeline *t); /* counters that wait are told */
+
+#endif

@@ -1,0 +1,339 @@
+/* The thread behind the life-cycle calls: empties their ring into the life cycle, and what that tells into files and time line.
+ *
+ * Started by open, stopped by close. It alone touches the life cycle, the files and the time line. It rests while there is little to
+ * do, and lets the SDK's writer catch up after a burst of slices, since its own ring must not overflow. An exhausted heap ends the
+ * files, not the program. */
+#include "serving/tracer.h"
+
+#include "base/mem.h"
+#include "serving/batching_json.h"
+#include "serving/growing_file.h"
+#include "serving/summary_csv.h"
+#include "serving/timeline.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+enum { REST_MS = 5, SLICES_AT_ONCE = 4096, OUT_BYTES = 256 << 10, CALLS_AT_ONCE = 1024 };
+
+struct sv_tracer_thread {
+    struct stave_serving *server;
+    struct sv_life *life;
+    struct sv_batching_json json;
+    struct sv_summary_csv csv;
+    struct sv_metrics_csv metrics;
+    struct sv_growing_file json_file, csv_file, metrics_file;
+    struct sv_timeline timeline;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake, done;
+    uint64_t wanted, flushed; /* flushes asked for and made; under the lock */
+    bool stop;                /* under the lock */
+    int error;                /* errno of the first failure of a file; under the lock */
+    struct stave_serving_counts counts; /* under the lock; as of the last rest */
+};
+
+/* ---- moments ---- */
+
+static void tell(void *ctx, struct sv_life *l, enum sv_life_moment moment, int64_t time_ns,
+                 const struct sv_life_request *r, const struct sv_life_batch *b)
+{
+    struct sv_tracer_thread *t = ctx;
+    if (t->json_file.fd >= 0)
+        sv_batching_json_tell(&t->json, l, moment, time_ns, r, b);
+    if (t->csv_file.fd >= 0)
+        sv_summary_csv_tell(&t->csv, l, moment, b);
+    if (t->metrics_file.fd >= 0)
+        sv_metrics_csv_tell(&t->metrics, l, moment, time_ns);
+    sv_timeline_tell(&t->timeline, l, moment, time_ns, r, b);
+}
+
+static void put(struct sv_tracer_thread *t, const struct sv_call_cell *c, uint64_t *words)
+{
+    char text[SV_CALL_WORDS_MAX * 8 + 1];
+    struct sv_life_call call = {.time_ns = c->time_ns,
+                                .start_ns = c->start_ns,
+                                .id = c->id,
+                                .model = c->model,
+                                .samples = c->samples,
+                                .worker = c->worker,
+                                .device = c->device,
+                                .op = c->op,
+                                .flags = c->flags,
+                                .n = c->n,
+                                .members = words};
+    if (c->op == SV_LIFE_MODEL || c->op == SV_LIFE_WORKER) {
+        memcpy(text, words, c->words * sizeof *words);
+        text[c->words * sizeof *words] = '\0';
+        call.text = text;
+    }
+    sv_life_put(t->life, &call);
+}
+
+/* ---- files ---- */
+
+static void flush_files(struct sv_tracer_thread *t)
+{
+    sv_growing_flush(&t->json_file, &t->json.out);
+    sv_growing_flush(&t->csv_file, &t->csv.out);
+    sv_growing_flush(&t->metrics_file, &t->metrics.out);
+}
+
+static bool is_full(const struct sv_tracer_thread *t)
+{
+    return t->json.out.len > OUT_BYTES || t->csv.out.len > OUT_BYTES ||
+           t->metrics.out.len > OUT_BYTES;
+}
+
+static int first_error(const struct sv_tracer_thread *t)
+{
+    return t->json_file.error   ? t->json_file.error
+           : t->csv_file.error  ? t->csv_file.error
+                                : t->metrics_file.error;
+}
+
+/* ---- the loop ---- */
+
+static size_t empty_ring(struct sv_tracer_thread *t)
+{
+    struct sv_call_cell call;
+    uint64_t words[SV_CALL_WORDS_MAX];
+    size_t n = 0;
+    while (n < CALLS_AT_ONCE && sv_call_ring_take(&t->server->ring, &call, words)) {
+        put(t, &call, words);
+        n++;
+    }
+    if (is_full(t))
+        flush_files(t);
+    if (t->timeline.n_events > SLICES_AT_ONCE) {
+        stave_flush();
+        t->timeline.n_events = 0;
+    }
+    return n;
+}
+
+/* With the lock held. */
+static void take_stock(struct sv_tracer_thread *t)
+{
+    const struct sv_life_counts *c = sv_life_count(t->life);
+    t->counts = (struct stave_serving_counts){.calls = c->calls,
+                                              .requests = c->requests,
+                                              .batches = c->batches,
+                                              .rejected = c->rejected,
+                                              .failed = c->failed + c->cancelled,
+                                              .open_requests = sv_life_open_requests(t->life),
+                                              .open_batches = sv_life_open_batches(t->life),
+                                              .forgotten = c->forgotten};
+    t->error = first_error(t);
+}
+
+static int64_t now_ms(void)
+{
+    return stave_now_ns() / 1000000;
+}
+
+/* Waits a little, or until somebody asks for something. False: the end. */
+static bool rest(struct sv_tracer_thread *t, uint64_t flush)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += REST_MS * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_mutex_lock(&t->lock);
+    take_stock(t);
+    if (t->flushed < flush) {
+        t->flushed = flush;
+        pthread_cond_broadcast(&t->done);
+    }
+    if (!t->stop && t->wanted == t->flushed)
+        pthread_cond_timedwait(&t->wake, &t->lock, &until);
+    bool goes_on = !t->stop || t->wanted != t->flushed;
+    pthread_mutex_unlock(&t->lock);
+    return goes_on;
+}
+
+static uint64_t wanted_flush(struct sv_tracer_thread *t)
+{
+    pthread_mutex_lock(&t->lock);
+    uint64_t wanted = t->wanted;
+    pthread_mutex_unlock(&t->lock);
+    return wanted;
+}
+
+static void finish(struct sv_tracer_thread *t)
+{
+    while (empty_ring(t) > 0)
+        ;
+    sv_life_end(t->life);
+    sv_timeline_settle(&t->timeline);
+    flush_files(t);
+    pthread_mutex_lock(&t->lock);
+    take_stock(t);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void *run(void *arg)
+{
+    struct sv_tracer_thread *t = arg;
+    int64_t flushed_ms = now_ms();
+    uint64_t flush;
+    prctl(PR_SET_NAME, "stave-serving");
+    do {
+        flush = wanted_flush(t); /* what was put before it was asked for is in the ring by now */
+        while (empty_ring(t) == CALLS_AT_ONCE)
+            ;
+        t->timeline.n_events = 0;
+        if (flush > t->flushed || now_ms() - flushed_ms >= (int64_t)t->server->config.flush_ms) {
+            sv_timeline_settle(&t->timeline);
+            flush_files(t);
+            flushed_ms = now_ms();
+        }
+    } while (rest(t, flush));
+    finish(t);
+    return NULL;
+}
+
+/* ---- start and end ---- */
+
+static bool open_file(struct sv_growing_file *f, bool is_wanted, const char *path,
+                      const char *closing, struct sv_buf *head, char *message, size_t size)
+{
+    f->fd = -1;
+    if (!is_wanted)
+        return true;
+    if (!sv_growing_open(f, path, closing)) {
+        snprintf(message, size, "cannot write %s: %s", path, strerror(errno));
+        return false;
+    }
+    sv_growing_flush(f, head); /* readable from the first moment */
+    return true;
+}
+
+static bool open_files(struct sv_tracer_thread *t, char *message, size_t size)
+{
+    const struct stave_serving *s = t->server;
+    unsigned outputs = s->config.outputs;
+    struct timespec real;
+    int64_t origin_ns = stave_now_ns();
+    clock_gettime(CLOCK_REALTIME, &real);
+    bool is_newer = s->config.names == STAVE_SERVING_NAMES_NEWER;
+    struct sv_batching_json_options o = {
+        .server = s->server,
+        .origin_ns = origin_ns,
+        .origin_unix_ns = (int64_t)real.tv_sec * 1000000000 + real.tv_nsec,
+        .is_newer = is_newer,
+        .without_spans = s->config.without_request_spans};
+    sv_batching_json_init(&t->json, &o);
+    sv_summary_csv_init(&t->csv, is_newer);
+    sv_metrics_csv_init(&t->metrics, origin_ns);
+    return open_file(&t->json_file, outputs & STAVE_SERVING_JSON, s->paths.json,
+                     SV_BATCHING_JSON_CLOSING, &t->json.out, message, size) &&
+           open_file(&t->csv_file, outputs & STAVE_SERVING_CSV, s->paths.csv, "", &t->csv.out,
+                     message, size) &&
+           open_file(&t->metrics_file, outputs & STAVE_SERVING_METRICS, s->paths.metrics, "",
+                     &t->metrics.out, message, size);
+}
+
+static void thread_free(struct sv_tracer_thread *t)
+{
+    sv_growing_close(&t->json_file);
+    sv_growing_close(&t->csv_file);
+    sv_growing_close(&t->metrics_file);
+    sv_batching_json_fini(&t->json);
+    sv_summary_csv_fini(&t->csv);
+    sv_metrics_csv_fini(&t->metrics);
+    sv_timeline_fini(&t->timeline);
+    sv_life_free(t->life);
+    pthread_mutex_destroy(&t->lock);
+    pthread_cond_destroy(&t->wake);
+    pthread_cond_destroy(&t->done);
+    free(t);
+}
+
+/* Signals are for the server's own threads. */
+static int start(struct sv_tracer_thread *t)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&t->thread, NULL, run, t);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+bool sv_tracer_thread_start(struct stave_serving *s, char *message, size_t message_size)
+{
+    struct sv_tracer_thread *t = calloc(1, sizeof *t);
+    if (!t) {
+        snprintf(message, message_size, "out of memory");
+        return false;
+    }
+    pthread_condattr_t monotonic;
+    t->server = s;
+    t->json_file.fd = t->csv_file.fd = t->metrics_file.fd = -1;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->wake, &monotonic);
+    pthread_cond_init(&t->done, NULL);
+    pthread_condattr_destroy(&monotonic);
+    t->life = sv_life_new(NULL, tell, t);
+    sv_timeline_init(&t->timeline, s, s->group);
+    bool is_open = open_files(t, message, message_size);
+    int error = is_open ? start(t) : 0;
+    if (!is_open || error) {
+        if (error)
+            snprintf(message, message_size, "no thread: %s", strerror(error));
+        thread_free(t);
+        return false;
+    }
+    s->thread = t;
+    return true;
+}
+
+int sv_tracer_thread_flush(struct stave_serving *s)
+{
+    struct sv_tracer_thread *t = s->thread;
+    pthread_mutex_lock(&t->lock);
+    uint64_t mine = ++t->wanted;
+    pthread_cond_signal(&t->wake);
+    while (t->flushed < mine)
+        pthread_cond_wait(&t->done, &t->lock);
+    int error = t->error;
+    pthread_mutex_unlock(&t->lock);
+    return error;
+}
+
+int sv_tracer_thread_stop(struct stave_serving *s, char *message, size_t message_size)
+{
+    struct sv_tracer_thread *t = s->thread;
+    pthread_mutex_lock(&t->lock);
+    t->stop = true;
+    pthread_cond_signal(&t->wake);
+    pthread_mutex_unlock(&t->lock);
+    pthread_join(t->thread, NULL);
+    int error = first_error(t);
+    if (error)
+        snprintf(message, message_size, "the files beside %s are not complete: %s", s->paths.json,
+                 strerror(error));
+    s->thread = NULL;
+    thread_free(t);
+    return error;
+}
+
+void sv_tracer_thread_count(const struct stave_serving *s, struct stave_serving_counts *counts)
+{
+    struct sv_tracer_thread *t = s->thread;
+    pthread_mutex_lock(&t->lock);
+    *counts = t->counts;
+    pthread_mutex_unlock(&t->lock);
+    counts->lost = atomic_load_explicit(&s->ring.lost, memory_order_relaxed);
+}
