@@ -42,7 +42,7 @@ const char *const sv_life_phase_names[SV_N_PHASES] = {"queue", "batch",    "subm
 /* Rows of a time line: the smallest free one, in bits. */
 struct rows {
     uint64_t *bits;
-    size_t cap; /* words */
+    size_t cap;  /* words */
     size_t from; /* no word before this one has a free bit */
 };
 

@@ -66,11 +66,11 @@ struct sv_life_request {
     uint64_t id;
     int64_t enqueued_ns, dequeued_ns, end_ns;
     uint32_t model, flags;
-    uint32_t batch;           /* slot of its batch, UINT32_MAX: none */
-    uint32_t row;             /* the smallest row that no other open request had when it came */
-    uint8_t fate;             /* enum sv_life_fate */
-    bool is_waiting;          /* in the queue */
-    uint32_t newer, older;    /* open requests in the order in which they came */
+    uint32_t batch;        /* slot of its batch, UINT32_MAX: none */
+    uint32_t row;          /* the smallest row that no other open request had when it came */
+    uint8_t fate;          /* enum sv_life_fate */
+    bool is_waiting;       /* in the queue */
+    uint32_t newer, older; /* open requests in the order in which they came */
 };
 
 struct sv_life_member {
@@ -83,9 +83,9 @@ struct sv_life_batch {
     int64_t collect_start_ns, collect_end_ns, submitted_ns, started_ns, finished_ns,
         callback_start_ns, callback_end_ns, first_arrival_ns, last_arrival_ns, first_dequeued_ns;
     uint32_t model, flags, samples, n, cap;
-    int32_t worker; /* -1: none yet */
-    uint32_t row;   /* as of a request, among the open batches */
-    uint32_t lane;  /* the smallest that the worker had free when the batch started */
+    int32_t worker;  /* -1: none yet */
+    uint32_t row;    /* as of a request, among the open batches */
+    uint32_t lane;   /* the smallest that the worker had free when the batch started */
     uint32_t n_open; /* members whose end was not told */
     struct sv_life_member *members;
     bool is_collected, is_submitted, is_finished, is_over, is_failed, is_congested;
@@ -99,15 +99,15 @@ struct sv_life_worker {
 };
 
 enum sv_life_moment {
-    SV_MOMENT_ENQUEUED,   /* request */
-    SV_MOMENT_DEQUEUED,   /* request */
-    SV_MOMENT_REJECTED,   /* request */
-    SV_MOMENT_SUBMITTED,  /* batch */
-    SV_MOMENT_FINISHED,   /* batch: its worker span is known */
-    SV_MOMENT_BATCH_OVER, /* batch: after its callback; all its times are known */
-    SV_MOMENT_REQUEST_OVER,     /* request, and its batch if it had one */
-    SV_MOMENT_CONGESTED,        /* call */
-    SV_MOMENT_NOT_CONGESTED     /* call */
+    SV_MOMENT_ENQUEUED,     /* request */
+    SV_MOMENT_DEQUEUED,     /* request */
+    SV_MOMENT_REJECTED,     /* request */
+    SV_MOMENT_SUBMITTED,    /* batch */
+    SV_MOMENT_FINISHED,     /* batch: its worker span is known */
+    SV_MOMENT_BATCH_OVER,   /* batch: after its callback; all its times are known */
+    SV_MOMENT_REQUEST_OVER, /* request, and its batch if it had one */
+    SV_MOMENT_CONGESTED,    /* call */
+    SV_MOMENT_NOT_CONGESTED /* call */
 };
 
 struct sv_life;

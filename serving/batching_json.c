@@ -126,8 +126,7 @@ static void put_flow(struct line *l, const struct sv_life_batch *b, unsigned flo
     sv_json_lit(j, "local");
     sv_json_u64(j, b->id);
     sv_json_end(j);
-    snprintf(id, sizeof id, "0x%016llX",
-             (unsigned long long)(b->id | (uint64_t)is_warm << 63));
+    snprintf(id, sizeof id, "0x%016llX", (unsigned long long)(b->id | (uint64_t)is_warm << 63));
     sv_json_lit(j, "bind_id");
     put_text(j, id);
     if (flow & FLOW_OUT) {
@@ -316,7 +315,8 @@ static void put_worker_span(struct sv_batching_json *j, struct sv_life *l,
     put_span(j, l, sv_life_model(l, b->model), tid, b->started_ns, b->finished_ns, b, FLOW_IN);
 }
 
-/* A pair of async events: they may overlap, whatever their number. */
+/* A pair of async events, which may overlap others. Their id is the row of the request, so that there are as many rows as
+ * requests were open at once. */
 static void put_request(struct sv_batching_json *j, struct sv_life *l,
                         const struct sv_life_request *r, const struct sv_life_batch *b)
 {
@@ -328,7 +328,7 @@ static void put_request(struct sv_batching_json *j, struct sv_life *l,
         put_head(&line, "request", "request", is_end ? "e" : "b",
                  us(j, edges[is_end ? SV_N_PHASES : 0]), -1, TID_REQUEST);
         sv_json_lit(&line.json, "id");
-        sv_json_hex(&line.json, r->id);
+        sv_json_hex(&line.json, (uint64_t)r->row + 1);
         begin_args(&line);
         if (!is_end) {
             arg_number(&line, "request_id", r->id);

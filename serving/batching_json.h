@@ -10,7 +10,7 @@
 #include "model/serving_life.h"
 
 struct sv_batching_json {
-    struct sv_buf out; /* what is not in the file yet */
+    struct sv_buf out;    /* what is not in the file yet */
     struct sv_map labels; /* tid → hash of the name that it has in the file */
     int64_t origin_ns;    /* time 0 of the file */
     int64_t congested_ns; /* since when; 0: it is not */

@@ -44,8 +44,8 @@ bool sv_call_ring_put(struct sv_call_ring *r, const struct sv_call_cell *call,
         /* Pairs with the release in take(): what lies before the head has been read. */
         if (tail + n - atomic_load_explicit(&r->head, memory_order_acquire) > r->n_cells)
             return false;
-    } while (!atomic_compare_exchange_weak_explicit(&r->tail, &tail, tail + n,
-                                                    memory_order_relaxed, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&r->tail, &tail, tail + n, memory_order_relaxed,
+                                                    memory_order_relaxed));
     for (uint64_t i = 1; i < n; i++) {
         struct sv_call_cell *c = cell_at(r, tail + i);
         uint32_t from = (uint32_t)(i - 1) * SV_CELL_WORDS;

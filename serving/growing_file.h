@@ -9,9 +9,9 @@
 #include <stdbool.h>
 
 struct sv_growing_file {
-    int fd;        /* -1: not open */
-    uint64_t end;  /* where the closing bytes begin */
-    int error;     /* errno of the first failure; nothing is written after it */
+    int fd;       /* -1: not open */
+    uint64_t end; /* where the closing bytes begin */
+    int error;    /* errno of the first failure; nothing is written after it */
     const char *closing;
 };
 

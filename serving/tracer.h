@@ -3,7 +3,7 @@
  *   life_cycle.c     the calls: one event of the SDK each, and one record in the ring
  *   call_ring.c      that ring
  *   tracer_thread.c  the thread that empties it: life cycle → files and time line
- *   batching_json.c, summary_csv.c, timeline.c    what it makes
+ *   batching_json.c, summary_csv.c, server_tracks.c    what it makes
  *   growing_file.c   files that are whole after every flush
  *   open.c           configuration, start and end
  *   kept_files.c     file names; earlier files are kept
@@ -45,7 +45,8 @@ struct stave_serving {
 /* Into the ring, with words or text behind it; a full ring is treated as the configuration says. */
 void sv_serving_put(struct stave_serving *s, const struct sv_call_cell *call, const uint64_t *words,
                     uint32_t n_words);
-void sv_serving_put_text(struct stave_serving *s, const struct sv_call_cell *call, const char *text);
+void sv_serving_put_text(struct stave_serving *s, const struct sv_call_cell *call,
+                         const char *text);
 
 /* ---- kept_files.c ---- */
 
@@ -62,11 +63,11 @@ void sv_tracer_thread_count(const struct stave_serving *s, struct stave_serving_
 
 /* ---- events of the SDK with a time of their own ---- */
 
-#define STAVE_I_K_AT()                           "", "",
-#define STAVE_I_T_AT()                           STAVE_I_TRACK, STAVE_I_START,
-#define STAVE_I_W_AT(track, start)               (uint64_t)(track), (uint64_t)(start),
-#define STAVE_I_K_NAMED()                        "", "", "", "",
-#define STAVE_I_T_NAMED()                        STAVE_I_TRACK, STAVE_I_START, STAVE_I_DUR, STAVE_I_NAME,
+#define STAVE_I_K_AT()             "", "",
+#define STAVE_I_T_AT()             STAVE_I_TRACK, STAVE_I_START,
+#define STAVE_I_W_AT(track, start) (uint64_t)(track), (uint64_t)(start),
+#define STAVE_I_K_NAMED()          "", "", "", "",
+#define STAVE_I_T_NAMED()          STAVE_I_TRACK, STAVE_I_START, STAVE_I_DUR, STAVE_I_NAME,
 #define STAVE_I_W_NAMED(track, start, dur, name) \
     (uint64_t)(track), (uint64_t)(start), (uint64_t)(dur), stave_i_from_ptr(name),
 
@@ -77,7 +78,7 @@ void sv_tracer_thread_count(const struct stave_serving *s, struct stave_serving_
 #define SV_COUNTER_AT(track, time_ns, cat, value) \
     STAVE_I_EVENT(STAVE_KIND_COUNTER, AT, (track, time_ns), cat, 0, cat, 0, "", value)
 /* (track, start_ns, dur_ns, name, category, 0, key, value, …): a slice whose name is any text */
-#define SV_COMPLETE_NAMED(track, start_ns, dur_ns, name, cat, ...)                            \
+#define SV_COMPLETE_NAMED(track, start_ns, dur_ns, name, cat, ...)                          \
     STAVE_I_EVENT(STAVE_KIND_COMPLETE, NAMED, (track, start_ns, dur_ns, name), cat, 0, cat, \
                   __VA_ARGS__)
 

@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "serving/batching_json.h"
 #include "serving/growing_file.h"
+#include "serving/server_tracks.h"
 #include "serving/summary_csv.h"
-#include "serving/timeline.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -32,9 +32,9 @@ struct sv_tracer_thread {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
-    uint64_t wanted, flushed; /* flushes asked for and made; under the lock */
-    bool stop;                /* under the lock */
-    int error;                /* errno of the first failure of a file; under the lock */
+    uint64_t wanted, flushed;           /* flushes asked for and made; under the lock */
+    bool stop;                          /* under the lock */
+    int error;                          /* errno of the first failure of a file; under the lock */
     struct stave_serving_counts counts; /* under the lock; as of the last rest */
 };
 
@@ -92,9 +92,9 @@ static bool is_full(const struct sv_tracer_thread *t)
 
 static int first_error(const struct sv_tracer_thread *t)
 {
-    return t->json_file.error   ? t->json_file.error
-           : t->csv_file.error  ? t->csv_file.error
-                                : t->metrics_file.error;
+    return t->json_file.error  ? t->json_file.error
+           : t->csv_file.error ? t->csv_file.error
+                               : t->metrics_file.error;
 }
 
 /* ---- the loop ---- */
@@ -225,12 +225,12 @@ static bool open_files(struct sv_tracer_thread *t, char *message, size_t size)
     int64_t origin_ns = stave_now_ns();
     clock_gettime(CLOCK_REALTIME, &real);
     bool is_newer = s->config.names == STAVE_SERVING_NAMES_NEWER;
-    struct sv_batching_json_options o = {
-        .server = s->server,
-        .origin_ns = origin_ns,
-        .origin_unix_ns = (int64_t)real.tv_sec * 1000000000 + real.tv_nsec,
-        .is_newer = is_newer,
-        .without_spans = s->config.without_request_spans};
+    struct sv_batching_json_options o = {.server = s->server,
+                                         .origin_ns = origin_ns,
+                                         .origin_unix_ns = (int64_t)real.tv_sec * 1000000000 +
+                                                           real.tv_nsec,
+                                         .is_newer = is_newer,
+                                         .without_spans = s->config.without_request_spans};
     sv_batching_json_init(&t->json, &o);
     sv_summary_csv_init(&t->csv, is_newer);
     sv_metrics_csv_init(&t->metrics, origin_ns);

@@ -49,10 +49,11 @@ enum stave_serving_outputs {
 
 /* What a server's configuration says; every member left 0 means the default. */
 struct stave_serving_config {
-    size_t size;              /* sizeof(struct stave_serving_config) */
-    bool trace_enabled;       /* false: stave_serving_open() gives NULL and no message */
-    const char *trace_output; /* a directory, made when it is missing; NULL: the working directory */
-    const char *server;       /* name of the process in the traces */
+    size_t size;        /* sizeof(struct stave_serving_config) */
+    bool trace_enabled; /* false: stave_serving_open() gives NULL and no message */
+    const char
+        *trace_output;  /* a directory, made when it is missing; NULL: the working directory */
+    const char *server; /* name of the process in the traces */
     enum stave_serving_names names;
     unsigned outputs; /* enum stave_serving_outputs; 0: JSON, CSV, PFTRACE (NEWER: METRICS too) */
     bool truncate;    /* earlier files are overwritten; else they are kept with a number */
@@ -77,9 +78,9 @@ STAVE_API int stave_serving_flush(struct stave_serving *s);
 STAVE_API const char *stave_serving_file(const struct stave_serving *s, unsigned output);
 
 struct stave_serving_counts {
-    size_t size;      /* sizeof(struct stave_serving_counts) */
-    uint64_t calls;   /* life-cycle calls that reached the files' thread */
-    uint64_t lost;    /* … that found its queue full: in the .pftrace, but not in JSON and CSV */
+    size_t size;    /* sizeof(struct stave_serving_counts) */
+    uint64_t calls; /* life-cycle calls that reached the files' thread */
+    uint64_t lost;  /* … that found its queue full: in the .pftrace, but not in JSON and CSV */
     uint64_t requests, batches, rejected, failed; /* that are over */
     uint64_t open_requests, open_batches;         /* that are not */
     uint64_t forgotten; /* requests and batches that never ended, given up to bound the memory */

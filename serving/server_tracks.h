@@ -1,7 +1,7 @@
 /* The time line of a server in the SDK's tracks: request rows with their phases, batches with an arrow from each of their requests,
  * worker lanes, counters. Made by the writing thread from the same moments as the files. */
-#ifndef SV_SERVING_TIMELINE_H
-#define SV_SERVING_TIMELINE_H
+#ifndef SV_SERVING_SERVER_TRACKS_H
+#define SV_SERVING_SERVER_TRACKS_H
 
 #include "base/map.h"
 #include "model/serving_life.h"

@@ -2,7 +2,7 @@
  *
  * Told by the tracer's writing thread only, with times in the past; the SDK puts what would cross a neighbour on a row beside it. Names
  * are few (numbers are arguments), so that the dictionary stays small whatever the number of requests. */
-#include "serving/timeline.h"
+#include "serving/server_tracks.h"
 
 #include "serving/tracer.h"
 
@@ -163,8 +163,7 @@ static void put_batch(struct sv_timeline *t, struct sv_life *l, const struct sv_
         stave_args_int(a, "worker", b->worker);
     stave_args_flow(a, STAVE_FLOW_OUT, stave_serving_batch_flow(t->server, b->id));
     for (uint32_t i = 0; i < b->n && i < FLOWS_MAX; i++)
-        stave_args_flow(a, STAVE_FLOW_IN,
-                        stave_serving_request_flow(t->server, b->members[i].id));
+        stave_args_flow(a, STAVE_FLOW_IN, stave_serving_request_flow(t->server, b->members[i].id));
     int64_t start = edges[SV_PHASE_BATCH]; /* the batch begins when its collection does */
     edges[SV_PHASE_QUEUE] = start;
     SV_COMPLETE_NAMED(track, start, edges[SV_N_PHASES] - start,
@@ -216,9 +215,7 @@ void sv_timeline_tell(struct sv_timeline *t, struct sv_life *l, enum sv_life_mom
         count(t, &t->inflight, time_ns, n->inflight);
         break;
     case SV_MOMENT_REQUEST_OVER: put_request(t, l, r, b); break;
-    case SV_MOMENT_CONGESTED:
-        t->congested_ns = t->congested_ns ? t->congested_ns : time_ns;
-        break;
+    case SV_MOMENT_CONGESTED: t->congested_ns = t->congested_ns ? t->congested_ns : time_ns; break;
     case SV_MOMENT_NOT_CONGESTED: put_congestion(t, time_ns ? time_ns : stave_now_ns()); break;
     }
 }
