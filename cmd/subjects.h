@@ -1,0 +1,73 @@
+/* `stave report SUBJECT`: what the subjects share. Each has a file of its own, cmd/report_SUBJECT.c, and a line in the table of cmd/report.c.
+ *
+ * A report is a list of sections, a section a table of typed columns: the same one is printed aligned for people, as JSON and as CSV. */
+#ifndef SV_CMD_SUBJECTS_H
+#define SV_CMD_SUBJECTS_H
+
+#include "analysis/sql.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "model/trace.h"
+
+struct sv_report_options {
+    const char *from, *by, *top;
+    bool strict, json, csv;
+    uint64_t memory_limit;
+    /* Made of these: */
+    const char *path;
+    size_t limit; /* rows of a section; SIZE_MAX: all */
+};
+
+struct sv_report_subject {
+    const char *name, *summary;
+    const char *sections; /* words for --by */
+    int (*run)(const struct sv_report_options *o, const struct sv_trace *t, struct sv_err *err);
+};
+
+extern const struct sv_report_subject sv_report_io;
+
+/* ---- sections ---- */
+
+enum sv_unit {
+    SV_UNIT_TEXT,
+    SV_UNIT_COUNT,
+    SV_UNIT_NS,
+    SV_UNIT_BYTES,
+    SV_UNIT_SHARE, /* 0 … 1 */
+    SV_UNIT_RATE,  /* bytes per second */
+    SV_UNIT_REAL
+};
+
+struct sv_column {
+    const char *key;     /* for programs */
+    const char *heading; /* for people; NULL: not for them */
+    enum sv_unit unit;
+};
+
+#define SV_CELLS_MAX 40
+
+struct sv_section {
+    const char *name; /* in --by and JSON */
+    const char *title;
+    const struct sv_column *columns;
+    size_t n_columns, n_rows;
+    bool is_one; /* one row, shown as lines and as one object; never cut by --top */
+    /* Fills n_columns cells of row i; SV_CELL_NULL: not known. Texts live until the next call. */
+    void (*fill)(const struct sv_section *s, size_t row, struct sv_cell *cells);
+    const void *data;
+};
+
+/* Prints the sections that `o` asks for. Of CSV the first one unless --by names another. */
+int sv_sections_print(const struct sv_section *sections, size_t n,
+                      const struct sv_report_options *o, struct sv_err *err);
+
+/* One object of cells, for those that print by themselves. */
+struct sv_json;
+void sv_cells_json(struct sv_json *j, const char *const *names, const struct sv_cell *cells,
+                   size_t n);
+int sv_report_write(struct sv_buf *b, struct sv_err *err); /* to standard output */
+
+/* Says on standard error what the trace has lost. */
+void sv_report_losses(const struct sv_trace *t);
+
+#endif
