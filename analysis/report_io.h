@@ -70,6 +70,9 @@ struct sv_io_report {
 };
 
 void sv_io_report_make(struct sv_io_report *r, const struct sv_trace *t);
+/* Only who there is and which role each has: processes with calls, transfers and bytes, spans without measures. For pictures; much
+ * cheaper. */
+void sv_io_roles_make(struct sv_io_report *r, const struct sv_trace *t);
 void sv_io_report_fini(struct sv_io_report *r);
 
 extern const char *const sv_io_by_names[SV_N_IO_BY]; /* "process", "file", "folder", "device" */
@@ -114,6 +117,7 @@ int64_t sv_io_arg(const struct sv_io_words *w, uint64_t row, sv_str key, int64_t
 /* The process with this number beside `track`, 0: the trace has none. */
 sv_track sv_io_process(const struct sv_io_words *w, sv_track track, int64_t pid);
 
+void sv_io_list_spans(struct sv_io_report *r, const struct sv_io_words *w);
 void sv_io_find_spans(struct sv_io_report *r, const struct sv_io_words *w);
 void sv_io_find_roles(struct sv_io_report *r, const struct sv_io_words *w);
 

@@ -191,6 +191,61 @@ void sv_io_find_roles(struct sv_io_report *r, const struct sv_io_words *w)
     free(x.of);
 }
 
+/* ---- roles alone ---- */
+
+/* The group of each process, made when it is first seen. */
+struct census {
+    struct sv_io_report *report;
+    struct sv_io_words words;
+    uint32_t *of; /* by process track: number of its group + 1 */
+    size_t cap;
+};
+
+static struct sv_io_group *group_of(struct census *c, sv_track process)
+{
+    struct sv_io_groups *g = &c->report->by[SV_IO_PROCESS];
+    if (!c->of[process]) {
+        g->groups = sv_grow(g->groups, &c->cap, g->n + 1, sizeof *g->groups);
+        g->groups[g->n] = (struct sv_io_group){.process = process};
+        c->of[process] = (uint32_t)++g->n;
+    }
+    return &g->groups[c->of[process] - 1];
+}
+
+static void count_call(struct census *c, uint64_t row, sv_track process)
+{
+    enum sv_io_op op = sv_io_op_at(&c->words, row);
+    struct sv_io_group *const to[] = {group_of(c, process), &c->report->total};
+    int64_t bytes =
+        op == SV_OP_READ || op == SV_OP_WRITE ? sv_io_arg(&c->words, row, c->words.bytes, 0) : 0;
+    for (size_t i = 0; i < 2 && bytes > 0; i++)
+        *(op == SV_OP_READ ? &to[i]->bytes_read : &to[i]->bytes_written) += (uint64_t)bytes;
+    c->report->n_calls++;
+}
+
+void sv_io_roles_make(struct sv_io_report *r, const struct sv_trace *t)
+{
+    struct census c = {.report = r};
+    *r = (struct sv_io_report){.trace = t, .strings = sv_dict_new()};
+    sv_io_words_init(&c.words, t);
+    c.of = sv_alloc(((size_t)t->dict->n_tracks + 1) * sizeof *c.of);
+    for (sv_track track = 1; track < t->n_tracks; track++) {
+        sv_track process = sv_dict_process_of(t->dict, track);
+        for (uint32_t row = t->tracks[track].first; row < t->tracks[track].end; row++) {
+            enum sv_io_kind kind = sv_io_kind_at(&c.words, row);
+            if (kind == SV_IO_CALL)
+                count_call(&c, row, process);
+            else if (kind == SV_IO_BLOCK)
+                group_of(&c,
+                         sv_io_process(&c.words, track, sv_io_arg(&c.words, row, c.words.pid, -1)));
+        }
+    }
+    sv_io_list_spans(r, &c.words);
+    sv_io_find_roles(r, &c.words);
+    sv_io_words_fini(&c.words);
+    free(c.of);
+}
+
 const char *sv_io_role_name(enum sv_io_role role)
 {
     static const char *const names[] = {"unknown", "trainer", "loader", "other"};

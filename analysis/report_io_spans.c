@@ -124,34 +124,48 @@ static int by_time(const void *a, const void *b)
     return x->dur_ns > y->dur_ns ? -1 : x->dur_ns < y->dur_ns;
 }
 
-void sv_io_find_spans(struct sv_io_report *r, const struct sv_io_words *w)
+/* Steps, and slices of the categories phase and step, in the order of time. */
+static void list_spans(struct finder *f)
 {
+    struct sv_io_report *r = f->report;
     const struct sv_trace *t = r->trace;
-    struct finder f = {.report = r, .words = w};
     struct sv_steps steps;
     struct sv_map seen = {0};
     sv_str phase = sv_dict_find_str(t->dict, "phase", 5),
            step = sv_dict_find_str(t->dict, "step", 4);
-    find_tracks(&f);
+    find_tracks(f);
     sv_steps_find(&steps, t, NULL);
-    for (size_t i = 0; f.n_tracks && i < steps.n; i++) {
+    for (size_t i = 0; f->n_tracks && i < steps.n; i++) {
         bool is_new;
         sv_map_add(&seen, steps.steps[i].row, &is_new);
-        add_span(&f, steps.steps[i].row, steps.steps[i].ts_ns, steps.steps[i].dur_ns);
+        add_span(f, steps.steps[i].row, steps.steps[i].ts_ns, steps.steps[i].dur_ns);
     }
-    for (uint64_t row = 0; f.n_tracks && row < t->slices.n; row++) {
+    for (uint64_t row = 0; f->n_tracks && row < t->slices.n; row++) {
         sv_str cat = t->slices.cat[row];
         if (cat && (cat == phase || cat == step) && t->slices.kind[row] == SV_SLICE &&
             !sv_map_find(&seen, row))
-            add_span(&f, (uint32_t)row, t->slices.ts_ns[row],
+            add_span(f, (uint32_t)row, t->slices.ts_ns[row],
                      sv_trace_end_ns(t, row) - t->slices.ts_ns[row]);
     }
     if (r->n_spans)
         qsort(r->spans, r->n_spans, sizeof *r->spans, by_time);
-    for (size_t i = 0; i < r->n_spans; i++)
-        measure(&f, &r->spans[i]);
     sv_steps_fini(&steps);
     sv_map_fini(&seen);
+}
+
+void sv_io_list_spans(struct sv_io_report *r, const struct sv_io_words *w)
+{
+    struct finder f = {.report = r, .words = w};
+    list_spans(&f);
+    free(f.tracks);
+}
+
+void sv_io_find_spans(struct sv_io_report *r, const struct sv_io_words *w)
+{
+    struct finder f = {.report = r, .words = w};
+    list_spans(&f);
+    for (size_t i = 0; i < r->n_spans; i++)
+        measure(&f, &r->spans[i]);
     free(f.tracks);
     free(f.pieces);
 }

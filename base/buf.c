@@ -41,25 +41,27 @@ bool sv_buf_grow(struct sv_buf *b, size_t extra)
     return true;
 }
 
-void sv_buf_printf(struct sv_buf *b, const char *fmt, ...)
+void sv_buf_vprintf(struct sv_buf *b, const char *fmt, va_list ap)
 {
     char text[256];
+    va_list again;
+    va_copy(again, ap);
+    int n = vsnprintf(text, sizeof text, fmt, ap);
+    if (n > 0 && (size_t)n < sizeof text) {
+        sv_buf_add(b, text, (size_t)n);
+    } else if (n > 0 && sv_buf_reserve(b, (size_t)n + 1)) {
+        vsnprintf((char *)b->data + b->len, (size_t)n + 1, fmt, again);
+        b->len += (size_t)n;
+    }
+    va_end(again);
+}
+
+void sv_buf_printf(struct sv_buf *b, const char *fmt, ...)
+{
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(text, sizeof text, fmt, ap);
+    sv_buf_vprintf(b, fmt, ap);
     va_end(ap);
-    if (n < 0)
-        return;
-    if ((size_t)n < sizeof text) {
-        sv_buf_add(b, text, (size_t)n);
-        return;
-    }
-    if (!sv_buf_reserve(b, (size_t)n + 1))
-        return;
-    va_start(ap, fmt);
-    vsnprintf((char *)b->data + b->len, (size_t)n + 1, fmt, ap);
-    va_end(ap);
-    b->len += (size_t)n;
 }
 
 static const char digit_pairs[] =

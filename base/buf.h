@@ -2,6 +2,7 @@
 #ifndef SV_BASE_BUF_H
 #define SV_BASE_BUF_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -50,6 +51,8 @@ static inline void sv_buf_str(struct sv_buf *b, const char *s)
 }
 
 void sv_buf_printf(struct sv_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void sv_buf_vprintf(struct sv_buf *b, const char *fmt, va_list ap)
+    __attribute__((format(printf, 2, 0)));
 
 /* Decimal numbers without printf: they are on every writer's hot path. */
 void sv_buf_u64(struct sv_buf *b, uint64_t v);

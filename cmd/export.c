@@ -234,8 +234,7 @@ static const struct sv_option options[] = {
      "sqlite, csv-dir, json or folded, whatever the suffix", "sqlite csv-dir json folded"},
     {0, "force", NULL, SV_OPT_FLAG, offsetof(struct export, force), "write over what is there",
      NULL},
-    {0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(struct export, memory_limit),
-     "give up rather than use more memory than this", NULL},
+    SV_MEMORY_OPTION(struct export),
     SV_INPUTS_OPTIONS(struct export),
     {0},
 };

@@ -56,12 +56,13 @@ struct sv_output_choice {
             "chrome: object (default) or array", "object array"               \
     }
 
-#define SV_INPUT_OPTIONS(type)                                                \
+/* `--from FORMAT`, or under another name where --from means something else. */
+#define SV_INPUT_OPTIONS_AS(type, name, field)                                \
     {0,                                                                       \
-     "from",                                                                  \
+     name,                                                                    \
      "FORMAT",                                                                \
      SV_OPT_TEXT,                                                             \
-     offsetof(type, from),                                                    \
+     offsetof(type, field),                                                   \
      "read as perfetto, chrome, text, bpftrace, time-align, mpstat, pmon, "   \
      "iostat, strace, mllog or dlio instead of looking at the content",       \
      "perfetto chrome text bpftrace time-align mpstat pmon iostat strace "    \
@@ -70,6 +71,7 @@ struct sv_output_choice {
         0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),               \
             "damage in an input ends in exit code 1 and no output file", NULL \
     }
+#define SV_INPUT_OPTIONS(type) SV_INPUT_OPTIONS_AS(type, "from", from)
 
 int sv_open_output(const struct sv_output_choice *choice, struct sv_dict *dict,
                    struct sv_report *report, struct sv_sink **sink, struct sv_err *err);

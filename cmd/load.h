@@ -28,15 +28,29 @@ int sv_load_many(const char *const *paths, size_t n, const char *from, bool stri
 void sv_loaded_free(struct sv_loaded *l); /* also after a failed load */
 
 /* The options of commands that load several traces: those of all inputs, and `bool assume`. */
-#define SV_INPUTS_OPTIONS(type)                                                          \
-    {0,                                                                                  \
-     "assume",                                                                           \
-     NULL,                                                                               \
-     SV_OPT_FLAG,                                                                        \
-     offsetof(type, assume),                                                             \
-     "several traces whose clocks cannot be related: take their timestamps as they are", \
-     NULL},                                                                              \
-        SV_INPUT_OPTIONS(type)
+#define SV_ASSUME_OPTION(type)                                                         \
+    {                                                                                  \
+        0, "assume", NULL, SV_OPT_FLAG, offsetof(type, assume),                        \
+            "several traces whose clocks cannot be related: take their timestamps as " \
+            "they are",                                                                \
+            NULL                                                                       \
+    }
+#define SV_INPUTS_OPTIONS(type) SV_ASSUME_OPTION(type), SV_INPUT_OPTIONS(type)
+
+/* `uint64_t memory_limit`, of all commands that load a whole trace. */
+#define SV_MEMORY_OPTION(type)                                                  \
+    {                                                                           \
+        0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(type, memory_limit), \
+            "give up rather than use more memory than this", NULL               \
+    }
+/* `struct sv_interval window`; `what` is done with it. */
+#define SV_TIME_OPTION(type, what)                                                          \
+    {                                                                                       \
+        0, "time", "FROM:TO", SV_OPT_WINDOW, offsetof(type, window),                        \
+            what "; times count from the start of the trace, with a leading @ they are on " \
+                 "its clock",                                                               \
+            NULL                                                                            \
+    }
 
 /* What sv_sql_open() needs to know about it; SQLite gets what the limit (0: none) leaves. */
 struct sv_sql_options sv_loaded_sql_options(const struct sv_loaded *l, uint64_t memory_limit);

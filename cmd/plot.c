@@ -119,11 +119,33 @@ static int64_t resolve(const struct sv_moment *m, const struct sv_trace *t, int6
     return !m->is_given ? missing : m->is_absolute ? m->ns : t->first_ns + m->ns;
 }
 
-static int set_window(struct sv_plot *p, struct sv_err *err)
+/* --from and --to are the sides of --time. Before they were, --from named a format, and still does. */
+static int take_sides(struct sv_plot *p, struct sv_interval *w, struct sv_err *err)
+{
+    const struct sv_plot_options *o = p->o;
+    p->format = o->input_format;
+    if (o->from && sv_parse_moment(o->from, strlen(o->from), &w->from) < 0) {
+        w->from = o->window.from;
+        p->format = o->from;
+    } else if (o->from && o->window.from.is_given) {
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--time or --from, not both");
+    }
+    if (!o->to)
+        return 0;
+    if (o->window.to.is_given)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--time or --to, not both");
+    if (sv_parse_moment(o->to, strlen(o->to), &w->to) < 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--to: '%s' is no time such as 1.5s, 20ms or @123456789ns", o->to);
+    return 0;
+}
+
+static int set_window(struct sv_plot *p, const struct sv_interval *w, struct sv_err *err)
 {
     const struct sv_trace *t = p->trace;
-    p->from_ns = resolve(&p->o->window.from, t, t->first_ns);
-    p->to_ns = resolve(&p->o->window.to, t, t->last_ns < INT64_MAX ? t->last_ns + 1 : INT64_MAX);
+    p->is_zoomed = w->from.is_given || w->to.is_given;
+    p->from_ns = resolve(&w->from, t, t->first_ns);
+    p->to_ns = resolve(&w->to, t, t->last_ns < INT64_MAX ? t->last_ns + 1 : INT64_MAX);
     if (p->to_ns <= p->from_ns)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--time: the window is empty");
     if (p->from_ns > t->last_ns || p->to_ns <= t->first_ns) {
@@ -132,7 +154,7 @@ static int set_window(struct sv_plot *p, struct sv_err *err)
                           "--time: nothing lies in that window; the trace lasts %s",
                           sv_human_ns(end, t->last_ns - t->first_ns));
     }
-    return 0;
+    return sv_plot_zoom(p, err);
 }
 
 /* Of a single picture: 100 … 20000 pixels. */
@@ -175,7 +197,8 @@ static bool is_empty(const struct sv_trace *t)
     return t->slices.n == 0 && t->counters.n == 0;
 }
 
-static int draw(size_t kind, struct sv_plot *p, enum sv_picture_form form, struct sv_err *err)
+static int draw(size_t kind, struct sv_plot *p, const struct sv_interval *window,
+                enum sv_picture_form form, struct sv_err *err)
 {
     struct sv_picture picture;
     double scale;
@@ -184,7 +207,7 @@ static int draw(size_t kind, struct sv_plot *p, enum sv_picture_form form, struc
                           "%s has neither slices nor counters: there is nothing to draw", p->path);
     int code = set_size(p, &scale, err);
     if (code >= 0)
-        code = set_window(p, err);
+        code = set_window(p, window, err);
     if (code >= 0)
         code = set_wall_time(p, err);
     if (code < 0)
@@ -244,10 +267,14 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
             err, SV_EUSAGE, SV_NO_POS,
             "a picture is nothing for a terminal: name a file with -o FILE.svg (.png, "
             ".pdf); 'stave show' draws in the terminal");
-    code = sv_load(p.path, o->from, o->strict, o->memory_limit, &loaded, err);
+    struct sv_interval window = o->window;
+    code = take_sides(&p, &window, err);
+    if (code < 0)
+        return code;
+    code = sv_load(p.path, p.format, o->strict, o->memory_limit, &loaded, err);
     p.trace = loaded.trace;
     if (code >= 0)
-        code = draw(kind, &p, form, err);
+        code = draw(kind, &p, &window, form, err);
     sv_loaded_free(&loaded);
     return code;
 }
@@ -255,10 +282,15 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 static const struct sv_option options[] = {
     {'o', "output", "FILE", SV_OPT_TEXT, offsetof(struct sv_plot_options, output),
      "where to write it: FILE.svg, FILE.png or FILE.pdf (default: SVG to standard output)", NULL},
-    {0, "time", "FROM:TO", SV_OPT_WINDOW, offsetof(struct sv_plot_options, window),
-     "only this window; times count from the start of the trace, with a leading @ they are on its "
-     "clock",
+    SV_TIME_OPTION(struct sv_plot_options, "only this window"),
+    {0, "from", "TIME", SV_OPT_TEXT, offsetof(struct sv_plot_options, from),
+     "where the window begins", NULL},
+    {0, "to", "TIME", SV_OPT_TEXT, offsetof(struct sv_plot_options, to), "where the window ends",
      NULL},
+    {0, "around", "NAME[#N]", SV_OPT_TEXT, offsetof(struct sv_plot_options, around),
+     "the window around the first (the N-th) slice of this name or glob", NULL},
+    {0, "margin", "SIZE", SV_OPT_TEXT, offsetof(struct sv_plot_options, margin),
+     "with --around: so much on both sides, a time or a share of the slice (default 25%)", NULL},
     {0, "width", "PIXELS", SV_OPT_COUNT, offsetof(struct sv_plot_options, width),
      "of the picture (default 1400)", NULL},
     {0, "height", "PIXELS", SV_OPT_COUNT, offsetof(struct sv_plot_options, height),
@@ -272,8 +304,21 @@ static const struct sv_option options[] = {
     {0, "top", "N", SV_OPT_COUNT, offsetof(struct sv_plot_options, top),
      "only the N largest: rows of a timeline, tracks of a flame graph, counters, steps, layers",
      NULL},
-    {0, "rows", "N", SV_OPT_COUNT, offsetof(struct sv_plot_options, rows),
-     "timeline: at most so many rows (default 200)", NULL},
+    {0, "rows", "WHAT", SV_OPT_TEXT, offsetof(struct sv_plot_options, rows),
+     "timeline: cpu, gpu, disk, io, app (the application's own tracks) or tracks (all), joined by "
+     "commas (default: cpu,gpu,disk,io,app as far as the trace has them, else tracks)",
+     "cpu gpu disk io app tracks"},
+    {0, "group", "HOW", SV_OPT_TEXT, offsetof(struct sv_plot_options, group),
+     "timeline: file and block I/O of each process (the default), by role (trainers, loaders, "
+     "others) or of all together",
+     "process role all"},
+    {0, "max-rows", "N", SV_OPT_COUNT, offsetof(struct sv_plot_options, max_rows),
+     "timeline: at most so many tracks (default 200; 24 below cpu, gpu, disk and io)", NULL},
+    {0, "arrows", "N", SV_OPT_COUNT, offsetof(struct sv_plot_options, arrows),
+     "timeline: draw flows as arrows unless there are more than N in the window (default 300)",
+     NULL},
+    {0, "no-arrows", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, no_arrows),
+     "timeline: draw none", NULL},
     {0, "diff", "TRACE", SV_OPT_TEXT, offsetof(struct sv_plot_options, diff),
      "flame: compare with this trace, the newer of the two", NULL},
     {0, "merge-tracks", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, merge_tracks),
@@ -288,15 +333,18 @@ static const struct sv_option options[] = {
      "hist: buckets of equal width", NULL},
     {0, "marker", "GLOB", SV_OPT_TEXT, offsetof(struct sv_plot_options, marker),
      "steps: the name of what marks a step (default: what is usual)", NULL},
-    {0, "memory-limit", "SIZE", SV_OPT_BYTES, offsetof(struct sv_plot_options, memory_limit),
-     "refuse a trace that needs more", NULL},
-    SV_INPUT_OPTIONS(struct sv_plot_options),
+    SV_MEMORY_OPTION(struct sv_plot_options),
+    SV_INPUT_OPTIONS_AS(struct sv_plot_options, "input-format", input_format),
     {0},
 };
 
 static const struct sv_example examples[] = {
     {"stave plot timeline trace.pftrace -o trace.svg",
      "the whole trace; open it in a browser, hover for details, click to zoom"},
+    {"stave plot timeline run.pftrace --group role -o run.png",
+     "of a recorded run: CPU, GPU, disks, file I/O of trainers and loaders, phases"},
+    {"stave plot timeline run.pftrace --around 'training step#7' --margin 50% -o step.png",
+     "the seventh training step, and half as much before and after it"},
     {"stave plot timeline trace.json --time 1.2s:1.3s -o step.png", "a tenth of a second of it"},
     {"stave plot flame trace.json -o flame.svg", "where the time goes, by call path"},
     {"stave plot flame hot.pftrace --samples -o hot.svg",
@@ -319,9 +367,10 @@ const struct sv_command sv_command_plot = {
     .description =
         "The suffix of the output chooses SVG (hover for details, click to zoom, no network), PNG "
         "or PDF.\n\n"
-        "timeline: processes, threads, other tracks and counters over time. What is narrower than "
-        "a "
-        "pixel is merged, so a large trace makes no large picture.\n\n"
+        "timeline: of a trace with system capture the machine first (CPU, GPUs, disks, what each "
+        "process does with files and block devices), then the application's phases, threads and "
+        "counters; of other traces all tracks. What is narrower than a pixel is merged, so a large "
+        "trace makes no large picture.\n\n"
         "flame: time by call path; a box is as wide as its total time, what its children leave is "
         "its self time. With --diff the widths are those of the second trace and colours tell the "
         "change (per step, where both have steps).\n\n"

@@ -6,11 +6,12 @@
 #include "plot/frame.h"
 
 struct sv_plot_options {
-    const char *output, *from, *title, *diff, *marker, *track;
+    const char *output, *from, *to, *input_format, *title, *diff, *marker;
+    const char *around, *margin, *rows, *group;
     struct sv_interval window;
-    uint64_t width, height, rows, top, buckets, memory_limit;
+    uint64_t width, height, max_rows, arrows, top, buckets, memory_limit;
     const char *scale;
-    bool strict, wall, log, linear, merge_tracks, samples, self;
+    bool strict, wall, log, linear, merge_tracks, samples, no_arrows;
 };
 
 /* A picture in the making: the trace, what the user asked, where the marks go. */
@@ -19,7 +20,9 @@ struct sv_plot {
     const struct sv_trace *trace;
     const char *path, *name; /* name: the file's, without folders */
     struct sv_frame frame;
+    const char *format;       /* of the input, NULL: by its content */
     int64_t from_ns, to_ns;   /* the window */
+    bool is_zoomed;           /* it was asked for */
     const char *const *names; /* operands after the trace */
     size_t n_names;
     struct sv_picture *picture;
@@ -30,7 +33,11 @@ typedef int sv_plot_fn(struct sv_plot *p, struct sv_err *err);
 sv_plot_fn sv_plot_timeline, sv_plot_flame, sv_plot_hist, sv_plot_counter, sv_plot_steps,
     sv_plot_layers;
 
+/* Puts the window around the slice that --around names. */
+int sv_plot_zoom(struct sv_plot *p, struct sv_err *err);
+
 /* SV_EUSAGE that names what there is: the candidates nearest to `name`, or the first ones. */
+int sv_plot_no_such_slice(const struct sv_plot *p, const char *name, struct sv_err *err);
 int sv_plot_no_such(const char *what, const char *name, const char *const *candidates, size_t n,
                     struct sv_err *err);
 

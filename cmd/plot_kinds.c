@@ -10,27 +10,11 @@
 #include "plot/counters.h"
 #include "plot/flame.h"
 #include "plot/hist.h"
-#include "plot/timeline.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int sv_plot_timeline(struct sv_plot *p, struct sv_err *err)
-{
-    const struct sv_plot_options *o = p->o;
-    struct sv_timeline timeline = {.frame = p->frame,
-                                   .from_ns = p->from_ns,
-                                   .to_ns = p->to_ns,
-                                   .rows_max = o->top    ? o->top
-                                               : o->rows ? o->rows
-                                                         : 200,
-                                   .only_busiest = o->top > 0};
-    if (sv_timeline_draw(p->picture, p->trace, &timeline) == 0)
-        return sv_err_set(err, SV_EFOUND, SV_NO_POS, "nothing lies in that window");
-    return 0;
-}
 
 /* ---- flame ---- */
 
@@ -40,7 +24,7 @@ static int draw_flame(struct sv_plot *p, const struct sv_trace *const *traces, s
     struct sv_calltree tree;
     struct sv_calltree_options options = {.merge_tracks = p->o->merge_tracks,
                                           .of_samples = p->o->samples};
-    if (p->o->window.from.is_given || p->o->window.to.is_given) {
+    if (p->is_zoomed || p->o->around) {
         options.from_ns = p->from_ns;
         options.to_ns = p->to_ns;
     }
@@ -67,10 +51,10 @@ int sv_plot_flame(struct sv_plot *p, struct sv_err *err)
     if (!p->o->diff) {
         return draw_flame(p, &p->trace, 1, err);
     }
-    if (p->o->window.from.is_given || p->o->window.to.is_given)
+    if (p->is_zoomed || p->o->around)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "--time with --diff: the two traces have no common time; cut them first");
-    int code = sv_load(p->o->diff, p->o->from, p->o->strict, p->o->memory_limit, &other, err);
+    int code = sv_load(p->o->diff, p->format, p->o->strict, p->o->memory_limit, &other, err);
     if (code >= 0 && other.trace->slices.n == 0)
         code = sv_err_set(err, SV_EFOUND, SV_NO_POS, "%s has no slices", p->o->diff);
     if (code >= 0) {
@@ -102,7 +86,7 @@ static bool *match_strings(const struct sv_dict *d, const char *const *names, si
     return is_meant;
 }
 
-static int no_such_slice(const struct sv_plot *p, struct sv_err *err)
+int sv_plot_no_such_slice(const struct sv_plot *p, const char *name, struct sv_err *err)
 {
     const struct sv_dict *d = p->trace->dict;
     bool *is_name = sv_alloc((size_t)d->n_strings + 1);
@@ -114,7 +98,7 @@ static int no_such_slice(const struct sv_plot *p, struct sv_err *err)
             names[n++] = sv_dict_text(d, s).bytes;
         is_name[s] = true;
     }
-    int code = sv_plot_no_such("slice", p->names[0], names, n, err);
+    int code = sv_plot_no_such("slice", name, names, n, err);
     free(names);
     free(is_name);
     return code;
@@ -144,7 +128,7 @@ int sv_plot_hist(struct sv_plot *p, struct sv_err *err)
     }
     free(is_meant);
     if (seen == 0)
-        return no_such_slice(p, err);
+        return sv_plot_no_such_slice(p, p->names[0], err);
     if (h.n == 0)
         return sv_err_set(err, SV_EFOUND, SV_NO_POS, "'%s' does not begin in that window",
                           p->names[0]);

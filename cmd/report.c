@@ -94,8 +94,7 @@ static const struct sv_option options[] = {
      "the whole report as JSON", NULL},
     {0, "csv", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, csv), "one table as CSV",
      NULL},
-    {0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(struct sv_report_options, memory_limit),
-     "give up rather than use more memory than this", NULL},
+    SV_MEMORY_OPTION(struct sv_report_options),
     SV_INPUT_OPTIONS(struct sv_report_options),
     {0},
 };

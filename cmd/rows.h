@@ -15,6 +15,14 @@
 
 enum sv_rows_form { SV_ROWS_TABLE, SV_ROWS_CSV, SV_ROWS_JSON, SV_ROWS_JSONL, SV_ROWS_MARKDOWN };
 #define SV_ROWS_FORMS "table csv json jsonl markdown"
+/* The option (under this name) that chooses one of them. */
+#define SV_ROWS_OPTION(type, name, field)                                             \
+    {                                                                                 \
+        0, name, "FORM", SV_OPT_TEXT, offsetof(type, field),                          \
+            "table (default on a terminal), csv (default elsewhere), json, jsonl or " \
+            "markdown",                                                               \
+            SV_ROWS_FORMS                                                             \
+    }
 
 struct sv_printer {
     struct sv_sql_rows rows; /* first: the callbacks find the rest */

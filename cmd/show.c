@@ -185,11 +185,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 static const struct sv_option options[] = {
     {0, "once", NULL, SV_OPT_FLAG, offsetof(struct show, once),
      "print one screen and end; plain text unless it goes to a terminal", NULL},
-    {0, "time", "FROM:TO", SV_OPT_WINDOW, offsetof(struct show, window),
-     "begin with this window; times count from the start of the trace, with a leading @ they are "
-     "on "
-     "its clock",
-     NULL},
+    SV_TIME_OPTION(struct show, "begin with this window"),
     {0, "find", "NAME", SV_OPT_TEXT, offsetof(struct show, find),
      "select the first slice whose name holds this (or matches it as a glob)", NULL},
     {0, "width", "COLUMNS", SV_OPT_COUNT, offsetof(struct show, width),
@@ -198,8 +194,7 @@ static const struct sv_option options[] = {
      "with --once (default: the terminal's, else 30)", NULL},
     {0, "ascii", NULL, SV_OPT_FLAG, offsetof(struct show, ascii),
      "no characters beyond ASCII; the default where the locale is not UTF-8", NULL},
-    {0, "memory-limit", "SIZE", SV_OPT_BYTES, offsetof(struct show, memory_limit),
-     "refuse a trace that needs more", NULL},
+    SV_MEMORY_OPTION(struct show),
     SV_INPUT_OPTIONS(struct show),
     {0},
 };

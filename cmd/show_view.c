@@ -38,7 +38,7 @@ static void make_lines(struct sv_view *v)
         v->row_of_track[k] = SV_NO_ROW;
     for (size_t row = 0; row < x->n_rows; row++) {
         const struct sv_row_info *r = &x->rows[row];
-        if (row == 0 || r->process != x->rows[row - 1].process)
+        if (row == 0 || r->group != x->rows[row - 1].group)
             add_line(v, row, 0, true);
         v->line_of_row[row] = v->n_lines;
         for (uint32_t line = 0; line == 0 || line < r->lines; line++)
@@ -59,7 +59,7 @@ void sv_view_init(struct sv_view *v, const struct sv_trace *t, const char *name,
                           .selected = SV_NO_ROW,
                           .width = 80,
                           .height = 24};
-    sv_colors_init(&v->colors, t);
+    sv_colors_init(&v->colors, t, NULL);
     make_lines(v);
     v->cursor = v->n_lines > 1 ? 1 : 0;
 }
@@ -459,12 +459,14 @@ static void draw_body_line(const struct sv_view *v, struct sv_screen *s, const s
     struct sv_buf b;
     sv_buf_init(&b, 4096);
     if (line->is_process) {
-        sv_process_name(v->trace->dict, info->process, &b);
+        sv_group_name(v->trace->dict, info->group, &b);
         sv_screen_text(s, 0, y, s->width, sv_buf_cstr(&b), b.len, pen_of(SV_CELL_BOLD));
         if (is_cursor)
             sv_screen_text(s, s->width - 1, y, 1, "<", 1, pen_of(0));
     } else {
         sv_buf_str(&b, is_cursor ? ">" : " ");
+        for (uint32_t i = 0; line->line == 0 && i < info->depth; i++)
+            sv_buf_str(&b, " ");
         if (line->line == 0)
             sv_row_name(v->index, line->row, &b);
         sv_screen_text(s, 0, y, label - 1, sv_buf_cstr(&b), b.len,

@@ -180,11 +180,8 @@ static const struct sv_option options[] = {
      NULL},
     {0, "ns", NULL, SV_OPT_FLAG, offsetof(struct steps, ns), "times as nanoseconds in tables, too",
      NULL},
-    {0, "to", "FORM", SV_OPT_TEXT, offsetof(struct steps, to),
-     "table (default on a terminal), csv (default elsewhere), json, jsonl or markdown",
-     SV_ROWS_FORMS},
-    {0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(struct steps, memory_limit),
-     "give up rather than use more memory than this", NULL},
+    SV_ROWS_OPTION(struct steps, "to", to),
+    SV_MEMORY_OPTION(struct steps),
     SV_INPUTS_OPTIONS(struct steps),
     {0},
 };

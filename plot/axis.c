@@ -78,7 +78,7 @@ void sv_axis_format(struct sv_buf *to, const struct sv_axis *a, double value, do
         unit = sizes[u].unit;
         name = sizes[u].name;
     } else {
-        while (u < 4 && largest < counts[u].unit * 10)
+        while (u < 4 && largest < counts[u].unit * (a->suffix ? 1 : 10))
             u++;
         unit = counts[u].unit;
         name = counts[u].name;

@@ -32,7 +32,32 @@ static void rank_categories(struct sv_colors *c, const uint64_t *counts)
     }
 }
 
-void sv_colors_init(struct sv_colors *c, const struct sv_trace *t)
+/* Without categories to tell apart: few names get colours of their own, many share them by chance. */
+static void color_names(struct sv_colors *c, const bool *is_left_out)
+{
+    const struct sv_trace *t = c->trace;
+    sv_str names[SV_N_COLORS];
+    size_t n = 0;
+    sv_str last = 0;
+    for (uint64_t row = 0; row < t->slices.n; row++) {
+        sv_str name = t->slices.name[row];
+        if (name == last || !name || (is_left_out && is_left_out[t->slices.cat[row]]))
+            continue;
+        last = name;
+        size_t i = 0;
+        while (i < n && names[i] != name)
+            i++;
+        if (i < n)
+            continue;
+        if (n == SV_N_COLORS)
+            return;
+        names[n++] = name;
+    }
+    for (size_t i = 0; i < n; i++)
+        c->of_string[names[i]] = (uint8_t)i;
+}
+
+void sv_colors_init(struct sv_colors *c, const struct sv_trace *t, const bool *is_left_out)
 {
     const struct sv_dict *d = t->dict;
     *c = (struct sv_colors){.trace = t, .of_string = sv_alloc((size_t)d->n_strings + 1)};
@@ -40,6 +65,8 @@ void sv_colors_init(struct sv_colors *c, const struct sv_trace *t)
     for (uint64_t row = 0; row < t->slices.n; row++)
         counts[t->slices.cat[row]]++;
     counts[0] = 0;
+    for (sv_str s = 0; is_left_out && s < d->n_strings; s++)
+        counts[s] = is_left_out[s] ? 0 : counts[s];
     rank_categories(c, counts);
     c->by_category = c->n_categories > 1;
     for (sv_str s = 0; s < d->n_strings; s++) {
@@ -51,6 +78,8 @@ void sv_colors_init(struct sv_colors *c, const struct sv_trace *t)
     }
     for (size_t i = 0; c->by_category && i < c->n_categories; i++)
         c->of_string[c->categories[i]] = (uint8_t)i;
+    if (!c->by_category)
+        color_names(c, is_left_out);
     free(counts);
 }
 

@@ -1,7 +1,7 @@
 /* Colours: a palette that colour-blind readers can tell apart (Okabe and Ito), and which slice gets which.
  *
  * Where a trace has several categories they are coloured by how often they occur, the rarest together as "other"; where it has
- * not, the name decides. The choice is made for the whole trace, so all windows of it look alike. */
+ * not, the name decides: few names have colours of their own. The choice is made for the whole trace, so all windows of it look alike. */
 #ifndef SV_PLOT_COLORS_H
 #define SV_PLOT_COLORS_H
 
@@ -25,7 +25,8 @@ struct sv_colors {
     bool has_others;
 };
 
-void sv_colors_init(struct sv_colors *c, const struct sv_trace *t);
+/* is_left_out (by sv_str; NULL: none): categories that shall not take a colour from the others. */
+void sv_colors_init(struct sv_colors *c, const struct sv_trace *t, const bool *is_left_out);
 void sv_colors_fini(struct sv_colors *c);
 
 static inline unsigned sv_color_number(const struct sv_colors *c, uint64_t row)

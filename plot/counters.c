@@ -94,7 +94,7 @@ static struct sv_ref name_of(struct drawing *d, const struct series *s)
         if (&d->series[i] != s && process &&
             dict->tracks[d->series[i].track].name == dict->tracks[s->track].name) {
             sv_buf_str(b, " \xc2\xb7 "); /* the same name elsewhere: tell whose it is */
-            sv_process_name(dict, process, b);
+            sv_group_name(dict, process, b);
             break;
         }
     return sv_picture_since(d->p, at);

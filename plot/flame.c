@@ -245,7 +245,7 @@ void sv_flame_draw(struct sv_picture *p, const struct sv_calltree *c, const stru
     struct drawing d = {.p = p, .c = c, .o = o, .last = c->n_traces - 1};
     double room = p->width - 2 * SV_MARGIN;
     uint32_t levels_max = LEVELS_MAX;
-    sv_colors_init(&d.colors, o->trace);
+    sv_colors_init(&d.colors, o->trace, NULL);
     d.scale = room / fmax((double)c->calls[0].total_ns[d.last], 1);
     double y = sv_frame_head(p, &o->frame, facts(&d));
     d.top = c->n_traces == 2 ? draw_scale(&d, y) : draw_categories(&d, y);

@@ -37,9 +37,12 @@ struct sv_point {
 
 /* One row of the time line, the same for all windows. */
 struct sv_row_info {
-    sv_track track;   /* the first of its tracks */
-    sv_track process; /* 0: none; rows of a process are neighbours */
-    uint32_t lines;   /* how many lines of slices; 0 for a counter */
+    sv_track track; /* the first of its tracks */
+    sv_track
+        group; /* its process, else the topmost track above it; 0: neither. Rows of a group are neighbours */
+    uint32_t lines; /* how many lines of slices; 0 for a counter */
+    uint32_t
+        depth; /* 1: below a thread or another row of its group, and so on; it follows that one */
     size_t first_member, n_members;
 };
 
@@ -98,8 +101,8 @@ int64_t sv_layout_ns(const struct sv_layout *l, double x);
 uint32_t sv_layout_line(const struct sv_layout_index *x, const struct sv_row_member *m,
                         uint32_t slice);
 
-/* The name of a row for people: the track's, "thread 7" where it has none. Of a process: "name (pid 7)". Both append. */
+/* The name of a row for people: the track's, "thread 7" where it has none. Of a group: "name (pid 7)", or the track's. Both append. */
 void sv_row_name(const struct sv_layout_index *x, size_t row, struct sv_buf *to);
-void sv_process_name(const struct sv_dict *d, sv_track process, struct sv_buf *to);
+void sv_group_name(const struct sv_dict *d, sv_track group, struct sv_buf *to);
 
 #endif

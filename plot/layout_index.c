@@ -1,6 +1,7 @@
 /* The layout's index: which rows there are, in which order, on which lines their slices lie, and a summary of every 64 slices.
  *
- * Made once per trace by whoever draws it, used by every layout. Rows are grouped by process; within a process threads
+ * Made once per trace by whoever draws it, used by every layout. Rows are grouped by process, or by
+ * the topmost track above them (CPU, disks, a GPU), processes last; within a group a track is followed by those below it, threads
  * come first, by tid, then the other tracks by their order and name. Summaries are by row of the store: the lines that
  * 64 (and 4,096) neighbours lie on, and the longest of them. Costs one pass over two columns and less than half a byte per slice. */
 #include "plot/layout_impl.h"
@@ -48,6 +49,112 @@ static uint32_t track_height(struct sv_layout_index *x, sv_track track)
     return lines < SV_LINES_MAX ? lines : SV_LINES_MAX;
 }
 
+/* ---- order ---- */
+
+#define DEPTH_MAX 16u /* of the tree of tracks; what is deeper is sorted like its ancestor there */
+
+/* A lane stands for the track whose overlapping slices it holds. */
+static sv_track without_lane(const struct sv_dict *d, sv_track track)
+{
+    for (unsigned up = 0;
+         up < 64 && d->tracks[track].kind == SV_TRACK_LANE && d->tracks[track].parent; up++)
+        track = d->tracks[track].parent;
+    return track;
+}
+
+/* A track at the top that is no process heads a group only of what lies below it. */
+static sv_track group_of(const struct sv_dict *d, sv_track track)
+{
+    sv_track process = sv_dict_process_of(d, track), top = track = without_lane(d, track);
+    if (process)
+        return process;
+    for (unsigned up = 0; up < 64 && d->tracks[top].parent; up++)
+        top = d->tracks[top].parent;
+    return top == track ? 0 : top;
+}
+
+/* The tracks from below the group down to this one. */
+static size_t path_of(const struct sv_dict *d, sv_track track, sv_track group,
+                      sv_track path[DEPTH_MAX])
+{
+    sv_track up[64];
+    size_t n = 0;
+    for (track = without_lane(d, track); track && track != group && n < 64;
+         track = d->tracks[track].parent)
+        up[n++] = track;
+    size_t kept = n < DEPTH_MAX ? n : DEPTH_MAX;
+    for (size_t i = 0; i < kept; i++)
+        path[i] = up[n - 1 - i];
+    return kept;
+}
+
+static int64_t order_of(const struct sv_track_info *k)
+{
+    return k->has_order ? k->order : 0;
+}
+
+/* Siblings: threads by tid first, then what has an order by it, then by name. */
+static int compare_siblings(const struct sv_dict *d, sv_track a, sv_track b)
+{
+    const struct sv_track_info *x = &d->tracks[a], *y = &d->tracks[b];
+    if ((x->kind == SV_TRACK_THREAD) != (y->kind == SV_TRACK_THREAD))
+        return x->kind == SV_TRACK_THREAD ? -1 : 1;
+    if (order_of(x) != order_of(y))
+        return order_of(x) < order_of(y) ? -1 : 1;
+    if (x->tid != y->tid)
+        return x->tid < y->tid ? -1 : 1;
+    int by_name = strcmp(sv_dict_text(d, x->name).bytes, sv_dict_text(d, y->name).bytes);
+    return by_name ? by_name : a < b ? -1 : a > b;
+}
+
+/* Tracks of no group, then groups that are no processes by name, then processes by pid. */
+static int compare_groups(const struct sv_dict *d, sv_track a, sv_track b)
+{
+    const struct sv_track_info *x = &d->tracks[a], *y = &d->tracks[b];
+    if (a == 0 || b == 0)
+        return a == 0 ? -1 : 1;
+    if ((x->kind == SV_TRACK_PROCESS) != (y->kind == SV_TRACK_PROCESS))
+        return x->kind == SV_TRACK_PROCESS ? 1 : -1;
+    if (order_of(x) != order_of(y))
+        return order_of(x) < order_of(y) ? -1 : 1;
+    if (x->pid != y->pid)
+        return x->pid < y->pid ? -1 : 1;
+    int by_name = strcmp(sv_dict_text(d, x->name).bytes, sv_dict_text(d, y->name).bytes);
+    return by_name ? by_name : a < b ? -1 : 1;
+}
+
+static int compare_rows(const void *a, const void *b, void *ctx)
+{
+    const struct sv_dict *d = ctx;
+    const struct sv_row_info *x = a, *y = b;
+    sv_track p[DEPTH_MAX], q[DEPTH_MAX];
+    if (x->group != y->group)
+        return compare_groups(d, x->group, y->group);
+    size_t n = path_of(d, x->track, x->group, p), m = path_of(d, y->track, y->group, q);
+    for (size_t i = 0; i < n && i < m; i++)
+        if (p[i] != q[i])
+            return compare_siblings(d, p[i], q[i]);
+    if (n != m)
+        return n < m ? -1 : 1;
+    return x->lines != y->lines ? (x->lines > y->lines ? -1 : 1) : 0; /* slices, then counters */
+}
+
+/* How deep below threads and other rows of its group. */
+static void set_depths(struct sv_layout_index *x)
+{
+    const struct sv_dict *d = x->trace->dict;
+    sv_track path[DEPTH_MAX];
+    bool *has_row = sv_alloc((size_t)d->n_tracks + 1);
+    for (size_t i = 0; i < x->n_rows; i++)
+        has_row[without_lane(d, x->rows[i].track)] = true;
+    for (size_t i = 0; i < x->n_rows; i++) {
+        size_t n = path_of(d, x->rows[i].track, x->rows[i].group, path);
+        for (size_t k = 0; k + 1 < n; k++)
+            x->rows[i].depth += has_row[path[k]];
+    }
+    free(has_row);
+}
+
 /* ---- rows ---- */
 
 static bool belongs_to_others(const struct sv_track_info *k)
@@ -58,11 +165,8 @@ static bool belongs_to_others(const struct sv_track_info *k)
 /* Rows of one key are one row: asynchronous operations by parent and name, lanes by their parent. */
 static uint64_t row_key(const struct sv_dict *d, sv_track track)
 {
+    track = without_lane(d, track);
     const struct sv_track_info *k = &d->tracks[track];
-    for (unsigned up = 0; up < 64 && k->kind == SV_TRACK_LANE && k->parent; up++) {
-        track = k->parent;
-        k = &d->tracks[track];
-    }
     if (k->kind == SV_TRACK_ASYNC)
         return sv_mix64((uint64_t)k->parent << 32 | k->name) | 1;
     return (uint64_t)track << 2;
@@ -105,7 +209,7 @@ static void add_row(struct sv_layout_index *x, const struct candidate *c, size_t
     x->rows = sv_grow(x->rows, &x->cap_rows, x->n_rows + 1, sizeof *x->rows);
     struct sv_row_info *row = &x->rows[x->n_rows++];
     *row = (struct sv_row_info){.track = c[0].track,
-                                .process = sv_dict_process_of(x->trace->dict, c[0].track),
+                                .group = group_of(x->trace->dict, c[0].track),
                                 .first_member = x->n_members,
                                 .n_members = n};
     for (size_t i = 0; i < n; i++) {
@@ -155,49 +259,6 @@ static void add_rows(struct sv_layout_index *x)
         add_row(x, c + i, j - i);
     }
     free(c);
-}
-
-/* The group that a counter belongs to, which its name does not tell: a device, a CPU, a set of counters. 0: a process, a thread or none. */
-static sv_track counter_group(const struct sv_dict *d, sv_track track)
-{
-    sv_track parent = d->tracks[track].kind == SV_TRACK_COUNTER ? d->tracks[track].parent : 0;
-    bool is_owner = d->tracks[parent].kind == SV_TRACK_PROCESS ||
-                    d->tracks[parent].kind == SV_TRACK_THREAD;
-    return parent && !is_owner ? parent : 0;
-}
-
-/* Processes by pid; within one, threads by tid, then what has an order by it, then by name. */
-static int compare_tracks(const struct sv_dict *d, sv_track a, sv_track b)
-{
-    const struct sv_track_info *x = &d->tracks[a], *y = &d->tracks[b];
-    if ((x->kind == SV_TRACK_THREAD) != (y->kind == SV_TRACK_THREAD))
-        return x->kind == SV_TRACK_THREAD ? -1 : 1;
-    if (x->has_order && y->has_order && x->order != y->order)
-        return x->order < y->order ? -1 : 1;
-    if (x->tid != y->tid)
-        return x->tid < y->tid ? -1 : 1;
-    sv_str group = d->tracks[counter_group(d, a)].name, other = d->tracks[counter_group(d, b)].name;
-    int by_name = strcmp(sv_dict_text(d, group).bytes, sv_dict_text(d, other).bytes);
-    if (by_name == 0)
-        by_name = strcmp(sv_dict_text(d, x->name).bytes, sv_dict_text(d, y->name).bytes);
-    return by_name ? by_name : a < b ? -1 : a > b;
-}
-
-static int compare_rows(const void *a, const void *b, void *ctx)
-{
-    const struct sv_dict *d = ctx;
-    const struct sv_row_info *x = a, *y = b;
-    if (x->process != y->process) {
-        const struct sv_track_info *p = &d->tracks[x->process], *q = &d->tracks[y->process];
-        if (x->process == 0 || y->process == 0)
-            return x->process == 0 ? -1 : 1;
-        if (p->has_order && q->has_order && p->order != q->order)
-            return p->order < q->order ? -1 : 1;
-        if (p->pid != q->pid)
-            return p->pid < q->pid ? -1 : 1;
-        return x->process < y->process ? -1 : 1;
-    }
-    return compare_tracks(d, x->track, y->track);
 }
 
 /* ---- summaries ---- */
@@ -257,6 +318,7 @@ struct sv_layout_index *sv_layout_index_new(const struct sv_trace *t)
     add_rows(x);
     if (x->n_rows)
         qsort_r(x->rows, x->n_rows, sizeof *x->rows, compare_rows, t->dict);
+    set_depths(x);
     summarise(x);
     return x;
 }
@@ -278,17 +340,26 @@ void sv_layout_index_free(struct sv_layout_index *x)
 
 /* ---- names ---- */
 
+/* What lies between the group and a counter or row, and what the name alone does not tell: a device, a CPU. */
+static void add_owner(const struct sv_dict *d, sv_track track, sv_track group, struct sv_buf *to)
+{
+    sv_track parent = d->tracks[track].parent;
+    uint8_t kind = d->tracks[parent].kind;
+    if (!parent || parent == group || kind == SV_TRACK_PROCESS || kind == SV_TRACK_THREAD)
+        return;
+    struct sv_text name = sv_dict_text(d, d->tracks[parent].name);
+    sv_buf_add(to, name.bytes, name.len);
+    sv_buf_str(to, name.len ? " " : "");
+}
+
 void sv_row_name(const struct sv_layout_index *x, size_t row, struct sv_buf *to)
 {
     const struct sv_dict *d = x->trace->dict;
-    sv_track track = x->rows[row].track;
-    if (d->tracks[track].kind == SV_TRACK_LANE && d->tracks[track].parent)
-        track = d->tracks[track].parent;
+    sv_track track = without_lane(d, x->rows[row].track);
     const struct sv_track_info *k = &d->tracks[track];
     struct sv_text name = sv_dict_text(d, k->name);
-    struct sv_text group = sv_dict_text(d, d->tracks[counter_group(d, track)].name);
-    sv_buf_add(to, group.bytes, group.len);
-    sv_buf_str(to, group.len ? " " : "");
+    if (k->kind == SV_TRACK_COUNTER)
+        add_owner(d, track, x->rows[row].group, to);
     if (name.len)
         sv_buf_add(to, name.bytes, name.len);
     else if (k->kind == SV_TRACK_THREAD)
@@ -301,13 +372,17 @@ void sv_row_name(const struct sv_layout_index *x, size_t row, struct sv_buf *to)
         sv_buf_printf(to, " (%zu)", x->rows[row].n_members);
 }
 
-void sv_process_name(const struct sv_dict *d, sv_track process, struct sv_buf *to)
+void sv_group_name(const struct sv_dict *d, sv_track group, struct sv_buf *to)
 {
-    if (process == 0) {
+    struct sv_text name = sv_dict_text(d, d->tracks[group].name);
+    if (group == 0) {
         sv_buf_str(to, "no process");
-        return;
+    } else if (d->tracks[group].kind == SV_TRACK_PROCESS) {
+        sv_buf_add(to, name.bytes, name.len);
+        sv_buf_printf(to, name.len ? " (pid %" PRId64 ")" : "pid %" PRId64, d->tracks[group].pid);
+    } else if (name.len) {
+        sv_buf_add(to, name.bytes, name.len);
+    } else {
+        sv_buf_str(to, sv_track_kind_name(d->tracks[group].kind));
     }
-    struct sv_text name = sv_dict_text(d, d->tracks[process].name);
-    sv_buf_add(to, name.bytes, name.len);
-    sv_buf_printf(to, name.len ? " (pid %" PRId64 ")" : "pid %" PRId64, d->tracks[process].pid);
 }

@@ -6,8 +6,6 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 void sv_picture_init(struct sv_picture *p, double width)
@@ -38,13 +36,12 @@ struct sv_ref sv_picture_text(struct sv_picture *p, const char *bytes, size_t le
 
 struct sv_ref sv_picture_printf(struct sv_picture *p, const char *fmt, ...)
 {
-    char text[1024];
+    size_t at = p->text.len;
     va_list args;
     va_start(args, fmt);
-    int n = vsnprintf(text, sizeof text, fmt, args);
+    sv_buf_vprintf(&p->text, fmt, args);
     va_end(args);
-    size_t len = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
-    return sv_picture_text(p, text, len);
+    return sv_picture_since(p, at);
 }
 
 void sv_picture_add(struct sv_picture *p, const struct sv_mark *m)

@@ -7,8 +7,6 @@
 #include "plot/picture.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 void sv_screen_init(struct sv_screen *s, unsigned width, unsigned height)
@@ -74,13 +72,15 @@ unsigned sv_screen_text(struct sv_screen *s, unsigned x, unsigned y, unsigned ro
 unsigned sv_screen_printf(struct sv_screen *s, unsigned x, unsigned y, unsigned room,
                           struct sv_pen pen, const char *fmt, ...)
 {
-    char text[1024];
+    struct sv_buf text;
     va_list args;
+    sv_buf_init(&text, 4096);
     va_start(args, fmt);
-    int n = vsnprintf(text, sizeof text, fmt, args);
+    sv_buf_vprintf(&text, fmt, args);
     va_end(args);
-    size_t len = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
-    return sv_screen_text(s, x, y, room, text, len, pen);
+    unsigned used = sv_screen_text(s, x, y, room, sv_buf_cstr(&text), text.len, pen);
+    sv_buf_fini(&text);
+    return used;
 }
 
 /* ---- slices ---- */

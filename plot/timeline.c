@@ -1,21 +1,28 @@
-/* The time line as a picture: labels on the left, time axis on top, one band per row. Called by the command plot.
+/* The time line as a picture: labels on the left, time axis on top, the machine's bands, then one band per track. Called by the command
+ * plot.
  *
- * All places come from the layout; here they get colours, labels and titles. Pixels side by side that are full of slices of one colour
+ * All places come from the layout and the bands; here they get colours, labels and titles. Pixels side by side that are full of slices of one colour
  * become one box, so that a dense picture stays small. */
 #include "plot/timeline.h"
 
 #include "base/mem.h"
+#include "plot/arrows.h"
 #include "plot/colors.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define LABEL_WIDTH    200.0
 #define LINE_HEIGHT    16.0
 #define COUNTER_HEIGHT 34.0
 #define ROW_GAP        5.0
 #define HEAD_HEIGHT    18.0
+#define BAND_GAP       8.0
+#define RIGHT_AXIS     52.0
+#define ROWS_DEFAULT   200u
+#define APP_DEFAULT    24u /* rows of tracks below the machine's bands */
 
 struct drawing {
     struct sv_picture *p;
@@ -24,8 +31,72 @@ struct drawing {
     struct sv_colors colors;
     bool *is_drawn; /* by row of the layout */
     size_t n_drawn, n_left_out;
-    double left; /* of the plot area */
+    double *row_y; /* of those that are drawn; else negative */
+    double left;   /* of the plot area */
+    unsigned rows; /* enum sv_timeline_rows, enum sv_bands_what: what is shown */
+    struct sv_bands bands;
+    bool *is_machine; /* by string: a category of the machine's, which bands show */
+    bool *is_app; /* by track: it has slices of other categories, or values of the application */
+    size_t n_arrows;
 };
+
+/* ---- which tracks are the application's ---- */
+
+static void find_machine_categories(struct drawing *d, const struct sv_dict *dict)
+{
+    static const char *const names[] = {"syscall", "block",        "page_cache", "fault", "process",
+                                        "sched",   "thread_state", "vfs",        "clock"};
+    d->is_machine = sv_alloc((size_t)dict->n_strings + 1);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        d->is_machine[sv_dict_find_str(dict, names[i], strlen(names[i]))] = true;
+    d->is_machine[0] = false;
+}
+
+/* Counters of the recorder's: below a group of the machine, or of a process by these names. */
+static bool is_app_counter(const struct sv_dict *d, sv_track track)
+{
+    static const char *const groups[] = {"CPU", "Disks", "Memory", "Network", "Lost"};
+    const char *name = sv_dict_text(d, d->tracks[track].name).bytes;
+    sv_track top = track;
+    for (unsigned up = 0; up < 64 && d->tracks[top].parent; up++) {
+        top = d->tracks[top].parent;
+        if (d->tracks[top].kind == SV_TRACK_GPU ||
+            strncmp(sv_dict_text(d, d->tracks[top].name).bytes, "GPU ", 4) == 0)
+            return false;
+    }
+    if (d->tracks[d->tracks[track].parent].kind == SV_TRACK_PROCESS)
+        return strcmp(name, "cpu") != 0 && strcmp(name, "memory") != 0;
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        if (strcmp(sv_dict_text(d, d->tracks[top].name).bytes, groups[i]) == 0)
+            return false;
+    return true;
+}
+
+static void find_app(struct drawing *d, const struct sv_trace *t)
+{
+    d->is_app = sv_alloc((size_t)t->n_tracks + 1);
+    for (sv_track k = 1; k < t->n_tracks; k++) {
+        uint32_t row = t->tracks[k].first;
+        while (row < t->tracks[k].end && d->is_machine[t->slices.cat[row]])
+            row++;
+        d->is_app[k] = row < t->tracks[k].end;
+    }
+}
+
+static bool is_shown(const struct drawing *d, size_t i)
+{
+    const struct sv_row_info *info = &d->l->index->rows[i];
+    if (d->rows & SV_ROWS_TRACKS)
+        return true;
+    if (!(d->rows & SV_ROWS_APP))
+        return false;
+    if (info->lines == 0)
+        return is_app_counter(d->l->trace->dict, info->track);
+    for (size_t m = 0; m < info->n_members; m++)
+        if (d->is_app[d->l->index->members[info->first_member + m].track])
+            return true;
+    return false;
+}
 
 /* ---- slices ---- */
 
@@ -139,6 +210,64 @@ static void draw_counter(struct drawing *d, const struct sv_row *row, double top
     sv_picture_point(d->p, d->left + d->l->width, y);
 }
 
+/* ---- bands ---- */
+
+static bool begins_io(const struct drawing *d, size_t i)
+{
+    const struct sv_band *b = d->bands.bands;
+    return b[i].kind == SV_BAND_LANES && (i == 0 || b[i - 1].kind != SV_BAND_LANES);
+}
+
+static double bands_height(const struct drawing *d)
+{
+    double height = 0;
+    for (size_t i = 0; i < d->bands.n; i++)
+        height += sv_band_height(&d->bands.bands[i]) + BAND_GAP +
+                  (begins_io(d, i) ? HEAD_HEIGHT : 0);
+    return height;
+}
+
+/* The heading of the lanes is their legend, too. */
+static void draw_io_heading(struct drawing *d, double y)
+{
+    const struct sv_band_part *of_kind[SV_BAND_PARTS_MAX] = {0};
+    struct sv_legend items[SV_BAND_PARTS_MAX];
+    size_t n = 0;
+    double width = 0;
+    for (size_t i = 0; i < d->bands.n; i++)
+        for (size_t k = 0; d->bands.bands[i].kind == SV_BAND_LANES && k < d->bands.bands[i].n; k++)
+            of_kind[d->bands.bands[i].parts[k].order] = &d->bands.bands[i].parts[k];
+    for (size_t i = 0; i < SV_BAND_PARTS_MAX; i++) {
+        if (!of_kind[i])
+            continue;
+        items[n++] =
+            (struct sv_legend){sv_picture_printf(d->p, "%s", of_kind[i]->name), of_kind[i]->color};
+        width += sv_text_width(of_kind[i]->name, strlen(of_kind[i]->name), 10) + 32;
+    }
+    sv_picture_box(d->p, 0, y, d->p->width, HEAD_HEIGHT - 3, 0xececee);
+    sv_picture_label(d->p, SV_MARGIN, y + 11, 10, SV_ANCHOR_START, SV_MARK_BOLD, SV_COLOR_INK,
+                     LABEL_WIDTH, sv_picture_printf(d->p, "files and devices"));
+    sv_frame_legend(d->p, d->left, y + 2.5, d->p->width, items, n);
+    if (d->left + width + 180 > d->p->width)
+        return;
+    sv_picture_label(d->p, d->p->width - SV_MARGIN, y + 11, 9, SV_ANCHOR_END, 0, SV_COLOR_DIM, 0,
+                     sv_picture_printf(d->p, "the darker, the more of the time"));
+}
+
+static double draw_bands(struct drawing *d, double y)
+{
+    for (size_t i = 0; i < d->bands.n; i++) {
+        if (begins_io(d, i)) {
+            draw_io_heading(d, y);
+            y += HEAD_HEIGHT;
+        }
+        sv_band_draw(d->p, &d->bands.bands[i], &d->bands.bins, SV_MARGIN, d->left,
+                     d->left + d->l->width, y);
+        y += sv_band_height(&d->bands.bands[i]) + BAND_GAP;
+    }
+    return y;
+}
+
 /* ---- rows ---- */
 
 static double row_height(const struct sv_row_info *info)
@@ -173,22 +302,27 @@ static double weight_of(const struct sv_layout *l, const struct sv_row *row)
     return sum;
 }
 
+static size_t rows_max(const struct drawing *d)
+{
+    return d->o->rows_max ? d->o->rows_max : d->bands.n ? APP_DEFAULT : ROWS_DEFAULT;
+}
+
 static void choose_rows(struct drawing *d)
 {
     const struct sv_layout *l = d->l;
     struct ranked *rows = sv_alloc((l->n_rows + 1) * sizeof *rows);
     size_t n = 0;
     for (size_t i = 0; i < l->n_rows; i++)
-        if (!is_empty(&l->rows[i]))
+        if (!is_empty(&l->rows[i]) && is_shown(d, i))
             rows[n++] = (struct ranked){i, d->o->only_busiest ? weight_of(l, &l->rows[i]) : 0};
     if (n)
         qsort(rows, n, sizeof *rows, by_weight);
-    double height = 0;
+    double height = bands_height(d);
     for (size_t i = 0; i < n; i++) {
         height += row_height(&l->index->rows[rows[i].row]);
         bool fits = d->o->frame.height <= 0 || d->n_drawn == 0 ||
                     height <= d->o->frame.height - 100;
-        if (d->n_drawn < d->o->rows_max && fits) {
+        if (d->n_drawn < rows_max(d) && fits) {
             d->is_drawn[rows[i].row] = true;
             d->n_drawn++;
         } else {
@@ -198,11 +332,11 @@ static void choose_rows(struct drawing *d)
     free(rows);
 }
 
-static void draw_process(struct drawing *d, sv_track process, double y)
+static void draw_group(struct drawing *d, sv_track group, double y)
 {
     struct sv_picture *p = d->p;
     size_t at = p->text.len;
-    sv_process_name(d->l->trace->dict, process, &p->text);
+    sv_group_name(d->l->trace->dict, group, &p->text);
     sv_picture_box(p, 0, y, p->width, HEAD_HEIGHT - 3, 0xececee);
     sv_picture_label(p, SV_MARGIN, y + 11, 10, SV_ANCHOR_START, SV_MARK_BOLD, SV_COLOR_INK,
                      p->width - 2 * SV_MARGIN, sv_picture_since(p, at));
@@ -214,7 +348,8 @@ static void draw_label(struct drawing *d, size_t i, double y)
     const struct sv_row *row = &d->l->rows[i];
     size_t at = p->text.len;
     sv_row_name(d->l->index, i, &p->text);
-    sv_picture_label(p, d->left - 8, y + 11, 10, SV_ANCHOR_END, 0, SV_COLOR_INK, LABEL_WIDTH - 12,
+    sv_picture_label(p, d->left - 8, y + 11, 10, SV_ANCHOR_END, 0,
+                     d->l->index->rows[i].depth ? SV_COLOR_DIM : SV_COLOR_INK, LABEL_WIDTH - 12,
                      sv_picture_since(p, at));
     p->marks[p->n - 1].title = sv_picture_since(p, at);
     if (row->n_points) {
@@ -231,15 +366,17 @@ static void draw_label(struct drawing *d, size_t i, double y)
 static double draw_rows(struct drawing *d, double y)
 {
     const struct sv_layout_index *x = d->l->index;
-    sv_track process = UINT32_MAX;
+    sv_track group = UINT32_MAX;
     for (size_t i = 0; i < d->l->n_rows; i++) {
+        d->row_y[i] = -1;
         if (!d->is_drawn[i])
             continue;
-        if (x->rows[i].process != process) {
-            process = x->rows[i].process;
-            draw_process(d, process, y);
+        if (x->rows[i].group != group) {
+            group = x->rows[i].group;
+            draw_group(d, group, y);
             y += HEAD_HEIGHT;
         }
+        d->row_y[i] = y;
         draw_label(d, i, y);
         if (x->rows[i].lines)
             draw_rects(d, &d->l->rows[i], y);
@@ -253,12 +390,13 @@ static double draw_rows(struct drawing *d, double y)
 static double rows_bottom(const struct drawing *d, double y)
 {
     const struct sv_layout_index *x = d->l->index;
-    sv_track process = UINT32_MAX;
+    sv_track group = UINT32_MAX;
+    y += bands_height(d);
     for (size_t i = 0; i < d->l->n_rows; i++) {
         if (!d->is_drawn[i])
             continue;
-        y += row_height(&x->rows[i]) + (x->rows[i].process != process ? HEAD_HEIGHT : 0);
-        process = x->rows[i].process;
+        y += row_height(&x->rows[i]) + (x->rows[i].group != group ? HEAD_HEIGHT : 0);
+        group = x->rows[i].group;
     }
     return y;
 }
@@ -279,7 +417,7 @@ static struct sv_ref facts(struct drawing *d)
     sv_format_count(b, t->slices.n);
     sv_buf_str(b, " slices in the trace");
     if (d->n_left_out)
-        sv_buf_printf(b, " \xc2\xb7 %zu more row%s (--rows)", d->n_left_out,
+        sv_buf_printf(b, " \xc2\xb7 %zu more row%s (--max-rows)", d->n_left_out,
                       d->n_left_out == 1 ? "" : "s");
     return sv_picture_since(d->p, at);
 }
@@ -289,7 +427,7 @@ static double draw_legend(struct drawing *d, double y)
     const struct sv_colors *c = &d->colors;
     struct sv_legend items[SV_N_COLORS + 1];
     size_t n = 0;
-    if (!c->by_category)
+    if (!c->by_category || d->n_drawn == 0)
         return y;
     for (; n < c->n_categories; n++) {
         struct sv_text text = sv_dict_text(d->l->trace->dict, c->categories[n]);
@@ -320,33 +458,82 @@ static double draw_losses(struct drawing *d, double y)
     return sv_frame_warn(d->p, y, sv_picture_since(d->p, at));
 }
 
+/* What is shown: what was asked for, or what the trace is good for. */
+static void choose_what(struct drawing *d, const struct sv_trace *t)
+{
+    d->rows = d->o->rows;
+    if (d->rows == SV_ROWS_AUTO) {
+        d->rows = sv_bands_there(t);
+        d->rows |= d->rows ? SV_ROWS_APP : SV_ROWS_TRACKS;
+    }
+    find_machine_categories(d, t->dict);
+    find_app(d, t);
+}
+
+static void find_bands(struct drawing *d, const struct sv_layout *l)
+{
+    struct sv_bands_wanted w = {
+        .what = d->rows & SV_BANDS_ALL,
+        .bins = {.from_ns = l->from_ns, .to_ns = l->to_ns, .n = (size_t)l->width},
+        .grouping = d->o->grouping,
+        .processes_max = d->o->processes_max};
+    sv_bands_find(&d->bands, l->trace, &w);
+}
+
+static void draw_all(struct drawing *d)
+{
+    const struct sv_layout *l = d->l;
+    const struct sv_timeline *o = d->o;
+    double first = (double)l->trace->first_ns;
+    double y = sv_frame_head(d->p, &o->frame, facts(d));
+    y = draw_losses(d, y);
+    y = draw_legend(d, y) + 16;
+    double bottom = rows_bottom(d, y) + 2;
+    struct sv_axis a = sv_frame_time_axis(&o->frame, (double)l->from_ns - first,
+                                          (double)l->to_ns - first, d->left, d->left + l->width);
+    sv_axis_draw_x(d->p, &a, y, bottom, false, SV_MARK_TICK);
+    sv_frame_zoom(d->p, &a, y, bottom, y - 4);
+    draw_rows(d, draw_bands(d, y + 2));
+    struct sv_arrows arrows = {.layout = l,
+                               .row_y = d->row_y,
+                               .left = d->left,
+                               .line_height = LINE_HEIGHT,
+                               .max = o->arrows_max};
+    d->n_arrows = sv_arrows_draw(d->p, &arrows);
+    if (d->n_arrows > o->arrows_max && o->arrows_max)
+        bottom = sv_frame_warn(
+            d->p, bottom,
+            sv_picture_printf(d->p, "%zu arrows are not drawn (--arrows)", d->n_arrows));
+    d->p->height = bottom + SV_MARGIN;
+}
+
 size_t sv_timeline_draw(struct sv_picture *p, const struct sv_trace *t, const struct sv_timeline *o)
 {
     struct sv_layout l;
     struct sv_layout_index *index = sv_layout_index_new(t);
     struct drawing d = {.p = p, .l = &l, .o = o, .left = SV_MARGIN + LABEL_WIDTH};
     double right = p->width - SV_MARGIN;
-    sv_colors_init(&d.colors, t);
+    choose_what(&d, t);
+    if (d.rows & SV_BANDS_GPU & sv_bands_there(t))
+        right -= RIGHT_AXIS;
+    sv_colors_init(&d.colors, t, d.rows & SV_ROWS_TRACKS ? NULL : d.is_machine);
     sv_layout_init(&l, index,
                    &(struct sv_layout_window){.from_ns = o->from_ns,
                                               .to_ns = o->to_ns,
-                                              .width = fmax(right - d.left, 50)});
+                                              .width = floor(fmax(right - d.left, 50))});
     d.is_drawn = sv_alloc(l.n_rows + 1);
+    d.row_y = sv_alloc((l.n_rows + 1) * sizeof *d.row_y);
+    find_bands(&d, &l);
     choose_rows(&d);
-    double y = sv_frame_head(p, &o->frame, facts(&d));
-    y = draw_losses(&d, y);
-    y = draw_legend(&d, y) + 16;
-    double bottom = rows_bottom(&d, y) + 2;
-    struct sv_axis a = sv_frame_time_axis(&o->frame, (double)l.from_ns - (double)t->first_ns,
-                                          (double)l.to_ns - (double)t->first_ns, d.left,
-                                          d.left + l.width);
-    sv_axis_draw_x(p, &a, y, bottom, false, SV_MARK_TICK);
-    sv_frame_zoom(p, &a, y, bottom, y - 4);
-    draw_rows(&d, y + 2);
-    p->height = bottom + SV_MARGIN;
+    draw_all(&d);
+    size_t n = d.n_drawn + d.bands.n;
+    sv_bands_fini(&d.bands);
     free(d.is_drawn);
+    free(d.row_y);
+    free(d.is_machine);
+    free(d.is_app);
     sv_colors_fini(&d.colors);
     sv_layout_fini(&l);
     sv_layout_index_free(index);
-    return d.n_drawn;
+    return n;
 }

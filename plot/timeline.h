@@ -1,14 +1,27 @@
-/* The time line: processes, threads, other tracks and counters over time. */
+/* The time line: what the machine did (CPU, GPUs, disks, I/O by process) and the tracks of the trace over time. */
 #ifndef SV_PLOT_TIMELINE_H
 #define SV_PLOT_TIMELINE_H
 
+#include "plot/bands.h"
 #include "plot/frame.h"
 #include "plot/layout.h"
+
+/* What the picture shows, from top to bottom. The first ones are enum sv_bands_what. */
+enum sv_timeline_rows {
+    SV_ROWS_APP =
+        16, /* tracks of the application: phases, threads' own slices, counters; no system calls */
+    SV_ROWS_TRACKS = 32, /* all tracks */
+    SV_ROWS_AUTO = 0     /* bands and APP where the trace has anything for a band, else TRACKS */
+};
 
 struct sv_timeline {
     struct sv_frame frame;
     int64_t from_ns, to_ns; /* equal: the whole trace */
-    size_t rows_max;        /* further rows are counted, not drawn */
+    unsigned rows;          /* enum sv_bands_what, enum sv_timeline_rows */
+    enum sv_io_grouping grouping;
+    size_t processes_max; /* bands of I/O; 0: some */
+    size_t rows_max;      /* further rows of tracks are counted, not drawn; 0: some */
+    size_t arrows_max;    /* more flows than that are not drawn */
     bool
         only_busiest; /* those rows_max rows with most slices in the window rather than the first ones */
 };

@@ -70,6 +70,99 @@ run window_texts 0 python3 texts.py window.svg
 check no_network sh -c '! grep -E "https?://" *.svg | grep -v "xmlns=\"http://www.w3.org/2000/svg\""'
 check stdout_is_svg sh -c '"$0" plot timeline small.json | cmp - timeline.svg' "$STAVE"
 
+# A recorded run: the machine's rows appear where the trace has something for them.
+cat >run.txt <<'TXT'
+# stave text 1
+clock boottime
+snapshot boottime=1000000000 realtime=1700000000000000000
+track #1 process uuid=0x1 pid=10 name="python"
+track #2 thread uuid=0x2 parent=#1 pid=10 tid=10 name="main"
+track #3 custom uuid=0x3 parent=#2 name="system calls"
+track #5 process uuid=0x5 pid=20 name="python"
+track #6 thread uuid=0x6 parent=#5 pid=20 tid=20 name="loader"
+track #7 custom uuid=0x7 parent=#6 name="system calls"
+track #8 custom uuid=0x8 name="CPU"
+track #9 counter uuid=0x9 parent=#8 name="user" unit="%"
+track #10 counter uuid=0xa parent=#8 name="idle" unit="%"
+track #11 custom uuid=0xb name="Disks"
+track #12 custom uuid=0xc parent=#11 name="sda"
+track #14 gpu uuid=0xe name="GPU 0"
+track #15 counter uuid=0xf parent=#14 name="sm" unit="%"
+track #16 counter uuid=0x10 parent=#14 name="framebuffer" unit="bytes"
+track #17 counter uuid=0x11 parent=#1 name="loss"
+1.000000000 begin #2 "step 1" cat="step"
+1.000000000 counter #16 {1073741824}
+1.100000000 begin #7 "openat" cat="syscall" {path="/d/a" fd=3}
+1.150000000 end #7
+1.160000000 begin #6 "load" cat="data" 
+1.200000000 begin #7 "read" cat="syscall" {path="/d/a" fd=3 bytes=1000}
+1.250000000 begin #12 "read" cat="block" {bytes=1000 pid=20}
+1.250000000 counter #9 {40}
+1.250000000 counter #10 {60}
+1.250000000 counter #15 {80}
+1.300000000 end #12
+1.400000000 end #7
+1.410000000 end #6
+1.500000000 counter #9 {80}
+1.500000000 counter #10 {20}
+1.500000000 counter #15 {0}
+1.500000000 end #2
+1.500000000 begin #2 "step 2" cat="step"
+1.600000000 begin #3 "write" cat="syscall" {path="/d/out" fd=4 bytes=10}
+1.700000000 end #3
+1.750000000 counter #17 {0.5}
+2.000000000 end #2
+2.000000000 counter #9 {0}
+2.000000000 counter #10 {100}
+TXT
+run_any figure 0 "$STAVE" plot timeline run.txt -o figure.svg
+run figure_texts 0 python3 texts.py figure.svg
+run_any by_role 0 "$STAVE" plot timeline run.txt --rows io,app --group role --wall -o role.svg
+run by_role_texts 0 python3 texts.py role.svg
+run_any together 0 "$STAVE" plot timeline run.txt --rows io --group all --from 200ms --to @1.35s -o together.svg
+run together_texts 0 python3 texts.py together.svg
+run_any all_tracks 0 "$STAVE" plot timeline run.txt --rows tracks --max-rows 3 -o tracks.svg
+run all_tracks_texts 0 python3 texts.py tracks.svg
+# around NAME: the first, the second by number, a name that ends in a number itself; the window is clipped to the trace.
+has() { python3 texts.py "$1" | grep -F -e "$2" >found; }
+run_any around 0 "$STAVE" plot timeline run.txt --around 'step 2' --margin 50ms -o around.svg
+check around_is_the_window has around.svg '550 ms of 1 s'
+run_any around_nth 0 "$STAVE" plot timeline run.txt --around 'step*#2' --margin 0% -o nth.svg
+check around_nth_is_the_window has nth.svg '500 ms of 1 s'
+run_any around_hash 0 "$STAVE" plot timeline small.json --around 'ProfilerStep#2' --margin 10% -o hash.svg
+check around_hash_is_a_name has hash.svg '2.2 ms of 3 ms'
+run around_unknown 2 "$STAVE" plot timeline run.txt --around 'stp 2' -o x.svg
+run around_too_many 2 "$STAVE" plot timeline run.txt --around 'step*#3' -o x.svg
+run around_and_time 2 "$STAVE" plot timeline run.txt --around 'step 2' --time 1ms:2ms -o x.svg
+run margin_alone 2 "$STAVE" plot timeline run.txt --margin 5ms -o x.svg
+run margin_bad 2 "$STAVE" plot timeline run.txt --around 'step 2' --margin lots -o x.svg
+run rows_bad 2 "$STAVE" plot timeline run.txt --rows cpu,dsik -o x.svg
+run rows_absent 1 "$STAVE" plot timeline small.json --rows cpu,io -o x.svg
+run group_bad 2 "$STAVE" plot timeline run.txt --group pid -o x.svg
+run to_bad 2 "$STAVE" plot timeline run.txt --to later -o x.svg
+run from_twice 2 "$STAVE" plot timeline run.txt --from 1ms --time 2ms: -o x.svg
+check from_is_still_a_format "$STAVE" plot timeline small.json --from chrome -o format.svg
+# Arrows: drawn unless there are too many.
+cat >flows.json <<'JSON'
+{"traceEvents": [
+{"ph": "X", "name": "send", "pid": 1, "tid": 1, "ts": 0, "dur": 100},
+{"ph": "s", "id": 1, "name": "f", "cat": "f", "pid": 1, "tid": 1, "ts": 50},
+{"ph": "X", "name": "send", "pid": 1, "tid": 1, "ts": 300, "dur": 100},
+{"ph": "s", "id": 2, "name": "f", "cat": "f", "pid": 1, "tid": 1, "ts": 350},
+{"ph": "X", "name": "receive", "pid": 1, "tid": 2, "ts": 200, "dur": 100},
+{"ph": "f", "bp": "e", "id": 1, "name": "f", "cat": "f", "pid": 1, "tid": 2, "ts": 250},
+{"ph": "X", "name": "receive", "pid": 1, "tid": 2, "ts": 600, "dur": 100},
+{"ph": "f", "bp": "e", "id": 2, "name": "f", "cat": "f", "pid": 1, "tid": 2, "ts": 650}
+]}
+JSON
+paths() { grep -o '#555555' "$1" | wc -l; }
+run_any arrows 0 "$STAVE" plot timeline flows.json -o arrows.svg
+check two_arrows_are_drawn test "$(paths arrows.svg)" = 4
+run_any no_arrows 0 "$STAVE" plot timeline flows.json --no-arrows -o none.svg
+check no_arrow_is_drawn test "$(paths none.svg)" = 0
+run_any too_many_arrows 0 "$STAVE" plot timeline flows.json --arrows 1 -o many.svg
+check says_that_there_are_more has many.svg '2 arrows are not drawn'
+
 # PNG and PDF, or a clear word that there are none.
 if "$STAVE" plot timeline small.json -o probe.png 2>probe.err; then
   for kind in timeline flame hist counter steps layers; do

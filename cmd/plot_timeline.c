@@ -1,0 +1,239 @@
+/* stave plot timeline: what the user asked for, and the zoom to a slice by its name. */
+#include "cmd/plot.h"
+
+#include "base/glob.h"
+#include "plot/timeline.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARROWS_DEFAULT 300u
+
+/* ---- what is shown ---- */
+
+static const struct {
+    const char *name;
+    unsigned rows;
+} row_words[] = {
+    {"cpu", SV_BANDS_CPU}, {"gpu", SV_BANDS_GPU}, {"disk", SV_BANDS_DISK},
+    {"io", SV_BANDS_IO},   {"app", SV_ROWS_APP},  {"tracks", SV_ROWS_TRACKS},
+};
+#define N_ROW_WORDS (sizeof row_words / sizeof *row_words)
+
+static int parse_row_word(const char *word, size_t len, unsigned *rows, struct sv_err *err)
+{
+    const char *names[N_ROW_WORDS];
+    char text[32] = "";
+    for (size_t i = 0; i < N_ROW_WORDS; i++) {
+        names[i] = row_words[i].name;
+        if (strlen(names[i]) == len && memcmp(names[i], word, len) == 0) {
+            *rows |= row_words[i].rows;
+            return 0;
+        }
+    }
+    memcpy(text, word, len < sizeof text - 1 ? len : sizeof text - 1);
+    const char *near = sv_nearest(text, names, N_ROW_WORDS);
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                      "--rows: there is no '%s'%s%s%s; say cpu, gpu, disk, io, app or tracks, "
+                      "joined by commas",
+                      text, near ? ", perhaps '" : "", near ? near : "", near ? "'" : "");
+}
+
+/* Words, or a number: how many rows at most, as before there were words. */
+static int parse_rows(const char *text, struct sv_timeline *o, struct sv_err *err)
+{
+    char *end;
+    unsigned long n = text ? strtoul(text, &end, 10) : 0;
+    if (!text)
+        return 0;
+    if (*text >= '0' && *text <= '9' && !*end) {
+        o->rows_max = n;
+        return 0;
+    }
+    for (const char *word = text;; word++) {
+        size_t len = strcspn(word, ",");
+        int code = parse_row_word(word, len, &o->rows, err);
+        word += len;
+        if (code < 0 || !*word)
+            return code;
+    }
+}
+
+static int parse_group(const char *text, enum sv_io_grouping *grouping, struct sv_err *err)
+{
+    static const char *const names[] = {
+        [SV_GROUP_PROCESS] = "process", [SV_GROUP_ROLE] = "role", [SV_GROUP_ALL] = "all"};
+    for (size_t i = 0; text && i < 3; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *grouping = (enum sv_io_grouping)i;
+            return 0;
+        }
+    return text ? sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--group: '%s' is not process, role or all",
+                             text)
+                : 0;
+}
+
+/* ---- the zoom ---- */
+
+/* The n-th slice (from 1) of a name in the order of time. */
+struct wanted {
+    const struct sv_trace *trace;
+    bool *is_meant; /* by string */
+    uint64_t number;
+};
+
+static bool *meant_strings(const struct sv_trace *t, const char *name, size_t len, bool *is_any)
+{
+    const struct sv_dict *d = t->dict;
+    char *glob = sv_alloc(len + 1);
+    bool *is_meant = sv_alloc((size_t)d->n_strings + 1);
+    memcpy(glob, name, len);
+    is_meant[sv_dict_find_str(d, name, len)] = true;
+    for (sv_str s = 1; s < d->n_strings && strpbrk(glob, "*?["); s++)
+        is_meant[s] |= sv_glob_match(glob, sv_dict_text(d, s).bytes, sv_dict_text(d, s).len);
+    is_meant[0] = false;
+    *is_any = false;
+    for (uint64_t row = 0; row < t->slices.n && !*is_any; row++)
+        *is_any = is_meant[t->slices.name[row]];
+    free(glob);
+    return is_meant;
+}
+
+struct found {
+    int64_t ts_ns;
+    uint32_t row;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+    if (x->ts_ns != y->ts_ns)
+        return x->ts_ns < y->ts_ns ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static int find_nth(const struct wanted *w, const char *what, uint32_t *row, struct sv_err *err)
+{
+    const struct sv_trace *t = w->trace;
+    size_t n = 0, cap = 0;
+    struct found *rows = NULL;
+    int code = 0;
+    for (uint64_t i = 0; i < t->slices.n; i++)
+        if (w->is_meant[t->slices.name[i]]) {
+            rows = sv_grow(rows, &cap, n + 1, sizeof *rows);
+            rows[n++] = (struct found){t->slices.ts_ns[i], (uint32_t)i};
+        }
+    if (w->number > n) {
+        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--around: '%s' occurs %zu time%s only", what,
+                          n, n == 1 ? "" : "s");
+    } else {
+        qsort(rows, n, sizeof *rows, by_time);
+        *row = rows[w->number - 1].row;
+    }
+    free(rows);
+    return code;
+}
+
+/* "step 7", "load batch#3", "ProfilerStep#*#2": the whole text is a name first, only then a number is taken off its end. */
+static int find_around(const struct sv_plot *p, uint32_t *row, struct sv_err *err)
+{
+    const char *text = p->o->around, *hash = strrchr(text, '#');
+    bool is_any;
+    struct wanted w = {.trace = p->trace, .number = 1};
+    w.is_meant = meant_strings(p->trace, text, strlen(text), &is_any);
+    char *end = NULL;
+    uint64_t number = hash && hash[1] >= '0' && hash[1] <= '9' ? strtoull(hash + 1, &end, 10) : 0;
+    if (!is_any && number && !*end) {
+        free(w.is_meant);
+        w.number = number;
+        w.is_meant = meant_strings(p->trace, text, (size_t)(hash - text), &is_any);
+    }
+    int code = is_any ? find_nth(&w, text, row, err) : sv_plot_no_such_slice(p, text, err);
+    free(w.is_meant);
+    return code;
+}
+
+static int64_t clamp(double ns)
+{
+    return ns <= (double)INT64_MIN ? INT64_MIN : ns >= 9.2e18 ? INT64_MAX : (int64_t)ns;
+}
+
+/* A share of the slice (20%) or a time (5ms). */
+static int parse_margin(const char *text, double dur_ns, double *margin_ns, struct sv_err *err)
+{
+    struct sv_moment m;
+    char *end = NULL;
+    *margin_ns = 0.25 * dur_ns;
+    if (!text)
+        return 0;
+    double percent = strtod(text, &end);
+    if (*end == '%' && !end[1] && percent >= 0 && percent <= 1e6) {
+        *margin_ns = percent / 100 * dur_ns;
+        return 0;
+    }
+    if (*text == '@' || sv_parse_moment(text, strlen(text), &m) < 0 || m.ns < 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--margin: '%s' is neither a share such as 20%% nor a time such as 5ms",
+                          text);
+    *margin_ns = (double)m.ns;
+    return 0;
+}
+
+int sv_plot_zoom(struct sv_plot *p, struct sv_err *err)
+{
+    const struct sv_trace *t = p->trace;
+    uint32_t row = 0;
+    double margin;
+    if (!p->o->around)
+        return p->o->margin
+                   ? sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--margin belongs to --around NAME")
+                   : 0;
+    if (p->is_zoomed)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--around or a window (--time, --from, --to), not both");
+    int code = find_around(p, &row, err);
+    if (code < 0)
+        return code;
+    int64_t from = t->slices.ts_ns[row], to = sv_trace_end_ns(t, row);
+    double dur = (double)to - (double)from;
+    if (dur <= 0) /* an instant: a hundredth of the trace around it */
+        dur = ((double)t->last_ns - (double)t->first_ns) / 100;
+    code = parse_margin(p->o->margin, dur, &margin, err);
+    if (code < 0)
+        return code;
+    p->from_ns = clamp((double)from - margin);
+    p->to_ns = clamp((double)to + margin + 1);
+    p->from_ns = p->from_ns > t->first_ns ? p->from_ns : t->first_ns;
+    p->to_ns = t->last_ns < INT64_MAX && p->to_ns > t->last_ns ? t->last_ns + 1 : p->to_ns;
+    if (p->to_ns <= p->from_ns)
+        p->to_ns = p->from_ns < INT64_MAX ? p->from_ns + 1 : p->from_ns;
+    return 0;
+}
+
+int sv_plot_timeline(struct sv_plot *p, struct sv_err *err)
+{
+    const struct sv_plot_options *o = p->o;
+    struct sv_timeline timeline = {.frame = p->frame,
+                                   .from_ns = p->from_ns,
+                                   .to_ns = p->to_ns,
+                                   .processes_max = o->top < 200 ? (size_t)o->top : 200,
+                                   .arrows_max = ARROWS_DEFAULT,
+                                   .only_busiest = o->top > 0};
+    int code = parse_rows(o->rows, &timeline, err);
+    if (code >= 0)
+        code = parse_group(o->group, &timeline.grouping, err);
+    if (code < 0)
+        return code;
+    if (o->max_rows)
+        timeline.rows_max = o->max_rows;
+    if (o->top)
+        timeline.rows_max = o->top;
+    if (o->no_arrows || o->arrows)
+        timeline.arrows_max = o->no_arrows ? 0 : (size_t)o->arrows;
+    if (sv_timeline_draw(p->picture, p->trace, &timeline) == 0)
+        return sv_err_set(err, SV_EFOUND, SV_NO_POS,
+                          timeline.rows ? "the trace has nothing for these rows in that window"
+                                        : "nothing lies in that window");
+    return 0;
+}
