@@ -94,7 +94,7 @@ track #17 counter uuid=0x11 parent=#1 name="loss"
 1.000000000 counter #16 {1073741824}
 1.100000000 begin #7 "openat" cat="syscall" {path="/d/a" fd=3}
 1.150000000 end #7
-1.160000000 begin #6 "load" cat="data" 
+1.160000000 begin #6 "load" cat="data"
 1.200000000 begin #7 "read" cat="syscall" {path="/d/a" fd=3 bytes=1000}
 1.250000000 begin #12 "read" cat="block" {bytes=1000 pid=20}
 1.250000000 counter #9 {40}
