@@ -8,6 +8,7 @@
     X(record)          \
     X(status)          \
     X(stop)            \
+    X(trigger)         \
     X(doctor)          \
     X(convert)         \
     X(merge)           \

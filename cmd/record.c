@@ -64,7 +64,8 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "--inject and --copy-output need a command that stave starts");
     if ((o->use.inject && sv_inject(o->use.inject, err) < 0) ||
-        (o->use.archive && sv_record_archive_check(err) < 0) || sv_record_logs_check(o, err) < 0)
+        (o->use.archive && sv_record_archive_check(err) < 0) || sv_record_logs_check(o, err) < 0 ||
+        sv_parts_check(o, err) < 0)
         return err->code;
     o->no_io &= !o->use.io;
     return record_to_place(o, operands, err);
@@ -154,6 +155,8 @@ static const struct sv_example examples[] = {
      "with the OpenCL calls and NVTX ranges of the command; needs no root"},
     {"stave record --out-dir runs --archive --log train.log -- python3 train.py",
      "runs/run-0001 with trace, report and picture, runs/run-0001.tar.zst with all of it"},
+    {"stave record --detach --last 30s -o job.pftrace -p 4711",
+     "keep the last half minute; 'stave trigger' saves it whenever something odd happened"},
     {"stave record -o slow.pftrace --min-latency 1ms --path /data/ -- ./job",
      "only what took a millisecond or more, only below /data/"},
     {"stave record -o wait.pftrace --sched -- python3 train.py",

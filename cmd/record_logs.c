@@ -19,6 +19,7 @@ struct log_run {
     size_t n_rows, cap_rows;
     uint64_t n_events, n_earlier;
     int64_t first_ns;
+    struct sv_clocks clocks; /* all of the recording */
 };
 
 /* ---- the recorder's sink, which must outlive the stages before it ---- */
@@ -73,7 +74,7 @@ static sv_track row_of(struct log_run *g, sv_track t)
 /* On the trace's clock and row; false: from before the recording. */
 static bool adopt(struct log_run *g, struct sv_event *e)
 {
-    const struct sv_clocks *clocks = &g->r->dict->clocks;
+    const struct sv_clocks *clocks = &g->clocks;
     int64_t from = e->ts_ns, to;
     bool is_slice = e->kind == SV_SLICE && e->dur_ns != SV_UNFINISHED;
     if (!sv_clocks_convert(clocks, SV_CLOCK_REALTIME, SV_CLOCK_BOOTTIME, from, &e->ts_ns))
@@ -159,6 +160,7 @@ static int read_log(struct sv_recorder *r, const char *path, const struct sv_rea
         snprintf(name, sizeof name, "log %.255s", slash ? slash + 1 : path);
         g.group = sv_dict_child(r->dict, 0, SV_TRACK_CUSTOM, sv_dict_cstr(r->dict, name));
         g.to = sv_pump_adapt(o.source->gives, lend(r->sink), r->dict, &o.report, NULL);
+        sv_parts_clocks(r, &g.clocks);
         code = pump(&g, o.source, err);
         int closed = g.to->close(g.to, code < 0, err);
         code = code < 0 ? code : closed;
@@ -170,6 +172,7 @@ static int read_log(struct sv_recorder *r, const char *path, const struct sv_rea
     }
     sv_opened_close(&o);
     free(g.rows);
+    sv_clocks_fini(&g.clocks);
     return code;
 }
 

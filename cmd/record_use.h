@@ -11,68 +11,84 @@ struct sv_record_options;
 
 /* The options of this side, a member `use` of the command's own. */
 struct sv_record_use {
-    const char *config, *inject, *log_tz, *out_dir;
+    const char *config, *inject, *log_tz, *out_dir, *rotate, *last;
     struct sv_words logs;
     bool io, archive, copy_output;
 };
 
-#define SV_RECORD_USE_OPTIONS(type)                                                               \
-    {0,                                                                                           \
-     "config",                                                                                    \
-     "FILE",                                                                                      \
-     SV_OPT_TEXT,                                                                                 \
-     offsetof(type, use.config),                                                                  \
-     "options and command from a YAML file: each long option is a key, 'command' a list of "      \
-     "words; what the command line gives wins",                                                   \
-     NULL},                                                                                       \
-        {0,                                                                                       \
-         "inject",                                                                                \
-         "WHAT",                                                                                  \
-         SV_OPT_TEXT,                                                                             \
-         offsetof(type, use.inject),                                                              \
-         "load Stave's libraries into the command: opencl, nvtx, itt, cuda; separated by commas", \
-         "opencl nvtx itt cuda"},                                                                 \
-        {0,                                                                                       \
-         "log",                                                                                   \
-         "FILE",                                                                                  \
-         SV_OPT_LIST,                                                                             \
-         offsetof(type, use.logs),                                                                \
-         "the command's MLPerf (:::MLLOG) or DLIO log, read at the end, as rows of the trace; "   \
-         "may be given several times",                                                            \
-         NULL},                                                                                   \
-        {0,                                                                                       \
-         "log-tz",                                                                                \
-         "ZONE",                                                                                  \
-         SV_OPT_TEXT,                                                                             \
-         offsetof(type, use.log_tz),                                                              \
-         "the zone of DLIO's log; this machine's unless given",                                   \
-         NULL},                                                                                   \
-        {0,                                                                                       \
-         "out-dir",                                                                               \
-         "DIR",                                                                                   \
-         SV_OPT_TEXT,                                                                             \
-         offsetof(type, use.out_dir),                                                             \
-         "a new numbered folder in DIR for this recording: trace, report.txt, report.json, "      \
-         "timeline.png",                                                                          \
-         NULL},                                                                                   \
-        {0,                                                                                       \
-         "archive",                                                                               \
-         NULL,                                                                                    \
-         SV_OPT_FLAG,                                                                             \
-         offsetof(type, use.archive),                                                             \
-         "trace, logs, report and picture in one .tar.zst beside the trace",                      \
-         NULL},                                                                                   \
-        {0,                                                                                       \
-         "copy-output",                                                                           \
-         NULL,                                                                                    \
-         SV_OPT_FLAG,                                                                             \
-         offsetof(type, use.copy_output),                                                         \
-         "what the command prints, also in files (stdout.log, stderr.log); it then writes to "    \
-         "pipes instead of the terminal",                                                         \
-         NULL},                                                                                   \
-    {                                                                                             \
-        0, "io", NULL, SV_OPT_FLAG, offsetof(type, use.io),                                       \
-            "system calls after all, where a configuration says no-io", NULL                      \
+#define SV_RECORD_USE_OPTIONS(type)                                                                \
+    {0,                                                                                            \
+     "config",                                                                                     \
+     "FILE",                                                                                       \
+     SV_OPT_TEXT,                                                                                  \
+     offsetof(type, use.config),                                                                   \
+     "options and command from a YAML file: each long option is a key, 'command' a list of "       \
+     "words; what the command line gives wins",                                                    \
+     NULL},                                                                                        \
+        {0,                                                                                        \
+         "inject",                                                                                 \
+         "WHAT",                                                                                   \
+         SV_OPT_TEXT,                                                                              \
+         offsetof(type, use.inject),                                                               \
+         "load Stave's libraries into the command: opencl, nvtx, itt, cuda; separated by commas",  \
+         "opencl nvtx itt cuda"},                                                                  \
+        {0,                                                                                        \
+         "log",                                                                                    \
+         "FILE",                                                                                   \
+         SV_OPT_LIST,                                                                              \
+         offsetof(type, use.logs),                                                                 \
+         "the command's MLPerf (:::MLLOG) or DLIO log, read at the end, as rows of the trace; "    \
+         "may be given several times",                                                             \
+         NULL},                                                                                    \
+        {0,                                                                                        \
+         "log-tz",                                                                                 \
+         "ZONE",                                                                                   \
+         SV_OPT_TEXT,                                                                              \
+         offsetof(type, use.log_tz),                                                               \
+         "the zone of DLIO's log; this machine's unless given",                                    \
+         NULL},                                                                                    \
+        {0,                                                                                        \
+         "out-dir",                                                                                \
+         "DIR",                                                                                    \
+         SV_OPT_TEXT,                                                                              \
+         offsetof(type, use.out_dir),                                                              \
+         "a new numbered folder in DIR for this recording: trace, report.txt, report.json, "       \
+         "timeline.png",                                                                           \
+         NULL},                                                                                    \
+        {0,                                                                                        \
+         "archive",                                                                                \
+         NULL,                                                                                     \
+         SV_OPT_FLAG,                                                                              \
+         offsetof(type, use.archive),                                                              \
+         "trace, logs, report and picture in one .tar.zst beside the trace",                       \
+         NULL},                                                                                    \
+        {0,                                                                                        \
+         "copy-output",                                                                            \
+         NULL,                                                                                     \
+         SV_OPT_FLAG,                                                                              \
+         offsetof(type, use.copy_output),                                                          \
+         "what the command prints, also in files (stdout.log, stderr.log); it then writes to "     \
+         "pipes instead of the terminal",                                                          \
+         NULL},                                                                                    \
+        {0,                                                                                        \
+         "rotate",                                                                                 \
+         "SIZE[,COUNT]",                                                                           \
+         SV_OPT_TEXT,                                                                              \
+         offsetof(type, use.rotate),                                                               \
+         "a new file whenever the trace has reached SIZE, each a trace of its own: OUT is the "    \
+         "newest, OUT-0001 the first; with COUNT only so many are kept",                           \
+         NULL},                                                                                    \
+        {0,                                                                                        \
+         "last",                                                                                   \
+         "TIME|SIZE",                                                                              \
+         SV_OPT_TEXT,                                                                              \
+         offsetof(type, use.last),                                                                 \
+         "keep only the last TIME (30s) or SIZE (256M); 'stave trigger' or SIGUSR1 saves them as " \
+         "OUT-0001 and so on, the end as OUT",                                                     \
+         NULL},                                                                                    \
+    {                                                                                              \
+        0, "io", NULL, SV_OPT_FLAG, offsetof(type, use.io),                                        \
+            "system calls after all, where a configuration says no-io", NULL                       \
     }
 
 /* --config (record_config.c): fills what the command line left open. The texts live as long as *out. */

@@ -33,7 +33,7 @@ int64_t sv_recorder_now_ns(void)
 
 /* ---- opening ---- */
 
-static void take_snapshot(struct sv_recorder *r)
+void sv_recorder_snapshot(struct sv_recorder *r)
 {
     struct sv_snapshot s;
     struct sv_tick tick = sv_ticks_read(sv_ticks_counter());
@@ -80,7 +80,7 @@ static int open_output(struct sv_recorder *r, struct sv_err *err)
         return code;
     if (!(r->sink->takes & SV_HAS_EDGES)) /* those that do are content with each track in order */
         r->sink = sv_pump_adapt(SV_HAS_EDGES | SV_HAS_DISORDER, r->sink, r->dict, &r->report, NULL);
-    return 0;
+    return sv_parts_open(r, err);
 }
 
 static int parse_ns(const char *text, const char *option, int64_t *ns, struct sv_err *err)
@@ -166,6 +166,8 @@ static int open_signals(struct sv_recorder *r, struct sv_err *err)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGCHLD);
+    if (r->options->use.last)
+        sigaddset(&set, SIGUSR1);
     sigprocmask(SIG_BLOCK, &set, &r->old_mask);
     r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return r->signal_fd >= 0 ? 0 : sv_err_sys(err, "cannot wait for signals");
@@ -304,10 +306,12 @@ static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
         code = sample(r, now, err);
     r->round_ns = now;
     if (code >= 0 && now - r->snapshot_ns >= SNAPSHOT_EVERY_NS) {
-        take_snapshot(r);
+        sv_recorder_snapshot(r);
         if (r->sink->flush)
             code = r->sink->flush(r->sink, err);
     }
+    if (code >= 0 && !is_last)
+        code = sv_parts_round(r, now, err);
     return code;
 }
 
@@ -317,6 +321,10 @@ static void on_signal(struct sv_recorder *r, const struct signalfd_siginfo *s)
 {
     if (s->ssi_signo == SIGCHLD)
         return;
+    if (s->ssi_signo == SIGUSR1) {
+        r->n_triggers++;
+        return;
+    }
     r->n_signals++;
     if (r->asked_ns == 0)
         r->asked_ns = sv_recorder_now_ns();
@@ -347,7 +355,7 @@ static bool is_too_large(const struct sv_recorder *r)
 {
     struct stat st;
     return r->options->max_bytes > 0 && stat(r->part, &st) == 0 &&
-           (uint64_t)st.st_size >= r->options->max_bytes;
+           (uint64_t)st.st_size + sv_parts_bytes(r) >= r->options->max_bytes;
 }
 
 static bool is_over(struct sv_recorder *r)
@@ -382,7 +390,7 @@ static void show_status(struct sv_recorder *r)
     uint64_t calls = sv_decode_sums(r->decode)->calls;
     double rate = r->shown_ns ? (double)(calls - r->shown_calls) * 1e9 / (double)(now - r->shown_ns)
                               : 0;
-    uint64_t size = stat(r->part, &st) == 0 ? (uint64_t)st.st_size : 0;
+    uint64_t size = sv_parts_bytes(r) + (stat(r->part, &st) == 0 ? (uint64_t)st.st_size : 0);
     fprintf(stderr, "\r%s%s  %s calls  %s/s  %s lost  %s%s\033[K", sv_style_err(SV_DIM),
             sv_human_ns(a, now - r->started_ns), sv_human_count(b, calls),
             sv_human_count(c, (uint64_t)rate), sv_human_count(d, r->lost), sv_human_bytes(e, size),
@@ -417,7 +425,7 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
     int code = make_round(r, false, err);
     if (code >= 0) /* what was completed while the last round was made */
         code = make_round(r, true, err);
-    take_snapshot(r);
+    sv_recorder_snapshot(r);
     if (code >= 0)
         sv_record_logs(r);
     return code;
@@ -429,7 +437,8 @@ static void tell_others(struct sv_recorder *r)
                        : r->options->pids.n ? r->options->pids.items[0]
                                             : "all";
     const char *slash = strrchr(name, '/');
-    r->told = sv_running_tell(slash ? slash + 1 : name, r->options->out.path);
+    r->told = sv_running_tell(slash ? slash + 1 : name, r->options->out.path,
+                              r->options->use.last != NULL);
     if (r->word >= 0 && write(r->word, "b", 1) == 1) {
         close(r->word);
         r->word = -1;
@@ -458,7 +467,7 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     if (code < 0)
         return code;
     describe(r);
-    take_snapshot(r);
+    sv_recorder_snapshot(r);
     sv_record_sdk_open(r);
     if (r->interval_ns > 0)
         r->usage = sv_usage_new(r->dict, sv_decode_tree(r->decode), "/proc");
@@ -482,7 +491,9 @@ static int close_output(struct sv_recorder *r, int code, struct sv_err *err)
         unlink(r->part);
         return code;
     }
-    if (closed >= 0 && rename(r->part, r->options->out.path) != 0)
+    if (closed >= 0 && r->parts)
+        closed = sv_parts_finish(r, err);
+    else if (closed >= 0 && rename(r->part, r->options->out.path) != 0)
         closed = sv_err_sys(err, "cannot rename %s", r->part);
     return closed;
 }
@@ -500,6 +511,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
     if (code >= 0)
         code = finish(r, err);
     code = close_output(r, code, err);
+    sv_parts_free(r, code < 0);
     sv_record_sdk_close(r);
     if (r->go >= 0)
         close(r->go); /* a child that never began ends now */

@@ -9,6 +9,7 @@
 #include "capture/redact.h"
 #include "capture/usage.h"
 #include "cmd/files.h"
+#include "cmd/record_parts.h"
 #include "cmd/record_use.h"
 
 #include <signal.h>
@@ -30,6 +31,8 @@ struct sv_recorder {
     struct sv_dict *dict;
     struct sv_report report;
     struct sv_sink *sink;
+    struct sv_parts *parts; /* --rotate, --last; NULL */
+    int n_triggers;         /* SIGUSR1 that were not answered yet */
     struct sv_batch *batch;
     struct sv_kernel *kernel; /* NULL: not possible here */
     struct sv_decode *decode;
@@ -61,6 +64,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err);
 void sv_recorder_summary(const struct sv_recorder *r);
 
 int64_t sv_recorder_now_ns(void);
+void sv_recorder_snapshot(struct sv_recorder *r); /* of all clocks, into the dictionary */
 int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source,
                      struct sv_err *err); /* all of its round into the sink */
 

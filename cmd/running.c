@@ -31,7 +31,7 @@ static bool is_safe(const char *path)
            (st.st_mode & 077) == 0;
 }
 
-char *sv_running_tell(const char *name, const char *out)
+char *sv_running_tell(const char *name, const char *out, bool is_ring)
 {
     char dir[512], cwd[512], text[2048], path[600];
     folder(dir, sizeof dir);
@@ -40,8 +40,8 @@ char *sv_running_tell(const char *name, const char *out)
     snprintf(path, sizeof path, "%s/%d", dir, (int)getpid());
     if (out[0] == '/' || !getcwd(cwd, sizeof cwd))
         cwd[0] = 0;
-    int n = snprintf(text, sizeof text, "%lld\n%.63s\n%s%s%.1000s\n", (long long)time(NULL), name,
-                     cwd, cwd[0] ? "/" : "", out);
+    int n = snprintf(text, sizeof text, "%lld\n%.63s\n%s%s%.1000s\n%s\n", (long long)time(NULL),
+                     name, cwd, cwd[0] ? "/" : "", out, is_ring ? "ring" : "file");
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return NULL;
@@ -82,8 +82,16 @@ static bool read_one(const char *path, struct sv_running *r)
     if (!take_line(&at, since, sizeof since) || !take_line(&at, r->name, sizeof r->name) ||
         !take_line(&at, r->out, sizeof r->out))
         return false;
+    r->is_ring = strcmp(at, "ring\n") == 0;
     r->since_s = strtoll(since, NULL, 10);
     return true;
+}
+
+bool sv_running_is(const struct sv_running *r, const char *word)
+{
+    char pid[16];
+    snprintf(pid, sizeof pid, "%d", (int)r->pid);
+    return strcmp(word, pid) == 0 || strcmp(word, r->name) == 0 || strcmp(word, r->out) == 0;
 }
 
 static int by_age(const void *a, const void *b)

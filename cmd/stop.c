@@ -17,13 +17,6 @@ struct stop_options {
     bool all;
 };
 
-static bool is_meant(const struct sv_running *r, const char *word)
-{
-    char pid[16];
-    snprintf(pid, sizeof pid, "%d", (int)r->pid);
-    return strcmp(word, pid) == 0 || strcmp(word, r->name) == 0 || strcmp(word, r->out) == 0;
-}
-
 static bool still_runs(pid_t pid)
 {
     struct sv_running *all;
@@ -61,7 +54,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "%zu recordings run ('stave status'): say which, or --all", n);
     for (size_t i = 0; code >= 0 && i < n; i++) {
-        if (word && !is_meant(&all[i], word))
+        if (word && !sv_running_is(&all[i], word))
             continue;
         code = stop_one(&all[i], err);
         n_stopped++;

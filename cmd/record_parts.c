@@ -1,0 +1,486 @@
+/* Parts and rings of long recordings; see record_parts.h. Called by the recorder only.
+ *
+ * A part ends its open slices and the next one begins them again, so each is whole by itself. The segments of a ring are not: they are joined byte by
+ * byte, which Perfetto's format allows, behind a small file with what was open when the oldest of them began. Joining on a trigger
+ * happens in a process of its own, so that the recording goes on meanwhile. */
+#include "cmd/record_parts.h"
+#include "base/output.h"
+#include "cmd/console.h"
+#include "cmd/recorder.h"
+#include "cmd/still_open.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SEGMENTS = 8, SEGMENTS_MAX = 4 * SEGMENTS, CHUNK = 1 << 18, PATH_SIZE = 1200 };
+#define SMALLEST_BYTES ((uint64_t)256 << 10)
+#define LATE_NS        ((int64_t)1000000000) /* events reach us at most so late */
+
+struct segment {
+    uint32_t number;
+    uint64_t bytes;
+    int64_t start_ns;
+};
+
+struct sv_parts {
+    struct sv_sink sink; /* what the recorder writes to */
+    struct sv_sink *file;
+    struct sv_still still;
+    struct sv_clocks old; /* snapshots of the files before */
+    bool is_ring;
+    uint64_t limit_bytes, count;
+    int64_t limit_ns;
+    struct segment kept[SEGMENTS_MAX]; /* closed ones, oldest first */
+    size_t n_kept;
+    uint64_t kept_bytes;
+    uint32_t number; /* of the file that grows */
+    int64_t start_ns;
+    int n_saved;
+    pid_t saver;
+    char saving[PATH_SIZE];
+};
+
+/* ---- the sink ---- */
+
+static struct sv_parts *of(struct sv_sink *s)
+{
+    return (struct sv_parts *)(void *)s;
+}
+
+static int parts_write(struct sv_sink *s, const struct sv_event *events, size_t n,
+                       struct sv_err *err)
+{
+    struct sv_parts *p = of(s);
+    sv_still_note(&p->still, events, n);
+    return p->file->write(p->file, events, n, err);
+}
+
+static int parts_flush(struct sv_sink *s, struct sv_err *err)
+{
+    return of(s)->file->flush(of(s)->file, err);
+}
+
+/* The parts themselves live on until sv_parts_free(). */
+static int parts_close(struct sv_sink *s, bool failed, struct sv_err *err)
+{
+    struct sv_parts *p = of(s);
+    int code = p->file ? p->file->close(p->file, failed, err) : 0;
+    p->file = NULL;
+    return code;
+}
+
+/* ---- options ---- */
+
+/* SIZE[,COUNT] */
+static int parse_rotate(const char *text, uint64_t *bytes, uint64_t *count)
+{
+    char size[64], *end;
+    const char *comma = strchr(text, ',');
+    size_t len = comma ? (size_t)(comma - text) : strlen(text);
+    *count = 0;
+    if (len >= sizeof size)
+        return SV_EUSAGE;
+    memcpy(size, text, len);
+    size[len] = 0;
+    if (comma) {
+        *count = strtoull(comma + 1, &end, 10);
+        if (comma[1] < '0' || comma[1] > '9' || *end || *count == 0 || *count > 1000000)
+            return SV_EUSAGE;
+    }
+    return sv_parse_bytes(size, bytes);
+}
+
+/* 30s, 2min or 256M. */
+static int parse_last(const char *text, uint64_t *bytes, int64_t *ns)
+{
+    size_t len = strlen(text);
+    struct sv_moment m = {0};
+    *bytes = 0;
+    *ns = 0;
+    if (len > 0 && (text[len - 1] == 's' || text[len - 1] == 'n')) {
+        if (sv_parse_moment(text, len, &m) < 0 || m.is_absolute)
+            return SV_EUSAGE;
+        *ns = m.ns;
+        return m.ns >= 1000000000 ? 0 : SV_EUSAGE;
+    }
+    if (len == 0 || (text[len - 1] >= '0' && text[len - 1] <= '9'))
+        return SV_EUSAGE;
+    return sv_parse_bytes(text, bytes);
+}
+
+static int parse(const struct sv_record_options *o, struct sv_parts *p, struct sv_err *err)
+{
+    const struct sv_record_use *u = &o->use;
+    if (u->rotate && (parse_rotate(u->rotate, &p->limit_bytes, &p->count) < 0 ||
+                      p->limit_bytes < SMALLEST_BYTES))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--rotate: '%s' is not a size of at least 256K, such as 512M, or 512M,4 "
+                          "to keep four parts",
+                          u->rotate);
+    if (u->last && (parse_last(u->last, &p->limit_bytes, &p->limit_ns) < 0 ||
+                    (p->limit_bytes && p->limit_bytes < SMALLEST_BYTES * SEGMENTS)))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--last: '%s' is neither a time of at least a second, such as 30s, nor a "
+                          "size of at least 2M, such as 256M",
+                          u->last);
+    p->is_ring = u->last != NULL;
+    return 0;
+}
+
+int sv_parts_check(const struct sv_record_options *o, struct sv_err *err)
+{
+    struct sv_parts ignored = {0};
+    enum sv_compression around = SV_PLAIN;
+    if (!o->use.rotate && !o->use.last)
+        return 0;
+    if (o->use.rotate && o->use.last)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--rotate and --last exclude each other");
+    if (o->use.rotate && o->use.archive)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--rotate and --archive exclude each other");
+    const struct sv_format *f = o->out.to     ? sv_format_named(o->out.to)
+                                : o->out.path ? sv_format_for_path(o->out.path, &around)
+                                              : sv_format_named("perfetto");
+    if (!f || strcmp(f->name, "perfetto") != 0 || around != SV_PLAIN)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--rotate and --last write Perfetto files: give -o a name that ends in "
+                          ".pftrace");
+    return parse(o, &ignored, err);
+}
+
+int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
+{
+    if (!r->options->use.rotate && !r->options->use.last)
+        return 0;
+    struct sv_parts *p = sv_alloc(sizeof *p);
+    p->sink = (struct sv_sink){
+        .write = parts_write, .close = parts_close, .flush = parts_flush, .takes = r->sink->takes};
+    p->file = r->sink;
+    p->number = 1;
+    p->start_ns = sv_recorder_now_ns();
+    r->parts = p;
+    r->sink = &p->sink;
+    return parse(r->options, p, err);
+}
+
+/* ---- names ---- */
+
+/* train.pftrace and 3: train-0003.pftrace */
+static void numbered(const char *out, uint32_t number, char *path, size_t size)
+{
+    const char *slash = strrchr(out, '/'), *dot = strrchr(out, '.');
+    size_t stem = dot && dot > (slash ? slash + 1 : out) ? (size_t)(dot - out) : strlen(out);
+    snprintf(path, size, "%.*s-%04u%s", (int)stem, out, number, out + stem);
+}
+
+void sv_parts_next_name(const char *out, char *path, size_t size)
+{
+    for (uint32_t n = 1; n < 1000000; n++) {
+        numbered(out, n, path, size);
+        if (access(path, F_OK) != 0)
+            return;
+    }
+}
+
+static void segment_name(const struct sv_recorder *r, uint32_t number, bool is_open, char *path)
+{
+    snprintf(path, PATH_SIZE, "%.1024s.ring-%04u%s", r->options->out.path, number,
+             is_open ? ".open" : "");
+}
+
+static uint64_t size_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* ---- the next file ---- */
+
+static void remove_segment(const struct sv_recorder *r, uint32_t number)
+{
+    char path[PATH_SIZE];
+    for (int is_open = 0; is_open < 2; is_open++) {
+        segment_name(r, number, is_open, path);
+        unlink(path);
+    }
+}
+
+static void drop_oldest(struct sv_recorder *r)
+{
+    struct sv_parts *p = r->parts;
+    remove_segment(r, p->kept[0].number);
+    p->kept_bytes -= p->kept[0].bytes;
+    memmove(p->kept, p->kept + 1, --p->n_kept * sizeof *p->kept);
+}
+
+/* What the ring may forget: never more than was asked for is kept on the disk, never less than the time. */
+static void forget(struct sv_recorder *r, int64_t now)
+{
+    struct sv_parts *p = r->parts;
+    while (p->n_kept == SEGMENTS_MAX ||
+           (p->limit_bytes && p->n_kept &&
+            p->kept_bytes > p->limit_bytes / SEGMENTS * (SEGMENTS - 1)) ||
+           (p->limit_ns && p->n_kept > 1 && p->kept[1].start_ns <= now - p->limit_ns))
+        drop_oldest(r);
+}
+
+/* The file that has ended gets its name: a part that stays, or a segment. */
+static int put_away(struct sv_recorder *r, int64_t now, struct sv_err *err)
+{
+    struct sv_parts *p = r->parts;
+    char path[PATH_SIZE], gone[PATH_SIZE];
+    if (p->is_ring) {
+        segment_name(r, p->number, false, path);
+    } else {
+        numbered(r->options->out.path, p->number, path, sizeof path);
+        if (p->count > 0 && p->number >= p->count) { /* the newest one counts */
+            numbered(r->options->out.path, p->number - (uint32_t)p->count + 1, gone, sizeof gone);
+            if (p->count > 1) {
+                p->kept_bytes -= size_of(gone);
+                unlink(gone);
+            }
+        }
+    }
+    if (p->count == 1 ? unlink(r->part) != 0 : rename(r->part, path) != 0)
+        return sv_err_sys(err, "cannot rename %s", r->part);
+    uint64_t bytes = size_of(path);
+    p->kept_bytes += bytes;
+    if (p->is_ring) {
+        p->kept[p->n_kept++] = (struct segment){p->number, bytes, p->start_ns};
+        forget(r, now);
+    }
+    return 0;
+}
+
+/* Only the newest snapshot goes into the next file; the others are kept for the logs. */
+static void turn_clocks(struct sv_recorder *r)
+{
+    struct sv_clocks *c = &r->dict->clocks;
+    for (size_t i = 0; i + 1 < c->n; i++)
+        sv_clocks_add(&r->parts->old, &c->snapshots[i]);
+    if (c->n > 1) {
+        c->snapshots[0] = c->snapshots[c->n - 1];
+        c->n = 1;
+    }
+}
+
+/* Ring: what is open now, as a file of its own, for the day when this segment is the oldest one. */
+static int write_open(struct sv_recorder *r, int64_t now, struct sv_err *err)
+{
+    char path[PATH_SIZE];
+    struct sv_sink *sink;
+    segment_name(r, r->parts->number, true, path);
+    int code = sv_open_growing(&r->options->out, path, r->dict, &r->report, &sink, err);
+    if (code < 0)
+        return code;
+    code = sv_still_begin(&r->parts->still, now - LATE_NS, r->dict, sink, err);
+    int closed = sink->close(sink, code < 0, err);
+    return code < 0 ? code : closed;
+}
+
+static int turn(struct sv_recorder *r, int64_t now, struct sv_err *err)
+{
+    struct sv_parts *p = r->parts;
+    int code = 0;
+    sv_recorder_snapshot(r);
+    if (!p->is_ring)
+        code = sv_still_end(&p->still, now - LATE_NS, p->file, err);
+    int closed = p->file->close(p->file, code < 0, err);
+    p->file = NULL;
+    if (code >= 0)
+        code = closed;
+    if (code >= 0)
+        code = put_away(r, now, err);
+    if (code < 0)
+        return code;
+    turn_clocks(r);
+    p->number++;
+    p->start_ns = now;
+    code = sv_open_growing(&r->options->out, r->part, r->dict, &r->report, &p->file, err);
+    if (code < 0)
+        return code;
+    return p->is_ring ? write_open(r, now, err)
+                      : sv_still_begin(&p->still, now - LATE_NS, r->dict, p->file, err);
+}
+
+/* ---- saving a ring ---- */
+
+static int copy_into(struct sv_output *out, int fd, struct sv_err *err)
+{
+    static char chunk[CHUNK];
+    ssize_t n;
+    while ((n = read(fd, chunk, sizeof chunk)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return sv_err_sys(err, "cannot read a segment");
+        sv_output_write(out, chunk, (size_t)n);
+        if (sv_output_failure(out, err) < 0)
+            return err->code;
+    }
+    return 0;
+}
+
+struct join_list {
+    int fds[SEGMENTS_MAX + 2];
+    size_t n;
+};
+
+/* Opened before anything can be forgotten; the first one tells what was open before the second. */
+static int open_segments(const struct sv_recorder *r, struct join_list *list, bool with_newest,
+                         struct sv_err *err)
+{
+    const struct sv_parts *p = r->parts;
+    char path[PATH_SIZE];
+    uint32_t oldest = p->n_kept ? p->kept[0].number : p->number;
+    list->n = 0;
+    segment_name(r, oldest, true, path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) /* the very first segment has none */
+        list->fds[list->n++] = fd;
+    for (size_t i = 0; i < p->n_kept + with_newest; i++) {
+        if (i < p->n_kept)
+            segment_name(r, p->kept[i].number, false, path);
+        fd = open(i < p->n_kept ? path : r->part, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return sv_err_sys(err, "%s", i < p->n_kept ? path : r->part);
+        list->fds[list->n++] = fd;
+    }
+    return 0;
+}
+
+static void close_segments(struct join_list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        close(list->fds[i]);
+    list->n = 0;
+}
+
+static int join_segments(const struct join_list *list, const char *to, struct sv_err *err)
+{
+    struct sv_output *out;
+    int code = sv_output_open(to, SV_OUTPUT_RENAME, SV_PLAIN, &out, err);
+    for (size_t i = 0; code >= 0 && i < list->n; i++) {
+        code = copy_into(out, list->fds[i], err);
+        if (code < 0)
+            sv_output_discard(out);
+    }
+    return code < 0 ? code : sv_output_close(out, err);
+}
+
+/* On a trigger: the segments up to now, in the background. */
+static int save(struct sv_recorder *r, int64_t now, struct sv_err *err)
+{
+    struct sv_parts *p = r->parts;
+    struct join_list list = {0};
+    int code = turn(r, now, err);
+    if (code < 0)
+        return code;
+    sv_parts_next_name(r->options->out.path, p->saving, sizeof p->saving);
+    struct sv_err why = {0};
+    if (open_segments(r, &list, false, &why) >= 0) {
+        fflush(NULL);
+        p->saver = fork();
+        if (p->saver == 0)
+            _exit(join_segments(&list, p->saving, &why) < 0 ? 1 : 0);
+    }
+    if (p->saver < 0 || why.code != SV_OK)
+        sv_console_note("could not save %s", p->saving);
+    close_segments(&list);
+    r->n_triggers = 0;
+    return 0;
+}
+
+static void look_after_saver(struct sv_recorder *r, bool waits)
+{
+    struct sv_parts *p = r->parts;
+    int status = 0;
+    if (p->saver <= 0 || waitpid(p->saver, &status, waits ? 0 : WNOHANG) != p->saver)
+        return;
+    p->saver = 0;
+    if (status != 0)
+        sv_console_note("could not save %s: no room?", p->saving);
+    else
+        sv_console_note("saved %s", p->saving);
+    p->n_saved += status == 0;
+}
+
+/* ---- the recorder's calls ---- */
+
+static bool is_time(const struct sv_recorder *r, int64_t now)
+{
+    const struct sv_parts *p = r->parts;
+    uint64_t limit = p->is_ring ? p->limit_bytes / SEGMENTS : p->limit_bytes;
+    if (p->limit_ns)
+        return now - p->start_ns >= p->limit_ns / SEGMENTS;
+    return size_of(r->part) >= limit;
+}
+
+int sv_parts_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
+{
+    struct sv_parts *p = r->parts;
+    if (!p)
+        return 0;
+    look_after_saver(r, false);
+    if (r->n_triggers > 0 && p->saver <= 0)
+        return save(r, now, err);
+    return is_time(r, now) ? turn(r, now, err) : 0;
+}
+
+int sv_parts_finish(struct sv_recorder *r, struct sv_err *err)
+{
+    struct sv_parts *p = r->parts;
+    struct join_list list = {0};
+    const char *out = r->options->out.path;
+    if (p->is_ring) {
+        look_after_saver(r, true);
+        int code = open_segments(r, &list, true, err);
+        if (code >= 0)
+            code = join_segments(&list, out, err);
+        close_segments(&list);
+        if (code >= 0)
+            unlink(r->part);
+        return code;
+    }
+    if (p->number > 1)
+        sv_console_note("%u parts; the newest is %s", p->number, out);
+    return rename(r->part, out) == 0 ? 0 : sv_err_sys(err, "cannot rename %s", r->part);
+}
+
+void sv_parts_free(struct sv_recorder *r, bool failed)
+{
+    struct sv_parts *p = r->parts;
+    if (!p)
+        return;
+    if (p->is_ring && failed) {
+        look_after_saver(r, true);
+        unlink(r->part);
+    }
+    while (p->n_kept > 0)
+        drop_oldest(r);
+    if (p->is_ring)
+        remove_segment(r, p->number);
+    sv_still_fini(&p->still);
+    sv_clocks_fini(&p->old);
+    free(p);
+    r->parts = NULL;
+}
+
+uint64_t sv_parts_bytes(const struct sv_recorder *r)
+{
+    return r->parts ? r->parts->kept_bytes : 0;
+}
+
+void sv_parts_clocks(const struct sv_recorder *r, struct sv_clocks *all)
+{
+    const struct sv_clocks *halves[] = {r->parts ? &r->parts->old : NULL, &r->dict->clocks};
+    *all = (struct sv_clocks){.trace_clock = r->dict->clocks.trace_clock};
+    for (int h = 0; h < 2; h++)
+        for (size_t i = 0; halves[h] && i < halves[h]->n; i++)
+            sv_clocks_add(all, &halves[h]->snapshots[i]);
+}

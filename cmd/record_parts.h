@@ -1,0 +1,32 @@
+/* Long recordings in bounded room: --rotate (parts, each a trace of its own) and --last (a ring of segments, saved by a trigger or at the end).
+ *
+ * The recorder writes to one sink; behind it files come and go. The newest one always grows as OUT.part. */
+#ifndef SV_CMD_RECORD_PARTS_H
+#define SV_CMD_RECORD_PARTS_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sv_recorder;
+struct sv_record_options;
+struct sv_clocks;
+
+int sv_parts_check(const struct sv_record_options *o, struct sv_err *err);
+/* Puts itself before r->sink, which is the first file's. Nothing without --rotate and --last. */
+int sv_parts_open(struct sv_recorder *r, struct sv_err *err);
+/* After each round: begins the next file when it is time, saves when a trigger has come. */
+int sv_parts_round(struct sv_recorder *r, int64_t now, struct sv_err *err);
+/* The last file is closed: gives the result its name. Ring: joins what it holds. */
+int sv_parts_finish(struct sv_recorder *r, struct sv_err *err);
+void sv_parts_free(struct sv_recorder *r, bool failed);
+
+uint64_t sv_parts_bytes(const struct sv_recorder *r); /* in the files before the newest one */
+/* All snapshots of the recording: the dictionary holds only those of the newest file. To be freed by sv_clocks_fini(). */
+void sv_parts_clocks(const struct sv_recorder *r, struct sv_clocks *all);
+/* The name that the next save will have: STEM-0001.pftrace and so on. */
+void sv_parts_next_name(const char *out, char *path, size_t size);
+
+#endif

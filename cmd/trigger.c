@@ -1,0 +1,92 @@
+/* stave trigger: a recording with --last saves what its ring holds, and goes on. */
+#include "cmd/commands.h"
+#include "cmd/files.h"
+#include "cmd/record_parts.h"
+#include "cmd/running.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { WAIT_MS = 20, WAIT_MAX_MS = 60000 };
+
+struct trigger_options {
+    bool none; /* no option of its own */
+};
+
+/* The file has its name only when it is whole. */
+static int trigger(const struct sv_running *r, struct sv_err *err)
+{
+    char path[1200];
+    sv_parts_next_name(r->out, path, sizeof path);
+    if (kill(r->pid, SIGUSR1) != 0)
+        return sv_err_sys(err, "cannot tell the recording %d", (int)r->pid);
+    for (int ms = 0; ms < WAIT_MAX_MS && access(path, F_OK) != 0; ms += WAIT_MS)
+        nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
+    if (access(path, F_OK) != 0)
+        return sv_err_set(err, SV_EIO, SV_NO_POS,
+                          "the recording %d was told to save, but %s is not there", (int)r->pid,
+                          path);
+    printf("%s\n", path);
+    return 0;
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct sv_running *all;
+    const struct sv_running *chosen = NULL;
+    (void)options;
+    int code = sv_expect_operands(operands, 0, 1, "recording", err);
+    if (code < 0)
+        return code;
+    size_t n = sv_running_all(&all), n_rings = 0;
+    const char *word = operands->n ? operands->items[0] : NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (word ? !sv_running_is(&all[i], word) : !all[i].is_ring)
+            continue;
+        chosen = &all[i];
+        n_rings++;
+    }
+    if (n_rings > 1)
+        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "%zu recordings are meant ('stave status'): say which by its number",
+                          n_rings);
+    else if (!chosen && word)
+        code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording '%s' runs", word);
+    else if (!chosen)
+        code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording with --last runs");
+    else if (!chosen->is_ring)
+        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "the recording %d keeps everything: only those with --last save on a "
+                          "trigger; 'stave stop' ends it",
+                          (int)chosen->pid);
+    else
+        code = trigger(chosen, err);
+    free(all);
+    return code;
+}
+
+static const struct sv_option options[] = {{0}};
+
+static const struct sv_example examples[] = {
+    {"stave record --detach --last 30s -o night.pftrace -p 4711", "keeps the last half minute"},
+    {"stave trigger",
+     "something odd just happened: saves it as night-0001.pftrace, prints the name"},
+    {"kill -USR1 PID", "the same from a program, with the number that 'stave status' shows"},
+    {0},
+};
+
+const struct sv_command sv_command_trigger = {
+    .name = "trigger",
+    .operands = "[RECORDING]",
+    .summary = "save the last moments of a recording with --last",
+    .description = "Tells a recording that keeps only the last seconds or megabytes (stave record "
+                   "--last) to write them to the next numbered file beside its output, waits until "
+                   "that is whole and prints its name. The recording goes on.",
+    .options = options,
+    .examples = examples,
+    .options_size = sizeof(struct trigger_options),
+    .run = run,
+};

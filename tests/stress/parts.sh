@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Long recordings: --rotate makes parts that are whole by themselves, --last keeps a ring that a trigger saves. Works without root: libstave's events suffice.
+. "$SRC/tests/harness/cli.sh"
+mkdir -m 700 run; export STAVE_SESSION_DIR=$TMP XDG_RUNTIME_DIR=$TMP/run STAVE_FULL=block
+epochs=$BUILD/tests/stress/epochs
+count() { "$STAVE" cat -q "$1" | grep -c -- "$2"; }
+total() { local n=0 f; for f in "${@:2}"; do n=$((n + $(count "$f" "$1"))); done; echo "$n"; }
+options=(-q --no-summary --no-io --no-block --no-page-cache --interval 0)
+
+# ---- --rotate ----
+run_any rotate 0 "$STAVE" record "${options[@]}" -o r.pftrace --rotate 256K -- "$epochs" 400
+parts=(r-????.pftrace r.pftrace); echo "  ${#parts[@]} parts"
+check rotate_parts test ${#parts[@]} -gt 2
+for p in "${parts[@]}"; do "$STAVE" validate -q "$p" >valid.out 2>&1 || echo "$p" >>invalid; done
+check rotate_all_valid test ! -e invalid
+check rotate_every_event test "$(total '"sample"' "${parts[@]}")" = 200000
+check rotate_every_step test "$(total 'begin .*"step".*i=' "${parts[@]}")" = 400
+# In every part that it lasted into; the newest one may have begun when all was over.
+epochs_seen=$(total 'begin .*"epoch"' "${parts[@]}")
+check rotate_epoch_in_each test "$epochs_seen" -ge $((${#parts[@]} - 1)) -a "$epochs_seen" -le ${#parts[@]}
+check rotate_epoch_continued test "$(total '"epoch".*continued=true' "${parts[@]}")" = $((epochs_seen - 1))
+check rotate_counter_in_each test "$(for p in "${parts[@]}"; do "$STAVE" cat -q "$p" | grep -c 'counter .* 7$\|counter .*{7}' | grep -v '^0'; done | wc -l)" = ${#parts[@]}
+check rotate_no_part_left test ! -e r.pftrace.part
+run_any rotate_count 0 "$STAVE" record "${options[@]}" -o c.pftrace --rotate 256K,2 -- "$epochs" 400
+check rotate_two_are_left test "$(find . -name 'c*.pftrace' | wc -l)" = 2
+check rotate_last_valid "$STAVE" validate -q c.pftrace
+run_any rotate_one 0 "$STAVE" record "${options[@]}" -o o.pftrace --rotate 256K,1 -- "$epochs" 200
+check rotate_one_is_left test "$(find . -name 'o*.pftrace' | wc -l)" = 1
+
+# ---- --last ----
+"$STAVE" record --no-summary --no-io --no-block --no-page-cache --interval 0 -o ring.pftrace --last 1s -- "$epochs" 0 enough 2>ring.err & recorder=$!
+for _ in $(seq 600); do compgen -G 'ring.pftrace.ring-0012*' >/dev/null && break; sleep 0.05; done
+check ring_forgets test ! -e ring.pftrace.ring-0001
+run_any trigger 0 "$STAVE" trigger
+check trigger_name test "$(cat trigger.out)" = "$TMP/ring-0001.pftrace"
+check trigger_goes_on kill -0 $recorder
+kill -USR1 $recorder
+for _ in $(seq 600); do [ -e ring-0002.pftrace ] && break; sleep 0.05; done
+check trigger_by_signal "$STAVE" cat -q ring-0002.pftrace
+run_any trigger_unknown 3 "$STAVE" trigger nobody
+touch enough; wait $recorder; check ring_exit test $? = 0
+check ring_told grep -q 'saved .*ring-0001.pftrace' ring.err
+check ring_leaves_nothing test "$(find . -name 'ring*.part' -o -name '*.ring-*' | wc -l)" = 0
+for f in ring-0001 ring-0002 ring; do
+  check "${f}_epoch_once" test "$(count $f.pftrace 'begin .*"epoch".*continued=true')" = 1
+  check "${f}_steps" test "$(count $f.pftrace 'begin .*"step".*i=')" -gt 20
+  check "${f}_not_the_first" test "$(count $f.pftrace 'begin .*"step".*i=0}')" = 0
+  check "${f}_counter" test "$(count $f.pftrace 'counter .*7')" -ge 1
+done
+check ring_valid "$STAVE" validate -q ring.pftrace
+# No step is missing in the middle, where segments were joined.
+check ring_no_gap sh -c '"$0" cat -q ring.pftrace | sed -nE "s/.*begin .*\"step\".*i=([0-9]+).*/\1/p" | awk "NR > 1 && \$1 != last + 1 { exit 1 } { last = \$1 }"' "$STAVE"
+run_any ring_size 0 "$STAVE" record "${options[@]}" -o s.pftrace --last 2M -- "$epochs" 2000
+check ring_size_bounded test "$(stat -c %s s.pftrace)" -lt 3500000
+check ring_size_valid "$STAVE" validate -q s.pftrace
+check ring_size_newest test "$(count s.pftrace 'begin .*"step".*i=1999}')" = 1
+run_any ring_short 0 "$STAVE" record "${options[@]}" -o t.pftrace --last 10s -- "$epochs" 5
+check ring_short_whole test "$(count t.pftrace 'begin .*"epoch".*number=1')" = 1
+
+# ---- a trigger for nobody, bad input ----
+run_any trigger_none 3 "$STAVE" trigger
+check trigger_none_says grep -q "no recording with --last runs" trigger_none.err
+"$STAVE" record "${options[@]}" -o plain.pftrace -- "$epochs" 0 stop_plain & recorder=$!
+for _ in $(seq 600); do [ -s run/stave-recordings/$recorder ] && break; sleep 0.05; done
+run_any trigger_plain 2 "$STAVE" trigger $recorder
+check trigger_plain_says grep -q "only those with --last save on a trigger" trigger_plain.err
+touch stop_plain; wait $recorder
+bad() { run_any "bad_$1" 2 "$STAVE" record -q -o "${4:-x.pftrace}" "$2" "$3" -- true; }
+bad rotate_word --rotate big; bad rotate_small --rotate 1K; bad rotate_count --rotate 1M,0; bad rotate_count_word --rotate 1M,two; bad rotate_count_none --rotate 1M,
+bad last_plain --last 30; bad last_short --last 10ms; bad last_small --last 64K; bad last_word --last always
+bad rotate_json --rotate 1M x.json; bad last_gz --last 10s x.json.gz
+run_any bad_both 2 "$STAVE" record -q -o x.pftrace --rotate 1M --last 10s -- true
+run_any bad_archive 2 "$STAVE" record -q -o x.pftrace --rotate 1M --archive -- true
