@@ -5,19 +5,16 @@
 #include "analysis/launch.h"
 
 #include "base/mem.h"
+#include "model/gpu.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
-static uint8_t device_category(const char *cat)
+static uint8_t device_category(struct sv_text cat)
 {
-    if (strcasecmp(cat, "kernel") == 0 || strcmp(cat, "gpu_kernel") == 0)
-        return SV_DEVICE_SLICE_KERNEL;
-    if (strncmp(cat, "gpu_mem", 7) == 0 || strcasecmp(cat, "memcpy") == 0 ||
-        strcasecmp(cat, "memset") == 0)
-        return SV_DEVICE_SLICE_COPY;
-    return SV_NOT_DEVICE;
+    enum sv_gpu_class c = sv_gpu_class(cat.bytes, cat.len);
+    return c == SV_GPU_KERNEL                    ? SV_DEVICE_SLICE_KERNEL
+           : c == SV_GPU_COPY || c == SV_GPU_SET ? SV_DEVICE_SLICE_COPY
+                                                 : SV_NOT_DEVICE;
 }
 
 static bool correlation_of(const struct sv_launches *l, uint64_t row, uint64_t *key)
@@ -46,7 +43,7 @@ void sv_launches_init(struct sv_launches *l, const struct sv_trace *t)
     bool is_needed = false;
     l->by_cat = sv_alloc((size_t)t->dict->n_strings + 1);
     for (sv_str s = 1; s < t->dict->n_strings; s++)
-        l->by_cat[s] = device_category(sv_dict_text(t->dict, s).bytes);
+        l->by_cat[s] = device_category(sv_dict_text(t->dict, s));
     for (uint32_t row = 0; row < t->slices.n && !is_needed; row++)
         is_needed = sv_device_slice(l, row) != SV_NOT_DEVICE && !has_arrow(t, row);
     for (uint32_t row = 0; row < t->slices.n && is_needed; row++) {

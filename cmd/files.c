@@ -135,6 +135,10 @@ static int open_output_at(const struct sv_output_choice *choice, const char *pat
     if (code < 0)
         return code;
     assert(format);
+    const struct sv_format *dialect = sv_format_dialect(format, choice->dialect);
+    if (dialect != format)
+        options.dialect = NULL;
+    format = dialect;
     if (choice->compress) {
         /* Perfetto files compress their packets, so that a cut file can still be read. */
         enum sv_compression *which = format->compresses_inside ? &inside : &around;

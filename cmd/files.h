@@ -29,31 +29,32 @@ struct sv_output_choice {
     const char *dialect;
 };
 
-#define SV_OUTPUT_OPTIONS(type)                                               \
-    {'o',                                                                     \
-     "output",                                                                \
-     "FILE",                                                                  \
-     SV_OPT_TEXT,                                                             \
-     offsetof(type, out.path),                                                \
-     "where to write; the suffix chooses the format, '-' is standard output", \
-     NULL},                                                                   \
-        {0,                                                                   \
-         "to",                                                                \
-         "FORMAT",                                                            \
-         SV_OPT_TEXT,                                                         \
-         offsetof(type, out.to),                                              \
-         "perfetto, chrome, text or csv, whatever the suffix",                \
-         "perfetto chrome text csv"},                                         \
-        {0,                                                                   \
-         "compress",                                                          \
-         "HOW",                                                               \
-         SV_OPT_TEXT,                                                         \
-         offsetof(type, out.compress),                                        \
-         "none, gzip or zstd: inside a Perfetto file, around any other",      \
-         "none gzip zstd"},                                                   \
-    {                                                                         \
-        0, "dialect", "NAME", SV_OPT_TEXT, offsetof(type, out.dialect),       \
-            "chrome: object (default) or array", "object array"               \
+#define SV_OUTPUT_OPTIONS(type)                                                \
+    {'o',                                                                      \
+     "output",                                                                 \
+     "FILE",                                                                   \
+     SV_OPT_TEXT,                                                              \
+     offsetof(type, out.path),                                                 \
+     "where to write; the suffix chooses the format, '-' is standard output",  \
+     NULL},                                                                    \
+        {0,                                                                    \
+         "to",                                                                 \
+         "FORMAT",                                                             \
+         SV_OPT_TEXT,                                                          \
+         offsetof(type, out.to),                                               \
+         "perfetto, chrome, text or csv, whatever the suffix",                 \
+         "perfetto chrome text csv"},                                          \
+        {0,                                                                    \
+         "compress",                                                           \
+         "HOW",                                                                \
+         SV_OPT_TEXT,                                                          \
+         offsetof(type, out.compress),                                         \
+         "none, gzip or zstd: inside a Perfetto file, around any other",       \
+         "none gzip zstd"},                                                    \
+    {                                                                          \
+        0, "dialect", "NAME", SV_OPT_TEXT, offsetof(type, out.dialect),        \
+            "chrome: object (default), array or kineto (PyTorch's and HTA's)", \
+            "object array kineto"                                              \
     }
 
 /* `--from FORMAT`, or under another name where --from means something else. */

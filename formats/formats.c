@@ -78,9 +78,22 @@ SV_I_LOG(strace, "strace", "system calls by strace -f -ttt -T, or -tt", true, fa
 SV_I_LOG(mllog, "mllog", "a log with MLPerf's :::MLLOG lines", false, false);
 SV_I_LOG(dlio, "dlio", "a log of the DLIO benchmark", false, false);
 
-const struct sv_format *const sv_formats[] = {&perfetto,   &chrome, &text, &csv,    &bpftrace,
-                                              &time_align, &mpstat, &pmon, &iostat, &strace,
-                                              &mllog,      &dlio,   NULL};
+/* Variants of a format with a writer of their own: (identifier, format, --dialect, help). */
+#define SV_I_DIALECT(id, of, word, about) \
+    static const struct sv_format id = {  \
+        .name = #id,                      \
+        .suffixes = no_suffixes,          \
+        .help = about,                    \
+        .open_sink = sv_##id##_sink,      \
+        .dialect_of = of,                 \
+        .dialect = word,                  \
+    }
+
+SV_I_DIALECT(kineto, "chrome", "kineto", "Chrome JSON as PyTorch's profiler writes it");
+
+const struct sv_format *const sv_formats[] = {&perfetto,   &chrome, &text,   &csv,    &bpftrace,
+                                              &time_align, &mpstat, &pmon,   &iostat, &strace,
+                                              &mllog,      &dlio,   &kineto, NULL};
 
 const struct sv_format *sv_format_named(const char *name)
 {
@@ -88,6 +101,15 @@ const struct sv_format *sv_format_named(const char *name)
         if (strcmp((*f)->name, name) == 0)
             return *f;
     return NULL;
+}
+
+const struct sv_format *sv_format_dialect(const struct sv_format *format, const char *dialect)
+{
+    for (const struct sv_format *const *f = sv_formats; dialect && *f; f++)
+        if ((*f)->dialect && strcmp((*f)->dialect_of, format->name) == 0 &&
+            strcmp((*f)->dialect, dialect) == 0)
+            return *f;
+    return format;
 }
 
 static bool ends_with(const char *s, size_t len, const char *suffix)

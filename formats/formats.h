@@ -39,6 +39,8 @@ struct sv_format {
     int (*open_sink)(struct sv_output *out, const struct sv_write_options *options,
                      struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
                      struct sv_err *err);
+    /* `--dialect` of another format's writer that is a writer of its own: "kineto" of "chrome". */
+    const char *dialect_of, *dialect;
     bool needs_date;        /* its files hold times of day without the day: another one must tell */
     bool needs_zone;        /* its times are local and do not say where */
     bool is_binary;         /* not for a terminal */
@@ -48,6 +50,8 @@ struct sv_format {
 extern const struct sv_format *const sv_formats[]; /* NULL-terminated */
 
 const struct sv_format *sv_format_named(const char *name);
+/* The writer of this dialect, or the format itself. */
+const struct sv_format *sv_format_dialect(const struct sv_format *format, const char *dialect);
 /* By suffix, whole-file compression included: "x.json.gz" → chrome with SV_GZIP. NULL when no format has it. */
 const struct sv_format *sv_format_for_path(const char *path, enum sv_compression *compression);
 /* By content: the format most sure of the input's head. NULL when none is. */
@@ -80,6 +84,7 @@ SV_SINK_DOOR(sv_chrome_sink);         /* chrome_write.c */
 SV_SOURCE_DOOR(sv_text_source);       /* text_read.c */
 SV_SINK_DOOR(sv_text_sink);           /* text_write.c */
 SV_SINK_DOOR(sv_csv_sink);            /* csv_write.c */
+SV_SINK_DOOR(sv_kineto_sink);         /* kineto_write.c */
 SV_SOURCE_DOOR(sv_bpftrace_source);   /* bpftrace_read.c */
 SV_SOURCE_DOOR(sv_time_align_source); /* time_align_read.c */
 SV_SOURCE_DOOR(sv_mpstat_source);     /* mpstat_read.c */

@@ -346,7 +346,7 @@ static int advance(struct input *in, struct sv_err *err)
     }
     struct sv_event *e = &in->block[in->at];
     sv_rebase_time(&in->rebase, e);
-    in->order = sv_rank_of(e->ts_ns, e->dur_ns, e->kind);
+    in->order = sv_rank_of(e->ts_ns, sv_flow_mark(e), e->kind);
     return 1;
 }
 

@@ -226,6 +226,9 @@ static void write_length(uint8_t *at, size_t width, size_t length)
 
 int sv_runs_add(struct sv_runs *r, const struct sv_event *e, struct sv_err *err)
 {
+    struct sv_event marked = *e;
+    marked.dur_ns = sv_flow_mark(e);
+    e = &marked;
     size_t most = bound(e), width = most < 1u << 7 ? 1 : most < 1u << 14 ? 2 : 7;
     if (r->out.len && r->out.len + width + most > WRITE_BYTES) {
         int code = flush(r, err);
@@ -364,6 +367,8 @@ static int run_fill(struct sv_runs *r, struct run *run, struct sv_err *err)
 static int run_take(struct sv_runs *r, struct run *run, struct sv_event *e, struct sv_err *err)
 {
     *e = run->head;
+    if (e->kind == SV_FLOW)
+        e->dur_ns = 0;
     if (e->n_args) {
         struct sv_wire w = {.p = run->data + run->args_at, .end = run->data + run->next_at};
         struct sv_arg *args =

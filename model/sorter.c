@@ -109,6 +109,10 @@ static size_t record_size(const uint8_t *record)
 static void record_write(uint8_t *at, const struct sv_event *e, size_t size, bool has_text)
 {
     memcpy(at, e, HEAD_BYTES);
+    if (e->kind == SV_FLOW) {
+        int64_t mark = sv_flow_mark(e);
+        memcpy(at + offsetof(struct sv_event, dur_ns), &mark, sizeof mark);
+    }
     if (e->n_args) {
         uint64_t word = size | has_text;
         memcpy(at + HEAD_BYTES, &word, sizeof word);
@@ -120,6 +124,8 @@ static void record_write(uint8_t *at, const struct sv_event *e, size_t size, boo
 static size_t record_read(uint8_t *record, struct sv_event *e)
 {
     memcpy(e, record, HEAD_BYTES);
+    if (e->kind == SV_FLOW)
+        e->dur_ns = 0;
     if (e->n_args == 0) {
         e->args = NULL;
         return HEAD_BYTES;
@@ -372,7 +378,7 @@ int sv_sorter_add(struct sv_sorter *s, const struct sv_event *events, size_t n, 
         bool has_text = false;
         if (e->n_args)
             size += SIZE_BYTES + sv_args_bytes(e->args, e->n_args, &has_text);
-        struct sv_rank rank = sv_rank_of(e->ts_ns, e->dur_ns, e->kind);
+        struct sv_rank rank = sv_rank_of(e->ts_ns, sv_flow_mark(e), e->kind);
         bool disorder = s->n && sv_rank_before(rank, s->last);
         uint8_t *at = disorder || s->has_disorder ? NULL : room(s, size);
         if (!at)

@@ -3,7 +3,7 @@
  *     sv_sorter_add(…) …; sv_sorter_finish(…); while ((n = sv_sorter_next(…)) > 0) …
  *
  * The order is that of stages.h: time; then begin, end, instant, counter, loss as they came; then slices, longest first;
- * then flow points. Behind the `sort` stage (one sorter) and `merge` (one per input). */
+ * then flow points, ends of arrows last. Behind the `sort` stage (one sorter) and `merge` (one per input). */
 #ifndef SV_MODEL_SORTER_H
 #define SV_MODEL_SORTER_H
 
@@ -14,6 +14,8 @@
 #include <stddef.h>
 
 #define SV_SORT_MEMORY_DEFAULT ((size_t)256 << 20)
+
+#define SV_ENDS_FLOW 1 /* see sv_flow_mark() */
 
 /* The rank of an event: time first, then the tie. Equal ranks keep the order of arrival. */
 struct sv_rank {
@@ -27,7 +29,15 @@ static inline struct sv_rank sv_rank_of(int64_t ts_ns, int64_t dur_ns, unsigned 
         return (struct sv_rank){ts_ns, dur_ns == SV_UNFINISHED ? -INT64_MAX
                                        : dur_ns > 0            ? -dur_ns
                                                                : 0};
-    return (struct sv_rank){ts_ns, kind == SV_FLOW ? 1 : INT64_MIN};
+    return (struct sv_rank){ts_ns, kind == SV_FLOW ? 1 + (dur_ns == SV_ENDS_FLOW) : INT64_MIN};
+}
+
+/* An arrow's end comes after its start, though both have the same time: inside the sorter the duration of a flow point, which has none,
+ * says which of them it is. */
+static inline int64_t sv_flow_mark(const struct sv_event *e)
+{
+    bool is_end = e->kind == SV_FLOW && e->n_args && e->args[0].type == SV_ARG_FLOW_END;
+    return is_end ? SV_ENDS_FLOW : e->dur_ns;
 }
 
 static inline bool sv_rank_before(struct sv_rank a, struct sv_rank b)

@@ -17,8 +17,8 @@ struct numbered {
 static int compare_numbered(const void *a, const void *b)
 {
     const struct numbered *x = a, *y = b;
-    struct sv_rank p = sv_rank_of(x->e.ts_ns, x->e.dur_ns, x->e.kind);
-    struct sv_rank q = sv_rank_of(y->e.ts_ns, y->e.dur_ns, y->e.kind);
+    struct sv_rank p = sv_rank_of(x->e.ts_ns, sv_flow_mark(&x->e), x->e.kind);
+    struct sv_rank q = sv_rank_of(y->e.ts_ns, sv_flow_mark(&y->e), y->e.kind);
     if (sv_rank_before(p, q))
         return -1;
     return sv_rank_before(q, p) ? 1 : x->i < y->i ? -1 : 1;
