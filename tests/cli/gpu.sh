@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Work of GPUs between formats: Kineto's dialect, TraceSmith's, Perfetto's GPU packets, graphs; and inputs that are not as they should be.
+. "$SRC/tests/harness/cli.sh"
+here=$SRC/tests/cli/gpu
+
+# Kineto → Perfetto → Kineto: arguments in order, arrows by what they join, ns, metadata.
+same() { python3 "$here/same_trace.py" "$@"; }
+run_any kineto_direct 0 "$STAVE" convert -q "$here/kineto.json" --dialect kineto -o direct.json
+check kineto_is_kept same "$here/kineto.json" direct.json
+run_any to_perfetto 0 "$STAVE" convert -q "$here/kineto.json" -o k.pftrace
+run_any and_back 0 "$STAVE" convert -q k.pftrace --dialect kineto -o back.json.gz
+check kineto_survives_perfetto same "$here/kineto.json" back.json.gz
+run_any kineto_by_name 0 "$STAVE" convert -q k.pftrace --to kineto -o named.json
+check the_same_by_name same direct.json named.json
+head_says() { # found by HTA's regular expression, before the events
+  python3 - "$1" <<'END'
+import re, sys
+text = open(sys.argv[1]).read()
+assert re.search(r'"rank":\s+(\d+)', text[:text.index('"traceEvents"')]).group(1) == "3"
+assert '"note": "a:b \\"c\\":d"' in text
+END
+}
+check rank_is_found head_says direct.json
+cat >steps.txt <<'END'
+# stave text 1
+clock boottime
+track #1 process uuid=0x1 pid=7 name="p"
+track #2 thread uuid=0x2 parent=#1 pid=7 tid=8
+1.000000000 begin #2 "train_step" cat="app" {step=4}
+1.100000000 end #2
+1.200000000 begin #2 "Step 5"
+1.300000000 end #2
+1.400000000 begin #2 "stepping stone"
+1.500000000 end #2
+END
+run_any steps 0 "$STAVE" convert -q steps.txt --dialect kineto -o steps.json
+check steps_are_called_as_pytorch_does sh -c 'grep -q "\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#4\"" steps.json && grep -q "ProfilerStep#5" steps.json && grep -q "stepping stone" steps.json'
+
+# What is wrong is told, and what is there is kept.
+for to in "--dialect kineto -o m.json" "-o m.pftrace" "--to csv -o m.csv" "-o m.plain.json"; do
+  # shellcheck disable=SC2086
+  run_any "malformed ${to##* }" 0 "$STAVE" convert "$here/malformed.json" $to
+done
+check negative_durations_are_told grep -q 'negative duration, taken as 0' "$TMP/malformed m.json.err"
+check dangling_arrows_are_told grep -q 'flow that never began' "$TMP/malformed m.json.err"
+check nothing_is_dropped test "$("$STAVE" convert -q "$here/malformed.json" --to csv -o - 2>/dev/null | grep -c ',slice,')" = 7
+check crossing_kernels_get_lanes test "$("$STAVE" cat -q m.pftrace | grep -c ' lane ')" = 2
+python3 -c 'import json; json.load(open("m.json"))' ; check valid_json test $? = 0
+run unknown_dialect 2 "$STAVE" convert -q "$here/kineto.json" --dialect klingon -o x.json
