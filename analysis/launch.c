@@ -5,7 +5,7 @@
 #include "analysis/launch.h"
 
 #include "base/mem.h"
-#include "model/gpu.h"
+#include "model/gpu_words.h"
 
 #include <stdlib.h>
 

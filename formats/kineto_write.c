@@ -12,7 +12,7 @@
 #include "formats/args_json.h"
 #include "formats/chrome_keys.h"
 #include "formats/formats.h"
-#include "model/gpu.h"
+#include "model/gpu_words.h"
 #include "model/stages.h"
 
 #include <ctype.h>

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# What a user of stave/gpu.h writes, and what is then in the file (gpu.c).
+# What a user of stave/gpu.h writes, and what is then in the file (gpu_feed.c).
 set -uo pipefail
 export STAVE_SESSION_DIR=$TMP/sessions STAVE_FULL=block
 mkdir -p "$STAVE_SESSION_DIR"
 cd "$TMP" || exit 2
 code=0
-scene() { STAVE_OUT=$1.pftrace "$BUILD/tests/stress/gpu" "$1" >out 2>err; code=$?; [ $code = 0 ] && [ ! -s err ]; }
+scene() { STAVE_OUT=$1.pftrace "$BUILD/tests/stress/gpu_feed" "$1" >out 2>err; code=$?; [ $code = 0 ] && [ ! -s err ]; }
 text() { "$STAVE" cat -q "$1.pftrace" >text; }
 say() { if [ "$1" = 0 ]; then echo "ok gpu: $2"; else echo "not ok gpu: $2: ${3:-} exit $code $(head -n 3 err)"; fi; }
 has() { local t; for t; do grep -qF -- "$t" text || { echo "lacks $t"; return 1; }; done; }
@@ -34,4 +34,4 @@ scene threads; say $? "four threads, three devices"
 [ "$(count threads.pftrace 'SELECT count(DISTINCT arg.slice_id) FROM (SELECT slice_out AS slice_id FROM flow) arg')" = 20000 ]; say $? "an arrow each"
 [ "$(count threads.pftrace "SELECT count(*) FROM track WHERE name LIKE 'Stream %'")" -ge 21 ]; say $? "a row per stream"
 scene flows; say $? "numbers of one device, of all devices, of another process"
-"$BUILD/tests/stress/gpu" all >out 2>err && [ ! -s out ] && [ ! -s err ] && [ ! -e out.pftrace ]; say $? "without STAVE_OUT nothing happens"
+"$BUILD/tests/stress/gpu_feed" all >out 2>err && [ ! -s out ] && [ ! -s err ] && [ ! -e out.pftrace ]; say $? "without STAVE_OUT nothing happens"

@@ -1,4 +1,4 @@
-/* What a user of stave/gpu.h writes: gpu SCENE. Checked by gpu.sh. */
+/* What a user of stave/gpu.h writes: gpu_feed SCENE. Checked by gpu.sh. */
 #include <pthread.h>
 #include <stave/gpu.h>
 #include <stdio.h>
