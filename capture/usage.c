@@ -4,6 +4,7 @@
 #include "capture/usage.h"
 #include "capture/disks.h"
 #include "capture/procfs.h"
+#include "capture/values.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,11 +28,6 @@ struct gauges {
     size_t n, cap, hint;
 };
 
-struct value {
-    sv_track track;
-    double v;
-};
-
 struct sv_usage {
     struct sv_source source;
     struct sv_tree *tree;
@@ -39,8 +35,7 @@ struct sv_usage {
     char *text;
     struct gauges cpus, disks, nets, procs;
     sv_track memory[4];
-    struct value *values;
-    size_t n_values, cap_values, at;
+    struct sv_values values;
     int64_t now_ns, last_ns;
     uint64_t turn;
     double ticks_per_s, page_bytes;
@@ -63,8 +58,7 @@ static sv_track counter(struct sv_usage *u, sv_track parent, const char *name, c
 
 static void put_value(struct sv_usage *u, sv_track track, double v)
 {
-    u->values = sv_grow(u->values, &u->cap_values, u->n_values + 1, sizeof *u->values);
-    u->values[u->n_values++] = (struct value){track, v};
+    sv_values_put(&u->values, track, v);
 }
 
 /* Lines come in the same order every time, so the search begins behind the last hit. */
@@ -360,7 +354,7 @@ void sv_usage_sample(struct sv_usage *u, int64_t now_ns)
 {
     u->now_ns = now_ns;
     u->turn++;
-    u->n_values = u->at = 0;
+    sv_values_begin(&u->values, now_ns);
     sample_cpus(u);
     sample_memory(u);
     sample_disks(u);
@@ -373,22 +367,8 @@ void sv_usage_sample(struct sv_usage *u, int64_t now_ns)
 
 static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
 {
-    struct sv_usage *u = (struct sv_usage *)source;
     (void)err;
-    while (b->n < SV_BATCH && u->at < u->n_values) {
-        const struct value *v = &u->values[u->at++];
-        struct sv_event *e = sv_batch_event(b);
-        *e = (struct sv_event){.ts_ns = u->now_ns, .track = v->track, .kind = SV_COUNTER};
-        struct sv_arg *a = sv_batch_arg(b);
-        bool is_whole = v->v >= 0 && v->v < 1e15 && (double)(int64_t)v->v == v->v;
-        a->type = is_whole ? SV_ARG_INT : SV_ARG_DOUBLE;
-        if (is_whole)
-            a->i = (int64_t)v->v;
-        else
-            a->d = v->v;
-        sv_batch_finish(b, e);
-    }
-    return (int)b->n;
+    return sv_values_next(&((struct sv_usage *)source)->values, b);
 }
 
 static void close_source(struct sv_source *source)
@@ -417,7 +397,7 @@ void sv_usage_free(struct sv_usage *u)
     free(u->disks.all);
     free(u->nets.all);
     free(u->procs.all);
-    free(u->values);
+    sv_values_fini(&u->values);
     free(u->text);
     free(u);
 }

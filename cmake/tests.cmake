@@ -76,6 +76,13 @@ foreach(source ${sources})
   add_dependencies(tests system_${name})
 endforeach()
 
+# An NVML for machines without NVIDIA; found by LD_LIBRARY_PATH.
+add_library(fake_nvml MODULE EXCLUDE_FROM_ALL tests/system/fake/fake_nvml.c)
+target_link_libraries(fake_nvml PRIVATE sv_flags)
+set_target_properties(fake_nvml PROPERTIES PREFIX "" OUTPUT_NAME libnvidia-ml SUFFIX .so.1
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/fake)
+add_dependencies(tests fake_nvml)
+
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c ${PROJECT_SOURCE_DIR}/examples/*.cpp)
 foreach(source ${sources})
   get_filename_component(name ${source} NAME_WE)

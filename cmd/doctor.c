@@ -1,11 +1,11 @@
 /* stave doctor: what of `stave record` works here, and what the rest needs. Tries things rather than guessing; changes nothing. */
+#include "capture/gpus.h"
 #include "capture/kernel.h"
 #include "capture/procfs.h"
 #include "cmd/commands.h"
 #include "cmd/console.h"
 #include "cmd/files.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,13 +178,15 @@ static void look_at_clock(struct doctor *d)
 
 static void look_at_gpus(struct doctor *d)
 {
-    void *nvml = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
-    if (nvml) {
-        say(d, GOOD, "NVIDIA GPUs", "libnvidia-ml.so.1 is there");
-        dlclose(nvml);
-    } else {
-        say(d, ABSENT, "NVIDIA GPUs", "no libnvidia-ml.so.1: no driver, or not in this container");
-    }
+    struct sv_dict *dict = sv_dict_new();
+    struct sv_gpus *g = sv_gpus_new(dict, NULL, NULL, NULL);
+    if (sv_gpus_count(g) == 0)
+        say(d, ABSENT, "GPUs", "%s: the driver is not there, or not in this container",
+            sv_gpus_why_none(g));
+    for (size_t i = 0; i < sv_gpus_count(g); i++)
+        say(d, GOOD, "GPUs", "%zu: %s", i, sv_gpus_name(g, i));
+    sv_gpus_free(g);
+    sv_dict_free(dict);
 }
 
 static void look_at_caches(struct doctor *d)

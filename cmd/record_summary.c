@@ -120,6 +120,7 @@ void sv_recorder_summary(const struct sv_recorder *r)
             fprintf(stderr, "  %s calls of 32-bit programs left out\n",
                     sv_human_count(a, k.foreign));
     }
+    sv_record_gpus_tell(r);
     if (getrusage(RUSAGE_SELF, &own) == 0)
         fprintf(stderr, "  stave itself: %s of CPU, %s of memory at most\n",
                 sv_human_ns(a, cpu_ns(&own)), sv_human_bytes(b, (uint64_t)own.ru_maxrss * 1024));

@@ -11,7 +11,7 @@ struct sv_record_options;
 
 /* The options of this side, a member `use` of the command's own. */
 struct sv_record_use {
-    const char *config, *inject, *log_tz, *out_dir, *rotate, *last;
+    const char *config, *inject, *log_tz, *out_dir, *rotate, *last, *gpu_interval;
     struct sv_words logs;
     bool io, archive, copy_output;
 };
@@ -86,6 +86,14 @@ struct sv_record_use {
          "keep only the last TIME (30s) or SIZE (256M); 'stave trigger' or SIGUSR1 saves them as " \
          "OUT-0001 and so on, the end as OUT",                                                     \
          NULL},                                                                                    \
+        {0,                                                                                        \
+         "gpu-interval",                                                                           \
+         "TIME",                                                                                   \
+         SV_OPT_TEXT,                                                                              \
+         offsetof(type, use.gpu_interval),                                                         \
+         "how often GPUs are sampled (NVIDIA by NVML, AMD by sysfs): utilisation, memory, power, " \
+         "temperature, by process where told; 0 is never (default 200ms)",                         \
+         NULL},                                                                                    \
     {                                                                                              \
         0, "io", NULL, SV_OPT_FLAG, offsetof(type, use.io),                                        \
             "system calls after all, where a configuration says no-io", NULL                       \
@@ -121,5 +129,11 @@ int sv_copy_close(struct sv_recorder *r, struct sv_err *err);
 int sv_record_archive_check(struct sv_err *err); /* is there a zstd? */
 int sv_record_package(const struct sv_record_options *options, const struct sv_record_place *place,
                       struct sv_err *err);
+
+/* --gpu-interval (record_gpus.c). */
+int sv_record_gpus_open(struct sv_recorder *r, struct sv_err *err);
+int sv_record_gpus_round(struct sv_recorder *r, int64_t now, struct sv_err *err);
+void sv_record_gpus_tell(const struct sv_recorder *r); /* a line of the summary */
+void sv_record_gpus_close(struct sv_recorder *r);
 
 #endif

@@ -304,6 +304,8 @@ static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
         code = sv_record_sdk_round(r, now, is_last, err);
     if (code >= 0 && r->usage && now - r->sampled_ns >= r->interval_ns)
         code = sample(r, now, err);
+    if (code >= 0)
+        code = sv_record_gpus_round(r, now, err);
     r->round_ns = now;
     if (code >= 0 && now - r->snapshot_ns >= SNAPSHOT_EVERY_NS) {
         sv_recorder_snapshot(r);
@@ -457,6 +459,8 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     if (code >= 0)
         code = open_decoder(r, err);
     if (code >= 0)
+        code = sv_record_gpus_open(r, err);
+    if (code >= 0)
         code = open_kernel(r, err);
     if (code >= 0)
         code = open_output(r, err);
@@ -527,6 +531,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
     free(r->told);
     sv_kernel_close(r->kernel);
     sv_usage_free(r->usage);
+    sv_record_gpus_close(r);
     sv_decode_free(r->decode);
     sv_report_fini(&r->report);
     sv_batch_fini(r->batch);

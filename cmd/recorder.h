@@ -37,7 +37,9 @@ struct sv_recorder {
     struct sv_kernel *kernel; /* NULL: not possible here */
     struct sv_decode *decode;
     struct sv_redact redact;
-    struct sv_usage *usage;     /* NULL: not wanted */
+    struct sv_usage *usage; /* NULL: not wanted */
+    struct sv_gpus *gpus;   /* NULL: not wanted */
+    int64_t gpu_interval_ns, gpus_ns;
     struct sv_collect *collect; /* of programs with libstave */
     char *part;
     pid_t child;

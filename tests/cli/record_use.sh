@@ -131,3 +131,27 @@ run_any full 4 full
 check full_told grep -q "full.tar.zst: .*File too large" full.err
 check full_trace "$STAVE" validate -q full.pftrace
 check full_no_archive test "$(find . -maxdepth 1 -name 'full.*' ! -name full.err ! -name full.out ! -name 'full.pftrace' | wc -l)" = 0
+
+# ---- GPUs: an NVML whose numbers are known ----
+fake=$BUILD/tests/fake
+gpu() { LD_LIBRARY_PATH=$fake FAKE_NVML_PID=$TMP/pid "$STAVE" record --no-io --no-block --interval 0 -o gpu.pftrace --gpu-interval 20ms "$@"; }
+if [ -e "$fake/libnvidia-ml.so.1" ] && ! ldd "$STAVE" | grep -qE 'asan|tsan'; then
+  run_any gpu 0 gpu -- sh -c 'echo $$ >pid; sleep 0.5'
+  check gpu_told grep -q "GPUs: Fake 0, Fake 1" gpu.err
+  run_any gpu_values 0 "$STAVE" query gpu.pftrace --to csv "select p.name as device, t.name, min(c.value) as low, max(c.value) as high from counter c join track t on c.track_id = t.id join track p on t.parent_id = p.id where p.name like 'GPU %' group by t.id order by 1, 2, 3"
+  for row in '"\?GPU 0"\?,"\?sm"\?,40' '"\?GPU 1"\?,"\?sm"\?,41' '"\?GPU 0"\?,"\?memory"\?,20' '"\?GPU 0"\?,"\?power"\?,123.456' '"\?GPU 0"\?,"\?temperature"\?,61' \
+    '"\?GPU 0"\?,"\?framebuffer"\?,1000000000' '"\?GPU 0"\?,"\?framebuffer"\?,777000000' '"\?GPU 0"\?,"\?sm"\?,15.5'; do
+    check "gpu_value_$(echo "$row" | tr -dc 'a-z0-9.')" grep -q "^$row" gpu_values.out
+  done
+  check gpu_no_power_of_the_second sh -c '! grep -q "GPU 1.*power" gpu_values.out'
+  FAKE_NVML=broken run_any gpu_broken 0 gpu -- true
+  check gpu_broken_told grep -q "no GPU: NVML does not start (error 9); no AMD GPU" gpu_broken.err
+  FAKE_NVML=none run_any gpu_none 0 gpu -- true
+  check gpu_none_told grep -q "no GPU: NVML knows no device" gpu_none.err
+  FAKE_NVML=bare run_any gpu_bare 0 gpu -- sleep 0.1
+  check gpu_bare_valid "$STAVE" validate -q gpu.pftrace
+else skip gpu "no false NVML here"; fi
+run_any gpu_interval 2 "$STAVE" record -q -o x.pftrace --gpu-interval 1ms -- true
+run_any gpu_interval_word 2 "$STAVE" record -q -o x.pftrace --gpu-interval often -- true
+run_any gpu_never 0 "$STAVE" record -o x.pftrace --gpu-interval 0 -- true
+check gpu_never_quiet sh -c '! grep -q GPU gpu_never.err'
