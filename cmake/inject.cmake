@@ -3,7 +3,7 @@
 #
 #   sv_inject(<name> [what it stands on…])     from inject/<name>/*.c
 #
-# The headers of NVTX and CUPTI come with a CUDA toolkit and need no GPU. -DSV_WITH_NVTX=OFF leaves the library out; SV_CUDA_ROOT
+# The headers of NVTX and CUPTI come with a CUDA toolkit and need no GPU. -DSV_WITH_NVTX=OFF and -DSV_WITH_CUPTI=OFF leave the libraries out; SV_CUDA_ROOT
 # says where the toolkit is when it is not where they usually are.
 
 function(sv_inject name)
@@ -20,8 +20,8 @@ endfunction()
 set(SV_CUDA_ROOT "" CACHE PATH "the CUDA toolkit, for the headers of NVTX and CUPTI")
 file(GLOB cuda_roots /usr/local/cuda /usr/local/cuda-* /opt/cuda)
 
-# sv_cuda_header(<name> <header>): the folder of it as the system target sv_dep_<name>, if it is there.
-function(sv_cuda_header name header)
+# sv_cuda_header(<name> <header> <library>): the folder of it as the system target sv_dep_<name>, if it is there.
+function(sv_cuda_header name header library)
   string(TOUPPER ${name} upper)
   option(SV_WITH_${upper} "use ${header}" ${SV_OPTIONAL})
   add_library(sv_dep_${name} INTERFACE)
@@ -35,7 +35,7 @@ function(sv_cuda_header name header)
     message(STATUS "${name}: ${SV_${upper}_INCLUDE}/${header}")
     set(SV_HAVE_${upper} ON PARENT_SCOPE)
   else()
-    message(NOTICE "${name}: ${header} absent, libstave-${name}.so is not built")
+    message(NOTICE "${name}: ${header} absent, libstave-${library}.so is not built")
     set(SV_HAVE_${upper} OFF PARENT_SCOPE)
   endif()
 endfunction()
@@ -50,7 +50,7 @@ function(sv_inject_program kind folder name dependency)
   add_dependencies(${kind} ${name})
 endfunction()
 
-sv_cuda_header(nvtx nvtx3/nvToolsExt.h)
+sv_cuda_header(nvtx nvtx3/nvToolsExt.h nvtx)
 if(SV_HAVE_NVTX)
   sv_inject(nvtx sv_dep_nvtx)
   foreach(program nvtx_all nvtx_limits nvtx_wild)
@@ -80,4 +80,15 @@ if(SV_OPENCL_FOUND)
   set_target_properties(${programs} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/inject)
   add_dependencies(tests ${programs})
   add_dependencies(benches ${programs})
+endif()
+
+sv_cuda_header(cupti cupti.h cuda)
+if(SV_HAVE_CUPTI)
+  sv_inject(cuda sv_dep_cupti stave_gpu_static)
+  sv_inject_program(tests tests/inject cuda_program sv_dep_cupti)
+  add_library(fake_cupti MODULE EXCLUDE_FROM_ALL tests/inject/fake_cupti.c)
+  target_link_libraries(fake_cupti PRIVATE sv_flags sv_dep_cupti ${CMAKE_DL_LIBS})
+  target_compile_options(fake_cupti PRIVATE -Wno-missing-field-initializers)
+  set_target_properties(fake_cupti PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/inject)
+  add_dependencies(tests fake_cupti)
 endif()

@@ -1,7 +1,7 @@
 /* libstave-nvtx.so: NVTX loads it by NVTX_INJECTION64_PATH and calls the two functions here.
  *
  * Each shared object with NVTX in it has its own tables and calls once: filling them again is all there is to do. A tool that was to
- * be injected before (STAVE_NVTX_NEXT, which `stave record` sets to the path that it found) is loaded first and fills the tables, we
+ * be injected before (STAVE_NEXT_NVTX_INJECTION64_PATH, which `stave record` sets to the path that it found) is loaded first and fills the tables, we
  * remember its functions and put ours there. Never unloaded: NVTX keeps pointers to us. */
 #include "inject/nvtx/nvtx.h"
 
@@ -23,7 +23,7 @@ static pthread_mutex_t filling = PTHREAD_MUTEX_INITIALIZER;
 /* One line, and the program runs on with our own half. */
 static void load_next(void)
 {
-    const char *path = getenv("STAVE_NVTX_NEXT");
+    const char *path = getenv("STAVE_NEXT_NVTX_INJECTION64_PATH");
     if (!path || !*path)
         return;
     void *library = dlopen(path, RTLD_LAZY);

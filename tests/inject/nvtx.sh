@@ -72,7 +72,7 @@ has objects "the program" '"in the program"'
 has objects "a shared object with its own NVTX" '"in the object"'
 
 # Another tool behind us gets all calls with its own handles.
-scene chain env STAVE_NVTX_NEXT="$programs/libnvtx_object.so" "$programs/nvtx_limits" chain
+scene chain env STAVE_NEXT_NVTX_INJECTION64_PATH="$programs/libnvtx_object.so" "$programs/nvtx_limits" chain
 cat >expected <<'END'
 next: domain domain
 next: string 0x11 text
@@ -84,7 +84,7 @@ next: push plain
 END
 check "chain: the next tool's calls" diff chain.out expected
 has chain "and ours" 'begin .*"text" .*domain="domain"'
-run_any next_absent 0 env STAVE_OUT=x.pftrace STAVE_NVTX_NEXT=/no/such.so "$programs/nvtx_limits" chain
+run_any next_absent 0 env STAVE_OUT=x.pftrace STAVE_NEXT_NVTX_INJECTION64_PATH=/no/such.so "$programs/nvtx_limits" chain
 check "a tool that is not there: one line, and the program runs" grep -q 'stave: nvtx: /no/such.so: cannot be loaded' next_absent.err
 
 # Choosing domains; nothing recorded at all.
