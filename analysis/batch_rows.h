@@ -1,0 +1,109 @@
+/* Batches of an inference server, one row each: from its summary CSV, or from a trace.
+ *
+ *     struct sv_batch_rows b;
+ *     sv_batch_rows_init(&b);
+ *     sv_batch_rows_read_csv(&b, input, report, err);        // or sv_batch_rows_from_trace(&b, trace)
+ *     for (size_t i = 0; i < b.n; i++) … b.rows[i].total_ns …
+ *
+ * The one loader of what `report batch` and `plot batch` stand on. Warm-up is left out. Rows are sorted by their number. Rows of a CSV that make
+ * no sense (a time that is no number, too few cells) are counted in the report and left out. */
+#ifndef SV_ANALYSIS_BATCH_ROWS_H
+#define SV_ANALYSIS_BATCH_ROWS_H
+
+#include "base/input.h"
+#include "base/report.h"
+#include "model/serving_life.h"
+#include "model/trace.h"
+
+/* The times of the seed's CSV. They overlap: submit holds batch, inference holds codelet. */
+enum sv_batch_column {
+    SV_BATCH_QUEUE,
+    SV_BATCH_BATCH,
+    SV_BATCH_SUBMIT,
+    SV_BATCH_SCHEDULING,
+    SV_BATCH_CODELET,
+    SV_BATCH_INFERENCE,
+    SV_BATCH_CALLBACK,
+    SV_N_BATCH_COLUMNS
+};
+extern const char *const sv_batch_column_names[SV_N_BATCH_COLUMNS]; /* "queue_ms" … */
+
+/* The time of a batch without overlap: the phases of model/serving_life.h up to the callback, and what none of them covers. */
+#define SV_BATCH_REST     6u
+#define SV_N_BATCH_PHASES 7u
+extern const char *const sv_batch_phase_names[SV_N_BATCH_PHASES]; /* "queue" … "rest" */
+
+enum sv_batch_device { SV_BATCH_CPU, SV_BATCH_GPU, SV_BATCH_OTHER, SV_N_BATCH_DEVICES };
+
+struct sv_batch_worker {
+    int64_t number; /* -1: not known */
+    char type[16];  /* "cpu", "cuda" … */
+    uint8_t device; /* enum sv_batch_device */
+};
+
+struct sv_batch_request {
+    uint64_t id;
+    int64_t arrival_ns; /* on the file's clock; SV_BATCH_UNKNOWN */
+};
+#define SV_BATCH_UNKNOWN INT64_MIN
+
+struct sv_batch_row {
+    uint64_t id;
+    uint32_t model;      /* number of its name */
+    uint32_t worker;     /* number among the workers */
+    uint32_t size;       /* samples */
+    uint32_t n_requests; /* at least 1 */
+    size_t first_request; /* of those that are known by name: requests[first_request … + n_known) */
+    uint32_t n_known;
+    bool is_congested;
+    int64_t column_ns[SV_N_BATCH_COLUMNS];
+    int64_t phase_ns[SV_N_BATCH_PHASES]; /* add up to total_ns */
+    int64_t total_ns;
+    int64_t arrival_ns, end_ns; /* first arrival and completion; SV_BATCH_UNKNOWN */
+};
+
+/* Queue size and rejections so far, where the server or the trace tells. */
+struct sv_batch_metric {
+    int64_t ts_ns;
+    double queued, rejected;
+};
+
+struct sv_batch_rows {
+    struct sv_batch_row *rows;
+    size_t n, cap;
+    struct sv_batch_request *requests;
+    size_t n_requests, cap_requests;
+    struct sv_batch_worker *workers; /* by number, then type */
+    size_t n_workers, cap_workers;
+    struct sv_batch_metric *metrics;
+    size_t n_metrics, cap_metrics;
+    struct sv_dict *names; /* of models */
+    bool has_congestion;   /* the source says when the server was congested */
+    bool has_phases;       /* exclusive phases were in the source, not derived */
+};
+
+void sv_batch_rows_init(struct sv_batch_rows *b);
+void sv_batch_rows_fini(struct sv_batch_rows *b);
+
+/* Is this (the beginning of) such a summary? */
+bool sv_batch_rows_probe(const uint8_t *head, size_t n);
+/* SV_EFORMAT names the columns that are missing. */
+int sv_batch_rows_read_csv(struct sv_batch_rows *b, struct sv_input *in, struct sv_report *report,
+                           struct sv_err *err);
+/* The newer server's metrics.csv: timestamp_us, queue_size, rejected_total. */
+int sv_batch_rows_read_metrics(struct sv_batch_rows *b, struct sv_input *in,
+                               struct sv_report *report, struct sv_err *err);
+/* From the slices of libstave-serving, or of the seed's batching_trace.json. */
+void sv_batch_rows_from_trace(struct sv_batch_rows *b, const struct sv_trace *t);
+
+/* ---- the parts, for each other ---- */
+
+uint32_t sv_batch_worker_of(struct sv_batch_rows *b, int64_t number, const char *type, size_t len);
+struct sv_batch_row *sv_batch_row_add(struct sv_batch_rows *b);
+void sv_batch_request_add(struct sv_batch_rows *b, uint64_t id, int64_t arrival_ns);
+/* Fills phase_ns from the columns. */
+void sv_batch_derive_phases(struct sv_batch_row *r);
+/* Sorts rows and workers; call once. */
+void sv_batch_rows_finish(struct sv_batch_rows *b);
+
+#endif
