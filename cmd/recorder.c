@@ -389,16 +389,15 @@ static void show_status(struct sv_recorder *r)
     int64_t now = sv_recorder_now_ns();
     if (now - r->shown_ns < SHOW_EVERY_NS || sv_common.quiet || !isatty(STDERR_FILENO))
         return;
-    uint64_t calls = sv_decode_sums(r->decode)->calls;
-    double rate = r->shown_ns ? (double)(calls - r->shown_calls) * 1e9 / (double)(now - r->shown_ns)
+    double rate = r->shown_ns ? (double)(r->events - r->shown_events) * 1e9 / (double)(now - r->shown_ns)
                               : 0;
     uint64_t size = sv_parts_bytes(r) + (stat(r->part, &st) == 0 ? (uint64_t)st.st_size : 0);
-    fprintf(stderr, "\r%s%s  %s calls  %s/s  %s lost  %s%s\033[K", sv_style_err(SV_DIM),
-            sv_human_ns(a, now - r->started_ns), sv_human_count(b, calls),
+    fprintf(stderr, "\r%s%s  %s events  %s/s  %s lost  %s%s\033[K", sv_style_err(SV_DIM),
+            sv_human_ns(a, now - r->started_ns), sv_human_count(b, r->events),
             sv_human_count(c, (uint64_t)rate), sv_human_count(d, r->lost), sv_human_bytes(e, size),
             sv_style_err(SV_RESET));
     r->shown_ns = now;
-    r->shown_calls = calls;
+    r->shown_events = r->events;
     r->is_shown = true;
 }
 

@@ -53,7 +53,7 @@ struct sv_recorder {
     int n_signals;
     int64_t started_ns, deadline_ns, snapshot_ns, asked_ns, round_ns;
     int64_t interval_ns, sampled_ns, commit_ns, shown_ns;
-    uint64_t shown_calls;
+    uint64_t shown_events;
     bool is_shown; /* the status line */
     uint64_t events, lost, uncommitted;
     int word;        /* with --detach: written to when the recording has begun; -1 */

@@ -155,3 +155,20 @@ run_any gpu_interval 2 "$STAVE" record -q -o x.pftrace --gpu-interval 1ms -- tru
 run_any gpu_interval_word 2 "$STAVE" record -q -o x.pftrace --gpu-interval often -- true
 run_any gpu_never 0 "$STAVE" record -o x.pftrace --gpu-interval 0 -- true
 check gpu_never_quiet sh -c '! grep -q GPU gpu_never.err'
+
+# ---- signals, the status line ----
+started() { for _ in $(seq 600); do [ -e "$1.ready" ] && return; sleep 0.05; done; }
+stubborn='trap "" INT TERM; touch "$0.ready"; for i in $(seq 100); do [ -e "$0.enough" ] && exit; sleep 0.1; done'
+"$STAVE" record -q -o once.pftrace -- sh -c 'trap "exit 9" TERM; touch once.ready; while :; do sleep 0.05; done' & recorder=$!
+started once; kill -TERM $recorder; wait $recorder; check interrupted_once test $? = 9
+check interrupted_saved "$STAVE" validate -q once.pftrace
+"$STAVE" record -q -o twice.pftrace -- sh -c "$stubborn" twice 2>twice.err & recorder=$!
+started twice; kill -INT $recorder; sleep 0.3; kill -INT $recorder; wait $recorder; check interrupted_twice test $? = 4
+check interrupted_twice_told grep -q "aborted: nothing was saved" twice.err
+check interrupted_twice_no_file test ! -e twice.pftrace -a ! -e twice.pftrace.part
+touch twice.enough
+if command -v script >/dev/null; then
+  check status_line sh -c 'script -qec "$0 record --no-summary -o tty.pftrace -- sleep 1.3" /dev/null </dev/null | tr "\r" "\n" | grep -E "ms  [0-9,]+ events  [0-9,]+/s  0 lost  [0-9.]+ .*B"' "$STAVE"
+else skip status_line "no script(1) here"; fi
+run_any no_status_line 0 "$STAVE" record --no-summary -o tty.pftrace -- sleep 0.7
+check status_line_only_on_terminals sh -c '! grep -q events no_status_line.err'
