@@ -68,7 +68,8 @@ struct sv_command {
     const struct sv_example *examples; /* ends with a zeroed one */
     size_t options_size;               /* of the command's own struct */
     int (*run)(void *options, const struct sv_words *operands, struct sv_err *err);
-    bool is_hidden; /* used by the build only: not in the list of commands */
+    bool is_hidden;  /* used by the build only: not in the list of commands */
+    bool is_program; /* no verb of stave, but a program of its own: stave-NAME */
 };
 
 extern const struct sv_command *const sv_commands[]; /* NULL-terminated, in the order of the help */
@@ -101,5 +102,6 @@ int sv_parse_moment(const char *text, size_t len,
 void sv_help_print(const struct sv_command *c);
 void sv_help_man(const struct sv_command *c);
 int sv_help_completion(const char *shell, struct sv_err *err);
+int sv_help_complete_program(const struct sv_command *c, const char *shell, struct sv_err *err);
 
 #endif

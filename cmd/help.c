@@ -89,15 +89,16 @@ void sv_help_print(const struct sv_command *c)
         print_program_help();
         return;
     }
-    printf("stave %s: %s\n", c->name, c->summary);
+    char joint = c->is_program ? '-' : ' ';
+    printf("stave%c%s: %s\n", joint, c->name, c->summary);
     heading("Usage");
-    printf("  stave %s %s\n\n  ", c->name, c->operands);
+    printf("  stave%c%s %s\n\n  ", joint, c->name, c->operands);
     print_filled(c->description, 2, 2);
     if (c->options && c->options->name) {
         heading("Options");
         print_options(c->options);
     }
-    heading("Options of every verb");
+    heading(c->is_program ? "Other options" : "Options of every verb");
     print_options(sv_common_options);
     heading("Examples");
     for (const struct sv_example *e = c->examples; e && e->command; e++)
@@ -174,7 +175,7 @@ void sv_help_man(const struct sv_command *c)
     printf(".TH STAVE\\-%s 1 \"\" \"stave\" \"User Commands\"\n.SH NAME\nstave\\-%s \\- ", c->name,
            c->name);
     print_troff(c->summary);
-    printf(".SH SYNOPSIS\n.B stave %s\n", c->name);
+    printf(".SH SYNOPSIS\n.B stave%s%s\n", c->is_program ? "\\-" : " ", c->name);
     print_troff(c->operands);
     printf(".SH DESCRIPTION\n");
     print_troff(c->description);
@@ -314,6 +315,55 @@ static void complete_fish(void)
         fish_options((*c)->name, (*c)->options);
         fish_options((*c)->name, sv_common_options);
     }
+}
+
+/* ---- of a program without verbs ---- */
+
+static void program_bash(const struct sv_command *c)
+{
+    printf("# bash completion for stave-%s\n_stave_%s() {\n"
+           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+           "    COMPREPLY=()\n    case $prev in\n",
+           c->name, c->name);
+    bash_choices(c->options);
+    bash_choices(sv_common_options);
+    printf("    esac\n    [[ $cur == -* ]] && COMPREPLY=($(compgen -W '");
+    print_option_words(c->options);
+    print_option_words(sv_common_options);
+    printf("' -- \"$cur\"))\n}\ncomplete -o default -F _stave_%s stave-%s\n", c->name, c->name);
+}
+
+static void program_zsh(const struct sv_command *c)
+{
+    printf("#compdef stave-%s\n_arguments", c->name);
+    zsh_options(c->options);
+    zsh_options(sv_common_options);
+    printf(" \\\n            '*:file:_files'\n");
+}
+
+static void program_fish_options(const char *name, const struct sv_option *o)
+{
+    for (; o && o->name; o++) {
+        printf("complete -c stave-%s -l %s%s -d '", name, o->name, o->arg ? " -r" : "");
+        print_quoted(o->help, "\\");
+        printf("'\n");
+    }
+}
+
+int sv_help_complete_program(const struct sv_command *c, const char *shell, struct sv_err *err)
+{
+    if (strcmp(shell, "bash") == 0) {
+        program_bash(c);
+    } else if (strcmp(shell, "zsh") == 0) {
+        program_zsh(c);
+    } else if (strcmp(shell, "fish") == 0) {
+        program_fish_options(c->name, c->options);
+        program_fish_options(c->name, sv_common_options);
+    } else {
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "no completion for '%s'; there is bash, zsh and fish", shell);
+    }
+    return 0;
 }
 
 int sv_help_completion(const char *shell, struct sv_err *err)

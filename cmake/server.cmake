@@ -1,0 +1,28 @@
+# stave-server and stave-load. The server stands on StarPU, libmicrohttpd, a BLAS and OpenCL; where one of them is absent it is left out, and
+# this says so. The load generator needs none of them.
+sv_dependency(starpu starpu-1.3 PROGRAM)
+sv_dependency(microhttpd libmicrohttpd PROGRAM)
+sv_dependency(blas openblas PROGRAM)
+if(NOT TARGET sv_dep_opencl)
+  sv_dependency(opencl OpenCL PROGRAM)
+endif()
+
+file(GLOB program CONFIGURE_DEPENDS server/program/*.c)
+file(GLOB load CONFIGURE_DEPENDS server/load/*.c)
+add_executable(stave_load ${load} ${program})
+target_link_libraries(stave_load PRIVATE sv_server sv_cmd)
+set_target_properties(stave_load PROPERTIES OUTPUT_NAME stave-load)
+set(server_programs stave_load)
+
+if(TARGET PkgConfig::SV_STARPU AND TARGET PkgConfig::SV_MICROHTTPD AND TARGET PkgConfig::SV_BLAS AND TARGET PkgConfig::SV_OPENCL)
+  file(GLOB run CONFIGURE_DEPENDS server/run/*.c)
+  add_executable(stave_server ${run} ${program})
+  target_link_libraries(stave_server PRIVATE sv_server sv_serving sv_cmd
+    sv_dep_starpu sv_dep_microhttpd sv_dep_blas sv_dep_opencl Threads::Threads m)
+  target_compile_definitions(stave_server PRIVATE CL_TARGET_OPENCL_VERSION=120)
+  set_target_properties(stave_server PROPERTIES OUTPUT_NAME stave-server)
+  list(APPEND server_programs stave_server)
+else()
+  message(NOTICE "stave-server: left out: it needs StarPU, libmicrohttpd, OpenBLAS and OpenCL (tools/install-deps build)")
+endif()
+install(TARGETS ${server_programs})

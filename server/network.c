@@ -1,0 +1,198 @@
+/* Makes a network of a file's metadata and tensors.
+ *
+ * Called when a model is loaded. Each layer's shape is derived from the one before it and checked against its tensors, so that the workers
+ * need no check; sizes are bounded (SIZE_LIMIT floats per row). */
+#include "server/network.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE_LIMIT (1u << 22)
+
+struct building {
+    struct sv_network *net;
+    const char *path;
+    struct sv_err *err;
+};
+
+static int refuse(struct building *b, const char *what, const char *name)
+{
+    return sv_err_set(b->err, SV_EFORMAT, SV_NO_POS, "%s: %s '%s'", b->path, what, name);
+}
+
+static const float *tensor_of(struct building *b, const char *layer, const char *part,
+                              const struct sv_tensor **out)
+{
+    char name[64];
+    if (snprintf(name, sizeof name, "%s.%s", layer, part) >= (int)sizeof name)
+        return NULL;
+    *out = sv_tensors_find(b->net->file, name);
+    return *out ? (*out)->data : NULL;
+}
+
+static int finish_weights(struct building *b, struct sv_layer *l, const char *name,
+                          const struct sv_tensor *weight)
+{
+    const struct sv_tensor *bias;
+    l->weight = weight->data;
+    l->out.c = weight->dims[0];
+    l->bias = tensor_of(b, name, "bias", &bias);
+    if (!l->bias || bias->n_dims != 1 || bias->dims[0] != l->out.c)
+        return refuse(b, "missing, or does not fit its weight: the bias of layer", name);
+    return 0;
+}
+
+static int add_dense(struct building *b, struct sv_layer *l, const char *name)
+{
+    const struct sv_tensor *weight;
+    if (!tensor_of(b, name, "weight", &weight))
+        return refuse(b, "no weight for layer", name);
+    if (weight->n_dims != 2 || weight->dims[1] != sv_volume_size(l->in))
+        return refuse(b, "the weight does not fit what comes before layer", name);
+    l->out = (struct sv_volume){0, 1, 1};
+    return finish_weights(b, l, name, weight);
+}
+
+static int add_conv(struct building *b, struct sv_layer *l, const char *name)
+{
+    const struct sv_tensor *weight;
+    if (!tensor_of(b, name, "weight", &weight))
+        return refuse(b, "no weight for layer", name);
+    if (weight->n_dims != 4 || weight->dims[1] != l->in.c || weight->dims[2] != weight->dims[3] ||
+        weight->dims[2] % 2 == 0 || weight->dims[2] > 31)
+        return refuse(b, "the weight does not fit what comes before layer", name);
+    l->kernel = weight->dims[2];
+    l->out = l->in;
+    size_t columns = (size_t)l->in.c * l->kernel * l->kernel * l->in.h * l->in.w;
+    if (columns > b->net->columns)
+        b->net->columns = columns;
+    return finish_weights(b, l, name, weight);
+}
+
+static int add_pool(struct building *b, struct sv_layer *l, const char *argument)
+{
+    if (l->kind == SV_LAYER_AVGPOOL) {
+        l->out = (struct sv_volume){l->in.c, 1, 1};
+        return 0;
+    }
+    long window = strtol(argument, NULL, 10);
+    if (window < 2 || window > 16 || l->in.h < window || l->in.w < window)
+        return refuse(b, "this window does not fit: maxpool", argument);
+    l->kernel = (uint32_t)window;
+    l->out = (struct sv_volume){l->in.c, l->in.h / l->kernel, l->in.w / l->kernel};
+    return 0;
+}
+
+static int add_layer(struct building *b, char *text)
+{
+    static const char *const kinds[] = {"dense", "conv", "maxpool", "avgpool"};
+    struct sv_network *net = b->net;
+    char *words[4] = {0}, *rest = NULL;
+    unsigned n = 0;
+    for (char *w = strtok_r(text, " ", &rest); w && n < 4; w = strtok_r(NULL, " ", &rest))
+        words[n++] = w;
+    if (n == 0 || n == 4 || net->n == SV_LAYERS_MAX)
+        return refuse(b, "cannot be understood: layer", text);
+    struct sv_layer *l = &net->layers[net->n];
+    unsigned kind = 0;
+    while (kind < 4 && strcmp(words[0], kinds[kind]) != 0)
+        kind++;
+    if (kind == 4)
+        return refuse(b, "no such kind of layer (dense, conv, maxpool, avgpool):", words[0]);
+    l->kind = (enum sv_layer_kind)kind;
+    l->in = net->out;
+    bool takes_name = kind != SV_LAYER_AVGPOOL;
+    if (takes_name && n < 2)
+        return refuse(b, "a name or a size is missing after", words[0]);
+    const char *act = kind <= SV_LAYER_CONV && n == 3 ? words[2] : NULL;
+    if (act && strcmp(act, "relu") != 0 && strcmp(act, "softmax") != 0)
+        return refuse(b, "no such activation (relu, softmax):", act);
+    l->act = !act ? SV_ACT_NONE : act[0] == 'r' ? SV_ACT_RELU : SV_ACT_SOFTMAX;
+    int code = kind == SV_LAYER_DENSE  ? add_dense(b, l, words[1])
+               : kind == SV_LAYER_CONV ? add_conv(b, l, words[1])
+                                       : add_pool(b, l, words[1]);
+    if (code < 0)
+        return code;
+    net->out = l->out;
+    size_t size = sv_volume_size(l->out);
+    if (size == 0 || size > SIZE_LIMIT || net->columns > 4 * (size_t)SIZE_LIMIT)
+        return refuse(b, "too large: layer", words[0]);
+    if (size > net->widest)
+        net->widest = size;
+    net->n++;
+    return 0;
+}
+
+static int read_input(struct building *b)
+{
+    struct sv_network *net = b->net;
+    const char *text = net->file->input;
+    uint32_t dims[3] = {0}, n = 0;
+    for (char *end; n < 3; text = end + 1) {
+        unsigned long v = strtoul(text, &end, 10);
+        if (end == text || v < 1 || v > SIZE_LIMIT)
+            break;
+        dims[n++] = (uint32_t)v;
+        if (*end == 0) {
+            text = end;
+            break;
+        }
+        if (*end != 'x')
+            break;
+    }
+    if (*text || (n != 1 && n != 3))
+        return refuse(b, "stave.input must be N or CxHxW, not", net->file->input);
+    memcpy(net->in_dims, dims, sizeof dims);
+    net->n_in_dims = n;
+    net->in = n == 1 ? (struct sv_volume){dims[0], 1, 1}
+                     : (struct sv_volume){dims[0], dims[1], dims[2]};
+    net->in_size = sv_volume_size(net->in);
+    return net->in_size > SIZE_LIMIT ? refuse(b, "too large: stave.input", net->file->input) : 0;
+}
+
+static int build(struct building *b)
+{
+    struct sv_network *net = b->net;
+    char layers[sizeof net->file->layers];
+    int code = sv_tensors_open(b->path, &net->file, b->err);
+    if (code < 0)
+        return code;
+    if (!net->file->input[0] || !net->file->layers[0])
+        return sv_err_set(b->err, SV_EFORMAT, SV_NO_POS,
+                          "%s: no stave.input and stave.layers in its metadata: they say how the tensors "
+                          "are connected (docs/server.md)",
+                          b->path);
+    code = read_input(b);
+    net->out = net->in;
+    memcpy(layers, net->file->layers, sizeof layers);
+    char *rest = NULL;
+    for (char *l = strtok_r(layers, ",", &rest); code == 0 && l; l = strtok_r(NULL, ",", &rest))
+        code = add_layer(b, l);
+    if (code == 0 && net->n == 0)
+        code = refuse(b, "no layer in", net->file->layers);
+    net->out_size = sv_volume_size(net->out);
+    return code;
+}
+
+int sv_network_open(const char *path, struct sv_network **out, struct sv_err *err)
+{
+    struct building b = {.net = sv_alloc(sizeof *b.net), .path = path, .err = err};
+    int code = build(&b);
+    if (code < 0) {
+        sv_network_close(b.net);
+        return code;
+    }
+    *out = b.net;
+    return 0;
+}
+
+void sv_network_close(struct sv_network *net)
+{
+    if (!net)
+        return;
+    sv_tensors_close(net->file);
+    free(net);
+}

@@ -1,0 +1,50 @@
+/* A network: layers in a row, weights from a safetensors file, described by its metadata.
+ *
+ *     stave.input   "32" (a vector) or "1x16x16" (channels, height, width)
+ *     stave.layers  "conv c1 relu, maxpool 2, conv c2 relu, avgpool, dense fc softmax"
+ *
+ * dense NAME takes NAME.weight [out,in] and NAME.bias [out]; conv NAME takes NAME.weight [out,in,k,k] (k odd, stride 1, padded to the same
+ * size) and NAME.bias. Shapes are checked when the file is opened: what is here can be computed. How is the business of the
+ * workers. */
+#ifndef SV_SERVER_NETWORK_H
+#define SV_SERVER_NETWORK_H
+
+#include "server/tensors.h"
+
+#define SV_LAYERS_MAX 32
+
+enum sv_layer_kind { SV_LAYER_DENSE, SV_LAYER_CONV, SV_LAYER_MAXPOOL, SV_LAYER_AVGPOOL };
+enum sv_activation { SV_ACT_NONE, SV_ACT_RELU, SV_ACT_SOFTMAX };
+
+struct sv_volume {
+    uint32_t c, h, w; /* a vector of n: n, 1, 1 */
+};
+
+struct sv_layer {
+    enum sv_layer_kind kind;
+    enum sv_activation act;
+    struct sv_volume in, out;
+    uint32_t kernel; /* of conv: its width; of maxpool: the window */
+    const float *weight, *bias;
+};
+
+struct sv_network {
+    struct sv_tensors *file;
+    struct sv_layer layers[SV_LAYERS_MAX];
+    uint32_t n;
+    struct sv_volume in, out;
+    uint32_t in_dims[3], n_in_dims; /* the input's shape as the file says it */
+    size_t in_size, out_size;       /* floats of one row */
+    size_t widest;                  /* floats of the widest layer's output, one row */
+    size_t columns;                 /* floats that the largest convolution unfolds to, one row */
+};
+
+int sv_network_open(const char *path, struct sv_network **out, struct sv_err *err);
+void sv_network_close(struct sv_network *net);
+
+static inline size_t sv_volume_size(struct sv_volume v)
+{
+    return (size_t)v.c * v.h * v.w;
+}
+
+#endif

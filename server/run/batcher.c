@@ -1,0 +1,158 @@
+/* Each model's queue, and the thread that makes batches of it.
+ *
+ * A batch begins with the first request that waits and a free slot; it takes more until its target of rows is reached, its time is up, or
+ * the next request does not fit. The strategy decides target and time: disabled 1 and none, fixed and adaptive as configured, the adaptive
+ * target following the congestion detector. The thread ends when the queue is closed and empty. */
+#include "server/run/engine.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <time.h>
+
+bool sv_queue_push(struct sv_model *m, struct sv_served *r)
+{
+    struct sv_queue *q = &m->queue;
+    struct stave_serving *trace = m->engine->trace;
+    unsigned flags = r->is_warmup ? STAVE_SERVING_WARMUP : 0;
+    pthread_mutex_lock(&q->lock);
+    bool fits = !q->is_closed && q->n < q->limit;
+    if (fits) {
+        r->enqueued_ns = stave_now_ns();
+        r->next = NULL;
+        /* Before anybody can dequeue it: a life begins with its first event. */
+        stave_serving_enqueued(trace, r->id, m->traced, flags, r->enqueued_ns);
+        *q->last = r;
+        q->last = &r->next;
+        if (q->n++ == 0 || q->n >= (uint32_t)atomic_load_explicit(&m->target, memory_order_relaxed))
+            pthread_cond_signal(&q->changed);
+    }
+    pthread_mutex_unlock(&q->lock);
+    if (!fits)
+        stave_serving_rejected(trace, r->id, m->traced, flags, 0);
+    if (!r->is_warmup)
+        atomic_fetch_add_explicit(fits ? &m->metrics.received : &m->metrics.rejected, 1,
+                                  memory_order_relaxed);
+    return fits;
+}
+
+static struct timespec timespec_of(int64_t ns)
+{
+    return (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+}
+
+/* The first request if it fits into `room` rows, and is as warm as `like`. Called with the lock. */
+static struct sv_served *pop(struct sv_queue *q, uint32_t room, const struct sv_task *like)
+{
+    struct sv_served *r = q->first;
+    if (!r || r->rows > room || (like && like->n && like->is_warmup != r->is_warmup))
+        return NULL;
+    q->first = r->next;
+    if (!q->first)
+        q->last = &q->first;
+    q->n--;
+    return r;
+}
+
+struct collecting {
+    struct sv_model *model;
+    struct sv_task *task;
+    struct sv_served **last;
+    uint32_t target;
+};
+
+static void take(struct collecting *c, struct sv_served *r)
+{
+    *c->last = r;
+    c->last = &r->next;
+    r->next = NULL;
+    c->task->n++;
+    c->task->rows += r->rows;
+    c->task->is_warmup = r->is_warmup;
+    stave_serving_dequeued(c->model->engine->trace, r->id, 0);
+}
+
+/* Everything that is there and fits; true when the batch is complete. Called with the lock. */
+static bool take_all(struct collecting *c)
+{
+    struct sv_queue *q = &c->model->queue;
+    for (;;) {
+        if (c->task->rows >= c->target)
+            return true;
+        struct sv_served *r = pop(q, c->model->rows_max - c->task->rows, c->task);
+        if (!r)
+            return q->first != NULL || q->is_closed;
+        take(c, r);
+    }
+}
+
+static int64_t wait_limit_ms(const struct sv_model *m)
+{
+    if (m->config->strategy == SV_STRATEGY_DISABLED)
+        return 0;
+    return m->config->batch_coalesce_timeout_ms;
+}
+
+static struct sv_task *collect(struct sv_model *m, struct sv_slot *slot)
+{
+    struct sv_queue *q = &m->queue;
+    struct sv_task *t = sv_alloc(sizeof *t);
+    struct collecting c = {m, t, &t->requests, 0};
+    t->model = m;
+    t->slot = slot;
+    t->worker = -1;
+    t->collect_start_ns = stave_now_ns();
+    int64_t deadline = t->collect_start_ns + wait_limit_ms(m) * 1000000;
+    struct timespec until = timespec_of(deadline);
+    c.target = (uint32_t)atomic_load_explicit(&m->target, memory_order_relaxed);
+    while (!take_all(&c) && deadline > t->collect_start_ns)
+        if (pthread_cond_timedwait(&q->changed, &q->lock, &until) == ETIMEDOUT) {
+            take_all(&c);
+            break;
+        }
+    t->collect_end_ns = stave_now_ns();
+    return t;
+}
+
+/* false: the queue is closed and empty. Nobody else takes from it, so what is there stays there. */
+static bool wait_for_first(struct sv_queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    while (!q->first && !q->is_closed)
+        pthread_cond_wait(&q->changed, &q->lock);
+    bool is_there = q->first != NULL;
+    pthread_mutex_unlock(&q->lock);
+    return is_there;
+}
+
+static void *run_batcher(void *arg)
+{
+    struct sv_model *m = arg;
+    stave_thread_name("batcher");
+    while (wait_for_first(&m->queue)) {
+        struct sv_slot *slot = sv_engine_take_slot(m);
+        pthread_mutex_lock(&m->queue.lock);
+        struct sv_task *t = collect(m, slot);
+        pthread_mutex_unlock(&m->queue.lock);
+        sv_engine_submit(t, -1);
+    }
+    return NULL;
+}
+
+int sv_batcher_start(struct sv_model *m)
+{
+    int code = pthread_create(&m->batcher, NULL, run_batcher, m);
+    m->has_batcher = code == 0;
+    return code;
+}
+
+void sv_batcher_stop(struct sv_model *m)
+{
+    pthread_mutex_lock(&m->queue.lock);
+    m->queue.is_closed = true;
+    pthread_cond_broadcast(&m->queue.changed);
+    pthread_mutex_unlock(&m->queue.lock);
+    if (m->has_batcher)
+        pthread_join(m->batcher, NULL);
+    m->has_batcher = false;
+}

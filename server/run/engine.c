@@ -1,0 +1,440 @@
+/* Models on StarPU: codelets, buffers that StarPU knows, submission of batches and what follows them.
+ *
+ * Order: sv_engine_open (networks, StarPU, slots), batchers submit, sv_engine_close. A batch's way: input copied into its slot under
+ * StarPU's eyes, task submitted, codelet on some worker, the task's callback, then the output acquired in main memory (which brings it
+ * back from a device) and given to the requests. Everything after the submission runs on StarPU's threads and must not
+ * wait. */
+#include "server/run/engine.h"
+
+#include "base/mem.h"
+
+#include <cblas.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- computing: on a worker ---- */
+
+static void begin_work(struct sv_task *t)
+{
+    t->worker = starpu_worker_get_id();
+    t->start_ns = stave_now_ns();
+    stave_serving_started(t->model->engine->trace, t->id, t->worker, t->start_ns);
+}
+
+static void end_work(struct sv_task *t)
+{
+    struct sv_worker *w = &t->model->engine->workers[t->worker];
+    t->end_ns = stave_now_ns();
+    stave_serving_finished(t->model->engine->trace, t->id, t->end_ns);
+    atomic_fetch_add_explicit(&w->busy_ns, (uint64_t)(t->end_ns - t->start_ns), memory_order_relaxed);
+    atomic_fetch_add_explicit(&w->tasks, 1, memory_order_relaxed);
+}
+
+static void compute_cpu(void *buffers[], void *arg)
+{
+    struct sv_task *t = arg;
+    struct sv_model *m = t->model;
+    begin_work(t);
+    if (!m->scratch[t->worker])
+        m->scratch[t->worker] =
+            sv_alloc_aligned(sv_forward_scratch(m->net, m->rows_max) * sizeof(float), 64);
+    sv_forward(m->net, (const float *)STARPU_VECTOR_GET_PTR(buffers[0]),
+               (float *)STARPU_VECTOR_GET_PTR(buffers[1]), t->rows, m->scratch[t->worker]);
+    end_work(t);
+}
+
+static void compute_opencl(void *buffers[], void *arg)
+{
+    struct sv_task *t = arg;
+    struct sv_model *m = t->model;
+    begin_work(t);
+    if (!m->cl[t->worker])
+        m->cl[t->worker] = sv_forward_cl_new(m->net, m->rows_max, t->worker);
+    t->is_failed = !sv_forward_cl_run(m->cl[t->worker], (void *)STARPU_VECTOR_GET_DEV_HANDLE(buffers[0]),
+                                      (void *)STARPU_VECTOR_GET_DEV_HANDLE(buffers[1]), t->rows);
+    end_work(t);
+}
+
+/* ---- after it: on StarPU's threads ---- */
+
+static void give_back(struct sv_model *m, struct sv_slot *s)
+{
+    pthread_mutex_lock(&m->pool_lock);
+    s->next = m->free_slots;
+    m->free_slots = s;
+    m->in_work--;
+    pthread_cond_broadcast(&m->pool_changed);
+    pthread_mutex_unlock(&m->pool_lock);
+}
+
+static double ms(int64_t ns)
+{
+    return ns > 0 ? (double)ns / 1e6 : 0;
+}
+
+static void count_task(const struct sv_task *t)
+{
+    struct sv_model_metrics *m = &t->model->metrics;
+    atomic_fetch_add_explicit(&m->batches, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&m->rows, t->rows, memory_order_relaxed);
+    sv_histogram_add(&m->batch_size, t->rows);
+    sv_histogram_add(&m->collect_ms, ms(t->collect_end_ns - t->collect_start_ns));
+    sv_histogram_add(&m->scheduling_ms, ms(t->start_ns - t->submit_ns));
+    sv_histogram_add(&m->codelet_ms, ms(t->end_ns - t->start_ns));
+}
+
+static void count_request(const struct sv_task *t, const struct sv_served *r, int64_t now_ns)
+{
+    struct sv_model_metrics *m = &t->model->metrics;
+    atomic_fetch_add_explicit(r->is_failed ? &m->failed : &m->completed, 1, memory_order_relaxed);
+    sv_histogram_add(&m->latency_ms, ms(now_ns - r->enqueued_ns));
+    sv_histogram_add(&m->queue_ms, ms(t->collect_start_ns - r->enqueued_ns));
+    sv_histogram_add(&t->model->tick_latency, ms(now_ns - r->enqueued_ns));
+}
+
+/* Each request its rows; from done() on it is no longer ours. */
+static void answer(struct sv_task *t)
+{
+    struct sv_model *m = t->model;
+    struct stave_serving *trace = m->engine->trace;
+    const float *from = t->slot->out;
+    int64_t now_ns = stave_now_ns();
+    for (struct sv_served *r = t->requests, *next; r; r = next) {
+        size_t n = r->rows * m->net->out_size;
+        next = r->next;
+        r->out = t->is_failed ? NULL : malloc(n * sizeof *r->out);
+        if (r->out)
+            memcpy(r->out, from, n * sizeof *r->out);
+        from += n;
+        r->is_failed = r->out == NULL;
+        r->batch = t->id;
+        r->batch_rows = t->rows;
+        r->worker = t->worker;
+        if (!t->is_warmup)
+            count_request(t, r, now_ns);
+        if (r->is_failed)
+            stave_serving_failed(trace, r->id, "the worker could not compute it", 0);
+        r->done(r);
+    }
+}
+
+/* The output is in main memory. */
+static void on_output(void *arg)
+{
+    struct sv_task *t = arg;
+    struct sv_model *m = t->model;
+    struct stave_serving *trace = m->engine->trace;
+    int64_t start_ns = stave_now_ns();
+    if (!t->is_warmup)
+        count_task(t);
+    if (t->is_failed)
+        stave_serving_batch_failed(trace, t->id, "OpenCL refused", 0);
+    answer(t);
+    starpu_data_release(t->slot->out_handle);
+    stave_serving_callback(trace, t->id, start_ns, 0);
+    if (m->engine->config->verbose)
+        fprintf(stderr, "batch %llu: %u requests, %u rows, worker %d, computed in %.3f ms\n",
+                (unsigned long long)t->id, t->n, t->rows, t->worker, ms(t->end_ns - t->start_ns));
+    give_back(m, t->slot);
+    free(t);
+}
+
+static void on_computed(void *arg)
+{
+    struct sv_task *t = arg;
+    const struct starpu_task *task = starpu_task_get_current();
+    if (t->model->engine->trace && task && task->profiling_info)
+        sv_starpu_view_task(t, task->profiling_info);
+    starpu_data_acquire_cb(t->slot->out_handle, STARPU_R, on_output, t);
+}
+
+/* ---- submission: on a batcher's thread ---- */
+
+struct sv_slot *sv_engine_take_slot(struct sv_model *m)
+{
+    pthread_mutex_lock(&m->pool_lock);
+    while (!m->free_slots || m->in_work >= (uint32_t)m->config->max_inflight_tasks)
+        pthread_cond_wait(&m->pool_changed, &m->pool_lock);
+    struct sv_slot *s = m->free_slots;
+    m->free_slots = s->next;
+    m->in_work++;
+    pthread_mutex_unlock(&m->pool_lock);
+    return s;
+}
+
+static void trace_collected(const struct sv_task *t)
+{
+    uint64_t few[64], *ids = t->n <= 64 ? few : sv_alloc(t->n * sizeof *ids);
+    size_t n = 0;
+    for (const struct sv_served *r = t->requests; r; r = r->next)
+        ids[n++] = r->id;
+    stave_serving_collected(t->model->engine->trace, t->id, t->model->traced, ids, n, t->rows,
+                            t->is_warmup ? STAVE_SERVING_WARMUP : 0, t->collect_start_ns,
+                            t->collect_end_ns);
+    if (ids != few)
+        free(ids);
+}
+
+static void copy_inputs(const struct sv_task *t)
+{
+    float *to = t->slot->in;
+    starpu_data_acquire(t->slot->in_handle, STARPU_W);
+    for (const struct sv_served *r = t->requests; r; r = r->next) {
+        size_t n = r->rows * t->model->net->in_size;
+        memcpy(to, r->in, n * sizeof *to);
+        to += n;
+    }
+    starpu_data_release(t->slot->in_handle);
+}
+
+static void fail_all(struct sv_task *t)
+{
+    struct sv_model *m = t->model;
+    t->is_failed = true;
+    stave_serving_batch_failed(m->engine->trace, t->id, "StarPU refused the task", 0);
+    answer(t);
+    give_back(m, t->slot);
+    free(t);
+}
+
+void sv_engine_submit(struct sv_task *t, int forced_worker)
+{
+    struct sv_engine *e = t->model->engine;
+    t->id = atomic_fetch_add_explicit(&e->next_batch, 1, memory_order_relaxed);
+    if (e->trace)
+        trace_collected(t);
+    copy_inputs(t);
+    struct starpu_task *task = starpu_task_create();
+    task->cl = &t->model->codelet;
+    task->handles[0] = t->slot->in_handle;
+    task->handles[1] = t->slot->out_handle;
+    task->cl_arg = t;
+    task->cl_arg_size = sizeof *t;
+    task->callback_func = on_computed;
+    task->callback_arg = t;
+    if (forced_worker >= 0) {
+        task->execute_on_a_specific_worker = 1;
+        task->workerid = (unsigned)forced_worker;
+    }
+    t->submit_ns = stave_now_ns();
+    stave_serving_submitted(e->trace, t->id, t->submit_ns);
+    if (starpu_task_submit(task) != 0) {
+        task->destroy = 0;
+        starpu_task_destroy(task);
+        fail_all(t);
+    }
+}
+
+/* ---- opening and closing ---- */
+
+static void init_lock(pthread_mutex_t *lock, pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+    pthread_mutex_init(lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+/* What the configuration says about a tensor must be what the model has. */
+static int check_tensors(const struct sv_model *m, const struct sv_yaml_node *list, const char **name,
+                         const uint32_t *dims, uint32_t n_dims, struct sv_err *err)
+{
+    const struct sv_config *c = m->config;
+    if (!list)
+        return 0;
+    if (list->kind != SV_YAML_LIST || list->n != 1 || list->first->kind != SV_YAML_MAP)
+        return sv_yaml_fail(c->yaml, list, err, "must be a list with one {name, data_type, dims}");
+    for (const struct sv_yaml_node *k = list->first->first; k; k = k->next) {
+        static const char *const keys[] = {"name", "data_type", "dims"};
+        if (strcmp(k->key, "name") == 0 && k->kind == SV_YAML_SCALAR) {
+            *name = k->text;
+        } else if (strcmp(k->key, "data_type") == 0) {
+            if (strcmp(k->text, "TYPE_FP32") != 0 && strcmp(k->text, "FP32") != 0)
+                return sv_yaml_fail(c->yaml, k, err, "data_type must be TYPE_FP32");
+        } else if (strcmp(k->key, "dims") == 0) {
+            uint32_t i = 0;
+            for (const struct sv_yaml_node *d = k->first; d; d = d->next, i++) {
+                int64_t v;
+                if (!sv_yaml_int(d, &v) || i > n_dims || (i > 0 && v != dims[i - 1]))
+                    return sv_yaml_fail(c->yaml, d, err, "dims do not fit the model in %s", c->model_path);
+            }
+            if (i != n_dims + 1)
+                return sv_yaml_fail(c->yaml, k, err, "dims must be [rows and %u more], as the model's",
+                                    n_dims);
+        } else {
+            return sv_yaml_unknown(c->yaml, k, keys, 3, err);
+        }
+    }
+    return 0;
+}
+
+static int open_model(struct sv_engine *e, struct sv_model *m, const struct sv_config *c,
+                      struct sv_err *err)
+{
+    m->engine = e;
+    m->config = c;
+    int code = sv_network_open(c->model_path, &m->net, err);
+    if (code < 0)
+        return code;
+    m->rows_max = (uint32_t)sv_config_batch_limit(c);
+    m->describes = (struct sv_infer_model){.name = c->name,
+                                           .version = c->version,
+                                           .input = "input",
+                                           .output = "output",
+                                           .n_dims = m->net->n_in_dims,
+                                           .out_size = (uint32_t)m->net->out_size,
+                                           .in_size = m->net->in_size,
+                                           .rows_max = m->rows_max};
+    memcpy(m->describes.dims, m->net->in_dims, sizeof m->describes.dims);
+    code = check_tensors(m, c->inputs, &m->describes.input, m->net->in_dims, m->net->n_in_dims, err);
+    if (code == 0)
+        code = check_tensors(m, c->outputs, &m->describes.output, &m->describes.out_size, 1, err);
+    init_lock(&m->queue.lock, &m->queue.changed);
+    init_lock(&m->pool_lock, &m->pool_changed);
+    m->queue.last = &m->queue.first;
+    m->queue.limit = (uint32_t)c->max_queue_size;
+    m->target = m->rows_max;
+    sv_congestion_init(&m->congestion, &c->congestion);
+    sv_model_metrics_init(&m->metrics);
+    m->tick_latency = m->metrics.latency_ms;
+    m->traced = stave_serving_model(e->trace, c->name);
+    return code;
+}
+
+static void open_slots(struct sv_model *m)
+{
+    size_t n = (size_t)m->config->pool_size;
+    m->slots = sv_alloc(n * sizeof *m->slots);
+    for (size_t i = 0; i < n; i++) {
+        struct sv_slot *s = &m->slots[i];
+        uint32_t in = (uint32_t)(m->net->in_size * m->rows_max);
+        uint32_t out = (uint32_t)(m->net->out_size * m->rows_max);
+        s->in = sv_alloc_aligned(in * sizeof(float), 64);
+        s->out = sv_alloc_aligned(out * sizeof(float), 64);
+        starpu_vector_data_register(&s->in_handle, STARPU_MAIN_RAM, (uintptr_t)s->in, in, sizeof(float));
+        starpu_vector_data_register(&s->out_handle, STARPU_MAIN_RAM, (uintptr_t)s->out, out, sizeof(float));
+        s->next = m->free_slots;
+        m->free_slots = s;
+    }
+    starpu_codelet_init(&m->codelet);
+    m->codelet.cpu_funcs[0] = compute_cpu;
+    m->codelet.opencl_funcs[0] = compute_opencl;
+    m->codelet.nbuffers = 2;
+    m->codelet.modes[0] = STARPU_R;
+    m->codelet.modes[1] = STARPU_W;
+    m->codelet.name = m->config->name;
+}
+
+static int open_starpu(struct sv_engine *e, struct sv_err *err)
+{
+    const struct sv_config *c = e->config;
+    for (const struct sv_yaml_node *v = c->starpu_env ? c->starpu_env->first : NULL; v; v = v->next)
+        setenv(v->key, v->text, 0);
+    /* PoCL's device is a CPU: StarPU leaves it out unless told. */
+    if (c->use_opencl)
+        setenv("STARPU_OPENCL_ON_CPUS", "1", 0);
+    struct starpu_conf conf;
+    starpu_conf_init(&conf);
+    conf.ncuda = 0;
+    conf.nopencl = c->use_opencl ? -1 : 0;
+    if (!c->use_cpu)
+        conf.ncpus = 0;
+    else if (c->workers)
+        conf.ncpus = (int)c->workers;
+    conf.catch_signals = 0;
+    if (!getenv("STARPU_SCHED"))
+        conf.sched_policy_name = "lws";
+    if (starpu_init(&conf) != 0)
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "StarPU cannot start: no worker for %s%s%s",
+                          c->use_cpu ? "CPUs" : "", c->use_cpu && c->use_opencl ? " and " : "",
+                          c->use_opencl ? "OpenCL devices (is pocl-opencl-icd installed?)" : "");
+    openblas_set_num_threads(1); /* the workers are the threads */
+    return 0;
+}
+
+static int find_workers(struct sv_engine *e, struct sv_err *err)
+{
+    e->n_workers = starpu_worker_get_count();
+    if (e->n_workers > SV_WORKERS_MAX)
+        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%u StarPU workers: at most %d", e->n_workers,
+                          SV_WORKERS_MAX);
+    for (uint32_t i = 0; i < e->n_workers; i++) {
+        struct sv_worker *w = &e->workers[i];
+        bool is_cl = starpu_worker_get_type((int)i) == STARPU_OPENCL_WORKER;
+        snprintf(w->type, sizeof w->type, "%s", is_cl ? "opencl" : "cpu");
+        starpu_worker_get_name((int)i, w->name, sizeof w->name);
+        w->device = is_cl ? starpu_worker_get_devid((int)i) : -1;
+        stave_serving_worker(e->trace, (int32_t)i, w->type, w->device);
+    }
+    return 0;
+}
+
+int sv_engine_open(struct sv_engine *e, struct sv_config *const *configs, uint32_t n, struct sv_err *err)
+{
+    int code = 0;
+    e->config = configs[0];
+    for (uint32_t i = 0; code == 0 && i < n; i++) {
+        code = open_model(e, &e->models[i], configs[i], err);
+        e->n_models = i + 1;
+    }
+    if (code == 0)
+        code = open_starpu(e, err);
+    if (code < 0)
+        return code;
+    e->started_ns = stave_now_ns();
+    code = find_workers(e, err);
+    for (uint32_t i = 0; i < n; i++)
+        open_slots(&e->models[i]);
+    if (e->trace)
+        sv_starpu_view_start(e);
+    return code;
+}
+
+static void free_cl(void *arg)
+{
+    struct sv_engine *e = arg;
+    int worker = starpu_worker_get_id();
+    for (uint32_t i = 0; i < e->n_models; i++) {
+        sv_forward_cl_free(e->models[i].cl[worker]);
+        e->models[i].cl[worker] = NULL;
+    }
+}
+
+static void close_model(struct sv_model *m)
+{
+    for (int64_t i = 0; i < m->config->pool_size; i++) {
+        starpu_data_unregister(m->slots[i].in_handle);
+        starpu_data_unregister(m->slots[i].out_handle);
+        free(m->slots[i].in);
+        free(m->slots[i].out);
+    }
+    free(m->slots);
+}
+
+void sv_engine_close(struct sv_engine *e)
+{
+    starpu_task_wait_for_all();
+    if (e->trace)
+        sv_starpu_view_stop(e);
+    starpu_execute_on_each_worker(free_cl, e, STARPU_OPENCL);
+    for (uint32_t i = 0; i < e->n_models; i++)
+        close_model(&e->models[i]);
+    starpu_shutdown();
+    for (uint32_t i = 0; i < e->n_models; i++) {
+        for (uint32_t w = 0; w < SV_WORKERS_MAX; w++)
+            free(e->models[i].scratch[w]);
+        sv_network_close(e->models[i].net);
+    }
+}
+
+const struct sv_model *sv_engine_find(const struct sv_engine *e, const char *name, size_t len)
+{
+    for (uint32_t i = 0; i < e->n_models; i++)
+        if (strlen(e->models[i].config->name) == len && memcmp(e->models[i].config->name, name, len) == 0)
+            return &e->models[i];
+    return NULL;
+}

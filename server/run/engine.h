@@ -1,0 +1,154 @@
+/* The server's heart: requests wait in a model's queue, a batcher makes batches of them, StarPU's workers compute, callbacks answer.
+ *
+ *     HTTP front ─► sv_queue_push ─► batcher (one thread per model) ─► sv_engine_submit ─► StarPU worker ─► callback ─► done()
+ *
+ * A request belongs to whoever holds it on this way; done() gives it back to the front, on any thread. */
+#ifndef SV_SERVER_ENGINE_H
+#define SV_SERVER_ENGINE_H
+
+#include "server/congestion.h"
+#include "server/infer_message.h"
+#include "server/network.h"
+#include "server/server_metrics.h"
+#include <stave/serving.h>
+
+#include <pthread.h>
+#include <starpu.h>
+
+#define SV_MODELS_MAX  16
+#define SV_WORKERS_MAX 64
+
+struct sv_model;
+
+struct sv_served {
+    uint64_t id;
+    uint32_t rows;
+    bool is_warmup;
+    const float *in;
+    float *out; /* set when the batch is done */
+    int64_t enqueued_ns;
+    struct sv_served *next;
+    /* How it ended. */
+    bool is_failed;
+    uint64_t batch;
+    uint32_t batch_rows;
+    int32_t worker;
+    void (*done)(struct sv_served *r);
+    void *owner;
+};
+
+/* Buffers of one batch, known to StarPU for the life of the model. */
+struct sv_slot {
+    float *in, *out;
+    starpu_data_handle_t in_handle, out_handle;
+    struct sv_slot *next;
+};
+
+struct sv_task {
+    uint64_t id;
+    struct sv_model *model;
+    struct sv_slot *slot;
+    struct sv_served *requests; /* in the order of their rows */
+    uint32_t n, rows;
+    bool is_warmup, is_failed;
+    int64_t collect_start_ns, collect_end_ns, submit_ns, start_ns, end_ns;
+    int32_t worker;
+};
+
+struct sv_queue {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct sv_served *first, **last;
+    uint32_t n, limit;
+    bool is_closed;
+};
+
+struct sv_engine;
+
+struct sv_model {
+    struct sv_engine *engine;
+    const struct sv_config *config;
+    struct sv_network *net;
+    struct sv_infer_model describes;
+    uint32_t traced; /* its number in the trace */
+    uint32_t rows_max;
+    struct sv_queue queue;
+    pthread_t batcher;
+    bool has_batcher;
+    /* Slots and batches in work. */
+    pthread_mutex_t pool_lock;
+    pthread_cond_t pool_changed;
+    struct sv_slot *slots, *free_slots;
+    uint32_t in_work;
+    struct starpu_codelet codelet;
+    float *scratch[SV_WORKERS_MAX]; /* of each worker, made at its first batch */
+    struct sv_forward_cl *cl[SV_WORKERS_MAX];
+    struct sv_congestion congestion;
+    struct sv_histogram tick_latency; /* since the last tick */
+    _Atomic bool is_congested;
+    _Atomic int64_t target; /* rows that a batch waits for */
+    struct sv_model_metrics metrics;
+};
+
+struct sv_worker {
+    char type[8]; /* "cpu", "opencl" */
+    char name[64];
+    int32_t device;
+    _Atomic uint64_t busy_ns, tasks;
+};
+
+struct sv_engine {
+    const struct sv_config *config; /* of the server: the first one */
+    struct sv_model models[SV_MODELS_MAX];
+    uint32_t n_models;
+    struct sv_worker workers[SV_WORKERS_MAX];
+    uint32_t n_workers;
+    struct stave_serving *trace; /* NULL: not traced */
+    int64_t started_ns;
+    _Atomic uint64_t next_request, next_batch;
+    _Atomic bool is_ready;
+};
+
+/* engine.c: StarPU. */
+int sv_engine_open(struct sv_engine *e, struct sv_config *const *configs, uint32_t n, struct sv_err *err);
+void sv_engine_close(struct sv_engine *e); /* waits for what is in work */
+void sv_engine_submit(struct sv_task *t, int forced_worker);
+struct sv_slot *sv_engine_take_slot(struct sv_model *m); /* waits for one */
+const struct sv_model *sv_engine_find(const struct sv_engine *e, const char *name, size_t len);
+
+/* batcher.c. push: false when the queue is full or closed; the request then still is the caller's. */
+bool sv_queue_push(struct sv_model *m, struct sv_served *r);
+int sv_batcher_start(struct sv_model *m);
+void sv_batcher_stop(struct sv_model *m); /* what is queued is still computed */
+
+/* watch.c: the congestion detectors' ticks, on a thread of their own. */
+int sv_watch_start(struct sv_engine *e);
+void sv_watch_stop(void);
+
+/* warmup.c: warms up and starts the batchers. */
+void sv_engine_warm_up(struct sv_engine *e);
+
+/* forward.c, forward_cl.c: computes rows × in → rows × out. */
+size_t sv_forward_scratch(const struct sv_network *net, uint32_t rows); /* floats */
+void sv_forward(const struct sv_network *net, const float *in, float *out, uint32_t rows, float *scratch);
+struct sv_forward_cl;
+struct sv_forward_cl *sv_forward_cl_new(const struct sv_network *net, uint32_t rows_max, int worker);
+void sv_forward_cl_free(struct sv_forward_cl *f);
+bool sv_forward_cl_run(struct sv_forward_cl *f, void *in, void *out, uint32_t rows); /* cl_mem */
+
+/* starpu_view.c: what StarPU's profiling knows, as events on rows of its own. */
+void sv_starpu_view_start(struct sv_engine *e);
+void sv_starpu_view_task(const struct sv_task *t, const struct starpu_profiling_task_info *info);
+void sv_starpu_view_stop(struct sv_engine *e);
+
+/* metrics_page.c */
+void sv_metrics_page(struct sv_engine *e, struct sv_buf *out);
+
+/* http_front.c */
+struct sv_front;
+int sv_front_open(struct sv_engine *e, struct sv_front **out, struct sv_err *err);
+uint16_t sv_front_port(const struct sv_front *f);
+void sv_front_stop(struct sv_front *f); /* no new connections; the open ones are answered */
+void sv_front_close(struct sv_front *f);
+
+#endif

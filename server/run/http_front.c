@@ -1,0 +1,429 @@
+/* The HTTP front: KServe v2 over libmicrohttpd.
+ *
+ * libmicrohttpd calls on_call() on its own threads: at the headers, for each piece of the body, at its end, and again when a suspended
+ * connection was resumed. An inference suspends its connection until the batch is done; done() resumes it from a worker's thread.
+ * Bodies are bounded before they are taken; every refusal is a JSON error with its status. */
+#include "server/run/engine.h"
+
+#include "base/json.h"
+#include "base/json_scan.h"
+#include "base/mem.h"
+
+#include <arpa/inet.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+struct sv_front {
+    struct sv_engine *engine;
+    struct MHD_Daemon *daemon, *metrics;
+    uint16_t port;
+    size_t body_max;
+    int listener; /* after the stop: ours to close */
+    _Atomic uint32_t waiting; /* inferences that are not answered yet */
+};
+
+/* One request on a connection, from its headers to its answer. */
+struct call {
+    struct sv_front *front;
+    struct MHD_Connection *connection;
+    uint8_t *body;
+    size_t len, cap;
+    bool is_too_large, is_suspended;
+    struct sv_model *model;
+    struct sv_infer_request asked;
+    struct sv_served served;
+    bool was_rejected;
+};
+
+/* ---- answers ---- */
+
+static enum MHD_Result send_bytes(struct MHD_Connection *c, unsigned status, struct sv_buf *b,
+                                  const char *type, const char *json_len)
+{
+    struct MHD_Response *r =
+        MHD_create_response_from_buffer(b->len, b->data, MHD_RESPMEM_MUST_FREE); /* takes the bytes */
+    if (!r) {
+        sv_buf_fini(b);
+        return MHD_NO;
+    }
+    MHD_add_response_header(r, "Content-Type", type);
+    if (json_len)
+        MHD_add_response_header(r, "Inference-Header-Content-Length", json_len);
+    if (status == 429 || status == 503)
+        MHD_add_response_header(r, "Retry-After", "1");
+    enum MHD_Result result = MHD_queue_response(c, status, r);
+    MHD_destroy_response(r);
+    return result;
+}
+
+static enum MHD_Result send_json(struct MHD_Connection *c, unsigned status, struct sv_buf *b)
+{
+    return send_bytes(c, status, b, "application/json", NULL);
+}
+
+static enum MHD_Result send_error(struct MHD_Connection *c, unsigned status, const char *message)
+{
+    struct sv_buf b;
+    sv_buf_init(&b, 1 << 16);
+    sv_infer_error(message, &b);
+    return send_json(c, status, &b);
+}
+
+static enum MHD_Result send_flag(struct MHD_Connection *c, const char *name, bool is_so)
+{
+    struct sv_buf b;
+    sv_buf_init(&b, 1 << 10);
+    sv_buf_printf(&b, "{\"%s\":%s}", name, is_so ? "true" : "false");
+    return send_json(c, is_so ? 200 : 503, &b);
+}
+
+static enum MHD_Result send_server(struct MHD_Connection *c)
+{
+    struct sv_buf b;
+    sv_buf_init(&b, 1 << 10);
+    sv_buf_printf(&b, "{\"name\":\"stave-server\",\"version\":\"%s\",\"extensions\":[\"binary_tensor_data\"]}",
+                  stave_version());
+    return send_json(c, 200, &b);
+}
+
+static enum MHD_Result send_models(struct MHD_Connection *c, const struct sv_engine *e)
+{
+    struct sv_buf b;
+    struct sv_json j;
+    sv_buf_init(&b, 1 << 16);
+    sv_json_init(&j, &b);
+    sv_json_begin(&j, '{');
+    sv_json_lit(&j, "models");
+    sv_json_begin(&j, '[');
+    for (uint32_t i = 0; i < e->n_models; i++)
+        sv_json_text(&j, e->models[i].config->name, strlen(e->models[i].config->name));
+    sv_json_end(&j);
+    sv_json_end(&j);
+    return send_json(c, 200, &b);
+}
+
+static enum MHD_Result send_metrics(struct MHD_Connection *c, struct sv_engine *e)
+{
+    struct sv_buf b;
+    sv_buf_init(&b, 1 << 22);
+    sv_metrics_page(e, &b);
+    return send_bytes(c, 200, &b, "text/plain; version=0.0.4", NULL);
+}
+
+static enum MHD_Result send_result(struct call *k)
+{
+    struct sv_served *s = &k->served;
+    struct stave_serving *trace = k->front->engine->trace;
+    if (k->was_rejected)
+        return atomic_load(&k->front->engine->is_ready)
+                   ? send_error(k->connection, 429, "Inference queue is full")
+                   : send_error(k->connection, 503, "the server is not ready");
+    if (s->is_failed)
+        return send_error(k->connection, 500, "the batch could not be computed");
+    struct sv_infer_answer a = {.id = k->asked.id,
+                                .rows = s->rows,
+                                .data = s->out,
+                                .is_binary = k->asked.wants_binary,
+                                .request = s->id,
+                                .batch = s->batch,
+                                .batch_rows = s->batch_rows,
+                                .worker = s->worker};
+    struct sv_buf b;
+    size_t json_len;
+    char text[24];
+    sv_buf_init(&b, (size_t)1 << 30);
+    sv_infer_write(&k->model->describes, &a, &b, &json_len);
+    snprintf(text, sizeof text, "%zu", json_len);
+    enum MHD_Result result =
+        send_bytes(k->connection, 200, &b, a.is_binary ? "application/octet-stream" : "application/json",
+                   a.is_binary ? text : NULL);
+    stave_serving_responded(trace, s->id, 0);
+    return result;
+}
+
+/* ---- inference ---- */
+
+/* On a worker's thread: the call now belongs to libmicrohttpd again. */
+static void on_done(struct sv_served *s)
+{
+    struct call *k = s->owner;
+    MHD_resume_connection(k->connection);
+}
+
+static enum MHD_Result infer(struct call *k, struct sv_model *m)
+{
+    struct sv_err err;
+    size_t json_len = k->len;
+    const char *header =
+        MHD_lookup_connection_value(k->connection, MHD_HEADER_KIND, "Inference-Header-Content-Length");
+    if (header) {
+        char *end;
+        json_len = strtoull(header, &end, 10);
+        if (end == header || *end)
+            return send_error(k->connection, 400, "Inference-Header-Content-Length is no number");
+    }
+    if (k->len == 0)
+        return send_error(k->connection, 400, "the request has no body");
+    memset(k->body + k->len, 0, SV_JSON_PAD);
+    sv_err_clear(&err);
+    if (sv_infer_parse(&m->describes, k->body, k->len, json_len, &k->asked, &err) < 0)
+        return send_error(k->connection, 400, err.msg);
+    if (!atomic_load_explicit(&k->front->engine->is_ready, memory_order_acquire))
+        return send_error(k->connection, 503, "the server is not ready");
+    k->model = m;
+    k->served = (struct sv_served){.id = atomic_fetch_add(&k->front->engine->next_request, 1),
+                                   .rows = k->asked.rows,
+                                   .in = k->asked.data,
+                                   .worker = -1,
+                                   .done = on_done,
+                                   .owner = k};
+    /* First suspended, then enqueued: its batch may be done before we return. */
+    k->is_suspended = true;
+    atomic_fetch_add(&k->front->waiting, 1);
+    MHD_suspend_connection(k->connection);
+    if (!sv_queue_push(m, &k->served)) {
+        k->was_rejected = true;
+        MHD_resume_connection(k->connection);
+    }
+    return MHD_YES;
+}
+
+/* ---- addresses ---- */
+
+/* The next part of a path, without its slashes; advances *at. */
+static size_t part(const char **at, const char **out)
+{
+    while (**at == '/')
+        (*at)++;
+    *out = *at;
+    size_t n = strcspn(*at, "/");
+    *at += n;
+    return n;
+}
+
+static bool is(const char *s, size_t n, const char *word)
+{
+    return strlen(word) == n && memcmp(s, word, n) == 0;
+}
+
+static enum MHD_Result wrong_method(struct MHD_Connection *c, const char *wanted)
+{
+    char text[64];
+    snprintf(text, sizeof text, "this address takes %s only", wanted);
+    return send_error(c, 405, text);
+}
+
+/* /v2/models/NAME[/versions/V][/ready|/infer] */
+static enum MHD_Result route_model(struct call *k, const char *at, bool is_get)
+{
+    struct sv_engine *e = k->front->engine;
+    struct MHD_Connection *c = k->connection;
+    const char *word;
+    size_t n = part(&at, &word);
+    if (n == 0)
+        return is_get ? send_models(c, e) : wrong_method(c, "GET");
+    const struct sv_model *m = sv_engine_find(e, word, n);
+    if (!m)
+        return send_error(c, 404, "no such model; GET /v2/models lists them");
+    n = part(&at, &word);
+    if (is(word, n, "versions")) {
+        n = part(&at, &word);
+        if (!is(word, n, m->config->version))
+            return send_error(c, 404, "no such version of this model");
+        n = part(&at, &word);
+    }
+    if (*at)
+        return send_error(c, 404, "no such address");
+    if (is(word, n, "infer"))
+        return is_get ? wrong_method(c, "POST") : infer(k, &e->models[m - e->models]);
+    if (!is_get)
+        return wrong_method(c, "GET");
+    if (is(word, n, "ready"))
+        return send_flag(c, "ready", atomic_load(&e->is_ready));
+    if (n)
+        return send_error(c, 404, "no such address");
+    struct sv_buf b;
+    sv_buf_init(&b, 1 << 16);
+    sv_infer_describe(&m->describes, &b);
+    return send_json(c, 200, &b);
+}
+
+static enum MHD_Result route(struct call *k, const char *url, const char *method)
+{
+    struct MHD_Connection *c = k->connection;
+    struct sv_engine *e = k->front->engine;
+    const char *at = url, *word;
+    bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    if (!is_get && strcmp(method, "POST") != 0)
+        return send_error(c, 405, "GET and POST only");
+    size_t n = part(&at, &word);
+    if (is(word, n, "metrics") && !*at)
+        return is_get ? send_metrics(c, e) : wrong_method(c, "GET");
+    if (!is(word, n, "v2"))
+        return send_error(c, 404, "no such address; the server's are below /v2, and /metrics");
+    n = part(&at, &word);
+    if (is(word, n, "models"))
+        return route_model(k, at, is_get);
+    if (!is_get)
+        return wrong_method(c, "GET");
+    if (n == 0)
+        return send_server(c);
+    if (is(word, n, "health")) {
+        n = part(&at, &word);
+        if (is(word, n, "live") && !*at)
+            return send_flag(c, "live", true);
+        if (is(word, n, "ready") && !*at)
+            return send_flag(c, "ready", atomic_load(&e->is_ready));
+    }
+    return send_error(c, 404, "no such address");
+}
+
+/* ---- libmicrohttpd's calls ---- */
+
+static void take_body(struct call *k, const char *data, size_t n)
+{
+    if (k->is_too_large || n > k->front->body_max - k->len) {
+        k->is_too_large = true;
+        return;
+    }
+    if (k->len + n + SV_JSON_PAD > k->cap)
+        k->body = sv_grow(k->body, &k->cap, k->len + n + SV_JSON_PAD, 1);
+    memcpy(k->body + k->len, data, n);
+    k->len += n;
+}
+
+static enum MHD_Result on_call(void *cls, struct MHD_Connection *connection, const char *url,
+                               const char *method, const char *version, const char *upload,
+                               size_t *upload_size, void **state)
+{
+    struct call *k = *state;
+    (void)version;
+    if (!k) {
+        k = sv_alloc(sizeof *k);
+        k->front = cls;
+        k->connection = connection;
+        *state = k;
+        const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
+        /* Refused before its body: the connection ends with it. */
+        if (length && strtoull(length, NULL, 10) > k->front->body_max)
+            return send_error(connection, 413, "the request is larger than max_message_bytes");
+        return MHD_YES;
+    }
+    if (*upload_size) {
+        take_body(k, upload, *upload_size);
+        *upload_size = 0;
+        return MHD_YES;
+    }
+    if (k->is_too_large)
+        return send_error(connection, 413, "the request is larger than max_message_bytes");
+    return k->is_suspended ? send_result(k) : route(k, url, method);
+}
+
+static void on_completed(void *cls, struct MHD_Connection *connection, void **state,
+                         enum MHD_RequestTerminationCode why)
+{
+    struct call *k = *state;
+    (void)cls;
+    (void)connection;
+    (void)why;
+    if (!k)
+        return;
+    if (k->is_suspended)
+        atomic_fetch_sub(&k->front->waiting, 1);
+    free(k->asked.data);
+    free(k->served.out);
+    free(k->body);
+    free(k);
+    *state = NULL;
+}
+
+/* ---- opening and closing ---- */
+
+static int read_address(const struct sv_config *c, struct sockaddr_in *out, struct sv_err *err)
+{
+    const char *colon = strrchr(c->address, ':');
+    char host[64];
+    char *end;
+    *out = (struct sockaddr_in){.sin_family = AF_INET};
+    unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 0;
+    if (!colon || !colon[1] || *end || port > 65535 || (size_t)(colon - c->address) >= sizeof host)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "address must be HOST:PORT, not '%s'", c->address);
+    memcpy(host, c->address, (size_t)(colon - c->address));
+    host[colon - c->address] = 0;
+    const char *number = strcmp(host, "localhost") == 0 ? "127.0.0.1" : host;
+    if (inet_pton(AF_INET, number, &out->sin_addr) != 1)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "address: '%s' is no IPv4 address", host);
+    out->sin_port = htons((uint16_t)port);
+    return 0;
+}
+
+static struct MHD_Daemon *start(struct sv_front *f, struct sockaddr_in *address)
+{
+    unsigned threads = (unsigned)f->engine->config->http_threads;
+    return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+                            on_call, f, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)address,
+                            MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
+                            4096u, MHD_OPTION_CONNECTION_TIMEOUT, 120u, MHD_OPTION_LISTEN_BACKLOG_SIZE,
+                            1024u, MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0u, MHD_OPTION_END);
+}
+
+int sv_front_open(struct sv_engine *e, struct sv_front **out, struct sv_err *err)
+{
+    struct sockaddr_in address;
+    struct sv_front *f = sv_alloc(sizeof *f);
+    f->engine = e;
+    f->listener = -1;
+    f->body_max = (size_t)e->config->max_message_bytes;
+    *out = f;
+    int code = read_address(e->config, &address, err);
+    if (code < 0)
+        return code;
+    f->daemon = start(f, &address);
+    if (!f->daemon)
+        return sv_err_sys(err, "cannot listen on %s (is another server running? address: 127.0.0.1:0 takes a free port)",
+                          e->config->address);
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(f->daemon, MHD_DAEMON_INFO_BIND_PORT);
+    f->port = info && info->port ? info->port : ntohs(address.sin_port);
+    if (e->config->metrics_port) {
+        address.sin_port = htons((uint16_t)e->config->metrics_port);
+        f->metrics = start(f, &address);
+        if (!f->metrics)
+            return sv_err_sys(err, "cannot listen on metrics_port %lld", (long long)e->config->metrics_port);
+    }
+    return 0;
+}
+
+uint16_t sv_front_port(const struct sv_front *f)
+{
+    return f->port;
+}
+
+void sv_front_stop(struct sv_front *f)
+{
+    f->listener = f->daemon ? MHD_quiesce_daemon(f->daemon) : -1;
+}
+
+/* The last answers are on their way when the last batch is done; a client that does not read cannot hold us for ever. */
+static void wait_for_answers(struct sv_front *f)
+{
+    for (int i = 0; i < 5000 && atomic_load(&f->waiting); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+void sv_front_close(struct sv_front *f)
+{
+    wait_for_answers(f);
+    if (f->daemon)
+        MHD_stop_daemon(f->daemon);
+    if (f->metrics)
+        MHD_stop_daemon(f->metrics);
+    if (f->listener >= 0)
+        close(f->listener);
+    free(f);
+}

@@ -1,0 +1,66 @@
+/* The server's configuration: what its YAML may say, with defaults and limits.
+ *
+ * Keys stand at the root, as in the first versions of such servers, or grouped under `batching:`; given in both places is an error. One
+ * file describes one model; the first file given also describes the server. */
+#ifndef SV_SERVER_CONFIG_H
+#define SV_SERVER_CONFIG_H
+
+#include "base/err.h"
+#include "base/yaml.h"
+
+#define SV_SERVER_ADDRESS "127.0.0.1:8000"
+
+enum sv_strategy { SV_STRATEGY_DISABLED, SV_STRATEGY_FIXED, SV_STRATEGY_ADAPTIVE };
+
+struct sv_congestion_config {
+    bool enabled;
+    int64_t tick_ms, entry_horizon_ms, exit_horizon_ms;
+    double alpha, fill_high, fill_low, rho_high, rho_low;
+    double latency_slo_ms; /* 0: latency does not count */
+    double e2e_warn_ratio, e2e_ok_ratio;
+};
+
+struct sv_adaptive_config {
+    int64_t min_batch_size, max_batch_size;
+};
+
+struct sv_fixed_config {
+    int64_t batch_size;
+};
+
+struct sv_config {
+    struct sv_yaml *yaml; /* owns the texts */
+    /* The model. */
+    const char *name, *model, *version;
+    char *model_path; /* model, relative to the configuration's folder */
+    const struct sv_yaml_node *inputs, *outputs;
+    /* Batching. */
+    const char *strategy_word;
+    enum sv_strategy strategy;
+    bool dynamic_batching;
+    int64_t max_batch_size, batch_coalesce_timeout_ms, max_queue_size, max_inflight_tasks, pool_size;
+    struct sv_adaptive_config adaptive;
+    struct sv_fixed_config fixed;
+    struct sv_congestion_config congestion;
+    int64_t warmup_pregen_inputs, warmup_request_nb, warmup_batches_per_worker, seed;
+    /* The server: of the first file. */
+    const char *address;
+    int64_t metrics_port, max_message_bytes, http_threads, workers;
+    bool use_cpu, use_opencl, verbose;
+    const struct sv_yaml_node *starpu_env;
+    /* Tracing. */
+    bool trace_enabled, trace_truncate, trace_plots;
+    const char *trace_output, *trace_names;
+    int64_t trace_plot_seconds;
+};
+
+/* is_first: keys of the server are allowed. */
+int sv_config_open(const char *path, bool is_first, struct sv_config **out, struct sv_err *err);
+void sv_config_free(struct sv_config *c);
+
+/* The rows a batch may have. */
+int64_t sv_config_batch_limit(const struct sv_config *c);
+/* `name = value  # help` for each key, for --help-config. */
+void sv_config_keys(void (*line)(const char *text));
+
+#endif
