@@ -31,10 +31,14 @@ if(TARGET stave_program)
   # runtime need not be able to run during a build.
   if(NOT SV_SANITIZE)
     set(share ${CMAKE_BINARY_DIR}/share)
+    set(others)
+    foreach(other ${server_programs})
+      list(APPEND others $<TARGET_FILE:${other}>)
+    endforeach()
     add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/share.stamp
-      COMMAND ${PROJECT_SOURCE_DIR}/tools/make-share $<TARGET_FILE:stave_program> ${share}
+      COMMAND ${PROJECT_SOURCE_DIR}/tools/make-share $<TARGET_FILE:stave_program> ${share} ${others}
       COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/share.stamp
-      DEPENDS stave_program tools/make-share
+      DEPENDS stave_program ${server_programs} tools/make-share
       VERBATIM)
     add_custom_target(share ALL DEPENDS ${CMAKE_BINARY_DIR}/share.stamp)
     install(DIRECTORY ${share}/ DESTINATION ${CMAKE_INSTALL_DATAROOTDIR} OPTIONAL)

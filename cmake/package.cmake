@@ -14,4 +14,5 @@ set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON) # and with it the ldconfig trigger
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 # Only who links libstave.a needs them.
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "zlib1g-dev, libzstd-dev, pkg-config")
+set(CPACK_INSTALL_CMAKE_PROJECTS "${CMAKE_BINARY_DIR};stave;Unspecified;/") # not the component `server`
 include(CPack)

@@ -25,4 +25,8 @@ if(TARGET PkgConfig::SV_STARPU AND TARGET PkgConfig::SV_MICROHTTPD AND TARGET Pk
 else()
   message(NOTICE "stave-server: left out: it needs StarPU, libmicrohttpd, OpenBLAS and OpenCL (tools/install-deps build)")
 endif()
-install(TARGETS ${server_programs})
+# The server is a component of its own: the Debian package leaves it out, or every user of stave would install StarPU.
+install(TARGETS stave_load)
+if(TARGET stave_server)
+  install(TARGETS stave_server COMPONENT server)
+endif()

@@ -120,12 +120,10 @@ static int read_header(struct reading *r, const uint8_t *json, size_t len)
         return refuse(r, "no safetensors file: its header is no JSON", NULL);
     struct sv_members members = sv_members_of((const char *)json, len);
     struct sv_member m;
-    int code = 0;
+    int code = members.is_object ? 0 : refuse(r, "no safetensors file: its header is no JSON object", NULL);
     while (code == 0 && sv_member_next(&members, &m))
         code = sv_member_is(&m, "__metadata__") ? read_metadata(r, &m) : read_tensor(r, &m);
-    if (code == 0 && (members.is_bad || !members.is_object))
-        code = refuse(r, "no safetensors file: its header is no JSON object", NULL);
-    return code;
+    return code == 0 && members.is_bad ? refuse(r, "damaged header", NULL) : code;
 }
 
 /* The data is copied behind the header so that floats lie aligned whatever the header's length. */

@@ -57,6 +57,24 @@ static void compute_opencl(void *buffers[], void *arg)
     end_work(t);
 }
 
+/* ---- rest: StarPU's workers spin while they wait, so they are paused while no batch is anywhere ---- */
+
+static void work_begins(struct sv_engine *e)
+{
+    pthread_mutex_lock(&e->work_lock);
+    if (e->in_flight++ == 0)
+        starpu_resume();
+    pthread_mutex_unlock(&e->work_lock);
+}
+
+static void work_ends(struct sv_engine *e)
+{
+    pthread_mutex_lock(&e->work_lock);
+    if (--e->in_flight == 0)
+        starpu_pause();
+    pthread_mutex_unlock(&e->work_lock);
+}
+
 /* ---- after it: on StarPU's threads ---- */
 
 static void give_back(struct sv_model *m, struct sv_slot *s)
@@ -137,6 +155,7 @@ static void on_output(void *arg)
     if (m->engine->config->verbose)
         fprintf(stderr, "batch %llu: %u requests, %u rows, worker %d, computed in %.3f ms\n",
                 (unsigned long long)t->id, t->n, t->rows, t->worker, ms(t->end_ns - t->start_ns));
+    work_ends(m->engine);
     give_back(m, t->slot);
     free(t);
 }
@@ -195,6 +214,7 @@ static void fail_all(struct sv_task *t)
     t->is_failed = true;
     stave_serving_batch_failed(m->engine->trace, t->id, "StarPU refused the task", 0);
     answer(t);
+    work_ends(m->engine);
     give_back(m, t->slot);
     free(t);
 }
@@ -205,6 +225,7 @@ void sv_engine_submit(struct sv_task *t, int forced_worker)
     t->id = atomic_fetch_add_explicit(&e->next_batch, 1, memory_order_relaxed);
     if (e->trace)
         trace_collected(t);
+    work_begins(e);
     copy_inputs(t);
     struct starpu_task *task = starpu_task_create();
     task->cl = &t->model->codelet;
@@ -305,6 +326,16 @@ static int open_model(struct sv_engine *e, struct sv_model *m, const struct sv_c
     return code;
 }
 
+/* Memory that devices can reach by themselves, where there are any. */
+static float *new_buffer(size_t n)
+{
+    void *p;
+    if (starpu_malloc(&p, n * sizeof(float)) != 0)
+        sv_out_of_memory(n * sizeof(float));
+    memset(p, 0, n * sizeof(float));
+    return p;
+}
+
 static void open_slots(struct sv_model *m)
 {
     size_t n = (size_t)m->config->pool_size;
@@ -313,8 +344,8 @@ static void open_slots(struct sv_model *m)
         struct sv_slot *s = &m->slots[i];
         uint32_t in = (uint32_t)(m->net->in_size * m->rows_max);
         uint32_t out = (uint32_t)(m->net->out_size * m->rows_max);
-        s->in = sv_alloc_aligned(in * sizeof(float), 64);
-        s->out = sv_alloc_aligned(out * sizeof(float), 64);
+        s->in = new_buffer(in);
+        s->out = new_buffer(out);
         starpu_vector_data_register(&s->in_handle, STARPU_MAIN_RAM, (uintptr_t)s->in, in, sizeof(float));
         starpu_vector_data_register(&s->out_handle, STARPU_MAIN_RAM, (uintptr_t)s->out, out, sizeof(float));
         s->next = m->free_slots;
@@ -337,6 +368,8 @@ static int open_starpu(struct sv_engine *e, struct sv_err *err)
     /* PoCL's device is a CPU: StarPU leaves it out unless told. */
     if (c->use_opencl)
         setenv("STARPU_OPENCL_ON_CPUS", "1", 0);
+    if (!c->verbose)
+        setenv("STARPU_SILENT", "1", 0);
     struct starpu_conf conf;
     starpu_conf_init(&conf);
     conf.ncuda = 0;
@@ -391,6 +424,8 @@ int sv_engine_open(struct sv_engine *e, struct sv_config *const *configs, uint32
         open_slots(&e->models[i]);
     if (e->trace)
         sv_starpu_view_start(e);
+    pthread_mutex_init(&e->work_lock, NULL);
+    starpu_pause();
     return code;
 }
 
@@ -409,8 +444,8 @@ static void close_model(struct sv_model *m)
     for (int64_t i = 0; i < m->config->pool_size; i++) {
         starpu_data_unregister(m->slots[i].in_handle);
         starpu_data_unregister(m->slots[i].out_handle);
-        free(m->slots[i].in);
-        free(m->slots[i].out);
+        starpu_free(m->slots[i].in);
+        starpu_free(m->slots[i].out);
     }
     free(m->slots);
 }
@@ -418,6 +453,7 @@ static void close_model(struct sv_model *m)
 void sv_engine_close(struct sv_engine *e)
 {
     starpu_task_wait_for_all();
+    starpu_resume();
     if (e->trace)
         sv_starpu_view_stop(e);
     starpu_execute_on_each_worker(free_cl, e, STARPU_OPENCL);

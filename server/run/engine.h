@@ -106,6 +106,8 @@ struct sv_engine {
     struct stave_serving *trace; /* NULL: not traced */
     int64_t started_ns;
     _Atomic uint64_t next_request, next_batch;
+    pthread_mutex_t work_lock;
+    uint32_t in_flight; /* batches that StarPU has, of all models */
     _Atomic bool is_ready;
 };
 

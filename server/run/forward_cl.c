@@ -139,6 +139,13 @@ void sv_forward_cl_free(struct sv_forward_cl *f)
     free(f);
 }
 
+/* Groups of a size that depends on the layer only: some drivers compile a kernel anew for every size of group. */
+static size_t group_size(size_t n)
+{
+    size_t group = n & (~n + 1);
+    return group > 256 ? 256 : group;
+}
+
 /* A kernel with its buffers, then its whole numbers. */
 static void launch(struct sv_forward_cl *f, int kernel, const cl_mem *mems, cl_uint n_mems,
                    const int *ints, cl_uint n_ints, const size_t *size)
@@ -149,8 +156,9 @@ static void launch(struct sv_forward_cl *f, int kernel, const cl_mem *mems, cl_u
         code |= clSetKernelArg(k, i, sizeof *mems, &mems[i]);
     for (cl_uint i = 0; i < n_ints; i++)
         code |= clSetKernelArg(k, n_mems + i, sizeof *ints, &ints[i]);
+    size_t group[2] = {size[1] ? group_size(size[0]) : 1, 1};
     if (code == CL_SUCCESS)
-        code = clEnqueueNDRangeKernel(f->queue, k, size[1] ? 2 : 1, NULL, size, NULL, 0, NULL, NULL);
+        code = clEnqueueNDRangeKernel(f->queue, k, size[1] ? 2 : 1, NULL, size, group, 0, NULL, NULL);
     f->is_failed = f->is_failed || code != CL_SUCCESS;
 }
 
