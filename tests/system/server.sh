@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# stave-server as its users meet it: started with a YAML, driven over loopback, stopped; then every file it left is looked at.
+# shellcheck disable=SC2086,SC2016 # $load is words; inner shells have their own
+. "$SRC/tests/harness/cli.sh"
+server=$BUILD/stave-server load="timeout 120 $BUILD/stave-load"
+[ -x "$server" ] || skip_all "no stave-server: StarPU, libmicrohttpd, OpenBLAS or OpenCL was absent when it was built"
+export STARPU_HOME=$TMP STARPU_WORKERS_NOBIND=1
+python=$(command -v /usr/bin/python3 || command -v python3) || skip_all "no python3"
+cp "$SRC"/examples/server/* .
+equals() { check "$1" test "$2" = "$3"; }
+outside() { "$python" "$SRC/tests/system/server_check.py" "$@" || CLI_FAILED=1; }
+
+# start CONFIG…: on a free port; sets pid, port, url.
+start() {
+  local args=() config
+  for config in "$@"; do args+=(--config "$config"); done
+  "$server" "${args[@]}" --address 127.0.0.1:0 2>server.err & pid=$!
+  for _ in $(seq 600); do
+    grep -q '^listening' server.err && break
+    kill -0 $pid 2>/dev/null || break
+    sleep 0.1
+  done
+  port=$(sed -nE 's/^listening on .*:([0-9]+) .*/\1/p' server.err) url=http://127.0.0.1:$port
+  if [ -z "$port" ]; then sed 's/^/  /' server.err; not_ok "start of $*"; exit 1; fi
+}
+# stop NAME [SIGNAL]: it ends by itself, with exit code 0.
+stop() {
+  local code
+  kill -"${2:-INT}" $pid
+  (sleep 120; kill -KILL $pid) 2>/dev/null & local guard=$!
+  wait $pid; code=$?
+  kill $guard 2>/dev/null
+  equals "$1_exit" $code 0
+}
+of() { "$python" -c 'import json,sys; d = json.load(open(sys.argv[1]))
+for k in sys.argv[2].split("."): d = d[k]
+print(d)' "$1" "$2"; }
+metric() { "$python" -c 'import sys, urllib.request
+print([l.split()[1] for l in urllib.request.urlopen(sys.argv[1] + "/metrics").read().decode().splitlines() if l.startswith(sys.argv[2])][0])' "$url" "$1"; }
+
+# The guide's own lines, and a second model.
+printf '%s\n' 'name: mlp' 'model: mlp.safetensors' 'max_message_bytes: 1000000' 'max_queue_size: 100' 'pool_size: 2' \
+  'max_batch_size: 16' 'batch_coalesce_timeout_ms: 2' 'workers: 2' 'batching:' '  trace_enabled: true' "  trace_output: $TMP/out/  # optional custom path" >mlp.yml
+start mlp.yml conv.yml
+outside numbers "$port" "$TMP"
+outside refusals "$port"
+run_any load_closed 0 $load -u "$url" -n 500 -c 8 -j closed.json
+run_any load_conv 0 $load -u "$url" -m conv -n 60 -c 4 --binary -j conv.json
+run_any load_poisson 0 $load -u "$url" -n 200 -c 16 --rate 2000 --poisson -j poisson.json
+printf 'delta_us,repeat\n100,50\n2000,10\n0,5\n' >schedule.csv
+run_any load_schedule 0 $load -u "$url" --schedule-csv schedule.csv -j schedule.json
+equals load_schedule_count "$(of schedule.json requests.ok)" 65
+equals load_closed_count "$(of closed.json requests.ok)" 500
+check load_percentiles "$python" -c 'import json
+l = json.load(open("closed.json"))["latency_ms"]["roundtrip"]
+assert 0 < l["p50_ms"] <= l["p90_ms"] <= l["p95_ms"] <= l["p99_ms"] <= l["p100_ms"], l'
+equals metrics_requests "$(metric 'inference_completed_total{model="mlp"')" 769.0
+equals metrics_histogram "$(metric 'inference_latency_ms_count{model="mlp"')" 769
+equals metrics_idle "$(metric 'inference_queue_size{model="mlp"')$(metric 'inference_inflight_tasks{model="mlp"')" 0.00.0
+check metrics_busy "$python" -c 'import sys; assert 0 < float(sys.argv[1]) < 1' "$(metric starpu_worker_busy_ratio)"
+stop serving
+# 765 of the loads, 4 of the numbers and refusals; conv: 60 and 3.
+outside files out/batching_trace.json out/batching_trace_summary.csv 832
+"$STAVE" cat -q out/batching_trace.pftrace >trace.txt 2>trace.err
+check starpu_codelets test "$(grep -c '"codelet" cat="starpu"' trace.txt)" -ge "$(($(wc -l <out/batching_trace_summary.csv) - 1))"
+check starpu_rows grep -qE 'name="worker [0-9]+: CPU' trace.txt
+check starpu_states grep -qE 'counter.*name="executing"' trace.txt
+check json_readable "$STAVE" info out/batching_trace.json
+
+# Again in the same folder: what was there stays there.
+cp out/batching_trace.json first.json
+start mlp.yml
+run_any load_again 0 $load -u "$url" -n 20 -c 2
+stop again TERM
+equals restart_files "$(find out -name '*.json' | wc -l)" 2
+check restart_kept sh -c 'for f in out/*.json; do cmp -s "$f" first.json && exit 0; done; exit 1'
+
+# Killed: what was flushed is there and can be read.
+sed "s|$TMP/out/|$TMP/killed|" mlp.yml >killed.yml
+start killed.yml
+run_any load_killed 0 $load -u "$url" -n 50 -c 4
+for _ in $(seq 300); do [ "$(grep -c '"name":"request_enqueued"' killed/batching_trace.json)" = 50 ] && break; sleep 0.1; done
+kill -KILL $pid; wait $pid 2>/dev/null
+equals killed_requests "$(grep -c '"name":"request_enqueued"' killed/batching_trace.json)" 50
+check killed_json "$python" -c 'import json; assert len(json.load(open("killed/batching_trace.json"))["traceEvents"]) > 50'
+check killed_csv test "$(wc -l <killed/batching_trace_summary.csv)" -gt 1
+check killed_pftrace "$STAVE" recover -q killed/batching_trace.pftrace
+check killed_slices sh -c '"$0" cat -q killed/batching_trace.pftrace 2>/dev/null | grep -c serving >/dev/null' "$STAVE"
+
+# More than it can take: some are refused, the rest is right, and the counts agree everywhere.
+printf '%s\n' 'name: mlp' 'model: mlp.safetensors' 'max_queue_size: 1' 'pool_size: 1' 'batching_strategy: disabled' 'trace_enabled: true' "trace_output: $TMP/over" 'trace_plots: false' >over.yml
+start over.yml
+run_any overload 0 $load -u "$url" -n 3000 -c 64 -j over.json
+rejected=$(of over.json requests.rejected) good=$(of over.json requests.ok)
+echo "  $good answered, $rejected rejected"
+check overload_rejected test "$rejected" -gt 0
+equals overload_whole $((rejected + good)) 3000
+equals overload_metric "$(metric requests_rejected_total)" "$rejected.0"
+run_any overload_threshold 1 $load -u "$url" -n 2000 -c 64 --max-rejected 0
+stop overload
+equals overload_rows "$(tail -n +2 over/batching_trace_summary.csv | awk -F, '$6 != 1' | wc -l)" 0
+
+# Stopped in the middle of a load: whoever was accepted is answered.
+printf '%s\n' 'name: mlp' 'model: mlp.safetensors' 'batching_strategy: fixed' 'fixed_batching: {batch_size: 8}' 'batch_coalesce_timeout_ms: 20' >fixed.yml
+start fixed.yml
+$load -u "$url" -n 100000000 -c 16 -j middle.json >middle.out 2>&1 & loader=$!
+for _ in $(seq 300); do [ "$(metric inference_completed_total)" != 0.0 ] && break; sleep 0.05; done
+stop middle TERM
+wait $loader
+check no_trace test ! -e batching_trace.json
+
+# OpenCL workers, where there are any.
+printf '%s\n' 'name: mlp' 'model: mlp.safetensors' 'use_opencl: true' 'use_cpu: false' 'trace_enabled: true' "trace_output: $TMP/cl" 'trace_plots: false' >mlp.yml
+rm -f conv.yml
+"$server" -c mlp.yml -a 127.0.0.1:0 2>server.err & pid=$!
+for _ in $(seq 900); do grep -q '^listening' server.err && break; kill -0 $pid 2>/dev/null || break; sleep 0.1; done
+if grep -q '^listening' server.err; then
+  port=$(sed -nE 's/^listening on .*:([0-9]+) .*/\1/p' server.err) url=http://127.0.0.1:$port
+  outside numbers "$port" "$TMP"
+  stop opencl
+  check opencl_csv grep -q '"opencl"' cl/batching_trace_summary.csv
+else skip opencl "no OpenCL device: $(tail -n 1 server.err)"; wait $pid; fi
+
+# Configurations that make no sense: one line with the place, and exit code 2.
+bad() { printf '%s\n' "${@:3}" >bad.yml; run_any "bad_$1" 2 timeout 60 "$server" -c bad.yml; check "bad_$1_told" grep -q "$2" "$TMP/bad_$1.err"; }
+bad unknown 'bad.yml:3: .*trace_enabled' 'name: m' 'model: mlp.safetensors' 'trace_enable: true'
+bad nested 'bad.yml:4: .*trace_output' 'name: m' 'model: mlp.safetensors' 'batching:' '  trace_ouput: /tmp'
+bad file 'omit the filename' 'name: m' 'model: mlp.safetensors' "trace_output: $TMP/x.json"
+printf 'name: m\n\tmodel: x\n' >tab.yml
+run_any bad_tab 3 timeout 60 "$server" -c tab.yml
+check bad_tab_told grep -q 'tab.yml:2:' bad_tab.err
+bad dims 'dims' 'name: m' 'model: mlp.safetensors' 'inputs: [{name: input, data_type: TYPE_FP32, dims: [1, 31]}]'
+bad onnx 'ONNX Runtime' 'name: m' 'model: bert.onnx'
+bad address 'HOST:PORT' 'name: m' 'model: mlp.safetensors' 'address: nowhere'
+run_any bad_nothing 2 timeout 60 "$server"
+head -c 100 mlp.safetensors >torn.safetensors
+printf 'name: m\nmodel: torn.safetensors\n' >torn.yml
+run_any bad_model 3 timeout 60 "$server" -c torn.yml
+run_any check_only 0 "$server" --check -c fixed.yml
+run_any keys 0 "$server" --keys
+check keys_all grep -q trace_output keys.out
+run_any load_nobody 4 $load -u http://127.0.0.1:1 -w 0
+run_any load_bad_url 2 $load -u ftp://x/y
+printf 'delta_us,repeat\nsoon,1\n' >bad.csv
+run_any load_bad_schedule 3 $load --schedule-csv bad.csv
+check load_bad_schedule_told grep -q 'bad.csv:2' load_bad_schedule.err
+
+# The sample models are what their script makes.
+mkdir made; check models_made "$python" make_models.py --folder made
+check models_same sh -c 'cmp made/mlp.safetensors "$0/mlp.safetensors" && cmp made/conv.safetensors "$0/conv.safetensors"' "$SRC/examples/server"
