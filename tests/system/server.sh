@@ -25,12 +25,11 @@ start() {
 }
 # stop NAME [SIGNAL]: it ends by itself, with exit code 0.
 stop() {
-  local code
   kill -"${2:-INT}" $pid
-  (sleep 120; kill -KILL $pid) 2>/dev/null & local guard=$!
-  wait $pid; code=$?
-  kill $guard 2>/dev/null
-  equals "$1_exit" $code 0
+  for _ in $(seq 2400); do kill -0 $pid 2>/dev/null || break; sleep 0.05; done
+  kill -KILL $pid 2>/dev/null
+  wait $pid
+  equals "$1_exit" $? 0
 }
 of() { "$python" -c 'import json,sys; d = json.load(open(sys.argv[1]))
 for k in sys.argv[2].split("."): d = d[k]
