@@ -17,7 +17,7 @@ enum flow { FLOW_NONE, FLOW_IN = 1, FLOW_OUT = 2 };
 struct line {
     struct sv_batching_json *to;
     struct sv_json json;
-    const char *prefix;
+    bool is_warm;
 };
 
 static int64_t us(const struct sv_batching_json *j, int64_t ns)
@@ -31,7 +31,8 @@ static void begin_line(struct line *l, struct sv_batching_json *j, bool is_warm)
 {
     sv_buf_str(&j->out, j->has_event ? ",\n  " : "\n  ");
     j->has_event = true;
-    *l = (struct line){.to = j, .prefix = is_warm ? WARMING : ""};
+    l->to = j;
+    l->is_warm = is_warm;
     sv_json_init(&l->json, &j->out);
     sv_json_begin(&l->json, '{');
 }
@@ -42,44 +43,25 @@ static void end_line(struct line *l)
     l->to->is_lossy |= l->to->out.failed;
 }
 
-/* Names of models may be longer than any name of ours. */
-static void put_name(struct line *l, const char *name)
-{
-    char text[256];
-    int n = snprintf(text, sizeof text, "%s%s", l->prefix, name);
-    sv_json_lit(&l->json, "name");
-    sv_json_text(&l->json, text, n < (int)sizeof text ? (size_t)n : sizeof text - 1);
-}
-
 static void put_text(struct sv_json *j, const char *text)
 {
     sv_json_text(j, text, strlen(text));
 }
 
-static void arg_key(struct line *l, const char *key)
-{
-    char text[64];
-    int n = snprintf(text, sizeof text, "%s%s", l->prefix, key);
-    sv_json_key(&l->json, text, (size_t)n);
-}
+/* A key of an argument, as it is and with the prefix: both are literals, made once. */
+#define KEY(l, key) \
+    ((l)->is_warm ? sv_json_lit(&(l)->json, WARMING key) : sv_json_lit(&(l)->json, key))
+#define ARG_NUMBER(l, key, v) (KEY(l, key), sv_json_u64(&(l)->json, v))
+#define ARG_INT(l, key, v)    (KEY(l, key), sv_json_i64(&(l)->json, v))
+#define ARG_TEXT(l, key, v)   (KEY(l, key), put_text(&(l)->json, v))
 
-static void arg_number(struct line *l, const char *key, uint64_t v)
-{
-    arg_key(l, key);
-    sv_json_u64(&l->json, v);
-}
-
-static void arg_int(struct line *l, const char *key, int64_t v)
-{
-    arg_key(l, key);
-    sv_json_i64(&l->json, v);
-}
-
-static void arg_text(struct line *l, const char *key, const char *v)
-{
-    arg_key(l, key);
-    put_text(&l->json, v);
-}
+/* The first members of an event whose name is a literal. */
+#define MEMBERS(name, cat, phase) "\"name\":\"" name "\",\"cat\":\"" cat "\",\"ph\":\"" phase "\""
+#define PUT_MEMBERS(l, name, cat, phase)                                           \
+    ((l)->is_warm ? sv_json_members(&(l)->json, MEMBERS(WARMING name, cat, phase), \
+                                    sizeof MEMBERS(WARMING name, cat, phase) - 1)  \
+                  : sv_json_members(&(l)->json, MEMBERS(name, cat, phase),         \
+                                    sizeof MEMBERS(name, cat, phase) - 1))
 
 static void begin_args(struct line *l)
 {
@@ -87,31 +69,34 @@ static void begin_args(struct line *l)
     sv_json_begin(&l->json, '{');
 }
 
-/* name, cat, ph, ts, pid, tid and dur (-1: none), in the order of the server's version. */
-static void put_head(struct line *l, const char *name, const char *cat, const char *phase,
-                     int64_t ts, int64_t dur, int64_t tid)
+/* ts, pid, tid and dur (-1: none), in the order of the server's version. */
+static void put_place(struct line *l, int64_t ts, int64_t dur, int64_t tid)
 {
     struct sv_json *j = &l->json;
     bool is_newer = l->to->is_newer;
-    put_name(l, name);
-    sv_json_lit(j, "cat");
-    put_text(j, cat);
-    sv_json_lit(j, "ph");
-    put_text(j, phase);
     sv_json_lit(j, "ts");
     sv_json_i64(j, ts);
     if (dur >= 0 && !is_newer) {
         sv_json_lit(j, "dur");
         sv_json_i64(j, dur);
     }
-    sv_json_lit(j, "pid");
-    sv_json_i64(j, 1);
+    sv_json_members(j, "\"pid\":1", 7);
     sv_json_lit(j, "tid");
     sv_json_i64(j, tid);
     if (dur >= 0 && is_newer) {
         sv_json_lit(j, "dur");
         sv_json_i64(j, dur);
     }
+}
+
+/* An event of a worker is named after its model. */
+static void put_model_members(struct line *l, const char *model)
+{
+    char name[256];
+    snprintf(name, sizeof name, "%s%s", l->is_warm ? WARMING : "", model);
+    sv_json_lit(&l->json, "name");
+    put_text(&l->json, name);
+    sv_json_members(&l->json, "\"cat\":\"batching\",\"ph\":\"X\"", 25);
 }
 
 static void put_flow(struct line *l, const struct sv_life_batch *b, unsigned flow)
@@ -143,12 +128,12 @@ static void args_of_batch(struct line *l, const struct sv_life_batch *b, uint32_
                           const char *model, bool with_requests)
 {
     begin_args(l);
-    arg_number(l, "batch_id", b->id);
-    arg_number(l, "batch_size", size);
-    arg_text(l, "model_name", model);
+    ARG_NUMBER(l, "batch_id", b->id);
+    ARG_NUMBER(l, "batch_size", size);
+    ARG_TEXT(l, "model_name", model);
     if (!with_requests || b->n == 0)
         return;
-    arg_key(l, "request_ids");
+    KEY(l, "request_ids");
     sv_json_begin(&l->json, '[');
     for (uint32_t i = 0; i < b->n; i++)
         sv_json_u64(&l->json, b->members[i].id);
@@ -162,7 +147,8 @@ static void put_meta(struct sv_batching_json *j, const char *what, int64_t tid, 
 {
     struct line l;
     begin_line(&l, j, false);
-    put_name(&l, what);
+    sv_json_lit(&l.json, "name");
+    put_text(&l.json, what);
     sv_json_lit(&l.json, "ph");
     put_text(&l.json, "M");
     sv_json_lit(&l.json, "ts");
@@ -175,9 +161,9 @@ static void put_meta(struct sv_batching_json *j, const char *what, int64_t tid, 
     }
     begin_args(&l);
     if (name)
-        arg_text(&l, "name", name);
+        ARG_TEXT(&l, "name", name);
     else
-        arg_int(&l, "sort_index", sort_index);
+        ARG_INT(&l, "sort_index", sort_index);
     sv_json_end(&l.json);
     end_line(&l);
 }
@@ -246,15 +232,19 @@ void sv_batching_json_fini(struct sv_batching_json *j)
 
 /* ---- events ---- */
 
-static void put_instant(struct sv_batching_json *j, struct sv_life *l, const char *name,
+static void put_instant(struct sv_batching_json *j, struct sv_life *l, bool is_rejected,
                         int64_t time_ns, const struct sv_life_request *r)
 {
     struct line line;
     begin_line(&line, j, r->flags & SV_LIFE_WARMUP);
-    put_head(&line, name, "batching", "i", us(j, time_ns), -1, TID_REQUEST);
+    if (is_rejected)
+        PUT_MEMBERS(&line, "request_rejected", "batching", "i");
+    else
+        PUT_MEMBERS(&line, "request_enqueued", "batching", "i");
+    put_place(&line, us(j, time_ns), -1, TID_REQUEST);
     begin_args(&line);
-    arg_number(&line, "request_id", r->id);
-    arg_text(&line, "model_name", sv_life_model(l, r->model));
+    ARG_NUMBER(&line, "request_id", r->id);
+    ARG_TEXT(&line, "model_name", sv_life_model(l, r->model));
     sv_json_end(&line.json);
     end_line(&line);
 }
@@ -265,22 +255,28 @@ static int64_t dur_us(int64_t start, int64_t end)
 }
 
 /* `dur` and `end_ts` say the same. */
-static void put_span(struct sv_batching_json *j, struct sv_life *l, const char *name, int64_t tid,
-                     int64_t start_ns, int64_t end_ns, const struct sv_life_batch *b, unsigned flow)
+static void put_span(struct sv_batching_json *j, struct sv_life *l, int64_t tid, int64_t start_ns,
+                     int64_t end_ns, const struct sv_life_batch *b, unsigned flow)
 {
     struct line line;
     int64_t ts = us(j, start_ns), dur = dur_us(ts, us(j, end_ns));
     begin_line(&line, j, b->flags & SV_LIFE_WARMUP);
-    put_head(&line, name, "batching", "X", ts, dur, tid);
+    if (tid == TID_BATCH)
+        PUT_MEMBERS(&line, "batch", "batching", "X");
+    else if (tid == TID_BUILD)
+        PUT_MEMBERS(&line, "batch_build", "batching", "X");
+    else
+        put_model_members(&line, sv_life_model(l, b->model));
+    put_place(&line, ts, dur, tid);
     if (flow)
         put_flow(&line, b, flow);
     args_of_batch(&line, b, b->samples, sv_life_model(l, b->model), tid < TID_WORKERS);
     if (tid >= TID_WORKERS) {
-        arg_int(&line, "worker_id", b->worker);
-        arg_text(&line, "worker_type", sv_life_worker(l, b->worker)->type);
+        ARG_INT(&line, "worker_id", b->worker);
+        ARG_TEXT(&line, "worker_type", sv_life_worker(l, b->worker)->type);
     }
-    arg_int(&line, "start_ts", ts);
-    arg_int(&line, "end_ts", ts + dur);
+    ARG_INT(&line, "start_ts", ts);
+    ARG_INT(&line, "end_ts", ts + dur);
     sv_json_end(&line.json);
     end_line(&line);
 }
@@ -292,14 +288,14 @@ static void put_submitted(struct sv_batching_json *j, struct sv_life *l,
     int64_t first = b->first_arrival_ns ? b->first_arrival_ns : b->collect_start_ns;
     int64_t last = b->last_arrival_ns ? b->last_arrival_ns : first;
     int64_t tid = TID_SUBMITTED;
-    put_span(j, l, "batch", TID_BATCH, first, last, b, FLOW_NONE);
-    put_span(j, l, "batch_build", TID_BUILD,
-             b->collect_start_ns ? b->collect_start_ns : b->collect_end_ns, b->collect_end_ns, b,
-             FLOW_OUT);
+    put_span(j, l, TID_BATCH, first, last, b, FLOW_NONE);
+    put_span(j, l, TID_BUILD, b->collect_start_ns ? b->collect_start_ns : b->collect_end_ns,
+             b->collect_end_ns, b, FLOW_OUT);
     if (b->worker >= 0)
         tid = worker_tid(j, sv_life_worker(l, b->worker), 0);
     begin_line(&line, j, b->flags & SV_LIFE_WARMUP);
-    put_head(&line, "batch_submitted", "batching", "X", us(j, b->submitted_ns), 1, tid);
+    PUT_MEMBERS(&line, "batch_submitted", "batching", "X");
+    put_place(&line, us(j, b->submitted_ns), 1, tid);
     put_flow(&line, b, FLOW_IN | FLOW_OUT);
     args_of_batch(&line, b, b->n, sv_life_model(l, b->model), true);
     sv_json_end(&line.json);
@@ -312,37 +308,39 @@ static void put_worker_span(struct sv_batching_json *j, struct sv_life *l,
     if (b->worker < 0 || b->finished_ns < b->started_ns)
         return;
     int64_t tid = worker_tid(j, sv_life_worker(l, b->worker), b->lane);
-    put_span(j, l, sv_life_model(l, b->model), tid, b->started_ns, b->finished_ns, b, FLOW_IN);
+    put_span(j, l, tid, b->started_ns, b->finished_ns, b, FLOW_IN);
 }
 
 /* A pair of async events, which may overlap others. Their id is the row of the request, so that there are as many rows as
  * requests were open at once. */
-static void put_request(struct sv_batching_json *j, struct sv_life *l,
-                        const struct sv_life_request *r, const struct sv_life_batch *b)
+static void put_request(struct sv_batching_json *j, const struct sv_life_request *r,
+                        const struct sv_life_batch *b)
 {
     int64_t edges[SV_N_PHASES + 1];
     sv_life_request_edges(r, b, edges);
     for (int is_end = 0; is_end < 2; is_end++) {
         struct line line;
         begin_line(&line, j, r->flags & SV_LIFE_WARMUP);
-        put_head(&line, "request", "request", is_end ? "e" : "b",
-                 us(j, edges[is_end ? SV_N_PHASES : 0]), -1, TID_REQUEST);
+        if (is_end)
+            PUT_MEMBERS(&line, "request", "request", "e");
+        else
+            PUT_MEMBERS(&line, "request", "request", "b");
+        put_place(&line, us(j, edges[is_end ? SV_N_PHASES : 0]), -1, TID_REQUEST);
         sv_json_lit(&line.json, "id");
         sv_json_hex(&line.json, (uint64_t)r->row + 1);
-        begin_args(&line);
         if (!is_end) {
-            arg_number(&line, "request_id", r->id);
+            begin_args(&line);
+            ARG_NUMBER(&line, "request_id", r->id);
             if (b)
-                arg_number(&line, "batch_id", b->id);
-            arg_text(&line, "model_name", sv_life_model(l, r->model));
-            arg_text(&line, "outcome", sv_life_fate_names[r->fate]);
-            arg_key(&line, "phases_ns");
+                ARG_NUMBER(&line, "batch_id", b->id);
+            ARG_TEXT(&line, "outcome", sv_life_fate_names[r->fate]);
+            KEY(&line, "phases_ns");
             sv_json_begin(&line.json, '[');
             for (size_t i = 0; i < SV_N_PHASES; i++)
                 sv_json_i64(&line.json, edges[i + 1] - edges[i]);
             sv_json_end(&line.json);
+            sv_json_end(&line.json);
         }
-        sv_json_end(&line.json);
         end_line(&line);
     }
 }
@@ -353,11 +351,12 @@ static void put_congestion(struct sv_batching_json *j, int64_t end_ns)
     int64_t ts = us(j, j->congested_ns);
     put_congestion_track(j);
     begin_line(&line, j, false);
-    put_head(&line, "congestion", "monitoring", "X", ts, dur_us(ts, us(j, end_ns)), TID_CONGESTION);
+    PUT_MEMBERS(&line, "congestion", "monitoring", "X");
+    put_place(&line, ts, dur_us(ts, us(j, end_ns)), TID_CONGESTION);
     sv_json_lit(&line.json, "cname");
     put_text(&line.json, "bad");
     begin_args(&line);
-    arg_text(&line, "state", "congested");
+    ARG_TEXT(&line, "state", "congested");
     sv_json_end(&line.json);
     end_line(&line);
     j->congested_ns = 0;
@@ -369,13 +368,13 @@ void sv_batching_json_tell(struct sv_batching_json *j, struct sv_life *l,
 {
     j->last_ns = time_ns > j->last_ns ? time_ns : j->last_ns;
     switch (moment) {
-    case SV_MOMENT_ENQUEUED: put_instant(j, l, "request_enqueued", time_ns, r); break;
-    case SV_MOMENT_REJECTED: put_instant(j, l, "request_rejected", time_ns, r); break;
+    case SV_MOMENT_ENQUEUED: put_instant(j, l, false, time_ns, r); break;
+    case SV_MOMENT_REJECTED: put_instant(j, l, true, time_ns, r); break;
     case SV_MOMENT_SUBMITTED: put_submitted(j, l, b); break;
     case SV_MOMENT_FINISHED: put_worker_span(j, l, b); break;
     case SV_MOMENT_REQUEST_OVER:
         if (!j->without_spans)
-            put_request(j, l, r, b);
+            put_request(j, r, b);
         break;
     case SV_MOMENT_CONGESTED: j->congested_ns = j->congested_ns ? j->congested_ns : time_ns; break;
     case SV_MOMENT_NOT_CONGESTED:

@@ -116,17 +116,31 @@ static bool is_warm(uint32_t flags)
     return flags & SV_LIFE_WARMUP;
 }
 
+/* A call place for each phase: their names are in the dictionary once. */
+static void put_phase(stave_track_t track, enum sv_life_phase phase, int64_t start, int64_t dur)
+{
+    switch (phase) {
+    case SV_PHASE_QUEUE: stave_complete(track, CATEGORY, "queue", start, dur); break;
+    case SV_PHASE_BATCH: stave_complete(track, CATEGORY, "batch", start, dur); break;
+    case SV_PHASE_SUBMIT: stave_complete(track, CATEGORY, "submit", start, dur); break;
+    case SV_PHASE_SCHEDULING: stave_complete(track, CATEGORY, "scheduling", start, dur); break;
+    case SV_PHASE_RUN: stave_complete(track, CATEGORY, "run", start, dur); break;
+    case SV_PHASE_CALLBACK: stave_complete(track, CATEGORY, "callback", start, dur); break;
+    default: stave_complete(track, CATEGORY, "respond", start, dur); break;
+    }
+}
+
 static void put_phases(struct sv_timeline *t, stave_track_t track, const int64_t *edges)
 {
-    for (size_t i = 0; i < SV_N_PHASES; i++) {
+    for (int i = 0; i < SV_N_PHASES; i++) {
         if (edges[i + 1] <= edges[i])
             continue;
-        SV_COMPLETE_NAMED(track, edges[i], edges[i + 1] - edges[i], sv_life_phase_names[i],
-                          CATEGORY, 0);
+        put_phase(track, (enum sv_life_phase)i, edges[i], edges[i + 1] - edges[i]);
         t->n_events++;
     }
 }
 
+/* The usual request has the cheapest slice; its model is that of its batch. */
 static void put_request(struct sv_timeline *t, struct sv_life *l, const struct sv_life_request *r,
                         const struct sv_life_batch *b)
 {
@@ -134,15 +148,18 @@ static void put_request(struct sv_timeline *t, struct sv_life *l, const struct s
     stave_track_t track = row_track(&t->request_tracks, t->requests, "requests", r->row);
     sv_life_request_edges(r, b, edges);
     int64_t dur = edges[SV_N_PHASES] - edges[0];
-    const char *name = is_warm(r->flags) ? "warming_request" : "request";
-    const char *model = sv_life_model(l, r->model), *outcome = sv_life_fate_names[r->fate];
-    if (b)
-        SV_COMPLETE_NAMED(track, edges[0], dur, name, CATEGORY, 0, "request", r->id, "batch", b->id,
-                          "model", model, "outcome", outcome, STAVE_FLOW_OUT,
-                          stave_serving_request_flow(t->server, r->id));
+    uint64_t flow = stave_serving_request_flow(t->server, r->id);
+    if (b && r->fate == SV_FATE_RESPONDED && !is_warm(r->flags))
+        stave_complete(track, CATEGORY, "request", edges[0], dur, "request", r->id, "batch", b->id,
+                       STAVE_FLOW_OUT, flow);
+    else if (b)
+        SV_COMPLETE_NAMED(track, edges[0], dur, is_warm(r->flags) ? "warming_request" : "request",
+                          CATEGORY, 0, "request", r->id, "batch", b->id, "outcome",
+                          sv_life_fate_names[r->fate], STAVE_FLOW_OUT, flow);
     else
-        SV_COMPLETE_NAMED(track, edges[0], dur, name, CATEGORY, 0, "request", r->id, "model", model,
-                          "outcome", outcome);
+        SV_COMPLETE_NAMED(track, edges[0], dur, is_warm(r->flags) ? "warming_request" : "request",
+                          CATEGORY, 0, "request", r->id, "model", sv_life_model(l, r->model),
+                          "outcome", sv_life_fate_names[r->fate]);
     t->n_events++;
     put_phases(t, track, edges);
 }

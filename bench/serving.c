@@ -1,0 +1,246 @@
+/* What tracing an inference server costs: `serving DIRECTORY [calls|million]`.
+ *
+ * Prints `NAME VALUE UNIT` for bench/run, which knows the budgets. `calls`: nanoseconds of each life-cycle call, in bursts that fit the rings, time of the
+ * calling thread alone, median of many runs; once alone and once with two threads at it. `million`: a million requests in batches of eight as
+ * fast as they can be told, memory and losses. Exits 1 when a request is missing from the files' thread. */
+#include <pthread.h>
+#include <stave/serving.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { BATCH = 8, BURST = 128, RUNS = 61, MILLION = 1000000 };
+
+static struct stave_serving *server;
+static uint32_t model;
+static int failed;
+
+static int64_t thread_ns(clockid_t clock)
+{
+    struct timespec ts;
+    clock_gettime(clock, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *v, size_t n)
+{
+    qsort(v, n, sizeof *v, by_value);
+    return v[n / 2];
+}
+
+static void row(const char *name, double value, const char *unit)
+{
+    printf("%s %.4g %s\n", name, value, unit);
+    fflush(stdout);
+}
+
+static void open_server(const char *dir, size_t queue, enum stave_full full)
+{
+    char message[512];
+    struct stave_serving_config config = {.size = sizeof config,
+                                          .trace_enabled = true,
+                                          .trace_output = dir,
+                                          .truncate = true,
+                                          .queue_records = queue,
+                                          .full = full};
+    server = stave_serving_open(&config, message, sizeof message);
+    if (!server) {
+        fprintf(stderr, "serving: %s\n", message);
+        exit(2);
+    }
+    model = stave_serving_model(server, "bert");
+    stave_serving_worker(server, 0, "cpu", -1);
+}
+
+static void close_server(uint64_t requests)
+{
+    char message[512];
+    struct stave_serving_counts c = {.size = sizeof c};
+    struct stave_counts sdk = {.size = sizeof sdk};
+    stave_serving_flush(server);
+    stave_serving_count(server, &c);
+    stave_count(&sdk);
+    uint64_t lost = c.lost + sdk.lost_full + sdk.lost_nested + sdk.lost_ring + sdk.lost_output;
+    row("serving_lost", (double)lost, "events");
+    if (lost || c.requests != requests || c.open_requests || c.open_batches) {
+        fprintf(stderr, "serving: %llu of %llu requests, %llu open, %llu lost\n",
+                (unsigned long long)c.requests, (unsigned long long)requests,
+                (unsigned long long)c.open_requests, (unsigned long long)lost);
+        failed = 1;
+    }
+    if (stave_serving_close(server, message, sizeof message) != 0) {
+        fprintf(stderr, "serving: %s\n", message);
+        failed = 1;
+    }
+}
+
+/* ---- each call ---- */
+
+enum call { ENQUEUED, DEQUEUED, COLLECTED, SUBMITTED, STARTED, FINISHED, CALLBACK, RESPONDED, CALLS };
+static const char *const names[CALLS] = {"enqueued", "dequeued", "collected_8", "submitted",
+                                         "started",  "finished", "callback",    "responded"};
+
+/* BURST batches of BATCH requests; the calls about requests are made BATCH times as often. */
+static double burst(struct stave_serving *s, enum call call, uint64_t first)
+{
+    uint64_t n = call == ENQUEUED || call == DEQUEUED || call == RESPONDED ? BURST * BATCH : BURST;
+    int64_t before = thread_ns(CLOCK_THREAD_CPUTIME_ID);
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t id = first + i, batch = first / BATCH + i;
+        uint64_t members[BATCH];
+        switch (call) {
+        case ENQUEUED: stave_serving_enqueued(s, id, model, 0, 0); break;
+        case DEQUEUED: stave_serving_dequeued(s, id, 0); break;
+        case COLLECTED:
+            for (uint64_t j = 0; j < BATCH; j++)
+                members[j] = first + i * BATCH + j;
+            stave_serving_collected(s, batch, model, members, BATCH, 0, 0, 0, 0);
+            break;
+        case SUBMITTED: stave_serving_submitted(s, batch, 0); break;
+        case STARTED: stave_serving_started(s, batch, 0, 0); break;
+        case FINISHED: stave_serving_finished(s, batch, 0); break;
+        case CALLBACK: stave_serving_callback(s, batch, 0, 0); break;
+        default: stave_serving_responded(s, id, 0); break;
+        }
+    }
+    return (double)(thread_ns(CLOCK_THREAD_CPUTIME_ID) - before) / (double)n;
+}
+
+static pthread_barrier_t gate;
+
+/* Two threads: both make the same calls at the same time, about requests of their own. */
+struct caller {
+    uint64_t first;
+    size_t n_callers;
+    double costs[CALLS][RUNS];
+};
+
+static void *call_all(void *arg)
+{
+    struct caller *c = arg;
+    for (size_t run = 0; run < RUNS; run++) {
+        for (int call = 0; call < CALLS; call++) {
+            if (c->n_callers > 1)
+                pthread_barrier_wait(&gate);
+            c->costs[call][run] =
+                burst(server, (enum call)call, c->first + run * (uint64_t)(BURST * BATCH));
+            if (c->n_callers > 1)
+                pthread_barrier_wait(&gate);
+            if (c->first == 0)
+                stave_serving_flush(server);
+        }
+    }
+    return NULL;
+}
+
+static void measure_calls(const char *dir)
+{
+    static struct caller callers[2];
+    double worst = 0, worst_of_two = 0, off[RUNS];
+    pthread_t other;
+    open_server(dir, 0, STAVE_FULL_DEFAULT);
+    callers[0].n_callers = 1;
+    call_all(&callers[0]);
+    close_server((uint64_t)RUNS * BURST * BATCH);
+    for (int call = 0; call < CALLS; call++) {
+        char name[64];
+        double cost = median(callers[0].costs[call], RUNS);
+        worst = cost > worst ? cost : worst;
+        snprintf(name, sizeof name, "serving_%s", names[call]);
+        row(name, cost, "ns");
+    }
+    row("serving_call_max", worst, "ns");
+
+    open_server(dir, 0, STAVE_FULL_DEFAULT);
+    pthread_barrier_init(&gate, NULL, 2);
+    for (size_t i = 0; i < 2; i++)
+        callers[i] = (struct caller){.first = i * (uint64_t)MILLION * BATCH, .n_callers = 2};
+    pthread_create(&other, NULL, call_all, &callers[1]);
+    call_all(&callers[0]);
+    pthread_join(other, NULL);
+    close_server((uint64_t)2 * RUNS * BURST * BATCH);
+    for (int call = 0; call < CALLS; call++) {
+        double cost = median(callers[0].costs[call], RUNS);
+        worst_of_two = cost > worst_of_two ? cost : worst_of_two;
+    }
+    row("serving_call_max_two_threads", worst_of_two, "ns");
+
+    for (size_t i = 0; i < RUNS; i++)
+        off[i] = burst(NULL, ENQUEUED, 0);
+    row("serving_off", median(off, RUNS), "ns");
+}
+
+/* ---- a million requests ---- */
+
+static double peak_mb(void)
+{
+    char line[256];
+    double kb = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "VmHWM: %lf", &kb) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return kb / 1000;
+}
+
+static void serve(uint64_t from, uint64_t to)
+{
+    for (uint64_t first = from; first < to; first += BATCH) {
+        uint64_t members[BATCH];
+        for (uint64_t j = 0; j < BATCH; j++) {
+            members[j] = first + j;
+            stave_serving_enqueued(server, first + j, model, 0, 0);
+        }
+        for (uint64_t j = 0; j < BATCH; j++)
+            stave_serving_dequeued(server, first + j, 0);
+        uint64_t batch = first / BATCH;
+        stave_serving_collected(server, batch, model, members, BATCH, 0, 0, 0, 0);
+        stave_serving_submitted(server, batch, 0);
+        stave_serving_started(server, batch, 0, 0);
+        stave_serving_finished(server, batch, 0);
+        for (uint64_t j = 0; j < BATCH; j++)
+            stave_serving_responded(server, first + j, 0);
+        stave_serving_callback(server, batch, 0, 0);
+    }
+}
+
+static void measure_million(const char *dir)
+{
+    open_server(dir, 0, STAVE_FULL_BLOCK);
+    serve(0, MILLION / 10);
+    stave_serving_flush(server);
+    double early = peak_mb();
+    int64_t own = thread_ns(CLOCK_THREAD_CPUTIME_ID), all = thread_ns(CLOCK_PROCESS_CPUTIME_ID),
+            start = thread_ns(CLOCK_MONOTONIC);
+    serve(MILLION / 10, MILLION);
+    stave_serving_flush(server);
+    own = thread_ns(CLOCK_THREAD_CPUTIME_ID) - own;
+    all = thread_ns(CLOCK_PROCESS_CPUTIME_ID) - all;
+    double n = MILLION * 0.9;
+    row("serving_million_memory", peak_mb() - early, "MB");
+    row("serving_million_peak", peak_mb(), "MB");
+    row("serving_million_rate", n / (double)(thread_ns(CLOCK_MONOTONIC) - start) * 1e6, "k/s");
+    row("serving_request_own", (double)own / n, "ns");
+    row("serving_request_behind", (double)(all - own) / n, "ns");
+    close_server(MILLION);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return fprintf(stderr, "usage: serving DIRECTORY [calls|million]\n"), 2;
+    if (argc < 3 || strcmp(argv[2], "calls") == 0)
+        measure_calls(argv[1]);
+    if (argc < 3 || strcmp(argv[2], "million") == 0)
+        measure_million(argv[1]);
+    return failed;
+}
