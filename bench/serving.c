@@ -83,7 +83,17 @@ static void close_server(uint64_t requests)
 
 /* ---- each call ---- */
 
-enum call { ENQUEUED, DEQUEUED, COLLECTED, SUBMITTED, STARTED, FINISHED, CALLBACK, RESPONDED, CALLS };
+enum call {
+    ENQUEUED,
+    DEQUEUED,
+    COLLECTED,
+    SUBMITTED,
+    STARTED,
+    FINISHED,
+    CALLBACK,
+    RESPONDED,
+    CALLS
+};
 static const char *const names[CALLS] = {"enqueued", "dequeued", "collected_8", "submitted",
                                          "started",  "finished", "callback",    "responded"};
 
@@ -192,36 +202,40 @@ static double peak_mb(void)
     return kb / 1000;
 }
 
-static void serve(uint64_t from, uint64_t to)
+/* With the times of a server that has a request each 100 us, waits 1 ms for a batch and computes it in 2 ms. */
+static void serve(uint64_t from, uint64_t to, int64_t start_ns)
 {
+    const int64_t us = 1000;
     for (uint64_t first = from; first < to; first += BATCH) {
-        uint64_t members[BATCH];
-        for (uint64_t j = 0; j < BATCH; j++) {
-            members[j] = first + j;
-            stave_serving_enqueued(server, first + j, model, 0, 0);
+        uint64_t members[BATCH], batch = first / BATCH;
+        int64_t t = start_ns + (int64_t)(first - from) * 100 * us;
+        for (int64_t j = 0; j < BATCH; j++) {
+            members[j] = first + (uint64_t)j;
+            stave_serving_enqueued(server, members[j], model, 0, t + j * 100 * us);
         }
+        t += BATCH * 100 * us;
         for (uint64_t j = 0; j < BATCH; j++)
-            stave_serving_dequeued(server, first + j, 0);
-        uint64_t batch = first / BATCH;
-        stave_serving_collected(server, batch, model, members, BATCH, 0, 0, 0, 0);
-        stave_serving_submitted(server, batch, 0);
-        stave_serving_started(server, batch, 0, 0);
-        stave_serving_finished(server, batch, 0);
-        for (uint64_t j = 0; j < BATCH; j++)
-            stave_serving_responded(server, first + j, 0);
-        stave_serving_callback(server, batch, 0, 0);
+            stave_serving_dequeued(server, members[j], t);
+        stave_serving_collected(server, batch, model, members, BATCH, 0, 0, t, t + 1000 * us);
+        stave_serving_submitted(server, batch, t + 1010 * us);
+        stave_serving_started(server, batch, 0, t + 1020 * us);
+        stave_serving_finished(server, batch, t + 3000 * us);
+        for (int64_t j = 0; j < BATCH; j++)
+            stave_serving_responded(server, members[j], t + (3020 + j) * us);
+        stave_serving_callback(server, batch, t + 3010 * us, t + 3040 * us);
     }
 }
 
 static void measure_million(const char *dir)
 {
     open_server(dir, 0, STAVE_FULL_BLOCK);
-    serve(0, MILLION / 10);
+    int64_t origin_ns = stave_now_ns();
+    serve(0, MILLION / 10, origin_ns);
     stave_serving_flush(server);
     double early = peak_mb();
     int64_t own = thread_ns(CLOCK_THREAD_CPUTIME_ID), all = thread_ns(CLOCK_PROCESS_CPUTIME_ID),
             start = thread_ns(CLOCK_MONOTONIC);
-    serve(MILLION / 10, MILLION);
+    serve(MILLION / 10, MILLION, origin_ns + (int64_t)(MILLION / 10) * 100000);
     stave_serving_flush(server);
     own = thread_ns(CLOCK_THREAD_CPUTIME_ID) - own;
     all = thread_ns(CLOCK_PROCESS_CPUTIME_ID) - all;

@@ -17,6 +17,9 @@ struct span {
 struct lane {
     sv_track track;
     uint32_t n; /* of all slices */
+    /* The newest slice that began after all others had ended: who begins no earlier can meet only it and those after it. */
+    uint32_t outer;
+    int64_t outer_start, last_end;
     struct span recent[RECENT];
 };
 
@@ -27,9 +30,13 @@ struct sv_sibling_track {
 
 static bool fits(const struct lane *lane, int64_t start, int64_t end)
 {
-    uint32_t n = lane->n < RECENT ? lane->n : RECENT;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct span *s = &lane->recent[i];
+    uint32_t from = lane->n < RECENT ? 0 : lane->n - RECENT;
+    if (lane->n == 0 || start >= lane->last_end)
+        return true;
+    if (start >= lane->outer_start && lane->outer > from)
+        from = lane->outer;
+    for (uint32_t i = from; i < lane->n; i++) {
+        const struct span *s = &lane->recent[i % RECENT];
         bool apart = end <= s->start || start >= s->end;
         bool inside = start >= s->start && end <= s->end;
         bool around = start < s->start && end >= s->end;
@@ -80,6 +87,12 @@ sv_track sv_siblings_choose(struct sv_siblings *l, struct sv_dict *dict, sv_trac
         *slot = ++l->n;
     }
     struct lane *lane = find_lane(&l->tracks[*slot - 1], dict, track, start, end);
+    if (lane->n == 0 || start >= lane->last_end) {
+        lane->outer = lane->n;
+        lane->outer_start = start;
+    }
+    if (lane->n == 0 || end > lane->last_end)
+        lane->last_end = end;
     lane->recent[lane->n++ % RECENT] = (struct span){start, end};
     return lane->track;
 }

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A phase shorter than this part of the whole could not be seen and is not drawn; the life cycle has it. */
+enum { PHASE_PARTS = 256 };
 enum { ROWS_MAX = 1024, FLOWS_MAX = 1024 };
 #define CATEGORY "serving"
 
@@ -132,8 +134,9 @@ static void put_phase(stave_track_t track, enum sv_life_phase phase, int64_t sta
 
 static void put_phases(struct sv_timeline *t, stave_track_t track, const int64_t *edges)
 {
+    int64_t least = (edges[SV_N_PHASES] - edges[0]) / PHASE_PARTS;
     for (int i = 0; i < SV_N_PHASES; i++) {
-        if (edges[i + 1] <= edges[i])
+        if (edges[i + 1] - edges[i] <= least)
             continue;
         put_phase(track, (enum sv_life_phase)i, edges[i], edges[i + 1] - edges[i]);
         t->n_events++;

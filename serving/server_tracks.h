@@ -9,7 +9,7 @@
 #include <stave/serving.h>
 
 /* A counter that changes faster than this is told less often; the last value always is. */
-#define SV_COUNTER_STEP_NS 50000
+#define SV_COUNTER_STEP_NS 500000
 
 struct sv_counter {
     stave_track_t track;

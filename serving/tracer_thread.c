@@ -17,9 +17,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { REST_MS = 5, SLICES_AT_ONCE = 4096, OUT_BYTES = 256 << 10, CALLS_AT_ONCE = 1024 };
+enum {
+    REST_MS = 5,
+    NICENESS = 5,
+    SLICES_AT_ONCE = 4096,
+    OUT_BYTES = 256 << 10,
+    CALLS_AT_ONCE = 1024
+};
 
 struct sv_tracer_thread {
     struct stave_serving *server;
@@ -186,6 +194,7 @@ static void *run(void *arg)
     int64_t flushed_ms = now_ms();
     uint64_t flush;
     prctl(PR_SET_NAME, "stave-serving");
+    setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS); /* of this thread: requests come first */
     do {
         flush = wanted_flush(t); /* what was put before it was asked for is in the ring by now */
         while (empty_ring(t) == CALLS_AT_ONCE)
