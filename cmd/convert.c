@@ -1,7 +1,10 @@
 /* stave convert: any trace to any format, in one streaming pass. */
 #include "cmd/commands.h"
+#include "cmd/convert_batching.h"
 #include "cmd/files.h"
 #include "cmd/join.h"
+
+#include <string.h>
 
 struct convert {
     struct sv_output_choice out;
@@ -23,8 +26,12 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     struct sv_dict *dict = sv_dict_new();
     struct sv_opened in;
     struct sv_sink *sink;
+    const char *dialect = o->out.dialect ? o->out.dialect : "";
+    bool is_newer = strcmp(dialect, "batching-newer") == 0;
     code = sv_open_input(operands->items[0], o->from, 0, dict, &in, err);
-    if (code >= 0)
+    if (code >= 0 && (is_newer || strcmp(dialect, "batching") == 0))
+        code = sv_batching_sink(&o->out, is_newer, dict, &sink, err);
+    else if (code >= 0)
         code = sv_open_output(&o->out, dict, &in.report, &sink, err);
     if (code >= 0)
         code = sv_run(&in, sink, o->strict, "converting", err);
@@ -45,6 +52,9 @@ static const struct sv_example examples[] = {
     {"stave convert run.pftrace -o run.json", "for chrome://tracing, speedscope and scripts"},
     {"stave convert run.pftrace -o run.pftrace.small --to perfetto --compress zstd",
      "smaller; zstd needs Perfetto 58 or newer, gzip suits every reader"},
+    {"stave convert server.pftrace --dialect batching -o batching_trace.json",
+     "what an inference server would have written itself (docs/serving.md); or its summary: -o "
+     "summary.csv"},
     {"zcat trace.json.gz | stave convert - --to csv > events.csv", "in a pipe"},
     {0},
 };

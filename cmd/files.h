@@ -53,8 +53,9 @@ struct sv_output_choice {
          "none gzip zstd"},                                                    \
     {                                                                          \
         0, "dialect", "NAME", SV_OPT_TEXT, offsetof(type, out.dialect),        \
-            "chrome: object (default), array or kineto (PyTorch's and HTA's)", \
-            "object array kineto"                                              \
+            "chrome: object (default), array or kineto (PyTorch's and HTA's);" \
+            " convert: batching or batching-newer (a server's own files)",     \
+            "object array kineto batching batching-newer"                      \
     }
 
 /* `--from FORMAT`, or under another name where --from means something else. */
@@ -65,9 +66,10 @@ struct sv_output_choice {
      SV_OPT_TEXT,                                                             \
      offsetof(type, field),                                                   \
      "read as perfetto, chrome, text, bpftrace, time-align, mpstat, pmon, "   \
-     "iostat, strace, mllog or dlio instead of looking at the content",       \
+     "iostat, strace, mllog, dlio or batching-csv instead of looking at "     \
+     "the content",                                                           \
      "perfetto chrome text bpftrace time-align mpstat pmon iostat strace "    \
-     "mllog dlio"},                                                           \
+     "mllog dlio batching-csv"},                                              \
     {                                                                         \
         0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),               \
             "damage in an input ends in exit code 1 and no output file", NULL \

@@ -12,7 +12,7 @@
 
 #define TOP_OF_TEXT 10
 
-static const struct sv_report_subject *const subjects[] = {&sv_report_io};
+static const struct sv_report_subject *const subjects[] = {&sv_report_io, &sv_report_batch};
 #define N_SUBJECTS (sizeof subjects / sizeof *subjects)
 
 /* Is `word` one of the words of `list`? */
@@ -61,7 +61,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 {
     struct sv_report_options *o = options;
     struct sv_loaded l;
-    int code = sv_expect_operands(operands, 1, SIZE_MAX, "subject (io)", err);
+    int code = sv_expect_operands(operands, 1, SIZE_MAX, "subject (io or batch)", err);
     if (code < 0)
         return code;
     const struct sv_report_subject *s = find(operands->items[0], err);
@@ -82,10 +82,11 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {0, "by", "WHAT", SV_OPT_TEXT, offsetof(struct sv_report_options, by),
-     "only this section; io: process, file, folder, device or span (steps and phases); of --csv "
-     "the "
-     "table that is written, the first one unless given",
-     "process file folder device span"},
+     "only this section; io: process, file, folder, device or span (steps and phases); batch: "
+     "summary, phase, sla, worker, size, model, queue, congestion, batch or request; of --csv the "
+     "table that is written, process or batch unless given",
+     "process file folder device span summary phase sla worker size model queue congestion batch "
+     "request"},
     {0, "top", "N", SV_OPT_TEXT, offsetof(struct sv_report_options, top),
      "the first N rows of each section, 0 all; 10 in text and all with --json and --csv unless "
      "given",
@@ -94,6 +95,20 @@ static const struct sv_option options[] = {
      "the whole report as JSON", NULL},
     {0, "csv", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, csv), "one table as CSV",
      NULL},
+    {0, "sla", "MS,…", SV_OPT_TEXT, offsetof(struct sv_report_options, sla),
+     "batch: limits of the latency in milliseconds; 50,100,200 unless given", NULL},
+    {0, "request", "ID", SV_OPT_TEXT, offsetof(struct sv_report_options, request),
+     "batch: where the time of this one request went", NULL},
+    {0, "baseline", "TRACE", SV_OPT_TEXT, offsetof(struct sv_report_options, baseline),
+     "batch: compare with this earlier run; exit code 1 when a limit below is passed", NULL},
+    {0, "max-latency-regression", "PERCENT", SV_OPT_TEXT,
+     offsetof(struct sv_report_options, max_latency_regression),
+     "batch: how much p50, p95 and p99 may grow; 10 unless given", NULL},
+    {0, "max-throughput-drop", "PERCENT", SV_OPT_TEXT,
+     offsetof(struct sv_report_options, max_throughput_drop),
+     "batch: how much the throughput may fall; 10 unless given", NULL},
+    {0, "max-rejected", "N", SV_OPT_TEXT, offsetof(struct sv_report_options, max_rejected),
+     "batch: how many requests may be rejected; as many as in the baseline unless given", NULL},
     SV_MEMORY_OPTION(struct sv_report_options),
     SV_INPUT_OPTIONS(struct sv_report_options),
     {0},
@@ -104,15 +119,22 @@ static const struct sv_example examples[] = {
     {"stave report io run.pftrace --by file --top 50", "the fifty files that take most time"},
     {"stave report io run.pftrace --csv --by span", "time in I/O per step, for a spreadsheet"},
     {"stave report io strace.out --json", "straight from strace's output"},
+    {"stave report batch batching_trace.pftrace --sla 20,50",
+     "requests, batches and phases of an inference server"},
+    {"stave report batch batching_trace_summary.csv --by worker", "from the server's summary"},
+    {"stave report batch new.pftrace --request 4711", "where the time of one request went"},
+    {"stave report batch new.pftrace --baseline old.pftrace --max-latency-regression 5",
+     "for CI: exit code 1 when it got slower"},
     {0},
 };
 
 const struct sv_command sv_command_report = {
     .name = "report",
-    .operands = "io TRACE",
-    .summary = "what a trace says about its I/O",
+    .operands = "io|batch TRACE",
+    .summary = "what a trace says about I/O, or about an inference server",
     .description =
-        "For each process, file, folder and device: opens, reads, writes, bytes, latencies (p50, "
+        "io: for each process, file, folder and device: opens, reads, writes, bytes, latencies "
+        "(p50, "
         "p90, p99, maximum), sizes, how many transfers go on where the one before ended "
         "(sequential) and errors; for processes also what block requests brought and what the "
         "page cache must have had; for each training step and phase the time that its own process "
@@ -122,7 +144,14 @@ const struct sv_command sv_command_report = {
         "trace shows neither GPUs nor steps, the process that started the readers is the trainer, "
         "and without that nothing is claimed.\n\n"
         "It reads the slices that docs/io.md describes, recorded or imported. Calls that are not "
-        "about files (futex, brk and so on) do not count.",
+        "about files (futex, brk and so on) do not count.\n\n"
+        "batch: which requests of an inference server shared which batch, and how their time "
+        "divides into queue, batch, submit, scheduling, run, callback and respond, which follow "
+        "each other and add up; percentiles overall, by worker, batch size and model; requests "
+        "answered in time; batch efficiency; queue and congestion over time; throughput as "
+        "answered requests over the time from the first arrival to the last end. It reads traces "
+        "made with libstave-serving, their batching_trace.json and the summary as CSV "
+        "(docs/serving.md). Warm-up counts nowhere.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct sv_report_options),

@@ -13,6 +13,9 @@ struct sv_report_options {
     const char *from, *by, *top;
     bool strict, json, csv;
     uint64_t memory_limit;
+    /* batch: */
+    const char *sla, *request, *baseline, *max_latency_regression, *max_throughput_drop,
+        *max_rejected;
     /* Made of these: */
     const char *path;
     size_t limit; /* rows of a section; SIZE_MAX: all */
@@ -24,7 +27,7 @@ struct sv_report_subject {
     int (*run)(const struct sv_report_options *o, const struct sv_trace *t, struct sv_err *err);
 };
 
-extern const struct sv_report_subject sv_report_io;
+extern const struct sv_report_subject sv_report_io, sv_report_batch;
 
 /* ---- sections ---- */
 

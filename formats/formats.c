@@ -77,6 +77,8 @@ SV_I_LOG(iostat, "iostat", "disk utilisation by iostat -o JSON", false, false);
 SV_I_LOG(strace, "strace", "system calls by strace -f -ttt -T, or -tt", true, false);
 SV_I_LOG(mllog, "mllog", "a log with MLPerf's :::MLLOG lines", false, false);
 SV_I_LOG(dlio, "dlio", "a log of the DLIO benchmark", false, false);
+SV_I_LOG(batching_csv, "batching-csv", "the summary of an inference server's batches", false,
+         false);
 
 /* Variants of a format with a writer of their own: (identifier, format, --dialect, help). */
 #define SV_I_DIALECT(id, of, word, about) \
@@ -91,9 +93,9 @@ SV_I_LOG(dlio, "dlio", "a log of the DLIO benchmark", false, false);
 
 SV_I_DIALECT(kineto, "chrome", "kineto", "Chrome JSON as PyTorch's profiler writes it");
 
-const struct sv_format *const sv_formats[] = {&perfetto,   &chrome, &text,   &csv,    &bpftrace,
-                                              &time_align, &mpstat, &pmon,   &iostat, &strace,
-                                              &mllog,      &dlio,   &kineto, NULL};
+const struct sv_format *const sv_formats[] = {
+    &perfetto, &chrome, &text,  &csv,  &bpftrace, &time_align,   &mpstat, &pmon,
+    &iostat,   &strace, &mllog, &dlio, &kineto,   &batching_csv, NULL};
 
 const struct sv_format *sv_format_named(const char *name)
 {

@@ -69,6 +69,7 @@ int sv_iostat_probe(const uint8_t *head, size_t n);
 int sv_strace_probe(const uint8_t *head, size_t n);
 int sv_mllog_probe(const uint8_t *head, size_t n);
 int sv_dlio_probe(const uint8_t *head, size_t n);
+int sv_batching_csv_probe(const uint8_t *head, size_t n);
 
 #define SV_SOURCE_DOOR(name)                                                                   \
     int name(struct sv_input *in, const struct sv_read_options *options, struct sv_dict *dict, \
@@ -93,5 +94,7 @@ SV_SOURCE_DOOR(sv_iostat_source);     /* iostat_read.c */
 SV_SOURCE_DOOR(sv_strace_source);     /* strace_read.c */
 SV_SOURCE_DOOR(sv_mllog_source);      /* mllog_read.c */
 SV_SOURCE_DOOR(sv_dlio_source);       /* dlio_read.c */
+
+SV_SOURCE_DOOR(sv_batching_csv_source); /* batching_csv_read.c */
 
 #endif

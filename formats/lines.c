@@ -93,6 +93,8 @@ static int next(struct sv_source *s, struct sv_batch *b, struct sv_err *err)
 {
     struct sv_lines *l = (struct sv_lines *)s;
     while (!l->is_finished && b->n + l->kind->max_events <= SV_BATCH) {
+        if (l->kind->more && l->kind->more(l, b))
+            continue;
         if (!l->is_at_end) {
             int code = l->kind->read ? l->kind->read(l, b, err) : read_line(l, b, err);
             if (code < 0)

@@ -18,6 +18,8 @@ struct sv_lines_kind {
     void (*init)(struct sv_lines *l);
     /* One line without its end. False: not understood. */
     bool (*line)(struct sv_lines *l, struct sv_batch *b, const char *p, size_t len);
+    /* After each line, until it returns false: for lines that give more events than a batch holds. May be NULL. */
+    bool (*more)(struct sv_lines *l, struct sv_batch *b);
     /* Instead of line(), for what does not come in lines: reads one record, sets is_at_end when there is none. */
     int (*read)(struct sv_lines *l, struct sv_batch *b, struct sv_err *err);
     /* After the last line; called again while it returns true. May be NULL. */

@@ -16,6 +16,12 @@ static inline int64_t at(int64_t time_ns)
     return time_ns ? time_ns : stave_now_ns();
 }
 
+/* In the trace a span is its end and how long it took, which no change of clocks can spoil; -1: not known. */
+static inline int64_t took(int64_t start_ns, int64_t end_ns)
+{
+    return start_ns ? end_ns - start_ns : -1;
+}
+
 /* ---- into the ring ---- */
 
 static void put_when_full(struct stave_serving *s, const struct sv_call_cell *call,
@@ -161,7 +167,8 @@ void stave_serving_collected(struct stave_serving *s, uint64_t batch, uint32_t m
     samples = samples ? samples : (uint32_t)n;
     tell_members(s, batch, requests, n, end_ns);
     SV_INSTANT_AT(s->life, end_ns, SV_LIFE_CATEGORY, "collected", "batch", batch, "model", model,
-                  "requests", n, "samples", samples, "flags", flags, "start_ns", start_ns);
+                  "requests", n, "samples", samples, "flags", flags, "took_ns",
+                  took(start_ns, end_ns));
     put_members(s, batch, requests, n, end_ns);
     struct sv_call_cell c = {.op = SV_LIFE_COLLECTED,
                              .id = batch,
@@ -208,8 +215,8 @@ void stave_serving_callback(struct stave_serving *s, uint64_t batch, int64_t sta
     if (!s)
         return;
     end_ns = at(end_ns);
-    SV_INSTANT_AT(s->life, end_ns, SV_LIFE_CATEGORY, "callback", "batch", batch, "start_ns",
-                  start_ns);
+    SV_INSTANT_AT(s->life, end_ns, SV_LIFE_CATEGORY, "callback", "batch", batch, "took_ns",
+                  took(start_ns, end_ns));
     struct sv_call_cell c = {
         .op = SV_LIFE_CALLBACK, .id = batch, .time_ns = end_ns, .start_ns = start_ns};
     sv_serving_put(s, &c, NULL, 0);

@@ -1,0 +1,573 @@
+/* stave report batch: which requests shared which batch, and where each millisecond of a request went. Called by cmd/report.c with the loaded trace.
+ *
+ * The analysis makes the tables; here they become sections, one request's waterfall (--request) or a comparison with another run
+ * (--baseline), whose exit code is for CI. */
+#include "analysis/report_batch.h"
+
+#include "base/mem.h"
+#include "cmd/command.h"
+#include "cmd/console.h"
+#include "cmd/load.h"
+#include "cmd/rows.h"
+#include "cmd/subjects.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLA_MAX = 8, BAR = 60, IDS_TEXT = 1 << 16 };
+
+/* What the sections are filled from. */
+struct view {
+    const struct sv_serving_report *r;
+    double sla_ms[SLA_MAX];
+    size_t n_sla;
+    struct sv_buf text; /* of the row that is being filled */
+    char label[64];
+};
+
+/* ---- columns that sections share ---- */
+
+#define LATENCY_COLUMNS(prefix, words)                                                          \
+    {prefix "mean_ns", words "mean", SV_UNIT_NS}, {prefix "p50_ns", words "p50", SV_UNIT_NS},   \
+        {prefix "p90_ns", words "p90", SV_UNIT_NS}, {prefix "p95_ns", words "p95", SV_UNIT_NS}, \
+        {prefix "p99_ns", words "p99", SV_UNIT_NS},                                             \
+    {                                                                                           \
+        prefix "max_ns", words "max", SV_UNIT_NS                                                \
+    }
+enum { N_LATENCY = 6 };
+
+static struct sv_cell *put_latency(struct sv_cell *c, const struct sv_latency *l)
+{
+    const double values[] = {l->mean_ns, l->p50_ns, l->p90_ns, l->p95_ns, l->p99_ns};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        *c++ = l->n ? sv_cell_real(values[i]) : sv_cell_null();
+    *c++ = l->n ? sv_cell_int(l->max_ns) : sv_cell_null();
+    return c;
+}
+
+static struct sv_cell share(double part, double whole)
+{
+    return whole > 0 ? sv_cell_real(part / whole) : sv_cell_null();
+}
+
+static struct view *view_of(const struct sv_section *s)
+{
+    return (struct view *)(uintptr_t)s->data;
+}
+
+/* ---- summary ---- */
+
+static const struct sv_column summary_columns[] = {
+    {"requests", "requests answered", SV_UNIT_COUNT},
+    {"rejected", "rejected", SV_UNIT_COUNT},
+    {"failed", "failed", SV_UNIT_COUNT},
+    {"cancelled", "cancelled", SV_UNIT_COUNT},
+    {"open", "without an end", SV_UNIT_COUNT},
+    {"batches", "batches", SV_UNIT_COUNT},
+    {"models", "models", SV_UNIT_COUNT},
+    {"span_ns", "first arrival to last end", SV_UNIT_NS},
+    {"throughput_per_s", "throughput (requests/s)", SV_UNIT_REAL},
+    {"samples_per_s", "throughput (samples/s)", SV_UNIT_REAL},
+    {"arrivals_per_s", "arrivals (requests/s)", SV_UNIT_REAL},
+    LATENCY_COLUMNS("latency_", "latency "),
+    {"batch_size_mean", "batch size, mean", SV_UNIT_REAL},
+    {"batch_size_max", "batch size, largest", SV_UNIT_COUNT},
+    {"efficiency", "batch efficiency (mean/largest)", SV_UNIT_SHARE},
+    {"queue_max", "queue, deepest", SV_UNIT_COUNT},
+    {"queue_mean", "queue, mean depth", SV_UNIT_REAL},
+    {"queue_growth_per_s", "queue growth (requests/s)", SV_UNIT_REAL},
+    {"congested_ns", "congested", SV_UNIT_NS},
+    {"congested_share", "congested, of the time", SV_UNIT_SHARE},
+    {"in_two_batches", NULL, SV_UNIT_COUNT},
+    {"unexpected_calls", NULL, SV_UNIT_COUNT},
+};
+
+static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell *c)
+{
+    const struct sv_serving_report *r = view_of(s)->r;
+    double span = (double)(r->last_ns - r->first_ns);
+    (void)row;
+    const uint64_t counts[] = {r->n_answered, r->n_rejected,     r->n_failed,  r->n_cancelled,
+                               r->n_open,     r->n_real_batches, r->by_model.n};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        *c++ = sv_cell_int((int64_t)counts[i]);
+    *c++ = sv_cell_int(r->last_ns - r->first_ns);
+    *c++ = sv_cell_real(r->throughput);
+    *c++ = sv_cell_real(r->sample_rate);
+    *c++ = sv_cell_real(r->arrival_rate);
+    c = put_latency(c, &r->latency);
+    *c++ = share((double)r->n_samples, (double)r->n_real_batches);
+    *c++ = sv_cell_int((int64_t)r->most_samples);
+    *c++ = sv_cell_real(r->efficiency);
+    *c++ = sv_cell_int(r->deepest);
+    *c++ = sv_cell_real(r->mean_depth);
+    *c++ = sv_cell_real(r->growth);
+    *c++ = sv_cell_int(r->congested_ns);
+    *c++ = share((double)r->congested_ns, span);
+    *c++ = sv_cell_int((int64_t)r->counts.repeated);
+    *c++ = sv_cell_int((int64_t)r->counts.unexpected);
+}
+
+/* ---- phases ---- */
+
+static const struct sv_column phase_columns[] = {
+    {"phase", "phase", SV_UNIT_TEXT},
+    {"share", "share", SV_UNIT_SHARE},
+    LATENCY_COLUMNS("", ""),
+};
+
+static void fill_phase(const struct sv_section *s, size_t row, struct sv_cell *c)
+{
+    const struct sv_serving_report *r = view_of(s)->r;
+    *c++ = sv_cell_text(sv_life_phase_names[row]);
+    *c++ = share(r->phases[row].mean_ns, r->latency.mean_ns);
+    put_latency(c, &r->phases[row]);
+}
+
+/* ---- groups ---- */
+
+#define GROUP_COLUMNS                                                               \
+    {"batches", "batches", SV_UNIT_COUNT}, {"requests", "requests", SV_UNIT_COUNT}, \
+        {"samples", NULL, SV_UNIT_COUNT}, {"run_mean_ns", "run mean", SV_UNIT_NS},  \
+        {"run_per_sample_ns", "run/sample", SV_UNIT_NS}, LATENCY_COLUMNS("latency_", "")
+enum { N_GROUP = 5 + N_LATENCY };
+
+static void put_group(struct sv_cell *c, const struct sv_serving_group *g)
+{
+    *c++ = sv_cell_int((int64_t)g->batches);
+    *c++ = sv_cell_int((int64_t)g->requests);
+    *c++ = sv_cell_int((int64_t)g->samples);
+    *c++ = sv_cell_real(g->run.mean_ns);
+    *c++ = share((double)g->run_ns, (double)g->samples);
+    put_latency(c, &g->latency);
+}
+
+static const struct sv_column worker_columns[] = {
+    {"worker", "worker", SV_UNIT_COUNT},
+    {"type", "type", SV_UNIT_TEXT},
+    {"device", "device", SV_UNIT_COUNT},
+    {"busy", "busy", SV_UNIT_SHARE},
+    GROUP_COLUMNS,
+};
+
+static void fill_worker(const struct sv_section *s, size_t row, struct sv_cell *c)
+{
+    const struct sv_serving_report *r = view_of(s)->r;
+    const struct sv_serving_group *g = &r->by_worker.groups[row];
+    const struct sv_served_worker *w = sv_served_worker(r, (int32_t)g->key);
+    *c++ = sv_cell_int((int32_t)g->key);
+    *c++ = sv_cell_text(w->type);
+    *c++ = w->device >= 0 ? sv_cell_int(w->device) : sv_cell_null();
+    *c++ = share((double)g->run_ns, (double)(r->last_ns - r->first_ns));
+    put_group(c, g);
+}
+
+static const struct sv_column size_columns[] = {
+    {"batch_size", "batch size", SV_UNIT_COUNT},
+    {"share", "of all batches", SV_UNIT_SHARE},
+    GROUP_COLUMNS,
+};
+
+static void fill_size(const struct sv_section *s, size_t row, struct sv_cell *c)
+{
+    const struct sv_serving_report *r = view_of(s)->r;
+    const struct sv_serving_group *g = &r->by_size.groups[row];
+    *c++ = sv_cell_int((int64_t)g->key);
+    *c++ = share((double)g->batches, (double)r->n_real_batches);
+    put_group(c, g);
+}
+
+static const struct sv_column model_columns[] = {
+    {"model", "model", SV_UNIT_TEXT},
+    GROUP_COLUMNS,
+};
+
+static void fill_model(const struct sv_section *s, size_t row, struct sv_cell *c)
+{
+    const struct sv_serving_report *r = view_of(s)->r;
+    const struct sv_serving_group *g = &r->by_model.groups[row];
+    *c++ = sv_cell_text(sv_served_model(r, (uint32_t)g->key));
+    put_group(c, g);
+}
+
+/* ---- limits, queue, congestion ---- */
+
+static const struct sv_column sla_columns[] = {
+    {"limit_ms", "limit (ms)", SV_UNIT_REAL},
+    {"within", "within it", SV_UNIT_SHARE},
+};
+
+static void fill_sla(const struct sv_section *s, size_t row, struct sv_cell *c)
+{
+    const struct view *v = view_of(s);
+    double within = sv_serving_within(v->r, (int64_t)(v->sla_ms[row] * 1e6));
+    *c++ = sv_cell_real(v->sla_ms[row]);
+    *c++ = within >= 0 ? sv_cell_real(within) : sv_cell_null();
+}
+
+static const struct sv_column queue_columns[] = {
+    {"start_ns", "from", SV_UNIT_NS},
+    {"dur_ns", NULL, SV_UNIT_NS},
+    {"arrivals_per_s", "arrivals/s", SV_UNIT_REAL},
+    {"answers_per_s", "answers/s", SV_UNIT_REAL},
+    {"rejected", "rejected", SV_UNIT_COUNT},
+    {"depth_first", "queue before", SV_UNIT_COUNT},
+    {"depth_last", "after", SV_UNIT_COUNT},
+    {"depth_max", "deepest", SV_UNIT_COUNT},
+};
+
+static void fill_queue(const struct sv_section *s, size_t row, struct sv_cell *c)
+{
+    const struct sv_serving_report *r = view_of(s)->r;
+    const struct sv_serving_window *w = &r->windows[row];
+    double seconds = (double)w->dur_ns / 1e9;
+    *c++ = sv_cell_int(w->start_ns - r->first_ns);
+    *c++ = sv_cell_int(w->dur_ns);
+    *c++ = share((double)w->arrived, seconds);
+    *c++ = share((double)w->answered, seconds);
+    *c++ = sv_cell_int((int64_t)w->rejected);
+    *c++ = sv_cell_int(w->depth_first);
+    *c++ = sv_cell_int(w->depth_last);
+    *c++ = sv_cell_int(w->depth_max);
+}
+
+static const struct sv_column congestion_columns[] = {
+    {"start_ns", "from", SV_UNIT_NS},
+    {"dur_ns", "lasts", SV_UNIT_NS},
+    {"deepest", "deepest queue", SV_UNIT_COUNT},
+    {"by", "told by", SV_UNIT_TEXT},
+};
+
+static void fill_congestion(const struct sv_section *s, size_t row, struct sv_cell *c)
+{
+    const struct sv_serving_report *r = view_of(s)->r;
+    const struct sv_served_period *p = &r->congestion[row];
+    *c++ = sv_cell_int(p->start_ns - r->first_ns);
+    *c++ = sv_cell_int(p->end_ns - p->start_ns);
+    *c++ = sv_cell_int((int64_t)p->deepest);
+    *c++ = sv_cell_text(p->is_estimated ? "queue > 2 largest batches" : "the server");
+}
+
+/* ---- batches and requests ---- */
+
+#define PHASE_COLUMNS                                                                 \
+    {"queue_ns", "queue", SV_UNIT_NS}, {"batch_ns", "batch", SV_UNIT_NS},             \
+        {"submit_ns", "submit", SV_UNIT_NS}, {"scheduling_ns", "sched.", SV_UNIT_NS}, \
+        {"run_ns", "run", SV_UNIT_NS}, {"callback_ns", "callback", SV_UNIT_NS},       \
+        {"respond_ns", "respond", SV_UNIT_NS},                                        \
+    {                                                                                 \
+        "total_ns", "total", SV_UNIT_NS                                               \
+    }
+
+static struct sv_cell *put_phases(struct sv_cell *c, const int64_t *edges)
+{
+    for (size_t i = 0; i < SV_N_PHASES; i++)
+        *c++ = sv_cell_int(edges[i + 1] - edges[i]);
+    *c++ = sv_cell_int(edges[SV_N_PHASES] - edges[0]);
+    return c;
+}
+
+static const struct sv_column batch_columns[] = {
+    {"batch", "batch", SV_UNIT_COUNT},      {"start_ns", "from", SV_UNIT_NS},
+    {"model", "model", SV_UNIT_TEXT},       {"worker", "worker", SV_UNIT_COUNT},
+    {"samples", "size", SV_UNIT_COUNT},     PHASE_COLUMNS,
+    {"warmup", NULL, SV_UNIT_COUNT},        {"failed", NULL, SV_UNIT_COUNT},
+    {"requests", "requests", SV_UNIT_TEXT},
+};
+
+static void fill_batch(const struct sv_section *s, size_t row, struct sv_cell *c)
+{
+    struct view *v = view_of(s);
+    const struct sv_serving_report *r = v->r;
+    const struct sv_served_batch *b = &r->batches[row];
+    *c++ = sv_cell_int((int64_t)b->id);
+    *c++ = sv_cell_int(b->edges[0] - r->first_ns);
+    *c++ = sv_cell_text(sv_served_model(r, b->model));
+    *c++ = b->worker >= 0 ? sv_cell_int(b->worker) : sv_cell_null();
+    *c++ = sv_cell_int(b->samples);
+    c = put_phases(c, b->edges);
+    *c++ = sv_cell_int(b->is_warmup);
+    *c++ = sv_cell_int(b->is_failed);
+    sv_buf_clear(&v->text);
+    for (uint32_t i = 0; i < b->n; i++)
+        sv_buf_printf(&v->text, "%s%" PRIu64, i ? " " : "",
+                      r->requests[r->members[b->first_member + i]].id);
+    *c++ = sv_cell_text(sv_buf_cstr(&v->text));
+}
+
+static const struct sv_column request_columns[] = {
+    {"request", "request", SV_UNIT_COUNT}, {"start_ns", "from", SV_UNIT_NS},
+    {"model", "model", SV_UNIT_TEXT},      {"batch", "batch", SV_UNIT_COUNT},
+    {"outcome", "outcome", SV_UNIT_TEXT},  PHASE_COLUMNS,
+    {"warmup", NULL, SV_UNIT_COUNT},
+};
+
+static void fill_request(const struct sv_section *s, size_t row, struct sv_cell *c)
+{
+    const struct sv_serving_report *r = view_of(s)->r;
+    const struct sv_served_request *q = &r->requests[row];
+    *c++ = sv_cell_int((int64_t)q->id);
+    *c++ = sv_cell_int(q->edges[0] - r->first_ns);
+    *c++ = sv_cell_text(sv_served_model(r, q->model));
+    *c++ = q->batch != SV_SERVED_NONE ? sv_cell_int((int64_t)r->batches[q->batch].id)
+                                      : sv_cell_null();
+    *c++ = sv_cell_text(sv_life_fate_names[q->fate]);
+    c = put_phases(c, q->edges);
+    *c++ = sv_cell_int(q->is_warmup);
+}
+
+/* ---- one request ---- */
+
+static void print_bar(const char *name, int64_t from_ns, int64_t to_ns, int64_t start_ns,
+                      int64_t total_ns)
+{
+    char from[32], took[32], bar[BAR + 1];
+    int64_t first = total_ns > 0 ? (from_ns - start_ns) * BAR / total_ns : 0;
+    int64_t last = total_ns > 0 ? (to_ns - start_ns) * BAR / total_ns : 0;
+    memset(bar, ' ', BAR);
+    bar[BAR] = '\0';
+    for (int64_t i = first; i < last && i < BAR; i++)
+        bar[i] = '#';
+    if (to_ns > from_ns && first < BAR && bar[first] == ' ')
+        bar[first] = '|';
+    printf("  %-11s %12s %12s  %s\n", name, sv_human_ns(from, from_ns - start_ns),
+           sv_human_ns(took, to_ns - from_ns), bar);
+}
+
+static void print_companions(const struct sv_serving_report *r, const struct sv_served_request *q)
+{
+    if (q->batch == SV_SERVED_NONE) {
+        printf("  in no batch\n");
+        return;
+    }
+    const struct sv_served_batch *b = &r->batches[q->batch];
+    const struct sv_served_worker *w = sv_served_worker(r, b->worker);
+    printf("  batch %" PRIu64 " of %" PRIu32 " samples on worker %" PRId32 " (%s), with %u other "
+           "requests",
+           b->id, b->samples, b->worker, w->type, b->n - 1);
+    for (uint32_t i = 0, shown = 0; i < b->n && shown < 16; i++) {
+        const struct sv_served_request *other = &r->requests[r->members[b->first_member + i]];
+        if (other == q)
+            continue;
+        printf("%s%" PRIu64, shown++ ? " " : ": ", other->id);
+    }
+    printf("%s\n", b->n > 17 ? " …" : "");
+}
+
+static int print_waterfall(const struct sv_report_options *o, const struct sv_serving_report *r,
+                           struct sv_err *err)
+{
+    char *end, text[32];
+    uint64_t id = strtoull(o->request, &end, 0);
+    if (*end || end == o->request)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--request: '%s' is not a number", o->request);
+    const struct sv_served_request *q = sv_served_find(r, id);
+    if (!q)
+        return sv_err_set(err, SV_EINPUT, SV_NO_POS,
+                          "no request %" PRIu64 " in %s; --by request lists them", id, o->path);
+    int64_t total = q->edges[SV_N_PHASES] - q->edges[0];
+    printf("request %" PRIu64 " of model %s: %s after %s%s\n", id, sv_served_model(r, q->model),
+           sv_life_fate_names[q->fate], sv_human_ns(text, total), q->is_warmup ? " (warm-up)" : "");
+    print_companions(r, q);
+    printf("\n  %-11s %12s %12s\n", "phase", "from", "takes");
+    for (int i = 0; i < SV_N_PHASES; i++)
+        print_bar(sv_life_phase_names[i], q->edges[i], q->edges[i + 1], q->edges[0], total);
+    return 0;
+}
+
+/* ---- another run ---- */
+
+struct change {
+    const char *name;
+    double before, after, limit; /* limit: of the worsening; percent, or a count */
+    bool is_count, less_is_worse;
+};
+
+static double worsening(const struct change *c)
+{
+    double by = c->less_is_worse ? c->before - c->after : c->after - c->before;
+    return c->is_count ? c->after : c->before > 0 ? by / c->before * 100 : 0;
+}
+
+static int percent_of(const char *option, const char *text, double otherwise, double *out,
+                      struct sv_err *err)
+{
+    char *end;
+    *out = otherwise;
+    if (!text)
+        return 0;
+    *out = strtod(text, &end);
+    if (*end == '%')
+        end++;
+    if (*end || end == text || *out < 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: '%s' is not a number", option, text);
+    return 0;
+}
+
+static void print_change(const struct change *c, bool is_missed)
+{
+    char before[32], after[32];
+    if (c->is_count || c->less_is_worse) {
+        snprintf(before, sizeof before, "%.1f", c->before);
+        snprintf(after, sizeof after, "%.1f", c->after);
+    } else {
+        sv_human_ns(before, (int64_t)c->before);
+        sv_human_ns(after, (int64_t)c->after);
+    }
+    double change = c->before > 0 ? (c->after / c->before - 1) * 100 : 0;
+    printf("  %-24s %14s %14s %+9.1f %%  %s\n", c->name, before, after, change,
+           is_missed ? "MISSED" : "ok");
+}
+
+static void json_change(const struct change *c, bool is_missed, bool is_first)
+{
+    printf("%s\n  {\"figure\":\"%s\",\"baseline\":%.6g,\"candidate\":%.6g,\"worse_by\":%.6g,"
+           "\"limit\":%.6g,\"missed\":%s}",
+           is_first ? "[" : ",", c->name, c->before, c->after, worsening(c), c->limit,
+           is_missed ? "true" : "false");
+}
+
+static int compare(const struct sv_report_options *o, const struct sv_serving_report *before,
+                   const struct sv_serving_report *after, struct sv_err *err)
+{
+    double latency, throughput, rejected;
+    int code = percent_of("max-latency-regression", o->max_latency_regression, 10, &latency, err);
+    if (code >= 0)
+        code = percent_of("max-throughput-drop", o->max_throughput_drop, 10, &throughput, err);
+    if (code >= 0)
+        code =
+            percent_of("max-rejected", o->max_rejected, (double)before->n_rejected, &rejected, err);
+    if (code < 0)
+        return code;
+    const struct sv_latency *b = &before->latency, *a = &after->latency;
+    const struct change changes[] = {
+        {"latency p50", b->p50_ns, a->p50_ns, latency, false, false},
+        {"latency p95", b->p95_ns, a->p95_ns, latency, false, false},
+        {"latency p99", b->p99_ns, a->p99_ns, latency, false, false},
+        {"throughput (requests/s)", before->throughput, after->throughput, throughput, false, true},
+        {"rejected", (double)before->n_rejected, (double)after->n_rejected, rejected, true, false},
+        {"failed", (double)before->n_failed, (double)after->n_failed, (double)before->n_failed,
+         true, false},
+    };
+    bool any_missed = false;
+    if (!o->json)
+        printf("  %-24s %14s %14s %11s\n", "", "baseline", "this run", "change");
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        bool is_missed = worsening(&changes[i]) > changes[i].limit;
+        any_missed |= is_missed;
+        if (o->json)
+            json_change(&changes[i], is_missed, i == 0);
+        else
+            print_change(&changes[i], is_missed);
+    }
+    if (o->json)
+        printf("\n]\n");
+    return any_missed ? SV_EXIT_FOUND : SV_EXIT_OK;
+}
+
+static int run_baseline(const struct sv_report_options *o, const struct sv_serving_report *r,
+                        struct sv_err *err)
+{
+    struct sv_loaded l;
+    struct sv_serving_report before;
+    int code = sv_load(o->baseline, NULL, o->strict, o->memory_limit, &l, err);
+    if (code >= 0) {
+        sv_serving_report_make(&before, l.trace);
+        if (before.n_answered == 0)
+            code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s holds no requests to compare with",
+                              o->baseline);
+        else
+            code = compare(o, &before, r, err);
+        sv_serving_report_fini(&before);
+    }
+    sv_loaded_free(&l);
+    return code;
+}
+
+/* ---- the report ---- */
+
+static int parse_sla(struct view *v, const char *list, struct sv_err *err)
+{
+    const char *p = list ? list : "50,100,200";
+    while (*p) {
+        char *end;
+        double ms = strtod(p, &end);
+        if (end == p || ms <= 0 || ms > 1e9 || (*end && *end != ','))
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                              "--sla: '%s' is no list of milliseconds such as 50,100", list);
+        if (v->n_sla == SLA_MAX)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--sla: at most %d limits", SLA_MAX);
+        v->sla_ms[v->n_sla++] = ms;
+        p = *end ? end + 1 : end;
+    }
+    return 0;
+}
+
+#define COLUMNS(name) name##_columns, sizeof name##_columns / sizeof *name##_columns
+
+static int print_sections(const struct sv_report_options *o, const struct sv_serving_report *r,
+                          struct view *v, struct sv_err *err)
+{
+    bool wants_requests = o->by && strcmp(o->by, "request") == 0;
+    const struct sv_section sections[] = {
+        {"summary", "Summary (warm-up does not count)", COLUMNS(summary), 1, true, fill_summary, v},
+        {"phase", "Phases of a request: they follow each other and add up", COLUMNS(phase),
+         r->latency.n ? SV_N_PHASES : 0, false, fill_phase, v},
+        {"sla", "Requests answered in time", COLUMNS(sla), v->n_sla, false, fill_sla, v},
+        {"worker", "By worker (latency of its requests)", COLUMNS(worker), r->by_worker.n, false,
+         fill_worker, v},
+        {"size", "By batch size", COLUMNS(size), r->by_size.n, false, fill_size, v},
+        {"model", "By model", COLUMNS(model), r->by_model.n, false, fill_model, v},
+        {"queue", "Queue over time", COLUMNS(queue), r->n_windows, false, fill_queue, v},
+        {"congestion", "Congestion", COLUMNS(congestion), r->n_congestion, false, fill_congestion,
+         v},
+        {"batch", "Batches and who was in them", COLUMNS(batch), r->n_batches, false, fill_batch,
+         v},
+        {"request", "Requests", COLUMNS(request), wants_requests ? r->n_requests : 0, false,
+         fill_request, v},
+    };
+    /* For a program the batches are what it wants first. */
+    struct sv_report_options asked = *o;
+    if (o->csv && !o->by)
+        asked.by = "batch";
+    return sv_sections_print(sections, sizeof sections / sizeof *sections, &asked, err);
+}
+
+static int run(const struct sv_report_options *o, const struct sv_trace *t, struct sv_err *err)
+{
+    struct sv_serving_report r;
+    struct view v = {.r = &r};
+    int code = parse_sla(&v, o->sla, err);
+    if (code < 0)
+        return code;
+    sv_serving_report_make(&r, t);
+    sv_buf_init(&v.text, 16u << 20);
+    if (r.is_from_json)
+        sv_console_note("no life cycle in it, only a batching trace: whole microseconds, and no "
+                        "phases after the worker");
+    if (r.counts.repeated)
+        sv_console_note("%" PRIu64 " requests are said to be in a second batch: the first counts",
+                        r.counts.repeated);
+    if (r.n_requests == 0 && r.n_batches == 0)
+        code = sv_err_set(err, SV_EINPUT, SV_NO_POS,
+                          "%s holds no requests and no batches: no events of the category "
+                          "serving.life or batching (docs/serving.md)",
+                          o->path);
+    else if (o->request)
+        code = print_waterfall(o, &r, err);
+    else if (o->baseline)
+        code = run_baseline(o, &r, err);
+    else
+        code = print_sections(o, &r, &v, err);
+    sv_buf_fini(&v.text);
+    sv_serving_report_fini(&r);
+    return code;
+}
+
+const struct sv_report_subject sv_report_batch = {
+    .name = "batch",
+    .summary = "an inference server's requests and batches",
+    .sections = "summary phase sla worker size model queue congestion batch request",
+    .run = run,
+};

@@ -1,0 +1,97 @@
+/* Events to calls of the life cycle. Called by the report and by the converter. What the event says is another program's word: numbers that do not
+ * fit are cut, unknown keys are passed over. */
+#include "model/serving_events.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void sv_life_words_init(struct sv_life_words *w, struct sv_dict *d)
+{
+    memset(w, 0, sizeof *w);
+    w->cat = sv_dict_cstr(d, SV_LIFE_CATEGORY);
+    for (int op = SV_LIFE_MODEL; op < SV_N_LIFE_OPS; op++)
+        w->ops[op] = sv_dict_cstr(d, sv_life_op_names[op]);
+    for (int i = 0; i < SV_LIFE_MEMBERS_MAX; i++) {
+        char key[8];
+        snprintf(key, sizeof key, "r%d", i);
+        w->members[i] = sv_dict_cstr(d, key);
+    }
+    const struct {
+        sv_str *to;
+        const char *text;
+    } keys[] = {{&w->request, "request"}, {&w->batch, "batch"},   {&w->model, "model"},
+                {&w->flags, "flags"},     {&w->n, "n"},           {&w->samples, "samples"},
+                {&w->took, "took_ns"},    {&w->worker, "worker"}, {&w->type, "type"},
+                {&w->device, "device"},   {&w->name, "name"},     {&w->congested, "congested"}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        *keys[i].to = sv_dict_cstr(d, keys[i].text);
+}
+
+static uint16_t op_of(const struct sv_life_words *w, const struct sv_event *e)
+{
+    if (e->kind != SV_INSTANT || e->cat != w->cat)
+        return 0;
+    for (uint16_t op = SV_LIFE_MODEL; op < SV_N_LIFE_OPS; op++)
+        if (w->ops[op] == e->name)
+            return op;
+    return 0;
+}
+
+static void take_text(struct sv_life_in *in, const struct sv_arg *a)
+{
+    size_t n = a->size < sizeof in->text - 1 ? a->size : sizeof in->text - 1;
+    if (a->type != SV_ARG_TEXT)
+        return;
+    memcpy(in->text, a->text, n);
+    in->text[n] = '\0';
+    in->call.text = in->text;
+}
+
+static void take_arg(const struct sv_life_words *w, struct sv_life_in *in, const struct sv_arg *a)
+{
+    struct sv_life_call *c = &in->call;
+    bool is_worker = c->op == SV_LIFE_WORKER;
+    if (a->key == w->request || a->key == w->batch)
+        c->id = a->u;
+    else if (a->key == w->model && c->op == SV_LIFE_MODEL)
+        c->id = a->u;
+    else if (a->key == w->model)
+        c->model = (uint32_t)a->u;
+    else if (a->key == w->flags || a->key == w->congested)
+        c->flags = (uint16_t)a->u;
+    else if (a->key == w->samples)
+        c->samples = (uint32_t)a->u;
+    else if (a->key == w->took)
+        c->start_ns = a->i >= 0 ? c->time_ns - a->i : 0;
+    else if (a->key == w->worker && is_worker)
+        c->id = (uint32_t)a->i;
+    else if (a->key == w->worker)
+        c->worker = (int32_t)a->i;
+    else if (a->key == w->device)
+        c->device = (int32_t)a->i;
+    else if (a->key == w->n)
+        c->n = a->u < SV_LIFE_MEMBERS_MAX ? (uint32_t)a->u : SV_LIFE_MEMBERS_MAX;
+    else if (a->key == w->name || a->key == w->type)
+        take_text(in, a);
+    else
+        for (int i = 0; i < SV_LIFE_MEMBERS_MAX; i++)
+            if (a->key == w->members[i])
+                in->members[i] = a->u;
+}
+
+bool sv_life_read(const struct sv_life_words *w, const struct sv_event *e, struct sv_life_in *in)
+{
+    uint16_t op = op_of(w, e);
+    if (!op)
+        return false;
+    memset(&in->call, 0, sizeof in->call);
+    memset(in->members, 0, sizeof in->members);
+    in->call.op = op;
+    in->call.time_ns = e->ts_ns;
+    in->call.members = in->members;
+    const struct sv_arg *end = e->args + e->n_args;
+    for (const struct sv_arg *a = e->args; a < end; a = sv_arg_next(a))
+        if (a->key && a->type >= SV_ARG_BOOL && a->type <= SV_ARG_TEXT)
+            take_arg(w, in, a);
+    return true;
+}

@@ -1,0 +1,33 @@
+/* The life cycle of a server as events: instants of the category serving.life, one for each call, which traces carry through every format.
+ *
+ *     struct sv_life_words w;
+ *     sv_life_words_init(&w, dict);
+ *     if (sv_life_read(&w, dict, event, &in)) sv_life_put(life, &in.call);
+ *
+ * The keys are those that libstave-serving writes: request, batch, model, flags, n, r0 … r7, samples, took_ns, worker, type, device, name,
+ * congested. */
+#ifndef SV_MODEL_SERVING_EVENTS_H
+#define SV_MODEL_SERVING_EVENTS_H
+
+#include "model/dict.h"
+#include "model/serving_life.h"
+
+enum { SV_LIFE_MEMBERS_MAX = 8 };
+
+struct sv_life_words {
+    sv_str cat, ops[SV_N_LIFE_OPS];
+    sv_str request, batch, model, flags, n, members[SV_LIFE_MEMBERS_MAX], samples, took, worker,
+        type, device, name, congested;
+};
+
+struct sv_life_in {
+    struct sv_life_call call;
+    uint64_t members[SV_LIFE_MEMBERS_MAX];
+    char text[256];
+};
+
+void sv_life_words_init(struct sv_life_words *w, struct sv_dict *dict);
+/* False: the event is no such call. */
+bool sv_life_read(const struct sv_life_words *w, const struct sv_event *e, struct sv_life_in *in);
+
+#endif
