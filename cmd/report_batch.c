@@ -73,7 +73,7 @@ static const struct sv_column summary_columns[] = {
     LATENCY_COLUMNS("latency_", "latency "),
     {"batch_size_mean", "batch size, mean", SV_UNIT_REAL},
     {"batch_size_max", "batch size, largest", SV_UNIT_COUNT},
-    {"efficiency", "batch efficiency (mean/largest)", SV_UNIT_SHARE},
+    {"efficiency", "batch size, mean of largest", SV_UNIT_SHARE},
     {"queue_max", "queue, deepest", SV_UNIT_COUNT},
     {"queue_mean", "queue, mean depth", SV_UNIT_REAL},
     {"queue_growth_per_s", "queue growth (requests/s)", SV_UNIT_REAL},
@@ -544,8 +544,8 @@ static int run(const struct sv_report_options *o, const struct sv_trace *t, stru
     sv_serving_report_make(&r, t);
     sv_buf_init(&v.text, 16u << 20);
     if (r.is_from_json)
-        sv_console_note("no life cycle in it, only a batching trace: whole microseconds, and no "
-                        "phases after the worker");
+        sv_console_note("no life cycle in it, only a batching trace: times are whole "
+                        "microseconds");
     if (r.counts.repeated)
         sv_console_note("%" PRIu64 " requests are said to be in a second batch: the first counts",
                         r.counts.repeated);
