@@ -1,41 +1,21 @@
 /* Six events of a GPU, measured elsewhere and recorded after the fact: allocation, copies, a kernel and its completion on the streams of a
- * device, with their parameters, and an arrow from the first to the last event of each correlation number.
+ * device, with their parameters, and an arrow through the events of each correlation number.
  *
- *     STAVE_OUT=gpu.pftrace gpu_events */
-#include <stave/stave.h>
+ *     STAVE_OUT=gpu.pftrace gpu_events && stave convert gpu.pftrace --dialect seed -o gpu.json */
+#include <stave/gpu.h>
 
-#include <stdio.h>
+#define MIB 1048576
 
-struct gpu_event {
-    const char *name, *category, *row;
-    const char *type; /* the profiler's number of its kind */
-    unsigned stream;
-    uint64_t correlation;
-    int64_t start_us, dur_us;
-    bool is_kernel;
-    uint64_t size, from, to; /* copies and allocations */
-};
+static int64_t base_ns;
 
-static const struct gpu_event events[] = {
-    {"cudaMalloc", "memory", "GPU Memory Ops", "15", 0, 1, 1000, 50, false, 1 << 20, 0,
-     0x100000000},
-    {"cudaMemcpy", "memory", "GPU Memory Copy (H->D)", "3", 1, 1, 1100, 200, false, 1 << 20,
-     0x7fff00000000, 0x100000000},
-    {"vectorAdd", "kernel", "GPU Compute", "1", 1, 2, 1350, 500, true, 0, 0, 0},
-    {"vectorAdd", "kernel", "GPU Compute", "2", 1, 2, 1850, 0, true, 0, 0, 0},
-    {"cudaMemcpy", "memory", "GPU Memory Copy (D->H)", "4", 1, 3, 1900, 180, false, 1 << 20,
-     0x100000000, 0x7fff00000000},
-    {"cudaStreamSynchronize", "stream", "GPU Synchronization", "7", 1, 3, 2100, 50, false, 0, 0, 0},
-};
-enum { DEVICE = 0, N_CORRELATIONS = 4 };
-
-static stave_track_t stream_track(unsigned stream)
+static struct stave_gpu_at at(stave_gpu_stream_t stream, const char *name, int64_t start_us,
+                              int64_t dur_us, uint64_t correlation)
 {
-    char name[32];
-    snprintf(name, sizeof name, "GPU Device %d", DEVICE);
-    stave_track_t group = stave_group(STAVE_ROOT, name);
-    snprintf(name, sizeof name, "Stream %u", stream);
-    return stave_track(group, name);
+    return (struct stave_gpu_at){.stream = stream,
+                                 .name = name,
+                                 .begin = base_ns + start_us * 1000,
+                                 .end = base_ns + (start_us + dur_us) * 1000,
+                                 .correlation = correlation};
 }
 
 static void put_dims(struct stave_args *a, const char *key, unsigned x, unsigned y, unsigned z)
@@ -47,50 +27,43 @@ static void put_dims(struct stave_args *a, const char *key, unsigned x, unsigned
     stave_args_end(a);
 }
 
-static void describe(struct stave_args *a, const struct gpu_event *e)
+/* A kernel's end as an event of its own, with the same parameters. */
+static void add_completion(stave_gpu_stream_t stream)
 {
-    stave_args_init(a);
-    stave_args_text(a, "track_name", e->row);
-    stave_args_uint(a, "correlation_id", e->correlation);
-    stave_args_text(a, "event_type", e->type);
-    stave_args_uint(a, "device_id", DEVICE);
-    stave_args_uint(a, "stream_id", e->stream);
-    if (e->size) {
-        stave_args_uint(a, "size_bytes", e->size);
-        stave_args_pointer(a, "src_address", (const void *)(uintptr_t)e->from);
-        stave_args_pointer(a, "dst_address", (const void *)(uintptr_t)e->to);
-    }
-    if (e->is_kernel) {
-        put_dims(a, "grid_dim", 256, 1, 1);
-        put_dims(a, "block_dim", 256, 1, 1);
-        stave_args_uint(a, "shared_memory_bytes", 0);
-        stave_args_uint(a, "registers_per_thread", 32);
-    }
+    struct stave_args more;
+    stave_args_init(&more);
+    put_dims(&more, "grid", 256, 1, 1);
+    put_dims(&more, "block", 256, 1, 1);
+    stave_args_uint(&more, "registers per thread", 32);
+    struct stave_gpu_at end = at(stream, "vectorAdd", 1850, 0, 2);
+    end.more = &more;
+    stave_gpu_add_point(STAVE_GPU_KERNEL_COMPLETE, &end, 0);
 }
 
 int main(void)
 {
-    uint64_t flows[N_CORRELATIONS] = {0};
-    int64_t base = stave_now_ns() - 10000000;
-    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
-        const struct gpu_event *e = &events[i];
-        uint64_t *flow = &flows[e->correlation];
-        struct stave_args args;
-        describe(&args, e);
-        if (*flow == 0) {
-            *flow = stave_flow_new();
-            stave_args_flow(&args, STAVE_FLOW_OUT, *flow);
-        } else {
-            stave_args_flow(&args, STAVE_FLOW_IN, *flow);
-        }
-        stave_emit(&(struct stave_event){.size = sizeof(struct stave_event),
-                                         .kind = STAVE_KIND_COMPLETE,
-                                         .track = stream_track(e->stream),
-                                         .category = e->category,
-                                         .name = e->name,
-                                         .args = &args,
-                                         .start_ns = base + e->start_us * 1000,
-                                         .dur_ns = e->dur_us * 1000});
-    }
+    base_ns = (stave_now_ns() - 10000000) / 1000 * 1000;
+    stave_gpu_device_t gpu = stave_gpu_device(0, NULL);
+    stave_gpu_stream_t first = stave_gpu_stream(gpu, 0, 0, NULL),
+                       second = stave_gpu_stream(gpu, 0, 1, NULL);
+    stave_gpu_add_alloc(&(struct stave_gpu_alloc){
+        .at = at(first, "cudaMalloc", 1000, 50, 1), .address = 0x100000000, .bytes = MIB});
+    stave_gpu_add_copy(&(struct stave_gpu_copy){.at = at(second, "cudaMemcpy", 1100, 200, 1),
+                                                .kind = STAVE_GPU_H2D,
+                                                .bytes = MIB,
+                                                .from_address = 0x7fff00000000,
+                                                .to_address = 0x100000000});
+    stave_gpu_add_kernel(&(struct stave_gpu_kernel){.at = at(second, "vectorAdd", 1350, 500, 2),
+                                                    .grid = {256, 1, 1},
+                                                    .block = {256, 1, 1},
+                                                    .registers = 32});
+    add_completion(second);
+    stave_gpu_add_copy(&(struct stave_gpu_copy){.at = at(second, "cudaMemcpy", 1900, 180, 3),
+                                                .kind = STAVE_GPU_D2H,
+                                                .bytes = MIB,
+                                                .from_address = 0x100000000,
+                                                .to_address = 0x7fff00000000});
+    stave_gpu_add_wait(&(struct stave_gpu_wait){
+        .at = at(second, "cudaStreamSynchronize", 2100, 50, 3), .kind = STAVE_GPU_STREAM_SYNC});
     return 0;
 }

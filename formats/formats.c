@@ -92,10 +92,13 @@ SV_I_LOG(batching_csv, "batching-csv", "the summary of an inference server's bat
     }
 
 SV_I_DIALECT(kineto, "chrome", "kineto", "Chrome JSON as PyTorch's profiler writes it");
+SV_I_DIALECT(tracesmith, "chrome", "seed", "Chrome JSON as TraceSmith writes it");
+SV_I_DIALECT(tracesmith_basic, "chrome", "seed-basic", "the same without track names and arrows");
 
 const struct sv_format *const sv_formats[] = {
-    &perfetto, &chrome, &text,  &csv,  &bpftrace, &time_align,   &mpstat, &pmon,
-    &iostat,   &strace, &mllog, &dlio, &kineto,   &batching_csv, NULL};
+    &perfetto, &chrome, &text,  &csv,  &bpftrace, &time_align, &mpstat,           &pmon,
+    &iostat,   &strace, &mllog, &dlio, &kineto,   &tracesmith, &tracesmith_basic, &batching_csv,
+    NULL};
 
 const struct sv_format *sv_format_named(const char *name)
 {

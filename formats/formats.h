@@ -78,14 +78,16 @@ int sv_batching_csv_probe(const uint8_t *head, size_t n);
     int name(struct sv_output *out, const struct sv_write_options *options, struct sv_dict *dict, \
              struct sv_report *report, struct sv_sink **sink, struct sv_err *err)
 
-SV_SOURCE_DOOR(sv_perfetto_source);   /* perfetto_read.c */
-SV_SINK_DOOR(sv_perfetto_sink);       /* perfetto_write.c */
-SV_SOURCE_DOOR(sv_chrome_source);     /* chrome_read.c */
-SV_SINK_DOOR(sv_chrome_sink);         /* chrome_write.c */
-SV_SOURCE_DOOR(sv_text_source);       /* text_read.c */
-SV_SINK_DOOR(sv_text_sink);           /* text_write.c */
-SV_SINK_DOOR(sv_csv_sink);            /* csv_write.c */
-SV_SINK_DOOR(sv_kineto_sink);         /* kineto_write.c */
+SV_SOURCE_DOOR(sv_perfetto_source); /* perfetto_read.c */
+SV_SINK_DOOR(sv_perfetto_sink);     /* perfetto_write.c */
+SV_SOURCE_DOOR(sv_chrome_source);   /* chrome_read.c */
+SV_SINK_DOOR(sv_chrome_sink);       /* chrome_write.c */
+SV_SOURCE_DOOR(sv_text_source);     /* text_read.c */
+SV_SINK_DOOR(sv_text_sink);         /* text_write.c */
+SV_SINK_DOOR(sv_csv_sink);          /* csv_write.c */
+SV_SINK_DOOR(sv_kineto_sink);       /* kineto_write.c */
+SV_SINK_DOOR(sv_tracesmith_sink);   /* tracesmith_write.c */
+SV_SINK_DOOR(sv_tracesmith_basic_sink);
 SV_SOURCE_DOOR(sv_bpftrace_source);   /* bpftrace_read.c */
 SV_SOURCE_DOOR(sv_time_align_source); /* time_align_read.c */
 SV_SOURCE_DOOR(sv_mpstat_source);     /* mpstat_read.c */

@@ -1,4 +1,4 @@
-/* Allocations of device memory: an instant each, and two counters per device.
+/* Allocations of device memory: an instant each (a slice, where the duration is known), and two counters per device.
  *
  * Called by users on any thread. The table of live allocations is kept while tracing is off, too (a program may be traced
  * from its middle), under the library's lock; it holds at most LIVE_MAX of them. */
@@ -123,6 +123,9 @@ static uint64_t note_free(struct device *d, uint64_t address, uint64_t bytes)
     F("", STAVE_I_ARGS, (uintptr_t)at->more)
 SHAPE(memory, MEMORY);
 
+#define TIMED_MEMORY(F) F("", STAVE_I_DUR, sv_gpu_ns(d, at, at->end) - start) MEMORY(F)
+SHAPE(timed, TIMED_MEMORY);
+
 #define VALUE(F)                             \
     F("", STAVE_I_TRACK, d->counters[which]) \
     F("", STAVE_I_START, start)              \
@@ -153,10 +156,12 @@ static bool put_memory(const struct stave_gpu_alloc *a, struct device *d, const 
 {
     static const char *const memories[] = {"device", "pageable", "pinned",
                                            "device", "array",    "managed"};
-    static struct stave_site place = PLACE(memory, STAVE_KIND_INSTANT, "gpu_alloc");
-    if (!stave_i_on(&place))
-        return false;
+    static struct stave_site place = PLACE(memory, STAVE_KIND_INSTANT, "gpu_alloc"),
+                             timed_place = PLACE(timed, STAVE_KIND_COMPLETE, "gpu_alloc");
     const struct stave_gpu_at *at = &a->at;
+    bool is_timed = at->end > at->begin; /* how long the call took is known */
+    if (!stave_i_on(is_timed ? &timed_place : &place))
+        return false;
     stave_track_t track = at->stream ? stave_gpu_stream_track(at->stream) : d->track;
     const char *name = at->name ? at->name : usual;
     const char *memory =
@@ -168,7 +173,8 @@ static bool put_memory(const struct stave_gpu_alloc *a, struct device *d, const 
     const struct stave_args *rare = sv_gpu_has_more(at) ? sv_gpu_more(&room, at, d) : NULL;
     if (a->allocator || a->purpose)
         rare = who(&room, rare, a);
-    bool done = sv_gpu_emit(&place, (const uint64_t[]){MEMORY(F_WORD)}, d);
+    bool done = is_timed ? sv_gpu_emit(&timed_place, (const uint64_t[]){TIMED_MEMORY(F_WORD)}, d)
+                         : sv_gpu_emit(&place, (const uint64_t[]){MEMORY(F_WORD)}, d);
     if (done && is_counted) {
         put_value(d, COUNTER_IN_USE, start, in_use);
         put_value(d, COUNTER_LIVE, start, atomic_load_explicit(&d->live, memory_order_relaxed));

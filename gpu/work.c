@@ -55,15 +55,19 @@ static const char *memory_name(enum stave_gpu_memory m)
     return stave_enum((int64_t)m, memories, sizeof memories / sizeof *memories);
 }
 
+static const char *kind_name(enum stave_gpu_copy_kind kind)
+{
+    static const char *const kinds[] = {"HtoD", "DtoH", "DtoD", "PtoP", "HtoH", "Unknown"};
+    return stave_enum((int64_t)kind, kinds, sizeof kinds / sizeof *kinds);
+}
+
 /* Kineto's: "Memcpy HtoD (Pinned -> Device)". */
 static const char *copy_name(char *room, size_t size, const struct stave_gpu_copy *c)
 {
-    static const char *const kinds[] = {"HtoD", "DtoH", "DtoD", "PtoP", "HtoH", "Unknown"};
-    const char *kind = stave_enum((int64_t)c->kind, kinds, sizeof kinds / sizeof *kinds);
     if (c->from == STAVE_GPU_MEMORY_UNKNOWN && c->to == STAVE_GPU_MEMORY_UNKNOWN)
-        snprintf(room, size, "Memcpy %s", kind);
+        snprintf(room, size, "Memcpy %s", kind_name(c->kind));
     else
-        snprintf(room, size, "Memcpy %s (%s -> %s)", kind, memory_name(c->from),
+        snprintf(room, size, "Memcpy %s (%s -> %s)", kind_name(c->kind), memory_name(c->from),
                  memory_name(c->to));
     return room;
 }
@@ -95,6 +99,7 @@ static void count_copy(const struct device *d, enum stave_gpu_copy_kind kind, in
 
 #define COPY(F)                                                                 \
     WORK_HEAD(F)                                                                \
+    F("copyKind", STAVE_I_TEXT, (uintptr_t)kind_name(c->kind))                  \
     F("bytes", STAVE_I_UINT, c->bytes)                                          \
     F("memory bandwidth (GB/s)", STAVE_I_DOUBLE, stave_i_from_double(gb_per_s)) \
     F("from address", STAVE_I_POINTER, c->from_address)                         \
@@ -116,7 +121,9 @@ bool stave_gpu_add_copy(const struct stave_gpu_copy *c)
 {
     static struct stave_site place = PLACE(copy, STAVE_KIND_COMPLETE, "gpu_memcpy");
     char text[64];
-    WORK_BEGIN(place, &c->at, copy_name(text, sizeof text, c));
+    WORK_BEGIN(place, &c->at, NULL);
+    if (!name)
+        name = copy_name(text, sizeof text, c);
     double gb_per_s = dur > 0 ? (double)c->bytes / (double)dur : 0;
     if (c->kind == STAVE_GPU_P2P)
         rare = copy_more(&room, rare, c);

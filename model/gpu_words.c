@@ -97,8 +97,7 @@ void sv_gpu_words_init(struct sv_gpu_words *w, struct sv_dict *d)
         .stream = {sv_dict_cstr(d, "stream"), sv_dict_cstr(d, "stream_id")},
         .bytes = {sv_dict_cstr(d, "bytes"), sv_dict_cstr(d, "Bytes"),
                   sv_dict_cstr(d, "size_bytes")},
-        .address = {sv_dict_cstr(d, "Addr")},
-        .event_type = {sv_dict_cstr(d, "event_type")},
+        .copy_kind = {sv_dict_cstr(d, "copyKind")},
     };
 }
 
@@ -151,7 +150,7 @@ static bool number_of(const struct sv_arg *a, int64_t *out)
 struct sv_gpu_facts sv_gpu_facts(struct sv_gpu_words *w, const struct sv_dict *d,
                                  const struct sv_event *e)
 {
-    struct sv_gpu_facts f = {sv_gpu_class_of(w, d, e->cat), -1, -1, -1, -1, 0};
+    struct sv_gpu_facts f = {sv_gpu_class_of(w, d, e->cat), -1, -1, -1, -1, 0, SV_GPU_DIR_UNKNOWN};
     const struct {
         const sv_str *keys;
         size_t n;
@@ -168,11 +167,17 @@ struct sv_gpu_facts sv_gpu_facts(struct sv_gpu_words *w, const struct sv_dict *d
             f.correlation = a->u;
         } else if (a->key && is_key(w->correlation, 2, a->key) && number_of(a, &v)) {
             f.correlation = (uint64_t)v;
+        } else if (a->key && a->key == w->copy_kind[0] && a->type == SV_ARG_TEXT) {
+            f.direction = sv_gpu_direction(a->text, a->size);
         } else {
             for (size_t i = 0; a->key && i < sizeof rows / sizeof *rows; i++)
                 if (is_key(rows[i].keys, rows[i].n, a->key) && number_of(a, &v))
                     *rows[i].to = v;
         }
+    }
+    if (f.class_ == SV_GPU_COPY && f.direction == SV_GPU_DIR_UNKNOWN) {
+        struct sv_text name = sv_dict_text(d, e->name);
+        f.direction = sv_gpu_direction(name.bytes, name.len);
     }
     return f;
 }

@@ -42,12 +42,12 @@ enum sv_gpu_direction {
     SV_GPU_DIR_P2P,
     SV_GPU_DIR_H2H
 };
-/* By the name of a copy: "Memcpy HtoD (Pinned -> Device)", "CopyHostToDevice". */
+/* By the name or `copyKind` of a copy: "Memcpy HtoD (Pinned -> Device)", "CopyHostToDevice". */
 enum sv_gpu_direction sv_gpu_direction(const char *name, size_t len);
 
 /* Keys of arguments, as strings of one dictionary. */
 struct sv_gpu_words {
-    sv_str correlation[2], device[3], context[1], stream[2], bytes[3], address[1], event_type[1];
+    sv_str correlation[2], device[3], context[1], stream[2], bytes[3], copy_kind[1];
     uint8_t *classes; /* by category, of the first n strings */
     size_t n, cap;
 };
@@ -60,6 +60,7 @@ struct sv_gpu_facts {
     enum sv_gpu_class class_;
     int64_t device, context, stream, bytes;
     uint64_t correlation;
+    enum sv_gpu_direction direction; /* of copies */
 };
 struct sv_gpu_facts sv_gpu_facts(struct sv_gpu_words *w, const struct sv_dict *d,
                                  const struct sv_event *e);

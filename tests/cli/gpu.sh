@@ -36,6 +36,41 @@ END
 run_any steps 0 "$STAVE" convert -q steps.txt --dialect kineto -o steps.json
 check steps_are_called_as_pytorch_does sh -c 'grep -q "\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#4\"" steps.json && grep -q "ProfilerStep#5" steps.json && grep -q "stepping stone" steps.json'
 
+# TraceSmith's example, byte for byte, with and without its features; and what its file gets wrong.
+for what in input full basic; do python3 "$here/seed_file.py" $what >"seed.$what"; done
+run_any seed 0 "$STAVE" convert -q --from text seed.input --dialect seed -o seed.json
+check seed_byte_for_byte cmp seed.json seed.full
+run_any seed_basic 0 "$STAVE" convert -q --from text seed.input --dialect seed-basic -o basic.json
+check seed_without_features cmp basic.json seed.basic
+run_any seed_through_itself 0 "$STAVE" convert -q seed.json --dialect seed -o again.json
+check seed_reads_its_own cmp again.json seed.full
+cat >odd.txt <<'END'
+# stave text 1
+clock boottime
+track #1 process uuid=0x1 pid=7 name="p"
+track #2 thread uuid=0x2 parent=#1 pid=7 tid=8
+1.000000001 begin #2 "a \"b\" \\c" cat="kernel" {correlation=1 device=1 stream=3 note="x\"y"}
+1.000000123 end #2
+2.000000000 instant #2 "middle" cat="gpu_event" {correlation=1 device=0 stream=3}
+3.000000000 instant #2 "last" cat="kernel" {correlation=1 device=0 stream=3}
+4.000000000 begin #2 "host" cat="app"
+5.000000000 end #2
+END
+run_any seed_odd 0 "$STAVE" convert odd.txt --dialect seed -o odd.json
+is_right() {
+  python3 - <<'END'
+import json
+from decimal import Decimal
+events = json.load(open("odd.json"), parse_float=Decimal)["traceEvents"]
+first = [e for e in events if e["ph"] == "X"][0]
+assert first["name"] == 'a "b" \\c' and first["ts"] == Decimal("1000000.001") and first["dur"] == Decimal("0.122") and first["args"]["note"] == 'x"y', first
+assert [(e["ph"], e["pid"]) for e in events if e.get("cat") == "flow"] == [("s", 1), ("t", 0), ("f", 0)], events
+assert sorted((e["pid"], e["tid"]) for e in events if e["name"] == "thread_name") == [(0, 3), (1, 3)], events
+END
+}
+check seed_where_tracesmith_is_wrong is_right
+check what_has_no_place_is_told grep -q 'for which TraceSmith has no place' "$TMP/seed_odd.err"
+
 # What is wrong is told, and what is there is kept.
 for to in "--dialect kineto -o m.json" "-o m.pftrace" "--to csv -o m.csv" "-o m.plain.json"; do
   # shellcheck disable=SC2086

@@ -44,26 +44,26 @@ for e in events:
     if e.get("cat") == "stave.flow":
         arrows.setdefault(flow(e["id"]), []).append(e["ph"])
 
-def copy(row, kind, stream, corr, start, dur, size, src, dst, name="cudaMemcpy"):
-    return ["X", "GPU Device 0", f"Stream {stream}", "memory", name, start, dur,
-            {"track_name": row, "correlation_id": corr, "event_type": kind, "device_id": 0, "stream_id": stream,
-             "size_bytes": size, "src_address": src, "dst_address": dst, "flow": [corr]}]
-def kernel(kind, start, dur):
-    return ["X", "GPU Device 0", "Stream 1", "kernel", "vectorAdd", start, dur,
-            {"track_name": "GPU Compute", "correlation_id": 2, "event_type": kind, "device_id": 0, "stream_id": 1, "grid_dim": [256, 1, 1],
-             "block_dim": [256, 1, 1], "shared_memory_bytes": 0, "registers_per_thread": 32, "flow": [2]}]
-
-if example == "gpu_events":
+if example == "gpu_events":  # through --dialect seed: TraceSmith's own fields
+    def record(name, cat, kind, row, stream, corr, ts, dur, **more):
+        return {"name": name, "cat": cat, "ph": "X", "ts": ts, "pid": 0, "tid": stream, "dur": dur,
+                "args": {"track_name": row, "correlation_id": corr, "event_type": kind, "device_id": 0, "stream_id": stream, **more}}
+    def memory(src, dst): return {"size_bytes": 1048576, "src_address": src, "dst_address": dst}
+    kernel = {"grid_dim": [256, 1, 1], "block_dim": [256, 1, 1], "shared_memory_bytes": 0, "registers_per_thread": 32}
     expected = [
-        copy("GPU Memory Ops", "15", 0, 1, 0, 50, 1048576, "0x0", "0x100000000", "cudaMalloc"),
-        copy("GPU Memory Copy (H->D)", "3", 1, 1, 100, 200, 1048576, "0x7fff00000000", "0x100000000"),
-        kernel("1", 350, 500),
-        kernel("2", 850, 0),
-        copy("GPU Memory Copy (D->H)", "4", 1, 3, 900, 180, 1048576, "0x100000000", "0x7fff00000000"),
-        ["X", "GPU Device 0", "Stream 1", "stream", "cudaStreamSynchronize", 1100, 50,
-         {"track_name": "GPU Synchronization", "correlation_id": 3, "event_type": "7", "device_id": 0, "stream_id": 1, "flow": [3]}]]
-    expected_arrows = 3
-elif example == "layers":
+        record("cudaMalloc", "memory", "15", "GPU Memory Ops", 0, 1, 0, 50, **memory("0x0", "0x100000000")),
+        record("cudaMemcpy", "memory", "3", "GPU Memory Copy (H->D)", 1, 1, 100, 200, **memory("0x7fff00000000", "0x100000000")),
+        record("vectorAdd", "kernel", "1", "GPU Compute", 1, 2, 350, 500, **kernel),
+        record("vectorAdd", "kernel", "2", "GPU Compute", 1, 2, 850, 0, **kernel),
+        record("cudaMemcpy", "memory", "4", "GPU Memory Copy (D->H)", 1, 3, 900, 180, **memory("0x100000000", "0x7fff00000000")),
+        record("cudaStreamSynchronize", "stream", "7", "GPU Synchronization", 1, 3, 1100, 50)]
+    found = [dict(e, ts=e["ts"] - start) for e in events if e["ph"] not in "MCsf"]
+    assert found == expected, "\n".join(f"{a}\n{b}" for a, b in zip(found, expected) if a != b)
+    points = [(e["ph"], e["ts"] - start, e["pid"], e["tid"], e["id"]) for e in events if e["ph"] in "sf"]
+    assert points == [("s", 0, 0, 0, 1), ("f", 100, 0, 1, 1), ("s", 350, 0, 1, 2), ("f", 850, 0, 1, 2), ("s", 900, 0, 1, 3), ("f", 1100, 0, 1, 3)], points
+    assert processes[0] == "GPU Device 0" and names[0, 0] == "Stream 0" and names[0, 1] == "Stream 1"
+    sys.exit(0)
+if example == "layers":
     expected = [["X", "layers", "Layer 1", "norm", "rms_norm", None, 1000, {}], ["X", "layers", "Layer 1", "attn", "rope", None, 500, {}],
                 ["X", "layers", "Layer 2", "norm", "rms_norm", None, 123, {}]]
     expected_arrows = 0
