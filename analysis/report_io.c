@@ -74,17 +74,22 @@ static const struct {
     {"splice", SV_OP_OTHER},
     {"io_uring_enter", SV_OP_OTHER},
     {"io_uring_read", SV_OP_READ},
+    {"io_uring_readv", SV_OP_READ},
+    {"io_uring_read_fixed", SV_OP_READ},
     {"io_uring_write", SV_OP_WRITE},
+    {"io_uring_writev", SV_OP_WRITE},
+    {"io_uring_write_fixed", SV_OP_WRITE},
+    {"io_uring_fsync", SV_OP_SYNC},
+    {"io_uring_openat", SV_OP_OPEN},
+    {"io_uring_close", SV_OP_CLOSE},
 };
 
 static const struct {
     const char *name;
     enum sv_io_kind kind;
-} categories[] = {{"syscall", SV_IO_CALL},
-                  {"io", SV_IO_CALL},
-                  {"vfs", SV_IO_CALL},
-                  {"block", SV_IO_BLOCK},
-                  {"page_cache", SV_IO_CACHE_MISS}};
+} categories[] = {{"syscall", SV_IO_CALL}, {"io", SV_IO_CALL},
+                  {"vfs", SV_IO_CALL},     {"io_uring", SV_IO_CALL},
+                  {"block", SV_IO_BLOCK},  {"page_cache", SV_IO_CACHE_MISS}};
 
 static sv_str find(const struct sv_trace *t, const char *word)
 {

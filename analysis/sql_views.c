@@ -123,7 +123,7 @@ const char *const sv_sql_views[] = {
     "extract_arg(s.arg_set_id, 'device') AS device, s.category, s.track_id FROM slice s "
     "JOIN track k ON s.track_id = k.id LEFT JOIN thread t ON t.utid = k.owner_utid "
     "LEFT JOIN process p ON p.upid = k.owner_upid "
-    "WHERE s.category IN ('io', 'vfs', 'block', 'syscall')",
+    "WHERE s.category IN ('io', 'vfs', 'block', 'syscall', 'io_uring')",
     "CREATE VIEW file AS SELECT path, count(*) AS ops, "
     "sum(op GLOB 'open*' OR op = 'creat') AS opens, "
     "sum(op GLOB '*read*') AS reads, sum(op GLOB '*write*') AS writes, "

@@ -27,12 +27,12 @@ const struct sv_call sv_calls[] = {
     CALL(write,           0, N, N, 2, N, N, FILES, NONE,   TRANSFER, true),
     CALL(pread64,         0, N, N, 2, 3, N, FILES, NONE,   TRANSFER, false),
     CALL(pwrite64,        0, N, N, 2, 3, N, FILES, NONE,   TRANSFER, false),
-    CALL(readv,           0, N, N, N, N, N, FILES, NONE,   VECTOR,   true),
-    CALL(writev,          0, N, N, N, N, N, FILES, NONE,   VECTOR,   true),
-    CALL(preadv,          0, N, N, N, 3, N, FILES, NONE,   VECTOR,   false),
-    CALL(pwritev,         0, N, N, N, 3, N, FILES, NONE,   VECTOR,   false),
-    CALL(preadv2,         0, N, N, N, 3, N, FILES, NONE,   VECTOR,   false),
-    CALL(pwritev2,        0, N, N, N, 3, N, FILES, NONE,   VECTOR,   false),
+    CALL(readv,           0, N, N, 2, N, N, FILES, NONE,   VECTOR,   true),
+    CALL(writev,          0, N, N, 2, N, N, FILES, NONE,   VECTOR,   true),
+    CALL(preadv,          0, N, N, 2, 3, N, FILES, NONE,   VECTOR,   false),
+    CALL(pwritev,         0, N, N, 2, 3, N, FILES, NONE,   VECTOR,   false),
+    CALL(preadv2,         0, N, N, 2, 3, N, FILES, NONE,   VECTOR,   false),
+    CALL(pwritev2,        0, N, N, 2, 3, N, FILES, NONE,   VECTOR,   false),
     CALL(lseek,           0, N, N, N, N, N, FILES, NONE,   SEEK,     false),
     CALL(ftruncate,       0, N, N, 1, N, N, FILES, NONE,   RANGE,    false),
     CALL(fallocate,       0, N, N, 3, 2, 1, FILES, NONE,   RANGE,    false),
@@ -129,7 +129,8 @@ void sv_calls_plan(unsigned groups, struct sv_wire_plan *plans)
                                    .aux = c->aux};
         p->wants = (uint8_t)((is_wanted ? SV_WIRE_WANTED : 0) |
                              (keeps_book && groups ? SV_WIRE_KEEPS_BOOK : 0) |
-                             (c->has_position ? SV_WIRE_POSITION : 0));
+                             (c->has_position ? SV_WIRE_POSITION : 0) |
+                             (c->sense == SV_SENSE_VECTOR && c->size != N ? SV_WIRE_VECTOR : 0));
         if (!(p->wants & (SV_WIRE_WANTED | SV_WIRE_KEEPS_BOOK)))
             p->wants = 0;
     }

@@ -44,12 +44,12 @@ enum sv_call_effect {
 enum sv_call_sense {
     SV_SENSE_PLAIN,    /* nothing to tell but failure */
     SV_SENSE_TRANSFER, /* size: requested; ret: bytes */
-    SV_SENSE_VECTOR,   /* ret: bytes; what was asked for is spread over a vector */
-    SV_SENSE_RANGE,    /* size: length */
-    SV_SENSE_MAP,      /* size: length; ret: address */
-    SV_SENSE_SEEK,     /* ret: offset */
-    SV_SENSE_FLAGS,    /* aux: flags */
-    SV_SENSE_RET       /* ret: a number of its own */
+    SV_SENSE_VECTOR, /* the same; what was asked for is spread over a vector, `size` says how many */
+    SV_SENSE_RANGE,  /* size: length */
+    SV_SENSE_MAP,    /* size: length; ret: address */
+    SV_SENSE_SEEK,   /* ret: offset */
+    SV_SENSE_FLAGS,  /* aux: flags */
+    SV_SENSE_RET     /* ret: a number of its own */
 };
 
 struct sv_call {

@@ -4,15 +4,18 @@
  * numbers out of range stay without a path. Must not block on anything but /proc. */
 #include "capture/decode.h"
 #include "capture/disks.h"
+#include "capture/inodes.h"
 #include "capture/procfs.h"
 #include "capture/samples.h"
 #include "capture/states.h"
+#include "capture/uring.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { EVENTS_PER_RECORD = 3, LOSSES_MAX = 256 }; /* a call, and the misses before it */
 
@@ -33,7 +36,7 @@ struct misses {
 struct names {
     sv_str cat, fd, path, path2, requested, bytes, offset, length, address, flags, ret, error;
     sv_str process, exit, exec, fork, child, code;
-    sv_str page_cache, add, inode;
+    sv_str page_cache, add, inode, fault, file;
 };
 
 struct sv_decode {
@@ -44,6 +47,8 @@ struct sv_decode {
     struct sv_disks disks;
     struct sv_states states;
     struct sv_samples samples;
+    struct sv_uring uring;
+    struct sv_inodes inodes;
     const struct sv_call *by_number[SV_WIRE_CALLS_MAX];
     sv_str call_names[SV_WIRE_CALLS_MAX];
     struct names s;
@@ -250,7 +255,8 @@ static void put_result(struct sv_decode *d, struct sv_batch *b, const struct sv_
                        const struct sv_wire_call *c)
 {
     const struct names *s = &d->s;
-    if (call->sense == SV_SENSE_TRANSFER && (int64_t)c->size != c->ret)
+    if (is_transfer(call) && call->size != SV_WIRE_NONE && c->size <= INT64_MAX &&
+        (int64_t)c->size != c->ret)
         put_int(b, s->requested, (int64_t)c->size);
     if (call->sense == SV_SENSE_RANGE || call->sense == SV_SENSE_MAP)
         put_int(b, s->length, (int64_t)c->size);
@@ -258,7 +264,9 @@ static void put_result(struct sv_decode *d, struct sv_batch *b, const struct sv_
         put_int(b, s->flags, c->aux);
     if (c->offset >= 0 && (call->offset != SV_WIRE_NONE || call->has_position))
         put_int(b, s->offset, c->offset);
-    if (c->ret < 0 && c->ret >= -4095) {
+    if (c->head.flags & SV_WIRE_UNFINISHED) {
+        return;
+    } else if (c->ret < 0 && c->ret >= -4095) {
         put_int(b, s->error, -c->ret);
     } else if (is_transfer(call)) {
         put_int(b, s->bytes, c->ret);
@@ -290,8 +298,9 @@ static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_ca
         put_path(d, b, d->s.path2, x->second->path, x->second->len);
     put_result(d, b, call, c);
     sv_batch_finish(b, e);
-    put_event(b, SV_END, end, thread->calls, 0, 0);
     thread->end_ns = end;
+    if (!(c->head.flags & SV_WIRE_UNFINISHED))
+        put_event(b, SV_END, end, thread->calls, 0, 0);
 }
 
 static bool is_write(const struct sv_call *call)
@@ -306,6 +315,7 @@ static void add_sums(struct sv_decode *d, struct sv_proc *p, const struct sv_cal
     uint64_t bytes = is_transfer(call) && c->ret > 0 ? (uint64_t)c->ret : 0;
     bool writes = is_transfer(call) && is_write(call);
     d->sums.calls++;
+    d->sums.unfinished += (c->head.flags & SV_WIRE_UNFINISHED) != 0;
     p->calls++;
     p->time_ns += dur;
     p->bytes_read += writes ? 0 : bytes;
@@ -343,8 +353,10 @@ static void on_call(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
         put_call(d, b, call, c, &x);
         add_sums(d, p, call, c, x.file);
     }
+    if (call->sense == SV_SENSE_MAP && x.file && d->options.asks_procfs)
+        sv_inodes_identify(&d->inodes, &d->tree, x.file); /* faults will ask */
     /* A close that fails has closed all the same, unless there was nothing to close. */
-    if (c->ret >= 0 || call->effect == SV_EFFECT_CLOSE)
+    if (!(c->head.flags & SV_WIRE_UNFINISHED) && (c->ret >= 0 || call->effect == SV_EFFECT_CLOSE))
         apply(d, p, call, c, x.file);
     sv_file_put(&d->tree, x.file);
     sv_file_put(&d->tree, x.second);
@@ -387,6 +399,10 @@ static void on_exec(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
                                    d->s.process);
     put_path(d, b, d->s.path, file, len);
     sv_batch_finish(b, e);
+    struct sv_file *program = sv_tree_file(&d->tree, p->cwd, file, len);
+    if (program && d->options.asks_procfs)
+        sv_inodes_identify(&d->inodes, &d->tree, program);
+    sv_file_put(&d->tree, program);
     d->sums.execs++;
 }
 
@@ -407,6 +423,93 @@ static void on_exit_record(struct sv_decode *d, struct sv_batch *b, const struct
 
 /* ---- the page cache ---- */
 
+static void put_page_file(struct sv_decode *d, struct sv_batch *b, uint32_t pid, uint32_t device,
+                          uint64_t inode)
+{
+    const struct sv_file *f =
+        sv_inodes_find(&d->inodes, &d->tree, pid, device, inode, d->options.asks_procfs);
+    put_int(b, d->s.inode, (int64_t)inode);
+    if (f)
+        put_path(d, b, d->s.path, f->path, f->len);
+}
+
+/* The call under way says which file this is. */
+static void learn_file(struct sv_decode *d, const struct sv_wire_cache *c)
+{
+    if (c->fd < 0)
+        return;
+    struct sv_file *f = descriptor_file(d, known_process(d, c->head.tgid), c->fd);
+    if (f && f->path[0] == '/')
+        sv_inodes_learn(&d->inodes, &d->tree, c->device, c->inode, f);
+    sv_file_put(&d->tree, f);
+}
+
+static void on_fault(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_cache *c)
+{
+    struct sv_thread *x = sv_tree_thread(&d->tree, c->head.tgid, c->head.tid);
+    if (x->faults == 0)
+        x->faults = sv_dict_child(d->source.dict, x->track, SV_TRACK_CUSTOM,
+                                  sv_dict_cstr(d->source.dict, "page faults"));
+    learn_file(d, c);
+    struct sv_event *e =
+        put_event(b, SV_INSTANT, (int64_t)c->head.ts_ns, x->faults, d->s.file, d->s.fault);
+    put_page_file(d, b, c->head.tgid, c->device, c->inode);
+    put_int(b, d->s.offset, (int64_t)c->offset);
+    sv_batch_finish(b, e);
+    d->sums.faults++;
+}
+
+/* ---- io_uring ---- */
+
+static void add_uring_sums(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_uring *r,
+                           struct sv_file *f)
+{
+    uint64_t bytes = r->res > 0 ? (uint64_t)r->res : 0;
+    bool reads = sv_uring_is_read(r->head.what), writes = sv_uring_is_write(r->head.what);
+    d->sums.urings++;
+    p->bytes_read += reads ? bytes : 0;
+    p->bytes_written += writes ? bytes : 0;
+    if (!f)
+        return;
+    f->reads += reads;
+    f->writes += writes;
+    f->read_bytes += reads ? bytes : 0;
+    f->written_bytes += writes ? bytes : 0;
+    f->errors += r->res < 0;
+}
+
+/* A file of the ring's own table: it was open when it was put there, and mostly still is. */
+static const struct sv_file *fixed_file(struct sv_decode *d, struct sv_proc *p,
+                                        const struct sv_wire_uring *r)
+{
+    enum { OPEN_FILES_MAX = 256 };
+    for (size_t i = 0; d->options.asks_procfs && i < p->n_fds && i < OPEN_FILES_MAX; i++)
+        if (p->fds[i].file)
+            sv_inodes_identify(&d->inodes, &d->tree, p->fds[i].file);
+    return sv_inodes_find(&d->inodes, &d->tree, p->pid, r->device, r->inode, false);
+}
+
+static void on_uring(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_uring *r)
+{
+    struct sv_proc *p = known_process(d, r->head.tgid);
+    bool has_fd = r->fd >= 0 && !(r->head.flags & SV_WIRE_FIXED_FILE);
+    struct sv_file *held = has_fd ? descriptor_file(d, p, r->fd) : NULL;
+    const struct sv_file *f = held;
+    int64_t end_ns;
+    if (f && f->path[0] == '/')
+        sv_inodes_learn(&d->inodes, &d->tree, r->device, r->inode, held);
+    else if (!f && r->inode)
+        f = fixed_file(d, p, r);
+    if (!d->prefix_len || is_below(d, f)) {
+        struct sv_event *e = sv_uring_begin(&d->uring, &d->tree, b, r, &end_ns);
+        if (f)
+            put_path(d, b, d->s.path, f->path, f->len);
+        sv_uring_end(&d->uring, b, e, r, end_ns);
+        add_uring_sums(d, p, r, held);
+    }
+    sv_file_put(&d->tree, held);
+}
+
 /* Neighbouring pages that a thread brings in at once are one event: a read-ahead of 128 KiB is 32 records. */
 static void put_misses(struct sv_decode *d, struct sv_batch *b)
 {
@@ -418,7 +521,7 @@ static void put_misses(struct sv_decode *d, struct sv_batch *b)
         put_event(b, SV_INSTANT, m->ts_ns,
                   thread->cache ? thread->cache : sv_tree_cache_row(&d->tree, thread), d->s.add,
                   d->s.page_cache);
-    put_int(b, d->s.inode, (int64_t)m->inode);
+    put_page_file(d, b, m->tgid, m->device, m->inode);
     put_int(b, d->s.offset, (int64_t)m->offset);
     put_int(b, d->s.bytes, (int64_t)m->bytes);
     sv_batch_finish(b, e);
@@ -433,6 +536,7 @@ static void on_cache(struct sv_decode *d, struct sv_batch *b, const struct sv_wi
                      m->device == c->device && m->offset + m->bytes == c->offset;
     if (!continues) {
         put_misses(d, b);
+        learn_file(d, c);
         *m = (struct misses){.ts_ns = (int64_t)c->head.ts_ns,
                              .tgid = c->head.tgid,
                              .tid = c->head.tid,
@@ -456,7 +560,9 @@ static void on_record(struct sv_decode *d, struct sv_batch *b, const struct sv_w
                                                   [SV_WIRE_BLOCK] = sizeof(struct sv_wire_block),
                                                   [SV_WIRE_CACHE] = sizeof(struct sv_wire_cache),
                                                   [SV_WIRE_STATE] = sizeof(struct sv_wire_head),
-                                                  [SV_WIRE_SAMPLE] = sizeof(struct sv_wire_sample)};
+                                                  [SV_WIRE_SAMPLE] = sizeof(struct sv_wire_sample),
+                                                  [SV_WIRE_URING] = sizeof(struct sv_wire_uring),
+                                                  [SV_WIRE_FAULT] = sizeof(struct sv_wire_cache)};
     if (h->kind == 0 || h->kind >= SV_WIRE_KINDS || sizes[h->kind] == 0 || size < sizes[h->kind]) {
         d->sums.unknown++;
         return;
@@ -471,6 +577,8 @@ static void on_record(struct sv_decode *d, struct sv_batch *b, const struct sv_w
     case SV_WIRE_EXIT: on_exit_record(d, b, record); break;
     case SV_WIRE_CACHE: on_cache(d, b, record); break;
     case SV_WIRE_STATE: sv_states_change(&d->states, &d->tree, b, record); break;
+    case SV_WIRE_FAULT: on_fault(d, b, record); break;
+    case SV_WIRE_URING: on_uring(d, b, record); break;
     case SV_WIRE_SAMPLE:
         if (!sv_samples_put(&d->samples, &d->tree, b, record, size))
             d->sums.unknown++;
@@ -548,7 +656,9 @@ static void intern_names(struct sv_decode *d, struct sv_dict *dict)
                {&d->s.code, "status"},
                {&d->s.page_cache, "page_cache"},
                {&d->s.add, "add"},
-               {&d->s.inode, "inode"}};
+               {&d->s.inode, "inode"},
+               {&d->s.fault, "fault"},
+               {&d->s.file, "file"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         *all[i].at = sv_dict_cstr(dict, all[i].text);
     for (size_t i = 0; i < sv_n_calls; i++)
@@ -571,8 +681,11 @@ struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
     sv_disks_init(&d->disks, dict);
     sv_states_init(&d->states, dict);
     sv_samples_init(&d->samples, dict);
+    sv_uring_init(&d->uring, dict);
     sv_calls_index(d->by_number);
     intern_names(d, dict);
+    if (d->options.asks_procfs) /* the dynamic linker's and libc's files are everybody's */
+        sv_inodes_find(&d->inodes, &d->tree, (uint32_t)getpid(), 0, 1, true);
     return d;
 }
 
@@ -581,6 +694,7 @@ void sv_decode_free(struct sv_decode *d)
     if (!d)
         return;
     sv_krings_fini(&d->rings);
+    sv_inodes_fini(&d->inodes, &d->tree);
     sv_tree_fini(&d->tree);
     sv_disks_fini(&d->disks);
     sv_samples_fini(&d->samples);

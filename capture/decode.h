@@ -38,6 +38,8 @@ void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_
 struct sv_decode_totals {
     uint64_t calls, blocks, lost, unknown; /* unknown: records that made no sense */
     uint64_t forks, execs, exits;
+    uint64_t unfinished; /* calls that had not ended, among `calls` */
+    uint64_t urings, faults;
     uint64_t block_read_bytes, block_written_bytes, missed_bytes;
 };
 const struct sv_decode_totals *sv_decode_sums(const struct sv_decode *d);

@@ -76,24 +76,9 @@ static struct sv_disk *disk_of(struct sv_disks *d, uint32_t device)
     k->device = device;
     sv_disk_name(device, k->name);
     k->track = sv_disk_track(d->dict, k->name);
-    k->lanes[0] = k->track;
-    k->n_lanes = 1;
+    sv_rows_init(&k->lanes, k->track);
     d->all[d->n++] = k;
     return k;
-}
-
-static uint32_t lane_for(struct sv_disks *d, struct sv_disk *k, int64_t start_ns)
-{
-    for (uint32_t i = 0; i < k->n_lanes; i++)
-        if (k->lane_end_ns[i] <= start_ns)
-            return i;
-    if (k->n_lanes == SV_DISK_LANES_MAX)
-        return SV_DISK_LANES_MAX - 1;
-    char name[48];
-    snprintf(name, sizeof name, "%s %u", k->name, k->n_lanes + 1);
-    k->lanes[k->n_lanes] =
-        sv_dict_child(d->dict, k->track, SV_TRACK_LANE, sv_dict_cstr(d->dict, name));
-    return k->n_lanes++;
 }
 
 static sv_str operation(const struct sv_disks *d, uint32_t command)
@@ -149,15 +134,11 @@ void sv_disks_request(struct sv_disks *d, struct sv_batch *b, const struct sv_wi
     struct sv_disk *k = disk_of(d, r->device);
     int64_t start = (int64_t)(r->issue_ns ? r->issue_ns : r->queue_ns);
     int64_t end = (int64_t)r->head.ts_ns;
-    uint32_t lane = lane_for(d, k, start);
+    sv_track lane = sv_rows_take(&k->lanes, d->dict, &start, &end);
     char letters[12];
-    if (start < k->lane_end_ns[lane])
-        start = k->lane_end_ns[lane];
-    if (end < start)
-        end = start;
     struct sv_event *e = sv_batch_event(b);
     *e = (struct sv_event){.ts_ns = start,
-                           .track = k->lanes[lane],
+                           .track = lane,
                            .name = operation(d, r->command),
                            .cat = d->cat,
                            .kind = SV_BEGIN};
@@ -174,6 +155,5 @@ void sv_disks_request(struct sv_disks *d, struct sv_batch *b, const struct sv_wi
         put_number(b, d->error, r->error < 0 ? -r->error : r->error);
     sv_batch_finish(b, e);
     e = sv_batch_event(b);
-    *e = (struct sv_event){.ts_ns = end, .track = k->lanes[lane], .kind = SV_END};
-    k->lane_end_ns[lane] = end;
+    *e = (struct sv_event){.ts_ns = end, .track = lane, .kind = SV_END};
 }

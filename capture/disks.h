@@ -4,20 +4,15 @@
 
 #include "base/map.h"
 #include "capture/bpf/records.h"
+#include "capture/rows.h"
 #include "model/batch.h"
 #include "model/dict.h"
-
-enum {
-    SV_DISK_LANES_MAX = 64
-}; /* further ones share the last: it may then show a request too short */
 
 struct sv_disk {
     uint32_t device;
     char name[32];
     sv_track track;
-    sv_track lanes[SV_DISK_LANES_MAX];
-    int64_t lane_end_ns[SV_DISK_LANES_MAX];
-    uint32_t n_lanes;
+    struct sv_rows lanes;
 };
 
 struct sv_disks {

@@ -69,6 +69,11 @@ void sv_kernel_losses(struct sv_kernel *k,
     (void)ctx;
 }
 
+int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err)
+{
+    return sv_kernel_follow(k, 0, err);
+}
+
 struct sv_kernel_sums sv_kernel_count(const struct sv_kernel *k)
 {
     (void)k;
@@ -188,6 +193,8 @@ static void choose_programs(struct sv_kernel *k, const struct sv_kernel_options 
             is_wanted = o->has_sched;
         if (is_for(bpf_program__name(p), "on_sample"))
             is_wanted = o->sample_hz > 0;
+        if (is_for(bpf_program__name(p), "on_uring"))
+            is_wanted = o->groups & SV_CALLS_URING;
         if (is_wanted && btf && is_for(section, "tp_btf/")) {
             snprintf(type, sizeof type, "btf_trace_%s", section + 7);
             if (btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) < 0) {
@@ -198,6 +205,8 @@ static void choose_programs(struct sv_kernel *k, const struct sv_kernel_options 
         }
         bpf_program__set_autoload(p, is_wanted);
     }
+    k->skel->rodata->complete_brings_cqe = btf &&
+                                           n_arguments(btf, "btf_trace_io_uring_complete") == 4;
     k->skel->rodata->switch_tells_state = btf && n_arguments(btf, "btf_trace_sched_switch") > 4;
     btf__free(btf);
 }
@@ -398,10 +407,9 @@ int sv_kernel_follow(struct sv_kernel *k, uint32_t pid, struct sv_err *err)
     return rc == 0 ? 0 : explain(err, saved, "cannot follow the process");
 }
 
-static int enroll_once(struct sv_kernel *k, struct sv_err *err)
+static int walk_tasks(const struct bpf_link *link, struct sv_err *err)
 {
     char bytes[64];
-    struct bpf_link *link = k->skel->links.enroll;
     int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -1;
     if (fd < 0)
         return explain(err, errno, "cannot walk over the processes");
@@ -422,9 +430,16 @@ int sv_kernel_enroll(struct sv_kernel *k, const uint32_t *pids, size_t n, struct
     k->skel->bss->n_enrolled = 0;
     do { /* until a walk finds nobody who was born before its parent was followed */
         before = k->skel->bss->n_enrolled;
-        code = enroll_once(k, err);
+        code = walk_tasks(k->skel->links.enroll, err);
     } while (code >= 0 && k->skel->bss->n_enrolled != before);
     return code < 0 ? code : (int)k->skel->bss->n_enrolled;
+}
+
+int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err)
+{
+    bpf_link__destroy(k->skel->links.on_exit);
+    k->skel->links.on_exit = NULL;
+    return walk_tasks(k->skel->links.in_flight, err);
 }
 
 /* ---- losses ---- */
@@ -462,7 +477,9 @@ void sv_kernel_losses(struct sv_kernel *k,
                                                      [SV_WIRE_BLOCK] = "block requests",
                                                      [SV_WIRE_CACHE] = "page cache events",
                                                      [SV_WIRE_STATE] = "thread states",
-                                                     [SV_WIRE_SAMPLE] = "stack samples"};
+                                                     [SV_WIRE_SAMPLE] = "stack samples",
+                                                     [SV_WIRE_URING] = "io_uring requests",
+                                                     [SV_WIRE_FAULT] = "page faults"};
     if (!read_counts(k))
         return;
     for (unsigned cpu = 0; cpu < k->n_cpus; cpu++) {

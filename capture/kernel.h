@@ -42,6 +42,9 @@ void sv_kernel_losses(struct sv_kernel *k,
                       void (*tell)(void *ctx, unsigned cpu, const char *what, uint64_t n),
                       void *ctx);
 
+/* No more calls end from here on; those that have begun are put into the rings as they are. */
+int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err);
+
 struct sv_kernel_sums {
     uint64_t lost, not_followed, filtered, foreign;
 };

@@ -39,6 +39,8 @@ void sv_tree_fini(struct sv_tree *t)
         free(t->processes[i]);
     }
     free(t->processes);
+    for (size_t i = 0; i < t->n_threads; i++)
+        free(t->threads[i].uring);
     free(t->threads);
     free(t->buckets);
     sv_map_fini(&t->by_pid);

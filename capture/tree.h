@@ -5,6 +5,7 @@
 #define SV_CAPTURE_TREE_H
 
 #include "base/map.h"
+#include "capture/rows.h"
 #include "model/dict.h"
 
 /* A path, once however many descriptors refer to it. Its counts are what the summary shows. */
@@ -13,6 +14,7 @@ struct sv_file {
     uint64_t hash;
     uint32_t refs;
     uint32_t len;
+    bool is_identified; /* inodes.h has asked for its number */
     uint64_t opens, reads, writes, read_bytes, written_bytes, errors;
     int64_t time_ns, longest_ns;
     char path[];
@@ -39,6 +41,8 @@ struct sv_thread {
     sv_track track, calls; /* the thread, and its row of system calls */
     sv_track cache;        /* its row of page-cache misses, 0: none yet */
     int64_t end_ns;        /* of its last call */
+    sv_track faults;       /* its row of page faults, 0: none yet */
+    struct sv_rows *uring; /* its rows of io_uring's requests, NULL: none yet */
     sv_track samples;      /* its row of stacks, 0: none yet */
     sv_track state_row;    /* its row of states, 0: none yet */
     uint8_t state;         /* enum sv_wire_state, 0: not known */

@@ -108,6 +108,10 @@ void sv_recorder_summary(const struct sv_recorder *r)
         fprintf(stderr, ", %s block requests", sv_human_count(c, sums->blocks));
     if (sums->missed_bytes)
         fprintf(stderr, ", %s not in the page cache", sv_human_bytes(c, sums->missed_bytes));
+    if (sums->urings)
+        fprintf(stderr, ", %s io_uring requests", sv_human_count(c, sums->urings));
+    if (sums->unfinished)
+        fprintf(stderr, ", %s calls had not ended", sv_human_count(c, sums->unfinished));
     fputc('\n', stderr);
     if (r->lost)
         fprintf(stderr, "  %s%s events were lost%s: a larger --ring or fewer --calls helps\n",

@@ -424,6 +424,9 @@ static int run_loop(struct sv_recorder *r, struct sv_err *err)
 static int finish(struct sv_recorder *r, struct sv_err *err)
 {
     int code = make_round(r, false, err);
+    struct sv_err why = {0};
+    if (code >= 0 && r->kernel && sv_kernel_in_flight(r->kernel, &why) < 0)
+        sv_console_note("calls that have not ended are left out: %s", why.msg);
     if (code >= 0) /* what was completed while the last round was made */
         code = make_round(r, true, err);
     sv_recorder_snapshot(r);

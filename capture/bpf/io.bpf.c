@@ -192,24 +192,51 @@ int BPF_PROG(on_enter, struct pt_regs *regs, long id)
     return 0;
 }
 
-/* Where the descriptor's file stands after the transfer. */
-static __always_inline __s64 position(__s32 fd)
+static __always_inline struct file *file_of(__s32 fd)
 {
     struct task_struct *task = bpf_get_current_task_btf();
     struct files_struct *files = task->files;
     struct file **table, *file = 0;
-    long long pos = -1;
     if (!files)
-        return -1;
+        return 0;
     struct fdtable *fdt = files->fdt;
     if (!fdt || (__u32)fd >= fdt->max_fds)
-        return -1;
+        return 0;
     table = fdt->fd;
-    if (bpf_probe_read_kernel(&file, sizeof file, table + (__u32)fd) != 0 || !file)
-        return -1;
-    if (BPF_CORE_READ_INTO(&pos, file, f_pos) != 0)
+    if (bpf_probe_read_kernel(&file, sizeof file, table + (__u32)fd) != 0)
+        return 0;
+    return file;
+}
+
+/* Where the descriptor's file stands after the transfer. */
+static __always_inline __s64 position(__s32 fd)
+{
+    struct file *file = file_of(fd);
+    long long pos = -1;
+    if (!file || BPF_CORE_READ_INTO(&pos, file, f_pos) != 0)
         return -1;
     return pos;
+}
+
+struct buffer {
+    __u64 at, size;
+};
+
+/* What the buffers of a vector hold together. Vectors longer than any in use are not added up. */
+static __noinline __u64 vector_bytes(__u64 at, __u64 n)
+{
+    enum { VECTOR_MAX = 256 };
+    __u32 zero = 0;
+    __u64 sum = 0;
+    struct long_call *c = bpf_map_lookup_elem(&scratch, &zero);
+    if (!c || n > VECTOR_MAX)
+        return ~0ull;
+    struct buffer *all = (struct buffer *)c->text;
+    if (bpf_probe_read_user(all, (__u32)n * sizeof *all, (void *)at) != 0)
+        return ~0ull;
+    for (__u32 i = 0; i < VECTOR_MAX && i < n; i++)
+        sum += all[i].size;
+    return sum;
 }
 
 static __always_inline void fill_call(struct sv_wire_call *c, const struct task_state *s,
@@ -279,6 +306,8 @@ static __always_inline void call_without_path(const struct task_state *s,
     fill_call(c, s, p, ret, now);
     if (is_state_only)
         c->head.flags |= SV_WIRE_STATE_ONLY;
+    if (p->wants & SV_WIRE_VECTOR)
+        c->size = vector_bytes(s->args[1], c->size);
     bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
 }
 
@@ -424,6 +453,35 @@ int enroll(struct bpf_iter__task *ctx)
     return 0;
 }
 
+/* ---- calls in flight ---- */
+
+/* Walked when the exits are no longer told: calls that began and have not ended. Their paths cannot be read from here. */
+SEC("iter/task")
+int in_flight(struct bpf_iter__task *ctx)
+{
+    struct task_struct *task = ctx->task;
+    struct task_state *s = task ? followed(task) : 0;
+    void *ring = my_ring();
+    if (!s || !s->is_open || !ring)
+        return 0;
+    const volatile struct sv_wire_plan *p = &plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
+    __u64 now = bpf_ktime_get_boot_ns();
+    if (!(p->wants & SV_WIRE_WANTED) || now - s->start_ns < min_latency_ns)
+        return 0;
+    struct sv_wire_call *c = bpf_ringbuf_reserve(ring, sizeof *c, 0);
+    count(SV_WIRE_CALL, c != 0);
+    if (!c)
+        return 0;
+    fill_call(c, s, p, -1, now);
+    c->head.flags = SV_WIRE_UNFINISHED | SV_WIRE_NO_PATH;
+    c->head.tgid = (__u32)task->tgid;
+    c->head.tid = (__u32)task->pid;
+    if (p->wants & SV_WIRE_VECTOR)
+        c->size = ~0ull;
+    bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
+    return 0;
+}
+
 /* ---- block requests ---- */
 
 struct request_state {
@@ -516,12 +574,56 @@ static __always_inline __u32 folio_bytes(struct folio *folio)
     return 4096u << (folio->_flags_1 & 15);
 }
 
+/* The descriptor of the call that is under way, if it is this file's: so the page's file has a path. */
+static __always_inline __s32 descriptor_of(const struct task_state *s, struct inode *inode)
+{
+    const volatile struct sv_wire_plan *p = &plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
+    if (!s->is_open || p->fd == SV_WIRE_NONE || p->path != SV_WIRE_NONE)
+        return -1;
+    __s32 fd = (__s32)s->args[p->fd & 7];
+    struct file *file = file_of(fd);
+    return file && BPF_CORE_READ(file, f_inode) == inode ? fd : -1;
+}
+
+static __always_inline void fill_page(struct sv_wire_cache *c, const struct task_state *s,
+                                      struct address_space *mapping)
+{
+    struct inode *inode = mapping ? mapping->host : 0;
+    struct super_block *sb = inode ? inode->i_sb : 0;
+    c->inode = inode ? inode->i_ino : 0;
+    c->device = sb ? sb->s_dev : 0;
+    c->fd = inode ? descriptor_of(s, inode) : -1;
+    c->pad = 0;
+}
+
+/* A page of a file is touched in memory and not mapped there yet. */
+SEC("tp_btf/mm_filemap_fault")
+int BPF_PROG(on_cache_fault, struct address_space *mapping, unsigned long index)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    struct task_state *s = followed(task);
+    void *ring = s ? my_ring() : 0;
+    if (!s || !ring)
+        return 0;
+    struct sv_wire_cache *c = bpf_ringbuf_reserve(ring, sizeof *c, 0);
+    count(SV_WIRE_FAULT, c != 0);
+    if (!c)
+        return 0;
+    fill_head(&c->head, SV_WIRE_FAULT, 0);
+    fill_page(c, s, mapping);
+    c->offset = (__u64)index << 12;
+    c->bytes = 4096;
+    bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
+    return 0;
+}
+
 /* A page enters the cache: it was not there, and is read or made now. Only for followed tasks; read-ahead is theirs, too. */
 SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(on_cache_add, struct folio *folio)
 {
     struct task_struct *task = bpf_get_current_task_btf();
-    if (!followed(task))
+    struct task_state *s = followed(task);
+    if (!s)
         return 0;
     void *ring = my_ring();
     if (!ring)
@@ -531,11 +633,7 @@ int BPF_PROG(on_cache_add, struct folio *folio)
     if (!c)
         return 0;
     fill_head(&c->head, SV_WIRE_CACHE, 0);
-    struct address_space *mapping = folio->mapping;
-    struct inode *inode = mapping ? mapping->host : 0;
-    struct super_block *sb = inode ? inode->i_sb : 0;
-    c->inode = inode ? inode->i_ino : 0;
-    c->device = sb ? sb->s_dev : 0;
+    fill_page(c, s, folio->mapping);
     c->offset = (__u64)folio->index << 12;
     c->bytes = folio_bytes(folio);
     bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
@@ -544,3 +642,4 @@ int BPF_PROG(on_cache_add, struct folio *folio)
 
 #include "sample.h"
 #include "sched.h"
+#include "uring.h"

@@ -27,6 +27,7 @@ struct folio {
 enum pageflags { PG_head = 6 };
 struct file {
     long long f_pos;
+    struct inode *f_inode;
 };
 struct fdtable {
     unsigned int max_fds;
@@ -53,7 +54,7 @@ struct task_struct {
     struct files_struct *files;
     void *bpf_storage;
     struct signal_struct *signal;
-    struct task_struct *real_parent;
+    struct task_struct *real_parent, *group_leader;
     char comm[16];
 };
 struct linux_binprm {
@@ -71,6 +72,24 @@ struct request {
     unsigned int cmd_flags;
     unsigned int __data_len;
     unsigned long long __sector;
+};
+
+struct io_cqe {
+    __u64 user_data;
+    int fd; /* until it completes */
+};
+struct io_kiocb {
+    struct file *file;
+    __u8 opcode;
+    __u64 flags;
+    struct io_cqe cqe;
+};
+struct kiocb {
+    long long ki_pos;
+};
+struct io_rw {
+    struct kiocb kiocb;
+    __u32 len;
 };
 
 #if defined(__TARGET_ARCH_x86)

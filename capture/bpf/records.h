@@ -23,6 +23,8 @@ enum sv_wire_kind {
     SV_WIRE_CACHE,    /* struct sv_wire_cache */
     SV_WIRE_STATE,    /* struct sv_wire_head: a thread is in another state, see there */
     SV_WIRE_SAMPLE,   /* struct sv_wire_sample */
+    SV_WIRE_URING,    /* struct sv_wire_uring */
+    SV_WIRE_FAULT,    /* struct sv_wire_cache: a page of a file was asked for by touching it */
     SV_WIRE_KINDS
 };
 
@@ -36,7 +38,8 @@ struct sv_wire_head {
 
 enum sv_wire_call_flag {
     SV_WIRE_STATE_ONLY = 1, /* for the book of open files; not wanted as an event */
-    SV_WIRE_NO_PATH = 2     /* the memory of the path could not be read */
+    SV_WIRE_NO_PATH = 2,    /* the memory of the path could not be read */
+    SV_WIRE_UNFINISHED = 4  /* began and has not ended: ts_ns is when that was found */
 };
 
 struct sv_wire_call {
@@ -44,8 +47,8 @@ struct sv_wire_call {
     __u64 start_ns;
     __s64 ret;
     __s32 fd;
-    __u32 aux; /* flags, mode, a second descriptor: see the plan */
-    __u64 size;
+    __u32 aux;    /* flags, mode, a second descriptor: see the plan */
+    __u64 size;   /* ~0: not known */
     __s64 offset; /* -1: not known */
 };
 
@@ -68,7 +71,8 @@ enum sv_wire_state {
     SV_STATES
 };
 
-struct sv_wire_sample { /* the head's `what` is the CPU; addresses follow, innermost first: the kernel's, then the process's */
+struct
+    sv_wire_sample { /* the head's `what` is the CPU; addresses follow, innermost first: the kernel's, then the process's */
     struct sv_wire_head head;
     __u16 n_kernel, n_user;
     __u32 pad;
@@ -100,6 +104,20 @@ struct sv_wire_cache { /* a page entered the page cache: it had to be read or ma
     struct sv_wire_head head;
     __u64 inode, offset;
     __u32 device, bytes;
+    __s32 fd; /* of the call that caused it, when it is on this very file; -1 */
+    __u32 pad;
+};
+
+enum { SV_WIRE_FIXED_FILE = 1 }; /* flag of the head: fd is a number of the ring's own table */
+
+struct
+    sv_wire_uring { /* the head is that of who submitted it, `what` the operation; ts_ns: completion */
+    struct sv_wire_head head;
+    __u64 start_ns, user_data;
+    __s64 offset; /* -1: not known, or where the file stands */
+    __u64 inode;
+    __u32 device, len;
+    __s32 fd, res;
 };
 
 /* What to take from a call: numbers of its arguments, SV_WIRE_NONE where it has none. */
@@ -108,7 +126,8 @@ enum { SV_WIRE_NONE = 7 };
 enum sv_wire_wants {
     SV_WIRE_WANTED = 1,
     SV_WIRE_KEEPS_BOOK = 2, /* opens, closes, duplicates: sent whatever the filters say */
-    SV_WIRE_POSITION = 4    /* ask the open file where the transfer began */
+    SV_WIRE_POSITION = 4,   /* ask the open file where the transfer began */
+    SV_WIRE_VECTOR = 8      /* argument 1 is a vector of buffers, `size` says how many */
 };
 
 struct sv_wire_plan {

@@ -4,6 +4,9 @@
  *   play book DIR               every way to get a descriptor; each file is written to through it
  *   play flood N                N fsync calls on a descriptor that is not open
  *   play direct FILE N          N writes of 64 KiB past the page cache
+ *   play touch FILE N           maps FILE and touches N of its pages, from the last to the first
+ *   play vectors FILE           writev of 3 buffers (60 bytes), readv that asks for 100 and gets 60, preadv2 of 300 buffers of 1 byte
+ *   play hang FIFO              reads from FIFO, which nobody writes to
  *   play burn MILLISECONDS      CPU time in burn_inner(), called by burn_outer()
  *   play sleep SECONDS */
 #include <errno.h>
@@ -202,6 +205,41 @@ static void play_direct(char **words)
     free(block);
 }
 
+static void play_touch(char **words)
+{
+    long n = strtol(words[1], NULL, 10);
+    int fd = open(words[0], O_RDONLY);
+    need(fd >= 0, words[0]);
+    void *map = mmap(NULL, (size_t)n * 4096, PROT_READ, MAP_SHARED, fd, 0);
+    need(map != MAP_FAILED, "mmap");
+    need(madvise(map, (size_t)n * 4096, MADV_RANDOM) == 0, "madvise");
+    for (long i = n; i-- > 0;)
+        (void)((volatile char *)map)[i * 4096];
+}
+
+static void play_vectors(char **words)
+{
+    static char bytes[300];
+    struct iovec some[] = {{bytes, 10}, {bytes, 20}, {bytes, 30}}, many[300];
+    int fd = make(words[0]);
+    need(writev(fd, some, 3) == 60, "writev");
+    need(lseek(fd, 0, SEEK_SET) == 0, "lseek");
+    some[2].iov_len = 70;
+    need(readv(fd, some, 3) == 60, "readv");
+    for (int i = 0; i < 300; i++)
+        many[i] = (struct iovec){bytes + i, 1};
+    need(preadv2(fd, many, 300, 0, 0) == 60, "preadv2");
+    close(fd);
+}
+
+static void play_hang(char **words)
+{
+    char byte;
+    int fd = open(words[0], O_RDWR);
+    need(fd >= 0, words[0]);
+    need(read(fd, &byte, 1) >= 0, "read");
+}
+
 __attribute__((noinline)) static uint64_t burn_inner(uint64_t x)
 {
     for (int i = 0; i < 100000; i++)
@@ -241,12 +279,9 @@ int main(int argc, char **argv)
         const char *name;
         int n_words;
         void (*play)(char **words);
-    } plays[] = {{"read", 3, play_read},
-                 {"book", 1, play_book},
-                 {"flood", 1, play_flood},
-                 {"direct", 2, play_direct},
-                 {"burn", 1, play_burn},
-                 {"sleep", 1, play_sleep}};
+    } plays[] = {{"read", 3, play_read},     {"book", 1, play_book},   {"flood", 1, play_flood},
+                 {"direct", 2, play_direct}, {"touch", 2, play_touch}, {"vectors", 1, play_vectors},
+                 {"hang", 1, play_hang},     {"burn", 1, play_burn},   {"sleep", 1, play_sleep}};
     for (size_t i = 0; argc > 1 && i < sizeof plays / sizeof *plays; i++) {
         if (strcmp(argv[1], plays[i].name) == 0 && argc == 2 + plays[i].n_words) {
             plays[i].play(argv + 2);

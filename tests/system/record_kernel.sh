@@ -39,3 +39,47 @@ run_any sample_flame 0 "$STAVE" plot flame -q sample.pftrace --samples -o sample
 check sample_flame_names grep -q burn_inner sample.svg
 run_any sample_none 1 "$STAVE" plot flame -q off.pftrace --samples -o none.svg
 run_any sample_too_often 2 "$STAVE" record -q --sample 1000000 -o x.pftrace -- true
+
+# ---- io_uring ----
+"$BUILD/tests/system/uring" uring.dat 1; code=$?
+if [ $code = 77 ]; then skip uring "no io_uring here"; else
+  for kind in '' fixed; do
+    # shellcheck disable=SC2086 # no word where there is none
+    run_any "uring$kind" 0 "$STAVE" record -q --strict -o "uring$kind.pftrace" -- "$BUILD/tests/system/uring" uring.dat 20 $kind
+    file=uring$kind.pftrace
+    equals "uring${kind}_writes" "$(ask "$file" "SELECT count(*), sum(bytes), min(dur) > 0 FROM io WHERE op = 'io_uring_write' AND path = '$TMP/uring.dat'")" 20,81920,1
+    equals "uring${kind}_reads" "$(ask "$file" "SELECT count(*), sum(bytes) FROM io WHERE op = 'io_uring_read' AND path = '$TMP/uring.dat'")" 21,82020
+    equals "uring${kind}_fsync" "$(ask "$file" "SELECT count(*) FROM io WHERE op = 'io_uring_fsync' AND path = '$TMP/uring.dat'")" 1
+    check "uring${kind}_valid" "$STAVE" validate -q "$file"
+  done
+  check uring_failed grep -qE '"io_uring_read" .*fd=999 .*errno=9' <("$STAVE" cat -q uring.pftrace)
+  check uring_short grep -qE '"io_uring_read" .*requested=4096 offset=81820 bytes=100' <("$STAVE" cat -q uring.pftrace)
+  run_any uring_off 0 "$STAVE" record -q --strict --calls files -o uring_off.pftrace -- "$BUILD/tests/system/uring" uring.dat 2
+  equals uring_off_none "$("$STAVE" cat -q uring_off.pftrace | grep -c 'cat="io_uring"')" 0
+fi
+
+# ---- faults on files, and the paths of pages ----
+head -c 262144 /dev/urandom >cold; sync cold
+dd of=cold oflag=nocache conv=notrunc,fdatasync count=0 2>/dev/null
+run_any faults 0 "$STAVE" record -q --strict -o faults.pftrace -- "$play" touch cold 64
+equals faults_all "$("$STAVE" cat -q faults.pftrace | grep -c "\"file\" cat=\"fault\" .*path=\"$TMP/cold\"")" 64
+check faults_paths_of_pages grep -qE "cat=\"page_cache\" .*path=\"$TMP/cold\"" <("$STAVE" cat -q faults.pftrace)
+run_any faults_off 0 "$STAVE" record -q --strict --no-page-cache -o faults_off.pftrace -- "$play" touch cold 64
+equals faults_off_none "$("$STAVE" cat -q faults_off.pftrace | grep -c 'cat="fault"')" 0
+dd of=cold oflag=nocache conv=notrunc,fdatasync count=0 2>/dev/null
+run_any cold_read 0 "$STAVE" record -q --strict -o cold_read.pftrace -- cat cold
+check cold_read_path grep -qE "cat=\"page_cache\" .*path=\"$TMP/cold\"" <("$STAVE" cat -q cold_read.pftrace)
+
+# ---- vectors: what was asked for is added up ----
+run_any vectors 0 "$STAVE" record -q --strict -o vectors.pftrace -- "$play" vectors "$TMP/vectors.dat"
+"$STAVE" cat -q vectors.pftrace >vectors.txt
+check vectors_write grep -qE '"writev" .*offset=0 bytes=60\}' vectors.txt
+check vectors_read grep -qE '"readv" .*requested=100 offset=0 bytes=60\}' vectors.txt
+check vectors_long grep -qE '"preadv2" .*"  *offset=0 bytes=60\}' vectors.txt # more buffers than are added up
+
+# ---- calls that have not ended ----
+mkfifo fifo
+run_any hang 0 "$STAVE" record --strict -o hang.pftrace --duration 300ms -- "$play" hang "$TMP/fifo"
+exec 8<>fifo; echo >&8; exec 8>&- # it may end
+equals hang_call "$(ask hang.pftrace "SELECT name, dur, extract_arg(arg_set_id, 'debug.path') FROM slice WHERE dur = -1 AND category = 'syscall'")" "read,-1,$TMP/fifo"
+check hang_told grep -q "1 calls had not ended" hang.err

@@ -1,0 +1,111 @@
+/* Requests of io_uring, from submission to completion. Part of io.bpf.c, which includes it; loaded only when asked for.
+ *
+ * A request is known by its address until it completes. Who submits may be a thread of the kernel that works for the process
+ * (SQPOLL): it belongs to the same group, and is followed with its leader. */
+#ifndef SV_CAPTURE_BPF_URING_H
+#define SV_CAPTURE_BPF_URING_H
+
+/* Whether io_uring_complete brings the completion itself or its parts. */
+const volatile bool complete_brings_cqe = false;
+
+enum { CQE_MORE = 2 };             /* IORING_CQE_F_MORE */
+enum { REQUEST_FIXED_FILE = 1 };   /* REQ_F_FIXED_FILE */
+#define OPS_WITH_RANGE 0xc00036ull /* readv, writev, read_fixed, write_fixed, read, write */
+#define OPS_WITH_FILE \
+    0x80000041c2013eull /* these, fsync, sync_file_range, fallocate, fadvise, splice, ftruncate */
+
+struct uring_state {
+    __u64 start_ns, offset, user_data;
+    __u32 tgid, tid, len;
+    __s32 fd;
+    __u8 opcode, is_fixed;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 65536);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, __u64); /* address of the request */
+    __type(value, struct uring_state);
+} urings SEC(".maps");
+
+SEC("tp_btf/io_uring_submit_req")
+int BPF_PROG(on_uring_submit, struct io_kiocb *req)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    if (!followed(task)) {
+        struct task_struct *leader = task->group_leader;
+        if (!leader || !followed(leader))
+            return 0;
+    }
+    __u64 key = (__u64)req;
+    struct uring_state s = {.start_ns = bpf_ktime_get_boot_ns(),
+                            .offset = ~0ull,
+                            .user_data = req->cqe.user_data,
+                            .tgid = (__u32)task->tgid,
+                            .tid = (__u32)task->pid,
+                            .fd = req->cqe.fd,
+                            .opcode = req->opcode,
+                            .is_fixed = req->flags & REQUEST_FIXED_FILE};
+    if (s.opcode < 64 && OPS_WITH_RANGE >> s.opcode & 1 && bpf_core_type_exists(struct io_rw)) {
+        struct io_rw *rw = (struct io_rw *)req;
+        s.offset = (__u64)BPF_CORE_READ(rw, kiocb.ki_pos);
+        s.len = BPF_CORE_READ(rw, len);
+    }
+    if (bpf_map_update_elem(&urings, &key, &s, BPF_ANY) != 0)
+        count(SV_WIRE_URING, false);
+    return 0;
+}
+
+SEC("tp_btf/io_uring_complete")
+int BPF_PROG(on_uring_complete, void *ring_ctx, void *req)
+{
+    __u64 key = (__u64)req;
+    struct uring_state *s = bpf_map_lookup_elem(&urings, &key);
+    void *ring = my_ring();
+    if (!s || !ring)
+        return 0;
+    struct {
+        __u64 user_data;
+        __s32 res;
+        __u32 flags;
+    } cqe = {0};
+    if (complete_brings_cqe) {
+        bpf_probe_read_kernel(&cqe, sizeof cqe, (void *)ctx[2]);
+    } else {
+        cqe.res = (__s32)ctx[3];
+        cqe.flags = (__u32)ctx[4];
+    }
+    struct sv_wire_uring *u = bpf_ringbuf_reserve(ring, sizeof *u, 0);
+    count(SV_WIRE_URING, u != 0);
+    if (u) {
+        fill_head(&u->head, SV_WIRE_URING, s->opcode);
+        u->head.flags = s->is_fixed ? SV_WIRE_FIXED_FILE : 0;
+        u->head.tgid = s->tgid;
+        u->head.tid = s->tid;
+        u->start_ns = s->start_ns;
+        u->user_data = s->user_data;
+        u->offset = (__s64)s->offset;
+        u->len = s->len;
+        u->fd = s->fd;
+        u->res = cqe.res;
+        u->inode = 0;
+        u->device = 0;
+        if (s->opcode < 64 && OPS_WITH_FILE >> s->opcode & 1) {
+            struct io_kiocb *r = req;
+            struct file *file = BPF_CORE_READ(r, file);
+            if (file) {
+                u->inode = BPF_CORE_READ(file, f_inode, i_ino);
+                u->device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+            }
+        }
+        bpf_ringbuf_submit(u, wake_flags(ring, sizeof *u));
+    }
+    if (cqe.flags & CQE_MORE)
+        s->start_ns = bpf_ktime_get_boot_ns(); /* the next one counts from here */
+    else
+        bpf_map_delete_elem(&urings, &key);
+    return 0;
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* Which path a page of the page cache belongs to: learnt from calls on descriptors, from files that are mapped
+ * and from /proc/PID/maps, by device and inode. */
+#ifndef SV_CAPTURE_INODES_H
+#define SV_CAPTURE_INODES_H
+
+#include "capture/tree.h"
+
+enum { SV_INODES_MAX = 1 << 16 }; /* further files stay without a path */
+
+struct sv_inodes {
+    struct sv_map numbers;  /* device and inode → index + 1 */
+    struct sv_file **files; /* NULL: looked for and not found */
+    size_t n, cap;
+};
+
+void sv_inodes_fini(struct sv_inodes *x, struct sv_tree *t);
+void sv_inodes_learn(struct sv_inodes *x, struct sv_tree *t, uint32_t device, uint64_t inode,
+                     struct sv_file *f);
+/* Asks the file system for the number of a path, once. */
+void sv_inodes_identify(struct sv_inodes *x, struct sv_tree *t, struct sv_file *f);
+/* NULL when nobody has said. With `asks_procfs` the maps of `pid` are read once for each file that is not known. */
+const struct sv_file *sv_inodes_find(struct sv_inodes *x, struct sv_tree *t, uint32_t pid,
+                                     uint32_t device, uint64_t inode, bool asks_procfs);
+/* Learns every file of these lines, as /proc/PID/maps has them. */
+void sv_inodes_maps(struct sv_inodes *x, struct sv_tree *t, const char *text);
+
+#endif

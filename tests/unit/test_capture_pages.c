@@ -1,0 +1,133 @@
+/* Pages, faults and requests of io_uring over rings made by hand: their paths, their arguments, what has not ended. */
+#include "capture/inodes.h"
+#include "tests/harness/test.h"
+#include "tests/unit/kbench.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+static void put_open(struct kbench *k, uint64_t ts, const char *path, int fd)
+{
+    struct sv_wire_call c = kbench_call(SYS_openat, ts, ts + 5, AT_FDCWD, fd);
+    kbench_put(k, 0, &c, sizeof c, path, strlen(path) + 1, 0);
+}
+
+static void put_page(struct kbench *k, unsigned kind, uint64_t ts, uint64_t inode, uint64_t offset,
+                     int fd)
+{
+    struct sv_wire_cache c = {.head = {.kind = (uint16_t)kind, .tgid = 10, .tid = 11, .ts_ns = ts},
+                              .inode = inode,
+                              .offset = offset,
+                              .device = 1 << 20,
+                              .bytes = 4096,
+                              .fd = fd};
+    kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+}
+
+TEST(the_call_under_way_tells_whose_page_it_is)
+{
+    struct kbench *k = kbench_new(NULL);
+    put_open(k, 10, "/data/a", 3);
+    put_page(k, SV_WIRE_CACHE, 20, 77, 0, 3);
+    put_page(k, SV_WIRE_CACHE, 21, 77, 4096, 3);
+    put_page(k, SV_WIRE_CACHE, 22, 78, 0, -1); /* nobody said */
+    put_page(k, SV_WIRE_FAULT, 30, 77, 8192, -1);
+    kbench_round(k, 1000);
+    CHECK(strstr(k->text, "20 instant /page cache misses add inode=77 path=/data/a offset=0 "
+                          "bytes=8192\n"));
+    CHECK(strstr(k->text, "22 instant /page cache misses add inode=78 offset=0 bytes=4096\n"));
+    CHECK(strstr(k->text, "30 instant /page faults file inode=77 path=/data/a offset=8192\n"));
+    CHECK_UINT_EQ(sv_decode_sums(k->decode)->faults, 1);
+    kbench_free(k);
+}
+
+TEST(inodes_are_learnt_from_maps_and_bounded)
+{
+    struct sv_dict *d = sv_dict_new();
+    struct sv_tree t;
+    struct sv_inodes x = {0};
+    sv_tree_init(&t, d);
+    sv_inodes_maps(&x, &t,
+                   "1000-2000 r--p 00000000 fe:01 12 /lib/a.so\n"
+                   "2000-3000 r-xp 00001000 fe:01 12 /lib/a.so\nnonsense\n"
+                   "3000-4000 rw-p 00000000 00:00 0 [heap]\n"
+                   "4000-5000 r--p 00000000 fe:01 13 /lib/with blank.so");
+    CHECK_UINT_EQ(x.n, 2);
+    const struct sv_file *f = sv_inodes_find(&x, &t, 1, 0xfe << 20 | 1, 13, false);
+    CHECK_STR_EQ(f ? f->path : "none", "/lib/with blank.so");
+    CHECK(!sv_inodes_find(&x, &t, 1, 0xfe << 20 | 2, 13, false)); /* another device */
+    for (uint64_t i = 1; i < SV_INODES_MAX + 100; i++)
+        sv_inodes_learn(&x, &t, 5, i, NULL);
+    CHECK_UINT_EQ(x.n, SV_INODES_MAX);
+    sv_inodes_fini(&x, &t);
+    sv_tree_fini(&t);
+    sv_dict_free(d);
+}
+
+static struct sv_wire_uring request(unsigned opcode, uint64_t start, uint64_t end, int fd, int res)
+{
+    return (struct sv_wire_uring){
+        .head = {.kind = SV_WIRE_URING, .tgid = 10, .tid = 11, .what = opcode, .ts_ns = end},
+        .start_ns = start,
+        .offset = 512,
+        .len = 4096,
+        .fd = fd,
+        .res = res};
+}
+
+TEST(requests_of_io_uring_that_overlap_have_lanes)
+{
+    struct kbench *k = kbench_new(NULL);
+    put_open(k, 10, "/data/a", 3);
+    struct sv_wire_uring r[] = {request(22, 100, 200, 3, 4096), request(23, 150, 210, 3, 100),
+                                request(3, 220, 230, 3, 0), request(99, 240, 250, 5, -22),
+                                request(22, 260, 261, 9, -9)};
+    for (size_t i = 0; i < sizeof r / sizeof *r; i++)
+        kbench_put(k, 0, &r[i], sizeof r[i], NULL, 0, 0);
+    kbench_round(k, 1000);
+    CHECK(strstr(k->text, "100 begin /io_uring io_uring_read fd=3 path=/data/a offset=512 "
+                          "bytes=4096\n200 end /io_uring \n"));
+    CHECK(strstr(k->text, "150 begin io_uring/io_uring 2 io_uring_write fd=3 path=/data/a "
+                          "requested=4096 offset=512 bytes=100\n210 end"));
+    CHECK(strstr(k->text, "220 begin /io_uring io_uring_fsync fd=3 path=/data/a\n"));
+    CHECK(strstr(k->text, "240 begin /io_uring io_uring_request opcode=99 fd=5 errno=22\n"));
+    CHECK(strstr(k->text, "260 begin /io_uring io_uring_read fd=9 requested=4096 offset=512 "
+                          "errno=9\n"));
+    CHECK_UINT_EQ(sv_decode_sums(k->decode)->urings, 5);
+    kbench_free(k);
+}
+
+TEST(a_call_that_has_not_ended_begins_only)
+{
+    struct kbench *k = kbench_new(NULL);
+    put_open(k, 10, "/data/a", 3);
+    struct sv_wire_call c = kbench_call(SYS_read, 100, 900, 3, -1);
+    c.size = 10;
+    c.head.flags = SV_WIRE_UNFINISHED | SV_WIRE_NO_PATH;
+    kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+    struct sv_wire_call close = kbench_call(SYS_close, 910, 920, 3, -1);
+    close.head.flags = SV_WIRE_UNFINISHED | SV_WIRE_NO_PATH;
+    kbench_put(k, 0, &close, sizeof close, NULL, 0, 0);
+    CHECK_UINT_EQ(kbench_round(k, 1000), 4);
+    CHECK(strstr(k->text, "100 begin /system calls read fd=3 path=/data/a requested=10\n"));
+    CHECK(!strstr(k->text, "900"));
+    CHECK_UINT_EQ(sv_decode_sums(k->decode)->unfinished, 2);
+    kbench_free(k);
+}
+
+TEST(what_a_vector_asks_for_may_be_unknown)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_call c = kbench_call(SYS_readv, 100, 110, 3, 5);
+    c.size = 20;
+    kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+    c = kbench_call(SYS_readv, 200, 210, 3, 5);
+    c.size = UINT64_MAX;
+    kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+    kbench_round(k, 1000);
+    CHECK(strstr(k->text, "100 begin /system calls readv fd=3 requested=20 "));
+    CHECK(strstr(k->text, "200 begin /system calls readv fd=3 bytes=5\n") ||
+          strstr(k->text, "200 begin /system calls readv fd=3 offset=0 bytes=5\n"));
+    kbench_free(k);
+}
