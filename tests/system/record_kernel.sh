@@ -41,11 +41,11 @@ run_any sample_none 1 "$STAVE" plot flame -q off.pftrace --samples -o none.svg
 run_any sample_too_often 2 "$STAVE" record -q --sample 1000000 -o x.pftrace -- true
 
 # ---- io_uring ----
-"$BUILD/tests/system/uring" uring.dat 1; code=$?
+"$BUILD/tests/system/play_uring" uring.dat 1; code=$?
 if [ $code = 77 ]; then skip uring "no io_uring here"; else
   for kind in '' fixed; do
     # shellcheck disable=SC2086 # no word where there is none
-    run_any "uring$kind" 0 "$STAVE" record -q --strict -o "uring$kind.pftrace" -- "$BUILD/tests/system/uring" uring.dat 20 $kind
+    run_any "uring$kind" 0 "$STAVE" record -q --strict -o "uring$kind.pftrace" -- "$BUILD/tests/system/play_uring" uring.dat 20 $kind
     file=uring$kind.pftrace
     equals "uring${kind}_writes" "$(ask "$file" "SELECT count(*), sum(bytes), min(dur) > 0 FROM io WHERE op = 'io_uring_write' AND path = '$TMP/uring.dat'")" 20,81920,1
     equals "uring${kind}_reads" "$(ask "$file" "SELECT count(*), sum(bytes) FROM io WHERE op = 'io_uring_read' AND path = '$TMP/uring.dat'")" 21,82020
@@ -54,7 +54,7 @@ if [ $code = 77 ]; then skip uring "no io_uring here"; else
   done
   check uring_failed grep -qE '"io_uring_read" .*fd=999 .*errno=9' <("$STAVE" cat -q uring.pftrace)
   check uring_short grep -qE '"io_uring_read" .*requested=4096 offset=81820 bytes=100' <("$STAVE" cat -q uring.pftrace)
-  run_any uring_off 0 "$STAVE" record -q --strict --calls files -o uring_off.pftrace -- "$BUILD/tests/system/uring" uring.dat 2
+  run_any uring_off 0 "$STAVE" record -q --strict --calls files -o uring_off.pftrace -- "$BUILD/tests/system/play_uring" uring.dat 2
   equals uring_off_none "$("$STAVE" cat -q uring_off.pftrace | grep -c 'cat="io_uring"')" 0
 fi
 
