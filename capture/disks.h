@@ -4,7 +4,7 @@
 
 #include "base/map.h"
 #include "capture/bpf/records.h"
-#include "capture/rows.h"
+#include "capture/overlap.h"
 #include "model/batch.h"
 #include "model/dict.h"
 

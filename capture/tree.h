@@ -5,7 +5,7 @@
 #define SV_CAPTURE_TREE_H
 
 #include "base/map.h"
-#include "capture/rows.h"
+#include "capture/overlap.h"
 #include "model/dict.h"
 
 /* A path, once however many descriptors refer to it. Its counts are what the summary shows. */

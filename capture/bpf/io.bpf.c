@@ -642,4 +642,4 @@ int BPF_PROG(on_cache_add, struct folio *folio)
 
 #include "sample.h"
 #include "sched.h"
-#include "uring.h"
+#include "io_uring.h"

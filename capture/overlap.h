@@ -1,6 +1,6 @@
 /* Rows for slices that overlap: as many lanes as there are at a time, each one's slices in time order. */
-#ifndef SV_CAPTURE_ROWS_H
-#define SV_CAPTURE_ROWS_H
+#ifndef SV_CAPTURE_OVERLAP_H
+#define SV_CAPTURE_OVERLAP_H
 
 #include "model/dict.h"
 
