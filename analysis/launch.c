@@ -8,6 +8,7 @@
 #include "model/gpu_words.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static uint8_t device_category(struct sv_text cat)
 {
@@ -37,6 +38,53 @@ static bool has_arrow(const struct sv_trace *t, uint32_t row)
     return sv_trace_flows_in(t, row, &first) > 0;
 }
 
+struct numbered {
+    uint64_t key;
+    uint32_t row;
+};
+
+/* The first row with a number is the launch. */
+static void make_table(struct sv_launches *l, const struct numbered *v, size_t n)
+{
+    l->table = sv_alloc_aligned(l->n_table * sizeof *l->table, 64);
+    memset(l->table, 0xff, l->n_table * sizeof *l->table); /* SV_NO_ROW */
+    for (size_t i = n; i-- > 0;)
+        l->table[v[i].key - l->first] = v[i].row;
+}
+
+static void make_map(struct sv_launches *l, const struct numbered *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool is_new;
+        uint64_t *value = sv_map_add(&l->map, v[i].key, &is_new);
+        if (is_new)
+            *value = v[i].row;
+    }
+}
+
+static void number_launches(struct sv_launches *l)
+{
+    struct numbered *v = NULL;
+    size_t n = 0, cap = 0;
+    uint64_t least = UINT64_MAX, most = 0, key;
+    for (uint32_t row = 0; row < l->trace->slices.n; row++) {
+        if (sv_device_slice(l, row) != SV_NOT_DEVICE || !correlation_of(l, row, &key))
+            continue;
+        v = sv_grow(v, &cap, n + 1, sizeof *v);
+        v[n++] = (struct numbered){key, row};
+        least = key < least ? key : least;
+        most = key > most ? key : most;
+    }
+    if (n && most - least < (uint64_t)n * 4 + 1024) {
+        l->first = least;
+        l->n_table = most - least + 1;
+        make_table(l, v, n);
+    } else {
+        make_map(l, v, n);
+    }
+    free(v);
+}
+
 void sv_launches_init(struct sv_launches *l, const struct sv_trace *t)
 {
     *l = (struct sv_launches){.trace = t, .key = sv_dict_find_str(t->dict, "correlation", 11)};
@@ -46,21 +94,15 @@ void sv_launches_init(struct sv_launches *l, const struct sv_trace *t)
         l->by_cat[s] = device_category(sv_dict_text(t->dict, s));
     for (uint32_t row = 0; row < t->slices.n && !is_needed; row++)
         is_needed = sv_device_slice(l, row) != SV_NOT_DEVICE && !has_arrow(t, row);
-    for (uint32_t row = 0; row < t->slices.n && is_needed; row++) {
-        uint64_t key;
-        bool is_new;
-        if (sv_device_slice(l, row) != SV_NOT_DEVICE || !correlation_of(l, row, &key))
-            continue;
-        uint64_t *value = sv_map_add(&l->launches, key, &is_new);
-        if (is_new)
-            *value = row;
-    }
+    if (is_needed)
+        number_launches(l);
 }
 
 void sv_launches_fini(struct sv_launches *l)
 {
     free(l->by_cat);
-    sv_map_fini(&l->launches);
+    free(l->table);
+    sv_map_fini(&l->map);
     *l = (struct sv_launches){0};
 }
 
@@ -75,6 +117,8 @@ uint32_t sv_launch_of(const struct sv_launches *l, uint32_t row)
     }
     if (!correlation_of(l, row, &key))
         return SV_NO_ROW;
-    const uint64_t *value = sv_map_find(&l->launches, key);
+    if (l->n_table)
+        return key - l->first < l->n_table ? l->table[key - l->first] : SV_NO_ROW;
+    const uint64_t *value = sv_map_find(&l->map, key);
     return value ? (uint32_t)*value : SV_NO_ROW;
 }

@@ -12,9 +12,12 @@ enum sv_device_slice { SV_NOT_DEVICE, SV_DEVICE_SLICE_KERNEL, SV_DEVICE_SLICE_CO
 
 struct sv_launches {
     const struct sv_trace *trace;
-    sv_str key;             /* "correlation", 0 when no argument is called so */
-    uint8_t *by_cat;        /* by string: enum sv_device_slice */
-    struct sv_map launches; /* machine and correlation number → row of the host */
+    sv_str key;      /* "correlation", 0 when no argument is called so */
+    uint8_t *by_cat; /* by string: enum sv_device_slice */
+    /* Machine and correlation number → row of the host. Profilers count up, so a table beats a map; the map is for numbers that are far apart. */
+    uint32_t *table;
+    uint64_t first, n_table;
+    struct sv_map map;
 };
 
 void sv_launches_init(struct sv_launches *l, const struct sv_trace *t);

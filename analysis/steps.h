@@ -24,6 +24,10 @@ enum sv_work {
 };
 extern const char *const sv_work_names[SV_N_WORK];
 
+/* What a name says, beyond the kinds that a step is divided into: nothing, or waiting for a device. */
+enum { SV_WORK_UNKNOWN = SV_N_WORK, SV_WORK_WAIT, SV_N_WORK_KINDS };
+uint8_t *sv_work_of_strings(const struct sv_dict *d); /* by string; free() it */
+
 enum sv_device_work { SV_DEVICE_KERNEL, SV_DEVICE_COPY, SV_DEVICE_COMM, SV_N_DEVICE };
 extern const char *const sv_device_names[SV_N_DEVICE];
 

@@ -18,9 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Kinds beyond enum sv_work, while dividing. */
-enum { KIND_UNKNOWN = SV_N_WORK, KIND_WAIT, N_KINDS };
-
 #define TRACKS_MAX 1024u /* threads of a process that are looked at, and tracks of its devices */
 
 /* ---- kinds of work ---- */
@@ -63,7 +60,9 @@ static const struct {
     {"autograd::engine", SV_WORK_BACKWARD},
     {"forward", SV_WORK_FORWARD},
     {"nn.module", SV_WORK_FORWARD},
-    {"synchronize", KIND_WAIT},
+    {"synchronize", SV_WORK_WAIT},
+    {"clfinish", SV_WORK_WAIT},
+    {"clwaitforevents", SV_WORK_WAIT},
 };
 
 static bool has_word(const char *text, const char *word)
@@ -79,14 +78,13 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* By string. */
-static uint8_t *classify_strings(const struct sv_dict *d)
+uint8_t *sv_work_of_strings(const struct sv_dict *d)
 {
     uint8_t *kind = sv_alloc_aligned((size_t)d->n_strings + 1, 64);
-    memset(kind, KIND_UNKNOWN, (size_t)d->n_strings + 1);
+    memset(kind, SV_WORK_UNKNOWN, (size_t)d->n_strings + 1);
     for (sv_str s = 1; s < d->n_strings; s++) {
         const char *text = sv_dict_text(d, s).bytes;
-        for (size_t i = 0; i < sizeof words / sizeof *words && kind[s] == KIND_UNKNOWN; i++)
+        for (size_t i = 0; i < sizeof words / sizeof *words && kind[s] == SV_WORK_UNKNOWN; i++)
             if (has_word(text, words[i].word))
                 kind[s] = words[i].work;
     }
@@ -130,11 +128,11 @@ static void classify_host(struct division *d)
     for (uint64_t row = 0; row < c->n; row++) {
         uint8_t kind = d->by_string[c->name[row]];
         uint32_t parent = c->parent[row];
-        uint8_t above = parent == SV_NO_ROW ? (uint8_t)KIND_UNKNOWN : d->by_row[parent];
-        if (kind == KIND_UNKNOWN)
+        uint8_t above = parent == SV_NO_ROW ? (uint8_t)SV_WORK_UNKNOWN : d->by_row[parent];
+        if (kind == SV_WORK_UNKNOWN)
             kind = d->by_string[c->cat[row]];
         /* A wait within work of a known kind is part of it. */
-        if (kind == KIND_UNKNOWN || (kind == KIND_WAIT && above != KIND_UNKNOWN))
+        if (kind == SV_WORK_UNKNOWN || (kind == SV_WORK_WAIT && above != SV_WORK_UNKNOWN))
             kind = above;
         d->by_row[row] = kind;
     }
@@ -145,7 +143,7 @@ static void free_markers(struct division *d, const struct sv_steps *s)
 {
     const struct sv_slices *c = &d->t->slices;
     for (size_t i = 0; i < s->n; i++)
-        d->by_string[c->name[s->steps[i].row]] = KIND_UNKNOWN;
+        d->by_string[c->name[s->steps[i].row]] = SV_WORK_UNKNOWN;
 }
 
 static void mark_forward(struct division *d)
@@ -158,9 +156,9 @@ static void mark_forward(struct division *d)
     has_backward[0] = false;
     for (uint64_t row = 0; row < c->n; row++) {
         uint32_t parent = c->parent[row];
-        if (d->by_row[row] != KIND_UNKNOWN)
+        if (d->by_row[row] != SV_WORK_UNKNOWN)
             continue;
-        if (parent != SV_NO_ROW && d->by_row[parent] != KIND_UNKNOWN)
+        if (parent != SV_NO_ROW && d->by_row[parent] != SV_WORK_UNKNOWN)
             d->by_row[row] = d->by_row[parent];
         else if (is_operator(d, row) && has_backward[sv_dict_process_of(d->t->dict, c->track[row])])
             d->by_row[row] = SV_WORK_FORWARD;
@@ -292,7 +290,7 @@ static void cover(struct division *d, struct sv_step *s, unsigned kinds)
 enum {
     COMPUTE = KIND(SV_WORK_FORWARD) | KIND(SV_WORK_BACKWARD) | KIND(SV_WORK_OPTIMIZER),
     SUPPLY = KIND(SV_WORK_DATA) | KIND(SV_WORK_CHECKPOINT),
-    ALL_BUT_WAIT = KIND(KIND_WAIT) - 1
+    ALL_BUT_WAIT = KIND(SV_WORK_WAIT) - 1
 };
 
 static void cover_tracks(struct division *d, const sv_track *tracks, size_t n, struct sv_step *s,
@@ -375,7 +373,7 @@ static size_t other_tracks(const struct division *d, sv_track own, sv_track mark
 
 static void division_init(struct division *d, const struct sv_steps *s, const struct sv_trace *t)
 {
-    *d = (struct division){.t = t, .by_string = classify_strings(t->dict)};
+    *d = (struct division){.t = t, .by_string = sv_work_of_strings(t->dict)};
     d->by_row = sv_alloc_aligned(t->slices.n + 1, 64);
     d->owner = sv_alloc(((size_t)t->n_tracks + 1) * sizeof *d->owner);
     d->is_device = sv_alloc(((size_t)t->n_tracks + 1) * sizeof *d->is_device);

@@ -12,7 +12,8 @@
 
 #define TOP_OF_TEXT 10
 
-static const struct sv_report_subject *const subjects[] = {&sv_report_io, &sv_report_batch};
+static const struct sv_report_subject *const subjects[] = {&sv_report_io, &sv_report_gpu,
+                                                           &sv_report_batch};
 #define N_SUBJECTS (sizeof subjects / sizeof *subjects)
 
 /* Is `word` one of the words of `list`? */
@@ -61,7 +62,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 {
     struct sv_report_options *o = options;
     struct sv_loaded l;
-    int code = sv_expect_operands(operands, 1, SIZE_MAX, "subject (io or batch)", err);
+    int code = sv_expect_operands(operands, 1, SIZE_MAX, "subject (io, gpu or batch)", err);
     if (code < 0)
         return code;
     const struct sv_report_subject *s = find(operands->items[0], err);
@@ -82,15 +83,19 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {0, "by", "WHAT", SV_OPT_TEXT, offsetof(struct sv_report_options, by),
-     "only this section; io: process, file, folder, device or span (steps and phases); batch: "
-     "summary, phase, sla, worker, size, model, queue, congestion, batch or request; of --csv the "
-     "table that is written, process or batch unless given",
-     "process file folder device span summary phase sla worker size model queue congestion batch "
-     "request"},
+     "only this section; io: process, file, folder, device or span (steps and phases); gpu: "
+     "summary, device, stream, gap, kernel, copy, memory, allocation or step; batch: summary, "
+     "phase, "
+     "sla, worker, size, model, queue, congestion, batch or request; of --csv the table that is "
+     "written, unless given process, summary or batch",
+     "process file folder device span summary stream gap kernel copy memory allocation step phase "
+     "sla worker size model queue congestion batch request"},
     {0, "top", "N", SV_OPT_TEXT, offsetof(struct sv_report_options, top),
      "the first N rows of each section, 0 all; 10 in text and all with --json and --csv unless "
      "given",
      NULL},
+    {0, "steps", "GLOB", SV_OPT_TEXT, offsetof(struct sv_report_options, steps),
+     "gpu: slices of this name are the steps, unless given ProfilerStep#N and the like", NULL},
     {0, "json", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, json),
      "the whole report as JSON", NULL},
     {0, "csv", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, csv), "one table as CSV",
@@ -119,6 +124,8 @@ static const struct sv_example examples[] = {
     {"stave report io run.pftrace --by file --top 50", "the fifty files that take most time"},
     {"stave report io run.pftrace --csv --by span", "time in I/O per step, for a spreadsheet"},
     {"stave report io strace.out --json", "straight from strace's output"},
+    {"stave report gpu trace.json", "what the GPUs did, and why they waited"},
+    {"stave report gpu trace.json --by kernel --csv", "all kernels, for a spreadsheet"},
     {"stave report batch batching_trace.pftrace --sla 20,50",
      "requests, batches and phases of an inference server"},
     {"stave report batch batching_trace_summary.csv --by worker", "from the server's summary"},
@@ -130,8 +137,8 @@ static const struct sv_example examples[] = {
 
 const struct sv_command sv_command_report = {
     .name = "report",
-    .operands = "io|batch TRACE",
-    .summary = "what a trace says about I/O, or about an inference server",
+    .operands = "io|gpu|batch TRACE",
+    .summary = "what a trace says about I/O, GPUs, or an inference server",
     .description =
         "io: for each process, file, folder and device: opens, reads, writes, bytes, latencies "
         "(p50, "
@@ -145,6 +152,15 @@ const struct sv_command sv_command_report = {
         "and without that nothing is claimed.\n\n"
         "It reads the slices that docs/io.md describes, recorded or imported. Calls that are not "
         "about files (futex, brk and so on) do not count.\n\n"
+        "gpu: for each device and stream how long it was busy, computed, copied and communicated, "
+        "and what of that was hidden behind computing; its idle "
+        "gaps by what they waited for: the host's launch, a wait of the host for the device, "
+        "loading of data, a copy. Kernels by name with "
+        "count, total, mean, p50 and p99; copies by direction with bandwidth; the latency from "
+        "launch to start and how many launches were waiting; memory, its "
+        "peak, and what was never released; the time of each step by kind, which adds up. Work "
+        "without a launch, launches without work and other broken ends are "
+        "counted. docs/gpu.md says what it goes by.\n\n"
         "batch: which requests of an inference server shared which batch, and how their time "
         "divides into queue, batch, submit, scheduling, run, callback and respond, which follow "
         "each other and add up; percentiles overall, by worker, batch size and model; requests "

@@ -11,15 +11,31 @@
 
 /* ---- for people ---- */
 
-static void humanise(struct sv_cell *c, enum sv_unit unit, char text[48])
+/* Names of kernels are whole C++ types: people see the beginning, programs all of it. */
+#define TEXT_MAX 64
+
+static void shorten(struct sv_cell *c, char text[TEXT_MAX + 8])
+{
+    size_t n = TEXT_MAX;
+    if (c->len <= TEXT_MAX)
+        return;
+    while (n > 0 && ((unsigned char)c->text[n] & 0xc0) == 0x80) /* not within a character */
+        n--;
+    snprintf(text, TEXT_MAX + 8, "%.*s…", (int)n, c->text);
+    *c = sv_cell_text(text);
+}
+
+static void humanise(struct sv_cell *c, enum sv_unit unit, char text[TEXT_MAX + 8])
 {
     double value = c->type == SV_CELL_INT ? (double)c->i : c->d;
     if (c->type == SV_CELL_NULL) {
         *c = sv_cell_text("-");
         return;
     }
-    if (c->type == SV_CELL_TEXT)
+    if (c->type == SV_CELL_TEXT) {
+        shorten(c, text);
         return;
+    }
     if (unit == SV_UNIT_NS)
         sv_human_ns(text, (int64_t)value);
     else if (unit == SV_UNIT_BYTES)
@@ -36,7 +52,8 @@ static void humanise(struct sv_cell *c, enum sv_unit unit, char text[48])
 }
 
 /* Leaves the cells of columns with a heading, in words. */
-static size_t for_people(const struct sv_section *s, struct sv_cell *cells, char texts[][48])
+static size_t for_people(const struct sv_section *s, struct sv_cell *cells,
+                         char texts[][TEXT_MAX + 8])
 {
     size_t n = 0;
     for (size_t i = 0; i < s->n_columns; i++) {
@@ -52,7 +69,7 @@ static size_t for_people(const struct sv_section *s, struct sv_cell *cells, char
 static void print_one(const struct sv_section *s)
 {
     struct sv_cell cells[SV_CELLS_MAX];
-    char text[48];
+    char text[TEXT_MAX + 8];
     s->fill(s, 0, cells);
     for (size_t i = 0; i < s->n_columns; i++) {
         if (!s->columns[i].heading || cells[i].type == SV_CELL_NULL)
@@ -69,7 +86,7 @@ static int print_table(const struct sv_section *s, size_t n, struct sv_err *err)
     struct sv_printer *p;
     const char *names[SV_CELLS_MAX];
     struct sv_cell cells[SV_CELLS_MAX];
-    char texts[SV_CELLS_MAX][48];
+    char texts[SV_CELLS_MAX][TEXT_MAX + 8];
     size_t n_names = 0;
     int code = sv_printer_open("table", &p, err);
     if (code < 0)

@@ -16,6 +16,7 @@ struct sv_report_options {
     /* batch: */
     const char *sla, *request, *baseline, *max_latency_regression, *max_throughput_drop,
         *max_rejected;
+    const char *steps; /* gpu: the marker of steps */
     /* Made of these: */
     const char *path;
     size_t limit; /* rows of a section; SIZE_MAX: all */
@@ -27,7 +28,7 @@ struct sv_report_subject {
     int (*run)(const struct sv_report_options *o, const struct sv_trace *t, struct sv_err *err);
 };
 
-extern const struct sv_report_subject sv_report_io, sv_report_batch;
+extern const struct sv_report_subject sv_report_io, sv_report_gpu, sv_report_batch;
 
 /* ---- sections ---- */
 

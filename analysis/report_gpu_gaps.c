@@ -1,0 +1,254 @@
+/* Why devices were idle, what their memory held, and how their work fills the steps. Parts of the GPU report (report_gpu.c calls them in this order).
+ *
+ * A gap is time between a device's first and last work in which nothing runs on it. Its cause is read from the work that ends it: when that was
+ * launched, and what the launching thread did when the gap began. */
+#include "analysis/report_gpu.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const sv_gpu_gap_names[SV_N_GAPS] = {"launch", "sync",   "data",
+                                                 "copy",   "device", "unknown"};
+const char *const sv_gpu_gap_reasons[SV_N_GAPS] = {
+    "the host had not launched the next work",
+    "the host waited for the device before it launched more",
+    "the host loaded data before it launched more",
+    "launched, with a copy before it or a copy itself",
+    "launched, but not begun: dependencies, or the device",
+    "who launched the next work is not known",
+};
+
+/* ---- gaps ---- */
+
+/* What the thread did at that moment: the innermost slice whose name says something. */
+static uint8_t work_at(const struct sv_gpu_making *m, sv_track track, int64_t ts_ns)
+{
+    const struct sv_slices *c = &m->t->slices;
+    for (uint32_t row = sv_trace_slice_at(m->t, track, ts_ns); row != SV_NO_ROW;
+         row = c->parent[row]) {
+        uint8_t kind = m->by_name[c->name[row]];
+        if (kind == SV_WORK_WAIT || kind == SV_WORK_DATA)
+            return kind;
+    }
+    return SV_WORK_UNKNOWN;
+}
+
+/* before: the work that ran until the gap began. */
+static enum sv_gpu_gap cause_of(const struct sv_gpu_making *m, uint32_t before, uint32_t next,
+                                int64_t from_ns)
+{
+    const struct sv_slices *c = &m->t->slices;
+    uint32_t launch = sv_launch_of(&m->launches, next);
+    if (launch == SV_NO_ROW)
+        return SV_GAP_UNKNOWN;
+    if (sv_trace_end_ns(m->t, launch) <= from_ns) {
+        bool is_copy = m->by_cat[c->cat[next]] != SV_GPU_KERNEL ||
+                       m->by_cat[c->cat[before]] != SV_GPU_KERNEL;
+        return is_copy ? SV_GAP_COPY : SV_GAP_DEVICE;
+    }
+    uint8_t host = work_at(m, c->track[launch], from_ns);
+    if (host == SV_WORK_UNKNOWN) /* what filled most of the gap may have begun after it */
+        host = work_at(m, c->track[launch], from_ns + (c->ts_ns[next] - from_ns) / 2);
+    return host == SV_WORK_WAIT ? SV_GAP_SYNC : host == SV_WORK_DATA ? SV_GAP_DATA : SV_GAP_LAUNCH;
+}
+
+void sv_gpu_find_gaps(struct sv_gpu_making *m)
+{
+    for (size_t i = 0; i < m->r->n_devices; i++) {
+        struct sv_gpu_device *d = &m->r->devices[i];
+        for (size_t k = 1; k < d->busy.n; k++) {
+            const struct sv_span *before = &d->busy.items[k - 1], *next = &d->busy.items[k];
+            int64_t length = next->from_ns - before->to_ns;
+            struct sv_gpu_gaps *g = &d->gaps[cause_of(m, before->last, next->row, before->to_ns)];
+            g->n++;
+            g->total_ns += length;
+            g->max_ns = length > g->max_ns ? length : g->max_ns;
+        }
+    }
+}
+
+/* ---- memory ---- */
+
+struct allocation {
+    uint32_t row;
+    int64_t bytes, ts_ns;
+    uint64_t address;
+    size_t device;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct allocation *x = a, *y = b;
+    return (x->ts_ns > y->ts_ns) - (x->ts_ns < y->ts_ns);
+}
+
+static int largest_first(const void *a, const void *b)
+{
+    const struct sv_gpu_leak *x = a, *y = b;
+    return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+/* Kineto's are called so and have no category of their own. */
+static bool is_allocation(const struct sv_gpu_making *m, uint32_t row, sv_str kineto)
+{
+    const struct sv_slices *c = &m->t->slices;
+    return c->kind[row] == SV_INSTANT &&
+           (m->by_cat[c->cat[row]] == SV_GPU_ALLOC || (kineto && c->name[row] == kineto));
+}
+
+static bool read_allocation(struct sv_gpu_making *m, uint32_t row, struct allocation *to)
+{
+    struct sv_arg a;
+    uint32_t handle = m->t->slices.args[row];
+    sv_str kind = sv_dict_find_str(m->t->dict, "Device Type", 11);
+    sv_str where = sv_dict_find_str(m->t->dict, "memory", 6);
+    if (!handle || !sv_trace_arg(m->t, handle, m->words.bytes[1], &a) ||
+        (a.type != SV_ARG_INT && a.type != SV_ARG_UINT))
+        return false;
+    int64_t bytes = a.i;
+    if (kind && sv_trace_arg(m->t, handle, kind, &a) && a.type == SV_ARG_INT && a.i == 0)
+        return false; /* PyTorch's memory of the host */
+    if (where && sv_trace_arg(m->t, handle, where, &a) && a.type == SV_ARG_TEXT &&
+        ((a.size == 8 && memcmp(a.text, "pageable", 8) == 0) ||
+         (a.size == 6 && memcmp(a.text, "pinned", 6) == 0)))
+        return false;
+    sv_str key = sv_dict_find_str(m->t->dict, "Addr", 4);
+    int64_t address = sv_gpu_number_at(m, row, &key, 1);
+    *to = (struct allocation){row, bytes, m->t->slices.ts_ns[row], (uint64_t)address,
+                              sv_gpu_device_at(m, row)};
+    return true;
+}
+
+static void follow(struct sv_gpu_device *d, struct sv_map *live, const struct allocation *all,
+                   size_t i)
+{
+    struct sv_gpu_memory *memory = &d->memory;
+    uint64_t key = sv_mix64(all[i].address) ^ sv_mix64(all[i].device + 1);
+    bool is_new;
+    if (all[i].bytes >= 0) {
+        *sv_map_add(live, key, &is_new) = i;
+        memory->allocations++;
+        memory->live_bytes += all[i].bytes;
+    } else {
+        memory->releases++;
+        /* What was allocated before the recording began was never added. */
+        if (sv_map_remove(live, key))
+            memory->live_bytes += all[i].bytes;
+        else
+            memory->unknown_releases++;
+    }
+    if (memory->live_bytes > memory->peak_bytes) {
+        memory->peak_bytes = memory->live_bytes;
+        memory->peak_at_ns = all[i].ts_ns;
+    }
+}
+
+static void find_leaks(struct sv_gpu_report *r, const struct sv_map *live,
+                       const struct allocation *all)
+{
+    r->leaks = sv_alloc((live->n + 1) * sizeof *r->leaks);
+    for (size_t i = 0; i < live->cap; i++) {
+        if (!live->used[i])
+            continue;
+        const struct allocation *a = &all[live->slots[i].value];
+        r->leaks[r->n_leaks++] = (struct sv_gpu_leak){a->row, a->address, a->bytes, a->device};
+        r->devices[a->device].memory.live++;
+    }
+    qsort(r->leaks, r->n_leaks, sizeof *r->leaks, largest_first);
+}
+
+void sv_gpu_find_memory(struct sv_gpu_making *m)
+{
+    sv_str kineto = sv_dict_find_str(m->t->dict, "[memory]", 8);
+    struct allocation *all = NULL;
+    struct sv_map live = {0};
+    size_t n = 0, cap = 0;
+    for (uint32_t row = 0; row < m->t->slices.n; row++) {
+        if (!is_allocation(m, row, kineto))
+            continue;
+        all = sv_grow(all, &cap, n + 1, sizeof *all);
+        n += read_allocation(m, row, &all[n]);
+    }
+    if (n) {
+        qsort(all, n, sizeof *all, by_time);
+        for (size_t i = 0; i < n; i++)
+            follow(&m->r->devices[all[i].device], &live, all, i);
+        find_leaks(m->r, &live, all);
+    }
+    sv_map_fini(&live);
+    free(all);
+}
+
+/* ---- steps ---- */
+
+/* The devices of a machine together. */
+static void unite_devices(const struct sv_gpu_report *r, uint32_t space,
+                          struct sv_spans sets[SV_N_GPU_KINDS])
+{
+    for (size_t i = 0; i < r->n_devices; i++)
+        for (int k = 0; k < SV_N_GPU_KINDS && r->devices[i].space == space; k++)
+            sv_spans_unite(&sets[k], &r->devices[i].sets[k]);
+    /* Each holds those before it, so that differences are what it adds. */
+    sv_spans_unite(&sets[SV_GPU_TALKS], &sets[SV_GPU_COMPUTES]);
+    sv_spans_unite(&sets[SV_GPU_COPIES], &sets[SV_GPU_TALKS]);
+}
+
+/* When the step's thread is at work itself: below the marker, and not waiting for a device. */
+static void host_work(const struct sv_gpu_making *m, const struct sv_step *s, struct sv_spans *to)
+{
+    const struct sv_slices *c = &m->t->slices;
+    int64_t end = s->ts_ns + s->dur_ns;
+    struct sv_window w = sv_trace_window(m->t, s->track, s->ts_ns, end);
+    for (uint32_t row; sv_window_next(&w, &row);) {
+        if (c->parent[row] != s->row || c->kind[row] != SV_SLICE ||
+            m->by_name[c->name[row]] == SV_WORK_WAIT)
+            continue;
+        int64_t to_ns = sv_trace_end_ns(m->t, row);
+        sv_spans_add(to, c->ts_ns[row], to_ns < end ? to_ns : end, row);
+    }
+}
+
+static struct sv_gpu_step divide(const struct sv_gpu_making *m, const struct sv_step *s,
+                                 const struct sv_spans sets[SV_N_GPU_KINDS])
+{
+    struct sv_spans host = {0};
+    int64_t end = s->ts_ns + s->dur_ns;
+    int64_t compute = sv_spans_within(&sets[SV_GPU_COMPUTES], s->ts_ns, end);
+    int64_t talk = sv_spans_within(&sets[SV_GPU_TALKS], s->ts_ns, end);
+    int64_t busy = sv_spans_within(&sets[SV_GPU_COPIES], s->ts_ns, end);
+    struct sv_spans part = sv_spans_part(&sets[SV_GPU_COPIES], s->ts_ns, end);
+    host_work(m, s, &host);
+    int64_t at_work = sv_spans_length(&host) - sv_spans_common(&host, &part);
+    sv_spans_fini(&host);
+    return (struct sv_gpu_step){.step = s,
+                                .compute_ns = compute,
+                                .talk_ns = talk - compute,
+                                .copy_ns = busy - talk,
+                                .host_ns = at_work,
+                                .idle_ns = s->dur_ns - busy - at_work};
+}
+
+void sv_gpu_divide_steps(struct sv_gpu_making *m, const char *marker)
+{
+    struct sv_gpu_report *r = m->r;
+    struct sv_spans sets[SV_N_GPU_KINDS] = {0};
+    bool is_united = false;
+    uint32_t space = 0;
+    sv_steps_find(&r->steps, m->t, marker);
+    r->by_step = sv_alloc((r->steps.n + 1) * sizeof *r->by_step);
+    for (size_t i = 0; i < r->steps.n; i++) {
+        uint32_t own = m->t->dict->tracks[r->steps.steps[i].track].space;
+        if (!is_united || own != space) {
+            for (int k = 0; k < SV_N_GPU_KINDS; k++)
+                sv_spans_fini(&sets[k]);
+            unite_devices(r, own, sets);
+            space = own;
+            is_united = true;
+        }
+        r->by_step[i] = divide(m, &r->steps.steps[i], sets);
+    }
+    for (int k = 0; k < SV_N_GPU_KINDS; k++)
+        sv_spans_fini(&sets[k]);
+}

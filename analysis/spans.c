@@ -1,0 +1,104 @@
+/* Sets of time. Used by the reports; linear but for the look into a window, which is logarithmic plus what it covers. */
+#include "analysis/spans.h"
+
+#include "base/mem.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+void sv_spans_fini(struct sv_spans *s)
+{
+    free(s->items);
+    *s = (struct sv_spans){0};
+}
+
+static void add(struct sv_spans *s, const struct sv_span *x)
+{
+    struct sv_span *end = s->n ? &s->items[s->n - 1] : NULL;
+    if (x->from_ns >= x->to_ns)
+        return;
+    if (!end || x->from_ns > end->to_ns) {
+        s->items = sv_grow(s->items, &s->cap, s->n + 1, sizeof *s->items);
+        s->items[s->n++] = *x;
+    } else if (x->to_ns > end->to_ns) {
+        end->to_ns = x->to_ns;
+        end->last = x->last;
+    }
+}
+
+void sv_spans_add(struct sv_spans *s, int64_t from_ns, int64_t to_ns, uint32_t row)
+{
+    add(s, &(struct sv_span){from_ns, to_ns, row, row});
+}
+
+void sv_spans_unite(struct sv_spans *s, const struct sv_spans *with)
+{
+    struct sv_spans sum = {0};
+    size_t i = 0, k = 0;
+    if (!with->n)
+        return;
+    while (i < s->n || k < with->n) {
+        bool is_first = k == with->n || (i < s->n && s->items[i].from_ns <= with->items[k].from_ns);
+        add(&sum, is_first ? &s->items[i++] : &with->items[k++]);
+    }
+    sv_spans_fini(s);
+    *s = sum;
+}
+
+int64_t sv_spans_length(const struct sv_spans *s)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < s->n; i++)
+        sum += s->items[i].to_ns - s->items[i].from_ns;
+    return sum;
+}
+
+static int64_t overlap(const struct sv_span *a, const struct sv_span *b)
+{
+    int64_t from = a->from_ns > b->from_ns ? a->from_ns : b->from_ns;
+    int64_t to = a->to_ns < b->to_ns ? a->to_ns : b->to_ns;
+    return to > from ? to - from : 0;
+}
+
+int64_t sv_spans_common(const struct sv_spans *a, const struct sv_spans *b)
+{
+    int64_t sum = 0;
+    for (size_t i = 0, k = 0; i < a->n && k < b->n;) {
+        sum += overlap(&a->items[i], &b->items[k]);
+        if (a->items[i].to_ns < b->items[k].to_ns)
+            i++;
+        else
+            k++;
+    }
+    return sum;
+}
+
+/* The first stretch that ends after ts_ns. */
+static size_t first_after(const struct sv_spans *s, int64_t ts_ns)
+{
+    size_t low = 0, high = s->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (s->items[middle].to_ns <= ts_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct sv_spans sv_spans_part(const struct sv_spans *s, int64_t from_ns, int64_t to_ns)
+{
+    size_t first = first_after(s, from_ns), end = first_after(s, to_ns);
+    end += end < s->n && s->items[end].from_ns < to_ns;
+    return (struct sv_spans){.items = s->n ? s->items + first : NULL, .n = end - first};
+}
+
+int64_t sv_spans_within(const struct sv_spans *s, int64_t from_ns, int64_t to_ns)
+{
+    const struct sv_span window = {.from_ns = from_ns, .to_ns = to_ns};
+    int64_t sum = 0;
+    for (size_t i = first_after(s, from_ns); i < s->n && s->items[i].from_ns < to_ns; i++)
+        sum += overlap(&s->items[i], &window);
+    return sum;
+}

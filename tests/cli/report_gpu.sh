@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# stave report gpu: gaps.json was made with a pencil, and so were the figures: busy 440 of 685 us, gaps of 130 (the host waited), 100 (it loaded data),
+# 10 and 5; the step of 1000 us is 350 + 50 + 40 of the device, 300 of the host alone and 260 of nothing.
+. "$SRC/tests/harness/cli.sh"
+gaps=$SRC/tests/cli/report_gpu/gaps.json
+
+run text 0 "$STAVE" report gpu "$gaps"
+run json 0 "$STAVE" report gpu "$gaps" --json
+run csv 0 "$STAVE" report gpu "$gaps" --csv --by gap
+run one_section 0 "$STAVE" report gpu "$gaps" --by kernel --top 1
+run other_steps 0 "$STAVE" report gpu "$gaps" --by step --steps 'enumerate*' --csv
+run no_gpu 3 "$STAVE" report gpu "$SRC/tests/golden/good/strace.out"
+run bad_section 2 "$STAVE" report gpu "$gaps" --by file
+
+# The same through Perfetto's format, and the sums are SQL's.
+"$STAVE" convert -q "$gaps" -o gaps.pftrace
+"$STAVE" report gpu gaps.pftrace --json >through.json 2>/dev/null
+check through_perfetto diff "$SRC/tests/cli/report_gpu/json.out" through.json
+"$STAVE" report gpu -q "$gaps" --csv --by kernel | tail -n +2 | cut -d, -f1,3,4 | sort >report.csv
+"$STAVE" query -q "$gaps" --to csv "SELECT name, count(*), sum(dur) FROM slice WHERE category = 'kernel' GROUP BY name" | tail -n +2 | sort >sql.csv
+check as_sql_sums diff report.csv sql.csv
