@@ -181,7 +181,8 @@ static void put_batch(struct sv_timeline *t, struct sv_life *l, const struct sv_
     stave_args_uint(a, "samples", b->samples);
     if (b->worker >= 0)
         stave_args_int(a, "worker", b->worker);
-    stave_args_flow(a, STAVE_FLOW_OUT, stave_serving_batch_flow(t->server, b->id));
+    if (!b->is_failed)
+        stave_args_flow(a, STAVE_FLOW_OUT, stave_serving_batch_flow(t->server, b->id));
     for (uint32_t i = 0; i < b->n && i < FLOWS_MAX; i++)
         stave_args_flow(a, STAVE_FLOW_IN, stave_serving_request_flow(t->server, b->members[i].id));
     int64_t start = edges[SV_PHASE_BATCH]; /* the batch begins when its collection does */

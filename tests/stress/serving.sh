@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# libstave-serving: the files of a traced server byte by byte, with threads, after SIGKILL, and when servers follow each other.
+# shellcheck disable=SC2154 # BUILD comes from tests/run
+. "$SRC/tests/harness/cli.sh"
+server=$BUILD/tests/stress/serving
+[ -x "$server" ] || skip_all "the stress programs were not built"
+py() { python3 "$SRC/tests/stress/serving.py" "$@"; }
+golden=$SRC/tests/stress/serving
+# The real time, the monotonic arrivals and the microsecond into which an event falls differ from run to run.
+mask_json() { sed -E 's/"baseTimeNanoseconds":[0-9]+/"baseTimeNanoseconds":B/' "$1" | python3 -c '
+import re, sys
+text = sys.stdin.read()
+first = min(int(t) for t in re.findall(r"\"ts\":(\d{5,})", text))
+print(re.sub(r"(ts\":)(\d{5,})", lambda m: m[1] + "+%d" % (int(m[2]) - first), text), end="")'; }
+mask_csv() { sed -E 's/"[0-9]{7,}(;[0-9]+)*"/"ARRIVALS"/' "$1"; }
+same() { # NAME: compared with the golden file, or made with UPDATE=1
+  if [ "${UPDATE:-}" = 1 ]; then mkdir -p "$golden"; cp "$1" "$golden/$1"; fi
+  diff "$golden/$1" "$1"
+}
+
+for names in golden newer; do
+  check "runs_$names" "$server" $names $names
+  check "counts_$names" grep -q 'requests 9 batches 4 rejected 1 failed 2 open 0 0 lost 0' "runs_$names.out"
+done
+seed=golden/batching_trace newer=newer
+mask_json $seed.json >seed.json; mask_json $newer/perfetto_trace.json >newer.json
+mask_csv ${seed}_summary.csv >seed.csv; mask_csv $newer/trace.csv >newer.csv
+for file in seed.json newer.json seed.csv newer.csv; do check "golden_$file" same $file; done
+for file in $seed.json $newer/perfetto_trace.json; do check "layout_${file%%/*}" py json $file; done
+for file in ${seed}_summary.csv $newer/trace.csv; do check "arithmetic_${file%%/*}" py csv $file; done
+check each_in_one_batch py same $seed.json ${seed}_summary.csv
+metrics() { head -n 1 $newer/metrics.csv | grep -qx 'timestamp_us,queue_size,rejected_total' && [ "$(tail -n 1 $newer/metrics.csv | cut -d, -f2-)" = 0,1 ]; }
+check metrics metrics
+no_warmup() { ! grep -q '^0,' ${seed}_summary.csv && grep -q warming_request_enqueued $seed.json && grep -q '"warming_batch_id"' $seed.json; }
+check warmup_is_apart no_warmup
+
+# The trace: whole, and everything can be made of it again.
+trace_is_valid() { "$STAVE" validate $seed.pftrace >valid.txt; cat valid.txt; ! grep -q error valid.txt && grep -q 'events checked' valid.txt; }
+check trace_is_valid trace_is_valid
+"$STAVE" convert -q $seed.pftrace --dialect batching -o again.json; "$STAVE" convert -q $seed.pftrace --dialect batching -o again.csv
+mask_json again.json | sort >again.sorted
+sort seed.json >seed.sorted
+check json_again diff seed.sorted again.sorted
+check csv_again diff <(sort ${seed}_summary.csv) <(sort again.csv)
+flows() { # each request's slice has an arrow to its batch, each batch one to its worker
+  "$STAVE" query $seed.pftrace --to csv "select a.name || '>' || b.name as way, count(*) as n from flow f join slice a on f.slice_out = a.id join slice b on f.slice_in = b.id group by way order by way" >flows.csv
+  cat flows.csv; grep -q '^request>batch,8$' flows.csv && grep -q 'batch>demo.*,3$' flows.csv && grep -q 'warming_request>warming_batch,2' flows.csv
+}
+check flows flows
+phases() { # the children of a request lie in it and follow each other
+  "$STAVE" query $seed.pftrace --to csv "select p.id, p.dur, sum(c.dur) as s from slice p join slice c on c.parent_id = p.id where p.name = 'request' group by p.id, p.dur" |
+    awk -F, 'NR > 1 { n++; if ($3 > $2 || $3 < $2 * 0.97) { print; bad = 1 } } END { exit bad || n < 7 }'
+}
+check phases phases
+counters() { "$STAVE" query $seed.pftrace --to csv "select distinct name from counter_track" >c.csv; for c in 'queue depth' 'in flight' 'batch size' rejected; do grep -q "$c" c.csv || { cat c.csv; return 1; }; done; }
+check counters counters
+
+check threads "$server" threads threads
+check threads_counts grep -q 'requests 20000 batches 2500 rejected 0 failed 0 open 0 0 lost 0' threads.out
+check threads_csv py csv threads/batching_trace_summary.csv
+threads_all() { [ "$(py same threads/batching_trace.json threads/batching_trace_summary.csv)" = 20000 ]; }
+check threads_all threads_all
+report_says() { "$STAVE" report batch "$1" --json --by summary | python3 -c "
+import json, sys
+s = json.load(sys.stdin)['summary']
+assert s['requests'] == $2 and s['in_two_batches'] == 0 and s['open'] == 0, s"; }
+check threads_report report_says threads/batching_trace.pftrace 20000
+
+# Killed without a word: the JSON can be read, and with the trace nothing is missing.
+"$server" killed kill >killed.out 2>&1
+check killed_json python3 -c 'import json; e = json.load(open("killed/batching_trace.json"))["traceEvents"]; assert sum(x["name"] == "request_enqueued" for x in e) >= 1000, len(e)'
+check killed_csv py csv killed/batching_trace_summary.csv
+check killed_recovers "$STAVE" recover killed/batching_trace.pftrace
+check killed_all report_says killed/batching_trace.pftrace 2000
+"$STAVE" convert -q killed/batching_trace.pftrace --dialect batching -o killed/again.json
+"$STAVE" convert -q killed/batching_trace.pftrace --dialect batching -o killed/again.csv
+killed_again() { py json killed/again.json && [ "$(py same killed/again.json killed/again.csv)" = 2000 ]; }
+check killed_again killed_again
+
+# The next server keeps what the one before it wrote, under one number for all files; or not, when it is told so.
+sum() { cksum <"$1"; }
+before=$(sum $seed.json)
+check again "$server" golden golden
+kept() { [ "$(sum golden/batching_trace.1.json)" = "$before" ] && [ -s golden/batching_trace_summary.1.csv ] && [ -s golden/batching_trace.1.pftrace ] && [ -s $seed.json ]; }
+check kept kept
+check truncates "$server" golden golden truncate
+only_one() { [ ! -e golden/batching_trace.2.json ] && [ -e golden/batching_trace.1.json ]; }
+check only_one only_one
+mkfifo hold; "$server" golden busy <hold >busy.out & pid=$!; exec 8>hold
+for _ in $(seq 600); do [ -s busy.out ] && break; sleep 0.05; done
+check beside "$server" golden golden
+two_servers() { [ -s "golden/batching_trace.2.json" ] && compgen -G 'golden/batching_trace.[0-9]*[0-9][0-9].json' >/dev/null && head -c 100 "$(head -n 1 busy.out)" | grep -q traceEvents; }
+check two_servers two_servers
+exec 8>&-; wait $pid
+
+# Names that are no directory.
+touch file
+for bad in file new.json new/trace.pftrace; do run_any "refuses_${bad//\//_}" 1 "$server" $bad golden; done
+check hint grep -q 'must be a directory' refuses_file.err refuses_new.json.err
+check hint_leave_out grep -q 'leave out the file name' refuses_new.json.err
+
+# The example, and every form of the report on its files.
+check example "$BUILD/examples/serving" example
+for file in batching_trace.pftrace batching_trace.json batching_trace_summary.csv; do check "report_$file" report_says example/$file 400; done
