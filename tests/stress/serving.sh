@@ -2,10 +2,10 @@
 # libstave-serving: the files of a traced server byte by byte, with threads, after SIGKILL, and when servers follow each other.
 # shellcheck disable=SC2154 # BUILD comes from tests/run
 . "$SRC/tests/harness/cli.sh"
-server=$BUILD/tests/stress/serving
+server=$BUILD/tests/stress/serving_calls_calls
 [ -x "$server" ] || skip_all "the stress programs were not built"
 py() { python3 "$SRC/tests/stress/serving.py" "$@"; }
-golden=$SRC/tests/stress/serving
+golden=$SRC/tests/stress/serving_calls
 # The real time, the monotonic arrivals and the microsecond into which an event falls differ from run to run.
 mask_json() { sed -E 's/"baseTimeNanoseconds":[0-9]+/"baseTimeNanoseconds":B/' "$1" | python3 -c '
 import re, sys

@@ -1,4 +1,4 @@
-/* A server without models, for tests/stress/serving.sh: `serving DIRECTORY golden|newer|threads|kill|busy [truncate]`.
+/* A server without models, for tests/stress/serving.sh: `serving_calls DIRECTORY golden|newer|threads|kill|busy [truncate]`.
  *
  *   golden, newer   fixed times and every kind of event, so that the files can be compared byte by byte (but for the real time)
  *   threads         four threads serve 5,000 requests each, at once and in any order
