@@ -59,7 +59,8 @@ void sv_congestion_tick(struct sv_congestion *g, const struct sv_congestion_samp
     find_pressure(g, s);
 }
 
-int64_t sv_congestion_target(const struct sv_congestion *g, int64_t target, int64_t min, int64_t max)
+int64_t sv_congestion_target(const struct sv_congestion *g, int64_t target, int64_t min,
+                             int64_t max)
 {
     int64_t step = max / 8 > 1 ? max / 8 : 1;
     if (g->is_congested)

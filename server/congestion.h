@@ -27,6 +27,7 @@ void sv_congestion_init(struct sv_congestion *g, const struct sv_congestion_conf
 void sv_congestion_tick(struct sv_congestion *g, const struct sv_congestion_sample *s);
 
 /* The adaptive strategy: from one target to the next, once per tick. */
-int64_t sv_congestion_target(const struct sv_congestion *g, int64_t target, int64_t min, int64_t max);
+int64_t sv_congestion_target(const struct sv_congestion *g, int64_t target, int64_t min,
+                             int64_t max);
 
 #endif

@@ -63,8 +63,8 @@ static int read_shape(struct parsing *p, const struct sv_member *m, uint32_t *ro
             *rows = (uint32_t)v;
     }
     if (fits && n == model->n_dims + 1 && *rows > model->rows_max)
-        return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS, "%u rows: a batch of this model has at most %u",
-                          *rows, model->rows_max);
+        return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS,
+                          "%u rows: a batch of this model has at most %u", *rows, model->rows_max);
     if (fits && n == model->n_dims + 1)
         return 0;
     char text[64] = "";
@@ -112,8 +112,8 @@ static int find_parts(struct parsing *p, const struct sv_member *input, struct i
     while (sv_member_next(&members, &m)) {
         if (sv_member_is(&m, "name")) {
             if (!text_is(&m, p->model->input))
-                return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS, "no such input: the model's is '%s'",
-                                  p->model->input);
+                return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS,
+                                  "no such input: the model's is '%s'", p->model->input);
             parts->has_name = true;
         } else if (sv_member_is(&m, "datatype")) {
             if (!text_is(&m, "FP32"))
@@ -185,8 +185,8 @@ static int read_outputs(struct parsing *p, const struct sv_member *outputs)
             return refuse(p, "outputs must be objects");
         while (sv_member_next(&members, &m)) {
             if (sv_member_is(&m, "name") && !text_is(&m, p->model->output))
-                return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS, "no such output: the model's is '%s'",
-                                  p->model->output);
+                return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS,
+                                  "no such output: the model's is '%s'", p->model->output);
             if (sv_member_is(&m, "parameters") && m.type == '{')
                 find_parameter(&m, "binary_data", NULL, &p->out->wants_binary);
         }
@@ -199,7 +199,8 @@ static int read_id(struct parsing *p, const struct sv_member *m)
     unsigned oddities = 0;
     if (m->type != '"' || m->value.len >= sizeof p->out->id)
         return refuse(p, "id must be a text of less than 128 bytes");
-    size_t n = sv_json_unescape((const uint8_t *)m->value.bytes, m->value.len, p->out->id, &oddities);
+    size_t n =
+        sv_json_unescape((const uint8_t *)m->value.bytes, m->value.len, p->out->id, &oddities);
     p->out->id[n] = 0;
     return 0;
 }
@@ -222,8 +223,8 @@ static int read_members(struct parsing *p, const uint8_t *json, size_t len)
     return code == 0 && !p->has_input ? refuse(p, "the request has no inputs") : code;
 }
 
-int sv_infer_parse(const struct sv_infer_model *model, const uint8_t *body, size_t len, size_t json_len,
-                   struct sv_infer_request *out, struct sv_err *err)
+int sv_infer_parse(const struct sv_infer_model *model, const uint8_t *body, size_t len,
+                   size_t json_len, struct sv_infer_request *out, struct sv_err *err)
 {
     *out = (struct sv_infer_request){0};
     struct parsing p = {.model = model, .out = out, .err = err};

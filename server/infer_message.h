@@ -26,8 +26,8 @@ struct sv_infer_request {
 
 /* body has SV_JSON_PAD readable bytes behind it. json_len: the JSON's part of it (len when there is no binary part). SV_EUSAGE names
  * what is wrong with the request. */
-int sv_infer_parse(const struct sv_infer_model *model, const uint8_t *body, size_t len, size_t json_len,
-                   struct sv_infer_request *out, struct sv_err *err);
+int sv_infer_parse(const struct sv_infer_model *model, const uint8_t *body, size_t len,
+                   size_t json_len, struct sv_infer_request *out, struct sv_err *err);
 
 struct sv_infer_answer {
     const char *id; /* "" for none */

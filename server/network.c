@@ -161,10 +161,11 @@ static int build(struct building *b)
     if (code < 0)
         return code;
     if (!net->file->input[0] || !net->file->layers[0])
-        return sv_err_set(b->err, SV_EFORMAT, SV_NO_POS,
-                          "%s: no stave.input and stave.layers in its metadata: they say how the tensors "
-                          "are connected (docs/server.md)",
-                          b->path);
+        return sv_err_set(
+            b->err, SV_EFORMAT, SV_NO_POS,
+            "%s: no stave.input and stave.layers in its metadata: they say how the tensors "
+            "are connected (docs/server.md)",
+            b->path);
     code = read_input(b);
     net->out = net->in;
     memcpy(layers, net->file->layers, sizeof layers);

@@ -12,11 +12,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define AT(member)     offsetof(struct sv_config, member)
-#define WITHIN(p, m)   offsetof(struct p, m)
-#define INT(k, a, b, h) {#k, SV_YAML_INT, a, b, h, AT(k), NULL, NULL, false}
-#define BOOL(k, h)      {#k, SV_YAML_BOOL, 0, 0, h, AT(k), NULL, NULL, false}
-#define TEXT(k, h, c)   {#k, SV_YAML_TEXT, 0, 0, h, AT(k), c, NULL, false}
+#define AT(member)   offsetof(struct sv_config, member)
+#define WITHIN(p, m) offsetof(struct p, m)
+#define INT(k, a, b, h)                                    \
+    {                                                      \
+#k, SV_YAML_INT, a, b, h, AT(k), NULL, NULL, false \
+    }
+#define BOOL(k, h)                                          \
+    {                                                       \
+#k, SV_YAML_BOOL, 0, 0, h, AT(k), NULL, NULL, false \
+    }
+#define TEXT(k, h, c)                                    \
+    {                                                    \
+#k, SV_YAML_TEXT, 0, 0, h, AT(k), c, NULL, false \
+    }
 
 static const struct sv_yaml_field adaptive_fields[] = {
     {"min_batch_size", SV_YAML_INT, 1, 4096, "smallest target when there is no pressure",
@@ -30,8 +39,10 @@ static const struct sv_yaml_field fixed_fields[] = {
      WITHIN(sv_fixed_config, batch_size), NULL, NULL, false},
     {0}};
 
-#define CONGESTION(k, type, a, b, h) \
-    {#k, type, a, b, h, WITHIN(sv_congestion_config, k), NULL, NULL, false}
+#define CONGESTION(k, type, a, b, h)                                          \
+    {                                                                         \
+#k, type, a, b, h, WITHIN(sv_congestion_config, k), NULL, NULL, false \
+    }
 static const struct sv_yaml_field congestion_fields[] = {
     CONGESTION(enabled, SV_YAML_BOOL, 0, 0, "whether congestion is watched"),
     CONGESTION(tick_ms, SV_YAML_INT, 10, 60000, "how often"),
@@ -49,46 +60,59 @@ static const struct sv_yaml_field congestion_fields[] = {
 
 /* Keys that may stand at the root or under batching:. */
 #define BATCHING_FIELDS                                                                            \
-    {"batching_strategy", SV_YAML_TEXT, 0, 0, "how batches are formed", AT(strategy_word),         \
-     "disabled fixed adaptive", NULL, false},                                                      \
+    {                                                                                              \
+        "batching_strategy",                                                                       \
+        SV_YAML_TEXT,                                                                              \
+        0,                                                                                         \
+        0,                                                                                         \
+        "how batches are formed",                                                                  \
+        AT(strategy_word),                                                                         \
+        "disabled fixed adaptive",                                                                 \
+        NULL,                                                                                      \
+        false},                                                                                    \
         BOOL(dynamic_batching, "false: the strategy disabled"),                                    \
         INT(max_batch_size, 1, 4096, "rows of a batch, at most"),                                  \
         INT(batch_coalesce_timeout_ms, 0, 60000, "a batch waits this long for more requests"),     \
         INT(max_queue_size, 1, 1000000, "requests that may wait; more are answered with 429"),     \
-        INT(max_inflight_tasks, 0, 100000, "batches in work at most; 0: one per buffer"),    \
+        INT(max_inflight_tasks, 0, 100000, "batches in work at most; 0: one per buffer"),          \
         INT(pool_size, 1, 1024, "buffers for batches"),                                            \
         {"adaptive_batching", SV_YAML_PART, 0, 0, "for the strategy adaptive", AT(adaptive), NULL, \
-         adaptive_fields, false},                                                                  \
+         adaptive_fields,     false},                                                              \
         {"fixed_batching", SV_YAML_PART, 0, 0, "for the strategy fixed", AT(fixed), NULL,          \
-         fixed_fields, false},                                                                     \
-        {"congestion", SV_YAML_PART, 0, 0, "when the server counts as congested", AT(congestion),  \
-         NULL, congestion_fields, false}
+         fixed_fields,     false},                                                                 \
+    {                                                                                              \
+        "congestion", SV_YAML_PART, 0, 0, "when the server counts as congested", AT(congestion),   \
+            NULL, congestion_fields, false                                                         \
+    }
 
-#define TRACE_FIELDS                                                                               \
-    BOOL(trace_enabled, "write a trace of every request and batch"),                               \
-        TEXT(trace_output, "folder of the trace files; default: the working directory", NULL),     \
-        TEXT(trace_names, "batching: batching_trace.json and its CSV; perfetto: perfetto_trace.json", \
-             "batching perfetto"),                                                                 \
-        BOOL(trace_truncate, "overwrite earlier files instead of numbering them"),                 \
-        BOOL(trace_plots, "draw the plots at shutdown"),                                           \
+#define TRACE_FIELDS                                                                           \
+    BOOL(trace_enabled, "write a trace of every request and batch"),                           \
+        TEXT(trace_output, "folder of the trace files; default: the working directory", NULL), \
+        TEXT(trace_names,                                                                      \
+             "batching: batching_trace.json and its CSV; perfetto: perfetto_trace.json",       \
+             "batching perfetto"),                                                             \
+        BOOL(trace_truncate, "overwrite earlier files instead of numbering them"),             \
+        BOOL(trace_plots, "draw the plots at shutdown"),                                       \
         INT(trace_plot_seconds, 1, 3600, "time limit of the plots")
 
 static const struct sv_yaml_field batching_fields[] = {BATCHING_FIELDS, TRACE_FIELDS, {0}};
 
 static const struct sv_yaml_field fields[] = {
-    {"name", SV_YAML_TEXT, 0, 0, "the model's name in addresses and traces", AT(name), NULL, NULL, true},
-    {"model", SV_YAML_TEXT, 0, 0, "its weights: a .safetensors file, relative to this file", AT(model),
-     NULL, NULL, true},
+    {"name", SV_YAML_TEXT, 0, 0, "the model's name in addresses and traces", AT(name), NULL, NULL,
+     true},
+    {"model", SV_YAML_TEXT, 0, 0, "its weights: a .safetensors file, relative to this file",
+     AT(model), NULL, NULL, true},
     TEXT(version, "its version in addresses", NULL),
     {"inputs", SV_YAML_ANY, 0, 0, "list of {name, data_type, dims}: checked against the model",
      AT(inputs), NULL, NULL, false},
     {"outputs", SV_YAML_ANY, 0, 0, "the same", AT(outputs), NULL, NULL, false},
     BATCHING_FIELDS,
-    {"batching", SV_YAML_PART, 0, 0, "the keys of batching and tracing may stand here, too", 0, NULL,
-     batching_fields, false},
+    {"batching", SV_YAML_PART, 0, 0, "the keys of batching and tracing may stand here, too", 0,
+     NULL, batching_fields, false},
     INT(warmup_pregen_inputs, 0, 1000, "different inputs of the warm-up; 0: no warm-up"),
     INT(warmup_request_nb, 0, 10000, "requests of the warm-up"),
-    INT(warmup_batches_per_worker, 0, 1000, "batches that each worker runs before the first request"),
+    INT(warmup_batches_per_worker, 0, 1000,
+        "batches that each worker runs before the first request"),
     INT(seed, 0, 4294967295, "of the warm-up's inputs"),
     TRACE_FIELDS,
     TEXT(address, "HOST:PORT; port 0: any free one", NULL),
@@ -99,14 +123,14 @@ static const struct sv_yaml_field fields[] = {
     BOOL(use_cpu, "compute on CPU workers"),
     BOOL(use_opencl, "compute on OpenCL workers, too (also CPUs, through PoCL)"),
     BOOL(verbose, "a line per batch on standard error"),
-    {"starpu_env", SV_YAML_ANY, 0, 0, "STARPU_… variables; the shell's go first", AT(starpu_env), NULL,
-     NULL, false},
+    {"starpu_env", SV_YAML_ANY, 0, 0, "STARPU_… variables; the shell's go first", AT(starpu_env),
+     NULL, NULL, false},
     {0}};
 
 static const char *const server_keys[] = {
-    "address", "metrics_port", "max_message_bytes", "http_threads", "workers",
-    "use_cpu", "use_opencl",   "starpu_env",        "verbose",      "trace_enabled",
-    "trace_output", "trace_names", "trace_truncate", "trace_plots", "trace_plot_seconds"};
+    "address",      "metrics_port", "max_message_bytes", "http_threads", "workers",
+    "use_cpu",      "use_opencl",   "starpu_env",        "verbose",      "trace_enabled",
+    "trace_output", "trace_names",  "trace_truncate",    "trace_plots",  "trace_plot_seconds"};
 
 static void set_defaults(struct sv_config *c)
 {
@@ -163,11 +187,13 @@ static int check_places(const struct sv_config *c, bool is_first, struct sv_err 
     const struct sv_yaml_node *batching = sv_yaml_find(root, "batching");
     for (const struct sv_yaml_node *m = batching ? batching->first : NULL; m; m = m->next)
         if (sv_yaml_find(root, m->key))
-            return sv_yaml_fail(c->yaml, m, err, "'%s' is given twice: here and at the root", m->key);
+            return sv_yaml_fail(c->yaml, m, err, "'%s' is given twice: here and at the root",
+                                m->key);
     for (size_t i = 0; !is_first && i < sizeof server_keys / sizeof *server_keys; i++)
         if (given(c, server_keys[i]))
             return sv_yaml_fail(c->yaml, given(c, server_keys[i]), err,
-                                "'%s' is the server's: it belongs in the first --config", server_keys[i]);
+                                "'%s' is the server's: it belongs in the first --config",
+                                server_keys[i]);
     return 0;
 }
 
@@ -217,7 +243,8 @@ static int check_batching(struct sv_config *c, struct sv_err *err)
     if (c->adaptive.min_batch_size > c->adaptive.max_batch_size)
         return fail(c, "adaptive_batching", err, "min_batch_size is larger than max_batch_size");
     if (c->max_queue_size < sv_config_batch_limit(c))
-        return fail(c, "max_queue_size", err, "max_queue_size is smaller than a batch: no batch could fill");
+        return fail(c, "max_queue_size", err,
+                    "max_queue_size is smaller than a batch: no batch could fill");
     if (!c->max_inflight_tasks || c->max_inflight_tasks > c->pool_size)
         c->max_inflight_tasks = c->pool_size;
     return 0;
@@ -231,7 +258,8 @@ static int check_congestion(const struct sv_config *c, struct sv_err *err)
     if (g->rho_low >= g->rho_high)
         return fail(c, "congestion", err, "congestion: rho_low must be below rho_high");
     if (g->e2e_ok_ratio > g->e2e_warn_ratio)
-        return fail(c, "congestion", err, "congestion: e2e_ok_ratio must not exceed e2e_warn_ratio");
+        return fail(c, "congestion", err,
+                    "congestion: e2e_ok_ratio must not exceed e2e_warn_ratio");
     return 0;
 }
 
@@ -243,8 +271,8 @@ static int check_env(const struct sv_config *c, struct sv_err *err)
         return sv_yaml_fail(c->yaml, c->starpu_env, err, "starpu_env must be a map of variables");
     for (const struct sv_yaml_node *m = c->starpu_env->first; m; m = m->next)
         if (strncmp(m->key, "STARPU_", 7) != 0 || m->kind != SV_YAML_SCALAR)
-            return sv_yaml_fail(c->yaml, m, err, "starpu_env: '%s' is no STARPU_… variable with a value",
-                                m->key);
+            return sv_yaml_fail(c->yaml, m, err,
+                                "starpu_env: '%s' is no STARPU_… variable with a value", m->key);
     return 0;
 }
 
@@ -262,9 +290,11 @@ static int check_model(struct sv_config *c, const char *path, struct sv_err *err
     size_t n = strlen(c->model);
     if (n > 5 && strcmp(c->model + n - 5, ".onnx") == 0)
         return fail(c, "model", err,
-                    "ONNX models cannot be run by this build: it has no ONNX Runtime; give a .safetensors file");
+                    "ONNX models cannot be run by this build: it has no ONNX Runtime; give a "
+                    ".safetensors file");
     if (stat(c->model_path, &st) != 0 || !S_ISREG(st.st_mode))
-        return sv_yaml_fail(c->yaml, given(c, "model"), err, "model: no such file: %s", c->model_path);
+        return sv_yaml_fail(c->yaml, given(c, "model"), err, "model: no such file: %s",
+                            c->model_path);
     return 0;
 }
 
@@ -317,7 +347,8 @@ int64_t sv_config_batch_limit(const struct sv_config *c)
     }
 }
 
-static void print_keys(const struct sv_yaml_field *f, const char *indent, void (*line)(const char *))
+static void print_keys(const struct sv_yaml_field *f, const char *indent,
+                       void (*line)(const char *))
 {
     for (; f->key; f++) {
         char text[256];

@@ -38,7 +38,8 @@ struct sv_config {
     const char *strategy_word;
     enum sv_strategy strategy;
     bool dynamic_batching;
-    int64_t max_batch_size, batch_coalesce_timeout_ms, max_queue_size, max_inflight_tasks, pool_size;
+    int64_t max_batch_size, batch_coalesce_timeout_ms, max_queue_size, max_inflight_tasks,
+        pool_size;
     struct sv_adaptive_config adaptive;
     struct sv_fixed_config fixed;
     struct sv_congestion_config congestion;

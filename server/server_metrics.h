@@ -20,7 +20,8 @@ struct sv_histogram {
 
 void sv_histogram_init(struct sv_histogram *h, const double *bounds, unsigned n);
 void sv_histogram_add(struct sv_histogram *h, double value);
-double sv_histogram_quantile(const struct sv_histogram *h, double q); /* upper bound of its bucket */
+double sv_histogram_quantile(const struct sv_histogram *h,
+                             double q); /* upper bound of its bucket */
 
 struct sv_model_metrics {
     _Atomic uint64_t received, rejected, completed, failed, batches, rows;

@@ -80,7 +80,8 @@ static int read_tensor(struct reading *r, const struct sv_member *m)
     bool has_shape = false, is_f32 = false;
     while (sv_member_next(&members, &item)) {
         if (sv_member_is(&item, "dtype"))
-            is_f32 = item.type == '"' && item.value.len == 3 && memcmp(item.value.bytes, "F32", 3) == 0;
+            is_f32 = item.type == '"' && item.value.len == 3 &&
+                     memcmp(item.value.bytes, "F32", 3) == 0;
         else if (sv_member_is(&item, "shape"))
             has_shape = item.type == '[' && !has_shape && read_shape(&item, out);
         else if (sv_member_is(&item, "data_offsets") && !read_offsets(&item, &from, &to))
@@ -120,7 +121,9 @@ static int read_header(struct reading *r, const uint8_t *json, size_t len)
         return refuse(r, "no safetensors file: its header is no JSON", NULL);
     struct sv_members members = sv_members_of((const char *)json, len);
     struct sv_member m;
-    int code = members.is_object ? 0 : refuse(r, "no safetensors file: its header is no JSON object", NULL);
+    int code = members.is_object
+                   ? 0
+                   : refuse(r, "no safetensors file: its header is no JSON object", NULL);
     while (code == 0 && sv_member_next(&members, &m))
         code = sv_member_is(&m, "__metadata__") ? read_metadata(r, &m) : read_tensor(r, &m);
     return code == 0 && members.is_bad ? refuse(r, "damaged header", NULL) : code;
@@ -140,7 +143,8 @@ static int read_parts(struct reading *r, FILE *f, size_t size)
     r->data_size = size - 8 - len;
     r->t->bytes = sv_alloc(len + SV_JSON_PAD);
     r->t->data = sv_alloc_aligned(r->data_size + 64, 64);
-    if (fread(r->t->bytes, 1, len, f) != len || fread(r->t->data, 1, r->data_size, f) != r->data_size)
+    if (fread(r->t->bytes, 1, len, f) != len ||
+        fread(r->t->data, 1, r->data_size, f) != r->data_size)
         return sv_err_set(r->err, SV_EINPUT, SV_NO_POS, "%s: cannot be read to its end", r->path);
     return read_header(r, r->t->bytes, len);
 }

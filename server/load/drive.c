@@ -62,7 +62,8 @@ static bool open_conn(struct driving *g, struct conn *c)
         return false;
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = c};
-    if (connect(c->fd, (const struct sockaddr *)&g->d->target->address, sizeof g->d->target->address) != 0 ||
+    if (connect(c->fd, (const struct sockaddr *)&g->d->target->address,
+                sizeof g->d->target->address) != 0 ||
         epoll_ctl(g->epoll, EPOLL_CTL_ADD, c->fd, &e) != 0) {
         close(c->fd);
         c->fd = -1;
@@ -109,7 +110,8 @@ static void push_out(struct driving *g, struct conn *c)
 {
     bool had_begun = c->sent > 0;
     while (c->sent < c->body->len) {
-        ssize_t n = send(c->fd, c->body->data + c->sent, c->body->len - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = send(c->fd, c->body->data + c->sent, c->body->len - c->sent,
+                         MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN) {
@@ -159,7 +161,8 @@ static bool read_head(struct conn *c)
     c->status = (int)strtol(c->in + 9, NULL, 10);
     size_t length = 0;
     c->is_last = false;
-    for (const char *line = memchr(c->in, '\n', c->head); line && line + 1 < end; line = memchr(line, '\n', c->head - (size_t)(line - c->in))) {
+    for (const char *line = memchr(c->in, '\n', c->head); line && line + 1 < end;
+         line = memchr(line, '\n', c->head - (size_t)(line - c->in))) {
         line++;
         if (strncasecmp(line, "Content-Length:", 15) == 0)
             length = strtoull(line + 15, NULL, 10);
@@ -181,9 +184,9 @@ static void keep_latency(struct sv_tally *t, int64_t ns)
 static void judge(struct driving *g, struct conn *c)
 {
     static const char key[] = "\"batch_size\":";
-    enum sv_outcome outcome = c->status == 200                         ? SV_LOAD_OK
+    enum sv_outcome outcome = c->status == 200                       ? SV_LOAD_OK
                               : c->status == 429 || c->status == 503 ? SV_LOAD_REJECTED
-                                                                       : SV_LOAD_FAILED;
+                                                                     : SV_LOAD_FAILED;
     g->broken_in_row = 0;
     if (outcome == SV_LOAD_OK) {
         const char *batch = memmem(c->in + c->head, c->whole - c->head, key, sizeof key - 1);
@@ -236,7 +239,8 @@ static void send_due(struct driving *g)
     while (may_send(g, now)) {
         int64_t due = times ? g->start_ns + times[g->next] : now;
         if (due > now) {
-            struct itimerspec at = {.it_value = {.tv_sec = due / 1000000000, .tv_nsec = due % 1000000000}};
+            struct itimerspec at = {
+                .it_value = {.tv_sec = due / 1000000000, .tv_nsec = due % 1000000000}};
             timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &at, NULL);
             return;
         }
@@ -282,8 +286,8 @@ static int loop(struct driving *g, struct sv_err *err)
         if (g->open == 0 && is_over)
             return 0;
         if (g->broken_in_row > 1000)
-            return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: 1000 connections in a row broke: given up",
-                              g->d->target->host);
+            return sv_err_set(err, SV_EIO, SV_NO_POS,
+                              "%s: 1000 connections in a row broke: given up", g->d->target->host);
         int n = epoll_wait(g->epoll, events, EVENTS, 50);
         for (int i = 0; i < n; i++)
             handle(g, &events[i]);
@@ -306,7 +310,8 @@ int sv_drive_run(const struct sv_drive *d, struct sv_tally *out, struct sv_err *
     for (uint32_t i = 0; i < d->concurrency && code == 0; i++) {
         g.free[g.n_free++] = i;
         if (!open_conn(&g, &g.conns[i]))
-            code = sv_err_sys(err, "%s: connection %u of %u", d->target->host, i + 1, d->concurrency);
+            code =
+                sv_err_sys(err, "%s: connection %u of %u", d->target->host, i + 1, d->concurrency);
     }
     g.start_ns = now_ns();
     g.stop_ns = d->duration_ns ? g.start_ns + d->duration_ns : 0;

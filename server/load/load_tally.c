@@ -68,8 +68,8 @@ static void count(struct sv_json *j, const char *key, uint64_t v)
 
 void sv_tally_json(const struct sv_tally *t, struct sv_buf *out)
 {
-    static const char *const names[] = {"p50_ms", "p85_ms", "p90_ms", "p95_ms", "p99_ms", "p99_9_ms",
-                                        "p100_ms"};
+    static const char *const names[] = {"p50_ms", "p85_ms",   "p90_ms", "p95_ms",
+                                        "p99_ms", "p99_9_ms", "p100_ms"};
     struct sv_json j;
     sv_json_init(&j, out);
     sv_json_begin(&j, '{');
@@ -105,17 +105,21 @@ void sv_tally_json(const struct sv_tally *t, struct sv_buf *out)
 
 void sv_tally_text(const struct sv_tally *t, struct sv_buf *out)
 {
-    sv_buf_printf(out, "%llu requests in %.3f s: %llu ok, %llu rejected, %llu failed, %llu without an answer\n",
-                  (unsigned long long)t->sent, (double)t->elapsed_ns / 1e9,
-                  (unsigned long long)t->counts[SV_LOAD_OK], (unsigned long long)t->counts[SV_LOAD_REJECTED],
-                  (unsigned long long)t->counts[SV_LOAD_FAILED],
-                  (unsigned long long)t->counts[SV_LOAD_BROKEN]);
+    sv_buf_printf(
+        out,
+        "%llu requests in %.3f s: %llu ok, %llu rejected, %llu failed, %llu without an answer\n",
+        (unsigned long long)t->sent, (double)t->elapsed_ns / 1e9,
+        (unsigned long long)t->counts[SV_LOAD_OK], (unsigned long long)t->counts[SV_LOAD_REJECTED],
+        (unsigned long long)t->counts[SV_LOAD_FAILED],
+        (unsigned long long)t->counts[SV_LOAD_BROKEN]);
     sv_buf_printf(out, "throughput  %.1f requests/s, mean batch size %.2f\n", sv_tally_rate(t),
                   mean_batch(t));
     if (t->n)
-        sv_buf_printf(out, "latency ms  mean %.3f  p50 %.3f  p90 %.3f  p95 %.3f  p99 %.3f  p99.9 %.3f  max %.3f\n",
-                      sv_tally_mean_ms(t), sv_tally_ms(t, 50), sv_tally_ms(t, 90), sv_tally_ms(t, 95),
-                      sv_tally_ms(t, 99), sv_tally_ms(t, 99.9), sv_tally_ms(t, 100));
+        sv_buf_printf(
+            out,
+            "latency ms  mean %.3f  p50 %.3f  p90 %.3f  p95 %.3f  p99 %.3f  p99.9 %.3f  max %.3f\n",
+            sv_tally_mean_ms(t), sv_tally_ms(t, 50), sv_tally_ms(t, 90), sv_tally_ms(t, 95),
+            sv_tally_ms(t, 99), sv_tally_ms(t, 99.9), sv_tally_ms(t, 100));
     if (t->first_error[0])
         sv_buf_printf(out, "first error: %s\n", t->first_error);
 }

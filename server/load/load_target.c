@@ -31,15 +31,16 @@ static int connect_to(const struct sv_target *t)
 }
 
 /* The body behind the headers, in `answer` (which has a pad behind its end); the status, or -1 without an answer. */
-static int get(const struct sv_target *t, const char *path, char *answer, const char **body, size_t *len)
+static int get(const struct sv_target *t, const char *path, char *answer, const char **body,
+               size_t *len)
 {
     char ask[512];
     size_t n = 0;
     int fd = connect_to(t);
     if (fd < 0)
         return -1;
-    int size = snprintf(ask, sizeof ask, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", path,
-                        t->host);
+    int size = snprintf(ask, sizeof ask, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n",
+                        path, t->host);
     ssize_t got = send(fd, ask, (size_t)size, MSG_NOSIGNAL);
     while (got > 0 && n < ANSWER_MAX && (got = recv(fd, answer + n, ANSWER_MAX - n, 0)) > 0)
         n += (size_t)got;
@@ -90,11 +91,13 @@ static int wait_ready(const struct sv_target *t, double seconds, char *answer, s
         if (status == 200)
             return 0;
         clock_gettime(CLOCK_MONOTONIC, &now);
-        if ((double)(now.tv_sec - begin.tv_sec) + 1e-9 * (double)(now.tv_nsec - begin.tv_nsec) >= seconds)
-            return sv_err_set(err, SV_EIO, SV_NO_POS,
-                              status < 0 ? "no server answers at %s; start one: stave-server --config FILE.yml"
-                                         : "the server at %s is not ready",
-                              t->host);
+        if ((double)(now.tv_sec - begin.tv_sec) + 1e-9 * (double)(now.tv_nsec - begin.tv_nsec) >=
+            seconds)
+            return sv_err_set(
+                err, SV_EIO, SV_NO_POS,
+                status < 0 ? "no server answers at %s; start one: stave-server --config FILE.yml"
+                           : "the server at %s is not ready",
+                t->host);
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     }
 }
@@ -122,24 +125,28 @@ static int first_model(struct sv_target *t, char *answer, struct sv_err *err)
     const char *body;
     size_t len;
     struct sv_member list, name;
-    if (get(t, "/v2/models", answer, &body, &len) == 200 && sv_json_valid((const uint8_t *)body, len) &&
-        find(body, len, "models", &list) && list.type == '[') {
+    if (get(t, "/v2/models", answer, &body, &len) == 200 &&
+        sv_json_valid((const uint8_t *)body, len) && find(body, len, "models", &list) &&
+        list.type == '[') {
         struct sv_members names = sv_members_of(list.value.bytes, list.value.len);
         if (sv_member_next(&names, &name) && copy(&name, t->model, sizeof t->model))
             return 0;
     }
-    return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s does not list its models: give --model NAME", t->host);
+    return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s does not list its models: give --model NAME",
+                      t->host);
 }
 
 /* inputs[0]: its name, and its shape behind the rows. */
 static bool read_input(struct sv_target *t, const char *body, size_t len)
 {
     struct sv_member list, input, m;
-    if (!sv_json_valid((const uint8_t *)body, len) || !find(body, len, "inputs", &list) || list.type != '[')
+    if (!sv_json_valid((const uint8_t *)body, len) || !find(body, len, "inputs", &list) ||
+        list.type != '[')
         return false;
     struct sv_members inputs = sv_members_of(list.value.bytes, list.value.len);
     if (!sv_member_next(&inputs, &input) || input.type != '{' ||
-        !find(input.value.bytes, input.value.len, "name", &m) || !copy(&m, t->input, sizeof t->input) ||
+        !find(input.value.bytes, input.value.len, "name", &m) ||
+        !copy(&m, t->input, sizeof t->input) ||
         !find(input.value.bytes, input.value.len, "shape", &m) || m.type != '[')
         return false;
     struct sv_members dims = sv_members_of(m.value.bytes, m.value.len);
@@ -170,11 +177,11 @@ static int find_model(struct sv_target *t, const char *model, char *answer, stru
     snprintf(path, sizeof path, "/v2/models/%s", t->model);
     int status = get(t, path, answer, &body, &len);
     if (status != 200)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s has no model '%s' (status %d)", t->host, t->model,
-                          status);
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s has no model '%s' (status %d)", t->host,
+                          t->model, status);
     if (!read_input(t, body, len))
-        return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s describes '%s' in a way that is not understood",
-                          t->host, t->model);
+        return sv_err_set(err, SV_EFORMAT, SV_NO_POS,
+                          "%s describes '%s' in a way that is not understood", t->host, t->model);
     return 0;
 }
 

@@ -22,34 +22,45 @@ struct load_options {
 
 static const struct sv_option options[] = {
     {'n', "requests", "N", SV_OPT_COUNT, OPTION(requests), "how many; default 1000", NULL},
-    {'u', "url", "URL", SV_OPT_TEXT, OPTION(url), "the server; default http://" SV_SERVER_ADDRESS, NULL},
-    {'m', "model", "NAME", SV_OPT_TEXT, OPTION(model), "default: the first that the server lists", NULL},
+    {'u', "url", "URL", SV_OPT_TEXT, OPTION(url), "the server; default http://" SV_SERVER_ADDRESS,
+     NULL},
+    {'m', "model", "NAME", SV_OPT_TEXT, OPTION(model), "default: the first that the server lists",
+     NULL},
     {'c', "concurrency", "N", SV_OPT_COUNT, OPTION(concurrency), "connections; default 32", NULL},
     {'r', "rate", "PER_SECOND", SV_OPT_TEXT, OPTION(rate),
-     "open loop: requests leave at this rate, whether or not answers come; without it each connection waits for its answer",
+     "open loop: requests leave at this rate, whether or not answers come; without it each "
+     "connection waits for its answer",
      NULL},
-    {0, "poisson", NULL, SV_OPT_FLAG, OPTION(poisson), "with --rate: random gaps, as of independent users",
-     NULL},
+    {0, "poisson", NULL, SV_OPT_FLAG, OPTION(poisson),
+     "with --rate: random gaps, as of independent users", NULL},
     {0, "schedule-csv", "FILE", SV_OPT_TEXT, OPTION(schedule),
      "open loop: lines delta_us,repeat say when each request leaves", NULL},
     {'t', "seconds", "S", SV_OPT_TEXT, OPTION(seconds), "stop sending after this time", NULL},
     {0, "rows", "N", SV_OPT_COUNT, OPTION(rows), "rows of each request; default 1", NULL},
     {'b', "binary", NULL, SV_OPT_FLAG, OPTION(binary), "tensors as bytes instead of JSON", NULL},
     {0, "seed", "N", SV_OPT_COUNT, OPTION(seed), "of inputs and random gaps", NULL},
-    {0, "timeout", "S", SV_OPT_COUNT, OPTION(timeout_s), "give up an answer after this; default 30", NULL},
-    {'w', "wait", "S", SV_OPT_TEXT, OPTION(wait), "wait so long for the server to be ready; default 10", NULL},
-    {'j', "summary-json", "FILE", SV_OPT_TEXT, OPTION(json), "the summary as JSON; - is standard output", NULL},
-    {0, "max-latency-p95-ms", "MS", SV_OPT_TEXT, OPTION(max_p95), "exit code 1 when it is more", NULL},
-    {0, "min-throughput-rps", "N", SV_OPT_TEXT, OPTION(min_rate), "exit code 1 when it is less", NULL},
-    {0, "max-rejected", "N", SV_OPT_TEXT, OPTION(max_rejected), "exit code 1 when there are more", NULL},
+    {0, "timeout", "S", SV_OPT_COUNT, OPTION(timeout_s), "give up an answer after this; default 30",
+     NULL},
+    {'w', "wait", "S", SV_OPT_TEXT, OPTION(wait),
+     "wait so long for the server to be ready; default 10", NULL},
+    {'j', "summary-json", "FILE", SV_OPT_TEXT, OPTION(json),
+     "the summary as JSON; - is standard output", NULL},
+    {0, "max-latency-p95-ms", "MS", SV_OPT_TEXT, OPTION(max_p95), "exit code 1 when it is more",
+     NULL},
+    {0, "min-throughput-rps", "N", SV_OPT_TEXT, OPTION(min_rate), "exit code 1 when it is less",
+     NULL},
+    {0, "max-rejected", "N", SV_OPT_TEXT, OPTION(max_rejected), "exit code 1 when there are more",
+     NULL},
     {0},
 };
 
 static const struct sv_example examples[] = {
     {"stave-load --requests 2000", "32 connections, each with one request at a time"},
-    {"stave-load -n 50000 --rate 10000 --poisson", "10,000 requests a second, as independent users would send them"},
+    {"stave-load -n 50000 --rate 10000 --poisson",
+     "10,000 requests a second, as independent users would send them"},
     {"stave-load --schedule-csv day.csv -j summary.json", "replay arrival times"},
-    {"stave-load -n 5000 --max-latency-p95-ms 20 --max-rejected 0", "for CI: exit code 1 when it is too slow"},
+    {"stave-load -n 5000 --max-latency-p95-ms 20 --max-rejected 0",
+     "for CI: exit code 1 when it is too slow"},
     {0},
 };
 
@@ -91,10 +102,12 @@ static void make_body(const struct load_options *o, const struct sv_target *t, u
     }
     sv_buf_str(&json, o->binary ? "}}],\"parameters\":{\"binary_data_output\":true}}" : "]}]}");
     sv_buf_init(out, (size_t)1 << 30);
-    sv_buf_printf(out, "POST /v2/models/%s/infer HTTP/1.1\r\nHost: %s\r\nContent-Length: %zu\r\n", t->model,
-                  t->host, json.len + bytes.len);
+    sv_buf_printf(out, "POST /v2/models/%s/infer HTTP/1.1\r\nHost: %s\r\nContent-Length: %zu\r\n",
+                  t->model, t->host, json.len + bytes.len);
     if (o->binary)
-        sv_buf_printf(out, "Content-Type: application/octet-stream\r\nInference-Header-Content-Length: %zu\r\n\r\n",
+        sv_buf_printf(out,
+                      "Content-Type: application/octet-stream\r\nInference-Header-Content-Length: "
+                      "%zu\r\n\r\n",
                       json.len);
     else
         sv_buf_str(out, "Content-Type: application/json\r\n\r\n");
@@ -105,7 +118,8 @@ static void make_body(const struct load_options *o, const struct sv_target *t, u
 }
 
 /* A number of an option that may be absent. */
-static int read_number(const char *name, const char *text, double fallback, double *out, struct sv_err *err)
+static int read_number(const char *name, const char *text, double fallback, double *out,
+                       struct sv_err *err)
 {
     char *end;
     *out = fallback;
@@ -163,11 +177,11 @@ static int verdict(const struct load_options *o, const struct sv_tally *t, struc
     if (code < 0)
         return code;
     if (sv_tally_ms(t, 95) > p95)
-        return sv_err_set(err, SV_EFOUND, SV_NO_POS, "p95 is %.3f ms, more than %s", sv_tally_ms(t, 95),
-                          o->max_p95);
+        return sv_err_set(err, SV_EFOUND, SV_NO_POS, "p95 is %.3f ms, more than %s",
+                          sv_tally_ms(t, 95), o->max_p95);
     if (sv_tally_rate(t) < rate)
-        return sv_err_set(err, SV_EFOUND, SV_NO_POS, "%.1f requests/s, less than %s", sv_tally_rate(t),
-                          o->min_rate);
+        return sv_err_set(err, SV_EFOUND, SV_NO_POS, "%.1f requests/s, less than %s",
+                          sv_tally_rate(t), o->min_rate);
     if ((double)t->counts[SV_LOAD_REJECTED] > rejected)
         return sv_err_set(err, SV_EFOUND, SV_NO_POS, "%llu requests were rejected, more than %s",
                           (unsigned long long)t->counts[SV_LOAD_REJECTED], o->max_rejected);
@@ -201,7 +215,8 @@ static void set_defaults(struct load_options *o)
     o->timeout_s = o->timeout_s ? o->timeout_s : 30;
 }
 
-static int drive(struct load_options *o, struct sv_drive *d, struct sv_target *target, struct sv_err *err)
+static int drive(struct load_options *o, struct sv_drive *d, struct sv_target *target,
+                 struct sv_err *err)
 {
     struct sv_tally tally = {0};
     double wait, seconds;
@@ -234,12 +249,14 @@ static int run(void *opaque, const struct sv_words *operands, struct sv_err *err
     struct sv_buf bodies[SV_LOAD_BODIES];
     struct sv_drive d = {.target = &target, .bodies = bodies};
     if (operands->n)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "'%s' is not understood; the server is given by --url",
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "'%s' is not understood; the server is given by --url",
                           operands->items[0]);
     set_defaults(o);
     if (o->concurrency > 10000 || o->requests > 100000000 || o->rows > 4096 || o->timeout_s > 86400)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "at most 10,000 connections, 100,000,000 requests, 4096 rows, a day of time-out");
+        return sv_err_set(
+            err, SV_EUSAGE, SV_NO_POS,
+            "at most 10,000 connections, 100,000,000 requests, 4096 rows, a day of time-out");
     int code = drive(o, &d, &target, err);
     for (uint32_t i = 0; i < d.n_bodies; i++)
         sv_buf_fini(&bodies[i]);
@@ -252,10 +269,13 @@ static const struct sv_command command = {
     .operands = "[--requests N] [--url URL]",
     .summary = "drives an inference server (KServe v2) and measures latency and throughput",
     .description =
-        "Sends inference requests over HTTP with keep-alive connections and reports how many were answered, the "
+        "Sends inference requests over HTTP with keep-alive connections and reports how many were "
+        "answered, the "
         "throughput and the latency's percentiles.\n\n"
-        "Closed loop (the default): each connection sends its next request when the answer is there. Open loop "
-        "(--rate, --poisson, --schedule-csv): requests leave at their times, and a latency counts from the time the "
+        "Closed loop (the default): each connection sends its next request when the answer is "
+        "there. Open loop "
+        "(--rate, --poisson, --schedule-csv): requests leave at their times, and a latency counts "
+        "from the time the "
         "request should have left, so a slow server cannot hide behind a waiting client.",
     .options = options,
     .examples = examples,

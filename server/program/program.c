@@ -16,8 +16,8 @@ const struct sv_command *const sv_commands[] = {NULL};
 struct sv_common sv_common;
 
 const struct sv_option sv_common_options[] = {
-    {'q', "quiet", NULL, SV_OPT_FLAG, offsetof(struct sv_common, quiet), "only errors on standard error",
-     NULL},
+    {'q', "quiet", NULL, SV_OPT_FLAG, offsetof(struct sv_common, quiet),
+     "only errors on standard error", NULL},
     {0, "color", "WHEN", SV_OPT_TEXT, offsetof(struct sv_common, color),
      "auto (default), always or never; NO_COLOR is respected", "auto always never"},
     {'h', "help", NULL, SV_OPT_FLAG, offsetof(struct sv_common, help), "this help", NULL},

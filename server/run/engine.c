@@ -28,7 +28,8 @@ static void end_work(struct sv_task *t)
     struct sv_worker *w = &t->model->engine->workers[t->worker];
     t->end_ns = stave_now_ns();
     stave_serving_finished(t->model->engine->trace, t->id, t->end_ns);
-    atomic_fetch_add_explicit(&w->busy_ns, (uint64_t)(t->end_ns - t->start_ns), memory_order_relaxed);
+    atomic_fetch_add_explicit(&w->busy_ns, (uint64_t)(t->end_ns - t->start_ns),
+                              memory_order_relaxed);
     atomic_fetch_add_explicit(&w->tasks, 1, memory_order_relaxed);
 }
 
@@ -52,7 +53,8 @@ static void compute_opencl(void *buffers[], void *arg)
     begin_work(t);
     if (!m->cl[t->worker])
         m->cl[t->worker] = sv_forward_cl_new(m->net, m->rows_max, t->worker);
-    t->is_failed = !sv_forward_cl_run(m->cl[t->worker], (void *)STARPU_VECTOR_GET_DEV_HANDLE(buffers[0]),
+    t->is_failed = !sv_forward_cl_run(m->cl[t->worker],
+                                      (void *)STARPU_VECTOR_GET_DEV_HANDLE(buffers[0]),
                                       (void *)STARPU_VECTOR_GET_DEV_HANDLE(buffers[1]), t->rows);
     end_work(t);
 }
@@ -261,8 +263,9 @@ static void init_lock(pthread_mutex_t *lock, pthread_cond_t *cond)
 }
 
 /* What the configuration says about a tensor must be what the model has. */
-static int check_tensors(const struct sv_model *m, const struct sv_yaml_node *list, const char **name,
-                         const uint32_t *dims, uint32_t n_dims, struct sv_err *err)
+static int check_tensors(const struct sv_model *m, const struct sv_yaml_node *list,
+                         const char **name, const uint32_t *dims, uint32_t n_dims,
+                         struct sv_err *err)
 {
     const struct sv_config *c = m->config;
     if (!list)
@@ -281,11 +284,12 @@ static int check_tensors(const struct sv_model *m, const struct sv_yaml_node *li
             for (const struct sv_yaml_node *d = k->first; d; d = d->next, i++) {
                 int64_t v;
                 if (!sv_yaml_int(d, &v) || i > n_dims || (i > 0 && v != dims[i - 1]))
-                    return sv_yaml_fail(c->yaml, d, err, "dims do not fit the model in %s", c->model_path);
+                    return sv_yaml_fail(c->yaml, d, err, "dims do not fit the model in %s",
+                                        c->model_path);
             }
             if (i != n_dims + 1)
-                return sv_yaml_fail(c->yaml, k, err, "dims must be [rows and %u more], as the model's",
-                                    n_dims);
+                return sv_yaml_fail(c->yaml, k, err,
+                                    "dims must be [rows and %u more], as the model's", n_dims);
         } else {
             return sv_yaml_unknown(c->yaml, k, keys, 3, err);
         }
@@ -311,7 +315,8 @@ static int open_model(struct sv_engine *e, struct sv_model *m, const struct sv_c
                                            .in_size = m->net->in_size,
                                            .rows_max = m->rows_max};
     memcpy(m->describes.dims, m->net->in_dims, sizeof m->describes.dims);
-    code = check_tensors(m, c->inputs, &m->describes.input, m->net->in_dims, m->net->n_in_dims, err);
+    code =
+        check_tensors(m, c->inputs, &m->describes.input, m->net->in_dims, m->net->n_in_dims, err);
     if (code == 0)
         code = check_tensors(m, c->outputs, &m->describes.output, &m->describes.out_size, 1, err);
     init_lock(&m->queue.lock, &m->queue.changed);
@@ -346,8 +351,10 @@ static void open_slots(struct sv_model *m)
         uint32_t out = (uint32_t)(m->net->out_size * m->rows_max);
         s->in = new_buffer(in);
         s->out = new_buffer(out);
-        starpu_vector_data_register(&s->in_handle, STARPU_MAIN_RAM, (uintptr_t)s->in, in, sizeof(float));
-        starpu_vector_data_register(&s->out_handle, STARPU_MAIN_RAM, (uintptr_t)s->out, out, sizeof(float));
+        starpu_vector_data_register(&s->in_handle, STARPU_MAIN_RAM, (uintptr_t)s->in, in,
+                                    sizeof(float));
+        starpu_vector_data_register(&s->out_handle, STARPU_MAIN_RAM, (uintptr_t)s->out, out,
+                                    sizeof(float));
         s->next = m->free_slots;
         m->free_slots = s;
     }
@@ -406,7 +413,8 @@ static int find_workers(struct sv_engine *e, struct sv_err *err)
     return 0;
 }
 
-int sv_engine_open(struct sv_engine *e, struct sv_config *const *configs, uint32_t n, struct sv_err *err)
+int sv_engine_open(struct sv_engine *e, struct sv_config *const *configs, uint32_t n,
+                   struct sv_err *err)
 {
     int code = 0;
     e->config = configs[0];
@@ -470,7 +478,8 @@ void sv_engine_close(struct sv_engine *e)
 const struct sv_model *sv_engine_find(const struct sv_engine *e, const char *name, size_t len)
 {
     for (uint32_t i = 0; i < e->n_models; i++)
-        if (strlen(e->models[i].config->name) == len && memcmp(e->models[i].config->name, name, len) == 0)
+        if (strlen(e->models[i].config->name) == len &&
+            memcmp(e->models[i].config->name, name, len) == 0)
             return &e->models[i];
     return NULL;
 }

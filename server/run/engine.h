@@ -112,7 +112,8 @@ struct sv_engine {
 };
 
 /* engine.c: StarPU. */
-int sv_engine_open(struct sv_engine *e, struct sv_config *const *configs, uint32_t n, struct sv_err *err);
+int sv_engine_open(struct sv_engine *e, struct sv_config *const *configs, uint32_t n,
+                   struct sv_err *err);
 void sv_engine_close(struct sv_engine *e); /* waits for what is in work */
 void sv_engine_submit(struct sv_task *t, int forced_worker);
 struct sv_slot *sv_engine_take_slot(struct sv_model *m); /* waits for one */
@@ -132,9 +133,11 @@ void sv_engine_warm_up(struct sv_engine *e);
 
 /* forward.c, forward_cl.c: computes rows × in → rows × out. */
 size_t sv_forward_scratch(const struct sv_network *net, uint32_t rows); /* floats */
-void sv_forward(const struct sv_network *net, const float *in, float *out, uint32_t rows, float *scratch);
+void sv_forward(const struct sv_network *net, const float *in, float *out, uint32_t rows,
+                float *scratch);
 struct sv_forward_cl;
-struct sv_forward_cl *sv_forward_cl_new(const struct sv_network *net, uint32_t rows_max, int worker);
+struct sv_forward_cl *sv_forward_cl_new(const struct sv_network *net, uint32_t rows_max,
+                                        int worker);
 void sv_forward_cl_free(struct sv_forward_cl *f);
 bool sv_forward_cl_run(struct sv_forward_cl *f, void *in, void *out, uint32_t rows); /* cl_mem */
 

@@ -41,8 +41,8 @@ static void dense(const struct sv_layer *l, const float *in, float *out, uint32_
     int k = (int)sv_volume_size(l->in), n = (int)l->out.c;
     for (uint32_t r = 0; r < rows; r++)
         memcpy(out + (size_t)r * l->out.c, l->bias, l->out.c * sizeof *out);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, n, k, 1, in, k, l->weight, k, 1, out,
-                n);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, n, k, 1, in, k, l->weight, k, 1,
+                out, n);
 }
 
 /* Each position's neighbourhood as a column: [c·k·k][h·w], zeros outside. */
@@ -60,7 +60,8 @@ static void unfold(const struct sv_layer *l, const float *in, float *columns)
                     }
 }
 
-static void conv(const struct sv_layer *l, const float *in, float *out, uint32_t rows, float *columns)
+static void conv(const struct sv_layer *l, const float *in, float *out, uint32_t rows,
+                 float *columns)
 {
     int n = (int)(l->in.h * l->in.w), k = (int)(l->in.c * l->kernel * l->kernel), m = (int)l->out.c;
     for (uint32_t r = 0; r < rows; r++) {
@@ -69,8 +70,8 @@ static void conv(const struct sv_layer *l, const float *in, float *out, uint32_t
         for (int c = 0; c < m; c++)
             for (int i = 0; i < n; i++)
                 row[c * n + i] = l->bias[c];
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, l->weight, k, columns, n, 1,
-                    row, n);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, l->weight, k, columns, n,
+                    1, row, n);
     }
 }
 
@@ -106,7 +107,8 @@ static void avgpool(const struct sv_layer *l, const float *in, float *out, uint3
     }
 }
 
-void sv_forward(const struct sv_network *net, const float *in, float *out, uint32_t rows, float *scratch)
+void sv_forward(const struct sv_network *net, const float *in, float *out, uint32_t rows,
+                float *scratch)
 {
     float *halves[2] = {scratch, scratch + net->widest * rows};
     float *columns = scratch + 2 * net->widest * rows;

@@ -28,15 +28,18 @@ static const char source[] =
     "            for (int kx = 0; kx < k; kx++) {\n"
     "                int sy = y + ky - pad, sx = x + kx - pad;\n"
     "                if (sy >= 0 && sy < h && sx >= 0 && sx < wd)\n"
-    "                    s += in[((r * c + ci) * h + sy) * wd + sx] * w[((o * c + ci) * k + ky) * k + kx];\n"
+    "                    s += in[((r * c + ci) * h + sy) * wd + sx] * w[((o * c + ci) * k + ky) * "
+    "k + kx];\n"
     "            }\n"
     "    out[r * m * h * wd + i] = relu ? fmax(s, 0.0f) : s;\n"
     "}\n"
-    "kernel void maxpool(global const float *in, global float *out, int c, int h, int wd, int k) {\n"
+    "kernel void maxpool(global const float *in, global float *out, int c, int h, int wd, int k) "
+    "{\n"
     "    int i = get_global_id(0), r = get_global_id(1), ow = wd / k, oh = h / k;\n"
     "    int x = i % ow, y = i / ow % oh, p = r * c + i / (ow * oh);\n"
     "    float top = in[(p * h + y * k) * wd + x * k];\n"
-    "    for (int j = 0; j < k * k; j++) top = fmax(top, in[(p * h + y * k + j / k) * wd + x * k + j % k]);\n"
+    "    for (int j = 0; j < k * k; j++) top = fmax(top, in[(p * h + y * k + j / k) * wd + x * k + "
+    "j % k]);\n"
     "    out[r * c * oh * ow + i] = top;\n"
     "}\n"
     "kernel void avgpool(global const float *in, global float *out, int c, int h, int wd) {\n"
@@ -158,7 +161,8 @@ static void launch(struct sv_forward_cl *f, int kernel, const cl_mem *mems, cl_u
         code |= clSetKernelArg(k, n_mems + i, sizeof *ints, &ints[i]);
     size_t group[2] = {size[1] ? group_size(size[0]) : 1, 1};
     if (code == CL_SUCCESS)
-        code = clEnqueueNDRangeKernel(f->queue, k, size[1] ? 2 : 1, NULL, size, group, 0, NULL, NULL);
+        code =
+            clEnqueueNDRangeKernel(f->queue, k, size[1] ? 2 : 1, NULL, size, group, 0, NULL, NULL);
     f->is_failed = f->is_failed || code != CL_SUCCESS;
 }
 

@@ -24,7 +24,7 @@ struct sv_front {
     struct MHD_Daemon *daemon, *metrics;
     uint16_t port;
     size_t body_max;
-    int listener; /* after the stop: ours to close */
+    int listener;             /* after the stop: ours to close */
     _Atomic uint32_t waiting; /* inferences that are not answered yet */
 };
 
@@ -46,8 +46,8 @@ struct call {
 static enum MHD_Result send_bytes(struct MHD_Connection *c, unsigned status, struct sv_buf *b,
                                   const char *type, const char *json_len)
 {
-    struct MHD_Response *r =
-        MHD_create_response_from_buffer(b->len, b->data, MHD_RESPMEM_MUST_FREE); /* takes the bytes */
+    struct MHD_Response *r = MHD_create_response_from_buffer(
+        b->len, b->data, MHD_RESPMEM_MUST_FREE); /* takes the bytes */
     if (!r) {
         sv_buf_fini(b);
         return MHD_NO;
@@ -87,8 +87,10 @@ static enum MHD_Result send_server(struct MHD_Connection *c)
 {
     struct sv_buf b;
     sv_buf_init(&b, 1 << 10);
-    sv_buf_printf(&b, "{\"name\":\"stave-server\",\"version\":\"%s\",\"extensions\":[\"binary_tensor_data\"]}",
-                  stave_version());
+    sv_buf_printf(
+        &b,
+        "{\"name\":\"stave-server\",\"version\":\"%s\",\"extensions\":[\"binary_tensor_data\"]}",
+        stave_version());
     return send_json(c, 200, &b);
 }
 
@@ -140,9 +142,9 @@ static enum MHD_Result send_result(struct call *k)
     sv_buf_init(&b, (size_t)1 << 30);
     sv_infer_write(&k->model->describes, &a, &b, &json_len);
     snprintf(text, sizeof text, "%zu", json_len);
-    enum MHD_Result result =
-        send_bytes(k->connection, 200, &b, a.is_binary ? "application/octet-stream" : "application/json",
-                   a.is_binary ? text : NULL);
+    enum MHD_Result result = send_bytes(
+        k->connection, 200, &b, a.is_binary ? "application/octet-stream" : "application/json",
+        a.is_binary ? text : NULL);
     stave_serving_responded(trace, s->id, 0);
     return result;
 }
@@ -160,8 +162,8 @@ static enum MHD_Result infer(struct call *k, struct sv_model *m)
 {
     struct sv_err err;
     size_t json_len = k->len;
-    const char *header =
-        MHD_lookup_connection_value(k->connection, MHD_HEADER_KIND, "Inference-Header-Content-Length");
+    const char *header = MHD_lookup_connection_value(k->connection, MHD_HEADER_KIND,
+                                                     "Inference-Header-Content-Length");
     if (header) {
         char *end;
         json_len = strtoull(header, &end, 10);
@@ -309,7 +311,8 @@ static enum MHD_Result on_call(void *cls, struct MHD_Connection *connection, con
         k->front = cls;
         k->connection = connection;
         *state = k;
-        const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
+        const char *length =
+            MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
         /* Refused before its body: the connection ends with it. */
         if (length && strtoull(length, NULL, 10) > k->front->body_max)
             return send_error(connection, 413, "the request is larger than max_message_bytes");
@@ -353,7 +356,8 @@ static int read_address(const struct sv_config *c, struct sockaddr_in *out, stru
     *out = (struct sockaddr_in){.sin_family = AF_INET};
     unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 0;
     if (!colon || !colon[1] || *end || port > 65535 || (size_t)(colon - c->address) >= sizeof host)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "address must be HOST:PORT, not '%s'", c->address);
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "address must be HOST:PORT, not '%s'",
+                          c->address);
     memcpy(host, c->address, (size_t)(colon - c->address));
     host[colon - c->address] = 0;
     const char *number = strcmp(host, "localhost") == 0 ? "127.0.0.1" : host;
@@ -368,9 +372,10 @@ static struct MHD_Daemon *start(struct sv_front *f, struct sockaddr_in *address)
     unsigned threads = (unsigned)f->engine->config->http_threads;
     return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
                             on_call, f, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)address,
-                            MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_CONNECTION_LIMIT,
-                            4096u, MHD_OPTION_CONNECTION_TIMEOUT, 120u, MHD_OPTION_LISTEN_BACKLOG_SIZE,
-                            1024u, MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0u, MHD_OPTION_END);
+                            MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+                            MHD_OPTION_CONNECTION_LIMIT, 4096u, MHD_OPTION_CONNECTION_TIMEOUT, 120u,
+                            MHD_OPTION_LISTEN_BACKLOG_SIZE, 1024u, MHD_OPTION_THREAD_POOL_SIZE,
+                            threads > 1 ? threads : 0u, MHD_OPTION_END);
 }
 
 int sv_front_open(struct sv_engine *e, struct sv_front **out, struct sv_err *err)
@@ -386,7 +391,9 @@ int sv_front_open(struct sv_engine *e, struct sv_front **out, struct sv_err *err
         return code;
     f->daemon = start(f, &address);
     if (!f->daemon)
-        return sv_err_sys(err, "cannot listen on %s (is another server running? address: 127.0.0.1:0 takes a free port)",
+        return sv_err_sys(err,
+                          "cannot listen on %s (is another server running? address: 127.0.0.1:0 "
+                          "takes a free port)",
                           e->config->address);
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(f->daemon, MHD_DAEMON_INFO_BIND_PORT);
     f->port = info && info->port ? info->port : ntohs(address.sin_port);
@@ -394,7 +401,8 @@ int sv_front_open(struct sv_engine *e, struct sv_front **out, struct sv_err *err
         address.sin_port = htons((uint16_t)e->config->metrics_port);
         f->metrics = start(f, &address);
         if (!f->metrics)
-            return sv_err_sys(err, "cannot listen on metrics_port %lld", (long long)e->config->metrics_port);
+            return sv_err_sys(err, "cannot listen on metrics_port %lld",
+                              (long long)e->config->metrics_port);
     }
     return 0;
 }

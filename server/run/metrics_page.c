@@ -29,15 +29,42 @@ static double in_work(struct sv_model *m)
     return n;
 }
 
-static double queue_limit(struct sv_model *m) { return m->queue.limit; }
-static double work_limit(struct sv_model *m) { return (double)m->config->max_inflight_tasks; }
-static double received(struct sv_model *m) { return counted(&m->metrics.received); }
-static double rejected(struct sv_model *m) { return counted(&m->metrics.rejected); }
-static double completed(struct sv_model *m) { return counted(&m->metrics.completed); }
-static double failed(struct sv_model *m) { return counted(&m->metrics.failed); }
-static double batches(struct sv_model *m) { return counted(&m->metrics.batches); }
-static double congested(struct sv_model *m) { return atomic_load(&m->is_congested); }
-static double target(struct sv_model *m) { return (double)atomic_load(&m->target); }
+static double queue_limit(struct sv_model *m)
+{
+    return m->queue.limit;
+}
+static double work_limit(struct sv_model *m)
+{
+    return (double)m->config->max_inflight_tasks;
+}
+static double received(struct sv_model *m)
+{
+    return counted(&m->metrics.received);
+}
+static double rejected(struct sv_model *m)
+{
+    return counted(&m->metrics.rejected);
+}
+static double completed(struct sv_model *m)
+{
+    return counted(&m->metrics.completed);
+}
+static double failed(struct sv_model *m)
+{
+    return counted(&m->metrics.failed);
+}
+static double batches(struct sv_model *m)
+{
+    return counted(&m->metrics.batches);
+}
+static double congested(struct sv_model *m)
+{
+    return atomic_load(&m->is_congested);
+}
+static double target(struct sv_model *m)
+{
+    return (double)atomic_load(&m->target);
+}
 
 static const struct {
     const char *name, *type, *help;
@@ -56,7 +83,10 @@ static const struct {
     {"inference_batches_total", "counter", "batches that were computed", batches},
 };
 
-#define HISTOGRAM(name, member, help) {name, help, offsetof(struct sv_model_metrics, member)}
+#define HISTOGRAM(name, member, help)                         \
+    {                                                         \
+        name, help, offsetof(struct sv_model_metrics, member) \
+    }
 static const struct {
     const char *name, *help;
     size_t offset;
@@ -84,7 +114,8 @@ static void print_models(struct sv_engine *e, struct sv_buf *out)
         for (uint32_t i = 0; i < e->n_models; i++) {
             const char *base = (const char *)&e->models[i].metrics + histograms[h].offset;
             snprintf(labels, sizeof labels, "model=\"%s\"", e->models[i].config->name);
-            sv_metrics_histogram(out, histograms[h].name, labels, (const struct sv_histogram *)(const void *)base);
+            sv_metrics_histogram(out, histograms[h].name, labels,
+                                 (const struct sv_histogram *)(const void *)base);
         }
     }
 }
@@ -93,20 +124,24 @@ static void print_workers(struct sv_engine *e, struct sv_buf *out)
 {
     char labels[160];
     double life = (double)(stave_now_ns() - e->started_ns);
-    sv_metrics_family(out, "starpu_worker_busy_ratio", "gauge", "part of its life that a worker computed");
+    sv_metrics_family(out, "starpu_worker_busy_ratio", "gauge",
+                      "part of its life that a worker computed");
     for (uint32_t i = 0; i < e->n_workers; i++) {
         snprintf(labels, sizeof labels, "worker_id=\"%u\",worker_type=\"%s\",device=\"%d\"", i,
                  e->workers[i].type, e->workers[i].device);
-        sv_metrics_value(out, "starpu_worker_busy_ratio", labels, counted(&e->workers[i].busy_ns) / life);
+        sv_metrics_value(out, "starpu_worker_busy_ratio", labels,
+                         counted(&e->workers[i].busy_ns) / life);
     }
-    sv_metrics_family(out, "starpu_worker_busy_seconds_total", "counter", "seconds that a worker computed");
+    sv_metrics_family(out, "starpu_worker_busy_seconds_total", "counter",
+                      "seconds that a worker computed");
     for (uint32_t i = 0; i < e->n_workers; i++) {
         snprintf(labels, sizeof labels, "worker_id=\"%u\",worker_type=\"%s\",device=\"%d\"", i,
                  e->workers[i].type, e->workers[i].device);
         sv_metrics_value(out, "starpu_worker_busy_seconds_total", labels,
                          counted(&e->workers[i].busy_ns) / 1e9);
     }
-    sv_metrics_family(out, "starpu_worker_tasks_total", "counter", "batches that a worker computed");
+    sv_metrics_family(out, "starpu_worker_tasks_total", "counter",
+                      "batches that a worker computed");
     for (uint32_t i = 0; i < e->n_workers; i++) {
         snprintf(labels, sizeof labels, "worker_id=\"%u\",worker_type=\"%s\",device=\"%d\"", i,
                  e->workers[i].type, e->workers[i].device);
@@ -123,7 +158,8 @@ void sv_metrics_page(struct sv_engine *e, struct sv_buf *out)
     if (e->trace) {
         struct stave_serving_counts counts = {.size = sizeof counts};
         stave_serving_count(e->trace, &counts);
-        sv_metrics_family(out, "trace_calls_lost_total", "counter", "life-cycle calls that found the trace's queue full");
+        sv_metrics_family(out, "trace_calls_lost_total", "counter",
+                          "life-cycle calls that found the trace's queue full");
         sv_metrics_value(out, "trace_calls_lost_total", "", (double)counts.lost);
     }
 }

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#define SAMPLE_MS  100
-#define BUSES_MAX  64
+#define SAMPLE_MS 100
+#define BUSES_MAX 64
 
 static struct {
     int64_t offset_ns; /* CLOCK_MONOTONIC − StarPU's clock */
@@ -69,16 +69,16 @@ void sv_starpu_view_task(const struct sv_task *t, const struct starpu_profiling_
                        info->workerid);
     if (is_span(&info->acquire_data_start_time, &info->acquire_data_end_time))
         stave_complete(row, "starpu", "fetch data", ours(&info->acquire_data_start_time),
-                       length(&info->acquire_data_start_time, &info->acquire_data_end_time), "batch",
-                       t->id);
+                       length(&info->acquire_data_start_time, &info->acquire_data_end_time),
+                       "batch", t->id);
     if (is_span(&info->start_time, &info->end_time))
         stave_complete(row, "starpu", "codelet", ours(&info->start_time),
                        length(&info->start_time, &info->end_time), "model", t->model->config->name,
                        "batch", t->id, "rows", t->rows, STAVE_FLOW_IN, flow);
     if (is_span(&info->release_data_start_time, &info->release_data_end_time))
         stave_complete(row, "starpu", "release data", ours(&info->release_data_start_time),
-                       length(&info->release_data_start_time, &info->release_data_end_time), "batch",
-                       t->id);
+                       length(&info->release_data_start_time, &info->release_data_end_time),
+                       "batch", t->id);
 }
 
 /* Parts of the time since the last sample: reading the profile begins a new interval. */

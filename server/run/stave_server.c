@@ -27,18 +27,21 @@ struct server_options {
 
 static const struct sv_option options[] = {
     {'c', "config", "FILE.yml", SV_OPT_LIST, OPTION(configs),
-     "a model and how it is served; the first one also describes the server. May be given several times, "
+     "a model and how it is served; the first one also describes the server. May be given several "
+     "times, "
      "once for each model",
      NULL},
     {'a', "address", "HOST:PORT", SV_OPT_TEXT, OPTION(address),
      "instead of the configuration's; port 0 takes a free one", NULL},
-    {0, "check", NULL, SV_OPT_FLAG, OPTION(check), "only check the configurations and the models", NULL},
+    {0, "check", NULL, SV_OPT_FLAG, OPTION(check), "only check the configurations and the models",
+     NULL},
     {0, "keys", NULL, SV_OPT_FLAG, OPTION(keys), "list the keys of a configuration", NULL},
     {0},
 };
 
 static const struct sv_example examples[] = {
-    {"stave-server --config examples/server/mlp.yml", "serve on " SV_SERVER_ADDRESS " until Ctrl-C"},
+    {"stave-server --config examples/server/mlp.yml",
+     "serve on " SV_SERVER_ADDRESS " until Ctrl-C"},
     {"stave-load --requests 2000", "drive it, from a second terminal"},
     {"stave-server -c examples/server/mlp.yml -c examples/server/conv.yml", "two models"},
     {"stave-server --check -c model.yml", "is this configuration right?"},
@@ -164,13 +167,14 @@ static void describe(const struct sv_engine *e, const struct sv_front *f)
         fprintf(stderr, "worker %u: %s\n", i, e->workers[i].name);
     for (uint32_t i = 0; i < e->n_models; i++) {
         const struct sv_model *m = &e->models[i];
-        fprintf(stderr, "model %s: %zu numbers in, %zu out, %s, at most %u rows a batch\n", m->config->name,
-                m->net->in_size, m->net->out_size,
-                m->config->strategy == SV_STRATEGY_DISABLED ? "no batching" : m->config->strategy_word,
+        fprintf(stderr, "model %s: %zu numbers in, %zu out, %s, at most %u rows a batch\n",
+                m->config->name, m->net->in_size, m->net->out_size,
+                m->config->strategy == SV_STRATEGY_DISABLED ? "no batching"
+                                                            : m->config->strategy_word,
                 m->rows_max);
     }
-    fprintf(stderr, "listening on http://%.*s:%u (Ctrl-C ends)\n", (int)(colon - e->config->address),
-            e->config->address, sv_front_port(f));
+    fprintf(stderr, "listening on http://%.*s:%u (Ctrl-C ends)\n",
+            (int)(colon - e->config->address), e->config->address, sv_front_port(f));
 }
 
 static void wait_for_signal(const sigset_t *set)
@@ -197,7 +201,8 @@ static void shut_down(struct sv_engine *e, struct sv_front *f)
     sv_engine_close(e);
 }
 
-static int serve(struct sv_engine *e, struct sv_config *const *configs, uint32_t n, struct sv_err *err)
+static int serve(struct sv_engine *e, struct sv_config *const *configs, uint32_t n,
+                 struct sv_err *err)
 {
     struct sv_front *front = NULL;
     sigset_t set;
@@ -295,12 +300,15 @@ static const struct sv_command command = {
     .operands = "--config FILE.yml…",
     .summary = "serves models over HTTP with dynamic batching, and traces every request",
     .description =
-        "An inference server on StarPU: requests of the Open Inference Protocol (KServe v2, JSON or binary "
+        "An inference server on StarPU: requests of the Open Inference Protocol (KServe v2, JSON "
+        "or binary "
         "tensors) are collected into batches and computed by StarPU's CPU and OpenCL workers.\n\n"
         "With trace_enabled: true it writes batching_trace.json, batching_trace_summary.csv and "
-        "batching_trace.pftrace: which requests shared a batch, where each of them waited, and which worker "
+        "batching_trace.pftrace: which requests shared a batch, where each of them waited, and "
+        "which worker "
         "computed it; at shutdown the plots. See docs/server.md.\n\n"
-        "SIGINT and SIGTERM end it: what is queued is still answered, then the files are completed.",
+        "SIGINT and SIGTERM end it: what is queued is still answered, then the files are "
+        "completed.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct server_options),

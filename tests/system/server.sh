@@ -61,10 +61,14 @@ stop serving
 # 765 of the loads, 4 of the numbers and refusals; conv: 60 and 3.
 outside files out/batching_trace.json out/batching_trace_summary.csv 832
 "$STAVE" cat -q out/batching_trace.pftrace >trace.txt 2>trace.err
-check starpu_codelets test "$(grep -c '"codelet" cat="starpu"' trace.txt)" -ge "$(($(wc -l <out/batching_trace_summary.csv) - 1))"
+outside starpu trace.txt
 check starpu_rows grep -qE 'name="worker [0-9]+: CPU' trace.txt
 check starpu_states grep -qE 'counter.*name="executing"' trace.txt
 check json_readable "$STAVE" info out/batching_trace.json
+
+if "$STAVE" plot batch --help >/dev/null 2>&1 && "$STAVE" plot batch out/batching_trace_summary.csv -q -o probe.png 2>/dev/null; then
+  check plots_drawn test -s out/batching_trace_plots.png
+else skip plots_drawn "no stave plot batch in this build"; fi
 
 # Again in the same folder: what was there stays there.
 cp out/batching_trace.json first.json

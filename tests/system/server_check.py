@@ -3,6 +3,7 @@
     server_check.py numbers PORT FOLDER     answers of the models in FOLDER against networks computed here, one multiplication at a time
     server_check.py refusals PORT           requests that make no sense: status and JSON error
     server_check.py files JSON CSV N        the trace of N requests: format, arithmetic, each request in exactly one batch
+    server_check.py starpu TEXT             `stave cat` of the time line: what StarPU said of each batch against what the server did
 """
 import csv
 import http.client
@@ -261,11 +262,38 @@ def files(json_path, csv_path, n):
     check("files_batches", json_batches == csv_batches, json_batches ^ csv_batches)
 
 
+# ---- StarPU ----
+
+def starpu(path):
+    line = re.compile(r'^(\d+)\.(\d{9}) begin #\d+ "([^"]*)" cat="(starpu|serving)" \{(.*)\}$')
+    parts = {"batch": {}, "codelet": {}, "worker": {}, "fetch data": {}, "scheduling": {}}
+    with open(path) as f:
+        for text in f:
+            m = line.match(text)
+            if not m or " batch=" not in " " + m.group(5):
+                continue
+            at, name = int(m.group(1)) * 10**9 + int(m.group(2)), m.group(3)
+            warm = name.startswith("warming_")
+            name = name[8:] if warm else name
+            batch = int(re.search(r"\bbatch=(\d+)", m.group(5)).group(1))
+            kind = name if m.group(4) == "starpu" or name == "batch" else "worker" if name in ("mlp", "conv") else None
+            if kind in parts:
+                parts[kind][batch] = (at, re.findall(r"@flow:(0x[0-9a-f]+)", m.group(5)))
+    check("starpu_every_batch", parts["codelet"] and set(parts["codelet"]) == set(parts["batch"]) == set(parts["scheduling"]),
+          {k: len(v) for k, v in parts.items()})
+    apart = [b for b, (at, _) in parts["codelet"].items() if b in parts["worker"] and at > parts["worker"][b][0] + 50000]
+    check("starpu_clock", not apart, [(parts["codelet"][b], parts["worker"][b]) for b in apart[:2]])
+    loose = [b for b, (_, flows) in parts["codelet"].items() if len(flows) != 1 or flows[0] not in parts["batch"][b][1]]
+    check("starpu_flows", not loose, loose[:3])
+
+
 what = sys.argv[1]
 if what == "numbers":
     numbers(int(sys.argv[2]), sys.argv[3])
 elif what == "refusals":
     refusals(int(sys.argv[2]))
+elif what == "starpu":
+    starpu(sys.argv[2])
 else:
     files(sys.argv[2], sys.argv[3], int(sys.argv[4]))
 sys.exit(1 if failed else 0)

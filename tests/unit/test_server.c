@@ -47,8 +47,9 @@ TEST(server_model_is_read)
     struct sv_network *net = NULL;
     struct sv_err err = {0};
     const char *path = write_tensors(
-        META("1x4x4", "conv c relu, maxpool 2, dense d softmax") TENSOR("c.weight", "2,1,3,3", 0, 72)
-            TENSOR("c.bias", "2", 72, 80) TENSOR("d.weight", "3,8", 80, 176) TENSOR("d.bias", "3", 176, 188) "}",
+        META("1x4x4", "conv c relu, maxpool 2, dense d softmax")
+            TENSOR("c.weight", "2,1,3,3", 0, 72) TENSOR("c.bias", "2", 72, 80)
+                TENSOR("d.weight", "3,8", 80, 176) TENSOR("d.bias", "3", 176, 188) "}",
         188);
     int code = sv_network_open(path, &net, &err);
     CHECK_STR_EQ(err.msg, "");
@@ -82,7 +83,8 @@ TEST(server_model_is_refused)
         {META("2", "dense d") TENSOR("d.weight", "1,-2", 0, 8) "}", "damaged shape", 12},
         {META("2", "dense d") TENSOR("d.weight", "16777216,16777216,16777216,16777216", 0, 8) "}",
          "damaged shape", 12},
-        {META("2", "dense d") ",\"d.weight\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]}}",
+        {META("2",
+              "dense d") ",\"d.weight\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]}}",
          "only dtype F32", 8},
         {META("2", "dense d") TENSOR("d.weight", "1,2", 0, 8) TENSOR("d.weight", "1,2", 0, 8) "}",
          "twice in the file", 12},
@@ -137,7 +139,8 @@ static const struct sv_infer_model tiny = {.name = "tiny",
                                            .in_size = 2,
                                            .rows_max = 4};
 
-static int parse(const char *text, size_t len, size_t json_len, struct sv_infer_request *out, struct sv_err *err)
+static int parse(const char *text, size_t len, size_t json_len, struct sv_infer_request *out,
+                 struct sv_err *err)
 {
     uint8_t *body = calloc(1, len + SV_JSON_PAD);
     REQUIRE(body);
@@ -156,7 +159,8 @@ TEST(server_request_is_read)
     static const char *const texts[] = {
         INPUT("2,2", ",\"data\":[1,2,-3.5,4e1]"),
         INPUT("2,2", ",\"data\":[[1,2],[-3.5, 40.0]]"),
-        "{\"id\":\"x\\n\",\"unknown\":[{}],\"inputs\":[{\"shape\":[2,2],\"data\":[1,2,-3.5,40],\"datatype\":\"FP32\","
+        "{\"id\":\"x\\n\",\"unknown\":[{}],\"inputs\":[{\"shape\":[2,2],\"data\":[1,2,-3.5,40],"
+        "\"datatype\":\"FP32\","
         "\"name\":\"input\"}]}",
     };
     for (size_t i = 0; i < TEST_COUNT(texts); i++) {
@@ -176,7 +180,8 @@ TEST(server_request_is_read)
 TEST(server_request_is_binary)
 {
     static const char json[] =
-        "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[1,2],\"parameters\":{\"binary_data_size\":8}}],"
+        "{\"inputs\":[{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[1,2],\"parameters\":{"
+        "\"binary_data_size\":8}}],"
         "\"outputs\":[{\"name\":\"output\",\"parameters\":{\"binary_data\":true}}]}";
     const float numbers[2] = {1.5f, -2};
     char whole[sizeof json + 8];
@@ -237,15 +242,22 @@ TEST(server_request_is_refused)
 TEST(server_answer_is_written)
 {
     const float data[2] = {0.1f, 3};
-    struct sv_infer_answer a = {.id = "q\"", .rows = 2, .data = data, .request = 5, .batch = 6, .batch_rows = 7, .worker = 1};
+    struct sv_infer_answer a = {.id = "q\"",
+                                .rows = 2,
+                                .data = data,
+                                .request = 5,
+                                .batch = 6,
+                                .batch_rows = 7,
+                                .worker = 1};
     struct sv_buf b;
     size_t json_len;
     sv_buf_init(&b, 1 << 16);
     sv_infer_write(&tiny, &a, &b, &json_len);
-    CHECK_STR_EQ(sv_buf_cstr(&b),
-                 "{\"model_name\":\"tiny\",\"model_version\":\"1\",\"id\":\"q\\\"\",\"parameters\":{\"request_id\":5,"
-                 "\"batch_id\":6,\"batch_size\":7,\"worker_id\":1},\"outputs\":[{\"name\":\"output\",\"datatype\":\"FP32\","
-                 "\"shape\":[2,1],\"data\":[0.100000001,3]}]}");
+    CHECK_STR_EQ(sv_buf_cstr(&b), "{\"model_name\":\"tiny\",\"model_version\":\"1\",\"id\":"
+                                  "\"q\\\"\",\"parameters\":{\"request_id\":5,"
+                                  "\"batch_id\":6,\"batch_size\":7,\"worker_id\":1},\"outputs\":[{"
+                                  "\"name\":\"output\",\"datatype\":\"FP32\","
+                                  "\"shape\":[2,1],\"data\":[0.100000001,3]}]}");
     sv_buf_clear(&b);
     a.is_binary = true;
     sv_infer_write(&tiny, &a, &b, &json_len);
@@ -274,8 +286,9 @@ TEST(server_config_is_read)
 {
     struct sv_config *c = NULL;
     struct sv_err err = {0};
-    const char *text = BASIC "batching:\n  trace_enabled: true\n  trace_output: /tmp/  # as the guide has it\n"
-                             "  max_batch_size: 8\nmax_queue_size: 9\npool_size: 3\n";
+    const char *text = BASIC
+        "batching:\n  trace_enabled: true\n  trace_output: /tmp/  # as the guide has it\n"
+        "  max_batch_size: 8\nmax_queue_size: 9\npool_size: 3\n";
     REQUIRE(sv_config_open(write_file(text, strlen(text)), true, &c, &err) == 0);
     CHECK(c->trace_enabled);
     CHECK_STR_EQ(c->trace_output, "/tmp/");
@@ -326,9 +339,18 @@ TEST(server_config_is_refused)
 
 TEST(server_congestion_comes_and_goes)
 {
-    const struct sv_congestion_config config = {.enabled = true, .tick_ms = 1000, .entry_horizon_ms = 2000, .exit_horizon_ms = 2000,
-                                                .alpha = 1, .fill_high = 0.8, .fill_low = 0.6, .rho_high = 1.05, .rho_low = 0.9,
-                                                .latency_slo_ms = 100, .e2e_warn_ratio = 0.9, .e2e_ok_ratio = 0.8};
+    const struct sv_congestion_config config = {.enabled = true,
+                                                .tick_ms = 1000,
+                                                .entry_horizon_ms = 2000,
+                                                .exit_horizon_ms = 2000,
+                                                .alpha = 1,
+                                                .fill_high = 0.8,
+                                                .fill_low = 0.6,
+                                                .rho_high = 1.05,
+                                                .rho_low = 0.9,
+                                                .latency_slo_ms = 100,
+                                                .e2e_warn_ratio = 0.9,
+                                                .e2e_ok_ratio = 0.8};
     static const struct {
         struct sv_congestion_sample sample;
         bool is_congested;
@@ -386,9 +408,10 @@ TEST(server_histogram)
     sv_buf_init(&b, 1 << 16);
     sv_metrics_family(&b, "x_ms", "histogram", "why");
     sv_metrics_histogram(&b, "x_ms", "model=\"m\"", &h);
-    CHECK_STR_EQ(sv_buf_cstr(&b), "# HELP x_ms why\n# TYPE x_ms histogram\n"
-                                  "x_ms_bucket{model=\"m\",le=\"1.0\"} 2\nx_ms_bucket{model=\"m\",le=\"10.0\"} 3\n"
-                                  "x_ms_bucket{model=\"m\",le=\"+Inf\"} 4\nx_ms_sum{model=\"m\"} 78.5\n"
-                                  "x_ms_count{model=\"m\"} 4\n");
+    CHECK_STR_EQ(sv_buf_cstr(&b),
+                 "# HELP x_ms why\n# TYPE x_ms histogram\n"
+                 "x_ms_bucket{model=\"m\",le=\"1.0\"} 2\nx_ms_bucket{model=\"m\",le=\"10.0\"} 3\n"
+                 "x_ms_bucket{model=\"m\",le=\"+Inf\"} 4\nx_ms_sum{model=\"m\"} 78.5\n"
+                 "x_ms_count{model=\"m\"} 4\n");
     sv_buf_fini(&b);
 }

@@ -1,0 +1,47 @@
+/* Inference requests from nowhere: what is accepted has the numbers that its shape says. The first byte says where the binary part begins. */
+#include "base/json_scan.h"
+#include "server/infer_message.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct sv_infer_model model = {.name = "m",
+                                                .version = "1",
+                                                .input = "input",
+                                                .output = "output",
+                                                .dims = {2},
+                                                .n_dims = 1,
+                                                .out_size = 2,
+                                                .in_size = 2,
+                                                .rows_max = 4};
+    struct sv_infer_request r;
+    struct sv_err err = {0};
+    if (size == 0)
+        return 0;
+    size_t len = size - 1, tail = data[0] < len ? data[0] : 0;
+    uint8_t *body = malloc(len + SV_JSON_PAD);
+    assert(body);
+    memcpy(body, data + 1, len);
+    memset(body + len, 0, SV_JSON_PAD);
+    if (sv_infer_parse(&model, body, len, len - tail, &r, &err) == 0) {
+        assert(r.data && r.rows >= 1 && r.rows <= 4 && strlen(r.id) < sizeof r.id);
+        struct sv_infer_answer a = {
+            .id = r.id, .rows = r.rows, .data = r.data, .is_binary = r.wants_binary};
+        struct sv_buf out;
+        size_t json_len;
+        sv_buf_init(&out, 1 << 20);
+        sv_infer_write(&model, &a, &out, &json_len);
+        assert(sv_json_valid((const uint8_t *)sv_buf_cstr(&out), json_len) || json_len != out.len);
+        sv_buf_fini(&out);
+        free(r.data);
+    } else {
+        assert(err.msg[0] && !r.data);
+    }
+    free(body);
+    return 0;
+}
