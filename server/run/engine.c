@@ -424,8 +424,11 @@ int sv_engine_open(struct sv_engine *e, struct sv_config *const *configs, uint32
     }
     if (code == 0)
         code = open_starpu(e, err);
-    if (code < 0)
+    if (code < 0) {
+        for (uint32_t i = 0; i < e->n_models; i++)
+            sv_network_close(e->models[i].net);
         return code;
+    }
     e->started_ns = stave_now_ns();
     code = find_workers(e, err);
     for (uint32_t i = 0; i < n; i++)

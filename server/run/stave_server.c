@@ -259,12 +259,25 @@ static int check_models(struct sv_config *const *configs, uint32_t n, struct sv_
     return 0;
 }
 
+static int open_configs(const struct server_options *o, struct sv_config **configs, uint32_t *n,
+                        struct sv_err *err)
+{
+    int code = 0;
+    if (o->configs.n == 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "which model? Give --config FILE.yml; samples are in examples/server");
+    if (o->configs.n > SV_MODELS_MAX)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "at most %d models", SV_MODELS_MAX);
+    for (; code == 0 && *n < o->configs.n; *n += code == 0)
+        code = sv_config_open(o->configs.items[*n], *n == 0, &configs[*n], err);
+    return code == 0 ? check_names(configs, *n, err) : code;
+}
+
 static int run(void *opaque, const struct sv_words *operands, struct sv_err *err)
 {
     struct server_options *o = opaque;
     struct sv_config *configs[SV_MODELS_MAX] = {0};
     uint32_t n = 0;
-    int code = 0;
     if (o->keys) {
         sv_config_keys(print_key);
         return 0;
@@ -272,15 +285,7 @@ static int run(void *opaque, const struct sv_words *operands, struct sv_err *err
     if (operands->n)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "'%s': a configuration is given by --config",
                           operands->items[0]);
-    if (o->configs.n == 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "which model? Give --config FILE.yml; samples are in examples/server");
-    if (o->configs.n > SV_MODELS_MAX)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "at most %d models", SV_MODELS_MAX);
-    for (; code == 0 && n < o->configs.n; n += code == 0)
-        code = sv_config_open(o->configs.items[n], n == 0, &configs[n], err);
-    if (code == 0)
-        code = check_names(configs, n, err);
+    int code = open_configs(o, configs, &n, err);
     if (code == 0 && o->check) {
         code = check_models(configs, n, err);
     } else if (code == 0) {
@@ -292,6 +297,7 @@ static int run(void *opaque, const struct sv_words *operands, struct sv_err *err
     }
     for (uint32_t i = 0; i < n; i++)
         sv_config_free(configs[i]);
+    sv_words_free(&o->configs);
     return code;
 }
 
