@@ -111,7 +111,7 @@ static int choose_output(const struct sv_output_choice *choice, const struct sv_
         if (!*format || !(*format)->open_sink)
             return sv_err_set(
                 err, SV_EUSAGE, SV_NO_POS,
-                "--to: there is no writer for '%s'; there is perfetto, chrome, text and csv",
+                "--to: there is no writer for '%s'; there is perfetto, chrome, text, csv and dot",
                 choice->to);
     }
     if (!*format)

@@ -42,8 +42,8 @@ struct sv_output_choice {
          "FORMAT",                                                                     \
          SV_OPT_TEXT,                                                                  \
          offsetof(type, out.to),                                                       \
-         "perfetto, chrome, text or csv, whatever the suffix",                         \
-         "perfetto chrome text csv"},                                                  \
+         "perfetto, chrome, text, csv or dot, whatever the suffix",                    \
+         "perfetto chrome text csv dot"},                                              \
         {0,                                                                            \
          "compress",                                                                   \
          "HOW",                                                                        \
@@ -60,20 +60,20 @@ struct sv_output_choice {
     }
 
 /* `--from FORMAT`, or under another name where --from means something else. */
-#define SV_INPUT_OPTIONS_AS(type, name, field)                                \
-    {0,                                                                       \
-     name,                                                                    \
-     "FORMAT",                                                                \
-     SV_OPT_TEXT,                                                             \
-     offsetof(type, field),                                                   \
-     "read as perfetto, chrome, text, bpftrace, time-align, mpstat, pmon, "   \
-     "iostat, strace, mllog, dlio or batching-csv instead of looking at "     \
-     "the content",                                                           \
-     "perfetto chrome text bpftrace time-align mpstat pmon iostat strace "    \
-     "mllog dlio batching-csv"},                                              \
-    {                                                                         \
-        0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),               \
-            "damage in an input ends in exit code 1 and no output file", NULL \
+#define SV_INPUT_OPTIONS_AS(type, name, field)                                 \
+    {0,                                                                        \
+     name,                                                                     \
+     "FORMAT",                                                                 \
+     SV_OPT_TEXT,                                                              \
+     offsetof(type, field),                                                    \
+     "read as perfetto, chrome, text, bpftrace, time-align, mpstat, pmon, "    \
+     "iostat, strace, mllog, dlio, batching-csv or sbt instead of looking at " \
+     "the content",                                                            \
+     "perfetto chrome text bpftrace time-align mpstat pmon iostat strace "     \
+     "mllog dlio batching-csv sbt"},                                           \
+    {                                                                          \
+        0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),                \
+            "damage in an input ends in exit code 1 and no output file", NULL  \
     }
 #define SV_INPUT_OPTIONS(type) SV_INPUT_OPTIONS_AS(type, "from", from)
 

@@ -95,10 +95,21 @@ SV_I_DIALECT(kineto, "chrome", "kineto", "Chrome JSON as PyTorch's profiler writ
 SV_I_DIALECT(tracesmith, "chrome", "seed", "Chrome JSON as TraceSmith writes it");
 SV_I_DIALECT(tracesmith_basic, "chrome", "seed-basic", "the same without track names and arrows");
 
+static const char *const dot_suffixes[] = {".dot", ".gv", NULL};
+
+static const struct sv_format dot = {
+    .name = "dot",
+    .suffixes = dot_suffixes,
+    .help = "the graph of GPU work, for Graphviz",
+    .open_sink = sv_dot_sink,
+};
+
+SV_I_LOG(sbt, "sbt", "TraceSmith's binary trace", false, false);
+
 const struct sv_format *const sv_formats[] = {
     &perfetto, &chrome, &text,  &csv,  &bpftrace, &time_align, &mpstat,           &pmon,
     &iostat,   &strace, &mllog, &dlio, &kineto,   &tracesmith, &tracesmith_basic, &batching_csv,
-    NULL};
+    &dot,      &sbt,    NULL};
 
 const struct sv_format *sv_format_named(const char *name)
 {

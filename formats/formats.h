@@ -69,6 +69,7 @@ int sv_iostat_probe(const uint8_t *head, size_t n);
 int sv_strace_probe(const uint8_t *head, size_t n);
 int sv_mllog_probe(const uint8_t *head, size_t n);
 int sv_dlio_probe(const uint8_t *head, size_t n);
+int sv_sbt_probe(const uint8_t *head, size_t n);
 int sv_batching_csv_probe(const uint8_t *head, size_t n);
 
 #define SV_SOURCE_DOOR(name)                                                                   \
@@ -88,6 +89,8 @@ SV_SINK_DOOR(sv_csv_sink);          /* csv_write.c */
 SV_SINK_DOOR(sv_kineto_sink);       /* kineto_write.c */
 SV_SINK_DOOR(sv_tracesmith_sink);   /* tracesmith_write.c */
 SV_SINK_DOOR(sv_tracesmith_basic_sink);
+SV_SINK_DOOR(sv_dot_sink);            /* dot_write.c */
+SV_SOURCE_DOOR(sv_sbt_source);        /* sbt_read.c */
 SV_SOURCE_DOOR(sv_bpftrace_source);   /* bpftrace_read.c */
 SV_SOURCE_DOOR(sv_time_align_source); /* time_align_read.c */
 SV_SOURCE_DOOR(sv_mpstat_source);     /* mpstat_read.c */

@@ -37,13 +37,55 @@ run_any steps 0 "$STAVE" convert -q steps.txt --dialect kineto -o steps.json
 check steps_are_called_as_pytorch_does sh -c 'grep -q "\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#4\"" steps.json && grep -q "ProfilerStep#5" steps.json && grep -q "stepping stone" steps.json'
 
 # TraceSmith's example, byte for byte, with and without its features; and what its file gets wrong.
-for what in input full basic; do python3 "$here/seed_file.py" $what >"seed.$what"; done
+for what in input full basic sbt unfinished; do python3 "$here/seed_file.py" $what >"seed.$what"; done
 run_any seed 0 "$STAVE" convert -q --from text seed.input --dialect seed -o seed.json
 check seed_byte_for_byte cmp seed.json seed.full
 run_any seed_basic 0 "$STAVE" convert -q --from text seed.input --dialect seed-basic -o basic.json
 check seed_without_features cmp basic.json seed.basic
 run_any seed_through_itself 0 "$STAVE" convert -q seed.json --dialect seed -o again.json
 check seed_reads_its_own cmp again.json seed.full
+# The same six events from TraceSmith's binary trace; one that was not finished; ones that are cut or damaged anywhere.
+run_any sbt 0 "$STAVE" convert -q seed.sbt --dialect seed -o sbt.json
+check sbt_byte_for_byte cmp sbt.json seed.full
+check sbt_rows sh -c '"$0" cat -q seed.sbt | grep -q "gpu .*name=\"GPU 0 Model X\"" && "$0" cat -q seed.sbt | grep -q "process .*name=\"app\""' "$STAVE"
+run_any sbt_unfinished 0 "$STAVE" convert seed.unfinished -o unfinished.pftrace
+check unfinished_is_told grep -q 'did not finish' "$TMP/sbt_unfinished.err"
+check unfinished_events test "$("$STAVE" cat -q unfinished.pftrace 2>/dev/null | grep -cE ' (begin|instant) ')" = 6
+survives() { # every cut and every changed byte: an answer, never a crash
+  local n i code
+  n=$(stat -c %s seed.sbt)
+  for i in $(seq 1 37 "$n"); do
+    head -c "$i" seed.sbt >cut.sbt
+    { head -c "$i" seed.sbt; printf '\377'; tail -c +$((i + 2)) seed.sbt; } >changed.sbt
+    for f in cut changed; do
+      "$STAVE" convert -q --from sbt $f.sbt --to text -o - >/dev/null 2>&1; code=$?
+      [ $code -le 4 ] || { echo "$f at $i: exit $code"; return 1; }
+    done
+  done
+}
+check sbt_survives_damage survives
+
+# The graph: an edge along a stream, from each launch, and from what a wait waits for.
+run_any graph 0 "$STAVE" convert -q "$here/kineto.json" -o k.dot
+check graph_launch grep -qE '^  n[0-9]+ -> n[0-9]+ \[color=blue\];$' k.dot
+check graph_labels grep -qF 'label="void gemm<float, \"x\\y\">(T*)\n100.123 us"' k.dot
+cat >waits.txt <<'END'
+# stave text 1
+clock boottime
+track #1 process uuid=0x1 pid=7 name="p"
+track #2 gpu uuid=0x2 parent=#1 name="GPU 0"
+track #3 stream uuid=0x3 parent=#2 name="Stream 1"
+track #4 stream uuid=0x4 parent=#2 name="Stream 2"
+1.000000000 slice #3 "a" cat="kernel" dur=0.000001000
+1.000002000 slice #4 "wait" cat="cuda_sync" dur=0.000000100 {stream=2 wait_on_stream=1 cuda_sync_kind="Stream Wait Event"}
+1.000003000 slice #4 "b" cat="kernel" dur=0.000001000
+1.000005000 slice #3 "all" cat="cuda_sync" dur=0.000001000 {stream=1 cuda_sync_kind="Context Sync"}
+1.000007000 slice #4 "c" cat="gpu_memcpy" dur=0.000001000
+END
+run_any graph_waits 0 "$STAVE" convert -q waits.txt --to dot -o waits.dot
+check graph_edges sh -c 'grep -- "->" waits.dot | sort >edges; printf "  n0 -> n1 [color=red, style=dashed];\n  n0 -> n3;\n  n1 -> n2;\n  n2 -> n3 [color=red, style=dashed];\n  n2 -> n4;\n  n3 -> n4 [color=red, style=dashed];\n" | sort | diff - edges'
+if command -v dot >/dev/null; then check graphviz_takes_it dot -Tsvg waits.dot -o waits.svg; else skip graphviz_takes_it "no Graphviz (graphviz)"; fi
+
 cat >odd.txt <<'END'
 # stave text 1
 clock boottime

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""seed_file.py input|full|basic: TraceSmith's example of six events, as a Stave text file in our words, and the bytes of TraceSmith's own file for it,
+"""seed_file.py input|sbt|unfinished|full|basic: TraceSmith's example of six events, as a Stave text file in our words, and the bytes of TraceSmith's own file for it,
 with all features and with none; right where that one is not: the allocation, which has a duration, is a slice, the completion has a duration."""
-import sys
+import struct, sys
 
 MIB = 1 << 20
 #        name, cat, type, track, stream, correlation, ts, dur, memory (bytes, from, to), is a kernel
@@ -58,5 +58,38 @@ def as_file(full):
     parts = [*names(), *body(full), *(arrows() if full else [])]
     print('{\n  "traceEvents": [\n' + ",\n".join(parts) + '\n  ],\n  "displayTimeUnit": "ns",\n  "otherData": {\n    "version": "Stave"\n  }\n}')
 
-if sys.argv[1] == "input": as_input()
+def varint(v):
+    v &= (1 << 64) - 1
+    out = bytearray()
+    while v >= 0x80:
+        out.append(v & 0x7f | 0x80)
+        v >>= 7
+    return bytes(out + bytes([v]))
+def text(s): return varint(len(s)) + s.encode()
+def as_sbt(finished):
+    """The same as TraceSmith's binary trace: 72 bytes of header, metadata, devices, events, names."""
+    names = []
+    def index(name):
+        if name not in names: names.append(name)
+        return varint(names.index(name))
+    meta = b"\1" + text("app") + text("app --fast") + varint(0) + varint(9) + text("host") + varint(7)
+    devices = b"\3" + varint(1) + varint(0) + text("Model X") + text("ACME") + varint(8) * 9
+    body, last = b"\4" + varint(events[0][6] * 1000), events[0][6] * 1000
+    for name, _, kind, _, stream, corr, ts, dur, memory, kernel in events:
+        flags = (1 if dur else 0) | (2 if kernel else 0) | (4 if memory else 0)
+        body += bytes([kind, flags]) + varint(ts * 1000 - last) + (varint(dur * 1000) if dur else b"") + varint(0) + varint(stream) + varint(corr) + index(name)
+        if kernel: body += b"".join(map(varint, (256, 1, 1, 256, 1, 1, 0, 32)))
+        if memory: body += varint(memory[1]) + varint(memory[2]) + varint(memory[0])
+        last = ts * 1000
+    strings = b"\2" + varint(len(names)) + b"".join(map(text, names)) + b"\xff"
+    at = [72, 72 + len(meta), 72 + len(meta) + len(devices)]
+    at.append(at[2] + len(body))
+    offsets = (at[0], at[3], at[1], at[2], 0, len(events)) if finished else (0,) * 6
+    head = b"SBT\0" + struct.pack("<HHII6QB7x", 0, 1, 3, 72, *offsets, 0)
+    assert len(head) == 72
+    sys.stdout.buffer.write(head + meta + devices + body + (strings if finished else b""))
+
+if sys.argv[1] == "sbt": as_sbt(True)
+elif sys.argv[1] == "unfinished": as_sbt(False)
+elif sys.argv[1] == "input": as_input()
 else: as_file(sys.argv[1] == "full")
