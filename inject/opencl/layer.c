@@ -10,20 +10,20 @@
 cl_icd_dispatch cl_real;
 static cl_icd_dispatch ours;
 
-__attribute__((visibility("default"))) cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what,
-                                                                         size_t size, void *value,
-                                                                         size_t *size_out)
+__attribute__((visibility("default"))) cl_int CL_API_CALL
+clGetLayerInfo(cl_layer_info param_name, size_t param_value_size, void *param_value,
+               size_t *param_value_size_ret)
 {
     static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
     static const char name[] = "Stave";
-    const void *from = what == CL_LAYER_API_VERSION ? (const void *)&version : name;
-    size_t n = what == CL_LAYER_API_VERSION ? sizeof version : sizeof name;
-    if ((what != CL_LAYER_API_VERSION && what != CL_LAYER_NAME) || (value && size < n))
+    bool is_version = param_name == CL_LAYER_API_VERSION;
+    size_t n = is_version ? sizeof version : sizeof name;
+    if ((!is_version && param_name != CL_LAYER_NAME) || (param_value && param_value_size < n))
         return CL_INVALID_VALUE;
-    if (value)
-        memcpy(value, from, n);
-    if (size_out)
-        *size_out = n;
+    if (param_value)
+        memcpy(param_value, is_version ? (const void *)&version : name, n);
+    if (param_value_size_ret)
+        *param_value_size_ret = n;
     return CL_SUCCESS;
 }
 
@@ -40,20 +40,19 @@ static void replace_calls(void)
     CL_SPECIAL(REPLACE_1)
 }
 
-__attribute__((visibility("default"))) cl_int CL_API_CALL clInitLayer(cl_uint n,
-                                                                      const cl_icd_dispatch *target,
-                                                                      cl_uint *n_out,
-                                                                      const cl_icd_dispatch **out)
+__attribute__((visibility("default"))) cl_int CL_API_CALL
+clInitLayer(cl_uint num_entries, const cl_icd_dispatch *target_dispatch, cl_uint *num_entries_ret,
+            const cl_icd_dispatch **layer_dispatch_ret)
 {
     const cl_uint known = sizeof ours / sizeof(void *);
-    if (!target || !n_out || !out)
+    const cl_uint n = num_entries < known ? num_entries : known;
+    if (!target_dispatch || !num_entries_ret || !layer_dispatch_ret)
         return CL_INVALID_VALUE;
-    size_t size = (n < known ? n : known) * sizeof(void *);
-    memcpy(&cl_real, target, size);
-    memcpy(&ours, target, size);
+    memcpy(&cl_real, target_dispatch, n * sizeof(void *));
+    memcpy(&ours, target_dispatch, n * sizeof(void *));
     replace_calls();
-    *n_out = n < known ? n : known;
-    *out = &ours;
+    *num_entries_ret = n;
+    *layer_dispatch_ret = &ours;
     atexit(cl_drain_at_exit);
     return CL_SUCCESS;
 }

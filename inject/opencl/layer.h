@@ -103,6 +103,6 @@ void cl_memory_report_live(void); /* at the end of the program */
 
 extern struct cl_queue *_Atomic cl_queues;
 
-const char *cl_keep_name(const char *name); /* a copy for ever, the same for the same text */
+const char *cl_keep_name(const char *text); /* a copy for ever, the same for the same text */
 
 #endif

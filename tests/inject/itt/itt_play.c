@@ -168,7 +168,8 @@ int main(int argc, char **argv)
     check(task_begin_ && !sync_prepare_, "what it has, and what it has not");
     d = domain_create_("com.example");
     check(d && d->flags && d == domain_create_("com.example"), "one domain per name");
-    check(text("step") == text("step"), "one handle per text");
+    const struct itt_string *once = text("step"), *again = text("step");
+    check(once == again, "one handle per text");
     steps();
     counters();
     overlapping();
