@@ -130,7 +130,9 @@ void sv_calls_plan(unsigned groups, struct sv_wire_plan *plans)
         p->wants = (uint8_t)((is_wanted ? SV_WIRE_WANTED : 0) |
                              (keeps_book && groups ? SV_WIRE_KEEPS_BOOK : 0) |
                              (c->has_position ? SV_WIRE_POSITION : 0) |
-                             (c->sense == SV_SENSE_VECTOR && c->size != N ? SV_WIRE_VECTOR : 0));
+                             (c->sense == SV_SENSE_VECTOR && c->size != N ? SV_WIRE_VECTOR : 0) |
+                             (c->effect == SV_EFFECT_OPEN ? SV_WIRE_OPENS : 0) |
+                             (c->effect == SV_EFFECT_CLOSE ? SV_WIRE_CLOSES : 0));
         if (!(p->wants & (SV_WIRE_WANTED | SV_WIRE_KEEPS_BOOK)))
             p->wants = 0;
     }

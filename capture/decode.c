@@ -35,7 +35,7 @@ struct misses {
 
 struct names {
     sv_str cat, fd, path, path2, requested, bytes, offset, length, address, flags, ret, error;
-    sv_str process, exit, exec, fork, child, code;
+    sv_str process, exit, exec, fork, child, code, cgroup, container;
     sv_str page_cache, add, inode, fault, file;
 };
 
@@ -380,6 +380,28 @@ static void on_fork(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
     sv_tree_name_thread(&d->tree, f->tgid, f->tid, f->comm);
 }
 
+/* Where the process is, and which container that is: a name of 64 hexadecimal digits. */
+static void put_cgroup(struct sv_decode *d, struct sv_batch *b, uint32_t pid)
+{
+    char text[1024];
+    size_t n = d->options.asks_procfs ? sv_procfs_cgroup(pid, text, sizeof text) : 0;
+    if (n == 0)
+        return;
+    put_path(d, b, d->s.cgroup, sv_batch_text(b, text, n), n);
+    for (const char *at = text; *at; at++) {
+        size_t digits = strspn(at, "0123456789abcdef");
+        if (digits == 64) {
+            struct sv_arg *a = sv_batch_arg(b);
+            a->key = d->s.container;
+            a->type = SV_ARG_TEXT;
+            a->text = sv_batch_text(b, at, 64);
+            a->size = 64;
+            return;
+        }
+        at += digits ? digits - 1 : 0;
+    }
+}
+
 static void on_exec(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_head *h,
                     uint32_t size)
 {
@@ -398,6 +420,7 @@ static void on_exec(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
                                    sv_tree_thread(&d->tree, h->tgid, h->tid)->calls, d->s.exec,
                                    d->s.process);
     put_path(d, b, d->s.path, file, len);
+    put_cgroup(d, b, h->tgid);
     sv_batch_finish(b, e);
     struct sv_file *program = sv_tree_file(&d->tree, p->cwd, file, len);
     if (program && d->options.asks_procfs)
@@ -654,6 +677,8 @@ static void intern_names(struct sv_decode *d, struct sv_dict *dict)
                {&d->s.fork, "fork"},
                {&d->s.child, "child"},
                {&d->s.code, "status"},
+               {&d->s.cgroup, "cgroup"},
+               {&d->s.container, "container"},
                {&d->s.page_cache, "page_cache"},
                {&d->s.add, "add"},
                {&d->s.inode, "inode"},

@@ -193,6 +193,8 @@ static void choose_programs(struct sv_kernel *k, const struct sv_kernel_options 
             is_wanted = o->has_sched;
         if (is_for(bpf_program__name(p), "on_sample"))
             is_wanted = o->sample_hz > 0;
+        if (is_for(bpf_program__name(p), "on_join"))
+            is_wanted = o->cgroup != 0;
         if (is_for(bpf_program__name(p), "on_uring"))
             is_wanted = o->groups & SV_CALLS_URING;
         if (is_wanted && btf && is_for(section, "tp_btf/")) {
@@ -220,6 +222,15 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
     k->skel->rodata->min_latency_ns = o->min_latency_ns;
     k->skel->rodata->own_tgid = (uint32_t)getpid();
     k->skel->rodata->follow_all = o->follows_all;
+    k->skel->rodata->join_cgroup = o->cgroup;
+    if (o->comm)
+        snprintf((char *)k->skel->rodata->join_comm, sizeof k->skel->rodata->join_comm, "%s",
+                 o->comm);
+    if (o->prefix) {
+        snprintf((char *)k->skel->rodata->path_prefix, sizeof k->skel->rodata->path_prefix, "%s",
+                 o->prefix);
+        k->skel->rodata->path_prefix_len = (uint32_t)strlen((char *)k->skel->rodata->path_prefix);
+    }
     size_t size = o->ring_bytes ? o->ring_bytes : RING_BYTES_DEFAULT;
     size_t power = RING_BYTES_SMALLEST;
     while (power < size)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { FAMILY_MAX = 1 << 20 };
@@ -194,15 +195,54 @@ size_t sv_procfs_named(const char *comm, uint32_t **pids)
     return f.n;
 }
 
+static void cgroup_path(const char *folder, const char *file, char path[1024])
+{
+    bool is_whole = folder[0] == '/' && strncmp(folder, "/sys/", 5) == 0;
+    snprintf(path, 1024, "%s%s%.900s%s", is_whole ? "" : "/sys/fs/cgroup",
+             is_whole || folder[0] == '/' ? "" : "/", folder, file);
+}
+
+uint64_t sv_procfs_cgroup_number(const char *folder)
+{
+    struct stat st;
+    char path[1024];
+    cgroup_path(folder, "", path);
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? (uint64_t)st.st_ino : 0;
+}
+
+/* Lines of "number:controllers:path". The one of the unified hierarchy, "0::", counts; where it is the root, the longest of the others. */
+size_t sv_procfs_cgroup(uint32_t pid, char *text, size_t size)
+{
+    char path[64], all[8192];
+    size_t best = 0;
+    snprintf(path, sizeof path, "/proc/%u/cgroup", pid);
+    sv_procfs_text(path, all, sizeof all);
+    text[0] = 0;
+    for (char *line = all; *line;) {
+        size_t len = strcspn(line, "\n");
+        const char *at = memchr(line, ':', len);
+        at = at ? memchr(at + 1, ':', (size_t)(line + len - at - 1)) : NULL;
+        size_t n = at ? (size_t)(line + len - at - 1) : 0;
+        bool is_unified = strncmp(line, "0::", 3) == 0;
+        if (n > 1 && n < size && (n > best || is_unified)) {
+            memcpy(text, at + 1, n);
+            text[n] = 0;
+            best = n;
+            if (is_unified)
+                break;
+        }
+        line += len + (line[len] == '\n');
+    }
+    return best;
+}
+
 size_t sv_procfs_in_cgroup(const char *folder, uint32_t **pids)
 {
     enum { LIST_MAX = 1 << 20 };
     struct family f = {0};
     char path[1024];
     char *text = sv_alloc(LIST_MAX), *at = text, *end;
-    bool is_whole = folder[0] == '/' && strncmp(folder, "/sys/", 5) == 0;
-    snprintf(path, sizeof path, "%s%s%.900s/cgroup.procs", is_whole ? "" : "/sys/fs/cgroup",
-             is_whole || folder[0] == '/' ? "" : "/", folder);
+    cgroup_path(folder, "/cgroup.procs", path);
     sv_procfs_text(path, text, LIST_MAX);
     for (unsigned long pid; (pid = strtoul(at, &end, 10)) > 0 && end != at; at = end)
         if (pid != (unsigned long)getpid())

@@ -15,6 +15,10 @@ size_t sv_procfs_family(uint32_t pid, uint32_t **pids);
 /* Processes whose name (the first 15 bytes of it) is `comm`, and those that a cgroup's cgroup.procs lists. Returns how many. */
 size_t sv_procfs_named(const char *comm, uint32_t **pids);
 size_t sv_procfs_in_cgroup(const char *folder, uint32_t **pids);
+/* The number of a cgroup's folder (by which the kernel knows it), 0 when there is no such folder. */
+uint64_t sv_procfs_cgroup_number(const char *folder);
+/* The cgroup of a process, "" for the root of them all or when it is gone. */
+size_t sv_procfs_cgroup(uint32_t pid, char *text, size_t size);
 
 /* A small file of /proc as text; the length, 0 when it cannot be read. Always terminated. */
 size_t sv_procfs_text(const char *path, char *text, size_t size);

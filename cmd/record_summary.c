@@ -116,10 +116,14 @@ void sv_recorder_summary(const struct sv_recorder *r)
     if (r->lost)
         fprintf(stderr, "  %s%s events were lost%s: a larger --ring or fewer --calls helps\n",
                 sv_style_err(SV_RED), sv_human_count(a, r->lost), sv_style_err(SV_RESET));
+    for (size_t i = 0; i < r->n_losses; i++)
+        fprintf(stderr, "    CPU %u: %llu %s\n", r->losses[i].cpu,
+                (unsigned long long)r->losses[i].n, r->losses[i].what);
     if (r->kernel) {
         struct sv_kernel_sums k = sv_kernel_count(r->kernel);
         if (k.filtered)
-            fprintf(stderr, "  %s shorter calls left out\n", sv_human_count(a, k.filtered));
+            fprintf(stderr, "  %s %s calls left out\n", sv_human_count(a, k.filtered),
+                    r->options->prefix ? "filtered" : "shorter");
         if (k.foreign)
             fprintf(stderr, "  %s calls of 32-bit programs left out\n",
                     sv_human_count(a, k.foreign));

@@ -128,6 +128,9 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
                                   .has_sched = o->sched,
                                   .sample_hz = (unsigned)o->sample_hz,
                                   .follows_all = o->all,
+                                  .prefix = o->prefix,
+                                  .comm = o->comm,
+                                  .cgroup = o->cgroup ? sv_procfs_cgroup_number(o->cgroup) : 0,
                                   .ring_bytes = o->ring_bytes};
     int64_t shortest = 0;
     char bad[32];
@@ -202,16 +205,23 @@ static int join_matching(struct sv_recorder *r, struct sv_err *err)
     int code = 0;
     if (o->comm) {
         size_t n = sv_procfs_named(o->comm, &pids);
-        code =
-            n ? join(r, pids, n, err)
-              : sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--comm: no process is called '%s'", o->comm);
+        if (n == 0 && !r->kernel)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--comm: no process is called '%s'",
+                              o->comm);
+        if (n == 0)
+            sv_console_note("no process is called '%s' yet; those that come are recorded", o->comm);
+        code = join(r, pids, n, err);
     }
     if (code >= 0 && o->cgroup) {
         size_t n = sv_procfs_in_cgroup(o->cgroup, &pids);
-        code = n ? join(r, pids, n, err)
-                 : sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+        if (n == 0 && (!r->kernel || sv_procfs_cgroup_number(o->cgroup) == 0))
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                               "--cgroup: no process in '%s' (a folder below /sys/fs/cgroup)",
                               o->cgroup);
+        if (n == 0)
+            sv_console_note("no process is in cgroup '%s' yet; those that come are recorded",
+                            o->cgroup);
+        code = join(r, pids, n, err);
     }
     return code;
 }
@@ -252,6 +262,13 @@ static void tell_loss(void *ctx, unsigned cpu, const char *what, uint64_t n)
 {
     struct sv_recorder *r = ctx;
     r->lost += n;
+    size_t i = 0;
+    while (i < r->n_losses && (r->losses[i].cpu != cpu || strcmp(r->losses[i].what, what) != 0))
+        i++;
+    if (i == r->n_losses && i < SV_RECORDER_LOSSES)
+        r->losses[r->n_losses++] = (struct sv_recorder_loss){.what = what, .cpu = cpu};
+    if (i < r->n_losses)
+        r->losses[i].n += n;
     sv_decode_lost(r->decode, cpu, what, n, (uint64_t)r->round_ns, (uint64_t)sv_recorder_now_ns());
 }
 
@@ -389,8 +406,8 @@ static void show_status(struct sv_recorder *r)
     int64_t now = sv_recorder_now_ns();
     if (now - r->shown_ns < SHOW_EVERY_NS || sv_common.quiet || !isatty(STDERR_FILENO))
         return;
-    double rate = r->shown_ns ? (double)(r->events - r->shown_events) * 1e9 / (double)(now - r->shown_ns)
-                              : 0;
+    double rate =
+        r->shown_ns ? (double)(r->events - r->shown_events) * 1e9 / (double)(now - r->shown_ns) : 0;
     uint64_t size = sv_parts_bytes(r) + (stat(r->part, &st) == 0 ? (uint64_t)st.st_size : 0);
     fprintf(stderr, "\r%s%s  %s events  %s/s  %s lost  %s%s\033[K", sv_style_err(SV_DIM),
             sv_human_ns(a, now - r->started_ns), sv_human_count(b, r->events),

@@ -25,6 +25,14 @@ struct sv_record_options {
     bool no_io, no_block, no_cache, sched, all, strict, drop_caches, no_summary, detach;
 };
 
+/* What was lost on a CPU, by kind; `what` is a constant. */
+struct sv_recorder_loss {
+    const char *what;
+    uint64_t n;
+    unsigned cpu;
+};
+enum { SV_RECORDER_LOSSES = 64 }; /* told one by one; the sum counts them all */
+
 struct sv_recorder {
     const struct sv_record_options *options;
     const struct sv_words *command;
@@ -55,6 +63,8 @@ struct sv_recorder {
     int64_t interval_ns, sampled_ns, commit_ns, shown_ns;
     uint64_t shown_events;
     bool is_shown; /* the status line */
+    struct sv_recorder_loss losses[SV_RECORDER_LOSSES];
+    size_t n_losses;
     uint64_t events, lost, uncommitted;
     int word;        /* with --detach: written to when the recording has begun; -1 */
     char *told;      /* file by which others find us */

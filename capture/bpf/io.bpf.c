@@ -239,6 +239,8 @@ static __noinline __u64 vector_bytes(__u64 at, __u64 n)
     return sum;
 }
 
+#include "elsewhere.h"
+
 static __always_inline void fill_call(struct sv_wire_call *c, const struct task_state *s,
                                       const volatile struct sv_wire_plan *p, long ret, __u64 now)
 {
@@ -280,6 +282,8 @@ static __always_inline void call_with_path(const struct task_state *s,
         c->text[0] = 0;
         len = 1;
     }
+    if (p->path2 == SV_WIRE_NONE && leaves_out_path(c->text, len, p, ret, c->call.aux))
+        return;
     if (p->path2 != SV_WIRE_NONE) {
         long more =
             bpf_probe_read_user_str(c->text + len, SV_WIRE_PATH_MAX, (void *)s->args[p->path2 & 7]);
@@ -297,7 +301,7 @@ static __always_inline void call_without_path(const struct task_state *s,
                                               __u64 now, bool is_state_only)
 {
     void *ring = my_ring();
-    if (!ring)
+    if (!ring || leaves_out_fd((__s32)s->args[p->fd & 7], p))
         return;
     struct sv_wire_call *c = bpf_ringbuf_reserve(ring, sizeof *c, 0);
     count(SV_WIRE_CALL, c != 0);
@@ -340,6 +344,8 @@ int BPF_PROG(on_exit, struct pt_regs *regs, long ret)
 
 /* ---- births, names, deaths ---- */
 
+#include "newcomers.h"
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -367,7 +373,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 {
     __u32 zero = 0;
     struct long_call *c = bpf_map_lookup_elem(&scratch, &zero);
-    if (!c || !followed(task))
+    if (!c || (!followed(task) && !joins_by_exec(task)))
         return 0;
     struct sv_wire_head *h = &c->call.head;
     char *text = (char *)(h + 1);
@@ -409,7 +415,7 @@ int BPF_PROG(on_task_exit, struct task_struct *task)
 SEC("tp_btf/task_rename")
 int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 {
-    if (!followed(task))
+    if (!followed(task) && !(is_called_so(comm) && join(task)))
         return 0;
     struct sv_wire_name *n = bpf_ringbuf_reserve(&lives, sizeof *n, 0);
     count(SV_WIRE_NAME, n != 0);

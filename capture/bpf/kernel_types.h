@@ -74,6 +74,17 @@ struct request {
     unsigned long long __sector;
 };
 
+struct cgroup_subsys_state {
+    struct cgroup_subsys_state *parent;
+};
+struct kernfs_node {
+    __u64 id;
+};
+struct cgroup {
+    struct cgroup_subsys_state self; /* first, so a pointer to it is one to the cgroup */
+    struct kernfs_node *kn;
+};
+
 struct io_cqe {
     __u64 user_data;
     int fd; /* until it completes */

@@ -127,7 +127,9 @@ enum sv_wire_wants {
     SV_WIRE_WANTED = 1,
     SV_WIRE_KEEPS_BOOK = 2, /* opens, closes, duplicates: sent whatever the filters say */
     SV_WIRE_POSITION = 4,   /* ask the open file where the transfer began */
-    SV_WIRE_VECTOR = 8      /* argument 1 is a vector of buffers, `size` says how many */
+    SV_WIRE_OPENS = 16,     /* what it returns is a new descriptor of its path */
+    SV_WIRE_CLOSES = 32,
+    SV_WIRE_VECTOR = 8 /* argument 1 is a vector of buffers, `size` says how many */
 };
 
 struct sv_wire_plan {

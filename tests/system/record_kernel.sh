@@ -83,3 +83,35 @@ run_any hang 0 "$STAVE" record --strict -o hang.pftrace --duration 300ms -- "$pl
 exec 8<>fifo; echo >&8; exec 8>&- # it may end
 equals hang_call "$(ask hang.pftrace "SELECT name, dur, extract_arg(arg_set_id, 'debug.path') FROM slice WHERE dur = -1 AND category = 'syscall'")" "read,-1,$TMP/fifo"
 check hang_told grep -q "1 calls had not ended" hang.err
+
+# ---- only below a path, decided in the kernel ----
+mkdir below other; for i in $(seq 20); do echo "$i" >below/f$i; echo "$i" >other/f$i; done
+run_any path 0 "$STAVE" record --strict -o path.pftrace --path "$TMP/below/" -- sh -c "'$play' read 1 '$TMP/other' 20; '$play' read 1 '$TMP/below' 20; cd below; '$play' read 1 . 20"
+equals path_reads "$(ask path.pftrace "SELECT count(*), count(DISTINCT path) FROM io WHERE op = 'read'")" 80,20
+equals path_opens "$(ask path.pftrace "SELECT count(*) FROM io WHERE op = 'openat' AND path GLOB '$TMP/below/f*'")" 40
+equals path_closes "$(ask path.pftrace "SELECT count(*) FROM io WHERE op = 'close' AND path GLOB '$TMP/below/f*'")" 40
+equals path_elsewhere "$(ask path.pftrace "SELECT count(*) FROM io WHERE path NOT GLOB '$TMP/below/*'")" 0
+left_out=$(sed -nE 's/^ +([0-9]+) filtered calls left out$/\1/p' path.err)
+check path_in_kernel test "${left_out:-0}" -ge 80 # 20 opens, 40 reads, 20 closes, and what the programs' own start needs
+
+# ---- processes that come later ----
+cp "$play" lateplay
+"$STAVE" record -q -o late.pftrace --comm lateplay & recorder=$!
+until_true() { for _ in $(seq 600); do eval "$1" 2>/dev/null && return 0; sleep 0.1; done; return 1; }
+begun() { until_true '"$STAVE" status 2>/dev/null | grep -q "^'"$1"' "'; }
+begun $recorder
+./lateplay read 1 "$TMP/below" 20; "$play" read 1 other 20
+kill -INT $recorder; wait $recorder
+equals late_reads "$(ask late.pftrace "SELECT count(*) FROM io WHERE op = 'read' AND path GLOB '$TMP/below/f*'")" 40
+equals late_others "$(ask late.pftrace "SELECT count(*) FROM io WHERE path GLOB '$TMP/other/f*'")" 0
+group=$(find /sys/fs/cgroup -maxdepth 2 -name cgroup.procs -writable 2>/dev/null | head -n 1); group=${group%/cgroup.procs}
+if [ -n "$group" ] && mkdir "$group/stave-test-$$" 2>/dev/null; then
+  group=$group/stave-test-$$; mkdir "$group/inner"
+  "$STAVE" record -q -o group.pftrace --cgroup "$group" & recorder=$!
+  begun $recorder
+  sh -c "echo \$\$ >'$group/inner/cgroup.procs' && '$play' read 1 '$TMP/below' 20; exec '$play' sleep 1"; "$play" read 1 other 20
+  kill -INT $recorder; wait $recorder; rmdir "$group/inner" "$group"
+  equals group_reads "$(ask group.pftrace "SELECT count(*) FROM io WHERE op = 'read' AND path GLOB '$TMP/below/f*'")" 40
+  equals group_others "$(ask group.pftrace "SELECT count(*) FROM io WHERE path GLOB '$TMP/other/f*'")" 0
+  check group_named grep -qE '"exec" .*cgroup="[^"]*stave-test-[0-9]+/inner"' <("$STAVE" cat -q group.pftrace)
+else skip group "no cgroup can be made here"; fi

@@ -1,0 +1,51 @@
+/* Processes that are joined when they appear: by their name, or in their cgroup. Part of io.bpf.c. */
+#ifndef SV_CAPTURE_BPF_NEWCOMERS_H
+#define SV_CAPTURE_BPF_NEWCOMERS_H
+
+const volatile char join_comm[SV_WIRE_COMM] = {}; /* "": nobody */
+const volatile __u64 join_cgroup = 0;             /* the number of its folder; 0: none */
+
+static __always_inline bool is_called_so(const char *comm)
+{
+    char name[SV_WIRE_COMM] = {0};
+    if (!join_comm[0] || bpf_probe_read_kernel_str(name, sizeof name, comm) < 0)
+        return false;
+    for (int i = 0; i < SV_WIRE_COMM; i++) {
+        if (name[i] != join_comm[i])
+            return false;
+        if (!name[i])
+            break;
+    }
+    return true;
+}
+
+static __always_inline bool join(struct task_struct *task)
+{
+    if ((__u32)task->tgid == own_tgid)
+        return false;
+    return bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE) != 0;
+}
+
+/* At an exec: the name is the new one, and a process that was born into the cgroup is there. */
+static __always_inline bool joins_by_exec(struct task_struct *task)
+{
+    if (!is_called_so(task->comm) && !(join_cgroup && bpf_get_current_cgroup_id() == join_cgroup))
+        return false;
+    return join(task);
+}
+
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(on_join_cgroup, struct cgroup *to, const char *path, struct task_struct *task)
+{
+    for (int i = 0; i < 16 && to; i++) { /* it, or one below it */
+        if (BPF_CORE_READ(to, kn, id) == join_cgroup) {
+            if (!followed(task))
+                join(task);
+            return 0;
+        }
+        to = (struct cgroup *)BPF_CORE_READ(to, self.parent);
+    }
+    return 0;
+}
+
+#endif
