@@ -2,7 +2,7 @@
 # libstave-serving: the files of a traced server byte by byte, with threads, after SIGKILL, and when servers follow each other.
 # shellcheck disable=SC2154 # BUILD comes from tests/run
 . "$SRC/tests/harness/cli.sh"
-server=$BUILD/tests/stress/serving_calls_calls
+server=$BUILD/tests/stress/serving_calls
 [ -x "$server" ] || skip_all "the stress programs were not built"
 py() { python3 "$SRC/tests/stress/serving.py" "$@"; }
 golden=$SRC/tests/stress/serving_calls
