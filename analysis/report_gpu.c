@@ -519,6 +519,8 @@ void sv_gpu_report_fini(struct sv_gpu_report *r)
     for (size_t i = 0; i < r->n_devices; i++) {
         for (int k = 0; k < SV_N_GPU_KINDS; k++)
             sv_spans_fini(&r->devices[i].sets[k]);
+        for (int k = 0; k < SV_N_GAPS; k++)
+            sv_spans_fini(&r->devices[i].idle[k]);
         sv_spans_fini(&r->devices[i].busy);
     }
     for (size_t i = 0; i < r->n_streams; i++)
@@ -528,6 +530,7 @@ void sv_gpu_report_fini(struct sv_gpu_report *r)
     free(r->kernels);
     free(r->copies);
     free(r->leaks);
+    free(r->levels);
     free(r->by_step);
     sv_steps_fini(&r->steps);
     *r = (struct sv_gpu_report){0};

@@ -62,8 +62,9 @@ struct sv_gpu_device {
     unsigned concurrency_max;                 /* pieces of work at once */
     int64_t copy_overlap_ns, talk_overlap_ns; /* with computing */
     struct sv_gpu_gaps gaps[SV_N_GAPS];
-    struct sv_gpu_times latency; /* from the launch's begin to the work's */
-    unsigned queue_max;          /* launched, not begun */
+    struct sv_spans idle[SV_N_GAPS]; /* the same, as times; the row is the work that ends the gap */
+    struct sv_gpu_times latency;     /* from the launch's begin to the work's */
+    unsigned queue_max;              /* launched, not begun */
     double queue_mean;
     struct sv_gpu_memory memory;
 };
@@ -99,15 +100,22 @@ struct sv_gpu_leak {
     size_t device;
 };
 
+/* What a device's memory held from then on. */
+struct sv_gpu_level {
+    int64_t ts_ns, bytes;
+    size_t device;
+};
+
 struct sv_gpu_report {
     const struct sv_trace *trace;
     struct sv_gpu_device *devices;
     struct sv_gpu_stream *streams;
     struct sv_gpu_group *kernels, *copies; /* the most time first */
     struct sv_gpu_leak *leaks;             /* the largest first */
+    struct sv_gpu_level *levels;           /* in the order of time */
     struct sv_steps steps;
     struct sv_gpu_step *by_step;
-    size_t n_devices, n_streams, n_kernels, n_copies, n_leaks;
+    size_t n_devices, n_streams, n_kernels, n_copies, n_leaks, n_levels;
     uint64_t n_work, n_calls;
     uint64_t without_launch; /* work whose launch is not known */
     uint64_t without_work;   /* launches that no work belongs to */

@@ -61,7 +61,9 @@ void sv_gpu_find_gaps(struct sv_gpu_making *m)
         for (size_t k = 1; k < d->busy.n; k++) {
             const struct sv_span *before = &d->busy.items[k - 1], *next = &d->busy.items[k];
             int64_t length = next->from_ns - before->to_ns;
-            struct sv_gpu_gaps *g = &d->gaps[cause_of(m, before->last, next->row, before->to_ns)];
+            enum sv_gpu_gap cause = cause_of(m, before->last, next->row, before->to_ns);
+            struct sv_gpu_gaps *g = &d->gaps[cause];
+            sv_spans_add(&d->idle[cause], before->to_ns, next->from_ns, next->row);
             g->n++;
             g->total_ns += length;
             g->max_ns = length > g->max_ns ? length : g->max_ns;
@@ -173,8 +175,13 @@ void sv_gpu_find_memory(struct sv_gpu_making *m)
     }
     if (n) {
         qsort(all, n, sizeof *all, by_time);
-        for (size_t i = 0; i < n; i++)
-            follow(&m->r->devices[all[i].device], &live, all, i);
+        m->r->levels = sv_alloc(n * sizeof *m->r->levels);
+        for (size_t i = 0; i < n; i++) {
+            struct sv_gpu_device *d = &m->r->devices[all[i].device];
+            follow(d, &live, all, i);
+            m->r->levels[m->r->n_levels++] =
+                (struct sv_gpu_level){all[i].ts_ns, d->memory.live_bytes, all[i].device};
+        }
         find_leaks(m->r, &live, all);
     }
     sv_map_fini(&live);

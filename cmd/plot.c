@@ -27,6 +27,7 @@ static const struct {
     {"counter", sv_plot_counter, 0, 100, NULL},
     {"steps", sv_plot_steps, 0, 0, NULL},
     {"layers", sv_plot_layers, 0, 0, NULL},
+    {"gpu", sv_plot_gpu, 0, 0, NULL},
 };
 #define N_KINDS (sizeof kinds / sizeof *kinds)
 
@@ -232,7 +233,7 @@ static int find_kind(const char *name, size_t *kind, struct sv_err *err)
     const char *near = sv_nearest(name, names, N_KINDS);
     return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                       "there is no picture '%s'%s%s%s; there are timeline, flame, hist, counter, "
-                      "steps and layers",
+                      "steps, layers and gpu",
                       name, near ? ", perhaps '" : "", near ? near : "", near ? "'" : "");
 }
 
@@ -355,6 +356,7 @@ static const struct sv_example examples[] = {
      "how long the calls of one operator take"},
     {"stave plot counter trace.pftrace 'gpu*' -o gpu.pdf", "counters over time"},
     {"stave plot steps trace.json -o steps.svg", "each training step by kind of work"},
+    {"stave plot gpu trace.json -o gpu.png", "what the GPUs did over time, and why they waited"},
     {"stave plot layers decode.json -o layers.svg",
      "time per layer of a model by kind of operation"},
     {0},
@@ -378,6 +380,8 @@ const struct sv_command sv_command_plot = {
         "p99.\n\n"
         "counter [NAME…]: counters by name (globs) over time, those of one unit in one panel.\n\n"
         "steps: a bar per training step, divided as by 'stave steps'.\n\n"
+        "gpu: for each device the share of time that it computed, communicated, copied or waited "
+        "for the host, its memory, and its busiest streams (--top N), by 'stave report gpu'.\n\n"
         "layers: a bar per layer of a model, divided by kind of operation. The layer is the "
         "argument "
         "'layer', a number in the name of the slice or of one around it (layers.3, "

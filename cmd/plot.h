@@ -31,7 +31,7 @@ struct sv_plot {
 typedef int sv_plot_fn(struct sv_plot *p, struct sv_err *err);
 
 sv_plot_fn sv_plot_timeline, sv_plot_flame, sv_plot_hist, sv_plot_counter, sv_plot_steps,
-    sv_plot_layers;
+    sv_plot_layers, sv_plot_gpu;
 
 /* Puts the window around the slice that --around names. */
 int sv_plot_zoom(struct sv_plot *p, struct sv_err *err);

@@ -2,6 +2,7 @@
 #include "cmd/plot.h"
 
 #include "analysis/model_layers.h"
+#include "analysis/report_gpu.h"
 #include "analysis/stats.h"
 #include "analysis/steps.h"
 #include "base/glob.h"
@@ -9,6 +10,7 @@
 #include "plot/bars.h"
 #include "plot/counters.h"
 #include "plot/flame.h"
+#include "plot/gpu_bands.h"
 #include "plot/hist.h"
 
 #include <inttypes.h>
@@ -352,4 +354,23 @@ int sv_plot_layers(struct sv_plot *p, struct sv_err *err)
     free(bars);
     sv_layers_fini(&l);
     return 0;
+}
+
+int sv_plot_gpu(struct sv_plot *p, struct sv_err *err)
+{
+    struct sv_gpu_report r;
+    int code = 0;
+    sv_gpu_report_make(&r, p->trace, p->o->marker);
+    if (r.n_work == 0)
+        code = sv_err_set(
+            err, SV_EFOUND, SV_NO_POS,
+            "no GPU work: no slices of category kernel, gpu_memcpy or the like (docs/gpu.md)");
+    else
+        sv_gpu_figure_draw(p->picture, &r,
+                           &(struct sv_gpu_figure){.frame = p->frame,
+                                                   .from_ns = p->from_ns,
+                                                   .to_ns = p->to_ns,
+                                                   .streams_max = (size_t)p->o->top});
+    sv_gpu_report_fini(&r);
+    return code;
 }

@@ -19,3 +19,12 @@ check through_perfetto diff "$SRC/tests/cli/report_gpu/json.out" through.json
 "$STAVE" report gpu -q "$gaps" --csv --by kernel | tail -n +2 | cut -d, -f1,3,4 | sort >report.csv
 "$STAVE" query -q "$gaps" --to csv "SELECT name, count(*), sum(dur) FROM slice WHERE category = 'kernel' GROUP BY name" | tail -n +2 | sort >sql.csv
 check as_sql_sums diff report.csv sql.csv
+
+# The picture: 40 us of copying and 350 of computing in the SVG, the same in PNG; nothing to draw is said.
+"$STAVE" plot gpu "$gaps" -q -o gpu.svg
+check picture grep -q 'busy 64 % of its span' gpu.svg
+check picture_names_streams grep -q 'stream 20' gpu.svg
+if "$STAVE" plot gpu "$gaps" -q -o gpu.png 2>png.err; then check picture_as_png test "$(head -c 4 gpu.png | tail -c 3)" = PNG
+else check says_why_there_is_no_png grep -q 'without cairo' png.err; fi
+run no_work 1 "$STAVE" plot gpu "$SRC/tests/golden/good/strace.out" -o none.svg
+check no_picture_of_nothing test ! -e none.svg
