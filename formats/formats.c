@@ -79,6 +79,8 @@ SV_I_LOG(mllog, "mllog", "a log with MLPerf's :::MLLOG lines", false, false);
 SV_I_LOG(dlio, "dlio", "a log of the DLIO benchmark", false, false);
 SV_I_LOG(batching_csv, "batching-csv", "the summary of an inference server's batches", false,
          false);
+SV_I_LOG(paje, "paje", "a Paje trace, StarPU's paje.trace among them", false, false);
+SV_I_LOG(starpu_rec, "starpu-rec", "StarPU's tasks.rec and trace.rec", false, false);
 
 /* Variants of a format with a writer of their own: (identifier, format, --dialect, help). */
 #define SV_I_DIALECT(id, of, word, about) \
@@ -107,9 +109,9 @@ static const struct sv_format dot = {
 SV_I_LOG(sbt, "sbt", "TraceSmith's binary trace", false, false);
 
 const struct sv_format *const sv_formats[] = {
-    &perfetto, &chrome, &text,  &csv,  &bpftrace, &time_align, &mpstat,           &pmon,
-    &iostat,   &strace, &mllog, &dlio, &kineto,   &tracesmith, &tracesmith_basic, &batching_csv,
-    &dot,      &sbt,    NULL};
+    &perfetto, &chrome,     &text,  &csv,  &bpftrace, &time_align, &mpstat,           &pmon,
+    &iostat,   &strace,     &mllog, &dlio, &kineto,   &tracesmith, &tracesmith_basic, &batching_csv,
+    &paje,     &starpu_rec, &dot,   &sbt,  NULL};
 
 const struct sv_format *sv_format_named(const char *name)
 {

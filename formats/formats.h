@@ -71,6 +71,8 @@ int sv_mllog_probe(const uint8_t *head, size_t n);
 int sv_dlio_probe(const uint8_t *head, size_t n);
 int sv_sbt_probe(const uint8_t *head, size_t n);
 int sv_batching_csv_probe(const uint8_t *head, size_t n);
+int sv_paje_probe(const uint8_t *head, size_t n);
+int sv_starpu_rec_probe(const uint8_t *head, size_t n);
 
 #define SV_SOURCE_DOOR(name)                                                                   \
     int name(struct sv_input *in, const struct sv_read_options *options, struct sv_dict *dict, \
@@ -99,6 +101,8 @@ SV_SOURCE_DOOR(sv_iostat_source);     /* iostat_read.c */
 SV_SOURCE_DOOR(sv_strace_source);     /* strace_read.c */
 SV_SOURCE_DOOR(sv_mllog_source);      /* mllog_read.c */
 SV_SOURCE_DOOR(sv_dlio_source);       /* dlio_read.c */
+SV_SOURCE_DOOR(sv_paje_source);       /* paje_read.c */
+SV_SOURCE_DOOR(sv_starpu_rec_source); /* starpu_rec_read.c */
 
 SV_SOURCE_DOOR(sv_batching_csv_source); /* batching_csv_read.c */
 

@@ -1,4 +1,5 @@
 /* Readers of other tools' logs: the mistakes that are easy to make with them, each as a test; golden files show the rest. */
+#include "formats/decimal.h"
 #include "formats/formats.h"
 #include "model/trace.h"
 #include "tests/harness/test.h"
@@ -273,6 +274,11 @@ TEST(every_log_is_recognised_by_its_content)
         {"10:00:00 AM  CPU %usr %nice", "mpstat"},
         {"1380360127432329  15:28:12", "time-align"},
         {"Attaching 2 probes...\nTIMESTAMP PID FD LAT(ns) FILENAME", "bpftrace"},
+        {"%EventDef\tPajeDefineContainerType\t1\n", "paje"},
+        {"% a comment of TeX\n", NULL},
+        {"E: SetState\nN: Idle\n", "starpu-rec"},
+        {"JobId: 1\nSubmitTime: 0.5\nMPIRank: 0\n", "starpu-rec"},
+        {"JobId: 1\n", NULL},
         {"[{\"ph\":\"X\"}]", "chrome"},
         {"just words", NULL},
     };
@@ -284,5 +290,39 @@ TEST(every_log_is_recognised_by_its_content)
         const struct sv_format *f = sv_format_probe(in, &err);
         CHECK_STR_EQ(f ? f->name : "none", rows[i].format ? rows[i].format : "none");
         sv_input_close(in);
+    }
+}
+
+TEST(decimal_times_keep_their_digits)
+{
+    static const struct {
+        const char *text;
+        int decimals;
+        int64_t ns; /* -1: refused */
+    } rows[] = {
+        {"0", 9, 0},
+        {"1.5", 9, 1500000000},
+        {"12.345678901", 9, 12345678901},
+        {"12.3456789019", 9, 12345678901},
+        {"12.345678901", 6, 12345678},
+        {"9007199.254740993", 9, 9007199254740993},
+        {"1.5e+03", 6, 1500000000},
+        {".5", 9, 500000000},
+        {"", 9, -1},
+        {".", 9, -1},
+        {"-1", 9, -1},
+        {"1.2.3", 9, -1},
+        {"soon", 9, -1},
+        {"e5", 9, -1},
+        {"99999999999999999999", 9, -1},
+        {"1e300", 9, -1},
+    };
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        int64_t ns = -1;
+        CONTEXT("%s", rows[i].text);
+        struct sv_text t = {rows[i].text, (uint32_t)strlen(rows[i].text)};
+        CHECK(sv_decimal_ns(t, rows[i].decimals, &ns) == (rows[i].ns >= 0));
+        if (rows[i].ns >= 0)
+            CHECK_INT_EQ(ns, rows[i].ns);
     }
 }

@@ -1,0 +1,4 @@
+/* Paje from nowhere. */
+#include "log_fuzz.h"
+
+LOG_FUZZ(paje)

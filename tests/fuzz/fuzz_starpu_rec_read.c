@@ -1,0 +1,4 @@
+/* StarPU's records from nowhere. */
+#include "log_fuzz.h"
+
+LOG_FUZZ(starpu_rec)
