@@ -12,7 +12,7 @@ void sv_life_words_init(struct sv_life_words *w, struct sv_dict *d)
     for (int op = SV_LIFE_MODEL; op < SV_N_LIFE_OPS; op++)
         w->ops[op] = sv_dict_cstr(d, sv_life_op_names[op]);
     for (int i = 0; i < SV_LIFE_MEMBERS_MAX; i++) {
-        char key[8];
+        char key[16];
         snprintf(key, sizeof key, "r%d", i);
         w->members[i] = sv_dict_cstr(d, key);
     }

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# stave report batch, and the summary of a server's batches as an input: figures that can be checked by hand, other forms, bad rows.
+. "$SRC/tests/harness/cli.sh"
+
+# Three batches of a server that is not ours: no exclusive columns, CRLF, one worker idle. Times are easy to add up.
+cat >seed.csv <<'C'
+batch_id,model_name,worker_id,worker_type,device_id,batch_size,request_ids,request_arrival_us,queue_ms,batch_ms,submit_ms,scheduling_ms,codelet_ms,inference_ms,callback_ms,total_ms,warmup
+0,"m",0,"cpu",-1,2,"1;2","1000000;1001000",2.000,1.000,1.500,0.500,5.000,5.500,1.000,10.000,false
+1,"m, ""big""",1,"cuda",0,1,"3","1010000",1.000,0.000,0.500,0.500,2.000,2.000,0.000,4.000,false
+2,"m",0,"cpu",-1,4,"4;5;6;7","1020000;1020000;1021000;1022000",3.000,2.000,3.000,1.000,10.000,11.000,2.000,20.000,false
+C
+sed 's/$/\r/' seed.csv >crlf.csv
+run summary 0 "$STAVE" report batch seed.csv
+run crlf 0 "$STAVE" report batch crlf.csv --by summary
+check same_with_crlf diff <("$STAVE" report batch seed.csv --json) <("$STAVE" report batch crlf.csv --json)
+run request 0 "$STAVE" report batch seed.csv --request 5
+run csv 0 "$STAVE" report batch seed.csv --csv
+run requests 0 "$STAVE" report batch seed.csv --csv --by request
+run sla 0 "$STAVE" report batch seed.csv --by sla --sla 4,9.5,20
+run json 0 "$STAVE" report batch seed.csv --json --by worker
+
+# The arithmetic, from the JSON: phases add up, every request in one batch, rates are over the real time.
+check arithmetic python3 - <<'P'
+import csv, json, subprocess, os
+stave = os.environ["STAVE"]
+report = json.loads(subprocess.check_output([stave, "report", "batch", "seed.csv", "--json"]))
+s = report["summary"]
+assert s["requests"] == 7 and s["batches"] == 3 and s["batch_size_max"] == 4
+assert s["span_ns"] == 40_000_000 and abs(s["throughput_per_s"] - 7 / 0.040) < 1e-6, s
+assert abs(s["efficiency"] - 7 / 3 / 4) < 1e-9
+requests = list(csv.DictReader(subprocess.check_output([stave, "report", "batch", "seed.csv", "--csv", "--by", "request"], text=True).splitlines()))
+phases = ["queue_ns", "batch_ns", "submit_ns", "scheduling_ns", "run_ns", "callback_ns", "respond_ns"]
+for r in requests:
+    assert sum(int(r[p]) for p in phases) == int(r["total_ns"]), r
+assert sorted(int(r["request"]) for r in requests) == [1, 2, 3, 4, 5, 6, 7]
+assert s["latency_max_ns"] == 20_000_000
+P
+
+# Another run, whose last batch takes twice as long.
+sed 's/,20\.000,false/,40.000,false/' seed.csv >slow.csv
+run baseline 1 "$STAVE" report batch slow.csv --baseline seed.csv
+run baseline_lenient 0 "$STAVE" report batch slow.csv --baseline seed.csv --max-latency-regression 150% --max-throughput-drop 50
+run_any baseline_json 1 "$STAVE" report batch slow.csv --baseline seed.csv --json
+check baseline_is_json python3 -c 'import json; d = json.load(open("baseline_json.out")); assert any(x["missed"] for x in d)'
+run_any itself 0 "$STAVE" report batch seed.csv --baseline seed.csv --max-latency-regression 0 --max-throughput-drop 0
+
+# What cannot be.
+run no_request 3 "$STAVE" report batch seed.csv --request 99
+run bad_request 2 "$STAVE" report batch seed.csv --request x1
+run bad_sla 2 "$STAVE" report batch seed.csv --sla 5,fast
+run bad_limit 2 "$STAVE" report batch seed.csv --baseline seed.csv --max-rejected many
+run bad_section 2 "$STAVE" report batch seed.csv --by colour
+echo '{"traceEvents":[{"name":"a","ph":"X","ts":1,"dur":2,"pid":1,"tid":1}]}' >other.json
+run nothing 3 "$STAVE" report batch other.json
+head -n 1 seed.csv >empty.csv
+run empty 3 "$STAVE" report batch empty.csv
+
+# Rows that are damaged are told and passed over; the others count.
+{ cat seed.csv; echo 'x,"m",0,"cpu"'; echo '9,"m",0,"cpu",-1,2,"1;x","1;2",0,0,0,0,0,0,0,1,false'; echo '10,"open,0'; echo '11,"m",0,"cpu",-1,0,"","",nan,-5,1e300,0,0,0,0,2.5,false'; } >bad.csv
+run damaged 0 "$STAVE" report batch bad.csv --by summary
+run_any strict 1 "$STAVE" report batch bad.csv --strict
+
+# JSON of a server that is not ours: no spans of requests, no real time.
+cat >foreign.json <<'J'
+{"traceEvents":[
+  {"name":"process_name","ph":"M","ts":0,"pid":1,"args":{"name":"StarPU Inference Server"}},
+  {"name":"request_enqueued","cat":"batching","ph":"i","ts":100,"pid":1,"tid":1,"args":{"request_id":7,"model_name":"demo"}},
+  {"name":"request_enqueued","cat":"batching","ph":"i","ts":200,"pid":1,"tid":1,"args":{"request_id":8,"model_name":"demo"}},
+  {"name":"warming_request_enqueued","cat":"batching","ph":"i","ts":1,"pid":1,"tid":1,"args":{"warming_request_id":1,"warming_model_name":"demo"}},
+  {"name":"batch","cat":"batching","ph":"X","ts":100,"pid":1,"tid":2,"dur":100,"args":{"batch_id":0,"batch_size":2,"model_name":"demo","request_ids":[7,8],"start_ts":100,"end_ts":200}},
+  {"name":"batch_build","cat":"batching","ph":"X","ts":300,"pid":1,"tid":3,"dur":50,"id_scope":"serving","id2":{"local":0},"bind_id":"0x0000000000000000","flow_out":true,"args":{"batch_id":0,"batch_size":2,"model_name":"demo","request_ids":[7,8],"start_ts":300,"end_ts":350}},
+  {"name":"batch_submitted","cat":"batching","ph":"X","ts":400,"pid":1,"tid":4,"dur":1,"id_scope":"serving","id2":{"local":0},"bind_id":"0x0000000000000000","flow_out":true,"flow_in":true,"args":{"batch_id":0,"batch_size":2,"model_name":"demo","request_ids":[7,8]}},
+  {"name":"demo","cat":"batching","ph":"X","ts":500,"pid":1,"tid":10,"dur":1000,"id_scope":"serving","id2":{"local":0},"bind_id":"0x0000000000000000","flow_in":true,"args":{"batch_id":0,"batch_size":2,"model_name":"demo","worker_id":0,"worker_type":"cpu","start_ts":500,"end_ts":1500}}
+]
+}
+J
+run foreign 0 "$STAVE" report batch foreign.json --csv --by request
