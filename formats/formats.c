@@ -81,6 +81,7 @@ SV_I_LOG(batching_csv, "batching-csv", "the summary of an inference server's bat
          false);
 SV_I_LOG(paje, "paje", "a Paje trace, StarPU's paje.trace among them", false, false);
 SV_I_LOG(starpu_rec, "starpu-rec", "StarPU's tasks.rec and trace.rec", false, false);
+SV_I_LOG(nsys, "nsys", "SQLite export of Nsight Systems", false, false);
 
 /* Variants of a format with a writer of their own: (identifier, format, --dialect, help). */
 #define SV_I_DIALECT(id, of, word, about) \
@@ -111,7 +112,7 @@ SV_I_LOG(sbt, "sbt", "TraceSmith's binary trace", false, false);
 const struct sv_format *const sv_formats[] = {
     &perfetto, &chrome,     &text,  &csv,  &bpftrace, &time_align, &mpstat,           &pmon,
     &iostat,   &strace,     &mllog, &dlio, &kineto,   &tracesmith, &tracesmith_basic, &batching_csv,
-    &paje,     &starpu_rec, &dot,   &sbt,  NULL};
+    &paje,     &starpu_rec, &dot,   &sbt,  &nsys,     NULL};
 
 const struct sv_format *sv_format_named(const char *name)
 {
