@@ -2,15 +2,76 @@
  *
  * The state is a track and a time. The last slice that begins before that time tells what is open there: it, one of its ancestors, or
  * nothing. Each step moves the time back to the nearest boundary; at the beginning of a slice it may go to another
- * track along a flow. A flow that leads to the same time again cannot be followed for ever: steps without progress are
- * counted. */
+ * track along a flow, or from work of a device to the call that launched it. A host call that waits for devices leads to the work that
+ * ended last within it. What leads to the same time again cannot be followed for ever: steps without progress are counted. */
 #include "analysis/critical_path.h"
 
+#include "analysis/launch.h"
+#include "analysis/steps.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
 
 #define STUCK_MAX 1000u
+
+/* What connects host and devices beside flows. */
+struct links {
+    struct sv_launches launches;
+    uint8_t *by_name; /* kinds of work (steps.h) */
+    struct end {
+        int64_t ts_ns;
+        uint32_t row;
+    } * ends; /* of device work, by time */
+    size_t n;
+};
+
+static int by_end(const void *a, const void *b)
+{
+    const struct end *x = a, *y = b;
+    if (x->ts_ns != y->ts_ns)
+        return x->ts_ns < y->ts_ns ? -1 : 1;
+    return (x->row > y->row) - (x->row < y->row);
+}
+
+static void links_init(struct links *l, const struct sv_trace *t)
+{
+    size_t cap = 0;
+    *l = (struct links){.by_name = sv_work_of_strings(t->dict)};
+    sv_launches_init(&l->launches, t);
+    for (uint32_t row = 0; row < t->slices.n; row++) {
+        if (sv_device_slice(&l->launches, row) == SV_NOT_DEVICE || t->slices.kind[row] != SV_SLICE)
+            continue;
+        l->ends = sv_grow(l->ends, &cap, l->n + 1, sizeof *l->ends);
+        l->ends[l->n++] = (struct end){sv_trace_end_ns(t, row), row};
+    }
+    if (l->n)
+        qsort(l->ends, l->n, sizeof *l->ends, by_end);
+}
+
+static void links_fini(struct links *l)
+{
+    sv_launches_fini(&l->launches);
+    free(l->by_name);
+    free(l->ends);
+}
+
+/* The device work of the same machine that ended last in (after_ns, until_ns]; SV_NO_ROW: none did. */
+static uint32_t last_work(const struct links *l, uint32_t space, int64_t after_ns, int64_t until_ns)
+{
+    const struct sv_trace *t = l->launches.trace;
+    size_t low = 0, high = l->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (l->ends[middle].ts_ns <= until_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low > 0 && l->ends[low - 1].ts_ns > after_ns; low--)
+        if (t->dict->tracks[t->slices.track[l->ends[low - 1].row]].space == space)
+            return l->ends[low - 1].row;
+    return SV_NO_ROW;
+}
 
 static void add_segment(struct sv_path *p, struct sv_segment s)
 {
@@ -64,13 +125,16 @@ static struct view look(const struct sv_trace *t, sv_track track, int64_t ts_ns)
     return v;
 }
 
-/* The flow into `row` whose origin was last busy with it; its time is at most the slice's beginning. */
-static uint32_t latest_origin(const struct sv_trace *t, uint32_t row, int64_t *at_ns)
+/* The flow into `row` whose origin was last busy with it; its time is at most the slice's beginning. Work of a device that no flow leads to has its launch. */
+static uint32_t latest_origin(const struct links *l, uint32_t row, int64_t *at_ns)
 {
+    const struct sv_trace *t = l->launches.trace;
     uint64_t first, n = sv_trace_flows_in(t, row, &first);
-    uint32_t best = SV_NO_ROW;
-    for (uint64_t i = first; i < first + n; i++) {
-        uint32_t origin = t->flows.from[t->flows.by_to[i]];
+    uint32_t best = SV_NO_ROW, launch = SV_NO_ROW;
+    if (n == 0 && sv_device_slice(&l->launches, row) != SV_NOT_DEVICE)
+        launch = sv_launch_of(&l->launches, row);
+    for (uint64_t i = 0; i < n + (launch != SV_NO_ROW); i++) {
+        uint32_t origin = i < n ? t->flows.from[t->flows.by_to[first + i]] : launch;
         int64_t begin = t->slices.ts_ns[row], end = sv_trace_end_ns(t, origin);
         int64_t at = end < begin ? end : begin;
         if (t->slices.ts_ns[origin] <= begin && origin != row &&
@@ -91,6 +155,7 @@ static int64_t busy_until(const struct sv_trace *t, uint32_t row)
 }
 
 struct walk {
+    const struct links *links;
     sv_track track;
     int64_t ts_ns;
     unsigned stuck;
@@ -101,7 +166,7 @@ struct walk {
 static void leave_slice(struct sv_path *p, const struct sv_trace *t, uint32_t row, struct walk *w)
 {
     int64_t at_ns = INT64_MIN, begin = t->slices.ts_ns[row];
-    uint32_t origin = latest_origin(t, row, &at_ns);
+    uint32_t origin = latest_origin(w->links, row, &at_ns);
     w->by_flow = false;
     w->ts_ns = begin;
     /* Enclosed by another slice of the track, a flow still wins: the flow says why it began. */
@@ -116,11 +181,33 @@ static void leave_slice(struct sv_path *p, const struct sv_trace *t, uint32_t ro
     w->by_flow = true;
 }
 
+/* In a call that waits for devices: to what it waited for. */
+static bool leave_wait(struct sv_path *p, const struct sv_trace *t, const struct view *v,
+                       int64_t from_ns, struct walk *w)
+{
+    if (v->row == SV_NO_ROW || w->links->by_name[t->slices.name[v->row]] != SV_WORK_WAIT ||
+        sv_device_slice(&w->links->launches, v->row) != SV_NOT_DEVICE)
+        return false;
+    uint32_t work = last_work(w->links, t->dict->tracks[w->track].space,
+                              v->since_ns > from_ns ? v->since_ns : from_ns, w->ts_ns);
+    if (work == SV_NO_ROW)
+        return false;
+    int64_t end = sv_trace_end_ns(t, work);
+    add_segment(
+        p, (struct sv_segment){SV_SEGMENT_RUN, end, w->ts_ns - end, v->row, w->track, w->by_flow});
+    w->track = t->slices.track[work];
+    w->ts_ns = end;
+    w->by_flow = true;
+    return true;
+}
+
 /* One step back. False: there is nothing before. */
 static bool step(struct sv_path *p, const struct sv_trace *t, int64_t from_ns, struct walk *w)
 {
     struct view v = look(t, w->track, w->ts_ns);
     int64_t since = v.since_ns > from_ns ? v.since_ns : from_ns;
+    if (leave_wait(p, t, &v, from_ns, w))
+        return ++w->stuck < STUCK_MAX;
     bool is_run = v.row != SV_NO_ROW;
     add_segment(p, (struct sv_segment){is_run ? SV_SEGMENT_RUN : SV_SEGMENT_IDLE, since,
                                        w->ts_ns - since, v.row, w->track, w->by_flow});
@@ -140,8 +227,12 @@ void sv_critical_path(struct sv_path *p, const struct sv_trace *t, uint32_t from
     *p = (struct sv_path){0};
     if (from != SV_NO_ROW)
         from_ns = t->slices.ts_ns[from];
-    struct walk w = {.track = t->slices.track[to], .ts_ns = sv_trace_end_ns(t, to)};
+    struct links links;
+    links_init(&links, t);
+    struct walk w = {
+        .links = &links, .track = t->slices.track[to], .ts_ns = sv_trace_end_ns(t, to)};
     while (w.ts_ns > from_ns && step(p, t, from_ns, &w)) {}
+    links_fini(&links);
     for (size_t i = 0; i < p->n / 2; i++) {
         struct sv_segment s = p->segments[i];
         p->segments[i] = p->segments[p->n - 1 - i];

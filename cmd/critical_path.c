@@ -244,7 +244,9 @@ const struct sv_command sv_command_critical_path = {
         "the one it comes from, or to what ended last on the same track if that was later. The "
         "segments "
         "add up to the time between both ends: run (a slice itself, none of its children), wait "
-        "(between the origin of a flow and what it leads to) and idle (nothing was open).",
+        "(between the origin of a flow and what it leads to) and idle (nothing was open). "
+        "Work of a GPU comes from the call that launched it, and a call that waits for a GPU from "
+        "the work that ended last within it.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct critical_path),

@@ -28,3 +28,6 @@ if "$STAVE" plot gpu "$gaps" -q -o gpu.png 2>png.err; then check picture_as_png 
 else check says_why_there_is_no_png grep -q 'without cairo' png.err; fi
 run no_work 1 "$STAVE" plot gpu "$SRC/tests/golden/good/strace.out" -o none.svg
 check no_picture_of_nothing test ! -e none.svg
+
+# The critical path of the step goes through the wait to the device, and from there by launch and stream to the loader.
+run critical_path 0 "$STAVE" critical-path "$gaps"
