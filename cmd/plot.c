@@ -28,6 +28,7 @@ static const struct {
     {"steps", sv_plot_steps, 0, 0, NULL},
     {"layers", sv_plot_layers, 0, 0, NULL},
     {"gpu", sv_plot_gpu, 0, 0, NULL},
+    {"batch", NULL, 0, 0, NULL}, /* apart: its input need not be a trace */
 };
 #define N_KINDS (sizeof kinds / sizeof *kinds)
 
@@ -64,7 +65,7 @@ int sv_plot_no_such(const char *what, const char *name, const char *const *candi
 
 /* ---- the form of the output ---- */
 
-static int choose_form(const char *output, enum sv_picture_form *form, struct sv_err *err)
+int sv_plot_form(const char *output, enum sv_picture_form *form, struct sv_err *err)
 {
     static const struct {
         const char *suffix;
@@ -90,8 +91,8 @@ static int choose_form(const char *output, enum sv_picture_form *form, struct sv
                       output);
 }
 
-static int write_picture(const char *output, enum sv_picture_form form, double scale,
-                         const struct sv_picture *p, struct sv_err *err)
+int sv_plot_write(const char *output, enum sv_picture_form form, double scale,
+                  const struct sv_picture *p, struct sv_err *err)
 {
     struct sv_buf bytes;
     struct sv_output *out;
@@ -217,7 +218,7 @@ static int draw(size_t kind, struct sv_plot *p, const struct sv_interval *window
     p->picture = &picture;
     code = kinds[kind].draw(p, err);
     if (code >= 0)
-        code = write_picture(p->o->output, form, scale, &picture, err);
+        code = sv_plot_write(p->o->output, form, scale, &picture, err);
     sv_picture_fini(&picture);
     return code;
 }
@@ -233,23 +234,63 @@ static int find_kind(const char *name, size_t *kind, struct sv_err *err)
     const char *near = sv_nearest(name, names, N_KINDS);
     return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                       "there is no picture '%s'%s%s%s; there are timeline, flame, hist, counter, "
-                      "steps, layers and gpu",
+                      "steps, layers, gpu and batch",
                       name, near ? ", perhaps '" : "", near ? near : "", near ? "'" : "");
+}
+
+/* The operands after the trace, and where the picture goes. */
+static int check(const struct sv_plot *p, size_t kind, struct sv_err *err)
+{
+    const char *output = p->o->output;
+    if (p->n_names < kinds[kind].least_names)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s needs %s after the trace",
+                          kinds[kind].name, kinds[kind].names);
+    if (p->n_names > kinds[kind].most_names)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s: what is '%s'?", kinds[kind].name,
+                          p->names[kinds[kind].most_names]);
+    if ((!output || strcmp(output, "-") == 0) && isatty(STDOUT_FILENO))
+        return sv_err_set(
+            err, SV_EUSAGE, SV_NO_POS,
+            "a picture is nothing for a terminal: name a file with -o FILE.svg (.png, "
+            ".pdf); 'stave show' draws in the terminal");
+    return 0;
+}
+
+static int run_batch(struct sv_plot *p, struct sv_err *err)
+{
+    double scale;
+    int code = set_size(p, &scale, err);
+    return code < 0 ? code : sv_plot_batch(p, scale, err);
+}
+
+static int run_trace(size_t kind, struct sv_plot *p, const struct sv_interval *window,
+                     struct sv_err *err)
+{
+    enum sv_picture_form form;
+    struct sv_loaded loaded;
+    int code = sv_plot_form(p->o->output, &form, err);
+    if (code < 0)
+        return code;
+    code = sv_load(p->path, p->format, p->o->strict, p->o->memory_limit, &loaded, err);
+    p->trace = loaded.trace;
+    if (code >= 0)
+        code = draw(kind, p, window, form, err);
+    sv_loaded_free(&loaded);
+    return code;
 }
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     struct sv_plot_options *o = options;
-    enum sv_picture_form form;
-    struct sv_loaded loaded;
+    struct sv_interval window = o->window;
     size_t kind;
     int code = sv_expect_operands(operands, 1, 200, "kind of picture", err);
     if (code >= 0)
         code = find_kind(operands->items[0], &kind, err);
+    if (code >= 0 && o->list && !kinds[kind].draw)
+        return sv_plot_list_panels();
     if (code >= 0)
         code = sv_expect_operands(operands, 2, 200, "trace", err);
-    if (code >= 0)
-        code = choose_form(o->output, &form, err);
     if (code < 0)
         return code;
     struct sv_plot p = {.o = o,
@@ -257,27 +298,12 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
                         .name = basename(operands->items[1]),
                         .names = operands->items + 2,
                         .n_names = operands->n - 2};
-    if (p.n_names < kinds[kind].least_names)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s needs %s after the trace",
-                          kinds[kind].name, kinds[kind].names);
-    if (p.n_names > kinds[kind].most_names)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s: what is '%s'?", kinds[kind].name,
-                          p.names[kinds[kind].most_names]);
-    if ((!o->output || strcmp(o->output, "-") == 0) && isatty(STDOUT_FILENO))
-        return sv_err_set(
-            err, SV_EUSAGE, SV_NO_POS,
-            "a picture is nothing for a terminal: name a file with -o FILE.svg (.png, "
-            ".pdf); 'stave show' draws in the terminal");
-    struct sv_interval window = o->window;
-    code = take_sides(&p, &window, err);
+    code = check(&p, kind, err);
+    if (code >= 0)
+        code = take_sides(&p, &window, err);
     if (code < 0)
         return code;
-    code = sv_load(p.path, p.format, o->strict, o->memory_limit, &loaded, err);
-    p.trace = loaded.trace;
-    if (code >= 0)
-        code = draw(kind, &p, &window, form, err);
-    sv_loaded_free(&loaded);
-    return code;
+    return kinds[kind].draw ? run_trace(kind, &p, &window, err) : run_batch(&p, err);
 }
 
 static const struct sv_option options[] = {
@@ -334,6 +360,10 @@ static const struct sv_option options[] = {
      "hist: buckets of equal width", NULL},
     {0, "marker", "GLOB", SV_OPT_TEXT, offsetof(struct sv_plot_options, marker),
      "steps: the name of what marks a step (default: what is usual)", NULL},
+    {0, "panel", "NAME", SV_OPT_LIST, offsetof(struct sv_plot_options, panels),
+     "batch: only this panel; may be given several times", NULL},
+    {0, "list", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, list),
+     "batch: the names of all panels", NULL},
     SV_MEMORY_OPTION(struct sv_plot_options),
     SV_INPUT_OPTIONS_AS(struct sv_plot_options, "input-format", input_format),
     {0},
@@ -359,13 +389,18 @@ static const struct sv_example examples[] = {
     {"stave plot gpu trace.json -o gpu.png", "what the GPUs did over time, and why they waited"},
     {"stave plot layers decode.json -o layers.svg",
      "time per layer of a model by kind of operation"},
+    {"stave plot batch batching_trace_summary.csv -o plots.png",
+     "an inference server's batches: 36 panels on one sheet"},
+    {"stave plot batch server.pftrace --panel throughput --panel sla -o load.svg",
+     "two of them; 'stave plot batch --list' names all"},
+    {"stave plot batch trace.csv -o plots/", "a picture for each panel"},
     {0},
 };
 
 const struct sv_command sv_command_plot = {
     .name = "plot",
     .operands = "KIND TRACE [NAME…] -o FILE",
-    .summary = "draw a trace: time line, flame graph, histogram, counters, steps, layers",
+    .summary = "draw a trace: time line, flame graph, histogram, counters, steps, layers, batches",
     .description =
         "The suffix of the output chooses SVG (hover for details, click to zoom, no network), PNG "
         "or PDF.\n\n"
@@ -387,7 +422,11 @@ const struct sv_command sv_command_plot = {
         "'layer', a number in the name of the slice or of one around it (layers.3, "
         "DecoderLayer_7), or "
         "else the thread's number; the kind is told by the category and the name. Self times are "
-        "added up.",
+        "added up.\n\n"
+        "batch: the batches of an inference server, from its summary CSV (and metrics.csv beside "
+        "it) or from a trace of it: latencies, phases, workers, sizes, arrivals, throughput. All "
+        "panels on one sheet, some of them (--panel), or a picture for each in a folder "
+        "(-o DIR/).",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct sv_plot_options),

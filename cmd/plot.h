@@ -3,15 +3,17 @@
 #define SV_CMD_PLOT_H
 
 #include "cmd/load.h"
+#include "plot/cairo_paint.h"
 #include "plot/frame.h"
 
 struct sv_plot_options {
     const char *output, *from, *to, *input_format, *title, *diff, *marker;
     const char *around, *margin, *rows, *group;
     struct sv_interval window;
+    struct sv_words panels;
     uint64_t width, height, max_rows, arrows, top, buckets, memory_limit;
     const char *scale;
-    bool strict, wall, log, linear, merge_tracks, samples, no_arrows;
+    bool strict, wall, log, linear, merge_tracks, samples, no_arrows, list;
 };
 
 /* A picture in the making: the trace, what the user asked, where the marks go. */
@@ -33,6 +35,14 @@ typedef int sv_plot_fn(struct sv_plot *p, struct sv_err *err);
 sv_plot_fn sv_plot_timeline, sv_plot_flame, sv_plot_hist, sv_plot_counter, sv_plot_steps,
     sv_plot_layers, sv_plot_gpu;
 
+/* batch is not like the others: its input may be a CSV, its output a folder. */
+int sv_plot_batch(struct sv_plot *p, double scale, struct sv_err *err);
+int sv_plot_list_panels(void);
+
+/* The form that the suffix of the output says; and the picture written in it. */
+int sv_plot_form(const char *output, enum sv_picture_form *form, struct sv_err *err);
+int sv_plot_write(const char *output, enum sv_picture_form form, double scale,
+                  const struct sv_picture *p, struct sv_err *err);
 /* Puts the window around the slice that --around names. */
 int sv_plot_zoom(struct sv_plot *p, struct sv_err *err);
 

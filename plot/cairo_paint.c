@@ -233,6 +233,14 @@ static void paint_path(struct painter *a, const struct sv_mark *m)
         cairo_stroke(a->cr);
 }
 
+static void paint_dot(struct painter *a, const struct sv_mark *m)
+{
+    cairo_new_path(a->cr);
+    cairo_arc(a->cr, m->x, m->y, m->w, 0, 6.283185307179586);
+    set_color(a->cr, m->color);
+    cairo_fill(a->cr);
+}
+
 static void paint_mark(struct painter *a, const struct sv_mark *m)
 {
     const struct sv_zoom_area *z = &a->picture->zoom;
@@ -244,6 +252,7 @@ static void paint_mark(struct painter *a, const struct sv_mark *m)
     }
     switch (m->shape) {
     case SV_SHAPE_BOX: paint_box(a, m); break;
+    case SV_SHAPE_DOT: paint_dot(a, m); break;
     case SV_SHAPE_TEXT:
         set_color(a->cr, m->color);
         write_text(a, m->label, m->x, m->y, m->h, m->flags & SV_MARK_BOLD, m->anchor, m->w);

@@ -184,11 +184,26 @@ static void add_path(struct sv_buf *b, const struct sv_picture *p, const struct 
     }
 }
 
+static void add_dot(struct sv_buf *b, const struct sv_picture *p, const struct sv_mark *m)
+{
+    sv_buf_str(b, "<circle");
+    add_attribute(b, "cx", m->x);
+    add_attribute(b, "cy", m->y);
+    add_attribute(b, "r", m->w);
+    add_color(b, "fill", m->color);
+    sv_buf_str(b, m->title.len ? ">" : "/>");
+    if (m->title.len) {
+        add_title(b, p, m->title);
+        sv_buf_str(b, "</circle>");
+    }
+}
+
 static void add_mark(struct sv_buf *b, const struct sv_picture *p, const struct sv_mark *m)
 {
     switch (m->shape) {
     case SV_SHAPE_BOX: add_box(b, p, m); break;
     case SV_SHAPE_TEXT: add_text(b, p, m); break;
+    case SV_SHAPE_DOT: add_dot(b, p, m); break;
     default: add_path(b, p, m); break;
     }
     sv_buf_byte(b, '\n');

@@ -163,7 +163,8 @@ TEST(rows_of_the_seeds_trace)
         ","
         "{\"name\":\"batch_build\",\"cat\":\"batching\",\"ph\":\"X\",\"ts\":200,\"dur\":30,\"pid\":"
         "1,\"tid\":3,"
-        "\"args\":{\"batch_id\":21,\"batch_size\":9,\"model_name\":\"demo\"}},"
+        "\"args\":{\"batch_id\":21,\"batch_size\":9,\"model_name\":\"demo\",\"request_ids\":[7,8]}}"
+        ","
         "{\"name\":\"batch_submitted\",\"cat\":\"batching\",\"ph\":\"X\",\"ts\":240,\"dur\":1,"
         "\"pid\":1,\"tid\":4,"
         "\"args\":{\"batch_id\":21,\"batch_size\":2}},"
@@ -181,42 +182,10 @@ TEST(rows_of_the_seeds_trace)
     CHECK_UINT_EQ(r->n_requests, 2);
     CHECK_UINT_EQ(m.b.requests[r->first_request + 1].id, 8);
     CHECK_INT_EQ(r->total_ns, 600000);
-    CHECK_INT_EQ(r->column_ns[SV_BATCH_QUEUE], 100000);
     CHECK_INT_EQ(r->column_ns[SV_BATCH_SUBMIT], 40000);
     CHECK_INT_EQ(r->column_ns[SV_BATCH_SCHEDULING], 60000);
     CHECK_INT_EQ(r->column_ns[SV_BATCH_CODELET], 400000);
     CHECK_STR_EQ(m.b.workers[r->worker].type, "cuda");
     CHECK_INT_EQ(m.b.workers[r->worker].number, 1);
-    unmake(&m);
-}
-
-TEST(rows_of_a_servers_time_line)
-{
-    struct made m = from_trace(
-        "# stave text 1\nclock monotonic\n"
-        "track #1 process uuid=0x1 pid=1 name=\"server\"\n"
-        "track #2 custom uuid=0x2 parent=#1 name=\"requests 1\"\n"
-        "track #3 custom uuid=0x3 parent=#1 name=\"batches 1\"\n"
-        "track #4 custom uuid=0x4 parent=#1 name=\"worker-3 (cpu)\"\n"
-        "track #5 counter uuid=0x5 parent=#1 name=\"queue depth\"\n"
-        "track #6 custom uuid=0x6 parent=#1 name=\"congestion\"\n"
-        "1.000000000 counter #5 {1}\n"
-        "1.000000000 slice #2 \"request\" cat=\"serving\" dur=0.010000000 {request=5 batch=2}\n"
-        "1.002000000 slice #3 \"batch\" cat=\"serving\" dur=0.008000000 {batch=2 model=\"bert\" "
-        "requests=1 samples=4 worker=3}\n"
-        "1.002000000 slice #3 \"batch\" cat=\"serving\" dur=0.001000000\n"
-        "1.003000000 slice #3 \"run\" cat=\"serving\" dur=0.006000000\n"
-        "1.009000000 slice #6 \"congestion\" cat=\"serving\" dur=0.005000000\n"
-        "1.009000000 slice #3 \"callback\" cat=\"serving\" dur=0.001000000\n",
-        sv_text_source);
-    REQUIRE(m.b.n == 1);
-    const struct sv_batch_row *r = &m.b.rows[0];
-    CHECK_INT_EQ(r->total_ns, 10000000);
-    CHECK_INT_EQ(r->phase_ns[SV_PHASE_QUEUE], 2000000);
-    CHECK_INT_EQ(r->phase_ns[SV_PHASE_RUN], 6000000);
-    CHECK_INT_EQ(r->phase_ns[SV_BATCH_REST], 0);
-    CHECK_STR_EQ(m.b.workers[r->worker].type, "cpu");
-    CHECK(r->is_congested && m.b.has_congestion);
-    CHECK_UINT_EQ(m.b.n_metrics, 1);
     unmake(&m);
 }
