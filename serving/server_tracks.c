@@ -34,6 +34,10 @@ void sv_timeline_init(struct sv_timeline *t, const struct stave_serving *server,
                                    t->batches,        t->workers};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
         stave_track_order(order[i], (int64_t)i);
+    int64_t now_ns = stave_now_ns(); /* from 0 on: a viewer draws nothing before the first value */
+    SV_COUNTER_AT(t->queued.track, now_ns, CATEGORY, (int64_t)0);
+    SV_COUNTER_AT(t->inflight.track, now_ns, CATEGORY, (int64_t)0);
+    SV_COUNTER_AT(t->rejected.track, now_ns, CATEGORY, (int64_t)0);
 }
 
 void sv_timeline_fini(struct sv_timeline *t)

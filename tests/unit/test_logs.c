@@ -280,6 +280,8 @@ TEST(every_log_is_recognised_by_its_content)
         {"JobId: 1\nSubmitTime: 0.5\nMPIRank: 0\n", "starpu-rec"},
         {"JobId: 1\n", NULL},
         {"[{\"ph\":\"X\"}]", "chrome"},
+        {"batch_id,model_name,worker_id,total_ms\n", "batching-csv"},
+        {"batch_id,model_name\n", NULL},
         {"just words", NULL},
     };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
