@@ -55,6 +55,7 @@ l = json.load(open("closed.json"))["latency_ms"]["roundtrip"]
 assert 0 < l["p50_ms"] <= l["p90_ms"] <= l["p95_ms"] <= l["p99_ms"] <= l["p100_ms"], l'
 equals metrics_requests "$(metric 'inference_completed_total{model="mlp"')" 769.0
 equals metrics_histogram "$(metric 'inference_latency_ms_count{model="mlp"')" 769
+for _ in $(seq 100); do [ "$(metric 'inference_inflight_tasks{model="mlp"')" = 0.0 ] && break; sleep 0.1; done
 equals metrics_idle "$(metric 'inference_queue_size{model="mlp"')$(metric 'inference_inflight_tasks{model="mlp"')" 0.00.0
 check metrics_busy "$python" -c 'import sys; assert 0 < float(sys.argv[1]) < 1' "$(metric starpu_worker_busy_ratio)"
 stop serving
@@ -82,7 +83,7 @@ check restart_kept sh -c 'for f in out/*.json; do cmp -s "$f" first.json && exit
 sed "s|$TMP/out/|$TMP/killed|" mlp.yml >killed.yml
 start killed.yml
 run_any load_killed 0 $load -u "$url" -n 50 -c 4
-for _ in $(seq 300); do [ "$(grep -c '"name":"request_enqueued"' killed/batching_trace.json)" = 50 ] && break; sleep 0.1; done
+for _ in $(seq 300); do [ "$(grep -c '"name":"request_enqueued"' killed/batching_trace.json)" = 50 ] && [ "$(wc -l <killed/batching_trace_summary.csv)" -gt 1 ] && break; sleep 0.1; done
 kill -KILL $pid; wait $pid 2>/dev/null
 equals killed_requests "$(grep -c '"name":"request_enqueued"' killed/batching_trace.json)" 50
 check killed_json "$python" -c 'import json; assert len(json.load(open("killed/batching_trace.json"))["traceEvents"]) > 50'
