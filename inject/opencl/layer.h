@@ -25,6 +25,7 @@ extern cl_icd_dispatch cl_real; /* what the calls go on to */
 
 struct cl_device_info_of {
     struct cl_node node;
+    cl_device_id id;
     stave_gpu_device_t gpu;
     stave_gpu_clock_t gpu_clock;
     pthread_mutex_t lock; /* of `clock` and what follows */

@@ -122,7 +122,7 @@ struct cl_device_info_of *cl_device_of(cl_device_id id)
     d = calloc(1, sizeof *d);
     if (!d)
         return NULL;
-    d->node.handle = id;
+    d->node.handle = d->id = id;
     pthread_mutex_init(&d->lock, NULL);
     describe_device(d, id, atomic_fetch_add(&n_devices, 1));
     struct cl_node *kept = cl_map_add(&devices, &d->node);
@@ -249,7 +249,7 @@ void cl_queue_made(cl_command_queue queue, bool is_profiled, bool is_asked,
     if (cl_map_add(&queues, &q->node) != &q->node)
         atomic_store(&q->is_dead, true);
     else
-        cl_read_timer(q, device);
+        cl_read_timer(d);
 }
 
 struct cl_queue *cl_queue_of(cl_command_queue queue)

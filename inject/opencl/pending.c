@@ -9,8 +9,9 @@
 #include "pending.h"
 
 enum {
-    DRAIN_EVERY = 8, /* enqueues of a queue: few, so that a driver's memory is used again at once */
-    DRAIN_MOST = 16, /* of them at a time, while the program enqueues */
+    DRAIN_EVERY =
+        32, /* enqueues of a queue: fewer disturb the driver at its work, more let its memory grow */
+    DRAIN_MOST = 64, /* of them at a time, while the program enqueues */
     LOOK_AHEAD = 16, /* incomplete ones that an out-of-order queue is looked through */
     BURST =
         1024, /* so much work in BURST_NS could fill a ring of the default size: the writer is waited for */
@@ -102,9 +103,8 @@ void cl_work_end(struct cl_work *w, cl_int status, cl_event event, bool is_ours)
 
 /* ---- the device's clock ---- */
 
-void cl_read_timer(struct cl_queue *q, cl_device_id id)
+void cl_read_timer(struct cl_device_info_of *d)
 {
-    struct cl_device_info_of *d = q->device;
     int64_t now = stave_now_ns();
     pthread_mutex_lock(&d->lock);
     bool is_due = !d->has_no_timer && (!d->timer_ns || now - d->timer_ns > TIMER_EVERY_NS);
@@ -116,7 +116,7 @@ void cl_read_timer(struct cl_queue *q, cl_device_id id)
     cl_ulong device = 0, host = 0;
     int64_t before = stave_now_ns();
     cl_int status = cl_real.clGetDeviceAndHostTimer
-                        ? cl_real.clGetDeviceAndHostTimer(id, &device, &host)
+                        ? cl_real.clGetDeviceAndHostTimer(d->id, &device, &host)
                         : CL_INVALID_OPERATION;
     int64_t after = stave_now_ns();
     pthread_mutex_lock(&d->lock);
@@ -247,8 +247,10 @@ static void tell_all(struct cl_queue *q, struct cl_work *done)
     struct cl_clock clock = {0};
     size_t told = 0;
     for (struct cl_work *w = done; w; w = w->next) {
-        if (told % 256 == 0)
+        if (told % 256 == 0) {
+            cl_read_timer(q->device);
             clock = clock_now(q->device, w->queued);
+        }
         if (w->status == CL_COMPLETE && w->ended)
             cl_tell(w, &clock);
         else

@@ -45,7 +45,7 @@ void cl_drain_queues(enum cl_drain how);
 void cl_drain_at_exit(void);
 /* How many references to the event are ours. */
 cl_uint cl_pending_refs(struct cl_queue *q, cl_event event);
-void cl_read_timer(struct cl_queue *q, cl_device_id id); /* of the device, where it has one */
+void cl_read_timer(struct cl_device_info_of *d); /* where it has one; once a second at most */
 
 /* The trace's words for a work whose times are known (tell.c). */
 void cl_tell(const struct cl_work *w, const struct cl_clock *clock);

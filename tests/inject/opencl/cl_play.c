@@ -37,7 +37,7 @@ void play_open(struct play *p, cl_command_queue_properties properties)
         OK(e);
         OK(clSetKernelArg(p->add, i, sizeof(cl_mem), all[i]));
     }
-    cl_int turns = 20000;
+    cl_int turns = 5000;
     OK(clSetKernelArg(p->spin, 0, sizeof(cl_mem), &p->c));
     OK(clSetKernelArg(p->spin, 1, sizeof turns, &turns));
     OK(clSetKernelArg(p->spin, 2, 64 * sizeof(float), NULL));
