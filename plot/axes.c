@@ -200,6 +200,12 @@ static void draw_line(struct sv_axes *a, const struct sv_axis *y_axis, const dou
 {
     struct column c = {0};
     bool has_path = false;
+    if (n == 1 && !isnan(xs[0]) && !isnan(ys[0])) /* a line of one point is seen as a dot */
+        sv_picture_add(a->p, &(struct sv_mark){.shape = SV_SHAPE_DOT,
+                                               .x = x_at(a, xs[0]),
+                                               .y = y_on(a, y_axis, ys[0]),
+                                               .w = 2.5,
+                                               .color = color});
     for (size_t i = 0; i < n; i++) {
         if (isnan(xs[i]) || isnan(ys[i])) {
             put_column(a, &c);

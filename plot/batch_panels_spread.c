@@ -309,14 +309,14 @@ void sv_panel_arrivals(struct sv_panel_draw *d)
                    sv_panel_count_axis((double)n), "requests so far");
     sv_axes_line(&d->a, at, counts, n, 0x0072b2, SV_LINE_STEPS);
     if (last > 0 && n > 1) { /* n arrivals have n - 1 distances */
-        snprintf(text, sizeof text, "mean %.4g requests/s", (double)(n - 1) / last * 1e9);
+        snprintf(text, sizeof text, "mean %.0f requests/s", (double)(n - 1) / last * 1e9);
         note(d, text);
     }
     free(counts);
     free(at);
 }
 
-/* Bins of a round width: about a second, fewer than 200 of them; the last one counts by its part that was seen. */
+/* Bins of a round width, fewer than 200 of them; the last one counts by its part that was seen, if that is half of it. */
 static void draw_rate(struct sv_panel_draw *d, bool of_answers, uint32_t color, const char *y_text)
 {
     size_t n;
@@ -336,7 +336,7 @@ static void draw_rate(struct sv_panel_draw *d, bool of_answers, uint32_t color, 
         counts[(size_t)fmin(at[i] / width, (double)bins - 1)]++;
     for (size_t i = 0; i < bins; i++) {
         double part = fmin(width, last - (double)i * width);
-        counts[i] *= 1e9 / fmax(part, width / 4);
+        counts[i] *= 1e9 / (part >= width / 2 ? part : width); /* little time proves nothing */
         most = fmax(most, counts[i]);
     }
     struct sv_buf *b = &d->a.p->text;
@@ -348,7 +348,12 @@ static void draw_rate(struct sv_panel_draw *d, bool of_answers, uint32_t color, 
     for (size_t i = 0; i < bins; i++)
         sv_axes_box(&d->a, (double)i * width, 0, fmin((double)(i + 1) * width, last), counts[i],
                     color, sv_picture_printf(d->a.p, "%.6g requests/s", counts[i]));
-    snprintf(text, sizeof text, "mean %.4g, peak %.4g requests/s", (double)n / last * 1e9, most);
+    from = b->len;
+    sv_buf_str(b, "mean ");
+    sv_format_count(b, (uint64_t)llround((double)n / last * 1e9));
+    sv_buf_str(b, ", peak ");
+    sv_format_count(b, (uint64_t)llround(most));
+    snprintf(text, sizeof text, "%.*s requests/s", (int)(b->len - from), (char *)b->data + from);
     note(d, text);
     free(at);
 }
