@@ -44,8 +44,9 @@ struct drawing {
 
 static void find_machine_categories(struct drawing *d, const struct sv_dict *dict)
 {
-    static const char *const names[] = {"syscall", "block",        "page_cache", "fault", "process",
-                                        "sched",   "thread_state", "vfs",        "clock"};
+    static const char *const names[] = {"syscall", "block",     "page_cache",   "fault",
+                                        "process", "sched",     "thread_state", "vfs",
+                                        "clock",   "cpu_sample"};
     d->is_machine = sv_alloc((size_t)dict->n_strings + 1);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         d->is_machine[sv_dict_find_str(dict, names[i], strlen(names[i]))] = true;
