@@ -12,28 +12,13 @@
 
 /* ---- numbers ---- */
 
-static bool whole(const struct sv_arg *a, int64_t *out)
-{
-    char text[24], *end;
-    if (a->type == SV_ARG_INT || a->type == SV_ARG_UINT || a->type == SV_ARG_POINTER) {
-        *out = a->i;
-        return true;
-    }
-    if (a->type != SV_ARG_TEXT || a->size == 0 || a->size >= sizeof text)
-        return false;
-    memcpy(text, a->text, a->size);
-    text[a->size] = '\0';
-    *out = strtoll(text, &end, 0);
-    return *end == '\0';
-}
-
 int64_t sv_gpu_number_at(const struct sv_gpu_making *m, uint64_t row, const sv_str *keys, size_t n)
 {
     struct sv_arg a;
     int64_t v;
     uint32_t handle = m->t->slices.args[row];
     for (size_t i = 0; i < n && handle; i++)
-        if (keys[i] && sv_trace_arg(m->t, handle, keys[i], &a) && whole(&a, &v))
+        if (keys[i] && sv_trace_arg(m->t, handle, keys[i], &a) && sv_gpu_whole(&a, &v))
             return v;
     return -1;
 }

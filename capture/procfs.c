@@ -39,10 +39,32 @@ static struct sv_file *link_target(struct sv_tree *t, const char *path)
     return n > 0 ? sv_tree_file(t, NULL, target, (size_t)n) : NULL;
 }
 
-static bool closes_on_exec(uint32_t pid, const char *fd)
+/* The numbers in a folder of /proc: processes, their threads, their descriptors. */
+static DIR *numbers_of(uint32_t pid, const char *what)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%u/%s", pid, what);
+    return opendir(path);
+}
+
+/* False: there are no more, and the folder is closed. */
+static bool next_number(DIR *dir, uint32_t *number)
+{
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        char *end;
+        *number = (uint32_t)strtoul(e->d_name, &end, 10);
+        if (end != e->d_name && *end == '\0')
+            return true;
+    }
+    if (dir)
+        closedir(dir);
+    return false;
+}
+
+static bool closes_on_exec(uint32_t pid, uint32_t fd)
 {
     char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%u/fdinfo/%.16s", pid, fd);
+    snprintf(path, sizeof path, "/proc/%u/fdinfo/%u", pid, fd);
     sv_procfs_text(path, text, sizeof text);
     const char *flags = strstr(text, "flags:");
     return flags && strtoul(flags + 6, NULL, 8) & O_CLOEXEC;
@@ -51,39 +73,33 @@ static bool closes_on_exec(uint32_t pid, const char *fd)
 static void read_fds(struct sv_tree *t, struct sv_proc *p)
 {
     char path[64];
-    snprintf(path, sizeof path, "/proc/%u/fd", p->pid);
-    DIR *dir = opendir(path);
-    if (!dir)
-        return;
-    for (struct dirent *e; (e = readdir(dir));) {
-        if (e->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "/proc/%u/fd/%.16s", p->pid, e->d_name);
+    DIR *dir = numbers_of(p->pid, "fd");
+    for (uint32_t fd; next_number(dir, &fd);) {
+        snprintf(path, sizeof path, "/proc/%u/fd/%u", p->pid, fd);
         struct sv_file *f = link_target(t, path);
         if (f)
-            sv_fd_set(t, p, strtol(e->d_name, NULL, 10), f, closes_on_exec(p->pid, e->d_name));
+            sv_fd_set(t, p, (long)fd, f, closes_on_exec(p->pid, fd));
     }
-    closedir(dir);
+}
+
+/* 0: it is gone. */
+static size_t name_of(const char *path, char name[32])
+{
+    size_t n = sv_procfs_text(path, name, 32);
+    if (n > 0)
+        name[n - 1] = 0;
+    return n;
 }
 
 static void read_threads(struct sv_tree *t, uint32_t pid)
 {
     char path[64], name[32];
-    snprintf(path, sizeof path, "/proc/%u/task", pid);
-    DIR *dir = opendir(path);
-    if (!dir)
-        return;
-    for (struct dirent *e; (e = readdir(dir));) {
-        if (e->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "/proc/%u/task/%.16s/comm", pid, e->d_name);
-        size_t n = sv_procfs_text(path, name, sizeof name);
-        if (n > 0) {
-            name[n - 1] = 0;
-            sv_tree_name_thread(t, pid, (uint32_t)strtoul(e->d_name, NULL, 10), name);
-        }
+    DIR *dir = numbers_of(pid, "task");
+    for (uint32_t tid; next_number(dir, &tid);) {
+        snprintf(path, sizeof path, "/proc/%u/task/%u/comm", pid, tid);
+        if (name_of(path, name))
+            sv_tree_name_thread(t, pid, tid, name);
     }
-    closedir(dir);
 }
 
 bool sv_procfs_complete(struct sv_tree *t, uint32_t pid)
@@ -91,12 +107,11 @@ bool sv_procfs_complete(struct sv_tree *t, uint32_t pid)
     char path[64], name[32], command[4096];
     bool is_new;
     snprintf(path, sizeof path, "/proc/%u/comm", pid);
-    size_t n = sv_procfs_text(path, name, sizeof name);
+    size_t n = name_of(path, name);
     struct sv_proc *p = sv_tree_process(t, pid, &is_new);
     p->has_snapshot = true;
     if (n == 0)
         return false;
-    name[n - 1] = 0;
     snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
     n = sv_procfs_text(path, command, sizeof command);
     sv_tree_name_process(t, p, name, command, n);
@@ -141,20 +156,14 @@ static void add_member(struct family *f, uint32_t pid)
 static void add_children(struct family *f, uint32_t pid)
 {
     char path[80], text[16384];
-    snprintf(path, sizeof path, "/proc/%u/task", pid);
-    DIR *dir = opendir(path);
-    if (!dir)
-        return;
-    for (struct dirent *e; (e = readdir(dir));) {
-        if (e->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "/proc/%u/task/%.16s/children", pid, e->d_name);
+    DIR *dir = numbers_of(pid, "task");
+    for (uint32_t tid; next_number(dir, &tid);) {
+        snprintf(path, sizeof path, "/proc/%u/task/%u/children", pid, tid);
         sv_procfs_text(path, text, sizeof text);
         char *at = text, *end;
         for (unsigned long child; (child = strtoul(at, &end, 10)) > 0 && end != at; at = end)
             add_member(f, (uint32_t)child);
     }
-    closedir(dir);
 }
 
 size_t sv_procfs_family(uint32_t pid, uint32_t **pids)
@@ -176,20 +185,11 @@ size_t sv_procfs_named(const char *comm, uint32_t **pids)
     struct family f = {0};
     char path[64], name[32];
     DIR *dir = opendir("/proc");
-    for (struct dirent *e; dir && (e = readdir(dir));) {
-        unsigned long pid = strtoul(e->d_name, NULL, 10);
-        if (pid == 0 || pid == (unsigned long)getpid())
-            continue;
-        snprintf(path, sizeof path, "/proc/%lu/comm", pid);
-        size_t n = sv_procfs_text(path, name, sizeof name);
-        if (n == 0)
-            continue;
-        name[n - 1] = 0;
-        if (strncmp(name, comm, 15) == 0)
-            add_member(&f, (uint32_t)pid);
+    for (uint32_t pid; next_number(dir, &pid);) {
+        snprintf(path, sizeof path, "/proc/%u/comm", pid);
+        if (pid != (uint32_t)getpid() && name_of(path, name) && strncmp(name, comm, 15) == 0)
+            add_member(&f, pid);
     }
-    if (dir)
-        closedir(dir);
     sv_map_fini(&f.seen);
     *pids = f.pids;
     return f.n;

@@ -10,6 +10,7 @@
 #include "cmd/console.h"
 #include "cmd/load.h"
 #include "cmd/rows.h"
+#include "cmd/subjects.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -48,13 +49,7 @@ static int parse_group(const char *text, unsigned *by, struct sv_err *err)
 
 static void note_losses(const struct sv_trace *t)
 {
-    uint64_t lost = 0;
-    for (uint64_t i = 0; i < t->losses.n; i++)
-        lost += t->losses.count[i];
-    if (t->losses.n)
-        sv_console_note("events were lost at %" PRIu64 " places, at least %" PRIu64
-                        " in all: the figures are of what is left",
-                        t->losses.n, lost);
+    sv_report_losses(t);
     if (t->unmatched_ends)
         sv_console_note("%" PRIu64 " ends without begin are left out", t->unmatched_ends);
     if (t->unfinished)

@@ -131,7 +131,7 @@ static bool is_key(const sv_str *keys, size_t n, sv_str key)
 }
 
 /* A whole number, also as text: TraceSmith writes some so. */
-static bool number_of(const struct sv_arg *a, int64_t *out)
+bool sv_gpu_whole(const struct sv_arg *a, int64_t *out)
 {
     char text[24];
     char *end;
@@ -165,13 +165,13 @@ struct sv_gpu_facts sv_gpu_facts(struct sv_gpu_words *w, const struct sv_dict *d
         int64_t v;
         if (a->type == SV_ARG_CORRELATION) {
             f.correlation = a->u;
-        } else if (a->key && is_key(w->correlation, 2, a->key) && number_of(a, &v)) {
+        } else if (a->key && is_key(w->correlation, 2, a->key) && sv_gpu_whole(a, &v)) {
             f.correlation = (uint64_t)v;
         } else if (a->key && a->key == w->copy_kind[0] && a->type == SV_ARG_TEXT) {
             f.direction = sv_gpu_direction(a->text, a->size);
         } else {
             for (size_t i = 0; a->key && i < sizeof rows / sizeof *rows; i++)
-                if (is_key(rows[i].keys, rows[i].n, a->key) && number_of(a, &v))
+                if (is_key(rows[i].keys, rows[i].n, a->key) && sv_gpu_whole(a, &v))
                     *rows[i].to = v;
         }
     }

@@ -55,6 +55,9 @@ void sv_gpu_words_init(struct sv_gpu_words *w, struct sv_dict *d);
 void sv_gpu_words_fini(struct sv_gpu_words *w);
 enum sv_gpu_class sv_gpu_class_of(struct sv_gpu_words *w, const struct sv_dict *d, sv_str cat);
 
+/* A whole number, also one that is written as text. */
+bool sv_gpu_whole(const struct sv_arg *a, int64_t *out);
+
 /* What an event says of itself. Absent numbers are -1 (correlation: 0). */
 struct sv_gpu_facts {
     enum sv_gpu_class class_;
