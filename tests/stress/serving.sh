@@ -5,7 +5,7 @@
 server=$BUILD/tests/stress/serving_calls
 [ -x "$server" ] || skip_all "the stress programs were not built"
 py() { python3 "$SRC/tests/stress/serving.py" "$@"; }
-golden=$SRC/tests/stress/serving_calls
+golden=$SRC/tests/stress/serving
 # The real time, the monotonic arrivals and the microsecond into which an event falls differ from run to run.
 mask_json() { sed -E 's/"baseTimeNanoseconds":[0-9]+/"baseTimeNanoseconds":B/' "$1" | python3 -c '
 import re, sys
