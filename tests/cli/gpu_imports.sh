@@ -6,7 +6,7 @@ cp "$export_" "odd name?#%.sqlite"
 if ! "$STAVE" info "$export_" >info.out 2>info.err; then
   if grep -q 'built without SQLite' info.err; then skip_all "built without SQLite"; fi
 fi
-check info grep -q 'format *nsys' info.out
+check "recognised by content" grep -q 'format *nsys' info.out
 "$STAVE" cat -q "$export_" >plain
 gzip -c "$export_" >export.gz
 run_any gzip 0 "$STAVE" cat -q export.gz
