@@ -212,6 +212,10 @@ void nvtx_ranges_finish(void)
 void nvtx_ranges_forked(void)
 {
     pthread_mutex_init(&starting, NULL);
-    for (uint32_t i = 0; i < n_started; i++)
-        table[i].event = NULL, table[i].args = NULL;
+    for (uint32_t i = 0; i < n_started; i++) {
+        free(table[i].event);
+        free(table[i].args);
+        table[i].event = NULL;
+        table[i].args = NULL;
+    }
 }

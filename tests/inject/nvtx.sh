@@ -10,7 +10,8 @@ mkdir -p "$STAVE_SESSION_DIR"
 scene() {
   local name=$1; shift
   run_any "$name" 0 env STAVE_OUT="$name.pftrace" "$@"
-  check "$name: nothing on stderr" test ! -s "$name.err"
+  # A leak checker in a forked child says that it could not stop the parent's threads.
+  check "$name: nothing on stderr" sh -c "! grep -v 'False leaks are possible' '$name.err'"
   "$STAVE" cat -q "$name.pftrace" >"$name.text" || true
   check "$name: the trace is sound" "$STAVE" validate -q "$name.pftrace"
 }
