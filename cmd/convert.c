@@ -3,14 +3,31 @@
 #include "cmd/convert_batching.h"
 #include "cmd/files.h"
 #include "cmd/join.h"
+#include "model/stages.h"
 
 #include <string.h>
 
 struct convert {
     struct sv_output_choice out;
-    const char *from;
+    const char *from, *gpu_tracks;
     bool strict;
 };
+
+/* The stage that --gpu-tracks asks for, before the output. */
+static int put_rows(const struct convert *o, struct sv_dict *dict, struct sv_report *report,
+                    struct sv_sink **sink, struct sv_err *err)
+{
+    if (!o->gpu_tracks)
+        return 0;
+    bool by_kind = strcmp(o->gpu_tracks, "seed") == 0;
+    if (!by_kind && strcmp(o->gpu_tracks, "streams") != 0) {
+        (*sink)->close(*sink, true, &(struct sv_err){0});
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--gpu-tracks: '%s' is not streams or seed",
+                          o->gpu_tracks);
+    }
+    *sink = sv_gpu_rows_new(dict, report, by_kind, *sink);
+    return 0;
+}
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
@@ -18,6 +35,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     int code = sv_expect_operands(operands, 1, SIZE_MAX, "input file", err);
     if (code < 0)
         return code;
+    if (operands->n > 1 && o->gpu_tracks)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--gpu-tracks takes one input: convert each, then 'stave merge'");
     if (operands->n > 1) {
         struct sv_join join = {
             .out = o->out, .from = o->from, .strict = o->strict, .inputs = operands};
@@ -34,6 +54,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     else if (code >= 0)
         code = sv_open_output(&o->out, dict, &in.report, &sink, err);
     if (code >= 0)
+        code = put_rows(o, dict, &in.report, &sink, err);
+    if (code >= 0)
         code = sv_run(&in, sink, o->strict, "converting", err);
     sv_opened_close(&in);
     sv_dict_free(dict);
@@ -43,6 +65,10 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 static const struct sv_option options[] = {
     SV_OUTPUT_OPTIONS(struct convert),
     SV_INPUT_OPTIONS(struct convert),
+    {0, "gpu-tracks", "HOW", SV_OPT_TEXT, offsetof(struct convert, gpu_tracks),
+     "rows of GPU work: streams (device, context, stream) or seed (GPU Compute, GPU Memory Copy "
+     "(H→D) …)",
+     "streams seed"},
     {0},
 };
 

@@ -29,34 +29,35 @@ struct sv_output_choice {
     const char *dialect;
 };
 
-#define SV_OUTPUT_OPTIONS(type)                                                        \
-    {'o',                                                                              \
-     "output",                                                                         \
-     "FILE",                                                                           \
-     SV_OPT_TEXT,                                                                      \
-     offsetof(type, out.path),                                                         \
-     "where to write; the suffix chooses the format, '-' is standard output",          \
-     NULL},                                                                            \
-        {0,                                                                            \
-         "to",                                                                         \
-         "FORMAT",                                                                     \
-         SV_OPT_TEXT,                                                                  \
-         offsetof(type, out.to),                                                       \
-         "perfetto, chrome, text, csv or dot, whatever the suffix",                    \
-         "perfetto chrome text csv dot"},                                              \
-        {0,                                                                            \
-         "compress",                                                                   \
-         "HOW",                                                                        \
-         SV_OPT_TEXT,                                                                  \
-         offsetof(type, out.compress),                                                 \
-         "none, gzip or zstd: inside a Perfetto file, around any other",               \
-         "none gzip zstd"},                                                            \
-    {                                                                                  \
-        0, "dialect", "NAME", SV_OPT_TEXT, offsetof(type, out.dialect),                \
-            "chrome: object (default), array, kineto (PyTorch's), seed or seed-basic " \
-            "(TraceSmith's);"                                                          \
-            " convert: batching or batching-newer (a server's own files)",             \
-            "object array kineto seed seed-basic batching batching-newer"              \
+#define SV_OUTPUT_OPTIONS(type)                                                                 \
+    {'o',                                                                                       \
+     "output",                                                                                  \
+     "FILE",                                                                                    \
+     SV_OPT_TEXT,                                                                               \
+     offsetof(type, out.path),                                                                  \
+     "where to write; the suffix chooses the format, '-' is standard output",                   \
+     NULL},                                                                                     \
+        {0,                                                                                     \
+         "to",                                                                                  \
+         "FORMAT",                                                                              \
+         SV_OPT_TEXT,                                                                           \
+         offsetof(type, out.to),                                                                \
+         "perfetto, chrome, text, csv or dot, whatever the suffix",                             \
+         "perfetto chrome text csv dot"},                                                       \
+        {0,                                                                                     \
+         "compress",                                                                            \
+         "HOW",                                                                                 \
+         SV_OPT_TEXT,                                                                           \
+         offsetof(type, out.compress),                                                          \
+         "none, gzip or zstd: inside a Perfetto file, around any other",                        \
+         "none gzip zstd"},                                                                     \
+    {                                                                                           \
+        0, "dialect", "NAME", SV_OPT_TEXT, offsetof(type, out.dialect),                         \
+            "perfetto: gpu (GPU work as GPU packets); chrome: object (default), array, kineto " \
+            "(PyTorch's), seed or seed-basic "                                                  \
+            "(TraceSmith's);"                                                                   \
+            " convert: batching or batching-newer (a server's own files)",                      \
+            "gpu object array kineto seed seed-basic batching batching-newer"                   \
     }
 
 /* `--from FORMAT`, or under another name where --from means something else. */

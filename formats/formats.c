@@ -95,6 +95,7 @@ SV_I_LOG(nsys, "nsys", "SQLite export of Nsight Systems", false, false);
     }
 
 SV_I_DIALECT(kineto, "chrome", "kineto", "Chrome JSON as PyTorch's profiler writes it");
+SV_I_DIALECT(perfetto_gpu, "perfetto", SV_PERFETTO_GPU, "GPU work as GPU packets");
 SV_I_DIALECT(tracesmith, "chrome", "seed", "Chrome JSON as TraceSmith writes it");
 SV_I_DIALECT(tracesmith_basic, "chrome", "seed-basic", "the same without track names and arrows");
 
@@ -110,9 +111,12 @@ static const struct sv_format dot = {
 SV_I_LOG(sbt, "sbt", "TraceSmith's binary trace", false, false);
 
 const struct sv_format *const sv_formats[] = {
-    &perfetto, &chrome,     &text,  &csv,  &bpftrace, &time_align, &mpstat,           &pmon,
-    &iostat,   &strace,     &mllog, &dlio, &kineto,   &tracesmith, &tracesmith_basic, &batching_csv,
-    &paje,     &starpu_rec, &dot,   &sbt,  &nsys,     NULL};
+    &perfetto,     &chrome,       &text,       &csv,
+    &bpftrace,     &time_align,   &mpstat,     &pmon,
+    &iostat,       &strace,       &mllog,      &dlio,
+    &kineto,       &perfetto_gpu, &tracesmith, &tracesmith_basic,
+    &batching_csv, &paje,         &starpu_rec, &dot,
+    &sbt,          &nsys,         NULL};
 
 const struct sv_format *sv_format_named(const char *name)
 {

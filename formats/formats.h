@@ -92,9 +92,11 @@ SV_SINK_DOOR(sv_csv_sink);          /* csv_write.c */
 SV_SINK_DOOR(sv_kineto_sink);       /* kineto_write.c */
 SV_SINK_DOOR(sv_tracesmith_sink);   /* tracesmith_write.c */
 SV_SINK_DOOR(sv_tracesmith_basic_sink);
-SV_SINK_DOOR(sv_dot_sink);            /* dot_write.c */
-SV_SOURCE_DOOR(sv_sbt_source);        /* sbt_read.c */
-SV_SOURCE_DOOR(sv_bpftrace_source);   /* bpftrace_read.c */
+SV_SINK_DOOR(sv_perfetto_gpu_sink); /* perfetto_gpu_write.c */
+#define SV_PERFETTO_GPU "gpu"       /* its dialect: track events name the stages that they launch */
+SV_SINK_DOOR(sv_dot_sink);          /* dot_write.c */
+SV_SOURCE_DOOR(sv_sbt_source);      /* sbt_read.c */
+SV_SOURCE_DOOR(sv_bpftrace_source); /* bpftrace_read.c */
 SV_SOURCE_DOOR(sv_time_align_source); /* time_align_read.c */
 SV_SOURCE_DOOR(sv_mpstat_source);     /* mpstat_read.c */
 SV_SOURCE_DOOR(sv_pmon_source);       /* pmon_read.c */

@@ -9,6 +9,7 @@
 #include "formats/perfetto_read.h"
 
 #include "base/mem.h"
+#include "model/gpu_words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -390,7 +391,11 @@ void sv_pf_gpu_stage(struct sv_pf *r, struct sv_pf_blob data)
     stage_args(r, data);
     if (s.pid >= 0)
         sv_pf_arg_int(r, key(r, "pid"), s.pid);
-    sv_pf_emit(r, SV_SLICE, track, name)->dur_ns = (int64_t)s.duration;
+    struct sv_event *e = sv_pf_emit(r, SV_SLICE, track, name);
+    e->dur_ns = (int64_t)s.duration;
+    /* A stage that is called as a category is, is of that category: our own files. */
+    if (sv_gpu_is_work(sv_gpu_class((const char *)spec.name.bytes, spec.name.len)))
+        e->cat = sv_pf_intern(r, spec.name);
 }
 
 /* ---- counters ---- */

@@ -354,6 +354,7 @@ SV_SINK_DOOR(sv_perfetto_sink)
     w->compression = options ? options->compression : SV_PLAIN;
     w->resync_bytes = options && options->resync_bytes > 0 ? (uint64_t)options->resync_bytes
                                                            : PF_RESYNC_BYTES;
+    w->names_stages = options && options->dialect && strcmp(options->dialect, SV_PERFETTO_GPU) == 0;
     w->snapshot_ns = INT64_MIN;
     sv_buf_init(&w->event, PF_EVENT_LIMIT);
     sv_buf_init(&w->interned, PF_EVENT_LIMIT);

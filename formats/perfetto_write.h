@@ -125,6 +125,7 @@ struct pf {
     uint64_t resync_bytes;
     uint32_t window;       /* from 1; 0 before the first packet */
     uint64_t window_bytes; /* handed to the output in this window, before compression */
+    bool names_stages;     /* correlation numbers are those of GPU stages, too */
     uint32_t wire_clock;   /* the trace clock as it is written */
     uint32_t
         alias_clock; /* what the file's own time line really is; 0: it is not used, or unknown */

@@ -137,6 +137,16 @@ static bool takes_place(struct pf *w, bool *is_taken, const char *what)
     return is_free;
 }
 
+static void correlation_arg(struct pf *w, uint64_t number)
+{
+    sv_put_u64(&w->event, SV_PF_EVENT_CORRELATION_ID, number);
+    if (!w->names_stages)
+        return;
+    size_t mark = sv_put_begin(&w->event, SV_PF_EVENT_GPU_CORRELATION);
+    sv_put_u64(&w->event, SV_PF_GPU_SUBMISSION_IDS, number);
+    sv_put_end(&w->event, mark);
+}
+
 static void argument(struct pf *w, struct pf_sequence *s, const struct sv_arg *a,
                      const struct sv_arg *end, struct extras *x)
 {
@@ -146,7 +156,7 @@ static void argument(struct pf *w, struct pf_sequence *s, const struct sv_arg *a
     case SV_ARG_FLOW_END: flow_arg(w, a, x); break;
     case SV_ARG_CORRELATION:
         if (takes_place(w, &x->has_correlation, "second correlation id of an event"))
-            sv_put_u64(&w->event, SV_PF_EVENT_CORRELATION_ID, a->u);
+            correlation_arg(w, a->u);
         break;
     case SV_ARG_SOURCE:
         if (takes_place(w, &x->has_source, "second source location of an event"))

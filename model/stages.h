@@ -23,6 +23,11 @@ struct sv_sink *sv_split_new(struct sv_dict *dict, struct sv_report *report, str
 /* Overlapping slices to lanes, but still as slices (for formats with whole slices that must nest). Needs time order. */
 struct sv_sink *sv_lanes_new(struct sv_dict *dict, struct sv_report *report, struct sv_sink *next);
 
+/* Work of devices to rows by device, context and stream, or by kind of work ("GPU Compute" …): gpu_rows.c. Takes whole slices in any order; puts
+ * what `next` needs between itself and it. */
+struct sv_sink *sv_gpu_rows_new(struct sv_dict *dict, struct sv_report *report, bool by_kind,
+                                struct sv_sink *next);
+
 /* Time window and predicates; see filter.h. */
 
 /* Counts what passes; next may be NULL (a drain). */

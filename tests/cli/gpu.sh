@@ -113,6 +113,29 @@ END
 check seed_where_tracesmith_is_wrong is_right
 check what_has_no_place_is_told grep -q 'for which TraceSmith has no place' "$TMP/seed_odd.err"
 
+# Rows by stream and by kind of work; arrows follow.
+run_any rows_by_stream 0 "$STAVE" convert -q "$here/kineto.json" --gpu-tracks streams -o streams.pftrace
+check rows_of_streams sh -c '"$0" cat -q streams.pftrace >s.txt && grep -q "gpu .*name=\"GPU 0\"" s.txt && grep -q "name=\"Context 1\"" s.txt && grep -q "stream .*name=\"Stream 7\"" s.txt' "$STAVE"
+run_any rows_by_kind 0 "$STAVE" convert -q "$here/kineto.json" --gpu-tracks seed -o kinds.pftrace
+check rows_of_kinds sh -c '"$0" cat -q kinds.pftrace >s.txt && for n in "GPU Compute" "GPU Memory Copy (H→D)" "GPU Synchronization" "GPU Other"; do grep -qF "name=\"$n\"" s.txt || exit 1; done' "$STAVE"
+arrow() { "$STAVE" query -q --to csv "$1" "SELECT a.name, b.name FROM flow JOIN slice a ON a.id = slice_out JOIN slice b ON b.id = slice_in WHERE b.category = 'kernel'" | tail -n 1 | grep -q '^cudaLaunchKernel,.*gemm'; }
+check arrow_to_a_stream arrow streams.pftrace
+check arrow_to_a_kind arrow kinds.pftrace
+run_any rows_unknown 2 "$STAVE" convert -q "$here/kineto.json" --gpu-tracks colours -o x.pftrace
+check rows_unknown_is_told grep -q "'colours' is not streams or seed" rows_unknown.err
+check rows_unknown_leaves_no_file test ! -e x.pftrace
+
+# Perfetto's GPU packets, and back: stages with their names, arguments and arrows.
+run_any gpu_packets 0 "$STAVE" convert -q "$here/kineto.json" --dialect gpu -o packets.pftrace
+"$STAVE" cat -q packets.pftrace >packets.txt
+check stages_are_read sh -c 'grep -c "render_stage_category=" packets.txt | grep -qx 2'
+check stage_arguments grep -qE '"void gemm.*cat="kernel".*grid_size=\{x=8 y=16 z=5\} workgroup_size=\{x=128 y=1 z=1\}.*correlation=55 "registers per thread"=32 "shared memory"=1024' packets.txt
+check stage_queue grep -q 'stream .*name="Context 1, Stream 7"' packets.txt
+check arrow_to_a_stage arrow packets.pftrace
+STAVE_FULL=block STAVE_SESSION_DIR=$TMP STAVE_OUT=$TMP/live.pftrace "$BUILD/tests/stress/gpu_feed" threads; check feed test $? = 0
+run_any gpu_packets_live 0 "$STAVE" convert -q live.pftrace --dialect gpu -o live2.pftrace
+check every_kernel_is_a_stage test "$("$STAVE" query -q --to csv live2.pftrace "SELECT count(*) FROM slice WHERE category = 'kernel'" | tail -n 1)" = 20000
+
 # What is wrong is told, and what is there is kept.
 for to in "--dialect kineto -o m.json" "-o m.pftrace" "--to csv -o m.csv" "-o m.plain.json"; do
   # shellcheck disable=SC2086
