@@ -642,8 +642,11 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
     (void)err;
     sv_tree_sweep(&d->tree);
     put_losses(d, b);
-    while (b->n + EVENTS_PER_RECORD <= SV_BATCH && (h = sv_krings_next(&d->rings, &size)))
+    while (b->n + EVENTS_PER_RECORD <= SV_BATCH && (h = sv_krings_next(&d->rings, &size))) {
+        if (d->options.keep)
+            d->options.keep(d->options.keep_ctx, h, size);
         on_record(d, b, h, size);
+    }
     if (b->n < SV_BATCH)
         put_misses(d, b);
     return (int)b->n;

@@ -19,6 +19,9 @@ struct sv_decode_options {
     void (*redact)(void *ctx, struct sv_batch *b, const char *path, size_t len, const char **out,
                    size_t *out_len); /* NULL: paths as they are */
     void *redact_ctx;
+    /* Given every record as it came, for tests that play it back; NULL: nobody wants it. */
+    void (*keep)(void *ctx, const struct sv_wire_head *record, uint32_t size);
+    void *keep_ctx;
 };
 
 struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,

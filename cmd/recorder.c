@@ -102,6 +102,14 @@ static void redact(void *ctx, struct sv_batch *b, const char *path, size_t len, 
     *out = sv_batch_text(b, text, *out_len);
 }
 
+/* Size and bytes, as tests/unit/test_capture_replay.c reads them. A test of the program, not a format: no order of bytes, no version. */
+static void keep_record(void *ctx, const struct sv_wire_head *record, uint32_t size)
+{
+    const struct sv_recorder *r = ctx;
+    fwrite(&size, sizeof size, 1, r->records);
+    fwrite(record, size, 1, r->records);
+}
+
 static int open_decoder(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_options *o = r->options;
@@ -113,6 +121,14 @@ static int open_decoder(struct sv_recorder *r, struct sv_err *err)
             return sv_err_sys(err, "--redact: no random key");
         d.redact = redact;
         d.redact_ctx = r;
+    }
+    const char *records = getenv("STAVE_RECORDS");
+    if (records && *records) {
+        r->records = fopen(records, "wbe");
+        if (!r->records)
+            return sv_err_sys(err, "STAVE_RECORDS: %s", records);
+        d.keep = keep_record;
+        d.keep_ctx = r;
     }
     r->decode = sv_decode_new(r->dict, &r->report, &d);
     sv_decode_tree(r->decode)->hides_commands = o->redact != NULL;
@@ -552,6 +568,8 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
     sv_usage_free(r->usage);
     sv_record_gpus_close(r);
     sv_decode_free(r->decode);
+    if (r->records)
+        fclose(r->records);
     sv_report_fini(&r->report);
     sv_batch_fini(r->batch);
     free(r->batch);

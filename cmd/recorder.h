@@ -13,6 +13,7 @@
 #include "cmd/record_use.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 struct sv_record_options {
@@ -68,6 +69,7 @@ struct sv_recorder {
     uint64_t events, lost, uncommitted;
     int word;        /* with --detach: written to when the recording has begun; -1 */
     char *told;      /* file by which others find us */
+    FILE *records;   /* STAVE_RECORDS: the kernel's records as they came, for tests; NULL */
     bool is_partial; /* something that was asked for is not possible */
 };
 

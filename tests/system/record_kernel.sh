@@ -87,10 +87,10 @@ check hang_told grep -q "1 calls had not ended" hang.err
 # ---- only below a path, decided in the kernel ----
 mkdir below other; for i in $(seq 20); do echo "$i" >below/f$i; echo "$i" >other/f$i; done
 run_any path 0 "$STAVE" record --strict -o path.pftrace --path "$TMP/below/" -- sh -c "'$play' read 1 '$TMP/other' 20; '$play' read 1 '$TMP/below' 20; cd below; '$play' read 1 . 20"
-equals path_reads "$(ask path.pftrace "SELECT count(*), count(DISTINCT path) FROM io WHERE op = 'read'")" 80,20
+equals path_reads "$(ask path.pftrace "SELECT count(*), count(DISTINCT path) FROM io WHERE op = 'read' AND category = 'syscall'")" 80,20
 equals path_opens "$(ask path.pftrace "SELECT count(*) FROM io WHERE op = 'openat' AND path GLOB '$TMP/below/f*'")" 40
 equals path_closes "$(ask path.pftrace "SELECT count(*) FROM io WHERE op = 'close' AND path GLOB '$TMP/below/f*'")" 40
-equals path_elsewhere "$(ask path.pftrace "SELECT count(*) FROM io WHERE path NOT GLOB '$TMP/below/*'")" 0
+equals path_elsewhere "$(ask path.pftrace "SELECT count(*) FROM io WHERE category = 'syscall' AND path NOT GLOB '$TMP/below/*'")" 0
 left_out=$(sed -nE 's/^ +([0-9]+) filtered calls left out$/\1/p' path.err)
 check path_in_kernel test "${left_out:-0}" -ge 80 # 20 opens, 40 reads, 20 closes, and what the programs' own start needs
 
