@@ -1,7 +1,9 @@
 /* StarPU's records, as starpu_fxt_tool writes them: tasks.rec (a record per task) and trace.rec (a record per change of a worker's state).
  *
  * Opened through the table of formats. A record is lines `Key: value` up to an empty one. Tasks become slices on their worker's row with what the record
- * says as arguments, their dependencies flows; states become slices, too. Times are milliseconds since the run's first event: no clock of the machine. */
+ * says as arguments, their dependencies flows; states become slices, too. Tasks wait until all are known, because a task does not say who depends on it.
+ * Times are milliseconds since the run's first event: no clock of the machine. */
+#include "base/buf.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "formats/decimal.h"
@@ -10,15 +12,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIELDS_MAX = 40, TEXT_KEPT_MAX = 1 << 16, DEPTH_MAX = 100, EDGES_MAX = 1 << 22 };
+enum {
+    FIELDS_MAX = 40,
+    TEXT_KEPT_MAX = 1 << 16,
+    DEPTH_MAX = 100,
+    EDGES_MAX = 1 << 22,
+    FLOWS_MAX = 4096
+};
+#define HELD_MAX ((size_t)256 << 20) /* bytes of records; what is beyond has no dependencies */
 
 struct field {
     uint32_t key, key_len, value, value_len; /* places in the record's text */
 };
 
 struct task {
+    uint64_t job; /* hash of its id */
     sv_track track;
     int64_t start_ns, end_ns;
+    size_t at, len, n_fields; /* its record: fields, then text */
 };
 
 struct edge {
@@ -38,9 +49,11 @@ struct rec {
     size_t n_fields;
     struct sv_map by_job; /* hash → index + 1 in tasks */
     struct task *tasks;
-    size_t n_tasks, cap_tasks;
-    struct edge *edges;
-    size_t n_edges, cap_edges, at_edge;
+    size_t n_tasks, cap_tasks, at_task;
+    struct sv_buf held;
+    struct edge *edges; /* by `from` at the end */
+    size_t n_edges, cap_edges;
+    bool is_sorted;
     struct sv_map by_place; /* worker, thread → index + 1 in rows */
     struct row *rows;
     size_t n_rows, cap_rows;
@@ -54,7 +67,9 @@ int sv_starpu_rec_probe(const uint8_t *head, size_t n)
     struct sv_text line;
     int seen = 0;
     for (int i = 0; i < 40 && sv_head_line(&h, &line); i++) {
-        if (i == 0 && (sv_text_is(line, "E: SetState") || sv_text_is(line, "E: PushState")))
+        if (line.len == 0 || line.bytes[0] == '#')
+            continue; /* trace.rec explains itself first */
+        if (!seen && (sv_text_is(line, "E: SetState") || sv_text_is(line, "E: PushState")))
             return 97;
         seen |= sv_text_begins(line, "JobId: ") ? 1 : 0;
         seen |= sv_text_begins(line, "SubmitTime: ") || sv_text_begins(line, "StartTime: ") ? 2 : 0;
@@ -170,16 +185,10 @@ static uint64_t job_hash(struct sv_text job)
     return sv_hash_bytes(job.bytes, job.len, 7);
 }
 
-static void keep_task(struct rec *s, struct sv_text job, struct task task)
+static void keep_edges(struct rec *s, uint64_t job)
 {
-    bool is_new;
-    struct sv_fields f;
     struct sv_text on = get(s, "DependsOn"), word;
-    uint64_t *at = sv_map_add(&s->by_job, job_hash(job), &is_new);
-    s->tasks = sv_grow(s->tasks, &s->cap_tasks, s->n_tasks + 1, sizeof *s->tasks);
-    s->tasks[s->n_tasks++] = task;
-    *at = s->n_tasks;
-    f = (struct sv_fields){on.bytes, on.bytes + on.len};
+    struct sv_fields f = {on.bytes, on.bytes + on.len};
     while (on.bytes && (word = sv_field_next(&f)).len) {
         if (s->n_edges == EDGES_MAX) {
             sv_report_add(s->lines.source.report, SV_SKIPPED, "dependency past the first 4 million",
@@ -187,15 +196,54 @@ static void keep_task(struct rec *s, struct sv_text job, struct task task)
             return;
         }
         s->edges = sv_grow(s->edges, &s->cap_edges, s->n_edges + 1, sizeof *s->edges);
-        s->edges[s->n_edges++] = (struct edge){job_hash(word), job_hash(job)};
+        s->edges[s->n_edges++] = (struct edge){job_hash(word), job};
     }
+}
+
+static void add_flow(struct sv_batch *b, unsigned type, const struct edge *e)
+{
+    struct sv_arg *a = sv_batch_arg(b);
+    a->type = type & 0xff;
+    a->u = sv_mix64(e->from ^ sv_mix64(e->to));
+}
+
+/* The slice of the record that is in s->text. */
+static void put_slice(struct rec *s, struct sv_batch *b, const struct task *t)
+{
+    struct sv_text name = get(s, "Name");
+    int64_t submit;
+    if (name.len == 0)
+        name = get(s, "Model");
+    if (name.len == 0)
+        name = (struct sv_text){"task", 4};
+    for (size_t i = 0; i < s->n_fields; i++)
+        add_field(s, b, &s->fields[i]);
+    if (time_of(s, "SubmitTime", &submit) && submit <= t->start_ns)
+        sv_add_int(&s->lines, b, "queued", t->start_ns - submit);
+    struct sv_event *e = sv_put_event(&s->lines, b, SV_SLICE, t->start_ns, t->track,
+                                      sv_dict_str(s->lines.dict, name.bytes, name.len), "task");
+    e->dur_ns = t->end_ns > t->start_ns ? t->end_ns - t->start_ns : 0;
+}
+
+static void hold(struct rec *s, struct task t)
+{
+    bool is_new;
+    t.at = s->held.len;
+    t.len = s->text_len;
+    t.n_fields = s->n_fields;
+    sv_buf_add(&s->held, s->fields, s->n_fields * sizeof *s->fields);
+    sv_buf_add(&s->held, s->text, s->text_len);
+    s->tasks = sv_grow(s->tasks, &s->cap_tasks, s->n_tasks + 1, sizeof *s->tasks);
+    s->tasks[s->n_tasks++] = t;
+    *sv_map_add(&s->by_job, t.job, &is_new) = s->n_tasks;
+    keep_edges(s, t.job);
 }
 
 static bool put_task(struct rec *s, struct sv_batch *b)
 {
-    struct sv_text name = get(s, "Name"), job = get(s, "JobId");
-    int64_t worker = -1, rank = 0, submit;
-    struct task t = {0};
+    struct sv_text job = get(s, "JobId");
+    int64_t worker = -1, rank = 0;
+    struct task t = {.job = job_hash(job)};
     if (get(s, "Control").bytes || !get(s, "StartTime").bytes) {
         sv_report_add(s->lines.source.report, SV_SKIPPED, "task that was not executed", 1,
                       s->lines.pos, NULL);
@@ -203,21 +251,16 @@ static bool put_task(struct rec *s, struct sv_batch *b)
     }
     if (job.len == 0 || !time_of(s, "StartTime", &t.start_ns) || !time_of(s, "EndTime", &t.end_ns))
         return sv_lines_bad(&s->lines, "JobId, StartTime and EndTime of a task");
-    if (name.len == 0)
-        name = get(s, "Model");
-    if (name.len == 0)
-        name = (struct sv_text){"task", 4};
     (void)sv_text_i64(get(s, "WorkerId"), &worker);
     (void)sv_text_i64(get(s, "MPIRank"), &rank);
     t.track = worker_track(s, rank, worker);
-    for (size_t i = 0; i < s->n_fields; i++)
-        add_field(s, b, &s->fields[i]);
-    if (time_of(s, "SubmitTime", &submit) && submit <= t.start_ns)
-        sv_add_int(&s->lines, b, "queued", t.start_ns - submit);
-    struct sv_event *e = sv_put_event(&s->lines, b, SV_SLICE, t.start_ns, t.track,
-                                      sv_dict_str(s->lines.dict, name.bytes, name.len), "task");
-    e->dur_ns = t.end_ns > t.start_ns ? t.end_ns - t.start_ns : 0;
-    keep_task(s, job, t);
+    if (s->held.len + s->text_len + sizeof s->fields < HELD_MAX) {
+        hold(s, t);
+        return true;
+    }
+    sv_report_add(s->lines.source.report, SV_SKIPPED, "dependencies past 256 MiB of tasks", 1,
+                  s->lines.pos, NULL);
+    put_slice(s, b, &t);
     return true;
 }
 
@@ -268,15 +311,44 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
     return *p == '%' || *p == '#' || keep_field(s, p, len);
 }
 
-/* ---- the end: the last record, then the dependencies, when all tasks are known ---- */
+/* ---- the end: the last record, then the tasks with their dependencies ---- */
 
-static void put_point(struct rec *s, struct sv_batch *b, const struct task *t, int64_t ts_ns,
-                      unsigned type, uint64_t id)
+static int by_from(const void *a, const void *b)
 {
-    struct sv_arg *a = sv_batch_arg(b);
-    a->type = type & 0xff;
-    a->u = id;
-    sv_put_event(&s->lines, b, SV_FLOW, ts_ns, t->track, 0, "");
+    const struct edge *x = a, *y = b;
+    return x->from != y->from ? (x->from > y->from ? 1 : -1) : (x->to > y->to) - (x->to < y->to);
+}
+
+/* The first edge from this task. */
+static size_t first_edge(const struct rec *s, uint64_t from)
+{
+    size_t lo = 0, hi = s->n_edges;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (s->edges[mid].from < from)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static void add_flows(struct rec *s, struct sv_batch *b, const struct task *t)
+{
+    struct sv_text on = get(s, "DependsOn"), word;
+    struct sv_fields f = {on.bytes, on.bytes + on.len};
+    size_t n = 0;
+    for (size_t i = first_edge(s, t->job);
+         n < FLOWS_MAX && i < s->n_edges && s->edges[i].from == t->job; i++, n++)
+        add_flow(b, SV_ARG_FLOW_BEGIN, &s->edges[i]);
+    while (on.bytes && n++ < 2 * FLOWS_MAX && (word = sv_field_next(&f)).len) {
+        struct edge e = {job_hash(word), t->job};
+        if (sv_map_find(&s->by_job, e.from))
+            add_flow(b, SV_ARG_FLOW_END, &e);
+        else
+            sv_report_add(s->lines.source.report, SV_SKIPPED,
+                          "dependency on a task that has no record", 1, SV_NO_POS, NULL);
+    }
 }
 
 static bool end(struct sv_lines *l, struct sv_batch *b)
@@ -290,22 +362,25 @@ static bool end(struct sv_lines *l, struct sv_batch *b)
         }
         return true;
     }
-    if (s->at_edge == s->n_edges)
+    if (!s->is_sorted && s->n_edges > 1)
+        qsort(s->edges, s->n_edges, sizeof *s->edges, by_from);
+    s->is_sorted = true;
+    if (s->at_task == s->n_tasks)
         return false;
-    const struct edge *e = &s->edges[s->at_edge++];
-    const uint64_t *from = sv_map_find(&s->by_job, e->from), *to = sv_map_find(&s->by_job, e->to);
-    if (!from || !to) {
-        sv_report_add(l->source.report, SV_SKIPPED, "dependency on a task that has no record", 1,
-                      SV_NO_POS, NULL);
-        return true;
-    }
-    const struct task *a = &s->tasks[*from - 1], *z = &s->tasks[*to - 1];
-    uint64_t id = sv_mix64(e->from ^ sv_mix64(e->to));
-    /* Within the slices: one that has ended is not there any more. */
-    put_point(s, b, a, a->end_ns > a->start_ns ? a->end_ns - 1 : a->start_ns, SV_ARG_FLOW_BEGIN,
-              id);
-    put_point(s, b, z, z->start_ns, SV_ARG_FLOW_END, id);
+    const struct task *t = &s->tasks[s->at_task++];
+    s->n_fields = t->n_fields;
+    s->text_len = t->len;
+    memcpy(s->fields, s->held.data + t->at, t->n_fields * sizeof *s->fields);
+    memcpy(s->text, s->held.data + t->at + t->n_fields * sizeof *s->fields, t->len);
+    add_flows(s, b, t);
+    put_slice(s, b, t);
+    s->n_fields = s->text_len = 0;
     return true;
+}
+
+static void init(struct sv_lines *l)
+{
+    sv_buf_init(&((struct rec *)l)->held, HELD_MAX);
 }
 
 static void fini(struct sv_lines *l)
@@ -313,6 +388,7 @@ static void fini(struct sv_lines *l)
     struct rec *s = (struct rec *)l;
     sv_map_fini(&s->by_job);
     sv_map_fini(&s->by_place);
+    sv_buf_fini(&s->held);
     free(s->tasks);
     free(s->edges);
     free(s->rows);
@@ -321,8 +397,9 @@ static void fini(struct sv_lines *l)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct rec),
     .max_events = DEPTH_MAX + 2,
-    .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER | SV_HAS_FLOW_POINTS,
+    .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER,
     .damaged = "record that is not StarPU's",
+    .init = init,
     .line = line,
     .end = end,
     .fini = fini,

@@ -277,6 +277,7 @@ TEST(every_log_is_recognised_by_its_content)
         {"%EventDef\tPajeDefineContainerType\t1\n", "paje"},
         {"% a comment of TeX\n", NULL},
         {"E: SetState\nN: Idle\n", "starpu-rec"},
+        {"#\n# E: Event type\n#\n\nE: PushState\n", "starpu-rec"},
         {"JobId: 1\nSubmitTime: 0.5\nMPIRank: 0\n", "starpu-rec"},
         {"JobId: 1\n", NULL},
         {"[{\"ph\":\"X\"}]", "chrome"},
