@@ -279,9 +279,9 @@ static int run_trace(size_t kind, struct sv_plot *p, const struct sv_interval *w
     return code;
 }
 
-static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+static int plot(const struct sv_plot_options *o, const struct sv_words *operands,
+                struct sv_err *err)
 {
-    struct sv_plot_options *o = options;
     struct sv_interval window = o->window;
     size_t kind;
     int code = sv_expect_operands(operands, 1, 200, "kind of picture", err);
@@ -304,6 +304,14 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code < 0)
         return code;
     return kinds[kind].draw ? run_trace(kind, &p, &window, err) : run_batch(&p, err);
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct sv_plot_options *o = options;
+    int code = plot(o, operands, err);
+    sv_words_free(&o->panels);
+    return code;
 }
 
 static const struct sv_option options[] = {

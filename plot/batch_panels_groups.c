@@ -280,7 +280,7 @@ void sv_panel_composition(struct sv_panel_draw *d)
     size_t together = (size_t)fmax(ceil((double)d->n * 3 / width), 1);
     size_t bars = (d->n + together - 1) / together;
     double *values = sv_alloc((bars + 1) * SV_N_BATCH_PHASES * sizeof *values);
-    char x_text[64] = "batch";
+    char x_text[80] = "batch";
     for (size_t i = 0; i < d->n; i++) {
         size_t bar = i / together, left = d->n - bar * together;
         for (size_t k = 0; k < SV_N_BATCH_PHASES; k++)
