@@ -99,6 +99,10 @@ if scene leak; then
   has leak "what was not released" '"memory never released" .*allocations=3 bytes=3145728'
   check "leak: the counter says so too" test "$(sql leak "SELECT value FROM counter JOIN track ON track.id = counter.track_id WHERE track.name = 'memory in use' ORDER BY ts DESC LIMIT 1" | cut -d. -f1)" = 3145728
 fi
+if [ -e leak.pftrace ]; then
+  "$STAVE" report gpu leak.pftrace >leak.report 2>&1
+  check "leak: stave report gpu knows it" grep -qE '3\.0 MiB +3$' leak.report
+fi
 if scene leave; then
   count leave "kernels of a program that left without waiting" 'begin .*cat="kernel"' 100
   arrows leave 100
