@@ -365,7 +365,8 @@ static void finish_groups(struct grouping *g)
         g->groups[i].times = times_of(g->times + first, n);
         first += n;
     }
-    qsort(g->groups, g->n, sizeof *g->groups, most_time_first);
+    if (g->n)
+        qsort(g->groups, g->n, sizeof *g->groups, most_time_first);
     sv_map_fini(&g->by_key);
     free(g->times);
     free(g->next);
