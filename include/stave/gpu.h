@@ -9,7 +9,7 @@
  *         .at = {.stream = stream, .name = "gemm", .begin = t0, .end = t1, .correlation = 42}, .grid = {256, 1, 1}});
  *
  * For whoever learns what a device did: a profiler's callback, a driver's log, a simulator. Everything may be called from any
- * thread, costs little more than an event of stave.h, and is nothing but one load and one branch while tracing is off. Members left 0 are unknown
+ * thread, costs a few events of stave.h, and returns at once while tracing is off: a call of a function and a branch. Members left 0 are unknown
  * or none. Functions that return bool: false when nothing was recorded.
  */
 #ifndef STAVE_GPU_H
