@@ -181,7 +181,7 @@ static bool add_field(struct paje *s, struct sv_text name)
     d->roles[d->n] = N_ROLES;
     for (size_t i = 0; i < sizeof role_names / sizeof *role_names; i++)
         if (sv_text_is(name, role_names[i].name))
-            d->roles[d->n] = role_names[i].role;
+            d->roles[d->n] = (int)role_names[i].role;
     d->names[d->n++] = sv_dict_str(s->lines.dict, name.bytes, name.len);
     return true;
 }

@@ -142,8 +142,9 @@ static uint64_t sample_schema(nvtxDomainHandle_t domain)
     e.numEntries = 3;
     e.sizeOfEnum = 4;
     uint64_t flags = nvtxPayloadEnumRegister(domain, &e);
-    nvtxPayloadSchemaEntry_t inner[] = {{0, NVTX_PAYLOAD_ENTRY_TYPE_UINT16, "rows"},
-                                        {0, NVTX_PAYLOAD_ENTRY_TYPE_UINT16, "columns"}};
+    nvtxPayloadSchemaEntry_t inner[] = {
+        {.type = NVTX_PAYLOAD_ENTRY_TYPE_UINT16, .name = "rows"},
+        {.type = NVTX_PAYLOAD_ENTRY_TYPE_UINT16, .name = "columns"}};
     nvtxPayloadSchemaAttr_t a = {.fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NAME |
                                               NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE |
                                               NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
