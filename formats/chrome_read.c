@@ -426,6 +426,7 @@ static void close_source(struct sv_source *s)
     sv_map_fini(&r->pid_tracks);
     sv_map_fini(&r->plain_tracks);
     sv_map_fini(&r->frames);
+    chrome_device_fini(r);
     chrome_balance_fini(&r->balance);
     free(r->frame_list);
     free(r->seen);

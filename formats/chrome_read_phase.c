@@ -214,6 +214,8 @@ static void emit_on(struct chrome_reader *r, struct chrome_fields *f, unsigned k
         put(r, sv_dict_cstr(r->dict, "dur_ns"), SV_ARG_INT)->i = f->dur_ns;
     if (__builtin_expect(f->has & ~COMMON & ~used, 0))
         put_extras(r, f, used);
+    if (__builtin_expect(r->n_device_rows || f->has & FIELD_BIT(FIELD_ID), 0) && kind == SV_SLICE)
+        chrome_device_slice(r, f, e);
     finish(r, f, e);
     if ((kind == SV_BEGIN || kind == SV_END) && !r->is_stave)
         chrome_balance_edge(&r->balance, e, chrome_pos(r, f->start));

@@ -361,6 +361,8 @@ void chrome_metadata(struct chrome_reader *r, struct chrome_fields *f)
                         : chrome_set_text(r, f, rows[i].key, t, rows[i].member);
         if (!done)
             chrome_note(r, FOUND_BAD_METADATA, f->start);
+        else if (i == 0)
+            chrome_device_row(r, t);
         return;
     }
     if (name.len == strlen(SV_CHROME_STAVE) && memcmp(name.bytes, SV_CHROME_STAVE, name.len) == 0) {

@@ -9,6 +9,7 @@
  *   chrome_read_phase.c    struct chrome_fields → events of the model, by phase
  *   chrome_read_track.c    pids, tids, ids and names → tracks; metadata events
  *   chrome_read_balance.c  begins and ends, flows: what has no partner
+ *   chrome_read_device.c   rows whose names say that they are work of accelerators
  *   chrome_read_stave.c    what only files of Stave's own writer have
  *
  * A parse function returns the byte after what it read, or NULL after chrome_stop(). Nothing that it did may outlive a stop at
@@ -187,6 +188,13 @@ bool chrome_stave_track(struct chrome_reader *r, struct chrome_fields *f, bool i
 void chrome_stave_args(struct chrome_reader *r, struct chrome_fields *f);
 bool chrome_stave_is_loss(const struct chrome_reader *r, const struct chrome_fields *f,
                           sv_str *cat);
+
+/* ---- work of accelerators that no category names ---- */
+
+void chrome_device_row(struct chrome_reader *r, sv_track process); /* it was just named */
+void chrome_device_slice(struct chrome_reader *r, const struct chrome_fields *f,
+                         struct sv_event *e);
+void chrome_device_fini(struct chrome_reader *r);
 
 /* ---- what has no partner ---- */
 

@@ -109,6 +109,25 @@ struct chrome_frame {
     uint64_t parent; /* id as a number */
 };
 
+/* A process whose name says what its slices are: see chrome_read_device.c. */
+enum chrome_row {
+    CHROME_ROW_TENSORFLOW,
+    CHROME_ROW_WAITS,
+    CHROME_ROW_HOST,
+    CHROME_ROW_ROCM,
+    CHROME_ROW_ROCM_COPY,
+    CHROME_ROW_HIP,
+    CHROME_ROW_HSA,
+    CHROME_ROW_ROCM_RANGES
+};
+
+struct chrome_device_row {
+    enum chrome_row what;
+    uint8_t level; /* of TensorFlow's rows that repeat each other */
+    bool is_copy;
+    int64_t device, stream; /* -1: the name does not say */
+};
+
 #define CHROME_FLOW_HASHES 16u
 
 /* The hash of a flow's category and name, which are few. */
@@ -217,6 +236,10 @@ struct chrome_reader {
     struct sv_map frames;       /* id of a stack frame → number in frame_list */
     struct chrome_frame *frame_list;
     size_t n_frames, cap_frames;
+    struct sv_map device_row_of; /* process → 1 + number in device_rows */
+    struct sv_map device_levels; /* device → the most exact row of TensorFlow's */
+    struct chrome_device_row *device_rows;
+    size_t n_device_rows, cap_device_rows;
     bool is_stave;
     struct {
         sv_str flow, source, correlation;
