@@ -155,15 +155,17 @@ static uint64_t sample_schema(nvtxDomainHandle_t domain)
                                  .numEntries = 2};
     uint64_t shape = nvtxPayloadSchemaRegister(domain, &a);
     nvtxPayloadSchemaEntry_t entries[] = {
-        {0, NVTX_PAYLOAD_ENTRY_TYPE_INT32, "count"},
-        {0, NVTX_PAYLOAD_ENTRY_TYPE_DOUBLE, "ratio"},
-        {0, NVTX_PAYLOAD_ENTRY_TYPE_CSTRING, "label"},
-        {0, mode, "mode"},
-        {0, flags, "flags"},
-        {NVTX_PAYLOAD_ENTRY_FLAG_ARRAY_FIXED_SIZE, NVTX_PAYLOAD_ENTRY_TYPE_FLOAT, "weights", NULL,
-         3},
-        {0, shape, "shape"},
-        {0, NVTX_PAYLOAD_ENTRY_TYPE_CSTRING, "fixed", NULL, 8},
+        {.type = NVTX_PAYLOAD_ENTRY_TYPE_INT32, .name = "count"},
+        {.type = NVTX_PAYLOAD_ENTRY_TYPE_DOUBLE, .name = "ratio"},
+        {.type = NVTX_PAYLOAD_ENTRY_TYPE_CSTRING, .name = "label"},
+        {.type = mode, .name = "mode"},
+        {.type = flags, .name = "flags"},
+        {.flags = NVTX_PAYLOAD_ENTRY_FLAG_ARRAY_FIXED_SIZE,
+         .type = NVTX_PAYLOAD_ENTRY_TYPE_FLOAT,
+         .name = "weights",
+         .arrayOrUnionDetail = 3},
+        {.type = shape, .name = "shape"},
+        {.type = NVTX_PAYLOAD_ENTRY_TYPE_CSTRING, .name = "fixed", .arrayOrUnionDetail = 8},
     };
     a.name = "sample";
     a.entries = entries;

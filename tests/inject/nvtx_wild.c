@@ -7,8 +7,9 @@
 int main(void)
 {
     nvtxDomainHandle_t d = nvtxDomainCreateA("wild");
-    nvtxPayloadSchemaEntry_t entries[] = {{0, NVTX_PAYLOAD_ENTRY_TYPE_CSTRING, "text"},
-                                          {0, NVTX_PAYLOAD_ENTRY_TYPE_CSTRING_UTF16, "more"}};
+    nvtxPayloadSchemaEntry_t entries[] = {
+        {.type = NVTX_PAYLOAD_ENTRY_TYPE_CSTRING, .name = "text"},
+        {.type = NVTX_PAYLOAD_ENTRY_TYPE_CSTRING_UTF16, .name = "more"}};
     nvtxPayloadSchemaAttr_t a = {.fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NAME |
                                               NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
                                               NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES,
