@@ -15,8 +15,8 @@ static int hook(const char *tracepoint)
     static const struct bpf_insn nothing[] = {
         {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0}, {.code = BPF_JMP | BPF_EXIT}};
     int id = libbpf_find_vmlinux_btf_id(tracepoint, BPF_TRACE_RAW_TP);
-    LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_RAW_TP,
-                .attach_btf_id = (__u32)id);
+    struct bpf_prog_load_opts options = {
+        .sz = sizeof options, .expected_attach_type = BPF_TRACE_RAW_TP, .attach_btf_id = (__u32)id};
     if (id < 0)
         return -1;
     int program = bpf_prog_load(BPF_PROG_TYPE_TRACING, "nothing", "GPL", nothing, 2, &options);
