@@ -1,17 +1,14 @@
-/* Batches of an inference server, one row each: from its summary CSV, or from a trace.
+/* Batches of an inference server, one row each, from a trace (the server's summary CSV is read as one, too).
  *
  *     struct sv_batch_rows b;
  *     sv_batch_rows_init(&b);
- *     sv_batch_rows_read_csv(&b, input, report, err);        // or sv_batch_rows_from_trace(&b, trace)
+ *     sv_batch_rows_from_trace(&b, trace);
  *     for (size_t i = 0; i < b.n; i++) … b.rows[i].total_ns …
  *
- * The one loader of what `report batch` and `plot batch` stand on. Warm-up is left out. Rows are sorted by their number. Rows of a CSV that make
- * no sense (a time that is no number, too few cells) are counted in the report and left out. */
+ * What `plot batch` stands on. Warm-up is left out. Rows are sorted by their number. */
 #ifndef SV_ANALYSIS_BATCH_ROWS_H
 #define SV_ANALYSIS_BATCH_ROWS_H
 
-#include "base/input.h"
-#include "base/report.h"
 #include "model/serving_life.h"
 #include "model/trace.h"
 
@@ -85,15 +82,7 @@ struct sv_batch_rows {
 void sv_batch_rows_init(struct sv_batch_rows *b);
 void sv_batch_rows_fini(struct sv_batch_rows *b);
 
-/* Is this (the beginning of) such a summary? */
-bool sv_batch_rows_probe(const uint8_t *head, size_t n);
-/* SV_EFORMAT names the columns that are missing. */
-int sv_batch_rows_read_csv(struct sv_batch_rows *b, struct sv_input *in, struct sv_report *report,
-                           struct sv_err *err);
-/* The newer server's metrics.csv: timestamp_us, queue_size, rejected_total. */
-int sv_batch_rows_read_metrics(struct sv_batch_rows *b, struct sv_input *in,
-                               struct sv_report *report, struct sv_err *err);
-/* From the slices of libstave-serving, or of the seed's batching_trace.json. */
+/* From the life cycle of libstave-serving or of a summary, or the slices of the seed's batching_trace.json. */
 void sv_batch_rows_from_trace(struct sv_batch_rows *b, const struct sv_trace *t);
 
 /* ---- the parts, for each other ---- */
@@ -101,8 +90,7 @@ void sv_batch_rows_from_trace(struct sv_batch_rows *b, const struct sv_trace *t)
 uint32_t sv_batch_worker_of(struct sv_batch_rows *b, int64_t number, const char *type, size_t len);
 struct sv_batch_row *sv_batch_row_add(struct sv_batch_rows *b);
 void sv_batch_request_add(struct sv_batch_rows *b, uint64_t id, int64_t arrival_ns);
-/* Fills phase_ns from the columns. */
-void sv_batch_derive_phases(struct sv_batch_row *r);
+void sv_batch_metric_add(struct sv_batch_rows *b, int64_t ts_ns, double queued, double rejected);
 /* Sorts rows and workers; call once. */
 void sv_batch_rows_finish(struct sv_batch_rows *b);
 

@@ -24,6 +24,14 @@ static void fill_columns(struct sv_batch_row *r, const struct sv_served_batch *s
     c[SV_BATCH_CALLBACK] = span(s->callback_start_ns, s->callback_end_ns);
 }
 
+/* The time between the worker's end and the callback belongs to neither. */
+static void split_callback(struct sv_batch_row *r)
+{
+    int64_t all = r->phase_ns[SV_PHASE_CALLBACK], told = r->column_ns[SV_BATCH_CALLBACK];
+    r->phase_ns[SV_PHASE_CALLBACK] = told < all ? told : all;
+    r->phase_ns[SV_BATCH_REST] = all - r->phase_ns[SV_PHASE_CALLBACK];
+}
+
 static void add_row(struct sv_batch_rows *b, const struct sv_serving_report *r,
                     const struct sv_served_batch *s)
 {
@@ -38,15 +46,16 @@ static void add_row(struct sv_batch_rows *b, const struct sv_serving_report *r,
     row->n_requests = s->n ? s->n : 1;
     row->n_known = s->n;
     row->is_congested = s->is_congested;
-    row->arrival_ns = s->edges[0];
-    row->end_ns = s->edges[SV_N_PHASES];
+    row->arrival_ns = s->is_untimed ? SV_BATCH_UNKNOWN : s->edges[0];
+    row->end_ns = s->is_untimed ? SV_BATCH_UNKNOWN : s->edges[SV_N_PHASES];
     row->total_ns = s->edges[SV_N_PHASES] - s->edges[0];
     fill_columns(row, s);
     for (size_t i = 0; i < SV_PHASE_RESPOND; i++)
         row->phase_ns[i] = s->edges[i + 1] - s->edges[i];
+    split_callback(row);
     for (size_t i = 0; i < s->n; i++) {
         const struct sv_served_request *q = &r->requests[r->members[s->first_member + i]];
-        sv_batch_request_add(b, q->id, q->edges[0]);
+        sv_batch_request_add(b, q->id, s->is_untimed ? SV_BATCH_UNKNOWN : q->edges[0]);
     }
 }
 
@@ -59,23 +68,25 @@ static void add_metrics(struct sv_batch_rows *b, const struct sv_serving_report 
         for (; next < r->n_requests && r->requests[next].edges[SV_N_PHASES] <= r->queue[i].time_ns;
              next++)
             rejected += r->requests[next].fate == SV_FATE_REJECTED && !r->requests[next].is_warmup;
-        b->metrics = sv_grow(b->metrics, &b->cap_metrics, b->n_metrics + 1, sizeof *b->metrics);
-        b->metrics[b->n_metrics++] =
-            (struct sv_batch_metric){r->queue[i].time_ns, (double)r->queue[i].depth, rejected};
+        sv_batch_metric_add(b, r->queue[i].time_ns, (double)r->queue[i].depth, rejected);
     }
 }
 
 void sv_batch_rows_from_trace(struct sv_batch_rows *b, const struct sv_trace *t)
 {
     struct sv_serving_report r;
+    bool is_untimed = false;
     sv_serving_report_make(&r, t);
     for (size_t i = 0; i < r.n_batches; i++)
         if (!r.batches[i].is_warmup && !r.batches[i].is_failed &&
             r.batches[i].edges[SV_N_PHASES] > r.batches[i].edges[0])
             add_row(b, &r, &r.batches[i]);
+    for (size_t i = 0; i < r.n_batches; i++)
+        is_untimed |= r.batches[i].is_untimed;
     b->has_phases = true;
     b->has_congestion = r.n_congestion > 0;
-    add_metrics(b, &r);
+    if (!is_untimed)
+        add_metrics(b, &r);
     sv_serving_report_fini(&r);
     sv_batch_rows_finish(b);
 }

@@ -79,6 +79,7 @@ static void add_batch(struct making *m, struct sv_life *l, const struct sv_life_
                                    .samples = b->samples,
                                    .worker = b->worker,
                                    .is_warmup = b->flags & SV_LIFE_WARMUP,
+                                   .is_untimed = b->flags & SV_LIFE_UNTIMED,
                                    .is_failed = b->is_failed,
                                    .is_congested = b->is_congested};
     sv_life_batch_edges(b, to->edges);

@@ -33,6 +33,7 @@ struct sv_served_batch {
     uint32_t model, samples, n, first_member; /* requests[members[first_member + i]] */
     int32_t worker;                           /* -1: none */
     bool is_warmup, is_failed, is_congested;
+    bool is_untimed; /* how long is known, when is not */
 };
 
 struct sv_served_worker {

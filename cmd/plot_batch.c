@@ -7,6 +7,7 @@
 #include "analysis/batch_rows.h"
 #include "base/nearest.h"
 #include "cmd/console.h"
+#include "formats/formats.h"
 #include "plot/batch_panels.h"
 
 #include <errno.h>
@@ -64,74 +65,47 @@ static int choose_panels(const struct sv_words *names, struct wanted *w, struct 
 
 /* ---- the input ---- */
 
-/* The newer server writes metrics.csv beside its summary. */
-static int read_metrics(const char *path, struct sv_batch_rows *b, struct sv_report *report,
-                        struct sv_err *err)
+static void take_metric(void *ctx, int64_t ts_ns, double queued, double rejected)
+{
+    sv_batch_metric_add(ctx, ts_ns, queued, rejected);
+}
+
+/* The newer server writes metrics.csv beside its summary: what it says counts more than what can be told from the requests. */
+static int read_metrics(const char *path, struct sv_batch_rows *b, bool strict, struct sv_err *err)
 {
     char beside[4096];
     const char *slash = strrchr(path, '/');
     struct sv_input *in;
+    struct sv_report report;
     int n = snprintf(beside, sizeof beside, "%.*smetrics.csv", slash ? (int)(slash + 1 - path) : 0,
                      path);
-    if (n < 0 || (size_t)n >= sizeof beside || access(beside, R_OK) != 0 ||
-        strcmp(beside, path) == 0)
+    if (n < 0 || (size_t)n >= sizeof beside || access(beside, R_OK) != 0)
         return 0;
     int code = sv_input_open(beside, &in, err);
     if (code < 0)
         return code;
-    code = sv_batch_rows_read_metrics(b, in, report, err);
-    sv_input_close(in);
-    return code < 0 ? sv_err_in_file(err, beside) : 0;
-}
-
-static void print_findings(const char *path, const struct sv_report *r)
-{
-    for (size_t i = 0; i < r->n; i++)
-        sv_console_note("%s: byte %lld: %s (%s), %llu time%s", path,
-                        (long long)r->rows[i].first_pos, r->rows[i].what,
-                        r->rows[i].first_detail ? r->rows[i].first_detail : "",
-                        (unsigned long long)r->rows[i].count, r->rows[i].count == 1 ? "" : "s");
-}
-
-static int read_csv(const char *path, struct sv_input *in, bool strict, struct sv_batch_rows *b,
-                    struct sv_err *err)
-{
-    struct sv_report report;
     sv_report_init(&report);
-    int code = sv_batch_rows_read_csv(b, in, &report, err);
+    b->n_metrics = 0;
+    code = sv_metrics_csv_read(in, take_metric, b, &report, err);
+    sv_input_close(in);
+    sv_console_findings(beside, &report);
     if (code < 0)
-        sv_err_in_file(err, path);
-    else
-        code = read_metrics(path, b, &report, err);
-    if (code >= 0) {
-        print_findings(path, &report);
-        if (strict && sv_report_count(&report, SV_DAMAGE))
-            code = sv_err_set(err, SV_EFOUND, SV_NO_POS, "%s is damaged", path);
-    }
+        sv_err_in_file(err, beside);
+    else if (strict && sv_report_count(&report, SV_DAMAGE))
+        code = sv_err_set(err, SV_EFOUND, SV_NO_POS, "%s is damaged", beside);
     sv_report_fini(&report);
     return code;
 }
 
 static int load(const struct sv_plot *p, struct sv_batch_rows *b, struct sv_err *err)
 {
-    struct sv_input *in;
     struct sv_loaded loaded;
-    int code = sv_input_open(p->path, &in, err);
-    if (code < 0) {
-        err->code = SV_EINPUT;
-        return sv_err_in_file(err, p->path);
-    }
-    code = sv_input_need(in, 4096, err);
-    bool is_csv = code >= 0 && !p->format &&
-                  (in->len == 0 || sv_batch_rows_probe(in->data, in->len));
-    if (is_csv)
-        code = read_csv(p->path, in, p->o->strict, b, err);
-    sv_input_close(in);
-    if (is_csv || code < 0)
-        return code;
-    code = sv_load(p->path, p->format, p->o->strict, p->o->memory_limit, &loaded, err);
-    if (code >= 0)
+    int code = sv_load(p->path, p->format, p->o->strict, p->o->memory_limit, &loaded, err);
+    if (code >= 0) {
         sv_batch_rows_from_trace(b, loaded.trace);
+        if (strcmp(loaded.in.format->name, "batching-csv") == 0)
+            code = read_metrics(p->path, b, p->o->strict, err);
+    }
     sv_loaded_free(&loaded);
     return code;
 }

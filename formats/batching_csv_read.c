@@ -1,9 +1,12 @@
 /* batching_trace_summary.csv and trace.csv: a row for each batch of an inference server, back to the life cycle that it sums up.
  *
- * Opened through the table of formats. A row becomes the events of the category serving.life that libstave-serving would have recorded, so that
- * reports and pictures need not know of the file. Arrivals are absolute, phases are durations: the batch is put together from its first
- * arrival on, by the exclusive columns where they are and by the overlapping ones where not. Requests of a batch leave the queue
- * together and are answered together, which is all that the file says. Fields may be quoted; a field holds at most 64 KiB of numbers. */
+ * Opened through the table of formats; the one reader of the file. A row becomes the events of the category serving.life that
+ * libstave-serving would have recorded, so that reports and pictures need not know of the file. Arrivals are absolute, phases are durations:
+ * the batch is put together from its first arrival on, by the exclusive columns where they are and by the overlapping ones where not.
+ * Requests of a batch leave the queue together and are answered together, which is all that the file says. A file without arrivals has
+ * its batches one after the other, marked as SV_LIFE_UNTIMED; one without request_ids has its requests counted from 1. A missing column
+ * spoils the file, a cell that makes no sense its row. A field holds at most 64 KiB of numbers. */
+#include "formats/csv_line.h"
 #include "formats/lines.h"
 
 #include "model/serving_life.h"
@@ -14,20 +17,24 @@
 
 enum column {
     BATCH_ID,
-    MODEL,
     WORKER,
     TYPE,
-    DEVICE,
     SIZE,
-    IDS,
-    ARRIVALS,
+    TOTAL,
     QUEUE,
     BATCH,
     SUBMIT,
     SCHEDULING,
     CODELET,
+    INFERENCE,
     CALLBACK,
-    TOTAL,
+    N_REQUIRED,
+    MODEL = N_REQUIRED,
+    DEVICE,
+    IDS,
+    ARRIVALS,
+    JOBS,
+    WARMUP,
     CONGESTED,
     X_QUEUE,
     X_BATCH,
@@ -38,13 +45,18 @@ enum column {
     N_COLUMNS
 };
 static const char *const names[N_COLUMNS] = {
-    "batch_id",    "model_name",      "worker_id",          "worker_type",    "device_id",
-    "batch_size",  "request_ids",     "request_arrival_us", "queue_ms",       "batch_ms",
-    "submit_ms",   "scheduling_ms",   "codelet_ms",         "callback_ms",    "total_ms",
-    "congested",   "excl_queue_ms",   "excl_batch_ms",      "excl_submit_ms", "excl_scheduling_ms",
-    "excl_run_ms", "excl_callback_ms"};
+    "batch_id",        "worker_id",      "worker_type",        "batch_size",
+    "total_ms",        "queue_ms",       "batch_ms",           "submit_ms",
+    "scheduling_ms",   "codelet_ms",     "inference_ms",       "callback_ms",
+    "model_name",      "device_id",      "request_ids",        "request_arrival_us",
+    "logical_jobs",    "warmup",         "congested",          "excl_queue_ms",
+    "excl_batch_ms",   "excl_submit_ms", "excl_scheduling_ms", "excl_run_ms",
+    "excl_callback_ms"};
 
-enum { FIELDS_MAX = 64, MEMBERS_MAX = 1 << 16, MODELS_MAX = 256, WORKERS_MAX = 256, EDGES = 7 };
+enum { MEMBERS_MAX = 1 << 16, NAMELESS_MAX = 1024, MODELS_MAX = 256, WORKERS_MAX = 256, EDGES = 7 };
+
+/* Where there are no arrivals, the first batch begins here: 0 would mean that it is not known. */
+#define UNTIMED_START_NS 1000000
 
 /* What is given of the row, in this order. */
 enum step {
@@ -57,9 +69,9 @@ enum step {
     SUBMITTED,
     STARTED,
     FINISHED,
+    CONGESTION, /* before the end of the batch, which it is asked at */
     CALLED_BACK,
     RESPONDED,
-    CONGESTION,
     DONE
 };
 
@@ -72,7 +84,10 @@ struct row {
     uint64_t batch;
     uint32_t model, samples;
     int64_t worker, device;
-    int64_t edges[EDGES]; /* first arrival, collection, …, end of the callback */
+    int64_t ms[N_REQUIRED]; /* TOTAL … CALLBACK, in ns */
+    int64_t edges[EDGES];   /* first arrival, collection, …, end of the callback */
+    int64_t callback_ns;
+    unsigned flags; /* SV_LIFE_… */
     size_t n;
     bool is_new_model, is_new_worker, is_congested;
 };
@@ -87,65 +102,18 @@ struct batching_csv {
     enum step step;
     size_t at; /* member that comes next */
     sv_track track;
-    struct sv_text fields[FIELDS_MAX];
-    char *texts; /* of quoted fields, without the quotes */
-    size_t cap_texts;
+    struct sv_csv_line cells;
+    char why[96];
     char *models[MODELS_MAX];
     size_t n_models;
     int64_t workers[WORKERS_MAX];
     size_t n_workers;
     struct sv_text model_name, type;
-    int64_t last_ns; /* where there are no arrivals: batches follow each other */
+    int64_t last_ns;   /* where there are no arrivals: batches follow each other */
+    uint64_t nameless; /* requests so far, where the file does not name them */
 };
 
 /* ---- fields ---- */
-
-/* One field of a CSV line; quotes are taken off. *to is where its text may be put. NULL: a quote is not closed. */
-static const char *csv_field(const char *p, const char *end, char **to, struct sv_text *field)
-{
-    if (p == end || *p != '"') {
-        const char *start = p;
-        while (p < end && *p != ',')
-            p++;
-        *field = (struct sv_text){start, (uint32_t)(p - start)};
-        return p;
-    }
-    char *start = *to;
-    for (p++; p < end; p++) {
-        if (*p == '"') {
-            if (p + 1 == end || p[1] != '"')
-                break;
-            p++;
-        }
-        *(*to)++ = *p;
-    }
-    if (p == end)
-        return NULL;
-    *field = (struct sv_text){start, (uint32_t)(*to - start)};
-    return p + 1;
-}
-
-static size_t split_line(struct batching_csv *s, const char *p, size_t len)
-{
-    const char *end = p + len;
-    size_t n = 0;
-    if (end > p && end[-1] == '\r')
-        end--;
-    s->texts = sv_grow(s->texts, &s->cap_texts, len + 1, 1);
-    char *to = s->texts;
-    while (n < FIELDS_MAX) {
-        p = csv_field(p, end, &to, &s->fields[n]);
-        if (!p)
-            return 0;
-        n++;
-        if (p == end)
-            return n;
-        if (*p != ',')
-            return 0;
-        p++;
-    }
-    return 0;
-}
 
 static bool has(const struct batching_csv *s, enum column c)
 {
@@ -154,16 +122,25 @@ static bool has(const struct batching_csv *s, enum column c)
 
 static struct sv_text field(const struct batching_csv *s, enum column c)
 {
-    return has(s, c) ? s->fields[s->place[c]] : (struct sv_text){"", 0};
+    return has(s, c) ? s->cells.fields[s->place[c]] : (struct sv_text){"", 0};
 }
 
-/* Milliseconds as ns; not a number or below 0: 0, as the file's own writer does. */
-static int64_t ms(const struct batching_csv *s, enum column c)
+/* Milliseconds as ns. */
+static bool take_ms(const struct batching_csv *s, enum column c, int64_t *ns)
 {
     double v;
-    if (!sv_text_double(field(s, c), &v) || !(v > 0) || v > 1e12)
-        return 0;
-    return (int64_t)(v * 1e6 + 0.5);
+    if (!sv_text_double(field(s, c), &v) || !(v >= 0) || v > 1e12)
+        return false;
+    *ns = (int64_t)(v * 1e6 + 0.5);
+    return true;
+}
+
+static bool bad_cell(struct batching_csv *s, enum column c)
+{
+    struct sv_text t = field(s, c);
+    snprintf(s->why, sizeof s->why, "%s is '%.*s'", names[c], (int)(t.len < 40 ? t.len : 40),
+             t.bytes);
+    return sv_lines_bad(&s->lines, s->why);
 }
 
 static int64_t number(const struct batching_csv *s, enum column c, int64_t otherwise)
@@ -174,27 +151,53 @@ static int64_t number(const struct batching_csv *s, enum column c, int64_t other
 
 /* ---- the head ---- */
 
-static bool find_columns(struct batching_csv *s, size_t n)
+static const char *end_of_head(const uint8_t *head, size_t n)
 {
-    for (int c = 0; c < N_COLUMNS; c++) {
-        s->place[c] = -1;
-        for (size_t i = 0; i < n; i++)
-            if (sv_text_is(s->fields[i], names[c]))
-                s->place[c] = (int)i;
-    }
-    return has(s, BATCH_ID) && has(s, SIZE) && has(s, TOTAL) && has(s, WORKER);
+    const char *end = n ? memchr(head, '\n', n) : NULL;
+    return end ? end : (const char *)head + n;
 }
 
+/* Also a file that lacks columns, so that they can be named. */
 int sv_batching_csv_probe(const uint8_t *head, size_t n)
 {
-    struct sv_fields h = sv_head(head, n);
-    struct sv_text line;
-    if (!sv_head_line(&h, &line) || !sv_text_begins(line, "batch_id,"))
-        return 0;
-    return sv_bytes_find(line.bytes, line.len, "total_ms") &&
-                   sv_bytes_find(line.bytes, line.len, "worker_id")
-               ? 100
+    struct sv_csv_line line = {0};
+    int place[N_COLUMNS], found = 0;
+    if (n && sv_csv_split(&line, (const char *)head,
+                          (size_t)(end_of_head(head, n) - (const char *)head))) {
+        sv_csv_find(&line, names, N_COLUMNS, place);
+        for (int c = 0; c < N_REQUIRED; c++)
+            found += place[c] >= 0;
+        found = place[BATCH_ID] >= 0 ? found : 0;
+    }
+    sv_csv_fini(&line);
+    return found >= 3 ? 100 : 0;
+}
+
+/* Before the first line is read: a missing column is the caller's first error, not damage in line 1. */
+static int check_head(struct sv_input *in, struct sv_err *err)
+{
+    struct sv_csv_line line = {0};
+    int place[N_COLUMNS];
+    char missing[200];
+    int code = 0;
+    for (size_t want = 4096; code >= 0 && want <= 1048576; want *= 4) {
+        code = sv_input_need(in, want, err);
+        if (in->len == 0 || code == 0 || memchr(in->data, '\n', in->len))
+            break;
+    }
+    if (code < 0)
+        return code;
+    if (in->len == 0)
+        return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "the file is empty");
+    sv_csv_split(&line, (const char *)in->data,
+                 (size_t)(end_of_head(in->data, in->len) - (const char *)in->data));
+    sv_csv_find(&line, names, N_COLUMNS, place);
+    code = sv_csv_missing(names, place, N_REQUIRED, missing, sizeof missing)
+               ? sv_err_set(err, SV_EFORMAT, SV_NO_POS, "not a summary of batches: no column %s",
+                            missing)
                : 0;
+    sv_csv_fini(&line);
+    return code;
 }
 
 /* ---- a row ---- */
@@ -229,28 +232,73 @@ static bool take_members(struct batching_csv *s)
     return true;
 }
 
-static void take_times(struct batching_csv *s)
+/* The file does not name them: there are as many as it says, or as samples. */
+static void count_members(struct batching_csv *s)
 {
     struct row *r = &s->row;
-    int64_t first = 0, *e = r->edges;
+    int64_t n = number(s, JOBS, 0);
+    n = n > 0 ? n : (int64_t)r->samples;
+    if (n > NAMELESS_MAX) {
+        sv_report_add(s->lines.source.report, SV_SKIPPED, "request without a number",
+                      (uint64_t)(n - NAMELESS_MAX), s->lines.pos, "more than %d in a batch",
+                      NAMELESS_MAX);
+        n = NAMELESS_MAX;
+    }
+    s->members = sv_grow(s->members, &s->cap, (size_t)n + 1, sizeof *s->members);
+    for (r->n = 0; r->n < (size_t)n; r->n++)
+        s->members[r->n] = (struct member){++s->nameless, 0};
+}
+
+/* When the batch began; requests whose arrival is not known arrived then. */
+static void take_start(struct batching_csv *s)
+{
+    struct row *r = &s->row;
+    int64_t first = 0;
     for (size_t i = 0; i < r->n; i++)
         if (s->members[i].arrival_ns && (!first || s->members[i].arrival_ns < first))
             first = s->members[i].arrival_ns;
-    e[0] = first ? first : s->last_ns;
-    if (has(s, X_CALLBACK)) {
+    if (!first) {
+        r->flags |= SV_LIFE_UNTIMED;
+        sv_report_add(s->lines.source.report, SV_NOTE,
+                      "batch without arrivals, put after the one before it", 1, s->lines.pos,
+                      "how long is known, when is not: rates and queue are not real");
+    }
+    r->edges[0] = first ? first : s->last_ns ? s->last_ns : UNTIMED_START_NS;
+    for (size_t i = 0; i < r->n; i++)
+        if (!s->members[i].arrival_ns)
+            s->members[i].arrival_ns = r->edges[0];
+}
+
+static bool take_exclusive(const struct batching_csv *s, int64_t *ns)
+{
+    for (int i = 0; i < EDGES - 1; i++)
+        if (!take_ms(s, (enum column)(X_QUEUE + i), &ns[i]))
+            return false;
+    return true;
+}
+
+/* The columns are rounded to microseconds: what the total has more than that is told as part of the end. */
+static void take_times(struct batching_csv *s)
+{
+    struct row *r = &s->row;
+    int64_t exclusive[EDGES - 1], *e = r->edges, end;
+    take_start(s);
+    end = e[0] + r->ms[TOTAL];
+    if (take_exclusive(s, exclusive)) {
         for (int i = 0; i < EDGES - 1; i++)
-            e[i + 1] = e[i] + ms(s, (enum column)(X_QUEUE + i));
+            e[i + 1] = e[i] + exclusive[i];
+        if (end > e[6] + 1000)
+            e[6] = end;
     } else { /* submit contains batch; what the columns leave of the total belongs to the end */
-        int64_t batch = ms(s, BATCH), submit = ms(s, SUBMIT);
-        e[1] = e[0] + ms(s, QUEUE);
+        int64_t batch = r->ms[BATCH], submit = r->ms[SUBMIT];
+        e[1] = e[0] + r->ms[QUEUE];
         e[2] = e[1] + batch;
         e[3] = e[1] + (submit > batch ? submit : batch);
-        e[4] = e[3] + ms(s, SCHEDULING);
-        e[5] = e[4] + ms(s, CODELET);
-        e[6] = e[0] + ms(s, TOTAL);
-        if (e[6] < e[5])
-            e[6] = e[5];
+        e[4] = e[3] + r->ms[SCHEDULING];
+        e[5] = e[4] + r->ms[CODELET];
+        e[6] = end > e[5] ? end : e[5];
     }
+    r->callback_ns = r->ms[CALLBACK] < e[6] - e[5] ? r->ms[CALLBACK] : e[6] - e[5];
     s->last_ns = e[EDGES - 1] > s->last_ns ? e[EDGES - 1] : s->last_ns;
 }
 
@@ -279,6 +327,25 @@ static void meet_worker(struct batching_csv *s)
     s->row.is_new_worker = s->row.worker >= 0;
 }
 
+/* All that must be a number. */
+static bool take_numbers(struct batching_csv *s)
+{
+    struct row *r = &s->row;
+    int64_t batch, size;
+    if (!sv_text_i64(field(s, BATCH_ID), &batch))
+        return bad_cell(s, BATCH_ID);
+    if (!sv_text_i64(field(s, WORKER), &r->worker))
+        return bad_cell(s, WORKER);
+    if (!sv_text_i64(field(s, SIZE), &size) || size < 0 || size > UINT32_MAX)
+        return bad_cell(s, SIZE);
+    for (int c = TOTAL; c <= CALLBACK; c++)
+        if (!take_ms(s, (enum column)c, &r->ms[c]))
+            return bad_cell(s, (enum column)c);
+    r->batch = (uint64_t)batch;
+    r->samples = (uint32_t)size;
+    return true;
+}
+
 static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t len)
 {
     struct batching_csv *s = (struct batching_csv *)l;
@@ -286,28 +353,25 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
     (void)b;
     if (len == 0)
         return true;
-    size_t n = split_line(s, p, len);
-    if (n == 0)
+    if (!sv_csv_split(&s->cells, p, len))
         return sv_lines_bad(l, "fields that cannot be told apart");
     if (!s->has_head) {
         s->has_head = true;
-        return find_columns(s, n) || sv_lines_bad(l, "a column is missing");
+        sv_csv_find(&s->cells, names, N_COLUMNS, s->place);
+        return true;
     }
     for (int c = 0; c < N_COLUMNS; c++)
-        if (s->place[c] >= (int)n)
+        if (s->place[c] >= (int)s->cells.n)
             return sv_lines_bad(l, "too few fields");
-    int64_t batch;
     *r = (struct row){0};
-    if (!has(s, BATCH_ID) || !sv_text_i64(field(s, BATCH_ID), &batch))
-        return sv_lines_bad(l, "a batch_id that is no number");
-    if (!take_members(s))
+    if (!take_numbers(s) || !take_members(s))
         return false;
-    r->batch = (uint64_t)batch;
-    r->samples = (uint32_t)number(s, SIZE, (int64_t)r->n);
-    r->worker = number(s, WORKER, -1);
+    if (!has(s, IDS))
+        count_members(s);
     r->device = number(s, DEVICE, -1);
     r->model = model_number(s);
     r->is_congested = sv_text_is(field(s, CONGESTED), "true");
+    r->flags = sv_text_is(field(s, WARMUP), "true") ? SV_LIFE_WARMUP : 0;
     s->type = field(s, TYPE);
     meet_worker(s);
     take_times(s);
@@ -325,6 +389,12 @@ static void put(struct batching_csv *s, struct sv_batch *b, enum sv_life_op op, 
                  SV_LIFE_CATEGORY);
 }
 
+static void put_flags(struct batching_csv *s, struct sv_batch *b)
+{
+    if (s->row.flags)
+        sv_add_int(&s->lines, b, "flags", s->row.flags);
+}
+
 static void put_batch(struct batching_csv *s, struct sv_batch *b, enum sv_life_op op, int64_t ts_ns)
 {
     sv_add_int(&s->lines, b, "batch", (int64_t)s->row.batch);
@@ -335,8 +405,10 @@ static void put_request(struct batching_csv *s, struct sv_batch *b, enum sv_life
                         const struct member *m, int64_t ts_ns)
 {
     sv_add_int(&s->lines, b, "request", (int64_t)m->id);
-    if (op == SV_LIFE_ENQUEUED)
+    if (op == SV_LIFE_ENQUEUED) {
         sv_add_int(&s->lines, b, "model", s->row.model);
+        put_flags(s, b);
+    }
     put(s, b, op, ts_ns);
 }
 
@@ -368,6 +440,7 @@ static void put_once(struct batching_csv *s, struct sv_batch *b)
         sv_add_int(l, b, "model", r->model);
         sv_add_int(l, b, "samples", r->samples);
         sv_add_int(l, b, "took_ns", r->edges[2] - r->edges[1]);
+        put_flags(s, b);
         put_batch(s, b, SV_LIFE_COLLECTED, r->edges[2]);
     } else if (s->step == SUBMITTED) {
         put_batch(s, b, SV_LIFE_SUBMITTED, r->edges[3]);
@@ -377,7 +450,7 @@ static void put_once(struct batching_csv *s, struct sv_batch *b)
     } else if (s->step == FINISHED) {
         put_batch(s, b, SV_LIFE_FINISHED, r->edges[5]);
     } else if (s->step == CALLED_BACK) {
-        sv_add_int(l, b, "took_ns", r->edges[6] - r->edges[5]);
+        sv_add_int(l, b, "took_ns", r->callback_ns);
         put_batch(s, b, SV_LIFE_CALLBACK, r->edges[6]);
     } else if (s->step == CONGESTION && r->is_congested != s->was_congested) {
         s->was_congested = r->is_congested;
@@ -403,7 +476,7 @@ static bool more(struct sv_lines *l, struct sv_batch *b)
     }
     if (s->at < r->n) {
         const struct member *m = &s->members[s->at];
-        if (s->step == ENQUEUED && m->arrival_ns)
+        if (s->step == ENQUEUED)
             put_request(s, b, SV_LIFE_ENQUEUED, m, m->arrival_ns);
         else if (s->step == DEQUEUED)
             put_request(s, b, SV_LIFE_DEQUEUED, m,
@@ -435,14 +508,14 @@ static void fini(struct sv_lines *l)
     for (size_t i = 0; i < s->n_models; i++)
         free(s->models[i]);
     free(s->members);
-    free(s->texts);
+    sv_csv_fini(&s->cells);
 }
 
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct batching_csv),
     .max_events = 1,
     .gives = SV_HAS_DISORDER,
-    .damaged = "row of the summary",
+    .damaged = "row of a batch not understood, left out",
     .init = init,
     .line = line,
     .more = more,
@@ -453,6 +526,6 @@ int sv_batching_csv_source(struct sv_input *in, const struct sv_read_options *op
                            struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
                            struct sv_err *err)
 {
-    (void)err;
-    return sv_lines_open(&kind, in, options, dict, report, out);
+    int code = check_head(in, err);
+    return code < 0 ? code : sv_lines_open(&kind, in, options, dict, report, out);
 }

@@ -109,5 +109,9 @@ SV_SOURCE_DOOR(sv_starpu_rec_source); /* starpu_rec_read.c */
 SV_SOURCE_DOOR(sv_nsys_source);       /* nsys_read.c */
 
 SV_SOURCE_DOOR(sv_batching_csv_source); /* batching_csv_read.c */
+/* metrics.csv beside it, row by row: queue size and rejections so far. */
+typedef void sv_metric_fn(void *ctx, int64_t ts_ns, double queued, double rejected);
+int sv_metrics_csv_read(struct sv_input *in, sv_metric_fn *take, void *ctx,
+                        struct sv_report *report, struct sv_err *err);
 
 #endif

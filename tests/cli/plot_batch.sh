@@ -14,7 +14,7 @@ names = head.split(",")
 print(",".join(c for c in names if c not in drop))
 for i in range(n):
     size, worker = (1, 2, 4, 8)[i % 4], i % 3
-    ids, arrivals = [4 * i + k for k in range(size)], [10**6 + 5000 * i + k for k in range(size)]
+    ids, arrivals = [8 * i + k for k in range(size)], [10**6 + 5000 * i + k for k in range(size)]
     t = [1 + (i * 7 % 5) / 2, 0.5, 0.75, 0.25, size * 1.5 if worker else size * 4, size * 1.6 if worker else size * 4.1, 0.1]
     row = [i, '"m"', worker, '"cuda"' if worker else '"cpu"', 0 if worker else -1, size, '"%s"' % ";".join(map(str, ids)),
            '"%s"' % ";".join(map(str, arrivals)), *("%.3f" % v for v in t), "%.3f" % (t[0] + t[2] + t[3] + t[5] + t[6]), "false",
@@ -39,7 +39,7 @@ run list 0 "$STAVE" plot batch --list
 check there_are_36 test "$("$STAVE" plot batch --list | wc -l)" = 36
 run_any sheet 0 "$STAVE" plot batch all.csv -o sheet.svg
 check every_title_is_on_the_sheet sh -c '"$0" plot batch --list | cut -c22- >titles; python3 texts.py sheet.svg >texts; while read -r t; do grep -qxF "$t" texts || { echo "$t"; exit 1; }; done <titles' "$STAVE"
-check nothing_is_missing_but_the_queue sh -c '[ "$(grep -c "^no data" texts)" = 1 ]'
+check nothing_is_missing sh -c '! grep "^no data" texts'
 if command -v xmllint >/dev/null; then check sheet_is_xml xmllint --noout sheet.svg; else skip sheet_is_xml "no xmllint"; fi
 printf 'timestamp_us,queue_size,rejected_total\n0,1,0\n5000,4,0\n9000,2,3\nbad\n' >metrics.csv
 run_any with_metrics 0 "$STAVE" plot batch all.csv --panel queue -o queue.svg

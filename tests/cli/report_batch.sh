@@ -75,3 +75,20 @@ cat >foreign.json <<'J'
 }
 J
 run foreign 0 "$STAVE" report batch foreign.json --csv --by request
+
+# Without arrivals and without numbers of requests: how long is known, when is not.
+python3 - <<'P'
+import csv
+rows = list(csv.DictReader(open("seed.csv")))
+keep = [c for c in rows[0] if c not in ("request_ids", "request_arrival_us")]
+with open("untimed.csv", "w", newline="") as out:
+    w = csv.DictWriter(out, keep, extrasaction="ignore", lineterminator="\n")
+    w.writeheader()
+    w.writerows(rows)
+P
+run untimed 0 "$STAVE" report batch untimed.csv --by summary
+cut -d, -f1-6 seed.csv >columns.csv
+run columns 3 "$STAVE" report batch columns.csv
+sed '2s/false$/true/' seed.csv >warm.csv
+run_any warm 0 "$STAVE" report batch warm.csv --json --by summary
+check warm_up_does_not_count python3 -c 'import json; s = json.load(open("warm.out"))["summary"]; assert s["requests"] == 5 and s["batches"] == 2, s'

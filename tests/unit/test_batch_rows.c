@@ -18,16 +18,33 @@ struct made {
     int code;
 };
 
-static struct made read_csv(const char *text)
+static struct made read_trace(const char *text,
+                              int (*open)(struct sv_input *, const struct sv_read_options *,
+                                          struct sv_dict *, struct sv_report *, struct sv_source **,
+                                          struct sv_err *))
 {
     struct made m = {0};
     struct sv_input *in;
+    struct sv_source *source;
+    struct sv_dict *d = sv_dict_new();
     sv_batch_rows_init(&m.b);
     sv_report_init(&m.findings);
     REQUIRE(sv_input_open_memory(text, strlen(text), "test", &in, &m.err) == 0);
-    m.code = sv_batch_rows_read_csv(&m.b, in, &m.findings, &m.err);
+    m.code = open(in, &(struct sv_read_options){0}, d, &m.findings, &source, &m.err);
+    if (m.code >= 0) {
+        struct sv_trace *t = sv_trace_new(d, &m.findings, 0);
+        m.code = sv_pump(source, sv_trace_sink(t), NULL, &m.err);
+        sv_batch_rows_from_trace(&m.b, t);
+        sv_trace_free(t);
+    }
     sv_input_close(in);
+    sv_dict_free(d);
     return m;
+}
+
+static struct made read_csv(const char *text)
+{
+    return read_trace(text, sv_batching_csv_source);
 }
 
 static void unmake(struct made *m)
@@ -52,7 +69,7 @@ TEST(rows_of_the_seeds_csv)
     CHECK_UINT_EQ(r->n_requests, 3);
     CHECK_INT_EQ(r->arrival_ns, 1000000);
     CHECK_INT_EQ(r->end_ns, 6500000);
-    CHECK_INT_EQ(r->column_ns[SV_BATCH_INFERENCE], 3100000);
+    CHECK_INT_EQ(r->column_ns[SV_BATCH_CALLBACK], 125000);
     CHECK_INT_EQ(r->phase_ns[SV_PHASE_SUBMIT], 250000); /* without the batch in it */
     CHECK_INT_EQ(r->phase_ns[SV_BATCH_REST], 375000);
     int64_t sum = 0;
@@ -78,7 +95,7 @@ TEST(exclusive_phases_are_taken_where_the_file_has_them)
     CHECK(m.b.rows[0].is_congested && m.b.has_congestion && m.b.has_phases);
     CHECK_INT_EQ(m.b.rows[0].phase_ns[SV_PHASE_QUEUE], 500000);
     CHECK_INT_EQ(m.b.rows[0].phase_ns[SV_PHASE_RUN], 2000000);
-    CHECK_INT_EQ(m.b.rows[0].phase_ns[SV_BATCH_REST], 250000);
+    CHECK_INT_EQ(m.b.rows[0].phase_ns[SV_PHASE_CALLBACK], 500000);
     unmake(&m);
 }
 
@@ -91,7 +108,7 @@ TEST(bad_files_of_batches)
         size_t rows, damaged;
     } rows[] = {
         {"", SV_EFORMAT, "empty", 0, 0},
-        {"\n\r\n", SV_EFORMAT, "empty", 0, 0},
+        {"\n\r\n", SV_EFORMAT, "no column batch_id", 0, 0},
         {"batch_id,total_ms\n1,2\n", SV_EFORMAT, "worker_id, worker_type, batch_size, queue_ms", 0,
          0},
         {HEADER "\n", 0, NULL, 0, 0},
@@ -102,7 +119,7 @@ TEST(bad_files_of_batches)
         {HEADER "\nx,m,0,cpu,-1,1,1,10,1,1,1,1,1,1,1,3,false\n", 0, NULL, 0, 1},
         {HEADER "\n1,m,0\n2,m,0,cpu,-1,1,1,10,1,1,1,1,1,1,1,9,false\n", 0, NULL, 1, 1},
         {HEADER "\n2,\"m,0,cpu,-1,1,1,10,1,1,1,1,1,1,1,9,false\n", 0, NULL, 0, 1},
-        {HEADER "\n2,m,0,cpu,-1,1,\"1;x;\",\"10;nan\",1,1,1,1,1,1,1,9,false", 0, NULL, 1, 0},
+        {HEADER "\n2,m,0,cpu,-1,1,\"1;x;\",\"10;nan\",1,1,1,1,1,1,1,9,false", 0, NULL, 0, 1},
         {"\xef\xbb\xbf" HEADER "\r\n2,m,0,cpu,-1,1,1,10,1,1,1,1,1,1,1,9,false\r\n", 0, NULL, 1, 0},
     };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
@@ -116,40 +133,41 @@ TEST(bad_files_of_batches)
     }
 }
 
+TEST(a_summary_without_arrivals_or_numbers_of_requests)
+{
+    struct made m =
+        read_csv("batch_id,worker_id,worker_type,batch_size,queue_ms,batch_ms,submit_ms,"
+                 "scheduling_ms,codelet_ms,inference_ms,callback_ms,total_ms\n"
+                 "5,0,cpu,3,1,0.5,0.75,0.25,3,3,0.5,5.5\n"
+                 "6,0,cpu,2000,1,0.5,0.75,0.25,3,3,0.5,5.5\n");
+    CHECK_INT_EQ(m.code, 0);
+    REQUIRE(m.b.n == 2);
+    const struct sv_batch_row *r = &m.b.rows[0];
+    CHECK_UINT_EQ(r->n_requests, 3);
+    CHECK(r->arrival_ns == SV_BATCH_UNKNOWN && r->end_ns == SV_BATCH_UNKNOWN);
+    CHECK(m.b.requests[r->first_request].arrival_ns == SV_BATCH_UNKNOWN);
+    CHECK_INT_EQ(r->total_ns, 5500000);
+    CHECK_INT_EQ(r->phase_ns[SV_PHASE_QUEUE], 1000000);
+    CHECK_INT_EQ(r->phase_ns[SV_PHASE_RUN], 3000000);
+    CHECK_UINT_EQ(m.b.rows[1].size, 2000);
+    CHECK_UINT_EQ(m.b.rows[1].n_requests, 1024);
+    CHECK_UINT_EQ(sv_report_count(&m.findings, SV_SKIPPED), 976);
+    CHECK_UINT_EQ(sv_report_count(&m.findings, SV_NOTE), 2);
+    unmake(&m);
+}
+
 TEST(a_summary_is_recognised)
 {
     static const char metrics[] = "timestamp_us,queue_size,rejected_total\n";
-    CHECK(sv_batch_rows_probe((const uint8_t *)HEADER "\n", sizeof HEADER));
-    CHECK(!sv_batch_rows_probe((const uint8_t *)metrics, sizeof metrics - 1));
-    CHECK(!sv_batch_rows_probe((const uint8_t *)"{\"traceEvents\"", 14));
-    CHECK(!sv_batch_rows_probe(NULL, 0));
-}
-
-static struct made from_trace(const char *text,
-                              int (*open)(struct sv_input *, const struct sv_read_options *,
-                                          struct sv_dict *, struct sv_report *, struct sv_source **,
-                                          struct sv_err *))
-{
-    struct made m = {0};
-    struct sv_input *in;
-    struct sv_source *source;
-    struct sv_dict *d = sv_dict_new();
-    sv_batch_rows_init(&m.b);
-    sv_report_init(&m.findings);
-    REQUIRE(sv_input_open_memory(text, strlen(text), "test", &in, &m.err) == 0);
-    REQUIRE(open(in, &(struct sv_read_options){0}, d, &m.findings, &source, &m.err) == 0);
-    struct sv_trace *t = sv_trace_new(d, &m.findings, 0);
-    REQUIRE(sv_pump(source, sv_trace_sink(t), NULL, &m.err) == 0);
-    sv_input_close(in);
-    sv_batch_rows_from_trace(&m.b, t);
-    sv_trace_free(t);
-    sv_dict_free(d);
-    return m;
+    CHECK(sv_batching_csv_probe((const uint8_t *)HEADER "\n", sizeof HEADER));
+    CHECK(!sv_batching_csv_probe((const uint8_t *)metrics, sizeof metrics - 1));
+    CHECK(!sv_batching_csv_probe((const uint8_t *)"{\"traceEvents\"", 14));
+    CHECK(!sv_batching_csv_probe(NULL, 0));
 }
 
 TEST(rows_of_the_seeds_trace)
 {
-    struct made m = from_trace(
+    struct made m = read_trace(
         "{\"traceEvents\":["
         "{\"name\":\"request_enqueued\",\"cat\":\"batching\",\"ph\":\"i\",\"ts\":100,\"pid\":1,"
         "\"tid\":1,"

@@ -1,0 +1,96 @@
+/* Lines of CSV files. Called by the readers of an inference server's files. It must not know what the columns mean. */
+#include "formats/csv_line.h"
+
+#include "base/mem.h"
+#include "formats/lines.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* *to is where the text of a quoted field may be put. NULL: a quote is not closed. */
+static const char *take_field(const char *p, const char *end, char **to, struct sv_text *field)
+{
+    if (p == end || *p != '"') {
+        const char *start = p;
+        while (p < end && *p != ',')
+            p++;
+        *field = (struct sv_text){start, (uint32_t)(p - start)};
+        return p;
+    }
+    char *start = *to;
+    for (p++; p < end; p++) {
+        if (*p == '"') {
+            if (p + 1 == end || p[1] != '"')
+                break;
+            p++;
+        }
+        *(*to)++ = *p;
+    }
+    if (p == end)
+        return NULL;
+    *field = (struct sv_text){start, (uint32_t)(*to - start)};
+    return p + 1;
+}
+
+bool sv_csv_split(struct sv_csv_line *line, const char *p, size_t len)
+{
+    const char *end = p + len;
+    size_t n = 0;
+    line->n = 0;
+    if (end > p && end[-1] == '\r')
+        end--;
+    line->texts = sv_grow(line->texts, &line->cap_texts, len + 1, 1);
+    char *to = line->texts;
+    while (n < SV_CSV_FIELDS_MAX) {
+        p = take_field(p, end, &to, &line->fields[n]);
+        if (!p)
+            return false;
+        n++;
+        if (p == end) {
+            line->n = n;
+            return true;
+        }
+        if (*p != ',')
+            return false;
+        p++;
+    }
+    return false;
+}
+
+void sv_csv_fini(struct sv_csv_line *line)
+{
+    free(line->texts);
+    *line = (struct sv_csv_line){0};
+}
+
+static struct sv_text without_mark(struct sv_text t)
+{
+    bool has_mark = t.len >= 3 && memcmp(t.bytes, "\xef\xbb\xbf", 3) == 0;
+    return has_mark ? (struct sv_text){t.bytes + 3, t.len - 3} : t;
+}
+
+void sv_csv_find(const struct sv_csv_line *head, const char *const *names, size_t n, int *place)
+{
+    for (size_t k = 0; k < n; k++) {
+        place[k] = -1;
+        for (size_t i = 0; i < head->n; i++)
+            if (sv_text_is(i ? head->fields[i] : without_mark(head->fields[i]), names[k]))
+                place[k] = (int)i;
+    }
+}
+
+size_t sv_csv_missing(const char *const *names, const int *place, size_t n, char *out, size_t room)
+{
+    size_t missing = 0, at = 0;
+    out[0] = '\0';
+    for (size_t k = 0; k < n; k++) {
+        size_t len = strlen(names[k]);
+        if (place[k] >= 0)
+            continue;
+        missing++;
+        if (at + len + 3 < room)
+            at += (size_t)snprintf(out + at, room - at, "%s%s", at ? ", " : "", names[k]);
+    }
+    return missing;
+}
