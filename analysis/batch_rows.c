@@ -41,10 +41,11 @@ struct sv_batch_row *sv_batch_row_add(struct sv_batch_rows *b)
     return &b->rows[b->n++];
 }
 
-void sv_batch_request_add(struct sv_batch_rows *b, uint64_t id, int64_t arrival_ns)
+void sv_batch_request_add(struct sv_batch_rows *b, uint64_t id, int64_t arrival_ns,
+                          int64_t latency_ns)
 {
     b->requests = sv_grow(b->requests, &b->cap_requests, b->n_requests + 1, sizeof *b->requests);
-    b->requests[b->n_requests++] = (struct sv_batch_request){id, arrival_ns};
+    b->requests[b->n_requests++] = (struct sv_batch_request){id, arrival_ns, latency_ns};
 }
 
 void sv_batch_metric_add(struct sv_batch_rows *b, int64_t ts_ns, double queued, double rejected)

@@ -41,6 +41,7 @@ struct sv_batch_worker {
 struct sv_batch_request {
     uint64_t id;
     int64_t arrival_ns; /* on the file's clock; SV_BATCH_UNKNOWN */
+    int64_t latency_ns; /* arrival to answer */
 };
 #define SV_BATCH_UNKNOWN INT64_MIN
 
@@ -65,6 +66,8 @@ struct sv_batch_metric {
     double queued, rejected;
 };
 
+#define SV_BATCH_LIMITS_MAX 8
+
 struct sv_batch_rows {
     struct sv_batch_row *rows;
     size_t n, cap;
@@ -74,9 +77,11 @@ struct sv_batch_rows {
     size_t n_workers, cap_workers;
     struct sv_batch_metric *metrics;
     size_t n_metrics, cap_metrics;
-    struct sv_dict *names; /* of models */
-    bool has_congestion;   /* the source says when the server was congested */
-    bool has_phases;       /* exclusive phases were in the source, not derived */
+    struct sv_dict *names;              /* of models */
+    double sla_ms[SV_BATCH_LIMITS_MAX]; /* the caller's */
+    size_t n_sla;
+    bool has_congestion; /* the source says when the server was congested */
+    bool has_phases;     /* exclusive phases were in the source, not derived */
 };
 
 void sv_batch_rows_init(struct sv_batch_rows *b);
@@ -89,7 +94,8 @@ void sv_batch_rows_from_trace(struct sv_batch_rows *b, const struct sv_trace *t)
 
 uint32_t sv_batch_worker_of(struct sv_batch_rows *b, int64_t number, const char *type, size_t len);
 struct sv_batch_row *sv_batch_row_add(struct sv_batch_rows *b);
-void sv_batch_request_add(struct sv_batch_rows *b, uint64_t id, int64_t arrival_ns);
+void sv_batch_request_add(struct sv_batch_rows *b, uint64_t id, int64_t arrival_ns,
+                          int64_t latency_ns);
 void sv_batch_metric_add(struct sv_batch_rows *b, int64_t ts_ns, double queued, double rejected);
 /* Sorts rows and workers; call once. */
 void sv_batch_rows_finish(struct sv_batch_rows *b);

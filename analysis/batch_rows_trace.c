@@ -55,7 +55,8 @@ static void add_row(struct sv_batch_rows *b, const struct sv_serving_report *r,
     split_callback(row);
     for (size_t i = 0; i < s->n; i++) {
         const struct sv_served_request *q = &r->requests[r->members[s->first_member + i]];
-        sv_batch_request_add(b, q->id, s->is_untimed ? SV_BATCH_UNKNOWN : q->edges[0]);
+        sv_batch_request_add(b, q->id, s->is_untimed ? SV_BATCH_UNKNOWN : q->edges[0],
+                             q->edges[SV_N_PHASES] - q->edges[0]);
     }
 }
 

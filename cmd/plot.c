@@ -372,6 +372,8 @@ static const struct sv_option options[] = {
      "batch: only this panel; may be given several times", NULL},
     {0, "list", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, list),
      "batch: the names of all panels", NULL},
+    {0, "sla", "MS,…", SV_OPT_TEXT, offsetof(struct sv_plot_options, sla),
+     "batch: limits of latency in the panel sla (default 50,100,200)", NULL},
     SV_MEMORY_OPTION(struct sv_plot_options),
     SV_INPUT_OPTIONS_AS(struct sv_plot_options, "input-format", input_format),
     {0},
@@ -398,10 +400,12 @@ static const struct sv_example examples[] = {
     {"stave plot layers decode.json -o layers.svg",
      "time per layer of a model by kind of operation"},
     {"stave plot batch batching_trace_summary.csv -o plots.png",
-     "an inference server's batches: 36 panels on one sheet"},
+     "an inference server's batches: 37 panels on one sheet"},
     {"stave plot batch server.pftrace --panel throughput --panel sla -o load.svg",
      "two of them; 'stave plot batch --list' names all"},
     {"stave plot batch trace.csv -o plots/", "a picture for each panel"},
+    {"stave plot batch trace.csv --panel sla --sla 20,50 -o sla.svg",
+     "requests within 20 and 50 ms"},
     {0},
 };
 

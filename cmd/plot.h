@@ -7,7 +7,7 @@
 #include "plot/frame.h"
 
 struct sv_plot_options {
-    const char *output, *from, *to, *input_format, *title, *diff, *marker;
+    const char *output, *from, *to, *input_format, *title, *diff, *marker, *sla;
     const char *around, *margin, *rows, *group;
     struct sv_interval window;
     struct sv_words panels;

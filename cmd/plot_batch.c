@@ -7,6 +7,7 @@
 #include "analysis/batch_rows.h"
 #include "base/nearest.h"
 #include "cmd/console.h"
+#include "cmd/sla.h"
 #include "formats/formats.h"
 #include "plot/batch_panels.h"
 
@@ -21,6 +22,8 @@
 #define PANEL_WIDTH  900.0
 #define PANEL_HEIGHT 520.0
 #define SHEET_WIDTH  1650.0
+
+_Static_assert(SV_SLA_MAX == SV_BATCH_LIMITS_MAX, "all limits fit");
 
 struct wanted {
     const struct sv_panel *panels[64];
@@ -195,7 +198,9 @@ int sv_plot_batch(struct sv_plot *p, double scale, struct sv_err *err)
     if (code < 0)
         return code;
     sv_batch_rows_init(&b);
-    code = load(p, &b, err);
+    code = sv_parse_sla(p->o->sla, b.sla_ms, &b.n_sla, err);
+    if (code >= 0)
+        code = load(p, &b, err);
     if (code >= 0 && b.n == 0)
         code = sv_err_set(err, SV_EFOUND, SV_NO_POS, "%s has no batches: there is nothing to draw",
                           p->path);

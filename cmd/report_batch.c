@@ -9,18 +9,19 @@
 #include "cmd/console.h"
 #include "cmd/load.h"
 #include "cmd/rows.h"
+#include "cmd/sla.h"
 #include "cmd/subjects.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLA_MAX = 8, BAR = 60, IDS_TEXT = 1 << 16 };
+enum { BAR = 60, IDS_TEXT = 1 << 16 };
 
 /* What the sections are filled from. */
 struct view {
     const struct sv_serving_report *r;
-    double sla_ms[SLA_MAX];
+    double sla_ms[SV_SLA_MAX];
     size_t n_sla;
     struct sv_buf text; /* of the row that is being filled */
     char label[64];
@@ -487,23 +488,6 @@ static int run_baseline(const struct sv_report_options *o, const struct sv_servi
 
 /* ---- the report ---- */
 
-static int parse_sla(struct view *v, const char *list, struct sv_err *err)
-{
-    const char *p = list ? list : "50,100,200";
-    while (*p) {
-        char *end;
-        double ms = strtod(p, &end);
-        if (end == p || ms <= 0 || ms > 1e9 || (*end && *end != ','))
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "--sla: '%s' is no list of milliseconds such as 50,100", list);
-        if (v->n_sla == SLA_MAX)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--sla: at most %d limits", SLA_MAX);
-        v->sla_ms[v->n_sla++] = ms;
-        p = *end ? end + 1 : end;
-    }
-    return 0;
-}
-
 #define COLUMNS(name) name##_columns, sizeof name##_columns / sizeof *name##_columns
 
 static int print_sections(const struct sv_report_options *o, const struct sv_serving_report *r,
@@ -538,7 +522,7 @@ static int run(const struct sv_report_options *o, const struct sv_trace *t, stru
 {
     struct sv_serving_report r;
     struct view v = {.r = &r};
-    int code = parse_sla(&v, o->sla, err);
+    int code = sv_parse_sla(o->sla, v.sla_ms, &v.n_sla, err);
     if (code < 0)
         return code;
     sv_serving_report_make(&r, t);

@@ -27,8 +27,7 @@ static const struct sv_panel panels[] = {
     {"workers-gpu", "Latency by batch: GPU workers", SV_PANEL_SCATTER, SV_BATCH_GPU},
     {"cumulative-latency", "Cumulative latency", SV_PANEL_CUMULATIVE, SV_DEVICE_ANY},
     {"throughput", "Throughput", SV_PANEL_THROUGHPUT, SV_DEVICE_ANY},
-    {"sla", "SLA coverage: share of batches so far within 50, 100, 200 ms", SV_PANEL_SLA,
-     SV_DEVICE_ANY},
+    {"sla", "SLA coverage: share of requests answered in time", SV_PANEL_SLA, SV_DEVICE_ANY},
     {"rolling-latency", "Rolling mean of the latency, 50 batches", SV_PANEL_ROLLING, SV_DEVICE_ANY},
     {"percentiles-cpu", "Rolling percentiles, 50 batches: CPU", SV_PANEL_PERCENTILES, SV_BATCH_CPU},
     {"percentiles-gpu", "Rolling percentiles, 50 batches: GPU", SV_PANEL_PERCENTILES, SV_BATCH_GPU},
@@ -59,9 +58,11 @@ static const struct sv_panel panels[] = {
     {"arrival-rate", "Arrival rate", SV_PANEL_ARRIVAL_RATE, SV_DEVICE_ANY},
     {"queue", "Queue size and rejected requests", SV_PANEL_QUEUE, SV_DEVICE_ANY},
     {"radar", "Mean phases of the busiest workers", SV_PANEL_RADAR, SV_DEVICE_ANY},
+    {"arrival-window", "Arrival window: first to last request of a batch", SV_PANEL_ARRIVAL_WINDOW,
+     SV_DEVICE_ANY},
 };
 #define N_PANELS (sizeof panels / sizeof *panels)
-_Static_assert(N_PANELS == 36, "the seed's sheet has 36 panels");
+_Static_assert(N_PANELS == 37, "the 36 of the seed's sheet in their order, then ours");
 
 const struct sv_panel *sv_batch_panels(size_t *n)
 {
@@ -165,6 +166,15 @@ static void shade_congestion(struct sv_panel_draw *d)
 
 /* ---- panels over the batch's number ---- */
 
+/* The first n of xs and ys; as cells where the panel has many batches. */
+static void put_dots(struct sv_panel_draw *d, size_t n, uint32_t color)
+{
+    if (d->n > SV_DOTS_MAX)
+        sv_axes_cells(&d->a, d->xs, d->ys, n, color);
+    else
+        sv_axes_dots(&d->a, d->xs, d->ys, n, color);
+}
+
 static void draw_scatter(struct sv_panel_draw *d)
 {
     device_legend(d);
@@ -179,10 +189,7 @@ static void draw_scatter(struct sv_panel_draw *d)
             d->xs[n] = (double)d->rows[i]->id;
             d->ys[n++] = (double)d->rows[i]->total_ns;
         }
-        if (d->n > SV_DOTS_MAX)
-            sv_axes_cells(&d->a, d->xs, d->ys, n, sv_batch_device_colors[k]);
-        else
-            sv_axes_dots(&d->a, d->xs, d->ys, n, sv_batch_device_colors[k]);
+        put_dots(d, n, sv_batch_device_colors[k]);
     }
 }
 
@@ -232,28 +239,40 @@ static void draw_cumulative(struct sv_panel_draw *d)
     sv_axes_line(&d->a, d->xs, d->ys, d->n, 0x009e73, SV_LINE_STRAIGHT);
 }
 
+/* How many of a batch's requests were answered in time; where they are not known, they took as long as the batch. */
+static size_t within_limit(const struct sv_batch_rows *b, const struct sv_batch_row *r, double ns)
+{
+    size_t n = 0;
+    if (r->n_known == 0)
+        return (double)r->total_ns <= ns ? r->n_requests : 0;
+    for (size_t i = 0; i < r->n_known; i++)
+        n += (double)b->requests[r->first_request + i].latency_ns <= ns;
+    return n;
+}
+
 static void draw_sla(struct sv_panel_draw *d)
 {
-    static const struct {
-        double ms;
-        uint32_t color;
-    } limits[] = {{50, 0xd55e00}, {100, 0xe69f00}, {200, 0x009e73}};
-    struct sv_legend items[3];
-    for (size_t k = 0; k < 3; k++)
-        items[k] = (struct sv_legend){sv_picture_printf(d->a.p, "within %.0f ms", limits[k].ms),
-                                      limits[k].color};
-    sv_axes_legend(&d->a, items, 3);
+    static const uint32_t colors[SV_BATCH_LIMITS_MAX] = {0xd55e00, 0xe69f00, 0x009e73, 0x0072b2,
+                                                         0xcc79a7, 0x56b4e9, 0x777777, 0x000000};
+    struct sv_legend items[SV_BATCH_LIMITS_MAX];
+    const struct sv_batch_rows *b = d->b;
+    for (size_t k = 0; k < b->n_sla; k++)
+        items[k] = (struct sv_legend){sv_picture_printf(d->a.p, "within %.15g ms", b->sla_ms[k]),
+                                      colors[k]};
+    sv_axes_legend(&d->a, items, b->n_sla);
     sv_axes_scales(&d->a, batch_axis(d), "batch",
                    (struct sv_axis){.unit = SV_AXIS_COUNT, .to = 105, .suffix = "%"},
-                   "of the batches so far");
-    for (size_t k = 0; k < 3; k++) {
-        size_t within = 0;
+                   "of the answered requests so far");
+    for (size_t k = 0; k < b->n_sla; k++) {
+        size_t within = 0, all = 0;
         for (size_t i = 0; i < d->n; i++) {
-            within += (double)d->rows[i]->total_ns <= limits[k].ms * 1e6;
-            d->xs[i] = (double)d->rows[i]->id;
-            d->ys[i] = 100.0 * (double)within / (double)(i + 1);
+            const struct sv_batch_row *r = d->rows[i];
+            within += within_limit(b, r, b->sla_ms[k] * 1e6);
+            all += r->n_known ? r->n_known : r->n_requests;
+            d->xs[i] = (double)r->id;
+            d->ys[i] = 100.0 * (double)within / (double)all;
         }
-        sv_axes_line(&d->a, d->xs, d->ys, d->n, limits[k].color, SV_LINE_STRAIGHT);
+        sv_axes_line(&d->a, d->xs, d->ys, d->n, colors[k], SV_LINE_STRAIGHT);
     }
 }
 
@@ -330,6 +349,59 @@ static void draw_fit(struct sv_panel_draw *d)
                      0xb03000, 0, sv_picture_printf(d->a.p, "%s", facts));
 }
 
+/* ---- arrival windows ---- */
+
+/* From a batch's first arrival to its last; -1: not known. */
+static double window_of(const struct sv_batch_rows *b, const struct sv_batch_row *r)
+{
+    int64_t last = SV_BATCH_UNKNOWN;
+    for (size_t i = 0; i < r->n_known; i++) {
+        int64_t at = b->requests[r->first_request + i].arrival_ns;
+        last = at > last ? at : last;
+    }
+    return last == SV_BATCH_UNKNOWN || r->arrival_ns == SV_BATCH_UNKNOWN
+               ? -1
+               : (double)last - (double)r->arrival_ns;
+}
+
+/* How long a batch collected arrivals, beside how long its first request waited in the queue: a wait far longer than the window
+ * is not spent on filling the batch. */
+static void draw_arrival_window(struct sv_panel_draw *d)
+{
+    const uint32_t wait_color = sv_batch_phase_colors[SV_PHASE_QUEUE], color = 0xd55e00;
+    double *windows = sv_alloc((d->n + 1) * sizeof *windows), most = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        windows[i] = window_of(d->b, d->rows[i]);
+        if (windows[i] < 0)
+            continue;
+        n++;
+        most = fmax(most, fmax(windows[i], (double)d->rows[i]->phase_ns[SV_PHASE_QUEUE]));
+    }
+    if (n == 0) {
+        sv_axes_nothing(&d->a, SV_NO_ARRIVALS);
+        free(windows);
+        return;
+    }
+    const struct sv_legend items[] = {{sv_picture_printf(d->a.p, "arrival window"), color},
+                                      {sv_picture_printf(d->a.p, "wait of the first"), wait_color}};
+    sv_axes_legend(&d->a, items, 2);
+    sv_axes_scales(&d->a, batch_axis(d), "batch", sv_panel_time_axis(most),
+                   "since the first arrival");
+    shade_congestion(d);
+    for (int is_window = 0; is_window < 2; is_window++) {
+        n = 0;
+        for (size_t i = 0; i < d->n; i++) {
+            if (windows[i] < 0)
+                continue;
+            d->xs[n] = (double)d->rows[i]->id;
+            d->ys[n++] = is_window ? windows[i] : (double)d->rows[i]->phase_ns[SV_PHASE_QUEUE];
+        }
+        put_dots(d, n, is_window ? color : wait_color);
+    }
+    free(windows);
+}
+
 /* ---- all ---- */
 
 static sv_panel_fn *const drawers[] = {
@@ -360,6 +432,7 @@ static sv_panel_fn *const drawers[] = {
     [SV_PANEL_ARRIVAL_RATE] = sv_panel_arrival_rate,
     [SV_PANEL_QUEUE] = sv_panel_queue,
     [SV_PANEL_RADAR] = sv_panel_radar,
+    [SV_PANEL_ARRIVAL_WINDOW] = draw_arrival_window,
 };
 
 void sv_batch_panel_draw(struct sv_picture *p, const struct sv_panel *panel,

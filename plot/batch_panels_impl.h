@@ -5,7 +5,8 @@
 #include "plot/axes.h"
 #include "plot/batch_panels.h"
 
-#define SV_NAMES_MAX 12u /* workers or sizes that one panel shows */
+#define SV_NO_ARRIVALS "no data: the file does not say when requests arrived (request_arrival_us)"
+#define SV_NAMES_MAX   12u /* workers or sizes that one panel shows */
 
 /* A panel in the making: the batches that it shows, by number. */
 struct sv_panel_draw {

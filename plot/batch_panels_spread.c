@@ -280,8 +280,6 @@ static double *times(const struct sv_panel_draw *d, bool of_answers, size_t *n)
     return out;
 }
 
-#define NO_ARRIVALS "no data: the file does not say when requests arrived (request_arrival_us)"
-
 static struct sv_axis since_start(double last)
 {
     return (struct sv_axis){.unit = SV_AXIS_TIME, .to = fmax(last, 1)};
@@ -299,7 +297,7 @@ void sv_panel_arrivals(struct sv_panel_draw *d)
     char text[64];
     double *at = times(d, false, &n);
     if (n == 0) {
-        sv_axes_nothing(&d->a, NO_ARRIVALS);
+        sv_axes_nothing(&d->a, SV_NO_ARRIVALS);
         return;
     }
     double *counts = sv_alloc((n + 1) * sizeof *counts), last = at[n - 1];
@@ -323,7 +321,7 @@ static void draw_rate(struct sv_panel_draw *d, bool of_answers, uint32_t color, 
     char text[96], width_text[64];
     double *at = times(d, of_answers, &n), counts[200] = {0}, most = 0;
     if (n == 0) {
-        sv_axes_nothing(&d->a, NO_ARRIVALS);
+        sv_axes_nothing(&d->a, SV_NO_ARRIVALS);
         return;
     }
     double last = fmax(at[n - 1], 1);

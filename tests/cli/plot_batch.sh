@@ -36,7 +36,7 @@ cut -d, -f1-10 all.csv >columns.csv
 sed '3s/[0-9.]*,false,false$/nan,false,false/; 5s/.*/4,torn/' all.csv >spoilt.csv
 
 run list 0 "$STAVE" plot batch --list
-check there_are_36 test "$("$STAVE" plot batch --list | wc -l)" = 36
+check there_are_37 test "$("$STAVE" plot batch --list | wc -l)" = 37
 run_any sheet 0 "$STAVE" plot batch all.csv -o sheet.svg
 check every_title_is_on_the_sheet sh -c '"$0" plot batch --list | cut -c22- >titles; python3 texts.py sheet.svg >texts; while read -r t; do grep -qxF "$t" texts || { echo "$t"; exit 1; }; done <titles' "$STAVE"
 check nothing_is_missing sh -c '! grep "^no data" texts'
@@ -52,11 +52,23 @@ run_any fit 0 "$STAVE" plot batch all.csv --panel size-fit-cpu -o fit.svg
 run fit_texts 0 python3 texts.py fit.svg
 run_any heat 0 "$STAVE" plot batch all.csv --panel phases-by-worker -o heat.svg
 run heat_texts 0 python3 texts.py heat.svg
+# Requests within the limits, each by its own latency: what the report says of all of them is where the lines end.
+cat >sla.csv <<'C'
+batch_id,worker_id,worker_type,batch_size,request_ids,request_arrival_us,queue_ms,batch_ms,submit_ms,scheduling_ms,codelet_ms,inference_ms,callback_ms,total_ms
+0,0,cpu,2,1;2,1000000;1008000,8,0,0,0,12,12,0,20
+1,0,cpu,1,3,1010000,0,0,0,0,4,4,0,4
+C
+run_any sla 0 "$STAVE" plot batch sla.csv --panel sla --sla 12,20 -o sla.svg
+check sla_names_the_limits sh -c 'python3 texts.py sla.svg >sla_texts; grep -qx "within 12 ms" sla_texts && grep -qx "within 20 ms" sla_texts'
+run sla_lines 0 grep -o '<path[^>]*stroke-width="1.6"/>' sla.svg
+run bad_sla 2 "$STAVE" plot batch sla.csv --sla fast -o x.svg
+run_any window 0 "$STAVE" plot batch sla.csv --panel arrival-window -o window.svg
+run window_texts 0 python3 texts.py window.svg
 run_any folder 0 "$STAVE" plot batch all.csv --panel sla --panel radar -o pictures/
 check folder_has_both sh -c 'ls pictures | sed "s/[.].*//" | tr "\n" " " | grep -qx "06-sla 35-radar "'
 run_any one_batch 0 "$STAVE" plot batch one.csv -o one.svg
 run_any few_columns 0 "$STAVE" plot batch few.csv -o few.svg
-check arrivals_are_missed sh -c '[ "$(python3 texts.py few.svg | grep -c request_arrival_us)" = 3 ]'
+check arrivals_are_missed sh -c '[ "$(python3 texts.py few.svg | grep -c request_arrival_us)" = 4 ]'
 run_any spoilt 0 "$STAVE" plot batch spoilt.csv -o spoilt.svg
 check spoilt_is_told grep -q "row of a batch not understood, left out (total_ms is 'nan'), 2 times" spoilt.err
 run_any spoilt_strict 1 "$STAVE" plot batch spoilt.csv --strict -o strict.svg
