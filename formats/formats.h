@@ -73,6 +73,7 @@ int sv_sbt_probe(const uint8_t *head, size_t n);
 int sv_batching_csv_probe(const uint8_t *head, size_t n);
 int sv_paje_probe(const uint8_t *head, size_t n);
 int sv_starpu_rec_probe(const uint8_t *head, size_t n);
+int sv_fxt_probe(const uint8_t *head, size_t n);
 int sv_nsys_probe(const uint8_t *head, size_t n);
 
 #define SV_SOURCE_DOOR(name)                                                                   \
@@ -106,6 +107,7 @@ SV_SOURCE_DOOR(sv_mllog_source);      /* mllog_read.c */
 SV_SOURCE_DOOR(sv_dlio_source);       /* dlio_read.c */
 SV_SOURCE_DOOR(sv_paje_source);       /* paje_read.c */
 SV_SOURCE_DOOR(sv_starpu_rec_source); /* starpu_rec_read.c */
+SV_SOURCE_DOOR(sv_fxt_source);        /* fxt_read.c */
 SV_SOURCE_DOOR(sv_nsys_source);       /* nsys_read.c */
 
 SV_SOURCE_DOOR(sv_batching_csv_source); /* batching_csv_read.c */
