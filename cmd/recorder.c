@@ -453,6 +453,23 @@ static int run_loop(struct sv_recorder *r, struct sv_err *err)
     return code;
 }
 
+/* How fast the counter in the snapshots goes: whoever has its ticks needs this and nothing else. */
+static void tell_tsc_rate(struct sv_recorder *r)
+{
+    const struct sv_clocks *c = &r->dict->clocks;
+    int64_t ticks, boot, last_ticks, last_boot;
+    char text[32];
+    if (c->n < 2 || !sv_snapshot_get(&c->snapshots[0], SV_CLOCK_TSC, &ticks) ||
+        !sv_snapshot_get(&c->snapshots[0], SV_CLOCK_BOOTTIME, &boot) ||
+        !sv_snapshot_get(&c->snapshots[c->n - 1], SV_CLOCK_TSC, &last_ticks) ||
+        !sv_snapshot_get(&c->snapshots[c->n - 1], SV_CLOCK_BOOTTIME, &last_boot) ||
+        last_boot <= boot || last_ticks <= ticks)
+        return;
+    double hz = (double)(last_ticks - ticks) * 1e9 / (double)(last_boot - boot);
+    snprintf(text, sizeof text, "%.0f", hz);
+    set_text(r->dict, "tsc_hz", text);
+}
+
 /* After --duration or a signal a command may still run: it goes on, unrecorded. */
 static int finish(struct sv_recorder *r, struct sv_err *err)
 {
@@ -463,6 +480,7 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
     if (code >= 0) /* what was completed while the last round was made */
         code = make_round(r, true, err);
     sv_recorder_snapshot(r);
+    tell_tsc_rate(r);
     if (code >= 0)
         sv_record_logs(r);
     return code;

@@ -18,12 +18,12 @@ enum sv_clock {
     SV_CLOCK_MONOTONIC_COARSE = 4,
     SV_CLOCK_MONOTONIC_RAW = 5,
     SV_CLOCK_BOOTTIME = 6,
-    SV_CLOCK_TSC = 9
+    SV_CLOCK_TSC = 9 /* in ticks, as Perfetto's own recorder stores it: a fit's drift tells its rate */
 };
 
 struct sv_reading {
     uint32_t clock;
-    int64_t ns; /* in nanoseconds whatever the clock's own unit */
+    int64_t ns; /* in nanoseconds whatever the clock's own unit; the TSC's ticks */
 };
 
 #define SV_READINGS_MAX 16

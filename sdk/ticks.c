@@ -65,6 +65,13 @@ uint64_t sv_ticks_raw(enum sv_counter counter)
     return counter == SV_COUNTER_CPU ? sv_cpu_counter() : (uint64_t)clock_ns(CLOCK_MONOTONIC);
 }
 
+/* Perfetto's number for a CPU's counter means x86's. */
+#if defined(__x86_64__)
+enum { SV_HAS_TSC = 1 };
+#else
+enum { SV_HAS_TSC = 0 };
+#endif
+
 /* Counter, clock, counter; the narrowest of several tries. The clock's own bracket tells the width in ns. */
 struct sv_tick sv_ticks_read(enum sv_counter counter)
 {
@@ -91,8 +98,10 @@ void sv_ticks_snapshot(struct sv_snapshot *s, const struct sv_tick *t)
 {
     *s = (struct sv_snapshot){.uncertainty_ns = -1};
     int64_t width = INT64_MAX;
+    bool has_tsc = SV_HAS_TSC && sv_ticks_counter() == SV_COUNTER_CPU;
     for (int i = 0; i < 4; i++) {
         int64_t boot = clock_ns(CLOCK_BOOTTIME), mono = clock_ns(CLOCK_MONOTONIC);
+        uint64_t tsc = has_tsc ? sv_ticks_raw(SV_COUNTER_CPU) : 0;
         int64_t real = clock_ns(CLOCK_REALTIME), rawm = clock_ns(CLOCK_MONOTONIC_RAW);
         int64_t again = clock_ns(CLOCK_BOOTTIME);
         if (again - boot >= width)
@@ -103,6 +112,8 @@ void sv_ticks_snapshot(struct sv_snapshot *s, const struct sv_tick *t)
         s->readings[s->n++] = (struct sv_reading){SV_CLOCK_MONOTONIC, mono};
         s->readings[s->n++] = (struct sv_reading){SV_CLOCK_REALTIME, real};
         s->readings[s->n++] = (struct sv_reading){SV_CLOCK_MONOTONIC_RAW, rawm};
+        if (has_tsc)
+            s->readings[s->n++] = (struct sv_reading){SV_CLOCK_TSC, (int64_t)tsc};
         s->uncertainty_ns = (width + 1) / 2;
     }
     if (t && t->uncertainty_ns > s->uncertainty_ns)
