@@ -201,6 +201,7 @@ static void play_direct(char **words)
     memset(block, 'x', 65536);
     for (long i = 0; i < n; i++)
         need(pwrite(fd, block, 65536, i * 65536) == 65536, "pwrite");
+    need(fsync(fd) == 0, "fsync"); /* where O_DIRECT went through the cache after all */
     close(fd);
     free(block);
 }

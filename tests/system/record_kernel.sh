@@ -7,7 +7,9 @@
 "$STAVE" record --strict -q -o probe.pftrace -- true 2>probe.err || skip_all "no eBPF here: $(cat probe.err)"
 play=$BUILD/tests/system/play
 
-equals() { check "$1" test "$2" = "$3"; }
+equals() { [ "$2" = "$3" ] || echo "  $1: '$2', expected '$3'"; check "$1" test "$2" = "$3"; }
+# settles COMMAND…: what the rest of the machine can disturb (the page cache, the disk) must come out right once in five times.
+settles() { for _ in 1 2 3 4 5; do "$@" && return 0; echo "  again: $*"; done; return 1; }
 ask() { "$STAVE" query -q --to csv "$1" "$2" | tail -n +2; }
 
 # ---- states of threads ----
@@ -60,15 +62,17 @@ fi
 
 # ---- faults on files, and the paths of pages ----
 head -c 262144 /dev/urandom >cold; sync cold
-dd of=cold oflag=nocache conv=notrunc,fdatasync count=0 2>/dev/null
-run_any faults 0 "$STAVE" record -q --strict -o faults.pftrace -- "$play" touch cold 64
-equals faults_all "$("$STAVE" cat -q faults.pftrace | grep -c "\"file\" cat=\"fault\" .*path=\"$TMP/cold\"")" 64
-check faults_paths_of_pages grep -qE "cat=\"page_cache\" .*path=\"$TMP/cold\"" <("$STAVE" cat -q faults.pftrace)
+chill() { dd of=cold oflag=nocache conv=notrunc,fdatasync count=0 2>/dev/null; }
+faults() {
+  chill; "$STAVE" record -q --strict -o faults.pftrace -- "$play" touch cold 64 || return 1
+  "$STAVE" cat -q faults.pftrace >faults.txt; n=$(grep -c "\"file\" cat=\"fault\" .*path=\"$TMP/cold\"" faults.txt)
+  echo "  $n faults"; [ "$n" = 64 ] && grep -qE "cat=\"page_cache\" .*path=\"$TMP/cold\"" faults.txt
+}
+check faults_and_paths_of_pages settles faults
 run_any faults_off 0 "$STAVE" record -q --strict --no-page-cache -o faults_off.pftrace -- "$play" touch cold 64
 equals faults_off_none "$("$STAVE" cat -q faults_off.pftrace | grep -c 'cat="fault"')" 0
-dd of=cold oflag=nocache conv=notrunc,fdatasync count=0 2>/dev/null
-run_any cold_read 0 "$STAVE" record -q --strict -o cold_read.pftrace -- cat cold
-check cold_read_path grep -qE "cat=\"page_cache\" .*path=\"$TMP/cold\"" <("$STAVE" cat -q cold_read.pftrace)
+cold_read() { chill; "$STAVE" record -q --strict -o cold_read.pftrace -- cat cold >/dev/null && "$STAVE" cat -q cold_read.pftrace | grep -E "cat=\"page_cache\" .*path=\"$TMP/cold\"" >/dev/null; }
+check cold_read_path settles cold_read
 
 # ---- vectors: what was asked for is added up ----
 run_any vectors 0 "$STAVE" record -q --strict -o vectors.pftrace -- "$play" vectors "$TMP/vectors.dat"
@@ -79,7 +83,10 @@ check vectors_long grep -qE '"preadv2" .*"  *offset=0 bytes=60\}' vectors.txt # 
 
 # ---- calls that have not ended ----
 mkfifo fifo
-run_any hang 0 "$STAVE" record --strict -o hang.pftrace --duration 300ms -- "$play" hang "$TMP/fifo"
+for long in 300ms 3s 20s; do # a busy machine may not let it come so far
+  run_any hang 0 "$STAVE" record --strict -o hang.pftrace --duration $long -- "$play" hang "$TMP/fifo"
+  grep -q "1 calls had not ended" hang.err && break
+done
 exec 8<>fifo; echo >&8; exec 8>&- # it may end
 equals hang_call "$(ask hang.pftrace "SELECT name, dur, extract_arg(arg_set_id, 'debug.path') FROM slice WHERE dur = -1 AND category = 'syscall'")" "read,-1,$TMP/fifo"
 check hang_told grep -q "1 calls had not ended" hang.err
@@ -89,6 +96,8 @@ mkdir below other; for i in $(seq 20); do echo "$i" >below/f$i; echo "$i" >other
 run_any path 0 "$STAVE" record --strict -o path.pftrace --path "$TMP/below/" -- sh -c "'$play' read 1 '$TMP/other' 20; '$play' read 1 '$TMP/below' 20; cd below; '$play' read 1 . 20"
 equals path_reads "$(ask path.pftrace "SELECT count(*), count(DISTINCT path) FROM io WHERE op = 'read' AND category = 'syscall'")" 80,20
 equals path_opens "$(ask path.pftrace "SELECT count(*) FROM io WHERE op = 'openat' AND path GLOB '$TMP/below/f*'")" 40
+# Should it ever fail: which files, which threads, when.
+[ "$(ask path.pftrace "SELECT count(*) FROM io WHERE op = 'read' AND category = 'syscall'")" = 80 ] || { cat path.err; "$STAVE" cat -q path.pftrace | grep 'cat="syscall"'; }
 equals path_closes "$(ask path.pftrace "SELECT count(*) FROM io WHERE op = 'close' AND path GLOB '$TMP/below/f*'")" 40
 equals path_elsewhere "$(ask path.pftrace "SELECT count(*) FROM io WHERE category = 'syscall' AND path NOT GLOB '$TMP/below/*'")" 0
 left_out=$(sed -nE 's/^ +([0-9]+) filtered calls left out$/\1/p' path.err)
