@@ -83,6 +83,7 @@ SV_I_LOG(paje, "paje", "a Paje trace, StarPU's paje.trace among them", false, fa
 SV_I_LOG(starpu_rec, "starpu-rec", "StarPU's tasks.rec and trace.rec", false, false);
 SV_I_LOG(fxt, "fxt", "StarPU's own trace by FxT, prof_file_*", false, false);
 SV_I_LOG(nsys, "nsys", "SQLite export of Nsight Systems", false, false);
+SV_I_LOG(rocprofv3, "rocprofv3", "JSON of ROCm's rocprofv3", false, false);
 
 /* Variants of a format with a writer of their own: (identifier, format, --dialect, help). */
 #define SV_I_DIALECT(id, of, word, about) \
@@ -117,7 +118,8 @@ const struct sv_format *const sv_formats[] = {
     &iostat,       &strace,       &mllog,      &dlio,
     &kineto,       &perfetto_gpu, &tracesmith, &tracesmith_basic,
     &batching_csv, &paje,         &starpu_rec, &dot,
-    &sbt,          &nsys,         &fxt,        NULL};
+    &sbt,          &nsys,         &fxt,        &rocprofv3,
+    NULL};
 
 const struct sv_format *sv_format_named(const char *name)
 {

@@ -75,6 +75,7 @@ int sv_paje_probe(const uint8_t *head, size_t n);
 int sv_starpu_rec_probe(const uint8_t *head, size_t n);
 int sv_fxt_probe(const uint8_t *head, size_t n);
 int sv_nsys_probe(const uint8_t *head, size_t n);
+int sv_rocprofv3_probe(const uint8_t *head, size_t n);
 
 #define SV_SOURCE_DOOR(name)                                                                   \
     int name(struct sv_input *in, const struct sv_read_options *options, struct sv_dict *dict, \
@@ -109,6 +110,7 @@ SV_SOURCE_DOOR(sv_paje_source);       /* paje_read.c */
 SV_SOURCE_DOOR(sv_starpu_rec_source); /* starpu_rec_read.c */
 SV_SOURCE_DOOR(sv_fxt_source);        /* fxt_read.c */
 SV_SOURCE_DOOR(sv_nsys_source);       /* nsys_read.c */
+SV_SOURCE_DOOR(sv_rocprofv3_source);  /* rocprofv3_read.c */
 
 SV_SOURCE_DOOR(sv_batching_csv_source); /* batching_csv_read.c */
 /* metrics.csv beside it, row by row: queue size and rejections so far. */

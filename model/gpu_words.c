@@ -71,13 +71,23 @@ enum sv_gpu_direction sv_gpu_direction(const char *name, size_t len)
         const char *word;
         enum sv_gpu_direction means;
     } words[] = {
-        {"htod", SV_GPU_DIR_H2D},         {"hosttodevice", SV_GPU_DIR_H2D},
-        {"h2d", SV_GPU_DIR_H2D},          {"dtoh", SV_GPU_DIR_D2H},
-        {"devicetohost", SV_GPU_DIR_D2H}, {"d2h", SV_GPU_DIR_D2H},
-        {"ptop", SV_GPU_DIR_P2P},         {"p2p", SV_GPU_DIR_P2P},
-        {"dtod", SV_GPU_DIR_D2D},         {"devicetodevice", SV_GPU_DIR_D2D},
-        {"d2d", SV_GPU_DIR_D2D},          {"htoh", SV_GPU_DIR_H2H},
+        {"htod", SV_GPU_DIR_H2D},
+        {"hosttodevice", SV_GPU_DIR_H2D},
+        {"h2d", SV_GPU_DIR_H2D},
+        {"dtoh", SV_GPU_DIR_D2H},
+        {"devicetohost", SV_GPU_DIR_D2H},
+        {"d2h", SV_GPU_DIR_D2H},
+        {"ptop", SV_GPU_DIR_P2P},
+        {"p2p", SV_GPU_DIR_P2P},
+        {"dtod", SV_GPU_DIR_D2D},
+        {"devicetodevice", SV_GPU_DIR_D2D},
+        {"d2d", SV_GPU_DIR_D2D},
+        {"htoh", SV_GPU_DIR_H2H},
         {"h2h", SV_GPU_DIR_H2H},
+        {"host_to_device", SV_GPU_DIR_H2D},
+        {"device_to_host", SV_GPU_DIR_D2H},
+        {"device_to_device", SV_GPU_DIR_D2D},
+        {"host_to_host", SV_GPU_DIR_H2H},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (has_word(name, len, words[i].word))

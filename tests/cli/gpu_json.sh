@@ -94,6 +94,29 @@ run_any rocprof_pf 0 "$STAVE" convert -q rocprof.json -o rocprof.pftrace
 run_any rocprof_back 0 "$STAVE" report gpu -q rocprof.pftrace
 check "through Perfetto the same" count rocprof_back.out 3
 
+# rocprofv3 --output-format json: tables of names, records in groups, two processes.
+v3=$SRC/tests/fuzz/corpus/rocprofv3_read/two_processes.json
+run_any v3_info 0 "$STAVE" info "$v3"
+check "rocprofv3's JSON is recognised" grep -q 'format *rocprofv3' v3_info.out
+run_any v3 0 "$STAVE" report gpu -q "$v3"
+check "its kernels and copies" count v3.out 3
+check "joined with their calls" grep -qE 'work without a launch +1$' v3.out
+check "a copy's direction" grep -qE 'host to device +4(.0+)? KiB|host to device +4096' v3.out
+run_any v3_cat 0 "$STAVE" cat -q "$v3"
+check "a kernel by its name, groups of work items" grep -q 'gemm(float\*).*grid=\[4,* *1,* *1\]' v3_cat.out
+check "on its device and stream" sh -c 'grep -q "name=.GPU 0 Model" v3_cat.out && grep -q "name=.Stream 2" v3_cat.out'
+check "an arrow has two ends" sh -c '[ "$(grep -c @flow_begin v3_cat.out)" = 2 ] && [ "$(grep -c @flow_end v3_cat.out)" = 2 ]'
+check "calls and markers" sh -c 'grep -q "hipLaunchKernel.*hip_runtime" v3_cat.out && grep -q "step 1.*user_annotation" v3_cat.out'
+run_any v3_findings 0 "$STAVE" cat "$v3"
+check "groups that are not read are said" grep -q 'group of records that is not read' v3_findings.err
+run_any v3_odd 0 "$STAVE" cat "$SRC/tests/fuzz/corpus/rocprofv3_read/odd.json"
+check "records without times" grep -q 'record without its times' v3_odd.err
+check "groups that are no lists" grep -q 'group that is no list' v3_odd.err
+check "records that end before they begin" grep -q 'ends before it begins' v3_odd.err
+head -c 2000 "$v3" >v3_cut.json
+run_any v3_cut 0 "$STAVE" cat v3_cut.json
+check "a cut file is said to be one" grep -q 'cut short' v3_cut.err
+
 # TraceSmith 0.1: a number says what an event is.
 cat >tracesmith.json <<'JSON'
 {"traceEvents":[
