@@ -124,3 +124,18 @@ if [ -n "$group" ] && mkdir "$group/stave-test-$$" 2>/dev/null; then
   equals group_others "$(ask group.pftrace "SELECT count(*) FROM io WHERE path GLOB '$TMP/other/f*'")" 0
   check group_named grep -qE '"exec" .*cgroup="[^"]*stave-test-[0-9]+/inner"' <("$STAVE" cat -q group.pftrace)
 else skip group "no cgroup can be made here"; fi
+
+# ---- what the recorder keeps of processes that are gone: their rows and sums, not their files and maps ----
+# kib WORDS…: "16.6 MiB of memory at most" of the summary.
+kib() { sed -nE 's/.* ([0-9.]+) (KiB|MiB|GiB) of memory at most$/\1 \2/p' "$1" | awk '{ print int($1 * ($2 == "GiB" ? 1048576 : $2 == "MiB" ? 1024 : 1)) }'; }
+for option in '' '--sample 997'; do
+  name=births${option:+_sampled}
+  for n in 500 5000; do
+    # shellcheck disable=SC2086 # two words or none
+    run_any "${name}_$n" 0 "$STAVE" record --ring 256K --no-block --no-page-cache --interval 0 $option -o births.pftrace -- sh -c 'i=0; while [ $i -lt $0 ]; do (exit 0) 7<"$1"; i=$((i + 1)); done' $n "$TMP/below/f1"
+  done
+  few=$(kib "${name}_500.err"); many=$(kib "${name}_5000.err")
+  echo "  memory: $few KiB for 500 births, $many KiB for 5000"
+  equals "${name}_seen" "$(ask births.pftrace "SELECT count(*) FROM slice WHERE name = 'fork' AND category = 'process'")" 5000
+  check "${name}_memory" test "${few:-0}" -gt 0 -a $((many * 2)) -le $((few * 3))
+done
