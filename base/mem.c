@@ -18,9 +18,13 @@ struct sv_arena_chunk {
     size_t size;
 };
 
+_Thread_local jmp_buf *sv_no_memory;
+
 /* A library that lives in other people's programs puts its own in place of this one. */
 __attribute__((weak)) _Noreturn void sv_out_of_memory(size_t size)
 {
+    if (sv_no_memory)
+        longjmp(*sv_no_memory, 1);
     fprintf(stderr, "stave: out of memory (asked for %zu bytes)\n", size);
     abort();
 }

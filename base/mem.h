@@ -1,14 +1,17 @@
 /* Memory: an arena with a limit, and the only malloc wrappers of the program.
  *
- * Outside the SDK an exhausted heap is not survivable in a useful way, so sv_alloc() and sv_realloc() end the
+ * Outside the libraries an exhausted heap is not survivable in a useful way, so sv_alloc() and sv_realloc() end the
  * program with one line on stderr. What must be refused politely (a trace that does not fit the memory limit) is asked
  * of the arena or of the store beforehand and answered with SV_ENOMEM. */
 #ifndef SV_BASE_MEM_H
 #define SV_BASE_MEM_H
 
+#include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/* Where an exhausted heap jumps to in this thread; NULL: it ends the program. For libraries in other people's programs. */
+extern _Thread_local jmp_buf *sv_no_memory;
 _Noreturn void sv_out_of_memory(size_t size); /* weak: libstave has its own */
 void *sv_alloc(size_t size);                  /* zeroed */
 void *sv_realloc(void *p, size_t size);       /* not zeroed past the old size */

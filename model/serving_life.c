@@ -295,6 +295,7 @@ static uint32_t new_batch(struct sv_life *l, uint64_t id)
     } else {
         l->batches = sv_grow(l->batches, &l->cap_batches, l->n_batches + 1, sizeof *l->batches);
         slot = (uint32_t)l->n_batches++;
+        l->batches[slot].members = NULL; /* a heap that ends here leaves what can be freed */
     }
     l->batches[slot] = (struct sv_life_batch){.id = id,
                                               .worker = -1,

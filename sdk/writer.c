@@ -336,8 +336,6 @@ static void finish(struct sv_writer *w)
     settle(w);
 }
 
-_Thread_local jmp_buf *sv_no_memory;
-
 /* Called by the foundation instead of ending the program. */
 _Noreturn void sv_out_of_memory(size_t size)
 {

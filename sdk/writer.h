@@ -3,13 +3,13 @@
 #define SV_SDK_WRITER_H
 
 #include "base/buf.h"
+#include "base/mem.h"
 #include "model/stream.h"
 #include "sdk/drain_names.h"
 #include "sdk/guests.h"
 #include "sdk/sdk.h"
 #include "sdk/ticks.h"
 
-#include <setjmp.h>
 #include <signal.h>
 
 struct sv_flight_scan;
@@ -49,9 +49,6 @@ struct sv_writer {
     struct sigaction old_action;
     bool has_old_action;
 };
-
-/* Where an exhausted heap jumps to in this thread; NULL: it ends the program. */
-extern _Thread_local jmp_buf *sv_no_memory;
 
 int64_t sv_writer_now_ns(void);
 void sv_writer_tick(struct sv_writer *w);

@@ -2,7 +2,7 @@
  *
  * Started by open, stopped by close. It alone touches the life cycle, the files and the time line. It rests while there is little to
  * do, and lets the SDK's writer catch up after a burst of slices, since its own ring must not overflow. An exhausted heap ends the
- * files, not the program. */
+ * files as they were after the last flush, not the program: the thread then passes over what is told, and flush and close say ENOMEM. */
 #include "serving/tracer.h"
 
 #include "base/mem.h"
@@ -42,6 +42,7 @@ struct sv_tracer_thread {
     pthread_cond_t wake, done;
     uint64_t wanted, flushed;           /* flushes asked for and made; under the lock */
     bool stop;                          /* under the lock */
+    bool is_without_memory;             /* the thread's, after it its joiner's */
     int error;                          /* errno of the first failure of a file; under the lock */
     struct stave_serving_counts counts; /* under the lock; as of the last rest */
 };
@@ -100,9 +101,10 @@ static bool is_full(const struct sv_tracer_thread *t)
 
 static int first_error(const struct sv_tracer_thread *t)
 {
-    return t->json_file.error  ? t->json_file.error
-           : t->csv_file.error ? t->csv_file.error
-                               : t->metrics_file.error;
+    return t->is_without_memory ? ENOMEM
+           : t->json_file.error ? t->json_file.error
+           : t->csv_file.error  ? t->csv_file.error
+                                : t->metrics_file.error;
 }
 
 /* ---- the loop ---- */
@@ -188,13 +190,10 @@ static void finish(struct sv_tracer_thread *t)
     pthread_mutex_unlock(&t->lock);
 }
 
-static void *run(void *arg)
+static void write_files(struct sv_tracer_thread *t)
 {
-    struct sv_tracer_thread *t = arg;
     int64_t flushed_ms = now_ms();
     uint64_t flush;
-    prctl(PR_SET_NAME, "stave-serving");
-    setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS); /* of this thread: requests come first */
     do {
         flush = wanted_flush(t); /* what was put before it was asked for is in the ring by now */
         while (empty_ring(t) == CALLS_AT_ONCE)
@@ -207,6 +206,35 @@ static void *run(void *arg)
         }
     } while (rest(t, flush));
     finish(t);
+}
+
+/* What is told from now on is lost, and counted as such; nobody waits for it in vain. */
+static void pass_over(struct sv_tracer_thread *t)
+{
+    struct sv_call_cell call;
+    uint64_t words[SV_CALL_WORDS_MAX], flush;
+    t->is_without_memory = true;
+    do {
+        uint64_t n = 0;
+        flush = wanted_flush(t);
+        while (sv_call_ring_take(&t->server->ring, &call, words))
+            n++;
+        atomic_fetch_add_explicit(&t->server->ring.lost, n, memory_order_relaxed);
+    } while (rest(t, flush));
+}
+
+static void *run(void *arg)
+{
+    struct sv_tracer_thread *t = arg;
+    jmp_buf jump;
+    prctl(PR_SET_NAME, "stave-serving");
+    setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS); /* of this thread: requests come first */
+    sv_no_memory = &jump;
+    if (setjmp(jump) == 0)
+        write_files(t);
+    else
+        pass_over(t);
+    sv_no_memory = NULL;
     return NULL;
 }
 
@@ -278,6 +306,24 @@ static int start(struct sv_tracer_thread *t)
     return error;
 }
 
+/* What allocates, so that an exhausted heap comes back here. */
+static bool prepare(struct sv_tracer_thread *t, char *message, size_t message_size)
+{
+    struct stave_serving *s = t->server;
+    jmp_buf jump, *outer = sv_no_memory;
+    volatile bool is_open = false;
+    sv_no_memory = &jump;
+    if (setjmp(jump) == 0) {
+        t->life = sv_life_new(NULL, tell, t);
+        sv_timeline_init(&t->timeline, s, s->group);
+        is_open = open_files(t, message, message_size);
+    } else {
+        snprintf(message, message_size, "out of memory");
+    }
+    sv_no_memory = outer;
+    return is_open;
+}
+
 bool sv_tracer_thread_start(struct stave_serving *s, char *message, size_t message_size)
 {
     struct sv_tracer_thread *t = calloc(1, sizeof *t);
@@ -294,9 +340,7 @@ bool sv_tracer_thread_start(struct stave_serving *s, char *message, size_t messa
     pthread_cond_init(&t->wake, &monotonic);
     pthread_cond_init(&t->done, NULL);
     pthread_condattr_destroy(&monotonic);
-    t->life = sv_life_new(NULL, tell, t);
-    sv_timeline_init(&t->timeline, s, s->group);
-    bool is_open = open_files(t, message, message_size);
+    bool is_open = prepare(t, message, message_size);
     int error = is_open ? start(t) : 0;
     if (!is_open || error) {
         if (error)
