@@ -22,7 +22,7 @@ enum {
     BLOCK_INFO_MACHINE = 0x10,
     BLOCK_USER_64 = 0x201,
     ROWS_MAX = 1 << 16,
-    OPEN_MAX = 16,
+    OPEN_MAX = 32, /* more than there are states */
     JOBS_MAX = 1 << 21,
     EDGES_MAX = 1 << 22,
     COPIES_MAX = 1 << 16,
@@ -38,6 +38,7 @@ enum code {
     TASK_COUNT = 0x5106,
     TASK_DEPENDS = 0x5113,
     STEALING = 0x5115,
+    DEINIT_BEGIN = 0x5116,
     SLEEP_BEGIN = 0x5118,
     TASK_SUBMIT = 0x511a,
     MODEL_NAME = 0x511c,
@@ -89,6 +90,7 @@ static const struct state {
     {0x5180, 0x5181, 0, 0, false, "Throttled"},
 };
 enum { N_STATES = sizeof states / sizeof *states };
+_Static_assert((int)N_STATES <= (int)OPEN_MAX, "each state is open once at most");
 
 struct open_state {
     const char *name;
@@ -273,11 +275,12 @@ static bool begin_state(struct fxt *s, struct sv_batch *b, const struct state *x
     if (v->n <= x->begin_who)
         return sv_lines_bad(&s->lines, "an event with all its parameters");
     struct row *r = row_of(s, v->p[x->begin_who], x->is_worker);
-    if (!r || r->n_open == OPEN_MAX)
-        return sv_lines_bad(&s->lines, "fewer threads, or states that are open at once");
-    if (v->code ==
-        SLEEP_BEGIN) /* who falls asleep while it looks for work does not say that it ends that */
-        end_state(s, b, r, "Scheduling");
+    if (!r)
+        return sv_lines_bad(&s->lines, "fewer threads");
+    /* Not every end is recorded: who falls asleep no longer looks for work, who goes away is awake, and what begins once more has ended. */
+    if (v->code == SLEEP_BEGIN || v->code == DEINIT_BEGIN)
+        end_state(s, b, r, v->code == SLEEP_BEGIN ? "Scheduling" : "Sleeping");
+    end_state(s, b, r, x->name);
     r->open[r->n_open++] = (struct open_state){x->name, v->ts_ns};
     return true;
 }
@@ -288,6 +291,8 @@ static bool finish_state(struct fxt *s, struct sv_batch *b, const struct state *
     if (v->n <= x->end_who)
         return sv_lines_bad(&s->lines, "an event with all its parameters");
     struct row *r = row_of(s, v->p[x->end_who], x->is_worker);
+    if (r && v->code == PROGRESS_END) /* as above: OpenCL's workers wake so */
+        end_state(s, b, r, "Sleeping");
     /* StarPU says several times that it ends to make progress. */
     if (r && !end_state(s, b, r, x->name) && v->code != PROGRESS_END)
         sv_report_add(s->lines.source.report, SV_SKIPPED, "end of a state that did not begin", 1,

@@ -32,6 +32,10 @@ Building a task:Building task
 Waiting for all tasks:Waiting all tasks
 END
 
+# A worker sleeps once at a time, though OpenCL's do not say that they wake: no sleep stays open.
+same open_sleeps "$(of "$good/starpu_opencl_fxt.log" | grep -c ' begin .*"Sleeping"')" 0
+same sleeps "$(of "$good/starpu_opencl_fxt.log" | grep -c '"Sleeping"')" 11
+
 # Transfers against Paje's links, counters against its variables (which have a zero at the beginning, and their definition).
 raw=$good/starpu_opencl_fxt.log paje=$good/starpu_opencl_paje.log
 same transfers "$(of "$raw" | grep -c 'cat="transfer"')" "$(of "$paje" | grep -c 'cat="link"')"
