@@ -31,9 +31,11 @@ struct stages {
     struct sv_report *report;
     struct sv_gpu_words words;
     struct sv_buf packets, packet, interned, info;
-    struct sv_map queues;   /* device, context and stream → iid */
-    struct sv_map contexts; /* process → iid */
-    struct sv_map ids;      /* numbers of stages that were given out */
+    struct sv_map queues;        /* device, context and stream → iid */
+    struct sv_map contexts;      /* process → iid */
+    struct sv_map counters;      /* track → number */
+    struct sv_map counter_names; /* GPU and name → the first track */
+    struct sv_map ids;           /* numbers of stages that were given out */
     uint64_t next_queue, next_context, next_id;
     bool has_state;
     sv_str grid, block;
@@ -259,6 +261,87 @@ static void write_stage(struct stages *w, const struct sv_event *e, const struct
     sv_put_bytes(&w->packets, SV_PF_TRACE_PACKET, b->data, b->len);
 }
 
+/* ---- counters ---- */
+
+/* The measure of a unit as Perfetto numbers them, -1 when it has none. */
+static int measure(struct sv_text unit)
+{
+    static const struct {
+        const char *unit;
+        int number;
+    } rows[] = {{"", 0},    {"B", 7},   {"bytes", 7}, {"Hz", 13}, {"MHz", 15},
+                {"ns", 19}, {"us", 20}, {"ms", 21},   {"s", 22},  {"mW", 28},
+                {"W", 29},  {"J", 31},  {"C", 34},    {"%", 37}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (unit.len == strlen(rows[i].unit) && memcmp(unit.bytes, rows[i].unit, unit.len) == 0)
+            return rows[i].number;
+    return -1;
+}
+
+static void put_counter_spec(struct stages *w, const struct sv_track_info *t, uint64_t id, int unit)
+{
+    enum { DIRECTION = 11, FORWARDS = 2 }; /* a value holds from its time on, as everywhere here */
+    struct sv_buf *b = &w->packet;
+    size_t descriptor = sv_put_begin(b, SV_PF_GPU_COUNTER_DESCRIPTOR),
+           spec = sv_put_begin(b, SV_PF_GPU_DESCRIPTOR_SPECS);
+    sv_put_u64(b, SV_PF_GPU_CSPEC_ID, id);
+    put_text(b, SV_PF_GPU_CSPEC_NAME, sv_dict_text(w->dict, t->name));
+    if (t->desc)
+        put_text(b, SV_PF_GPU_CSPEC_DESCRIPTION, sv_dict_text(w->dict, t->desc));
+    if (unit)
+        sv_put_u64(b, SV_PF_GPU_CSPEC_NUMERATOR, (uint64_t)unit);
+    sv_put_u64(b, DIRECTION, FORWARDS);
+    sv_put_end(b, spec);
+    sv_put_end(b, descriptor);
+}
+
+/* A GPU has one counter of a name: those of further processes stay on their own tracks. */
+static bool is_first_of_name(struct stages *w, sv_track counter)
+{
+    const struct sv_track_info *t = &w->dict->tracks[counter];
+    uint64_t gpu = (uint64_t)number_of(w, -1, t->parent);
+    bool is_new;
+    uint64_t *first = sv_map_add(&w->counter_names, sv_mix64(gpu << 32 ^ t->name), &is_new);
+    if (is_new)
+        *first = counter;
+    return *first == counter;
+}
+
+/* A value of a counter right below a device; false when the packet cannot say it. */
+static bool write_counter(struct stages *w, const struct sv_event *e)
+{
+    const struct sv_track_info *t = &w->dict->tracks[e->track];
+    const struct sv_arg *v = e->args;
+    int unit = measure(sv_dict_text(w->dict, t->unit));
+    bool is_new, is_plain = t->parent && w->dict->tracks[t->parent].kind == SV_TRACK_GPU &&
+                            t->name && t->multiplier <= 1 && unit >= 0 && e->n_args == 1 &&
+                            (v->type == SV_ARG_INT || v->type == SV_ARG_DOUBLE);
+    if (!is_plain || !is_first_of_name(w, e->track))
+        return false;
+    struct sv_buf *b = &w->packet;
+    uint64_t *id = sv_map_add(&w->counters, e->track, &is_new);
+    if (is_new)
+        *id = w->counters.n;
+    sv_buf_clear(b);
+    sv_put_i64(b, SV_PF_PACKET_TIMESTAMP, e->ts_ns);
+    sv_put_u64(b, SV_PF_PACKET_CLOCK_ID, wire_clock(w));
+    sv_put_u64(b, SV_PF_PACKET_SEQUENCE_ID, SEQUENCE + 1);
+    size_t mark = sv_put_begin(b, SV_PF_PACKET_GPU_COUNTER);
+    if (is_new)
+        put_counter_spec(w, t, *id, unit);
+    size_t value = sv_put_begin(b, SV_PF_GPU_COUNTER_VALUES);
+    sv_put_u64(b, SV_PF_GPU_VALUE_ID, *id);
+    if (v->type == SV_ARG_INT)
+        sv_put_i64(b, SV_PF_GPU_VALUE_INT, v->i);
+    else
+        sv_put_double(b, SV_PF_GPU_VALUE_DOUBLE, v->d);
+    sv_put_end(b, value);
+    sv_put_i64(b, SV_PF_GPU_COUNTER_GPU_ID, number_of(w, -1, t->parent));
+    sv_put_end(b, mark);
+    sv_put_bytes(&w->packets, SV_PF_TRACE_PACKET, b->data, b->len);
+    return true;
+}
+
 /* What is known of a device. */
 static void write_info(struct stages *w, const struct sv_event *e)
 {
@@ -305,18 +388,25 @@ static bool is_replaced(const struct stages *w, const struct sv_event *e)
     return e->kind == SV_FLOW && strcmp(sv_dict_text(w->dict, e->cat).bytes, "ac2g") == 0;
 }
 
+static int packets_fit(const struct stages *w, struct sv_err *err)
+{
+    return w->packets.failed || w->packet.failed
+               ? sv_err_set(err, SV_ELIMIT, SV_NO_POS, "too many GPU stages for one file")
+               : 0;
+}
+
 static int write_one(struct stages *w, const struct sv_event *e, struct sv_err *err)
 {
     if (is_replaced(w, e)) /* an arrow that the numbers say */
         return 0;
+    if (e->kind == SV_COUNTER && write_counter(w, e))
+        return packets_fit(w, err);
     if (e->kind != SV_SLICE && e->kind != SV_INSTANT)
         return w->rest->write(w->rest, e, 1, err);
     struct sv_gpu_facts f = sv_gpu_facts(&w->words, w->dict, e);
     if (e->kind == SV_SLICE && sv_gpu_is_work(f.class_)) {
         write_stage(w, e, &f);
-        return w->packets.failed || w->packet.failed
-                   ? sv_err_set(err, SV_ELIMIT, SV_NO_POS, "too many GPU stages for one file")
-                   : 0;
+        return packets_fit(w, err);
     }
     if (f.class_ == SV_GPU_POINT && strcmp(sv_dict_text(w->dict, e->cat).bytes, "gpu_device") == 0)
         write_info(w, e);
@@ -347,6 +437,8 @@ static int stages_close(struct sv_sink *s, bool failed, struct sv_err *err)
     sv_map_fini(&w->queues);
     sv_map_fini(&w->contexts);
     sv_map_fini(&w->ids);
+    sv_map_fini(&w->counters);
+    sv_map_fini(&w->counter_names);
     free(w->args);
     free(w);
     return code;

@@ -136,6 +136,32 @@ STAVE_FULL=block STAVE_SESSION_DIR=$TMP STAVE_OUT=$TMP/live.pftrace "$BUILD/test
 run_any gpu_packets_live 0 "$STAVE" convert -q live.pftrace --dialect gpu -o live2.pftrace
 check every_kernel_is_a_stage test "$("$STAVE" query -q --to csv live2.pftrace "SELECT count(*) FROM slice WHERE category = 'kernel'" | tail -n 1)" = 20000
 
+# Counters right below a device are GPU counters, too; a unit that Perfetto cannot say keeps them as they were.
+cat >counters.txt <<'TEXT'
+# stave text 1
+clock boottime
+track #1 process uuid=0x11 pid=7
+track #2 gpu uuid=0x12 parent=#1 name="GPU 1 Model"
+track #3 counter uuid=0x13 parent=#2 name="memory in use" unit="bytes"
+track #4 counter uuid=0x14 parent=#2 name="SM %" unit="%"
+track #5 counter uuid=0x15 parent=#2 name="copy bandwidth" unit="GB/s"
+track #6 process uuid=0x16 pid=8
+track #7 gpu uuid=0x17 parent=#6 name="GPU 1 Model"
+track #8 counter uuid=0x18 parent=#7 name="memory in use" unit="bytes"
+0.000000500 counter #8 {77}
+0.000001000 counter #3 {4096}
+0.000002000 counter #4 {12.5}
+0.000003000 counter #3 {8192}
+0.000004000 counter #5 {3}
+0.000005000 counter #4 {0.0}
+TEXT
+run_any gpu_counters 0 "$STAVE" convert -q counters.txt --dialect gpu -o counters.pftrace
+run_any gpu_counters_back 0 "$STAVE" cat -q counters.pftrace
+check counters_of_the_gpu sh -c 'grep -q "gpu .*name=.GPU 1" gpu_counters_back.out && grep -q "counter .*memory in use.*unit=.B" gpu_counters_back.out'
+check counter_values sh -c '[ "$(grep -cE "^0.00000[1-5]000 counter #[0-9]+ \{(4096|12.5|8192|3|0.0)\}$" gpu_counters_back.out)" = 5 ]'
+check counters_of_two_processes_stay_apart sh -c '[ "$(grep -c "track .*memory in use" gpu_counters_back.out)" = 2 ]'
+check counter_without_a_measure grep -q 'unit="GB/s"' gpu_counters_back.out
+
 # What is wrong is told, and what is there is kept.
 for to in "--dialect kineto -o m.json" "-o m.pftrace" "--to csv -o m.csv" "-o m.plain.json"; do
   # shellcheck disable=SC2086
