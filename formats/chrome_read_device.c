@@ -46,12 +46,13 @@ static bool has_word(struct sv_text t, const char *word)
 /* The digits that t starts with; false without any or when they are too many. */
 static bool number(struct sv_text t, int64_t *out)
 {
+    enum { DIGITS_MAX = 18 };
     size_t i = 0;
     int64_t v = 0;
-    for (; i < t.len && i < 19 && t.bytes[i] >= '0' && t.bytes[i] <= '9'; i++)
+    for (; i < t.len && i < DIGITS_MAX && t.bytes[i] >= '0' && t.bytes[i] <= '9'; i++)
         v = v * 10 + (t.bytes[i] - '0');
     *out = v;
-    return i > 0 && i < 19;
+    return i > 0 && i < DIGITS_MAX;
 }
 
 /* ---- rows ---- */
