@@ -135,7 +135,7 @@ check full_no_archive test "$(find . -maxdepth 1 -name 'full.*' ! -name full.err
 # ---- GPUs: an NVML whose numbers are known ----
 fake=$BUILD/tests/fake
 gpu() { LD_LIBRARY_PATH=$fake FAKE_NVML_PID=$TMP/pid "$STAVE" record --no-io --no-block --interval 0 -o gpu.pftrace --gpu-interval 20ms "$@"; }
-if [ -e "$fake/libnvidia-ml.so.1" ] && ! ldd "$STAVE" | grep -qE 'asan|tsan'; then
+if [ -e "$fake/libnvidia-ml.so.1" ] && ! ldd "$STAVE" | grep -E 'asan|tsan' >/dev/null; then
   run_any gpu 0 gpu -- sh -c 'echo $$ >pid; sleep 0.5'
   check gpu_told grep -q "GPUs: Fake 0, Fake 1" gpu.err
   run_any gpu_values 0 "$STAVE" query gpu.pftrace --to csv "select p.name as device, t.name, min(c.value) as low, max(c.value) as high from counter c join track t on c.track_id = t.id join track p on t.parent_id = p.id where p.name like 'GPU %' group by t.id order by 1, 2, 3"

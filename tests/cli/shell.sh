@@ -12,7 +12,7 @@ screen() { term capture-pane -p 2>/dev/null | grep -v '^$'; }
 
 # shows TEXT: waits until the screen has it, as a whole line when TEXT begins with '^'.
 shows() {
-  for _ in $(seq 100); do
+  for _ in $(seq 600); do
     if [ "${1:0:1}" = ^ ]; then screen | sed 's/^ *//; s/ *$//' | grep -qxF -- "${1:1}" && return 0
     else screen | grep -qF -- "$1" && return 0; fi
     term list-sessions >/dev/null 2>&1 || { echo "the shell has ended"; return 1; }
@@ -73,7 +73,7 @@ else
   skip pager "less is not installed"
 fi
 
-if ldd "$STAVE" 2>/dev/null | grep -q libedit; then
+if ldd "$STAVE" 2>/dev/null | grep libedit >/dev/null; then
   term send-keys Up Enter
   sleep 0.3
   check history_up sh -c '[ "$(TMUX= TMUX_TMPDIR="$0" tmux -f /dev/null capture-pane -p | grep -cE "^ *46 *$")" -ge 1 ]' "$TMP"
@@ -88,7 +88,7 @@ if ldd "$STAVE" 2>/dev/null | grep -q libedit; then
   term send-keys C-c
   check back_at_prompt_3 shows '^stave>'
   enter '.quit'
-  for _ in $(seq 50); do term list-sessions >/dev/null 2>&1 || break; sleep 0.1; done
+  for _ in $(seq 600); do term list-sessions >/dev/null 2>&1 || break; sleep 0.1; done
   check history_is_kept grep -q 'SELECT' "$TMP/state/stave/history"
   check history_is_private test "$(stat -c %a "$TMP/state/stave/history")" = 600
   open_shell

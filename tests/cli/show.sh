@@ -47,8 +47,8 @@ run_any no_file 3 "$STAVE" show absent.json --once
 command -v tmux >/dev/null || { skip in_a_terminal "no tmux"; exit 0; }
 t() { tmux -S "$TMP/tmux" "$@"; }
 # wait_for WORD: the screen shows it within some seconds; not_yet: or does not.
-wait_for() { for _ in $(seq 200); do t capture-pane -p | grep -qF -- "$1" && return 0; sleep 0.05; done; t capture-pane -p; return 1; }
-wait_gone() { for _ in $(seq 200); do t capture-pane -p | grep -qF -- "$1" || return 0; sleep 0.05; done; t capture-pane -p; return 1; }
+wait_for() { for _ in $(seq 800); do t capture-pane -p | grep -qF -- "$1" && return 0; sleep 0.05; done; t capture-pane -p; return 1; }
+wait_gone() { for _ in $(seq 800); do t capture-pane -p | grep -qF -- "$1" || return 0; sleep 0.05; done; t capture-pane -p; return 1; }
 trap 't kill-server 2>/dev/null; [ "$CLI_FAILED" = 0 ] || exit 1' EXIT
 if ! t -f /dev/null new-session -d -x 90 -y 24 'env PS1="ready> " sh' 2>tmux.err; then skip in_a_terminal "tmux does not start: $(head -n 1 tmux.err)"; exit 0; fi
 t set -g default-terminal xterm-256color

@@ -39,7 +39,7 @@ check "play: every begin has its end" awk '/^error|unfinished|without-begin/ { b
 check "old: a part of another version is left alone" "$programs/itt_play" old
 check "off: without STAVE_OUT" "$programs/itt_play"
 
-if "$STAVE" record --help 2>/dev/null | grep -q -- --inject; then
+if "$STAVE" record --help 2>/dev/null | grep -- --inject >/dev/null; then
   run_any recorded 0 env -u INTEL_LIBITTNOTIFY64 "$STAVE" record --inject itt -q -o recorded.pftrace -- "$programs/itt_play"
   "$STAVE" cat -q recorded.pftrace >recorded.text
   has recorded "stave record --inject itt" '"step" cat="user_annotation"'

@@ -131,7 +131,7 @@ run_any many 0 env OPENCL_LAYERS="$library" STAVE_OUT=many.pftrace "$programs/cl
 check "many: every kernel" test "$(sql many "SELECT count(*) FROM slice WHERE category = 'kernel'")" = 20000
 check "many: every call" test "$(sql many "SELECT count(*) FROM slice WHERE name = 'clEnqueueNDRangeKernel'")" = 20000
 
-if "$STAVE" record --help 2>/dev/null | grep -q -- --inject; then
+if "$STAVE" record --help 2>/dev/null | grep -- --inject >/dev/null; then
   run_any recorded 0 "$STAVE" record --inject opencl -q -o recorded.pftrace -- "$programs/cl_play" vector
   "$STAVE" cat -q recorded.pftrace >recorded.text
   has recorded "stave record --inject opencl" '"vector_add" cat="kernel"'

@@ -20,7 +20,7 @@ exports_porch_only() {
   local other
   other=$(nm -D --defined-only "$prefix/lib/libstave.so" | awk '$2 != "A" && $3 !~ /^stave_/ { print $3 }')
   [ -z "$other" ] || { echo "exported: $other"; return 1; }
-  objdump -p "$prefix/lib/libstave.so" | grep -q "SONAME *libstave.so.${version%%.*}$"
+  objdump -p "$prefix/lib/libstave.so" | grep "SONAME *libstave.so.${version%%.*}$" >/dev/null
 }
 check exports_porch_only exports_porch_only
 

@@ -51,7 +51,7 @@ run orphan_killed 2>/dev/null; pid=$(sed -n 's/^orphan //p' out); gone "$pid"
 say $? "a parent that is killed, and a child that goes on"
 rm -rf t.*
 STAVE_OUT=t.pftrace setsid "$family" all_killed progress >out 2>err & parent=$!
-for _ in $(seq 100); do grep -q child out && [ "$(od -A n -t u8 -j 8 -N 8 progress | tr -d ' ')" = 1000 ] && break; sleep 0.1; done
+for _ in $(seq 600); do grep -q child out && [ "$(od -A n -t u8 -j 8 -N 8 progress | tr -d ' ')" = 1000 ] && break; sleep 0.1; done
 sleep 0.2
 "$STAVE" recover t.pftrace >busy 2>&1; code=$?
 [ $code != 0 ] && grep -q "process $parent is still writing it" busy; say $? "recover leaves running programs alone" "$(cat busy)"
@@ -76,7 +76,7 @@ say $? "%p: a file for each process"
 start_collector() {
   rm -rf s t.*
   "$BUILD/tests/stress/collector" s "$1" >col 2>err & collector=$!
-  for _ in $(seq 100); do grep -q ready col && return; sleep 0.05; done
+  for _ in $(seq 600); do grep -q ready col && return; sleep 0.05; done
 }
 start_collector t.pftrace
 pids=()

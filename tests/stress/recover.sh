@@ -10,7 +10,7 @@ recover() { "$STAVE" recover "$@" >out 2>err; }
 # start FILE: a program that writes it until it is killed
 start() {
   STAVE_OUT=$1 "$BUILD/tests/stress/numbers" 1 0 "progress.$1" >/dev/null 2>&1 & pid=$!
-  for _ in $(seq 100); do [ -s "$1.part" ] && return; sleep 0.05; done
+  for _ in $(seq 600); do [ -s "$1.part" ] && return; sleep 0.05; done
 }
 stop() { { kill -9 $pid; wait $pid; } 2>/dev/null; }
 numbers() { "$STAVE" cat -q "$1" | awk -v want="$(od -A n -t u8 -N 8 "progress.$2")" -f "$SRC/tests/stress/check_numbers.awk" >err; }

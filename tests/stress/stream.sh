@@ -8,7 +8,7 @@ check() { if eval "$2"; then echo "ok stream: $1"; else echo "not ok stream: $1:
 
 "$STAVE" listen -q "unix:$TMP/s" -o all.pftrace --senders 3 >out.l 2>err.l &
 listener=$!
-for _ in $(seq 50); do [ -S "$TMP/s" ] && break; sleep 0.1; done
+for _ in $(seq 600); do [ -S "$TMP/s" ] && break; sleep 0.1; done
 for i in 1 2 3; do STAVE_OUT=unix:$TMP/s "$BUILD/tests/stress/numbers" 1 20000 progress.$i >out.$i 2>err.$i & done
 wait %2 %3 %4
 wait $listener
@@ -23,7 +23,7 @@ check "without a listener the program runs" '[ $? = 0 ] && [ "$(wc -l <err)" = 1
 
 "$STAVE" listen -q "unix:$TMP/d" -o dead.pftrace >out.l 2>err.l &
 listener=$!
-for _ in $(seq 50); do [ -S "$TMP/d" ] && break; sleep 0.1; done
+for _ in $(seq 600); do [ -S "$TMP/d" ] && break; sleep 0.1; done
 STAVE_STREAM_MS=500 STAVE_OUT=unix:$TMP/d timeout 60 "$BUILD/tests/stress/numbers" 1 3000000 progress.5 >out 2>err &
 sender=$!
 sleep 0.3; kill -9 $listener
@@ -32,7 +32,7 @@ check "a listener that dies" '[ $code = 0 ] && [ "$(wc -l <err)" = 1 ]'
 
 "$STAVE" listen -q "unix:$TMP/e" -o stalled.pftrace >out.l 2>err.l &
 listener=$!
-for _ in $(seq 50); do [ -S "$TMP/e" ] && break; sleep 0.1; done
+for _ in $(seq 600); do [ -S "$TMP/e" ] && break; sleep 0.1; done
 STAVE_STREAM_MS=500 STAVE_OUT=unix:$TMP/e timeout 60 "$BUILD/tests/stress/numbers" 1 3000000 progress.6 >out 2>err &
 sender=$!
 sleep 0.2; kill -STOP $listener

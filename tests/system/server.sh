@@ -55,7 +55,7 @@ l = json.load(open("closed.json"))["latency_ms"]["roundtrip"]
 assert 0 < l["p50_ms"] <= l["p90_ms"] <= l["p95_ms"] <= l["p99_ms"] <= l["p100_ms"], l'
 equals metrics_requests "$(metric 'inference_completed_total{model="mlp"')" 769.0
 equals metrics_histogram "$(metric 'inference_latency_ms_count{model="mlp"')" 769
-for _ in $(seq 100); do [ "$(metric 'inference_inflight_tasks{model="mlp"')" = 0.0 ] && break; sleep 0.1; done
+for _ in $(seq 600); do [ "$(metric 'inference_inflight_tasks{model="mlp"')" = 0.0 ] && break; sleep 0.1; done
 equals metrics_idle "$(metric 'inference_queue_size{model="mlp"')$(metric 'inference_inflight_tasks{model="mlp"')" 0.00.0
 check metrics_busy "$python" -c 'import sys; assert 0 < float(sys.argv[1]) < 1' "$(metric starpu_worker_busy_ratio)"
 stop serving
