@@ -100,8 +100,8 @@ static const struct sv_yaml_field batching_fields[] = {BATCHING_FIELDS, TRACE_FI
 static const struct sv_yaml_field fields[] = {
     {"name", SV_YAML_TEXT, 0, 0, "the model's name in addresses and traces", AT(name), NULL, NULL,
      true},
-    {"model", SV_YAML_TEXT, 0, 0, "its weights: a .safetensors file, relative to this file",
-     AT(model), NULL, NULL, true},
+    {"model", SV_YAML_TEXT, 0, 0, "a .safetensors or .onnx file, relative to this file", AT(model),
+     NULL, NULL, true},
     TEXT(version, "its version in addresses", NULL),
     {"inputs", SV_YAML_ANY, 0, 0, "list of {name, data_type, dims}: checked against the model",
      AT(inputs), NULL, NULL, false},
@@ -125,12 +125,15 @@ static const struct sv_yaml_field fields[] = {
     BOOL(verbose, "a line per batch on standard error"),
     {"starpu_env", SV_YAML_ANY, 0, 0, "STARPU_… variables; the shell's go first", AT(starpu_env),
      NULL, NULL, false},
+    TEXT(onnxruntime, "path of libonnxruntime.so.1; the variable STAVE_ONNXRUNTIME goes first",
+         NULL),
     {0}};
 
 static const char *const server_keys[] = {
-    "address",      "metrics_port", "max_message_bytes", "http_threads", "workers",
-    "use_cpu",      "use_opencl",   "starpu_env",        "verbose",      "trace_enabled",
-    "trace_output", "trace_names",  "trace_truncate",    "trace_plots",  "trace_plot_seconds"};
+    "address",        "metrics_port",  "max_message_bytes",  "http_threads",
+    "workers",        "use_cpu",       "use_opencl",         "starpu_env",
+    "verbose",        "trace_enabled", "trace_output",       "trace_names",
+    "trace_truncate", "trace_plots",   "trace_plot_seconds", "onnxruntime"};
 
 static void set_defaults(struct sv_config *c)
 {
@@ -287,11 +290,6 @@ static int check_model(struct sv_config *c, const char *path, struct sv_err *err
     sv_buf_str(&b, c->model);
     c->model_path = sv_strndup(sv_buf_cstr(&b), b.len);
     sv_buf_fini(&b);
-    size_t n = strlen(c->model);
-    if (n > 5 && strcmp(c->model + n - 5, ".onnx") == 0)
-        return fail(c, "model", err,
-                    "ONNX models cannot be run by this build: it has no ONNX Runtime; give a "
-                    ".safetensors file");
     if (stat(c->model_path, &st) != 0 || !S_ISREG(st.st_mode))
         return sv_yaml_fail(c->yaml, given(c, "model"), err, "model: no such file: %s",
                             c->model_path);

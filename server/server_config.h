@@ -49,6 +49,7 @@ struct sv_config {
     int64_t metrics_port, max_message_bytes, http_threads, workers;
     bool use_cpu, use_opencl, verbose;
     const struct sv_yaml_node *starpu_env;
+    const char *onnxruntime; /* path of its library; NULL: where the loader looks */
     /* Tracing. */
     bool trace_enabled, trace_truncate, trace_plots;
     const char *trace_output, *trace_names;

@@ -105,6 +105,8 @@ static struct sv_task *collect(struct sv_model *m, struct sv_slot *slot)
     int64_t deadline = t->collect_start_ns + wait_limit_ms(m) * 1000000;
     struct timespec until = timespec_of(deadline);
     c.target = (uint32_t)atomic_load_explicit(&m->target, memory_order_relaxed);
+    if (c.target > m->rows_max) /* the model takes fewer than the configuration would */
+        c.target = m->rows_max;
     while (!take_all(&c) && deadline > t->collect_start_ns)
         if (pthread_cond_timedwait(&q->changed, &q->lock, &until) == ETIMEDOUT) {
             take_all(&c);

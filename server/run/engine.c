@@ -37,12 +37,17 @@ static void compute_cpu(void *buffers[], void *arg)
 {
     struct sv_task *t = arg;
     struct sv_model *m = t->model;
+    const float *in = (const float *)STARPU_VECTOR_GET_PTR(buffers[0]);
+    float *out = (float *)STARPU_VECTOR_GET_PTR(buffers[1]);
     begin_work(t);
-    if (!m->scratch[t->worker])
-        m->scratch[t->worker] =
-            sv_alloc_aligned(sv_forward_scratch(m->net, m->rows_max) * sizeof(float), 64);
-    sv_forward(m->net, (const float *)STARPU_VECTOR_GET_PTR(buffers[0]),
-               (float *)STARPU_VECTOR_GET_PTR(buffers[1]), t->rows, m->scratch[t->worker]);
+    if (m->onnx) {
+        t->is_failed = !sv_onnx_run(m->onnx, in, out, t->rows, t->why, sizeof t->why);
+    } else {
+        if (!m->scratch[t->worker])
+            m->scratch[t->worker] =
+                sv_alloc_aligned(sv_forward_scratch(m->net, m->rows_max) * sizeof(float), 64);
+        sv_forward(m->net, in, out, t->rows, m->scratch[t->worker]);
+    }
     end_work(t);
 }
 
@@ -56,6 +61,8 @@ static void compute_opencl(void *buffers[], void *arg)
     t->is_failed = !sv_forward_cl_run(m->cl[t->worker],
                                       (void *)STARPU_VECTOR_GET_DEV_HANDLE(buffers[0]),
                                       (void *)STARPU_VECTOR_GET_DEV_HANDLE(buffers[1]), t->rows);
+    if (t->is_failed)
+        snprintf(t->why, sizeof t->why, "OpenCL refused");
     end_work(t);
 }
 
@@ -140,6 +147,16 @@ static void answer(struct sv_task *t)
     }
 }
 
+/* In the trace each time, on standard error the first time: a model that cannot be computed fails with every batch. */
+static void tell_failure(struct sv_task *t)
+{
+    struct sv_model *m = t->model;
+    stave_serving_batch_failed(m->engine->trace, t->id, t->why, 0);
+    if (!atomic_exchange(&m->has_complained, true))
+        fprintf(stderr, "stave-server: model %s: batch %llu could not be computed: %s\n",
+                m->config->name, (unsigned long long)t->id, t->why);
+}
+
 /* The output is in main memory. */
 static void on_output(void *arg)
 {
@@ -150,7 +167,7 @@ static void on_output(void *arg)
     if (!t->is_warmup)
         count_task(t);
     if (t->is_failed)
-        stave_serving_batch_failed(trace, t->id, "OpenCL refused", 0);
+        tell_failure(t);
     answer(t);
     starpu_data_release(t->slot->out_handle);
     stave_serving_callback(trace, t->id, start_ns, 0);
@@ -297,19 +314,48 @@ static int check_tensors(const struct sv_model *m, const struct sv_yaml_node *li
     return 0;
 }
 
+int sv_engine_load(const struct sv_config *c, const struct sv_config *server,
+                   struct sv_network **net, struct sv_onnx **onnx, struct sv_err *err)
+{
+    if (!sv_onnx_is_model(c->model_path))
+        return sv_network_open(c->model_path, net, err);
+    if (!server->use_cpu)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "%s: ONNX models are computed by CPU workers, not by OpenCL workers: "
+                          "remove use_cpu: false",
+                          c->model_path);
+    return sv_onnx_open(c->model_path, server->onnxruntime, onnx, net, err);
+}
+
+/* A model with a fixed number of rows is always given that many: what no request filled is computed and forgotten. */
+static int set_rows(struct sv_model *m, struct sv_err *err)
+{
+    uint32_t fixed = m->onnx ? sv_onnx_fixed_rows(m->onnx) : 0;
+    m->rows_max = (uint32_t)sv_config_batch_limit(m->config);
+    if (fixed && fixed < m->rows_max)
+        m->rows_max = fixed;
+    m->slot_rows = fixed ? fixed : m->rows_max;
+    if (m->net->in_size * m->slot_rows > UINT32_MAX || m->net->out_size * m->slot_rows > UINT32_MAX)
+        return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
+                          "%s: a batch of %u rows is too large: set a smaller max_batch_size",
+                          m->config->model_path, m->slot_rows);
+    return 0;
+}
+
 static int open_model(struct sv_engine *e, struct sv_model *m, const struct sv_config *c,
                       struct sv_err *err)
 {
     m->engine = e;
     m->config = c;
-    int code = sv_network_open(c->model_path, &m->net, err);
+    int code = sv_engine_load(c, e->config, &m->net, &m->onnx, err);
+    if (code == 0)
+        code = set_rows(m, err);
     if (code < 0)
         return code;
-    m->rows_max = (uint32_t)sv_config_batch_limit(c);
     m->describes = (struct sv_infer_model){.name = c->name,
                                            .version = c->version,
-                                           .input = "input",
-                                           .output = "output",
+                                           .input = m->onnx ? sv_onnx_input(m->onnx) : "input",
+                                           .output = m->onnx ? sv_onnx_output(m->onnx) : "output",
                                            .n_dims = m->net->n_in_dims,
                                            .out_size = (uint32_t)m->net->out_size,
                                            .in_size = m->net->in_size,
@@ -347,8 +393,8 @@ static void open_slots(struct sv_model *m)
     m->slots = sv_alloc(n * sizeof *m->slots);
     for (size_t i = 0; i < n; i++) {
         struct sv_slot *s = &m->slots[i];
-        uint32_t in = (uint32_t)(m->net->in_size * m->rows_max);
-        uint32_t out = (uint32_t)(m->net->out_size * m->rows_max);
+        uint32_t in = (uint32_t)(m->net->in_size * m->slot_rows);
+        uint32_t out = (uint32_t)(m->net->out_size * m->slot_rows);
         s->in = new_buffer(in);
         s->out = new_buffer(out);
         starpu_vector_data_register(&s->in_handle, STARPU_MAIN_RAM, (uintptr_t)s->in, in,
@@ -360,7 +406,8 @@ static void open_slots(struct sv_model *m)
     }
     starpu_codelet_init(&m->codelet);
     m->codelet.cpu_funcs[0] = compute_cpu;
-    m->codelet.opencl_funcs[0] = compute_opencl;
+    if (!m->onnx)
+        m->codelet.opencl_funcs[0] = compute_opencl;
     m->codelet.nbuffers = 2;
     m->codelet.modes[0] = STARPU_R;
     m->codelet.modes[1] = STARPU_W;
@@ -413,6 +460,17 @@ static int find_workers(struct sv_engine *e, struct sv_err *err)
     return 0;
 }
 
+static void unload(struct sv_model *m)
+{
+    sv_network_close(m->net);
+    sv_onnx_close(m->onnx);
+}
+
+bool sv_engine_can_compute(const struct sv_model *m, uint32_t worker)
+{
+    return !m->onnx || strcmp(m->engine->workers[worker].type, "cpu") == 0;
+}
+
 int sv_engine_open(struct sv_engine *e, struct sv_config *const *configs, uint32_t n,
                    struct sv_err *err)
 {
@@ -426,7 +484,7 @@ int sv_engine_open(struct sv_engine *e, struct sv_config *const *configs, uint32
         code = open_starpu(e, err);
     if (code < 0) {
         for (uint32_t i = 0; i < e->n_models; i++)
-            sv_network_close(e->models[i].net);
+            unload(&e->models[i]);
         return code;
     }
     e->started_ns = stave_now_ns();
@@ -474,7 +532,7 @@ void sv_engine_close(struct sv_engine *e)
     for (uint32_t i = 0; i < e->n_models; i++) {
         for (uint32_t w = 0; w < SV_WORKERS_MAX; w++)
             free(e->models[i].scratch[w]);
-        sv_network_close(e->models[i].net);
+        unload(&e->models[i]);
     }
 }
 

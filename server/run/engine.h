@@ -9,6 +9,7 @@
 #include "server/congestion.h"
 #include "server/infer_message.h"
 #include "server/network.h"
+#include "server/run/onnx.h"
 #include "server/server_metrics.h"
 #include <stave/serving.h>
 
@@ -51,6 +52,7 @@ struct sv_task {
     struct sv_served *requests; /* in the order of their rows */
     uint32_t n, rows;
     bool is_warmup, is_failed;
+    char why[480]; /* it failed */
     int64_t collect_start_ns, collect_end_ns, submit_ns, start_ns, end_ns;
     int32_t worker;
 };
@@ -69,9 +71,11 @@ struct sv_model {
     struct sv_engine *engine;
     const struct sv_config *config;
     struct sv_network *net;
+    struct sv_onnx *onnx; /* computes instead of net, which then only has the sizes; mostly NULL */
     struct sv_infer_model describes;
     uint32_t traced; /* its number in the trace */
     uint32_t rows_max;
+    uint32_t slot_rows; /* room of a slot: more than rows_max where a model insists on it */
     struct sv_queue queue;
     pthread_t batcher;
     bool has_batcher;
@@ -86,7 +90,8 @@ struct sv_model {
     struct sv_congestion congestion;
     struct sv_histogram tick_latency; /* since the last tick */
     _Atomic bool is_congested;
-    _Atomic int64_t target; /* rows that a batch waits for */
+    _Atomic bool has_complained; /* a failed batch was told on standard error */
+    _Atomic int64_t target;      /* rows that a batch waits for */
     struct sv_model_metrics metrics;
 };
 
@@ -115,6 +120,10 @@ struct sv_engine {
 int sv_engine_open(struct sv_engine *e, struct sv_config *const *configs, uint32_t n,
                    struct sv_err *err);
 void sv_engine_close(struct sv_engine *e); /* waits for what is in work */
+/* Loads a model's file and checks that the server's workers can compute it. *onnx stays NULL for our own networks. */
+int sv_engine_load(const struct sv_config *c, const struct sv_config *server,
+                   struct sv_network **net, struct sv_onnx **onnx, struct sv_err *err);
+bool sv_engine_can_compute(const struct sv_model *m, uint32_t worker);
 void sv_engine_submit(struct sv_task *t, int forced_worker);
 struct sv_slot *sv_engine_take_slot(struct sv_model *m); /* waits for one */
 const struct sv_model *sv_engine_find(const struct sv_engine *e, const char *name, size_t len);

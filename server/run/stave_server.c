@@ -167,11 +167,12 @@ static void describe(const struct sv_engine *e, const struct sv_front *f)
         fprintf(stderr, "worker %u: %s\n", i, e->workers[i].name);
     for (uint32_t i = 0; i < e->n_models; i++) {
         const struct sv_model *m = &e->models[i];
-        fprintf(stderr, "model %s: %zu numbers in, %zu out, %s, at most %u rows a batch\n",
+        fprintf(stderr, "model %s: %zu numbers in, %zu out, %s, at most %u rows a batch%s%s\n",
                 m->config->name, m->net->in_size, m->net->out_size,
                 m->config->strategy == SV_STRATEGY_DISABLED ? "no batching"
                                                             : m->config->strategy_word,
-                m->rows_max);
+                m->rows_max, m->onnx ? ", ONNX Runtime on CPU workers only, version " : "",
+                m->onnx ? sv_onnx_version(m->onnx) : "");
     }
     fprintf(stderr, "listening on http://%.*s:%u (Ctrl-C ends)\n",
             (int)(colon - e->config->address), e->config->address, sv_front_port(f));
@@ -248,13 +249,19 @@ static int check_names(struct sv_config *const *configs, uint32_t n, struct sv_e
 static int check_models(struct sv_config *const *configs, uint32_t n, struct sv_err *err)
 {
     for (uint32_t i = 0; i < n; i++) {
-        struct sv_network *net;
-        int code = sv_network_open(configs[i]->model_path, &net, err);
+        struct sv_network *net = NULL;
+        struct sv_onnx *onnx = NULL;
+        int code = sv_engine_load(configs[i], configs[0], &net, &onnx, err);
         if (code < 0)
             return code;
-        printf("%s: model %s, %u layers, %zu numbers in, %zu out\n", sv_yaml_name(configs[i]->yaml),
-               configs[i]->name, net->n, net->in_size, net->out_size);
+        printf("%s: model %s, ", sv_yaml_name(configs[i]->yaml), configs[i]->name);
+        if (onnx)
+            printf("ONNX Runtime %s", sv_onnx_version(onnx));
+        else
+            printf("%u layers", net->n);
+        printf(", %zu numbers in, %zu out\n", net->in_size, net->out_size);
         sv_network_close(net);
+        sv_onnx_close(onnx);
     }
     return 0;
 }

@@ -91,7 +91,7 @@ static void warm_up(struct sv_model *m)
     }
     float *in = make_inputs(m, n);
     for (uint32_t w = 0; w < m->engine->n_workers; w++)
-        for (int64_t i = 0; i < c->warmup_batches_per_worker; i++)
+        for (int64_t i = 0; i < c->warmup_batches_per_worker && sv_engine_can_compute(m, w); i++)
             run_on(m, w, in + (at++ % n) * m->net->in_size);
     wait_below(1);
     sv_batcher_start(m);

@@ -134,7 +134,6 @@ printf 'name: m\n\tmodel: x\n' >tab.yml
 run_any bad_tab 3 timeout 60 "$server" -c tab.yml
 check bad_tab_told grep -q 'tab.yml:2:' bad_tab.err
 bad dims 'dims' 'name: m' 'model: mlp.safetensors' 'inputs: [{name: input, data_type: TYPE_FP32, dims: [1, 31]}]'
-bad onnx 'ONNX Runtime' 'name: m' 'model: bert.onnx'
 bad address 'HOST:PORT' 'name: m' 'model: mlp.safetensors' 'address: nowhere'
 run_any bad_nothing 2 timeout 60 "$server"
 head -c 100 mlp.safetensors >torn.safetensors

@@ -322,7 +322,7 @@ TEST(server_config_is_refused)
         {BASIC "dynamic_batching: false\nbatching_strategy: fixed\n", ":3:", "contradicts"},
         {"name: a/b\nmodel: x\n", ":1:", "letters, digits"},
         {"name: m\nmodel: nowhere.safetensors\n", ":2:", "no such file"},
-        {"name: m\nmodel: bert.onnx\n", ":2:", "ONNX"},
+        {"name: m\nmodel: nowhere.onnx\n", ":2:", "no such file"},
         {"- 1\n", ":1:", ""},
     };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
