@@ -48,6 +48,8 @@ static enum sv_gpu_class class_of_one(const char *cat, size_t len)
 enum sv_gpu_class sv_gpu_class(const char *cat, size_t len)
 {
     enum sv_gpu_class found = SV_GPU_NONE;
+    if (len == 0)
+        return found;
     for (const char *at = cat, *end = cat + len; at <= end && found == SV_GPU_NONE;) {
         const char *comma = memchr(at, ',', (size_t)(end - at));
         found = class_of_one(at, (size_t)((comma ? comma : end) - at));
