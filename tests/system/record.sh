@@ -150,13 +150,13 @@ run_any bad_calls 2 "$STAVE" record -q -o x.pftrace --calls fils -- true
 
 # Programs with libstave: their events are in the same file, beside the calls that they made; also when eBPF is not possible.
 numbers=$BUILD/tests/stress/numbers
-sessions() { find /dev/shm "${XDG_RUNTIME_DIR:-/dev/shm}" -maxdepth 1 -name 'stave-record-*' 2>/dev/null | sort -u; }
-before=$(sessions)
-run_any sdk 0 "$STAVE" record -q --strict -o sdk.pftrace -- "$numbers" 3 2000 progress
+sessions=$(mktemp -d /dev/shm/stave-test.XXXXXX) # of its own: others record, too
+run_any sdk 0 env STAVE_SESSION_DIR="$sessions" "$STAVE" record -q --strict -o sdk.pftrace -- "$numbers" 3 2000 progress
 equals sdk_events "$("$STAVE" cat -q sdk.pftrace | grep -v 'cat="syscall"' | awk -f "$SRC/tests/stress/check_numbers.awk" -v want="2000 2000 2000" >sdk.log && echo whole || cat sdk.log)" whole
 check sdk_calls sh -c '"$0" cat -q sdk.pftrace | grep "mmap" >/dev/null' "$STAVE"
 equals sdk_one_process "$("$STAVE" cat -q sdk.pftrace | grep -c '^track .* process ')" 1
-equals sdk_no_leftovers "$(sessions)" "$before"
+equals sdk_no_leftovers "$(ls "$sessions")" ''
+rm -rf "$sessions"
 
 # Utilisation.
 run_any usage 0 "$STAVE" record -q -o usage.pftrace --interval 20ms -- "$play" sleep 1
