@@ -4,6 +4,7 @@
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,8 +60,8 @@ TEST(lines_of_maps_are_read_and_nonsense_is_passed_over)
 
 TEST(the_kernels_functions_carry_a_mark)
 {
-    char path[] = "/tmp/sv-kallsyms-XXXXXX";
-    int fd = mkstemp(path);
+    const char *path = test_scratch("kallsyms");
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
     static const char text[] = "ffffffff81000200 T vfs_read\nffffffff81000100 t helper\t[module]\n"
                                "ffffffff81000150 D data\nbroken\n0000000000000000 T hidden\n";
     CHECK(fd >= 0 && write(fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1);
@@ -70,20 +71,19 @@ TEST(the_kernels_functions_carry_a_mark)
     CHECK_STR_EQ(sv_symbols_kernel(s, 0xffffffff81000000), "[kernel]");
     sv_symbols_free(s);
     close(fd);
-    unlink(path);
 }
 
 /* Every byte of the heads of a real file is changed once: nothing may go wrong, whatever is found. */
 TEST(damaged_elf_files_do_no_harm)
 {
-    char path[] = "/tmp/sv-elf-XXXXXX";
+    const char *path = test_scratch("elf");
     struct sv_elf e;
     FILE *in = fopen("/proc/self/exe", "rb");
     uint8_t *bytes = malloc(1 << 16);
     CHECK(in && bytes);
     size_t n = fread(bytes, 1, 1 << 16, in);
     fclose(in);
-    int fd = mkstemp(path);
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
     for (size_t i = 0; i < 1024 && i < n; i += 1) {
         uint8_t old = bytes[i];
         bytes[i] ^= 0xff;
@@ -101,7 +101,6 @@ TEST(damaged_elf_files_do_no_harm)
     sv_elf_fini(&e);
     free(bytes);
     close(fd);
-    unlink(path);
 }
 
 struct stack_record {

@@ -17,8 +17,7 @@
 
 static const char *write_file(const void *bytes, size_t n)
 {
-    static char path[64];
-    snprintf(path, sizeof path, "/tmp/stave-unit.%d", (int)getpid());
+    const char *path = test_scratch("model");
     FILE *f = fopen(path, "wb");
     REQUIRE(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
     return path;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void serve(struct stave_serving *s, uint64_t first, uint64_t n)
@@ -28,17 +29,6 @@ static struct stave_serving *open_server(const char *dir, char *message, size_t 
     return stave_serving_open(&c, message, size);
 }
 
-static void remove_files(const char *dir)
-{
-    static const char *const names[] = {"batching_trace.json", "batching_trace_summary.csv"};
-    char path[128];
-    for (size_t i = 0; i < TEST_COUNT(names); i++) {
-        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
-        unlink(path);
-    }
-    CHECK_INT_EQ(rmdir(dir), 0);
-}
-
 /* The file, whole: to be freed. */
 static char *text_of(const char *path, size_t *len)
 {
@@ -52,10 +42,11 @@ static char *text_of(const char *path, size_t *len)
 
 TEST(an_exhausted_heap_ends_the_files_of_a_server)
 {
-    char dir[] = "/tmp/serving.XXXXXX", message[200], path[4096];
+    const char *dir = test_scratch("serving");
+    char message[200], path[4096];
     struct stave_serving_counts counts = {.size = sizeof counts};
     size_t len_before, len;
-    REQUIRE(mkdtemp(dir));
+    REQUIRE(mkdir(dir, 0700) == 0);
     struct stave_serving *s = open_server(dir, message, sizeof message);
     REQUIRE(s);
     snprintf(path, sizeof path, "%s", stave_serving_file(s, STAVE_SERVING_JSON));
@@ -78,13 +69,13 @@ TEST(an_exhausted_heap_ends_the_files_of_a_server)
     CHECK(len > 0 && memcmp(before, after, len) == 0);
     free(before);
     free(after);
-    remove_files(dir);
 }
 
 TEST(a_server_without_memory_is_not_traced)
 {
-    char dir[] = "/tmp/serving.XXXXXX", message[200] = "";
-    REQUIRE(mkdtemp(dir));
+    const char *dir = test_scratch("serving");
+    char message[200] = "";
+    REQUIRE(mkdir(dir, 0700) == 0);
     unsigned k = 1;
     for (bool failed = true; failed && k < 1000; k++) {
         test_alloc_fail(k);
@@ -96,8 +87,4 @@ TEST(a_server_without_memory_is_not_traced)
             stave_serving_close(s, message, sizeof message);
     }
     CHECK(k > 2 && k < 1000);
-    char command[64];
-    snprintf(command, sizeof command, "rm -f %s/batching_trace*", dir);
-    CHECK_INT_EQ(system(command), 0);
-    CHECK_INT_EQ(rmdir(dir), 0);
 }
