@@ -29,6 +29,44 @@ counts failed_part 1 '4 passed, 1 failed, 2 skipped'
 script broken <<<'echo ok one; exit 1'
 counts dies_after_parts 1 '4 passed, 1 failed, 2 skipped'
 counts filter 0 '1 passed, 0 failed, 0 skipped' -f a/pass
+script broken <<<'echo ok one; no_such_command; echo ok two'
+counts says_something_on_stderr 1 '2 passed, 1 failed, 0 skipped' -f broken
+check stderr_is_shown grep -q '| .*no_such_command' said
+
+# What the shell says while a script of the harness is at work: an expression that is wrong drops the check that it stands in.
+mkdir -p tree/tests/harness && cp "$SRC/tests/harness/cli.sh" tree/tests/harness/
+harness() { { echo '#!/usr/bin/env bash'; echo '. "$SRC/tests/harness/cli.sh"'; cat; } | script broken; }
+harness <<'END'
+check before true
+check wrong [ $((3 -)) = 3 ]
+check after true
+END
+counts wrong_expression 1 '2 passed, 1 failed, 0 skipped' -f broken
+harness <<'END'
+wrong() { [ $((3 -)) = 3 ]; }
+check wrong wrong
+check after true
+END
+counts wrong_expression_in_a_function 1 '1 passed, 1 failed, 0 skipped' -f broken
+check wrong_is_named grep -q 'not ok wrong: it did not come to its end' said
+harness <<'END'
+wrong() { exit 0; }
+check wrong wrong
+END
+counts exit_within_a_check 1 '0 passed, 1 failed, 0 skipped' -f broken
+harness <<'END'
+not() { ! "$@"; }
+check wrong not no_such_command
+run_any wrong_too 127 no_such_command
+run wrong_again 1 eval '! bash -c no_such_command'
+END
+counts command_not_found 1 '0 passed, 3 failed, 0 skipped' -f broken
+harness <<'END'
+killed() { bash -c 'kill -9 $$'; [ $? = 137 ]; }
+check killed killed
+END
+counts killed_process_is_no_error 0 '1 passed, 0 failed, 0 skipped' -f broken
+
 script broken <<<'sleep 60'
 TEST_TIMEOUT=1 counts time_limit 1 '0 passed, 1 failed, 0 skipped' -f broken
 script broken <<<'[ -d "$TMP" ] && [ "$STAVE" = "$BUILD/stave" ] && [ "$BUILD" = "$SRC/build" ]'
