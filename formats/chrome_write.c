@@ -662,8 +662,10 @@ SV_SINK_DOOR(sv_chrome_sink)
 {
     const char *dialect = options != NULL ? options->dialect : NULL;
     if (dialect != NULL && strcmp(dialect, "array") != 0 && strcmp(dialect, "object") != 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "unknown dialect '%s' of the Chrome format: array, object, kineto, seed or seed-basic", dialect);
+        return sv_err_set(
+            err, SV_EUSAGE, SV_NO_POS,
+            "unknown dialect '%s' of the Chrome format: array, object, kineto, seed or seed-basic",
+            dialect);
     struct chrome_writer *w = sv_alloc(sizeof *w);
     w->sink.write = chrome_write;
     w->sink.close = chrome_close;

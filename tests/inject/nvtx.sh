@@ -102,7 +102,7 @@ count category "switched off by category" ' (begin|instant) ' 0
 
 # A program in Python, on the library that CUDA 13 ships for those who load it by name.
 interop=$(ls /usr/local/cuda*/lib*/libnvtx3interop.so.1 /usr/local/cuda*/targets/*/lib/libnvtx3interop.so.1 2>/dev/null | head -n 1)
-case $BUILD in *asan | *tsan) interop= why="not under a sanitizer" ;; *) why="libnvtx3interop.so of CUDA 13 or python3 is absent" ;; esac
+case $BUILD in *asan | *tsan) interop='' why="not under a sanitizer" ;; *) why="libnvtx3interop.so of CUDA 13 or python3 is absent" ;; esac
 if [ -n "$interop" ] && command -v python3 >/dev/null; then
   cat >user.py <<'END'
 import ctypes, sys
