@@ -76,8 +76,11 @@ const char *const sv_sql_views[] = {
     "WHEN 'Sleeping' THEN 'S' WHEN 'Blocked on I/O' THEN 'D' WHEN 'Blocked' THEN 'D' "
     "WHEN 'Stopped' THEN 'T' ELSE s.name END AS state, "
     "extract_arg(s.arg_set_id, 'io_wait') AS io_wait, "
-    "extract_arg(s.arg_set_id, 'blocked_function') AS blocked_function, NULL AS waker_utid, "
-    "NULL AS waker_id, NULL AS irq_context, extract_arg(s.arg_set_id, 'cpu') AS ucpu "
+    "extract_arg(s.arg_set_id, 'blocked_function') AS blocked_function, "
+    "(SELECT w.utid FROM thread w WHERE w.tid = extract_arg(s.arg_set_id, 'waker_tid')) AS "
+    "waker_utid, NULL AS waker_id, CASE WHEN s.name = 'Runnable' THEN "
+    "extract_arg(s.arg_set_id, 'interrupt') END AS irq_context, extract_arg(s.arg_set_id, 'cpu') "
+    "AS ucpu "
     "FROM slice s JOIN track k ON s.track_id = k.id WHERE s.category = 'thread_state'",
     "CREATE VIEW sched AS SELECT s.id, s.ts, s.dur, k.cpu, t.utid, "
     "extract_arg(s.arg_set_id, 'end_state') AS end_state, "

@@ -414,7 +414,14 @@ static void on_exec(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
     base = base ? base + 1 : file;
     sv_tree_exec(&d->tree, p);
     sv_symbols_exec(d->samples.symbols, h->tgid);
-    sv_tree_name_process(&d->tree, p, base, file + len + 1, left - len - 1);
+    char command[1024];
+    const char *words = file + len + 1;
+    size_t words_len = left - len - 1;
+    if (words_len == 0 && d->options.asks_procfs) { /* plain tracepoints do not tell them */
+        words_len = sv_procfs_command(h->tgid, command, sizeof command);
+        words = command;
+    }
+    sv_tree_name_process(&d->tree, p, base, words, words_len);
     sv_tree_name_thread(&d->tree, h->tgid, h->tid, p->name);
     struct sv_event *e = put_event(b, SV_INSTANT, (int64_t)h->ts_ns,
                                    sv_tree_thread(&d->tree, h->tgid, h->tid)->calls, d->s.exec,
@@ -437,7 +444,8 @@ static void on_exit_record(struct sv_decode *d, struct sv_batch *b, const struct
     struct sv_event *e = put_event(b, SV_INSTANT, (int64_t)x->head.ts_ns,
                                    sv_tree_thread(&d->tree, x->head.tgid, x->head.tid)->calls,
                                    d->s.exit, d->s.process);
-    put_int(b, d->s.code, x->code);
+    if (x->code >= 0) /* plain tracepoints do not tell who was killed by what */
+        put_int(b, d->s.code, x->code);
     sv_batch_finish(b, e);
     sv_tree_end(&d->tree, p);
     sv_symbols_end(d->samples.symbols, x->head.tgid);
@@ -599,7 +607,7 @@ static void on_record(struct sv_decode *d, struct sv_batch *b, const struct sv_w
     case SV_WIRE_EXEC: on_exec(d, b, record, size); break;
     case SV_WIRE_EXIT: on_exit_record(d, b, record); break;
     case SV_WIRE_CACHE: on_cache(d, b, record); break;
-    case SV_WIRE_STATE: sv_states_change(&d->states, &d->tree, b, record); break;
+    case SV_WIRE_STATE: sv_states_change(&d->states, &d->tree, b, record, size); break;
     case SV_WIRE_FAULT: on_fault(d, b, record); break;
     case SV_WIRE_URING: on_uring(d, b, record); break;
     case SV_WIRE_SAMPLE:

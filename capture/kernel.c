@@ -1,95 +1,24 @@
 /* Loads the kernel programs by libbpf and keeps their maps. Called by the recorder and by `stave doctor`.
  *
+ * The programs exist in three forms (bpf/hooks.h), tried from the fastest to the most modest until one loads and attaches.
+ *
  * Errors are told with what to do about them. libbpf's own words are kept only as the detail of an error, never printed. */
 #include "capture/kernel.h"
 #include "capture/calls.h"
 
 #include <stdlib.h>
 
-#ifndef SV_HAVE_EBPF
+#include <stddef.h>
 
-bool sv_kernel_is_built(void)
-{
-    return false;
-}
+const char *const sv_hooks_names[] = {"best", "btf", "raw", "tracepoints", NULL};
 
-int sv_kernel_open(const struct sv_kernel_options *options, struct sv_kernel **out,
-                   struct sv_err *err)
-{
-    (void)options;
-    *out = NULL;
-    return sv_err_set(
-        err, SV_EUSAGE, SV_NO_POS,
-        "this stave was built without eBPF (clang, libbpf-dev and bpftool at build time)");
-}
-
-void sv_kernel_close(struct sv_kernel *k)
-{
-    (void)k;
-}
-
-const char *sv_kernel_missing(const struct sv_kernel *k)
-{
-    (void)k;
-    return "";
-}
-
-void sv_kernel_rings(const struct sv_kernel *k, struct sv_krings *rings)
-{
-    (void)k;
-    (void)rings;
-}
-
-int sv_kernel_poll_fd(const struct sv_kernel *k)
-{
-    (void)k;
-    return -1;
-}
-
-int sv_kernel_follow(struct sv_kernel *k, uint32_t pid, struct sv_err *err)
-{
-    (void)k;
-    (void)pid;
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "built without eBPF");
-}
-
-int sv_kernel_enroll(struct sv_kernel *k, const uint32_t *pids, size_t n, struct sv_err *err)
-{
-    (void)pids;
-    (void)n;
-    return sv_kernel_follow(k, 0, err);
-}
-
-void sv_kernel_losses(struct sv_kernel *k,
-                      void (*tell)(void *ctx, unsigned cpu, const char *what, uint64_t n),
-                      void *ctx)
-{
-    (void)k;
-    (void)tell;
-    (void)ctx;
-}
-
-int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err)
-{
-    return sv_kernel_follow(k, 0, err);
-}
-
-struct sv_kernel_sums sv_kernel_count(const struct sv_kernel *k)
-{
-    (void)k;
-    return (struct sv_kernel_sums){0};
-}
-
-unsigned sv_kernel_cpus(const struct sv_kernel *k)
-{
-    (void)k;
-    return 0;
-}
-
-#else
+#ifdef SV_HAVE_EBPF
 
 #include "base/mem.h"
-#include "io.skel.h"
+#include "capture/procfs.h"
+#include "io_btf.skel.h"
+#include "io_plain.skel.h"
+#include "io_raw.skel.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -103,7 +32,12 @@ unsigned sv_kernel_cpus(const struct sv_kernel *k)
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { RING_BYTES_DEFAULT = 16 << 20, RING_BYTES_SMALLEST = 64 << 10, CPUS_MAX = 1024 };
+enum {
+    RING_BYTES_DEFAULT = 16 << 20,
+    RING_BYTES_SMALLEST = 64 << 10,
+    CPUS_MAX = 1024,
+    PROGRAMS_MAX = 32
+};
 
 struct ring_map {
     int fd;
@@ -111,8 +45,18 @@ struct ring_map {
     uint64_t size;
 };
 
+struct hooked {
+    struct bpf_program *program;
+    struct bpf_link *link;
+};
+
 struct sv_kernel {
-    struct io_bpf *skel;
+    struct bpf_object *object;
+    enum sv_hooks hooks;
+    struct bpf_map *tasks, *outer, *lives, *counts, *roots;
+    struct hooked hooked[PROGRAMS_MAX];
+    size_t n_hooked;
+    bool has_iterators;     /* programs that the kernel runs for each task */
     struct ring_map *rings; /* one per CPU, and that of births and deaths last */
     unsigned n_rings, n_cpus;
     int poll_fd;
@@ -120,6 +64,7 @@ struct sv_kernel {
     struct sv_wire_counts *told, *now; /* per CPU */
     uint64_t told_missed;
     char missing[256];
+    char why[256]; /* not the better hooks */
 };
 
 /* libbpf's last complaint. It has one place for all callers, as libbpf has one printer for all. */
@@ -143,13 +88,24 @@ bool sv_kernel_is_built(void)
     return true;
 }
 
+static bool has_tracefs(void)
+{
+    return access("/sys/kernel/tracing/events", F_OK) == 0 ||
+           access("/sys/kernel/debug/tracing/events", F_OK) == 0;
+}
+
+static bool has_btf(void)
+{
+    return access("/sys/kernel/btf/vmlinux", R_OK) == 0;
+}
+
 static int explain(struct sv_err *err, int error, const char *what)
 {
     if (error == EPERM || error == EACCES)
         return sv_err_set(
             err, SV_EIO, SV_NO_POS,
             "%s: not permitted; needs root or the capabilities CAP_BPF and CAP_PERFMON", what);
-    if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
+    if (!has_btf())
         return sv_err_set(err, SV_EIO, SV_NO_POS,
                           "%s: the kernel has no type information (/sys/kernel/btf/vmlinux; "
                           "CONFIG_DEBUG_INFO_BTF)",
@@ -175,77 +131,141 @@ static unsigned n_arguments(const struct btf *btf, const char *name)
     return t && btf_is_func_proto(t) ? btf_vlen(t) : 0;
 }
 
-/* Programs whose tracepoint this kernel lacks are left out, so that the others still load. */
-static void choose_programs(struct sv_kernel *k, const struct sv_kernel_options *o)
+static bool is_asked_for(const char *name, const struct sv_kernel_options *o)
 {
-    struct btf *btf = btf__load_vmlinux_btf();
+    if (is_for(name, "on_block"))
+        return o->has_blocks;
+    if (is_for(name, "on_cache"))
+        return o->has_cache;
+    if (is_for(name, "on_sched"))
+        return o->has_sched;
+    if (is_for(name, "on_sample"))
+        return o->sample_hz > 0;
+    if (is_for(name, "on_join"))
+        return o->cgroup != 0;
+    if (is_for(name, "on_uring"))
+        return o->groups & SV_CALLS_URING;
+    return true;
+}
+
+static void note_missing(struct sv_kernel *k, const char *what)
+{
+    size_t n = strlen(k->missing);
+    snprintf(k->missing + n, sizeof k->missing - n, "%s%s", n ? " " : "", what);
+}
+
+/* What tracepoints with names cannot give. */
+static void note_modest(struct sv_kernel *k, const struct sv_kernel_options *o)
+{
+    const struct {
+        bool is_asked;
+        const char *what;
+    } all[] = {{o->has_blocks, "block_rq_issue"},
+               {o->has_cache, "mm_filemap_fault"},
+               {o->has_sched, "sched_switch"},
+               {o->groups & SV_CALLS_URING, "io_uring_complete"}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].is_asked)
+            note_missing(k, all[i].what);
+}
+
+/* Programs whose tracepoint this kernel lacks are left out, so that the others still load. */
+static void choose_programs(struct sv_kernel *k, const struct sv_kernel_options *o,
+                            struct sv_wire_config *config)
+{
+    struct btf *btf = k->hooks == SV_HOOKS_PLAIN ? NULL : btf__load_vmlinux_btf();
     struct bpf_program *p;
-    bpf_object__for_each_program(p, k->skel->obj)
+    bpf_object__for_each_program(p, k->object)
     {
         const char *section = bpf_program__section_name(p);
-        bool is_wanted = true;
+        const char *tracepoint =
+            is_for(section, "tp_btf/") || is_for(section, "raw_tp/") ? section + 7 : NULL;
+        bool is_wanted = is_asked_for(bpf_program__name(p), o);
         char type[96];
-        if (is_for(bpf_program__name(p), "on_block"))
-            is_wanted = o->has_blocks;
-        if (is_for(bpf_program__name(p), "on_cache"))
-            is_wanted = o->has_cache;
-        if (is_for(bpf_program__name(p), "on_sched"))
-            is_wanted = o->has_sched;
-        if (is_for(bpf_program__name(p), "on_sample"))
-            is_wanted = o->sample_hz > 0;
-        if (is_for(bpf_program__name(p), "on_join"))
-            is_wanted = o->cgroup != 0;
-        if (is_for(bpf_program__name(p), "on_uring"))
-            is_wanted = o->groups & SV_CALLS_URING;
-        if (is_wanted && btf && is_for(section, "tp_btf/")) {
-            snprintf(type, sizeof type, "btf_trace_%s", section + 7);
+        if (is_wanted && btf && tracepoint) {
+            snprintf(type, sizeof type, "btf_trace_%s", tracepoint);
             if (btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) < 0) {
-                size_t n = strlen(k->missing);
-                snprintf(k->missing + n, sizeof k->missing - n, "%s%s", n ? " " : "", section + 7);
+                note_missing(k, tracepoint);
                 is_wanted = false;
             }
         }
+        if (is_for(section, "iter/"))
+            is_wanted = k->has_iterators;
         bpf_program__set_autoload(p, is_wanted);
     }
-    k->skel->rodata->complete_brings_cqe = btf &&
-                                           n_arguments(btf, "btf_trace_io_uring_complete") == 4;
-    k->skel->rodata->switch_tells_state = btf && n_arguments(btf, "btf_trace_sched_switch") > 4;
+    config->complete_brings_cqe = btf && n_arguments(btf, "btf_trace_io_uring_complete") == 4;
+    config->switch_tells_state = btf && n_arguments(btf, "btf_trace_sched_switch") > 4;
     btf__free(btf);
+}
+
+/* Whether a tracepoint with a name has a field of this name. */
+static bool has_field(const char *tracepoint, const char *field)
+{
+    char path[128], text[4096], word[64];
+    snprintf(path, sizeof path, "/sys/kernel/tracing/events/%s/format", tracepoint);
+    if (sv_procfs_text(path, text, sizeof text) == 0) {
+        snprintf(path, sizeof path, "/sys/kernel/debug/tracing/events/%s/format", tracepoint);
+        sv_procfs_text(path, text, sizeof text);
+    }
+    snprintf(word, sizeof word, " %s;", field);
+    return strstr(text, word) != NULL;
+}
+
+static void fill_config(const struct sv_kernel *k, const struct sv_kernel_options *o,
+                        struct sv_wire_config *c)
+{
+    sv_calls_plan(o->groups, c->plans);
+    c->min_latency_ns = o->min_latency_ns;
+    c->own_tgid = (uint32_t)getpid();
+    c->follow_all = o->follows_all;
+    c->join_cgroup = o->cgroup;
+    c->has_states = o->has_sched;
+    c->exit_tells_last = k->hooks == SV_HOOKS_PLAIN &&
+                         has_field("sched/sched_process_exit", "group_dead");
+    if (o->comm)
+        snprintf(c->join_comm, sizeof c->join_comm, "%s", o->comm);
+    if (o->prefix && k->hooks != SV_HOOKS_PLAIN) { /* which knows no files */
+        snprintf(c->path_prefix, sizeof c->path_prefix, "%s", o->prefix);
+        c->path_prefix_len = (uint32_t)strlen(c->path_prefix);
+    }
+}
+
+static struct bpf_map *map_named(const struct sv_kernel *k, const char *name)
+{
+    return bpf_object__find_map_by_name(k->object, name);
 }
 
 static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struct sv_err *err)
 {
-    _Static_assert(sizeof k->skel->rodata->plans == SV_WIRE_CALLS_MAX * sizeof(struct sv_wire_plan),
-                   "the same plan on both sides");
-    choose_programs(k, o);
-    sv_calls_plan(o->groups, (struct sv_wire_plan *)k->skel->rodata->plans);
-    k->skel->rodata->min_latency_ns = o->min_latency_ns;
-    k->skel->rodata->own_tgid = (uint32_t)getpid();
-    k->skel->rodata->follow_all = o->follows_all;
-    k->skel->rodata->join_cgroup = o->cgroup;
-    if (o->comm)
-        snprintf((char *)k->skel->rodata->join_comm, sizeof k->skel->rodata->join_comm, "%s",
-                 o->comm);
-    if (o->prefix) {
-        snprintf((char *)k->skel->rodata->path_prefix, sizeof k->skel->rodata->path_prefix, "%s",
-                 o->prefix);
-        k->skel->rodata->path_prefix_len = (uint32_t)strlen((char *)k->skel->rodata->path_prefix);
-    }
+    struct sv_wire_config config = {0};
+    struct bpf_map *constants = map_named(k, ".rodata.config");
+    k->tasks = map_named(k, "tasks");
+    k->outer = map_named(k, "rings");
+    k->lives = map_named(k, "lives");
+    k->counts = map_named(k, "counts");
+    k->roots = map_named(k, "roots"); /* only where tasks are walked over */
+    k->has_iterators = k->hooks != SV_HOOKS_PLAIN && has_btf();
+    choose_programs(k, o, &config);
+    if (k->hooks == SV_HOOKS_PLAIN)
+        note_modest(k, o);
+    fill_config(k, o, &config);
     size_t size = o->ring_bytes ? o->ring_bytes : RING_BYTES_DEFAULT;
     size_t power = RING_BYTES_SMALLEST;
     while (power < size)
         power *= 2;
-    k->skel->rodata->wake_bytes = power / 4;
+    config.wake_bytes = power / 4;
+    if (!k->tasks || !k->outer || !k->lives || !k->counts || !constants ||
+        bpf_map__set_initial_value(constants, &config, sizeof config) != 0)
+        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the kernel programs are not this stave's");
     int cpus = libbpf_num_possible_cpus();
     if (cpus < 1 || cpus > CPUS_MAX)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%d CPUs are more than %d", cpus, CPUS_MAX);
     k->n_cpus = (unsigned)cpus;
-    bpf_map__set_max_entries(k->skel->maps.rings, k->n_cpus);
+    bpf_map__set_max_entries(k->outer, k->n_cpus);
     k->rings = sv_alloc((k->n_cpus + 1) * sizeof *k->rings);
     for (unsigned i = 0; i < k->n_cpus; i++)
         k->rings[i] = (struct ring_map){.fd = -1, .size = power};
-    k->rings[k->n_cpus] =
-        (struct ring_map){.fd = -1, .size = bpf_map__max_entries(k->skel->maps.lives)};
+    k->rings[k->n_cpus] = (struct ring_map){.fd = -1, .size = bpf_map__max_entries(k->lives)};
     k->n_rings = k->n_cpus + 1;
     return 0;
 }
@@ -270,7 +290,7 @@ static int map_ring(struct sv_kernel *k, struct ring_map *r, struct sv_err *err)
 
 static int make_rings(struct sv_kernel *k, struct sv_err *err)
 {
-    int outer = bpf_map__fd(k->skel->maps.rings);
+    int outer = bpf_map__fd(k->outer);
     k->poll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (k->poll_fd < 0)
         return sv_err_sys(err, "cannot make an epoll descriptor");
@@ -282,11 +302,44 @@ static int make_rings(struct sv_kernel *k, struct sv_err *err)
         if (bpf_map_update_elem(outer, &i, &r->fd, BPF_ANY) != 0)
             return explain(err, errno, "cannot use a ring buffer");
     }
-    k->rings[k->n_cpus].fd = bpf_map__fd(k->skel->maps.lives);
+    k->rings[k->n_cpus].fd = bpf_map__fd(k->lives);
     int code = 0;
     for (unsigned i = 0; code >= 0 && i < k->n_rings; i++)
         code = map_ring(k, &k->rings[i], err);
     return code;
+}
+
+static struct bpf_program *program_named(const struct sv_kernel *k, const char *name)
+{
+    return bpf_object__find_program_by_name(k->object, name);
+}
+
+static struct bpf_link **link_of(struct sv_kernel *k, const char *name)
+{
+    static struct bpf_link *none;
+    for (size_t i = 0; i < k->n_hooked; i++)
+        if (strcmp(bpf_program__name(k->hooked[i].program), name) == 0)
+            return &k->hooked[i].link;
+    return &none;
+}
+
+static int attach_programs(struct sv_kernel *k, struct sv_err *err)
+{
+    struct bpf_program *p;
+    bpf_object__for_each_program(p, k->object)
+    {
+        if (!bpf_program__autoload(p) || is_for(bpf_program__section_name(p), "perf_event"))
+            continue;
+        struct bpf_link *link = k->n_hooked < PROGRAMS_MAX ? bpf_program__attach(p) : NULL;
+        if (!link && k->hooks == SV_HOOKS_PLAIN && !has_tracefs())
+            return sv_err_set(err, SV_EIO, SV_NO_POS,
+                              "cannot attach by plain tracepoints: tracefs is not mounted (mount "
+                              "-t tracefs none /sys/kernel/tracing)");
+        if (!link)
+            return explain(err, errno, "cannot attach the kernel programs");
+        k->hooked[k->n_hooked++] = (struct hooked){p, link};
+    }
+    return 0;
 }
 
 /* A clock per CPU that is there; the program looks whether somebody followed runs on it. */
@@ -305,7 +358,7 @@ static int attach_sampler(struct sv_kernel *k, unsigned hz, struct sv_err *err)
             continue;
         if (fd < 0)
             return explain(err, errno, "--sample: cannot open a clock");
-        k->clocks[cpu] = bpf_program__attach_perf_event(k->skel->progs.on_sample, fd);
+        k->clocks[cpu] = bpf_program__attach_perf_event(program_named(k, "on_sample"), fd);
         if (!k->clocks[cpu]) {
             int saved = errno;
             close(fd);
@@ -316,39 +369,64 @@ static int attach_sampler(struct sv_kernel *k, unsigned hz, struct sv_err *err)
     return n ? 0 : sv_err_set(err, SV_EIO, SV_NO_POS, "--sample: no CPU has a clock");
 }
 
-int sv_kernel_open(const struct sv_kernel_options *options, struct sv_kernel **out,
-                   struct sv_err *err)
+static struct bpf_object *open_object(enum sv_hooks hooks)
 {
-    struct sv_kernel *k = sv_alloc(sizeof *k);
-    *out = NULL;
-    k->poll_fd = -1;
+    size_t size = 0;
+    const void *bytes = hooks == SV_HOOKS_BTF   ? io_btf_bpf__elf_bytes(&size)
+                        : hooks == SV_HOOKS_RAW ? io_raw_bpf__elf_bytes(&size)
+                                                : io_plain_bpf__elf_bytes(&size);
+    struct bpf_object_open_opts opts = {.sz = sizeof opts, .object_name = "stave"};
+    return bpf_object__open_mem(bytes, size, &opts);
+}
+
+static int load(struct sv_kernel *k, const struct sv_kernel_options *options, struct sv_err *err)
+{
     complaint[0] = 0;
-    libbpf_set_print(keep_complaint);
-    k->skel = io_bpf__open();
-    int code = k->skel ? prepare(k, options, err)
-                       : explain(err, errno, "cannot open the kernel programs");
+    k->object = open_object(k->hooks);
+    int code = k->object ? prepare(k, options, err)
+                         : explain(err, errno, "cannot open the kernel programs");
     if (code >= 0) {
-        int rc = io_bpf__load(k->skel);
+        int rc = bpf_object__load(k->object);
         if (rc != 0)
             code = explain(err, -rc, "cannot load the kernel programs");
     }
     if (code >= 0)
         code = make_rings(k, err);
-    if (code >= 0) {
-        int rc = io_bpf__attach(k->skel);
-        if (rc != 0)
-            code = explain(err, -rc, "cannot attach the kernel programs");
-    }
+    if (code >= 0)
+        code = attach_programs(k, err);
     if (code >= 0 && options->sample_hz)
         code = attach_sampler(k, options->sample_hz, err);
-    if (code < 0) {
+    return code;
+}
+
+int sv_kernel_open(const struct sv_kernel_options *options, struct sv_kernel **out,
+                   struct sv_err *err)
+{
+    struct sv_err first = {0}, why = {0};
+    bool is_chosen = options->hooks != SV_HOOKS_BEST;
+    int code = SV_EIO;
+    *out = NULL;
+    libbpf_set_print(keep_complaint);
+    for (enum sv_hooks h = is_chosen ? options->hooks : SV_HOOKS_BTF;
+         h <= (is_chosen ? options->hooks : SV_HOOKS_PLAIN); h++) {
+        struct sv_kernel *k = sv_alloc(sizeof *k);
+        k->hooks = h;
+        k->poll_fd = -1;
+        why = (struct sv_err){0};
+        code = load(k, options, &why);
+        if (code >= 0) {
+            k->told = sv_alloc(k->n_cpus * sizeof *k->told);
+            k->now = sv_alloc(k->n_cpus * sizeof *k->now);
+            snprintf(k->why, sizeof k->why, "%.255s", first.msg);
+            *out = k;
+            return 0;
+        }
         sv_kernel_close(k);
-        return code;
+        if (first.code == SV_OK)
+            first = why;
     }
-    k->told = sv_alloc(k->n_cpus * sizeof *k->told);
-    k->now = sv_alloc(k->n_cpus * sizeof *k->now);
-    *out = k;
-    return 0;
+    *err = first; /* what the best way lacks is what to mend */
+    return code;
 }
 
 void sv_kernel_close(struct sv_kernel *k)
@@ -370,11 +448,23 @@ void sv_kernel_close(struct sv_kernel *k)
     free(k->clocks);
     if (k->poll_fd >= 0)
         close(k->poll_fd);
-    io_bpf__destroy(k->skel);
+    for (size_t i = 0; i < k->n_hooked; i++)
+        bpf_link__destroy(k->hooked[i].link);
+    bpf_object__close(k->object);
     free(k->rings);
     free(k->told);
     free(k->now);
     free(k);
+}
+
+enum sv_hooks sv_kernel_hooks(const struct sv_kernel *k)
+{
+    return k->hooks;
+}
+
+const char *sv_kernel_why_hooks(const struct sv_kernel *k)
+{
+    return k->why;
 }
 
 const char *sv_kernel_missing(const struct sv_kernel *k)
@@ -404,15 +494,30 @@ unsigned sv_kernel_cpus(const struct sv_kernel *k)
 
 /* ---- whom to follow ---- */
 
+/* Where tasks are known by their numbers. 1: it was not followed before. */
+static int follow_number(struct sv_kernel *k, uint32_t tid, struct sv_err *err)
+{
+    uint64_t state[16] = {0};
+    if (bpf_map__value_size(k->tasks) > sizeof state)
+        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the state of a task has outgrown its room");
+    if (bpf_map_update_elem(bpf_map__fd(k->tasks), &tid, state, BPF_NOEXIST) == 0)
+        return 1;
+    return errno == EEXIST ? 0 : explain(err, errno, "cannot follow the process");
+}
+
 int sv_kernel_follow(struct sv_kernel *k, uint32_t pid, struct sv_err *err)
 {
     uint64_t state[16] = {0};
-    if (bpf_map__value_size(k->skel->maps.tasks) > sizeof state)
+    if (k->hooks != SV_HOOKS_BTF) {
+        int code = follow_number(k, pid, err);
+        return code < 0 ? code : 0;
+    }
+    if (bpf_map__value_size(k->tasks) > sizeof state)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the state of a task has outgrown its room");
     int fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
     if (fd < 0)
         return sv_err_sys(err, "cannot find process %u", pid);
-    int rc = bpf_map_update_elem(bpf_map__fd(k->skel->maps.tasks), &fd, state, BPF_ANY);
+    int rc = bpf_map_update_elem(bpf_map__fd(k->tasks), &fd, state, BPF_ANY);
     int saved = errno;
     close(fd);
     return rc == 0 ? 0 : explain(err, saved, "cannot follow the process");
@@ -423,34 +528,74 @@ static int walk_tasks(const struct bpf_link *link, struct sv_err *err)
     char bytes[64];
     int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -1;
     if (fd < 0)
-        return explain(err, errno, "cannot walk over the processes");
+        return explain(err, link ? errno : ENOTSUP, "cannot walk over the processes");
     while (read(fd, bytes, sizeof bytes) > 0)
         continue;
     close(fd);
     return 0;
 }
 
+/* The same by /proc: every thread of the families, until nobody new is found. */
+static int enroll_by_procfs(struct sv_kernel *k, const uint32_t *pids, size_t n, struct sv_err *err)
+{
+    int found = 0, before;
+    do {
+        before = found;
+        for (size_t i = 0; i < n; i++) {
+            uint32_t *family = NULL, *threads = NULL;
+            size_t n_family = sv_procfs_family(pids[i], &family);
+            for (size_t f = 0; f < n_family; f++) {
+                size_t n_threads = sv_procfs_threads(family[f], &threads);
+                int code = 0;
+                for (size_t t = 0; code >= 0 && t < n_threads; t++, found += code)
+                    code = follow_number(k, threads[t], err);
+                free(threads);
+                if (code < 0) {
+                    free(family);
+                    return code;
+                }
+            }
+            free(family);
+        }
+    } while (found != before);
+    return found;
+}
+
+static uint32_t *enrolled(const struct sv_kernel *k)
+{
+    size_t size = 0;
+    struct bpf_map *bss = map_named(k, ".bss");
+    uint32_t *n = bss ? (uint32_t *)(uintptr_t)bpf_map__initial_value(bss, &size) : NULL;
+    return size >= sizeof *n ? n : NULL;
+}
+
 int sv_kernel_enroll(struct sv_kernel *k, const uint32_t *pids, size_t n, struct sv_err *err)
 {
     uint8_t one = 1;
     int code = 0;
+    volatile uint32_t *n_enrolled = k->has_iterators ? enrolled(k) : NULL;
+    if (!n_enrolled)
+        return enroll_by_procfs(k, pids, n, err);
     for (size_t i = 0; i < n; i++)
-        if (bpf_map_update_elem(bpf_map__fd(k->skel->maps.roots), &pids[i], &one, BPF_ANY) != 0)
+        if (bpf_map_update_elem(bpf_map__fd(k->roots), &pids[i], &one, BPF_ANY) != 0)
             return explain(err, errno, "cannot follow the processes");
     uint32_t before;
-    k->skel->bss->n_enrolled = 0;
+    *n_enrolled = 0;
     do { /* until a walk finds nobody who was born before its parent was followed */
-        before = k->skel->bss->n_enrolled;
-        code = walk_tasks(k->skel->links.enroll, err);
-    } while (code >= 0 && k->skel->bss->n_enrolled != before);
-    return code < 0 ? code : (int)k->skel->bss->n_enrolled;
+        before = *n_enrolled;
+        code = walk_tasks(*link_of(k, "enroll"), err);
+    } while (code >= 0 && *n_enrolled != before);
+    return code < 0 ? code : (int)*n_enrolled;
 }
 
 int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err)
 {
-    bpf_link__destroy(k->skel->links.on_exit);
-    k->skel->links.on_exit = NULL;
-    return walk_tasks(k->skel->links.in_flight, err);
+    struct bpf_link **exits = link_of(k, "on_exit");
+    bpf_link__destroy(*exits);
+    *exits = NULL;
+    if (!k->has_iterators)
+        return 0; /* who is in a call cannot be asked */
+    return walk_tasks(*link_of(k, "in_flight"), err);
 }
 
 /* ---- losses ---- */
@@ -458,18 +603,18 @@ int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err)
 static bool read_counts(const struct sv_kernel *k)
 {
     uint32_t zero = 0;
-    return bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.counts), &zero, k->now) == 0;
+    return bpf_map_lookup_elem(bpf_map__fd(k->counts), &zero, k->now) == 0;
 }
 
 /* Runs that the kernel left out because the program was already running on that CPU. */
 static uint64_t missed_runs(const struct sv_kernel *k)
 {
     uint64_t n = 0;
-    const struct bpf_program *const programs[] = {k->skel->progs.on_enter, k->skel->progs.on_exit};
+    static const char *const programs[] = {"on_enter", "on_exit"};
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         struct bpf_prog_info info = {0};
         uint32_t size = sizeof info;
-        int fd = bpf_program__fd(programs[i]);
+        int fd = bpf_program__fd(program_named(k, programs[i]));
         if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0)
             n += info.recursion_misses;
     }

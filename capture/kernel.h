@@ -9,7 +9,17 @@
 #include "base/err.h"
 #include "capture/krings.h"
 
+/* How the programs are attached, from the fastest to the most modest. */
+enum sv_hooks {
+    SV_HOOKS_BEST,  /* the first that loads */
+    SV_HOOKS_BTF,   /* typed tracepoints, storage of the task: Linux 5.11 */
+    SV_HOOKS_RAW,   /* raw tracepoints, tasks by number: Linux 5.8 */
+    SV_HOOKS_PLAIN, /* tracepoints by name, which need tracefs and no type information: system calls and processes only */
+};
+extern const char *const sv_hooks_names[]; /* as --hooks has them, NULL-terminated */
+
 struct sv_kernel_options {
+    enum sv_hooks hooks;
     unsigned groups;         /* of calls.h; 0: no system calls */
     uint64_t min_latency_ns; /* shorter calls are left out */
     size_t ring_bytes;       /* per CPU, a power of two; 0: the default */
@@ -30,6 +40,9 @@ bool sv_kernel_is_built(void);
 int sv_kernel_open(const struct sv_kernel_options *options, struct sv_kernel **out,
                    struct sv_err *err);
 void sv_kernel_close(struct sv_kernel *k);
+enum sv_hooks sv_kernel_hooks(const struct sv_kernel *k);
+/* Why not the fastest; "" when it is. */
+const char *sv_kernel_why_hooks(const struct sv_kernel *k);
 /* Tracepoints that this kernel does not have, as words; "" when all are there. */
 const char *sv_kernel_missing(const struct sv_kernel *k);
 
@@ -46,7 +59,7 @@ void sv_kernel_losses(struct sv_kernel *k,
                       void (*tell)(void *ctx, unsigned cpu, const char *what, uint64_t n),
                       void *ctx);
 
-/* No more calls end from here on; those that have begun are put into the rings as they are. */
+/* No more calls end from here on; those that have begun are put into the rings as they are (plain tracepoints do not know them). */
 int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err);
 
 struct sv_kernel_sums {

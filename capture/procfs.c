@@ -102,6 +102,13 @@ static void read_threads(struct sv_tree *t, uint32_t pid)
     }
 }
 
+size_t sv_procfs_command(uint32_t pid, char *text, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
+    return sv_procfs_text(path, text, size);
+}
+
 bool sv_procfs_complete(struct sv_tree *t, uint32_t pid)
 {
     char path[64], name[32], command[4096];
@@ -112,8 +119,7 @@ bool sv_procfs_complete(struct sv_tree *t, uint32_t pid)
     p->has_snapshot = true;
     if (n == 0)
         return false;
-    snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
-    n = sv_procfs_text(path, command, sizeof command);
+    n = sv_procfs_command(pid, command, sizeof command);
     sv_tree_name_process(t, p, name, command, n);
     snprintf(path, sizeof path, "/proc/%u/cwd", pid);
     sv_file_put(t, p->cwd);
@@ -177,6 +183,17 @@ size_t sv_procfs_family(uint32_t pid, uint32_t **pids)
         add_children(&f, f.pids[i]);
     sv_map_fini(&f.seen);
     *pids = f.pids;
+    return f.n;
+}
+
+size_t sv_procfs_threads(uint32_t pid, uint32_t **tids)
+{
+    struct family f = {0};
+    DIR *dir = numbers_of(pid, "task");
+    for (uint32_t tid; next_number(dir, &tid);)
+        add_member(&f, tid);
+    sv_map_fini(&f.seen);
+    *tids = f.pids;
     return f.n;
 }
 

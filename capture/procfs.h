@@ -6,11 +6,16 @@
 
 /* Reads /proc/PID/… into the book: name, command line, working directory, open files; its threads' names. False when the process is gone. */
 bool sv_procfs_complete(struct sv_tree *t, uint32_t pid);
+/* Its command line, the words separated by NULs; the length. */
+size_t sv_procfs_command(uint32_t pid, char *text, size_t size);
 /* The name of a descriptor that has no path ("pipe:[123]", "socket:[45]"), NULL when it has one or is gone. */
 struct sv_file *sv_procfs_nameless(struct sv_tree *t, uint32_t pid, int64_t fd);
 
 /* `pid` and all that descends from it, by asking for the children of each thread. Returns how many; 0: no such process. */
 size_t sv_procfs_family(uint32_t pid, uint32_t **pids);
+
+/* The threads of a process. Returns how many; 0: no such process. */
+size_t sv_procfs_threads(uint32_t pid, uint32_t **tids);
 
 /* Processes whose name (the first 15 bytes of it) is `comm`, and those that a cgroup's cgroup.procs lists. Returns how many. */
 size_t sv_procfs_named(const char *comm, uint32_t **pids);

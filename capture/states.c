@@ -4,6 +4,8 @@
  * be told a moment after the switch that followed it, and must then change nothing. */
 #include "capture/states.h"
 
+#include <string.h>
+
 void sv_states_init(struct sv_states *s, struct sv_dict *dict)
 {
     static const char *const names[SV_STATES] = {
@@ -14,7 +16,10 @@ void sv_states_init(struct sv_states *s, struct sv_dict *dict)
     *s = (struct sv_states){.cat = sv_dict_cstr(dict, "thread_state"),
                             .row = sv_dict_cstr(dict, "state"),
                             .cpu = sv_dict_cstr(dict, "cpu"),
-                            .io_wait = sv_dict_cstr(dict, "io_wait")};
+                            .io_wait = sv_dict_cstr(dict, "io_wait"),
+                            .waker_tid = sv_dict_cstr(dict, "waker_tid"),
+                            .waker = sv_dict_cstr(dict, "waker"),
+                            .interrupt = sv_dict_cstr(dict, "interrupt")};
     for (unsigned i = 1; i < SV_STATES; i++)
         s->names[i] = names[i] ? sv_dict_cstr(dict, names[i]) : 0;
 }
@@ -36,8 +41,24 @@ static void put_number(struct sv_batch *b, sv_str key, int64_t value)
     a->i = value;
 }
 
+/* Number 0 is the CPU that had nothing to do: an interrupt woke the thread. */
+static void put_waker(struct sv_states *s, struct sv_batch *b, const struct sv_wire_wake *w)
+{
+    size_t len = strnlen(w->waker_comm, sizeof w->waker_comm);
+    if (w->waker_tid != 0) {
+        put_number(b, s->waker_tid, w->waker_tid);
+        struct sv_arg *a = sv_batch_arg(b);
+        a->key = s->waker;
+        a->type = SV_ARG_TEXT;
+        a->text = sv_batch_text(b, w->waker_comm, len);
+        a->size = (uint32_t)len & 0xffffff;
+    } else {
+        put_number(b, s->interrupt, 1);
+    }
+}
+
 void sv_states_change(struct sv_states *s, struct sv_tree *t, struct sv_batch *b,
-                      const struct sv_wire_head *h)
+                      const struct sv_wire_head *h, uint32_t size)
 {
     struct sv_thread *x = sv_tree_thread(t, h->tgid, h->tid);
     unsigned state = h->flags;
@@ -67,5 +88,7 @@ void sv_states_change(struct sv_states *s, struct sv_tree *t, struct sv_batch *b
         put_number(b, s->cpu, h->what);
     if (state == SV_STATE_IO)
         put_number(b, s->io_wait, 1);
+    if (state == SV_STATE_RUNNABLE && size >= sizeof(struct sv_wire_wake))
+        put_waker(s, b, (const void *)h);
     sv_batch_finish(b, e);
 }

@@ -1,4 +1,5 @@
-# The kernel programs: capture/bpf/NAME.bpf.c → NAME.bpf.o (clang) → NAME.skel.h (bpftool), which the room capture includes.
+# The kernel programs: capture/bpf/NAME.bpf.c → NAME_KIND.bpf.o (clang) → NAME_KIND.skel.h (bpftool), which the room capture includes; once for each
+# kind of hooks (capture/bpf/hooks.h).
 # Needs no root and no BTF of the building machine. Without clang, bpftool or libbpf the program says that it was built without eBPF.
 #
 #   sv_ebpf(<target> <name>…)
@@ -27,13 +28,17 @@ function(sv_ebpf target)
   file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/capture/bpf/*.h)
   foreach(name ${ARGN})
     set(source ${PROJECT_SOURCE_DIR}/capture/bpf/${name}.bpf.c)
-    add_custom_command(OUTPUT ${folder}/${name}.skel.h
-      COMMAND ${SV_BPF_CLANG} -O2 -g -Wall -target bpf -D__TARGET_ARCH_${SV_BPF_ARCH} ${include}
-        -fdebug-prefix-map=${PROJECT_SOURCE_DIR}/= -c ${source} -o ${folder}/${name}.bpf.o
-      COMMAND ${SV_BPFTOOL} gen skeleton ${folder}/${name}.bpf.o name ${name}_bpf > ${folder}/${name}.skel.h
-      COMMAND sed -i -e "1i /* NOLINTBEGIN: generated */" -e "$a /* NOLINTEND */" ${folder}/${name}.skel.h
-      DEPENDS ${source} ${headers} VERBATIM)
-    target_sources(${target} PRIVATE ${folder}/${name}.skel.h)
+    foreach(kind btf raw plain)
+      string(TOUPPER ${kind} define)
+      set(object ${name}_${kind})
+      add_custom_command(OUTPUT ${folder}/${object}.skel.h
+        COMMAND ${SV_BPF_CLANG} -O2 -g -Wall -target bpf -D__TARGET_ARCH_${SV_BPF_ARCH} -DSV_HOOKS_${define} ${include}
+          -fdebug-prefix-map=${PROJECT_SOURCE_DIR}/= -c ${source} -o ${folder}/${object}.bpf.o
+        COMMAND ${SV_BPFTOOL} gen skeleton ${folder}/${object}.bpf.o name ${object}_bpf > ${folder}/${object}.skel.h
+        COMMAND sed -i -e "1i /* NOLINTBEGIN: generated */" -e "$a /* NOLINTEND */" ${folder}/${object}.skel.h
+        DEPENDS ${source} ${headers} VERBATIM)
+      target_sources(${target} PRIVATE ${folder}/${object}.skel.h)
+    endforeach()
   endforeach()
   target_include_directories(${target} SYSTEM PRIVATE ${folder})
   target_compile_definitions(${target} PRIVATE SV_HAVE_EBPF=1)

@@ -1,4 +1,5 @@
 /* stave doctor: what of `stave record` works here, and what the rest needs. Tries things rather than guessing; changes nothing. */
+#include "capture/calls.h"
 #include "capture/gpus.h"
 #include "capture/kernel.h"
 #include "capture/procfs.h"
@@ -95,9 +96,49 @@ static void look_at_btf(struct doctor *d)
         "container: mount /sys");
 }
 
+/* The slower ways, each tried by itself: on another kernel they are what remains. */
+static void look_at_other_hooks(struct doctor *d, struct sv_kernel_options options)
+{
+    static const struct {
+        enum sv_hooks hooks;
+        const char *name, *what;
+    } ways[] = {
+        {SV_HOOKS_RAW, "  raw tracepoints", "the same records, a little slower"},
+        {SV_HOOKS_PLAIN, "  plain tracepoints", "system calls and processes only"},
+    };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct sv_kernel *kernel = NULL;
+        struct sv_err err = {0};
+        options.hooks = ways[i].hooks;
+        if (sv_kernel_open(&options, &kernel, &err) < 0)
+            say(d, ABSENT, ways[i].name, "%s", err.msg);
+        else
+            say(d, GOOD, ways[i].name, "possible: %s", ways[i].what);
+        sv_kernel_close(kernel);
+    }
+}
+
+static void tell_hooks(struct doctor *d, const struct sv_kernel *kernel)
+{
+    static const char *const words[] = {[SV_HOOKS_BTF] = "typed tracepoints (tp_btf)",
+                                        [SV_HOOKS_RAW] = "raw tracepoints",
+                                        [SV_HOOKS_PLAIN] = "plain tracepoints"};
+    enum sv_hooks hooks = sv_kernel_hooks(kernel);
+    const char *missing = sv_kernel_missing(kernel), *why = sv_kernel_why_hooks(kernel);
+    if (missing[0])
+        say(d, LACKING, "kernel programs", "loaded by %s, but without %s", words[hooks], missing);
+    else
+        say(d, GOOD, "kernel programs",
+            "loaded and attached by %s: system calls, processes, block requests, the scheduler, "
+            "stacks",
+            words[hooks]);
+    if (why[0])
+        fix("not by typed tracepoints: %s", why);
+}
+
 static void look_at_programs(struct doctor *d)
 {
-    struct sv_kernel_options options = {.groups = 1,
+    struct sv_kernel_options options = {.groups = SV_CALLS_FILES,
                                         .has_blocks = true,
                                         .has_sched = true,
                                         .sample_hz = 99,
@@ -118,13 +159,11 @@ static void look_at_programs(struct doctor *d)
                 text);
         return;
     }
-    const char *missing = sv_kernel_missing(kernel);
-    if (missing[0])
-        say(d, LACKING, "kernel programs", "loaded, but this kernel lacks %s", missing);
-    else
-        say(d, GOOD, "kernel programs",
-            "loaded and attached: system calls, processes, block requests, the scheduler, stacks");
+    enum sv_hooks hooks = sv_kernel_hooks(kernel);
+    tell_hooks(d, kernel);
     sv_kernel_close(kernel);
+    if (hooks == SV_HOOKS_BTF)
+        look_at_other_hooks(d, options);
 }
 
 /* ---- the rest ---- */

@@ -108,6 +108,10 @@ static const struct sv_option record_options[] = {
      "only calls on files whose path begins so; decided in the kernel where it can tell", NULL},
     {0, "ring", "SIZE", SV_OPT_BYTES, AT(ring_bytes),
      "ring buffer per CPU between kernel and stave (default 16M)", NULL},
+    {0, "hooks", "KIND", SV_OPT_TEXT, AT(hooks),
+     "how stave is attached to the kernel: btf, raw or tracepoints (default: best, the first of "
+     "these that works; 'stave doctor' tells which)",
+     "best btf raw tracepoints"},
     {0, "interval", "TIME", SV_OPT_TEXT, AT(interval),
      "how often utilisation (CPUs, memory, disks, network, processes) is sampled; 0 is never "
      "(default 100ms)",

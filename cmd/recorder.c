@@ -135,6 +135,39 @@ static int open_decoder(struct sv_recorder *r, struct sv_err *err)
     return 0;
 }
 
+static int parse_hooks(const char *text, enum sv_hooks *hooks, struct sv_err *err)
+{
+    for (unsigned i = 0; text && sv_hooks_names[i]; i++) {
+        *hooks = (enum sv_hooks)i;
+        if (strcmp(sv_hooks_names[i], text) == 0)
+            return 0;
+    }
+    *hooks = SV_HOOKS_BEST;
+    return !text ? 0
+                 : sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                              "--hooks: '%s' is none of best, btf, raw and tracepoints", text);
+}
+
+/* Raw tracepoints give the same, slower; those with names give less. */
+static int tell_hooks(struct sv_recorder *r, struct sv_err *err)
+{
+    const struct sv_kernel *k = r->kernel;
+    const char *why = sv_kernel_why_hooks(k);
+    if (why[0] && sv_kernel_hooks(k) == SV_HOOKS_PLAIN) {
+        r->is_partial = true;
+        if (r->options->strict)
+            return sv_err_set(err, SV_EIO, SV_NO_POS, "%s ('stave doctor' tells more)", why);
+        sv_console_note("system calls and processes only, by plain tracepoints: %s", why);
+    } else if (why[0]) {
+        sv_console_note("by %s tracepoints: %s", sv_hooks_names[sv_kernel_hooks(k)], why);
+    } else if (sv_kernel_missing(k)[0]) {
+        sv_console_note(sv_kernel_hooks(k) == SV_HOOKS_PLAIN ? "by plain tracepoints, without %s"
+                                                             : "this kernel has no tracepoint %s",
+                        sv_kernel_missing(k));
+    }
+    return 0;
+}
+
 static int open_kernel(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_options *o = r->options;
@@ -159,6 +192,8 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
                           "sockets, uring and all",
                           bad);
     int code = parse_ns(o->min_latency, "min-latency", &shortest, err);
+    if (code >= 0)
+        code = parse_hooks(o->hooks, &k.hooks, err);
     if (code < 0)
         return code;
     k.min_latency_ns = (uint64_t)shortest;
@@ -171,10 +206,8 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
                         why.msg);
         return 0;
     }
-    if (sv_kernel_missing(r->kernel)[0])
-        sv_console_note("this kernel has no tracepoint %s", sv_kernel_missing(r->kernel));
     sv_kernel_rings(r->kernel, sv_decode_rings(r->decode));
-    return 0;
+    return tell_hooks(r, err);
 }
 
 static int open_signals(struct sv_recorder *r, struct sv_err *err)

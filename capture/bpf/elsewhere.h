@@ -6,11 +6,8 @@
 #ifndef SV_CAPTURE_BPF_ELSEWHERE_H
 #define SV_CAPTURE_BPF_ELSEWHERE_H
 
-enum { PREFIX_MAX = 64, DECIDED_BYTES = 192 };
+enum { PREFIX_MAX = SV_WIRE_PREFIX_MAX, DECIDED_BYTES = 192 };
 enum { OPEN_DIRECTORY = 0200000, OPEN_PATH = 010000000 }; /* O_DIRECTORY, O_PATH */
-
-const volatile char path_prefix[PREFIX_MAX] = {};
-const volatile __u32 path_prefix_len = 0;
 
 /* Files that are elsewhere. One that is forgotten is told again; one whose address is used again is set right by its own open. */
 struct {
@@ -36,8 +33,8 @@ static __noinline bool is_elsewhere(const char *text, long len)
     for (int i = 1; i < DECIDED_BYTES && i < len; i++) {
         if (text[i - 1] == '/' && (text[i] == '/' || text[i] == '.'))
             return false;
-        if (i < PREFIX_MAX && i < path_prefix_len && text[i] &&
-            text[i] != path_prefix[i & (PREFIX_MAX - 1)])
+        if (i < PREFIX_MAX && i < config.path_prefix_len && text[i] &&
+            text[i] != config.path_prefix[i & (PREFIX_MAX - 1)])
             is_other = true;
     }
     return is_other;
@@ -74,7 +71,7 @@ static __always_inline bool leaves_out_path(const char *text, long len,
                                             const volatile struct sv_wire_plan *p, long ret,
                                             __u32 flags)
 {
-    if (!path_prefix_len)
+    if (!config.path_prefix_len)
         return false;
     bool opens = p->wants & SV_WIRE_OPENS;
     if (p->wants & SV_WIRE_KEEPS_BOOK && !opens)
@@ -90,7 +87,7 @@ static __always_inline bool leaves_out_path(const char *text, long len,
 /* A call on a descriptor. */
 static __always_inline bool leaves_out_fd(__s32 fd, const volatile struct sv_wire_plan *p)
 {
-    if (!path_prefix_len || p->fd == SV_WIRE_NONE)
+    if (!config.path_prefix_len || p->fd == SV_WIRE_NONE)
         return false;
     bool is_other;
     if (p->wants & SV_WIRE_CLOSES) {

@@ -1,11 +1,14 @@
 /* The kernel's side of `stave record`: system calls of the followed processes, their births, names and deaths, block requests.
  *
- * Loaded by capture/kernel.c, which fills the constants below first. A task is followed when it has a value in `tasks`; children of
- * followed tasks are followed. A call is noted at its entry and told at its exit, in one record; what finds no room in the ring of its CPU is counted. */
+ * Loaded by capture/kernel.c, which fills `config` first. Compiled three times, see hooks.h. A task is followed when it has a value in `tasks`;
+ * children of followed tasks are followed. A call is noted at its entry and told at its exit, in one record; what finds no room in the ring of its CPU is counted. */
+#if !defined(SV_HOOKS_PLAIN)
 #include "kernel_types.h"
+#endif
 #include "records.h"
 
 #include <linux/bpf.h>
+#include <stdbool.h>
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -13,25 +16,9 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-const volatile struct sv_wire_plan plans[SV_WIRE_CALLS_MAX] = {};
-const volatile __u64 min_latency_ns = 0;
-const volatile __u64 wake_bytes = 1 << 20;
-const volatile __u32 own_tgid = 0;
-const volatile bool follow_all = false;
+const volatile struct sv_wire_config config SEC(".rodata.config") = {};
 
-struct task_state {
-    __u64 start_ns;
-    __u64 args[8]; /* six, and room so that no number of an argument is out of bounds */
-    __u32 nr;
-    __u32 is_open;
-};
-
-struct {
-    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, int);
-    __type(value, struct task_state);
-} tasks SEC(".maps");
+#include "hooks.h"
 
 struct ring {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -90,8 +77,9 @@ static __always_inline void count(unsigned kind, bool is_kept)
 static __always_inline __u64 wake_flags(void *ring, __u64 size)
 {
     __u64 waiting = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
-    return waiting >= wake_bytes && waiting < wake_bytes + 2 * size + 16 ? BPF_RB_FORCE_WAKEUP
-                                                                         : BPF_RB_NO_WAKEUP;
+    return waiting >= config.wake_bytes && waiting < config.wake_bytes + 2 * size + 16
+               ? BPF_RB_FORCE_WAKEUP
+               : BPF_RB_NO_WAKEUP;
 }
 
 static __always_inline void *my_ring(void)
@@ -118,91 +106,157 @@ static __always_inline void put(void *ring, void *record, __u64 size, unsigned k
 
 /* ---- system calls ---- */
 
-static __always_inline void save_args(struct task_state *s, struct pt_regs *regs)
+/* What sys_enter and sys_exit bring, whatever they are attached by. */
+#if defined(SV_HOOKS_PLAIN)
+
+struct enter_context {
+    __u64 common;
+    long id;
+    unsigned long args[6];
+};
+
+struct exit_context {
+    __u64 common;
+    long id, ret;
+};
+
+#define ENTERS           SEC("tracepoint/raw_syscalls/sys_enter")
+#define EXITS            SEC("tracepoint/raw_syscalls/sys_exit")
+#define NUMBER_OF_EXIT() ((unsigned long)ctx->id)
+#define RESULT_OF_EXIT() (ctx->ret)
+
+static __always_inline bool is_foreign(const struct enter_context *ctx)
 {
+    (void)ctx; /* not told */
+    return false;
+}
+
+static __always_inline void save_args(struct task_state *s, const struct enter_context *ctx)
+{
+    for (int i = 0; i < 6; i++)
+        s->args[i] = ctx->args[i];
+}
+
 #if defined(__TARGET_ARCH_x86)
-    s->args[0] = regs->di;
-    s->args[1] = regs->si;
-    s->args[2] = regs->dx;
-    s->args[3] = regs->r10;
-    s->args[4] = regs->r8;
-    s->args[5] = regs->r9;
+enum { ENDS_PROCESS = 231 }; /* exit_group */
+#else
+enum { ENDS_PROCESS = 94 };
+#endif
+
+/* Its argument is the exit code, which no tracepoint tells. */
+static __always_inline void note_end(struct task_state *s, const struct enter_context *ctx)
+{
+    if (s && ctx->id == ENDS_PROCESS) {
+        s->nr = ENDS_PROCESS;
+        s->args[0] = ctx->args[0];
+    }
+}
+
+#else
+
+struct enter_context {
+    struct pt_regs *regs;
+    long id;
+};
+
+struct exit_context {
+    struct pt_regs *regs;
+    long ret;
+};
+
+#define ENTERS           TRACEPOINT(sys_enter)
+#define EXITS            TRACEPOINT(sys_exit)
+#define NUMBER_OF_EXIT() number_of(ctx->regs)
+#define RESULT_OF_EXIT() (ctx->ret)
+
+static __always_inline void save_args(struct task_state *s, const struct enter_context *ctx)
+{
+    struct pt_regs *regs = ctx->regs;
+#if defined(__TARGET_ARCH_x86)
+    s->args[0] = GET(regs, di);
+    s->args[1] = GET(regs, si);
+    s->args[2] = GET(regs, dx);
+    s->args[3] = GET(regs, r10);
+    s->args[4] = GET(regs, r8);
+    s->args[5] = GET(regs, r9);
 #else
     for (int i = 0; i < 6; i++)
-        s->args[i] = regs->regs[i];
+        s->args[i] = GET(regs, regs[i]);
 #endif
 }
 
-static __always_inline bool is_foreign(struct pt_regs *regs)
+static __always_inline bool is_foreign(const struct enter_context *ctx)
 {
 #if defined(__TARGET_ARCH_x86)
-    return regs->cs == 0x23; /* 32-bit code: other numbers, other arguments */
+    struct pt_regs *regs = ctx->regs;
+    return GET(regs, cs) == 0x23; /* 32-bit code: other numbers, other arguments */
 #else
-    (void)regs;
+    (void)ctx;
     return false;
 #endif
+}
+
+static __always_inline void note_end(struct task_state *s, const struct enter_context *ctx)
+{
+    (void)s; /* the task tells it */
+    (void)ctx;
 }
 
 static __always_inline __u64 number_of(struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_x86)
-    return regs->orig_ax;
+    return GET(regs, orig_ax);
 #else
-    return (__u64)(long)regs->syscallno;
+    return (__u64)(long)GET(regs, syscallno);
 #endif
 }
 
-/* The state of a task that is followed. One look at the task itself answers for nearly all others: they have no storage of any map, and the
- * call of a helper costs them more than the rest. */
-static __always_inline struct task_state *followed(struct task_struct *task)
-{
-    if (bpf_core_field_exists(task->bpf_storage) && !task->bpf_storage)
-        return 0;
-    return bpf_task_storage_get(&tasks, task, 0, 0);
-}
+#endif
 
+/* Of a call that begins. */
 static __always_inline struct task_state *my_state(void)
 {
-    struct task_struct *task = bpf_get_current_task_btf();
-    if (!follow_all)
-        return followed(task);
-    if ((__u32)task->tgid == own_tgid)
-        return 0;
-    return bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    struct task_state *s = followed_self();
+    if (s || !config.follow_all || (__u32)(bpf_get_current_pid_tgid() >> 32) == config.own_tgid)
+        return s;
+    return follow_self();
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(on_enter, struct pt_regs *regs, long id)
+/* Who is followed is asked first: that answers for most calls of most processes, with one look at the task. */
+ENTERS
+int on_enter(struct enter_context *ctx)
 {
-    if ((unsigned long)id >= SV_WIRE_CALLS_MAX || !plans[id].wants)
-        return 0;
+    unsigned long id = (unsigned long)ctx->id;
     struct task_state *s = my_state();
-    if (!s)
+    note_end(s, ctx);
+    if (!s || id >= SV_WIRE_CALLS_MAX || !config.plans[id].wants)
         return 0;
-    if (is_foreign(regs)) {
+    if (is_foreign(ctx)) {
         struct sv_wire_counts *c = my_counts();
         if (c)
             c->foreign++;
         return 0;
     }
-    save_args(s, regs);
+    save_args(s, ctx);
     s->nr = (__u32)id;
     s->is_open = 1;
     s->start_ns = bpf_ktime_get_boot_ns();
     return 0;
 }
 
+#if KNOWS_KERNEL
+
 static __always_inline struct file *file_of(__s32 fd)
 {
-    struct task_struct *task = bpf_get_current_task_btf();
-    struct files_struct *files = task->files;
+    struct task_struct *task = current_task();
+    struct files_struct *files = GET(task, files);
     struct file **table, *file = 0;
     if (!files)
         return 0;
-    struct fdtable *fdt = files->fdt;
-    if (!fdt || (__u32)fd >= fdt->max_fds)
+    struct fdtable *fdt = GET(files, fdt);
+    if (!fdt || (__u32)fd >= GET(fdt, max_fds))
         return 0;
-    table = fdt->fd;
+    table = GET(fdt, fd);
     if (bpf_probe_read_kernel(&file, sizeof file, table + (__u32)fd) != 0)
         return 0;
     return file;
@@ -217,6 +271,22 @@ static __always_inline __s64 position(__s32 fd)
         return -1;
     return pos;
 }
+
+#else
+
+static __always_inline void *file_of(__s32 fd)
+{
+    (void)fd;
+    return 0;
+}
+
+static __always_inline __s64 position(__s32 fd)
+{
+    (void)fd;
+    return -1;
+}
+
+#endif
 
 struct buffer {
     __u64 at, size;
@@ -315,20 +385,17 @@ static __always_inline void call_without_path(const struct task_state *s,
     bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
 }
 
-SEC("tp_btf/sys_exit")
-int BPF_PROG(on_exit, struct pt_regs *regs, long ret)
+EXITS
+int on_exit(struct exit_context *ctx)
 {
-    __u64 id = number_of(regs);
-    if (id >= SV_WIRE_CALLS_MAX || !plans[id].wants)
-        return 0; /* most calls of most processes end here */
-    struct task_struct *task = bpf_get_current_task_btf();
-    struct task_state *s = followed(task);
-    if (!s || !s->is_open)
+    struct task_state *s = followed_self();
+    if (!s || !s->is_open || NUMBER_OF_EXIT() != s->nr)
         return 0;
+    long ret = RESULT_OF_EXIT();
     s->is_open = 0;
-    const volatile struct sv_wire_plan *p = &plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
+    const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
     __u64 now = bpf_ktime_get_boot_ns();
-    bool is_wanted = p->wants & SV_WIRE_WANTED && now - s->start_ns >= min_latency_ns;
+    bool is_wanted = p->wants & SV_WIRE_WANTED && now - s->start_ns >= config.min_latency_ns;
     if (!is_wanted && !(p->wants & SV_WIRE_KEEPS_BOOK && ret >= 0)) {
         struct sv_wire_counts *c = my_counts();
         if (c && p->wants & SV_WIRE_WANTED)
@@ -344,90 +411,12 @@ int BPF_PROG(on_exit, struct pt_regs *regs, long ret)
 
 /* ---- births, names, deaths ---- */
 
-#include "newcomers.h"
+#if KNOWS_KERNEL
+#include "sched.h"
+#endif
+#include "births.h"
 
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
-{
-    if (!followed(parent))
-        return 0;
-    if (!bpf_task_storage_get(&tasks, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE)) {
-        struct sv_wire_counts *c = my_counts();
-        if (c)
-            c->not_followed++;
-    }
-    struct sv_wire_fork *f = bpf_ringbuf_reserve(&lives, sizeof *f, 0);
-    count(SV_WIRE_FORK, f != 0);
-    if (!f)
-        return 0;
-    fill_head(&f->head, SV_WIRE_FORK, 0);
-    f->tgid = (__u32)child->tgid;
-    f->tid = (__u32)child->pid;
-    bpf_probe_read_kernel_str(f->comm, sizeof f->comm, child->comm);
-    bpf_ringbuf_submit(f, wake_flags(&lives, sizeof *f));
-    return 0;
-}
-
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
-{
-    __u32 zero = 0;
-    struct long_call *c = bpf_map_lookup_elem(&scratch, &zero);
-    if (!c || (!followed(task) && !joins_by_exec(task)))
-        return 0;
-    struct sv_wire_head *h = &c->call.head;
-    char *text = (char *)(h + 1);
-    fill_head(h, SV_WIRE_EXEC, (__u32)old_pid);
-    long len = bpf_probe_read_kernel_str(text, SV_WIRE_PATH_MAX, bprm->filename);
-    if (len <= 0 || len > SV_WIRE_PATH_MAX)
-        len = 0;
-    struct mm_struct *mm = task->mm;
-    if (mm) {
-        __u64 size = mm->arg_end - mm->arg_start;
-        if (size > SV_WIRE_PATH_MAX)
-            size = SV_WIRE_PATH_MAX;
-        if (bpf_probe_read_user(text + len, (__u32)size, (void *)mm->arg_start) == 0)
-            len += (long)size;
-    }
-    __u64 all = sizeof *h + (__u64)len;
-    if (all <= sizeof *c)
-        put(&lives, c, all, SV_WIRE_EXEC);
-    return 0;
-}
-
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_task_exit, struct task_struct *task)
-{
-    if (!followed(task))
-        return 0;
-    struct sv_wire_exit *e = bpf_ringbuf_reserve(&lives, sizeof *e, 0);
-    count(SV_WIRE_EXIT, e != 0);
-    if (!e)
-        return 0;
-    fill_head(&e->head, SV_WIRE_EXIT, 0);
-    e->code = task->exit_code;
-    struct signal_struct *signal = task->signal;
-    e->is_last = signal && signal->live.counter == 0;
-    bpf_ringbuf_submit(e, wake_flags(&lives, sizeof *e));
-    return 0;
-}
-
-SEC("tp_btf/task_rename")
-int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
-{
-    if (!followed(task) && !(is_called_so(comm) && join(task)))
-        return 0;
-    struct sv_wire_name *n = bpf_ringbuf_reserve(&lives, sizeof *n, 0);
-    count(SV_WIRE_NAME, n != 0);
-    if (!n)
-        return 0;
-    fill_head(&n->head, SV_WIRE_NAME, 0);
-    n->head.tgid = (__u32)task->tgid; /* another thread may give the name */
-    n->head.tid = (__u32)task->pid;
-    bpf_probe_read_kernel_str(n->comm, sizeof n->comm, comm);
-    bpf_ringbuf_submit(n, wake_flags(&lives, sizeof *n));
-    return 0;
-}
+#if KNOWS_KERNEL
 
 /* ---- processes that already run ---- */
 
@@ -447,14 +436,14 @@ int enroll(struct bpf_iter__task *ctx)
     struct task_struct *task = ctx->task;
     if (!task)
         return 0;
-    __u32 tgid = (__u32)task->tgid;
-    if (tgid == own_tgid || followed(task))
+    __u32 tgid = (__u32)GET(task, tgid);
+    if (tgid == config.own_tgid || followed(task))
         return 0;
-    struct task_struct *parent = task->real_parent;
+    struct task_struct *parent = GET(task, real_parent);
     bool is_root = bpf_map_lookup_elem(&roots, &tgid) != 0;
     if (!is_root && !(parent && followed(parent)))
         return 0;
-    if (bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
+    if (follow(task))
         n_enrolled++;
     return 0;
 }
@@ -470,9 +459,9 @@ int in_flight(struct bpf_iter__task *ctx)
     void *ring = my_ring();
     if (!s || !s->is_open || !ring)
         return 0;
-    const volatile struct sv_wire_plan *p = &plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
+    const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
     __u64 now = bpf_ktime_get_boot_ns();
-    if (!(p->wants & SV_WIRE_WANTED) || now - s->start_ns < min_latency_ns)
+    if (!(p->wants & SV_WIRE_WANTED) || now - s->start_ns < config.min_latency_ns)
         return 0;
     struct sv_wire_call *c = bpf_ringbuf_reserve(ring, sizeof *c, 0);
     count(SV_WIRE_CALL, c != 0);
@@ -480,8 +469,8 @@ int in_flight(struct bpf_iter__task *ctx)
         return 0;
     fill_call(c, s, p, -1, now);
     c->head.flags = SV_WIRE_UNFINISHED | SV_WIRE_NO_PATH;
-    c->head.tgid = (__u32)task->tgid;
-    c->head.tid = (__u32)task->pid;
+    c->head.tgid = (__u32)GET(task, tgid);
+    c->head.tid = (__u32)GET(task, pid);
     if (p->wants & SV_WIRE_VECTOR)
         c->size = ~0ull;
     bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
@@ -522,21 +511,21 @@ static __always_inline void note_request(struct request *rq, bool is_issue)
         count(SV_WIRE_BLOCK, false);
 }
 
-SEC("tp_btf/block_rq_insert")
+TRACEPOINT(block_rq_insert)
 int BPF_PROG(on_block_insert, struct request *rq)
 {
     note_request(rq, false);
     return 0;
 }
 
-SEC("tp_btf/block_rq_issue")
+TRACEPOINT(block_rq_issue)
 int BPF_PROG(on_block_issue, struct request *rq)
 {
     note_request(rq, true);
     return 0;
 }
 
-SEC("tp_btf/block_rq_complete")
+TRACEPOINT(block_rq_complete)
 int BPF_PROG(on_block_complete, struct request *rq, int error, unsigned int bytes)
 {
     __u64 key = (__u64)rq;
@@ -552,17 +541,17 @@ int BPF_PROG(on_block_complete, struct request *rq, int error, unsigned int byte
         b->head.tid = s->tid;
         b->queue_ns = s->queue_ns;
         b->issue_ns = s->issue_ns;
-        b->sector = rq->__sector;
-        struct request_queue *q = rq->q;
-        struct gendisk *disk = q ? q->disk : 0;
-        b->device = disk ? (__u32)disk->major << 20 | (__u32)disk->first_minor : 0;
+        b->sector = GET(rq, __sector);
+        struct request_queue *q = GET(rq, q);
+        struct gendisk *disk = q ? GET(q, disk) : 0;
+        b->device = disk ? (__u32)GET(disk, major) << 20 | (__u32)GET(disk, first_minor) : 0;
         b->bytes = bytes;
-        b->command = rq->cmd_flags;
+        b->command = GET(rq, cmd_flags);
         b->error = error;
         __builtin_memcpy(b->comm, s->comm, sizeof b->comm);
         bpf_ringbuf_submit(b, wake_flags(ring, sizeof *b));
     }
-    if (rq->__data_len <= bytes)
+    if (GET(rq, __data_len) <= bytes)
         bpf_map_delete_elem(&requests, &key);
     return 0;
 }
@@ -577,13 +566,13 @@ static __always_inline __u32 folio_bytes(struct folio *folio)
         !(flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1) ||
         !bpf_core_field_exists(folio->_flags_1))
         return 4096;
-    return 4096u << (folio->_flags_1 & 15);
+    return 4096u << (GET(folio, _flags_1) & 15);
 }
 
 /* The descriptor of the call that is under way, if it is this file's: so the page's file has a path. */
 static __always_inline __s32 descriptor_of(const struct task_state *s, struct inode *inode)
 {
-    const volatile struct sv_wire_plan *p = &plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
+    const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
     if (!s->is_open || p->fd == SV_WIRE_NONE || p->path != SV_WIRE_NONE)
         return -1;
     __s32 fd = (__s32)s->args[p->fd & 7];
@@ -594,20 +583,19 @@ static __always_inline __s32 descriptor_of(const struct task_state *s, struct in
 static __always_inline void fill_page(struct sv_wire_cache *c, const struct task_state *s,
                                       struct address_space *mapping)
 {
-    struct inode *inode = mapping ? mapping->host : 0;
-    struct super_block *sb = inode ? inode->i_sb : 0;
-    c->inode = inode ? inode->i_ino : 0;
-    c->device = sb ? sb->s_dev : 0;
+    struct inode *inode = mapping ? GET(mapping, host) : 0;
+    struct super_block *sb = inode ? GET(inode, i_sb) : 0;
+    c->inode = inode ? GET(inode, i_ino) : 0;
+    c->device = sb ? GET(sb, s_dev) : 0;
     c->fd = inode ? descriptor_of(s, inode) : -1;
     c->pad = 0;
 }
 
 /* A page of a file is touched in memory and not mapped there yet. */
-SEC("tp_btf/mm_filemap_fault")
+TRACEPOINT(mm_filemap_fault)
 int BPF_PROG(on_cache_fault, struct address_space *mapping, unsigned long index)
 {
-    struct task_struct *task = bpf_get_current_task_btf();
-    struct task_state *s = followed(task);
+    struct task_state *s = followed_self();
     void *ring = s ? my_ring() : 0;
     if (!s || !ring)
         return 0;
@@ -624,11 +612,10 @@ int BPF_PROG(on_cache_fault, struct address_space *mapping, unsigned long index)
 }
 
 /* A page enters the cache: it was not there, and is read or made now. Only for followed tasks; read-ahead is theirs, too. */
-SEC("tp_btf/mm_filemap_add_to_page_cache")
+TRACEPOINT(mm_filemap_add_to_page_cache)
 int BPF_PROG(on_cache_add, struct folio *folio)
 {
-    struct task_struct *task = bpf_get_current_task_btf();
-    struct task_state *s = followed(task);
+    struct task_state *s = followed_self();
     if (!s)
         return 0;
     void *ring = my_ring();
@@ -639,13 +626,15 @@ int BPF_PROG(on_cache_add, struct folio *folio)
     if (!c)
         return 0;
     fill_head(&c->head, SV_WIRE_CACHE, 0);
-    fill_page(c, s, folio->mapping);
-    c->offset = (__u64)folio->index << 12;
+    fill_page(c, s, GET(folio, mapping));
+    c->offset = (__u64)GET(folio, index) << 12;
     c->bytes = folio_bytes(folio);
     bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
     return 0;
 }
 
-#include "sample.h"
-#include "sched.h"
 #include "io_uring.h"
+
+#endif
+
+#include "sample.h"

@@ -6,7 +6,6 @@
 #define SV_CAPTURE_BPF_IO_URING_H
 
 /* Whether io_uring_complete brings the completion itself or its parts. */
-const volatile bool complete_brings_cqe = false;
 
 enum { CQE_MORE = 2 };             /* IORING_CQE_F_MORE */
 enum { REQUEST_FIXED_FILE = 1 };   /* REQ_F_FIXED_FILE */
@@ -29,24 +28,24 @@ struct {
     __type(value, struct uring_state);
 } urings SEC(".maps");
 
-SEC("tp_btf/io_uring_submit_req")
+TRACEPOINT(io_uring_submit_req)
 int BPF_PROG(on_uring_submit, struct io_kiocb *req)
 {
-    struct task_struct *task = bpf_get_current_task_btf();
+    struct task_struct *task = current_task();
     if (!followed(task)) {
-        struct task_struct *leader = task->group_leader;
+        struct task_struct *leader = GET(task, group_leader);
         if (!leader || !followed(leader))
             return 0;
     }
     __u64 key = (__u64)req;
     struct uring_state s = {.start_ns = bpf_ktime_get_boot_ns(),
                             .offset = ~0ull,
-                            .user_data = req->cqe.user_data,
-                            .tgid = (__u32)task->tgid,
-                            .tid = (__u32)task->pid,
-                            .fd = req->cqe.fd,
-                            .opcode = req->opcode,
-                            .is_fixed = req->flags & REQUEST_FIXED_FILE};
+                            .user_data = GET(req, cqe.user_data),
+                            .tgid = (__u32)GET(task, tgid),
+                            .tid = (__u32)GET(task, pid),
+                            .fd = GET(req, cqe.fd),
+                            .opcode = GET(req, opcode),
+                            .is_fixed = GET(req, flags) & REQUEST_FIXED_FILE};
     if (s.opcode < 64 && OPS_WITH_RANGE >> s.opcode & 1 && bpf_core_type_exists(struct io_rw)) {
         struct io_rw *rw = (struct io_rw *)req;
         s.offset = (__u64)BPF_CORE_READ(rw, kiocb.ki_pos);
@@ -57,7 +56,7 @@ int BPF_PROG(on_uring_submit, struct io_kiocb *req)
     return 0;
 }
 
-SEC("tp_btf/io_uring_complete")
+TRACEPOINT(io_uring_complete)
 int BPF_PROG(on_uring_complete, void *ring_ctx, void *req)
 {
     __u64 key = (__u64)req;
@@ -70,7 +69,7 @@ int BPF_PROG(on_uring_complete, void *ring_ctx, void *req)
         __s32 res;
         __u32 flags;
     } cqe = {0};
-    if (complete_brings_cqe) {
+    if (config.complete_brings_cqe) {
         bpf_probe_read_kernel(&cqe, sizeof cqe, (void *)ctx[2]);
     } else {
         cqe.res = (__s32)ctx[3];

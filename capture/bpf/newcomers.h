@@ -2,16 +2,13 @@
 #ifndef SV_CAPTURE_BPF_NEWCOMERS_H
 #define SV_CAPTURE_BPF_NEWCOMERS_H
 
-const volatile char join_comm[SV_WIRE_COMM] = {}; /* "": nobody */
-const volatile __u64 join_cgroup = 0;             /* the number of its folder; 0: none */
-
 static __always_inline bool is_called_so(const char *comm)
 {
     char name[SV_WIRE_COMM] = {0};
-    if (!join_comm[0] || bpf_probe_read_kernel_str(name, sizeof name, comm) < 0)
+    if (!config.join_comm[0] || bpf_probe_read_kernel_str(name, sizeof name, comm) < 0)
         return false;
     for (int i = 0; i < SV_WIRE_COMM; i++) {
-        if (name[i] != join_comm[i])
+        if (name[i] != config.join_comm[i])
             return false;
         if (!name[i])
             break;
@@ -21,24 +18,25 @@ static __always_inline bool is_called_so(const char *comm)
 
 static __always_inline bool join(struct task_struct *task)
 {
-    if ((__u32)task->tgid == own_tgid)
+    if ((__u32)GET(task, tgid) == config.own_tgid)
         return false;
-    return bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE) != 0;
+    return follow(task) != 0;
 }
 
 /* At an exec: the name is the new one, and a process that was born into the cgroup is there. */
 static __always_inline bool joins_by_exec(struct task_struct *task)
 {
-    if (!is_called_so(task->comm) && !(join_cgroup && bpf_get_current_cgroup_id() == join_cgroup))
+    if (!is_called_so(task->comm) &&
+        !(config.join_cgroup && bpf_get_current_cgroup_id() == config.join_cgroup))
         return false;
     return join(task);
 }
 
-SEC("tp_btf/cgroup_attach_task")
+TRACEPOINT(cgroup_attach_task)
 int BPF_PROG(on_join_cgroup, struct cgroup *to, const char *path, struct task_struct *task)
 {
     for (int i = 0; i < 16 && to; i++) { /* it, or one below it */
-        if (BPF_CORE_READ(to, kn, id) == join_cgroup) {
+        if (BPF_CORE_READ(to, kn, id) == config.join_cgroup) {
             if (!followed(task))
                 join(task);
             return 0;

@@ -10,7 +10,8 @@
 enum {
     SV_WIRE_CALLS_MAX = 512, /* system call numbers; a power of two */
     SV_WIRE_PATH_MAX = 4096, /* PATH_MAX, with the NUL */
-    SV_WIRE_COMM = 16
+    SV_WIRE_COMM = 16,
+    SV_WIRE_PREFIX_MAX = 64 /* of --path, a power of two; more is decided by the reader */
 };
 
 enum sv_wire_kind {
@@ -21,10 +22,10 @@ enum sv_wire_kind {
     SV_WIRE_NAME,     /* struct sv_wire_name: a thread has a new name */
     SV_WIRE_BLOCK,    /* struct sv_wire_block */
     SV_WIRE_CACHE,    /* struct sv_wire_cache */
-    SV_WIRE_STATE,    /* struct sv_wire_head: a thread is in another state, see there */
-    SV_WIRE_SAMPLE,   /* struct sv_wire_sample */
-    SV_WIRE_URING,    /* struct sv_wire_uring */
-    SV_WIRE_FAULT,    /* struct sv_wire_cache: a page of a file was asked for by touching it */
+    SV_WIRE_STATE, /* struct sv_wire_head, or sv_wire_wake: a thread is in another state, see there */
+    SV_WIRE_SAMPLE, /* struct sv_wire_sample */
+    SV_WIRE_URING,  /* struct sv_wire_uring */
+    SV_WIRE_FAULT,  /* struct sv_wire_cache: a page of a file was asked for by touching it */
     SV_WIRE_KINDS
 };
 
@@ -69,6 +70,13 @@ enum sv_wire_state {
     SV_STATE_STOPPED,   /* by a signal or a debugger */
     SV_STATE_DEAD,
     SV_STATES
+};
+
+/* A thread is woken: the head is its own. */
+struct sv_wire_wake {
+    struct sv_wire_head head;
+    __u32 waker_tgid, waker_tid; /* or who was interrupted by what woke it */
+    char waker_comm[SV_WIRE_COMM];
 };
 
 struct
@@ -135,6 +143,22 @@ enum sv_wire_wants {
 struct sv_wire_plan {
     __u8 wants;
     __u8 fd, path, path2, size, offset, aux, pad;
+};
+
+/* What the loader tells the programs before they are loaded: constants to the kernel, so that what they switch off is left out altogether. */
+struct sv_wire_config {
+    struct sv_wire_plan plans[SV_WIRE_CALLS_MAX];
+    __u64 min_latency_ns, wake_bytes;
+    __u64 join_cgroup; /* the number of its folder; 0: none */
+    __u32 own_tgid, path_prefix_len;
+    char join_comm[SV_WIRE_COMM]; /* "": nobody */
+    char path_prefix[SV_WIRE_PREFIX_MAX];
+    __u8 follow_all;
+    __u8 has_states;          /* --sched */
+    __u8 complete_brings_cqe; /* io_uring_complete brings the completion itself, not its parts */
+    __u8 switch_tells_state;  /* sched_switch brings the state of who leaves (since 5.18) */
+    __u8 exit_tells_last;     /* the plain sched_process_exit says whether it was the last thread */
+    __u8 pad[3];
 };
 
 /* What could not be kept, per CPU, by kind of record. */

@@ -21,8 +21,7 @@ SEC("perf_event")
 int on_sample(void *ctx)
 {
     __u32 zero = 0;
-    struct task_struct *task = bpf_get_current_task_btf();
-    if (!bpf_task_storage_get(&tasks, task, 0, 0))
+    if (!followed_self())
         return 0;
     struct stack_scratch *s = bpf_map_lookup_elem(&stacks, &zero);
     void *ring = my_ring();

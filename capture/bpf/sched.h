@@ -1,9 +1,8 @@
-/* States of the followed threads, as the scheduler changes them. Part of io.bpf.c, which includes it last; loaded only when asked for. */
+/* States of the followed threads, as the scheduler changes them. Part of io.bpf.c; loaded only when asked for.
+ *
+ * sched_waking is told by who wakes, so it says who that is; sched_wakeup may be told by the CPU that the thread will run on. */
 #ifndef SV_CAPTURE_BPF_SCHED_H
 #define SV_CAPTURE_BPF_SCHED_H
-
-/* Whether sched_switch brings the state of the thread that leaves (since 5.18). Otherwise it is asked for, which may be a little late. */
-const volatile bool switch_tells_state = false;
 
 /* The kernel's bits (include/linux/sched.h). */
 enum {
@@ -24,9 +23,28 @@ static __always_inline void put_state(struct task_struct *task, unsigned state)
         return;
     fill_head(h, SV_WIRE_STATE, bpf_get_smp_processor_id());
     h->flags = (__u16)state;
-    h->tgid = (__u32)task->tgid;
-    h->tid = (__u32)task->pid;
+    h->tgid = (__u32)GET(task, tgid);
+    h->tid = (__u32)GET(task, pid);
     bpf_ringbuf_submit(h, wake_flags(ring, sizeof *h));
+}
+
+static __always_inline void put_wake(struct task_struct *task)
+{
+    void *ring = my_ring();
+    if (!ring)
+        return;
+    struct sv_wire_wake *w = bpf_ringbuf_reserve(ring, sizeof *w, 0);
+    count(SV_WIRE_STATE, w != 0);
+    if (!w)
+        return;
+    fill_head(&w->head, SV_WIRE_STATE, bpf_get_smp_processor_id());
+    w->waker_tgid = w->head.tgid;
+    w->waker_tid = w->head.tid;
+    bpf_get_current_comm(w->waker_comm, sizeof w->waker_comm);
+    w->head.flags = SV_STATE_RUNNABLE;
+    w->head.tgid = (__u32)GET(task, tgid);
+    w->head.tid = (__u32)GET(task, pid);
+    bpf_ringbuf_submit(w, wake_flags(ring, sizeof *w));
 }
 
 static __always_inline unsigned state_of(struct task_struct *task, __u32 bits)
@@ -40,11 +58,12 @@ static __always_inline unsigned state_of(struct task_struct *task, __u32 bits)
     return bits & TASK_WAITS ? SV_STATE_BLOCKED : SV_STATE_SLEEPING;
 }
 
-SEC("tp_btf/sched_switch")
+TRACEPOINT(sched_switch)
 int BPF_PROG(on_sched_switch, bool is_preempted, struct task_struct *prev, struct task_struct *next)
 {
     if (followed(prev)) {
-        __u32 bits = switch_tells_state ? (__u32)ctx[3] : prev->__state;
+        /* Otherwise it is asked for, which may be a little late. */
+        __u32 bits = config.switch_tells_state ? (__u32)ctx[3] : GET(prev, __state);
         put_state(prev, is_preempted || bits == 0 ? SV_STATE_PREEMPTED : state_of(prev, bits));
     }
     if (followed(next))
@@ -52,19 +71,19 @@ int BPF_PROG(on_sched_switch, bool is_preempted, struct task_struct *prev, struc
     return 0;
 }
 
-SEC("tp_btf/sched_wakeup")
-int BPF_PROG(on_sched_wakeup, struct task_struct *task)
+TRACEPOINT(sched_waking)
+int BPF_PROG(on_sched_waking, struct task_struct *task)
 {
     if (followed(task))
-        put_state(task, SV_STATE_RUNNABLE);
+        put_wake(task);
     return 0;
 }
 
-SEC("tp_btf/sched_wakeup_new")
+TRACEPOINT(sched_wakeup_new)
 int BPF_PROG(on_sched_new, struct task_struct *task)
 {
     if (followed(task))
-        put_state(task, SV_STATE_RUNNABLE);
+        put_wake(task);
     return 0;
 }
 

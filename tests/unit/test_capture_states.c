@@ -60,3 +60,32 @@ TEST(states_that_do_not_exist_are_left_out)
     CHECK_UINT_EQ(kbench_round(k, 1000), 0);
     kbench_free(k);
 }
+
+static void put_wake(struct kbench *k, uint64_t ts, uint32_t waker, const char comm[16])
+{
+    struct sv_wire_wake w = {.head = {.kind = SV_WIRE_STATE,
+                                      .flags = SV_STATE_RUNNABLE,
+                                      .tgid = 10,
+                                      .tid = 11,
+                                      .ts_ns = ts},
+                             .waker_tgid = 20,
+                             .waker_tid = waker};
+    memcpy(w.waker_comm, comm, sizeof w.waker_comm);
+    kbench_put(k, 0, &w, sizeof w, NULL, 0, 0);
+}
+
+TEST(who_woke_a_thread_is_told_unless_it_was_an_interrupt_of_an_idle_cpu)
+{
+    struct kbench *k = kbench_new(NULL);
+    put(k, 0, 90, 11, SV_STATE_SLEEPING);
+    put_wake(k, 100, 21, "writer\0\0\0\0\0\0\0\0\0");
+    put(k, 0, 110, 11, SV_STATE_SLEEPING);
+    put_wake(k, 140, 0, "swapper/1\0\0\0\0\0\0");
+    put(k, 0, 150, 11, SV_STATE_SLEEPING);
+    put_wake(k, 160, 23, "sixteen_and_full"); /* no NUL: the record is not trusted */
+    kbench_round(k, 1000);
+    CHECK(strstr(k->text, "100 begin /state Runnable waker_tid=21 waker=writer\n"));
+    CHECK(strstr(k->text, "140 begin /state Runnable interrupt=1\n"));
+    CHECK(strstr(k->text, "160 begin /state Runnable waker_tid=23 waker=sixteen_and_full\n"));
+    kbench_free(k);
+}

@@ -1,0 +1,134 @@
+/* Births, names and deaths by tracepoints with names, whose records are the kernel's interface. Part of births.h.
+ *
+ * They tell less: the command line is read from /proc by the reader, the exit code is what the program gave to exit_group(). */
+#ifndef SV_CAPTURE_BPF_PLAIN_H
+#define SV_CAPTURE_BPF_PLAIN_H
+
+enum { MAKES_THREAD = 0x10000, CODE_UNKNOWN = -1 }; /* CLONE_THREAD */
+
+struct newtask_context {
+    __u64 common;
+    int pid;
+    char comm[SV_WIRE_COMM];
+    __u64 clone_flags;
+};
+
+struct exec_context {
+    __u64 common;
+    __u32 filename; /* where it is in the record, and how long */
+    int pid, old_pid;
+};
+
+struct task_exit_context {
+    __u64 common;
+    char comm[SV_WIRE_COMM];
+    int pid, prio;
+    bool is_last;
+};
+
+struct rename_context {
+    __u64 common;
+    int pid;
+    char oldcomm[SV_WIRE_COMM], newcomm[SV_WIRE_COMM];
+};
+
+SEC("tracepoint/task/task_newtask")
+int on_fork(struct newtask_context *ctx)
+{
+    if (!followed_self())
+        return 0;
+    __u32 child = (__u32)ctx->pid;
+    __u64 flags = ctx->clone_flags;
+    if (!follow_number(child))
+        count_not_followed();
+    struct sv_wire_fork *f = bpf_ringbuf_reserve(&lives, sizeof *f, 0);
+    count(SV_WIRE_FORK, f != 0);
+    if (!f)
+        return 0;
+    fill_head(&f->head, SV_WIRE_FORK, 0);
+    f->tgid = flags & MAKES_THREAD ? f->head.tgid : child;
+    f->tid = child;
+    bpf_probe_read_kernel_str(f->comm, sizeof f->comm, ctx->comm);
+    bpf_ringbuf_submit(f, wake_flags(&lives, sizeof *f));
+    return 0;
+}
+
+static __always_inline bool is_called_so(const char *name)
+{
+    for (int i = 0; i < SV_WIRE_COMM; i++) {
+        if (name[i] != config.join_comm[i])
+            return false;
+        if (!name[i])
+            break;
+    }
+    return config.join_comm[0] != 0;
+}
+
+static __always_inline bool joins_by_exec(void)
+{
+    char name[SV_WIRE_COMM] = {0};
+    if ((__u32)(bpf_get_current_pid_tgid() >> 32) == config.own_tgid)
+        return false;
+    bpf_get_current_comm(name, sizeof name);
+    if (!is_called_so(name) &&
+        !(config.join_cgroup && bpf_get_current_cgroup_id() == config.join_cgroup))
+        return false;
+    return follow_self() != 0;
+}
+
+SEC("tracepoint/sched/sched_process_exec")
+int on_exec(struct exec_context *ctx)
+{
+    __u32 zero = 0;
+    struct long_call *c = bpf_map_lookup_elem(&scratch, &zero);
+    if (!c || (!followed_self() && !joins_by_exec()))
+        return 0;
+    struct sv_wire_head *h = &c->call.head;
+    char *text = (char *)(h + 1);
+    fill_head(h, SV_WIRE_EXEC, (__u32)ctx->old_pid);
+    long len =
+        bpf_probe_read_kernel_str(text, SV_WIRE_PATH_MAX, (char *)ctx + (ctx->filename & 0xffff));
+    if (len <= 0 || len > SV_WIRE_PATH_MAX)
+        len = 0;
+    __u64 all = sizeof *h + (__u64)len;
+    if (all <= sizeof *c)
+        put(&lives, c, all, SV_WIRE_EXEC);
+    return 0;
+}
+
+SEC("tracepoint/sched/sched_process_exit")
+int on_task_exit(struct task_exit_context *ctx)
+{
+    struct task_state *s = followed_self();
+    if (!s)
+        return 0;
+    struct sv_wire_exit *e = bpf_ringbuf_reserve(&lives, sizeof *e, 0);
+    count(SV_WIRE_EXIT, e != 0);
+    if (e) {
+        fill_head(&e->head, SV_WIRE_EXIT, 0);
+        e->code = s->nr == ENDS_PROCESS ? (__s32)(s->args[0] & 0xff) << 8 : CODE_UNKNOWN;
+        /* Mostly the first thread is the last one. */
+        e->is_last = config.exit_tells_last ? ctx->is_last : e->head.tid == e->head.tgid;
+        bpf_ringbuf_submit(e, wake_flags(&lives, sizeof *e));
+    }
+    unfollow_self();
+    return 0;
+}
+
+SEC("tracepoint/task/task_rename")
+int on_rename(struct rename_context *ctx)
+{
+    __u32 tid = (__u32)ctx->pid;
+    if (!followed_number(tid) || tid != (__u32)bpf_get_current_pid_tgid())
+        return 0; /* whose process another thread belongs to is not told */
+    struct sv_wire_name *n = bpf_ringbuf_reserve(&lives, sizeof *n, 0);
+    count(SV_WIRE_NAME, n != 0);
+    if (!n)
+        return 0;
+    fill_head(&n->head, SV_WIRE_NAME, 0);
+    bpf_probe_read_kernel_str(n->comm, sizeof n->comm, ctx->newcomm);
+    bpf_ringbuf_submit(n, wake_flags(&lives, sizeof *n));
+    return 0;
+}
+
+#endif

@@ -1,0 +1,96 @@
+/* What capture/kernel.h offers in a build without eBPF: nothing, and it says so. */
+#include "capture/kernel.h"
+
+#ifndef SV_HAVE_EBPF
+
+bool sv_kernel_is_built(void)
+{
+    return false;
+}
+
+int sv_kernel_open(const struct sv_kernel_options *options, struct sv_kernel **out,
+                   struct sv_err *err)
+{
+    (void)options;
+    *out = NULL;
+    return sv_err_set(
+        err, SV_EUSAGE, SV_NO_POS,
+        "this stave was built without eBPF (clang, libbpf-dev and bpftool at build time)");
+}
+
+void sv_kernel_close(struct sv_kernel *k)
+{
+    (void)k;
+}
+
+enum sv_hooks sv_kernel_hooks(const struct sv_kernel *k)
+{
+    (void)k;
+    return SV_HOOKS_BEST;
+}
+
+const char *sv_kernel_why_hooks(const struct sv_kernel *k)
+{
+    (void)k;
+    return "";
+}
+
+const char *sv_kernel_missing(const struct sv_kernel *k)
+{
+    (void)k;
+    return "";
+}
+
+void sv_kernel_rings(const struct sv_kernel *k, struct sv_krings *rings)
+{
+    (void)k;
+    (void)rings;
+}
+
+int sv_kernel_poll_fd(const struct sv_kernel *k)
+{
+    (void)k;
+    return -1;
+}
+
+int sv_kernel_follow(struct sv_kernel *k, uint32_t pid, struct sv_err *err)
+{
+    (void)k;
+    (void)pid;
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "built without eBPF");
+}
+
+int sv_kernel_enroll(struct sv_kernel *k, const uint32_t *pids, size_t n, struct sv_err *err)
+{
+    (void)pids;
+    (void)n;
+    return sv_kernel_follow(k, 0, err);
+}
+
+void sv_kernel_losses(struct sv_kernel *k,
+                      void (*tell)(void *ctx, unsigned cpu, const char *what, uint64_t n),
+                      void *ctx)
+{
+    (void)k;
+    (void)tell;
+    (void)ctx;
+}
+
+int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err)
+{
+    return sv_kernel_follow(k, 0, err);
+}
+
+struct sv_kernel_sums sv_kernel_count(const struct sv_kernel *k)
+{
+    (void)k;
+    return (struct sv_kernel_sums){0};
+}
+
+unsigned sv_kernel_cpus(const struct sv_kernel *k)
+{
+    (void)k;
+    return 0;
+}
+
+#endif
