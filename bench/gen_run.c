@@ -157,15 +157,17 @@ static void make_events(struct gen *g, unsigned long n)
 
 int main(int argc, char **argv)
 {
-    struct gen *g = calloc(1, sizeof *g);
     struct sv_err err = {0};
     struct sv_report report;
     struct sv_output *out;
     struct sv_write_options options = {0};
-    if (argc != 3 || !g) {
+    if (argc != 3) {
         fprintf(stderr, "usage: gen_run CALLS OUTPUT.pftrace\n");
         return 2;
     }
+    struct gen *g = calloc(1, sizeof *g);
+    if (!g)
+        return 1;
     sv_report_init(&report);
     g->dict = sv_dict_new();
     g->random = 42;

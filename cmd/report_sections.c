@@ -167,7 +167,8 @@ static void put_section(struct sv_json *j, const struct sv_section *s, size_t li
 {
     const char *names[SV_CELLS_MAX];
     struct sv_cell cells[SV_CELLS_MAX];
-    for (size_t i = 0; i < s->n_columns; i++)
+    size_t n = s->n_columns;
+    for (size_t i = 0; i < n; i++)
         names[i] = s->columns[i].key;
     sv_json_line(j);
     sv_json_key(j, s->name, strlen(s->name));
@@ -177,7 +178,7 @@ static void put_section(struct sv_json *j, const struct sv_section *s, size_t li
         if (!s->is_one)
             sv_json_line(j);
         s->fill(s, i, cells);
-        sv_cells_json(j, names, cells, s->n_columns);
+        sv_cells_json(j, names, cells, n);
     }
     if (!s->is_one)
         sv_json_end(j);

@@ -278,10 +278,15 @@ static bool tracesmith_work(struct chrome_reader *r, const struct chrome_fields 
     static const struct {
         const char *cat, *was, *copy_kind;
     } types[] = {
-        [1] = {"kernel", "kernel", NULL},       [2] = {"kernel", "kernel", NULL},
-        [3] = {"gpu_memcpy", "memory", "HtoD"}, [4] = {"gpu_memcpy", "memory", "DtoH"},
-        [5] = {"gpu_memcpy", "memory", "DtoD"}, [6] = {"gpu_memset", "memory", NULL},
-        [7] = {"cuda_sync", "stream", NULL},    [8] = {"cuda_sync", "sync", NULL},
+        [0] = {"", "", NULL},
+        [1] = {"kernel", "kernel", NULL},
+        [2] = {"kernel", "kernel", NULL},
+        [3] = {"gpu_memcpy", "memory", "HtoD"},
+        [4] = {"gpu_memcpy", "memory", "DtoH"},
+        [5] = {"gpu_memcpy", "memory", "DtoD"},
+        [6] = {"gpu_memset", "memory", NULL},
+        [7] = {"cuda_sync", "stream", NULL},
+        [8] = {"cuda_sync", "sync", NULL},
     };
     uint64_t id;
     int64_t type = arg_number(r, f, "type");

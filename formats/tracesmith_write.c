@@ -409,7 +409,7 @@ static void put_args(struct tracesmith *w, const struct sv_event *e, const struc
     if (number(s->by[KEY_THREAD], 0))
         put_number(&to, "thread_id", number(s->by[KEY_THREAD], 0));
     put_flow_info(&to, s);
-    if (number(s->by[KEY_CONTEXT], 0))
+    if (s->by[KEY_CONTEXT] && number(s->by[KEY_CONTEXT], 0))
         put_other(w, &to, s->by[KEY_CONTEXT]);
     if (s->by[KEY_MEMORY] && !says(s->by[KEY_MEMORY], "device"))
         put_other(w, &to, s->by[KEY_MEMORY]);

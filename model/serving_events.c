@@ -31,9 +31,9 @@ static uint16_t op_of(const struct sv_life_words *w, const struct sv_event *e)
 {
     if (e->kind != SV_INSTANT || e->cat != w->cat)
         return 0;
-    for (uint16_t op = SV_LIFE_MODEL; op < SV_N_LIFE_OPS; op++)
+    for (unsigned op = SV_LIFE_MODEL; op < SV_N_LIFE_OPS; op++)
         if (w->ops[op] == e->name)
-            return op;
+            return (uint16_t)op;
     return 0;
 }
 

@@ -15,6 +15,6 @@ struct sv_arrows {
 
 /* Arrows whose ends are both drawn and in the window; those that look alike are one. Returns how many there are: none are drawn when that is
  * more than max. */
-size_t sv_arrows_draw(struct sv_picture *p, const struct sv_arrows *a);
+size_t sv_arrows_draw(struct sv_picture *p, const struct sv_arrows *o);
 
 #endif

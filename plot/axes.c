@@ -88,8 +88,8 @@ void sv_axes_right(struct sv_axes *a, struct sv_axis r, const char *title, uint3
     a->ar.at1 = a->top;
     if (!(a->ar.to > a->ar.from))
         a->ar.to = a->ar.from + 1;
-    double step = sv_axis_step(&a->ar, 4);
-    for (double v = a->ar.from; v <= a->ar.to * (1 + 1e-9); v += step) {
+    double step = sv_axis_step(&a->ar, 4), v = a->ar.from;
+    for (int i = 1; v <= a->ar.to * (1 + 1e-9); v = a->ar.from + step * i++) {
         size_t at = a->p->text.len;
         sv_axis_format(&a->p->text, &a->ar, v, step);
         sv_picture_label(a->p, a->right + 6, sv_axis_place(&a->ar, v) + 3.5, 10, SV_ANCHOR_START, 0,
@@ -165,10 +165,11 @@ void sv_axes_cells(struct sv_axes *a, const double *xs, const double *ys, size_t
     }
     for (size_t i = 0; i < wide * high; i++)
         if (counts[i]) {
+            size_t row = i / wide;
             double share = 0.45 + 0.55 * log(1 + counts[i]) / log(1 + (double)most);
             sv_picture_add(a->p, &(struct sv_mark){.shape = SV_SHAPE_BOX,
                                                    .x = a->left + CELL * (double)(i % wide),
-                                                   .y = a->top + CELL * (double)(i / wide) - 1,
+                                                   .y = a->top + CELL * (double)row - 1,
                                                    .w = CELL - 0.5,
                                                    .h = CELL - 0.5,
                                                    .color = sv_color_mix(0xffffff, color, share)});

@@ -24,8 +24,8 @@ struct sv_axes {
 void sv_axes_open(struct sv_axes *a, const char *title, const char *facts);
 void sv_axes_legend(struct sv_axes *a, const struct sv_legend *items, size_t n);
 /* Draws grid, ticks and titles; `from`, `to`, `unit` and `suffix` of the axes count. */
-void sv_axes_scales(struct sv_axes *a, struct sv_axis x, const char *x_title, struct sv_axis y,
-                    const char *y_title);
+void sv_axes_scales(struct sv_axes *a, struct sv_axis x, const char *x_text, struct sv_axis y,
+                    const char *y_text);
 /* The second vertical axis, on the right: call before sv_axes_scales(). */
 void sv_axes_right(struct sv_axes *a, struct sv_axis r, const char *title, uint32_t color);
 /* Instead of anything else: why there is nothing. */
@@ -64,8 +64,8 @@ struct sv_heat {
     bool is_diverging;   /* around 0 */
     struct sv_axis unit; /* how values are written: unit and suffix */
 };
-void sv_axes_heat(struct sv_axes *a, const struct sv_heat *h, const char *x_title,
-                  const char *y_title);
+void sv_axes_heat(struct sv_axes *a, const struct sv_heat *h, const char *x_text,
+                  const char *y_text);
 
 /* A violin around `x` (in values of the x axis), half as wide as `half`. */
 void sv_axes_violin(struct sv_axes *a, double x, double half, const double *values, size_t n,

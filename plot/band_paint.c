@@ -170,7 +170,8 @@ static void draw_axis(struct area *a, struct sv_axis *axis, bool is_right)
 
 static void draw_series(struct area *a)
 {
-    struct sv_band own = *a->b; /* with the places of its axes */
+    const struct sv_band *given = a->b;
+    struct sv_band own = *given; /* with the places of its axes */
     a->b = &own;
     draw_axis(a, &own.left, false);
     if (own.right.to > 0)
@@ -182,6 +183,7 @@ static void draw_series(struct area *a)
         else
             draw_line(a, &own.parts[i], is_right ? &own.right : &own.left);
     }
+    a->b = given;
 }
 
 /* ---- lanes ---- */

@@ -135,7 +135,7 @@ static void device_legend(struct sv_panel_draw *d)
 {
     struct sv_legend items[SV_N_BATCH_DEVICES];
     size_t n = 0;
-    for (uint8_t k = 0; k < SV_N_BATCH_DEVICES; k++) {
+    for (unsigned k = 0; k < SV_N_BATCH_DEVICES; k++) {
         bool occurs = false;
         for (size_t i = 0; i < d->b->n_workers; i++)
             occurs |= d->b->workers[i].device == k;
@@ -181,7 +181,7 @@ static void draw_scatter(struct sv_panel_draw *d)
     sv_axes_scales(&d->a, batch_axis(d), "batch", sv_panel_time_axis(largest_latency(d)),
                    "latency");
     shade_congestion(d);
-    for (uint8_t k = 0; k < SV_N_BATCH_DEVICES; k++) {
+    for (unsigned k = 0; k < SV_N_BATCH_DEVICES; k++) {
         size_t n = 0;
         for (size_t i = 0; i < d->n; i++) {
             if (d->b->workers[d->rows[i]->worker].device != k)
@@ -466,8 +466,10 @@ void sv_batch_sheet_draw(struct sv_picture *p, const struct sv_batch_rows *b, co
     p->title = sv_picture_text(p, title, strlen(title));
     sv_picture_label(p, SV_MARGIN, 28, 17, SV_ANCHOR_START, SV_MARK_BOLD, SV_COLOR_INK,
                      p->width - 2 * SV_MARGIN, p->title);
-    for (size_t i = 0; i < N_PANELS; i++)
-        sv_batch_panel_draw(p, &panels[i], b, w * (double)(i % SHEET_COLUMNS),
-                            top + h * (double)(i / SHEET_COLUMNS), w, h);
-    p->height = top + h * ((N_PANELS + SHEET_COLUMNS - 1) / SHEET_COLUMNS) + SV_MARGIN;
+    size_t rows = (N_PANELS + SHEET_COLUMNS - 1) / SHEET_COLUMNS;
+    for (size_t i = 0; i < N_PANELS; i++) {
+        size_t row = i / SHEET_COLUMNS, column = i % SHEET_COLUMNS;
+        sv_batch_panel_draw(p, &panels[i], b, w * (double)column, top + h * (double)row, w, h);
+    }
+    p->height = top + h * (double)rows + SV_MARGIN;
 }

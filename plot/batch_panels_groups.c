@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "plot/colors.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -57,6 +58,7 @@ static size_t make_groups(const struct sv_panel_draw *d, struct sv_panel_group *
             all[n] = (struct sv_panel_group){.key = key};
             *slot = n++;
         }
+        assert(all && *slot < n);
         struct sv_panel_group *g = &all[*slot];
         g->n++;
         g->requests += r->n_requests;

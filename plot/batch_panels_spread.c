@@ -17,7 +17,7 @@ static const uint32_t series_colors[] = {0x0072b2, 0xd55e00, 0x009e73,
 /* ---- distributions ---- */
 
 /* Latencies of one kind, in rising order, in d->ys. */
-static size_t sorted_of_device(struct sv_panel_draw *d, uint8_t device)
+static size_t sorted_of_device(struct sv_panel_draw *d, unsigned device)
 {
     size_t n = 0;
     for (size_t i = 0; i < d->n; i++)
@@ -66,14 +66,14 @@ void sv_panel_cdf_type(struct sv_panel_draw *d)
 {
     struct sv_legend items[SV_N_BATCH_DEVICES];
     size_t n = 0;
-    for (uint8_t k = 0; k < SV_N_BATCH_DEVICES; k++)
+    for (unsigned k = 0; k < SV_N_BATCH_DEVICES; k++)
         if (sorted_of_device(d, k))
             items[n++] =
                 (struct sv_legend){sv_picture_printf(d->a.p, "%s", sv_batch_device_names[k]),
                                    sv_batch_device_colors[k]};
     sv_axes_legend(&d->a, items, n);
     cdf_scales(d);
-    for (uint8_t k = 0; k < SV_N_BATCH_DEVICES; k++)
+    for (unsigned k = 0; k < SV_N_BATCH_DEVICES; k++)
         draw_cdf(d, sorted_of_device(d, k), sv_batch_device_colors[k]);
 }
 
@@ -131,10 +131,10 @@ void sv_panel_violin(struct sv_panel_draw *d)
     struct sv_name names[SV_N_BATCH_DEVICES];
     uint8_t kinds[SV_N_BATCH_DEVICES];
     size_t n = 0;
-    for (uint8_t k = 0; k < SV_N_BATCH_DEVICES; k++)
+    for (unsigned k = 0; k < SV_N_BATCH_DEVICES; k++)
         if (sorted_of_device(d, k)) {
             snprintf(names[n].text, sizeof names[n].text, "%s", sv_batch_device_names[k]);
-            kinds[n++] = k;
+            kinds[n++] = (uint8_t)k;
         }
     named_scales(d, n, sv_panel_time_axis(longest(d)), "kind of worker", "latency");
     for (size_t i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
 /* bpftrace from nowhere. */
 #include "log_fuzz.h"
 
-LOG_FUZZ(bpftrace)
+LOG_FUZZ(bpftrace, LOG_READS_ANYTHING)

@@ -1,4 +1,4 @@
 /* iostat from nowhere. */
 #include "log_fuzz.h"
 
-LOG_FUZZ(iostat)
+LOG_FUZZ(iostat, LOG_READS_ANYTHING)

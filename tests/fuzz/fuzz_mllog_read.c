@@ -1,4 +1,4 @@
 /* mllog from nowhere. */
 #include "log_fuzz.h"
 
-LOG_FUZZ(mllog)
+LOG_FUZZ(mllog, LOG_READS_ANYTHING)

@@ -1,4 +1,4 @@
 /* mpstat from nowhere. */
 #include "log_fuzz.h"
 
-LOG_FUZZ(mpstat)
+LOG_FUZZ(mpstat, LOG_READS_ANYTHING)

@@ -1,4 +1,4 @@
 /* strace from nowhere. */
 #include "log_fuzz.h"
 
-LOG_FUZZ(strace)
+LOG_FUZZ(strace, LOG_READS_ANYTHING)
