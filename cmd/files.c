@@ -24,6 +24,19 @@ int sv_err_in_file(struct sv_err *err, const char *path)
     return err->code;
 }
 
+/* Why an input has no format, in words that help. */
+static const char *explain(const struct sv_input *in)
+{
+    static const char *const graphs[] = {"digraph ", "graph ", "strict digraph ", "strict graph "};
+    if (in->len == 0)
+        return "the file is empty";
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
+        if (in->len > strlen(graphs[i]) && memcmp(in->data, graphs[i], strlen(graphs[i])) == 0)
+            return "a Graphviz graph, but not dag.dot as StarPU's starpu_fxt_tool writes it: that "
+                   "is the only kind that Stave reads";
+    return "not a trace that Stave knows; --from FORMAT forces one";
+}
+
 static const struct sv_format *choose_format(struct sv_opened *o, const char *from,
                                              struct sv_err *err)
 {
@@ -31,9 +44,7 @@ static const struct sv_format *choose_format(struct sv_opened *o, const char *fr
     if (!from) {
         f = sv_format_probe(o->in, err);
         if (!f && err->code == SV_OK)
-            sv_err_set(err, SV_EINPUT, 0,
-                       o->in->len == 0 ? "the file is empty"
-                                       : "not a trace that Stave knows; --from FORMAT forces one");
+            sv_err_set(err, SV_EINPUT, 0, "%s", explain(o->in));
         return f;
     }
     f = sv_format_named(from);

@@ -61,20 +61,20 @@ struct sv_output_choice {
     }
 
 /* `--from FORMAT`, or under another name where --from means something else. */
-#define SV_INPUT_OPTIONS_AS(type, name, field)                                \
-    {0,                                                                       \
-     name,                                                                    \
-     "FORMAT",                                                                \
-     SV_OPT_TEXT,                                                             \
-     offsetof(type, field),                                                   \
-     "read as perfetto, chrome, text, bpftrace, time-align, mpstat, pmon, "   \
-     "iostat, strace, mllog, dlio, paje, starpu-rec, batching-csv or sbt "    \
-     "instead of looking at the content",                                     \
-     "perfetto chrome text bpftrace time-align mpstat pmon iostat strace "    \
-     "mllog dlio paje starpu-rec batching-csv sbt"},                          \
-    {                                                                         \
-        0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),               \
-            "damage in an input ends in exit code 1 and no output file", NULL \
+#define SV_INPUT_OPTIONS_AS(type, name, field)                                     \
+    {0,                                                                            \
+     name,                                                                         \
+     "FORMAT",                                                                     \
+     SV_OPT_TEXT,                                                                  \
+     offsetof(type, field),                                                        \
+     "read as perfetto, chrome, text, bpftrace, time-align, mpstat, pmon, "        \
+     "iostat, strace, mllog, dlio, paje, starpu-rec, starpu-dag, fxt, "            \
+     "batching-csv, nsys, rocprofv3 or sbt instead of looking at the content",     \
+     "perfetto chrome text bpftrace time-align mpstat pmon iostat strace "         \
+     "mllog dlio paje starpu-rec starpu-dag fxt batching-csv nsys rocprofv3 sbt"}, \
+    {                                                                              \
+        0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),                    \
+            "damage in an input ends in exit code 1 and no output file", NULL      \
     }
 #define SV_INPUT_OPTIONS(type) SV_INPUT_OPTIONS_AS(type, "from", from)
 

@@ -8,6 +8,7 @@
 #include "cmd/join.h"
 #include "model/merge.h"
 
+#include "base/map.h"
 #include "base/mem.h"
 
 #include <dirent.h>
@@ -29,7 +30,9 @@ struct import {
 
 struct file {
     char *path;
-    const struct sv_format *format; /* NULL: none of ours */
+    const struct sv_format *format; /* NULL: none of ours, or left out */
+    const char *told_by;            /* left out: the file that says the same and more, borrowed */
+    bool was_found;                 /* in a folder, not named by the user */
 };
 
 struct files {
@@ -40,14 +43,15 @@ struct files {
 
 /* ---- finding files ---- */
 
-static void add_file(struct files *f, const char *path)
+static void add_file(struct files *f, const char *path, bool was_found)
 {
     if (f->n == FILES_MAX) {
         f->too_many++;
         return;
     }
     f->items = sv_grow(f->items, &f->cap, f->n + 1, sizeof *f->items);
-    f->items[f->n++] = (struct file){.path = sv_strndup(path, strlen(path))};
+    f->items[f->n++] =
+        (struct file){.path = sv_strndup(path, strlen(path)), .was_found = was_found};
 }
 
 static int compare_names(const void *a, const void *b)
@@ -87,7 +91,7 @@ static int walk(struct files *f, const char *path, int depth, struct sv_err *err
     }
     if (!S_ISDIR(st.st_mode)) {
         if (depth == 0 || S_ISREG(st.st_mode))
-            add_file(f, path);
+            add_file(f, path, depth > 0);
         return 0;
     }
     if (depth == DEPTH_MAX) {
@@ -121,6 +125,40 @@ static void recognise(struct files *f, const char *from)
         f->items[i].format = sv_format_probe(in, &ignored);
         sv_input_close(in);
     }
+}
+
+/* ---- files that say the same ---- */
+
+static uint64_t kind_in_folder(const char *path, const char *format)
+{
+    const char *slash = strrchr(path, '/');
+    return sv_hash_bytes(format, strlen(format),
+                         sv_hash_bytes(path, slash ? (size_t)(slash - path) : 0, 0));
+}
+
+/* A run's files that were made of another one beside them would show everything twice, and without its clock. Who names such a file
+ * gets it. */
+static void leave_out(struct files *f)
+{
+    struct sv_map kinds = {0}; /* folder and format → index + 1 */
+    bool is_new;
+    for (size_t i = 0; i < f->n; i++) {
+        const struct file *file = &f->items[i];
+        if (!file->format)
+            continue;
+        uint64_t *at = sv_map_add(&kinds, kind_in_folder(file->path, file->format->name), &is_new);
+        *at = is_new ? i + 1 : *at;
+    }
+    for (size_t i = 0; i < f->n; i++) {
+        struct file *file = &f->items[i];
+        const char *const *by = file->format && file->was_found ? file->format->told_by : NULL;
+        for (; by && *by && !file->told_by; by++) {
+            const uint64_t *at = sv_map_find(&kinds, kind_in_folder(file->path, *by));
+            file->told_by = at ? f->items[*at - 1].path : NULL;
+        }
+        file->format = file->told_by ? NULL : file->format;
+    }
+    sv_map_fini(&kinds);
 }
 
 static void files_free(struct files *f)
@@ -209,10 +247,15 @@ static void tell_skipped(const struct files *f)
 {
     size_t skipped = 0;
     for (size_t i = 0; i < f->n; i++) {
-        if (f->items[i].format)
+        const struct file *file = &f->items[i];
+        if (file->format || ++skipped > NAMED_MAX)
             continue;
-        if (++skipped <= NAMED_MAX)
-            sv_console_note("%s: skipped, no format that Stave knows", f->items[i].path);
+        if (file->told_by)
+            sv_console_note("%s: left out, taken for another form of %s; name the file itself to "
+                            "import it",
+                            file->path, file->told_by);
+        else
+            sv_console_note("%s: skipped, no format that Stave knows", file->path);
     }
     if (skipped > NAMED_MAX)
         sv_console_note("%zu more files were skipped", skipped - NAMED_MAX);
@@ -274,6 +317,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = walk(&files, operands->items[i], 0, err);
     if (code >= 0) {
         recognise(&files, o->from);
+        leave_out(&files);
         code = import_files(o, &join, &files, err);
     }
     if (code >= 0)
@@ -323,7 +367,9 @@ const struct sv_command sv_command_import = {
         "Reads all files of a folder that Stave knows, by their content: outputs of the bpftrace "
         "scripts for file and block I/O, their time alignment trace, mpstat, nvidia-smi pmon, "
         "iostat -o JSON, strace -f -ttt -T, MLPerf's :::MLLOG lines, DLIO's log, and traces of "
-        "any format that convert reads. All come from one machine.\n\n"
+        "any format that convert reads. All come from one machine. What starpu_fxt_tool made of a "
+        "StarPU trace is left out where the trace itself (prof_file_*) is in the same folder, and "
+        "its dag.dot, which has no times, beside any of them.\n\n"
         "bpftrace counts nanoseconds since boot. The time alignment trace relates them to the "
         "wall clock: by the closest pair of lines around a change of the second, with "
         "half its width and a timer tick as uncertainty, and with the drift that several pairs "

@@ -56,15 +56,17 @@ static const struct sv_format csv = {
 /* What other tools print: these are only read, and an output's suffix never means them. */
 static const char *const no_suffixes[] = {NULL};
 
-#define SV_I_LOG(id, word, about, day, where) \
-    static const struct sv_format id = {      \
-        .name = word,                         \
-        .suffixes = no_suffixes,              \
-        .help = about,                        \
-        .probe = sv_##id##_probe,             \
-        .open_source = sv_##id##_source,      \
-        .needs_date = day,                    \
-        .needs_zone = where,                  \
+#define SV_I_LOG(id, word, about, day, where) SV_I_DERIVED(id, word, about, day, where, NULL)
+#define SV_I_DERIVED(id, word, about, day, where, from) \
+    static const struct sv_format id = {                \
+        .name = word,                                   \
+        .suffixes = no_suffixes,                        \
+        .help = about,                                  \
+        .probe = sv_##id##_probe,                       \
+        .open_source = sv_##id##_source,                \
+        .needs_date = day,                              \
+        .needs_zone = where,                            \
+        .told_by = from,                                \
     }
 
 SV_I_LOG(bpftrace, "bpftrace", "what the bpftrace scripts for file and block I/O print", false,
@@ -79,8 +81,15 @@ SV_I_LOG(mllog, "mllog", "a log with MLPerf's :::MLLOG lines", false, false);
 SV_I_LOG(dlio, "dlio", "a log of the DLIO benchmark", false, false);
 SV_I_LOG(batching_csv, "batching-csv", "the summary of an inference server's batches", false,
          false);
-SV_I_LOG(paje, "paje", "a Paje trace, StarPU's paje.trace among them", false, false);
-SV_I_LOG(starpu_rec, "starpu-rec", "StarPU's tasks.rec and trace.rec", false, false);
+
+/* starpu_fxt_tool makes these of prof_file_*; the graph has the order of what the others tell the times of. */
+static const char *const by_fxt[] = {"fxt", NULL};
+static const char *const by_times[] = {"fxt", "starpu-rec", "paje", NULL};
+
+SV_I_DERIVED(paje, "paje", "a Paje trace, StarPU's paje.trace among them", false, false, by_fxt);
+SV_I_DERIVED(starpu_rec, "starpu-rec", "StarPU's tasks.rec and trace.rec", false, false, by_fxt);
+SV_I_DERIVED(starpu_dag, "starpu-dag", "StarPU's graph of tasks, dag.dot: order, not time", false,
+             false, by_times);
 SV_I_LOG(fxt, "fxt", "StarPU's own trace by FxT, prof_file_*", false, false);
 SV_I_LOG(nsys, "nsys", "SQLite export of Nsight Systems", false, false);
 SV_I_LOG(rocprofv3, "rocprofv3", "JSON of ROCm's rocprofv3", false, false);
@@ -119,7 +128,7 @@ const struct sv_format *const sv_formats[] = {
     &kineto,       &perfetto_gpu, &tracesmith, &tracesmith_basic,
     &batching_csv, &paje,         &starpu_rec, &dot,
     &sbt,          &nsys,         &fxt,        &rocprofv3,
-    NULL};
+    &starpu_dag,   NULL};
 
 const struct sv_format *sv_format_named(const char *name)
 {

@@ -41,6 +41,8 @@ struct sv_format {
                      struct sv_err *err);
     /* `--dialect` of another format's writer that is a writer of its own: "kineto" of "chrome". */
     const char *dialect_of, *dialect;
+    /* Formats that say the same and more: where a folder has a file of one of them, import leaves this one out. NULL: none. */
+    const char *const *told_by;
     bool needs_date;        /* its files hold times of day without the day: another one must tell */
     bool needs_zone;        /* its times are local and do not say where */
     bool is_binary;         /* not for a terminal */
@@ -73,6 +75,7 @@ int sv_sbt_probe(const uint8_t *head, size_t n);
 int sv_batching_csv_probe(const uint8_t *head, size_t n);
 int sv_paje_probe(const uint8_t *head, size_t n);
 int sv_starpu_rec_probe(const uint8_t *head, size_t n);
+int sv_starpu_dag_probe(const uint8_t *head, size_t n);
 int sv_fxt_probe(const uint8_t *head, size_t n);
 int sv_nsys_probe(const uint8_t *head, size_t n);
 int sv_rocprofv3_probe(const uint8_t *head, size_t n);
@@ -108,6 +111,7 @@ SV_SOURCE_DOOR(sv_mllog_source);      /* mllog_read.c */
 SV_SOURCE_DOOR(sv_dlio_source);       /* dlio_read.c */
 SV_SOURCE_DOOR(sv_paje_source);       /* paje_read.c */
 SV_SOURCE_DOOR(sv_starpu_rec_source); /* starpu_rec_read.c */
+SV_SOURCE_DOOR(sv_starpu_dag_source); /* starpu_dag_read.c */
 SV_SOURCE_DOOR(sv_fxt_source);        /* fxt_read.c */
 SV_SOURCE_DOOR(sv_nsys_source);       /* nsys_read.c */
 SV_SOURCE_DOOR(sv_rocprofv3_source);  /* rocprofv3_read.c */

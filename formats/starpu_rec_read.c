@@ -274,6 +274,13 @@ static bool put_state(struct rec *s, struct sv_batch *b, struct sv_text event)
     if (!time_of(s, "S", &ts_ns))
         return sv_lines_bad(&s->lines, "a time 'S: MILLISECONDS'");
     struct row *r = state_row(s, worker, get(s, "T"));
+    if (sv_text_is(event, "ProgEvent")) { /* a moment that the program or StarPU marked */
+        if (type.len)
+            sv_add_text(&s->lines, b, "type", type);
+        sv_put_event(&s->lines, b, SV_INSTANT, ts_ns, r->track,
+                     sv_dict_str(s->lines.dict, name.bytes ? name.bytes : "", name.len), "event");
+        return true;
+    }
     bool pushes = sv_text_is(event, "PushState"), pops = sv_text_is(event, "PopState");
     if (!pushes && !pops && !sv_text_is(event, "SetState"))
         return sv_lines_bad(&s->lines, "SetState, PushState or PopState");
