@@ -20,6 +20,9 @@ grep -o '"task_[0-9]*"->"task_[0-9]*"' "$dag" | tr -c '0-9\n' ' ' | awk '{print 
 check every_edge_leads_forward diff told drawn
 same edges_are_there "$(wc -l <drawn)" 28
 edges "$good/starpu_cholesky_tasks.log" | cut -d' ' -f1,2 >recorded
+edges "$good/starpu_cholesky_fxt.log" >raw
+check raw_trace_points_the_same_way diff <(cut -d' ' -f1,2 raw) recorded
+same raw_trace_points_forward "$(grep -c ' backward' raw)" 0
 check edges_of_tasks_rec_are_among_them test -z "$(comm -23 recorded <(cut -d' ' -f1,2 drawn))"
 same names "$("$STAVE" cat -q "$dag" | grep -c '"chol_model_')" "$(grep -c 'label="chol_model_' "$dag")"
 run_any note 0 "$STAVE" convert "$dag" -o dag.pftrace
