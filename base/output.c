@@ -373,3 +373,17 @@ void sv_output_discard(struct sv_output *o)
         unlink(o->path);
     free_output(o);
 }
+
+void sv_output_pass_on(struct sv_output *o, struct sv_buf *b)
+{
+    sv_output_write(o, b->data, b->len);
+    sv_buf_clear(b);
+}
+
+int sv_output_end(struct sv_output *o, bool failed, struct sv_err *err)
+{
+    if (!failed)
+        return sv_output_close(o, err);
+    sv_output_discard(o);
+    return SV_OK;
+}

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,5 +42,9 @@ uint64_t sv_output_bytes(const struct sv_output *o); /* written so far, before c
 int sv_output_close(struct sv_output *o,
                     struct sv_err *err);     /* flush, rename to the final name, free */
 void sv_output_discard(struct sv_output *o); /* remove what was written, free */
+
+/* For sinks. pass_on: writes what a buffer holds and empties it. end: discards after a failure, closes otherwise. */
+void sv_output_pass_on(struct sv_output *o, struct sv_buf *b);
+int sv_output_end(struct sv_output *o, bool failed, struct sv_err *err);
 
 #endif

@@ -5,6 +5,7 @@
  * the machine's own speed changes from minute to minute. */
 #include "base/json_scan.h"
 #include "formats/formats.h"
+#include "measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,18 +109,6 @@ static int read_all(const char *path, struct result *r)
     sv_report_fini(&report);
     sv_dict_free(d);
     return n;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *v, size_t n)
-{
-    qsort(v, n, sizeof *v, by_value);
-    return v[n / 2];
 }
 
 int main(int argc, char **argv)

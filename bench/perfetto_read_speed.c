@@ -6,6 +6,7 @@
  * TIMES runs (5): million
  * events per second, megabytes per second, nanoseconds per event. */
 #include "formats/formats.h"
+#include "measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,12 +69,6 @@ static double run(const uint8_t *bytes, size_t len, uint64_t *n_events)
     return seconds;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 int main(int argc, char **argv)
 {
     int times = 5, option;
@@ -94,11 +89,10 @@ int main(int argc, char **argv)
     double seconds[100];
     for (int i = 0; i < times; i++)
         seconds[i] = run(bytes, len, &n_events);
-    qsort(seconds, (size_t)times, sizeof *seconds, by_value);
-    double median = seconds[times / 2];
+    double typical = median(seconds, (size_t)times);
     printf("perfetto_read: %llu events, %.1f MB: %.2f M events/s, %.0f MB/s, %.1f ns/event\n",
-           (unsigned long long)n_events, (double)len / 1e6, (double)n_events / median / 1e6,
-           (double)len / median / 1e6, median / (double)n_events * 1e9);
+           (unsigned long long)n_events, (double)len / 1e6, (double)n_events / typical / 1e6,
+           (double)len / typical / 1e6, typical / (double)n_events * 1e9);
     free(bytes);
     return 0;
 }

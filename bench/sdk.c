@@ -3,6 +3,8 @@
  * Prints `NAME VALUE UNIT` for bench/run, which knows the budgets. Every figure is the median of repeated runs in one process, next to
  * the references measured in the same run: one counter read and one 16-byte store, in turn with the bursts; a write to the kernel's
  * trace_marker. Exits 1 when an event was lost. */
+#include "measure.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -20,39 +22,6 @@ enum { BURST = 200000, RUNS = 15 };
 
 static int failed;
 static char path[256];
-
-static int64_t now_ns(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-/* Time of this thread alone: what other programs on the machine take does not count. */
-static int64_t thread_ns(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *v, size_t n)
-{
-    qsort(v, n, sizeof *v, by_value);
-    return v[n / 2];
-}
-
-static void row(const char *name, double value, const char *unit)
-{
-    printf("%s %.4g %s\n", name, value, unit);
-    fflush(stdout);
-}
 
 static void start(size_t buffer, enum stave_full full)
 {
@@ -96,7 +65,7 @@ __attribute__((noinline)) static void reference(uint64_t n)
 #if defined(__x86_64__)
         at[1] = __builtin_ia32_rdtsc();
 #else
-        at[1] = (uint64_t)now_ns();
+        at[1] = (uint64_t)clock_ns(CLOCK_MONOTONIC);
 #endif
         __asm__ volatile("" ::: "memory");
     }
@@ -149,9 +118,9 @@ __attribute__((noinline)) static void disabled(uint64_t n)
 
 static double burst_ns(void (*body)(uint64_t), uint64_t n)
 {
-    int64_t t0 = thread_ns();
+    int64_t t0 = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     body(n);
-    return (double)(thread_ns() - t0) / (double)n;
+    return (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - t0) / (double)n;
 }
 
 struct cost {
@@ -276,11 +245,11 @@ static void sustained_part(void)
     double v[3], ours[3], writers[3];
     for (int i = 0; i < 3; i++) {
         start((size_t)4 << 20, STAVE_FULL_BLOCK);
-        int64_t t0 = now_ns(), c0 = thread_ns();
+        int64_t t0 = clock_ns(CLOCK_MONOTONIC), c0 = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         double w0 = writer_cpu_ns();
         scopes(N);
-        v[i] = (double)(now_ns() - t0) / N;
-        ours[i] = (double)(thread_ns() - c0) / N;
+        v[i] = (double)(clock_ns(CLOCK_MONOTONIC) - t0) / N;
+        ours[i] = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - c0) / N;
         writers[i] = (writer_cpu_ns() - w0) / N;
         stop("sustained", N);
     }
@@ -308,9 +277,9 @@ static void writer_part(void)
     for (int i = 0; i < 5; i++) {
         start((size_t)64 << 20, STAVE_FULL_DROP);
         scopes(1000000);
-        int64_t t0 = now_ns();
+        int64_t t0 = clock_ns(CLOCK_MONOTONIC);
         stave_stop();
-        latency[i] = (double)(now_ns() - t0) / 1e6;
+        latency[i] = (double)(clock_ns(CLOCK_MONOTONIC) - t0) / 1e6;
     }
     row("sdk_stop", median(latency, 5), "ms");
 }
@@ -341,10 +310,10 @@ static void marker_part(void)
     double v[RUNS];
     bool ok = fd >= 0;
     for (int i = 0; ok && i < RUNS; i++) {
-        int64_t t0 = thread_ns();
+        int64_t t0 = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         for (int j = 0; ok && j < N; j++)
             ok = write(fd, text, sizeof text - 1) == sizeof text - 1;
-        v[i] = (double)(thread_ns() - t0) / N;
+        v[i] = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - t0) / N;
     }
     if (ok)
         row("peer_trace_marker", median(v, RUNS), "ns");

@@ -3,6 +3,8 @@
  * Prints `NAME VALUE UNIT` for bench/run, which knows the budgets. `calls`: nanoseconds of each life-cycle call, in bursts that fit the rings, time of the
  * calling thread alone, median of many runs; once alone and once with two threads at it. `million`: a million requests in batches of eight as
  * fast as they can be told, memory and losses. Exits 1 when a request is missing from the files' thread. */
+#include "measure.h"
+
 #include <pthread.h>
 #include <stave/serving.h>
 #include <stdio.h>
@@ -15,31 +17,6 @@ enum { BATCH = 8, BURST = 128, RUNS = 61, MILLION = 1000000 };
 static struct stave_serving *server;
 static uint32_t model;
 static int failed;
-
-static int64_t thread_ns(clockid_t clock)
-{
-    struct timespec ts;
-    clock_gettime(clock, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *v, size_t n)
-{
-    qsort(v, n, sizeof *v, by_value);
-    return v[n / 2];
-}
-
-static void row(const char *name, double value, const char *unit)
-{
-    printf("%s %.4g %s\n", name, value, unit);
-    fflush(stdout);
-}
 
 static void open_server(const char *dir, size_t queue, enum stave_full full)
 {
@@ -101,7 +78,7 @@ static const char *const names[CALLS] = {"enqueued", "dequeued", "collected_8", 
 static double burst(struct stave_serving *s, enum call call, uint64_t first)
 {
     uint64_t n = call == ENQUEUED || call == DEQUEUED || call == RESPONDED ? BURST * BATCH : BURST;
-    int64_t before = thread_ns(CLOCK_THREAD_CPUTIME_ID);
+    int64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     for (uint64_t i = 0; i < n; i++) {
         uint64_t id = first + i, batch = first / BATCH + i;
         uint64_t members[BATCH];
@@ -120,7 +97,7 @@ static double burst(struct stave_serving *s, enum call call, uint64_t first)
         default: stave_serving_responded(s, id, 0); break;
         }
     }
-    return (double)(thread_ns(CLOCK_THREAD_CPUTIME_ID) - before) / (double)n;
+    return (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) / (double)n;
 }
 
 static pthread_barrier_t gate;
@@ -233,16 +210,16 @@ static void measure_million(const char *dir)
     serve(0, MILLION / 10, origin_ns);
     stave_serving_flush(server);
     double early = peak_mb();
-    int64_t own = thread_ns(CLOCK_THREAD_CPUTIME_ID), all = thread_ns(CLOCK_PROCESS_CPUTIME_ID),
-            start = thread_ns(CLOCK_MONOTONIC);
+    int64_t own = clock_ns(CLOCK_THREAD_CPUTIME_ID), all = clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+            start = clock_ns(CLOCK_MONOTONIC);
     serve(MILLION / 10, MILLION, origin_ns + (int64_t)(MILLION / 10) * 100000);
     stave_serving_flush(server);
-    own = thread_ns(CLOCK_THREAD_CPUTIME_ID) - own;
-    all = thread_ns(CLOCK_PROCESS_CPUTIME_ID) - all;
+    own = clock_ns(CLOCK_THREAD_CPUTIME_ID) - own;
+    all = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - all;
     double n = MILLION * 0.9;
     row("serving_million_memory", peak_mb() - early, "MB");
     row("serving_million_peak", peak_mb(), "MB");
-    row("serving_million_rate", n / (double)(thread_ns(CLOCK_MONOTONIC) - start) * 1e6, "k/s");
+    row("serving_million_rate", n / (double)(clock_ns(CLOCK_MONOTONIC) - start) * 1e6, "k/s");
     row("serving_request_own", (double)own / n, "ns");
     row("serving_request_behind", (double)(all - own) / n, "ns");
     close_server(MILLION);

@@ -587,12 +587,6 @@ static void write_tail(struct chrome_writer *w)
 
 /* ---- the door ---- */
 
-static void pass_on(struct chrome_writer *w)
-{
-    sv_output_write(w->out, w->buf.data, w->buf.len);
-    sv_buf_clear(&w->buf);
-}
-
 static int chrome_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                         struct sv_err *err)
 {
@@ -615,7 +609,7 @@ static int chrome_write(struct sv_sink *s, const struct sv_event *events, size_t
             break;
         }
     }
-    pass_on(w);
+    sv_output_pass_on(w->out, &w->buf);
     return sv_output_failure(w->out, err);
 }
 
@@ -624,23 +618,20 @@ static int chrome_flush(struct sv_sink *s, struct sv_err *err)
     struct chrome_writer *w = (struct chrome_writer *)s;
     if (w->has_head)
         close_counter(w);
-    pass_on(w);
+    sv_output_pass_on(w->out, &w->buf);
     return sv_output_flush(w->out, err);
 }
 
 static int chrome_close(struct sv_sink *s, bool failed, struct sv_err *err)
 {
     struct chrome_writer *w = (struct chrome_writer *)s;
-    int rc = SV_OK;
-    if (failed) {
-        sv_output_discard(w->out);
-    } else {
+    if (!failed) {
         if (!w->has_head)
             write_head(w, 0);
         write_tail(w);
-        pass_on(w);
-        rc = sv_output_close(w->out, err);
+        sv_output_pass_on(w->out, &w->buf);
     }
+    int rc = sv_output_end(w->out, failed, err);
     sv_buf_fini(&w->buf);
     sv_buf_fini(&w->scratch);
     sv_arena_fini(&w->arena);

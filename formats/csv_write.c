@@ -101,8 +101,7 @@ static void put_event(struct csv_sink *s, const struct sv_event *e)
 
 static void flush(struct csv_sink *s)
 {
-    sv_output_write(s->out, s->lines.data, s->lines.len);
-    sv_buf_clear(&s->lines);
+    sv_output_pass_on(s->out, &s->lines);
 }
 
 static int csv_write(struct sv_sink *sink, const struct sv_event *events, size_t n,
@@ -128,13 +127,9 @@ static int csv_flush(struct sv_sink *sink, struct sv_err *err)
 static int csv_close(struct sv_sink *sink, bool failed, struct sv_err *err)
 {
     struct csv_sink *s = (struct csv_sink *)sink;
-    int code = 0;
-    if (failed) {
-        sv_output_discard(s->out);
-    } else {
+    if (!failed)
         flush(s);
-        code = sv_output_close(s->out, err);
-    }
+    int code = sv_output_end(s->out, failed, err);
     sv_buf_fini(&s->lines);
     sv_buf_fini(&s->json);
     free(s);

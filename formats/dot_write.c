@@ -133,8 +133,7 @@ static void pass_on(struct dot *w)
 {
     if (w->buf.len < 65536)
         return;
-    sv_output_write(w->out, w->buf.data, w->buf.len);
-    sv_buf_clear(&w->buf);
+    sv_output_pass_on(w->out, &w->buf);
 }
 
 static void put_edge(struct dot *w, size_t from, size_t to, const char *look)
@@ -306,13 +305,9 @@ static int dot_write(struct sv_sink *s, const struct sv_event *events, size_t n,
 static int dot_close(struct sv_sink *s, bool failed, struct sv_err *err)
 {
     struct dot *w = (struct dot *)s;
-    int code = 0;
-    if (failed) {
-        sv_output_discard(w->out);
-    } else {
+    if (!failed)
         write_graph(w);
-        code = sv_output_close(w->out, err);
-    }
+    int code = sv_output_end(w->out, failed, err);
     sv_gpu_words_fini(&w->words);
     sv_map_fini(&w->stream_map);
     sv_map_fini(&w->device_map);

@@ -691,12 +691,6 @@ static void write_tail(struct kineto *w)
 
 /* ---- the door ---- */
 
-static void pass_on(struct kineto *w)
-{
-    sv_output_write(w->out, w->buf.data, w->buf.len);
-    sv_buf_clear(&w->buf);
-}
-
 static int kineto_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                         struct sv_err *err)
 {
@@ -713,23 +707,20 @@ static int kineto_write(struct sv_sink *s, const struct sv_event *events, size_t
         default: break;
         }
     }
-    pass_on(w);
+    sv_output_pass_on(w->out, &w->buf);
     return sv_output_failure(w->out, err);
 }
 
 static int kineto_close(struct sv_sink *s, bool failed, struct sv_err *err)
 {
     struct kineto *w = (struct kineto *)s;
-    int code = SV_OK;
-    if (failed) {
-        sv_output_discard(w->out);
-    } else {
+    if (!failed) {
         if (!w->has_head)
             write_head(w, 0);
         write_tail(w);
-        pass_on(w);
-        code = sv_output_close(w->out, err);
+        sv_output_pass_on(w->out, &w->buf);
     }
+    int code = sv_output_end(w->out, failed, err);
     sv_buf_fini(&w->buf);
     sv_buf_fini(&w->scratch);
     sv_buf_fini(&w->devices);

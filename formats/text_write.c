@@ -321,13 +321,9 @@ static void finish(struct text_sink *s)
 static int text_close(struct sv_sink *sink, bool failed, struct sv_err *err)
 {
     struct text_sink *s = (struct text_sink *)sink;
-    int code = 0;
-    if (failed) {
-        sv_output_discard(s->out);
-    } else {
+    if (!failed)
         finish(s);
-        code = sv_output_close(s->out, err);
-    }
+    int code = sv_output_end(s->out, failed, err);
     sv_buf_fini(&s->line);
     free(s->tracks);
     free(s);

@@ -717,13 +717,9 @@ static int tracesmith_write(struct sv_sink *s, const struct sv_event *events, si
 static int tracesmith_close(struct sv_sink *s, bool failed, struct sv_err *err)
 {
     struct tracesmith *w = (struct tracesmith *)s;
-    int code = 0;
-    if (failed) {
-        sv_output_discard(w->out);
-    } else {
+    if (!failed)
         write_file(w);
-        code = sv_output_close(w->out, err);
-    }
+    int code = sv_output_end(w->out, failed, err);
     sv_gpu_words_fini(&w->gpu);
     sv_buf_fini(&w->body);
     sv_map_fini(&w->row_map);

@@ -103,6 +103,7 @@ static void put_flow(struct line *l, const struct sv_life_batch *b, unsigned flo
 {
     struct sv_json *j = &l->json;
     bool is_warm = b->flags & SV_LIFE_WARMUP;
+    uint64_t space = is_warm ? UINT64_C(1) << 63 : 0;
     char id[32];
     sv_json_lit(j, "id_scope");
     put_text(j, is_warm ? "warming" : "serving");
@@ -111,7 +112,7 @@ static void put_flow(struct line *l, const struct sv_life_batch *b, unsigned flo
     sv_json_lit(j, "local");
     sv_json_u64(j, b->id);
     sv_json_end(j);
-    snprintf(id, sizeof id, "0x%016llX", (unsigned long long)(b->id | (uint64_t)is_warm << 63));
+    snprintf(id, sizeof id, "0x%016llX", (unsigned long long)(b->id | space));
     sv_json_lit(j, "bind_id");
     put_text(j, id);
     if (flow & FLOW_OUT) {

@@ -107,4 +107,29 @@ bool cl_call_begin(const char *call); /* false: nothing is recorded */
 void cl_call_end(bool begun, cl_int status);
 void cl_call_end_with(bool begun, cl_int status, struct stave_args *more);
 
+/* The program's own pointer or one of ours, so that the status is known either way. */
+#define CL_STATUS_OF(status)        \
+    cl_int own_status = CL_SUCCESS; \
+    if (!(status))                  \
+    (status) = &own_status
+
+/* The wrappers that count an object's users, so that it is known when the last has gone. */
+#define CL_RETAIN(call, type, retained)          \
+    cl_int CL_API_CALL cl_on_##call(type object) \
+    {                                            \
+        cl_int status = cl_real.call(object);    \
+        if (status == CL_SUCCESS)                \
+            retained(object);                    \
+        return status;                           \
+    }
+#define CL_RELEASE(call, type, released)         \
+    cl_int CL_API_CALL cl_on_##call(type object) \
+    {                                            \
+        bool begun = cl_call_begin(#call);       \
+        released(object);                        \
+        cl_int status = cl_real.call(object);    \
+        cl_call_end(begun, status);              \
+        return status;                           \
+    }
+
 #endif

@@ -4,11 +4,6 @@
 
 #include "cl_calls.h"
 
-#define STATUS_OF(status)           \
-    cl_int own_status = CL_SUCCESS; \
-    if (!(status))                  \
-    (status) = &own_status
-
 /* ---- programs ---- */
 
 static void program_made(bool begun, cl_int status, uint64_t bytes)
@@ -23,7 +18,7 @@ cl_program CL_API_CALL cl_on_clCreateProgramWithSource(cl_context context, cl_ui
                                                        const char **texts, const size_t *sizes,
                                                        cl_int *status)
 {
-    STATUS_OF(status);
+    CL_STATUS_OF(status);
     bool begun = cl_call_begin("clCreateProgramWithSource");
     cl_program p = cl_real.clCreateProgramWithSource(context, n, texts, sizes, status);
     uint64_t bytes = 0;
@@ -39,7 +34,7 @@ cl_program CL_API_CALL cl_on_clCreateProgramWithBinary(cl_context context, cl_ui
                                                        const unsigned char **binaries, cl_int *each,
                                                        cl_int *status)
 {
-    STATUS_OF(status);
+    CL_STATUS_OF(status);
     bool begun = cl_call_begin("clCreateProgramWithBinary");
     cl_program p =
         cl_real.clCreateProgramWithBinary(context, n, devices, sizes, binaries, each, status);
@@ -53,7 +48,7 @@ cl_program CL_API_CALL cl_on_clCreateProgramWithBinary(cl_context context, cl_ui
 cl_program CL_API_CALL cl_on_clCreateProgramWithIL(cl_context context, const void *il, size_t size,
                                                    cl_int *status)
 {
-    STATUS_OF(status);
+    CL_STATUS_OF(status);
     bool begun = cl_call_begin("clCreateProgramWithIL");
     cl_program p = cl_real.clCreateProgramWithIL(context, il, size, status);
     program_made(begun, *status, size);
@@ -64,7 +59,7 @@ cl_program CL_API_CALL cl_on_clCreateProgramWithBuiltInKernels(cl_context contex
                                                                const cl_device_id *devices,
                                                                const char *names, cl_int *status)
 {
-    STATUS_OF(status);
+    CL_STATUS_OF(status);
     bool begun = cl_call_begin("clCreateProgramWithBuiltInKernels");
     cl_program p = cl_real.clCreateProgramWithBuiltInKernels(context, n, devices, names, status);
     cl_call_end(begun, *status);
@@ -175,7 +170,7 @@ cl_program CL_API_CALL cl_on_clLinkProgram(cl_context context, cl_uint n,
                                            cl_uint n_programs, const cl_program *programs,
                                            notify_fn notify, void *user, cl_int *status)
 {
-    STATUS_OF(status);
+    CL_STATUS_OF(status);
     bool begun = cl_call_begin("clLinkProgram");
     struct build *b = build_begin(&notify, &user);
     cl_program p = cl_real.clLinkProgram(context, n, devices, options, n_programs, programs, notify,
@@ -190,7 +185,7 @@ cl_program CL_API_CALL cl_on_clLinkProgram(cl_context context, cl_uint n,
 
 cl_kernel CL_API_CALL cl_on_clCreateKernel(cl_program program, const char *name, cl_int *status)
 {
-    STATUS_OF(status);
+    CL_STATUS_OF(status);
     struct stave_args more;
     bool begun = cl_call_begin("clCreateKernel");
     cl_kernel k = cl_real.clCreateKernel(program, name, status);
@@ -205,7 +200,7 @@ cl_kernel CL_API_CALL cl_on_clCreateKernel(cl_program program, const char *name,
 
 cl_kernel CL_API_CALL cl_on_clCloneKernel(cl_kernel source, cl_int *status)
 {
-    STATUS_OF(status);
+    CL_STATUS_OF(status);
     bool begun = cl_call_begin("clCloneKernel");
     cl_kernel k = cl_real.clCloneKernel(source, status);
     struct cl_kernel_info_of *from = cl_kernel_of(source), *to = k ? cl_kernel_of(k) : NULL;
@@ -215,13 +210,7 @@ cl_kernel CL_API_CALL cl_on_clCloneKernel(cl_kernel source, cl_int *status)
     return k;
 }
 
-cl_int CL_API_CALL cl_on_clRetainKernel(cl_kernel kernel)
-{
-    cl_int status = cl_real.clRetainKernel(kernel);
-    if (status == CL_SUCCESS)
-        cl_kernel_retained(kernel);
-    return status;
-}
+CL_RETAIN(clRetainKernel, cl_kernel, cl_kernel_retained)
 
 cl_int CL_API_CALL cl_on_clReleaseKernel(cl_kernel kernel)
 {
@@ -347,7 +336,7 @@ static struct cl_map user_events = CL_MAP_INIT;
 
 cl_event CL_API_CALL cl_on_clCreateUserEvent(cl_context context, cl_int *status)
 {
-    STATUS_OF(status);
+    CL_STATUS_OF(status);
     bool begun = cl_call_begin("clCreateUserEvent");
     cl_event event = cl_real.clCreateUserEvent(context, status);
     cl_call_end(begun, *status);

@@ -5,12 +5,6 @@
 
 #include "cl_calls.h"
 
-/* The program's own pointer or one of ours, so that the status is known either way. */
-#define STATUS_OF(status)           \
-    cl_int own_status = CL_SUCCESS; \
-    if (!(status))                  \
-    (status) = &own_status
-
 /* ---- contexts ---- */
 
 static void context_made(bool begun, cl_context context, cl_int status)
@@ -26,7 +20,7 @@ cl_context CL_API_CALL cl_on_clCreateContext(const cl_context_properties *proper
                                                                        size_t, void *),
                                              void *user, cl_int *status)
 {
-    STATUS_OF(status);
+    CL_STATUS_OF(status);
     bool begun = cl_call_begin("clCreateContext");
     cl_context c = cl_real.clCreateContext(properties, n, devices, notify, user, status);
     context_made(begun, c, *status);
@@ -38,20 +32,14 @@ cl_on_clCreateContextFromType(const cl_context_properties *properties, cl_device
                               void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *),
                               void *user, cl_int *status)
 {
-    STATUS_OF(status);
+    CL_STATUS_OF(status);
     bool begun = cl_call_begin("clCreateContextFromType");
     cl_context c = cl_real.clCreateContextFromType(properties, type, notify, user, status);
     context_made(begun, c, *status);
     return c;
 }
 
-cl_int CL_API_CALL cl_on_clRetainContext(cl_context context)
-{
-    cl_int status = cl_real.clRetainContext(context);
-    if (status == CL_SUCCESS)
-        cl_context_retained(context);
-    return status;
-}
+CL_RETAIN(clRetainContext, cl_context, cl_context_retained)
 
 cl_int CL_API_CALL cl_on_clReleaseContext(cl_context context)
 {
@@ -69,7 +57,7 @@ cl_command_queue CL_API_CALL cl_on_clCreateCommandQueue(cl_context context, cl_d
                                                         cl_command_queue_properties properties,
                                                         cl_int *status)
 {
-    STATUS_OF(status);
+    CL_STATUS_OF(status);
     bool begun = cl_call_begin("clCreateCommandQueue"), on = true;
     cl_command_queue q = cl_real.clCreateCommandQueue(
         context, device, properties | CL_QUEUE_PROFILING_ENABLE, status);
@@ -121,7 +109,7 @@ static cl_queue_properties asked_of(const cl_queue_properties *given)
 cl_command_queue CL_API_CALL cl_on_clCreateCommandQueueWithProperties(
     cl_context context, cl_device_id device, const cl_queue_properties *given, cl_int *status)
 {
-    STATUS_OF(status);
+    CL_STATUS_OF(status);
     cl_queue_properties list[PROPERTIES_MAX], asked = asked_of(given);
     bool begun = cl_call_begin("clCreateCommandQueueWithProperties");
     bool on = with_profiling(given, list);
@@ -138,22 +126,8 @@ cl_command_queue CL_API_CALL cl_on_clCreateCommandQueueWithProperties(
     return q;
 }
 
-cl_int CL_API_CALL cl_on_clRetainCommandQueue(cl_command_queue queue)
-{
-    cl_int status = cl_real.clRetainCommandQueue(queue);
-    if (status == CL_SUCCESS)
-        cl_queue_retained(queue);
-    return status;
-}
-
-cl_int CL_API_CALL cl_on_clReleaseCommandQueue(cl_command_queue queue)
-{
-    bool begun = cl_call_begin("clReleaseCommandQueue");
-    cl_queue_released(queue);
-    cl_int status = cl_real.clReleaseCommandQueue(queue);
-    cl_call_end(begun, status);
-    return status;
-}
+CL_RETAIN(clRetainCommandQueue, cl_command_queue, cl_queue_retained)
+CL_RELEASE(clReleaseCommandQueue, cl_command_queue, cl_queue_released)
 
 /* The list that the program gave when it made the queue, not the one that the driver got. */
 static cl_int properties_given(const struct cl_queue *q, size_t size, void *value, size_t *size_out)
@@ -238,7 +212,7 @@ static void memory_made(bool begun, cl_context context, cl_mem m, cl_int status,
 #define CREATE(name, params, args, purpose, is_view)   \
     cl_mem CL_API_CALL cl_on_##name params             \
     {                                                  \
-        STATUS_OF(status);                             \
+        CL_STATUS_OF(status);                             \
         bool begun = cl_call_begin(#name);             \
         cl_mem m = cl_real.name args;                  \
         memory_made(begun, context, m, *status, purpose, is_view); \
@@ -266,7 +240,7 @@ cl_mem CL_API_CALL cl_on_clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags,
                                            cl_buffer_create_type type, const void *info,
                                            cl_int *status)
 {
-    STATUS_OF(status);
+    CL_STATUS_OF(status);
     bool begun = cl_call_begin("clCreateSubBuffer");
     cl_mem m = cl_real.clCreateSubBuffer(buffer, flags, type, info, status);
     cl_context context = NULL;
@@ -275,22 +249,8 @@ cl_mem CL_API_CALL cl_on_clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags,
     return m;
 }
 
-cl_int CL_API_CALL cl_on_clRetainMemObject(cl_mem m)
-{
-    cl_int status = cl_real.clRetainMemObject(m);
-    if (status == CL_SUCCESS)
-        cl_memory_retained(m);
-    return status;
-}
-
-cl_int CL_API_CALL cl_on_clReleaseMemObject(cl_mem m)
-{
-    bool begun = cl_call_begin("clReleaseMemObject");
-    cl_memory_released(m);
-    cl_int status = cl_real.clReleaseMemObject(m);
-    cl_call_end(begun, status);
-    return status;
-}
+CL_RETAIN(clRetainMemObject, cl_mem, cl_memory_retained)
+CL_RELEASE(clReleaseMemObject, cl_mem, cl_memory_released)
 
 void *CL_API_CALL cl_on_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t size,
                                    cl_uint alignment)

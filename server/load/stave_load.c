@@ -168,7 +168,7 @@ static int save(const char *path, const struct sv_buf *b, struct sv_err *err)
 /* What the thresholds say: SV_EXIT_FOUND when one is missed. */
 static int verdict(const struct load_options *o, const struct sv_tally *t, struct sv_err *err)
 {
-    double p95, rate, rejected;
+    double p95 = 0, rate = 0, rejected = 0;
     int code = read_number("max-latency-p95-ms", o->max_p95, 1e12, &p95, err);
     if (code == 0)
         code = read_number("min-throughput-rps", o->min_rate, 0, &rate, err);

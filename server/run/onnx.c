@@ -234,6 +234,9 @@ static int read_name(struct sv_onnx *o, unsigned side, const char *path, struct 
                      path, err);
     if (code < 0)
         return code;
+    if (!name)
+        return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: an input or output without a name",
+                          path);
     o->names[side] = sv_strndup(name, strlen(name));
     return check(o, o->f.allocator_free(allocator, name), path, err);
 }

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -297,6 +298,7 @@ static int run(void *opaque, const struct sv_words *operands, struct sv_err *err
         code = check_models(configs, n, err);
     } else if (code == 0) {
         struct sv_engine *engine = sv_alloc(sizeof *engine);
+        assert(configs[0]);
         if (o->address)
             configs[0]->address = o->address;
         code = serve(engine, configs, n, err);
