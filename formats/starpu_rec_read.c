@@ -188,8 +188,10 @@ static uint64_t job_hash(struct sv_text job)
 static void keep_edges(struct rec *s, uint64_t job)
 {
     struct sv_text on = get(s, "DependsOn"), word;
+    if (!on.bytes)
+        return;
     struct sv_fields f = {on.bytes, on.bytes + on.len};
-    while (on.bytes && (word = sv_field_next(&f)).len) {
+    while ((word = sv_field_next(&f)).len) {
         if (s->n_edges == EDGES_MAX) {
             sv_report_add(s->lines.source.report, SV_SKIPPED, "dependency past the first 4 million",
                           1, s->lines.pos, NULL);

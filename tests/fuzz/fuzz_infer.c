@@ -36,7 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t json_len;
         sv_buf_init(&out, 1 << 20);
         sv_infer_write(&model, &a, &out, &json_len);
-        assert(sv_json_valid((const uint8_t *)sv_buf_cstr(&out), json_len) || json_len != out.len);
+        assert(sv_buf_reserve(&out, SV_JSON_PAD));
+        assert(sv_json_valid(out.data, json_len) || json_len != out.len);
         sv_buf_fini(&out);
         free(r.data);
     } else {
