@@ -51,6 +51,7 @@ struct sv_decode {
     struct sv_inodes inodes;
     const struct sv_call *by_number[SV_WIRE_CALLS_MAX];
     sv_str call_names[SV_WIRE_CALLS_MAX];
+    bool writes[SV_WIRE_CALLS_MAX]; /* transfers that go out */
     struct names s;
     struct misses misses;
     struct loss losses[LOSSES_MAX];
@@ -305,7 +306,8 @@ static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_ca
 
 static bool is_write(const struct sv_call *call)
 {
-    return strstr(call->name, "write") || strncmp(call->name, "send", 4) == 0;
+    return is_transfer(call) &&
+           (strstr(call->name, "write") || strncmp(call->name, "send", 4) == 0);
 }
 
 static void add_sums(struct sv_decode *d, struct sv_proc *p, const struct sv_call *call,
@@ -313,7 +315,7 @@ static void add_sums(struct sv_decode *d, struct sv_proc *p, const struct sv_cal
 {
     int64_t dur = (int64_t)(c->head.ts_ns - c->start_ns);
     uint64_t bytes = is_transfer(call) && c->ret > 0 ? (uint64_t)c->ret : 0;
-    bool writes = is_transfer(call) && is_write(call);
+    bool writes = d->writes[call->nr];
     d->sums.calls++;
     d->sums.unfinished += (c->head.flags & SV_WIRE_UNFINISHED) != 0;
     p->calls++;
@@ -697,8 +699,10 @@ static void intern_names(struct sv_decode *d, struct sv_dict *dict)
                {&d->s.file, "file"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         *all[i].at = sv_dict_cstr(dict, all[i].text);
-    for (size_t i = 0; i < sv_n_calls; i++)
+    for (size_t i = 0; i < sv_n_calls; i++) {
         d->call_names[sv_calls[i].nr] = sv_dict_cstr(dict, sv_calls[i].name);
+        d->writes[sv_calls[i].nr] = is_write(&sv_calls[i]);
+    }
 }
 
 struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,

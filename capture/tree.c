@@ -66,15 +66,19 @@ static void rehash(struct sv_tree *t)
     t->n_buckets = n;
 }
 
-static struct sv_file *intern(struct sv_tree *t, const char *path, size_t len)
+/* NULL: not met yet. */
+static struct sv_file *find(const struct sv_tree *t, uint64_t hash, const char *path, size_t len)
 {
-    uint64_t hash = sv_hash_bytes(path, len, 0);
-    for (struct sv_file *f = t->buckets[hash & (t->n_buckets - 1)]; f; f = f->next) {
-        if (f->hash == hash && f->len == len && memcmp(f->path, path, len) == 0) {
-            f->refs++;
-            return f;
-        }
-    }
+    struct sv_file *f = t->buckets[hash & (t->n_buckets - 1)];
+    while (f && (f->hash != hash || f->len != len || memcmp(f->path, path, len) != 0))
+        f = f->next;
+    if (f)
+        f->refs++;
+    return f;
+}
+
+static struct sv_file *add(struct sv_tree *t, uint64_t hash, const char *path, size_t len)
+{
     if (t->n_files >= t->n_buckets * 2)
         rehash(t);
     struct sv_file *f = sv_alloc(sizeof *f + len + 1);
@@ -86,6 +90,13 @@ static struct sv_file *intern(struct sv_tree *t, const char *path, size_t len)
     t->buckets[hash & (t->n_buckets - 1)] = f;
     t->n_files++;
     return f;
+}
+
+static struct sv_file *intern(struct sv_tree *t, const char *path, size_t len)
+{
+    uint64_t hash = sv_hash_bytes(path, len, 0);
+    struct sv_file *f = find(t, hash, path, len);
+    return f ? f : add(t, hash, path, len);
 }
 
 /* Takes `.`, `..` and doubled slashes out of an absolute path, in place. Returns the new length. */
@@ -125,8 +136,13 @@ struct sv_file *sv_tree_file(struct sv_tree *t, const struct sv_file *dir, const
 {
     char joined[PATH_LEN_MAX];
     bool is_absolute = len > 0 && path[0] == '/';
-    if (is_absolute && is_clean(path, len))
-        return intern(t, path, len);
+    if (is_absolute) {
+        /* An absolute path that is known is a clean one: only new ones need a look. */
+        uint64_t hash = sv_hash_bytes(path, len, 0);
+        struct sv_file *f = find(t, hash, path, len);
+        if (f || is_clean(path, len))
+            return f ? f : add(t, hash, path, len);
+    }
     if (!is_absolute && (!dir || dir->path[0] != '/'))
         return len ? intern(t, path, len) : dir ? intern(t, dir->path, dir->len) : NULL;
     size_t n = is_absolute ? 0 : dir->len;

@@ -14,8 +14,9 @@
 
 /* ---- the short way ---- */
 
-/* An event of the short way, with room for vectors of eight bytes: its lengths fit one byte each. */
-enum { SHORT_ARGS_MAX = 3, SHORT_ROOM = 160 };
+/* An event of the short way, with room for vectors of eight bytes. Its lengths fit one byte each: numbers have at most three bytes
+ * (PF_NUMBERS_MAX), so an argument has 17, an event with all of them 95, its packet 111. */
+enum { SHORT_ARGS_MAX = 5, SHORT_ROOM = 160 };
 
 static inline uint8_t *put_number(uint8_t *p, uint32_t number)
 {
@@ -45,6 +46,11 @@ static inline uint32_t known(const struct pf *w, const struct pf_sequence *s, en
 }
 
 #define TAG(field, type) ((uint8_t)((field) << 3 | (type)))
+
+/* The one field here with a number past 15. */
+enum { SHORT_TEXT_TAG = (SV_PF_ANN_STRING_IID << 3 & 0x7f) | 0x80 | SV_PF_ANN_STRING_IID >> 4 << 8 };
+_Static_assert(SV_PF_ANN_STRING_IID > 15 && SV_PF_ANN_STRING_IID < 2048 && SV_WIRE_VARINT == 0,
+               "its tag has two bytes");
 
 static inline uint8_t *put_fixed64(uint8_t *p, uint64_t v)
 {
@@ -76,6 +82,19 @@ static uint8_t *put_short_args(const struct pf *w, const struct pf_sequence *s,
         case SV_ARG_BOOL:
             *p++ = TAG(SV_PF_ANN_BOOL, SV_WIRE_VARINT);
             *p++ = a->i != 0;
+            break;
+        case SV_ARG_TEXT: {
+            uint32_t text = pf_number_recent(w, a->text, a->size);
+            if (!pf_bits_has(&s->told[PF_TEXT], text))
+                return NULL;
+            *p++ = SHORT_TEXT_TAG & 0xff;
+            *p++ = SHORT_TEXT_TAG >> 8;
+            p = put_number(p, text);
+            break;
+        }
+        case SV_ARG_POINTER:
+            *p++ = TAG(SV_PF_ANN_POINTER, SV_WIRE_VARINT);
+            p = put_u64(p, a->u);
             break;
         default: return NULL;
         }
@@ -360,6 +379,7 @@ SV_SINK_DOOR(sv_perfetto_sink)
     sv_buf_init(&w->interned, PF_EVENT_LIMIT);
     sv_buf_init(&w->scratch, PF_EVENT_LIMIT);
     sv_arena_init(&w->pool_bytes, (size_t)64 << 10);
+    w->recent = sv_alloc(sizeof *w->recent << PF_RECENT_BITS);
     w->loss_category = sv_dict_cstr(dict, SV_PF_LOSS_CATEGORY);
     w->loss_count = sv_dict_cstr(dict, SV_PF_LOSS_COUNT);
     w->loss_span = sv_dict_cstr(dict, SV_PF_LOSS_SPAN);

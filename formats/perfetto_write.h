@@ -31,6 +31,7 @@ enum {
     PF_POOL_SLOTS = 8192,       /* remembered texts and source locations, a power of two */
     PF_POOL_TEXT_MIN = 4,       /* shorter texts cost less than a number */
     PF_POOL_TEXT_MAX = 256,     /* longer ones are not remembered */
+    PF_RECENT_BITS = 12,        /* 2^N texts that are found by where they stand */
     PF_FLOWS_MAX = 1 << 18,     /* flows whose begin is remembered */
     PF_ARG_DEPTH_MAX = 64,      /* nesting of annotations; protobuf readers give up at 100 */
     PF_PARENTS_MAX = 90         /* Perfetto: 100, less the rows a stage may add below */
@@ -109,6 +110,13 @@ struct pf_pool_slot {
     const char *bytes; /* of numbered ones */
 };
 
+/* A numbered text and where it stood when it was last written: sources that keep their texts bring the same pointer again. */
+struct pf_recent {
+    const char *text;  /* the source's; another text may stand there by now */
+    const char *bytes; /* ours */
+    uint32_t len, number;
+};
+
 struct pf_flow_use { /* how a flow number of the model is written */
     uint32_t generation;
     bool
@@ -155,6 +163,7 @@ struct pf {
     uint32_t n_numbers[PF_NUMBERS];
     struct pf_pool_slot *pool[2]; /* texts, source locations */
     struct sv_arena pool_bytes;
+    struct pf_recent *recent; /* by address */
     struct sv_map flows; /* flow → packed struct pf_flow_use */
     bool flows_forgotten;
 
@@ -188,6 +197,17 @@ void pf_stats_write(struct pf *w);
 uint32_t pf_number(struct pf *w, struct pf_sequence *s, enum pf_number kind, sv_str str);
 /* The number of a text, 0: write it as it is. */
 uint32_t pf_number_text(struct pf *w, struct pf_sequence *s, const char *text, size_t len);
+/* The number of a text that was numbered in this window while it stood here, else 0: the quick half of pf_number_text(). */
+static inline struct pf_recent *pf_recent_slot(const struct pf *w, const char *text)
+{
+    return &w->recent[(uint64_t)(uintptr_t)text * 0x9e3779b97f4a7c15u >> (64 - PF_RECENT_BITS)];
+}
+
+static inline uint32_t pf_number_recent(const struct pf *w, const char *text, size_t len)
+{
+    const struct pf_recent *r = pf_recent_slot(w, text);
+    return r->number && r->text == text && r->len == len && memcmp(r->bytes, text, len) == 0 ? r->number : 0;
+}
 /* The number of a source location, given as the fields of its message without the number. */
 uint32_t pf_number_source(struct pf *w, struct pf_sequence *s, const struct sv_buf *message);
 void pf_numbers_forget(struct pf *w);

@@ -121,6 +121,11 @@ static void pool_keep(struct pf *w, struct pf_pool_slot *p, enum pf_number kind,
 uint32_t pf_number_text(struct pf *w, struct pf_sequence *s, const char *text, size_t len)
 {
     bool is_found;
+    uint32_t number = pf_number_recent(w, text, len);
+    if (number) {
+        tell_text(w, s, PF_TEXT, number, text, len);
+        return number;
+    }
     if (len < PF_POOL_TEXT_MIN || len > PF_POOL_TEXT_MAX)
         return 0;
     uint64_t hash = sv_hash_bytes(text, len, 0) | 1; /* 0 means free */
@@ -133,6 +138,7 @@ uint32_t pf_number_text(struct pf *w, struct pf_sequence *s, const char *text, s
     }
     if (p->number == 0)
         pool_keep(w, p, PF_TEXT, text, len);
+    *pf_recent_slot(w, text) = (struct pf_recent){text, p->bytes, (uint32_t)len, p->number};
     tell_text(w, s, PF_TEXT, p->number, text, len);
     return p->number;
 }
@@ -181,6 +187,7 @@ void pf_numbers_forget(struct pf *w)
     for (unsigned i = 0; i < 2; i++)
         if (w->pool[i])
             memset(w->pool[i], 0, PF_POOL_SLOTS * sizeof *w->pool[i]);
+    memset(w->recent, 0, sizeof *w->recent << PF_RECENT_BITS);
     sv_arena_reset(&w->pool_bytes);
 }
 
@@ -192,5 +199,6 @@ void pf_numbers_fini(struct pf *w)
     }
     free(w->pool[POOL_TEXTS]);
     free(w->pool[POOL_SOURCES]);
+    free(w->recent);
     sv_arena_fini(&w->pool_bytes);
 }
