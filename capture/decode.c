@@ -193,6 +193,7 @@ static void apply(struct sv_decode *d, struct sv_proc *p, const struct sv_call *
 
 struct paths {
     struct sv_file *file, *second; /* held until the record is done */
+    bool are_told;                 /* by an earlier event, as far as the file goes */
 };
 
 static struct sv_file *named_file(struct sv_decode *d, struct sv_proc *p,
@@ -283,6 +284,34 @@ static void put_result(struct sv_decode *d, struct sv_batch *b, const struct sv_
     }
 }
 
+static bool opens(const struct sv_call *call)
+{
+    return call->effect == SV_EFFECT_OPEN || call->effect == SV_EFFECT_OPEN2;
+}
+
+static bool has_descriptor(const struct sv_call *call, const struct sv_wire_call *c)
+{
+    return call->path == SV_WIRE_NONE && call->fd != SV_WIRE_NONE && c->fd >= 0;
+}
+
+/* Whether a reader of the trace knows which file this descriptor is, or that it is not known. */
+static bool is_told(const struct sv_decode *d, const struct sv_proc *p, const struct sv_call *call,
+                    const struct sv_wire_call *c)
+{
+    const struct sv_fd *at = has_descriptor(call, c) ? sv_fd_at(p, c->fd) : NULL;
+    return d->options.tells_once && at && at->is_told;
+}
+
+/* The event that was just made has told which file the descriptor is. */
+static void note_told(struct sv_proc *p, const struct sv_call *call, const struct sv_wire_call *c,
+                      const struct sv_file *file)
+{
+    int64_t fd = opens(call) ? c->ret : call->path == SV_WIRE_NONE ? c->fd : -1;
+    struct sv_fd *at = sv_fd_at(p, fd);
+    if (at && at->file == file)
+        at->is_told = true;
+}
+
 static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_call *call,
                      const struct sv_wire_call *c, const struct paths *x)
 {
@@ -290,11 +319,13 @@ static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_ca
     int64_t start = (int64_t)c->start_ns, end = (int64_t)c->head.ts_ns;
     sv_str name = d->call_names[call->nr];
     struct sv_event *e = put_event(b, SV_BEGIN, start, thread->calls, name, d->s.cat);
-    bool opens = call->effect == SV_EFFECT_OPEN || call->effect == SV_EFFECT_OPEN2;
-    if (opens ? c->ret >= 0 : call->fd != SV_WIRE_NONE && call->path == SV_WIRE_NONE)
-        put_int(b, d->s.fd, opens ? c->ret : c->fd);
-    if (x->file)
+    bool is_open = opens(call);
+    if (is_open ? c->ret >= 0 : call->fd != SV_WIRE_NONE && call->path == SV_WIRE_NONE)
+        put_int(b, d->s.fd, is_open ? c->ret : c->fd);
+    if (x->file && !x->are_told)
         put_path(d, b, d->s.path, x->file->path, x->file->len);
+    else if (!x->are_told && d->options.tells_once && has_descriptor(call, c))
+        put_path(d, b, d->s.path, "", 0); /* or a reader would take it for an earlier one */
     if (x->second)
         put_path(d, b, d->s.path2, x->second->path, x->second->len);
     put_result(d, b, call, c);
@@ -324,7 +355,7 @@ static void add_sums(struct sv_decode *d, struct sv_proc *p, const struct sv_cal
     p->bytes_written += writes ? bytes : 0;
     if (!f)
         return;
-    f->opens += call->effect == SV_EFFECT_OPEN || call->effect == SV_EFFECT_OPEN2;
+    f->opens += opens(call);
     f->reads += is_transfer(call) && !writes;
     f->writes += writes;
     f->read_bytes += writes ? 0 : bytes;
@@ -350,8 +381,10 @@ static void on_call(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
     }
     struct sv_proc *p = known_process(d, c->head.tgid);
     struct paths x = paths_of(d, p, call, c, size);
-    bool is_shown = call->group != SV_CALLS_BOOK && !(c->head.flags & SV_WIRE_STATE_ONLY);
-    if (is_shown && (!d->prefix_len || is_below(d, x.file) || is_below(d, x.second))) {
+    bool is_shown = call->group != SV_CALLS_BOOK && !(c->head.flags & SV_WIRE_STATE_ONLY) &&
+                    (!d->prefix_len || is_below(d, x.file) || is_below(d, x.second));
+    if (is_shown) {
+        x.are_told = is_told(d, p, call, c);
         put_call(d, b, call, c, &x);
         add_sums(d, p, call, c, x.file);
     }
@@ -360,6 +393,8 @@ static void on_call(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
     /* A close that fails has closed all the same, unless there was nothing to close. */
     if (!(c->head.flags & SV_WIRE_UNFINISHED) && (c->ret >= 0 || call->effect == SV_EFFECT_CLOSE))
         apply(d, p, call, c, x.file);
+    if (is_shown && d->options.tells_once)
+        note_told(p, call, c, x.file);
     sv_file_put(&d->tree, x.file);
     sv_file_put(&d->tree, x.second);
 }
@@ -769,6 +804,13 @@ void sv_decode_release(struct sv_decode *d)
 const struct sv_decode_totals *sv_decode_sums(const struct sv_decode *d)
 {
     return &d->sums;
+}
+
+void sv_decode_tell_again(struct sv_decode *d)
+{
+    for (size_t i = 0; d->options.tells_once && i < d->tree.n; i++)
+        for (size_t fd = 0; fd < d->tree.processes[i]->n_fds; fd++)
+            d->tree.processes[i]->fds[fd].is_told = false;
 }
 
 void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_t n,

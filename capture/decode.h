@@ -15,6 +15,7 @@ struct sv_decode;
 
 struct sv_decode_options {
     const char *prefix; /* only files below it; NULL: all */
+    bool tells_once;    /* paths of descriptors as in model/told_paths.h */
     bool asks_procfs;   /* complete processes from /proc; off for recorded bytes */
     void (*redact)(void *ctx, struct sv_batch *b, const char *path, size_t len, const char **out,
                    size_t *out_len); /* NULL: paths as they are */
@@ -37,6 +38,9 @@ void sv_decode_release(struct sv_decode *d);
 /* Something was lost on this CPU up to now: an event tells it, and what /proc knows is read again. */
 void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_t n,
                     uint64_t since_ns, uint64_t now_ns);
+
+/* A new file begins: with `tells_once`, every descriptor tells its path again. */
+void sv_decode_tell_again(struct sv_decode *d);
 
 struct sv_decode_totals {
     uint64_t calls, blocks, lost, unknown; /* unknown: records that made no sense */

@@ -84,7 +84,7 @@ static struct sv_file *add(struct sv_tree *t, uint64_t hash, const char *path, s
     struct sv_file *f = sv_alloc(sizeof *f + len + 1);
     f->hash = hash;
     f->refs = 1;
-    f->len = (uint32_t)len;
+    f->len = (uint32_t)len & INT32_MAX;
     memcpy(f->path, path, len);
     f->next = t->buckets[hash & (t->n_buckets - 1)];
     t->buckets[hash & (t->n_buckets - 1)] = f;
@@ -190,7 +190,7 @@ void sv_fd_set(struct sv_tree *t, struct sv_proc *p, int64_t fd, struct sv_file 
         p->n_fds = n;
     }
     sv_file_put(t, p->fds[fd].file);
-    p->fds[fd] = (struct sv_fd){file, closes_on_exec};
+    p->fds[fd] = (struct sv_fd){.file = file, .closes_on_exec = closes_on_exec};
 }
 
 void sv_fd_clear(struct sv_tree *t, struct sv_proc *p, int64_t fd)

@@ -10,19 +10,21 @@
 
 /* A path, once however many descriptors refer to it. Its counts are what the summary shows. */
 struct sv_file {
+    uint64_t opens, reads, writes, read_bytes, written_bytes, errors;
+    int64_t time_ns, longest_ns;
+    /* What a search looks at stands together, before the text. */
     struct sv_file *next; /* in its bucket; in the list of those to be freed */
     uint64_t hash;
     uint32_t refs;
-    uint32_t len;
-    bool is_identified; /* inodes.h has asked for its number */
-    uint64_t opens, reads, writes, read_bytes, written_bytes, errors;
-    int64_t time_ns, longest_ns;
+    uint32_t len : 31;
+    uint32_t is_identified : 1; /* inodes.h has asked for its number */
     char path[];
 };
 
 struct sv_fd {
     struct sv_file *file; /* NULL: not open, or not known */
     bool closes_on_exec;
+    bool is_told; /* an event has told its path */
 };
 
 struct sv_proc {

@@ -3,6 +3,7 @@
  * Every command that reads a trace goes through sv_open_input(), so that all of them recognise formats, name files in
  * errors and print findings alike. Must not know what a command does with the events. */
 #include "cmd/files.h"
+#include "model/told_paths.h"
 #include "cmd/console.h"
 
 #include <assert.h>
@@ -64,7 +65,10 @@ static int open_source(struct sv_opened *o, const char *from, const struct sv_re
     o->format = choose_format(o, from, err);
     if (!o->format)
         return err->code;
-    return o->format->open_source(o->in, options, dict, &o->report, &o->source, err);
+    code = o->format->open_source(o->in, options, dict, &o->report, &o->source, err);
+    if (code >= 0)
+        o->source = sv_told_paths_source(o->source);
+    return code;
 }
 
 int sv_open_input(const char *path, const char *from, uint32_t space, struct sv_dict *dict,

@@ -106,6 +106,11 @@ static const struct sv_option record_options[] = {
      "leave out calls shorter than this (20us); decided in the kernel, counted", NULL},
     {0, "path", "PREFIX", SV_OPT_TEXT, AT(prefix),
      "only calls on files whose path begins so; decided in the kernel where it can tell", NULL},
+    {0, "paths", "HOW", SV_OPT_TEXT, AT(paths),
+     "all: every call shows the path of its file (default); once: only the first one of each "
+     "descriptor does, which makes the file an eighth smaller; stave fills the others in when it reads "
+     "it, other programs do not",
+     "all once"},
     {0, "ring", "SIZE", SV_OPT_BYTES, AT(ring_bytes),
      "ring buffer per CPU between kernel and stave (default 16M)", NULL},
     {0, "hooks", "KIND", SV_OPT_TEXT, AT(hooks),

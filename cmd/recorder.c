@@ -6,6 +6,7 @@
 #include "capture/procfs.h"
 #include "cmd/console.h"
 #include "cmd/running.h"
+#include "model/told_paths.h"
 #include "sdk/ticks.h"
 
 #include <errno.h>
@@ -66,6 +67,8 @@ static void describe(struct sv_recorder *r)
         snprintf(text, sizeof text, "%u", (unsigned)r->options->sample_hz);
         set_text(r->dict, "sample_hz", text);
     }
+    if (r->options->paths && strcmp(r->options->paths, SV_PATHS_ONCE) == 0)
+        set_text(r->dict, SV_PATHS_KEY, SV_PATHS_ONCE);
     set_text(r->dict, "writer", "stave record");
 }
 
@@ -114,6 +117,9 @@ static int open_decoder(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_options *o = r->options;
     struct sv_decode_options d = {.prefix = o->prefix, .asks_procfs = true};
+    if (o->paths && strcmp(o->paths, "all") != 0 && strcmp(o->paths, SV_PATHS_ONCE) != 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--paths: '%s' is not all or once", o->paths);
+    d.tells_once = o->paths && strcmp(o->paths, SV_PATHS_ONCE) == 0;
     if (o->redact) {
         if (strcmp(o->redact, "paths") != 0)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--redact: '%s' is not paths", o->redact);

@@ -20,7 +20,7 @@ struct sv_record_options {
     struct sv_output_choice out;
     struct sv_words pids;
     const char *comm, *cgroup;
-    const char *duration, *calls, *prefix, *min_latency, *interval, *redact, *hooks;
+    const char *duration, *calls, *prefix, *min_latency, *interval, *redact, *hooks, *paths;
     uint64_t ring_bytes, max_bytes, sample_hz;
     struct sv_record_use use;
     bool no_io, no_block, no_cache, sched, all, strict, drop_caches, no_summary, detach;

@@ -237,7 +237,7 @@ static bool make_template(const struct pf *w, const struct pf_sequence *s, const
 static bool has_runs(const struct sv_event *events, size_t n)
 {
     return n > 1 && events[0].track == events[n / 2].track &&
-           events[0].track == events[n - 1].track;
+           events[0].track == events[n - 1].track && events[0].n_args + events[1].n_args == 0;
 }
 
 /* How many of the next events it wrote; 0: not for this way, or the block is full. Not inlined: the loop over mixed tracks is slower
@@ -379,7 +379,7 @@ SV_SINK_DOOR(sv_perfetto_sink)
     sv_buf_init(&w->interned, PF_EVENT_LIMIT);
     sv_buf_init(&w->scratch, PF_EVENT_LIMIT);
     sv_arena_init(&w->pool_bytes, (size_t)64 << 10);
-    w->recent = sv_alloc(sizeof *w->recent << PF_RECENT_BITS);
+    w->recent = sv_alloc((sizeof *w->recent * PF_RECENT_WAYS) << PF_RECENT_BITS);
     w->loss_category = sv_dict_cstr(dict, SV_PF_LOSS_CATEGORY);
     w->loss_count = sv_dict_cstr(dict, SV_PF_LOSS_COUNT);
     w->loss_span = sv_dict_cstr(dict, SV_PF_LOSS_SPAN);

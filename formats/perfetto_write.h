@@ -31,7 +31,8 @@ enum {
     PF_POOL_SLOTS = 8192,       /* remembered texts and source locations, a power of two */
     PF_POOL_TEXT_MIN = 4,       /* shorter texts cost less than a number */
     PF_POOL_TEXT_MAX = 256,     /* longer ones are not remembered */
-    PF_RECENT_BITS = 12,        /* 2^N texts that are found by where they stand */
+    PF_RECENT_BITS = 10,        /* 2^N sets of texts that are found by where they stand */
+    PF_RECENT_WAYS = 4,
     PF_FLOWS_MAX = 1 << 18,     /* flows whose begin is remembered */
     PF_ARG_DEPTH_MAX = 64,      /* nesting of annotations; protobuf readers give up at 100 */
     PF_PARENTS_MAX = 90         /* Perfetto: 100, less the rows a stage may add below */
@@ -198,15 +199,19 @@ uint32_t pf_number(struct pf *w, struct pf_sequence *s, enum pf_number kind, sv_
 /* The number of a text, 0: write it as it is. */
 uint32_t pf_number_text(struct pf *w, struct pf_sequence *s, const char *text, size_t len);
 /* The number of a text that was numbered in this window while it stood here, else 0: the quick half of pf_number_text(). */
-static inline struct pf_recent *pf_recent_slot(const struct pf *w, const char *text)
+static inline struct pf_recent *pf_recent_set(const struct pf *w, const char *text)
 {
-    return &w->recent[(uint64_t)(uintptr_t)text * 0x9e3779b97f4a7c15u >> (64 - PF_RECENT_BITS)];
+    uint64_t set = (uint64_t)(uintptr_t)text * 0x9e3779b97f4a7c15u >> (64 - PF_RECENT_BITS);
+    return &w->recent[set * PF_RECENT_WAYS];
 }
 
 static inline uint32_t pf_number_recent(const struct pf *w, const char *text, size_t len)
 {
-    const struct pf_recent *r = pf_recent_slot(w, text);
-    return r->number && r->text == text && r->len == len && memcmp(r->bytes, text, len) == 0 ? r->number : 0;
+    const struct pf_recent *r = pf_recent_set(w, text), *end = r + PF_RECENT_WAYS;
+    while (r < end && r->text != text)
+        r++;
+    bool is_same = r < end && r->number && r->len == len && memcmp(r->bytes, text, len) == 0;
+    return is_same ? r->number : 0;
 }
 /* The number of a source location, given as the fields of its message without the number. */
 uint32_t pf_number_source(struct pf *w, struct pf_sequence *s, const struct sv_buf *message);

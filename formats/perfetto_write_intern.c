@@ -118,6 +118,17 @@ static void pool_keep(struct pf *w, struct pf_pool_slot *p, enum pf_number kind,
     p->number = ++w->n_numbers[kind];
 }
 
+/* In place of what stood there before, else of the oldest. */
+static void recent_put(struct pf *w, struct pf_recent r)
+{
+    struct pf_recent *set = pf_recent_set(w, r.text);
+    size_t i = 0;
+    while (i < PF_RECENT_WAYS - 1 && set[i].text != r.text)
+        i++;
+    memmove(set + 1, set, i * sizeof *set);
+    set[0] = r;
+}
+
 uint32_t pf_number_text(struct pf *w, struct pf_sequence *s, const char *text, size_t len)
 {
     bool is_found;
@@ -138,7 +149,7 @@ uint32_t pf_number_text(struct pf *w, struct pf_sequence *s, const char *text, s
     }
     if (p->number == 0)
         pool_keep(w, p, PF_TEXT, text, len);
-    *pf_recent_slot(w, text) = (struct pf_recent){text, p->bytes, (uint32_t)len, p->number};
+    recent_put(w, (struct pf_recent){text, p->bytes, (uint32_t)len, p->number});
     tell_text(w, s, PF_TEXT, p->number, text, len);
     return p->number;
 }
@@ -187,7 +198,7 @@ void pf_numbers_forget(struct pf *w)
     for (unsigned i = 0; i < 2; i++)
         if (w->pool[i])
             memset(w->pool[i], 0, PF_POOL_SLOTS * sizeof *w->pool[i]);
-    memset(w->recent, 0, sizeof *w->recent << PF_RECENT_BITS);
+    memset(w->recent, 0, (sizeof *w->recent * PF_RECENT_WAYS) << PF_RECENT_BITS);
     sv_arena_reset(&w->pool_bytes);
 }
 

@@ -54,6 +54,18 @@ check book_rename grep -qE "\"rename[a-z0-9]*\" .*path=\"$TMP/book/before\" path
 check book_mmap grep -qE "\"mmap\" .*path=\"$TMP/book/.*length=4096" book.txt
 check book_copy grep -qE "\"copy_file_range\" .*bytes=10" book.txt
 
+# The same, with paths told once per descriptor: smaller for strangers, the same for stave.
+run_any once 0 "$STAVE" record -q --strict --paths once -o once.pftrace -- "$play" book "$TMP/book2"
+"$STAVE" cat -q once.pftrace >once.txt
+for mark in dup dup2 dup3 fcntl fork reuse chdir dirfd fchdir renamed; do
+  check "once_$mark" grep -qE "\"write\" .*path=\"$TMP/book2/[^\"]*$mark\"" once.txt
+done
+equals once_paths "$(grep -c 'cat="syscall".* path=' once.txt)" "$(grep -c 'cat="syscall".* path=' book.txt)"
+"$STAVE" convert -q once.pftrace -o whole.pftrace && "$STAVE" cat -q whole.pftrace >whole.txt
+check once_converted cmp once.txt whole.txt
+run_any once_bad 2 "$STAVE" record --paths never -o never.pftrace -- true
+check once_bad_said grep -q "'never' is not all or once" once_bad.err
+
 # Joining processes that run: their open files are known, their later children are followed.
 mkfifo gate; (exec 7>joined.out; read -r _ <gate; echo one >&7; bash -c 'cat files/f9' >/dev/null) & target=$!
 "$STAVE" record -q -o joined.pftrace -p $target & recorder=$!

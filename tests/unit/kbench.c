@@ -13,6 +13,7 @@ struct kbench *kbench_new(const struct sv_decode_options *options)
     sv_report_init(&k->report);
     sv_batch_init(&k->batch);
     k->decode = sv_decode_new(k->dict, &k->report, options);
+    k->source = sv_decode_source(k->decode);
     for (size_t i = 0; i < KBENCH_RINGS; i++)
         sv_krings_add(sv_decode_rings(k->decode), &k->rings[i].consumer, &k->rings[i].producer,
                       k->rings[i].data, KBENCH_SIZE);
@@ -21,6 +22,7 @@ struct kbench *kbench_new(const struct sv_decode_options *options)
 
 void kbench_free(struct kbench *k)
 {
+    k->source->close(k->source);
     sv_decode_free(k->decode);
     sv_batch_fini(&k->batch);
     sv_report_fini(&k->report);
@@ -74,7 +76,7 @@ static void put_line(struct kbench *k, const struct sv_event *e)
 
 size_t kbench_round(struct kbench *k, uint64_t cutoff_ns)
 {
-    struct sv_source *source = sv_decode_source(k->decode);
+    struct sv_source *source = k->source;
     size_t all = 0;
     k->text[0] = 0;
     sv_decode_round(k->decode, cutoff_ns);

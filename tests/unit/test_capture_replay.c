@@ -1,5 +1,6 @@
 /* Records of a real kernel, played back without one: tests/system/records.bin was made by the script beside it, on Linux 6.18 for x86-64. */
 #include "tests/harness/test.h"
+#include "model/told_paths.h"
 #include "tests/unit/kbench.h"
 
 #include <fcntl.h>
@@ -80,6 +81,32 @@ TEST(records_of_a_real_kernel_become_the_same_events)
     CHECK(count(&p, "/state ", "Running cpu=") > 5);
     free(p.text);
     kbench_free(k);
+}
+
+/* Every event of the fixture, as text. */
+static struct played played(const struct sv_decode_options *options, bool fills)
+{
+    struct kbench *k = kbench_new(options);
+    struct played p = {0};
+    if (fills) {
+        sv_dict_set_meta(k->dict, SV_PATHS_KEY, SV_PATHS_ONCE, strlen(SV_PATHS_ONCE), false);
+        k->source = sv_told_paths_source(k->source);
+    }
+    play(k, &p);
+    kbench_free(k);
+    return p;
+}
+
+TEST(paths_told_once_are_filled_in_as_if_told_always)
+{
+    const struct sv_decode_options once = {.tells_once = true};
+    struct played all = played(NULL, false), bare = played(&once, false), full = played(&once, true);
+    CHECK_UINT_EQ(all.n, bare.n);
+    CHECK(count(&bare, " path=", "") + 40 < count(&all, " path=", ""));
+    CHECK_STR_EQ(full.text, all.text);
+    free(all.text);
+    free(bare.text);
+    free(full.text);
 }
 
 #endif
