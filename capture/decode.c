@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 enum { EVENTS_PER_RECORD = 3, LOSSES_MAX = 256 }; /* a call, and the misses before it */
+#define CALL_MAX_NS ((uint64_t)1 << 56) /* two years: a longer one is no call, and sums stay sums */
 
 struct loss {
     sv_track track;
@@ -375,7 +376,8 @@ static void on_call(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
 {
     const struct sv_call *call = c->head.what < SV_WIRE_CALLS_MAX ? d->by_number[c->head.what]
                                                                   : NULL;
-    if (size < sizeof *c || !call || c->head.ts_ns < c->start_ns) {
+    if (size < sizeof *c || !call || c->head.ts_ns < c->start_ns ||
+        c->head.ts_ns - c->start_ns > CALL_MAX_NS) {
         d->sums.unknown++;
         return;
     }

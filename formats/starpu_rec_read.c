@@ -180,6 +180,12 @@ static void add_field(struct rec *s, struct sv_batch *b, const struct field *f)
         sv_add_text(&s->lines, b, name, value);
 }
 
+/* None of what a record does not have. */
+static struct sv_fields fields_of(struct sv_text t)
+{
+    return t.bytes ? (struct sv_fields){t.bytes, t.bytes + t.len} : (struct sv_fields){"", ""};
+}
+
 static uint64_t job_hash(struct sv_text job)
 {
     return sv_hash_bytes(job.bytes, job.len, 7);
@@ -188,9 +194,7 @@ static uint64_t job_hash(struct sv_text job)
 static void keep_edges(struct rec *s, uint64_t job)
 {
     struct sv_text on = get(s, "DependsOn"), word;
-    if (!on.bytes)
-        return;
-    struct sv_fields f = {on.bytes, on.bytes + on.len};
+    struct sv_fields f = fields_of(on);
     while ((word = sv_field_next(&f)).len) {
         if (s->n_edges == EDGES_MAX) {
             sv_report_add(s->lines.source.report, SV_SKIPPED, "dependency past the first 4 million",
@@ -345,12 +349,12 @@ static size_t first_edge(const struct rec *s, uint64_t from)
 static void add_flows(struct rec *s, struct sv_batch *b, const struct task *t)
 {
     struct sv_text on = get(s, "DependsOn"), word;
-    struct sv_fields f = {on.bytes, on.bytes + on.len};
+    struct sv_fields f = fields_of(on);
     size_t n = 0;
     for (size_t i = first_edge(s, t->job);
          n < FLOWS_MAX && i < s->n_edges && s->edges[i].from == t->job; i++, n++)
         add_flow(b, SV_ARG_FLOW_BEGIN, &s->edges[i]);
-    while (on.bytes && n++ < 2 * FLOWS_MAX && (word = sv_field_next(&f)).len) {
+    while (n++ < 2 * FLOWS_MAX && (word = sv_field_next(&f)).len) {
         struct edge e = {job_hash(word), t->job};
         if (sv_map_find(&s->by_job, e.from))
             add_flow(b, SV_ARG_FLOW_END, &e);

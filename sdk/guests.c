@@ -19,7 +19,11 @@ enum { CHECK_MS = 100, FRESH_MS = 50 };
 void sv_guests_init(struct sv_guests *g, int dir_fd, struct sv_dict *dict, struct sv_report *report,
                     unsigned takes)
 {
-    *g = (struct sv_guests){.dir_fd = dir_fd, .dict = dict, .report = report, .takes = takes};
+    *g = (struct sv_guests){.dir_fd = dir_fd,
+                            .dict = dict,
+                            .report = report,
+                            .takes = takes,
+                            .opened = sv_ticks_read(sv_ticks_counter())};
 }
 
 static void forget(struct sv_guests *g, size_t i)
@@ -73,6 +77,8 @@ static int meet(void *ctx, const char *name)
     }
     guest->drain = sv_drain_new(g->dict, g->report, guest->room.pid, g->takes);
     sv_drain_with_source(guest->drain, g->with_source);
+    if (guest->room.session->counter == (uint32_t)sv_ticks_counter())
+        sv_drain_tick(guest->drain, &g->opened);
     describe(g, guest->room.session, guest->room.pid);
     g->n++;
     g->n_ever++;

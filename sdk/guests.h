@@ -30,6 +30,8 @@ struct sv_guests {
     bool has_gone;      /* a commit removes them */
     bool has_strangers; /* directories that are no sessions yet */
     uint64_t round;     /* of the host's journal */
+    struct sv_tick
+        opened; /* read before anybody came: a guest's first round needs two pairs, too */
 };
 
 void sv_guests_init(struct sv_guests *g, int dir_fd, struct sv_dict *dict, struct sv_report *report,

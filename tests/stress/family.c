@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static _Atomic uint64_t *progress; /* [0] is the first process */
@@ -275,6 +276,28 @@ static int scene_disk_full(
     return wait_for(pid);
 }
 
+static int64_t boot_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* Each event lies between its own reading of the clock and the next one's, from the first on. */
+static void tell_times(uint64_t who)
+{
+    for (int64_t begun = boot_ns(), now = begun; now - begun < 50000000; now = boot_ns()) {
+        STAVE_INSTANT("times", "t", "who", who, "before", now);
+        usleep(100);
+    }
+}
+
+static int scene_times(void)
+{
+    tell_times(0);
+    return wait_for(child(tell_times, 1));
+}
+
 static const struct {
     const char *name;
     int (*run)(void);
@@ -288,6 +311,7 @@ static const struct {
               {"all_killed", scene_all_killed},
               {"restart", scene_restart},
               {"control", scene_control},
+              {"times", scene_times},
               {"disk_full", scene_disk_full}};
 
 int main(int argc, char **argv)

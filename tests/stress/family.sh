@@ -40,6 +40,17 @@ STAVE_BUFFER=16k run threads && quiet && whole t.pftrace; say $? "threads with s
 [ "$("$STAVE" cat -q t.pftrace | grep -c 'kind=process\|process.*pid=')" -ge 0 ] && [ "$("$STAVE" cat -q t.pftrace | grep -o 'pid=[0-9]*' | sort -u | wc -l)" = 3 ]
 say $? "three processes in it"
 
+# Times: each event lies between the clock readings around it, also those from before the host met its guest. A microsecond for the lines.
+true_times() {
+  "$STAVE" cat -q "$1" | awk '/"t"/ && match($0, /who=[0-9]+/) {
+      who = substr($0, RSTART + 4, RLENGTH - 4); match($0, /before=[0-9]+/); before = substr($0, RSTART + 7, RLENGTH - 7); split($1, t, ".")
+      ts = t[1] * 1000000000 + t[2]; n[who]++
+      if (ts < before - 1000 || last[who] > before + 1000) { bad++; if (bad < 4) printf "%.0f is told for what came after %.0f; the event before it at %.0f\n", ts, before, last[who] }
+      last[who] = ts }
+    END { for (i = 0; i < 2; i++) if (n[i] < 2) { print "process " i " told nothing"; bad++ } exit bad > 0 }' >check
+}
+run times && true_times t.pftrace; say $? "times are true from the first event on, also a child's"
+
 # The parent ends first.
 run orphan; pid=$(sed -n 's/^orphan //p' out); gone "$pid"
 whole t.pftrace "t.$pid.pftrace" && quiet && nothing_left; say $? "a child that outlives its parent has a file for the rest"
@@ -93,6 +104,9 @@ say $? "each in order, without a gap"
 start_collector t.pftrace
 rm -f progress; STAVE_SESSION=$PWD/s "$family" workers progress >out 2>>err; wait $collector
 whole t.pftrace && grep -q '^41 processes' col && [ ! -e s ]; say $? "and their forked children" "$(cat col)"
+start_collector t.pftrace
+STAVE_SESSION=$PWD/s "$family" times progress >out 2>>err; wait $collector
+true_times t.pftrace; say $? "times are true from the first event on, under a collector"
 start_collector t.pftrace
 STAVE_SESSION=$PWD/s "$BUILD/tests/stress/numbers" 1 0 progress >out 2>err & program=$!
 sleep 0.3; cp progress p; { kill -9 $collector; wait $collector; } 2>/dev/null; sleep 0.3
