@@ -478,15 +478,19 @@ static void on_exec(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
 static void on_exit_record(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_exit *x)
 {
     struct sv_proc *p = sv_tree_find(&d->tree, x->head.tgid);
-    if (!p || !x->is_last)
+    int64_t now = (int64_t)x->head.ts_ns;
+    if (!p || !x->is_last) {
+        sv_tree_end_thread(&d->tree, x->head.tgid, x->head.tid, now);
         return;
+    }
     struct sv_event *e = put_event(b, SV_INSTANT, (int64_t)x->head.ts_ns,
                                    sv_tree_thread(&d->tree, x->head.tgid, x->head.tid)->calls,
                                    d->s.exit, d->s.process);
     if (x->code >= 0) /* plain tracepoints do not tell who was killed by what */
         put_int(b, d->s.code, x->code);
     sv_batch_finish(b, e);
-    sv_tree_end(&d->tree, p);
+    sv_tree_end_thread(&d->tree, x->head.tgid, x->head.tid, now);
+    sv_tree_end(&d->tree, p, now);
     sv_symbols_end(d->samples.symbols, x->head.tgid);
     d->sums.exits++;
 }

@@ -42,16 +42,14 @@ static sv_track row_of(struct sv_gpus *g, size_t device, uint32_t pid, enum sv_g
         parent = p->track;
     }
     snprintf(name, sizeof name, "GPU %zu", device);
-    uint32_t before = d->n_tracks;
     sv_track gpu =
         sv_dict_child(d, parent, pid ? SV_TRACK_CUSTOM : SV_TRACK_GPU, sv_dict_cstr(d, name));
-    if (d->n_tracks > before && pid == 0) {
+    if (pid == 0 && d->tracks[gpu].desc == 0) {
         d->tracks[gpu].desc = sv_dict_cstr(d, g->names[device]);
         sv_dict_touch(d, gpu);
     }
-    before = d->n_tracks;
     sv_track t = sv_dict_child(d, gpu, SV_TRACK_COUNTER, sv_dict_cstr(d, kinds[which].name));
-    if (d->n_tracks > before)
+    if (d->tracks[t].unit == 0)
         d->tracks[t].unit = sv_dict_cstr(d, kinds[which].unit);
     return t;
 }

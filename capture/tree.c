@@ -233,7 +233,7 @@ struct sv_thread *sv_tree_thread(struct sv_tree *t, uint32_t pid, uint32_t tid)
     t->threads = sv_grow(t->threads, &t->cap_threads, t->n_threads + 1, sizeof *t->threads);
     struct sv_thread *x = &t->threads[t->n_threads++];
     *at = t->n_threads;
-    *x = (struct sv_thread){.track = sv_dict_thread(t->dict, 0, pid, tid)};
+    *x = (struct sv_thread){.pid = pid, .tid = tid, .track = sv_dict_thread(t->dict, 0, pid, tid)};
     x->calls = sv_dict_child(t->dict, x->track, SV_TRACK_CUSTOM, t->calls_name);
     return x;
 }
@@ -258,11 +258,12 @@ static void name_track(struct sv_dict *d, sv_track track, const char *name, size
 void sv_tree_name_thread(struct sv_tree *t, uint32_t pid, uint32_t tid, const char *name)
 {
     struct sv_thread *x = sv_tree_thread(t, pid, tid);
+    x->ended_ns = 0; /* the number may have been another's */
     name_track(t->dict, x->track, name, strnlen(name, 16));
 }
 
 /* The words of a command line are separated by NULs. */
-static sv_str command_text(struct sv_dict *d, const char *command, size_t len)
+static void describe(struct sv_dict *d, sv_track track, const char *command, size_t len)
 {
     char text[1024];
     while (len > 0 && command[len - 1] == 0)
@@ -270,7 +271,8 @@ static sv_str command_text(struct sv_dict *d, const char *command, size_t len)
     len = len < sizeof text ? len : sizeof text;
     for (size_t i = 0; i < len; i++)
         text[i] = command[i] ? command[i] : ' ';
-    return sv_dict_str(d, text, len);
+    sv_dict_describe(d, track, text, len);
+    sv_dict_touch(d, track);
 }
 
 void sv_tree_name_process(struct sv_tree *t, struct sv_proc *p, const char *name,
@@ -280,10 +282,43 @@ void sv_tree_name_process(struct sv_tree *t, struct sv_proc *p, const char *name
     memset(p->name, 0, sizeof p->name);
     memcpy(p->name, name, len);
     name_track(t->dict, p->track, name, len);
-    if (command_len > 0 && !t->hides_commands) {
-        t->dict->tracks[p->track].desc = command_text(t->dict, command, command_len);
-        sv_dict_touch(t->dict, p->track);
+    if (command_len > 0 && !t->hides_commands)
+        describe(t->dict, p->track, command, command_len);
+}
+
+/* Of the forgotten ones the busiest stay, for the summary. */
+static void remember(struct sv_tree *t, const struct sv_proc *p)
+{
+    struct sv_gone g = {.pid = p->pid,
+                        .calls = p->calls,
+                        .bytes_read = p->bytes_read,
+                        .bytes_written = p->bytes_written,
+                        .time_ns = p->time_ns};
+    size_t least = 0;
+    memcpy(g.name, p->name, sizeof g.name);
+    t->n_forgotten++;
+    t->n_forgotten_active += p->calls > 0;
+    if (p->calls == 0)
+        return;
+    if (t->n_gone < SV_GONE_MAX) {
+        t->gone[t->n_gone++] = g;
+        return;
     }
+    for (size_t i = 1; i < SV_GONE_MAX; i++)
+        if (t->gone[i].time_ns < t->gone[least].time_ns)
+            least = i;
+    if (t->gone[least].time_ns < g.time_ns)
+        t->gone[least] = g;
+}
+
+static void begin_again(struct sv_tree *t, struct sv_proc *p)
+{
+    bool was_ended = p->is_ended;
+    sv_tree_end(t, p, 0);
+    t->n_ended -= t->n_ended > 0;
+    if (was_ended)
+        remember(t, p);
+    *p = (struct sv_proc){.pid = p->pid, .track = p->track};
 }
 
 void sv_tree_fork(struct sv_tree *t, uint32_t parent, uint32_t child)
@@ -292,8 +327,7 @@ void sv_tree_fork(struct sv_tree *t, uint32_t parent, uint32_t child)
     struct sv_proc *c = sv_tree_process(t, child, &is_new);
     struct sv_proc *p = sv_tree_find(t, parent);
     if (!is_new) /* the number is used again */
-        sv_tree_end(t, c);
-    c->is_ended = false;
+        begin_again(t, c);
     c->parent = parent;
     if (!p)
         return;
@@ -308,8 +342,9 @@ void sv_tree_fork(struct sv_tree *t, uint32_t parent, uint32_t child)
         sv_fd_set(t, c, (int64_t)i, p->fds[i].file, p->fds[i].closes_on_exec);
     }
     sv_tree_name_process(t, c, p->name, NULL, 0);
+    struct sv_text command = sv_dict_text(t->dict, t->dict->tracks[p->track].desc);
     if (t->dict->tracks[c->track].desc == 0)
-        t->dict->tracks[c->track].desc = t->dict->tracks[p->track].desc;
+        sv_dict_describe(t->dict, c->track, command.bytes, command.len);
 }
 
 void sv_tree_exec(struct sv_tree *t, struct sv_proc *p)
@@ -319,7 +354,7 @@ void sv_tree_exec(struct sv_tree *t, struct sv_proc *p)
             sv_fd_clear(t, p, (int64_t)i);
 }
 
-void sv_tree_end(struct sv_tree *t, struct sv_proc *p)
+void sv_tree_end(struct sv_tree *t, struct sv_proc *p, int64_t now_ns)
 {
     for (size_t i = 0; i < p->n_fds; i++)
         sv_file_put(t, p->fds[i].file);
@@ -328,5 +363,76 @@ void sv_tree_end(struct sv_tree *t, struct sv_proc *p)
     p->n_fds = 0;
     sv_file_put(t, p->cwd);
     p->cwd = NULL;
+    t->n_ended += !p->is_ended;
     p->is_ended = true;
+    p->ended_ns = now_ns;
+}
+
+void sv_tree_end_thread(struct sv_tree *t, uint32_t pid, uint32_t tid, int64_t now_ns)
+{
+    const uint64_t *at = sv_map_find(&t->by_tid, (uint64_t)pid << 32 | tid);
+    if (!at)
+        return;
+    t->n_ended += t->threads[*at - 1].ended_ns == 0;
+    t->threads[*at - 1].ended_ns = now_ns;
+}
+
+/* ---- forgetting ---- */
+
+static void remove_process(struct sv_tree *t, size_t i)
+{
+    struct sv_proc *p = t->processes[i];
+    sv_map_remove(&t->by_pid, p->pid);
+    free(p->fds);
+    free(p);
+    t->processes[i] = t->processes[--t->n];
+    if (i < t->n)
+        *sv_map_find(&t->by_pid, t->processes[i]->pid) = i + 1;
+}
+
+static void remove_thread(struct sv_tree *t, size_t i)
+{
+    struct sv_thread *x = &t->threads[i];
+    sv_map_remove(&t->by_tid, (uint64_t)x->pid << 32 | x->tid);
+    free(x->uring);
+    *x = t->threads[--t->n_threads];
+    if (i < t->n_threads)
+        *sv_map_find(&t->by_tid, (uint64_t)x->pid << 32 | x->tid) = i + 1;
+}
+
+static bool is_kept(const struct sv_tree_forgetting *how, uint32_t pid)
+{
+    return how->keeps && how->keeps(how->ctx, pid);
+}
+
+void sv_tree_forget(struct sv_tree *t, int64_t before_ns, const struct sv_tree_forgetting *how)
+{
+    struct sv_map removed = {0};
+    bool is_new;
+    t->n_ended = 0;
+    for (size_t i = t->n; i-- > 0;) {
+        struct sv_proc *p = t->processes[i];
+        if (!p->is_ended)
+            continue;
+        if (p->ended_ns > before_ns || is_kept(how, p->pid)) {
+            t->n_ended++;
+            continue;
+        }
+        remember(t, p);
+        sv_map_add(&removed, p->pid, &is_new);
+        how->forgets(how->ctx, p->track);
+        remove_process(t, i);
+    }
+    for (size_t i = t->n_threads; i-- > 0;) {
+        const struct sv_thread *x = &t->threads[i];
+        bool is_ended = x->ended_ns != 0;
+        if (!sv_map_find(&removed, x->pid) &&
+            (!is_ended || x->ended_ns > before_ns || is_kept(how, x->pid))) {
+            t->n_ended += is_ended;
+            continue;
+        }
+        how->forgets(how->ctx, x->track);
+        remove_thread(t, i);
+    }
+    sv_map_fini(&removed);
 }

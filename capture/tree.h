@@ -34,12 +34,28 @@ struct sv_proc {
     size_t n_fds;
     struct sv_file *cwd;
     bool is_ended, has_snapshot;
+    int64_t ended_ns;
     uint64_t calls, bytes_read, bytes_written;
     int64_t time_ns; /* in calls */
     char name[16];
+    struct { /* capture/usage.c's */
+        sv_track cpu, memory;
+        uint64_t ticks, turn;
+        int64_t gone_ns; /* /proc has not had it since; 0: it has */
+    } usage;
+};
+
+/* What is left of a process that was forgotten. */
+struct sv_gone {
+    uint32_t pid;
+    char name[16];
+    uint64_t calls, bytes_read, bytes_written;
+    int64_t time_ns;
 };
 
 struct sv_thread {
+    uint32_t pid, tid;
+    int64_t ended_ns;      /* 0: it lives */
     sv_track track, calls; /* the thread, and its row of system calls */
     sv_track cache;        /* its row of page-cache misses, 0: none yet */
     int64_t end_ns;        /* of its last call */
@@ -52,8 +68,9 @@ struct sv_thread {
 };
 
 enum {
-    SV_FDS_MAX = 1 << 20,       /* per process; higher numbers stay without a path */
-    SV_FILES_KEPT_MAX = 1 << 16 /* paths remembered for the summary after they were closed */
+    SV_FDS_MAX = 1 << 20,        /* per process; higher numbers stay without a path */
+    SV_FILES_KEPT_MAX = 1 << 16, /* paths remembered for the summary after they were closed */
+    SV_GONE_MAX = 16             /* of the processes that were forgotten, the busiest */
 };
 
 struct sv_tree {
@@ -69,6 +86,11 @@ struct sv_tree {
     struct sv_file
         *doomed; /* freed by sv_tree_sweep(): events in flight may still point to their paths */
     uint64_t n_forgotten_files;
+    size_t n_ended;       /* processes and threads that could be forgotten, about */
+    uint64_t n_forgotten; /* processes; those of them that made calls */
+    uint64_t n_forgotten_active;
+    struct sv_gone gone[SV_GONE_MAX];
+    size_t n_gone;
     sv_str calls_name;
     bool hides_commands; /* no command lines */
 };
@@ -88,7 +110,17 @@ void sv_tree_name_process(struct sv_tree *t, struct sv_proc *p, const char *name
 /* The child starts with its parent's files and directory. */
 void sv_tree_fork(struct sv_tree *t, uint32_t parent, uint32_t child);
 void sv_tree_exec(struct sv_tree *t, struct sv_proc *p); /* closes what is to be closed */
-void sv_tree_end(struct sv_tree *t, struct sv_proc *p);  /* its files are let go, its sums stay */
+/* Its files are let go, its sums stay until it is forgotten. */
+void sv_tree_end(struct sv_tree *t, struct sv_proc *p, int64_t now_ns);
+void sv_tree_end_thread(struct sv_tree *t, uint32_t pid, uint32_t tid, int64_t now_ns);
+
+struct sv_tree_forgetting {
+    bool (*keeps)(void *ctx, uint32_t pid);    /* true: somebody still needs this process's rows */
+    void (*forgets)(void *ctx, sv_track root); /* a process's or a thread's row */
+    void *ctx;
+};
+/* Forgets processes and threads that ended before this time: late records need them for a while. Costs as much as there are of all. */
+void sv_tree_forget(struct sv_tree *t, int64_t before_ns, const struct sv_tree_forgetting *how);
 
 /* The path as the file's object: joined to the directory `dir` (may be NULL) when it is relative. */
 struct sv_file *sv_tree_file(struct sv_tree *t, const struct sv_file *dir, const char *path,

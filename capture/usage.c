@@ -12,14 +12,13 @@
 #include <unistd.h>
 
 enum { CPU_FIELDS = 10, DISK_FIELDS = 11, TEXT_MAX = 1 << 20, SECTOR = 512 };
+#define GONE_AFTER_NS ((int64_t)2000000000)
 
 /* Something that counts up: what it was at the last sample, and the rows it is drawn on. */
 struct gauge {
     char name[32];
-    uint64_t pid; /* processes */
     uint64_t last[DISK_FIELDS];
     sv_track tracks[DISK_FIELDS];
-    uint64_t turn; /* of the last sample that saw it */
     bool is_active;
 };
 
@@ -31,9 +30,9 @@ struct gauges {
 struct sv_usage {
     struct sv_source source;
     struct sv_tree *tree;
-    char root[64];
+    char root[256];
     char *text;
-    struct gauges cpus, disks, nets, procs;
+    struct gauges cpus, disks, nets;
     sv_track memory[4];
     struct sv_values values;
     int64_t now_ns, last_ns;
@@ -62,12 +61,12 @@ static void put_value(struct sv_usage *u, sv_track track, double v)
 }
 
 /* Lines come in the same order every time, so the search begins behind the last hit. */
-static struct gauge *gauge_of(struct gauges *g, const char *name, uint64_t pid, bool *is_new)
+static struct gauge *gauge_of(struct gauges *g, const char *name, bool *is_new)
 {
     *is_new = false;
     for (size_t i = 0; i < g->n; i++) {
         size_t at = (g->hint + i) % g->n;
-        if (g->all[at].pid == pid && strcmp(g->all[at].name, name) == 0) {
+        if (strcmp(g->all[at].name, name) == 0) {
             g->hint = at + 1;
             return &g->all[at];
         }
@@ -75,7 +74,7 @@ static struct gauge *gauge_of(struct gauges *g, const char *name, uint64_t pid, 
     *is_new = true;
     g->all = sv_grow(g->all, &g->cap, g->n + 1, sizeof *g->all);
     struct gauge *x = &g->all[g->n++];
-    *x = (struct gauge){.pid = pid};
+    *x = (struct gauge){0};
     snprintf(x->name, sizeof x->name, "%s", name);
     g->hint = g->n;
     return x;
@@ -83,7 +82,7 @@ static struct gauge *gauge_of(struct gauges *g, const char *name, uint64_t pid, 
 
 static size_t read_text(struct sv_usage *u, const char *name)
 {
-    char path[160];
+    char path[320];
     snprintf(path, sizeof path, "%s/%s", u->root, name);
     return sv_procfs_text(path, u->text, TEXT_MAX);
 }
@@ -135,7 +134,7 @@ static void cpu_rows(struct sv_usage *u, struct gauge *g)
 static void one_cpu(struct sv_usage *u, const char *name, const uint64_t *now)
 {
     bool is_new;
-    struct gauge *g = gauge_of(&u->cpus, name, 0, &is_new);
+    struct gauge *g = gauge_of(&u->cpus, name, &is_new);
     double all = 0;
     if (is_new)
         cpu_rows(u, g);
@@ -237,7 +236,7 @@ static void wait_value(struct sv_usage *u, const struct gauge *g, const uint64_t
 static void one_disk(struct sv_usage *u, const char *name, const uint64_t *now)
 {
     bool is_new;
-    struct gauge *g = gauge_of(&u->disks, name, 0, &is_new);
+    struct gauge *g = gauge_of(&u->disks, name, &is_new);
     double s = seconds(u);
     /* One that never did anything has no rows. */
     if (!is_new && !g->is_active && memcmp(g->last, now, DISK_FIELDS * sizeof *now) != 0) {
@@ -278,7 +277,7 @@ static void sample_disks(struct sv_usage *u)
 static void one_net(struct sv_usage *u, const char *name, uint64_t received, uint64_t sent)
 {
     bool is_new;
-    struct gauge *g = gauge_of(&u->nets, name, 0, &is_new);
+    struct gauge *g = gauge_of(&u->nets, name, &is_new);
     double s = seconds(u);
     if (!is_new && !g->is_active && (g->last[0] != received || g->last[1] != sent)) {
         sv_track net = group(u, group(u, 0, SV_TRACK_CUSTOM, "Network"), SV_TRACK_CUSTOM, name);
@@ -327,25 +326,35 @@ static bool process_numbers(const char *text, uint64_t *ticks, uint64_t *pages)
     return true;
 }
 
-static void one_process(struct sv_usage *u, const struct sv_proc *p)
+/* Its end is told by the kernel programs, but for those that are not there and for records that were lost. */
+static void miss_process(struct sv_usage *u, struct sv_proc *p)
+{
+    if (p->usage.gone_ns == 0)
+        p->usage.gone_ns = u->now_ns;
+    else if (u->now_ns - p->usage.gone_ns > GONE_AFTER_NS)
+        sv_tree_end(u->tree, p, u->now_ns);
+}
+
+static void one_process(struct sv_usage *u, struct sv_proc *p)
 {
     char path[32];
     uint64_t ticks, pages;
-    bool is_new;
     snprintf(path, sizeof path, "%u/stat", p->pid);
-    if (!read_text(u, path) || !process_numbers(u->text, &ticks, &pages))
+    if (!read_text(u, path) || !process_numbers(u->text, &ticks, &pages)) {
+        miss_process(u, p);
         return;
-    struct gauge *g = gauge_of(&u->procs, "", p->pid, &is_new);
-    if (is_new) {
-        g->tracks[0] = counter(u, p->track, "cpu", "%");
-        g->tracks[1] = counter(u, p->track, "memory", "bytes");
-    } else if (seconds(u) > 0 && g->turn + 1 == u->turn) {
-        put_value(u, g->tracks[0],
-                  100 * difference(ticks, g->last[0]) / u->ticks_per_s / seconds(u));
     }
-    put_value(u, g->tracks[1], (double)pages * u->page_bytes);
-    g->last[0] = ticks;
-    g->turn = u->turn;
+    p->usage.gone_ns = 0;
+    if (p->usage.cpu == 0) {
+        p->usage.cpu = counter(u, p->track, "cpu", "%");
+        p->usage.memory = counter(u, p->track, "memory", "bytes");
+    } else if (seconds(u) > 0 && p->usage.turn + 1 == u->turn) {
+        put_value(u, p->usage.cpu,
+                  100 * difference(ticks, p->usage.ticks) / u->ticks_per_s / seconds(u));
+    }
+    put_value(u, p->usage.memory, (double)pages * u->page_bytes);
+    p->usage.ticks = ticks;
+    p->usage.turn = u->turn;
 }
 
 /* ---- the source ---- */
@@ -396,7 +405,6 @@ void sv_usage_free(struct sv_usage *u)
     free(u->cpus.all);
     free(u->disks.all);
     free(u->nets.all);
-    free(u->procs.all);
     sv_values_fini(&u->values);
     free(u->text);
     free(u);

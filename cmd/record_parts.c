@@ -66,6 +66,13 @@ static int parts_flush(struct sv_sink *s, struct sv_err *err)
     return of(s)->file->flush(of(s)->file, err);
 }
 
+static void parts_forget(struct sv_sink *s, sv_track track)
+{
+    struct sv_parts *p = of(s);
+    sv_still_forget(&p->still, track);
+    p->file->forget(p->file, track);
+}
+
 /* The parts themselves live on until sv_parts_free(). */
 static int parts_close(struct sv_sink *s, bool failed, struct sv_err *err)
 {
@@ -158,8 +165,11 @@ int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
     if (!r->options->use.rotate && !r->options->use.last)
         return 0;
     struct sv_parts *p = sv_alloc(sizeof *p);
-    p->sink = (struct sv_sink){
-        .write = parts_write, .close = parts_close, .flush = parts_flush, .takes = r->sink->takes};
+    p->sink = (struct sv_sink){.write = parts_write,
+                               .close = parts_close,
+                               .flush = parts_flush,
+                               .forget = r->sink->forget ? parts_forget : NULL,
+                               .takes = r->sink->takes};
     p->file = r->sink;
     p->number = 1;
     p->start_ns = sv_recorder_now_ns();

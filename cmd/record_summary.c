@@ -19,8 +19,7 @@ static int by_time(const void *a, const void *b)
 
 static int by_process_time(const void *a, const void *b)
 {
-    const struct sv_proc *x = *(const struct sv_proc *const *)a;
-    const struct sv_proc *y = *(const struct sv_proc *const *)b;
+    const struct sv_gone *x = a, *y = b;
     return x->time_ns < y->time_ns ? 1 : x->time_ns > y->time_ns ? -1 : 0;
 }
 
@@ -66,20 +65,31 @@ static void show_files(const struct sv_tree *t)
 
 static void show_processes(const struct sv_tree *t)
 {
-    struct sv_proc **all = sv_alloc((t->n + 1) * sizeof *all);
+    struct sv_gone *all = sv_alloc((t->n + t->n_gone + 1) * sizeof *all);
     size_t n = 0;
-    for (size_t i = 0; i < t->n; i++)
-        if (t->processes[i]->calls > 0)
-            all[n++] = t->processes[i];
+    for (; n < t->n_gone; n++)
+        all[n] = t->gone[n];
+    for (size_t i = 0; i < t->n; i++) {
+        const struct sv_proc *p = t->processes[i];
+        if (p->calls == 0)
+            continue;
+        all[n] = (struct sv_gone){.pid = p->pid,
+                                  .calls = p->calls,
+                                  .bytes_read = p->bytes_read,
+                                  .bytes_written = p->bytes_written,
+                                  .time_ns = p->time_ns};
+        memcpy(all[n++].name, p->name, sizeof p->name);
+    }
     qsort(all, n, sizeof *all, by_process_time);
     if (n > 0)
-        fprintf(stderr, "\n  %-10s %-10s %8s %10s %10s  busiest processes (%zu in all)\n",
-                "in calls", "", "calls", "read", "written", n);
+        fprintf(stderr, "\n  %-10s %-10s %8s %10s %10s  busiest processes (%llu in all)\n",
+                "in calls", "", "calls", "read", "written",
+                (unsigned long long)(n - t->n_gone + t->n_forgotten_active));
     for (size_t i = 0; i < n && i < ROWS; i++) {
         char a[32], b[32], c[32];
-        fprintf(stderr, "  %-10s %-10s %8llu %10s %10s  %s (%u)\n", sv_human_ns(a, all[i]->time_ns),
-                "", (unsigned long long)all[i]->calls, sv_human_bytes(b, all[i]->bytes_read),
-                sv_human_bytes(c, all[i]->bytes_written), all[i]->name, all[i]->pid);
+        fprintf(stderr, "  %-10s %-10s %8llu %10s %10s  %s (%u)\n", sv_human_ns(a, all[i].time_ns),
+                "", (unsigned long long)all[i].calls, sv_human_bytes(b, all[i].bytes_read),
+                sv_human_bytes(c, all[i].bytes_written), all[i].name, all[i].pid);
     }
     free(all);
 }
@@ -103,7 +113,7 @@ void sv_recorder_summary(const struct sv_recorder *r)
     show_processes(t);
     fprintf(stderr, "\n  %s recorded: %s system calls, %llu processes",
             sv_human_ns(a, r->round_ns - r->started_ns), sv_human_count(b, sums->calls),
-            (unsigned long long)t->n);
+            (unsigned long long)(t->n + t->n_forgotten));
     if (sums->blocks)
         fprintf(stderr, ", %s block requests", sv_human_count(c, sums->blocks));
     if (sums->missed_bytes)

@@ -379,6 +379,8 @@ static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
     if (code >= 0)
         code = sv_record_gpus_round(r, now, err);
     r->round_ns = now;
+    if (code >= 0)
+        sv_record_forget(r, now);
     if (code >= 0 && now - r->snapshot_ns >= SNAPSHOT_EVERY_NS) {
         sv_recorder_snapshot(r);
         if (r->sink->flush)

@@ -61,7 +61,7 @@ struct sv_recorder {
     sigset_t old_mask;
     int n_signals;
     int64_t started_ns, deadline_ns, snapshot_ns, asked_ns, round_ns;
-    int64_t interval_ns, sampled_ns, commit_ns, shown_ns;
+    int64_t interval_ns, sampled_ns, commit_ns, shown_ns, forgot_ns;
     uint64_t shown_events;
     bool is_shown; /* the status line */
     struct sv_recorder_loss losses[SV_RECORDER_LOSSES];
@@ -81,6 +81,9 @@ int64_t sv_recorder_now_ns(void);
 void sv_recorder_snapshot(struct sv_recorder *r); /* of all clocks, into the dictionary */
 int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source,
                      struct sv_err *err); /* all of its round into the sink */
+
+/* Lets go what was kept of processes and threads that ended a while ago (record_forget.c): the recorder's memory is that of what lives. */
+void sv_record_forget(struct sv_recorder *r, int64_t now);
 
 /* Programs that trace with libstave (record_sdk.c). */
 void sv_record_sdk_open(

@@ -55,6 +55,14 @@ void sv_still_note(struct sv_still *s, const struct sv_event *events, size_t n)
     }
 }
 
+void sv_still_forget(struct sv_still *s, sv_track track)
+{
+    if (track >= s->n)
+        return;
+    free(s->rows[track].open);
+    s->rows[track] = (struct sv_still_row){.last_ns = INT64_MIN};
+}
+
 /* Events on their way to a sink, some at once. */
 struct writing {
     struct sv_sink *to;

@@ -328,6 +328,11 @@ static int pf_flush(struct sv_sink *sink, struct sv_err *err)
     return sv_output_flush(w->out, err);
 }
 
+static void pf_forget(struct sv_sink *sink, sv_track track)
+{
+    pf_track_forget((struct pf *)sink, track);
+}
+
 static void pf_free(struct pf *w)
 {
     pf_block_fini(w);
@@ -366,6 +371,7 @@ SV_SINK_DOOR(sv_perfetto_sink)
     w->sink = (struct sv_sink){.write = pf_write,
                                .close = pf_close,
                                .flush = pf_flush,
+                               .forget = pf_forget,
                                .takes = SV_HAS_EDGES | SV_HAS_FLOW_POINTS};
     w->out = out;
     w->dict = dict;

@@ -238,6 +238,7 @@ uint64_t pf_thread_time(struct pf *w, struct pf_sequence *s, sv_track track);
 
 static inline struct pf_track *pf_track_of(struct pf *w, sv_track track);
 void pf_tracks_grow(struct pf *w, sv_track track);
+void pf_track_forget(struct pf *w, sv_track track);
 
 static inline struct pf_track *pf_track_of(struct pf *w, sv_track track)
 {

@@ -374,6 +374,32 @@ void pf_tracks_describe_rest(struct pf *w)
     pf_tracks_describe_put_off(w);
 }
 
+/* Its last name goes into the file, and what was kept for it goes: sequence, stand-in of its pid, thread times. */
+void pf_track_forget(struct pf *w, sv_track track)
+{
+    const struct sv_track_info *info = &w->dict->tracks[track];
+    struct pf_track *t = pf_track_of(w, track);
+    bool is_unused = !t->identity && (info->kind != SV_TRACK_CUSTOM || info->is_described);
+    if (w->window && (is_unused || t->is_put_off || t->revision != info->revision)) {
+        pf_track_prepare(w, track);
+        if (t->is_put_off)
+            describe(w, track);
+    }
+    if (t->own) {
+        t->own->track = 0;
+        w->n_sequences--;
+    }
+    free(t->ends);
+    *t = (struct pf_track){0};
+    if (info->kind == SV_TRACK_PROCESS) {
+        uint64_t uuid = sv_uuid_process(info->space, info->pid);
+        const uint64_t *wire = sv_map_find(&w->pids, uuid);
+        if (wire)
+            sv_map_remove(&w->pids_used, *wire);
+        sv_map_remove(&w->pids, uuid);
+    }
+}
+
 /* ---- sequences ---- */
 
 void pf_sequence_defaults(struct pf *w, const struct pf_sequence *s, struct sv_buf *head)

@@ -21,6 +21,11 @@ struct sv_dict_impl {
     size_t n_slots; /* a power of two */
     size_t cap_strings, cap_tracks, cap_meta;
     struct sv_map by_uuid;
+    sv_track *free_tracks; /* forgotten ones */
+    struct sv_map loose;   /* texts of sv_dict_describe(), which go with their tracks */
+    sv_str *free_strings;  /* of those that have gone */
+    size_t n_free_tracks, cap_free_tracks, n_free_strings, cap_free_strings;
+    size_t loose_bytes;
 };
 
 static struct sv_text *strings_of(struct sv_dict *d)
@@ -48,6 +53,12 @@ void sv_dict_free(struct sv_dict *d)
 {
     if (!d)
         return;
+    for (size_t i = 0; i < d->impl->loose.cap; i++)
+        if (d->impl->loose.used[i])
+            free((void *)(uintptr_t)d->strings[d->impl->loose.slots[i].key].bytes);
+    sv_map_fini(&d->impl->loose);
+    free(d->impl->free_tracks);
+    free(d->impl->free_strings);
     sv_arena_fini(&d->impl->bytes);
     sv_map_fini(&d->impl->by_uuid);
     sv_clocks_fini(&d->clocks);
@@ -62,7 +73,7 @@ void sv_dict_free(struct sv_dict *d)
 size_t sv_dict_bytes(const struct sv_dict *d)
 {
     const struct sv_dict_impl *i = d->impl;
-    return i->bytes.used_bytes + i->n_slots * sizeof *i->slots +
+    return i->bytes.used_bytes + i->loose_bytes + i->n_slots * sizeof *i->slots +
            i->cap_strings * sizeof *d->strings + i->cap_tracks * sizeof *d->tracks +
            i->by_uuid.cap * (sizeof *i->by_uuid.slots + 1);
 }
@@ -140,6 +151,14 @@ sv_track sv_dict_track(struct sv_dict *d, uint64_t uuid, bool *is_new)
         *is_new = fresh;
     if (!fresh)
         return (sv_track)*slot;
+    if (d->impl->n_free_tracks > 0) {
+        sv_track t = d->impl->free_tracks[--d->impl->n_free_tracks];
+        int32_t revision = d->tracks[t].revision;
+        d->tracks[t] = (struct sv_track_info){
+            .uuid = uuid, .kind = SV_TRACK_CUSTOM, .pid = -1, .tid = -1, .revision = revision};
+        *slot = t;
+        return t;
+    }
     assert(d->n_tracks < UINT32_MAX);
     *slot = d->n_tracks;
     d->tracks =
@@ -147,6 +166,62 @@ sv_track sv_dict_track(struct sv_dict *d, uint64_t uuid, bool *is_new)
     d->tracks[d->n_tracks] =
         (struct sv_track_info){.uuid = uuid, .kind = SV_TRACK_CUSTOM, .pid = -1, .tid = -1};
     return d->n_tracks++;
+}
+
+/* ---- what goes again ---- */
+
+static void drop_loose(struct sv_dict *d, sv_str id)
+{
+    struct sv_dict_impl *impl = d->impl;
+    struct sv_text *t = &strings_of(d)[id];
+    if (!sv_map_remove(&impl->loose, id))
+        return;
+    impl->loose_bytes -= (size_t)t->len + 1;
+    free((void *)(uintptr_t)t->bytes);
+    *t = (struct sv_text){.bytes = ""};
+    impl->free_strings = sv_grow(impl->free_strings, &impl->cap_free_strings,
+                                 impl->n_free_strings + 1, sizeof *impl->free_strings);
+    impl->free_strings[impl->n_free_strings++] = id;
+}
+
+void sv_dict_describe(struct sv_dict *d, sv_track t, const char *bytes, size_t len)
+{
+    struct sv_dict_impl *impl = d->impl;
+    sv_str old = d->tracks[t].desc, id = 0;
+    bool is_new;
+    assert(len < UINT32_MAX);
+    if (len > 0) {
+        char *copy = sv_alloc(len + 1);
+        memcpy(copy, bytes, len);
+        if (impl->n_free_strings > 0) {
+            id = impl->free_strings[--impl->n_free_strings];
+        } else {
+            d->strings = sv_grow(strings_of(d), &impl->cap_strings, (size_t)d->n_strings + 1,
+                                 sizeof *d->strings);
+            id = d->n_strings++;
+            if (d->n_strings > impl->n_slots / 8 * 5)
+                grow_slots(d);
+        }
+        strings_of(d)[id] = (struct sv_text){.bytes = copy, .len = (uint32_t)len};
+        sv_map_add(&impl->loose, id, &is_new);
+        impl->loose_bytes += len + 1;
+    }
+    d->tracks[t].desc = id;
+    drop_loose(d, old);
+}
+
+void sv_dict_forget(struct sv_dict *d, sv_track t)
+{
+    struct sv_dict_impl *impl = d->impl;
+    if (t == 0 || t >= d->n_tracks || !sv_map_remove(&impl->by_uuid, d->tracks[t].uuid))
+        return;
+    drop_loose(d, d->tracks[t].desc);
+    /* Nobody's: sinks that look at all tracks pass it over. */
+    d->tracks[t] = (struct sv_track_info){
+        .kind = SV_TRACK_CUSTOM, .pid = -1, .tid = -1, .revision = d->tracks[t].revision + 1};
+    impl->free_tracks = sv_grow(impl->free_tracks, &impl->cap_free_tracks, impl->n_free_tracks + 1,
+                                sizeof *impl->free_tracks);
+    impl->free_tracks[impl->n_free_tracks++] = t;
 }
 
 sv_track sv_dict_find_track(const struct sv_dict *d, uint64_t uuid)

@@ -1,6 +1,6 @@
 /* The dictionary: strings, tracks, clocks and metadata enter once and get small numbers.
  *
- * Every source of a run fills the same dictionary and every sink reads it. It only grows. A track may learn its name after
+ * Every source of a run fills the same dictionary and every sink reads it. It only grows, but for tracks that a live source forgets. A track may learn its name after
  * its first events (Chrome files do that): `revision` tells a sink that wrote a description too early to write it again. */
 #ifndef SV_MODEL_DICT_H
 #define SV_MODEL_DICT_H
@@ -105,6 +105,13 @@ sv_track sv_dict_child(struct sv_dict *d, sv_track parent, unsigned kind, sv_str
 /* The process a track belongs to (itself included), 0 when none; the same for the thread. */
 sv_track sv_dict_process_of(const struct sv_dict *d, sv_track t);
 sv_track sv_dict_thread_of(const struct sv_dict *d, sv_track t);
+
+/* Gives the track a description of its own, which is not shared with others of the same text and goes with the track. */
+void sv_dict_describe(struct sv_dict *d, sv_track t, const char *bytes, size_t len);
+
+/* Recordings without an end: the track will not be used any more by its number, which another one may get. Nobody may hold it: the
+ * sinks have been told (sv_sink.forget), the tracks below it are forgotten, too. Its uuid may come again, as a new track. */
+void sv_dict_forget(struct sv_dict *d, sv_track t);
 
 /* Call after changing a track: its revision grows, so that sinks describe it again. */
 static inline void sv_dict_touch(struct sv_dict *d, sv_track t)

@@ -137,6 +137,14 @@ size_t sv_collect_n_running(const struct sv_collect *c)
     return c->guests.n;
 }
 
+bool sv_collect_has(const struct sv_collect *c, uint32_t pid)
+{
+    for (size_t i = 0; i < c->guests.n; i++)
+        if (c->guests.all[i].room.pid == pid)
+            return true;
+    return false;
+}
+
 uint64_t sv_collect_n_ever(const struct sv_collect *c)
 {
     return c->guests.n_ever;

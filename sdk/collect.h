@@ -28,6 +28,7 @@ bool sv_collect_is_pressed(const struct sv_collect *c); /* a ring fills: commit 
 void sv_collect_commit(struct sv_collect *c, uint64_t bytes);
 
 size_t sv_collect_n_running(const struct sv_collect *c); /* processes, as of the last commit */
+bool sv_collect_has(const struct sv_collect *c, uint32_t pid); /* its rings are being read */
 uint64_t sv_collect_n_ever(const struct sv_collect *c);
 
 /* Processes that still run are told that nobody reads any more. Removes the directory unless `keep` (the output is not whole). */

@@ -274,6 +274,35 @@ static void play_sleep(char **words)
     sleep((unsigned)strtoul(words[0], NULL, 10));
 }
 
+static void *open_one(void *unused)
+{
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    (void)unused;
+    need(fd >= 0, "/dev/null");
+    close(fd);
+    return NULL;
+}
+
+/* Processes and threads that are gone as soon as they have done something, one after the other. */
+static void play_births(char **words)
+{
+    unsigned long processes = strtoul(words[0], NULL, 10), threads = strtoul(words[1], NULL, 10);
+    for (unsigned long i = 0; i < processes; i++) {
+        pid_t child = fork();
+        need(child >= 0, "fork");
+        if (child == 0) {
+            open_one(NULL);
+            _exit(0);
+        }
+        need(waitpid(child, NULL, 0) == child, "waitpid");
+    }
+    for (unsigned long i = 0; i < threads; i++) {
+        pthread_t thread;
+        need(pthread_create(&thread, NULL, open_one, NULL) == 0, "pthread_create");
+        pthread_join(thread, NULL);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -282,7 +311,8 @@ int main(int argc, char **argv)
         void (*play)(char **words);
     } plays[] = {{"read", 3, play_read},     {"book", 1, play_book},   {"flood", 1, play_flood},
                  {"direct", 2, play_direct}, {"touch", 2, play_touch}, {"vectors", 1, play_vectors},
-                 {"hang", 1, play_hang},     {"burn", 1, play_burn},   {"sleep", 1, play_sleep}};
+                 {"hang", 1, play_hang},     {"burn", 1, play_burn},   {"sleep", 1, play_sleep},
+                 {"births", 2, play_births}};
     for (size_t i = 0; argc > 1 && i < sizeof plays / sizeof *plays; i++) {
         if (strcmp(argv[1], plays[i].name) == 0 && argc == 2 + plays[i].n_words) {
             plays[i].play(argv + 2);

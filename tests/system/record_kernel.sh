@@ -125,17 +125,21 @@ if [ -n "$group" ] && mkdir "$group/stave-test-$$" 2>/dev/null; then
   check group_named grep -qE '"exec" .*cgroup="[^"]*stave-test-[0-9]+/inner"' <("$STAVE" cat -q group.pftrace)
 else skip group "no cgroup can be made here"; fi
 
-# ---- what the recorder keeps of processes that are gone: their rows and sums, not their files and maps ----
+# ---- what the recorder keeps of processes and threads that are gone ----
 # kib WORDS…: "16.6 MiB of memory at most" of the summary.
 kib() { sed -nE 's/.* ([0-9.]+) (KiB|MiB|GiB) of memory at most$/\1 \2/p' "$1" | awk '{ print int($1 * ($2 == "GiB" ? 1048576 : $2 == "MiB" ? 1024 : 1)) }'; }
 for option in '' '--sample 997'; do
   name=births${option:+_sampled}
-  for n in 500 5000; do
+  for n in 500 10000; do
     # shellcheck disable=SC2086 # two words or none
-    run_any "${name}_$n" 0 "$STAVE" record --ring 256K --no-block --no-page-cache --interval 0 $option -o births.pftrace -- sh -c 'i=0; while [ $i -lt $0 ]; do (exit 0) 7<"$1"; i=$((i + 1)); done' $n "$TMP/below/f1"
+    run_any "${name}_$n" 0 "$STAVE" record --ring 256K --no-block --no-page-cache --interval 0 $option -o births.pftrace -- "$play" births $((n / 10 * 7)) $((n / 10 * 3))
   done
-  few=$(kib "${name}_500.err"); many=$(kib "${name}_5000.err")
-  echo "  memory: $few KiB for 500 births, $many KiB for 5000"
-  equals "${name}_seen" "$(ask births.pftrace "SELECT count(*) FROM slice WHERE name = 'fork' AND category = 'process'")" 5000
-  check "${name}_memory" test "${few:-0}" -gt 0 -a $((many * 2)) -le $((few * 3))
+  few=$(kib "${name}_500.err"); many=$(kib "${name}_10000.err")
+  echo "  memory: $few KiB for 500 births, $many KiB for 10000"
+  equals "${name}_seen" "$(ask births.pftrace "SELECT count(*) FROM slice WHERE name = 'fork' AND category = 'process'")" 7000
+  equals "${name}_calls" "$(ask births.pftrace "SELECT count(*) FROM io WHERE op = 'openat' AND path = '/dev/null'")" 10000
+  equals "${name}_processes" "$(ask births.pftrace "SELECT count(*) FROM process WHERE name = 'play' AND pid > 0")" 7001
+  check "${name}_told" grep -qE ' 7001 processes' "${name}_10000.err"
+  check "${name}_memory" test "${few:-0}" -gt 0 -a $((many * 2)) -le $((few * 4))
+  check "${name}_valid" "$STAVE" validate -q births.pftrace
 done

@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 
 static const char no_nvml[] = "/nonexistent/libnvidia-ml.so.1";
-static char root[64];
+static char root[256];
 
 /* Makes the folders on the way. */
 static void put(const char *name, const char *text)
 {
-    char path[256];
+    char path[512];
     snprintf(path, sizeof path, "%s/%s", root, name);
     for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = 0;
@@ -35,8 +35,8 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 static void open_root(void)
 {
-    snprintf(root, sizeof root, "/tmp/gpus.XXXXXX");
-    REQUIRE(mkdtemp(root));
+    snprintf(root, sizeof root, "%s", test_scratch("gpus"));
+    REQUIRE(mkdir(root, 0700) == 0);
 }
 
 static void close_root(void)
@@ -126,7 +126,8 @@ TEST(no_gpu_says_why)
     struct sv_gpus *g = sv_gpus_new(d, NULL, no_nvml, root);
     CHECK_UINT_EQ(sv_gpus_count(g), 0);
     CHECK(strstr(sv_gpus_why_none(g), "no NVIDIA driver (/nonexistent/") != NULL);
-    CHECK(strstr(sv_gpus_why_none(g), "no AMD GPU in /tmp/gpus.") != NULL);
+    CHECK(strstr(sv_gpus_why_none(g), "no AMD GPU in /") != NULL);
+    CHECK(strstr(sv_gpus_why_none(g), "/gpus") != NULL);
     sample(g, d, text, sizeof text);
     CHECK_STR_EQ(text, "");
     sv_gpus_free(g);

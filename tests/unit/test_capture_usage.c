@@ -3,6 +3,7 @@
 #include "capture/usage.h"
 #include "tests/harness/test.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include <unistd.h>
 
 struct bench {
-    char root[64];
+    char root[256];
     struct sv_dict *dict;
     struct sv_tree tree;
     struct sv_usage *usage;
@@ -19,7 +20,7 @@ struct bench {
 
 static void put(const struct bench *t, const char *name, const char *text)
 {
-    char path[128];
+    char path[320];
     snprintf(path, sizeof path, "%s/%s", t->root, name);
     FILE *f = fopen(path, "w");
     REQUIRE(f && fputs(text, f) >= 0 && fclose(f) == 0);
@@ -27,10 +28,10 @@ static void put(const struct bench *t, const char *name, const char *text)
 
 static void open_bench(struct bench *t)
 {
-    char path[128];
+    char path[320];
     memset(t, 0, sizeof *t);
-    snprintf(t->root, sizeof t->root, "%s/usage.XXXXXX", "/tmp");
-    REQUIRE(mkdtemp(t->root));
+    snprintf(t->root, sizeof t->root, "%s", test_scratch("usage"));
+    REQUIRE(mkdir(t->root, 0700) == 0 || errno == EEXIST);
     snprintf(path, sizeof path, "%s/net", t->root);
     mkdir(path, 0700);
     snprintf(path, sizeof path, "%s/42", t->root);
@@ -45,7 +46,7 @@ static void close_bench(struct bench *t)
 {
     static const char *const files[] = {"stat",    "meminfo", "diskstats", "net/dev",
                                         "42/stat", "net",     "42",        ""};
-    char path[128];
+    char path[320];
     for (size_t i = 0; i < TEST_COUNT(files); i++) {
         snprintf(path, sizeof path, "%s/%s", t->root, files[i]);
         remove(path);

@@ -65,3 +65,54 @@ TEST(metadata_is_replaced_not_repeated)
     CHECK(sv_dict_find_meta(d, "host") == NULL);
     sv_dict_free(d);
 }
+
+TEST(a_forgotten_track_gives_its_number_to_another)
+{
+    struct sv_dict *d = sv_dict_new();
+    sv_track p = sv_dict_process(d, 0, 7), t = sv_dict_thread(d, 0, 7, 8);
+    int32_t revision = d->tracks[t].revision;
+    sv_dict_describe(d, p, "one two", 7);
+    CHECK_STR_EQ(sv_dict_text(d, d->tracks[p].desc).bytes, "one two");
+    sv_dict_forget(d, t);
+    sv_dict_forget(d, p);
+    sv_dict_forget(d, p); /* twice is once */
+    sv_dict_forget(d, 0);
+    sv_dict_forget(d, 12345);
+    CHECK_UINT_EQ(sv_dict_find_track(d, sv_uuid_thread(0, 7, 8)), 0);
+    uint32_t n = d->n_tracks;
+    sv_track again = sv_dict_thread(d, 0, 7, 8);
+    CHECK_UINT_EQ(d->n_tracks, n);
+    CHECK(again == t || again == p);
+    CHECK_INT_EQ(d->tracks[again].tid, 8);
+    CHECK(d->tracks[t].revision > revision); /* whoever kept something for the number sees it */
+    CHECK_UINT_EQ(d->tracks[sv_dict_process_of(d, again)].desc, 0);
+    CHECK_UINT_EQ(sv_dict_track(d, 99, NULL), n);
+    sv_dict_free(d);
+}
+
+TEST(descriptions_go_with_their_tracks)
+{
+    struct sv_dict *d = sv_dict_new();
+    char text[64];
+    sv_track t = sv_dict_process(d, 0, 1);
+    for (unsigned i = 0; i < 100000; i++) {
+        int n = snprintf(text, sizeof text, "worker --number %u", i);
+        sv_dict_describe(d, t, text, (size_t)n);
+        if (i % 3 == 0) {
+            sv_dict_forget(d, t);
+            t = sv_dict_process(d, 0, i);
+            sv_dict_describe(d, t, text, (size_t)n);
+        }
+    }
+    CHECK(d->n_strings <= 4 && d->n_tracks == 2);
+    CHECK_STR_EQ(sv_dict_text(d, d->tracks[t].desc).bytes, text);
+    CHECK(sv_dict_bytes(d) < 200000);
+    sv_dict_describe(d, t, "", 0);
+    CHECK_UINT_EQ(d->tracks[t].desc, 0);
+    /* A text that is shared stays. */
+    sv_str shared = sv_dict_cstr(d, "shared");
+    d->tracks[t].desc = shared;
+    sv_dict_describe(d, t, "own", 3);
+    CHECK_STR_EQ(sv_dict_text(d, shared).bytes, "shared");
+    sv_dict_free(d);
+}

@@ -1,0 +1,66 @@
+/* Processes and threads that are gone: their rows are in the file, so their numbers can be used again. Called by the recorder between its rounds.
+ *
+ * Rows below a process's or a thread's are anybody's (counters, lanes, GPUs), so all rows are looked at, which costs as much as there are:
+ * the caller waits until it is worth it. */
+#include "capture/forget.h"
+
+#include <stdlib.h>
+
+struct doomed {
+    const struct sv_dict *dict;
+    bool (*keeps)(void *ctx, uint32_t pid);
+    void *ctx;
+    bool *is_root; /* by row: a process or a thread that goes */
+    size_t n;
+};
+
+static bool keeps(void *ctx, uint32_t pid)
+{
+    const struct doomed *d = ctx;
+    return d->keeps && d->keeps(d->ctx, pid);
+}
+
+static void doom(void *ctx, sv_track root)
+{
+    struct doomed *d = ctx;
+    d->is_root[root] = true;
+    d->n++;
+}
+
+static bool is_doomed(const struct doomed *d, sv_track t)
+{
+    sv_track thread = sv_dict_thread_of(d->dict, t), process = sv_dict_process_of(d->dict, t);
+    return (thread && d->is_root[thread]) || (process && d->is_root[process]);
+}
+
+/* First the sink is told of all, then all go: those below are found by those above. */
+static void forget_rows(const struct doomed *d, struct sv_dict *dict, struct sv_sink *sink)
+{
+    sv_track *rows = NULL;
+    size_t n = 0, cap = 0;
+    for (sv_track t = 1; t < dict->n_tracks; t++) {
+        if (!is_doomed(d, t))
+            continue;
+        rows = sv_grow(rows, &cap, n + 1, sizeof *rows);
+        rows[n++] = t;
+    }
+    for (size_t i = 0; i < n; i++)
+        sink->forget(sink, rows[i]);
+    for (size_t i = 0; i < n; i++)
+        sv_dict_forget(dict, rows[i]);
+    free(rows);
+}
+
+void sv_forget_dead(struct sv_tree *t, int64_t before_ns, bool (*keeps_rows)(void *, uint32_t),
+                    void *ctx, struct sv_sink *sink)
+{
+    struct doomed d = {.dict = t->dict,
+                       .keeps = keeps_rows,
+                       .ctx = ctx,
+                       .is_root = sv_alloc(t->dict->n_tracks * sizeof *d.is_root)};
+    const struct sv_tree_forgetting how = {keeps, doom, &d};
+    sv_tree_forget(t, before_ns, &how);
+    if (d.n > 0 && sink->forget)
+        forget_rows(&d, t->dict, sink);
+    free(d.is_root);
+}

@@ -1,0 +1,27 @@
+/* When processes and threads that ended are forgotten. Called by the recorder after each round, when nobody holds a batch of events.
+ *
+ * Programs with libstave have their rows until their rings are empty. */
+#include "capture/forget.h"
+#include "cmd/recorder.h"
+#include "sdk/collect.h"
+
+enum { WORTH_IT = 64 };
+#define LATE_NS  ((int64_t)2000000000) /* records, samples and rings come at most so late */
+#define EVERY_NS ((int64_t)500000000)
+
+static bool is_read(void *ctx, uint32_t pid)
+{
+    const struct sv_recorder *r = ctx;
+    return r->collect && sv_collect_has(r->collect, pid);
+}
+
+void sv_record_forget(struct sv_recorder *r, int64_t now)
+{
+    struct sv_tree *t = sv_decode_tree(r->decode);
+    /* Looking at all costs as much as there are: worth it when some part of them is gone. */
+    if (t->n_ended < WORTH_IT || t->n_ended < (t->n + t->n_threads) / 4 ||
+        now - r->forgot_ns < EVERY_NS)
+        return;
+    r->forgot_ns = now;
+    sv_forget_dead(t, now - LATE_NS, is_read, r, r->sink);
+}
