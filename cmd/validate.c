@@ -134,7 +134,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     uint64_t damage = 0;
     code = sv_open_input(operands->items[0], o->from, 0, dict, &in, err);
     if (code >= 0) {
-        code = sv_run(&in, sv_check_new(dict, in.source->gives, 0, &check), false, "checking", err);
+        struct sv_sink *sink = sv_check_new(dict, in.source->gives, 0, &check);
+        check.readers_sort = in.format->readers_sort;
+        code = sv_run(&in, sink, false, "checking", err);
         damage = sv_report_count(&in.report, SV_DAMAGE);
     }
     if (code >= 0) {

@@ -19,6 +19,7 @@ static const struct sv_format perfetto = {
     .open_source = sv_perfetto_source,
     .open_sink = sv_perfetto_sink,
     .is_binary = true,
+    .readers_sort = true,
     .compresses_inside = true,
 };
 

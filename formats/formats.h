@@ -43,9 +43,10 @@ struct sv_format {
     const char *dialect_of, *dialect;
     /* Formats that say the same and more: where a folder has a file of one of them, import leaves this one out. NULL: none. */
     const char *const *told_by;
-    bool needs_date;        /* its files hold times of day without the day: another one must tell */
-    bool needs_zone;        /* its times are local and do not say where */
-    bool is_binary;         /* not for a terminal */
+    bool needs_date;   /* its files hold times of day without the day: another one must tell */
+    bool needs_zone;   /* its times are local and do not say where */
+    bool is_binary;    /* not for a terminal */
+    bool readers_sort; /* events may stand in any order: whoever reads this format sorts them */
     bool compresses_inside; /* options->compression means something to open_sink */
 };
 

@@ -40,11 +40,11 @@ struct flow {
 };
 
 struct track_state {
-    int64_t edge_ns, slice_ns, counter_ns; /* the newest of each, as they came */
-    int64_t closed_ns;                     /* where the last slice ended */
-    uint32_t top, depth, edges;            /* open slices, and how many of them are edges */
-    uint32_t waiting;                      /* flow points that bind to the next slice */
-    int64_t waiting_ns;                    /* the first of them */
+    int64_t edge_ns, slice_ns, counter_ns, instant_ns; /* the newest of each, as they came */
+    int64_t closed_ns;                                 /* where the last slice ended */
+    uint32_t top, depth, edges; /* open slices, and how many of them are edges */
+    uint32_t waiting;           /* flow points that bind to the next slice */
+    int64_t waiting_ns;         /* the first of them */
     bool has_events;
     bool is_blind; /* some open slice was not kept: nesting is not looked at any more */
 };
@@ -111,6 +111,7 @@ static struct track_state *state_of(struct check *c, sv_track track)
             c->tracks[i] = (struct track_state){.edge_ns = INT64_MIN,
                                                 .slice_ns = INT64_MIN,
                                                 .counter_ns = INT64_MIN,
+                                                .instant_ns = INT64_MIN,
                                                 .closed_ns = INT64_MIN};
     }
     return &c->tracks[track];
@@ -525,17 +526,22 @@ struct order {
     struct sv_sink *next;
 };
 
+enum { ORDER_IS_FREE = 3 };
+
 static void check_order(struct check *c, const struct sv_event *e)
 {
     struct track_state *k = state_of(c, e->track);
     static const enum sv_check_rule rules[] = {SV_CHECK_EDGE_ORDER, SV_CHECK_SLICE_ORDER,
-                                               SV_CHECK_COUNTER_ORDER};
-    int64_t *const newest[] = {&k->edge_ns, &k->slice_ns, &k->counter_ns};
-    unsigned which = e->kind == SV_SLICE ? 1 : e->kind == SV_COUNTER ? 2 : 0;
+                                               SV_CHECK_COUNTER_ORDER, SV_CHECK_FILE_ORDER};
+    int64_t *const newest[] = {&k->edge_ns, &k->slice_ns, &k->counter_ns, &k->instant_ns};
+    unsigned which = e->kind == SV_SLICE     ? 1
+                     : e->kind == SV_COUNTER ? 2
+                     : e->kind == SV_INSTANT ? ORDER_IS_FREE
+                                             : 0;
     if (e->kind == SV_FLOW || e->kind == SV_LOSS)
         return;
     if (e->ts_ns < *newest[which])
-        note(c, rules[which], e);
+        note(c, rules[which == 0 && c->out->readers_sort ? ORDER_IS_FREE : which], e);
     *newest[which] = e->ts_ns;
 }
 

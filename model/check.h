@@ -34,9 +34,12 @@ enum sv_check_severity {
     RULE(DEEP_NESTING, "deep-nesting", WARNING,                                                    \
          "a slice below 512 others on its track: Perfetto drops it")                               \
     RULE(EDGE_ORDER, "edge-order", WARNING,                                                        \
-         "a begin, end or instant earlier than the one before it on its track")                    \
+         "a begin or end earlier than the one before it on its track")                             \
     RULE(SLICE_ORDER, "slice-order", NOTE,                                                         \
          "a slice that begins before the one before it on its track")                              \
+    RULE(FILE_ORDER, "file-order", NOTE,                                                           \
+         "an event that is told later than a later one of its track, where every reader sorts: "   \
+         "an instant, or in a Perfetto file a begin or end")                                       \
     RULE(COUNTER_ORDER, "counter-order", NOTE, "a counter value earlier than the one before it")   \
     RULE(FLOW_END_WITHOUT_BEGIN, "flow-end-without-begin", ERROR,                                  \
          "a flow that ends and never began")                                                       \
@@ -80,6 +83,8 @@ struct sv_check_row {
 };
 
 struct sv_check {
+    bool
+        readers_sort; /* set between sv_check_new() and the first event: edges in disorder do no harm */
     struct sv_check_row rows[SV_CHECK_RULES];
     uint64_t events;
     int64_t unit_ns; /* all times are multiples of it: 1000 in many JSON files, else 1 */

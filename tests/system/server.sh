@@ -63,6 +63,7 @@ stop serving
 outside files out/batching_trace.json out/batching_trace_summary.csv 832
 "$STAVE" cat -q out/batching_trace.pftrace >trace.txt 2>trace.err
 outside starpu trace.txt
+run_any valid 0 "$STAVE" validate out/batching_trace.pftrace
 check starpu_rows grep -qE 'name="worker [0-9]+: CPU' trace.txt
 check starpu_states grep -qE 'counter.*name="executing"' trace.txt
 check json_readable "$STAVE" info out/batching_trace.json

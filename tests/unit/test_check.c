@@ -98,9 +98,24 @@ TEST(order_is_looked_at_as_events_come)
         {"B 5 t a\nE 6 t\nB 1 t b\nE 2 t", "edge-order 1 @1 b"},
         {"B 5 t a\nB 1 u b\nE 6 t\nE 2 u", ""},
         {"X 5 1 t a\nX 2 1 t b\nX 3 1 t c\nX 1 1 t d", "slice-order 2 @2 b"},
-        {"I 5 t a\nI 1 t b", "edge-order 1 @1 b"},
+        {"I 5 t a\nI 1 t b", "file-order 1 @1 b"},
+        {"B 2 t a\nI 5 t i\nE 4 t", ""},
     };
     check_rows(rows, TEST_COUNT(rows), SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_DISORDER);
+}
+
+TEST(edges_in_disorder_do_no_harm_where_readers_sort)
+{
+    struct sv_dict *d = sv_dict_new();
+    struct sv_check check;
+    struct sv_err err = {0};
+    struct sv_sink *s = sv_check_new(d, SV_HAS_EDGES | SV_HAS_DISORDER, 0, &check);
+    check.readers_sort = true;
+    CHECK_INT_EQ(trace_text_write("B 5 t a\nE 6 t\nB 1 t b\nE 2 t", 2, d, s, &err), 0);
+    CHECK_INT_EQ(s->close(s, false, &err), 0);
+    CHECK_STR_EQ(found(&check, d), "file-order 1 @1 b");
+    CHECK_INT_EQ(sv_check_worst(&check), SV_CHECK_NOTE);
+    sv_dict_free(d);
 }
 
 TEST(flows)
