@@ -77,7 +77,7 @@ void sv_batch_rows_from_trace(struct sv_batch_rows *b, const struct sv_trace *t)
 {
     struct sv_serving_report r;
     bool is_untimed = false;
-    sv_serving_report_make(&r, t);
+    sv_serving_report_tables(&r, t);
     for (size_t i = 0; i < r.n_batches; i++)
         if (!r.batches[i].is_warmup && !r.batches[i].is_failed &&
             r.batches[i].edges[SV_N_PHASES] > r.batches[i].edges[0])
@@ -86,8 +86,10 @@ void sv_batch_rows_from_trace(struct sv_batch_rows *b, const struct sv_trace *t)
         is_untimed |= r.batches[i].is_untimed;
     b->has_phases = true;
     b->has_congestion = r.n_congestion > 0;
-    if (!is_untimed)
+    if (!is_untimed) {
+        sv_serving_queue(&r);
         add_metrics(b, &r);
+    }
     sv_serving_report_fini(&r);
     sv_batch_rows_finish(b);
 }

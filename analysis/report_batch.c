@@ -198,7 +198,7 @@ static uint64_t put_all(const struct sv_trace *t, struct sv_life *l)
     return n;
 }
 
-void sv_serving_report_make(struct sv_serving_report *r, const struct sv_trace *t)
+void sv_serving_report_tables(struct sv_serving_report *r, const struct sv_trace *t)
 {
     struct making m = {.r = r, .last_ns = INT64_MIN};
     memset(r, 0, sizeof *r);
@@ -216,6 +216,11 @@ void sv_serving_report_make(struct sv_serving_report *r, const struct sv_trace *
     sv_map_fini(&m.worker_seen);
     sv_map_fini(&m.model_seen);
     free(m.batch_numbers);
+}
+
+void sv_serving_report_make(struct sv_serving_report *r, const struct sv_trace *t)
+{
+    sv_serving_report_tables(r, t);
     sv_serving_figures(r);
 }
 

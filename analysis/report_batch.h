@@ -107,6 +107,8 @@ struct sv_serving_report {
 };
 
 void sv_serving_report_make(struct sv_serving_report *r, const struct sv_trace *t);
+/* Only the tables, for those who make figures of their own: nothing below `n_open`, no windows and groups. */
+void sv_serving_report_tables(struct sv_serving_report *r, const struct sv_trace *t);
 void sv_serving_report_fini(struct sv_serving_report *r);
 
 /* The share of answered requests within the limit, 0 … 1; those rejected or failed count as not within. -1: there was none. */
@@ -119,7 +121,8 @@ const struct sv_served_request *sv_served_find(const struct sv_serving_report *r
 /* ---- the parts, for each other ---- */
 
 void sv_serving_figures(
-    struct sv_serving_report *r); /* all below `n_answered` from what is above */
+    struct sv_serving_report *r);                   /* all below `n_answered` from what is above */
+void sv_serving_queue(struct sv_serving_report *r); /* queue, deepest, mean_depth */
 /* The calls behind the events of a batching_trace.json, in an order that makes sense; false: there are none. */
 bool sv_serving_from_json(const struct sv_trace *t, struct sv_life *l);
 

@@ -7,6 +7,7 @@
 #include "analysis/stats.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -121,27 +122,31 @@ static void find_rates(struct sv_serving_report *r)
 
 /* ---- the queue ---- */
 
-static int by_time(const void *a, const void *b)
+static inline bool is_before(const struct sv_served_depth *a, const struct sv_served_depth *b,
+                             const void *ctx)
 {
-    const struct sv_served_depth *x = a, *y = b;
-    if (x->time_ns != y->time_ns)
-        return x->time_ns < y->time_ns ? -1 : 1;
-    return (x->depth < y->depth) - (x->depth > y->depth); /* who comes before who leaves */
+    (void)ctx;
+    if (a->time_ns != b->time_ns)
+        return a->time_ns < b->time_ns;
+    return a->depth > b->depth; /* who comes before who leaves */
 }
+SV_SORT_DEFINE(sort_depths, struct sv_served_depth, is_before)
 
-/* Each request that was let in came and left: depth is the change first, then the sum. */
-static void find_queue(struct sv_serving_report *r)
+/* Each request that was let in came and left: depth is the change first, then the sum. All who came first, since both lists
+ * are nearly in order. */
+void sv_serving_queue(struct sv_serving_report *r)
 {
     double weighted = 0;
-    r->queue = sv_alloc((2 * r->n_requests + 1) * sizeof *r->queue);
-    for (size_t i = 0; i < r->n_requests; i++) {
-        const struct sv_served_request *q = &r->requests[i];
-        if (q->fate == SV_FATE_REJECTED || q->is_warmup)
-            continue;
-        r->queue[r->n_queue++] = (struct sv_served_depth){q->edges[0], 1};
-        r->queue[r->n_queue++] = (struct sv_served_depth){q->edges[1], -1};
-    }
-    qsort(r->queue, r->n_queue, sizeof *r->queue, by_time);
+    size_t room = 2 * r->n_requests + 1;
+    r->queue = sv_alloc((room + SV_SORT_SPARE(room)) * sizeof *r->queue);
+    for (int leaves = 0; leaves < 2; leaves++)
+        for (size_t i = 0; i < r->n_requests; i++) {
+            const struct sv_served_request *q = &r->requests[i];
+            if (q->fate != SV_FATE_REJECTED && !q->is_warmup)
+                r->queue[r->n_queue++] =
+                    (struct sv_served_depth){q->edges[leaves], leaves ? -1 : 1};
+        }
+    sort_depths(r->queue, r->n_queue, r->queue + room, NULL);
     for (size_t i = 1; i < r->n_queue; i++) {
         weighted += (double)(r->queue[i].time_ns - r->queue[i - 1].time_ns) *
                     (double)r->queue[i - 1].depth;
@@ -349,7 +354,7 @@ void sv_serving_figures(struct sv_serving_report *r)
     count_batches(r);
     find_rates(r);
     find_latencies(r);
-    find_queue(r);
+    sv_serving_queue(r);
     find_windows(r);
     find_growth(r);
     find_congestion(r);

@@ -9,7 +9,7 @@
 #include "formats/csv_line.h"
 #include "formats/lines.h"
 
-#include "model/serving_life.h"
+#include "model/serving_events.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +102,7 @@ struct batching_csv {
     enum step step;
     size_t at; /* member that comes next */
     sv_track track;
+    struct sv_life_words words;
     struct sv_csv_line cells;
     char why[96];
     char *models[MODELS_MAX];
@@ -382,31 +383,44 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
 
 /* ---- events ---- */
 
+/* Keys are in the dictionary before the first event: a file has several for each request. */
+static void add_int(struct sv_batch *b, sv_str key, int64_t v)
+{
+    struct sv_arg *a = sv_batch_arg(b);
+    a->key = key;
+    a->type = SV_ARG_INT;
+    a->i = v;
+}
+
 static void put(struct batching_csv *s, struct sv_batch *b, enum sv_life_op op, int64_t ts_ns)
 {
-    const char *name = sv_life_op_names[op];
-    sv_put_event(&s->lines, b, SV_INSTANT, ts_ns, s->track, sv_dict_cstr(s->lines.dict, name),
-                 SV_LIFE_CATEGORY);
+    struct sv_event *e = sv_batch_event(b);
+    e->kind = SV_INSTANT;
+    e->ts_ns = ts_ns;
+    e->track = s->track;
+    e->name = s->words.ops[op];
+    e->cat = s->words.cat;
+    sv_batch_finish(b, e);
 }
 
 static void put_flags(struct batching_csv *s, struct sv_batch *b)
 {
     if (s->row.flags)
-        sv_add_int(&s->lines, b, "flags", s->row.flags);
+        add_int(b, s->words.flags, s->row.flags);
 }
 
 static void put_batch(struct batching_csv *s, struct sv_batch *b, enum sv_life_op op, int64_t ts_ns)
 {
-    sv_add_int(&s->lines, b, "batch", (int64_t)s->row.batch);
+    add_int(b, s->words.batch, (int64_t)s->row.batch);
     put(s, b, op, ts_ns);
 }
 
 static void put_request(struct batching_csv *s, struct sv_batch *b, enum sv_life_op op,
                         const struct member *m, int64_t ts_ns)
 {
-    sv_add_int(&s->lines, b, "request", (int64_t)m->id);
+    add_int(b, s->words.request, (int64_t)m->id);
     if (op == SV_LIFE_ENQUEUED) {
-        sv_add_int(&s->lines, b, "model", s->row.model);
+        add_int(b, s->words.model, s->row.model);
         put_flags(s, b);
     }
     put(s, b, op, ts_ns);
@@ -414,11 +428,10 @@ static void put_request(struct batching_csv *s, struct sv_batch *b, enum sv_life
 
 static void put_members(struct batching_csv *s, struct sv_batch *b)
 {
-    static const char *const keys[] = {"r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"};
-    size_t k = s->row.n - s->at < 8 ? s->row.n - s->at : 8;
-    sv_add_int(&s->lines, b, "n", (int64_t)k);
+    size_t k = s->row.n - s->at < SV_LIFE_MEMBERS_MAX ? s->row.n - s->at : SV_LIFE_MEMBERS_MAX;
+    add_int(b, s->words.n, (int64_t)k);
     for (size_t i = 0; i < k; i++)
-        sv_add_int(&s->lines, b, keys[i], (int64_t)s->members[s->at + i].id);
+        add_int(b, s->words.members[i], (int64_t)s->members[s->at + i].id);
     put_batch(s, b, SV_LIFE_MEMBERS, s->row.edges[2]);
     s->at += k - 1;
 }
@@ -428,33 +441,33 @@ static void put_once(struct batching_csv *s, struct sv_batch *b)
     struct row *r = &s->row;
     struct sv_lines *l = &s->lines;
     if (s->step == MODEL_STEP && r->is_new_model) {
-        sv_add_int(l, b, "model", r->model);
+        add_int(b, s->words.model, r->model);
         sv_add_text(l, b, "name", s->model_name);
         put(s, b, SV_LIFE_MODEL, r->edges[0]);
     } else if (s->step == WORKER_STEP && r->is_new_worker) {
-        sv_add_int(l, b, "worker", r->worker);
-        sv_add_int(l, b, "device", r->device);
+        add_int(b, s->words.worker, r->worker);
+        add_int(b, s->words.device, r->device);
         sv_add_text(l, b, "type", s->type);
         put(s, b, SV_LIFE_WORKER, r->edges[0]);
     } else if (s->step == COLLECTED) {
-        sv_add_int(l, b, "model", r->model);
-        sv_add_int(l, b, "samples", r->samples);
-        sv_add_int(l, b, "took_ns", r->edges[2] - r->edges[1]);
+        add_int(b, s->words.model, r->model);
+        add_int(b, s->words.samples, r->samples);
+        add_int(b, s->words.took, r->edges[2] - r->edges[1]);
         put_flags(s, b);
         put_batch(s, b, SV_LIFE_COLLECTED, r->edges[2]);
     } else if (s->step == SUBMITTED) {
         put_batch(s, b, SV_LIFE_SUBMITTED, r->edges[3]);
     } else if (s->step == STARTED) {
-        sv_add_int(l, b, "worker", r->worker);
+        add_int(b, s->words.worker, r->worker);
         put_batch(s, b, SV_LIFE_STARTED, r->edges[4]);
     } else if (s->step == FINISHED) {
         put_batch(s, b, SV_LIFE_FINISHED, r->edges[5]);
     } else if (s->step == CALLED_BACK) {
-        sv_add_int(l, b, "took_ns", r->callback_ns);
+        add_int(b, s->words.took, r->callback_ns);
         put_batch(s, b, SV_LIFE_CALLBACK, r->edges[6]);
     } else if (s->step == CONGESTION && r->is_congested != s->was_congested) {
         s->was_congested = r->is_congested;
-        sv_add_int(l, b, "congested", r->is_congested);
+        add_int(b, s->words.congested, r->is_congested);
         put(s, b, SV_LIFE_CONGESTION, r->edges[6]);
     }
 }
@@ -500,6 +513,7 @@ static void init(struct sv_lines *l)
     l->dict->clocks.trace_clock = SV_CLOCK_MONOTONIC;
     sv_track server = sv_lines_group(l, 0, SV_TRACK_CUSTOM, "server", 6);
     s->track = sv_lines_group(l, server, SV_TRACK_CUSTOM, "life cycle", 10);
+    sv_life_words_init(&s->words, l->dict);
 }
 
 static void fini(struct sv_lines *l)

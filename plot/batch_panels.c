@@ -5,6 +5,7 @@
 #include "plot/batch_panels_impl.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "plot/colors.h"
 
 #include <inttypes.h>
@@ -94,10 +95,18 @@ double sv_panel_largest(const double *values, size_t n)
     return most;
 }
 
-int sv_panel_by_value(const void *a, const void *b)
+static inline bool is_less(const double *a, const double *b, const void *ctx)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
+    (void)ctx;
+    return *a < *b;
+}
+SV_SORT_DEFINE(sort_values, double, is_less)
+
+void sv_panel_sort(double *values, size_t n)
+{
+    double *spare = sv_alloc(SV_SORT_SPARE(n) * sizeof *spare);
+    sort_values(values, n, spare, NULL);
+    free(spare);
 }
 
 double sv_panel_quantile(const double *sorted, size_t n, double p)
@@ -291,6 +300,22 @@ static void draw_rolling(struct sv_panel_draw *d)
     sv_axes_line(&d->a, d->xs, d->ys, d->n, 0xcc79a7, SV_LINE_STRAIGHT);
 }
 
+/* Puts a value into a sorted window, in place of one that leaves it (NULL: none does). */
+static void slide(double *window, size_t *n, const double *leaves, double comes)
+{
+    size_t at = *n;
+    if (leaves) {
+        for (at = 0; at + 1 < *n && window[at] < *leaves;)
+            at++;
+        memmove(window + at, window + at + 1, (--*n - at) * sizeof *window);
+        at = *n;
+    }
+    for (; at > 0 && window[at - 1] > comes; at--)
+        window[at] = window[at - 1];
+    window[at] = comes;
+    ++*n;
+}
+
 static void draw_percentiles(struct sv_panel_draw *d)
 {
     static const struct {
@@ -300,11 +325,10 @@ static void draw_percentiles(struct sv_panel_draw *d)
     } lines[] = {{"p50", 0.5, 0x0072b2}, {"p95", 0.95, 0xe69f00}, {"p99", 0.99, 0xd55e00}};
     struct sv_legend items[3];
     double window[WINDOW], *values = sv_alloc((3 * d->n + 1) * sizeof *values);
+    size_t n = 0;
     for (size_t i = 0; i < d->n; i++) {
-        size_t n = i + 1 < WINDOW ? i + 1 : WINDOW;
-        for (size_t k = 0; k < n; k++)
-            window[k] = (double)d->rows[i + 1 - n + k]->total_ns;
-        qsort(window, n, sizeof *window, sv_panel_by_value);
+        double leaves = i < WINDOW ? 0 : (double)d->rows[i - WINDOW]->total_ns;
+        slide(window, &n, i < WINDOW ? NULL : &leaves, (double)d->rows[i]->total_ns);
         d->xs[i] = (double)d->rows[i]->id;
         for (size_t k = 0; k < 3; k++)
             values[k * d->n + i] = sv_panel_quantile(window, n, lines[k].p);

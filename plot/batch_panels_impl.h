@@ -41,7 +41,7 @@ double sv_panel_largest(const double *values, size_t n);
 void sv_panel_phase_legend(struct sv_panel_draw *d);
 /* p (0 … 1) of values in rising order. */
 double sv_panel_quantile(const double *sorted, size_t n, double p);
-int sv_panel_by_value(const void *a, const void *b);
+void sv_panel_sort(double *values, size_t n);
 
 typedef void sv_panel_fn(struct sv_panel_draw *d);
 sv_panel_fn sv_panel_phases_by_size, sv_panel_phases_by_worker, sv_panel_correlation,

@@ -24,7 +24,7 @@ static size_t sorted_of_device(struct sv_panel_draw *d, unsigned device)
         if (device == SV_DEVICE_ANY || d->b->workers[d->rows[i]->worker].device == device)
             d->ys[n++] = (double)d->rows[i]->total_ns;
     if (n)
-        qsort(d->ys, n, sizeof *d->ys, sv_panel_by_value);
+        sv_panel_sort(d->ys, n);
     return n;
 }
 
@@ -35,7 +35,7 @@ static size_t sorted_of_group(struct sv_panel_draw *d, const struct sv_panel_gro
         if (sv_panel_is_in(g, d->rows[i], by_size))
             d->ys[n++] = (double)d->rows[i]->total_ns;
     if (n)
-        qsort(d->ys, n, sizeof *d->ys, sv_panel_by_value);
+        sv_panel_sort(d->ys, n);
     return n;
 }
 
@@ -276,7 +276,7 @@ static double *times(const struct sv_panel_draw *d, bool of_answers, size_t *n)
         }
     }
     if (*n)
-        qsort(out, *n, sizeof *out, sv_panel_by_value);
+        sv_panel_sort(out, *n);
     return out;
 }
 
