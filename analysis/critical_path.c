@@ -146,12 +146,19 @@ static uint32_t latest_origin(const struct links *l, uint32_t row, int64_t *at_n
     return best;
 }
 
-/* When the track was last busy before the slice began: inside another slice, that is the slice's own beginning. */
+/* Until when the track was busy with something else before the slice began. Within another slice it is never idle: there it counts when the
+ * last slice before this one began, since one that began earlier than the origin was done may be the wait for it. */
 static int64_t busy_until(const struct sv_trace *t, uint32_t row)
 {
     int64_t begin = t->slices.ts_ns[row];
-    struct view v = look(t, t->slices.track[row], begin);
-    return v.row != SV_NO_ROW ? begin : v.since_ns;
+    sv_track track = t->slices.track[row];
+    struct view v = look(t, track, begin);
+    if (v.row == SV_NO_ROW)
+        return v.since_ns;
+    if (t->slices.parent[row] == SV_NO_ROW)
+        return begin;
+    uint32_t last = last_before(t, track, begin);
+    return last != SV_NO_ROW ? t->slices.ts_ns[last] : INT64_MIN;
 }
 
 struct walk {
@@ -169,10 +176,7 @@ static void leave_slice(struct sv_path *p, const struct sv_trace *t, uint32_t ro
     uint32_t origin = latest_origin(w->links, row, &at_ns);
     w->by_flow = false;
     w->ts_ns = begin;
-    /* Enclosed by another slice of the track, a flow still wins: the flow says why it began. */
-    int64_t busy = origin == SV_NO_ROW || t->slices.parent[row] != SV_NO_ROW ? INT64_MIN
-                                                                             : busy_until(t, row);
-    if (origin == SV_NO_ROW || busy > at_ns)
+    if (origin == SV_NO_ROW || busy_until(t, row) > at_ns)
         return;
     add_segment(p, (struct sv_segment){SV_SEGMENT_WAIT, at_ns, begin - at_ns, row,
                                        t->slices.track[row], true});

@@ -53,14 +53,20 @@ static int find_slice(const struct sv_trace *t, struct sv_index *x, const char *
                             "--%s: there is no slice '%s' (a name, a glob or id:N)", option, what);
 }
 
+/* What ends last: of what programs tell, or else of their system calls and the disks' requests. */
 static uint32_t last_slice(const struct sv_trace *t)
 {
-    uint32_t best = SV_NO_ROW;
-    for (uint32_t i = 0; i < t->slices.n; i++)
+    sv_str call = sv_dict_find_str(t->dict, "syscall", 7);
+    sv_str block = sv_dict_find_str(t->dict, "block", 5);
+    uint32_t best = SV_NO_ROW, best_call = SV_NO_ROW;
+    for (uint32_t i = 0; i < t->slices.n; i++) {
+        sv_str cat = t->slices.cat[i];
+        uint32_t *to = cat && (cat == call || cat == block) ? &best_call : &best;
         if (t->slices.kind[i] == SV_SLICE &&
-            (best == SV_NO_ROW || sv_trace_end_ns(t, i) > sv_trace_end_ns(t, best)))
-            best = i;
-    return best;
+            (*to == SV_NO_ROW || sv_trace_end_ns(t, i) > sv_trace_end_ns(t, *to)))
+            *to = i;
+    }
+    return best != SV_NO_ROW ? best : best_call;
 }
 
 static const char *kind_name(const struct sv_segment *s)
@@ -69,11 +75,23 @@ static const char *kind_name(const struct sv_segment *s)
     return names[s->kind];
 }
 
+static struct sv_cell ns_cell(char text[32], int64_t ns, bool is_human)
+{
+    return is_human ? sv_cell_text(sv_human_ns(text, ns)) : sv_cell_int(ns);
+}
+
 static int print_path(struct sv_printer *p, const struct sv_trace *t, struct sv_index *x,
                       const struct sv_path *path, struct sv_err *err)
 {
-    static const char *const names[] = {"start_ns", "dur_ns",   "kind", "name",
-                                        "track",    "slice_id", "via"};
+    bool is_human = p->form == SV_ROWS_TABLE || p->form == SV_ROWS_MARKDOWN;
+    const char *const names[] = {is_human ? "start" : "start_ns",
+                                 is_human ? "dur" : "dur_ns",
+                                 "kind",
+                                 "name",
+                                 "track",
+                                 "slice_id",
+                                 "via"};
+    char start[32], dur[32];
     struct sv_buf track;
     sv_buf_init(&track, 1u << 16);
     int code = p->rows.head(&p->rows, names, 7, err);
@@ -84,8 +102,8 @@ static int print_path(struct sv_printer *p, const struct sv_trace *t, struct sv_
         sv_buf_clear(&track);
         sv_track_path(t->dict, s->track, &track);
         struct sv_cell cells[7] = {
-            sv_cell_int(s->ts_ns - t->first_ns),
-            sv_cell_int(s->dur_ns),
+            ns_cell(start, s->ts_ns - t->first_ns, is_human),
+            ns_cell(dur, s->dur_ns, is_human),
             sv_cell_text(kind_name(s)),
             has_row ? (struct sv_cell){.type = SV_CELL_TEXT, .text = name.bytes, .len = name.len}
                     : sv_cell_null(),
@@ -126,7 +144,10 @@ static int by_name(const void *a, const void *b)
 static int print_summary(struct sv_printer *p, const struct sv_trace *t, const struct sv_path *path,
                          struct sv_err *err)
 {
-    static const char *const names[] = {"kind", "name", "segments", "dur_ns", "percent"};
+    bool is_human = p->form == SV_ROWS_TABLE || p->form == SV_ROWS_MARKDOWN;
+    const char *const names[] = {"kind", "name", "segments", is_human ? "dur" : "dur_ns",
+                                 "percent"};
+    char dur[32];
     struct sum *sums = sv_alloc((path->n + 1) * sizeof *sums);
     size_t n = 0;
     int64_t all = 0;
@@ -156,7 +177,7 @@ static int print_summary(struct sv_printer *p, const struct sv_trace *t, const s
             sums[i].name
                 ? (struct sv_cell){.type = SV_CELL_TEXT, .text = name.bytes, .len = name.len}
                 : sv_cell_null(),
-            sv_cell_int((int64_t)sums[i].n), sv_cell_int(sums[i].ns),
+            sv_cell_int((int64_t)sums[i].n), ns_cell(dur, sums[i].ns, is_human),
             sv_cell_real((double)permille / 10)};
         code = p->rows.row(&p->rows, cells, 5, err);
     }
@@ -216,7 +237,8 @@ static const struct sv_option options[] = {
      "beginning",
      NULL},
     {0, "to", "SLICE", SV_OPT_TEXT, offsetof(struct critical_path, to),
-     "the slice to explain: a name or glob (its last slice) or id:N; default: what ends last",
+     "the slice to explain: a name or glob (its last slice) or id:N; default: what ends last, "
+     "system calls aside",
      NULL},
     {0, "summary", NULL, SV_OPT_FLAG, offsetof(struct critical_path, summary),
      "time on the path by name instead of every segment", NULL},
@@ -241,8 +263,9 @@ const struct sv_command sv_command_critical_path = {
     .description =
         "Walks back from the end of a slice: through nested slices, along the flow into each slice "
         "to "
-        "the one it comes from, or to what ended last on the same track if that was later. The "
-        "segments "
+        "the one it comes from, or to what ended last on the same track if that was later; within "
+        "another slice the flow is followed unless something began there after its origin was "
+        "done. The segments "
         "add up to the time between both ends: run (a slice itself, none of its children), wait "
         "(between the origin of a flow and what it leads to) and idle (nothing was open). "
         "Work of a GPU comes from the call that launched it, and a call that waits for a GPU from "

@@ -131,6 +131,14 @@ static int print_row(struct sv_printer *p, const struct sv_loaded *l, const stru
     return is_short ? print_short(p, t, row, r, x, err) : print_full(p, t, row, r, x, err);
 }
 
+static bool has_rows(const struct diff *o, const struct sv_diff *d)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (o->all || d->rows[i].state != SV_DIFF_SAME)
+            return true;
+    return false;
+}
+
 static int print_rows(const struct diff *o, const struct sv_loaded *l, const struct sv_diff *d,
                       struct sv_err *err)
 {
@@ -140,6 +148,8 @@ static int print_rows(const struct diff *o, const struct sv_loaded *l, const str
     if (code < 0)
         return code;
     bool is_short = p->form == SV_ROWS_TABLE || p->form == SV_ROWS_MARKDOWN;
+    if (is_short && !has_rows(o, d))
+        return sv_printer_close(p, err);
     sv_buf_init(&x.track, 1u << 16);
     sv_buf_init(&x.parents, 1u << 16);
     sv_buf_init(&x.where, 1u << 18);

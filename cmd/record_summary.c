@@ -39,22 +39,31 @@ static void shorten(const struct sv_file *f, char text[PATH_SHOWN + 4])
     text[n] = 0;
 }
 
+/* What a person would call a slow file: not a pipe or socket, whose reader waits for somebody else, and not our own rings. */
+static bool is_file(const struct sv_file *f)
+{
+    const char *ours = getenv("STAVE_SESSION");
+    size_t n = ours ? strlen(ours) : 0;
+    return f->opens + f->reads + f->writes > 0 && f->path[0] == '/' &&
+           !(n && strncmp(f->path, ours, n) == 0 && f->path[n] == '/');
+}
+
 static void show_files(const struct sv_tree *t)
 {
     struct sv_file **all = sv_alloc((t->n_files + 1) * sizeof *all);
     size_t n = 0;
     for (size_t i = 0; i < t->n_buckets; i++)
         for (struct sv_file *f = t->buckets[i]; f; f = f->next)
-            if (f->opens + f->reads + f->writes > 0)
+            if (is_file(f))
                 all[n++] = f;
     qsort(all, n, sizeof *all, by_time);
     if (n > 0)
-        fprintf(stderr, "\n  %-10s %-10s %8s %10s %10s  slowest files (%zu in all)\n", "time",
+        fprintf(stderr, "\n  %10s %10s %8s %10s %10s  slowest files (%zu in all)\n", "time",
                 "longest", "calls", "read", "written", n + t->n_forgotten_files);
     for (size_t i = 0; i < n && i < ROWS; i++) {
         char a[32], b[32], c[32], d[32], path[PATH_SHOWN + 4];
         shorten(all[i], path);
-        fprintf(stderr, "  %-10s %-10s %8llu %10s %10s  %s\n", sv_human_ns(a, all[i]->time_ns),
+        fprintf(stderr, "  %10s %10s %8llu %10s %10s  %s\n", sv_human_ns(a, all[i]->time_ns),
                 sv_human_ns(b, all[i]->longest_ns),
                 (unsigned long long)(all[i]->opens + all[i]->reads + all[i]->writes),
                 sv_human_bytes(c, all[i]->read_bytes), sv_human_bytes(d, all[i]->written_bytes),
@@ -82,12 +91,12 @@ static void show_processes(const struct sv_tree *t)
     }
     qsort(all, n, sizeof *all, by_process_time);
     if (n > 0)
-        fprintf(stderr, "\n  %-10s %-10s %8s %10s %10s  busiest processes (%llu in all)\n",
+        fprintf(stderr, "\n  %10s %10s %8s %10s %10s  busiest processes (%llu in all)\n",
                 "in calls", "", "calls", "read", "written",
                 (unsigned long long)(n - t->n_gone + t->n_forgotten_active));
     for (size_t i = 0; i < n && i < ROWS; i++) {
         char a[32], b[32], c[32];
-        fprintf(stderr, "  %-10s %-10s %8llu %10s %10s  %s (%u)\n", sv_human_ns(a, all[i].time_ns),
+        fprintf(stderr, "  %10s %10s %8llu %10s %10s  %s (%u)\n", sv_human_ns(a, all[i].time_ns),
                 "", (unsigned long long)all[i].calls, sv_human_bytes(b, all[i].bytes_read),
                 sv_human_bytes(c, all[i].bytes_written), all[i].name, all[i].pid);
     }
@@ -111,9 +120,9 @@ void sv_recorder_summary(const struct sv_recorder *r)
         return;
     show_files(t);
     show_processes(t);
-    fprintf(stderr, "\n  %s recorded: %s system calls, %llu processes",
+    fprintf(stderr, "\n  %s recorded: %s system calls, %llu process%s",
             sv_human_ns(a, r->round_ns - r->started_ns), sv_human_count(b, sums->calls),
-            (unsigned long long)(t->n + t->n_forgotten));
+            (unsigned long long)(t->n + t->n_forgotten), t->n + t->n_forgotten == 1 ? "" : "es");
     if (sums->blocks)
         fprintf(stderr, ", %s block requests", sv_human_count(c, sums->blocks));
     if (sums->missed_bytes)

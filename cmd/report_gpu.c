@@ -146,7 +146,7 @@ static const struct sv_column device_columns[] = {
     {"launch_p99_ns", "p99", SV_UNIT_NS},
     {"launch_max_ns", NULL, SV_UNIT_NS},
     {"queue_mean", "queued", SV_UNIT_REAL},
-    {"queue_max", "at most ", SV_UNIT_COUNT},
+    {"queue_max", "queued at most", SV_UNIT_COUNT},
 };
 
 static void fill_device(const struct sv_section *s, size_t row, struct sv_cell *cells)

@@ -207,6 +207,21 @@ static void settle(struct sv_printer *p)
     p->n_held = 0;
 }
 
+/* A number with a unit, as people write it (1,234; 3.688 ms; 98 %), or the sign for none: aligned like a number. */
+static bool is_quantity(const char *s)
+{
+    if (strcmp(s, "-") == 0 || !*s)
+        return true;
+    s += *s == '-' || *s == '+';
+    size_t n = strspn(s, "0123456789.,");
+    if (n == 0)
+        return false;
+    s += n;
+    s += *s == ' ';
+    return strspn(s, "%abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/") == strlen(s) &&
+           strlen(s) <= 5;
+}
+
 static int add_aligned(struct sv_printer *p, const struct sv_cell *cells, size_t n,
                        struct sv_err *err)
 {
@@ -219,7 +234,8 @@ static int add_aligned(struct sv_printer *p, const struct sv_cell *cells, size_t
         size_t width = width_of(line[i]);
         if (width > p->widths[i])
             p->widths[i] = width < WIDTH_MAX ? width : WIDTH_MAX;
-        if (cells[i].type == SV_CELL_TEXT || cells[i].type == SV_CELL_BLOB)
+        if (cells[i].type == SV_CELL_BLOB ||
+            (cells[i].type == SV_CELL_TEXT && !is_quantity(line[i])))
             p->is_number[i] = false;
     }
     if (!p->is_flowing) {

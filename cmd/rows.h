@@ -36,7 +36,7 @@ struct sv_printer {
     char **held;
     size_t n_held, cap_held;
     size_t *widths;
-    bool *is_number; /* all values so far were numbers: aligned to the right */
+    bool *is_number; /* all values so far were numbers or quantities: aligned to the right */
     bool is_flowing; /* widths are settled */
 };
 

@@ -13,6 +13,8 @@
 #include "cmd/subjects.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -71,7 +73,8 @@ static void add_ns(struct cells *c, double ns)
     if (c->is_human)
         c->cells[c->n] = sv_cell_text(sv_human_ns(c->text[c->n], (int64_t)ns));
     else
-        c->cells[c->n] = ns == (double)(int64_t)ns ? sv_cell_int((int64_t)ns) : sv_cell_real(ns);
+        c->cells[c->n] = ns == (double)(int64_t)ns ? sv_cell_int((int64_t)ns)
+                                                   : sv_cell_real(round(ns * 1000) / 1000);
     c->n++;
 }
 
@@ -140,6 +143,19 @@ static int print_stats(const struct stats *o, const struct sv_trace *t, const st
     return code;
 }
 
+/* For people: bytes with a unit, other values with six digits. */
+static void add_value(struct cells *c, double v, bool is_bytes)
+{
+    char *text = c->text[c->n];
+    if (!c->is_human)
+        c->cells[c->n] = sv_cell_real(v);
+    else if (is_bytes && v >= 0 && v < 1e18)
+        c->cells[c->n] = sv_cell_text(sv_human_bytes(text, (uint64_t)v));
+    else
+        snprintf(text, sizeof c->text[0], "%.6g", v), c->cells[c->n] = sv_cell_text(text);
+    c->n++;
+}
+
 static int print_counters(const struct sv_trace *t, const struct sv_select *select,
                           struct sv_printer *p, struct sv_err *err)
 {
@@ -149,20 +165,22 @@ static int print_counters(const struct sv_trace *t, const struct sv_select *sele
     struct sv_counter_stat *stats = sv_counter_stats(t, select, &n);
     struct sv_buf path;
     sv_buf_init(&path, 1u << 16);
+    bool is_human = p->form == SV_ROWS_TABLE || p->form == SV_ROWS_MARKDOWN;
     int code = n ? p->rows.head(&p->rows, names, 8, err) : 0;
     for (size_t i = 0; i < n && code >= 0; i++) {
         const struct sv_counter_stat *c = &stats[i];
         sv_buf_clear(&path);
         sv_track_path(t->dict, c->track, &path);
-        struct sv_cell cells[8] = {sv_cell_text(sv_buf_cstr(&path)),
-                                   str_cell(t->dict, t->dict->tracks[c->track].unit),
-                                   sv_cell_int((int64_t)c->count),
-                                   sv_cell_real(c->first),
-                                   sv_cell_real(c->last),
-                                   sv_cell_real(c->min),
-                                   sv_cell_real(c->mean),
-                                   sv_cell_real(c->max)};
-        code = p->rows.row(&p->rows, cells, 8, err);
+        sv_str unit = t->dict->tracks[c->track].unit;
+        bool is_bytes = strcmp(sv_dict_text(t->dict, unit).bytes, "bytes") == 0;
+        struct cells k = {.is_human = is_human};
+        add_cell(&k, sv_cell_text(sv_buf_cstr(&path)));
+        add_cell(&k, str_cell(t->dict, unit));
+        add_cell(&k, sv_cell_int((int64_t)c->count));
+        const double values[] = {c->first, c->last, c->min, c->mean, c->max};
+        for (size_t v = 0; v < sizeof values / sizeof *values; v++)
+            add_value(&k, values[v], is_bytes);
+        code = p->rows.row(&p->rows, k.cells, k.n, err);
     }
     if (code >= 0 && n)
         code = p->rows.end(&p->rows, err);

@@ -29,14 +29,35 @@ struct line {
     bool is_human;
 };
 
+/* Kinds of work that no step has need no column in a table for people. */
+struct shown {
+    bool work[SV_N_WORK + SV_N_DEVICE];
+    bool is_human;
+};
+
+static struct shown shown_of(const struct sv_steps *s, bool is_human)
+{
+    struct shown x = {.is_human = is_human};
+    for (size_t k = 0; k < SV_N_WORK + SV_N_DEVICE; k++)
+        x.work[k] = !is_human;
+    for (size_t i = 0; i < s->n && is_human; i++) {
+        for (size_t k = 0; k < SV_N_WORK; k++)
+            x.work[k] |= s->steps[i].work_ns[k] != 0;
+        for (size_t k = 0; k < SV_N_DEVICE; k++)
+            x.work[SV_N_WORK + k] |= s->steps[i].device_ns[k] != 0;
+    }
+    return x;
+}
+
 static void add_ns(struct line *l, int64_t ns)
 {
     l->cells[l->n] = l->is_human ? sv_cell_text(sv_human_ns(l->text[l->n], ns)) : sv_cell_int(ns);
     l->n++;
 }
 
-static int print_head(struct sv_printer *p, bool is_human, struct sv_err *err)
+static int print_head(struct sv_printer *p, const struct shown *x, struct sv_err *err)
 {
+    bool is_human = x->is_human;
     const char *names[N_COLUMNS];
     char suffixed[N_COLUMNS][40];
     size_t n = 0;
@@ -45,6 +66,8 @@ static int print_head(struct sv_printer *p, bool is_human, struct sv_err *err)
     names[n++] = is_human ? "start" : "start_ns";
     names[n++] = is_human ? "dur" : "dur_ns";
     for (size_t i = 0; i < SV_N_WORK + SV_N_DEVICE; i++) {
+        if (!x->work[i])
+            continue;
         const char *name = i < SV_N_WORK ? sv_work_names[i] : sv_device_names[i - SV_N_WORK];
         snprintf(suffixed[n], sizeof suffixed[n], "%s%s", name, is_human ? "" : "_ns");
         names[n] = suffixed[n];
@@ -55,9 +78,9 @@ static int print_head(struct sv_printer *p, bool is_human, struct sv_err *err)
 }
 
 static int print_step(struct sv_printer *p, const struct sv_trace *t, const struct sv_step *s,
-                      bool is_human, const char *note, struct sv_err *err)
+                      const struct shown *x, const char *note, struct sv_err *err)
 {
-    struct line l = {.is_human = is_human};
+    struct line l = {.is_human = x->is_human};
     struct sv_buf path;
     sv_buf_init(&path, 1u << 16);
     sv_track_path(t->dict, s->track, &path);
@@ -65,10 +88,9 @@ static int print_step(struct sv_printer *p, const struct sv_trace *t, const stru
     l.cells[l.n++] = sv_cell_text(sv_buf_cstr(&path));
     add_ns(&l, s->ts_ns - t->first_ns);
     add_ns(&l, s->dur_ns);
-    for (size_t i = 0; i < SV_N_WORK; i++)
-        add_ns(&l, s->work_ns[i]);
-    for (size_t i = 0; i < SV_N_DEVICE; i++)
-        add_ns(&l, s->device_ns[i]);
+    for (size_t i = 0; i < SV_N_WORK + SV_N_DEVICE; i++)
+        if (x->work[i])
+            add_ns(&l, i < SV_N_WORK ? s->work_ns[i] : s->device_ns[i - SV_N_WORK]);
     l.cells[l.n++] = sv_cell_text(note);
     int code = p->rows.row(&p->rows, l.cells, l.n, err);
     sv_buf_fini(&path);
@@ -129,14 +151,15 @@ static int print_steps(const struct steps *o, const struct sv_trace *t, struct s
     if (code < 0)
         return code;
     bool is_human = !o->ns && (p->form == SV_ROWS_TABLE || p->form == SV_ROWS_MARKDOWN);
-    code = print_head(p, is_human, err);
+    struct shown x = shown_of(s, is_human);
+    code = print_head(p, &x, err);
     for (size_t i = 0; i < s->n && code >= 0; i++) {
         const struct sv_step *step = &s->steps[i];
         const char *note = step->is_slow_first  ? "first"
                            : step->is_straggler ? "straggler"
                            : step->is_outlier   ? "outlier"
                                                 : NULL;
-        code = print_step(p, t, &s->steps[i], is_human, note, err);
+        code = print_step(p, t, &s->steps[i], &x, note, err);
     }
     if (code >= 0)
         code = p->rows.end(&p->rows, err);

@@ -342,35 +342,30 @@ TEST(instants_mark_steps_and_outliers_are_seen)
 
 /* ---- the critical path ---- */
 
-/* prepare on 1 sends flow 9 to job on 2; job ends, then done runs on 2; 2 idles in between. */
-TEST(a_path_follows_flows_and_adds_up)
+struct part {
+    int64_t ts, dur;
+    enum sv_segment_kind kind;
+    const char *name;
+};
+
+/* The path to the slice that begins at `to`. */
+static void check_path(const struct piece *pieces, size_t n, int64_t to,
+                       const struct part *expected, size_t n_expected)
 {
-    static const struct piece pieces[] = {{1, 0, 100, "prepare", .flow = 0},
-                                          {1, 40, 20, "send", .flow = 9},
-                                          {2, 80, 100, "job", .flow = 9},
-                                          {2, 200, 50, "done", .flow = 0},
-                                          {1, 120, 60, "other", .flow = 0}};
-    static const struct {
-        int64_t ts, dur;
-        enum sv_segment_kind kind;
-        const char *name;
-    } expected[] = {{0, 40, SV_SEGMENT_RUN, "prepare"}, {40, 20, SV_SEGMENT_RUN, "send"},
-                    {60, 20, SV_SEGMENT_WAIT, "job"},   {80, 100, SV_SEGMENT_RUN, "job"},
-                    {180, 20, SV_SEGMENT_IDLE, NULL},   {200, 50, SV_SEGMENT_RUN, "done"}};
     struct made m;
     struct sv_path p;
     uint32_t last = SV_NO_ROW;
     begin(&m);
-    for (size_t i = 0; i < TEST_COUNT(pieces); i++)
+    for (size_t i = 0; i < n; i++)
         add(&m, pieces[i]);
     finish(&m);
     for (uint32_t row = 0; row < m.t->slices.n; row++)
-        if (m.t->slices.ts_ns[row] == 200)
+        if (m.t->slices.ts_ns[row] == to)
             last = row;
     REQUIRE(last != SV_NO_ROW);
     sv_critical_path(&p, m.t, SV_NO_ROW, m.t->first_ns, last);
-    CHECK_UINT_EQ(p.n, TEST_COUNT(expected));
-    for (size_t i = 0; i < p.n && i < TEST_COUNT(expected); i++) {
+    CHECK_UINT_EQ(p.n, n_expected);
+    for (size_t i = 0; i < p.n && i < n_expected; i++) {
         CONTEXT("segment %zu", i);
         CHECK_INT_EQ(p.segments[i].ts_ns, expected[i].ts);
         CHECK_INT_EQ(p.segments[i].dur_ns, expected[i].dur);
@@ -381,6 +376,48 @@ TEST(a_path_follows_flows_and_adds_up)
     }
     sv_path_fini(&p);
     fini(&m);
+}
+
+/* prepare on 1 sends flow 9 to job on 2; job ends, then done runs on 2; 2 idles in between. */
+TEST(a_path_follows_flows_and_adds_up)
+{
+    static const struct piece pieces[] = {{1, 0, 100, "prepare", .flow = 0},
+                                          {1, 40, 20, "send", .flow = 9},
+                                          {2, 80, 100, "job", .flow = 9},
+                                          {2, 200, 50, "done", .flow = 0},
+                                          {1, 120, 60, "other", .flow = 0}};
+    static const struct part expected[] = {
+        {0, 40, SV_SEGMENT_RUN, "prepare"}, {40, 20, SV_SEGMENT_RUN, "send"},
+        {60, 20, SV_SEGMENT_WAIT, "job"},   {80, 100, SV_SEGMENT_RUN, "job"},
+        {180, 20, SV_SEGMENT_IDLE, NULL},   {200, 50, SV_SEGMENT_RUN, "done"}};
+    check_path(pieces, TEST_COUNT(pieces), 200, expected, TEST_COUNT(expected));
+}
+
+/* A step on 2 waits for what 1 loads, and uses it: it is the loader that made it late. */
+TEST(a_path_leaves_a_step_for_what_it_waited_for)
+{
+    static const struct piece pieces[] = {{1, 0, 60, "load", .flow = 9},
+                                          {2, 10, 100, "step", .flow = 0},
+                                          {2, 20, 50, "wait", .flow = 0},
+                                          {2, 70, 30, "use", .flow = 9}};
+    static const struct part expected[] = {{0, 60, SV_SEGMENT_RUN, "load"},
+                                           {60, 10, SV_SEGMENT_WAIT, "use"},
+                                           {70, 30, SV_SEGMENT_RUN, "use"}};
+    check_path(pieces, TEST_COUNT(pieces), 70, expected, TEST_COUNT(expected));
+}
+
+/* What was loaded before the step began, or before it did something else, delayed nobody. */
+TEST(a_path_stays_in_a_step_whose_data_was_there)
+{
+    static const struct piece pieces[] = {{1, 0, 5, "load", .flow = 9},
+                                          {2, 10, 100, "step", .flow = 0},
+                                          {2, 20, 50, "wait", .flow = 0},
+                                          {2, 70, 30, "use", .flow = 9}};
+    static const struct part expected[] = {{0, 10, SV_SEGMENT_IDLE, NULL},
+                                           {10, 10, SV_SEGMENT_RUN, "step"},
+                                           {20, 50, SV_SEGMENT_RUN, "wait"},
+                                           {70, 30, SV_SEGMENT_RUN, "use"}};
+    check_path(pieces, TEST_COUNT(pieces), 70, expected, TEST_COUNT(expected));
 }
 
 TEST(random_paths_add_up_and_end)
