@@ -56,8 +56,9 @@ struct sv_kernel {
     struct bpf_map *tasks, *outer, *lives, *counts, *roots;
     struct hooked hooked[PROGRAMS_MAX];
     size_t n_hooked;
-    bool has_iterators;     /* programs that the kernel runs for each task */
-    struct ring_map *rings; /* one per CPU, and that of births and deaths last */
+    struct sv_wire_shared *shared; /* the programs' own memory, once they are loaded */
+    bool has_iterators;            /* programs that the kernel runs for each task */
+    struct ring_map *rings;        /* one per CPU, and that of births and deaths last */
     unsigned n_rings, n_cpus;
     int poll_fd;
     struct bpf_link **clocks;          /* of the sampler, one per CPU */
@@ -379,6 +380,21 @@ static struct bpf_object *open_object(enum sv_hooks hooks)
     return bpf_object__open_mem(bytes, size, &opts);
 }
 
+static int share_memory(struct sv_kernel *k, const struct sv_kernel_options *o, struct sv_err *err)
+{
+    const struct bpf_map *bss = map_named(k, ".bss");
+    if (!bss || bpf_map__value_size(bss) < sizeof *k->shared)
+        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the kernel programs are not this stave's");
+    void *at =
+        mmap(NULL, sizeof *k->shared, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(bss), 0);
+    if (at == MAP_FAILED)
+        return sv_err_sys(err, "cannot share memory with the kernel programs");
+    k->shared = at;
+    if (o->follows_all)
+        memset(k->shared->stacks, 1, sizeof k->shared->stacks);
+    return 0;
+}
+
 static int load(struct sv_kernel *k, const struct sv_kernel_options *options, struct sv_err *err)
 {
     complaint[0] = 0;
@@ -390,6 +406,8 @@ static int load(struct sv_kernel *k, const struct sv_kernel_options *options, st
         if (rc != 0)
             code = explain(err, -rc, "cannot load the kernel programs");
     }
+    if (code >= 0)
+        code = share_memory(k, options, err);
     if (code >= 0)
         code = make_rings(k, err);
     if (code >= 0)
@@ -450,6 +468,8 @@ void sv_kernel_close(struct sv_kernel *k)
         close(k->poll_fd);
     for (size_t i = 0; i < k->n_hooked; i++)
         bpf_link__destroy(k->hooked[i].link);
+    if (k->shared)
+        munmap(k->shared, sizeof *k->shared);
     bpf_object__close(k->object);
     free(k->rings);
     free(k->told);
@@ -507,20 +527,11 @@ static int follow_number(struct sv_kernel *k, uint32_t tid, struct sv_err *err)
 
 int sv_kernel_follow(struct sv_kernel *k, uint32_t pid, struct sv_err *err)
 {
-    uint64_t state[16] = {0};
-    if (k->hooks != SV_HOOKS_BTF) {
-        int code = follow_number(k, pid, err);
-        return code < 0 ? code : 0;
-    }
-    if (bpf_map__value_size(k->tasks) > sizeof state)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the state of a task has outgrown its room");
-    int fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
-    if (fd < 0)
-        return sv_err_sys(err, "cannot find process %u", pid);
-    int rc = bpf_map_update_elem(bpf_map__fd(k->tasks), &fd, state, BPF_ANY);
-    int saved = errno;
-    close(fd);
-    return rc == 0 ? 0 : explain(err, saved, "cannot follow the process");
+    int n = k->hooks == SV_HOOKS_BTF ? sv_kernel_enroll(k, &pid, 1, err)
+                                     : follow_number(k, pid, err);
+    if (n == 0)
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "cannot find process %u", pid);
+    return n < 0 ? n : 0;
 }
 
 static int walk_tasks(const struct bpf_link *link, struct sv_err *err)
@@ -561,24 +572,16 @@ static int enroll_by_procfs(struct sv_kernel *k, const uint32_t *pids, size_t n,
     return found;
 }
 
-static uint32_t *enrolled(const struct sv_kernel *k)
-{
-    size_t size = 0;
-    struct bpf_map *bss = map_named(k, ".bss");
-    uint32_t *n = bss ? (uint32_t *)(uintptr_t)bpf_map__initial_value(bss, &size) : NULL;
-    return size >= sizeof *n ? n : NULL;
-}
-
 int sv_kernel_enroll(struct sv_kernel *k, const uint32_t *pids, size_t n, struct sv_err *err)
 {
     uint8_t one = 1;
     int code = 0;
-    volatile uint32_t *n_enrolled = k->has_iterators ? enrolled(k) : NULL;
-    if (!n_enrolled)
+    if (!k->has_iterators)
         return enroll_by_procfs(k, pids, n, err);
     for (size_t i = 0; i < n; i++)
         if (bpf_map_update_elem(bpf_map__fd(k->roots), &pids[i], &one, BPF_ANY) != 0)
             return explain(err, errno, "cannot follow the processes");
+    volatile uint32_t *n_enrolled = &k->shared->n_enrolled;
     uint32_t before;
     *n_enrolled = 0;
     do { /* until a walk finds nobody who was born before its parent was followed */

@@ -18,6 +18,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile struct sv_wire_config config SEC(".rodata.config") = {};
 
+struct sv_wire_shared shared = {};
+
 #include "hooks.h"
 
 struct ring {
@@ -124,6 +126,7 @@ struct exit_context {
 #define EXITS            SEC("tracepoint/raw_syscalls/sys_exit")
 #define NUMBER_OF_EXIT() ((unsigned long)ctx->id)
 #define RESULT_OF_EXIT() (ctx->ret)
+#define REGISTERS()      0
 
 static __always_inline bool is_foreign(const struct enter_context *ctx)
 {
@@ -168,6 +171,7 @@ struct exit_context {
 #define EXITS            TRACEPOINT(sys_exit)
 #define NUMBER_OF_EXIT() number_of(ctx->regs)
 #define RESULT_OF_EXIT() (ctx->ret)
+#define REGISTERS()      (ctx->regs)
 
 static __always_inline void save_args(struct task_state *s, const struct enter_context *ctx)
 {
@@ -222,9 +226,8 @@ static __always_inline struct task_state *my_state(void)
     return follow_self();
 }
 
-/* Who is followed is asked first: that answers for most calls of most processes, with one look at the task. */
-ENTERS
-int on_enter(struct enter_context *ctx)
+/* The first look is a function of its own, which needs no registers to be saved: it answers for most calls of most processes. */
+static __noinline int enter(struct enter_context *ctx)
 {
     unsigned long id = (unsigned long)ctx->id;
     struct task_state *s = my_state();
@@ -242,6 +245,12 @@ int on_enter(struct enter_context *ctx)
     s->is_open = 1;
     s->start_ns = bpf_ktime_get_boot_ns();
     return 0;
+}
+
+ENTERS
+int on_enter(struct enter_context *ctx)
+{
+    return is_nobody(REGISTERS()) ? 0 : enter(ctx);
 }
 
 #if KNOWS_KERNEL
@@ -385,8 +394,7 @@ static __always_inline void call_without_path(const struct task_state *s,
     bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
 }
 
-EXITS
-int on_exit(struct exit_context *ctx)
+static __noinline int leave_call(struct exit_context *ctx)
 {
     struct task_state *s = followed_self();
     if (!s || !s->is_open || NUMBER_OF_EXIT() != s->nr)
@@ -409,6 +417,12 @@ int on_exit(struct exit_context *ctx)
     return 0;
 }
 
+EXITS
+int on_exit(struct exit_context *ctx)
+{
+    return is_nobody(REGISTERS()) ? 0 : leave_call(ctx);
+}
+
 /* ---- births, names, deaths ---- */
 
 #if KNOWS_KERNEL
@@ -428,8 +442,6 @@ struct {
 } roots SEC(".maps");
 
 /* Follows the roots and all that descends from followed tasks. The loader runs it until nobody new is found. */
-__u32 n_enrolled = 0;
-
 SEC("iter/task")
 int enroll(struct bpf_iter__task *ctx)
 {
@@ -444,7 +456,7 @@ int enroll(struct bpf_iter__task *ctx)
     if (!is_root && !(parent && followed(parent)))
         return 0;
     if (follow(task))
-        n_enrolled++;
+        shared.n_enrolled++;
     return 0;
 }
 

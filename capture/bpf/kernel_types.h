@@ -53,6 +53,7 @@ struct task_struct {
     struct mm_struct *mm;
     struct files_struct *files;
     void *bpf_storage;
+    void *stack;
     struct signal_struct *signal;
     struct task_struct *real_parent, *group_leader;
     char comm[16];

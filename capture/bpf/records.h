@@ -11,7 +11,8 @@ enum {
     SV_WIRE_CALLS_MAX = 512, /* system call numbers; a power of two */
     SV_WIRE_PATH_MAX = 4096, /* PATH_MAX, with the NUL */
     SV_WIRE_COMM = 16,
-    SV_WIRE_PREFIX_MAX = 64 /* of --path, a power of two; more is decided by the reader */
+    SV_WIRE_PREFIX_MAX = 64, /* of --path, a power of two; more is decided by the reader */
+    SV_WIRE_STACKS = 1 << 16
 };
 
 enum sv_wire_kind {
@@ -159,6 +160,13 @@ struct sv_wire_config {
     __u8 switch_tells_state;  /* sched_switch brings the state of who leaves (since 5.18) */
     __u8 exit_tells_last;     /* the plain sched_process_exit says whether it was the last thread */
     __u8 pad[3];
+};
+
+/* What both sides write while the programs run. */
+struct sv_wire_shared {
+    __u8 stacks
+        [SV_WIRE_STACKS]; /* by a part of the address of a kernel stack: 0 is nobody's who is followed. See hooks.h */
+    __u32 n_enrolled;
 };
 
 /* What could not be kept, per CPU, by kind of record. */
