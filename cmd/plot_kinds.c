@@ -167,11 +167,20 @@ static bool is_wanted(const struct sv_plot *p, sv_track track)
     return p->n_names == 0;
 }
 
+static bool is_always_zero(const struct sv_trace *t, sv_track k)
+{
+    for (uint32_t i = t->tracks[k].counter_first; i < t->tracks[k].counter_end; i++)
+        if (t->counters.value[i] != 0)
+            return false;
+    return true;
+}
+
 int sv_plot_counter(struct sv_plot *p, struct sv_err *err)
 {
     const struct sv_trace *t = p->trace;
     size_t most = p->o->top ? (size_t)p->o->top : p->n_names ? 1000u : COUNTERS_DEFAULT;
-    size_t n_all = 0, n_wanted = 0;
+    size_t n_all = 0, n_wanted = 0, n_zeros = 0;
+    sv_track *zeros = sv_alloc(((size_t)t->n_tracks + 1) * sizeof *zeros);
     const char **names = sv_alloc(((size_t)t->n_tracks + 1) * sizeof *names);
     sv_track *tracks = sv_alloc(((size_t)t->n_tracks + 1) * sizeof *tracks);
     struct sv_counter_plot plot = {
@@ -185,18 +194,26 @@ int sv_plot_counter(struct sv_plot *p, struct sv_err *err)
         if (!is_wanted(p, k))
             continue;
         n_wanted++;
-        if (plot.n < most)
+        if (!p->n_names && is_always_zero(t, k))
+            zeros[n_zeros++] = k;
+        else if (plot.n < most)
             tracks[plot.n++] = k;
     }
+    /* What is always 0 shows itself only when there is nothing else, or when it is asked for. */
+    bool with_zeros = p->o->top || plot.n == 0;
+    for (size_t i = 0; i < n_zeros && with_zeros && plot.n < most; i++)
+        tracks[plot.n++] = zeros[i];
     int code = 0;
     if (plot.n == 0)
         code = sv_plot_no_such("counter", p->n_names ? p->names[0] : "", names, n_all, err);
     else
         sv_counters_draw(p->picture, t, &plot);
     if (n_wanted > plot.n)
-        sv_console_note("%zu counters of %zu are drawn; name those that you want, or --top %zu",
-                        plot.n, n_wanted, n_wanted);
+        sv_console_note(
+            "%zu counters of %zu are drawn%s; name those that you want, or --top %zu", plot.n,
+            n_wanted, n_zeros && !with_zeros ? ", without those that are always 0" : "", n_wanted);
     free(names);
+    free(zeros);
     free(tracks);
     return code;
 }

@@ -7,6 +7,8 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #define TICKS_MAX 200
@@ -56,6 +58,18 @@ void sv_format_duration(struct sv_buf *to, double ns)
     while (u < 3 && fabs(ns) < times[u].unit)
         u++;
     sv_buf_printf(to, "%.6g %s", ns / times[u].unit, times[u].name);
+}
+
+void sv_axis_of_unit(struct sv_axis *a, const char *unit)
+{
+    a->unit = SV_AXIS_COUNT;
+    a->suffix = NULL;
+    if (strcasecmp(unit, "bytes") == 0 || strcasecmp(unit, "size_bytes") == 0)
+        a->unit = SV_AXIS_BYTES;
+    else if (strcmp(unit, "ns") == 0 || strcmp(unit, "time_ns") == 0)
+        a->unit = SV_AXIS_TIME;
+    else if (*unit && strcasecmp(unit, "count") != 0 && strlen(unit) < 16)
+        a->suffix = unit;
 }
 
 void sv_axis_format(struct sv_buf *to, const struct sv_axis *a, double value, double step)

@@ -124,18 +124,6 @@ static void draw_series(struct drawing *d, const struct series *s, const struct 
     sv_picture_point(d->p, d->right, last);
 }
 
-static enum sv_axis_unit axis_unit(struct sv_text unit, const char **suffix)
-{
-    *suffix = NULL;
-    if (strcasecmp(unit.bytes, "bytes") == 0 || strcasecmp(unit.bytes, "size_bytes") == 0)
-        return SV_AXIS_BYTES;
-    if (strcmp(unit.bytes, "ns") == 0 || strcmp(unit.bytes, "time_ns") == 0)
-        return SV_AXIS_TIME;
-    if (unit.len && strcasecmp(unit.bytes, "count") != 0 && unit.len < 16)
-        *suffix = unit.bytes;
-    return SV_AXIS_COUNT;
-}
-
 static double draw_panel(struct drawing *d, size_t first, size_t n, double top, double height)
 {
     struct sv_legend items[SV_N_COLORS];
@@ -149,7 +137,7 @@ static double draw_panel(struct drawing *d, size_t first, size_t n, double top, 
     }
     double y0 = sv_frame_legend(d->p, LEFT, top, d->right - LEFT, items, n) + 2;
     struct sv_axis y = {.from = min, .to = max, .at0 = y0 + height, .at1 = y0};
-    y.unit = axis_unit(sv_dict_text(d->l->trace->dict, unit_of(d, first)), &y.suffix);
+    sv_axis_of_unit(&y, sv_dict_text(d->l->trace->dict, unit_of(d, first)).bytes);
     double step = sv_axis_step(&y, 4);
     y.from = floor(min / step) * step;
     y.to = fmax(ceil(max / step) * step, y.from + step);

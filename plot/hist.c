@@ -43,8 +43,9 @@ static size_t bucket_of(const struct scale *s, int64_t value)
 
 static size_t default_buckets(size_t n)
 {
-    double want = 2 * cbrt((double)n) + 4;
-    return want < 8 ? 8 : want > 80 ? 80 : (size_t)want;
+    double want = 4 * cbrt((double)n) +
+                  8; /* finer than for a normal distribution: a few are far away */
+    return n < 8 ? 8 : want > 80 ? 80 : (size_t)want;
 }
 
 static struct scale choose_scale(const struct sv_hist *h, double x0, double x1)
@@ -56,7 +57,7 @@ static struct scale choose_scale(const struct sv_hist *h, double x0, double x1)
     }
     struct scale s = {.x0 = x0, .x1 = x1, .n = h->buckets ? h->buckets : default_buckets(h->n)};
     double low = fmax((double)min, 1), high = fmax((double)max, 1);
-    s.is_log = h->scale == SV_HIST_LOG || (h->scale == SV_HIST_AUTO && high > 100 * low);
+    s.is_log = h->scale == SV_HIST_LOG || (h->scale == SV_HIST_AUTO && high > 10 * low);
     if (s.is_log && high > low) {
         s.from = low;
         s.to = high * 1.000001;

@@ -354,10 +354,15 @@ static void draw_label(struct drawing *d, size_t i, double y)
                      sv_picture_since(p, at));
     p->marks[p->n - 1].title = sv_picture_since(p, at);
     if (row->n_points) {
-        struct sv_axis value = {.from = row->min, .to = row->max, .unit = SV_AXIS_COUNT};
+        const struct sv_dict *dict = d->l->trace->dict;
+        struct sv_axis value = {.from = row->min, .to = row->max};
+        sv_axis_of_unit(&value,
+                        sv_dict_text(dict, dict->tracks[d->l->index->rows[i].track].unit).bytes);
         at = p->text.len;
-        sv_axis_format(&p->text, &value, row->min, 0);
-        sv_buf_str(&p->text, " \xe2\x80\xa6 ");
+        if (row->min < row->max) {
+            sv_axis_format(&p->text, &value, row->min, 0);
+            sv_buf_str(&p->text, " \xe2\x80\xa6 ");
+        }
         sv_axis_format(&p->text, &value, row->max, 0);
         sv_picture_label(p, d->left - 8, y + 24, 9, SV_ANCHOR_END, 0, SV_COLOR_DIM,
                          LABEL_WIDTH - 12, sv_picture_since(p, at));
