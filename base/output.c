@@ -299,27 +299,25 @@ const uint8_t *sv_output_memory(const struct sv_output *o, size_t *len)
 /* ---- write and close ---- */
 
 /* Only whole buffers leave, so that the file offset stays aligned, which makes the kernel's copy faster. */
-void sv_output_write(struct sv_output *o, const void *bytes, size_t n)
-{
-    const uint8_t *from = bytes;
-    o->bytes += n;
-    while (n > BUF_BYTES - o->len) {
-        size_t piece = BUF_BYTES - o->len;
-        memcpy(o->buf + o->len, from, piece);
-        pass_on(o, o->buf, BUF_BYTES, FLUSH_NO);
-        o->len = 0;
-        from += piece;
-        n -= piece;
-    }
-    if (n > 0)
-        memcpy(o->buf + o->len, from, n);
-    o->len += n;
-}
-
 static void drain(struct sv_output *o, enum flush flush)
 {
     pass_on(o, o->buf, o->len, flush);
     o->len = 0;
+}
+
+void sv_output_write(struct sv_output *o, const void *bytes, size_t n)
+{
+    o->bytes += n;
+    if (n > BUF_BYTES - o->len) {
+        drain(o, FLUSH_NO);
+        if (n >= BUF_BYTES / 2) { /* large pieces are not worth a copy */
+            pass_on(o, bytes, n, FLUSH_NO);
+            return;
+        }
+    }
+    if (n > 0)
+        memcpy(o->buf + o->len, bytes, n);
+    o->len += n;
 }
 
 int sv_output_failure(const struct sv_output *o, struct sv_err *err)

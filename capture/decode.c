@@ -1,4 +1,4 @@
-/* Records to events: one system call is a begin with all its arguments and an end, on the row `system calls` of its thread.
+/* Records to events: one system call is a slice with all its arguments on the row `system calls` of its thread.
  *
  * Called by the recorder once per round, and by tests with recorded bytes. Trusts no record: sizes are checked, texts need their NUL,
  * numbers out of range stay without a path. Must not block on anything but /proc. */
@@ -40,6 +40,13 @@ struct names {
     sv_str page_cache, add, inode, fault, file;
 };
 
+/* Who made the call before: mostly the one who made this. Good only until a record of another kind, or the next batch. */
+struct recent {
+    uint64_t who; /* process << 32 | thread; 0: nobody */
+    struct sv_proc *process;
+    struct sv_thread *thread; /* NULL: not asked for yet */
+};
+
 struct sv_decode {
     struct sv_source source;
     struct sv_decode_options options;
@@ -55,6 +62,7 @@ struct sv_decode {
     bool writes[SV_WIRE_CALLS_MAX]; /* transfers that go out */
     struct names s;
     struct misses misses;
+    struct recent recent;
     struct loss losses[LOSSES_MAX];
     size_t n_losses;
     struct sv_decode_totals sums;
@@ -105,6 +113,22 @@ static struct sv_proc *known_process(struct sv_decode *d, uint32_t pid)
         sv_procfs_complete(&d->tree, pid);
     p->has_snapshot = true;
     return p;
+}
+
+static struct sv_proc *process_of(struct sv_decode *d, const struct sv_wire_head *h)
+{
+    uint64_t who = (uint64_t)h->tgid << 32 | h->tid;
+    if (who != d->recent.who)
+        d->recent = (struct recent){.who = who, .process = known_process(d, h->tgid)};
+    return d->recent.process;
+}
+
+/* After process_of(). */
+static struct sv_thread *thread_of(struct sv_decode *d, const struct sv_wire_head *h)
+{
+    if (!d->recent.thread)
+        d->recent.thread = sv_tree_thread(&d->tree, h->tgid, h->tid);
+    return d->recent.thread;
 }
 
 static const struct sv_file *start_of(const struct sv_proc *p, int64_t fd, bool has_fd)
@@ -316,10 +340,13 @@ static void note_told(struct sv_proc *p, const struct sv_call *call, const struc
 static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_call *call,
                      const struct sv_wire_call *c, const struct paths *x)
 {
-    struct sv_thread *thread = sv_tree_thread(&d->tree, c->head.tgid, c->head.tid);
+    struct sv_thread *thread = thread_of(d, &c->head);
     int64_t start = (int64_t)c->start_ns, end = (int64_t)c->head.ts_ns;
     sv_str name = d->call_names[call->nr];
-    struct sv_event *e = put_event(b, SV_BEGIN, start, thread->calls, name, d->s.cat);
+    bool is_whole = !(c->head.flags & SV_WIRE_UNFINISHED);
+    struct sv_event *e =
+        put_event(b, is_whole ? SV_SLICE : SV_BEGIN, start, thread->calls, name, d->s.cat);
+    e->dur_ns = is_whole ? end - start : 0;
     bool is_open = opens(call);
     if (is_open ? c->ret >= 0 : call->fd != SV_WIRE_NONE && call->path == SV_WIRE_NONE)
         put_int(b, d->s.fd, is_open ? c->ret : c->fd);
@@ -332,8 +359,6 @@ static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_ca
     put_result(d, b, call, c);
     sv_batch_finish(b, e);
     thread->end_ns = end;
-    if (!(c->head.flags & SV_WIRE_UNFINISHED))
-        put_event(b, SV_END, end, thread->calls, 0, 0);
 }
 
 static bool is_write(const struct sv_call *call)
@@ -381,7 +406,7 @@ static void on_call(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
         d->sums.unknown++;
         return;
     }
-    struct sv_proc *p = known_process(d, c->head.tgid);
+    struct sv_proc *p = process_of(d, &c->head);
     struct paths x = paths_of(d, p, call, c, size);
     bool is_shown = call->group != SV_CALLS_BOOK && !(c->head.flags & SV_WIRE_STATE_ONLY) &&
                     (!d->prefix_len || is_below(d, x.file) || is_below(d, x.second));
@@ -644,6 +669,8 @@ static void on_record(struct sv_decode *d, struct sv_batch *b, const struct sv_w
     const void *record = h;
     if (h->kind < SV_WIRE_CACHE)
         put_misses(d, b);
+    if (h->kind != SV_WIRE_CALL)
+        d->recent.who = 0;
     switch (h->kind) {
     case SV_WIRE_CALL: on_call(d, b, record, size); break;
     case SV_WIRE_FORK: on_fork(d, b, record); break;
@@ -692,6 +719,7 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
     uint32_t size;
     (void)err;
     sv_tree_sweep(&d->tree);
+    d->recent.who = 0;
     put_losses(d, b);
     while (b->n + EVENTS_PER_RECORD <= SV_BATCH && (h = sv_krings_next(&d->rings, &size))) {
         if (d->options.keep)
@@ -752,7 +780,7 @@ struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
     struct sv_decode *d = sv_alloc(sizeof *d);
     d->source = (struct sv_source){.next = next,
                                    .close = close_source,
-                                   .gives = SV_HAS_EDGES | SV_HAS_DISORDER,
+                                   .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_DISORDER,
                                    .dict = dict,
                                    .report = report};
     if (options)

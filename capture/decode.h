@@ -2,7 +2,7 @@
  *
  *     sv_decode_new → sv_krings_add(sv_decode_rings()) → per round: sv_decode_round(), source->next() until 0, sv_decode_release()
  *
- * Gives begin and end edges in the form of docs/io.md. Knows nothing of how the records came: tests feed it bytes. */
+ * Gives slices and edges in the form of docs/io.md; the slices of a thread's calls follow one another. Knows nothing of how the records came: tests feed it bytes. */
 #ifndef SV_CAPTURE_DECODE_H
 #define SV_CAPTURE_DECODE_H
 

@@ -82,7 +82,8 @@ static int open_output(struct sv_recorder *r, struct sv_err *err)
     if (code < 0)
         return code;
     if (!(r->sink->takes & SV_HAS_EDGES)) /* those that do are content with each track in order */
-        r->sink = sv_pump_adapt(SV_HAS_EDGES | SV_HAS_DISORDER, r->sink, r->dict, &r->report, NULL);
+        r->sink = sv_pump_adapt(SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_DISORDER, r->sink, r->dict,
+                                &r->report, NULL);
     return sv_parts_open(r, err);
 }
 

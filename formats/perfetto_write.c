@@ -1,4 +1,5 @@
-/* The Perfetto writer: a sink for edges, instants, counters, flow points and loss, in time order.
+/* The Perfetto writer: a sink for edges, instants, counters, flow points and loss, in time order. It also takes whole slices from who knows
+ * that nothing of their track lies between their ends (the recorder's calls), and does not say so: others need the stages between.
  *
  * Opened by the table of formats, pushed by the pump. Memory is bounded by the dictionary, one window's numbers and the largest event.
  * Most events are begin and end with few plain arguments on a track that was used before: those take the short way here, straight
@@ -15,8 +16,8 @@
 /* ---- the short way ---- */
 
 /* An event of the short way, with room for vectors of eight bytes. Its lengths fit one byte each: numbers have at most three bytes
- * (PF_NUMBERS_MAX), so an argument has 17, an event with all of them 95, its packet 111. */
-enum { SHORT_ARGS_MAX = 5, SHORT_ROOM = 160 };
+ * (PF_NUMBERS_MAX), so an argument has 17, an event with all of them 95, its packet 111; the end of a slice has 20. */
+enum { SHORT_ARGS_MAX = PF_SHAPE_ARGS, SHORT_ROOM = 192 };
 
 static inline uint8_t *put_number(uint8_t *p, uint32_t number)
 {
@@ -47,66 +48,31 @@ static inline uint32_t known(const struct pf *w, const struct pf_sequence *s, en
 
 #define TAG(field, type) ((uint8_t)((field) << 3 | (type)))
 
-/* The one field here with a number past 15. */
-enum { SHORT_TEXT_TAG = (SV_PF_ANN_STRING_IID << 3 & 0x7f) | 0x80 | SV_PF_ANN_STRING_IID >> 4 << 8 };
-_Static_assert(SV_PF_ANN_STRING_IID > 15 && SV_PF_ANN_STRING_IID < 2048 && SV_WIRE_VARINT == 0,
-               "its tag has two bytes");
-
 static inline uint8_t *put_fixed64(uint8_t *p, uint64_t v)
 {
     memcpy(p, &v, sizeof v);
     return p + sizeof v;
 }
 
-/* NULL: not for the short way. */
-static uint8_t *put_short_args(const struct pf *w, const struct pf_sequence *s,
-                               const struct sv_event *e, uint8_t *p)
+static const uint8_t type_of[] = {
+    [SV_BEGIN] = SV_PF_TYPE_BEGIN,
+    [SV_END] = SV_PF_TYPE_END,
+    [SV_SLICE] = SV_PF_TYPE_BEGIN, /* its end follows */
+    [SV_INSTANT] = SV_PF_TYPE_INSTANT};
+
+static inline uint8_t *put_short_counter(const struct sv_event *e, uint8_t *p)
 {
-    for (const struct sv_arg *a = e->args, *end = a + e->n_args; a < end; a++) {
-        uint32_t key = known(w, s, PF_KEY, a->key);
-        if (!key)
-            return NULL;
-        *p++ = TAG(SV_PF_EVENT_DEBUG_ANNOTATIONS, SV_WIRE_BYTES);
-        uint8_t *len = p++;
-        *p++ = TAG(SV_PF_ANN_NAME_IID, SV_WIRE_VARINT);
-        p = put_number(p, key);
-        switch (a->type) {
-        case SV_ARG_INT:
-            *p++ = TAG(SV_PF_ANN_INT, SV_WIRE_VARINT);
-            p = put_u64(p, a->u);
-            break;
-        case SV_ARG_DOUBLE:
-            *p++ = TAG(SV_PF_ANN_DOUBLE, SV_WIRE_FIXED64);
-            p = put_fixed64(p, a->u);
-            break;
-        case SV_ARG_BOOL:
-            *p++ = TAG(SV_PF_ANN_BOOL, SV_WIRE_VARINT);
-            *p++ = a->i != 0;
-            break;
-        case SV_ARG_TEXT: {
-            uint32_t text = pf_number_recent(w, a->text, a->size);
-            if (!pf_bits_has(&s->told[PF_TEXT], text))
-                return NULL;
-            *p++ = SHORT_TEXT_TAG & 0xff;
-            *p++ = SHORT_TEXT_TAG >> 8;
-            p = put_number(p, text);
-            break;
-        }
-        case SV_ARG_POINTER:
-            *p++ = TAG(SV_PF_ANN_POINTER, SV_WIRE_VARINT);
-            p = put_u64(p, a->u);
-            break;
-        default: return NULL;
-        }
-        *len = (uint8_t)(p - len - 1);
+    *p++ = TAG(SV_PF_EVENT_TYPE, SV_WIRE_VARINT);
+    *p++ = SV_PF_TYPE_COUNTER;
+    if (e->args[0].type == SV_ARG_INT) {
+        p = put_number(p, SV_PF_EVENT_COUNTER_VALUE << 3 | SV_WIRE_VARINT);
+        return put_u64(p, e->args[0].u);
     }
-    return p;
+    p = put_number(p, SV_PF_EVENT_DOUBLE_COUNTER_VALUE << 3 | SV_WIRE_FIXED64);
+    return put_fixed64(p, e->args[0].u);
 }
 
-static const uint8_t type_of[] = {
-    [SV_BEGIN] = SV_PF_TYPE_BEGIN, [SV_END] = SV_PF_TYPE_END, [SV_INSTANT] = SV_PF_TYPE_INSTANT};
-
-/* Type, names and arguments. Inlined where most events pass, although templates are made with it, too. */
+/* Type and names; NULL: not for the short way. Inlined where most events pass, although templates are made with it, too. */
 __attribute__((always_inline)) static inline uint8_t *put_short_event(const struct pf *w,
                                                                       const struct pf_sequence *s,
                                                                       const struct sv_event *e,
@@ -127,84 +93,8 @@ __attribute__((always_inline)) static inline uint8_t *put_short_event(const stru
             p = put_number(p, cat);
         }
     }
-    return e->n_args ? put_short_args(w, s, e, p) : p;
+    return p;
 }
-
-static inline uint8_t *put_short_counter(const struct sv_event *e, uint8_t *p)
-{
-    *p++ = TAG(SV_PF_EVENT_TYPE, SV_WIRE_VARINT);
-    *p++ = SV_PF_TYPE_COUNTER;
-    if (e->args[0].type == SV_ARG_INT) {
-        p = put_number(p, SV_PF_EVENT_COUNTER_VALUE << 3 | SV_WIRE_VARINT);
-        return put_u64(p, e->args[0].u);
-    }
-    p = put_number(p, SV_PF_EVENT_DOUBLE_COUNTER_VALUE << 3 | SV_WIRE_FIXED64);
-    return put_fixed64(p, e->args[0].u);
-}
-
-/* Kinds and shapes of events that the short way knows. */
-static inline bool is_short(const struct sv_event *e)
-{
-    switch (e->kind) {
-    case SV_BEGIN:
-    case SV_END: return e->n_args <= SHORT_ARGS_MAX;
-    case SV_INSTANT: return e->n_args <= SHORT_ARGS_MAX && e->flags == 0;
-    case SV_COUNTER:
-        return e->n_args == 1 &&
-               (e->args[0].type == SV_ARG_INT || e->args[0].type == SV_ARG_DOUBLE);
-    default: return false;
-    }
-}
-
-/* The sequence on which the short way may write, else NULL. */
-static inline struct pf_sequence *ready_sequence(const struct pf *w, const struct sv_event *e,
-                                                 const struct pf_track *t)
-{
-    struct pf_sequence *s = t->own;
-    bool is_ready = s && s->window == w->window && t->window == w->window &&
-                    t->revision == w->dict->tracks[e->track].revision && t->n_ends == 0 &&
-                    e->ts_ns >= s->last_ns;
-    bool is_counter = w->dict->tracks[e->track].kind == SV_TRACK_COUNTER;
-    return is_ready && is_counter == (e->kind == SV_COUNTER) ? s : NULL;
-}
-
-static bool write_short(struct pf *w, const struct sv_event *e)
-{
-    if (!is_short(e) || e->track >= w->n_tracks)
-        return false;
-    struct pf_track *t = &w->tracks[e->track];
-    struct pf_sequence *s = ready_sequence(w, e, t);
-    if (!s)
-        return false;
-    if (w->block.len + SHORT_ROOM > w->block_bytes)
-        pf_block_flush(w);
-    if (!sv_buf_reserve(&w->block, SHORT_ROOM))
-        return false;
-    uint8_t *start = w->block.data + w->block.len, *event = start + 4;
-    uint8_t *p = e->kind == SV_COUNTER ? put_short_counter(e, event)
-                                       : put_short_event(w, s, e, event);
-    if (!p)
-        return false;
-    start[2] = TAG(SV_PF_PACKET_TRACK_EVENT, SV_WIRE_BYTES);
-    start[3] = (uint8_t)(p - event);
-    *p++ = TAG(SV_PF_PACKET_TIMESTAMP, SV_WIRE_VARINT);
-    p = put_u64(p, (uint64_t)e->ts_ns - (uint64_t)s->last_ns);
-    memcpy(p, s->head, sizeof s->head);
-    p += s->head_len;
-    start[0] = TAG(SV_PF_TRACE_PACKET, SV_WIRE_BYTES);
-    start[1] = (uint8_t)(p - start - 2);
-    w->block.len += (size_t)(p - start);
-    s->last_ns = e->ts_ns;
-    s->n_events++;
-    t->depth += e->kind == SV_BEGIN;
-    t->depth -= e->kind == SV_END && t->depth;
-    return true;
-}
-
-/* ---- runs: neighbours of one track without arguments, from templates ---- */
-
-/* Length, the template, a time of ten bytes, the sequence; copied in pieces of fixed size. */
-enum { RUN_ROOM = 48 };
 
 static inline uint64_t rest_of(const struct sv_event *e)
 {
@@ -214,6 +104,211 @@ static inline uint64_t rest_of(const struct sv_event *e)
     memcpy(&rest, &e->cat, sizeof rest);
     return rest;
 }
+
+/* ---- events with arguments, from shapes ---- */
+
+/* Key and type, without the size: read at once where they stand side by side. */
+#define WHAT_MASK \
+    (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? UINT64_C(0xffffffffff) : UINT64_C(0xffffffffff000000))
+
+static inline uint64_t what_of(const struct sv_arg *a)
+{
+    uint64_t what;
+    memcpy(&what, a, sizeof what);
+    return what & WHAT_MASK;
+}
+
+/* The annotation from its tag to the one of its value; returns its length, 0: not for the short way. */
+static uint8_t annotation_start(const struct pf *w, const struct pf_sequence *s,
+                                const struct sv_arg *a, uint8_t bytes[8])
+{
+    uint8_t *p = bytes;
+    uint32_t key = known(w, s, PF_KEY, a->key);
+    if (!key)
+        return 0;
+    *p++ = TAG(SV_PF_EVENT_DEBUG_ANNOTATIONS, SV_WIRE_BYTES);
+    *p++ = 0; /* its length */
+    *p++ = TAG(SV_PF_ANN_NAME_IID, SV_WIRE_VARINT);
+    p = put_number(p, key);
+    switch (a->type) {
+    case SV_ARG_INT: *p++ = TAG(SV_PF_ANN_INT, SV_WIRE_VARINT); break;
+    case SV_ARG_BOOL: *p++ = TAG(SV_PF_ANN_BOOL, SV_WIRE_VARINT); break;
+    case SV_ARG_POINTER: *p++ = TAG(SV_PF_ANN_POINTER, SV_WIRE_VARINT); break;
+    case SV_ARG_DOUBLE: *p++ = TAG(SV_PF_ANN_DOUBLE, SV_WIRE_FIXED64); break;
+    case SV_ARG_TEXT: p = put_number(p, SV_PF_ANN_STRING_IID << 3 | SV_WIRE_VARINT); break;
+    default: return 0;
+    }
+    return (uint8_t)(p - bytes);
+}
+
+static bool make_shape(const struct pf *w, const struct pf_sequence *s, const struct sv_event *e,
+                       struct pf_shape *m)
+{
+    uint8_t room[32], *p = put_short_event(w, s, e, room + 2);
+    *m = (struct pf_shape){0};
+    if (!p || p - room > PF_TEMPLATE_BYTES)
+        return false;
+    room[0] = TAG(SV_PF_PACKET_TRACK_EVENT, SV_WIRE_BYTES);
+    m->len = (uint8_t)(p - room);
+    memcpy(m->bytes, room, m->len);
+    for (unsigned i = 0; i < e->n_args; i++) {
+        m->args[i].what = what_of(&e->args[i]);
+        m->arg_len[i] = annotation_start(w, s, &e->args[i], m->args[i].bytes);
+        if (m->arg_len[i] == 0)
+            return false;
+    }
+    m->name = e->name;
+    m->rest = rest_of(e);
+    return true;
+}
+
+static inline bool fits(const struct pf_shape *m, const struct sv_event *e)
+{
+    if (m->rest != rest_of(e) || m->name != e->name)
+        return false;
+    for (unsigned i = 0; i < e->n_args; i++)
+        if (m->args[i].what != what_of(&e->args[i]))
+            return false;
+    return true;
+}
+
+/* Behind the bytes of its shape. NULL: a text that the sequence has not heard. */
+static inline uint8_t *put_value(const struct pf *w, const struct pf_sequence *s,
+                                 const struct sv_arg *a, uint8_t *p)
+{
+    if (a->type == SV_ARG_TEXT) {
+        uint32_t text = pf_number_recent(w, a->text, a->size);
+        return pf_bits_has(&s->told[PF_TEXT], text) ? put_number(p, text) : NULL;
+    }
+    if (a->type == SV_ARG_DOUBLE)
+        return put_fixed64(p, a->u);
+    return put_u64(p, a->type == SV_ARG_BOOL ? a->u != 0 : a->u);
+}
+
+/* From the tag of the event to the last argument; NULL: not for the short way. */
+static uint8_t *put_shaped(const struct pf *w, struct pf_sequence *s, const struct sv_event *e,
+                           uint8_t *start)
+{
+    if (!s->shapes)
+        s->shapes = sv_alloc(PF_SHAPES * sizeof *s->shapes);
+    struct pf_shape *m = &s->shapes[(e->name + e->n_args * 13u + e->kind * 29u) % PF_SHAPES];
+    if (!fits(m, e) && !make_shape(w, s, e, m))
+        return NULL;
+    memcpy(start, m->bytes, sizeof m->bytes);
+    uint8_t *p = start + m->len;
+    for (unsigned i = 0; i < e->n_args; i++) {
+        memcpy(p, m->args[i].bytes, sizeof m->args[i].bytes);
+        uint8_t *value = p + m->arg_len[i], *end = put_value(w, s, &e->args[i], value);
+        if (!end)
+            return NULL;
+        p[1] = (uint8_t)(end - p - 2);
+        p = end;
+    }
+    start[1] = (uint8_t)(p - start - 2);
+    return p;
+}
+
+/* From the tag of the event to its end; NULL: not for the short way. */
+static inline uint8_t *put_plain(const struct pf *w, const struct pf_sequence *s,
+                                 const struct sv_event *e, uint8_t *start)
+{
+    uint8_t *p = e->kind == SV_COUNTER ? put_short_counter(e, start + 2)
+                                       : put_short_event(w, s, e, start + 2);
+    if (!p)
+        return NULL;
+    start[0] = TAG(SV_PF_PACKET_TRACK_EVENT, SV_WIRE_BYTES);
+    start[1] = (uint8_t)(p - start - 2);
+    return p;
+}
+
+/* Kinds and shapes of events that the short way knows. */
+static inline bool is_short(const struct sv_event *e)
+{
+    switch (e->kind) {
+    case SV_BEGIN:
+    case SV_END: return e->n_args <= SHORT_ARGS_MAX;
+    case SV_SLICE: return e->n_args <= SHORT_ARGS_MAX && e->dur_ns >= 0;
+    case SV_INSTANT: return e->n_args <= SHORT_ARGS_MAX && e->flags == 0;
+    case SV_COUNTER:
+        return e->n_args == 1 &&
+               (e->args[0].type == SV_ARG_INT || e->args[0].type == SV_ARG_DOUBLE);
+    default: return false;
+    }
+}
+
+/* The track on which the short way may write, until an event takes the long one. */
+struct ready {
+    sv_track track;
+    bool is_counter;
+    struct pf_track *state;
+    struct pf_sequence *sequence; /* NULL: none */
+};
+
+static inline bool is_ready(struct pf *w, sv_track track, struct ready *r)
+{
+    if (r->sequence && r->track == track)
+        return true;
+    if (track >= w->n_tracks)
+        return false;
+    struct pf_track *t = &w->tracks[track];
+    const struct sv_track_info *info = &w->dict->tracks[track];
+    struct pf_sequence *s = t->own;
+    if (!s || s->window != w->window || t->window != w->window || t->revision != info->revision ||
+        t->n_ends != 0)
+        return false;
+    *r = (struct ready){track, info->kind == SV_TRACK_COUNTER, t, s};
+    return true;
+}
+
+/* What follows the event in its packet, and the packet's own start. */
+static inline uint8_t *put_tail(struct pf_sequence *s, uint8_t *start, uint8_t *p, int64_t ts_ns)
+{
+    *p++ = TAG(SV_PF_PACKET_TIMESTAMP, SV_WIRE_VARINT);
+    p = put_u64(p, (uint64_t)ts_ns - (uint64_t)s->last_ns);
+    memcpy(p, s->head, sizeof s->head);
+    p += s->head_len;
+    start[0] = TAG(SV_PF_TRACE_PACKET, SV_WIRE_BYTES);
+    start[1] = (uint8_t)(p - start - 2);
+    s->last_ns = ts_ns;
+    s->n_events++;
+    return p;
+}
+
+static inline bool write_short(struct pf *w, const struct sv_event *e, struct ready *r)
+{
+    if (!is_short(e) || !is_ready(w, e->track, r))
+        return false;
+    struct pf_sequence *s = r->sequence;
+    if (e->ts_ns < s->last_ns || r->is_counter != (e->kind == SV_COUNTER))
+        return false;
+    if (w->block.len + SHORT_ROOM > w->block_bytes)
+        pf_block_flush(w);
+    if (!sv_buf_reserve(&w->block, SHORT_ROOM))
+        return false;
+    uint8_t *start = w->block.data + w->block.len;
+    bool has_shape = e->n_args > 0 && e->kind != SV_COUNTER;
+    uint8_t *p = has_shape ? put_shaped(w, s, e, start + 2) : put_plain(w, s, e, start + 2);
+    if (!p)
+        return false;
+    p = put_tail(s, start, p, e->ts_ns);
+    if (e->kind == SV_SLICE) {
+        static const uint8_t end[] = {TAG(SV_PF_PACKET_TRACK_EVENT, SV_WIRE_BYTES), 2,
+                                      TAG(SV_PF_EVENT_TYPE, SV_WIRE_VARINT), SV_PF_TYPE_END};
+        memcpy(p + 2, end, sizeof end);
+        p = put_tail(s, p, p + 2 + sizeof end, e->ts_ns + e->dur_ns);
+    }
+    w->block.len = (size_t)(p - w->block.data);
+    if (e->kind == SV_BEGIN)
+        r->state->depth++;
+    else if (e->kind == SV_END && r->state->depth)
+        r->state->depth--;
+    return true;
+}
+
+/* ---- runs: neighbours of one track without arguments, from templates ---- */
+
+/* Length, the template, a time of ten bytes, the sequence; copied in pieces of fixed size. */
+enum { RUN_ROOM = 48 };
 
 static bool make_template(const struct pf *w, const struct pf_sequence *s, const struct sv_event *e,
                           struct pf_template *t)
@@ -247,12 +342,15 @@ __attribute__((noinline)) static size_t write_run(struct pf *w, const struct sv_
 {
     sv_track track = events->track;
     size_t room = w->block.len < w->block_bytes ? w->block_bytes - w->block.len : 0;
-    if (events->n_args || track >= w->n_tracks)
+    if (events->n_args)
         return 0;
-    struct pf_track *t = &w->tracks[track];
-    struct pf_sequence *s = ready_sequence(w, events, t);
+    struct ready ready = {0};
+    if (!is_ready(w, track, &ready) || ready.is_counter || events->ts_ns < ready.sequence->last_ns)
+        return 0;
+    struct pf_track *t = ready.state;
+    struct pf_sequence *s = ready.sequence;
     n = n < room / RUN_ROOM ? n : room / RUN_ROOM;
-    if (!s || !sv_buf_reserve(&w->block, n * RUN_ROOM))
+    if (!sv_buf_reserve(&w->block, n * RUN_ROOM))
         return 0;
     if (!s->templates)
         s->templates = sv_alloc(PF_TEMPLATES * sizeof *s->templates);
@@ -295,27 +393,43 @@ static bool window_is_full(const struct pf *w)
            pf_numbers_full(w);
 }
 
+/* A whole slice as its edges; one that never ends has only the first. */
+static void write_long(struct pf *w, const struct sv_event *e)
+{
+    if (e->kind != SV_SLICE) {
+        pf_event_write(w, e);
+        return;
+    }
+    struct sv_event begin = *e, end = {.kind = SV_END, .track = e->track};
+    begin.kind = SV_BEGIN;
+    begin.dur_ns = 0;
+    pf_event_write(w, &begin);
+    end.ts_ns = e->ts_ns + e->dur_ns;
+    if (e->dur_ns >= 0)
+        pf_event_write(w, &end);
+}
+
 static int pf_write(struct sv_sink *sink, const struct sv_event *events, size_t n,
                     struct sv_err *err)
 {
     struct pf *w = (struct pf *)sink;
+    (void)err; /* the output keeps its failure until it is flushed or closed */
     if (window_is_full(w))
         pf_window_begin(w);
     else if (w->dict->clocks.n > w->n_snapshots)
         pf_snapshots_write(w);
     bool in_runs = has_runs(events, n);
+    struct ready ready = {0};
     for (const struct sv_event *e = events, *end = events + n; e < end; e++) {
         if (in_runs) {
             e += write_run(w, e, (size_t)(end - e));
             if (e == end)
                 break;
         }
-        if (write_short(w, e))
+        if (write_short(w, e, &ready))
             continue;
-        if (e->kind == SV_SLICE)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "the Perfetto writer takes begin and end, not whole slices");
-        pf_event_write(w, e);
+        write_long(w, e);
+        ready.sequence = NULL;
     }
     return 0;
 }

@@ -70,6 +70,20 @@ struct pf_template {
     uint8_t bytes[PF_TEMPLATE_BYTES];
 };
 
+/* The same for an event with arguments: what repeats while only the values change. `what` is key and type, `bytes` the annotation up to
+ * its value. */
+enum { PF_SHAPES = 64, PF_SHAPE_ARGS = 5 };
+struct pf_shape {
+    uint64_t rest;
+    sv_str name;
+    uint8_t len, arg_len[PF_SHAPE_ARGS];
+    uint8_t bytes[PF_TEMPLATE_BYTES];
+    struct {
+        uint64_t what;
+        uint8_t bytes[8];
+    } args[PF_SHAPE_ARGS];
+};
+
 struct pf_sequence {
     uint32_t id;       /* trusted_packet_sequence_id, from 1 */
     uint32_t window;   /* in which it was last started */
@@ -81,6 +95,7 @@ struct pf_sequence {
     bool has_thread_time; /* the defaults name the counter of thread time */
     struct pf_bits told[PF_NUMBERS];
     struct pf_template *templates; /* of what it has been told; NULL before its first run */
+    struct pf_shape *shapes;       /* the same; NULL before its first event with arguments */
 };
 
 /* The CPU time at which an open slice will end: begin events carry both, Perfetto wants it at the end. */

@@ -39,6 +39,8 @@ void pf_told_clear(struct pf_sequence *s)
             memset(s->told[k].words, 0, s->told[k].n_words * sizeof *s->told[k].words);
     if (s->templates)
         memset(s->templates, 0, PF_TEMPLATES * sizeof *s->templates);
+    if (s->shapes)
+        memset(s->shapes, 0, PF_SHAPES * sizeof *s->shapes);
 }
 
 /* Appends the definition unless the sequence has it. */

@@ -36,8 +36,10 @@ void pf_tracks_fini(struct pf *w)
         struct pf_sequence *s = w->sequences[i];
         for (unsigned k = 0; s && k < PF_NUMBERS; k++)
             free(s->told[k].words);
-        if (s)
+        if (s) {
             free(s->templates);
+            free(s->shapes);
+        }
         free(s);
     }
     sv_map_fini(&w->pids);

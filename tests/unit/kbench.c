@@ -60,6 +60,18 @@ static size_t put_arg(const struct kbench *k, const struct sv_arg *a, char *to, 
     return (size_t)snprintf(to, room, " %s=%lld", key, (long long)a->i);
 }
 
+static void put_line(struct kbench *k, const struct sv_event *e);
+
+/* A whole slice shows as its two edges. */
+static void put_edges(struct kbench *k, const struct sv_event *e)
+{
+    struct sv_event begin = *e, end = {.kind = SV_END, .track = e->track};
+    begin.kind = SV_BEGIN;
+    end.ts_ns = e->ts_ns + e->dur_ns;
+    put_line(k, &begin);
+    put_line(k, &end);
+}
+
 static void put_line(struct kbench *k, const struct sv_event *e)
 {
     size_t n = strlen(k->text), room = sizeof k->text;
@@ -81,9 +93,11 @@ size_t kbench_round(struct kbench *k, uint64_t cutoff_ns)
     k->text[0] = 0;
     sv_decode_round(k->decode, cutoff_ns);
     for (int n; sv_batch_reset(&k->batch), (n = source->next(source, &k->batch, NULL)) > 0;) {
-        all += (size_t)n;
-        for (int i = 0; i < n; i++)
-            put_line(k, &k->batch.events[i]);
+        for (int i = 0; i < n; i++) {
+            const struct sv_event *e = &k->batch.events[i];
+            all += e->kind == SV_SLICE ? 2 : 1;
+            (e->kind == SV_SLICE ? put_edges : put_line)(k, e);
+        }
     }
     sv_decode_release(k->decode);
     return all;
