@@ -63,6 +63,7 @@ struct sv_decode {
     struct names s;
     struct misses misses;
     struct recent recent;
+    uint32_t hidden; /* process that has not become the command yet, 0: none */
     struct loss losses[LOSSES_MAX];
     size_t n_losses;
     struct sv_decode_totals sums;
@@ -409,6 +410,7 @@ static void on_call(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
     struct sv_proc *p = process_of(d, &c->head);
     struct paths x = paths_of(d, p, call, c, size);
     bool is_shown = call->group != SV_CALLS_BOOK && !(c->head.flags & SV_WIRE_STATE_ONLY) &&
+                    c->head.tgid != d->hidden &&
                     (!d->prefix_len || is_below(d, x.file) || is_below(d, x.second));
     if (is_shown) {
         x.are_told = is_told(d, p, call, c);
@@ -476,6 +478,7 @@ static void on_exec(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
     struct sv_proc *p = known_process(d, h->tgid);
     const char *base = memrchr(file, '/', len);
     base = base ? base + 1 : file;
+    d->hidden = d->hidden == h->tgid ? 0 : d->hidden;
     sv_tree_exec(&d->tree, p);
     sv_symbols_exec(d->samples.symbols, h->tgid);
     char command[1024];
@@ -838,6 +841,11 @@ void sv_decode_release(struct sv_decode *d)
 const struct sv_decode_totals *sv_decode_sums(const struct sv_decode *d)
 {
     return &d->sums;
+}
+
+void sv_decode_hide_until_exec(struct sv_decode *d, uint32_t pid)
+{
+    d->hidden = pid;
 }
 
 void sv_decode_tell_again(struct sv_decode *d)

@@ -307,6 +307,7 @@ static int start_command(struct sv_recorder *r, struct sv_err *err)
     if (code < 0)
         return code;
     sv_procfs_complete(sv_decode_tree(r->decode), (uint32_t)r->child);
+    sv_decode_hide_until_exec(r->decode, (uint32_t)r->child);
     if (r->kernel)
         code = sv_kernel_follow(r->kernel, (uint32_t)r->child, err);
     return code < 0 ? code : sv_child_begin(r, err);

@@ -54,11 +54,10 @@ static inline uint8_t *put_fixed64(uint8_t *p, uint64_t v)
     return p + sizeof v;
 }
 
-static const uint8_t type_of[] = {
-    [SV_BEGIN] = SV_PF_TYPE_BEGIN,
-    [SV_END] = SV_PF_TYPE_END,
-    [SV_SLICE] = SV_PF_TYPE_BEGIN, /* its end follows */
-    [SV_INSTANT] = SV_PF_TYPE_INSTANT};
+static const uint8_t type_of[] = {[SV_BEGIN] = SV_PF_TYPE_BEGIN,
+                                  [SV_END] = SV_PF_TYPE_END,
+                                  [SV_SLICE] = SV_PF_TYPE_BEGIN, /* its end follows */
+                                  [SV_INSTANT] = SV_PF_TYPE_INSTANT};
 
 static inline uint8_t *put_short_counter(const struct sv_event *e, uint8_t *p)
 {
@@ -108,8 +107,9 @@ static inline uint64_t rest_of(const struct sv_event *e)
 /* ---- events with arguments, from shapes ---- */
 
 /* Key and type, without the size: read at once where they stand side by side. */
-#define WHAT_MASK \
-    (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? UINT64_C(0xffffffffff) : UINT64_C(0xffffffffff000000))
+#define WHAT_MASK                                                       \
+    (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? UINT64_C(0xffffffffff) \
+                                               : UINT64_C(0xffffffffff000000))
 
 static inline uint64_t what_of(const struct sv_arg *a)
 {

@@ -33,9 +33,9 @@ enum {
     PF_POOL_TEXT_MAX = 256,     /* longer ones are not remembered */
     PF_RECENT_BITS = 10,        /* 2^N sets of texts that are found by where they stand */
     PF_RECENT_WAYS = 4,
-    PF_FLOWS_MAX = 1 << 18,     /* flows whose begin is remembered */
-    PF_ARG_DEPTH_MAX = 64,      /* nesting of annotations; protobuf readers give up at 100 */
-    PF_PARENTS_MAX = 90         /* Perfetto: 100, less the rows a stage may add below */
+    PF_FLOWS_MAX = 1 << 18, /* flows whose begin is remembered */
+    PF_ARG_DEPTH_MAX = 64,  /* nesting of annotations; protobuf readers give up at 100 */
+    PF_PARENTS_MAX = 90     /* Perfetto: 100, less the rows a stage may add below */
 };
 
 /* What strings are numbered for; the first four are strings of the dictionary. */
@@ -180,7 +180,7 @@ struct pf {
     struct pf_pool_slot *pool[2]; /* texts, source locations */
     struct sv_arena pool_bytes;
     struct pf_recent *recent; /* by address */
-    struct sv_map flows; /* flow → packed struct pf_flow_use */
+    struct sv_map flows;      /* flow → packed struct pf_flow_use */
     bool flows_forgotten;
 
     size_t n_snapshots;  /* of the dictionary's, written */

@@ -365,3 +365,17 @@ TEST(a_new_file_is_told_every_path_again)
     CHECK(strstr(k->text, "read fd=3 path=/a requested=0 bytes=5\n"));
     kbench_free(k);
 }
+
+TEST(what_a_process_does_before_it_is_the_command_is_not_shown)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_head exec = {.kind = SV_WIRE_EXEC, .tgid = 10, .tid = 11, .ts_ns = 30};
+    sv_decode_hide_until_exec(k->decode, 10);
+    put_open(k, 10, "/before", 3, 0);
+    kbench_put(k, 0, &exec, sizeof exec, "/bin/sh\0sh", 11, 0);
+    put(k, 0, kbench_call(SYS_read, 40, 41, 3, 0), NULL);
+    kbench_round(k, 100);
+    CHECK(!strstr(k->text, "openat"));
+    CHECK(strstr(k->text, "read fd=3 path=/before"));
+    kbench_free(k);
+}
