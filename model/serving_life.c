@@ -586,7 +586,11 @@ void sv_life_put(struct sv_life *l, const struct sv_life_call *c)
         tell(l, l->is_congested ? SV_MOMENT_CONGESTED : SV_MOMENT_NOT_CONGESTED, c->time_ns, NULL,
              NULL);
         break;
-    default: put_batch(l, c); break;
+    default:
+        if (c->op == SV_LIFE_COLLECTED) /* the last members, or all, come with it */
+            put_members(l, c);
+        put_batch(l, c);
+        break;
     }
 }
 

@@ -21,7 +21,7 @@ enum sv_life_op {
     SV_LIFE_REJECTED,
     SV_LIFE_DEQUEUED,
     SV_LIFE_MEMBERS,   /* id: a batch, members: some of its requests */
-    SV_LIFE_COLLECTED, /* start_ns … time_ns */
+    SV_LIFE_COLLECTED, /* start_ns … time_ns; members: the rest of its requests, mostly all */
     SV_LIFE_SUBMITTED,
     SV_LIFE_STARTED,
     SV_LIFE_FINISHED,
@@ -48,7 +48,7 @@ struct sv_life_call {
     uint16_t op; /* enum sv_life_op */
     uint16_t flags;
     uint32_t n;              /* members */
-    const uint64_t *members; /* of MEMBERS */
+    const uint64_t *members; /* of MEMBERS and COLLECTED */
     const char *text;        /* terminated, or NULL */
 };
 

@@ -32,7 +32,8 @@ enum {
     COMMIT_MS = 50,
     SNAPSHOT_MS = 10000,
     NAMES_MS = 1000,
-    BATCHES_PER_LOOK = 16
+    BATCHES_PER_LOOK = 16,
+    ROUND_BYTES = 64 << 10
 };
 
 int64_t sv_writer_now_ns(void)
@@ -262,6 +263,15 @@ static void end_work(struct sv_process *p)
     atomic_store(&p->writer_works, 0);
 }
 
+/* Each round costs a switch of threads, clock readings and cold caches, whatever it finds: one that found little waits longer, up to where
+ * it finds a good share of ROUND_BYTES. A burst meanwhile wakes the writer by itself. */
+static unsigned next_period(unsigned us, uint64_t bytes)
+{
+    unsigned longer = us * 2 < PERIOD_MAX_US ? us * 2 : PERIOD_MAX_US;
+    unsigned shorter = us / 2 > PERIOD_MIN_US ? us / 2 : PERIOD_MIN_US;
+    return bytes < ROUND_BYTES / 4 ? longer : bytes < ROUND_BYTES ? us : shorter;
+}
+
 static void loop(struct sv_writer *w)
 {
     unsigned us = PERIOD_MIN_US;
@@ -280,8 +290,8 @@ static void loop(struct sv_writer *w)
         end_work(w->process);
         if (must)
             atomic_store_explicit(&w->flush_done, asked, memory_order_release);
-        us = bytes ? PERIOD_MIN_US : us * 2 < PERIOD_MAX_US ? us * 2 : PERIOD_MAX_US;
-        if (bytes < (64 << 10))
+        us = next_period(us, bytes);
+        if (bytes < ROUND_BYTES)
             wait_for_work(w, seen, us);
     }
 }

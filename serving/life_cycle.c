@@ -50,111 +50,96 @@ void sv_serving_put_text(struct stave_serving *s, const struct sv_call_cell *cal
     sv_serving_put(s, call, words, (uint32_t)(len / 8 + 1));
 }
 
-static inline void put(struct stave_serving *s, enum sv_life_op op, uint64_t id, int64_t time_ns)
-{
-    struct sv_call_cell c = {.op = (uint16_t)op, .id = id, .time_ns = time_ns};
-    sv_serving_put(s, &c, NULL, 0);
-}
+/* ---- the frame of each call ---- */
+
+/* The event of the SDK: (server, its time, name, key, value, …). A server that is not there has none, and the call ends here. */
+#define TELL(s, time_ns, ...) \
+    if (!(s))                 \
+        return;               \
+    (time_ns) = at(time_ns);  \
+    SV_INSTANT_AT((s)->life, (time_ns), SV_LIFE_CATEGORY, __VA_ARGS__)
+/* The record for the files: (server, .member = value, …). */
+#define PUT(s, ...) sv_serving_put((s), &(struct sv_call_cell){__VA_ARGS__}, NULL, 0)
 
 /* ---- requests ---- */
 
 void stave_serving_enqueued(struct stave_serving *s, uint64_t request, uint32_t model,
                             unsigned flags, int64_t time_ns)
 {
-    if (!s)
-        return;
-    time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "enqueued", "request", request, "model",
-                  model, "flags", flags);
-    struct sv_call_cell c = {.op = SV_LIFE_ENQUEUED,
-                             .id = request,
-                             .time_ns = time_ns,
-                             .model = model,
-                             .flags = (uint16_t)flags};
-    sv_serving_put(s, &c, NULL, 0);
+    TELL(s, time_ns, "enqueued", "request", request, "model", model, "flags", flags);
+    PUT(s, .op = SV_LIFE_ENQUEUED, .id = request, .time_ns = time_ns, .model = model,
+        .flags = (uint16_t)flags);
 }
 
 void stave_serving_rejected(struct stave_serving *s, uint64_t request, uint32_t model,
                             unsigned flags, int64_t time_ns)
 {
-    if (!s)
-        return;
-    time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "rejected", "request", request, "model",
-                  model, "flags", flags);
-    struct sv_call_cell c = {.op = SV_LIFE_REJECTED,
-                             .id = request,
-                             .time_ns = time_ns,
-                             .model = model,
-                             .flags = (uint16_t)flags};
-    sv_serving_put(s, &c, NULL, 0);
+    TELL(s, time_ns, "rejected", "request", request, "model", model, "flags", flags);
+    PUT(s, .op = SV_LIFE_REJECTED, .id = request, .time_ns = time_ns, .model = model,
+        .flags = (uint16_t)flags);
 }
 
 void stave_serving_dequeued(struct stave_serving *s, uint64_t request, int64_t time_ns)
 {
-    if (!s)
-        return;
-    time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "dequeued", "request", request);
-    put(s, SV_LIFE_DEQUEUED, request, time_ns);
+    TELL(s, time_ns, "dequeued", "request", request);
+    PUT(s, .op = SV_LIFE_DEQUEUED, .id = request, .time_ns = time_ns);
 }
 
 void stave_serving_responded(struct stave_serving *s, uint64_t request, int64_t time_ns)
 {
-    if (!s)
-        return;
-    time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "responded", "request", request);
-    put(s, SV_LIFE_RESPONDED, request, time_ns);
+    TELL(s, time_ns, "responded", "request", request);
+    PUT(s, .op = SV_LIFE_RESPONDED, .id = request, .time_ns = time_ns);
 }
 
 void stave_serving_failed(struct stave_serving *s, uint64_t request, const char *reason,
                           int64_t time_ns)
 {
-    if (!s)
-        return;
-    time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "failed", "request", request, "reason",
-                  reason);
-    put(s, SV_LIFE_FAILED, request, time_ns);
+    TELL(s, time_ns, "failed", "request", request, "reason", reason);
+    PUT(s, .op = SV_LIFE_FAILED, .id = request, .time_ns = time_ns);
 }
 
 void stave_serving_cancelled(struct stave_serving *s, uint64_t request, int64_t time_ns)
 {
-    if (!s)
-        return;
-    time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "cancelled", "request", request);
-    put(s, SV_LIFE_CANCELLED, request, time_ns);
+    TELL(s, time_ns, "cancelled", "request", request);
+    PUT(s, .op = SV_LIFE_CANCELLED, .id = request, .time_ns = time_ns);
 }
 
 /* ---- batches ---- */
 
-/* Eight numbers per event: a long list is several of them, all before the event "collected". */
+/* Eight numbers per event: a long list is several of them, all before the event "collected", which has the last ones. */
 enum { MEMBERS = 8 };
 
-static void tell_members(const struct stave_serving *s, uint64_t batch, const uint64_t *requests,
-                         size_t n, int64_t time_ns)
+static void tell_collected(const struct stave_serving *s, const struct sv_call_cell *c,
+                           const uint64_t *requests, size_t n)
 {
-    for (size_t i = 0; i < n; i += MEMBERS) {
-        uint64_t r[MEMBERS] = {0};
-        size_t k = n - i < MEMBERS ? n - i : MEMBERS;
-        for (size_t j = 0; j < k; j++)
-            r[j] = requests[i + j];
-        SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "members", "batch", batch, "n", k, "r0",
-                      r[0], "r1", r[1], "r2", r[2], "r3", r[3], "r4", r[4], "r5", r[5], "r6", r[6],
-                      "r7", r[7]);
+    uint64_t r[MEMBERS] = {0};
+    size_t i = 0;
+    for (; n - i > MEMBERS; i += MEMBERS) {
+        const uint64_t *q = requests + i;
+        SV_INSTANT_AT(s->life, c->time_ns, SV_LIFE_CATEGORY, "members", "batch", c->id, "n",
+                      MEMBERS, "r0", q[0], "r1", q[1], "r2", q[2], "r3", q[3], "r4", q[4], "r5",
+                      q[5], "r6", q[6], "r7", q[7]);
     }
+    for (size_t k = i; k < n; k++)
+        r[k - i] = requests[k];
+    SV_INSTANT_AT(s->life, c->time_ns, SV_LIFE_CATEGORY, "collected", "batch", c->id, "model",
+                  c->model, "requests", n, "samples", c->samples, "flags", c->flags, "took_ns",
+                  took(c->start_ns, c->time_ns), "n", n - i, "r0", r[0], "r1", r[1], "r2", r[2],
+                  "r3", r[3], "r4", r[4], "r5", r[5], "r6", r[6], "r7", r[7]);
 }
 
-static void put_members(struct stave_serving *s, uint64_t batch, const uint64_t *requests, size_t n,
-                        int64_t time_ns)
+/* The same for the files, as many at once as a record holds. */
+static void put_collected(struct stave_serving *s, struct sv_call_cell *c, const uint64_t *requests,
+                          size_t n)
 {
-    struct sv_call_cell c = {.op = SV_LIFE_MEMBERS, .id = batch, .time_ns = time_ns};
-    for (size_t i = 0; i < n; i += SV_CALL_WORDS_MAX) {
-        c.n = (uint32_t)(n - i < SV_CALL_WORDS_MAX ? n - i : SV_CALL_WORDS_MAX);
-        sv_serving_put(s, &c, requests + i, c.n);
+    size_t i = 0;
+    for (; n - i > SV_CALL_WORDS_MAX; i += SV_CALL_WORDS_MAX) {
+        struct sv_call_cell m = {
+            .op = SV_LIFE_MEMBERS, .id = c->id, .time_ns = c->time_ns, .n = SV_CALL_WORDS_MAX};
+        sv_serving_put(s, &m, requests + i, SV_CALL_WORDS_MAX);
     }
+    c->n = (uint32_t)(n - i);
+    sv_serving_put(s, c, requests + i, c->n);
 }
 
 void stave_serving_collected(struct stave_serving *s, uint64_t batch, uint32_t model,
@@ -163,87 +148,55 @@ void stave_serving_collected(struct stave_serving *s, uint64_t batch, uint32_t m
 {
     if (!s)
         return;
-    end_ns = at(end_ns);
-    samples = samples ? samples : (uint32_t)n;
-    tell_members(s, batch, requests, n, end_ns);
-    SV_INSTANT_AT(s->life, end_ns, SV_LIFE_CATEGORY, "collected", "batch", batch, "model", model,
-                  "requests", n, "samples", samples, "flags", flags, "took_ns",
-                  took(start_ns, end_ns));
-    put_members(s, batch, requests, n, end_ns);
     struct sv_call_cell c = {.op = SV_LIFE_COLLECTED,
                              .id = batch,
-                             .time_ns = end_ns,
+                             .time_ns = at(end_ns),
                              .start_ns = start_ns,
                              .model = model,
-                             .samples = samples,
+                             .samples = samples ? samples : (uint32_t)n,
                              .flags = (uint16_t)flags};
-    sv_serving_put(s, &c, NULL, 0);
+    tell_collected(s, &c, requests, n);
+    put_collected(s, &c, requests, n);
 }
 
 void stave_serving_submitted(struct stave_serving *s, uint64_t batch, int64_t time_ns)
 {
-    if (!s)
-        return;
-    time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "submitted", "batch", batch);
-    put(s, SV_LIFE_SUBMITTED, batch, time_ns);
+    TELL(s, time_ns, "submitted", "batch", batch);
+    PUT(s, .op = SV_LIFE_SUBMITTED, .id = batch, .time_ns = time_ns);
 }
 
 void stave_serving_started(struct stave_serving *s, uint64_t batch, int32_t worker, int64_t time_ns)
 {
-    if (!s)
-        return;
-    time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "started", "batch", batch, "worker", worker);
-    struct sv_call_cell c = {
-        .op = SV_LIFE_STARTED, .id = batch, .time_ns = time_ns, .worker = worker};
-    sv_serving_put(s, &c, NULL, 0);
+    TELL(s, time_ns, "started", "batch", batch, "worker", worker);
+    PUT(s, .op = SV_LIFE_STARTED, .id = batch, .time_ns = time_ns, .worker = worker);
 }
 
 void stave_serving_finished(struct stave_serving *s, uint64_t batch, int64_t time_ns)
 {
-    if (!s)
-        return;
-    time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "finished", "batch", batch);
-    put(s, SV_LIFE_FINISHED, batch, time_ns);
+    TELL(s, time_ns, "finished", "batch", batch);
+    PUT(s, .op = SV_LIFE_FINISHED, .id = batch, .time_ns = time_ns);
 }
 
 void stave_serving_callback(struct stave_serving *s, uint64_t batch, int64_t start_ns,
                             int64_t end_ns)
 {
-    if (!s)
-        return;
-    end_ns = at(end_ns);
-    SV_INSTANT_AT(s->life, end_ns, SV_LIFE_CATEGORY, "callback", "batch", batch, "took_ns",
-                  took(start_ns, end_ns));
-    struct sv_call_cell c = {
-        .op = SV_LIFE_CALLBACK, .id = batch, .time_ns = end_ns, .start_ns = start_ns};
-    sv_serving_put(s, &c, NULL, 0);
+    TELL(s, end_ns, "callback", "batch", batch, "took_ns", took(start_ns, end_ns));
+    PUT(s, .op = SV_LIFE_CALLBACK, .id = batch, .time_ns = end_ns, .start_ns = start_ns);
 }
 
 void stave_serving_batch_failed(struct stave_serving *s, uint64_t batch, const char *reason,
                                 int64_t time_ns)
 {
-    if (!s)
-        return;
-    time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "batch failed", "batch", batch, "reason",
-                  reason);
-    put(s, SV_LIFE_BATCH_FAILED, batch, time_ns);
+    TELL(s, time_ns, "batch failed", "batch", batch, "reason", reason);
+    PUT(s, .op = SV_LIFE_BATCH_FAILED, .id = batch, .time_ns = time_ns);
 }
 
 /* ---- besides ---- */
 
 void stave_serving_congestion(struct stave_serving *s, bool is_congested, int64_t time_ns)
 {
-    if (!s)
-        return;
-    time_ns = at(time_ns);
-    SV_INSTANT_AT(s->life, time_ns, SV_LIFE_CATEGORY, "congestion", "congested", is_congested);
-    struct sv_call_cell c = {
-        .op = SV_LIFE_CONGESTION, .time_ns = time_ns, .flags = is_congested ? 1 : 0};
-    sv_serving_put(s, &c, NULL, 0);
+    TELL(s, time_ns, "congestion", "congested", is_congested);
+    PUT(s, .op = SV_LIFE_CONGESTION, .time_ns = time_ns, .flags = is_congested ? 1 : 0);
 }
 
 uint64_t stave_serving_batch_flow(const struct stave_serving *s, uint64_t batch)
