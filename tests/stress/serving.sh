@@ -66,6 +66,19 @@ s = json.load(sys.stdin)['summary']
 assert s['requests'] == $2 and s['in_two_batches'] == 0 and s['open'] == 0, s"; }
 check threads_report report_says threads/batching_trace.pftrace 20000
 
+# Batches of sizes at which lists of members are cut: the same in the file of the records and in what the events make again.
+check sizes "$server" sizes sizes
+"$STAVE" convert -q sizes/batching_trace.pftrace --dialect batching -o sizes.csv
+members() { python3 -c "
+import csv, sys
+for r in csv.DictReader(open(sys.argv[1])):
+    ids = [int(i) for i in r['request_ids'].split(';')]
+    assert int(r['batch_id']) == int(r['batch_size']) == len(ids), r
+    print(r['batch_id'], ids)" "$1" | sort; }
+members sizes/batching_trace_summary.csv >sizes.records; members sizes.csv >sizes.events
+check sizes_are_all_there test "$(grep -o '[0-9]*,\|[0-9]*]' sizes.records | sort -u | wc -l) $(wc -l <sizes.records)" = '815 13'
+check sizes_in_both_queues diff sizes.records sizes.events
+
 # Killed without a word: the JSON can be read, and with the trace nothing is missing.
 "$server" killed kill >killed.out 2>&1
 check killed_json python3 -c 'import json; e = json.load(open("killed/batching_trace.json"))["traceEvents"]; assert sum(x["name"] == "request_enqueued" for x in e) >= 1000, len(e)'

@@ -221,6 +221,31 @@ static int threads(const char *dir)
     return close_all();
 }
 
+/* Batches of every size at which a list of members is cut, in the events (8) or in the records (56). */
+static int sizes(const char *dir)
+{
+    static const size_t n[] = {1, 7, 8, 9, 16, 17, 55, 56, 57, 64, 112, 113, 300};
+    uint64_t first = 1000;
+    open_in(dir, false, false);
+    model = stave_serving_model(s, "m");
+    for (size_t b = 0; b < sizeof n / sizeof *n; b++) {
+        uint64_t ids[300];
+        for (size_t i = 0; i < n[b]; i++) {
+            ids[i] = first++;
+            stave_serving_enqueued(s, ids[i], model, 0, 0);
+            stave_serving_dequeued(s, ids[i], 0);
+        }
+        stave_serving_collected(s, n[b], model, ids, n[b], 0, 0, 0, 0);
+        stave_serving_submitted(s, n[b], 0);
+        stave_serving_started(s, n[b], 0, 0);
+        stave_serving_finished(s, n[b], 0);
+        stave_serving_callback(s, n[b], 0, 0);
+        for (size_t i = 0; i < n[b]; i++)
+            stave_serving_responded(s, ids[i], 0);
+    }
+    return close_all();
+}
+
 static int killed(const char *dir)
 {
     open_in(dir, false, false);
@@ -255,6 +280,8 @@ int main(int argc, char **argv)
         return golden(argv[1], strcmp(what, "newer") == 0, truncate);
     if (strcmp(what, "threads") == 0)
         return threads(argv[1]);
+    if (strcmp(what, "sizes") == 0)
+        return sizes(argv[1]);
     if (strcmp(what, "kill") == 0)
         return killed(argv[1]);
     return busy(argv[1]);
