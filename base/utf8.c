@@ -81,3 +81,11 @@ size_t sv_utf8_encode(char *at, uint32_t c)
     at[3] = (char)(0x80 | (c & 0x3f));
     return 4;
 }
+
+size_t sv_utf8_columns(const char *s, size_t len)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < len; i++)
+        n += ((uint8_t)s[i] & 0xc0) != 0x80;
+    return n;
+}

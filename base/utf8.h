@@ -12,6 +12,9 @@ size_t sv_utf8_length(const char *s, size_t len);
 /* Bytes of the valid prefix: equal to len when all of it is valid. ASCII runs are skipped eight bytes at a time. */
 size_t sv_utf8_valid(const char *s, size_t len);
 
+/* Columns on a terminal, for texts without wide or combining characters: bytes that begin a character. */
+size_t sv_utf8_columns(const char *s, size_t len);
+
 /* Encodes one code point (≤ U+10FFFF) into at most 4 bytes; returns how many. */
 size_t sv_utf8_encode(char *at, uint32_t code_point);
 

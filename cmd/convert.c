@@ -87,13 +87,13 @@ static const struct sv_example examples[] = {
 
 const struct sv_command sv_command_convert = {
     .name = "convert",
-    .operands = "IN... -o OUT",
+    .operands = "IN… -o OUT",
     .summary = "convert a trace to another format",
     .description =
         "Reads a trace in any known format (recognised by its content, also gzip or zstd "
         "compressed, '-' is "
-        "standard input) and writes it in the format of OUT's suffix: .pftrace, .json, .json.gz, "
-        ".txt, .csv. "
+        "standard input) and writes it in the format of OUT's suffix: .pftrace, .json, .txt, .csv "
+        "or .dot (a graph of GPU work and what it waits for); .gz and .zst behind it compress. "
         "Nanoseconds, flows, arguments and tracks are kept; what a format has no place for is "
         "named.\n\n"
         "The file is streamed: memory is bounded, whatever its size. Broken input is repaired "

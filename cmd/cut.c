@@ -125,7 +125,7 @@ static const struct sv_option options[] = {
      "its clock; either side may be left out",
      NULL},
     {0, "track", "GLOB", SV_OPT_LIST, offsetof(struct cut, tracks),
-     "tracks whose name or path (process/thread/...) matches; may be given several times, as may "
+     "tracks whose name or path (process/thread/…) matches; may be given several times, as may "
      "the following",
      NULL},
     {0, "cat", "GLOB", SV_OPT_LIST, offsetof(struct cut, cats), "events with a matching category",

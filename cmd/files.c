@@ -3,8 +3,8 @@
  * Every command that reads a trace goes through sv_open_input(), so that all of them recognise formats, name files in
  * errors and print findings alike. Must not know what a command does with the events. */
 #include "cmd/files.h"
-#include "model/told_paths.h"
 #include "cmd/console.h"
+#include "model/told_paths.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -3,13 +3,15 @@
  * `stave VERB --help` prints text for a terminal, the hidden verbs `man` and `completion` print what the build installs.
  * Because the structs also drive the parser, no second list of options exists. */
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "cmd/command.h"
 #include "cmd/console.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define WIDTH 78
+#define WIDTH          78
+#define OPTION_COLUMNS 28
 
 static const char exit_codes[] = "0 all went well; 1 something was found (validate, or damage "
                                  "under --strict); 2 the command line makes no sense; "
@@ -20,9 +22,9 @@ static const char exit_codes[] = "0 all went well; 1 something was found (valida
 static void print_filled(const char *text, unsigned indent, unsigned column)
 {
     while (*text) {
-        size_t len = strcspn(text, " \n");
+        size_t len = strcspn(text, " \n"), columns = sv_utf8_columns(text, len);
         if (len) {
-            if (column > indent && column + 1 + len > WIDTH) {
+            if (column > indent && column + 1 + columns > WIDTH) {
                 printf("\n%*s", (int)indent, "");
                 column = indent;
             } else if (column > indent) {
@@ -30,7 +32,7 @@ static void print_filled(const char *text, unsigned indent, unsigned column)
                 column++;
             }
             printf("%.*s", (int)len, text);
-            column += (unsigned)len;
+            column += (unsigned)columns;
             text += len;
         }
         if (text[0] == '\n' && text[1] == '\n') {
@@ -51,14 +53,12 @@ static void print_options(const struct sv_option *o)
         char letter[8] = "    ";
         if (o->letter)
             snprintf(letter, sizeof letter, "-%c, ", o->letter);
-        int n = snprintf(left, sizeof left, "  %s--%s%s%s", letter, o->name, o->arg ? " " : "",
-                         o->arg ? o->arg : "");
-        if (n < 0 || n > 27) {
-            printf("%s\n%*s", left, 28, "");
-        } else {
-            printf("%-28s", left);
-        }
-        print_filled(o->help, 28, 28);
+        snprintf(left, sizeof left, "  %s--%s%s%s", letter, o->name, o->arg ? " " : "",
+                 o->arg ? o->arg : "");
+        size_t columns = sv_utf8_columns(left, strlen(left));
+        printf("%s%s", left, columns < OPTION_COLUMNS ? "" : "\n");
+        printf("%*s", OPTION_COLUMNS - (int)(columns < OPTION_COLUMNS ? columns : 0), "");
+        print_filled(o->help, OPTION_COLUMNS, OPTION_COLUMNS);
     }
 }
 
@@ -75,7 +75,7 @@ static void print_program_help(void)
     heading("Verbs");
     for (const struct sv_command *const *c = sv_commands; *c; c++)
         if (!(*c)->is_hidden)
-            printf("  %s%-12s%s %s\n", sv_style(SV_BOLD), (*c)->name, sv_style(SV_RESET),
+            printf("  %s%-14s%s %s\n", sv_style(SV_BOLD), (*c)->name, sv_style(SV_RESET),
                    (*c)->summary);
     heading("Options of every verb");
     print_options(sv_common_options);
@@ -92,7 +92,7 @@ void sv_help_print(const struct sv_command *c)
     char joint = c->is_program ? '-' : ' ';
     printf("stave%c%s: %s\n", joint, c->name, c->summary);
     heading("Usage");
-    printf("  stave%c%s %s\n\n  ", joint, c->name, c->operands);
+    printf("  stave%c%s%s%s\n\n  ", joint, c->name, *c->operands ? " " : "", c->operands);
     print_filled(c->description, 2, 2);
     if (c->options && c->options->name) {
         heading("Options");

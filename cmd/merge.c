@@ -53,7 +53,7 @@ static const struct sv_example examples[] = {
 
 const struct sv_command sv_command_merge = {
     .name = "merge",
-    .operands = "A B... -o OUT",
+    .operands = "A B… -o OUT",
     .summary = "put several traces on one time axis",
     .description = "Relates the clocks of the inputs through their clock snapshots, wall clocks or "
                    "Kineto's baseTimeNanoseconds and writes all events on "

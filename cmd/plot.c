@@ -363,7 +363,7 @@ static const struct sv_option options[] = {
     {0, "buckets", "N", SV_OPT_COUNT, offsetof(struct sv_plot_options, buckets),
      "hist: how many (default: by the number of slices)", NULL},
     {0, "log", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, log),
-     "hist: buckets that grow; the default where durations differ more than a hundredfold", NULL},
+     "hist: buckets that grow; the default where durations differ more than tenfold", NULL},
     {0, "linear", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, linear),
      "hist: buckets of equal width", NULL},
     {0, "marker", "GLOB", SV_OPT_TEXT, offsetof(struct sv_plot_options, marker),
@@ -412,7 +412,8 @@ static const struct sv_example examples[] = {
 const struct sv_command sv_command_plot = {
     .name = "plot",
     .operands = "KIND TRACE [NAME…] -o FILE",
-    .summary = "draw a trace: time line, flame graph, histogram, counters, steps, layers, batches",
+    .summary =
+        "draw a trace: time line, flame graph, histogram, counters, steps, GPUs, layers, batches",
     .description =
         "The suffix of the output chooses SVG (hover for details, click to zoom, no network), PNG "
         "or PDF.\n\n"

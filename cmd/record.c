@@ -108,7 +108,8 @@ static const struct sv_option record_options[] = {
      "only calls on files whose path begins so; decided in the kernel where it can tell", NULL},
     {0, "paths", "HOW", SV_OPT_TEXT, AT(paths),
      "all: every call shows the path of its file (default); once: only the first one of each "
-     "descriptor does, which makes the file an eighth smaller; stave fills the others in when it reads "
+     "descriptor does, which makes the file an eighth smaller; stave fills the others in when it "
+     "reads "
      "it, other programs do not",
      "all once"},
     {0, "ring", "SIZE", SV_OPT_BYTES, AT(ring_bytes),
@@ -181,7 +182,7 @@ static const struct sv_example examples[] = {
 
 const struct sv_command sv_command_record = {
     .name = "record",
-    .operands = "[-o OUT] -- COMMAND [WORD...]",
+    .operands = "[-o OUT] -- COMMAND [WORD…]",
     .summary = "record a workload: processes, file and disk I/O on one time axis",
     .description =
         "Starts COMMAND (or joins processes with -p) and records it with all its children and "

@@ -124,13 +124,9 @@ static void add_json(struct sv_printer *p, const struct sv_cell *cells, size_t n
 
 /* ---- aligned ---- */
 
-/* Columns on a terminal: bytes that begin a character. */
 static size_t width_of(const char *s)
 {
-    size_t n = 0;
-    for (; *s; s++)
-        n += ((uint8_t)*s & 0xc0) != 0x80;
-    return n;
+    return sv_utf8_columns(s, strlen(s));
 }
 
 static void add_padded(struct sv_printer *p, const char *text, size_t column)
