@@ -1,7 +1,10 @@
 /* Reads the kernel's rings and merges them. Called by the decoder, once per round.
  *
  * A thread that moves from one CPU to another leaves its older record complete before it makes the next one. So everything older than
- * a moment that was read before the producers' positions is there, and taking only that keeps each thread in order. */
+ * a moment that was read before the producers' positions is there, and taking only that keeps each thread in order.
+ *
+ * A record may be reserved and not complete: its thread was interrupted, and where kernels can be preempted others go on meanwhile. Behind it there
+ * may be the older record of a thread that has moved on to another CPU, so then no ring is read past what came before it. */
 #include "capture/krings.h"
 #include "base/mem.h"
 
@@ -33,15 +36,29 @@ static void break_off(struct sv_krings *r, struct sv_kring *k)
     r->n_broken++;
 }
 
+/* A record is mostly complete within the time of a few hundred instructions. */
+static uint32_t head_of(const uint8_t *at)
+{
+    enum { LOOKS = 2000 };
+    uint32_t head = BPF_RINGBUF_BUSY_BIT;
+    for (unsigned i = 0; i < LOOKS && head & BPF_RINGBUF_BUSY_BIT; i++)
+        head = __atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_ACQUIRE);
+    return head;
+}
+
 /* Finds the next record of a ring that is whole and old enough. */
 static void look(struct sv_krings *r, struct sv_kring *k)
 {
     k->first = NULL;
     while (k->pos < k->end) {
         const uint8_t *at = k->data + (k->pos & k->mask);
-        uint32_t head = __atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_ACQUIRE);
-        if (head & BPF_RINGBUF_BUSY_BIT)
+        uint32_t head = head_of(at);
+        if (head & BPF_RINGBUF_BUSY_BIT) {
+            r->is_blocked = true;
+            if (k->last_ns < r->cutoff_ns)
+                r->cutoff_ns = k->last_ns;
             return;
+        }
         uint32_t size = head & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
         uint64_t step = ((uint64_t)size + BPF_RINGBUF_HDR_SZ + 7) & ~(uint64_t)7;
         if (step > k->end - k->pos) {
@@ -70,7 +87,7 @@ static void choose(struct sv_krings *r)
     r->at = r->n;
     for (size_t i = 0; i < r->n; i++) {
         const struct sv_wire_head *h = r->all[i].first;
-        if (!h)
+        if (!h || h->ts_ns > r->cutoff_ns)
             continue;
         if (r->at == r->n || h->ts_ns < best) {
             second = best;
@@ -87,6 +104,7 @@ uint64_t sv_krings_round(struct sv_krings *r, uint64_t cutoff_ns)
 {
     uint64_t bytes = 0;
     r->cutoff_ns = cutoff_ns;
+    r->is_blocked = false;
     for (size_t i = 0; i < r->n; i++) {
         struct sv_kring *k = &r->all[i];
         uint64_t end = __atomic_load_n(k->producer, __ATOMIC_ACQUIRE);
@@ -110,10 +128,12 @@ const struct sv_wire_head *sv_krings_next(struct sv_krings *r, uint32_t *size)
         return NULL;
     struct sv_kring *k = &r->all[r->at];
     const struct sv_wire_head *h = k->first;
+    bool was_blocked = r->is_blocked;
     *size = k->first_size;
+    k->last_ns = h->ts_ns;
     k->pos += ((uint64_t)k->first_size + BPF_RINGBUF_HDR_SZ + 7) & ~(uint64_t)7;
     look(r, k);
-    if (!k->first || k->first->ts_ns > r->yield_ns)
+    if (!k->first || k->first->ts_ns > r->yield_ns || r->is_blocked != was_blocked)
         choose(r);
     return h;
 }

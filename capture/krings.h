@@ -21,12 +21,14 @@ struct sv_kring {
     const struct sv_wire_head *first; /* the next record, NULL: none */
     uint32_t first_size;
     bool is_broken;
+    uint64_t last_ns; /* of the last record that was taken */
 };
 
 struct sv_krings {
     struct sv_kring *all;
     size_t n, cap;
     uint64_t cutoff_ns;
+    bool is_blocked;   /* a record that is not complete yet holds up what comes after it */
     size_t at;         /* the ring that is being read */
     uint64_t yield_ns; /* another ring has an older record than this */
     uint64_t n_broken;

@@ -520,8 +520,13 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
     struct sv_err why = {0};
     if (code >= 0 && r->kernel && sv_kernel_in_flight(r->kernel, &why) < 0)
         sv_console_note("calls that have not ended are left out: %s", why.msg);
-    if (code >= 0) /* what was completed while the last round was made */
-        code = make_round(r, true, err);
+    enum { PATIENCE_MS = 200 };
+    for (int i = 0; code >= 0 && i < PATIENCE_MS; i++) { /* somebody is in the middle of a record */
+        code = make_round(r, true, err); /* what was completed while the last round was made */
+        if (!sv_decode_rings(r->decode)->is_blocked)
+            break;
+        poll(NULL, 0, 1);
+    }
     sv_recorder_snapshot(r);
     tell_tsc_rate(r);
     if (code >= 0)

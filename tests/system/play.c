@@ -274,6 +274,18 @@ static void play_sleep(char **words)
     sleep((unsigned)strtoul(words[0], NULL, 10));
 }
 
+/* Keeps a file in the page cache until it is killed; writes a line into another when it is there. */
+static void play_hold(char **words)
+{
+    struct stat st;
+    int fd = open(words[0], O_RDONLY), to = open(words[1], O_WRONLY);
+    need(fd >= 0 && to >= 0 && fstat(fd, &st) == 0, words[0]);
+    void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    need(map != MAP_FAILED && mlock(map, (size_t)st.st_size) == 0, "mlock");
+    need(write(to, "held\n", 5) == 5, words[1]);
+    pause();
+}
+
 static void *open_one(void *unused)
 {
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -312,7 +324,7 @@ int main(int argc, char **argv)
     } plays[] = {{"read", 3, play_read},     {"book", 1, play_book},   {"flood", 1, play_flood},
                  {"direct", 2, play_direct}, {"touch", 2, play_touch}, {"vectors", 1, play_vectors},
                  {"hang", 1, play_hang},     {"burn", 1, play_burn},   {"sleep", 1, play_sleep},
-                 {"births", 2, play_births}};
+                 {"births", 2, play_births}, {"hold", 2, play_hold}};
     for (size_t i = 0; argc > 1 && i < sizeof plays / sizeof *plays; i++) {
         if (strcmp(argv[1], plays[i].name) == 0 && argc == 2 + plays[i].n_words) {
             plays[i].play(argv + 2);

@@ -161,6 +161,30 @@ TEST(rings_wrap_and_busy_records_wait)
     kbench_free(k);
 }
 
+/* A thread opens behind somebody's unfinished record, moves to another CPU and reads: the read waits for the open. */
+TEST(nothing_overtakes_what_waits_behind_a_busy_record)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_call other = kbench_call(SYS_fsync, 90, 100, 9, 0);
+    other.head.tid = 77;
+    put(k, 0, kbench_call(SYS_fsync, 10, 20, 3, 0), NULL);
+    uint64_t at = k->rings[0].producer;
+    kbench_put(k, 0, &other, sizeof other, NULL, 0, BPF_RINGBUF_BUSY_BIT);
+    put_open(k, 110, "/late", 3, 0);
+    put(k, 1, kbench_call(SYS_fsync, 11, 15, 3, 0), NULL);
+    put(k, 1, kbench_call(SYS_read, 130, 140, 3, 1), NULL);
+    CHECK_UINT_EQ(kbench_round(k, 1000),
+                  4); /* what is not younger than the last before the busy one */
+    CHECK(sv_decode_rings(k->decode)->is_blocked);
+    CHECK(!strstr(k->text, "read"));
+    uint32_t whole = sizeof other;
+    memcpy(k->rings[0].data + at % KBENCH_SIZE, &whole, sizeof whole);
+    CHECK_UINT_EQ(kbench_round(k, 1000), 6);
+    CHECK(!sv_decode_rings(k->decode)->is_blocked);
+    CHECK(strstr(k->text, "read fd=3 path=/late"));
+    kbench_free(k);
+}
+
 TEST(state_only_calls_and_other_prefixes_are_not_shown)
 {
     struct sv_decode_options options = {.prefix = "/data/"};
