@@ -418,14 +418,21 @@ static void take_signals(struct sv_recorder *r)
         on_signal(r, &s);
 }
 
+/* A process that has ended and whose parent has not asked yet is gone, too. */
+static bool is_alive(const char *pid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    size_t n = sv_procfs_text(path, text, sizeof text);
+    const char *name_end = n ? memrchr(text, ')', n) : NULL;
+    return name_end && name_end + 2 < text + n && !strchr("ZX", name_end[2]);
+}
+
 static bool all_gone(const struct sv_recorder *r)
 {
-    for (size_t i = 0; i < r->options->pids.n; i++) {
-        char path[64];
-        snprintf(path, sizeof path, "/proc/%.20s", r->options->pids.items[i]);
-        if (access(path, F_OK) == 0)
+    for (size_t i = 0; i < r->options->pids.n; i++)
+        if (is_alive(r->options->pids.items[i]))
             return false;
-    }
     return r->options->pids.n > 0;
 }
 

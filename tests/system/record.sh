@@ -63,6 +63,10 @@ check once_converted cmp once.txt whole.txt
 run_any once_bad 2 "$STAVE" record --paths never -o never.pftrace -- true
 check once_bad_said grep -q "'never' is not all or once" once_bad.err
 
+# A process whose parent does not ask for its end: the recording ends all the same.
+run_any zombie 0 timeout 60 bash -c '(sleep 1 & exec sleep 30) & parent=$!; until child=$(pgrep -P $parent); do sleep 0.1; done
+  "$STAVE" record -q -o zombie.pftrace -p $child; kill $parent'
+
 # Joining processes that run: their open files are known, their later children are followed.
 mkfifo gate; (exec 7>joined.out; read -r _ <gate; echo one >&7; bash -c 'cat files/f9' >/dev/null) & target=$!
 "$STAVE" record -q -o joined.pftrace -p $target & recorder=$!
