@@ -40,7 +40,7 @@ static int record_to_place(struct sv_record_options *o, const struct sv_words *o
     if (code >= 0)
         code = sv_recorder_run(&r, err);
     int copied = sv_copy_close(&r, err);
-    int packed = code < 0 ? code : sv_record_package(o, &place, err);
+    int packed = code < 0 ? code : sv_record_package(o, &place, r.n_parts, err);
     return packed < 0 ? packed : copied < 0 ? copied : code;
 }
 

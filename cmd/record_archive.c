@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/output.h"
 #include "cmd/console.h"
+#include "cmd/record_parts.h"
 #include "cmd/recorder.h"
 
 #include <errno.h>
@@ -17,14 +18,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BLOCK = 512, CHUNK = 1 << 16, NAME_FITS = 100, FILES_MAX = 64 };
+enum { BLOCK = 512, CHUNK = 1 << 16, NAME_FITS = 100 };
 #define SIZE_FITS ((uint64_t)1 << 33) /* eleven octal digits */
 
+struct packed {
+    char path[1200], name[300];
+};
+
 struct package {
-    struct {
-        char path[1200], name[300];
-    } files[FILES_MAX];
-    size_t n;
+    struct packed *files;
+    size_t n, cap;
     char folder[1100]; /* where report and picture are made */
 };
 
@@ -170,8 +173,7 @@ int sv_record_archive_check(struct sv_err *err)
 
 static void add_file(struct package *p, const char *top, const char *path, const char *name)
 {
-    if (p->n == FILES_MAX)
-        return;
+    p->files = sv_grow(p->files, &p->cap, p->n + 1, sizeof *p->files);
     snprintf(p->files[p->n].path, sizeof p->files[0].path, "%s", path);
     snprintf(p->files[p->n].name, sizeof p->files[0].name, "%.150s/%.140s", top, name);
     p->n++;
@@ -303,17 +305,34 @@ static void clear_folder(const struct package *p)
     rmdir(p->folder);
 }
 
-int sv_record_package(const struct sv_record_options *o, const struct sv_record_place *place,
-                      struct sv_err *err)
+static const char *last_word(const char *path)
 {
-    const char *slash = strrchr(place->trace, '/');
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* --rotate: the parts before the newest one, which are still there. */
+static void add_parts(struct package *p, const struct sv_record_place *place, uint32_t n_parts)
+{
+    char path[1300];
+    for (uint32_t i = 1; i < n_parts; i++) {
+        sv_parts_name(place->trace, i, path, sizeof path);
+        if (access(path, R_OK) == 0)
+            add_file(p, place->name, path, last_word(path));
+    }
+}
+
+int sv_record_package(const struct sv_record_options *o, const struct sv_record_place *place,
+                      uint32_t n_parts, struct sv_err *err)
+{
     struct stat st;
     if (!o->use.out_dir && !o->use.archive)
         return 0;
     struct package *p = sv_alloc(sizeof *p);
     int code = choose_folder(p, o, place, err);
     if (code >= 0) {
-        add_file(p, place->name, place->trace, slash ? slash + 1 : place->trace);
+        add_file(p, place->name, place->trace, last_word(place->trace));
+        add_parts(p, place, n_parts);
         add_copies(p, o, place);
         add_logs(p, o, place);
         make_all(p, place);
@@ -330,6 +349,7 @@ int sv_record_package(const struct sv_record_options *o, const struct sv_record_
             fprintf(stderr, "  %s (%s, %zu files)\n", place->archive,
                     sv_human_bytes(size, (uint64_t)st.st_size), p->n);
     }
+    free(p->files);
     free(p);
     return code;
 }

@@ -148,8 +148,6 @@ int sv_parts_check(const struct sv_record_options *o, struct sv_err *err)
         return 0;
     if (o->use.rotate && o->use.last)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--rotate and --last exclude each other");
-    if (o->use.rotate && o->use.archive)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--rotate and --archive exclude each other");
     const struct sv_format *f = o->out.to     ? sv_format_named(o->out.to)
                                 : o->out.path ? sv_format_for_path(o->out.path, &around)
                                               : sv_format_named("perfetto");
@@ -180,8 +178,7 @@ int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
 
 /* ---- names ---- */
 
-/* train.pftrace and 3: train-0003.pftrace */
-static void numbered(const char *out, uint32_t number, char *path, size_t size)
+void sv_parts_name(const char *out, uint32_t number, char *path, size_t size)
 {
     const char *slash = strrchr(out, '/'), *dot = strrchr(out, '.');
     size_t stem = dot && dot > (slash ? slash + 1 : out) ? (size_t)(dot - out) : strlen(out);
@@ -191,7 +188,7 @@ static void numbered(const char *out, uint32_t number, char *path, size_t size)
 void sv_parts_next_name(const char *out, char *path, size_t size)
 {
     for (uint32_t n = 1; n < 1000000; n++) {
-        numbered(out, n, path, size);
+        sv_parts_name(out, n, path, size);
         if (access(path, F_OK) != 0)
             return;
     }
@@ -247,9 +244,10 @@ static int put_away(struct sv_recorder *r, int64_t now, struct sv_err *err)
     if (p->is_ring) {
         segment_name(r, p->number, false, path);
     } else {
-        numbered(r->options->out.path, p->number, path, sizeof path);
+        sv_parts_name(r->options->out.path, p->number, path, sizeof path);
         if (p->count > 0 && p->number >= p->count) { /* the newest one counts */
-            numbered(r->options->out.path, p->number - (uint32_t)p->count + 1, gone, sizeof gone);
+            sv_parts_name(r->options->out.path, p->number - (uint32_t)p->count + 1, gone,
+                          sizeof gone);
             if (p->count > 1) {
                 p->kept_bytes -= size_of(gone);
                 unlink(gone);
@@ -458,6 +456,7 @@ int sv_parts_finish(struct sv_recorder *r, struct sv_err *err)
             unlink(r->part);
         return code;
     }
+    r->n_parts = p->number;
     if (p->number > 1)
         sv_console_note("%u parts; the newest is %s", p->number, out);
     return rename(r->part, out) == 0 ? 0 : sv_err_sys(err, "cannot rename %s", r->part);

@@ -27,6 +27,16 @@ check rotate_last_valid "$STAVE" validate -q c.pftrace
 run_any rotate_one 0 "$STAVE" record "${options[@]}" -o o.pftrace --rotate 256K,1 -- "$epochs" 200
 check rotate_one_is_left test "$(find . -name 'o*.pftrace' | wc -l)" = 1
 
+if command -v zstd >/dev/null; then
+  run_any rotate_archive 0 "$STAVE" record "${options[@]}" -o a.pftrace --rotate 256K --archive -- "$epochs" 400
+  mkdir unpacked; zstd -dcq a.tar.zst | tar -x -C unpacked
+  check rotate_archive_parts test "$(find . -maxdepth 1 -name 'a-????.pftrace' | wc -l)" -gt 1
+  for p in a.pftrace a-????.pftrace; do cmp "$p" "unpacked/a/$p" || echo "$p" >>not_packed; done
+  check rotate_archive_whole test ! -e not_packed
+  check rotate_archive_nothing_else test "$(find unpacked/a -name '*.pftrace' | wc -l)" = "$(find . -maxdepth 1 -name 'a*.pftrace' | wc -l)"
+  rm -rf unpacked
+else skip rotate_archive "no zstd here"; fi
+
 # ---- --last ----
 "$STAVE" record --no-summary --no-io --no-block --no-page-cache --interval 0 -o ring.pftrace --last 1s -- "$epochs" 0 enough 2>ring.err & recorder=$!
 for _ in $(seq 600); do compgen -G 'ring.pftrace.ring-0012*' >/dev/null && break; sleep 0.05; done
@@ -70,4 +80,3 @@ bad rotate_word --rotate big; bad rotate_small --rotate 1K; bad rotate_count --r
 bad last_plain --last 30; bad last_short --last 10ms; bad last_small --last 64K; bad last_word --last always
 bad rotate_json --rotate 1M x.json; bad last_gz --last 10s x.json.gz
 run_any bad_both 2 "$STAVE" record -q -o x.pftrace --rotate 1M --last 10s -- true
-run_any bad_archive 2 "$STAVE" record -q -o x.pftrace --rotate 1M --archive -- true
