@@ -11,7 +11,8 @@
 #include <strings.h>
 #include <time.h>
 
-#define TICKS_MAX 200
+#define TICKS_MAX       200
+#define TICK_LABEL_HALF 20 /* pixels, of a usual one */
 
 static const struct {
     double unit;
@@ -176,8 +177,10 @@ void sv_axis_draw_x(struct sv_picture *p, const struct sv_axis *a, double top, d
         double x = sv_axis_place(a, values[i]);
         sv_picture_line(p, x, top, x, bottom, SV_COLOR_GRID);
         p->marks[p->n - 1].flags |= (uint8_t)flags;
-        sv_picture_label(p, x, labels_below ? bottom + 14 : top - 4, 10, SV_ANCHOR_MIDDLE, flags,
-                         SV_COLOR_DIM, 0, tick_text(p, a, values[i], step));
+        bool is_outside = x + TICK_LABEL_HALF > p->width; /* it would be cut off */
+        sv_picture_label(p, is_outside ? p->width - 1 : x, labels_below ? bottom + 14 : top - 4, 10,
+                         is_outside ? SV_ANCHOR_END : SV_ANCHOR_MIDDLE, flags, SV_COLOR_DIM, 0,
+                         tick_text(p, a, values[i], step));
     }
 }
 

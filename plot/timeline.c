@@ -360,8 +360,11 @@ static void draw_label(struct drawing *d, size_t i, double y)
                         sv_dict_text(dict, dict->tracks[d->l->index->rows[i].track].unit).bytes);
         at = p->text.len;
         if (row->min < row->max) {
-            sv_axis_format(&p->text, &value, row->min, 0);
-            sv_buf_str(&p->text, " \xe2\x80\xa6 ");
+            struct sv_axis bare = value; /* in the same unit, whose name follows */
+            bare.suffix = value.suffix ? "" : NULL;
+            sv_axis_format(&p->text, &bare, row->min, 0);
+            bool has_blank = p->text.data[p->text.len - 1] == ' ';
+            sv_buf_str(&p->text, has_blank ? "\xe2\x80\xa6 " : " \xe2\x80\xa6 ");
         }
         sv_axis_format(&p->text, &value, row->max, 0);
         sv_picture_label(p, d->left - 8, y + 24, 9, SV_ANCHOR_END, 0, SV_COLOR_DIM,
