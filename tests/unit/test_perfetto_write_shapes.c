@@ -63,7 +63,7 @@ TEST(a_slice_that_never_ends_has_only_its_begin)
 TEST(texts_are_told_apart_by_what_they_say_not_where_they_stand)
 {
     char text[] = "/data/file.?";
-    char wanted[40];
+    char wanted[64];
     start();
     sv_track t = track(51, SV_TRACK_CUSTOM, 0, "t");
     for (int i = 0; i < 60; i++) {
