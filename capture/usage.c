@@ -326,9 +326,12 @@ static bool process_numbers(const char *text, uint64_t *ticks, uint64_t *pages)
     return true;
 }
 
-/* Its end is told by the kernel programs, but for those that are not there and for records that were lost. */
+/* Its end is told by the kernel programs, but for those that are not there and for records that were lost. In a container numbers of processes may be others
+ * than the kernel's: who was never found here is not gone. */
 static void miss_process(struct sv_usage *u, struct sv_proc *p)
 {
+    if (p->usage.cpu == 0)
+        return;
     if (p->usage.gone_ns == 0)
         p->usage.gone_ns = u->now_ns;
     else if (u->now_ns - p->usage.gone_ns > GONE_AFTER_NS)

@@ -137,3 +137,29 @@ TEST(broken_and_missing_files_give_no_values)
     CHECK_UINT_EQ(sample(&t, 3000), 0);
     close_bench(&t);
 }
+
+/* Nobody told its end: /proc, which had it, has not had it for some seconds. */
+TEST(a_process_that_is_gone_from_proc_has_ended)
+{
+    struct bench t;
+    bool is_new;
+    open_bench(&t);
+    struct sv_proc *seen = sv_tree_process(&t.tree, 42, &is_new);
+    const struct sv_proc *other = sv_tree_process(&t.tree, 43, &is_new); /* of another container */
+    put(&t, "42/stat", "42 (a) S 1 1 1 0 -1 0 0 0 0 0 10 5 0 0 20 0 1 0 100 4096 3 0\n");
+    sample(&t, 0);
+    put(&t, "42/stat", "");
+    sample(&t, 1000000000);
+    CHECK(!seen->is_ended);
+    put(&t, "42/stat", "42 (a) S 1 1 1 0 -1 0 0 0 0 0 10 5 0 0 20 0 1 0 100 4096 3 0\n");
+    sample(&t, 3500000000);
+    put(&t, "42/stat", "");
+    sample(&t, 4000000000);
+    sample(&t, 5900000000);
+    CHECK(!seen->is_ended);
+    sample(&t, 6100000000);
+    CHECK(seen->is_ended && seen->ended_ns == 6100000000);
+    CHECK(!other->is_ended);
+    CHECK_UINT_EQ(t.tree.n_ended, 1);
+    close_bench(&t);
+}
