@@ -14,7 +14,8 @@ struct sqlite3_stmt;
 #define SV_NSYS_COLUMNS(X)                                                                        \
     X(start)                                                                                      \
     X(end)                                                                                        \
-    X(timestamp) X(deviceId) X(contextId) X(streamId) X(correlationId) X(globalPid) X(globalTid)  \
+    X(timestamp)                                                                                  \
+    X(deviceId) X(contextId) X(streamId) X(correlationId) X(globalPid) X(globalTid)               \
         X(demangledName) X(shortName) X(registersPerThread) X(gridX) X(gridY) X(gridZ) X(blockX)  \
             X(blockY) X(blockZ) X(staticSharedMemory) X(dynamicSharedMemory)                      \
                 X(localMemoryPerThread) X(graphNodeId) X(graphId) X(bytes) X(copyKind) X(srcKind) \

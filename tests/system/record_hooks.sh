@@ -94,6 +94,7 @@ equals waker_of_cat "$woken" sleep
 
 # The same ways with two capabilities and another user.
 chmod 755 "$TMP"; mkdir -m 777 open
+# shellcheck disable=SC2054 # commas of its own
 capable=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=+bpf,+perfmon --ambient-caps=+bpf,+perfmon)
 if "${capable[@]}" test -x "$STAVE" 2>/dev/null; then
   for hooks in btf raw; do

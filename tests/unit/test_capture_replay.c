@@ -1,6 +1,6 @@
 /* Records of a real kernel, played back without one: tests/system/records.bin was made by the script beside it, on Linux 6.18 for x86-64. */
-#include "tests/harness/test.h"
 #include "model/told_paths.h"
+#include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
 
 #include <fcntl.h>
@@ -100,7 +100,8 @@ static struct played played(const struct sv_decode_options *options, bool fills)
 TEST(paths_told_once_are_filled_in_as_if_told_always)
 {
     const struct sv_decode_options once = {.tells_once = true};
-    struct played all = played(NULL, false), bare = played(&once, false), full = played(&once, true);
+    struct played all = played(NULL, false), bare = played(&once, false),
+                  full = played(&once, true);
     CHECK_UINT_EQ(all.n, bare.n);
     CHECK(count(&bare, " path=", "") + 40 < count(&all, " path=", ""));
     CHECK_STR_EQ(full.text, all.text);
