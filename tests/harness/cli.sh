@@ -19,6 +19,7 @@
 set -uo pipefail
 
 : "${SRC:?run me through tests/run}" "${STAVE:?}" "${TMP:?}"
+[ -x "$STAVE" ] || { echo "not ok there_is_a_program: $STAVE is not built"; exit 1; }
 # shellcheck disable=SC2034 # for the scripts
 DATA=$SRC/tests/data
 CLI_EXPECTED=$(realpath "${0%.sh}")
