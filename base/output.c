@@ -308,12 +308,12 @@ static void drain(struct sv_output *o, enum flush flush)
 void sv_output_write(struct sv_output *o, const void *bytes, size_t n)
 {
     o->bytes += n;
-    if (n > BUF_BYTES - o->len) {
+    bool is_large = n >= BUF_BYTES / 4; /* not worth a copy */
+    if (o->len > 0 && (is_large || n > BUF_BYTES - o->len))
         drain(o, FLUSH_NO);
-        if (n >= BUF_BYTES / 2) { /* large pieces are not worth a copy */
-            pass_on(o, bytes, n, FLUSH_NO);
-            return;
-        }
+    if (is_large) {
+        pass_on(o, bytes, n, FLUSH_NO);
+        return;
     }
     if (n > 0)
         memcpy(o->buf + o->len, bytes, n);
