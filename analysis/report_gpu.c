@@ -7,6 +7,7 @@
 #include "analysis/stats.h"
 #include "base/mem.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -353,6 +354,7 @@ static void place_row(struct grouping *g, const struct sv_gpu_making *m, uint32_
 {
     size_t at = (size_t)*sv_map_find(&g->by_key, group_key(m, row, class));
     int64_t bytes = class == SV_GPU_KERNEL ? -1 : sv_gpu_number_at(m, row, m->words.bytes, 3);
+    assert(g->groups && at < g->n); /* count_row() has met it */
     g->groups[at].bytes += bytes > 0 ? (uint64_t)bytes : 0;
     g->times[g->next[at]++] = sv_trace_end_ns(m->t, row) - m->t->slices.ts_ns[row];
 }

@@ -77,7 +77,7 @@ static size_t fill(struct ring *r, size_t done, size_t n, unsigned threads)
         size_t i = (done + made) / 3;
         unsigned thread = (unsigned)(i % threads);
         snprintf(path, sizeof path, "/data/train/class7/f%zu", i % FILES);
-        put_call(r, thread, SYS_openat, (int64_t)(FD + thread), path);
+        put_call(r, thread, SYS_openat, (int64_t)FD + thread, path);
         put_call(r, thread, SYS_read, 4096, NULL);
         put_call(r, thread, SYS_close, 0, NULL);
         made += 3;

@@ -189,6 +189,7 @@ void sv_fd_set(struct sv_tree *t, struct sv_proc *p, int64_t fd, struct sv_file 
         memset(p->fds + p->n_fds, 0, (n - p->n_fds) * sizeof *p->fds);
         p->n_fds = n;
     }
+    /* A process that begins again has no table. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     sv_file_put(t, p->fds[fd].file);
     p->fds[fd] = (struct sv_fd){.file = file, .closes_on_exec = closes_on_exec};
 }
@@ -329,7 +330,7 @@ void sv_tree_fork(struct sv_tree *t, uint32_t parent, uint32_t child)
     if (!is_new) /* the number is used again */
         begin_again(t, c);
     c->parent = parent;
-    if (!p)
+    if (!p || p == c)
         return;
     c->has_snapshot = p->has_snapshot;
     c->cwd = p->cwd;

@@ -231,8 +231,8 @@ static void print_text(const struct census *c, const struct sv_opened *in, const
     uint64_t damage = sv_report_count(&in->report, SV_DAMAGE);
     uint64_t top = o->top ? o->top : 10;
     if (damage)
-        printf("%sdamaged in %s places; see the messages%s\n", sv_style(SV_YELLOW),
-               sv_human_count(a, damage), sv_style(SV_RESET));
+        printf("%sdamaged in %s place%s; see the messages%s\n", sv_style(SV_YELLOW),
+               sv_human_count(a, damage), damage == 1 ? "" : "s", sv_style(SV_RESET));
     if (c->losses)
         printf("%slost %s events in %s gaps%s\n", sv_style(SV_YELLOW), sv_human_count(a, c->lost),
                sv_human_count(b, c->losses), sv_style(SV_RESET));

@@ -64,7 +64,8 @@ static void print_found(const struct sv_dict *d, const struct sv_check *check, u
                 print_row(d, &check->rows[r], (enum sv_check_rule)r);
     printf("%s events checked", sv_human_count(n, check->events));
     if (damage)
-        printf(", the file is damaged in %s places\n", sv_human_count(n, damage));
+        printf(", the file is damaged in %s place%s\n", sv_human_count(n, damage),
+               damage == 1 ? "" : "s");
     else
         printf(sv_check_worst(check) >= SV_CHECK_WARNING ? "\n" : ", nothing wrong\n");
 }
