@@ -185,11 +185,11 @@ void sv_fd_set(struct sv_tree *t, struct sv_proc *p, int64_t fd, struct sv_file 
         size_t n = p->n_fds ? p->n_fds : 16;
         while (n <= (uint64_t)fd)
             n *= 2;
+        /* A process that begins again has no table. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
         p->fds = sv_realloc(p->fds, n * sizeof *p->fds);
         memset(p->fds + p->n_fds, 0, (n - p->n_fds) * sizeof *p->fds);
         p->n_fds = n;
     }
-    /* A process that begins again has no table. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     sv_file_put(t, p->fds[fd].file);
     p->fds[fd] = (struct sv_fd){.file = file, .closes_on_exec = closes_on_exec};
 }
