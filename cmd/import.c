@@ -136,11 +136,52 @@ static uint64_t kind_in_folder(const char *path, const char *format)
                          sv_hash_bytes(path, slash ? (size_t)(slash - path) : 0, 0));
 }
 
-/* A run's files that were made of another one beside them would show everything twice, and without its clock. Who names such a file
+/* What a traced server writes besides its trace: name before a number, suffix, name of the trace. */
+static const struct {
+    const char *stem, *suffix, *trace;
+} server_files[] = {{"batching_trace", ".json", "batching_trace"},
+                    {"batching_trace_summary", ".csv", "batching_trace"},
+                    {"perfetto_trace", ".json", "trace"},
+                    {"trace", ".csv", "trace"}};
+
+/* Is it "STEM.json" or "STEM.3.json"? Then *middle is what stands between. */
+static bool is_named(const char *name, const char *stem, const char *suffix, const char **middle,
+                     size_t *len)
+{
+    size_t all = strlen(name), n_stem = strlen(stem), n_suffix = strlen(suffix);
+    if (all < n_stem + n_suffix || memcmp(name, stem, n_stem) != 0 ||
+        strcmp(name + all - n_suffix, suffix) != 0)
+        return false;
+    *middle = name + n_stem;
+    *len = all - n_stem - n_suffix;
+    return *len == 0 || (**middle == '.' && strspn(*middle + 1, "0123456789") == *len - 1);
+}
+
+/* The server's trace beside one of its other files, NULL: there is none. `paths`: hash of a path → index + 1. */
+static const char *trace_beside(const struct files *f, const struct sv_map *paths, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *middle;
+    size_t len, folder = (size_t)(name - path);
+    for (size_t i = 0; i < sizeof server_files / sizeof *server_files; i++) {
+        char trace[4096];
+        if (!is_named(name, server_files[i].stem, server_files[i].suffix, &middle, &len))
+            continue;
+        int n = snprintf(trace, sizeof trace, "%.*s%s%.*s.pftrace", (int)folder, path,
+                         server_files[i].trace, (int)len, middle);
+        if (n < 0 || (size_t)n >= sizeof trace)
+            continue;
+        const uint64_t *at = sv_map_find(paths, sv_hash_bytes(trace, (size_t)n, 0));
+        if (at && strcmp(f->items[*at - 1].format->name, "perfetto") == 0)
+            return f->items[*at - 1].path;
+    }
+    return NULL;
+}
+
+/* A run's files that were made of another one beside them would show everything twice, some without its clock. Who names such a file
  * gets it. */
 static void leave_out(struct files *f)
 {
-    struct sv_map kinds = {0}; /* folder and format → index + 1 */
+    struct sv_map kinds = {0}, paths = {0}; /* folder and format, path → index + 1 */
     bool is_new;
     for (size_t i = 0; i < f->n; i++) {
         const struct file *file = &f->items[i];
@@ -148,17 +189,23 @@ static void leave_out(struct files *f)
             continue;
         uint64_t *at = sv_map_add(&kinds, kind_in_folder(file->path, file->format->name), &is_new);
         *at = is_new ? i + 1 : *at;
+        *sv_map_add(&paths, sv_hash_bytes(file->path, strlen(file->path), 0), &is_new) = i + 1;
     }
     for (size_t i = 0; i < f->n; i++) {
         struct file *file = &f->items[i];
-        const char *const *by = file->format && file->was_found ? file->format->told_by : NULL;
-        for (; by && *by && !file->told_by; by++) {
+        if (!file->format || !file->was_found)
+            continue;
+        file->told_by = trace_beside(f, &paths, file->path);
+        for (const char *const *by = file->format->told_by; by && *by && !file->told_by; by++) {
             const uint64_t *at = sv_map_find(&kinds, kind_in_folder(file->path, *by));
             file->told_by = at ? f->items[*at - 1].path : NULL;
         }
-        file->format = file->told_by ? NULL : file->format;
     }
+    for (size_t i = 0; i < f->n; i++)
+        if (f->items[i].told_by)
+            f->items[i].format = NULL;
     sv_map_fini(&kinds);
+    sv_map_fini(&paths);
 }
 
 static void files_free(struct files *f)
@@ -368,8 +415,10 @@ const struct sv_command sv_command_import = {
         "scripts for file and block I/O, their time alignment trace, mpstat, nvidia-smi pmon, "
         "iostat -o JSON, strace -f -ttt -T, MLPerf's :::MLLOG lines, DLIO's log, and traces of "
         "any format that convert reads. All come from one machine. What starpu_fxt_tool made of a "
-        "StarPU trace is left out where the trace itself (prof_file_*) is in the same folder, and "
-        "its dag.dot, which has no times, beside any of them.\n\n"
+        "StarPU trace is left out where the trace itself (prof_file_*) is in the same folder, its "
+        "dag.dot, which has no times, beside any of them, and a traced server's JSON and CSV "
+        "beside "
+        "its .pftrace.\n\n"
         "bpftrace counts nanoseconds since boot. The time alignment trace relates them to the "
         "wall clock: by the closest pair of lines around a change of the second, with "
         "half its width and a timer tick as uncertainty, and with the drift that several pairs "

@@ -53,6 +53,16 @@ mkdir both; cp "$good/starpu_opencl_fxt.log" both/prof_file_user_0; cp "$SRC/tes
 run_any both 0 "$STAVE" import both -o both.pftrace
 same both_at_its_own_time "$("$STAVE" cat -q both.pftrace | grep 'cat="transfer"' | cut -d' ' -f1)" "$("$STAVE" cat -q "$good/starpu_opencl_fxt.log" | grep 'cat="transfer"' | cut -d' ' -f1)"
 
+# A server's folder: its trace has all that its JSON and CSV have, also for servers that came later. Without the trace they are read.
+mkdir server; cp dag.pftrace server/batching_trace.2.pftrace
+for n in '' .2; do
+  cp "$SRC/tests/fuzz/corpus/batching_csv_read/ours.csv" "server/batching_trace_summary$n.csv"
+  printf '{"traceEvents":[{"name":"a","ph":"X","ts":1,"dur":1,"pid":1,"tid":1}]}' >"server/batching_trace$n.json"
+done
+run_any server 0 "$STAVE" import --assume server -o server.pftrace
+check server_left_out test "$(grep -c 'left out, taken for another form of server/batching_trace.2.pftrace' server.err)" = 2
+check server_read grep -q '3 files read, 2 skipped' server.err
+
 # Other graphs are refused in words, also those that Stave writes.
 printf 'digraph deps {\n  a -> b;\n}\n' >deps.dot
 run_any other 3 "$STAVE" cat deps.dot
