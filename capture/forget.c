@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+enum { DEEPEST = 8 };
+
 struct doomed {
     const struct sv_dict *dict;
     bool (*keeps)(void *ctx, uint32_t pid);
@@ -33,7 +35,15 @@ static bool is_doomed(const struct doomed *d, sv_track t)
     return (thread && d->is_root[thread]) || (process && d->is_root[process]);
 }
 
-/* First the sink is told of all, then all go: those below are found by those above. */
+static unsigned depth_of(const struct sv_dict *dict, sv_track t)
+{
+    unsigned depth = 0;
+    while (depth < DEEPEST && (t = dict->tracks[t].parent) != 0)
+        depth++;
+    return depth;
+}
+
+/* First the sink is told of all, the deepest first: to describe one it may have to describe those above. Then all go. */
 static void forget_rows(const struct doomed *d, struct sv_dict *dict, struct sv_sink *sink)
 {
     sv_track *rows = NULL;
@@ -44,8 +54,10 @@ static void forget_rows(const struct doomed *d, struct sv_dict *dict, struct sv_
         rows = sv_grow(rows, &cap, n + 1, sizeof *rows);
         rows[n++] = t;
     }
-    for (size_t i = 0; i < n; i++)
-        sink->forget(sink, rows[i]);
+    for (unsigned depth = DEEPEST + 1; depth-- > 0;)
+        for (size_t i = 0; i < n; i++)
+            if (depth_of(dict, rows[i]) == depth)
+                sink->forget(sink, rows[i]);
     for (size_t i = 0; i < n; i++)
         sv_dict_forget(dict, rows[i]);
     free(rows);

@@ -40,6 +40,7 @@ struct sv_sink {
     /* Everything written so far reaches the file, which a reader can use up to there. NULL: the sink cannot. For live sources. */
     int (*flush)(struct sv_sink *s, struct sv_err *err);
     /* No more events come on this track, and its number will be another track's: whatever is kept by number is to be written and let go.
+     * Those below it have been forgotten before it.
      * NULL: the sink needs all tracks to the end. For recordings without an end. */
     void (*forget)(struct sv_sink *s, sv_track track);
 };

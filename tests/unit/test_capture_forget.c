@@ -7,10 +7,23 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+/* A sink that looks at the order: a row is forgotten before the one above it. */
+struct watcher {
+    struct sv_sink sink;
+    const struct sv_dict *dict;
+    uint64_t forgotten[4096]; /* uuids by row */
+    unsigned n, n_wrong;
+};
+
 static void no_more(struct sv_sink *s, sv_track track)
 {
-    (void)s;
-    (void)track;
+    struct watcher *w = (struct watcher *)(void *)s;
+    const struct sv_track_info *info = &w->dict->tracks[track];
+    REQUIRE(track < TEST_COUNT(w->forgotten));
+    if (info->parent && w->forgotten[info->parent] == w->dict->tracks[info->parent].uuid)
+        w->n_wrong++;
+    w->forgotten[track] = info->uuid;
+    w->n++;
 }
 
 static bool keeps_17(void *ctx, uint32_t pid)
@@ -25,7 +38,7 @@ TEST(memory_is_that_of_the_living)
     enum { LIVES = 20000, AT_ONCE = 100 };
     struct kbench *k = kbench_new(NULL);
     struct sv_tree *t = sv_decode_tree(k->decode);
-    struct sv_sink sink = {.forget = no_more};
+    struct watcher w = {.sink = {.forget = no_more}, .dict = k->dict};
     uint64_t ts = 1000;
     struct sv_wire_call open = kbench_call(SYS_openat, 10, 11, AT_FDCWD, 3);
     kbench_put(k, 0, &open, sizeof open, "/kept", 6, 0);
@@ -47,10 +60,12 @@ TEST(memory_is_that_of_the_living)
         if (i % AT_ONCE == AT_ONCE - 1) {
             kbench_round(k, ts + 60);
             CHECK(t->n_ended >= AT_ONCE);
-            sv_forget_dead(t, (int64_t)ts - 1000, NULL, NULL, &sink);
+            sv_forget_dead(t, (int64_t)ts - 1000, NULL, NULL, &w.sink);
             CHECK(t->n_ended <= 20);
         }
     }
+    CHECK(w.n > LIVES * 2);
+    CHECK_UINT_EQ(w.n_wrong, 0);
     CHECK(t->n < 30 && t->n_threads < 30);
     CHECK(k->dict->n_tracks < 4 * (AT_ONCE + 40));
     CHECK_UINT_EQ(t->n + t->n_forgotten, LIVES / 4 * 3 + 1);
@@ -68,12 +83,12 @@ TEST(memory_is_that_of_the_living)
     sv_tree_end(t, sv_tree_process(t, 18, &is_new), 5);
     sv_tree_end(t, sv_tree_process(t, 19, &is_new), 5);
     sv_tree_fork(t, 10, 19);
-    sv_forget_dead(t, INT64_MAX, keeps_17, NULL, &sink);
+    sv_forget_dead(t, INT64_MAX, keeps_17, NULL, &w.sink);
     CHECK(sv_tree_find(t, 17) && !sv_tree_find(t, 18) && sv_tree_find(t, 19));
     /* A sink that cannot forget keeps the rows, which the number then finds again. */
     sv_track row = sv_dict_process(k->dict, 0, 17);
-    sink.forget = NULL;
-    sv_forget_dead(t, INT64_MAX, NULL, NULL, &sink);
+    w.sink.forget = NULL;
+    sv_forget_dead(t, INT64_MAX, NULL, NULL, &w.sink);
     CHECK(!sv_tree_find(t, 17));
     CHECK_UINT_EQ(sv_dict_process(k->dict, 0, 17), row);
     kbench_free(k);

@@ -36,8 +36,8 @@ static void die(struct sv_dict *dict, struct sv_sink *sink, const struct life *l
     snprintf(name, sizeof name, "process %lld.", (long long)number);
     dict->tracks[l->process].name = sv_dict_cstr(dict, name); /* told after its last event */
     sv_dict_touch(dict, l->process);
-    sink->forget(sink, l->process);
     sink->forget(sink, l->thread);
+    sink->forget(sink, l->process);
     sv_dict_forget(dict, l->thread);
     sv_dict_forget(dict, l->process);
 }
