@@ -88,8 +88,10 @@ void sv_axes_right(struct sv_axes *a, struct sv_axis r, const char *title, uint3
     a->ar.at1 = a->top;
     if (!(a->ar.to > a->ar.from))
         a->ar.to = a->ar.from + 1;
-    double step = sv_axis_step(&a->ar, 4), v = a->ar.from;
-    for (int i = 1; v <= a->ar.to * (1 + 1e-9); v = a->ar.from + step * i++) {
+    double step = sv_axis_step(&a->ar, 4);
+    int n = (int)floor((a->ar.to * (1 + 1e-9) - a->ar.from) / step);
+    for (int i = 0; i <= n; i++) {
+        double v = a->ar.from + step * i;
         size_t at = a->p->text.len;
         sv_axis_format(&a->p->text, &a->ar, v, step);
         sv_picture_label(a->p, a->right + 6, sv_axis_place(&a->ar, v) + 3.5, 10, SV_ANCHOR_START, 0,
