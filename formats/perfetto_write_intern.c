@@ -183,6 +183,13 @@ uint32_t pf_number_source(struct pf *w, struct pf_sequence *s, const struct sv_b
 
 /* ---- the end of a window ---- */
 
+/* What came more than once will come again: in the next window it gets its number at once. */
+static void text_forget(struct pf_pool_slot *p)
+{
+    *p = p->number ? (struct pf_pool_slot){.hash = p->hash, .len = p->len}
+                   : (struct pf_pool_slot){0};
+}
+
 bool pf_numbers_full(const struct pf *w)
 {
     for (unsigned k = 0; k < PF_NUMBERS; k++)
@@ -197,9 +204,10 @@ void pf_numbers_forget(struct pf *w)
         for (uint32_t i = 0; i < w->n_numbers[k]; i++)
             w->number_of[k][w->numbered[k][i]] = 0;
     memset(w->n_numbers, 0, sizeof w->n_numbers);
-    for (unsigned i = 0; i < 2; i++)
-        if (w->pool[i])
-            memset(w->pool[i], 0, PF_POOL_SLOTS * sizeof *w->pool[i]);
+    for (size_t i = 0; w->pool[POOL_TEXTS] && i < PF_POOL_SLOTS; i++)
+        text_forget(&w->pool[POOL_TEXTS][i]);
+    if (w->pool[POOL_SOURCES])
+        memset(w->pool[POOL_SOURCES], 0, PF_POOL_SLOTS * sizeof *w->pool[POOL_SOURCES]);
     memset(w->recent, 0, (sizeof *w->recent * PF_RECENT_WAYS) << PF_RECENT_BITS);
     sv_arena_reset(&w->pool_bytes);
 }

@@ -83,3 +83,21 @@ TEST(texts_are_told_apart_by_what_they_say_not_where_they_stand)
     }
     stop();
 }
+
+/* The first time it is met a text is written out, the second time it gets a number; one that had a number in the window before gets it at once. */
+TEST(texts_that_came_again_are_numbers_in_the_next_window)
+{
+    start();
+    g.options.resync_bytes = 4096;
+    sv_track t = track(51, SV_TRACK_CUSTOM, 0, "t");
+    for (int i = 0; i < 2000; i++) {
+        struct sv_event *e = event(SV_INSTANT, i, t, "s", NULL);
+        arg_t("path", "/data/file", 10);
+        done(e);
+        flush();
+    }
+    const char *text = events_only(finish());
+    CHECK_UINT_EQ(count(text, "path=\"/data/file\""), 2000);
+    CHECK_UINT_EQ(count(text, "path=\"/data/file\"\n"), 1);
+    stop();
+}
