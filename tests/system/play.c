@@ -3,6 +3,7 @@
  *   play read THREADS DIR N     every thread opens DIR/f1…fN, reads each to its end (two reads), closes it
  *   play book DIR               every way to get a descriptor; each file is written to through it
  *   play flood N                N fsync calls on a descriptor that is not open
+ *   play deluge N               the same while the parent, which is the recorder, is stopped
  *   play direct FILE N          N writes of 64 KiB past the page cache
  *   play touch FILE N           maps FILE and touches N of its pages, from the last to the first
  *   play vectors FILE           writev of 3 buffers (60 bytes), readv that asks for 100 and gets 60, preadv2 of 300 buffers of 1 byte
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,6 +194,13 @@ static void play_flood(char **words)
         fsync(-1);
 }
 
+static void play_deluge(char **words)
+{
+    kill(getppid(), SIGSTOP);
+    play_flood(words);
+    kill(getppid(), SIGCONT);
+}
+
 static void play_direct(char **words)
 {
     void *block = NULL;
@@ -324,7 +333,7 @@ int main(int argc, char **argv)
     } plays[] = {{"read", 3, play_read},     {"book", 1, play_book},   {"flood", 1, play_flood},
                  {"direct", 2, play_direct}, {"touch", 2, play_touch}, {"vectors", 1, play_vectors},
                  {"hang", 1, play_hang},     {"burn", 1, play_burn},   {"sleep", 1, play_sleep},
-                 {"births", 2, play_births}, {"hold", 2, play_hold}};
+                 {"births", 2, play_births}, {"hold", 2, play_hold},   {"deluge", 1, play_deluge}};
     for (size_t i = 0; argc > 1 && i < sizeof plays / sizeof *plays; i++) {
         if (strcmp(argv[1], plays[i].name) == 0 && argc == 2 + plays[i].n_words) {
             plays[i].play(argv + 2);

@@ -132,7 +132,7 @@ for option in '' '--sample 997'; do
   name=births${option:+_sampled}
   for n in 500 10000; do
     # shellcheck disable=SC2086 # two words or none
-    run_any "${name}_$n" 0 "$STAVE" record --ring 256K --no-block --no-page-cache --interval 0 $option -o births.pftrace -- "$play" births $((n / 10 * 7)) $((n / 10 * 3))
+    run_any "${name}_$n" 0 "$STAVE" record --ring 1M --no-block --no-page-cache --interval 0 $option -o births.pftrace -- "$play" births $((n / 10 * 7)) $((n / 10 * 3))
   done
   few=$(kib "${name}_500.err"); many=$(kib "${name}_10000.err")
   echo "  memory: $few KiB for 500 births, $many KiB for 10000"
