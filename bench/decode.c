@@ -4,6 +4,7 @@
  *
  * openat, read and close of 1,000 files by one thread and by eight in turns, laid into a ring as the kernel programs lay them. The best of
  * five. What the kernel's side costs is measured by record_load; here are the decoder and the writer alone. */
+#include "bench/measure.h"
 #include "capture/decode.h"
 #include "base/buf.h"
 #include "base/output.h"
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include <linux/bpf.h>
 
@@ -27,9 +27,7 @@ struct ring {
 
 static double seconds(void)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+    return (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) * 1e-9;
 }
 
 static void die(const struct sv_err *err)

@@ -9,6 +9,20 @@ static __always_inline void count_not_followed(void)
         c->not_followed++;
 }
 
+/* The current task is the parent. */
+static __always_inline void put_fork(__u32 tgid, __u32 tid, const char *comm)
+{
+    struct sv_wire_fork *f = bpf_ringbuf_reserve(&lives, sizeof *f, 0);
+    count(SV_WIRE_FORK, f != 0);
+    if (!f)
+        return;
+    fill_head(&f->head, SV_WIRE_FORK, 0);
+    f->tgid = tgid;
+    f->tid = tid;
+    bpf_probe_read_kernel_str(f->comm, sizeof f->comm, comm);
+    bpf_ringbuf_submit(f, wake_flags(&lives, sizeof *f));
+}
+
 #if KNOWS_KERNEL
 
 #include "newcomers.h"
@@ -31,15 +45,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
         return 0;
     if (!follow(child))
         count_not_followed();
-    struct sv_wire_fork *f = bpf_ringbuf_reserve(&lives, sizeof *f, 0);
-    count(SV_WIRE_FORK, f != 0);
-    if (!f)
-        return 0;
-    fill_head(&f->head, SV_WIRE_FORK, 0);
-    f->tgid = (__u32)GET(child, tgid);
-    f->tid = (__u32)GET(child, pid);
-    bpf_probe_read_kernel_str(f->comm, sizeof f->comm, child->comm);
-    bpf_ringbuf_submit(f, wake_flags(&lives, sizeof *f));
+    put_fork((__u32)GET(child, tgid), (__u32)GET(child, pid), child->comm);
     return 0;
 }
 

@@ -41,15 +41,8 @@ int on_fork(struct newtask_context *ctx)
     __u64 flags = ctx->clone_flags;
     if (!follow_number(child))
         count_not_followed();
-    struct sv_wire_fork *f = bpf_ringbuf_reserve(&lives, sizeof *f, 0);
-    count(SV_WIRE_FORK, f != 0);
-    if (!f)
-        return 0;
-    fill_head(&f->head, SV_WIRE_FORK, 0);
-    f->tgid = flags & MAKES_THREAD ? f->head.tgid : child;
-    f->tid = child;
-    bpf_probe_read_kernel_str(f->comm, sizeof f->comm, ctx->comm);
-    bpf_ringbuf_submit(f, wake_flags(&lives, sizeof *f));
+    __u32 tgid = (__u32)(bpf_get_current_pid_tgid() >> 32);
+    put_fork(flags & MAKES_THREAD ? tgid : child, child, ctx->comm);
     return 0;
 }
 
