@@ -16,6 +16,7 @@
 #ifndef SV_SDK_SDK_H
 #define SV_SDK_SDK_H
 
+#include "base/process_id.h"
 #include "sdk/session_layout.h"
 
 #include <pthread.h>
@@ -128,7 +129,6 @@ bool sv_files_open(struct sv_process *p, const char *host);
 void sv_files_remove(struct sv_process *p); /* at the end of the process */
 bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, struct sv_ring_ref *out);
 bool sv_file_write(int fd, const void *bytes, size_t n, uint64_t at);
-uint64_t sv_process_start_ticks(uint32_t pid); /* 0: no such process */
 
 /* ---- session.c, writer.c ---- */
 

@@ -33,27 +33,6 @@ bool sv_file_write(int fd, const void *bytes, size_t n, uint64_t at)
     return true;
 }
 
-/* Field 22 of /proc/PID/stat. */
-uint64_t sv_process_start_ticks(uint32_t pid)
-{
-    char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (n <= 0)
-        return 0;
-    text[n] = '\0';
-    char *at = strrchr(text, ')'); /* the name may hold blanks and parentheses */
-    if (at && (at[2] == 'Z' || at[2] == 'X'))
-        return 0; /* dead, only not yet waited for */
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    return at ? strtoull(at + 1, NULL, 10) : 0;
-}
-
 /* A folder of this user that nobody else can enter. */
 static bool usable_base(const char *path, bool is_own)
 {

@@ -1,0 +1,136 @@
+/* Which process: see process_id.h. Reads /proc only, into buffers on the stack. */
+#include "base/process_id.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool read_text(const char *path, char *to, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, to, size - 1);
+    close(fd);
+    to[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
+/* ---- the machine ---- */
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* 32 hexadecimal digits, with or without hyphens. */
+static bool read_id(const char *path, uint8_t id[static SV_BOOT_ID_BYTES])
+{
+    char text[64];
+    unsigned n = 0;
+    memset(id, 0, SV_BOOT_ID_BYTES);
+    if (!read_text(path, text, sizeof text))
+        return false;
+    for (const char *c = text; *c && n < 2 * SV_BOOT_ID_BYTES; c++) {
+        int value = hex_value(*c);
+        if (value < 0)
+            continue;
+        id[n / 2] = (uint8_t)(id[n / 2] << 4 | value);
+        n++;
+    }
+    if (n == 2 * SV_BOOT_ID_BYTES)
+        return true;
+    memset(id, 0, SV_BOOT_ID_BYTES);
+    return false;
+}
+
+bool sv_boot_id(uint8_t id[static SV_BOOT_ID_BYTES])
+{
+    return read_id("/proc/sys/kernel/random/boot_id", id);
+}
+
+void sv_boot_text(const uint8_t id[static SV_BOOT_ID_BYTES], char to[static SV_BOOT_TEXT])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (int i = 0; i < SV_BOOT_ID_BYTES; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *to++ = '-';
+        *to++ = digits[id[i] >> 4];
+        *to++ = digits[id[i] & 15];
+    }
+    *to = '\0';
+}
+
+/* ---- the process ---- */
+
+uint64_t sv_process_start_ticks(uint32_t pid)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    if (!read_text(path, text, sizeof text))
+        return 0;
+    char *at = strrchr(text, ')'); /* the name may hold blanks and parentheses */
+    if (at && (at[2] == 'Z' || at[2] == 'X'))
+        return 0;
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+static const char machine_id[] = "/etc/machine-id";
+
+static uint64_t own_namespace(void)
+{
+    struct stat st;
+    return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+}
+
+struct sv_process_id sv_process_id_self(void)
+{
+    struct sv_process_id id = {.pid = (uint32_t)getpid(), .pid_namespace = own_namespace()};
+    sv_boot_id(id.boot);
+    read_id(machine_id, id.machine);
+    id.start_ticks = sv_process_start_ticks(id.pid);
+    return id;
+}
+
+bool sv_process_id_equal(const struct sv_process_id *a, const struct sv_process_id *b)
+{
+    return a->pid == b->pid && a->start_ticks == b->start_ticks &&
+           a->pid_namespace == b->pid_namespace && memcmp(a->boot, b->boot, sizeof a->boot) == 0;
+}
+
+/* Unknown ids (zero) differ from nothing and equal nothing. */
+static bool is_known(const uint8_t id[static SV_BOOT_ID_BYTES])
+{
+    static const uint8_t unknown[SV_BOOT_ID_BYTES];
+    return memcmp(id, unknown, sizeof unknown) != 0;
+}
+
+/* Another boot of this machine has ended with everything in it; another machine may still run. */
+static enum sv_process_state state_of_boot(const struct sv_process_id *id)
+{
+    uint8_t boot[SV_BOOT_ID_BYTES], machine[SV_BOOT_ID_BYTES];
+    if (!is_known(id->boot) || !sv_boot_id(boot) || memcmp(boot, id->boot, sizeof boot) == 0)
+        return SV_PROCESS_RUNS;
+    bool is_here = is_known(id->machine) && read_id(machine_id, machine) &&
+                   memcmp(machine, id->machine, sizeof machine) == 0;
+    return is_here ? SV_PROCESS_GONE : SV_PROCESS_UNKNOWN;
+}
+
+enum sv_process_state sv_process_id_state(const struct sv_process_id *id)
+{
+    enum sv_process_state of_boot = state_of_boot(id);
+    if (of_boot != SV_PROCESS_RUNS)
+        return of_boot;
+    if (id->pid_namespace != 0 && id->pid_namespace != own_namespace())
+        return SV_PROCESS_UNKNOWN;
+    if (id->start_ticks == 0)
+        return SV_PROCESS_GONE;
+    return sv_process_start_ticks(id->pid) == id->start_ticks ? SV_PROCESS_RUNS : SV_PROCESS_GONE;
+}

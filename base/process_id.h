@@ -1,0 +1,40 @@
+/* Which process: a number alone is reused, and means different processes in different pid namespaces and after a reboot.
+ *
+ * Written into sessions and claims of output files by whoever holds them, compared by whoever finds them later. No memory is
+ * allocated, so that a traced program can call it from anywhere. */
+#ifndef SV_BASE_PROCESS_ID_H
+#define SV_BASE_PROCESS_ID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SV_BOOT_ID_BYTES = 16 };
+
+struct sv_process_id {
+    uint8_t boot[SV_BOOT_ID_BYTES];    /* /proc/sys/kernel/random/boot_id; zero: unknown */
+    uint8_t machine[SV_BOOT_ID_BYTES]; /* /etc/machine-id; zero: unknown */
+    uint64_t pid_namespace;            /* inode of /proc/PID/ns/pid; 0: unknown */
+    uint64_t start_ticks;              /* field 22 of /proc/PID/stat; 0: unknown */
+    uint32_t pid;                      /* as seen in that namespace */
+    uint32_t reserved;                 /* zero */
+};
+
+enum sv_process_state {
+    SV_PROCESS_GONE,
+    SV_PROCESS_RUNS,
+    SV_PROCESS_UNKNOWN /* on another machine, or in a pid namespace that cannot be seen from here */
+};
+
+struct sv_process_id sv_process_id_self(void);
+enum sv_process_state sv_process_id_state(const struct sv_process_id *id);
+bool sv_process_id_equal(const struct sv_process_id *a, const struct sv_process_id *b);
+
+/* Of this machine since it was started; false: unknown, `id` is zero. */
+bool sv_boot_id(uint8_t id[static SV_BOOT_ID_BYTES]);
+enum { SV_BOOT_TEXT = 37 };
+void sv_boot_text(const uint8_t id[static SV_BOOT_ID_BYTES], char to[static SV_BOOT_TEXT]);
+
+/* Of a process in this namespace; 0: no such process, or one that has ended and was not yet waited for. */
+uint64_t sv_process_start_ticks(uint32_t pid);
+
+#endif

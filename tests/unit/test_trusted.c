@@ -1,0 +1,125 @@
+/* Trusted paths: what belongs to others, what others may write to, links and second names are refused. */
+#include "base/trusted.h"
+
+#include "tests/harness/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char at[512], second[512];
+
+static const char *in_scratch(char *to, const char *name)
+{
+    snprintf(to, sizeof at, "%s", test_scratch(name));
+    return to;
+}
+
+static void make_file(const char *path, mode_t mode)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    CHECK(fd >= 0);
+    CHECK_INT_EQ(write(fd, "text\n", 5), 5);
+    fchmod(fd, mode);
+    close(fd);
+}
+
+static int trial(const char *path, enum sv_trust trust)
+{
+    errno = 0;
+    int fd = sv_trusted_file(AT_FDCWD, path, O_RDWR, trust, 0);
+    if (fd < 0)
+        return errno;
+    close(fd);
+    return 0;
+}
+
+TEST(files_by_mode)
+{
+    in_scratch(at, "file");
+    make_file(at, 0600);
+    CHECK_INT_EQ(trial(at, SV_TRUST_PRIVATE), 0);
+    chmod(at, 0644);
+    CHECK_INT_EQ(trial(at, SV_TRUST_OWN), 0);
+    CHECK_INT_EQ(trial(at, SV_TRUST_PRIVATE), EPERM);
+    chmod(at, 0620);
+    CHECK_INT_EQ(trial(at, SV_TRUST_OWN), EPERM);
+    chmod(at, 0602);
+    CHECK_INT_EQ(trial(at, SV_TRUST_OWN), EPERM);
+}
+
+TEST(links_and_second_names)
+{
+    in_scratch(at, "file");
+    make_file(at, 0600);
+    CHECK_INT_EQ(symlink(at, in_scratch(second, "soft")), 0);
+    CHECK_INT_EQ(trial(second, SV_TRUST_OWN), ELOOP);
+    CHECK_INT_EQ(link(at, in_scratch(second, "hard")), 0);
+    CHECK_INT_EQ(trial(at, SV_TRUST_OWN), EPERM);
+    CHECK_INT_EQ(unlink(second), 0);
+    CHECK_INT_EQ(trial(at, SV_TRUST_OWN), 0);
+}
+
+TEST(no_regular_file)
+{
+    CHECK_INT_EQ(mkfifo(in_scratch(at, "fifo"), 0600), 0);
+    CHECK_INT_EQ(trial(at, SV_TRUST_OWN), EPERM); /* and does not wait for its other end */
+    CHECK_INT_EQ(mkdir(in_scratch(at, "folder"), 0700), 0);
+    CHECK(trial(at, SV_TRUST_OWN) != 0);
+}
+
+TEST(truncates_only_what_it_trusts)
+{
+    struct stat st;
+    in_scratch(at, "file");
+    make_file(at, 0602);
+    CHECK_INT_EQ(sv_trusted_file(AT_FDCWD, at, O_WRONLY | O_TRUNC, SV_TRUST_OWN, 0), -1);
+    CHECK(stat(at, &st) == 0 && st.st_size == 5);
+    chmod(at, 0600);
+    int fd = sv_trusted_file(AT_FDCWD, at, O_WRONLY | O_TRUNC, SV_TRUST_OWN, 0);
+    CHECK(fd >= 0 && fstat(fd, &st) == 0 && st.st_size == 0);
+    close(fd);
+}
+
+TEST(folders)
+{
+    int fd = sv_trusted_make_folder(AT_FDCWD, in_scratch(at, "sessions"));
+    CHECK(fd >= 0);
+    close(fd);
+    fd = sv_trusted_make_folder(AT_FDCWD, at); /* it is there */
+    CHECK(fd >= 0);
+    close(fd);
+    chmod(at, 0750);
+    CHECK_INT_EQ(sv_trusted_make_folder(AT_FDCWD, at), -1);
+    CHECK_INT_EQ(errno, EPERM);
+    fd = sv_trusted_folder(AT_FDCWD, at, SV_TRUST_OWN);
+    CHECK(fd >= 0);
+    close(fd);
+    CHECK_INT_EQ(symlink(at, in_scratch(second, "soft")), 0);
+    CHECK_INT_EQ(sv_trusted_folder(AT_FDCWD, second, SV_TRUST_OWN), -1);
+}
+
+TEST(of_another_user)
+{
+    if (geteuid() != 0)
+        SKIP("only root can give a file away");
+    in_scratch(at, "file");
+    make_file(at, 0600);
+    CHECK_INT_EQ(chown(at, 65534, (gid_t)-1), 0);
+    CHECK_INT_EQ(trial(at, SV_TRUST_OWN), EPERM);
+    char text[16];
+    CHECK_INT_EQ(sv_trusted_read(AT_FDCWD, at, text, sizeof text), -1);
+}
+
+TEST(reads_at_most_the_buffer)
+{
+    char text[4];
+    in_scratch(at, "file");
+    make_file(at, 0600);
+    CHECK_INT_EQ(sv_trusted_read(AT_FDCWD, at, text, sizeof text), 3);
+    CHECK_STR_EQ(text, "tex");
+}
