@@ -11,21 +11,6 @@
 
 #define COMMIT_EVERY_NS ((int64_t)200000000)
 
-/* In shared memory where there is some: dirty pages of a disk's file would slow the traced program down. */
-static bool choose_dir(char *dir, size_t size)
-{
-    const char *run = getenv("XDG_RUNTIME_DIR"), *tmp = getenv("TMPDIR");
-    const char *const bases[] = {getenv("STAVE_SESSION_DIR"), run, "/dev/shm",
-                                 tmp && *tmp ? tmp : "/tmp"};
-    for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) {
-        if (!bases[i] || !*bases[i] || access(bases[i], W_OK | X_OK) != 0)
-            continue;
-        int n = snprintf(dir, size, "%s/stave-record-%d", bases[i], (int)getpid());
-        return n > 0 && (size_t)n < size;
-    }
-    return false;
-}
-
 static void absolute(const char *path, char *to, size_t size)
 {
     char cwd[1024];
@@ -37,18 +22,17 @@ static void absolute(const char *path, char *to, size_t size)
 
 void sv_record_sdk_open(struct sv_recorder *r)
 {
-    char dir[512], out[2048], part[2048];
+    char out[2048], part[2048];
     struct sv_err why = {0};
     absolute(r->options->out.path, out, sizeof out);
     absolute(r->part, part, sizeof part);
-    if (!choose_dir(dir, sizeof dir) || sv_collect_open(dir, out, part, r->dict, &r->report,
-                                                        r->sink->takes, &r->collect, &why) < 0) {
-        sv_console_note("without libstave's events: %s",
-                        why.msg[0] ? why.msg : "no folder for them");
+    if (sv_collect_open(NULL, out, part, r->dict, &r->report, r->sink->takes, &r->collect, &why) <
+        0) {
+        sv_console_note("without libstave's events: %s", why.msg);
         r->is_partial = true;
         return;
     }
-    setenv("STAVE_SESSION", dir, 1);
+    setenv("STAVE_SESSION", sv_collect_dir(r->collect), 1);
     unsetenv("STAVE_OUT");
 }
 

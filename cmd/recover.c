@@ -33,21 +33,22 @@ static int list_one(void *ctx, const char *dir)
     char part[32], rings[32];
     if (sv_dead_look(dir, &d, &err) < 0)
         return 0;
-    bool has_trace = sv_dead_has_trace(&d), is_busy = d.is_alive || d.live_guest;
+    bool has_trace = sv_dead_has_trace(&d), is_alive = d.process != SV_PROCESS_GONE,
+         is_busy = is_alive || d.running_client;
     l->n++;
-    printf("%s  pid %u %s", dir, d.session.pid,
-           d.is_alive     ? "(running)"
-           : d.live_guest ? "(dead, but a forked process runs)"
+    printf("%s  pid %u %s", dir, d.session.process.pid,
+           is_alive     ? "(running)"
+           : d.running_client ? "(dead, but a forked process runs)"
            : has_trace    ? "(dead)"
                           : "(finished)");
-    if (d.n_guests)
-        printf(" and %u forked from it", d.n_guests);
+    if (d.n_clients)
+        printf(" and %u forked from it", d.n_clients);
     printf("\n  %s\n", d.session.command);
     if (has_trace)
         printf("  %s: %s written, %s in rings\n", d.session.out, sv_human_bytes(part, d.part_bytes),
                sv_human_bytes(rings, d.ring_bytes));
     if (l->clean && !is_busy) {
-        sv_dead_remove(&d, true);
+        sv_dead_remove(&d);
         l->removed++;
         printf("  removed\n");
     }
@@ -57,7 +58,10 @@ static int list_one(void *ctx, const char *dir)
 static int list(const struct recover *o)
 {
     struct listing l = {.clean = o->clean};
-    sv_dead_each(list_one, &l);
+    struct sv_folder all[SV_FOLDERS_MAX];
+    size_t n = sv_folders(all);
+    for (size_t i = 0; i < n; i++)
+        sv_dead_each(&all[i], list_one, &l);
     if (l.n == 0)
         sv_console_note("no sessions on this machine");
     return SV_EXIT_OK;
@@ -175,22 +179,22 @@ static int take(struct sv_dead *d, struct sv_err *err)
 static int recover_one(const struct recover *o, const char *name, struct sv_dead *d,
                        struct sv_err *err)
 {
-    if (d->is_alive && sv_dead_has_trace(d))
+    if (d->process != SV_PROCESS_GONE && sv_dead_has_trace(d))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "%s: process %u is still writing it; recover it when that has ended",
-                          name, d->session.pid);
-    if (d->live_guest)
+                          name, d->session.process.pid);
+    if (d->running_client)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "%s: process %u, forked from it, still runs; recover it when that has "
                           "ended",
-                          name, d->live_guest);
+                          name, d->running_client);
     if (!o->out.path && !sv_format_for_path(d->session.out, &(enum sv_compression){SV_PLAIN}))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "%s went to no file; give the file to write: -o FILE",
                           d->session.out[0] ? d->session.out : "its trace");
     int code = join(o, d, err);
     if (code >= 0 && !o->keep)
-        sv_dead_remove(d, true);
+        sv_dead_remove(d);
     return code;
 }
 
@@ -206,7 +210,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     struct stat st;
     const char *name = operands->items[0];
     bool is_dir = stat(name, &st) == 0 && S_ISDIR(st.st_mode);
-    code = is_dir ? sv_dead_look(name, &d, err) : sv_dead_of_output(name, &d, err);
+    code = is_dir ? sv_dead_look(name, &d, err) : SV_EINPUT;
     int lock = code < 0 ? -1 : take(&d, err);
     if (code >= 0)
         code = lock < 0 ? lock : recover_one(o, name, &d, err);

@@ -78,6 +78,14 @@ size_t sv_dict_bytes(const struct sv_dict *d)
            i->by_uuid.cap * (sizeof *i->by_uuid.slots + 1);
 }
 
+size_t sv_dict_used_bytes(const struct sv_dict *d)
+{
+    const struct sv_dict_impl *i = d->impl;
+    return i->bytes.used_bytes + i->loose_bytes +
+           d->n_strings * (sizeof *d->strings + 2 * sizeof *i->slots) +
+           d->n_tracks * (sizeof *d->tracks + 2 * sizeof *i->by_uuid.slots);
+}
+
 /* The slot that holds the text, or the free one where it belongs. */
 static struct string_slot *locate(const struct sv_dict *d, uint32_t hash, const char *bytes,
                                   size_t len)

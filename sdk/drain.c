@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "sdk/drain_items.h"
 #include "sdk/drain_names.h"
+#include "sdk/drain_window.h"
 #include "sdk/siblings.h"
 
 #include <stave/stave.h>
@@ -25,6 +26,7 @@ struct sv_drain {
     struct sv_drain_ring *rings;
     size_t n_rings, cap_rings, at;
     struct sv_siblings lanes;
+    struct sv_window *window; /* NULL: the rings are read where they are */
     bool takes_slices, takes_overlap, with_source;
     sv_str lost_full, lost_nested, file_key, function_key, line_key;
 };
@@ -231,20 +233,52 @@ static int damaged(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch 
     return 0;
 }
 
+/* Where the records of a ring are to be read from: at base + ((pos - origin) & mask), up to `end`. */
+struct view {
+    const uint8_t *base;
+    uint64_t origin, mask, end;
+};
+
+/* False: not in this batch. */
+static bool look(const struct sv_drain *d, const struct sv_drain_ring *r, const struct sv_batch *b,
+                 struct view *v)
+{
+    struct sv_window *w = d->window;
+    if (!w) {
+        *v = (struct view){r->data, 0, r->size - 1, r->end};
+        return true;
+    }
+    if (r->pos < r->end && !sv_window_has(w, r)) {
+        if (b->n > 0)
+            return false;
+        sv_window_move(w, r);
+    }
+    *v = (struct view){w->bytes, w->from, UINT64_MAX, r->pos < r->end ? w->to : r->end};
+    return true;
+}
+
 /* Fills the batch from one ring; leaves room for the second event of a slice. */
 static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b)
 {
-    uint64_t mask = r->size - 1, pos = r->pos, end = r->end;
+    struct view v;
+    if (!look(d, r, b, &v))
+        return;
+    uint64_t pos = r->pos, end = r->end;
     int64_t last = r->last_ns;
-    while (pos < end && b->n < SV_BATCH - 1) {
-        const uint64_t *rec = (const uint64_t *)(const void *)(r->data + (pos & mask));
+    while (pos < v.end && b->n < SV_BATCH - 1) {
+        const uint64_t *rec =
+            (const uint64_t *)(const void *)(v.base + ((pos - v.origin) & v.mask));
         uint64_t word = rec[0], bytes = sv_word_bytes(word);
         unsigned kind = sv_word_kind(word);
         struct sv_event *e = &b->events[b->n++];
-        if (bytes < SV_RECORD_HEAD || bytes > end - pos) {
+        if (bytes < SV_RECORD_HEAD || bytes > end - pos || bytes > SV_RECORD_BYTES_MAX) {
             r->pos = pos;
             damaged(d, r, b);
             return;
+        }
+        if (bytes > v.end - pos) { /* the window ends inside it */
+            b->n--;
+            break;
         }
         int64_t ns = sv_ticks_ns(&d->ticks, rec[1]);
         if (ns < d->from_ns) {
@@ -317,7 +351,9 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
     struct sv_drain *d = (struct sv_drain *)source;
     for (; d->at < d->n_rings; d->at++) {
         struct sv_drain_ring *r = &d->rings[d->at];
-        fill(d, r, b);
+        do
+            fill(d, r, b);
+        while (r->pos < r->end && b->n == 0);
         if (r->pos < r->end)
             return (int)b->n;
         tell_losses(d, b, r);
@@ -346,6 +382,8 @@ uint64_t sv_drain_round(struct sv_drain *d)
 {
     uint64_t bytes = 0;
     d->at = 0;
+    if (d->window)
+        d->window->ring = NULL; /* what it shows may be of a ring that was where ours is */
     for (size_t i = 0; i < d->n_rings; i++) {
         struct sv_drain_ring *r = &d->rings[i];
         uint64_t head = atomic_load_explicit(&r->ring->head, memory_order_acquire);
@@ -453,6 +491,17 @@ struct sv_drain_ring *sv_drain_add_ring(struct sv_drain *d, const struct sv_ring
     return r;
 }
 
+void sv_drain_through(struct sv_drain *d, struct sv_window *window)
+{
+    d->window = window;
+}
+
+size_t sv_drain_bytes(const struct sv_drain *d)
+{
+    return sizeof *d + d->n_rings * sizeof *d->rings + sv_drain_names_bytes(&d->names) +
+           sv_siblings_bytes(&d->lanes);
+}
+
 size_t sv_drain_n_rings(const struct sv_drain *d)
 {
     return d->n_rings;
@@ -461,6 +510,12 @@ size_t sv_drain_n_rings(const struct sv_drain *d)
 struct sv_drain_ring *sv_drain_ring(struct sv_drain *d, size_t i)
 {
     return &d->rings[i];
+}
+
+struct sv_ring_progress sv_drain_progress(const struct sv_drain *d, size_t i)
+{
+    const struct sv_drain_ring *r = &d->rings[i];
+    return (struct sv_ring_progress){r->pos, r->lost_full, r->lost_nested};
 }
 
 void sv_drain_with_source(struct sv_drain *d, bool on)

@@ -177,7 +177,7 @@ static bool is_alive(const char *marker, char *dir, size_t size)
     n = read(fd, &s, sizeof s);
     close(fd);
     return n == (ssize_t)sizeof s && s.magic == SV_SESSION_MAGIC &&
-           sv_process_start_ticks(s.pid) == s.start_ticks;
+           sv_process_id_state(&s.process) != SV_PROCESS_GONE;
 }
 
 /* What a dead process left keeps its data under another name, which its session learns. */

@@ -292,7 +292,9 @@ static int start_collected(struct sv_process *p)
     if (error == 0)
         return 0;
     sv_say("STAVE_SESSION=%s: %s; tracing is off", host_dir,
-           error == ESRCH || error == ENOENT ? "nobody collects there" : strerror(error));
+           error == ESRCH || error == ENOENT ? "nobody collects there"
+           : error == EPERM                  ? "the session is not this user's alone"
+                                             : strerror(error));
     return -1;
 }
 
