@@ -6,7 +6,7 @@
 
 bool sv_client_open(struct sv_client *c, int base_fd, const char *path, bool is_writable,
                     struct sv_dict *dict, struct sv_report *report, unsigned takes,
-                    struct sv_window *window)
+                    struct sv_ring_view *window)
 {
     *c = (struct sv_client){.room = sv_room_open(base_fd, path, is_writable)};
     if (!c->room)

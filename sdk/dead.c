@@ -8,7 +8,7 @@
 #include "base/trusted.h"
 #include "sdk/client.h"
 #include "sdk/drain.h"
-#include "sdk/drain_window.h"
+#include "sdk/ring_view.h"
 #include "sdk/sdk.h"
 
 #include <errno.h>
@@ -175,7 +175,7 @@ struct dead_source {
     char **names; /* ".", then the clients' directories */
     size_t n, cap, at;
     struct sv_client client; /* names[at]; room NULL: not opened yet */
-    struct sv_window window;
+    struct sv_ring_view window;
 };
 
 static void close_source(struct sv_source *source)
@@ -186,7 +186,7 @@ static void close_source(struct sv_source *source)
     for (size_t i = 0; i < s->n; i++)
         free(s->names[i]);
     free(s->names);
-    sv_window_fini(&s->window);
+    sv_ring_view_fini(&s->window);
     if (s->folder >= 0)
         close(s->folder);
     free(s);

@@ -11,7 +11,7 @@
 #include "base/map.h"
 #include "sdk/drain_items.h"
 #include "sdk/drain_names.h"
-#include "sdk/drain_window.h"
+#include "sdk/ring_view.h"
 #include "sdk/siblings.h"
 
 #include <stave/stave.h>
@@ -26,7 +26,7 @@ struct sv_drain {
     struct sv_drain_ring *rings;
     size_t n_rings, cap_rings, at;
     struct sv_siblings lanes;
-    struct sv_window *window; /* NULL: the rings are read where they are */
+    struct sv_ring_view *window; /* NULL: the rings are read where they are */
     bool takes_slices, takes_overlap, with_source;
     sv_str lost_full, lost_nested, file_key, function_key, line_key;
 };
@@ -243,15 +243,15 @@ struct view {
 static bool look(const struct sv_drain *d, const struct sv_drain_ring *r, const struct sv_batch *b,
                  struct view *v)
 {
-    struct sv_window *w = d->window;
+    struct sv_ring_view *w = d->window;
     if (!w) {
         *v = (struct view){r->data, 0, r->size - 1, r->end};
         return true;
     }
-    if (r->pos < r->end && !sv_window_has(w, r)) {
+    if (r->pos < r->end && !sv_ring_view_has(w, r)) {
         if (b->n > 0)
             return false;
-        sv_window_move(w, r);
+        sv_ring_view_move(w, r);
     }
     *v = (struct view){w->bytes, w->from, UINT64_MAX, r->pos < r->end ? w->to : r->end};
     return true;
@@ -491,7 +491,7 @@ struct sv_drain_ring *sv_drain_add_ring(struct sv_drain *d, const struct sv_ring
     return r;
 }
 
-void sv_drain_through(struct sv_drain *d, struct sv_window *window)
+void sv_drain_through(struct sv_drain *d, struct sv_ring_view *window)
 {
     d->window = window;
 }

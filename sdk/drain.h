@@ -43,8 +43,8 @@ struct sv_drain_ring *sv_drain_ring(struct sv_drain *d, size_t i);
 struct sv_ring_progress sv_drain_progress(const struct sv_drain *d, size_t i); /* read so far */
 
 /* The rings are another process's: their records are copied to the window, which several sources may share, before they are read. */
-struct sv_window;
-void sv_drain_through(struct sv_drain *d, struct sv_window *window);
+struct sv_ring_view;
+void sv_drain_through(struct sv_drain *d, struct sv_ring_view *window);
 size_t sv_drain_bytes(const struct sv_drain *d); /* memory held, besides the dictionary */
 
 /* A new round: everything committed until now. Returns its bytes. */

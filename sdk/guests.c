@@ -42,7 +42,7 @@ void sv_guests_fini(struct sv_guests *g)
         forget(g, g->n - 1);
     free(g->all);
     sv_map_fini(&g->names);
-    sv_window_fini(&g->window);
+    sv_ring_view_fini(&g->window);
     *g = (struct sv_guests){0};
 }
 

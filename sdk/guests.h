@@ -13,7 +13,7 @@
 #include "base/map.h"
 #include "model/stream.h"
 #include "sdk/client.h"
-#include "sdk/drain_window.h"
+#include "sdk/ring_view.h"
 
 struct sv_guests {
     int dir_fd; /* borrowed: of the host */
@@ -27,7 +27,7 @@ struct sv_guests {
     size_t n, cap, at;
     struct sv_map
         names; /* hashes of the directories that were met, those that were closed included */
-    struct sv_window window;
+    struct sv_ring_view window;
     uint64_t n_ever;
     int64_t dir_changed_ns, looked_ns, checked_ns;
     bool has_gone;      /* a commit removes them */
