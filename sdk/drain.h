@@ -40,7 +40,8 @@ struct sv_drain_ring *sv_drain_add_ring(struct sv_drain *d, const struct sv_ring
                                         const uint8_t *data, uint64_t size, uint64_t pos);
 size_t sv_drain_n_rings(const struct sv_drain *d);
 struct sv_drain_ring *sv_drain_ring(struct sv_drain *d, size_t i);
-struct sv_ring_progress sv_drain_progress(const struct sv_drain *d, size_t i); /* read so far */
+/* What was read of the ring, into its mark for `round` of the journal: before the round is made so. */
+void sv_drain_mark(const struct sv_drain *d, size_t i, struct sv_ring *ring, uint64_t round);
 
 /* The rings are another process's: their records are copied to the window, which several sources may share, before they are read. */
 struct sv_ring_view;

@@ -136,16 +136,19 @@ static void check(struct sv_client *c, bool look)
     c->has_ended = c->has_ended || state == SV_SESSION_DONE || (look && !sv_client_runs(c));
 }
 
-/* Is all of it in the output, as of the last commit? */
-static bool is_read(const struct sv_client *c)
+/* Is all of it in the output, as of the last commit? It had ended before the last round, which was therefore its last. */
+static bool is_read(const struct sv_guests *g, const struct sv_client *c)
 {
     uint32_t n = atomic_load_explicit(&c->room->session->n_rings, memory_order_acquire);
     if (c->room->n_met < n && c->room->n_met < SV_RINGS_MAX)
         return false;
     for (size_t i = 0; i < c->room->n_rings; i++) {
-        const struct sv_ring *r = c->room->rings[i]->ring;
-        if (atomic_load_explicit(&r->tail, memory_order_relaxed) !=
-            atomic_load_explicit(&r->head, memory_order_acquire))
+        const struct sv_room_ring *m = c->room->rings[i];
+        const struct sv_drain_ring *r = sv_drain_ring(c->drain, i);
+        struct sv_ring_progress p = sv_ring_committed(m->ring, m->size, g->round);
+        if (r->pos != r->end || p.pos != r->pos ||
+            p.lost_full < atomic_load_explicit(&m->ring->lost_full, memory_order_relaxed) ||
+            p.lost_nested < atomic_load_explicit(&m->ring->lost_nested, memory_order_relaxed))
             return false;
     }
     return true;
@@ -154,7 +157,7 @@ static bool is_read(const struct sv_client *c)
 static void remove_ended(struct sv_guests *g)
 {
     for (size_t k = g->n; k-- > 0;) {
-        if (!g->all[k].has_ended || !is_read(&g->all[k]))
+        if (!g->all[k].has_ended || !is_read(g, &g->all[k]))
             continue;
         const char *path = g->all[k].room->path;
         if (sv_room_remove(g->dir_fd, path))
@@ -234,8 +237,7 @@ void sv_guests_mark(struct sv_guests *g, uint64_t round)
 {
     for (size_t k = 0; k < g->n; k++)
         for (size_t i = 0; i < g->all[k].room->n_rings; i++)
-            sv_ring_mark(g->all[k].room->rings[i]->ring, sv_drain_progress(g->all[k].drain, i),
-                         round);
+            sv_drain_mark(g->all[k].drain, i, g->all[k].room->rings[i]->ring, round);
     g->round = round;
 }
 

@@ -37,8 +37,9 @@ bool sv_host_leave(void *writer, struct sv_room *room)
         renameat(room->base_fd, room->path, AT_FDCWD, home) != 0)
         return true; /* it stays where it is and finds us dead */
     bool is_file = w->fd < 0;
-    if (is_file && (!sv_output_number(out, sizeof out, room->process.pid) ||
-                    !sv_output_claim(out, sizeof out, room->process.pid, home, part, sizeof part, &err)))
+    if (is_file &&
+        (!sv_output_number(out, sizeof out, room->process.pid) ||
+         !sv_output_claim(out, sizeof out, room->process.pid, home, part, sizeof part, &err)))
         part[0] = '\0'; /* recovery finds it in its directory */
     memcpy(s->ticks, mine->ticks, sizeof s->ticks);
     atomic_store(&s->n_ticks, atomic_load(&mine->n_ticks));

@@ -169,16 +169,6 @@ struct sv_ring_progress sv_ring_committed(const struct sv_ring *r, uint64_t size
     return p;
 }
 
-void sv_ring_mark(struct sv_ring *r, struct sv_ring_progress p, uint64_t round)
-{
-    struct sv_mark *m = r->mark;
-    m += atomic_load(&m[0].round) >= atomic_load(&m[1].round); /* the older one */
-    atomic_store_explicit(&m->pos, p.pos, memory_order_relaxed);
-    atomic_store_explicit(&m->lost_full, p.lost_full, memory_order_relaxed);
-    atomic_store_explicit(&m->lost_nested, p.lost_nested, memory_order_relaxed);
-    atomic_store_explicit(&m->round, round, memory_order_release);
-}
-
 /* Overwritten rings: the oldest block whose first record is still whole. */
 static uint64_t oldest_pos(const struct sv_ring *r, uint64_t size, uint64_t head)
 {

@@ -47,8 +47,6 @@ void sv_room_describe(const struct sv_room *r, struct sv_dict *dict); /* its pro
 
 /* What the output has of a ring as of `round`. */
 struct sv_ring_progress sv_ring_committed(const struct sv_ring *r, uint64_t size, uint64_t round);
-/* Marks it for `round` of the journal: call it before the round is made so. */
-void sv_ring_mark(struct sv_ring *r, struct sv_ring_progress p, uint64_t round);
 /* Where to begin to read it: behind what is committed, or, where newer records have overwritten that, at the oldest one that is whole. */
 uint64_t sv_ring_start(const struct sv_ring *r, uint64_t size, uint64_t committed, uint32_t full);
 

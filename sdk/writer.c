@@ -160,7 +160,7 @@ static bool commit(struct sv_writer *w)
         st.st_size = 0; /* nothing to join: recovery has the rings only */
     uint64_t round = w->round + 1;
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++)
-        sv_ring_mark(w->process->rings[i].ring, sv_drain_progress(w->drain, i), round);
+        sv_drain_mark(w->drain, i, w->process->rings[i].ring, round);
     sv_guests_mark(&w->guests, round);
     atomic_store_explicit(&s->bytes[round & 1], (uint64_t)st.st_size, memory_order_relaxed);
     atomic_store_explicit(&s->round, round, memory_order_release); /* now it is so */

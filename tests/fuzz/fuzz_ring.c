@@ -51,18 +51,16 @@ static void play(struct player *p, struct section s)
     atomic_store(&p->ring.lost_nested, words[2]);
     uint64_t from = sv_drain_ring(p->drain, 0)->pos;
     put(p, s.bytes + n, (s.len - n) & ~(size_t)7);
-    uint64_t fresh = atomic_load(&p->ring.head) - from;
     if (words[3] & 1) /* a head that cannot be */
-        atomic_fetch_add(&p->ring.head, words[3]);
+        atomic_fetch_add(&p->ring.head, words[3] / 2);
+    uint64_t fresh = atomic_load(&p->ring.head) - from;
     FORBID(p->data, (size_t)2 * RING_BYTES);
     if (fresh <= RING_BYTES)
         ALLOW(p->data + (from & (RING_BYTES - 1)), (size_t)fresh);
     sv_drain_round(p->drain);
     read_all(sv_drain_source(p->drain), p->trace);
     ALLOW(p->data, (size_t)2 * RING_BYTES);
-    struct sv_drain_ring *r = sv_drain_ring(p->drain, 0);
-    r->pos = r->end = (r->pos + 7) & ~(uint64_t)7; /* hosts refuse others */
-    atomic_store(&p->ring.head, r->pos);
+    atomic_store(&p->ring.head, sv_drain_ring(p->drain, 0)->pos);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
