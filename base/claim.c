@@ -79,7 +79,7 @@ static int remember_marker(struct sv_claim *c, int fd)
 }
 
 /* Written beside it and moved there, so that nobody reads half of it. 0 or errno; EEXIST: somebody has it. */
-static int make_marker(struct sv_claim *c)
+static int make_marker(struct sv_claim *c, int (*move)(const char *from, const char *to))
 {
     char text[SV_CLAIM_BYTES_MAX], draft[SV_CLAIM_PATH_MAX + 32];
     struct timespec now;
@@ -93,7 +93,7 @@ static int make_marker(struct sv_claim *c)
     if (fd < 0)
         return errno;
     int error = write_all(fd, text, (size_t)n) ? 0 : errno;
-    if (error == 0 && rename_new(draft, c->marker) != 0)
+    if (error == 0 && move(draft, c->marker) != 0)
         error = errno;
     if (error == 0)
         error = remember_marker(c, fd);
@@ -109,6 +109,25 @@ static bool holds_marker(const struct sv_claim *c)
     struct stat st;
     return lstat(c->marker, &st) == 0 && st.st_dev == c->marker_device &&
            st.st_ino == c->marker_inode;
+}
+
+int sv_claim_set_session(struct sv_claim *c, const char *session, struct sv_err *err)
+{
+    int before = c->fd;
+    if (snprintf(c->session, sizeof c->session, "%s", session) >= (int)sizeof c->session) {
+        c->session[0] = '\0';
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the session's name is too long");
+    }
+    if (!holds_marker(c))
+        return sv_err_set(err, SV_EHELD, SV_NO_POS, "%.300s was taken away", c->marker);
+    errno = make_marker(c, rename);
+    if (errno != 0)
+        return sv_err_sys(err, "cannot write %.300s", c->marker);
+    if (before >= 0)
+        close(before);
+    else
+        sv_claim_keep(c);
+    return 0;
 }
 
 void sv_claim_release(struct sv_claim *c)
@@ -286,7 +305,7 @@ static int take(struct sv_claim *c, const char *out, const struct sv_claim_wish 
         int code = prepare(c, out, wish, err);
         if (code < 0)
             return code;
-        int error = make_marker(c);
+        int error = make_marker(c, rename_new);
         if (error == 0)
             return 0;
         if (error != EEXIST) {
@@ -316,15 +335,14 @@ int sv_claim_take(struct sv_claim *c, const char *out, const struct sv_claim_wis
 
 /* ---- the end ---- */
 
-static bool may_replace(const struct sv_claim *c)
+/* Is under the final name what was there when the claim was made? */
+static bool is_as_found(const struct sv_claim *c)
 {
     struct stat st;
     const struct sv_claim_found *f = &c->found;
-    if (lstat(c->out, &st) != 0)
-        return errno == ENOENT;
-    return f->is_known && f->exists && st.st_dev == f->device && st.st_ino == f->inode &&
-           (uint64_t)st.st_size == f->size && st.st_ctim.tv_sec == f->changed_s &&
-           st.st_ctim.tv_nsec == f->changed_ns;
+    return lstat(c->out, &st) == 0 && f->is_known && f->exists && st.st_dev == f->device &&
+           st.st_ino == f->inode && (uint64_t)st.st_size == f->size &&
+           st.st_ctim.tv_sec == f->changed_s && st.st_ctim.tv_nsec == f->changed_ns;
 }
 
 bool sv_claim_free_name(const struct sv_claim *c, char *to, size_t size)
@@ -332,7 +350,7 @@ bool sv_claim_free_name(const struct sv_claim *c, char *to, size_t size)
     char text[16];
     if (snprintf(to, size, "%s", c->out) >= (int)size)
         return false;
-    if (may_replace(c))
+    if (!exists(c->out) || is_as_found(c))
         return true;
     for (unsigned n = 1; n <= SV_CLAIM_NUMBER_MAX; n++) {
         snprintf(to, size, "%s", c->out);
@@ -345,20 +363,35 @@ bool sv_claim_free_name(const struct sv_claim *c, char *to, size_t size)
     return false;
 }
 
-int sv_claim_settle(struct sv_claim *c, struct sv_err *err)
+static int settle(struct sv_claim *c, const char *from, struct sv_err *err)
 {
     char to[SV_CLAIM_PATH_MAX];
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         if (!sv_claim_free_name(c, to, sizeof to))
             return sv_err_set(err, SV_EIO, SV_NO_POS, "no free name is left for it");
-        bool replaces = exists(to); /* then it is the one that was there before */
-        if ((replaces ? rename(c->part, to) : rename_new(c->part, to)) == 0) {
+        bool replaces = strcmp(to, c->out) == 0 && is_as_found(c);
+        if ((replaces ? rename(from, to) : rename_new(from, to)) == 0) {
             memcpy(c->out, to, sizeof c->out);
-            sv_claim_release(c);
             return 0;
         }
         if (errno != EEXIST)
             break;
     }
     return sv_err_sys(err, "cannot rename the finished file to its name");
+}
+
+int sv_claim_settle(struct sv_claim *c, struct sv_err *err)
+{
+    int code = settle(c, c->part, err);
+    if (code >= 0)
+        sv_claim_release(c);
+    return code;
+}
+
+int sv_claim_settle_as(struct sv_claim *c, const char *from, struct sv_err *err)
+{
+    int code = settle(c, from, err);
+    if (code >= 0)
+        sv_claim_abandon(c);
+    return code;
 }

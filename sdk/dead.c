@@ -5,6 +5,7 @@
  * mark counts is said in session_layout.h: the newest whose round is not past the session's. */
 #include "sdk/dead.h"
 
+#include "base/claim.h"
 #include "sdk/drain.h"
 #include "sdk/room.h"
 #include "sdk/sdk.h"
@@ -78,6 +79,9 @@ int sv_dead_look(const char *dir, struct sv_dead *d, struct sv_err *err)
         return code;
     d->is_alive = s->start_ticks != 0 && sv_process_start_ticks(s->pid) == s->start_ticks;
     d->part_bytes = atomic_load(&s->bytes[atomic_load(&s->round) & 1]);
+    struct sv_claim claim; /* the next one of this name may have moved it aside */
+    if (sv_claim_of_session(s->out, dir, &claim))
+        memcpy(s->part, claim.part, sizeof s->part);
     struct sv_room room;
     if (sv_room_open(&room, AT_FDCWD, dir, false)) {
         d->ring_bytes = pending(d, &room);
@@ -98,19 +102,17 @@ bool sv_dead_has_trace(const struct sv_dead *d)
 
 int sv_dead_of_output(const char *out, struct sv_dead *d, struct sv_err *err)
 {
-    char path[SV_PATH_MAX + 16], dir[SV_PATH_MAX] = {0};
-    snprintf(path, sizeof path, "%s.session", out);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    struct sv_claim c;
+    enum sv_claim_state state = sv_claim_read(out, &c);
+    if (state == SV_CLAIM_FOREIGN || state == SV_CLAIM_DAMAGED)
+        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: %s", c.marker,
+                          state == SV_CLAIM_FOREIGN ? "not yours alone" : "not a claim");
+    if (state == SV_CLAIM_NONE)
         return sv_err_set(err, SV_EINPUT, SV_NO_POS,
                           "%s: nothing to recover: no killed program left it (stave recover alone "
                           "lists what is there)",
                           out);
-    ssize_t n = read(fd, dir, sizeof dir - 1);
-    close(fd);
-    dir[n > 0 ? n : 0] = '\0';
-    dir[strcspn(dir, "\n")] = '\0';
-    return sv_dead_look(dir, d, err);
+    return sv_dead_look(c.session, d, err);
 }
 
 static int each_in(const char *base, int (*visit)(void *, const char *), void *ctx)
@@ -281,7 +283,6 @@ static int remove_guest(void *ctx, const char *name)
 
 void sv_dead_remove(const struct sv_dead *d, bool with_part)
 {
-    char path[SV_PATH_MAX + 64];
     int fd = open(d->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) {
         sv_room_each(fd, remove_guest, &fd);
@@ -291,6 +292,7 @@ void sv_dead_remove(const struct sv_dead *d, bool with_part)
     if (!with_part || !d->session.out[0])
         return;
     unlink(d->session.part);
-    snprintf(path, sizeof path, "%s.session", d->session.out);
-    unlink(path);
+    struct sv_claim claim;
+    if (sv_claim_of_session(d->session.out, d->dir, &claim))
+        sv_claim_release(&claim);
 }

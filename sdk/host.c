@@ -53,7 +53,7 @@ bool sv_host_leave(void *writer, struct sv_room *room)
             sv_room_remove(AT_FDCWD, home);
             if (part[0]) {
                 unlink(part);
-                sv_output_release(out);
+                sv_output_release(out, home);
             }
         } else {
             atomic_store(&s->state, SV_SESSION_OPEN);

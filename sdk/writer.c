@@ -313,8 +313,8 @@ static void settle(struct sv_writer *w)
         fail(w, &err);
     if (w->fd < 0 && w->plan.full == STAVE_FULL_OVERWRITE) {
         unlink(w->part);
-    } else if (w->fd < 0 && !w->failed && rename(w->part, w->out) != 0) {
-        sv_err_sys(&err, "cannot rename the finished file");
+    } else if (w->fd < 0 && !w->failed &&
+               sv_output_settle(w->out, sizeof w->out, w->process->dir, &err) < 0) {
         fail(w, &err);
     }
     if (w->failed) {
@@ -322,7 +322,7 @@ static void settle(struct sv_writer *w)
         return;
     }
     atomic_store(&w->process->session->state, SV_SESSION_CLOSED);
-    sv_output_release(w->out);
+    sv_output_release(w->out, w->process->dir);
 }
 
 static void finish(struct sv_writer *w)
@@ -513,7 +513,7 @@ bool sv_writer_start(struct sv_process *p, const struct sv_plan *plan, const cha
             w->sink->close(w->sink, true, NULL);
         if (w->part[0]) { /* it was ours */
             unlink(w->part);
-            sv_output_release(w->out);
+            sv_output_release(w->out, p->dir);
         }
         atomic_store(&p->session->state, SV_SESSION_CLOSED);
         free_writer(w);

@@ -90,6 +90,13 @@ int mkdir(const char *path, mode_t mode)
     return FAILS(mkdir) ? -1 : (REAL(mkdir))(path, mode);
 }
 
+int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+    if (FAILS(renameat2))
+        return -1;
+    return (REAL(renameat2))(from_fd, from, to_fd, to, flags);
+}
+
 int rename(const char *from, const char *to)
 {
     return FAILS(rename) ? -1 : (REAL(rename))(from, to);
