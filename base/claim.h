@@ -7,7 +7,7 @@
  *
  * Writers:    sv_claim_take → create c.part (SV_OUTPUT_GROW) → sv_claim_whole()… → sv_claim_settle, which also releases;
  *             or sv_claim_abandon when nothing was recorded.
- * Recovery:   sv_claim_read (what stands under OUT now) or sv_claims_each (all that belongs to OUT, newest first)
+ * Recovery:   sv_claim_read (the claim that OUT has now) or sv_claims_each (all that belongs to OUT, newest first)
  *             → sv_process_id_state(&c.holder) → join c.part and c.session into sv_claim_free_name() → sv_claim_abandon.
  *
  * A marker is believed only when it belongs to this user and nobody else can write to it (trusted.h), so that the session folder it names is
@@ -18,7 +18,7 @@
  * segments, too: OUT.ring-NNNN from c.segment on, older than the growing file; OUT.ring-NNNN.open, before the oldest, has what was open then.
  *
  * The marker is text, `key value` lines after the version line "stave-claim 1", at most SV_CLAIM_BYTES_MAX bytes: whole, kind, pid, start,
- * pid-namespace, boot, machine, found, segment, session, command. Unknown keys are ignored. No memory is allocated but by sv_claims_each(). */
+ * pid-namespace, boot, machine, found, segment, session, command. Unknown keys are ignored. */
 #ifndef SV_BASE_CLAIM_H
 #define SV_BASE_CLAIM_H
 
@@ -61,8 +61,8 @@ struct sv_claim {
         whole_bytes;  /* of the growing file, as journalled here; SV_CLAIM_UNKNOWN: see session */
     uint32_t segment; /* recorder with --last: number of its first segment OUT.ring-NNNN; 0: none */
     int fd;           /* the marker, while this process holds it and journals; else -1 */
-    dev_t marker_device; /* which file the marker is: a claim that was lost is not released */
-    ino_t marker_inode;
+    struct sv_claim_found
+        file; /* which file the marker is: one that others made since then is left alone */
 };
 #define SV_CLAIM_UNKNOWN UINT64_MAX
 

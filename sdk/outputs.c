@@ -111,46 +111,27 @@ const char *sv_output_name(const char *pattern, uint32_t pid, bool is_child, cha
 
 /* ---- the growing name ---- */
 
-bool sv_output_claim(char *out, size_t size, uint32_t pid, const char *dir, char *part,
-                     size_t part_size, struct sv_err *err)
+bool sv_output_claim(struct sv_claim *c, const char *out, uint32_t pid, const char *dir,
+                     struct sv_err *err)
 {
     struct sv_claim_wish wish = {.kind = SV_CLAIM_PROGRAM, .session = dir, .pid = pid};
-    struct sv_claim c;
-    int code = sv_claim_take(&c, out, &wish, err);
-    if (code == SV_EHELD && sv_output_number(out, size, pid)) {
+    char own[SV_OUT_MAX];
+    int code = sv_claim_take(c, out, &wish, err);
+    if (code == SV_EHELD && snprintf(own, sizeof own, "%s", out) < (int)sizeof own &&
+        sv_output_number(own, sizeof own, pid)) {
         sv_err_clear(err);
-        code = sv_claim_take(&c, out, &wish, err);
-    }
-    if (code >= 0 && snprintf(part, part_size, "%s", c.part) >= (int)part_size) {
-        sv_claim_release(&c);
-        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the name is too long");
+        code = sv_claim_take(c, own, &wish, err);
     }
     return code >= 0;
 }
 
-/* The claim of this name, if it is that of the session `dir`. */
-static bool own_claim(const char *out, const char *dir, struct sv_claim *c)
+int sv_output_settle(struct sv_claim *c, struct sv_err *err)
 {
-    return sv_claim_read(out, c) == SV_CLAIM_THERE && strcmp(c->session, dir) == 0;
-}
-
-void sv_output_release(const char *out, const char *dir)
-{
-    struct sv_claim c;
-    if (own_claim(out, dir, &c))
-        sv_claim_release(&c);
-}
-
-int sv_output_settle(char *out, size_t size, const char *dir, struct sv_err *err)
-{
-    struct sv_claim c;
-    if (!own_claim(out, dir, &c) && sv_claim_read(out, &c) != SV_CLAIM_NONE)
-        return sv_err_set(err, SV_EHELD, SV_NO_POS, "somebody else has claimed it meanwhile");
-    int code = sv_claim_settle(&c, err);
-    if (code >= 0 && strcmp(out, c.out) != 0) {
-        sv_say("%s was written by somebody else meanwhile: the trace is %s", out, c.out);
-        snprintf(out, size, "%s", c.out);
-    }
+    char wanted[SV_CLAIM_PATH_MAX];
+    memcpy(wanted, c->out, sizeof wanted);
+    int code = sv_claim_settle(c, err);
+    if (code >= 0 && strcmp(wanted, c->out) != 0)
+        sv_say("%s was written by somebody else meanwhile: the trace is %s", wanted, c->out);
     return code;
 }
 

@@ -2,6 +2,7 @@
 #ifndef SV_SDK_OUTPUTS_H
 #define SV_SDK_OUTPUTS_H
 
+#include "base/claim.h"
 #include "base/err.h"
 #include "model/stream.h"
 #include "sdk/session_layout.h"
@@ -16,13 +17,11 @@ const char *sv_output_name(const char *pattern, uint32_t pid, bool is_child, cha
 
 bool sv_output_number(char *path, size_t size, uint32_t value); /* before the suffix */
 
-/* Claims the name for the session `dir` (base/claim.h); `part` becomes the growing one. When somebody else has it, `out` gets the pid before its
- * suffix. */
-bool sv_output_claim(char *out, size_t size, uint32_t pid, const char *dir, char *part,
-                     size_t part_size, struct sv_err *err);
-void sv_output_release(const char *out, const char *dir); /* removes the marker */
-/* The growing file gets its final name, which `out` is afterwards, and the claim ends. */
-int sv_output_settle(char *out, size_t size, const char *dir, struct sv_err *err);
+/* Claims the name for the session `dir`: see base/claim.h. When somebody else has it, the pid is put before the suffix. */
+bool sv_output_claim(struct sv_claim *c, const char *out, uint32_t pid, const char *dir,
+                     struct sv_err *err);
+int sv_output_settle(struct sv_claim *c,
+                     struct sv_err *err); /* says so when the name is another one */
 
 int sv_output_sink(const char *out, const char *part, const char *compress, struct sv_dict *dict,
                    struct sv_report *report, struct sv_sink **sink, struct sv_err *err);

@@ -26,7 +26,7 @@ static void read_wish(void)
         return;
     const char *wish = getenv("FAULT");
     char name[32] = "";
-    if (wish && sscanf(wish, "%31[a-z_]:%d:%ld", name, &error_number, &passes) == 3)
+    if (wish && sscanf(wish, "%31[a-z_0-9]:%d:%ld", name, &error_number, &passes) == 3)
         memcpy(call, name, sizeof call);
 }
 
