@@ -1,6 +1,6 @@
 /* Taking, keeping and giving up claims: see claim.h.
  *
- * Called by the SDK (when a session opens its file, perhaps in a signal handler's thread: no malloc), by `stave record` and by `stave listen`.
+ * Called by the SDK (when a session opens its file), by `stave record` and by `stave listen`.
  * Nothing is opened through a link, nothing that others could have written is believed, and no file is removed or replaced but the holder's own. */
 #include "base/claim_file.h"
 
@@ -67,19 +67,16 @@ static int new_file(const char *path)
     return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
-static int remember_marker(struct sv_claim *c, int fd)
+static void remember_marker(struct sv_claim *c, int fd)
 {
     struct stat st;
-    if (fstat(fd, &st) != 0)
-        return errno;
-    c->marker_device = st.st_dev;
-    c->marker_inode = st.st_ino;
     c->fd = fd;
-    return 0;
+    if (fstat(fd, &st) == 0)
+        c->file = sv_claim_see(&st);
 }
 
 /* Written beside it and moved there, so that nobody reads half of it. 0 or errno; EEXIST: somebody has it. */
-static int make_marker(struct sv_claim *c)
+static int make_marker(struct sv_claim *c, int (*move)(const char *from, const char *to))
 {
     char text[SV_CLAIM_BYTES_MAX], draft[SV_CLAIM_PATH_MAX + 32];
     struct timespec now;
@@ -93,28 +90,58 @@ static int make_marker(struct sv_claim *c)
     if (fd < 0)
         return errno;
     int error = write_all(fd, text, (size_t)n) ? 0 : errno;
-    if (error == 0 && rename_new(draft, c->marker) != 0)
+    if (error == 0 && move(draft, c->marker) != 0)
         error = errno;
-    if (error == 0)
-        error = remember_marker(c, fd);
-    if (error != 0) {
-        unlink(draft);
-        close(fd);
+    if (error == 0) {
+        remember_marker(c, fd);
+        return 0;
     }
+    unlink(draft);
+    close(fd);
     return error;
 }
 
+static bool is_same(const struct sv_claim_found *a, const struct sv_claim_found *b)
+{
+    return a->exists && b->exists && a->device == b->device && a->inode == b->inode &&
+           a->size == b->size && a->changed_s == b->changed_s && a->changed_ns == b->changed_ns;
+}
+
+/* A journal changes the marker, but its file stays open, so that nothing else can get its number. */
 static bool holds_marker(const struct sv_claim *c)
 {
     struct stat st;
-    return lstat(c->marker, &st) == 0 && st.st_dev == c->marker_device &&
-           st.st_ino == c->marker_inode;
+    if (!c->file.exists || lstat(c->marker, &st) != 0)
+        return false;
+    struct sv_claim_found now = sv_claim_see(&st);
+    return c->fd >= 0 ? now.device == c->file.device && now.inode == c->file.inode
+                      : is_same(&now, &c->file);
+}
+
+int sv_claim_set_session(struct sv_claim *c, const char *session, struct sv_err *err)
+{
+    int before = c->fd;
+    if (snprintf(c->session, sizeof c->session, "%s", session) >= (int)sizeof c->session) {
+        c->session[0] = '\0';
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the session's name is too long");
+    }
+    if (!holds_marker(c))
+        return sv_err_set(err, SV_EHELD, SV_NO_POS, "%.300s was taken away", c->marker);
+    errno = make_marker(c, rename);
+    if (errno != 0)
+        return sv_err_sys(err, "cannot write %.300s", c->marker);
+    if (before >= 0)
+        close(before);
+    else
+        sv_claim_keep(c);
+    return 0;
 }
 
 void sv_claim_release(struct sv_claim *c)
 {
     if (holds_marker(c))
         unlink(c->marker);
+    c->file.exists = false;
     sv_claim_keep(c);
 }
 
@@ -127,19 +154,11 @@ void sv_claim_abandon(struct sv_claim *c)
 
 /* ---- what dead processes left ---- */
 
-static bool is_in_the_way(const char *out, unsigned number)
-{
-    struct sv_claim c;
-    return !sv_claim_names(&c, out, number) || exists(c.part) || exists(c.marker);
-}
-
-/* The names of the next free number; false: none is left. */
+/* The names that follow those which are there, so that the newest has the highest number. False: none is left. */
 static bool next_place(const char *out, struct sv_claim *to)
 {
-    for (unsigned n = 1; n <= SV_CLAIM_NUMBER_MAX; n++)
-        if (!is_in_the_way(out, n))
-            return sv_claim_names(to, out, n);
-    return false;
+    unsigned n = sv_claim_last_number(out) + 1;
+    return n <= SV_CLAIM_NUMBER_MAX && sv_claim_names(to, out, n);
 }
 
 /* The marker of `c` is locked: nobody else moves it. The growing file goes first; where it is gone but a session is left, the marker alone
@@ -197,13 +216,7 @@ static int check_out(const char *out, struct sv_claim_found *f, struct sv_err *e
         return sv_err_set(err, SV_EIO, SV_NO_POS, "is a directory");
     if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
         return sv_err_set(err, SV_EIO, SV_NO_POS, "is no regular file");
-    *f = (struct sv_claim_found){.is_known = true,
-                                 .exists = true,
-                                 .device = st.st_dev,
-                                 .inode = st.st_ino,
-                                 .size = (uint64_t)st.st_size,
-                                 .changed_s = st.st_ctim.tv_sec,
-                                 .changed_ns = st.st_ctim.tv_nsec};
+    *f = sv_claim_see(&st);
     return 0;
 }
 
@@ -286,7 +299,7 @@ static int take(struct sv_claim *c, const char *out, const struct sv_claim_wish 
         int code = prepare(c, out, wish, err);
         if (code < 0)
             return code;
-        int error = make_marker(c);
+        int error = make_marker(c, rename_new);
         if (error == 0)
             return 0;
         if (error != EEXIST) {
@@ -316,15 +329,14 @@ int sv_claim_take(struct sv_claim *c, const char *out, const struct sv_claim_wis
 
 /* ---- the end ---- */
 
-static bool may_replace(const struct sv_claim *c)
+/* Is under the final name what was there when the claim was made? */
+static bool is_as_found(const struct sv_claim *c)
 {
     struct stat st;
-    const struct sv_claim_found *f = &c->found;
-    if (lstat(c->out, &st) != 0)
-        return errno == ENOENT;
-    return f->is_known && f->exists && st.st_dev == f->device && st.st_ino == f->inode &&
-           (uint64_t)st.st_size == f->size && st.st_ctim.tv_sec == f->changed_s &&
-           st.st_ctim.tv_nsec == f->changed_ns;
+    if (!c->found.is_known || lstat(c->out, &st) != 0)
+        return false;
+    struct sv_claim_found now = sv_claim_see(&st);
+    return is_same(&now, &c->found);
 }
 
 bool sv_claim_free_name(const struct sv_claim *c, char *to, size_t size)
@@ -332,7 +344,7 @@ bool sv_claim_free_name(const struct sv_claim *c, char *to, size_t size)
     char text[16];
     if (snprintf(to, size, "%s", c->out) >= (int)size)
         return false;
-    if (may_replace(c))
+    if (!exists(c->out) || is_as_found(c))
         return true;
     for (unsigned n = 1; n <= SV_CLAIM_NUMBER_MAX; n++) {
         snprintf(to, size, "%s", c->out);
@@ -345,20 +357,35 @@ bool sv_claim_free_name(const struct sv_claim *c, char *to, size_t size)
     return false;
 }
 
-int sv_claim_settle(struct sv_claim *c, struct sv_err *err)
+static int settle(struct sv_claim *c, const char *from, struct sv_err *err)
 {
     char to[SV_CLAIM_PATH_MAX];
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         if (!sv_claim_free_name(c, to, sizeof to))
             return sv_err_set(err, SV_EIO, SV_NO_POS, "no free name is left for it");
-        bool replaces = exists(to); /* then it is the one that was there before */
-        if ((replaces ? rename(c->part, to) : rename_new(c->part, to)) == 0) {
+        bool replaces = strcmp(to, c->out) == 0 && is_as_found(c);
+        if ((replaces ? rename(from, to) : rename_new(from, to)) == 0) {
             memcpy(c->out, to, sizeof c->out);
-            sv_claim_release(c);
             return 0;
         }
         if (errno != EEXIST)
             break;
     }
     return sv_err_sys(err, "cannot rename the finished file to its name");
+}
+
+int sv_claim_settle(struct sv_claim *c, struct sv_err *err)
+{
+    int code = settle(c, c->part, err);
+    if (code >= 0)
+        sv_claim_release(c);
+    return code;
+}
+
+int sv_claim_settle_as(struct sv_claim *c, const char *from, struct sv_err *err)
+{
+    int code = settle(c, from, err);
+    if (code >= 0)
+        sv_claim_abandon(c);
+    return code;
 }

@@ -7,15 +7,18 @@
  *
  * Writers:    sv_claim_take → create c.part (SV_OUTPUT_GROW) → sv_claim_whole()… → sv_claim_settle, which also releases;
  *             or sv_claim_abandon when nothing was recorded.
- * Recovery:   sv_claim_read (what stands under OUT now) or sv_claims_each (all that belongs to OUT, newest first)
+ * Recovery:   sv_claim_read (the claim that OUT has now) or sv_claims_each (all that belongs to OUT, newest first)
  *             → sv_process_id_state(&c.holder) → join c.part and c.session into sv_claim_free_name() → sv_claim_abandon.
  *
  * A marker is believed only when it belongs to this user and nobody else can write to it (trusted.h), so that the session folder it names is
  * this user's own. Its name is the only source of the names of OUT and of the growing file: a part that was moved aside is found through its
  * marker, not through its session. A holder that cannot be judged (another machine, another pid namespace) counts as running.
  *
+ * The growing file of a recorder is a Perfetto trace whatever the suffix of OUT: recovery looks at its content. With --last there are
+ * segments, too: OUT.ring-NNNN from c.segment on, older than the growing file; OUT.ring-NNNN.open, before the oldest, has what was open then.
+ *
  * The marker is text, `key value` lines after the version line "stave-claim 1", at most SV_CLAIM_BYTES_MAX bytes: whole, kind, pid, start,
- * pid-namespace, boot, machine, found, segment, session, command. Unknown keys are ignored. No memory is allocated but by sv_claims_each(). */
+ * pid-namespace, boot, machine, found, segment, session, command. Unknown keys are ignored. */
 #ifndef SV_BASE_CLAIM_H
 #define SV_BASE_CLAIM_H
 
@@ -58,8 +61,8 @@ struct sv_claim {
         whole_bytes;  /* of the growing file, as journalled here; SV_CLAIM_UNKNOWN: see session */
     uint32_t segment; /* recorder with --last: number of its first segment OUT.ring-NNNN; 0: none */
     int fd;           /* the marker, while this process holds it and journals; else -1 */
-    dev_t marker_device; /* which file the marker is: a claim that was lost is not released */
-    ino_t marker_inode;
+    struct sv_claim_found
+        file; /* which file the marker is: one that others made since then is left alone */
 };
 #define SV_CLAIM_UNKNOWN UINT64_MAX
 
@@ -96,6 +99,8 @@ struct sv_claim_wish {
  * process left is moved aside. Nothing stays behind after a failure. A claim that was made for this very session is taken over. */
 int sv_claim_take(struct sv_claim *c, const char *out, const struct sv_claim_wish *wish,
                   struct sv_err *err);
+/* The session folder, where it is made after the claim. The marker is replaced as a whole. */
+int sv_claim_set_session(struct sv_claim *c, const char *session, struct sv_err *err);
 /* So many bytes of the growing file are whole. */
 void sv_claim_whole(struct sv_claim *c, uint64_t bytes);
 
@@ -104,6 +109,8 @@ void sv_claim_whole(struct sv_claim *c, uint64_t bytes);
 bool sv_claim_free_name(const struct sv_claim *c, char *to, size_t size);
 /* The growing file gets that name (c->out afterwards), the marker goes. Nothing is overwritten but what was there before. */
 int sv_claim_settle(struct sv_claim *c, struct sv_err *err);
+/* The same with another file, made from the growing one, which then goes. */
+int sv_claim_settle_as(struct sv_claim *c, const char *from, struct sv_err *err);
 void sv_claim_release(struct sv_claim *c); /* the marker only */
 void sv_claim_abandon(struct sv_claim *c); /* the growing file, too */
 /* Keeps everything for `stave recover`: only closes. */

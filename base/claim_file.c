@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,17 @@ bool sv_claim_names(struct sv_claim *c, const char *out, unsigned number)
                (int)sizeof c->part &&
            snprintf(c->marker, sizeof c->marker, "%s" SV_CLAIM_SUFFIX "%s", out, tail) <
                (int)sizeof c->marker;
+}
+
+struct sv_claim_found sv_claim_see(const struct stat *st)
+{
+    return (struct sv_claim_found){.is_known = true,
+                                   .exists = true,
+                                   .device = st->st_dev,
+                                   .inode = st->st_ino,
+                                   .size = (uint64_t)st->st_size,
+                                   .changed_s = st->st_ctim.tv_sec,
+                                   .changed_ns = st->st_ctim.tv_nsec};
 }
 
 /* ---- writing ---- */
@@ -300,8 +312,7 @@ static enum sv_claim_state read_marker(struct sv_claim *c, int flags)
     ssize_t n = fstat(c->fd, &st) == 0 ? read(c->fd, text, sizeof text - 1) : -1;
     if (n <= 0 || n == SV_CLAIM_BYTES_MAX)
         return SV_CLAIM_DAMAGED;
-    c->marker_device = st.st_dev;
-    c->marker_inode = st.st_ino;
+    c->file = sv_claim_see(&st);
     text[n] = '\0';
     return sv_claim_parse(c, text, (size_t)n) ? SV_CLAIM_THERE : SV_CLAIM_DAMAGED;
 }
@@ -332,28 +343,36 @@ void sv_claim_keep(struct sv_claim *c)
 
 /* ---- all of a name ---- */
 
-/* NAME.session.N: N, and 0 for everything else. */
-static unsigned number_of(const char *entry, const char *name, size_t len)
+/* NAME.session.N (or another suffix): N, and 0 for everything else. */
+static unsigned number_of(const char *entry, const char *name, const char *suffix)
 {
-    const char *at = entry + len + sizeof SV_CLAIM_SUFFIX - 1;
+    size_t n_name = strlen(name), n_suffix = strlen(suffix);
     uint64_t n;
-    if (strncmp(entry, name, len) != 0 ||
-        strncmp(entry + len, SV_CLAIM_SUFFIX ".", sizeof SV_CLAIM_SUFFIX) != 0)
+    if (strncmp(entry, name, n_name) != 0 || strncmp(entry + n_name, suffix, n_suffix) != 0)
         return 0;
-    return only_number(at + 1, SV_CLAIM_NUMBER_MAX, &n) && at[1] != '0' ? (unsigned)n : 0;
+    const char *at = entry + n_name + n_suffix;
+    return at[0] == '.' && at[1] != '0' && only_number(at + 1, SV_CLAIM_NUMBER_MAX, &n)
+               ? (unsigned)n
+               : 0;
 }
 
 /* The highest number below `below`; 0: none. */
-static unsigned next_number(DIR *folder, const char *name, unsigned below)
+static unsigned next_number(DIR *folder, const char *name, const char *suffix, unsigned below)
 {
     unsigned best = 0;
     rewinddir(folder);
     for (const struct dirent *e; (e = readdir(folder));) {
-        unsigned n = number_of(e->d_name, name, strlen(name));
+        unsigned n = number_of(e->d_name, name, suffix);
         if (n > best && n < below)
             best = n;
     }
     return best;
+}
+
+static const char *base_of(const char *out)
+{
+    const char *slash = strrchr(out, '/');
+    return slash ? slash + 1 : out;
 }
 
 static DIR *open_folder_of(const char *out)
@@ -366,6 +385,17 @@ static DIR *open_folder_of(const char *out)
     return opendir(folder);
 }
 
+unsigned sv_claim_last_number(const char *out)
+{
+    DIR *folder = open_folder_of(out);
+    if (!folder)
+        return 0;
+    unsigned markers = next_number(folder, base_of(out), SV_CLAIM_SUFFIX, UINT_MAX);
+    unsigned parts = next_number(folder, base_of(out), SV_PART_SUFFIX, UINT_MAX);
+    closedir(folder);
+    return markers > parts ? markers : parts;
+}
+
 int sv_claims_each(const char *out,
                    int (*visit)(void *ctx, const struct sv_claim *c, enum sv_claim_state state),
                    void *ctx)
@@ -373,11 +403,10 @@ int sv_claims_each(const char *out,
     struct sv_claim c;
     enum sv_claim_state state = sv_claim_read(out, &c);
     int status = state == SV_CLAIM_NONE ? 0 : visit(ctx, &c, state);
-    const char *slash = strrchr(out, '/');
     DIR *folder = status == 0 ? open_folder_of(out) : NULL;
     unsigned number = SV_CLAIM_NUMBER_MAX + 1;
     while (folder && status == 0 &&
-           (number = next_number(folder, slash ? slash + 1 : out, number)) > 0) {
+           (number = next_number(folder, base_of(out), SV_CLAIM_SUFFIX, number)) > 0) {
         state = read_numbered(out, number, &c);
         if (state != SV_CLAIM_NONE)
             status = visit(ctx, &c, state);

@@ -16,13 +16,21 @@
 
 enum { TRIES = 16 };
 
-/* BASE + tail; without a base there is none. */
+/* BASE + tail, absolute, since the program may change its directory; without a base there is none. */
 static void add(struct sv_folder *to, size_t *n, const char *base, const char *tail, bool is_given)
 {
     struct sv_folder *f = &to[*n];
+    size_t at = 0, size = sizeof f->path;
     f->is_given = is_given;
-    if (base && *base &&
-        snprintf(f->path, sizeof f->path, "%s%s", base, tail) < (int)sizeof f->path)
+    if (!base || !*base)
+        return;
+    if (*base != '/') {
+        if (!getcwd(f->path, size - 1))
+            return;
+        at = strlen(f->path);
+        f->path[at++] = '/';
+    }
+    if (snprintf(f->path + at, size - at, "%s%s", base, tail) < (int)(size - at))
         ++*n;
 }
 

@@ -301,7 +301,7 @@ static int start_collected(struct sv_process *p)
 static int start_own(struct sv_process *p, bool is_child)
 {
     char out[SV_OUT_MAX];
-    const char *why = sv_output_expand(plan.pattern, p->pid, is_child, out, sizeof out);
+    const char *why = sv_output_name(plan.pattern, p->pid, is_child, out, sizeof out);
     if (why) {
         sv_say("STAVE_OUT=%s: %s; tracing is off", plan.pattern, why);
         return -1;

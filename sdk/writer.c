@@ -308,8 +308,7 @@ static void settle(struct sv_writer *w)
         fail(w, &err);
     if (w->fd < 0 && w->plan.full == STAVE_FULL_OVERWRITE) {
         unlink(w->part);
-    } else if (w->fd < 0 && !w->failed && rename(w->part, w->out) != 0) {
-        sv_err_sys(&err, "cannot rename the finished file");
+    } else if (w->fd < 0 && !w->failed && sv_output_settle(&w->claim, &err) < 0) {
         fail(w, &err);
     }
     if (w->failed) {
@@ -317,7 +316,7 @@ static void settle(struct sv_writer *w)
         return;
     }
     atomic_store(&w->process->session->state, SV_SESSION_CLOSED);
-    sv_output_release(w->out);
+    sv_claim_release(&w->claim);
 }
 
 static void finish(struct sv_writer *w)
@@ -426,11 +425,13 @@ static int open_sink(struct sv_writer *w, struct sv_err *err)
     snprintf(s->out, sizeof s->out, "%s", w->out);
     if (sv_stream_is(w->out))
         return sv_stream_open(w, err);
-    /* The names are the session's from the first moment on: the marker leads there, even if the program is killed now. */
-    if (!sv_output_claim(s->out, sizeof w->out, p->pid, p->dir, s->part, sizeof w->part, err))
+    /* The marker leads to the session from the first moment on, even if the program is killed now. */
+    if (!sv_output_claim(&w->claim, w->out, p->pid, p->dir, err))
         return SV_EIO;
-    memcpy(w->out, s->out, sizeof w->out); /* claimed within that size */
-    memcpy(w->part, s->part, sizeof w->part);
+    memcpy(s->out, w->claim.out, sizeof s->out);
+    memcpy(s->part, w->claim.part, sizeof s->part);
+    memcpy(w->out, w->claim.out, sizeof w->out - 1); /* claimed within that size */
+    memcpy(w->part, w->claim.part, sizeof w->part);
     return sv_output_sink(w->out, w->part, w->plan.compress, w->dict, &w->report, &w->sink, err);
 }
 
@@ -486,7 +487,7 @@ bool sv_writer_start(struct sv_process *p, const struct sv_plan *plan, const cha
     }
     w->process = p;
     w->plan = *plan;
-    w->fd = -1;
+    w->fd = w->claim.fd = -1;
     snprintf(w->out, sizeof w->out, "%s", out);
     jmp_buf jump;
     sv_no_memory = &jump;
@@ -507,10 +508,7 @@ bool sv_writer_start(struct sv_process *p, const struct sv_plan *plan, const cha
     if (!ok) {
         if (w->sink)
             w->sink->close(w->sink, true, NULL);
-        if (w->part[0]) { /* it was ours */
-            unlink(w->part);
-            sv_output_release(w->out);
-        }
+        sv_claim_abandon(&w->claim);
         atomic_store(&p->session->state, SV_SESSION_CLOSED);
         free_writer(w);
         return false;

@@ -3,6 +3,7 @@
 #define SV_SDK_WRITER_H
 
 #include "base/buf.h"
+#include "base/claim.h"
 #include "base/mem.h"
 #include "model/stream.h"
 #include "sdk/drain_names.h"
@@ -25,6 +26,7 @@ struct sv_writer {
     struct sv_process *process;
     struct sv_plan plan;
     char out[SV_OUT_MAX], part[SV_PATH_MAX];
+    struct sv_claim claim; /* of a file */
     struct sv_dict *dict;
     struct sv_report report;
     struct sv_drain *drain;

@@ -32,11 +32,11 @@ numbers b.pftrace b.pftrace && { [ ! -s err2 ] || grep -qE "being recovered righ
 start c.pftrace; for _ in $(seq 600); do [ "$(stat -c %s c.pftrace.part)" -gt 1000000 ] && break; sleep 0.1; done; stop
 part=$(stat -c %s c.pftrace.part); truncate -s $((part / 2)) c.pftrace.part
 recover c.pftrace; [ $? = 0 ] && grep -q 'the growing file was cut' err && "$STAVE" cat -q c.pftrace | grep -c seq= >/dev/null; say $? "a growing file that was cut is told"
-start d.pftrace; stop; dir=$(cat d.pftrace.session); rm -f "$dir"/ring.0
+start d.pftrace; stop; dir=$(sed -n 's/^session //p' d.pftrace.session); rm -f "$dir"/ring.0
 recover d.pftrace; [ $? = 0 ] && grep -q 'ring is missing or damaged' err; say $? "a ring that is missing is told"
-start e.pftrace; stop; dir=$(cat e.pftrace.session); head -c 8192 /dev/urandom | dd of="$dir/ring.0" bs=1 seek=8192 conv=notrunc 2>/dev/null
+start e.pftrace; stop; dir=$(sed -n 's/^session //p' e.pftrace.session); head -c 8192 /dev/urandom | dd of="$dir/ring.0" bs=1 seek=8192 conv=notrunc 2>/dev/null
 timeout 60 "$STAVE" recover e.pftrace >out 2>err; [ $? -le 1 ]; say $? "a ring full of noise is survived"
-start f.pftrace; stop; dir=$(cat f.pftrace.session); head -c 100 /dev/urandom >"$dir/session"
+start f.pftrace; stop; dir=$(sed -n 's/^session //p' f.pftrace.session); head -c 100 /dev/urandom >"$dir/session"
 recover f.pftrace; [ $? != 0 ] && grep -q 'damaged' err; say $? "so is a damaged session file"
 start g.pftrace; stop
 recover --clean; [ $? = 0 ] && grep -q removed out && [ ! -e g.pftrace.part ] && [ ! -e g.pftrace.session ]; say $? "clean removes what is stale"

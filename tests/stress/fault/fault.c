@@ -26,7 +26,7 @@ static void read_wish(void)
         return;
     const char *wish = getenv("FAULT");
     char name[32] = "";
-    if (wish && sscanf(wish, "%31[a-z_]:%d:%ld", name, &error_number, &passes) == 3)
+    if (wish && sscanf(wish, "%31[a-z_0-9]:%d:%ld", name, &error_number, &passes) == 3)
         memcpy(call, name, sizeof call);
 }
 
@@ -88,6 +88,13 @@ void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t from)
 int mkdir(const char *path, mode_t mode)
 {
     return FAILS(mkdir) ? -1 : (REAL(mkdir))(path, mode);
+}
+
+int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+    if (FAILS(renameat2))
+        return -1;
+    return (REAL(renameat2))(from_fd, from, to_fd, to, flags);
 }
 
 int rename(const char *from, const char *to)
