@@ -294,9 +294,9 @@ static int write_open(struct sv_recorder *r, int64_t now, struct sv_err *err)
 static int turn(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
     struct sv_parts *p = r->parts;
-    int code = 0;
     sv_recorder_snapshot(r);
-    if (!p->is_ring)
+    int code = sv_record_sdk_commit(r, now, err); /* what is in this file is in no ring any more */
+    if (code >= 0 && !p->is_ring)
         code = sv_still_end(&p->still, now - LATE_NS, p->file, err);
     int closed = p->file->close(p->file, code < 0, err);
     p->file = NULL;
@@ -311,10 +311,10 @@ static int turn(struct sv_recorder *r, int64_t now, struct sv_err *err)
     p->number++;
     p->start_ns = now;
     code = sv_open_growing(&r->options->out, r->part, r->dict, &r->report, &p->file, err);
-    if (code < 0)
-        return code;
-    return p->is_ring ? write_open(r, now, err)
-                      : sv_still_begin(&p->still, now - LATE_NS, r->dict, p->file, err);
+    if (code >= 0)
+        code = p->is_ring ? write_open(r, now, err)
+                          : sv_still_begin(&p->still, now - LATE_NS, r->dict, p->file, err);
+    return code < 0 ? code : sv_record_sdk_commit(r, now, err);
 }
 
 /* ---- saving a ring ---- */

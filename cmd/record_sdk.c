@@ -11,23 +11,11 @@
 
 #define COMMIT_EVERY_NS ((int64_t)200000000)
 
-static void absolute(const char *path, char *to, size_t size)
-{
-    char cwd[1024];
-    if (path[0] == '/' || !getcwd(cwd, sizeof cwd))
-        snprintf(to, size, "%s", path);
-    else
-        snprintf(to, size, "%s/%s", cwd, path);
-}
-
 void sv_record_sdk_open(struct sv_recorder *r)
 {
-    char out[2048], part[2048];
     struct sv_err why = {0};
-    absolute(r->options->out.path, out, sizeof out);
-    absolute(r->part, part, sizeof part);
-    if (sv_collect_open(NULL, out, part, r->dict, &r->report, r->sink->takes, &r->collect, &why) <
-        0) {
+    if (sv_collect_open(NULL, r->options->out.path, r->part, r->dict, &r->report, r->sink->takes,
+                        &r->collect, &why) < 0) {
         sv_console_note("without libstave's events: %s", why.msg);
         r->is_partial = true;
         return;
@@ -36,10 +24,11 @@ void sv_record_sdk_open(struct sv_recorder *r)
     unsetenv("STAVE_OUT");
 }
 
-/* Rings are given back when their events are in the file. */
-static int commit(struct sv_recorder *r, int64_t now, struct sv_err *err)
+int sv_record_sdk_commit(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
     struct stat st;
+    if (!r->collect || sv_collect_n_ever(r->collect) == 0)
+        return 0; /* without rings there is nothing to commit: all that was flushed counts */
     int code = r->sink->flush ? r->sink->flush(r->sink, err) : 0;
     if (code >= 0)
         sv_collect_commit(r->collect, stat(r->part, &st) == 0 ? (uint64_t)st.st_size : 0);
@@ -51,16 +40,11 @@ int sv_record_sdk_round(struct sv_recorder *r, int64_t now, bool is_last, struct
 {
     if (!r->collect)
         return 0;
-    uint64_t bytes = sv_collect_round(r->collect, is_last);
-    r->uncommitted += bytes;
+    sv_collect_round(r->collect, is_last);
     int code = sv_recorder_pull(r, sv_collect_source(r->collect), err);
-    if (code < 0 || (r->uncommitted == 0 && !is_last))
-        return code;
-    if (is_last || sv_collect_is_pressed(r->collect) || now - r->commit_ns >= COMMIT_EVERY_NS) {
-        code = commit(r, now, err);
-        r->uncommitted = 0;
-    }
-    return code;
+    bool is_due = is_last || sv_collect_is_pressed(r->collect) ||
+                  now - r->commit_ns >= COMMIT_EVERY_NS;
+    return code >= 0 && is_due ? sv_record_sdk_commit(r, now, err) : code;
 }
 
 /* The output is whole or was given up: nothing is left to recover. */

@@ -67,7 +67,7 @@ struct sv_recorder {
     bool is_shown; /* the status line */
     struct sv_recorder_loss losses[SV_RECORDER_LOSSES];
     size_t n_losses;
-    uint64_t events, lost, uncommitted;
+    uint64_t events, lost;
     int word;        /* with --detach: written to when the recording has begun; -1 */
     char *told;      /* file by which others find us */
     FILE *records;   /* STAVE_RECORDS: the kernel's records as they came, for tests; NULL */
@@ -90,6 +90,8 @@ void sv_record_forget(struct sv_recorder *r, int64_t now);
 void sv_record_sdk_open(
     struct sv_recorder *r); /* before the command starts: sets its environment */
 int sv_record_sdk_round(struct sv_recorder *r, int64_t now, bool is_last, struct sv_err *err);
+/* All events so far are in the file: the rings are given back, and recovery begins here. */
+int sv_record_sdk_commit(struct sv_recorder *r, int64_t now, struct sv_err *err);
 void sv_record_sdk_close(struct sv_recorder *r);
 
 /* Forks for --detach (record_detach.c). In the one that records, *word is to be written to when it has begun. */

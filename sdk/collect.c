@@ -70,6 +70,16 @@ static int make_dir(struct sv_collect *c, const char *dir, struct sv_err *err)
     return c->dir_fd >= 0 ? 0 : sv_err_sys(err, "cannot make %s", dir ? dir : "a session folder");
 }
 
+/* "": it has no name that recovery could use. */
+static void absolute(const char *path, char *to, size_t size)
+{
+    char here[SV_PATH_MAX] = "";
+    bool is_relative = *path && path[0] != '/' && getcwd(here, sizeof here);
+    int n = snprintf(to, size, "%s%s%s", is_relative ? here : "", is_relative ? "/" : "", path);
+    if (n < 0 || (size_t)n >= size)
+        to[0] = '\0';
+}
+
 static int map_session(struct sv_collect *c, struct sv_err *err)
 {
     int fd = sv_trusted_file(c->dir_fd, "session", O_RDWR | O_CREAT | O_EXCL, SV_TRUST_OWN, 0600);
@@ -110,8 +120,8 @@ int sv_collect_open(const char *dir, const char *out, const char *part, struct s
                                   .version = SV_LAYOUT_VERSION,
                                   .process = sv_process_id_self(),
                                   .counter = sv_ticks_counter()};
-    snprintf(s->out, sizeof s->out, "%s", out);
-    snprintf(s->part, sizeof s->part, "%s", part);
+    absolute(out, s->out, sizeof s->out);
+    absolute(part, s->part, sizeof s->part);
     snprintf(s->command, sizeof s->command, "collector");
     dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
     sv_guests_init(&c->guests, c->dir_fd, dict, report, takes);
