@@ -6,6 +6,7 @@
 #include "sdk/outputs.h"
 
 #include "formats/formats.h"
+#include "model/machine.h"
 #include "sdk/writer.h"
 
 #include <errno.h>
@@ -312,8 +313,7 @@ int sv_output_sink(const char *out, const char *part, const char *compress, stru
 void sv_output_describe(struct sv_dict *dict, uint32_t pid)
 {
     char text[512];
-    host_name(text, 256);
-    sv_dict_set_meta(dict, "hostname", text, strlen(text), false);
+    sv_machine_describe(dict);
     if (rank())
         sv_dict_set_meta(dict, "rank", rank(), strlen(rank()), false);
     const char *command = sv_process && sv_process->session ? sv_process->session->command : "";
