@@ -19,7 +19,8 @@ enum sv_errno {
     SV_ELIMIT = -5,  /* a stated limit other than memory was reached */
     SV_EFOUND = -6,  /* --strict: damage was found */
     SV_EAGAIN = -7,  /* a live source has nothing right now */
-    SV_EINPUT = -8   /* the input cannot be opened or read on */
+    SV_EINPUT = -8,  /* the input cannot be opened or read on */
+    SV_EHELD = -9    /* somebody else has it */
 };
 
 #define SV_NO_POS (-1)
