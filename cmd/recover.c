@@ -2,6 +2,7 @@
 #include "cmd/commands.h"
 #include "cmd/console.h"
 #include "cmd/files.h"
+#include "cmd/spool.h"
 #include "sdk/dead.h"
 
 #include <fcntl.h>
@@ -194,6 +195,16 @@ static int recover_one(const struct recover *o, const char *name, struct sv_dead
     return code;
 }
 
+/* What a killed `stave listen` has received. */
+static int recover_spool(const struct recover *o, struct sv_claim *c, struct sv_err *err)
+{
+    if (sv_process_id_state(&c->holder) != SV_PROCESS_GONE)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "%s: process %u is still writing it; recover it when that has ended",
+                          c->out, c->holder.pid);
+    return sv_spool_finish(c, &o->out, o->keep, err);
+}
+
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     struct recover *o = options;
@@ -206,6 +217,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     struct stat st;
     const char *name = operands->items[0];
     bool is_dir = stat(name, &st) == 0 && S_ISDIR(st.st_mode);
+    struct sv_claim claim;
+    if (!is_dir && sv_claim_read(name, &claim) == SV_CLAIM_THERE && claim.kind == SV_CLAIM_LISTENER)
+        return recover_spool(o, &claim, err);
     code = is_dir ? sv_dead_look(name, &d, err) : sv_dead_of_output(name, &d, err);
     int lock = code < 0 ? -1 : take(&d, err);
     if (code >= 0)
