@@ -138,6 +138,16 @@ static int choose_output(const struct sv_output_choice *choice, const struct sv_
     return 0;
 }
 
+int sv_check_output(const struct sv_output_choice *choice, struct sv_err *err)
+{
+    const struct sv_format *format = NULL;
+    enum sv_compression compression;
+    int code = choose_output(choice, &format, &compression, err);
+    if (code == 0 && choice->compress)
+        code = parse_compression(choice->compress, &compression, err);
+    return code;
+}
+
 /* Format and compression follow the chosen name; the bytes go to `path`. */
 static int open_output_at(const struct sv_output_choice *choice, const char *path,
                           enum sv_output_mode mode, struct sv_dict *dict, struct sv_report *report,

@@ -78,6 +78,8 @@ struct sv_output_choice {
     }
 #define SV_INPUT_OPTIONS(type) SV_INPUT_OPTIONS_AS(type, "from", from)
 
+/* Would it open? For commands that work long before they write. */
+int sv_check_output(const struct sv_output_choice *choice, struct sv_err *err);
 int sv_open_output(const struct sv_output_choice *choice, struct sv_dict *dict,
                    struct sv_report *report, struct sv_sink **sink, struct sv_err *err);
 

@@ -6,6 +6,7 @@
 #include "capture/procfs.h"
 #include "cmd/console.h"
 #include "cmd/running.h"
+#include "model/machine.h"
 #include "model/told_paths.h"
 #include "sdk/ticks.h"
 
@@ -58,11 +59,9 @@ static void describe(struct sv_recorder *r)
     r->dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
     if (text[0] && !r->options->redact)
         set_text(r->dict, "command", text);
-    if (uname(&u) == 0) {
-        set_text(r->dict, "hostname", u.nodename);
+    sv_machine_describe(r->dict);
+    if (uname(&u) == 0)
         set_text(r->dict, "kernel", u.release);
-        set_text(r->dict, "machine", u.machine);
-    }
     if (r->options->sample_hz) {
         snprintf(text, sizeof text, "%u", (unsigned)r->options->sample_hz);
         set_text(r->dict, "sample_hz", text);

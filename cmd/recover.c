@@ -5,6 +5,7 @@
 #include "cmd/console.h"
 #include "cmd/files.h"
 #include "cmd/leftovers.h"
+#include "cmd/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -303,6 +304,12 @@ static int look_again(struct sv_leftover *o, struct sv_err *err)
     return code;
 }
 
+/* What a killed `stave listen` has received is no trace yet. */
+static bool is_spool(const struct sv_leftover *o)
+{
+    return o->has_claim && o->claim.kind == SV_CLAIM_LISTENER;
+}
+
 static int recover_one(const struct recover *r, const char *name, struct sv_leftover *o,
                        struct sv_err *err)
 {
@@ -316,6 +323,11 @@ static int recover_one(const struct recover *r, const char *name, struct sv_left
     int lock = take_lock(o, err);
     if (lock < 0)
         return lock;
+    if (is_spool(o)) {
+        code = sv_spool_finish(&o->claim, &r->out, r->keep, err);
+        close(lock);
+        return code;
+    }
     code = look_again(o, err);
     if (code >= 0)
         code = join_new(r, o, err);

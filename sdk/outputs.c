@@ -9,6 +9,7 @@
 #include "base/out_name.h"
 #include "formats/formats.h"
 #include "model/launched.h"
+#include "model/machine.h"
 #include "sdk/writer.h"
 
 #include <errno.h>
@@ -159,8 +160,7 @@ int sv_output_sink(const char *out, const char *part, const char *compress, stru
 void sv_output_describe(struct sv_dict *dict, uint32_t pid)
 {
     char text[512];
-    sv_name_host(text, 256);
-    sv_dict_set_meta(dict, "hostname", text, strlen(text), false);
+    sv_machine_describe(dict);
     sv_dict_describe_launcher(dict);
     const char *command = sv_process && sv_process->session ? sv_process->session->command : "";
     sv_dict_set_meta(dict, "command", command, strlen(command), false);

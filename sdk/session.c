@@ -507,7 +507,10 @@ void stave_finish(void)
         sv_control_unlock(p);
         stave_stop();
     }
-    bool is_recoverable = p && atomic_load(&p->start_failed) && !sv_stream_is(plan.pattern);
+    bool is_recoverable =
+        p && atomic_load(&p->start_failed) &&
+        (!sv_stream_is(plan.pattern) || /* of a stream that began, the rings hold the rest */
+         (p->session && atomic_load(&p->session->state) == SV_SESSION_OPEN));
     if (p && atomic_load(&p->ready) == 2 && p->session && !is_recoverable)
         sv_files_remove(p);
 }

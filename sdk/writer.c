@@ -139,8 +139,13 @@ static void name_threads(struct sv_writer *w, bool all)
 static bool fail(struct sv_writer *w, const struct sv_err *err)
 {
     if (!w->failed) {
-        char line[SV_PATH_MAX + 600];
-        snprintf(line, sizeof line, "%s: %s", w->out, err->msg);
+        char line[2 * SV_PATH_MAX + 700];
+        if (w->fd < 0)
+            snprintf(line, sizeof line, "%s: %s", w->out, err->msg);
+        else
+            snprintf(line, sizeof line,
+                     "%s: %s ('stave recover %s -o FILE' saves what was not sent)", w->out,
+                     err->msg, w->process->dir);
         sv_session_fail(line, 0);
     }
     w->failed = true;
@@ -201,6 +206,8 @@ static bool pump(struct sv_writer *w)
     int n;
     uint64_t events = 0, n_batches = 0;
     while ((n = next_batch(w, &err)) > 0) {
+        if (w->fd >= 0)
+            w->sent_events += sv_stream_count(w->batch->events, (size_t)n);
         int status = w->sink->write(w->sink, w->batch->events, (size_t)n, &err);
         sv_batch_reset(w->batch);
         if (status < 0)
@@ -304,7 +311,7 @@ static void keep_what_is_whole(struct sv_writer *w)
 static void settle(struct sv_writer *w)
 {
     struct sv_err err = {0};
-    if (w->fd >= 0 && !w->failed && !sv_stream_send(w, &err))
+    if (w->fd >= 0 && !w->failed && !sv_stream_end(w, &err))
         fail(w, &err);
     if (w->fd < 0 && w->plan.full == STAVE_FULL_OVERWRITE) {
         unlink(w->part);
