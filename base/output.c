@@ -270,7 +270,8 @@ static int open_growing(struct sv_output *o, const char *path, struct sv_err *er
 {
     enum { FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
     struct stat st;
-    o->is_kept = true;
+    o->is_kept = o->is_regular = true;
+    o->path = sv_strndup(path, strlen(path));
     o->fd = open(path, FLAGS, 0666);
     if (o->fd < 0 && errno == EEXIST) {
         if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
@@ -335,7 +336,8 @@ int sv_output_open_at(const char *path, uint64_t offset, struct sv_output **out,
         return code;
     }
     struct sv_output *o = new_output(fd);
-    o->is_kept = true;
+    o->is_kept = o->is_regular = true;
+    o->path = sv_strndup(path, strlen(path));
     o->at = offset;
     *out = o;
     return SV_OK;
@@ -457,7 +459,7 @@ void sv_output_discard(struct sv_output *o)
     close_fd(o);
     if (o->tmp_path != NULL)
         unlink(o->tmp_path);
-    else if (o->path != NULL && o->is_regular)
+    else if (o->path != NULL && o->is_regular && !o->is_kept)
         unlink(o->path);
     free_output(o);
 }
