@@ -1,8 +1,10 @@
 /* Errors: formatting into the caller's struct.
  *
  * Called by every layer above. The first error of a chain is the cause and is kept; a later one, set while
- * cleaning up, would only hide it. Must not allocate: it also reports that there is no memory. */
+ * cleaning up, would only hide it. What a message quotes may come from anywhere, so messages are made printable here, once
+ * for all who show them. Must not allocate: it also reports that there is no memory. */
 #include "base/err.h"
+#include "base/printable.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +15,9 @@ __attribute__((format(printf, 4, 0))) static void set(struct sv_err *err, int co
 {
     err->code = code;
     err->pos = pos;
-    vsnprintf(err->msg, sizeof err->msg, fmt, ap);
+    char raw[sizeof err->msg];
+    vsnprintf(raw, sizeof raw, fmt, ap);
+    sv_printable(err->msg, sizeof err->msg, raw);
 }
 
 int sv_err_set(struct sv_err *err, int code, int64_t pos, const char *fmt, ...)
