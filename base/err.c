@@ -45,6 +45,13 @@ int sv_err_sys(struct sv_err *err, const char *fmt, ...)
     return SV_EIO;
 }
 
+int sv_err_stdout(struct sv_err *err)
+{
+    if (errno == EPIPE)
+        return sv_err_set(err, SV_EPIPE, SV_NO_POS, "standard output: nobody reads it any more");
+    return sv_err_sys(err, "standard output");
+}
+
 void sv_err_clear(struct sv_err *err)
 {
     err->code = SV_OK;

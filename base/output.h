@@ -2,8 +2,8 @@
  *
  * A file grows under a temporary name beside its final one and is renamed by sv_output_close(), so that a reader never
  * meets half a file that looks whole; sv_output_discard() removes it. What is no regular file (a pipe, a device) is always
- * written in place. Errors are sticky: write freely, the first failure is told by close (or sv_output_flush). A closed
- * pipe is an error like any other as long as the program ignores SIGPIPE. There is no fsync: a file survives the
+ * written in place. Errors are sticky: write freely, the first failure is told by close (or sv_output_flush), with the
+ * name of the file. As long as the program ignores SIGPIPE, a closed pipe is an error like any other, SV_EPIPE when it was standard output. There is no fsync: a file survives the
  * program's death, not necessarily the machine's. */
 #ifndef SV_BASE_OUTPUT_H
 #define SV_BASE_OUTPUT_H

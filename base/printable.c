@@ -11,16 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The code point of a well-formed character of n bytes. */
-static uint32_t code_point(const unsigned char *p, size_t n)
-{
-    static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t c = p[0] & first[n];
-    for (size_t i = 1; i < n; i++)
-        c = c << 6 | (p[i] & 0x3f);
-    return c;
-}
-
 /* Characters that act on a terminal or turn the text around them: controls, separators of lines, directions. */
 static bool is_acting(uint32_t c)
 {
@@ -31,7 +21,18 @@ static bool is_acting(uint32_t c)
 size_t sv_printable_length(const char *s, size_t len)
 {
     size_t n = sv_utf8_length(s, len);
-    return n && !is_acting(code_point((const unsigned char *)s, n)) ? n : 0;
+    return n && !is_acting(sv_utf8_code_point(s, n)) ? n : 0;
+}
+
+size_t sv_printable_run(const char *s, size_t len)
+{
+    size_t i = 0, n = 1;
+    while (i < len && n > 0) {
+        bool is_plain = s[i] >= 0x20 && s[i] < 0x7f; /* most of most texts */
+        n = is_plain ? 1 : sv_printable_length(s + i, len - i);
+        i += n;
+    }
+    return i;
 }
 
 /* The escape of the character at s in out (at most 7 bytes with its end); *taken: bytes of s. */
@@ -44,27 +45,15 @@ static size_t escape(char out[8], const char *s, size_t len, size_t *taken)
     if (at)
         return (size_t)snprintf(out, 8, "\\%c", letters[at - shorts]);
     if (n > 1)
-        return (size_t)snprintf(out, 8, "\\u%04x",
-                                (unsigned)code_point((const unsigned char *)s, n) & 0xffff);
+        return (size_t)snprintf(out, 8, "\\u%04x", (unsigned)sv_utf8_code_point(s, n) & 0xffff);
     return (size_t)snprintf(out, 8, "\\x%02x", (unsigned)(unsigned char)*s);
-}
-
-/* Bytes at the start of s that are plain ASCII: most of most texts. */
-static size_t plain_run(const char *s, size_t len)
-{
-    size_t n = 0;
-    while (n < len && s[n] >= 0x20 && s[n] < 0x7f)
-        n++;
-    return n;
 }
 
 void sv_buf_printable(struct sv_buf *b, const char *s, size_t len)
 {
     for (size_t i = 0, n; i < len; i += n) {
         char text[8];
-        n = plain_run(s + i, len - i);
-        if (n == 0)
-            n = sv_printable_length(s + i, len - i);
+        n = sv_printable_run(s + i, len - i);
         if (n)
             sv_buf_add(b, s + i, n);
         else

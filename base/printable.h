@@ -19,6 +19,9 @@
 /* Bytes of the character at s (1..4) if it may be printed as it is; 0: it has to be escaped. */
 size_t sv_printable_length(const char *s, size_t len);
 
+/* Bytes at the start of s that may be printed as they are: whole characters, 0 … len. */
+size_t sv_printable_run(const char *s, size_t len);
+
 /* Appends the printable form. */
 void sv_buf_printable(struct sv_buf *b, const char *s, size_t len);
 

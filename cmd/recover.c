@@ -35,21 +35,21 @@ static int list_one(void *ctx, const char *dir)
         return 0;
     bool has_trace = sv_dead_has_trace(&d), is_busy = d.is_alive || d.live_guest;
     l->n++;
-    printf("%s  pid %u %s", dir, d.session.pid,
-           d.is_alive     ? "(running)"
-           : d.live_guest ? "(dead, but a forked process runs)"
-           : has_trace    ? "(dead)"
-                          : "(finished)");
+    sv_print(stdout, "%s  pid %u %s", dir, d.session.pid,
+             d.is_alive     ? "(running)"
+             : d.live_guest ? "(dead, but a forked process runs)"
+             : has_trace    ? "(dead)"
+                            : "(finished)");
     if (d.n_guests)
-        printf(" and %u forked from it", d.n_guests);
-    printf("\n  %s\n", d.session.command);
+        sv_print(stdout, " and %u forked from it", d.n_guests);
+    sv_print(stdout, "\n  %s\n", d.session.command);
     if (has_trace)
-        printf("  %s: %s written, %s in rings\n", d.session.out, sv_human_bytes(part, d.part_bytes),
-               sv_human_bytes(rings, d.ring_bytes));
+        sv_print(stdout, "  %s: %s written, %s in rings\n", d.session.out,
+                 sv_human_bytes(part, d.part_bytes), sv_human_bytes(rings, d.ring_bytes));
     if (l->clean && !is_busy) {
         sv_dead_remove(&d, true);
         l->removed++;
-        printf("  removed\n");
+        sv_print(stdout, "  removed\n");
     }
     return 0;
 }

@@ -5,8 +5,10 @@
  * only. */
 #include "cmd/rows.h"
 
+#include "base/csv_text.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "cmd/console.h"
 
@@ -42,10 +44,9 @@ static int flush(struct sv_printer *p, struct sv_err *err)
 {
     if (p->text.failed)
         return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "a row of the result is too long to print");
-    if (p->text.len && fwrite(p->text.data, 1, p->text.len, p->out) != p->text.len)
-        return sv_err_sys(err, "standard output");
+    int code = sv_print_data(p->out, p->text.data, p->text.len, err);
     sv_buf_clear(&p->text);
-    return 0;
+    return code;
 }
 
 static int flush_if_full(struct sv_printer *p, struct sv_err *err)
@@ -172,7 +173,7 @@ static char *cell_line(struct sv_printer *p, const struct sv_cell *c)
     sv_buf_init(&plain, 1u << 30);
     sv_buf_init(&line, 1u << 30);
     if (c->type == SV_CELL_TEXT)
-        sv_buf_escaped(&plain, c->text, c->len);
+        sv_buf_printable(&plain, c->text, c->len);
     else
         add_plain(&plain, c);
     const char *text = sv_buf_cstr(&plain);

@@ -140,7 +140,9 @@ static bool fail(struct sv_writer *w, const struct sv_err *err)
 {
     if (!w->failed) {
         char line[SV_PATH_MAX + 600];
-        snprintf(line, sizeof line, "%s: %s", w->out, err->msg);
+        bool is_named = strncmp(err->msg, w->out, strlen(w->out)) == 0; /* by its growing file */
+        snprintf(line, sizeof line, "%s%s%s", is_named ? "" : w->out, is_named ? "" : ": ",
+                 err->msg);
         sv_session_fail(line, 0);
     }
     w->failed = true;
