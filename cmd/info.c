@@ -3,6 +3,7 @@
  * A sink counts by kind, by track and by category; afterwards the dictionary tells processes, clocks and metadata. Loss
  * and damage come first: a reader must not look at figures before knowing that something is missing. */
 #include "base/json.h"
+#include "base/json_scan.h"
 #include "base/mem.h"
 #include "cmd/commands.h"
 #include "cmd/console.h"
@@ -366,6 +367,17 @@ static void json_categories(struct sv_json *j, const struct census *c)
     sv_json_end(j);
 }
 
+/* A file can say so of anything: looked at once more, with the pad that looking needs. */
+static bool is_json(struct sv_text t)
+{
+    struct sv_buf b;
+    sv_buf_init(&b, (size_t)1 << 30);
+    sv_buf_add(&b, t.bytes, t.len);
+    bool is_valid = sv_buf_reserve(&b, SV_JSON_PAD) && sv_json_valid(b.data, b.len);
+    sv_buf_fini(&b);
+    return is_valid;
+}
+
 static void json_metadata(struct sv_json *j, const struct sv_dict *d)
 {
     json_key(j, "metadata");
@@ -373,7 +385,7 @@ static void json_metadata(struct sv_json *j, const struct sv_dict *d)
     for (uint32_t i = 0; i < d->n_meta; i++) {
         struct sv_text k = sv_dict_text(d, d->meta[i].key), v = sv_dict_text(d, d->meta[i].value);
         sv_json_key(j, k.bytes, k.len);
-        if (d->meta[i].is_json)
+        if (d->meta[i].is_json && is_json(v))
             sv_json_raw(j, v.bytes, v.len);
         else
             sv_json_text(j, v.bytes, v.len);

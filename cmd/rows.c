@@ -44,6 +44,10 @@ static int flush(struct sv_printer *p, struct sv_err *err)
 {
     if (p->text.failed)
         return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "a row of the result is too long to print");
+    if (p->file) {
+        sv_output_pass_on(p->file, &p->text);
+        return sv_output_failure(p->file, err);
+    }
     int code = sv_print_data(p->out, p->text.data, p->text.len, err);
     sv_buf_clear(&p->text);
     return code;
@@ -188,6 +192,11 @@ static char *cell_line(struct sv_printer *p, const struct sv_cell *c)
     return copy;
 }
 
+static bool is_aligned(const struct sv_printer *p)
+{
+    return p->form == SV_ROWS_TABLE || p->form == SV_ROWS_MARKDOWN;
+}
+
 static void settle(struct sv_printer *p)
 {
     if (p->is_flowing)
@@ -275,8 +284,9 @@ static int print_head(struct sv_sql_rows *r, const char *const *names, size_t n,
     p->n_rows = 0;
     p->is_flowing = false;
     for (size_t i = 0; i < n; i++) {
-        p->names[i] = sv_strndup(names[i], strlen(names[i]));
-        p->widths[i] = width_of(names[i]);
+        struct sv_cell name = sv_cell_text(names[i]);
+        p->names[i] = is_aligned(p) ? cell_line(p, &name) : sv_strndup(names[i], strlen(names[i]));
+        p->widths[i] = width_of(p->names[i]);
         p->is_number[i] = true;
     }
     bool is_apart = p->form == SV_ROWS_TABLE || p->form == SV_ROWS_CSV ||
@@ -321,7 +331,7 @@ static int print_end(struct sv_sql_rows *r, struct sv_err *err)
     struct sv_printer *p = (struct sv_printer *)r;
     if (p->form == SV_ROWS_JSON)
         sv_buf_str(&p->text, "]\n");
-    if (p->form == SV_ROWS_TABLE || p->form == SV_ROWS_MARKDOWN)
+    if (is_aligned(p))
         settle(p);
     return flush(p, err);
 }
