@@ -41,6 +41,7 @@ struct sv_output {
     bool is_stdout;
     bool is_regular;       /* discard may remove it */
     bool is_kept;          /* a growing file: it stays, whatever happens */
+    char *name;            /* as the caller called it, for messages */
     char *path, *tmp_path; /* tmp_path NULL: written in place */
     struct sv_buf own;     /* of sv_output_open_memory() */
     struct sv_buf *memory;
@@ -111,7 +112,10 @@ static void put_fd(struct sv_output *o, const uint8_t *bytes, size_t n)
             if (poll(&p, 1, -1) >= 0 || errno == EINTR)
                 continue;
         }
-        sv_err_sys(&o->failed, "cannot write");
+        if (o->is_stdout)
+            sv_err_stdout(&o->failed);
+        else
+            sv_err_sys(&o->failed, "%.300s: cannot write", o->name);
         return;
     }
 }
@@ -232,6 +236,7 @@ static void free_output(struct sv_output *o)
         sv_buf_fini(&o->own);
     free(o->packed);
     free(o->buf);
+    free(o->name);
     free(o->path);
     free(o->tmp_path);
     free(o);
@@ -259,7 +264,7 @@ static int open_temporary(struct sv_output *o, struct sv_err *err)
         if (errno != EEXIST)
             break;
     }
-    sv_err_sys(err, "cannot create");
+    sv_err_sys(err, "%.300s: cannot create", o->name);
     free(o->tmp_path);
     o->tmp_path = NULL;
     return SV_EIO;
@@ -291,7 +296,8 @@ static int open_file(struct sv_output *o, const char *path, enum sv_output_mode 
         return open_growing(o, path, err);
     bool exists = stat(path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "is a directory: name a file in it");
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "%.300s: is a directory: name a file in it",
+                          path);
     o->is_regular = !exists || S_ISREG(st.st_mode);
     /* Through a link to what it points to, so that the rename replaces the file and not the link. */
     o->path = exists ? realpath(path, NULL) : NULL;
@@ -300,13 +306,14 @@ static int open_file(struct sv_output *o, const char *path, enum sv_output_mode 
     if (mode == SV_OUTPUT_RENAME && o->is_regular)
         return open_temporary(o, err);
     o->fd = open(o->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-    return o->fd >= 0 ? SV_OK : sv_err_sys(err, "cannot create");
+    return o->fd >= 0 ? SV_OK : sv_err_sys(err, "%.300s: cannot create", path);
 }
 
 int sv_output_open(const char *path, enum sv_output_mode mode, enum sv_compression compression,
                    struct sv_output **out, struct sv_err *err)
 {
     struct sv_output *o = new_output(-1);
+    o->name = sv_strndup(path, strlen(path));
     int rc = start_compression(o, compression, err);
     if (rc == SV_OK && strcmp(path, "-") == 0) {
         o->is_stdout = true;
@@ -434,7 +441,7 @@ static void close_fd(struct sv_output *o)
         ftruncate(o->fd, (off_t)o->at) != 0)
         sv_err_sys(&o->failed, "cannot cut it behind its end");
     if (o->fd >= 0 && !o->is_stdout && close(o->fd) != 0 && errno != EINTR && o->failed.code == 0)
-        sv_err_sys(&o->failed, "cannot write");
+        sv_err_sys(&o->failed, "%.300s: cannot write", o->name);
 }
 
 int sv_output_close(struct sv_output *o, struct sv_err *err)
@@ -443,7 +450,7 @@ int sv_output_close(struct sv_output *o, struct sv_err *err)
     close_fd(o);
     if (o->tmp_path != NULL) {
         if (o->failed.code == 0 && rename(o->tmp_path, o->path) != 0)
-            sv_err_sys(&o->failed, "cannot rename the finished file to its name");
+            sv_err_sys(&o->failed, "%.300s: cannot rename the finished file to its name", o->name);
         if (o->failed.code != 0)
             unlink(o->tmp_path);
     }

@@ -458,10 +458,10 @@ static void show_status(struct sv_recorder *r)
     double rate =
         r->shown_ns ? (double)(r->events - r->shown_events) * 1e9 / (double)(now - r->shown_ns) : 0;
     uint64_t size = sv_parts_bytes(r) + (stat(r->part, &st) == 0 ? (uint64_t)st.st_size : 0);
-    fprintf(stderr, "\r%s%s  %s events  %s/s  %s lost  %s%s\033[K", sv_style_err(SV_DIM),
-            sv_human_ns(a, now - r->started_ns), sv_human_count(b, r->events),
-            sv_human_count(c, (uint64_t)rate), sv_human_count(d, r->lost), sv_human_bytes(e, size),
-            sv_style_err(SV_RESET));
+    sv_print_styled(stderr, SV_DIM, "\r%s  %s events  %s/s  %s lost  %s\033[K",
+                    sv_human_ns(a, now - r->started_ns), sv_human_count(b, r->events),
+                    sv_human_count(c, (uint64_t)rate), sv_human_count(d, r->lost),
+                    sv_human_bytes(e, size));
     r->shown_ns = now;
     r->shown_events = r->events;
     r->is_shown = true;
@@ -484,7 +484,7 @@ static int run_loop(struct sv_recorder *r, struct sv_err *err)
         show_status(r);
     }
     if (r->is_shown)
-        fputs("\r\033[K", stderr);
+        sv_print(stderr, "\r\033[K");
     return code;
 }
 

@@ -23,28 +23,10 @@ struct recover {
     bool keep, clean, yes, force;
 };
 
-/* ---- text of sessions on the terminal ---- */
-
-/* What another process wrote, as it may be printed: everything that is not plain is shown by its number. */
-static const char *shown(const char *text, char *to, size_t size)
-{
-    size_t n = 0;
-    for (; *text && n + 5 < size; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c >= 32 && c < 127)
-            to[n++] = (char)c;
-        else
-            n += (size_t)snprintf(to + n, size - n, "\\x%02x", c);
-    }
-    to[n] = '\0';
-    return to;
-}
-
 static void print_problems(const struct sv_leftovers *l)
 {
-    char text[4 * SV_PATH_MAX];
     for (size_t i = 0; i < l->n_problems; i++)
-        sv_console_note("%s", shown(l->problems[i], text, sizeof text));
+        sv_console_note("%s", l->problems[i]);
 }
 
 /* ---- the list ---- */
@@ -68,37 +50,36 @@ static const char *state_of(const struct sv_leftover *o)
 
 static void print_head(const struct sv_leftover *o)
 {
-    char text[4 * SV_PATH_MAX];
     const char *what = o->has_session ? o->dead.dir : o->part;
     uint32_t pid = o->has_session ? o->dead.session.process.pid
                    : o->has_claim ? o->claim.holder.pid
                                   : 0;
-    printf("%s", shown(what, text, sizeof text));
+    sv_print(stdout, "%s", what);
     if (pid)
-        printf("  pid %u (%s)", pid, state_of(o));
+        sv_print(stdout, "  pid %u (%s)", pid, state_of(o));
     if (o->has_session && o->dead.n_clients)
-        printf(" and %u other%s", o->dead.n_clients, o->dead.n_clients == 1 ? "" : "s");
+        sv_print(stdout, " and %u other%s", o->dead.n_clients, o->dead.n_clients == 1 ? "" : "s");
     const char *command = o->has_claim     ? o->claim.command
                           : o->has_session ? o->dead.session.command
                                            : "";
     if (*command)
-        printf("\n  %s", shown(command, text, sizeof text));
-    printf("\n");
+        sv_print(stdout, "\n  %s", command);
+    sv_print(stdout, "\n");
 }
 
 static void print_one(const struct sv_leftover *o)
 {
-    char text[4 * SV_PATH_MAX], part[32], rings[32], lost[32];
+    char part[32], rings[32], lost[32];
     print_head(o);
     if (o->has_session && !sv_dead_has_trace(&o->dead))
         return;
-    printf("  %s: %s written", o->out[0] ? shown(o->out, text, sizeof text) : "no file",
-           sv_human_bytes(part, o->part_bytes));
+    sv_print(stdout, "  %s: %s written", o->out[0] ? o->out : "no file",
+             sv_human_bytes(part, o->part_bytes));
     if (o->has_session)
-        printf(", %s in rings", sv_human_bytes(rings, o->dead.ring_bytes));
+        sv_print(stdout, ", %s in rings", sv_human_bytes(rings, o->dead.ring_bytes));
     if (o->has_session && o->dead.ring_losses)
-        printf(", %s losses", sv_human_count(lost, o->dead.ring_losses));
-    printf("\n");
+        sv_print(stdout, ", %s losses", sv_human_count(lost, o->dead.ring_losses));
+    sv_print(stdout, "\n");
 }
 
 static int list(void)
@@ -398,12 +379,12 @@ static void clean_one(const struct recover *r, struct sv_leftover *o)
     print_one(o);
     enum sv_process_state state = sv_leftover_state(o, &pid);
     if (state != SV_PROCESS_GONE && !(state == SV_PROCESS_UNKNOWN && is_discard && r->force)) {
-        printf("  stays: process %u %s\n", pid,
-               state == SV_PROCESS_RUNS ? "runs" : "may run elsewhere");
+        sv_print(stdout, "  stays: process %u %s\n", pid,
+                 state == SV_PROCESS_RUNS ? "runs" : "may run elsewhere");
         return;
     }
     if (!is_done && !is_discard) {
-        printf("  stays: not recovered; recover it, or add --discard and its name\n");
+        sv_print(stdout, "  stays: not recovered; recover it, or add --discard and its name\n");
         return;
     }
     int lock = r->yes ? take_lock(o, &(struct sv_err){0}) : -1;
@@ -411,13 +392,13 @@ static void clean_one(const struct recover *r, struct sv_leftover *o)
         sv_leftover_remove(o);
     if (lock >= 0)
         close(lock);
-    printf("  %s: %s\n",
-           !r->yes     ? "would be removed"
-           : lock >= 0 ? "removed"
-                       : "stays",
-           r->yes && lock < 0 ? "it is being recovered right now"
-           : is_done          ? "nothing in it is missing elsewhere"
-                              : "as asked, with what was not recovered");
+    sv_print(stdout, "  %s: %s\n",
+             !r->yes     ? "would be removed"
+             : lock >= 0 ? "removed"
+                         : "stays",
+             r->yes && lock < 0 ? "it is being recovered right now"
+             : is_done          ? "nothing in it is missing elsewhere"
+                                : "as asked, with what was not recovered");
 }
 
 static int clean(const struct recover *r, struct sv_err *err)

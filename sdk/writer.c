@@ -140,12 +140,12 @@ static bool fail(struct sv_writer *w, const struct sv_err *err)
 {
     if (!w->failed) {
         char line[2 * SV_PATH_MAX + 700];
-        if (w->fd < 0)
-            snprintf(line, sizeof line, "%s: %s", w->out, err->msg);
-        else
-            snprintf(line, sizeof line,
-                     "%s: %s ('stave recover %s -o FILE' saves what was not sent)", w->out,
-                     err->msg, w->process->dir);
+        bool is_named = strncmp(err->msg, w->out, strlen(w->out)) == 0; /* by its growing file */
+        int n = snprintf(line, sizeof line, "%s%s%s", is_named ? "" : w->out,
+                         is_named ? "" : ": ", err->msg);
+        if (w->fd >= 0 && n > 0 && (size_t)n < sizeof line)
+            snprintf(line + n, sizeof line - (size_t)n,
+                     " ('stave recover %s -o FILE' saves what was not sent)", w->process->dir);
         sv_session_fail(line, 0);
     }
     w->failed = true;

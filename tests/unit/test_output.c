@@ -115,8 +115,8 @@ TEST(places_that_cannot_be_written)
     static const struct {
         const char *path, *message;
     } rows[] = {
-        {"/", "is a directory: name a file in it"},
-        {"/nonexistent/out.json", "cannot create: No such file or directory"},
+        {"/", "/: is a directory: name a file in it"},
+        {"/nonexistent/out.json", "/nonexistent/out.json: cannot create: No such file or directory"},
     };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         struct sv_err err = {0};
@@ -137,7 +137,7 @@ TEST(a_full_disk_is_told_once)
             sv_output_write(o, &i, sizeof i);
         CHECK_INT_EQ(sv_output_flush(o, NULL), SV_EIO);
         CHECK_INT_EQ(sv_output_close(o, &err), SV_EIO);
-        CHECK_STR_EQ(err.msg, "cannot write: No space left on device");
+        CHECK_STR_EQ(err.msg, "/dev/full: cannot write: No space left on device");
     }
     struct stat st;
     CHECK(stat("/dev/full", &st) == 0 &&
@@ -159,8 +159,7 @@ TEST(a_closed_pipe_is_an_error)
     int closed = sv_output_close(o, &err);
     dup2(saved, STDOUT_FILENO);
     CHECK_INT_EQ(opened, SV_OK);
-    CHECK_INT_EQ(closed, SV_EIO);
-    CHECK_STR_EQ(err.msg, "cannot write: Broken pipe");
+    CHECK_INT_EQ(closed, SV_EPIPE);
 }
 
 TEST(memory_holds_what_was_written)
