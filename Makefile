@@ -58,7 +58,7 @@ bench: ## measures and compares with the budgets
 fuzz: ## fuzzes each target for FUZZ_SECONDS (T=WORD: only targets with WORD in their name)
 	@tools/install-deps fuzz
 	@tools/build fuzz tests
-	@tools/fuzz $(FUZZ_SECONDS) $(T)
+	@tools/fuzz --seconds=$(FUZZ_SECONDS) $(T)
 
 .PHONY: lint format
 lint: ## format, clang-tidy, shellcheck, layers, style
