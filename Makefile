@@ -39,6 +39,7 @@ test-long: all ## all tests in all builds
 	@tools/build minimal all tests
 	@STAVE_LONG=1 tests/run -f "$(T)" build build-asan:unit,fuzz,golden,cli,laws,stress build-tsan:unit,stress \
 	  build-clang:unit,golden build-minimal:unit,golden,cli
+	@[ -n "$(T)" ] || tools/mutate
 asan: ## all tests that can run under ASan and UBSan
 	@tools/install-deps test
 	@tools/build asan all tests
@@ -58,7 +59,7 @@ bench: ## measures and compares with the budgets
 fuzz: ## fuzzes each target for FUZZ_SECONDS (T=WORD: only targets with WORD in their name)
 	@tools/install-deps fuzz
 	@tools/build fuzz tests
-	@tools/fuzz $(FUZZ_SECONDS) $(T)
+	@tools/fuzz --seconds=$(FUZZ_SECONDS) $(T)
 
 .PHONY: lint format
 lint: ## format, clang-tidy, shellcheck, layers, style

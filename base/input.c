@@ -30,8 +30,10 @@
 
 #define WINDOW_BYTES \
     ((size_t)256 << 10) /* 256 KiB … 4 MiB read equally fast; leaves half of a small L2 */
-#define READ_MIN  ((size_t)64 << 10) /* with less room behind it the window moves to the front */
-#define RAW_BYTES ((size_t)128 << 10)
+/* With less room behind it (a small one: than a quarter) the window moves to the front. */
+#define READ_MIN    ((size_t)64 << 10)
+#define RAW_BYTES   ((size_t)128 << 10)
+#define SMALL_BYTES ((size_t)4 << 10) /* the smallest buffers, for small files */
 /* The kernel copies into an address that is off by 16 bytes at a fifth of the speed (rep movsb on the processors
  * measured: 1.6 against 8 GB/s), so every read() into the window begins on a cache line. */
 #define ALIGN ((size_t)64)
@@ -51,8 +53,9 @@ struct sv_input_impl {
     bool in_stream;  /* inside a gzip member or a zstd frame */
     uint8_t *window; /* cap + SV_INPUT_PAD bytes */
     size_t cap;
-    uint8_t *raw, *raw_at; /* RAW_BYTES; raw_at: first byte not yet used */
-    size_t raw_len;        /* from raw_at */
+    uint8_t *raw, *raw_at; /* raw_cap bytes; raw_at: first byte not yet used */
+    size_t raw_cap;
+    size_t raw_len; /* from raw_at */
     uint64_t read_bytes;
     z_stream gzip;
     bool has_gzip;
@@ -129,16 +132,25 @@ static ssize_t read_stored(struct sv_input *in, uint8_t *dst, size_t room)
     return n;
 }
 
+/* `most` bytes, or as many as a small file can fill: programs that read thousands of them should not pay for large ones. */
+static size_t buffer_size(const struct sv_input *in, size_t most)
+{
+    size_t small = SMALL_BYTES;
+    while (small < most && small - SMALL_BYTES / 2 < in->size_bytes)
+        small *= 2;
+    return in->size_bytes > 0 && small < most ? small : most;
+}
+
 /* Makes at least `need` raw bytes available unless the file ends before; false on a read error. */
 static bool raw_need(struct sv_input *in, size_t need)
 {
     struct sv_input_impl *m = in->impl;
-    assert(need <= RAW_BYTES);
+    assert(need <= m->raw_cap);
     while (m->raw_len < need) {
         if (m->raw_len > 0 && m->raw_at != m->raw)
             memmove(m->raw, m->raw_at, m->raw_len);
         m->raw_at = m->raw;
-        ssize_t n = read_stored(in, m->raw + m->raw_len, RAW_BYTES - m->raw_len);
+        ssize_t n = read_stored(in, m->raw + m->raw_len, m->raw_cap - m->raw_len);
         if (n < 0)
             return false;
         if (n == 0)
@@ -321,7 +333,8 @@ static ssize_t zstd_some(struct sv_input *in, uint8_t *dst, size_t room)
 static int recognise(struct sv_input *in)
 {
     struct sv_input_impl *m = in->impl;
-    m->raw = sv_alloc_aligned(RAW_BYTES, ALIGN);
+    m->raw_cap = buffer_size(in, RAW_BYTES);
+    m->raw = sv_alloc_aligned(m->raw_cap, ALIGN);
     m->raw_at = m->raw;
     if (!raw_need(in, 4))
         return -1;
@@ -372,10 +385,11 @@ static void make_room(struct sv_input *in)
 {
     struct sv_input_impl *m = in->impl;
     if (m->window == NULL) {
-        place_window(in, WINDOW_BYTES);
+        place_window(in, buffer_size(in, WINDOW_BYTES));
         return;
     }
-    if (m->cap - (size_t)(in->data - m->window) - in->len >= READ_MIN)
+    size_t read_min = m->cap / 4 < READ_MIN ? m->cap / 4 : READ_MIN;
+    if (m->cap - (size_t)(in->data - m->window) - in->len >= read_min)
         return;
     /* More than half full means that the reader needs long records: doubling keeps the moves linear. */
     size_t cap = m->cap, most = (in->window_limit / ALIGN + 2) * ALIGN;

@@ -225,7 +225,8 @@ void sv_pf_emit_loss(struct sv_pf *r, struct sv_pf_seq *seq, sv_track track)
     struct sv_event *e = sv_pf_emit(r, SV_LOSS, track, r->str.loss);
     if (!r->copy_texts && seq->has_last && seq->last_ns < r->ts_ns) {
         e->ts_ns = seq->last_ns;
-        e->dur_ns = r->ts_ns - seq->last_ns;
+        if (__builtin_sub_overflow(r->ts_ns, seq->last_ns, &e->dur_ns))
+            e->dur_ns = INT64_MAX;
     }
     seq->has_loss = false;
     seq->n_lost = 0;

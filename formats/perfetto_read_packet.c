@@ -310,9 +310,12 @@ static void update_sequence(struct sv_pf *r, const struct sv_pf_packet *k, bool 
 
 static void count_payload(struct sv_pf *r, uint32_t id)
 {
-    struct sv_pf_count *c = &r->payloads[id < 1024 ? id : 0];
+    id = id < SV_PF_SKIPPED_IDS ? id : 0;
+    struct sv_pf_count *c = &r->payloads[id];
     if (c->n++ == 0)
         c->first_pos = r->pos;
+    if (r->payloads_end <= id)
+        r->payloads_end = id + 1;
 }
 
 /* Payloads that need a timestamp: false when it has none or it cannot be converted. */
@@ -473,13 +476,14 @@ static void report_event_fields(struct sv_pf *r)
         const struct sv_pf_count *c = &r->event_fields[id];
         char what[80];
         const char *name = event_field_names[id];
+        if (c->n == 0)
+            continue;
         if (name)
             snprintf(what, sizeof what, "track_event field %s", name);
         else
             snprintf(what, sizeof what, id ? "track_event field %u" : "track_event extension field",
                      id);
-        if (c->n)
-            sv_report_add(r->report, SV_SKIPPED, what, c->n, c->first_pos, NULL);
+        sv_report_add(r->report, SV_SKIPPED, what, c->n, c->first_pos, NULL);
     }
 }
 
@@ -495,7 +499,7 @@ void sv_pf_packet_finish(struct sv_pf *r)
         r->ts_ns = seq->has_last ? seq->last_ns : r->latest_ns;
         sv_pf_emit_loss(r, seq, seq->last_track ? seq->last_track->track : 0);
     }
-    for (uint32_t id = 0; id < 1024; id++)
+    for (uint32_t id = 0; id < r->payloads_end; id++)
         if (r->payloads[id].n)
             report_payload(r, id);
     report_event_fields(r);

@@ -19,6 +19,7 @@
 #define SV_PF_PACKET_MAX    ((size_t)64 << 20)  /* a longer one is a damaged length */
 #define SV_PF_UNPACKED_MAX  ((uint64_t)1 << 30) /* what one compressed packet may expand to */
 #define SV_PF_WAITING_MAX   ((size_t)16 << 20)  /* memory for events that wait for their clock */
+#define SV_PF_SKIPPED_IDS   1024u
 #define SV_PF_SEQUENCES_MAX 262144u
 #define SV_PF_CLOCKS_MAX    64u /* per snapshot */
 #define SV_PF_GRAVES        16u
@@ -260,8 +261,9 @@ struct sv_pf {
     struct sv_pf_gpu *gpu;
     struct sv_pf_losses *losses;
 
-    struct sv_pf_count
-        payloads[1024]; /* skipped packets by payload number; [0] the numbers past it */
+    struct sv_pf_count payloads
+        [SV_PF_SKIPPED_IDS]; /* skipped packets by payload number; [0] the numbers past it */
+    uint32_t payloads_end;   /* behind the largest that was counted */
     struct sv_pf_count event_fields[64]; /* skipped fields of TrackEvent; [0] the numbers past it */
     bool is_finished;
     struct {

@@ -1,10 +1,14 @@
 /* Fuzz target of the Perfetto reader: any bytes must give well-formed events, and never crash, hang or read outside.
  *
  * Every event is looked at as a sink would: numbers within the dictionary, argument lists that add up, each byte of each
- * text. A batch's texts are read before the next call, as the contract allows. */
+ * text. A batch's texts are read before the next call, as the contract allows. The mutator changes fields of the packets and now and then
+ * packs some of them, so that the reader's unpacking sees more than broken streams. */
 #include "formats/formats.h"
+#include "formats/perfetto_proto.h"
+#include "tests/fuzz/mutate_wire.h"
 
 #include <stdlib.h>
+#include <zlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -63,12 +67,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sv_input *in;
     struct sv_source *source;
     struct sv_report report;
-    struct sv_batch b;
+    static struct sv_batch b; /* kept: its blocks are large against one input */
     struct sv_dict *dict = sv_dict_new();
     struct sv_read_options options = {.space = size % 2 ? 0 : 7};
     int n;
     sv_report_init(&report);
-    sv_batch_init(&b);
+    if (!b.arena.chunk_bytes)
+        sv_batch_init(&b);
     sv_perfetto_probe(data, size);
     require(sv_input_open_memory(data, size, "fuzz", &in, &err) == 0);
     require(sv_perfetto_source(in, &options, dict, &report, &source, &err) == 0);
@@ -81,8 +86,54 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_tracks(dict);
     source->close(source);
     sv_input_close(in);
-    sv_batch_fini(&b);
+    sv_batch_reset(&b);
     sv_report_fini(&report);
     sv_dict_free(dict);
     return 0;
+}
+
+/* ---- mutation ---- */
+
+/* From one packet to the end: in one compressed packet. */
+static void pack_tail(struct mutate *m)
+{
+    struct sv_wire w = sv_wire_at(m->data, m->size);
+    struct sv_wire_field f;
+    size_t at = 0, n = 0;
+    for (size_t start = 0; sv_wire_next(&w, &f); start = (size_t)(w.p - m->data))
+        if (mutate_one_in(m, ++n))
+            at = start;
+    uint8_t made[2 * MUTATE_SCRATCH];
+    uLongf packed = MUTATE_SCRATCH;
+    if (n == 0 || compress2(made, &packed, m->data + at, m->size - at, 1) != Z_OK)
+        return;
+    struct sv_buf b;
+    sv_buf_init(&b, 2 * MUTATE_SCRATCH);
+    size_t packet = sv_put_begin(&b, SV_PF_TRACE_PACKET);
+    sv_put_bytes(&b, SV_PF_PACKET_COMPRESSED, made, packed);
+    sv_put_end(&b, packet);
+    if (!b.failed)
+        (void)mutate_replace(m, at, m->size - at, b.data, b.len);
+    sv_buf_fini(&b);
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    static struct mutate m;
+    mutate_init(&m, data, size, max_size, seed);
+    (void)mutate_wire(&m);
+    if (mutate_one_in(&m, 64))
+        pack_tail(&m);
+    return m.size;
+}
+
+size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2,
+                                 size_t size2, uint8_t *out, size_t max_size, unsigned seed)
+{
+    static struct mutate m;
+    size_t n = size1 < max_size ? size1 : max_size;
+    if (n > 0)
+        memcpy(out, data1, n);
+    mutate_init(&m, out, n, max_size, seed);
+    return mutate_wire_cross(&m, data2, size2);
 }

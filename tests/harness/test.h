@@ -74,4 +74,7 @@ const char *test_scratch(const char *name);
 void test_alloc_fail(unsigned k);
 bool test_alloc_failed(void);
 
+/* Every clock reads these times, one after the other (the last one for ever); NULL: the real clocks again. */
+void test_clock_script(const int64_t *times_ns, size_t n);
+
 #endif

@@ -48,6 +48,17 @@ TEST(a_call_is_a_begin_with_its_arguments_and_an_end)
     kbench_free(k);
 }
 
+TEST(a_path_without_an_end_is_none)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_call c = kbench_call(SYS_openat, 100, 105, AT_FDCWD, 3);
+    kbench_put(k, 0, &c, sizeof c, "/data/ab", 8, 0);
+    kbench_round(k, 1000);
+    CHECK(strstr(k->text, "openat") != NULL);
+    CHECK(strstr(k->text, "path=") == NULL);
+    kbench_free(k);
+}
+
 /* What the descriptor 3 (or `fd`) is after a sequence, seen by a read. */
 static const char *path_of(struct kbench *k, uint64_t ts, uint32_t pid, int fd)
 {

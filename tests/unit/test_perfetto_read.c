@@ -1,4 +1,5 @@
 /* The Perfetto reader: frames, damage, compressed packets, sequences, clocks, losses. */
+#include "formats/perfetto_state.h"
 #include "tests/unit/pffile.h"
 
 #include <stdio.h>
@@ -303,6 +304,38 @@ TEST(deflated_packets_are_unpacked_once)
     check_compressed(false);
 }
 
+TEST(a_packet_that_unpacks_without_end_is_cut)
+{
+    if (!getenv("STAVE_LONG"))
+        SKIP("only with STAVE_LONG=1: a gigabyte is unpacked");
+    enum { PIECE = 16 << 20 };
+    struct file f;
+    struct read r;
+    uint8_t *out = malloc(PIECE), *zeros = calloc(1, PIECE);
+    REQUIRE(out && zeros);
+    z_stream z = {.next_out = out, .avail_out = PIECE};
+    REQUIRE(deflateInit(&z, 1) == Z_OK);
+    for (uint64_t n = 0; n < SV_PF_UNPACKED_MAX + PIECE;
+         n += PIECE) { /* fields 0: damage, but cheap to pass over */
+        z.next_in = zeros;
+        z.avail_in = PIECE;
+        REQUIRE(deflate(&z, Z_NO_FLUSH) == Z_OK);
+    }
+    REQUIRE(deflate(&z, Z_FINISH) == Z_STREAM_END);
+    file_init(&f);
+    packet(&f, 1);
+    sv_put_bytes(&f.b, SV_PF_PACKET_COMPRESSED, out, PIECE - z.avail_out);
+    end(&f);
+    named_event(&f, 1, 1, SV_PF_TYPE_INSTANT, 7, "after");
+    read_file(&r, &f);
+    check_finding(&r, SV_DAMAGE, "compressed packet too large", 1, 0);
+    CHECK_UINT_EQ(r.got.n, 1);
+    deflateEnd(&z);
+    free(out);
+    free(zeros);
+    done(&r, &f);
+}
+
 TEST(zstd_packets_are_unpacked_once)
 {
 #ifdef SV_HAVE_ZSTD
@@ -506,6 +539,30 @@ TEST(a_loss_at_the_end_is_told_too)
     read_file(&r, &f);
     CHECK_STR_EQ(events_of(&r), "10 0 instant #0000000000000007 before \n"
                                 "10 0 loss #0000000000000007 packets dropped  int:0\n");
+    done(&r, &f);
+}
+
+TEST(a_loss_longer_than_time_itself)
+{
+    struct file f;
+    struct read r;
+    file_init(&f);
+    snapshot(&f, 1, 0, (struct clock_row[]){{6, 1000, 0, false}, {3, INT64_MAX, 0, false}}, 2);
+    packet(&f, 1);
+    u64(&f, SV_PF_PACKET_TIMESTAMP, 5);
+    u64(&f, SV_PF_PACKET_CLOCK_ID, 3);
+    size_t e = open_message(&f, SV_PF_PACKET_TRACK_EVENT);
+    u64(&f, SV_PF_EVENT_TYPE, SV_PF_TYPE_INSTANT);
+    close_message(&f, e);
+    end(&f);
+    packet(&f, 1);
+    u64(&f, SV_PF_PACKET_PREVIOUS_DROPPED, 1);
+    end(&f);
+    cleared(&f, 1, 0, 7);
+    named_event(&f, 1, 1000002000, SV_PF_TYPE_INSTANT, 7, "after");
+    read_file(&r, &f);
+    REQUIRE(r.got.n == 3 && r.got.events[2].kind == SV_LOSS);
+    CHECK_INT_EQ(r.got.events[2].dur_ns, INT64_MAX);
     done(&r, &f);
 }
 

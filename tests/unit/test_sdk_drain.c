@@ -34,7 +34,7 @@ static void put_name(struct sv_buf *b, struct sv_name_head h, const char *const 
     memcpy(b->data + at, &h, sizeof h);
 }
 
-/* Site 1: begin without arguments; 2: instant with an int and a text; 3: counter; track 3 below the process. */
+/* Site 1: begin without arguments; 2: instant with an int and a text; 3: counter; 4: instant with an array; track 3 below the process. */
 static void open_bench(struct bench *t)
 {
     memset(t, 0, sizeof *t);
@@ -50,7 +50,9 @@ static void open_bench(struct bench *t)
     const char *plain[] = {"cat", "plain", "f.c", "fn"},
                *args[] = {"cat", "args", "f.c", "fn", "k", "t"};
     const char *counter[] = {"cat", "level", "f.c", "fn", ""}, *track[] = {"row", ""};
+    const char *list[] = {"cat", "list", "f.c", "fn", "values", "", ""};
     const uint8_t types[] = {STAVE_I_INT, STAVE_I_TEXT}, one[] = {STAVE_I_INT};
+    const uint8_t array[] = {STAVE_I_ARRAY, STAVE_I_INT, STAVE_I_INT};
     put_name(&names,
              (struct sv_name_head){.kind = SV_NAME_SITE, .event = STAVE_KIND_BEGIN, .id = 1}, plain,
              4, NULL);
@@ -62,6 +64,10 @@ static void open_bench(struct bench *t)
              (struct sv_name_head){
                  .kind = SV_NAME_SITE, .event = STAVE_KIND_COUNTER, .n_args = 1, .id = 3},
              counter, 5, one);
+    put_name(&names,
+             (struct sv_name_head){
+                 .kind = SV_NAME_SITE, .event = STAVE_KIND_INSTANT, .n_args = 3, .id = 4},
+             list, 7, array);
     put_name(&names,
              (struct sv_name_head){
                  .kind = SV_NAME_TRACK, .event = SV_TRACK_CUSTOM, .id = 3, .parent = 1},
@@ -167,7 +173,9 @@ TEST(damaged_records_end_their_ring_with_a_finding)
         {SV_WORD(2, STAVE_KIND_INSTANT, 1, 5), 1, 2, 3, 4},    /* another number of arguments */
         {SV_WORD(2, STAVE_KIND_INSTANT, 2, 3), 1, 2},          /* arguments past its end */
         {SV_WORD(2, STAVE_KIND_INSTANT, 2, 5), 1, 2, 9999, 4}, /* a text past its end */
+        {SV_WORD(2, STAVE_KIND_INSTANT, 2, 5), 1, 2, 9, 4},    /* by one byte */
         {SV_WORD(1, 200, 0, 2), 1},                            /* no such kind */
+        {SV_WORD(1, STAVE_KIND_LOSS + 1, 0, 2), 1},
         {~(uint64_t)0, ~(uint64_t)0, ~(uint64_t)0},
     };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
@@ -183,13 +191,83 @@ TEST(damaged_records_end_their_ring_with_a_finding)
     }
 }
 
-TEST(a_head_out_of_reach_is_damage)
+TEST(a_record_ends_where_the_ring_was_committed)
 {
     static struct bench t; /* aligned as rings are, more than ASan does for the stack */
     open_bench(&t);
-    t.ring.head = SIZE + 3 * SIZE;
+    put(&t, (uint64_t[]){SV_WORD(3, STAVE_KIND_COUNTER, 1, 3), 1, 2}, 3);
+    t.ring.head -= 8; /* its last word is not committed */
     CHECK_INT_EQ(pull(&t), 0);
     CHECK_UINT_EQ(sv_report_count(&t.report, SV_DAMAGE), 1);
+    close_bench(&t);
+}
+
+TEST(a_head_out_of_reach_is_damage)
+{
+    static const uint64_t heads[] = {SIZE + 3 * SIZE, SIZE + SIZE + 8, SIZE - 8, 0};
+    for (size_t i = 0; i < TEST_COUNT(heads); i++) {
+        CONTEXT("head %zu", i);
+        static struct bench t; /* aligned as rings are, more than ASan does for the stack */
+        open_bench(&t);
+        for (size_t k = 0; k < SIZE / 16; k++)
+            put(&t, (uint64_t[]){SV_WORD(1, STAVE_KIND_BEGIN, 0, 2), k}, 2);
+        t.ring.head = heads[i];
+        CHECK_INT_EQ(pull(&t), 0);
+        CHECK_UINT_EQ(sv_report_count(&t.report, SV_DAMAGE), 1);
+        close_bench(&t);
+    }
+}
+
+TEST(a_full_ring_is_read_whole)
+{
+    static struct bench t; /* aligned as rings are, more than ASan does for the stack */
+    open_bench(&t);
+    for (size_t k = 0; k < SIZE / 16; k++)
+        put(&t, (uint64_t[]){SV_WORD(1, STAVE_KIND_BEGIN, 0, 2), k}, 2);
+    int n = pull(&t), all = n;
+    struct sv_source *s = sv_drain_source(t.drain);
+    for (; n > 0; all += n) {
+        sv_batch_reset(&t.batch);
+        n = s->next(s, &t.batch, NULL);
+    }
+    CHECK_INT_EQ(all, SIZE / 16);
+    CHECK_UINT_EQ(sv_report_count(&t.report, SV_DAMAGE), 0);
+    close_bench(&t);
+}
+
+TEST(arrays_hold_what_is_theirs)
+{
+    static const struct {
+        uint64_t claimed;
+        unsigned size; /* slots that follow and belong to the array */
+    } rows[] = {{2, 2}, {1, 1}, {0, 0}, {3, 2}, {UINT64_MAX, 2}, {UINT64_MAX - 1, 2}};
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CONTEXT("row %zu", i);
+        static struct bench t;
+        open_bench(&t);
+        put(&t, (uint64_t[]){SV_WORD(4, STAVE_KIND_INSTANT, 3, 5), 1, rows[i].claimed, 7, 8}, 5);
+        REQUIRE(pull(&t) == 1);
+        const struct sv_event *e = &t.batch.events[0];
+        REQUIRE(e->n_args == 3 && e->args[0].type == SV_ARG_ARRAY);
+        CHECK_UINT_EQ(e->args[0].size, rows[i].size);
+        close_bench(&t);
+    }
+}
+
+TEST(the_next_thread_of_a_ring_begins_anew)
+{
+    static struct bench t; /* aligned as rings are, more than ASan does for the stack */
+    open_bench(&t);
+    put(&t, (uint64_t[]){SV_WORD(1, STAVE_KIND_BEGIN, 0, 2), 1}, 2);
+    REQUIRE(pull(&t) == 1);
+    sv_track first = t.batch.events[0].track;
+    t.ring.owner = 2;
+    t.ring.tid = 8;
+    put(&t, (uint64_t[]){SV_WORD(0, STAVE_KIND_END, 0, 2), 2}, 2);
+    put(&t, (uint64_t[]){SV_WORD(1, STAVE_KIND_BEGIN, 0, 2), 3}, 2);
+    REQUIRE(pull(&t) == 1); /* the end is not the first thread's */
+    CHECK_INT_EQ(t.batch.events[0].kind, SV_BEGIN);
+    CHECK(t.batch.events[0].track != first);
     close_bench(&t);
 }
 
@@ -240,6 +318,18 @@ TEST(losses_are_told_once)
     REQUIRE(pull(&t) == 1);
     CHECK_INT_EQ(t.batch.events[0].kind, SV_LOSS);
     CHECK_INT_EQ(t.batch.events[0].args[0].i, 12);
+    CHECK_STR_EQ(name_of(&t, &t.batch.events[0]), "ring full");
     CHECK_INT_EQ(pull(&t), 0);
+    t.ring.lost_nested = 3;
+    REQUIRE(pull(&t) == 1);
+    CHECK_INT_EQ(t.batch.events[0].kind, SV_LOSS);
+    CHECK_INT_EQ(t.batch.events[0].args[0].i, 3);
+    CHECK_STR_EQ(name_of(&t, &t.batch.events[0]), "nested in a signal handler");
+    CHECK_INT_EQ(pull(&t), 0);
+    t.ring.lost_full = 14;
+    t.ring.lost_nested = 4;
+    REQUIRE(pull(&t) == 2);
+    CHECK_INT_EQ(t.batch.events[0].args[0].i, 2);
+    CHECK_INT_EQ(t.batch.events[1].args[0].i, 1);
     close_bench(&t);
 }

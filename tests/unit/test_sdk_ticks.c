@@ -58,13 +58,53 @@ TEST(refuses_pairs_that_go_back)
 {
     struct sv_ticks t = {0};
     struct sv_tick a = pair(1000, 1000), b = pair(900, 2000), c = pair(2000, 900),
-                   d = pair(2000, 2000);
+                   d = pair(2000, 2000), same = pair(1000, 1500);
     sv_ticks_add(&t, &a);
     sv_ticks_add(&t, &b);
     sv_ticks_add(&t, &c);
+    sv_ticks_add(&t, &same);
     CHECK_UINT_EQ(t.n, 1);
     sv_ticks_add(&t, &d);
     CHECK_INT_EQ(sv_ticks_ns(&t, 1500), 1500);
+}
+
+/* Eight readings of five clocks, of which the third is the narrowest. */
+TEST(the_narrowest_reading_is_taken_in_its_middle)
+{
+    static int64_t times[40];
+    for (size_t i = 0; i < TEST_COUNT(times); i++)
+        times[i] = (int64_t)(i + 1) * 1000;
+    for (size_t i = 10; i < 15; i++)
+        times[i] = 11000 + (int64_t)(i - 10) * 100; /* 11000 11100 11200 11300 11400 */
+    test_clock_script(times, TEST_COUNT(times));
+    struct sv_tick t = sv_ticks_read(SV_COUNTER_MONOTONIC);
+    test_clock_script(NULL, 0);
+    CHECK_UINT_EQ(t.raw, 11200);
+    CHECK_INT_EQ(t.boot_ns, 11200);
+    CHECK_INT_EQ(t.mono_ns, 11200);
+    CHECK_INT_EQ(t.uncertainty_ns, 200);
+}
+
+/* Four readings of five clocks (the counter is none of them), of which the second is the narrowest. */
+TEST(a_snapshot_relates_the_middle_of_its_reading)
+{
+    static int64_t times[20];
+    for (size_t i = 0; i < TEST_COUNT(times); i++)
+        times[i] = (int64_t)(i + 1) * 1000;
+    for (size_t i = 5; i < 10; i++)
+        times[i] = 6000 + (int64_t)(i - 5) * 100;
+    struct sv_snapshot s;
+    int64_t boot = 0, mono = 0, real = 0;
+    test_clock_script(times, TEST_COUNT(times));
+    sv_ticks_snapshot(&s, NULL);
+    test_clock_script(NULL, 0);
+    CHECK(sv_snapshot_get(&s, SV_CLOCK_BOOTTIME, &boot));
+    CHECK(sv_snapshot_get(&s, SV_CLOCK_MONOTONIC, &mono));
+    CHECK(sv_snapshot_get(&s, SV_CLOCK_REALTIME, &real));
+    CHECK_INT_EQ(boot, 6200);
+    CHECK_INT_EQ(mono, 6100);
+    CHECK_INT_EQ(real, 6200);
+    CHECK_INT_EQ(s.uncertainty_ns, 200);
 }
 
 TEST(reads_this_machine)

@@ -377,6 +377,36 @@ TEST(server_congestion_comes_and_goes)
     }
 }
 
+TEST(server_pressure_begins_at_its_edge)
+{
+    const struct sv_congestion_config config = {
+        .tick_ms = 1000, .alpha = 1, .fill_high = 0.8, .fill_low = 0.6, .rho_high = 1.05};
+    static const struct {
+        struct sv_congestion_sample sample;
+        int pressure;
+    } rows[] = {
+        {{.inflight = 0.95}, SV_PRESSURE_SEVERE},
+        {{.fill = 0.95}, SV_PRESSURE_SEVERE},
+        {{.rejected = 1}, SV_PRESSURE_SEVERE},
+        {{.inflight = 0.94}, SV_PRESSURE_HIGH},
+        {{.inflight = 0.75}, SV_PRESSURE_HIGH},
+        {{.fill = 0.9}, SV_PRESSURE_HIGH},
+        {{.arrived = 11, .completed = 10}, SV_PRESSURE_HIGH},
+        {{.inflight = 0.74}, SV_PRESSURE_NONE},
+        {{.inflight = 0.26}, SV_PRESSURE_NONE},
+        {{.fill = 0.8}, SV_PRESSURE_NONE},
+        {{.fill = 0.6}, SV_PRESSURE_NONE},
+        {{.inflight = 0.25}, SV_PRESSURE_LOW},
+    };
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CONTEXT("row %zu", i);
+        struct sv_congestion g;
+        sv_congestion_init(&g, &config);
+        sv_congestion_tick(&g, &rows[i].sample);
+        CHECK_INT_EQ(g.pressure, rows[i].pressure);
+    }
+}
+
 TEST(server_target_follows)
 {
     struct sv_congestion g = {.pressure = SV_PRESSURE_LOW};

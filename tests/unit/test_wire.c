@@ -42,6 +42,7 @@ TEST(stops_at_damage_and_says_where)
         size_t len, bad_at;
     } rows[] = {
         {"\x08\x01\x12\x05xy", 6, 2},                                /* length past the end */
+        {"\x12\x03xy", 4, 0},                                        /* by one byte */
         {"\x08\x80", 2, 0},                                          /* varint cut off */
         {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, 0}, /* varint of 11 bytes */
         {"\x08\x01\x0b", 3, 2},                                      /* group */
