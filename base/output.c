@@ -346,14 +346,16 @@ int sv_output_open_at(const char *path, uint64_t offset, struct sv_output **out,
     o->is_kept = o->is_regular = true;
     o->path = sv_strndup(path, strlen(path));
     o->at = offset;
+    o->reserved = UINT64_MAX; /* by whoever wrote it before: to be cut off */
     *out = o;
     return SV_OK;
 }
 
-void sv_output_reserve(struct sv_output *o, size_t bytes)
+int sv_output_reserve(struct sv_output *o, size_t bytes, struct sv_err *err)
 {
-    if (o->is_kept)
-        o->reserve_bytes = bytes;
+    assert(o->is_kept);
+    o->reserve_bytes = bytes;
+    return has_room(o, 0) ? SV_OK : sv_err_sys(err, "cannot write");
 }
 
 int sv_output_open_buf(struct sv_buf *to, enum sv_compression compression, struct sv_output **out,
@@ -435,9 +437,7 @@ uint64_t sv_output_bytes(const struct sv_output *o)
 /* Network file systems report a full disk here. */
 static void close_fd(struct sv_output *o)
 {
-    struct stat st;
-    if (o->is_kept && o->fd >= 0 && o->failed.code == 0 &&
-        (o->reserved > o->at || (fstat(o->fd, &st) == 0 && (uint64_t)st.st_size > o->at)) &&
+    if (o->is_kept && o->fd >= 0 && o->failed.code == 0 && o->reserved > o->at &&
         ftruncate(o->fd, (off_t)o->at) != 0)
         sv_err_sys(&o->failed, "cannot cut it behind its end");
     if (o->fd >= 0 && !o->is_stdout && close(o->fd) != 0 && errno != EINTR && o->failed.code == 0)

@@ -222,8 +222,10 @@ int sv_open_growing(const struct sv_output_choice *choice, const char *part, str
         code = sv_output_open(part, SV_OUTPUT_GROW, c.around, &out, err);
     if (code < 0)
         return code;
-    sv_output_reserve(out, END_BYTES);
-    return open_sink(&c, out, dict, report, sink, err);
+    code = sv_output_reserve(out, END_BYTES, err);
+    if (code < 0)
+        sv_output_discard(out);
+    return code < 0 ? code : open_sink(&c, out, dict, report, sink, err);
 }
 
 int sv_open_rest(const struct sv_output_choice *choice, const char *part, uint64_t offset,

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define COMMIT_EVERY_NS ((int64_t)200000000)
-enum { COMMIT_EVENTS = 8192 };
+enum { COMMIT_EVENTS = 4096, COMMIT_LINES = 512 }; /* some 100 kB */
 
 /* ---- name and claim ---- */
 
@@ -104,11 +104,18 @@ static uint64_t part_bytes(const struct sv_recorder *r)
     return stat(r->part, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-static void note_whole(struct sv_recorder *r, uint64_t bytes)
+static void note_whole(struct sv_recorder *r)
 {
+    uint64_t bytes = r->output.why.code != 0 ? r->output.end_bytes : r->output.whole_bytes;
     if (r->collect)
         sv_collect_commit(r->collect, bytes);
     sv_claim_whole(&r->output.claim, bytes);
+}
+
+static bool has_many(const struct sv_recorder *r)
+{
+    return r->events - r->output.whole_events >=
+           (r->output.needs_end ? COMMIT_LINES : COMMIT_EVENTS);
 }
 
 static bool is_due(const struct sv_recorder *r, int64_t now)
@@ -116,15 +123,14 @@ static bool is_due(const struct sv_recorder *r, int64_t now)
     bool is_late = now - r->commit_ns >= COMMIT_EVERY_NS;
     if (r->uncommitted > 0 && (is_late || sv_collect_is_pressed(r->collect)))
         return true;
-    uint64_t n = r->events - r->output.whole_events;
-    return n >= COMMIT_EVENTS || (n > 0 && is_late);
+    return is_late && r->events > r->output.whole_events;
 }
 
-int sv_record_commit(struct sv_recorder *r, int64_t now, bool is_last, struct sv_err *err)
+void sv_record_commit(struct sv_recorder *r, int64_t now, bool must, struct sv_err *err)
 {
     struct sv_record_output *o = &r->output;
-    if (!is_last && !is_due(r, now))
-        return 0;
+    if (!must && !is_due(r, now))
+        return;
     r->commit_ns = now;
     r->uncommitted = 0;
     if (o->why.code == 0 && r->sink->flush(r->sink, err) < 0)
@@ -134,14 +140,19 @@ int sv_record_commit(struct sv_recorder *r, int64_t now, bool is_last, struct sv
         o->whole_events = r->events;
         o->whole_ns = now;
     }
-    note_whole(r, part_bytes(r)); /* rings are given back, also when nothing can be written */
-    return 0;
+    note_whole(r); /* rings are given back, also when nothing can be written */
+}
+
+void sv_record_commit_many(struct sv_recorder *r, struct sv_err *err)
+{
+    if (r->output.why.code == 0 && has_many(r))
+        sv_record_commit(r, sv_recorder_now_ns(), true, err);
 }
 
 void sv_record_output_turned(struct sv_recorder *r)
 {
     r->output.whole_bytes = 0;
-    note_whole(r, 0);
+    note_whole(r);
 }
 
 /* ---- failure ---- */
@@ -220,6 +231,7 @@ static int write_end(struct sv_recorder *r, uint64_t n_lost, struct sv_err *err)
     }
     sv_report_fini(&report);
     sv_dict_free(dict);
+    r->output.end_bytes = code < 0 ? r->output.whole_bytes : part_bytes(r);
     return code;
 }
 
@@ -235,9 +247,8 @@ int sv_record_output_fail(struct sv_recorder *r, struct sv_err *err)
         r->sink->close(r->sink, true, &ignored);
     r->sink = &nowhere;
     /* With an unknown number first: the file is in order even if nobody comes back to it. */
-    struct sv_err why = {0};
-    if (write_end(r, 0, &why) >= 0)
-        note_whole(r, part_bytes(r));
+    write_end(r, 0, &ignored);
+    note_whole(r);
     sv_console_note("%s: %s: what comes from now on is counted, not recorded", r->options->out.path,
                     reason(r));
     return 0;
@@ -269,16 +280,17 @@ static void quote(const char *word, char *to, size_t size)
     to[at] = '\0';
 }
 
-/* Keeps all there is, and says how to go on. */
+/* Keeps all there is, and says how to go on: the command is printed whole, whatever else must be shortened. */
 static int keep(struct sv_recorder *r, struct sv_err *err)
 {
-    char word[SV_CLAIM_PATH_MAX + 16], msg[sizeof err->msg];
+    char word[sizeof err->msg - 64], how[sizeof err->msg];
     r->output.is_kept = true;
     sv_claim_keep(&r->output.claim);
     quote(r->options->out.path, word, sizeof word);
-    snprintf(msg, sizeof msg, "%s", err->msg);
-    snprintf(err->msg, sizeof err->msg, "%.240s; %.100s is kept: stave recover %.120s", msg,
-             r->part, word);
+    size_t n = (size_t)snprintf(how, sizeof how,
+                                "; it is kept as " SV_PART_SUFFIX ": stave recover %s", word);
+    size_t len = strlen(err->msg), room = sizeof err->msg - 1 - n;
+    memcpy(err->msg + (len < room ? len : room), how, n + 1);
     return err->code;
 }
 
@@ -337,13 +349,13 @@ static bool end_in_order(struct sv_recorder *r, uint64_t n_lost)
 {
     const struct sv_record_output *o = &r->output;
     struct sv_err why = {0};
-    if (write_end(r, n_lost, &why) >= 0)
-        note_whole(r, part_bytes(r));
-    else if (o->whole_bytes == 0)
-        unlink(r->part);
-    else if (truncate(r->part, (off_t)o->whole_bytes) != 0 || o->needs_end)
-        return false;
-    return true;
+    int code = write_end(r, n_lost, &why);
+    note_whole(r);
+    if (code >= 0)
+        return true;
+    if (o->whole_bytes == 0)
+        return unlink(r->part) == 0;
+    return truncate(r->part, (off_t)o->whole_bytes) == 0 && !o->needs_end;
 }
 
 static int close_failed(struct sv_recorder *r, struct sv_err *err)

@@ -17,7 +17,8 @@ struct sv_record_output {
     /* As of the last commit: these events are in so many bytes. */
     uint64_t whole_bytes, whole_events;
     int64_t whole_ns;
-    struct sv_err why; /* code: writing failed, and everything since the last commit is lost */
+    struct sv_err why;  /* code: writing failed, and everything since the last commit is lost */
+    uint64_t end_bytes; /* then: so many are whole, with the end if it could be written */
 };
 
 /* Replaces %p and its like in -o, and puts the rank there where a launcher started several. `path` holds the result. */
@@ -33,8 +34,10 @@ void sv_record_output_session(struct sv_recorder *r, const char *dir);
 
 /* An output that cannot be written ends the file, not the recording: what comes afterwards is counted. Returns 0 and clears `err`. */
 int sv_record_output_fail(struct sv_recorder *r, struct sv_err *err);
-/* When it is time: everything up to here is in the file, and whoever reads it after a kill knows so. */
-int sv_record_commit(struct sv_recorder *r, int64_t now, bool is_last, struct sv_err *err);
+/* When it is time (or must be): everything up to here is in the file, and whoever reads it after a kill knows so. */
+void sv_record_commit(struct sv_recorder *r, int64_t now, bool must, struct sv_err *err);
+/* In the middle of a round that brings many events: little is lost when a disk fills. */
+void sv_record_commit_many(struct sv_recorder *r, struct sv_err *err);
 
 /* The growing file was put away: the next one begins. */
 void sv_record_output_turned(struct sv_recorder *r);

@@ -324,6 +324,7 @@ int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_
         r->events += (uint64_t)n;
         if (r->sink->write(r->sink, r->batch->events, r->batch->n, err) < 0)
             sv_record_output_fail(r, err);
+        sv_record_commit_many(r, err);
     }
 }
 
@@ -568,7 +569,7 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     sv_record_sdk_open(r);
     if (r->interval_ns > 0)
         r->usage = sv_usage_new(r->dict, sv_decode_tree(r->decode), "/proc");
-    r->started_ns = r->round_ns = sv_recorder_now_ns();
+    r->started_ns = r->round_ns = r->output.whole_ns = sv_recorder_now_ns();
     r->deadline_ns = duration ? r->started_ns + duration : 0;
     code = attach(r, err);
     if (code >= 0)

@@ -131,7 +131,7 @@ static int open_part(const struct sv_leftover *o, struct join *j, struct sv_sour
     int code = sv_input_open_memory(j->bytes, j->n, o->part, &j->in, err);
     if (code < 0)
         return code;
-    const struct sv_format *f = sv_format_for_path(o->out, &(enum sv_compression){SV_PLAIN});
+    const struct sv_format *f = sv_format_probe(j->in, err); /* not always that of OUT */
     struct sv_read_options options = {0};
     if (!f || !f->open_source)
         return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: no reader for this format", o->part);
