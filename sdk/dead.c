@@ -48,7 +48,8 @@ static int read_session(int folder, struct sv_dead *d, struct sv_err *err)
     close(fd);
     if (n != (ssize_t)sizeof *s || s->magic != SV_SESSION_MAGIC)
         return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: the session file is damaged", d->dir);
-    if (s->version != SV_LAYOUT_VERSION)
+    d->is_other_version = s->version != SV_LAYOUT_VERSION;
+    if (d->is_other_version)
         return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: made by another version of libstave",
                           d->dir);
     s->out[sizeof s->out - 1] = s->part[sizeof s->part - 1] = '\0';
