@@ -97,7 +97,7 @@ static void measure(struct sv_leftover *o)
 static bool is_known_session(const struct sv_leftovers *l, const char *dir)
 {
     for (size_t i = 0; i < l->n; i++)
-        if (l->all[i]->has_session && strcmp(l->all[i]->dead.dir, dir) == 0)
+        if (strcmp(l->all[i]->dead.dir, dir) == 0)
             return true;
     return false;
 }
@@ -124,6 +124,17 @@ static void keep(struct sv_leftovers *l, struct sv_leftover *o)
     l->all[l->n++] = o;
 }
 
+/* Negative: there is none, or none of this user. One that cannot be read has a problem. */
+static int look_at_session(struct sv_leftover *o, const char *dir, struct sv_err *err)
+{
+    int code = sv_dead_look(dir, &o->dead, err);
+    o->has_session = code >= 0;
+    if (code == SV_EFORMAT)
+        snprintf(o->problem, sizeof o->problem, "%s",
+                 o->dead.is_other_version ? "made by another version of libstave" : "damaged");
+    return code == SV_EFORMAT ? 0 : code;
+}
+
 /* ---- by claims ---- */
 
 static int add_claim(void *ctx, const struct sv_claim *c, enum sv_claim_state state)
@@ -144,10 +155,9 @@ static int add_claim(void *ctx, const struct sv_claim *c, enum sv_claim_state st
     o->has_claim = true;
     o->claim = *c;
     look_at_part(l, o, c->part);
-    o->has_session = c->session[0] && sv_dead_look(c->session, &o->dead, &err) == 0;
-    if (c->session[0] && !o->has_session && err.code == SV_EFORMAT)
-        add_problem(l, "%s", err.msg);
-    if (o->has_session || o->part[0])
+    if (c->session[0])
+        look_at_session(o, c->session, &err);
+    if (o->has_session || o->problem[0] || o->part[0])
         keep(l, o);
     else
         free(o);
@@ -176,17 +186,17 @@ static int add_session(struct sv_leftovers *l, const char *dir, const char *only
     if (is_known_session(l, dir))
         return 0;
     struct sv_leftover *o = new_one("");
-    int code = sv_dead_look(dir, &o->dead, err);
-    const char *name = o->dead.session.out;
-    if (code >= 0 && name[0] == '/' && !sv_leftovers_absolute(name, out, sizeof out))
+    int code = look_at_session(o, dir, err);
+    const char *name = o->has_session ? o->dead.session.out : "";
+    if (name[0] == '/' && !sv_leftovers_absolute(name, out, sizeof out))
         snprintf(out, sizeof out, "%s", name);
     if (code < 0 || (only && strcmp(out, only) != 0)) {
         free(o);
         return code;
     }
     snprintf(o->out, sizeof o->out, "%s", out);
-    o->has_session = true;
-    find_part(l, o);
+    if (o->has_session)
+        find_part(l, o);
     keep(l, o);
     return 0;
 }
@@ -337,7 +347,7 @@ enum sv_process_state sv_leftover_state(const struct sv_leftover *o, uint32_t *p
 bool sv_leftover_is_done(const struct sv_leftover *o)
 {
     if (!o->has_session)
-        return o->file_bytes == 0;
+        return o->file_bytes == 0 && !o->problem[0];
     if (!sv_dead_has_trace(&o->dead) || sv_dead_is_kept(&o->dead))
         return true;
     return o->part_bytes == 0 && o->dead.ring_bytes == 0 && o->dead.ring_losses == 0;
@@ -352,10 +362,10 @@ static void remove_part(const struct sv_leftover *o)
     unlink(o->part);
 }
 
-void sv_leftover_remove(struct sv_leftover *o)
+void sv_leftover_remove(struct sv_leftover *o, bool all)
 {
     remove_part(o);
-    if (o->has_session)
+    if (o->has_session || (all && o->problem[0]))
         sv_dead_remove(&o->dead);
     if (o->has_claim)
         sv_claim_release(&o->claim);

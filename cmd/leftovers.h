@@ -12,6 +12,7 @@ struct sv_leftover {
     char out[SV_PATH_MAX];  /* the name it was for, absolute; "": it went to no file */
     char part[SV_PATH_MAX]; /* its growing file, which is there; "": none */
     bool has_claim, has_session;
+    char problem[160]; /* why the session, dead.dir, cannot be read; "": it can, or there is none */
     struct sv_claim claim;
     struct sv_dead dead;
     uint64_t part_bytes; /* of the growing file that are whole */
@@ -38,8 +39,8 @@ void sv_leftovers_everywhere(struct sv_leftovers *l);
 /* Does its process still run, or one of its clients? `pid` is told which. */
 enum sv_process_state sv_leftover_state(const struct sv_leftover *o, uint32_t *pid);
 bool sv_leftover_is_done(const struct sv_leftover *o); /* nothing in it is missing elsewhere */
-/* Removes the growing file, the session directory and the claim. */
-void sv_leftover_remove(struct sv_leftover *o);
+/* Removes the growing file, the session directory and the claim. `all`: also a session that could not be read. */
+void sv_leftover_remove(struct sv_leftover *o, bool all);
 
 bool sv_leftovers_absolute(const char *path, char *to, size_t size);
 

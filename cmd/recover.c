@@ -50,13 +50,15 @@ static const char *state_of(const struct sv_leftover *o)
 
 static void print_head(const struct sv_leftover *o)
 {
-    const char *what = o->has_session ? o->dead.dir : o->part;
+    const char *what = o->dead.dir[0] ? o->dead.dir : o->part;
     uint32_t pid = o->has_session ? o->dead.session.process.pid
                    : o->has_claim ? o->claim.holder.pid
                                   : 0;
     sv_print(stdout, "%s", what);
     if (pid)
         sv_print(stdout, "  pid %u (%s)", pid, state_of(o));
+    if (o->problem[0])
+        sv_print(stdout, "  cannot be read: %s", o->problem);
     if (o->has_session && o->dead.n_clients)
         sv_print(stdout, " and %u other%s", o->dead.n_clients, o->dead.n_clients == 1 ? "" : "s");
     const char *command = o->has_claim     ? o->claim.command
@@ -71,7 +73,7 @@ static void print_one(const struct sv_leftover *o)
 {
     char part[32], rings[32], lost[32];
     print_head(o);
-    if (o->has_session && !sv_dead_has_trace(&o->dead))
+    if ((o->has_session && !sv_dead_has_trace(&o->dead)) || (o->problem[0] && !o->part[0]))
         return;
     sv_print(stdout, "  %s: %s written", o->out[0] ? o->out : "no file",
              sv_human_bytes(part, o->part_bytes));
@@ -229,8 +231,8 @@ static int join_new(const struct recover *r, const struct sv_leftover *o, struct
                     sv_human_bytes(part, o->part_bytes), o->part[0] ? o->part : "no file",
                     sv_human_bytes(rings, o->has_session ? o->dead.ring_bytes : 0));
     if (o->has_claim && o->claim.session[0] && !o->has_session)
-        sv_console_note("%s: the session %s is gone, and with it what was only in rings", path,
-                        o->claim.session);
+        sv_console_note("%s: without what was only in rings: the session %s is %s", path,
+                        o->claim.session, o->problem[0] ? o->problem : "gone");
     return 0;
 }
 
@@ -263,9 +265,10 @@ static int check_state(const struct recover *r, const struct sv_leftover *o, con
 /* Two recoveries of one session would take the rings away from each other. Returns the lock, a descriptor. */
 static int take_lock(const struct sv_leftover *o, struct sv_err *err)
 {
-    int fd = o->has_session ? sv_trusted_folder(AT_FDCWD, o->dead.dir, SV_TRUST_PRIVATE)
-                            : sv_trusted_file(AT_FDCWD, o->part, O_RDONLY, SV_TRUST_OWN, 0);
-    const char *what = o->has_session ? o->dead.dir : o->part;
+    bool is_dir = o->has_session || !o->part[0];
+    const char *what = is_dir ? o->dead.dir : o->part;
+    int fd = is_dir ? sv_trusted_folder(AT_FDCWD, what, SV_TRUST_PRIVATE)
+                    : sv_trusted_file(AT_FDCWD, what, O_RDONLY, SV_TRUST_OWN, 0);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
         return fd;
     if (fd >= 0)
@@ -297,6 +300,9 @@ static int recover_one(const struct recover *r, const char *name, struct sv_left
     int code = check_state(r, o, name, err);
     if (code < 0)
         return code;
+    if (o->problem[0] && (o->dead.is_other_version || !o->part[0]))
+        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: the session is %s", o->dead.dir,
+                          o->problem);
     if (!r->out.path && !sv_format_for_path(o->out, &(enum sv_compression){SV_PLAIN}))
         return sv_err_set(
             err, SV_EUSAGE, SV_NO_POS, "%s went to no file; give the file to write: -o FILE",
@@ -313,7 +319,7 @@ static int recover_one(const struct recover *r, const char *name, struct sv_left
     if (code >= 0)
         code = join_new(r, o, err);
     if (code >= 0 && !r->keep)
-        sv_leftover_remove(o);
+        sv_leftover_remove(o, false);
     else if (code >= 0 && o->has_session)
         sv_dead_note_kept(&o->dead);
     close(lock);
@@ -361,7 +367,7 @@ static bool is_named(const struct sv_leftover *o, const char *name)
     char path[SV_PATH_MAX];
     return sv_leftovers_absolute(name, path, sizeof path) &&
            (strcmp(path, o->out) == 0 || strcmp(path, o->part) == 0 ||
-            (o->has_session && strcmp(path, o->dead.dir) == 0));
+            strcmp(path, o->dead.dir) == 0);
 }
 
 static bool is_discarded(const struct recover *r, const struct sv_leftover *o)
@@ -389,7 +395,7 @@ static void clean_one(const struct recover *r, struct sv_leftover *o)
     }
     int lock = r->yes ? take_lock(o, &(struct sv_err){0}) : -1;
     if (r->yes && lock >= 0)
-        sv_leftover_remove(o);
+        sv_leftover_remove(o, true);
     if (lock >= 0)
         close(lock);
     sv_print(stdout, "  %s: %s\n",

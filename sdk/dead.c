@@ -42,13 +42,16 @@ static int read_session(int folder, struct sv_dead *d, struct sv_err *err)
     int fd = sv_trusted_file(folder, "session", O_RDONLY, SV_TRUST_OWN, 0);
     if (fd < 0)
         return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s is no session directory", d->dir);
-    ssize_t n = read(fd, s, sizeof *s);
+    struct stat st;
+    bool is_size = fstat(fd, &st) == 0 && st.st_size >= SV_SESSION_BYTES;
+    ssize_t n = is_size ? read(fd, s, sizeof *s) : 0;
     int64_t changed = changed_ns(fd), folder_changed = changed_ns(folder);
     d->changed_ns = changed > folder_changed ? changed : folder_changed;
     close(fd);
     if (n != (ssize_t)sizeof *s || s->magic != SV_SESSION_MAGIC)
         return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: the session file is damaged", d->dir);
-    if (s->version != SV_LAYOUT_VERSION)
+    d->is_other_version = s->version != SV_LAYOUT_VERSION;
+    if (d->is_other_version)
         return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: made by another version of libstave",
                           d->dir);
     s->out[sizeof s->out - 1] = s->part[sizeof s->part - 1] = '\0';

@@ -18,6 +18,7 @@ struct sv_dead {
     uint32_t running_client;       /* one that still runs, 0: none */
     enum sv_process_state clients; /* RUNS: one does; UNKNOWN: one may */
     int64_t changed_ns;            /* when something last happened in it, CLOCK_REALTIME */
+    bool is_other_version;         /* it cannot be read here, but elsewhere */
 };
 
 /* Looks at a session directory. SV_EFORMAT: it is none of this version; SV_EINPUT: it is none, or not this user's alone. */

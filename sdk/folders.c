@@ -41,6 +41,8 @@ size_t sv_folders(struct sv_folder to[static SV_FOLDERS_MAX])
     const char *tmp = sv_trusted_getenv("TMPDIR");
     snprintf(mine, sizeof mine, "/stave-%u", (unsigned)geteuid());
     add(to, &n, sv_trusted_getenv("STAVE_SESSION_DIR"), "", true);
+    if (n > 0)
+        return n; /* instead of the others */
     add(to, &n, sv_trusted_getenv("XDG_RUNTIME_DIR"), "/stave", false);
     add(to, &n, "/dev/shm", mine, false);
     add(to, &n, tmp && *tmp ? tmp : "/tmp", mine, false);
@@ -87,7 +89,7 @@ int sv_folder_for_session(const char *name, char *path, size_t size)
         if (base >= 0)
             close(base);
         errno = error;
-        if (fd >= 0 || all[i].is_given)
+        if (fd >= 0)
             return fd;
     }
     return -1;

@@ -14,7 +14,7 @@ struct sv_folder {
     bool is_given; /* by STAVE_SESSION_DIR: may be a folder that several users share */
 };
 
-/* In the order of preference. With a folder that was given no other is used for new sessions. */
+/* In the order of preference; the one that was given, if one was. */
 size_t sv_folders(struct sv_folder to[static SV_FOLDERS_MAX]);
 
 /* A descriptor of the folder, which is made if it is not there and `makes`. -1: errno says why; EPERM: it is not this user's alone. */

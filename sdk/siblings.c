@@ -102,7 +102,8 @@ sv_track sv_siblings_choose(struct sv_siblings *l, struct sv_dict *dict, sv_trac
 
 size_t sv_siblings_bytes(const struct sv_siblings *l)
 {
-    return l->n * (sizeof *l->tracks + 2 * sizeof *l->by_track.slots) +
+    enum { RESERVED = 4096 }; /* the first page of each track's lanes */
+    return l->n * (sizeof *l->tracks + 2 * sizeof *l->by_track.slots + RESERVED) +
            l->n_lanes * sizeof(struct lane);
 }
 
