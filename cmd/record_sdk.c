@@ -2,6 +2,7 @@
 #include "cmd/console.h"
 #include "cmd/recorder.h"
 #include "sdk/collect.h"
+#include "sdk/session_layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +78,13 @@ int sv_record_sdk_round(struct sv_recorder *r, int64_t now, bool is_last, struct
         r->uncommitted = 0;
     }
     return code;
+}
+
+/* Closing the output replaces it: what was committed is not where it was. */
+void sv_record_sdk_whole(struct sv_recorder *r)
+{
+    if (r->collect)
+        sv_collect_commit(r->collect, SV_PART_WHOLE);
 }
 
 /* The output is whole or was given up: nothing is left to recover. */

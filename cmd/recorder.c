@@ -597,6 +597,8 @@ static int close_output(struct sv_recorder *r, int code, struct sv_err *err)
 {
     if (!r->sink)
         return code;
+    if (r->sink->rewrites)
+        sv_record_sdk_whole(r);
     int closed = r->sink->close(r->sink, code < 0, err);
     r->sink = NULL;
     if (code < 0) {

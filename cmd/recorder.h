@@ -90,6 +90,7 @@ void sv_record_forget(struct sv_recorder *r, int64_t now);
 void sv_record_sdk_open(
     struct sv_recorder *r); /* before the command starts: sets its environment */
 int sv_record_sdk_round(struct sv_recorder *r, int64_t now, bool is_last, struct sv_err *err);
+void sv_record_sdk_whole(struct sv_recorder *r);
 void sv_record_sdk_close(struct sv_recorder *r);
 
 /* Forks for --detach (record_detach.c). In the one that records, *word is to be written to when it has begun. */

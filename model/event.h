@@ -14,6 +14,7 @@
 #ifndef SV_MODEL_EVENT_H
 #define SV_MODEL_EVENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -91,6 +92,13 @@ struct sv_event {
     const struct sv_arg *args; /* valid until the call that brought the event returns */
 };
 _Static_assert(sizeof(struct sv_event) == 40, "events are 40 bytes");
+
+/* Does a slice end at a time that there is? Readers refuse one that does not: no format and no stage could say when it ends. */
+static inline bool sv_event_ends(const struct sv_event *e)
+{
+    int64_t end_ns;
+    return !__builtin_add_overflow(e->ts_ns, e->dur_ns, &end_ns);
+}
 
 /* The slot after `a` and everything that belongs to it. */
 static inline const struct sv_arg *sv_arg_next(const struct sv_arg *a)

@@ -37,6 +37,8 @@ struct sv_sink {
      * stream is not whole (a write failed, or the source did): discard what cannot be finished. */
     int (*close)(struct sv_sink *s, bool failed, struct sv_err *err);
     unsigned takes; /* enum sv_shape */
+    bool
+        rewrites; /* close() will replace the file: what was flushed is then no longer its beginning */
     /* Everything written so far reaches the file, which a reader can use up to there. NULL: the sink cannot. For live sources. */
     int (*flush)(struct sv_sink *s, struct sv_err *err);
     /* No more events come on this track, and its number will be another track's: whatever is kept by number is to be written and let go.

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- looking ---- */
@@ -78,6 +79,9 @@ int sv_dead_look(const char *dir, struct sv_dead *d, struct sv_err *err)
         return code;
     d->is_alive = s->start_ticks != 0 && sv_process_start_ticks(s->pid) == s->start_ticks;
     d->part_bytes = atomic_load(&s->bytes[atomic_load(&s->round) & 1]);
+    struct stat st;
+    if (d->part_bytes == SV_PART_WHOLE)
+        d->part_bytes = stat(s->part, &st) == 0 ? (uint64_t)st.st_size : 0;
     struct sv_room room;
     if (sv_room_open(&room, AT_FDCWD, dir, false)) {
         d->ring_bytes = pending(d, &room);

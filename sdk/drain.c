@@ -26,7 +26,7 @@ struct sv_drain {
     size_t n_rings, cap_rings, at;
     struct sv_siblings lanes;
     bool takes_slices, takes_overlap, with_source;
-    sv_str lost_full, lost_nested, file_key, function_key, line_key;
+    sv_str lost_full, lost_nested, lost_time, file_key, function_key, line_key;
 };
 
 /* ---- arguments ---- */
@@ -152,15 +152,36 @@ static void as_counter(struct sv_drain *d, struct sv_event *e, struct sv_drain_s
     e->name = 0;
 }
 
+/* A time that the program gave itself, and the end of what lasts so long; false: one of them is no time. */
+static bool own_time(const struct sv_drain *d, const struct lead *lead, int64_t dur, int64_t *ts,
+                     int64_t *end)
+{
+    return !__builtin_add_overflow(lead->start_ns, d->boot_minus_mono, ts) &&
+           !__builtin_add_overflow(*ts, dur, end);
+}
+
+/* What cannot be written where it belongs is told as a loss there and then. */
+static void as_lost(struct sv_drain *d, struct sv_batch *b, struct sv_event *e, int64_t now_ns)
+{
+    struct sv_arg *a = sv_batch_arg(b);
+    a->type = SV_ARG_INT;
+    a->i = 1;
+    *e = (struct sv_event){
+        .ts_ns = now_ns, .track = e->track, .kind = SV_LOSS, .name = d->lost_time};
+    sv_batch_finish(b, e);
+}
+
 /* Whole slices where the sink takes them; else begin and end, on a lane of the track where they do not nest. */
 static void as_slice(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
                      const struct lead *lead)
 {
-    e->ts_ns = lead->start_ns + d->boot_minus_mono;
-    int64_t dur = lead->dur_ns > 0 ? lead->dur_ns : 0;
+    int64_t dur = lead->dur_ns > 0 ? lead->dur_ns : 0, now_ns = e->ts_ns, end_ns;
+    if (!own_time(d, lead, dur, &e->ts_ns, &end_ns)) {
+        as_lost(d, b, e, now_ns);
+        return;
+    }
     if (!d->takes_overlap)
-        e->track =
-            sv_siblings_choose(&d->lanes, d->source.dict, e->track, e->ts_ns, e->ts_ns + dur);
+        e->track = sv_siblings_choose(&d->lanes, d->source.dict, e->track, e->ts_ns, end_ns);
     if (d->takes_slices) {
         e->kind = SV_SLICE;
         e->dur_ns = dur;
@@ -168,7 +189,15 @@ static void as_slice(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
     }
     e->kind = SV_BEGIN;
     struct sv_event *end = sv_batch_event(b);
-    *end = (struct sv_event){.ts_ns = e->ts_ns + dur, .track = e->track, .kind = SV_END};
+    *end = (struct sv_event){.ts_ns = end_ns, .track = e->track, .kind = SV_END};
+}
+
+static void at_own_time(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
+                        const struct lead *lead)
+{
+    int64_t now_ns = e->ts_ns, end_ns;
+    if (!own_time(d, lead, 0, &e->ts_ns, &end_ns))
+        as_lost(d, b, e, now_ns);
 }
 
 /* The first argument is the count. */
@@ -218,7 +247,7 @@ static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_r
     if (lead.has_time && kind == STAVE_KIND_COMPLETE)
         as_slice(d, b, e, &lead);
     else if (lead.has_start && kind > STAVE_KIND_END) /* a time of its own */
-        e->ts_ns = lead.start_ns + d->boot_minus_mono;
+        at_own_time(d, b, e, &lead);
     return true;
 }
 
@@ -403,6 +432,7 @@ struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, ui
     d->takes_overlap = d->takes_slices && (takes & SV_HAS_OVERLAP);
     sv_drain_names_init(&d->names, dict, pid);
     d->lost_full = sv_dict_cstr(dict, "ring full");
+    d->lost_time = sv_dict_cstr(dict, "time out of range");
     d->lost_nested = sv_dict_cstr(dict, "nested in a signal handler");
     d->file_key = sv_dict_cstr(dict, "file");
     d->function_key = sv_dict_cstr(dict, "function");
