@@ -288,6 +288,8 @@ static bool resolve(struct sv_pf *r, struct sv_pf_clock *c)
             if (!__builtin_mul_overflow(e->ts_ns, c->multiplier, &scaled) &&
                 to_trace(r, c, scaled, &ns))
                 e->ts_ns = ns;
+            if (!sv_event_ends(e))
+                sv_source_refuse(&r->source, r->pos);
         }
     }
     sv_pf_spill(r, w->first);

@@ -429,7 +429,7 @@ static int pf_write(struct sv_sink *sink, const struct sv_event *events, size_t 
     if (w->window == 0)
         see_first(w, events, n);
     if (window_is_full(w))
-        pf_window_begin(w);
+        pf_window_begin(w, w->origin_ns);
     else if (w->dict->clocks.n > w->n_snapshots)
         pf_snapshots_write(w);
     bool in_runs = has_runs(events, n);
@@ -481,7 +481,7 @@ static int pf_close(struct sv_sink *sink, bool failed, struct sv_err *err)
         sv_output_discard(w->out);
     } else {
         if (w->window == 0)
-            pf_window_begin(w);
+            pf_window_begin(w, w->origin_ns);
         pf_snapshots_write(w);
         pf_tracks_describe_rest(w);
         pf_meta_write(w, true);

@@ -202,7 +202,8 @@ void pf_packet(struct pf *w, const struct sv_buf *head, const struct sv_buf *int
 void pf_block_flush(struct pf *w);
 int pf_block_init(struct pf *w, struct sv_err *err);
 void pf_block_fini(struct pf *w);
-void pf_window_begin(struct pf *w); /* marker, clocks, metadata; forgets all numbers */
+void pf_window_begin(struct pf *w,
+                     int64_t origin_ns); /* marker, clocks, metadata; forgets all numbers */
 void pf_clock_put(struct sv_buf *b, uint32_t clock, uint64_t reading);
 void pf_primary_put(const struct pf *w, struct sv_buf *b);
 void pf_marker_write(struct pf *w);

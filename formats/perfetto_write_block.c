@@ -381,14 +381,16 @@ static void choose_wire_clock(struct pf *w)
     w->alias_clock = is_known && !is_tied ? clock : 0;
 }
 
-void pf_window_begin(struct pf *w)
+void pf_window_begin(struct pf *w, int64_t origin_ns)
 {
     if (w->window > 0) {
         pf_tracks_describe_put_off(w);
         pf_sequences_prune(w);
         pf_numbers_forget(w);
+        w->origin_ns = origin_ns; /* what came before had its own */
     } else {
         choose_wire_clock(w);
+        w->origin_ns = origin_ns;
         pf_origin_lower(w, snapshots_begin(w));
     }
     pf_block_flush(w);

@@ -37,11 +37,12 @@ void pf_origin_lower(struct pf *w, int64_t ns)
 {
     if (ns >= w->origin_ns)
         return;
-    w->origin_ns = origin_for(ns);
-    if (w->window == 0)
+    if (w->window == 0) {
+        w->origin_ns = origin_for(ns);
         return;
+    }
     w->sink.rewrites = true;
-    pf_window_begin(w);
+    pf_window_begin(w, origin_for(ns));
 }
 
 static void attribute_put(const struct pf *w, struct sv_buf *b)
@@ -246,7 +247,7 @@ void pf_packets_write(struct pf *w, const uint8_t *packets, size_t n)
     struct move m;
     struct sv_wire_field packed;
     if (w->window == 0)
-        pf_window_begin(w);
+        pf_window_begin(w, w->origin_ns);
     move_init(&m, w);
     move_packets(&m, packets, n, &packed);
     move_fini(&m);

@@ -93,11 +93,20 @@ struct sv_event {
 };
 _Static_assert(sizeof(struct sv_event) == 40, "events are 40 bytes");
 
-/* Does a slice end at a time that there is? Readers refuse one that does not: no format and no stage could say when it ends. */
+/* Is its end a time? Readers refuse an event whose end is not: no format and no stage could say when that is. */
 static inline bool sv_event_ends(const struct sv_event *e)
 {
     int64_t end_ns;
-    return !__builtin_add_overflow(e->ts_ns, e->dur_ns, &end_ns);
+    return e->dur_ns <= 0 || !__builtin_add_overflow(e->ts_ns, e->dur_ns, &end_ns);
+}
+
+/* Makes a slice end there, or at its begin if that is later. False: it lasts longer than 64 bits can say. */
+static inline bool sv_event_until(struct sv_event *e, int64_t end_ns)
+{
+    int64_t dur_ns;
+    bool fits = !__builtin_sub_overflow(end_ns, e->ts_ns, &dur_ns);
+    e->dur_ns = fits && dur_ns > 0 ? dur_ns : 0;
+    return fits || end_ns < e->ts_ns;
 }
 
 /* The slot after `a` and everything that belongs to it. */
