@@ -399,8 +399,7 @@ void pf_event_write(struct pf *w, const struct sv_event *e)
     uint8_t room[256];
     struct sv_buf head = {.data = room, .cap = sizeof room, .limit = sizeof room};
     bool is_loss = e->kind == SV_LOSS;
-    if (e->ts_ns <
-        w->origin_ns) /* the short way never goes back, so this is where such a time is met */
+    if (e->ts_ns < w->origin_ns) /* the short way never goes back: only here */
         pf_origin_lower(w, e->ts_ns);
     if (e->track)
         pf_track_prepare(w, e->track);

@@ -227,7 +227,6 @@ static size_t move_packets(struct move *m, const uint8_t *p, size_t n, struct sv
         inside = sv_wire_sub(&f);
         bool has_first = sv_wire_next(&inside, &first);
         if (has_first && first.id == SV_PF_PACKET_SYNC_MARKER) {
-            m->from_ns = 0;
             pf_block_flush(m->w);
             pf_marker_write(m->w);
             pf_origin_write(m->w);

@@ -271,6 +271,7 @@ TEST(an_origin_holds_for_its_own_file)
         struct writing w;
         struct sv_buf bytes;
         open_writing(&w, SV_PLAIN, false);
+        w.dict->tracks[sv_dict_process(w.dict, 0, 20 + i)].start_ns = 7;
         put(&w, 0, i == 1 ? 40 : i - 50);
         close_writing(&w);
         sv_report_fini(&w.report);
@@ -284,6 +285,8 @@ TEST(an_origin_holds_for_its_own_file)
     CHECK_INT_EQ(r.got.events[0].ts_ns, -50);
     CHECK_INT_EQ(r.got.events[1].ts_ns, 40);
     CHECK_INT_EQ(r.got.events[2].ts_ns, -48);
+    for (int i = 0; i < 3; i++)
+        CHECK_INT_EQ(r.dict->tracks[sv_dict_process(r.dict, 0, 20 + i)].start_ns, 7);
     done(&r, NULL);
     sv_buf_fini(&both);
 }
