@@ -271,7 +271,10 @@ TEST(an_origin_holds_for_its_own_file)
         struct writing w;
         struct sv_buf bytes;
         open_writing(&w, SV_PLAIN, false);
-        w.dict->tracks[sv_dict_process(w.dict, 0, 20 + i)].start_ns = 7;
+        w.tracks[0] = sv_dict_thread(w.dict, 0, 20 + i, 1);
+        sv_track process = sv_dict_process(w.dict, 0, 20 + i);
+        w.dict->tracks[process].name = sv_dict_cstr(w.dict, "described before its first event");
+        w.dict->tracks[process].start_ns = 7;
         put(&w, 0, i == 1 ? 40 : i - 50);
         close_writing(&w);
         sv_report_fini(&w.report);
