@@ -429,6 +429,12 @@ int sv_output_flush(struct sv_output *o, struct sv_err *err)
     return sv_output_failure(o, err);
 }
 
+const char *sv_output_file(const struct sv_output *o)
+{
+    bool is_plain = o->is_regular && o->compression == SV_PLAIN && o->path != NULL;
+    return !is_plain ? NULL : o->tmp_path != NULL ? o->tmp_path : o->path;
+}
+
 uint64_t sv_output_bytes(const struct sv_output *o)
 {
     return o->bytes;

@@ -17,7 +17,7 @@ enum sv_exit {
     SV_EXIT_FOUND = 1, /* validate found something, or --strict met damage */
     SV_EXIT_USAGE = 2, /* the command line makes no sense */
     SV_EXIT_INPUT = 3, /* an input cannot be opened, or is no trace */
-    SV_EXIT_OUTPUT = 4 /* the result could not be produced: disk full, memory limit */
+    SV_EXIT_OUTPUT = 4 /* the result could not be produced: disk full, memory limit, a time that fits no int64 */
 };
 
 enum sv_option_type {

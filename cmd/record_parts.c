@@ -325,7 +325,8 @@ static int end_file(struct sv_recorder *r, int64_t now, struct sv_err *err)
     if (r->output.why.code != 0) /* that has ended it */
         return sv_err_set(err, r->output.why.code, SV_NO_POS, "%s", r->output.why.msg);
     int code = p->is_ring ? 0 : sv_still_end(&p->still, now - LATE_NS, p->file, err);
-    int closed = p->file->close(p->file, code < 0, err);
+    int closed = code < 0 ? p->file->close(p->file, true, err)
+                          : sv_record_output_end(r, p->file, err);
     p->file = NULL;
     if (code >= 0)
         code = closed;
@@ -350,7 +351,9 @@ static int turn(struct sv_recorder *r, int64_t now, struct sv_err *err)
     if (code >= 0)
         code = p->is_ring ? write_open(r, now, err)
                           : sv_still_begin(&p->still, now - LATE_NS, r->dict, p->file, err);
-    return code < 0 ? code : sv_record_commit(r, now, true, err);
+    if (code >= 0)
+        sv_record_commit(r, now, true, err);
+    return code;
 }
 
 /* ---- saving a ring ---- */

@@ -2,6 +2,7 @@
 #include "cmd/console.h"
 #include "cmd/recorder.h"
 #include "sdk/collect.h"
+#include "sdk/session_layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -89,22 +89,33 @@ static int read_line(struct sv_lines *l, struct sv_batch *b, struct sv_err *err)
     return 0;
 }
 
+/* The events of one line, or what else the reader gives at once. */
+static int give_some(struct sv_lines *l, struct sv_batch *b, struct sv_err *err)
+{
+    if (l->kind->more && l->kind->more(l, b))
+        return 0;
+    if (!l->is_at_end)
+        return l->kind->read ? l->kind->read(l, b, err) : read_line(l, b, err);
+    if (!l->kind->end || !l->kind->end(l, b)) {
+        l->is_finished = true;
+        sv_input_report(l->in, l->source.report);
+    }
+    return 0;
+}
+
 static int next(struct sv_source *s, struct sv_batch *b, struct sv_err *err)
 {
     struct sv_lines *l = (struct sv_lines *)s;
-    while (!l->is_finished && b->n + l->kind->max_events <= SV_BATCH) {
-        if (l->kind->more && l->kind->more(l, b))
-            continue;
-        if (!l->is_at_end) {
-            int code = l->kind->read ? l->kind->read(l, b, err) : read_line(l, b, err);
-            if (code < 0)
-                return code;
-        } else if (!l->kind->end || !l->kind->end(l, b)) {
-            l->is_finished = true;
-            sv_input_report(l->in, l->source.report);
-        }
+    while (!l->is_finished && b->n + l->kind->max_events <= SV_BATCH && !s->has_refused) {
+        size_t before = b->n;
+        int code = give_some(l, b, err);
+        if (code < 0)
+            return code;
+        for (size_t i = before; i < b->n; i++)
+            if (!sv_event_ends(&b->events[i]))
+                sv_source_refuse(s, l->pos);
     }
-    return (int)b->n;
+    return sv_source_given(s, b->n, err);
 }
 
 static void close_source(struct sv_source *s)

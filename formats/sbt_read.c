@@ -57,10 +57,14 @@ static uint64_t u64_at(const uint8_t *p)
     return v;
 }
 
+static int64_t place(const struct sbt *s)
+{
+    return (int64_t)(s->in->pos + (uint64_t)(s->at.p - s->in->data));
+}
+
 static void damage(struct sbt *s, const char *what)
 {
-    sv_report_add(s->source.report, SV_DAMAGE, what, 1,
-                  (int64_t)(s->in->pos + (uint64_t)(s->at.p - s->in->data)),
+    sv_report_add(s->source.report, SV_DAMAGE, what, 1, place(s),
                   "the rest of the file is not read");
     s->is_done = true;
 }
@@ -403,12 +407,13 @@ static void read_event(struct sbt *s, struct sv_batch *b)
                            .cat = sv_dict_cstr(s->source.dict, m->cat),
                            .kind = is_slice ? SV_SLICE : SV_INSTANT};
     sv_batch_finish(b, e);
+    if (!sv_event_ends(e))
+        sv_source_refuse(&s->source, place(s));
 }
 
 static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
 {
     struct sbt *s = (struct sbt *)source;
-    (void)err;
     while (b->n < SV_BATCH && !s->is_done && s->n_left > 0) {
         if (s->n_left == UINT64_MAX && s->at.p == s->at.end)
             break;
@@ -416,7 +421,7 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
         if (s->n_left != UINT64_MAX)
             s->n_left--;
     }
-    return (int)b->n;
+    return sv_source_given(source, b->n, err);
 }
 
 /* ---- life ---- */

@@ -340,6 +340,8 @@ static void finish(struct sv_writer *w)
     }
     if (w->failed)
         sv_guests_refuse(&w->guests);
+    if (w->sink->rewrites && !w->failed && w->fd < 0)
+        atomic_store(&w->process->session->bytes[w->round & 1], SV_PART_WHOLE);
     int status = w->sink->close(w->sink, false, &err);
     w->sink = NULL;
     if (status < 0)
