@@ -298,8 +298,7 @@ static void put_memory(struct sbt *s, struct sv_batch *b, const struct record *r
 {
     if (r->type == 15 || r->type == 16) {
         put_number(b, s->key.address, r->to ? r->to : r->from);
-        put_number(b, s->key.memory_bytes,
-                   r->type == 16 ? (uint64_t) - (int64_t)r->bytes : r->bytes);
+        put_number(b, s->key.memory_bytes, r->type == 16 ? 0 - r->bytes : r->bytes);
         put_number(b, s->key.device_id, r->device);
         if (r->type == 16) /* a negative number */
             b->arg[-2].type = SV_ARG_INT;
