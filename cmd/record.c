@@ -8,16 +8,21 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *default_path(const struct sv_words *operands, char path[256])
+/* A pattern like -o: percent signs of the command's name are doubled. */
+static const char *default_path(const struct sv_words *operands, char path[512])
 {
     const char *name = operands->n ? operands->items[0] : "record";
     const char *slash = strrchr(name, '/');
     time_t now = time(NULL);
     struct tm tm;
-    char when[32];
+    size_t at = 0;
+    for (name = slash ? slash + 1 : name; *name && at < 360; name++) {
+        if (*name == '%')
+            path[at++] = '%';
+        path[at++] = *name;
+    }
     localtime_r(&now, &tm);
-    strftime(when, sizeof when, "%Y%m%d-%H%M%S", &tm);
-    snprintf(path, 256, "%.180s-%s.pftrace", slash ? slash + 1 : name, when);
+    strftime(path + at, 512 - at, "-%Y%m%d-%H%M%S.pftrace", &tm);
     return path;
 }
 
@@ -68,7 +73,7 @@ static int record_to_place(struct sv_record_options *o, const struct sv_words *o
 
 static int record(struct sv_record_options *o, const struct sv_words *operands, struct sv_err *err)
 {
-    char path[256];
+    char path[512];
     bool joins = o->pids.n > 0 || o->comm || o->cgroup;
     if (operands->n == 0 && !joins && !o->all)
         return sv_err_set(

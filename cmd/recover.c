@@ -2,6 +2,7 @@
 #include "cmd/commands.h"
 #include "cmd/console.h"
 #include "cmd/files.h"
+#include "cmd/ring_files.h"
 #include "sdk/dead.h"
 
 #include <fcntl.h>
@@ -77,11 +78,23 @@ struct join {
 static int open_part(const struct sv_dead *d, struct join *j, struct sv_source **source,
                      struct sv_err *err)
 {
-    *source = NULL;
-    if (d->part_bytes == 0)
-        return 0;
-    int fd = open(d->session.part, O_RDONLY | O_CLOEXEC);
+    struct sv_claim claim;
+    uint64_t part_bytes = d->part_bytes;
     struct stat st;
+    int fd;
+    *source = NULL;
+    if (sv_claim_of_session(d->session.out, d->dir, &claim) && claim.segment) {
+        fd = sv_ring_left_join(&claim, d->part_bytes, &part_bytes, err);
+        if (fd < 0)
+            return fd;
+    } else {
+        fd = open(d->session.part, O_RDONLY | O_CLOEXEC);
+    }
+    if (part_bytes == 0) {
+        if (fd >= 0)
+            close(fd);
+        return 0;
+    }
     if (fd < 0 || fstat(fd, &st) != 0) {
         if (fd >= 0)
             close(fd);
@@ -89,9 +102,9 @@ static int open_part(const struct sv_dead *d, struct join *j, struct sv_source *
                       d->session.part);
         return 0;
     }
-    if ((uint64_t)st.st_size < d->part_bytes)
+    if ((uint64_t)st.st_size < part_bytes)
         sv_report_add(&j->report, SV_DAMAGE, "the growing file was cut", 1, st.st_size, NULL);
-    j->n = (uint64_t)st.st_size < d->part_bytes ? (size_t)st.st_size : (size_t)d->part_bytes;
+    j->n = (uint64_t)st.st_size < part_bytes ? (size_t)st.st_size : (size_t)part_bytes;
     j->bytes = j->n ? mmap(NULL, j->n, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
     close(fd);
     if (!j->bytes || j->bytes == MAP_FAILED) {
@@ -187,9 +200,13 @@ static int recover_one(const struct recover *o, const char *name, struct sv_dead
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "%s went to no file; give the file to write: -o FILE",
                           d->session.out[0] ? d->session.out : "its trace");
+    struct sv_claim claim;
     int code = join(o, d, err);
-    if (code >= 0 && !o->keep)
-        sv_dead_remove(d, true);
+    if (code < 0 || o->keep)
+        return code;
+    if (sv_claim_of_session(d->session.out, d->dir, &claim) && claim.segment)
+        sv_ring_left_remove(&claim);
+    sv_dead_remove(d, true);
     return code;
 }
 

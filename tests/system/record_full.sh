@@ -65,6 +65,10 @@ fresh; mount -o remount,size=1100k tiny
 run_any ring 4 "${record[@]}" --last 2M -o tiny/t.pftrace -- sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do "$0" 2 7500 progress; done' "${numbers[0]}"
 check ring_kept sh -c 'ls tiny | grep -q ring-0001 && ls tiny | grep -q "part$" && ls tiny | grep -q "session$"'
 check ring_says_how grep -q "stave recover tiny/t.pftrace$" ring.err
+mount -o remount,size=64m tiny
+check ring_recovers "$STAVE" recover -q tiny/t.pftrace
+check ring_law test $(($(events tiny/t.pftrace) + $(loss tiny/t.pftrace))) = $((12 * 2 * (7500 + 2 * ((7500 + 7) / 8))))
+check ring_nothing_left test "$(find tiny "$STAVE_SESSION_DIR" -mindepth 1 | paste -sd' ')" = tiny/t.pftrace
 fresh; mount -o remount,size=320k tiny
 
 # Nothing can be written at all: nothing is begun, and nothing is left.
@@ -111,4 +115,4 @@ check uncut_kept test -s tiny/t.pftrace.part -a -s tiny/t.pftrace.session -a ! -
 check uncut_says_how grep -q "; it is kept as .part: stave recover tiny/t.pftrace$" uncut.err
 truncate -s "$(sed -n 's/^whole 0*//p' tiny/t.pftrace.session)" tiny/t.pftrace.part
 mv tiny/t.pftrace.part whole.pftrace
-check uncut_whole "$STAVE" validate -q whole.pftrace
+check uncut_whole "$STAVE" cat -q --strict whole.pftrace
