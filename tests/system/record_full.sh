@@ -11,8 +11,8 @@ export STAVE_SESSION_DIR=$TMP/sessions XDG_RUNTIME_DIR=$TMP/run STAVE_FULL=block
 mkdir -p "$STAVE_SESSION_DIR" "$XDG_RUNTIME_DIR"
 EVENTS=20000
 record=(setpriv --bounding-set=-all --inh-caps=-all "$STAVE" record --no-summary --interval 0 --gpu-interval 0)
-numbers=("$BUILD/tests/stress/numbers" 2 $EVENTS progress)
-total=$((2 * (EVENTS + EVENTS / 8 * 2))) # an instant each, and every eighth in a slice: begin and end
+numbers=("$BUILD/tests/stress/numbers" 2 "$EVENTS" progress)
+total=$((2 * (EVENTS + EVENTS * 2 / 8))) # an instant each, and every eighth in a slice: begin and end
 fresh() { rm -rf tiny/* "${STAVE_SESSION_DIR:?}"/*; }
 events() { "$STAVE" cat -q "$1" | grep -cE '^-?[0-9.]+ (begin|end|instant) '; }
 loss() { "$STAVE" cat -q "$1" | sed -n 's/.* loss .*{\([0-9]*\)}$/\1/p' | awk '{ s += $1 } END { print s + 0 }'; }
@@ -84,10 +84,10 @@ check limit_why grep -q "plain/t.pftrace: cannot write: File too large" limit.er
 check limit_law test $(($(events plain/t.pftrace) + $(loss plain/t.pftrace))) = $total
 check limit_nothing_left test "$(ls -A plain)" = t.pftrace
 # The command has the signals that it would have without us.
-signals='sed -n s/^SigIgn:.//p /proc/self/status'
-run_any signals 0 "${record[@]}" -q -o plain/s.pftrace -- $signals
-check signals_as_before test "$(cat signals.out)" = "$($signals)"
-(trap '' XFSZ; "${record[@]}" -q -o plain/s.pftrace -- $signals >inherited.out 2>&1; $signals >inherited.expected)
+signals=(sed -n 's/^SigIgn:.//p' /proc/self/status)
+run_any signals 0 "${record[@]}" -q -o plain/s.pftrace -- "${signals[@]}"
+check signals_as_before test "$(cat signals.out)" = "$("${signals[@]}")"
+(trap '' XFSZ; "${record[@]}" -q -o plain/s.pftrace -- "${signals[@]}" >inherited.out 2>&1; "${signals[@]}" >inherited.expected)
 check signals_inherited diff inherited.out inherited.expected
 
 # ---- broken disks, quotas, file systems that cannot reserve (fault.c) ----
