@@ -8,6 +8,7 @@
 #include "base/out_name.h"
 #include "cmd/console.h"
 #include "cmd/recorder.h"
+#include "cmd/ring_files.h"
 #include "sdk/collect.h"
 #include "sdk/session_layout.h"
 
@@ -51,7 +52,7 @@ int sv_record_claim(struct sv_recorder *r, struct sv_err *err)
         return can_continue;
     struct sv_claim_wish wish = {
         .kind = SV_CLAIM_RECORDER,
-        .segment = r->options->use.last ? sv_parts_first_segment(out) : 0,
+        .segment = r->options->use.last ? sv_ring_next_number(out) : 0,
         .journals = true,
     };
     int code = sv_claim_take(&r->output.claim, out, &wish, err);

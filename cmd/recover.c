@@ -5,6 +5,7 @@
 #include "cmd/console.h"
 #include "cmd/files.h"
 #include "cmd/leftovers.h"
+#include "cmd/ring_files.h"
 #include "cmd/spool.h"
 
 #include <errno.h>
@@ -107,23 +108,44 @@ struct join {
     size_t n;
 };
 
+/* `stave record --last` keeps older segments beside its growing file. */
+static bool has_segments(const struct sv_leftover *o)
+{
+    return o->has_claim && o->claim.segment > 0;
+}
+
+enum { SV_NOTHING = -100 }; /* no file is there */
+
+/* What was written, as a descriptor of `bytes`; SV_NOTHING where there is none. */
+static int open_recorded(const struct sv_leftover *o, struct sv_report *report, uint64_t *bytes,
+                         struct sv_err *err)
+{
+    if (has_segments(o))
+        return sv_ring_left_join(&o->claim, o->part_bytes, bytes, err);
+    if (!o->part[0]) {
+        if (o->part_bytes > 0)
+            sv_report_add(report, SV_DAMAGE, "the growing file is gone", 1, SV_NO_POS, NULL);
+        return SV_NOTHING;
+    }
+    if (o->file_bytes < o->part_bytes) {
+        sv_report_add(report, SV_DAMAGE, "the growing file was cut", 1, (int64_t)o->file_bytes,
+                      NULL);
+        *bytes = o->file_bytes;
+    }
+    int fd = sv_trusted_file(AT_FDCWD, o->part, O_RDONLY, SV_TRUST_OWN, 0);
+    return fd >= 0 ? fd : sv_err_sys(err, "%s", o->part);
+}
+
 /* The whole part of the growing file as an input. It is mapped privately; what cuts it meanwhile is reported by the reader. */
 static int open_part(const struct sv_leftover *o, struct join *j, struct sv_source **source,
                      struct sv_err *err)
 {
     *source = NULL;
-    if (!o->part[0]) {
-        if (o->part_bytes > 0)
-            sv_report_add(&j->report, SV_DAMAGE, "the growing file is gone", 1, SV_NO_POS, NULL);
-        return 0;
-    }
-    if (o->file_bytes < o->part_bytes)
-        sv_report_add(&j->report, SV_DAMAGE, "the growing file was cut", 1, (int64_t)o->file_bytes,
-                      NULL);
-    int fd = sv_trusted_file(AT_FDCWD, o->part, O_RDONLY, SV_TRUST_OWN, 0);
+    uint64_t bytes = o->part_bytes;
+    int fd = open_recorded(o, &j->report, &bytes, err);
     if (fd < 0)
-        return sv_err_sys(err, "%s", o->part);
-    j->n = (size_t)(o->file_bytes < o->part_bytes ? o->file_bytes : o->part_bytes);
+        return fd == SV_NOTHING ? 0 : fd;
+    j->n = (size_t)bytes;
     j->bytes = j->n ? mmap(NULL, j->n, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
     close(fd);
     if (!j->bytes || j->bytes == MAP_FAILED) {
@@ -318,6 +340,8 @@ static int recover_one(const struct recover *r, const char *name, struct sv_left
     code = look_again(o, err);
     if (code >= 0)
         code = join_new(r, o, err);
+    if (code >= 0 && !r->keep && has_segments(o))
+        sv_ring_left_remove(&o->claim);
     if (code >= 0 && !r->keep)
         sv_leftover_remove(o, false);
     else if (code >= 0 && o->has_session)
