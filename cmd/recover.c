@@ -223,13 +223,20 @@ static void give_name_back(const char *path, const struct stat *ours)
         unlink(path);
 }
 
+/* A pipe or a device: there is nothing to overwrite. */
+static bool is_stream(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
 static int join_new(const struct recover *r, const struct sv_leftover *o, struct sv_err *err)
 {
     char path[SV_PATH_MAX + 32];
     struct stat ours;
     struct sv_output_choice out = r->out;
     const char *wanted = out.path ? out.path : o->out;
-    if (strcmp(wanted, "-") == 0)
+    if (strcmp(wanted, "-") == 0 || (r->out.path && is_stream(wanted)))
         return join_into(o, &out, err);
     int fd = take_name(wanted, path, sizeof path, err);
     if (fd < 0)
@@ -344,8 +351,15 @@ static int recover_all(const struct recover *r, const char *name, struct sv_left
                        struct sv_err *err)
 {
     struct sv_err each = {0};
-    size_t n_tried = 0;
+    size_t n_tried = 0, n_there = 0;
     int first = 0;
+    for (size_t i = 0; i < l->n; i++)
+        n_there += has_something(l->all[i]);
+    if (n_there > 1 && r->out.path && strcmp(r->out.path, "-") == 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "%s: %zu traces are left of it, which standard output cannot keep apart; "
+                          "use -o FILE",
+                          name, n_there);
     for (size_t i = 0; i < l->n; i++) {
         if (!has_something(l->all[i]))
             continue;
