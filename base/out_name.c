@@ -69,11 +69,11 @@ static bool expand_one(char letter, uint32_t pid, const struct sv_launcher *l, c
     }
 }
 
-const char *sv_name_expand(const char *pattern, uint32_t pid, bool is_address,
+const char *sv_name_expand(const char *pattern, uint32_t pid, bool as_it_is,
                            const struct sv_launcher *launcher, char *to, size_t size)
 {
     size_t at = 0;
-    if (!is_address && pattern[0] != '/') {
+    if (!as_it_is && pattern[0] != '/') {
         if (!getcwd(to, size - 1))
             return "the current directory is unknown";
         at = strlen(to);

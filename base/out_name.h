@@ -11,9 +11,9 @@
 /* t.json.gz with ".123" becomes t.123.json.gz. False: it does not fit, and nothing was changed. */
 bool sv_name_insert(char *path, size_t size, const char *text);
 
-/* Replaces %p (process), %h (host), %r (rank), %j (job), %% (%). A path becomes absolute, since the program may change its directory; the
- * address of a listener (`is_address`) stays as it is. Returns NULL, or what is wrong, as part of a sentence. */
-const char *sv_name_expand(const char *pattern, uint32_t pid, bool is_address,
+/* Replaces %p (process), %h (host), %r (rank), %j (job), %% (%). A path becomes absolute, since a program may change its directory;
+ * with `as_it_is` it stays relative, as the address of a listener must. Returns NULL, or what is wrong, as part of a sentence. */
+const char *sv_name_expand(const char *pattern, uint32_t pid, bool as_it_is,
                            const struct sv_launcher *launcher, char *to, size_t size);
 bool sv_name_has(const char *pattern, char letter); /* is %letter in it? */
 

@@ -268,16 +268,20 @@ static int open_temporary(struct sv_output *o, struct sv_err *err)
 /* What has the name of a growing file and is this user's is left from before: whoever holds the claim has moved aside what counts. */
 static int open_growing(struct sv_output *o, const char *path, struct sv_err *err)
 {
-    enum { FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
+    enum {
+        FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+        MODE = 0644 /* whatever the umask: recovery believes what nobody else could have written */
+    };
     struct stat st;
-    o->is_kept = true;
-    o->fd = open(path, FLAGS, 0666);
+    o->is_kept = o->is_regular = true;
+    o->path = sv_strndup(path, strlen(path));
+    o->fd = open(path, FLAGS, MODE);
     if (o->fd < 0 && errno == EEXIST) {
         if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
             return sv_err_set(err, SV_EIO, SV_NO_POS, "cannot create: %s is no file of yours",
                               path);
         unlink(path);
-        o->fd = open(path, FLAGS, 0666);
+        o->fd = open(path, FLAGS, MODE);
     }
     return o->fd >= 0 ? SV_OK : sv_err_sys(err, "cannot create");
 }
@@ -335,16 +339,19 @@ int sv_output_open_at(const char *path, uint64_t offset, struct sv_output **out,
         return code;
     }
     struct sv_output *o = new_output(fd);
-    o->is_kept = true;
+    o->is_kept = o->is_regular = true;
+    o->path = sv_strndup(path, strlen(path));
     o->at = offset;
+    o->reserved = UINT64_MAX; /* by whoever wrote it before: to be cut off */
     *out = o;
     return SV_OK;
 }
 
-void sv_output_reserve(struct sv_output *o, size_t bytes)
+int sv_output_reserve(struct sv_output *o, size_t bytes, struct sv_err *err)
 {
-    if (o->is_kept)
-        o->reserve_bytes = bytes;
+    assert(o->is_kept);
+    o->reserve_bytes = bytes;
+    return has_room(o, 0) ? SV_OK : sv_err_sys(err, "cannot write");
 }
 
 int sv_output_open_buf(struct sv_buf *to, enum sv_compression compression, struct sv_output **out,
@@ -426,9 +433,7 @@ uint64_t sv_output_bytes(const struct sv_output *o)
 /* Network file systems report a full disk here. */
 static void close_fd(struct sv_output *o)
 {
-    struct stat st;
-    if (o->is_kept && o->fd >= 0 && o->failed.code == 0 &&
-        (o->reserved > o->at || (fstat(o->fd, &st) == 0 && (uint64_t)st.st_size > o->at)) &&
+    if (o->is_kept && o->fd >= 0 && o->failed.code == 0 && o->reserved > o->at &&
         ftruncate(o->fd, (off_t)o->at) != 0)
         sv_err_sys(&o->failed, "cannot cut it behind its end");
     if (o->fd >= 0 && !o->is_stdout && close(o->fd) != 0 && errno != EINTR && o->failed.code == 0)
@@ -457,7 +462,7 @@ void sv_output_discard(struct sv_output *o)
     close_fd(o);
     if (o->tmp_path != NULL)
         unlink(o->tmp_path);
-    else if (o->path != NULL && o->is_regular)
+    else if (o->path != NULL && o->is_regular && !o->is_kept)
         unlink(o->path);
     free_output(o);
 }

@@ -5,10 +5,10 @@
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/console.h"
+#include "cmd/dispositions.h"
 #include <stave/stave.h>
 
 #include <malloc.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +104,7 @@ static void set_up_memory(void)
 int main(int argc, char **argv)
 {
     set_up_memory();
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), told like any other */
+    sv_dispositions_set(); /* a closed pipe, a limit: errors of write() like any other */
     sv_console_init("", NULL, false);
     if (argc < 2) {
         sv_help_print(NULL);

@@ -6,47 +6,74 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-static const char *default_path(const struct sv_words *operands, char path[256])
+/* A pattern like -o: percent signs of the command's name are doubled. */
+static const char *default_path(const struct sv_words *operands, char path[512])
 {
     const char *name = operands->n ? operands->items[0] : "record";
     const char *slash = strrchr(name, '/');
     time_t now = time(NULL);
     struct tm tm;
-    char when[32];
+    size_t at = 0;
+    for (name = slash ? slash + 1 : name; *name && at < 360; name++) {
+        if (*name == '%')
+            path[at++] = '%';
+        path[at++] = *name;
+    }
     localtime_r(&now, &tm);
-    strftime(when, sizeof when, "%Y%m%d-%H%M%S", &tm);
-    snprintf(path, 256, "%.180s-%s.pftrace", slash ? slash + 1 : name, when);
+    strftime(path + at, 512 - at, "-%Y%m%d-%H%M%S.pftrace", &tm);
     return path;
 }
 
-/* Afterwards the trace is whole, or there is none. */
+/* Everything that others could have, too, is claimed before anything is made. */
+static int take_place(struct sv_recorder *r, struct sv_record_options *o,
+                      struct sv_record_place *place, char *path, struct sv_err *err)
+{
+    if (!o->out.path)
+        o->out.path = "trace.pftrace"; /* in a folder of its own */
+    int code = sv_record_name(o, path, err);
+    if (code >= 0)
+        code = sv_record_place(o, place, err);
+    if (code < 0)
+        return code;
+    code = sv_record_claim(r, err);
+    if (code < 0 && place->folder[0])
+        rmdir(place->folder);
+    return code;
+}
+
 static int record_to_place(struct sv_record_options *o, const struct sv_words *operands,
                            struct sv_err *err)
 {
+    char path[SV_CLAIM_PATH_MAX];
     struct sv_record_place place = {0};
     struct sv_recorder r = {.options = o, .command = operands, .word = -1, .copies = {-1, -1}};
-    int code = sv_record_place(o, &place, err);
-    if (code < 0)
-        return code;
     if (o->detach) {
         bool is_parent;
-        code = sv_record_detach(o->out.path, &r.word, &is_parent, err);
+        int code = sv_record_detach(&r.word, &is_parent, err);
         if (is_parent || code < 0)
             return code;
     }
-    if (o->use.copy_output)
+    int code = take_place(&r, o, &place, path, err);
+    if (code < 0)
+        return code;
+    if (o->detach)
+        code = sv_record_leave_terminal(o->out.path, r.word, err);
+    if (code >= 0 && o->use.copy_output)
         code = sv_copy_open(&r, &place, err);
     if (code >= 0)
         code = sv_recorder_run(&r, err);
+    sv_record_unclaim(&r);
     int copied = sv_copy_close(&r, err);
+    snprintf(place.trace, sizeof place.trace, "%s", r.output.claim.out);
     int packed = code < 0 ? code : sv_record_package(o, &place, r.n_parts, err);
     return packed < 0 ? packed : copied < 0 ? copied : code;
 }
 
 static int record(struct sv_record_options *o, const struct sv_words *operands, struct sv_err *err)
 {
-    char path[256];
+    char path[512];
     bool joins = o->pids.n > 0 || o->comm || o->cgroup;
     if (operands->n == 0 && !joins && !o->all)
         return sv_err_set(
@@ -161,6 +188,8 @@ static const struct sv_example examples[] = {
     {"stave record -o train.pftrace -- python3 train.py",
      "the command, all its children and threads; its exit code is passed on"},
     {"stave record -o job.pftrace -p 4711 --duration 30s", "join a running job for half a minute"},
+    {"mpirun -n 4 stave record -o job.pftrace -- ./train",
+     "job.rank0000.pftrace to job.rank0003.pftrace"},
     {"stave record --detach -o night.pftrace -p 4711", "leave it running; 'stave stop' ends it"},
     {"stave record --config night.yml -- ./job",
      "options from a file: each long option is a key, unknown ones are an error"},
@@ -198,11 +227,15 @@ const struct sv_command sv_command_record = {
         "CAP_BPF and CAP_PERFMON. Without them stave says so and records what it can; --strict "
         "stops "
         "instead. 'stave doctor' tells what works here.\n\n"
+        "In OUT, %p is stave's process, %h the host, %r the rank, %j the job and %% a percent "
+        "sign. Where a launcher such as mpirun started several ranks, the rank is put before the "
+        "suffix unless OUT has %r. A second recorder of the same OUT is refused.\n\n"
         "Ctrl-C ends the recording and saves it; a second one aborts. What could not be kept is "
         "counted, "
-        "shown in the trace where it happened and told at the end. If stave itself is killed, "
+        "shown in the trace where it happened and told at the end. When the disk is full the trace "
+        "ends there, the command goes on, and the exit code is 4. If stave itself is killed, "
         "OUT.part "
-        "holds all but the last two seconds and can be read as it is.",
+        "holds all but the last moments, and 'stave recover OUT' makes the trace of it.",
     .options = record_options,
     .examples = examples,
     .options_size = sizeof(struct sv_record_options),

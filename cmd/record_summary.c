@@ -151,7 +151,7 @@ void sv_recorder_summary(const struct sv_recorder *r)
     if (getrusage(RUSAGE_SELF, &own) == 0)
         fprintf(stderr, "  stave itself: %s of CPU, %s of memory at most\n",
                 sv_human_ns(a, cpu_ns(&own)), sv_human_bytes(b, (uint64_t)own.ru_maxrss * 1024));
-    if (stat(r->options->out.path, &st) == 0)
-        fprintf(stderr, "  %s (%s)\n", r->options->out.path,
-                sv_human_bytes(a, (uint64_t)st.st_size));
+    const char *trace = r->output.is_kept ? r->part : r->output.claim.out;
+    if (stat(trace, &st) == 0)
+        fprintf(stderr, "  %s (%s)\n", trace, sv_human_bytes(a, (uint64_t)st.st_size));
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -185,6 +186,113 @@ TEST(memory_holds_what_was_written)
     sv_output_write(o, "more than ten bytes", 19);
     CHECK_INT_EQ(sv_output_close(o, &err), SV_ENOMEM);
     sv_buf_fini(&small);
+}
+
+/* ---- growing files ---- */
+
+TEST(a_growing_file_is_new_and_stays)
+{
+    struct sv_err err = {0};
+    struct sv_output *o;
+    struct stat st;
+    const char *part = test_scratch("t.part"), *victim = test_scratch("victim");
+    umask(0); /* others could not write it all the same */
+    put_file(victim, "precious");
+    REQUIRE(symlink(victim, part) == 0);
+    CHECK_INT_EQ(sv_output_open(part, SV_OUTPUT_GROW, SV_PLAIN, &o, &err), SV_EIO);
+    unlink(part);
+    REQUIRE(mkfifo(part, 0600) == 0);
+    CHECK_INT_EQ(sv_output_open(part, SV_OUTPUT_GROW, SV_PLAIN, &o, NULL), SV_EIO);
+    unlink(part);
+    REQUIRE(link(victim, part) == 0); /* left from before: replaced, not written through */
+    err = (struct sv_err){0};
+    REQUIRE(sv_output_open(part, SV_OUTPUT_GROW, SV_PLAIN, &o, &err) == SV_OK);
+    sv_output_write(o, "one two", 7);
+    CHECK_INT_EQ(sv_output_flush(o, &err), SV_OK);
+    sv_output_discard(o);
+    CHECK_STR_EQ(get_file(part), "one two");
+    REQUIRE(stat(part, &st) == 0);
+    CHECK_UINT_EQ(st.st_mode & 0777, 0644);
+    CHECK_STR_EQ(get_file(victim), "precious");
+
+    REQUIRE(sv_output_open_at(part, 4, &o, &err) == SV_OK);
+    sv_output_write(o, "3", 1);
+    CHECK_INT_EQ(sv_output_close(o, &err), SV_OK);
+    CHECK_STR_EQ(get_file(part), "one 3");
+    CHECK_INT_EQ(sv_output_open_at(test_scratch("none"), 0, &o, NULL), SV_EIO);
+    unlink(part);
+    REQUIRE(symlink(victim, part) == 0);
+    CHECK_INT_EQ(sv_output_open_at(part, 0, &o, NULL), SV_EIO);
+    CHECK_STR_EQ(get_file(victim), "precious");
+    CHECK(stat(part, &st) == 0);
+}
+
+static size_t fill(struct sv_output *o)
+{
+    size_t n = 0;
+    while (n < 200 && sv_output_failure(o, NULL) == SV_OK) {
+        char block[1000];
+        memset(block, 'x', sizeof block);
+        sv_output_write(o, block, sizeof block);
+        sv_output_flush(o, NULL);
+        n++;
+    }
+    return n;
+}
+
+/* The limit of a file's size is met before anything is written past it, and the end still fits. */
+TEST(room_for_the_end)
+{
+    enum { LIMIT = 100000, END = 20000 };
+    struct sv_err err = {0};
+    struct sv_output *o;
+    struct stat st;
+    struct rlimit before, limit = {LIMIT, LIMIT};
+    const char *part = test_scratch("t.part");
+    signal(SIGXFSZ, SIG_DFL); /* it would end the test */
+    REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+    limit.rlim_max = before.rlim_max;
+    REQUIRE(sv_output_open(part, SV_OUTPUT_GROW, SV_PLAIN, &o, &err) == SV_OK);
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    REQUIRE(sv_output_reserve(o, END, &err) == SV_OK);
+    fill(o);
+    CHECK_INT_EQ(sv_output_failure(o, &err), SV_EIO);
+    CHECK_STR_EQ(err.msg, "cannot write: File too large");
+    sv_output_discard(o);
+    REQUIRE(stat(part, &st) == 0);
+    CHECK_INT_EQ(st.st_size, (LIMIT - END) / 1000 * 1000);
+    err = (struct sv_err){0};
+    REQUIRE(sv_output_open_at(part, (uint64_t)st.st_size, &o, &err) == SV_OK);
+    char end[END];
+    memset(end, 'e', sizeof end);
+    sv_output_write(o, end, sizeof end);
+    CHECK_INT_EQ(sv_output_close(o, &err), SV_OK);
+    REQUIRE(sv_output_open(part, SV_OUTPUT_GROW, SV_PLAIN, &o, &err) == SV_OK);
+    CHECK_INT_EQ(sv_output_reserve(o, LIMIT + 1, &err), SV_EIO);
+    sv_output_discard(o);
+    setrlimit(RLIMIT_FSIZE, &before);
+}
+
+/* What was reserved and not used goes back to the disk. */
+TEST(the_reserve_is_given_back)
+{
+    struct sv_err err = {0};
+    struct sv_output *o;
+    struct stat st;
+    const char *part = test_scratch("t.part");
+    REQUIRE(sv_output_open(part, SV_OUTPUT_GROW, SV_PLAIN, &o, &err) == SV_OK);
+    REQUIRE(sv_output_reserve(o, 32768, &err) == SV_OK);
+    sv_output_write(o, "text", 4);
+    CHECK_INT_EQ(sv_output_flush(o, &err), SV_OK);
+    REQUIRE(stat(part, &st) == 0);
+    CHECK_INT_EQ(st.st_size, 4);
+    bool was_reserved = st.st_blocks > 32;
+    CHECK_INT_EQ(sv_output_close(o, &err), SV_OK);
+    REQUIRE(stat(part, &st) == 0);
+    CHECK_INT_EQ(st.st_size, 4);
+    CHECK(st.st_blocks <= 32);
+    if (!was_reserved)
+        SKIP("this file system reserves nothing");
 }
 
 #ifndef SV_HAVE_ZSTD
