@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-
 void sv_record_sdk_open(struct sv_recorder *r)
 {
     struct sv_err why = {0};
