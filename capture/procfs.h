@@ -1,11 +1,22 @@
-/* What /proc says about processes that already run: names, command lines, open files, children. */
+/* What /proc says about processes that already run: names, command lines, open files, children.
+ *
+ * Numbers of processes are those of our own pid namespace. /proc may be another's (after unshare --pid without --mount-proc): sv_procfs_open() finds
+ * that out, before anything else is asked. */
 #ifndef SV_CAPTURE_PROCFS_H
 #define SV_CAPTURE_PROCFS_H
 
+#include "base/err.h"
 #include "capture/tree.h"
+
+/* Looks whether /proc is ours, or mounts one for this process only. It fails where neither is possible. */
+int sv_procfs_open(struct sv_err *err);
+/* Where it is: "/proc" unless sv_procfs_open() had to mount one. */
+const char *sv_procfs_root(void);
 
 /* Reads /proc/PID/… into the book: name, command line, working directory, open files; its threads' names. False when the process is gone. */
 bool sv_procfs_complete(struct sv_tree *t, uint32_t pid);
+/* Its number in its own pid namespace, when that is not ours. */
+void sv_procfs_inner(struct sv_tree *t, struct sv_proc *p);
 /* Its command line, the words separated by NULs; the length. */
 size_t sv_procfs_command(uint32_t pid, char *text, size_t size);
 /* What a descriptor is now: a path, or the name of what has none ("pipe:[123]", "socket:[45]"). It may have been another file when a call

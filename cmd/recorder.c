@@ -422,7 +422,7 @@ static void take_signals(struct sv_recorder *r)
 static bool is_alive(const char *pid)
 {
     char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    snprintf(path, sizeof path, "%s/%.20s/stat", sv_procfs_root(), pid);
     size_t n = sv_procfs_text(path, text, sizeof text);
     const char *name_end = n ? memrchr(text, ')', n) : NULL;
     return name_end && name_end + 2 < text + n && !strchr("ZX", name_end[2]);
@@ -534,6 +534,8 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
             break;
         poll(NULL, 0, 1);
     }
+    if (r->kernel && sv_kernel_count(r->kernel).invisible > 0)
+        r->is_partial = true;
     sv_recorder_snapshot(r);
     tell_tsc_rate(r);
     if (code >= 0)
@@ -565,6 +567,8 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     if (code >= 0 && r->interval_ns > 0 && r->interval_ns < INTERVAL_SHORTEST_NS)
         code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--interval: at least 10ms, or 0 for none");
     if (code >= 0)
+        code = sv_procfs_open(err);
+    if (code >= 0)
         code = open_decoder(r, err);
     if (code >= 0)
         code = sv_record_gpus_open(r, err);
@@ -582,7 +586,7 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     sv_recorder_snapshot(r);
     sv_record_sdk_open(r);
     if (r->interval_ns > 0)
-        r->usage = sv_usage_new(r->dict, sv_decode_tree(r->decode), "/proc");
+        r->usage = sv_usage_new(r->dict, sv_decode_tree(r->decode), sv_procfs_root());
     r->started_ns = r->round_ns = sv_recorder_now_ns();
     r->deadline_ns = duration ? r->started_ns + duration : 0;
     code = attach(r, err);

@@ -10,6 +10,7 @@
  *   play hang FIFO              reads from FIFO, which nobody writes to
  *   play burn MILLISECONDS      CPU time in burn_inner(), called by burn_outer()
  *   play sleep SECONDS
+ *   play become WORDS…          a thread that is not the first one becomes another program
  *   play swap THREADS DIR N     THREADS × N times: opens one of DIR/f1…f8, reads all of it at once and closes it, so that descriptors are used
  *                               again while others open and close. The file of a read is known by its size */
 #include <errno.h>
@@ -364,19 +365,36 @@ static void play_swap(char **words)
         pthread_join(threads[i], NULL);
 }
 
+static void *become(void *words)
+{
+    char **argv = words;
+    execvp(argv[0], argv);
+    need(0, argv[0]);
+    return NULL;
+}
+
+static void play_become(char **words)
+{
+    pthread_t thread;
+    need(pthread_create(&thread, NULL, become, words) == 0, "thread");
+    pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         int n_words;
         void (*play)(char **words);
-    } plays[] = {{"read", 3, play_read},     {"book", 1, play_book},   {"flood", 1, play_flood},
-                 {"direct", 2, play_direct}, {"touch", 2, play_touch}, {"vectors", 1, play_vectors},
-                 {"hang", 1, play_hang},     {"burn", 1, play_burn},   {"sleep", 1, play_sleep},
-                 {"births", 2, play_births}, {"hold", 2, play_hold},   {"deluge", 1, play_deluge},
-                 {"swap", 3, play_swap}};
+    } plays[] = {
+        {"read", 3, play_read},      {"book", 1, play_book},   {"flood", 1, play_flood},
+        {"direct", 2, play_direct},  {"touch", 2, play_touch}, {"vectors", 1, play_vectors},
+        {"hang", 1, play_hang},      {"burn", 1, play_burn},   {"sleep", 1, play_sleep},
+        {"births", 2, play_births},  {"hold", 2, play_hold},   {"deluge", 1, play_deluge},
+        {"become", -1, play_become}, {"swap", 3, play_swap}};
     for (size_t i = 0; argc > 1 && i < sizeof plays / sizeof *plays; i++) {
-        if (strcmp(argv[1], plays[i].name) == 0 && argc == 2 + plays[i].n_words) {
+        if (strcmp(argv[1], plays[i].name) == 0 &&
+            (plays[i].n_words < 0 || argc == 2 + plays[i].n_words)) {
             plays[i].play(argv + 2);
             return 0;
         }
