@@ -5,11 +5,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum { FAMILY_MAX = 1 << 20 };
@@ -308,6 +310,15 @@ static void cgroup_path(const char *folder, const char *file, char path[1024])
     bool is_whole = folder[0] == '/' && strncmp(folder, "/sys/", 5) == 0;
     snprintf(path, 1024, "%s%s%.900s%s", is_whole ? "" : "/sys/fs/cgroup",
              is_whole || folder[0] == '/' ? "" : "/", folder, file);
+}
+
+bool sv_procfs_is_cgroup(const char *folder)
+{
+    struct statfs fs;
+    char path[1024];
+    cgroup_path(folder, "/cgroup.procs", path);
+    return statfs(path, &fs) == 0 &&
+           (fs.f_type == CGROUP2_SUPER_MAGIC || fs.f_type == CGROUP_SUPER_MAGIC);
 }
 
 uint64_t sv_procfs_cgroup_number(const char *folder)

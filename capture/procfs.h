@@ -32,6 +32,8 @@ size_t sv_procfs_threads(uint32_t pid, uint32_t **tids);
 /* Processes whose name (the first 15 bytes of it) is `comm`, and those that a cgroup's cgroup.procs lists. Returns how many. */
 size_t sv_procfs_named(const char *comm, uint32_t **pids);
 size_t sv_procfs_in_cgroup(const char *folder, uint32_t **pids);
+/* Is it a folder of a cgroup file system, whole or below /sys/fs/cgroup? */
+bool sv_procfs_is_cgroup(const char *folder);
 /* The number of a cgroup's folder (by which the kernel knows it), 0 when there is no such folder. */
 uint64_t sv_procfs_cgroup_number(const char *folder);
 /* The cgroup of a process, "" for the root of them all or when it is gone. */

@@ -123,4 +123,4 @@ fi
 
 # A process that is only outside.
 run_any not_here 2 in_container "$STAVE" record -q -o x.pftrace -p $$
-check not_here_said grep -q "there is no process '$$'" not_here.err
+check not_here_said grep -q "there is no process $$ here" not_here.err

@@ -150,7 +150,7 @@ TEST(a_process_in_a_pid_namespace_of_its_own_has_two_numbers)
     f.tgid = f.tid = 13;
     f.inner_tgid = 2;
     kbench_put(k, 1, &f, sizeof f, NULL, 0, 0);
-    put_exec(k, 50, 12, "/bin/cat\0cat\0f", 16);
+    put_exec(k, 50, 12, "/bin/cat\0cat\0f", 15);
     kbench_round(k, 100);
     CHECK_STR_EQ(description(k, 10), "sh -x");
     CHECK_STR_EQ(description(k, 12), "cat f (pid 1 in pid namespace 77)");
@@ -174,7 +174,7 @@ TEST(a_number_that_is_used_again_has_the_new_process_s_command)
                              .is_last = 1};
     put_exec(k, 20, 10, "/bin/sh\0sh\0-x", 14);
     kbench_put(k, 1, &f, sizeof f, NULL, 0, 0);
-    put_exec(k, 40, 12, "/bin/cat\0cat\0f", 16);
+    put_exec(k, 40, 12, "/bin/cat\0cat\0f", 15);
     kbench_put(k, 1, &x, sizeof x, NULL, 0, 0);
     f.head.ts_ns = 60;
     f.inner_tgid = f.inner_namespace = 0;
