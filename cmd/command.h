@@ -68,6 +68,8 @@ struct sv_command {
     const struct sv_example *examples; /* ends with a zeroed one */
     size_t options_size;               /* of the command's own struct */
     int (*run)(void *options, const struct sv_words *operands, struct sv_err *err);
+    bool
+        takes_command; /* its operands are a command, whose options are not ours: they stand behind -- */
     bool is_hidden;  /* used by the build only: not in the list of commands */
     bool is_program; /* no verb of stave, but a program of its own: stave-NAME */
 };

@@ -1,5 +1,6 @@
 /* stave record: runs a command, or joins running processes, and puts what they do on one time axis. */
 #include "base/yaml.h"
+#include "capture/procfs.h"
 #include "cmd/commands.h"
 #include "cmd/recorder.h"
 
@@ -75,6 +76,11 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
 {
     char path[512];
     bool joins = o->pids.n > 0 || o->comm || o->cgroup;
+    if (o->cgroup && !sv_procfs_is_cgroup(o->cgroup))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--cgroup: '%s' is no cgroup: give a folder below /sys/fs/cgroup that "
+                          "has a file cgroup.procs",
+                          o->cgroup);
     if (operands->n == 0 && !joins && !o->all)
         return sv_err_set(
             err, SV_EUSAGE, SV_NO_POS,
@@ -239,5 +245,6 @@ const struct sv_command sv_command_record = {
     .options = record_options,
     .examples = examples,
     .options_size = sizeof(struct sv_record_options),
+    .takes_command = true,
     .run = run,
 };
