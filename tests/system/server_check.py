@@ -343,6 +343,12 @@ def check_json(path):
     check("json_tracks", [names.get(i) for i in (1, 2, 3, 4)]
           == ["request enqueued", "batch", "dynamic batching", "batch submitted"], names)
     check("json_workers", any(re.match(r"worker-\d+ \(cpu\)$", n) and t >= 10 for t, n in names.items()), names)
+    ids = {}
+    for e in events:
+        if e.get("cat") == "request":
+            ids.setdefault(e["id"], []).append((e["ph"], e["name"]))
+    reused = [(i, p) for i, p in ids.items() if [ph for ph, _ in p] != ["b", "e"] or p[0][1] != p[1][1]]
+    check("json_ids", ids and any(p[0][1] == "warming_request" for p in ids.values()) and not reused, reused[:3])
     batching = [e for e in events if e.get("cat") == "batching"]
     enqueued, parts, prefixed = {}, {}, set()
     for e in batching:
