@@ -394,7 +394,7 @@ static void free_writer(struct sv_writer *w)
     sv_dict_free(w->dict);
     sv_report_fini(&w->report);
     if (w->fd >= 0)
-        close(w->fd);
+        sv_stream_close(w);
     sv_buf_fini(&w->bytes);
     free(w->scans);
     free(w);
