@@ -8,6 +8,7 @@ matter. The same for memory, as far as it can be seen above what a page more or 
 """
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,10 +18,10 @@ import shapes  # noqa: E402  (beside this file)
 
 GROWTH_MAX = 2.6          # d2 / d1
 WORK_SLACK = 20000        # blocks: what a table that doubles may cost more
-MEMORY_SLACK_KIB = 4096   # an arena, a buffer that doubles
+MEMORY_SLACK_KIB = 2048   # an arena, a buffer that doubles
 MEMORY_MAX_KIB = 512 << 10  # of any command on these inputs
 
-# {in}: the trace, {out}: a file to be made.
+# {in}: the trace, {copy}: the same in another file, {out}: a file to be made.
 COMMANDS = {
     "cat": "cat {in}",
     "info": "info {in}",
@@ -31,7 +32,7 @@ COMMANDS = {
     "convert-csv": "convert {in} -o {out}.csv",
     "convert-kineto": "convert {in} -o {out}.json --dialect kineto",
     "convert-dot": "convert {in} -o {out}.dot",
-    "merge": "merge {in} {in} --assume -o {out}.pftrace",
+    "merge": "merge {in} {copy} --assume -o {out}.pftrace",
     "cut": "cut {in} --time 10us: -o {out}.pftrace",
     "stats": "stats {in}",
     "stats-groups": "stats {in} --group-by cat,name,track",
@@ -86,6 +87,9 @@ QUICK = {
     "steps": ["steps"],
     "calls": ["report-io"],
     "batches": ["report-batch"],
+    "metadata_lines": ["cat"],
+    "meeting_flows": ["convert-perfetto"],
+    "meeting_tracks": ["info"],
 }
 
 # (shape, command): why it may grow faster.
@@ -94,7 +98,9 @@ EXCUSED = {}
 
 def words(command, trace, out):
     parts = command.split() if isinstance(command, str) else command
-    return [part.replace("{in}", trace).replace("{out}", out) for part in parts]
+    if "{copy}" in parts:
+        shutil.copyfile(trace, out + ".copy")
+    return [part.replace("{in}", trace).replace("{copy}", out + ".copy").replace("{out}", out) for part in parts]
 
 
 class Runner:

@@ -22,7 +22,9 @@ def build(name, n):
     made = make(n)
     if suffix == "json" and not isinstance(made, bytes):
         made = made if isinstance(made, dict) else {"traceEvents": list(made)}
-        return suffix, json.dumps(made, separators=(",", ":")).encode()
+        events = ",\n".join(json.dumps(e, separators=(",", ":")) for e in made.pop("traceEvents"))
+        rest = json.dumps(made, separators=(",", ":"))[1:-1]
+        return suffix, ("{" + rest + ("," if rest else "") + '"traceEvents":[\n' + events + "\n]}\n").encode()
     if isinstance(made, bytes):
         return suffix, made
     return suffix, ("\n".join(made) + "\n").encode()
@@ -444,3 +446,32 @@ def losses(n):
 def metadata_lines(n):
     return ["# stave text 1", "clock unknown"] + [f'meta "key {i}" "value"' for i in range(n)] + [
         "track #1 thread uuid=0x1 pid=1 tid=1", "0.000000000 slice #1 \"s\" dur=0.000005000"]
+
+
+# ---- numbers that were chosen to meet in the hash tables (base/map.c) ----
+
+def unmix(x):
+    """The number that sv_mix64() makes x of."""
+    mask, inverse = (1 << 64) - 1, pow(0xe9846af9b1a615d, -1, 1 << 64)
+    x ^= x >> 28 ^ x >> 56
+    x = x * inverse & mask
+    x ^= x >> 32
+    x = x * inverse & mask
+    return x ^ x >> 32
+
+
+def meeting(n):
+    return [unmix(i << 32 | 5) for i in range(1, n + 1)]
+
+
+@shape("txt")
+def meeting_flows(n):
+    return ["# stave text 1", "clock unknown", "track #1 thread uuid=0x1 pid=1 tid=1"] + [
+        f'{i}.000000000 slice #1 "s" dur=0.500000000 {{@flow:{id:#x}}}' for i, id in enumerate(meeting(n))]
+
+
+@shape("txt")
+def meeting_tracks(n):
+    ids = meeting(n)
+    return ["# stave text 1", "clock unknown"] + [f'track #{i + 1} custom uuid={id:#x} name="t"' for i, id in enumerate(ids)] + [
+        f'{i}.000000000 slice #{i + 1} "s" dur=0.500000000' for i in range(n)]
