@@ -29,11 +29,13 @@ test: all ## all tests (T=WORD: only those with WORD in their name)
 	@tools/install-deps test
 	@tools/build release tests benches
 	@tools/build asan all tests
+	@tools/build count stave_program
 	@tests/run -f "$(T)" build build-asan:unit,fuzz,golden,cli
 test-long: all ## all tests in all builds
 	@tools/install-deps long clang
 	@tools/build release tests benches
 	@tools/build asan all tests
+	@tools/build count stave_program
 	@tools/build tsan all tests
 	@tools/build clang all tests benches
 	@tools/build minimal all tests

@@ -2,7 +2,8 @@
  *
  * Linear probing at a load of at most 3/4; removal shifts the following run back, so lookups never meet tombstones. The
  * byte hash reads eight bytes at a time and folds by a 64×64→128 multiplication; its values are part of the file
- * formats (track uuids), so it must never change. */
+ * formats (track uuids), so it must never change. Both hashes are public, so keys can be made that all want one place; then the map takes
+ * another order, by where it lies in memory. */
 #include "base/map.h"
 #include "base/mem.h"
 
@@ -71,7 +72,7 @@ void sv_map_clear(struct sv_map *m)
 
 static size_t home(const struct sv_map *m, uint64_t key)
 {
-    return (size_t)sv_mix64(key) & (m->cap - 1);
+    return (size_t)sv_mix64(key ^ m->salt) & (m->cap - 1);
 }
 
 /* The slot that holds key, or the free one where it belongs. */
@@ -83,11 +84,13 @@ static size_t locate(const struct sv_map *m, uint64_t key)
     return i;
 }
 
-static void grow(struct sv_map *m)
+/* The same keys in a table of `cap` slots. A map that has a salt gets another one, since the address is another. */
+static void remake(struct sv_map *m, size_t cap, bool is_salted)
 {
     struct sv_map old = *m;
-    m->cap = old.cap ? old.cap * 2 : 16;
+    m->cap = cap;
     m->slots = sv_alloc(m->cap * sizeof *m->slots);
+    m->salt = is_salted ? sv_mix64((uintptr_t)m->slots) | 1 : 0;
     m->used = sv_alloc(m->cap);
     for (size_t i = 0; i < old.cap; i++) {
         if (!old.used[i])
@@ -98,6 +101,12 @@ static void grow(struct sv_map *m)
     }
     free(old.slots);
     free(old.used);
+}
+
+/* A new key came to slot i: was the way there longer than chance makes it? */
+static bool is_crowded(const struct sv_map *m, uint64_t key, size_t i)
+{
+    return ((i - home(m, key)) & (m->cap - 1)) > SV_MAP_STEPS_MAX && m->n >= m->calm;
 }
 
 uint64_t *sv_map_find(const struct sv_map *m, uint64_t key)
@@ -111,9 +120,14 @@ uint64_t *sv_map_find(const struct sv_map *m, uint64_t key)
 uint64_t *sv_map_add(struct sv_map *m, uint64_t key, bool *is_new)
 {
     if (m->n >= m->cap / 4 * 3)
-        grow(m);
+        remake(m, m->cap ? m->cap * 2 : 16, m->salt != 0);
     size_t i = locate(m, key);
     bool fresh = !m->used[i];
+    if (fresh && is_crowded(m, key, i)) {
+        m->calm = 2 * m->n;
+        remake(m, m->cap, true);
+        i = locate(m, key);
+    }
     if (fresh) {
         m->used[i] = 1;
         m->slots[i] = (struct sv_map_slot){.key = key};

@@ -2,13 +2,15 @@
 
 option(SV_WERROR "warnings are errors" ON)
 option(SV_FUZZ "fuzz targets are libFuzzer programs (needs clang)" OFF)
+option(SV_COUNT "the program counts the blocks that it runs: tests/harness/count.c" OFF)
 set(SV_SANITIZE "" CACHE STRING "comma-separated sanitizers for everything, e.g. address,undefined")
 
 # Assertions stay on in every build type, hence no NDEBUG anywhere.
 set(CMAKE_C_FLAGS_RELEASE "-O2 -g")
 set(CMAKE_C_FLAGS_DEBUG "-Og -g3")
 set(CMAKE_C_FLAGS_SANITIZE "-O1 -g -fno-omit-frame-pointer")
-foreach(type RELEASE DEBUG SANITIZE)
+set(CMAKE_C_FLAGS_COUNT "-O1")
+foreach(type RELEASE DEBUG SANITIZE COUNT)
   set(CMAKE_CXX_FLAGS_${type} "${CMAKE_C_FLAGS_${type}}")
 endforeach()
 
@@ -45,6 +47,19 @@ if(SV_SANITIZE)
 elseif(SV_WERROR) # instrumented code confuses the compiler's flow analysis: there its warnings are only told
   target_compile_options(sv_flags INTERFACE -Werror)
 endif()
+if(SV_COUNT)
+  target_compile_options(sv_flags INTERFACE -fsanitize-coverage=trace-pc)
+endif()
 if(SV_FUZZ)
   target_compile_options(sv_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
+
+# sv_count(<program>): links what counts (SV_COUNT only), itself not counted. The C library's loops over memory count by their bytes.
+function(sv_count program)
+  add_library(sv_counter OBJECT tests/harness/count.c)
+  target_compile_definitions(sv_counter PRIVATE _GNU_SOURCE)
+  target_link_libraries(${program} PRIVATE sv_counter)
+  foreach(name memcpy memmove memset memcmp memchr memmem strlen strnlen strcmp strncmp strchr strstr)
+    target_link_options(${program} PRIVATE -Wl,--wrap=${name})
+  endforeach()
+endfunction()

@@ -82,6 +82,7 @@ const struct sv_command *sv_command_named(const char *name);
 struct sv_common {
     bool quiet, help;
     const char *color;
+    struct sv_words given; /* the names of the command's own options, as they came */
 };
 extern struct sv_common sv_common;
 extern const struct sv_option sv_common_options[];
@@ -96,9 +97,22 @@ int sv_option_set(const struct sv_option *o, void *options, const char *text, st
 void sv_words_add(struct sv_words *w, const char *word);
 void sv_words_free(struct sv_words *w);
 
-int sv_parse_bytes(const char *text, uint64_t *out);
+/* For options that mean something only beside others. is_given: the command's own option of this name was given. only: refuses those
+ * that are not among `allowed` (words with blanks between them); what: "report io", for the message. need: refuses one without the other. */
+bool sv_option_is_given(const char *name);
+int sv_options_only(const char *what, const char *allowed, struct sv_err *err);
+int sv_options_need(const char *option, const char *other, struct sv_err *err);
+int sv_options_either(const char *option, const char *other, struct sv_err *err);
+bool sv_word_among(const char *word, size_t len, const char *list);
+
+/* What users write, all of it or SV_EUSAGE: neither signs nor anything behind it, nothing that does not fit. */
+int sv_parse_count(const char *text, uint64_t *out);            /* 17 */
+int sv_parse_number(const char *text, size_t len, double *out); /* 0.5, 12, 1e6; no nan, no inf */
+int sv_parse_bytes(const char *text, uint64_t *out);            /* 512M, 1.5G */
 int sv_parse_moment(const char *text, size_t len,
                     struct sv_moment *out); /* 1.5s, 20ms, 300us, 5ns, 1.5 (s) */
+/* The time that is meant in a trace that begins at first_ns; `missing` when none was given. Saturates. */
+int64_t sv_moment_in(const struct sv_moment *m, int64_t first_ns, int64_t missing);
 
 /* Help and man page of one command (NULL: of the program), completion script of a shell. */
 void sv_help_print(const struct sv_command *c);

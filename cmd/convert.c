@@ -43,6 +43,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
             .out = o->out, .from = o->from, .strict = o->strict, .inputs = operands};
         return sv_join_run(&join, err);
     }
+    code = sv_check_inputs(operands->items, 1, o->out.path, err);
+    if (code < 0)
+        return code;
     struct sv_dict *dict = sv_dict_new();
     struct sv_opened in;
     struct sv_sink *sink;

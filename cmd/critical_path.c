@@ -26,9 +26,8 @@ static int find_slice(const struct sv_trace *t, struct sv_index *x, const char *
 {
     *row = SV_NO_ROW;
     if (strncmp(what, "id:", 3) == 0) {
-        char *end;
-        uint64_t id = strtoull(what + 3, &end, 10);
-        if (what[3] && !*end)
+        uint64_t id;
+        if (sv_parse_count(what + 3, &id) >= 0)
             *row = sv_index_row(x, id);
     } else {
         bool *is_named = sv_alloc((size_t)t->dict->n_strings + 1);

@@ -8,6 +8,7 @@
 #include "model/filter.h"
 #include "model/stages.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -28,23 +29,13 @@ struct late_filter {
     bool is_built;
 };
 
-static int64_t resolve(const struct sv_moment *m, int64_t start_ns, int64_t missing)
-{
-    int64_t ns;
-    if (!m->is_given)
-        return missing;
-    if (m->is_absolute)
-        return m->ns;
-    return __builtin_add_overflow(start_ns, m->ns, &ns) ? missing : ns;
-}
-
 static int late_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                       struct sv_err *err)
 {
     struct late_filter *l = (struct late_filter *)s;
     if (!l->is_built && n) {
-        l->filter.from_ns = resolve(&l->options->time.from, events[0].ts_ns, INT64_MIN);
-        l->filter.to_ns = resolve(&l->options->time.to, events[0].ts_ns, INT64_MAX);
+        l->filter.from_ns = sv_moment_in(&l->options->time.from, events[0].ts_ns, INT64_MIN);
+        l->filter.to_ns = sv_moment_in(&l->options->time.to, events[0].ts_ns, INT64_MAX);
         l->next = sv_filter_new(l->dict, &l->filter, l->next);
         l->is_built = true;
     }
@@ -57,6 +48,13 @@ static int late_close(struct sv_sink *s, bool failed, struct sv_err *err)
     return l->next->close(l->next, failed, err);
 }
 
+static int check_window(const struct sv_interval *w, struct sv_err *err)
+{
+    bool is_empty = w->from.is_given && w->to.is_given &&
+                    w->from.is_absolute == w->to.is_absolute && w->from.ns >= w->to.ns;
+    return is_empty ? sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--time: the window is empty") : 0;
+}
+
 static int parse_pids(const struct sv_words *words, int64_t **pids, struct sv_err *err)
 {
     *pids = sv_alloc((words->n + 1) * sizeof **pids);
@@ -64,7 +62,8 @@ static int parse_pids(const struct sv_words *words, int64_t **pids, struct sv_er
         char *end;
         errno = 0;
         (*pids)[i] = strtoll(words->items[i], &end, 10);
-        if (*end || errno)
+        if (*end || errno ||
+            (!isdigit((unsigned char)words->items[i][0]) && words->items[i][0] != '-'))
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--pid: '%s' is not a number",
                               words->items[i]);
     }
@@ -107,6 +106,10 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     struct cut *o = options;
     int64_t *pids = NULL;
     int code = sv_expect_operands(operands, 1, 1, "input file", err);
+    if (code >= 0)
+        code = sv_check_inputs(operands->items, 1, o->out.path, err);
+    if (code >= 0)
+        code = check_window(&o->time, err);
     if (code >= 0)
         code = parse_pids(&o->pids, &pids, err);
     if (code >= 0)

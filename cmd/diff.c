@@ -24,12 +24,13 @@ struct diff {
 static int parse_fraction(const char *text, const char *option, double scale, double otherwise,
                           double *out, struct sv_err *err)
 {
-    char *end;
     *out = otherwise;
     if (!text)
         return 0;
-    double v = strtod(text, &end);
-    if (end == text || (*end && strcmp(end, "%") != 0) || !(v >= 0) || v > 1e6)
+    size_t len = strlen(text);
+    double v;
+    len -= len && text[len - 1] == '%';
+    if (sv_parse_number(text, len, &v) < 0 || v > 1e6)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: '%s' is not a number", option, text);
     *out = v * scale;
     return 0;
@@ -225,6 +226,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     struct sv_diff d = {0};
     double limit, min_ns;
     int code = sv_expect_operands(operands, 2, 2, "two traces", err);
+    if (code >= 0)
+        code = sv_options_need("min-total", "fail-over", err);
     if (code >= 0)
         code = parse(o, &d_options, &limit, &min_ns, err);
     if (code < 0)

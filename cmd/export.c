@@ -252,6 +252,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     int code = sv_expect_operands(operands, 1, 100, "trace", err);
     if (code >= 0)
         code = check(o, form, err);
+    if (code >= 0)
+        code = sv_check_inputs(operands->items, operands->n, o->output, err);
     if (code < 0)
         return code;
     code = sv_load_traces(operands->items, operands->n,

@@ -3,12 +3,15 @@
  * Every command that reads a trace goes through sv_open_input(), so that all of them recognise formats, name files in
  * errors and print findings alike. Must not know what a command does with the events. */
 #include "cmd/files.h"
+#include "base/mem.h"
 #include "cmd/console.h"
 #include "model/told_paths.h"
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Kept free behind a growing file, for its end. */
@@ -41,6 +44,14 @@ static const char *explain(const struct sv_input *in)
     return "not a trace that Stave knows; --from FORMAT forces one";
 }
 
+int sv_check_reader(const char *from, struct sv_err *err)
+{
+    const struct sv_format *f = from ? sv_format_named(from) : NULL;
+    if (from && (!f || !f->open_source))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--from: there is no reader for '%s'", from);
+    return 0;
+}
+
 static const struct sv_format *choose_format(struct sv_opened *o, const char *from,
                                              struct sv_err *err)
 {
@@ -51,12 +62,7 @@ static const struct sv_format *choose_format(struct sv_opened *o, const char *fr
             sv_err_set(err, SV_EINPUT, 0, "%s", explain(o->in));
         return f;
     }
-    f = sv_format_named(from);
-    if (!f || !f->open_source) {
-        sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--from: there is no reader for '%s'", from);
-        return NULL;
-    }
-    return f;
+    return sv_check_reader(from, err) < 0 ? NULL : sv_format_named(from);
 }
 
 static int open_source(struct sv_opened *o, const char *from, const struct sv_read_options *options,
@@ -269,6 +275,67 @@ int sv_run(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *w
     int closed = sink->close(sink, code < 0, err);
     sv_console_findings(o->path, &o->report);
     return code < 0 ? code : closed;
+}
+
+/* ---- the same file twice ---- */
+
+struct identity {
+    dev_t device;
+    ino_t inode;
+    size_t at; /* which input */
+};
+
+static int by_identity(const void *a, const void *b)
+{
+    const struct identity *x = a, *y = b;
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    if (x->inode != y->inode)
+        return x->inode < y->inode ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Of regular files, and of standard input (as the file -1): what else there is may be read twice with good reason. */
+static bool identify(const char *path, struct identity *id)
+{
+    struct stat st;
+    if (strcmp(path, "-") == 0) {
+        *id = (struct identity){.device = (dev_t)-1, .inode = (ino_t)-1};
+        return true;
+    }
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return false;
+    *id = (struct identity){.device = st.st_dev, .inode = st.st_ino};
+    return true;
+}
+
+bool sv_is_same_file(const char *a, const char *b)
+{
+    struct identity x, y;
+    return strcmp(a, "-") != 0 && strcmp(b, "-") != 0 && identify(a, &x) && identify(b, &y) &&
+           x.device == y.device && x.inode == y.inode;
+}
+
+int sv_check_inputs(const char *const *paths, size_t n, const char *output, struct sv_err *err)
+{
+    struct identity *ids = sv_alloc((n + 1) * sizeof *ids);
+    size_t n_ids = 0;
+    int code = 0;
+    for (size_t i = 0; i < n && code >= 0; i++) {
+        if (output && sv_is_same_file(paths[i], output))
+            code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                              "%.300s: is the input and the output; write to another file",
+                              paths[i]);
+        if (identify(paths[i], &ids[n_ids]))
+            ids[n_ids++].at = i;
+    }
+    qsort(ids, n_ids, sizeof *ids, by_identity);
+    for (size_t i = 1; i < n_ids && code >= 0; i++)
+        if (ids[i].device == ids[i - 1].device && ids[i].inode == ids[i - 1].inode)
+            code =
+                sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%.300s: is given twice", paths[ids[i].at]);
+    free(ids);
+    return code;
 }
 
 int sv_expect_operands(const struct sv_words *operands, size_t at_least, size_t at_most,

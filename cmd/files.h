@@ -105,6 +105,12 @@ int sv_run_into(struct sv_opened *o, struct sv_sink *sink, bool strict, const ch
 int sv_err_in_file(struct sv_err *err, const char *path);
 
 /* SV_EUSAGE when there are not exactly / at least n operands. */
+/* Refuses (SV_EUSAGE) a file that is given twice, also under two names, and an output (may be NULL) that is one of the inputs: what it
+ * holds would count double, or be gone. */
+int sv_check_inputs(const char *const *paths, size_t n, const char *output, struct sv_err *err);
+int sv_check_reader(const char *from, struct sv_err *err); /* --from; NULL is fine */
+bool sv_is_same_file(const char *a, const char *b);
+
 int sv_expect_operands(const struct sv_words *operands, size_t at_least, size_t at_most,
                        const char *what, struct sv_err *err);
 

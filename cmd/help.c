@@ -13,7 +13,8 @@
 #define WIDTH          78
 #define OPTION_COLUMNS 28
 
-static const char exit_codes[] = "0 all went well; 1 something was found (validate, or damage "
+static const char exit_codes[] = "0 all went well, or nobody reads the output any more; 1 "
+                                 "something was found (validate, or damage "
                                  "under --strict); 2 the command line makes no sense; "
                                  "3 an input cannot be read or is no trace; 4 the result could not "
                                  "be produced (disk full, memory limit).";

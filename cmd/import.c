@@ -39,6 +39,7 @@ struct files {
     struct file *items;
     size_t n, cap;
     size_t too_many, too_deep;
+    const char *output; /* no input, even if an earlier run left it in the folder */
 };
 
 /* ---- finding files ---- */
@@ -90,7 +91,9 @@ static int walk(struct files *f, const char *path, int depth, struct sv_err *err
         return err->code = SV_EINPUT;
     }
     if (!S_ISDIR(st.st_mode)) {
-        if (depth == 0 || S_ISREG(st.st_mode))
+        if (depth > 0 && f->output && sv_is_same_file(path, f->output))
+            sv_console_note("%s: left out, it will be written", path);
+        else if (depth == 0 || S_ISREG(st.st_mode))
             add_file(f, path, depth > 0);
         return 0;
     }
@@ -322,6 +325,8 @@ static int import_files(const struct import *o, struct sv_join *join, const stru
             sv_words_add(&names, f->items[i].path);
     join->inputs = &names;
     int code = sv_join_check(join, err);
+    if (code >= 0)
+        code = sv_check_inputs(names.items, names.n, join->out.path, err);
     if (code >= 0 && names.n == 0)
         code = sv_err_set(err, SV_EINPUT, SV_NO_POS,
                           "nothing to import: none of %zu files has a format that Stave knows",
@@ -351,9 +356,11 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
                            .assume = o->assume,
                            .same_host = true,
                            .offsets = &o->offsets};
-    struct files files = {0};
+    struct files files = {.output = o->out.path};
     struct sv_zone *zone = NULL, *log_zone = NULL;
     int code = sv_expect_operands(operands, 1, SIZE_MAX, "folder", err);
+    if (code >= 0)
+        code = sv_check_reader(o->from, err);
     if (code >= 0)
         code = parse_date(o, &join, err);
     if (code >= 0)

@@ -433,6 +433,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 {
     struct info *o = options;
     int code = sv_expect_operands(operands, 1, 1, "input file", err);
+    if (code >= 0)
+        code = sv_options_either("json", "top", err);
     if (code < 0)
         return code;
     struct sv_opened in;

@@ -118,6 +118,8 @@ int sv_join_run(const struct sv_join *join, struct sv_err *err)
 {
     struct sv_merge_options options = {.same_host = join->same_host, .assume = join->assume};
     int code = sv_join_check(join, err);
+    if (code >= 0)
+        code = sv_check_inputs(join->inputs->items, join->inputs->n, join->out.path, err);
     if (code < 0)
         return code;
     struct sv_merge *merge = sv_merge_new(&options);

@@ -63,6 +63,9 @@ int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how 
         return sv_load(paths[0], how->from, how->strict, how->memory_limit_bytes, l, err);
     *l = (struct sv_loaded){.dict = sv_dict_new()};
     sv_report_init(&l->in.report);
+    int checked = sv_check_inputs(paths, n, NULL, err);
+    if (checked < 0)
+        return checked;
     struct sv_merge *merge = sv_merge_new(&(struct sv_merge_options){.assume = how->assume});
     struct sv_source *source;
     int code = 0;

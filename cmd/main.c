@@ -88,6 +88,7 @@ static int run_command(const struct sv_command *c, int argc, char **argv)
     if (code < 0 && code != SV_EPIPE && err.code != SV_OK)
         sv_console_error(NULL, err.pos, err.msg);
     sv_words_free(&operands);
+    sv_words_free(&sv_common.given);
     free(options);
     return exit_code(code);
 }

@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,14 +23,46 @@ void sv_words_free(struct sv_words *w)
     *w = (struct sv_words){0};
 }
 
+/* Digits with one point at most, then perhaps an exponent. */
+static bool is_number(const char *text)
+{
+    size_t whole = strspn(text, "0123456789"), part = 0;
+    text += whole;
+    if (*text == '.') {
+        part = strspn(++text, "0123456789");
+        text += part;
+    }
+    if (whole + part > 0 && (*text == 'e' || *text == 'E')) {
+        text += 1 + (text[1] == '-' || text[1] == '+');
+        if (!isdigit((unsigned char)*text))
+            return false;
+        text += strspn(text, "0123456789");
+    }
+    return whole + part > 0 && !*text;
+}
+
+int sv_parse_number(const char *text, size_t len, double *out)
+{
+    char copy[64];
+    if (len >= sizeof copy)
+        return SV_EUSAGE;
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    if (!is_number(copy))
+        return SV_EUSAGE;
+    *out = strtod(copy, NULL);
+    return isfinite(*out) ? 0 : SV_EUSAGE;
+}
+
 int sv_parse_bytes(const char *text, uint64_t *out)
 {
-    char *end;
-    if (!isdigit((unsigned char)*text))
+    double number;
+    size_t len = strspn(text, "0123456789.");
+    if (sv_parse_number(text, len, &number) < 0)
         return SV_EUSAGE;
-    double number = strtod(text, &end);
     static const char units[] = "kmgt";
     double scale = 1;
+    const char *end = text + len;
     const char *unit = *end ? strchr(units, tolower((unsigned char)*end)) : NULL;
     if (unit) {
         for (const char *u = units; u <= unit; u++)
@@ -101,6 +134,18 @@ int sv_parse_moment(const char *text, size_t len, struct sv_moment *out)
     return parse_scaled(text, len, unit, &out->ns);
 }
 
+int64_t sv_moment_in(const struct sv_moment *m, int64_t first_ns, int64_t missing)
+{
+    int64_t ns;
+    if (!m->is_given)
+        return missing;
+    if (m->is_absolute)
+        return m->ns;
+    if (__builtin_add_overflow(first_ns, m->ns, &ns))
+        return m->ns < 0 ? INT64_MIN : INT64_MAX;
+    return ns;
+}
+
 static int parse_window(const char *text, struct sv_interval *w)
 {
     const char *colon = strchr(text, ':');
@@ -113,13 +158,17 @@ static int parse_window(const char *text, struct sv_interval *w)
     return 0;
 }
 
-static int parse_count(const char *text, uint64_t *out)
+int sv_parse_count(const char *text, uint64_t *out)
 {
-    char *end;
-    if (!isdigit((unsigned char)*text))
+    *out = 0;
+    if (!*text)
         return SV_EUSAGE;
-    *out = strtoull(text, &end, 10);
-    return *end ? SV_EUSAGE : 0;
+    for (; *text; text++) {
+        if (!isdigit((unsigned char)*text) || __builtin_mul_overflow(*out, 10u, out) ||
+            __builtin_add_overflow(*out, (unsigned)(*text - '0'), out))
+            return SV_EUSAGE;
+    }
+    return 0;
 }
 
 static int parse_value(const struct sv_option *o, const char *text, void *value)
@@ -129,7 +178,7 @@ static int parse_value(const struct sv_option *o, const char *text, void *value)
     case SV_OPT_TEXT: *(const char **)value = text; return *text ? 0 : SV_EUSAGE;
     case SV_OPT_LIST: sv_words_add(value, text); return *text ? 0 : SV_EUSAGE;
     case SV_OPT_BYTES: return sv_parse_bytes(text, value);
-    case SV_OPT_COUNT: return parse_count(text, value);
+    case SV_OPT_COUNT: return sv_parse_count(text, value);
     case SV_OPT_WINDOW: return parse_window(text, value);
     }
     return SV_EUSAGE;
@@ -152,6 +201,7 @@ static bool is_end(const struct sv_option *o)
 struct match {
     const struct sv_option *option;
     void *value;
+    bool is_common;
 };
 
 static struct match find_option(const struct sv_command *c, void *options, const char *name,
@@ -165,7 +215,7 @@ static struct match find_option(const struct sv_command *c, void *options, const
         for (const struct sv_option *o = sets[s].table; o && !is_end(o); o++)
             if (letter ? o->letter == letter
                        : strlen(o->name) == len && memcmp(o->name, name, len) == 0)
-                return (struct match){o, sets[s].values + o->offset};
+                return (struct match){o, sets[s].values + o->offset, s == 1};
     return (struct match){0};
 }
 
@@ -194,12 +244,64 @@ static int set_value(const struct match *m, const char *text, struct sv_err *err
     if (parse_value(m->option, text, m->value) < 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: '%s' is not %s", m->option->name, text,
                           expected[m->option->type]);
+    if (m->is_common && m->option->choices &&
+        !sv_word_among(text, strlen(text), m->option->choices))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: '%s' is none of: %s", m->option->name,
+                          text, m->option->choices);
+    if (!m->is_common)
+        sv_words_add(&sv_common.given, m->option->name);
     return 0;
 }
 
 int sv_option_set(const struct sv_option *o, void *options, const char *text, struct sv_err *err)
 {
-    return set_value(&(struct match){o, (char *)options + o->offset}, text, err);
+    return set_value(&(struct match){o, (char *)options + o->offset, false}, text, err);
+}
+
+/* ---- options beside each other ---- */
+
+bool sv_word_among(const char *word, size_t len, const char *list)
+{
+    for (const char *p = list; len && *p;) {
+        size_t n = strcspn(p, " ");
+        if (n == len && strncmp(p, word, n) == 0)
+            return true;
+        p += n + strspn(p + n, " ");
+    }
+    return false;
+}
+
+bool sv_option_is_given(const char *name)
+{
+    for (size_t i = 0; i < sv_common.given.n; i++)
+        if (strcmp(sv_common.given.items[i], name) == 0)
+            return true;
+    return false;
+}
+
+int sv_options_only(const char *what, const char *allowed, struct sv_err *err)
+{
+    for (size_t i = 0; i < sv_common.given.n; i++) {
+        const char *name = sv_common.given.items[i];
+        if (!sv_word_among(name, strlen(name), allowed))
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s has no option --%s", what, name);
+    }
+    return 0;
+}
+
+int sv_options_need(const char *option, const char *other, struct sv_err *err)
+{
+    if (sv_option_is_given(option) && !sv_option_is_given(other))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s means something only with --%s", option,
+                          other);
+    return 0;
+}
+
+int sv_options_either(const char *option, const char *other, struct sv_err *err)
+{
+    if (sv_option_is_given(option) && sv_option_is_given(other))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s or --%s, not both", option, other);
+    return 0;
 }
 
 /* --name, --name=value, --name value. Returns how many words it used, or negative. */

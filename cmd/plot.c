@@ -15,20 +15,24 @@
 #include <strings.h>
 #include <unistd.h>
 
+#define WINDOW "time from to around margin "
+
 static const struct {
     const char *name;
     sv_plot_fn *draw;
     size_t least_names, most_names;
     const char *names;
+    const char *options; /* those that not all have */
 } kinds[] = {
-    {"timeline", sv_plot_timeline, 0, 0, NULL},
-    {"flame", sv_plot_flame, 0, 0, NULL},
-    {"hist", sv_plot_hist, 1, 100, "the name (or glob) of the slices"},
-    {"counter", sv_plot_counter, 0, 100, NULL},
-    {"steps", sv_plot_steps, 0, 0, NULL},
-    {"layers", sv_plot_layers, 0, 0, NULL},
-    {"gpu", sv_plot_gpu, 0, 0, NULL},
-    {"batch", NULL, 0, 0, NULL}, /* apart: its input need not be a trace */
+    {"timeline", sv_plot_timeline, 0, 0, NULL,
+     WINDOW "wall top rows group max-rows arrows no-arrows"},
+    {"flame", sv_plot_flame, 0, 0, NULL, WINDOW "top diff merge-tracks samples"},
+    {"hist", sv_plot_hist, 1, 100, "the name (or glob) of the slices", WINDOW "buckets log linear"},
+    {"counter", sv_plot_counter, 0, 100, NULL, WINDOW "wall top"},
+    {"steps", sv_plot_steps, 0, 0, NULL, WINDOW "top marker"},
+    {"layers", sv_plot_layers, 0, 0, NULL, WINDOW "top"},
+    {"gpu", sv_plot_gpu, 0, 0, NULL, WINDOW "wall top marker"},
+    {"batch", NULL, 0, 0, NULL, "panel sla"}, /* apart: its input need not be a trace */
 };
 #define N_KINDS (sizeof kinds / sizeof *kinds)
 
@@ -116,11 +120,6 @@ int sv_plot_write(const char *output, enum sv_picture_form form, double scale,
 
 /* ---- what was asked ---- */
 
-static int64_t resolve(const struct sv_moment *m, const struct sv_trace *t, int64_t missing)
-{
-    return !m->is_given ? missing : m->is_absolute ? m->ns : t->first_ns + m->ns;
-}
-
 /* --from and --to are the sides of --time. Before they were, --from named a format, and still does. */
 static int take_sides(struct sv_plot *p, struct sv_interval *w, struct sv_err *err)
 {
@@ -146,8 +145,9 @@ static int set_window(struct sv_plot *p, const struct sv_interval *w, struct sv_
 {
     const struct sv_trace *t = p->trace;
     p->is_zoomed = w->from.is_given || w->to.is_given;
-    p->from_ns = resolve(&w->from, t, t->first_ns);
-    p->to_ns = resolve(&w->to, t, t->last_ns < INT64_MAX ? t->last_ns + 1 : INT64_MAX);
+    p->from_ns = sv_moment_in(&w->from, t->first_ns, t->first_ns);
+    p->to_ns =
+        sv_moment_in(&w->to, t->first_ns, t->last_ns < INT64_MAX ? t->last_ns + 1 : INT64_MAX);
     if (p->to_ns <= p->from_ns)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--time: the window is empty");
     if (p->from_ns > t->last_ns || p->to_ns <= t->first_ns) {
@@ -163,9 +163,9 @@ static int set_window(struct sv_plot *p, const struct sv_interval *w, struct sv_
 static int set_size(struct sv_plot *p, double *scale, struct sv_err *err)
 {
     const struct sv_plot_options *o = p->o;
-    char *end = NULL;
-    *scale = o->scale ? strtod(o->scale, &end) : 1;
-    if (o->scale && (*end || !(*scale >= 0.1 && *scale <= 10)))
+    *scale = 1;
+    if (o->scale &&
+        (sv_parse_number(o->scale, strlen(o->scale), scale) < 0 || *scale < 0.1 || *scale > 10))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--scale: '%s' is not between 0.1 and 10",
                           o->scale);
     if (o->width && (o->width < 300 || o->width > 20000))
@@ -238,6 +238,31 @@ static int find_kind(const char *name, size_t *kind, struct sv_err *err)
                       name, near ? ", perhaps '" : "", near ? near : "", near ? "'" : "");
 }
 
+/* What this kind of picture has no use for is not passed over. */
+static int check_options(size_t kind, struct sv_err *err)
+{
+    static const char *const apart[][2] = {
+        {"arrows", "no-arrows"}, {"top", "max-rows"}, {"log", "linear"}};
+    char what[64], allowed[400];
+    snprintf(what, sizeof what, "plot %s", kinds[kind].name);
+    snprintf(allowed, sizeof allowed,
+             "output width height scale title memory-limit input-format strict %s",
+             kinds[kind].options);
+    int code = sv_options_only(what, allowed, err);
+    for (size_t i = 0; i < sizeof apart / sizeof *apart && code >= 0; i++)
+        code = sv_options_either(apart[i][0], apart[i][1], err);
+    return code;
+}
+
+/* The names of the panels instead of a picture. */
+static int list_panels(const struct sv_words *operands, struct sv_err *err)
+{
+    int code = sv_options_only("plot batch --list", "list", err);
+    if (code >= 0)
+        code = sv_expect_operands(operands, 1, 1, "operand", err);
+    return code < 0 ? code : sv_plot_list_panels();
+}
+
 /* The operands after the trace, and where the picture goes. */
 static int check(const struct sv_plot *p, size_t kind, struct sv_err *err)
 {
@@ -288,7 +313,9 @@ static int plot(const struct sv_plot_options *o, const struct sv_words *operands
     if (code >= 0)
         code = find_kind(operands->items[0], &kind, err);
     if (code >= 0 && o->list && !kinds[kind].draw)
-        return sv_plot_list_panels();
+        return list_panels(operands, err);
+    if (code >= 0)
+        code = check_options(kind, err);
     if (code >= 0)
         code = sv_expect_operands(operands, 2, 200, "trace", err);
     if (code < 0)
@@ -299,6 +326,8 @@ static int plot(const struct sv_plot_options *o, const struct sv_words *operands
                         .names = operands->items + 2,
                         .n_names = operands->n - 2};
     code = check(&p, kind, err);
+    if (code >= 0)
+        code = sv_check_inputs(&p.path, 1, o->output, err);
     if (code >= 0)
         code = take_sides(&p, &window, err);
     if (code < 0)

@@ -43,12 +43,11 @@ static int parse_row_word(const char *word, size_t len, unsigned *rows, struct s
 /* Words, or a number: how many rows at most, as before there were words. */
 static int parse_rows(const char *text, struct sv_timeline *o, struct sv_err *err)
 {
-    char *end;
-    unsigned long n = text ? strtoul(text, &end, 10) : 0;
+    uint64_t n;
     if (!text)
         return 0;
-    if (*text >= '0' && *text <= '9' && !*end) {
-        o->rows_max = n;
+    if (sv_parse_count(text, &n) >= 0) {
+        o->rows_max = (size_t)n;
         return 0;
     }
     for (const char *word = text;; word++) {
@@ -142,9 +141,8 @@ static int find_around(const struct sv_plot *p, uint32_t *row, struct sv_err *er
     bool is_any;
     struct wanted w = {.trace = p->trace, .number = 1};
     w.is_meant = meant_strings(p->trace, text, strlen(text), &is_any);
-    char *end = NULL;
-    uint64_t number = hash && hash[1] >= '0' && hash[1] <= '9' ? strtoull(hash + 1, &end, 10) : 0;
-    if (!is_any && number && !*end) {
+    uint64_t number;
+    if (!is_any && hash && sv_parse_count(hash + 1, &number) >= 0 && number) {
         free(w.is_meant);
         w.number = number;
         w.is_meant = meant_strings(p->trace, text, (size_t)(hash - text), &is_any);
@@ -163,12 +161,12 @@ static int64_t clamp(double ns)
 static int parse_margin(const char *text, double dur_ns, double *margin_ns, struct sv_err *err)
 {
     struct sv_moment m;
-    char *end = NULL;
+    double percent;
     *margin_ns = 0.25 * dur_ns;
     if (!text)
         return 0;
-    double percent = strtod(text, &end);
-    if (*end == '%' && !end[1] && percent >= 0 && percent <= 1e6) {
+    size_t len = strlen(text);
+    if (text[len - 1] == '%' && sv_parse_number(text, len - 1, &percent) >= 0 && percent <= 1e6) {
         *margin_ns = percent / 100 * dur_ns;
         return 0;
     }
@@ -229,7 +227,7 @@ int sv_plot_timeline(struct sv_plot *p, struct sv_err *err)
         timeline.rows_max = o->max_rows;
     if (o->top)
         timeline.rows_max = o->top;
-    if (o->no_arrows || o->arrows)
+    if (o->no_arrows || sv_option_is_given("arrows"))
         timeline.arrows_max = o->no_arrows ? 0 : (size_t)o->arrows;
     if (sv_timeline_draw(p->picture, p->trace, &timeline) == 0)
         return sv_err_set(err, SV_EFOUND, SV_NO_POS,

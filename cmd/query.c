@@ -138,7 +138,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (!sv_sql_is_built_in())
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
                           "this build has no SQLite: install libsqlite3-dev and build again");
-    int code = find_sql(o, operands, &sql, &n_traces, err);
+    int code = sv_options_either("file", "interactive", err);
+    if (code >= 0)
+        code = find_sql(o, operands, &sql, &n_traces, err);
     if (code >= 0) {
         double start = seconds();
         code = sv_load_traces(

@@ -16,30 +16,31 @@ static const struct sv_report_subject *const subjects[] = {&sv_report_io, &sv_re
                                                            &sv_report_batch};
 #define N_SUBJECTS (sizeof subjects / sizeof *subjects)
 
-/* Is `word` one of the words of `list`? */
-static bool is_among(const char *word, const char *list)
+/* What all subjects take, what this one takes, and what does not go together. */
+static int check_options(const struct sv_report_subject *s, struct sv_err *err)
 {
-    size_t len = strlen(word);
-    for (const char *p = list; len && *p;) {
-        size_t n = strcspn(p, " ");
-        if (n == len && strncmp(p, word, n) == 0)
-            return true;
-        p += n + strspn(p + n, " ");
-    }
-    return false;
+    char what[64], allowed[400];
+    snprintf(what, sizeof what, "report %s", s->name);
+    snprintf(allowed, sizeof allowed, "by top json csv memory-limit from strict %s", s->options);
+    int code = sv_options_only(what, allowed, err);
+    if (code >= 0)
+        code = sv_options_either("json", "csv", err);
+    return code >= 0 && s->check ? s->check(err) : code;
 }
 
 static int parse(struct sv_report_options *o, const struct sv_report_subject *s, struct sv_err *err)
 {
+    int code = check_options(s, err);
+    if (code < 0)
+        return code;
     o->limit = o->json || o->csv ? SIZE_MAX : TOP_OF_TEXT;
     if (o->top) {
-        char *end;
-        uint64_t n = strtoull(o->top, &end, 10);
-        if (*end || end == o->top || *o->top == '-')
+        uint64_t n;
+        if (sv_parse_count(o->top, &n) < 0)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--top: '%s' is not a number", o->top);
         o->limit = n ? (size_t)n : SIZE_MAX;
     }
-    if (o->by && !is_among(o->by, s->sections))
+    if (o->by && !sv_word_among(o->by, strlen(o->by), s->sections))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--by: '%s' is none of: %s", o->by,
                           s->sections);
     return 0;

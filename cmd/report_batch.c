@@ -360,9 +360,9 @@ static void print_companions(const struct sv_serving_report *r, const struct sv_
 static int print_waterfall(const struct sv_report_options *o, const struct sv_serving_report *r,
                            struct sv_err *err)
 {
-    char *end, text[32];
-    uint64_t id = strtoull(o->request, &end, 0);
-    if (*end || end == o->request)
+    char text[32];
+    uint64_t id;
+    if (sv_parse_count(o->request, &id) < 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--request: '%s' is not a number", o->request);
     const struct sv_served_request *q = sv_served_find(r, id);
     if (!q)
@@ -396,14 +396,12 @@ static double worsening(const struct change *c)
 static int percent_of(const char *option, const char *text, double otherwise, double *out,
                       struct sv_err *err)
 {
-    char *end;
     *out = otherwise;
     if (!text)
         return 0;
-    *out = strtod(text, &end);
-    if (*end == '%')
-        end++;
-    if (*end || end == text || *out < 0)
+    size_t len = strlen(text);
+    len -= len && text[len - 1] == '%';
+    if (sv_parse_number(text, len, out) < 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: '%s' is not a number", option, text);
     return 0;
 }
@@ -552,9 +550,28 @@ static int run(const struct sv_report_options *o, const struct sv_trace *t, stru
     return code;
 }
 
+/* --request and --baseline are answers of their own: what shapes the report has no meaning beside them. */
+static int check_options(struct sv_err *err)
+{
+    static const char *const limits[] = {"max-latency-regression", "max-throughput-drop",
+                                         "max-rejected"};
+    static const char *const apart[][2] = {
+        {"request", "baseline"}, {"request", "json"}, {"request", "csv"},  {"request", "by"},
+        {"request", "top"},      {"request", "sla"},  {"baseline", "csv"}, {"baseline", "by"},
+        {"baseline", "top"},     {"baseline", "sla"}};
+    int code = 0;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits && code >= 0; i++)
+        code = sv_options_need(limits[i], "baseline", err);
+    for (size_t i = 0; i < sizeof apart / sizeof *apart && code >= 0; i++)
+        code = sv_options_either(apart[i][0], apart[i][1], err);
+    return code;
+}
+
 const struct sv_report_subject sv_report_batch = {
     .name = "batch",
     .summary = "an inference server's requests and batches",
     .sections = "summary phase sla worker size model queue congestion batch request",
+    .options = "sla request baseline max-latency-regression max-throughput-drop max-rejected",
+    .check = check_options,
     .run = run,
 };

@@ -446,5 +446,6 @@ static int run_gpu(const struct sv_report_options *o, const struct sv_trace *t, 
 const struct sv_report_subject sv_report_gpu = {
     .name = "gpu",
     .sections = "summary device stream gap kernel copy memory allocation step",
+    .options = "steps",
     .run = run_gpu,
 };

@@ -556,5 +556,6 @@ static int run_io(const struct sv_report_options *options, const struct sv_trace
 const struct sv_report_subject sv_report_io = {
     .name = "io",
     .sections = "process file folder device span",
+    .options = "",
     .run = run_io,
 };

@@ -133,17 +133,13 @@ static int interact(struct sv_view *v, const struct show *o, struct sv_err *err)
     return 0;
 }
 
-static int64_t resolve(const struct sv_moment *m, const struct sv_trace *t, int64_t missing)
-{
-    return !m->is_given ? missing : m->is_absolute ? m->ns : t->first_ns + m->ns;
-}
-
 static int show(const struct show *o, const struct sv_trace *t, const char *path,
                 struct sv_err *err)
 {
     struct sv_view v;
-    int64_t from = resolve(&o->window.from, t, t->first_ns);
-    int64_t to = resolve(&o->window.to, t, t->last_ns < INT64_MAX ? t->last_ns + 1 : INT64_MAX);
+    int64_t from = sv_moment_in(&o->window.from, t->first_ns, t->first_ns);
+    int64_t to = sv_moment_in(&o->window.to, t->first_ns,
+                              t->last_ns < INT64_MAX ? t->last_ns + 1 : INT64_MAX);
     if (t->slices.n == 0 && t->counters.n == 0)
         return sv_err_set(err, SV_EFOUND, SV_NO_POS,
                           "%s has neither slices nor counters: there is nothing to show", path);
@@ -166,6 +162,11 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     const struct show *o = options;
     struct sv_loaded loaded;
     int code = sv_expect_operands(operands, 1, 1, "trace", err);
+    if (code < 0)
+        return code;
+    code = sv_options_need("width", "once", err);
+    if (code >= 0)
+        code = sv_options_need("height", "once", err);
     if (code < 0)
         return code;
     if ((o->width && (o->width < 20 || o->width > 2000)) ||

@@ -220,7 +220,10 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     struct stats *o = options;
     struct sv_loaded l;
     unsigned by;
+    static const char *const of_slices[] = {"group-by", "sort", "top", "ns"};
     int code = sv_expect_operands(operands, 1, 100, "trace", err);
+    for (size_t i = 0; i < sizeof of_slices / sizeof *of_slices && code >= 0; i++)
+        code = sv_options_either("counters", of_slices[i], err);
     if (code >= 0)
         code = parse_group(o->group_by ? o->group_by : "name", &by, err);
     if (code < 0)

@@ -25,6 +25,8 @@ struct sv_report_options {
 struct sv_report_subject {
     const char *name, *summary;
     const char *sections; /* words for --by */
+    const char *options;  /* those that it has and others have not, blanks between them */
+    int (*check)(struct sv_err *err); /* what does not go together; NULL: everything does */
     int (*run)(const struct sv_report_options *o, const struct sv_trace *t, struct sv_err *err);
 };
 

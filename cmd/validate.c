@@ -116,8 +116,12 @@ static int list_rules(void)
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     struct validate *o = options;
-    if (o->rules)
-        return list_rules();
+    if (o->rules) {
+        int code = sv_options_only("validate --rules", "rules", err);
+        if (code >= 0)
+            code = sv_expect_operands(operands, 0, 0, "operand", err);
+        return code < 0 ? code : list_rules();
+    }
     int code = sv_expect_operands(operands, 1, 1, "input file", err);
     if (code < 0)
         return code;

@@ -19,12 +19,14 @@ struct sv_dict_impl {
     struct sv_arena bytes;
     struct string_slot *slots;
     size_t n_slots; /* a power of two */
+    uint64_t seed;  /* of the strings' hashes; 0 until too many of them meet, as in base/map.h */
+    uint32_t calm;  /* no new seed before there are so many strings */
     size_t cap_strings, cap_tracks, cap_meta;
     struct sv_map by_uuid;
-    struct sv_map meta_by_key;
-    sv_track *free_tracks; /* forgotten ones */
-    struct sv_map loose;   /* texts of sv_dict_describe(), which go with their tracks */
-    sv_str *free_strings;  /* of those that have gone */
+    struct sv_map meta_places; /* key → index in meta, and 1 */
+    sv_track *free_tracks;     /* forgotten ones */
+    struct sv_map loose;       /* texts of sv_dict_describe(), which go with their tracks */
+    sv_str *free_strings;      /* of those that have gone */
     size_t n_free_tracks, cap_free_tracks, n_free_strings, cap_free_strings;
     size_t loose_bytes;
 };
@@ -62,7 +64,7 @@ void sv_dict_free(struct sv_dict *d)
     free(d->impl->free_strings);
     sv_arena_fini(&d->impl->bytes);
     sv_map_fini(&d->impl->by_uuid);
-    sv_map_fini(&d->impl->meta_by_key);
+    sv_map_fini(&d->impl->meta_places);
     sv_clocks_fini(&d->clocks);
     free(d->impl->slots);
     free(d->impl);
@@ -77,7 +79,8 @@ size_t sv_dict_bytes(const struct sv_dict *d)
     const struct sv_dict_impl *i = d->impl;
     return i->bytes.used_bytes + i->loose_bytes + i->n_slots * sizeof *i->slots +
            i->cap_strings * sizeof *d->strings + i->cap_tracks * sizeof *d->tracks +
-           i->by_uuid.cap * (sizeof *i->by_uuid.slots + 1);
+           (i->by_uuid.cap + i->meta_places.cap) * (sizeof *i->by_uuid.slots + 1) +
+           i->cap_meta * sizeof *d->meta;
 }
 
 size_t sv_dict_used_bytes(const struct sv_dict *d)
@@ -103,17 +106,28 @@ static struct string_slot *locate(const struct sv_dict *d, uint32_t hash, const 
     }
 }
 
-static void grow_slots(struct sv_dict *d)
+static uint32_t hash_of(const struct sv_dict *d, const char *bytes, size_t len)
+{
+    return (uint32_t)sv_hash_bytes(bytes, len, d->impl->seed);
+}
+
+/* The same strings in a table of n slots, hashed anew with another seed if that is asked for. */
+static void remake_slots(struct sv_dict *d, size_t n, bool is_seeded)
 {
     struct sv_dict_impl *impl = d->impl;
     struct string_slot *old = impl->slots;
     size_t n_old = impl->n_slots;
-    impl->n_slots *= 2;
+    impl->n_slots = n;
     impl->slots = sv_alloc(impl->n_slots * sizeof *impl->slots);
+    if (is_seeded)
+        impl->seed = sv_mix64((uintptr_t)impl->slots) | 1; /* the author of a file cannot know it */
     size_t mask = impl->n_slots - 1;
     for (size_t i = 0; i < n_old; i++) {
         if (old[i].id == 0)
             continue;
+        const struct sv_text *t = &d->strings[old[i].id];
+        if (is_seeded)
+            old[i].hash = hash_of(d, t->bytes, t->len);
         size_t at = old[i].hash & mask;
         while (impl->slots[at].id)
             at = (at + 1) & mask;
@@ -122,15 +136,29 @@ static void grow_slots(struct sv_dict *d)
     free(old);
 }
 
+/* A new string wants this slot: was the way there longer than chance makes it? */
+static bool is_crowded(const struct sv_dict *d, const struct string_slot *slot, uint32_t hash)
+{
+    size_t at = (size_t)(slot - d->impl->slots);
+    return ((at - hash) & (d->impl->n_slots - 1)) > SV_MAP_STEPS_MAX &&
+           d->n_strings >= d->impl->calm;
+}
+
 sv_str sv_dict_str(struct sv_dict *d, const char *bytes, size_t len)
 {
     if (len == 0)
         return 0;
     assert(len <= UINT32_MAX);
-    uint32_t hash = (uint32_t)sv_hash_bytes(bytes, len, 0);
+    uint32_t hash = hash_of(d, bytes, len);
     struct string_slot *slot = locate(d, hash, bytes, len);
     if (slot->id)
         return slot->id;
+    if (is_crowded(d, slot, hash)) {
+        d->impl->calm = d->n_strings < UINT32_MAX / 2 ? 2 * d->n_strings : UINT32_MAX;
+        remake_slots(d, d->impl->n_slots, true);
+        hash = hash_of(d, bytes, len);
+        slot = locate(d, hash, bytes, len);
+    }
     assert(d->n_strings < UINT32_MAX);
     d->strings =
         sv_grow(strings_of(d), &d->impl->cap_strings, (size_t)d->n_strings + 1, sizeof *d->strings);
@@ -139,7 +167,7 @@ sv_str sv_dict_str(struct sv_dict *d, const char *bytes, size_t len)
         (struct sv_text){.bytes = sv_arena_copy(&d->impl->bytes, bytes, len), .len = (uint32_t)len};
     *slot = (struct string_slot){.hash = hash, .id = id};
     if (d->n_strings > d->impl->n_slots / 8 * 5)
-        grow_slots(d);
+        remake_slots(d, 2 * d->impl->n_slots, false);
     return id;
 }
 
@@ -150,7 +178,7 @@ sv_str sv_dict_cstr(struct sv_dict *d, const char *s)
 
 sv_str sv_dict_find_str(const struct sv_dict *d, const char *bytes, size_t len)
 {
-    return len ? locate(d, (uint32_t)sv_hash_bytes(bytes, len, 0), bytes, len)->id : 0;
+    return len ? locate(d, hash_of(d, bytes, len), bytes, len)->id : 0;
 }
 
 sv_track sv_dict_track(struct sv_dict *d, uint64_t uuid, bool *is_new)
@@ -210,7 +238,7 @@ void sv_dict_describe(struct sv_dict *d, sv_track t, const char *bytes, size_t l
                                  sizeof *d->strings);
             id = d->n_strings++;
             if (d->n_strings > impl->n_slots / 8 * 5)
-                grow_slots(d);
+                remake_slots(d, 2 * impl->n_slots, false);
         }
         strings_of(d)[id] = (struct sv_text){.bytes = copy, .len = (uint32_t)len};
         sv_map_add(&impl->loose, id, &is_new);
@@ -309,8 +337,8 @@ sv_track sv_dict_thread_of(const struct sv_dict *d, sv_track t)
 const struct sv_meta *sv_dict_find_meta(const struct sv_dict *d, const char *key)
 {
     sv_str id = sv_dict_find_str(d, key, strlen(key));
-    const uint64_t *at = id ? sv_map_find(&d->impl->meta_by_key, id) : NULL;
-    return at ? &d->meta[*at] : NULL;
+    const uint64_t *place = id ? sv_map_find(&d->impl->meta_places, id) : NULL;
+    return place ? &d->meta[*place - 1] : NULL;
 }
 
 void sv_dict_set_meta(struct sv_dict *d, const char *key, const char *value, size_t len,
@@ -319,9 +347,9 @@ void sv_dict_set_meta(struct sv_dict *d, const char *key, const char *value, siz
     struct sv_meta *m = (struct sv_meta *)(uintptr_t)sv_dict_find_meta(d, key);
     if (!m) {
         d->meta = sv_grow(d->meta, &d->impl->cap_meta, (size_t)d->n_meta + 1, sizeof *d->meta);
-        m = &d->meta[d->n_meta];
+        m = &d->meta[d->n_meta++];
         m->key = sv_dict_cstr(d, key);
-        *sv_map_add(&d->impl->meta_by_key, m->key, &(bool){false}) = d->n_meta++;
+        *sv_map_add(&d->impl->meta_places, m->key, NULL) = d->n_meta;
     }
     m->value = sv_dict_str(d, value, len);
     m->is_json = is_json;

@@ -73,16 +73,22 @@ static struct carrier carrier_at(const struct linker *l, size_t i)
                             .type = c->type[i]};
 }
 
+/* Numbers come from files: where the table lies, which nobody knows beforehand, is part of their places. */
+static size_t place_of(const struct linker *l, uint64_t id)
+{
+    return sv_mix64(id ^ (uintptr_t)l->slots) & l->mask;
+}
+
 /* Links each carrier to the one of the same number before it. */
 static void link_all(struct linker *l)
 {
     for (size_t i = 0; i < l->n; i++) {
         if (i + AHEAD < l->n)
-            __builtin_prefetch(&l->slots[sv_mix64(number_of(l, i + AHEAD)) & l->mask], 1);
+            __builtin_prefetch(&l->slots[place_of(l, number_of(l, i + AHEAD))], 1);
         if (row_of(l, i) == SV_NO_ROW)
             continue;
         uint64_t id = number_of(l, i);
-        size_t at = sv_mix64(id) & l->mask;
+        size_t at = place_of(l, id);
         while (l->slots[at] && number_of(l, l->slots[at] - 1) != id)
             at = (at + 1) & l->mask;
         if (l->slots[at]) {

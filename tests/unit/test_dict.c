@@ -1,4 +1,5 @@
 /* The dictionary: interning, track identity, ancestors in hostile trees. */
+#include "base/map.h"
 #include "model/dict.h"
 #include "tests/harness/test.h"
 
@@ -114,5 +115,45 @@ TEST(descriptions_go_with_their_tracks)
     d->tracks[t].desc = shared;
     sv_dict_describe(d, t, "own", 3);
     CHECK_STR_EQ(sv_dict_text(d, shared).bytes, "shared");
+    sv_dict_free(d);
+}
+
+/* Texts whose hashes agree in the bits that choose the place, as a hostile file may hold them. */
+TEST(strings_that_were_chosen_to_meet)
+{
+    enum { N = 2500, BITS = 0x1fff };
+    static uint64_t texts[N];
+    static sv_str ids[N];
+    struct sv_dict *d = sv_dict_new();
+    size_t n = 0;
+    for (uint64_t i = 0; n < N; i++) {
+        if ((sv_hash_bytes(&i, sizeof i, 0) & BITS) != 7)
+            continue;
+        texts[n] = i;
+        ids[n++] = sv_dict_str(d, (const char *)&i, sizeof i);
+    }
+    for (size_t i = 0; i < N; i++) {
+        const char *text = (const char *)&texts[i];
+        if (!CHECK_UINT_EQ(sv_dict_find_str(d, text, 8), ids[i]) ||
+            !CHECK_UINT_EQ(sv_dict_str(d, text, 8), ids[i]) ||
+            !CHECK_MEM_EQ(sv_dict_text(d, ids[i]).bytes, text, 8))
+            break;
+    }
+    CHECK_UINT_EQ(d->n_strings, N + 1);
+    sv_dict_free(d);
+}
+
+TEST(metadata_is_found_by_its_key)
+{
+    struct sv_dict *d = sv_dict_new();
+    char key[16];
+    for (int i = 0; i < 3000; i++) {
+        snprintf(key, sizeof key, "k%d", i % 2000);
+        sv_dict_set_meta(d, key, i < 2000 ? "old" : "new", 3, false);
+    }
+    CHECK_UINT_EQ(d->n_meta, 2000);
+    CHECK_STR_EQ(sv_dict_text(d, sv_dict_find_meta(d, "k999")->value).bytes, "new");
+    CHECK_STR_EQ(sv_dict_text(d, sv_dict_find_meta(d, "k1000")->value).bytes, "old");
+    CHECK(!sv_dict_find_meta(d, "k2000"));
     sv_dict_free(d);
 }

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""The work and the memory of readers and commands grow in step with the input.
+
+scaling.py STAVE [--all] [--only WORD]: for shapes of traces (shapes.py) at n, 2n and 4n each command runs three times in the build
+that counts its own work (tests/harness/count.c), so no clock is involved and the numbers are the same everywhere. From n to 2n the work
+grows by d1, from 2n to 4n by d2. Linear work has d2 = 2 d1, n log n a little more, quadratic 4 d1. What they have at the start does not
+matter. The same for memory, as far as it can be seen above what a page more or less makes.
+"""
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import shapes  # noqa: E402  (beside this file)
+
+GROWTH_MAX = 2.6          # d2 / d1
+WORK_SLACK = 20000        # blocks: what a table that doubles may cost more
+MEMORY_SLACK_KIB = 2048   # an arena, a buffer that doubles
+MEMORY_MAX_KIB = 512 << 10  # of any command on these inputs
+
+# {in}: the trace, {copy}: the same in another file, {out}: a file to be made.
+COMMANDS = {
+    "cat": "cat {in}",
+    "info": "info {in}",
+    "info-json": "info --json {in}",
+    "validate": "validate {in}",
+    "convert-perfetto": "convert {in} -o {out}.pftrace",
+    "convert-chrome": "convert {in} -o {out}.json",
+    "convert-csv": "convert {in} -o {out}.csv",
+    "convert-kineto": "convert {in} -o {out}.json --dialect kineto",
+    "convert-dot": "convert {in} -o {out}.dot",
+    "merge": "merge {in} {copy} --assume -o {out}.pftrace",
+    "cut": "cut {in} --time 10us: -o {out}.pftrace",
+    "stats": "stats {in}",
+    "stats-groups": "stats {in} --group-by cat,name,track",
+    "steps": "steps {in}",
+    "critical-path": "critical-path {in}",
+    "critical-path-summary": "critical-path {in} --summary",
+    "report-io": "report io {in}",
+    "report-io-json": "report io {in} --json",
+    "report-gpu": "report gpu {in}",
+    "report-gpu-json": "report gpu {in} --json",
+    "report-batch": "report batch {in}",
+    "report-batch-json": "report batch {in} --json",
+    "diff": "diff {in} {in} --all",
+    "query-slices": ["query", "{in}", "select count(*), sum(dur), max(depth) from slice"],
+    "query-threads": ["query", "{in}", "select thread.name, count(*) from slice join thread_track on track_id = thread_track.id "
+                                       "join thread using (utid) group by 1"],
+    "query-args": ["query", "{in}", "select count(*) from slice join args using (arg_set_id)"],
+    "query-parents": ["query", "{in}", "select count(*) from slice a join slice b on a.parent_id = b.id"],
+    "query-flows": ["query", "{in}", "select count(*) from flow join slice on slice_out = slice.id"],
+    "export-json": "export {in} --to json -o {out}.json",
+    "export-folded": "export {in} --to folded -o {out}.folded",
+    "plot-timeline": "plot timeline {in} -o {out}.svg",
+    "plot-flame": "plot flame {in} -o {out}.svg",
+    "plot-hist": ["plot", "hist", "{in}", "*", "-o", "{out}.svg"],
+    "plot-counter": ["plot", "counter", "{in}", "*", "-o", "{out}.svg"],
+    "plot-gpu": "plot gpu {in} -o {out}.svg",
+    "plot-steps": "plot steps {in} -o {out}.svg",
+    "plot-layers": "plot layers {in} -o {out}.svg",
+    "plot-batch": "plot batch {in} -o {out}.svg",
+    "show": "show --once {in}",
+}
+
+# Once more from a Perfetto file: what reads in another way than the rest.
+PERFETTO = ["cat", "info", "validate", "stats", "convert-chrome", "merge", "cut"]
+
+# What `make test` looks at: the shapes on which something was quadratic once, or easily becomes so.
+QUICK = {
+    "nested": ["critical-path", "convert-perfetto", "stats"],
+    "nested_edges": ["cat", "plot-flame"],
+    "overlapping": ["convert-perfetto", "plot-timeline"],
+    "threads": ["convert-chrome", "report-io"],
+    "processes": ["info"],
+    "names": ["stats-groups"],
+    "flows": ["critical-path"],
+    "flows_into_one": ["query-flows"],
+    "async_open": ["convert-chrome"],
+    "arguments": ["query-args"],
+    "counters": ["convert-perfetto"],
+    "unsorted": ["merge"],
+    "begins": ["validate"],
+    "kernels": ["report-gpu"],
+    "steps": ["steps"],
+    "calls": ["report-io"],
+    "batches": ["report-batch"],
+    "metadata_lines": ["cat"],
+    "meeting_flows": ["convert-perfetto"],
+    "meeting_tracks": ["info"],
+}
+
+# (shape, command): why it may grow faster.
+EXCUSED = {}
+
+
+def words(command, trace, out):
+    parts = command.split() if isinstance(command, str) else command
+    if "{copy}" in parts:
+        shutil.copyfile(trace, out + ".copy")
+    return [part.replace("{in}", trace).replace("{copy}", out + ".copy").replace("{out}", out) for part in parts]
+
+
+class Runner:
+    def __init__(self, stave, folder):
+        self.stave, self.folder, self.made = stave, folder, {}
+
+    def trace(self, shape, n, form):
+        """The file of a shape; form "pftrace" is the same as Perfetto, for its reader."""
+        key = (shape, n, form)
+        if key not in self.made:
+            suffix, data = shapes.build(shape, n)
+            path = os.path.join(self.folder, f"{shape}.{n}.{suffix}")
+            with open(path, "wb") as f:
+                f.write(data)
+            if form == "pftrace":
+                other = os.path.join(self.folder, f"{shape}.{n}.pftrace")
+                subprocess.run([self.stave, "convert", "-q", path, "-o", other], check=True, stderr=subprocess.DEVNULL)
+                path = other
+            self.made[key] = path
+        return self.made[key]
+
+    def measure(self, shape, n, form, command):
+        count = os.path.join(self.folder, "count")
+        if os.path.exists(count):
+            os.remove(count)
+        argv = [self.stave] + words(COMMANDS[command], self.trace(shape, n, form), os.path.join(self.folder, "out"))
+        done = subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                              env={**os.environ, "STAVE_COUNT": count}, timeout=300, check=False)
+        if done.returncode not in (0, 1, 2, 3, 4) or not os.path.exists(count):
+            raise RuntimeError(f"exit status {done.returncode}: {' '.join(argv)}: {done.stderr[-300:]!r}")
+        with open(count, encoding="ascii") as f:
+            work, memory = map(int, f.read().split())
+        return work, memory
+
+
+def judge(values, slack):
+    """None, or why the three values do not grow in step."""
+    d1, d2 = values[1] - values[0], values[2] - values[1]
+    if d2 <= GROWTH_MAX * max(d1, 0) + slack:
+        return None
+    return f"{values[0]:,} → {values[1]:,} → {values[2]:,}: grows by {d2 / max(d1, 1):.1f}"
+
+
+def check(runner, shape, command, n, form):
+    if (shape, command) in EXCUSED:
+        return None
+    rows = [runner.measure(shape, n * k, form, command) for k in (1, 2, 4)]
+    work, memory = zip(*rows)
+    bad = judge(work, WORK_SLACK)
+    if bad:
+        return "work: " + bad
+    bad = judge(memory, MEMORY_SLACK_KIB)
+    if bad:
+        return "memory (KiB): " + bad
+    return f"memory: {max(memory):,} KiB" if max(memory) > MEMORY_MAX_KIB else None
+
+
+def plan(options):
+    if not options.all:
+        return [(s, c, "") for s, commands in QUICK.items() for c in commands]
+    return [(s, c, "") for s in shapes.SHAPES for c in COMMANDS] + [
+        (s, c, "pftrace") for s in shapes.SHAPES for c in PERFETTO]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("stave")
+    parser.add_argument("--all", action="store_true", help="every shape with every command, larger")
+    parser.add_argument("--only", default="", help="only what has this word in SHAPE.COMMAND.FORM")
+    parser.add_argument("-n", type=int, default=0)
+    options = parser.parse_args()
+    n = options.n or (4000 if options.all else 1000)
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        runner = Runner(options.stave, folder)
+        last = None
+        for shape, command, form in plan(options):
+            name = ".".join(filter(None, (shape, command, form)))
+            if options.only not in name:
+                continue
+            if last != (shape, form):
+                for path in runner.made.values():
+                    if os.path.exists(path):
+                        os.remove(path)
+                runner.made.clear()
+                last = (shape, form)
+            try:
+                bad = check(runner, shape, command, n, form)
+            except (RuntimeError, subprocess.SubprocessError) as e:
+                bad = str(e)
+            print(f"not ok {name}: {bad}" if bad else f"ok {name}", flush=True)
+            failed += bool(bad)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
