@@ -1,12 +1,12 @@
 /* The critical path, backwards from the end of a slice. Called by the command critical-path.
  *
- * The state is a track and a time. The last slice that begins before that time tells what is open there: it, one of its ancestors, or
- * nothing. Each step moves the time back to the nearest boundary; at the beginning of a slice it may go to another
+ * The state is a track and a time, which never grows (analysis/open_slices.h tells what is open there). Each step moves the time back to the nearest boundary; at the beginning of a slice it may go to another
  * track along a flow, or from work of a device to the call that launched it. A host call that waits for devices leads to the work that
  * ended last within it. What leads to the same time again cannot be followed for ever: steps without progress are counted. */
 #include "analysis/critical_path.h"
 
 #include "analysis/launch.h"
+#include "analysis/open_slices.h"
 #include "analysis/steps.h"
 #include "base/mem.h"
 
@@ -20,14 +20,16 @@ struct links {
     uint8_t *by_name; /* kinds of work (steps.h) */
     struct end {
         int64_t ts_ns;
-        uint32_t row;
-    } * ends; /* of device work, by time */
+        uint32_t space, row;
+    } * ends; /* of device work, by machine and time */
     size_t n;
 };
 
 static int by_end(const void *a, const void *b)
 {
     const struct end *x = a, *y = b;
+    if (x->space != y->space)
+        return x->space < y->space ? -1 : 1;
     if (x->ts_ns != y->ts_ns)
         return x->ts_ns < y->ts_ns ? -1 : 1;
     return (x->row > y->row) - (x->row < y->row);
@@ -42,7 +44,8 @@ static void links_init(struct links *l, const struct sv_trace *t)
         if (sv_device_slice(&l->launches, row) == SV_NOT_DEVICE || t->slices.kind[row] != SV_SLICE)
             continue;
         l->ends = sv_grow(l->ends, &cap, l->n + 1, sizeof *l->ends);
-        l->ends[l->n++] = (struct end){sv_trace_end_ns(t, row), row};
+        l->ends[l->n++] =
+            (struct end){sv_trace_end_ns(t, row), t->dict->tracks[t->slices.track[row]].space, row};
     }
     if (l->n)
         qsort(l->ends, l->n, sizeof *l->ends, by_end);
@@ -58,19 +61,17 @@ static void links_fini(struct links *l)
 /* The device work of the same machine that ended last in (after_ns, until_ns]; SV_NO_ROW: none did. */
 static uint32_t last_work(const struct links *l, uint32_t space, int64_t after_ns, int64_t until_ns)
 {
-    const struct sv_trace *t = l->launches.trace;
+    const struct end key = {until_ns, space, SV_NO_ROW};
     size_t low = 0, high = l->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (l->ends[middle].ts_ns <= until_ns)
+        if (by_end(&l->ends[middle], &key) <= 0)
             low = middle + 1;
         else
             high = middle;
     }
-    for (; low > 0 && l->ends[low - 1].ts_ns > after_ns; low--)
-        if (t->dict->tracks[t->slices.track[l->ends[low - 1].row]].space == space)
-            return l->ends[low - 1].row;
-    return SV_NO_ROW;
+    const struct end *found = low > 0 ? &l->ends[low - 1] : NULL;
+    return found && found->space == space && found->ts_ns > after_ns ? found->row : SV_NO_ROW;
 }
 
 static void add_segment(struct sv_path *p, struct sv_segment s)
@@ -87,42 +88,6 @@ static void add_segment(struct sv_path *p, struct sv_segment s)
     }
     p->segments = sv_grow(p->segments, &p->cap, p->n + 1, sizeof *p->segments);
     p->segments[p->n++] = s;
-}
-
-/* The last slice (no instant, no empty one) of the track that begins before ts_ns. */
-static uint32_t last_before(const struct sv_trace *t, sv_track track, int64_t ts_ns)
-{
-    uint32_t row = sv_trace_row_from(t, track, ts_ns), first = t->tracks[track].first;
-    while (row > first) {
-        row--;
-        if (t->slices.kind[row] == SV_SLICE && t->slices.dur_ns[row] != 0)
-            return row;
-    }
-    return SV_NO_ROW;
-}
-
-/* What is open on a track just before a time, and since when nothing changed there. */
-struct view {
-    uint32_t row; /* SV_NO_ROW: nothing */
-    int64_t since_ns;
-    bool begins; /* since_ns is where `row` begins */
-};
-
-static struct view look(const struct sv_trace *t, sv_track track, int64_t ts_ns)
-{
-    uint32_t row = last_before(t, track, ts_ns);
-    struct view v = {SV_NO_ROW, INT64_MIN, false};
-    while (row != SV_NO_ROW && sv_trace_end_ns(t, row) < ts_ns) {
-        int64_t end = sv_trace_end_ns(t, row);
-        v.since_ns = end > v.since_ns ? end : v.since_ns;
-        row = t->slices.parent[row];
-    }
-    v.row = row;
-    if (row != SV_NO_ROW && t->slices.ts_ns[row] >= v.since_ns) {
-        v.since_ns = t->slices.ts_ns[row];
-        v.begins = true;
-    }
-    return v;
 }
 
 /* The flow into `row` whose origin was last busy with it; its time is at most the slice's beginning. Work of a device that no flow leads to has its launch. */
@@ -148,21 +113,19 @@ static uint32_t latest_origin(const struct links *l, uint32_t row, int64_t *at_n
 
 /* Until when the track was busy with something else before the slice began. Within another slice it is never idle: there it counts when the
  * last slice before this one began, since one that began earlier than the origin was done may be the wait for it. */
-static int64_t busy_until(const struct sv_trace *t, uint32_t row)
+static int64_t busy_until(struct sv_open_slices *open, uint32_t row)
 {
+    const struct sv_trace *t = open->trace;
     int64_t begin = t->slices.ts_ns[row];
-    sv_track track = t->slices.track[row];
-    struct view v = look(t, track, begin);
+    struct sv_open_view v = sv_open_slice(open, t->slices.track[row], begin);
     if (v.row == SV_NO_ROW)
         return v.since_ns;
-    if (t->slices.parent[row] == SV_NO_ROW)
-        return begin;
-    uint32_t last = last_before(t, track, begin);
-    return last != SV_NO_ROW ? t->slices.ts_ns[last] : INT64_MIN;
+    return t->slices.parent[row] == SV_NO_ROW ? begin : t->slices.ts_ns[v.last];
 }
 
 struct walk {
     const struct links *links;
+    struct sv_open_slices open;
     sv_track track;
     int64_t ts_ns;
     unsigned stuck;
@@ -176,7 +139,7 @@ static void leave_slice(struct sv_path *p, const struct sv_trace *t, uint32_t ro
     uint32_t origin = latest_origin(w->links, row, &at_ns);
     w->by_flow = false;
     w->ts_ns = begin;
-    if (origin == SV_NO_ROW || busy_until(t, row) > at_ns)
+    if (origin == SV_NO_ROW || busy_until(&w->open, row) > at_ns)
         return;
     add_segment(p, (struct sv_segment){SV_SEGMENT_WAIT, at_ns, begin - at_ns, row,
                                        t->slices.track[row], true});
@@ -186,7 +149,7 @@ static void leave_slice(struct sv_path *p, const struct sv_trace *t, uint32_t ro
 }
 
 /* In a call that waits for devices: to what it waited for. */
-static bool leave_wait(struct sv_path *p, const struct sv_trace *t, const struct view *v,
+static bool leave_wait(struct sv_path *p, const struct sv_trace *t, const struct sv_open_view *v,
                        int64_t from_ns, struct walk *w)
 {
     if (v->row == SV_NO_ROW || w->links->by_name[t->slices.name[v->row]] != SV_WORK_WAIT ||
@@ -208,7 +171,7 @@ static bool leave_wait(struct sv_path *p, const struct sv_trace *t, const struct
 /* One step back. False: there is nothing before. */
 static bool step(struct sv_path *p, const struct sv_trace *t, int64_t from_ns, struct walk *w)
 {
-    struct view v = look(t, w->track, w->ts_ns);
+    struct sv_open_view v = sv_open_slice(&w->open, w->track, w->ts_ns);
     int64_t since = v.since_ns > from_ns ? v.since_ns : from_ns;
     if (leave_wait(p, t, &v, from_ns, w))
         return ++w->stuck < STUCK_MAX;
@@ -235,7 +198,9 @@ void sv_critical_path(struct sv_path *p, const struct sv_trace *t, uint32_t from
     links_init(&links, t);
     struct walk w = {
         .links = &links, .track = t->slices.track[to], .ts_ns = sv_trace_end_ns(t, to)};
+    sv_open_slices_init(&w.open, t);
     while (w.ts_ns > from_ns && step(p, t, from_ns, &w)) {}
+    sv_open_slices_fini(&w.open);
     links_fini(&links);
     for (size_t i = 0; i < p->n / 2; i++) {
         struct sv_segment s = p->segments[i];

@@ -4,7 +4,7 @@
  * through a double. */
 #include "base/buf.h"
 #include "base/mem.h"
-#include "base/utf8.h"
+#include "base/printable.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -187,7 +187,7 @@ void sv_buf_escaped(struct sv_buf *b, const char *s, size_t len)
 {
     for (size_t i = 0; i < len;) {
         unsigned char c = (unsigned char)s[i];
-        size_t n = sv_utf8_length(s + i, len - i);
+        size_t n = sv_printable_length(s + i, len - i);
         if (c == '\n')
             sv_buf_str(b, "\\n");
         else if (c == '\t')
@@ -196,30 +196,12 @@ void sv_buf_escaped(struct sv_buf *b, const char *s, size_t len)
             sv_buf_str(b, "\\r");
         else if (c == '\\')
             sv_buf_str(b, "\\\\");
-        else if (n == 0 || c < 0x20 || c == 0x7f)
+        else if (n == 0)
             sv_buf_printf(b, "\\x%02x", c);
         else
             sv_buf_add(b, s + i, n);
         i += n ? n : 1;
     }
-}
-
-void sv_buf_csv(struct sv_buf *b, const char *s, size_t len)
-{
-    bool quote = false;
-    for (size_t i = 0; i < len && !quote; i++)
-        quote = s[i] == ',' || s[i] == '"' || s[i] == '\n' || s[i] == '\r';
-    if (!quote) {
-        sv_buf_add(b, s, len);
-        return;
-    }
-    sv_buf_byte(b, '"');
-    for (size_t i = 0; i < len; i++) {
-        if (s[i] == '"')
-            sv_buf_byte(b, '"');
-        sv_buf_byte(b, (uint8_t)s[i]);
-    }
-    sv_buf_byte(b, '"');
 }
 
 const char *sv_buf_cstr(struct sv_buf *b)

@@ -62,11 +62,9 @@ void sv_buf_us3(struct sv_buf *b,
                 int64_t ns); /* nanoseconds as microseconds with exactly three decimals */
 void sv_buf_double(struct sv_buf *b,
                    double d); /* shortest text that reads back as the same double; nan, inf, -inf */
-/* The bytes as printable text: control characters, backslash and invalid UTF-8 as \n \t \\ \xNN. */
+/* The bytes as printable text that can be read back: what base/printable.h does not print, and the backslash, as
+ * \n \t \r \\ \xNN, byte by byte. */
 void sv_buf_escaped(struct sv_buf *b, const char *s, size_t len);
-
-/* A field of RFC 4180: quoted where a comma, a quote or a line break calls for it, quotes doubled. */
-void sv_buf_csv(struct sv_buf *b, const char *s, size_t len);
 
 /* The terminated content, valid until the next append; never NULL. */
 const char *sv_buf_cstr(struct sv_buf *b);

@@ -1,8 +1,10 @@
 /* Errors: formatting into the caller's struct.
  *
  * Called by every layer above. The first error of a chain is the cause and is kept; a later one, set while
- * cleaning up, would only hide it. Must not allocate: it also reports that there is no memory. */
+ * cleaning up, would only hide it. What a message quotes may come from anywhere, so messages are made printable here, once
+ * for all who show them. Must not allocate: it also reports that there is no memory. */
 #include "base/err.h"
+#include "base/printable.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +15,9 @@ __attribute__((format(printf, 4, 0))) static void set(struct sv_err *err, int co
 {
     err->code = code;
     err->pos = pos;
-    vsnprintf(err->msg, sizeof err->msg, fmt, ap);
+    char raw[sizeof err->msg];
+    vsnprintf(raw, sizeof raw, fmt, ap);
+    sv_printable(err->msg, sizeof err->msg, raw);
 }
 
 int sv_err_set(struct sv_err *err, int code, int64_t pos, const char *fmt, ...)
@@ -39,6 +43,13 @@ int sv_err_sys(struct sv_err *err, const char *fmt, ...)
         snprintf(err->msg + len, sizeof err->msg - len, ": %s", strerror(saved));
     }
     return SV_EIO;
+}
+
+int sv_err_stdout(struct sv_err *err)
+{
+    if (errno == EPIPE)
+        return sv_err_set(err, SV_EPIPE, SV_NO_POS, "standard output: nobody reads it any more");
+    return sv_err_sys(err, "standard output");
 }
 
 void sv_err_clear(struct sv_err *err)

@@ -19,7 +19,9 @@ enum sv_errno {
     SV_ELIMIT = -5,  /* a stated limit other than memory was reached */
     SV_EFOUND = -6,  /* --strict: damage was found */
     SV_EAGAIN = -7,  /* a live source has nothing right now */
-    SV_EINPUT = -8   /* the input cannot be opened or read on */
+    SV_EINPUT = -8,  /* the input cannot be opened or read on */
+    SV_EHELD = -9,   /* somebody else has it */
+    SV_EPIPE = -10   /* whoever read standard output has left: the end, but no failure */
 };
 
 #define SV_NO_POS (-1)
@@ -37,6 +39,9 @@ int sv_err_set(struct sv_err *err, int code, int64_t pos, const char *fmt, ...)
 
 /* The same with ": strerror(errno)" appended. */
 int sv_err_sys(struct sv_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Standard output could not be written (see errno): SV_EPIPE when its reader has left, else as above. */
+int sv_err_stdout(struct sv_err *err);
 
 void sv_err_clear(struct sv_err *err);
 

@@ -45,6 +45,9 @@ struct sv_input_impl {
     bool owns_fd;
     const uint8_t *memory;
     size_t memory_left;
+    const struct sv_piece *pieces; /* of fd; NULL: all of it */
+    size_t n_pieces;
+    uint64_t piece_used; /* bytes of the first one */
     enum form form;
     bool ended;      /* nothing more will come out of the decoder */
     bool in_stream;  /* inside a gzip member or a zstd frame */
@@ -72,11 +75,29 @@ static int fail(struct sv_input *in, struct sv_err *err)
     return sv_err_set(err, first->code, first->pos, "%s", first->msg);
 }
 
+/* From the piece that is due; 0 at the end of the last one. */
+static ssize_t read_piece(struct sv_input_impl *m, uint8_t *dst, size_t room)
+{
+    while (m->n_pieces > 0 && m->piece_used == m->pieces->bytes) {
+        m->pieces++;
+        m->n_pieces--;
+        m->piece_used = 0;
+    }
+    if (m->n_pieces == 0)
+        return 0;
+    uint64_t left = m->pieces->bytes - m->piece_used;
+    ssize_t n = pread(m->fd, dst, left < room ? (size_t)left : room,
+                      (off_t)(m->pieces->at + m->piece_used));
+    if (n > 0)
+        m->piece_used += (uint64_t)n;
+    return n;
+}
+
 static ssize_t read_fd(struct sv_input *in, uint8_t *dst, size_t room)
 {
     struct sv_input_impl *m = in->impl;
     for (;;) {
-        ssize_t n = read(m->fd, dst, room);
+        ssize_t n = m->pieces ? read_piece(m, dst, room) : read(m->fd, dst, room);
         if (n >= 0)
             return n;
         if (errno == EINTR)
@@ -465,6 +486,19 @@ int sv_input_open_memory(const void *bytes, size_t len, const char *name, struct
     in->size_bytes = len;
     *out = in;
     return SV_OK;
+}
+
+void sv_input_open_pieces(int fd, const struct sv_piece *pieces, size_t n, const char *name,
+                          struct sv_input **out)
+{
+    static const struct sv_piece none = {0};
+    struct sv_input *in = new_input(name, fd);
+    in->impl->pieces = n ? pieces : &none;
+    in->impl->n_pieces = n;
+    in->impl->form = FORM_PLAIN;
+    for (size_t i = 0; i < n; i++)
+        in->size_bytes += pieces[i].bytes;
+    *out = in;
 }
 
 void sv_input_close(struct sv_input *in)

@@ -41,6 +41,13 @@ struct sv_input {
 int sv_input_open(const char *path, struct sv_input **out, struct sv_err *err);
 int sv_input_open_memory(const void *bytes, size_t len, const char *name, struct sv_input **out,
                          struct sv_err *err); /* bytes are borrowed, and decompressed alike */
+/* Parts of a file, one after the other, never decompressed. Descriptor and pieces are borrowed; where the file ends before a piece does, the
+ * input ends. */
+struct sv_piece {
+    uint64_t at, bytes;
+};
+void sv_input_open_pieces(int fd, const struct sv_piece *pieces, size_t n, const char *name,
+                          struct sv_input **out);
 void sv_input_close(struct sv_input *in);
 
 /* Makes the window at least `need` bytes long unless the input ends before. Returns 1 when it is, 0 when

@@ -6,6 +6,7 @@
 #include "base/json.h"
 
 #include "base/json_scan.h"
+#include "base/printable.h"
 #include "base/utf8.h"
 
 #include <assert.h>
@@ -83,29 +84,46 @@ static const char escapes[256] = {
     [5] = 'u',    [6] = 'u',     [7] = 'u',    [11] = 'u',   [14] = 'u',   [15] = 'u',
     [16] = 'u',   [17] = 'u',    [18] = 'u',   [19] = 'u',   [20] = 'u',   [21] = 'u',
     [22] = 'u',   [23] = 'u',    [24] = 'u',   [25] = 'u',   [26] = 'u',   [27] = 'u',
-    [28] = 'u',   [29] = 'u',    [30] = 'u',   [31] = 'u',
+    [28] = 'u',   [29] = 'u',    [30] = 'u',   [31] = 'u',   [127] = 'u',
 };
+
+/* \u and four digits: characters past U+FFFF never need it. */
+static void put_number(uint8_t *at, uint32_t c)
+{
+    static const char hex[] = "0123456789abcdef";
+    memcpy(at, "\\u", 2);
+    for (int i = 0; i < 4; i++)
+        at[2 + i] = (uint8_t)hex[c >> (12 - 4 * i) & 15];
+}
+
+/* A character outside ASCII: kept, by number when it acts on a terminal (JSON is printed, too), replaced when it is none. */
+static size_t escape_wide(uint8_t *out, size_t *out_len, const char *s, size_t len)
+{
+    size_t n = sv_utf8_length(s, len);
+    if (n > 0 && sv_printable_length(s, n) == 0) {
+        put_number(out + *out_len, sv_utf8_code_point(s, n));
+        *out_len += 6;
+        return n;
+    }
+    memcpy(out + *out_len, n > 0 ? s : "\xef\xbf\xbd", n > 0 ? n : 3);
+    *out_len += n > 0 ? n : 3;
+    return n > 0 ? n : 1;
+}
 
 /* One character that is special, at s: returns how many bytes of s it took. At most 6 bytes are written. */
 static size_t escape_one(uint8_t *out, size_t *out_len, const char *s, size_t len)
 {
-    static const char hex[] = "0123456789abcdef";
     uint8_t c = (uint8_t)*s;
     uint8_t *at = out + *out_len;
-    if (c >= 0x80) {
-        size_t n = sv_utf8_length(s, len);
-        memcpy(at, n > 0 ? s : "\xef\xbf\xbd", n > 0 ? n : 3);
-        *out_len += n > 0 ? n : 3;
-        return n > 0 ? n : 1;
-    }
-    at[0] = '\\';
-    at[1] = (uint8_t)escapes[c];
-    *out_len += 2;
+    if (c >= 0x80)
+        return escape_wide(out, out_len, s, len);
     if (escapes[c] == 'u') {
-        memcpy(at + 2, "00", 2);
-        at[4] = (uint8_t)hex[c >> 4];
-        at[5] = (uint8_t)hex[c & 15];
-        *out_len += 4;
+        put_number(at, c);
+        *out_len += 6;
+    } else {
+        at[0] = '\\';
+        at[1] = (uint8_t)escapes[c];
+        *out_len += 2;
     }
     return 1;
 }
@@ -115,7 +133,8 @@ static bool are_plain8(uint64_t v)
 {
     const uint64_t ones = 0x0101010101010101u, tops = ones * 0x80;
     uint64_t quote = v ^ ones * '"', slash = v ^ ones * '\\';
-    return ((v | (v - ones * 0x20) | ((quote - ones) & ~quote) | ((slash - ones) & ~slash)) &
+    return ((v | (v + ones) | (v - ones * 0x20) | ((quote - ones) & ~quote) |
+             ((slash - ones) & ~slash)) &
             tops) == 0;
 }
 
@@ -125,7 +144,7 @@ static size_t copy_clean(uint8_t *out, const char *s, size_t len)
     size_t i = 0;
     for (; len - i >= 16; i += 16) {
         memcpy(out + i, s + i, 16);
-        unsigned n = sv_json_special16((const uint8_t *)s + i);
+        unsigned n = sv_json_beyond16((const uint8_t *)s + i, 0x7e);
         if (n < 16)
             return i + n;
     }
@@ -245,10 +264,33 @@ void sv_json_null(struct sv_json *j)
         sv_buf_str(j->out, "null");
 }
 
+/* In valid JSON what acts on a terminal is in a string, where its number means the same, or a carriage return between values. */
+static void add_raw(struct sv_buf *b, const char *s, size_t len)
+{
+    while (len > 0) {
+        uint8_t number[6];
+        size_t run = sv_printable_run(s, len), n = sv_utf8_length(s + run, len - run);
+        sv_buf_add(b, s, run);
+        s += run;
+        len -= run;
+        if (n == 0 || *s == '\n' || *s == '\t') {
+            n = len > 0;
+            sv_buf_add(b, s, n);
+        } else if (*s == '\r') {
+            sv_buf_byte(b, ' ');
+        } else {
+            put_number(number, sv_utf8_code_point(s, n));
+            sv_buf_add(b, number, sizeof number);
+        }
+        s += n;
+        len -= n;
+    }
+}
+
 void sv_json_raw(struct sv_json *j, const char *json, size_t len)
 {
     if (open_value(j))
-        sv_buf_add(j->out, json, len);
+        add_raw(j->out, json, len);
 }
 
 void sv_json_members(struct sv_json *j, const char *json, size_t len)

@@ -29,29 +29,38 @@ static inline uint64_t sv_json_load8(const uint8_t *p)
 
 /* ---- 16 bytes at a time ---- */
 
-/* Index of the first of the 16 bytes at p that cannot stand for itself in a string (quote, backslash, control
- * character, anything outside ASCII), 16 when all can. */
-static inline unsigned sv_json_special16(const uint8_t *p)
+/* Index of the first of the 16 bytes at p that is a quote, a backslash, below 0x20 or past `last`, which is 0x7f or 0x7e; 16 when
+ * none is. Compared as signed numbers, so that bytes past 0x7f are below 0x20, too; 0x7f joins them when one is added. */
+static inline unsigned sv_json_beyond16(const uint8_t *p, uint8_t last)
 {
+    const uint8_t shift = (uint8_t)(0x7f - last);
 #if defined(__SSE2__)
     __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
     __m128i m =
         _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')), _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
-    m = _mm_or_si128(
-        m, _mm_cmplt_epi8(v, _mm_set1_epi8(0x20))); /* signed: bytes past 0x7f are below, too */
+    __m128i shifted = _mm_add_epi8(v, _mm_set1_epi8((char)shift));
+    m = _mm_or_si128(m, _mm_cmplt_epi8(shifted, _mm_set1_epi8((char)(0x20 + shift))));
     return (unsigned)__builtin_ctz((unsigned)_mm_movemask_epi8(m) | 0x10000u);
 #elif defined(__aarch64__)
     uint8x16_t v = vld1q_u8(p);
     uint8x16_t m = vorrq_u8(vceqq_u8(v, vdupq_n_u8('"')), vceqq_u8(v, vdupq_n_u8('\\')));
-    m = vorrq_u8(m, vcltq_s8(vreinterpretq_s8_u8(v), vdupq_n_s8(0x20)));
+    int8x16_t shifted = vreinterpretq_s8_u8(vaddq_u8(v, vdupq_n_u8(shift)));
+    m = vorrq_u8(m, vcltq_s8(shifted, vdupq_n_s8((int8_t)(0x20 + shift))));
     uint64_t bits = vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(vreinterpretq_u16_u8(m), 4)), 0);
     return bits ? (unsigned)__builtin_ctzll(bits) >> 2 : 16;
 #else
     unsigned i = 0;
-    while (i < 16 && p[i] != '"' && p[i] != '\\' && p[i] >= 0x20 && p[i] < 0x80)
+    while (i < 16 && p[i] != '"' && p[i] != '\\' && p[i] >= 0x20 && p[i] <= last)
         i++;
     return i;
 #endif
+}
+
+/* Index of the first of the 16 bytes at p that cannot stand for itself in a string (quote, backslash, control
+ * character, anything outside ASCII), 16 when all can. */
+static inline unsigned sv_json_special16(const uint8_t *p)
+{
+    return sv_json_beyond16(p, 0x7f);
 }
 
 /* Index of the first of the 16 bytes at p that is not a JSON blank, 16 when all are. */

@@ -1,6 +1,6 @@
 /* Output: bytes to a file, a pipe or memory, through a buffer and, if asked, a compressor.
  *
- * Every writer stands on it: open → write* → close (or discard). A regular file grows under a temporary name in the same
+ * Every writer uses it: open → write* → close (or discard). A regular file grows under a temporary name in the same
  * folder (so that the rename is atomic) and takes its final name when everything has been written; an existing file
  * keeps its content until then. Bytes flow: caller → `buf` → [compressor → `packed`] → file descriptor or memory.
  *
@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,11 +34,14 @@
 #define PACKED_BYTES ((size_t)128 << 10)
 #define GZIP_LEVEL   6
 #define ZSTD_LEVEL   3
+#define RESERVE_STEP ((uint64_t)1 << 20)
 
 struct sv_output {
     int fd; /* -1: memory */
     bool is_stdout;
     bool is_regular;       /* discard may remove it */
+    bool is_kept;          /* a growing file: it stays, whatever happens */
+    char *name;            /* as the caller called it, for messages */
     char *path, *tmp_path; /* tmp_path NULL: written in place */
     struct sv_buf own;     /* of sv_output_open_memory() */
     struct sv_buf *memory;
@@ -46,6 +50,9 @@ struct sv_output {
     size_t len;
     uint8_t *packed; /* PACKED_BYTES, compressed only */
     uint64_t bytes;
+    uint64_t at;          /* is_kept: where the next byte goes */
+    uint64_t reserved;    /* up to here the disk has room for the file */
+    size_t reserve_bytes; /* 0: none */
     z_stream gzip;
 #ifdef SV_HAVE_ZSTD
     ZSTD_CCtx *zstd;
@@ -55,11 +62,45 @@ struct sv_output {
 
 /* ---- bytes out ---- */
 
+static bool allocate(struct sv_output *o, uint64_t end)
+{
+    int rc;
+    do
+        rc = fallocate(o->fd, FALLOC_FL_KEEP_SIZE, (off_t)o->reserved, (off_t)(end - o->reserved));
+    while (rc != 0 && errno == EINTR);
+    if (rc == 0)
+        o->reserved = end;
+    return rc == 0;
+}
+
+/* Room for n bytes and, behind them, for the end of the file. False: errno says why not. */
+static bool has_room(struct sv_output *o, size_t n)
+{
+    struct rlimit limit;
+    uint64_t need = o->at + n + o->reserve_bytes;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        need > limit.rlim_cur) {
+        errno = EFBIG;
+        return false;
+    }
+    if (need <= o->reserved || allocate(o, need + RESERVE_STEP) || allocate(o, need))
+        return true;
+    if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)
+        return false;
+    o->reserve_bytes = 0;
+    return true;
+}
+
 static void put_fd(struct sv_output *o, const uint8_t *bytes, size_t n)
 {
+    if (o->reserve_bytes > 0 && !has_room(o, n)) {
+        sv_err_sys(&o->failed, "cannot write");
+        return;
+    }
     while (n > 0) {
         ssize_t done = write(o->fd, bytes, n < SSIZE_MAX ? n : SSIZE_MAX);
         if (done >= 0) {
+            o->at += (uint64_t)done;
             bytes += done;
             n -= (size_t)done;
             continue;
@@ -71,7 +112,10 @@ static void put_fd(struct sv_output *o, const uint8_t *bytes, size_t n)
             if (poll(&p, 1, -1) >= 0 || errno == EINTR)
                 continue;
         }
-        sv_err_sys(&o->failed, "cannot write");
+        if (o->is_stdout)
+            sv_err_stdout(&o->failed);
+        else
+            sv_err_sys(&o->failed, "%.300s: cannot write", o->name);
         return;
     }
 }
@@ -192,6 +236,7 @@ static void free_output(struct sv_output *o)
         sv_buf_fini(&o->own);
     free(o->packed);
     free(o->buf);
+    free(o->name);
     free(o->path);
     free(o->tmp_path);
     free(o);
@@ -219,19 +264,40 @@ static int open_temporary(struct sv_output *o, struct sv_err *err)
         if (errno != EEXIST)
             break;
     }
-    sv_err_sys(err, "cannot create");
+    sv_err_sys(err, "%.300s: cannot create", o->name);
     free(o->tmp_path);
     o->tmp_path = NULL;
     return SV_EIO;
+}
+
+/* What has the name of a growing file and is this user's is left from before: whoever holds the claim has moved aside what counts. */
+static int open_growing(struct sv_output *o, const char *path, struct sv_err *err)
+{
+    enum { FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
+    struct stat st;
+    o->is_kept = o->is_regular = true;
+    o->path = sv_strndup(path, strlen(path));
+    o->fd = open(path, FLAGS, 0666);
+    if (o->fd < 0 && errno == EEXIST) {
+        if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
+            return sv_err_set(err, SV_EIO, SV_NO_POS, "cannot create: %s is no file of yours",
+                              path);
+        unlink(path);
+        o->fd = open(path, FLAGS, 0666);
+    }
+    return o->fd >= 0 ? SV_OK : sv_err_sys(err, "cannot create");
 }
 
 static int open_file(struct sv_output *o, const char *path, enum sv_output_mode mode,
                      struct sv_err *err)
 {
     struct stat st;
+    if (mode == SV_OUTPUT_GROW)
+        return open_growing(o, path, err);
     bool exists = stat(path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "is a directory: name a file in it");
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "%.300s: is a directory: name a file in it",
+                          path);
     o->is_regular = !exists || S_ISREG(st.st_mode);
     /* Through a link to what it points to, so that the rename replaces the file and not the link. */
     o->path = exists ? realpath(path, NULL) : NULL;
@@ -240,13 +306,14 @@ static int open_file(struct sv_output *o, const char *path, enum sv_output_mode 
     if (mode == SV_OUTPUT_RENAME && o->is_regular)
         return open_temporary(o, err);
     o->fd = open(o->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-    return o->fd >= 0 ? SV_OK : sv_err_sys(err, "cannot create");
+    return o->fd >= 0 ? SV_OK : sv_err_sys(err, "%.300s: cannot create", path);
 }
 
 int sv_output_open(const char *path, enum sv_output_mode mode, enum sv_compression compression,
                    struct sv_output **out, struct sv_err *err)
 {
     struct sv_output *o = new_output(-1);
+    o->name = sv_strndup(path, strlen(path));
     int rc = start_compression(o, compression, err);
     if (rc == SV_OK && strcmp(path, "-") == 0) {
         o->is_stdout = true;
@@ -260,6 +327,35 @@ int sv_output_open(const char *path, enum sv_output_mode mode, enum sv_compressi
     }
     *out = o;
     return SV_OK;
+}
+
+int sv_output_open_at(const char *path, uint64_t offset, struct sv_output **out, struct sv_err *err)
+{
+    struct stat st;
+    int fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool is_ours = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
+    if (fd < 0 || !is_ours || lseek(fd, (off_t)offset, SEEK_SET) < 0) {
+        int code = fd >= 0 && !is_ours
+                       ? sv_err_set(err, SV_EIO, SV_NO_POS, "%s is no file of yours", path)
+                       : sv_err_sys(err, "cannot write on");
+        if (fd >= 0)
+            close(fd);
+        return code;
+    }
+    struct sv_output *o = new_output(fd);
+    o->is_kept = o->is_regular = true;
+    o->path = sv_strndup(path, strlen(path));
+    o->at = offset;
+    o->reserved = UINT64_MAX; /* by whoever wrote it before: to be cut off */
+    *out = o;
+    return SV_OK;
+}
+
+int sv_output_reserve(struct sv_output *o, size_t bytes, struct sv_err *err)
+{
+    assert(o->is_kept);
+    o->reserve_bytes = bytes;
+    return has_room(o, 0) ? SV_OK : sv_err_sys(err, "cannot write");
 }
 
 int sv_output_open_buf(struct sv_buf *to, enum sv_compression compression, struct sv_output **out,
@@ -338,11 +434,14 @@ uint64_t sv_output_bytes(const struct sv_output *o)
     return o->bytes;
 }
 
-/* Network file systems tell a full disk here. */
+/* Network file systems report a full disk here. */
 static void close_fd(struct sv_output *o)
 {
+    if (o->is_kept && o->fd >= 0 && o->failed.code == 0 && o->reserved > o->at &&
+        ftruncate(o->fd, (off_t)o->at) != 0)
+        sv_err_sys(&o->failed, "cannot cut it behind its end");
     if (o->fd >= 0 && !o->is_stdout && close(o->fd) != 0 && errno != EINTR && o->failed.code == 0)
-        sv_err_sys(&o->failed, "cannot write");
+        sv_err_sys(&o->failed, "%.300s: cannot write", o->name);
 }
 
 int sv_output_close(struct sv_output *o, struct sv_err *err)
@@ -351,7 +450,7 @@ int sv_output_close(struct sv_output *o, struct sv_err *err)
     close_fd(o);
     if (o->tmp_path != NULL) {
         if (o->failed.code == 0 && rename(o->tmp_path, o->path) != 0)
-            sv_err_sys(&o->failed, "cannot rename the finished file to its name");
+            sv_err_sys(&o->failed, "%.300s: cannot rename the finished file to its name", o->name);
         if (o->failed.code != 0)
             unlink(o->tmp_path);
     }
@@ -367,7 +466,7 @@ void sv_output_discard(struct sv_output *o)
     close_fd(o);
     if (o->tmp_path != NULL)
         unlink(o->tmp_path);
-    else if (o->path != NULL && o->is_regular)
+    else if (o->path != NULL && o->is_regular && !o->is_kept)
         unlink(o->path);
     free_output(o);
 }

@@ -2,9 +2,10 @@
  *
  * A file grows under a temporary name beside its final one and is renamed by sv_output_close(), so that a reader never
  * meets half a file that looks whole; sv_output_discard() removes it. What is no regular file (a pipe, a device) is always
- * written in place. Errors are sticky: write freely, the first failure is told by close (or sv_output_flush). A closed
- * pipe is an error like any other as long as the program ignores SIGPIPE. There is no fsync: a file survives the
- * program's death, not necessarily the machine's. */
+ * written in place. Files of recordings grow under a claimed name and stay (claim.h). Errors are sticky: write freely, the first failure is
+ * reported by close (or sv_output_flush), with the name of the file. A closed pipe and the limit of a file's size are errors like any other as
+ * long as the program ignores SIGPIPE and SIGXFSZ; a closed standard output is SV_EPIPE. There is no fsync: a file survives the end of the
+ * program, not necessarily that of the machine. */
 #ifndef SV_BASE_OUTPUT_H
 #define SV_BASE_OUTPUT_H
 
@@ -18,7 +19,8 @@ enum sv_compression { SV_PLAIN, SV_GZIP, SV_ZSTD };
 
 enum sv_output_mode {
     SV_OUTPUT_RENAME, /* temporary, renamed at close */
-    SV_OUTPUT_DIRECT /* written in place: pipes, devices, growing files that are valid after every flush */
+    SV_OUTPUT_DIRECT, /* written in place: pipes, devices */
+    SV_OUTPUT_GROW /* a growing file: new, no link, never removed here. After a failure it is whole up to the last successful flush */
 };
 
 struct sv_buf;
@@ -27,6 +29,12 @@ struct sv_output;
 /* path "-" is standard output. zstd where it was not built in: SV_EUSAGE with a clear message. */
 int sv_output_open(const char *path, enum sv_output_mode mode, enum sv_compression compression,
                    struct sv_output **out, struct sv_err *err);
+/* Goes on with a growing file of this user at `offset`; what was behind that is cut off when it is closed. Kept like SV_OUTPUT_GROW. */
+int sv_output_open_at(const char *path, uint64_t offset, struct sv_output **out,
+                      struct sv_err *err);
+/* A file that grows keeps so many bytes behind its end reserved, so that it can still be ended in order when the disk is full, or its size limit
+ * or a quota is reached: writing fails before that. Without effect where the file system cannot do it. Fails where there is no room even now. */
+int sv_output_reserve(struct sv_output *o, size_t bytes, struct sv_err *err);
 int sv_output_open_memory(struct sv_output **out); /* for tests: see sv_output_memory() */
 const uint8_t *sv_output_memory(const struct sv_output *o, size_t *len);
 /* Appends to the caller's buffer, which stays after close: for those who give the output away to a sink. */

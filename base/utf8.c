@@ -57,6 +57,15 @@ size_t sv_utf8_valid(const char *s, size_t len)
     return len;
 }
 
+uint32_t sv_utf8_code_point(const char *s, size_t n)
+{
+    static const uint8_t first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t c = (uint8_t)s[0] & first[n];
+    for (size_t i = 1; i < n; i++)
+        c = c << 6 | ((uint8_t)s[i] & 0x3f);
+    return c;
+}
+
 size_t sv_utf8_encode(char *at, uint32_t c)
 {
     assert(c <= 0x10ffff);

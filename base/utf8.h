@@ -15,6 +15,9 @@ size_t sv_utf8_valid(const char *s, size_t len);
 /* Columns on a terminal, for texts without wide or combining characters: bytes that begin a character. */
 size_t sv_utf8_columns(const char *s, size_t len);
 
+/* The code point of the well-formed character of n bytes at s. */
+uint32_t sv_utf8_code_point(const char *s, size_t n);
+
 /* Encodes one code point (≤ U+10FFFF) into at most 4 bytes; returns how many. */
 size_t sv_utf8_encode(char *at, uint32_t code_point);
 

@@ -83,6 +83,15 @@ const struct sv_call sv_calls[] = {
     CALL(fchdir,          0, N, N, N, N, N, BOOK,  FCHDIR, PLAIN,    false),
     CALL(socket,          N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
     CALL(memfd_create,    N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
+    CALL(epoll_create1,   N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
+    CALL(eventfd2,        N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
+    CALL(inotify_init1,   N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
+    CALL(pidfd_open,      N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
+    CALL(pidfd_getfd,     N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
+    CALL(timerfd_create,  N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
+    CALL(open_by_handle_at, N, N, N, N, N, N, BOOK, SOCKET, PLAIN,   false),
+    CALL(pipe2,           N, N, N, 0, N, N, BOOK,  PAIR,   PLAIN,    false),
+    CALL(socketpair,      N, N, N, 3, N, N, BOOK,  PAIR,   PLAIN,    false),
 #if HAS_OLD_CALLS
     CALL(open,            N, 0, N, N, N, 1, FILES, OPEN,   FLAGS,    false),
     CALL(creat,           N, 0, N, N, N, N, FILES, OPEN2,  PLAIN,    false),
@@ -97,7 +106,11 @@ const struct sv_call sv_calls[] = {
     CALL(lstat,           N, 0, N, N, N, N, STAT,  NONE,   PLAIN,    false),
     CALL(access,          N, 0, N, N, N, N, STAT,  NONE,   PLAIN,    false),
     CALL(readlink,        N, 0, N, N, N, N, STAT,  NONE,   PLAIN,    false),
-    CALL(dup2,            0, N, N, N, N, N, BOOK,  DUP,    PLAIN,    false),
+    CALL(dup2,            0, N, N, N, N, N, BOOK,  DUP2,   PLAIN,    false),
+    CALL(pipe,            N, N, N, 0, N, N, BOOK,  PAIR,   PLAIN,    false),
+    CALL(epoll_create,    N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
+    CALL(eventfd,         N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
+    CALL(inotify_init,    N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
 #endif
 };
 /* clang-format on */
@@ -132,7 +145,12 @@ void sv_calls_plan(unsigned groups, struct sv_wire_plan *plans)
                              (c->has_position ? SV_WIRE_POSITION : 0) |
                              (c->sense == SV_SENSE_VECTOR && c->size != N ? SV_WIRE_VECTOR : 0) |
                              (c->effect == SV_EFFECT_OPEN ? SV_WIRE_OPENS : 0) |
-                             (c->effect == SV_EFFECT_CLOSE ? SV_WIRE_CLOSES : 0));
+                             (c->effect == SV_EFFECT_OPEN || c->effect == SV_EFFECT_OPEN2 ||
+                                      c->effect == SV_EFFECT_SOCKET
+                                  ? SV_WIRE_RETURNS_FD
+                                  : 0) |
+                             (c->effect == SV_EFFECT_CLOSE ? SV_WIRE_CLOSES : 0) |
+                             (c->effect == SV_EFFECT_PAIR ? SV_WIRE_PAIR : 0));
         if (!(p->wants & (SV_WIRE_WANTED | SV_WIRE_KEEPS_BOOK)))
             p->wants = 0;
     }

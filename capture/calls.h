@@ -37,6 +37,7 @@ enum sv_call_effect {
     SV_EFFECT_CHDIR,
     SV_EFFECT_FCHDIR,
     SV_EFFECT_SOCKET, /* ret is a new descriptor without a path */
+    SV_EFFECT_PAIR,   /* two of them, in the memory that `size` points to */
     SV_EFFECT_SYMLINK /* path2 is what the link says, whatever that means */
 };
 

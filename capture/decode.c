@@ -10,6 +10,7 @@
 #include "capture/states.h"
 #include "capture/uring.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <stdio.h>
@@ -42,8 +43,8 @@ struct names {
 
 /* Who made the call before: mostly the one who made this. Good only until a record of another kind, or the next batch. */
 struct recent {
-    uint64_t who; /* process << 32 | thread; 0: nobody */
-    struct sv_proc *process;
+    uint64_t who;             /* process << 32 | thread */
+    struct sv_proc *process;  /* NULL: nobody */
     struct sv_thread *thread; /* NULL: not asked for yet */
 };
 
@@ -63,7 +64,7 @@ struct sv_decode {
     struct names s;
     struct misses misses;
     struct recent recent;
-    uint32_t hidden; /* process that has not become the command yet, 0: none */
+    uint32_t hidden; /* process that has not become the command yet; 0: none */
     struct loss losses[LOSSES_MAX];
     size_t n_losses;
     struct sv_decode_totals sums;
@@ -119,8 +120,10 @@ static struct sv_proc *known_process(struct sv_decode *d, uint32_t pid)
 static struct sv_proc *process_of(struct sv_decode *d, const struct sv_wire_head *h)
 {
     uint64_t who = (uint64_t)h->tgid << 32 | h->tid;
-    if (who != d->recent.who)
+    if (who != d->recent.who || !d->recent.process) {
         d->recent = (struct recent){.who = who, .process = known_process(d, h->tgid)};
+        d->recent.process->is_threaded |= h->tid != h->tgid;
+    }
     return d->recent.process;
 }
 
@@ -132,51 +135,78 @@ static struct sv_thread *thread_of(struct sv_decode *d, const struct sv_wire_hea
     return d->recent.thread;
 }
 
-static const struct sv_file *start_of(const struct sv_proc *p, int64_t fd, bool has_fd)
+/* The files of a call. */
+struct paths {
+    struct sv_file *file, *second; /* held until the record is done */
+    struct sv_fd *now;             /* the descriptor, if it still is that file; NULL */
+    bool are_told;                 /* by an earlier event, as far as the file goes */
+};
+
+static struct sv_fd_when when_of(const struct sv_wire_call *c)
 {
-    if (!has_fd || (int32_t)fd == AT_FDCWD)
-        return p->cwd;
-    const struct sv_fd *at = sv_fd_at(p, fd);
-    return at ? at->file : NULL;
+    return (struct sv_fd_when){
+        .start_ns = c->start_ns, .inode = c->inode, .is_bad = c->ret == -EBADF};
 }
 
-static void apply_fcntl(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_call *c)
+/* The directory that a path starts from. Its inode is not told. */
+static const struct sv_file *start_of(struct sv_proc *p, int64_t fd, bool has_fd, uint64_t start_ns)
 {
-    struct sv_fd *from = sv_fd_at(p, c->fd);
-    if (!from || !from->file)
-        return;
-    if (c->aux == F_DUPFD || c->aux == F_DUPFD_CLOEXEC) {
-        struct sv_file *file = from->file;
-        file->refs++;
-        sv_fd_set(&d->tree, p, c->ret, file, c->aux == F_DUPFD_CLOEXEC);
-    } else if (c->aux == F_SETFD) {
-        from->closes_on_exec = c->size & FD_CLOEXEC;
-    }
+    struct sv_fd *now;
+    if (!has_fd || (int32_t)fd == AT_FDCWD)
+        return p->cwd;
+    return sv_fd_find(p, fd, (struct sv_fd_when){.start_ns = start_ns}, &now);
+}
+
+static void close_by_time(struct sv_decode *d, struct sv_proc *p, int64_t fd,
+                          const struct sv_wire_call *c)
+{
+    const struct sv_fd_when when = {.start_ns = c->start_ns};
+    struct sv_fd *now;
+    sv_fd_find(p, fd, when, &now);
+    sv_fd_close(&d->tree, p, fd, when, now, c->head.ts_ns);
 }
 
 static void apply_close_range(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_call *c)
 {
-    for (size_t i = (uint32_t)c->fd; i < p->n_fds && i <= c->aux; i++) {
-        if (c->size & CLOSE_RANGE_CLOEXEC)
-            p->fds[i].closes_on_exec = true;
-        else
-            sv_fd_clear(&d->tree, p, (int64_t)i);
+    for (size_t i = (uint32_t)c->fd; i < p->open.n_fds && i <= c->aux; i++) {
+        struct sv_fd *at = &p->open.fds[i];
+        if (!(c->size & CLOSE_RANGE_CLOEXEC))
+            close_by_time(d, p, (int64_t)i, c);
+        else if (at->since_ns <= c->start_ns)
+            at->closes_on_exec = true;
     }
 }
 
-static void apply_dup(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_call *c,
-                      bool closes_on_exec)
+/* A new descriptor. `file` may be NULL: it has no path, or that is not known. */
+static void apply_open(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_call *c,
+                       struct sv_file *file, bool closes_on_exec)
 {
-    struct sv_fd *from = sv_fd_at(p, c->fd);
-    struct sv_file *file = from ? from->file : NULL;
-    if (c->ret == c->fd)
-        return;
-    if (file) {
+    const struct sv_call *call = d->by_number[c->head.what];
+    if (file)
         file->refs++;
-        sv_fd_set(&d->tree, p, c->ret, file, closes_on_exec);
-    } else {
-        sv_fd_clear(&d->tree, p, c->ret);
-    }
+    sv_fd_open(&d->tree, p, c->ret,
+               (struct sv_fd){.file = file,
+                              .since_ns = c->head.ts_ns,
+                              .inode = c->inode,
+                              .closes_on_exec = closes_on_exec},
+               call->effect == SV_EFFECT_DUP || call->effect == SV_EFFECT_DUP2);
+}
+
+/* Two descriptors at once, neither of which has a path. */
+static void apply_pair(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_call *c)
+{
+    const struct sv_fd is = {.since_ns = c->head.ts_ns};
+    sv_fd_open(&d->tree, p, (int32_t)c->size, is, false);
+    sv_fd_open(&d->tree, p, (int32_t)(c->size >> 32), is, false);
+}
+
+static void apply_fcntl(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_call *c,
+                        const struct paths *x)
+{
+    if (c->aux == F_DUPFD || c->aux == F_DUPFD_CLOEXEC)
+        apply_open(d, p, c, x->file, c->aux == F_DUPFD_CLOEXEC);
+    else if (c->aux == F_SETFD && x->now)
+        x->now->closes_on_exec = c->size & FD_CLOEXEC;
 }
 
 static void set_cwd(struct sv_decode *d, struct sv_proc *p, struct sv_file *to)
@@ -188,63 +218,72 @@ static void set_cwd(struct sv_decode *d, struct sv_proc *p, struct sv_file *to)
     p->cwd = to;
 }
 
-/* What a successful call changes. `file` is the one that its path names, when it has one. */
+/* What a successful call changes. */
 static void apply(struct sv_decode *d, struct sv_proc *p, const struct sv_call *call,
-                  const struct sv_wire_call *c, struct sv_file *file)
+                  const struct sv_wire_call *c, const struct paths *x)
 {
-    struct sv_fd *at = sv_fd_at(p, c->fd);
     switch (call->effect) {
     case SV_EFFECT_OPEN:
-    case SV_EFFECT_OPEN2:
-        if (file)
-            file->refs++;
-        if (file)
-            sv_fd_set(&d->tree, p, c->ret, file, c->aux & O_CLOEXEC);
-        else
-            sv_fd_clear(&d->tree, p, c->ret);
+    case SV_EFFECT_OPEN2: apply_open(d, p, c, x->file, c->aux & O_CLOEXEC); break;
+    case SV_EFFECT_CLOSE: sv_fd_close(&d->tree, p, c->fd, when_of(c), x->now, c->head.ts_ns); break;
+    case SV_EFFECT_DUP:
+    case SV_EFFECT_DUP2:
+        if (c->ret != c->fd)
+            apply_open(d, p, c, x->file, c->aux & O_CLOEXEC);
         break;
-    case SV_EFFECT_CLOSE: sv_fd_clear(&d->tree, p, c->fd); break;
-    case SV_EFFECT_DUP: apply_dup(d, p, c, false); break;
-    case SV_EFFECT_DUP2: apply_dup(d, p, c, c->aux & O_CLOEXEC); break;
-    case SV_EFFECT_FCNTL: apply_fcntl(d, p, c); break;
+    case SV_EFFECT_FCNTL: apply_fcntl(d, p, c, x); break;
     case SV_EFFECT_CLOSE_RANGE: apply_close_range(d, p, c); break;
-    case SV_EFFECT_CHDIR: set_cwd(d, p, file); break;
-    case SV_EFFECT_FCHDIR: set_cwd(d, p, at ? at->file : NULL); break;
-    case SV_EFFECT_SOCKET: sv_fd_clear(&d->tree, p, c->ret); break;
+    case SV_EFFECT_CHDIR:
+    case SV_EFFECT_FCHDIR: set_cwd(d, p, x->file); break;
+    case SV_EFFECT_SOCKET: apply_open(d, p, c, NULL, false); break;
+    case SV_EFFECT_PAIR: apply_pair(d, p, c); break;
     default: break;
     }
 }
 
 /* ---- calls ---- */
 
-struct paths {
-    struct sv_file *file, *second; /* held until the record is done */
-    bool are_told;                 /* by an earlier event, as far as the file goes */
-};
-
 static struct sv_file *named_file(struct sv_decode *d, struct sv_proc *p,
                                   const struct sv_call *call, const struct sv_wire_call *c,
                                   const char *text, size_t len)
 {
-    const struct sv_file *dir = start_of(p, c->fd, call->fd != SV_WIRE_NONE);
+    const struct sv_file *dir = start_of(p, c->fd, call->fd != SV_WIRE_NONE, c->start_ns);
     return sv_tree_file(&d->tree, dir, text, len);
 }
 
-static struct sv_file *descriptor_file(struct sv_decode *d, struct sv_proc *p, int64_t fd)
+/* The file of a descriptor, held. What the book does not know /proc may: descriptors come by messages and by io_uring, too. */
+static struct sv_file *descriptor_file(struct sv_decode *d, struct sv_proc *p, int64_t fd,
+                                       struct sv_fd_when when, struct sv_fd **now)
 {
-    struct sv_fd *at = sv_fd_at(p, fd);
-    if (at && at->file) {
-        at->file->refs++;
-        return at->file;
+    struct sv_file *f = sv_fd_find(p, fd, when, now);
+    if (f) {
+        f->refs++;
+        return f;
     }
     if (fd < 0 || !d->options.asks_procfs || p->is_ended)
         return NULL;
-    struct sv_file *f = sv_procfs_nameless(&d->tree, p->pid, fd);
+    f = sv_procfs_descriptor(&d->tree, p->pid, fd, when.inode);
     if (f) {
         f->refs++;
-        sv_fd_set(&d->tree, p, fd, f, false);
+        sv_fd_open(&d->tree, p, fd,
+                   (struct sv_fd){.file = f, .since_ns = when.start_ns, .inode = when.inode},
+                   false);
+        *now = sv_fd_at(p, fd);
     }
     return f;
+}
+
+static void call_file(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_call *c,
+                      struct paths *x)
+{
+    struct sv_fd *at = sv_fd_at(p, c->fd);
+    if (!sv_fd_is_now(at, c->start_ns, c->inode)) {
+        x->file = descriptor_file(d, p, c->fd, when_of(c), &x->now);
+        return;
+    }
+    x->now = at;
+    x->file = at->file;
+    x->file->refs++;
 }
 
 static struct paths paths_of(struct sv_decode *d, struct sv_proc *p, const struct sv_call *call,
@@ -253,7 +292,7 @@ static struct paths paths_of(struct sv_decode *d, struct sv_proc *p, const struc
     struct paths x = {0};
     if (call->path == SV_WIRE_NONE) {
         if (call->fd != SV_WIRE_NONE)
-            x.file = descriptor_file(d, p, c->fd);
+            call_file(d, p, c, &x);
         return x;
     }
     const char *text = (const char *)(c + 1);
@@ -268,8 +307,8 @@ static struct paths paths_of(struct sv_decode *d, struct sv_proc *p, const struc
     if (len == left)
         return x;
     bool is_raw = call->effect == SV_EFFECT_SYMLINK;
-    const struct sv_file *dir = is_raw ? NULL
-                                       : start_of(p, (int32_t)c->aux, call->aux != SV_WIRE_NONE);
+    const struct sv_file *dir =
+        is_raw ? NULL : start_of(p, (int32_t)c->aux, call->aux != SV_WIRE_NONE, c->start_ns);
     x.second = sv_tree_file(&d->tree, dir, text, len);
     return x;
 }
@@ -320,22 +359,12 @@ static bool has_descriptor(const struct sv_call *call, const struct sv_wire_call
     return call->path == SV_WIRE_NONE && call->fd != SV_WIRE_NONE && c->fd >= 0;
 }
 
-/* Whether a reader of the trace knows which file this descriptor is, or that it is not known. */
-static bool is_told(const struct sv_decode *d, const struct sv_proc *p, const struct sv_call *call,
-                    const struct sv_wire_call *c)
+/* The event that was just made has told which file the descriptor is. One on what it was before is taken for what it is by whoever reads
+ * the trace, so then it is told again. */
+static void note_told(struct sv_fd *at, const struct sv_fd *told)
 {
-    const struct sv_fd *at = has_descriptor(call, c) ? sv_fd_at(p, c->fd) : NULL;
-    return d->options.tells_once && at && at->is_told;
-}
-
-/* The event that was just made has told which file the descriptor is. */
-static void note_told(struct sv_proc *p, const struct sv_call *call, const struct sv_wire_call *c,
-                      const struct sv_file *file)
-{
-    int64_t fd = opens(call) ? c->ret : call->path == SV_WIRE_NONE ? c->fd : -1;
-    struct sv_fd *at = sv_fd_at(p, fd);
-    if (at && at->file == file)
-        at->is_told = true;
+    if (at)
+        at->is_told = at == told;
 }
 
 static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_call *call,
@@ -410,20 +439,24 @@ static void on_call(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
     struct sv_proc *p = process_of(d, &c->head);
     struct paths x = paths_of(d, p, call, c, size);
     bool is_shown = call->group != SV_CALLS_BOOK && !(c->head.flags & SV_WIRE_STATE_ONLY) &&
-                    c->head.tgid != d->hidden &&
+                    (!d->hidden || c->head.tgid != d->hidden) &&
                     (!d->prefix_len || is_below(d, x.file) || is_below(d, x.second));
     if (is_shown) {
-        x.are_told = is_told(d, p, call, c);
+        x.are_told = d->options.tells_once && x.now && x.now->is_told;
         put_call(d, b, call, c, &x);
         add_sums(d, p, call, c, x.file);
     }
     if (call->sense == SV_SENSE_MAP && x.file && d->options.asks_procfs)
         sv_inodes_identify(&d->inodes, &d->tree, x.file); /* faults will ask */
+    bool is_told = is_shown && d->options.tells_once;
+    if (is_told && !opens(call))
+        note_told(sv_fd_at(p, call->path == SV_WIRE_NONE ? c->fd : -1), x.now);
     /* A close that fails has closed all the same, unless there was nothing to close. */
-    if (!(c->head.flags & SV_WIRE_UNFINISHED) && (c->ret >= 0 || call->effect == SV_EFFECT_CLOSE))
-        apply(d, p, call, c, x.file);
-    if (is_shown && d->options.tells_once)
-        note_told(p, call, c, x.file);
+    if (!(c->head.flags & SV_WIRE_UNFINISHED) &&
+        (c->ret >= 0 || (call->effect == SV_EFFECT_CLOSE && c->ret != -EBADF)))
+        apply(d, p, call, c, &x);
+    if (is_told && opens(call))
+        note_told(sv_fd_at(p, c->ret), sv_fd_at(p, c->ret));
     sv_file_put(&d->tree, x.file);
     sv_file_put(&d->tree, x.second);
 }
@@ -479,7 +512,7 @@ static void on_exec(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
     const char *base = memrchr(file, '/', len);
     base = base ? base + 1 : file;
     d->hidden = d->hidden == h->tgid ? 0 : d->hidden;
-    sv_tree_exec(&d->tree, p);
+    sv_fds_exec(&d->tree, p);
     sv_symbols_exec(d->samples.symbols, h->tgid);
     char command[1024];
     const char *words = file + len + 1;
@@ -540,7 +573,9 @@ static void learn_file(struct sv_decode *d, const struct sv_wire_cache *c)
 {
     if (c->fd < 0)
         return;
-    struct sv_file *f = descriptor_file(d, known_process(d, c->head.tgid), c->fd);
+    const struct sv_fd_when when = {.start_ns = c->head.ts_ns, .inode = c->inode};
+    struct sv_fd *now;
+    struct sv_file *f = descriptor_file(d, known_process(d, c->head.tgid), c->fd, when, &now);
     if (f && f->path[0] == '/')
         sv_inodes_learn(&d->inodes, &d->tree, c->device, c->inode, f);
     sv_file_put(&d->tree, f);
@@ -585,9 +620,9 @@ static const struct sv_file *fixed_file(struct sv_decode *d, struct sv_proc *p,
                                         const struct sv_wire_uring *r)
 {
     enum { OPEN_FILES_MAX = 256 };
-    for (size_t i = 0; d->options.asks_procfs && i < p->n_fds && i < OPEN_FILES_MAX; i++)
-        if (p->fds[i].file)
-            sv_inodes_identify(&d->inodes, &d->tree, p->fds[i].file);
+    for (size_t i = 0; d->options.asks_procfs && i < p->open.n_fds && i < OPEN_FILES_MAX; i++)
+        if (p->open.fds[i].file)
+            sv_inodes_identify(&d->inodes, &d->tree, p->open.fds[i].file);
     return sv_inodes_find(&d->inodes, &d->tree, p->pid, r->device, r->inode, false);
 }
 
@@ -595,7 +630,9 @@ static void on_uring(struct sv_decode *d, struct sv_batch *b, const struct sv_wi
 {
     struct sv_proc *p = known_process(d, r->head.tgid);
     bool has_fd = r->fd >= 0 && !(r->head.flags & SV_WIRE_FIXED_FILE);
-    struct sv_file *held = has_fd ? descriptor_file(d, p, r->fd) : NULL;
+    const struct sv_fd_when when = {.start_ns = r->start_ns, .inode = r->inode};
+    struct sv_fd *now;
+    struct sv_file *held = has_fd ? descriptor_file(d, p, r->fd, when, &now) : NULL;
     const struct sv_file *f = held;
     int64_t end_ns;
     if (f && f->path[0] == '/')
@@ -673,7 +710,7 @@ static void on_record(struct sv_decode *d, struct sv_batch *b, const struct sv_w
     if (h->kind < SV_WIRE_CACHE)
         put_misses(d, b);
     if (h->kind != SV_WIRE_CALL)
-        d->recent.who = 0;
+        d->recent.process = NULL;
     switch (h->kind) {
     case SV_WIRE_CALL: on_call(d, b, record, size); break;
     case SV_WIRE_FORK: on_fork(d, b, record); break;
@@ -722,7 +759,7 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
     uint32_t size;
     (void)err;
     sv_tree_sweep(&d->tree);
-    d->recent.who = 0;
+    d->recent.process = NULL;
     put_losses(d, b);
     while (b->n + EVENTS_PER_RECORD <= SV_BATCH && (h = sv_krings_next(&d->rings, &size))) {
         if (d->options.keep)
@@ -851,8 +888,8 @@ void sv_decode_hide_until_exec(struct sv_decode *d, uint32_t pid)
 void sv_decode_tell_again(struct sv_decode *d)
 {
     for (size_t i = 0; d->options.tells_once && i < d->tree.n; i++)
-        for (size_t fd = 0; fd < d->tree.processes[i]->n_fds; fd++)
-            d->tree.processes[i]->fds[fd].is_told = false;
+        for (size_t fd = 0; fd < d->tree.processes[i]->open.n_fds; fd++)
+            d->tree.processes[i]->open.fds[fd].is_told = false;
 }
 
 void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_t n,
@@ -863,9 +900,12 @@ void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_
     snprintf(name, sizeof name, "CPU %u", cpu);
     sv_track group = sv_dict_child(dict, 0, SV_TRACK_CUSTOM, sv_dict_cstr(dict, "Lost"));
     d->sums.lost += n;
-    for (size_t i = 0; i < d->tree.n; i++) /* the books may have holes now */
-        if (!d->tree.processes[i]->is_ended)
-            d->tree.processes[i]->has_snapshot = false;
+    for (size_t i = 0; i < d->tree.n; i++) { /* the books may have holes now */
+        if (d->tree.processes[i]->is_ended)
+            continue;
+        d->tree.processes[i]->has_snapshot = false;
+        sv_fds_lost(d->tree.processes[i]);
+    }
     if (d->n_losses == LOSSES_MAX)
         d->n_losses--; /* cannot happen: next() empties the list every round */
     d->losses[d->n_losses++] =

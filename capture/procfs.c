@@ -70,15 +70,31 @@ static bool closes_on_exec(uint32_t pid, uint32_t fd)
     return flags && strtoul(flags + 6, NULL, 8) & O_CLOEXEC;
 }
 
-static void read_fds(struct sv_tree *t, struct sv_proc *p)
+/* What a descriptor of a process is at one moment: its inode and its name, NULL when it is gone. */
+static struct sv_file *descriptor_target(struct sv_tree *t, uint32_t pid, int64_t fd,
+                                         uint64_t *inode)
 {
     char path[64];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%u/fd/%lld", pid, (long long)fd);
+    int held = open(path, O_PATH | O_CLOEXEC); /* so that both are of the same file */
+    if (held < 0)
+        return NULL;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", held);
+    struct sv_file *f = link_target(t, path);
+    *inode = fstat(held, &st) == 0 ? (uint64_t)st.st_ino : 0;
+    close(held);
+    return f;
+}
+
+static void read_fds(struct sv_tree *t, struct sv_proc *p)
+{
     DIR *dir = numbers_of(p->pid, "fd");
     for (uint32_t fd; next_number(dir, &fd);) {
-        snprintf(path, sizeof path, "/proc/%u/fd/%u", p->pid, fd);
-        struct sv_file *f = link_target(t, path);
-        if (f)
-            sv_fd_set(t, p, (long)fd, f, closes_on_exec(p->pid, fd));
+        struct sv_fd is = {.closes_on_exec = closes_on_exec(p->pid, fd)};
+        is.file = descriptor_target(t, p->pid, fd, &is.inode);
+        if (is.file)
+            sv_fd_open(t, p, fd, is, true);
     }
 }
 
@@ -124,21 +140,20 @@ bool sv_procfs_complete(struct sv_tree *t, uint32_t pid)
     snprintf(path, sizeof path, "/proc/%u/cwd", pid);
     sv_file_put(t, p->cwd);
     p->cwd = link_target(t, path);
-    for (size_t i = 0; i < p->n_fds; i++)
-        sv_fd_clear(t, p, (int64_t)i);
+    sv_fds_clear(t, p);
     read_fds(t, p);
     read_threads(t, pid);
     return true;
 }
 
-struct sv_file *sv_procfs_nameless(struct sv_tree *t, uint32_t pid, int64_t fd)
+struct sv_file *sv_procfs_descriptor(struct sv_tree *t, uint32_t pid, int64_t fd, uint64_t inode)
 {
-    char path[64], target[128];
-    snprintf(path, sizeof path, "/proc/%u/fd/%lld", pid, (long long)fd);
-    ssize_t n = readlink(path, target, sizeof target);
-    if (n <= 0 || target[0] == '/' || (size_t)n == sizeof target)
-        return NULL;
-    return sv_tree_file(t, NULL, target, (size_t)n);
+    uint64_t is_now = 0;
+    struct sv_file *f = descriptor_target(t, pid, fd, &is_now);
+    if (!f || (inode ? is_now == inode : f->path[0] != '/'))
+        return f;
+    sv_file_put(t, f);
+    return NULL;
 }
 
 /* ---- families ---- */

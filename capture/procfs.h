@@ -8,8 +8,9 @@
 bool sv_procfs_complete(struct sv_tree *t, uint32_t pid);
 /* Its command line, the words separated by NULs; the length. */
 size_t sv_procfs_command(uint32_t pid, char *text, size_t size);
-/* The name of a descriptor that has no path ("pipe:[123]", "socket:[45]"), NULL when it has one or is gone. */
-struct sv_file *sv_procfs_nameless(struct sv_tree *t, uint32_t pid, int64_t fd);
+/* What a descriptor is now: a path, or the name of what has none ("pipe:[123]", "socket:[45]"). It may have been another file when a call
+ * began: NULL unless it is the inode of that call. Without an inode (0) only names are given, no paths. */
+struct sv_file *sv_procfs_descriptor(struct sv_tree *t, uint32_t pid, int64_t fd, uint64_t inode);
 
 /* `pid` and all that descends from it, by asking for the children of each thread. Returns how many; 0: no such process. */
 size_t sv_procfs_family(uint32_t pid, uint32_t **pids);

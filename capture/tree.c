@@ -35,7 +35,8 @@ void sv_tree_fini(struct sv_tree *t)
         }
     }
     for (size_t i = 0; i < t->n; i++) {
-        free(t->processes[i]->fds);
+        free(t->processes[i]->open.fds); /* the files themselves are gone */
+        free(t->processes[i]->open.pasts);
         free(t->processes[i]);
     }
     free(t->processes);
@@ -174,35 +175,6 @@ void sv_file_put(struct sv_tree *t, struct sv_file *f)
         forget(t, f);
 }
 
-void sv_fd_set(struct sv_tree *t, struct sv_proc *p, int64_t fd, struct sv_file *file,
-               bool closes_on_exec)
-{
-    if (fd < 0 || fd >= SV_FDS_MAX) {
-        sv_file_put(t, file);
-        return;
-    }
-    if ((uint64_t)fd >= p->n_fds) {
-        size_t n = p->n_fds ? p->n_fds : 16;
-        while (n <= (uint64_t)fd)
-            n *= 2;
-        /* A process that begins again has no table. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-        p->fds = sv_realloc(p->fds, n * sizeof *p->fds);
-        memset(p->fds + p->n_fds, 0, (n - p->n_fds) * sizeof *p->fds);
-        p->n_fds = n;
-    }
-    sv_file_put(t, p->fds[fd].file);
-    p->fds[fd] = (struct sv_fd){.file = file, .closes_on_exec = closes_on_exec};
-}
-
-void sv_fd_clear(struct sv_tree *t, struct sv_proc *p, int64_t fd)
-{
-    struct sv_fd *d = sv_fd_at(p, fd);
-    if (!d)
-        return;
-    sv_file_put(t, d->file);
-    *d = (struct sv_fd){0};
-}
-
 /* ---- processes ---- */
 
 struct sv_proc *sv_tree_find(const struct sv_tree *t, uint32_t pid)
@@ -336,32 +308,16 @@ void sv_tree_fork(struct sv_tree *t, uint32_t parent, uint32_t child)
     c->cwd = p->cwd;
     if (c->cwd)
         c->cwd->refs++;
-    for (size_t i = 0; i < p->n_fds; i++) {
-        if (!p->fds[i].file)
-            continue;
-        p->fds[i].file->refs++;
-        sv_fd_set(t, c, (int64_t)i, p->fds[i].file, p->fds[i].closes_on_exec);
-    }
+    sv_fds_copy(t, c, p);
     sv_tree_name_process(t, c, p->name, NULL, 0);
     struct sv_text command = sv_dict_text(t->dict, t->dict->tracks[p->track].desc);
     if (t->dict->tracks[c->track].desc == 0)
         sv_dict_describe(t->dict, c->track, command.bytes, command.len);
 }
 
-void sv_tree_exec(struct sv_tree *t, struct sv_proc *p)
-{
-    for (size_t i = 0; i < p->n_fds; i++)
-        if (p->fds[i].closes_on_exec)
-            sv_fd_clear(t, p, (int64_t)i);
-}
-
 void sv_tree_end(struct sv_tree *t, struct sv_proc *p, int64_t now_ns)
 {
-    for (size_t i = 0; i < p->n_fds; i++)
-        sv_file_put(t, p->fds[i].file);
-    free(p->fds);
-    p->fds = NULL;
-    p->n_fds = 0;
+    sv_fds_clear(t, p);
     sv_file_put(t, p->cwd);
     p->cwd = NULL;
     t->n_ended += !p->is_ended;
@@ -384,7 +340,7 @@ static void remove_process(struct sv_tree *t, size_t i)
 {
     struct sv_proc *p = t->processes[i];
     sv_map_remove(&t->by_pid, p->pid);
-    free(p->fds);
+    sv_fds_clear(t, p);
     free(p);
     t->processes[i] = t->processes[--t->n];
     if (i < t->n)

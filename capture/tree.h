@@ -5,6 +5,7 @@
 #define SV_CAPTURE_TREE_H
 
 #include "base/map.h"
+#include "capture/descriptors.h"
 #include "capture/overlap.h"
 #include "model/dict.h"
 
@@ -21,19 +22,13 @@ struct sv_file {
     char path[];
 };
 
-struct sv_fd {
-    struct sv_file *file; /* NULL: not open, or not known */
-    bool closes_on_exec;
-    bool is_told; /* an event has told its path */
-};
-
 struct sv_proc {
     uint32_t pid, parent;
     sv_track track;
-    struct sv_fd *fds;
-    size_t n_fds;
+    struct sv_descriptors open;
     struct sv_file *cwd;
     bool is_ended, has_snapshot;
+    bool is_threaded; /* has, or had, more than one thread */
     int64_t ended_ns;
     uint64_t calls, bytes_read, bytes_written;
     int64_t time_ns; /* in calls */
@@ -68,7 +63,6 @@ struct sv_thread {
 };
 
 enum {
-    SV_FDS_MAX = 1 << 20,        /* per process; higher numbers stay without a path */
     SV_FILES_KEPT_MAX = 1 << 16, /* paths remembered for the summary after they were closed */
     SV_GONE_MAX = 16             /* of the processes that were forgotten, the busiest */
 };
@@ -109,7 +103,6 @@ void sv_tree_name_process(struct sv_tree *t, struct sv_proc *p, const char *name
 
 /* The child starts with its parent's files and directory. */
 void sv_tree_fork(struct sv_tree *t, uint32_t parent, uint32_t child);
-void sv_tree_exec(struct sv_tree *t, struct sv_proc *p); /* closes what is to be closed */
 /* Its files are let go, its sums stay until it is forgotten. */
 void sv_tree_end(struct sv_tree *t, struct sv_proc *p, int64_t now_ns);
 void sv_tree_end_thread(struct sv_tree *t, uint32_t pid, uint32_t tid, int64_t now_ns);
@@ -127,12 +120,9 @@ struct sv_file *sv_tree_file(struct sv_tree *t, const struct sv_file *dir, const
                              size_t len);
 void sv_file_put(struct sv_tree *t, struct sv_file *f);
 
-void sv_fd_set(struct sv_tree *t, struct sv_proc *p, int64_t fd, struct sv_file *file,
-               bool closes_on_exec); /* takes the reference */
-void sv_fd_clear(struct sv_tree *t, struct sv_proc *p, int64_t fd);
 static inline struct sv_fd *sv_fd_at(const struct sv_proc *p, int64_t fd)
 {
-    return fd >= 0 && (uint64_t)fd < p->n_fds ? &p->fds[fd] : NULL;
+    return fd >= 0 && (uint64_t)fd < p->open.n_fds ? &p->open.fds[fd] : NULL;
 }
 
 #endif

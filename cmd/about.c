@@ -1,5 +1,6 @@
 /* stave help, and the hidden verbs that the build uses: completion, man, verbs. */
 #include "cmd/commands.h"
+#include "cmd/console.h"
 #include "cmd/files.h"
 
 #include <stdio.h>
@@ -60,7 +61,7 @@ static int run_verbs(void *options, const struct sv_words *operands, struct sv_e
     (void)err;
     for (const struct sv_command *const *c = sv_commands; *c; c++)
         if (!(*c)->is_hidden)
-            puts((*c)->name);
+            sv_print(stdout, "%s\n", (*c)->name);
     return 0;
 }
 

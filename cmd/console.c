@@ -1,8 +1,12 @@
 /* What the program says to a person: messages, colours, progress, numbers with units.
  *
- * Used by main and the commands only. The state is set once by main before a command runs. */
+ * Used by main and the commands only. The state is set once by main before a command runs. All text for people leaves
+ * through the functions below, which escape what the arguments bring; nothing else in cmd/ may print (tools/check-style). */
 #include "cmd/console.h"
 
+#include "base/printable.h"
+
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,9 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#define TEXT_MAX ((size_t)1 << 30) /* of one print: a name of a trace may have megabytes */
+
 static struct {
     const char *verb;
     bool color_out, color_err, quiet;
+    int failed; /* errno of the first write to standard output that failed */
 } console = {.verb = ""};
 
 static bool wants_color(const char *choice, int fd)
@@ -53,38 +60,110 @@ const char *sv_style(enum sv_style_code code)
     return style(code, console.color_out);
 }
 
-const char *sv_style_err(enum sv_style_code code)
+/* Not checked by those who print: sv_console_finish() reports it. */
+static int write_to(FILE *to, const void *bytes, size_t n)
 {
-    return style(code, console.color_err);
+    if (n == 0 || fwrite(bytes, 1, n, to) == n)
+        return 0;
+    if (to == stdout && !console.failed)
+        console.failed = errno ? errno : EIO;
+    return -1;
 }
 
-static void print_prefix(const char *file, int64_t pos)
+void sv_vprint_styled(FILE *to, enum sv_style_code code, const char *fmt, va_list ap)
 {
-    fprintf(stderr, "stave%s%s: ", *console.verb ? " " : "", console.verb);
+    bool is_styled = code != SV_RESET && (to == stderr ? console.color_err : console.color_out);
+    struct sv_buf b;
+    sv_buf_init(&b, TEXT_MAX);
+    sv_buf_str(&b, style(code, is_styled));
+    sv_buf_printable_vformat(&b, fmt, ap);
+    sv_buf_str(&b, style(SV_RESET, is_styled));
+    write_to(to, b.data, b.len);
+    sv_buf_fini(&b);
+}
+
+void sv_print(FILE *to, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    sv_vprint_styled(to, SV_RESET, fmt, ap);
+    va_end(ap);
+}
+
+void sv_print_styled(FILE *to, enum sv_style_code code, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    sv_vprint_styled(to, code, fmt, ap);
+    va_end(ap);
+}
+
+void sv_print_text(FILE *to, const char *before, const char *bytes, size_t len, const char *after)
+{
+    struct sv_buf b;
+    sv_buf_init(&b, TEXT_MAX);
+    sv_buf_str(&b, before);
+    sv_buf_printable(&b, bytes, len);
+    sv_buf_str(&b, after);
+    write_to(to, b.data, b.len);
+    sv_buf_fini(&b);
+}
+
+int sv_print_data(FILE *to, const void *bytes, size_t n, struct sv_err *err)
+{
+    return write_to(to, bytes, n) == 0 ? 0 : sv_err_stdout(err);
+}
+
+/* `stave VERB: FILE: byte N: ` */
+static void add_prefix(struct sv_buf *b, const char *file, int64_t pos)
+{
+    sv_buf_printable_format(b, "stave%s%s: ", *console.verb ? " " : "", console.verb);
     if (file)
-        fprintf(stderr, "%s: ", file);
+        sv_buf_printable_format(b, "%s: ", file);
     if (pos != SV_NO_POS)
-        fprintf(stderr, "byte %" PRId64 ": ", pos);
+        sv_buf_printable_format(b, "byte %" PRId64 ": ", pos);
+}
+
+/* One line on standard error in one write, so that lines of several processes do not mix. Frees it. */
+static void write_line(struct sv_buf *line, enum sv_style_code code)
+{
+    bool is_styled = console.color_err && code != SV_RESET;
+    fprintf(stderr, "%s%s%s\n", style(code, is_styled), sv_buf_cstr(line),
+            style(SV_RESET, is_styled));
+    sv_buf_fini(line);
+}
+
+int sv_console_finish(int code, struct sv_err *err)
+{
+    int at_end = fflush(stdout) != 0 ? errno : ferror(stdout) ? EIO : 0;
+    if (code < 0 || (!console.failed && !at_end))
+        return code;
+    errno = console.failed ? console.failed : at_end;
+    return errno == EPIPE ? code : sv_err_stdout(err);
 }
 
 void sv_console_error(const char *file, int64_t pos, const char *msg)
 {
+    struct sv_buf line;
+    sv_buf_init(&line, TEXT_MAX);
     fflush(stdout);
-    fputs(sv_style_err(SV_RED), stderr);
-    print_prefix(file, pos);
-    fprintf(stderr, "%s%s\n", msg, sv_style_err(SV_RESET));
+    add_prefix(&line, file, pos);
+    sv_buf_printable(&line, msg, strlen(msg));
+    write_line(&line, SV_RED);
 }
 
 void sv_console_note(const char *fmt, ...)
 {
+    struct sv_buf line;
+    va_list ap;
     if (console.quiet)
         return;
-    print_prefix(NULL, SV_NO_POS);
-    va_list ap;
+    sv_buf_init(&line, TEXT_MAX);
+    add_prefix(&line, NULL, SV_NO_POS);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    sv_buf_printable_vformat(&line, fmt, ap);
     va_end(ap);
-    fputc('\n', stderr);
+    write_line(&line, SV_RESET);
 }
 
 void sv_console_findings(const char *file, const struct sv_report *r)
@@ -96,15 +175,15 @@ void sv_console_findings(const char *file, const struct sv_report *r)
         const struct sv_finding *f = &r->rows[i];
         if (console.quiet && f->severity != SV_DAMAGE)
             continue;
-        fputs(sv_style_err(f->severity == SV_DAMAGE ? SV_YELLOW : SV_DIM), stderr);
-        print_prefix(file, f->first_pos);
-        fputs(f->what, stderr);
-        fputs(tails[f->severity], stderr);
+        struct sv_buf line;
+        sv_buf_init(&line, TEXT_MAX);
+        add_prefix(&line, file, f->first_pos);
+        sv_buf_printable_format(&line, "%s%s", f->what, tails[f->severity]);
         if (f->first_detail)
-            fprintf(stderr, " (%s)", f->first_detail);
+            sv_buf_printable_format(&line, " (%s)", f->first_detail);
         if (f->count > 1)
-            fprintf(stderr, ", %" PRIu64 " times, the first here", f->count);
-        fprintf(stderr, "%s\n", sv_style_err(SV_RESET));
+            sv_buf_printable_format(&line, ", %" PRIu64 " times, the first here", f->count);
+        write_line(&line, f->severity == SV_DAMAGE ? SV_YELLOW : SV_DIM);
     }
 }
 
@@ -135,18 +214,18 @@ void sv_progress_tick(void *progress)
     sv_human_bytes(done, read);
     if (size) {
         int filled = (int)(read * 30 / size);
-        fprintf(stderr, "\r%s [%.*s%*s] %3d%% %s of %s ", p->what, filled,
-                "##############################", 30 - filled, "", (int)(read * 100 / size), done,
-                sv_human_bytes(all, size));
+        sv_print(stderr, "\r%s [%.*s%*s] %3d%% %s of %s ", p->what, filled,
+                 "##############################", 30 - filled, "", (int)(read * 100 / size), done,
+                 sv_human_bytes(all, size));
     } else {
-        fprintf(stderr, "\r%s %s ", p->what, done);
+        sv_print(stderr, "\r%s %s ", p->what, done);
     }
 }
 
 void sv_progress_end(struct sv_progress *p)
 {
     if (p->is_visible)
-        fprintf(stderr, "\r\033[K");
+        sv_print(stderr, "\r\033[K");
     p->is_visible = false;
 }
 

@@ -8,13 +8,29 @@
 #include "base/report.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 enum sv_style_code { SV_RESET, SV_BOLD, SV_RED, SV_YELLOW, SV_DIM };
 
-void sv_console_init(const char *verb, const char *color,
-                     bool quiet);                  /* color: auto, always, never or NULL */
-const char *sv_style(enum sv_style_code code);     /* for standard output; "" when plain */
-const char *sv_style_err(enum sv_style_code code); /* for standard error */
+/* color: auto, always, never or NULL */
+void sv_console_init(const char *verb, const char *color, bool quiet);
+const char *sv_style(enum sv_style_code code); /* for standard output; "" when plain */
+
+/* printf for people: what %s brings is made printable (base/printable.h), the format is kept. Styled: all of it in that
+ * style, where the stream has colours. */
+void sv_print(FILE *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void sv_print_styled(FILE *to, enum sv_style_code code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void sv_vprint_styled(FILE *to, enum sv_style_code code, const char *fmt, va_list ap)
+    __attribute__((format(printf, 3, 0)));
+/* A text that may hold zero bytes, between two of our own. */
+void sv_print_text(FILE *to, const char *before, const char *bytes, size_t len, const char *after);
+
+/* Flushes standard output at the end. Returns `code`, or what kept it from being written; a reader who left is no failure. */
+int sv_console_finish(int code, struct sv_err *err);
+
+/* Output for programs, which has its own quoting: as it is. SV_EPIPE: nobody reads it any more. */
+int sv_print_data(FILE *to, const void *bytes, size_t n, struct sv_err *err);
 
 /* `stave VERB: FILE: byte N: message`; file and pos may be NULL and SV_NO_POS. */
 void sv_console_error(const char *file, int64_t pos, const char *msg);

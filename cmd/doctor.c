@@ -31,11 +31,12 @@ __attribute__((format(printf, 4, 5))) static void say(struct doctor *d, enum ver
     static const char *const words[] = {"ok", "no", "-"};
     static const enum sv_style_code colours[] = {SV_BOLD, SV_RED, SV_DIM};
     va_list args;
-    printf("%s%-3s%s %-26s ", sv_style(colours[v]), words[v], sv_style(SV_RESET), what);
+    sv_print_styled(stdout, colours[v], "%-3s", words[v]);
+    sv_print(stdout, " %-26s ", what);
     va_start(args, fmt);
-    vprintf(fmt, args);
+    sv_vprint_styled(stdout, SV_RESET, fmt, args);
     va_end(args);
-    putchar('\n');
+    sv_print(stdout, "\n");
     d->n_lacking += v == LACKING;
 }
 
@@ -43,11 +44,11 @@ __attribute__((format(printf, 4, 5))) static void say(struct doctor *d, enum ver
 __attribute__((format(printf, 1, 2))) static void fix(const char *fmt, ...)
 {
     va_list args;
-    printf("      %s", sv_style(SV_DIM));
+    sv_print(stdout, "      ");
     va_start(args, fmt);
-    vprintf(fmt, args);
+    sv_vprint_styled(stdout, SV_DIM, fmt, args);
     va_end(args);
-    printf("%s\n", sv_style(SV_RESET));
+    sv_print(stdout, "\n");
 }
 
 static bool first_line(const char *path, char *text, size_t size)
@@ -252,9 +253,10 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     look_at_gpus(&d);
     look_at_caches(&d);
     if (d.n_lacking == 0)
-        printf("\neverything that stave record needs is here\n");
+        sv_print(stdout, "\neverything that stave record needs is here\n");
     else
-        printf(
+        sv_print(
+            stdout,
             "\nstave record works without what says 'no', and says so; --strict makes it stop\n");
     return o->strict && d.n_lacking > 0 ? SV_EXIT_FOUND : SV_EXIT_OK;
 }

@@ -4,18 +4,22 @@
  * target and renamed when complete: a failure leaves nothing that looks finished. */
 #include "analysis/calltree.h"
 #include "analysis/sql.h"
-#include "base/json.h"
+#include "base/output.h"
+#include "base/printable.h"
 #include "cmd/commands.h"
 #include "cmd/console.h"
 #include "cmd/load.h"
 #include "cmd/rows.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define FRAMES_MAX 1024 /* of a line of folded stacks */
 
 struct export
 {
@@ -24,7 +28,9 @@ struct export
     uint64_t memory_limit;
 };
 
-static int run_table(struct sv_sql *q, const char *table, FILE *out, const char *form,
+/* ---- CSV and JSON ---- */
+
+static int run_table(struct sv_sql *q, const char *table, struct sv_output *out, const char *form,
                      struct sv_err *err)
 {
     struct sv_printer *p;
@@ -32,119 +38,161 @@ static int run_table(struct sv_sql *q, const char *table, FILE *out, const char 
     int code = sv_printer_open(form, &p, err);
     if (code < 0)
         return code;
-    p->out = out;
+    p->file = out;
     snprintf(sql, sizeof sql, "SELECT * FROM \"%s\"", table);
     code = sv_sql_run(q, sql, &p->rows, err);
     int closed = sv_printer_close(p, err);
     return code < 0 ? code : closed;
 }
 
-static int close_file(FILE *f, const char *path, int code, struct sv_err *err)
+static int end_file(struct sv_output *out, int code, struct sv_err *err)
 {
-    bool is_bad = ferror(f) != 0;
-    is_bad |= fclose(f) != 0;
-    if (code >= 0 && is_bad)
-        code = sv_err_sys(err, "%s", path);
-    return code;
+    int ended = sv_output_end(out, code < 0, err);
+    return code < 0 ? code : ended;
 }
 
 static int write_csv_file(struct sv_sql *q, const char *folder, const char *table,
                           struct sv_err *err)
 {
     char path[4096];
+    struct sv_output *out;
     if (snprintf(path, sizeof path, "%s/%s.csv", folder, table) >= (int)sizeof path)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s: the path is too long", folder);
-    FILE *f = fopen(path, "wb");
-    if (!f)
-        return sv_err_sys(err, "%s", path);
-    return close_file(f, path, run_table(q, table, f, "csv", err), err);
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%.300s: the path is too long", folder);
+    int code = sv_output_open(path, SV_OUTPUT_RENAME, SV_PLAIN, &out, err);
+    return code < 0 ? code : end_file(out, run_table(q, table, out, "csv", err), err);
 }
 
 static int write_csv_dir(struct sv_sql *q, const char *path, bool force, struct sv_err *err)
 {
     if (mkdir(path, 0777) < 0 && !(force && errno == EEXIST))
-        return sv_err_sys(err, "%s", path);
+        return sv_err_sys(err, "%.300s: cannot create", path);
     int code = 0;
     for (const char *const *t = sv_sql_tables(); *t && code >= 0; t++)
         code = write_csv_file(q, path, *t, err);
     return code;
 }
 
+static void put(struct sv_output *out, const char *text)
+{
+    sv_output_write(out, text, strlen(text));
+}
+
 static int write_json(struct sv_sql *q, const char *path, struct sv_err *err)
 {
-    FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "wb");
-    int code = 0;
-    if (!f)
-        return sv_err_sys(err, "%s", path);
-    fputc('{', f);
+    struct sv_output *out;
+    int code = sv_output_open(path, SV_OUTPUT_RENAME, SV_PLAIN, &out, err);
+    if (code < 0)
+        return code;
+    put(out, "{");
     for (const char *const *t = sv_sql_tables(); *t && code >= 0; t++) {
-        fprintf(f, "%s\"%s\": ", t == sv_sql_tables() ? "" : ",\n", *t);
-        code = run_table(q, *t, f, "json", err);
+        put(out, t == sv_sql_tables() ? "\"" : ",\n\"");
+        put(out, *t);
+        put(out, "\": ");
+        code = run_table(q, *t, out, "json", err);
     }
-    fputs("}\n", f);
-    return f == stdout ? code : close_file(f, path, code, err);
+    put(out, "}\n");
+    return end_file(out, code, err);
 }
 
 /* ---- folded stacks ---- */
 
-/* A name in a line of its own rules: no separator, no end of line. */
-static void put_name(FILE *f, const struct sv_call *x)
+/* A name in a line of its own rules: printable, no separator. */
+static void put_name(struct sv_buf *b, const struct sv_call *x)
 {
-    for (uint32_t i = 0; i < x->len; i++)
-        fputc(x->name[i] == ';' ? ':' : (unsigned char)x->name[i] < 32 ? ' ' : x->name[i], f);
+    size_t start = b->len;
+    sv_buf_printable(b, x->name, x->len);
+    for (size_t i = start; i < b->len; i++)
+        if (b->data[i] == ';')
+            b->data[i] = ':';
 }
 
-static void put_path(FILE *f, const struct sv_calltree *c, size_t call)
+/* Returns false when the path was cut to its innermost FRAMES_MAX frames. */
+static bool put_path(struct sv_buf *b, const struct sv_calltree *c, size_t call)
 {
-    const struct sv_call *path[1024];
+    const struct sv_call *path[FRAMES_MAX];
     size_t n = 0;
-    for (; call != 0; call = c->calls[call].parent)
-        if (n < sizeof path / sizeof *path)
-            path[n++] = &c->calls[call];
+    for (; call != 0 && n < FRAMES_MAX; call = c->calls[call].parent)
+        path[n++] = &c->calls[call];
     while (n-- > 0) {
-        put_name(f, path[n]);
+        put_name(b, path[n]);
         if (n)
-            fputc(';', f);
+            sv_buf_byte(b, ';');
     }
+    return call == 0;
 }
 
 /* One line per call path: stack samples counted, or, where a trace has none, microseconds of the slices' own time. */
+static void make_tree(struct sv_calltree *c, const struct sv_trace *t, bool *has_samples)
+{
+    sv_calltree_make(c, &t, 1, &(struct sv_calltree_options){.of_samples = true});
+    *has_samples = c->n > 1;
+    if (!*has_samples) {
+        sv_calltree_fini(c);
+        sv_calltree_make(c, &t, 1, &(struct sv_calltree_options){0});
+    }
+}
+
 static int write_folded(const struct sv_trace *t, const char *path, struct sv_err *err)
 {
     struct sv_calltree c;
-    FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "wb");
-    if (!f)
-        return sv_err_sys(err, "%s", path);
-    sv_calltree_make(&c, &t, 1, &(struct sv_calltree_options){.of_samples = true});
-    bool has_samples = c.n > 1;
-    if (!has_samples) {
-        sv_calltree_fini(&c);
-        sv_calltree_make(&c, &t, 1, &(struct sv_calltree_options){0});
-    }
-    for (size_t i = 1; i < c.n; i++) {
+    struct sv_output *out;
+    struct sv_buf line;
+    bool has_samples;
+    uint64_t n_cut = 0;
+    int code = sv_output_open(path, SV_OUTPUT_RENAME, SV_PLAIN, &out, err);
+    if (code < 0)
+        return code;
+    make_tree(&c, t, &has_samples);
+    sv_buf_init(&line, (size_t)1 << 30);
+    for (size_t i = 1; i < c.n && code >= 0; i++) {
         uint64_t n = has_samples ? c.calls[i].count[0] : (uint64_t)c.calls[i].self_ns[0] / 1000;
         if (n == 0)
             continue;
-        put_path(f, &c, i);
-        fprintf(f, " %llu\n", (unsigned long long)n);
+        n_cut += !put_path(&line, &c, i);
+        sv_buf_printf(&line, " %llu\n", (unsigned long long)n);
+        if (line.failed)
+            code = sv_err_set(err, SV_ELIMIT, SV_NO_POS, "a call path is too long for a line");
+        sv_output_pass_on(out, &line);
+        code = code < 0 ? code : sv_output_failure(out, err);
     }
+    if (n_cut)
+        sv_console_note("%llu call paths are deeper than %d: their outermost frames are left out",
+                        (unsigned long long)n_cut, FRAMES_MAX);
+    sv_buf_fini(&line);
     sv_calltree_fini(&c);
-    return f == stdout ? 0 : close_file(f, path, 0, err);
+    return end_file(out, code, err);
 }
 
-/* Through a file beside it. */
-static int write_whole(const struct export *o, struct sv_sql *q, bool is_sqlite, struct sv_err *err)
+/* ---- SQLite ---- */
+
+/* An empty file beside the target that nobody else has: the library fills it, and it gets its name when it is complete. */
+static int make_beside(const char *target, char *path, size_t size, struct sv_err *err)
 {
-    char part[4096];
-    if (snprintf(part, sizeof part, "%s.part", o->output) >= (int)sizeof part)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s: the path is too long", o->output);
-    if (unlink(part) < 0 && errno != ENOENT)
-        return sv_err_sys(err, "%s", part);
-    int code = is_sqlite ? sv_sql_export(q, part, err) : write_json(q, part, err);
-    if (code >= 0 && rename(part, o->output) < 0)
-        code = sv_err_sys(err, "%s", o->output);
+    const char *slash = strrchr(target, '/'), *base = slash ? slash + 1 : target;
+    for (int i = 0; i < 100; i++) {
+        if (snprintf(path, size, "%.*s.%.200s.%d-%d.tmp", (int)(base - target), target, base,
+                     (int)getpid(), i) >= (int)size)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%.300s: the path is too long", target);
+        int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0)
+            return close(fd);
+        if (errno != EEXIST)
+            break;
+    }
+    return sv_err_sys(err, "%.300s: cannot create", target);
+}
+
+static int write_sqlite(struct sv_sql *q, const char *target, struct sv_err *err)
+{
+    char path[4096];
+    int code = make_beside(target, path, sizeof path, err);
     if (code < 0)
-        unlink(part);
+        return code;
+    code = sv_sql_export(q, path, err);
+    if (code >= 0 && rename(path, target) < 0)
+        code = sv_err_sys(err, "%.300s: cannot rename the finished file to its name", target);
+    if (code < 0)
+        unlink(path);
     return code;
 }
 
@@ -152,9 +200,8 @@ static int write_out(const struct export *o, const char *form, struct sv_sql *q,
 {
     if (strcmp(form, "csv-dir") == 0)
         return write_csv_dir(q, o->output, o->force, err);
-    if (strcmp(o->output, "-") == 0)
-        return write_json(q, "-", err);
-    return write_whole(o, q, strcmp(form, "sqlite") == 0, err);
+    return strcmp(form, "sqlite") == 0 ? write_sqlite(q, o->output, err)
+                                       : write_json(q, o->output, err);
 }
 
 static bool ends_with(const char *text, const char *end)

@@ -11,6 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Kept free behind a growing file, for its end. */
+enum { END_BYTES = 32 << 10 };
+
 int sv_err_in_file(struct sv_err *err, const char *path)
 {
     char msg[sizeof err->msg];
@@ -138,39 +141,46 @@ static int choose_output(const struct sv_output_choice *choice, const struct sv_
     return 0;
 }
 
-/* Format and compression follow the chosen name; the bytes go to `path`. */
-static int open_output_at(const struct sv_output_choice *choice, const char *path,
-                          enum sv_output_mode mode, struct sv_dict *dict, struct sv_report *report,
-                          struct sv_sink **sink, struct sv_err *err)
+int sv_check_output(const struct sv_output_choice *choice, struct sv_err *err)
 {
     const struct sv_format *format = NULL;
-    enum sv_compression around, inside = SV_PLAIN;
-    struct sv_write_options options = {.dialect = choice->dialect};
-    int code = choose_output(choice, &format, &around, err);
+    enum sv_compression compression;
+    int code = choose_output(choice, &format, &compression, err);
+    if (code == 0 && choice->compress)
+        code = parse_compression(choice->compress, &compression, err);
+    return code;
+}
+
+/* A choice as it is carried out. */
+struct chosen {
+    const struct sv_format *format;
+    enum sv_compression around;
+    struct sv_write_options options;
+};
+
+static int choose(const struct sv_output_choice *choice, struct chosen *c, struct sv_err *err)
+{
+    *c = (struct chosen){.options = {.dialect = choice->dialect}};
+    int code = choose_output(choice, &c->format, &c->around, err);
     if (code < 0)
         return code;
-    assert(format);
-    const struct sv_format *dialect = sv_format_dialect(format, choice->dialect);
-    if (dialect != format)
-        options.dialect = NULL;
-    format = dialect;
-    if (choice->compress) {
-        /* Perfetto files compress their packets, so that a cut file can still be read. */
-        enum sv_compression *which = format->compresses_inside ? &inside : &around;
-        code = parse_compression(choice->compress, which, err);
-        if (code < 0)
-            return code;
-    }
-    if (strcmp(path, "-") == 0 && format->is_binary && isatty(STDOUT_FILENO))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%s is binary and standard output is a terminal; use -o FILE",
-                          format->name);
-    options.compression = inside;
-    struct sv_output *out;
-    code = sv_output_open(path, mode, around, &out, err);
-    if (code < 0)
-        return code;
-    code = format->open_sink(out, &options, dict, report, sink, err);
+    assert(c->format);
+    const struct sv_format *dialect = sv_format_dialect(c->format, choice->dialect);
+    if (dialect != c->format)
+        c->options.dialect = NULL;
+    c->format = dialect;
+    if (!choice->compress)
+        return 0;
+    /* Perfetto files compress their packets, so that a cut file can still be read. */
+    return parse_compression(
+        choice->compress, dialect->compresses_inside ? &c->options.compression : &c->around, err);
+}
+
+/* Takes the output. */
+static int open_sink(const struct chosen *c, struct sv_output *out, struct sv_dict *dict,
+                     struct sv_report *report, struct sv_sink **sink, struct sv_err *err)
+{
+    int code = c->format->open_sink(out, &c->options, dict, report, sink, err);
     if (code < 0)
         sv_output_discard(out);
     return code;
@@ -179,14 +189,59 @@ static int open_output_at(const struct sv_output_choice *choice, const char *pat
 int sv_open_output(const struct sv_output_choice *choice, struct sv_dict *dict,
                    struct sv_report *report, struct sv_sink **sink, struct sv_err *err)
 {
-    return open_output_at(choice, choice->path ? choice->path : "-", SV_OUTPUT_RENAME, dict, report,
-                          sink, err);
+    struct chosen c;
+    struct sv_output *out;
+    const char *path = choice->path ? choice->path : "-";
+    int code = choose(choice, &c, err);
+    if (code >= 0 && strcmp(path, "-") == 0 && c.format->is_binary && isatty(STDOUT_FILENO))
+        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "%s is binary and standard output is a terminal; use -o FILE",
+                          c.format->name);
+    if (code >= 0)
+        code = sv_output_open(path, SV_OUTPUT_RENAME, c.around, &out, err);
+    return code < 0 ? code : open_sink(&c, out, dict, report, sink, err);
+}
+
+int sv_can_continue(const struct sv_output_choice *choice, bool *needs_end, struct sv_err *err)
+{
+    struct chosen c;
+    int code = choose(choice, &c, err);
+    if (code < 0)
+        return code;
+    *needs_end = !c.format->is_binary; /* packets follow each other; texts have a last line */
+    return c.around == SV_PLAIN && c.format->can_continue;
 }
 
 int sv_open_growing(const struct sv_output_choice *choice, const char *part, struct sv_dict *dict,
                     struct sv_report *report, struct sv_sink **sink, struct sv_err *err)
 {
-    return open_output_at(choice, part, SV_OUTPUT_DIRECT, dict, report, sink, err);
+    struct chosen c;
+    struct sv_output *out;
+    int code = choose(choice, &c, err);
+    if (code >= 0)
+        code = sv_output_open(part, SV_OUTPUT_GROW, c.around, &out, err);
+    if (code < 0)
+        return code;
+    code = sv_output_reserve(out, END_BYTES, err);
+    if (code < 0)
+        sv_output_discard(out);
+    return code < 0 ? code : open_sink(&c, out, dict, report, sink, err);
+}
+
+int sv_open_rest(const struct sv_output_choice *choice, const char *part, uint64_t offset,
+                 struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
+                 struct sv_err *err)
+{
+    struct chosen c;
+    struct sv_output *out;
+    int code = choose(choice, &c, err);
+    if (code >= 0)
+        code = sv_output_open_at(part, offset, &out, err);
+    if (code < 0)
+        return code;
+    assert(c.around == SV_PLAIN && c.format->can_continue);
+    c.options.continues = offset > 0;
+    return open_sink(&c, out, dict, report, sink, err);
 }
 
 int sv_run_into(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *what,

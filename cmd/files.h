@@ -78,12 +78,21 @@ struct sv_output_choice {
     }
 #define SV_INPUT_OPTIONS(type) SV_INPUT_OPTIONS_AS(type, "from", from)
 
+/* Would it open? For commands that work long before they write. */
+int sv_check_output(const struct sv_output_choice *choice, struct sv_err *err);
 int sv_open_output(const struct sv_output_choice *choice, struct sv_dict *dict,
                    struct sv_report *report, struct sv_sink **sink, struct sv_err *err);
 
-/* The same for a file that grows under the name `part`: the caller renames it to choice->path when it is whole. */
+/* The same for a file that grows under the name `part`, which the caller has claimed (base/claim.h). Nothing removes it here, and it keeps room for
+ * its end when the disk fills. */
 int sv_open_growing(const struct sv_output_choice *choice, const char *part, struct sv_dict *dict,
                     struct sv_report *report, struct sv_sink **sink, struct sv_err *err);
+/* Goes on with such a file after its first `offset` bytes, which end where it was flushed. */
+int sv_open_rest(const struct sv_output_choice *choice, const char *part, uint64_t offset,
+                 struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
+                 struct sv_err *err);
+/* 1: the format has that; 0: it does not; negative: no such format. `needs_end`: a file that was cut is not whole without its end. */
+int sv_can_continue(const struct sv_output_choice *choice, bool *needs_end, struct sv_err *err);
 
 /* Runs an opened input into a sink (which it closes), with progress, and prints what was found. */
 int sv_run(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *what,

@@ -3,6 +3,7 @@
  * A sink counts by kind, by track and by category; afterwards the dictionary tells processes, clocks and metadata. Loss
  * and damage come first: a reader must not look at figures before knowing that something is missing. */
 #include "base/json.h"
+#include "base/json_scan.h"
 #include "base/mem.h"
 #include "cmd/commands.h"
 #include "cmd/console.h"
@@ -97,11 +98,6 @@ static int census_close(struct sv_sink *s, bool failed, struct sv_err *err)
     return 0;
 }
 
-static const char *text_of(const struct census *c, sv_str s)
-{
-    return sv_dict_text(c->dict, s).bytes;
-}
-
 struct ranked {
     uint64_t count;
     uint32_t id;
@@ -146,30 +142,30 @@ static uint64_t used_tracks(const struct census *c)
 
 static void print_row(const char *label, const char *value)
 {
-    printf("%-13s %s\n", label, value);
+    sv_print(stdout, "%-13s %s\n", label, value);
 }
 
-static void print_escaped(const char *s)
+static void print_name(const struct census *c, sv_str name, const char *if_none)
 {
-    struct sv_buf b;
-    sv_buf_init(&b, 1 << 16);
-    sv_buf_escaped(&b, s, strlen(s));
-    fputs(sv_buf_cstr(&b), stdout);
-    sv_buf_fini(&b);
+    struct sv_text t = sv_dict_text(c->dict, name);
+    if (name)
+        sv_print_text(stdout, "", t.bytes, t.len, "");
+    else
+        sv_print(stdout, "%s", if_none);
 }
 
 static void print_clocks(const struct census *c)
 {
     const struct sv_clocks *k = &c->dict->clocks;
-    printf("%-13s %s", "clock", sv_clock_name(k->trace_clock));
+    sv_print(stdout, "%-13s %s", "clock", sv_clock_name(k->trace_clock));
     if (k->trace_clock == SV_CLOCK_UNKNOWN)
-        printf(" (timestamps count from an origin that the file does not tell)");
+        sv_print(stdout, " (timestamps count from an origin that the file does not tell)");
     if (k->n) {
-        printf(", %zu snapshot%s of", k->n, k->n == 1 ? "" : "s");
+        sv_print(stdout, ", %zu snapshot%s of", k->n, k->n == 1 ? "" : "s");
         for (uint32_t i = 0; i < k->snapshots[0].n; i++)
-            printf(" %s", sv_clock_name(k->snapshots[0].readings[i].clock));
+            sv_print(stdout, " %s", sv_clock_name(k->snapshots[0].readings[i].clock));
     }
-    putchar('\n');
+    sv_print(stdout, "\n");
 }
 
 static void print_counts(const struct census *c)
@@ -191,20 +187,20 @@ static void print_processes(const struct census *c, uint64_t top)
     size_t n;
     uint64_t *counts = count_processes(c);
     struct ranked *rows = rank(counts, c->dict->n_tracks, &n);
-    printf("\n%sevents        process%s\n", sv_style(SV_BOLD), sv_style(SV_RESET));
+    sv_print_styled(stdout, SV_BOLD, "\nevents        process\n");
     for (size_t i = 0; i < n && i < top; i++) {
         const struct sv_track_info *t = &c->dict->tracks[rows[i].id];
         char count[32];
-        printf("%-13s ", sv_human_count(count, rows[i].count));
+        sv_print(stdout, "%-13s ", sv_human_count(count, rows[i].count));
         if (rows[i].id == 0) {
-            puts("(no process)");
+            sv_print(stdout, "(no process)\n");
             continue;
         }
-        print_escaped(t->name ? text_of(c, t->name) : "(unnamed)");
-        printf(" (pid %" PRId64 "%s)\n", t->pid, t->space ? ", another machine" : "");
+        print_name(c, t->name, "(unnamed)");
+        sv_print(stdout, " (pid %" PRId64 "%s)\n", t->pid, t->space ? ", another machine" : "");
     }
     if (n > top)
-        printf("%-13s … and %zu more\n", "", n - (size_t)top);
+        sv_print(stdout, "%-13s … and %zu more\n", "", n - (size_t)top);
     free(rows);
     free(counts);
 }
@@ -213,15 +209,15 @@ static void print_categories(const struct census *c, uint64_t top)
 {
     size_t n;
     struct ranked *rows = rank(c->by_cat, c->cap_cats, &n);
-    printf("\n%sevents        category%s\n", sv_style(SV_BOLD), sv_style(SV_RESET));
+    sv_print_styled(stdout, SV_BOLD, "\nevents        category\n");
     for (size_t i = 0; i < n && i < top; i++) {
         char count[32];
-        printf("%-13s ", sv_human_count(count, rows[i].count));
-        print_escaped(rows[i].id ? text_of(c, rows[i].id) : "(none)");
-        putchar('\n');
+        sv_print(stdout, "%-13s ", sv_human_count(count, rows[i].count));
+        print_name(c, rows[i].id, "(none)");
+        sv_print(stdout, "\n");
     }
     if (n > top)
-        printf("%-13s … and %zu more\n", "", n - (size_t)top);
+        sv_print(stdout, "%-13s … and %zu more\n", "", n - (size_t)top);
     free(rows);
 }
 
@@ -231,14 +227,14 @@ static void print_text(const struct census *c, const struct sv_opened *in, const
     uint64_t damage = sv_report_count(&in->report, SV_DAMAGE);
     uint64_t top = o->top ? o->top : 10;
     if (damage)
-        printf("%sdamaged in %s place%s; see the messages%s\n", sv_style(SV_YELLOW),
-               sv_human_count(a, damage), damage == 1 ? "" : "s", sv_style(SV_RESET));
+        sv_print_styled(stdout, SV_YELLOW, "damaged in %s place%s; see the messages\n",
+                        sv_human_count(a, damage), damage == 1 ? "" : "s");
     if (c->losses)
-        printf("%slost %s events in %s gaps%s\n", sv_style(SV_YELLOW), sv_human_count(a, c->lost),
-               sv_human_count(b, c->losses), sv_style(SV_RESET));
-    printf("%-13s %s\n", "file", in->path);
-    printf("%-13s %s%s%s\n", "format", in->format->name, in->in->compression ? ", " : "",
-           in->in->compression ? in->in->compression : "");
+        sv_print_styled(stdout, SV_YELLOW, "lost %s events in %s gaps\n",
+                        sv_human_count(a, c->lost), sv_human_count(b, c->losses));
+    sv_print(stdout, "%-13s %s\n", "file", in->path);
+    sv_print(stdout, "%-13s %s%s%s\n", "format", in->format->name, in->in->compression ? ", " : "",
+             in->in->compression ? in->in->compression : "");
     if (in->in->size_bytes)
         print_row("size", sv_human_bytes(a, in->in->size_bytes));
     if (c->events)
@@ -246,7 +242,7 @@ static void print_text(const struct census *c, const struct sv_opened *in, const
     print_clocks(c);
     print_counts(c);
     if (c->events == 0) {
-        puts("no events");
+        sv_print(stdout, "no events\n");
         return;
     }
     print_processes(c, top);
@@ -371,6 +367,17 @@ static void json_categories(struct sv_json *j, const struct census *c)
     sv_json_end(j);
 }
 
+/* A file can say so of anything: looked at once more, with the pad that looking needs. */
+static bool is_json(struct sv_text t)
+{
+    struct sv_buf b;
+    sv_buf_init(&b, (size_t)1 << 30);
+    sv_buf_add(&b, t.bytes, t.len);
+    bool is_valid = sv_buf_reserve(&b, SV_JSON_PAD) && sv_json_valid(b.data, b.len);
+    sv_buf_fini(&b);
+    return is_valid;
+}
+
 static void json_metadata(struct sv_json *j, const struct sv_dict *d)
 {
     json_key(j, "metadata");
@@ -378,7 +385,7 @@ static void json_metadata(struct sv_json *j, const struct sv_dict *d)
     for (uint32_t i = 0; i < d->n_meta; i++) {
         struct sv_text k = sv_dict_text(d, d->meta[i].key), v = sv_dict_text(d, d->meta[i].value);
         sv_json_key(j, k.bytes, k.len);
-        if (d->meta[i].is_json)
+        if (d->meta[i].is_json && is_json(v))
             sv_json_raw(j, v.bytes, v.len);
         else
             sv_json_text(j, v.bytes, v.len);
@@ -386,7 +393,7 @@ static void json_metadata(struct sv_json *j, const struct sv_dict *d)
     sv_json_end(j);
 }
 
-static void print_json(const struct census *c, const struct sv_opened *in)
+static int print_json(const struct census *c, const struct sv_opened *in, struct sv_err *err)
 {
     struct sv_buf b;
     struct sv_json json, *j = &json;
@@ -415,8 +422,11 @@ static void print_json(const struct census *c, const struct sv_opened *in)
     json_metadata(j, c->dict);
     json_findings(j, &in->report);
     sv_json_end(j);
-    puts(sv_buf_cstr(&b));
+    sv_buf_byte(&b, '\n');
+    int code = b.failed ? sv_err_set(err, SV_ENOMEM, SV_NO_POS, "the answer is too long for JSON")
+                        : sv_print_data(stdout, b.data, b.len, err);
     sv_buf_fini(&b);
+    return code;
 }
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
@@ -434,10 +444,12 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     code = sv_open_input(operands->items[0], o->from, 0, c.dict, &in, err);
     if (code >= 0) {
         code = sv_run(&in, &c.sink, o->strict, "reading", err);
+        int printed = 0;
         if (o->json)
-            print_json(&c, &in);
+            printed = print_json(&c, &in, err);
         else
             print_text(&c, &in, o);
+        code = code < 0 ? code : printed;
     }
     sv_opened_close(&in);
     sv_dict_free(c.dict);

@@ -1,9 +1,15 @@
-/* stave listen: takes the streams of many traced programs and makes one trace of them. */
+/* stave listen: takes the streams of many traced programs and makes one trace of them.
+ *
+ * What is received is on disk at once, in the spool OUT.part (spool.h), before the sender is answered; the trace is made of it when listening
+ * ends, or by `stave recover OUT` when the listener was killed. One thread: poll, read, store, answer. Senders are strangers until their
+ * greeting was right: they have a time for it, and few of them have a place meanwhile. */
+#include "base/claim.h"
 #include "cmd/commands.h"
 #include "cmd/console.h"
 #include "cmd/files.h"
+#include "cmd/listen_address.h"
+#include "cmd/sender.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,35 +17,49 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { SENDERS_MAX = 4096, HELLO_MAX = 256 };
+enum {
+    SENDERS_MAX = 1024, /* at once, that have greeted; fewer where so many files cannot be open */
+    PENDING_MAX = 256,  /* that have not greeted yet */
+    PENDING_OF_PEER = 64,
+    ACCEPTS = PENDING_OF_PEER / 2, /* at a time: who came among them is not the oldest yet */
+    FILES_BESIDES = 32,
+    GREETING_MS = 5000,
+    STOP_MS = 500, /* for frames that are under way at the end */
+    NOTES_MAX = 10
+};
 
 struct listen_options {
     struct sv_output_choice out;
     const char *token;
     uint64_t senders; /* end after so many; 0: until a signal */
+    uint64_t spool_limit;
 };
 
-/* One connection: its bytes gather in a file without a name until all are merged. */
 struct sender {
-    int fd, spool;
-    char hello[HELLO_MAX];
-    size_t n_hello;
-    bool is_greeted;
-    uint64_t bytes;
+    int fd;
+    struct sv_peer peer;
+    int64_t since_ms;
+    bool has_greeted, has_spool, is_gone;
+    struct sv_greeting greeting;
+    struct sv_stream stream;
 };
 
 struct listener {
-    int fd;
-    const char *unix_path;
+    struct sv_address address;
     const char *token;
-    struct sender *senders;
+    struct sv_spool spool;
+    struct sender **senders; /* in the order in which they came */
     size_t n, cap;
-    size_t n_done;
+    size_t n_greeted, greeted_max;
+    size_t n_done, n_refused;
+    bool is_stopping;
+    bool has_noted_loss;
 };
 
 static volatile sig_atomic_t asked_to_end;
@@ -50,134 +70,109 @@ static void on_signal(int sig)
     asked_to_end = 1;
 }
 
-/* ---- the address ---- */
-
-static int bind_unix(struct listener *l, const char *path, struct sv_err *err)
+static int64_t now_ms(void)
 {
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    struct stat st;
-    if (!*path || strlen(path) >= sizeof a.sun_path)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "unix:PATH: the path is empty or too long");
-    memcpy(a.sun_path, path, strlen(path));
-    l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (l->fd < 0)
-        return sv_err_sys(err, "cannot make a socket");
-    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) &&
-        connect(l->fd, (struct sockaddr *)&a, sizeof a) != 0)
-        unlink(path); /* left by one that is gone */
-    mode_t mask = umask(077);
-    int rc = bind(l->fd, (struct sockaddr *)&a, sizeof a);
-    umask(mask);
-    if (rc != 0)
-        return sv_err_sys(err, "cannot listen on %s", path);
-    l->unix_path = path;
-    return 0;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int bind_tcp(struct listener *l, const char *text, struct sv_err *err)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET};
-    const char *colon = strrchr(text, ':');
-    char host[64] = {0}, *end;
-    if (!colon || (size_t)(colon - text) >= sizeof host)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "expected tcp:ADDRESS:PORT");
-    memcpy(host, text, (size_t)(colon - text));
-    unsigned long port = strtoul(colon + 1, &end, 10);
-    if (inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, &a.sin_addr) != 1 ||
-        *end || port == 0 || port > 65535)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "expected tcp:ADDRESS:PORT");
-    bool is_loopback = (ntohl(a.sin_addr.s_addr) >> 24) == 127;
-    if (!is_loopback && !l->token)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "an address that others can reach needs --token");
-    a.sin_port = htons((uint16_t)port);
-    l->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int yes = 1;
-    setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (l->fd < 0 || bind(l->fd, (struct sockaddr *)&a, sizeof a) != 0)
-        return sv_err_sys(err, "cannot listen on %s", text);
-    return 0;
-}
+/* ---- one sender ---- */
 
-static int open_listener(struct listener *l, const char *address, struct sv_err *err)
+static void let_go(struct listener *l, struct sender *s)
 {
-    int code =
-        strncmp(address, "unix:", 5) == 0 ? bind_unix(l, address + 5, err)
-        : strncmp(address, "tcp:", 4) == 0
-            ? bind_tcp(l, address + 4, err)
-            : sv_err_set(err, SV_EUSAGE, SV_NO_POS, "expected unix:PATH or tcp:ADDRESS:PORT");
-    if (code >= 0 && listen(l->fd, 64) != 0)
-        code = sv_err_sys(err, "cannot listen");
-    return code;
-}
-
-/* ---- senders ---- */
-
-static int new_spool(void)
-{
-    char path[] = "/var/tmp/stave-listen-XXXXXX";
-    int fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}
-
-static void accept_one(struct listener *l)
-{
-    int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0)
-        return;
-    int spool = l->n < SENDERS_MAX ? new_spool() : -1;
-    if (spool < 0) {
-        close(fd);
-        return;
-    }
-    l->senders = sv_grow(l->senders, &l->cap, l->n + 1, sizeof *l->senders);
-    l->senders[l->n++] = (struct sender){.fd = fd, .spool = spool};
-}
-
-static bool write_all(int fd, const uint8_t *bytes, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, bytes, n);
-        if (done < 0 && errno != EINTR)
-            return false;
-        if (done > 0) {
-            bytes += done;
-            n -= (size_t)done;
-        }
-    }
-    return true;
-}
-
-/* The first line: STAVE 1 TOKEN. Takes what belongs to it; false: refuse. */
-static bool greet(const struct listener *l, struct sender *s, const uint8_t **bytes, size_t *n)
-{
-    while (*n > 0 && !s->is_greeted) {
-        char c = (char)*(*bytes)++;
-        (*n)--;
-        if (c != '\n') {
-            if (s->n_hello + 1 >= HELLO_MAX)
-                return false;
-            s->hello[s->n_hello++] = c;
-            continue;
-        }
-        s->is_greeted = true;
-        if (strncmp(s->hello, "STAVE 1 ", 8) != 0)
-            return false;
-        return !l->token || strcmp(s->hello + 8, l->token) == 0;
-    }
-    return true;
-}
-
-static void end_sender(struct listener *l, struct sender *s, const char *why)
-{
-    if (why)
-        sv_console_note("a sender was refused: %s", why);
-    else
-        l->n_done++;
     close(s->fd);
-    s->fd = -1;
+    s->is_gone = true;
+    l->n_greeted -= s->has_greeted;
+}
+
+static void refuse(struct listener *l, struct sender *s, const char *why)
+{
+    char reply[SV_REPLY_MAX];
+    int n = snprintf(reply, sizeof reply, "NO %s\n", why);
+    send(s->fd, reply, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (l->n_refused++ < NOTES_MAX)
+        sv_console_note("%s was refused: %s", s->peer.name, why);
+    let_go(l, s);
+}
+
+/* The sender has come and gone; `cause`, unless it ended its stream. */
+static void end(struct listener *l, struct sender *s, enum sv_spool_cause cause)
+{
+    if (s->has_spool)
+        sv_stream_cut(&s->stream, &l->spool, cause);
+    l->n_done++;
+    let_go(l, s);
+}
+
+static void note_loss(struct listener *l, const struct sender *s)
+{
+    uint32_t cause = s->stream.spooled.slot.cause;
+    if (l->has_noted_loss || (cause != SV_SPOOL_LIMIT && cause != SV_SPOOL_NO_SPACE))
+        return;
+    l->has_noted_loss = true;
+    sv_console_note("%s: what comes from now on is counted, not kept",
+                    cause == SV_SPOOL_LIMIT ? "the spool has the size of --spool-limit"
+                                            : "no space is left for the spool");
+}
+
+/* True: something was taken that is to be answered. */
+static bool take_frames(struct listener *l, struct sender *s, const uint8_t *bytes, size_t n)
+{
+    if (n == 0)
+        return false;
+    if (!s->has_spool) {
+        if (!sv_spool_add(&l->spool, s->peer.name, &s->stream.spooled)) {
+            refuse(l, s, "no space is left for another sender");
+            return false;
+        }
+        s->has_spool = true;
+    }
+    uint64_t before = s->stream.taken;
+    enum sv_taken taken = sv_stream_take(&s->stream, &l->spool, bytes, n);
+    note_loss(l, s);
+    if (taken == SV_TAKEN_BAD) {
+        sv_console_note("%s sent what is no stream of Stave's; the connection was closed",
+                        s->peer.name);
+        end(l, s, SV_SPOOL_BAD);
+        return false;
+    }
+    return s->stream.taken != before;
+}
+
+static void answer(struct listener *l, struct sender *s)
+{
+    uint8_t taken[SV_TAKEN_BYTES];
+    sv_number_put(taken, s->stream.taken);
+    bool ok = send(s->fd, taken, sizeof taken, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof taken;
+    if (s->stream.frames.has_ended)
+        end(l, s, SV_SPOOL_WHOLE);
+    else if (!ok) /* it waits for each answer: there is always a place for one */
+        end(l, s, SV_SPOOL_CUT);
+}
+
+/* Returns how many bytes belong to the greeting. */
+static size_t greet(struct listener *l, struct sender *s, const uint8_t *bytes, size_t n)
+{
+    size_t used;
+    switch (sv_greeting_take(&s->greeting, bytes, n, l->token, &used)) {
+    case SV_GREETED_MORE: break;
+    case SV_GREETED_WRONG: refuse(l, s, "this is no greeting of Stave's"); break;
+    case SV_GREETED_VERSION:
+        refuse(l, s, "its libstave is of another version than this listener");
+        break;
+    case SV_GREETED_TOKEN: refuse(l, s, "wrong token (STAVE_TOKEN)"); break;
+    case SV_GREETED_OK:
+        if (l->n_greeted >= l->greeted_max) {
+            refuse(l, s, "too many senders at once");
+            break;
+        }
+        s->has_greeted = true;
+        l->n_greeted++;
+        if (send(s->fd, "OK\n", 3, MSG_DONTWAIT | MSG_NOSIGNAL) != 3)
+            let_go(l, s);
+    }
+    return used;
 }
 
 static void read_some(struct listener *l, struct sender *s)
@@ -187,98 +182,245 @@ static void read_some(struct listener *l, struct sender *s)
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got <= 0) {
-        end_sender(l, s, NULL);
+        if (s->has_greeted)
+            end(l, s, SV_SPOOL_CUT);
+        else
+            let_go(l, s);
         return;
     }
-    const uint8_t *bytes = buf;
-    size_t n = (size_t)got;
-    if (!greet(l, s, &bytes, &n)) {
-        end_sender(l, s, "wrong greeting or token");
-        s->bytes = 0;
-        return;
-    }
-    s->bytes += n;
-    if (!write_all(s->spool, bytes, n))
-        end_sender(l, s, "no room for what it sends");
+    size_t used = s->has_greeted ? 0 : greet(l, s, buf, (size_t)got);
+    if (s->has_greeted && !s->is_gone && take_frames(l, s, buf + used, (size_t)got - used))
+        answer(l, s);
 }
 
-static void gather(struct listener *l, uint64_t wanted)
-{
-    struct pollfd *p = NULL;
-    size_t cap = 0;
-    while (!asked_to_end && (wanted == 0 || l->n_done < wanted)) {
-        p = sv_grow(p, &cap, l->n + 1, sizeof *p);
-        p[0] = (struct pollfd){.fd = l->fd, .events = POLLIN};
-        size_t n = l->n;
-        for (size_t i = 0; i < n; i++)
-            p[1 + i] = (struct pollfd){.fd = l->senders[i].fd, .events = POLLIN};
-        if (poll(p, (nfds_t)(n + 1), 500) <= 0)
-            continue;
-        for (size_t i = 0; i < n; i++)
-            if (p[1 + i].revents && l->senders[i].fd >= 0)
-                read_some(l, &l->senders[i]);
-        if (p[0].revents)
-            accept_one(l);
-    }
-    free(p);
-}
+/* ---- all of them ---- */
 
-/* ---- merging ---- */
-
-static int open_spool(struct sender *s, struct sv_dict *dict, struct sv_report *report,
-                      struct sv_input **in, struct sv_source **source, struct sv_err *err)
+static void forget_gone(struct listener *l)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", s->spool);
-    struct sv_read_options options = {0};
-    int code = sv_input_open(path, in, err);
-    if (code >= 0)
-        code = sv_perfetto_source(*in, &options, dict, report, source, err);
-    return code;
-}
-
-static int merge(struct listener *l, const struct listen_options *o, struct sv_err *err)
-{
-    struct sv_dict *dict = sv_dict_new();
-    struct sv_report report;
-    struct sv_sink *sink;
-    struct sv_pump_options options = {0};
-    sv_report_init(&report);
-    int code = sv_open_output(&o->out, dict, &report, &sink, err);
-    if (code >= 0) {
-        sink = sv_pump_adapt(SV_HAS_ANYTHING, sink, dict, &report, &options);
-        for (size_t i = 0; code >= 0 && i < l->n; i++) {
-            struct sv_input *in = NULL;
-            struct sv_source *source;
-            if (l->senders[i].bytes == 0)
-                continue;
-            code = open_spool(&l->senders[i], dict, &report, &in, &source, err);
-            if (code >= 0)
-                code = sv_pump_into(source, sink, &options, err);
-            if (in)
-                sv_input_close(in);
-        }
-        int closed = sink->close(sink, code < 0, err);
-        code = code < 0 ? code : closed;
-    }
-    sv_console_findings(o->out.path, &report);
-    sv_report_fini(&report);
-    sv_dict_free(dict);
-    return code;
-}
-
-static void close_listener(struct listener *l)
-{
-    if (l->fd >= 0)
-        close(l->fd);
-    if (l->unix_path)
-        unlink(l->unix_path);
+    size_t n = 0;
     for (size_t i = 0; i < l->n; i++) {
-        if (l->senders[i].fd >= 0)
-            close(l->senders[i].fd);
-        close(l->senders[i].spool);
+        if (l->senders[i]->is_gone)
+            free(l->senders[i]);
+        else
+            l->senders[n++] = l->senders[i];
     }
-    free(l->senders);
+    l->n = n;
+}
+
+/* Those that have not greeted, of this peer or of all (NULL): how many, and the one that has waited longest. */
+static size_t count_pending(const struct listener *l, const struct sv_peer *peer,
+                            struct sender **oldest)
+{
+    size_t n = 0;
+    *oldest = NULL;
+    for (size_t i = 0; i < l->n; i++) {
+        struct sender *s = l->senders[i];
+        if (s->is_gone || s->has_greeted || (peer && s->peer.id != peer->id))
+            continue;
+        if (n++ == 0)
+            *oldest = s;
+    }
+    return n;
+}
+
+/* Whoever means well has greeted long before others have taken all places: the one that has waited longest makes place. */
+static void make_place(struct listener *l, const struct sv_peer *peer)
+{
+    struct sender *oldest;
+    if (count_pending(l, peer, &oldest) >= PENDING_OF_PEER ||
+        count_pending(l, NULL, &oldest) >= PENDING_MAX)
+        refuse(l, oldest, "too many connections without a greeting");
+}
+
+/* False: nobody else is waiting, or cannot be taken now. */
+static bool accept_one(struct listener *l)
+{
+    struct sv_peer peer;
+    int fd = sv_address_accept(&l->address, &peer);
+    if (fd < 0) {
+        struct sender *oldest;
+        if ((errno == EMFILE || errno == ENFILE) && count_pending(l, NULL, &oldest) > 0)
+            refuse(l, oldest, "too many connections");
+        return false;
+    }
+    make_place(l, &peer);
+    struct sender *s = sv_alloc(sizeof *s);
+    *s = (struct sender){.fd = fd, .peer = peer, .since_ms = now_ms()};
+    l->senders = sv_grow(l->senders, &l->cap, l->n + 1, sizeof(struct sender *));
+    l->senders[l->n++] = s;
+    return true;
+}
+
+static void expire(struct listener *l)
+{
+    int64_t now = now_ms();
+    for (size_t i = 0; i < l->n; i++) {
+        struct sender *s = l->senders[i];
+        if (!s->is_gone && !s->has_greeted && now - s->since_ms >= GREETING_MS)
+            refuse(l, s, "the greeting took too long");
+    }
+}
+
+/* Waits for something to do, and does it. The signals that end us come only while it waits. */
+static void one_round(struct listener *l, struct pollfd *p, int64_t limit_ms, const sigset_t *mask)
+{
+    struct timespec limit = {.tv_sec = limit_ms / 1000, .tv_nsec = limit_ms % 1000 * 1000000};
+    size_t n = l->n;
+    p[0] = (struct pollfd){.fd = l->is_stopping ? -1 : l->address.fd, .events = POLLIN};
+    for (size_t i = 0; i < n; i++)
+        p[1 + i] = (struct pollfd){.fd = l->senders[i]->fd, .events = POLLIN};
+    if (ppoll(p, (nfds_t)(n + 1), limit_ms < 0 ? NULL : &limit, mask) > 0) {
+        for (size_t i = 0; i < n; i++)
+            if (p[1 + i].revents && !l->senders[i]->is_gone)
+                read_some(l, l->senders[i]);
+        for (int i = 0; p[0].revents && i < ACCEPTS && accept_one(l); i++)
+            ;
+    }
+    expire(l);
+    forget_gone(l);
+}
+
+/* At the end frames that are under way are still taken, for a while. True: some are. */
+static bool stop_senders(struct listener *l, bool at_once)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        struct sender *s = l->senders[i];
+        bool is_under_way = s->has_greeted &&
+                            (s->stream.frames.is_open || s->stream.frames.n_head > 0);
+        if (is_under_way && !at_once)
+            continue;
+        if (s->has_greeted)
+            end(l, s, SV_SPOOL_STOP);
+        else
+            refuse(l, s, "the listener ends");
+    }
+    forget_gone(l);
+    return l->n > 0;
+}
+
+static int64_t next_deadline(const struct listener *l)
+{
+    struct sender *oldest;
+    if (count_pending(l, NULL, &oldest) == 0)
+        return -1;
+    int64_t left = oldest->since_ms + GREETING_MS - now_ms();
+    return left > 0 ? left : 0;
+}
+
+static void gather(struct listener *l, uint64_t wanted, const sigset_t *mask)
+{
+    struct pollfd *p = sv_alloc((SENDERS_MAX + PENDING_MAX + 1) * sizeof *p);
+    while (!asked_to_end && (wanted == 0 || l->n_done < wanted))
+        one_round(l, p, next_deadline(l), mask);
+    l->is_stopping = true;
+    sv_address_close(&l->address); /* whoever comes now is told at once */
+    one_round(l, p, 0, mask);
+    int64_t limit = now_ms() + STOP_MS;
+    while (stop_senders(l, now_ms() >= limit))
+        one_round(l, p, limit > now_ms() ? limit - now_ms() : 0, mask);
+    free(p);
+    if (l->n_refused > NOTES_MAX)
+        sv_console_note("%zu connections were refused", l->n_refused);
+}
+
+/* As many senders as there are descriptors for. */
+static size_t count_places(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return SENDERS_MAX / 2;
+    rlim_t want = SENDERS_MAX + PENDING_MAX + FILES_BESIDES;
+    if (files.rlim_cur < want) {
+        files.rlim_cur = files.rlim_max < want ? files.rlim_max : want;
+        if (setrlimit(RLIMIT_NOFILE, &files) != 0)
+            getrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (files.rlim_cur >= want)
+        return SENDERS_MAX;
+    return files.rlim_cur > PENDING_MAX + FILES_BESIDES
+               ? (size_t)files.rlim_cur - PENDING_MAX - FILES_BESIDES
+               : 1;
+}
+
+/* ---- the spool ---- */
+
+/* Standard output, a pipe or a device have no place beside them. */
+static bool is_file(const char *path)
+{
+    struct stat st;
+    if (strcmp(path, "-") == 0)
+        return false;
+    return stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
+}
+
+static int open_nameless(struct sv_err *err)
+{
+    char path[] = "/var/tmp/stave-listen-XXXXXX";
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        return sv_err_sys(err, "cannot create a spool in /var/tmp");
+    unlink(path);
+    return fd;
+}
+
+/* A descriptor; the claim is taken when the output is a file. */
+static int open_spool(const struct listen_options *o, struct sv_claim *claim, struct sv_err *err)
+{
+    *claim = (struct sv_claim){.fd = -1};
+    if (!is_file(o->out.path))
+        return open_nameless(err);
+    int code =
+        sv_claim_take(claim, o->out.path, &(struct sv_claim_wish){.kind = SV_CLAIM_LISTENER}, err);
+    if (code < 0)
+        return sv_err_in_file(err, o->out.path);
+    int fd = open(claim->part, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    sv_err_sys(err, "%s: cannot create", claim->part);
+    sv_claim_release(claim);
+    return SV_EIO;
+}
+
+static int finish(const struct listen_options *o, struct sv_claim *claim, int fd,
+                  struct sv_err *err)
+{
+    struct sv_spool_result result;
+    if (!claim->out[0])
+        return sv_spool_merge(fd, &o->out, &result, err);
+    struct sv_output_choice own = o->out;
+    struct sv_err why = {0};
+    own.path = NULL;
+    int code = sv_spool_finish(claim, &own, false, &why);
+    if (code < 0)
+        sv_err_set(err, code, why.pos,
+                   "%s; what was received is kept in %s: 'stave recover %s' makes the trace of it",
+                   why.msg, claim->part, claim->out);
+    return code;
+}
+
+static int serve(struct listener *l, const struct listen_options *o, const char *address,
+                 const sigset_t *mask, struct sv_err *err)
+{
+    struct sv_claim claim;
+    int fd = open_spool(o, &claim, err);
+    if (fd < 0)
+        return fd;
+    uint64_t limit = o->spool_limit ? o->spool_limit : SV_SPOOL_LIMIT_DEFAULT;
+    int code = sv_spool_begin(&l->spool, fd, limit, &o->out, err);
+    if (code < 0) {
+        if (claim.out[0])
+            sv_claim_abandon(&claim);
+        close(fd);
+        return code;
+    }
+    sv_console_note("listening on %s; end with ctrl-c", address);
+    gather(l, o->senders, mask);
+    signal(SIGINT, SIG_DFL); /* a second one ends us at once; the spool stays */
+    signal(SIGTERM, SIG_DFL);
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    code = finish(o, &claim, fd, err);
+    close(fd);
+    return code;
 }
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
@@ -289,18 +431,26 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         return code;
     if (!o->out.path)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "give the file to write: -o FILE");
-    struct listener l = {.fd = -1, .token = o->token};
+    if (o->token && (strlen(o->token) > SV_TOKEN_MAX || strchr(o->token, '\n') || !*o->token))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--token is a line of 1 to %d bytes",
+                          SV_TOKEN_MAX);
+    code = sv_check_output(&o->out, err);
+    if (code < 0)
+        return code;
+    struct listener l = {.token = o->token, .greeted_max = count_places()};
     struct sigaction act = {.sa_handler = on_signal};
+    sigset_t ends, mask;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigprocmask(SIG_BLOCK, &ends, &mask);
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
-    code = open_listener(&l, operands->items[0], err);
-    if (code >= 0) {
-        sv_console_note("listening on %s; end with ctrl-c", operands->items[0]);
-        gather(&l, o->senders);
-        code = merge(&l, o, err);
-        sv_console_note("%s: %zu senders", o->out.path, l.n);
-    }
-    close_listener(&l);
+    code = sv_address_open(&l.address, operands->items[0], o->token != NULL, err);
+    if (code >= 0)
+        code = serve(&l, o, operands->items[0], &mask, err);
+    sv_address_close(&l.address);
+    free(l.senders);
     return code;
 }
 
@@ -310,6 +460,8 @@ static const struct sv_option options[] = {
      "end when so many senders have come and gone; default: until ctrl-c", NULL},
     {0, "token", "WORD", SV_OPT_TEXT, offsetof(struct listen_options, token),
      "senders must say it (STAVE_TOKEN); needed for addresses other than this machine's own", NULL},
+    {0, "spool-limit", "BYTES", SV_OPT_BYTES, offsetof(struct listen_options, spool_limit),
+     "how large OUT.part may grow (default 16G); what comes after that is counted as lost", NULL},
     {0},
 };
 
@@ -325,12 +477,16 @@ const struct sv_command sv_command_listen = {
     .name = "listen",
     .operands = "ADDRESS -o OUT",
     .summary = "take the streams of traced programs into one trace",
-    .description = "Programs that trace with libstave and STAVE_OUT=unix:PATH or tcp:ADDRESS:PORT "
-                   "send their events here "
-                   "as they happen; nothing is written on their side. When listening ends, the "
-                   "streams are merged by "
-                   "time into OUT. A program that dies has sent all but its last moments.\n\n"
-                   "Only addresses of this machine are opened without --token.",
+    .description =
+        "Programs that trace with libstave and STAVE_OUT=unix:PATH or tcp:ADDRESS:PORT send their "
+        "events here as they happen; nothing is written on their side. What is received is kept in "
+        "OUT.part at once, and a program goes on only when its events are there. When listening "
+        "ends, the streams are merged by time into OUT; machines are kept apart by their boot ids, "
+        "as in 'stave merge'. When the listener was killed, 'stave recover OUT' does that.\n\n"
+        "What is missing is in the trace as a loss with its count: of a program that was killed or "
+        "lost its connection, of what came when the spool had its size or the disk was full.\n\n"
+        "At most 1,024 senders are served at once. Only addresses of this machine are opened "
+        "without --token.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct listen_options),

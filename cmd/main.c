@@ -5,10 +5,10 @@
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/console.h"
+#include "cmd/dispositions.h"
 #include <stave/stave.h>
 
 #include <malloc.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +42,7 @@ const struct sv_command *sv_command_named(const char *name)
 static int exit_code(int code)
 {
     switch (code) {
+    case SV_EPIPE: return SV_EXIT_OK;
     case SV_EUSAGE: return SV_EXIT_USAGE;
     case SV_EINPUT:
     case SV_EFORMAT: return SV_EXIT_INPUT;
@@ -62,9 +63,9 @@ static int unknown_verb(const char *name)
             names[n++] = (*c)->name;
     const char *near = sv_nearest(name, names, n);
     if (near)
-        fprintf(stderr, "stave: unknown verb '%s'; did you mean '%s'?\n", name, near);
+        sv_print(stderr, "stave: unknown verb '%s'; did you mean '%s'?\n", name, near);
     else
-        fprintf(stderr, "stave: unknown verb '%s'; 'stave --help' lists them\n", name);
+        sv_print(stderr, "stave: unknown verb '%s'; 'stave --help' lists them\n", name);
     return SV_EXIT_USAGE;
 }
 
@@ -83,12 +84,22 @@ static int run_command(const struct sv_command *c, int argc, char **argv)
         else
             code = c->run(options, &operands, &err);
     }
-    if (fflush(stdout) != 0 && code >= 0)
-        code = sv_err_sys(&err, "standard output");
-    if (code < 0 && err.code != SV_OK)
+    code = sv_console_finish(code, &err);
+    if (code < 0 && code != SV_EPIPE && err.code != SV_OK)
         sv_console_error(NULL, err.pos, err.msg);
     sv_words_free(&operands);
     free(options);
+    return exit_code(code);
+}
+
+/* For what needs no command. */
+static int finish(void)
+{
+    struct sv_err err;
+    sv_err_clear(&err);
+    int code = sv_console_finish(0, &err);
+    if (code < 0 && code != SV_EPIPE)
+        sv_console_error(NULL, err.pos, err.msg);
     return exit_code(code);
 }
 
@@ -104,7 +115,7 @@ static void set_up_memory(void)
 int main(int argc, char **argv)
 {
     set_up_memory();
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(), told like any other */
+    sv_dispositions_set(); /* a closed pipe, a limit: errors of write() like any other */
     sv_console_init("", NULL, false);
     if (argc < 2) {
         sv_help_print(NULL);
@@ -112,11 +123,11 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         sv_help_print(NULL);
-        return fflush(stdout) == 0 ? SV_EXIT_OK : SV_EXIT_OUTPUT;
+        return finish();
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-        printf("stave %s\n", stave_version());
-        return SV_EXIT_OK;
+        sv_print(stdout, "stave %s\n", stave_version());
+        return finish();
     }
     const struct sv_command *c = sv_command_named(argv[1]);
     return c ? run_command(c, argc - 2, argv + 2) : unknown_verb(argv[1]);

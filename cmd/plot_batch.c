@@ -36,7 +36,7 @@ int sv_plot_list_panels(void)
     size_t n;
     const struct sv_panel *panels = sv_batch_panels(&n);
     for (size_t i = 0; i < n; i++)
-        printf("%-20s %s\n", panels[i].name, panels[i].title);
+        sv_print(stdout, "%-20s %s\n", panels[i].name, panels[i].title);
     return 0;
 }
 

@@ -217,7 +217,7 @@ static char *read_line(const struct shell *s, const char *prompt)
     char *line = NULL;
     size_t cap = 0;
     if (s->is_terminal) {
-        fputs(prompt, stdout);
+        sv_print(stdout, "%s", prompt);
         fflush(stdout);
     }
     ssize_t n = getline(&line, &cap, stdin);
@@ -234,12 +234,12 @@ static char *read_line(const struct shell *s, const char *prompt)
 
 static void print_help(void)
 {
-    puts(".tables          the tables and views\n"
-         ".schema [TABLE]  the columns of a table, or of all\n"
-         ".mode FORM       table, csv, json, jsonl or markdown\n"
-         ".timer on|off    say how long statements take\n"
-         ".quit            leave (also Ctrl-D)\n"
-         "Everything else is SQL and ends with a semicolon.");
+    sv_print(stdout, ".tables          the tables and views\n"
+                     ".schema [TABLE]  the columns of a table, or of all\n"
+                     ".mode FORM       table, csv, json, jsonl or markdown\n"
+                     ".timer on|off    say how long statements take\n"
+                     ".quit            leave (also Ctrl-D)\n"
+                     "Everything else is SQL and ends with a semicolon.\n");
 }
 
 static void print_tables(const struct shell *s)
@@ -247,7 +247,7 @@ static void print_tables(const struct shell *s)
     struct words w = {0};
     fill_tables(&w, s->q);
     for (size_t i = 0; i < w.n; i++)
-        puts(w.items[i]);
+        sv_print(stdout, "%s\n", w.items[i]);
     words_free(&w);
 }
 
@@ -266,10 +266,10 @@ static void print_schema(const struct shell *s, const char *table)
                  "pragma_table_xinfo('%s')",
                  w.items[i]);
         words_fill(&c, s->q, sql);
-        printf("%s(", w.items[i]);
+        sv_print(stdout, "%s(", w.items[i]);
         for (size_t k = 0; k < c.n; k++)
-            printf("%s%s", k ? ", " : "", c.items[k]);
-        puts(")");
+            sv_print(stdout, "%s%s", k ? ", " : "", c.items[k]);
+        sv_print(stdout, ")\n");
         words_free(&c);
         free(sql);
     }
@@ -328,7 +328,7 @@ static void run_statement(struct shell *s, const char *sql)
     sv_pager_close(pager);
     if (code == SV_EAGAIN)
         sv_console_error(NULL, SV_NO_POS, "interrupted");
-    else if (code < 0 && code != SV_EIO)
+    else if (code < 0 && code != SV_EIO && code != SV_EPIPE)
         sv_console_error(NULL, SV_NO_POS, err.msg);
 }
 
@@ -410,7 +410,8 @@ int sv_query_shell(struct sv_sql *q, struct sv_printer *p, bool is_timed, struct
     sv_buf_init(&statement, 64u << 20);
     begin_editing(&s, history, sizeof history);
     if (s.is_terminal)
-        puts("SQL over the trace; .help lists the shell's own commands." NO_EDITING);
+        sv_print(stdout,
+                 "SQL over the trace; .help lists the shell's own commands." NO_EDITING "\n");
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, &before);
     goes_on = true;
@@ -418,7 +419,7 @@ int sv_query_shell(struct sv_sql *q, struct sv_printer *p, bool is_timed, struct
         if (s.is_terminal && sigsetjmp(to_prompt, 1)) {
             is_reading = false;
             sv_buf_clear(&statement);
-            putchar('\n');
+            sv_print(stdout, "\n");
         }
         is_reading = s.is_terminal;
         char *line = read_line(&s, statement.len ? "   ...> " : "stave> ");

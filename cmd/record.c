@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static const char *default_path(const struct sv_words *operands, char path[256])
 {
@@ -20,26 +21,47 @@ static const char *default_path(const struct sv_words *operands, char path[256])
     return path;
 }
 
-/* Afterwards the trace is whole, or there is none. */
+/* Everything that others could have, too, is claimed before anything is made. */
+static int take_place(struct sv_recorder *r, struct sv_record_options *o,
+                      struct sv_record_place *place, char *path, struct sv_err *err)
+{
+    if (!o->out.path)
+        o->out.path = "trace.pftrace"; /* in a folder of its own */
+    int code = sv_record_name(o, path, err);
+    if (code >= 0)
+        code = sv_record_place(o, place, err);
+    if (code < 0)
+        return code;
+    code = sv_record_claim(r, err);
+    if (code < 0 && place->folder[0])
+        rmdir(place->folder);
+    return code;
+}
+
 static int record_to_place(struct sv_record_options *o, const struct sv_words *operands,
                            struct sv_err *err)
 {
+    char path[SV_CLAIM_PATH_MAX];
     struct sv_record_place place = {0};
     struct sv_recorder r = {.options = o, .command = operands, .word = -1, .copies = {-1, -1}};
-    int code = sv_record_place(o, &place, err);
-    if (code < 0)
-        return code;
     if (o->detach) {
         bool is_parent;
-        code = sv_record_detach(o->out.path, &r.word, &is_parent, err);
+        int code = sv_record_detach(&r.word, &is_parent, err);
         if (is_parent || code < 0)
             return code;
     }
-    if (o->use.copy_output)
+    int code = take_place(&r, o, &place, path, err);
+    if (code < 0)
+        return code;
+    if (o->detach)
+        code = sv_record_leave_terminal(o->out.path, r.word, err);
+    if (code >= 0 && o->use.copy_output)
         code = sv_copy_open(&r, &place, err);
     if (code >= 0)
         code = sv_recorder_run(&r, err);
+    sv_record_unclaim(&r);
     int copied = sv_copy_close(&r, err);
+    snprintf(place.trace, sizeof place.trace, "%s", r.output.claim.out);
     int packed = code < 0 ? code : sv_record_package(o, &place, r.n_parts, err);
     return packed < 0 ? packed : copied < 0 ? copied : code;
 }

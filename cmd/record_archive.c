@@ -151,10 +151,9 @@ static int write_archive(const struct package *p, const char *path, struct sv_er
             sv_output_discard(out);
     }
     if (code < 0)
-        return sv_err_in_file(err, path);
+        return code;
     sv_output_write(out, end, sizeof end);
-    code = sv_output_close(out, err);
-    return code < 0 ? sv_err_in_file(err, path) : 0;
+    return sv_output_close(out, err);
 }
 
 int sv_record_archive_check(struct sv_err *err)
@@ -344,10 +343,10 @@ int sv_record_package(const struct sv_record_options *o, const struct sv_record_
     if (code >= 0 && !sv_common.quiet) {
         char size[32];
         if (o->use.out_dir)
-            fprintf(stderr, "  %s (%zu files)\n", place->folder, p->n);
+            sv_print(stderr, "  %s (%zu files)\n", place->folder, p->n);
         if (o->use.archive && stat(place->archive, &st) == 0)
-            fprintf(stderr, "  %s (%s, %zu files)\n", place->archive,
-                    sv_human_bytes(size, (uint64_t)st.st_size), p->n);
+            sv_print(stderr, "  %s (%s, %zu files)\n", place->archive,
+                     sv_human_bytes(size, (uint64_t)st.st_size), p->n);
     }
     free(p->files);
     free(p);

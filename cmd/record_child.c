@@ -1,4 +1,5 @@
 /* The recorded command: started, held until it is followed, watched, its exit code kept. Called by the recorder only. */
+#include "cmd/dispositions.h"
 #include "cmd/recorder.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ static _Noreturn void become(const struct sv_recorder *r, char *const *argv, int
     for (int i = 0; i < 2; i++)
         if (r->copies[i] >= 0 && dup2(r->copies[i], i == 0 ? STDOUT_FILENO : STDERR_FILENO) < 0)
             _exit(EXIT_NOT_RUNNABLE);
-    signal(SIGPIPE, SIG_DFL);
+    sv_dispositions_restore();
     execvp(argv[0], argv);
     int saved = errno;
     if (write(back, &saved, sizeof saved) < 0)

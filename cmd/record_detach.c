@@ -1,4 +1,5 @@
-/* --detach: the recording goes on without the terminal. The caller waits only until it has begun, or failed to. Called by `stave record` before anything is opened. */
+/* --detach: the recording goes on without the terminal. The caller waits only until it has begun, or failed to. Called by `stave record`: the fork
+ * before anything is made, since a claim belongs to the process that records; the terminal is left, and OUT.log made, when the output is claimed. */
 #include "cmd/console.h"
 #include "cmd/recorder.h"
 
@@ -10,13 +11,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In the one that goes on: its talk goes to OUT.log. */
-static int leave_terminal(const char *log, struct sv_err *err)
+int sv_record_leave_terminal(const char *out, int word, struct sv_err *err)
 {
+    char log[1100], line[1100];
+    snprintf(log, sizeof log, "%.1024s.log", out);
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int to = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (null < 0 || to < 0 || setsid() < 0)
         return sv_err_sys(err, "--detach: cannot write %s", log);
+    int n = snprintf(line, sizeof line, "%.1024s\n", out);
+    if (write(word, line, (size_t)n) != n)
+        return sv_err_sys(err, "--detach: nobody waits");
     dup2(null, STDIN_FILENO);
     dup2(to, STDOUT_FILENO);
     dup2(to, STDERR_FILENO);
@@ -25,29 +30,48 @@ static int leave_terminal(const char *log, struct sv_err *err)
     return 0;
 }
 
-static int wait_for_word(pid_t pid, int fd, const char *out, const char *log, struct sv_err *err)
+/* The output's name and a line end when it leaves the terminal, one more byte when it records. */
+static void read_words(int fd, char *to, size_t size)
 {
-    char byte;
-    ssize_t n;
-    do
-        n = read(fd, &byte, 1);
-    while (n < 0 && errno == EINTR);
-    close(fd);
-    if (n == 1) {
-        sv_console_note("recording in the background as %d, to %s; 'stave stop %d' ends it, its "
-                        "words are in %s",
-                        (int)pid, out, (int)pid, log);
-        return 0;
+    size_t at = 0;
+    for (ssize_t n = 1; n > 0 && at < size - 1;) {
+        n = read(fd, to + at, size - 1 - at);
+        if (n < 0 && errno == EINTR)
+            n = 1;
+        else if (n > 0)
+            at += (size_t)n;
+        const char *end = memchr(to, '\n', at);
+        if (end && end + 1 < to + at)
+            break;
     }
-    waitpid(pid, NULL, 0);
-    return sv_err_set(err, SV_EIO, SV_NO_POS, "the recording did not begin; see %s", log);
+    to[at] = '\0';
 }
 
-int sv_record_detach(const char *out, int *word, bool *is_parent, struct sv_err *err)
+static int wait_for_word(pid_t pid, int fd, struct sv_err *err)
+{
+    char out[1100];
+    int status = 0;
+    read_words(fd, out, sizeof out);
+    close(fd);
+    char *end = strchr(out, '\n');
+    if (end && end[1]) {
+        *end = '\0';
+        sv_console_note("recording in the background as %d, to %s; 'stave stop %d' ends it, its "
+                        "words are in %s.log",
+                        (int)pid, out, (int)pid, out);
+        return 0;
+    }
+    waitpid(pid, &status, 0);
+    if (!end && WIFEXITED(status) && WEXITSTATUS(status) != 0)
+        return WEXITSTATUS(status); /* it has said why */
+    if (end)
+        *end = '\0';
+    return sv_err_set(err, SV_EIO, SV_NO_POS, "the recording did not begin; see %s.log", out);
+}
+
+int sv_record_detach(int *word, bool *is_parent, struct sv_err *err)
 {
     int pipes[2];
-    char log[1100];
-    snprintf(log, sizeof log, "%.1024s.log", out);
     *is_parent = true;
     if (pipe2(pipes, O_CLOEXEC) != 0)
         return sv_err_sys(err, "--detach: cannot make a pipe");
@@ -57,10 +81,10 @@ int sv_record_detach(const char *out, int *word, bool *is_parent, struct sv_err 
         return sv_err_sys(err, "--detach: cannot start a process");
     if (pid > 0) {
         close(pipes[1]);
-        return wait_for_word(pid, pipes[0], out, log, err);
+        return wait_for_word(pid, pipes[0], err);
     }
     *is_parent = false;
     close(pipes[0]);
     *word = pipes[1];
-    return leave_terminal(log, err);
+    return 0;
 }

@@ -45,10 +45,10 @@ void sv_record_gpus_tell(const struct sv_recorder *r)
 {
     size_t n = r->gpus ? sv_gpus_count(r->gpus) : 0;
     for (size_t i = 0; i < n; i++)
-        fprintf(stderr, "%s%s%s", i ? ", " : "  GPUs: ", sv_gpus_name(r->gpus, i),
-                i + 1 < n ? "" : "\n");
+        sv_print(stderr, i + 1 < n ? "%s%s" : "%s%s\n",
+                 i ? ", " : "  GPUs: ", sv_gpus_name(r->gpus, i));
     if (r->gpus && n == 0 && !r->options->use.gpu_interval)
-        fprintf(stderr, "  no GPU: %s\n", sv_gpus_why_none(r->gpus));
+        sv_print(stderr, "  no GPU: %s\n", sv_gpus_why_none(r->gpus));
 }
 
 void sv_record_gpus_close(struct sv_recorder *r)

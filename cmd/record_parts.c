@@ -4,6 +4,7 @@
  * byte, which Perfetto's format allows, behind a small file with what was open when the oldest of them began. Joining on a trigger
  * happens in a process of its own, so that the recording goes on meanwhile. */
 #include "cmd/record_parts.h"
+#include "base/out_name.h"
 #include "base/output.h"
 #include "cmd/console.h"
 #include "cmd/recorder.h"
@@ -11,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,7 +171,7 @@ int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
                                .forget = r->sink->forget ? parts_forget : NULL,
                                .takes = r->sink->takes};
     p->file = r->sink;
-    p->number = 1;
+    p->number = r->output.claim.segment ? r->output.claim.segment : 1;
     p->start_ns = sv_recorder_now_ns();
     r->parts = p;
     r->sink = &p->sink;
@@ -180,9 +182,10 @@ int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
 
 void sv_parts_name(const char *out, uint32_t number, char *path, size_t size)
 {
-    const char *slash = strrchr(out, '/'), *dot = strrchr(out, '.');
-    size_t stem = dot && dot > (slash ? slash + 1 : out) ? (size_t)(dot - out) : strlen(out);
-    snprintf(path, size, "%.*s-%04u%s", (int)stem, out, number, out + stem);
+    char text[16];
+    snprintf(text, sizeof text, "-%04u", number);
+    if (snprintf(path, size, "%s", out) < (int)size)
+        sv_name_insert(path, size, text);
 }
 
 void sv_parts_next_name(const char *out, char *path, size_t size)
@@ -198,6 +201,29 @@ static void segment_name(const struct sv_recorder *r, uint32_t number, bool is_o
 {
     snprintf(path, PATH_SIZE, "%.1024s.ring-%04u%s", r->options->out.path, number,
              is_open ? ".open" : "");
+}
+
+uint32_t sv_parts_first_segment(const char *out)
+{
+    char pattern[PATH_SIZE];
+    glob_t found;
+    uint32_t next = 1;
+    size_t at = 0;
+    for (const char *c = out; *c && at < 1024; c++) { /* the name is no pattern */
+        if (strchr("*?[\\", *c))
+            pattern[at++] = '\\';
+        pattern[at++] = *c;
+    }
+    snprintf(pattern + at, sizeof pattern - at, ".ring-[0-9]*");
+    if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
+        return 1;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        unsigned long n = strtoul(strrchr(found.gl_pathv[i], '-') + 1, NULL, 10);
+        if (n >= next && n < UINT32_MAX)
+            next = (uint32_t)n + 1;
+    }
+    globfree(&found);
+    return next;
 }
 
 static uint64_t size_of(const char *path)
@@ -291,19 +317,29 @@ static int write_open(struct sv_recorder *r, int64_t now, struct sv_err *err)
     return code < 0 ? code : closed;
 }
 
-static int turn(struct sv_recorder *r, int64_t now, struct sv_err *err)
+static int end_file(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
     struct sv_parts *p = r->parts;
-    int code = 0;
     sv_recorder_snapshot(r);
-    if (!p->is_ring)
-        code = sv_still_end(&p->still, now - LATE_NS, p->file, err);
+    sv_record_commit(r, now, true, err);
+    if (r->output.why.code != 0) /* that has ended it */
+        return sv_err_set(err, r->output.why.code, SV_NO_POS, "%s", r->output.why.msg);
+    int code = p->is_ring ? 0 : sv_still_end(&p->still, now - LATE_NS, p->file, err);
     int closed = p->file->close(p->file, code < 0, err);
     p->file = NULL;
     if (code >= 0)
         code = closed;
     if (code >= 0)
         code = put_away(r, now, err);
+    if (code >= 0)
+        sv_record_output_turned(r);
+    return code;
+}
+
+static int turn(struct sv_recorder *r, int64_t now, struct sv_err *err)
+{
+    struct sv_parts *p = r->parts;
+    int code = end_file(r, now, err);
     if (code < 0)
         return code;
     turn_clocks(r);
@@ -311,10 +347,10 @@ static int turn(struct sv_recorder *r, int64_t now, struct sv_err *err)
     p->number++;
     p->start_ns = now;
     code = sv_open_growing(&r->options->out, r->part, r->dict, &r->report, &p->file, err);
-    if (code < 0)
-        return code;
-    return p->is_ring ? write_open(r, now, err)
-                      : sv_still_begin(&p->still, now - LATE_NS, r->dict, p->file, err);
+    if (code >= 0)
+        code = p->is_ring ? write_open(r, now, err)
+                          : sv_still_begin(&p->still, now - LATE_NS, r->dict, p->file, err);
+    return code < 0 ? code : sv_record_commit(r, now, true, err);
 }
 
 /* ---- saving a ring ---- */
@@ -433,7 +469,7 @@ static bool is_time(const struct sv_recorder *r, int64_t now)
 int sv_parts_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
 {
     struct sv_parts *p = r->parts;
-    if (!p)
+    if (!p || r->output.why.code != 0)
         return 0;
     look_after_saver(r, false);
     if (r->n_triggers > 0 && p->saver <= 0)
@@ -441,39 +477,50 @@ int sv_parts_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
     return is_time(r, now) ? turn(r, now, err) : 0;
 }
 
-int sv_parts_finish(struct sv_recorder *r, struct sv_err *err)
+/* Beside the growing file until it is whole. */
+static int finish_ring(struct sv_recorder *r, struct sv_err *err)
 {
-    struct sv_parts *p = r->parts;
     struct join_list list = {0};
-    const char *out = r->options->out.path;
-    if (p->is_ring) {
-        look_after_saver(r, true);
-        int code = open_segments(r, &list, true, err);
-        if (code >= 0)
-            code = join_segments(&list, out, err);
-        close_segments(&list);
-        if (code >= 0)
-            unlink(r->part);
-        return code;
-    }
-    r->n_parts = p->number;
-    if (p->number > 1)
-        sv_console_note("%u parts; the newest is %s", p->number, out);
-    return rename(r->part, out) == 0 ? 0 : sv_err_sys(err, "cannot rename %s", r->part);
+    char made[PATH_SIZE];
+    snprintf(made, sizeof made, "%.1100s.new", r->part);
+    look_after_saver(r, true);
+    int code = open_segments(r, &list, true, err);
+    if (code >= 0)
+        code = join_segments(&list, made, err);
+    close_segments(&list);
+    if (code >= 0)
+        code = sv_claim_settle_as(&r->output.claim, made, err);
+    if (code < 0)
+        unlink(made);
+    return code;
 }
 
-void sv_parts_free(struct sv_recorder *r, bool failed)
+int sv_parts_finish(struct sv_recorder *r, struct sv_err *err)
+{
+    const struct sv_parts *p = r->parts;
+    const char *out = r->options->out.path;
+    char newest[PATH_SIZE];
+    if (p->is_ring)
+        return finish_ring(r, err);
+    r->n_parts = p->number;
+    if (access(r->part, F_OK) != 0 && p->number > 1) { /* a full disk: no other was begun */
+        sv_parts_name(out, --r->n_parts, newest, sizeof newest);
+        return sv_claim_settle_as(&r->output.claim, newest, err);
+    }
+    if (p->number > 1)
+        sv_console_note("%u parts; the newest is %s", p->number, out);
+    return sv_claim_settle(&r->output.claim, err);
+}
+
+void sv_parts_free(struct sv_recorder *r)
 {
     struct sv_parts *p = r->parts;
     if (!p)
         return;
-    if (p->is_ring && failed) {
-        look_after_saver(r, true);
-        unlink(r->part);
-    }
-    while (p->n_kept > 0)
+    look_after_saver(r, true);
+    while (p->n_kept > 0 && !r->output.is_kept)
         drop_oldest(r);
-    if (p->is_ring)
+    if (p->is_ring && !r->output.is_kept)
         remove_segment(r, p->number);
     sv_still_fini(&p->still);
     sv_clocks_fini(&p->old);

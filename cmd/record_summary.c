@@ -58,16 +58,16 @@ static void show_files(const struct sv_tree *t)
                 all[n++] = f;
     qsort(all, n, sizeof *all, by_time);
     if (n > 0)
-        fprintf(stderr, "\n  %10s %10s %8s %10s %10s  slowest files (%zu in all)\n", "time",
-                "longest", "calls", "read", "written", n + t->n_forgotten_files);
+        sv_print(stderr, "\n  %10s %10s %8s %10s %10s  slowest files (%zu in all)\n", "time",
+                 "longest", "calls", "read", "written", n + t->n_forgotten_files);
     for (size_t i = 0; i < n && i < ROWS; i++) {
         char a[32], b[32], c[32], d[32], path[PATH_SHOWN + 4];
         shorten(all[i], path);
-        fprintf(stderr, "  %10s %10s %8llu %10s %10s  %s\n", sv_human_ns(a, all[i]->time_ns),
-                sv_human_ns(b, all[i]->longest_ns),
-                (unsigned long long)(all[i]->opens + all[i]->reads + all[i]->writes),
-                sv_human_bytes(c, all[i]->read_bytes), sv_human_bytes(d, all[i]->written_bytes),
-                path);
+        sv_print(stderr, "  %10s %10s %8llu %10s %10s  %s\n", sv_human_ns(a, all[i]->time_ns),
+                 sv_human_ns(b, all[i]->longest_ns),
+                 (unsigned long long)(all[i]->opens + all[i]->reads + all[i]->writes),
+                 sv_human_bytes(c, all[i]->read_bytes), sv_human_bytes(d, all[i]->written_bytes),
+                 path);
     }
     free(all);
 }
@@ -91,14 +91,14 @@ static void show_processes(const struct sv_tree *t)
     }
     qsort(all, n, sizeof *all, by_process_time);
     if (n > 0)
-        fprintf(stderr, "\n  %10s %10s %8s %10s %10s  busiest processes (%llu in all)\n",
-                "in calls", "", "calls", "read", "written",
-                (unsigned long long)(n - t->n_gone + t->n_forgotten_active));
+        sv_print(stderr, "\n  %10s %10s %8s %10s %10s  busiest processes (%llu in all)\n",
+                 "in calls", "", "calls", "read", "written",
+                 (unsigned long long)(n - t->n_gone + t->n_forgotten_active));
     for (size_t i = 0; i < n && i < ROWS; i++) {
         char a[32], b[32], c[32];
-        fprintf(stderr, "  %10s %10s %8llu %10s %10s  %s (%u)\n", sv_human_ns(a, all[i].time_ns),
-                "", (unsigned long long)all[i].calls, sv_human_bytes(b, all[i].bytes_read),
-                sv_human_bytes(c, all[i].bytes_written), all[i].name, all[i].pid);
+        sv_print(stderr, "  %10s %10s %8llu %10s %10s  %s (%u)\n", sv_human_ns(a, all[i].time_ns),
+                 "", (unsigned long long)all[i].calls, sv_human_bytes(b, all[i].bytes_read),
+                 sv_human_bytes(c, all[i].bytes_written), all[i].name, all[i].pid);
     }
     free(all);
 }
@@ -120,38 +120,39 @@ void sv_recorder_summary(const struct sv_recorder *r)
         return;
     show_files(t);
     show_processes(t);
-    fprintf(stderr, "\n  %s recorded: %s system calls, %llu process%s",
-            sv_human_ns(a, r->round_ns - r->started_ns), sv_human_count(b, sums->calls),
-            (unsigned long long)(t->n + t->n_forgotten), t->n + t->n_forgotten == 1 ? "" : "es");
+    sv_print(stderr, "\n  %s recorded: %s system calls, %llu process%s",
+             sv_human_ns(a, r->round_ns - r->started_ns), sv_human_count(b, sums->calls),
+             (unsigned long long)(t->n + t->n_forgotten), t->n + t->n_forgotten == 1 ? "" : "es");
     if (sums->blocks)
-        fprintf(stderr, ", %s block requests", sv_human_count(c, sums->blocks));
+        sv_print(stderr, ", %s block requests", sv_human_count(c, sums->blocks));
     if (sums->missed_bytes)
-        fprintf(stderr, ", %s not in the page cache", sv_human_bytes(c, sums->missed_bytes));
+        sv_print(stderr, ", %s not in the page cache", sv_human_bytes(c, sums->missed_bytes));
     if (sums->urings)
-        fprintf(stderr, ", %s io_uring requests", sv_human_count(c, sums->urings));
+        sv_print(stderr, ", %s io_uring requests", sv_human_count(c, sums->urings));
     if (sums->unfinished)
-        fprintf(stderr, ", %s calls had not ended", sv_human_count(c, sums->unfinished));
-    fputc('\n', stderr);
+        sv_print(stderr, ", %s calls had not ended", sv_human_count(c, sums->unfinished));
+    sv_print(stderr, "\n");
     if (r->lost)
-        fprintf(stderr, "  %s%s events were lost%s: a larger --ring or fewer --calls helps\n",
-                sv_style_err(SV_RED), sv_human_count(a, r->lost), sv_style_err(SV_RESET));
+        sv_print_styled(stderr, SV_RED,
+                        "  %s events were lost: a larger --ring or fewer --calls helps\n",
+                        sv_human_count(a, r->lost));
     for (size_t i = 0; i < r->n_losses; i++)
-        fprintf(stderr, "    CPU %u: %llu %s\n", r->losses[i].cpu,
-                (unsigned long long)r->losses[i].n, r->losses[i].what);
+        sv_print(stderr, "    CPU %u: %llu %s\n", r->losses[i].cpu,
+                 (unsigned long long)r->losses[i].n, r->losses[i].what);
     if (r->kernel) {
         struct sv_kernel_sums k = sv_kernel_count(r->kernel);
         if (k.filtered)
-            fprintf(stderr, "  %s %s calls left out\n", sv_human_count(a, k.filtered),
-                    r->options->prefix ? "filtered" : "shorter");
+            sv_print(stderr, "  %s %s calls left out\n", sv_human_count(a, k.filtered),
+                     r->options->prefix ? "filtered" : "shorter");
         if (k.foreign)
-            fprintf(stderr, "  %s calls of 32-bit programs left out\n",
-                    sv_human_count(a, k.foreign));
+            sv_print(stderr, "  %s calls of 32-bit programs left out\n",
+                     sv_human_count(a, k.foreign));
     }
     sv_record_gpus_tell(r);
     if (getrusage(RUSAGE_SELF, &own) == 0)
-        fprintf(stderr, "  stave itself: %s of CPU, %s of memory at most\n",
-                sv_human_ns(a, cpu_ns(&own)), sv_human_bytes(b, (uint64_t)own.ru_maxrss * 1024));
-    if (stat(r->options->out.path, &st) == 0)
-        fprintf(stderr, "  %s (%s)\n", r->options->out.path,
-                sv_human_bytes(a, (uint64_t)st.st_size));
+        sv_print(stderr, "  stave itself: %s of CPU, %s of memory at most\n",
+                 sv_human_ns(a, cpu_ns(&own)), sv_human_bytes(b, (uint64_t)own.ru_maxrss * 1024));
+    const char *trace = r->output.is_kept ? r->part : r->output.claim.out;
+    if (stat(trace, &st) == 0)
+        sv_print(stderr, "  %s (%s)\n", trace, sv_human_bytes(a, (uint64_t)st.st_size));
 }

@@ -1,11 +1,12 @@
 /* The recorder's loop: rounds of all sources into one sink, clocks, losses, signals, the end.
  *
- * One thread. The kernel's rings wake it when they fill, a timer otherwise. The output grows under NAME.part and gets its name when it is
- * whole; what was flushed can be read even if the recorder is killed. */
+ * One thread. The kernel's rings wake it when they fill, a timer otherwise. What becomes of the output is in record_output.c. */
 #include "cmd/recorder.h"
 #include "capture/procfs.h"
 #include "cmd/console.h"
 #include "cmd/running.h"
+#include "model/launched.h"
+#include "model/machine.h"
 #include "model/told_paths.h"
 #include "sdk/ticks.h"
 
@@ -58,33 +59,17 @@ static void describe(struct sv_recorder *r)
     r->dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
     if (text[0] && !r->options->redact)
         set_text(r->dict, "command", text);
-    if (uname(&u) == 0) {
-        set_text(r->dict, "hostname", u.nodename);
+    sv_machine_describe(r->dict);
+    if (uname(&u) == 0)
         set_text(r->dict, "kernel", u.release);
-        set_text(r->dict, "machine", u.machine);
-    }
     if (r->options->sample_hz) {
         snprintf(text, sizeof text, "%u", (unsigned)r->options->sample_hz);
         set_text(r->dict, "sample_hz", text);
     }
     if (r->options->paths && strcmp(r->options->paths, SV_PATHS_ONCE) == 0)
         set_text(r->dict, SV_PATHS_KEY, SV_PATHS_ONCE);
+    sv_dict_describe_launcher(r->dict);
     set_text(r->dict, "writer", "stave record");
-}
-
-static int open_output(struct sv_recorder *r, struct sv_err *err)
-{
-    const struct sv_output_choice *out = &r->options->out;
-    size_t size = strlen(out->path) + 6;
-    r->part = sv_alloc(size);
-    snprintf(r->part, size, "%s.part", out->path);
-    int code = sv_open_growing(out, r->part, r->dict, &r->report, &r->sink, err);
-    if (code < 0)
-        return code;
-    if (!(r->sink->takes & SV_HAS_EDGES)) /* those that do are content with each track in order */
-        r->sink = sv_pump_adapt(SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_DISORDER, r->sink, r->dict,
-                                &r->report, NULL);
-    return sv_parts_open(r, err);
 }
 
 static int parse_ns(const char *text, const char *option, int64_t *ns, struct sv_err *err)
@@ -337,9 +322,9 @@ int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_
         if (n <= 0)
             return n;
         r->events += (uint64_t)n;
-        int code = r->sink->write(r->sink, r->batch->events, r->batch->n, err);
-        if (code < 0)
-            return code;
+        if (r->sink->write(r->sink, r->batch->events, r->batch->n, err) < 0)
+            sv_record_output_fail(r, err);
+        sv_record_commit_many(r, err);
     }
 }
 
@@ -375,7 +360,7 @@ static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
         sv_decode_release(r->decode);
     }
     if (code >= 0)
-        code = sv_record_sdk_round(r, now, is_last, err);
+        code = sv_record_sdk_round(r, is_last, err);
     if (code >= 0 && r->usage && now - r->sampled_ns >= r->interval_ns)
         code = sample(r, now, err);
     if (code >= 0)
@@ -383,13 +368,12 @@ static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
     r->round_ns = now;
     if (code >= 0)
         sv_record_forget(r, now);
-    if (code >= 0 && now - r->snapshot_ns >= SNAPSHOT_EVERY_NS) {
+    if (code >= 0 && now - r->snapshot_ns >= SNAPSHOT_EVERY_NS)
         sv_recorder_snapshot(r);
-        if (r->sink->flush)
-            code = r->sink->flush(r->sink, err);
-    }
-    if (code >= 0 && !is_last)
-        code = sv_parts_round(r, now, err);
+    if (code >= 0)
+        sv_record_commit(r, now, is_last, err);
+    if (code >= 0 && !is_last && sv_parts_round(r, now, err) < 0)
+        sv_record_output_fail(r, err);
     return code;
 }
 
@@ -475,10 +459,10 @@ static void show_status(struct sv_recorder *r)
     double rate =
         r->shown_ns ? (double)(r->events - r->shown_events) * 1e9 / (double)(now - r->shown_ns) : 0;
     uint64_t size = sv_parts_bytes(r) + (stat(r->part, &st) == 0 ? (uint64_t)st.st_size : 0);
-    fprintf(stderr, "\r%s%s  %s events  %s/s  %s lost  %s%s\033[K", sv_style_err(SV_DIM),
-            sv_human_ns(a, now - r->started_ns), sv_human_count(b, r->events),
-            sv_human_count(c, (uint64_t)rate), sv_human_count(d, r->lost), sv_human_bytes(e, size),
-            sv_style_err(SV_RESET));
+    sv_print_styled(stderr, SV_DIM, "\r%s  %s events  %s/s  %s lost  %s\033[K",
+                    sv_human_ns(a, now - r->started_ns), sv_human_count(b, r->events),
+                    sv_human_count(c, (uint64_t)rate), sv_human_count(d, r->lost),
+                    sv_human_bytes(e, size));
     r->shown_ns = now;
     r->shown_events = r->events;
     r->is_shown = true;
@@ -493,13 +477,15 @@ static int run_loop(struct sv_recorder *r, struct sv_err *err)
         if (poll(p, 2, ROUND_MS) < 0 && errno != EINTR)
             return sv_err_sys(err, "cannot wait");
         take_signals(r);
-        if (r->n_signals > 1)
+        if (r->n_signals > 1) {
+            r->is_aborted = true;
             return sv_err_set(err, SV_EIO, SV_NO_POS, "aborted: nothing was saved");
+        }
         code = make_round(r, false, err);
         show_status(r);
     }
     if (r->is_shown)
-        fputs("\r\033[K", stderr);
+        sv_print(stderr, "\r\033[K");
     return code;
 }
 
@@ -571,7 +557,7 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     if (code >= 0)
         code = open_kernel(r, err);
     if (code >= 0)
-        code = open_output(r, err);
+        code = sv_record_output_open(r, err);
     if (code >= 0)
         code = open_signals(r, err);
     if (code >= 0 && r->options->drop_caches)
@@ -583,31 +569,15 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     sv_record_sdk_open(r);
     if (r->interval_ns > 0)
         r->usage = sv_usage_new(r->dict, sv_decode_tree(r->decode), "/proc");
-    r->started_ns = r->round_ns = sv_recorder_now_ns();
+    r->started_ns = r->round_ns = r->output.whole_ns = sv_recorder_now_ns();
     r->deadline_ns = duration ? r->started_ns + duration : 0;
     code = attach(r, err);
     if (code >= 0)
         code = start_command(r, err);
+    r->has_begun = code >= 0;
     if (code >= 0)
         tell_others(r);
     return code;
-}
-
-static int close_output(struct sv_recorder *r, int code, struct sv_err *err)
-{
-    if (!r->sink)
-        return code;
-    int closed = r->sink->close(r->sink, code < 0, err);
-    r->sink = NULL;
-    if (code < 0) {
-        unlink(r->part);
-        return code;
-    }
-    if (closed >= 0 && r->parts)
-        closed = sv_parts_finish(r, err);
-    else if (closed >= 0 && rename(r->part, r->options->out.path) != 0)
-        closed = sv_err_sys(err, "cannot rename %s", r->part);
-    return closed;
 }
 
 int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
@@ -622,13 +592,13 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
         code = run_loop(r, err);
     if (code >= 0)
         code = finish(r, err);
-    code = close_output(r, code, err);
-    sv_parts_free(r, code < 0);
+    code = sv_record_output_close(r, code, err);
+    sv_parts_free(r);
     sv_record_sdk_close(r);
     if (r->go >= 0)
         close(r->go); /* a child that never began ends now */
     sv_console_findings(r->options->out.path, &r->report);
-    if (code >= 0 && !r->options->no_summary)
+    if ((code >= 0 || r->output.why.code != 0) && !r->options->no_summary)
         sv_recorder_summary(r);
     if (code >= 0)
         code = sv_child_exit_code(r);
@@ -646,7 +616,6 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
     sv_report_fini(&r->report);
     sv_batch_fini(r->batch);
     free(r->batch);
-    free(r->part);
     sv_dict_free(r->dict);
     if (r->signal_fd >= 0)
         close(r->signal_fd);

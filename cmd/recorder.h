@@ -9,6 +9,7 @@
 #include "capture/redact.h"
 #include "capture/usage.h"
 #include "cmd/files.h"
+#include "cmd/record_output.h"
 #include "cmd/record_parts.h"
 #include "cmd/record_use.h"
 
@@ -51,13 +52,16 @@ struct sv_recorder {
     struct sv_gpus *gpus;   /* NULL: not wanted */
     int64_t gpu_interval_ns, gpus_ns;
     struct sv_collect *collect; /* of programs with libstave */
-    char *part;
+    struct sv_record_output output;
+    const char *part; /* the growing file */
     pid_t child;
     int copies[2]; /* --copy-output: what the command gets as output and errors; -1 */
     pid_t copier;
     int go, back; /* pipes: lets the child begin; its error, if it cannot */
     int status;
     bool has_ended;
+    bool has_begun;  /* something may have been recorded */
+    bool is_aborted; /* nothing of it is wanted */
     int signal_fd;
     sigset_t old_mask;
     int n_signals;
@@ -89,11 +93,13 @@ void sv_record_forget(struct sv_recorder *r, int64_t now);
 /* Programs that trace with libstave (record_sdk.c). */
 void sv_record_sdk_open(
     struct sv_recorder *r); /* before the command starts: sets its environment */
-int sv_record_sdk_round(struct sv_recorder *r, int64_t now, bool is_last, struct sv_err *err);
+int sv_record_sdk_round(struct sv_recorder *r, bool is_last, struct sv_err *err);
 void sv_record_sdk_close(struct sv_recorder *r);
 
-/* Forks for --detach (record_detach.c). In the one that records, *word is to be written to when it has begun. */
-int sv_record_detach(const char *out, int *word, bool *is_parent, struct sv_err *err);
+/* --detach (record_detach.c): forks before anything is made. The parent waits, and returns the exit code. In the one that records, *word is to be
+ * written to when it has begun; it leaves the terminal when it has its output. */
+int sv_record_detach(int *word, bool *is_parent, struct sv_err *err);
+int sv_record_leave_terminal(const char *out, int word, struct sv_err *err);
 
 /* The child's life (record_child.c): starts stopped, begins with sv_child_begin(). */
 int sv_child_start(struct sv_recorder *r, struct sv_err *err);

@@ -1,9 +1,13 @@
 /* stave recover: the trace of a program that was killed, from its growing file and its rings. */
+#include "base/out_name.h"
+#include "base/trusted.h"
 #include "cmd/commands.h"
 #include "cmd/console.h"
 #include "cmd/files.h"
-#include "sdk/dead.h"
+#include "cmd/leftovers.h"
+#include "cmd/spool.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,51 +19,81 @@
 
 struct recover {
     struct sv_output_choice out;
-    bool keep, clean;
+    struct sv_words discard;
+    bool keep, clean, yes, force;
 };
+
+static void print_problems(const struct sv_leftovers *l)
+{
+    for (size_t i = 0; i < l->n_problems; i++)
+        sv_console_note("%s", l->problems[i]);
+}
 
 /* ---- the list ---- */
 
-struct listing {
-    bool clean;
-    unsigned n, removed;
-};
-
-static int list_one(void *ctx, const char *dir)
+static const char *state_of(const struct sv_leftover *o)
 {
-    struct listing *l = ctx;
-    struct sv_dead d;
-    struct sv_err err = {0};
-    char part[32], rings[32];
-    if (sv_dead_look(dir, &d, &err) < 0)
-        return 0;
-    bool has_trace = sv_dead_has_trace(&d), is_busy = d.is_alive || d.live_guest;
-    l->n++;
-    printf("%s  pid %u %s", dir, d.session.pid,
-           d.is_alive     ? "(running)"
-           : d.live_guest ? "(dead, but a forked process runs)"
-           : has_trace    ? "(dead)"
-                          : "(finished)");
-    if (d.n_guests)
-        printf(" and %u forked from it", d.n_guests);
-    printf("\n  %s\n", d.session.command);
-    if (has_trace)
-        printf("  %s: %s written, %s in rings\n", d.session.out, sv_human_bytes(part, d.part_bytes),
-               sv_human_bytes(rings, d.ring_bytes));
-    if (l->clean && !is_busy) {
-        sv_dead_remove(&d, true);
-        l->removed++;
-        printf("  removed\n");
-    }
-    return 0;
+    uint32_t pid;
+    enum sv_process_state own = o->has_session ? o->dead.process : sv_leftover_state(o, &pid);
+    if (own == SV_PROCESS_RUNS)
+        return "running";
+    if (own == SV_PROCESS_UNKNOWN)
+        return "in another container or on another machine";
+    if (o->has_session && o->dead.clients == SV_PROCESS_RUNS)
+        return "dead, but another process of it runs";
+    if (o->has_session && o->dead.clients == SV_PROCESS_UNKNOWN)
+        return "dead, but another process of it may run";
+    if (o->has_session && sv_dead_is_kept(&o->dead))
+        return "recovered and kept";
+    return o->has_session && !sv_dead_has_trace(&o->dead) ? "finished" : "dead";
 }
 
-static int list(const struct recover *o)
+static void print_head(const struct sv_leftover *o)
 {
-    struct listing l = {.clean = o->clean};
-    sv_dead_each(list_one, &l);
+    const char *what = o->dead.dir[0] ? o->dead.dir : o->part;
+    uint32_t pid = o->has_session ? o->dead.session.process.pid
+                   : o->has_claim ? o->claim.holder.pid
+                                  : 0;
+    sv_print(stdout, "%s", what);
+    if (pid)
+        sv_print(stdout, "  pid %u (%s)", pid, state_of(o));
+    if (o->problem[0])
+        sv_print(stdout, "  cannot be read: %s", o->problem);
+    if (o->has_session && o->dead.n_clients)
+        sv_print(stdout, " and %u other%s", o->dead.n_clients, o->dead.n_clients == 1 ? "" : "s");
+    const char *command = o->has_claim     ? o->claim.command
+                          : o->has_session ? o->dead.session.command
+                                           : "";
+    if (*command)
+        sv_print(stdout, "\n  %s", command);
+    sv_print(stdout, "\n");
+}
+
+static void print_one(const struct sv_leftover *o)
+{
+    char part[32], rings[32], lost[32];
+    print_head(o);
+    if ((o->has_session && !sv_dead_has_trace(&o->dead)) || (o->problem[0] && !o->part[0]))
+        return;
+    sv_print(stdout, "  %s: %s written", o->out[0] ? o->out : "no file",
+             sv_human_bytes(part, o->part_bytes));
+    if (o->has_session)
+        sv_print(stdout, ", %s in rings", sv_human_bytes(rings, o->dead.ring_bytes));
+    if (o->has_session && o->dead.ring_losses)
+        sv_print(stdout, ", %s losses", sv_human_count(lost, o->dead.ring_losses));
+    sv_print(stdout, "\n");
+}
+
+static int list(void)
+{
+    struct sv_leftovers l = {0};
+    sv_leftovers_everywhere(&l);
+    for (size_t i = 0; i < l.n; i++)
+        print_one(l.all[i]);
+    print_problems(&l);
     if (l.n == 0)
-        sv_console_note("no sessions on this machine");
+        sv_console_note("no sessions on this machine, and nothing left in this directory");
+    sv_leftovers_fini(&l);
     return SV_EXIT_OK;
 }
 
@@ -73,154 +107,391 @@ struct join {
     size_t n;
 };
 
-/* The whole part of the growing file as an input: what follows it is also in the rings. */
-static int open_part(const struct sv_dead *d, struct join *j, struct sv_source **source,
+/* The whole part of the growing file as an input. It is mapped privately; what cuts it meanwhile is reported by the reader. */
+static int open_part(const struct sv_leftover *o, struct join *j, struct sv_source **source,
                      struct sv_err *err)
 {
     *source = NULL;
-    if (d->part_bytes == 0)
-        return 0;
-    int fd = open(d->session.part, O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        if (fd >= 0)
-            close(fd);
-        sv_report_add(&j->report, SV_DAMAGE, "the growing file is gone", 1, SV_NO_POS, "%s",
-                      d->session.part);
+    if (!o->part[0]) {
+        if (o->part_bytes > 0)
+            sv_report_add(&j->report, SV_DAMAGE, "the growing file is gone", 1, SV_NO_POS, NULL);
         return 0;
     }
-    if ((uint64_t)st.st_size < d->part_bytes)
-        sv_report_add(&j->report, SV_DAMAGE, "the growing file was cut", 1, st.st_size, NULL);
-    j->n = (uint64_t)st.st_size < d->part_bytes ? (size_t)st.st_size : (size_t)d->part_bytes;
+    if (o->file_bytes < o->part_bytes)
+        sv_report_add(&j->report, SV_DAMAGE, "the growing file was cut", 1, (int64_t)o->file_bytes,
+                      NULL);
+    int fd = sv_trusted_file(AT_FDCWD, o->part, O_RDONLY, SV_TRUST_OWN, 0);
+    if (fd < 0)
+        return sv_err_sys(err, "%s", o->part);
+    j->n = (size_t)(o->file_bytes < o->part_bytes ? o->file_bytes : o->part_bytes);
     j->bytes = j->n ? mmap(NULL, j->n, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
     close(fd);
     if (!j->bytes || j->bytes == MAP_FAILED) {
         j->bytes = NULL;
         return 0;
     }
-    int code = sv_input_open_memory(j->bytes, j->n, d->session.part, &j->in, err);
+    int code = sv_input_open_memory(j->bytes, j->n, o->part, &j->in, err);
     if (code < 0)
         return code;
-    const struct sv_format *f =
-        sv_format_for_path(d->session.out, &(enum sv_compression){SV_PLAIN});
+    const struct sv_format *f = sv_format_probe(j->in, err); /* not always that of OUT */
     struct sv_read_options options = {0};
     if (!f || !f->open_source)
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: no reader for this format",
-                          d->session.part);
+        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: no reader for this format", o->part);
     return f->open_source(j->in, &options, j->dict, &j->report, source, err);
 }
 
-static int pump_both(const struct sv_dead *d, struct join *j, struct sv_sink *sink,
+static int pump_both(const struct sv_leftover *o, struct join *j, struct sv_sink *sink,
                      struct sv_err *err)
 {
     struct sv_source *part, *rings;
     struct sv_pump_options options = {0};
-    int code = open_part(d, j, &part, err);
+    int code = open_part(o, j, &part, err);
     unsigned gives = SV_HAS_EDGES | SV_HAS_DISORDER | (part ? part->gives : 0);
     sink = sv_pump_adapt(gives, sink, j->dict, &j->report, &options);
     if (code >= 0 && part)
         code = sv_pump_into(part, sink, &options, err);
-    if (code >= 0)
-        code = sv_dead_source(d, j->dict, &j->report, &rings, err);
-    if (code >= 0)
+    if (code >= 0 && o->has_session)
+        code = sv_dead_source(&o->dead, j->dict, &j->report, &rings, err);
+    if (code >= 0 && o->has_session)
         code = sv_pump_into(rings, sink, &options, err);
     int closed = sink->close(sink, code < 0, err);
     return code < 0 ? code : closed;
 }
 
-static int join(const struct recover *o, const struct sv_dead *d, struct sv_err *err)
+static int join_into(const struct sv_leftover *o, const struct sv_output_choice *out,
+                     struct sv_err *err)
 {
     struct join j = {.dict = sv_dict_new()};
     struct sv_sink *sink;
-    struct sv_output_choice out = o->out;
-    if (!out.path)
-        out.path = d->session.out;
     sv_report_init(&j.report);
-    int code = sv_open_output(&out, j.dict, &j.report, &sink, err);
+    int code = sv_open_output(out, j.dict, &j.report, &sink, err);
     if (code >= 0)
-        code = pump_both(d, &j, sink, err);
-    sv_console_findings(out.path, &j.report);
+        code = pump_both(o, &j, sink, err);
+    sv_console_findings(out->path, &j.report);
     if (j.in)
         sv_input_close(j.in);
     if (j.bytes)
         munmap(j.bytes, j.n);
     sv_report_fini(&j.report);
     sv_dict_free(j.dict);
-    if (code >= 0) {
-        char part[32], rings[32];
-        sv_console_note("%s: joined %s of %s and %s of rings", out.path,
-                        sv_human_bytes(part, d->part_bytes), d->session.part,
-                        sv_human_bytes(rings, d->ring_bytes));
-    }
     return code;
+}
+
+/* ---- the name of the result ---- */
+
+/* Takes a name that nobody has, by an empty file: WANTED, or WANTED with ".recovered" and a number before the suffix. */
+static int take_name(const char *wanted, char *to, size_t size, struct sv_err *err)
+{
+    char text[32] = "";
+    for (unsigned i = 0; i < 10000; i++) {
+        if (i > 0)
+            snprintf(text, sizeof text, i == 1 ? ".recovered" : ".recovered.%u", i);
+        if (snprintf(to, size, "%s", wanted) >= (int)size || !sv_name_insert(to, size, text))
+            return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: the name is too long", wanted);
+        int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (fd >= 0)
+            return fd;
+        if (errno != EEXIST)
+            return sv_err_sys(err, "%s: cannot create", to);
+    }
+    return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: no free name is left for it", wanted);
+}
+
+/* Unless somebody has put something else there. */
+static void give_name_back(const char *path, const struct stat *ours)
+{
+    struct stat st;
+    if (lstat(path, &st) == 0 && st.st_ino == ours->st_ino && st.st_dev == ours->st_dev)
+        unlink(path);
+}
+
+static int join_new(const struct recover *r, const struct sv_leftover *o, struct sv_err *err)
+{
+    char path[SV_PATH_MAX + 32];
+    struct stat ours;
+    struct sv_output_choice out = r->out;
+    const char *wanted = out.path ? out.path : o->out;
+    if (strcmp(wanted, "-") == 0)
+        return join_into(o, &out, err);
+    int fd = take_name(wanted, path, sizeof path, err);
+    if (fd < 0)
+        return fd;
+    bool is_known = fstat(fd, &ours) == 0;
+    close(fd);
+    out.path = path;
+    int code = join_into(o, &out, err);
+    if (code < 0 && is_known)
+        give_name_back(path, &ours);
+    if (code < 0)
+        return code;
+    char part[32], rings[32];
+    if (strcmp(path, wanted) != 0)
+        sv_console_note("%s is there already and stays; this one is %s", wanted, path);
+    sv_console_note("%s: joined %s of %s and %s of rings", path,
+                    sv_human_bytes(part, o->part_bytes), o->part[0] ? o->part : "no file",
+                    sv_human_bytes(rings, o->has_session ? o->dead.ring_bytes : 0));
+    if (o->has_claim && o->claim.session[0] && !o->has_session)
+        sv_console_note("%s: without what was only in rings: the session %s is %s", path,
+                        o->claim.session, o->problem[0] ? o->problem : "gone");
+    return 0;
+}
+
+/* ---- one of them ---- */
+
+static int check_state(const struct recover *r, const struct sv_leftover *o, const char *name,
+                       struct sv_err *err)
+{
+    uint32_t pid = 0;
+    enum sv_process_state state = sv_leftover_state(o, &pid);
+    bool is_writer = !o->has_session || o->dead.process != SV_PROCESS_GONE;
+    if (o->has_session && is_writer && !sv_dead_has_trace(&o->dead))
+        return 0; /* it has finished this one */
+    if (state == SV_PROCESS_RUNS)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          is_writer
+                              ? "%s: process %u is still writing it; recover it when that has "
+                                "ended"
+                              : "%s: process %u, which traces into it, still runs; recover it "
+                                "when that has ended",
+                          name, pid);
+    if (state == SV_PROCESS_UNKNOWN && !r->force)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "%s: process %u of another container or machine may still write to it; "
+                          "--force recovers it if that has ended",
+                          name, pid);
+    return 0;
 }
 
 /* Two recoveries of one session would take the rings away from each other. Returns the lock, a descriptor. */
-static int take(struct sv_dead *d, struct sv_err *err)
+static int take_lock(const struct sv_leftover *o, struct sv_err *err)
 {
-    int fd = open(d->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        if (fd >= 0)
-            close(fd);
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: it is being recovered right now", d->dir);
-    }
-    char dir[SV_PATH_MAX];
-    snprintf(dir, sizeof dir, "%s", d->dir);
-    int code = sv_dead_look(dir, d, err); /* as it is now */
-    if (code < 0)
+    bool is_dir = o->has_session || !o->part[0];
+    const char *what = is_dir ? o->dead.dir : o->part;
+    int fd = is_dir ? sv_trusted_folder(AT_FDCWD, what, SV_TRUST_PRIVATE)
+                    : sv_trusted_file(AT_FDCWD, what, O_RDONLY, SV_TRUST_OWN, 0);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    if (fd >= 0)
         close(fd);
-    return code < 0 ? code : fd;
+    return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: it is being recovered right now", what);
 }
 
-static int recover_one(const struct recover *o, const char *name, struct sv_dead *d,
+/* As it is now that nobody else has it. */
+static int look_again(struct sv_leftover *o, struct sv_err *err)
+{
+    struct sv_dead now;
+    if (!o->has_session)
+        return 0;
+    int code = sv_dead_look(o->dead.dir, &now, err);
+    if (code >= 0)
+        o->dead = now;
+    return code;
+}
+
+/* What a killed `stave listen` has received is no trace yet. */
+static bool is_spool(const struct sv_leftover *o)
+{
+    return o->has_claim && o->claim.kind == SV_CLAIM_LISTENER;
+}
+
+static int recover_one(const struct recover *r, const char *name, struct sv_leftover *o,
                        struct sv_err *err)
 {
-    if (d->is_alive && sv_dead_has_trace(d))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%s: process %u is still writing it; recover it when that has ended",
-                          name, d->session.pid);
-    if (d->live_guest)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%s: process %u, forked from it, still runs; recover it when that has "
-                          "ended",
-                          name, d->live_guest);
-    if (!o->out.path && !sv_format_for_path(d->session.out, &(enum sv_compression){SV_PLAIN}))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%s went to no file; give the file to write: -o FILE",
-                          d->session.out[0] ? d->session.out : "its trace");
-    int code = join(o, d, err);
-    if (code >= 0 && !o->keep)
-        sv_dead_remove(d, true);
+    int code = check_state(r, o, name, err);
+    if (code < 0)
+        return code;
+    if (o->problem[0] && (o->dead.is_other_version || !o->part[0]))
+        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: the session is %s", o->dead.dir,
+                          o->problem);
+    if (!r->out.path && !sv_format_for_path(o->out, &(enum sv_compression){SV_PLAIN}))
+        return sv_err_set(
+            err, SV_EUSAGE, SV_NO_POS, "%s went to no file; give the file to write: -o FILE",
+            o->has_session && o->dead.session.out[0] ? o->dead.session.out : "its trace");
+    int lock = take_lock(o, err);
+    if (lock < 0)
+        return lock;
+    if (is_spool(o)) {
+        code = sv_spool_finish(&o->claim, &r->out, r->keep, err);
+        close(lock);
+        return code;
+    }
+    code = look_again(o, err);
+    if (code >= 0)
+        code = join_new(r, o, err);
+    if (code >= 0 && !r->keep)
+        sv_leftover_remove(o, false);
+    else if (code >= 0 && o->has_session)
+        sv_dead_note_kept(&o->dead);
+    close(lock);
     return code;
+}
+
+/* What is finished has its trace already. */
+static bool has_something(const struct sv_leftover *o)
+{
+    return !o->has_session || sv_dead_has_trace(&o->dead);
+}
+
+/* All that the name leads to, newest first. What fails does not keep the others from being recovered; the first failure is returned. */
+static int recover_all(const struct recover *r, const char *name, struct sv_leftovers *l,
+                       struct sv_err *err)
+{
+    struct sv_err each = {0};
+    size_t n_tried = 0;
+    int first = 0;
+    for (size_t i = 0; i < l->n; i++) {
+        if (!has_something(l->all[i]))
+            continue;
+        n_tried++;
+        each = (struct sv_err){0};
+        int code = recover_one(r, name, l->all[i], &each);
+        if (code < 0 && first < 0)
+            sv_console_error(NULL, SV_NO_POS, each.msg);
+        if (code < 0 && first == 0) {
+            first = code;
+            *err = each;
+        }
+    }
+    if (n_tried > 0)
+        return first;
+    return sv_err_set(err, SV_EINPUT, SV_NO_POS,
+                      "%s: nothing to recover: no killed program left it ('stave recover' without "
+                      "a name lists what is there)",
+                      name);
+}
+
+/* ---- cleaning ---- */
+
+static bool is_named(const struct sv_leftover *o, const char *name)
+{
+    char path[SV_PATH_MAX];
+    return sv_leftovers_absolute(name, path, sizeof path) &&
+           (strcmp(path, o->out) == 0 || strcmp(path, o->part) == 0 ||
+            strcmp(path, o->dead.dir) == 0);
+}
+
+static bool is_discarded(const struct recover *r, const struct sv_leftover *o)
+{
+    for (size_t i = 0; i < r->discard.n; i++)
+        if (is_named(o, r->discard.items[i]))
+            return true;
+    return false;
+}
+
+static void clean_one(const struct recover *r, struct sv_leftover *o)
+{
+    uint32_t pid;
+    bool is_discard = is_discarded(r, o), is_done = sv_leftover_is_done(o);
+    print_one(o);
+    enum sv_process_state state = sv_leftover_state(o, &pid);
+    if (state != SV_PROCESS_GONE && !(state == SV_PROCESS_UNKNOWN && is_discard && r->force)) {
+        sv_print(stdout, "  stays: process %u %s\n", pid,
+                 state == SV_PROCESS_RUNS ? "runs" : "may run elsewhere");
+        return;
+    }
+    if (!is_done && !is_discard) {
+        sv_print(stdout, "  stays: not recovered; recover it, or add --discard and its name\n");
+        return;
+    }
+    int lock = r->yes ? take_lock(o, &(struct sv_err){0}) : -1;
+    if (r->yes && lock >= 0)
+        sv_leftover_remove(o, true);
+    if (lock >= 0)
+        close(lock);
+    sv_print(stdout, "  %s: %s\n",
+             !r->yes     ? "would be removed"
+             : lock >= 0 ? "removed"
+                         : "stays",
+             r->yes && lock < 0 ? "it is being recovered right now"
+             : is_done          ? "nothing in it is missing elsewhere"
+                                : "as asked, with what was not recovered");
+}
+
+static int clean(const struct recover *r, struct sv_err *err)
+{
+    struct sv_leftovers l = {0};
+    sv_leftovers_everywhere(&l);
+    for (size_t i = 0; i < r->discard.n; i++)
+        sv_leftovers_of_name(&l, r->discard.items[i]);
+    int code = 0;
+    for (size_t i = 0; code >= 0 && i < r->discard.n; i++) {
+        bool is_there = false;
+        for (size_t k = 0; k < l.n && !is_there; k++)
+            is_there = is_named(l.all[k], r->discard.items[i]);
+        if (!is_there)
+            code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "--discard: nothing is left of '%s'",
+                              r->discard.items[i]);
+    }
+    for (size_t i = 0; code >= 0 && i < l.n; i++)
+        clean_one(r, l.all[i]);
+    print_problems(&l);
+    if (code >= 0 && l.n == 0)
+        sv_console_note("no sessions on this machine, and nothing left in this directory");
+    else if (code >= 0 && !r->yes)
+        sv_console_note("nothing was removed; --yes removes it");
+    sv_leftovers_fini(&l);
+    return code < 0 ? code : SV_EXIT_OK;
+}
+
+/* ---- the command ---- */
+
+static int check_options(const struct recover *r, const struct sv_words *operands,
+                         struct sv_err *err)
+{
+    if (r->clean && (operands->n > 0 || r->keep || r->out.path))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--clean takes no file, -o or --keep; --discard NAME names what goes "
+                          "unrecovered");
+    if (!r->clean && (r->yes || r->discard.n > 0))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s needs --clean",
+                          r->yes ? "yes" : "discard");
+    if (!r->clean && operands->n == 0 && (r->keep || r->out.path || r->force))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "say what to recover: the output of the killed program, or its session "
+                          "directory");
+    return operands->n == 0
+               ? 0
+               : sv_expect_operands(operands, 1, 1, "output of the killed program", err);
 }
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
-    struct recover *o = options;
-    if (operands->n == 0)
-        return list(o);
-    int code = sv_expect_operands(operands, 1, 1, "output of the killed program", err);
-    if (code < 0)
-        return code;
-    struct sv_dead d;
+    struct recover *r = options;
+    struct sv_leftovers l = {0};
     struct stat st;
+    int code = check_options(r, operands, err);
+    if (code < 0 || operands->n == 0)
+        return code < 0 ? code : r->clean ? clean(r, err) : list();
     const char *name = operands->items[0];
-    bool is_dir = stat(name, &st) == 0 && S_ISDIR(st.st_mode);
-    code = is_dir ? sv_dead_look(name, &d, err) : sv_dead_of_output(name, &d, err);
-    int lock = code < 0 ? -1 : take(&d, err);
+    if (stat(name, &st) == 0 && S_ISDIR(st.st_mode))
+        code = sv_leftovers_of_session(&l, name, err);
+    else
+        sv_leftovers_of_name(&l, name);
+    print_problems(&l);
     if (code >= 0)
-        code = lock < 0 ? lock : recover_one(o, name, &d, err);
-    if (lock >= 0)
-        close(lock);
+        code = recover_all(r, name, &l, err);
+    sv_leftovers_fini(&l);
     return code;
 }
+
 static const struct sv_option options[] = {
     {'o', "output", "FILE", SV_OPT_TEXT, offsetof(struct recover, out.path),
      "where to write; default is the name the program was to write", NULL},
     {0, "keep", NULL, SV_OPT_FLAG, offsetof(struct recover, keep),
      "leave the growing file and the session directory where they are", NULL},
+    {0, "force", NULL, SV_OPT_FLAG, offsetof(struct recover, force),
+     "also when a process of another container or machine, which cannot be seen from here, may "
+     "still write to it",
+     NULL},
     {0, "clean", NULL, SV_OPT_FLAG, offsetof(struct recover, clean),
-     "without a file: remove the sessions of programs that no longer run", NULL},
+     "without a file: say what could be removed (finished, recovered or empty), and why not the "
+     "rest",
+     NULL},
+    {0, "yes", NULL, SV_OPT_FLAG, offsetof(struct recover, yes), "with --clean: remove it", NULL},
+    {0, "discard", "NAME", SV_OPT_LIST, offsetof(struct recover, discard),
+     "with --clean: also what was not recovered of this output or session directory; may be given "
+     "several times",
+     NULL},
     {0},
 };
 
@@ -228,6 +499,9 @@ static const struct sv_example examples[] = {
     {"stave recover", "what can be recovered on this machine"},
     {"stave recover trace.pftrace", "after kill -9: the whole trace under its name"},
     {"stave recover trace.pftrace -o part.json", "somewhere else, in another format"},
+    {"stave recover --clean", "what could be removed"},
+    {"stave recover --clean --yes --discard old.pftrace",
+     "remove it, and the unrecovered rest of old.pftrace"},
     {0},
 };
 
@@ -236,13 +510,19 @@ const struct sv_command sv_command_recover = {
     .operands = "[OUT]",
     .summary = "make the trace of a killed program whole",
     .description =
-        "A program that traces with libstave and is killed leaves OUT.part, the trace as far as it "
-        "was "
-        "written, and in memory the rings with everything later, up to the last event. This joins "
-        "both into one valid trace: every event that was recorded is in it once.\n\n"
-        "OUT is the name that was given in STAVE_OUT, or a session directory. Without it the "
-        "sessions "
-        "of this machine are listed.",
+        "A program that traces with libstave, 'stave record' or 'stave listen' that is killed "
+        "leaves "
+        "OUT.part, the trace as far as it was written, and in memory the rings with everything "
+        "later, up to the last event. This joins both into one valid trace: every event that was "
+        "recorded is in it once, or is counted in it as lost.\n\n"
+        "OUT is the name that was given in STAVE_OUT or with -o, or a session directory. All that "
+        "belongs to the name is recovered, newest first, each into a file of its own; no file is "
+        "ever overwritten: where OUT is taken, the trace becomes OUT with '.recovered' before its "
+        "suffix. Without a name all that is left of killed programs is listed: the sessions of "
+        "this "
+        "user on this machine, and what lies in the current directory. What another user could "
+        "have "
+        "written is never read or removed.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct recover),

@@ -332,28 +332,29 @@ static void print_bar(const char *name, int64_t from_ns, int64_t to_ns, int64_t 
         bar[i] = '#';
     if (to_ns > from_ns && first < BAR && bar[first] == ' ')
         bar[first] = '|';
-    printf("  %-11s %12s %12s  %s\n", name, sv_human_ns(from, from_ns - start_ns),
-           sv_human_ns(took, to_ns - from_ns), bar);
+    sv_print(stdout, "  %-11s %12s %12s  %s\n", name, sv_human_ns(from, from_ns - start_ns),
+             sv_human_ns(took, to_ns - from_ns), bar);
 }
 
 static void print_companions(const struct sv_serving_report *r, const struct sv_served_request *q)
 {
     if (q->batch == SV_SERVED_NONE) {
-        printf("  in no batch\n");
+        sv_print(stdout, "  in no batch\n");
         return;
     }
     const struct sv_served_batch *b = &r->batches[q->batch];
     const struct sv_served_worker *w = sv_served_worker(r, b->worker);
-    printf("  batch %" PRIu64 " of %" PRIu32 " samples on worker %" PRId32 " (%s), with %u other "
-           "requests",
-           b->id, b->samples, b->worker, w->type, b->n - 1);
+    sv_print(stdout,
+             "  batch %" PRIu64 " of %" PRIu32 " samples on worker %" PRId32 " (%s), with %u other "
+             "requests",
+             b->id, b->samples, b->worker, w->type, b->n - 1);
     for (uint32_t i = 0, shown = 0; i < b->n && shown < 16; i++) {
         const struct sv_served_request *other = &r->requests[r->members[b->first_member + i]];
         if (other == q)
             continue;
-        printf("%s%" PRIu64, shown++ ? " " : ": ", other->id);
+        sv_print(stdout, "%s%" PRIu64, shown++ ? " " : ": ", other->id);
     }
-    printf("%s\n", b->n > 17 ? " …" : "");
+    sv_print(stdout, "%s\n", b->n > 17 ? " …" : "");
 }
 
 static int print_waterfall(const struct sv_report_options *o, const struct sv_serving_report *r,
@@ -368,10 +369,11 @@ static int print_waterfall(const struct sv_report_options *o, const struct sv_se
         return sv_err_set(err, SV_EINPUT, SV_NO_POS,
                           "no request %" PRIu64 " in %s; --by request lists them", id, o->path);
     int64_t total = q->edges[SV_N_PHASES] - q->edges[0];
-    printf("request %" PRIu64 " of model %s: %s after %s%s\n", id, sv_served_model(r, q->model),
-           sv_life_fate_names[q->fate], sv_human_ns(text, total), q->is_warmup ? " (warm-up)" : "");
+    sv_print(stdout, "request %" PRIu64 " of model %s: %s after %s%s\n", id,
+             sv_served_model(r, q->model), sv_life_fate_names[q->fate], sv_human_ns(text, total),
+             q->is_warmup ? " (warm-up)" : "");
     print_companions(r, q);
-    printf("\n  %-11s %12s %12s\n", "phase", "from", "takes");
+    sv_print(stdout, "\n  %-11s %12s %12s\n", "phase", "from", "takes");
     for (int i = 0; i < SV_N_PHASES; i++)
         print_bar(sv_life_phase_names[i], q->edges[i], q->edges[i + 1], q->edges[0], total);
     return 0;
@@ -417,16 +419,17 @@ static void print_change(const struct change *c, bool is_missed)
         sv_human_ns(after, (int64_t)c->after);
     }
     double change = c->before > 0 ? (c->after / c->before - 1) * 100 : 0;
-    printf("  %-24s %14s %14s %+9.1f %%  %s\n", c->name, before, after, change,
-           is_missed ? "MISSED" : "ok");
+    sv_print(stdout, "  %-24s %14s %14s %+9.1f %%  %s\n", c->name, before, after, change,
+             is_missed ? "MISSED" : "ok");
 }
 
 static void json_change(const struct change *c, bool is_missed, bool is_first)
 {
-    printf("%s\n  {\"figure\":\"%s\",\"baseline\":%.6g,\"candidate\":%.6g,\"worse_by\":%.6g,"
-           "\"limit\":%.6g,\"missed\":%s}",
-           is_first ? "[" : ",", c->name, c->before, c->after, worsening(c), c->limit,
-           is_missed ? "true" : "false");
+    sv_print(stdout,
+             "%s\n  {\"figure\":\"%s\",\"baseline\":%.6g,\"candidate\":%.6g,\"worse_by\":%.6g,"
+             "\"limit\":%.6g,\"missed\":%s}",
+             is_first ? "[" : ",", c->name, c->before, c->after, worsening(c), c->limit,
+             is_missed ? "true" : "false");
 }
 
 static int compare(const struct sv_report_options *o, const struct sv_serving_report *before,
@@ -453,7 +456,7 @@ static int compare(const struct sv_report_options *o, const struct sv_serving_re
     };
     bool any_missed = false;
     if (!o->json)
-        printf("  %-24s %14s %14s %11s\n", "", "baseline", "this run", "change");
+        sv_print(stdout, "  %-24s %14s %14s %11s\n", "", "baseline", "this run", "change");
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         bool is_missed = worsening(&changes[i]) > changes[i].limit;
         any_missed |= is_missed;
@@ -463,7 +466,7 @@ static int compare(const struct sv_report_options *o, const struct sv_serving_re
             print_change(&changes[i], is_missed);
     }
     if (o->json)
-        printf("\n]\n");
+        sv_print(stdout, "\n]\n");
     return any_missed ? SV_EXIT_FOUND : SV_EXIT_OK;
 }
 

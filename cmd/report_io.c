@@ -75,10 +75,10 @@ static const char *name_of(const struct sv_io_report *r, const struct sv_io_grou
     sv_buf_clear(b);
     if (by != SV_IO_PROCESS) {
         struct sv_text t = sv_dict_text(r->strings, g->name);
-        sv_buf_escaped(b, g->name ? t.bytes : "(not known)", g->name ? t.len : 11);
+        sv_buf_add(b, g->name ? t.bytes : "(not known)", g->name ? t.len : 11);
     } else if (g->process) {
         struct sv_text t = sv_dict_text(d, d->tracks[g->process].name);
-        sv_buf_escaped(b, t.bytes, t.len);
+        sv_buf_add(b, t.bytes, t.len);
         sv_buf_printf(b, "%spid %" PRId64 "%s", t.len ? " (" : "", d->tracks[g->process].pid,
                       t.len ? ")" : "");
     } else {
@@ -155,8 +155,8 @@ static void print_roles(const struct sv_io_report *r, size_t rows)
     for (size_t i = 0; i < rows; i++) {
         const struct sv_io_group *g = &r->by[SV_IO_PROCESS].groups[i];
         if (*g->why)
-            printf("  %s is %s: %s\n", name_of(r, g, SV_IO_PROCESS, &name),
-                   g->role ? sv_io_role_name(g->role) : "not classified", g->why);
+            sv_print(stdout, "  %s is %s: %s\n", name_of(r, g, SV_IO_PROCESS, &name),
+                     g->role ? sv_io_role_name(g->role) : "not classified", g->why);
     }
     sv_buf_fini(&name);
 }
@@ -170,8 +170,8 @@ static int print_groups(const struct report *o, const struct sv_io_report *r, en
     struct sv_printer *p;
     if (groups->n == 0)
         return 0;
-    printf("\n%s%s%s", sv_style(SV_BOLD), titles[by], sv_style(SV_RESET));
-    printf(rows < groups->n ? ": %zu of %zu, by time\n" : "\n", rows, groups->n);
+    sv_print_styled(stdout, SV_BOLD, "\n%s", titles[by]);
+    sv_print(stdout, rows < groups->n ? ": %zu of %zu, by time\n" : "\n", rows, groups->n);
     (void)fflush(stdout);
     int code = sv_printer_open("table", &p, err);
     if (code < 0)
@@ -194,16 +194,16 @@ static void print_sizes(const struct sv_io_report *r)
         most = r->total.sizes[i] > most ? r->total.sizes[i] : most;
     if (!most)
         return;
-    printf("\n%sSizes of reads and writes%s\n", sv_style(SV_BOLD), sv_style(SV_RESET));
+    sv_print_styled(stdout, SV_BOLD, "\nSizes of reads and writes\n");
     for (size_t i = 0; i < SV_IO_SIZES; i++) {
         char from[32], count[32];
         if (!r->total.sizes[i])
             continue;
         sv_human_bytes(from, i ? (uint64_t)1 << (i - 1) : 0);
         int width = (int)(r->total.sizes[i] * 40 / most);
-        printf("  %s %10s  %10s  %.*s\n", i ? "from" : "    ", from,
-               sv_human_count(count, r->total.sizes[i]), width ? width : 1,
-               "########################################");
+        sv_print(stdout, "  %s %10s  %10s  %.*s\n", i ? "from" : "    ", from,
+                 sv_human_count(count, r->total.sizes[i]), width ? width : 1,
+                 "########################################");
     }
 }
 
@@ -259,9 +259,9 @@ static int print_spans(const struct report *o, const struct sv_io_report *r, str
     size_t n = sum_spans(r, &sums);
     int code = 0, closed = 0;
     if (n) {
-        printf("\n%sSteps and phases%s (own I/O: threads of its process in I/O, added up; any: at "
-               "least one thread of the run)\n",
-               sv_style(SV_BOLD), sv_style(SV_RESET));
+        sv_print_styled(stdout, SV_BOLD, "\nSteps and phases");
+        sv_print(stdout, " (own I/O: threads of its process in I/O, added up; any: at least one "
+                         "thread of the run)\n");
         (void)fflush(stdout);
         code = sv_printer_open("table", &p, err);
         if (code >= 0)
@@ -295,22 +295,26 @@ static void print_summary(const struct sv_io_report *r)
 {
     char calls[32], blocks[32], read[32], written[32], time[32], from_disk[32];
     const struct sv_io_group *t = &r->total;
-    printf("%s calls, %s read, %s written, %s in I/O over all threads\n",
-           sv_human_count(calls, r->n_calls), sv_human_bytes(read, t->bytes_read),
-           sv_human_bytes(written, t->bytes_written), sv_human_ns(time, t->all.total_ns));
+    sv_print(stdout, "%s calls, %s read, %s written, %s in I/O over all threads\n",
+             sv_human_count(calls, r->n_calls), sv_human_bytes(read, t->bytes_read),
+             sv_human_bytes(written, t->bytes_written), sv_human_ns(time, t->all.total_ns));
     if (r->n_block)
-        printf("%s block requests read %s from the disks; ", sv_human_count(blocks, r->n_block),
-               sv_human_bytes(from_disk, t->block_bytes_read));
+        sv_print(stdout, "%s block requests read %s from the disks; ",
+                 sv_human_count(blocks, r->n_block),
+                 sv_human_bytes(from_disk, t->block_bytes_read));
     double cached = sv_io_cached(r, t);
     if (cached >= 0)
-        printf("at least %.0f %% of what was read came from the page cache\n", cached * 100);
+        sv_print(stdout, "at least %.0f %% of what was read came from the page cache\n",
+                 cached * 100);
     else
-        printf(r->n_block
-                   ? "nothing was read by calls\n"
-                   : "no block requests in the trace: hits of the page cache are not known\n");
+        sv_print(stdout,
+                 r->n_block
+                     ? "nothing was read by calls\n"
+                     : "no block requests in the trace: hits of the page cache are not known\n");
     if (r->n_cache_misses)
-        printf("%s misses of the page cache brought %s\n", sv_human_count(calls, r->n_cache_misses),
-               sv_human_bytes(read, t->cache_miss_bytes));
+        sv_print(stdout, "%s misses of the page cache brought %s\n",
+                 sv_human_count(calls, r->n_cache_misses),
+                 sv_human_bytes(read, t->cache_miss_bytes));
 }
 
 static int print_text(const struct report *o, const struct sv_io_report *r, struct sv_err *err)

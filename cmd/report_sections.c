@@ -77,7 +77,7 @@ static void print_one(const struct sv_section *s)
         if (s->columns[i].unit == SV_UNIT_COUNT && cells[i].type == SV_CELL_INT)
             cells[i] = sv_cell_text(sv_human_count(text, (uint64_t)cells[i].i));
         humanise(&cells[i], s->columns[i].unit, text);
-        printf("  %-28s %.*s\n", s->columns[i].heading, (int)cells[i].len, cells[i].text);
+        sv_print(stdout, "  %-28s %.*s\n", s->columns[i].heading, (int)cells[i].len, cells[i].text);
     }
 }
 
@@ -109,14 +109,14 @@ static int print_text(const struct sv_section *s, const struct sv_report_options
                       struct sv_err *err)
 {
     size_t n = s->n_rows < o->limit ? s->n_rows : o->limit;
-    printf("%s%s\n", is_first ? "" : "\n", s->title);
+    sv_print(stdout, is_first ? "%s\n" : "\n%s\n", s->title);
     if (s->is_one) {
         print_one(s);
         return 0;
     }
     int code = print_table(s, n, err);
     if (code >= 0 && n < s->n_rows)
-        printf("%zu more: --top 0 --by %s\n", s->n_rows - n, s->name);
+        sv_print(stdout, "%zu more: --top 0 --by %s\n", s->n_rows - n, s->name);
     return code;
 }
 
@@ -188,9 +188,7 @@ int sv_report_write(struct sv_buf *b, struct sv_err *err)
 {
     if (b->failed)
         return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "the report is too long: --top N, or --csv");
-    if (fwrite(b->data, 1, b->len, stdout) != b->len)
-        return sv_err_sys(err, "standard output");
-    return 0;
+    return sv_print_data(stdout, b->data, b->len, err);
 }
 
 /* ---- which ---- */

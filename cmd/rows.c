@@ -5,8 +5,10 @@
  * only. */
 #include "cmd/rows.h"
 
+#include "base/csv_text.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "cmd/console.h"
 
@@ -42,10 +44,13 @@ static int flush(struct sv_printer *p, struct sv_err *err)
 {
     if (p->text.failed)
         return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "a row of the result is too long to print");
-    if (p->text.len && fwrite(p->text.data, 1, p->text.len, p->out) != p->text.len)
-        return sv_err_sys(err, "standard output");
+    if (p->file) {
+        sv_output_pass_on(p->file, &p->text);
+        return sv_output_failure(p->file, err);
+    }
+    int code = sv_print_data(p->out, p->text.data, p->text.len, err);
     sv_buf_clear(&p->text);
-    return 0;
+    return code;
 }
 
 static int flush_if_full(struct sv_printer *p, struct sv_err *err)
@@ -172,7 +177,7 @@ static char *cell_line(struct sv_printer *p, const struct sv_cell *c)
     sv_buf_init(&plain, 1u << 30);
     sv_buf_init(&line, 1u << 30);
     if (c->type == SV_CELL_TEXT)
-        sv_buf_escaped(&plain, c->text, c->len);
+        sv_buf_printable(&plain, c->text, c->len);
     else
         add_plain(&plain, c);
     const char *text = sv_buf_cstr(&plain);
@@ -185,6 +190,11 @@ static char *cell_line(struct sv_printer *p, const struct sv_cell *c)
     sv_buf_fini(&plain);
     sv_buf_fini(&line);
     return copy;
+}
+
+static bool is_aligned(const struct sv_printer *p)
+{
+    return p->form == SV_ROWS_TABLE || p->form == SV_ROWS_MARKDOWN;
 }
 
 static void settle(struct sv_printer *p)
@@ -274,8 +284,9 @@ static int print_head(struct sv_sql_rows *r, const char *const *names, size_t n,
     p->n_rows = 0;
     p->is_flowing = false;
     for (size_t i = 0; i < n; i++) {
-        p->names[i] = sv_strndup(names[i], strlen(names[i]));
-        p->widths[i] = width_of(names[i]);
+        struct sv_cell name = sv_cell_text(names[i]);
+        p->names[i] = is_aligned(p) ? cell_line(p, &name) : sv_strndup(names[i], strlen(names[i]));
+        p->widths[i] = width_of(p->names[i]);
         p->is_number[i] = true;
     }
     bool is_apart = p->form == SV_ROWS_TABLE || p->form == SV_ROWS_CSV ||
@@ -320,7 +331,7 @@ static int print_end(struct sv_sql_rows *r, struct sv_err *err)
     struct sv_printer *p = (struct sv_printer *)r;
     if (p->form == SV_ROWS_JSON)
         sv_buf_str(&p->text, "]\n");
-    if (p->form == SV_ROWS_TABLE || p->form == SV_ROWS_MARKDOWN)
+    if (is_aligned(p))
         settle(p);
     return flush(p, err);
 }

@@ -10,6 +10,7 @@
 #include "analysis/sql.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/output.h"
 
 #include <stdio.h>
 
@@ -27,7 +28,8 @@ enum sv_rows_form { SV_ROWS_TABLE, SV_ROWS_CSV, SV_ROWS_JSON, SV_ROWS_JSONL, SV_
 struct sv_printer {
     struct sv_sql_rows rows; /* first: the callbacks find the rest */
     enum sv_rows_form form;
-    FILE *out; /* standard output unless changed after opening */
+    FILE *out;              /* standard output unless changed after opening */
+    struct sv_output *file; /* instead of it, when set after opening */
     struct sv_buf text;
     char **names;
     size_t n_columns;

@@ -77,10 +77,10 @@ static int print_once(struct sv_view *v, const struct show *o, struct sv_err *er
     size_t len = text.len;
     while (len > 1 && text.data[len - 1] == '\n' && text.data[len - 2] == '\n')
         len--;
-    fwrite(text.data, 1, len, stdout);
+    int code = sv_print_data(stdout, text.data, len, err);
     sv_buf_fini(&text);
     sv_screen_fini(&s);
-    return fflush(stdout) == 0 ? 0 : sv_err_sys(err, "standard output");
+    return code;
 }
 
 static void draw(struct sv_view *v, const struct show *o)

@@ -31,9 +31,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     size_t n = sv_running_all(&all);
     for (size_t i = 0; i < n; i++) {
         char age[32], size[32];
-        printf("%-8d %-12s %10s  %s → %s\n", (int)all[i].pid,
-               sv_human_ns(age, ((int64_t)time(NULL) - all[i].since_s) * 1000000000),
-               sv_human_bytes(size, growing_bytes(&all[i])), all[i].name, all[i].out);
+        sv_print(stdout, "%-8d %-12s %10s  %s → %s\n", (int)all[i].pid,
+                 sv_human_ns(age, ((int64_t)time(NULL) - all[i].since_s) * 1000000000),
+                 sv_human_bytes(size, growing_bytes(&all[i])), all[i].name, all[i].out);
     }
     if (n == 0)
         sv_console_note("no recording runs");

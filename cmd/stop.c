@@ -37,7 +37,7 @@ static int stop_one(const struct sv_running *r, struct sv_err *err)
     if (still_runs(r->pid))
         return sv_err_set(err, SV_EIO, SV_NO_POS,
                           "the recording %d was told to stop, but still runs", (int)r->pid);
-    printf("%s\n", r->out);
+    sv_print(stdout, "%s\n", r->out);
     return 0;
 }
 

@@ -1,5 +1,6 @@
 /* stave trigger: a recording with --last saves what its ring holds, and goes on. */
 #include "cmd/commands.h"
+#include "cmd/console.h"
 #include "cmd/files.h"
 #include "cmd/record_parts.h"
 #include "cmd/running.h"
@@ -29,7 +30,7 @@ static int trigger(const struct sv_running *r, struct sv_err *err)
         return sv_err_set(err, SV_EIO, SV_NO_POS,
                           "the recording %d was told to save, but %s is not there", (int)r->pid,
                           path);
-    printf("%s\n", path);
+    sv_print(stdout, "%s\n", path);
     return 0;
 }
 

@@ -15,11 +15,9 @@ struct validate {
     bool json, strict, rules;
 };
 
-static void print_text(struct sv_buf *b, struct sv_text t)
+static void print_quoted(const char *before, struct sv_text t)
 {
-    sv_buf_clear(b);
-    sv_buf_escaped(b, t.bytes, t.len);
-    fputs(sv_buf_cstr(b), stdout);
+    sv_print_text(stdout, before, t.bytes, t.len, "\"");
 }
 
 static void print_row(const struct sv_dict *d, const struct sv_check_row *row,
@@ -29,30 +27,20 @@ static void print_row(const struct sv_dict *d, const struct sv_check_row *row,
         [SV_CHECK_NOTE] = SV_DIM, [SV_CHECK_WARNING] = SV_YELLOW, [SV_CHECK_ERROR] = SV_RED};
     const struct sv_check_rule_info *info = &sv_check_rules[rule];
     char count[32];
-    struct sv_buf b;
-    sv_buf_init(&b, 1 << 16);
-    printf("%s%-7s%s %-22s %9s  %s", sv_style(styles[info->severity]),
-           sv_check_severity_name(info->severity), sv_style(SV_RESET), info->name,
-           sv_human_count(count, row->count), info->text);
-    printf("\n%41s first at %" PRId64 " ns", "", row->first_ns);
+    sv_print_styled(stdout, styles[info->severity], "%-7s", sv_check_severity_name(info->severity));
+    sv_print(stdout, " %-22s %9s  %s", info->name, sv_human_count(count, row->count), info->text);
+    sv_print(stdout, "\n%41s first at %" PRId64 " ns", "", row->first_ns);
     if (row->track) {
-        printf(" on ");
-        print_text(&b, sv_dict_text(d, d->tracks[row->track].name));
+        struct sv_text t = sv_dict_text(d, d->tracks[row->track].name);
+        sv_print_text(stdout, " on ", t.bytes, t.len, "");
         if (d->tracks[row->track].tid != -1)
-            printf(" (tid %" PRId64 ")", d->tracks[row->track].tid);
+            sv_print(stdout, " (tid %" PRId64 ")", d->tracks[row->track].tid);
     }
-    if (row->name) {
-        printf(", \"");
-        print_text(&b, sv_dict_text(d, row->name));
-        putchar('"');
-    }
-    if (row->other) {
-        printf(" against \"");
-        print_text(&b, sv_dict_text(d, row->other));
-        putchar('"');
-    }
-    putchar('\n');
-    sv_buf_fini(&b);
+    if (row->name)
+        print_quoted(", \"", sv_dict_text(d, row->name));
+    if (row->other)
+        print_quoted(" against \"", sv_dict_text(d, row->other));
+    sv_print(stdout, "\n");
 }
 
 static void print_found(const struct sv_dict *d, const struct sv_check *check, uint64_t damage)
@@ -62,12 +50,12 @@ static void print_found(const struct sv_dict *d, const struct sv_check *check, u
         for (unsigned r = 0; r < SV_CHECK_RULES; r++)
             if (check->rows[r].count && (int)sv_check_rules[r].severity == severity)
                 print_row(d, &check->rows[r], (enum sv_check_rule)r);
-    printf("%s events checked", sv_human_count(n, check->events));
+    sv_print(stdout, "%s events checked", sv_human_count(n, check->events));
     if (damage)
-        printf(", the file is damaged in %s place%s\n", sv_human_count(n, damage),
-               damage == 1 ? "" : "s");
+        sv_print(stdout, ", the file is damaged in %s place%s\n", sv_human_count(n, damage),
+                 damage == 1 ? "" : "s");
     else
-        printf(sv_check_worst(check) >= SV_CHECK_WARNING ? "\n" : ", nothing wrong\n");
+        sv_print(stdout, sv_check_worst(check) >= SV_CHECK_WARNING ? "\n" : ", nothing wrong\n");
 }
 
 static void json_member(struct sv_json *j, const char *key, struct sv_text t)
@@ -76,7 +64,8 @@ static void json_member(struct sv_json *j, const char *key, struct sv_text t)
     sv_json_text(j, t.bytes, t.len);
 }
 
-static void print_json(const struct sv_dict *d, const struct sv_check *check, uint64_t damage)
+static int print_json(const struct sv_dict *d, const struct sv_check *check, uint64_t damage,
+                      struct sv_err *err)
 {
     struct sv_buf b;
     struct sv_json json, *j = &json;
@@ -109,15 +98,18 @@ static void print_json(const struct sv_dict *d, const struct sv_check *check, ui
     }
     sv_json_end(j);
     sv_json_end(j);
-    puts(sv_buf_cstr(&b));
+    sv_buf_byte(&b, '\n');
+    int code = b.failed ? sv_err_set(err, SV_ENOMEM, SV_NO_POS, "the answer is too long for JSON")
+                        : sv_print_data(stdout, b.data, b.len, err);
     sv_buf_fini(&b);
+    return code;
 }
 
 static int list_rules(void)
 {
     for (unsigned r = 0; r < SV_CHECK_RULES; r++)
-        printf("%-7s %-22s %s\n", sv_check_severity_name(sv_check_rules[r].severity),
-               sv_check_rules[r].name, sv_check_rules[r].text);
+        sv_print(stdout, "%-7s %-22s %s\n", sv_check_severity_name(sv_check_rules[r].severity),
+                 sv_check_rules[r].name, sv_check_rules[r].text);
     return 0;
 }
 
@@ -141,9 +133,13 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         damage = sv_report_count(&in.report, SV_DAMAGE);
     }
     if (code >= 0) {
-        (o->json ? print_json : print_found)(dict, &check, damage);
+        if (o->json)
+            code = print_json(dict, &check, damage, err);
+        else
+            print_found(dict, &check, damage);
         int limit = o->strict ? SV_CHECK_NOTE : SV_CHECK_WARNING;
-        code = damage || sv_check_worst(&check) >= limit ? SV_EXIT_FOUND : SV_EXIT_OK;
+        if (code >= 0 || code == SV_EPIPE)
+            code = damage || sv_check_worst(&check) >= limit ? SV_EXIT_FOUND : SV_EXIT_OK;
     }
     sv_opened_close(&in);
     sv_dict_free(dict);

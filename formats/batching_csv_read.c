@@ -126,6 +126,11 @@ static struct sv_text field(const struct batching_csv *s, enum column c)
     return has(s, c) ? s->cells.fields[s->place[c]] : (struct sv_text){"", 0};
 }
 
+static struct sv_text own_text(struct batching_csv *s, enum column c)
+{
+    return has(s, c) ? sv_csv_own_text(&s->cells, (size_t)s->place[c]) : (struct sv_text){"", 0};
+}
+
 /* Milliseconds as ns. */
 static bool take_ms(const struct batching_csv *s, enum column c, int64_t *ns)
 {
@@ -305,7 +310,7 @@ static void take_times(struct batching_csv *s)
 
 static uint32_t model_number(struct batching_csv *s)
 {
-    struct sv_text name = field(s, MODEL);
+    struct sv_text name = own_text(s, MODEL);
     s->model_name = name;
     for (size_t i = 0; i < s->n_models; i++)
         if (strlen(s->models[i]) == name.len && memcmp(s->models[i], name.bytes, name.len) == 0)
@@ -373,7 +378,7 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
     r->model = model_number(s);
     r->is_congested = sv_text_is(field(s, CONGESTED), "true");
     r->flags = sv_text_is(field(s, WARMUP), "true") ? SV_LIFE_WARMUP : 0;
-    s->type = field(s, TYPE);
+    s->type = own_text(s, TYPE);
     meet_worker(s);
     take_times(s);
     s->step = MODEL_STEP;

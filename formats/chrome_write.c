@@ -670,6 +670,11 @@ SV_SINK_DOOR(sv_chrome_sink)
     sv_buf_init(&w->scratch, SIZE_MAX);
     sv_json_init(&w->json, &w->buf);
     sv_arena_init(&w->arena, 4096);
+    if (options != NULL && options->continues) { /* the head is in the file */
+        write_head(w, 0);
+        sv_buf_clear(&w->buf);
+        w->json.need_comma = w->json.need_line = true;
+    }
     *sink = &w->sink;
     return SV_OK;
 }

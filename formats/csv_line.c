@@ -1,9 +1,11 @@
 /* Lines of CSV files. Called by the readers of an inference server's files. It must not know what the columns mean. */
 #include "formats/csv_line.h"
 
+#include "base/csv_text.h"
 #include "base/mem.h"
 #include "formats/lines.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +42,8 @@ bool sv_csv_split(struct sv_csv_line *line, const char *p, size_t len)
     line->n = 0;
     if (end > p && end[-1] == '\r')
         end--;
-    line->texts = sv_grow(line->texts, &line->cap_texts, len + 1, 1);
+    line->texts = sv_grow(line->texts, &line->cap_texts, 2 * len + 1,
+                          1); /* quoted ones, and once more as own texts */
     char *to = line->texts;
     while (n < SV_CSV_FIELDS_MAX) {
         p = take_field(p, end, &to, &line->fields[n]);
@@ -49,6 +52,7 @@ bool sv_csv_split(struct sv_csv_line *line, const char *p, size_t len)
         n++;
         if (p == end) {
             line->n = n;
+            line->n_texts = (size_t)(to - line->texts);
             return true;
         }
         if (*p != ',')
@@ -56,6 +60,18 @@ bool sv_csv_split(struct sv_csv_line *line, const char *p, size_t len)
         p++;
     }
     return false;
+}
+
+struct sv_text sv_csv_own_text(struct sv_csv_line *line, size_t field)
+{
+    struct sv_text t = line->fields[field];
+    if (!sv_csv_text_is_changed(t.bytes, t.len))
+        return t;
+    assert(line->n_texts + t.len <= line->cap_texts);
+    char *copy = line->texts + line->n_texts;
+    memcpy(copy, t.bytes, t.len);
+    line->n_texts += t.len;
+    return (struct sv_text){copy, (uint32_t)sv_csv_text_undo(copy, t.len)};
 }
 
 void sv_csv_fini(struct sv_csv_line *line)

@@ -18,11 +18,14 @@ struct sv_csv_line {
     struct sv_text fields[SV_CSV_FIELDS_MAX];
     size_t n;
     char *texts; /* of quoted fields */
-    size_t cap_texts;
+    size_t cap_texts, n_texts;
 };
 
 /* False (and no fields): a quote that is not closed, something after one, or too many fields. */
 bool sv_csv_split(struct sv_csv_line *line, const char *p, size_t len);
+/* A field that Stave's own writers made of a text (base/csv_text.h), as that text. Valid until the next split; to be asked once
+ * for each field. */
+struct sv_text sv_csv_own_text(struct sv_csv_line *line, size_t field);
 void sv_csv_fini(struct sv_csv_line *line);
 
 /* place[k]: the field that is called names[k], -1: none. A mark of UTF-8 before the first name is passed over. */

@@ -1,8 +1,8 @@
 /* CSV, writing: one line per slice, instant and counter value, for spreadsheets and data frames.
  *
- * Opened through the table of formats; the pump pairs edges before. Quoting is RFC 4180's: a field with a comma, a quote or a line break is
- * quoted, quotes are doubled. Arguments are one JSON object; flow points and losses are lines of their own kind. */
+ * Opened through the table of formats; the pump pairs edges before. Texts are quoted as base/csv_text.h says. Arguments are one JSON object; flow points and losses are lines of their own kind. */
 #include "base/buf.h"
+#include "base/csv_text.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "formats/args_json.h"

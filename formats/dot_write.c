@@ -6,6 +6,7 @@
  * Nodes wait in memory until the end. */
 #include "base/buf.h"
 #include "base/map.h"
+#include "base/printable.h"
 #include "formats/formats.h"
 #include "model/gpu_words.h"
 #include "model/stages.h"
@@ -145,17 +146,25 @@ static void put_edge(struct dot *w, size_t from, size_t to, const char *look)
 static const char red[] = " [color=red, style=dashed]", blue[] = " [color=blue]";
 
 /* DOT knows the escapes of JSON that matter: quotes and backslashes. */
+/* At most 120 bytes of the name, cut before a character. */
 static void put_label(struct dot *w, const struct node *n)
 {
     struct sv_text name = sv_dict_text(w->dict, n->name);
+    struct sv_buf shown;
+    uint32_t len = name.len;
+    if (len > 120)
+        for (len = 120; len > 0 && ((uint8_t)name.bytes[len] & 0xc0) == 0x80;)
+            len--;
+    sv_buf_init(&shown, 1024);
+    sv_buf_printable(&shown, name.bytes, len);
     sv_buf_str(&w->buf, "\"");
-    for (uint32_t i = 0; i < name.len && i < 120; i++) {
-        unsigned char c = (unsigned char)name.bytes[i];
-        if (c == '"' || c == '\\')
+    for (size_t i = 0; i < shown.len; i++) {
+        if (shown.data[i] == '"' || shown.data[i] == '\\')
             sv_buf_byte(&w->buf, '\\');
-        sv_buf_byte(&w->buf, c < ' ' ? ' ' : c);
+        sv_buf_byte(&w->buf, shown.data[i]);
     }
-    sv_buf_str(&w->buf, name.len > 120 ? "…\\n" : "\\n");
+    sv_buf_fini(&shown);
+    sv_buf_str(&w->buf, len < name.len ? "…\\n" : "\\n");
     sv_buf_us3(&w->buf, n->dur_ns > 0 ? n->dur_ns : 0);
     sv_buf_str(&w->buf, " us\"");
 }

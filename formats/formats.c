@@ -21,6 +21,7 @@ static const struct sv_format perfetto = {
     .is_binary = true,
     .readers_sort = true,
     .compresses_inside = true,
+    .can_continue = true,
 };
 
 static const char *const chrome_suffixes[] = {".json", NULL};
@@ -32,6 +33,7 @@ static const struct sv_format chrome = {
     .probe = sv_chrome_probe,
     .open_source = sv_chrome_source,
     .open_sink = sv_chrome_sink,
+    .can_continue = true,
 };
 
 static const char *const text_suffixes[] = {".txt", ".stave", NULL};

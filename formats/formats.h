@@ -22,6 +22,8 @@ struct sv_write_options {
         compression; /* inside the format (Perfetto packets); whole-file compression is the output's */
     const char *dialect;  /* format-specific variant, NULL for the default */
     int64_t resync_bytes; /* Perfetto: distance of resync points, 0 default */
+    bool
+        continues; /* the output holds a file that ends after a flush: go on there (can_continue) */
 };
 
 struct sv_format {
@@ -48,6 +50,7 @@ struct sv_format {
     bool is_binary;    /* not for a terminal */
     bool readers_sort; /* events may stand in any order: whoever reads this format sorts them */
     bool compresses_inside; /* options->compression means something to open_sink */
+    bool can_continue;      /* so does options->continues */
 };
 
 extern const struct sv_format *const sv_formats[]; /* NULL-terminated */

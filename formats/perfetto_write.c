@@ -413,7 +413,6 @@ static int pf_write(struct sv_sink *sink, const struct sv_event *events, size_t 
                     struct sv_err *err)
 {
     struct pf *w = (struct pf *)sink;
-    (void)err; /* the output keeps its failure until it is flushed or closed */
     if (window_is_full(w))
         pf_window_begin(w);
     else if (w->dict->clocks.n > w->n_snapshots)
@@ -431,7 +430,7 @@ static int pf_write(struct sv_sink *sink, const struct sv_event *events, size_t 
         write_long(w, e);
         ready.sequence = NULL;
     }
-    return 0;
+    return sv_output_failure(w->out, err);
 }
 
 static int pf_flush(struct sv_sink *sink, struct sv_err *err)

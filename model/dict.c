@@ -21,6 +21,7 @@ struct sv_dict_impl {
     size_t n_slots; /* a power of two */
     size_t cap_strings, cap_tracks, cap_meta;
     struct sv_map by_uuid;
+    struct sv_map meta_by_key;
     sv_track *free_tracks; /* forgotten ones */
     struct sv_map loose;   /* texts of sv_dict_describe(), which go with their tracks */
     sv_str *free_strings;  /* of those that have gone */
@@ -61,6 +62,7 @@ void sv_dict_free(struct sv_dict *d)
     free(d->impl->free_strings);
     sv_arena_fini(&d->impl->bytes);
     sv_map_fini(&d->impl->by_uuid);
+    sv_map_fini(&d->impl->meta_by_key);
     sv_clocks_fini(&d->clocks);
     free(d->impl->slots);
     free(d->impl);
@@ -76,6 +78,14 @@ size_t sv_dict_bytes(const struct sv_dict *d)
     return i->bytes.used_bytes + i->loose_bytes + i->n_slots * sizeof *i->slots +
            i->cap_strings * sizeof *d->strings + i->cap_tracks * sizeof *d->tracks +
            i->by_uuid.cap * (sizeof *i->by_uuid.slots + 1);
+}
+
+size_t sv_dict_used_bytes(const struct sv_dict *d)
+{
+    const struct sv_dict_impl *i = d->impl;
+    return i->bytes.used_bytes + i->loose_bytes +
+           d->n_strings * (sizeof *d->strings + 2 * sizeof *i->slots) +
+           d->n_tracks * (sizeof *d->tracks + 2 * sizeof *i->by_uuid.slots);
 }
 
 /* The slot that holds the text, or the free one where it belongs. */
@@ -299,10 +309,8 @@ sv_track sv_dict_thread_of(const struct sv_dict *d, sv_track t)
 const struct sv_meta *sv_dict_find_meta(const struct sv_dict *d, const char *key)
 {
     sv_str id = sv_dict_find_str(d, key, strlen(key));
-    for (uint32_t i = 0; id && i < d->n_meta; i++)
-        if (d->meta[i].key == id)
-            return &d->meta[i];
-    return NULL;
+    const uint64_t *at = id ? sv_map_find(&d->impl->meta_by_key, id) : NULL;
+    return at ? &d->meta[*at] : NULL;
 }
 
 void sv_dict_set_meta(struct sv_dict *d, const char *key, const char *value, size_t len,
@@ -311,8 +319,9 @@ void sv_dict_set_meta(struct sv_dict *d, const char *key, const char *value, siz
     struct sv_meta *m = (struct sv_meta *)(uintptr_t)sv_dict_find_meta(d, key);
     if (!m) {
         d->meta = sv_grow(d->meta, &d->impl->cap_meta, (size_t)d->n_meta + 1, sizeof *d->meta);
-        m = &d->meta[d->n_meta++];
+        m = &d->meta[d->n_meta];
         m->key = sv_dict_cstr(d, key);
+        *sv_map_add(&d->impl->meta_by_key, m->key, &(bool){false}) = d->n_meta++;
     }
     m->value = sv_dict_str(d, value, len);
     m->is_json = is_json;

@@ -82,6 +82,8 @@ struct sv_dict {
 struct sv_dict *sv_dict_new(void);
 void sv_dict_free(struct sv_dict *d);
 size_t sv_dict_bytes(const struct sv_dict *d); /* memory held */
+/* The same without what tables have in reserve: grows evenly, so that a part of it can be charged to a source. */
+size_t sv_dict_used_bytes(const struct sv_dict *d);
 
 sv_str sv_dict_str(struct sv_dict *d, const char *bytes, size_t len);
 sv_str sv_dict_cstr(struct sv_dict *d, const char *s);

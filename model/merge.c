@@ -2,6 +2,8 @@
  * may only be known at the end of the last file. Then the sorted inputs are read side by side through a heap; conversion to the
  * common clock keeps the order within each. */
 #include "model/merge.h"
+#include "model/hosts.h"
+#include "model/machine.h"
 #include "model/rebase.h"
 #include "model/sorter.h"
 
@@ -16,11 +18,8 @@ struct input {
     struct sv_sink sink; /* the end of the pump that fills it */
     struct sv_merge_input is;
     char *name;
-    int64_t rank; /* of the job, NO_RANK when unknown */
-    const char *host, *boot;
+    struct sv_host from; /* its rank is NO_RANK when unknown */
     unsigned gives;
-    uint32_t machine, group; /* numbers in the order of the inputs */
-    uint32_t n_spaces;       /* of pids; more than one when it was merged before */
     struct sv_sorter *sorter;
     struct sv_rebase rebase;
     /* Reading: a block of sorted events; the one at `at` has its times converted. */
@@ -33,7 +32,7 @@ struct sv_merge {
     struct sv_merge_options options;
     struct input **inputs;
     size_t n, cap;
-    uint32_t n_machines, n_groups;
+    struct sv_hosts hosts;
     struct sv_source source;
     uint32_t *heap; /* numbers of inputs, the one whose next event is the earliest on top */
     size_t n_heap;
@@ -98,6 +97,18 @@ static int64_t meta_rank(const struct sv_dict *d)
     return end != text && *end == '\0' ? rank : NO_RANK;
 }
 
+/* Merged before of several machines: each one's boot id is kept under a label. */
+static bool is_mixed(const struct sv_dict *d)
+{
+    static const char end[] = "/" SV_META_BOOT;
+    for (uint32_t i = 0; i < d->n_meta; i++) {
+        struct sv_text key = sv_dict_text(d, d->meta[i].key);
+        if (key.len >= sizeof end - 1 && strcmp(key.bytes + key.len - (sizeof end - 1), end) == 0)
+            return true;
+    }
+    return false;
+}
+
 static uint32_t spaces_of(const struct sv_dict *d)
 {
     uint32_t n = 1;
@@ -134,10 +145,11 @@ int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct 
     int code = sv_pump(source, &in->sink, &options, err);
     if (code < 0)
         return code;
-    in->rank = meta_rank(input->dict);
-    in->host = meta_text(input->dict, "hostname");
-    in->boot = meta_text(input->dict, "boot_id");
-    in->n_spaces = spaces_of(input->dict);
+    in->from = (struct sv_host){.host = meta_text(input->dict, SV_META_HOST),
+                                .boot = meta_text(input->dict, SV_META_BOOT),
+                                .rank = meta_rank(input->dict),
+                                .n_spaces = spaces_of(input->dict),
+                                .is_mixed = is_mixed(input->dict)};
     /* The next input needs the memory to be read. */
     return held_bytes(m) > m->options.memory_bytes / 2 ? sv_sorter_spill(in->sorter, err) : 0;
 }
@@ -154,56 +166,21 @@ static int compare_texts(const char *a, const char *b)
 static int compare_inputs(const void *a, const void *b)
 {
     const struct input *x = *(struct input *const *)a, *y = *(struct input *const *)b;
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    int order = compare_texts(x->host, y->host);
+    if (x->from.rank != y->from.rank)
+        return x->from.rank < y->from.rank ? -1 : 1;
+    int order = compare_texts(x->from.host, y->from.host);
     return order ? order : strcmp(x->name, y->name);
-}
-
-static bool is_same_machine(const struct sv_merge *m, const struct input *a, const struct input *b)
-{
-    if (m->options.same_host)
-        return true;
-    if (a->boot && b->boot)
-        return strcmp(a->boot, b->boot) == 0;
-    return a->host && b->host && strcmp(a->host, b->host) == 0;
 }
 
 /* Machines and flow groups get numbers in the order of their first input. */
 static void number_inputs(struct sv_merge *m)
 {
+    struct sv_host **hosts = sv_alloc(m->n * sizeof *hosts);
     qsort(m->inputs, m->n, sizeof *m->inputs, compare_inputs);
-    for (size_t i = 0; i < m->n; i++) {
-        struct input *in = m->inputs[i];
-        in->machine = UINT32_MAX;
-        in->group = UINT32_MAX;
-        for (size_t k = 0; k < i && in->group == UINT32_MAX; k++) {
-            const struct input *other = m->inputs[k];
-            if (!is_same_machine(m, other, in))
-                continue;
-            in->machine = other->machine;
-            if (other->rank == in->rank)
-                in->group = other->group;
-        }
-        if (in->machine == UINT32_MAX)
-            in->machine = m->n_machines++;
-        if (in->group == UINT32_MAX)
-            in->group = m->n_groups++;
-    }
-}
-
-static uint32_t first_space(const struct sv_merge *m, uint32_t machine)
-{
-    uint32_t space = 0;
-    for (uint32_t before = 0; before < machine; before++) {
-        uint32_t most = 0;
-        for (size_t i = 0; i < m->n; i++) {
-            uint32_t n = m->inputs[i]->machine == before ? m->inputs[i]->n_spaces : 0;
-            most = n > most ? n : most;
-        }
-        space += most;
-    }
-    return space;
+    for (size_t i = 0; i < m->n; i++)
+        hosts[i] = &m->inputs[i]->from;
+    m->hosts = sv_hosts_number(hosts, m->n, m->options.same_host);
+    free(hosts);
 }
 
 static const char *base_name(const char *path)
@@ -213,70 +190,83 @@ static const char *base_name(const char *path)
 }
 
 /* What a person calls the input: "rank 3", else the host, else the file. */
-static void label_of(const struct sv_merge *m, const struct input *in, char *to, size_t size)
+static void label_of(const struct input *in, char *to, size_t size)
 {
-    bool is_only = in->host != NULL;
-    for (size_t i = 0; is_only && i < m->n; i++)
-        is_only = m->inputs[i] == in || compare_texts(m->inputs[i]->host, in->host) != 0;
-    if (in->rank != NO_RANK)
-        snprintf(to, size, "rank %" PRId64, in->rank);
+    if (in->from.rank != NO_RANK)
+        snprintf(to, size, "rank %" PRId64, in->from.rank);
     else
-        snprintf(to, size, "%s", is_only ? in->host : base_name(in->name));
+        snprintf(to, size, "%s", in->from.is_only ? in->from.host : base_name(in->name));
 }
 
 /* ---- the common dictionary ---- */
 
-/* By name, not by place in the argument list; inputs of one name are told apart. Never 0. */
-static uint64_t salt_of(const struct sv_merge *m, size_t i)
+/* By name, not by place in the argument list; inputs of one name are kept apart by their count. Never 0. */
+static uint64_t salt_of(struct sv_map *seen, const char *name)
 {
-    const char *name = m->inputs[i]->name;
-    uint64_t seed = 0;
-    for (size_t k = 0; k < i; k++)
-        seed += strcmp(m->inputs[k]->name, name) == 0;
-    return sv_hash_bytes(name, strlen(name), seed) | 1;
+    bool is_new;
+    uint64_t *count = sv_map_add(seen, sv_hash_bytes(name, strlen(name), 0), &is_new);
+    return sv_hash_bytes(name, strlen(name), (*count)++) | 1;
 }
 
 static void prepare_rebase(struct sv_merge *m, struct sv_dict *dict)
 {
+    struct sv_map seen = {0};
+    bool is_one = m->hosts.n_machines == 1 && m->hosts.n_groups == 1;
     for (size_t i = 0; i < m->n; i++) {
         struct input *in = m->inputs[i];
         struct sv_rebase *r = &in->rebase;
         char label[256];
-        label_of(m, in, label, sizeof label);
+        label_of(in, label, sizeof label);
         r->from = in->is.dict;
         r->to = dict;
-        r->space = first_space(m, in->machine);
-        r->flow_group = in->group;
-        r->label = m->n_machines > 1 || m->n_groups > 1 ? sv_dict_cstr(dict, label) : 0;
-        r->salt = m->n > 1 ? salt_of(m, i) : 0;
+        r->space = in->from.space;
+        r->flow_group = in->from.group;
+        r->label = is_one ? 0 : sv_dict_cstr(dict, label);
+        r->salt = m->n > 1 ? salt_of(&seen, in->name) : 0;
     }
+    sv_map_fini(&seen);
 }
 
-static bool is_agreed(const struct sv_merge *m, const char *key, const char *value)
+/* Marks the keys on which two inputs disagree; their numbers are those of `dict`. */
+static void find_disputed(const struct sv_merge *m, struct sv_dict *dict, struct sv_map *values,
+                          struct sv_map *disputed)
 {
     for (size_t i = 0; i < m->n; i++) {
-        const char *other = meta_text(m->inputs[i]->is.dict, key);
-        if (other && strcmp(other, value) != 0)
-            return false;
+        const struct sv_dict *from = m->inputs[i]->is.dict;
+        for (uint32_t k = 0; k < from->n_meta; k++) {
+            struct sv_text name = sv_dict_text(from, from->meta[k].key);
+            struct sv_text value = sv_dict_text(from, from->meta[k].value);
+            sv_str key = sv_dict_str(dict, name.bytes, name.len);
+            bool is_new;
+            uint64_t *first = sv_map_add(values, key, &is_new);
+            sv_str is = sv_dict_str(dict, value.bytes, value.len);
+            if (is_new)
+                *first = is;
+            else if (*first != is)
+                sv_map_add(disputed, key, &is_new);
+        }
     }
-    return true;
 }
 
 /* What all inputs agree on is kept as it is; the rest is kept per input, under its label. */
 static void merge_metadata(struct sv_merge *m, struct sv_dict *dict)
 {
+    struct sv_map values = {0}, disputed = {0};
+    find_disputed(m, dict, &values, &disputed);
     for (size_t i = 0; i < m->n; i++) {
         const struct sv_dict *from = m->inputs[i]->is.dict;
         char label[256], key[1024];
-        label_of(m, m->inputs[i], label, sizeof label);
+        label_of(m->inputs[i], label, sizeof label);
         for (uint32_t k = 0; k < from->n_meta; k++) {
             struct sv_text name = sv_dict_text(from, from->meta[k].key);
             struct sv_text value = sv_dict_text(from, from->meta[k].value);
-            bool plain = is_agreed(m, name.bytes, value.bytes);
+            bool plain = !sv_map_find(&disputed, sv_dict_str(dict, name.bytes, name.len));
             snprintf(key, sizeof key, "%s%s%s", plain ? "" : label, plain ? "" : "/", name.bytes);
             sv_dict_set_meta(dict, key, value.bytes, value.len, from->meta[k].is_json);
         }
     }
+    sv_map_fini(&values);
+    sv_map_fini(&disputed);
 }
 
 /* Snapshots stay true where the common clock is read, on the machine whose clocks the others are. */
@@ -286,7 +276,7 @@ static void merge_snapshots(const struct sv_merge *m, struct sv_dict *dict)
     int64_t ns;
     for (size_t i = 0; clock && i < m->n; i++) {
         const struct input *in = m->inputs[i];
-        for (size_t s = 0; in->machine == 0 && s < in->is.dict->clocks.n; s++)
+        for (size_t s = 0; in->from.machine == 0 && s < in->is.dict->clocks.n; s++)
             if (sv_snapshot_get(&in->is.dict->clocks.snapshots[s], clock, &ns))
                 sv_clocks_add(&dict->clocks, &in->is.dict->clocks.snapshots[s]);
     }
@@ -320,7 +310,7 @@ static int relate(struct sv_merge *m, struct sv_dict *dict, struct sv_err *err)
         const struct input *in = m->inputs[i];
         inputs[i] = (struct sv_relate_input){.name = in->name,
                                              .clocks = &in->is.dict->clocks,
-                                             .machine = in->machine,
+                                             .machine = in->from.machine,
                                              .has_offset = in->is.has_offset,
                                              .offset_ns = in->is.offset_ns};
     }

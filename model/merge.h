@@ -5,8 +5,8 @@
  *     sv_merge_source(m, dict, report, &source, err);            // relates the clocks or refuses
  *     sv_pump(source, sink, …);                                  // closing the source frees the merge
  *
- * Each input was read with a dictionary of its own. Inputs of the same machine (equal "boot_id", else equal "hostname" in the
- * metadata, or same_host) share a pid space, so that an SDK's file and a system capture of one process join; inputs of
+ * Each input was read with a dictionary of its own. Inputs of the same machine (equal "boot_id" in the metadata; "hostname" where there is
+ * none, see hosts.h; or same_host) share a pid space, so that an SDK's file and a system capture of one process join; inputs of
  * the same machine and "rank" share flow and correlation numbers too. All else is kept apart. The result does not depend on the order in
  * which inputs were added: they are numbered by (rank, hostname, name). */
 #ifndef SV_MODEL_MERGE_H

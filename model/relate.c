@@ -2,7 +2,9 @@
  * stand anywhere in a file.
  *
  * A clock is reached by an input when it is the input's own, or when a snapshot of its machine has both. Among the clocks
- * that all inputs reach, the one wins that most of them use already; ties go to the steadier clock. */
+ * that all inputs reach, the one wins that most of them use already; ties go to the steadier clock.
+ *
+ * A cluster's run has thousands of inputs with hundreds of snapshots each, so what a machine's snapshots say is gathered once for each machine. */
 #include "model/relate.h"
 #include "base/buf.h"
 #include "base/mem.h"
@@ -19,9 +21,22 @@ static const uint32_t candidates[] = {SV_CLOCK_BOOTTIME, SV_CLOCK_MONOTONIC, SV_
                                       SV_CLOCK_REALTIME};
 #define N_CANDIDATES (sizeof candidates / sizeof *candidates)
 
+enum { CLOCKS = 64 }; /* Perfetto's own; those above belong to one sequence of one file */
+#define POINTS_MAX ((size_t)4096) /* of one conversion */
+
+/* What the inputs of one machine say together. */
+struct machine {
+    uint64_t both[CLOCKS]; /* by clock: which others stand beside it in some snapshot, as bits */
+    size_t first, n;       /* its inputs in `order` */
+    struct sv_shift made[N_CANDIDATES]; /* by the clock it comes from: points of the chosen one */
+};
+
 struct relate {
     const struct sv_relate_input *inputs;
     size_t n;
+    struct machine *machines;
+    size_t n_machines;
+    size_t *order; /* inputs by machine */
 };
 
 /* ---- conversion ---- */
@@ -72,30 +87,81 @@ void sv_shift_fini(struct sv_shift *s)
     *s = (struct sv_shift){0};
 }
 
+/* ---- what the machines say ---- */
+
+static void learn_snapshot(struct machine *m, const struct sv_snapshot *s)
+{
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->readings[i].clock < CLOCKS)
+            all |= (uint64_t)1 << s->readings[i].clock;
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->readings[i].clock < CLOCKS)
+            m->both[s->readings[i].clock] |= all;
+}
+
+static void gather(struct relate *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->inputs[i].machine >= r->n_machines)
+            r->n_machines = (size_t)r->inputs[i].machine + 1;
+    r->machines = sv_alloc(r->n_machines * sizeof *r->machines);
+    r->order = sv_alloc(r->n * sizeof *r->order);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct sv_clocks *c = r->inputs[i].clocks;
+        struct machine *m = &r->machines[r->inputs[i].machine];
+        m->n++;
+        for (size_t s = 0; s < c->n; s++)
+            learn_snapshot(m, &c->snapshots[s]);
+    }
+    for (size_t k = 1; k < r->n_machines; k++)
+        r->machines[k].first = r->machines[k - 1].first + r->machines[k - 1].n;
+    for (size_t k = 0; k < r->n_machines; k++)
+        r->machines[k].n = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        struct machine *m = &r->machines[r->inputs[i].machine];
+        r->order[m->first + m->n++] = i;
+    }
+}
+
+static void let_go(struct relate *r)
+{
+    for (size_t k = 0; k < r->n_machines; k++)
+        for (size_t c = 0; c < N_CANDIDATES; c++)
+            sv_shift_fini(&r->machines[k].made[c]);
+    free(r->machines);
+    free(r->order);
+}
+
 /* ---- who reaches what ---- */
 
-/* Does the snapshot of input `owner` speak about the clock `from` of input i? */
-static bool speaks_about(const struct relate *r, size_t owner, size_t i, uint32_t from)
+static bool has_both(const struct sv_clocks *c, uint32_t from, uint32_t to)
 {
-    if (owner == i)
-        return true;
-    return from != SV_CLOCK_UNKNOWN && r->inputs[owner].machine == r->inputs[i].machine;
+    int64_t ns;
+    for (size_t s = 0; s < c->n; s++)
+        if (sv_snapshot_get(&c->snapshots[s], from, &ns) &&
+            sv_snapshot_get(&c->snapshots[s], to, &ns))
+            return true;
+    return false;
+}
+
+/* A clock that only its own file knows: snapshots of others do not speak about it. */
+static bool is_private(uint32_t clock)
+{
+    return clock == SV_CLOCK_UNKNOWN || clock >= CLOCKS;
 }
 
 static bool reaches(const struct relate *r, size_t i, uint32_t clock)
 {
-    uint32_t from = r->inputs[i].clocks->trace_clock;
+    const struct sv_relate_input *in = &r->inputs[i];
+    uint32_t from = in->clocks->trace_clock;
     if (from == clock)
         return true;
-    for (size_t k = 0; clock != SV_CLOCK_UNKNOWN && k < r->n; k++) {
-        const struct sv_clocks *c = r->inputs[k].clocks;
-        int64_t ns;
-        for (size_t s = 0; speaks_about(r, k, i, from) && s < c->n; s++)
-            if (sv_snapshot_get(&c->snapshots[s], from, &ns) &&
-                sv_snapshot_get(&c->snapshots[s], clock, &ns))
-                return true;
-    }
-    return false;
+    if (clock == SV_CLOCK_UNKNOWN)
+        return false;
+    if (is_private(from) || clock >= CLOCKS)
+        return has_both(in->clocks, from, clock);
+    return r->machines[in->machine].both[from] >> clock & 1;
 }
 
 /* A clock of one machine means nothing on another. */
@@ -107,22 +173,39 @@ static bool is_shared(uint32_t clock)
 struct choice {
     uint32_t clock, machine;
     size_t related, native; /* inputs that reach it, that use it already */
+    size_t needed;          /* of those that reach it: without an offset */
     bool is_complete;       /* all inputs without an offset reach it */
 };
 
-static struct choice rate(const struct relate *r, uint32_t clock, uint32_t machine)
+static void rate_machine(const struct relate *r, const struct machine *m, struct choice *c)
 {
-    struct choice c = {.clock = clock, .machine = machine, .is_complete = true};
-    for (size_t i = 0; i < r->n; i++) {
-        bool here = is_shared(clock) || r->inputs[i].machine == machine;
-        if (here && reaches(r, i, clock)) {
-            c.related++;
-            c.native += r->inputs[i].clocks->trace_clock == clock;
-        } else {
-            c.is_complete &= r->inputs[i].has_offset;
-        }
+    for (size_t k = 0; k < m->n; k++) {
+        size_t i = r->order[m->first + k];
+        if (!reaches(r, i, c->clock))
+            continue;
+        c->related++;
+        c->native += r->inputs[i].clocks->trace_clock == c->clock;
+        c->needed += !r->inputs[i].has_offset;
     }
+}
+
+static struct choice rate(const struct relate *r, uint32_t clock, uint32_t machine, size_t without)
+{
+    struct choice c = {.clock = clock, .machine = machine};
+    if (!is_shared(clock))
+        rate_machine(r, &r->machines[machine], &c);
+    for (size_t k = 0; is_shared(clock) && k < r->n_machines; k++)
+        rate_machine(r, &r->machines[k], &c);
+    c.is_complete = c.needed == without;
     return c;
+}
+
+static size_t count_without_offset(const struct relate *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n; i++)
+        n += !r->inputs[i].has_offset;
+    return n;
 }
 
 static bool is_better(const struct choice *a, const struct choice *b)
@@ -134,21 +217,21 @@ static bool is_better(const struct choice *a, const struct choice *b)
     return a->native > b->native;
 }
 
-/* Each machine's clocks are tried once, by its first input. */
-static bool is_first_of_machine(const struct relate *r, size_t i)
-{
-    for (size_t k = 0; k < i; k++)
-        if (r->inputs[k].machine == r->inputs[i].machine)
-            return false;
-    return true;
-}
-
+/* Each machine's clocks are tried in the order of the machines' first inputs; the one that all share is tried once. */
 static struct choice choose(const struct relate *r)
 {
     struct choice best = {0};
+    size_t without = count_without_offset(r);
+    bool has_tried_shared = false;
     for (size_t i = 0; i < r->n; i++) {
-        for (size_t c = 0; is_first_of_machine(r, i) && c < N_CANDIDATES; c++) {
-            struct choice one = rate(r, candidates[c], r->inputs[i].machine);
+        uint32_t machine = r->inputs[i].machine;
+        if (r->order[r->machines[machine].first] != i)
+            continue;
+        for (size_t c = 0; c < N_CANDIDATES; c++) {
+            if (is_shared(candidates[c]) && has_tried_shared)
+                continue;
+            has_tried_shared |= is_shared(candidates[c]);
+            struct choice one = rate(r, candidates[c], machine, without);
             if (is_better(&one, &best))
                 best = one;
         }
@@ -180,24 +263,33 @@ static int compare_points(const void *a, const void *b)
     return x->to_ns < y->to_ns ? -1 : x->to_ns > y->to_ns;
 }
 
+static void collect_from(const struct sv_clocks *c, uint32_t from, uint32_t to, struct sv_shift *s,
+                         size_t *cap)
+{
+    for (size_t j = 0; j < c->n; j++) {
+        struct sv_clock_point p;
+        const struct sv_snapshot *shot = &c->snapshots[j];
+        if (!sv_snapshot_get(shot, from, &p.from_ns) || !sv_snapshot_get(shot, to, &p.to_ns))
+            continue;
+        s->points = sv_grow(s->points, cap, s->n + 1, sizeof *s->points);
+        s->points[s->n++] = p;
+        if (shot->uncertainty_ns > s->uncertainty_ns)
+            s->uncertainty_ns = shot->uncertainty_ns;
+    }
+}
+
+/* Of the input alone when its clock is its own, else of all inputs of its machine. */
 static void collect_points(const struct relate *r, size_t i, uint32_t clock, struct sv_shift *s)
 {
-    uint32_t from = r->inputs[i].clocks->trace_clock;
+    const struct sv_relate_input *in = &r->inputs[i];
+    uint32_t from = in->clocks->trace_clock;
+    const struct machine *m = &r->machines[in->machine];
     size_t cap = 0;
     s->uncertainty_ns = -1;
-    for (size_t k = 0; k < r->n; k++) {
-        const struct sv_clocks *c = r->inputs[k].clocks;
-        for (size_t j = 0; speaks_about(r, k, i, from) && j < c->n; j++) {
-            struct sv_clock_point p;
-            const struct sv_snapshot *shot = &c->snapshots[j];
-            if (!sv_snapshot_get(shot, from, &p.from_ns) || !sv_snapshot_get(shot, clock, &p.to_ns))
-                continue;
-            s->points = sv_grow(s->points, &cap, s->n + 1, sizeof *s->points);
-            s->points[s->n++] = p;
-            if (shot->uncertainty_ns > s->uncertainty_ns)
-                s->uncertainty_ns = shot->uncertainty_ns;
-        }
-    }
+    if (is_private(from) || clock >= CLOCKS)
+        collect_from(in->clocks, from, clock, s, &cap);
+    for (size_t k = 0; !is_private(from) && clock < CLOCKS && k < m->n; k++)
+        collect_from(r->inputs[r->order[m->first + k]].clocks, from, clock, s, &cap);
 }
 
 /* Sorted, growing in both columns (a wall clock that was set back keeps its old pace until it has caught up), and one point where the offset
@@ -224,7 +316,45 @@ static void tidy_points(struct sv_shift *s)
     s->n = n;
 }
 
-static void build(const struct relate *r, size_t i, const struct choice *c, struct sv_shift *s)
+/* Many processes of a machine say nearly the same: some of it is enough, the first and the last among it. */
+static void thin_out(struct sv_shift *s)
+{
+    if (s->n <= POINTS_MAX)
+        return;
+    for (size_t i = 0; i < POINTS_MAX; i++)
+        s->points[i] = s->points[i * (s->n - 1) / (POINTS_MAX - 1)];
+    s->n = POINTS_MAX;
+    s->points = sv_realloc(s->points, s->n * sizeof *s->points);
+}
+
+static void make_points(const struct relate *r, size_t i, uint32_t clock, struct sv_shift *s)
+{
+    collect_points(r, i, clock, s);
+    assert(s->n > 0);
+    tidy_points(s);
+    thin_out(s);
+}
+
+/* Inputs of one machine with one clock have the same points: they are made once. */
+static void find_points(struct relate *r, size_t i, uint32_t clock, struct sv_shift *s)
+{
+    struct sv_shift *made = NULL;
+    for (size_t c = 0; c < N_CANDIDATES; c++)
+        if (candidates[c] == r->inputs[i].clocks->trace_clock)
+            made = &r->machines[r->inputs[i].machine].made[c];
+    if (!made || clock >= CLOCKS) {
+        make_points(r, i, clock, s);
+        return;
+    }
+    if (made->n == 0)
+        make_points(r, i, clock, made);
+    s->n = made->n;
+    s->uncertainty_ns = made->uncertainty_ns;
+    s->points = sv_realloc(NULL, made->n * sizeof *made->points);
+    memcpy(s->points, made->points, made->n * sizeof *made->points);
+}
+
+static void build(struct relate *r, size_t i, const struct choice *c, struct sv_shift *s)
 {
     const struct sv_relate_input *in = &r->inputs[i];
     *s = (struct sv_shift){.offset_ns = in->has_offset ? in->offset_ns : 0};
@@ -235,9 +365,7 @@ static void build(const struct relate *r, size_t i, const struct choice *c, stru
     }
     if (in->clocks->trace_clock == c->clock)
         return;
-    collect_points(r, i, c->clock, s);
-    assert(s->n > 0);
-    tidy_points(s);
+    find_points(r, i, c->clock, s);
 }
 
 /* ---- refusal ---- */
@@ -270,7 +398,9 @@ static bool would_join(const struct relate *r)
         same[i].machine = 0;
     }
     struct relate joined = {.inputs = same, .n = r->n};
+    gather(&joined);
     bool answer = choose(&joined).is_complete;
+    let_go(&joined);
     free(same);
     return answer;
 }
@@ -310,16 +440,19 @@ int sv_relate(const struct sv_relate_input *inputs, size_t n, bool assume, struc
     size_t reference;
     assert(n > 0);
     struct choice c;
+    int code = 0;
+    gather(&r);
     if (find_reference(&r, &reference)) {
-        c = rate(&r, inputs[reference].clocks->trace_clock, inputs[reference].machine);
+        c = rate(&r, inputs[reference].clocks->trace_clock, inputs[reference].machine, 0);
         c.is_complete = true;
     } else {
         c = choose(&r);
     }
     if (!c.is_complete && !assume)
-        return refuse(&r, &c, err);
-    for (size_t i = 0; i < n; i++)
+        code = refuse(&r, &c, err);
+    for (size_t i = 0; code == 0 && i < n; i++)
         build(&r, i, &c, &shifts[i]);
+    let_go(&r);
     *common_clock = c.related ? c.clock : SV_CLOCK_UNKNOWN;
-    return 0;
+    return code;
 }

@@ -4,6 +4,7 @@
 #include "plot/picture.h"
 
 #include "base/mem.h"
+#include "base/printable.h"
 #include "base/utf8.h"
 
 #include <stdlib.h>
@@ -151,13 +152,12 @@ unsigned sv_char_columns(uint32_t c)
 
 uint32_t sv_text_char(const char *s, size_t len, size_t *n)
 {
-    static const uint8_t first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     size_t bytes = sv_utf8_length(s, len);
     *n = bytes ? bytes : 1;
-    uint32_t c = bytes ? (unsigned char)s[0] & first_bits[bytes] : 0xfffd;
-    for (size_t i = 1; i < bytes; i++)
-        c = c << 6 | ((unsigned char)s[i] & 0x3f);
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xfffe || c == 0xffff ? 0xfffd : c;
+    if (sv_printable_length(s, bytes) == 0)
+        return 0xfffd;
+    uint32_t c = sv_utf8_code_point(s, bytes);
+    return c == 0xfffe || c == 0xffff ? 0xfffd : c;
 }
 
 static double char_width(uint32_t c, double size)

@@ -4,6 +4,8 @@
  * know only one kind. */
 #include "sdk/collect.h"
 
+#include "base/trusted.h"
+#include "sdk/folders.h"
 #include "sdk/guests.h"
 #include "sdk/sdk.h"
 #include "sdk/ticks.h"
@@ -23,6 +25,8 @@ struct sv_collect {
     struct sv_source source; /* first: the handle */
     struct sv_guests guests;
     struct sv_session_file *session;
+    struct sv_guarded guarded;
+    volatile sig_atomic_t is_gone; /* the session file was cut: nothing could be recovered */
     int dir_fd;
     char dir[SV_PATH_MAX];
     int64_t snapshot_ns;
@@ -53,12 +57,32 @@ static void tick(struct sv_collect *c)
     c->snapshot_ns = t.mono_ns;
 }
 
+static int make_dir(struct sv_collect *c, const char *dir, struct sv_err *err)
+{
+    char name[32];
+    snprintf(name, sizeof name, "record-%d", (int)getpid());
+    if (!dir) {
+        c->dir_fd = sv_folder_for_session(name, c->dir, sizeof c->dir);
+    } else if (snprintf(c->dir, sizeof c->dir, "%s", dir) < (int)sizeof c->dir &&
+               mkdir(dir, 0700) == 0) {
+        c->dir_fd = sv_trusted_folder(AT_FDCWD, dir, SV_TRUST_PRIVATE);
+    }
+    return c->dir_fd >= 0 ? 0 : sv_err_sys(err, "cannot make %s", dir ? dir : "a session folder");
+}
+
+/* "": it has no name that recovery could use. */
+static void absolute(const char *path, char *to, size_t size)
+{
+    char here[SV_PATH_MAX] = "";
+    bool is_relative = *path && path[0] != '/' && getcwd(here, sizeof here);
+    int n = snprintf(to, size, "%s%s%s", is_relative ? here : "", is_relative ? "/" : "", path);
+    if (n < 0 || (size_t)n >= size)
+        to[0] = '\0';
+}
+
 static int map_session(struct sv_collect *c, struct sv_err *err)
 {
-    c->dir_fd = open(c->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int fd = c->dir_fd < 0
-                 ? -1
-                 : openat(c->dir_fd, "session", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = sv_trusted_file(c->dir_fd, "session", O_RDWR | O_CREAT | O_EXCL, SV_TRUST_OWN, 0600);
     void *at = MAP_FAILED;
     if (fd >= 0 && (errno = posix_fallocate(fd, 0, SV_SESSION_BYTES)) == 0)
         at = mmap(NULL, SV_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -69,6 +93,7 @@ static int map_session(struct sv_collect *c, struct sv_err *err)
     if (at == MAP_FAILED)
         return SV_EIO;
     c->session = at;
+    sv_guard_add(&c->guarded, at, SV_SESSION_BYTES, &c->is_gone);
     return 0;
 }
 
@@ -83,8 +108,9 @@ int sv_collect_open(const char *dir, const char *out, const char *part, struct s
                                    .dict = dict,
                                    .report = report};
     c->dir_fd = -1;
-    snprintf(c->dir, sizeof c->dir, "%s", dir);
-    int code = mkdir(dir, 0700) == 0 ? map_session(c, err) : sv_err_sys(err, "cannot make %s", dir);
+    int code = make_dir(c, dir, err);
+    if (code >= 0)
+        code = map_session(c, err);
     if (code < 0) {
         sv_collect_close(c, false);
         return code;
@@ -92,11 +118,10 @@ int sv_collect_open(const char *dir, const char *out, const char *part, struct s
     struct sv_session_file *s = c->session;
     *s = (struct sv_session_file){.magic = SV_SESSION_MAGIC,
                                   .version = SV_LAYOUT_VERSION,
-                                  .pid = (uint32_t)getpid(),
-                                  .counter = sv_ticks_counter(),
-                                  .start_ticks = sv_process_start_ticks((uint32_t)getpid())};
-    snprintf(s->out, sizeof s->out, "%s", out);
-    snprintf(s->part, sizeof s->part, "%s", part);
+                                  .process = sv_process_id_self(),
+                                  .counter = sv_ticks_counter()};
+    absolute(out, s->out, sizeof s->out);
+    absolute(part, s->part, sizeof s->part);
     snprintf(s->command, sizeof s->command, "collector");
     dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
     sv_guests_init(&c->guests, c->dir_fd, dict, report, takes);
@@ -104,6 +129,11 @@ int sv_collect_open(const char *dir, const char *out, const char *part, struct s
     atomic_store(&s->state, SV_SESSION_OPEN);
     *to = c;
     return 0;
+}
+
+const char *sv_collect_dir(const struct sv_collect *c)
+{
+    return c->dir;
 }
 
 struct sv_source *sv_collect_source(struct sv_collect *c)
@@ -140,7 +170,7 @@ size_t sv_collect_n_running(const struct sv_collect *c)
 bool sv_collect_has(const struct sv_collect *c, uint32_t pid)
 {
     for (size_t i = 0; i < c->guests.n; i++)
-        if (c->guests.all[i].room.pid == pid)
+        if (c->guests.all[i].room->process.pid == pid)
             return true;
     return false;
 }
@@ -148,6 +178,12 @@ bool sv_collect_has(const struct sv_collect *c, uint32_t pid)
 uint64_t sv_collect_n_ever(const struct sv_collect *c)
 {
     return c->guests.n_ever;
+}
+
+static int remove_one(void *ctx, const char *name)
+{
+    sv_room_remove(((const struct sv_collect *)ctx)->dir_fd, name);
+    return 0;
 }
 
 static bool forget_one(void *ctx, struct sv_room *room)
@@ -164,9 +200,12 @@ void sv_collect_close(struct sv_collect *c, bool keep)
             sv_guests_part(&c->guests, forget_one, NULL);
             atomic_store(&c->session->state, SV_SESSION_CLOSED);
         }
+        sv_guard_remove(&c->guarded);
         munmap(c->session, SV_SESSION_BYTES);
-        if (!keep)
+        if (!keep) {
+            sv_room_each(c->dir_fd, remove_one, c); /* of clients that were closed */
             sv_room_remove(AT_FDCWD, c->dir);
+        }
     }
     sv_guests_fini(&c->guests);
     if (c->dir_fd >= 0)

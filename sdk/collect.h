@@ -12,11 +12,12 @@
 
 struct sv_collect;
 
-/* Makes the directory `dir` (of this user alone) and the session in it. `out` and `part` are the final and the growing name of the output, for
+/* Makes the directory `dir` (of this user alone; NULL: one where recovery looks) and the session in it. `out` and `part` are the final and the growing name of the output, for
  * recovery; "" where there is none. `takes` is that of the sink. */
 int sv_collect_open(const char *dir, const char *out, const char *part, struct sv_dict *dict,
                     struct sv_report *report, unsigned takes, struct sv_collect **to,
                     struct sv_err *err);
+const char *sv_collect_dir(const struct sv_collect *c); /* for STAVE_SESSION */
 struct sv_source *sv_collect_source(
     struct sv_collect *c); /* next() gives 0 at the end of a round */
 

@@ -1,94 +1,131 @@
 /* Reading the session of a dead process: the rest that `stave recover` joins to the growing file.
  *
  * Order: look at the directory (copy and check the session file), then make the source (names, clock pairs, rings from the last
- * committed mark to the head; of the process and of its guests). Files are mapped read-only and may hold anything. Which
- * mark counts is said in session_layout.h: the newest whose round is not past the session's. */
+ * committed mark to the head; of the process and of its clients, one after the other). Folders and files must be this user's alone, are mapped
+ * read-only and may hold anything. Which mark counts is said in session_layout.h: the newest whose round is not past the session's. */
 #include "sdk/dead.h"
 
+#include "base/trusted.h"
+#include "sdk/client.h"
 #include "sdk/drain.h"
-#include "sdk/room.h"
+#include "sdk/ring_view.h"
 #include "sdk/sdk.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- looking ---- */
 
-static int read_session(const char *dir, struct sv_session_file *s, struct sv_err *err)
+static int open_folder(const char *dir, struct sv_err *err)
 {
-    char path[SV_PATH_MAX + 16];
-    snprintf(path, sizeof path, "%s/session", dir);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = sv_trusted_folder(AT_FDCWD, dir, SV_TRUST_PRIVATE);
+    if (fd < 0 && errno == EPERM)
+        return sv_err_set(err, SV_EINPUT, SV_NO_POS,
+                          "%s: another user could have written it; it is not read", dir);
+    return fd >= 0 ? fd : sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s is no session directory", dir);
+}
+
+static int64_t changed_ns(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 ? (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec : 0;
+}
+
+static int read_session(int folder, struct sv_dead *d, struct sv_err *err)
+{
+    struct sv_session_file *s = &d->session;
+    int fd = sv_trusted_file(folder, "session", O_RDONLY, SV_TRUST_OWN, 0);
     if (fd < 0)
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s is no session directory", dir);
-    ssize_t n = read(fd, s, sizeof *s);
+        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s is no session directory", d->dir);
+    struct stat st;
+    bool is_size = fstat(fd, &st) == 0 && st.st_size >= SV_SESSION_BYTES;
+    ssize_t n = is_size ? read(fd, s, sizeof *s) : 0;
+    int64_t changed = changed_ns(fd), folder_changed = changed_ns(folder);
+    d->changed_ns = changed > folder_changed ? changed : folder_changed;
     close(fd);
     if (n != (ssize_t)sizeof *s || s->magic != SV_SESSION_MAGIC)
-        return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: the session file is damaged", dir);
-    if (s->version != SV_LAYOUT_VERSION)
+        return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: the session file is damaged", d->dir);
+    d->is_other_version = s->version != SV_LAYOUT_VERSION;
+    if (d->is_other_version)
         return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: made by another version of libstave",
-                          dir);
-    s->out[sizeof s->out - 1] = s->part[sizeof s->part - 1] = s->command[sizeof s->command - 1] =
-        '\0';
+                          d->dir);
+    s->out[sizeof s->out - 1] = s->part[sizeof s->part - 1] = '\0';
+    s->command[sizeof s->command - 1] = s->name[sizeof s->name - 1] = '\0';
     return 0;
 }
 
-/* Bytes in the rings of a room that the output of `d` lacks. */
-static uint64_t pending(const struct sv_dead *d, struct sv_room *room)
+static uint64_t above(uint64_t value, uint64_t base)
 {
-    uint64_t bytes = 0, round = atomic_load(&d->session.round);
-    sv_room_rings(room, NULL, round, NULL);
-    for (size_t i = 0; i < room->n_rings; i++) {
-        const struct sv_ring *r = room->rings[i].ring;
-        uint64_t pos = sv_ring_start(r, round, room->session->full), head = atomic_load(&r->head);
-        if (head > pos && head - pos <= room->rings[i].size)
-            bytes += head - pos;
-    }
-    return bytes;
+    return value > base ? value - base : 0;
 }
 
-static int look_at_guest(void *ctx, const char *name)
+/* What the rings of a room hold that the output of `d` lacks. */
+static void count_pending(struct sv_dead *d, struct sv_room *room)
 {
-    struct sv_dead *d = ctx;
-    char path[SV_PATH_MAX + 300];
-    struct sv_room room;
-    snprintf(path, sizeof path, "%s/%s", d->dir, name);
-    if (!sv_room_open(&room, AT_FDCWD, path, false))
+    uint64_t round = atomic_load(&d->session.round);
+    sv_room_rings(room, NULL, round, NULL);
+    for (size_t i = 0; i < room->n_rings; i++) {
+        const struct sv_ring *r = room->rings[i]->ring;
+        uint64_t size = room->rings[i]->size, head = atomic_load(&r->head);
+        struct sv_ring_progress p = sv_ring_committed(r, size, round);
+        uint64_t pos = sv_ring_start(r, size, p.pos, room->session->full);
+        if (head > pos && head - pos <= size)
+            d->ring_bytes += head - pos;
+        d->ring_losses += above(atomic_load(&r->lost_full), p.lost_full) +
+                          above(atomic_load(&r->lost_nested), p.lost_nested);
+    }
+}
+
+struct looking {
+    struct sv_dead *dead;
+    int folder;
+};
+
+static int look_at_client(void *ctx, const char *name)
+{
+    struct looking *l = ctx;
+    struct sv_dead *d = l->dead;
+    struct sv_room *room = sv_room_open(l->folder, name, false);
+    if (!room)
         return 0;
-    d->n_guests++;
-    d->ring_bytes += pending(d, &room);
-    if (sv_room_is_alive(&room))
-        d->live_guest = room.pid;
-    sv_room_close(&room);
+    d->n_clients++;
+    count_pending(d, room);
+    enum sv_process_state state = sv_process_id_state(&room->process);
+    if (state == SV_PROCESS_RUNS || d->clients == SV_PROCESS_GONE)
+        d->clients = state;
+    if (state != SV_PROCESS_GONE)
+        d->running_client = room->process.pid;
+    sv_room_close(room);
     return 0;
 }
 
 int sv_dead_look(const char *dir, struct sv_dead *d, struct sv_err *err)
 {
     memset(d, 0, sizeof *d);
-    snprintf(d->dir, sizeof d->dir, "%s", dir);
-    struct sv_session_file *s = &d->session;
-    int code = read_session(dir, s, err);
-    if (code < 0)
-        return code;
-    d->is_alive = s->start_ticks != 0 && sv_process_start_ticks(s->pid) == s->start_ticks;
-    d->part_bytes = atomic_load(&s->bytes[atomic_load(&s->round) & 1]);
-    struct sv_room room;
-    if (sv_room_open(&room, AT_FDCWD, dir, false)) {
-        d->ring_bytes = pending(d, &room);
-        sv_room_close(&room);
+    if (snprintf(d->dir, sizeof d->dir, "%s", dir) >= (int)sizeof d->dir)
+        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: the name is too long", dir);
+    int folder = open_folder(dir, err);
+    if (folder < 0)
+        return folder;
+    int code = read_session(folder, d, err);
+    if (code >= 0) {
+        const struct sv_session_file *s = &d->session;
+        d->process = sv_process_id_state(&s->process);
+        d->part_bytes = atomic_load(&s->bytes[atomic_load(&s->round) & 1]);
+        struct sv_room *room = sv_room_open(folder, ".", false);
+        if (room)
+            count_pending(d, room);
+        sv_room_close(room);
+        d->clients = SV_PROCESS_GONE;
+        sv_room_each(folder, look_at_client, &(struct looking){d, folder});
     }
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        sv_room_each(fd, look_at_guest, d);
-        close(fd);
-    }
-    return 0;
+    close(folder);
+    return code < 0 ? code : 0;
 }
 
 bool sv_dead_has_trace(const struct sv_dead *d)
@@ -96,95 +133,66 @@ bool sv_dead_has_trace(const struct sv_dead *d)
     return atomic_load(&d->session.state) != SV_SESSION_CLOSED;
 }
 
-int sv_dead_of_output(const char *out, struct sv_dead *d, struct sv_err *err)
+bool sv_dead_is_kept(const struct sv_dead *d)
 {
-    char path[SV_PATH_MAX + 16], dir[SV_PATH_MAX] = {0};
-    snprintf(path, sizeof path, "%s.session", out);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return atomic_load(&d->session.state) == SV_SESSION_KEPT;
+}
+
+struct visiting {
+    const struct sv_folder *folder;
+    int fd;
+    int (*visit)(void *, const char *);
+    void *ctx;
+};
+
+static int visit_one(void *ctx, const char *name)
+{
+    const struct visiting *v = ctx;
+    char dir[SV_PATH_MAX], file[SV_PATH_MAX];
+    struct stat st;
+    if (snprintf(dir, sizeof dir, "%s/%s", v->folder->path, name) >= (int)sizeof dir ||
+        snprintf(file, sizeof file, "%s/session", name) >= (int)sizeof file ||
+        fstatat(v->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || st.st_uid != geteuid() ||
+        fstatat(v->fd, file, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return 0;
+    return v->visit(v->ctx, dir);
+}
+
+int sv_dead_each(const struct sv_folder *f, int (*visit)(void *ctx, const char *dir), void *ctx)
+{
+    int fd = sv_folder_open(f, false);
     if (fd < 0)
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                          "%s: nothing to recover: no killed program left it (stave recover alone "
-                          "lists what is there)",
-                          out);
-    ssize_t n = read(fd, dir, sizeof dir - 1);
+        return -1;
+    int status = sv_room_each(fd, visit_one, &(struct visiting){f, fd, visit, ctx});
     close(fd);
-    dir[n > 0 ? n : 0] = '\0';
-    dir[strcspn(dir, "\n")] = '\0';
-    return sv_dead_look(dir, d, err);
-}
-
-static int each_in(const char *base, int (*visit)(void *, const char *), void *ctx)
-{
-    DIR *folder = opendir(base);
-    int status = 0;
-    for (struct dirent *e; folder && status == 0 && (e = readdir(folder));) {
-        char dir[SV_PATH_MAX], file[SV_PATH_MAX + 16];
-        if (e->d_name[0] == '.' ||
-            snprintf(dir, sizeof dir, "%s/%s", base, e->d_name) >= (int)sizeof dir)
-            continue;
-        snprintf(file, sizeof file, "%s/session", dir);
-        if (access(file, R_OK) == 0)
-            status = visit(ctx, dir);
-    }
-    if (folder)
-        closedir(folder);
-    return status;
-}
-
-int sv_dead_each(int (*visit)(void *ctx, const char *dir), void *ctx)
-{
-    char base[SV_PATH_MAX];
-    const char *given = getenv("STAVE_SESSION_DIR"), *run = getenv("XDG_RUNTIME_DIR"),
-               *tmp = getenv("TMPDIR");
-    int status = given && *given ? each_in(given, visit, ctx) : 0;
-    if (status == 0 && run && *run &&
-        snprintf(base, sizeof base, "%s/stave", run) < (int)sizeof base)
-        status = each_in(base, visit, ctx);
-    snprintf(base, sizeof base, "/dev/shm/stave-%u", (unsigned)geteuid());
-    if (status == 0)
-        status = each_in(base, visit, ctx);
-    if (status == 0 && snprintf(base, sizeof base, "%s/stave-%u", tmp && *tmp ? tmp : "/tmp",
-                                (unsigned)geteuid()) < (int)sizeof base)
-        status = each_in(base, visit, ctx);
     return status;
 }
 
 /* ---- the source ---- */
 
-/* The process and its guests, one after the other. */
-struct part {
-    struct sv_room room;
-    struct sv_drain *drain;
-};
-
+/* The process and its clients, one open at a time: the memory of one, however many there are. */
 struct dead_source {
     struct sv_source source; /* first: the handle */
     const struct sv_dead *dead;
-    struct part *parts;
+    int folder;
+    char **names; /* ".", then the clients' directories */
     size_t n, cap, at;
+    struct sv_client client; /* names[at]; room NULL: not opened yet */
+    struct sv_ring_view window;
 };
 
 static void close_source(struct sv_source *source)
 {
     struct dead_source *s = (struct dead_source *)source;
-    for (size_t i = 0; i < s->n; i++) {
-        sv_drain_free(s->parts[i].drain);
-        sv_room_close(&s->parts[i].room);
-    }
-    free(s->parts);
+    if (s->client.room)
+        sv_client_close(&s->client);
+    for (size_t i = 0; i < s->n; i++)
+        free(s->names[i]);
+    free(s->names);
+    sv_ring_view_fini(&s->window);
+    if (s->folder >= 0)
+        close(s->folder);
     free(s);
-}
-
-static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
-{
-    struct dead_source *s = (struct dead_source *)source;
-    for (; s->at < s->n; s->at++) {
-        struct sv_source *inner = sv_drain_source(s->parts[s->at].drain);
-        int n = inner->next(inner, b, err);
-        if (n != 0)
-            return n;
-    }
-    return 0;
 }
 
 static int by_raw(const void *a, const void *b)
@@ -207,90 +215,106 @@ static void read_ticks(const struct sv_session_file *session, struct sv_drain *d
         sv_drain_tick(d, &ticks[i]);
 }
 
-static void name_process(struct sv_dict *dict, const struct sv_session_file *s, uint32_t pid)
+static bool open_client(struct dead_source *s)
 {
-    sv_track t = sv_dict_process(dict, 0, pid);
-    if (dict->tracks[t].is_described)
-        return;
-    dict->tracks[t].name = sv_dict_str(dict, s->name, strnlen(s->name, sizeof s->name));
-    dict->tracks[t].desc = sv_dict_str(dict, s->command, strnlen(s->command, sizeof s->command));
-    dict->tracks[t].is_described = true;
-    sv_dict_touch(dict, t);
-}
-
-static void add_part(struct dead_source *s, const char *path)
-{
-    s->parts = sv_grow(s->parts, &s->cap, s->n + 1, sizeof *s->parts);
-    struct part *p = &s->parts[s->n];
-    if (!sv_room_open(&p->room, AT_FDCWD, path, false)) {
-        sv_report_add(s->source.report, SV_DAMAGE, "a forked process left no session", 1, SV_NO_POS,
-                      "%s", path);
-        return;
+    struct sv_client *c = &s->client;
+    struct sv_dict *dict = s->source.dict;
+    const char *name = s->names[s->at];
+    if (!sv_client_open(c, s->folder, name, false, dict, s->source.report, 0, &s->window)) {
+        sv_report_add(s->source.report, SV_DAMAGE, "a process left no session", 1, SV_NO_POS,
+                      "%s/%s", s->dead->dir, name);
+        return false;
     }
-    s->n++;
-    p->drain = sv_drain_new(s->source.dict, s->source.report, p->room.pid, 0);
-    name_process(s->source.dict, p->room.session, p->room.pid);
-    sv_room_rings(&p->room, p->drain, atomic_load(&s->dead->session.round), s->source.report);
-    for (size_t i = 0; i < p->room.n_rings; i++)
-        sv_drain_ring(p->drain, i)->depth = INT32_MAX; /* slices may be open in the output */
-    sv_drain_round(p->drain);
-    sv_room_names(&p->room, p->drain, s->source.report);
-    read_ticks(&s->dead->session, p->drain);
-    sv_room_name_threads(&p->room, p->drain);
+    if (!dict->tracks[sv_dict_process(dict, 0, c->room->process.pid)].is_described)
+        sv_room_describe(c->room, dict);
+    sv_client_round(c, atomic_load(&s->dead->session.round));
+    for (size_t i = 0; i < c->room->n_rings; i++)
+        sv_drain_ring(c->drain, i)->depth = INT32_MAX; /* slices may be open in the output */
+    read_ticks(&s->dead->session, c->drain);
+    sv_room_name_threads(c->room, c->drain);
+    return true;
 }
 
-static int add_guest(void *ctx, const char *name)
+static void report_fault(const struct dead_source *s, const char *why)
+{
+    sv_report_add(s->source.report, SV_DAMAGE, "the rest of a process is not read", 1, SV_NO_POS,
+                  "process %u: %s", s->client.room->process.pid, why);
+}
+
+static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
+{
+    struct dead_source *s = (struct dead_source *)source;
+    for (; s->at < s->n; s->at++) {
+        if (!s->client.room && !open_client(s))
+            continue;
+        const char *why = sv_client_fault(&s->client, SV_CLIENT_BYTES_MAX);
+        int n = why ? 0 : sv_client_next(&s->client, b, err);
+        if (n != 0)
+            return n;
+        if (why)
+            report_fault(s, why);
+        sv_client_close(&s->client);
+    }
+    return 0;
+}
+
+static int add_name(void *ctx, const char *name)
 {
     struct dead_source *s = ctx;
-    char path[SV_PATH_MAX + 300];
-    snprintf(path, sizeof path, "%s/%s", s->dead->dir, name);
-    add_part(s, path);
+    s->names = sv_grow(s->names, &s->cap, s->n + 1, sizeof *s->names);
+    s->names[s->n++] = sv_strndup(name, strlen(name));
     return 0;
 }
 
 int sv_dead_source(const struct sv_dead *d, struct sv_dict *dict, struct sv_report *report,
                    struct sv_source **out, struct sv_err *err)
 {
-    (void)err;
+    int folder = open_folder(d->dir, err);
+    if (folder < 0)
+        return folder;
     struct dead_source *s = sv_alloc(sizeof *s);
     if (dict->clocks.n == 0)
         dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
     s->dead = d;
+    s->folder = folder;
     s->source = (struct sv_source){.next = next,
                                    .close = close_source,
                                    .gives = SV_HAS_EDGES | SV_HAS_DISORDER,
                                    .dict = dict,
                                    .report = report};
-    add_part(s, d->dir);
-    int fd = open(d->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        sv_room_each(fd, add_guest, s);
-        close(fd);
-    }
+    add_name(s, ".");
+    sv_room_each(folder, add_name, s);
     *out = &s->source;
     return 0;
 }
 
-/* ---- cleaning ---- */
+/* ---- afterwards ---- */
 
-static int remove_guest(void *ctx, const char *name)
+void sv_dead_note_kept(const struct sv_dead *d)
+{
+    int folder = sv_trusted_folder(AT_FDCWD, d->dir, SV_TRUST_PRIVATE);
+    int fd = folder < 0 ? -1 : sv_trusted_file(folder, "session", O_RDWR, SV_TRUST_OWN, 0);
+    uint32_t state = SV_SESSION_KEPT;
+    if (fd >= 0) {
+        sv_file_write(fd, &state, sizeof state, offsetof(struct sv_session_file, state));
+        close(fd);
+    }
+    if (folder >= 0)
+        close(folder);
+}
+
+static int remove_client(void *ctx, const char *name)
 {
     sv_room_remove(*(int *)ctx, name);
     return 0;
 }
 
-void sv_dead_remove(const struct sv_dead *d, bool with_part)
+bool sv_dead_remove(const struct sv_dead *d)
 {
-    char path[SV_PATH_MAX + 64];
-    int fd = open(d->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        sv_room_each(fd, remove_guest, &fd);
-        close(fd);
-    }
-    sv_room_remove(AT_FDCWD, d->dir);
-    if (!with_part || !d->session.out[0])
-        return;
-    unlink(d->session.part);
-    snprintf(path, sizeof path, "%s.session", d->session.out);
-    unlink(path);
+    int folder = sv_trusted_folder(AT_FDCWD, d->dir, SV_TRUST_PRIVATE);
+    if (folder < 0)
+        return false;
+    sv_room_each(folder, remove_client, &folder);
+    close(folder);
+    return sv_room_remove(AT_FDCWD, d->dir);
 }

@@ -4,34 +4,40 @@
 
 #include "base/err.h"
 #include "model/stream.h"
+#include "sdk/folders.h"
 #include "sdk/session_layout.h"
 
 struct sv_dead {
     char dir[SV_PATH_MAX];
-    struct sv_session_file session; /* a copy, checked: texts end, state is known */
-    bool is_alive;                  /* its process still runs */
-    uint64_t part_bytes;            /* of session.part that are whole */
-    uint64_t ring_bytes;            /* of records that the part lacks, guests included */
-    uint32_t n_guests;              /* processes forked from it */
-    uint32_t live_guest;            /* one that still runs, 0: none */
+    struct sv_session_file session; /* a copy, checked: texts end */
+    enum sv_process_state process;  /* does it still run? */
+    uint64_t part_bytes;            /* of its growing file that are whole */
+    uint64_t ring_bytes;            /* of records that the growing file lacks, clients included */
+    uint64_t ring_losses;           /* likewise */
+    uint32_t n_clients;            /* other processes in it: forked ones, or those of a collector */
+    uint32_t running_client;       /* one that still runs, 0: none */
+    enum sv_process_state clients; /* RUNS: one does; UNKNOWN: one may */
+    int64_t changed_ns;            /* when something last happened in it, CLOCK_REALTIME */
+    bool is_other_version;         /* it cannot be read here, but elsewhere */
 };
 
-/* Looks at a session directory. SV_EFORMAT: it is none. */
+/* Looks at a session directory. SV_EFORMAT: it is none of this version; SV_EINPUT: it is none, or not this user's alone. */
 int sv_dead_look(const char *dir, struct sv_dead *d, struct sv_err *err);
 
 bool sv_dead_has_trace(const struct sv_dead *d); /* false: it was finished */
+bool sv_dead_is_kept(const struct sv_dead *d);   /* its trace was recovered, with --keep */
 
-/* The session that a marker (OUT.session) leads to. */
-int sv_dead_of_output(const char *out, struct sv_dead *d, struct sv_err *err);
+/* The session directories of this user in the folder; calls `visit` for each until it returns other than 0, which is returned. -1: the folder
+ * cannot be used; errno says why. */
+int sv_dead_each(const struct sv_folder *f, int (*visit)(void *ctx, const char *dir), void *ctx);
 
-/* All session directories of this user on this machine; calls `visit` for each until it returns other than 0. */
-int sv_dead_each(int (*visit)(void *ctx, const char *dir), void *ctx);
-
-/* What the rings hold past the part, as a source (edges). */
+/* What the rings hold past the growing file, as a source (edges). */
 int sv_dead_source(const struct sv_dead *d, struct sv_dict *dict, struct sv_report *report,
                    struct sv_source **out, struct sv_err *err);
 
-/* Removes the directory, its files, the growing output and the marker. */
-void sv_dead_remove(const struct sv_dead *d, bool with_part);
+/* Notes that it was recovered, and is kept. */
+void sv_dead_note_kept(const struct sv_dead *d);
+/* Removes the directory and its files, nothing else. False: something is left. */
+bool sv_dead_remove(const struct sv_dead *d);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "sdk/drain_items.h"
 #include "sdk/drain_names.h"
+#include "sdk/ring_view.h"
 #include "sdk/siblings.h"
 
 #include <stave/stave.h>
@@ -25,8 +26,9 @@ struct sv_drain {
     struct sv_drain_ring *rings;
     size_t n_rings, cap_rings, at;
     struct sv_siblings lanes;
+    struct sv_ring_view *window; /* NULL: the rings are read where they are */
     bool takes_slices, takes_overlap, with_source;
-    sv_str lost_full, lost_nested, file_key, function_key, line_key;
+    sv_str lost_full, lost_nested, lost_time, file_key, function_key, line_key;
 };
 
 /* ---- arguments ---- */
@@ -152,15 +154,36 @@ static void as_counter(struct sv_drain *d, struct sv_event *e, struct sv_drain_s
     e->name = 0;
 }
 
+/* A time that the program gave itself, and the end of what lasts so long; false: one of them is no time. */
+static bool own_time(const struct sv_drain *d, const struct lead *lead, int64_t dur, int64_t *ts,
+                     int64_t *end)
+{
+    return !__builtin_add_overflow(lead->start_ns, d->boot_minus_mono, ts) &&
+           !__builtin_add_overflow(*ts, dur, end);
+}
+
+/* What cannot be written where it belongs is told as a loss there and then. */
+static void as_lost(struct sv_drain *d, struct sv_batch *b, struct sv_event *e, int64_t now_ns)
+{
+    struct sv_arg *a = sv_batch_arg(b);
+    a->type = SV_ARG_INT;
+    a->i = 1;
+    *e = (struct sv_event){
+        .ts_ns = now_ns, .track = e->track, .kind = SV_LOSS, .name = d->lost_time};
+    sv_batch_finish(b, e);
+}
+
 /* Whole slices where the sink takes them; else begin and end, on a lane of the track where they do not nest. */
 static void as_slice(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
                      const struct lead *lead)
 {
-    e->ts_ns = lead->start_ns + d->boot_minus_mono;
-    int64_t dur = lead->dur_ns > 0 ? lead->dur_ns : 0;
+    int64_t dur = lead->dur_ns > 0 ? lead->dur_ns : 0, now_ns = e->ts_ns, end_ns;
+    if (!own_time(d, lead, dur, &e->ts_ns, &end_ns)) {
+        as_lost(d, b, e, now_ns);
+        return;
+    }
     if (!d->takes_overlap)
-        e->track =
-            sv_siblings_choose(&d->lanes, d->source.dict, e->track, e->ts_ns, e->ts_ns + dur);
+        e->track = sv_siblings_choose(&d->lanes, d->source.dict, e->track, e->ts_ns, end_ns);
     if (d->takes_slices) {
         e->kind = SV_SLICE;
         e->dur_ns = dur;
@@ -168,7 +191,15 @@ static void as_slice(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
     }
     e->kind = SV_BEGIN;
     struct sv_event *end = sv_batch_event(b);
-    *end = (struct sv_event){.ts_ns = e->ts_ns + dur, .track = e->track, .kind = SV_END};
+    *end = (struct sv_event){.ts_ns = end_ns, .track = e->track, .kind = SV_END};
+}
+
+static void at_own_time(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
+                        const struct lead *lead)
+{
+    int64_t now_ns = e->ts_ns, end_ns;
+    if (!own_time(d, lead, 0, &e->ts_ns, &end_ns))
+        as_lost(d, b, e, now_ns);
 }
 
 /* The first argument is the count. */
@@ -218,7 +249,7 @@ static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_r
     if (lead.has_time && kind == STAVE_KIND_COMPLETE)
         as_slice(d, b, e, &lead);
     else if (lead.has_start && kind > STAVE_KIND_END) /* a time of its own */
-        e->ts_ns = lead.start_ns + d->boot_minus_mono;
+        at_own_time(d, b, e, &lead);
     return true;
 }
 
@@ -231,20 +262,52 @@ static int damaged(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch 
     return 0;
 }
 
+/* Where the records of a ring are to be read from: at base + ((pos - origin) & mask), up to `end`. */
+struct view {
+    const uint8_t *base;
+    uint64_t origin, mask, end;
+};
+
+/* False: not in this batch. */
+static bool look(const struct sv_drain *d, const struct sv_drain_ring *r, const struct sv_batch *b,
+                 struct view *v)
+{
+    struct sv_ring_view *w = d->window;
+    if (!w) {
+        *v = (struct view){r->data, 0, r->size - 1, r->end};
+        return true;
+    }
+    if (r->pos < r->end && !sv_ring_view_has(w, r)) {
+        if (b->n > 0)
+            return false;
+        sv_ring_view_move(w, r);
+    }
+    *v = (struct view){w->bytes, w->from, UINT64_MAX, r->pos < r->end ? w->to : r->end};
+    return true;
+}
+
 /* Fills the batch from one ring; leaves room for the second event of a slice. */
 static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b)
 {
-    uint64_t mask = r->size - 1, pos = r->pos, end = r->end;
+    struct view v;
+    if (!look(d, r, b, &v))
+        return;
+    uint64_t pos = r->pos, end = r->end;
     int64_t last = r->last_ns;
-    while (pos < end && b->n < SV_BATCH - 1) {
-        const uint64_t *rec = (const uint64_t *)(const void *)(r->data + (pos & mask));
+    while (pos < v.end && b->n < SV_BATCH - 1) {
+        const uint64_t *rec =
+            (const uint64_t *)(const void *)(v.base + ((pos - v.origin) & v.mask));
         uint64_t word = rec[0], bytes = sv_word_bytes(word);
         unsigned kind = sv_word_kind(word);
         struct sv_event *e = &b->events[b->n++];
-        if (bytes < SV_RECORD_HEAD || bytes > end - pos) {
+        if (bytes < SV_RECORD_HEAD || bytes > end - pos || bytes > SV_RECORD_BYTES_MAX) {
             r->pos = pos;
             damaged(d, r, b);
             return;
+        }
+        if (bytes > v.end - pos) { /* the window ends inside it */
+            b->n--;
+            break;
         }
         int64_t ns = sv_ticks_ns(&d->ticks, rec[1]);
         if (ns < d->from_ns) {
@@ -317,7 +380,9 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
     struct sv_drain *d = (struct sv_drain *)source;
     for (; d->at < d->n_rings; d->at++) {
         struct sv_drain_ring *r = &d->rings[d->at];
-        fill(d, r, b);
+        do
+            fill(d, r, b);
+        while (r->pos < r->end && b->n == 0);
         if (r->pos < r->end)
             return (int)b->n;
         tell_losses(d, b, r);
@@ -346,6 +411,8 @@ uint64_t sv_drain_round(struct sv_drain *d)
 {
     uint64_t bytes = 0;
     d->at = 0;
+    if (d->window)
+        d->window->ring = NULL; /* what it shows may be of a ring that was where ours is */
     for (size_t i = 0; i < d->n_rings; i++) {
         struct sv_drain_ring *r = &d->rings[i];
         uint64_t head = atomic_load_explicit(&r->ring->head, memory_order_acquire);
@@ -356,10 +423,10 @@ uint64_t sv_drain_round(struct sv_drain *d)
             meet_owner(d, r);
         if (head == r->pos)
             continue;
-        if (head < r->pos || head - r->pos > r->size) {
+        if (head < r->pos || head - r->pos > r->size || head % 8 != 0) {
             sv_report_add(d->source.report, SV_DAMAGE, "damaged ring", 1, SV_NO_POS,
                           "ring %zu: its end is not where it can be", i);
-            r->pos = r->end = head;
+            r->pos = r->end = head & ~(uint64_t)7;
             continue;
         }
         r->end = head;
@@ -403,6 +470,7 @@ struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, ui
     d->takes_overlap = d->takes_slices && (takes & SV_HAS_OVERLAP);
     sv_drain_names_init(&d->names, dict, pid);
     d->lost_full = sv_dict_cstr(dict, "ring full");
+    d->lost_time = sv_dict_cstr(dict, "time out of range");
     d->lost_nested = sv_dict_cstr(dict, "nested in a signal handler");
     d->file_key = sv_dict_cstr(dict, "file");
     d->function_key = sv_dict_cstr(dict, "function");
@@ -432,7 +500,8 @@ size_t sv_drain_names(struct sv_drain *d, const uint8_t *bytes, size_t n)
 
 void sv_drain_tick(struct sv_drain *d, const struct sv_tick *tick)
 {
-    sv_ticks_add(&d->ticks, tick);
+    if (!sv_ticks_add(&d->ticks, tick))
+        return;
     d->boot_minus_mono = tick->boot_ns - tick->mono_ns;
     if (d->boot_minus_mono > -1000000 && d->boot_minus_mono < 1000000)
         d->boot_minus_mono = 0; /* never suspended: the two are the same clock */
@@ -453,6 +522,17 @@ struct sv_drain_ring *sv_drain_add_ring(struct sv_drain *d, const struct sv_ring
     return r;
 }
 
+void sv_drain_through(struct sv_drain *d, struct sv_ring_view *window)
+{
+    d->window = window;
+}
+
+size_t sv_drain_bytes(const struct sv_drain *d)
+{
+    return sizeof *d + d->n_rings * sizeof *d->rings + sv_drain_names_bytes(&d->names) +
+           sv_siblings_bytes(&d->lanes);
+}
+
 size_t sv_drain_n_rings(const struct sv_drain *d)
 {
     return d->n_rings;
@@ -461,6 +541,17 @@ size_t sv_drain_n_rings(const struct sv_drain *d)
 struct sv_drain_ring *sv_drain_ring(struct sv_drain *d, size_t i)
 {
     return &d->rings[i];
+}
+
+void sv_drain_mark(const struct sv_drain *d, size_t i, struct sv_ring *ring, uint64_t round)
+{
+    const struct sv_drain_ring *r = &d->rings[i];
+    struct sv_mark *m = ring->mark;
+    m += atomic_load(&m[0].round) >= atomic_load(&m[1].round); /* the older one */
+    atomic_store_explicit(&m->pos, r->pos, memory_order_relaxed);
+    atomic_store_explicit(&m->lost_full, r->lost_full, memory_order_relaxed);
+    atomic_store_explicit(&m->lost_nested, r->lost_nested, memory_order_relaxed);
+    atomic_store_explicit(&m->round, round, memory_order_release);
 }
 
 void sv_drain_with_source(struct sv_drain *d, bool on)

@@ -2,7 +2,7 @@
  *
  *     sv_drain_new → for each ring sv_drain_add_ring → per round: names, ticks, sv_drain_round(), source.next() until 0
  *
- * Used by the writer thread on its own rings and by readers of dead sessions on mapped files; trusts nothing it reads. */
+ * Used by the writer thread on its own rings, and by hosts, collectors and recovery on those of others; trusts nothing it reads. */
 #ifndef SV_SDK_DRAIN_H
 #define SV_SDK_DRAIN_H
 
@@ -40,6 +40,13 @@ struct sv_drain_ring *sv_drain_add_ring(struct sv_drain *d, const struct sv_ring
                                         const uint8_t *data, uint64_t size, uint64_t pos);
 size_t sv_drain_n_rings(const struct sv_drain *d);
 struct sv_drain_ring *sv_drain_ring(struct sv_drain *d, size_t i);
+/* What was read of the ring, into its mark for `round` of the journal: before the round is made so. */
+void sv_drain_mark(const struct sv_drain *d, size_t i, struct sv_ring *ring, uint64_t round);
+
+/* The rings are another process's: their records are copied to the window, which several sources may share, before they are read. */
+struct sv_ring_view;
+void sv_drain_through(struct sv_drain *d, struct sv_ring_view *window);
+size_t sv_drain_bytes(const struct sv_drain *d); /* memory held, besides the dictionary */
 
 /* A new round: everything committed until now. Returns its bytes. */
 uint64_t sv_drain_round(struct sv_drain *d);

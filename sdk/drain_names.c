@@ -1,7 +1,8 @@
 /* The log of names, read: sites and tracks into the dictionary.
  *
  * Fed by the ring source with whole records, in the order in which they were written (a parent before its children). The log
- * may be another process's: texts must end inside their record, numbers must be near the last one. */
+ * may be another process's: texts must end inside their record. Numbers are given in order, so that none can be larger than the count
+ * of records before it: memory grows with the log, whatever it says. */
 #include "sdk/drain_names.h"
 
 #include "base/map.h"
@@ -12,7 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER_MAX = 1 << 24 };
+enum { NUMBER_SLACK = 8 }; /* the first numbers of sites and tracks */
+
+static bool is_number(const struct sv_drain_names *n, uint32_t id)
+{
+    return id < n->n_records + NUMBER_SLACK;
+}
 
 void sv_drain_names_init(struct sv_drain_names *n, struct sv_dict *dict, uint32_t pid)
 {
@@ -61,7 +67,7 @@ static uint8_t special_of(struct sv_text key)
 
 static bool read_site(struct sv_drain_names *n, const struct sv_name_head *h, struct texts t)
 {
-    if (h->id == 0 || h->id >= NUMBER_MAX || h->event == 0)
+    if (h->id == 0 || !is_number(n, h->id) || h->event == 0)
         return false;
     size_t had = n->n_sites;
     if (h->id >= had) {
@@ -119,7 +125,7 @@ static sv_track make_track(struct sv_drain_names *n, const struct sv_name_head *
 
 static bool read_track(struct sv_drain_names *n, const struct sv_name_head *h, struct texts t)
 {
-    if (h->id <= STAVE_ROOT || h->id >= NUMBER_MAX)
+    if (h->id <= STAVE_ROOT || !is_number(n, h->id))
         return false;
     sv_str name = take_str(n, &t), unit = take_str(n, &t);
     if (t.bad)
@@ -161,6 +167,7 @@ size_t sv_drain_names_read(struct sv_drain_names *n, struct sv_report *report, c
             break;
         struct texts t = {(const char *)bytes + at + sizeof h, (const char *)bytes + at + h.size,
                           false};
+        n->n_records++;
         bool ok = h.kind == SV_NAME_SITE    ? read_site(n, &h, t)
                   : h.kind == SV_NAME_TRACK ? read_track(n, &h, t)
                   : h.kind == SV_NAME_ORDER ? read_order(n, &h)
@@ -170,6 +177,11 @@ size_t sv_drain_names_read(struct sv_drain_names *n, struct sv_report *report, c
         at += h.size;
     }
     return at;
+}
+
+size_t sv_drain_names_bytes(const struct sv_drain_names *n)
+{
+    return n->n_sites * sizeof *n->sites + n->n_tracks * sizeof *n->tracks + n->arena.used_bytes;
 }
 
 sv_track sv_drain_track(const struct sv_drain_names *n, uint64_t number)

@@ -24,6 +24,7 @@ struct sv_drain_names {
     size_t n_sites, cap_sites;
     sv_track *tracks; /* by number */
     size_t n_tracks, cap_tracks;
+    size_t n_records; /* of the log so far */
     struct sv_arena arena;
 };
 
@@ -31,6 +32,7 @@ void sv_drain_names_init(struct sv_drain_names *n, struct sv_dict *dict, uint32_
 void sv_drain_names_fini(struct sv_drain_names *n);
 size_t sv_drain_names_read(struct sv_drain_names *n, struct sv_report *report, const uint8_t *bytes,
                            size_t len);
+size_t sv_drain_names_bytes(const struct sv_drain_names *n); /* memory held */
 sv_track sv_drain_track(const struct sv_drain_names *n, uint64_t number);
 sv_track sv_drain_counter_track(struct sv_drain_names *n, struct sv_drain_site *s);
 

@@ -1,35 +1,38 @@
 /* Guests of a session: see guests.h. Called by the writer thread of a traced process and by collectors; never by the traced
  * threads themselves.
  *
- * A guest appears as a directory in the host's. Its process is not asked to announce itself: the directory's time of change is looked at each
+ * A client appears as a directory in the host's. Its process is not asked to announce itself: the directory's time of change is looked at each
  * round. One that has ended (it says so, or its process is no more) is read to its end, and then its directory is removed. */
 #include "sdk/guests.h"
 
+#include "base/report.h"
 #include "sdk/drain.h"
 #include "sdk/ticks.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CHECK_MS = 100, FRESH_MS = 50 };
+enum { CHECK_MS = 100, FRESH_MS = 50, CLIENTS_MAX = 1 << 16 };
 
 void sv_guests_init(struct sv_guests *g, int dir_fd, struct sv_dict *dict, struct sv_report *report,
                     unsigned takes)
 {
     *g = (struct sv_guests){.dir_fd = dir_fd,
+                            .self = sv_process_id_self(),
                             .dict = dict,
                             .report = report,
                             .takes = takes,
+                            .budget_bytes = SV_CLIENT_BYTES_MAX,
                             .opened = sv_ticks_read(sv_ticks_counter())};
 }
 
 static void forget(struct sv_guests *g, size_t i)
 {
-    sv_drain_free(g->all[i].drain);
-    sv_room_close(&g->all[i].room);
+    sv_client_close(&g->all[i]);
     g->all[i] = g->all[--g->n];
 }
 
@@ -38,48 +41,60 @@ void sv_guests_fini(struct sv_guests *g)
     while (g->n)
         forget(g, g->n - 1);
     free(g->all);
+    sv_map_fini(&g->names);
+    sv_ring_view_fini(&g->window);
     *g = (struct sv_guests){0};
 }
 
 /* ---- meeting them ---- */
 
-static void describe(struct sv_guests *g, const struct sv_session_file *s, uint32_t pid)
+static uint64_t name_key(const char *name)
 {
-    char command[sizeof s->command], name[sizeof s->name];
-    memcpy(command, s->command, sizeof command);
-    memcpy(name, s->name, sizeof name);
-    command[sizeof command - 1] = name[sizeof name - 1] = '\0';
-    sv_track t = sv_dict_process(g->dict, 0, pid);
-    g->dict->tracks[t].name = sv_dict_cstr(g->dict, name);
-    g->dict->tracks[t].desc = sv_dict_cstr(g->dict, command);
-    g->dict->tracks[t].is_described = true;
-    sv_dict_touch(g->dict, t);
+    return sv_hash_bytes(name, strlen(name), 0);
+}
+
+static void refuse_one(struct sv_guests *g, const char *name, const char *why)
+{
+    bool is_new;
+    sv_map_add(&g->names, name_key(name), &is_new);
+    sv_report_add(g->report, SV_DAMAGE, "a client is not read", 1, SV_NO_POS, "%.64s: %s", name,
+                  why);
+}
+
+static bool same_namespace(const struct sv_process_id *a, const struct sv_process_id *b)
+{
+    return a->pid_namespace == b->pid_namespace && memcmp(a->boot, b->boot, sizeof a->boot) == 0;
 }
 
 static int meet(void *ctx, const char *name)
 {
     struct sv_guests *g = ctx;
-    for (size_t i = 0; i < g->n; i++)
-        if (strcmp(g->all[i].room.path, name) == 0)
-            return 0;
+    if (sv_map_find(&g->names, name_key(name)))
+        return 0;
+    if (g->n == CLIENTS_MAX) {
+        refuse_one(g, name, "there are too many");
+        return 0;
+    }
     g->all = sv_grow(g->all, &g->cap, g->n + 1, sizeof *g->all);
-    struct sv_guest *guest = &g->all[g->n];
-    *guest = (struct sv_guest){0};
-    if (!sv_room_open(&guest->room, g->dir_fd, name, true)) {
-        g->has_strangers = true; /* perhaps in the next round */
+    struct sv_client *c = &g->all[g->n];
+    if (!sv_client_open(c, g->dir_fd, name, true, g->dict, g->report, g->takes, &g->window)) {
+        if (errno == EPERM)
+            refuse_one(g, name, "it is open to other users");
+        else
+            g->has_strangers = true; /* perhaps in the next round */
         return 0;
     }
-    if (atomic_load_explicit(&guest->room.session->state, memory_order_acquire) <
-        SV_SESSION_GUEST) {
+    if (atomic_load_explicit(&c->room->session->state, memory_order_acquire) < SV_SESSION_GUEST) {
         g->has_strangers = true;
-        sv_room_close(&guest->room);
+        sv_client_close(c);
         return 0;
     }
-    guest->drain = sv_drain_new(g->dict, g->report, guest->room.pid, g->takes);
-    sv_drain_with_source(guest->drain, g->with_source);
-    if (guest->room.session->counter == (uint32_t)sv_ticks_counter())
-        sv_drain_tick(guest->drain, &g->opened);
-    describe(g, guest->room.session, guest->room.pid);
+    c->is_near = same_namespace(&c->room->process, &g->self);
+    sv_drain_with_source(c->drain, g->with_source);
+    if (c->room->session->counter == (uint32_t)sv_ticks_counter())
+        sv_drain_tick(c->drain, &g->opened);
+    sv_room_describe(c->room, g->dict);
+    sv_map_add(&g->names, name_key(name), &(bool){false});
     g->n++;
     g->n_ever++;
     return 0;
@@ -104,78 +119,103 @@ static void look_for_new(struct sv_guests *g, int64_t now_ns, bool look)
 
 /* ---- rounds ---- */
 
-static void check(struct sv_guest *guest, bool look)
+/* It learns that nobody reads it, and is not met again. */
+static void close_client(struct sv_guests *g, size_t i, const char *why)
 {
-    uint32_t state = atomic_load_explicit(&guest->room.session->state, memory_order_acquire);
-    guest->is_gone = guest->is_gone || state == SV_SESSION_DONE ||
-                     (look && !sv_room_is_alive(&guest->room));
+    struct sv_room *room = g->all[i].room;
+    uint32_t state = SV_SESSION_GUEST;
+    atomic_compare_exchange_strong(&room->session->state, &state, SV_SESSION_OFF);
+    sv_report_add(g->report, SV_DAMAGE, "a client was closed", 1, SV_NO_POS, "process %u: %s",
+                  room->process.pid, why);
+    forget(g, i);
 }
 
-/* Is all of it in the output, as of the last commit? */
-static bool is_read(const struct sv_guest *guest)
+static void check(struct sv_client *c, bool look)
 {
-    uint32_t n = atomic_load_explicit(&guest->room.session->n_rings, memory_order_acquire);
-    if (guest->room.n_met < n && guest->room.n_met < SV_RINGS_MAX)
+    uint32_t state = atomic_load_explicit(&c->room->session->state, memory_order_acquire);
+    c->has_ended = c->has_ended || state == SV_SESSION_DONE || (look && !sv_client_runs(c));
+}
+
+/* Is all of it in the output, as of the last commit? It had ended before the last round, which was therefore its last. */
+static bool is_read(const struct sv_guests *g, const struct sv_client *c)
+{
+    uint32_t n = atomic_load_explicit(&c->room->session->n_rings, memory_order_acquire);
+    if (c->room->n_met < n && c->room->n_met < SV_RINGS_MAX)
         return false;
-    for (size_t i = 0; i < guest->room.n_rings; i++) {
-        const struct sv_ring *r = guest->room.rings[i].ring;
-        if (atomic_load_explicit(&r->tail, memory_order_relaxed) !=
-            atomic_load_explicit(&r->head, memory_order_acquire))
+    for (size_t i = 0; i < c->room->n_rings; i++) {
+        const struct sv_room_ring *m = c->room->rings[i];
+        const struct sv_drain_ring *r = sv_drain_ring(c->drain, i);
+        struct sv_ring_progress p = sv_ring_committed(m->ring, m->size, g->round);
+        if (r->pos != r->end || p.pos != r->pos ||
+            p.lost_full < atomic_load_explicit(&m->ring->lost_full, memory_order_relaxed) ||
+            p.lost_nested < atomic_load_explicit(&m->ring->lost_nested, memory_order_relaxed))
             return false;
     }
     return true;
 }
 
-static void remove_gone(struct sv_guests *g)
+static void remove_ended(struct sv_guests *g)
 {
     for (size_t k = g->n; k-- > 0;) {
-        if (!g->all[k].is_gone || !is_read(&g->all[k]))
+        if (!g->all[k].has_ended || !is_read(g, &g->all[k]))
             continue;
-        sv_room_remove(g->dir_fd, g->all[k].room.path);
+        const char *path = g->all[k].room->path;
+        if (sv_room_remove(g->dir_fd, path))
+            sv_map_remove(&g->names, name_key(path));
         forget(g, k);
     }
+}
+
+static uint64_t round_of(struct sv_guests *g, struct sv_client *c, bool look)
+{
+    check(c, look);
+    g->has_gone |= c->has_ended;
+    uint64_t fresh = sv_client_round(c, g->round);
+    struct sv_tick tick =
+        sv_ticks_read((enum sv_counter)(c->room->session->counter == SV_COUNTER_CPU));
+    sv_drain_tick(c->drain, &tick);
+    if (fresh || c->has_ended)
+        sv_room_name_threads(c->room, c->drain);
+    return fresh;
 }
 
 uint64_t sv_guests_round(struct sv_guests *g, int64_t now_ns, bool look)
 {
     uint64_t bytes = 0;
-    remove_gone(g);
+    remove_ended(g);
     look_for_new(g, now_ns, look);
     look = look || now_ns - g->checked_ns > CHECK_MS * 1000000ll;
     if (look)
         g->checked_ns = now_ns;
+    if (g->n)
+        sv_guard_check();
     g->at = 0;
     g->has_gone = false;
-    for (size_t i = 0; i < g->n; i++) {
-        struct sv_guest *guest = &g->all[i];
-        struct sv_room *room = &guest->room;
-        check(guest, look);
-        g->has_gone |= guest->is_gone;
-        sv_room_rings(room, guest->drain, g->round, g->report);
-        uint64_t fresh = sv_drain_round(guest->drain);
-        sv_room_names(room, guest->drain, g->report);
-        struct sv_tick tick =
-            sv_ticks_read((enum sv_counter)(room->session->counter == SV_COUNTER_CPU));
-        sv_drain_tick(guest->drain, &tick);
-        if (fresh || guest->is_gone)
-            sv_room_name_threads(room, guest->drain);
-        bytes += fresh;
+    for (size_t i = g->n; i-- > 0;) {
+        bytes += round_of(g, &g->all[i], look);
+        const char *why = sv_client_fault(&g->all[i], g->budget_bytes);
+        if (why)
+            close_client(g, i, why);
     }
     return bytes;
 }
 
+/* What was read of a client before it is closed is kept: it lies in the window and in the dictionary. */
 int sv_guests_next(struct sv_guests *g, struct sv_batch *b, struct sv_err *err)
 {
-    for (; g->at < g->n; g->at++) {
-        struct sv_guest *guest = &g->all[g->at];
-        struct sv_source *source = sv_drain_source(guest->drain);
-        int n = source->next(source, b, err);
-        if (n == 0)
-            continue;
+    while (g->at < g->n) {
+        struct sv_client *c = &g->all[g->at];
+        int n = sv_client_next(c, b, err);
         if (n > 0)
-            atomic_fetch_add_explicit(&guest->room.session->n_events, (uint64_t)n,
+            atomic_fetch_add_explicit(&c->room->session->n_events, (uint64_t)n,
                                       memory_order_relaxed);
-        return n;
+        const char *why = sv_client_fault(c, g->budget_bytes);
+        if (why)
+            close_client(g, g->at, why);
+        else if (n == 0)
+            g->at++;
+        if (n != 0)
+            return n;
     }
     return 0;
 }
@@ -183,7 +223,7 @@ int sv_guests_next(struct sv_guests *g, struct sv_batch *b, struct sv_err *err)
 bool sv_guests_are_pressed(const struct sv_guests *g)
 {
     for (size_t k = 0; k < g->n; k++)
-        for (size_t i = 0; i < g->all[k].room.n_rings; i++) {
+        for (size_t i = 0; i < g->all[k].room->n_rings; i++) {
             const struct sv_drain_ring *r = sv_drain_ring(g->all[k].drain, i);
             if (r->pos - atomic_load_explicit(&r->ring->tail, memory_order_relaxed) > r->size / 8)
                 return true;
@@ -196,23 +236,18 @@ bool sv_guests_are_pressed(const struct sv_guests *g)
 void sv_guests_mark(struct sv_guests *g, uint64_t round)
 {
     for (size_t k = 0; k < g->n; k++)
-        for (size_t i = 0; i < g->all[k].room.n_rings; i++) {
-            struct sv_mark *m = g->all[k].room.rings[i].ring->mark;
-            m += atomic_load(&m[0].round) >= atomic_load(&m[1].round); /* the older one */
-            atomic_store_explicit(&m->pos, sv_drain_ring(g->all[k].drain, i)->pos,
-                                  memory_order_relaxed);
-            atomic_store_explicit(&m->round, round, memory_order_release);
-        }
+        for (size_t i = 0; i < g->all[k].room->n_rings; i++)
+            sv_drain_mark(g->all[k].drain, i, g->all[k].room->rings[i]->ring, round);
     g->round = round;
 }
 
 void sv_guests_release(struct sv_guests *g)
 {
     for (size_t k = 0; k < g->n; k++) {
-        struct sv_guest *guest = &g->all[k];
-        for (size_t i = 0; i < guest->room.n_rings; i++) /* pairs with the acquire in slow.c */
-            atomic_store_explicit(&guest->room.rings[i].ring->tail,
-                                  sv_drain_ring(guest->drain, i)->pos, memory_order_release);
+        const struct sv_client *c = &g->all[k];
+        for (size_t i = 0; i < c->room->n_rings; i++) /* pairs with the acquire in slow.c */
+            atomic_store_explicit(&c->room->rings[i]->ring->tail, sv_drain_ring(c->drain, i)->pos,
+                                  memory_order_release);
     }
 }
 
@@ -221,9 +256,9 @@ void sv_guests_release(struct sv_guests *g)
 void sv_guests_part(struct sv_guests *g, bool (*leave)(void *ctx, struct sv_room *room), void *ctx)
 {
     for (size_t k = g->n; k-- > 0;) {
-        struct sv_guest *guest = &g->all[k];
-        if (guest->is_gone || !leave(ctx, &guest->room))
-            sv_room_remove(g->dir_fd, guest->room.path);
+        struct sv_client *c = &g->all[k];
+        if (c->has_ended || !leave(ctx, c->room))
+            sv_room_remove(g->dir_fd, c->room->path);
         forget(g, k);
     }
 }
@@ -232,6 +267,6 @@ void sv_guests_refuse(struct sv_guests *g)
 {
     for (size_t k = 0; k < g->n; k++) {
         uint32_t state = SV_SESSION_GUEST; /* each counts for itself what is lost */
-        atomic_compare_exchange_strong(&g->all[k].room.session->state, &state, SV_SESSION_OFF);
+        atomic_compare_exchange_strong(&g->all[k].room->session->state, &state, SV_SESSION_OFF);
     }
 }

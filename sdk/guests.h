@@ -4,51 +4,54 @@
  *     sv_guests_init → per round: sv_guests_round(), sv_guests_next() until 0 → per commit: sv_guests_mark(), the journal's round,
  *     sv_guests_release() → at the end: sv_guests_part() or sv_guests_refuse(), sv_guests_fini()
  *
- * Each guest has its directory in that of the host (session_layout.h). The journal is the host's: its rounds mark the guests' rings, too. */
+ * Each client has its directory in that of the host (session_layout.h). The journal is the host's: its rounds mark the clients' rings, too.
+ * A client whose files are cut or replaced, that belongs to another user, or that needs more memory than SV_CLIENT_BYTES_MAX is
+ * closed, with a finding in the report; the others go on. */
 #ifndef SV_SDK_GUESTS_H
 #define SV_SDK_GUESTS_H
 
+#include "base/map.h"
 #include "model/stream.h"
-#include "sdk/room.h"
-
-struct sv_guest {
-    struct sv_room room;
-    struct sv_drain *drain;
-    bool is_gone; /* nothing more will come; found out before the heads of this round were read */
-};
+#include "sdk/client.h"
+#include "sdk/ring_view.h"
 
 struct sv_guests {
     int dir_fd; /* borrowed: of the host */
+    struct sv_process_id self;
     struct sv_dict *dict;
     struct sv_report *report;
     unsigned takes;
     bool with_source;
-    struct sv_guest *all;
+    size_t budget_bytes; /* of each client */
+    struct sv_client *all;
     size_t n, cap, at;
+    struct sv_map
+        names; /* hashes of the directories that were met, those that were closed included */
+    struct sv_ring_view window;
     uint64_t n_ever;
     int64_t dir_changed_ns, looked_ns, checked_ns;
     bool has_gone;      /* a commit removes them */
     bool has_strangers; /* directories that are no sessions yet */
     uint64_t round;     /* of the host's journal */
     struct sv_tick
-        opened; /* read before anybody came: a guest's first round needs two pairs, too */
+        opened; /* read before anybody came: a client's first round needs two pairs, too */
 };
 
 void sv_guests_init(struct sv_guests *g, int dir_fd, struct sv_dict *dict, struct sv_report *report,
                     unsigned takes);
 void sv_guests_fini(struct sv_guests *g);
 
-/* Meets new guests and reads how far all of them are. Returns the bytes of this round. `look` asks for what otherwise happens now and then:
+/* Meets new clients and reads how far all of them are. Returns the bytes of this round. `look` asks for what otherwise happens now and then:
  * to look who is still there. */
 uint64_t sv_guests_round(struct sv_guests *g, int64_t now_ns, bool look);
 int sv_guests_next(struct sv_guests *g, struct sv_batch *b, struct sv_err *err);
 bool sv_guests_are_pressed(const struct sv_guests *g);
 
 void sv_guests_mark(struct sv_guests *g, uint64_t round);
-/* Gives back the room in the rings. Guests that are gone are removed by the next round. */
+/* Gives back the space in the rings. Clients that are gone are removed by the next round. */
 void sv_guests_release(struct sv_guests *g);
 
-/* The host ends. part(): calls leave() for each that still runs, which makes it independent. refuse(): they are told that nobody reads. */
+/* The host ends. part(): calls leave() for each that still runs, which makes it independent. refuse(): they learn that nobody reads. */
 void sv_guests_part(struct sv_guests *g, bool (*leave)(void *ctx, struct sv_room *room), void *ctx);
 void sv_guests_refuse(struct sv_guests *g);
 

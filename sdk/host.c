@@ -21,7 +21,7 @@ static bool new_home(const struct sv_writer *w, const char *name, char *to, size
 static bool has_something(const struct sv_room *room)
 {
     for (size_t i = 0; i < room->n_rings; i++)
-        if (atomic_load(&room->rings[i].ring->head) != atomic_load(&room->rings[i].ring->tail))
+        if (atomic_load(&room->rings[i]->ring->head) != atomic_load(&room->rings[i]->ring->tail))
             return true;
     return false;
 }
@@ -30,20 +30,21 @@ bool sv_host_leave(void *writer, struct sv_room *room)
 {
     struct sv_writer *w = writer;
     struct sv_session_file *s = room->session, *mine = w->process->session;
-    char home[SV_PATH_MAX], out[SV_OUT_MAX], part[SV_PATH_MAX] = "";
+    char home[SV_PATH_MAX], out[SV_OUT_MAX];
+    struct sv_claim claim = {.fd = -1};
     struct sv_err err = {0};
     snprintf(out, sizeof out, "%s", w->out);
     if (!new_home(w, room->path, home, sizeof home) ||
         renameat(room->base_fd, room->path, AT_FDCWD, home) != 0)
         return true; /* it stays where it is and finds us dead */
     bool is_file = w->fd < 0;
-    if (is_file && (!sv_output_number(out, sizeof out, room->pid) ||
-                    !sv_output_claim(out, sizeof out, room->pid, home, part, sizeof part, &err)))
-        part[0] = '\0'; /* recovery finds it in its directory */
+    if (is_file && (!sv_output_number(out, sizeof out, room->process.pid) ||
+                    !sv_output_claim(&claim, out, room->process.pid, home, &err)))
+        claim.out[0] = claim.part[0] = '\0'; /* recovery finds it in its directory */
     memcpy(s->ticks, mine->ticks, sizeof s->ticks);
     atomic_store(&s->n_ticks, atomic_load(&mine->n_ticks));
-    snprintf(s->out, sizeof s->out, "%s", out);
-    snprintf(s->part, sizeof s->part, "%s", part);
+    snprintf(s->out, sizeof s->out, "%s", claim.out[0] ? claim.out : out);
+    snprintf(s->part, sizeof s->part, "%s", claim.part);
     atomic_store(&s->bytes[w->round & 1], 0);
     atomic_store(&s->round, w->round);
     uint32_t state = SV_SESSION_GUEST;
@@ -51,10 +52,7 @@ bool sv_host_leave(void *writer, struct sv_room *room)
         /* It has ended in this moment. */
         if (!has_something(room)) {
             sv_room_remove(AT_FDCWD, home);
-            if (part[0]) {
-                unlink(part);
-                sv_output_release(out);
-            }
+            sv_claim_abandon(&claim);
         } else {
             atomic_store(&s->state, SV_SESSION_OPEN);
         }

@@ -1,11 +1,15 @@
 /* Outputs of a session: patterns to names, names to sinks.
  *
  * Called by the session (names) and the writer (sinks). The SDK has its own short table of formats, since it needs the writers only and
- * must stay small. The growing file has the final name and ".part"; beside it a marker, ".session", leads `stave recover` to
- * the rings. */
+ * must stay small. The growing file has the final name and ".part"; beside it the marker of the claim (base/claim.h) leads `stave recover`
+ * to the rings. */
 #include "sdk/outputs.h"
 
+#include "base/claim.h"
+#include "base/out_name.h"
 #include "formats/formats.h"
+#include "model/launched.h"
+#include "model/machine.h"
 #include "sdk/writer.h"
 
 #include <errno.h>
@@ -73,219 +77,63 @@ const char *sv_output_check(const char *pattern, const char *compress)
     if (c != SV_PLAIN && !outputs[i].inside && outputs[i].whole != c)
         return "STAVE_COMPRESS needs the suffix of the compressed file, .json.gz";
     char name[SV_OUT_MAX];
-    return sv_output_expand(pattern, 1, false, name, sizeof name);
-}
-
-static const char *rank(void)
-{
-    static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *v = getenv(names[i]);
-        if (v && *v)
-            return v;
-    }
-    return NULL;
-}
-
-static void host_name(char *to, size_t size)
-{
-    if (gethostname(to, size) != 0)
-        snprintf(to, size, "localhost");
-    to[size - 1] = '\0';
-    for (char *c = to; *c; c++)
-        if (*c == '/')
-            *c = '_';
+    return sv_output_expand(pattern, 1, name, sizeof name);
 }
 
 /* Before the suffix: t.pftrace → t.123.pftrace */
 bool sv_output_number(char *path, size_t size, uint32_t value)
 {
     char number[16];
-    size_t len = strlen(path), n = (size_t)snprintf(number, sizeof number, ".%u", value);
-    size_t suffix = strlen(outputs[output_of(path)].suffix);
-    if (len + n >= size)
-        return false;
-    memmove(path + len - suffix + n, path + len - suffix, suffix + 1);
-    memcpy(path + len - suffix, number, n);
-    return true;
+    snprintf(number, sizeof number, ".%u", value);
+    return sv_name_insert(path, size, number);
 }
 
-const char *sv_output_expand(const char *pattern, uint32_t pid, bool is_child, char *to,
-                             size_t size)
+const char *sv_output_expand(const char *pattern, uint32_t pid, char *to, size_t size)
 {
-    size_t at = 0;
-    bool has_pid = false;
-    if (sv_stream_is(pattern)) {
-        is_child = false;           /* a stream of its own to the same place */
-    } else if (pattern[0] != '/') { /* the program may change its directory */
-        if (!getcwd(to, size - 1))
-            return "the current directory is unknown";
-        at = strlen(to);
-        to[at++] = '/';
-    }
-    for (const char *p = pattern; *p; p++) {
-        char piece[256] = {*p, '\0'};
-        if (*p == '%') {
-            p++;
-            if (*p == 'p') {
-                snprintf(piece, sizeof piece, "%u", pid);
-                has_pid = true;
-            } else if (*p == 'h') {
-                host_name(piece, sizeof piece);
-            } else if (*p == 'r') {
-                snprintf(piece, sizeof piece, "%.64s", rank() ? rank() : "0");
-            } else if (*p != '%') {
-                return "after % comes p (process), h (host), r (rank) or %";
-            }
-        }
-        size_t n = strlen(piece);
-        if (at + n + 1 >= size)
-            return "too long";
-        memcpy(to + at, piece, n);
-        at += n;
-    }
-    to[at] = '\0';
-    if (is_child && !has_pid && !sv_output_number(to, size, pid))
+    struct sv_launcher launcher = sv_launcher_find();
+    return sv_name_expand(pattern, pid, sv_stream_is(pattern), &launcher, to, size);
+}
+
+const char *sv_output_name(const char *pattern, uint32_t pid, bool is_child, char *to, size_t size)
+{
+    struct sv_launcher launcher = sv_launcher_find();
+    bool changed = false;
+    const char *why = sv_output_expand(pattern, pid, to, size);
+    if (why || sv_stream_is(pattern)) /* each process has a stream of its own to the same place */
+        return why;
+    if (!sv_name_add_rank(pattern, &launcher, to, size, &changed) ||
+        (is_child && !sv_name_has(pattern, 'p') && !sv_output_number(to, size, pid)))
         return "too long";
+    if (changed && launcher.rank == 0 && !is_child)
+        sv_say("each rank writes a file of its own: %s (%%r in STAVE_OUT puts the rank elsewhere)",
+               to);
     return NULL;
 }
 
 /* ---- the growing name ---- */
 
-static bool marker_name(const char *out, char *to, size_t size)
+bool sv_output_claim(struct sv_claim *c, const char *out, uint32_t pid, const char *dir,
+                     struct sv_err *err)
 {
-    return snprintf(to, size, "%s.session", out) < (int)size;
-}
-
-/* Does a living process write to it? */
-static bool is_alive(const char *marker, char *dir, size_t size)
-{
-    dir[0] = '\0';
-    int fd = open(marker, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t n = read(fd, dir, size - 1);
-    close(fd);
-    dir[n > 0 ? n : 0] = '\0';
-    dir[strcspn(dir, "\n")] = '\0';
-    char path[SV_PATH_MAX + 16];
-    struct sv_session_file s;
-    snprintf(path, sizeof path, "%s/session", dir);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    n = read(fd, &s, sizeof s);
-    close(fd);
-    return n == (ssize_t)sizeof s && s.magic == SV_SESSION_MAGIC &&
-           sv_process_start_ticks(s.pid) == s.start_ticks;
-}
-
-/* What a dead process left keeps its data under another name, which its session learns. */
-static void move_aside(const char *part, const char *marker, const char *dir)
-{
-    char to[SV_PATH_MAX], path[SV_PATH_MAX + 16];
-    for (unsigned i = 1; i < 1000; i++) {
-        if (snprintf(to, sizeof to, "%s.%u", part, i) >= (int)sizeof to)
-            return;
-        if (access(to, F_OK) == 0)
-            continue;
-        if (rename(part, to) != 0)
-            return;
-        snprintf(path, sizeof path, "%s/session", dir);
-        int fd = *dir ? open(path, O_RDWR | O_CLOEXEC) : -1;
-        if (fd >= 0) {
-            sv_file_write(fd, to, strlen(to) + 1, offsetof(struct sv_session_file, part));
-            close(fd);
-        }
-        if (*marker)
-            unlink(marker);
-        return;
+    struct sv_claim_wish wish = {.kind = SV_CLAIM_PROGRAM, .session = dir, .pid = pid};
+    char own[SV_OUT_MAX];
+    int code = sv_claim_take(c, out, &wish, err);
+    if (code == SV_EHELD && snprintf(own, sizeof own, "%s", out) < (int)sizeof own &&
+        sv_output_number(own, sizeof own, pid)) {
+        sv_err_clear(err);
+        code = sv_claim_take(c, own, &wish, err);
     }
+    return code >= 0;
 }
 
-/* The marker appears whole or not at all, and only one process can make it: it is the claim. False: errno says why. */
-static bool make_marker(const char *marker, const char *dir, uint32_t pid)
+int sv_output_settle(struct sv_claim *c, struct sv_err *err)
 {
-    char line[SV_PATH_MAX + 2], draft[SV_PATH_MAX + 16];
-    int n = snprintf(line, sizeof line, "%s\n", dir);
-    snprintf(draft, sizeof draft, "%s.%u", marker, pid);
-    int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return false;
-    bool ok = sv_file_write(fd, line, (size_t)n, 0);
-    int error = errno;
-    close(fd);
-    if (ok) {
-        ok = link(draft, marker) == 0;
-        error = errno;
-        if (!ok && error != EEXIST) { /* a file system without links */
-            ok = access(marker, F_OK) != 0 && rename(draft, marker) == 0;
-            error = ok ? 0 : EEXIST;
-        }
-    }
-    unlink(draft);
-    errno = error;
-    return ok;
-}
-
-static bool make_part(const char *part, const char *marker, struct sv_err *err)
-{
-    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd >= 0) {
-        close(fd);
-        return true;
-    }
-    sv_err_sys(err, "cannot create");
-    unlink(marker);
-    return false;
-}
-
-bool sv_output_claim(char *out, size_t size, uint32_t pid, const char *dir, char *part,
-                     size_t part_size, struct sv_err *err)
-{
-    char marker[SV_PATH_MAX], other[SV_PATH_MAX];
-    struct stat st;
-    for (int attempt = 0; attempt < 4; attempt++) {
-        if (!marker_name(out, marker, sizeof marker) ||
-            snprintf(part, part_size, "%s.part", out) >= (int)part_size) {
-            sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the name is too long");
-            return false;
-        }
-        if (stat(out, &st) == 0 && S_ISDIR(st.st_mode)) {
-            sv_err_set(err, SV_EIO, SV_NO_POS, "is a directory");
-            return false;
-        }
-        if (make_marker(marker, dir, pid)) {
-            if (stat(part, &st) == 0 && st.st_size > 0)
-                move_aside(part, "", ""); /* its marker is gone, but it may be all that is left */
-            return make_part(part, marker, err);
-        }
-        if (errno != EEXIST) {
-            sv_err_sys(err, "cannot create");
-            return false;
-        }
-        bool has_owner = is_alive(marker, other, sizeof other);
-        if (has_owner && strcmp(other, dir) == 0)
-            return make_part(part, marker,
-                             err); /* claimed for us by the host whose guest we were */
-        if (has_owner) {
-            if (!sv_output_number(out, size, pid))
-                break;
-        } else if (access(part, F_OK) == 0) {
-            move_aside(part, marker, other);
-        } else {
-            unlink(marker);
-        }
-    }
-    sv_err_set(err, SV_EIO, SV_NO_POS, "others keep writing to it");
-    return false;
-}
-
-void sv_output_release(const char *out)
-{
-    char marker[SV_PATH_MAX];
-    if (marker_name(out, marker, sizeof marker))
-        unlink(marker);
+    char wanted[SV_CLAIM_PATH_MAX];
+    memcpy(wanted, c->out, sizeof wanted);
+    int code = sv_claim_settle(c, err);
+    if (code >= 0 && strcmp(wanted, c->out) != 0)
+        sv_say("%s was written by somebody else meanwhile: the trace is %s", wanted, c->out);
+    return code;
 }
 
 /* ---- sinks ---- */
@@ -300,7 +148,7 @@ int sv_output_sink(const char *out, const char *part, const char *compress, stru
     enum sv_compression whole = outputs[i].whole;
     if (!outputs[i].inside)
         options.compression = SV_PLAIN;
-    int status = sv_output_open(part, SV_OUTPUT_DIRECT, whole, &o, err);
+    int status = sv_output_open(part, SV_OUTPUT_GROW, whole, &o, err);
     if (status < 0)
         return status;
     status = outputs[i].door(o, &options, dict, report, sink, err);
@@ -312,10 +160,8 @@ int sv_output_sink(const char *out, const char *part, const char *compress, stru
 void sv_output_describe(struct sv_dict *dict, uint32_t pid)
 {
     char text[512];
-    host_name(text, 256);
-    sv_dict_set_meta(dict, "hostname", text, strlen(text), false);
-    if (rank())
-        sv_dict_set_meta(dict, "rank", rank(), strlen(rank()), false);
+    sv_machine_describe(dict);
+    sv_dict_describe_launcher(dict);
     const char *command = sv_process && sv_process->session ? sv_process->session->command : "";
     sv_dict_set_meta(dict, "command", command, strlen(command), false);
     snprintf(text, sizeof text, "libstave %s", stave_version());

@@ -2,23 +2,26 @@
 #ifndef SV_SDK_OUTPUTS_H
 #define SV_SDK_OUTPUTS_H
 
+#include "base/claim.h"
 #include "base/err.h"
 #include "model/stream.h"
 #include "sdk/session_layout.h"
 
 /* NULL: fine; else what is wrong with it, as part of a sentence. */
 const char *sv_output_check(const char *pattern, const char *compress);
-/* Replaces %p, %h, %r, %%. A forked child whose pattern has no %p gets its pid before the suffix. */
-const char *sv_output_expand(const char *pattern, uint32_t pid, bool is_child, char *to,
-                             size_t size);
+/* Replaces %p, %h, %r, %j, %%. */
+const char *sv_output_expand(const char *pattern, uint32_t pid, char *to, size_t size);
+/* The same for a session. A forked child whose pattern has no %p gets its pid before the suffix. Where a launcher started several ranks, the rank
+ * is put there, too, unless the pattern has %r, and the first one says so. */
+const char *sv_output_name(const char *pattern, uint32_t pid, bool is_child, char *to, size_t size);
 
 bool sv_output_number(char *path, size_t size, uint32_t value); /* before the suffix */
 
-/* Takes the growing name: out + ".part", with a marker that leads to the session `dir`. When a living process has it, `out` gets the
- * pid before its suffix; what a dead one left is moved aside. */
-bool sv_output_claim(char *out, size_t size, uint32_t pid, const char *dir, char *part,
-                     size_t part_size, struct sv_err *err);
-void sv_output_release(const char *out); /* removes the marker */
+/* Claims the name for the session `dir`: see base/claim.h. When somebody else has it, the pid is put before the suffix. */
+bool sv_output_claim(struct sv_claim *c, const char *out, uint32_t pid, const char *dir,
+                     struct sv_err *err);
+int sv_output_settle(struct sv_claim *c,
+                     struct sv_err *err); /* says so when the name is another one */
 
 int sv_output_sink(const char *out, const char *part, const char *compress, struct sv_dict *dict,
                    struct sv_report *report, struct sv_sink **sink, struct sv_err *err);

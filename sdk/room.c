@@ -1,11 +1,15 @@
 /* Rooms: see room.h. Used by the writer thread for its guests, by collectors, and by readers of dead sessions. */
 #include "sdk/room.h"
 
+#include "base/mem.h"
 #include "base/report.h"
+#include "base/trusted.h"
+#include "model/dict.h"
 #include "sdk/drain.h"
 #include "sdk/sdk.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,19 +19,24 @@
 #include <unistd.h>
 
 #define NAMES_BYTES_MAX ((uint64_t)64 << 20)
+enum { NAMES_CHUNK = 512 << 10 }; /* more than the longest record of an honest client */
 
 /* ---- files ---- */
 
 static int open_file(const struct sv_room *r, const char *name, struct stat *st)
 {
-    char path[SV_PATH_MAX + 32];
-    snprintf(path, sizeof path, "%s/%s", r->path, name);
-    int fd = openat(r->base_fd, path,
-                    (r->is_writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd >= 0 && (fstat(fd, st) != 0 || !S_ISREG(st->st_mode))) {
-        close(fd);
+    int folder = sv_trusted_folder(r->base_fd, r->path, SV_TRUST_PRIVATE);
+    if (folder < 0)
         return -1;
+    int fd = sv_trusted_file(folder, name, r->is_writable ? O_RDWR : O_RDONLY, SV_TRUST_OWN, 0);
+    int error = errno;
+    close(folder);
+    if (fd >= 0 && fstat(fd, st) != 0) {
+        error = errno;
+        close(fd);
+        fd = -1;
     }
+    errno = error;
     return fd;
 }
 
@@ -36,12 +45,9 @@ static int protection(const struct sv_room *r)
     return r->is_writable ? PROT_READ | PROT_WRITE : PROT_READ;
 }
 
-bool sv_room_open(struct sv_room *r, int base_fd, const char *path, bool is_writable)
+static bool map_session(struct sv_room *r)
 {
     struct stat st;
-    *r = (struct sv_room){.base_fd = base_fd, .is_writable = is_writable};
-    if (snprintf(r->path, sizeof r->path, "%s", path) >= (int)sizeof r->path)
-        return false;
     int fd = open_file(r, "session", &st);
     if (fd < 0)
         return false;
@@ -49,106 +55,139 @@ bool sv_room_open(struct sv_room *r, int base_fd, const char *path, bool is_writ
                    ? mmap(NULL, SV_SESSION_BYTES, protection(r), MAP_SHARED, fd, 0)
                    : MAP_FAILED;
     close(fd);
-    if (at == MAP_FAILED)
+    if (at == MAP_FAILED) {
+        errno = EINVAL;
         return false;
+    }
     r->session = at;
     madvise(at, SV_SESSION_BYTES, MADV_DONTFORK);
-    r->pid = r->session->pid;
-    r->start_ticks = r->session->start_ticks;
-    if (r->session->magic == SV_SESSION_MAGIC && r->session->version == SV_LAYOUT_VERSION)
-        return true;
+    sv_guard_add(&r->guarded, at, SV_SESSION_BYTES, &r->is_gone);
+    return true;
+}
+
+struct sv_room *sv_room_open(int base_fd, const char *path, bool is_writable)
+{
+    struct sv_room *r = sv_alloc(sizeof *r);
+    r->base_fd = base_fd;
+    r->is_writable = is_writable;
+    int error = ENAMETOOLONG;
+    if (snprintf(r->path, sizeof r->path, "%s", path) < (int)sizeof r->path) {
+        if (map_session(r)) {
+            r->process = r->session->process;
+            if (r->session->magic == SV_SESSION_MAGIC && r->session->version == SV_LAYOUT_VERSION &&
+                !r->is_gone)
+                return r;
+            errno = EINVAL;
+        }
+        error = errno;
+    }
     sv_room_close(r);
-    return false;
+    errno = error;
+    return NULL;
+}
+
+static void unmap_ring(struct sv_room_ring *m)
+{
+    void *at = m->guarded.at;
+    size_t bytes = m->guarded.bytes;
+    sv_guard_remove(&m->guarded);
+    munmap(at, bytes);
+    free(m);
 }
 
 void sv_room_close(struct sv_room *r)
 {
-    if (r->session)
+    if (!r)
+        return;
+    if (r->session) {
+        sv_guard_remove(&r->guarded);
         munmap(r->session, SV_SESSION_BYTES);
+    }
     for (size_t i = 0; i < r->n_rings; i++)
-        munmap(r->rings[i].at, r->rings[i].bytes);
+        unmap_ring(r->rings[i]);
     free(r->rings);
-    *r = (struct sv_room){0};
-}
-
-bool sv_room_is_alive(const struct sv_room *r)
-{
-    return r->start_ticks != 0 && sv_process_start_ticks(r->pid) == r->start_ticks;
+    free(r);
 }
 
 /* ---- rings ---- */
 
-static bool map_twice(const struct sv_room *r, int fd, uint64_t size, struct sv_room_ring *m)
+static uint8_t *map_twice(const struct sv_room *r, int fd, uint64_t size)
 {
-    m->bytes = SV_PAGE + 2 * (size_t)size;
-    uint8_t *at =
-        mmap(NULL, m->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    size_t bytes = SV_PAGE + 2 * (size_t)size;
+    uint8_t *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
-        return false;
-    m->at = at;
+        return NULL;
     if (mmap(at, SV_PAGE + size, protection(r), MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
         mmap(at + SV_PAGE + size, size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, SV_PAGE) ==
             MAP_FAILED) {
-        munmap(at, m->bytes);
-        return false;
+        munmap(at, bytes);
+        return NULL;
     }
-    madvise(at, m->bytes, MADV_DONTFORK);
-    m->ring = (struct sv_ring *)(void *)at;
-    m->data = at + SV_PAGE;
-    m->size = size;
-    return true;
+    madvise(at, bytes, MADV_DONTFORK);
+    return at;
 }
 
-static bool map_ring(const struct sv_room *r, uint32_t number, struct sv_room_ring *m)
+static struct sv_room_ring *map_ring(struct sv_room *r, uint32_t number)
 {
     char name[32];
     struct stat st;
     snprintf(name, sizeof name, "ring.%u", number);
     int fd = open_file(r, name, &st);
     if (fd < 0)
-        return false;
+        return NULL;
     uint64_t size = st.st_size > SV_PAGE ? (uint64_t)st.st_size - SV_PAGE : 0;
-    bool ok = size >= SV_RING_BYTES_MIN && size <= SV_RING_BYTES_MAX && (size & (size - 1)) == 0 &&
-              map_twice(r, fd, size, m);
+    bool is_size = size >= SV_RING_BYTES_MIN && size <= SV_RING_BYTES_MAX &&
+                   (size & (size - 1)) == 0;
+    uint8_t *at = is_size ? map_twice(r, fd, size) : NULL;
     close(fd);
-    if (ok && (m->ring->magic != SV_RING_MAGIC || m->ring->size != size)) {
-        munmap(m->at, m->bytes);
-        ok = false;
-    }
-    return ok;
+    if (!at)
+        return NULL;
+    struct sv_room_ring *m = sv_alloc(sizeof *m);
+    m->ring = (struct sv_ring *)(void *)at;
+    m->data = at + SV_PAGE;
+    m->size = size;
+    sv_guard_add(&m->guarded, at, SV_PAGE + 2 * (size_t)size, &r->is_gone);
+    if (m->ring->magic == SV_RING_MAGIC && m->ring->size == size)
+        return m;
+    unmap_ring(m);
+    return NULL;
 }
 
-uint64_t sv_ring_committed(const struct sv_ring *r, uint64_t round)
+struct sv_ring_progress sv_ring_committed(const struct sv_ring *r, uint64_t size, uint64_t round)
 {
-    uint64_t best_round = 0, pos = r->size;
+    struct sv_ring_progress p = {.pos = size};
+    uint64_t best_round = 0;
     for (int i = 0; i < 2; i++) {
-        uint64_t of = atomic_load(&r->mark[i].round), at = atomic_load(&r->mark[i].pos);
-        if (of <= round && of >= best_round && at >= r->size) {
+        const struct sv_mark *m = &r->mark[i];
+        uint64_t of = atomic_load(&m->round), at = atomic_load(&m->pos);
+        if (of <= round && of >= best_round && at >= size && at % 8 == 0) {
             best_round = of;
-            pos = at;
+            p = (struct sv_ring_progress){at, atomic_load(&m->lost_full),
+                                          atomic_load(&m->lost_nested)};
         }
     }
-    return pos;
+    return p;
 }
 
 /* Overwritten rings: the oldest block whose first record is still whole. */
-static uint64_t oldest_pos(const struct sv_ring *r, uint64_t head)
+static uint64_t oldest_pos(const struct sv_ring *r, uint64_t size, uint64_t head)
 {
-    uint64_t floor = head > r->size ? head - r->size : 0, best = head;
+    uint64_t floor = head > size ? head - size : 0, best = head;
     for (int i = 0; i < SV_RING_BLOCKS; i++) {
         uint64_t first = atomic_load(&r->block_first[i]);
-        if (first > floor + SV_RECORD_BYTES_MAX / 16 && first >= r->size && first < best)
+        if (first > floor + SV_RECORD_BYTES_MAX / 16 && first >= size && first < best &&
+            first % 8 == 0)
             best = first;
     }
     return best;
 }
 
-uint64_t sv_ring_start(const struct sv_ring *r, uint64_t round, uint32_t full)
+uint64_t sv_ring_start(const struct sv_ring *r, uint64_t size, uint64_t committed, uint32_t full)
 {
-    uint64_t pos = sv_ring_committed(r, round), head = atomic_load(&r->head);
-    if (full != STAVE_FULL_OVERWRITE || head - pos <= r->size)
-        return pos;
-    return oldest_pos(r, head);
+    uint64_t head = atomic_load(&r->head);
+    if (full != STAVE_FULL_OVERWRITE || head - committed <= size)
+        return committed;
+    return oldest_pos(r, size, head);
 }
 
 uint64_t sv_ring_pending(const struct sv_ring *r, const uint8_t *data)
@@ -166,26 +205,53 @@ uint64_t sv_ring_pending(const struct sv_ring *r, const uint8_t *data)
     return n;
 }
 
+/* The ring as it is read from now on: behind what the output has of it. */
+static void add_to_drain(const struct sv_room *r, const struct sv_room_ring *m, struct sv_drain *d,
+                         uint64_t round)
+{
+    struct sv_ring_progress p = sv_ring_committed(m->ring, m->size, round);
+    uint64_t start = sv_ring_start(m->ring, m->size, p.pos, r->session->full);
+    struct sv_drain_ring *to = sv_drain_add_ring(d, m->ring, m->data, m->size, start);
+    to->lost_full = p.lost_full;
+    to->lost_nested = p.lost_nested;
+}
+
 void sv_room_rings(struct sv_room *r, struct sv_drain *d, uint64_t round, struct sv_report *report)
 {
     uint32_t n = atomic_load_explicit(&r->session->n_rings, memory_order_acquire);
     for (n = n < SV_RINGS_MAX ? n : SV_RINGS_MAX; r->n_met < n; r->n_met++) {
-        r->rings = sv_grow(r->rings, &r->cap_rings, r->n_rings + 1, sizeof *r->rings);
-        struct sv_room_ring *m = &r->rings[r->n_rings];
-        if (!map_ring(r, r->n_met, m)) {
+        struct sv_room_ring *m = map_ring(r, r->n_met);
+        if (!m) {
             if (d)
                 sv_report_add(report, SV_DAMAGE, "ring is missing or damaged", 1, SV_NO_POS,
                               "ring.%u", r->n_met);
             continue;
         }
-        r->n_rings++;
+        r->rings = sv_grow(r->rings, &r->cap_rings, r->n_rings + 1, sizeof(struct sv_room_ring *));
+        r->rings[r->n_rings++] = m;
         if (d)
-            sv_drain_add_ring(d, m->ring, m->data, m->size,
-                              sv_ring_start(m->ring, round, r->session->full));
+            add_to_drain(r, m, d, round);
     }
 }
 
 /* ---- names ---- */
+
+/* From the file in pieces: its length is another process's word. */
+static bool read_names(struct sv_room *r, struct sv_drain *d, int fd, uint64_t end)
+{
+    size_t cap = end - r->names_read < NAMES_CHUNK ? (size_t)(end - r->names_read) : NAMES_CHUNK;
+    uint8_t *bytes = sv_realloc(NULL, cap);
+    bool ok = true;
+    while (ok && r->names_read < end) {
+        size_t n = end - r->names_read < cap ? (size_t)(end - r->names_read) : cap;
+        ssize_t got = pread(fd, bytes, n, (off_t)r->names_read);
+        size_t used = got > 0 ? sv_drain_names(d, bytes, (size_t)got) : 0;
+        r->names_read += used;
+        ok = used > 0;
+    }
+    free(bytes);
+    return ok;
+}
 
 void sv_room_names(struct sv_room *r, struct sv_drain *d, struct sv_report *report)
 {
@@ -194,16 +260,11 @@ void sv_room_names(struct sv_room *r, struct sv_drain *d, struct sv_report *repo
     if (end == r->names_read)
         return;
     int fd = open_file(r, "names", &st);
-    if (fd < 0 || end < r->names_read || end > (uint64_t)st.st_size || end > NAMES_BYTES_MAX) {
+    if (fd < 0 || end < r->names_read || end > (uint64_t)st.st_size || end > NAMES_BYTES_MAX)
         sv_report_add(report, SV_DAMAGE, "names are missing", 1, SV_NO_POS, NULL);
-    } else {
-        size_t n = (size_t)(end - r->names_read);
-        uint8_t *bytes = sv_realloc(NULL, n);
-        ssize_t got = pread(fd, bytes, n, (off_t)r->names_read);
-        if (got > 0)
-            r->names_read += sv_drain_names(d, bytes, (size_t)got);
-        free(bytes);
-    }
+    else if (!read_names(r, d, fd, end))
+        sv_report_add(report, SV_DAMAGE, "names are damaged", 1, (int64_t)r->names_read, NULL);
+    r->names_read = end; /* once is enough */
     if (fd >= 0)
         close(fd);
 }
@@ -212,17 +273,31 @@ void sv_room_name_threads(const struct sv_room *r, struct sv_drain *d)
 {
     for (size_t i = 0; i < r->n_rings; i++) {
         char name[32] = {0};
-        const struct sv_ring *ring = r->rings[i].ring;
+        const struct sv_ring *ring = r->rings[i]->ring;
         memcpy(name, ring->name[0] ? ring->name : ring->comm, ring->name[0] ? 31 : 15);
         sv_drain_name_thread(d, sv_drain_ring(d, i), name);
     }
+}
+
+/* Copied first: the texts may change while they are read. */
+void sv_room_describe(const struct sv_room *r, struct sv_dict *dict)
+{
+    char command[sizeof r->session->command], name[sizeof r->session->name];
+    memcpy(command, r->session->command, sizeof command);
+    memcpy(name, r->session->name, sizeof name);
+    command[sizeof command - 1] = name[sizeof name - 1] = '\0';
+    sv_track t = sv_dict_process(dict, 0, r->process.pid);
+    dict->tracks[t].name = sv_dict_cstr(dict, name);
+    dict->tracks[t].desc = sv_dict_cstr(dict, command);
+    dict->tracks[t].is_described = true;
+    sv_dict_touch(dict, t);
 }
 
 /* ---- directories ---- */
 
 bool sv_room_remove(int base_fd, const char *path)
 {
-    int fd = openat(base_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = sv_trusted_folder(base_fd, path, SV_TRUST_PRIVATE);
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
     if (!folder) {
         if (fd >= 0)

@@ -59,6 +59,7 @@ struct sv_process {
     struct sv_session_file *session;    /* NULL: no directory yet */
     const struct sv_session_file *host; /* of a guest: whose writer reads our rings; else NULL */
     int64_t host_looked_ns;
+    _Atomic uint32_t is_orphan; /* a guest whose collector is gone: its rings are for recovery */
     bool resumes; /* the next writer begins where a host has left off, not at the heads */
     int names_fd, dir_fd;
     char dir[SV_PATH_MAX];

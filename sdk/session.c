@@ -292,14 +292,16 @@ static int start_collected(struct sv_process *p)
     if (error == 0)
         return 0;
     sv_say("STAVE_SESSION=%s: %s; tracing is off", host_dir,
-           error == ESRCH || error == ENOENT ? "nobody collects there" : strerror(error));
+           error == ESRCH || error == ENOENT ? "nobody collects there"
+           : error == EPERM                  ? "the session is not this user's alone"
+                                             : strerror(error));
     return -1;
 }
 
 static int start_own(struct sv_process *p, bool is_child)
 {
     char out[SV_OUT_MAX];
-    const char *why = sv_output_expand(plan.pattern, p->pid, is_child, out, sizeof out);
+    const char *why = sv_output_name(plan.pattern, p->pid, is_child, out, sizeof out);
     if (why) {
         sv_say("STAVE_OUT=%s: %s; tracing is off", plan.pattern, why);
         return -1;
@@ -327,8 +329,10 @@ static int start_own(struct sv_process *p, bool is_child)
 /* A guest whose host has left: a writer and a file of its own, from where the host has read. */
 static int go_on_alone(struct sv_process *p)
 {
-    if (plan.is_collected) { /* what the rings hold is for `stave recover` */
-        sv_session_fail("the process that collects the events is gone", 0);
+    if (plan.is_collected) { /* recorded is what the rings take; the rest is counted in them */
+        if (!atomic_exchange(&p->is_orphan, 1))
+            sv_say("the process that collects the events is gone; 'stave recover' finds those that "
+                   "the rings still take");
         return -1;
     }
     if (!sv_leave_host(p)) {
@@ -397,7 +401,7 @@ int stave_flush(void)
     if (!p || atomic_load(&p->ready) != 2)
         return 0;
     sv_control_lock(p);
-    if (p->host && !sv_guest_flush(p) && leave_failed_host(p))
+    if (p->host && !atomic_load(&p->is_orphan) && !sv_guest_flush(p) && leave_failed_host(p))
         go_on_alone(p);
     if (p->has_writer)
         sv_writer_flush(p);
@@ -444,7 +448,7 @@ bool sv_session_check_host(void)
 {
     struct sv_process *p = sv_process;
     int64_t now = stave_now_ns();
-    if (!p->host || !sv_control_try(p))
+    if (!p->host || atomic_load_explicit(&p->is_orphan, memory_order_relaxed) || !sv_control_try(p))
         return false;
     bool is_due = now - p->host_looked_ns > HOST_LOOK_MS * 1000000ll;
     if (is_due)
@@ -503,7 +507,10 @@ void stave_finish(void)
         sv_control_unlock(p);
         stave_stop();
     }
-    bool is_recoverable = p && atomic_load(&p->start_failed) && !sv_stream_is(plan.pattern);
+    bool is_recoverable =
+        p && atomic_load(&p->start_failed) &&
+        (!sv_stream_is(plan.pattern) || /* of a stream that began, the rings hold the rest */
+         (p->session && atomic_load(&p->session->state) == SV_SESSION_OPEN));
     if (p && atomic_load(&p->ready) == 2 && p->session && !is_recoverable)
         sv_files_remove(p);
 }

@@ -1,9 +1,11 @@
 /* The session directory of a process: made at its first session, removed at its end.
  *
- * It belongs on a file system in memory: pages of a disk file are written back again and again, and each time the hot path would
- * take a fault. Space is reserved before a file is mapped, so that a full file system is an error here and never a SIGBUS there.
+ * Space is reserved before a file is mapped, so that a full file system is an error here and never a SIGBUS there.
  * Called with the process's lock held, except by readers (start ticks). No malloc: a signal handler may be below us. */
 #include "sdk/sdk.h"
+
+#include "base/trusted.h"
+#include "sdk/folders.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,60 +35,26 @@ bool sv_file_write(int fd, const void *bytes, size_t n, uint64_t at)
     return true;
 }
 
-/* A folder of this user that nobody else can enter. */
-static bool usable_base(const char *path, bool is_own)
+/* PID-TIME: no two sessions ever have the same name. */
+static bool make_dir(struct sv_process *p, const char *host)
 {
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return false;
-    struct stat st;
-    if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode))
-        return false;
-    if (is_own && (st.st_uid != geteuid() || (st.st_mode & 077) != 0)) {
-        errno = EPERM;
-        return false;
-    }
-    return access(path, W_OK | X_OK) == 0;
-}
-
-static bool make_dir(struct sv_process *p, const char *base, bool is_own)
-{
-    if (!usable_base(base, is_own))
-        return false;
+    char name[64];
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    for (unsigned i = 0; i < 16; i++) {
-        int n = snprintf(p->dir, sizeof p->dir, "%s/%u-%llx%x", base, p->pid,
-                         (unsigned long long)now.tv_sec, (unsigned)now.tv_nsec + i);
-        if (n < 0 || (size_t)n >= sizeof p->dir - 32)
-            return false;
-        if (mkdir(p->dir, 0700) == 0)
-            return true;
-        if (errno != EEXIST)
-            return false;
+    snprintf(name, sizeof name, "%u-%llx%x", p->pid, (unsigned long long)now.tv_sec,
+             (unsigned)now.tv_nsec);
+    if (!host) {
+        p->dir_fd = sv_folder_for_session(name, p->dir, sizeof p->dir);
+        return p->dir_fd >= 0;
     }
-    return false;
-}
-
-/* In the order of preference; each is tried until one can be written to. */
-static bool choose_dir(struct sv_process *p, const char *host)
-{
-    if (host)
-        return make_dir(p, host, false);
-    char base[SV_PATH_MAX];
-    const char *given = getenv("STAVE_SESSION_DIR"), *run = getenv("XDG_RUNTIME_DIR");
-    const char *tmp = getenv("TMPDIR");
-    unsigned uid = (unsigned)geteuid();
-    if (given && *given)
-        return make_dir(p, given, false);
-    if (run && *run && snprintf(base, sizeof base, "%s/stave", run) < (int)sizeof base &&
-        make_dir(p, base, true))
-        return true;
-    snprintf(base, sizeof base, "/dev/shm/stave-%u", uid);
-    if (make_dir(p, base, true))
-        return true;
-    return snprintf(base, sizeof base, "%s/stave-%u", tmp && *tmp ? tmp : "/tmp", uid) <
-               (int)sizeof base &&
-           make_dir(p, base, true);
+    int base = sv_trusted_folder(AT_FDCWD, host, SV_TRUST_PRIVATE);
+    if (base < 0)
+        return false;
+    p->dir_fd = sv_folder_in(base, host, name, p->dir, sizeof p->dir);
+    int error = errno;
+    close(base);
+    errno = error;
+    return p->dir_fd >= 0;
 }
 
 /* A new file in the directory with its space reserved. */
@@ -116,10 +84,8 @@ static bool open_session_file(struct sv_process *p)
         return false;
     madvise(at, SV_SESSION_BYTES, MADV_DONTFORK);
     struct sv_session_file *s = at;
-    *s = (struct sv_session_file){.magic = SV_SESSION_MAGIC,
-                                  .version = SV_LAYOUT_VERSION,
-                                  .pid = p->pid,
-                                  .start_ticks = sv_process_start_ticks(p->pid)};
+    *s = (struct sv_session_file){
+        .magic = SV_SESSION_MAGIC, .version = SV_LAYOUT_VERSION, .process = sv_process_id_self()};
     int cmd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
     ssize_t n = cmd >= 0 ? read(cmd, s->command, sizeof s->command - 1) : 0;
     if (cmd >= 0)
@@ -136,10 +102,7 @@ bool sv_files_open(struct sv_process *p, const char *host)
 {
     if (p->session)
         return true;
-    if (!choose_dir(p, host))
-        return false;
-    p->dir_fd = open(p->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (p->dir_fd < 0)
+    if (!make_dir(p, host))
         return false;
     p->names_fd = new_file(p, "names", 0);
     if (p->names_fd >= 0 && open_session_file(p))

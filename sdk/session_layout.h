@@ -9,13 +9,15 @@
 #ifndef SV_SDK_SESSION_LAYOUT_H
 #define SV_SDK_SESSION_LAYOUT_H
 
+#include "base/process_id.h"
+
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
 #define SV_SESSION_MAGIC  0x31535645u /* "EVS1" */
 #define SV_RING_MAGIC     0x31525645u
-#define SV_LAYOUT_VERSION 2u
+#define SV_LAYOUT_VERSION 3u
 
 enum { SV_RINGS_MAX = 4096, SV_PATH_MAX = 1024, SV_PAGE = 4096, SV_RING_BLOCKS = 16 };
 #define SV_RING_BYTES_MIN ((uint64_t)16 << 10)
@@ -51,9 +53,15 @@ static inline uint64_t sv_word_bytes(uint64_t w)
 
 enum sv_ring_state { SV_RING_FREE, SV_RING_LIVE, SV_RING_ENDED };
 
-/* How far a round of the writer had read: see sv_session_file.round. */
+/* How far a round of the writer had read, and how many of the losses it had written: see sv_session_file.round. */
 struct sv_mark {
     _Atomic uint64_t round, pos;
+    _Atomic uint64_t lost_full, lost_nested;
+};
+
+/* The same as plain numbers. */
+struct sv_ring_progress {
+    uint64_t pos, lost_full, lost_nested;
 };
 
 struct sv_ring {
@@ -95,16 +103,16 @@ enum sv_session_state {
     SV_SESSION_OPEN,  /* it writes its own output (guest: by now; its host has left it) */
     SV_SESSION_GUEST, /* its rings are emptied by its host */
     SV_SESSION_DONE,  /* a guest that has ended */
-    SV_SESSION_OFF    /* a guest whose host can write no more */
+    SV_SESSION_OFF,   /* a guest whose host can write no more */
+    SV_SESSION_KEPT   /* recovered, and left where it is */
 };
 
 struct sv_session_file {
     uint32_t magic, version;
-    uint32_t pid;
+    struct sv_process_id process;
     _Atomic uint32_t state;
-    uint32_t counter;     /* enum sv_counter */
-    uint32_t full;        /* enum stave_full */
-    uint64_t start_ticks; /* of the process, from /proc/PID/stat: tells a reused pid */
+    uint32_t counter; /* enum sv_counter */
+    uint32_t full;    /* enum stave_full */
     _Atomic uint32_t n_rings;
     _Atomic uint64_t names_bytes; /* whole records in `names` */
     _Atomic uint64_t lost_ring, lost_output, n_events;

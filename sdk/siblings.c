@@ -86,7 +86,10 @@ sv_track sv_siblings_choose(struct sv_siblings *l, struct sv_dict *dict, sv_trac
         l->tracks[l->n] = (struct sv_sibling_track){0};
         *slot = ++l->n;
     }
-    struct lane *lane = find_lane(&l->tracks[*slot - 1], dict, track, start, end);
+    struct sv_sibling_track *t = &l->tracks[*slot - 1];
+    size_t had = t->n;
+    struct lane *lane = find_lane(t, dict, track, start, end);
+    l->n_lanes += t->n - had;
     if (lane->n == 0 || start >= lane->last_end) {
         lane->outer = lane->n;
         lane->outer_start = start;
@@ -95,6 +98,13 @@ sv_track sv_siblings_choose(struct sv_siblings *l, struct sv_dict *dict, sv_trac
         lane->last_end = end;
     lane->recent[lane->n++ % RECENT] = (struct span){start, end};
     return lane->track;
+}
+
+size_t sv_siblings_bytes(const struct sv_siblings *l)
+{
+    enum { RESERVED = 4096 }; /* the first page of each track's lanes */
+    return l->n * (sizeof *l->tracks + 2 * sizeof *l->by_track.slots + RESERVED) +
+           l->n_lanes * sizeof(struct lane);
 }
 
 void sv_siblings_fini(struct sv_siblings *l)

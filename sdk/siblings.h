@@ -13,12 +13,13 @@ struct sv_sibling_track;
 struct sv_siblings {
     struct sv_map by_track; /* sv_track → index + 1 */
     struct sv_sibling_track *tracks;
-    size_t n, cap;
+    size_t n, cap, n_lanes;
 };
 
 /* The lane (or the track itself) for a slice [start, end]. */
 sv_track sv_siblings_choose(struct sv_siblings *l, struct sv_dict *dict, sv_track track,
                             int64_t start, int64_t end);
+size_t sv_siblings_bytes(const struct sv_siblings *l); /* memory held */
 void sv_siblings_fini(struct sv_siblings *l);
 
 #endif

@@ -406,6 +406,7 @@ static bool wait_for_room(struct sv_thread *t, uint64_t need)
         if (tail == t->head) /* empty and yet no room: the open slices have it all */
             return false;
         if (!(p->has_writer || p->host) ||
+            atomic_load_explicit(&p->is_orphan, memory_order_relaxed) ||
             atomic_load_explicit(&sv_epoch, memory_order_acquire) == 0)
             return false;
         if (p->host)

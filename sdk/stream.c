@@ -1,14 +1,18 @@
-/* Streaming: packets to `stave listen` over a socket instead of to a file.
+/* Streaming: packets to `stave listen` over a socket instead of to a file (stream_wire.h).
  *
- * The sink writes to memory; each commit sends what has gathered. A listener that does not take it within a time (STAVE_STREAM_MS,
- * default 5000) is given up: tracing ends with one line, and threads that waited for room go on. Only addresses, no names: no
- * resolver in other people's processes. Used by the writer thread alone. */
+ * The sink writes to memory; each commit sends what has gathered as one frame and waits until the listener has taken it. A listener that does
+ * not answer within a time (STAVE_STREAM_MS, default 5000) is given up: tracing ends with one line, threads that waited for a place in
+ * their ring go on, and what was not taken stays in the rings. Only addresses, no names: no resolver in other people's processes. Used
+ * by the writer thread, and by the thread that starts the session. */
 #include "sdk/writer.h"
 
+#include "base/trusted.h"
 #include "formats/formats.h"
+#include "sdk/stream_wire.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
@@ -17,8 +21,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#define BYTES_MAX ((size_t)1 << 30)
 
 union address {
     struct sockaddr any;
@@ -63,57 +65,156 @@ const char *sv_stream_check(const char *out)
     return parse(out, &a) ? NULL : "expected unix:PATH or tcp:ADDRESS:PORT";
 }
 
-static int limit_ms(void)
+/* ---- waiting, not for ever ---- */
+
+static int64_t patience_ns(void)
 {
-    const char *text = getenv("STAVE_STREAM_MS");
+    const char *text = sv_trusted_getenv("STAVE_STREAM_MS");
     long ms = text ? strtol(text, NULL, 10) : 0;
-    return ms > 0 && ms < 3600000 ? (int)ms : 5000;
+    return (ms > 0 && ms < 3600000 ? ms : 5000) * 1000000ll;
 }
 
-static bool send_all(int fd, const void *bytes, size_t n, struct sv_err *err)
+static bool wait_for(int fd, short events, int64_t limit, struct sv_err *err)
+{
+    for (;;) {
+        int64_t left = (limit - sv_writer_now_ns() + 999999) / 1000000;
+        struct pollfd p = {.fd = fd, .events = events};
+        int n = left > 0 ? poll(&p, 1, (int)left) : 0;
+        if (n > 0)
+            return true;
+        if (n == 0) {
+            sv_err_set(err, SV_EIO, SV_NO_POS, "the listener does not answer");
+            return false;
+        }
+        if (errno != EINTR) {
+            sv_err_sys(err, "cannot wait for the listener");
+            return false;
+        }
+    }
+}
+
+static bool gone(struct sv_err *err)
+{
+    sv_err_set(err, SV_EIO, SV_NO_POS, "the listener is gone");
+    return false;
+}
+
+/* `patience` begins again whenever some of it was taken. */
+static bool send_all(int fd, const void *bytes, size_t n, int64_t patience, struct sv_err *err)
 {
     const uint8_t *from = bytes;
-    int64_t give_up = sv_writer_now_ns() + limit_ms() * 1000000ll;
+    int64_t limit = sv_writer_now_ns() + patience;
     while (n > 0) {
         ssize_t done = send(fd, from, n, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (done > 0) {
             from += done;
             n -= (size_t)done;
+            limit = sv_writer_now_ns() + patience;
             continue;
         }
-        if (done < 0 && errno != EAGAIN && errno != EINTR) {
-            sv_err_sys(err, "the listener is gone");
+        if (done < 0 && errno != EAGAIN && errno != EINTR)
+            return gone(err);
+        if (!wait_for(fd, POLLOUT, limit, err))
             return false;
-        }
-        int64_t left = (give_up - sv_writer_now_ns()) / 1000000;
-        struct pollfd p = {.fd = fd, .events = POLLOUT};
-        if (left <= 0 || poll(&p, 1, (int)left) == 0) {
-            sv_err_set(err, SV_EIO, SV_NO_POS, "the listener takes nothing");
-            return false;
-        }
     }
     return true;
+}
+
+/* > 0: so many bytes; 0: the connection has ended or the time is over, `err` says it. */
+static ssize_t receive(int fd, void *to, size_t size, int64_t limit, struct sv_err *err)
+{
+    for (;;) {
+        ssize_t n = recv(fd, to, size, MSG_DONTWAIT);
+        if (n > 0)
+            return n;
+        if (n == 0 || (errno != EAGAIN && errno != EINTR))
+            return gone(err);
+        if (!wait_for(fd, POLLIN, limit, err))
+            return 0;
+    }
+}
+
+/* ---- the connection ---- */
+
+/* OK, or NO and why. */
+static bool read_reply(int fd, int64_t limit, struct sv_err *err)
+{
+    char reply[SV_REPLY_MAX];
+    size_t n = 0;
+    while (n == 0 || reply[n - 1] != '\n') {
+        if (n == sizeof reply || receive(fd, reply + n, 1, limit, err) <= 0)
+            return n == sizeof reply ? gone(err) : false;
+        n++;
+    }
+    reply[n - 1] = '\0';
+    if (strcmp(reply, "OK") == 0)
+        return true;
+    bool says_why = strncmp(reply, "NO ", 3) == 0;
+    for (char *c = reply; *c; c++) /* a stranger's bytes on our user's terminal */
+        if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
+            *c = '?';
+    sv_err_set(err, SV_EIO, SV_NO_POS, "the listener refused: %s",
+               says_why ? reply + 3 : "it speaks another language");
+    return false;
+}
+
+static bool greet(int fd, int64_t limit, struct sv_err *err)
+{
+    const char *token = sv_trusted_getenv("STAVE_TOKEN");
+    char hello[sizeof SV_GREETING + SV_TOKEN_MAX + 1];
+    token = token ? token : "";
+    if (strlen(token) > SV_TOKEN_MAX || strchr(token, '\n')) {
+        sv_err_set(err, SV_EUSAGE, SV_NO_POS, "STAVE_TOKEN is one line of at most %d bytes",
+                   SV_TOKEN_MAX);
+        return false;
+    }
+    int n = snprintf(hello, sizeof hello, SV_GREETING "%s\n", token);
+    return send_all(fd, hello, (size_t)n, limit - sv_writer_now_ns(), err) &&
+           read_reply(fd, limit, err);
+}
+
+/* connect() itself would wait for minutes. */
+static bool reach(int fd, const union address *a, socklen_t size, int64_t limit, struct sv_err *err)
+{
+    int flags = fcntl(fd, F_GETFL), error = 0;
+    socklen_t len = sizeof error;
+    fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    int rc = connect(fd, &a->any, size);
+    while (rc != 0 && errno == EAGAIN) { /* a local listener has many before us */
+        if (sv_writer_now_ns() > limit)
+            return wait_for(fd, POLLOUT, limit, err);
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+        rc = connect(fd, &a->any, size);
+    }
+    if (rc != 0 && errno == EINPROGRESS) {
+        if (!wait_for(fd, POLLOUT, limit, err))
+            return false;
+        rc = getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && error == 0 ? 0 : -1;
+        errno = error;
+    }
+    if (rc != 0)
+        sv_err_sys(err, "cannot reach the listener");
+    return rc == 0;
 }
 
 static int connect_to(const char *out, struct sv_err *err)
 {
     union address a;
     socklen_t size = parse(out, &a);
+    int64_t limit = sv_writer_now_ns() + patience_ns();
     int fd = size ? socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
-    if (fd < 0 || connect(fd, &a.any, size) != 0) {
+    if (fd < 0) {
         sv_err_sys(err, "cannot reach the listener");
-        if (fd >= 0)
-            close(fd);
         return -1;
     }
-    const char *token = getenv("STAVE_TOKEN");
-    char hello[256];
-    int n = snprintf(hello, sizeof hello, "STAVE 1 %.200s\n", token ? token : "");
-    if (!send_all(fd, hello, (size_t)n, err)) {
-        close(fd);
-        return -1;
+    if (reach(fd, &a, size, limit, err) && greet(fd, limit, err)) {
+        int yes = 1; /* each frame is waited for */
+        if (a.any.sa_family == AF_INET)
+            setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+        return fd;
     }
-    return fd;
+    close(fd);
+    return -1;
 }
 
 int sv_stream_open(struct sv_writer *w, struct sv_err *err)
@@ -121,7 +222,8 @@ int sv_stream_open(struct sv_writer *w, struct sv_err *err)
     w->fd = connect_to(w->out, err);
     if (w->fd < 0)
         return SV_EIO;
-    sv_buf_init(&w->bytes, BYTES_MAX);
+    w->patience_ns = patience_ns();
+    sv_buf_init(&w->bytes, SV_FRAME_BYTES_MAX);
     struct sv_output *o;
     int status = sv_output_open_buf(&w->bytes, SV_PLAIN, &o, err);
     if (status < 0)
@@ -133,9 +235,56 @@ int sv_stream_open(struct sv_writer *w, struct sv_err *err)
     return status;
 }
 
+/* ---- frames ---- */
+
+uint64_t sv_stream_count(const struct sv_event *events, size_t n)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (events[i].kind == SV_LOSS && events[i].n_args > 0 && events[i].args[0].i > 0)
+            count += (uint64_t)events[i].args[0].i;
+        else if (events[i].kind != SV_END && events[i].kind != SV_LOSS)
+            count++;
+    }
+    return count;
+}
+
+/* Until the listener has taken everything. */
+static bool await_taken(struct sv_writer *w, struct sv_err *err)
+{
+    uint8_t taken[SV_TAKEN_BYTES];
+    int64_t limit = sv_writer_now_ns() + w->patience_ns;
+    uint64_t bytes = 0;
+    while (bytes < w->sent_bytes) {
+        for (size_t n = 0; n < sizeof taken;) {
+            ssize_t got = receive(w->fd, taken + n, sizeof taken - n, limit, err);
+            if (got <= 0)
+                return false;
+            n += (size_t)got;
+        }
+        bytes = sv_number_get(taken);
+    }
+    return bytes == w->sent_bytes || gone(err);
+}
+
+static bool send_frame(struct sv_writer *w, uint64_t flags, struct sv_err *err)
+{
+    uint8_t head[SV_FRAME_HEAD];
+    struct sv_frame f = {.bytes = w->bytes.len, .events = w->sent_events, .flags = flags};
+    sv_frame_put(head, &f);
+    bool ok = send_all(w->fd, head, sizeof head, w->patience_ns, err) &&
+              send_all(w->fd, w->bytes.data, w->bytes.len, w->patience_ns, err);
+    w->sent_bytes += sizeof head + w->bytes.len;
+    sv_buf_clear(&w->bytes);
+    return ok && await_taken(w, err);
+}
+
 bool sv_stream_send(struct sv_writer *w, struct sv_err *err)
 {
-    bool ok = send_all(w->fd, w->bytes.data, w->bytes.len, err);
-    sv_buf_clear(&w->bytes);
-    return ok;
+    return w->bytes.len == 0 || send_frame(w, 0, err);
+}
+
+bool sv_stream_end(struct sv_writer *w, struct sv_err *err)
+{
+    return send_frame(w, SV_FRAME_LAST, err);
 }

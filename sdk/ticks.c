@@ -120,22 +120,32 @@ void sv_ticks_snapshot(struct sv_snapshot *s, const struct sv_tick *t)
         s->uncertainty_ns = t->uncertainty_ns;
 }
 
+/* A pair may be another process's: readings of a clock that has just begun to count, or of one that has counted for a century, are none. */
+static bool is_reading(const struct sv_tick *tick)
+{
+    const int64_t most = (int64_t)1 << 62;
+    return tick->boot_ns >= 0 && tick->boot_ns < most && tick->mono_ns >= 0 && tick->mono_ns < most;
+}
+
 /* Pairs that stand too near to the one before only replace it: a line needs a base. */
-void sv_ticks_add(struct sv_ticks *t, const struct sv_tick *tick)
+bool sv_ticks_add(struct sv_ticks *t, const struct sv_tick *tick)
 {
     t->span = 0;
+    if (!is_reading(tick))
+        return false;
     if (t->n == 0) {
         t->first = *tick;
         t->at[t->n++] = *tick;
-        return;
+        return true;
     }
     if (tick->raw <= t->at[t->n - 1].raw || tick->boot_ns < t->at[t->n - 1].boot_ns)
-        return;
+        return true;
     if (t->n == SV_TICKS_MAX) {
         memmove(&t->at[0], &t->at[1], (SV_TICKS_MAX - 1) * sizeof t->at[0]);
         t->n--;
     }
     t->at[t->n++] = *tick;
+    return true;
 }
 
 static void use_line(struct sv_ticks *t, const struct sv_tick *a, const struct sv_tick *b)
@@ -148,10 +158,16 @@ static void use_line(struct sv_ticks *t, const struct sv_tick *a, const struct s
     t->mult = raws ? (uint64_t)(((sv_u128)ns << 32) / raws) : 0;
 }
 
+static int64_t sum(int64_t ns, sv_i128 more)
+{
+    sv_i128 v = ns + more; /* raw times of other processes may be anything */
+    return v > INT64_MAX ? INT64_MAX : v < INT64_MIN ? INT64_MIN : (int64_t)v;
+}
+
 int64_t sv_ticks_find(struct sv_ticks *t, uint64_t raw)
 {
     if (t->n < 2) /* one pair: the counter is not known yet; only nanoseconds can be continued */
-        return t->n ? t->at[0].boot_ns + (int64_t)(raw - t->at[0].raw) : (int64_t)raw;
+        return t->n ? sum(t->at[0].boot_ns, (int64_t)(raw - t->at[0].raw)) : (int64_t)raw;
     size_t i = t->n - 1;
     while (i > 1 && raw < t->at[i - 1].raw)
         i--;
@@ -166,5 +182,5 @@ int64_t sv_ticks_find(struct sv_ticks *t, uint64_t raw)
     uint64_t raws = b->raw - t->first.raw;
     int64_t ns = b->boot_ns - t->first.boot_ns;
     sv_i128 d = (sv_i128)(int64_t)(raw - end->raw) * ns;
-    return end->boot_ns + (int64_t)(raws ? d / (sv_i128)raws : 0);
+    return sum(end->boot_ns, raws ? d / (sv_i128)raws : 0);
 }

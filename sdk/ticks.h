@@ -29,7 +29,7 @@ struct sv_tick sv_ticks_read(enum sv_counter counter);
 /* All clocks at once, for the file. */
 void sv_ticks_snapshot(struct sv_snapshot *s, const struct sv_tick *t);
 
-void sv_ticks_add(struct sv_ticks *t, const struct sv_tick *tick);
+bool sv_ticks_add(struct sv_ticks *t, const struct sv_tick *tick); /* false: it is no reading */
 int64_t sv_ticks_find(struct sv_ticks *t, uint64_t raw); /* the slow way: chooses the line */
 
 static inline int64_t sv_ticks_ns(struct sv_ticks *t, uint64_t raw)

@@ -139,8 +139,13 @@ static void name_threads(struct sv_writer *w, bool all)
 static bool fail(struct sv_writer *w, const struct sv_err *err)
 {
     if (!w->failed) {
-        char line[SV_PATH_MAX + 600];
-        snprintf(line, sizeof line, "%s: %s", w->out, err->msg);
+        char line[2 * SV_PATH_MAX + 700];
+        bool is_named = strncmp(err->msg, w->out, strlen(w->out)) == 0; /* by its growing file */
+        int n = snprintf(line, sizeof line, "%s%s%s", is_named ? "" : w->out,
+                         is_named ? "" : ": ", err->msg);
+        if (w->fd >= 0 && n > 0 && (size_t)n < sizeof line)
+            snprintf(line + n, sizeof line - (size_t)n,
+                     " ('stave recover %s -o FILE' saves what was not sent)", w->process->dir);
         sv_session_fail(line, 0);
     }
     w->failed = true;
@@ -159,13 +164,8 @@ static bool commit(struct sv_writer *w)
     if (w->fd >= 0 || stat(w->part, &st) != 0)
         st.st_size = 0; /* nothing to join: recovery has the rings only */
     uint64_t round = w->round + 1;
-    for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) {
-        struct sv_ring *ring = w->process->rings[i].ring;
-        struct sv_mark *m = ring->mark;
-        m += atomic_load(&m[0].round) >= atomic_load(&m[1].round); /* the older one */
-        atomic_store_explicit(&m->pos, sv_drain_ring(w->drain, i)->pos, memory_order_relaxed);
-        atomic_store_explicit(&m->round, round, memory_order_release);
-    }
+    for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++)
+        sv_drain_mark(w->drain, i, w->process->rings[i].ring, round);
     sv_guests_mark(&w->guests, round);
     atomic_store_explicit(&s->bytes[round & 1], (uint64_t)st.st_size, memory_order_relaxed);
     atomic_store_explicit(&s->round, round, memory_order_release); /* now it is so */
@@ -206,6 +206,8 @@ static bool pump(struct sv_writer *w)
     int n;
     uint64_t events = 0, n_batches = 0;
     while ((n = next_batch(w, &err)) > 0) {
+        if (w->fd >= 0)
+            w->sent_events += sv_stream_count(w->batch->events, (size_t)n);
         int status = w->sink->write(w->sink, w->batch->events, (size_t)n, &err);
         sv_batch_reset(w->batch);
         if (status < 0)
@@ -309,12 +311,11 @@ static void keep_what_is_whole(struct sv_writer *w)
 static void settle(struct sv_writer *w)
 {
     struct sv_err err = {0};
-    if (w->fd >= 0 && !w->failed && !sv_stream_send(w, &err))
+    if (w->fd >= 0 && !w->failed && !sv_stream_end(w, &err))
         fail(w, &err);
     if (w->fd < 0 && w->plan.full == STAVE_FULL_OVERWRITE) {
         unlink(w->part);
-    } else if (w->fd < 0 && !w->failed && rename(w->part, w->out) != 0) {
-        sv_err_sys(&err, "cannot rename the finished file");
+    } else if (w->fd < 0 && !w->failed && sv_output_settle(&w->claim, &err) < 0) {
         fail(w, &err);
     }
     if (w->failed) {
@@ -322,7 +323,7 @@ static void settle(struct sv_writer *w)
         return;
     }
     atomic_store(&w->process->session->state, SV_SESSION_CLOSED);
-    sv_output_release(w->out);
+    sv_claim_release(&w->claim);
 }
 
 static void finish(struct sv_writer *w)
@@ -405,11 +406,12 @@ static void begin_rings(struct sv_writer *w, bool resumes)
     sv_drain_round(w->drain);
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) {
         struct sv_drain_ring *r = sv_drain_ring(w->drain, i);
-        r->pos = r->end = resumes ? sv_ring_committed(r->ring, atomic_load(&s->round))
-                                  : atomic_load_explicit(&r->ring->head, memory_order_acquire);
-        if (resumes) { /* told by the host */
-            r->lost_full = atomic_load(&r->ring->lost_full);
-            r->lost_nested = atomic_load(&r->ring->lost_nested);
+        r->pos = r->end = atomic_load_explicit(&r->ring->head, memory_order_acquire);
+        if (resumes) { /* behind what the host has written */
+            struct sv_ring_progress p = sv_ring_committed(r->ring, r->size, atomic_load(&s->round));
+            r->pos = r->end = p.pos;
+            r->lost_full = p.lost_full;
+            r->lost_nested = p.lost_nested;
             continue;
         }
         atomic_store(&w->process->rings[i].ring->lost_full, 0);
@@ -430,11 +432,13 @@ static int open_sink(struct sv_writer *w, struct sv_err *err)
     snprintf(s->out, sizeof s->out, "%s", w->out);
     if (sv_stream_is(w->out))
         return sv_stream_open(w, err);
-    /* The names are the session's from the first moment on: the marker leads there, even if the program is killed now. */
-    if (!sv_output_claim(s->out, sizeof w->out, p->pid, p->dir, s->part, sizeof w->part, err))
+    /* The marker leads to the session from the first moment on, even if the program is killed now. */
+    if (!sv_output_claim(&w->claim, w->out, p->pid, p->dir, err))
         return SV_EIO;
-    memcpy(w->out, s->out, sizeof w->out); /* claimed within that size */
-    memcpy(w->part, s->part, sizeof w->part);
+    memcpy(s->out, w->claim.out, sizeof s->out);
+    memcpy(s->part, w->claim.part, sizeof s->part);
+    memcpy(w->out, w->claim.out, sizeof w->out - 1); /* claimed within that size */
+    memcpy(w->part, w->claim.part, sizeof w->part);
     return sv_output_sink(w->out, w->part, w->plan.compress, w->dict, &w->report, &w->sink, err);
 }
 
@@ -490,7 +494,7 @@ bool sv_writer_start(struct sv_process *p, const struct sv_plan *plan, const cha
     }
     w->process = p;
     w->plan = *plan;
-    w->fd = -1;
+    w->fd = w->claim.fd = -1;
     snprintf(w->out, sizeof w->out, "%s", out);
     jmp_buf jump;
     sv_no_memory = &jump;
@@ -511,10 +515,7 @@ bool sv_writer_start(struct sv_process *p, const struct sv_plan *plan, const cha
     if (!ok) {
         if (w->sink)
             w->sink->close(w->sink, true, NULL);
-        if (w->part[0]) { /* it was ours */
-            unlink(w->part);
-            sv_output_release(w->out);
-        }
+        sv_claim_abandon(&w->claim);
         atomic_store(&p->session->state, SV_SESSION_CLOSED);
         free_writer(w);
         return false;

@@ -3,6 +3,7 @@
 #define SV_SDK_WRITER_H
 
 #include "base/buf.h"
+#include "base/claim.h"
 #include "base/mem.h"
 #include "model/stream.h"
 #include "sdk/drain_names.h"
@@ -25,6 +26,7 @@ struct sv_writer {
     struct sv_process *process;
     struct sv_plan plan;
     char out[SV_OUT_MAX], part[SV_PATH_MAX];
+    struct sv_claim claim; /* of a file */
     struct sv_dict *dict;
     struct sv_report report;
     struct sv_drain *drain;
@@ -40,6 +42,8 @@ struct sv_writer {
     /* stream */
     int fd; /* -1: a file */
     struct sv_buf bytes;
+    uint64_t sent_bytes, sent_events;
+    int64_t patience_ns; /* with a listener that does not answer */
     /* flight recorder */
     struct sv_trigger triggers[SV_TRIGGERS_MAX]; /* asked for by hand and not yet written */
     _Atomic uint32_t triggers_asked, triggers_done, n_files;
@@ -65,7 +69,11 @@ bool sv_stream_is(const char *out); /* unix:PATH or tcp:ADDRESS:PORT */
 const char *sv_stream_check(const char *out);
 int sv_stream_open(struct sv_writer *w,
                    struct sv_err *err); /* connects; the sink then fills w->bytes */
-bool sv_stream_send(struct sv_writer *w, struct sv_err *err); /* what has gathered */
+/* What has gathered; true: the listener has it. */
+bool sv_stream_send(struct sv_writer *w, struct sv_err *err);
+bool sv_stream_end(struct sv_writer *w, struct sv_err *err); /* the same, and nothing follows */
+/* Slices, instants and counters, and what losses count. */
+uint64_t sv_stream_count(const struct sv_event *events, size_t n);
 
 /* ---- flight.c ---- */
 

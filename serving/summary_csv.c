@@ -1,6 +1,8 @@
 /* Summary and metrics as CSV. Told by the tracer's writing thread and by `stave convert --dialect batching`. */
 #include "serving/summary_csv.h"
 
+#include "base/csv_text.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -30,13 +32,8 @@ void sv_summary_csv_fini(struct sv_summary_csv *c)
 
 static void put_quoted(struct sv_buf *b, const char *text)
 {
-    sv_buf_byte(b, '"');
-    for (; *text; text++) {
-        if (*text == '"')
-            sv_buf_byte(b, '"');
-        sv_buf_byte(b, (uint8_t)*text);
-    }
-    sv_buf_str(b, "\",");
+    sv_buf_csv_line(b, text, strlen(text));
+    sv_buf_byte(b, ',');
 }
 
 /* Milliseconds with `decimals` (3: rounded; 6: exact), never below 0. */

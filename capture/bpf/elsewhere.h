@@ -17,14 +17,6 @@ struct {
     __type(value, __u8);
 } elsewhere SEC(".maps");
 
-/* Descriptors of such files: a close cannot ask for the file any more. */
-struct {
-    __uint(type, BPF_MAP_TYPE_LRU_HASH);
-    __uint(max_entries, 65536);
-    __type(key, __u64); /* tgid << 32 | fd */
-    __type(value, __u8);
-} elsewhere_fds SEC(".maps");
-
 static __noinline bool is_elsewhere(const char *text, long len)
 {
     bool is_other = false;
@@ -40,11 +32,6 @@ static __noinline bool is_elsewhere(const char *text, long len)
     return is_other;
 }
 
-static __always_inline __u64 descriptor_key(__s32 fd)
-{
-    return (bpf_get_current_pid_tgid() & ~0xffffffffull) | (__u32)fd;
-}
-
 static __always_inline void count_filtered(void)
 {
     struct sv_wire_counts *c = my_counts();
@@ -55,15 +42,12 @@ static __always_inline void count_filtered(void)
 /* After an open that succeeded. */
 static __always_inline void note_open(__s32 fd, bool is_other)
 {
-    __u64 file = (__u64)file_of(fd), key = descriptor_key(fd);
+    __u64 file = (__u64)file_of(fd);
     __u8 one = 1;
-    if (is_other && file) {
+    if (is_other && file)
         bpf_map_update_elem(&elsewhere, &file, &one, BPF_ANY);
-        bpf_map_update_elem(&elsewhere_fds, &key, &one, BPF_ANY);
-    } else {
+    else
         bpf_map_delete_elem(&elsewhere, &file);
-        bpf_map_delete_elem(&elsewhere_fds, &key);
-    }
 }
 
 /* A call with one path. True: it is left out. */
@@ -74,6 +58,8 @@ static __always_inline bool leaves_out_path(const char *text, long len,
     if (!config.path_prefix_len)
         return false;
     bool opens = p->wants & SV_WIRE_OPENS;
+    if (p->wants & SV_WIRE_RETURNS_FD && !opens && ret >= 0)
+        note_open((__s32)ret, false); /* what it opens is told, wherever it is */
     if (p->wants & SV_WIRE_KEEPS_BOOK && !opens)
         return false;
     bool is_other = !(opens && flags & (OPEN_DIRECTORY | OPEN_PATH)) && is_elsewhere(text, len);
@@ -84,24 +70,21 @@ static __always_inline bool leaves_out_path(const char *text, long len,
     return is_other;
 }
 
-/* A call on a descriptor. */
-static __always_inline bool leaves_out_fd(__s32 fd, const volatile struct sv_wire_plan *p)
+/* At the entry of a call on a descriptor. What keeps the book is told all the same, but for a close. */
+static __always_inline bool is_elsewhere_fd(__s32 fd, const volatile struct sv_wire_plan *p)
 {
-    if (!config.path_prefix_len || p->fd == SV_WIRE_NONE)
+    if (!config.path_prefix_len || (p->wants & SV_WIRE_KEEPS_BOOK && !(p->wants & SV_WIRE_CLOSES)))
         return false;
-    bool is_other;
-    if (p->wants & SV_WIRE_CLOSES) {
-        __u64 key = descriptor_key(fd);
-        is_other = bpf_map_delete_elem(&elsewhere_fds, &key) == 0;
-    } else if (p->wants & SV_WIRE_KEEPS_BOOK) {
-        return false;
-    } else {
-        __u64 file = (__u64)file_of(fd);
-        is_other = file && bpf_map_lookup_elem(&elsewhere, &file);
-    }
-    if (is_other)
+    __u64 file = (__u64)file_of(fd);
+    return file && bpf_map_lookup_elem(&elsewhere, &file);
+}
+
+/* At its exit. True: it is left out. */
+static __always_inline bool leaves_out_fd(const struct task_state *s)
+{
+    if (config.path_prefix_len && s->is_elsewhere)
         count_filtered();
-    return is_other;
+    return config.path_prefix_len && s->is_elsewhere;
 }
 
 #endif

@@ -24,9 +24,12 @@
 
 struct task_state {
     __u64 start_ns;
+    __u64 inode;   /* of the descriptor that the call under way began with; 0: it has none */
     __u64 args[8]; /* six, and room so that no number of an argument is out of bounds */
     __u32 nr;
     __u32 is_open;
+    __u32 is_elsewhere; /* that descriptor's file is not below --path */
+    __u32 pad;
 };
 
 #if defined(SV_HOOKS_BTF)

@@ -226,33 +226,6 @@ static __always_inline struct task_state *my_state(void)
     return follow_self();
 }
 
-/* The first look is a function of its own, which needs no registers to be saved: it answers for most calls of most processes. */
-static __noinline int enter(struct enter_context *ctx)
-{
-    unsigned long id = (unsigned long)ctx->id;
-    struct task_state *s = my_state();
-    note_end(s, ctx);
-    if (!s || id >= SV_WIRE_CALLS_MAX || !config.plans[id].wants)
-        return 0;
-    if (is_foreign(ctx)) {
-        struct sv_wire_counts *c = my_counts();
-        if (c)
-            c->foreign++;
-        return 0;
-    }
-    save_args(s, ctx);
-    s->nr = (__u32)id;
-    s->is_open = 1;
-    s->start_ns = bpf_ktime_get_boot_ns();
-    return 0;
-}
-
-ENTERS
-int on_enter(struct enter_context *ctx)
-{
-    return is_nobody(REGISTERS()) ? 0 : enter(ctx);
-}
-
 #if KNOWS_KERNEL
 
 static __always_inline struct file *file_of(__s32 fd)
@@ -281,6 +254,17 @@ static __always_inline __s64 position(__s32 fd)
     return pos;
 }
 
+/* Only where threads share descriptors: otherwise nobody can change one under a call. */
+static __always_inline __u64 inode_of(__s32 fd)
+{
+    struct task_struct *task = current_task();
+    struct files_struct *files = GET(task, files);
+    if (!files || GET(files, count.counter) < 2)
+        return 0;
+    struct file *file = file_of(fd);
+    return file ? BPF_CORE_READ(file, f_inode, i_ino) : 0;
+}
+
 #else
 
 static __always_inline void *file_of(__s32 fd)
@@ -295,7 +279,56 @@ static __always_inline __s64 position(__s32 fd)
     return -1;
 }
 
+static __always_inline __u64 inode_of(__s32 fd)
+{
+    (void)fd;
+    return 0;
+}
+
 #endif
+
+#include "elsewhere.h"
+
+/* What a descriptor is can only be asked now: when the call ends another thread may have closed it, and opened something else. */
+static __always_inline void note_descriptor(struct task_state *s,
+                                            const volatile struct sv_wire_plan *p)
+{
+    s->inode = 0;
+    s->is_elsewhere = 0;
+    if (p->fd == SV_WIRE_NONE || p->path != SV_WIRE_NONE)
+        return;
+    __s32 fd = (__s32)s->args[p->fd & 7];
+    s->inode = inode_of(fd);
+    s->is_elsewhere = is_elsewhere_fd(fd, p);
+}
+
+/* The first look is a function of its own, which needs no registers to be saved: it answers for most calls of most processes. */
+static __noinline int enter(struct enter_context *ctx)
+{
+    unsigned long id = (unsigned long)ctx->id;
+    struct task_state *s = my_state();
+    note_end(s, ctx);
+    if (!s || id >= SV_WIRE_CALLS_MAX || !config.plans[id].wants)
+        return 0;
+    if (is_foreign(ctx)) {
+        struct sv_wire_counts *c = my_counts();
+        if (c)
+            c->foreign++;
+        return 0;
+    }
+    save_args(s, ctx);
+    s->nr = (__u32)id;
+    s->is_open = 1;
+    s->start_ns = bpf_ktime_get_boot_ns();
+    note_descriptor(s, &config.plans[id]); /* last: as close as can be to what the call itself sees */
+    return 0;
+}
+
+ENTERS
+int on_enter(struct enter_context *ctx)
+{
+    return is_nobody(REGISTERS()) ? 0 : enter(ctx);
+}
 
 struct buffer {
     __u64 at, size;
@@ -318,8 +351,6 @@ static __noinline __u64 vector_bytes(__u64 at, __u64 n)
     return sum;
 }
 
-#include "elsewhere.h"
-
 static __always_inline void fill_call(struct sv_wire_call *c, const struct task_state *s,
                                       const volatile struct sv_wire_plan *p, long ret, __u64 now)
 {
@@ -340,6 +371,9 @@ static __always_inline void fill_call(struct sv_wire_call *c, const struct task_
         __s64 after = position(c->fd);
         c->offset = after >= ret ? after - ret : -1;
     }
+    c->inode = s->inode;
+    if (p->wants & SV_WIRE_RETURNS_FD && ret >= 0)
+        c->inode = inode_of((__s32)ret);
 }
 
 /* A path is read at the exit: the kernel itself has read it by then, so its page is there. */
@@ -380,7 +414,7 @@ static __always_inline void call_without_path(const struct task_state *s,
                                               __u64 now, bool is_state_only)
 {
     void *ring = my_ring();
-    if (!ring || leaves_out_fd((__s32)s->args[p->fd & 7], p))
+    if (!ring || leaves_out_fd(s))
         return;
     struct sv_wire_call *c = bpf_ringbuf_reserve(ring, sizeof *c, 0);
     count(SV_WIRE_CALL, c != 0);
@@ -391,6 +425,9 @@ static __always_inline void call_without_path(const struct task_state *s,
         c->head.flags |= SV_WIRE_STATE_ONLY;
     if (p->wants & SV_WIRE_VECTOR)
         c->size = vector_bytes(s->args[1], c->size);
+    if (p->wants & SV_WIRE_PAIR &&
+        bpf_probe_read_user(&c->size, sizeof c->size, (void *)c->size) != 0)
+        c->size = ~0ull; /* twice -1 */
     bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
 }
 

@@ -34,6 +34,9 @@ struct fdtable {
     struct file **fd;
 };
 struct files_struct {
+    struct {
+        int counter;
+    } count;
     struct fdtable *fdt;
 };
 struct mm_struct {

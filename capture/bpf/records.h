@@ -52,6 +52,7 @@ struct sv_wire_call {
     __u32 aux;    /* flags, mode, a second descriptor: see the plan */
     __u64 size;   /* ~0: not known */
     __s64 offset; /* -1: not known */
+    __u64 inode;  /* of fd's file when the call began, or of what it opened; 0: not known */
 };
 
 struct sv_wire_fork { /* the head is the parent's */
@@ -138,7 +139,9 @@ enum sv_wire_wants {
     SV_WIRE_POSITION = 4,   /* ask the open file where the transfer began */
     SV_WIRE_OPENS = 16,     /* what it returns is a new descriptor of its path */
     SV_WIRE_CLOSES = 32,
-    SV_WIRE_VECTOR = 8 /* argument 1 is a vector of buffers, `size` says how many */
+    SV_WIRE_RETURNS_FD = 64, /* what it returns is a new descriptor */
+    SV_WIRE_PAIR = 128,      /* `size` points to two new descriptors: they are given instead */
+    SV_WIRE_VECTOR = 8       /* argument 1 is a vector of buffers, `size` says how many */
 };
 
 struct sv_wire_plan {

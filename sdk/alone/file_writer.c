@@ -106,7 +106,7 @@ struct stave_file *stave_file_open(const char *path, const char *compress, char 
     }
     pthread_mutex_init(&f->lock, NULL);
     unsigned number = atomic_fetch_add(&n_files, 1);
-    why = sv_output_expand(path, (uint32_t)getpid(), false, f->path, sizeof f->path);
+    why = sv_output_expand(path, (uint32_t)getpid(), f->path, sizeof f->path);
     snprintf(f->part, sizeof f->part, "%s.%d.%u.part", f->path, (int)getpid(), number);
     if (!why && guarded(f, prepare, compress) == 0)
         return f;

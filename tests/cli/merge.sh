@@ -33,3 +33,14 @@ run one_input 2 "$STAVE" merge a.txt --to text
 run_any to_perfetto 0 "$STAVE" merge a.txt b.txt -o both.pftrace
 "$STAVE" cat -q both.pftrace | grep -c 'process uuid' >n_processes
 check equal_pids_stay_apart_in_perfetto test "$(cat n_processes)" = 2
+
+# Two machines of one name are two; after a reboot a machine is another one. What has no boot id goes by its name, as ever.
+boot() { sed "s/^meta \"hostname\".*/&\nmeta \"boot_id\" \"$2\"/" "$1.txt" >"$3.txt"; }
+boot a 11111111-aaaa-4000-8000-000000000001 first
+boot same 22222222-bbbb-4000-8000-000000000002 second
+boot b 11111111-aaaa-4000-8000-000000000001 renamed
+run two_boots 0 "$STAVE" merge first.txt second.txt --to text
+run one_boot 0 "$STAVE" merge first.txt renamed.txt --to text
+run one_without_a_boot 0 "$STAVE" merge first.txt same.txt --to text
+"$STAVE" convert -q first.txt -o first.pftrace && "$STAVE" convert -q first.pftrace -o first.json && "$STAVE" convert -q first.json -o again.pftrace
+check boot_id_survives_perfetto_and_json grep -q 'meta "boot_id" "11111111-aaaa-4000-8000-000000000001"' <("$STAVE" cat -q again.pftrace)

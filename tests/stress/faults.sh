@@ -53,7 +53,7 @@ series "no room for rings" posix_fallocate 28 0 1 2
 series "no address space" mmap 12 0 1 2 3 4 5 6 8 10
 series "read-only" open 30 0 1 2 3 4 5 6 7 8 9 10 12 14
 series "no directory" mkdir 13 0 1
-series "no final name" rename 28 0
+series "no marker, no final name" renameat2 28 0 1
 series "no thread" pthread_create 11 0
 series "no memory" malloc 12 0 1 2 3 4 5 7 9 12 15 20 25 30 40 50 60 80 100
 

@@ -14,6 +14,7 @@ scene async; say $? "async runs"
 say $? "overlapping operations have a row each" "$(grep request text)"
 why=$(has '"half way"' 'status=202'); say $? "their instants and ends" "$why"
 "$STAVE" validate -q async.pftrace >out 2>&1; say $? "and they nest" "$(cat out)"
+why=$(has "meta \"hostname\" \"$(uname -n)\"" "meta \"machine\" \"$(uname -m)\"" "meta \"boot_id\" \"$(cat /proc/sys/kernel/random/boot_id)\""); say $? "which machine, since when" "$why"
 scene crossing; [ "$(grep -c 'name="dma"' text)" = 2 ]; say $? "slices that cross get a sibling row" "$(grep dma text)"
 
 scene order; say $? "order runs"

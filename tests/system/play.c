@@ -9,7 +9,9 @@
  *   play vectors FILE           writev of 3 buffers (60 bytes), readv that asks for 100 and gets 60, preadv2 of 300 buffers of 1 byte
  *   play hang FIFO              reads from FIFO, which nobody writes to
  *   play burn MILLISECONDS      CPU time in burn_inner(), called by burn_outer()
- *   play sleep SECONDS */
+ *   play sleep SECONDS
+ *   play swap THREADS DIR N     THREADS × N times: opens one of DIR/f1…f8, reads all of it at once and closes it, so that descriptors are used
+ *                               again while others open and close. The file of a read is known by its size */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -324,6 +326,44 @@ static void play_births(char **words)
     }
 }
 
+/* ---- descriptors that change hands ---- */
+
+enum { SWAP_FILES = 8 };
+static const char *swap_dir;
+static unsigned long n_swaps;
+
+static int open_swapped(unsigned long i)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/f%lu", swap_dir, i % SWAP_FILES + 1);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    need(fd >= 0, path);
+    return fd;
+}
+
+static void *swap(void *seed)
+{
+    static _Thread_local char buf[1 << 12];
+    for (unsigned long i = 0; i < n_swaps; i++) {
+        int fd = open_swapped(i * 5 + (unsigned long)(uintptr_t)seed);
+        need(pread(fd, buf, sizeof buf, 0) > 0, "pread");
+        close(fd);
+    }
+    return NULL;
+}
+
+static void play_swap(char **words)
+{
+    pthread_t threads[64];
+    unsigned long n = strtoul(words[0], NULL, 10);
+    swap_dir = words[1];
+    n_swaps = strtoul(words[2], NULL, 10);
+    for (uintptr_t i = 0; i < n && i < 64; i++)
+        need(pthread_create(&threads[i], NULL, swap, (void *)i) == 0, "thread");
+    for (unsigned long i = 0; i < n && i < 64; i++)
+        pthread_join(threads[i], NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -333,7 +373,8 @@ int main(int argc, char **argv)
     } plays[] = {{"read", 3, play_read},     {"book", 1, play_book},   {"flood", 1, play_flood},
                  {"direct", 2, play_direct}, {"touch", 2, play_touch}, {"vectors", 1, play_vectors},
                  {"hang", 1, play_hang},     {"burn", 1, play_burn},   {"sleep", 1, play_sleep},
-                 {"births", 2, play_births}, {"hold", 2, play_hold},   {"deluge", 1, play_deluge}};
+                 {"births", 2, play_births}, {"hold", 2, play_hold},   {"deluge", 1, play_deluge},
+                 {"swap", 3, play_swap}};
     for (size_t i = 0; argc > 1 && i < sizeof plays / sizeof *plays; i++) {
         if (strcmp(argv[1], plays[i].name) == 0 && argc == 2 + plays[i].n_words) {
             plays[i].play(argv + 2);

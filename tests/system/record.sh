@@ -25,6 +25,7 @@ equals threads_closes "$(paths threads.pftrace close "$TMP/files/f")" 120
 equals threads_bytes "$("$STAVE" cat -q threads.pftrace | grep '"read" .*/files/f' | grep -oE 'bytes=[0-9]+' | awk -F= '{ s += $2 } END { print s }')" 246000
 equals threads_rows "$("$STAVE" cat -q threads.pftrace | grep '"openat" .*/files/f' | awk '{ print $3 }' | sort -u | wc -l)" 3
 check threads_valid "$STAVE" validate -q threads.pftrace
+check threads_machine grep -qxF "meta \"boot_id\" \"$(cat /proc/sys/kernel/random/boot_id)\"" <("$STAVE" cat -q threads.pftrace)
 equals threads_nothing_lost "$("$STAVE" cat -q threads.pftrace | grep -c ' loss ')" 0
 
 # Offsets of reads without an offset of their own come from the kernel's file.

@@ -126,21 +126,3 @@ TEST(escaping_keeps_text_and_shows_bytes)
     CHECK_STR_EQ(sv_buf_cstr(&b), "a\\n\\\\\\x01\\xff\xc3\xa9\\x7f");
     sv_buf_fini(&b);
 }
-
-TEST(csv_fields_are_quoted_where_needed)
-{
-    static const struct {
-        const char *text, *field;
-    } rows[] = {{"", ""},
-                {"plain", "plain"},
-                {"a,b", "\"a,b\""},
-                {"a\"b", "\"a\"\"b\""},
-                {"a\nb", "\"a\nb\""}};
-    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
-        struct sv_buf b;
-        sv_buf_init(&b, 1000);
-        sv_buf_csv(&b, rows[i].text, strlen(rows[i].text));
-        CHECK_STR_EQ(sv_buf_cstr(&b), rows[i].field);
-        sv_buf_fini(&b);
-    }
-}

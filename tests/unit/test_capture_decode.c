@@ -275,6 +275,18 @@ TEST(nonsense_is_counted_and_harmless)
     kbench_free(k);
 }
 
+/* Numbers of processes that nobody has: the idle task's, and none. */
+TEST(a_record_of_process_and_thread_0_is_one_like_any_other)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_call c = kbench_call(SYS_fsync, 10, 11, 3, 0);
+    c.head.tgid = c.head.tid = 0;
+    put(k, 0, c, NULL);
+    put(k, 0, c, NULL);
+    CHECK_UINT_EQ(kbench_round(k, 100), 4);
+    kbench_free(k);
+}
+
 TEST(losses_are_events_on_their_cpu)
 {
     struct kbench *k = kbench_new(NULL);
@@ -355,7 +367,7 @@ TEST(the_plan_always_keeps_the_book)
     static struct sv_wire_plan plans[SV_WIRE_CALLS_MAX];
     sv_calls_plan(SV_CALLS_SYNC, plans);
     CHECK_UINT_EQ(plans[SYS_fsync].wants, SV_WIRE_WANTED);
-    CHECK_UINT_EQ(plans[SYS_openat].wants, SV_WIRE_KEEPS_BOOK | SV_WIRE_OPENS);
+    CHECK_UINT_EQ(plans[SYS_openat].wants, SV_WIRE_KEEPS_BOOK | SV_WIRE_OPENS | SV_WIRE_RETURNS_FD);
     CHECK_UINT_EQ(plans[SYS_close].wants, SV_WIRE_KEEPS_BOOK | SV_WIRE_CLOSES);
     CHECK_UINT_EQ(plans[SYS_read].wants, 0);
     CHECK_UINT_EQ(plans[SYS_getpid].wants, 0);

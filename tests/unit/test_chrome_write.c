@@ -513,3 +513,40 @@ TEST(the_array_form_is_whole_after_every_flush)
     sv_output_discard(o);
     tear_down(&f);
 }
+
+/* Cut after any flush, a file is whole again when another writer goes on with it: with an end alone, and with an event before that. */
+TEST(a_cut_file_goes_on)
+{
+    static const char *const dialects[] = {NULL, "array"};
+    for (size_t d = 0; d < TEST_COUNT(dialects); d++) {
+        for (int n_more = 0; n_more < 2; n_more++) {
+            struct fixture f;
+            struct sv_output *o;
+            set_up(&f);
+            start(&f, dialects[d]);
+            put(&f, &(struct sv_event){.ts_ns = 1000,
+                                       .kind = SV_INSTANT,
+                                       .track = f.thread,
+                                       .name = str(&f, "first")});
+            CHECK_INT_EQ(f.sink->flush(f.sink, &f.err), SV_OK);
+            size_t len = f.out.len;
+            put(&f,
+                &(struct sv_event){
+                    .ts_ns = 2000, .kind = SV_INSTANT, .track = f.thread, .name = str(&f, "lost")});
+            f.sink->close(f.sink, true, &f.err);
+            f.out.len = len;
+            struct sv_write_options options = {.dialect = dialects[d], .continues = true};
+            REQUIRE(sv_output_open_buf(&f.out, SV_PLAIN, &o, &f.err) == SV_OK);
+            REQUIRE(sv_chrome_sink(o, &options, f.dict, &f.report, &f.sink, &f.err) == SV_OK);
+            if (n_more)
+                put(&f, &(struct sv_event){.ts_ns = 3000,
+                                           .kind = SV_INSTANT,
+                                           .track = f.thread,
+                                           .name = str(&f, "last")});
+            const char *text = finish(&f);
+            CHECK(strstr(text, "\"first\"") != NULL && strstr(text, "\"lost\"") == NULL);
+            CHECK_INT_EQ(strstr(text, "\"last\"") != NULL, n_more);
+            tear_down(&f);
+        }
+    }
+}

@@ -18,7 +18,13 @@ TEST(escapes)
         {"plain", 5, "\"plain\""},
         {"a\"b\\c/d", 7, "\"a\\\"b\\\\c/d\""},
         {"\b\f\n\r\t", 5, "\"\\b\\f\\n\\r\\t\""},
-        {"\0\x01\x0b\x1f\x7f", 5, "\"\\u0000\\u0001\\u000b\\u001f\x7f\""},
+        {"\0\x01\x0b\x1f\x7f", 5, "\"\\u0000\\u0001\\u000b\\u001f\\u007f\""},
+        {"0123456789abcde\x7f", 16, "\"0123456789abcde\\u007f\""},
+        {"01234567\x7f", 9, "\"01234567\\u007f\""},
+        {"01\x7f"
+         "34567",
+         8, "\"01\\u007f34567\""},
+        {"\xc2\x9b\xe2\x80\xae\xe2\x81\xa9\xe2\x80\xa8", 11, "\"\\u009b\\u202e\\u2069\\u2028\""},
         {"grüße €😀", 15, "\"grüße €😀\""},
         {"\xff", 1, "\"\xef\xbf\xbd\""},
         {"a\xc3", 2, "\"a\xef\xbf\xbd\""},                               /* cut character */
@@ -146,4 +152,17 @@ TEST(a_full_buffer_is_no_trouble)
         CHECK(b.failed && b.len <= limit);
         sv_buf_fini(&b);
     }
+}
+
+/* Metadata of a file is written as the JSON that it was: what acts in it keeps its meaning. */
+TEST(raw_json_does_not_act)
+{
+    struct sv_buf b;
+    struct sv_json j;
+    const char *raw = "{\r\n \"a\x7f\xc2\x9b\xe2\x80\xae\": \"\xc3\xa9\"}";
+    sv_buf_init(&b, SIZE_MAX);
+    sv_json_init(&j, &b);
+    sv_json_raw(&j, raw, strlen(raw));
+    CHECK_STR_EQ(sv_buf_cstr(&b), "{ \n \"a\\u007f\\u009b\\u202e\": \"\xc3\xa9\"}");
+    sv_buf_fini(&b);
 }

@@ -26,7 +26,7 @@ static void teardown(struct fixture *f)
 }
 
 struct part {
-    const char *name, *host, *rank;
+    const char *name, *host, *rank, *boot;
     uint64_t seed;
     uint32_t clock;
     bool has_offset;
@@ -56,6 +56,7 @@ static void run(struct fixture *f, const struct part *parts, const size_t *order
         g->dict->clocks.trace_clock = p->clock;
         set_meta(g->dict, "hostname", p->host);
         set_meta(g->dict, "rank", p->rank);
+        set_meta(g->dict, "boot_id", p->boot);
         set_meta(g->dict, "tool", "generator");
         struct sv_merge_input in = {.name = p->name,
                                     .dict = g->dict,
@@ -156,15 +157,26 @@ TEST(pids_meet_on_one_machine_only)
         const char *host_a, *host_b;
         bool same_host;
         size_t processes;
+        const char *boot_a, *boot_b;
     } rows[] = {
-        {"x", "x", false, 2},  {"x", "y", false, 4},  {NULL, NULL, false, 4},
-        {"x", NULL, false, 4}, {NULL, NULL, true, 2}, {"x", "y", true, 2},
+        {"x", "x", false, 2, NULL, NULL},   {"x", "y", false, 4, NULL, NULL},
+        {NULL, NULL, false, 4, NULL, NULL}, {"x", NULL, false, 4, NULL, NULL},
+        {NULL, NULL, true, 2, NULL, NULL},  {"x", "y", true, 2, NULL, NULL},
+        {"x", "x", false, 4, "1", "2"},     {"x", "y", false, 2, "1", "1"},
+        {"x", "x", false, 2, "1", NULL},    {"x", "x", true, 2, "1", "2"},
     };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         CONTEXT("row %zu", i);
-        const struct part parts[] = {
-            {.name = "a", .host = rows[i].host_a, .seed = 1, .clock = SV_CLOCK_REALTIME},
-            {.name = "b", .host = rows[i].host_b, .seed = 2, .clock = SV_CLOCK_REALTIME}};
+        const struct part parts[] = {{.name = "a",
+                                      .host = rows[i].host_a,
+                                      .boot = rows[i].boot_a,
+                                      .seed = 1,
+                                      .clock = SV_CLOCK_REALTIME},
+                                     {.name = "b",
+                                      .host = rows[i].host_b,
+                                      .boot = rows[i].boot_b,
+                                      .seed = 2,
+                                      .clock = SV_CLOCK_REALTIME}};
         struct fixture f;
         run(&f, parts, NULL, 2, (struct sv_merge_options){.same_host = rows[i].same_host});
         CHECK_UINT_EQ(count_processes(f.dict), rows[i].processes);
@@ -189,6 +201,34 @@ TEST(processes_of_several_machines_are_labelled)
     CHECK_STR_EQ(sv_dict_text(f.dict, sv_dict_find_meta(f.dict, "rank 1/hostname")->value).bytes,
                  "alpha");
     teardown(&f);
+}
+
+/* A merge of two machines of one name, merged again with a file of the second: it must not fall among the processes of the first. */
+TEST(what_was_merged_before_keeps_its_machines)
+{
+    struct sv_dict *mixed = sv_dict_new(), *second = sv_dict_new(), *out = sv_dict_new();
+    set_meta(mixed, "hostname", "x");
+    set_meta(mixed, "a.json/boot_id", "1");
+    set_meta(mixed, "b.json/boot_id", "2");
+    set_meta(second, "hostname", "x");
+    set_meta(second, "boot_id", "2");
+    struct sv_dict *dicts[] = {mixed, second};
+    struct sv_merge *m = sv_merge_new(&(struct sv_merge_options){0});
+    for (size_t i = 0; i < 2; i++) {
+        dicts[i]->clocks.trace_clock = SV_CLOCK_REALTIME;
+        struct sv_merge_input in = {.name = i ? "second" : "mixed", .dict = dicts[i]};
+        sv_track t = sv_dict_process(dicts[i], 0, 10);
+        struct sv_event e = {.ts_ns = 1, .track = t, .kind = SV_INSTANT};
+        struct gen g = {.dict = dicts[i], .events = &e, .n = 1};
+        CHECK_INT_EQ(sv_merge_add(m, &in, gen_source(&g, SV_HAS_SLICES, NULL), NULL, NULL), 0);
+    }
+    struct sv_source *source;
+    struct collect c = {0};
+    REQUIRE(sv_merge_source(m, out, NULL, &source, NULL) == 0);
+    CHECK_INT_EQ(sv_pump(source, collect_sink(&c, SV_HAS_ANYTHING), NULL, NULL), 0);
+    CHECK_UINT_EQ(count_processes(out), 2);
+    collect_fini(&c);
+    sv_dict_free(out);
 }
 
 TEST(clocks_that_cannot_be_related_are_refused)

@@ -4,6 +4,7 @@
 #include "tests/harness/test.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -234,4 +235,42 @@ TEST(a_clock_that_was_set_back)
     }
     sv_shift_fini(&shifts[0]);
     sv_clocks_fini(&clocks[0]);
+}
+
+/* Thousands of processes on thousands of machines, each with its own snapshots: cubic work would not end. */
+TEST(many_inputs_end)
+{
+    enum { INPUTS = 4000, SHOTS = 20 };
+    struct sv_clocks *clocks = calloc(INPUTS, sizeof *clocks);
+    struct sv_relate_input *inputs = calloc(INPUTS, sizeof *inputs);
+    struct sv_shift *shifts = calloc(INPUTS, sizeof *shifts);
+    REQUIRE(clocks && inputs && shifts);
+    for (uint32_t machines = 2; machines <= INPUTS; machines *= INPUTS / 2) {
+        CONTEXT("%u machines", machines);
+        for (uint32_t i = 0; i < INPUTS; i++) {
+            clocks[i] = (struct sv_clocks){.trace_clock = B};
+            inputs[i] = (struct sv_relate_input){
+                .name = "x", .clocks = &clocks[i], .machine = i % machines};
+            for (int64_t k = 0; k < SHOTS; k++) { /* drifts: no point can be left out */
+                struct sv_snapshot s = {.n = 2, .uncertainty_ns = 1};
+                s.readings[0] = (struct sv_reading){B, k * 1000000 + i};
+                s.readings[1] = (struct sv_reading){R, k * 1010000 + i};
+                sv_clocks_add(&clocks[i], &s);
+            }
+        }
+        uint32_t common;
+        REQUIRE(sv_relate(inputs, INPUTS, false, shifts, &common, NULL) == 0);
+        CHECK_UINT_EQ(common, R);
+        unsigned right = 0;
+        for (uint32_t i = 0; i < INPUTS; i++) {
+            int64_t at = sv_shift_apply(&shifts[i], 10000000);
+            right += shifts[i].n <= 4096 && at > 10099000 && at <= 10100000;
+            sv_shift_fini(&shifts[i]);
+            sv_clocks_fini(&clocks[i]);
+        }
+        CHECK_UINT_EQ(right, INPUTS);
+    }
+    free(clocks);
+    free(inputs);
+    free(shifts);
 }

@@ -1,5 +1,6 @@
 /* fault.so: preloaded, makes system calls and allocations of libstave fail. FAULT=CALL:ERRNO:N lets the first N of these calls pass, then
- * all fail. Calls of the program itself and of other libraries are left alone. */
+ * all fail. Calls of the program itself and of other libraries are left alone. FAULT_IN=NAME means another library or program, FAULT_FILE=TEXT
+ * only calls on files with that in their names. */
 #define _GNU_SOURCE 1
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,14 +27,28 @@ static void read_wish(void)
         return;
     const char *wish = getenv("FAULT");
     char name[32] = "";
-    if (wish && sscanf(wish, "%31[a-z_]:%d:%ld", name, &error_number, &passes) == 3)
+    if (wish && sscanf(wish, "%31[a-z_0-9]:%d:%ld", name, &error_number, &passes) == 3)
         memcpy(call, name, sizeof call);
 }
 
 static int is_ours(const void *caller)
 {
     Dl_info info;
-    return dladdr(caller, &info) && info.dli_fname && strstr(info.dli_fname, "libstave.so");
+    const char *in = getenv("FAULT_IN");
+    return dladdr(caller, &info) && info.dli_fname &&
+           strstr(info.dli_fname, in ? in : "libstave.so");
+}
+
+static int is_file(int fd)
+{
+    char link[64], name[4096];
+    const char *text = getenv("FAULT_FILE");
+    if (!text)
+        return 1;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, name, sizeof name - 1);
+    name[n > 0 ? n : 0] = 0;
+    return strstr(name, text) != NULL;
 }
 
 static int fails(const char *name, const void *caller)
@@ -50,7 +65,7 @@ static int fails(const char *name, const void *caller)
 
 ssize_t write(int fd, const void *bytes, size_t n)
 {
-    if (fd != STDERR_FILENO && FAILS(write))
+    if (fd != STDERR_FILENO && is_file(fd) && FAILS(write))
         return -1;
     return (REAL(write))(fd, bytes, n);
 }
@@ -88,6 +103,28 @@ void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t from)
 int mkdir(const char *path, mode_t mode)
 {
     return FAILS(mkdir) ? -1 : (REAL(mkdir))(path, mode);
+}
+
+int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+    if (FAILS(renameat2))
+        return -1;
+    return (REAL(renameat2))(from_fd, from, to_fd, to, flags);
+}
+
+int fallocate64(int fd, int mode, off64_t at, off64_t n)
+{
+    return is_file(fd) && FAILS(fallocate64) ? -1 : (REAL(fallocate64))(fd, mode, at, n);
+}
+
+int ftruncate64(int fd, off64_t n)
+{
+    return is_file(fd) && FAILS(ftruncate64) ? -1 : (REAL(ftruncate64))(fd, n);
+}
+
+int truncate64(const char *path, off64_t n)
+{
+    return fails("ftruncate64", __builtin_return_address(0)) ? -1 : (REAL(truncate64))(path, n);
 }
 
 int rename(const char *from, const char *to)

@@ -1,0 +1,27 @@
+/* Names of outputs: patterns with %p and its like, and what is put before the suffix. For the SDK, the recorder and the listener. */
+#ifndef SV_BASE_OUT_NAME_H
+#define SV_BASE_OUT_NAME_H
+
+#include "base/launcher.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* t.json.gz with ".123" becomes t.123.json.gz. False: it does not fit, and nothing was changed. */
+bool sv_name_insert(char *path, size_t size, const char *text);
+
+/* Replaces %p (process), %h (host), %r (rank), %j (job), %% (%). A path becomes absolute, since a program may change its directory;
+ * with `as_it_is` it stays relative, as the address of a listener must. Returns NULL, or what is wrong, as part of a sentence. */
+const char *sv_name_expand(const char *pattern, uint32_t pid, bool as_it_is,
+                           const struct sv_launcher *launcher, char *to, size_t size);
+bool sv_name_has(const char *pattern, char letter); /* is %letter in it? */
+
+/* Several ranks with one pattern: job.pftrace becomes job.rank0003.pftrace, unless the pattern has %r. `changed` says whether it did. False: it
+ * does not fit. */
+bool sv_name_add_rank(const char *pattern, const struct sv_launcher *launcher, char *path,
+                      size_t size, bool *changed);
+
+void sv_name_host(char *to, size_t size); /* this machine's, fit for a file's name */
+
+#endif

@@ -1,0 +1,159 @@
+/* Addresses of `stave listen`: see listen_address.h. No names are resolved. */
+#include "cmd/listen_address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { BACKLOG = 1024 };
+
+/* ---- local ---- */
+
+/* A socket that one of ours left behind refuses connections. */
+static int clear_path(const struct sockaddr_un *a, struct sv_err *err)
+{
+    struct stat st;
+    if (lstat(a->sun_path, &st) != 0)
+        return 0;
+    if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
+        return sv_err_set(err, SV_EIO, SV_NO_POS,
+                          "%s is there already, and it is no socket of yours", a->sun_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool is_served = fd >= 0 && (connect(fd, (const struct sockaddr *)a, sizeof *a) == 0 ||
+                                 errno != ECONNREFUSED);
+    if (fd >= 0)
+        close(fd);
+    if (is_served)
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "another listener is on %s", a->sun_path);
+    if (unlink(a->sun_path) != 0)
+        return sv_err_sys(err, "cannot replace %s", a->sun_path);
+    return 0;
+}
+
+static int open_local(struct sv_address *to, const char *path, struct sv_err *err)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct stat st;
+    if (!*path || strlen(path) >= sizeof a.sun_path)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "unix:PATH: the path is empty or too long");
+    memcpy(a.sun_path, path, strlen(path));
+    int code = clear_path(&a, err);
+    if (code < 0)
+        return code;
+    to->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (to->fd < 0)
+        return sv_err_sys(err, "cannot make a socket");
+    mode_t mask = umask(077); /* for this user only */
+    int rc = bind(to->fd, (struct sockaddr *)&a, sizeof a);
+    int error = errno;
+    umask(mask);
+    errno = error;
+    if (rc != 0 || lstat(path, &st) != 0)
+        return sv_err_sys(err, "cannot listen on %s", path);
+    memcpy(to->unix_path, path, strlen(path) + 1);
+    to->device = st.st_dev;
+    to->inode = st.st_ino;
+    return 0;
+}
+
+/* ---- the network ---- */
+
+static int open_inet(struct sv_address *to, const char *text, bool has_token, struct sv_err *err)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET};
+    const char *colon = strrchr(text, ':');
+    char host[64] = {0}, *end;
+    if (!colon || (size_t)(colon - text) >= sizeof host)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "expected tcp:ADDRESS:PORT");
+    memcpy(host, text, (size_t)(colon - text));
+    unsigned long port = strtoul(colon + 1, &end, 10);
+    if (inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, &a.sin_addr) != 1 ||
+        *end || port == 0 || port > 65535)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "expected tcp:ADDRESS:PORT");
+    bool is_loopback = (ntohl(a.sin_addr.s_addr) >> 24) == 127;
+    if (!is_loopback && !has_token)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "an address that others can reach needs --token");
+    a.sin_port = htons((uint16_t)port);
+    to->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int yes = 1;
+    setsockopt(to->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (to->fd < 0 || bind(to->fd, (struct sockaddr *)&a, sizeof a) != 0)
+        return sv_err_sys(err, "cannot listen on %s", text);
+    return 0;
+}
+
+int sv_address_open(struct sv_address *a, const char *text, bool has_token, struct sv_err *err)
+{
+    *a = (struct sv_address){.fd = -1};
+    int code =
+        strncmp(text, "unix:", 5) == 0 ? open_local(a, text + 5, err)
+        : strncmp(text, "tcp:", 4) == 0
+            ? open_inet(a, text + 4, has_token, err)
+            : sv_err_set(err, SV_EUSAGE, SV_NO_POS, "expected unix:PATH or tcp:ADDRESS:PORT");
+    if (code >= 0 && listen(a->fd, BACKLOG) != 0)
+        code = sv_err_sys(err, "cannot listen on %s", text);
+    return code;
+}
+
+void sv_address_close(struct sv_address *a)
+{
+    struct stat st;
+    if (a->fd >= 0)
+        close(a->fd);
+    a->fd = -1;
+    if (a->unix_path[0] && lstat(a->unix_path, &st) == 0 && st.st_dev == a->device &&
+        st.st_ino == a->inode)
+        unlink(a->unix_path);
+    a->unix_path[0] = '\0';
+}
+
+/* ---- who comes ---- */
+
+static void describe_local(int fd, struct sv_peer *peer)
+{
+    struct ucred who = {0};
+    socklen_t len = sizeof who;
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
+    peer->id = who.uid;
+    snprintf(peer->name, sizeof peer->name, "process %d", (int)who.pid);
+}
+
+/* A machine that is switched off says nothing: keep-alive finds out, in some minutes. */
+static void describe_inet(int fd, const struct sockaddr_in *from, struct sv_peer *peer)
+{
+    char host[INET_ADDRSTRLEN] = "?";
+    int yes = 1, idle = 60;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    inet_ntop(AF_INET, &from->sin_addr, host, sizeof host);
+    peer->id = ntohl(from->sin_addr.s_addr);
+    snprintf(peer->name, sizeof peer->name, "%s port %u", host, ntohs(from->sin_port));
+}
+
+int sv_address_accept(const struct sv_address *a, struct sv_peer *peer)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in inet;
+        struct sockaddr_un local;
+    } from = {0};
+    socklen_t len = sizeof from;
+    int fd = accept4(a->fd, &from.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return -1;
+    *peer = (struct sv_peer){0};
+    if (from.any.sa_family == AF_INET)
+        describe_inet(fd, &from.inet, peer);
+    else
+        describe_local(fd, peer);
+    return fd;
+}

@@ -1,0 +1,275 @@
+/* From a spool to the trace: each sender's stream is read by the Perfetto reader with a dictionary of its own, what is missing of it is
+ * added as a loss, and the merge puts all of them on one time axis. The same at the end of `stave listen` and in `stave recover`.
+ *
+ * Streams are strangers' bytes: one that is damaged, or whose clock fits no other's, must not cost the others anything. */
+#include "base/trusted.h"
+#include "cmd/console.h"
+#include "cmd/files.h"
+#include "cmd/spool.h"
+#include "model/machine.h"
+#include "model/merge.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PACKET_MAX ((size_t)64 << 20) /* the memory that one sender can make the reader take */
+
+/* ---- a stream and what it lacks ---- */
+
+struct stream {
+    struct sv_source source;
+    struct sv_source *inner; /* NULL: it has ended */
+    const struct sv_spool_view *view;
+    const struct sv_spool_slot *slot;
+    uint64_t lost;
+    int64_t last_ns;
+    bool has_events, is_damaged, has_ended;
+};
+
+static void see(struct stream *s, const struct sv_batch *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        const struct sv_event *e = &b->events[i];
+        int64_t end;
+        if (e->dur_ns < 0 || __builtin_add_overflow(e->ts_ns, e->dur_ns, &end))
+            end = e->ts_ns;
+        if (!s->has_events || end > s->last_ns)
+            s->last_ns = end;
+        s->has_events = true;
+    }
+}
+
+static void set_text(struct sv_dict *d, const char *key, const char *value)
+{
+    if (*value)
+        sv_dict_set_meta(d, key, value, strlen(value), false);
+}
+
+/* No event of it came. Its clock may have; otherwise what is known is when it came to the listener. */
+static void place(struct stream *s)
+{
+    struct sv_dict *d = s->source.dict;
+    const struct sv_clocks *c = &d->clocks;
+    const struct sv_spool_header *h = &s->view->header;
+    if (c->n > 0 && sv_snapshot_get(&c->snapshots[c->n - 1], c->trace_clock, &s->last_ns))
+        return;
+    s->last_ns = s->slot->since_ns;
+    d->clocks.trace_clock = SV_CLOCK_BOOTTIME;
+    set_text(d, SV_META_HOST, h->host);
+    set_text(d, SV_META_BOOT, h->boot);
+}
+
+static sv_track track_of(const struct stream *s)
+{
+    struct sv_dict *d = s->source.dict;
+    for (uint32_t t = 1; t < d->n_tracks; t++)
+        if (d->tracks[t].kind == SV_TRACK_PROCESS)
+            return t;
+    return sv_dict_child(d, 0, SV_TRACK_CUSTOM, sv_dict_cstr(d, s->slot->peer));
+}
+
+static void add_loss(struct stream *s, struct sv_batch *b)
+{
+    enum sv_spool_cause cause = s->is_damaged ? SV_SPOOL_BAD : (enum sv_spool_cause)s->slot->cause;
+    if (!s->has_events)
+        place(s);
+    struct sv_event *e = sv_batch_event(b);
+    e->ts_ns = s->last_ns;
+    e->track = track_of(s);
+    e->kind = SV_LOSS;
+    e->name = sv_dict_cstr(s->source.dict, sv_spool_cause_name(cause));
+    struct sv_arg *a = sv_batch_arg(b);
+    a->type = SV_ARG_INT;
+    a->i = (int64_t)s->lost;
+    sv_batch_finish(b, e);
+}
+
+static bool is_whole(const struct stream *s)
+{
+    return s->lost == 0 && !s->is_damaged && s->slot->cause == SV_SPOOL_WHOLE;
+}
+
+static void end_inner(struct stream *s)
+{
+    if (s->inner)
+        s->inner->close(s->inner);
+    s->inner = NULL;
+}
+
+static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
+{
+    struct stream *s = (struct stream *)source;
+    struct sv_err why = {0};
+    int n = s->inner ? s->inner->next(s->inner, b, &why) : 0;
+    if (n == SV_EIO || n == SV_ENOMEM)
+        return sv_err_set(err, n, why.pos, "%s", why.msg);
+    if (n < 0) {
+        sv_report_add(s->source.report, SV_DAMAGE, "a sender's stream cannot be read on", 1,
+                      why.pos, "%s: %s", s->slot->peer, why.msg);
+        s->is_damaged = true;
+    }
+    see(s, b);
+    if (n > 0)
+        return n;
+    end_inner(s);
+    if (!s->has_ended && !is_whole(s) && b->n < SV_BATCH)
+        add_loss(s, b);
+    s->has_ended = true;
+    return (int)b->n;
+}
+
+static void close_stream(struct sv_source *source)
+{
+    end_inner((struct stream *)source);
+}
+
+/* ---- the merge ---- */
+
+struct job {
+    struct sv_spool_view view;
+    struct sv_report report;
+    struct sv_merge *merge;
+    struct sv_spool_result *result;
+};
+
+static int add_stream(struct job *j, size_t i, struct sv_err *err)
+{
+    const struct sv_spool_slot *slot = &j->view.streams[i].slot;
+    struct sv_spool_frames frames;
+    struct sv_input *in;
+    char name[32];
+    int code = sv_spool_read(&j->view, i, &frames, err);
+    if (code < 0)
+        return code;
+    snprintf(name, sizeof name, "sender-%05zu", i + 1);
+    struct sv_dict *dict = sv_dict_new();
+    struct stream s = {.view = &j->view, .slot = slot, .lost = frames.lost};
+    s.source = (struct sv_source){.next = next,
+                                  .close = close_stream,
+                                  .gives = SV_HAS_ANYTHING,
+                                  .dict = dict,
+                                  .report = &j->report};
+    sv_input_open_pieces(j->view.fd, frames.pieces, frames.n, name, &in);
+    in->window_limit = PACKET_MAX;
+    if (frames.n > 0 &&
+        sv_perfetto_source(in, &(struct sv_read_options){0}, dict, &j->report, &s.inner, err) < 0)
+        s.is_damaged = true;
+    if (s.inner)
+        s.source.gives = s.inner->gives;
+    sv_err_clear(err);
+    struct sv_merge_input input = {.name = name, .dict = dict};
+    code = sv_merge_add(j->merge, &input, &s.source, NULL, err);
+    j->result->senders++;
+    j->result->cut += !is_whole(&s);
+    j->result->events += frames.events;
+    j->result->lost += frames.lost;
+    sv_input_close(in);
+    sv_spool_frames_fini(&frames);
+    return code;
+}
+
+static int add_streams(struct job *j, struct sv_err *err)
+{
+    int code = 0;
+    for (size_t i = 0; code >= 0 && i < j->view.n; i++)
+        code = add_stream(j, i, err);
+    if (j->view.size - j->view.good >= sizeof(struct sv_spool_record))
+        sv_report_add(&j->report, SV_DAMAGE, "damaged spool", 1, (int64_t)j->view.good,
+                      "%llu bytes after it are not read",
+                      (unsigned long long)(j->view.size - j->view.good));
+    return code;
+}
+
+/* What was not said now was said to the listener. */
+static struct sv_output_choice choose(const struct sv_output_choice *out,
+                                      const struct sv_spool_header *h)
+{
+    struct sv_output_choice c = *out;
+    c.to = c.to || !h->to[0] ? c.to : h->to;
+    c.compress = c.compress || !h->compress[0] ? c.compress : h->compress;
+    c.dialect = c.dialect || !h->dialect[0] ? c.dialect : h->dialect;
+    return c;
+}
+
+/* Closes the source, and with it the merge. */
+static int write_out(struct job *j, const struct sv_output_choice *out, struct sv_err *err)
+{
+    struct sv_dict *dict = sv_dict_new();
+    struct sv_source *source = NULL;
+    struct sv_sink *sink;
+    struct sv_output_choice how = choose(out, &j->view.header);
+    int code = j->view.n ? sv_merge_source(j->merge, dict, &j->report, &source, err) : 0;
+    if (code < 0 || !source)
+        sv_merge_free(j->merge);
+    if (code >= 0)
+        code = sv_open_output(&how, dict, &j->report, &sink, err);
+    if (code < 0 && source)
+        source->close(source);
+    else if (code >= 0)
+        code = source ? sv_pump(source, sink, NULL, err) : sink->close(sink, false, err);
+    sv_dict_free(dict);
+    return code;
+}
+
+int sv_spool_merge(int fd, const struct sv_output_choice *out, struct sv_spool_result *result,
+                   struct sv_err *err)
+{
+    struct job j = {.result = result};
+    *result = (struct sv_spool_result){0};
+    int code = sv_spool_look(fd, &j.view, err);
+    if (code < 0)
+        return code;
+    sv_report_init(&j.report);
+    j.merge = sv_merge_new(&(struct sv_merge_options){.assume = true});
+    code = add_streams(&j, err);
+    if (code < 0)
+        sv_merge_free(j.merge);
+    else
+        code = write_out(&j, out, err);
+    sv_console_findings(out->path, &j.report);
+    sv_report_fini(&j.report);
+    sv_spool_view_fini(&j.view);
+    return code;
+}
+
+/* ---- the end of a claim ---- */
+
+static void say(const char *path, const struct sv_spool_result *r)
+{
+    char events[32], lost[32];
+    sv_human_count(events, r->events);
+    if (r->lost == 0 && r->cut == 0)
+        sv_console_note("%s: %zu senders, %s events", path, r->senders, events);
+    else
+        sv_console_note("%s: %zu senders, %s events; %s were lost, and %zu streams are not whole",
+                        path, r->senders, events, sv_human_count(lost, r->lost), r->cut);
+}
+
+int sv_spool_finish(struct sv_claim *c, const struct sv_output_choice *out, bool keep,
+                    struct sv_err *err)
+{
+    char free_name[SV_CLAIM_PATH_MAX];
+    struct sv_output_choice to = *out;
+    struct sv_spool_result result;
+    int fd = sv_trusted_file(AT_FDCWD, c->part, O_RDONLY, SV_TRUST_OWN, 0);
+    if (fd < 0)
+        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: %s", c->part,
+                          errno == EPERM ? "it is not yours alone" : strerror(errno));
+    if (!to.path && !sv_claim_free_name(c, free_name, sizeof free_name)) {
+        close(fd);
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: no free name is left for it", c->out);
+    }
+    to.path = to.path ? to.path : free_name;
+    int code = sv_spool_merge(fd, &to, &result, err);
+    close(fd);
+    if (code < 0)
+        return code;
+    say(to.path, &result);
+    if (!keep)
+        sv_claim_abandon(c);
+    return 0;
+}

@@ -1,0 +1,29 @@
+/* Metadata of a trace about its launcher: see launched.h. Called by the SDK and the recorder when a file begins. */
+#include "model/launched.h"
+
+#include "base/launcher.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void set_number(struct sv_dict *d, const char *key, int64_t value)
+{
+    char text[32];
+    if (value < 0)
+        return;
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    sv_dict_set_meta(d, key, text, strlen(text), false);
+}
+
+void sv_dict_describe_launcher(struct sv_dict *dict)
+{
+    struct sv_launcher l = sv_launcher_find();
+    if (!l.name)
+        return;
+    set_number(dict, "rank", l.rank);
+    set_number(dict, "world_size", l.size);
+    set_number(dict, "local_rank", l.local_rank);
+    sv_dict_set_meta(dict, "launcher", l.name, strlen(l.name), false);
+    if (l.job[0])
+        sv_dict_set_meta(dict, "job", l.job, strlen(l.job), false);
+}

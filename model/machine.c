@@ -1,0 +1,28 @@
+/* Which machine: see machine.h. Called by the SDK's writer and the recorder before they write their first event. */
+#include "model/machine.h"
+
+#include "base/process_id.h"
+#include "model/dict.h"
+
+#include <string.h>
+#include <sys/utsname.h>
+
+static void set_text(struct sv_dict *dict, const char *key, const char *value)
+{
+    sv_dict_set_meta(dict, key, value, strlen(value), false);
+}
+
+void sv_machine_describe(struct sv_dict *dict)
+{
+    struct utsname u;
+    uint8_t id[SV_BOOT_ID_BYTES];
+    char text[SV_BOOT_TEXT];
+    if (uname(&u) == 0) {
+        set_text(dict, SV_META_HOST, u.nodename);
+        set_text(dict, SV_META_MACHINE, u.machine);
+    }
+    if (sv_boot_id(id)) {
+        sv_boot_text(id, text);
+        set_text(dict, SV_META_BOOT, text);
+    }
+}

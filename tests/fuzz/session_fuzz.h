@@ -1,0 +1,44 @@
+/* What the fuzz targets for sessions share: an input is cut into sections, and a source is read into the store.
+ *
+ * A section is a length (4 bytes, little endian, taken modulo what is left) and so many bytes. */
+#ifndef TESTS_FUZZ_SESSION_FUZZ_H
+#define TESTS_FUZZ_SESSION_FUZZ_H
+
+#include "model/stream.h"
+#include "model/trace.h"
+
+#include <assert.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct section {
+    const uint8_t *bytes;
+    size_t len;
+};
+
+static inline struct section take_section(struct section *rest)
+{
+    uint32_t n;
+    if (rest->len < sizeof n)
+        return (struct section){rest->bytes, 0};
+    memcpy(&n, rest->bytes, sizeof n);
+    size_t left = rest->len - sizeof n;
+    struct section s = {rest->bytes + sizeof n, n <= left ? n : left ? n % left : 0};
+    *rest = (struct section){s.bytes + s.len, left - s.len};
+    return s;
+}
+
+/* All that the source gives; every batch must stand the store's own checks. */
+static inline void read_all(struct sv_source *source, struct sv_trace *trace)
+{
+    struct sv_batch batch;
+    struct sv_err err = {0};
+    struct sv_sink *sink = sv_trace_sink(trace);
+    sv_batch_init(&batch);
+    for (int n; sv_batch_reset(&batch), (n = source->next(source, &batch, &err)) > 0;)
+        assert(sink->write(sink, batch.events, (size_t)n, &err) == 0 || err.code == SV_ENOMEM);
+    sv_batch_fini(&batch);
+}
+
+#endif

@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# stave listen among strangers, and the law of its trace: what a sender sent is in OUT or counted in OUT, whoever is killed and wherever space ends.
+# shellcheck disable=SC2016,SC2034 # words for eval
+set -uo pipefail
+export STAVE_SESSION_DIR=$TMP/sessions STAVE_FULL=block
+mkdir -p "$STAVE_SESSION_DIR"
+cd "$TMP" || exit 2
+numbers=$BUILD/tests/stress/numbers senders=$SRC/tests/stress/senders.py
+check() { if eval "$2"; then echo "ok listen: $1"; else echo "not ok listen: $1: $(head -n 6 out err err.l why 2>/dev/null)"; fi; }
+until_true() { for _ in $(seq 1200); do eval "$1" 2>/dev/null && return 0; sleep 0.05; done; return 1; }
+command -v python3 >/dev/null || { echo "needs python3"; exit 77; }
+
+# listen OUT OPTION…: a listener on $TMP/s, its pid in $listener.
+listen() { "$STAVE" listen "unix:$TMP/s" -o "$@" >out.l 2>err.l & listener=$!; until_true 'grep -q "listening" err.l'; }
+hostile() { timeout 120 python3 "$senders" "unix:$TMP/s" "$@" >out 2>err; }
+passed() { grep -qx "$1" out; }
+finish() { kill "$listener" 2>/dev/null; wait "$listener"; code=$?; }
+
+# ---- strangers ----
+
+listen strangers.pftrace
+timeout 120 python3 "$senders" "unix:$TMP/s" silent:300 >out.silent 2>err.silent & silent=$! # its last ones wait for the deadline
+hostile wrong:1100 endless every_byte:word huge deaf at_once:300
+check "1,100 wrong greetings keep nobody out" 'passed wrong'
+check "a greeting without an end" 'passed endless'
+check "gone after each byte of the greeting" 'passed every_byte'
+check "frames that cannot be" 'passed huge'
+check "one that reads no answer" 'passed deaf'
+check "300 senders at once" 'passed at_once'
+wait $silent; silent=$?
+check "300 that say nothing: others are served, and they are closed" '[ $silent = 0 ] || { cat err.silent; false; }'
+check "few descriptors are left open" '[ "$(ls /proc/$listener/fd | wc -l)" -lt 12 ]'
+finish
+check "and it ends well" '[ $code = 0 ] && [ -s strangers.pftrace ] && [ ! -e strangers.pftrace.part ] && [ ! -e strangers.pftrace.session ]'
+
+listen token.pftrace --token "correct horse"
+check "the whole token, nothing else" 'hostile "prefixes:correct horse"'
+finish
+(ulimit -n 400; exec "$STAVE" listen "unix:$TMP/s" -o few.pftrace >out.l 2>err.l) & listener=$!; until_true 'grep -q listening err.l'
+check "senders beyond the limit are told so" 'hostile beyond:112'
+finish
+
+# ---- one claim, one address ----
+
+listen first.pftrace
+"$STAVE" listen "unix:$TMP/s" -o second.pftrace >out 2>err; code=$?
+check "an address in use is found before a file is made" '[ $code = 4 ] && grep -q "another listener" err && [ -z "$(ls second.* 2>/dev/null)" ]'
+"$STAVE" listen "unix:$TMP/other" -o first.pftrace >out 2>err; code=$?
+check "a second listener on one file is refused" '[ $code = 4 ] && grep -q "process $listener" err && [ ! -e "$TMP/other" ]'
+"$STAVE" listen "unix:$TMP/other" -o x.doc >out 2>err; code=$?
+check "a name without a format is refused at once" '[ $code = 2 ] && [ -z "$(ls x.doc* 2>/dev/null)" ]'
+finish
+
+# ---- two machines of one name ----
+
+for i in 1 2; do
+  cat >m$i.txt <<END
+# stave text 1
+clock boottime
+snapshot boottime=${i}000 realtime=1700000000000000000 uncertainty=20
+meta "hostname" "node"
+meta "boot_id" "0000000$i-0000-4000-8000-000000000000"
+track #1 process uuid=0x1 pid=10 name="python"
+track #2 thread uuid=0x2 parent=#1 pid=10 tid=10 name="main"
+1.000000000 slice #2 "from machine $i" dur=0.000000007
+END
+  "$STAVE" convert -q m$i.txt -o m$i.pftrace
+done
+listen machines.pftrace --senders 2
+check "streams of two machines with one name" 'hostile send_file:m1.pftrace,1 send_file:m2.pftrace,1 && wait $listener'
+check "are not fused" '[ "$("$STAVE" cat -q machines.pftrace | grep -c " process .*pid=10")" = 2 ]'
+
+# ---- the law ----
+
+# text FILE…: what is in them, as text, in FILE.txt. kept FILE: slices and instants in it. lost FILE: what its losses count.
+text() { for f; do "$STAVE" cat -q "$f" >"$f.txt" || return 1; done; }
+kept() { grep -cE ' (slice|begin|instant) ' "$1.txt"; }
+lost() { grep ' loss ' "$1.txt" | sed -E 's/.*\{([0-9]+).*/\1/' | awk '{ n += $1 } END { print n + 0 }'; }
+# no_gap FILE…: the numbers of each thread, of all files together, are 0, 1, 2 … without a gap.
+no_gap() {
+  for f; do grep -oE 'thread=[0-9]+ seq=[0-9]+' "$f.txt"; done | tr '=' ' ' | sort -k2,2n -k4,4n -u |
+    awk '$4 != next_of[$2] + 0 { print "thread " $2 ": " $4 " where " next_of[$2] + 0 " was due"; bad = 1; exit 1 } { next_of[$2] = $4 + 1 } END { exit bad }' >why
+}
+send() { STAVE_BUFFER=64k STAVE_STREAM_MS=1000 STAVE_OUT=unix:$TMP/s "$numbers" 2 "$1" progress >out 2>err; }
+saved() { rm -f rest.pftrace; "$STAVE" recover "$STAVE_SESSION_DIR"/* -o rest.pftrace >out 2>err && text rest.pftrace; } # what a sender still had
+total=$((2 * 16000 + 2 * 16000 / 8))
+
+listen cut.pftrace --senders 1
+check "a connection that breaks in a frame" 'hostile cut:m1.pftrace,1 && wait $listener'
+text cut.pftrace
+check "what came stays, what is missing is counted" '[ "$(kept cut.pftrace)" = 1 ] && [ "$(lost cut.pftrace)" = 77 ] && grep -q "stream cut" cut.pftrace.txt'
+
+listen all.pftrace --senders 1
+send 16000; wait $listener; code=$?
+text all.pftrace
+check "a normal end" '[ $code = 0 ] && [ "$(kept all.pftrace)" = $total ] && [ "$(lost all.pftrace)" = 0 ] && no_gap all.pftrace'
+
+listen little.pftrace --senders 1 --spool-limit 256K
+send 16000; wait $listener; code=$?
+text little.pftrace
+check "a spool that has its size" '[ $code = 0 ] && [ "$(lost little.pftrace)" -gt 0 ] && [ $(($(kept little.pftrace) + $(lost little.pftrace))) = $total ] && no_gap little.pftrace'
+check "says so" 'grep -q "spool-limit" err.l && grep -q "spool limit" little.pftrace.txt'
+
+# A listener that ends, by request or by a kill: what was answered is in the trace, the rest still in the sender's rings. sender NAME SIGNAL
+interrupted() {
+  rm -rf "${STAVE_SESSION_DIR:?}"/*
+  listen "$1.pftrace"
+  send 0 & sender=$!
+  until_true '[ "$(stat -c %s '"$1"'.pftrace.part)" -gt 200000 ]'
+  kill "-$2" $listener; wait $listener 2>/dev/null; code=$?
+  until_true '[ -s err ]'; kill -9 "$(pgrep -P $sender numbers)"; wait $sender 2>/dev/null
+}
+interrupted term TERM; text term.pftrace
+check "a listener that ends first" '[ $code = 0 ] && [ "$(kept term.pftrace)" -gt 1000 ] && saved && no_gap term.pftrace rest.pftrace'
+check "marks it" 'grep -q "listener ended first" term.pftrace.txt && [ "$(lost term.pftrace)" = 0 ]'
+interrupted kill KILL
+check "a listener that is killed leaves its spool" '[ $code = 137 ] && [ ! -e kill.pftrace ] && [ -s kill.pftrace.part ]'
+"$STAVE" recover kill.pftrace >out 2>err; code=$?; text kill.pftrace
+check "of which recover makes the trace" '[ $code = 0 ] && [ "$(kept kill.pftrace)" -gt 1000 ] && [ ! -e kill.pftrace.part ] && saved && no_gap kill.pftrace rest.pftrace'
+
+# A sender that is killed.
+rm -rf "${STAVE_SESSION_DIR:?}"/*
+listen dead.pftrace --senders 1
+send 0 & sender=$!
+until_true '[ "$(stat -c %s dead.pftrace.part)" -gt 200000 ]'
+kill -9 "$(pgrep -P $sender numbers)"; wait $sender 2>/dev/null; wait $listener; code=$?; text dead.pftrace
+check "a sender that is killed" '[ $code = 0 ] && [ "$(kept dead.pftrace)" -gt 1000 ] && saved && no_gap dead.pftrace rest.pftrace'
+check "all it had recorded is there" '[ "$(grep -hoE "thread=1 seq=[0-9]+" {dead,rest}.pftrace.txt | sort -u | wc -l)" -ge "$(od -A n -t u8 -j 8 -N 8 progress | tr -d " ")" ]'
+
+# A disk that is full: a file system of 1 MiB.
+mkdir small
+if [ "$(id -u)" != 0 ] || ! mount -t tmpfs -o size=1m tmpfs small 2>/dev/null; then
+  echo "skip listen: a full disk: it takes root to mount one"
+  exit 0
+fi
+trap 'umount -l "$TMP/small"' EXIT
+listen small/full.pftrace --senders 1
+send 16000; sent=$?; wait $listener; code=$?
+check "a full disk: the sender is not disturbed" '[ $sent = 0 ] && [ ! -s err ]'
+check "nothing received is deleted, and the way on is named" '[ $code = 4 ] && grep -q "stave recover" err.l && [ -s small/full.pftrace.part ] && [ ! -e small/full.pftrace ]'
+mount -o remount,size=64m small
+"$STAVE" recover small/full.pftrace >out 2>err; code=$?; text small/full.pftrace
+check "with space it becomes a trace" '[ $code = 0 ] && [ "$(kept small/full.pftrace)" -gt 1000 ] && [ "$(lost small/full.pftrace)" -gt 0 ]'
+check "in which every event is, or is counted" '[ $(($(kept small/full.pftrace) + $(lost small/full.pftrace))) = $total ] && no_gap small/full.pftrace'

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Another user on the same machine plants sessions, markers, growing files, links, pipes: root's recovery and programs neither read them nor touch what they
+# point to. Needs root, to be two users.
+set -uo pipefail
+[ "$(id -u)" = 0 ] || { echo "needs root to be two users"; exit 77; }
+command -v setpriv >/dev/null || { echo "no setpriv here"; exit 77; }
+# A /dev/shm of our own: the sessions of others on this machine are not part of this.
+if [ -z "${OTHER_USER_APART:-}" ]; then
+  unshare -m true 2>/dev/null || { echo "no mount namespaces here"; exit 77; }
+  OTHER_USER_APART=1 exec unshare -m --propagation private "$0"
+fi
+mount -t tmpfs -o mode=1777 none /dev/shm || { echo "cannot mount a file system"; exit 77; }
+mount -t tmpfs -o mode=1777 none "$TMP" || { echo "cannot mount a file system"; exit 77; }
+cd "$TMP" || exit 2
+mkdir -m 700 mine; mkdir -m 1777 shared
+export TMPDIR=$TMP/shared
+unset XDG_RUNTIME_DIR STAVE_SESSION_DIR
+hostile=$BUILD/tests/stress/hostile
+nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups -- "$@"; }
+# The last component above $TMP may be closed to others: in here everything is open.
+nobody sh -c "cd $TMP/shared" 2>/dev/null || { mkdir -p /dev/shm/open; mount --bind "$TMP" /dev/shm/open; chmod 1777 /dev/shm/open; cd /dev/shm/open || exit 2; TMPDIR=$PWD/shared; }
+here=$PWD
+nobody sh -c "cd $here/shared" 2>/dev/null || { echo "another user cannot enter any folder here"; exit 77; }
+say() { if [ "$1" = 0 ]; then echo "ok other user: $2"; else echo "not ok other user: $2: $(cat out err 2>/dev/null | head -n 6)"; fi; }
+recover() { timeout 20 "$STAVE" recover "$@" >out 2>err; }
+# victims: files of root that must survive everything
+victims() { echo precious >mine/part; echo precious >mine/out.pftrace; echo precious >mine/out.pftrace.session; chmod 600 mine/*; rm -f mine/new*; }
+unharmed() { [ "$(cat mine/part mine/out.pftrace mine/out.pftrace.session | sort -u)" = precious ] && [ "$(ls mine | wc -l)" = 3 ]; }
+# point SESSION: its names of files become root's
+point() {
+  local at=$1/session out part
+  out=$(grep -obUa 'OUT-GOES-HERE' "$at" | head -n 1 | cut -d: -f1) part=$(grep -obUa 'PART-GOES-HERE' "$at" | head -n 1 | cut -d: -f1)
+  printf '%s\0' "$here/mine/out.pftrace" | dd of="$at" bs=1 seek="$out" conv=notrunc 2>/dev/null
+  printf '%s\0' "$here/mine/part" | dd of="$at" bs=1 seek="$part" conv=notrunc 2>/dev/null
+}
+plant() { "$hostile" session "$1" lanes 10 && point "$1" && chown -R 65534:65534 "$1"; }
+marker() { printf 'stave-claim 1\nkind program\npid 1\nstart 1\npid-namespace 0\nboot unknown\nmachine unknown\nsession %s\ncommand x\n' "$1"; }
+
+# ---- sessions ----
+victims
+nobody mkdir -m 700 shared/stave-0 && plant shared/stave-0/x
+recover; [ $? = 0 ] && grep -q 'another user could have written there' err && ! grep -q 'stave-0/x' out; say $? "a folder of sessions that nobody made for root is not looked at"
+recover --clean --yes --discard shared/stave-0/x; [ $? = 3 ] && unharmed && [ -e shared/stave-0/x/session ]; say $? "nor cleaned"
+recover shared/stave-0/x; [ $? = 3 ] && grep -q 'another user could have written it' err && unharmed; say $? "a session by name"
+recover shared/stave-0/x -o mine/new.pftrace; [ $? = 3 ] && unharmed; say $? "even with an output"
+rm -rf shared/stave-0; mkdir -m 777 shared/stave-0; chmod 777 shared/stave-0; plant shared/stave-0/x
+recover; [ $? = 0 ] && ! grep -q 'stave-0/x' out && recover --clean --yes && unharmed; say $? "a folder of root's that others can write to"
+rm -rf shared/stave-0; nobody ln -s "$here/mine" shared/stave-0; recover; [ $? = 0 ] && unharmed; say $? "a link instead of the folder"
+rm -f shared/stave-0
+for mode in 755 770 777; do
+  rm -rf session; "$hostile" session session lanes 10; chmod $mode session
+  recover session -o mine/new.pftrace; [ $? = 3 ] && unharmed; say $? "a session of root's with mode $mode"
+done
+rm -rf session; "$hostile" session session lanes 10; chown 65534 session/session; recover session -o mine/new.pftrace; [ $? = 3 ] && unharmed; say $? "a session file of another user in root's folder"
+rm -rf session; "$hostile" session session lanes 10; chmod 666 session/session; recover session -o mine/new.pftrace; [ $? = 3 ] && unharmed; say $? "one that others can write to"
+rm -rf session; "$hostile" session session lanes 10; ln session/session second; recover session -o mine/new.pftrace; [ $? = 3 ] && unharmed; say $? "one with a second name"; rm -f second
+rm -rf session; "$hostile" session session lanes 10; chown 65534 session/ring.0
+recover session -o mine/new.pftrace; [ $? = 0 ] && grep -q 'ring is missing or damaged' err; say $? "a ring of another user is not read"; victims
+
+# ---- markers ----
+planted=$here/shared/planted; plant shared/planted
+nobody sh -c "$(declare -f marker); marker $planted >shared/t.pftrace.session"
+recover shared/t.pftrace; [ $? = 3 ] && grep -q 't.pftrace.session: another user could have written it' err && unharmed && [ ! -e shared/t.pftrace ]; say $? "a marker that another user made"
+recover --clean --yes --discard shared/t.pftrace; [ $? = 3 ] && unharmed && [ -e shared/t.pftrace.session ] && [ -e "$planted/session" ]; say $? "is not removed either"
+marker "$planted" >shared/u.pftrace.session; chmod 666 shared/u.pftrace.session
+recover shared/u.pftrace; [ $? = 3 ] && unharmed; say $? "a marker that others can write to"
+marker "$planted" >shared/v.pftrace.session; chmod 600 shared/v.pftrace.session
+recover shared/v.pftrace; [ $? = 3 ] && unharmed && [ -e "$planted/session" ]; say $? "a marker of root's that leads to another user's session"
+nobody ln -s "$here/mine/out.pftrace" shared/w.pftrace.session; recover shared/w.pftrace; [ $? = 3 ] && unharmed; say $? "a link instead of a marker"
+nobody mkfifo shared/f.pftrace.session; recover shared/f.pftrace; [ $? = 3 ] && unharmed; say $? "a pipe instead of a marker"
+
+# ---- growing files and results ----
+nobody sh -c 'echo x >shared/a.pftrace.part'; recover shared/a.pftrace; [ $? = 3 ] && [ ! -e shared/a.pftrace ]; say $? "a growing file of another user"
+nobody ln -s "$here/mine/part" shared/b.pftrace.part; recover shared/b.pftrace; [ $? = 3 ] && unharmed; say $? "a link to root's file as the growing file"
+nobody mkfifo shared/c.pftrace.part; recover shared/c.pftrace; [ $? = 3 ]; say $? "a pipe as the growing file"
+rm -rf session; "$hostile" session session lanes 10
+nobody ln -s "$here/mine/out.pftrace" shared/r.pftrace; nobody ln -s "$here/mine/new.pftrace" shared/r.recovered.pftrace
+recover session -o shared/r.pftrace; [ $? = 0 ] && unharmed && [ -f shared/r.recovered.2.pftrace ] && [ ! -L shared/r.recovered.2.pftrace ]; say $? "links in the place of the result are not followed"
+
+# ---- programs and collectors ----
+mkdir -m 700 shared/host; chown 65534 shared/host
+STAVE_SESSION=$here/shared/host "$BUILD/tests/stress/lossy" 10 exit >out 2>err; [ $? = 0 ] && grep -q "the session is not this user's alone; tracing is off" err && [ -z "$(ls shared/host)" ]; say $? "a program of root's does not trace into another user's session"
+"$BUILD/tests/stress/collector" col t.pftrace 20 >said 2>err & collector=$!
+for _ in $(seq 600); do grep -q ready said && break; sleep 0.05; done
+"$hostile" session col/2-a lanes 10; chown -R 65534 col/2-a; STAVE_SESSION=$PWD/col "$BUILD/tests/stress/lossy" 10 exit >out 2>>err; wait $collector
+[ $? = 0 ] && grep -q '^1 processes' said && grep -q 'finding: a client is not read' said && [ "$("$STAVE" cat -q t.pftrace | grep -c seq=)" = 10 ]; say $? "a collector refuses a client of another user"
+
+# ---- and what is one's own works ----
+cp "$STAVE" "$hostile" shared/; mkdir -m 777 shared/work
+nobody sh -c "cd shared/work && ../hostile session own lanes 10 && ../stave recover own -o own.pftrace" >out 2>err; [ $? = 0 ] && [ "$(stat -c %u shared/work/own.pftrace)" = 65534 ] && [ ! -e shared/work/own ]; say $? "another user recovers what is his"

@@ -1,0 +1,75 @@
+/* Names of outputs: patterns, and what is put before the suffix. */
+#include "base/out_name.h"
+
+#include "tests/harness/test.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+TEST(before_the_suffix)
+{
+    static const struct {
+        const char *path, *result;
+    } rows[] = {
+        {"t.pftrace", "t.7.pftrace"},
+        {"/a.b/t.json.gz", "/a.b/t.7.json.gz"},
+        {"t.json.zst", "t.7.json.zst"},
+        {"/a.b/t", "/a.b/t.7"},
+        {"t", "t.7"},
+        {".pftrace", ".7.pftrace"},
+        {"/x/.gz", "/x/.7.gz"},
+        {"a.b.c.pftrace", "a.b.c.7.pftrace"},
+        {"", ".7"},
+    };
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        char path[64];
+        snprintf(path, sizeof path, "%s", rows[i].path);
+        CHECK(sv_name_insert(path, sizeof path, ".7"));
+        CHECK_STR_EQ(path, rows[i].result);
+    }
+    char tight[12] = "t.pftrace";
+    CHECK(sv_name_insert(tight, sizeof tight, ".7"));
+    CHECK(!sv_name_insert(tight, sizeof tight, ".7"));
+    CHECK_STR_EQ(tight, "t.7.pftrace");
+}
+
+TEST(patterns)
+{
+    struct sv_launcher l = {.rank = 3, .size = 4, .job = "77"};
+    struct sv_launcher none = {.rank = -1, .size = -1};
+    char to[256], host[64], expected[512], cwd[256];
+    CHECK(!sv_name_expand("a%p-%r-%j-%%.json", 12, true, &l, to, sizeof to));
+    CHECK_STR_EQ(to, "a12-3-77-%.json");
+    CHECK(!sv_name_expand("%r.%j", 12, true, &none, to, sizeof to));
+    CHECK_STR_EQ(to, "0.0");
+    sv_name_host(host, sizeof host);
+    CHECK(!sv_name_expand("/x/%h", 12, false, &l, to, sizeof to));
+    snprintf(expected, sizeof expected, "/x/%s", host);
+    CHECK_STR_EQ(to, expected);
+    REQUIRE(getcwd(cwd, sizeof cwd) != NULL);
+    CHECK(!sv_name_expand("t.json", 12, false, &l, to, sizeof to));
+    snprintf(expected, sizeof expected, "%s/t.json", cwd);
+    CHECK_STR_EQ(to, expected);
+    CHECK(sv_name_expand("%x", 12, true, &l, to, sizeof to) != NULL);
+    CHECK(sv_name_expand("t%", 12, true, &l, to, sizeof to) != NULL);
+    CHECK_STR_EQ(sv_name_expand("123456789", 12, true, &l, to, 9), "too long");
+    CHECK(sv_name_has("%%p%p", 'p') && !sv_name_has("%%p", 'p') && !sv_name_has("p%", 'p'));
+}
+
+TEST(ranks)
+{
+    struct sv_launcher l = {.rank = 3, .size = 4}, one = {.rank = 0, .size = 1};
+    struct sv_launcher unknown = {.rank = 12345, .size = -1}, none = {.rank = -1, .size = -1};
+    char path[64] = "job.json.gz";
+    bool changed;
+    CHECK(sv_name_add_rank("job.json.gz", &l, path, sizeof path, &changed) && changed);
+    CHECK_STR_EQ(path, "job.rank0003.json.gz");
+    CHECK(sv_name_add_rank("%r.pftrace", &l, path, sizeof path, &changed) && !changed);
+    CHECK(sv_name_add_rank("x.pftrace", &one, path, sizeof path, &changed) && !changed);
+    CHECK(sv_name_add_rank("x.pftrace", &none, path, sizeof path, &changed) && !changed);
+    CHECK_STR_EQ(path, "job.rank0003.json.gz");
+    snprintf(path, sizeof path, "x.pftrace");
+    CHECK(sv_name_add_rank("x.pftrace", &unknown, path, sizeof path, &changed) && changed);
+    CHECK_STR_EQ(path, "x.rank12345.pftrace");
+}
