@@ -15,7 +15,7 @@
 enum { SIZES = 2 };
 struct known {
     const char *name, *rank, *sizes[SIZES], *local;
-    bool needs_size; /* the variable alone is too common to mean a launcher */
+    bool needs_size; /* the variable alone is a number that somebody gave, not yet a launcher */
     bool needs_many; /* set in every job, with one process, too */
 };
 
@@ -55,9 +55,11 @@ static bool look(const struct known *k, struct sv_launcher *l)
     for (int i = 0; i < SIZES && l->size < 0; i++)
         l->size = number(k->sizes[i]);
     l->local_rank = number(k->local);
-    if (l->size >= 0 && l->rank >= l->size)
+    if (l->rank < 0 || (l->size >= 0 && l->rank >= l->size) || (k->needs_many && l->size <= 1))
         return false;
-    return l->rank >= 0 && (!k->needs_size || l->size > 0) && (!k->needs_many || l->size > 1);
+    if (k->needs_size && l->size < 0)
+        l->name = NULL;
+    return true;
 }
 
 static void find_job(char *to, size_t size)
@@ -82,7 +84,7 @@ static void find_job(char *to, size_t size)
 
 bool sv_launcher_has_many(const struct sv_launcher *l)
 {
-    return l->rank >= 0 && l->size != 1;
+    return l->name && l->size != 1;
 }
 
 struct sv_launcher sv_launcher_find(void)
@@ -91,7 +93,9 @@ struct sv_launcher sv_launcher_find(void)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (!look(&all[i], &l))
             continue;
-        if (!best.name || (!sv_launcher_has_many(&best) && sv_launcher_has_many(&l)))
+        bool is_better = l.name &&
+                         (!best.name || (!sv_launcher_has_many(&best) && sv_launcher_has_many(&l)));
+        if (best.rank < 0 || is_better)
             best = l;
     }
     find_job(best.job, sizeof best.job);

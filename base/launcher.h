@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 struct sv_launcher {
-    const char *name;         /* "openmpi", "pmix", "pmi", "slurm", "torchrun"; NULL: none */
-    int64_t rank;             /* among all; -1: no launcher */
+    const char *name; /* "openmpi", "pmix", "pmi", "slurm", "torchrun"; NULL: none that is known */
+    int64_t rank;     /* among all; -1: nobody says */
     int64_t size, local_rank; /* how many in all, which of this machine; -1: unknown */
     char job[64];             /* number or name of the job, fit for a file's name; "": none */
 };

@@ -273,17 +273,20 @@ static int open_temporary(struct sv_output *o, struct sv_err *err)
 /* What has the name of a growing file and is this user's is left from before: whoever holds the claim has moved aside what counts. */
 static int open_growing(struct sv_output *o, const char *path, struct sv_err *err)
 {
-    enum { FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
+    enum {
+        FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+        MODE = 0644 /* whatever the umask: recovery believes what nobody else could have written */
+    };
     struct stat st;
     o->is_kept = o->is_regular = true;
     o->path = sv_strndup(path, strlen(path));
-    o->fd = open(path, FLAGS, 0666);
+    o->fd = open(path, FLAGS, MODE);
     if (o->fd < 0 && errno == EEXIST) {
         if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
             return sv_err_set(err, SV_EIO, SV_NO_POS, "cannot create: %s is no file of yours",
                               path);
         unlink(path);
-        o->fd = open(path, FLAGS, 0666);
+        o->fd = open(path, FLAGS, MODE);
     }
     return o->fd >= 0 ? SV_OK : sv_err_sys(err, "cannot create");
 }
@@ -427,6 +430,12 @@ int sv_output_flush(struct sv_output *o, struct sv_err *err)
 {
     drain(o, FLUSH_BLOCK);
     return sv_output_failure(o, err);
+}
+
+const char *sv_output_file(const struct sv_output *o)
+{
+    bool is_plain = o->is_regular && o->compression == SV_PLAIN && o->path != NULL;
+    return !is_plain ? NULL : o->tmp_path != NULL ? o->tmp_path : o->path;
 }
 
 uint64_t sv_output_bytes(const struct sv_output *o)

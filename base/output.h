@@ -45,6 +45,9 @@ void sv_output_write(struct sv_output *o, const void *bytes, size_t n);
 int sv_output_flush(struct sv_output *o, struct sv_err *err);
 /* The first failure so far, without flushing: cheap enough for every batch. */
 int sv_output_failure(const struct sv_output *o, struct sv_err *err);
+/* The name of the file that is being written, for a sink that must read it again; NULL where that cannot be: a pipe, memory, a
+ * compressed file. */
+const char *sv_output_file(const struct sv_output *o);
 uint64_t sv_output_bytes(const struct sv_output *o); /* written so far, before compression */
 
 int sv_output_close(struct sv_output *o,

@@ -37,7 +37,7 @@ struct misses {
 
 struct names {
     sv_str cat, fd, path, path2, requested, bytes, offset, length, address, flags, ret, error;
-    sv_str process, exit, exec, fork, child, code, cgroup, container;
+    sv_str process, exit, exec, fork, child, code, cgroup, container, inner_pid, inner_namespace;
     sv_str page_cache, add, inode, fault, file;
 };
 
@@ -463,6 +463,16 @@ static void on_call(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
 
 /* ---- births, names, deaths ---- */
 
+/* What a process in a container calls itself, beside the number that the recorder knows it by. */
+static void put_inner(struct sv_decode *d, struct sv_batch *b, uint32_t pid)
+{
+    const struct sv_proc *p = sv_tree_find(&d->tree, pid);
+    if (!p || !p->inner_pid)
+        return;
+    put_int(b, d->s.inner_pid, p->inner_pid);
+    put_int(b, d->s.inner_namespace, p->inner_namespace);
+}
+
 static void on_fork(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_fork *f)
 {
     known_process(d, f->head.tgid);
@@ -473,6 +483,10 @@ static void on_fork(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
                                        sv_tree_thread(&d->tree, f->head.tgid, f->head.tid)->calls,
                                        d->s.fork, d->s.process);
         put_int(b, d->s.child, f->tgid);
+        if (f->inner_tgid)
+            sv_tree_set_inner(&d->tree, sv_tree_find(&d->tree, f->tgid), f->inner_tgid,
+                              f->inner_namespace);
+        put_inner(d, b, f->tgid);
         sv_batch_finish(b, e);
         d->sums.forks++;
     }
@@ -520,6 +534,11 @@ static void on_exec(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
     if (words_len == 0 && d->options.asks_procfs) { /* plain tracepoints do not tell them */
         words_len = sv_procfs_command(h->tgid, command, sizeof command);
         words = command;
+        sv_procfs_inner(&d->tree, p);
+    }
+    if (words_len == 0) { /* it is gone: what it was before is not its command */
+        words = file;
+        words_len = len;
     }
     sv_tree_name_process(&d->tree, p, base, words, words_len);
     sv_tree_name_thread(&d->tree, h->tgid, h->tid, p->name);
@@ -527,6 +546,7 @@ static void on_exec(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
                                    sv_tree_thread(&d->tree, h->tgid, h->tid)->calls, d->s.exec,
                                    d->s.process);
     put_path(d, b, d->s.path, file, len);
+    put_inner(d, b, h->tgid);
     put_cgroup(d, b, h->tgid);
     sv_batch_finish(b, e);
     struct sv_file *program = sv_tree_file(&d->tree, p->cwd, file, len);
@@ -801,6 +821,8 @@ static void intern_names(struct sv_decode *d, struct sv_dict *dict)
                {&d->s.code, "status"},
                {&d->s.cgroup, "cgroup"},
                {&d->s.container, "container"},
+               {&d->s.inner_pid, "inner_pid"},
+               {&d->s.inner_namespace, "pid_namespace"},
                {&d->s.page_cache, "page_cache"},
                {&d->s.add, "add"},
                {&d->s.inode, "inode"},

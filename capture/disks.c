@@ -149,7 +149,8 @@ void sv_disks_request(struct sv_disks *d, struct sv_batch *b, const struct sv_wi
     if (r->queue_ns && r->issue_ns > r->queue_ns)
         put_number(b, d->queue_ns, (int64_t)(r->issue_ns - r->queue_ns));
     put_words(b, d->flags, letters, flag_letters(r->command, letters));
-    put_number(b, d->pid, r->head.tgid);
+    if (r->head.tgid) /* an interrupt queued it, or somebody outside of our pid namespace */
+        put_number(b, d->pid, r->head.tgid);
     put_words(b, d->comm, r->comm, strnlen(r->comm, sizeof r->comm));
     if (r->error)
         put_number(b, d->error, r->error < 0 ? -r->error : r->error);

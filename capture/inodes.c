@@ -96,7 +96,7 @@ const struct sv_file *sv_inodes_find(struct sv_inodes *x, struct sv_tree *t, uin
     if (at || !asks_procfs)
         return at ? x->files[*at - 1] : NULL;
     char path[64], *text = sv_alloc(MAPS_BYTES);
-    snprintf(path, sizeof path, "/proc/%u/maps", pid);
+    snprintf(path, sizeof path, "%s/%u/maps", sv_procfs_root(), pid);
     if (sv_procfs_text(path, text, MAPS_BYTES) > 0)
         sv_inodes_maps(x, t, text);
     free(text);

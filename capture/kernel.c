@@ -29,7 +29,9 @@ const char *const sv_hooks_names[] = {"best", "btf", "raw", "tracepoints", NULL}
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 enum {
@@ -58,6 +60,7 @@ struct sv_kernel {
     size_t n_hooked;
     struct sv_wire_shared *shared; /* the programs' own memory, once they are loaded */
     bool has_iterators;            /* programs that the kernel runs for each task */
+    bool is_inner;                 /* in a pid namespace that is not the initial one */
     struct ring_map *rings;        /* one per CPU, and that of births and deaths last */
     unsigned n_rings, n_cpus;
     int poll_fd;
@@ -212,12 +215,24 @@ static bool has_field(const char *tracepoint, const char *field)
     return strstr(text, word) != NULL;
 }
 
+/* Where pids are not those of the initial namespace the programs translate them. */
+static void fill_namespace(struct sv_wire_config *c)
+{
+    const ino_t initial = 0xeffffffcu; /* the kernel's PROC_PID_INIT_INO */
+    struct stat st;
+    if (stat("/proc/self/ns/pid", &st) != 0 || st.st_ino == initial)
+        return;
+    c->pid_namespace = (uint32_t)st.st_ino;
+    c->pid_namespace_device = (uint64_t)major(st.st_dev) << 20 | minor(st.st_dev);
+}
+
 static void fill_config(const struct sv_kernel *k, const struct sv_kernel_options *o,
                         struct sv_wire_config *c)
 {
     sv_calls_plan(o->groups, c->plans);
     c->min_latency_ns = o->min_latency_ns;
     c->own_tgid = (uint32_t)getpid();
+    fill_namespace(c);
     c->follow_all = o->follows_all;
     c->join_cgroup = o->cgroup;
     c->has_states = o->has_sched;
@@ -244,12 +259,13 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
     k->outer = map_named(k, "rings");
     k->lives = map_named(k, "lives");
     k->counts = map_named(k, "counts");
-    k->roots = map_named(k, "roots"); /* only where tasks are walked over */
+    k->roots = map_named(k, "roots");
     k->has_iterators = k->hooks != SV_HOOKS_PLAIN && has_btf();
     choose_programs(k, o, &config);
     if (k->hooks == SV_HOOKS_PLAIN)
         note_modest(k, o);
     fill_config(k, o, &config);
+    k->is_inner = config.pid_namespace != 0;
     size_t size = o->ring_bytes ? o->ring_bytes : RING_BYTES_DEFAULT;
     size_t power = RING_BYTES_SMALLEST;
     while (power < size)
@@ -514,21 +530,24 @@ unsigned sv_kernel_cpus(const struct sv_kernel *k)
 
 /* ---- whom to follow ---- */
 
-/* Where tasks are known by their numbers. 1: it was not followed before. */
-static int follow_number(struct sv_kernel *k, uint32_t tid, struct sv_err *err)
+/* Where tasks cannot be walked over. In a pid namespace of its own their numbers are not the kernel's: they are found by their first call.
+ * 1: it was not followed before. */
+static int follow_number(struct sv_kernel *k, uint32_t pid, uint32_t tid, struct sv_err *err)
 {
-    uint64_t state[16] = {0};
-    if (bpf_map__value_size(k->tasks) > sizeof state)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the state of a task has outgrown its room");
-    if (bpf_map_update_elem(bpf_map__fd(k->tasks), &tid, state, BPF_NOEXIST) == 0)
+    const struct sv_wire_task state = {.tgid = pid, .tid = tid};
+    const uint8_t one = 1;
+    if (bpf_map__value_size(k->tasks) != sizeof state)
+        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the kernel programs are not this stave's");
+    const void *value = k->is_inner ? (const void *)&one : &state;
+    int map = bpf_map__fd(k->is_inner ? k->roots : k->tasks);
+    if (bpf_map_update_elem(map, &tid, value, BPF_NOEXIST) == 0)
         return 1;
     return errno == EEXIST ? 0 : explain(err, errno, "cannot follow the process");
 }
 
 int sv_kernel_follow(struct sv_kernel *k, uint32_t pid, struct sv_err *err)
 {
-    int n = k->hooks == SV_HOOKS_BTF ? sv_kernel_enroll(k, &pid, 1, err)
-                                     : follow_number(k, pid, err);
+    int n = k->has_iterators ? sv_kernel_enroll(k, &pid, 1, err) : follow_number(k, pid, pid, err);
     if (n == 0)
         return sv_err_set(err, SV_EIO, SV_NO_POS, "cannot find process %u", pid);
     return n < 0 ? n : 0;
@@ -559,7 +578,7 @@ static int enroll_by_procfs(struct sv_kernel *k, const uint32_t *pids, size_t n,
                 size_t n_threads = sv_procfs_threads(family[f], &threads);
                 int code = 0;
                 for (size_t t = 0; code >= 0 && t < n_threads; t++, found += code)
-                    code = follow_number(k, threads[t], err);
+                    code = follow_number(k, family[f], threads[t], err);
                 free(threads);
                 if (code < 0) {
                     free(family);
@@ -672,6 +691,7 @@ struct sv_kernel_sums sv_kernel_count(const struct sv_kernel *k)
         s.lost += c->not_followed;
         s.filtered += c->filtered;
         s.foreign += c->foreign;
+        s.invisible += c->invisible;
     }
     return s;
 }

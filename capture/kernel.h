@@ -49,7 +49,9 @@ const char *sv_kernel_missing(const struct sv_kernel *k);
 void sv_kernel_rings(const struct sv_kernel *k, struct sv_krings *rings);
 int sv_kernel_poll_fd(const struct sv_kernel *k); /* readable when a ring fills */
 
-/* A process that has one thread and no child yet: from now on it and all that it starts. */
+/* Processes are known by the numbers of the caller's own pid namespace, and so are those in the records.
+ *
+ * A process that has one thread and no child yet: from now on it and all that it starts. */
 int sv_kernel_follow(struct sv_kernel *k, uint32_t pid, struct sv_err *err);
 /* Processes that already run, with their threads and all that descends from them. Returns how many threads. */
 int sv_kernel_enroll(struct sv_kernel *k, const uint32_t *pids, size_t n, struct sv_err *err);
@@ -64,6 +66,7 @@ int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err);
 
 struct sv_kernel_sums {
     uint64_t lost, not_followed, filtered, foreign;
+    uint64_t invisible; /* threads that this pid namespace does not show: they were not followed */
 };
 struct sv_kernel_sums sv_kernel_count(const struct sv_kernel *k);
 unsigned sv_kernel_cpus(const struct sv_kernel *k);

@@ -5,13 +5,66 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum { FAMILY_MAX = 1 << 20 };
+
+/* Written once, by sv_procfs_open(). */
+static char root[32] = "/proc";
+
+const char *sv_procfs_root(void)
+{
+    return root;
+}
+
+/* A /proc of our own pid namespace that is in no folder: nobody else sees it, and it goes with its descriptor. */
+static int mount_proc(void)
+{
+    enum {
+        CLOSE_ON_EXEC = 1,
+        CREATE = 6
+    }; /* FSOPEN_CLOEXEC, FSMOUNT_CLOEXEC; FSCONFIG_CMD_CREATE */
+    int at = -1, fs = (int)syscall(SYS_fsopen, "proc", CLOSE_ON_EXEC);
+    if (fs >= 0 && syscall(SYS_fsconfig, fs, CREATE, NULL, NULL, 0) == 0)
+        at = (int)syscall(SYS_fsmount, fs, CLOSE_ON_EXEC, 0);
+    if (fs >= 0)
+        close(fs);
+    return at;
+}
+
+static bool is_ours(const char *self)
+{
+    char text[32];
+    ssize_t n = readlink(self, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = 0;
+    return n > 0 && strtoul(text, NULL, 10) == (unsigned long)getpid();
+}
+
+int sv_procfs_open(struct sv_err *err)
+{
+    char self[48];
+    if (is_ours("/proc/self"))
+        return 0;
+    int fd = mount_proc();
+    if (fd >= 0) {
+        snprintf(root, sizeof root, "/proc/self/fd/%d", fd);
+        snprintf(self, sizeof self, "%s/self", root);
+        if (is_ours(self))
+            return 0;
+        close(fd);
+        snprintf(root, sizeof root, "/proc");
+    }
+    return sv_err_set(err, SV_EIO, SV_NO_POS,
+                      "/proc shows another pid namespace than this one: mount -t proc proc /proc "
+                      "(or unshare --mount-proc)");
+}
 
 size_t sv_procfs_text(const char *path, char *text, size_t size)
 {
@@ -43,7 +96,7 @@ static struct sv_file *link_target(struct sv_tree *t, const char *path)
 static DIR *numbers_of(uint32_t pid, const char *what)
 {
     char path[64];
-    snprintf(path, sizeof path, "/proc/%u/%s", pid, what);
+    snprintf(path, sizeof path, "%s/%u/%s", sv_procfs_root(), pid, what);
     return opendir(path);
 }
 
@@ -64,7 +117,7 @@ static bool next_number(DIR *dir, uint32_t *number)
 static bool closes_on_exec(uint32_t pid, uint32_t fd)
 {
     char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%u/fdinfo/%u", pid, fd);
+    snprintf(path, sizeof path, "%s/%u/fdinfo/%u", sv_procfs_root(), pid, fd);
     sv_procfs_text(path, text, sizeof text);
     const char *flags = strstr(text, "flags:");
     return flags && strtoul(flags + 6, NULL, 8) & O_CLOEXEC;
@@ -76,7 +129,7 @@ static struct sv_file *descriptor_target(struct sv_tree *t, uint32_t pid, int64_
 {
     char path[64];
     struct stat st;
-    snprintf(path, sizeof path, "/proc/%u/fd/%lld", pid, (long long)fd);
+    snprintf(path, sizeof path, "%s/%u/fd/%lld", sv_procfs_root(), pid, (long long)fd);
     int held = open(path, O_PATH | O_CLOEXEC); /* so that both are of the same file */
     if (held < 0)
         return NULL;
@@ -112,7 +165,7 @@ static void read_threads(struct sv_tree *t, uint32_t pid)
     char path[64], name[32];
     DIR *dir = numbers_of(pid, "task");
     for (uint32_t tid; next_number(dir, &tid);) {
-        snprintf(path, sizeof path, "/proc/%u/task/%u/comm", pid, tid);
+        snprintf(path, sizeof path, "%s/%u/task/%u/comm", sv_procfs_root(), pid, tid);
         if (name_of(path, name))
             sv_tree_name_thread(t, pid, tid, name);
     }
@@ -121,23 +174,48 @@ static void read_threads(struct sv_tree *t, uint32_t pid)
 size_t sv_procfs_command(uint32_t pid, char *text, size_t size)
 {
     char path[64];
-    snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
+    snprintf(path, sizeof path, "%s/%u/cmdline", sv_procfs_root(), pid);
     return sv_procfs_text(path, text, size);
+}
+
+/* "NSpid: 4711 12 1": from our namespace down to its own. */
+void sv_procfs_inner(struct sv_tree *t, struct sv_proc *p)
+{
+    char path[64], text[4096];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/%u/status", sv_procfs_root(), p->pid);
+    sv_procfs_text(path, text, sizeof text);
+    const char *line = strstr(text, "\nNSpid:");
+    if (!line)
+        return;
+    line += strlen("\nNSpid:");
+    unsigned long number = 0;
+    unsigned n = 0;
+    for (char *end; *line && *line != '\n'; line = end, n++) {
+        unsigned long next = strtoul(line, &end, 10);
+        if (end == line)
+            break;
+        number = next;
+    }
+    snprintf(path, sizeof path, "%s/%u/ns/pid", sv_procfs_root(), p->pid);
+    if (n > 1 && stat(path, &st) == 0)
+        sv_tree_set_inner(t, p, (uint32_t)number, (uint32_t)st.st_ino);
 }
 
 bool sv_procfs_complete(struct sv_tree *t, uint32_t pid)
 {
     char path[64], name[32], command[4096];
     bool is_new;
-    snprintf(path, sizeof path, "/proc/%u/comm", pid);
+    snprintf(path, sizeof path, "%s/%u/comm", sv_procfs_root(), pid);
     size_t n = name_of(path, name);
     struct sv_proc *p = sv_tree_process(t, pid, &is_new);
     p->has_snapshot = true;
     if (n == 0)
         return false;
     n = sv_procfs_command(pid, command, sizeof command);
+    sv_procfs_inner(t, p);
     sv_tree_name_process(t, p, name, command, n);
-    snprintf(path, sizeof path, "/proc/%u/cwd", pid);
+    snprintf(path, sizeof path, "%s/%u/cwd", sv_procfs_root(), pid);
     sv_file_put(t, p->cwd);
     p->cwd = link_target(t, path);
     sv_fds_clear(t, p);
@@ -179,7 +257,7 @@ static void add_children(struct family *f, uint32_t pid)
     char path[80], text[16384];
     DIR *dir = numbers_of(pid, "task");
     for (uint32_t tid; next_number(dir, &tid);) {
-        snprintf(path, sizeof path, "/proc/%u/task/%u/children", pid, tid);
+        snprintf(path, sizeof path, "%s/%u/task/%u/children", sv_procfs_root(), pid, tid);
         sv_procfs_text(path, text, sizeof text);
         char *at = text, *end;
         for (unsigned long child; (child = strtoul(at, &end, 10)) > 0 && end != at; at = end)
@@ -191,7 +269,7 @@ size_t sv_procfs_family(uint32_t pid, uint32_t **pids)
 {
     struct family f = {0};
     char path[64];
-    snprintf(path, sizeof path, "/proc/%u", pid);
+    snprintf(path, sizeof path, "%s/%u", sv_procfs_root(), pid);
     if (access(path, F_OK) == 0)
         add_member(&f, pid);
     for (size_t i = 0; i < f.n; i++)
@@ -216,9 +294,9 @@ size_t sv_procfs_named(const char *comm, uint32_t **pids)
 {
     struct family f = {0};
     char path[64], name[32];
-    DIR *dir = opendir("/proc");
+    DIR *dir = opendir(sv_procfs_root());
     for (uint32_t pid; next_number(dir, &pid);) {
-        snprintf(path, sizeof path, "/proc/%u/comm", pid);
+        snprintf(path, sizeof path, "%s/%u/comm", sv_procfs_root(), pid);
         if (pid != (uint32_t)getpid() && name_of(path, name) && strncmp(name, comm, 15) == 0)
             add_member(&f, pid);
     }
@@ -234,6 +312,15 @@ static void cgroup_path(const char *folder, const char *file, char path[1024])
              is_whole || folder[0] == '/' ? "" : "/", folder, file);
 }
 
+bool sv_procfs_is_cgroup(const char *folder)
+{
+    struct statfs fs;
+    char path[1024];
+    cgroup_path(folder, "/cgroup.procs", path);
+    return statfs(path, &fs) == 0 &&
+           (fs.f_type == CGROUP2_SUPER_MAGIC || fs.f_type == CGROUP_SUPER_MAGIC);
+}
+
 uint64_t sv_procfs_cgroup_number(const char *folder)
 {
     struct stat st;
@@ -247,7 +334,7 @@ size_t sv_procfs_cgroup(uint32_t pid, char *text, size_t size)
 {
     char path[64], all[8192];
     size_t best = 0;
-    snprintf(path, sizeof path, "/proc/%u/cgroup", pid);
+    snprintf(path, sizeof path, "%s/%u/cgroup", sv_procfs_root(), pid);
     sv_procfs_text(path, all, sizeof all);
     text[0] = 0;
     for (char *line = all; *line;) {

@@ -46,7 +46,8 @@ static void put_waker(struct sv_states *s, struct sv_batch *b, const struct sv_w
 {
     size_t len = strnlen(w->waker_comm, sizeof w->waker_comm);
     if (w->waker_tid != 0) {
-        put_number(b, s->waker_tid, w->waker_tid);
+        if (w->waker_tid != SV_WIRE_NO_NUMBER) /* it may be outside of our pid namespace */
+            put_number(b, s->waker_tid, w->waker_tid);
         struct sv_arg *a = sv_batch_arg(b);
         a->key = s->waker;
         a->type = SV_ARG_TEXT;

@@ -248,7 +248,7 @@ static void read_maps(struct sv_symbols *s, uint32_t pid)
     char path[64];
     clock_gettime(CLOCK_BOOTTIME, &t);
     int64_t now_ns = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-    snprintf(path, sizeof path, "/proc/%u/maps", pid);
+    snprintf(path, sizeof path, "%s/%u/maps", sv_procfs_root(), pid);
     char *text = sv_alloc(MAPS_BYTES);
     if (sv_procfs_text(path, text, MAPS_BYTES) > 0)
         sv_symbols_maps(s, pid, text, now_ns);
@@ -278,7 +278,7 @@ static void read_file(struct sv_symbols *s, struct file *f, uint32_t pid)
     f->is_read = true;
     if (f->path[0] != '/')
         return;
-    snprintf(path, sizeof path, "/proc/%u/root%s", pid, f->path);
+    snprintf(path, sizeof path, "%s/%u/root%s", sv_procfs_root(), pid, f->path);
     if (!sv_elf_read(path, left, &f->elf) && !sv_elf_read(f->path, left, &f->elf))
         return;
     s->bytes += sv_elf_bytes(&f->elf);

@@ -3,6 +3,7 @@
  * Paths are joined as texts: `.` and `..` are taken out, links are not resolved. */
 #include "capture/tree.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -235,17 +236,40 @@ void sv_tree_name_thread(struct sv_tree *t, uint32_t pid, uint32_t tid, const ch
     name_track(t->dict, x->track, name, strnlen(name, 16));
 }
 
-/* The words of a command line are separated by NULs. */
-static void describe(struct sv_dict *d, sv_track track, const char *command, size_t len)
+/* The command, whose words are separated by NULs, and the number in its own pid namespace. */
+static void describe(struct sv_dict *d, struct sv_proc *p, const char *command, size_t len)
 {
-    char text[1024];
+    enum { COMMAND_MAX = 1024, INNER_MAX = 64 };
+    char text[COMMAND_MAX + INNER_MAX];
     while (len > 0 && command[len - 1] == 0)
         len--;
-    len = len < sizeof text ? len : sizeof text;
+    len = len < COMMAND_MAX ? len : COMMAND_MAX;
     for (size_t i = 0; i < len; i++)
         text[i] = command[i] ? command[i] : ' ';
-    sv_dict_describe(d, track, text, len);
-    sv_dict_touch(d, track);
+    p->command_len = (uint16_t)len;
+    if (p->inner_pid)
+        len += (size_t)snprintf(text + len, INNER_MAX, "%s(pid %u in pid namespace %u)",
+                                len ? " " : "", p->inner_pid, p->inner_namespace);
+    sv_dict_describe(d, p->track, text, len);
+    sv_dict_touch(d, p->track);
+}
+
+/* As another one's description, or its own, has it. */
+static void describe_as(struct sv_tree *t, struct sv_proc *p, const struct sv_proc *other)
+{
+    struct sv_text text = sv_dict_text(t->dict, t->dict->tracks[other->track].desc);
+    char *command = sv_strndup(text.bytes, other->command_len <= text.len ? other->command_len : 0);
+    describe(t->dict, p, command, strlen(command));
+    free(command);
+}
+
+void sv_tree_set_inner(struct sv_tree *t, struct sv_proc *p, uint32_t pid, uint32_t pid_namespace)
+{
+    if (p->inner_pid == pid && p->inner_namespace == pid_namespace)
+        return;
+    p->inner_pid = pid;
+    p->inner_namespace = pid_namespace;
+    describe_as(t, p, p);
 }
 
 void sv_tree_name_process(struct sv_tree *t, struct sv_proc *p, const char *name,
@@ -256,7 +280,7 @@ void sv_tree_name_process(struct sv_tree *t, struct sv_proc *p, const char *name
     memcpy(p->name, name, len);
     name_track(t->dict, p->track, name, len);
     if (command_len > 0 && !t->hides_commands)
-        describe(t->dict, p->track, command, command_len);
+        describe(t->dict, p, command, command_len);
 }
 
 /* Of the forgotten ones the busiest stay, for the summary. */
@@ -310,9 +334,8 @@ void sv_tree_fork(struct sv_tree *t, uint32_t parent, uint32_t child)
         c->cwd->refs++;
     sv_fds_copy(t, c, p);
     sv_tree_name_process(t, c, p->name, NULL, 0);
-    struct sv_text command = sv_dict_text(t->dict, t->dict->tracks[p->track].desc);
-    if (t->dict->tracks[c->track].desc == 0)
-        sv_dict_describe(t->dict, c->track, command.bytes, command.len);
+    if (!is_new || t->dict->tracks[c->track].desc == 0)
+        describe_as(t, c, p);
 }
 
 void sv_tree_end(struct sv_tree *t, struct sv_proc *p, int64_t now_ns)

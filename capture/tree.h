@@ -24,6 +24,9 @@ struct sv_file {
 
 struct sv_proc {
     uint32_t pid, parent;
+    /* What it calls itself, when it is in a pid namespace of its own (a container); 0: `pid`. */
+    uint32_t inner_pid, inner_namespace;
+    uint16_t command_len; /* of its description, which begins with its command */
     sv_track track;
     struct sv_descriptors open;
     struct sv_file *cwd;
@@ -100,6 +103,9 @@ sv_track sv_tree_cache_row(struct sv_tree *t, struct sv_thread *x);
 void sv_tree_name_thread(struct sv_tree *t, uint32_t pid, uint32_t tid, const char *name);
 void sv_tree_name_process(struct sv_tree *t, struct sv_proc *p, const char *name,
                           const char *command, size_t command_len);
+
+/* Its number in its own pid namespace: part of its description from now on. */
+void sv_tree_set_inner(struct sv_tree *t, struct sv_proc *p, uint32_t pid, uint32_t pid_namespace);
 
 /* The child starts with its parent's files and directory. */
 void sv_tree_fork(struct sv_tree *t, uint32_t parent, uint32_t child);

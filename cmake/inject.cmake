@@ -12,8 +12,8 @@ function(sv_inject name)
   add_library(${target} MODULE ${sources})
   target_link_libraries(${target} PRIVATE sv_flags stave Threads::Threads ${CMAKE_DL_LIBS} ${ARGN})
   target_link_options(${target} PRIVATE -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-z,nodelete -Wl,-soname,libstave-${name}.so)
-  set_target_properties(${target} PROPERTIES OUTPUT_NAME stave-${name} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
-    INSTALL_RPATH $ORIGIN/..)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME stave-${name} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  sv_run_path(${target} $ORIGIN $ORIGIN/..) # beside libstave in the build, below it when installed
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/stave)
 endfunction()
 

@@ -19,6 +19,7 @@ if(TARGET PkgConfig::SV_STARPU AND TARGET PkgConfig::SV_MICROHTTPD AND TARGET Pk
     sv_dep_starpu sv_dep_microhttpd sv_dep_blas sv_dep_ocl_loader Threads::Threads m)
   target_compile_definitions(stave_server PRIVATE CL_TARGET_OPENCL_VERSION=120)
   set_target_properties(stave_server PROPERTIES OUTPUT_NAME stave-server)
+  sv_run_path(stave_server)
   list(APPEND server_programs stave_server)
 else()
   message(NOTICE "stave-server: left out: it needs StarPU, libmicrohttpd, OpenBLAS and OpenCL (tools/install-deps build)")

@@ -17,7 +17,7 @@ enum sv_exit {
     SV_EXIT_FOUND = 1, /* validate found something, or --strict met damage */
     SV_EXIT_USAGE = 2, /* the command line makes no sense */
     SV_EXIT_INPUT = 3, /* an input cannot be opened, or is no trace */
-    SV_EXIT_OUTPUT = 4 /* the result could not be produced: disk full, memory limit */
+    SV_EXIT_OUTPUT = 4 /* the result could not be produced: disk full, memory limit, a time that fits no int64 */
 };
 
 enum sv_option_type {
@@ -68,6 +68,8 @@ struct sv_command {
     const struct sv_example *examples; /* ends with a zeroed one */
     size_t options_size;               /* of the command's own struct */
     int (*run)(void *options, const struct sv_words *operands, struct sv_err *err);
+    bool
+        takes_command; /* its operands are a command, whose options are not ours: they stand behind -- */
     bool is_hidden;  /* used by the build only: not in the list of commands */
     bool is_program; /* no verb of stave, but a program of its own: stave-NAME */
 };

@@ -1,4 +1,5 @@
 /* stave doctor: what of `stave record` works here, and what the rest needs. Tries things rather than guessing; changes nothing. */
+#include "cmd/doctor.h"
 #include "capture/calls.h"
 #include "capture/gpus.h"
 #include "capture/kernel.h"
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -66,6 +68,19 @@ static void own_path(char path[512])
 
 /* ---- the kernel's side ---- */
 
+/* The kernel's numbers of the namespaces that a machine starts with (PROC_USER_INIT_INO, PROC_PID_INIT_INO). */
+#define USER_INITIAL 0xeffffffdu
+#define PID_INITIAL  0xeffffffcu
+
+/* Ours is this one, or is not known. */
+static bool is_namespace(const char *kind, ino_t number)
+{
+    char path[64];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/self/ns/%s", kind);
+    return stat(path, &st) != 0 || st.st_ino == number;
+}
+
 static void look_at_capabilities(struct doctor *d)
 {
     enum { PERFMON = 38, BPF = 39, SYS_ADMIN = 21 };
@@ -75,6 +90,11 @@ static void look_at_capabilities(struct doctor *d)
     uint64_t caps = at ? strtoull(at + 7, NULL, 16) : 0;
     bool has_admin = caps >> SYS_ADMIN & 1;
     bool has_both = caps >> PERFMON & 1 && caps >> BPF & 1;
+    if ((has_admin || has_both) && !is_namespace("user", USER_INITIAL)) {
+        say(d, LACKING, "capabilities", "only those of a user namespace, which do not count");
+        fix("record from outside of the container: sudo stave record -p PID, or --cgroup FOLDER");
+        return;
+    }
     if (has_admin || has_both) {
         say(d, GOOD, "capabilities", "%s", has_admin ? "root's" : "CAP_BPF and CAP_PERFMON");
         return;
@@ -113,6 +133,8 @@ static void look_at_other_hooks(struct doctor *d, struct sv_kernel_options optio
         options.hooks = ways[i].hooks;
         if (sv_kernel_open(&options, &kernel, &err) < 0)
             say(d, ABSENT, ways[i].name, "%s", err.msg);
+        else if (sv_doctor_trial(kernel, &err) < 0)
+            say(d, LACKING, ways[i].name, "attached, but %s", err.msg);
         else
             say(d, GOOD, ways[i].name, "possible: %s", ways[i].what);
         sv_kernel_close(kernel);
@@ -137,13 +159,37 @@ static void tell_hooks(struct doctor *d, const struct sv_kernel *kernel)
         fix("not by typed tracepoints: %s", why);
 }
 
+static void try_recording(struct doctor *d, struct sv_kernel *kernel)
+{
+    struct sv_err err = {0};
+    if (sv_doctor_trial(kernel, &err) < 0)
+        say(d, LACKING, "a recording", "%s", err.msg);
+    else
+        say(d, GOOD, "a recording", "a child was followed, all its calls were recorded");
+}
+
+/* Whose pids and whose /proc these are. */
+static void look_at_namespace(struct doctor *d)
+{
+    struct sv_err err = {0};
+    if (sv_procfs_open(&err) < 0) {
+        say(d, LACKING, "pid namespace", "%s", err.msg);
+        return;
+    }
+    say(d, GOOD, "pid namespace", "%s%s",
+        is_namespace("pid", PID_INITIAL)
+            ? "the initial one: every process can be recorded"
+            : "a container's: processes in it can be recorded, by its pids",
+        strcmp(sv_procfs_root(), "/proc") == 0 ? "" : "; /proc is another's, one is mounted");
+}
+
 static void look_at_programs(struct doctor *d)
 {
     struct sv_kernel_options options = {.groups = SV_CALLS_FILES,
                                         .has_blocks = true,
                                         .has_sched = true,
                                         .sample_hz = 99,
-                                        .ring_bytes = 64 << 10};
+                                        .ring_bytes = 1 << 20};
     struct sv_kernel *kernel = NULL;
     struct sv_err err = {0};
     char text[64];
@@ -162,6 +208,7 @@ static void look_at_programs(struct doctor *d)
     }
     enum sv_hooks hooks = sv_kernel_hooks(kernel);
     tell_hooks(d, kernel);
+    try_recording(d, kernel);
     sv_kernel_close(kernel);
     if (hooks == SV_HOOKS_BTF)
         look_at_other_hooks(d, options);
@@ -246,6 +293,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         return code;
     look_at_btf(&d);
     look_at_capabilities(&d);
+    look_at_namespace(&d);
     look_at_programs(&d);
     look_at_proc(&d);
     look_at_rings(&d);
@@ -278,11 +326,13 @@ const struct sv_command sv_command_doctor = {
     .name = "doctor",
     .operands = "",
     .summary = "what of stave record works here, and what the rest needs",
-    .description = "Tries each thing that 'stave record' uses (kernel type information, "
-                   "capabilities, loading and attaching the kernel programs, "
-                   "/proc, shared memory, clocks, GPUs) and tells what works; under each thing "
-                   "that does not, the command "
-                   "that would change it. Nothing is changed.",
+    .description =
+        "Tries each thing that 'stave record' uses (kernel type information, "
+        "capabilities, the pid namespace, loading and attaching the kernel programs, recording a "
+        "child, "
+        "/proc, shared memory, clocks, GPUs) and tells what works; under each thing "
+        "that does not, the command "
+        "that would change it. Nothing is changed.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct doctor_options),

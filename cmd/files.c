@@ -254,7 +254,8 @@ int sv_run_into(struct sv_opened *o, struct sv_sink *sink, bool strict, const ch
     int code = sv_pump_into(o->source, sink, &options, err);
     o->source = NULL;
     sv_progress_end(&progress);
-    if (code == SV_EINPUT || code == SV_EFORMAT || code == SV_EFOUND)
+    bool has_place = code < 0 && err->pos != SV_NO_POS; /* in the input: outputs have none */
+    if (code == SV_EINPUT || code == SV_EFORMAT || code == SV_EFOUND || has_place)
         sv_err_in_file(err, o->path);
     return code;
 }

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/trusted.h"
+#include "cmd/ring_files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -365,6 +366,8 @@ static void remove_part(const struct sv_leftover *o)
 void sv_leftover_remove(struct sv_leftover *o, bool all)
 {
     remove_part(o);
+    if (o->has_claim && o->claim.segment)
+        sv_ring_left_remove(&o->claim);
     if (o->has_session || (all && o->problem[0]))
         sv_dead_remove(&o->dead);
     if (o->has_claim)

@@ -6,6 +6,7 @@
 #include "cmd/command.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -242,6 +243,20 @@ static int parse_short(const struct sv_command *c, int left, char **argv, void *
     return 1;
 }
 
+/* stave record ls -la: whose option it is cannot be known. The words as they should have been, as far as they fit. */
+static int ask_for_dashes(const struct sv_command *c, const struct sv_words *operands, int argc,
+                          char **argv, struct sv_err *err)
+{
+    char line[200];
+    size_t n = 0;
+    for (size_t i = 0; i < operands->n && n < sizeof line; i++)
+        n += (size_t)snprintf(line + n, sizeof line - n, " %s", operands->items[i]);
+    for (int i = 0; i < argc && n < sizeof line; i++)
+        n += (size_t)snprintf(line + n, sizeof line - n, " %s", argv[i]);
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "put -- before the command: stave %s --%s%s",
+                      c->name, line, n < sizeof line ? "" : "…");
+}
+
 int sv_command_parse(const struct sv_command *c, int argc, char **argv, void *options,
                      struct sv_words *operands, struct sv_err *err)
 {
@@ -253,6 +268,8 @@ int sv_command_parse(const struct sv_command *c, int argc, char **argv, void *op
         } else if (word[0] != '-' || !word[1]) {
             sv_words_add(operands, word);
             i++;
+        } else if (c->takes_command && operands->n > 0) {
+            return ask_for_dashes(c, operands, argc - i, argv + i, err);
         } else {
             int used = word[1] == '-' ? parse_long(c, argc - i, argv + i, options, err)
                                       : parse_short(c, argc - i, argv + i, options, err);

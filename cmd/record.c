@@ -1,5 +1,6 @@
 /* stave record: runs a command, or joins running processes, and puts what they do on one time axis. */
 #include "base/yaml.h"
+#include "capture/procfs.h"
 #include "cmd/commands.h"
 #include "cmd/recorder.h"
 
@@ -8,16 +9,21 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *default_path(const struct sv_words *operands, char path[256])
+/* A pattern like -o: percent signs of the command's name are doubled. */
+static const char *default_path(const struct sv_words *operands, char path[512])
 {
     const char *name = operands->n ? operands->items[0] : "record";
     const char *slash = strrchr(name, '/');
     time_t now = time(NULL);
     struct tm tm;
-    char when[32];
+    size_t at = 0;
+    for (name = slash ? slash + 1 : name; *name && at < 360; name++) {
+        if (*name == '%')
+            path[at++] = '%';
+        path[at++] = *name;
+    }
     localtime_r(&now, &tm);
-    strftime(when, sizeof when, "%Y%m%d-%H%M%S", &tm);
-    snprintf(path, 256, "%.180s-%s.pftrace", slash ? slash + 1 : name, when);
+    strftime(path + at, 512 - at, "-%Y%m%d-%H%M%S.pftrace", &tm);
     return path;
 }
 
@@ -68,8 +74,13 @@ static int record_to_place(struct sv_record_options *o, const struct sv_words *o
 
 static int record(struct sv_record_options *o, const struct sv_words *operands, struct sv_err *err)
 {
-    char path[256];
+    char path[512];
     bool joins = o->pids.n > 0 || o->comm || o->cgroup;
+    if (o->cgroup && !sv_procfs_is_cgroup(o->cgroup))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--cgroup: '%s' is no cgroup: give a folder below /sys/fs/cgroup that "
+                          "has a file cgroup.procs",
+                          o->cgroup);
     if (operands->n == 0 && !joins && !o->all)
         return sv_err_set(
             err, SV_EUSAGE, SV_NO_POS,
@@ -183,6 +194,8 @@ static const struct sv_example examples[] = {
     {"stave record -o train.pftrace -- python3 train.py",
      "the command, all its children and threads; its exit code is passed on"},
     {"stave record -o job.pftrace -p 4711 --duration 30s", "join a running job for half a minute"},
+    {"mpirun -n 4 stave record -o job.pftrace -- ./train",
+     "job.rank0000.pftrace to job.rank0003.pftrace"},
     {"stave record --detach -o night.pftrace -p 4711", "leave it running; 'stave stop' ends it"},
     {"stave record --config night.yml -- ./job",
      "options from a file: each long option is a key, unknown ones are an error"},
@@ -220,13 +233,18 @@ const struct sv_command sv_command_record = {
         "CAP_BPF and CAP_PERFMON. Without them stave says so and records what it can; --strict "
         "stops "
         "instead. 'stave doctor' tells what works here.\n\n"
+        "In OUT, %p is stave's process, %h the host, %r the rank, %j the job and %% a percent "
+        "sign. Where a launcher such as mpirun started several ranks, the rank is put before the "
+        "suffix unless OUT has %r. A second recorder of the same OUT is refused.\n\n"
         "Ctrl-C ends the recording and saves it; a second one aborts. What could not be kept is "
         "counted, "
-        "shown in the trace where it happened and told at the end. If stave itself is killed, "
+        "shown in the trace where it happened and told at the end. When the disk is full the trace "
+        "ends there, the command goes on, and the exit code is 4. If stave itself is killed, "
         "OUT.part "
-        "holds all but the last two seconds and can be read as it is.",
+        "holds all but the last moments, and 'stave recover OUT' makes the trace of it.",
     .options = record_options,
     .examples = examples,
     .options_size = sizeof(struct sv_record_options),
+    .takes_command = true,
     .run = run,
 };

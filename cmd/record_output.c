@@ -8,7 +8,9 @@
 #include "base/out_name.h"
 #include "cmd/console.h"
 #include "cmd/recorder.h"
+#include "cmd/ring_files.h"
 #include "sdk/collect.h"
+#include "sdk/session_layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +52,7 @@ int sv_record_claim(struct sv_recorder *r, struct sv_err *err)
         return can_continue;
     struct sv_claim_wish wish = {
         .kind = SV_CLAIM_RECORDER,
-        .segment = r->options->use.last ? sv_parts_first_segment(out) : 0,
+        .segment = r->options->use.last ? sv_ring_next_number(out) : 0,
         .journals = true,
     };
     int code = sv_claim_take(&r->output.claim, out, &wish, err);
@@ -104,12 +106,25 @@ static uint64_t part_bytes(const struct sv_recorder *r)
     return stat(r->part, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-static void note_whole(struct sv_recorder *r)
+static void note_bytes(struct sv_recorder *r, uint64_t bytes)
 {
-    uint64_t bytes = r->output.why.code != 0 ? r->output.end_bytes : r->output.whole_bytes;
     if (r->collect)
         sv_collect_commit(r->collect, bytes);
     sv_claim_whole(&r->output.claim, bytes);
+}
+
+static void note_whole(struct sv_recorder *r)
+{
+    note_bytes(r, r->output.why.code != 0 ? r->output.end_bytes : r->output.whole_bytes);
+}
+
+_Static_assert(SV_PART_WHOLE == SV_CLAIM_UNKNOWN, "the same word in session and claim");
+
+int sv_record_output_end(struct sv_recorder *r, struct sv_sink *file, struct sv_err *err)
+{
+    if (file->rewrites) /* what was committed will not be where it was */
+        note_bytes(r, SV_PART_WHOLE);
+    return file->close(file, false, err);
 }
 
 static bool has_many(const struct sv_recorder *r)
@@ -388,7 +403,7 @@ int sv_record_output_close(struct sv_recorder *r, int code, struct sv_err *err)
     }
     struct sv_err own = {0};
     if (o->why.code == 0) {
-        int closed = r->sink->close(r->sink, false, &own);
+        int closed = sv_record_output_end(r, r->sink, &own);
         r->sink = NULL;
         if (closed < 0)
             sv_record_output_fail(r, &own);

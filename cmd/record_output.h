@@ -39,6 +39,8 @@ void sv_record_commit(struct sv_recorder *r, int64_t now, bool must, struct sv_e
 /* In the middle of a round that brings many events: little is lost when a disk fills. */
 void sv_record_commit_many(struct sv_recorder *r, struct sv_err *err);
 
+/* Closes what was written to the growing file; all of it is committed. */
+int sv_record_output_end(struct sv_recorder *r, struct sv_sink *file, struct sv_err *err);
 /* The growing file was put away: the next one begins. */
 void sv_record_output_turned(struct sv_recorder *r);
 

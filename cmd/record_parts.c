@@ -8,11 +8,11 @@
 #include "base/output.h"
 #include "cmd/console.h"
 #include "cmd/recorder.h"
+#include "cmd/ring_files.h"
 #include "cmd/still_open.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,33 +197,10 @@ void sv_parts_next_name(const char *out, char *path, size_t size)
     }
 }
 
-static void segment_name(const struct sv_recorder *r, uint32_t number, bool is_open, char *path)
+static void segment_name(const struct sv_recorder *r, uint32_t number, bool is_open,
+                         char path[static SV_RING_PATH_MAX])
 {
-    snprintf(path, PATH_SIZE, "%.1024s.ring-%04u%s", r->options->out.path, number,
-             is_open ? ".open" : "");
-}
-
-uint32_t sv_parts_first_segment(const char *out)
-{
-    char pattern[PATH_SIZE];
-    glob_t found;
-    uint32_t next = 1;
-    size_t at = 0;
-    for (const char *c = out; *c && at < 1024; c++) { /* the name is no pattern */
-        if (strchr("*?[\\", *c))
-            pattern[at++] = '\\';
-        pattern[at++] = *c;
-    }
-    snprintf(pattern + at, sizeof pattern - at, ".ring-[0-9]*");
-    if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
-        return 1;
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        unsigned long n = strtoul(strrchr(found.gl_pathv[i], '-') + 1, NULL, 10);
-        if (n >= next && n < UINT32_MAX)
-            next = (uint32_t)n + 1;
-    }
-    globfree(&found);
-    return next;
+    sv_ring_segment_name(r->options->out.path, number, is_open, path);
 }
 
 static uint64_t size_of(const char *path)
@@ -325,7 +302,8 @@ static int end_file(struct sv_recorder *r, int64_t now, struct sv_err *err)
     if (r->output.why.code != 0) /* that has ended it */
         return sv_err_set(err, r->output.why.code, SV_NO_POS, "%s", r->output.why.msg);
     int code = p->is_ring ? 0 : sv_still_end(&p->still, now - LATE_NS, p->file, err);
-    int closed = p->file->close(p->file, code < 0, err);
+    int closed = code < 0 ? p->file->close(p->file, true, err)
+                          : sv_record_output_end(r, p->file, err);
     p->file = NULL;
     if (code >= 0)
         code = closed;
@@ -350,7 +328,9 @@ static int turn(struct sv_recorder *r, int64_t now, struct sv_err *err)
     if (code >= 0)
         code = p->is_ring ? write_open(r, now, err)
                           : sv_still_begin(&p->still, now - LATE_NS, r->dict, p->file, err);
-    return code < 0 ? code : sv_record_commit(r, now, true, err);
+    if (code >= 0)
+        sv_record_commit(r, now, true, err);
+    return code;
 }
 
 /* ---- saving a ring ---- */
@@ -484,7 +464,7 @@ static int finish_ring(struct sv_recorder *r, struct sv_err *err)
     char made[PATH_SIZE];
     snprintf(made, sizeof made, "%.1100s.new", r->part);
     look_after_saver(r, true);
-    int code = open_segments(r, &list, true, err);
+    int code = open_segments(r, &list, access(r->part, F_OK) == 0, err);
     if (code >= 0)
         code = join_segments(&list, made, err);
     close_segments(&list);

@@ -22,8 +22,6 @@ int sv_parts_round(struct sv_recorder *r, int64_t now, struct sv_err *err);
 /* The last file is closed: gives the result its name and ends the claim. Ring: joins what it holds. */
 int sv_parts_finish(struct sv_recorder *r, struct sv_err *err);
 void sv_parts_free(struct sv_recorder *r); /* removes segments unless the output is kept */
-/* --last: the number after those of segments that a killed recorder left under the same name. */
-uint32_t sv_parts_first_segment(const char *out);
 
 uint64_t sv_parts_bytes(const struct sv_recorder *r); /* in the files before the newest one */
 /* All snapshots of the recording: the dictionary holds only those of the newest file. To be freed by sv_clocks_fini(). */

@@ -2,12 +2,12 @@
 #include "cmd/console.h"
 #include "cmd/recorder.h"
 #include "sdk/collect.h"
+#include "sdk/session_layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
 
 void sv_record_sdk_open(struct sv_recorder *r)
 {

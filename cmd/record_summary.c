@@ -147,6 +147,13 @@ void sv_recorder_summary(const struct sv_recorder *r)
         if (k.foreign)
             sv_print(stderr, "  %s calls of 32-bit programs left out\n",
                      sv_human_count(a, k.foreign));
+        if (k.invisible)
+            sv_print(stderr,
+                     "  %s threads were not followed: they are outside of this pid namespace%s\n",
+                     sv_human_count(a, k.invisible),
+                     sv_kernel_hooks(r->kernel) == SV_HOOKS_PLAIN
+                         ? ", or inside of another one, which plain tracepoints do not see"
+                         : "");
     }
     sv_record_gpus_tell(r);
     if (getrusage(RUSAGE_SELF, &own) == 0)

@@ -255,10 +255,8 @@ static int join_matching(struct sv_recorder *r, struct sv_err *err)
     }
     if (code >= 0 && o->cgroup) {
         size_t n = sv_procfs_in_cgroup(o->cgroup, &pids);
-        if (n == 0 && (!r->kernel || sv_procfs_cgroup_number(o->cgroup) == 0))
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "--cgroup: no process in '%s' (a folder below /sys/fs/cgroup)",
-                              o->cgroup);
+        if (n == 0 && !r->kernel)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--cgroup: no process in '%s'", o->cgroup);
         if (n == 0)
             sv_console_note("no process is in cgroup '%s' yet; those that come are recorded",
                             o->cgroup);
@@ -275,10 +273,13 @@ static int attach(struct sv_recorder *r, struct sv_err *err)
         char *end;
         unsigned long pid = strtoul(text, &end, 10);
         uint32_t *family = NULL;
-        size_t n = *end || pid == 0 || pid > INT32_MAX ? 0
-                                                       : sv_procfs_family((uint32_t)pid, &family);
+        if (*end || pid == 0 || pid > INT32_MAX)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "-p: '%s' is not the pid of a process",
+                              text);
+        size_t n = sv_procfs_family((uint32_t)pid, &family);
         if (n == 0)
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "-p: there is no process '%s'", text);
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                              "-p: there is no process %s here ('ps -e' lists them)", text);
         code = join(r, family, n, err);
     }
     return code;
@@ -406,7 +407,7 @@ static void take_signals(struct sv_recorder *r)
 static bool is_alive(const char *pid)
 {
     char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    snprintf(path, sizeof path, "%s/%.20s/stat", sv_procfs_root(), pid);
     size_t n = sv_procfs_text(path, text, sizeof text);
     const char *name_end = n ? memrchr(text, ')', n) : NULL;
     return name_end && name_end + 2 < text + n && !strchr("ZX", name_end[2]);
@@ -420,11 +421,16 @@ static bool all_gone(const struct sv_recorder *r)
     return r->options->pids.n > 0;
 }
 
-static bool is_too_large(const struct sv_recorder *r)
+/* Of all its files. */
+static uint64_t bytes_so_far(const struct sv_recorder *r)
 {
     struct stat st;
-    return r->options->max_bytes > 0 && stat(r->part, &st) == 0 &&
-           (uint64_t)st.st_size + sv_parts_bytes(r) >= r->options->max_bytes;
+    return sv_parts_bytes(r) + (stat(r->part, &st) == 0 ? (uint64_t)st.st_size : 0);
+}
+
+static bool is_too_large(const struct sv_recorder *r)
+{
+    return r->options->max_bytes > 0 && bytes_so_far(r) >= r->options->max_bytes;
 }
 
 static bool is_over(struct sv_recorder *r)
@@ -448,23 +454,25 @@ static bool is_over(struct sv_recorder *r)
     return r->command->n == 0 || now - r->asked_ns > (int64_t)GRACE_MS * 1000000;
 }
 
-/* Twice a second, where a person looks: how long, how many, how fast, lost, how large. */
+/* Twice a second, for `stave status` and where a person looks: how long, how many, how fast, lost, how large. */
 static void show_status(struct sv_recorder *r)
 {
     char a[32], b[32], c[32], d[32], e[32];
-    struct stat st;
     int64_t now = sv_recorder_now_ns();
-    if (now - r->shown_ns < SHOW_EVERY_NS || sv_common.quiet || !isatty(STDERR_FILENO))
+    if (now - r->shown_ns < SHOW_EVERY_NS)
         return;
     double rate =
         r->shown_ns ? (double)(r->events - r->shown_events) * 1e9 / (double)(now - r->shown_ns) : 0;
-    uint64_t size = sv_parts_bytes(r) + (stat(r->part, &st) == 0 ? (uint64_t)st.st_size : 0);
+    uint64_t size = bytes_so_far(r);
+    r->shown_ns = now;
+    r->shown_events = r->events;
+    sv_running_update(r->told, size);
+    if (sv_common.quiet || !isatty(STDERR_FILENO))
+        return;
     sv_print_styled(stderr, SV_DIM, "\r%s  %s events  %s/s  %s lost  %s\033[K",
                     sv_human_ns(a, now - r->started_ns), sv_human_count(b, r->events),
                     sv_human_count(c, (uint64_t)rate), sv_human_count(d, r->lost),
                     sv_human_bytes(e, size));
-    r->shown_ns = now;
-    r->shown_events = r->events;
     r->is_shown = true;
 }
 
@@ -520,6 +528,8 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
             break;
         poll(NULL, 0, 1);
     }
+    if (r->kernel && sv_kernel_count(r->kernel).invisible > 0)
+        r->is_partial = true;
     sv_recorder_snapshot(r);
     tell_tsc_rate(r);
     if (code >= 0)
@@ -551,24 +561,26 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     if (code >= 0 && r->interval_ns > 0 && r->interval_ns < INTERVAL_SHORTEST_NS)
         code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--interval: at least 10ms, or 0 for none");
     if (code >= 0)
+        code = sv_procfs_open(err);
+    if (code >= 0)
         code = open_decoder(r, err);
     if (code >= 0)
         code = sv_record_gpus_open(r, err);
+    if (code >= 0 && r->options->drop_caches) /* what that writes is not part of the recording */
+        code = drop_caches(err);
     if (code >= 0)
         code = open_kernel(r, err);
     if (code >= 0)
         code = sv_record_output_open(r, err);
     if (code >= 0)
         code = open_signals(r, err);
-    if (code >= 0 && r->options->drop_caches)
-        code = drop_caches(err);
     if (code < 0)
         return code;
     describe(r);
     sv_recorder_snapshot(r);
     sv_record_sdk_open(r);
     if (r->interval_ns > 0)
-        r->usage = sv_usage_new(r->dict, sv_decode_tree(r->decode), "/proc");
+        r->usage = sv_usage_new(r->dict, sv_decode_tree(r->decode), sv_procfs_root());
     r->started_ns = r->round_ns = r->output.whole_ns = sv_recorder_now_ns();
     r->deadline_ns = duration ? r->started_ns + duration : 0;
     code = attach(r, err);

@@ -5,7 +5,9 @@
 #include "cmd/console.h"
 #include "cmd/files.h"
 #include "cmd/leftovers.h"
+#include "cmd/ring_files.h"
 #include "cmd/spool.h"
+#include "sdk/guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -105,39 +107,73 @@ struct join {
     struct sv_input *in;
     void *bytes;
     size_t n;
+    struct sv_guarded guarded;
+    volatile sig_atomic_t is_gone;
 };
 
-/* The whole part of the growing file as an input. It is mapped privately; what cuts it meanwhile is reported by the reader. */
+/* The growing file; of a recorder with --last all of its segments. Negative: it cannot be read; -1 without an error: it is not there. */
+static int open_bytes(const struct sv_leftover *o, uint64_t *bytes, struct sv_err *err)
+{
+    *bytes = o->part_bytes;
+    if (o->has_claim && o->claim.segment)
+        return sv_ring_left_join(&o->claim, o->part_bytes, bytes, err);
+    if (!o->part[0])
+        return -1;
+    int fd = sv_trusted_file(AT_FDCWD, o->part, O_RDONLY, SV_TRUST_OWN, 0);
+    return fd >= 0 ? fd : sv_err_sys(err, "%s", o->part);
+}
+
+/* So many bytes of the file in memory; what cuts it meanwhile reads as zeros. */
+static void map_bytes(struct join *j, int fd, uint64_t bytes)
+{
+    struct stat st;
+    uint64_t size = fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+    if (size < bytes)
+        sv_report_add(&j->report, SV_DAMAGE, "the growing file was cut", 1, (int64_t)size, NULL);
+    j->n = (size_t)(size < bytes ? size : bytes);
+    void *at = j->n ? mmap(NULL, j->n, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    close(fd);
+    if (at == MAP_FAILED)
+        return;
+    j->bytes = at;
+    sv_guard_add(&j->guarded, at, (j->n + SV_PAGE - 1) & ~(size_t)(SV_PAGE - 1), &j->is_gone);
+}
+
+/* The whole part of the growing file as an input. */
 static int open_part(const struct sv_leftover *o, struct join *j, struct sv_source **source,
                      struct sv_err *err)
 {
+    uint64_t bytes;
     *source = NULL;
-    if (!o->part[0]) {
-        if (o->part_bytes > 0)
-            sv_report_add(&j->report, SV_DAMAGE, "the growing file is gone", 1, SV_NO_POS, NULL);
+    int fd = open_bytes(o, &bytes, err);
+    if (fd < 0 && err->code < 0)
+        return err->code;
+    if (fd < 0 && bytes > 0)
+        sv_report_add(&j->report, SV_DAMAGE, "the growing file is gone", 1, SV_NO_POS, NULL);
+    if (fd >= 0)
+        map_bytes(j, fd, bytes);
+    if (!j->bytes)
         return 0;
-    }
-    if (o->file_bytes < o->part_bytes)
-        sv_report_add(&j->report, SV_DAMAGE, "the growing file was cut", 1, (int64_t)o->file_bytes,
-                      NULL);
-    int fd = sv_trusted_file(AT_FDCWD, o->part, O_RDONLY, SV_TRUST_OWN, 0);
-    if (fd < 0)
-        return sv_err_sys(err, "%s", o->part);
-    j->n = (size_t)(o->file_bytes < o->part_bytes ? o->file_bytes : o->part_bytes);
-    j->bytes = j->n ? mmap(NULL, j->n, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
-    close(fd);
-    if (!j->bytes || j->bytes == MAP_FAILED) {
-        j->bytes = NULL;
-        return 0;
-    }
     int code = sv_input_open_memory(j->bytes, j->n, o->part, &j->in, err);
     if (code < 0)
         return code;
     const struct sv_format *f = sv_format_probe(j->in, err); /* not always that of OUT */
+    if (!f && o->has_session)
+        f = sv_format_for_path(o->out, &(enum sv_compression){SV_PLAIN});
     struct sv_read_options options = {0};
     if (!f || !f->open_source)
         return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: no reader for this format", o->part);
     return f->open_source(j->in, &options, j->dict, &j->report, source, err);
+}
+
+static void close_part(struct join *j)
+{
+    if (j->in)
+        sv_input_close(j->in);
+    if (!j->bytes)
+        return;
+    sv_guard_remove(&j->guarded);
+    munmap(j->bytes, j->n);
 }
 
 static int pump_both(const struct sv_leftover *o, struct join *j, struct sv_sink *sink,
@@ -167,11 +203,11 @@ static int join_into(const struct sv_leftover *o, const struct sv_output_choice 
     int code = sv_open_output(out, j.dict, &j.report, &sink, err);
     if (code >= 0)
         code = pump_both(o, &j, sink, err);
+    if (j.is_gone)
+        sv_report_add(&j.report, SV_DAMAGE, "the growing file was cut while it was read", 1,
+                      SV_NO_POS, NULL);
     sv_console_findings(out->path, &j.report);
-    if (j.in)
-        sv_input_close(j.in);
-    if (j.bytes)
-        munmap(j.bytes, j.n);
+    close_part(&j);
     sv_report_fini(&j.report);
     sv_dict_free(j.dict);
     return code;
@@ -205,13 +241,20 @@ static void give_name_back(const char *path, const struct stat *ours)
         unlink(path);
 }
 
+/* A pipe or a device: there is nothing to overwrite. */
+static bool is_stream(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
 static int join_new(const struct recover *r, const struct sv_leftover *o, struct sv_err *err)
 {
     char path[SV_PATH_MAX + 32];
     struct stat ours;
     struct sv_output_choice out = r->out;
     const char *wanted = out.path ? out.path : o->out;
-    if (strcmp(wanted, "-") == 0)
+    if (strcmp(wanted, "-") == 0 || (r->out.path && is_stream(wanted)))
         return join_into(o, &out, err);
     int fd = take_name(wanted, path, sizeof path, err);
     if (fd < 0)
@@ -337,8 +380,15 @@ static int recover_all(const struct recover *r, const char *name, struct sv_left
                        struct sv_err *err)
 {
     struct sv_err each = {0};
-    size_t n_tried = 0;
+    size_t n_tried = 0, n_there = 0;
     int first = 0;
+    for (size_t i = 0; i < l->n; i++)
+        n_there += has_something(l->all[i]);
+    if (n_there > 1 && r->out.path && strcmp(r->out.path, "-") == 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "%s: %zu traces are left of it, which standard output cannot keep apart; "
+                          "use -o FILE",
+                          name, n_there);
     for (size_t i = 0; i < l->n; i++) {
         if (!has_something(l->all[i]))
             continue;

@@ -1,96 +1,120 @@
-/* The list of recordings that run: files PID in $XDG_RUNTIME_DIR/stave-recordings or /dev/shm/stave-recordings-UID, of this user alone.
- * Written by the recorder, read by status and stop. A file is believed only while its process holds the lock on it. */
+/* Files of recordings that run: see running.h. Called by the recorder, status, stop and trigger.
+ *
+ * A file is believed only while its process holds the lock on it and is the very process that wrote it: numbers are used again, and those of
+ * another pid namespace mean somebody else here. The folder is checked as base/trusted.h does it: nobody else can have written what is in it. */
 #include "cmd/running.h"
 #include "base/mem.h"
+#include "base/trusted.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+static const char magic[8] = "stave-r2";
+
 static void folder(char *path, size_t size)
 {
-    const char *run = getenv("XDG_RUNTIME_DIR");
+    const char *run = sv_trusted_getenv("XDG_RUNTIME_DIR");
     if (run && *run && access(run, W_OK) == 0)
         snprintf(path, size, "%s/stave-recordings", run);
     else
         snprintf(path, size, "/dev/shm/stave-recordings-%u", (unsigned)geteuid());
 }
 
-/* Ours, and nobody else can write to it. */
-static bool is_safe(const char *path)
+/* ---- the recorder ---- */
+
+static struct sv_running described(const char *name, const char *out, bool is_ring)
 {
-    struct stat st;
-    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-           (st.st_mode & 077) == 0;
+    struct sv_running r = {.id = sv_process_id_self(), .since_s = time(NULL), .is_ring = is_ring};
+    char cwd[PATH_MAX];
+    if (out[0] == '/' || !getcwd(cwd, sizeof cwd))
+        cwd[0] = 0;
+    memcpy(r.magic, magic, sizeof magic);
+    snprintf(r.name, sizeof r.name, "%s", name);
+    int n = snprintf(r.out, sizeof r.out, "%s%s", cwd, cwd[0] ? "/" : "");
+    snprintf(r.out + n, sizeof r.out - (size_t)n, "%s", out);
+    return r;
+}
+
+/* It gets its name when it is locked and whole: who finds one without a lock removes it. The descriptor stays open until the process ends, and the
+ * lock with it. */
+static bool put(int dir, const struct sv_running *r, const char *name)
+{
+    char first[64];
+    snprintf(first, sizeof first, ".%.60s", name);
+    unlinkat(dir, first, 0);
+    int fd = sv_trusted_file(dir, first, O_RDWR | O_CREAT | O_EXCL, SV_TRUST_PRIVATE, 0600);
+    if (fd < 0)
+        return false;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && write(fd, r, sizeof *r) == (ssize_t)sizeof *r &&
+        renameat(dir, first, dir, name) == 0)
+        return true;
+    close(fd);
+    unlinkat(dir, first, 0);
+    return false;
 }
 
 char *sv_running_tell(const char *name, const char *out, bool is_ring)
 {
-    char dir[512], cwd[512], text[2048], path[600];
-    folder(dir, sizeof dir);
-    if ((mkdir(dir, 0700) != 0 && errno != EEXIST) || !is_safe(dir))
+    char path[512], file[48];
+    folder(path, sizeof path);
+    int dir = sv_trusted_make_folder(AT_FDCWD, path);
+    if (dir < 0)
         return NULL;
-    snprintf(path, sizeof path, "%s/%d", dir, (int)getpid());
-    if (out[0] == '/' || !getcwd(cwd, sizeof cwd))
-        cwd[0] = 0;
-    int n = snprintf(text, sizeof text, "%lld\n%.63s\n%s%s%.1000s\n%s\n", (long long)time(NULL),
-                     name, cwd, cwd[0] ? "/" : "", out, is_ring ? "ring" : "file");
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    struct sv_running r = described(name, out, is_ring);
+    snprintf(file, sizeof file, "%u.%llu", r.id.pid, (unsigned long long)r.id.pid_namespace);
+    bool is_there = put(dir, &r, file);
+    close(dir);
+    size_t n = strlen(path) + strlen(file) + 2;
+    char *whole = is_there ? sv_alloc(n) : NULL;
+    if (whole)
+        snprintf(whole, n, "%s/%s", path, file);
+    return whole;
+}
+
+void sv_running_update(const char *path, uint64_t bytes)
+{
+    int fd = path ? sv_trusted_file(AT_FDCWD, path, O_WRONLY, SV_TRUST_PRIVATE, 0) : -1;
     if (fd < 0)
-        return NULL;
-    /* The descriptor stays open until the process ends, and the lock with it. */
-    if (n <= 0 || write(fd, text, (size_t)n) != n || flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        close(fd);
-        unlink(path);
-        return NULL;
-    }
-    return sv_strndup(path, strlen(path));
+        return;
+    if (pwrite(fd, &bytes, sizeof bytes, offsetof(struct sv_running, bytes)) < 0)
+        bytes = 0; /* then the size is an old one */
+    close(fd);
 }
 
-static bool take_line(char **at, char *to, size_t size)
-{
-    char *end = strchr(*at, '\n');
-    if (!end || (size_t)(end - *at) >= size)
-        return false;
-    memcpy(to, *at, (size_t)(end - *at));
-    to[end - *at] = 0;
-    *at = end + 1;
-    return true;
-}
+/* ---- the others ---- */
 
-static bool read_one(const char *path, struct sv_running *r)
+static bool read_one(int dir, const char *name, struct sv_running *r)
 {
-    char text[2048], since[32], *at = text;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = sv_trusted_file(dir, name, O_RDONLY, SV_TRUST_PRIVATE, 0);
     if (fd < 0)
         return false;
     bool is_held = flock(fd, LOCK_SH | LOCK_NB) != 0;
-    ssize_t n = read(fd, text, sizeof text - 1);
+    ssize_t n = pread(fd, r, sizeof *r, 0);
     close(fd);
-    if (!is_held) {
-        unlink(path); /* whoever wrote it is gone */
+    bool is_whole = n == (ssize_t)sizeof *r && memcmp(r->magic, magic, sizeof magic) == 0;
+    enum sv_process_state state = is_whole ? sv_process_id_state(&r->id) : SV_PROCESS_GONE;
+    if (!is_held || (is_whole && state == SV_PROCESS_GONE)) {
+        unlinkat(dir, name, 0); /* whoever wrote it is gone */
         return false;
     }
-    text[n > 0 ? n : 0] = 0;
-    if (!take_line(&at, since, sizeof since) || !take_line(&at, r->name, sizeof r->name) ||
-        !take_line(&at, r->out, sizeof r->out))
-        return false;
-    r->is_ring = strcmp(at, "ring\n") == 0;
-    r->since_s = strtoll(since, NULL, 10);
-    return true;
+    r->name[sizeof r->name - 1] = r->out[sizeof r->out - 1] = 0;
+    r->is_outside = state == SV_PROCESS_UNKNOWN;
+    return is_whole;
 }
 
 bool sv_running_is(const struct sv_running *r, const char *word)
 {
     char pid[16];
-    snprintf(pid, sizeof pid, "%d", (int)r->pid);
+    snprintf(pid, sizeof pid, "%u", r->id.pid);
     return strcmp(word, pid) == 0 || strcmp(word, r->name) == 0 || strcmp(word, r->out) == 0;
 }
 
@@ -98,27 +122,47 @@ static int by_age(const void *a, const void *b)
 {
     const struct sv_running *x = a, *y = b;
     return x->since_s != y->since_s ? (x->since_s > y->since_s) - (x->since_s < y->since_s)
-                                    : (x->pid > y->pid) - (x->pid < y->pid);
+                                    : (x->id.pid > y->id.pid) - (x->id.pid < y->id.pid);
 }
 
 size_t sv_running_all(struct sv_running **all)
 {
-    char dir[512], path[800];
+    char path[512];
+    struct sv_running r;
     size_t n = 0, cap = 0;
     *all = NULL;
-    folder(dir, sizeof dir);
-    DIR *d = is_safe(dir) ? opendir(dir) : NULL;
+    folder(path, sizeof path);
+    int fd = sv_trusted_folder(AT_FDCWD, path, SV_TRUST_PRIVATE);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     for (struct dirent *e; d && (e = readdir(d));) {
-        struct sv_running r = {.pid = (pid_t)strtol(e->d_name, NULL, 10)};
-        snprintf(path, sizeof path, "%s/%.255s", dir, e->d_name);
-        if (r.pid <= 0 || !read_one(path, &r))
+        if (e->d_name[0] == '.' || !read_one(fd, e->d_name, &r))
             continue;
         *all = sv_grow(*all, &cap, n + 1, sizeof **all);
         (*all)[n++] = r;
     }
     if (d)
         closedir(d);
+    else if (fd >= 0)
+        close(fd);
     if (n > 1)
         qsort(*all, n, sizeof **all, by_age);
     return n;
+}
+
+int sv_running_signal(const struct sv_running *r, int signal, struct sv_err *err)
+{
+    if (r->is_outside)
+        return sv_err_set(err, SV_EINPUT, SV_NO_POS,
+                          "the recording %u runs in another pid namespace: call stave there",
+                          r->id.pid);
+    int fd = (int)syscall(SYS_pidfd_open, r->id.pid, 0), code = 0;
+    /* Looked at again behind the descriptor: from here on it is that process, whoever gets its number. */
+    if (sv_process_id_state(&r->id) != SV_PROCESS_RUNS)
+        code = 0;
+    else if (fd >= 0 ? syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0) != 0
+                     : kill((pid_t)r->id.pid, signal) != 0)
+        code = errno == ESRCH ? 0 : sv_err_sys(err, "cannot signal the recording %u", r->id.pid);
+    if (fd >= 0)
+        close(fd);
+    return code;
 }

@@ -1,27 +1,40 @@
-/* Recordings that run: each has a small file in the user's runtime folder, by which `stave status` and `stave stop` find it. */
+/* Recordings that run: each has a small file in the user's runtime folder, by which `stave status`, `stave stop` and `stave trigger` find it.
+ *
+ *     sv_running_tell → sv_running_update every now and then → the file is removed        (the recorder)
+ *     sv_running_all → sv_running_signal                                                  (the others) */
 #ifndef SV_CMD_RUNNING_H
 #define SV_CMD_RUNNING_H
 
 #include "base/err.h"
+#include "base/process_id.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Written as it is: whoever reads it is the same program on the same machine, or does not understand it. */
 struct sv_running {
-    pid_t pid;
-    int64_t since_s; /* wall clock */
-    char name[64];   /* of the recorded command, or what -p said */
-    char out[1024];  /* where the trace will be */
-    bool is_ring;    /* with --last: saves on SIGUSR1 */
+    char magic[8]; /* also the version */
+    struct sv_process_id id;
+    int64_t since_s;  /* wall clock */
+    uint64_t bytes;   /* on the disk, of all its files */
+    uint64_t is_ring; /* with --last: saves on SIGUSR1 */
+    uint64_t
+        is_outside; /* filled by the reader: its pid namespace is not ours, so its number means nothing here */
+    char name[64];      /* of the recorded command, or what -p said */
+    char out[PATH_MAX]; /* where the trace will be */
 };
 
 /* Says that this process records; the returned path (malloc) is to be removed at the end, NULL when nowhere is room for it. */
 char *sv_running_tell(const char *name, const char *out, bool is_ring);
+void sv_running_update(const char *path, uint64_t bytes);
 /* All that run now, oldest first; files of dead ones are removed. Returns how many. */
 size_t sv_running_all(struct sv_running **all);
 /* Is it called so: by its number, its command or its output? */
 bool sv_running_is(const struct sv_running *r, const char *word);
+/* One that has ended meanwhile is no error. One of another pid namespace is. */
+int sv_running_signal(const struct sv_running *r, int signal, struct sv_err *err);
 
 #endif

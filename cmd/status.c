@@ -6,20 +6,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <time.h>
 
 struct status_options {
     bool none; /* no option of its own */
 };
-
-static uint64_t growing_bytes(const struct sv_running *r)
-{
-    char path[1100];
-    struct stat st;
-    snprintf(path, sizeof path, "%s.part", r->out);
-    return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
-}
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
@@ -31,9 +22,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     size_t n = sv_running_all(&all);
     for (size_t i = 0; i < n; i++) {
         char age[32], size[32];
-        sv_print(stdout, "%-8d %-12s %10s  %s → %s\n", (int)all[i].pid,
+        sv_print(stdout, "%-8d %-12s %10s  %s → %s\n", (int)all[i].id.pid,
                  sv_human_ns(age, ((int64_t)time(NULL) - all[i].since_s) * 1000000000),
-                 sv_human_bytes(size, growing_bytes(&all[i])), all[i].name, all[i].out);
+                 sv_human_bytes(size, all[i].bytes), all[i].name, all[i].out);
     }
     if (n == 0)
         sv_console_note("no recording runs");
@@ -52,7 +43,9 @@ const struct sv_command sv_command_status = {
     .name = "status",
     .operands = "",
     .summary = "which recordings run",
-    .description = "Lists the recordings of this user that run now, detached or not, oldest first.",
+    .description =
+        "Lists the recordings of this user that run now, detached or not, oldest first. The "
+        "size is that of all files of the recording so far.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct status_options),

@@ -4,7 +4,6 @@
 #include "cmd/files.h"
 #include "cmd/running.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,26 +16,27 @@ struct stop_options {
     bool all;
 };
 
-static bool still_runs(pid_t pid)
+static bool still_runs(const struct sv_process_id *id)
 {
     struct sv_running *all;
     size_t n = sv_running_all(&all);
     bool runs = false;
     for (size_t i = 0; i < n; i++)
-        runs |= all[i].pid == pid;
+        runs |= sv_process_id_equal(&all[i].id, id);
     free(all);
     return runs;
 }
 
 static int stop_one(const struct sv_running *r, struct sv_err *err)
 {
-    if (kill(r->pid, SIGTERM) != 0 && errno != ESRCH)
-        return sv_err_sys(err, "cannot stop the recording %d", (int)r->pid);
-    for (int ms = 0; ms < WAIT_MAX_MS && still_runs(r->pid); ms += WAIT_MS)
+    int code = sv_running_signal(r, SIGTERM, err);
+    if (code < 0)
+        return code;
+    for (int ms = 0; ms < WAIT_MAX_MS && still_runs(&r->id); ms += WAIT_MS)
         nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
-    if (still_runs(r->pid))
+    if (still_runs(&r->id))
         return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "the recording %d was told to stop, but still runs", (int)r->pid);
+                          "the recording %u was asked to stop, but still runs", r->id.pid);
     sv_print(stdout, "%s\n", r->out);
     return 0;
 }

@@ -20,15 +20,16 @@ struct trigger_options {
 /* The file has its name only when it is whole. */
 static int trigger(const struct sv_running *r, struct sv_err *err)
 {
-    char path[1200];
+    char path[PATH_MAX + 64];
     sv_parts_next_name(r->out, path, sizeof path);
-    if (kill(r->pid, SIGUSR1) != 0)
-        return sv_err_sys(err, "cannot tell the recording %d", (int)r->pid);
+    int code = sv_running_signal(r, SIGUSR1, err);
+    if (code < 0)
+        return code;
     for (int ms = 0; ms < WAIT_MAX_MS && access(path, F_OK) != 0; ms += WAIT_MS)
         nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
     if (access(path, F_OK) != 0)
         return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "the recording %d was told to save, but %s is not there", (int)r->pid,
+                          "the recording %u was told to save, but %s is not there", r->id.pid,
                           path);
     sv_print(stdout, "%s\n", path);
     return 0;
@@ -62,7 +63,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "the recording %d keeps everything: only those with --last save on a "
                           "trigger; 'stave stop' ends it",
-                          (int)chosen->pid);
+                          (int)chosen->id.pid);
     else
         code = trigger(chosen, err);
     free(all);

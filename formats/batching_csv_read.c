@@ -7,6 +7,7 @@
  * its batches one after the other, marked as SV_LIFE_UNTIMED; one without request_ids has its requests counted from 1. A missing column
  * spoils the file, a cell that makes no sense its row. A field holds at most 64 KiB of numbers. */
 #include "formats/csv_line.h"
+#include "formats/decimal.h"
 #include "formats/lines.h"
 
 #include "model/serving_events.h"
@@ -134,11 +135,7 @@ static struct sv_text own_text(struct batching_csv *s, enum column c)
 /* Milliseconds as ns. */
 static bool take_ms(const struct batching_csv *s, enum column c, int64_t *ns)
 {
-    double v;
-    if (!sv_text_double(field(s, c), &v) || !(v >= 0) || v > 1e12)
-        return false;
-    *ns = (int64_t)(v * 1e6 + 0.5);
-    return true;
+    return sv_decimal_ns(field(s, c), 6, ns);
 }
 
 static bool bad_cell(struct batching_csv *s, enum column c)
@@ -228,12 +225,12 @@ static bool take_members(struct batching_csv *s)
     struct row *r = &s->row;
     r->n = 0;
     while (p < p_end && r->n < MEMBERS_MAX) {
-        int64_t id, arrival_us = 0;
+        int64_t id, arrival_us = 0, arrival_ns;
         if (!list_next(&p, p_end, &id) || (q < q_end && !list_next(&q, q_end, &arrival_us)) ||
-            arrival_us < 0 || arrival_us > INT64_MAX / 2000)
+            arrival_us < 0 || __builtin_mul_overflow(arrival_us, 1000, &arrival_ns))
             return sv_lines_bad(&s->lines, "a list of requests that is none");
         s->members = sv_grow(s->members, &s->cap, r->n + 1, sizeof *s->members);
-        s->members[r->n++] = (struct member){(uint64_t)id, arrival_us * 1000};
+        s->members[r->n++] = (struct member){(uint64_t)id, arrival_ns};
     }
     return true;
 }
@@ -283,29 +280,36 @@ static bool take_exclusive(const struct batching_csv *s, int64_t *ns)
     return true;
 }
 
+/* Puts the edges one after the other; false: they are past all times. */
+static bool add_spans(int64_t *e, const int64_t spans[EDGES - 1])
+{
+    for (int i = 0; i < EDGES - 1; i++)
+        if (__builtin_add_overflow(e[i], spans[i], &e[i + 1]))
+            return false;
+    return true;
+}
+
 /* The columns are rounded to microseconds: what the total has more than that is told as part of the end. */
-static void take_times(struct batching_csv *s)
+static bool take_times(struct batching_csv *s)
 {
     struct row *r = &s->row;
-    int64_t exclusive[EDGES - 1], *e = r->edges, end;
+    int64_t spans[EDGES - 1], *e = r->edges, end;
     take_start(s);
-    end = e[0] + r->ms[TOTAL];
-    if (take_exclusive(s, exclusive)) {
-        for (int i = 0; i < EDGES - 1; i++)
-            e[i + 1] = e[i] + exclusive[i];
-        if (end > e[6] + 1000)
-            e[6] = end;
-    } else { /* submit contains batch; what the columns leave of the total belongs to the end */
+    bool is_exclusive = take_exclusive(s, spans);
+    if (!is_exclusive) { /* submit contains batch; what the columns leave of the total belongs to the end */
         int64_t batch = r->ms[BATCH], submit = r->ms[SUBMIT];
-        e[1] = e[0] + r->ms[QUEUE];
-        e[2] = e[1] + batch;
-        e[3] = e[1] + (submit > batch ? submit : batch);
-        e[4] = e[3] + r->ms[SCHEDULING];
-        e[5] = e[4] + r->ms[CODELET];
-        e[6] = end > e[5] ? end : e[5];
+        memcpy(spans,
+               (int64_t[EDGES - 1]){r->ms[QUEUE], batch, submit > batch ? submit - batch : 0,
+                                    r->ms[SCHEDULING], r->ms[CODELET], 0},
+               sizeof spans);
     }
+    if (!add_spans(e, spans) || __builtin_add_overflow(e[0], r->ms[TOTAL], &end))
+        return sv_lines_bad(&s->lines, "times before the year 2262");
+    if (is_exclusive ? end - e[6] > 1000 : end > e[6])
+        e[6] = end;
     r->callback_ns = r->ms[CALLBACK] < e[6] - e[5] ? r->ms[CALLBACK] : e[6] - e[5];
     s->last_ns = e[EDGES - 1] > s->last_ns ? e[EDGES - 1] : s->last_ns;
+    return true;
 }
 
 static uint32_t model_number(struct batching_csv *s)
@@ -380,7 +384,8 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
     r->flags = sv_text_is(field(s, WARMUP), "true") ? SV_LIFE_WARMUP : 0;
     s->type = own_text(s, TYPE);
     meet_worker(s);
-    take_times(s);
+    if (!take_times(s))
+        return false;
     s->step = MODEL_STEP;
     s->at = 0;
     return true;

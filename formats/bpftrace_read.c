@@ -149,6 +149,12 @@ static bool take_number(struct sv_fields *f, int64_t *out)
     return sv_text_i64(sv_field_next(f), out);
 }
 
+/* Results and what is made of them: the scripts print all of it without a sign. */
+static bool take_result(struct sv_fields *f, int64_t *out)
+{
+    return sv_text_signless(sv_field_next(f), out);
+}
+
 static bool take_column(struct sv_fields *f, const char *column, struct record *r)
 {
     struct sv_fields before = *f;
@@ -157,21 +163,21 @@ static bool take_column(struct sv_fields *f, const char *column, struct record *
     case 'p': return take_number(f, &r->pid) && r->pid >= 0;
     case 't': return r->has_tid = take_number(f, &r->tid);
     case 'x':
-        if ((r->has_fd = take_number(f, &r->fd)))
+        if ((r->has_fd = take_result(f, &r->fd)))
             return true;
         *f = before;
         r->comm = take_comm(f, column + 1);
         return r->comm.len > 0;
     case 'c': r->comm = take_comm(f, column + 1); return r->comm.len > 0;
     case 'C': return take_comm(f, column + 1).len > 0;
-    case 'd': return take_number(f, &(int64_t){0});
-    case 'f': return r->has_fd = take_number(f, &r->fd);
+    case 'd': return take_result(f, &(int64_t){0});
+    case 'f': return r->has_fd = take_result(f, &r->fd);
     case 'l': return r->has_latency = take_number(f, &r->latency);
-    case 'o': return r->has_offset = take_number(f, &r->offset);
-    case 'r': return r->has_ret = take_number(f, &r->ret);
-    case 'q': return take_number(f, &r->requested);
-    case 'n': return take_number(f, &r->length);
-    case 'm': return take_number(f, &r->mode);
+    case 'o': return r->has_offset = take_result(f, &r->offset);
+    case 'r': return r->has_ret = take_result(f, &r->ret);
+    case 'q': return take_result(f, &r->requested);
+    case 'n': return take_result(f, &r->length);
+    case 'm': return take_result(f, &r->mode);
     case 'a': return r->has_address = sv_text_u64(sv_field_next(f), &r->address);
     case 'F': r->function = sv_field_next(f); return r->function.len > 2;
     case 'D': r->disk = sv_field_next(f); return r->disk.len > 0;

@@ -415,7 +415,7 @@ static int next(struct sv_source *s, struct sv_batch *b, struct sv_err *err)
         chrome_balance_report(r);
     if (b->n == 0 && !r->any_list && r->n_events == 0)
         return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "no trace events found: not a Chrome trace");
-    return (int)b->n;
+    return sv_source_given(s, b->n, err);
 }
 
 static void close_source(struct sv_source *s)

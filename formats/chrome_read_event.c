@@ -61,9 +61,10 @@ static const uint8_t *read_odd_time(struct chrome_reader *r, const uint8_t *p, c
         f->has |= FIELD_BIT(field);
     else if (p && field == FIELD_TS)
         f->ts_is_over = status == TIME_OVER;
-    else if (p && field == FIELD_DUR)
+    else if (p && field == FIELD_DUR) {
         f->dur_is_bad = true;
-    else if (p)
+        f->dur_is_over = status == TIME_OVER;
+    } else if (p)
         chrome_note(r, FOUND_BAD_THREAD_TIME, start);
     return p;
 }

@@ -189,7 +189,8 @@ static int64_t duration(struct chrome_reader *r, const struct chrome_fields *f)
         chrome_note(r, FOUND_NEGATIVE_DUR, f->start);
         return 0;
     }
-    chrome_note(r, f->dur_is_bad ? FOUND_BAD_DUR : FOUND_NO_DUR, f->start);
+    if (!f->dur_is_over)
+        chrome_note(r, f->dur_is_bad ? FOUND_BAD_DUR : FOUND_NO_DUR, f->start);
     return 0;
 }
 
@@ -208,9 +209,11 @@ static void emit_on(struct chrome_reader *r, struct chrome_fields *f, unsigned k
 {
     struct sv_event *e = add(r, f, kind, track);
     e->flags = (uint8_t)flags;
-    if (kind == SV_SLICE)
+    if (kind == SV_SLICE) {
         e->dur_ns = duration(r, f);
-    else if (has(f, FIELD_DUR))
+        if (__builtin_expect(!sv_event_ends(e) || f->dur_is_over, 0))
+            sv_source_refuse(&r->source, chrome_pos(r, f->start));
+    } else if (has(f, FIELD_DUR))
         put(r, sv_dict_cstr(r->dict, "dur_ns"), SV_ARG_INT)->i = f->dur_ns;
     if (__builtin_expect(f->has & ~COMMON & ~used, 0))
         put_extras(r, f, used);
@@ -230,6 +233,8 @@ static void emit_loss(struct chrome_reader *r, struct chrome_fields *f, sv_str c
     struct sv_event *e = add(r, f, SV_LOSS, thread_of(r, f));
     e->cat = cat;
     e->dur_ns = span;
+    if (!sv_event_ends(e))
+        sv_source_refuse(&r->source, chrome_pos(r, f->start));
     put(r, 0, SV_ARG_INT)->i = count;
     finish(r, f, e);
 }

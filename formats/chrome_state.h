@@ -25,7 +25,7 @@ struct chrome_span {
 struct chrome_fields {
     uint32_t has; /* FIELD_BIT of what was there and usable */
     uint8_t ph;
-    bool ph_is_long, is_empty, ts_is_over, dur_is_bad;
+    bool ph_is_long, is_empty, ts_is_over, dur_is_bad, dur_is_over;
     uint32_t n_others; /* unknown fields, which became arguments */
     sv_str name, cat;
     int64_t pid, tid, ts_ns, dur_ns, tts_ns, tdur_ns;

@@ -109,7 +109,9 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
     sv_wall_set_date(&l->wall, days);
     if (!s->has_first)
         sv_wall_tell(l);
-    int64_t ts_ns = sv_wall_ns(&l->wall, of_day);
+    int64_t ts_ns;
+    if (!sv_wall_ns(&l->wall, of_day, &ts_ns))
+        return sv_lines_bad(l, "a time before the year 2262");
     if (!s->has_first)
         s->first_ns = ts_ns;
     s->has_first = true;

@@ -441,10 +441,10 @@ static bool finish_copy(struct fxt *s, struct sv_batch *b)
     if (!at)
         return sv_lines_bad(&s->lines, "the start of a transfer before its end");
     struct copy c = s->copies[*at - 1];
-    sv_add_int(&s->lines, b, "from", (int64_t)c.from);
-    sv_add_int(&s->lines, b, "to", (int64_t)c.to);
-    sv_add_int(&s->lines, b, "bytes", (int64_t)c.bytes);
-    sv_add_int(&s->lines, b, "prefetch", (int64_t)c.prefetch);
+    sv_add_uint(&s->lines, b, "from", c.from);
+    sv_add_uint(&s->lines, b, "to", c.to);
+    sv_add_uint(&s->lines, b, "bytes", c.bytes);
+    sv_add_uint(&s->lines, b, "prefetch", c.prefetch);
     if (c.handle)
         sv_add_pointer(&s->lines, b, "handle", c.handle);
     sv_track t = sv_lines_group(&s->lines, s->top, SV_TRACK_CUSTOM, "transfers", 9);
@@ -491,9 +491,9 @@ static bool on_mark(struct fxt *s, struct sv_batch *b)
         is_text ? text_from(s, v->code == THREAD_EVENT)
                 : sv_dict_cstr(s->lines.dict, v->code == STEALING ? "work stealing" : "user event");
     if (v->code == STEALING)
-        sv_add_int(&s->lines, b, "victim", (int64_t)v->p[1]);
+        sv_add_uint(&s->lines, b, "victim", v->p[1]);
     else if (!is_text)
-        sv_add_int(&s->lines, b, "code", (int64_t)v->p[0]);
+        sv_add_uint(&s->lines, b, "code", v->p[0]);
     sv_put_event(&s->lines, b, SV_INSTANT, v->ts_ns, r ? r->states : s->top, name, "event");
     return true;
 }
@@ -724,11 +724,11 @@ static void put_job(struct fxt *s, struct sv_batch *b, const struct job *j)
     char footprint[32];
     add_flows(s, b, j->id, false);
     add_flows(s, b, j->id, true);
-    sv_add_int(l, b, "JobId", (int64_t)j->id);
-    sv_add_int(l, b, "WorkerId", (int64_t)j->worker);
-    sv_add_int(l, b, "MemoryNode", (int64_t)j->node);
+    sv_add_uint(l, b, "JobId", j->id);
+    sv_add_uint(l, b, "WorkerId", j->worker);
+    sv_add_uint(l, b, "MemoryNode", j->node);
     if (j->is_submitted) {
-        sv_add_int(l, b, "SubmitOrder", (int64_t)j->order);
+        sv_add_uint(l, b, "SubmitOrder", j->order);
         sv_add_int(l, b, "Priority", j->priority);
         if (j->submit_ns <= j->start_ns)
             sv_add_int(l, b, "queued", j->start_ns - j->submit_ns);
@@ -737,7 +737,7 @@ static void put_job(struct fxt *s, struct sv_batch *b, const struct job *j)
         sv_add_text(l, b, "Model", sv_dict_text(l->dict, j->model));
     if (j->has_ended) {
         int n = snprintf(footprint, sizeof footprint, "%llx", (unsigned long long)j->footprint);
-        sv_add_int(l, b, "Size", (int64_t)j->bytes);
+        sv_add_uint(l, b, "Size", j->bytes);
         sv_add_text(l, b, "Footprint", (struct sv_text){footprint, (uint32_t)n});
         sv_add_text(l, b, "Arch", sv_dict_text(l->dict, j->arch));
     }

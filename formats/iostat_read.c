@@ -70,6 +70,7 @@ static bool take_timestamp(struct iostat *s, struct sv_text t, int64_t *ts_ns)
         return false;
     sv_wall_set_date(&l->wall, days);
     char zone_name[8] = "";
+    bool is_time;
     struct sv_zone *own = NULL;
     if (rest.len > 0 && rest.len < sizeof zone_name &&
         (rest.bytes[0] == '+' || rest.bytes[0] == '-'))
@@ -79,16 +80,16 @@ static bool take_timestamp(struct iostat *s, struct sv_text t, int64_t *ts_ns)
         l->wall.zone = own;
         if (!s->is_told)
             sv_wall_tell(l);
-        *ts_ns = sv_wall_ns(&l->wall, of_day);
+        is_time = sv_wall_ns(&l->wall, of_day, ts_ns);
         l->wall.zone = given;
         sv_zone_free(own);
     } else {
         if (!s->is_told)
             sv_wall_tell(l);
-        *ts_ns = sv_wall_ns(&l->wall, of_day);
+        is_time = sv_wall_ns(&l->wall, of_day, ts_ns);
     }
     s->is_told = true;
-    return true;
+    return is_time;
 }
 
 static bool put_disk(struct sv_lines *l, struct sv_batch *b, const struct sv_member *disk,

@@ -99,7 +99,7 @@ bool sv_member_double(const struct sv_member *m, double *out)
     if (!parse(m, &n))
         return false;
     *out = sv_json_number_double(&n, (const uint8_t *)m->value.bytes, m->value.len);
-    return true;
+    return true; /* 1e999 is infinite: sv_put_counter() refuses it */
 }
 
 struct sv_text sv_member_text(const struct sv_member *m, struct sv_batch *b)

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,22 +90,33 @@ static int read_line(struct sv_lines *l, struct sv_batch *b, struct sv_err *err)
     return 0;
 }
 
+/* The events of one line, or what else the reader gives at once. */
+static int give_some(struct sv_lines *l, struct sv_batch *b, struct sv_err *err)
+{
+    if (l->kind->more && l->kind->more(l, b))
+        return 0;
+    if (!l->is_at_end)
+        return l->kind->read ? l->kind->read(l, b, err) : read_line(l, b, err);
+    if (!l->kind->end || !l->kind->end(l, b)) {
+        l->is_finished = true;
+        sv_input_report(l->in, l->source.report);
+    }
+    return 0;
+}
+
 static int next(struct sv_source *s, struct sv_batch *b, struct sv_err *err)
 {
     struct sv_lines *l = (struct sv_lines *)s;
-    while (!l->is_finished && b->n + l->kind->max_events <= SV_BATCH) {
-        if (l->kind->more && l->kind->more(l, b))
-            continue;
-        if (!l->is_at_end) {
-            int code = l->kind->read ? l->kind->read(l, b, err) : read_line(l, b, err);
-            if (code < 0)
-                return code;
-        } else if (!l->kind->end || !l->kind->end(l, b)) {
-            l->is_finished = true;
-            sv_input_report(l->in, l->source.report);
-        }
+    while (!l->is_finished && b->n + l->kind->max_events <= SV_BATCH && !s->has_refused) {
+        size_t before = b->n;
+        int code = give_some(l, b, err);
+        if (code < 0)
+            return code;
+        for (size_t i = before; i < b->n; i++)
+            if (!sv_event_ends(&b->events[i]))
+                sv_source_refuse(s, l->pos);
     }
-    return (int)b->n;
+    return sv_source_given(s, b->n, err);
 }
 
 static void close_source(struct sv_source *s)
@@ -146,7 +158,7 @@ void sv_wall_set_date(struct sv_wall *w, int64_t days)
     w->days = days;
 }
 
-int64_t sv_wall_ns(struct sv_wall *w, int64_t ns_of_day)
+bool sv_wall_ns(struct sv_wall *w, int64_t ns_of_day, int64_t *ns)
 {
     if (w->last_of_day - ns_of_day > HALF_DAY_NS)
         w->days++;
@@ -155,7 +167,8 @@ int64_t sv_wall_ns(struct sv_wall *w, int64_t ns_of_day)
     if (w->zone)
         second = sv_zone_utc(w->zone, second, w->last_utc_s);
     w->last_utc_s = second;
-    return second * SV_S_NS + ns_of_day % SV_S_NS;
+    return !__builtin_mul_overflow(second, SV_S_NS, ns) &&
+           !__builtin_add_overflow(*ns, ns_of_day % SV_S_NS, ns);
 }
 
 void sv_wall_tell(struct sv_lines *l)
@@ -249,16 +262,32 @@ bool sv_text_u64(struct sv_text t, uint64_t *out)
     return true;
 }
 
+/* Its digits, and whether a minus stands before them. */
+static bool signed_digits(struct sv_text t, bool *is_negative, uint64_t *u)
+{
+    *is_negative = t.len > 0 && t.bytes[0] == '-';
+    if (*is_negative)
+        t = (struct sv_text){t.bytes + 1, t.len - 1};
+    return !(t.len > 1 && t.bytes[1] == 'x') && sv_text_u64(t, u);
+}
+
 bool sv_text_i64(struct sv_text t, int64_t *out)
 {
     uint64_t u;
-    bool negative = t.len > 0 && t.bytes[0] == '-';
-    if (negative)
-        t = (struct sv_text){t.bytes + 1, t.len - 1};
-    if ((t.len > 1 && t.bytes[1] == 'x') || !sv_text_u64(t, &u) ||
-        (negative && u > (uint64_t)INT64_MAX))
+    bool is_negative;
+    if (!signed_digits(t, &is_negative, &u) || u > (uint64_t)INT64_MAX + is_negative)
         return false;
-    *out = negative ? -(int64_t)u : (int64_t)u;
+    *out = (int64_t)(is_negative ? 0 - u : u);
+    return true;
+}
+
+bool sv_text_signless(struct sv_text t, int64_t *out)
+{
+    uint64_t u;
+    bool is_negative;
+    if (!signed_digits(t, &is_negative, &u) || (is_negative && u > (uint64_t)INT64_MAX + 1))
+        return false;
+    *out = (int64_t)(is_negative ? 0 - u : u);
     return true;
 }
 
@@ -320,6 +349,29 @@ void sv_add_int(struct sv_lines *l, struct sv_batch *b, const char *key, int64_t
     add(l, b, key, SV_ARG_INT)->i = v;
 }
 
+void sv_add_uint(struct sv_lines *l, struct sv_batch *b, const char *key, uint64_t v)
+{
+    add(l, b, key, v > INT64_MAX ? SV_ARG_UINT : SV_ARG_INT)->u = v;
+}
+
+void sv_put_value(struct sv_batch *b, sv_str key, struct sv_text t)
+{
+    struct sv_arg *a = sv_batch_arg(b);
+    bool is_hex = t.len > 1 && t.bytes[1] == 'x';
+    a->key = key;
+    if (sv_text_i64(t, &a->i)) {
+        a->type = SV_ARG_INT;
+    } else if (!is_hex && sv_text_u64(t, &a->u)) {
+        a->type = SV_ARG_UINT;
+    } else if (t.len && strchr("0123456789-.", t.bytes[0]) && sv_text_double(t, &a->d)) {
+        a->type = SV_ARG_DOUBLE;
+    } else {
+        a->type = SV_ARG_TEXT;
+        a->text = sv_batch_text(b, t.bytes, t.len);
+        a->size = t.len & 0xffffff;
+    }
+}
+
 void sv_add_pointer(struct sv_lines *l, struct sv_batch *b, const char *key, uint64_t v)
 {
     add(l, b, key, SV_ARG_POINTER)->u = v;
@@ -363,7 +415,10 @@ struct sv_event *sv_put_event(struct sv_lines *l, struct sv_batch *b, unsigned k
 
 void sv_put_counter(struct sv_lines *l, struct sv_batch *b, sv_track track, int64_t ts_ns, double v)
 {
-    (void)l;
+    if (!isfinite(v)) {
+        damaged(l, "value of a counter that is no number", "left out");
+        return;
+    }
     struct sv_event *e = sv_batch_event(b);
     struct sv_arg *a = sv_batch_arg(b);
     a->type = SV_ARG_DOUBLE;

@@ -63,8 +63,8 @@ static inline bool sv_lines_bad(struct sv_lines *l, const char *why)
 
 /* A new date: the times after it count from there. */
 void sv_wall_set_date(struct sv_wall *w, int64_t days);
-/* A time of day that goes back by more than half a day is the next day's. */
-int64_t sv_wall_ns(struct sv_wall *w, int64_t ns_of_day);
+/* A time of day that goes back by more than half a day is the next day's. False: past all times. */
+bool sv_wall_ns(struct sv_wall *w, int64_t ns_of_day, int64_t *ns);
 /* Says in the dictionary what the times mean: REALTIME, or unknown with a note when date or zone are. */
 void sv_wall_tell(struct sv_lines *l);
 
@@ -81,8 +81,10 @@ size_t sv_field_count(struct sv_fields f);         /* at most 32 */
 
 bool sv_text_is(struct sv_text t, const char *word);
 bool sv_text_begins(struct sv_text t, const char *word);
-/* A whole number; one past INT64_MAX is a negative one that was printed without its sign. */
+/* A whole number that fits; 0x… does not count. */
 bool sv_text_i64(struct sv_text t, int64_t *out);
+/* The same, but one past INT64_MAX is a negative one that was printed without its sign. */
+bool sv_text_signless(struct sv_text t, int64_t *out);
 bool sv_text_u64(struct sv_text t, uint64_t *out);  /* also 0x… */
 bool sv_text_double(struct sv_text t, double *out); /* 12.5 and 12,5 */
 /* The first place of a word in the bytes, NULL when there is none. */
@@ -98,6 +100,9 @@ static inline struct sv_fields sv_head(const uint8_t *head, size_t n)
 /* ---- events ---- */
 
 void sv_add_int(struct sv_lines *l, struct sv_batch *b, const char *key, int64_t v);
+void sv_add_uint(struct sv_lines *l, struct sv_batch *b, const char *key, uint64_t v);
+/* What the text is: a whole number, a number, or itself. */
+void sv_put_value(struct sv_batch *b, sv_str key, struct sv_text t);
 void sv_add_text(struct sv_lines *l, struct sv_batch *b, const char *key, struct sv_text t);
 void sv_add_pointer(struct sv_lines *l, struct sv_batch *b, const char *key, uint64_t v);
 void sv_add_double(struct sv_lines *l, struct sv_batch *b, const char *key, double v);
@@ -107,6 +112,7 @@ void sv_add_result(struct sv_lines *l, struct sv_batch *b, int64_t ret, bool is_
 /* An event with the arguments added since the last one. */
 struct sv_event *sv_put_event(struct sv_lines *l, struct sv_batch *b, unsigned kind, int64_t ts_ns,
                               sv_track track, sv_str name, const char *cat);
+/* A value that is no number (nan, inf) is damage. */
 void sv_put_counter(struct sv_lines *l, struct sv_batch *b, sv_track track, int64_t ts_ns,
                     double v);
 

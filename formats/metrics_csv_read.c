@@ -2,6 +2,7 @@
  *
  * Called by `stave plot batch`, row by row. Rows that make no sense are damage and left out; a missing column spoils the file. */
 #include "formats/csv_line.h"
+#include "formats/decimal.h"
 #include "formats/lines.h"
 
 #include <stdlib.h>
@@ -12,14 +13,11 @@ static const char *const names[N_COLUMNS] = {"timestamp_us", "queue_size", "reje
 
 static bool take_row(const struct sv_csv_line *line, const int *place, int64_t *ts_ns, double *v)
 {
-    int64_t us;
     for (int c = 0; c < N_COLUMNS; c++)
         if (place[c] >= (int)line->n)
             return false;
-    if (!sv_text_i64(line->fields[place[TIME]], &us) || us < INT64_MIN / 2000 ||
-        us > INT64_MAX / 2000)
+    if (!sv_decimal_signed_ns(line->fields[place[TIME]], 3, ts_ns))
         return false;
-    *ts_ns = us * 1000;
     return sv_text_double(line->fields[place[QUEUED]], &v[QUEUED]) &&
            sv_text_double(line->fields[place[REJECTED]], &v[REJECTED]);
 }

@@ -5,6 +5,7 @@
 #include "formats/json_members.h"
 #include "formats/phases.h"
 
+#include <math.h>
 #include <string.h>
 
 static const char mark[] = ":::MLLOG";
@@ -90,7 +91,7 @@ static void put_point(struct sv_lines *l, struct sv_batch *b, const struct recor
     double d;
     if (r->value.type == '0' && sv_member_i64(&r->value, &i))
         sv_add_int(l, b, "value", i);
-    else if (r->value.type == '0' && sv_member_double(&r->value, &d))
+    else if (r->value.type == '0' && sv_member_double(&r->value, &d) && isfinite(d))
         sv_add_double(l, b, "value", d);
     else if (r->value.type && r->value.type != 'n')
         sv_add_text(l, b, "value", sv_member_text(&r->value, b));

@@ -126,7 +126,7 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
     struct mpstat *s = (struct mpstat *)l;
     struct sv_text text = {p, (uint32_t)len};
     struct sv_fields f = {p, p + len};
-    int64_t of_day;
+    int64_t of_day, ts_ns;
     if (sv_field_count(f) == 0)
         return true;
     if (sv_text_begins(text, "Linux "))
@@ -141,7 +141,8 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
         return sv_lines_bad(l, "a time of day");
     struct sv_text cpu = sv_field_next(&f);
     if (sv_text_is(cpu, "CPU")) {
-        (void)sv_wall_ns(&l->wall, of_day); /* midnight may lie between it and the first values */
+        (void)sv_wall_ns(&l->wall, of_day,
+                         &ts_ns); /* midnight may lie between it and the first values */
         return take_header(s, f);
     }
     if (s->n_columns == 0)
@@ -150,7 +151,9 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
         sv_wall_tell(l);
         s->is_told = true;
     }
-    return take_values(s, b, f, sv_wall_ns(&l->wall, of_day), cpu);
+    if (!sv_wall_ns(&l->wall, of_day, &ts_ns))
+        return sv_lines_bad(l, "a time before the year 2262");
+    return take_values(s, b, f, ts_ns, cpu);
 }
 
 static const struct sv_lines_kind kind = {

@@ -232,6 +232,7 @@ static sv_track stream_of(struct sv_nsys *s)
 
 /* ---- events ---- */
 
+/* False: it has none, or one that fits no int64. */
 static bool time_of(const struct sv_nsys *s, enum sv_nsys_column c, int64_t *ns)
 {
     return sv_nsys_has(s, c) && !__builtin_add_overflow(sv_nsys_int(s, c), s->epoch_ns, ns);
@@ -244,11 +245,14 @@ static bool put_slice(struct sv_nsys *s, struct sv_batch *b, sv_track track, sv_
     int64_t start, end = 0;
     if (!time_of(s, SV_NSYS_start, &start))
         return false;
-    bool has_end = time_of(s, SV_NSYS_end, &end);
-    if (has_end && end < start)
+    bool has_end = sv_nsys_has(s, SV_NSYS_end);
+    if (has_end && (!time_of(s, SV_NSYS_end, &end) || end < start))
         return false;
     struct sv_event *e = sv_put_event(&s->lines, b, SV_SLICE, start, track, name, cat);
-    e->dur_ns = has_end ? end - start : SV_UNFINISHED;
+    if (!has_end)
+        e->dur_ns = SV_UNFINISHED;
+    else if (!sv_event_until(e, end))
+        sv_source_refuse(&s->lines.source, s->lines.pos);
     return true;
 }
 
@@ -329,9 +333,9 @@ static const char *memory_name(int64_t kind)
 
 static void add_bandwidth(struct sv_nsys *s, struct sv_batch *b)
 {
-    int64_t ns = INT(end) - INT(start);
+    int64_t ns;
     sv_add_int(&s->lines, b, "bytes", INT(bytes));
-    if (ns > 0)
+    if (!__builtin_sub_overflow(INT(end), INT(start), &ns) && ns > 0)
         sv_add_double(&s->lines, b, "memory bandwidth (GB/s)", (double)INT(bytes) / (double)ns);
 }
 
@@ -537,7 +541,7 @@ static bool put_memory(struct sv_nsys *s, struct sv_batch *b)
         return false;
     add_correlation(s, b, INT(globalPid), false);
     sv_add_int(&s->lines, b, "Addr", INT(address));
-    sv_add_int(&s->lines, b, "Bytes", is_alloc ? INT(bytes) : -INT(bytes));
+    sv_add_int(&s->lines, b, "Bytes", is_alloc ? INT(bytes) : (int64_t)(0 - (uint64_t)INT(bytes)));
     sv_add_int(&s->lines, b, "Device Id", INT(deviceId));
     if (HAS(memKind)) {
         const char *kind = memory_name(INT(memKind));

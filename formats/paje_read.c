@@ -219,25 +219,6 @@ static bool next_word(struct sv_fields *f, struct sv_text *word)
     return true;
 }
 
-static void add_argument(struct sv_batch *b, sv_str key, struct sv_text word)
-{
-    struct sv_arg *a = sv_batch_arg(b);
-    int64_t i;
-    double d;
-    a->key = key;
-    if (sv_text_i64(word, &i)) {
-        a->type = SV_ARG_INT;
-        a->i = i;
-    } else if (word.len && strchr("0123456789-.", word.bytes[0]) && sv_text_double(word, &d)) {
-        a->type = SV_ARG_DOUBLE;
-        a->d = d;
-    } else {
-        a->type = SV_ARG_TEXT;
-        a->text = sv_batch_text(b, word.bytes, word.len);
-        a->size = word.len & 0xffffff;
-    }
-}
-
 /* The fields that the format does not know, for the event that is put next. */
 static void add_arguments(struct sv_batch *b, const struct fields *x)
 {
@@ -245,7 +226,7 @@ static void add_arguments(struct sv_batch *b, const struct fields *x)
     struct sv_text word;
     for (size_t i = 0; i < x->def->n && next_word(&f, &word); i++)
         if (x->def->roles[i] == N_ROLES && word.len)
-            add_argument(b, x->def->names[i], word);
+            sv_put_value(b, x->def->names[i], word);
 }
 
 static bool take_fields(struct paje *s, const struct definition *d, struct sv_fields f,

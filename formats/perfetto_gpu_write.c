@@ -11,6 +11,7 @@
 #include "formats/perfetto_proto.h"
 #include "formats/perfetto_proto_more.h"
 #include "formats/perfetto_stave.h"
+#include "formats/perfetto_write.h"
 #include "model/gpu_words.h"
 #include "model/stages.h"
 
@@ -26,6 +27,7 @@ enum { SPEC_KERNEL = 1, SPEC_COPY, SPEC_SET, SPEC_FIRST_QUEUE = 16, CATEGORY_COM
 
 struct stages {
     struct sv_sink sink;
+    int64_t first_ns;     /* the earliest time of a packet below, 0 unless before */
     struct sv_sink *rest; /* sort → split → tail → Perfetto's writer */
     struct sv_dict *dict;
     struct sv_report *report;
@@ -47,7 +49,7 @@ struct stages {
 
 struct tail {
     struct sv_sink sink;
-    struct sv_sink *next;
+    struct sv_sink *next; /* Perfetto's writer */
     struct sv_output *out;
     struct stages *stages;
 };
@@ -56,16 +58,28 @@ static int tail_write(struct sv_sink *s, const struct sv_event *events, size_t n
                       struct sv_err *err)
 {
     struct tail *t = (struct tail *)s;
+    pf_origin_lower((struct pf *)t->next, t->stages->first_ns); /* all stages are known by now */
     return t->next->write(t->next, events, n, err);
+}
+
+/* The packets of stages count from 0, whatever the writer's origin. */
+static void write_packets(struct tail *t, const struct sv_buf *packets)
+{
+    struct pf *w = (struct pf *)t->next;
+    if (w->origin_ns)
+        pf_packets_write(w, packets->data, packets->len);
+    else
+        sv_output_write(t->out, packets->data, packets->len);
 }
 
 static int tail_close(struct sv_sink *s, bool failed, struct sv_err *err)
 {
     struct tail *t = (struct tail *)s;
+    pf_origin_lower((struct pf *)t->next, t->stages->first_ns);
     int code = failed ? 0 : t->next->flush(t->next, err);
     if (!failed && code >= 0) {
-        sv_output_write(t->out, t->stages->info.data, t->stages->info.len);
-        sv_output_write(t->out, t->stages->packets.data, t->stages->packets.len);
+        write_packets(t, &t->stages->info);
+        write_packets(t, &t->stages->packets);
     }
     int closed = t->next->close(t->next, failed || code < 0, err);
     free(t);
@@ -83,6 +97,13 @@ static uint32_t wire_clock(const struct stages *w)
     bool is_tied = c->trace_clock == SV_CLOCK_BOOTTIME ||
                    sv_clocks_convert(c, c->trace_clock, SV_CLOCK_BOOTTIME, 0, &ns);
     return is_known && is_tied ? c->trace_clock : SV_PF_CLOCK_TRACE_FILE;
+}
+
+static void put_time(struct stages *w, struct sv_buf *b, int64_t ts_ns)
+{
+    w->first_ns = ts_ns < w->first_ns ? ts_ns : w->first_ns;
+    sv_put_i64(b, SV_PF_PACKET_TIMESTAMP, ts_ns);
+    sv_put_u64(b, SV_PF_PACKET_CLOCK_ID, wire_clock(w));
 }
 
 static void put_text(struct sv_buf *b, uint32_t field, struct sv_text text)
@@ -236,8 +257,7 @@ static void write_stage(struct stages *w, const struct sv_event *e, const struct
     sv_buf_clear(&w->interned);
     first_specs(w);
     uint64_t context = context_of(w, e->track);
-    sv_put_i64(b, SV_PF_PACKET_TIMESTAMP, e->ts_ns);
-    sv_put_u64(b, SV_PF_PACKET_CLOCK_ID, wire_clock(w));
+    put_time(w, b, e->ts_ns);
     sv_put_u64(b, SV_PF_PACKET_SEQUENCE_ID, SEQUENCE);
     sv_put_u64(b, SV_PF_PACKET_SEQUENCE_FLAGS,
                w->has_state ? SV_PF_SEQ_NEEDS_STATE : SV_PF_SEQ_CLEARED);
@@ -323,8 +343,7 @@ static bool write_counter(struct stages *w, const struct sv_event *e)
     if (is_new)
         *id = w->counters.n;
     sv_buf_clear(b);
-    sv_put_i64(b, SV_PF_PACKET_TIMESTAMP, e->ts_ns);
-    sv_put_u64(b, SV_PF_PACKET_CLOCK_ID, wire_clock(w));
+    put_time(w, b, e->ts_ns);
     sv_put_u64(b, SV_PF_PACKET_SEQUENCE_ID, SEQUENCE + 1);
     size_t mark = sv_put_begin(b, SV_PF_PACKET_GPU_COUNTER);
     if (is_new)

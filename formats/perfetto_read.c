@@ -538,14 +538,14 @@ static int source_next(struct sv_source *s, struct sv_batch *b, struct sv_err *e
         if (deliver_spill(r, b))
             continue;
         if (r->is_finished)
-            return 0;
+            return sv_source_given(s, 0, err);
         if (read_frames(r, &rc, err) != STEP_END)
             continue;
         if (rc < 0)
             return rc;
         finish(r);
     }
-    return (int)b->n;
+    return sv_source_given(s, b->n, err);
 }
 
 static void source_close(struct sv_source *s)

@@ -59,6 +59,14 @@ static inline struct sv_event *sv_pf_emit(struct sv_pf *r, unsigned kind, sv_tra
     return e;
 }
 
+/* An event that ends at no time is refused; one that waits for its clock is looked at again. */
+static inline void sv_pf_lasts(struct sv_pf *r, struct sv_event *e, int64_t dur_ns)
+{
+    e->dur_ns = dur_ns;
+    if (!sv_event_ends(e))
+        sv_source_refuse(&r->source, r->pos);
+}
+
 void sv_pf_damage(struct sv_pf *r, const char *what, const char *detail_fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void sv_pf_note(struct sv_pf *r, const char *what, const char *detail_fmt, ...)

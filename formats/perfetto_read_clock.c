@@ -288,6 +288,8 @@ static bool resolve(struct sv_pf *r, struct sv_pf_clock *c)
             if (!__builtin_mul_overflow(e->ts_ns, c->multiplier, &scaled) &&
                 to_trace(r, c, scaled, &ns))
                 e->ts_ns = ns;
+            if (!sv_event_ends(e))
+                sv_source_refuse(&r->source, r->pos);
         }
     }
     sv_pf_spill(r, w->first);
@@ -445,11 +447,11 @@ static size_t waiting_bytes(const struct sv_pf *r)
 
 static bool raw_ns(struct sv_pf *r, struct sv_pf_clock *c, uint64_t timestamp, int64_t *ns)
 {
-    if (timestamp > INT64_MAX && !c->is_incremental) {
+    int64_t value = (int64_t)timestamp, origin_ns = r->clocks.origin_ns;
+    if (!c->is_incremental && __builtin_add_overflow(timestamp, origin_ns, &value)) {
         sv_pf_damage(r, "timestamp out of range", "%llu", (unsigned long long)timestamp);
         return false;
     }
-    int64_t value = (int64_t)timestamp;
     if (__builtin_expect(c->multiplier != 1, 0) &&
         __builtin_mul_overflow(value, c->multiplier, &value)) {
         sv_pf_damage(r, "timestamp out of range", "%llu × %lld", (unsigned long long)timestamp,
@@ -457,7 +459,10 @@ static bool raw_ns(struct sv_pf *r, struct sv_pf_clock *c, uint64_t timestamp, i
         return false;
     }
     if (c->is_incremental) {
-        if (__builtin_add_overflow(c->last_ns, value, &value)) {
+        /* Files with an origin hold the whole range of times, so a step may be that long; in others it goes back. */
+        bool is_long = origin_ns && timestamp > INT64_MAX;
+        if (is_long ? __builtin_add_overflow(c->last_ns, timestamp, &value)
+                    : __builtin_add_overflow(c->last_ns, value, &value)) {
             sv_pf_damage(r, "timestamp out of range", "the sum of increments overflows");
             return false;
         }
@@ -508,7 +513,8 @@ static bool time_later(struct sv_pf *r, struct sv_pf_clock *c, uint64_t timestam
         sv_pf_damage(r, "events on a clock without snapshot", "clock %u", c->id);
         return false;
     }
-    r->ts_ns = (int64_t)timestamp; /* raw: the multiplier is not known before the snapshot */
+    /* Raw: the multiplier is not known before the snapshot. Stave has none. */
+    r->ts_ns = r->clocks.origin_ns ? ns : (int64_t)timestamp;
     return true;
 }
 
@@ -546,6 +552,7 @@ int64_t sv_pf_time_of(struct sv_pf *r, uint32_t clock, int64_t ns)
 struct reading {
     uint32_t id;
     uint64_t timestamp, multiplier;
+    int64_t ns; /* both, and the origin of the file */
     bool is_incremental;
 };
 
@@ -555,6 +562,7 @@ struct readings {
     uint32_t primary;
     uint32_t alias;         /* what the file's own time line really is; 0: not told */
     int64_t uncertainty_ns; /* -1: unknown */
+    int64_t origin_ns;
 };
 
 static struct reading read_clock(struct sv_wire w)
@@ -573,30 +581,47 @@ static struct reading read_clock(struct sv_wire w)
     return x;
 }
 
+/* What the snapshot says beside its clocks; the rest of its fields is needed to read those. */
+static void read_snapshot_facts(struct sv_wire w, struct readings *s)
+{
+    struct sv_wire_field f;
+    *s = (struct readings){.uncertainty_ns = -1};
+    while (sv_wire_next(&w, &f)) {
+        switch (sv_pf_tag(&f)) {
+        case SV_PF_V(SV_PF_SNAPSHOT_PRIMARY): s->primary = (uint32_t)f.u; break;
+        case SV_PF_V(SV_PF_STAVE_CLOCK):
+            s->alias = is_sequence_clock((uint32_t)f.u) ? 0 : (uint32_t)f.u;
+            break;
+        case SV_PF_V(SV_PF_STAVE): s->uncertainty_ns = (int64_t)f.u; break;
+        case SV_PF_V(SV_PF_STAVE_ORIGIN): s->origin_ns = (int64_t)f.u; break;
+        default: break;
+        }
+    }
+}
+
+/* The reading in nanoseconds; false: that is no time. */
+static bool reading_ns(const struct readings *s, struct reading *x)
+{
+    bool has_origin = x->id == s->primary || x->id == s->alias || is_sequence_clock(x->id);
+    uint64_t product;
+    return x->multiplier <= INT64_MAX && !(x->is_incremental && !is_sequence_clock(x->id)) &&
+           !__builtin_mul_overflow(x->timestamp, x->multiplier, &product) &&
+           !__builtin_add_overflow(product, has_origin ? s->origin_ns : 0, &x->ns);
+}
+
 static void read_snapshot(struct sv_pf *r, struct sv_pf_blob data, struct readings *s)
 {
     struct sv_wire w = sv_pf_wire(data);
     struct sv_wire_field f;
-    s->n = s->primary = s->alias = 0;
-    s->uncertainty_ns = -1;
+    read_snapshot_facts(w, s);
     while (sv_wire_next(&w, &f)) {
-        if (sv_pf_tag(&f) == SV_PF_V(SV_PF_SNAPSHOT_PRIMARY))
-            s->primary = (uint32_t)f.u;
-        if (sv_pf_tag(&f) == SV_PF_V(SV_PF_STAVE_CLOCK) && !is_sequence_clock((uint32_t)f.u))
-            s->alias = (uint32_t)f.u;
-        if (sv_pf_tag(&f) == SV_PF_V(SV_PF_STAVE))
-            s->uncertainty_ns = (int64_t)f.u;
         if (sv_pf_tag(&f) != SV_PF_B(SV_PF_SNAPSHOT_CLOCKS))
             continue;
         struct reading x = read_clock(sv_wire_sub(&f));
         bool is_twice = false;
         for (uint32_t i = 0; i < s->n; i++)
             is_twice = is_twice || s->at[i].id == x.id;
-        int64_t ns;
-        if (is_twice || s->n == SV_PF_CLOCKS_MAX || x.timestamp > INT64_MAX ||
-            x.multiplier > INT64_MAX ||
-            __builtin_mul_overflow((int64_t)x.timestamp, (int64_t)x.multiplier, &ns) ||
-            (x.is_incremental && !is_sequence_clock(x.id)))
+        if (is_twice || s->n == SV_PF_CLOCKS_MAX || !reading_ns(s, &x))
             sv_pf_damage(r, "invalid clock in a snapshot", "clock %u", x.id);
         else
             s->at[s->n++] = x;
@@ -612,9 +637,8 @@ static void keep_snapshot(struct sv_pf *r, const struct readings *s)
     for (uint32_t i = 0; i < s->n && kept.n < SV_READINGS_MAX; i++) {
         const struct reading *x = &s->at[i];
         if (!is_sequence_clock(x->id) && !(s->alias && x->id == SV_PF_CLOCK_TRACE_FILE))
-            kept.readings[kept.n++] =
-                (struct sv_reading){x->id == SV_PF_CLOCK_TRACE_FILE ? SV_CLOCK_UNKNOWN : x->id,
-                                    (int64_t)x->timestamp * (int64_t)x->multiplier};
+            kept.readings[kept.n++] = (struct sv_reading){
+                x->id == SV_PF_CLOCK_TRACE_FILE ? SV_CLOCK_UNKNOWN : x->id, x->ns};
     }
     if (kept.n > 1 && r->seq->machine == r->machines[0])
         sv_clocks_add(&r->dict->clocks, &kept);
@@ -628,7 +652,7 @@ static void apply_properties(struct sv_pf *r, struct sv_pf_clock *c, const struc
     c->is_known = true;
     c->multiplier = (int64_t)x->multiplier;
     c->is_incremental = x->is_incremental;
-    c->last_ns = (int64_t)x->timestamp * c->multiplier;
+    c->last_ns = x->ns;
 }
 
 static void choose_clocks(struct sv_pf *r, const struct readings *s)
@@ -654,13 +678,14 @@ void sv_pf_clock_snapshot(struct sv_pf *r, struct sv_pf_blob data)
     struct sv_pf_clock *clocks[SV_PF_CLOCKS_MAX];
     int64_t values[SV_PF_CLOCKS_MAX] = {0};
     read_snapshot(r, data, &s);
+    r->clocks.origin_ns = s.origin_ns; /* all snapshots of a window have it */
     if (s.n == 0)
         return;
     choose_clocks(r, &s);
     for (uint32_t i = 0; i < s.n; i++) {
         clocks[i] = sv_pf_clock_at(r, r->seq, s.at[i].id);
         apply_properties(r, clocks[i], &s.at[i]);
-        values[i] = (int64_t)s.at[i].timestamp * (int64_t)s.at[i].multiplier;
+        values[i] = s.at[i].ns;
     }
     add_row(r, clocks, values, s.n);
     keep_snapshot(r, &s);

@@ -225,8 +225,8 @@ void sv_pf_emit_loss(struct sv_pf *r, struct sv_pf_seq *seq, sv_track track)
     struct sv_event *e = sv_pf_emit(r, SV_LOSS, track, r->str.loss);
     if (!r->copy_texts && seq->has_last && seq->last_ns < r->ts_ns) {
         e->ts_ns = seq->last_ns;
-        if (__builtin_sub_overflow(r->ts_ns, seq->last_ns, &e->dur_ns))
-            e->dur_ns = INT64_MAX;
+        if (!sv_event_until(e, r->ts_ns))
+            sv_source_refuse(&r->source, r->pos);
     }
     seq->has_loss = false;
     seq->n_lost = 0;
@@ -257,7 +257,7 @@ static void emit_told_loss(struct sv_pf *r, const struct sv_pf_event_in *e, stru
     struct sv_text cat = sv_dict_text(r->dict, e->cat);
     size_t own = sizeof SV_PF_LOSS_CATEGORY - 1;
     out->cat = cat.len > own ? sv_dict_str(r->dict, cat.bytes + own + 1, cat.len - own - 1) : 0;
-    out->dur_ns = span;
+    sv_pf_lasts(r, out, span);
     r->seq->has_loss = false;
 }
 

@@ -371,8 +371,10 @@ void sv_pf_gpu_stage(struct sv_pf *r, struct sv_pf_blob data)
     }
     if (!s.has_event_id) /* it only brought specifications */
         return;
-    if (s.duration > INT64_MAX || !r->has_time) {
-        sv_pf_damage(r, "GPU stage without time", "or with an impossible duration; dropped");
+    if (s.duration > INT64_MAX)
+        sv_source_refuse(&r->source, r->pos);
+    if (!r->has_time) {
+        sv_pf_damage(r, "GPU stage without time", "dropped");
         return;
     }
     if (s.has_stage_iid)
@@ -392,7 +394,7 @@ void sv_pf_gpu_stage(struct sv_pf *r, struct sv_pf_blob data)
     if (s.pid >= 0)
         sv_pf_arg_int(r, key(r, "pid"), s.pid);
     struct sv_event *e = sv_pf_emit(r, SV_SLICE, track, name);
-    e->dur_ns = (int64_t)s.duration;
+    sv_pf_lasts(r, e, (int64_t)s.duration);
     /* A stage that is called as a category is, is of that category: our own files. */
     if (sv_gpu_is_work(sv_gpu_class((const char *)spec.name.bytes, spec.name.len)))
         e->cat = sv_pf_intern(r, spec.name);

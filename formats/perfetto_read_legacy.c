@@ -294,7 +294,9 @@ static void emit_complete(struct sv_pf *r, const struct sv_pf_event_in *e, const
                           struct sv_pf_track *t)
 {
     int64_t dur_ns, thread_ns;
-    if (l->dur_us < 0 || __builtin_mul_overflow(l->dur_us, 1000, &dur_ns)) {
+    if (__builtin_mul_overflow(l->dur_us, 1000, &dur_ns) && l->dur_us > 0)
+        sv_source_refuse(&r->source, r->pos);
+    if (l->dur_us < 0) {
         sv_pf_damage(r, "slice with a negative duration", "dropped");
         sv_batch_drop_args(r->b);
         return;
@@ -305,7 +307,7 @@ static void emit_complete(struct sv_pf *r, const struct sv_pf_event_in *e, const
         sv_pf_arg_special(r, SV_ARG_THREAD_DUR, (uint64_t)thread_ns);
     struct sv_event *out = sv_pf_emit(r, SV_SLICE, t->track, e->name);
     out->cat = e->cat;
-    out->dur_ns = dur_ns;
+    sv_pf_lasts(r, out, dur_ns);
 }
 
 static void emit_async(struct sv_pf *r, const struct sv_pf_event_in *e, const struct legacy *l,

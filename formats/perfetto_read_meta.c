@@ -296,9 +296,10 @@ void sv_pf_system_info(struct sv_pf *r, struct sv_pf_blob data)
 /* A key made of a prefix and a text of the file. */
 static bool make_key(char *key, size_t room, const char *prefix, struct sv_pf_blob name)
 {
-    int n = snprintf(key, room, "%s%.*s", prefix, (int)(name.len < 200 ? name.len : 200),
-                     (const char *)name.bytes);
-    return name.len > 0 && n > 0;
+    if (name.len == 0)
+        return false;
+    return snprintf(key, room, "%s%.*s", prefix, (int)(name.len < 200 ? name.len : 200),
+                    (const char *)name.bytes) > 0;
 }
 
 static void chrome_meta(struct sv_pf *r, struct sv_wire w)
@@ -376,20 +377,20 @@ static void attribute(struct sv_pf *r, struct sv_wire w)
 {
     struct sv_wire_field f, value = {0};
     struct sv_pf_blob name = {0};
-    bool is_json = false;
+    uint64_t form = 0;
     char key[256];
     while (sv_wire_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_ATTRIBUTE_KEY))
             name = sv_pf_bytes(&f);
         else if (sv_pf_tag(&f) == SV_PF_V(SV_PF_STAVE))
-            is_json = f.u != 0;
+            form = f.u;
         else
             value = f;
     }
-    if (!make_key(key, sizeof key, "", name))
+    if (form == SV_PF_STAVE_EXPLAINS || !make_key(key, sizeof key, "", name))
         return;
     if (sv_pf_tag(&value) == SV_PF_B(SV_PF_ATTRIBUTE_STRING))
-        set_meta(r, key, sv_pf_bytes(&value), is_json);
+        set_meta(r, key, sv_pf_bytes(&value), form == SV_PF_STAVE_JSON);
     else if (sv_pf_tag(&value) == SV_PF_V(SV_PF_ATTRIBUTE_LONG))
         set_meta_number(r, key, (int64_t)value.u);
 }
@@ -398,9 +399,12 @@ void sv_pf_trace_attributes(struct sv_pf *r, struct sv_pf_blob data)
 {
     struct sv_wire w = sv_pf_wire(data);
     struct sv_wire_field f;
-    while (sv_wire_next(&w, &f))
+    while (sv_wire_next(&w, &f)) {
         if (sv_pf_tag(&f) == SV_PF_B(SV_PF_ATTRIBUTES_LIST))
             attribute(r, sv_wire_sub(&f));
+        else if (sv_pf_tag(&f) == SV_PF_V(SV_PF_STAVE_ORIGIN))
+            r->clocks.origin_ns = (int64_t)f.u;
+    }
 }
 
 /* ---- losses ---- */

@@ -369,6 +369,8 @@ static bool read_untimed(struct sv_pf *r, const struct sv_pf_packet *k)
     case SV_PF_PACKET_TRACE_STATS: read = sv_pf_trace_stats; break;
     case SV_PF_PACKET_GPU_INFO: read = sv_pf_gpu_info; break;
     case SV_PF_PACKET_SYNC_MARKER:
+        r->clocks.origin_ns = 0; /* until the window says another one */
+        return true;
     case SV_PF_PACKET_SERVICE_EVENT:
     case SV_PF_PACKET_PROVENANCE:
     case SV_PF_PACKET_EXTENSION_DESCRIPTOR: return true; /* about the recording, not part of it */

@@ -213,7 +213,10 @@ static void read_process(struct sv_pf *r, struct sv_pf_blob data, struct process
             if (!p->labels)
                 p->labels = join(r, data, SV_PF_PROCESS_LABELS, ',');
             break;
-        case SV_PF_V(SV_PF_PROCESS_START_NS): p->start_ns = (int64_t)f.u; break;
+        case SV_PF_V(
+            SV_PF_PROCESS_START_NS): /* signed, so it may also be earlier than the origin */
+            p->start_ns = (int64_t)(f.u + (uint64_t)r->clocks.origin_ns);
+            break;
         case SV_PF_V(SV_PF_PROCESS_CHROME_TYPE): set_chrome_process(r, p, f.u); break;
         case SV_PF_V(SV_PF_PROCESS_SORT_INDEX):
             p->order = (int32_t)f.u;
@@ -411,7 +414,7 @@ static void apply_process(struct sv_pf *r, struct sv_pf_track *t, const struct p
     info->kind = SV_TRACK_PROCESS;
     info->pid = p->pid;
     info->is_described = true;
-    if (p->start_ns > 0 && info->start_ns == 0)
+    if (p->start_ns && info->start_ns == 0)
         info->start_ns = p->start_ns;
     if (p->cmdline && !info->desc)
         info->desc = p->cmdline;

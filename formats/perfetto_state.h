@@ -109,6 +109,7 @@ struct sv_pf_clocks {
     struct sv_pf_clock *trace;    /* all events are converted to it; NULL: not decided */
     struct sv_pf_clock *fallback; /* of packets that name no clock; NULL: taken as they are */
     bool is_fixed;                /* the trace clock was used and cannot change */
+    int64_t origin_ns;            /* what times in the file count from (perfetto_stave.h) */
     uint64_t epoch;
     uint32_t visit;
     struct sv_pf_clock *waiting[64]; /* the clocks with waiting events */

@@ -7,6 +7,12 @@
  *   trace clock that no        the same; ClockSnapshot.991 = the clock, whose readings equal those of clock 11. Perfetto relates
  *   snapshot ties to BOOTTIME  every file to BOOTTIME and calls it a loss where it cannot
  *   metadata                   TraceAttributes; Attribute.990 = 1 when the text is JSON
+ *   times before zero          Perfetto's are unsigned. A window that has such times is written later: TraceAttributes.992 and
+ *                              ClockSnapshot.992 = the origin (int64, below 0), and a time is what the file says plus the origin.
+ *                              That holds for timestamps of packets, for readings of the primary clock, of the clock that it
+ *                              stands for (991) and of clocks of a sequence, and for start times of processes. All windows of a
+ *                              finished file have one origin; those of a growing file may differ. The attribute
+ *                              SV_PF_ORIGIN_KEY explains it to people; its Attribute.990 = 2: no metadata of the trace
  *   snapshot's uncertainty     ClockSnapshot.990, nanoseconds; absent: unknown
  *   argument NULL              an empty DebugAnnotation.proto_value, its type SV_PF_NULL_TYPE; Perfetto reads null, too
  *   empty dict, empty array    DebugAnnotation.legacy_json_value "{}", "[]"
@@ -44,7 +50,10 @@ enum {
         2 /* sv_track_info.is_incremental; the values are absolute all the same */
 };
 
-enum { SV_PF_STAVE_CLOCK = 991 };     /* ClockSnapshot: what the file's own time line really is */
+enum { SV_PF_STAVE_CLOCK = 991 };  /* ClockSnapshot: what the file's own time line really is */
+enum { SV_PF_STAVE_ORIGIN = 992 }; /* ClockSnapshot, TraceAttributes: what times count from */
+enum { SV_PF_STAVE_JSON = 1, SV_PF_STAVE_EXPLAINS = 2 }; /* values of Attribute.990 */
+#define SV_PF_ORIGIN_KEY "time_origin_ns"
 enum { SV_PF_CLOCK_TRACE_FILE = 11 }; /* SV_CLOCK_UNKNOWN in a file */
 
 #define SV_PF_NULL_TYPE     ".perfetto.protos.SourceLocation" /* any message that Perfetto knows */

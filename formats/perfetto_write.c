@@ -227,7 +227,7 @@ static inline bool is_short(const struct sv_event *e)
     switch (e->kind) {
     case SV_BEGIN:
     case SV_END: return e->n_args <= SHORT_ARGS_MAX;
-    case SV_SLICE: return e->n_args <= SHORT_ARGS_MAX && e->dur_ns >= 0;
+    case SV_SLICE: return e->n_args <= SHORT_ARGS_MAX && e->dur_ns >= 0 && sv_event_ends(e);
     case SV_INSTANT: return e->n_args <= SHORT_ARGS_MAX && e->flags == 0;
     case SV_COUNTER:
         return e->n_args == 1 &&
@@ -292,10 +292,11 @@ static inline bool write_short(struct pf *w, const struct sv_event *e, struct re
         return false;
     p = put_tail(s, start, p, e->ts_ns);
     if (e->kind == SV_SLICE) {
+        int64_t end_ns = (int64_t)((uint64_t)e->ts_ns + (uint64_t)e->dur_ns); /* is_short() */
         static const uint8_t end[] = {TAG(SV_PF_PACKET_TRACK_EVENT, SV_WIRE_BYTES), 2,
                                       TAG(SV_PF_EVENT_TYPE, SV_WIRE_VARINT), SV_PF_TYPE_END};
         memcpy(p + 2, end, sizeof end);
-        p = put_tail(s, p, p + 2 + sizeof end, e->ts_ns + e->dur_ns);
+        p = put_tail(s, p, p + 2 + sizeof end, end_ns);
     }
     w->block.len = (size_t)(p - w->block.data);
     if (e->kind == SV_BEGIN)
@@ -404,17 +405,30 @@ static void write_long(struct pf *w, const struct sv_event *e)
     begin.kind = SV_BEGIN;
     begin.dur_ns = 0;
     pf_event_write(w, &begin);
-    end.ts_ns = e->ts_ns + e->dur_ns;
-    if (e->dur_ns >= 0)
+    if (__builtin_add_overflow(e->ts_ns, e->dur_ns, &end.ts_ns))
+        sv_report_add(w->report, SV_DAMAGE, "slice whose end is no time", 1, SV_NO_POS,
+                      "it stays without an end");
+    else if (e->dur_ns >= 0)
         pf_event_write(w, &end);
+}
+
+/* Times before zero are best known before the first of them is written. */
+static void see_first(struct pf *w, const struct sv_event *events, size_t n)
+{
+    int64_t first = 0;
+    for (size_t i = 0; i < n; i++)
+        first = events[i].ts_ns < first ? events[i].ts_ns : first;
+    pf_origin_lower(w, first);
 }
 
 static int pf_write(struct sv_sink *sink, const struct sv_event *events, size_t n,
                     struct sv_err *err)
 {
     struct pf *w = (struct pf *)sink;
+    if (w->window == 0)
+        see_first(w, events, n);
     if (window_is_full(w))
-        pf_window_begin(w);
+        pf_window_begin(w, w->origin_ns);
     else if (w->dict->clocks.n > w->n_snapshots)
         pf_snapshots_write(w);
     bool in_runs = has_runs(events, n);
@@ -466,12 +480,15 @@ static int pf_close(struct sv_sink *sink, bool failed, struct sv_err *err)
         sv_output_discard(w->out);
     } else {
         if (w->window == 0)
-            pf_window_begin(w);
+            pf_window_begin(w, w->origin_ns);
         pf_snapshots_write(w);
         pf_tracks_describe_rest(w);
         pf_meta_write(w, true);
         pf_stats_write(w);
         pf_block_flush(w);
+        pf_origin_report(w);
+        if (w->sink.rewrites)
+            pf_origin_unify(w);
         status = sv_output_close(w->out, err);
     }
     pf_free(w);

@@ -6,6 +6,7 @@
  *   perfetto_write_track.c   track descriptors, stand-ins for pids, who gets a sequence of its own
  *   perfetto_write_intern.c  numbers for strings, per file; and which sequence has heard of which
  *   perfetto_write_block.c   packets to blocks to the output, compression, clocks, metadata, resync points
+ *   perfetto_write_origin.c  times before zero: where times count from, and files that learn it late
  *
  * Words: a *window* is what stands between two resync points; nothing in it refers to an earlier one. A *sequence* is
  * Perfetto's: a stream of packets with its own state; hot tracks have one each, with the track as a default, the rest shares the
@@ -152,7 +153,8 @@ struct pf {
     bool names_stages;     /* correlation numbers are those of GPU stages, too */
     uint32_t wire_clock;   /* the trace clock as it is written */
     uint32_t
-        alias_clock; /* what the file's own time line really is; 0: it is not used, or unknown */
+        alias_clock;   /* what the file's own time line really is; 0: it is not used, or unknown */
+    int64_t origin_ns; /* 0 or below: the time that is written as 0 in this window */
 
     struct sv_buf block;    /* packets on their way */
     struct sv_buf packed;   /* the same, compressed */
@@ -200,12 +202,31 @@ void pf_packet(struct pf *w, const struct sv_buf *head, const struct sv_buf *int
 void pf_block_flush(struct pf *w);
 int pf_block_init(struct pf *w, struct sv_err *err);
 void pf_block_fini(struct pf *w);
-void pf_window_begin(struct pf *w); /* marker, clocks, metadata; forgets all numbers */
-void pf_clock_put(struct sv_buf *b, uint32_t clock, int64_t ns);
+void pf_window_begin(struct pf *w,
+                     int64_t origin_ns); /* marker, clocks, metadata; forgets all numbers */
+void pf_clock_put(struct sv_buf *b, uint32_t clock, uint64_t reading);
 void pf_primary_put(const struct pf *w, struct sv_buf *b);
+void pf_marker_write(struct pf *w);
 void pf_snapshots_write(struct pf *w); /* those that the dictionary learned since */
 void pf_meta_write(struct pf *w, bool changed_only);
 void pf_stats_write(struct pf *w);
+
+/* ---- where times count from (perfetto_write_origin.c) ---- */
+
+/* A time as the file has it. */
+static inline uint64_t pf_wire_ns(const struct pf *w, int64_t ns)
+{
+    return (uint64_t)ns - (uint64_t)w->origin_ns;
+}
+
+/* Times from `ns` on are going to be written: begins a window with an earlier origin if they need one. */
+void pf_origin_lower(struct pf *w, int64_t ns);
+void pf_origin_write(struct pf *w); /* says the origin of the window, unless it is 0 */
+/* Writes packets whose times count from 0. */
+void pf_packets_write(struct pf *w, const uint8_t *packets, size_t n);
+/* The finished file once more, all of it with the last origin. What fails leaves the file as it was, and is reported. */
+void pf_origin_unify(struct pf *w);
+void pf_origin_report(struct pf *w);
 
 /* ---- numbers (perfetto_write_intern.c) ---- */
 

@@ -188,11 +188,11 @@ static uint32_t wire_clock_of(const struct pf *w, const struct sv_snapshot *s, u
     return clock;
 }
 
-void pf_clock_put(struct sv_buf *b, uint32_t clock, int64_t ns)
+void pf_clock_put(struct sv_buf *b, uint32_t clock, uint64_t reading)
 {
     size_t mark = sv_put_begin(b, SV_PF_SNAPSHOT_CLOCKS);
     sv_put_u64(b, SV_PF_CLOCK_ID, clock);
-    sv_put_i64(b, SV_PF_CLOCK_TIMESTAMP, ns);
+    sv_put_u64(b, SV_PF_CLOCK_TIMESTAMP, reading);
     sv_put_end(b, mark);
 }
 
@@ -201,6 +201,20 @@ void pf_primary_put(const struct pf *w, struct sv_buf *b)
     sv_put_u64(b, SV_PF_SNAPSHOT_PRIMARY, w->wire_clock);
     if (w->alias_clock)
         sv_put_u64(b, SV_PF_STAVE_CLOCK, w->alias_clock);
+    if (w->origin_ns)
+        sv_put_i64(b, SV_PF_STAVE_ORIGIN, w->origin_ns);
+}
+
+/* Only the trace clock has an origin; what others showed before zero has no place in the file. */
+static void reading_put(struct pf *w, struct sv_buf *b, uint32_t clock, int64_t ns)
+{
+    if (clock == w->wire_clock || clock == w->alias_clock)
+        pf_clock_put(b, clock, pf_wire_ns(w, ns));
+    else if (ns >= 0)
+        pf_clock_put(b, clock, (uint64_t)ns);
+    else
+        sv_report_add(w->report, SV_SKIPPED, "reading of a clock before its zero", 1, SV_NO_POS,
+                      "clock %u", clock);
 }
 
 static void snapshot_write(struct pf *w, const struct sv_snapshot *s)
@@ -210,11 +224,11 @@ static void snapshot_write(struct pf *w, const struct sv_snapshot *s)
     for (uint32_t i = 0; i < s->n; i++) {
         uint32_t clock = wire_clock_of(w, s, i);
         if (clock)
-            pf_clock_put(b, clock, s->readings[i].ns);
+            reading_put(w, b, clock, s->readings[i].ns);
     }
     int64_t ns;
     if (w->alias_clock && sv_snapshot_get(s, w->alias_clock, &ns))
-        pf_clock_put(b, w->wire_clock, ns);
+        pf_clock_put(b, w->wire_clock, pf_wire_ns(w, ns));
     pf_primary_put(w, b);
     if (s->uncertainty_ns >= 0)
         sv_put_i64(b, SV_PF_STAVE, s->uncertainty_ns);
@@ -234,10 +248,22 @@ static int by_trace_time(const void *a, const void *b, void *ctx)
     return i < j ? -1 : i > j ? 1 : *x < *y ? -1 : *x > *y;
 }
 
+/* The earliest trace time of those that are not written yet. */
+static int64_t snapshots_begin(const struct pf *w)
+{
+    const struct sv_clocks *c = &w->dict->clocks;
+    int64_t first = 0, ns;
+    for (size_t i = w->n_snapshots; i < c->n; i++)
+        if (sv_snapshot_get(&c->snapshots[i], c->trace_clock, &ns) && ns < first)
+            first = ns;
+    return first;
+}
+
 /* Perfetto wants the trace clock of snapshots to go forward, merged files bring them in any order. */
 void pf_snapshots_write(struct pf *w)
 {
     const struct sv_clocks *c = &w->dict->clocks;
+    pf_origin_lower(w, snapshots_begin(w)); /* writes them where it begins a window */
     size_t n = c->n - w->n_snapshots;
     if (n == 0)
         return;
@@ -280,7 +306,7 @@ static void attribute_put(struct pf *w, struct sv_buf *b, const struct sv_meta *
     sv_put_bytes(b, SV_PF_ATTRIBUTE_KEY, key.bytes, key.len);
     sv_put_bytes(b, SV_PF_ATTRIBUTE_STRING, value.bytes, value.len);
     if (m->is_json)
-        sv_put_u64(b, SV_PF_STAVE, 1);
+        sv_put_u64(b, SV_PF_STAVE, SV_PF_STAVE_JSON);
     sv_put_end(b, mark);
 }
 
@@ -331,7 +357,7 @@ void pf_stats_write(struct pf *w)
 
 /* ---- windows ---- */
 
-static void marker_write(struct pf *w)
+void pf_marker_write(struct pf *w)
 {
     uint8_t marker[40], packet[60];
     size_t n = bytes_head_at(marker, SV_PF_PACKET_SYNC_MARKER, SV_PF_SYNC_MARKER_SIZE);
@@ -355,19 +381,23 @@ static void choose_wire_clock(struct pf *w)
     w->alias_clock = is_known && !is_tied ? clock : 0;
 }
 
-void pf_window_begin(struct pf *w)
+void pf_window_begin(struct pf *w, int64_t origin_ns)
 {
     if (w->window > 0) {
         pf_tracks_describe_put_off(w);
         pf_sequences_prune(w);
         pf_numbers_forget(w);
+        w->origin_ns = origin_ns; /* what came before had its own */
     } else {
         choose_wire_clock(w);
+        w->origin_ns = origin_ns;
+        pf_origin_lower(w, snapshots_begin(w));
     }
     pf_block_flush(w);
-    marker_write(w);
+    pf_marker_write(w);
     w->window++;
     w->window_bytes = 0;
+    pf_origin_write(w);
     snapshot_repeat(w);
     pf_snapshots_write(w);
     pf_meta_write(w, false);

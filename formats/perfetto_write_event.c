@@ -368,7 +368,7 @@ static void time_put(struct pf *w, struct pf_sequence *s, int64_t ts_ns, bool is
                      struct sv_buf *head)
 {
     if (is_absolute || ts_ns < s->last_ns) {
-        sv_put_i64(head, SV_PF_PACKET_TIMESTAMP, ts_ns);
+        sv_put_u64(head, SV_PF_PACKET_TIMESTAMP, pf_wire_ns(w, ts_ns));
         sv_put_u64(head, SV_PF_PACKET_CLOCK_ID, w->wire_clock);
         return;
     }
@@ -399,6 +399,8 @@ void pf_event_write(struct pf *w, const struct sv_event *e)
     uint8_t room[256];
     struct sv_buf head = {.data = room, .cap = sizeof room, .limit = sizeof room};
     bool is_loss = e->kind == SV_LOSS;
+    if (e->ts_ns < w->origin_ns) /* the short way never goes back: only here */
+        pf_origin_lower(w, e->ts_ns);
     if (e->track)
         pf_track_prepare(w, e->track);
     struct pf_sequence *s = pf_sequence_for(w, e->track, e->ts_ns);

@@ -121,7 +121,7 @@ static void process_put(struct pf *w, struct sv_buf *b, const struct sv_track_in
     sv_put_i64(b, SV_PF_PROCESS_PID, wire_pid(w, info->space, info->pid));
     text_put(w, b, SV_PF_PROCESS_NAME, info->name);
     if (info->start_ns)
-        sv_put_i64(b, SV_PF_PROCESS_START_NS, info->start_ns);
+        sv_put_u64(b, SV_PF_PROCESS_START_NS, pf_wire_ns(w, info->start_ns));
     text_put(w, b, SV_PF_PROCESS_LABELS, info->desc);
     sv_put_end(b, mark);
 }
@@ -426,12 +426,13 @@ void pf_sequence_anchor(struct pf *w, struct pf_sequence *s, struct sv_buf *head
     if (ns > s->last_ns)
         s->last_ns = ns;
     sv_buf_clear(b);
-    pf_clock_put(b, w->wire_clock, s->last_ns);
+    uint64_t reading = pf_wire_ns(w, s->last_ns);
+    pf_clock_put(b, w->wire_clock, reading);
     if (w->alias_clock)
-        pf_clock_put(b, w->alias_clock, s->last_ns);
+        pf_clock_put(b, w->alias_clock, reading);
     size_t clock = sv_put_begin(b, SV_PF_SNAPSHOT_CLOCKS);
     sv_put_u64(b, SV_PF_CLOCK_ID, SV_PF_CLOCK_SEQUENCE_FIRST);
-    sv_put_i64(b, SV_PF_CLOCK_TIMESTAMP, s->last_ns);
+    sv_put_u64(b, SV_PF_CLOCK_TIMESTAMP, reading);
     sv_put_u64(b, SV_PF_CLOCK_IS_INCREMENTAL, 1);
     sv_put_end(b, clock);
     pf_primary_put(w, b);

@@ -129,8 +129,7 @@ static bool take_time(struct pmon *s, const struct sv_text fields[N_COLUMNS], in
         sv_wall_tell(l);
         s->is_told = true;
     }
-    *ts_ns = sv_wall_ns(&l->wall, of_day);
-    return true;
+    return sv_wall_ns(&l->wall, of_day, ts_ns);
 }
 
 /* The process's own counters, below its own "GPU N". */

@@ -63,10 +63,14 @@ int sv_rocprofv3_probe(const uint8_t *head, size_t n)
     return n - i >= len && memcmp(head + i, TOOL, len) == 0 ? 100 : 0;
 }
 
+static int64_t place_of(const struct rocprof *s, const void *at)
+{
+    return (int64_t)s->in->pos + ((const uint8_t *)at - s->in->data);
+}
+
 static void damage(struct rocprof *s, const char *what, const void *at)
 {
-    int64_t pos = (int64_t)s->in->pos + ((const uint8_t *)at - s->in->data);
-    sv_report_add(s->source.report, SV_DAMAGE, what, 1, pos, NULL);
+    sv_report_add(s->source.report, SV_DAMAGE, what, 1, place_of(s, at), NULL);
 }
 
 /* ---- values ---- */
@@ -417,11 +421,12 @@ static void put_record(struct rocprof *s, struct sv_batch *b, const struct sv_me
                            : sv_dict_thread(d, s->space, s->pid, r.thread < 0 ? 0 : r.thread);
     struct sv_event *e = sv_batch_event(b);
     *e = (struct sv_event){.ts_ns = r.begin,
-                           .dur_ns = r.end > r.begin ? r.end - r.begin : 0,
                            .track = track,
                            .name = name_of(s, &r),
                            .cat = sv_dict_cstr(d, s->group->cat),
                            .kind = SV_SLICE};
+    if (!sv_event_until(e, r.end))
+        sv_source_refuse(&s->source, place_of(s, object->value.bytes));
     if (r.correlation > 0) {
         put_number(b, 0, SV_ARG_CORRELATION, r.correlation);
         if (s->group->what != GROUP_MARKERS && has_arrow(s, r.correlation)) {
@@ -483,10 +488,9 @@ static void step(struct rocprof *s, struct sv_batch *b)
 static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
 {
     struct rocprof *s = (struct rocprof *)source;
-    (void)err;
     while (b->n < SV_BATCH && !s->is_done)
         step(s, b);
-    return (int)b->n;
+    return sv_source_given(source, b->n, err);
 }
 
 /* ---- life ---- */

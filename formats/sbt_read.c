@@ -57,10 +57,14 @@ static uint64_t u64_at(const uint8_t *p)
     return v;
 }
 
+static int64_t place(const struct sbt *s)
+{
+    return (int64_t)(s->in->pos + (uint64_t)(s->at.p - s->in->data));
+}
+
 static void damage(struct sbt *s, const char *what)
 {
-    sv_report_add(s->source.report, SV_DAMAGE, what, 1,
-                  (int64_t)(s->in->pos + (uint64_t)(s->at.p - s->in->data)),
+    sv_report_add(s->source.report, SV_DAMAGE, what, 1, place(s),
                   "the rest of the file is not read");
     s->is_done = true;
 }
@@ -294,8 +298,7 @@ static void put_memory(struct sbt *s, struct sv_batch *b, const struct record *r
 {
     if (r->type == 15 || r->type == 16) {
         put_number(b, s->key.address, r->to ? r->to : r->from);
-        put_number(b, s->key.memory_bytes,
-                   r->type == 16 ? (uint64_t) - (int64_t)r->bytes : r->bytes);
+        put_number(b, s->key.memory_bytes, r->type == 16 ? 0 - r->bytes : r->bytes);
         put_number(b, s->key.device_id, r->device);
         if (r->type == 16) /* a negative number */
             b->arg[-2].type = SV_ARG_INT;
@@ -403,12 +406,13 @@ static void read_event(struct sbt *s, struct sv_batch *b)
                            .cat = sv_dict_cstr(s->source.dict, m->cat),
                            .kind = is_slice ? SV_SLICE : SV_INSTANT};
     sv_batch_finish(b, e);
+    if (!sv_event_ends(e))
+        sv_source_refuse(&s->source, place(s));
 }
 
 static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
 {
     struct sbt *s = (struct sbt *)source;
-    (void)err;
     while (b->n < SV_BATCH && !s->is_done && s->n_left > 0) {
         if (s->n_left == UINT64_MAX && s->at.p == s->at.end)
             break;
@@ -416,7 +420,7 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
         if (s->n_left != UINT64_MAX)
             s->n_left--;
     }
-    return (int)b->n;
+    return sv_source_given(source, b->n, err);
 }
 
 /* ---- life ---- */

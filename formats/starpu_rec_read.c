@@ -127,9 +127,9 @@ static bool time_of(const struct rec *s, const char *key, int64_t *ns)
 static sv_track worker_track(struct rec *s, int64_t rank, int64_t worker)
 {
     char name[48] = "StarPU";
-    int n = rank > 0 ? snprintf(name, sizeof name, "StarPU rank %d", (int)rank) : 6;
+    int n = rank > 0 ? snprintf(name, sizeof name, "StarPU rank %lld", (long long)rank) : 6;
     sv_track top = sv_lines_group(&s->lines, 0, SV_TRACK_CUSTOM, name, (size_t)n);
-    n = worker >= 0 ? snprintf(name, sizeof name, "Worker %d", (int)worker)
+    n = worker >= 0 ? snprintf(name, sizeof name, "Worker %lld", (long long)worker)
                     : snprintf(name, sizeof name, "others");
     return sv_lines_group(&s->lines, top, SV_TRACK_CUSTOM, name, (size_t)n);
 }
@@ -163,8 +163,6 @@ static void add_field(struct rec *s, struct sv_batch *b, const struct field *f)
     static const char *const texts[] = {"Tag", "Footprint", "Handles"};
     struct sv_text key = {s->text + f->key, f->key_len}, value = value_of(s, f);
     char name[64];
-    int64_t i;
-    double d;
     bool is_text = false;
     for (size_t k = 0; k < sizeof left_out / sizeof *left_out; k++)
         if (sv_text_is(key, left_out[k]))
@@ -172,12 +170,10 @@ static void add_field(struct rec *s, struct sv_batch *b, const struct field *f)
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
         is_text |= sv_text_is(key, texts[k]);
     snprintf(name, sizeof name, "%.*s", (int)(key.len < 60 ? key.len : 60), key.bytes);
-    if (!is_text && sv_text_i64(value, &i))
-        sv_add_int(&s->lines, b, name, i);
-    else if (!is_text && sv_text_double(value, &d))
-        sv_add_double(&s->lines, b, name, d);
-    else
+    if (is_text)
         sv_add_text(&s->lines, b, name, value);
+    else
+        sv_put_value(b, sv_dict_cstr(s->lines.dict, name), value);
 }
 
 /* None of what a record does not have. */
@@ -257,6 +253,9 @@ static bool put_task(struct rec *s, struct sv_batch *b)
     }
     if (job.len == 0 || !time_of(s, "StartTime", &t.start_ns) || !time_of(s, "EndTime", &t.end_ns))
         return sv_lines_bad(&s->lines, "JobId, StartTime and EndTime of a task");
+    if (get(s, "SubmitTime").bytes && !time_of(s, "SubmitTime", &(int64_t){0}))
+        sv_report_add(s->lines.source.report, SV_DAMAGE, "time of a submission that is none", 1,
+                      s->lines.pos, "left out");
     (void)sv_text_i64(get(s, "WorkerId"), &worker);
     (void)sv_text_i64(get(s, "MPIRank"), &rank);
     t.track = worker_track(s, rank, worker);

@@ -3,6 +3,8 @@
  * Which argument means what is a table; calls that are not in it keep their name, result and duration. */
 #include "formats/strace_call.h"
 
+#include "formats/decimal.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -141,28 +143,20 @@ int sv_errno_number(struct sv_text name)
 
 /* ---- the result ---- */
 
-/* "<0.000012>" at the end, with the blanks before it. */
-static void take_duration(struct sv_text *t, struct sv_strace_call *c)
+/* "<0.000012>" at the end, with the blanks before it. False: a duration that is none. */
+static bool take_duration(struct sv_text *t, struct sv_strace_call *c)
 {
     while (t->len && t->bytes[t->len - 1] == ' ')
         t->len--;
     if (t->len < 4 || t->bytes[t->len - 1] != '>')
-        return;
-    const char *open = memrchr(t->bytes, '<', t->len);
-    const char *dot = open ? memchr(open, '.', (size_t)(t->bytes + t->len - open)) : NULL;
-    if (!dot)
-        return;
-    struct sv_text whole = {open + 1, (uint32_t)(dot - open - 1)};
-    struct sv_text decimals = {dot + 1, (uint32_t)(t->bytes + t->len - 1 - dot - 1)};
-    int64_t s, part;
-    if (decimals.len == 0 || decimals.len > 9 || !sv_text_i64(whole, &s) ||
-        !sv_text_i64(decimals, &part) || s < 0 || part < 0 || s > 4000000000)
-        return;
-    for (uint32_t i = decimals.len; i < 9; i++)
-        part *= 10;
-    c->has_duration = true;
-    c->dur_ns = s * SV_S_NS + part;
+        return true;
+    const char *open = memrchr(t->bytes, '<', t->len), *end = t->bytes + t->len - 1;
+    struct sv_text inside = {open ? open + 1 : end, open ? (uint32_t)(end - open - 1) : 0};
+    if (!memchr(inside.bytes, '.', inside.len) || strspn(inside.bytes, "0123456789.") < inside.len)
+        return true; /* another pair of angles: 3</path> */
+    c->has_duration = sv_decimal_ns(inside, 9, &c->dur_ns);
     t->len = (uint32_t)(open - t->bytes);
+    return c->has_duration;
 }
 
 /* The '=' before the result: the last one behind a closing bracket. NULL: none. */
@@ -311,7 +305,8 @@ static void take_argument(char role, struct sv_text t, struct sv_batch *b, struc
 bool sv_strace_parse(struct sv_text text, struct sv_batch *b, struct sv_strace_call *c)
 {
     *c = (struct sv_strace_call){0};
-    take_duration(&text, c);
+    if (!take_duration(&text, c))
+        return false;
     const char *open = memchr(text.bytes, '(', text.len), *equals = find_result(text);
     if (!open || open == text.bytes || open - text.bytes > 64 || !equals || equals < open)
         return false;

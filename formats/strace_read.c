@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "formats/decimal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,18 +44,8 @@ struct head {
 static bool take_epoch(struct sv_text t, int64_t *ns)
 {
     const char *dot = memchr(t.bytes, '.', t.len);
-    int64_t s, part;
-    if (!dot)
-        return false;
-    struct sv_text whole = {t.bytes, (uint32_t)(dot - t.bytes)};
-    struct sv_text decimals = {dot + 1, t.len - whole.len - 1};
-    if (whole.len < 9 || whole.len > 10 || decimals.len < 3 || decimals.len > 9 ||
-        !sv_text_i64(whole, &s) || !sv_text_i64(decimals, &part) || s < 0 || part < 0)
-        return false;
-    for (uint32_t i = decimals.len; i < 9; i++)
-        part *= 10;
-    *ns = s * SV_S_NS + part;
-    return true;
+    uint32_t whole = dot ? (uint32_t)(dot - t.bytes) : 0, decimals = dot ? t.len - whole - 1 : 0;
+    return whole >= 9 && whole <= 10 && decimals >= 3 && decimals <= 9 && sv_decimal_ns(t, 9, ns);
 }
 
 static bool take_head(struct sv_fields *f, struct head *h)
@@ -336,14 +327,16 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
     if (is_message(text))
         return true;
     if (!take_head(&f, &h))
-        return sv_lines_bad(l, "a time (strace -ttt or -tt)");
+        return sv_lines_bad(l, "a time (strace -ttt or -tt) before the year 2262");
     tell_clock(s, h.is_epoch);
     if (h.is_epoch == s->is_wall)
         return sv_lines_bad(l, "a time like those before it");
     if (!h.has_tid)
         sv_report_add(l->source.report, SV_NOTE, "line without a process number", 1, l->pos,
                       "strace tells it only with -f -o FILE, or once there are several: pid 0");
-    int64_t ts_ns = h.is_epoch ? h.ns : sv_wall_ns(&l->wall, h.ns);
+    int64_t ts_ns = h.ns;
+    if (!h.is_epoch && !sv_wall_ns(&l->wall, h.ns, &ts_ns))
+        return sv_lines_bad(l, "a time before the year 2262");
     return put_rest(s, b, h.tid, ts_ns, sv_field_rest(&f));
 }
 

@@ -521,6 +521,8 @@ static bool read_event(struct text_source *s, struct cursor *c, struct sv_batch 
     if (!sv_batch_finish(b, &e))
         sv_report_add(s->source.report, SV_DAMAGE, "more arguments than an event can have", 1,
                       (int64_t)s->in->pos, NULL);
+    if (!sv_event_ends(&e))
+        sv_source_refuse(&s->source, (int64_t)s->in->pos);
     b->events[b->n++] = e;
     return true;
 }
@@ -591,7 +593,7 @@ static int text_next(struct sv_source *source, struct sv_batch *b, struct sv_err
         sv_input_report(s->in, source->report);
         s->is_reported = true;
     }
-    return (int)b->n;
+    return sv_source_given(source, b->n, err);
 }
 
 static void text_close(struct sv_source *source)

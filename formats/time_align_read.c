@@ -65,7 +65,9 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
         return sv_lines_bad(l, "TIMESTAMP HH:MM:SS");
     int64_t step = of_day - s->last_of_day;
     bool is_next = step == SV_S_NS || step == SV_S_NS - SV_DAY_S * SV_S_NS;
-    int64_t wall_ns = sv_wall_ns(&l->wall, of_day);
+    int64_t wall_ns;
+    if (!sv_wall_ns(&l->wall, of_day, &wall_ns))
+        return sv_lines_bad(l, "a time before the year 2262");
     if (s->has_last && is_next && ns >= s->last_ns && s->n < PAIRS_MAX) {
         s->pairs = sv_grow(s->pairs, &s->cap, s->n + 1, sizeof *s->pairs);
         s->pairs[s->n++] = (struct pair){s->last_ns, ns, wall_ns};
@@ -120,7 +122,9 @@ static bool find_drift(const struct time_align *s, const struct pair *best, int6
 
 static void add_fitted(struct sv_clocks *c, const struct sv_clock_fit *fit, int64_t at_ns)
 {
-    int64_t wall_ns = at_ns + fit->offset_ns + (int64_t)(fit->drift * (double)(at_ns - fit->at_ns));
+    int64_t wall_ns;
+    if (!sv_clock_fit_apply(fit, at_ns, &wall_ns))
+        return; /* clocks that drift apart like that are related by nothing */
     struct sv_snapshot one = snapshot(at_ns, wall_ns, fit->uncertainty_ns);
     sv_clocks_add(c, &one);
 }

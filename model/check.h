@@ -40,7 +40,8 @@ enum sv_check_severity {
     RULE(FILE_ORDER, "file-order", NOTE,                                                           \
          "an event that is told later than a later one of its track, where every reader sorts: "   \
          "an instant, or in a Perfetto file a begin or end")                                       \
-    RULE(COUNTER_ORDER, "counter-order", NOTE, "a counter value earlier than the one before it")   \
+    RULE(COUNTER_ORDER, "counter-order", NOTE,                                                     \
+         "a counter value earlier than the one before it, in a format whose readers do not sort")  \
     RULE(FLOW_END_WITHOUT_BEGIN, "flow-end-without-begin", ERROR,                                  \
          "a flow that ends and never began")                                                       \
     RULE(FLOW_WITHOUT_END, "flow-without-end", WARNING, "a flow that begins and goes nowhere")     \
@@ -84,7 +85,7 @@ struct sv_check_row {
 
 struct sv_check {
     bool
-        readers_sort; /* set between sv_check_new() and the first event: edges in disorder do no harm */
+        readers_sort; /* set between sv_check_new() and the first event: edges and counters in disorder do no harm */
     struct sv_check_row rows[SV_CHECK_RULES];
     uint64_t events;
     int64_t unit_ns; /* all times are multiples of it: 1000 in many JSON files, else 1 */

@@ -53,6 +53,20 @@ bool sv_snapshot_get(const struct sv_snapshot *s, uint32_t clock, int64_t *ns)
     return false;
 }
 
+/* Differences of any two times. */
+__extension__ typedef __int128 wide;
+
+static bool fits(wide v, int64_t *out)
+{
+    *out = (int64_t)v;
+    return v >= INT64_MIN && v <= INT64_MAX;
+}
+
+static int64_t clamp(double v)
+{
+    return v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : v == v ? (int64_t)v : 0;
+}
+
 bool sv_clocks_convert(const struct sv_clocks *c, uint32_t from, uint32_t to, int64_t ns,
                        int64_t *out)
 {
@@ -78,16 +92,15 @@ bool sv_clocks_convert(const struct sv_clocks *c, uint32_t from, uint32_t to, in
             found = true;
         }
     }
-    if (found && __builtin_add_overflow(ns, best_to - best_from, out))
-        return false;
-    return found;
+    return found && fits((wide)ns + best_to - best_from, out);
 }
 
 /* Least squares over (from, to − from), centred on the mean so that the sums stay small. */
 bool sv_clocks_fit(const struct sv_clocks *c, uint32_t from, uint32_t to, struct sv_clock_fit *fit)
 {
     *fit = (struct sv_clock_fit){.uncertainty_ns = -1};
-    int64_t anchor = 0, base = 0, a, b;
+    int64_t anchor = 0, a, b;
+    wide base = 0;
     double sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0;
     size_t n = 0;
     for (size_t i = 0; i < c->n; i++) {
@@ -96,9 +109,9 @@ bool sv_clocks_fit(const struct sv_clocks *c, uint32_t from, uint32_t to, struct
             continue;
         if (n == 0) {
             anchor = a;
-            base = b - a;
+            base = (wide)b - a;
         }
-        double x = (double)(a - anchor), y = (double)(b - a - base);
+        double x = (double)((wide)a - anchor), y = (double)((wide)b - a - base);
         sum_x += x;
         sum_y += y;
         sum_xx += x * x;
@@ -110,19 +123,27 @@ bool sv_clocks_fit(const struct sv_clocks *c, uint32_t from, uint32_t to, struct
     double count = (double)n, spread = sum_xx - sum_x * sum_x / count;
     fit->drift = spread > 0 ? (sum_xy - sum_x * sum_y / count) / spread : 0;
     fit->at_ns = anchor;
-    fit->offset_ns = base + (int64_t)((sum_y - fit->drift * sum_x) / count);
+    if (!fits(base + clamp((sum_y - fit->drift * sum_x) / count), &fit->offset_ns))
+        return false;
     fit->n_snapshots = n;
-    int64_t worst = 0;
+    wide worst = 0;
     for (size_t i = 0; i < c->n; i++) {
         const struct sv_snapshot *s = &c->snapshots[i];
         if (!sv_snapshot_get(s, from, &a) || !sv_snapshot_get(s, to, &b))
             continue;
-        int64_t residual = b - a - fit->offset_ns - (int64_t)(fit->drift * (double)(a - anchor));
+        wide residual = (wide)b - a - fit->offset_ns -
+                        clamp(fit->drift * (double)((wide)a - anchor));
         residual = (residual < 0 ? -residual : residual) +
                    (s->uncertainty_ns > 0 ? s->uncertainty_ns : 0);
-        if (residual > worst)
-            worst = residual;
+        worst = residual > worst ? residual : worst;
     }
-    fit->uncertainty_ns = worst;
+    if (!fits(worst, &fit->uncertainty_ns))
+        fit->uncertainty_ns = INT64_MAX;
     return true;
+}
+
+bool sv_clock_fit_apply(const struct sv_clock_fit *fit, int64_t from_ns, int64_t *to_ns)
+{
+    double drifted = fit->drift * (double)((wide)from_ns - fit->at_ns);
+    return fits((wide)from_ns + fit->offset_ns + clamp(drifted), to_ns);
 }

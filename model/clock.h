@@ -63,5 +63,7 @@ struct sv_clock_fit {
     size_t n_snapshots;
 };
 bool sv_clocks_fit(const struct sv_clocks *c, uint32_t from, uint32_t to, struct sv_clock_fit *fit);
+/* False: there is no such time. */
+bool sv_clock_fit_apply(const struct sv_clock_fit *fit, int64_t from_ns, int64_t *to_ns);
 
 #endif

@@ -14,6 +14,7 @@
 #ifndef SV_MODEL_EVENT_H
 #define SV_MODEL_EVENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -91,6 +92,22 @@ struct sv_event {
     const struct sv_arg *args; /* valid until the call that brought the event returns */
 };
 _Static_assert(sizeof(struct sv_event) == 40, "events are 40 bytes");
+
+/* Is its end a time? Readers refuse an event whose end is not: no format and no stage could say when that is. */
+static inline bool sv_event_ends(const struct sv_event *e)
+{
+    int64_t end_ns;
+    return e->dur_ns <= 0 || !__builtin_add_overflow(e->ts_ns, e->dur_ns, &end_ns);
+}
+
+/* Makes a slice end there, or at its begin if that is later. False: it lasts longer than 64 bits can say. */
+static inline bool sv_event_until(struct sv_event *e, int64_t end_ns)
+{
+    int64_t dur_ns;
+    bool fits = !__builtin_sub_overflow(end_ns, e->ts_ns, &dur_ns);
+    e->dur_ns = fits && dur_ns > 0 ? dur_ns : 0;
+    return fits || end_ns < e->ts_ns;
+}
 
 /* The slot after `a` and everything that belongs to it. */
 static inline const struct sv_arg *sv_arg_next(const struct sv_arg *a)

@@ -185,6 +185,12 @@ static bool is_picky(const struct filter *f)
 
 /* ---- cutting ---- */
 
+/* A window without an end has the last time of all, too. */
+static bool is_before_end(const struct filter *f, int64_t ts_ns)
+{
+    return ts_ns < f->is.to_ns || f->is.to_ns == INT64_MAX;
+}
+
 static int64_t end_of(const struct sv_event *e)
 {
     int64_t end_ns;
@@ -202,9 +208,9 @@ static void emit_cut(struct filter *f, const struct sv_event *e)
     bool early = e->ts_ns < f->is.from_ns, late = spans && end_of(e) > f->is.to_ns;
     if (early)
         cut.ts_ns = f->is.from_ns;
-    if (late)
-        cut.dur_ns = f->is.to_ns - cut.ts_ns;
-    else if (spans && e->dur_ns != SV_UNFINISHED)
+    if (late && !sv_event_until(&cut, f->is.to_ns)) /* only what never ended is that long */
+        cut.dur_ns = SV_UNFINISHED;
+    else if (!late && spans && e->dur_ns != SV_UNFINISHED)
         cut.dur_ns = end_of(e) - cut.ts_ns;
     if (e->kind != SV_LOSS && (early || late) && e->n_args + 2u <= SV_ARGS_MAX) {
         struct sv_arg *args = sv_outbox_args(&f->out, e->n_args + 2u);
@@ -342,7 +348,7 @@ static void push(struct sv_held **list, struct sv_held *h)
 
 static bool is_inside(const struct filter *f, const struct sv_event *e)
 {
-    return e->ts_ns >= f->is.from_ns && e->ts_ns < f->is.to_ns;
+    return e->ts_ns >= f->is.from_ns && is_before_end(f, e->ts_ns);
 }
 
 static void on_begin(struct filter *f, struct row *r, const struct sv_event *e)
@@ -380,7 +386,7 @@ static void on_end(struct filter *f, struct row *r, const struct sv_event *e)
 static void on_span(struct filter *f, struct row *r, const struct sv_event *e)
 {
     int64_t end_ns = end_of(e);
-    bool touches = e->ts_ns >= f->is.from_ns ? e->ts_ns < f->is.to_ns : end_ns > f->is.from_ns;
+    bool touches = e->ts_ns >= f->is.from_ns ? is_before_end(f, e->ts_ns) : end_ns > f->is.from_ns;
     if (!touches || !passes(f, r, e))
         return;
     if (e->kind == SV_SLICE && end_ns > r->kept_until_ns)
@@ -393,7 +399,7 @@ static void on_span(struct filter *f, struct row *r, const struct sv_event *e)
 
 static void on_counter(struct filter *f, struct row *r, const struct sv_event *e)
 {
-    if (e->ts_ns >= f->is.to_ns || !passes(f, r, e))
+    if (!is_before_end(f, e->ts_ns) || !passes(f, r, e))
         return;
     if (r->counter) {
         sv_outbox_spend(&f->out, r->counter);
@@ -492,7 +498,7 @@ static int filter_close(struct sv_sink *s, bool failed, struct sv_err *err)
     /* A stream that ended before the window has nothing in it; one that ended inside leaves open what was open. */
     if (f->phase == BEFORE && f->now_ns >= f->is.from_ns)
         let_all_in(f);
-    if (f->phase == INSIDE && f->now_ns >= f->is.to_ns)
+    if (f->phase == INSIDE && !is_before_end(f, f->now_ns))
         leave(f);
     sv_outbox_flush(&f->out);
     int code = sv_outbox_close(&f->out, failed, err);

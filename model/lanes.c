@@ -99,11 +99,15 @@ static void heap_update(struct sv_lanes *l, struct sv_lane_row *r)
 static void set_leaf(struct sv_lane_row *r, uint32_t lane)
 {
     const struct sv_lane_open *top = lane < r->n ? r->lanes[lane].top : NULL;
-    int64_t due_ns = top ? top->due_ns : SV_LANE_FREE;
+    int64_t due_ns = top ? top->due_ns : SV_LANE_NEVER;
     /* Lanes that do not exist yet fit nothing, so that a search finds none instead of them. */
-    r->tree[r->cap + lane] = (struct sv_lane_node){.first_due_ns = due_ns,
-                                                   .last_due_ns = lane < r->n ? due_ns : INT64_MIN,
-                                                   .newest_ns = top ? top->begin_ns : INT64_MIN};
+    r->tree[r->cap + lane] = (struct sv_lane_node){
+        .first_due_ns = due_ns,
+        .last_due_ns = lane < r->n ? due_ns : INT64_MIN,
+        .newest_ns = !top                         ? INT64_MIN
+                     : top->begin_ns == INT64_MIN ? INT64_MIN + 1
+                                                  : top->begin_ns,
+        .fits_endless = lane < r->n && due_ns == SV_LANE_NEVER && r->lanes[lane].n_last == 0};
 }
 
 static void join_node(struct sv_lane_row *r, size_t i)
@@ -112,7 +116,8 @@ static void join_node(struct sv_lane_row *r, size_t i)
     r->tree[i] = (struct sv_lane_node){
         .first_due_ns = a->first_due_ns < b->first_due_ns ? a->first_due_ns : b->first_due_ns,
         .last_due_ns = a->last_due_ns > b->last_due_ns ? a->last_due_ns : b->last_due_ns,
-        .newest_ns = a->newest_ns > b->newest_ns ? a->newest_ns : b->newest_ns};
+        .newest_ns = a->newest_ns > b->newest_ns ? a->newest_ns : b->newest_ns,
+        .fits_endless = a->fits_endless || b->fits_endless};
 }
 
 static void lane_changed(struct sv_lanes *l, struct sv_lane_row *r, uint32_t lane)
@@ -140,6 +145,17 @@ uint32_t sv_lane_newest(const struct sv_lane_row *r)
         return 0;
     while (i < r->cap)
         i = r->tree[2 * i].newest_ns == r->tree[i].newest_ns ? 2 * i : 2 * i + 1;
+    return (uint32_t)(i - r->cap);
+}
+
+/* Where something without an end fits. */
+static uint32_t find_endless_room(const struct sv_lane_row *r)
+{
+    size_t i = 1;
+    if (!r->tree[1].fits_endless)
+        return NO_LANE;
+    while (i < r->cap)
+        i = r->tree[2 * i].fits_endless ? 2 * i : 2 * i + 1;
     return (uint32_t)(i - r->cap);
 }
 
@@ -260,9 +276,9 @@ static void follow_name(struct sv_lanes *l, struct sv_lane_row *r)
         describe_lane(l, r, i);
 }
 
-uint32_t sv_lane_for(struct sv_lanes *l, struct sv_lane_row *r, int64_t end_ns)
+uint32_t sv_lane_for(struct sv_lanes *l, struct sv_lane_row *r, int64_t end_ns, bool is_endless)
 {
-    uint32_t lane = find_room(r, end_ns);
+    uint32_t lane = is_endless ? find_endless_room(r) : find_room(r, end_ns);
     if (lane == NO_LANE)
         lane = add_lane(l, r);
     if (lane > 0)
@@ -271,10 +287,12 @@ uint32_t sv_lane_for(struct sv_lanes *l, struct sv_lane_row *r, int64_t end_ns)
 }
 
 struct sv_lane_open *sv_lane_push(struct sv_lanes *l, struct sv_lane_row *r, uint32_t lane,
-                                  int64_t begin_ns, int64_t due_ns)
+                                  int64_t begin_ns, int64_t due_ns, bool is_last)
 {
     struct sv_lane_open *o = sv_pool_get(&l->pool, sizeof *o);
-    *o = (struct sv_lane_open){.below = r->lanes[lane].top, .begin_ns = begin_ns, .due_ns = due_ns};
+    *o = (struct sv_lane_open){
+        .below = r->lanes[lane].top, .begin_ns = begin_ns, .due_ns = due_ns, .is_last = is_last};
+    r->lanes[lane].n_last += is_last;
     assert(!o->below || o->below->due_ns >= due_ns);
     r->lanes[lane].top = o;
     lane_changed(l, r, lane);
@@ -286,6 +304,7 @@ struct sv_lane_open *sv_lane_pop(struct sv_lanes *l, struct sv_lane_row *r, uint
     struct sv_lane_open *o = r->lanes[lane].top;
     assert(o);
     r->lanes[lane].top = o->below;
+    r->lanes[lane].n_last -= o->is_last;
     lane_changed(l, r, lane);
     return o;
 }

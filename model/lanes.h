@@ -10,8 +10,9 @@
 #include "base/pool.h"
 #include "model/dict.h"
 
-#define SV_LANE_NEVER (INT64_MAX - 1) /* the end of what has none: edges, unfinished slices */
-#define SV_LANE_FREE  INT64_MAX       /* nothing is open: anything fits */
+/* The end of what has none: edges, unfinished slices, a lane on which nothing is open. A slice that ends at the very last time is due
+ * then, too, and is_last: what never ends does not fit into it. */
+#define SV_LANE_NEVER INT64_MAX
 
 /* One open slice. `due_ns` is the earliest end among it and what lies below: its own for slices, that of the slice around
  * it for edges, whose end is not known yet. */
@@ -20,11 +21,12 @@ struct sv_lane_open {
     int64_t begin_ns, due_ns;
     int64_t thread_end_ns;
     uint32_t edge; /* its number in sv_lane_row.edges */
-    bool is_edge, has_thread_end;
+    bool is_edge, has_thread_end, is_last;
 };
 
 struct sv_lane {
     sv_track track;
+    uint32_t n_last; /* open slices that are is_last */
     struct sv_lane_open *top;
 };
 
@@ -32,6 +34,7 @@ struct sv_lane {
 struct sv_lane_node {
     int64_t first_due_ns, last_due_ns; /* least and greatest due_ns of the tops below */
     int64_t newest_ns; /* greatest begin_ns of the tops below, INT64_MIN when nothing is open */
+    bool fits_endless; /* what has no end fits on one of the lanes below */
 };
 
 /* All lanes of one track. */
@@ -48,6 +51,7 @@ struct sv_lane_row {
     uint8_t *
         edges; /* of the first lane, oldest first: 1 when it had to be closed before its end came */
     size_t n_edges, cap_edges;
+    uint32_t n_last;                  /* open slices that are is_last */
     struct sv_held *held, *held_last; /* flow points that wait for the next begin */
     /* Most tracks have one lane: no allocation for them. */
     struct sv_lane one_lane;
@@ -75,15 +79,15 @@ static inline int64_t sv_lane_due(const struct sv_lane_row *r)
     return r->tree[1].first_due_ns;
 }
 
-/* The lane with the earliest end, the lowest one where a slice with this end fits (made when there is none), and the one
+/* The lane with the earliest end, the lowest one where a slice with this end (or none) fits, made when there is none, and the one
  * whose top began last. */
 uint32_t sv_lane_first_due(const struct sv_lane_row *r);
-uint32_t sv_lane_for(struct sv_lanes *l, struct sv_lane_row *r, int64_t end_ns);
+uint32_t sv_lane_for(struct sv_lanes *l, struct sv_lane_row *r, int64_t end_ns, bool is_endless);
 uint32_t sv_lane_newest(const struct sv_lane_row *r);
 
 /* The block is the pool's: pop gives it to the caller, who puts it back. */
 struct sv_lane_open *sv_lane_push(struct sv_lanes *l, struct sv_lane_row *r, uint32_t lane,
-                                  int64_t begin_ns, int64_t due_ns);
+                                  int64_t begin_ns, int64_t due_ns, bool is_last);
 struct sv_lane_open *sv_lane_pop(struct sv_lanes *l, struct sv_lane_row *r, uint32_t lane);
 
 #endif

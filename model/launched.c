@@ -18,12 +18,13 @@ static void set_number(struct sv_dict *d, const char *key, int64_t value)
 void sv_dict_describe_launcher(struct sv_dict *dict)
 {
     struct sv_launcher l = sv_launcher_find();
-    if (!l.name)
+    if (l.rank < 0)
         return;
     set_number(dict, "rank", l.rank);
     set_number(dict, "world_size", l.size);
     set_number(dict, "local_rank", l.local_rank);
-    sv_dict_set_meta(dict, "launcher", l.name, strlen(l.name), false);
+    if (l.name)
+        sv_dict_set_meta(dict, "launcher", l.name, strlen(l.name), false);
     if (l.job[0])
         sv_dict_set_meta(dict, "job", l.job, strlen(l.job), false);
 }

@@ -335,7 +335,11 @@ static int advance(struct input *in, struct sv_err *err)
         in->at = 0;
     }
     struct sv_event *e = &in->block[in->at];
-    sv_rebase_time(&in->rebase, e);
+    if (!sv_rebase_time(&in->rebase, e))
+        return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
+                          "%s: the event at %" PRId64 " ns begins or ends more than 2^63 ns away "
+                          "from zero on the common clock: give another --offset, or cut it out",
+                          in->name, e->ts_ns);
     in->order = sv_rank_of(e->ts_ns, sv_flow_mark(e), e->kind);
     return 1;
 }

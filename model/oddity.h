@@ -23,6 +23,17 @@ static inline void sv_oddity_note(struct sv_oddity *o, int64_t ts_ns, sv_track t
     }
 }
 
+/* For what cannot be told at all: SV_ELIMIT when it happened, else 0. */
+static inline int sv_oddity_refuse(const struct sv_oddity *o, const struct sv_dict *dict,
+                                   const char *what, struct sv_err *err)
+{
+    if (o->count == 0)
+        return 0;
+    return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
+                      "%s: at %" PRId64 " ns on track \"%.200s\"; correct it or leave it out", what,
+                      o->first_ns, sv_dict_text(dict, dict->tracks[o->first_track].name).bytes);
+}
+
 /* `report` may be NULL. */
 static inline void sv_oddity_tell(const struct sv_oddity *o, struct sv_report *report,
                                   const struct sv_dict *dict, enum sv_severity severity,

@@ -18,7 +18,7 @@ struct pair {
     struct sv_pool pool;
     struct sv_held **tops; /* by track: the newest open begin, the older ones behind it */
     size_t n_tops, cap_tops;
-    struct sv_oddity unmatched, unfinished, backwards, crowded;
+    struct sv_oddity unmatched, unfinished, backwards, crowded, too_long;
     struct sv_outbox out;
 };
 
@@ -77,8 +77,8 @@ static void close_slice(struct pair *p, const struct sv_event *end)
     if (end->ts_ns < slice->ts_ns) {
         sv_oddity_note(&p->backwards, end->ts_ns, end->track);
         slice->dur_ns = 0;
-    } else if (__builtin_sub_overflow(end->ts_ns, slice->ts_ns, &slice->dur_ns)) {
-        slice->dur_ns = INT64_MAX;
+    } else if (!sv_event_until(slice, end->ts_ns)) {
+        sv_oddity_note(&p->too_long, slice->ts_ns, slice->track);
     }
     if (slice->name == 0)
         slice->name = end->name;
@@ -101,6 +101,9 @@ static int pair_write(struct sv_sink *s, const struct sv_event *events, size_t n
         else
             sv_outbox_emit(&p->out, &events[i]);
     }
+    if (p->out.code == 0)
+        p->out.code = sv_oddity_refuse(
+            &p->too_long, p->dict, "a slice lasts longer than 64 bits of nanoseconds can say", err);
     return sv_outbox_flush(&p->out);
 }
 

@@ -33,6 +33,14 @@ struct sv_sink *sv_pump_adapt(unsigned gives, struct sv_sink *sink, struct sv_di
     return sink;
 }
 
+int sv_source_given(const struct sv_source *s, size_t n, struct sv_err *err)
+{
+    return s->has_refused ? sv_err_set(err, SV_ELIMIT, s->refused_pos,
+                                       "the event here ends 2^63 ns after zero or later, or lasts "
+                                       "that long: correct it or leave it out")
+                          : (int)n;
+}
+
 static int run(struct sv_source *source, struct sv_sink *sink,
                const struct sv_pump_options *options, struct sv_batch *batch, struct sv_err *err)
 {

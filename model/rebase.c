@@ -113,7 +113,8 @@ static void describe(struct sv_rebase *r, sv_track track, sv_track to_parent)
         to->revision = revision;
         to->parent = to_parent;
         to->space = r->space + t->space;
-        to->start_ns = t->start_ns ? sv_shift_apply(&r->shift, t->start_ns) : 0;
+        if (t->start_ns && !sv_shift_apply(&r->shift, t->start_ns, &to->start_ns))
+            to->start_ns = 0;
         to->name = to->unit = to->cat = to->merge_key = 0;
         to->desc = old_desc;
     }
@@ -214,16 +215,20 @@ static void copy_arg(struct sv_rebase *r, const struct sv_arg *a, struct sv_batc
     }
 }
 
-void sv_rebase_time(struct sv_rebase *r, struct sv_event *e)
+bool sv_rebase_time(struct sv_rebase *r, struct sv_event *e)
 {
-    int64_t ts_ns = sv_shift_apply(&r->shift, e->ts_ns), end_ns;
+    struct sv_event to = *e;
+    int64_t end_ns;
+    if (!sv_shift_apply(&r->shift, e->ts_ns, &to.ts_ns))
+        return false;
     /* By both ends, so that what ended with its parent still does. */
     if (e->dur_ns > 0 && r->shift.n > 1) {
-        if (__builtin_add_overflow(e->ts_ns, e->dur_ns, &end_ns))
-            end_ns = INT64_MAX;
-        e->dur_ns = sv_shift_apply(&r->shift, end_ns) - ts_ns;
+        if (__builtin_add_overflow(e->ts_ns, e->dur_ns, &end_ns) ||
+            !sv_shift_apply(&r->shift, end_ns, &end_ns) || !sv_event_until(&to, end_ns))
+            return false;
     }
-    e->ts_ns = ts_ns;
+    *e = to;
+    return sv_event_ends(e);
 }
 
 void sv_rebase_event(struct sv_rebase *r, const struct sv_event *e, struct sv_batch *b)

@@ -40,8 +40,8 @@ struct sv_rebase {
 /* The caller sets the public fields (from … shift) and zeroes the rest; fini frees the shift too. */
 void sv_rebase_fini(struct sv_rebase *r);
 
-/* Times alone: what a merge compares before it takes the event. */
-void sv_rebase_time(struct sv_rebase *r, struct sv_event *e);
+/* Times alone: what a merge compares before it takes the event. False: it begins or ends at no time. */
+bool sv_rebase_time(struct sv_rebase *r, struct sv_event *e);
 
 /* Appends the event to the batch, which must have room, with its arguments copied. Its times are taken as converted already. */
 void sv_rebase_event(struct sv_rebase *r, const struct sv_event *e, struct sv_batch *b);

@@ -41,14 +41,6 @@ struct relate {
 
 /* ---- conversion ---- */
 
-static int64_t clamp_add(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (!__builtin_add_overflow(a, b, &sum))
-        return sum;
-    return b > 0 ? INT64_MAX : INT64_MIN;
-}
-
 static int64_t clamp_sub(int64_t a, int64_t b)
 {
     int64_t difference;
@@ -59,26 +51,26 @@ static int64_t clamp_sub(int64_t a, int64_t b)
 
 __extension__ typedef __int128 wide;
 
-static int64_t between(const struct sv_clock_point *p, int64_t ns)
+static wide between(const struct sv_clock_point *p, int64_t ns)
 {
     wide run = (wide)p[1].from_ns - p[0].from_ns, rise = (wide)p[1].to_ns - p[0].to_ns;
-    return (int64_t)(p[0].to_ns + ((wide)ns - p[0].from_ns) * rise / run);
+    return p[0].to_ns + ((wide)ns - p[0].from_ns) * rise / run;
 }
 
-int64_t sv_shift_apply(struct sv_shift *s, int64_t ns)
+bool sv_shift_apply(struct sv_shift *s, int64_t ns, int64_t *out)
 {
     const struct sv_clock_point *p = s->points;
     if (s->n == 0)
-        return clamp_add(ns, s->offset_ns);
+        return !__builtin_add_overflow(ns, s->offset_ns, out);
     while (s->at > 0 && ns < p[s->at].from_ns)
         s->at--;
     while (s->at + 1 < s->n && ns >= p[s->at + 1].from_ns)
         s->at++;
-    if (ns < p[0].from_ns || s->at + 1 == s->n) /* outside: at the pace of the clock itself */
-        ns = clamp_add(clamp_sub(ns, p[s->at].from_ns), p[s->at].to_ns);
-    else
-        ns = between(p + s->at, ns);
-    return clamp_add(ns, s->offset_ns);
+    bool is_outside = ns < p[0].from_ns || s->at + 1 == s->n; /* there at the clock's own pace */
+    wide to = is_outside ? (wide)ns - p[s->at].from_ns + p[s->at].to_ns : between(p + s->at, ns);
+    to += s->offset_ns;
+    *out = (int64_t)to;
+    return to >= INT64_MIN && to <= INT64_MAX;
 }
 
 void sv_shift_fini(struct sv_shift *s)

@@ -32,7 +32,8 @@ struct sv_shift {
     size_t at;       /* the segment used last: times come in order */
 };
 
-int64_t sv_shift_apply(struct sv_shift *s, int64_t ns); /* saturates at the ends of int64 */
+/* False: there is no such time on the common clock. */
+bool sv_shift_apply(struct sv_shift *s, int64_t ns, int64_t *out);
 void sv_shift_fini(struct sv_shift *s);
 
 /* Fills shifts[n] and the clock that they lead to. Refuses with SV_EUSAGE and an explanation (which inputs, which clocks,

@@ -24,7 +24,7 @@ struct split {
     struct sv_lanes lanes;
     int64_t now_ns;
     size_t n_held;
-    struct sv_oddity cut, unmatched, negative;
+    struct sv_oddity cut, unmatched, negative, endless;
     struct sv_outbox out;
 };
 
@@ -32,8 +32,6 @@ static void emit_end(struct split *s, sv_track track, const struct sv_lane_open 
 {
     if (!s->to_edges)
         return;
-    if (end_ns < o->begin_ns) /* a begin at the very edge of int64 */
-        end_ns = o->begin_ns;
     struct sv_event end = {.ts_ns = end_ns, .track = track, .kind = SV_END};
     if (o->has_thread_end) {
         struct sv_arg *a = sv_outbox_args(&s->out, 1);
@@ -46,10 +44,9 @@ static void emit_end(struct split *s, sv_track track, const struct sv_lane_open 
 
 /* ---- ends ---- */
 
-/* Closes what ends next on the row: the top of its lane, be it a slice or an edge that the slice below must not outlive. */
-static void close_next(struct split *s, struct sv_lane_row *r)
+/* Closes the top of the lane, be it a slice or an edge that the slice below must not outlive. */
+static void close_top(struct split *s, struct sv_lane_row *r, uint32_t lane)
 {
-    uint32_t lane = sv_lane_first_due(r);
     struct sv_lane_open *o = sv_lane_pop(&s->lanes, r, lane);
     if (o->is_edge) {
         r->edges[o->edge] = 1;
@@ -58,6 +55,12 @@ static void close_next(struct split *s, struct sv_lane_row *r)
     /* Without to_edges the edge is still open for the sink, which takes both forms; only the slice is whole. */
     emit_end(s, r->lanes[lane].track, o, o->due_ns);
     sv_pool_put(&s->lanes.pool, o, sizeof *o);
+}
+
+/* Closes what ends next on the row. */
+static void close_next(struct split *s, struct sv_lane_row *r)
+{
+    close_top(s, r, sv_lane_first_due(r));
 }
 
 static void close_before(struct split *s, int64_t ns)
@@ -120,16 +123,17 @@ static void flow_point(struct split *s, const struct sv_event *e)
 
 static int64_t end_of(struct split *s, const struct sv_event *e)
 {
-    int64_t end_ns;
     if (e->dur_ns == SV_UNFINISHED)
         return SV_LANE_NEVER;
     if (e->dur_ns < 0) {
         sv_oddity_note(&s->negative, e->ts_ns, e->track);
-        return e->ts_ns < SV_LANE_NEVER ? e->ts_ns : SV_LANE_NEVER - 1;
+        return e->ts_ns;
     }
-    if (__builtin_add_overflow(e->ts_ns, e->dur_ns, &end_ns) || end_ns >= SV_LANE_NEVER)
-        return SV_LANE_NEVER - 1;
-    return end_ns;
+    if (!sv_event_ends(e)) { /* no reader gives one */
+        sv_oddity_note(&s->endless, e->ts_ns, e->track);
+        return INT64_MAX;
+    }
+    return e->ts_ns + e->dur_ns;
 }
 
 static void begun(struct split *s, struct sv_lane_row *r, uint32_t lane)
@@ -168,8 +172,10 @@ static void slice(struct split *s, const struct sv_event *e)
     struct sv_lane_row *r = sv_lanes_row(&s->lanes, e->track);
     close_row(s, r, e->ts_ns);
     int64_t end_ns = end_of(s, e);
-    uint32_t lane = sv_lane_for(&s->lanes, r, end_ns);
-    struct sv_lane_open *o = sv_lane_push(&s->lanes, r, lane, e->ts_ns, end_ns);
+    bool is_endless = e->dur_ns == SV_UNFINISHED;
+    uint32_t lane = sv_lane_for(&s->lanes, r, end_ns, is_endless);
+    bool is_last = end_ns == SV_LANE_NEVER && !is_endless;
+    struct sv_lane_open *o = sv_lane_push(&s->lanes, r, lane, e->ts_ns, end_ns, is_last);
     struct sv_event begin = *e;
     begin.track = r->lanes[lane].track;
     if (s->to_edges) {
@@ -192,7 +198,7 @@ static void edge_begin(struct split *s, const struct sv_event *e)
     close_row(s, r, e->ts_ns);
     const struct sv_lane_open *top = r->lanes[0].top;
     struct sv_lane_open *o =
-        sv_lane_push(&s->lanes, r, 0, e->ts_ns, top ? top->due_ns : SV_LANE_NEVER);
+        sv_lane_push(&s->lanes, r, 0, e->ts_ns, top ? top->due_ns : SV_LANE_NEVER, false);
     o->is_edge = true;
     o->edge = (uint32_t)r->n_edges;
     r->edges = sv_grow(r->edges, &r->cap_edges, r->n_edges + 1, sizeof *r->edges);
@@ -252,7 +258,17 @@ static int split_write(struct sv_sink *sink, const struct sv_event *events, size
         default: sv_outbox_emit(&s->out, e); break;
         }
     }
+    if (s->out.code == 0)
+        s->out.code = sv_oddity_refuse(&s->endless, s->dict, "a slice ends at no time", err);
     return sv_outbox_flush(&s->out);
+}
+
+/* What ends at the very last time. */
+static void close_last(struct split *s, struct sv_lane_row *r)
+{
+    for (uint32_t lane = 0; lane < r->n; lane++)
+        while (r->lanes[lane].n_last)
+            close_top(s, r, lane);
 }
 
 /* The last ends, then the flow points that waited in vain. */
@@ -266,6 +282,11 @@ static void finish(struct split *s)
         struct sv_lane_row *r = s->lanes.by_track[t];
         if (r && r->track == t)
             release_flows(s, r, r->track, false);
+    }
+    for (size_t t = 0; t < s->lanes.n_tracks; t++) {
+        struct sv_lane_row *r = s->lanes.by_track[t];
+        if (r && r->track == t)
+            close_last(s, r);
     }
     sv_outbox_flush(&s->out);
 }

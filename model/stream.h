@@ -29,7 +29,20 @@ struct sv_source {
     unsigned gives; /* enum sv_shape */
     struct sv_dict *dict;
     struct sv_report *report;
+    bool
+        has_refused; /* an event that cannot be told: next() ends with an error, see sv_source_given() */
+    int64_t refused_pos;
 };
+
+/* For readers: an event whose duration or end fits no int64 (sv_event_ends()) stands at this byte. */
+static inline void sv_source_refuse(struct sv_source *s, int64_t pos)
+{
+    s->refused_pos = s->has_refused ? s->refused_pos : pos;
+    s->has_refused = true;
+}
+
+/* What next() returns: the number of events, or the refusal. */
+int sv_source_given(const struct sv_source *s, size_t n, struct sv_err *err);
 
 struct sv_sink {
     int (*write)(struct sv_sink *s, const struct sv_event *events, size_t n, struct sv_err *err);
@@ -37,6 +50,8 @@ struct sv_sink {
      * stream is not whole (a write failed, or the source did): discard what cannot be finished. */
     int (*close)(struct sv_sink *s, bool failed, struct sv_err *err);
     unsigned takes; /* enum sv_shape */
+    bool
+        rewrites; /* close() will replace the file: what was flushed is then no longer its beginning */
     /* Everything written so far reaches the file, which a reader can use up to there. NULL: the sink cannot. For live sources. */
     int (*flush)(struct sv_sink *s, struct sv_err *err);
     /* No more events come on this track, and its number will be another track's: whatever is kept by number is to be written and let go.

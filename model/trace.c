@@ -181,7 +181,7 @@ static bool make_room(struct sv_trace *t, size_t n)
 
 /* ---- rows ---- */
 
-/* A duration that a sum with its start can hold. */
+/* A duration that a sum with its start can hold; where it must be cut for that, finish refuses the trace. */
 static int64_t clamp_dur(struct sv_trace_impl *x, const struct sv_event *e)
 {
     int64_t end;
@@ -191,13 +191,10 @@ static int64_t clamp_dur(struct sv_trace_impl *x, const struct sv_event *e)
         sv_oddity_note(&x->negative, e->ts_ns, e->track);
         return 0;
     }
-    return __builtin_add_overflow(e->ts_ns, e->dur_ns, &end) ? INT64_MAX - e->ts_ns : e->dur_ns;
-}
-
-static int64_t span(int64_t from_ns, int64_t to_ns)
-{
-    int64_t dur;
-    return __builtin_sub_overflow(to_ns, from_ns, &dur) ? INT64_MAX : dur;
+    if (!__builtin_add_overflow(e->ts_ns, e->dur_ns, &end))
+        return e->dur_ns;
+    sv_oddity_note(&x->too_long, e->ts_ns, e->track);
+    return INT64_MAX - e->ts_ns;
 }
 
 static inline void add_carrier(struct sv_carriers *c, const struct sv_arg *a, uint32_t row,
@@ -333,9 +330,10 @@ static inline void write_begin(struct sv_trace *t, const struct sv_event *e)
     push_open(t->impl, k, add_row(t, e, SV_SLICE, SV_UNFINISHED, open_depth(k)));
 }
 
-static inline void end_row(struct sv_slices *s, uint32_t row, const struct sv_event *e)
+static inline void end_row(struct sv_trace *t, uint32_t row, const struct sv_event *e)
 {
-    s->dur_ns[row] = span(s->ts_ns[row], e->ts_ns);
+    struct sv_slices *s = &t->slices;
+    s->dur_ns[row] = sv_trace_span(t->impl, s->ts_ns[row], e->ts_ns, e->track);
     if (s->name[row] == 0)
         s->name[row] = e->name;
     if (s->cat[row] == 0)
@@ -353,7 +351,7 @@ static inline void write_end(struct sv_trace *t, const struct sv_event *e)
         return;
     }
     uint32_t row = pop_open(x, k);
-    end_row(&t->slices, row, e);
+    end_row(t, row, e);
     if (e->n_args)
         t->slices.args[row] =
             sv_lists_join(&x->args, t->slices.args[row], add_args(x, e, row, true));
@@ -598,6 +596,9 @@ int sv_trace_finish(struct sv_trace *t, struct sv_err *err)
     if (!make_room(t, 0)) /* tracks without events count too */
         return sv_trace_no_memory(t, err);
     int code = run_finish(t, err);
+    if (code >= 0)
+        code = sv_oddity_refuse(&x->too_long, t->dict,
+                                "a slice lasts longer than 64 bits of nanoseconds can say", err);
     sv_lists_seal(&x->args);
     free_loading(x);
     t->unmatched_ends = x->unmatched.count;

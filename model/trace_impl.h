@@ -174,7 +174,7 @@ struct sv_trace_impl {
     size_t n_open, cap_open;
     uint32_t free_open;
     size_t sort_bytes; /* what sorting the track that needs most will take */
-    struct sv_oddity unmatched, unfinished, negative, unbound, valueless;
+    struct sv_oddity unmatched, unfinished, negative, unbound, valueless, too_long;
     uint64_t dropped_counter_args;
     bool finished;
     struct sv_block places; /* between sort and nest: room for the parents */
@@ -182,6 +182,17 @@ struct sv_trace_impl {
     struct sv_block ends[6];
     size_t n_levels;
 };
+
+/* The duration of what ends there; one that is too long is cut, and finish refuses the trace. */
+static inline int64_t sv_trace_span(struct sv_trace_impl *x, int64_t from_ns, int64_t to_ns,
+                                    sv_track track)
+{
+    int64_t dur_ns;
+    if (__builtin_expect(!__builtin_sub_overflow(to_ns, from_ns, &dur_ns), 1))
+        return dur_ns;
+    sv_oddity_note(&x->too_long, from_ns, track);
+    return INT64_MAX;
+}
 
 /* The end of a slice for all questions of order: an unfinished one ends after everything. */
 static inline int64_t sv_row_end(const struct sv_slices *s, uint64_t row)

@@ -170,8 +170,7 @@ static void close_slice(struct sorter *o, const struct key *k, uint32_t begin)
         s->name[begin] = s->name[k->row];
     if (k->edge == CLOSES && s->cat[begin] == 0)
         s->cat[begin] = s->cat[k->row];
-    int64_t dur;
-    s->dur_ns[begin] = __builtin_sub_overflow(k->ts_ns, s->ts_ns[begin], &dur) ? INT64_MAX : dur;
+    s->dur_ns[begin] = sv_trace_span(o->impl, s->ts_ns[begin], k->ts_ns, s->track[begin]);
     if (end_args)
         s->args[begin] = sv_lists_join(&o->impl->args, s->args[begin], end_args);
 }

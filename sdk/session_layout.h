@@ -107,6 +107,9 @@ enum sv_session_state {
     SV_SESSION_KEPT   /* recovered, and left where it is */
 };
 
+/* The output has everything and is being replaced by a file of another size: all of it counts. */
+#define SV_PART_WHOLE UINT64_MAX
+
 struct sv_session_file {
     uint32_t magic, version;
     struct sv_process_id process;
@@ -119,7 +122,7 @@ struct sv_session_file {
     /* The journal. Round r: marks and bytes[r & 1] are prepared, the output is written, round = r makes it so. A reader
      * believes bytes[round & 1] of the output, and of each ring the newest mark whose round is not past it. */
     _Atomic uint64_t round;
-    _Atomic uint64_t bytes[2];
+    _Atomic uint64_t bytes[2]; /* or SV_PART_WHOLE */
     _Atomic uint64_t n_ticks; /* ticks[0] is the first ever, the others the newest, in turn */
     struct sv_tick ticks[SV_TICKS_MAX];
     char out[SV_PATH_MAX];  /* final name */

@@ -15,10 +15,12 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -217,11 +219,46 @@ static int connect_to(const char *out, struct sv_err *err)
     return -1;
 }
 
+/* A forked child has the descriptor, too: while it lives, the listener would wait for a program that is gone. */
+static struct {
+    _Atomic int fd;
+    dev_t device;
+    ino_t inode;
+} held = {.fd = -1};
+
+static void leave_to_parent(void)
+{
+    struct stat st;
+    int fd = atomic_exchange(&held.fd, -1);
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == held.device && st.st_ino == held.inode)
+        close(fd); /* it is still that one, and not one of the program's under its number */
+}
+
+static void hold(int fd)
+{
+    static _Atomic bool is_known;
+    struct stat st;
+    if (fstat(fd, &st) != 0 ||
+        (!atomic_exchange(&is_known, true) && pthread_atfork(NULL, NULL, leave_to_parent) != 0))
+        return;
+    held.device = st.st_dev;
+    held.inode = st.st_ino;
+    atomic_store(&held.fd, fd);
+}
+
+void sv_stream_close(struct sv_writer *w)
+{
+    atomic_store(&held.fd, -1);
+    close(w->fd);
+    w->fd = -1;
+}
+
 int sv_stream_open(struct sv_writer *w, struct sv_err *err)
 {
     w->fd = connect_to(w->out, err);
     if (w->fd < 0)
         return SV_EIO;
+    hold(w->fd);
     w->patience_ns = patience_ns();
     sv_buf_init(&w->bytes, SV_FRAME_BYTES_MAX);
     struct sv_output *o;

@@ -340,6 +340,8 @@ static void finish(struct sv_writer *w)
     }
     if (w->failed)
         sv_guests_refuse(&w->guests);
+    if (w->sink->rewrites && !w->failed && w->fd < 0)
+        atomic_store(&w->process->session->bytes[w->round & 1], SV_PART_WHOLE);
     int status = w->sink->close(w->sink, false, &err);
     w->sink = NULL;
     if (status < 0)
@@ -392,7 +394,7 @@ static void free_writer(struct sv_writer *w)
     sv_dict_free(w->dict);
     sv_report_fini(&w->report);
     if (w->fd >= 0)
-        close(w->fd);
+        sv_stream_close(w);
     sv_buf_fini(&w->bytes);
     free(w->scans);
     free(w);

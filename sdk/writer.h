@@ -69,6 +69,7 @@ bool sv_stream_is(const char *out); /* unix:PATH or tcp:ADDRESS:PORT */
 const char *sv_stream_check(const char *out);
 int sv_stream_open(struct sv_writer *w,
                    struct sv_err *err); /* connects; the sink then fills w->bytes */
+void sv_stream_close(struct sv_writer *w);
 /* What has gathered; true: the listener has it. */
 bool sv_stream_send(struct sv_writer *w, struct sv_err *err);
 bool sv_stream_end(struct sv_writer *w, struct sv_err *err); /* the same, and nothing follows */

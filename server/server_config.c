@@ -118,6 +118,12 @@ static const struct sv_yaml_field fields[] = {
     TEXT(address, "HOST:PORT; port 0: any free one", NULL),
     INT(metrics_port, 1, 65535, "a port of its own for /metrics, besides the server's"),
     INT(max_message_bytes, 1024, 1073741824, "largest request"),
+    INT(max_pending_bytes, 1024, 1099511627776,
+        "of requests that are not complete, all together; default: 256 MiB, or two of the largest"),
+    INT(max_pending_bytes_per_client, 1024, 1099511627776,
+        "the same for one address; default: half of it, or one of the largest"),
+    INT(header_timeout_ms, 10, 3600000, "from a connection to the end of its headers"),
+    INT(request_timeout_ms, 10, 3600000, "from the headers to the end of the body"),
     INT(http_threads, 1, 16, "threads that speak HTTP"),
     INT(workers, 1, 64, "StarPU's CPU workers; default: one per processor"),
     BOOL(use_cpu, "compute on CPU workers"),
@@ -129,11 +135,26 @@ static const struct sv_yaml_field fields[] = {
          NULL),
     {0}};
 
-static const char *const server_keys[] = {
-    "address",        "metrics_port",  "max_message_bytes",  "http_threads",
-    "workers",        "use_cpu",       "use_opencl",         "starpu_env",
-    "verbose",        "trace_enabled", "trace_output",       "trace_names",
-    "trace_truncate", "trace_plots",   "trace_plot_seconds", "onnxruntime"};
+static const char *const server_keys[] = {"address",
+                                          "metrics_port",
+                                          "max_message_bytes",
+                                          "http_threads",
+                                          "max_pending_bytes",
+                                          "max_pending_bytes_per_client",
+                                          "header_timeout_ms",
+                                          "request_timeout_ms",
+                                          "workers",
+                                          "use_cpu",
+                                          "use_opencl",
+                                          "starpu_env",
+                                          "verbose",
+                                          "trace_enabled",
+                                          "trace_output",
+                                          "trace_names",
+                                          "trace_truncate",
+                                          "trace_plots",
+                                          "trace_plot_seconds",
+                                          "onnxruntime"};
 
 static void set_defaults(struct sv_config *c)
 {
@@ -161,6 +182,8 @@ static void set_defaults(struct sv_config *c)
         .warmup_batches_per_worker = 1,
         .address = SV_SERVER_ADDRESS,
         .max_message_bytes = 32 << 20,
+        .header_timeout_ms = 10000,
+        .request_timeout_ms = 30000,
         .http_threads = 1,
         .use_cpu = true,
         .trace_output = ".",
@@ -266,6 +289,24 @@ static int check_congestion(const struct sv_config *c, struct sv_err *err)
     return 0;
 }
 
+static int check_limits(struct sv_config *c, struct sv_err *err)
+{
+    int64_t one = c->max_message_bytes + 4096; /* and what goes with it */
+    if (!c->max_pending_bytes)
+        c->max_pending_bytes = 2 * one > 256 << 20 ? 2 * one : 256 << 20;
+    if (!c->max_pending_bytes_per_client)
+        c->max_pending_bytes_per_client = c->max_pending_bytes / 2 > one ? c->max_pending_bytes / 2
+                                                                         : one;
+    if (c->max_pending_bytes < one)
+        return fail(c, "max_pending_bytes", err,
+                    "max_pending_bytes has no place for one request of max_message_bytes");
+    if (c->max_pending_bytes_per_client < one)
+        return fail(c, "max_pending_bytes_per_client", err,
+                    "max_pending_bytes_per_client has no place for one request of "
+                    "max_message_bytes");
+    return 0;
+}
+
 static int check_env(const struct sv_config *c, struct sv_err *err)
 {
     if (!c->starpu_env)
@@ -290,10 +331,10 @@ static int check_model(struct sv_config *c, const char *path, struct sv_err *err
     sv_buf_str(&b, c->model);
     c->model_path = sv_strndup(sv_buf_cstr(&b), b.len);
     sv_buf_fini(&b);
-    if (stat(c->model_path, &st) != 0 || !S_ISREG(st.st_mode))
-        return sv_yaml_fail(c->yaml, given(c, "model"), err, "model: no such file: %s",
-                            c->model_path);
-    return 0;
+    if (stat(c->model_path, &st) == 0 && S_ISREG(st.st_mode))
+        return 0;
+    sv_yaml_fail(c->yaml, given(c, "model"), err, "model: no such file: %s", c->model_path);
+    return err->code = SV_EINPUT;
 }
 
 int sv_config_open(const char *path, bool is_first, struct sv_config **out, struct sv_err *err)
@@ -301,6 +342,8 @@ int sv_config_open(const char *path, bool is_first, struct sv_config **out, stru
     struct sv_config *c = sv_alloc(sizeof *c);
     set_defaults(c);
     int code = sv_yaml_open(path, &c->yaml, err);
+    if (code == SV_EIO)
+        code = err->code = SV_EINPUT;
     if (code == 0)
         code = sv_yaml_read(c->yaml, sv_yaml_root(c->yaml), fields, c, err);
     if (code == 0)
@@ -311,6 +354,8 @@ int sv_config_open(const char *path, bool is_first, struct sv_config **out, stru
         code = check_batching(c, err);
     if (code == 0)
         code = check_congestion(c, err);
+    if (code == 0)
+        code = check_limits(c, err);
     if (code == 0)
         code = check_env(c, err);
     if (code == 0)

@@ -47,6 +47,7 @@ struct sv_config {
     /* The server: of the first file. */
     const char *address;
     int64_t metrics_port, max_message_bytes, http_threads, workers;
+    int64_t max_pending_bytes, max_pending_bytes_per_client, header_timeout_ms, request_timeout_ms;
     bool use_cpu, use_opencl, verbose;
     const struct sv_yaml_node *starpu_env;
     const char *onnxruntime; /* path of its library; NULL: where the loader looks */

@@ -312,13 +312,14 @@ static void put_worker_span(struct sv_batching_json *j, struct sv_life *l,
     put_span(j, l, tid, b->started_ns, b->finished_ns, b, FLOW_IN);
 }
 
-/* A pair of async events, which may overlap others. Their id is the row of the request, so that there are as many rows as
- * requests were open at once. */
+/* A pair of async events, which may overlap others. No two requests of a file have one id, also not one of the warm-up and a later one:
+ * viewers take events of one id for one operation. */
 static void put_request(struct sv_batching_json *j, const struct sv_life_request *r,
                         const struct sv_life_batch *b)
 {
     int64_t edges[SV_N_PHASES + 1];
     sv_life_request_edges(r, b, edges);
+    j->n_requests++;
     for (int is_end = 0; is_end < 2; is_end++) {
         struct line line;
         begin_line(&line, j, r->flags & SV_LIFE_WARMUP);
@@ -328,7 +329,7 @@ static void put_request(struct sv_batching_json *j, const struct sv_life_request
             PUT_MEMBERS(&line, "request", "request", "b");
         put_place(&line, us(j, edges[is_end ? SV_N_PHASES : 0]), -1, TID_REQUEST);
         sv_json_lit(&line.json, "id");
-        sv_json_hex(&line.json, (uint64_t)r->row + 1);
+        sv_json_hex(&line.json, j->n_requests);
         if (!is_end) {
             begin_args(&line);
             ARG_NUMBER(&line, "request_id", r->id);

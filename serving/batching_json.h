@@ -15,6 +15,7 @@ struct sv_batching_json {
     int64_t origin_ns;    /* time 0 of the file */
     int64_t congested_ns; /* since when; 0: it is not */
     int64_t last_ns;
+    uint64_t n_requests; /* whose spans are in the file: the newest one's id */
     bool is_newer;      /* names and order of members of the newer servers */
     bool without_spans; /* of requests */
     bool has_event, has_congestion_track;

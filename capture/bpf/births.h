@@ -2,50 +2,44 @@
 #ifndef SV_CAPTURE_BPF_BIRTHS_H
 #define SV_CAPTURE_BPF_BIRTHS_H
 
-static __always_inline void count_not_followed(void)
-{
-    struct sv_wire_counts *c = my_counts();
-    if (c)
-        c->not_followed++;
-}
-
-/* The current task is the parent. */
-static __always_inline void put_fork(__u32 tgid, __u32 tid, const char *comm)
-{
-    struct sv_wire_fork *f = bpf_ringbuf_reserve(&lives, sizeof *f, 0);
-    count(SV_WIRE_FORK, f != 0);
-    if (!f)
-        return;
-    fill_head(&f->head, SV_WIRE_FORK, 0);
-    f->tgid = tgid;
-    f->tid = tid;
-    bpf_probe_read_kernel_str(f->comm, sizeof f->comm, comm);
-    bpf_ringbuf_submit(f, wake_flags(&lives, sizeof *f));
-}
-
 #if KNOWS_KERNEL
 
 #include "newcomers.h"
 
 /* Where tasks are known by their number, the number is free from here on. */
-static __always_inline void leave(struct task_struct *task)
+static __always_inline void leave(const struct sv_wire_task *s)
 {
 #if !defined(SV_HOOKS_BTF)
     if (config.has_states)
-        put_state(task, SV_STATE_DEAD); /* its last switch finds nobody */
+        put_state(s, SV_STATE_DEAD); /* its last switch finds nobody */
 #endif
-    (void)task;
-    unfollow_self();
+    (void)s;
+    drop_own_state();
+}
+
+/* Its own number, when its own namespace is not the recorder's. */
+static __always_inline struct inner inner_of(struct task_struct *task)
+{
+    struct inner none = {0};
+    struct pid *pid = BPF_CORE_READ(task, group_leader, thread_pid);
+    unsigned level = BPF_CORE_READ(pid, level);
+    if (level == 0 || level >= LEVELS_MAX)
+        return none;
+    struct upid *u = number_at(pid, level);
+    struct inner own = {.tgid = (__u32)BPF_CORE_READ(u, nr),
+                        .namespace = BPF_CORE_READ(u, ns, ns.inum)};
+    return own.namespace == config.pid_namespace ? none : own;
 }
 
 TRACEPOINT(sched_process_fork)
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-    if (!followed(parent))
+    const struct sv_wire_task *s = followed(parent);
+    if (!s)
         return 0;
     if (!follow(child))
         count_not_followed();
-    put_fork((__u32)GET(child, tgid), (__u32)GET(child, pid), child->comm);
+    put_fork(numbers_in(s), numbers_of(child), inner_of(child), child->comm);
     return 0;
 }
 
@@ -54,11 +48,16 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 {
     __u32 zero = 0;
     struct long_call *c = bpf_map_lookup_elem(&scratch, &zero);
-    if (!c || (!followed(task) && !joins_by_exec(task)))
+    move_state(task, old_pid);
+    struct sv_wire_task *s = followed(task);
+    if (!s && joins_by_exec(task))
+        s = followed(task);
+    if (!c || !s)
         return 0;
+    s->tid = s->tgid; /* whichever thread it was: it is the first one now */
     struct sv_wire_head *h = &c->call.head;
     char *text = (char *)(h + 1);
-    fill_head(h, SV_WIRE_EXEC, (__u32)old_pid);
+    fill_head(h, SV_WIRE_EXEC, 0, numbers_in(s));
     long len = bpf_probe_read_kernel_str(text, SV_WIRE_PATH_MAX, GET(bprm, filename));
     if (len <= 0 || len > SV_WIRE_PATH_MAX)
         len = 0;
@@ -79,14 +78,18 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 TRACEPOINT(sched_process_exit)
 int BPF_PROG(on_task_exit, struct task_struct *task)
 {
-    if (!followed(task))
+    const struct sv_wire_task *s = followed(task);
+    if (!s) {
+        drop_own_state(); /* there may be a note that it is not followed */
         return 0;
-    leave(task);
+    }
+    struct numbers n = numbers_in(s);
+    leave(s);
     struct sv_wire_exit *e = bpf_ringbuf_reserve(&lives, sizeof *e, 0);
     count(SV_WIRE_EXIT, e != 0);
     if (!e)
         return 0;
-    fill_head(&e->head, SV_WIRE_EXIT, 0);
+    fill_head(&e->head, SV_WIRE_EXIT, 0, n);
     e->code = GET(task, exit_code);
     struct signal_struct *signal = GET(task, signal);
     e->is_last = signal && GET(signal, live.counter) == 0;
@@ -97,15 +100,16 @@ int BPF_PROG(on_task_exit, struct task_struct *task)
 TRACEPOINT(task_rename)
 int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 {
-    if (!followed(task) && !(is_called_so(comm) && join(task)))
+    const struct sv_wire_task *s = followed(task); /* another thread may give the name */
+    if (!s && is_called_so(comm))
+        s = follow(task);
+    if (!s)
         return 0;
     struct sv_wire_name *n = bpf_ringbuf_reserve(&lives, sizeof *n, 0);
     count(SV_WIRE_NAME, n != 0);
     if (!n)
         return 0;
-    fill_head(&n->head, SV_WIRE_NAME, 0);
-    n->head.tgid = (__u32)GET(task, tgid); /* another thread may give the name */
-    n->head.tid = (__u32)GET(task, pid);
+    fill_head(&n->head, SV_WIRE_NAME, 0, numbers_in(s));
     bpf_probe_read_kernel_str(n->comm, sizeof n->comm, comm);
     bpf_ringbuf_submit(n, wake_flags(&lives, sizeof *n));
     return 0;

@@ -80,7 +80,7 @@ static __always_inline bool is_elsewhere_fd(__s32 fd, const volatile struct sv_w
 }
 
 /* At its exit. True: it is left out. */
-static __always_inline bool leaves_out_fd(const struct task_state *s)
+static __always_inline bool leaves_out_fd(const struct sv_wire_task *s)
 {
     if (config.path_prefix_len && s->is_elsewhere)
         count_filtered();

@@ -22,23 +22,13 @@
 #error "one of SV_HOOKS_BTF, SV_HOOKS_RAW, SV_HOOKS_PLAIN"
 #endif
 
-struct task_state {
-    __u64 start_ns;
-    __u64 inode;   /* of the descriptor that the call under way began with; 0: it has none */
-    __u64 args[8]; /* six, and room so that no number of an argument is out of bounds */
-    __u32 nr;
-    __u32 is_open;
-    __u32 is_elsewhere; /* that descriptor's file is not below --path */
-    __u32 pad;
-};
-
 #if defined(SV_HOOKS_BTF)
 
 struct {
     __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
     __uint(map_flags, BPF_F_NO_PREALLOC);
     __type(key, int);
-    __type(value, struct task_state);
+    __type(value, struct sv_wire_task);
 } tasks SEC(".maps");
 
 static __always_inline struct task_struct *current_task(void)
@@ -46,18 +36,18 @@ static __always_inline struct task_struct *current_task(void)
     return bpf_get_current_task_btf();
 }
 
-/* The state of a task that is followed. One look at the task itself answers for nearly all others: they have no storage of any map, and the
+/* What is kept of a task. One look at the task itself answers for nearly all others: they have no storage of any map, and the
  * call of a helper costs them more than the rest. */
-static __always_inline struct task_state *followed(struct task_struct *task)
+static __always_inline struct sv_wire_task *state_of(struct task_struct *task)
 {
     if (bpf_core_field_exists(task->bpf_storage) && !task->bpf_storage)
         return 0;
     return bpf_task_storage_get(&tasks, task, 0, 0);
 }
 
-static __always_inline struct task_state *followed_self(void)
+static __always_inline struct sv_wire_task *own_state(void)
 {
-    return followed(bpf_get_current_task_btf());
+    return state_of(bpf_get_current_task_btf());
 }
 
 /* Calls of others are told from their registers, which lie at the end of the task's kernel stack: no helper is called, and all that such a
@@ -102,20 +92,22 @@ static __always_inline bool is_nobody(const void *regs)
 #endif
 }
 
-static __always_inline struct task_state *follow(struct task_struct *task)
+static __always_inline struct sv_wire_task *make_state(struct task_struct *task)
 {
     mark_stack(task);
     return bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-static __always_inline struct task_state *follow_self(void)
-{
-    return follow(bpf_get_current_task_btf());
-}
-
-static __always_inline void unfollow_self(void)
+static __always_inline void drop_own_state(void)
 {
     /* the storage ends with its task */
+}
+
+/* The thread that makes the exec has the storage, whatever number it gets. */
+static __always_inline void move_state(struct task_struct *task, int old_pid)
+{
+    (void)task;
+    (void)old_pid;
 }
 
 #else
@@ -124,7 +116,7 @@ struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 1 << 16);
     __type(key, __u32); /* the thread's number */
-    __type(value, struct task_state);
+    __type(value, struct sv_wire_task);
 } tasks SEC(".maps");
 
 static __always_inline bool is_nobody(const void *regs)
@@ -133,32 +125,37 @@ static __always_inline bool is_nobody(const void *regs)
     return false;
 }
 
-static __always_inline struct task_state *followed_number(__u32 tid)
+static __always_inline struct sv_wire_task *state_of_number(__u32 tid)
 {
     return bpf_map_lookup_elem(&tasks, &tid);
 }
 
-static __always_inline struct task_state *follow_number(__u32 tid)
+static __always_inline struct sv_wire_task *make_state_of_number(__u32 tid)
 {
-    struct task_state none = {0};
+    struct sv_wire_task none = {0};
     bpf_map_update_elem(&tasks, &tid, &none, BPF_NOEXIST);
     return bpf_map_lookup_elem(&tasks, &tid);
 }
 
-static __always_inline struct task_state *followed_self(void)
+static __always_inline struct sv_wire_task *own_state(void)
 {
-    return followed_number((__u32)bpf_get_current_pid_tgid());
+    return state_of_number((__u32)bpf_get_current_pid_tgid());
 }
 
-static __always_inline struct task_state *follow_self(void)
-{
-    return follow_number((__u32)bpf_get_current_pid_tgid());
-}
-
-static __always_inline void unfollow_self(void)
+static __always_inline void drop_own_state(void)
 {
     __u32 tid = (__u32)bpf_get_current_pid_tgid();
     bpf_map_delete_elem(&tasks, &tid);
+}
+
+/* A thread that makes an exec gets the number of the first one, which is gone by then. */
+static __always_inline void move_state_of_number(__u32 tid, __u32 old_tid)
+{
+    const struct sv_wire_task *old = tid != old_tid ? state_of_number(old_tid) : 0;
+    if (!old)
+        return;
+    bpf_map_update_elem(&tasks, &tid, old, BPF_ANY);
+    bpf_map_delete_elem(&tasks, &old_tid);
 }
 
 #if KNOWS_KERNEL
@@ -168,14 +165,19 @@ static __always_inline struct task_struct *current_task(void)
     return (struct task_struct *)bpf_get_current_task();
 }
 
-static __always_inline struct task_state *followed(struct task_struct *task)
+static __always_inline struct sv_wire_task *state_of(struct task_struct *task)
 {
-    return followed_number((__u32)GET(task, pid));
+    return state_of_number((__u32)GET(task, pid));
 }
 
-static __always_inline struct task_state *follow(struct task_struct *task)
+static __always_inline struct sv_wire_task *make_state(struct task_struct *task)
 {
-    return follow_number((__u32)GET(task, pid));
+    return make_state_of_number((__u32)GET(task, pid));
+}
+
+static __always_inline void move_state(struct task_struct *task, int old_pid)
+{
+    move_state_of_number((__u32)GET(task, pid), (__u32)old_pid);
 }
 
 #endif

@@ -90,13 +90,15 @@ static __always_inline void *my_ring(void)
     return bpf_map_lookup_elem(&rings, &cpu);
 }
 
-static __always_inline void fill_head(struct sv_wire_head *h, unsigned kind, __u32 what)
+#include "following.h"
+
+static __always_inline void fill_head(struct sv_wire_head *h, unsigned kind, __u32 what,
+                                      struct numbers who)
 {
-    __u64 id = bpf_get_current_pid_tgid();
     h->kind = (__u16)kind;
     h->flags = 0;
-    h->tgid = (__u32)(id >> 32);
-    h->tid = (__u32)id;
+    h->tgid = who.tgid;
+    h->tid = who.tid;
     h->what = what;
     h->ts_ns = bpf_ktime_get_boot_ns();
 }
@@ -105,6 +107,8 @@ static __always_inline void put(void *ring, void *record, __u64 size, unsigned k
 {
     count(kind, bpf_ringbuf_output(ring, record, size, wake_flags(ring, size)) == 0);
 }
+
+#include "starts.h"
 
 /* ---- system calls ---- */
 
@@ -134,7 +138,7 @@ static __always_inline bool is_foreign(const struct enter_context *ctx)
     return false;
 }
 
-static __always_inline void save_args(struct task_state *s, const struct enter_context *ctx)
+static __always_inline void save_args(struct sv_wire_task *s, const struct enter_context *ctx)
 {
     for (int i = 0; i < 6; i++)
         s->args[i] = ctx->args[i];
@@ -147,7 +151,7 @@ enum { ENDS_PROCESS = 94 };
 #endif
 
 /* Its argument is the exit code, which no tracepoint tells. */
-static __always_inline void note_end(struct task_state *s, const struct enter_context *ctx)
+static __always_inline void note_end(struct sv_wire_task *s, const struct enter_context *ctx)
 {
     if (s && ctx->id == ENDS_PROCESS) {
         s->nr = ENDS_PROCESS;
@@ -173,7 +177,7 @@ struct exit_context {
 #define RESULT_OF_EXIT() (ctx->ret)
 #define REGISTERS()      (ctx->regs)
 
-static __always_inline void save_args(struct task_state *s, const struct enter_context *ctx)
+static __always_inline void save_args(struct sv_wire_task *s, const struct enter_context *ctx)
 {
     struct pt_regs *regs = ctx->regs;
 #if defined(__TARGET_ARCH_x86)
@@ -200,7 +204,7 @@ static __always_inline bool is_foreign(const struct enter_context *ctx)
 #endif
 }
 
-static __always_inline void note_end(struct task_state *s, const struct enter_context *ctx)
+static __always_inline void note_end(struct sv_wire_task *s, const struct enter_context *ctx)
 {
     (void)s; /* the task tells it */
     (void)ctx;
@@ -216,15 +220,6 @@ static __always_inline __u64 number_of(struct pt_regs *regs)
 }
 
 #endif
-
-/* Of a call that begins. */
-static __always_inline struct task_state *my_state(void)
-{
-    struct task_state *s = followed_self();
-    if (s || !config.follow_all || (__u32)(bpf_get_current_pid_tgid() >> 32) == config.own_tgid)
-        return s;
-    return follow_self();
-}
 
 #if KNOWS_KERNEL
 
@@ -290,7 +285,7 @@ static __always_inline __u64 inode_of(__s32 fd)
 #include "elsewhere.h"
 
 /* What a descriptor is can only be asked now: when the call ends another thread may have closed it, and opened something else. */
-static __always_inline void note_descriptor(struct task_state *s,
+static __always_inline void note_descriptor(struct sv_wire_task *s,
                                             const volatile struct sv_wire_plan *p)
 {
     s->inode = 0;
@@ -306,7 +301,7 @@ static __always_inline void note_descriptor(struct task_state *s,
 static __noinline int enter(struct enter_context *ctx)
 {
     unsigned long id = (unsigned long)ctx->id;
-    struct task_state *s = my_state();
+    struct sv_wire_task *s = state_at_entry();
     note_end(s, ctx);
     if (!s || id >= SV_WIRE_CALLS_MAX || !config.plans[id].wants)
         return 0;
@@ -320,7 +315,8 @@ static __noinline int enter(struct enter_context *ctx)
     s->nr = (__u32)id;
     s->is_open = 1;
     s->start_ns = bpf_ktime_get_boot_ns();
-    note_descriptor(s, &config.plans[id]); /* last: as close as can be to what the call itself sees */
+    note_descriptor(s,
+                    &config.plans[id]); /* last: as close as can be to what the call itself sees */
     return 0;
 }
 
@@ -351,14 +347,13 @@ static __noinline __u64 vector_bytes(__u64 at, __u64 n)
     return sum;
 }
 
-static __always_inline void fill_call(struct sv_wire_call *c, const struct task_state *s,
+static __always_inline void fill_call(struct sv_wire_call *c, const struct sv_wire_task *s,
                                       const volatile struct sv_wire_plan *p, long ret, __u64 now)
 {
-    __u64 id = bpf_get_current_pid_tgid();
     c->head.kind = SV_WIRE_CALL;
     c->head.flags = 0;
-    c->head.tgid = (__u32)(id >> 32);
-    c->head.tid = (__u32)id;
+    c->head.tgid = s->tgid;
+    c->head.tid = s->tid;
     c->head.what = s->nr;
     c->head.ts_ns = now;
     c->start_ns = s->start_ns;
@@ -377,7 +372,7 @@ static __always_inline void fill_call(struct sv_wire_call *c, const struct task_
 }
 
 /* A path is read at the exit: the kernel itself has read it by then, so its page is there. */
-static __always_inline void call_with_path(const struct task_state *s,
+static __always_inline void call_with_path(const struct sv_wire_task *s,
                                            const volatile struct sv_wire_plan *p, long ret,
                                            __u64 now, bool is_state_only)
 {
@@ -409,7 +404,7 @@ static __always_inline void call_with_path(const struct task_state *s,
     put(ring, c, size, SV_WIRE_CALL);
 }
 
-static __always_inline void call_without_path(const struct task_state *s,
+static __always_inline void call_without_path(const struct sv_wire_task *s,
                                               const volatile struct sv_wire_plan *p, long ret,
                                               __u64 now, bool is_state_only)
 {
@@ -433,7 +428,7 @@ static __always_inline void call_without_path(const struct task_state *s,
 
 static __noinline int leave_call(struct exit_context *ctx)
 {
-    struct task_state *s = followed_self();
+    struct sv_wire_task *s = followed_self();
     if (!s || !s->is_open || NUMBER_OF_EXIT() != s->nr)
         return 0;
     long ret = RESULT_OF_EXIT();
@@ -485,11 +480,11 @@ int enroll(struct bpf_iter__task *ctx)
     struct task_struct *task = ctx->task;
     if (!task)
         return 0;
-    __u32 tgid = (__u32)GET(task, tgid);
-    if (tgid == config.own_tgid || followed(task))
+    struct numbers n = numbers_of(task);
+    if (n.tgid == config.own_tgid || followed(task))
         return 0;
     struct task_struct *parent = GET(task, real_parent);
-    bool is_root = bpf_map_lookup_elem(&roots, &tgid) != 0;
+    bool is_root = bpf_map_lookup_elem(&roots, &n.tgid) != 0;
     if (!is_root && !(parent && followed(parent)))
         return 0;
     if (follow(task))
@@ -504,7 +499,7 @@ SEC("iter/task")
 int in_flight(struct bpf_iter__task *ctx)
 {
     struct task_struct *task = ctx->task;
-    struct task_state *s = task ? followed(task) : 0;
+    struct sv_wire_task *s = task ? followed(task) : 0;
     void *ring = my_ring();
     if (!s || !s->is_open || !ring)
         return 0;
@@ -518,8 +513,6 @@ int in_flight(struct bpf_iter__task *ctx)
         return 0;
     fill_call(c, s, p, -1, now);
     c->head.flags = SV_WIRE_UNFINISHED | SV_WIRE_NO_PATH;
-    c->head.tgid = (__u32)GET(task, tgid);
-    c->head.tid = (__u32)GET(task, pid);
     if (p->wants & SV_WIRE_VECTOR)
         c->size = ~0ull;
     bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
@@ -549,8 +542,8 @@ static __always_inline void note_request(struct request *rq, bool is_issue)
         old->issue_ns = now;
         return;
     }
-    __u64 id = bpf_get_current_pid_tgid();
-    struct request_state s = {.tgid = (__u32)(id >> 32), .tid = (__u32)id};
+    struct numbers n = own_numbers();
+    struct request_state s = {.tgid = n.tgid, .tid = n.tid};
     if (is_issue)
         s.issue_ns = now;
     else
@@ -585,9 +578,7 @@ int BPF_PROG(on_block_complete, struct request *rq, int error, unsigned int byte
     struct sv_wire_block *b = bpf_ringbuf_reserve(ring, sizeof *b, 0);
     count(SV_WIRE_BLOCK, b != 0);
     if (b) {
-        fill_head(&b->head, SV_WIRE_BLOCK, 0);
-        b->head.tgid = s->tgid;
-        b->head.tid = s->tid;
+        fill_head(&b->head, SV_WIRE_BLOCK, 0, (struct numbers){s->tgid, s->tid});
         b->queue_ns = s->queue_ns;
         b->issue_ns = s->issue_ns;
         b->sector = GET(rq, __sector);
@@ -619,7 +610,7 @@ static __always_inline __u32 folio_bytes(struct folio *folio)
 }
 
 /* The descriptor of the call that is under way, if it is this file's: so the page's file has a path. */
-static __always_inline __s32 descriptor_of(const struct task_state *s, struct inode *inode)
+static __always_inline __s32 descriptor_of(const struct sv_wire_task *s, struct inode *inode)
 {
     const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
     if (!s->is_open || p->fd == SV_WIRE_NONE || p->path != SV_WIRE_NONE)
@@ -629,7 +620,7 @@ static __always_inline __s32 descriptor_of(const struct task_state *s, struct in
     return file && BPF_CORE_READ(file, f_inode) == inode ? fd : -1;
 }
 
-static __always_inline void fill_page(struct sv_wire_cache *c, const struct task_state *s,
+static __always_inline void fill_page(struct sv_wire_cache *c, const struct sv_wire_task *s,
                                       struct address_space *mapping)
 {
     struct inode *inode = mapping ? GET(mapping, host) : 0;
@@ -644,7 +635,7 @@ static __always_inline void fill_page(struct sv_wire_cache *c, const struct task
 TRACEPOINT(mm_filemap_fault)
 int BPF_PROG(on_cache_fault, struct address_space *mapping, unsigned long index)
 {
-    struct task_state *s = followed_self();
+    struct sv_wire_task *s = followed_self();
     void *ring = s ? my_ring() : 0;
     if (!s || !ring)
         return 0;
@@ -652,7 +643,7 @@ int BPF_PROG(on_cache_fault, struct address_space *mapping, unsigned long index)
     count(SV_WIRE_FAULT, c != 0);
     if (!c)
         return 0;
-    fill_head(&c->head, SV_WIRE_FAULT, 0);
+    fill_head(&c->head, SV_WIRE_FAULT, 0, numbers_in(s));
     fill_page(c, s, mapping);
     c->offset = (__u64)index << 12;
     c->bytes = 4096;
@@ -664,7 +655,7 @@ int BPF_PROG(on_cache_fault, struct address_space *mapping, unsigned long index)
 TRACEPOINT(mm_filemap_add_to_page_cache)
 int BPF_PROG(on_cache_add, struct folio *folio)
 {
-    struct task_state *s = followed_self();
+    struct sv_wire_task *s = followed_self();
     if (!s)
         return 0;
     void *ring = my_ring();
@@ -674,7 +665,7 @@ int BPF_PROG(on_cache_add, struct folio *folio)
     count(SV_WIRE_CACHE, c != 0);
     if (!c)
         return 0;
-    fill_head(&c->head, SV_WIRE_CACHE, 0);
+    fill_head(&c->head, SV_WIRE_CACHE, 0, numbers_in(s));
     fill_page(c, s, GET(folio, mapping));
     c->offset = (__u64)GET(folio, index) << 12;
     c->bytes = folio_bytes(folio);

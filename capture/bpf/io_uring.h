@@ -38,11 +38,12 @@ int BPF_PROG(on_uring_submit, struct io_kiocb *req)
             return 0;
     }
     __u64 key = (__u64)req;
+    struct numbers n = own_numbers();
     struct uring_state s = {.start_ns = bpf_ktime_get_boot_ns(),
                             .offset = ~0ull,
                             .user_data = GET(req, cqe.user_data),
-                            .tgid = (__u32)GET(task, tgid),
-                            .tid = (__u32)GET(task, pid),
+                            .tgid = n.tgid,
+                            .tid = n.tid,
                             .fd = GET(req, cqe.fd),
                             .opcode = GET(req, opcode),
                             .is_fixed = GET(req, flags) & REQUEST_FIXED_FILE};
@@ -78,10 +79,8 @@ int BPF_PROG(on_uring_complete, void *ring_ctx, void *req)
     struct sv_wire_uring *u = bpf_ringbuf_reserve(ring, sizeof *u, 0);
     count(SV_WIRE_URING, u != 0);
     if (u) {
-        fill_head(&u->head, SV_WIRE_URING, s->opcode);
+        fill_head(&u->head, SV_WIRE_URING, s->opcode, (struct numbers){s->tgid, s->tid});
         u->head.flags = s->is_fixed ? SV_WIRE_FIXED_FILE : 0;
-        u->head.tgid = s->tgid;
-        u->head.tid = s->tid;
         u->start_ns = s->start_ns;
         u->user_data = s->user_data;
         u->offset = (__s64)s->offset;

@@ -47,8 +47,23 @@ struct signal_struct {
         int counter;
     } live;
 };
+struct ns_common {
+    unsigned int inum;
+};
+struct pid_namespace {
+    struct ns_common ns;
+};
+struct upid {
+    int nr;
+    struct pid_namespace *ns;
+};
+struct pid {
+    unsigned int level;
+    struct upid numbers[1]; /* one per namespace, the initial one's first: level + 1 of them */
+};
 struct task_struct {
     int pid, tgid;
+    struct pid *thread_pid;
     int exit_code;
     unsigned int flags;
     unsigned int __state;

@@ -16,20 +16,13 @@ static __always_inline bool is_called_so(const char *comm)
     return true;
 }
 
-static __always_inline bool join(struct task_struct *task)
-{
-    if ((__u32)GET(task, tgid) == config.own_tgid)
-        return false;
-    return follow(task) != 0;
-}
-
 /* At an exec: the name is the new one, and a process that was born into the cgroup is there. */
 static __always_inline bool joins_by_exec(struct task_struct *task)
 {
     if (!is_called_so(task->comm) &&
         !(config.join_cgroup && bpf_get_current_cgroup_id() == config.join_cgroup))
         return false;
-    return join(task);
+    return follow(task) != 0;
 }
 
 TRACEPOINT(cgroup_attach_task)
@@ -38,7 +31,7 @@ int BPF_PROG(on_join_cgroup, struct cgroup *to, const char *path, struct task_st
     for (int i = 0; i < 16 && to; i++) { /* it, or one below it */
         if (BPF_CORE_READ(to, kn, id) == config.join_cgroup) {
             if (!followed(task))
-                join(task);
+                follow(task);
             return 0;
         }
         to = (struct cgroup *)BPF_CORE_READ(to, self.parent);

@@ -4,7 +4,7 @@
 #ifndef SV_CAPTURE_BPF_PLAIN_H
 #define SV_CAPTURE_BPF_PLAIN_H
 
-enum { MAKES_THREAD = 0x10000, CODE_UNKNOWN = -1 }; /* CLONE_THREAD */
+enum { CODE_UNKNOWN = -1 };
 
 struct newtask_context {
     __u64 common;
@@ -35,14 +35,9 @@ struct rename_context {
 SEC("tracepoint/task/task_newtask")
 int on_fork(struct newtask_context *ctx)
 {
-    if (!followed_self())
-        return 0;
-    __u32 child = (__u32)ctx->pid;
-    __u64 flags = ctx->clone_flags;
-    if (!follow_number(child))
-        count_not_followed();
-    __u32 tgid = (__u32)(bpf_get_current_pid_tgid() >> 32);
-    put_fork(flags & MAKES_THREAD ? tgid : child, child, ctx->comm);
+    const struct sv_wire_task *parent = followed_self();
+    if (parent)
+        note_start(parent, (__u32)ctx->pid, ctx->clone_flags, ctx->comm);
     return 0;
 }
 
@@ -60,8 +55,6 @@ static __always_inline bool is_called_so(const char *name)
 static __always_inline bool joins_by_exec(void)
 {
     char name[SV_WIRE_COMM] = {0};
-    if ((__u32)(bpf_get_current_pid_tgid() >> 32) == config.own_tgid)
-        return false;
     bpf_get_current_comm(name, sizeof name);
     if (!is_called_so(name) &&
         !(config.join_cgroup && bpf_get_current_cgroup_id() == config.join_cgroup))
@@ -74,11 +67,16 @@ int on_exec(struct exec_context *ctx)
 {
     __u32 zero = 0;
     struct long_call *c = bpf_map_lookup_elem(&scratch, &zero);
-    if (!c || (!followed_self() && !joins_by_exec()))
+    move_state_of_number((__u32)ctx->pid, (__u32)ctx->old_pid);
+    struct sv_wire_task *s = followed_self();
+    if (!s && joins_by_exec())
+        s = followed_self();
+    if (!c || !s)
         return 0;
+    s->tid = s->tgid; /* whichever thread it was: it is the first one now */
     struct sv_wire_head *h = &c->call.head;
     char *text = (char *)(h + 1);
-    fill_head(h, SV_WIRE_EXEC, (__u32)ctx->old_pid);
+    fill_head(h, SV_WIRE_EXEC, 0, numbers_in(s));
     long len =
         bpf_probe_read_kernel_str(text, SV_WIRE_PATH_MAX, (char *)ctx + (ctx->filename & 0xffff));
     if (len <= 0 || len > SV_WIRE_PATH_MAX)
@@ -92,33 +90,35 @@ int on_exec(struct exec_context *ctx)
 SEC("tracepoint/sched/sched_process_exit")
 int on_task_exit(struct task_exit_context *ctx)
 {
-    struct task_state *s = followed_self();
-    if (!s)
+    struct sv_wire_task *s = followed_self();
+    if (!s) {
+        drop_own_state(); /* there may be a note that it is not followed */
         return 0;
+    }
     struct sv_wire_exit *e = bpf_ringbuf_reserve(&lives, sizeof *e, 0);
     count(SV_WIRE_EXIT, e != 0);
     if (e) {
-        fill_head(&e->head, SV_WIRE_EXIT, 0);
+        fill_head(&e->head, SV_WIRE_EXIT, 0, numbers_in(s));
         e->code = s->nr == ENDS_PROCESS ? (__s32)(s->args[0] & 0xff) << 8 : CODE_UNKNOWN;
         /* Mostly the first thread is the last one. */
         e->is_last = config.exit_tells_last ? ctx->is_last : e->head.tid == e->head.tgid;
         bpf_ringbuf_submit(e, wake_flags(&lives, sizeof *e));
     }
-    unfollow_self();
+    drop_own_state();
     return 0;
 }
 
 SEC("tracepoint/task/task_rename")
 int on_rename(struct rename_context *ctx)
 {
-    __u32 tid = (__u32)ctx->pid;
-    if (!followed_number(tid) || tid != (__u32)bpf_get_current_pid_tgid())
+    const struct sv_wire_task *s = followed_self();
+    if (!s || (__u32)ctx->pid != (__u32)bpf_get_current_pid_tgid())
         return 0; /* whose process another thread belongs to is not told */
     struct sv_wire_name *n = bpf_ringbuf_reserve(&lives, sizeof *n, 0);
     count(SV_WIRE_NAME, n != 0);
     if (!n)
         return 0;
-    fill_head(&n->head, SV_WIRE_NAME, 0);
+    fill_head(&n->head, SV_WIRE_NAME, 0, numbers_in(s));
     bpf_probe_read_kernel_str(n->comm, sizeof n->comm, ctx->newcomm);
     bpf_ringbuf_submit(n, wake_flags(&lives, sizeof *n));
     return 0;

@@ -15,6 +15,9 @@ enum {
     SV_WIRE_STACKS = 1 << 16
 };
 
+#define SV_WIRE_NO_NUMBER \
+    0xffffffffu /* of a task that the recorder's pid namespace does not show */
+
 enum sv_wire_kind {
     SV_WIRE_CALL = 1, /* struct sv_wire_call, then up to two paths */
     SV_WIRE_FORK,     /* struct sv_wire_fork */
@@ -33,7 +36,7 @@ enum sv_wire_kind {
 struct sv_wire_head {
     __u16 kind; /* enum sv_wire_kind */
     __u16 flags;
-    __u32 tgid, tid; /* the process and the thread */
+    __u32 tgid, tid; /* the process and the thread, as the recorder's pid namespace numbers them */
     __u32 what;      /* CALL: its number */
     __u64 ts_ns;     /* when it was complete: records of one thread are ordered by this */
 };
@@ -58,6 +61,8 @@ struct sv_wire_call {
 struct sv_wire_fork { /* the head is the parent's */
     struct sv_wire_head head;
     __u32 tgid, tid;
+    __u32 inner_tgid,
+        inner_namespace; /* its own number in its own pid namespace; 0: that is the recorder's */
     char comm[SV_WIRE_COMM];
 };
 
@@ -77,7 +82,7 @@ enum sv_wire_state {
 /* A thread is woken: the head is its own. */
 struct sv_wire_wake {
     struct sv_wire_head head;
-    __u32 waker_tgid, waker_tid; /* or who was interrupted by what woke it */
+    __u32 waker_tgid, waker_tid; /* or who was interrupted by what woke it; SV_WIRE_NO_NUMBER */
     char waker_comm[SV_WIRE_COMM];
 };
 
@@ -154,6 +159,8 @@ struct sv_wire_config {
     struct sv_wire_plan plans[SV_WIRE_CALLS_MAX];
     __u64 min_latency_ns, wake_bytes;
     __u64 join_cgroup; /* the number of its folder; 0: none */
+    __u64 pid_namespace_device;
+    __u32 pid_namespace; /* the inode of the recorder's own; 0: it is the initial one */
     __u32 own_tgid, path_prefix_len;
     char join_comm[SV_WIRE_COMM]; /* "": nobody */
     char path_prefix[SV_WIRE_PREFIX_MAX];
@@ -162,7 +169,7 @@ struct sv_wire_config {
     __u8 complete_brings_cqe; /* io_uring_complete brings the completion itself, not its parts */
     __u8 switch_tells_state;  /* sched_switch brings the state of who leaves (since 5.18) */
     __u8 exit_tells_last;     /* the plain sched_process_exit says whether it was the last thread */
-    __u8 pad[3];
+    __u8 pad[7];
 };
 
 /* What both sides write while the programs run. */
@@ -172,12 +179,26 @@ struct sv_wire_shared {
     __u32 n_enrolled;
 };
 
+/* What the programs keep of a task. The loader writes one only where tasks are known by their numbers. */
+struct sv_wire_task {
+    __u64 start_ns;
+    __u64 inode;   /* of the descriptor that the call under way began with; 0: it has none */
+    __u64 args[8]; /* six, and room so that no number of an argument is out of bounds */
+    __u32 nr;
+    __u32 is_open;
+    __u32 is_elsewhere; /* that descriptor's file is not below --path */
+    __u32 tgid, tid;    /* as the recorder numbers it. 0: not followed, and not to be asked again */
+    __u32 pad;
+};
+
 /* What could not be kept, per CPU, by kind of record. */
 struct sv_wire_counts {
     __u64 lost[SV_WIRE_KINDS];
     __u64 not_followed; /* children whose storage could not be made */
     __u64 filtered;     /* calls left out by the filters, as asked */
     __u64 foreign;      /* calls of 32-bit programs, whose numbers differ */
+    __u64
+        invisible; /* threads that were to be followed, but have no number in the recorder's pid namespace */
 };
 
 #endif

@@ -21,13 +21,14 @@ SEC("perf_event")
 int on_sample(void *ctx)
 {
     __u32 zero = 0;
-    if (!followed_self())
+    const struct sv_wire_task *task = followed_self();
+    if (!task)
         return 0;
     struct stack_scratch *s = bpf_map_lookup_elem(&stacks, &zero);
     void *ring = my_ring();
     if (!s || !ring)
         return 0;
-    fill_head(&s->sample.head, SV_WIRE_SAMPLE, bpf_get_smp_processor_id());
+    fill_head(&s->sample.head, SV_WIRE_SAMPLE, bpf_get_smp_processor_id(), numbers_in(task));
     long kernel = bpf_get_stack(ctx, s->frames, STACK_BYTES_MASK, 0);
     __u64 from = kernel > 0 ? (__u64)kernel & STACK_BYTES_MASK : 0;
     long user = bpf_get_stack(ctx, (char *)s->frames + from, STACK_BYTES_MASK, BPF_F_USER_STACK);

@@ -12,7 +12,7 @@ enum {
     TASK_DIES = 0x10 | 0x20 | 0x80
 };
 
-static __always_inline void put_state(struct task_struct *task, unsigned state)
+static __always_inline void put_state(const struct sv_wire_task *s, unsigned state)
 {
     void *ring = my_ring();
     if (!ring)
@@ -21,33 +21,39 @@ static __always_inline void put_state(struct task_struct *task, unsigned state)
     count(SV_WIRE_STATE, h != 0);
     if (!h)
         return;
-    fill_head(h, SV_WIRE_STATE, bpf_get_smp_processor_id());
+    fill_head(h, SV_WIRE_STATE, bpf_get_smp_processor_id(), numbers_in(s));
     h->flags = (__u16)state;
-    h->tgid = (__u32)GET(task, tgid);
-    h->tid = (__u32)GET(task, pid);
     bpf_ringbuf_submit(h, wake_flags(ring, sizeof *h));
 }
 
-static __always_inline void put_wake(struct task_struct *task)
+/* The CPU that had nothing to do has number 0 everywhere. */
+static __always_inline struct numbers waker(void)
 {
-    void *ring = my_ring();
+    struct numbers n = own_numbers();
+    if (config.pid_namespace && !n.tid && (__u32)bpf_get_current_pid_tgid())
+        n.tgid = n.tid = SV_WIRE_NO_NUMBER;
+    return n;
+}
+
+static __always_inline void put_wake(const struct sv_wire_task *s)
+{
+    void *ring = s ? my_ring() : 0;
     if (!ring)
         return;
     struct sv_wire_wake *w = bpf_ringbuf_reserve(ring, sizeof *w, 0);
     count(SV_WIRE_STATE, w != 0);
     if (!w)
         return;
-    fill_head(&w->head, SV_WIRE_STATE, bpf_get_smp_processor_id());
-    w->waker_tgid = w->head.tgid;
-    w->waker_tid = w->head.tid;
-    bpf_get_current_comm(w->waker_comm, sizeof w->waker_comm);
+    fill_head(&w->head, SV_WIRE_STATE, bpf_get_smp_processor_id(), numbers_in(s));
     w->head.flags = SV_STATE_RUNNABLE;
-    w->head.tgid = (__u32)GET(task, tgid);
-    w->head.tid = (__u32)GET(task, pid);
+    struct numbers n = waker();
+    w->waker_tgid = n.tgid;
+    w->waker_tid = n.tid;
+    bpf_get_current_comm(w->waker_comm, sizeof w->waker_comm);
     bpf_ringbuf_submit(w, wake_flags(ring, sizeof *w));
 }
 
-static __always_inline unsigned state_of(struct task_struct *task, __u32 bits)
+static __always_inline unsigned state_by(struct task_struct *task, __u32 bits)
 {
     if (bits & TASK_DIES)
         return SV_STATE_DEAD;
@@ -61,29 +67,28 @@ static __always_inline unsigned state_of(struct task_struct *task, __u32 bits)
 TRACEPOINT(sched_switch)
 int BPF_PROG(on_sched_switch, bool is_preempted, struct task_struct *prev, struct task_struct *next)
 {
-    if (followed(prev)) {
+    const struct sv_wire_task *leaves = followed(prev), *comes = followed(next);
+    if (leaves) {
         /* Otherwise it is asked for, which may be a little late. */
         __u32 bits = config.switch_tells_state ? (__u32)ctx[3] : GET(prev, __state);
-        put_state(prev, is_preempted || bits == 0 ? SV_STATE_PREEMPTED : state_of(prev, bits));
+        put_state(leaves, is_preempted || bits == 0 ? SV_STATE_PREEMPTED : state_by(prev, bits));
     }
-    if (followed(next))
-        put_state(next, SV_STATE_RUNNING);
+    if (comes)
+        put_state(comes, SV_STATE_RUNNING);
     return 0;
 }
 
 TRACEPOINT(sched_waking)
 int BPF_PROG(on_sched_waking, struct task_struct *task)
 {
-    if (followed(task))
-        put_wake(task);
+    put_wake(followed(task));
     return 0;
 }
 
 TRACEPOINT(sched_wakeup_new)
 int BPF_PROG(on_sched_new, struct task_struct *task)
 {
-    if (followed(task))
-        put_wake(task);
+    put_wake(followed(task));
     return 0;
 }
 

@@ -33,8 +33,8 @@ STAVE_API uint32_t stave_file_track(struct stave_file *f, uint32_t parent, const
 STAVE_API uint32_t stave_file_counter(struct stave_file *f, uint32_t parent, const char *name,
                                       const char *unit);
 
-/* COMPLETE, INSTANT (start_ns) and COUNTER (start_ns, value) are understood; track is one of this file. 0, or negative: a bad
- * kind or track, or a write that failed (and all after it). */
+/* COMPLETE, INSTANT (start_ns) and COUNTER (start_ns, value) are understood; track is one of this file. Any start_ns will do, also
+ * one before zero. 0, or negative: a bad kind or track, a slice whose end is past INT64_MAX, or a write that failed (and all after it). */
 STAVE_API int stave_file_emit(struct stave_file *f, const struct stave_event *event);
 
 #ifdef __cplusplus

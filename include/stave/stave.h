@@ -45,7 +45,7 @@ enum stave_full {
 struct stave_options {
     size_t size; /* sizeof(struct stave_options) */
     const char
-        *out; /* STAVE_OUT: .pftrace, .json, .json.gz …; unix:PATH, tcp:HOST:PORT; %p %h %r */
+        *out; /* STAVE_OUT: .pftrace, .json, .json.gz …; unix:PATH, tcp:HOST:PORT; %p %h %r %j */
     const char *categories; /* STAVE_CATEGORIES: globs, comma separated; -GLOB excludes */
     size_t buffer_bytes;    /* STAVE_BUFFER: ring of each thread, rounded up to a power of two */
     enum stave_full full;   /* STAVE_FULL */

@@ -4,6 +4,7 @@
  * happens without the GIL. A file that is forgotten is closed; in a forked child it is left alone, it belongs to the parent. */
 #include "py_stave.h"
 
+#include <limits.h>
 #include <stave/file.h>
 #include <unistd.h>
 
@@ -168,6 +169,11 @@ static PyObject *file_slice(PyObject *self, PyObject *args)
         return NULL;
     e.start_ns = start;
     e.dur_ns = dur;
+    if (dur > 0 && start > LLONG_MAX - dur) {
+        PyErr_Format(PyExc_OverflowError, "stave: a slice at %lld ns of %lld ns ends at no time",
+                     start, dur);
+        return NULL;
+    }
     add_args(&a, values, flows);
     e.args = a.len ? &a : NULL;
     return emit(f, &e);

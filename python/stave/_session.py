@@ -28,7 +28,7 @@ def _keep_trace_at_exit():
 
 def start(path=None, *, categories=None, buffer_bytes=0, full="block", compress=None, keep_ms=0, after_ms=0,
           trigger_signal=0, trigger_name=None, trigger_ms=0):
-    """Starts writing to `path` (.pftrace, .json, .json.gz, unix:PATH, tcp:HOST:PORT; %p pid, %h host, %r rank).
+    """Starts writing to `path` (.pftrace, .json, .json.gz, unix:PATH, tcp:HOST:PORT; %p pid, %h host, %r rank, %j job).
 
     full: what happens when events come faster than they can be written: "block" (wait: nothing is lost), "drop" (count them), "overwrite"
     (flight recorder: stave.trigger() writes what it holds). A session started by STAVE_OUT goes on instead, and its file is used.

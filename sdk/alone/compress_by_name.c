@@ -66,6 +66,24 @@ uLong deflateBound(z_streamp z, uLong n)
     return real ? real(z, n) : n;
 }
 
+int inflateInit_(z_streamp z, const char *version, int size)
+{
+    BY_NAME("libz.so.1", zlib_handle, int, "inflateInit_", (z_streamp, const char *, int));
+    return real ? real(z, version, size) : Z_VERSION_ERROR;
+}
+
+int inflate(z_streamp z, int flush)
+{
+    BY_NAME("libz.so.1", zlib_handle, int, "inflate", (z_streamp, int));
+    return real ? real(z, flush) : Z_STREAM_ERROR;
+}
+
+int inflateEnd(z_streamp z)
+{
+    BY_NAME("libz.so.1", zlib_handle, int, "inflateEnd", (z_streamp));
+    return real ? real(z) : Z_OK;
+}
+
 #ifdef SV_HAVE_ZSTD
 static void *zstd_handle;
 
@@ -103,6 +121,13 @@ size_t ZSTD_compress2(ZSTD_CCtx *c, void *to, size_t cap, const void *from, size
     BY_NAME("libzstd.so.1", zstd_handle, size_t, "ZSTD_compress2",
             (ZSTD_CCtx *, void *, size_t, const void *, size_t));
     return real ? real(c, to, cap, from, n) : NO_LIBRARY;
+}
+
+size_t ZSTD_decompress(void *to, size_t cap, const void *from, size_t n)
+{
+    BY_NAME("libzstd.so.1", zstd_handle, size_t, "ZSTD_decompress",
+            (void *, size_t, const void *, size_t));
+    return real ? real(to, cap, from, n) : NO_LIBRARY;
 }
 
 size_t ZSTD_compressBound(size_t n)

@@ -225,10 +225,16 @@ static int put_event(struct stave_file *f, const void *arg)
     if (given->track == 0 || given->track >= f->dict->n_tracks ||
         (size_t)given->kind >= sizeof kinds || kinds[given->kind] == 0)
         return -1;
+    int64_t dur_ns = given->kind == STAVE_KIND_COMPLETE && given->dur_ns > 0 ? given->dur_ns : 0;
+    int64_t end_ns;
+    if (__builtin_add_overflow(given->start_ns, dur_ns, &end_ns))
+        return -1;
     struct sv_batch *b = f->batch;
     struct sv_event *e = sv_batch_event(b);
-    *e = (struct sv_event){
-        .ts_ns = given->start_ns, .track = given->track, .kind = kinds[given->kind]};
+    *e = (struct sv_event){.ts_ns = given->start_ns,
+                           .dur_ns = dur_ns,
+                           .track = given->track,
+                           .kind = kinds[given->kind]};
     if (given->kind == STAVE_KIND_COUNTER) {
         struct sv_arg *a = sv_batch_arg(b);
         a->type = SV_ARG_DOUBLE;
@@ -236,8 +242,6 @@ static int put_event(struct stave_file *f, const void *arg)
     } else {
         e->name = sv_dict_cstr(f->dict, given->name ? given->name : "");
         e->cat = sv_dict_cstr(f->dict, given->category ? given->category : "");
-        if (given->kind == STAVE_KIND_COMPLETE)
-            e->dur_ns = given->dur_ns > 0 ? given->dur_ns : 0;
         if (given->args) {
             const char *bytes =
                 sv_batch_text(b, given->args->bytes, given->args->len); /* until the batch goes */

@@ -160,8 +160,10 @@ void sv_metrics_page(struct sv_engine *e, struct sv_buf *out);
 
 /* http_front.c */
 struct sv_front;
-int sv_front_open(struct sv_engine *e, struct sv_front **out, struct sv_err *err);
-uint16_t sv_front_port(const struct sv_front *f);
+struct sv_listeners;
+/* Serves on sockets that listen already, which it takes. *out is set also after a failure. */
+int sv_front_open(struct sv_engine *e, struct sv_listeners *l, struct sv_front **out,
+                  struct sv_err *err);
 void sv_front_stop(struct sv_front *f); /* no new connections; the open ones are answered */
 void sv_front_close(struct sv_front *f);
 

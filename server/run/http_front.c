@@ -2,12 +2,15 @@
  *
  * libmicrohttpd calls on_call() on its own threads: at the headers, for each piece of the body, at its end, and again when a suspended
  * connection was resumed. An inference suspends its connection until the batch is done; done() resumes it from a worker's thread.
- * Bodies are bounded before they are taken; every refusal is a JSON error with its status. */
+ * Bodies are bounded before they are taken, in size, in number and in time (http_gate.h); every refusal is a JSON error with its status. A request
+ * whose length can be read in two ways is refused: whoever stands between may read it the other way. */
 #include "server/run/engine.h"
 
 #include "base/json.h"
 #include "base/json_scan.h"
 #include "base/mem.h"
+#include "server/http_gate.h"
+#include "server/listen_socket.h"
 
 #include <arpa/inet.h>
 #include <microhttpd.h>
@@ -15,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,7 +26,7 @@
 struct sv_front {
     struct sv_engine *engine;
     struct MHD_Daemon *daemon, *metrics;
-    uint16_t port;
+    struct sv_gate *gate;
     size_t body_max;
     int listener;             /* after the stop: ours to close */
     _Atomic uint32_t waiting; /* inferences that are not answered yet */
@@ -32,9 +36,11 @@ struct sv_front {
 struct call {
     struct sv_front *front;
     struct MHD_Connection *connection;
+    struct sv_visitor *visitor;
     uint8_t *body;
     size_t len, cap;
-    bool is_too_large, is_suspended;
+    size_t declared; /* Content-Length, 0: not given */
+    bool is_suspended;
     struct sv_model *model;
     struct sv_infer_request asked;
     struct sv_served served;
@@ -57,6 +63,8 @@ static enum MHD_Result send_bytes(struct MHD_Connection *c, unsigned status, str
         MHD_add_response_header(r, "Inference-Header-Content-Length", json_len);
     if (status == 429 || status == 503)
         MHD_add_response_header(r, "Retry-After", "1");
+    if (status == 400 || status == 413) /* where this request ends may be in doubt */
+        MHD_add_response_header(r, "Connection", "close");
     enum MHD_Result result = MHD_queue_response(c, status, r);
     MHD_destroy_response(r);
     return result;
@@ -110,11 +118,26 @@ static enum MHD_Result send_models(struct MHD_Connection *c, const struct sv_eng
     return send_json(c, 200, &b);
 }
 
-static enum MHD_Result send_metrics(struct MHD_Connection *c, struct sv_engine *e)
+static void print_front(struct sv_front *f, struct sv_buf *b)
+{
+    struct sv_gate_counts n = sv_gate_count(f->gate);
+    sv_metrics_family(b, "http_pending_bytes", "gauge", "held for requests that are not complete");
+    sv_metrics_value(b, "http_pending_bytes", "", (double)n.bytes);
+    sv_metrics_family(b, "http_connections", "gauge", "connections that are open");
+    sv_metrics_value(b, "http_connections", "", (double)n.connections);
+    sv_metrics_family(b, "http_cut_total", "counter",
+                      "requests that were ended before they were complete");
+    sv_metrics_value(b, "http_cut_total", "reason=\"client_bytes\"", (double)n.client_full);
+    sv_metrics_value(b, "http_cut_total", "reason=\"all_bytes\"", (double)n.all_full);
+    sv_metrics_value(b, "http_cut_total", "reason=\"time\"", (double)n.late);
+}
+
+static enum MHD_Result send_metrics(struct MHD_Connection *c, struct sv_front *f)
 {
     struct sv_buf b;
     sv_buf_init(&b, 1 << 22);
-    sv_metrics_page(e, &b);
+    sv_metrics_page(f->engine, &b);
+    print_front(f, &b);
     return send_bytes(c, 200, &b, "text/plain; version=0.0.4", NULL);
 }
 
@@ -149,6 +172,98 @@ static enum MHD_Result send_result(struct call *k)
     return result;
 }
 
+/* ---- bodies ---- */
+
+static void drop_body(struct call *k)
+{
+    free(k->body);
+    k->body = NULL;
+    k->len = k->cap = 0;
+    sv_gate_give_back(k->front->gate, k->visitor);
+}
+
+/* The connection ends with it: what follows would be read for nothing. */
+static enum MHD_Result refuse_midway(struct call *k, unsigned status, const char *message)
+{
+    const union MHD_ConnectionInfo *fd =
+        MHD_get_connection_info(k->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    drop_body(k);
+    if (fd)
+        sv_gate_refuse(fd->connect_fd, status, message);
+    return MHD_NO;
+}
+
+/* Memory grows with what has come, not with what was announced, and never past that. */
+static enum sv_gate_word make_place(struct call *k, size_t n)
+{
+    size_t need = k->len + n + SV_JSON_PAD, cap = k->cap ? 2 * k->cap : 4096;
+    if (need <= k->cap)
+        return SV_GATE_OK;
+    if (k->declared && cap > k->declared + SV_JSON_PAD)
+        cap = k->declared + SV_JSON_PAD;
+    if (cap > k->front->body_max + SV_JSON_PAD)
+        cap = k->front->body_max + SV_JSON_PAD;
+    cap = cap < need ? need : cap;
+    enum sv_gate_word word = sv_gate_hold(k->front->gate, k->visitor, cap - k->cap);
+    if (word == SV_GATE_OK) {
+        k->body = sv_realloc(k->body, cap);
+        k->cap = cap;
+    }
+    return word;
+}
+
+static enum MHD_Result take_body(struct call *k, const char *data, size_t n)
+{
+    if (n > k->front->body_max - k->len)
+        return refuse_midway(k, 413, "the request is larger than max_message_bytes");
+    switch (make_place(k, n)) {
+    case SV_GATE_CLIENT_FULL:
+        return refuse_midway(k, 429, "this client has too many unfinished requests");
+    case SV_GATE_ALL_FULL: return refuse_midway(k, 503, "too many unfinished requests");
+    case SV_GATE_OK: break;
+    }
+    memcpy(k->body + k->len, data, n);
+    k->len += n;
+    return MHD_YES;
+}
+
+/* How a request says where it ends. */
+struct framing {
+    unsigned lengths, encodings, odd;
+    const char *length, *encoding;
+};
+
+static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char *key,
+                                  const char *value)
+{
+    struct framing *f = cls;
+    (void)kind;
+    f->odd += key[strcspn(key, " \t\r\n\v\f")] != '\0'; /* "Content-Length : 5" */
+    if (strcasecmp(key, "Content-Length") == 0) {
+        f->lengths++;
+        f->length = value ? value : "";
+    } else if (strcasecmp(key, "Transfer-Encoding") == 0) {
+        f->encodings++;
+        f->encoding = value ? value : "";
+    }
+    return MHD_YES;
+}
+
+/* What is wrong with it, or NULL. */
+static const char *judge_framing(const struct framing *f, const char *version)
+{
+    if (f->odd)
+        return "a header's name has a blank in it";
+    if (f->lengths > 1 || f->encodings > 1 || (f->lengths && f->encodings))
+        return "Content-Length and Transfer-Encoding contradict each other";
+    if (f->encoding &&
+        (strcasecmp(f->encoding, "chunked") != 0 || strcmp(version, "HTTP/1.1") != 0))
+        return "Transfer-Encoding can only be chunked, in HTTP/1.1";
+    if (f->length && (!*f->length || f->length[strspn(f->length, "0123456789")] != '\0'))
+        return "Content-Length is no number";
+    return NULL;
+}
+
 /* ---- inference ---- */
 
 /* On a worker's thread: the call now belongs to libmicrohttpd again. */
@@ -174,7 +289,9 @@ static enum MHD_Result infer(struct call *k, struct sv_model *m)
         return send_error(k->connection, 400, "the request has no body");
     memset(k->body + k->len, 0, SV_JSON_PAD);
     sv_err_clear(&err);
-    if (sv_infer_parse(&m->describes, k->body, k->len, json_len, &k->asked, &err) < 0)
+    int code = sv_infer_parse(&m->describes, k->body, k->len, json_len, &k->asked, &err);
+    drop_body(k); /* its numbers are elsewhere by now */
+    if (code < 0)
         return send_error(k->connection, 400, err.msg);
     if (!atomic_load_explicit(&k->front->engine->is_ready, memory_order_acquire))
         return send_error(k->connection, 503, "the server is not ready");
@@ -266,7 +383,7 @@ static enum MHD_Result route(struct call *k, const char *url, const char *method
         return send_error(c, 405, "GET and POST only");
     size_t n = part(&at, &word);
     if (is(word, n, "metrics") && !*at)
-        return is_get ? send_metrics(c, e) : wrong_method(c, "GET");
+        return is_get ? send_metrics(c, k->front) : wrong_method(c, "GET");
     if (!is(word, n, "v2"))
         return send_error(c, 404, "no such address; the server's are below /v2, and /metrics");
     n = part(&at, &word);
@@ -288,16 +405,20 @@ static enum MHD_Result route(struct call *k, const char *url, const char *method
 
 /* ---- libmicrohttpd's calls ---- */
 
-static void take_body(struct call *k, const char *data, size_t n)
+/* Refused before its body: the connection ends with it. */
+static enum MHD_Result begin_call(struct call *k, const char *version)
 {
-    if (k->is_too_large || n > k->front->body_max - k->len) {
-        k->is_too_large = true;
-        return;
-    }
-    if (k->len + n + SV_JSON_PAD > k->cap)
-        k->body = sv_grow(k->body, &k->cap, k->len + n + SV_JSON_PAD, 1);
-    memcpy(k->body + k->len, data, n);
-    k->len += n;
+    struct framing f = {0};
+    MHD_get_connection_values(k->connection, MHD_HEADER_KIND, see_header, &f);
+    const char *wrong = judge_framing(&f, version);
+    if (wrong)
+        return send_error(k->connection, 400, wrong);
+    unsigned long long length = f.length ? strtoull(f.length, NULL, 10) : 0;
+    if (length > k->front->body_max)
+        return send_error(k->connection, 413, "the request is larger than max_message_bytes");
+    k->declared = (size_t)length;
+    sv_gate_headers(k->front->gate, k->visitor);
+    return MHD_YES;
 }
 
 static enum MHD_Result on_call(void *cls, struct MHD_Connection *connection, const char *url,
@@ -305,27 +426,27 @@ static enum MHD_Result on_call(void *cls, struct MHD_Connection *connection, con
                                size_t *upload_size, void **state)
 {
     struct call *k = *state;
-    (void)version;
     if (!k) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
         k = sv_alloc(sizeof *k);
         k->front = cls;
         k->connection = connection;
+        k->visitor = info->socket_context;
         *state = k;
-        const char *length =
-            MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
-        /* Refused before its body: the connection ends with it. */
-        if (length && strtoull(length, NULL, 10) > k->front->body_max)
-            return send_error(connection, 413, "the request is larger than max_message_bytes");
-        return MHD_YES;
+        return begin_call(k, version);
     }
     if (*upload_size) {
-        take_body(k, upload, *upload_size);
+        enum MHD_Result result = take_body(k, upload, *upload_size);
         *upload_size = 0;
-        return MHD_YES;
+        return result;
     }
-    if (k->is_too_large)
-        return send_error(connection, 413, "the request is larger than max_message_bytes");
-    return k->is_suspended ? send_result(k) : route(k, url, method);
+    if (k->is_suspended) {
+        sv_gate_answer(k->front->gate, k->visitor);
+        return send_result(k);
+    }
+    sv_gate_complete(k->front->gate, k->visitor);
+    return route(k, url, method);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *connection, void **state,
@@ -339,6 +460,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **st
         return;
     if (k->is_suspended)
         atomic_fetch_sub(&k->front->waiting, 1);
+    sv_gate_done(k->front->gate, k->visitor);
     free(k->asked.data);
     free(k->served.out);
     free(k->body);
@@ -346,70 +468,68 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **st
     *state = NULL;
 }
 
+static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct sv_front *f = cls;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) { /* the descriptor is still open */
+        sv_gate_leave(f->gate, *context);
+        *context = NULL;
+        return;
+    }
+    const union MHD_ConnectionInfo *fd =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    int connect_fd = fd->connect_fd;
+    const union MHD_ConnectionInfo *who =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr_in *from = (const struct sockaddr_in *)(const void *)who->client_addr;
+    *context = sv_gate_enter(f->gate, connect_fd, ntohl(from->sin_addr.s_addr));
+}
+
 /* ---- opening and closing ---- */
 
-static int read_address(const struct sv_config *c, struct sockaddr_in *out, struct sv_err *err)
-{
-    const char *colon = strrchr(c->address, ':');
-    char host[64];
-    char *end;
-    *out = (struct sockaddr_in){.sin_family = AF_INET};
-    unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 0;
-    if (!colon || !colon[1] || *end || port > 65535 || (size_t)(colon - c->address) >= sizeof host)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "address must be HOST:PORT, not '%s'",
-                          c->address);
-    memcpy(host, c->address, (size_t)(colon - c->address));
-    host[colon - c->address] = 0;
-    const char *number = strcmp(host, "localhost") == 0 ? "127.0.0.1" : host;
-    if (inet_pton(AF_INET, number, &out->sin_addr) != 1)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "address: '%s' is no IPv4 address", host);
-    out->sin_port = htons((uint16_t)port);
-    return 0;
-}
-
-static struct MHD_Daemon *start(struct sv_front *f, struct sockaddr_in *address)
+/* Inactivity is the library's own watch; the gate's limits are for those who keep moving. */
+static struct MHD_Daemon *start(struct sv_front *f, int listener)
 {
     unsigned threads = (unsigned)f->engine->config->http_threads;
-    return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-                            on_call, f, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)address,
-                            MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
-                            MHD_OPTION_CONNECTION_LIMIT, 4096u, MHD_OPTION_CONNECTION_TIMEOUT, 120u,
-                            MHD_OPTION_LISTEN_BACKLOG_SIZE, 1024u, MHD_OPTION_THREAD_POOL_SIZE,
-                            threads > 1 ? threads : 0u, MHD_OPTION_END);
+    return MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_call, f,
+        MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, f, MHD_OPTION_CONNECTION_LIMIT, 4096u,
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, 2048u, MHD_OPTION_CONNECTION_TIMEOUT, 120u,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0u,
+        MHD_OPTION_END);
 }
 
-int sv_front_open(struct sv_engine *e, struct sv_front **out, struct sv_err *err)
+int sv_front_open(struct sv_engine *e, struct sv_listeners *l, struct sv_front **out,
+                  struct sv_err *err)
 {
-    struct sockaddr_in address;
+    const struct sv_config *c = e->config;
+    struct sv_gate_limits limits = {.all_bytes = (size_t)c->max_pending_bytes,
+                                    .client_bytes = (size_t)c->max_pending_bytes_per_client,
+                                    .header_ms = c->header_timeout_ms,
+                                    .request_ms = c->request_timeout_ms,
+                                    .idle_ms = 120000,
+                                    .answer_ms = 120000};
     struct sv_front *f = sv_alloc(sizeof *f);
     f->engine = e;
     f->listener = -1;
-    f->body_max = (size_t)e->config->max_message_bytes;
+    f->body_max = (size_t)c->max_message_bytes;
     *out = f;
-    int code = read_address(e->config, &address, err);
+    int code = sv_gate_open(&limits, &f->gate, err);
     if (code < 0)
         return code;
-    f->daemon = start(f, &address);
+    f->daemon = start(f, l->main);
     if (!f->daemon)
-        return sv_err_sys(err,
-                          "cannot listen on %s (is another server running? address: 127.0.0.1:0 "
-                          "takes a free port)",
-                          e->config->address);
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(f->daemon, MHD_DAEMON_INFO_BIND_PORT);
-    f->port = info && info->port ? info->port : ntohs(address.sin_port);
-    if (e->config->metrics_port) {
-        address.sin_port = htons((uint16_t)e->config->metrics_port);
-        f->metrics = start(f, &address);
+        return sv_err_sys(err, "cannot serve on %s", c->address);
+    l->main = -1; /* closed by libmicrohttpd */
+    if (l->metrics >= 0) {
+        f->metrics = start(f, l->metrics);
         if (!f->metrics)
-            return sv_err_sys(err, "cannot listen on metrics_port %lld",
-                              (long long)e->config->metrics_port);
+            return sv_err_sys(err, "cannot serve on metrics_port %lld", (long long)c->metrics_port);
+        l->metrics = -1;
     }
     return 0;
-}
-
-uint16_t sv_front_port(const struct sv_front *f)
-{
-    return f->port;
 }
 
 void sv_front_stop(struct sv_front *f)
@@ -433,5 +553,6 @@ void sv_front_close(struct sv_front *f)
         MHD_stop_daemon(f->metrics);
     if (f->listener >= 0)
         close(f->listener);
+    sv_gate_close(f->gate);
     free(f);
 }

@@ -1,11 +1,12 @@
 /* stave-server: reads its configurations, loads the models, serves until SIGINT or SIGTERM, and leaves complete files behind.
  *
- * Order: trace, StarPU and models, HTTP (which answers "not ready"), warm-up, ready, wait for a signal; then backwards: no new
+ * Order: the ports, trace, StarPU and models, HTTP (which answers "not ready"), warm-up, ready, wait for a signal; then backwards: no new
  * requests, what is queued is computed and answered, StarPU, the trace's files, the plots. */
 #include "server/program/program.h"
 #include "server/run/engine.h"
 
 #include "base/mem.h"
+#include "server/listen_socket.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -159,7 +160,7 @@ static void close_trace(struct sv_engine *e)
 
 /* ---- serving ---- */
 
-static void describe(const struct sv_engine *e, const struct sv_front *f)
+static void describe(const struct sv_engine *e, uint16_t port)
 {
     const char *colon = strrchr(e->config->address, ':');
     if (sv_common.quiet)
@@ -176,7 +177,7 @@ static void describe(const struct sv_engine *e, const struct sv_front *f)
                 m->onnx ? sv_onnx_version(m->onnx) : "");
     }
     fprintf(stderr, "listening on http://%.*s:%u (Ctrl-C ends)\n",
-            (int)(colon - e->config->address), e->config->address, sv_front_port(f));
+            (int)(colon - e->config->address), e->config->address, port);
 }
 
 static void wait_for_signal(const sigset_t *set)
@@ -203,32 +204,49 @@ static void shut_down(struct sv_engine *e, struct sv_front *f)
     sv_engine_close(e);
 }
 
+static void close_early(struct sv_engine *e)
+{
+    if (e->trace)
+        stave_serving_close(e->trace, (char[64]){0}, 64);
+}
+
+static int serve_on(struct sv_engine *e, struct sv_config *const *configs, uint32_t n,
+                    struct sv_listeners *l, const sigset_t *set, struct sv_err *err)
+{
+    struct sv_front *front = NULL;
+    int code = open_trace(e, configs[0], err);
+    if (code == 0)
+        code = sv_engine_open(e, configs, n, err);
+    if (code < 0) {
+        close_early(e);
+        return code;
+    }
+    code = sv_front_open(e, l, &front, err);
+    if (code == 0) {
+        sv_engine_warm_up(e);
+        sv_watch_start(e);
+        atomic_store_explicit(&e->is_ready, true, memory_order_release);
+        describe(e, l->port);
+        wait_for_signal(set);
+    }
+    shut_down(e, front);
+    close_trace(e);
+    return code;
+}
+
 static int serve(struct sv_engine *e, struct sv_config *const *configs, uint32_t n,
                  struct sv_err *err)
 {
-    struct sv_front *front = NULL;
+    struct sv_listeners l;
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &set, NULL); /* before any thread: only this one waits for them */
-    int code = open_trace(e, configs[0], err);
+    int code = sv_listeners_open(&l, configs[0]->address, configs[0]->metrics_port, err);
     if (code == 0)
-        code = sv_engine_open(e, configs, n, err);
-    if (code < 0) {
-        stave_serving_close(e->trace, (char[64]){0}, 64);
-        return code;
-    }
-    code = sv_front_open(e, &front, err);
-    if (code == 0) {
-        sv_engine_warm_up(e);
-        sv_watch_start(e);
-        atomic_store_explicit(&e->is_ready, true, memory_order_release);
-        describe(e, front);
-        wait_for_signal(&set);
-    }
-    shut_down(e, front);
-    close_trace(e);
+        code = serve_on(e, configs, n, &l, &set, err);
+    sv_listeners_close(&l);
     return code;
 }
 
@@ -286,13 +304,13 @@ static int run(void *opaque, const struct sv_words *operands, struct sv_err *err
     struct server_options *o = opaque;
     struct sv_config *configs[SV_MODELS_MAX] = {0};
     uint32_t n = 0;
+    if (operands->n)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "'%s': a configuration is given by --config",
+                          operands->items[0]);
     if (o->keys) {
         sv_config_keys(print_key);
         return 0;
     }
-    if (operands->n)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "'%s': a configuration is given by --config",
-                          operands->items[0]);
     int code = open_configs(o, configs, &n, err);
     if (code == 0 && o->check) {
         code = check_models(configs, n, err);

@@ -5,6 +5,26 @@
 export STAVE_SESSION_DIR=$TMP XDG_RUNTIME_DIR=$TMP
 quiet=(-q --no-summary)
 
+# ---- command lines that make no sense say what would ----
+refused() { # NAME MESSAGE WORDS…: exit 2, one line that ends so, nothing is made
+  local name=refused_$1 message=$2; shift 2
+  run_any "$name" 2 "$STAVE" record -q "$@"
+  check "${name}_says" grep -qxF -- "stave record: $message" "$name.err"
+  check "${name}_nothing" test -z "$(find . -name '*.pftrace*' -print -quit)"
+}
+refused dashes "put -- before the command: stave record -- ls -la" ls -la
+refused dashes_later "put -- before the command: stave record -- sh -c exit 3 -o x.pftrace" sh -c 'exit 3' -o x.pftrace
+refused dashes_known "put -- before the command: stave record -- ls -p 1" ls -p 1
+no_cgroup="is no cgroup: give a folder below /sys/fs/cgroup that has a file cgroup.procs"
+for folder in nowhere /tmp "$TMP" /sys/kernel /sys/fs/cgroup/../../kernel; do
+  refused "cgroup_${folder//\//_}" "--cgroup: '$folder' $no_cgroup" -o x.pftrace --cgroup "$folder"
+done
+run_any no_pid 2 "$STAVE" record -q -o x.pftrace -p 999999999
+check no_pid_says grep -qxF "stave record: -p: there is no process 999999999 here ('ps -e' lists them)" no_pid.err
+run_any not_a_pid 2 "$STAVE" record -q -o x.pftrace -p 1x
+check not_a_pid_says grep -qxF "stave record: -p: '1x' is not the pid of a process" not_a_pid.err
+check no_pid_nothing test ! -e x.pftrace -a ! -e x.pftrace.part
+
 # ---- --config ----
 cat >good.yml <<'Y'
 # comments are fine

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What `make install` leaves under a prefix is complete, can be moved, and can be built against: with pkg-config, with
 # find_package, shared and static, from C and from C++.
-# shellcheck disable=SC2046 # the flags of pkg-config are words
+# shellcheck disable=SC2046,SC2016 # the flags of pkg-config are words; $ORIGIN is the loader's
 . "$SRC/tests/harness/cli.sh"
 
 check installs cmake --install "$BUILD" --prefix "$TMP/first"
@@ -23,6 +23,23 @@ exports_porch_only() {
   objdump -p "$prefix/lib/libstave.so" | grep "SONAME *libstave.so.${version%%.*}$" >/dev/null
 }
 check exports_porch_only exports_porch_only
+
+# run_paths FOLDER: no program or library there looks for libraries in the working directory: each element of its run path begins at the root or
+# at its own place. An empty element is the working directory.
+run_paths() {
+  local file path element bad=0 n=0
+  while IFS= read -r file; do
+    path=$(readelf -d "$file" 2>/dev/null | sed -nE 's/.*\((RUNPATH|RPATH)\).*\[(.*)\]/\2/p')
+    n=$((n + 1))
+    [ -n "$path" ] || continue
+    while IFS= read -r -d : element; do
+      case $element in /* | '$ORIGIN' | '$ORIGIN/'*) ;; *) echo "$file: '$element' in $path"; bad=1 ;; esac
+    done <<<"$path:"
+  done < <(find "$1" -type f \( -perm -u+x -o -name '*.so*' \) ! -path '*/CMakeFiles/*' ! -name '*.sh' ! -name '*.py')
+  [ $n -gt 3 ] && [ $bad = 0 ]
+}
+check run_paths_installed run_paths "$prefix"
+check run_paths_build run_paths "$BUILD"
 
 cat >user.c <<'C'
 #include <stave/stave.h>

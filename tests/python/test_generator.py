@@ -176,3 +176,27 @@ def test_writer_of_probes(py):
     assert (rms["ph"], rms["cat"], rms["pid"], rms["tid"], rms["dur"]) == ("X", "norm", 0, 1, 1000)
     assert py.read("global.json").names() == ["g"]
     assert not (py.folder / "unused.json").exists()
+
+
+def test_times_before_zero_and_past_the_end(py):
+    py.run('''
+        import stave
+        last = 2**63 - 1
+        with stave.TraceGenerator("t.pftrace") as t:
+            row = t.get_cluster_tgen(0, 0).create_track("row")
+            row.duration(10, 5, "late")
+            row.duration(-10, 5, "early")
+            row.instant(-(2**63), "first")
+            row.duration(last - 5, 5, "last")
+            for start, dur in ((last - 4, 5), (1, last)):
+                try:
+                    row.duration(start, dur, "never")
+                except OverflowError as e:
+                    assert "ends at no time" in str(e), e
+                else:
+                    raise AssertionError("taken")
+    ''')
+    t = py.read("t.pftrace")
+    assert [(t.one(n)["ts"], t.one(n)["dur"]) for n in ("early", "late", "last")] == [(-10, 5), (10, 5), (2**63 - 6, 5)]
+    assert t.one("first")["ts"] == -(2**63)
+    assert not t.ask("select * from slice where name = 'never'")

@@ -78,7 +78,7 @@ kept() { grep -cE ' (slice|begin|instant) ' "$1.txt"; }
 lost() { grep ' loss ' "$1.txt" | sed -E 's/.*\{([0-9]+).*/\1/' | awk '{ n += $1 } END { print n + 0 }'; }
 # no_gap FILE…: the numbers of each thread, of all files together, are 0, 1, 2 … without a gap.
 no_gap() {
-  for f; do grep -oE 'thread=[0-9]+ seq=[0-9]+' "$f.txt"; done | tr '=' ' ' | sort -k2,2n -k4,4n -u |
+  for f; do grep -oE 'thread=[0-9]+ seq=[0-9]+' "$f.txt" || true; done | tr '=' ' ' | sort -k2,2n -k4,4n -u |
     awk '$4 != next_of[$2] + 0 { print "thread " $2 ": " $4 " where " next_of[$2] + 0 " was due"; bad = 1; exit 1 } { next_of[$2] = $4 + 1 } END { exit bad }' >why
 }
 send() { STAVE_BUFFER=64k STAVE_STREAM_MS=1000 STAVE_OUT=unix:$TMP/s "$numbers" 2 "$1" progress >out 2>err; }
@@ -126,6 +126,14 @@ until_true '[ "$(stat -c %s dead.pftrace.part)" -gt 200000 ]'
 kill -9 "$(pgrep -P $sender numbers)"; wait $sender 2>/dev/null; wait $listener; code=$?; text dead.pftrace
 check "a sender that is killed" '[ $code = 0 ] && [ "$(kept dead.pftrace)" -gt 1000 ] && saved && no_gap dead.pftrace rest.pftrace'
 check "all it had recorded is there" '[ "$(grep -hoE "thread=1 seq=[0-9]+" {dead,rest}.pftrace.txt | sort -u | wc -l)" -ge "$(od -A n -t u8 -j 8 -N 8 progress | tr -d " ")" ]'
+
+# A program that forks and is killed: its child does not keep the stream open.
+rm -rf "${STAVE_SESSION_DIR:?}"/*
+listen forked.pftrace --senders 1
+python3 "$senders" "unix:$TMP/s" "forked:$BUILD/libstave.so" >child 2>err & forker=$!
+until_true '! kill -0 $listener'; ended=$?
+check "a killed sender's child keeps nothing open" '[ $ended = 0 ] && kill -0 "$(cat child)"'
+kill "$(cat child)"; wait $forker $listener 2>/dev/null
 
 # A disk that is full: a file system of 1 MiB.
 mkdir small

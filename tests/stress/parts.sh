@@ -80,3 +80,17 @@ bad rotate_word --rotate big; bad rotate_small --rotate 1K; bad rotate_count --r
 bad last_plain --last 30; bad last_short --last 10ms; bad last_small --last 64K; bad last_word --last always
 bad rotate_json --rotate 1M x.json; bad last_gz --last 10s x.json.gz
 run_any bad_both 2 "$STAVE" record -q -o x.pftrace --rotate 1M --last 10s -- true
+
+# A killed recorder's ring: all of it is recovered, and a second one under the same name does not touch it.
+for n in 1 2; do
+  rm -f enough
+  "$STAVE" record "${options[@]}" -o killed.pftrace --last 1s -- "$epochs" 0 enough 2>/dev/null & recorder=$!
+  for _ in $(seq 600); do [ "$(find . -name 'killed.pftrace.ring-*[0-9]' | wc -l)" -ge $((3 * n)) ] && break; sleep 0.05; done
+  kill -9 $recorder; wait $recorder 2>/dev/null; touch enough
+done
+check killed_rings test -e killed.pftrace.session -a -e killed.pftrace.session.1
+second=$(find . -name 'killed.pftrace.ring-*' | wc -l)
+check killed_recovers "$STAVE" recover -q killed.pftrace -o second.pftrace
+check killed_second_only test "$(find . -name 'killed.pftrace.ring-*' | wc -l)" -lt "$second" -a -e killed.pftrace.session.1
+check killed_valid "$STAVE" cat -q --strict second.pftrace
+check killed_no_gap sh -c '"$0" cat -q second.pftrace | sed -nE "s/.*begin .*\"step\".*i=([0-9]+).*/\1/p" | awk "NR > 1 && \$1 != last + 1 { exit 1 } { last = \$1 } END { exit NR < 10 }"' "$STAVE"

@@ -76,8 +76,19 @@ def check_event(event, lanes):
         lanes.setdefault(tid, []).append((event["ts"], event["ts"] + event["dur"]))
 
 
+def check_ids(events):
+    """Each id is one request: one begin and one end, of one name, in the warm-up and after it."""
+    seen = {}
+    for e in events:
+        if e.get("cat") == "request":
+            seen.setdefault(e["id"], []).append((e["ph"], e["name"]))
+    for i, pair in seen.items():
+        assert [ph for ph, _ in pair] == ["b", "e"] and pair[0][1] == pair[1][1], (i, pair)
+
+
 def check_json(path):
     events, lanes, names = load(path), {}, {}
+    check_ids(events)
     for event in events:
         check_event(event, lanes)
         if event["name"] == "thread_name":

@@ -10,12 +10,16 @@
  *   play hang FIFO              reads from FIFO, which nobody writes to
  *   play burn MILLISECONDS      CPU time in burn_inner(), called by burn_outer()
  *   play sleep SECONDS
+ *   play numbered FILE N HOW    pread64 from /dev/zero at 0, 1, … N - 1; FILE has two numbers: calls begun, calls done. HOW is go, or stop:
+ *                               while the parent, which is the recorder, is stopped. Ends with the recorder
+ *   play become WORDS…          a thread that is not the first one becomes another program
  *   play swap THREADS DIR N     THREADS × N times: opens one of DIR/f1…f8, reads all of it at once and closes it, so that descriptors are used
  *                               again while others open and close. The file of a read is known by its size */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -364,19 +368,58 @@ static void play_swap(char **words)
         pthread_join(threads[i], NULL);
 }
 
+static void play_numbered(char **words)
+{
+    char byte;
+    uint64_t n = strtoull(words[1], NULL, 10);
+    int file = open(words[0], O_RDWR | O_CREAT | O_TRUNC, 0644), zero = open("/dev/zero", O_RDONLY);
+    need(file >= 0 && zero >= 0 && ftruncate(file, 2 * sizeof n) == 0, words[0]);
+    void *map = mmap(NULL, 2 * sizeof n, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    need(map != MAP_FAILED, "mmap");
+    volatile uint64_t *progress = map;
+    bool stops = strcmp(words[2], "stop") == 0;
+    pid_t recorder = getppid();
+    if (stops)
+        kill(recorder, SIGSTOP);
+    for (uint64_t i = 0; i < n && (i % 1024 != 0 || getppid() == recorder); i++) {
+        progress[0] = i + 1;
+        need(pread(zero, &byte, 1, (off_t)i) == 1, "pread");
+        progress[1] = i + 1;
+    }
+    if (stops)
+        kill(recorder, SIGCONT);
+}
+
+static void *become(void *words)
+{
+    char **argv = words;
+    execvp(argv[0], argv);
+    need(0, argv[0]);
+    return NULL;
+}
+
+static void play_become(char **words)
+{
+    pthread_t thread;
+    need(pthread_create(&thread, NULL, become, words) == 0, "thread");
+    pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         int n_words;
         void (*play)(char **words);
-    } plays[] = {{"read", 3, play_read},     {"book", 1, play_book},   {"flood", 1, play_flood},
-                 {"direct", 2, play_direct}, {"touch", 2, play_touch}, {"vectors", 1, play_vectors},
-                 {"hang", 1, play_hang},     {"burn", 1, play_burn},   {"sleep", 1, play_sleep},
-                 {"births", 2, play_births}, {"hold", 2, play_hold},   {"deluge", 1, play_deluge},
-                 {"swap", 3, play_swap}};
+    } plays[] = {
+        {"read", 3, play_read},      {"book", 1, play_book},         {"flood", 1, play_flood},
+        {"direct", 2, play_direct},  {"touch", 2, play_touch},       {"vectors", 1, play_vectors},
+        {"hang", 1, play_hang},      {"burn", 1, play_burn},         {"sleep", 1, play_sleep},
+        {"births", 2, play_births},  {"hold", 2, play_hold},         {"deluge", 1, play_deluge},
+        {"become", -1, play_become}, {"numbered", 3, play_numbered}, {"swap", 3, play_swap}};
     for (size_t i = 0; argc > 1 && i < sizeof plays / sizeof *plays; i++) {
-        if (strcmp(argv[1], plays[i].name) == 0 && argc == 2 + plays[i].n_words) {
+        if (strcmp(argv[1], plays[i].name) == 0 &&
+            (plays[i].n_words < 0 || argc == 2 + plays[i].n_words)) {
             plays[i].play(argv + 2);
             return 0;
         }

@@ -11,8 +11,8 @@ export STAVE_SESSION_DIR=$TMP/sessions XDG_RUNTIME_DIR=$TMP/run STAVE_FULL=block
 mkdir -p "$STAVE_SESSION_DIR" "$XDG_RUNTIME_DIR"
 EVENTS=20000
 record=(setpriv --bounding-set=-all --inh-caps=-all "$STAVE" record --no-summary --interval 0 --gpu-interval 0)
-numbers=("$BUILD/tests/stress/numbers" 2 $EVENTS progress)
-total=$((2 * (EVENTS + EVENTS / 8 * 2))) # an instant each, and every eighth in a slice: begin and end
+numbers=("$BUILD/tests/stress/numbers" 2 "$EVENTS" progress)
+total=$((2 * (EVENTS + EVENTS * 2 / 8))) # an instant each, and every eighth in a slice: begin and end
 fresh() { rm -rf tiny/* "${STAVE_SESSION_DIR:?}"/*; }
 events() { "$STAVE" cat -q "$1" | grep -cE '^-?[0-9.]+ (begin|end|instant) '; }
 loss() { "$STAVE" cat -q "$1" | sed -n 's/.* loss .*{\([0-9]*\)}$/\1/p' | awk '{ s += $1 } END { print s + 0 }'; }
@@ -65,6 +65,10 @@ fresh; mount -o remount,size=1100k tiny
 run_any ring 4 "${record[@]}" --last 2M -o tiny/t.pftrace -- sh -c 'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do "$0" 2 7500 progress; done' "${numbers[0]}"
 check ring_kept sh -c 'ls tiny | grep -q ring-0001 && ls tiny | grep -q "part$" && ls tiny | grep -q "session$"'
 check ring_says_how grep -q "stave recover tiny/t.pftrace$" ring.err
+mount -o remount,size=64m tiny
+check ring_recovers "$STAVE" recover -q tiny/t.pftrace
+check ring_law test $(($(events tiny/t.pftrace) + $(loss tiny/t.pftrace))) = $((12 * 2 * (7500 + 2 * ((7500 + 7) / 8))))
+check ring_nothing_left test "$(find tiny "$STAVE_SESSION_DIR" -mindepth 1 | paste -sd' ')" = tiny/t.pftrace
 fresh; mount -o remount,size=320k tiny
 
 # Nothing can be written at all: nothing is begun, and nothing is left.
@@ -80,10 +84,10 @@ check limit_why grep -q "plain/t.pftrace: cannot write: File too large" limit.er
 check limit_law test $(($(events plain/t.pftrace) + $(loss plain/t.pftrace))) = $total
 check limit_nothing_left test "$(ls -A plain)" = t.pftrace
 # The command has the signals that it would have without us.
-signals='sed -n s/^SigIgn:.//p /proc/self/status'
-run_any signals 0 "${record[@]}" -q -o plain/s.pftrace -- $signals
-check signals_as_before test "$(cat signals.out)" = "$($signals)"
-(trap '' XFSZ; "${record[@]}" -q -o plain/s.pftrace -- $signals >inherited.out 2>&1; $signals >inherited.expected)
+signals=(sed -n 's/^SigIgn:.//p' /proc/self/status)
+run_any signals 0 "${record[@]}" -q -o plain/s.pftrace -- "${signals[@]}"
+check signals_as_before test "$(cat signals.out)" = "$("${signals[@]}")"
+(trap '' XFSZ; "${record[@]}" -q -o plain/s.pftrace -- "${signals[@]}" >inherited.out 2>&1; "${signals[@]}" >inherited.expected)
 check signals_inherited diff inherited.out inherited.expected
 
 # ---- broken disks, quotas, file systems that cannot reserve (fault.c) ----
@@ -111,4 +115,4 @@ check uncut_kept test -s tiny/t.pftrace.part -a -s tiny/t.pftrace.session -a ! -
 check uncut_says_how grep -q "; it is kept as .part: stave recover tiny/t.pftrace$" uncut.err
 truncate -s "$(sed -n 's/^whole 0*//p' tiny/t.pftrace.session)" tiny/t.pftrace.part
 mv tiny/t.pftrace.part whole.pftrace
-check uncut_whole "$STAVE" validate -q whole.pftrace
+check uncut_whole "$STAVE" cat -q --strict whole.pftrace

@@ -16,6 +16,7 @@ outside() { "$python" "$SRC/tests/system/server_check.py" "$@" || CLI_FAILED=1; 
 start() {
   local args=() config
   for config in "$@"; do args+=(--config "$config"); done
+  : >server.err # the shell of the server empties it too, perhaps only after we have read the last server's words
   "$server" "${args[@]}" --address 127.0.0.1:0 2>server.err & pid=$!
   for _ in $(seq 600); do
     grep -q '^listening' server.err && break
@@ -116,9 +117,28 @@ stop middle TERM
 wait $loader
 check no_trace test ! -e batching_trace.json
 
+# Clients that mean no good.
+printf '%s\n' 'name: mlp' 'model: mlp.safetensors' 'max_message_bytes: 500000' 'max_pending_bytes: 1000000' 'max_pending_bytes_per_client: 700000' >limits.yml
+start limits.yml
+outside framing "$port"
+outside quotas "$port"
+# A port that is taken is found before anything is made, whichever of the two it is.
+printf '%s\n' 'name: mlp' 'model: mlp.safetensors' 'trace_enabled: true' "trace_output: $TMP/never" >port.yml
+run_any port_taken 4 timeout 60 "$server" -c port.yml -a "127.0.0.1:$port"
+check port_taken_told grep -q "cannot listen on 127.0.0.1:$port" port_taken.err
+printf '%s\n' "metrics_port: $port" >>port.yml
+run_any metrics_port_taken 4 timeout 60 "$server" -c port.yml -a 127.0.0.1:0
+check port_taken_makes_nothing test ! -e never
+stop limits
+printf '%s\n' 'header_timeout_ms: 300' 'request_timeout_ms: 300' >>limits.yml
+start limits.yml
+outside slow "$port"
+stop slow
+
 # OpenCL workers, where there are any.
 printf '%s\n' 'name: mlp' 'model: mlp.safetensors' 'use_opencl: true' 'use_cpu: false' 'trace_enabled: true' "trace_output: $TMP/cl" 'trace_plots: false' >mlp.yml
 rm -f conv.yml
+: >server.err
 "$server" -c mlp.yml -a 127.0.0.1:0 2>server.err & pid=$!
 for _ in $(seq 900); do grep -q '^listening' server.err && break; kill -0 $pid 2>/dev/null || break; sleep 0.1; done
 if grep -q '^listening' server.err; then
@@ -139,6 +159,15 @@ check bad_tab_told grep -q 'tab.yml:2:' bad_tab.err
 bad dims 'dims' 'name: m' 'model: mlp.safetensors' 'inputs: [{name: input, data_type: TYPE_FP32, dims: [1, 31]}]'
 bad address 'HOST:PORT' 'name: m' 'model: mlp.safetensors' 'address: nowhere'
 run_any bad_nothing 2 timeout 60 "$server"
+run_any bad_missing 3 timeout 60 "$server" -c nowhere.yml
+check bad_missing_told grep -q 'nowhere.yml' bad_missing.err
+run_any bad_option 2 timeout 60 "$server" -c mlp.yml --trace
+run_any bad_operand 2 timeout 60 "$server" --keys extra
+bad limit 'bad.yml:3: .*max_pending_bytes has no place' 'name: m' 'model: mlp.safetensors' 'max_pending_bytes: 2048'
+bad limit_unknown 'bad.yml:3: .*max_pending_bytes' 'name: m' 'model: mlp.safetensors' 'max_pending_byte: 2048'
+printf 'name: m\nmodel: nowhere.safetensors\n' >gone.yml
+run_any bad_gone 3 timeout 60 "$server" -c gone.yml
+check bad_gone_told grep -q 'gone.yml:2: .*nowhere.safetensors' bad_gone.err
 head -c 100 mlp.safetensors >torn.safetensors
 printf 'name: m\nmodel: torn.safetensors\n' >torn.yml
 run_any bad_model 3 timeout 60 "$server" -c torn.yml

@@ -2,6 +2,9 @@
 
     server_check.py numbers PORT FOLDER     answers of the models in FOLDER against networks computed here, one multiplication at a time
     server_check.py refusals PORT           requests that make no sense: status and JSON error
+    server_check.py framing PORT            requests whose length can be read in two ways
+    server_check.py quotas PORT             bodies that do not end: bytes are limited by client (700 kB) and together (1 MB), a request to 500 kB
+    server_check.py slow PORT               clients that take their time, 400 of them; the server gives 300 ms to headers and to bodies
     server_check.py files JSON CSV N        the trace of N requests: format, arithmetic, each request in exactly one batch
     server_check.py starpu TEXT             `stave cat` of the time line: what StarPU said of each batch against what the server did
 """
@@ -12,8 +15,10 @@ import math
 import os
 import random
 import re
+import socket
 import struct
 import sys
+import time
 
 failed = []
 
@@ -177,6 +182,152 @@ def refusals(port):
     check("answered_after_half", ask(port, "mlp", [1, 32], [0.5] * 32)[0] == 200)
 
 
+# ---- limits ----
+
+def connect(port, source="127.0.0.1"):
+    return socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(source, 0))
+
+
+def reply(s):
+    """Status and text of one answer, (0, "") when the connection ended without one."""
+    got = b""
+    try:
+        while True:
+            more = s.recv(65536)
+            if not more:
+                break
+            got += more
+            head, found, body = got.partition(b"\r\n\r\n")
+            length = re.search(rb"content-length: *(\d+)", head, re.I)
+            if found and length and len(body) >= int(length.group(1)):
+                break
+    except ConnectionResetError:
+        pass
+    return (int(got.split()[1]) if got.startswith(b"HTTP/") else 0), got.decode(errors="replace")
+
+
+def closed(s):
+    try:
+        return s.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def is_live(port):
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    c.request("GET", "/v2/health/live")
+    return c.getresponse().status == 200
+
+
+def framing(port):
+    post = b"POST /v2/models/mlp/infer HTTP/1.1\r\nHost: x\r\n"
+    chunk = b"5\r\nhello\r\n0\r\n\r\n"
+    rows = [
+        ("both", post + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk),
+        ("both_swapped", post + b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + chunk),
+        ("two_lengths", post + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!"),
+        ("same_lengths", post + b"Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello"),
+        ("length_list", post + b"Content-Length: 5, 5\r\n\r\nhello"),
+        ("negative", post + b"Content-Length: -5\r\n\r\nhello"),
+        ("plus", post + b"Content-Length: +5\r\n\r\nhello"),
+        ("hex", post + b"Content-Length: 0x5\r\n\r\nhello"),
+        ("two_encodings", post + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n" + chunk),
+        ("other_encoding", post + b"Transfer-Encoding: gzip, chunked\r\n\r\n" + chunk),
+        ("odd_encoding", post + b"Transfer-Encoding: xchunked\r\n\r\n" + chunk),
+        ("blank_in_name", post + b"Content-Length : 5\r\n\r\nhello"),
+        ("http_1_0", post.replace(b"1.1", b"1.0") + b"Transfer-Encoding: chunked\r\n\r\n" + chunk),
+    ]
+    for name, request in rows:
+        s = connect(port)
+        s.sendall(request + b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")  # what a smuggler would hide behind it
+        status, text = reply(s)
+        check("framing_" + name, status in (400, 0) and closed(s) and "live" not in text, (status, text))
+        s.close()
+    s = connect(port)
+    s.sendall(post + b"Transfer-Encoding: chunked\r\n\r\n" + chunk)
+    check("framing_chunked_alone", reply(s)[0] == 400)  # it is taken: "hello" is no request of a model
+    huge = connect(port)
+    huge.sendall(post + b"Content-Length: 999999999999\r\nExpect: 100-continue\r\n\r\n")
+    check("framing_huge_is_refused_unread", reply(huge)[0] == 413)
+    check("framing_others_are_served", is_live(port))
+
+
+def begin_body(port, declared, sent, source="127.0.0.1"):
+    s = connect(port, source)
+    s.sendall(b"POST /v2/models/mlp/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % declared + b"x" * sent)
+    return s
+
+
+def pending(port):
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    c.request("GET", "/metrics")
+    return float(re.search(r"^http_pending_bytes (\S+)", c.getresponse().read().decode(), re.M).group(1))
+
+
+def until(condition):
+    for _ in range(1200):
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def quotas(port):
+    held = [begin_body(port, 490000, 480000)]
+    check("quota_held", until(lambda: pending(port) >= 480000), pending(port))
+    over = begin_body(port, 490000, 480000)
+    status, text = reply(over)
+    check("quota_client", status in (429, 0) and closed(over), (status, text))
+    check("quota_client_gives_back", until(lambda: pending(port) < 500000), pending(port))
+    held.append(begin_body(port, 400000, 390000, "127.0.0.2"))
+    check("quota_others_are_taken", until(lambda: pending(port) > 850000), pending(port))
+    over = begin_body(port, 400000, 390000, "127.0.0.3")
+    status, text = reply(over)
+    check("quota_all", status in (503, 0) and closed(over), (status, text))
+    check("quota_announced_is_not_held", is_live(port) and begin_body(port, 490000, 10, "127.0.0.4") and pending(port) < 1000000)
+    check("quota_others_are_served", ask(port, "mlp", [1, 32], [0.5] * 32)[0] == 200)
+    for s in held:
+        s.close()
+    check("quota_gone_gives_back", until(lambda: pending(port) < 8192), pending(port))
+    endless = connect(port)
+    endless.sendall(b"POST /v2/models/mlp/infer HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+    try:
+        for _ in range(1000):
+            endless.sendall(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    status, text = reply(endless)
+    check("quota_endless_chunks", status in (413, 0) and closed(endless), (status, text))
+
+
+def slow(port):
+    post = b"POST /v2/models/mlp/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
+    beginnings = (b"", b"POST /v2/mo", post, post + b"\r\n{\"inp")
+    held = []
+    for i in range(400):
+        s = connect(port)
+        s.sendall(beginnings[i % 4])
+        held.append(s)
+    check("slow_others_are_served", is_live(port) and ask(port, "mlp", [1, 32], [0.5] * 32)[0] == 200)
+    answers = [reply(s) for s in held]
+    check("slow_are_told", all(status == 408 for status, _ in answers), [a for a in answers if a[0] != 408][:2])
+    check("slow_are_closed", all(closed(s) for s in held))
+    dripping = connect(port)
+    dripping.sendall(post)
+    try:
+        for _ in range(100000):  # each byte is a sign of life
+            dripping.sendall(b"X-A: b\r\n")
+            time.sleep(0.005)
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    check("slow_dripping_is_closed", closed(dripping) or reply(dripping)[0] in (408, 0))
+    idle = connect(port)
+    for _ in range(3):  # one that asks again is not late
+        idle.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+        check("slow_again", reply(idle)[0] == 200)
+        time.sleep(0.4)
+
+
 # ---- files ----
 
 COLUMNS = ("batch_id,model_name,worker_id,worker_type,device_id,batch_size,request_ids,request_arrival_us,queue_ms,batch_ms,"
@@ -192,6 +343,12 @@ def check_json(path):
     check("json_tracks", [names.get(i) for i in (1, 2, 3, 4)]
           == ["request enqueued", "batch", "dynamic batching", "batch submitted"], names)
     check("json_workers", any(re.match(r"worker-\d+ \(cpu\)$", n) and t >= 10 for t, n in names.items()), names)
+    ids = {}
+    for e in events:
+        if e.get("cat") == "request":
+            ids.setdefault(e["id"], []).append((e["ph"], e["name"]))
+    reused = [(i, p) for i, p in ids.items() if [ph for ph, _ in p] != ["b", "e"] or p[0][1] != p[1][1]]
+    check("json_ids", ids and any(p[0][1] == "warming_request" for p in ids.values()) and not reused, reused[:3])
     batching = [e for e in events if e.get("cat") == "batching"]
     enqueued, parts, prefixed = {}, {}, set()
     for e in batching:
@@ -292,6 +449,8 @@ if what == "numbers":
     numbers(int(sys.argv[2]), sys.argv[3])
 elif what == "refusals":
     refusals(int(sys.argv[2]))
+elif what in ("framing", "quotas", "slow"):
+    {"framing": framing, "quotas": quotas, "slow": slow}[what](int(sys.argv[2]))
 elif what == "starpu":
     starpu(sys.argv[2])
 else:

@@ -198,12 +198,14 @@ static void pull(struct sv_input *in, uint32_t space, struct chrome_text_result 
     sv_map_fini(&x.flows);
 }
 
-/* A child writes the pieces, each as one packet. */
-static pid_t write_pieces(int fd, const char *bytes, size_t len, size_t piece)
+/* A child writes the pieces, each as one packet. It must not hold the end that is read: a reader that refuses the rest would never end it. */
+static pid_t write_pieces(const int fds[2], const char *bytes, size_t len, size_t piece)
 {
     pid_t child = fork();
+    int fd = fds[1];
     if (child != 0)
         return child;
+    close(fds[0]);
     for (size_t at = 0; at < len; at += piece)
         if (write(fd, bytes + at, len - at < piece ? len - at : piece) < 0)
             _exit(1);
@@ -228,7 +230,7 @@ void chrome_text_read(const void *bytes, size_t len, size_t piece, uint32_t spac
     int fds[2];
     char path[64];
     REQUIRE(pipe2(fds, O_DIRECT) == 0);
-    pid_t child = write_pieces(fds[1], bytes, len, piece);
+    pid_t child = write_pieces(fds, bytes, len, piece);
     REQUIRE(child > 0);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fds[0]);
     REQUIRE(sv_input_open(path, &in, &out->err) == 0);

@@ -133,6 +133,71 @@ TEST(children_inherit_descriptors_and_exec_closes_some)
     kbench_free(k);
 }
 
+static const char *description(struct kbench *k, uint32_t pid)
+{
+    sv_track process = sv_dict_process(k->dict, 0, pid);
+    return sv_dict_text(k->dict, k->dict->tracks[process].desc).bytes;
+}
+
+static void put_exec(struct kbench *k, uint64_t ts, uint32_t pid, const char *text, size_t len)
+{
+    struct sv_wire_head e = {.kind = SV_WIRE_EXEC, .tgid = pid, .tid = pid, .ts_ns = ts};
+    kbench_put(k, 1, &e, sizeof e, text, len, 0);
+}
+
+/* Both numbers of a process in a container are told, each process's own. */
+TEST(a_process_in_a_pid_namespace_of_its_own_has_two_numbers)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_fork f = {.head = {.kind = SV_WIRE_FORK, .tgid = 10, .tid = 10, .ts_ns = 30},
+                             .tgid = 12,
+                             .tid = 12,
+                             .inner_tgid = 1,
+                             .inner_namespace = 77};
+    put_exec(k, 20, 10, "/bin/sh\0sh\0-x", 14);
+    kbench_put(k, 1, &f, sizeof f, NULL, 0, 0);
+    f.head.ts_ns = 40;
+    f.head.tgid = f.head.tid = 12;
+    f.tgid = f.tid = 13;
+    f.inner_tgid = 2;
+    kbench_put(k, 1, &f, sizeof f, NULL, 0, 0);
+    put_exec(k, 50, 12, "/bin/cat\0cat\0f", 15);
+    kbench_round(k, 100);
+    CHECK_STR_EQ(description(k, 10), "sh -x");
+    CHECK_STR_EQ(description(k, 12), "cat f (pid 1 in pid namespace 77)");
+    CHECK_STR_EQ(description(k, 13), "sh -x (pid 2 in pid namespace 77)");
+    CHECK(strstr(k->text, "fork child=13 inner_pid=2 pid_namespace=77\n"));
+    CHECK(strstr(k->text, "exec path=/bin/cat inner_pid=1 pid_namespace=77\n"));
+    CHECK(strstr(k->text, "exec path=/bin/sh\n"));
+    kbench_free(k);
+}
+
+/* A number that is used again is another process: what the first one was is not told of it. */
+TEST(a_number_that_is_used_again_has_the_new_process_s_command)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_fork f = {.head = {.kind = SV_WIRE_FORK, .tgid = 10, .tid = 10, .ts_ns = 30},
+                             .tgid = 12,
+                             .tid = 12,
+                             .inner_tgid = 1,
+                             .inner_namespace = 77};
+    struct sv_wire_exit x = {.head = {.kind = SV_WIRE_EXIT, .tgid = 12, .tid = 12, .ts_ns = 50},
+                             .is_last = 1};
+    put_exec(k, 20, 10, "/bin/sh\0sh\0-x", 14);
+    kbench_put(k, 1, &f, sizeof f, NULL, 0, 0);
+    put_exec(k, 40, 12, "/bin/cat\0cat\0f", 15);
+    kbench_put(k, 1, &x, sizeof x, NULL, 0, 0);
+    f.head.ts_ns = 60;
+    f.inner_tgid = f.inner_namespace = 0;
+    kbench_put(k, 1, &f, sizeof f, NULL, 0, 0);
+    kbench_round(k, 100);
+    CHECK_STR_EQ(description(k, 12), "sh -x");
+    put_exec(k, 110, 12, "/bin/true", 10); /* its words are not known */
+    kbench_round(k, 200);
+    CHECK_STR_EQ(description(k, 12), "/bin/true");
+    kbench_free(k);
+}
+
 TEST(a_thread_that_moves_between_cpus_stays_in_order)
 {
     struct kbench *k = kbench_new(NULL);
@@ -332,6 +397,22 @@ static void put_page(struct kbench *k, uint64_t ts, uint64_t inode, uint64_t off
                               .offset = offset,
                               .bytes = 4096};
     kbench_put(k, 0, &c, sizeof c, NULL, 0, 0);
+}
+
+/* Somebody whom the recorder's pid namespace does not show. */
+TEST(a_block_request_of_nobody_has_no_pid)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_block b = {.head = {.kind = SV_WIRE_BLOCK, .ts_ns = 200},
+                              .issue_ns = 100,
+                              .device = 4000u << 20 | 1,
+                              .bytes = 4096,
+                              .comm = "w"};
+    kbench_put(k, 0, &b, sizeof b, NULL, 0, 0);
+    kbench_round(k, 1000);
+    CHECK(strstr(k->text, "comm=w"));
+    CHECK(!strstr(k->text, "pid="));
+    kbench_free(k);
 }
 
 TEST(neighbouring_pages_are_one_miss)

@@ -59,8 +59,8 @@ TEST(records_of_a_real_kernel_become_the_same_events)
     play(k, &p);
     const struct sv_decode_totals *sums = sv_decode_sums(k->decode);
     CHECK_UINT_EQ(sums->unknown, 0);
-    CHECK_UINT_EQ(p.n_records, 294);
-    CHECK_UINT_EQ(p.n, 513);
+    CHECK_UINT_EQ(p.n_records, 289);
+    CHECK_UINT_EQ(p.n, 504);
     CHECK_UINT_EQ(sums->calls, 165);
     CHECK_UINT_EQ(sums->forks, 4);
     CHECK_UINT_EQ(sums->execs, 4);

@@ -118,6 +118,26 @@ TEST(edges_in_disorder_do_no_harm_where_readers_sort)
     sv_dict_free(d);
 }
 
+/* Two threads of a program set one counter; the recorder reads them one after the other. */
+TEST(counters_in_disorder_are_as_they_should_be_where_readers_sort)
+{
+    for (int readers_sort = 0; readers_sort < 2; readers_sort++) {
+        struct sv_dict *d = sv_dict_new();
+        sv_track counter = sv_dict_child(d, 0, SV_TRACK_COUNTER, sv_dict_cstr(d, "c"));
+        struct sv_arg value = {.type = SV_ARG_INT, .i = 7};
+        const struct sv_event events[] = {
+            {.kind = SV_COUNTER, .track = counter, .ts_ns = 2, .args = &value, .n_args = 1},
+            {.kind = SV_COUNTER, .track = counter, .ts_ns = 1, .args = &value, .n_args = 1}};
+        struct sv_check check;
+        struct sv_err err = {0};
+        struct sv_sink *s = sv_check_new(d, SV_HAS_DISORDER, 0, &check);
+        check.readers_sort = readers_sort;
+        CHECK_INT_EQ(push_events(events, TEST_COUNT(events), s, &err), 0);
+        CHECK_STR_EQ(found(&check, d), readers_sort ? "" : "counter-order 1 @1");
+        sv_dict_free(d);
+    }
+}
+
 TEST(flows)
 {
     static const struct row rows[] = {

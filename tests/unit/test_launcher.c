@@ -63,7 +63,8 @@ TEST(each_launcher)
         {"SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_STEP_NUM_TASKS=1", NULL, -1, -1, -1, "", false},
         {"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 TORCHELASTIC_RUN_ID=none", "torchrun", 0, 2, 0, "",
          true},
-        {"RANK=0", NULL, -1, -1, -1, "", false}, /* anybody's variable */
+        {"RANK=3", NULL, 3, -1, -1, "", false}, /* a number for %r, but anybody's variable */
+        {"RANK=3 PMI_RANK=0 PMI_SIZE=1", "pmi", 0, 1, -1, "", false},
         {"RANK=captain WORLD_SIZE=2", NULL, -1, -1, -1, "", false},
         {"RANK=2 WORLD_SIZE=2", NULL, -1, -1, -1, "", false},
         {"RANK=-1 WORLD_SIZE=2", NULL, -1, -1, -1, "", false},

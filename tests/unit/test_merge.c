@@ -447,12 +447,19 @@ TEST(both_ends_of_a_slice_are_converted)
     points[1] = (struct sv_clock_point){1000, 2000};
     p.r.shift = (struct sv_shift){.points = points, .n = 2};
     struct sv_event e = {.ts_ns = 100, .dur_ns = 200, .kind = SV_SLICE};
-    sv_rebase_time(&p.r, &e);
+    CHECK(sv_rebase_time(&p.r, &e));
     CHECK_INT_EQ(e.ts_ns, 200);
     CHECK_INT_EQ(e.dur_ns, 400);
     e = (struct sv_event){.ts_ns = 100, .dur_ns = SV_UNFINISHED, .kind = SV_SLICE};
-    sv_rebase_time(&p.r, &e);
+    CHECK(sv_rebase_time(&p.r, &e));
     CHECK_INT_EQ(e.dur_ns, SV_UNFINISHED);
+    e = (struct sv_event){.ts_ns = INT64_MAX - 1500, .dur_ns = 500, .kind = SV_SLICE};
+    CHECK(sv_rebase_time(&p.r, &e));
+    CHECK_INT_EQ(e.ts_ns, INT64_MAX - 500);
+    CHECK_INT_EQ(e.dur_ns, 500);
+    CHECK(!sv_rebase_time(&p.r, &e)); /* it would begin past the end of time */
+    e = (struct sv_event){.ts_ns = INT64_MAX - 1500, .dur_ns = 501, .kind = SV_SLICE};
+    CHECK(!sv_rebase_time(&p.r, &e));
     teardown_rebase(&p);
 }
 

@@ -59,8 +59,8 @@ TEST(patterns)
 
 TEST(ranks)
 {
-    struct sv_launcher l = {.rank = 3, .size = 4}, one = {.rank = 0, .size = 1};
-    struct sv_launcher unknown = {.rank = 12345, .size = -1}, none = {.rank = -1, .size = -1};
+    struct sv_launcher l = {"pmi", 3, 4, -1, ""}, one = {"pmi", 0, 1, -1, ""};
+    struct sv_launcher unknown = {"pmix", 12345, -1, -1, ""}, none = {NULL, 3, -1, -1, ""};
     char path[64] = "job.json.gz";
     bool changed;
     CHECK(sv_name_add_rank("job.json.gz", &l, path, sizeof path, &changed) && changed);

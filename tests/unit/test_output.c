@@ -195,6 +195,7 @@ TEST(a_growing_file_is_new_and_stays)
     struct sv_output *o;
     struct stat st;
     const char *part = test_scratch("t.part"), *victim = test_scratch("victim");
+    umask(0); /* others could not write it all the same */
     put_file(victim, "precious");
     REQUIRE(symlink(victim, part) == 0);
     CHECK_INT_EQ(sv_output_open(part, SV_OUTPUT_GROW, SV_PLAIN, &o, &err), SV_EIO);
@@ -209,6 +210,8 @@ TEST(a_growing_file_is_new_and_stays)
     CHECK_INT_EQ(sv_output_flush(o, &err), SV_OK);
     sv_output_discard(o);
     CHECK_STR_EQ(get_file(part), "one two");
+    REQUIRE(stat(part, &st) == 0);
+    CHECK_UINT_EQ(st.st_mode & 0777, 0644);
     CHECK_STR_EQ(get_file(victim), "precious");
 
     REQUIRE(sv_output_open_at(part, 4, &o, &err) == SV_OK);

@@ -289,19 +289,51 @@ TEST(times_at_the_edges_of_int64)
     setup(&f);
     struct sv_event events[] = {
         {.ts_ns = INT64_MIN, .dur_ns = INT64_MAX, .kind = SV_SLICE, .track = f.a},
-        {.ts_ns = 5, .dur_ns = INT64_MAX, .kind = SV_SLICE, .track = f.a},
+        {.ts_ns = 5, .dur_ns = INT64_MAX - 5, .kind = SV_SLICE, .track = f.a},
+        {.ts_ns = 6, .dur_ns = SV_UNFINISHED, .kind = SV_SLICE, .track = f.a}, /* outlives it */
+        {.ts_ns = 7, .dur_ns = INT64_MAX - 8, .kind = SV_SLICE, .track = f.a},
         {.ts_ns = INT64_MAX, .dur_ns = 0, .kind = SV_SLICE, .track = f.a},
         {.ts_ns = INT64_MAX, .dur_ns = SV_UNFINISHED, .kind = SV_SLICE, .track = f.b},
         {.ts_ns = INT64_MAX, .dur_ns = -9, .kind = SV_SLICE, .track = f.b},
     };
-    CHECK_INT_EQ(push_events(events, 5,
+    CHECK_INT_EQ(push_events(events, 7,
                              sv_split_new(f.dict, &f.report, collect_sink(&f.out, SV_HAS_ANYTHING)),
                              NULL),
                  0);
-    CHECK_UINT_EQ(f.out.n, 9);
-    for (size_t i = 1; i < f.out.n; i++)
-        CHECK(f.out.events[i - 1].ts_ns <= f.out.events[i].ts_ns);
+    CHECK_UINT_EQ(f.out.n, 12);
+    struct {
+        sv_track track;
+        int64_t ts_ns;
+    } ends[8];
+    size_t n = 0;
+    for (size_t i = 0; i < f.out.n; i++) {
+        const struct sv_event *e = &f.out.events[i];
+        CHECK(i == 0 || f.out.events[i - 1].ts_ns <= e->ts_ns);
+        if (e->kind == SV_END && n < 8) {
+            ends[n].track = e->track;
+            ends[n++].ts_ns = e->ts_ns;
+        }
+    }
+    CHECK_UINT_EQ(n, 5);
+    CHECK_INT_EQ(ends[0].ts_ns, -1);
+    CHECK_INT_EQ(ends[1].ts_ns, INT64_MAX - 1);
+    CHECK_INT_EQ(ends[2].ts_ns, INT64_MAX);
+    CHECK_INT_EQ(ends[4].ts_ns, INT64_MAX);
+    CHECK(f.out.events[2].track == f.a);
+    CHECK(f.out.events[3].track != f.a); /* what never ends does not fit into what does */
     CHECK_UINT_EQ(sv_report_count(&f.report, SV_DAMAGE), 1);
+    teardown(&f);
+}
+
+TEST(an_end_past_all_times_is_refused)
+{
+    struct fixture f;
+    struct sv_err err = {0};
+    setup(&f);
+    struct sv_event event = {.ts_ns = 5, .dur_ns = INT64_MAX, .kind = SV_SLICE, .track = f.a};
+    struct sv_sink *sink = collect_sink(&f.out, SV_HAS_ANYTHING);
+    CHECK_INT_EQ(push_events(&event, 1, sv_split_new(f.dict, &f.report, sink), &err), SV_ELIMIT);
+    CHECK(strstr(err.msg, "at 5 ns") != NULL);
     teardown(&f);
 }
 

@@ -179,13 +179,13 @@ TEST(times_at_the_ends_of_the_range_do_not_overflow)
 {
     struct run *r = open_run(0);
     put(r, SV_BEGIN, 1, INT64_MIN, 0);
-    put(r, SV_END, 1, INT64_MAX, 0);
-    put(r, SV_SLICE, 3, INT64_MAX, 5);
-    put(r, SV_SLICE, 3, INT64_MAX - 2, INT64_MAX);
+    put(r, SV_END, 1, -1, 0);
+    put(r, SV_SLICE, 3, INT64_MAX, 0);
+    put(r, SV_SLICE, 3, INT64_MAX - 2, 2);
     put(r, SV_SLICE, 3, INT64_MIN, INT64_MAX);
     put(r, SV_SLICE, 3, INT64_MIN, INT64_MIN);
     put(r, SV_INSTANT, 3, INT64_MAX, 0);
-    put(r, SV_LOSS, 3, INT64_MAX, INT64_MAX);
+    put(r, SV_LOSS, 3, INT64_MAX - 9, 9);
     struct sv_arg flow = {.type = SV_ARG_FLOW, .u = 1};
     put_flow(r, 3, INT64_MAX, &flow, 0);
     put_flow(r, 3, INT64_MIN, &flow, 0);
@@ -201,6 +201,34 @@ TEST(times_at_the_ends_of_the_range_do_not_overflow)
         n++;
     CHECK_UINT_EQ(n, 3);
     free_run(r);
+}
+
+TEST(what_lasts_longer_than_64_bits_is_refused)
+{
+    static const struct {
+        unsigned kind;
+        int64_t ts_ns, dur_ns; /* SV_BEGIN: its end is there */
+        bool is_late;          /* in the file before its begin */
+    } rows[] = {
+        {SV_BEGIN, INT64_MIN, 0, false},
+        {SV_BEGIN, INT64_MIN, 0, true},
+        {SV_SLICE, INT64_MAX, 1, false},
+        {SV_LOSS, INT64_MAX - 3, INT64_MAX, false},
+    };
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CONTEXT("row %zu", i);
+        struct run *r = open_run(0);
+        struct sv_sink *sink = r->sink;
+        if (rows[i].is_late)
+            put(r, SV_END, 1, 0, 0);
+        put(r, rows[i].kind, 1, rows[i].ts_ns, rows[i].kind == SV_BEGIN ? 0 : rows[i].dur_ns);
+        if (rows[i].kind == SV_BEGIN && !rows[i].is_late)
+            put(r, SV_END, 1, 0, 0);
+        flush(r);
+        CHECK_INT_EQ(sink->close(sink, r->code < 0, &r->err), SV_ELIMIT);
+        CHECK(strstr(r->err.msg, "64 bits") != NULL);
+        free_run(r);
+    }
 }
 
 static double cpu_seconds(void)

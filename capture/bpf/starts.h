@@ -1,0 +1,108 @@
+/* Process starts: their record, and the state of a task whose call begins. Part of io.bpf.c. */
+#ifndef SV_CAPTURE_BPF_STARTS_H
+#define SV_CAPTURE_BPF_STARTS_H
+
+static __always_inline void count_not_followed(void)
+{
+    struct sv_wire_counts *c = my_counts();
+    if (c)
+        c->not_followed++;
+}
+
+struct inner {
+    __u32 tgid, namespace;
+};
+
+static __always_inline void put_fork(struct numbers parent, struct numbers child,
+                                     struct inner inner, const char *comm)
+{
+    struct sv_wire_fork *f = bpf_ringbuf_reserve(&lives, sizeof *f, 0);
+    count(SV_WIRE_FORK, f != 0);
+    if (!f)
+        return;
+    fill_head(&f->head, SV_WIRE_FORK, 0, parent);
+    f->tgid = child.tgid;
+    f->tid = child.tid;
+    f->inner_tgid = inner.tgid;
+    f->inner_namespace = inner.namespace;
+    bpf_probe_read_kernel_str(f->comm, sizeof f->comm, comm);
+    bpf_ringbuf_submit(f, wake_flags(&lives, sizeof *f));
+}
+
+#if KNOWS_KERNEL
+
+/* Of a call that begins; NULL: not followed. */
+static __always_inline struct sv_wire_task *state_at_entry(void)
+{
+    struct sv_wire_task *s = own_state();
+    if (s || !config.follow_all)
+        return is_followed(s) ? s : 0;
+    return follow_self();
+}
+
+#else
+
+enum { MAKES_THREAD = 0x10000 }; /* CLONE_THREAD */
+#define STARTS 0xffffffffu /* number of a call: it has made none yet, and its start was not told */
+
+/* What the start of a task is told by, kept where the arguments of its first call will be. */
+struct start {
+    struct numbers parent;
+    char comm[SV_WIRE_COMM];
+};
+
+/* Its numbers are known when it makes its first call. One in a namespace of its own has none. */
+static __always_inline void tell_start(struct sv_wire_task *s)
+{
+    struct start *start = (struct start *)s->args;
+    struct numbers n = own_numbers();
+    s->nr = 0;
+    if (!n.tgid || !n.tid) {
+        count_invisible();
+        return;
+    }
+    s->tgid = n.tgid;
+    s->tid = n.tid;
+    put_fork(start->parent, n, (struct inner){0}, start->comm);
+}
+
+/* Of a call that begins; NULL: not followed. */
+static __always_inline struct sv_wire_task *state_at_entry(void)
+{
+    struct sv_wire_task *s = own_state();
+    if (s && s->nr == STARTS)
+        tell_start(s);
+    if (s)
+        return is_followed(s) ? s : 0;
+    if (config.follow_all)
+        return follow_self();
+    if (!config.pid_namespace)
+        return 0;
+    struct numbers n = own_numbers();
+    return n.tid && bpf_map_lookup_elem(&roots, &n.tid) ? follow_self() : 0;
+}
+
+/* The current task makes another one, whose number is the initial namespace's. */
+static __always_inline void note_start(const struct sv_wire_task *parent, __u32 tid, __u64 flags,
+                                       const char *comm)
+{
+    struct sv_wire_task *s = make_state_of_number(tid);
+    if (!s) {
+        count_not_followed();
+        return;
+    }
+    if (config.pid_namespace) {
+        struct start *start = (struct start *)s->args;
+        start->parent = numbers_in(parent);
+        bpf_probe_read_kernel_str(start->comm, sizeof start->comm, comm);
+        s->nr = STARTS;
+        return;
+    }
+    s->tgid = flags & MAKES_THREAD ? parent->tgid : tid;
+    s->tid = tid;
+    put_fork(numbers_in(parent), numbers_in(s), (struct inner){0}, comm);
+}
+
+#endif
+
+#endif

@@ -1,0 +1,129 @@
+/* stave doctor's trial: a child is recorded as `stave record` would record it, and its calls are looked for in what comes out.
+ *
+ * Loading the kernel programs is not enough to know that they see this process: pids may be those of a container. Called by cmd/doctor.c. */
+#include "capture/decode.h"
+#include "capture/procfs.h"
+#include "cmd/doctor.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { OPENS = 7, ROUNDS_MAX = 200 };
+static const char opened[] = "/dev/null";
+
+struct trial {
+    struct sv_dict *dict;
+    struct sv_report report;
+    struct sv_batch *batch;
+    struct sv_decode *decode;
+    struct sv_kernel *kernel;
+    unsigned n_opens, n_exits; /* of the child */
+};
+
+/* In the child: waits until it is followed. */
+static _Noreturn void play(int go)
+{
+    char byte;
+    if (read(go, &byte, 1) != 1)
+        _exit(1);
+    for (int i = 0; i < OPENS; i++) {
+        int fd = open(opened, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0)
+            close(fd);
+    }
+    _exit(0);
+}
+
+static pid_t start_child(int *go)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -1;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        close(ends[1]);
+        play(ends[0]);
+    }
+    close(ends[0]);
+    *go = ends[1];
+    return child;
+}
+
+static bool has_path(const struct sv_event *e)
+{
+    for (size_t i = 0; i < e->n_args; i++)
+        if (e->args[i].type == SV_ARG_TEXT && e->args[i].size == strlen(opened) &&
+            memcmp(e->args[i].text, opened, strlen(opened)) == 0)
+            return true;
+    return false;
+}
+
+static void look_at(struct trial *t, const struct sv_event *e, sv_track process)
+{
+    const char *name = sv_dict_text(t->dict, e->name).bytes;
+    if (sv_dict_process_of(t->dict, e->track) != process)
+        return;
+    t->n_opens += e->kind == SV_SLICE && strncmp(name, "open", 4) == 0 && has_path(e);
+    t->n_exits += e->kind == SV_INSTANT && strcmp(name, "exit") == 0;
+}
+
+/* The child has ended, so all its records are there or will be in a moment. */
+static void take_records(struct trial *t, pid_t child)
+{
+    struct sv_source *source = sv_decode_source(t->decode);
+    sv_track process = sv_dict_process(t->dict, 0, (uint32_t)child);
+    for (int round = 0; round < ROUNDS_MAX && t->n_exits == 0; round++) {
+        struct timespec now;
+        clock_gettime(CLOCK_BOOTTIME, &now);
+        sv_decode_round(t->decode, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+        for (int n; sv_batch_reset(t->batch), (n = source->next(source, t->batch, NULL)) > 0;)
+            for (int i = 0; i < n; i++)
+                look_at(t, &t->batch->events[i], process);
+        sv_decode_release(t->decode);
+        if (t->n_exits == 0)
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
+static int record_child(struct trial *t, struct sv_err *err)
+{
+    int go = -1, status = 0;
+    pid_t child = start_child(&go);
+    if (child < 0)
+        return sv_err_sys(err, "cannot start a process");
+    int code = sv_kernel_follow(t->kernel, (uint32_t)child, err);
+    if (code >= 0 && write(go, "g", 1) != 1)
+        code = sv_err_sys(err, "cannot let the child begin");
+    close(go);
+    waitpid(child, &status, 0);
+    if (code < 0)
+        return code;
+    take_records(t, child);
+    if (t->n_opens != OPENS || t->n_exits != 1)
+        return sv_err_set(err, SV_EIO, SV_NO_POS,
+                          "a child (pid %d) made %d calls, %u of them were recorded", (int)child,
+                          OPENS, t->n_opens);
+    return 0;
+}
+
+int sv_doctor_trial(struct sv_kernel *kernel, struct sv_err *err)
+{
+    struct trial t = {.kernel = kernel, .dict = sv_dict_new(), .batch = sv_alloc(sizeof *t.batch)};
+    sv_report_init(&t.report);
+    sv_batch_init(t.batch);
+    t.decode = sv_decode_new(t.dict, &t.report, &(struct sv_decode_options){.asks_procfs = true});
+    sv_kernel_rings(kernel, sv_decode_rings(t.decode));
+    int code = record_child(&t, err);
+    sv_decode_free(t.decode);
+    sv_batch_fini(t.batch);
+    free(t.batch);
+    sv_report_fini(&t.report);
+    sv_dict_free(t.dict);
+    return code;
+}

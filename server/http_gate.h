@@ -1,0 +1,49 @@
+/* What clients of the server may hold, and for how long: bytes of bodies that are not complete, and connections that do not get on.
+ *
+ * The HTTP front reports each step of a connection; a thread of its own ends those that exceed their time. A client is an address.
+ *
+ *   enter → [headers → hold… → complete → done]… → leave
+ *
+ * `enter` and `done` begin the time for the next headers, `headers` that for the body, `complete` ends it. All calls from any thread. */
+#ifndef SV_SERVER_HTTP_GATE_H
+#define SV_SERVER_HTTP_GATE_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct sv_gate_limits {
+    size_t all_bytes, client_bytes; /* of bodies that are not complete */
+    int64_t header_ms, request_ms, idle_ms,
+        answer_ms; /* time for: the first headers, a body, the next request, an answer */
+};
+
+struct sv_gate;
+struct sv_visitor; /* a connection */
+
+int sv_gate_open(const struct sv_gate_limits *limits, struct sv_gate **out, struct sv_err *err);
+void sv_gate_close(struct sv_gate *g); /* when all have left */
+
+struct sv_visitor *sv_gate_enter(struct sv_gate *g, int fd, uint32_t client);
+void sv_gate_leave(struct sv_gate *g, struct sv_visitor *v); /* before the descriptor is closed */
+void sv_gate_headers(struct sv_gate *g, struct sv_visitor *v);
+void sv_gate_complete(struct sv_gate *g, struct sv_visitor *v); /* its request is being worked on */
+void sv_gate_answer(struct sv_gate *g, struct sv_visitor *v);   /* its answer is being sent */
+void sv_gate_done(struct sv_gate *g, struct sv_visitor *v);
+
+enum sv_gate_word { SV_GATE_OK, SV_GATE_CLIENT_FULL, SV_GATE_ALL_FULL };
+/* `bytes` more for the body of this connection; otherwise nothing changes. */
+enum sv_gate_word sv_gate_hold(struct sv_gate *g, struct sv_visitor *v, size_t bytes);
+void sv_gate_give_back(struct sv_gate *g, struct sv_visitor *v); /* all of it */
+
+struct sv_gate_counts {
+    size_t bytes, connections;            /* held now */
+    uint64_t client_full, all_full, late; /* refused for that reason */
+};
+struct sv_gate_counts sv_gate_count(struct sv_gate *g);
+
+/* An answer in the middle of a request, which the HTTP library has no place for: the connection ends with it. */
+void sv_gate_refuse(int fd, unsigned status, const char *message);
+
+#endif

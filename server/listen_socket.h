@@ -1,0 +1,19 @@
+/* The server's sockets. Opened before anything else: a port that is taken is found before a file is made or a model is loaded. */
+#ifndef SV_SERVER_LISTEN_SOCKET_H
+#define SV_SERVER_LISTEN_SOCKET_H
+
+#include "base/err.h"
+
+#include <stdint.h>
+
+struct sv_listeners {
+    int main, metrics; /* -1: none, or given away */
+    uint16_t port;     /* of main, also when any free one was asked for */
+};
+
+/* HOST:PORT, and a second port on the same host (0: none). Clients that connect now wait. */
+int sv_listeners_open(struct sv_listeners *l, const char *address, int64_t metrics_port,
+                      struct sv_err *err);
+void sv_listeners_close(struct sv_listeners *l); /* those that are left */
+
+#endif

@@ -1,0 +1,98 @@
+/* What clients of the server may hold: bytes by client and together, and time. */
+#include "server/http_gate.h"
+#include "tests/harness/test.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct sv_gate *open_gate(int64_t ms)
+{
+    struct sv_gate *g;
+    struct sv_gate_limits limits = {.all_bytes = 100,
+                                    .client_bytes = 60,
+                                    .header_ms = ms,
+                                    .request_ms = ms,
+                                    .idle_ms = ms,
+                                    .answer_ms = ms};
+    REQUIRE(sv_gate_open(&limits, &g, NULL) == 0);
+    return g;
+}
+
+TEST(bytes_are_limited_by_client_and_together)
+{
+    struct sv_gate *g = open_gate(1000000);
+    struct sv_visitor *a = sv_gate_enter(g, -1, 1), *b = sv_gate_enter(g, -1, 1);
+    struct sv_visitor *c = sv_gate_enter(g, -1, 2);
+    CHECK_INT_EQ(sv_gate_hold(g, a, 40), SV_GATE_OK);
+    CHECK_INT_EQ(sv_gate_hold(g, b, 21), SV_GATE_CLIENT_FULL);
+    CHECK_INT_EQ(sv_gate_hold(g, b, SIZE_MAX), SV_GATE_CLIENT_FULL);
+    CHECK_INT_EQ(sv_gate_hold(g, b, 20), SV_GATE_OK);
+    CHECK_INT_EQ(sv_gate_hold(g, b, 1), SV_GATE_CLIENT_FULL);
+    CHECK_INT_EQ(sv_gate_hold(g, c, 41), SV_GATE_ALL_FULL);
+    CHECK_INT_EQ(sv_gate_hold(g, c, 40), SV_GATE_OK);
+    CHECK_UINT_EQ(sv_gate_count(g).bytes, 100);
+    sv_gate_give_back(g, a);
+    CHECK_INT_EQ(sv_gate_hold(g, b, 40), SV_GATE_OK); /* the other's place */
+    sv_gate_done(g, b);
+    sv_gate_leave(g, c);
+    CHECK_UINT_EQ(sv_gate_count(g).bytes, 0);
+    CHECK_INT_EQ(sv_gate_hold(g, a, 60), SV_GATE_OK);
+    sv_gate_leave(g, b);
+    sv_gate_leave(g, a);
+    struct sv_gate_counts n = sv_gate_count(g);
+    CHECK_UINT_EQ(n.bytes, 0);
+    CHECK_UINT_EQ(n.connections, 0);
+    CHECK_UINT_EQ(n.client_full, 3);
+    CHECK_UINT_EQ(n.all_full, 1);
+    sv_gate_close(g);
+}
+
+/* What comes out of the other end until it is closed. */
+static const char *last_words(int fd)
+{
+    static char text[1024];
+    ssize_t n, at = 0;
+    while ((n = read(fd, text + at, sizeof text - 1 - (size_t)at)) > 0)
+        at += n;
+    text[at] = '\0';
+    return text;
+}
+
+TEST(time_is_limited_until_a_request_is_complete)
+{
+    struct sv_gate *g = open_gate(20);
+    for (int step = 0; step < 4; step++) {
+        CONTEXT("step %d", step);
+        int ends[2];
+        REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+        struct sv_visitor *v = sv_gate_enter(g, ends[0], 1);
+        if (step == 1)
+            sv_gate_headers(g, v);
+        if (step == 2)
+            sv_gate_answer(g, v);
+        if (step == 3)
+            sv_gate_done(g, v);
+        const char *text = last_words(ends[1]); /* waits for the end */
+        CHECK(step < 2 ? strncmp(text, "HTTP/1.1 408 ", 13) == 0 : text[0] == '\0');
+        sv_gate_leave(g, v);
+        close(ends[0]);
+        close(ends[1]);
+    }
+    int ends[2], other[2];
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, other) == 0);
+    struct sv_visitor *works = sv_gate_enter(g, ends[0], 1);
+    sv_gate_complete(g, works); /* no limit while the server works */
+    struct sv_visitor *late = sv_gate_enter(g, other[0], 1);
+    last_words(other[1]);
+    CHECK(send(ends[1], "x", 1, MSG_NOSIGNAL) == 1);
+    CHECK_UINT_EQ(sv_gate_count(g).late, 3);
+    sv_gate_leave(g, works);
+    sv_gate_leave(g, late);
+    sv_gate_close(g);
+    for (int i = 0; i < 2; i++) {
+        close(ends[i]);
+        close(other[i]);
+    }
+}

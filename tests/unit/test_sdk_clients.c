@@ -1,0 +1,279 @@
+/* Clients of a host: what they may cost, what closes them, and what the journal says of their losses. */
+#include "base/buf.h"
+#include "base/report.h"
+#include "sdk/drain.h"
+#include "sdk/drain_names.h"
+#include "sdk/guests.h"
+#include "tests/harness/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stave/stave.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SIZE = 16 << 10 };
+
+/* A host's folder and the files of one client in it, mapped as the client has them. */
+struct scene {
+    int folder, client;
+    struct sv_session_file *session;
+    struct sv_ring *ring;
+    uint8_t *data;
+    struct sv_guests guests;
+    struct sv_dict *dict;
+    struct sv_report report;
+    struct sv_batch batch;
+};
+
+static void *map_new(int folder, const char *name, size_t bytes)
+{
+    int fd = openat(folder, name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    REQUIRE(fd >= 0 && ftruncate(fd, (off_t)bytes) == 0);
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    REQUIRE(at != MAP_FAILED);
+    close(fd);
+    return at;
+}
+
+/* Site 1: an instant whose name is in the record. */
+static void put_names(struct scene *s)
+{
+    char texts[16] = {'c', 0, 'n', 0, 0, 0, 'k', 0, STAVE_I_NAME};
+    struct sv_name_head h = {.size = sizeof h + sizeof texts,
+                             .kind = SV_NAME_SITE,
+                             .event = STAVE_KIND_INSTANT,
+                             .n_args = 1,
+                             .id = 1};
+    int fd = openat(s->client, "names", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    REQUIRE(fd >= 0 && write(fd, &h, sizeof h) == sizeof h &&
+            write(fd, texts, sizeof texts) == sizeof texts);
+    close(fd);
+    atomic_store(&s->session->names_bytes, h.size);
+}
+
+static void open_scene(struct scene *s)
+{
+    memset(s, 0, sizeof *s);
+    const char *path = test_scratch("host");
+    REQUIRE(mkdir(path, 0700) == 0);
+    s->folder = open(path, O_RDONLY | O_DIRECTORY);
+    REQUIRE(mkdirat(s->folder, "1-a", 0700) == 0);
+    s->client = openat(s->folder, "1-a", O_RDONLY | O_DIRECTORY);
+    s->session = map_new(s->client, "session", SV_SESSION_BYTES);
+    *s->session = (struct sv_session_file){.magic = SV_SESSION_MAGIC,
+                                           .version = SV_LAYOUT_VERSION,
+                                           .process = sv_process_id_self(),
+                                           .state = SV_SESSION_GUEST,
+                                           .n_rings = 1};
+    s->ring = map_new(s->client, "ring.0", SV_PAGE + SIZE);
+    s->data = (uint8_t *)s->ring + SV_PAGE;
+    s->ring->magic = SV_RING_MAGIC;
+    s->ring->size = SIZE;
+    s->ring->owner = 1;
+    s->ring->tid = 7;
+    s->ring->head = s->ring->tail = s->ring->mark[0].pos = SIZE;
+    put_names(s);
+    s->dict = sv_dict_new();
+    sv_report_init(&s->report);
+    sv_batch_init(&s->batch);
+    sv_guests_init(&s->guests, s->folder, s->dict, &s->report, 0);
+}
+
+static void close_scene(struct scene *s)
+{
+    sv_guests_fini(&s->guests);
+    sv_batch_fini(&s->batch);
+    sv_report_fini(&s->report);
+    sv_dict_free(s->dict);
+}
+
+/* An instant with a name of so many bytes, all of them `c` and a number. */
+static void emit(struct scene *s, uint32_t number, size_t len)
+{
+    char text[4096];
+    memset(text, 'c', sizeof text);
+    snprintf(text, sizeof text, "%08x", number);
+    text[8] = 'c';
+    uint64_t head = atomic_load(&s->ring->head), padded = (len + 7) & ~(size_t)7;
+    uint64_t words[3] = {SV_WORD(1, STAVE_KIND_INSTANT, 1, 3 + padded / 8), head, len};
+    for (size_t i = 0; i < 24 + padded; i++)
+        s->data[(head + i) % SIZE] = i < 24 ? ((uint8_t *)words)[i] : (uint8_t)text[i - 24];
+    atomic_store(&s->ring->head, head + 24 + padded);
+}
+
+/* A round of the host: all events, and the commit. */
+static uint64_t go(struct scene *s)
+{
+    uint64_t events = 0;
+    sv_guests_round(&s->guests, 0, true);
+    for (int n; sv_batch_reset(&s->batch), (n = sv_guests_next(&s->guests, &s->batch, NULL)) > 0;)
+        events += (uint64_t)n;
+    sv_guests_mark(&s->guests, s->guests.round + 1);
+    sv_guests_release(&s->guests);
+    return events;
+}
+
+static bool found(const struct scene *s, const char *what, const char *detail)
+{
+    for (size_t i = 0; i < s->report.n; i++)
+        if (strcmp(s->report.rows[i].what, what) == 0 &&
+            strstr(s->report.rows[i].first_detail, detail))
+            return true;
+    return false;
+}
+
+TEST(is_read_and_marked)
+{
+    static struct scene s;
+    open_scene(&s);
+    for (uint32_t i = 0; i < 10; i++)
+        emit(&s, i, 20);
+    CHECK_UINT_EQ(go(&s), 10);
+    CHECK_UINT_EQ(s.guests.n, 1);
+    CHECK_UINT_EQ(s.ring->tail, s.ring->head);
+    for (uint32_t i = 0; i < 100; i++) { /* over the ring's end */
+        for (uint32_t k = 0; k < 20; k++)
+            emit(&s, k, 200);
+        CHECK_UINT_EQ(go(&s), 20);
+    }
+    CHECK_UINT_EQ(s.report.n, 0);
+    close_scene(&s);
+}
+
+TEST(that_takes_too_much_memory_is_closed)
+{
+    static struct scene s;
+    open_scene(&s);
+    s.guests.budget_bytes = 1 << 20;
+    uint32_t number = 0;
+    uint64_t events = 0;
+    for (int round = 0; round < 1000 && (round == 0 || s.guests.n > 0); round++) {
+        for (int i = 0; i < 4; i++)
+            emit(&s, number++, 3000);
+        events += go(&s);
+    }
+    CHECK_UINT_EQ(s.guests.n, 0);
+    CHECK(found(&s, "a client was closed", "more memory"));
+    CHECK(events > 100 && events <= number); /* what it had until then is kept */
+    CHECK(sv_dict_used_bytes(s.dict) < 2 << 20);
+    CHECK_UINT_EQ(s.session->state, SV_SESSION_OFF);
+    CHECK_UINT_EQ(go(&s), 0); /* and it is not met again */
+    CHECK_UINT_EQ(s.guests.n_ever, 1);
+    close_scene(&s);
+}
+
+static void cut(const struct scene *s, const char *name)
+{
+    int fd = openat(s->client, name, O_RDWR);
+    REQUIRE(fd >= 0 && ftruncate(fd, 0) == 0);
+    close(fd);
+}
+
+TEST(that_cuts_its_files_is_closed)
+{
+    static const char *const names[] = {"ring.0", "session"};
+    for (size_t i = 0; i < TEST_COUNT(names); i++) {
+        static struct scene s;
+        CONTEXT("%s", names[i]);
+        open_scene(&s);
+        emit(&s, 1, 20);
+        CHECK_UINT_EQ(go(&s), 1);
+        cut(&s, names[i]);
+        CHECK_UINT_EQ(go(&s), 0);
+        CHECK_UINT_EQ(s.guests.n, 0);
+        CHECK(found(&s, "a client was closed", "cut"));
+        close_scene(&s);
+        REQUIRE(unlinkat(s.client, "ring.0", 0) == 0 && unlinkat(s.client, "names", 0) == 0 &&
+                unlinkat(s.client, "session", 0) == 0 &&
+                unlinkat(s.folder, "1-a", AT_REMOVEDIR) == 0);
+        rmdir(test_scratch("host"));
+    }
+}
+
+TEST(that_others_can_write_to_is_refused)
+{
+    static struct scene s;
+    open_scene(&s);
+    REQUIRE(fchmod(s.client, 0755) == 0);
+    CHECK_UINT_EQ(go(&s), 0);
+    CHECK(found(&s, "a client is not read", "other users"));
+    REQUIRE(fchmod(s.client, 0700) == 0);
+    CHECK_UINT_EQ(go(&s), 0); /* for good */
+    CHECK_UINT_EQ(s.guests.n_ever, 0);
+    close_scene(&s);
+}
+
+static uint64_t losses(struct scene *s)
+{
+    uint64_t lost = 0;
+    sv_guests_round(&s->guests, 0, true);
+    for (int n; sv_batch_reset(&s->batch), (n = sv_guests_next(&s->guests, &s->batch, NULL)) > 0;)
+        for (int i = 0; i < n; i++)
+            if (s->batch.events[i].kind == SV_LOSS)
+                lost += (uint64_t)s->batch.events[i].args[0].i;
+    return lost;
+}
+
+/* Recovery begins where the last round that was made so has ended: behind its losses, too. */
+TEST(losses_are_journalled)
+{
+    static struct scene s;
+    open_scene(&s);
+    emit(&s, 1, 20);
+    s.ring->lost_full = 100;
+    s.ring->lost_nested = 7;
+    CHECK_UINT_EQ(losses(&s), 107);
+    sv_guests_mark(&s.guests, 1);
+    sv_guests_release(&s.guests);
+    s.ring->lost_full = 150;
+    CHECK_UINT_EQ(losses(&s), 50);
+    sv_guests_mark(&s.guests, 2); /* but the round was not made so */
+    struct sv_ring_progress p = sv_ring_committed(s.ring, SIZE, 1);
+    CHECK_UINT_EQ(p.lost_full, 100);
+    CHECK_UINT_EQ(p.lost_nested, 7);
+    CHECK_UINT_EQ(p.pos, s.ring->head);
+    p = sv_ring_committed(s.ring, SIZE, 2);
+    CHECK_UINT_EQ(p.lost_full, 150);
+    p = sv_ring_committed(s.ring, SIZE, 0);
+    CHECK_UINT_EQ(p.lost_full, 0);
+    CHECK_UINT_EQ(p.pos, SIZE);
+    s.ring->mark[0].pos = s.ring->mark[1].pos = SIZE + 4; /* no place where a record can begin */
+    CHECK_UINT_EQ(sv_ring_committed(s.ring, SIZE, 2).pos, SIZE);
+    close_scene(&s);
+}
+
+static bool read_track(struct sv_drain_names *n, struct sv_report *r, uint32_t id)
+{
+    char record[sizeof(struct sv_name_head) + 8] = {0};
+    struct sv_name_head h = {
+        .size = sizeof record, .kind = SV_NAME_TRACK, .event = 1, .id = id, .parent = 1};
+    memcpy(record, &h, sizeof h);
+    uint64_t before = sv_report_count(r, SV_DAMAGE);
+    CHECK_UINT_EQ(sv_drain_names_read(n, r, (const uint8_t *)record, sizeof record), sizeof record);
+    return sv_report_count(r, SV_DAMAGE) == before;
+}
+
+TEST(numbers_far_apart_cost_nothing)
+{
+    struct sv_dict *dict = sv_dict_new();
+    struct sv_report report;
+    struct sv_drain_names n;
+    sv_report_init(&report);
+    sv_drain_names_init(&n, dict, 1);
+    CHECK(read_track(&n, &report, 3));
+    CHECK(!read_track(&n, &report, 1u << 24));
+    CHECK(!read_track(&n, &report, UINT32_MAX));
+    CHECK(!read_track(&n, &report, 0));
+    CHECK(read_track(&n, &report, 4)); /* records between may be damaged */
+    CHECK(sv_drain_names_bytes(&n) < 4096);
+    for (uint32_t i = 5; i < 10000; i++)
+        CHECK(read_track(&n, &report, i));
+    CHECK(sv_drain_names_bytes(&n) < 100000);
+    sv_drain_names_fini(&n);
+    sv_report_fini(&report);
+    sv_dict_free(dict);
+}
