@@ -39,7 +39,7 @@ test-long: all ## all tests in all builds
 	@tools/build tsan all tests
 	@tools/build clang all tests benches
 	@tools/build minimal all tests
-	@STAVE_LONG=1 tests/run -f "$(T)" build build-asan:unit,fuzz,golden,cli,laws,stress build-tsan:unit,stress \
+	@STAVE_LONG=1 TEST_TIMEOUT=7200 tests/run -f "$(T)" build build-asan:unit,fuzz,golden,cli,laws,stress build-tsan:unit,stress \
 	  build-clang:unit,golden build-minimal:unit,golden,cli
 	@[ -n "$(T)" ] || tools/mutate
 asan: ## all tests that can run under ASan and UBSan

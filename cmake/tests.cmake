@@ -3,7 +3,8 @@
 add_custom_target(tests)
 add_custom_target(benches)
 add_custom_target(stress_programs) # what tests/stress/*.sh run; part of tests
-add_dependencies(tests stress_programs)
+add_custom_target(system_programs) # and tests/system/*.sh
+add_dependencies(tests stress_programs system_programs)
 
 # sv_test_program(<target> <folder in the binary directory> <sources…>)
 function(sv_test_program target folder)
@@ -13,10 +14,10 @@ function(sv_test_program target folder)
 endfunction()
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/*.c)
-sv_test_program(unit tests tests/harness/test.c tests/harness/alloc.c tests/harness/clock.c tests/harness/gen_events.c ${sources} $<TARGET_OBJECTS:sv_file>)
+sv_test_program(unit tests tests/harness/test.c tests/harness/alloc.c tests/harness/script_clock.c tests/harness/gen_events.c ${sources} $<TARGET_OBJECTS:sv_file>)
 target_link_libraries(unit PRIVATE sv_server)
 target_compile_definitions(unit PRIVATE TEST_SRC="${PROJECT_SOURCE_DIR}")
-target_link_options(unit PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=clock_gettime) # tests/harness/{alloc,clock}.c
+target_link_options(unit PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=clock_gettime) # tests/harness/{alloc,script_clock}.c
 add_dependencies(tests unit)
 
 # With libFuzzer in the fuzz preset; elsewhere a small driver replays the files given to it.
@@ -79,7 +80,7 @@ foreach(source ${sources})
   target_compile_options(system_${name} PRIVATE -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer) # stacks are walked by frame pointers
   target_link_libraries(system_${name} PRIVATE sv_flags Threads::Threads)
   set_target_properties(system_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/system)
-  add_dependencies(tests system_${name})
+  add_dependencies(system_programs system_${name})
 endforeach()
 
 # An NVML for machines without NVIDIA; found by LD_LIBRARY_PATH.
@@ -87,7 +88,7 @@ add_library(fake_nvml MODULE EXCLUDE_FROM_ALL tests/system/fake/fake_nvml.c)
 target_link_libraries(fake_nvml PRIVATE sv_flags)
 set_target_properties(fake_nvml PROPERTIES PREFIX "" OUTPUT_NAME libnvidia-ml SUFFIX .so.1
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/fake)
-add_dependencies(tests fake_nvml)
+add_dependencies(system_programs fake_nvml)
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c ${PROJECT_SOURCE_DIR}/examples/*.cpp)
 foreach(source ${sources})

@@ -69,8 +69,22 @@ static int unknown_verb(const char *name)
     return SV_EXIT_USAGE;
 }
 
+/* An exhausted heap: the command is left where it is. What it was writing has no name yet, or is a growing file for `stave recover`. */
+static int out_of_memory(void)
+{
+    sv_no_memory = NULL;
+    sv_console_error(NULL, SV_NO_POS,
+                     "out of memory: give it more (ulimit -v, the limit of the container) or a "
+                     "smaller input");
+    return SV_EXIT_OUTPUT;
+}
+
 static int run_command(const struct sv_command *c, int argc, char **argv)
 {
+    jmp_buf jump;
+    sv_no_memory = &jump;
+    if (setjmp(jump) != 0)
+        return out_of_memory();
     struct sv_err err;
     struct sv_words operands = {0};
     void *options = sv_alloc(c->options_size + 1);

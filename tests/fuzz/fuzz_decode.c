@@ -3,6 +3,7 @@
  * memory, where the sanitizer watches; a discarded one fills the ring before it. */
 #include "capture/decode.h"
 #include "model/trace.h"
+#include "tests/fuzz/mutate_sections.h"
 
 #include <assert.h>
 #include <linux/bpf.h>
@@ -78,3 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sv_dict_free(dict);
     return 0;
 }
+
+/* A section is a record: its length has the same form. */
+static const struct mutate_shape shape = {.first = RING_BYTES};
+MUTATE_BY_SECTIONS(&shape, 1, 1)

@@ -4,6 +4,7 @@
  * which the rest comes. Whatever comes: every event of a head that was taken is in the spool or counted there, and the spool keeps its limit. */
 #include "cmd/files.h"
 #include "cmd/sender.h"
+#include "tests/fuzz/mutate_records.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -101,4 +102,60 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                             data[0] & 1 ? "secret word" : NULL,
                             data[0] & 2 ? SV_SPOOL_HEADER + 400 : SV_SPOOL_LIMIT_DEFAULT);
     return 0;
+}
+
+/* ---- mutation ---- */
+
+/* Frames: eight bytes of length begin a head. */
+static size_t frame_size(const uint8_t *at, size_t left)
+{
+    uint64_t n;
+    memcpy(&n, at, sizeof n);
+    return n <= left - SV_FRAME_HEAD ? SV_FRAME_HEAD + (size_t)n : 0;
+}
+
+static void frame_set_size(uint8_t *at, size_t bytes)
+{
+    uint64_t n = bytes - SV_FRAME_HEAD;
+    memcpy(at, &n, sizeof n);
+}
+
+static size_t record_size(const uint8_t *at, size_t left)
+{
+    struct sv_spool_record r;
+    memcpy(&r, at, sizeof r);
+    return r.bytes <= left - sizeof r ? sizeof r + r.bytes : 0;
+}
+
+static void record_set_size(uint8_t *at, size_t bytes)
+{
+    uint32_t n = (uint32_t)(bytes - sizeof(struct sv_spool_record));
+    memcpy(at + offsetof(struct sv_spool_record, bytes), &n, sizeof n);
+}
+
+/* A spool is a list of records, a sender's stream one of frames behind its first line. */
+static struct mutate_shape shape_of(const uint8_t *data, size_t size)
+{
+    if (size > 2 && data[0] & 0x80)
+        return (struct mutate_shape){.first = 2,
+                                     .head = sizeof(struct sv_spool_record),
+                                     .align = 1,
+                                     .most = MUTATE_SCRATCH,
+                                     .size_of = record_size,
+                                     .set_size = record_set_size};
+    const uint8_t *line = size > 2 ? memchr(data + 2, '\n', size - 2) : NULL;
+    return (struct mutate_shape){.first = line ? (size_t)(line - data) + 1 : size,
+                                 .head = SV_FRAME_HEAD,
+                                 .align = 1,
+                                 .most = MUTATE_SCRATCH,
+                                 .size_of = frame_size,
+                                 .set_size = frame_set_size};
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    static struct mutate m;
+    struct mutate_shape shape = shape_of(data, size);
+    mutate_init(&m, data, size, max_size, seed);
+    return mutate_records(&m, &shape);
 }

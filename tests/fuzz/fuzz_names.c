@@ -1,6 +1,7 @@
 /* The log of names of another process from nowhere: nothing may crash, and memory stays within a small multiple of the log. */
 #include "base/report.h"
 #include "sdk/drain_names.h"
+#include "tests/fuzz/mutate_records.h"
 #include "tests/fuzz/session_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -27,3 +28,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sv_dict_free(dict);
     return 0;
 }
+
+static const struct mutate_shape shape = MUTATE_NAMES_SHAPE(0);
+MUTATE_BY_RECORDS(&shape)

@@ -131,9 +131,6 @@ size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8
                                  size_t size2, uint8_t *out, size_t max_size, unsigned seed)
 {
     static struct mutate m;
-    size_t n = size1 < max_size ? size1 : max_size;
-    if (n > 0)
-        memcpy(out, data1, n);
-    mutate_init(&m, out, n, max_size, seed);
+    mutate_init_copy(&m, data1, size1, out, max_size, seed);
     return mutate_wire_cross(&m, data2, size2);
 }

@@ -3,6 +3,7 @@
 #include "base/report.h"
 #include "sdk/drain.h"
 #include "sdk/ring_view.h"
+#include "tests/fuzz/mutate_sections.h"
 #include "tests/fuzz/session_fuzz.h"
 
 #include <stdlib.h>
@@ -94,3 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sv_dict_free(dict);
     return 0;
 }
+
+static const struct mutate_shape shapes[] = {MUTATE_NAMES_SHAPE(0),
+                                             MUTATE_RING_SHAPE(WORDS * sizeof(uint64_t))};
+MUTATE_BY_SECTIONS(shapes, 2, 1)

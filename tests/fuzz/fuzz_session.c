@@ -3,6 +3,7 @@
  * version are put right, and the process is one that is gone. */
 #include "base/report.h"
 #include "sdk/dead.h"
+#include "tests/fuzz/mutate_sections.h"
 #include "tests/fuzz/session_fuzz.h"
 
 #include <fcntl.h>
@@ -107,3 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     return 0;
 }
+
+static const struct mutate_shape shapes[] = {
+    {.first = sizeof(struct sv_session_file)}, MUTATE_NAMES_SHAPE(0), MUTATE_RING_SHAPE(SV_PAGE)};
+MUTATE_BY_SECTIONS(shapes, 3, 3)

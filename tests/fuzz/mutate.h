@@ -32,6 +32,16 @@ static inline void mutate_init(struct mutate *m, uint8_t *data, size_t size, siz
     m->state = seed;
 }
 
+/* For crossings: begins with a copy of the first input. */
+static inline void mutate_init_copy(struct mutate *m, const uint8_t *data, size_t size,
+                                    uint8_t *out, size_t max, unsigned seed)
+{
+    size = size < max ? size : max;
+    if (size > 0)
+        memcpy(out, data, size);
+    mutate_init(m, out, size, max, seed);
+}
+
 static inline uint64_t mutate_random(struct mutate *m) /* splitmix64 */
 {
     uint64_t z = m->state += 0x9e3779b97f4a7c15u;

@@ -10,7 +10,7 @@
 
 struct mutate_shape {
     size_t first; /* bytes before the first record */
-    size_t head;  /* bytes that every record has */
+    size_t head;  /* bytes that every record has; 0: there are no records, only words */
     size_t align; /* of a record's size: a power of two */
     size_t most;  /* bytes of one record */
     /* Bytes of the record, as it says itself; 0: it says nothing that can be right. `left` is at least `head`. */
@@ -65,8 +65,9 @@ static inline void mutate_body(struct mutate *m, const struct mutate_shape *s, s
 static inline void mutate_records_once(struct mutate *m, const struct mutate_shape *s)
 {
     size_t at, bytes, other, other_bytes, n;
-    if (s->first > 0 && m->size >= s->first && mutate_one_in(m, 8)) {
-        mutate_word(m, 0, s->first);
+    size_t first = s->head == 0 || s->first > m->size ? m->size : s->first;
+    if (first > 0 && (s->head == 0 || mutate_one_in(m, 8))) {
+        mutate_word(m, 0, first);
         return;
     }
     if (!mutate_choose_record(m, s, &at, &bytes) ||
@@ -158,6 +159,22 @@ static inline void mutate_name_set_size(uint8_t *at, size_t bytes)
     {                                                                                          \
         .first = (first_), .head = 24, .align = 8, .most = 65536, .size_of = mutate_name_size, \
         .set_size = mutate_name_set_size                                                       \
+    }
+
+/* The two functions that libFuzzer asks for, for an input that is one list of records. */
+#define MUTATE_BY_RECORDS(shape_)                                                                \
+    size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)   \
+    {                                                                                            \
+        static struct mutate m;                                                                  \
+        mutate_init(&m, data, size, max_size, seed);                                             \
+        return mutate_records(&m, shape_);                                                       \
+    }                                                                                            \
+    size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2,   \
+                                     size_t size2, uint8_t *out, size_t max_size, unsigned seed) \
+    {                                                                                            \
+        static struct mutate m;                                                                  \
+        mutate_init_copy(&m, data1, size1, out, max_size, seed);                                 \
+        return mutate_records_cross(&m, shape_, data2, size2);                                   \
     }
 
 #endif

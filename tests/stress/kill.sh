@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# SIGKILL at random moments: the recovered trace is whole and holds every event whose recording had returned, once.
+# SIGKILL at random moments: the recovered trace is whole and holds every event whose recording had returned, once. KILLS=N: so many times.
 set -uo pipefail
-rounds=50; [ -z "${STAVE_LONG:-}" ] || rounds=1000
+rounds=50
+case $BUILD in *asan | *tsan) [ -z "${STAVE_LONG:-}" ] || rounds=500 ;; *) [ -z "${STAVE_LONG:-}" ] || rounds=10000 ;; esac
+rounds=${KILLS:-$rounds}
 export STAVE_SESSION_DIR=$TMP/sessions STAVE_FULL=block
 mkdir -p "$STAVE_SESSION_DIR"
 pace=0.0
@@ -15,7 +17,7 @@ for ((i = 0; i < rounds; i++)); do
   rm -f t.* progress
   STAVE_BUFFER=$((64 << (i % 4)))k STAVE_OUT=$out "$BUILD/tests/stress/numbers" $((1 + i % 3)) 0 progress &
   pid=$!
-  sleep "$pace$((RANDOM % 60 + 10))"
+  sleep "$pace$((RANDOM % 45 + 10))"
   kill -9 $pid; wait $pid 2>/dev/null
   if [ ! -e $out.session ]; then early=$((early + 1)); continue; fi
   if ! "$STAVE" recover -q $out >recover.log 2>&1; then

@@ -1,6 +1,6 @@
 /* fault.so: preloaded, makes system calls and allocations of libstave fail. FAULT=CALL:ERRNO:N lets the first N of these calls pass, then
- * all fail. Calls of the program itself and of other libraries are left alone. FAULT_IN=NAME means another library or program, FAULT_FILE=TEXT
- * only calls on files with that in their names. */
+ * all fail (CALL:ERRNO:N:M: the next M). Calls of the program itself and of other libraries are left alone. FAULT_IN=NAME means another
+ * library or program, FAULT_FILE=TEXT only calls on files with that in their names. FAULT_HIT=FILE is made when a call fails. */
 #define _GNU_SOURCE 1
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,11 +12,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static char call[32];
 static int error_number;
-static long passes = -1;
+static long passes = -1, failures = -1; /* -1: none passes; all fail */
 static _Atomic long n_seen;
 
 /* Not as a constructor: those of the library may come first. */
@@ -27,7 +28,8 @@ static void read_wish(void)
         return;
     const char *wish = getenv("FAULT");
     char name[32] = "";
-    if (wish && sscanf(wish, "%31[a-z_0-9]:%d:%ld", name, &error_number, &passes) == 3)
+    if (wish &&
+        sscanf(wish, "%31[a-z_0-9]:%d:%ld:%ld", name, &error_number, &passes, &failures) >= 3)
         memcpy(call, name, sizeof call);
 }
 
@@ -54,8 +56,17 @@ static int is_file(int fd)
 static int fails(const char *name, const void *caller)
 {
     read_wish();
-    if (passes < 0 || strcmp(name, call) != 0 || !is_ours(caller) || n_seen++ < passes)
+    if (passes < 0 || strcmp(name, call) != 0 || !is_ours(caller))
         return 0;
+    long n = n_seen++;
+    if (n < passes || (failures >= 0 && n >= passes + failures))
+        return 0;
+    const char *hit = getenv("FAULT_HIT");
+    if (hit) {
+        long fd = syscall(SYS_openat, AT_FDCWD, hit, O_WRONLY | O_CREAT, 0600);
+        if (fd >= 0)
+            syscall(SYS_close, fd);
+    }
     errno = error_number;
     return 1;
 }
@@ -135,6 +146,36 @@ int rename(const char *from, const char *to)
 int pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
 {
     return FAILS(pthread_create) ? error_number : (REAL(pthread_create))(t, attr, run, arg);
+}
+
+ssize_t read(int fd, void *bytes, size_t n)
+{
+    return is_file(fd) && FAILS(read) ? -1 : (REAL(read))(fd, bytes, n);
+}
+
+int fsync(int fd)
+{
+    return FAILS(fsync) ? -1 : (REAL(fsync))(fd);
+}
+
+int fdatasync(int fd)
+{
+    return fails("fsync", __builtin_return_address(0)) ? -1 : (REAL(fdatasync))(fd);
+}
+
+int linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
+{
+    return FAILS(linkat) ? -1 : (REAL(linkat))(from_fd, from, to_fd, to, flags);
+}
+
+int unlinkat(int fd, const char *path, int flags)
+{
+    return fails("unlink", __builtin_return_address(0)) ? -1 : (REAL(unlinkat))(fd, path, flags);
+}
+
+int unlink(const char *path)
+{
+    return FAILS(unlink) ? -1 : (REAL(unlink))(path);
 }
 
 #define OPEN(name, kind, params, args)                                           \
