@@ -145,6 +145,18 @@ TEST(is_read_and_marked)
     close_scene(&s);
 }
 
+TEST(a_head_inside_of_a_record_is_damage)
+{
+    static struct scene s;
+    open_scene(&s);
+    emit(&s, 1, 8);
+    s.ring->head += 4;
+    CHECK_UINT_EQ(go(&s), 0);
+    CHECK(found(&s, "damaged ring", "its end"));
+    CHECK_UINT_EQ(s.ring->tail % 8, 0);
+    close_scene(&s);
+}
+
 /* What a batch refers to, and what follows it in the same window, is the host's own copy. */
 TEST(cannot_change_what_is_being_read)
 {
@@ -285,7 +297,8 @@ TEST(numbers_far_apart_cost_nothing)
     sv_report_init(&report);
     sv_drain_names_init(&n, dict, 1);
     CHECK(read_track(&n, &report, 3));
-    CHECK(!read_track(&n, &report, 1u << 24));
+    CHECK(!read_track(&n, &report, 100));
+    CHECK(!read_track(&n, &report, (1u << 24) - 1));
     CHECK(!read_track(&n, &report, UINT32_MAX));
     CHECK(!read_track(&n, &report, 0));
     CHECK(read_track(&n, &report, 4)); /* records between may be damaged */
