@@ -475,8 +475,10 @@ static void put_inner(struct sv_decode *d, struct sv_batch *b, uint32_t pid)
 
 static void on_fork(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_fork *f)
 {
-    known_process(d, f->head.tgid);
-    if (f->tgid != f->head.tgid) {
+    struct sv_proc *parent = known_process(d, f->head.tgid);
+    if (f->tgid == f->head.tgid) {
+        parent->is_threaded = true;
+    } else {
         sv_tree_fork(&d->tree, f->head.tgid, f->tgid);
         sv_symbols_fork(d->samples.symbols, f->head.tgid, f->tgid);
         struct sv_event *e = put_event(b, SV_INSTANT, (int64_t)f->head.ts_ns,

@@ -266,6 +266,10 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
         note_modest(k, o);
     fill_config(k, o, &config);
     k->is_inner = config.pid_namespace != 0;
+    if (k->is_inner && k->hooks == SV_HOOKS_RAW && !k->has_iterators)
+        return sv_err_set(err, SV_EIO, SV_NO_POS,
+                          "raw tracepoints find no processes in a container without "
+                          "/sys/kernel/btf/vmlinux (mount /sys)");
     size_t size = o->ring_bytes ? o->ring_bytes : RING_BYTES_DEFAULT;
     size_t power = RING_BYTES_SMALLEST;
     while (power < size)

@@ -160,14 +160,15 @@ static size_t name_of(const char *path, char name[32])
     return n;
 }
 
-static void read_threads(struct sv_tree *t, uint32_t pid)
+static void read_threads(struct sv_tree *t, struct sv_proc *p)
 {
     char path[64], name[32];
-    DIR *dir = numbers_of(pid, "task");
+    DIR *dir = numbers_of(p->pid, "task");
     for (uint32_t tid; next_number(dir, &tid);) {
-        snprintf(path, sizeof path, "%s/%u/task/%u/comm", sv_procfs_root(), pid, tid);
+        p->is_threaded |= tid != p->pid;
+        snprintf(path, sizeof path, "%s/%u/task/%u/comm", sv_procfs_root(), p->pid, tid);
         if (name_of(path, name))
-            sv_tree_name_thread(t, pid, tid, name);
+            sv_tree_name_thread(t, p->pid, tid, name);
     }
 }
 
@@ -220,7 +221,7 @@ bool sv_procfs_complete(struct sv_tree *t, uint32_t pid)
     p->cwd = link_target(t, path);
     sv_fds_clear(t, p);
     read_fds(t, p);
-    read_threads(t, pid);
+    read_threads(t, p);
     return true;
 }
 

@@ -108,6 +108,47 @@ TEST(a_close_that_is_late_has_its_own_path_whatever_came_between)
     kbench_free(k);
 }
 
+/* Closes that came late make room for those that come later still. */
+TEST(closes_that_have_come_are_no_longer_waited_for)
+{
+    struct kbench *k = kbench_new(NULL);
+    put_open(k, OTHER, 41, 45, "/0", 4, 0);
+    for (uint64_t i = 0; i < 2 * SV_FD_PASTS; i++) {
+        uint64_t at = 100 + i * 10;
+        put_open(k, OTHER, at + 2, at + 4, "/more", 4, 0);
+        put_close(k, OTHER, at, at + 6, 4, 0);
+        kbench_round(k, UINT64_MAX);
+    }
+    for (uint64_t i = 0; i < SV_FD_PASTS / 2; i++)
+        put_open(k, LEADER, 10000, 10010, "/a", 3, 0); /* all but the last are closed late */
+    for (uint64_t i = 1; i < SV_FD_PASTS / 2; i++)
+        put_open(k, OTHER, 10020, 10030 + i, "/b", 5, 0);
+    kbench_round(k, UINT64_MAX);
+    const struct sv_proc *p = sv_tree_find(sv_decode_tree(k->decode), 10);
+    unsigned n = 0;
+    for (size_t i = 0; p && p->open.pasts && i < SV_FD_PASTS; i++)
+        n += p->open.pasts[i].is_owed;
+    CHECK_UINT_EQ(n, SV_FD_PASTS - 3);
+    kbench_free(k);
+}
+
+/* It began before the open had ended, and ends when all is over. */
+TEST(a_read_that_is_there_before_and_after_has_the_file_of_its_inode)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct sv_wire_fork thread = {
+        .head = {.kind = SV_WIRE_FORK, .tgid = LEADER, .tid = LEADER, .ts_ns = 5},
+        .tgid = LEADER,
+        .tid = OTHER};
+    kbench_put(k, 1, &thread, sizeof thread, NULL, 0, 0);
+    put_open(k, LEADER, 10, 20, "/a", 3, 1);
+    put_close(k, LEADER, 30, 40, 3, 1);
+    put_open(k, LEADER, 41, 45, "/b", 3, 2);
+    put_read(k, OTHER, 15, 50, 3, 1);
+    CHECK_STR_EQ(seen(k), "openat /a, close /a, openat /b, read /a");
+    kbench_free(k);
+}
+
 TEST(a_read_has_the_file_that_was_there_when_it_began)
 {
     struct kbench *k = kbench_new(NULL);
