@@ -1,11 +1,12 @@
 /* The GPU report: devices, streams, kernels and copies. Called by cmd/report_gpu.c and the plots; gaps, memory and steps are in files of their own.
  *
- * Rows of a track are in the order of time already, so sets of time are made per track and united: nothing sorts all work at once. Must not change
+ * Rows of a track are in the order of time already, so sets of time are made per track and appended; all of them are united once. Must not change
  * the trace; the dictionary learns the keys that are looked for. */
 #include "analysis/report_gpu.h"
 
 #include "analysis/stats.h"
 #include "base/mem.h"
+#include "base/sort.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -38,17 +39,18 @@ static struct sv_gpu_times times_of(int64_t *v, size_t n)
     return t;
 }
 
-/* Moments in order. Those of a track nearly always are; all tracks together are merged. */
+/* Moments: appended as they come, put in order when all are there. Those of a track nearly always are, so sorting is merging. */
 struct moments {
     int64_t *v;
     size_t n, cap;
 };
 
-static int by_value(const void *a, const void *b)
+static bool is_earlier(const int64_t *a, const int64_t *b, const void *unused)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
+    (void)unused;
+    return *a < *b;
 }
+SV_SORT_DEFINE(sort_times, int64_t, is_earlier)
 
 static void add_moment(struct moments *m, int64_t v)
 {
@@ -56,22 +58,11 @@ static void add_moment(struct moments *m, int64_t v)
     m->v[m->n++] = v;
 }
 
-static void merge_moments(struct moments *into, struct moments *track)
+static void sort_moments(struct moments *m)
 {
-    struct moments sum = {.v = sv_alloc((into->n + track->n + 1) * sizeof *sum.v)};
-    size_t i = 0, k = 0;
-    bool is_sorted = true;
-    for (size_t j = 1; j < track->n; j++)
-        is_sorted &= track->v[j - 1] <= track->v[j];
-    if (!is_sorted)
-        qsort(track->v, track->n, sizeof *track->v, by_value);
-    while (i < into->n || k < track->n) {
-        bool is_first = k == track->n || (i < into->n && into->v[i] <= track->v[k]);
-        sum.v[sum.n++] = is_first ? into->v[i++] : track->v[k++];
-    }
-    free(into->v);
-    *into = sum;
-    track->n = 0;
+    int64_t *spare = sv_alloc(SV_SORT_SPARE(m->n) * sizeof *spare);
+    sort_times(m->v, m->n, spare, NULL);
+    free(spare);
 }
 
 /* The most that are between a moment of `in` and its partner in `out`. */
@@ -102,7 +93,7 @@ size_t sv_gpu_device_at(struct sv_gpu_making *m, uint32_t row)
     uint64_t *at = sv_map_add(&m->devices, key, &is_new);
     if (is_new) {
         *at = r->n_devices;
-        r->devices = sv_realloc(r->devices, (r->n_devices + 1) * sizeof *r->devices);
+        r->devices = sv_grow(r->devices, &m->cap_devices, r->n_devices + 1, sizeof *r->devices);
         r->devices[r->n_devices++] = (struct sv_gpu_device){
             .number = number,
             .space = space,
@@ -115,6 +106,13 @@ size_t sv_gpu_device_at(struct sv_gpu_making *m, uint32_t row)
     return (size_t)*at;
 }
 
+static bool is_stream(const struct sv_gpu_stream *s, size_t device, int64_t number,
+                      sv_track process, sv_track track)
+{
+    return s->device == device && s->number == number &&
+           (number >= 0 ? s->process == process : s->track == track);
+}
+
 static size_t stream_at(struct sv_gpu_making *m, uint32_t row, size_t device)
 {
     const struct sv_dict *d = m->t->dict;
@@ -124,11 +122,17 @@ static size_t stream_at(struct sv_gpu_making *m, uint32_t row, size_t device)
     if (number < 0 && above)
         number = sv_gpu_number_in(sv_dict_text(d, d->tracks[above].name));
     sv_track process = sv_dict_process_of(d, track);
-    for (size_t i = r->n_streams; i-- > 0;)
-        if (r->streams[i].device == device && r->streams[i].number == number &&
-            (number >= 0 ? r->streams[i].process == process : r->streams[i].track == track))
+    bool is_new;
+    uint64_t key = sv_mix64(sv_mix64((uint64_t)number ^ (uint64_t)device << 48) ^
+                            (number >= 0 ? process : track));
+    uint64_t *at = sv_map_add(&m->streams, key, &is_new);
+    if (!is_new && is_stream(&r->streams[*at], device, number, process, track))
+        return (size_t)*at;
+    for (size_t i = is_new ? 0 : r->n_streams; i-- > 0;) /* two of one key: next to never */
+        if (is_stream(&r->streams[i], device, number, process, track))
             return i;
-    r->streams = sv_realloc(r->streams, (r->n_streams + 1) * sizeof *r->streams);
+    *at = r->n_streams;
+    r->streams = sv_grow(r->streams, &m->cap_streams, r->n_streams + 1, sizeof *r->streams);
     r->streams[r->n_streams] = (struct sv_gpu_stream){.device = device,
                                                       .number = number,
                                                       .track = above ? above : track,
@@ -150,13 +154,12 @@ struct gathered {
 struct run {
     size_t device, stream;
     struct sv_spans sets[SV_N_GPU_KINDS], all;
-    struct moments starts, ends, launched, begun, latencies;
 };
 
 struct gathering {
     struct sv_gpu_making *m;
     struct gathered *by_device;
-    size_t n_by_device;
+    size_t n_by_device, cap_by_device;
     uint8_t *is_launch; /* by row: something belongs to it */
     struct run run;
 };
@@ -165,32 +168,29 @@ static void finish_run(struct gathering *g)
 {
     struct run *run = &g->run;
     struct sv_gpu_report *r = g->m->r;
-    if (!run->starts.n)
+    if (!r->n_streams)
         return;
-    struct sv_gpu_device *d = &r->devices[run->device];
-    if (g->n_by_device < r->n_devices) {
-        g->by_device = sv_realloc(g->by_device, r->n_devices * sizeof *g->by_device);
-        memset(g->by_device + g->n_by_device, 0,
-               (r->n_devices - g->n_by_device) * sizeof *g->by_device);
-        g->n_by_device = r->n_devices;
-    }
-    struct gathered *to = &g->by_device[run->device];
     for (int k = 0; k < SV_N_GPU_KINDS; k++) {
-        sv_spans_unite(&d->sets[k], &run->sets[k]);
+        sv_spans_append(&r->devices[run->device].sets[k], &run->sets[k]);
         run->sets[k].n = 0;
     }
-    sv_spans_unite(&r->streams[run->stream].busy, &run->all);
+    sv_spans_append(&r->streams[run->stream].busy, &run->all);
     run->all.n = 0;
-    merge_moments(&to->starts, &run->starts);
-    merge_moments(&to->ends, &run->ends);
-    merge_moments(&to->launched, &run->launched);
-    merge_moments(&to->begun, &run->begun);
-    for (size_t i = 0; i < run->latencies.n; i++)
-        add_moment(&to->latencies, run->latencies.v[i]);
-    run->latencies.n = 0;
 }
 
-static void note_launch(struct gathering *g, uint32_t row)
+/* What the device of the run gathers. */
+static struct gathered *gathered_now(struct gathering *g)
+{
+    size_t n = g->m->r->n_devices;
+    while (g->n_by_device < n) {
+        g->by_device =
+            sv_grow(g->by_device, &g->cap_by_device, g->n_by_device + 1, sizeof *g->by_device);
+        g->by_device[g->n_by_device++] = (struct gathered){0};
+    }
+    return &g->by_device[g->run.device];
+}
+
+static void note_launch(struct gathering *g, struct gathered *to, uint32_t row)
 {
     const struct sv_slices *c = &g->m->t->slices;
     struct sv_gpu_report *r = g->m->r;
@@ -205,9 +205,9 @@ static void note_launch(struct gathering *g, uint32_t row)
         r->before_launch++;
         return;
     }
-    add_moment(&g->run.launched, c->ts_ns[launch]);
-    add_moment(&g->run.begun, c->ts_ns[row]);
-    add_moment(&g->run.latencies, latency);
+    add_moment(&to->launched, c->ts_ns[launch]);
+    add_moment(&to->begun, c->ts_ns[row]);
+    add_moment(&to->latencies, latency);
 }
 
 static enum sv_gpu_kind kind_of(const struct sv_gpu_making *m, uint32_t row,
@@ -238,9 +238,10 @@ static void gather(struct gathering *g, uint32_t row, enum sv_gpu_class class)
     s->n++;
     sv_spans_add(&g->run.sets[kind_of(g->m, row, class)], from, to, row);
     sv_spans_add(&g->run.all, from, to, row);
-    add_moment(&g->run.starts, from);
-    add_moment(&g->run.ends, to);
-    note_launch(g, row);
+    struct gathered *of_device = gathered_now(g);
+    add_moment(&of_device->starts, from);
+    add_moment(&of_device->ends, to);
+    note_launch(g, of_device, row);
 }
 
 /* Nearly all tracks are of one stream: a look at some of its rows spares the look at each. */
@@ -290,7 +291,11 @@ static void gather_track(struct gathering *g, sv_track k)
 
 static void settle(struct sv_gpu_device *d, struct gathered *from)
 {
+    struct moments *all[] = {&from->starts, &from->ends, &from->launched, &from->begun};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        sort_moments(all[i]);
     for (int k = 0; k < SV_N_GPU_KINDS; k++) {
+        sv_spans_settle(&d->sets[k]);
         sv_spans_unite(&d->busy, &d->sets[k]);
         d->kinds_ns[k] = sv_spans_length(&d->sets[k]);
     }
@@ -458,11 +463,6 @@ static void free_gathered(struct gathering *g)
     for (int k = 0; k < SV_N_GPU_KINDS; k++)
         sv_spans_fini(&g->run.sets[k]);
     sv_spans_fini(&g->run.all);
-    free(g->run.starts.v);
-    free(g->run.ends.v);
-    free(g->run.launched.v);
-    free(g->run.begun.v);
-    free(g->run.latencies.v);
     free(g->by_device);
     free(g->is_launch);
 }
@@ -474,8 +474,10 @@ static void find_devices(struct sv_gpu_making *m)
         gather_track(&g, k);
     for (size_t i = 0; i < g.n_by_device; i++)
         settle(&m->r->devices[i], &g.by_device[i]);
-    for (size_t i = 0; i < m->r->n_streams; i++)
+    for (size_t i = 0; i < m->r->n_streams; i++) {
+        sv_spans_settle(&m->r->streams[i].busy);
         m->r->streams[i].busy_ns = sv_spans_length(&m->r->streams[i].busy);
+    }
     count_calls(m, g.is_launch);
     free_gathered(&g);
 }
@@ -498,6 +500,7 @@ void sv_gpu_report_make(struct sv_gpu_report *r, const struct sv_trace *t, const
     sv_launches_fini(&m.launches);
     sv_gpu_words_fini(&m.words);
     sv_map_fini(&m.devices);
+    sv_map_fini(&m.streams);
     free(m.by_cat);
     free(m.by_name);
 }

@@ -134,9 +134,10 @@ struct sv_gpu_making {
     const struct sv_trace *t;
     struct sv_gpu_words words;
     struct sv_launches launches;
-    uint8_t *by_cat;  /* enum sv_gpu_class, by string */
-    uint8_t *by_name; /* kinds of work (steps.h), by string */
-    struct sv_map devices;
+    uint8_t *by_cat;                /* enum sv_gpu_class, by string */
+    uint8_t *by_name;               /* kinds of work (steps.h), by string */
+    struct sv_map devices, streams; /* hash of who it is → index */
+    size_t cap_devices, cap_streams;
 };
 
 size_t sv_gpu_device_at(struct sv_gpu_making *m, uint32_t row);

@@ -196,7 +196,9 @@ static void unite_devices(const struct sv_gpu_report *r, uint32_t space,
 {
     for (size_t i = 0; i < r->n_devices; i++)
         for (int k = 0; k < SV_N_GPU_KINDS && r->devices[i].space == space; k++)
-            sv_spans_unite(&sets[k], &r->devices[i].sets[k]);
+            sv_spans_append(&sets[k], &r->devices[i].sets[k]);
+    for (int k = 0; k < SV_N_GPU_KINDS; k++)
+        sv_spans_settle(&sets[k]);
     /* Each holds those before it, so that differences are what it adds. */
     sv_spans_unite(&sets[SV_GPU_TALKS], &sets[SV_GPU_COMPUTES]);
     sv_spans_unite(&sets[SV_GPU_COPIES], &sets[SV_GPU_TALKS]);

@@ -1,10 +1,13 @@
-/* Sets of time. Used by the reports; linear but for the look into a window, which is logarithmic plus what it covers. */
+/* Sets of time. Used by the reports; linear but for settling, which sorts, and the look into a window, which is logarithmic plus what it
+ * covers. */
 #include "analysis/spans.h"
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 void sv_spans_fini(struct sv_spans *s)
 {
@@ -43,6 +46,35 @@ void sv_spans_unite(struct sv_spans *s, const struct sv_spans *with)
     }
     sv_spans_fini(s);
     *s = sum;
+}
+
+void sv_spans_append(struct sv_spans *s, const struct sv_spans *with)
+{
+    if (!with->n)
+        return;
+    s->items = sv_grow(s->items, &s->cap, s->n + with->n, sizeof *s->items);
+    memcpy(s->items + s->n, with->items, with->n * sizeof *s->items);
+    s->n += with->n;
+}
+
+static bool begins_before(const struct sv_span *a, const struct sv_span *b, const void *unused)
+{
+    (void)unused;
+    return a->from_ns < b->from_ns;
+}
+SV_SORT_DEFINE(sort_spans, struct sv_span, begins_before)
+
+void sv_spans_settle(struct sv_spans *s)
+{
+    struct sv_spans all = *s;
+    struct sv_span *spare = sv_alloc(SV_SORT_SPARE(all.n) * sizeof *spare);
+    sort_spans(all.items, all.n, spare, NULL);
+    free(spare);
+    s->n = 0; /* it cannot get longer, so it is made where it lies */
+    for (size_t i = 0; i < all.n; i++) {
+        struct sv_span x = all.items[i];
+        add(s, &x);
+    }
 }
 
 int64_t sv_spans_length(const struct sv_spans *s)

@@ -27,6 +27,9 @@ void sv_spans_fini(struct sv_spans *s); /* a zeroed struct is the empty set */
 /* No earlier than what was added before; empty stretches are left out. */
 void sv_spans_add(struct sv_spans *s, int64_t from_ns, int64_t to_ns, uint32_t row);
 void sv_spans_unite(struct sv_spans *s, const struct sv_spans *with);
+/* For many sets: append them as they come, then settle, which unites all of them at once. In between it is no set. */
+void sv_spans_append(struct sv_spans *s, const struct sv_spans *with);
+void sv_spans_settle(struct sv_spans *s);
 int64_t sv_spans_length(const struct sv_spans *s);
 /* How long both last at once. */
 int64_t sv_spans_common(const struct sv_spans *a, const struct sv_spans *b);

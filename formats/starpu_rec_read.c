@@ -345,13 +345,28 @@ static size_t first_edge(const struct rec *s, uint64_t from)
     return lo;
 }
 
+/* Sorted, each once: a record may name a task twice. */
+static void sort_edges(struct rec *s)
+{
+    size_t n = 0;
+    if (s->n_edges > 1)
+        qsort(s->edges, s->n_edges, sizeof *s->edges, by_from);
+    for (size_t i = 0; i < s->n_edges; i++)
+        if (n == 0 || by_from(&s->edges[n - 1], &s->edges[i]) != 0)
+            s->edges[n++] = s->edges[i];
+    s->n_edges = n;
+}
+
+/* Arrows leave the last record of a task: a file that repeats a number would have as many as its records times what depends on them. */
 static void add_flows(struct rec *s, struct sv_batch *b, const struct task *t)
 {
     struct sv_text on = get(s, "DependsOn"), word;
     struct sv_fields f = fields_of(on);
     size_t n = 0;
+    const uint64_t *last = sv_map_find(&s->by_job, t->job);
+    bool is_last = last && *last == (uint64_t)(t - s->tasks) + 1;
     for (size_t i = first_edge(s, t->job);
-         n < FLOWS_MAX && i < s->n_edges && s->edges[i].from == t->job; i++, n++)
+         is_last && n < FLOWS_MAX && i < s->n_edges && s->edges[i].from == t->job; i++, n++)
         add_flow(b, SV_ARG_FLOW_BEGIN, &s->edges[i]);
     while (n++ < 2 * FLOWS_MAX && (word = sv_field_next(&f)).len) {
         struct edge e = {job_hash(word), t->job};
@@ -374,8 +389,8 @@ static bool end(struct sv_lines *l, struct sv_batch *b)
         }
         return true;
     }
-    if (!s->is_sorted && s->n_edges > 1)
-        qsort(s->edges, s->n_edges, sizeof *s->edges, by_from);
+    if (!s->is_sorted)
+        sort_edges(s);
     s->is_sorted = true;
     if (s->at_task == s->n_tasks)
         return false;

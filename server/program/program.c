@@ -66,7 +66,7 @@ int sv_program_main(const struct sv_command *c, int argc, char **argv)
     sv_err_clear(&err);
     sv_console_init(c->name, NULL, false);
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
-        printf("stave-%s %s\n", c->name, stave_version());
+        sv_print(stdout, "stave-%s %s\n", c->name, stave_version());
     else if (argc == 2 && strcmp(argv[1], "man") == 0)
         sv_help_man(c);
     else if (argc == 3 && strcmp(argv[1], "completion") == 0)
@@ -76,6 +76,6 @@ int sv_program_main(const struct sv_command *c, int argc, char **argv)
     if (fflush(stdout) != 0 && code >= 0)
         code = sv_err_sys(&err, "standard output");
     if (code < 0 && err.code != SV_OK)
-        fprintf(stderr, "stave-%s: %s\n", c->name, err.msg);
+        sv_print(stderr, "stave-%s: %s\n", c->name, err.msg);
     return exit_code(code);
 }

@@ -5,6 +5,7 @@
  * back from a device) and given to the requests. Everything after the submission runs on StarPU's threads and must not
  * wait. */
 #include "server/run/engine.h"
+#include "cmd/console.h"
 
 #include "base/mem.h"
 
@@ -153,8 +154,8 @@ static void tell_failure(struct sv_task *t)
     struct sv_model *m = t->model;
     stave_serving_batch_failed(m->engine->trace, t->id, t->why, 0);
     if (!atomic_exchange(&m->has_complained, true))
-        fprintf(stderr, "stave-server: model %s: batch %llu could not be computed: %s\n",
-                m->config->name, (unsigned long long)t->id, t->why);
+        sv_print(stderr, "stave-server: model %s: batch %llu could not be computed: %s\n",
+                 m->config->name, (unsigned long long)t->id, t->why);
 }
 
 /* The output is in main memory. */
@@ -172,8 +173,8 @@ static void on_output(void *arg)
     starpu_data_release(t->slot->out_handle);
     stave_serving_callback(trace, t->id, start_ns, 0);
     if (m->engine->config->verbose)
-        fprintf(stderr, "batch %llu: %u requests, %u rows, worker %d, computed in %.3f ms\n",
-                (unsigned long long)t->id, t->n, t->rows, t->worker, ms(t->end_ns - t->start_ns));
+        sv_print(stderr, "batch %llu: %u requests, %u rows, worker %d, computed in %.3f ms\n",
+                 (unsigned long long)t->id, t->n, t->rows, t->worker, ms(t->end_ns - t->start_ns));
     work_ends(m->engine);
     give_back(m, t->slot);
     free(t);

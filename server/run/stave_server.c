@@ -2,6 +2,7 @@
  *
  * Order: the ports, trace, StarPU and models, HTTP (which answers "not ready"), warm-up, ready, wait for a signal; then backwards: no new
  * requests, what is queued is computed and answered, StarPU, the trace's files, the plots. */
+#include "cmd/console.h"
 #include "server/program/program.h"
 #include "server/run/engine.h"
 
@@ -56,7 +57,7 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
     va_list ap;
     va_start(ap, format);
     if (!sv_common.quiet)
-        vfprintf(stderr, format, ap);
+        sv_vprint_styled(stderr, SV_RESET, format, ap);
     va_end(ap);
 }
 
@@ -153,7 +154,7 @@ static void close_trace(struct sv_engine *e)
     say("       %s\n", csv);
     say("       %s\n", stave_serving_file(e->trace, STAVE_SERVING_PFTRACE));
     if (stave_serving_close(e->trace, message, sizeof message) < 0)
-        fprintf(stderr, "stave-server: trace: %s\n", message);
+        sv_print(stderr, "stave-server: trace: %s\n", message);
     if (e->config->trace_plots && csv[0])
         draw_plots(e->config, csv);
 }
@@ -166,18 +167,18 @@ static void describe(const struct sv_engine *e, uint16_t port)
     if (sv_common.quiet)
         return;
     for (uint32_t i = 0; i < e->n_workers; i++)
-        fprintf(stderr, "worker %u: %s\n", i, e->workers[i].name);
+        sv_print(stderr, "worker %u: %s\n", i, e->workers[i].name);
     for (uint32_t i = 0; i < e->n_models; i++) {
         const struct sv_model *m = &e->models[i];
-        fprintf(stderr, "model %s: %zu numbers in, %zu out, %s, at most %u rows a batch%s%s\n",
-                m->config->name, m->net->in_size, m->net->out_size,
-                m->config->strategy == SV_STRATEGY_DISABLED ? "no batching"
-                                                            : m->config->strategy_word,
-                m->rows_max, m->onnx ? ", ONNX Runtime on CPU workers only, version " : "",
-                m->onnx ? sv_onnx_version(m->onnx) : "");
+        sv_print(stderr, "model %s: %zu numbers in, %zu out, %s, at most %u rows a batch%s%s\n",
+                 m->config->name, m->net->in_size, m->net->out_size,
+                 m->config->strategy == SV_STRATEGY_DISABLED ? "no batching"
+                                                             : m->config->strategy_word,
+                 m->rows_max, m->onnx ? ", ONNX Runtime on CPU workers only, version " : "",
+                 m->onnx ? sv_onnx_version(m->onnx) : "");
     }
-    fprintf(stderr, "listening on http://%.*s:%u (Ctrl-C ends)\n",
-            (int)(colon - e->config->address), e->config->address, port);
+    sv_print(stderr, "listening on http://%.*s:%u (Ctrl-C ends)\n",
+             (int)(colon - e->config->address), e->config->address, port);
 }
 
 static void wait_for_signal(const sigset_t *set)
@@ -252,7 +253,7 @@ static int serve(struct sv_engine *e, struct sv_config *const *configs, uint32_t
 
 static void print_key(const char *line)
 {
-    puts(line);
+    sv_print(stdout, "%s\n", line);
 }
 
 static int check_names(struct sv_config *const *configs, uint32_t n, struct sv_err *err)
@@ -273,12 +274,12 @@ static int check_models(struct sv_config *const *configs, uint32_t n, struct sv_
         int code = sv_engine_load(configs[i], configs[0], &net, &onnx, err);
         if (code < 0)
             return code;
-        printf("%s: model %s, ", sv_yaml_name(configs[i]->yaml), configs[i]->name);
+        sv_print(stdout, "%s: model %s, ", sv_yaml_name(configs[i]->yaml), configs[i]->name);
         if (onnx)
-            printf("ONNX Runtime %s", sv_onnx_version(onnx));
+            sv_print(stdout, "ONNX Runtime %s", sv_onnx_version(onnx));
         else
-            printf("%u layers", net->n);
-        printf(", %zu numbers in, %zu out\n", net->in_size, net->out_size);
+            sv_print(stdout, "%u layers", net->n);
+        sv_print(stdout, ", %zu numbers in, %zu out\n", net->in_size, net->out_size);
         sv_network_close(net);
         sv_onnx_close(onnx);
     }

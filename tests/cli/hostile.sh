@@ -113,6 +113,32 @@ quiet_terminal import "$STAVE" import . --assume -o x.pftrace
 quiet_terminal recover_nothing "$STAVE" recover "nowhere/$hostile"
 quiet_terminal config "$STAVE" record --config "nowhere/$hostile" -- true
 
+# ---- times at both ends of the range, durations whose sum is beyond it ----
+{
+  echo '# stave text 1'; echo 'clock unknown'
+  k=0; echo 'track #1 process uuid=0x1 pid=1'
+  for cat in a syscall kernel gpu_memcpy user_annotation; do
+    t=$((++k)); echo "track #$((t + 1)) thread uuid=0x$((t + 1)) parent=#1 pid=1 tid=$t"
+    echo "-9223372036.854775808 slice #$((t + 1)) \"ProfilerStep#1\" cat=\"$cat\" dur=9223372036.854775807 {@flow:0x5 bytes=5 path=\"/x\" ret=5}"
+    echo "-9223372036.854775808 instant #$((t + 1)) \"i\""
+    for i in 1 2 3; do echo "0.00000000$i slice #$((t + 1)) \"read\" cat=\"$cat\" dur=9223372036.85477580$((7 - i)) {@flow:0x$i device=0 stream=7 path=\"/x\" ret=5}"; done
+    echo "9223372036.854775807 instant #$((t + 1)) \"i\" {@flow:0x5}"
+  done
+  echo 'track #9 counter uuid=0x9 parent=#1 name="c"'
+  echo '-9223372036.854775808 counter #9 {-9223372036854775808}'
+  echo '9223372036.854775807 counter #9 {9223372036854775807}'
+} >wide.txt
+for verb in cat info validate stats steps critical-path "critical-path --summary" "show --once" "plot timeline" "plot flame" "plot gpu" "plot steps" "plot counter" \
+  "plot layers" "report io" "report io --json" "report gpu" "report gpu --json" "stats --counters" "info --json" "export --to folded -o -" "export --to json -o -"; do
+  # shellcheck disable=SC2086 # a verb is words
+  quiet_terminal "wide $verb" "$STAVE" $verb wide.txt
+done
+quiet_terminal "wide hist" "$STAVE" plot hist wide.txt read
+quiet_terminal "wide diff" "$STAVE" diff wide.txt lines.some.txt --all
+quiet_terminal "wide window" "$STAVE" plot timeline wide.txt --time -9000000000s:9000000000s
+quiet_terminal "wide cut" "$STAVE" cut wide.txt --time 9000000000s: --to text
+quiet_terminal "wide query" "$STAVE" query wide.txt 'select sum(dur), max(ts) - min(ts), count(*) from slice'
+
 # ---- other processes ----
 mkdir -m 700 run/stave-recordings
 printf '1700000000\n%s\n%s/out\nfile\n' "${hostile//$'\n'/}" "${hostile//$'\n'/}" >run/stave-recordings/4242

@@ -68,6 +68,9 @@ COMMANDS = {
 # Once more from a Perfetto file: what reads in another way than the rest.
 PERFETTO = ["cat", "info", "validate", "stats", "convert-chrome", "merge", "cut"]
 
+# Of the logs of other tools: what their readers do.
+LOGS = ["cat", "info", "stats", "convert-perfetto", "report-io"]
+
 # What `make test` looks at: the shapes on which something was quadratic once, or easily becomes so.
 QUICK = {
     "nested": ["critical-path", "convert-perfetto", "stats"],
@@ -162,7 +165,7 @@ def plan(options):
     if not options.all:
         return [(s, c, "") for s, commands in QUICK.items() for c in commands]
     return [(s, c, "") for s in shapes.SHAPES for c in COMMANDS] + [
-        (s, c, "pftrace") for s in shapes.SHAPES for c in PERFETTO]
+        (s, c, "pftrace") for s in shapes.SHAPES for c in PERFETTO] + [(s, c, "") for s in shapes.LOGS for c in LOGS]
 
 
 def main():
