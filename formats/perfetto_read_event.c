@@ -226,7 +226,7 @@ void sv_pf_emit_loss(struct sv_pf *r, struct sv_pf_seq *seq, sv_track track)
     if (!r->copy_texts && seq->has_last && seq->last_ns < r->ts_ns) {
         e->ts_ns = seq->last_ns;
         if (!sv_event_until(e, r->ts_ns))
-            sv_source_refuse(&r->source, r->pos);
+            e->dur_ns = INT64_MAX; /* no event: where the gap began is all that is known */
     }
     seq->has_loss = false;
     seq->n_lost = 0;

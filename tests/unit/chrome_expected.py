@@ -258,7 +258,7 @@ class Maker:
 
     def time(self):
         r = self.r
-        n = r.choice([r.randint(0, 99), r.randint(0, 10**9), r.randint(0, 10**15), r.randint(0, 9223372036854770)])
+        n = r.choice([r.randint(0, 99), r.randint(0, 10**9), r.randint(0, 10**15), r.randint(0, 4611686018427380)])  # an end must fit, too
         text = r.choice(["%d", "%d.%03d" % (n, r.randint(0, 999)), "%d.%d" % (n, r.randint(0, 9)), "%d.%05d" % (n, r.randint(0, 99999))])
         text = text % n if "%" in text else text
         return '"%s"' % text if r.random() < 0.1 else text

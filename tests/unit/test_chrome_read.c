@@ -398,12 +398,12 @@ TEST(times_and_numbers)
         {IN("[{'ph':'X','pid':1,'tid':1,'ts':1712195495519689.047,'dur':9007199254740"
             ".993},{'ph':'X','pid':1,'tid':1,'ts':'-5.5','dur':0,'tts':1.5,'tdur':'2'"
             "},{'ph':'X','pid':1,'tid':1,'ts':1.0015,'dur':1.0025},{'ph':'X','pid':1,"
-            "'tid':1,'ts':9223372036854775.807,'dur':1E-3},{'ph':'X','pid':1,'tid':1,"
+            "'tid':1,'ts':9223372036854775.806,'dur':1E-3},{'ph':'X','pid':1,'tid':1,"
             "'ts':9223372036854775.808,'dur':1}]"),
          .events = "X 1712195495519689047+9007199254740993 p1/t1\n"
                    "X -5500+0 p1/t1 tts 1500,tdur 2000\n"
                    "X 1002+1002 p1/t1\n"
-                   "X 9223372036854775807+1 p1/t1\n",
+                   "X 9223372036854775806+1 p1/t1\n",
          .findings = "n 2 time with a part below a nanosecond, rounded @177\n"
                      "D 1 time out of range, event skipped @262\n"},
         {IN("[{'ph':'i','pid':1,'tid':1,'ts':1,'args':{'a':9007199254740993,'b':-9223"
