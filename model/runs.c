@@ -6,6 +6,7 @@
  * at one comparison per event. A buffer is only refilled between two calls, since events point into it. */
 #include "model/runs.h"
 #include "base/mem.h"
+#include "base/trusted.h"
 #include "base/wire.h"
 #include "model/sorter.h"
 
@@ -102,7 +103,7 @@ static int open_unlinked(const char *dir)
 
 static const char *temporary_dir(void)
 {
-    const char *dir = getenv("TMPDIR");
+    const char *dir = sv_trusted_getenv("TMPDIR");
     if (dir && *dir)
         return dir;
     return access("/var/tmp", W_OK) == 0 ? "/var/tmp" : "/tmp";

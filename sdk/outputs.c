@@ -5,6 +5,7 @@
  * the rings. */
 #include "sdk/outputs.h"
 
+#include "base/trusted.h"
 #include "formats/formats.h"
 #include "sdk/writer.h"
 
@@ -80,7 +81,7 @@ static const char *rank(void)
 {
     static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *v = getenv(names[i]);
+        const char *v = sv_trusted_getenv(names[i]);
         if (v && *v)
             return v;
     }

@@ -8,6 +8,7 @@
 #include "sdk/sdk.h"
 
 #include "base/err.h"
+#include "base/trusted.h"
 #include "sdk/joining.h"
 #include "sdk/outputs.h"
 #include "sdk/room.h"
@@ -171,7 +172,7 @@ static bool copy(const struct wish *w, char *to, size_t size)
 
 static struct wish wish(const char *given, const char *variable)
 {
-    return (struct wish){variable, given ? given : getenv(variable)};
+    return (struct wish){variable, given ? given : sv_trusted_getenv(variable)};
 }
 
 static bool has(const struct wish *w)
@@ -486,7 +487,7 @@ void stave_count(struct stave_counts *counts)
 
 __attribute__((constructor)) static void begin_with_program(void)
 {
-    const char *out = getenv("STAVE_OUT"), *session = getenv("STAVE_SESSION");
+    const char *out = sv_trusted_getenv("STAVE_OUT"), *session = sv_trusted_getenv("STAVE_SESSION");
     if ((out && *out) || (session && *session))
         stave_start(NULL);
 }

@@ -3,6 +3,7 @@
  * It belongs on a file system in memory: pages of a disk file are written back again and again, and each time the hot path would
  * take a fault. Space is reserved before a file is mapped, so that a full file system is an error here and never a SIGBUS there.
  * Called with the process's lock held, except by readers (start ticks). No malloc: a signal handler may be below us. */
+#include "base/trusted.h"
 #include "sdk/sdk.h"
 
 #include <errno.h>
@@ -73,8 +74,9 @@ static bool choose_dir(struct sv_process *p, const char *host)
     if (host)
         return make_dir(p, host, false);
     char base[SV_PATH_MAX];
-    const char *given = getenv("STAVE_SESSION_DIR"), *run = getenv("XDG_RUNTIME_DIR");
-    const char *tmp = getenv("TMPDIR");
+    const char *given = sv_trusted_getenv("STAVE_SESSION_DIR"),
+               *run = sv_trusted_getenv("XDG_RUNTIME_DIR");
+    const char *tmp = sv_trusted_getenv("TMPDIR");
     unsigned uid = (unsigned)geteuid();
     if (given && *given)
         return make_dir(p, given, false);

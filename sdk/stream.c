@@ -5,6 +5,7 @@
  * resolver in other people's processes. Used by the writer thread alone. */
 #include "sdk/writer.h"
 
+#include "base/trusted.h"
 #include "formats/formats.h"
 
 #include <arpa/inet.h>
@@ -65,7 +66,7 @@ const char *sv_stream_check(const char *out)
 
 static int limit_ms(void)
 {
-    const char *text = getenv("STAVE_STREAM_MS");
+    const char *text = sv_trusted_getenv("STAVE_STREAM_MS");
     long ms = text ? strtol(text, NULL, 10) : 0;
     return ms > 0 && ms < 3600000 ? (int)ms : 5000;
 }
@@ -106,7 +107,7 @@ static int connect_to(const char *out, struct sv_err *err)
             close(fd);
         return -1;
     }
-    const char *token = getenv("STAVE_TOKEN");
+    const char *token = sv_trusted_getenv("STAVE_TOKEN");
     char hello[256];
     int n = snprintf(hello, sizeof hello, "STAVE 1 %.200s\n", token ? token : "");
     if (!send_all(fd, hello, (size_t)n, err)) {

@@ -55,7 +55,7 @@ static void *open_in_toolkit(void)
 
 static void *open_cupti(void)
 {
-    const char *own = getenv("STAVE_CUPTI");
+    const char *own = secure_getenv("STAVE_CUPTI");
     if (own && *own)
         return dlopen(own, RTLD_NOW);
     void *library = open_by_name(RTLD_NOLOAD);
@@ -94,7 +94,7 @@ bool cuda_cupti_load(struct cuda_cupti *c)
 {
     void *library = open_cupti();
     if (!library) {
-        const char *own = getenv("STAVE_CUPTI");
+        const char *own = secure_getenv("STAVE_CUPTI");
         cuda_say("%s cannot be loaded: GPU work is not recorded; install CUPTI (it is part of "
                  "the CUDA toolkit) or set STAVE_CUPTI to its path",
                  own && *own ? own : "libcupti.so");

@@ -68,7 +68,7 @@ static bool is_listed(const char *list, const char *name)
 /* STAVE_CUDA=kernel,memcpy: these alone; STAVE_CUDA=+unified,graph: these besides the usual ones. */
 static bool is_wanted(const struct kind *k)
 {
-    const char *list = getenv("STAVE_CUDA");
+    const char *list = secure_getenv("STAVE_CUDA");
     if (!list || !*list)
         return k->is_default;
     if (*list == '+')
@@ -227,7 +227,7 @@ static bool enable_kinds(void)
     }
     if (n == 0)
         cuda_say("CUPTI records nothing: %s: GPU work is not recorded", text_of(first));
-    else if (getenv("STAVE_CUDA") && *left_out)
+    else if (secure_getenv("STAVE_CUDA") && *left_out)
         cuda_say("CUPTI does not record %s here: %s", left_out, text_of(first));
     return n > 0;
 }
@@ -253,7 +253,8 @@ static bool attach(void)
         cupti.unsubscribe(subscriber);
         return false;
     }
-    const char *latency = getenv("STAVE_CUDA_LATENCY"); /* queued and submitted: costs time */
+    const char *latency =
+        secure_getenv("STAVE_CUDA_LATENCY"); /* queued and submitted: costs time */
     if (cupti.optional_latency && latency && *latency && *latency != '0')
         cupti.optional_latency(1);
     if (!enable_kinds()) {
@@ -270,7 +271,7 @@ static bool attach(void)
 /* A tool that was to be injected before us comes first, and keeps CUPTI if it takes it. */
 static void call_next(void)
 {
-    const char *path = getenv("STAVE_NEXT_CUDA_INJECTION64_PATH");
+    const char *path = secure_getenv("STAVE_NEXT_CUDA_INJECTION64_PATH");
     if (!path || !*path)
         return;
     void *library = dlopen(path, RTLD_NOW), *entry;

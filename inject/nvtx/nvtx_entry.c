@@ -23,7 +23,7 @@ static pthread_mutex_t filling = PTHREAD_MUTEX_INITIALIZER;
 /* One line, and the program runs on with our own half. */
 static void load_next(void)
 {
-    const char *path = getenv("STAVE_NEXT_NVTX_INJECTION64_PATH");
+    const char *path = secure_getenv("STAVE_NEXT_NVTX_INJECTION64_PATH");
     if (!path || !*path)
         return;
     void *library = dlopen(path, RTLD_LAZY);

@@ -20,7 +20,7 @@ static const char *domain_globs;
 
 __attribute__((constructor)) static void read_settings(void)
 {
-    domain_globs = getenv("STAVE_NVTX_DOMAINS");
+    domain_globs = secure_getenv("STAVE_NVTX_DOMAINS");
     standard.is_off = domain_globs && !nvtx_globs_match(domain_globs, "default");
 }
 

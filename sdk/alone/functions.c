@@ -134,7 +134,7 @@ PLAIN static void resolve(const struct module *m, char *name)
 PLAIN static bool is_wanted(const struct module *m)
 {
     char globs[512];
-    const char *text = getenv("STAVE_FUNCTIONS");
+    const char *text = secure_getenv("STAVE_FUNCTIONS");
     const char *slash = strrchr(m->path, '/'), *base = slash ? slash + 1 : m->path;
     bool on = false, any = false;
     snprintf(globs, sizeof globs, "%s", text && *text ? text : "*");
@@ -158,7 +158,7 @@ PLAIN static void meet(struct function *f, uintptr_t address)
     static const char *const keys[] = {"", "", "", 0};
     static const uint8_t types[] = {STAVE_I_TRACK, STAVE_I_START, STAVE_I_DUR, 0};
     struct module m = {.address = address};
-    const char *min = getenv("STAVE_FUNCTIONS_MIN_US");
+    const char *min = secure_getenv("STAVE_FUNCTIONS_MIN_US");
     min_ns = min ? strtoll(min, NULL, 10) * 1000 : 0;
     if (dl_iterate_phdr(find_module, &m) != 0 && is_wanted(&m)) {
         resolve(&m, f->name);
