@@ -1,12 +1,13 @@
 """Traces with explicit times, for simulators: TraceGenerator and its tracks.
 
-Times are seconds (float, as simulators have them) or, where they are int, whole nanoseconds: ``duration(1.5, 0.25, "op")`` and
-``duration(1_500_000_000, 250_000_000, "op")`` are the same slice. Events may come in any order and slices may overlap. Each generator
-writes its own file; several may be open at once, and none of their identities clash.
+Times are seconds, whatever their type: ``duration(2, 1, "op")``, ``duration(2.0, 1.0, "op")`` and the same with NumPy's numbers are one
+slice. Methods whose names end in ``_ns`` take whole nanoseconds, exactly: ``duration_ns(2_000_000_000, 1_000_000_000, "op")``. Events may
+come in any order and slices may overlap. Each generator writes its own file; several may be open at once, and none of their identities clash.
 """
 import atexit
 import dataclasses
 import itertools
+import operator
 import os
 import threading
 import weakref
@@ -17,9 +18,28 @@ _open_generators = weakref.WeakSet()
 _numbers = itertools.count(1)  # shared by all generators: files of one program can be merged
 
 
-def _ns(t):
-    """Whole nanoseconds: int as they are, seconds rounded once."""
-    return t if isinstance(t, int) else round(t * 1e9)
+def _number(t):
+    """The int or float that a time is: NumPy's numbers lose their type, so that no arithmetic is done in 32 bits."""
+    if isinstance(t, float):
+        return float(t)
+    try:
+        return operator.index(t)
+    except TypeError:
+        if not hasattr(t, "__float__"):
+            raise TypeError(f"stave: a time is a number of seconds, not {type(t).__name__}") from None
+        return float(t)
+
+
+def _ns(seconds):
+    """Whole nanoseconds: exact for whole seconds, otherwise rounded once."""
+    return seconds * 1_000_000_000 if isinstance(seconds, int) else round(seconds * 1e9)
+
+
+def _whole(ns):
+    try:
+        return operator.index(ns)
+    except TypeError:
+        raise TypeError(f"stave: expected whole nanoseconds, not {type(ns).__name__}; the method without _ns takes seconds") from None
 
 
 def _flows(flow):
@@ -45,15 +65,27 @@ class NormalTrack(BaseTrack):
     """Slices and moments."""
 
     def duration(self, ts, dur, annotation, kwargs=None, flow=None, category_list=None):
-        """A slice from `ts`, `dur` long. flow: numbers, or stave.Flow objects, of the arrows that pass."""
-        start = _ns(ts)
+        """A slice from `ts`, `dur` long, in seconds. flow: numbers, or stave.Flow objects, of the arrows that pass."""
+        ts, dur = _number(ts), _number(dur)
         # The end is rounded like every start: what touches in the simulator touches in the trace.
-        end = start + dur if isinstance(dur, int) else _ns(ts + dur) if isinstance(ts, float) else start + _ns(dur)
-        self._parent._file.slice(self._uuid, start, end - start, str(annotation), _plain(kwargs), _flows(flow),
+        start, end = _ns(ts), _ns(ts + dur)
+        self.duration_ns(start, end - start, annotation, kwargs, flow, category_list)
+
+    def duration_ns(self, ts_ns, dur_ns, annotation, kwargs=None, flow=None, category_list=None):
+        """The same in whole nanoseconds."""
+        ts_ns, dur_ns = _whole(ts_ns), _whole(dur_ns)
+        if dur_ns < 0:
+            raise ValueError(f"stave: {annotation}: the duration is negative")
+        self._parent._file.slice(self._uuid, ts_ns, dur_ns, str(annotation), _plain(kwargs), _flows(flow),
                                  ",".join(category_list or ()))
 
     def instant(self, ts, annotation, kwargs=None, flow=None, category_list=None):
-        self._parent._file.instant(self._uuid, _ns(ts), str(annotation), _plain(kwargs), _flows(flow),
+        """A moment at `ts` seconds."""
+        self.instant_ns(_ns(_number(ts)), annotation, kwargs, flow, category_list)
+
+    def instant_ns(self, ts_ns, annotation, kwargs=None, flow=None, category_list=None):
+        """The same in whole nanoseconds."""
+        self._parent._file.instant(self._uuid, _whole(ts_ns), str(annotation), _plain(kwargs), _flows(flow),
                                    ",".join(category_list or ()))
 
 
@@ -61,7 +93,12 @@ class CounterTrack(BaseTrack):
     """A value over time."""
 
     def count(self, ts, value):
-        self._parent._file.count(self._uuid, _ns(ts), value)
+        """The value from `ts` seconds on."""
+        self.count_ns(_ns(_number(ts)), value)
+
+    def count_ns(self, ts_ns, value):
+        """The same in whole nanoseconds."""
+        self._parent._file.count(self._uuid, _whole(ts_ns), value)
 
 
 class GroupTrack(NormalTrack):

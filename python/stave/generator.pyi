@@ -1,19 +1,26 @@
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, SupportsFloat, SupportsIndex
+
+_Seconds = SupportsFloat | SupportsIndex
 
 class BaseTrack:
     @property
     def name(self) -> str: ...
 
 class NormalTrack(BaseTrack):
-    def duration(self, ts: float, dur: float, annotation: object, kwargs: Any = None, flow: object = None,
+    def duration(self, ts: _Seconds, dur: _Seconds, annotation: object, kwargs: Any = None, flow: object = None,
                  category_list: Sequence[str] | None = None) -> None: ...
-    def instant(self, ts: float, annotation: object, kwargs: Any = None, flow: object = None,
+    def duration_ns(self, ts_ns: SupportsIndex, dur_ns: SupportsIndex, annotation: object, kwargs: Any = None, flow: object = None,
+                    category_list: Sequence[str] | None = None) -> None: ...
+    def instant(self, ts: _Seconds, annotation: object, kwargs: Any = None, flow: object = None,
                 category_list: Sequence[str] | None = None) -> None: ...
+    def instant_ns(self, ts_ns: SupportsIndex, annotation: object, kwargs: Any = None, flow: object = None,
+                   category_list: Sequence[str] | None = None) -> None: ...
 
 class CounterTrack(BaseTrack):
-    def count(self, ts: float, value: float) -> None: ...
+    def count(self, ts: _Seconds, value: float) -> None: ...
+    def count_ns(self, ts_ns: SupportsIndex, value: float) -> None: ...
 
 class GroupTrack(NormalTrack):
     def create_track(self, name: str | None = None, tid: int | None = None) -> NormalTrack: ...

@@ -27,7 +27,8 @@ def test_generator_as_the_seed_has_it(py):
         inner = g.create_group("group")
         assert isinstance(inner, GroupTrack)
         child = inner.create_track()
-        child.duration(0, 1, "ns")            # int: nanoseconds
+        child.duration_ns(0, 1, "ns")
+        child.duration(3, 1, "s")              # seconds, also as int
         deeper = inner.create_group("deeper").create_track("leaf")
         deeper.duration(10, 5, "leaf op")
         t.block_until_all_tasks_done()
@@ -42,6 +43,7 @@ def test_generator_as_the_seed_has_it(py):
     assert t.one("mark")["ts"] == 1_750_000_000 and t.one("mark")["category"] == "c"
     assert t.counter("bw") == [0.5, 0]
     assert t.one("ns")["dur"] == 1
+    assert (t.one("s")["ts"], t.one("s")["dur"]) == (3_000_000_000, 1_000_000_000)
     leaf = t.tracks[t.one("leaf op")["track_id"]]
     assert [leaf["name"], t.tracks[leaf["parent_id"]]["name"]] == ["leaf", "deeper"]
     names = {r["name"] for r in t.ask("select name from process")}
@@ -55,9 +57,9 @@ def test_any_order_overlap_and_touching(py):
             row = t.get_cluster_tgen(0, 0).create_track("row")
             spans = [(i * 10, 10, f"s{i}") for i in range(500)]      # each touches the next
             random.Random(1).shuffle(spans)
-            for start, dur, name in spans: row.duration(start, dur, name)
-            row.duration(0, 5000, "all")                             # the parent comes last, and starts with the first
-            row.duration(5, 20, "crosses")
+            for start, dur, name in spans: row.duration_ns(start, dur, name)
+            row.duration_ns(0, 5000, "all")                          # the parent comes last, and starts with the first
+            row.duration_ns(5, 20, "crosses")
     ''')
     t = py.read()
     assert all((s["ts"], s["dur"]) == (int(s["name"][1:]) * 10, 10) for s in t.slices if s["name"][1:].isdigit())
@@ -77,6 +79,61 @@ def test_seconds_are_rounded_once(py):
     t = py.read()
     assert {s["depth"] for s in t.slices} == {0} and len({s["track_id"] for s in t.slices}) == 1
     assert all(abs(s["ts"] - i * 10**8) <= 1 for i, s in enumerate(t.slices))
+
+
+NUMBERS = [("int", "2", "1"), ("float", "2.0", "1.0"), ("fraction", "fractions.Fraction(2)", "fractions.Fraction(1)"),
+           ("decimal", "decimal.Decimal(2)", "decimal.Decimal(1)"), ("mixed", "2", "1.0"), ("other mixed", "2.0", "1")]
+NUMPY = [(t, f"numpy.{t}(2)", f"numpy.{t}(1)") for t in ("int8", "int32", "int64", "uint64", "float32", "float64")]
+
+
+@pytest.mark.parametrize("kind", ["plain", "numpy"])
+def test_seconds_whatever_their_type(py, kind):
+    """The unit never depends on the type: a simulator that counts in whole seconds, or in NumPy's, means seconds."""
+    if kind == "numpy":
+        pytest.importorskip("numpy")
+    rows = NUMPY if kind == "numpy" else NUMBERS
+    calls = "\n".join(f"    row.duration({ts}, {dur}, 'd {name}'); row.instant({ts}, 'i {name}'); c.count({ts}, {n})"
+                      for n, (name, ts, dur) in enumerate(rows))
+    py.run(f"""
+import decimal, fractions, stave
+{"import numpy" if kind == "numpy" else ""}
+with stave.TraceGenerator("t.pftrace") as t:
+    group = t.get_cluster_tgen()
+    row, c = group.create_track("row"), group.create_counter_track("c")
+{calls}
+""")
+    t = py.read()
+    assert [(s["ts"], s["dur"]) for s in t.slices if s["name"][0] == "d"] == [(2_000_000_000, 1_000_000_000)] * len(rows)
+    assert {s["ts"] for s in t.slices if s["name"][0] == "i"} == {2_000_000_000}
+    assert {r["ts"] for r in t.ask("select ts from counters")} == {2_000_000_000}
+
+
+def test_nanoseconds_are_exact_and_whole(py):
+    out = py.run("""
+        import stave
+        with stave.TraceGenerator("t.pftrace") as t:
+            group = t.get_cluster_tgen()
+            row, c = group.create_track("row"), group.create_counter_track("c")
+            row.duration_ns(2**53 + 1, 3, "exact")
+            row.instant_ns(2**53 + 2, "moment")
+            c.count_ns(2**53 + 3, 1)
+            def refused(call, *args):
+                try: call(*args)
+                except (TypeError, ValueError, OverflowError) as e: print(type(e).__name__, e)
+            refused(row.duration_ns, 1.0, 1, "x")
+            refused(row.instant_ns, 0.5, "x")
+            refused(c.count_ns, 1e9, 1)
+            refused(row.duration, "1.5", 1, "x")
+            refused(row.duration, 1, -1, "negative")
+            refused(row.instant, float("nan"), "x")
+            refused(row.instant, float("inf"), "x")
+            refused(row.duration_ns, 2**63, 1, "x")
+    """)
+    t = py.read()
+    assert [(s["name"], s["ts"], s["dur"]) for s in t.slices] == [("exact", 2**53 + 1, 3), ("moment", 2**53 + 2, 0)]
+    assert [r["ts"] for r in t.ask("select ts from counters")] == [2**53 + 3]
+    lines = out.splitlines()
+    assert len(lines) == 8 and "whole nanoseconds, not float" in lines[0] and "not str" in lines[3] and "negative" in lines[4]
 
 
 def test_several_generators_and_a_session_at_once(py):
@@ -132,7 +189,7 @@ def test_threads_share_a_generator(py):
         t = stave.TraceGenerator("t.pftrace")
         def work(n):
             row = t.get_cluster_tgen(0, n % 2).create_track(f"row {n}")
-            for i in range(2000): row.duration(i * 10, 5, "op", {"i": i})
+            for i in range(2000): row.duration_ns(i * 10, 5, "op", {"i": i})
         threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
         [x.start() for x in threads]; [x.join() for x in threads]
         t.close()

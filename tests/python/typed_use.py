@@ -39,6 +39,9 @@ with stave.TraceGenerator("g.pftrace", 1) as g:
     engine = g.get_cluster_tgen(0, 1).create_track("engine")
     engine.duration(1.0, 0.5, "op", {"a": 1}, [7], ["c"])
     g.get_cluster_tgen().create_counter_track("bw").count(0, 1.5)
+    engine.duration_ns(1, 2, "op")
+    engine.duration_ns(1.0, 2, "op")  # refused
+    engine.duration("1", 2, "op")  # refused
     engine.count(0, 1)  # refused
 stave.TraceWriter.from_env().push("n", "c", 1.5, 3)
 for batch in stave.torch.trace_loader([1, 2]):
