@@ -229,10 +229,13 @@ static void add_part(struct dead_source *s, const char *path)
     }
     s->n++;
     p->drain = sv_drain_new(s->source.dict, s->source.report, p->room.pid, 0);
+    sv_drain_watch(p->drain, p->room.session);
     name_process(s->source.dict, p->room.session, p->room.pid);
     sv_room_rings(&p->room, p->drain, atomic_load(&s->dead->session.round), s->source.report);
     for (size_t i = 0; i < p->room.n_rings; i++)
-        sv_drain_ring(p->drain, i)->depth = INT32_MAX; /* slices may be open in the output */
+        sv_drain_resume(
+            p->drain, i,
+            sv_ring_last_mark(p->room.rings[i].ring, atomic_load(&s->dead->session.round)));
     sv_drain_round(p->drain);
     sv_room_names(&p->room, p->drain, s->source.report);
     read_ticks(&s->dead->session, p->drain);

@@ -11,7 +11,7 @@
 #include "base/map.h"
 #include "sdk/drain_items.h"
 #include "sdk/drain_names.h"
-#include "sdk/siblings.h"
+#include "sdk/drain_tracks.h"
 
 #include <stave/stave.h>
 #include <stdlib.h>
@@ -24,9 +24,13 @@ struct sv_drain {
     int64_t boot_minus_mono, from_ns;
     struct sv_drain_ring *rings;
     size_t n_rings, cap_rings, at;
-    struct sv_siblings lanes;
+    bool is_done; /* with the round */
+    struct sv_tracks tracks;
     bool takes_slices, takes_overlap, with_source;
-    sv_str lost_full, lost_nested, file_key, function_key, line_key;
+    sv_str lost_full, lost_nested, lost_crowded, file_key, function_key, line_key, continued_key;
+    const struct sv_session_file *session; /* or NULL */
+    sv_str lost_ring;
+    uint64_t told_crowded, told_ring;
 };
 
 /* ---- arguments ---- */
@@ -101,6 +105,8 @@ static bool put_words(struct sv_drain *d, struct sv_batch *b, struct sv_event *e
                 lead->has_track = true;
             }
             break;
+        case STAVE_I_SLICE:
+        case STAVE_I_OWNER: break;
         case STAVE_I_START:
             lead->start_ns = (int64_t)v;
             lead->has_start = true;
@@ -153,14 +159,17 @@ static void as_counter(struct sv_drain *d, struct sv_event *e, struct sv_drain_s
 }
 
 /* Whole slices where the sink takes them; else begin and end, on a lane of the track where they do not nest. */
-static void as_slice(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
-                     const struct lead *lead)
+static void as_slice(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b,
+                     struct sv_event *e, const struct lead *lead)
 {
+    int64_t now_ns = e->ts_ns, dur = lead->dur_ns > 0 ? lead->dur_ns : 0;
     e->ts_ns = lead->start_ns + d->boot_minus_mono;
-    int64_t dur = lead->dur_ns > 0 ? lead->dur_ns : 0;
     if (!d->takes_overlap)
-        e->track =
-            sv_siblings_choose(&d->lanes, d->source.dict, e->track, e->ts_ns, e->ts_ns + dur);
+        e->track = sv_tracks_whole(&d->tracks, r, e->track, e->ts_ns, e->ts_ns + dur, now_ns);
+    if (e->track == 0) {
+        b->n--;
+        return;
+    }
     if (d->takes_slices) {
         e->kind = SV_SLICE;
         e->dur_ns = dur;
@@ -169,6 +178,47 @@ static void as_slice(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
     e->kind = SV_BEGIN;
     struct sv_event *end = sv_batch_event(b);
     *end = (struct sv_event){.ts_ns = e->ts_ns + dur, .track = e->track, .kind = SV_END};
+}
+
+/* What crossed the slice that ends here: each ends on its lane and goes on on another one. The batch has room. */
+static void put_moved(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
+                      const struct sv_track_edge *edge)
+{
+    const struct sv_event end =
+        *e; /* the end of the outer one comes last: it closes what is left */
+    struct sv_event *at = e;
+    for (const struct sv_track_moved *m = edge->moved; m; m = m->next) {
+        *at = (struct sv_event){.ts_ns = end.ts_ns, .track = m->from, .kind = SV_END};
+        at = sv_batch_event(b);
+    }
+    *at = end;
+    for (const struct sv_track_moved *m = edge->moved; m; m = m->next) {
+        at = sv_batch_event(b);
+        *at = (struct sv_event){
+            .ts_ns = end.ts_ns, .track = m->to, .name = m->name, .cat = m->cat, .kind = SV_BEGIN};
+        struct sv_arg *a = sv_batch_arg(b);
+        *a = (struct sv_arg){.key = d->continued_key, .type = SV_ARG_BOOL, .i = 1};
+        sv_batch_finish(b, at);
+    }
+}
+
+/* A begin or an end on a named track, as it was planned. */
+static void as_edge(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b,
+                    struct sv_event *e)
+{
+    struct sv_track_edge *edge = &d->tracks.edges[r->edge++];
+    e->track = edge->track;
+    e->ts_ns = edge->ns;
+    if (e->track == 0) {
+        b->n--;
+        return;
+    }
+    if (edge->is_begin && edge->open) {
+        edge->open->name = e->name;
+        edge->open->cat = e->cat;
+    }
+    if (edge->moved)
+        put_moved(d, b, e, edge);
 }
 
 /* The first argument is the count. */
@@ -216,19 +266,38 @@ static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_r
         as_loss(b, e);
     sv_batch_finish(b, e);
     if (lead.has_time && kind == STAVE_KIND_COMPLETE)
-        as_slice(d, b, e, &lead);
+        as_slice(d, r, b, e, &lead);
+    else if (lead.has_track && kind <= STAVE_KIND_END)
+        as_edge(d, r, b, e);
     else if (lead.has_start && kind > STAVE_KIND_END) /* a time of its own */
         e->ts_ns = lead.start_ns + d->boot_minus_mono;
     return true;
 }
 
-static int damaged(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b)
+static void damaged(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b)
 {
     sv_report_add(d->source.report, SV_DAMAGE, "damaged ring record", 1, (int64_t)r->pos,
                   "ring %zu: the rest of it is not read", (size_t)(r - d->rings));
-    r->pos = r->end;
+    r->pos = r->stop = r->end;
     b->n--;
-    return 0;
+}
+
+/* Begins and ends on named tracks are in the plan, with all that they bring. */
+enum planned { IS_PLANNED, HAS_CHANGED, HAS_NO_ROOM };
+
+static enum planned look_at_plan(const struct sv_drain *d, const struct sv_drain_ring *r,
+                                 const struct sv_drain_site *s, const uint64_t *rec, uint64_t pos,
+                                 const struct sv_batch *b)
+{
+    if (!s || !s->track_at || s->n_args != sv_word_args(rec[0]) ||
+        s->kind != sv_word_kind(rec[0]) ||
+        SV_RECORD_HEAD + 8u * s->n_args > sv_word_bytes(rec[0]) ||
+        rec[1 + s->track_at] == STAVE_THREAD)
+        return IS_PLANNED;
+    const struct sv_track_edge *edge = sv_tracks_find(&d->tracks, r, pos);
+    if (!edge)
+        return HAS_CHANGED;
+    return edge->n_moved && b->n + 2 * (size_t)edge->n_moved > SV_BATCH ? HAS_NO_ROOM : IS_PLANNED;
 }
 
 /* Fills the batch from one ring; leaves room for the second event of a slice. */
@@ -236,7 +305,7 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
 {
     uint64_t mask = r->size - 1, pos = r->pos, end = r->end;
     int64_t last = r->last_ns;
-    while (pos < end && b->n < SV_BATCH - 1) {
+    while (pos < r->stop && b->n < SV_BATCH - 1) {
         const uint64_t *rec = (const uint64_t *)(const void *)(r->data + (pos & mask));
         uint64_t word = rec[0], bytes = sv_word_bytes(word);
         unsigned kind = sv_word_kind(word);
@@ -270,7 +339,15 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
             e->name = s->name;
             e->cat = s->cat;
             r->depth += kind == STAVE_KIND_BEGIN;
-        } else if (!long_event(d, b, r, e, rec, bytes)) {
+            pos += bytes;
+            continue;
+        }
+        enum planned planned = look_at_plan(d, r, s, rec, pos, b);
+        if (planned == HAS_NO_ROOM) {
+            b->n--;
+            break;
+        }
+        if (planned == HAS_CHANGED || !long_event(d, b, r, e, rec, bytes)) {
             r->pos = pos;
             damaged(d, r, b);
             return;
@@ -281,14 +358,11 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
     r->last_ns = last;
 }
 
-static void tell_loss(struct sv_drain *d, struct sv_batch *b, const struct sv_drain_ring *r,
-                      sv_str cause, uint64_t n)
+static void tell_loss(struct sv_batch *b, sv_track track, int64_t ns, sv_str cause, uint64_t n)
 {
     struct sv_event *e = sv_batch_event(b);
-    e->ts_ns = r->last_ns != INT64_MIN ? r->last_ns
-               : d->ticks.n            ? d->ticks.at[d->ticks.n - 1].boot_ns
-                                       : 0;
-    e->track = r->track;
+    e->ts_ns = ns;
+    e->track = track;
     e->kind = SV_LOSS;
     e->name = cause;
     struct sv_arg *a = sv_batch_arg(b);
@@ -297,36 +371,83 @@ static void tell_loss(struct sv_drain *d, struct sv_batch *b, const struct sv_dr
     sv_batch_finish(b, e);
 }
 
-static void tell_losses(struct sv_drain *d, struct sv_batch *b, struct sv_drain_ring *r)
+static int64_t newest_tick(const struct sv_drain *d)
+{
+    return d->ticks.n ? d->ticks.at[d->ticks.n - 1].boot_ns : 0;
+}
+
+/* What was lost since it was told last; false: not in this batch. */
+static bool tell_losses(struct sv_drain *d, struct sv_batch *b, struct sv_drain_ring *r)
 {
     uint64_t full = atomic_load_explicit(&r->ring->lost_full, memory_order_relaxed);
     uint64_t nested = atomic_load_explicit(&r->ring->lost_nested, memory_order_relaxed);
-    if (r->track == 0 || b->n + 2 > SV_BATCH)
-        return;
+    if (r->track == 0 || (full <= r->lost_full && nested <= r->lost_nested))
+        return true;
+    if (b->n + 2 > SV_BATCH)
+        return false;
+    int64_t ns = r->last_ns != INT64_MIN ? r->last_ns : newest_tick(d);
     if (full > r->lost_full)
-        tell_loss(d, b, r, d->lost_full, full - r->lost_full);
+        tell_loss(b, r->track, ns, d->lost_full, full - r->lost_full);
     if (nested > r->lost_nested)
-        tell_loss(d, b, r, d->lost_nested, nested - r->lost_nested);
+        tell_loss(b, r->track, ns, d->lost_nested, nested - r->lost_nested);
     r->lost_full = full;
     r->lost_nested = nested;
+    return true;
+}
+
+/* Those of the process. */
+static bool tell_other_losses(struct sv_drain *d, struct sv_batch *b)
+{
+    uint64_t ring = d->session ? atomic_load_explicit(&d->session->lost_ring, memory_order_relaxed)
+                               : 0;
+    if (b->n + 2 > SV_BATCH)
+        return false;
+    if (ring > d->told_ring)
+        tell_loss(b, d->names.process, newest_tick(d), d->lost_ring, ring - d->told_ring);
+    if (d->tracks.n_crowded > d->told_crowded)
+        tell_loss(b, d->names.process, newest_tick(d), d->lost_crowded,
+                  d->tracks.n_crowded - d->told_crowded);
+    d->told_ring = ring;
+    d->told_crowded = d->tracks.n_crowded;
+    return true;
+}
+
+/* The plan for what comes next of this round; false: nothing does. */
+static bool plan(struct sv_drain *d)
+{
+    bool has_more = false;
+    for (size_t i = 0; i < d->n_rings; i++) {
+        struct sv_drain_ring *r = &d->rings[i];
+        has_more |= r->pos < r->end;
+        if (!d->names.has_edges)
+            r->stop = r->end;
+        else if (r->mark)
+            sv_tracks_resume(&d->tracks, &d->names, r, r->mark);
+        r->mark = NULL;
+    }
+    struct sv_tracks_input in = {d->rings, d->n_rings, &d->names, &d->ticks, d->from_ns};
+    return has_more && (!d->names.has_edges || sv_tracks_plan(&d->tracks, &in));
 }
 
 static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
 {
     (void)err;
     struct sv_drain *d = (struct sv_drain *)source;
-    for (; d->at < d->n_rings; d->at++) {
-        struct sv_drain_ring *r = &d->rings[d->at];
-        fill(d, r, b);
-        if (r->pos < r->end)
-            return (int)b->n;
-        tell_losses(d, b, r);
-        if (b->n > SV_BATCH - 8) {
-            d->at++;
-            return (int)b->n;
+    for (;;) {
+        for (; d->at < d->n_rings; d->at++) {
+            struct sv_drain_ring *r = &d->rings[d->at];
+            fill(d, r, b);
+            if (r->pos < r->stop || (r->pos == r->end && !tell_losses(d, b, r)) ||
+                b->n > SV_BATCH - 8)
+                return (int)b->n;
         }
+        if (!d->is_done && plan(d)) {
+            d->at = 0;
+            continue;
+        }
+        d->is_done = tell_other_losses(d, b);
+        return (int)b->n;
     }
-    return (int)b->n;
 }
 
 /* ---- rounds ---- */
@@ -346,8 +467,10 @@ uint64_t sv_drain_round(struct sv_drain *d)
 {
     uint64_t bytes = 0;
     d->at = 0;
+    d->is_done = false;
     for (size_t i = 0; i < d->n_rings; i++) {
         struct sv_drain_ring *r = &d->rings[i];
+        r->stop = r->pos; /* what comes is planned first */
         uint64_t head = atomic_load_explicit(&r->ring->head, memory_order_acquire);
         bool has_loss =
             atomic_load_explicit(&r->ring->lost_full, memory_order_relaxed) != r->lost_full ||
@@ -359,7 +482,7 @@ uint64_t sv_drain_round(struct sv_drain *d)
         if (head < r->pos || head - r->pos > r->size) {
             sv_report_add(d->source.report, SV_DAMAGE, "damaged ring", 1, SV_NO_POS,
                           "ring %zu: its end is not where it can be", i);
-            r->pos = r->end = head;
+            sv_drain_start_at(r, head);
             continue;
         }
         r->end = head;
@@ -402,8 +525,12 @@ struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, ui
     d->takes_slices = takes & SV_HAS_SLICES;
     d->takes_overlap = d->takes_slices && (takes & SV_HAS_OVERLAP);
     sv_drain_names_init(&d->names, dict, pid);
+    sv_tracks_init(&d->tracks, dict);
     d->lost_full = sv_dict_cstr(dict, "ring full");
     d->lost_nested = sv_dict_cstr(dict, "nested in a signal handler");
+    d->lost_ring = sv_dict_cstr(dict, "no ring for the thread");
+    d->lost_crowded = sv_dict_cstr(dict, "too many slices at a time on a track");
+    d->continued_key = sv_dict_cstr(dict, "continued");
     d->file_key = sv_dict_cstr(dict, "file");
     d->function_key = sv_dict_cstr(dict, "function");
     d->line_key = sv_dict_cstr(dict, "line");
@@ -415,7 +542,7 @@ void sv_drain_free(struct sv_drain *d)
     if (!d)
         return;
     sv_drain_names_fini(&d->names);
-    sv_siblings_fini(&d->lanes);
+    sv_tracks_fini(&d->tracks);
     free(d->rings);
     free(d);
 }
@@ -448,9 +575,45 @@ struct sv_drain_ring *sv_drain_add_ring(struct sv_drain *d, const struct sv_ring
 {
     d->rings = sv_grow(d->rings, &d->cap_rings, d->n_rings + 1, sizeof *d->rings);
     struct sv_drain_ring *r = &d->rings[d->n_rings++];
-    *r = (struct sv_drain_ring){
-        .ring = ring, .data = data, .size = size, .pos = pos, .end = pos, .last_ns = INT64_MIN};
+    *r = (struct sv_drain_ring){.ring = ring,
+                                .data = data,
+                                .size = size,
+                                .number = ring->number,
+                                .first = pos,
+                                .pos = pos,
+                                .end = pos,
+                                .stop = pos,
+                                .last_ns = INT64_MIN};
+    sv_tracks_add_ring(&d->tracks, r->number, d->n_rings - 1);
     return r;
+}
+
+void sv_drain_mark(const struct sv_drain *d, size_t i, struct sv_ring *ring, uint64_t round)
+{
+    const struct sv_drain_ring *r = &d->rings[i];
+    struct sv_mark *m = ring->mark;
+    m += atomic_load(&m[0].round) >= atomic_load(&m[1].round); /* the older one */
+    atomic_store_explicit(&m->pos, r->pos, memory_order_relaxed);
+    atomic_store_explicit(&m->lost_full, r->lost_full, memory_order_relaxed);
+    atomic_store_explicit(&m->lost_nested, r->lost_nested, memory_order_relaxed);
+    atomic_store_explicit(&m->lost_ring, d->told_ring, memory_order_relaxed);
+    sv_tracks_mark(&d->tracks, r->number, m);
+    atomic_store_explicit(&m->round, round, memory_order_release);
+}
+
+/* Slices may be open in the output. */
+void sv_drain_resume(struct sv_drain *d, size_t i, const struct sv_mark *mark)
+{
+    struct sv_drain_ring *r = &d->rings[i];
+    r->depth = INT32_MAX;
+    r->mark = mark;
+    if (!mark)
+        return;
+    r->lost_full = atomic_load(&mark->lost_full);
+    r->lost_nested = atomic_load(&mark->lost_nested);
+    uint64_t ring = atomic_load(&mark->lost_ring);
+    if (ring > d->told_ring)
+        d->told_ring = ring;
 }
 
 size_t sv_drain_n_rings(const struct sv_drain *d)
@@ -461,6 +624,11 @@ size_t sv_drain_n_rings(const struct sv_drain *d)
 struct sv_drain_ring *sv_drain_ring(struct sv_drain *d, size_t i)
 {
     return &d->rings[i];
+}
+
+void sv_drain_watch(struct sv_drain *d, const struct sv_session_file *session)
+{
+    d->session = session;
 }
 
 void sv_drain_with_source(struct sv_drain *d, bool on)

@@ -76,6 +76,7 @@ static int meet(void *ctx, const char *name)
         return 0;
     }
     guest->drain = sv_drain_new(g->dict, g->report, guest->room.pid, g->takes);
+    sv_drain_watch(guest->drain, guest->room.session);
     sv_drain_with_source(guest->drain, g->with_source);
     if (guest->room.session->counter == (uint32_t)sv_ticks_counter())
         sv_drain_tick(guest->drain, &g->opened);
@@ -196,13 +197,8 @@ bool sv_guests_are_pressed(const struct sv_guests *g)
 void sv_guests_mark(struct sv_guests *g, uint64_t round)
 {
     for (size_t k = 0; k < g->n; k++)
-        for (size_t i = 0; i < g->all[k].room.n_rings; i++) {
-            struct sv_mark *m = g->all[k].room.rings[i].ring->mark;
-            m += atomic_load(&m[0].round) >= atomic_load(&m[1].round); /* the older one */
-            atomic_store_explicit(&m->pos, sv_drain_ring(g->all[k].drain, i)->pos,
-                                  memory_order_relaxed);
-            atomic_store_explicit(&m->round, round, memory_order_release);
-        }
+        for (size_t i = 0; i < g->all[k].room.n_rings; i++)
+            sv_drain_mark(g->all[k].drain, i, g->all[k].room.rings[i].ring, round);
     g->round = round;
 }
 

@@ -239,6 +239,8 @@ static void add_site(struct stave_site *site)
     reg.next_site++;
     bool on_track = site->n_args && site->types[0] == STAVE_I_TRACK;
     site->flags = site->kind == STAVE_KIND_BEGIN && !on_track ? SV_SITE_NESTS : 0;
+    if (site->n_args > 1 && site->types[1] == STAVE_I_SLICE)
+        site->flags |= SV_SITE_SLICE;
     for (unsigned i = 0; i < site->n_args; i++)
         if (site->types[i] >= STAVE_I_TEXT)
             site->flags |= SV_SITE_TEXT;

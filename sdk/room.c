@@ -118,17 +118,24 @@ static bool map_ring(const struct sv_room *r, uint32_t number, struct sv_room_ri
     return ok;
 }
 
-uint64_t sv_ring_committed(const struct sv_ring *r, uint64_t round)
+const struct sv_mark *sv_ring_last_mark(const struct sv_ring *r, uint64_t round)
 {
-    uint64_t best_round = 0, pos = r->size;
+    uint64_t best_round = 0;
+    const struct sv_mark *best = NULL;
     for (int i = 0; i < 2; i++) {
         uint64_t of = atomic_load(&r->mark[i].round), at = atomic_load(&r->mark[i].pos);
         if (of <= round && of >= best_round && at >= r->size) {
             best_round = of;
-            pos = at;
+            best = &r->mark[i];
         }
     }
-    return pos;
+    return best;
+}
+
+uint64_t sv_ring_committed(const struct sv_ring *r, uint64_t round)
+{
+    const struct sv_mark *m = sv_ring_last_mark(r, round);
+    return m ? atomic_load(&m->pos) : r->size;
 }
 
 /* Overwritten rings: the oldest block whose first record is still whole. */

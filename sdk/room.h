@@ -46,7 +46,8 @@ void sv_room_rings(struct sv_room *r, struct sv_drain *d, uint64_t round, struct
 void sv_room_names(struct sv_room *r, struct sv_drain *d, struct sv_report *report); /* new ones */
 void sv_room_name_threads(const struct sv_room *r, struct sv_drain *d);
 
-/* How far the output has this ring, as of `round`. */
+/* The mark of the last commit up to `round`, NULL: there is none; and how far the output has this ring. */
+const struct sv_mark *sv_ring_last_mark(const struct sv_ring *r, uint64_t round);
 uint64_t sv_ring_committed(const struct sv_ring *r, uint64_t round);
 /* Where to begin to read it: there, or, where newer records have overwritten that, at the oldest one that is whole. */
 uint64_t sv_ring_start(const struct sv_ring *r, uint64_t round, uint32_t full);

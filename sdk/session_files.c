@@ -46,7 +46,7 @@ static bool usable_base(const char *path, bool is_own)
         errno = EPERM;
         return false;
     }
-    return access(path, W_OK | X_OK) == 0;
+    return faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0;
 }
 
 static bool make_dir(struct sv_process *p, const char *base, bool is_own)
@@ -212,6 +212,7 @@ bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, struct s
     r->version = SV_LAYOUT_VERSION;
     r->size = size;
     r->pid = p->pid;
+    r->number = number;
     atomic_store(&r->head, size);
     atomic_store(&r->tail, size);
     atomic_store(&r->mark[0].pos, size);

@@ -159,13 +159,8 @@ static bool commit(struct sv_writer *w)
     if (w->fd >= 0 || stat(w->part, &st) != 0)
         st.st_size = 0; /* nothing to join: recovery has the rings only */
     uint64_t round = w->round + 1;
-    for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) {
-        struct sv_ring *ring = w->process->rings[i].ring;
-        struct sv_mark *m = ring->mark;
-        m += atomic_load(&m[0].round) >= atomic_load(&m[1].round); /* the older one */
-        atomic_store_explicit(&m->pos, sv_drain_ring(w->drain, i)->pos, memory_order_relaxed);
-        atomic_store_explicit(&m->round, round, memory_order_release);
-    }
+    for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++)
+        sv_drain_mark(w->drain, i, w->process->rings[i].ring, round);
     sv_guests_mark(&w->guests, round);
     atomic_store_explicit(&s->bytes[round & 1], (uint64_t)st.st_size, memory_order_relaxed);
     atomic_store_explicit(&s->round, round, memory_order_release); /* now it is so */
@@ -405,8 +400,8 @@ static void begin_rings(struct sv_writer *w, bool resumes)
     sv_drain_round(w->drain);
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) {
         struct sv_drain_ring *r = sv_drain_ring(w->drain, i);
-        r->pos = r->end = resumes ? sv_ring_committed(r->ring, atomic_load(&s->round))
-                                  : atomic_load_explicit(&r->ring->head, memory_order_acquire);
+        sv_drain_start_at(r, resumes ? sv_ring_committed(r->ring, atomic_load(&s->round))
+                                     : atomic_load_explicit(&r->ring->head, memory_order_acquire));
         if (resumes) { /* told by the host */
             r->lost_full = atomic_load(&r->ring->lost_full);
             r->lost_nested = atomic_load(&r->ring->lost_nested);
@@ -451,6 +446,7 @@ static bool prepare(struct sv_writer *w, struct sv_err *err)
     if (open_sink(w, err) < 0)
         return false;
     w->drain = sv_drain_new(w->dict, &w->report, p->pid, w->sink->takes);
+    sv_drain_watch(w->drain, s);
     sv_drain_with_source(w->drain, w->plan.with_source);
     sv_guests_init(&w->guests, p->dir_fd, w->dict, &w->report, w->sink->takes);
     w->batch = sv_alloc(sizeof *w->batch);
