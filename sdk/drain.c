@@ -526,9 +526,9 @@ struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, ui
     d->takes_overlap = d->takes_slices && (takes & SV_HAS_OVERLAP);
     sv_drain_names_init(&d->names, dict, pid);
     sv_tracks_init(&d->tracks, dict);
-    d->lost_full = sv_dict_cstr(dict, "ring full");
-    d->lost_nested = sv_dict_cstr(dict, "nested in a signal handler");
-    d->lost_ring = sv_dict_cstr(dict, "no ring for the thread");
+    d->lost_full = sv_dict_cstr(dict, SV_LOST_FULL);
+    d->lost_nested = sv_dict_cstr(dict, SV_LOST_NESTED);
+    d->lost_ring = sv_dict_cstr(dict, SV_LOST_RING);
     d->lost_crowded = sv_dict_cstr(dict, "too many slices at a time on a track");
     d->continued_key = sv_dict_cstr(dict, "continued");
     d->file_key = sv_dict_cstr(dict, "file");

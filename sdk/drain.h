@@ -33,6 +33,11 @@ static inline void sv_drain_start_at(struct sv_drain_ring *r, uint64_t pos)
     r->first = r->pos = r->end = r->stop = pos;
 }
 
+/* Causes of losses, as they are in the output. */
+#define SV_LOST_FULL   "ring full"
+#define SV_LOST_NESTED "nested in a signal handler"
+#define SV_LOST_RING   "no ring for the thread"
+
 struct sv_drain;
 
 /* `takes` is that of the sink: whole slices are made into edges unless it takes them. */

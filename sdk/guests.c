@@ -173,8 +173,9 @@ int sv_guests_next(struct sv_guests *g, struct sv_batch *b, struct sv_err *err)
         int n = source->next(source, b, err);
         if (n == 0)
             continue;
+        struct sv_session_file *s = guest->room.session;
         if (n > 0)
-            atomic_fetch_add_explicit(&guest->room.session->n_events, (uint64_t)n,
+            atomic_fetch_add_explicit(g->is_lost ? &s->lost_output : &s->n_events, (uint64_t)n,
                                       memory_order_relaxed);
         return n;
     }

@@ -23,6 +23,7 @@ struct sv_guests {
     struct sv_report *report;
     unsigned takes;
     bool with_source;
+    bool is_lost; /* what is read goes nowhere */
     struct sv_guest *all;
     size_t n, cap, at;
     uint64_t n_ever;

@@ -193,7 +193,11 @@ bool sv_names_flush(void)
     uint64_t done = atomic_load_explicit(&p->names_written, memory_order_relaxed);
     if (!p->session || p->names_fd < 0 || done == reg.log_len)
         return true;
-    if (!sv_file_write(p->names_fd, reg.log + done, reg.log_len - done, done)) {
+    struct sv_quiet quiet;
+    sv_quiet_begin(&quiet);
+    bool ok = sv_file_write(p->names_fd, reg.log + done, reg.log_len - done, done);
+    sv_quiet_end(&quiet);
+    if (!ok) {
         sv_session_fail("cannot write the names of events", errno);
         return false;
     }

@@ -9,6 +9,9 @@
  *   writer.c    the thread that empties the rings into the output
  *   guests.c    rings of other processes that a writer empties with its own
  *   joining.c   being such a guest: no thread, no output
+ *   quiet.c     writes that cannot raise a signal in the program
+ *   signals.c   the end by SIGTERM and the like
+ *   cut_file.c  ending a file that cannot grow any more
  *
  * State is in two places. What a forked child inherits (numbers of sites and tracks, the plan) is ordinary memory. What it
  * must not (rings, files, threads, locks) lies in pages that the kernel wipes at fork, so that a child of any kind of fork
@@ -17,6 +20,7 @@
 #define SV_SDK_SDK_H
 
 #include "base/process_id.h"
+#include "sdk/quiet.h"
 #include "sdk/session_layout.h"
 
 #include <pthread.h>
@@ -66,7 +70,8 @@ struct sv_process {
     uint32_t pid;
     uint32_t generation;   /* of forks: tells slices that an ancestor has begun */
     _Atomic uint32_t lock; /* thread that holds it, 0: free */
-    _Atomic uint32_t start_failed;
+    _Atomic uint32_t start_failed, output_failed;
+    _Atomic uint32_t n_waiting;         /* threads that wait for room */
     struct sv_session_file *session;    /* NULL: no directory yet */
     const struct sv_session_file *host; /* of a guest: whose writer reads our rings; else NULL */
     int64_t host_looked_ns;
@@ -95,6 +100,7 @@ struct sv_process {
     pthread_mutex_t control;      /* start, stop and flush, one at a time: sv_control_lock() */
     _Atomic uint32_t control_owner;
     int control_cancel; /* the owner's state of cancellation */
+    struct sv_quiet control_quiet;
     _Atomic uint32_t has_said_no_ring;
 };
 

@@ -254,7 +254,7 @@ static struct sv_ring_ref *take_ring(struct sv_process *p)
         return ref;
     uint64_t bytes = ring_bytes(p, n);
     while (bytes >= SV_RING_BYTES_MIN && !sv_ring_open(p, n, bytes, &p->rings[n])) {
-        if (errno != ENOSPC && errno != ENOMEM)
+        if (errno != ENOSPC && errno != ENOMEM && errno != EFBIG)
             return NULL;
         bytes >>= 1;
     }
@@ -312,9 +312,12 @@ struct sv_thread *sv_attach(void)
         sv_session_inherit();
     if (!p->session || !sv_lock())
         return NULL;
+    struct sv_quiet quiet;
+    sv_quiet_begin(&quiet);
     errno = 0;
     struct sv_thread *t = attach_locked(p);
     int error = errno;
+    sv_quiet_end(&quiet);
     sv_unlock();
     if (!t) {
         tell_no_ring(p, error);
@@ -398,7 +401,7 @@ static void overwrite(struct sv_thread *t, uint64_t need)
 
 /* Asks by the clock, not woken by the writer: a woken thread is put beside its waker, and two that wake each other in turn end up
  * on one core. It sleeps for a small part of what the writer needs for a full ring. */
-static bool wait_for_room(struct sv_thread *t, uint64_t need)
+static bool wait_for_writer(struct sv_thread *t, uint64_t need)
 {
     const struct sv_process *p = sv_process;
     uint64_t ns = t->ring->size / 16;
@@ -417,6 +420,14 @@ static bool wait_for_room(struct sv_thread *t, uint64_t need)
         struct timespec pause = {.tv_nsec = (long)ns};
         nanosleep(&pause, NULL);
     }
+}
+
+static bool wait_for_room(struct sv_thread *t, uint64_t need)
+{
+    atomic_fetch_add(&sv_process->n_waiting, 1);
+    bool ok = wait_for_writer(t, need);
+    atomic_fetch_sub(&sv_process->n_waiting, 1);
+    return ok;
 }
 
 static void count(_Atomic uint64_t *lost)
