@@ -5,6 +5,7 @@
  * compares bytes only on equal hashes. */
 #include "model/dict.h"
 #include "base/map.h"
+#include "model/lanes.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -56,6 +57,7 @@ void sv_dict_free(struct sv_dict *d)
 {
     if (!d)
         return;
+    sv_lanes_free(d->loose);
     for (size_t i = 0; i < d->impl->loose.cap; i++)
         if (d->impl->loose.used[i])
             free((void *)(uintptr_t)d->strings[d->impl->loose.slots[i].key].bytes);
@@ -254,6 +256,8 @@ void sv_dict_forget(struct sv_dict *d, sv_track t)
     if (t == 0 || t >= d->n_tracks || !sv_map_remove(&impl->by_uuid, d->tracks[t].uuid))
         return;
     drop_loose(d, d->tracks[t].desc);
+    if (d->loose)
+        sv_lanes_forget(d->loose, t);
     /* Nobody's: sinks that look at all tracks pass it over. */
     d->tracks[t] = (struct sv_track_info){
         .kind = SV_TRACK_CUSTOM, .pid = -1, .tid = -1, .revision = d->tracks[t].revision + 1};

@@ -67,6 +67,7 @@ struct sv_meta {
 };
 
 struct sv_dict_impl;
+struct sv_lanes;
 
 struct sv_dict {
     const struct sv_text *strings; /* [0] is "" */
@@ -76,6 +77,7 @@ struct sv_dict {
     struct sv_meta *meta;
     uint32_t n_meta;
     struct sv_clocks clocks;
+    struct sv_lanes *loose; /* of live sources: sv_lanes_loose(); NULL: none */
     struct sv_dict_impl *impl;
 };
 

@@ -1,7 +1,8 @@
-/* Lanes of a track as a tree of open ends, tracks as a heap of next ends. See lanes.h for the idea; split.c is the only
- * caller and decides what begins and ends.
+/* Lanes of a track as a tree of open ends, tracks as a heap of next ends. See lanes.h for the idea; split.c and the ring source call it
+ * and decide what begins and ends.
  *
- * Invariant: on every lane due_ns never grows from bottom to top, so the top alone says what fits and what ends next. */
+ * Invariant: on every lane of a row in the order of time due_ns never grows from bottom to top, so the top alone says what fits and what ends
+ * next. On the lanes of a loose row an end of NEVER is one that is not known. */
 #include "model/lanes.h"
 #include "base/map.h"
 
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NO_LANE UINT32_MAX
+#define NO_LANE SV_LANE_NONE
 
 void sv_lanes_init(struct sv_lanes *l, struct sv_dict *dict)
 {
@@ -18,17 +19,23 @@ void sv_lanes_init(struct sv_lanes *l, struct sv_dict *dict)
     sv_arena_init(&l->rows, (size_t)1 << 14);
 }
 
+static void free_row(struct sv_lane_row *r)
+{
+    for (uint32_t i = 0; i < r->n; i++)
+        free(r->lanes[i].past);
+    if (r->lanes != &r->one_lane) {
+        free(r->lanes);
+        free(r->tree);
+    }
+    free(r->edges);
+}
+
 void sv_lanes_fini(struct sv_lanes *l)
 {
     for (size_t t = 0; t < l->n_tracks; t++) {
         struct sv_lane_row *r = l->by_track[t];
-        if (!r || r->track != t) /* its lanes lead here too */
-            continue;
-        if (r->lanes != &r->one_lane) {
-            free(r->lanes);
-            free(r->tree);
-        }
-        free(r->edges);
+        if (r && r->track == t) /* its lanes lead here too */
+            free_row(r);
     }
     free(l->by_track);
     free(l->heap);
@@ -96,9 +103,16 @@ static void heap_update(struct sv_lanes *l, struct sv_lane_row *r)
 
 /* ---- the tree of lanes ---- */
 
+static int64_t quiet_since(const struct sv_lane *lane);
+
 static void set_leaf(struct sv_lane_row *r, uint32_t lane)
 {
     const struct sv_lane_open *top = lane < r->n ? r->lanes[lane].top : NULL;
+    if (r->is_loose) { /* since when nothing is there */
+        int64_t since_ns = lane < r->n ? quiet_since(&r->lanes[lane]) : SV_LANE_NEVER;
+        r->tree[r->cap + lane] = (struct sv_lane_node){.first_due_ns = since_ns};
+        return;
+    }
     int64_t due_ns = top ? top->due_ns : SV_LANE_NEVER;
     /* Lanes that do not exist yet fit nothing, so that a search finds none instead of them. */
     r->tree[r->cap + lane] = (struct sv_lane_node){
@@ -126,7 +140,7 @@ static void lane_changed(struct sv_lanes *l, struct sv_lane_row *r, uint32_t lan
     set_leaf(r, lane);
     for (size_t i = ((size_t)r->cap + lane) / 2; i > 0; i /= 2)
         join_node(r, i);
-    if (due_ns != sv_lane_due(r))
+    if (due_ns != sv_lane_due(r) && !r->is_loose)
         heap_update(l, r);
 }
 
@@ -307,4 +321,325 @@ struct sv_lane_open *sv_lane_pop(struct sv_lanes *l, struct sv_lane_row *r, uint
     r->lanes[lane].n_last -= o->is_last;
     lane_changed(l, r, lane);
     return o;
+}
+
+/* ---- loose rows ---- */
+
+enum { SPANS_MIN = 4, SPANS_MAX = 64, LANES_LOOKED_AT = 64, LOOSE_MAX = 1 << 16 };
+
+struct span {
+    int64_t begin_ns, end_ns;
+    uint64_t owner;
+    bool is_whole;
+};
+
+struct sv_lane_past {
+    uint32_t n, cap; /* of all that were; room in spans, a power of two */
+    /* The newest span that began after all others had ended: who begins no earlier can meet only it and those after it. */
+    uint32_t outer;
+    int64_t outer_ns;
+    int64_t last_ns;      /* the latest end */
+    int64_t forgotten_ns; /* the latest end of those that are no longer in spans */
+    struct span spans[];
+};
+
+static int64_t quiet_since(const struct sv_lane *lane)
+{
+    if (lane->top)
+        return SV_LANE_NEVER;
+    return lane->past ? lane->past->last_ns : INT64_MIN;
+}
+
+struct sv_lanes *sv_lanes_loose(struct sv_dict *dict)
+{
+    if (!dict->loose) {
+        dict->loose = sv_alloc(sizeof *dict->loose);
+        sv_lanes_init(dict->loose, dict);
+        dict->loose->known_from_ns = INT64_MIN;
+    }
+    return dict->loose;
+}
+
+void sv_lanes_free(struct sv_lanes *l)
+{
+    if (!l)
+        return;
+    sv_lanes_fini(l);
+    free(l);
+}
+
+size_t sv_lanes_bytes(const struct sv_lanes *l)
+{
+    return l->rows.used_bytes + l->pool.chunks.used_bytes + l->past_bytes +
+           l->cap_tracks * sizeof *l->by_track;
+}
+
+/* The row itself stays in its arena; its lanes are tracks of their own and are forgotten by themselves. */
+void sv_lanes_forget(struct sv_lanes *l, sv_track track)
+{
+    struct sv_lane_row *r = sv_lanes_find(l, track);
+    if (!r)
+        return;
+    l->by_track[track] = NULL;
+    if (r->track != track)
+        return;
+    for (uint32_t i = 1; i < r->n; i++)
+        l->by_track[r->lanes[i].track] = NULL;
+    while (r->newest) {
+        struct sv_lane_loose *o = r->newest;
+        r->newest = o->older;
+        sv_pool_put(&l->pool, o, sizeof *o);
+    }
+    free_row(r);
+}
+
+static size_t past_bytes(uint32_t cap)
+{
+    return sizeof(struct sv_lane_past) + cap * sizeof(struct span);
+}
+
+/* Lanes that are not looked at one by one need no spans: only whether they are quiet counts. */
+static struct sv_lane_past *past_of(struct sv_lanes *l, struct sv_lane_row *r, uint32_t lane)
+{
+    struct sv_lane *at = &r->lanes[lane];
+    struct sv_lane_past *p = at->past;
+    uint32_t had = p ? p->cap : 0;
+    uint32_t most = lane < LANES_LOOKED_AT ? SPANS_MAX : 0;
+    if (p && (p->n < had || had == most))
+        return p;
+    uint32_t cap = most == 0 ? 0 : had ? had * 2 : SPANS_MIN;
+    p = sv_realloc(p, past_bytes(cap));
+    if (!at->past) {
+        bool is_unknown = lane < l->n_unknown;
+        int64_t until_ns = is_unknown ? l->known_from_ns : INT64_MIN;
+        *p = (struct sv_lane_past){
+            .outer_ns = INT64_MIN, .last_ns = until_ns, .forgotten_ns = until_ns};
+    }
+    l->past_bytes += past_bytes(cap) - (at->past ? past_bytes(had) : 0);
+    p->cap = cap;
+    at->past = p;
+    return p;
+}
+
+struct sv_lane_row *sv_lanes_loose_row(struct sv_lanes *l, sv_track track)
+{
+    struct sv_lane_row *r = sv_lanes_find(l, track);
+    if (r)
+        return r;
+    r = sv_lanes_row(l, track);
+    r->is_loose = true;
+    if (l->n_unknown)
+        past_of(l, r, 0);
+    if (l->n_most == 0)
+        l->n_most = 1;
+    set_leaf(r, 0);
+    return r;
+}
+
+static bool is_same(const struct span *a, const struct span *b)
+{
+    return a->begin_ns == b->begin_ns && a->end_ns == b->end_ns && a->owner == b->owner &&
+           a->is_whole == b->is_whole;
+}
+
+static void remember_span(struct sv_lanes *l, struct sv_lane_row *r, uint32_t lane, struct span s)
+{
+    struct sv_lane_past *p = r->lanes[lane].past;
+    if (p && p->n > 0 && p->cap > 0 && is_same(&p->spans[(p->n - 1) & (p->cap - 1)], &s))
+        return;
+    p = past_of(l, r, lane);
+    if (p->n == 0 || s.begin_ns > p->last_ns) {
+        p->outer = p->n;
+        p->outer_ns = s.begin_ns;
+    }
+    if (s.end_ns > p->last_ns)
+        p->last_ns = s.end_ns;
+    if (p->cap == 0) {
+        p->forgotten_ns = p->last_ns;
+    } else {
+        struct span *at = &p->spans[p->n & (p->cap - 1)];
+        if (p->n >= p->cap && at->end_ns > p->forgotten_ns)
+            p->forgotten_ns = at->end_ns;
+        *at = s;
+    }
+    p->n++;
+    lane_changed(l, r, lane);
+}
+
+/* Apart, or of one family and one inside the other. Where times are equal the order of writing decides: for one owner it is that of the calls,
+ * for two it is not known, and a slice that is written whole has its end before those of edges that are still open. */
+static bool fits_span(const struct span *s, const struct sv_lane_slice *w)
+{
+    bool are_whole = s->is_whole && w->is_whole, is_mixed = s->is_whole != w->is_whole;
+    if (w->begin_ns > s->end_ns || w->end_ns < s->begin_ns)
+        return true;
+    if (s->owner != w->owner && !are_whole)
+        return false;
+    if (w->begin_ns == s->end_ns)
+        return true;
+    if (w->begin_ns >= s->begin_ns)
+        return is_mixed ? w->end_ns < s->end_ns : w->end_ns <= s->end_ns;
+    return w->end_ns >= s->end_ns && w->end_ns != SV_LANE_NEVER;
+}
+
+static bool fits_past(const struct sv_lane_past *p, const struct sv_lane_slice *w)
+{
+    if (!p || w->begin_ns > p->last_ns)
+        return true;
+    if (w->begin_ns <= p->forgotten_ns)
+        return false;
+    uint32_t from = p->n < p->cap ? 0 : p->n - p->cap;
+    if (w->begin_ns >= p->outer_ns && p->outer > from)
+        from = p->outer;
+    for (uint32_t i = from; i < p->n; i++)
+        if (!fits_span(&p->spans[i & (p->cap - 1)], w))
+            return false;
+    return true;
+}
+
+/* Innermost first. */
+static bool fits_open(const struct sv_lane_open *top, const struct sv_lane_slice *w)
+{
+    for (const struct sv_lane_open *at = top; at; at = at->below) {
+        const struct sv_lane_loose *o = (const struct sv_lane_loose *)at;
+        if (at->due_ns != SV_LANE_NEVER) { /* it has ended below one that has not */
+            struct span s = {at->begin_ns, at->due_ns, o->owner, false};
+            if (!fits_span(&s, w))
+                return false;
+            continue;
+        }
+        if (w->end_ns < at->begin_ns)
+            continue;
+        bool is_sure = w->is_whole                  ? w->nests
+                       : w->end_ns != SV_LANE_NEVER ? true
+                                                    : w->nests && o->nests;
+        return w->begin_ns >= at->begin_ns && o->owner == w->owner && is_sure;
+    }
+    return true;
+}
+
+static uint32_t add_loose(struct sv_lanes *l, struct sv_lane_row *r)
+{
+    uint32_t lane = add_lane(l, r);
+    if (lane < l->n_unknown)
+        past_of(l, r, lane);
+    if (r->n > l->n_most)
+        l->n_most = r->n;
+    return lane;
+}
+
+/* The lowest lane; beyond those that are looked at, the one that is quiet for longest. */
+static uint32_t loose_lane(struct sv_lanes *l, struct sv_lane_row *r, const struct sv_lane_slice *w)
+{
+    for (uint32_t i = 0; i < r->n && i < LANES_LOOKED_AT; i++) {
+        const struct sv_lane *lane = &r->lanes[i];
+        if (fits_open(lane->top, w) && fits_past(lane->past, w))
+            return i;
+    }
+    uint32_t quiet = sv_lane_first_due(r);
+    if (quiet >= LANES_LOOKED_AT && quiet < r->n && quiet_since(&r->lanes[quiet]) < w->begin_ns)
+        return quiet;
+    while (r->n < LOOSE_MAX) {
+        uint32_t lane = add_loose(l, r);
+        if (lane >= l->n_unknown || w->begin_ns > l->known_from_ns)
+            return lane;
+    }
+    return NO_LANE;
+}
+
+static struct sv_lane_loose *push_loose(struct sv_lanes *l, struct sv_lane_row *r, uint32_t lane,
+                                        const struct sv_lane_slice *s)
+{
+    struct sv_lane_loose *o = sv_pool_get(&l->pool, sizeof *o);
+    *o = (struct sv_lane_loose){
+        .open = {.below = r->lanes[lane].top, .begin_ns = s->begin_ns, .due_ns = SV_LANE_NEVER},
+        .older = r->newest,
+        .row = r,
+        .owner = s->owner,
+        .lane = lane,
+        .nests = s->nests};
+    if (r->newest)
+        r->newest->newer = o;
+    r->newest = o;
+    r->lanes[lane].top = &o->open;
+    lane_changed(l, r, lane);
+    return o;
+}
+
+struct sv_lane_loose *sv_lane_place(struct sv_lanes *l, struct sv_lane_row *r,
+                                    const struct sv_lane_slice *s, uint32_t *lane)
+{
+    *lane = loose_lane(l, r, s);
+    if (*lane == NO_LANE)
+        return NULL;
+    if (*lane > 0)
+        follow_name(l, r);
+    if (s->end_ns == SV_LANE_NEVER)
+        return push_loose(l, r, *lane, s);
+    remember_span(l, r, *lane, (struct span){s->begin_ns, s->end_ns, s->owner, s->is_whole});
+    return NULL;
+}
+
+struct sv_lane_loose *sv_lane_place_at(struct sv_lanes *l, struct sv_lane_row *r,
+                                       const struct sv_lane_slice *s, uint32_t lane)
+{
+    while (r->n <= lane)
+        add_loose(l, r);
+    return push_loose(l, r, lane, s);
+}
+
+struct sv_lane_loose *sv_lane_in_the_way(const struct sv_lane_loose *o, int64_t end_ns, size_t *n)
+{
+    struct sv_lane_open *first = NULL;
+    *n = 0;
+    for (struct sv_lane_open *at = o->row->lanes[o->lane].top; at != &o->open; at = at->below) {
+        if (at->begin_ns >= end_ns || at->due_ns != SV_LANE_NEVER)
+            continue;
+        first = first ? first : at;
+        ++*n;
+    }
+    return (struct sv_lane_loose *)first;
+}
+
+int64_t sv_lane_earliest_end(const struct sv_lane_loose *o, int64_t end_ns)
+{
+    const struct sv_lane_past *p = o->row->lanes[o->lane].past;
+    if (end_ns < o->open.begin_ns)
+        end_ns = o->open.begin_ns;
+    if (!p || p->last_ns <= end_ns || p->cap == 0)
+        return end_ns;
+    for (uint32_t i = p->n < p->cap ? 0 : p->n - p->cap; i < p->n; i++) {
+        const struct span *s = &p->spans[i & (p->cap - 1)];
+        if (s->begin_ns >= o->open.begin_ns && s->begin_ns < end_ns && s->end_ns > end_ns)
+            end_ns = s->end_ns;
+    }
+    return end_ns;
+}
+
+static void unlink_loose(struct sv_lane_loose *o)
+{
+    if (o->newer)
+        o->newer->older = o->older;
+    else
+        o->row->newest = o->older;
+    if (o->older)
+        o->older->newer = o->newer;
+}
+
+void sv_lane_end(struct sv_lanes *l, struct sv_lane_loose *o, int64_t end_ns)
+{
+    struct sv_lane_row *r = o->row;
+    struct sv_lane *lane = &r->lanes[o->lane];
+    uint32_t number = o->lane;
+    o->open.due_ns = end_ns;
+    unlink_loose(o);
+    o->older = o->newer = NULL;
+    while (lane->top && lane->top->due_ns != SV_LANE_NEVER) {
+        struct sv_lane_loose *done = (struct sv_lane_loose *)lane->top;
+        lane->top = done->open.below;
+        remember_span(l, r, number,
+                      (struct span){done->open.begin_ns, done->open.due_ns, done->owner, false});
+        sv_pool_put(&l->pool, done, sizeof *done);
+    }
+    lane_changed(l, r, number);
 }

@@ -1,9 +1,11 @@
-/* Lane assignment, shared by the stages split and lanes: which row of the picture a slice goes to so that everything on one
- * row nests.
+/* Lane assignment: which row of the picture a slice goes to so that everything on one row nests.
  *
  * Per track a set of lanes, the first being the track itself; per lane a stack of what is open. A slice goes to the lowest
  * lane where it fits inside all that is open. Finding that lane, the next end to come and the newest open slice each cost
- * the logarithm of the number of lanes or tracks, so 100,000 slices open at once are no trouble. */
+ * the logarithm of the number of lanes or tracks, so 100,000 slices open at once are no trouble.
+ *
+ * A row is one of two kinds. The stages split and lanes know every end and go in the order of time. The rows of sources that are read
+ * piece by piece are loose (below): slices come in any order, and the end of an open one is not known. */
 #ifndef SV_MODEL_LANES_H
 #define SV_MODEL_LANES_H
 
@@ -24,10 +26,13 @@ struct sv_lane_open {
     bool is_edge, has_thread_end, is_last;
 };
 
+struct sv_lane_past;
+
 struct sv_lane {
     sv_track track;
     uint32_t n_last; /* open slices that are is_last */
     struct sv_lane_open *top;
+    struct sv_lane_past *past; /* loose rows: what has ended, NULL: nothing yet */
 };
 
 /* A tree over the lanes of a track: leaf i is node cap + i, the root is node 1. */
@@ -47,7 +52,8 @@ struct sv_lane_row {
     size_t heap_at;      /* position in the heap + 1, 0: not in it */
     int64_t begun_ns;    /* the newest begin on any lane … */
     uint32_t begun_lane; /* … and where it went */
-    bool has_begun;
+    bool has_begun, is_loose;
+    struct sv_lane_loose *newest; /* loose: what is open, the newest first */
     uint8_t *
         edges; /* of the first lane, oldest first: 1 when it had to be closed before its end came */
     size_t n_edges, cap_edges;
@@ -66,6 +72,12 @@ struct sv_lanes {
     size_t n_tracks, cap_tracks;
     struct sv_lane_row **heap; /* rows by the next end that comes on them, the earliest on top */
     size_t n_heap, cap_heap;
+    /* Loose rows that go on from a file: what is on its first lanes up to this time is not known here. */
+    int64_t known_from_ns;
+    uint32_t n_unknown;
+    uint32_t n_most; /* lanes of the loose row that has most */
+    uint64_t n_sources;
+    size_t past_bytes;
 };
 
 void sv_lanes_init(struct sv_lanes *l, struct sv_dict *dict);
@@ -89,5 +101,61 @@ uint32_t sv_lane_newest(const struct sv_lane_row *r);
 struct sv_lane_open *sv_lane_push(struct sv_lanes *l, struct sv_lane_row *r, uint32_t lane,
                                   int64_t begin_ns, int64_t due_ns, bool is_last);
 struct sv_lane_open *sv_lane_pop(struct sv_lanes *l, struct sv_lane_row *r, uint32_t lane);
+
+/* ---- loose rows: for the rings of threads ----
+ *
+ * Slices are placed so that the edges of a lane nest when they are sorted by time, whatever comes later: one of which only the begin is
+ * known lies inside another open one only if both are of one owner and in order, and nothing of another owner touches it. What has ended is
+ * remembered for a while, so that a slice which comes late still finds its place between others. */
+
+struct sv_lane_slice {
+    int64_t begin_ns, end_ns; /* SV_LANE_NEVER: not known yet */
+    uint64_t owner;           /* whose slices end in the order in which they nest */
+    bool nests; /* its end comes before that of whatever its owner has open and nests, too */
+    bool
+        is_whole; /* written at once, so that the order of ends does not count; may lie inside whole ones of any owner */
+};
+
+/* An open one. */
+struct sv_lane_loose {
+    struct sv_lane_open open; /* first; due_ns: its end, once that is known */
+    struct sv_lane_loose *older, *newer;
+    struct sv_lane_row *row;
+    uint64_t owner;
+    uint32_t lane;
+    bool nests;
+    /* The caller's: */
+    uint64_t id, context;
+    uint32_t number;
+    bool is_claimed;
+    sv_str name, cat;
+};
+
+static inline sv_track sv_lane_track(const struct sv_lane_loose *o)
+{
+    return o->row->lanes[o->lane].track;
+}
+
+/* The lanes of a dictionary's loose rows, shared by all of its sources; they live as long as the dictionary. */
+struct sv_lanes *sv_lanes_loose(struct sv_dict *dict);
+void sv_lanes_free(struct sv_lanes *l);
+void sv_lanes_forget(struct sv_lanes *l, sv_track track); /* its number will be another track's */
+size_t sv_lanes_bytes(const struct sv_lanes *l);          /* memory held */
+struct sv_lane_row *sv_lanes_loose_row(struct sv_lanes *l, sv_track track);
+
+/* The lane for a slice, which is remembered there; SV_LANE_NONE: there are too many. One without an end is open until sv_lane_end(): it is
+ * returned, else NULL. */
+#define SV_LANE_NONE UINT32_MAX
+struct sv_lane_loose *sv_lane_place(struct sv_lanes *l, struct sv_lane_row *r,
+                                    const struct sv_lane_slice *s, uint32_t *lane);
+/* The same on a lane that is known: of a slice that was placed before a source went on from its file. */
+struct sv_lane_loose *sv_lane_place_at(struct sv_lanes *l, struct sv_lane_row *r,
+                                       const struct sv_lane_slice *s, uint32_t lane);
+/* What lies in `o`, began before end_ns and has no end yet: the uppermost, NULL: nothing. It must leave the lane first. *n: how many. */
+struct sv_lane_loose *sv_lane_in_the_way(const struct sv_lane_loose *o, int64_t end_ns, size_t *n);
+/* The time at which `o` can end without cutting what has ended in it: end_ns, or a little later. */
+int64_t sv_lane_earliest_end(const struct sv_lane_loose *o, int64_t end_ns);
+/* Ends it; the block is given back once nothing open lies on it. */
+void sv_lane_end(struct sv_lanes *l, struct sv_lane_loose *o, int64_t end_ns);
 
 #endif

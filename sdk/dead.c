@@ -227,9 +227,13 @@ static bool open_client(struct dead_source *s)
     }
     if (!dict->tracks[sv_dict_process(dict, 0, c->room->process.pid)].is_described)
         sv_room_describe(c->room, dict);
-    sv_client_round(c, atomic_load(&s->dead->session.round));
-    for (size_t i = 0; i < c->room->n_rings; i++)
-        sv_drain_ring(c->drain, i)->depth = INT32_MAX; /* slices may be open in the output */
+    uint64_t round = atomic_load(&s->dead->session.round);
+    sv_drain_watch(c->drain, c->room->session);
+    sv_client_round(c, round);
+    for (size_t i = 0; i < c->room->n_rings; i++) {
+        const struct sv_room_ring *m = c->room->rings[i];
+        sv_drain_resume(c->drain, i, sv_ring_committed(m->ring, m->size, round).mark);
+    }
     read_ticks(&s->dead->session, c->drain);
     sv_room_name_threads(c->room, c->drain);
     return true;

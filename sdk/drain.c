@@ -11,8 +11,8 @@
 #include "base/map.h"
 #include "sdk/drain_items.h"
 #include "sdk/drain_names.h"
+#include "sdk/drain_tracks.h"
 #include "sdk/ring_view.h"
-#include "sdk/siblings.h"
 
 #include <stave/stave.h>
 #include <stdlib.h>
@@ -25,10 +25,15 @@ struct sv_drain {
     int64_t boot_minus_mono, from_ns;
     struct sv_drain_ring *rings;
     size_t n_rings, cap_rings, at;
-    struct sv_siblings lanes;
+    bool is_done; /* with the round */
+    struct sv_tracks tracks;
     struct sv_ring_view *window; /* NULL: the rings are read where they are */
     bool takes_slices, takes_overlap, with_source;
-    sv_str lost_full, lost_nested, lost_time, file_key, function_key, line_key;
+    sv_str lost_full, lost_nested, lost_time, lost_crowded, file_key, function_key, line_key,
+        continued_key;
+    const struct sv_session_file *session; /* or NULL */
+    sv_str lost_ring;
+    uint64_t told_crowded, told_ring;
 };
 
 /* ---- arguments ---- */
@@ -103,6 +108,8 @@ static bool put_words(struct sv_drain *d, struct sv_batch *b, struct sv_event *e
                 lead->has_track = true;
             }
             break;
+        case STAVE_I_SLICE:
+        case STAVE_I_OWNER: break;
         case STAVE_I_START:
             lead->start_ns = (int64_t)v;
             lead->has_start = true;
@@ -174,8 +181,8 @@ static void as_lost(struct sv_drain *d, struct sv_batch *b, struct sv_event *e, 
 }
 
 /* Whole slices where the sink takes them; else begin and end, on a lane of the track where they do not nest. */
-static void as_slice(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
-                     const struct lead *lead)
+static void as_slice(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b,
+                     struct sv_event *e, const struct lead *lead)
 {
     int64_t dur = lead->dur_ns > 0 ? lead->dur_ns : 0, now_ns = e->ts_ns, end_ns;
     if (!own_time(d, lead, dur, &e->ts_ns, &end_ns)) {
@@ -183,7 +190,11 @@ static void as_slice(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
         return;
     }
     if (!d->takes_overlap)
-        e->track = sv_siblings_choose(&d->lanes, d->source.dict, e->track, e->ts_ns, end_ns);
+        e->track = sv_tracks_whole(&d->tracks, r, e->track, e->ts_ns, end_ns, now_ns);
+    if (e->track == 0) {
+        b->n--;
+        return;
+    }
     if (d->takes_slices) {
         e->kind = SV_SLICE;
         e->dur_ns = dur;
@@ -200,6 +211,47 @@ static void at_own_time(struct sv_drain *d, struct sv_batch *b, struct sv_event 
     int64_t now_ns = e->ts_ns, end_ns;
     if (!own_time(d, lead, 0, &e->ts_ns, &end_ns))
         as_lost(d, b, e, now_ns);
+}
+
+/* What crossed the slice that ends here: each ends on its lane and goes on on another one. The batch has room. */
+static void put_moved(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
+                      const struct sv_track_edge *edge)
+{
+    const struct sv_event end =
+        *e; /* the end of the outer one comes last: it closes what is left */
+    struct sv_event *at = e;
+    for (const struct sv_track_moved *m = edge->moved; m; m = m->next) {
+        *at = (struct sv_event){.ts_ns = end.ts_ns, .track = m->from, .kind = SV_END};
+        at = sv_batch_event(b);
+    }
+    *at = end;
+    for (const struct sv_track_moved *m = edge->moved; m; m = m->next) {
+        at = sv_batch_event(b);
+        *at = (struct sv_event){
+            .ts_ns = end.ts_ns, .track = m->to, .name = m->name, .cat = m->cat, .kind = SV_BEGIN};
+        struct sv_arg *a = sv_batch_arg(b);
+        *a = (struct sv_arg){.key = d->continued_key, .type = SV_ARG_BOOL, .i = 1};
+        sv_batch_finish(b, at);
+    }
+}
+
+/* A begin or an end on a named track, as it was planned. */
+static void as_edge(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b,
+                    struct sv_event *e)
+{
+    struct sv_track_edge *edge = &d->tracks.edges[r->edge++];
+    e->track = edge->track;
+    e->ts_ns = edge->ns;
+    if (e->track == 0) {
+        b->n--;
+        return;
+    }
+    if (edge->is_begin && edge->open) {
+        edge->open->name = e->name;
+        edge->open->cat = e->cat;
+    }
+    if (edge->moved)
+        put_moved(d, b, e, edge);
 }
 
 /* The first argument is the count. */
@@ -247,19 +299,38 @@ static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_r
         as_loss(b, e);
     sv_batch_finish(b, e);
     if (lead.has_time && kind == STAVE_KIND_COMPLETE)
-        as_slice(d, b, e, &lead);
+        as_slice(d, r, b, e, &lead);
+    else if (lead.has_track && kind <= STAVE_KIND_END)
+        as_edge(d, r, b, e);
     else if (lead.has_start && kind > STAVE_KIND_END) /* a time of its own */
         at_own_time(d, b, e, &lead);
     return true;
 }
 
-static int damaged(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b)
+static void damaged(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b)
 {
     sv_report_add(d->source.report, SV_DAMAGE, "damaged ring record", 1, (int64_t)r->pos,
                   "ring %zu: the rest of it is not read", (size_t)(r - d->rings));
-    r->pos = r->end;
+    r->pos = r->stop = r->end;
     b->n--;
-    return 0;
+}
+
+/* Begins and ends on named tracks are in the plan, with all that they bring. */
+enum planned { IS_PLANNED, HAS_CHANGED, HAS_NO_ROOM };
+
+static enum planned look_at_plan(const struct sv_drain *d, const struct sv_drain_ring *r,
+                                 const struct sv_drain_site *s, const uint64_t *rec, uint64_t pos,
+                                 const struct sv_batch *b)
+{
+    if (!s || !s->track_at || s->n_args != sv_word_args(rec[0]) ||
+        s->kind != sv_word_kind(rec[0]) ||
+        SV_RECORD_HEAD + 8u * s->n_args > sv_word_bytes(rec[0]) ||
+        rec[1 + s->track_at] == STAVE_THREAD)
+        return IS_PLANNED;
+    const struct sv_track_edge *edge = sv_tracks_find(&d->tracks, r, pos);
+    if (!edge)
+        return HAS_CHANGED;
+    return edge->n_moved && b->n + 2 * (size_t)edge->n_moved > SV_BATCH ? HAS_NO_ROOM : IS_PLANNED;
 }
 
 /* Where the records of a ring are to be read from: at base + ((pos - origin) & mask), up to `end`. */
@@ -294,7 +365,8 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
         return;
     uint64_t pos = r->pos, end = r->end;
     int64_t last = r->last_ns;
-    while (pos < v.end && b->n < SV_BATCH - 1) {
+    uint64_t stop = v.end < r->stop ? v.end : r->stop;
+    while (pos < stop && b->n < SV_BATCH - 1) {
         const uint64_t *rec =
             (const uint64_t *)(const void *)(v.base + ((pos - v.origin) & v.mask));
         uint64_t word = rec[0], bytes = sv_word_bytes(word);
@@ -333,7 +405,15 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
             e->name = s->name;
             e->cat = s->cat;
             r->depth += kind == STAVE_KIND_BEGIN;
-        } else if (!long_event(d, b, r, e, rec, bytes)) {
+            pos += bytes;
+            continue;
+        }
+        enum planned planned = look_at_plan(d, r, s, rec, pos, b);
+        if (planned == HAS_NO_ROOM) {
+            b->n--;
+            break;
+        }
+        if (planned == HAS_CHANGED || !long_event(d, b, r, e, rec, bytes)) {
             r->pos = pos;
             damaged(d, r, b);
             return;
@@ -344,14 +424,11 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
     r->last_ns = last;
 }
 
-static void tell_loss(struct sv_drain *d, struct sv_batch *b, const struct sv_drain_ring *r,
-                      sv_str cause, uint64_t n)
+static void tell_loss(struct sv_batch *b, sv_track track, int64_t ns, sv_str cause, uint64_t n)
 {
     struct sv_event *e = sv_batch_event(b);
-    e->ts_ns = r->last_ns != INT64_MIN ? r->last_ns
-               : d->ticks.n            ? d->ticks.at[d->ticks.n - 1].boot_ns
-                                       : 0;
-    e->track = r->track;
+    e->ts_ns = ns;
+    e->track = track;
     e->kind = SV_LOSS;
     e->name = cause;
     struct sv_arg *a = sv_batch_arg(b);
@@ -360,38 +437,85 @@ static void tell_loss(struct sv_drain *d, struct sv_batch *b, const struct sv_dr
     sv_batch_finish(b, e);
 }
 
-static void tell_losses(struct sv_drain *d, struct sv_batch *b, struct sv_drain_ring *r)
+static int64_t newest_tick(const struct sv_drain *d)
+{
+    return d->ticks.n ? d->ticks.at[d->ticks.n - 1].boot_ns : 0;
+}
+
+/* What was lost since it was told last; false: not in this batch. */
+static bool tell_losses(struct sv_drain *d, struct sv_batch *b, struct sv_drain_ring *r)
 {
     uint64_t full = atomic_load_explicit(&r->ring->lost_full, memory_order_relaxed);
     uint64_t nested = atomic_load_explicit(&r->ring->lost_nested, memory_order_relaxed);
-    if (r->track == 0 || b->n + 2 > SV_BATCH)
-        return;
+    if (r->track == 0 || (full <= r->lost_full && nested <= r->lost_nested))
+        return true;
+    if (b->n + 2 > SV_BATCH)
+        return false;
+    int64_t ns = r->last_ns != INT64_MIN ? r->last_ns : newest_tick(d);
     if (full > r->lost_full)
-        tell_loss(d, b, r, d->lost_full, full - r->lost_full);
+        tell_loss(b, r->track, ns, d->lost_full, full - r->lost_full);
     if (nested > r->lost_nested)
-        tell_loss(d, b, r, d->lost_nested, nested - r->lost_nested);
+        tell_loss(b, r->track, ns, d->lost_nested, nested - r->lost_nested);
     r->lost_full = full;
     r->lost_nested = nested;
+    return true;
+}
+
+/* Those of the process. */
+static bool tell_other_losses(struct sv_drain *d, struct sv_batch *b)
+{
+    uint64_t ring = d->session ? atomic_load_explicit(&d->session->lost_ring, memory_order_relaxed)
+                               : 0;
+    if (b->n + 2 > SV_BATCH)
+        return false;
+    if (ring > d->told_ring)
+        tell_loss(b, d->names.process, newest_tick(d), d->lost_ring, ring - d->told_ring);
+    if (d->tracks.n_crowded > d->told_crowded)
+        tell_loss(b, d->names.process, newest_tick(d), d->lost_crowded,
+                  d->tracks.n_crowded - d->told_crowded);
+    d->told_ring = ring;
+    d->told_crowded = d->tracks.n_crowded;
+    return true;
+}
+
+/* The plan for what comes next of this round; false: nothing does. */
+static bool plan(struct sv_drain *d)
+{
+    bool has_more = false;
+    for (size_t i = 0; i < d->n_rings; i++) {
+        struct sv_drain_ring *r = &d->rings[i];
+        has_more |= r->pos < r->end;
+        if (!d->names.has_edges)
+            r->stop = r->end;
+        else if (r->mark)
+            sv_tracks_resume(&d->tracks, &d->names, r, r->mark);
+        r->mark = NULL;
+    }
+    struct sv_tracks_input in = {d->rings, d->n_rings, &d->names, &d->ticks, d->from_ns};
+    return has_more && (!d->names.has_edges || sv_tracks_plan(&d->tracks, &in));
 }
 
 static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
 {
     (void)err;
     struct sv_drain *d = (struct sv_drain *)source;
-    for (; d->at < d->n_rings; d->at++) {
-        struct sv_drain_ring *r = &d->rings[d->at];
-        do
-            fill(d, r, b);
-        while (r->pos < r->end && b->n == 0);
-        if (r->pos < r->end)
-            return (int)b->n;
-        tell_losses(d, b, r);
-        if (b->n > SV_BATCH - 8) {
-            d->at++;
-            return (int)b->n;
+    for (;;) {
+        for (; d->at < d->n_rings; d->at++) {
+            struct sv_drain_ring *r = &d->rings[d->at];
+            do
+                fill(d, r, b);
+            while (r->pos < r->stop && b->n == 0);
+            if (r->pos < r->stop || (r->pos == r->end && !tell_losses(d, b, r)) ||
+                b->n > SV_BATCH - 8)
+                return (int)b->n;
         }
+        if (!d->is_done && plan(d)) {
+            d->at = 0;
+            continue;
+        }
+        d->is_done = tell_other_losses(d, b);
+        return (int)b->n;
     }
-    return (int)b->n;
 }
 
 /* ---- rounds ---- */
@@ -413,8 +537,10 @@ uint64_t sv_drain_round(struct sv_drain *d)
     d->at = 0;
     if (d->window)
         d->window->ring = NULL; /* what it shows may be of a ring that was where ours is */
+    d->is_done = false;
     for (size_t i = 0; i < d->n_rings; i++) {
         struct sv_drain_ring *r = &d->rings[i];
+        r->stop = r->pos; /* what comes is planned first */
         uint64_t head = atomic_load_explicit(&r->ring->head, memory_order_acquire);
         bool has_loss =
             atomic_load_explicit(&r->ring->lost_full, memory_order_relaxed) != r->lost_full ||
@@ -426,7 +552,7 @@ uint64_t sv_drain_round(struct sv_drain *d)
         if (head < r->pos || head - r->pos > r->size || head % 8 != 0) {
             sv_report_add(d->source.report, SV_DAMAGE, "damaged ring", 1, SV_NO_POS,
                           "ring %zu: its end is not where it can be", i);
-            r->pos = r->end = head & ~(uint64_t)7;
+            sv_drain_start_at(r, head & ~(uint64_t)7);
             continue;
         }
         r->end = head;
@@ -469,9 +595,13 @@ struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, ui
     d->takes_slices = takes & SV_HAS_SLICES;
     d->takes_overlap = d->takes_slices && (takes & SV_HAS_OVERLAP);
     sv_drain_names_init(&d->names, dict, pid);
-    d->lost_full = sv_dict_cstr(dict, "ring full");
+    sv_tracks_init(&d->tracks, dict);
+    d->lost_full = sv_dict_cstr(dict, SV_LOST_FULL);
     d->lost_time = sv_dict_cstr(dict, "time out of range");
-    d->lost_nested = sv_dict_cstr(dict, "nested in a signal handler");
+    d->lost_nested = sv_dict_cstr(dict, SV_LOST_NESTED);
+    d->lost_ring = sv_dict_cstr(dict, SV_LOST_RING);
+    d->lost_crowded = sv_dict_cstr(dict, "too many slices at a time on a track");
+    d->continued_key = sv_dict_cstr(dict, "continued");
     d->file_key = sv_dict_cstr(dict, "file");
     d->function_key = sv_dict_cstr(dict, "function");
     d->line_key = sv_dict_cstr(dict, "line");
@@ -483,7 +613,7 @@ void sv_drain_free(struct sv_drain *d)
     if (!d)
         return;
     sv_drain_names_fini(&d->names);
-    sv_siblings_fini(&d->lanes);
+    sv_tracks_fini(&d->tracks);
     free(d->rings);
     free(d);
 }
@@ -517,8 +647,16 @@ struct sv_drain_ring *sv_drain_add_ring(struct sv_drain *d, const struct sv_ring
 {
     d->rings = sv_grow(d->rings, &d->cap_rings, d->n_rings + 1, sizeof *d->rings);
     struct sv_drain_ring *r = &d->rings[d->n_rings++];
-    *r = (struct sv_drain_ring){
-        .ring = ring, .data = data, .size = size, .pos = pos, .end = pos, .last_ns = INT64_MIN};
+    *r = (struct sv_drain_ring){.ring = ring,
+                                .data = data,
+                                .size = size,
+                                .number = ring->number,
+                                .first = pos,
+                                .pos = pos,
+                                .end = pos,
+                                .stop = pos,
+                                .last_ns = INT64_MIN};
+    sv_tracks_add_ring(&d->tracks, r->number, d->n_rings - 1);
     return r;
 }
 
@@ -530,7 +668,35 @@ void sv_drain_through(struct sv_drain *d, struct sv_ring_view *window)
 size_t sv_drain_bytes(const struct sv_drain *d)
 {
     return sizeof *d + d->n_rings * sizeof *d->rings + sv_drain_names_bytes(&d->names) +
-           sv_siblings_bytes(&d->lanes);
+           sv_tracks_bytes(&d->tracks);
+}
+
+void sv_drain_mark(const struct sv_drain *d, size_t i, struct sv_ring *ring, uint64_t round)
+{
+    const struct sv_drain_ring *r = &d->rings[i];
+    struct sv_mark *m = ring->mark;
+    m += atomic_load(&m[0].round) >= atomic_load(&m[1].round); /* the older one */
+    atomic_store_explicit(&m->pos, r->pos, memory_order_relaxed);
+    atomic_store_explicit(&m->lost_full, r->lost_full, memory_order_relaxed);
+    atomic_store_explicit(&m->lost_nested, r->lost_nested, memory_order_relaxed);
+    atomic_store_explicit(&m->lost_ring, d->told_ring, memory_order_relaxed);
+    sv_tracks_mark(&d->tracks, r->number, m);
+    atomic_store_explicit(&m->round, round, memory_order_release);
+}
+
+/* Slices may be open in the output. */
+void sv_drain_resume(struct sv_drain *d, size_t i, const struct sv_mark *mark)
+{
+    struct sv_drain_ring *r = &d->rings[i];
+    r->depth = INT32_MAX;
+    r->mark = mark;
+    if (!mark)
+        return;
+    r->lost_full = atomic_load(&mark->lost_full);
+    r->lost_nested = atomic_load(&mark->lost_nested);
+    uint64_t ring = atomic_load(&mark->lost_ring);
+    if (ring > d->told_ring)
+        d->told_ring = ring;
 }
 
 size_t sv_drain_n_rings(const struct sv_drain *d)
@@ -543,15 +709,9 @@ struct sv_drain_ring *sv_drain_ring(struct sv_drain *d, size_t i)
     return &d->rings[i];
 }
 
-void sv_drain_mark(const struct sv_drain *d, size_t i, struct sv_ring *ring, uint64_t round)
+void sv_drain_watch(struct sv_drain *d, const struct sv_session_file *session)
 {
-    const struct sv_drain_ring *r = &d->rings[i];
-    struct sv_mark *m = ring->mark;
-    m += atomic_load(&m[0].round) >= atomic_load(&m[1].round); /* the older one */
-    atomic_store_explicit(&m->pos, r->pos, memory_order_relaxed);
-    atomic_store_explicit(&m->lost_full, r->lost_full, memory_order_relaxed);
-    atomic_store_explicit(&m->lost_nested, r->lost_nested, memory_order_relaxed);
-    atomic_store_explicit(&m->round, round, memory_order_release);
+    d->session = session;
 }
 
 void sv_drain_with_source(struct sv_drain *d, bool on)

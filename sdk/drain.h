@@ -14,13 +14,29 @@ struct sv_drain_ring {
     const struct sv_ring *ring;
     const uint8_t *data; /* mapped twice in a row */
     uint64_t size;
-    uint64_t pos, end; /* read so far; where this round stops */
-    uint32_t owner;    /* of the track below */
-    uint32_t depth;    /* open slices */
+    uint64_t first;                   /* where reading began */
+    uint64_t pos, end;                /* read so far; where this round ends */
+    uint64_t stop;                    /* how far the plan goes: see drain_tracks.h */
+    uint64_t waited;                  /* where it waited for another ring for a whole round */
+    uint32_t number, edge, edges_end; /* the ring's own; the next of the plan and the last */
+    const struct sv_mark *mark;       /* to go on from, until it is known; else NULL */
+    uint32_t owner;                   /* of the track below */
+    uint32_t depth;                   /* open slices */
     sv_track track;
     int64_t last_ns;
     uint64_t lost_full, lost_nested; /* already told */
 };
+
+/* What is before is not of this output. */
+static inline void sv_drain_start_at(struct sv_drain_ring *r, uint64_t pos)
+{
+    r->first = r->pos = r->end = r->stop = pos;
+}
+
+/* Causes of losses, as they are in the output. */
+#define SV_LOST_FULL   "ring full"
+#define SV_LOST_NESTED "nested in a signal handler"
+#define SV_LOST_RING   "no ring for the thread"
 
 struct sv_drain;
 
@@ -48,10 +64,16 @@ struct sv_ring_view;
 void sv_drain_through(struct sv_drain *d, struct sv_ring_view *window);
 size_t sv_drain_bytes(const struct sv_drain *d); /* memory held, besides the dictionary */
 
+/* How far ring i was read and what is open there, into the older of its marks; and recovery's side: reading goes on behind the mark. */
+void sv_drain_mark(const struct sv_drain *d, size_t i, struct sv_ring *ring, uint64_t round);
+void sv_drain_resume(struct sv_drain *d, size_t i, const struct sv_mark *mark);
+
 /* A new round: everything committed until now. Returns its bytes. */
 uint64_t sv_drain_round(struct sv_drain *d);
 
 void sv_drain_name_thread(struct sv_drain *d, struct sv_drain_ring *r, const char *name);
+/* Losses that have no ring are told, too. */
+void sv_drain_watch(struct sv_drain *d, const struct sv_session_file *session);
 void sv_drain_with_source(struct sv_drain *d,
                           bool on);                 /* file, function and line with every event */
 void sv_drain_from(struct sv_drain *d, int64_t ns); /* what is older is left out */

@@ -65,6 +65,21 @@ static uint8_t special_of(struct sv_text key)
     return key.bytes[1] == STAVE_CORRELATION[1] ? SV_ARG_CORRELATION : SV_ARG_FLOW;
 }
 
+static void find_words(struct sv_drain_names *n, struct sv_drain_site *s)
+{
+    if (s->kind != STAVE_KIND_BEGIN && s->kind != STAVE_KIND_END)
+        return;
+    for (unsigned i = 0; i < s->n_args && i < UINT8_MAX; i++) {
+        uint8_t *at = s->types[i] == STAVE_I_TRACK   ? &s->track_at
+                      : s->types[i] == STAVE_I_SLICE ? &s->slice_at
+                      : s->types[i] == STAVE_I_OWNER ? &s->owner_at
+                                                     : NULL;
+        if (at)
+            *at = (uint8_t)(i + 1);
+    }
+    n->has_edges |= s->track_at != 0;
+}
+
 static bool read_site(struct sv_drain_names *n, const struct sv_name_head *h, struct texts t)
 {
     if (h->id == 0 || !is_number(n, h->id) || h->event == 0)
@@ -91,6 +106,7 @@ static bool read_site(struct sv_drain_names *n, const struct sv_name_head *h, st
     if (t.bad || (size_t)(t.end - t.p) < h->n_args)
         return false;
     memcpy(s.types, t.p, h->n_args);
+    find_words(n, &s);
     n->sites[h->id] = s;
     return true;
 }

@@ -10,6 +10,8 @@ struct sv_drain_site {
     sv_str name, cat, file, func;
     uint32_t line;
     uint8_t kind, n_args;
+    /* BEGIN and END on a track: which of the words says the track, the slice, the owner; 0: none, else the number plus 1 */
+    uint8_t track_at, slice_at, owner_at;
     sv_track counter; /* COUNTER without a track of its own */
     sv_str *keys;
     uint8_t *types;
@@ -25,6 +27,7 @@ struct sv_drain_names {
     sv_track *tracks; /* by number */
     size_t n_tracks, cap_tracks;
     size_t n_records; /* of the log so far */
+    bool has_edges; /* some site begins or ends slices on tracks */
     struct sv_arena arena;
 };
 

@@ -1,7 +1,7 @@
 /* The hot path: call place → committed record.
  *
- * Called by the macros, in any thread and in signal handlers, once the gate is open. It must not call anything but memcpy and
- * strnlen, take a lock, or make a system call (a test looks at this object's symbols); whatever is unusual (no ring, full ring, site not
+ * Called by the macros, in any thread and in signal handlers, once the gate is open. It must not call anything but memcpy, memmove
+ * and strnlen, take a lock, or make a system call (a test looks at this object's symbols); whatever is unusual (no ring, full ring, site not
  * registered, nested in itself) goes to sv_slow().
  *
  * Commit: the record's bytes, then one store-release of the ring's head, which pairs with the load-acquire of the reader. While a
@@ -173,16 +173,23 @@ static uint64_t *put_texts(uint64_t *r, const struct stave_site *site, const uin
     return (uint64_t *)(void *)at;
 }
 
-uint32_t sv_emit_try(struct sv_thread *t, uint64_t word, const struct stave_site *site,
-                     const uint64_t *values)
+/* A begin on a named track gets to know which slice it is; its end gives back the room that was kept for it. */
+static inline __attribute__((always_inline)) uint32_t record(struct sv_thread *t, uint64_t word,
+                                                             const struct stave_site *site,
+                                                             const uint64_t *values,
+                                                             struct sv_on *on)
 {
-    uint64_t reserve = site->flags & SV_SITE_NESTS ? SV_RECORD_HEAD : 0;
+    uint64_t reserve = site->flags & SV_SITE_NESTS ? SV_RECORD_HEAD : 0, given = 0;
     uint64_t bytes = sv_word_bytes(word);
+    if (on && on->is_end)
+        given = on->kept;
+    else if (on)
+        reserve = on->kept;
     if (site->flags & SV_SITE_TEXT)
         bytes = sv_emit_bytes(site, values);
     if (UNLIKELY(!enter(t)))
         return 0;
-    uint64_t head = t->head, limit = t->limit;
+    uint64_t head = t->head, limit = t->limit + given;
     if (UNLIKELY(head + bytes + reserve > limit)) {
         leave(t);
         return 0;
@@ -198,8 +205,18 @@ uint32_t sv_emit_try(struct sv_thread *t, uint64_t word, const struct stave_site
             r[2 + i] = values[i];
     }
     r[0] = word;
+    if (on && on->is_end && site->flags & SV_SITE_SLICE)
+        r[3] = on->slice & SV_SLICE_RECORD_MASK;
+    else if (on && !on->is_end)
+        on->slice = t->slice_base + head / 8;
     commit(t, head + bytes, limit - reserve);
     return session();
+}
+
+uint32_t sv_emit_try(struct sv_thread *t, uint64_t word, const struct stave_site *site,
+                     const uint64_t *values, struct sv_on *on)
+{
+    return record(t, word, site, values, on);
 }
 
 uint32_t stave_i_emit(struct stave_site *site, const uint64_t *values)
@@ -208,7 +225,7 @@ uint32_t stave_i_emit(struct stave_site *site, const uint64_t *values)
     uint64_t word = word_of(site);
     uint32_t done = 0;
     if (LIKELY(word != 0))
-        done = sv_emit_try(t, word, site, values);
+        done = record(t, word, site, values, NULL);
     return LIKELY(done != 0) ? done : sv_slow(site, values);
 }
 
@@ -251,7 +268,7 @@ void stave_i_scope_end_with(uint32_t begun, struct stave_site *site, const uint6
             sv_site_register(site);
             word = word_of(site);
         }
-        if (word != 0 && sv_emit_try(t, word, site, values)) {
+        if (word != 0 && sv_emit_try(t, word, site, values, NULL)) {
             t->limit += SV_RECORD_HEAD;
             return;
         }
@@ -298,4 +315,136 @@ void stave_i_end(struct stave_site *site, const uint64_t *values)
     if (!take_fate(t) || t->limit >= t->full_limit)
         return;
     stave_i_scope_end_with(epoch(), site, values);
+}
+
+/* ---- slices on named tracks ----
+ *
+ * A thread knows which of them it has begun, so that an end says which slice it means. Loss then takes slices away and never moves ends:
+ * the end of a slice whose begin was lost is not recorded. */
+
+static uint32_t emit_on(struct stave_site *site, const uint64_t *values, struct sv_on *on)
+{
+    uint64_t word = word_of(site);
+    uint32_t done = 0;
+    if (LIKELY(word != 0))
+        done = record(sv_self, word, site, values, on);
+    return LIKELY(done != 0) ? done : sv_slow_on(site, values, on);
+}
+
+/* A signal handler in between finds its own entries above this one, whatever is in it. */
+static void remember(struct sv_thread *t, uint64_t track, uint32_t session, uint64_t slice)
+{
+    if (t->ring == NULL)
+        return;
+    if (t->n_open_on == SV_OPEN_ON_MAX)
+        memmove(t->open_on, t->open_on + 1, (--t->n_open_on) * sizeof *t->open_on);
+    uint32_t at = t->n_open_on;
+    t->n_open_on = at + 1;
+    order_for_signals();
+    t->open_on[at] = (struct sv_open_on){(uint32_t)track, session, slice};
+}
+
+static struct sv_open_on take_out(struct sv_thread *t, uint32_t at)
+{
+    struct sv_open_on found = t->open_on[at];
+    t->n_open_on--;
+    if (UNLIKELY(at < t->n_open_on))
+        memmove(t->open_on + at, t->open_on + at + 1, (t->n_open_on - at) * sizeof found);
+    return found;
+}
+
+uint64_t stave_i_begin_on(struct stave_site *site, const uint64_t *values)
+{
+    struct sv_on on = {.kept = values[0] == STAVE_THREAD ? SV_RECORD_HEAD : 0};
+    uint32_t done = emit_on(site, values, &on);
+    if (values[0] == STAVE_THREAD)
+        stave_i_note_begin(done);
+    else
+        remember(sv_self, values[0], session(), done ? on.slice : 0);
+    return done ? on.slice : 0;
+}
+
+void stave_i_end_on(struct stave_site *site, const uint64_t *values)
+{
+    struct sv_thread *t = sv_self;
+    struct sv_on on = {.is_end = true};
+    if (values[0] == STAVE_THREAD) {
+        stave_i_end(site, values);
+        return;
+    }
+    uint32_t at = t->n_open_on;
+    while (at > 0 && t->open_on[at - 1].track != values[0])
+        at--;
+    if (LIKELY(at > 0)) {
+        struct sv_open_on found = take_out(t, at - 1);
+        if (UNLIKELY(found.slice == 0 || found.session != session()))
+            return;
+        on.slice = found.slice;
+    }
+    emit_on(site, values, &on);
+}
+
+uint64_t stave_i_open_on(struct stave_site *site, const uint64_t *values)
+{
+    struct sv_on on = {0};
+    uint32_t done = emit_on(site, values, &on);
+    if (done)
+        remember(sv_self, values[0], done, on.slice);
+    return done ? on.slice : 0;
+}
+
+static void forget(struct sv_thread *t, uint64_t slice)
+{
+    for (uint32_t at = t->n_open_on; at > 0; at--) {
+        if (t->open_on[at - 1].slice == slice) {
+            take_out(t, at - 1);
+            return;
+        }
+    }
+}
+
+/* Of this process: a forked child has nothing of its parent's to end. */
+static bool is_ours(uint64_t slice)
+{
+    const struct sv_process *p = sv_process;
+    return slice != 0 && p && slice >> SV_SLICE_RECORD_BITS == p->generation;
+}
+
+void stave_i_close_on(struct stave_site *site, uint64_t slice, const uint64_t *values)
+{
+    struct sv_on on = {.slice = slice, .is_end = true};
+    if (UNLIKELY(!is_ours(slice) || epoch() == 0))
+        return;
+    forget(sv_self, slice);
+    emit_on(site, values, &on);
+}
+
+/* The end of a block's slice finds room, as that of the thread's own slices does. */
+enum { END_ON_BYTES = SV_RECORD_HEAD + 16 };
+
+uint64_t stave_i_scope_on(struct stave_site *site, const uint64_t *values)
+{
+    bool is_thread = values[0] == STAVE_THREAD;
+    struct sv_on on = {.kept = is_thread ? SV_RECORD_HEAD : END_ON_BYTES};
+    uint32_t done = emit_on(site, values, &on);
+    if (is_thread || done == 0)
+        return done;
+    remember(sv_self, values[0], done, on.slice);
+    return on.slice;
+}
+
+void stave_i_scope_on_end(struct stave_site *site, stave_track_t track, uint64_t slice)
+{
+    struct sv_thread *t = sv_self;
+    struct sv_on on = {.slice = slice, .kept = END_ON_BYTES, .is_end = true};
+    const uint64_t values[] = {track, 0};
+    if (track == STAVE_THREAD) {
+        stave_i_scope_end((uint32_t)slice);
+        return;
+    }
+    if (UNLIKELY(!is_ours(slice) || t->limit + END_ON_BYTES > t->full_limit))
+        return;
+    forget(t, slice);
+    if (UNLIKELY(epoch() == 0 || emit_on(site, values, &on) == 0))
+        t->limit += END_ON_BYTES; /* the room that was kept */
 }

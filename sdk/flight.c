@@ -286,13 +286,6 @@ static void fire(struct sv_writer *w, const char *reason, uint32_t number, int64
 
 /* ---- the loop ---- */
 
-static int64_t boot_ns(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_BOOTTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 static uint32_t next_number(struct sv_writer *w)
 {
     return atomic_fetch_add(&w->n_files, 1) + 1;
@@ -314,9 +307,9 @@ void sv_flight_round(struct sv_writer *w)
         atomic_fetch_add_explicit(&w->triggers_done, 1, memory_order_release);
     }
     if (atomic_exchange(&signalled, 0))
-        fire(w, "signal", next_number(w), boot_ns());
+        fire(w, "signal", next_number(w), sv_writer_boot_ns());
     if (scan_rings(w)) {
-        fire(w, w->plan.trigger_name, next_number(w), boot_ns());
+        fire(w, w->plan.trigger_name, next_number(w), sv_writer_boot_ns());
         for (size_t i = 0; i < w->n_scans; i++)
             w->scans[i].pos = 0;
     }
@@ -338,7 +331,7 @@ int stave_trigger(const char *reason)
             struct sv_trigger *t = &w->triggers[asked % SV_TRIGGERS_MAX];
             snprintf(t->reason, sizeof t->reason, "%s", reason ? reason : "");
             t->number = next_number(w);
-            t->when_ns = boot_ns();
+            t->when_ns = sv_writer_boot_ns();
             number = (int)t->number;
             atomic_store_explicit(&w->triggers_asked, asked + 1, memory_order_release);
             if (!w->plan.after_ms)

@@ -90,6 +90,7 @@ static int meet(void *ctx, const char *name)
         return 0;
     }
     c->is_near = same_namespace(&c->room->process, &g->self);
+    sv_drain_watch(c->drain, c->room->session);
     sv_drain_with_source(c->drain, g->with_source);
     if (c->room->session->counter == (uint32_t)sv_ticks_counter())
         sv_drain_tick(c->drain, &g->opened);
@@ -207,8 +208,9 @@ int sv_guests_next(struct sv_guests *g, struct sv_batch *b, struct sv_err *err)
         struct sv_client *c = &g->all[g->at];
         int n = sv_client_next(c, b, err);
         if (n > 0)
-            atomic_fetch_add_explicit(&c->room->session->n_events, (uint64_t)n,
-                                      memory_order_relaxed);
+            atomic_fetch_add_explicit(g->is_lost ? &c->room->session->lost_output
+                                                 : &c->room->session->n_events,
+                                      (uint64_t)n, memory_order_relaxed);
         const char *why = sv_client_fault(c, g->budget_bytes);
         if (why)
             close_client(g, g->at, why);

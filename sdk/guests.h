@@ -22,6 +22,7 @@ struct sv_guests {
     struct sv_report *report;
     unsigned takes;
     bool with_source;
+    bool is_lost;        /* what is read goes nowhere */
     size_t budget_bytes; /* of each client */
     struct sv_client *all;
     size_t n, cap, at;

@@ -157,6 +157,43 @@ int sv_output_sink(const char *out, const char *part, const char *compress, stru
     return status;
 }
 
+bool sv_output_can_go_on(const char *out)
+{
+    return !sv_stream_is(out) && outputs[output_of(out)].whole == SV_PLAIN;
+}
+
+/* Packets of Perfetto follow each other whoever wrote them; JSON goes on with a comma. A file that is compressed as a whole cannot go on. */
+int sv_output_rest_sink(const char *out, bool is_rest, struct sv_dict *dict,
+                        struct sv_report *report, struct sv_buf *to, struct sv_sink **sink,
+                        struct sv_err *err)
+{
+    const int i = output_of(out);
+    struct sv_write_options options = {.dialect = is_rest && !outputs[i].inside ? "array" : NULL};
+    struct sv_output *o;
+    if (!sv_output_can_go_on(out))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the file is compressed");
+    int status = sv_output_open_buf(to, SV_PLAIN, &o, err);
+    if (status < 0)
+        return status;
+    status = outputs[i].door(o, &options, dict, report, sink, err);
+    if (status < 0)
+        sv_output_discard(o);
+    return status;
+}
+
+void sv_output_rest_join(const char *out, struct sv_buf *rest)
+{
+    if (outputs[output_of(out)].inside)
+        return;
+    if (rest->len == 0)
+        sv_buf_str(rest, "\n]");
+    else
+        rest->data[0] = ','; /* it was the bracket of an array */
+    while (rest->len > 0 && rest->data[rest->len - 1] != ']')
+        rest->len--;
+    sv_buf_str(rest, "}\n");
+}
+
 void sv_output_describe(struct sv_dict *dict, uint32_t pid)
 {
     char text[512];

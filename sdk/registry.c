@@ -193,7 +193,11 @@ bool sv_names_flush(void)
     uint64_t done = atomic_load_explicit(&p->names_written, memory_order_relaxed);
     if (!p->session || p->names_fd < 0 || done == reg.log_len)
         return true;
-    if (!sv_file_write(p->names_fd, reg.log + done, reg.log_len - done, done)) {
+    struct sv_quiet quiet;
+    sv_quiet_begin(&quiet);
+    bool ok = sv_file_write(p->names_fd, reg.log + done, reg.log_len - done, done);
+    sv_quiet_end(&quiet);
+    if (!ok) {
         sv_session_fail("cannot write the names of events", errno);
         return false;
     }
@@ -239,6 +243,8 @@ static void add_site(struct stave_site *site)
     reg.next_site++;
     bool on_track = site->n_args && site->types[0] == STAVE_I_TRACK;
     site->flags = site->kind == STAVE_KIND_BEGIN && !on_track ? SV_SITE_NESTS : 0;
+    if (site->n_args > 1 && site->types[1] == STAVE_I_SLICE)
+        site->flags |= SV_SITE_SLICE;
     for (unsigned i = 0; i < site->n_args; i++)
         if (site->types[i] >= STAVE_I_TEXT)
             site->flags |= SV_SITE_TEXT;

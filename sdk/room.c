@@ -163,7 +163,8 @@ struct sv_ring_progress sv_ring_committed(const struct sv_ring *r, uint64_t size
         if (of <= round && of >= best_round && at >= size && at % 8 == 0) {
             best_round = of;
             p = (struct sv_ring_progress){at, atomic_load(&m->lost_full),
-                                          atomic_load(&m->lost_nested)};
+                                          atomic_load(&m->lost_nested), atomic_load(&m->lost_ring),
+                                          m};
         }
     }
     return p;

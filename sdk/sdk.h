@@ -9,6 +9,9 @@
  *   writer.c    the thread that empties the rings into the output
  *   guests.c    rings of other processes that a writer empties with its own
  *   joining.c   being such a guest: no thread, no output
+ *   quiet.c     writes that cannot raise a signal in the program
+ *   signals.c   the end by SIGTERM and the like
+ *   cut_file.c  ending a file that cannot grow any more
  *
  * State is in two places. What a forked child inherits (numbers of sites and tracks, the plan) is ordinary memory. What it
  * must not (rings, files, threads, locks) lies in pages that the kernel wipes at fork, so that a child of any kind of fork
@@ -17,6 +20,7 @@
 #define SV_SDK_SDK_H
 
 #include "base/process_id.h"
+#include "sdk/quiet.h"
 #include "sdk/session_layout.h"
 
 #include <pthread.h>
@@ -25,6 +29,12 @@
 
 /* A thread's side of its ring. busy: a record is being written (a signal handler sees that), or there is no ring. The room
  * between limit and full_limit is kept for the ends of the open slices, 16 bytes each: an end never finds the ring full. */
+struct sv_open_on {
+    uint32_t track, session;
+    uint64_t slice; /* 0: its begin was lost */
+};
+enum { SV_OPEN_ON_MAX = 32 };
+
 struct sv_thread {
     /* head and limit are not neighbours: as one 16-byte load they would wait for two stores of the event before. */
     uint64_t head, mask;
@@ -36,6 +46,10 @@ struct sv_thread {
     uint32_t counter; /* enum sv_counter */
     uint32_t block;   /* overwrite: the block whose first record is known, plus 1 */
     uint32_t epoch;   /* overwrite: the session that ring->oldest belongs to */
+    /* Slices that this thread has begun on named tracks, the newest last; with more of them the oldest is forgotten. */
+    uint64_t slice_base; /* what all of them have in common: process and ring */
+    uint32_t n_open_on;
+    struct sv_open_on open_on[SV_OPEN_ON_MAX];
 };
 
 extern _Thread_local struct sv_thread *sv_self __attribute__((tls_model("initial-exec")));
@@ -54,8 +68,10 @@ struct sv_writer;
 struct sv_process {
     _Atomic uint32_t ready;
     uint32_t pid;
+    uint32_t generation;   /* of forks: tells slices that an ancestor has begun */
     _Atomic uint32_t lock; /* thread that holds it, 0: free */
-    _Atomic uint32_t start_failed;
+    _Atomic uint32_t start_failed, output_failed;
+    _Atomic uint32_t n_waiting;         /* threads that wait for room */
     struct sv_session_file *session;    /* NULL: no directory yet */
     const struct sv_session_file *host; /* of a guest: whose writer reads our rings; else NULL */
     int64_t host_looked_ns;
@@ -85,8 +101,13 @@ struct sv_process {
     pthread_mutex_t control;      /* start, stop and flush, one at a time: sv_control_lock() */
     _Atomic uint32_t control_owner;
     int control_cancel; /* the owner's state of cancellation */
+    struct sv_quiet control_quiet;
     _Atomic uint32_t has_said_no_ring;
 };
+
+/* A slice as the program holds it: above what a record says (sv_slice_id) the generation of the process that began it. */
+enum { SV_SLICE_RECORD_BITS = 52 };
+#define SV_SLICE_RECORD_MASK (((uint64_t)1 << SV_SLICE_RECORD_BITS) - 1)
 
 extern struct sv_process *sv_process; /* NULL before the first use */
 
@@ -94,6 +115,9 @@ extern struct sv_process *sv_process; /* NULL before the first use */
 
 /* The hot path gives up: does all of it. Returns like stave_i_emit(). */
 uint32_t sv_slow(struct stave_site *site, const uint64_t *values);
+/* The same for a begin or an end on a track; see struct sv_on. */
+struct sv_on;
+uint32_t sv_slow_on(struct stave_site *site, const uint64_t *values, struct sv_on *on);
 struct sv_thread *sv_attach(void); /* a ring for the calling thread; NULL: none */
 bool sv_process_init(void);        /* in this process, if it is not yet; false: cannot */
 bool sv_lock(
@@ -103,15 +127,20 @@ void sv_wake_writer(void);
 
 /* ---- emit.c ---- */
 
-/* Writes the record where there is room for it. 0: there is none. */
+/* Of a slice on a named track. */
+struct sv_on {
+    uint64_t slice; /* end: which one, 0: not known; begin: which one it is, once it is recorded */
+    uint64_t kept;  /* bytes that a begin keeps for its end, and that the end gives back */
+    bool is_end;
+};
+
+/* Writes the record where there is room for it. 0: there is none. `on` may be NULL. */
 uint32_t sv_emit_try(struct sv_thread *t, uint64_t word, const struct stave_site *site,
-                     const uint64_t *values);
+                     const uint64_t *values, struct sv_on *on);
 /* Bytes of the record: known for most sites, measured where there is text. */
 uint64_t sv_emit_bytes(const struct stave_site *site, const uint64_t *values);
-enum {
-    SV_SITE_TEXT = 1,
-    SV_SITE_NESTS = 2
-}; /* stave_site.flags: has text; opens a slice of its thread */
+/* stave_site.flags: has text; opens a slice of its thread; its second word says which slice it ends */
+enum { SV_SITE_TEXT = 1, SV_SITE_NESTS = 2, SV_SITE_SLICE = 4 };
 
 /* ---- registry.c ---- */
 

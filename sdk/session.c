@@ -11,6 +11,7 @@
 #include "base/trusted.h"
 #include "sdk/joining.h"
 #include "sdk/outputs.h"
+#include "sdk/quiet.h"
 #include "sdk/room.h"
 #include "sdk/ticks.h"
 #include "sdk/writer.h"
@@ -42,8 +43,11 @@ void sv_say(const char *format, ...)
     if (len > sizeof line - 2)
         len = sizeof line - 2;
     line[len++] = '\n';
+    struct sv_quiet quiet; /* nobody may be there to read it */
+    sv_quiet_begin(&quiet);
     ssize_t ignored = write(STDERR_FILENO, line, len);
     (void)ignored;
+    sv_quiet_end(&quiet);
 }
 
 static void gates(bool on)
@@ -64,7 +68,7 @@ void sv_session_fail(const char *what, int error)
         sv_say("%s; tracing is off", what);
 }
 
-/* ---- one at a time; a thread is not cancelled meanwhile ---- */
+/* ---- one at a time; a thread is not cancelled meanwhile, and gets no signal for what it writes ---- */
 
 void sv_control_lock(struct sv_process *p)
 {
@@ -72,6 +76,7 @@ void sv_control_lock(struct sv_process *p)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     pthread_mutex_lock(&p->control);
     p->control_cancel = cancel;
+    sv_quiet_begin(&p->control_quiet);
     atomic_store(&p->control_owner, (uint32_t)gettid());
 }
 
@@ -80,6 +85,7 @@ bool sv_control_try(struct sv_process *p)
     if (pthread_mutex_trylock(&p->control) != 0)
         return false;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &p->control_cancel);
+    sv_quiet_begin(&p->control_quiet);
     atomic_store(&p->control_owner, (uint32_t)gettid());
     return true;
 }
@@ -87,8 +93,10 @@ bool sv_control_try(struct sv_process *p)
 void sv_control_unlock(struct sv_process *p)
 {
     int cancel = p->control_cancel;
+    struct sv_quiet quiet = p->control_quiet;
     atomic_store(&p->control_owner, 0);
     pthread_mutex_unlock(&p->control);
+    sv_quiet_end(&quiet);
     pthread_setcancelstate(cancel, NULL);
 }
 
@@ -323,6 +331,7 @@ static int start_own(struct sv_process *p, bool is_child)
         return -1;
     }
     atomic_store(&p->start_failed, 0);
+    atomic_store(&p->output_failed, 0);
     snprintf(host_dir, sizeof host_dir, "%s", joins(&plan) ? p->dir : "");
     return 0;
 }
@@ -396,6 +405,11 @@ int stave_start(const struct stave_options *options)
     return status;
 }
 
+static bool has_failed(const struct sv_process *p)
+{
+    return atomic_load(&p->start_failed) || atomic_load(&p->output_failed);
+}
+
 int stave_flush(void)
 {
     struct sv_process *p = sv_process;
@@ -406,7 +420,7 @@ int stave_flush(void)
         go_on_alone(p);
     if (p->has_writer)
         sv_writer_flush(p);
-    int status = atomic_load(&p->start_failed) ? -1 : 0;
+    int status = has_failed(p) ? -1 : 0;
     sv_control_unlock(p);
     return status;
 }
@@ -423,7 +437,7 @@ int stave_stop(void)
     } else if (p->has_writer) {
         gates(false);
         sv_writer_stop(p);
-        status = atomic_load(&p->start_failed) ? -1 : 0;
+        status = has_failed(p) ? -1 : 0;
     }
     sv_control_unlock(p);
     return status;
@@ -508,11 +522,9 @@ void stave_finish(void)
         sv_control_unlock(p);
         stave_stop();
     }
-    bool is_recoverable =
-        p && atomic_load(&p->start_failed) &&
-        (!sv_stream_is(plan.pattern) || /* of a stream that began, the rings hold the rest */
-         (p->session && atomic_load(&p->session->state) == SV_SESSION_OPEN));
-    if (p && atomic_load(&p->ready) == 2 && p->session && !is_recoverable)
+    /* What is not in the output is in the rings. */
+    bool is_ready = p && atomic_load(&p->ready) == 2 && p->session;
+    if (is_ready && atomic_load(&p->session->state) != SV_SESSION_OPEN)
         sv_files_remove(p);
 }
 

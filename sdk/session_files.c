@@ -2,6 +2,7 @@
  *
  * Space is reserved before a file is mapped, so that a full file system is an error here and never a SIGBUS there.
  * Called with the process's lock held, except by readers (start ticks). No malloc: a signal handler may be below us. */
+#include "base/trusted.h"
 #include "sdk/sdk.h"
 
 #include "base/trusted.h"
@@ -173,6 +174,7 @@ bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, struct s
     r->version = SV_LAYOUT_VERSION;
     r->size = size;
     r->pid = p->pid;
+    r->number = number;
     atomic_store(&r->head, size);
     atomic_store(&r->tail, size);
     atomic_store(&r->mark[0].pos, size);

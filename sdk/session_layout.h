@@ -49,25 +49,58 @@ static inline uint64_t sv_word_bytes(uint64_t w)
     return (w >> 48) * 8;
 }
 
+/* Which slice of a named track: where its begin is, as the ring's number and the position in it. An end carries it (STAVE_I_SLICE), so that
+ * it closes this slice whatever else is open or was lost. 0 is none. */
+enum { SV_SLICE_POS_BITS = 40 };
+
+static inline uint64_t sv_slice_id(uint32_t ring, uint64_t pos)
+{
+    return (uint64_t)ring << SV_SLICE_POS_BITS |
+           (pos / 8 & (((uint64_t)1 << SV_SLICE_POS_BITS) - 1));
+}
+static inline uint32_t sv_slice_ring(uint64_t id)
+{
+    return (uint32_t)(id >> SV_SLICE_POS_BITS);
+}
+static inline uint64_t sv_slice_pos(uint64_t id)
+{
+    return (id & (((uint64_t)1 << SV_SLICE_POS_BITS) - 1)) * 8;
+}
+
 /* ---- rings ---- */
 
 enum sv_ring_state { SV_RING_FREE, SV_RING_LIVE, SV_RING_ENDED };
 
-/* How far a round of the writer had read, and how many of the losses it had written: see sv_session_file.round. */
+/* A slice of a named track whose begin is in the output and whose end is not. */
+struct sv_mark_slice {
+    uint64_t id;
+    int64_t begin_ns;
+    uint64_t owner; /* as in its record: STAVE_I_OWNER */
+    uint32_t track, lane;
+};
+enum { SV_MARK_SLICES = 48 };
+
+/* How far a round of the writer had read, how many of the losses it had written and which slices were open then: see
+ * sv_session_file.round. */
 struct sv_mark {
     _Atomic uint64_t round, pos;
-    _Atomic uint64_t lost_full, lost_nested;
+    _Atomic uint64_t lost_full, lost_nested, lost_ring; /* the last one is the session's */
+    int64_t until_ns;  /* no slice on a named track is later in the output */
+    uint32_t n_lanes;  /* at most, of any track */
+    uint32_t n_slices; /* past SV_MARK_SLICES: how many there were; only the first are told */
+    struct sv_mark_slice slices[SV_MARK_SLICES];
 };
 
-/* The same as plain numbers. */
+/* What the output has of a ring, as plain numbers. */
 struct sv_ring_progress {
-    uint64_t pos, lost_full, lost_nested;
+    uint64_t pos, lost_full, lost_nested, lost_ring;
+    const struct sv_mark *mark; /* where they are from, NULL: nothing was committed */
 };
 
 struct sv_ring {
     uint32_t magic, version;
     uint64_t size; /* of the records' area, a power of two */
-    uint32_t pid;
+    uint32_t pid, number;
     _Atomic uint32_t state; /* enum sv_ring_state */
     _Atomic uint32_t owner; /* grows with each thread that takes the ring */
     _Atomic uint32_t tid;

@@ -27,6 +27,7 @@ enum { WAIT_NS_MIN = 20000, WAIT_NS_MAX = 200000 };
 struct sv_process *sv_process;
 static pthread_key_t ended_key;
 static _Atomic uint32_t key_made;
+static uint32_t generation; /* inherited by fork, so that it grows from parent to child */
 
 static uint32_t this_thread(void)
 {
@@ -165,6 +166,7 @@ bool sv_process_init(void)
     if (atomic_compare_exchange_strong(&p->ready, &none, 1)) {
         make_key_once();
         p->pid = (uint32_t)getpid();
+        p->generation = ++generation;
         p->names_fd = p->dir_fd = -1;
         if (getrandom(&p->flow_base, sizeof p->flow_base, GRND_NONBLOCK) != sizeof p->flow_base)
             p->flow_base = sv_ticks_raw(SV_COUNTER_MONOTONIC) * 0x9e3779b97f4a7c15u ^ p->pid;
@@ -252,7 +254,7 @@ static struct sv_ring_ref *take_ring(struct sv_process *p)
         return ref;
     uint64_t bytes = ring_bytes(p, n);
     while (bytes >= SV_RING_BYTES_MIN && !sv_ring_open(p, n, bytes, &p->rings[n])) {
-        if (errno != ENOSPC && errno != ENOMEM)
+        if (errno != ENOSPC && errno != ENOMEM && errno != EFBIG)
             return NULL;
         bytes >>= 1;
     }
@@ -282,7 +284,9 @@ static struct sv_thread *attach_locked(struct sv_process *p)
                             .data = ref->data,
                             .ring = r,
                             .fates = ~(uint64_t)0,
-                            .counter = (uint32_t)sv_ticks_counter()};
+                            .counter = (uint32_t)sv_ticks_counter(),
+                            .slice_base = (uint64_t)p->generation << SV_SLICE_RECORD_BITS |
+                                          sv_slice_id(r->number, 0)};
     t->full_limit = t->limit = t->head;
     return t;
 }
@@ -308,9 +312,12 @@ struct sv_thread *sv_attach(void)
         sv_session_inherit();
     if (!p->session || !sv_lock())
         return NULL;
+    struct sv_quiet quiet;
+    sv_quiet_begin(&quiet);
     errno = 0;
     struct sv_thread *t = attach_locked(p);
     int error = errno;
+    sv_quiet_end(&quiet);
     sv_unlock();
     if (!t) {
         tell_no_ring(p, error);
@@ -394,7 +401,7 @@ static void overwrite(struct sv_thread *t, uint64_t need)
 
 /* Asks by the clock, not woken by the writer: a woken thread is put beside its waker, and two that wake each other in turn end up
  * on one core. It sleeps for a small part of what the writer needs for a full ring. */
-static bool wait_for_room(struct sv_thread *t, uint64_t need)
+static bool wait_for_writer(struct sv_thread *t, uint64_t need)
 {
     const struct sv_process *p = sv_process;
     uint64_t ns = t->ring->size / 16;
@@ -416,9 +423,23 @@ static bool wait_for_room(struct sv_thread *t, uint64_t need)
     }
 }
 
+static bool wait_for_room(struct sv_thread *t, uint64_t need)
+{
+    atomic_fetch_add(&sv_process->n_waiting, 1);
+    bool ok = wait_for_writer(t, need);
+    atomic_fetch_sub(&sv_process->n_waiting, 1);
+    return ok;
+}
+
 static void count(_Atomic uint64_t *lost)
 {
     atomic_fetch_add_explicit(lost, 1, memory_order_relaxed);
+}
+
+static void count_ringless(void)
+{
+    if (sv_process && sv_process->session)
+        count(&sv_process->session->lost_ring);
 }
 
 static bool make_room(struct sv_thread *t, uint64_t need)
@@ -439,40 +460,40 @@ static bool make_room(struct sv_thread *t, uint64_t need)
 
 /* ---- the whole slow way ---- */
 
-static uint32_t slow(struct stave_site *site, const uint64_t *values)
+/* A signal handler inside its thread's hot path is counted. An end is recorded whatever is switched off by now. */
+static uint32_t slow(struct stave_site *site, const uint64_t *values, struct sv_on *on)
 {
     struct sv_thread *t = sv_self;
-    if (t->ring && t->busy) { /* a signal handler inside its thread's hot path */
+    bool is_end = on && on->is_end;
+    if (t->ring && t->busy) {
         count(&t->ring->lost_nested);
         return 0;
     }
     uint64_t word = __atomic_load_n(&site->word, __ATOMIC_ACQUIRE);
     if (word == 0) {
-        if (!sv_site_register(site)) {
-            if (__atomic_load_n(&site->state, __ATOMIC_RELAXED) && sv_process &&
-                sv_process->session)
-                count(
-                    &sv_process->session->lost_ring); /* on, but it could not be registered here */
+        if (!sv_site_register(site) && !is_end) {
+            if (__atomic_load_n(&site->state, __ATOMIC_RELAXED))
+                count_ringless(); /* on, but it could not be registered here */
             return 0;
         }
         word = __atomic_load_n(&site->word, __ATOMIC_ACQUIRE);
     }
-    if (!__atomic_load_n(&site->state, __ATOMIC_RELAXED) || word == 0)
+    if (word == 0 || (!is_end && !__atomic_load_n(&site->state, __ATOMIC_RELAXED)))
         return 0;
     if (!t->ring) {
         t = sv_attach();
         if (!t) {
-            if (sv_process && sv_process->session)
-                count(&sv_process->session->lost_ring);
+            count_ringless();
             return 0;
         }
     }
-    uint32_t done = sv_emit_try(t, word, site, values);
+    uint32_t done = sv_emit_try(t, word, site, values, on);
     if (done)
         return done;
     uint64_t need = site->flags & SV_SITE_TEXT ? sv_emit_bytes(site, values) : sv_word_bytes(word);
-    if (make_room(t, need + SV_RECORD_HEAD))
-        done = sv_emit_try(t, word, site, values);
+    uint64_t kept = on && on->kept > SV_RECORD_HEAD ? on->kept : SV_RECORD_HEAD;
+    if (make_room(t, need + kept))
+        done = sv_emit_try(t, word, site, values, on);
     if (!done)
         count(&t->ring->lost_full);
     return done;
@@ -483,22 +504,27 @@ bool stave_i_first(struct stave_site *site)
     int saved = errno, cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     bool on = sv_site_register(site);
-    if (!on && __atomic_load_n(&site->state, __ATOMIC_RELAXED) == STAVE_I_NEW && sv_process &&
-        sv_process->session && atomic_load(&sv_epoch) != 0)
-        count(&sv_process->session->lost_ring); /* in a signal handler: not this time */
+    if (!on && __atomic_load_n(&site->state, __ATOMIC_RELAXED) == STAVE_I_NEW &&
+        atomic_load(&sv_epoch) != 0)
+        count_ringless(); /* in a signal handler: not this time */
     pthread_setcancelstate(cancel, NULL);
     errno = saved;
     return on;
 }
 
-uint32_t sv_slow(struct stave_site *site, const uint64_t *values)
+uint32_t sv_slow_on(struct stave_site *site, const uint64_t *values, struct sv_on *on)
 {
     int saved = errno, cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* not while it holds the lock */
-    uint32_t done = slow(site, values);
+    uint32_t done = slow(site, values, on);
     pthread_setcancelstate(cancel, NULL);
     errno = saved;
     return done;
+}
+
+uint32_t sv_slow(struct stave_site *site, const uint64_t *values)
+{
+    return sv_slow_on(site, values, NULL);
 }
 
 uint64_t stave_flow_new(void)

@@ -21,7 +21,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,13 +35,22 @@ enum {
     SNAPSHOT_MS = 10000,
     NAMES_MS = 1000,
     BATCHES_PER_LOOK = 16,
-    ROUND_BYTES = 64 << 10
+    ROUND_BYTES = 64 << 10,
+    LAST_ROUNDS = 200,
+    NEAR_LIMIT_BYTES = 1 << 20
 };
 
 int64_t sv_writer_now_ns(void)
 {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+int64_t sv_writer_boot_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_BOOTTIME, &ts);
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
@@ -134,40 +145,112 @@ static void name_threads(struct sv_writer *w, bool all)
     }
 }
 
-/* ---- commit ---- */
+/* ---- failure ---- */
 
-static bool fail(struct sv_writer *w, const struct sv_err *err)
+static const struct sv_commit_point *last_point(const struct sv_writer *w)
 {
-    if (!w->failed) {
-        char line[2 * SV_PATH_MAX + 700];
-        bool is_named = strncmp(err->msg, w->out, strlen(w->out)) == 0; /* by its growing file */
-        int n = snprintf(line, sizeof line, "%s%s%s", is_named ? "" : w->out,
-                         is_named ? "" : ": ", err->msg);
-        if (w->fd >= 0 && n > 0 && (size_t)n < sizeof line)
-            snprintf(line + n, sizeof line - (size_t)n,
-                     " ('stave recover %s -o FILE' saves what was not sent)", w->process->dir);
-        sv_session_fail(line, 0);
-    }
-    w->failed = true;
-    return false;
+    static const struct sv_commit_point none;
+    return w->n_points ? &w->points[(w->n_points - 1) % SV_POINTS] : &none;
 }
 
-static bool commit(struct sv_writer *w)
+static void lose(struct sv_writer *w, uint64_t n)
+{
+    w->lost += n;
+    atomic_fetch_add_explicit(&w->process->session->lost_output, n, memory_order_relaxed);
+}
+
+/* What is past it is in no commit. Recovery cuts it, too. */
+static void keep_what_is_whole(const struct sv_writer *w)
+{
+    if (w->fd < 0 && truncate(w->part, (off_t)last_point(w)->bytes) != 0)
+        return;
+}
+
+/* What a stream did not take stays in the rings, for `stave recover`. What a file did not take is counted. */
+static bool leaves_rings(const struct sv_writer *w)
+{
+    return w->failed && w->fd >= 0;
+}
+
+static void fail_stream(struct sv_writer *w, const struct sv_err *err)
+{
+    char line[2 * SV_PATH_MAX + 700];
+    snprintf(line, sizeof line, "%s: %s ('stave recover %s -o FILE' saves what was not sent)",
+             w->out, err->msg, w->process->dir);
+    sv_session_fail(line, 0);
+}
+
+/* Without the name of the growing file: OUT is named already. */
+static const char *reason(const struct sv_writer *w, const struct sv_err *err)
+{
+    size_t n = strlen(w->part);
+    return n && strncmp(err->msg, w->part, n) == 0 && err->msg[n] == ':' ? err->msg + n + 2
+                                                                         : err->msg;
+}
+
+/* The output takes no more. The rings are emptied as before, so that nobody waits and all is counted. */
+static void fail(struct sv_writer *w, const struct sv_err *err)
+{
+    if (w->failed)
+        return;
+    w->failed = true;
+    if (w->fd >= 0) {
+        fail_stream(w, err);
+        return;
+    }
+    w->failed_ns = sv_writer_boot_ns();
+    w->guests.is_lost = true;
+    snprintf(w->cause, sizeof w->cause, "%.120s", reason(w, err));
+    atomic_store(&w->process->output_failed, 1);
+    sv_say("%s: %s; what comes from now on is lost and counted%s", w->out, reason(w, err),
+           sv_output_can_go_on(w->out) ? "" : " (stave recover saves the rest: -o FILE)");
+    lose(w, w->written - last_point(w)->written);
+    keep_what_is_whole(w);
+}
+
+/* ---- commit ---- */
+
+/* Everything handed to the sink is in the output; false: it is not. */
+static bool flush_output(struct sv_writer *w, struct sv_err *err)
+{
+    struct stat st;
+    if (w->sink->flush && w->sink->flush(w->sink, err) < 0)
+        return false;
+    if (w->fd >= 0 && !sv_stream_send(w, err))
+        return false;
+    if (w->fd >= 0 || stat(w->part, &st) != 0)
+        st.st_size = 0; /* nothing to join: recovery has the rings only */
+    w->points[w->n_points++ % SV_POINTS] =
+        (struct sv_commit_point){(uint64_t)st.st_size, w->written};
+    return true;
+}
+
+/* Bytes that the file may still grow by. */
+static uint64_t room_left(const struct sv_writer *w)
+{
+    struct rlimit limit;
+    struct statvfs fs;
+    uint64_t bytes = last_point(w)->bytes, left = UINT64_MAX;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        left = limit.rlim_cur > bytes ? limit.rlim_cur - bytes : 0;
+    if (statvfs(w->part, &fs) == 0 && fs.f_bavail < left / fs.f_frsize)
+        left = (uint64_t)fs.f_bavail * fs.f_frsize;
+    return left;
+}
+
+static void commit(struct sv_writer *w)
 {
     struct sv_session_file *s = w->process->session;
     struct sv_err err = {0};
-    struct stat st;
-    if (w->sink->flush && w->sink->flush(w->sink, &err) < 0)
-        return fail(w, &err);
-    if (w->fd >= 0 && !sv_stream_send(w, &err))
-        return fail(w, &err);
-    if (w->fd >= 0 || stat(w->part, &st) != 0)
-        st.st_size = 0; /* nothing to join: recovery has the rings only */
+    if (!w->failed && !flush_output(w, &err))
+        fail(w, &err);
+    if (leaves_rings(w))
+        return;
     uint64_t round = w->round + 1;
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++)
         sv_drain_mark(w->drain, i, w->process->rings[i].ring, round);
     sv_guests_mark(&w->guests, round);
-    atomic_store_explicit(&s->bytes[round & 1], (uint64_t)st.st_size, memory_order_relaxed);
+    atomic_store_explicit(&s->bytes[round & 1], last_point(w)->bytes, memory_order_relaxed);
     atomic_store_explicit(&s->round, round, memory_order_release); /* now it is so */
     w->round = round;
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) /* pairs with the acquire in slow.c */
@@ -176,7 +259,7 @@ static bool commit(struct sv_writer *w)
     sv_guests_release(&w->guests);
     w->uncommitted = 0;
     w->commit_ns = sv_writer_now_ns();
-    return true;
+    w->is_near_limit = w->fd < 0 && !w->failed && room_left(w) < NEAR_LIMIT_BYTES;
 }
 
 /* ---- rounds ---- */
@@ -199,25 +282,55 @@ static bool is_pressed(const struct sv_writer *w)
     return sv_guests_are_pressed(&w->guests);
 }
 
+/* What a batch is worth: a slice counts with its begin, a loss as many as it tells. */
+static uint64_t weigh(struct sv_writer *w, const struct sv_event *events, size_t n)
+{
+    uint64_t weight = 0;
+    for (const struct sv_event *e = events; e < events + n; e++) {
+        weight += e->kind != SV_END;
+        if (__builtin_expect(e->kind != SV_LOSS || e->n_args == 0 || e->args[0].i <= 0, 1))
+            continue;
+        uint64_t lost = (uint64_t)e->args[0].i;
+        weight += lost - 1;
+        if (e->name == w->cause_full)
+            w->told_full += lost;
+        else if (e->name == w->cause_nested || e->name == w->cause_ring)
+            w->told_other += lost;
+    }
+    return weight;
+}
+
+static void write_batch(struct sv_writer *w, size_t n)
+{
+    struct sv_err err = {0};
+    uint64_t weight = weigh(w, w->batch->events, n);
+    if (w->fd >= 0)
+        w->sent_events += sv_stream_count(w->batch->events, n);
+    if (!w->failed) {
+        w->written += weight;
+        if (w->sink->write(w->sink, w->batch->events, n, &err) < 0)
+            fail(w, &err);
+        else
+            atomic_fetch_add_explicit(&w->process->session->n_events, n, memory_order_relaxed);
+    } else {
+        lose(w, weight);
+    }
+    sv_batch_reset(w->batch);
+    if (w->is_near_limit && !w->failed && !flush_output(w, &err))
+        fail(w, &err);
+}
+
 /* Room is given back while the round goes on: whoever waits for it works beside us, not after us. */
-static bool pump(struct sv_writer *w)
+static void pump(struct sv_writer *w)
 {
     struct sv_err err = {0};
     int n;
-    uint64_t events = 0, n_batches = 0;
-    while ((n = next_batch(w, &err)) > 0) {
-        if (w->fd >= 0)
-            w->sent_events += sv_stream_count(w->batch->events, (size_t)n);
-        int status = w->sink->write(w->sink, w->batch->events, (size_t)n, &err);
-        sv_batch_reset(w->batch);
-        if (status < 0)
-            return fail(w, &err);
-        events += (uint64_t)n;
-        if (++n_batches % BATCHES_PER_LOOK == 0 && is_pressed(w) && !commit(w))
-            return false;
+    uint64_t n_batches = 0;
+    while (!leaves_rings(w) && (n = next_batch(w, &err)) > 0) {
+        write_batch(w, (size_t)n);
+        if (++n_batches % BATCHES_PER_LOOK == 0 && is_pressed(w))
+            commit(w);
     }
-    atomic_fetch_add_explicit(&w->process->session->n_events, events, memory_order_relaxed);
-    return n == 0 || fail(w, &err);
 }
 
 /* Returns how many bytes of rings it read; commits when enough has gathered. */
@@ -232,13 +345,35 @@ static uint64_t one_round(struct sv_writer *w, bool must_commit, bool is_last)
     bytes += sv_guests_round(&w->guests, now, is_last);
     if (bytes)
         name_threads(w, now - w->named_ns > NAMES_MS * 1000000ll && (w->named_ns = now) != 0);
-    if (!pump(w))
-        return 0;
+    pump(w);
     w->uncommitted += bytes;
     bool is_due = w->uncommitted && (is_pressed(w) || now - w->commit_ns > COMMIT_MS * 1000000ll);
     if (must_commit || is_due || w->guests.has_gone)
         commit(w);
     return bytes;
+}
+
+/* Is there anything that a thread has recorded and this writer has not read, or that a thread is about to record? */
+static bool has_more(const struct sv_writer *w)
+{
+    for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) {
+        const struct sv_drain_ring *r = sv_drain_ring(w->drain, i);
+        if (atomic_load_explicit(&r->ring->head, memory_order_acquire) != r->pos)
+            return true;
+    }
+    return atomic_load(&w->process->n_waiting) != 0;
+}
+
+/* The gates are closed: what is still on its way comes within a few rounds. */
+static void last_rounds(struct sv_writer *w)
+{
+    w->snapshot_ns = 0;
+    one_round(w, false, true);
+    for (int i = 0; i < LAST_ROUNDS && has_more(w); i++) {
+        commit(w);
+        usleep(100);
+        one_round(w, false, true);
+    }
 }
 
 static void wait_for_work(struct sv_writer *w, uint32_t seen, unsigned us)
@@ -285,9 +420,9 @@ static void loop(struct sv_writer *w)
         begin_work(w->process);
         if (w->plan.full == STAVE_FULL_OVERWRITE)
             sv_flight_round(w);
-        else if (!w->failed)
+        else if (!leaves_rings(w))
             bytes = one_round(w, must, false);
-        if (w->failed)
+        if (leaves_rings(w))
             sv_guests_refuse(&w->guests);
         end_work(w->process);
         if (must)
@@ -300,27 +435,23 @@ static void loop(struct sv_writer *w)
 
 /* ---- life ---- */
 
-static void keep_what_is_whole(struct sv_writer *w)
-{
-    struct sv_session_file *s = w->process->session;
-    if (w->fd < 0 && truncate(w->part, (off_t)atomic_load(&s->bytes[w->round & 1])) != 0)
-        return; /* recovery will cut it */
-}
-
 /* The final name; a stream has none, and a flight recorder's files have theirs already. */
 static void settle(struct sv_writer *w)
 {
     struct sv_err err = {0};
-    if (w->fd >= 0 && !w->failed && !sv_stream_end(w, &err))
+    bool is_file = w->fd < 0;
+    if (!is_file && !w->failed && !sv_stream_end(w, &err))
         fail(w, &err);
-    if (w->fd < 0 && w->plan.full == STAVE_FULL_OVERWRITE) {
+    bool is_whole = !w->failed || (is_file && sv_cut_file(w));
+    if (is_file && w->plan.full == STAVE_FULL_OVERWRITE) {
         unlink(w->part);
-    } else if (w->fd < 0 && !w->failed && sv_output_settle(&w->claim, &err) < 0) {
+    } else if (is_file && is_whole && sv_output_settle(&w->claim, &err) < 0) {
         fail(w, &err);
+        is_whole = false;
     }
-    if (w->failed) {
+    if (!is_whole) {
         keep_what_is_whole(w);
-        return;
+        return; /* for `stave recover` */
     }
     atomic_store(&w->process->session->state, SV_SESSION_CLOSED);
     sv_claim_release(&w->claim);
@@ -331,20 +462,22 @@ static void finish(struct sv_writer *w)
     struct sv_err err = {0};
     if (w->plan.full == STAVE_FULL_OVERWRITE) {
         sv_flight_round(w);
-    } else if (!w->failed) {
-        w->snapshot_ns = 0;
-        one_round(w, false, true);
+    } else if (!leaves_rings(w)) {
+        last_rounds(w);
         name_threads(w, true);
-        if (!w->failed && commit(w))
+        commit(w);
+        if (!leaves_rings(w))
             sv_guests_part(&w->guests, sv_host_leave, w);
     }
-    if (w->failed)
+    if (leaves_rings(w))
         sv_guests_refuse(&w->guests);
     if (w->sink->rewrites && !w->failed && w->fd < 0)
         atomic_store(&w->process->session->bytes[w->round & 1], SV_PART_WHOLE);
     int status = w->sink->close(w->sink, false, &err);
     w->sink = NULL;
     if (status < 0)
+        fail(w, &err);
+    if (w->fd >= 0 && !w->failed && !sv_stream_send(w, &err))
         fail(w, &err);
     settle(w);
 }
@@ -370,8 +503,9 @@ static void *run(void *arg)
         end_work(w->process);
     } else {
         end_work(w->process);
-        struct sv_err err = {.msg = "out of memory"};
-        fail(w, &err);
+        char line[SV_PATH_MAX + 32];
+        snprintf(line, sizeof line, "%s: out of memory", w->out);
+        sv_session_fail(line, 0);
         sv_guests_refuse(&w->guests);
         while (!atomic_load(&w->stop)) {
             atomic_store(&w->flush_done, atomic_load(&w->flush_asked));
@@ -408,10 +542,10 @@ static void begin_rings(struct sv_writer *w, bool resumes)
     sv_drain_round(w->drain);
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) {
         struct sv_drain_ring *r = sv_drain_ring(w->drain, i);
-        r->pos = r->end = atomic_load_explicit(&r->ring->head, memory_order_acquire);
+        struct sv_ring_progress p = sv_ring_committed(r->ring, r->size, atomic_load(&s->round));
+        sv_drain_start_at(r, resumes ? p.pos
+                                     : atomic_load_explicit(&r->ring->head, memory_order_acquire));
         if (resumes) { /* behind what the host has written */
-            struct sv_ring_progress p = sv_ring_committed(r->ring, r->size, atomic_load(&s->round));
-            r->pos = r->end = p.pos;
             r->lost_full = p.lost_full;
             r->lost_nested = p.lost_nested;
             continue;
@@ -454,9 +588,13 @@ static bool prepare(struct sv_writer *w, struct sv_err *err)
     sv_report_init(&w->report);
     w->dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
     sv_output_describe(w->dict, p->pid);
+    w->cause_full = sv_dict_cstr(w->dict, SV_LOST_FULL);
+    w->cause_nested = sv_dict_cstr(w->dict, SV_LOST_NESTED);
+    w->cause_ring = sv_dict_cstr(w->dict, SV_LOST_RING);
     if (open_sink(w, err) < 0)
         return false;
     w->drain = sv_drain_new(w->dict, &w->report, p->pid, w->sink->takes);
+    sv_drain_watch(w->drain, s);
     sv_drain_with_source(w->drain, w->plan.with_source);
     sv_guests_init(&w->guests, p->dir_fd, w->dict, &w->report, w->sink->takes);
     w->batch = sv_alloc(sizeof *w->batch);
@@ -464,8 +602,9 @@ static bool prepare(struct sv_writer *w, struct sv_err *err)
     begin_rings(w, p->resumes);
     p->resumes = false;
     sv_writer_tick(w);
-    if (!commit(w))
+    if (!flush_output(w, err))
         return false;
+    commit(w);
     atomic_store(&s->state, SV_SESSION_OPEN);
     return true;
 }

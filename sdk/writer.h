@@ -1,4 +1,4 @@
-/* The writer thread's state, shared by its three lives: file (writer.c), stream (stream.c), flight recorder (flight.c). */
+/* The writer thread's state, shared by its three lives: file (writer.c, cut_file.c), stream (stream.c), flight recorder (flight.c). */
 #ifndef SV_SDK_WRITER_H
 #define SV_SDK_WRITER_H
 
@@ -22,6 +22,12 @@ struct sv_trigger {
     char reason[116];
 };
 
+/* How far the output was at a commit. */
+struct sv_commit_point {
+    uint64_t bytes, written;
+};
+enum { SV_POINTS = 8 };
+
 struct sv_writer {
     struct sv_process *process;
     struct sv_plan plan;
@@ -37,7 +43,16 @@ struct sv_writer {
     uint64_t uncommitted; /* bytes of rings read since the last commit */
     int64_t commit_ns, snapshot_ns, named_ns, tick_ns;
     uint64_t round;
-    bool failed;
+    bool failed; /* the output takes nothing any more: what comes is read and counted */
+    int64_t failed_ns;
+    char cause[128];
+    /* Begins, moments and values, and what was told as lost: */
+    uint64_t written, lost;                   /* handed to the sink; not in the output */
+    struct sv_commit_point points[SV_POINTS]; /* the newest ones, in turn */
+    uint64_t n_points;
+    bool is_near_limit; /* the output may soon be full: small steps, so that little is cut */
+    sv_str cause_full, cause_nested, cause_ring;
+    uint64_t told_full, told_other; /* lost before they came here, by cause */
     _Atomic uint32_t stop, flush_asked, flush_done;
     /* stream */
     int fd; /* -1: a file */
@@ -55,9 +70,15 @@ struct sv_writer {
 };
 
 int64_t sv_writer_now_ns(void);
+int64_t sv_writer_boot_ns(void); /* of the trace clock */
 void sv_writer_tick(struct sv_writer *w);
 void sv_writer_names(struct sv_writer *w); /* the new ones, into its own drain */
 void sv_writer_names_into(const struct sv_writer *w, struct sv_drain *d); /* all of them */
+
+/* ---- cut_file.c ---- */
+
+/* Ends the growing file at its last whole packet, with the count of what is missing. False: that is not possible, it stays as it is. */
+bool sv_cut_file(struct sv_writer *w);
 
 /* ---- host.c ---- */
 

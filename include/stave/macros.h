@@ -8,77 +8,12 @@
 #define STAVE_MACROS_H
 
 #include <stave/lists.h>
+#include <stave/sites.h>
 #include <stave/stave.h>
 
 /* Category of STAVE_FUNC() and STAVE_FUNC_ARGS(): define your own before the include. */
 #ifndef STAVE_CATEGORY
 #define STAVE_CATEGORY "function"
-#endif
-
-enum stave_i_type {
-    STAVE_I_INT = 1,
-    STAVE_I_UINT,
-    STAVE_I_DOUBLE,
-    STAVE_I_BOOL,
-    STAVE_I_POINTER,
-    STAVE_I_TRACK,     /* which track: no argument */
-    STAVE_I_START,     /* CLOCK_MONOTONIC, ns: no argument; without DUR the event's time */
-    STAVE_I_DUR,       /* ns: no argument */
-    STAVE_I_ARRAY,     /* so many of the next words are its members */
-    STAVE_I_TEXT = 16, /* from here on: bytes behind the words */
-    STAVE_I_NAME,      /* dynamic name of the event */
-    STAVE_I_CAT,       /* dynamic category */
-    STAVE_I_ARGS       /* struct stave_args */
-};
-
-struct stave_i_dso;
-
-enum { STAVE_I_NEW = 2 };
-
-struct stave_site {
-    uint64_t word; /* first word of its records, 0: not registered (atomic) */
-    uint8_t state; /* 0 off, 1 on, STAVE_I_NEW: not known yet (atomic) */
-    uint8_t kind, n_args, flags;
-    uint32_t line;
-    const char *cat, *name, *file, *func;
-    const char *const *keys;
-    const uint8_t *types;
-    struct stave_i_dso *dso;
-    struct stave_site *next;
-    int64_t *sum; /* STAVE_COUNTER_ADD */
-};
-
-/* One per program or shared object: dlclose takes its call places out of the library's lists. */
-struct stave_i_dso {
-    struct stave_site *sites;
-    struct stave_i_dso *next;
-    uint32_t registered;
-};
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-extern struct stave_i_dso stave_i_dso;
-__attribute__((weak, visibility("hidden"))) struct stave_i_dso stave_i_dso;
-
-STAVE_API void stave_i_dso_gone(struct stave_i_dso *dso);
-STAVE_API bool stave_i_first(struct stave_site *site); /* registers it; is it on? */
-/* Record an event; return the session's number, 0 when nothing was recorded. */
-STAVE_API uint32_t stave_i_begin0(struct stave_site *site);
-STAVE_API uint32_t stave_i_instant0(struct stave_site *site);
-STAVE_API uint32_t stave_i_emit(struct stave_site *site, const uint64_t *values);
-STAVE_API void stave_i_note_begin(uint32_t recorded); /* STAVE_BEGIN: remember for STAVE_END */
-STAVE_API void stave_i_end(struct stave_site *site, const uint64_t *values);
-STAVE_API void stave_i_open0(
-    struct stave_site *site); /* STAVE_BEGIN and STAVE_END without arguments */
-STAVE_API void stave_i_end0(void);
-STAVE_API void stave_i_scope_end(uint32_t session);
-STAVE_API void stave_i_scope_end_with(
-    uint32_t session, struct stave_site *site,
-    const uint64_t *values); /* the end of a scope, with arguments */
-STAVE_API void stave_i_add(struct stave_site *site, int64_t delta);
-#ifdef __cplusplus
-}
 #endif
 
 static __attribute__((destructor, unused)) void stave_i_dso_fini(void)
@@ -144,13 +79,16 @@ static inline uint64_t stave_i_from_ptr(const volatile void *v)
 
 /* ---- sites and events ---- */
 
-/* Words before the arguments: `x` says which (NONE, TRACK, NAME, TIME), `w` is a list of their values in parentheses. */
+/* Words before the arguments: `x` says which (NONE, TRACK, END, NAME, TIME), `w` is a list of their values in parentheses. */
 #define STAVE_I_K_NONE()
 #define STAVE_I_T_NONE()
 #define STAVE_I_W_NONE(w)
 #define STAVE_I_K_TRACK()                 "",
 #define STAVE_I_T_TRACK()                 STAVE_I_TRACK,
 #define STAVE_I_W_TRACK(w)                (uint64_t)(w),
+#define STAVE_I_K_END()                   "", "",
+#define STAVE_I_T_END()                   STAVE_I_TRACK, STAVE_I_SLICE,
+#define STAVE_I_W_END(w)                  (uint64_t)(w), 0,
 #define STAVE_I_K_NAME()                  "",
 #define STAVE_I_T_NAME()                  STAVE_I_NAME,
 #define STAVE_I_W_NAME(w)                 stave_i_from_ptr(w),
@@ -217,22 +155,32 @@ static inline uint64_t stave_i_from_ptr(const volatile void *v)
                 stave_i_end(&stave_i_s, STAVE_I_WORDS(NONE, (0), 0, __VA_ARGS__)); \
         }                                                                          \
     } while (0)
+/* By another call than stave_i_emit(). */
+#define STAVE_I_EVENT_BY(send, kind, x, w, cat, name, ...)            \
+    do {                                                              \
+        STAVE_I_SITE(stave_i_s, kind, x, cat, name, __VA_ARGS__);     \
+        if (STAVE_I_ON(stave_i_s))                                    \
+            (void)send(&stave_i_s, STAVE_I_WORDS(x, w, __VA_ARGS__)); \
+    } while (0)
 struct stave_i_track_scope {
-    struct stave_site *site;
+    struct stave_site *end;
     stave_track_t track;
+    uint64_t slice;
 };
 static inline void stave_i_track_scope_fini(const struct stave_i_track_scope *s)
 {
-    uint64_t track = s->track;
-    if (STAVE_I_ON(*s->site))
-        stave_i_emit(s->site, &track);
+    if (__builtin_expect(s->slice != 0, 0))
+        stave_i_scope_on_end(s->end, s->track, s->slice);
 }
-#define STAVE_I_SCOPE_ON(n, track, cat) \
-    STAVE_I_SCOPE_ON_(STAVE_I_JOIN(stave_i_s, n), STAVE_I_JOIN(stave_i_v, n), track, cat)
-#define STAVE_I_SCOPE_ON_(id, var, track, cat)                                                    \
-    STAVE_I_SITE(id, STAVE_KIND_END, TRACK, cat, 0, 0, 0);                                        \
+#define STAVE_I_SCOPE_ON(n, ...)                                              \
+    STAVE_I_SCOPE_ON_(STAVE_I_JOIN(stave_i_s, n), STAVE_I_JOIN(stave_i_e, n), \
+                      STAVE_I_JOIN(stave_i_v, n), __VA_ARGS__)
+#define STAVE_I_SCOPE_ON_(id, end, var, track, cat, name, ...)                                    \
+    STAVE_I_SITE(id, STAVE_KIND_BEGIN, TRACK, cat, name, __VA_ARGS__);                            \
+    STAVE_I_SITE(end, STAVE_KIND_END, END, cat, 0, 0, 0);                                         \
     __attribute__((cleanup(stave_i_track_scope_fini), unused)) struct stave_i_track_scope var = { \
-        &id, track}
+        &end, (track),                                                                            \
+        STAVE_I_ON(id) ? stave_i_scope_on(&id, STAVE_I_WORDS(TRACK, (track), __VA_ARGS__)) : 0}
 
 static inline void stave_i_scope_fini(const uint32_t *session)
 {
@@ -250,8 +198,8 @@ static inline void stave_i_scope_fini(const uint32_t *session)
     STAVE_I_SCOPE(__COUNTER__, NAME, (STAVE_I_2ND(__VA_ARGS__, 0)), STAVE_I_1ST(__VA_ARGS__, 0), \
                   0, __VA_ARGS__)
 #define STAVE_SCOPE_ON(track, ...) /* on a track of your own; the block must stay on its thread */ \
-    STAVE_BEGIN_ON(track, __VA_ARGS__);                                                            \
-    STAVE_I_SCOPE_ON(__COUNTER__, track, STAVE_I_1ST(__VA_ARGS__, 0))
+    STAVE_I_SCOPE_ON(__COUNTER__, track, STAVE_I_1ST(__VA_ARGS__, 0), STAVE_I_2ND(__VA_ARGS__, 0), \
+                     __VA_ARGS__)
 #define STAVE_FUNC() STAVE_SCOPE(STAVE_CATEGORY, __func__)
 /* The function with its arguments (at most eight): STAVE_FUNC_ARGS(a, b) */
 #define STAVE_FUNC_ARGS(...) STAVE_SCOPE(STAVE_CATEGORY, __func__, STAVE_I_NAMED(__VA_ARGS__))
@@ -263,12 +211,14 @@ static inline void stave_i_scope_fini(const uint32_t *session)
 #define STAVE_BEGIN_DYN(...) \
     STAVE_I_BEGIN(NAME, (STAVE_I_2ND(__VA_ARGS__, 0)), STAVE_I_1ST(__VA_ARGS__, 0), 0, __VA_ARGS__)
 #define STAVE_END(...) STAVE_I_END(STAVE_I_1ST(__VA_ARGS__, 0), __VA_ARGS__)
-/* On a track of your own: slices of one track must nest; see stave_async() for those that overlap. */
-#define STAVE_BEGIN_ON(track, ...)                                               \
-    STAVE_I_EVENT(STAVE_KIND_BEGIN, TRACK, (track), STAVE_I_1ST(__VA_ARGS__, 0), \
-                  STAVE_I_2ND(__VA_ARGS__, 0), __VA_ARGS__)
-#define STAVE_END_ON(track, ...) \
-    STAVE_I_EVENT(STAVE_KIND_END, TRACK, (track), STAVE_I_1ST(__VA_ARGS__, 0), 0, 0, __VA_ARGS__)
+/* On a track of your own. Threads may share one: an end closes the newest slice that its own thread has open there and, where it has none,
+ * the newest of any thread. Slices of one track that cross get rows of their own beside it. */
+#define STAVE_BEGIN_ON(track, ...)                                       \
+    STAVE_I_EVENT_BY(stave_i_begin_on, STAVE_KIND_BEGIN, TRACK, (track), \
+                     STAVE_I_1ST(__VA_ARGS__, 0), STAVE_I_2ND(__VA_ARGS__, 0), __VA_ARGS__)
+#define STAVE_END_ON(track, ...)                                                                   \
+    STAVE_I_EVENT_BY(stave_i_end_on, STAVE_KIND_END, END, (track), STAVE_I_1ST(__VA_ARGS__, 0), 0, \
+                     0, __VA_ARGS__)
 
 #define STAVE_INSTANT(...)                                                    \
     STAVE_I_EVENT(STAVE_KIND_INSTANT, NONE, (0), STAVE_I_1ST(__VA_ARGS__, 0), \

@@ -174,7 +174,13 @@ struct stave_event {
     int64_t start_ns, dur_ns;      /* COMPLETE */
     double value;                  /* COUNTER, on a counter track */
 };
-STAVE_API bool stave_emit(const struct stave_event *event); /* false: off, or lost and counted */
+/* False: off, or lost and counted; of a begin: its end must not follow. An end closes what the calling thread has begun last on the track, and
+ * where it has begun nothing there, the newest slice of any thread. */
+STAVE_API bool stave_emit(const struct stave_event *event);
+/* A slice on a track of your own that is ended by its number: by any thread, and in any order with others. `kind` is not looked at; the end takes
+ * track and arguments. 0: off, or lost and counted. */
+STAVE_API uint64_t stave_slice_begin(const struct stave_event *begin);
+STAVE_API void stave_slice_end(uint64_t slice, const struct stave_event *end);
 
 #ifdef __cplusplus
 }

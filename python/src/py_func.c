@@ -135,19 +135,20 @@ static void add_arguments(struct stave_args *a, PyObject *function, PyObject *co
 
 /* ---- calls ---- */
 
-static uint32_t begin(struct func *f, uint32_t track, PyObject *const *args, Py_ssize_t n,
+static uint64_t begin(struct func *f, uint32_t track, PyObject *const *args, Py_ssize_t n,
                       PyObject *kwnames)
 {
+    uint64_t owner = track ? py_owner(track != f->track, true) : 0;
     if (__builtin_expect(!f->with_args, 1))
-        return track ? py_begin(f->name, NULL, track, NULL) : stave_i_begin0(f->site);
+        return track ? py_begin(f->name, NULL, track, owner, NULL) : stave_i_begin0(f->site);
     struct stave_args a;
     stave_args_init(&a);
     add_arguments(&a, f->function, args, n, kwnames);
-    return py_begin(f->name, NULL, track, a.len ? &a : NULL);
+    return py_begin(f->name, NULL, track, owner, a.len ? &a : NULL);
 }
 
 /* The error that is on its way out is put aside while it is told. */
-static void end_failed(struct func *f, uint32_t session, uint32_t track)
+static void end_failed(struct func *f, uint64_t begun, uint32_t track)
 {
     PyObject *type, *value, *trace;
     struct stave_args a;
@@ -156,7 +157,7 @@ static void end_failed(struct func *f, uint32_t session, uint32_t track)
     stave_args_init(&a);
     if (type)
         py_add_exception(&a, type, value);
-    py_end(f->name->category, session, track, &a);
+    py_end(f->name->category, begun, track, &a);
     PyErr_Restore(type, value, trace);
 }
 
@@ -166,14 +167,14 @@ static PyObject *func_call(PyObject *self, PyObject *const *args, size_t nargsf,
     if (__builtin_expect(!py_is_on(f->site), 1))
         return PyObject_Vectorcall(f->function, args, nargsf, kwnames);
     uint32_t track = f->track ? f->track : py_tasks_row(f->state);
-    uint32_t session = begin(f, track, args, PyVectorcall_NARGS(nargsf), kwnames);
+    uint64_t begun = begin(f, track, args, PyVectorcall_NARGS(nargsf), kwnames);
     PyObject *result = PyObject_Vectorcall(f->function, args, nargsf, kwnames);
-    if (__builtin_expect(!session, 0))
+    if (__builtin_expect(!begun, 0))
         return result;
     if (__builtin_expect(result != NULL, 1))
-        py_end(f->name->category, session, track, NULL);
+        py_end(f->name->category, begun, track, NULL);
     else
-        end_failed(f, session, track);
+        end_failed(f, begun, track);
     return result;
 }
 

@@ -5,7 +5,10 @@
  * enters, with three it leaves. So an event makes one object, and a switched-off one none.
  *
  * A slice belongs to the thread that entered it: on the thread's own track only that thread can end it. Inside an asyncio task it is on
- * the task's row instead (py_tasks.c), which any thread may end. */
+ * the task's row instead (py_tasks.c). On a row or a named track it is ended by its number, by whatever thread and in whatever order.
+ *
+ * Slices of one owner on one track are drawn inside each other, also while they are open, if it is sure that they end in order: a `with`
+ * statement ends before the one around it, unless a generator is between them, which can be left alone in the middle. */
 #include "py_stave.h"
 
 #include <stddef.h>
@@ -20,7 +23,9 @@ struct slice {
     struct stave_args *args; /* of the begin, cut to size; NULL: none */
     struct stave_args *more; /* of the end: whole, NULL until there are any */
     const void *thread;
-    uint32_t track, given_track, session, depth;
+    uint64_t begun; /* of py_begin() */
+    uint32_t track, given_track, depth;
+    bool has_exit; /* `with` has asked for __exit__, before it enters */
 };
 
 struct door {
@@ -32,57 +37,78 @@ static _Thread_local char this_thread;
 
 /* ---- begin and end ---- */
 
-uint32_t py_begin(struct py_name *n, struct py_call *c, uint32_t track, const struct stave_args *a)
+/* The name travels with the event. */
+static uint64_t begin_dynamic(struct py_call *c, uint32_t track, uint64_t owner, uint64_t args)
+{
+    PyObject *keep = NULL;
+    Py_ssize_t len;
+    PyObject *name = PyUnicode_Check(c->name) ? Py_NewRef(c->name) : PyObject_Str(c->name);
+    if (!name) {
+        py_forget_error();
+        return 0;
+    }
+    uint64_t text = (uintptr_t)py_utf8(name, &len, &keep);
+    uint64_t begun =
+        track ? stave_i_open_on(py_category_site(c->category, PY_BEGIN_ON_DYN),
+                                (uint64_t[]){track, owner, text, args})
+              : stave_i_emit(py_category_site(c->category, PY_BEGIN_DYN), (uint64_t[]){text, args});
+    Py_XDECREF(keep);
+    Py_DECREF(name);
+    return begun;
+}
+
+uint64_t py_begin(struct py_name *n, struct py_call *c, uint32_t track, uint64_t owner,
+                  const struct stave_args *a)
 {
     uint64_t args = (uintptr_t)a;
-    if (__builtin_expect(!n, 0)) {
-        PyObject *keep = NULL;
-        Py_ssize_t len;
-        PyObject *name = PyUnicode_Check(c->name) ? Py_NewRef(c->name) : PyObject_Str(c->name);
-        if (!name) {
-            py_forget_error();
-            return 0;
-        }
-        uint64_t text = (uintptr_t)py_utf8(name, &len, &keep);
-        uint32_t session = track ? stave_i_emit(py_category_site(c->category, PY_BEGIN_ON_DYN),
-                                                (uint64_t[]){track, text, args})
-                                 : stave_i_emit(py_category_site(c->category, PY_BEGIN_DYN),
-                                                (uint64_t[]){text, args});
-        Py_XDECREF(keep);
-        Py_DECREF(name);
-        return session;
-    }
+    if (__builtin_expect(!n, 0))
+        return begin_dynamic(c, track, owner, args);
     struct stave_site *site = py_site(n, track ? PY_BEGIN_ON : a ? PY_BEGIN_ARGS : PY_BEGIN);
     if (!py_is_on(site))
         return 0;
     if (track)
-        return stave_i_emit(site, (uint64_t[]){track, args});
+        return stave_i_open_on(site, (uint64_t[]){track, owner, args});
     return a ? stave_i_emit(site, &args) : stave_i_begin0(site);
 }
 
-void py_end(struct py_category *c, uint32_t session, uint32_t track, const struct stave_args *a)
+void py_end(struct py_category *c, uint64_t begun, uint32_t track, const struct stave_args *a)
 {
     uint64_t args = (uintptr_t)a;
-    if (track) {
-        struct stave_site *site = py_category_site(c, PY_END_ON);
-        if (py_is_on(site))
-            stave_i_emit(site, (uint64_t[]){track, args});
-    } else if (a) {
-        stave_i_scope_end_with(session, py_category_site(c, PY_END_ARGS), &args);
-    } else {
-        stave_i_scope_end(session);
-    }
+    if (track)
+        stave_i_close_on(py_category_site(c, PY_END_ON), begun, (uint64_t[]){track, 0, args});
+    else if (a)
+        stave_i_scope_end_with((uint32_t)begun, py_category_site(c, PY_END_ARGS), &args);
+    else
+        stave_i_scope_end((uint32_t)begun);
+}
+
+/* A generator may be left in the middle, and go on when what was around it is over. */
+static bool in_generator(void)
+{
+    PyFrameObject *frame = PyEval_GetFrame(); /* borrowed */
+    if (!frame)
+        return false;
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    int flags = code->co_flags;
+    Py_DECREF(code);
+    return flags & (CO_GENERATOR | CO_ASYNC_GENERATOR);
+}
+
+static void enter_as(struct slice *s, uint32_t track, uint64_t owner)
+{
+    struct py_call c = {.name = s->dynamic, .category = s->category};
+    s->track = track;
+    s->begun = py_begin(s->name, &c, track, owner, s->args);
+    s->thread = &this_thread;
+    s->depth++;
 }
 
 static PyObject *enter(struct slice *s)
 {
     if (s->category) {
-        struct py_state *st = py_state_of_type(Py_TYPE(s));
-        struct py_call c = {.name = s->dynamic, .category = s->category};
-        s->track = s->given_track ? s->given_track : py_tasks_row(st);
-        s->session = py_begin(s->name, &c, s->track, s->args);
-        s->thread = &this_thread;
-        s->depth++;
+        uint32_t row = s->given_track ? 0 : py_tasks_row(py_state_of_type(Py_TYPE(s)));
+        uint32_t track = row ? row : s->given_track;
+        enter_as(s, track, track ? py_owner(row != 0, s->has_exit && !in_generator()) : 0);
     }
     return Py_NewRef(s);
 }
@@ -94,7 +120,7 @@ static void leave_with(struct slice *s, PyObject *type, PyObject *value)
         stave_args_init(a);
     if (type != Py_None)
         py_add_exception(a, type, value);
-    py_end(s->category, s->session, s->track, a);
+    py_end(s->category, s->begun, s->track, a);
     PyMem_Free(s->more);
     s->more = NULL;
 }
@@ -103,11 +129,12 @@ static PyObject *leave(struct slice *s, PyObject *type, PyObject *value)
 {
     if (s->depth > 0) {
         s->depth--;
-        if (s->session && (s->track || s->thread == &this_thread)) {
+        s->has_exit = false;
+        if (s->begun && (s->track || s->thread == &this_thread)) {
             if (__builtin_expect(type != Py_None || s->more, 0))
                 leave_with(s, type, value);
             else
-                py_end(s->category, s->session, s->track, NULL);
+                py_end(s->category, s->begun, s->track, NULL);
         }
     }
     Py_RETURN_NONE;
@@ -131,6 +158,8 @@ static PyObject *slice_call(PyObject *self, PyObject *const *args, size_t nargsf
 static PyObject *door_get(PyObject *self, PyObject *obj, PyObject *type)
 {
     (void)type;
+    if (obj && ((struct door *)self)->is_exit)
+        ((struct slice *)obj)->has_exit = true;
     return Py_NewRef(obj ? obj : self);
 }
 
@@ -221,7 +250,18 @@ static PyObject *slice_outgoing(PyObject *self, PyObject *args)
     return flows;
 }
 
+/* The slice that a task's others lie in: what ends it is the end of the task. */
+static PyObject *slice_enter_row(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    struct slice *s = (struct slice *)self;
+    if (s->category)
+        enter_as(s, s->given_track, py_owner(true, true));
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef slice_methods[] = {
+    {"_enter_row", slice_enter_row, METH_NOARGS, NULL},
     {"set", PY_FUNCTION(slice_set), METH_FASTCALL | METH_KEYWORDS,
      "set(*args, **kwargs): more arguments, written with the end of the slice."},
     {"set_incoming_flow_ids", slice_incoming, METH_O, "Arrows that end here."},

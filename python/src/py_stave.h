@@ -27,18 +27,18 @@
 enum py_shape {
     PY_BEGIN,                      /* no arguments */
     PY_BEGIN_ARGS,                 /* args */
-    PY_BEGIN_ON,                   /* track, args */
+    PY_BEGIN_ON,                   /* track, owner, args */
     PY_INSTANT,                    /* no arguments */
     PY_INSTANT_ARGS,               /* args */
     PY_INSTANT_ON,                 /* track, args */
     PY_COMPLETE,                   /* track, start, duration, args */
     PY_NAME_SHAPES,                /* from here on the name is a word, or there is none */
     PY_BEGIN_DYN = PY_NAME_SHAPES, /* name, args */
-    PY_BEGIN_ON_DYN,               /* track, name, args */
+    PY_BEGIN_ON_DYN,               /* track, owner, name, args */
     PY_INSTANT_ON_DYN,
     PY_COMPLETE_DYN, /* track, start, duration, name, args */
     PY_END_ARGS,     /* args */
-    PY_END_ON,       /* track, args */
+    PY_END_ON,       /* track, slice, args */
     PY_COUNT_INT,    /* track, value */
     PY_COUNT_DOUBLE,
     PY_SHAPES
@@ -133,9 +133,18 @@ PyObject *py_new_flows(long n);
 
 /* ---- events ---- */
 
-/* A begin on `track` (0: the thread's). Returns the session's number, 0: not recorded. */
-uint32_t py_begin(struct py_name *n, struct py_call *c, uint32_t track, const struct stave_args *a);
-void py_end(struct py_category *c, uint32_t session, uint32_t track, const struct stave_args *a);
+/* Whose slices on a track are in order with each other: those of one task, or outside of tasks of one thread (its context). A task's own row
+ * is its own. is_sure: nothing that encloses it can end before it does. */
+static inline uint64_t py_owner(bool on_row, bool is_sure)
+{
+    uintptr_t context = on_row ? 0 : (uintptr_t)PyThreadState_Get()->context;
+    return (uint64_t)context << 1 | is_sure;
+}
+
+/* A begin on `track` (0: the thread's). Returns what py_end() takes, 0: not recorded. */
+uint64_t py_begin(struct py_name *n, struct py_call *c, uint32_t track, uint64_t owner,
+                  const struct stave_args *a);
+void py_end(struct py_category *c, uint64_t begun, uint32_t track, const struct stave_args *a);
 PyObject *py_instant(struct py_state *st, uint32_t track, PyObject *const *args, Py_ssize_t n,
                      PyObject *kwnames);
 PyObject *py_trace(struct py_state *st, uint32_t track, PyObject *const *args, Py_ssize_t n,

@@ -47,7 +47,7 @@ def new_row(task):
     number, row = take_row()
     task._stave_row = row
     life = _stave.Track(row).trace(_name(task), category="asyncio")
-    life.__enter__()
+    life._enter_row()
     task.add_done_callback(functools.partial(_done, number, life))
     return row
 

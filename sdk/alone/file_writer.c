@@ -1,10 +1,12 @@
 /* Files with explicit times: stave/file.h.
  *
  * Part of libstave.a and of the Python package. A file is a dictionary, a batch and a sink with the stages that it needs (sort, split
- * or lanes); events are handed on in batches. One lock per file. An exhausted heap fails the file, not the program. */
+ * or lanes); events are handed on in batches. One lock per file. An exhausted heap fails the file, not the program; so does a write that the
+ * system refuses. */
 #include "model/stages.h"
 #include "sdk/drain_items.h"
 #include "sdk/outputs.h"
+#include "sdk/quiet.h"
 #include "sdk/writer.h"
 
 #include <errno.h>
@@ -34,13 +36,16 @@ static void tell(char *message, size_t size, const char *text)
         snprintf(message, size, "%s", text);
 }
 
-/* Runs `f` so that an exhausted heap comes back here. */
+/* Runs `f` so that an exhausted heap comes back here, and a refused write (`writes`: there may be one) without a signal. */
 static int guarded(struct stave_file *file, int (*f)(struct stave_file *, const void *),
-                   const void *arg)
+                   const void *arg, bool writes)
 {
     jmp_buf jump;
     jmp_buf *outer = sv_no_memory;
     volatile int status = -1;
+    struct sv_quiet quiet;
+    if (writes)
+        sv_quiet_begin(&quiet);
     sv_no_memory = &jump;
     if (setjmp(jump) == 0) {
         status = f(file, arg);
@@ -49,6 +54,8 @@ static int guarded(struct stave_file *file, int (*f)(struct stave_file *, const 
         sv_err_set(&file->err, SV_ENOMEM, SV_NO_POS, "out of memory");
     }
     sv_no_memory = outer;
+    if (writes)
+        sv_quiet_end(&quiet);
     return status;
 }
 
@@ -56,7 +63,8 @@ static int locked(struct stave_file *file, int (*f)(struct stave_file *, const v
                   const void *arg)
 {
     pthread_mutex_lock(&file->lock);
-    int status = file->failed ? -1 : guarded(file, f, arg);
+    bool writes = file->batch->n + 1 >= SV_BATCH; /* full batches are handed on */
+    int status = file->failed ? -1 : guarded(file, f, arg, writes);
     pthread_mutex_unlock(&file->lock);
     return status;
 }
@@ -108,7 +116,7 @@ struct stave_file *stave_file_open(const char *path, const char *compress, char 
     unsigned number = atomic_fetch_add(&n_files, 1);
     why = sv_output_expand(path, (uint32_t)getpid(), f->path, sizeof f->path);
     snprintf(f->part, sizeof f->part, "%s.%d.%u.part", f->path, (int)getpid(), number);
-    if (!why && guarded(f, prepare, compress) == 0)
+    if (!why && guarded(f, prepare, compress, true) == 0)
         return f;
     tell(message, size, why ? why : f->err.msg);
     unlink(f->part);
@@ -136,7 +144,7 @@ static int finish(struct stave_file *f, const void *arg)
 
 int stave_file_close(struct stave_file *f, char *message, size_t size)
 {
-    int status = f->failed ? -1 : guarded(f, finish, NULL);
+    int status = f->failed ? -1 : guarded(f, finish, NULL, true);
     if (f->failed && f->sink) /* its memory may be what is missing: it stays */
         f->sink = NULL;
     if (status == 0 && rename(f->part, f->path) != 0) {

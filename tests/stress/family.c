@@ -254,7 +254,6 @@ static int scene_control(void) /* a child that flushes, stops and starts */
 static int scene_disk_full(
     void) /* the parent's file cannot grow: the blocked child must not wait for ever */
 {
-    signal(SIGXFSZ, SIG_IGN);
     struct rlimit small = {20000, 20000};
     record(0, 10);
     struct stave_counts c = {.size = sizeof c};

@@ -331,7 +331,6 @@ static int scene_plugin(void)
 static int scene_disk_full(
     void) /* files cannot grow any more: tracing ends, the program does not */
 {
-    signal(SIGXFSZ, SIG_IGN);
     parent_events(100);
     stave_flush();
     struct rlimit small = {20000, 20000};

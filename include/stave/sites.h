@@ -1,0 +1,85 @@
+/*
+ * Call places, and the calls that record: what the macros of macros.h expand to. Included by macros.h; nothing here is for users.
+ */
+#ifndef STAVE_SITES_H
+#define STAVE_SITES_H
+
+#include <stave/stave.h>
+
+enum stave_i_type {
+    STAVE_I_INT = 1,
+    STAVE_I_UINT,
+    STAVE_I_DOUBLE,
+    STAVE_I_BOOL,
+    STAVE_I_POINTER,
+    STAVE_I_TRACK, /* which track: no argument */
+    STAVE_I_START, /* CLOCK_MONOTONIC, ns: no argument; without DUR the event's time */
+    STAVE_I_DUR,   /* ns: no argument */
+    STAVE_I_ARRAY, /* so many of the next words are its members */
+    STAVE_I_SLICE, /* END on a track: which slice it ends; filled in when it is recorded */
+    STAVE_I_OWNER, /* BEGIN on a track: whose it is within its thread; bit 0: in order with the others */
+    STAVE_I_TEXT = 16, /* from here on: bytes behind the words */
+    STAVE_I_NAME,      /* dynamic name of the event */
+    STAVE_I_CAT,       /* dynamic category */
+    STAVE_I_ARGS       /* struct stave_args */
+};
+
+struct stave_i_dso;
+
+enum { STAVE_I_NEW = 2 };
+
+struct stave_site {
+    uint64_t word; /* first word of its records, 0: not registered (atomic) */
+    uint8_t state; /* 0 off, 1 on, STAVE_I_NEW: not known yet (atomic) */
+    uint8_t kind, n_args, flags;
+    uint32_t line;
+    const char *cat, *name, *file, *func;
+    const char *const *keys;
+    const uint8_t *types;
+    struct stave_i_dso *dso;
+    struct stave_site *next;
+    int64_t *sum; /* STAVE_COUNTER_ADD */
+};
+
+/* One per program or shared object: dlclose takes its call places out of the library's lists. */
+struct stave_i_dso {
+    struct stave_site *sites;
+    struct stave_i_dso *next;
+    uint32_t registered;
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern struct stave_i_dso stave_i_dso;
+__attribute__((weak, visibility("hidden"))) struct stave_i_dso stave_i_dso;
+
+STAVE_API void stave_i_dso_gone(struct stave_i_dso *dso);
+STAVE_API bool stave_i_first(struct stave_site *site); /* registers it; is it on? */
+/* Record an event; return the session's number, 0 when nothing was recorded. */
+STAVE_API uint32_t stave_i_begin0(struct stave_site *site);
+STAVE_API uint32_t stave_i_instant0(struct stave_site *site);
+STAVE_API uint32_t stave_i_emit(struct stave_site *site, const uint64_t *values);
+STAVE_API void stave_i_note_begin(uint32_t recorded); /* STAVE_BEGIN: remember for STAVE_END */
+STAVE_API void stave_i_end(struct stave_site *site, const uint64_t *values);
+STAVE_API void stave_i_open0(
+    struct stave_site *site); /* STAVE_BEGIN and STAVE_END without arguments */
+STAVE_API void stave_i_end0(void);
+STAVE_API void stave_i_scope_end(uint32_t session);
+STAVE_API void stave_i_scope_end_with(
+    uint32_t session, struct stave_site *site,
+    const uint64_t *values); /* the end of a scope, with arguments */
+STAVE_API void stave_i_add(struct stave_site *site, int64_t delta);
+/* Slices on a track, whose number is the first value; an end's site has the word for the slice second. A begin returns which slice it is, 0: not
+ * recorded. end_on() ends what the thread has begun last on the track, close_on() the slice that it is given, scope_on_end() that of a block. */
+STAVE_API uint64_t stave_i_begin_on(struct stave_site *site, const uint64_t *values);
+STAVE_API void stave_i_end_on(struct stave_site *site, const uint64_t *values);
+STAVE_API uint64_t stave_i_open_on(struct stave_site *site, const uint64_t *values);
+STAVE_API void stave_i_close_on(struct stave_site *site, uint64_t slice, const uint64_t *values);
+STAVE_API uint64_t stave_i_scope_on(struct stave_site *site, const uint64_t *values);
+STAVE_API void stave_i_scope_on_end(struct stave_site *site, stave_track_t track, uint64_t slice);
+#ifdef __cplusplus
+}
+#endif
+
+#endif
