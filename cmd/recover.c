@@ -375,6 +375,26 @@ static bool has_something(const struct sv_leftover *o)
     return !o->has_session || sv_dead_has_trace(&o->dead);
 }
 
+/* What programs left that were killed between their claim and their first event. False: there is none. */
+static bool remove_empty(const struct recover *r, struct sv_leftovers *l)
+{
+    bool is_some = false;
+    for (size_t i = 0; i < l->n; i++) {
+        struct sv_leftover *o = l->all[i];
+        uint32_t pid;
+        int lock = o->has_claim && sv_leftover_state(o, &pid) == SV_PROCESS_GONE
+                       ? take_lock(o, &(struct sv_err){0})
+                       : -1;
+        if (lock < 0)
+            continue;
+        is_some = true;
+        if (!r->keep)
+            sv_leftover_remove(o, false);
+        close(lock);
+    }
+    return is_some;
+}
+
 /* All that the name leads to, newest first. What fails does not keep the others from being recovered; the first failure is returned. */
 static int recover_all(const struct recover *r, const char *name, struct sv_leftovers *l,
                        struct sv_err *err)
@@ -404,6 +424,12 @@ static int recover_all(const struct recover *r, const char *name, struct sv_left
     }
     if (n_tried > 0)
         return first;
+    if (remove_empty(r, l)) {
+        sv_console_note("%s: the program was killed before it recorded anything; what it left is "
+                        "removed",
+                        name);
+        return 0;
+    }
     return sv_err_set(err, SV_EINPUT, SV_NO_POS,
                       "%s: nothing to recover: no killed program left it ('stave recover' without "
                       "a name lists what is there)",

@@ -30,7 +30,7 @@ def has_header(name):
 # The same files as in CMakeLists.txt: the SDK, what it needs of the rooms, and the stages that sort files with explicit times.
 LIBRARY = ("sdk/*.c", "sdk/alone/compress_by_name.c", "sdk/alone/file_writer.c", "base/*.c", "formats/*write*.c", "formats/args_json.c",
            *(f"model/{name}.c" for name in ("args", "batch", "clock", "dict", "event", "pump", "sort", "sorter", "runs", "split", "lanes",
-                                            "hold", "pair")))
+                                            "hold", "pair", "launched", "machine")))
 
 
 class Build(build_ext):

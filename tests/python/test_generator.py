@@ -241,13 +241,13 @@ def test_times_before_zero_and_past_the_end(py):
         last = 2**63 - 1
         with stave.TraceGenerator("t.pftrace") as t:
             row = t.get_cluster_tgen(0, 0).create_track("row")
-            row.duration(10, 5, "late")
-            row.duration(-10, 5, "early")
-            row.instant(-(2**63), "first")
-            row.duration(last - 5, 5, "last")
+            row.duration_ns(10, 5, "late")
+            row.duration_ns(-10, 5, "early")
+            row.instant_ns(-(2**63), "first")
+            row.duration_ns(last - 5, 5, "last")
             for start, dur in ((last - 4, 5), (1, last)):
                 try:
-                    row.duration(start, dur, "never")
+                    row.duration_ns(start, dur, "never")
                 except OverflowError as e:
                     assert "ends at no time" in str(e), e
                 else:

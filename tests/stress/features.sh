@@ -47,5 +47,5 @@ STAVE_OUT=tcp:127.0.0.1:17913 "$BUILD/tests/stress/features" flows >out 2>>err
 STAVE_OUT=tcp:127.0.0.1:17913 STAVE_TOKEN=secret "$BUILD/tests/stress/features" async >out 2>err; code=$?
 wait $listener
 "$STAVE" cat -q token.pftrace >text && why=$(has '"serve"') && why=$(lacks '"scatter"'); say $? "a listener takes those that know the token" "$why $(cat err.l)"
-[ "$(grep -c 'refused: wrong greeting or token' err.l)" = 2 ]; say $? "and says whom it refused" "$(cat err.l)"
+[ "$(grep -c 'refused: wrong token' err.l)" = 2 ]; say $? "and says whom it refused" "$(cat err.l)"
 [ -z "$(ls "$STAVE_SESSION_DIR")" ]; say $? "no session is left" "$(ls "$STAVE_SESSION_DIR")"
