@@ -113,6 +113,8 @@ fresh
 fault uncut ftruncate64:5:0 tiny/t.pftrace
 check uncut_kept test -s tiny/t.pftrace.part -a -s tiny/t.pftrace.session -a ! -e tiny/t.pftrace
 check uncut_says_how grep -q "; it is kept as .part: stave recover tiny/t.pftrace$" uncut.err
-truncate -s "$(sed -n 's/^whole 0*//p' tiny/t.pftrace.session)" tiny/t.pftrace.part
+whole=$(sed -n 's/^whole 0*//p' tiny/t.pftrace.session)
+check uncut_not_all_is_whole test "$whole" -lt "$(stat -c %s tiny/t.pftrace.part)"
+truncate -s "$whole" tiny/t.pftrace.part
 mv tiny/t.pftrace.part whole.pftrace
 check uncut_whole "$STAVE" cat -q --strict whole.pftrace
