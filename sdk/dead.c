@@ -106,7 +106,8 @@ int sv_dead_of_output(const char *out, struct sv_dead *d, struct sv_err *err)
     enum sv_claim_state state = sv_claim_read(out, &c);
     if (state == SV_CLAIM_FOREIGN || state == SV_CLAIM_DAMAGED)
         return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: %s", c.marker,
-                          state == SV_CLAIM_FOREIGN ? "not yours alone" : "not a claim");
+                          state == SV_CLAIM_FOREIGN ? "another user could have written it"
+                                                    : "not a claim");
     if (state == SV_CLAIM_NONE)
         return sv_err_set(err, SV_EINPUT, SV_NO_POS,
                           "%s: nothing to recover: no killed program left it (stave recover alone "

@@ -207,7 +207,7 @@ TEST(a_command_cannot_speak_to_the_terminal)
 
 /* ---- one holder ---- */
 
-TEST(a_second_one_is_refused_and_told_who)
+TEST(a_second_one_is_refused_and_hears_who)
 {
     const char *out = in_scratch("t.pftrace");
     struct sv_claim c, second;
