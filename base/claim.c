@@ -161,7 +161,7 @@ static bool next_place(const char *out, struct sv_claim *to)
     return n <= SV_CLAIM_NUMBER_MAX && sv_claim_names(to, out, n);
 }
 
-/* The marker of `c` is locked: nobody else moves it. The growing file goes first; where it is gone but a session is left, the marker alone
+/* The marker of `c` is locked: nobody else moves it. The growing file goes first; where it is gone but a session is left, only the marker
  * still leads there. */
 static void move_aside(const struct sv_claim *c)
 {
@@ -249,7 +249,7 @@ static int refuse(const struct sv_claim *c, enum sv_claim_state state, struct sv
 {
     if (state == SV_CLAIM_FOREIGN)
         return sv_err_set(err, SV_EHELD, SV_NO_POS,
-                          "%.300s is not yours alone, so that nobody can say who writes there: "
+                          "%.300s belongs to another user, or others can write to it: "
                           "remove it, or choose another name",
                           c->marker);
     if (state == SV_CLAIM_DAMAGED)
@@ -360,6 +360,8 @@ bool sv_claim_free_name(const struct sv_claim *c, char *to, size_t size)
 static int settle(struct sv_claim *c, const char *from, struct sv_err *err)
 {
     char to[SV_CLAIM_PATH_MAX];
+    if (exists(c->marker) && !holds_marker(c)) /* then the growing file may be theirs, too */
+        return sv_err_set(err, SV_EHELD, SV_NO_POS, "somebody else has claimed it meanwhile");
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         if (!sv_claim_free_name(c, to, sizeof to))
             return sv_err_set(err, SV_EIO, SV_NO_POS, "no free name is left for it");

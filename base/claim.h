@@ -62,7 +62,7 @@ struct sv_claim {
     uint32_t segment; /* recorder with --last: number of its first segment OUT.ring-NNNN; 0: none */
     int fd;           /* the marker, while this process holds it and journals; else -1 */
     struct sv_claim_found
-        file; /* which file the marker is: one that others made since then is left alone */
+        file; /* which file the marker is: one that others made since then is not touched */
 };
 #define SV_CLAIM_UNKNOWN UINT64_MAX
 

@@ -51,7 +51,7 @@ struct sv_output {
     uint8_t *packed; /* PACKED_BYTES, compressed only */
     uint64_t bytes;
     uint64_t at;          /* is_kept: where the next byte goes */
-    uint64_t reserved;    /* up to here the disk has room for the file */
+    uint64_t reserved;    /* so many bytes of the disk are taken for the file */
     size_t reserve_bytes; /* 0: none */
     z_stream gzip;
 #ifdef SV_HAVE_ZSTD
@@ -73,8 +73,8 @@ static bool allocate(struct sv_output *o, uint64_t end)
     return rc == 0;
 }
 
-/* Room for n bytes and, behind them, for the end of the file. False: errno says why not. */
-static bool has_room(struct sv_output *o, size_t n)
+/* Space for n bytes and, behind them, for the end of the file. False: errno says why not. */
+static bool has_space(struct sv_output *o, size_t n)
 {
     struct rlimit limit;
     uint64_t need = o->at + n + o->reserve_bytes;
@@ -93,7 +93,7 @@ static bool has_room(struct sv_output *o, size_t n)
 
 static void put_fd(struct sv_output *o, const uint8_t *bytes, size_t n)
 {
-    if (o->reserve_bytes > 0 && !has_room(o, n)) {
+    if (o->reserve_bytes > 0 && !has_space(o, n)) {
         sv_err_sys(&o->failed, "cannot write");
         return;
     }
@@ -358,7 +358,7 @@ int sv_output_reserve(struct sv_output *o, size_t bytes, struct sv_err *err)
 {
     assert(o->is_kept);
     o->reserve_bytes = bytes;
-    return has_room(o, 0) ? SV_OK : sv_err_sys(err, "cannot write");
+    return has_space(o, 0) ? SV_OK : sv_err_sys(err, "cannot write");
 }
 
 int sv_output_open_buf(struct sv_buf *to, enum sv_compression compression, struct sv_output **out,

@@ -33,7 +33,7 @@ int sv_output_open(const char *path, enum sv_output_mode mode, enum sv_compressi
 int sv_output_open_at(const char *path, uint64_t offset, struct sv_output **out,
                       struct sv_err *err);
 /* A file that grows keeps so many bytes behind its end reserved, so that it can still be ended in order when the disk is full, or its size limit
- * or a quota is reached: writing fails before that. Without effect where the file system cannot do it. Fails where there is no room even now. */
+ * or a quota is reached: writing fails before that. Without effect where the file system cannot do it. Fails where there is no space even now. */
 int sv_output_reserve(struct sv_output *o, size_t bytes, struct sv_err *err);
 int sv_output_open_memory(struct sv_output **out); /* for tests: see sv_output_memory() */
 const uint8_t *sv_output_memory(const struct sv_output *o, size_t *len);

@@ -238,7 +238,8 @@ const struct sv_command sv_command_record = {
         "suffix unless OUT has %r. A second recorder of the same OUT is refused.\n\n"
         "Ctrl-C ends the recording and saves it; a second one aborts. What could not be kept is "
         "counted, "
-        "shown in the trace where it happened and told at the end. When the disk is full the trace "
+        "shown in the trace where it happened and reported at the end. When the disk is full the "
+        "trace "
         "ends there, the command goes on, and the exit code is 4. If stave itself is killed, "
         "OUT.part "
         "holds all but the last moments, and 'stave recover OUT' makes the trace of it.",

@@ -304,8 +304,8 @@ static int keep(struct sv_recorder *r, struct sv_err *err)
     quote(r->options->out.path, word, sizeof word);
     size_t n = (size_t)snprintf(how, sizeof how,
                                 "; it is kept as " SV_PART_SUFFIX ": stave recover %s", word);
-    size_t len = strlen(err->msg), room = sizeof err->msg - 1 - n;
-    memcpy(err->msg + (len < room ? len : room), how, n + 1);
+    size_t len = strlen(err->msg), most = sizeof err->msg - 1 - n;
+    memcpy(err->msg + (len < most ? len : most), how, n + 1);
     return err->code;
 }
 
@@ -348,7 +348,7 @@ static int settle(struct sv_recorder *r, struct sv_err *err)
 }
 
 /* One line: what is missing, from when, and why. */
-static int tell_loss(const struct sv_recorder *r, uint64_t n, struct sv_err *err)
+static int report_loss(const struct sv_recorder *r, uint64_t n, struct sv_err *err)
 {
     const struct sv_record_output *o = &r->output;
     char count[32], until[32], rest[32];
@@ -359,7 +359,7 @@ static int tell_loss(const struct sv_recorder *r, uint64_t n, struct sv_err *err
                       sv_human_count(count, n), sv_human_ns(rest, r->round_ns - o->whole_ns));
 }
 
-/* Cut at the last commit, with its end if there is room for one. False: it cannot get its name. */
+/* Cut at the last commit, with its end if there is space for one. False: it cannot get its name. */
 static bool end_in_order(struct sv_recorder *r, uint64_t n_lost)
 {
     const struct sv_record_output *o = &r->output;
@@ -385,7 +385,7 @@ static int close_failed(struct sv_recorder *r, struct sv_err *err)
                           r->options->out.path, reason(r));
     }
     int code = is_in_order ? settle(r, &why) : SV_EIO;
-    tell_loss(r, n, err);
+    report_loss(r, n, err);
     return code < 0 ? keep(r, err) : err->code;
 }
 

@@ -108,7 +108,7 @@ static int append(int to, const char *path, uint64_t limit, uint64_t *bytes, str
         if (n <= 0)
             break;
         if (write(to, chunk, (size_t)n) != n)
-            code = sv_err_sys(err, "no room to join the segments of %.300s", path);
+            code = sv_err_sys(err, "no space to join the segments of %.300s", path);
         limit -= (uint64_t)n;
         *bytes += (uint64_t)n;
     }
@@ -142,7 +142,7 @@ int sv_ring_left_join(const struct sv_claim *c, uint64_t part_bytes, uint64_t *b
     int fd = open_nameless(c->out), code = 0;
     *bytes = 0;
     if (fd < 0)
-        return sv_err_sys(err, "no room to join the segments of %.300s", c->out);
+        return sv_err_sys(err, "no space to join the segments of %.300s", c->out);
     for (uint32_t k = n.first; code >= 0 && k < n.end; k++) {
         if (k == n.first) {
             sv_ring_segment_name(c->out, k, true, path);

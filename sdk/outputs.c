@@ -104,7 +104,8 @@ const char *sv_output_name(const char *pattern, uint32_t pid, bool is_child, cha
     if (!sv_name_add_rank(pattern, &launcher, to, size, &changed) ||
         (is_child && !sv_name_has(pattern, 'p') && !sv_output_number(to, size, pid)))
         return "too long";
-    if (changed && launcher.rank == 0 && !is_child)
+    static _Atomic bool has_said;
+    if (changed && launcher.rank == 0 && !is_child && !atomic_exchange(&has_said, true))
         sv_say("each rank writes a file of its own: %s (%%r in STAVE_OUT puts the rank elsewhere)",
                to);
     return NULL;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Commands that write files, where there is no room: exit code 4, one line, an older file as it was, nothing left beside it. Needs root, to mount a
+# Commands that write files, where there is no space: exit code 4, one line, an older file as it was, nothing left beside it. Needs root, to mount a
 # small file system; the limit of a file's size needs nothing.
 # shellcheck disable=SC2016 # words for inner shells
 . "$SRC/tests/harness/cli.sh"

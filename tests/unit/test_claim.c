@@ -175,11 +175,18 @@ TEST(long_unterminated_and_unknown_lines)
     text[len + 5] = '\0';
     put_text(c.marker, text);
     CHECK_INT_EQ(sv_claim_read(out, &back), SV_CLAIM_DAMAGED);
-    memset(text + len, 'x', sizeof text - len);
-    text[sizeof text - 1] = '\0';
+    memset(text + len, 'x', sizeof text - len); /* too long, with a line that ends just there */
+    text[len + 1] = ' ';
+    text[SV_CLAIM_BYTES_MAX - 1] = '\n';
+    text[SV_CLAIM_BYTES_MAX + 1] = ' ';
     text[sizeof text - 2] = '\n';
+    text[sizeof text - 1] = '\0';
     put_text(c.marker, text);
     CHECK_INT_EQ(sv_claim_read(out, &back), SV_CLAIM_DAMAGED);
+    text[SV_CLAIM_BYTES_MAX - 2] = '\n';
+    text[SV_CLAIM_BYTES_MAX - 1] = '\0';
+    put_text(c.marker, text);
+    CHECK_INT_EQ(sv_claim_read(out, &back), SV_CLAIM_THERE);
     put_text(c.marker, "");
     CHECK_INT_EQ(sv_claim_read(out, &back), SV_CLAIM_DAMAGED);
     put_text(c.marker, "/dev/shm/stave-0/123-abc\n"); /* as it was before it had a version */
@@ -200,7 +207,7 @@ TEST(a_command_cannot_speak_to_the_terminal)
 
 /* ---- one holder ---- */
 
-TEST(a_second_one_is_refused_and_told_who)
+TEST(a_second_one_is_refused_and_hears_who)
 {
     const char *out = in_scratch("t.pftrace");
     struct sv_claim c, second;
@@ -631,6 +638,9 @@ TEST(a_claim_that_was_lost_is_not_released)
     unlink(c.marker);
     REQUIRE(sv_claim_take(&other, out, &recorder, &err) == 0);
     put_text(other.part, "theirs");
+    struct sv_claim late = c;
+    CHECK_INT_EQ(sv_claim_settle(&late, &err), SV_EHELD);
+    CHECK(!is_there(out));
     sv_claim_abandon(&c);
     CHECK(is_there(other.marker));
     CHECK_STR_EQ(get_text(other.part), "theirs");
@@ -640,6 +650,19 @@ TEST(a_claim_that_was_lost_is_not_released)
     sv_claim_release(&other); /* once more: it is not theirs any longer */
     CHECK(is_there(c.marker));
     sv_claim_release(&c);
+}
+
+TEST(a_marker_that_was_removed_costs_nothing)
+{
+    const char *out = in_scratch("t.pftrace");
+    struct sv_claim c;
+    struct sv_err err = {0};
+    put_text(out, "old");
+    REQUIRE(sv_claim_take(&c, out, &recorder, &err) == 0);
+    put_text(c.part, "new");
+    unlink(c.marker);
+    CHECK_INT_EQ(sv_claim_settle(&c, &err), 0);
+    CHECK_STR_EQ(get_text(out), "new");
 }
 
 TEST(a_claim_made_for_a_session_is_taken_over_by_it)
