@@ -232,10 +232,14 @@ static void add_part(struct dead_source *s, const char *path)
     sv_drain_watch(p->drain, p->room.session);
     name_process(s->source.dict, p->room.session, p->room.pid);
     sv_room_rings(&p->room, p->drain, atomic_load(&s->dead->session.round), s->source.report);
-    for (size_t i = 0; i < p->room.n_rings; i++)
-        sv_drain_resume(
-            p->drain, i,
-            sv_ring_last_mark(p->room.rings[i].ring, atomic_load(&s->dead->session.round)));
+    for (size_t i = 0; i < p->room.n_rings; i++) {
+        const struct sv_room_ring *ring = &p->room.rings[i];
+        sv_drain_resume(p->drain, i,
+                        sv_ring_last_mark(ring->ring, atomic_load(&s->dead->session.round)));
+        if (p->room.session->full == STAVE_FULL_OVERWRITE)
+            sv_drain_ring(p->drain, i)->lost_overwritten =
+                sv_ring_forgotten(ring->ring, ring->data, sv_drain_ring(p->drain, i)->pos);
+    }
     sv_drain_round(p->drain);
     sv_room_names(&p->room, p->drain, s->source.report);
     read_ticks(&s->dead->session, p->drain);
