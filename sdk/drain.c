@@ -32,7 +32,8 @@ struct sv_drain {
     sv_str lost_full, lost_nested, lost_time, lost_crowded, file_key, function_key, line_key,
         continued_key;
     const struct sv_session_file *session; /* or NULL */
-    sv_str lost_ring;
+    sv_str lost_ring, lost_old, lost_output;
+    bool goes_on; /* from the output of a process that is gone */
     uint64_t told_crowded, told_ring;
 };
 
@@ -385,8 +386,11 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
         if (ns < d->from_ns) {
             b->n--;
             pos += bytes;
+            r->lost_overwritten++;
             continue;
         }
+        if (__builtin_expect(last == INT64_MIN, 0))
+            r->first_ns = ns;
         last = ns > last ? ns : last;
         *e = (struct sv_event){.ts_ns = last, .track = r->track};
         if (word == SV_WORD(0, STAVE_KIND_END, 0, 2)) {
@@ -447,11 +451,16 @@ static bool tell_losses(struct sv_drain *d, struct sv_batch *b, struct sv_drain_
 {
     uint64_t full = atomic_load_explicit(&r->ring->lost_full, memory_order_relaxed);
     uint64_t nested = atomic_load_explicit(&r->ring->lost_nested, memory_order_relaxed);
-    if (r->track == 0 || (full <= r->lost_full && nested <= r->lost_nested))
+    if (r->track == 0 ||
+        (full <= r->lost_full && nested <= r->lost_nested && r->lost_overwritten == 0))
         return true;
-    if (b->n + 2 > SV_BATCH)
+    if (b->n + 3 > SV_BATCH)
         return false;
-    int64_t ns = r->last_ns != INT64_MIN ? r->last_ns : newest_tick(d);
+    bool has_read = r->last_ns != INT64_MIN;
+    int64_t ns = has_read ? r->last_ns : newest_tick(d);
+    if (r->lost_overwritten > 0)
+        tell_loss(b, r->track, has_read ? r->first_ns : ns, d->lost_old, r->lost_overwritten);
+    r->lost_overwritten = 0;
     if (full > r->lost_full)
         tell_loss(b, r->track, ns, d->lost_full, full - r->lost_full);
     if (nested > r->lost_nested)
@@ -466,8 +475,14 @@ static bool tell_other_losses(struct sv_drain *d, struct sv_batch *b)
 {
     uint64_t ring = d->session ? atomic_load_explicit(&d->session->lost_ring, memory_order_relaxed)
                                : 0;
-    if (b->n + 2 > SV_BATCH)
+    if (b->n + 3 > SV_BATCH)
         return false;
+    if (d->goes_on && d->session) { /* what it read and could not write is nowhere else */
+        uint64_t output = atomic_load_explicit(&d->session->lost_output, memory_order_relaxed);
+        if (output > 0)
+            tell_loss(b, d->names.process, newest_tick(d), d->lost_output, output);
+        d->goes_on = false;
+    }
     if (ring > d->told_ring)
         tell_loss(b, d->names.process, newest_tick(d), d->lost_ring, ring - d->told_ring);
     if (d->tracks.n_crowded > d->told_crowded)
@@ -600,6 +615,8 @@ struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, ui
     d->lost_time = sv_dict_cstr(dict, "time out of range");
     d->lost_nested = sv_dict_cstr(dict, SV_LOST_NESTED);
     d->lost_ring = sv_dict_cstr(dict, SV_LOST_RING);
+    d->lost_output = sv_dict_cstr(dict, "the output failed");
+    d->lost_old = sv_dict_cstr(dict, SV_LOST_OLD);
     d->lost_crowded = sv_dict_cstr(dict, "too many slices at a time on a track");
     d->continued_key = sv_dict_cstr(dict, "continued");
     d->file_key = sv_dict_cstr(dict, "file");
@@ -690,6 +707,7 @@ void sv_drain_resume(struct sv_drain *d, size_t i, const struct sv_mark *mark)
     struct sv_drain_ring *r = &d->rings[i];
     r->depth = INT32_MAX;
     r->mark = mark;
+    d->goes_on = true;
     if (!mark)
         return;
     r->lost_full = atomic_load(&mark->lost_full);

@@ -25,6 +25,8 @@ struct sv_drain_ring {
     sv_track track;
     int64_t last_ns;
     uint64_t lost_full, lost_nested; /* already told */
+    uint64_t lost_overwritten;       /* to be told */
+    int64_t first_ns;                /* of the first record that was read */
 };
 
 /* What is before is not of this output. */
@@ -37,6 +39,7 @@ static inline void sv_drain_start_at(struct sv_drain_ring *r, uint64_t pos)
 #define SV_LOST_FULL   "ring full"
 #define SV_LOST_NESTED "nested in a signal handler"
 #define SV_LOST_RING   "no ring for the thread"
+#define SV_LOST_OLD    "not kept by the flight recorder"
 
 struct sv_drain;
 

@@ -152,7 +152,7 @@ static bool scan_rings(struct sv_writer *w)
 struct copy {
     struct sv_ring ring;
     uint8_t *data;
-    uint64_t start;
+    uint64_t start, forgotten;
 };
 
 /* The oldest block that is still whole after the copy. */
@@ -179,6 +179,11 @@ static void copy_ring(struct copy *c, const struct sv_ring_ref *ref)
     uint64_t after = head_after(ref->ring) + margin_of(size);
     memcpy(c->data + size, c->data, size);
     c->start = oldest(&c->ring, after > size ? after - size : 0, head);
+    uint64_t begun =
+        atomic_load(&c->ring.tail); /* nobody moves it: what is before is another session's */
+    if (c->start < begun)
+        c->start = begun;
+    c->forgotten = sv_ring_forgotten(&c->ring, c->data, c->start);
 }
 
 static void write_trigger(struct sv_writer *w, struct sv_sink *sink, struct sv_dict *dict,
@@ -211,7 +216,8 @@ static int pump_copies(struct sv_writer *w, struct sv_sink *sink, struct sv_dict
         sv_drain_from(d, now.boot_ns - (int64_t)(w->plan.keep_ms + w->plan.after_ms) * 1000000);
     sv_writer_names_into(w, d);
     for (uint32_t i = 0; i < n; i++)
-        sv_drain_add_ring(d, &copies[i].ring, copies[i].data, copies[i].ring.size, copies[i].start);
+        sv_drain_add_ring(d, &copies[i].ring, copies[i].data, copies[i].ring.size, copies[i].start)
+            ->lost_overwritten = copies[i].forgotten;
     sv_drain_round(d);
     struct sv_source *source = sv_drain_source(d);
     int got, status = 0;

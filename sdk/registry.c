@@ -113,6 +113,16 @@ void sv_sites_switch(bool on, const char *globs)
         sv_unlock();
 }
 
+bool sv_sites_off(unsigned ms)
+{
+    if (!sv_lock_within(ms))
+        return false;
+    reg.is_on = false;
+    switch_all();
+    sv_unlock();
+    return true;
+}
+
 void stave_categories(const char *globs)
 {
     sv_sites_switch(reg.is_on, globs && *globs ? globs : "*");

@@ -45,7 +45,6 @@ struct sv_thread {
     uint32_t busy;
     uint32_t counter; /* enum sv_counter */
     uint32_t block;   /* overwrite: the block whose first record is known, plus 1 */
-    uint32_t epoch;   /* overwrite: the session that ring->oldest belongs to */
     /* Slices that this thread has begun on named tracks, the newest last; with more of them the oldest is forgotten. */
     uint64_t slice_base; /* what all of them have in common: process and ring */
     uint32_t n_open_on;
@@ -63,6 +62,7 @@ struct sv_ring_ref {
 };
 
 struct sv_writer;
+enum sv_writer_state { SV_WRITER_NONE, SV_WRITER_RUNS, SV_WRITER_ENDED };
 
 /* In wiped pages. */
 struct sv_process {
@@ -72,6 +72,8 @@ struct sv_process {
     _Atomic uint32_t lock; /* thread that holds it, 0: free */
     _Atomic uint32_t start_failed, output_failed;
     _Atomic uint32_t n_waiting;         /* threads that wait for room */
+    _Atomic uint32_t writer_state;      /* enum sv_writer_state; futex: whoever waits for its end */
+    _Atomic uint32_t is_ending;         /* a signal ends the program: signals.c */
     struct sv_session_file *session;    /* NULL: no directory yet */
     const struct sv_session_file *host; /* of a guest: whose writer reads our rings; else NULL */
     int64_t host_looked_ns;
@@ -122,6 +124,7 @@ struct sv_thread *sv_attach(void); /* a ring for the calling thread; NULL: none 
 bool sv_process_init(void);        /* in this process, if it is not yet; false: cannot */
 bool sv_lock(
     void); /* false: this thread holds it already (a signal handler) or nothing is there to lock */
+bool sv_lock_within(unsigned ms); /* false: not in this time; for who must not wait for a thread */
 void sv_unlock(void);
 void sv_wake_writer(void);
 
@@ -147,6 +150,7 @@ enum { SV_SITE_TEXT = 1, SV_SITE_NESTS = 2, SV_SITE_SLICE = 4 };
 bool sv_registry_init(void);                      /* false: no memory */
 bool sv_site_register(struct stave_site *site);   /* is it on? */
 void sv_sites_switch(bool on, const char *globs); /* all of them, and those that come */
+bool sv_sites_off(unsigned ms); /* for a writer whose program ends; false: the lock was not free */
 bool sv_category_on(const char *category);
 bool sv_names_flush(void); /* appends what the session's file lacks; the lock is held */
 void sv_registry_before_fork(void);
@@ -183,6 +187,7 @@ bool sv_control_try(struct sv_process *p);
 void sv_control_unlock(struct sv_process *p);
 void sv_session_inherit(void); /* in a forked child, at its first event; the lock is not held */
 void sv_session_fail(const char *what, int error); /* tracing off, one line */
+bool sv_session_close_gates(void); /* sv_sites_off(), and nobody begins anything any more */
 /* A guest whose ring is full: is its host still there? True: things have changed, look again. */
 bool sv_session_check_host(void);
 void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */

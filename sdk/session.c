@@ -13,6 +13,7 @@
 #include "sdk/outputs.h"
 #include "sdk/quiet.h"
 #include "sdk/room.h"
+#include "sdk/signals.h"
 #include "sdk/ticks.h"
 #include "sdk/writer.h"
 
@@ -26,6 +27,8 @@
 
 #define RING_BYTES_DEFAULT ((uint64_t)1 << 20)
 enum { HOST_LOOK_MS = 50 };
+
+__attribute__((weak)) uint32_t stave_i_default_full = STAVE_FULL_DROP;
 
 static struct sv_plan plan;        /* of the running session; inherited by children */
 static char host_dir[SV_PATH_MAX]; /* the session that forked children join, "": none */
@@ -55,6 +58,13 @@ static void gates(bool on)
     uint32_t epoch = on ? atomic_fetch_add(&next_epoch, 1) : 0;
     atomic_store_explicit(&sv_epoch, epoch, memory_order_release);
     sv_sites_switch(on, on ? plan.categories : NULL);
+}
+
+bool sv_session_close_gates(void)
+{
+    enum { WAIT_MS = 100 };
+    atomic_store_explicit(&sv_epoch, 0, memory_order_release);
+    return sv_sites_off(WAIT_MS);
 }
 
 void sv_session_fail(const char *what, int error)
@@ -203,7 +213,7 @@ static bool plan_numbers(const struct stave_options *o, struct sv_plan *p)
     if (p->full == STAVE_FULL_DEFAULT && has(&full) && !parse_full(&full, &p->full))
         return false;
     if (p->full == STAVE_FULL_DEFAULT || p->full > STAVE_FULL_OVERWRITE)
-        p->full = STAVE_FULL_DROP;
+        p->full = stave_i_default_full;
     p->keep_ms = o->keep_ms;
     if (p->keep_ms == 0 && has(&keep) && !parse_number(&keep, &p->keep_ms))
         return false;
@@ -332,6 +342,7 @@ static int start_own(struct sv_process *p, bool is_child)
     }
     atomic_store(&p->start_failed, 0);
     atomic_store(&p->output_failed, 0);
+    sv_signals_begin();
     snprintf(host_dir, sizeof host_dir, "%s", joins(&plan) ? p->dir : "");
     return 0;
 }
@@ -386,6 +397,8 @@ int stave_start(const struct stave_options *options)
         return -1;
     }
     struct sv_process *p = sv_process;
+    sigset_t mask;
+    sv_signals_hold(&mask); /* a claim without a writer would stay for ever */
     sv_control_lock(p);
     int status = 0;
     bool is_on = p->has_writer || (p->host && atomic_load(&sv_epoch) != 0);
@@ -402,6 +415,7 @@ int stave_start(const struct stave_options *options)
         }
     }
     sv_control_unlock(p);
+    sv_signals_release(&mask);
     return status;
 }
 
@@ -437,6 +451,7 @@ int stave_stop(void)
     } else if (p->has_writer) {
         gates(false);
         sv_writer_stop(p);
+        sv_signals_end();
         status = has_failed(p) ? -1 : 0;
     }
     sv_control_unlock(p);
@@ -510,7 +525,7 @@ __attribute__((constructor)) static void begin_with_program(void)
         stave_start(NULL);
 }
 
-void stave_finish(void)
+static void finish(void)
 {
     stave_stop();
     struct sv_process *p = sv_process;
@@ -526,6 +541,14 @@ void stave_finish(void)
     bool is_ready = p && atomic_load(&p->ready) == 2 && p->session;
     if (is_ready && atomic_load(&p->session->state) != SV_SESSION_OPEN)
         sv_files_remove(p);
+}
+
+void stave_finish(void)
+{
+    sigset_t mask;
+    sv_signals_hold(&mask); /* until nothing is left behind */
+    finish();
+    sv_signals_release(&mask);
 }
 
 /* Late: after the destructors of those who use us. */

@@ -114,24 +114,36 @@ bool sv_files_open(struct sv_process *p, const char *host)
     return false;
 }
 
+static void ring_name(char to[32], uint32_t number)
+{
+    char digits[12], *at = digits + sizeof digits;
+    *--at = '\0';
+    do
+        *--at = (char)('0' + number % 10);
+    while ((number /= 10) != 0);
+    memcpy(to, "ring.", 5);
+    memcpy(to + 5, at, (size_t)(digits + sizeof digits - at));
+}
+
+/* Async-signal-safe, and only once, whoever comes: at the end of the program, or in the handler of a signal that ends it. */
 void sv_files_remove(struct sv_process *p)
 {
     char name[32];
-    if (p->dir_fd < 0)
+    int dir_fd = __atomic_exchange_n(&p->dir_fd, -1, __ATOMIC_ACQ_REL);
+    if (dir_fd < 0)
         return;
     uint32_t n = atomic_load(&p->n_rings);
     for (uint32_t i = 0; i < n; i++) {
-        snprintf(name, sizeof name, "ring.%u", i);
-        unlinkat(p->dir_fd, name, 0);
+        ring_name(name, i);
+        unlinkat(dir_fd, name, 0);
     }
-    unlinkat(p->dir_fd, "names", 0);
-    unlinkat(p->dir_fd, "session", 0);
+    unlinkat(dir_fd, "names", 0);
+    unlinkat(dir_fd, "session", 0);
     rmdir(p->dir); /* not while a guest is there, who will do it */
-    close(p->dir_fd);
-    p->dir_fd = -1;
-    if (p->names_fd >= 0)
-        close(p->names_fd);
-    p->names_fd = -1;
+    close(dir_fd);
+    int names_fd = __atomic_exchange_n(&p->names_fd, -1, __ATOMIC_ACQ_REL);
+    if (names_fd >= 0)
+        close(names_fd);
 }
 
 /* The records' area is mapped twice in a row, so that a record may run over its end. */
@@ -157,7 +169,7 @@ static uint8_t *map_ring(int fd, uint64_t size)
 bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, struct sv_ring_ref *out)
 {
     char name[32];
-    snprintf(name, sizeof name, "ring.%u", number);
+    ring_name(name, number);
     int fd = new_file(p, name, SV_PAGE + size);
     if (fd < 0)
         return false;
@@ -178,6 +190,7 @@ bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, struct s
     atomic_store(&r->head, size);
     atomic_store(&r->tail, size);
     atomic_store(&r->mark[0].pos, size);
+    r->oldest = size;
     r->magic = SV_RING_MAGIC;
     *out = (struct sv_ring_ref){.ring = r, .data = at + SV_PAGE};
     return true;

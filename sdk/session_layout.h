@@ -109,7 +109,8 @@ struct sv_ring {
     /* Written by the thread. Positions count bytes since the ring was made and never wrap. */
     alignas(64) _Atomic uint64_t head;
     _Atomic uint64_t lost_full, lost_nested, lost_overwritten;
-    uint64_t oldest; /* overwrite: the oldest record that is not counted as overwritten */
+    uint64_t
+        oldest; /* overwrite: the oldest record of this session that is not counted as overwritten */
     _Atomic uint64_t
         block_first[SV_RING_BLOCKS]; /* overwrite: first record that begins in each block */
     /* Written by the reader. */

@@ -67,6 +67,19 @@ bool sv_lock(void)
     return true;
 }
 
+bool sv_lock_within(unsigned ms)
+{
+    struct sv_process *p = sv_process;
+    for (unsigned i = 0; i <= 10 * ms; i++) {
+        uint32_t nobody = 0;
+        if (atomic_compare_exchange_strong_explicit(&p->lock, &nobody, this_thread(),
+                                                    memory_order_acquire, memory_order_relaxed))
+            return true;
+        usleep(100);
+    }
+    return false;
+}
+
 void sv_unlock(void)
 {
     struct sv_process *p = sv_process;
@@ -368,11 +381,7 @@ static uint64_t refresh_limit(struct sv_thread *t, uint64_t need)
 static void count_overwritten(struct sv_thread *t, uint64_t end)
 {
     struct sv_ring *r = t->ring;
-    uint64_t n = 0, session = atomic_load_explicit(&sv_epoch, memory_order_relaxed);
-    if (t->epoch != session) { /* what is older is another session's, or another thread's */
-        t->epoch = (uint32_t)session;
-        r->oldest = t->head;
-    }
+    uint64_t n = 0;
     while (r->oldest + r->size < end && r->oldest < t->head) {
         uint64_t word;
         memcpy(&word, t->data + (r->oldest & t->mask), sizeof word);
@@ -412,9 +421,10 @@ static bool wait_for_writer(struct sv_thread *t, uint64_t need)
             return true;
         if (tail == t->head) /* empty and yet no room: the open slices have it all */
             return false;
-        if (!(p->has_writer || p->host) ||
-            atomic_load_explicit(&p->is_orphan, memory_order_relaxed) ||
-            atomic_load_explicit(&sv_epoch, memory_order_acquire) == 0)
+        bool is_off = atomic_load_explicit(&sv_epoch, memory_order_acquire) == 0 ||
+                      atomic_load_explicit(&p->is_orphan, memory_order_relaxed);
+        bool is_emptied = p->host ? !is_off : atomic_load(&p->writer_state) == SV_WRITER_RUNS;
+        if (!is_emptied) /* a writer that ends still does it, for who waits by then */
             return false;
         if (p->host)
             sv_session_check_host();

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -126,6 +127,8 @@ static bool copy_name(const struct sv_drain_ring *r, char text[32])
 /* Threads name themselves late: ask again now and then, and at the end. */
 static void name_threads(struct sv_writer *w, bool all)
 {
+    if (w->cannot_lock)
+        return;
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) {
         struct sv_drain_ring *r = sv_drain_ring(w->drain, i);
         if (!r->track || (!all && w->dict->tracks[r->track].is_described))
@@ -409,10 +412,16 @@ static unsigned next_period(unsigned us, uint64_t bytes)
     return bytes < ROUND_BYTES / 4 ? longer : bytes < ROUND_BYTES ? us : shorter;
 }
 
+static bool must_end(const struct sv_writer *w)
+{
+    return atomic_load_explicit(&w->stop, memory_order_acquire) ||
+           atomic_load_explicit(&w->process->is_ending, memory_order_acquire);
+}
+
 static void loop(struct sv_writer *w)
 {
     unsigned us = PERIOD_MIN_US;
-    while (!atomic_load_explicit(&w->stop, memory_order_acquire)) {
+    while (!must_end(w)) {
         uint32_t seen = atomic_load_explicit(&w->process->wake, memory_order_acquire);
         uint32_t asked = atomic_load_explicit(&w->flush_asked, memory_order_acquire);
         bool must = asked != atomic_load_explicit(&w->flush_done, memory_order_relaxed);
@@ -457,6 +466,21 @@ static void settle(struct sv_writer *w)
     sv_claim_release(&w->claim);
 }
 
+/* One line about what the program did not see. */
+static void tell_lost(const struct sv_writer *w)
+{
+    uint64_t lost = w->told_full + w->told_other;
+    if (lost == 0 || w->failed) /* it was told when it failed */
+        return;
+    if (w->told_full)
+        sv_say("%s: %llu events were lost, %llu of them because rings were full: STAVE_FULL=block "
+               "waits instead, STAVE_BUFFER=16M gives larger rings",
+               w->out, (unsigned long long)lost, (unsigned long long)w->told_full);
+    else
+        sv_say("%s: %llu events were lost, in signal handlers or for want of a ring", w->out,
+               (unsigned long long)lost);
+}
+
 static void finish(struct sv_writer *w)
 {
     struct sv_err err = {0};
@@ -480,6 +504,7 @@ static void finish(struct sv_writer *w)
     if (w->fd >= 0 && !w->failed && !sv_stream_send(w, &err))
         fail(w, &err);
     settle(w);
+    tell_lost(w);
 }
 
 /* Called by the foundation instead of ending the program. */
@@ -499,6 +524,8 @@ static void *run(void *arg)
     if (setjmp(jump) == 0) {
         loop(w);
         begin_work(w->process);
+        if (!atomic_load(&w->stop)) /* by a signal: nobody else closes them */
+            w->cannot_lock = !sv_session_close_gates();
         finish(w);
         end_work(w->process);
     } else {
@@ -507,13 +534,15 @@ static void *run(void *arg)
         snprintf(line, sizeof line, "%s: out of memory", w->out);
         sv_session_fail(line, 0);
         sv_guests_refuse(&w->guests);
-        while (!atomic_load(&w->stop)) {
+        while (!must_end(w)) {
             atomic_store(&w->flush_done, atomic_load(&w->flush_asked));
             wait_for_work(w, atomic_load(&w->process->wake), PERIOD_MAX_US);
         }
         keep_what_is_whole(w);
     }
     sv_no_memory = NULL;
+    atomic_store(&w->process->writer_state, SV_WRITER_ENDED);
+    syscall(SYS_futex, &w->process->writer_state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     return NULL;
 }
 
@@ -553,6 +582,7 @@ static void begin_rings(struct sv_writer *w, bool resumes)
         atomic_store(&w->process->rings[i].ring->lost_full, 0);
         atomic_store(&w->process->rings[i].ring->lost_nested, 0);
         atomic_store(&w->process->rings[i].ring->lost_overwritten, 0);
+        w->process->rings[i].ring->oldest = r->pos; /* its thread records nothing now */
     }
     atomic_store(&s->n_ticks, 0);
     atomic_store(&s->n_events, 0);
@@ -616,11 +646,13 @@ static int spawn(struct sv_process *p, struct sv_writer *w)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     atomic_store(&p->writer_works, 1); /* from its birth: a thread's beginning allocates, too */
+    atomic_store(&p->writer_state, SV_WRITER_RUNS);
     int error = pthread_create(&p->writer_thread, NULL, run, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error != 0)
+    if (error != 0) {
         end_work(p);
-    else
+        atomic_store(&p->writer_state, SV_WRITER_NONE);
+    } else
         pthread_setname_np(p->writer_thread, "stave-writer");
     return error;
 }
@@ -684,6 +716,7 @@ void sv_writer_stop(struct sv_process *p)
     atomic_store_explicit(&w->stop, 1, memory_order_release);
     sv_wake_writer();
     pthread_join(p->writer_thread, NULL);
+    atomic_store(&p->writer_state, SV_WRITER_NONE);
     sv_flight_end(w);
     p->has_writer = false;
     p->writer = NULL;

@@ -50,6 +50,7 @@ struct sv_writer {
     uint64_t written, lost;                   /* handed to the sink; not in the output */
     struct sv_commit_point points[SV_POINTS]; /* the newest ones, in turn */
     uint64_t n_points;
+    bool cannot_lock;   /* the program ends, and a thread that will not go on has the lock */
     bool is_near_limit; /* the output may soon be full: small steps, so that little is cut */
     sv_str cause_full, cause_nested, cause_ring;
     uint64_t told_full, told_other; /* lost before they came here, by cause */

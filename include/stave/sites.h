@@ -54,6 +54,9 @@ extern "C" {
 extern struct stave_i_dso stave_i_dso;
 __attribute__((weak, visibility("hidden"))) struct stave_i_dso stave_i_dso;
 
+/* enum stave_full where nobody asks for one: of a binding that carries the library inside, if it defines it. */
+extern uint32_t stave_i_default_full __attribute__((visibility("hidden")));
+
 STAVE_API void stave_i_dso_gone(struct stave_i_dso *dso);
 STAVE_API bool stave_i_first(struct stave_site *site); /* registers it; is it on? */
 /* Record an event; return the session's number, 0 when nothing was recorded. */

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+uint32_t stave_i_default_full = STAVE_FULL_BLOCK; /* also where STAVE_OUT switches it on */
+
 struct py_state *py_state_of(PyObject *module)
 {
     return PyModule_GetState(module);

@@ -89,6 +89,7 @@ for n in 1 2; do
   kill -9 $recorder; wait $recorder 2>/dev/null; touch enough
 done
 check killed_rings test -e killed.pftrace.session -a -e killed.pftrace.session.1
+for _ in $(seq 600); do "$STAVE" recover 2>/dev/null | grep -q 'another process of it runs' || break; sleep 0.05; done
 first=$(sed -n 's/^segment //p' killed.pftrace.session) # of the second one's
 segments() { find . -name 'killed.pftrace.ring-*[0-9]' | sed 's/.*ring-0*//' | awk -v first="$first" '{ old += $1 < first; new += $1 >= first } END { print old + 0, new + 0 }'; }
 read -r old new < <(segments)
