@@ -7,8 +7,6 @@
 
 #include "sdk/drain.h"
 
-enum { SV_RING_VIEW_BYTES = 2 * SV_RECORD_BYTES_MAX }; /* at least one record of any size */
-
 struct sv_ring_view {
     uint8_t *bytes;                   /* made at first use */
     const struct sv_drain_ring *ring; /* whose records these are */
@@ -16,8 +14,9 @@ struct sv_ring_view {
 };
 
 void sv_ring_view_fini(struct sv_ring_view *w);
-/* Does it show all that a reader at r->pos may need now? */
+/* Does it show the record at r->pos? Positions are whole words. */
 bool sv_ring_view_has(const struct sv_ring_view *w, const struct sv_drain_ring *r);
-void sv_ring_view_move(struct sv_ring_view *w, const struct sv_drain_ring *r); /* to r->pos */
+void sv_ring_view_move(struct sv_ring_view *w,
+                       const struct sv_drain_ring *r); /* to r->pos, which is before r->end */
 
 #endif

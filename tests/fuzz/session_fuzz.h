@@ -32,13 +32,15 @@ static inline struct section take_section(struct section *rest)
 /* All that the source gives; every batch must stand the store's own checks. */
 static inline void read_all(struct sv_source *source, struct sv_trace *trace)
 {
-    struct sv_batch batch;
+    static struct sv_batch batch; /* its memory is made once, not for each input */
+    static bool is_ready;
     struct sv_err err = {0};
     struct sv_sink *sink = sv_trace_sink(trace);
-    sv_batch_init(&batch);
+    if (!is_ready)
+        sv_batch_init(&batch);
+    is_ready = true;
     for (int n; sv_batch_reset(&batch), (n = source->next(source, &batch, &err)) > 0;)
         assert(sink->write(sink, batch.events, (size_t)n, &err) == 0 || err.code == SV_ENOMEM);
-    sv_batch_fini(&batch);
 }
 
 #endif

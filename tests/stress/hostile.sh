@@ -17,7 +17,7 @@ for file in ring.0 session names; do
   for _ in $(seq 600); do grep -q ready col && break; sleep 0.05; done
   STAVE_SESSION=$PWD/s "$hostile" cut $file go 2>>err & bad=$!
   STAVE_SESSION=$PWD/s "$BUILD/tests/stress/lossy" 4000 exit go.half go >lossy 2>>err & good=$!
-  waits_for go.cut; waits_for go.half; sleep 0.1; touch go; wait $bad; wait $good; wait $collector; code=$?
+  waits_for go.cut; waits_for go.half; touch go; wait $bad; wait $good; wait $collector; code=$?
   closed=0; case $file in names) ;; *) grep -q 'finding: a client was closed' col || closed=1 ;; esac
   [ $code = 0 ] && [ $closed = 0 ] && [ "$(count t.pftrace 'seq=')" = 4000 ] && [ ! -s err ] && [ ! -e s ]
   say $? "a client that cuts its $file: the other one is whole"
@@ -34,7 +34,7 @@ waits_for go.cut; waits_for go.half; touch go; wait $bad; wait $good; wait $coll
 rm -f go*
 "$STAVE" record --no-summary --no-io --no-block --no-page-cache --interval 0 -o r.pftrace -- \
   sh -c '"$0" cut ring.0 go & "$1" 4000 exit go.half go >lossy & wait' "$hostile" "$BUILD/tests/stress/lossy" 2>err & recorder=$!
-waits_for go.cut; waits_for go.half; sleep 0.1; touch go; wait $recorder; code=$?
+waits_for go.cut; waits_for go.half; touch go; wait $recorder; code=$?
 [ $code = 0 ] && [ "$(count r.pftrace 'seq=')" = 4000 ] && grep -q 'a client was closed' err && "$STAVE" validate -q r.pftrace >out 2>&1
 say $? "a recorder ends in order, and says which client it closed"
 

@@ -101,3 +101,16 @@ recover; grep -q "pid $recorder (dead, but another process of it runs) and 1 oth
 recover p.pftrace; [ $? = 2 ] && grep -q "process $program, which traces into it, still runs" err; say $? "its program is waited for"
 touch go; for _ in $(seq 600); do kill -0 "$program" 2>/dev/null || break; sleep 0.05; done
 recover p.pftrace && exact p.pftrace && [ ! -e p.pftrace.part ] && ! ls "$STAVE_SESSION_DIR"/record-* >/dev/null 2>&1; say $? "and its file is whole"
+
+# ---- containers: processes that cannot be seen from here ----
+if unshare -pf --mount-proc true 2>/dev/null; then
+  STAVE_FULL=drop STAVE_OUT=q.pftrace unshare -pf --mount-proc sh -c '"$0" 1000 kill; true' "$BUILD/tests/stress/lossy" >lossy 2>/dev/null
+  recover; grep -q 'in another container or on another machine' out; say $? "a process of another container is listed as that"
+  recover q.pftrace; [ $? = 2 ] && grep -q 'of another container or machine may still write to it; --force' err && [ ! -e q.pftrace ]; say $? "and not taken for dead"
+  recover --clean --yes --discard q.pftrace; grep -q 'may run elsewhere' out && [ -e q.pftrace.part ]; say $? "nor removed"
+  recover --force q.pftrace && exact q.pftrace && [ ! -e q.pftrace.part ]; say $? "--force recovers it"
+  "$BUILD/tests/stress/collector" c2 r.pftrace >col 2>&1 & collector=$!
+  for _ in $(seq 600); do grep -q ready col && break; sleep 0.05; done
+  STAVE_SESSION=$PWD/c2 unshare -pf --mount-proc "$BUILD/tests/stress/lossy" 1000 exit >lossy 2>err; wait $collector
+  [ $? = 0 ] && [ ! -s err ] && exact r.pftrace && [ ! -e c2 ]; say $? "a client in a container, its collector outside"
+else echo "skip recover: containers: no pid namespaces here"; fi
