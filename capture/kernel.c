@@ -614,11 +614,18 @@ int sv_kernel_enroll(struct sv_kernel *k, const uint32_t *pids, size_t n, struct
     return code < 0 ? code : (int)*n_enrolled;
 }
 
+static void detach(struct sv_kernel *k, const char *program)
+{
+    struct bpf_link **link = link_of(k, program);
+    bpf_link__destroy(*link);
+    *link = NULL;
+}
+
 int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err)
 {
-    struct bpf_link **exits = link_of(k, "on_exit");
-    bpf_link__destroy(*exits);
-    *exits = NULL;
+    /* In this order: a call that begins when the ends are no longer told would be found instead of those before it. */
+    detach(k, "on_enter");
+    detach(k, "on_exit");
     if (!k->has_iterators)
         return 0; /* who is in a call cannot be asked */
     return walk_tasks(*link_of(k, "in_flight"), err);

@@ -61,7 +61,7 @@ void sv_kernel_losses(struct sv_kernel *k,
                       void (*tell)(void *ctx, unsigned cpu, const char *what, uint64_t n),
                       void *ctx);
 
-/* No more calls end from here on; those that have begun are put into the rings as they are (plain tracepoints do not know them). */
+/* No more calls begin or end from here on; those that have begun are put into the rings as they are (plain tracepoints do not know them). */
 int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err);
 
 struct sv_kernel_sums {

@@ -56,8 +56,8 @@ end interrupted 130 'kill -INT $recorder'; law interrupted -eq progress interrup
 end terminated 143 'kill -TERM $recorder'; law terminated -eq progress terminated.pftrace
 end killed 137 'pkill -KILL -P $recorder play'; law killed -eq progress killed.pftrace
 
-# The time is up, and the command goes on: what was recorded has no gap.
-run_any ended 0 "${record[@]}" --duration 200ms -o ended.pftrace -- "${numbered[@]}" 1000000000 go
+# The file is large enough, and the command goes on: what was recorded has no gap.
+run_any ended 0 "${record[@]}" --max-size 256K -o ended.pftrace -- "${numbered[@]}" 1000000000 go
 equals ended_law "$(ask ended.pftrace "SELECT count(*) - 1 - max(offset) FROM io WHERE op = 'pread64' AND path = '/dev/zero'")" 0
 equals ended_lost "$(ask ended.pftrace "SELECT count(*) FROM loss")" 0
 
