@@ -45,7 +45,7 @@ struct sender {
     int fd;
     struct sv_peer peer;
     int64_t since_ms;
-    bool has_greeted, has_spool, is_gone;
+    bool has_greeted, is_gone;
     struct sv_greeting greeting;
     struct sv_stream stream;
 };
@@ -99,8 +99,7 @@ static void refuse(struct listener *l, struct sender *s, const char *why)
 /* The sender has come and gone; `cause`, unless it ended its stream. */
 static void end(struct listener *l, struct sender *s, enum sv_spool_cause cause)
 {
-    if (s->has_spool)
-        sv_stream_cut(&s->stream, &l->spool, cause);
+    sv_stream_cut(&s->stream, &l->spool, cause);
     l->n_done++;
     let_go(l, s);
 }
@@ -121,13 +120,6 @@ static bool take_frames(struct listener *l, struct sender *s, const uint8_t *byt
 {
     if (n == 0)
         return false;
-    if (!s->has_spool) {
-        if (!sv_spool_add(&l->spool, s->peer.name, &s->stream.spooled)) {
-            refuse(l, s, "no space is left for another sender");
-            return false;
-        }
-        s->has_spool = true;
-    }
     uint64_t before = s->stream.taken;
     enum sv_taken taken = sv_stream_take(&s->stream, &l->spool, bytes, n);
     note_loss(l, s);
@@ -151,6 +143,16 @@ static void answer(struct listener *l, struct sender *s)
         end(l, s, SV_SPOOL_CUT);
 }
 
+/* One machine of the network does not get all places. */
+static bool is_place_for(const struct listener *l, const struct sv_peer *peer)
+{
+    size_t of_peer = 0;
+    for (size_t i = 0; i < l->n && !peer->is_local; i++)
+        of_peer += !l->senders[i]->is_gone && l->senders[i]->has_greeted &&
+                   l->senders[i]->peer.id == peer->id;
+    return l->n_greeted < l->greeted_max && of_peer < (l->greeted_max + 1) / 2;
+}
+
 /* Returns how many bytes belong to the greeting. */
 static size_t greet(struct listener *l, struct sender *s, const uint8_t *bytes, size_t n)
 {
@@ -163,14 +165,18 @@ static size_t greet(struct listener *l, struct sender *s, const uint8_t *bytes, 
         break;
     case SV_GREETED_TOKEN: refuse(l, s, "wrong token (STAVE_TOKEN)"); break;
     case SV_GREETED_OK:
-        if (l->n_greeted >= l->greeted_max) {
+        if (!is_place_for(l, &s->peer)) {
             refuse(l, s, "too many senders at once");
+            break;
+        }
+        if (!sv_spool_add(&l->spool, s->peer.name, &s->stream.spooled)) {
+            refuse(l, s, "the listener has no space for another sender");
             break;
         }
         s->has_greeted = true;
         l->n_greeted++;
         if (send(s->fd, "OK\n", 3, MSG_DONTWAIT | MSG_NOSIGNAL) != 3)
-            let_go(l, s);
+            end(l, s, SV_SPOOL_CUT);
     }
     return used;
 }
@@ -411,7 +417,7 @@ static int serve(struct listener *l, const struct listen_options *o, const char 
         if (claim.out[0])
             sv_claim_abandon(&claim);
         close(fd);
-        return code;
+        return sv_err_in_file(err, o->out.path);
     }
     sv_console_note("listening on %s; end with ctrl-c", address);
     gather(l, o->senders, mask);
@@ -485,8 +491,9 @@ const struct sv_command sv_command_listen = {
         "as in 'stave merge'. When the listener was killed, 'stave recover OUT' does that.\n\n"
         "What is missing is in the trace as a loss with its count: of a program that was killed or "
         "lost its connection, of what came when the spool had its size or the disk was full.\n\n"
-        "At most 1,024 senders are served at once. Only addresses of this machine are opened "
-        "without --token.",
+        "At most 1,024 senders are served at once (half of them from one other machine), and "
+        "16,384 "
+        "in all. Only addresses of this machine are opened without --token.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct listen_options),

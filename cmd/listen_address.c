@@ -123,6 +123,7 @@ static void describe_local(int fd, struct sv_peer *peer)
     socklen_t len = sizeof who;
     getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len);
     peer->id = who.uid;
+    peer->is_local = true;
     snprintf(peer->name, sizeof peer->name, "process %d", (int)who.pid);
 }
 
@@ -136,6 +137,7 @@ static void describe_inet(int fd, const struct sockaddr_in *from, struct sv_peer
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     inet_ntop(AF_INET, &from->sin_addr, host, sizeof host);
     peer->id = ntohl(from->sin_addr.s_addr);
+    peer->is_local = peer->id >> 24 == 127;
     snprintf(peer->name, sizeof peer->name, "%s port %u", host, ntohs(from->sin_port));
 }
 

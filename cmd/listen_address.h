@@ -17,6 +17,7 @@ struct sv_address {
 
 struct sv_peer {
     uint64_t id;   /* one number for one address, or one user of this machine */
+    bool is_local; /* of this machine */
     char name[40]; /* for messages: safe to print */
 };
 

@@ -6,8 +6,8 @@
 #include "cmd/command.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -235,8 +235,8 @@ static int unknown_option(const struct sv_command *c, const char *given, size_t 
     return near ? sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                              "unknown option '--%.*s'; did you mean '--%s'?", (int)len, given, near)
                 : sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                             "unknown option '--%.*s'; 'stave %s --help' lists them", (int)len,
-                             given, c->name);
+                             "unknown option '--%.*s'; 'stave%c%s --help' lists them", (int)len,
+                             given, c->is_program ? '-' : ' ', c->name);
 }
 
 static int set_value(const struct match *m, const char *text, struct sv_err *err)
@@ -332,7 +332,8 @@ static int parse_short(const struct sv_command *c, int left, char **argv, void *
         struct match m = find_option(c, options, "", 0, *p);
         if (!m.option)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "unknown option '-%c'; 'stave %s --help' lists them", *p, c->name);
+                              "unknown option '-%c'; 'stave%c%s --help' lists them", *p,
+                              c->is_program ? '-' : ' ', c->name);
         bool takes_value = m.option->type != SV_OPT_FLAG;
         if (takes_value && !p[1] && left < 2)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "-%c needs %s", *p, m.option->arg);
@@ -359,6 +360,14 @@ static int ask_for_dashes(const struct sv_command *c, const struct sv_words *ope
                       c->name, line, n < sizeof line ? "" : "…");
 }
 
+/* The command is not run, which would free its lists. */
+static void free_lists(const struct sv_command *c, void *options)
+{
+    for (const struct sv_option *o = c->options; o && !is_end(o); o++)
+        if (o->type == SV_OPT_LIST)
+            sv_words_free((struct sv_words *)(void *)((char *)options + o->offset));
+}
+
 int sv_command_parse(const struct sv_command *c, int argc, char **argv, void *options,
                      struct sv_words *operands, struct sv_err *err)
 {
@@ -375,8 +384,10 @@ int sv_command_parse(const struct sv_command *c, int argc, char **argv, void *op
         } else {
             int used = word[1] == '-' ? parse_long(c, argc - i, argv + i, options, err)
                                       : parse_short(c, argc - i, argv + i, options, err);
-            if (used < 0)
+            if (used < 0) {
+                free_lists(c, options);
                 return used;
+            }
             i += used;
         }
     }

@@ -114,21 +114,24 @@ static void meet_head(struct sv_stream *s, struct sv_spool *spool, const uint8_t
 {
     if (!is_losing(s) && !sv_spool_has_place(spool, with + s->frames.left)) {
         store(s, spool, bytes, before);
-        if (!is_losing(s))
+        if (!is_losing(s)) {
+            s->kept = s->frames.events;
             begin_loss(s, spool, SV_SPOOL_LIMIT);
+        }
     } else if (is_losing(s)) {
         s->spooled.slot.events = s->frames.frame.events;
         sv_spool_note(spool, &s->spooled);
     }
 }
 
+/* What was not stored may have been no more than this end. */
 static void end_stream(struct sv_stream *s, struct sv_spool *spool)
 {
-    if (!is_losing(s)) {
-        s->spooled.slot.cause = SV_SPOOL_WHOLE;
-        s->spooled.slot.events = s->frames.events;
-        sv_spool_note(spool, &s->spooled);
-    }
+    if (is_losing(s) && s->kept != s->frames.events)
+        return;
+    s->spooled.slot.cause = SV_SPOOL_WHOLE;
+    s->spooled.slot.events = s->frames.events;
+    sv_spool_note(spool, &s->spooled);
 }
 
 enum sv_taken sv_stream_take(struct sv_stream *s, struct sv_spool *spool, const uint8_t *bytes,
@@ -145,6 +148,8 @@ enum sv_taken sv_stream_take(struct sv_stream *s, struct sv_spool *spool, const 
             whole = at;
     } while (step != SV_FRAMES_MORE && step != SV_FRAMES_BAD);
     store(s, spool, bytes, step == SV_FRAMES_BAD ? whole : n);
+    if (!is_losing(s))
+        s->kept = s->frames.events;
     if (whole > 0)
         s->taken = s->seen + whole;
     s->seen += n;

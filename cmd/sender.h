@@ -57,6 +57,7 @@ struct sv_stream {
     struct sv_spool_sender spooled;
     uint64_t taken; /* bytes of frames that are stored or counted: what the sender is answered */
     uint64_t seen;  /* bytes of frames that have come */
+    uint64_t kept;  /* events in whole frames that are stored */
 };
 
 enum sv_taken {

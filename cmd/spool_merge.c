@@ -172,11 +172,18 @@ static int add_stream(struct job *j, size_t i, struct sv_err *err)
     return code;
 }
 
+/* One that greeted and went has no place in the trace. */
+static bool has_sent(const struct sv_spool_stream *s)
+{
+    return s->n_records > 0 || s->slot.events > 0;
+}
+
 static int add_streams(struct job *j, struct sv_err *err)
 {
     int code = 0;
     for (size_t i = 0; code >= 0 && i < j->view.n; i++)
-        code = add_stream(j, i, err);
+        if (has_sent(&j->view.streams[i]))
+            code = add_stream(j, i, err);
     if (j->view.size - j->view.good >= sizeof(struct sv_spool_record))
         sv_report_add(&j->report, SV_DAMAGE, "damaged spool", 1, (int64_t)j->view.good,
                       "%llu bytes after it are not read",
@@ -202,7 +209,7 @@ static int write_out(struct job *j, const struct sv_output_choice *out, struct s
     struct sv_source *source = NULL;
     struct sv_sink *sink;
     struct sv_output_choice how = choose(out, &j->view.header);
-    int code = j->view.n ? sv_merge_source(j->merge, dict, &j->report, &source, err) : 0;
+    int code = j->result->senders ? sv_merge_source(j->merge, dict, &j->report, &source, err) : 0;
     if (code < 0 || !source)
         sv_merge_free(j->merge);
     if (code >= 0)

@@ -235,7 +235,7 @@ static bool open_client(struct dead_source *s)
         sv_drain_resume(c->drain, i, sv_ring_committed(m->ring, m->size, round).mark);
         if (c->room->session->full == STAVE_FULL_OVERWRITE)
             sv_drain_ring(c->drain, i)->lost_overwritten =
-                sv_ring_forgotten(m->ring, m->data, sv_drain_ring(c->drain, i)->pos);
+                sv_ring_forgotten(m->ring, m->data, m->size, sv_drain_ring(c->drain, i)->pos);
     }
     read_ticks(&s->dead->session, c->drain);
     sv_room_name_threads(c->room, c->drain);

@@ -183,7 +183,7 @@ static void copy_ring(struct copy *c, const struct sv_ring_ref *ref)
         atomic_load(&c->ring.tail); /* nobody moves it: what is before is another session's */
     if (c->start < begun)
         c->start = begun;
-    c->forgotten = sv_ring_forgotten(&c->ring, c->data, c->start);
+    c->forgotten = sv_ring_forgotten(&c->ring, c->data, c->ring.size, c->start);
 }
 
 static void write_trigger(struct sv_writer *w, struct sv_sink *sink, struct sv_dict *dict,

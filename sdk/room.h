@@ -51,7 +51,8 @@ struct sv_ring_progress sv_ring_committed(const struct sv_ring *r, uint64_t size
 uint64_t sv_ring_start(const struct sv_ring *r, uint64_t size, uint64_t committed, uint32_t full);
 
 /* Overwritten rings: records before `start` that are no longer there, or that a reader from there on leaves out. */
-uint64_t sv_ring_forgotten(const struct sv_ring *r, const uint8_t *data, uint64_t start);
+uint64_t sv_ring_forgotten(const struct sv_ring *r, const uint8_t *data, uint64_t size,
+                           uint64_t start);
 
 /* Records that nobody has read: between tail and head. */
 uint64_t sv_ring_pending(const struct sv_ring *r, const uint8_t *data);

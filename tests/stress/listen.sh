@@ -128,12 +128,16 @@ check "a sender that is killed" '[ $code = 0 ] && [ "$(kept dead.pftrace)" -gt 1
 check "all it had recorded is there" '[ "$(grep -hoE "thread=1 seq=[0-9]+" {dead,rest}.pftrace.txt | sort -u | wc -l)" -ge "$(od -A n -t u8 -j 8 -N 8 progress | tr -d " ")" ]'
 
 # A program that forks and is killed: its child does not keep the stream open.
-rm -rf "${STAVE_SESSION_DIR:?}"/*
-listen forked.pftrace --senders 1
-python3 "$senders" "unix:$TMP/s" "forked:$BUILD/libstave.so" >child 2>err & forker=$!
-until_true '! kill -0 $listener'; ended=$?
-check "a killed sender's child keeps nothing open" '[ $ended = 0 ] && kill -0 "$(cat child)"'
-kill "$(cat child)"; wait $forker $listener 2>/dev/null
+if python3 -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' "$BUILD/libstave.so" 2>err; then
+  rm -rf "${STAVE_SESSION_DIR:?}"/*
+  listen forked.pftrace --senders 1
+  python3 "$senders" "unix:$TMP/s" "forked:$BUILD/libstave.so" >child 2>err & forker=$!
+  until_true '! kill -0 $listener'; ended=$?
+  check "a killed sender's child keeps nothing open" '[ $ended = 0 ] && kill -0 "$(cat child)"'
+  kill "$(cat child)"; wait $forker $listener 2>/dev/null
+else
+  echo "skip listen: a killed sender's child: Python cannot load this build's library"
+fi
 
 # A disk that is full: a file system of 1 MiB.
 mkdir small

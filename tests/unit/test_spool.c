@@ -224,7 +224,7 @@ TEST(law_a_spool_of_every_size)
             CHECK_INT_EQ(feed(&r, bytes, n, step), SV_TAKEN_LAST);
             struct seen s = look(r.fd);
             CHECK_UINT_EQ(s.events + s.lost, EVENTS);
-            CHECK(s.cause == SV_SPOOL_LIMIT || (s.lost == 0 && s.cause == SV_SPOOL_WHOLE));
+            CHECK_UINT_EQ(s.cause, s.lost ? SV_SPOOL_LIMIT : SV_SPOOL_WHOLE);
             CHECK_UINT_EQ(r.stream.taken, n); /* the sender goes on */
             CHECK((size_t)lseek(r.fd, 0, SEEK_END) <= limit);
             if (step == n) {
