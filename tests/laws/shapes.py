@@ -416,6 +416,13 @@ def calls(n):
             f'{100 + i % 3} 1658345292.{i:06d} read(3, "", 4096) = 4096 <0.000002>' for i in range(n)]
 
 
+@shape()
+def phases_of_calls(n):
+    """Phases in phases, and the calls of several threads below them all."""
+    return [x(i, 8 * n - 2 * i, f"phase {i}", cat="phase") for i in range(n)] + [
+        x(n + 2 * i, 1, "read", tid=2 + i % 9, cat="syscall", args={"bytes": 10, "path": f"/f{i % 5}"}) for i in range(n)]
+
+
 @shape("out")
 def unfinished_calls(n):
     return [f'{100 + i} 1658345292.{i % 1000000:06d} read(3, <unfinished ...>' for i in range(n)]
