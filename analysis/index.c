@@ -14,7 +14,9 @@
 struct sv_index {
     const struct sv_trace *trace;
     uint32_t *order, *rank, *counter_order;
-    sv_track *live; /* tracks that have rows */
+    uint32_t *children,
+        *first_child; /* all rows that have a parent, by it; by parent, the first of them */
+    sv_track *live;   /* tracks that have rows */
     uint32_t n_live;
     uint64_t searched; /* steps spent on ids without the table */
     struct sv_names *names;
@@ -45,6 +47,8 @@ void sv_index_free(struct sv_index *x)
     free(x->order);
     free(x->rank);
     free(x->counter_order);
+    free(x->children);
+    free(x->first_child);
     free(x->live);
     free(x);
 }
@@ -54,6 +58,7 @@ size_t sv_index_bytes(const struct sv_index *x)
     size_t row = sizeof(uint32_t) * x->trace->slices.n, bytes = 0;
     bytes += x->order ? row : 0;
     bytes += x->rank ? row : 0;
+    bytes += x->children ? 2 * row : 0;
     bytes += x->counter_order ? sizeof(uint32_t) * x->trace->counters.n : 0;
     if (x->names)
         bytes += row + sizeof(uint32_t) * ((size_t)x->names->n_strings + 2 * x->names->n_groups);
@@ -231,6 +236,35 @@ uint32_t sv_index_row(struct sv_index *x, uint64_t id)
     if (x->order || !may_search(x, 64 * 24))
         return sv_index_order(x)[id];
     return search_row(x, id);
+}
+
+/* ---- children ---- */
+
+static void make_children(struct sv_index *x)
+{
+    const uint32_t *parent = x->trace->slices.parent;
+    uint64_t n = x->trace->slices.n;
+    uint32_t *first = x->first_child = sv_alloc_aligned((n + 2) * sizeof *first, 64);
+    x->children = sv_alloc_aligned((n + 1) * sizeof *x->children, 64);
+    memset(first, 0, (n + 2) * sizeof *first);
+    for (uint64_t row = 0; row < n; row++)
+        if (parent[row] != SV_NO_ROW)
+            first[parent[row] + 2]++;
+    for (uint64_t row = 1; row <= n; row++)
+        first[row + 1] += first[row];
+    for (
+        uint32_t row = 0; row < n;
+        row++) /* first[p + 1] is where the next one goes, and ends as where the next parent's begin */
+        if (parent[row] != SV_NO_ROW)
+            x->children[first[parent[row] + 1]++] = row;
+}
+
+const uint32_t *sv_index_children(struct sv_index *x, uint32_t row, size_t *n)
+{
+    if (!x->children)
+        make_children(x);
+    *n = x->first_child[row + 1] - x->first_child[row];
+    return x->children + x->first_child[row];
 }
 
 struct timed {

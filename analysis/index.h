@@ -39,6 +39,9 @@ const struct sv_names *sv_index_names(struct sv_index *x);
 uint32_t sv_names_group(const struct sv_names *names,
                         sv_str name); /* SV_NO_ROW: no slice has this name */
 
+/* The slices directly below `row`, in row order: *n of them, valid as long as the index. The first call makes the table (8 bytes per slice). */
+const uint32_t *sv_index_children(struct sv_index *x, uint32_t row, size_t *n);
+
 /* Sorts a list of rows (rising row numbers) by time. */
 void sv_index_sort_rows(const struct sv_index *x, uint32_t *rows, size_t n);
 

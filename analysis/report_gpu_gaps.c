@@ -22,22 +22,32 @@ const char *const sv_gpu_gap_reasons[SV_N_GAPS] = {
 
 /* ---- gaps ---- */
 
-/* What the thread did at that moment: the innermost slice whose name says something. */
-static uint8_t work_at(const struct sv_gpu_making *m, sv_track track, int64_t ts_ns)
+/* By row: waiting or loading data, as the nearest name says that is one of them, its own or one around it. Parents have smaller rows. */
+static uint8_t *find_host_kinds(const struct sv_gpu_making *m)
 {
     const struct sv_slices *c = &m->t->slices;
-    for (uint32_t row = sv_trace_slice_at(m->t, track, ts_ns); row != SV_NO_ROW;
-         row = c->parent[row]) {
+    uint8_t *kinds = sv_alloc_aligned(c->n + 1, 64);
+    for (uint64_t row = 0; row < c->n; row++) {
         uint8_t kind = m->by_name[c->name[row]];
-        if (kind == SV_WORK_WAIT || kind == SV_WORK_DATA)
-            return kind;
+        uint32_t parent = c->parent[row];
+        kinds[row] = kind == SV_WORK_WAIT || kind == SV_WORK_DATA ? kind
+                     : parent != SV_NO_ROW                        ? kinds[parent]
+                                                                  : (uint8_t)SV_WORK_UNKNOWN;
     }
-    return SV_WORK_UNKNOWN;
+    return kinds;
+}
+
+/* What the thread did at that moment. */
+static uint8_t work_at(const struct sv_gpu_making *m, const uint8_t *kinds, sv_track track,
+                       int64_t ts_ns)
+{
+    uint32_t row = sv_trace_slice_at(m->t, track, ts_ns);
+    return row != SV_NO_ROW ? kinds[row] : (uint8_t)SV_WORK_UNKNOWN;
 }
 
 /* before: the work that ran until the gap began. */
-static enum sv_gpu_gap cause_of(const struct sv_gpu_making *m, uint32_t before, uint32_t next,
-                                int64_t from_ns)
+static enum sv_gpu_gap cause_of(const struct sv_gpu_making *m, const uint8_t *kinds,
+                                uint32_t before, uint32_t next, int64_t from_ns)
 {
     const struct sv_slices *c = &m->t->slices;
     uint32_t launch = sv_launch_of(&m->launches, next);
@@ -48,20 +58,21 @@ static enum sv_gpu_gap cause_of(const struct sv_gpu_making *m, uint32_t before, 
                        m->by_cat[c->cat[before]] != SV_GPU_KERNEL;
         return is_copy ? SV_GAP_COPY : SV_GAP_DEVICE;
     }
-    uint8_t host = work_at(m, c->track[launch], from_ns);
+    uint8_t host = work_at(m, kinds, c->track[launch], from_ns);
     if (host == SV_WORK_UNKNOWN) /* what filled most of the gap may have begun after it */
-        host = work_at(m, c->track[launch], from_ns + (c->ts_ns[next] - from_ns) / 2);
+        host = work_at(m, kinds, c->track[launch], from_ns + (c->ts_ns[next] - from_ns) / 2);
     return host == SV_WORK_WAIT ? SV_GAP_SYNC : host == SV_WORK_DATA ? SV_GAP_DATA : SV_GAP_LAUNCH;
 }
 
 void sv_gpu_find_gaps(struct sv_gpu_making *m)
 {
+    uint8_t *kinds = find_host_kinds(m);
     for (size_t i = 0; i < m->r->n_devices; i++) {
         struct sv_gpu_device *d = &m->r->devices[i];
         for (size_t k = 1; k < d->busy.n; k++) {
             const struct sv_span *before = &d->busy.items[k - 1], *next = &d->busy.items[k];
             int64_t length = next->from_ns - before->to_ns;
-            enum sv_gpu_gap cause = cause_of(m, before->last, next->row, before->to_ns);
+            enum sv_gpu_gap cause = cause_of(m, kinds, before->last, next->row, before->to_ns);
             struct sv_gpu_gaps *g = &d->gaps[cause];
             sv_spans_add(&d->idle[cause], before->to_ns, next->from_ns, next->row);
             g->n++;
@@ -69,6 +80,7 @@ void sv_gpu_find_gaps(struct sv_gpu_making *m)
             g->max_ns = length > g->max_ns ? length : g->max_ns;
         }
     }
+    free(kinds);
 }
 
 /* ---- memory ---- */
@@ -190,13 +202,29 @@ void sv_gpu_find_memory(struct sv_gpu_making *m)
 
 /* ---- steps ---- */
 
-/* The devices of a machine together. */
-static void unite_devices(const struct sv_gpu_report *r, uint32_t space,
-                          struct sv_spans sets[SV_N_GPU_KINDS])
+/* A step or a device, in the order of machines. */
+struct placed {
+    uint32_t space;
+    size_t at;
+};
+
+static int by_space(const void *a, const void *b)
 {
-    for (size_t i = 0; i < r->n_devices; i++)
-        for (int k = 0; k < SV_N_GPU_KINDS && r->devices[i].space == space; k++)
-            sv_spans_append(&sets[k], &r->devices[i].sets[k]);
+    const struct placed *x = a, *y = b;
+    if (x->space != y->space)
+        return x->space < y->space ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* The devices of a machine together; *next: the first of the list that may be one of them, moved behind the last. */
+static void unite_devices(const struct sv_gpu_report *r, uint32_t space, const struct placed *list,
+                          size_t *next, struct sv_spans sets[SV_N_GPU_KINDS])
+{
+    while (*next < r->n_devices && list[*next].space < space)
+        ++*next;
+    for (; *next < r->n_devices && list[*next].space == space; ++*next)
+        for (int k = 0; k < SV_N_GPU_KINDS; k++)
+            sv_spans_append(&sets[k], &r->devices[list[*next].at].sets[k]);
     for (int k = 0; k < SV_N_GPU_KINDS; k++)
         sv_spans_settle(&sets[k]);
     /* Each holds those before it, so that differences are what it adds. */
@@ -204,33 +232,41 @@ static void unite_devices(const struct sv_gpu_report *r, uint32_t space,
     sv_spans_unite(&sets[SV_GPU_COPIES], &sets[SV_GPU_TALKS]);
 }
 
-/* When the step's thread is at work itself: below the marker, and not waiting for a device. */
-static void host_work(const struct sv_gpu_making *m, const struct sv_step *s, struct sv_spans *to)
+/* When the thread of each step is at work itself: directly below the marker, and not waiting for a device. Children come in the order of
+ * time, and each has one parent, so one pass over the rows finds those of all steps. */
+static struct sv_spans *find_host_work(const struct sv_gpu_making *m, const struct sv_steps *steps)
 {
     const struct sv_slices *c = &m->t->slices;
-    int64_t end = s->ts_ns + s->dur_ns;
-    struct sv_window w = sv_trace_window(m->t, s->track, s->ts_ns, end);
-    for (uint32_t row; sv_window_next(&w, &row);) {
-        if (c->parent[row] != s->row || c->kind[row] != SV_SLICE ||
+    struct sv_spans *work = sv_alloc((steps->n + 1) * sizeof *work);
+    struct sv_map by_row = {0}; /* marker → its step */
+    for (size_t i = 0; i < steps->n; i++)
+        *sv_map_add(&by_row, steps->steps[i].row, NULL) = i;
+    for (uint32_t row = 0; row < c->n && steps->n; row++) {
+        if (c->parent[row] == SV_NO_ROW || c->kind[row] != SV_SLICE ||
             m->by_name[c->name[row]] == SV_WORK_WAIT)
             continue;
-        int64_t to_ns = sv_trace_end_ns(m->t, row);
-        sv_spans_add(to, c->ts_ns[row], to_ns < end ? to_ns : end, row);
+        const uint64_t *step = sv_map_find(&by_row, c->parent[row]);
+        if (!step)
+            continue;
+        const struct sv_step *s = &steps->steps[*step];
+        int64_t to_ns = sv_trace_end_ns(m->t, row), end = s->ts_ns + s->dur_ns;
+        sv_spans_add(&work[*step], c->ts_ns[row], to_ns < end ? to_ns : end, row);
     }
+    sv_map_fini(&by_row);
+    return work;
 }
 
-static struct sv_gpu_step divide(const struct sv_gpu_making *m, const struct sv_step *s,
+static struct sv_gpu_step divide(const struct sv_step *s, const struct sv_spans *host,
                                  const struct sv_spans sets[SV_N_GPU_KINDS])
 {
-    struct sv_spans host = {0};
     int64_t end = s->ts_ns + s->dur_ns;
     int64_t compute = sv_spans_within(&sets[SV_GPU_COMPUTES], s->ts_ns, end);
     int64_t talk = sv_spans_within(&sets[SV_GPU_TALKS], s->ts_ns, end);
     int64_t busy = sv_spans_within(&sets[SV_GPU_COPIES], s->ts_ns, end);
-    struct sv_spans part = sv_spans_part(&sets[SV_GPU_COPIES], s->ts_ns, end);
-    host_work(m, s, &host);
-    int64_t at_work = sv_spans_length(&host) - sv_spans_common(&host, &part);
-    sv_spans_fini(&host);
+    int64_t at_work = sv_spans_length(host);
+    for (size_t i = 0; i < host->n; i++)
+        at_work -=
+            sv_spans_within(&sets[SV_GPU_COPIES], host->items[i].from_ns, host->items[i].to_ns);
     return (struct sv_gpu_step){.step = s,
                                 .compute_ns = compute,
                                 .talk_ns = talk - compute,
@@ -239,25 +275,36 @@ static struct sv_gpu_step divide(const struct sv_gpu_making *m, const struct sv_
                                 .idle_ns = s->dur_ns - busy - at_work};
 }
 
+/* Steps in the order of their machines, so that the devices of each are united once. */
 void sv_gpu_divide_steps(struct sv_gpu_making *m, const char *marker)
 {
     struct sv_gpu_report *r = m->r;
     struct sv_spans sets[SV_N_GPU_KINDS] = {0};
-    bool is_united = false;
-    uint32_t space = 0;
     sv_steps_find(&r->steps, m->t, marker);
     r->by_step = sv_alloc((r->steps.n + 1) * sizeof *r->by_step);
+    struct placed *order = sv_alloc((r->steps.n + 1) * sizeof *order);
+    struct placed *devices = sv_alloc((r->n_devices + 1) * sizeof *devices);
+    size_t next = 0;
+    struct sv_spans *host = find_host_work(m, &r->steps);
+    for (size_t i = 0; i < r->steps.n; i++)
+        order[i] = (struct placed){m->t->dict->tracks[r->steps.steps[i].track].space, i};
+    for (size_t i = 0; i < r->n_devices; i++)
+        devices[i] = (struct placed){r->devices[i].space, i};
+    qsort(order, r->steps.n, sizeof *order, by_space);
+    qsort(devices, r->n_devices, sizeof *devices, by_space);
     for (size_t i = 0; i < r->steps.n; i++) {
-        uint32_t own = m->t->dict->tracks[r->steps.steps[i].track].space;
-        if (!is_united || own != space) {
+        size_t at = order[i].at;
+        if (i == 0 || order[i].space != order[i - 1].space) {
             for (int k = 0; k < SV_N_GPU_KINDS; k++)
                 sv_spans_fini(&sets[k]);
-            unite_devices(r, own, sets);
-            space = own;
-            is_united = true;
+            unite_devices(r, order[i].space, devices, &next, sets);
         }
-        r->by_step[i] = divide(m, &r->steps.steps[i], sets);
+        r->by_step[at] = divide(&r->steps.steps[at], &host[at], sets);
+        sv_spans_fini(&host[at]);
     }
     for (int k = 0; k < SV_N_GPU_KINDS; k++)
         sv_spans_fini(&sets[k]);
+    free(order);
+    free(devices);
+    free(host);
 }

@@ -16,6 +16,7 @@
 struct sv_span {
     int64_t from_ns, to_ns;
     uint32_t row, last;
+    int64_t before_ns; /* the length of all stretches before it */
 };
 
 struct sv_spans {

@@ -85,25 +85,18 @@ static void start_id(struct sv_sql_cursor *c, const struct sv_sql_cond *cond)
         sv_sql_range(c, row, (uint64_t)row + 1);
 }
 
-/* Children follow their parent on its track and begin before it ends. */
 static void start_children(struct sv_sql_cursor *c, const struct sv_sql_cond *cond)
 {
-    const struct sv_trace *t = c->q->trace;
     int64_t id;
     if (!sv_sql_value_int(cond->value, SV_OP_EQ, &id) || id < 0)
         return;
     uint32_t parent = sv_index_row(c->q->index, (uint64_t)id);
     if (parent == SV_NO_ROW)
         return;
-    uint32_t end = t->tracks[t->slices.track[parent]].end, *rows = NULL;
-    int64_t end_ns = sv_trace_end_ns(t, parent);
-    size_t n = 0, cap = 0;
-    for (uint32_t row = parent + 1; row < end && t->slices.ts_ns[row] <= end_ns; row++) {
-        if (t->slices.parent[row] != parent)
-            continue;
-        rows = sv_grow(rows, &cap, n + 1, sizeof *rows);
-        rows[n++] = row;
-    }
+    size_t n;
+    const uint32_t *children = sv_index_children(c->q->index, parent, &n);
+    uint32_t *rows = sv_alloc((n + 1) * sizeof *rows);
+    memcpy(rows, children, n * sizeof *rows);
     sv_sql_own(c, rows, n);
 }
 

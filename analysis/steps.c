@@ -46,8 +46,21 @@ static bool is_host(const struct sv_trace *t, uint64_t row)
     return kind != SV_TRACK_GPU && kind != SV_TRACK_STREAM && strncmp(cat.bytes, "gpu_", 4) != 0;
 }
 
+/* By row: does it lie in a marker, at whatever depth? Parents have smaller rows. */
+static bool *find_inner(const struct sv_trace *t, const bool *is_marker)
+{
+    const struct sv_slices *c = &t->slices;
+    bool *is_inner = sv_alloc((size_t)c->n + 1);
+    for (uint64_t row = 0; row < c->n; row++) {
+        uint32_t parent = c->parent[row];
+        is_inner[row] = parent != SV_NO_ROW && (is_inner[parent] || is_marker[c->name[parent]]);
+    }
+    return is_inner;
+}
+
 /* Counts markers per track that are not inside another marker; returns the largest count. */
-static uint32_t count_markers(const struct sv_trace *t, const bool *is_marker, uint32_t *counts)
+static uint32_t count_markers(const struct sv_trace *t, const bool *is_marker, const bool *is_inner,
+                              uint32_t *counts)
 {
     uint32_t most = 0;
     const struct sv_slices *c = &t->slices;
@@ -55,8 +68,7 @@ static uint32_t count_markers(const struct sv_trace *t, const bool *is_marker, u
     for (uint64_t row = 0; row < c->n; row++) {
         if (!is_marker[c->name[row]] || !is_host(t, row))
             continue;
-        bool is_inner = c->parent[row] != SV_NO_ROW && is_marker[c->name[c->parent[row]]];
-        uint32_t n = counts[c->track[row]] += !is_inner;
+        uint32_t n = counts[c->track[row]] += !is_inner[row];
         most = n > most ? n : most;
     }
     return most;
@@ -98,7 +110,7 @@ static sv_str stop_of(const struct sv_dict *d, sv_str marker)
 /* The steps of one track. Instants mark the beginning: such a step lasts until its stop, or until the next; then the last one
  * is left out. */
 static void add_track(struct sv_steps *s, size_t *cap, const struct sv_trace *t, sv_track track,
-                      const bool *is_marker)
+                      const bool *is_marker, const bool *is_inner)
 {
     const struct sv_slices *c = &t->slices;
     const struct sv_trace_track *k = &t->tracks[track];
@@ -106,9 +118,8 @@ static void add_track(struct sv_steps *s, size_t *cap, const struct sv_trace *t,
     sv_str stop = 0;
     int64_t counted = 0;
     for (uint32_t row = k->first; row < k->end; row++) {
-        bool is_inner = c->parent[row] != SV_NO_ROW && is_marker[c->name[c->parent[row]]];
         bool is_stop = stop && c->name[row] == stop;
-        if (!is_stop && (!is_marker[c->name[row]] || is_inner || !is_host(t, row)))
+        if (!is_stop && (!is_marker[c->name[row]] || is_inner[row] || !is_host(t, row)))
             continue;
         if (c->kind[row] == SV_SLICE && !is_stop) {
             add_step(s, cap, t, row, counted++, sv_trace_end_ns(t, row));
@@ -199,7 +210,8 @@ static bool find_by(struct sv_steps *s, const struct sv_trace *t, const char *ma
                     uint32_t at_least, uint32_t *counts)
 {
     bool *is_marker = match_names(t->dict, marker);
-    uint32_t most = count_markers(t, is_marker, counts);
+    bool *is_inner = find_inner(t, is_marker);
+    uint32_t most = count_markers(t, is_marker, is_inner, counts);
     size_t cap = 0;
     if (most >= at_least) {
         s->marker = marker;
@@ -207,11 +219,12 @@ static bool find_by(struct sv_steps *s, const struct sv_trace *t, const char *ma
         for (sv_track k = 0; k < t->n_tracks; k++) {
             size_t before = s->n;
             if (counts[k] * 2 >= most)
-                add_track(s, &cap, t, k, is_marker);
+                add_track(s, &cap, t, k, is_marker, is_inner);
             s->n_tracks += s->n > before;
         }
     }
     free(is_marker);
+    free(is_inner);
     return s->n > 0;
 }
 

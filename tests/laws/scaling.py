@@ -51,6 +51,7 @@ COMMANDS = {
                                        "join thread using (utid) group by 1"],
     "query-args": ["query", "{in}", "select count(*) from slice join args using (arg_set_id)"],
     "query-parents": ["query", "{in}", "select count(*) from slice a join slice b on a.parent_id = b.id"],
+    "query-children": ["query", "{in}", "select count(*) from slice a join slice b on b.parent_id = a.id"],
     "query-flows": ["query", "{in}", "select count(*) from flow join slice on slice_out = slice.id"],
     "export-json": "export {in} --to json -o {out}.json",
     "export-folded": "export {in} --to folded -o {out}.folded",
@@ -73,7 +74,7 @@ LOGS = ["cat", "info", "stats", "convert-perfetto", "report-io"]
 
 # What `make test` looks at: the shapes on which something was quadratic once, or easily becomes so.
 QUICK = {
-    "nested": ["critical-path", "convert-perfetto", "stats"],
+    "nested": ["critical-path", "convert-perfetto", "query-children"],
     "nested_edges": ["cat", "plot-flame"],
     "overlapping": ["convert-perfetto", "plot-timeline"],
     "threads": ["convert-chrome", "report-io"],
@@ -87,9 +88,13 @@ QUICK = {
     "unsorted": ["merge"],
     "begins": ["validate"],
     "kernels": ["report-gpu"],
-    "steps": ["steps"],
+    "streams": ["report-gpu"],
+    "steps_of_threads": ["steps", "report-gpu"],
+    "steps_within_others": ["steps"],
+    "phases_of_calls": ["report-io"],
     "calls": ["report-io"],
     "batches": ["report-batch"],
+    "starpu_tasks.log": ["cat"],
     "metadata_lines": ["cat"],
     "meeting_flows": ["convert-perfetto"],
     "meeting_tracks": ["info"],
@@ -162,7 +167,7 @@ def check(runner, shape, command, n, form):
 
 
 def plan(options):
-    if not options.all:
+    if not (options.all or options.only):
         return [(s, c, "") for s, commands in QUICK.items() for c in commands]
     return [(s, c, "") for s in shapes.SHAPES for c in COMMANDS] + [
         (s, c, "pftrace") for s in shapes.SHAPES for c in PERFETTO] + [(s, c, "") for s in shapes.LOGS for c in LOGS]

@@ -391,10 +391,36 @@ def nested_steps(n):
     return [x(i, 4 * n - 2 * i, f"ProfilerStep#{i}", cat="user_annotation") for i in range(n)]
 
 
+@shape()
+def steps_within_others(n):
+    """Steps that lie in steps, but not directly, with work of a device below them all."""
+    return [x(i, 6 * n - 2 * i, f"ProfilerStep#{i}" if i % 2 == 0 else "between", cat="user_annotation") for i in range(n)] + [
+        x(n + 2 * i, 1, "k", 0, 7, cat="kernel", args={"device": 0, "stream": 7, "correlation": i + 1}) for i in range(n)]
+
+
+@shape()
+def steps_of_threads(n):
+    """Steps of many threads at one time, with work of a device below them all."""
+    return [x(i, 6 * n - 2 * i, f"ProfilerStep#{i}", tid=i + 1, cat="user_annotation") for i in range(n)] + [
+        x(n + 2 * i, 1, "k", 0, 7, cat="kernel", args={"device": 0, "stream": 7, "correlation": i + 1}) for i in range(n)]
+
+
+@shape()
+def steps_of_machines(n):
+    return [x(10 * i, 9, f"ProfilerStep#{i}", pid=i + 1, tid=i + 1, cat="user_annotation") for i in range(n)] + list(kernels(n))
+
+
 @shape("out")
 def calls(n):
     return [f'{100 + i % 3} 1658345292.{i:06d} openat(AT_FDCWD, "/data/{i % 50}/f{i}", O_RDONLY) = 3 <0.000001>' if i % 2 == 0 else
             f'{100 + i % 3} 1658345292.{i:06d} read(3, "", 4096) = 4096 <0.000002>' for i in range(n)]
+
+
+@shape()
+def phases_of_calls(n):
+    """Phases in phases, and the calls of several threads below them all."""
+    return [x(i, 8 * n - 2 * i, f"phase {i}", cat="phase") for i in range(n)] + [
+        x(n + 2 * i, 1, "read", tid=2 + i % 9, cat="syscall", args={"bytes": 10, "path": f"/f{i % 5}"}) for i in range(n)]
 
 
 @shape("out")
