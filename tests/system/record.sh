@@ -136,7 +136,8 @@ kill -9 $recorder; wait $recorder 2>/dev/null
 check gone_part test -s gone.pftrace.part
 check gone_readable sh -c '"$0" cat gone.pftrace.part 2>/dev/null | grep openat >/dev/null' "$STAVE"
 until_true '[ -e gone.txt ]'
-rm -rf "/dev/shm/stave-record-$recorder" "${XDG_RUNTIME_DIR:-/dev/shm}/stave-record-$recorder"
+check gone_recovers "$STAVE" recover -q gone.pftrace
+check gone_whole sh -c '[ "$("$0" cat -q gone.pftrace | grep -c openat)" -gt 0 ] && [ ! -e gone.pftrace.part ]' "$STAVE"
 check gone_workload test -e gone.txt
 
 # Without the right to load programs: one line, and the command still runs; --strict stops.

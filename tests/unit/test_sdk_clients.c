@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stave/stave.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -144,6 +145,37 @@ TEST(is_read_and_marked)
     close_scene(&s);
 }
 
+TEST(a_head_inside_of_a_record_is_damage)
+{
+    static struct scene s;
+    open_scene(&s);
+    emit(&s, 1, 8);
+    s.ring->head += 4;
+    CHECK_UINT_EQ(go(&s), 0);
+    CHECK(found(&s, "damaged ring", "its end"));
+    CHECK_UINT_EQ(s.ring->tail % 8, 0);
+    close_scene(&s);
+}
+
+/* What a batch refers to, and what follows it in the same window, is the host's own copy. */
+TEST(cannot_change_what_is_being_read)
+{
+    static struct scene s;
+    open_scene(&s);
+    for (uint32_t i = 0; i < 400; i++) /* more than one batch */
+        emit(&s, i, 8);
+    sv_guests_round(&s.guests, 0, true);
+    int n = sv_guests_next(&s.guests, &s.batch, NULL);
+    CHECK(n > 0 && n < 400);
+    memset(s.data, 0xff, SIZE);
+    const char *name = sv_dict_text(s.dict, s.batch.events[n - 1].name).bytes;
+    CHECK_UINT_EQ(strtoul(name, NULL, 16), (unsigned)n - 1);
+    sv_batch_reset(&s.batch);
+    CHECK_INT_EQ(sv_guests_next(&s.guests, &s.batch, NULL), 400 - n);
+    CHECK_UINT_EQ(s.report.n, 0);
+    close_scene(&s);
+}
+
 TEST(that_takes_too_much_memory_is_closed)
 {
     static struct scene s;
@@ -265,7 +297,8 @@ TEST(numbers_far_apart_cost_nothing)
     sv_report_init(&report);
     sv_drain_names_init(&n, dict, 1);
     CHECK(read_track(&n, &report, 3));
-    CHECK(!read_track(&n, &report, 1u << 24));
+    CHECK(!read_track(&n, &report, 100));
+    CHECK(!read_track(&n, &report, (1u << 24) - 1));
     CHECK(!read_track(&n, &report, UINT32_MAX));
     CHECK(!read_track(&n, &report, 0));
     CHECK(read_track(&n, &report, 4)); /* records between may be damaged */
