@@ -64,7 +64,7 @@ static inline void mutate_body(struct mutate *m, const struct mutate_shape *s, s
 
 static inline void mutate_records_once(struct mutate *m, const struct mutate_shape *s)
 {
-    size_t at, bytes, other, other_bytes, n;
+    size_t at = 0, bytes = 0, other = 0, other_bytes = 0, n;
     size_t first = s->head == 0 || s->first > m->size ? m->size : s->first;
     if (first > 0 && (s->head == 0 || mutate_one_in(m, 8))) {
         mutate_word(m, 0, first);
@@ -113,7 +113,7 @@ static inline size_t mutate_records_cross(struct mutate *m, const struct mutate_
                                           const uint8_t *data2, size_t size2)
 {
     struct mutate from = {.data = (uint8_t *)(uintptr_t)data2, .size = size2, .max = size2};
-    size_t at = m->size, bytes, other, other_bytes;
+    size_t at = m->size, bytes = 0, other = 0, other_bytes = 0;
     from.state = mutate_random(m);
     if (mutate_choose_record(&from, s, &other, &other_bytes)) {
         (void)mutate_choose_record(m, s, &at, &bytes);

@@ -40,7 +40,7 @@ static inline size_t mutate_sections(struct mutate *m, const struct mutate_shape
 {
     static struct mutate inner;
     static uint8_t bytes[MUTATE_SECTION_MAX];
-    size_t at, size;
+    size_t at = 0, size = 0;
     if (mutate_one_in(m, 16) || !mutate_choose_record(m, &mutate_section_shape, &at, &size) ||
         size > MUTATE_SECTION_MAX / 2)
         return mutate_records(m, &mutate_section_shape);
