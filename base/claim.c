@@ -252,6 +252,8 @@ static int refuse(const struct sv_claim *c, enum sv_claim_state state, struct sv
                           "%.300s belongs to another user, or others can write to it: "
                           "remove it, or choose another name",
                           c->marker);
+    if (state == SV_CLAIM_UNREADABLE)
+        return sv_err_sys(err, "cannot read %.300s", c->marker);
     if (state == SV_CLAIM_DAMAGED)
         return sv_err_set(err, SV_EHELD, SV_NO_POS,
                           "%.300s is no claim that this version of Stave understands: remove it if "

@@ -72,7 +72,8 @@ enum sv_claim_state {
     SV_CLAIM_NONE,
     SV_CLAIM_THERE,
     SV_CLAIM_FOREIGN, /* the marker is another user's, others can write to it, or it is no plain file: not read */
-    SV_CLAIM_DAMAGED /* not a marker of this version */
+    SV_CLAIM_DAMAGED,   /* not a marker of this version */
+    SV_CLAIM_UNREADABLE /* the system could not open or read it: errno says why */
 };
 
 /* The claim that OUT has now. The names in `c` are set whatever the answer. */

@@ -308,9 +308,13 @@ static enum sv_claim_state read_marker(struct sv_claim *c, int flags)
     struct stat st;
     c->fd = open_marker(c->marker, flags);
     if (c->fd < 0)
-        return errno == ENOENT ? SV_CLAIM_NONE : SV_CLAIM_FOREIGN;
+        return errno == ENOENT                               ? SV_CLAIM_NONE
+               : sv_trusted_failed(errno) && errno != EACCES ? SV_CLAIM_UNREADABLE
+                                                             : SV_CLAIM_FOREIGN;
     ssize_t n = fstat(c->fd, &st) == 0 ? read(c->fd, text, sizeof text - 1) : -1;
-    if (n <= 0 || n == SV_CLAIM_BYTES_MAX)
+    if (n < 0)
+        return SV_CLAIM_UNREADABLE;
+    if (n == 0 || n == SV_CLAIM_BYTES_MAX)
         return SV_CLAIM_DAMAGED;
     c->file = sv_claim_see(&st);
     text[n] = '\0';

@@ -30,6 +30,12 @@ static int checked(int fd, mode_t type, enum sv_trust trust)
     return -1;
 }
 
+bool sv_trusted_failed(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO ||
+           error == EACCES || error == ESTALE || error == EINTR;
+}
+
 int sv_trusted_folder(int base_fd, const char *path, enum sv_trust trust)
 {
     int fd = openat(base_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -17,6 +17,10 @@ enum sv_trust {
     SV_TRUST_PRIVATE /* the same, and readable by nobody else */
 };
 
+/* The system could not open it (no descriptors, no memory, a broken disk, no right to look): it may be there all the same. False: it is not there, or
+ * the check failed. */
+bool sv_trusted_failed(int error);
+
 /* `base_fd` is a folder or AT_FDCWD. The path's last component must be no link; the components before it are the caller's. */
 int sv_trusted_folder(int base_fd, const char *path, enum sv_trust trust);
 /* The same, made with mode 0700 when it is not there. */

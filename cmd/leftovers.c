@@ -45,6 +45,15 @@ __attribute__((format(printf, 2, 3))) static void add_problem(struct sv_leftover
     l->problems[l->n_problems++] = sv_strndup(text, strlen(text));
 }
 
+/* What cannot be opened for want of descriptors, memory or a whole disk is not gone, and must not be removed as if it were. */
+static void add_failure(struct sv_leftovers *l, const char *path, const char *why)
+{
+    add_problem(l, "%s: cannot be read: %s", path, why);
+    if (l->failed.code == 0)
+        sv_err_set(&l->failed, SV_EIO, SV_NO_POS,
+                   "%.300s: cannot be read: %s; nothing was changed, try again", path, why);
+}
+
 /* The folder must be there; the file need not. */
 bool sv_leftovers_absolute(const char *path, char *to, size_t size)
 {
@@ -66,7 +75,9 @@ static bool look_at_part(struct sv_leftovers *l, struct sv_leftover *o, const ch
     o->part[0] = '\0';
     int fd = *part ? sv_trusted_file(AT_FDCWD, part, O_RDONLY, SV_TRUST_OWN, 0) : -1;
     if (fd < 0) {
-        if (*part && errno != ENOENT)
+        if (*part && sv_trusted_failed(errno))
+            add_failure(l, part, strerror(errno));
+        else if (*part && errno != ENOENT)
             add_problem(l, "%s: another user could have written it; it is not read", part);
         return false;
     }
@@ -142,6 +153,10 @@ static int add_claim(void *ctx, const struct sv_claim *c, enum sv_claim_state st
 {
     struct sv_leftovers *l = ctx;
     struct sv_err err = {0};
+    if (state == SV_CLAIM_UNREADABLE) {
+        add_failure(l, c->marker, strerror(errno));
+        return 0;
+    }
     if (state != SV_CLAIM_THERE) {
         add_problem(l,
                     state == SV_CLAIM_FOREIGN
@@ -156,8 +171,8 @@ static int add_claim(void *ctx, const struct sv_claim *c, enum sv_claim_state st
     o->has_claim = true;
     o->claim = *c;
     look_at_part(l, o, c->part);
-    if (c->session[0])
-        look_at_session(o, c->session, &err);
+    if (c->session[0] && look_at_session(o, c->session, &err) == SV_EIO)
+        add_failure(l, c->session, err.msg);
     if (o->has_session || o->problem[0] || o->part[0])
         keep(l, o);
     else

@@ -82,6 +82,7 @@ static int out_of_memory(void)
 static int run_command(const struct sv_command *c, int argc, char **argv)
 {
     jmp_buf jump;
+    sv_console_init(c->name, NULL, false);
     sv_no_memory = &jump;
     if (setjmp(jump) != 0)
         return out_of_memory();
@@ -89,7 +90,6 @@ static int run_command(const struct sv_command *c, int argc, char **argv)
     struct sv_words operands = {0};
     void *options = sv_alloc(c->options_size + 1);
     sv_err_clear(&err);
-    sv_console_init(c->name, NULL, false);
     int code = sv_command_parse(c, argc, argv, options, &operands, &err);
     if (code == 0) {
         sv_console_init(c->name, sv_common.color, sv_common.quiet);

@@ -543,7 +543,12 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = sv_leftovers_of_session(&l, name, err);
     else
         sv_leftovers_of_name(&l, name);
-    print_problems(&l);
+    if (code >= 0 && l.failed.code != 0) {
+        *err = l.failed;
+        code = err->code;
+    } else {
+        print_problems(&l);
+    }
     if (code >= 0)
         code = recover_all(r, name, &l, err);
     sv_leftovers_fini(&l);

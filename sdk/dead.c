@@ -24,6 +24,8 @@
 static int open_folder(const char *dir, struct sv_err *err)
 {
     int fd = sv_trusted_folder(AT_FDCWD, dir, SV_TRUST_PRIVATE);
+    if (fd < 0 && sv_trusted_failed(errno))
+        return sv_err_sys(err, "%s: cannot be read", dir);
     if (fd < 0 && errno == EPERM)
         return sv_err_set(err, SV_EINPUT, SV_NO_POS,
                           "%s: another user could have written it; it is not read", dir);
@@ -40,11 +42,18 @@ static int read_session(int folder, struct sv_dead *d, struct sv_err *err)
 {
     struct sv_session_file *s = &d->session;
     int fd = sv_trusted_file(folder, "session", O_RDONLY, SV_TRUST_OWN, 0);
+    if (fd < 0 && sv_trusted_failed(errno))
+        return sv_err_sys(err, "%s/session: cannot be read", d->dir);
     if (fd < 0)
         return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s is no session directory", d->dir);
     struct stat st;
     bool is_size = fstat(fd, &st) == 0 && st.st_size >= SV_SESSION_BYTES;
     ssize_t n = is_size ? read(fd, s, sizeof *s) : 0;
+    if (n < 0) {
+        sv_err_sys(err, "%s/session: cannot be read", d->dir);
+        close(fd);
+        return SV_EIO;
+    }
     int64_t changed = changed_ns(fd), folder_changed = changed_ns(folder);
     d->changed_ns = changed > folder_changed ? changed : folder_changed;
     close(fd);
@@ -215,21 +224,33 @@ static void read_ticks(const struct sv_session_file *session, struct sv_drain *d
         sv_drain_tick(d, &ticks[i]);
 }
 
-static bool open_client(struct dead_source *s)
+/* What is there and cannot be opened now ends the recovery: it would be removed as if it had been read. */
+static int cannot_read(const struct dead_source *s, int error, struct sv_err *err)
+{
+    return sv_err_set(err, SV_EIO, SV_NO_POS, "%s/%s: cannot be read: %s", s->dead->dir,
+                      s->names[s->at], strerror(error));
+}
+
+/* 1, 0 if there is nothing to read, or an error. */
+static int open_client(struct dead_source *s, struct sv_err *err)
 {
     struct sv_client *c = &s->client;
     struct sv_dict *dict = s->source.dict;
     const char *name = s->names[s->at];
     if (!sv_client_open(c, s->folder, name, false, dict, s->source.report, 0, &s->window)) {
+        if (sv_trusted_failed(errno))
+            return cannot_read(s, errno, err);
         sv_report_add(s->source.report, SV_DAMAGE, "a process left no session", 1, SV_NO_POS,
                       "%s/%s", s->dead->dir, name);
-        return false;
+        return 0;
     }
     if (!dict->tracks[sv_dict_process(dict, 0, c->room->process.pid)].is_described)
         sv_room_describe(c->room, dict);
     uint64_t round = atomic_load(&s->dead->session.round);
     sv_drain_watch(c->drain, c->room->session);
     sv_client_round(c, round);
+    if (c->room->error)
+        return cannot_read(s, c->room->error, err);
     for (size_t i = 0; i < c->room->n_rings; i++) {
         const struct sv_room_ring *m = c->room->rings[i];
         sv_drain_resume(c->drain, i, sv_ring_committed(m->ring, m->size, round).mark);
@@ -239,7 +260,7 @@ static bool open_client(struct dead_source *s)
     }
     read_ticks(&s->dead->session, c->drain);
     sv_room_name_threads(c->room, c->drain);
-    return true;
+    return 1;
 }
 
 static void report_fault(const struct dead_source *s, const char *why)
@@ -252,7 +273,10 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
 {
     struct dead_source *s = (struct dead_source *)source;
     for (; s->at < s->n; s->at++) {
-        if (!s->client.room && !open_client(s))
+        int opened = s->client.room ? 1 : open_client(s, err);
+        if (opened < 0)
+            return opened;
+        if (opened == 0)
             continue;
         const char *why = sv_client_fault(&s->client, SV_CLIENT_BYTES_MAX);
         int n = why ? 0 : sv_client_next(&s->client, b, err);

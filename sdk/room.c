@@ -133,12 +133,15 @@ static struct sv_room_ring *map_ring(struct sv_room *r, uint32_t number)
     struct stat st;
     snprintf(name, sizeof name, "ring.%u", number);
     int fd = open_file(r, name, &st);
-    if (fd < 0)
+    if (fd < 0) {
+        r->error = sv_trusted_failed(errno) ? errno : 0;
         return NULL;
+    }
     uint64_t size = st.st_size > SV_PAGE ? (uint64_t)st.st_size - SV_PAGE : 0;
     bool is_size = size >= SV_RING_BYTES_MIN && size <= SV_RING_BYTES_MAX &&
                    (size & (size - 1)) == 0;
     uint8_t *at = is_size ? map_twice(r, fd, size) : NULL;
+    r->error = is_size && !at ? errno : 0;
     close(fd);
     if (!at)
         return NULL;
@@ -236,6 +239,8 @@ void sv_room_rings(struct sv_room *r, struct sv_drain *d, uint64_t round, struct
     uint32_t n = atomic_load_explicit(&r->session->n_rings, memory_order_acquire);
     for (n = n < SV_RINGS_MAX ? n : SV_RINGS_MAX; r->n_met < n; r->n_met++) {
         struct sv_room_ring *m = map_ring(r, r->n_met);
+        if (!m && r->error) /* perhaps in the next round */
+            return;
         if (!m) {
             if (d)
                 sv_report_add(report, SV_DAMAGE, "ring is missing or damaged", 1, SV_NO_POS,
@@ -275,6 +280,10 @@ void sv_room_names(struct sv_room *r, struct sv_drain *d, struct sv_report *repo
     if (end == r->names_read)
         return;
     int fd = open_file(r, "names", &st);
+    if (fd < 0 && sv_trusted_failed(errno)) {
+        r->error = errno;
+        return;
+    }
     if (fd < 0 || end < r->names_read || end > (uint64_t)st.st_size || end > NAMES_BYTES_MAX)
         sv_report_add(report, SV_DAMAGE, "names are missing", 1, SV_NO_POS, NULL);
     else if (!read_names(r, d, fd, end))

@@ -33,6 +33,7 @@ struct sv_room {
     struct sv_room_ring **rings; /* those that could be mapped */
     size_t n_rings, cap_rings;
     uint32_t n_met; /* numbers of rings that were looked for */
+    int error;      /* errno, when the system could not open or map a file that may be there */
 };
 
 /* NULL: no session of this version is there (yet); errno is EPERM when it is not this user's alone. */

@@ -8,13 +8,14 @@ export STAVE_SESSION_DIR=$TMP/sessions
 mkdir -p "$STAVE_SESSION_DIR" "$TMP/work"
 cd "$TMP/work" || exit 2
 ${CC:-cc} -std=c17 -O1 -shared -fPIC -o "$TMP/fault.so" "$SRC/tests/stress/fault/fault.c" -ldl || { echo "not ok write_faults: the shim"; exit 1; }
-most=12; [ -z "${STAVE_LONG:-}" ] || most=1000000 # calls of one kind that fail in turn
+most=2 verbs=convert # calls of one kind that fail in turn
+[ -z "${STAVE_LONG:-}" ] || { most=1000000 verbs="convert merge cut"; }
 
 # faulty FAULT COMMAND…: runs it so; was_hit says whether a call did fail
 faulty() {
   local fault=$1; shift
   rm -f hit
-  FAULT=$fault FAULT_IN=$STAVE FAULT_HIT=$PWD/hit LD_PRELOAD=$TMP/fault.so timeout 60 "$@" >out 2>err </dev/null
+  FAULT=$fault FAULT_FILE=${FILES:-} FAULT_IN=$STAVE FAULT_HIT=$PWD/hit LD_PRELOAD=$TMP/fault.so timeout 60 "$@" >out 2>err </dev/null
 }
 # numbers FILE: the events that matter, as text
 numbers() { "$STAVE" cat -q "$1" 2>/dev/null | grep -v '^meta\|^snapshot'; }
@@ -57,14 +58,14 @@ all() {
   if [ $bad = 0 ] && [ $TRIED -gt 3 ]; then echo "ok write_faults: $name, $TRIED failures"; else echo "not ok write_faults: $name: $TRIED failures tried"; fi
 }
 
-STAVE_FULL=block STAVE_OUT=in.pftrace "$BUILD/tests/stress/numbers" 2 3000 progress >/dev/null
+STAVE_FULL=block STAVE_OUT=in.pftrace "$BUILD/tests/stress/numbers" 2 300 progress >/dev/null
 "$STAVE" convert -q in.pftrace -o in.json
-for verb in convert merge cut; do
+for verb in $verbs; do
   case $verb in convert) command=(convert in.json -o t.pftrace) ;; merge) command=(merge in.pftrace in.json -o t.pftrace) ;; cut) command=(cut --cat seq in.pftrace -o t.json) ;; esac
   output=${command[-1]}
   "$STAVE" "${command[@]:0:${#command[@]}-1}" "whole.${output##*.}" >out 2>err || { echo "not ok write_faults: $verb: $(cat err)"; continue; }
   numbers "whole.${output##*.}" >"reference.$verb"
-  all $verb "$output" "reference.$verb" "$STAVE" "${command[@]}"
+  all "$verb" "$output" "reference.$verb" "$STAVE" "${command[@]}"
 done
 
 # Every reader, without memory and with a broken disk below it.
@@ -78,9 +79,8 @@ if [ -n "${STAVE_LONG:-}" ]; then
 fi
 
 # What was killed: a copy of it is put back before each try, and recovered after it.
-STAVE_FULL=block STAVE_OUT=dead.pftrace "$BUILD/tests/stress/numbers" 2 0 progress >/dev/null 2>&1 & pid=$!
-for _ in $(seq 600); do if [ "$(od -A n -t u8 -N 8 progress 2>/dev/null || echo 0)" -gt 2000 ] && [ -s dead.pftrace.part ]; then break; fi; sleep 0.05; done
-kill -9 $pid; { wait $pid; } 2>/dev/null
+STAVE_FULL=block STAVE_OUT=dead.pftrace "$BUILD/tests/stress/stepper" main 1 "$BUILD/tests/stress/steps" flush progress >out 2>&1 ||
+  { echo "skip write_faults: recover and record: cannot trace a process here"; exit 0; }
 mkdir kept && cp -a "$STAVE_SESSION_DIR" kept/sessions && cp -a dead.pftrace.* kept/
 place_killed() {
   rm -rf ./.*.tmp dead.pftrace dead.pftrace.* "${STAVE_SESSION_DIR:?}"
@@ -94,7 +94,7 @@ recover_again() { # whatever failed, a second try finds all of it
 PREPARE=place_killed AFTER=recover_again
 place_killed
 "$STAVE" recover -q dead.pftrace >out 2>err && numbers dead.pftrace >reference.dead
-if [ "$(grep -c seq= reference.dead)" -gt 2000 ]; then all recover dead.pftrace reference.dead "$STAVE" recover dead.pftrace; else echo "not ok write_faults: recover: $(cat err)"; fi
+if [ "$(grep -c seq= reference.dead)" = 30 ]; then all recover dead.pftrace reference.dead "$STAVE" recover dead.pftrace; else echo "not ok write_faults: recover: $(cat err)"; fi
 
 # The recorder, by the events of a program (without the kernel's side): each is in the file, or counted, or recovered afterwards.
 place_nothing() { rm -rf ./.*.tmp ./rec.* progress "${STAVE_SESSION_DIR:?}"/*; }
@@ -102,7 +102,8 @@ judge_record() {
   local code=$1 file=$2 in lost
   if [ "$code" -ge 124 ]; then echo "exit $code: $(head -c 300 err)"; return; fi
   case $code in 0 | 4) ;; *) echo "exit $code: $(head -c 300 err)"; return ;; esac
-  if [ -e "$file.session" ]; then "$STAVE" recover -q "$file" >recover.out 2>recover.err || { echo "exit $code, recover: $(cat recover.err)"; return; }; fi
+  if grep -q "without libstave's events" err; then return; fi # and said so
+  if [ -e "$file.part" ] || { [ -e "$file.session" ] && [ ! -e "$file" ] && [ -s progress ]; }; then "$STAVE" recover -q "$file" >recover.out 2>recover.err || { echo "exit $code, recover: $(cat recover.err)"; return; }; fi
   if [ ! -e "$file" ]; then
     if [ "$code" = 0 ] || [ -e "$file.part" ]; then echo "exit $code without a trace: $(head -c 300 err)"; fi
     return
@@ -115,4 +116,4 @@ PREPARE=place_nothing JUDGE=judge_record AFTER=true
 mkdir -p "$TMP/run"; export XDG_RUNTIME_DIR=$TMP/run STAVE_FULL=block
 record=("$STAVE" record --no-summary --interval 0 --gpu-interval 0 -o rec.pftrace -- "$BUILD/tests/stress/numbers" 1 600 progress)
 [ "$(id -u)" != 0 ] || record=(setpriv --bounding-set=-all --inh-caps=-all "${record[@]}")
-if "${record[@]}" >out 2>err && [ -s rec.pftrace ]; then all record rec.pftrace none "${record[@]}"; else echo "skip write_faults: record: $(head -n 1 err)"; fi
+if "${record[@]}" >out 2>err && [ -s rec.pftrace ]; then FILES=rec.pftrace all record rec.pftrace none "${record[@]}"; else echo "skip write_faults: record: $(head -n 1 err)"; fi

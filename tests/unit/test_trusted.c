@@ -72,6 +72,16 @@ TEST(no_regular_file)
     CHECK(trial(at, SV_TRUST_OWN) != 0);
 }
 
+TEST(what_cannot_be_opened_now_may_be_there)
+{
+    static const int failures[] = {EMFILE, ENFILE, ENOMEM, EIO, EACCES},
+                     others[] = {ENOENT, ENOTDIR, ELOOP, EPERM, EISDIR, ENXIO, EEXIST};
+    for (size_t i = 0; i < TEST_COUNT(failures); i++)
+        CHECK(sv_trusted_failed(failures[i]));
+    for (size_t i = 0; i < TEST_COUNT(others); i++)
+        CHECK(!sv_trusted_failed(others[i]));
+}
+
 TEST(truncates_only_what_it_trusts)
 {
     struct stat st;
