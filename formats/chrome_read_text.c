@@ -310,6 +310,8 @@ void chrome_note_duplicate(struct chrome_reader *r, const uint8_t *at)
 void chrome_seen_before(struct chrome_reader *r, sv_str key, const uint8_t *at)
 {
     struct chrome_seen *s = &r->seen[key];
+    if (s->stamp == r->stamp_now && r->is_stave)
+        return; /* the model allows it; JSON as such does not say what it means */
     if (s->stamp == r->stamp_now) {
         if (s->at < (uint32_t)(r->batch->arg - r->batch->args))
             chrome_bury(r, s->at, 1);

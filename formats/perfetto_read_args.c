@@ -324,8 +324,8 @@ static void frame_text(struct sv_pf *r, struct sv_pf_blob function, struct sv_pf
                        uint64_t line)
 {
     char text[1024];
-    if (function.len > 0 && file.len == 0) {
-        sv_pf_arg_text(r, 0, function.bytes, function.len);
+    if (file.len == 0) {
+        sv_pf_arg_text(r, 0, function.bytes ? function.bytes : (const uint8_t *)"", function.len);
         return;
     }
     int fn = (int)(function.len < 400 ? function.len : 400);

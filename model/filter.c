@@ -36,7 +36,7 @@ struct filter {
     struct sv_dict *dict;
     struct sv_filter is;
     enum phase phase;
-    int64_t now_ns;
+    int64_t now_ns, last_ns; /* of the newest event; where the latest one ends */
     uint64_t seq;
     struct row *rows; /* by track */
     size_t n_rows, cap_rows;
@@ -446,7 +446,9 @@ static void advance(struct filter *f, struct row *r, const struct sv_event *e)
 static void filter_event(struct filter *f, const struct sv_event *e)
 {
     struct row *r = row_of(f, e->track);
+    int64_t last_ns = e->dur_ns == SV_UNFINISHED ? e->ts_ns : end_of(e);
     advance(f, r, e);
+    f->last_ns = last_ns > f->last_ns ? last_ns : f->last_ns;
     if (f->phase == AFTER)
         return;
     switch (e->kind) {
@@ -496,7 +498,7 @@ static int filter_close(struct sv_sink *s, bool failed, struct sv_err *err)
     if (failed && f->out.code == 0)
         f->out.code = SV_EIO; /* nothing more is written */
     /* A stream that ended before the window has nothing in it; one that ended inside leaves open what was open. */
-    if (f->phase == BEFORE && f->now_ns >= f->is.from_ns)
+    if (f->phase == BEFORE && f->last_ns >= f->is.from_ns)
         let_all_in(f);
     if (f->phase == INSIDE && !is_before_end(f, f->now_ns))
         leave(f);
@@ -521,7 +523,7 @@ struct sv_sink *sv_filter_new(struct sv_dict *dict, const struct sv_filter *filt
     f->sink.takes = next->takes & ~(unsigned)SV_HAS_DISORDER;
     f->dict = dict;
     f->is = *filter;
-    f->now_ns = INT64_MIN;
+    f->now_ns = f->last_ns = INT64_MIN;
     f->phase = filter->from_ns >= filter->to_ns ? AFTER
                : filter->from_ns == INT64_MIN   ? INSIDE
                                                 : BEFORE;

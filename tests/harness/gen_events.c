@@ -25,11 +25,14 @@ uint64_t rng_below(struct rng *r, uint64_t n)
     return rng_next(r) % n;
 }
 
-enum { TRACKS_MAX = 64, DEPTH_MAX = 64, ARGS_ROOM = 96 };
+enum { TRACKS_MAX = 64, DEPTH_MAX = 64, ARGS_ROOM = 96, ODD_ARGS_ROOM = 600 };
+
+enum form { SLICE, ENDLESS, EDGE };
 
 struct lane {
     sv_track track;
-    int64_t ends[DEPTH_MAX]; /* of open slices, INT64_MAX for edges */
+    int64_t begins[DEPTH_MAX], ends[DEPTH_MAX]; /* of open slices */
+    enum form forms[DEPTH_MAX];
     size_t n;
 };
 
@@ -51,9 +54,72 @@ static sv_str word(struct gen *g, const char *prefix, uint64_t i)
     return sv_dict_str(g->dict, text, (size_t)len);
 }
 
+static bool is_odd(const struct maker *m, unsigned what, uint64_t one_in)
+{
+    return m->o->odd & what && rng_below(&m->g->rng, one_in) == 0;
+}
+
+/* A name that a format may stumble over. */
+static sv_str odd_word(struct maker *m)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+    } words[] = {{"", 0},
+                 {" ", 1},
+                 {"\x1b[31mred\x1b[0m", 12},
+                 {"a\0b", 3},
+                 {"\n", 1},
+                 {"\"\\/", 3},
+                 {"true", 4},
+                 {"-12.5e3", 7},
+                 {"\xc3\xa9", 2},
+                 {"a.b[0]", 6},
+                 {"@flow", 5},
+                 {"{\"x\":1}", 7},
+                 {"name0", 5},
+                 {"\x7f\x01", 2},
+                 {"\xe2\x80\xa8", 3},
+                 {"cat=\"x\"", 7},
+                 {"process0", 8},
+                 {"#1", 2},
+                 {"\xf0\x9f\x98\x80", 4},
+                 {"null", 4}};
+    static const struct {
+        const char *text;
+        size_t len;
+    } no_utf8[] = {{"\xff", 1}, {"a\xc3", 2}, {"\xed\xa0\x80", 3}, {"\xc0\x80z", 3}};
+    struct rng *r = &m->g->rng;
+    if (is_odd(m, GEN_ODD_BYTES, 4)) {
+        size_t i = rng_below(r, sizeof no_utf8 / sizeof *no_utf8);
+        return sv_dict_str(m->g->dict, no_utf8[i].text, no_utf8[i].len);
+    }
+    if (rng_below(r, 12) == 0) {
+        static char text[70000];
+        size_t len = rng_below(r, 6) ? 200 + rng_below(r, 400) : sizeof text;
+        memset(text, 'a' + (int)rng_below(r, 3), len);
+        return sv_dict_str(m->g->dict, text, len);
+    }
+    size_t i = rng_below(r, sizeof words / sizeof *words);
+    return sv_dict_str(m->g->dict, words[i].text, words[i].len);
+}
+
 static bool is_type_allowed(const struct gen_options *o, unsigned type)
 {
     return o->arg_types == 0 || o->arg_types >> type & 1;
+}
+
+static void make_odd_text(struct maker *m, struct sv_arg *a)
+{
+    struct gen *g = m->g;
+    struct sv_text t = sv_dict_text(g->dict, odd_word(m));
+    size_t times = 1 + (rng_below(&g->rng, 20) == 0 ? rng_below(&g->rng, 3000) : 0);
+    times = t.len > 1000 ? 1 : times;
+    char *text = sv_arena_get(&g->arena, t.len * times + 1, 1);
+    for (size_t i = 0; i < times; i++)
+        memcpy(text + i * t.len, t.bytes, t.len);
+    a->text = text;
+    a->size = (uint32_t)(t.len * times) & 0xffffff;
 }
 
 static void make_text(struct gen *g, struct sv_arg *a)
@@ -71,6 +137,16 @@ static void make_text(struct gen *g, struct sv_arg *a)
     a->size = (uint32_t)len & 0xffffff;
 }
 
+static void make_odd_number(struct gen *g, struct sv_arg *a)
+{
+    static const double doubles[] = {-0.0, 5e-324, 1.7976931348623157e308,
+                                     0.1,  1e22,   9007199254740993.0};
+    static const double others[] = {__builtin_nan(""), __builtin_inf(), -__builtin_inf()};
+    if (a->type == SV_ARG_DOUBLE)
+        a->d = rng_below(&g->rng, 2) ? doubles[rng_below(&g->rng, 6)]
+                                     : others[rng_below(&g->rng, 3)];
+}
+
 static void make_value(struct gen *g, struct sv_arg *a)
 {
     static const int64_t ints[] = {0, 1, -1, 42, INT64_MAX, INT64_MIN, 1ll << 53};
@@ -86,38 +162,89 @@ static void make_value(struct gen *g, struct sv_arg *a)
     }
 }
 
-/* Appends one argument with its members; siblings have different keys. */
+/* Appends one argument with its members; siblings have different keys, unless odd ones are wanted. */
 static size_t make_arg(struct maker *m, struct sv_arg *args, size_t n, sv_str key, unsigned level)
 {
     struct gen *g = m->g;
+    bool is_deep = m->o->odd & GEN_ODD_ARGS && level > 0;
+    size_t room = m->o->odd & GEN_ODD_ARGS ? ODD_ARGS_ROOM : ARGS_ROOM;
     unsigned type = SV_ARG_NULL + (unsigned)rng_below(&g->rng, SV_ARG_ARRAY);
+    if (is_deep && level < 40 && rng_below(&g->rng, 3))
+        type = rng_below(&g->rng, 2) ? SV_ARG_DICT : SV_ARG_ARRAY;
     bool container = type == SV_ARG_DICT || type == SV_ARG_ARRAY;
-    if (!is_type_allowed(m->o, type) || (container && (level >= 3 || n + 8 > ARGS_ROOM)))
+    unsigned deepest = m->o->odd & GEN_ODD_ARGS ? 40 : 3;
+    if (!is_type_allowed(m->o, type) || (container && (level >= deepest || n + 8 > room)))
         type = SV_ARG_INT;
     size_t at = n++;
     args[at] = (struct sv_arg){.key = key, .type = type & 0xff};
     make_value(g, &args[at]);
+    if (type == SV_ARG_TEXT && is_odd(m, GEN_ODD_NAMES, 3))
+        make_odd_text(m, &args[at]);
+    if (is_odd(m, GEN_ODD_NUMBERS, 2))
+        make_odd_number(g, &args[at]);
     if (type != SV_ARG_DICT && type != SV_ARG_ARRAY)
         return n;
-    size_t members = rng_below(&g->rng, 4);
-    for (size_t i = 0; i < members && n < ARGS_ROOM; i++)
-        n = make_arg(m, args, n, type == SV_ARG_DICT ? word(g, "m", i) : 0, level + 1);
+    size_t members = rng_below(&g->rng, is_odd(m, GEN_ODD_ARGS, 20) ? 60 : 4);
+    for (size_t i = 0; i < members && n < room; i++) {
+        sv_str name = is_odd(m, GEN_ODD_NAMES, 4) ? odd_word(m) : word(g, "m", i);
+        name = name ? name : word(g, "m", i);
+        n = make_arg(m, args, n, type == SV_ARG_DICT ? name : 0, level + 1);
+    }
     args[at].size = (uint32_t)(n - at - 1) & 0xffffff;
+    return n;
+}
+
+static size_t text_arg(struct maker *m, struct sv_arg *args, size_t n, const char *key)
+{
+    args[n] = (struct sv_arg){.key = key ? sv_dict_cstr(m->g->dict, key) : 0, .type = SV_ARG_TEXT};
+    make_text(m->g, &args[n]);
+    return n + 1;
+}
+
+/* Arguments with a meaning of their own. */
+static size_t make_special(struct maker *m, struct sv_arg *args, size_t n, const struct sv_event *e)
+{
+    struct rng *r = &m->g->rng;
+    size_t at = n;
+    if (rng_below(r, 4) == 0) {
+        args[n++] = (struct sv_arg){.type = SV_ARG_SOURCE};
+        n = text_arg(m, args, n, "file");
+        n = text_arg(m, args, n, "function");
+        args[n++] = (struct sv_arg){.key = sv_dict_cstr(m->g->dict, "line"),
+                                    .type = SV_ARG_INT,
+                                    .i = (int64_t)rng_below(r, 100000)};
+        args[at].size = 3;
+    }
+    at = n;
+    if (rng_below(r, 4) == 0) {
+        args[n++] = (struct sv_arg){.type = SV_ARG_STACK};
+        for (uint64_t frames = rng_below(r, 5); frames > 0; frames--)
+            n = text_arg(m, args, n, NULL);
+        args[at].size = (uint32_t)(n - at - 1) & 0xffffff;
+    }
+    if (e->kind == SV_SLICE && e->dur_ns >= 0 && rng_below(r, 4) == 0) {
+        args[n++] =
+            (struct sv_arg){.type = SV_ARG_THREAD_TIME, .i = (int64_t)rng_below(r, 1000000)};
+        args[n++] = (struct sv_arg){.type = SV_ARG_THREAD_DUR, .i = (int64_t)rng_below(r, 1000)};
+    }
     return n;
 }
 
 static void make_args(struct maker *m, struct sv_event *e, const char *prefix, bool flows)
 {
-    struct sv_arg args[ARGS_ROOM];
+    struct sv_arg args[ODD_ARGS_ROOM + 200];
     size_t n = 0;
     struct rng *r = &m->g->rng;
     if (m->o->extras & GEN_ARGS && rng_below(r, 2))
-        for (size_t i = 0, count = rng_below(r, 4); i < count && n < ARGS_ROOM - 4; i++)
-            n = make_arg(m, args, n, word(m->g, prefix, i), 0);
+        for (size_t i = 0, count = rng_below(r, 4); i < count && n < ARGS_ROOM - 4; i++) {
+            sv_str key = is_odd(m, GEN_ODD_NAMES, 4) ? odd_word(m) : 0;
+            n = make_arg(m, args, n, key ? key : word(m->g, prefix, i), 0);
+        }
+    if (flows && is_odd(m, GEN_ODD_ARGS, 3))
+        n = make_special(m, args, n, e);
     if (flows && m->o->extras & GEN_FLOWS && rng_below(r, 3) == 0) {
         unsigned type = SV_ARG_FLOW_BEGIN + (unsigned)rng_below(r, 4);
-        if (n < ARGS_ROOM)
-            args[n++] = (struct sv_arg){.type = type & 0xff, .u = 1 + rng_below(r, 1000)};
+        args[n++] = (struct sv_arg){.type = type & 0xff, .u = 1 + rng_below(r, 1000)};
     }
     if (n == 0)
         return;
@@ -143,12 +270,39 @@ static void give_name(struct maker *m, struct sv_event *e)
     e->name = word(m->g, "name", rng_below(r, 20));
     if (rng_below(r, 3))
         e->cat = sv_dict_cstr(m->g->dict, rng_below(r, 2) ? "cpu" : "gpu,kernel");
+    if (is_odd(m, GEN_ODD_NAMES, 4))
+        e->name = odd_word(m);
+    if (is_odd(m, GEN_ODD_NAMES, 8))
+        e->cat = odd_word(m);
 }
 
 static void close_ended(struct lane *l, int64_t now_ns)
 {
-    while (l->n && l->ends[l->n - 1] <= now_ns)
+    while (l->n && l->forms[l->n - 1] == SLICE && l->ends[l->n - 1] <= now_ns)
         l->n--;
+}
+
+/* A step or a length: of any size where odd times are wanted. */
+static int64_t length_below(struct maker *m, uint64_t usual)
+{
+    struct rng *r = &m->g->rng;
+    if (!is_odd(m, GEN_ODD_TIMES, 3))
+        return (int64_t)rng_below(r, usual);
+    return (int64_t)(rng_next(r) >> (1 + rng_below(r, 63)));
+}
+
+/* `ns` later, but not past the end of time. */
+static int64_t later(int64_t now_ns, int64_t ns)
+{
+    int64_t sum;
+    return __builtin_add_overflow(now_ns, ns, &sum) ? INT64_MAX : sum;
+}
+
+static void push(struct lane *l, int64_t begin_ns, int64_t end_ns, enum form form)
+{
+    l->begins[l->n] = begin_ns;
+    l->forms[l->n] = form;
+    l->ends[l->n++] = end_ns;
 }
 
 static void make_slice(struct maker *m, struct lane *l)
@@ -157,30 +311,52 @@ static void make_slice(struct maker *m, struct lane *l)
     struct sv_event *e = add(m, SV_SLICE, l->track);
     bool overlap = m->o->shape & SV_HAS_OVERLAP;
     close_ended(l, m->now_ns);
-    int64_t room = 1000;
-    if (!overlap && l->n && l->ends[l->n - 1] != INT64_MAX)
-        room = l->ends[l->n - 1] - m->now_ns;
-    if (room > 1000)
-        room = 1000;
+    bool is_inside = !overlap && l->n && l->forms[l->n - 1] == SLICE;
+    int64_t dur_ns = rng_below(r, 5) == 0 ? 0 : length_below(m, 1001);
+    int64_t end_ns = later(m->now_ns, dur_ns);
+    if (is_inside && end_ns > l->ends[l->n - 1])
+        end_ns = l->ends[l->n - 1];
     if (l->n == m->depth) /* no place to remember it, so it must be over at once */
-        room = 0;
-    e->dur_ns = rng_below(r, 5) == 0 ? 0 : (int64_t)rng_below(r, (uint64_t)room + 1);
-    bool open_ended = !l->n || l->ends[l->n - 1] == INT64_MAX;
-    if (m->o->extras & GEN_UNFINISHED && room && (overlap || open_ended) && rng_below(r, 50) == 0)
+        end_ns = m->now_ns;
+    bool is_unfinished = m->o->extras & GEN_UNFINISHED && l->n < m->depth && !is_inside &&
+                         rng_below(r, 50) == 0;
+    if (!sv_event_until(e, end_ns))
+        end_ns = e->ts_ns;
+    if (is_unfinished)
         e->dur_ns = SV_UNFINISHED;
     if (!overlap && l->n < m->depth)
-        l->ends[l->n++] = e->dur_ns == SV_UNFINISHED ? INT64_MAX - 1 : m->now_ns + e->dur_ns;
+        push(l, m->now_ns, end_ns, is_unfinished ? ENDLESS : SLICE);
     give_name(m, e);
     make_args(m, e, "k", true);
+}
+
+static void make_instant(struct maker *m, sv_track track)
+{
+    struct sv_event *e = add(m, SV_INSTANT, track);
+    give_name(m, e);
+    make_args(m, e, "k", true);
+    if (rng_below(&m->g->rng, 5) == 0)
+        e->flags = rng_below(&m->g->rng, 2) ? SV_SCOPE_PROCESS : SV_SCOPE_GLOBAL;
+}
+
+static bool fits(int64_t begin_ns, int64_t end_ns)
+{
+    int64_t dur_ns;
+    return !__builtin_sub_overflow(end_ns, begin_ns, &dur_ns);
 }
 
 static void make_edge(struct maker *m, struct lane *l)
 {
     struct rng *r = &m->g->rng;
-    bool opens = l->n == 0 || (l->n < m->depth && rng_below(r, 2));
+    bool may_close = l->n && fits(l->begins[l->n - 1], m->now_ns);
+    bool opens = l->n == 0 || (l->n < m->depth && (!may_close || rng_below(r, 2)));
+    if (!opens && !may_close) {
+        make_instant(m, l->track);
+        return;
+    }
     struct sv_event *e = add(m, opens ? SV_BEGIN : SV_END, l->track);
     if (opens) {
-        l->ends[l->n++] = INT64_MAX;
+        push(l, m->now_ns, INT64_MAX, EDGE);
         give_name(m, e);
         make_args(m, e, "k", true);
     } else {
@@ -199,6 +375,11 @@ static void make_counter(struct maker *m)
     *a = (struct sv_arg){.type = SV_ARG_INT, .i = (int64_t)rng_below(r, 1000) - 500};
     if (which)
         *a = (struct sv_arg){.type = SV_ARG_DOUBLE, .d = (double)rng_below(r, 1000) / 8};
+    if (is_odd(m, GEN_ODD_NUMBERS, 4))
+        *a = (struct sv_arg){.type = which ? SV_ARG_DOUBLE : SV_ARG_INT,
+                             .i = rng_below(r, 2) ? INT64_MAX : INT64_MIN};
+    if (which && a->i == INT64_MAX) /* that is a nan */
+        a->d = 1.7976931348623157e308;
     e->args = a;
     e->n_args = 1;
 }
@@ -210,6 +391,8 @@ static void make_loss(struct maker *m, sv_track track)
     *a = (struct sv_arg){.type = SV_ARG_INT, .i = (int64_t)rng_below(&m->g->rng, 100)};
     e->name = sv_dict_cstr(m->g->dict, "ring full");
     e->dur_ns = (int64_t)rng_below(&m->g->rng, 20);
+    if (!sv_event_ends(e))
+        e->dur_ns = 0;
     e->args = a;
     e->n_args = 1;
 }
@@ -226,15 +409,6 @@ static void make_flow_point(struct maker *m, sv_track track)
     e->flags = rng_below(r, 4) == 0 ? SV_BIND_NEXT : 0;
 }
 
-static void make_instant(struct maker *m, sv_track track)
-{
-    struct sv_event *e = add(m, SV_INSTANT, track);
-    give_name(m, e);
-    make_args(m, e, "k", true);
-    if (rng_below(&m->g->rng, 5) == 0)
-        e->flags = rng_below(&m->g->rng, 2) ? SV_SCOPE_PROCESS : SV_SCOPE_GLOBAL;
-}
-
 static bool chance(struct maker *m, unsigned extra, uint64_t one_in)
 {
     return m->o->extras & extra && rng_below(&m->g->rng, one_in) == 0;
@@ -245,7 +419,7 @@ static void step(struct maker *m)
     struct rng *r = &m->g->rng;
     struct lane *l = &m->lanes[rng_below(r, m->n_lanes)];
     if (rng_below(r, 3))
-        m->now_ns += (int64_t)rng_below(r, 40);
+        m->now_ns = later(m->now_ns, length_below(m, 40));
     if (chance(m, GEN_COUNTERS, 10))
         make_counter(m);
     else if (chance(m, GEN_LOSS, 60))
@@ -267,13 +441,67 @@ static void close_edges(struct maker *m)
 {
     for (size_t i = 0; i < m->n_lanes; i++) {
         struct lane *l = &m->lanes[i];
-        for (; l->n && l->ends[l->n - 1] == INT64_MAX; l->n--) {
-            if (chance(m, GEN_UNFINISHED, 3))
-                continue;
-            m->now_ns += 3;
+        for (; l->n && l->forms[l->n - 1] == EDGE; l->n--) {
+            m->now_ns = later(m->now_ns, 3);
+            if (chance(m, GEN_UNFINISHED, 3) || !fits(l->begins[l->n - 1], m->now_ns))
+                break; /* what is around it stays open, too */
             add(m, SV_END, l->track);
         }
     }
+}
+
+/* A row below `parent` that no other names, whatever they are called. */
+static sv_track odd_child(struct maker *m, sv_track parent, unsigned kind)
+{
+    struct gen *g = m->g;
+    sv_track t = sv_dict_track(g->dict, rng_next(&g->rng) | 1, NULL);
+    struct sv_track_info *info = &g->dict->tracks[t];
+    info->kind = (uint8_t)kind;
+    info->parent = parent;
+    info->name = rng_below(&g->rng, 2) ? word(g, "row", rng_below(&g->rng, 2)) : odd_word(m);
+    info->is_described = true;
+    return t;
+}
+
+static sv_track odd_track(struct maker *m, sv_track process)
+{
+    static const unsigned kinds[] = {SV_TRACK_CUSTOM, SV_TRACK_CPU, SV_TRACK_GPU, SV_TRACK_STREAM};
+    struct rng *r = &m->g->rng;
+    sv_track t = rng_below(r, 3) ? process : 0;
+    switch (rng_below(r, 4)) {
+    case 0: return process;
+    case 1: return odd_child(m, t, kinds[rng_below(r, 4)]);
+    case 2:
+        for (uint64_t depth = 1 + rng_below(r, 12); depth > 0; depth--)
+            t = odd_child(m, t, SV_TRACK_CUSTOM);
+        return t;
+    default:
+        t = sv_dict_thread(m->g->dict, 0, (int64_t)rng_below(r, 3), (int64_t)rng_below(r, 3));
+        return t;
+    }
+}
+
+static void make_lane(struct maker *m, size_t i)
+{
+    struct sv_dict *d = m->g->dict;
+    sv_track process = sv_dict_process(d, 0, 100 + (int64_t)i / 3);
+    d->tracks[process].name = word(m->g, "process", i / 3);
+    d->tracks[process].is_described = true;
+    if (is_odd(m, GEN_ODD_TRACKS, 2)) {
+        m->lanes[i].track = odd_track(m, process);
+        for (size_t k = 0; k < i; k++) /* each row once: what is open there is known by its lane */
+            if (m->lanes[k].track == m->lanes[i].track)
+                m->lanes[i].track = odd_child(m, process, SV_TRACK_CUSTOM);
+        return;
+    }
+    if (i % 3 == 2) {
+        m->lanes[i].track = sv_dict_child(d, process, SV_TRACK_STREAM, word(m->g, "stream", i));
+        return;
+    }
+    sv_track t = sv_dict_thread(d, 0, 100 + (int64_t)i / 3, 200 + (int64_t)i);
+    d->tracks[t].name = word(m->g, "thread", i);
+    d->tracks[t].is_described = true;
+    m->lanes[i].track = t;
 }
 
 static void make_tracks(struct maker *m)
@@ -281,22 +509,17 @@ static void make_tracks(struct maker *m)
     struct sv_dict *d = m->g->dict;
     m->n_lanes = m->o->n_tracks ? m->o->n_tracks : 6;
     assert(m->n_lanes <= TRACKS_MAX);
-    for (size_t i = 0; i < m->n_lanes; i++) {
-        sv_track process = sv_dict_process(d, 0, 100 + (int64_t)i / 3);
-        d->tracks[process].name = word(m->g, "process", i / 3);
-        d->tracks[process].is_described = true;
-        if (i % 3 == 2) {
-            m->lanes[i].track = sv_dict_child(d, process, SV_TRACK_STREAM, word(m->g, "stream", i));
-            continue;
-        }
-        sv_track t = sv_dict_thread(d, 0, 100 + (int64_t)i / 3, 200 + (int64_t)i);
-        d->tracks[t].name = word(m->g, "thread", i);
-        d->tracks[t].is_described = true;
-        m->lanes[i].track = t;
-    }
+    for (size_t i = 0; i < m->n_lanes; i++)
+        make_lane(m, i);
     for (size_t i = 0; i < 2; i++) {
         sv_track process = sv_dict_process(d, 0, 100);
         m->counters[i] = sv_dict_child(d, process, SV_TRACK_COUNTER, word(m->g, "counter", i));
+        if (!is_odd(m, GEN_ODD_TRACKS, 2))
+            continue;
+        struct sv_track_info *info = &d->tracks[m->counters[i]];
+        info->unit = sv_dict_cstr(d, rng_below(&m->g->rng, 2) ? "bytes" : "%");
+        info->multiplier = rng_below(&m->g->rng, 2) ? 1024 : 0;
+        info->is_described = true;
     }
 }
 
@@ -310,6 +533,15 @@ static void shuffle(struct gen *g)
     }
 }
 
+static int64_t odd_start(struct rng *r)
+{
+    static const int64_t starts[] = {INT64_MIN, INT64_MIN + 1,    -1,       0,
+                                     1,         INT64_MAX - 2000, INT64_MAX};
+    uint64_t i = rng_below(r, 10);
+    int64_t any = (int64_t)rng_next(r) >> rng_below(r, 63);
+    return i < 7 ? starts[i] : any;
+}
+
 void gen_make(struct gen *g, const struct gen_options *options)
 {
     memset(g, 0, sizeof *g);
@@ -317,6 +549,8 @@ void gen_make(struct gen *g, const struct gen_options *options)
     g->rng.state = options->seed;
     sv_arena_init(&g->arena, (size_t)1 << 16);
     struct maker m = {.g = g, .o = options, .now_ns = options->start_ns};
+    if (options->odd & GEN_ODD_TIMES)
+        m.now_ns = odd_start(&g->rng);
     m.depth = options->depth ? (size_t)options->depth : 8;
     assert(m.depth <= DEPTH_MAX);
     make_tracks(&m);

@@ -32,8 +32,20 @@ enum gen_extra {
     GEN_ALL = 63         /* all but unmatched ends, which are damage */
 };
 
+/* What most traces do not have, and a few do. */
+enum gen_odd {
+    GEN_ODD_TIMES = 1, /* from anywhere in int64 on, in steps of any size, up to its very end */
+    GEN_ODD_NAMES =
+        2, /* of events, categories, keys and tracks: empty, long, control bytes, NUL, alike */
+    GEN_ODD_ARGS = 4,    /* deep, many, long texts, equal keys, stacks, sources, CPU times */
+    GEN_ODD_TRACKS = 8,  /* nested rows, rows of the same name, CPUs, devices, top-level rows */
+    GEN_ODD_BYTES = 16,  /* names and texts that are not UTF-8 */
+    GEN_ODD_NUMBERS = 32 /* nan, infinities, -0, the smallest and largest */
+};
+
 struct gen_options {
     uint64_t seed;
+    unsigned odd;       /* enum gen_odd */
     size_t n;           /* about so many events */
     unsigned shape;     /* enum sv_shape */
     unsigned extras;    /* enum gen_extra */
