@@ -4,10 +4,10 @@
  *
  * openat, read and close of 1,000 files by one thread and by eight in turns, laid into a ring as the kernel programs lay them. The best of
  * five. What the kernel's side costs is measured by record_load; here are the decoder and the writer alone. */
+#include "record/decode/decode.h"
 #include "bench/measure.h"
-#include "capture/decode.h"
-#include "base/buf.h"
-#include "base/output.h"
+#include "core/base/buf.h"
+#include "core/files/output.h"
 #include "formats/formats.h"
 
 #include <stdio.h>

@@ -5,9 +5,9 @@
  * Every thread is a sequence of its own with an incremental clock, default track and interned names, the way the
  * Perfetto SDK writes them (-q: without the flags that it adds to each packet). -a adds that many integer arguments to each begin.
  * The packets are written by hand, so that the file does not depend on Stave's own writer. */
-#include "base/output.h"
-#include "base/wire.h"
-#include "formats/perfetto_proto.h"
+#include "core/base/wire.h"
+#include "core/files/output.h"
+#include "core/perfetto/proto.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  *     gen_run CALLS OUTPUT.pftrace
  *
  * Calls are slices with file, descriptor and bytes, as `stave record` writes them; 16 threads in 8 processes. */
-#include "base/output.h"
+#include "core/files/output.h"
 #include "formats/formats.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
  *
  * CPU time, the best of five, since the machine may be shared. */
 #include "plot/layout.h"
-#include "cmd/load.h"
+#include "files/load.h"
 
 #include <inttypes.h>
 #include <stdio.h>

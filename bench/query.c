@@ -5,9 +5,9 @@
  * Loading is a figure of its own. Indexes that a question makes at its first use are part of the first run only; `first` is that
  * run. CPU time, since the machine may be shared. */
 #include "analysis/self.h"
-#include "analysis/sql.h"
+#include "analysis/sql/sql.h"
 #include "analysis/stats.h"
-#include "cmd/load.h"
+#include "files/load.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,11 +16,11 @@
 #include <time.h>
 
 struct counted {
-    struct sv_sql_rows rows;
+    struct sv_rows_sink rows;
     uint64_t n;
 };
 
-static int no_head(struct sv_sql_rows *r, const char *const *names, size_t n, struct sv_err *err)
+static int no_head(struct sv_rows_sink *r, const char *const *names, size_t n, struct sv_err *err)
 {
     (void)names;
     (void)n;
@@ -29,7 +29,7 @@ static int no_head(struct sv_sql_rows *r, const char *const *names, size_t n, st
     return 0;
 }
 
-static int count_row(struct sv_sql_rows *r, const struct sv_cell *cells, size_t n,
+static int count_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t n,
                      struct sv_err *err)
 {
     (void)cells;
@@ -39,7 +39,7 @@ static int count_row(struct sv_sql_rows *r, const struct sv_cell *cells, size_t 
     return 0;
 }
 
-static int no_end(struct sv_sql_rows *r, struct sv_err *err)
+static int no_end(struct sv_rows_sink *r, struct sv_err *err)
 {
     (void)r;
     (void)err;

@@ -2,9 +2,9 @@
  * on a noisy machine. Prints `name value unit` lines.
  *
  *     bench/stages [MILLION EVENTS]        default 4 */
-#include "model/stages.h"
+#include "core/stream/stages.h"
+#include "core/stream/sorter.h"
 #include "model/filter.h"
-#include "model/sorter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

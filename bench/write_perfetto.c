@@ -5,7 +5,7 @@
  * Begin and end events of 100 names on 8 threads, in time order, nested up to four deep, 1.5 us between two of a thread. Then the same
  * with two random integer arguments, with long times (three bytes instead of two), and with names and times drawn uniformly, the worst for
  * compression. Speed is the best of five, of one core, into /dev/null. */
-#include "base/buf.h"
+#include "core/base/buf.h"
 #include "formats/formats.h"
 
 #include <math.h>

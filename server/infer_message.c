@@ -4,10 +4,10 @@
  * at once; sizes are compared with the model's before memory is taken. */
 #include "server/infer_message.h"
 
-#include "base/json.h"
-#include "base/json_scan.h"
-#include "base/mem.h"
-#include "formats/json_members.h"
+#include "core/base/json.h"
+#include "core/base/json_scan.h"
+#include "core/base/mem.h"
+#include "core/stream/json_members.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #ifndef SV_SERVER_INFER_MESSAGE_H
 #define SV_SERVER_INFER_MESSAGE_H
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "core/base/buf.h"
+#include "core/base/err.h"
 
 struct sv_infer_model {
     const char *name, *version;

@@ -4,8 +4,8 @@
  * must exist) is checked behind it, always with the line of the key. Sets nothing outside its struct. */
 #include "server/server_config.h"
 
-#include "base/buf.h"
-#include "base/mem.h"
+#include "core/base/buf.h"
+#include "core/base/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>

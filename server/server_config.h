@@ -5,8 +5,8 @@
 #ifndef SV_SERVER_CONFIG_H
 #define SV_SERVER_CONFIG_H
 
-#include "base/err.h"
-#include "base/yaml.h"
+#include "cli/yaml.h"
+#include "core/base/err.h"
 
 #define SV_SERVER_ADDRESS "127.0.0.1:8000"
 

@@ -5,7 +5,7 @@
 #ifndef SV_SERVER_METRICS_H
 #define SV_SERVER_METRICS_H
 
-#include "base/buf.h"
+#include "core/base/buf.h"
 
 #include <stdatomic.h>
 

@@ -4,9 +4,9 @@
  * the file is used before its bounds are checked; the first contradiction refuses the file with a sentence that names the tensor. */
 #include "server/tensors.h"
 
-#include "base/json_scan.h"
-#include "base/mem.h"
-#include "formats/json_members.h"
+#include "core/base/json_scan.h"
+#include "core/base/mem.h"
+#include "core/stream/json_members.h"
 
 #include <stdio.h>
 #include <stdlib.h>

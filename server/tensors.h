@@ -5,7 +5,7 @@
 #ifndef SV_SERVER_TENSORS_H
 #define SV_SERVER_TENSORS_H
 
-#include "base/err.h"
+#include "core/base/err.h"
 
 #include <stddef.h>
 #include <stdint.h>

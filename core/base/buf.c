@@ -2,9 +2,9 @@
  *
  * Numbers are printed by hand: printf costs ten times as much and depends on the locale, and time must never pass
  * through a double. */
-#include "base/buf.h"
-#include "base/mem.h"
-#include "base/printable.h"
+#include "core/base/buf.h"
+#include "core/base/mem.h"
+#include "core/base/printable.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* A growing byte buffer, born with its limit, with a sticky error: append without checks, ask once. */
-#ifndef SV_BASE_BUF_H
-#define SV_BASE_BUF_H
+#ifndef SV_CORE_BASE_BUF_H
+#define SV_CORE_BASE_BUF_H
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -62,7 +62,7 @@ void sv_buf_us3(struct sv_buf *b,
                 int64_t ns); /* nanoseconds as microseconds with exactly three decimals */
 void sv_buf_double(struct sv_buf *b,
                    double d); /* shortest text that reads back as the same double; nan, inf, -inf */
-/* The bytes as printable text that can be read back: what base/printable.h does not print, and the backslash, as
+/* The bytes as printable text that can be read back: what core/base/printable.h does not print, and the backslash, as
  * \n \t \r \\ \xNN, byte by byte. */
 void sv_buf_escaped(struct sv_buf *b, const char *s, size_t len);
 

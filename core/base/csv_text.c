@@ -2,9 +2,9 @@
  *
  * Called by all writers of CSV (tables of commands, the format csv, the summary of an inference server) and by the reader of
  * that summary. It must not change numbers. */
-#include "base/csv_text.h"
+#include "core/base/csv_text.h"
 
-#include "base/printable.h"
+#include "core/base/printable.h"
 
 #include <ctype.h>
 

@@ -2,16 +2,16 @@
  *
  * Most texts are written as they are. Three rules for the others, each of which sv_csv_text_undo() takes back:
  *   quoting   a field with a comma, a semicolon, a quote, a tab or a line break is quoted, its quotes are doubled
- *   escapes   a text with characters that base/printable.h does not print (line feed and tab excepted), or one that already holds
+ *   escapes   a text with characters that core/base/printable.h does not print (line feed and tab excepted), or one that already holds
  *             \xNN, has them as \xNN, byte by byte, and its backslashes doubled
  *   guard     a text that a spreadsheet would take for a formula, because it begins with = + - @, a tab, a line feed or one of the
  *             wide forms of these signs, has a ' before it; so has one that begins with ' and then such a sign. A text that is
  *             a number, such as -5 or +1.5e3, is written as it is.
  * Numbers are not texts: whoever has a number writes it himself. */
-#ifndef SV_BASE_CSV_TEXT_H
-#define SV_BASE_CSV_TEXT_H
+#ifndef SV_CORE_BASE_CSV_TEXT_H
+#define SV_CORE_BASE_CSV_TEXT_H
 
-#include "base/buf.h"
+#include "core/base/buf.h"
 
 /* One field. */
 void sv_buf_csv(struct sv_buf *b, const char *s, size_t len);

@@ -3,8 +3,8 @@
  * Called by every layer above. The first error of a chain is the cause and is kept; a later one, set while
  * cleaning up, would only hide it. What a message quotes may come from anywhere, so messages are made printable here, once
  * for all who show them. Must not allocate: it also reports that there is no memory. */
-#include "base/err.h"
-#include "base/printable.h"
+#include "core/base/err.h"
+#include "core/base/printable.h"
 
 #include <errno.h>
 #include <stdio.h>

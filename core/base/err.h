@@ -3,8 +3,8 @@
  * Functions that can fail return 0 (or a count) on success and a negative SV_E… on failure; the details go
  * to the caller's struct sv_err, always the last parameter. Libraries never print: cmd/ prints, in the shape
  * `stave VERB: FILE: byte N: message`. */
-#ifndef SV_BASE_ERR_H
-#define SV_BASE_ERR_H
+#ifndef SV_CORE_BASE_ERR_H
+#define SV_CORE_BASE_ERR_H
 
 #include <stdarg.h>
 #include <stdbool.h>

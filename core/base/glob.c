@@ -1,7 +1,7 @@
 /* Glob matching: one pass, and a return to the last star when it does not work out. No recursion, so that a hostile
  * pattern or text costs at most the product of their lengths. Callers cache the answers per string. */
-#include "base/glob.h"
-#include "base/utf8.h"
+#include "core/base/glob.h"
+#include "core/base/utf8.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Globs as in a shell: * any run (also of '/'), ? one character, [a-z] one of a set, [!a-z] or [^a-z] none of it,
  * \x the character x itself. A '[' without its ']' is itself. */
-#ifndef SV_BASE_GLOB_H
-#define SV_BASE_GLOB_H
+#ifndef SV_CORE_BASE_GLOB_H
+#define SV_CORE_BASE_GLOB_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,11 +3,11 @@
  * Called by every sink and command that prints JSON. The caller nests by begin and end and may flush and clear the buffer between any
  * two calls: nothing here looks back at what was written. Containers past SV_JSON_DEPTH_MAX become null and swallow what
  * is put into them until their end. It must never produce invalid JSON or invalid UTF-8, whatever bytes it is given. */
-#include "base/json.h"
+#include "core/base/json.h"
 
-#include "base/json_scan.h"
-#include "base/printable.h"
-#include "base/utf8.h"
+#include "core/base/json_scan.h"
+#include "core/base/printable.h"
+#include "core/base/utf8.h"
 
 #include <assert.h>
 #include <math.h>

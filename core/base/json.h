@@ -5,10 +5,10 @@
  *     sv_json_begin(&j, '{'); sv_json_key(&j, "ts", 2); sv_json_us3(&j, ts_ns); sv_json_end(&j);
  *
  * Text is always valid UTF-8 JSON: control characters, quotes and backslashes are escaped, invalid bytes become U+FFFD. */
-#ifndef SV_BASE_JSON_H
-#define SV_BASE_JSON_H
+#ifndef SV_CORE_BASE_JSON_H
+#define SV_CORE_BASE_JSON_H
 
-#include "base/buf.h"
+#include "core/base/buf.h"
 
 #define SV_JSON_DEPTH_MAX 256 /* deeper containers are written as null */
 

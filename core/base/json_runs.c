@@ -2,7 +2,7 @@
  *
  * The versions of one function must agree to the byte: tests run them all on the same input. They are apart from the rest of the scanner because
  * asking for the CPU's features brings a constructor, which libstave, who only checks small values, must not bring into other people's programs. */
-#include "base/json_scan.h"
+#include "core/base/json_scan.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -2,8 +2,8 @@
  *
  * Called by readers of JSON through json_scan.h. Numbers never pass through a double on the way to an integer, and the C library's
  * conversion is asked only for doubles that the exact shortcut cannot give, in the C locale whatever the program's is. */
-#include "base/json_scan.h"
-#include "base/utf8.h"
+#include "core/base/json_scan.h"
+#include "core/base/utf8.h"
 
 #include <locale.h>
 #include <stdio.h>

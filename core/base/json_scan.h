@@ -4,8 +4,8 @@
  * All functions take [p, end) and never believe a byte at or past `end`, but they may load up to SV_JSON_PAD bytes
  * from there (the pad of struct sv_input, or of the caller's own buffer). Vectors of 16 bytes are used inline (SSE2,
  * NEON, or plain words); longer runs go through a table of functions chosen once for the machine: sv_json_scan_best(). */
-#ifndef SV_BASE_JSON_SCAN_H
-#define SV_BASE_JSON_SCAN_H
+#ifndef SV_CORE_BASE_JSON_SCAN_H
+#define SV_CORE_BASE_JSON_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * byte hash reads eight bytes at a time and folds by a 64×64→128 multiplication; its values are part of the file
  * formats (track uuids), so it must never change. Both hashes are public, so keys can be made that all want one place; then the map takes
  * another order, by where it lies in memory. */
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Open-addressing hash maps: 64-bit key → 64-bit value, and byte string → small number.
  *
  * Both grow by doubling, never shrink, and are not safe against concurrent use. */
-#ifndef SV_BASE_MAP_H
-#define SV_BASE_MAP_H
+#ifndef SV_CORE_BASE_MAP_H
+#define SV_CORE_BASE_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

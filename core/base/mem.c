@@ -2,7 +2,7 @@
  *
  * The arena takes chunks that grow with its size (a quarter of what it holds, within bounds), so that a large trace
  * makes few of them and a small one wastes little. A request larger than a chunk gets a chunk of its own. */
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * Outside the libraries an exhausted heap is not survivable in a useful way, so sv_alloc() and sv_realloc() end the
  * program with one line on stderr. What must be refused politely (a trace that does not fit the memory limit) is asked
  * of the arena or of the store beforehand and answered with SV_ENOMEM. */
-#ifndef SV_BASE_MEM_H
-#define SV_BASE_MEM_H
+#ifndef SV_CORE_BASE_MEM_H
+#define SV_CORE_BASE_MEM_H
 
 #include <setjmp.h>
 #include <stddef.h>

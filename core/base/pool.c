@@ -1,5 +1,5 @@
 /* The pool: free lists by power of two over an arena. See pool.h for the promise. */
-#include "base/pool.h"
+#include "core/base/pool.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -3,10 +3,10 @@
  * Sizes are rounded up to powers of two from 32 bytes on; a returned block waits in the list of its size for the next
  * request. Small blocks are cut from chunks that live as long as the pool; large ones come from the heap and return
  * to it. So memory is bounded by the sum of the peaks per size and cannot leak by fragmentation. */
-#ifndef SV_BASE_POOL_H
-#define SV_BASE_POOL_H
+#ifndef SV_CORE_BASE_POOL_H
+#define SV_CORE_BASE_POOL_H
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #define SV_POOL_CLASSES 8 /* 32 bytes … 4 KiB */
 

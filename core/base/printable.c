@@ -1,10 +1,10 @@
 /* Printable text: which characters are kept, how the others are shown, and a printf that shows its texts that way.
  *
- * Called by whatever prints for people: errors (base/err.c), the console and the tables of cmd/. It must not be used for
+ * Called by whatever prints for people: errors (core/base/err.c), the console and the tables of cmd/. It must not be used for
  * formats that programs read back. */
-#include "base/printable.h"
+#include "core/base/printable.h"
 
-#include "base/utf8.h"
+#include "core/base/utf8.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -7,10 +7,10 @@
  *   \u009b \u202e     C1 controls, line and paragraph separators, marks that turn the direction of the text
  * A backslash stays one, so text that was escaped once does not change when it is escaped again. Formats that are read back
  * (JSON, the canonical text, CSV) have their own, reversible rules. */
-#ifndef SV_BASE_PRINTABLE_H
-#define SV_BASE_PRINTABLE_H
+#ifndef SV_CORE_BASE_PRINTABLE_H
+#define SV_CORE_BASE_PRINTABLE_H
 
-#include "base/buf.h"
+#include "core/base/buf.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

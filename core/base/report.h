@@ -2,8 +2,8 @@
  *
  * One row per kind of finding, with its count and the first byte position. Readers add while they read; cmd/ prints
  * the rows at the end and turns damage into an exit code under --strict. */
-#ifndef SV_BASE_REPORT_H
-#define SV_BASE_REPORT_H
+#ifndef SV_CORE_BASE_REPORT_H
+#define SV_CORE_BASE_REPORT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  *     static bool earlier(const struct x *a, const struct x *b, const void *ctx) { return a->ts < b->ts; }
  *     SV_SORT_DEFINE(sort_x, struct x, earlier)
  *     sort_x(items, n, spare, ctx);       // spare: room for SV_SORT_SPARE(n) items                           */
-#ifndef SV_BASE_SORT_H
-#define SV_BASE_SORT_H
+#ifndef SV_CORE_BASE_SORT_H
+#define SV_CORE_BASE_SORT_H
 
 #include <stdbool.h>
 #include <stddef.h>

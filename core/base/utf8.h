@@ -1,6 +1,6 @@
 /* UTF-8: how long is the character at s, and is a text valid. */
-#ifndef SV_BASE_UTF8_H
-#define SV_BASE_UTF8_H
+#ifndef SV_CORE_BASE_UTF8_H
+#define SV_CORE_BASE_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Protobuf wire format: the slow paths of the cursor and nested messages.
  *
  * The fast paths are inline in the header; this file holds what is rare (long varints) or once per message. */
-#include "base/wire.h"
+#include "core/base/wire.h"
 
 #include <assert.h>
 

@@ -3,10 +3,10 @@
  * Hand-written on purpose: reading is the hot loop of every .pftrace command and writing that of every capture; a
  * generated reader would copy each message first. Cursors never read past `end`; a malformed field ends the iteration with
  * cur->bad set and `p` at the offending byte. */
-#ifndef SV_BASE_WIRE_H
-#define SV_BASE_WIRE_H
+#ifndef SV_CORE_BASE_WIRE_H
+#define SV_CORE_BASE_WIRE_H
 
-#include "base/buf.h"
+#include "core/base/buf.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
  *
  * A walk over the pre-order list with a stack of open containers: no recursion, because the depth comes from files. The size of a
  * container is believed only as far as the one around it goes. */
-#include "formats/args_json.h"
+#include "core/chrome/args_json.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* Arguments as JSON: the nested list of an event as objects and arrays, for every writer that needs them. */
-#ifndef SV_FORMATS_ARGS_JSON_H
-#define SV_FORMATS_ARGS_JSON_H
+#ifndef SV_CORE_CHROME_ARGS_JSON_H
+#define SV_CORE_CHROME_ARGS_JSON_H
 
-#include "base/json.h"
-#include "model/dict.h"
+#include "core/base/json.h"
+#include "core/stream/dict.h"
 
 /* Writes {…}. Arguments with a meaning of their own and no key get the name of their type: "correlation", "source",
  * "stack", "flow_begin": "0x…". False when containers were nested too deeply and written as null. */

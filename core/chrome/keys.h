@@ -28,8 +28,8 @@
  * FLOWS. A flow of a slice, begin, end or instant is in its args, exactly; the s, t and f events of the category
  * SV_CHROME_FLOW_MIRROR say the same for viewers and are skipped by our reader. Those of all other categories are SV_FLOW
  * points; their id is the flow's own number, whatever category and name. */
-#ifndef SV_FORMATS_CHROME_KEYS_H
-#define SV_FORMATS_CHROME_KEYS_H
+#ifndef SV_CORE_CHROME_KEYS_H
+#define SV_CORE_CHROME_KEYS_H
 
 #define SV_CHROME_STAVE       "stave"
 #define SV_CHROME_VERSION     "version"

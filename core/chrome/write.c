@@ -7,14 +7,14 @@
  *
  * Times are printed from integers. On the real-time clock they count from a base that stands in the head, because viewers keep
  * microseconds in doubles, which lose nanoseconds after a hundred days. */
-#include "formats/chrome_writer.h"
+#include "core/chrome/writer.h"
 
-#include "base/json_scan.h"
+#include "core/base/json_scan.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-#define RULES_VERSION 1 /* of chrome_keys.h */
+#define RULES_VERSION 1 /* of core/chrome/keys.h */
 
 /* ---- pieces ---- */
 

@@ -3,8 +3,8 @@
  * Called once per event, first chrome_survey() for what Chrome keeps elsewhere (thread times, the stack, flows), then
  * chrome_put_args(). Order is kept; several flows or correlations of one event are gathered in an array where the first one
  * stood, because a JSON object has each key once. */
-#include "formats/args_json.h"
-#include "formats/chrome_writer.h"
+#include "core/chrome/args_json.h"
+#include "core/chrome/writer.h"
 
 static bool is_flow(const struct sv_arg *a)
 {

@@ -4,7 +4,7 @@
  * becomes two events; its e waits in a heap until the stream, which is in time order, has come to its end: viewers
  * sort by time but keep the order of ties, and an inner slice must end before the one around it. Memory is bounded by what is
  * open at one time. */
-#include "formats/chrome_writer.h"
+#include "core/chrome/writer.h"
 
 #include <assert.h>
 

@@ -1,11 +1,11 @@
 /* The Chrome writer's tracks: which pid and tid the events of a track get, and the metadata events that say what the
- * track really is (the rules stand in chrome_keys.h).
+ * track really is (the rules stand in core/chrome/keys.h).
  *
  * Called when a track is met first, and at the end of the file for tracks that changed or had no events. Numbers that are
  * true are kept; whatever Chrome has no number for, or whose number is taken, gets a stand-in that no system uses.
  * Descriptions go from the outside in: a process before its threads, a group before its members. Parents come from files
  * and may form a cycle: every walk upwards is bounded. */
-#include "formats/chrome_writer.h"
+#include "core/chrome/writer.h"
 
 #include <assert.h>
 #include <inttypes.h>

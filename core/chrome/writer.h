@@ -1,18 +1,18 @@
 /* The inside of the Chrome JSON writer, shared by its files and by nobody else.
  *
- *   chrome_write.c         the door: head, tail, one line per event
- *   chrome_write_track.c   tracks → pids, tids and the metadata events that describe them
- *   chrome_write_args.c    argument lists → JSON
- *   chrome_write_async.c   tracks of operations with an id: b, n, e
+ *   core/chrome/write.c         the door: head, tail, one line per event
+ *   core/chrome/write_track.c   tracks → pids, tids and the metadata events that describe them
+ *   core/chrome/write_args.c    argument lists → JSON
+ *   core/chrome/write_async.c   tracks of operations with an id: b, n, e
  *
  * Everything goes into `buf` through `json`, a line per event, and from there to the output at the end of each batch. */
-#ifndef SV_FORMATS_CHROME_WRITER_H
-#define SV_FORMATS_CHROME_WRITER_H
+#ifndef SV_CORE_CHROME_WRITER_H
+#define SV_CORE_CHROME_WRITER_H
 
-#include "base/json.h"
-#include "base/map.h"
-#include "formats/chrome_keys.h"
-#include "formats/formats.h"
+#include "core/base/json.h"
+#include "core/base/map.h"
+#include "core/chrome/keys.h"
+#include "core/stream/writer.h"
 
 enum chrome_row_form {
     ROW_NONE, /* not placed yet */
@@ -101,7 +101,7 @@ struct chrome_writer {
     size_t n_head_snapshots;
 };
 
-/* chrome_write.c */
+/* core/chrome/write.c */
 void chrome_line(struct chrome_writer *w); /* begins an event; sv_json_end() ends it */
 void chrome_key_text(struct chrome_writer *w, const char *key, size_t len, sv_str text);
 void chrome_time(struct chrome_writer *w, int64_t ts_ns);
@@ -113,7 +113,7 @@ static inline uint64_t chrome_uuid(const struct chrome_writer *w, sv_track t)
     return uuid != 0 ? uuid : sv_mix64(1);
 }
 
-/* chrome_write_track.c. Rows move when another track is placed. */
+/* core/chrome/write_track.c. Rows move when another track is placed. */
 struct chrome_row *chrome_place(struct chrome_writer *w, sv_track t, const struct sv_event *first);
 struct chrome_row *chrome_bind(struct chrome_writer *w, sv_track t);
 bool chrome_is_process(struct chrome_writer *w, sv_track t, int64_t *pid);
@@ -129,7 +129,7 @@ static inline struct chrome_row *chrome_row(struct chrome_writer *w, const struc
     return chrome_place(w, e->track, e);
 }
 
-/* chrome_write_args.c */
+/* core/chrome/write_args.c */
 struct chrome_extras { /* what an argument list says outside of `args` */
     const struct sv_arg *thread_time, *thread_dur, *stack;
     uint32_t n_flows, n_correlations;
@@ -140,11 +140,11 @@ void chrome_put_args(struct chrome_writer *w, const struct sv_arg *args, size_t 
                      const struct chrome_extras *x);
 void chrome_stack(struct chrome_writer *w, const struct sv_arg *stack);
 
-/* chrome_write_async.c */
+/* core/chrome/write_async.c */
 void chrome_async_until(struct chrome_writer *w, int64_t ts_ns);
 void chrome_put_async(struct chrome_writer *w, const struct sv_event *e);
 
-/* chrome_write.c: the fields of an event after its ids, and the end of the line */
+/* core/chrome/write.c: the fields of an event after its ids, and the end of the line */
 void chrome_finish(struct chrome_writer *w, const struct sv_event *e,
                    const struct chrome_extras *x);
 void chrome_flow_mirror(struct chrome_writer *w, const struct sv_event *e);

@@ -2,10 +2,10 @@
  *
  * Called by the SDK (when a session opens its file), by `stave record` and by `stave listen`.
  * Nothing is opened through a link, nothing that others could have written is believed, and no file is removed or replaced but the holder's own. */
-#include "base/claim_file.h"
+#include "core/files/claim_file.h"
 
-#include "base/out_name.h"
-#include "base/trusted.h"
+#include "core/files/out_name.h"
+#include "core/files/trusted.h"
 
 #include <errno.h>
 #include <fcntl.h>

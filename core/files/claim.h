@@ -19,11 +19,11 @@
  *
  * The marker is text, `key value` lines after the version line "stave-claim 1", at most SV_CLAIM_BYTES_MAX bytes: whole, kind, pid, start,
  * pid-namespace, boot, machine, found, segment, session, command. Unknown keys are ignored. */
-#ifndef SV_BASE_CLAIM_H
-#define SV_BASE_CLAIM_H
+#ifndef SV_CORE_FILES_CLAIM_H
+#define SV_CORE_FILES_CLAIM_H
 
-#include "base/err.h"
-#include "base/process_id.h"
+#include "core/base/err.h"
+#include "core/files/process_id.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,10 +2,10 @@
  *
  * Called by claim.c, which makes and removes markers, and by whoever looks for claims of others (`stave recover`, the SDK). What is read here was
  * written by this user, perhaps by another version or by hand: every line is checked, nothing is believed past SV_CLAIM_BYTES_MAX. */
-#include "base/claim_file.h"
+#include "core/files/claim_file.h"
 
-#include "base/trusted.h"
-#include "base/utf8.h"
+#include "core/base/utf8.h"
+#include "core/files/trusted.h"
 
 #include <ctype.h>
 #include <dirent.h>

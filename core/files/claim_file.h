@@ -1,8 +1,8 @@
 /* Between claim.c and claim_file.c: the marker's names and text. Not for others; tests feed the parser. */
-#ifndef SV_BASE_CLAIM_FILE_H
-#define SV_BASE_CLAIM_FILE_H
+#ifndef SV_CORE_FILES_CLAIM_FILE_H
+#define SV_CORE_FILES_CLAIM_FILE_H
 
-#include "base/claim.h"
+#include "core/files/claim.h"
 
 #include <sys/stat.h>
 

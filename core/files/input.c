@@ -9,10 +9,10 @@
  * decoded before is good and must not be lost. A failed read is an error, and stays one.
  *
  * It must not trust lengths: the window grows by doubling as bytes arrive, up to a limit. */
-#include "base/input.h"
+#include "core/files/input.h"
 
-#include "base/mem.h"
-#include "base/report.h"
+#include "core/base/mem.h"
+#include "core/base/report.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -8,10 +8,10 @@
  *
  * SV_INPUT_PAD bytes past data[len] are always readable (their content is undefined), so that vector code may load
  * past the end without faulting. */
-#ifndef SV_BASE_INPUT_H
-#define SV_BASE_INPUT_H
+#ifndef SV_CORE_FILES_INPUT_H
+#define SV_CORE_FILES_INPUT_H
 
-#include "base/err.h"
+#include "core/base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,9 +2,9 @@
  *
  * The innermost launcher counts: torchrun runs below mpirun or srun, mpirun below sbatch. A launcher that started one process only is passed over
  * when another one started several. */
-#include "base/launcher.h"
+#include "core/files/launcher.h"
 
-#include "base/trusted.h"
+#include "core/files/trusted.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* The launcher: which of many equal processes this one is, where something like mpirun started them. */
-#ifndef SV_BASE_LAUNCHER_H
-#define SV_BASE_LAUNCHER_H
+#ifndef SV_CORE_FILES_LAUNCHER_H
+#define SV_CORE_FILES_LAUNCHER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Names of outputs: see out_name.h. No memory is allocated: the SDK calls it in other people's programs. */
-#include "base/out_name.h"
+#include "core/files/out_name.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Names of outputs: patterns with %p and its like, and what is put before the suffix. For the SDK, the recorder and the listener. */
-#ifndef SV_BASE_OUT_NAME_H
-#define SV_BASE_OUT_NAME_H
+#ifndef SV_CORE_FILES_OUT_NAME_H
+#define SV_CORE_FILES_OUT_NAME_H
 
-#include "base/launcher.h"
+#include "core/files/launcher.h"
 
 #include <stdbool.h>
 #include <stddef.h>

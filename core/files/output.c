@@ -6,11 +6,11 @@
  *
  * The first failure is remembered, everything after it is ignored, and close tells it: nobody checks single writes. It
  * must not touch signal dispositions: whoever runs the program decides about SIGPIPE. */
-#include "base/output.h"
+#include "core/files/output.h"
 
-#include "base/buf.h"
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/buf.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 
 #include <assert.h>
 #include <errno.h>

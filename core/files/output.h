@@ -6,10 +6,10 @@
  * reported by close (or sv_output_flush), with the name of the file. A closed pipe and the limit of a file's size are errors like any other as
  * long as the program ignores SIGPIPE and SIGXFSZ; a closed standard output is SV_EPIPE. There is no fsync: a file survives the end of the
  * program, not necessarily that of the machine. */
-#ifndef SV_BASE_OUTPUT_H
-#define SV_BASE_OUTPUT_H
+#ifndef SV_CORE_FILES_OUTPUT_H
+#define SV_CORE_FILES_OUTPUT_H
 
-#include "base/err.h"
+#include "core/base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Which process: see process_id.h. Reads /proc only, into buffers on the stack. */
-#include "base/process_id.h"
+#include "core/files/process_id.h"
 
 #include <fcntl.h>
 #include <stdio.h>

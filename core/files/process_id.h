@@ -2,8 +2,8 @@
  *
  * Written into sessions and claims of output files by whoever holds them, compared by whoever finds them later. No memory is
  * allocated, so that a traced program can call it from anywhere. */
-#ifndef SV_BASE_PROCESS_ID_H
-#define SV_BASE_PROCESS_ID_H
+#ifndef SV_CORE_FILES_PROCESS_ID_H
+#define SV_CORE_FILES_PROCESS_ID_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Trusted paths: see trusted.h. Called by the SDK, the recorder, the listener and recovery for every file that they find by name. */
-#include "base/trusted.h"
+#include "core/files/trusted.h"
 
 #include <errno.h>
 #include <fcntl.h>

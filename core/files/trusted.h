@@ -5,8 +5,8 @@
  * second name. What was opened this way was written by this user, so that its content may name further paths.
  *
  * All functions return a descriptor (O_CLOEXEC) or -1 with errno; EPERM means that the check failed. No memory is allocated. */
-#ifndef SV_BASE_TRUSTED_H
-#define SV_BASE_TRUSTED_H
+#ifndef SV_CORE_FILES_TRUSTED_H
+#define SV_CORE_FILES_TRUSTED_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,10 +2,10 @@
  *
  * One enum per message, SV_PF_<message>_<field>; the comment names the wire type where it is not a varint. Shared by
  * the reader and the writer, so a number exists once. */
-#ifndef SV_FORMATS_PERFETTO_PROTO_H
-#define SV_FORMATS_PERFETTO_PROTO_H
+#ifndef SV_CORE_PERFETTO_PROTO_H
+#define SV_CORE_PERFETTO_PROTO_H
 
-#include "formats/perfetto_payloads.h"
+#include "core/perfetto/payloads.h"
 
 enum { SV_PF_TRACE_PACKET = 1 }; /* Trace: every packet of the file */
 

@@ -1,6 +1,6 @@
-/* Field numbers of Perfetto's packets beside track events: process lists, metadata, statistics, GPU. See perfetto_proto.h. */
-#ifndef SV_FORMATS_PERFETTO_PROTO_MORE_H
-#define SV_FORMATS_PERFETTO_PROTO_MORE_H
+/* Field numbers of Perfetto's packets beside track events: process lists, metadata, statistics, GPU. See core/perfetto/proto.h. */
+#ifndef SV_CORE_PERFETTO_PROTO_MORE_H
+#define SV_CORE_PERFETTO_PROTO_MORE_H
 
 /* ProcessTree and ProcessStats */
 enum { SV_PF_TREE_PROCESSES = 1, SV_PF_TREE_THREADS = 2 };

@@ -26,8 +26,8 @@
  *   SV_LOSS                    an instant in the category SV_PF_LOSS_CATEGORY (further categories follow it), its name the
  *                              cause, annotations SV_PF_LOSS_COUNT and SV_PF_LOSS_SPAN; it rides in the packet that
  *                              has previous_packet_dropped, which is therefore no loss of its own */
-#ifndef SV_FORMATS_PERFETTO_STAVE_H
-#define SV_FORMATS_PERFETTO_STAVE_H
+#ifndef SV_CORE_PERFETTO_STAVE_H
+#define SV_CORE_PERFETTO_STAVE_H
 
 enum {
     SV_PF_STAVE = 990

@@ -9,7 +9,7 @@
  *
  * Fields stand in an order that compresses well: the event, then its time, then its sequence, so that the bytes that
  * repeat together stand together (a tenth less after deflate than in the order of their numbers). */
-#include "formats/perfetto_write.h"
+#include "core/perfetto/write.h"
 
 #include <stdlib.h>
 

@@ -1,24 +1,24 @@
 /* The Perfetto writer's rooms, seen from inside: one struct pf per open file.
  *
- *   perfetto_write.c         the sink: the loop over events, the short way for most of them, open and close
- *   perfetto_write_event.c   the long way: every kind of event with flows, arguments, loss
- *   perfetto_write_args.c    arguments as debug annotations
- *   perfetto_write_track.c   track descriptors, stand-ins for pids, who gets a sequence of its own
- *   perfetto_write_intern.c  numbers for strings, per file; and which sequence has heard of which
- *   perfetto_write_block.c   packets to blocks to the output, compression, clocks, metadata, resync points
- *   perfetto_write_origin.c  times before zero: where times count from, and files that learn it late
+ *   core/perfetto/write.c         the sink: the loop over events, the short way for most of them, open and close
+ *   core/perfetto/write_event.c   the long way: every kind of event with flows, arguments, loss
+ *   core/perfetto/write_args.c    arguments as debug annotations
+ *   core/perfetto/write_track.c   track descriptors, stand-ins for pids, who gets a sequence of its own
+ *   core/perfetto/write_intern.c  numbers for strings, per file; and which sequence has heard of which
+ *   core/perfetto/write_block.c   packets to blocks to the output, compression, clocks, metadata, resync points
+ *   core/perfetto/write_origin.c  times before zero: where times count from, and files that learn it late
  *
  * Words: a *window* is what stands between two resync points; nothing in it refers to an earlier one. A *sequence* is
  * Perfetto's: a stream of packets with its own state; hot tracks have one each, with the track as a default, the rest shares the
  * first. A *number* (Perfetto: iid) stands for a string; numbers are the same on all sequences, but each sequence must be told. */
-#ifndef SV_FORMATS_PERFETTO_WRITE_H
-#define SV_FORMATS_PERFETTO_WRITE_H
+#ifndef SV_CORE_PERFETTO_WRITE_H
+#define SV_CORE_PERFETTO_WRITE_H
 
-#include "base/map.h"
-#include "base/wire.h"
-#include "formats/formats.h"
-#include "formats/perfetto_proto.h"
-#include "formats/perfetto_stave.h"
+#include "core/base/map.h"
+#include "core/base/wire.h"
+#include "core/perfetto/proto.h"
+#include "core/perfetto/stave.h"
+#include "core/stream/writer.h"
 
 /* Packets are handed to the output in blocks; compressed ones are larger (zstd has its best
  * parameters for this size, and Perfetto wants packets below 512 KB). */
@@ -194,7 +194,7 @@ struct pf {
     sv_str loss_category, loss_count, loss_span, thread_dur, null_type;
 };
 
-/* ---- packets to the output (perfetto_write_block.c) ---- */
+/* ---- packets to the output (core/perfetto/write_block.c) ---- */
 
 /* A packet: interned data and payload where they are not empty, and the head, which is what rides beside them. */
 void pf_packet(struct pf *w, const struct sv_buf *head, const struct sv_buf *interned,
@@ -211,7 +211,7 @@ void pf_snapshots_write(struct pf *w); /* those that the dictionary learned sinc
 void pf_meta_write(struct pf *w, bool changed_only);
 void pf_stats_write(struct pf *w);
 
-/* ---- where times count from (perfetto_write_origin.c) ---- */
+/* ---- where times count from (core/perfetto/write_origin.c) ---- */
 
 /* A time as the file has it. */
 static inline uint64_t pf_wire_ns(const struct pf *w, int64_t ns)
@@ -228,7 +228,7 @@ void pf_packets_write(struct pf *w, const uint8_t *packets, size_t n);
 void pf_origin_unify(struct pf *w);
 void pf_origin_report(struct pf *w);
 
-/* ---- numbers (perfetto_write_intern.c) ---- */
+/* ---- numbers (core/perfetto/write_intern.c) ---- */
 
 /* The number of a string of the dictionary; what the sequence has not heard of is appended to w->interned. */
 uint32_t pf_number(struct pf *w, struct pf_sequence *s, enum pf_number kind, sv_str str);
@@ -256,7 +256,7 @@ void pf_numbers_fini(struct pf *w);
 bool pf_numbers_full(const struct pf *w);
 void pf_told_clear(struct pf_sequence *s); /* the sequence has heard of nothing */
 
-/* ---- tracks and sequences (perfetto_write_track.c) ---- */
+/* ---- tracks and sequences (core/perfetto/write_track.c) ---- */
 
 /* Makes the track usable in this window: describes it and its parents, or puts that off. */
 void pf_track_prepare(struct pf *w, sv_track track);
@@ -283,7 +283,7 @@ static inline struct pf_track *pf_track_of(struct pf *w, sv_track track)
     return &w->tracks[track];
 }
 
-/* ---- events (perfetto_write_event.c, perfetto_write_args.c) ---- */
+/* ---- events (core/perfetto/write_event.c, core/perfetto/write_args.c) ---- */
 
 void pf_event_write(struct pf *w, const struct sv_event *e);
 /* One argument with a name, and what belongs to it, as DebugAnnotation into w->event. */

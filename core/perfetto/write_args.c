@@ -3,7 +3,7 @@
  * Called by the long way for each top-level argument that has a name. The list is flat (a container is followed by its
  * members), so one loop with a small stack of open messages writes any nesting. Keys and repeated texts are numbers. Null and empty containers
  * have no form of their own in Perfetto: the former is an empty message, the latter JSON. */
-#include "formats/perfetto_write.h"
+#include "core/perfetto/write.h"
 
 struct open_message {
     size_t mark;              /* of the annotation, for sv_put_end() */

@@ -6,8 +6,8 @@
  * (descriptors, sequence starts, interned strings) is written at first use.
  *
  * Packets must not be taken back once they are in the block: their numbers have been given. */
-#include "formats/perfetto_proto_more.h"
-#include "formats/perfetto_write.h"
+#include "core/perfetto/proto_more.h"
+#include "core/perfetto/write.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  * that was begun explicitly uses bind_id with a direction, because its ends leave it open and it can fan out; one that just
  * passes uses flow_ids, and terminating_flow_ids close it. A number that begins anew while Perfetto still knows it gets
  * another number, or the two flows would become one. */
-#include "formats/perfetto_write.h"
+#include "core/perfetto/write.h"
 
 #include <assert.h>
 #include <stdlib.h>

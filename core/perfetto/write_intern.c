@@ -4,7 +4,7 @@
  * the event's sequence has not heard it in this window. Strings of the dictionary are looked up by index, never hashed. Texts of
  * arguments are not in the dictionary: a table of fixed size remembers hashes, a text gets its number when it is met the second
  * time, so that unique ones cost nothing. All is forgotten at the end of a window, which bounds the memory. */
-#include "formats/perfetto_write.h"
+#include "core/perfetto/write.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,14 +1,14 @@
 /* Perfetto writer: times before zero.
  *
- * Perfetto's timestamps are unsigned. A file with times before zero is written with an origin (perfetto_stave.h): each time is stored as
+ * Perfetto's timestamps are unsigned. A file with times before zero is written with an origin (core/perfetto/stave.h): each time is stored as
  * its distance from there. Steps between two events of a sequence are the same with every origin, so only what is told absolutely
  * depends on it: clock snapshots, events that go back in time, start times of processes.
  *
  * pf_origin_lower() is called before a time is written that may be too early. Events mostly come in order, so the first batch has the
  * earliest one. A live writer may meet an earlier one late: it begins a new window with the new origin. Stave reads such a file
  * as it is, also after a crash; Perfetto does not know origins, so pf_origin_unify() writes the file anew when it is closed. */
-#include "formats/perfetto_proto_more.h"
-#include "formats/perfetto_write.h"
+#include "core/perfetto/proto_more.h"
+#include "core/perfetto/write.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
  *   - a change of what makes the track's identity is an error there; such a change is reported and not written.
  *   - an event whose track has an undescribed ancestor is lost: parents are always described, even nameless ones.
  *   - a thread descriptor leaves traces on the sequence that carries it, so descriptors travel without one. */
-#include "formats/perfetto_write.h"
+#include "core/perfetto/write.h"
 
 #include <assert.h>
 #include <stdlib.h>

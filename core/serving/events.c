@@ -1,6 +1,6 @@
 /* Events to calls of the life cycle. Called by the report and by the converter. What the event says is another program's word: numbers that do not
  * fit are cut, unknown keys are passed over. */
-#include "model/serving_events.h"
+#include "core/serving/events.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,11 +6,11 @@
  *
  * The keys are those that libstave-serving writes: request, batch, model, flags, n, r0 … r7, samples, took_ns, worker, type, device, name,
  * congested. */
-#ifndef SV_MODEL_SERVING_EVENTS_H
-#define SV_MODEL_SERVING_EVENTS_H
+#ifndef SV_CORE_SERVING_EVENTS_H
+#define SV_CORE_SERVING_EVENTS_H
 
-#include "model/dict.h"
-#include "model/serving_life.h"
+#include "core/serving/life.h"
+#include "core/stream/dict.h"
 
 enum { SV_LIFE_MEMBERS_MAX = 8 };
 

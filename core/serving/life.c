@@ -4,10 +4,10 @@
  * are used again; a map leads from the server's numbers to them. Past the limits the oldest is forgotten and counted. A batch
  * stays until its callback was told and all its requests have ended, a request that ends before the submission of its batch was
  * told waits for it: threads may tell in any order. */
-#include "model/serving_life.h"
+#include "core/serving/life.h"
 
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>

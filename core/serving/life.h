@@ -7,8 +7,8 @@
  * The one place that knows how calls become requests, batches and phases: the library's writing thread, the converter and the
  * report put calls in, and are told of moments. Calls of different threads may come a little out of order (a worker that starts
  * before the submission was told); memory is bounded by the limits, whatever the calls. */
-#ifndef SV_MODEL_SERVING_LIFE_H
-#define SV_MODEL_SERVING_LIFE_H
+#ifndef SV_CORE_SERVING_LIFE_H
+#define SV_CORE_SERVING_LIFE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  *
  * Called by everyone who holds events back: the sorter (packed, since its records move and go to files), pair and
  * filter (live), and by everyone who pairs edges. Nesting needs no care here: lists are flat and only TEXT slots point anywhere. */
-#include "model/args.h"
-#include "base/map.h"
+#include "core/stream/args.h"
+#include "core/base/map.h"
 
 #include <assert.h>
 #include <string.h>

@@ -2,10 +2,10 @@
  *
  * A copy is one block: the slots, then the bytes of their texts, padded to 8. It exists in two forms: live (texts are
  * pointers into the block) and packed (texts are offsets from its start), which may be moved or written to a file. */
-#ifndef SV_MODEL_ARGS_H
-#define SV_MODEL_ARGS_H
+#ifndef SV_CORE_STREAM_ARGS_H
+#define SV_CORE_STREAM_ARGS_H
 
-#include "model/event.h"
+#include "core/stream/event.h"
 
 #include <stdbool.h>
 

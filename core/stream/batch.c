@@ -2,7 +2,7 @@
  *
  * Sources fill it, the pump hands it on and resets it. Blocks are large against the usual list, so moving the open
  * list to a new block is rare. */
-#include "model/batch.h"
+#include "core/stream/batch.h"
 
 #include <assert.h>
 

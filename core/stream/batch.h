@@ -8,11 +8,11 @@
  * Slots returned by sv_batch_arg() may move when the next one is taken: fill one before taking another, and remember
  * a parent (DICT, ARRAY) by its number: sv_batch_open() / sv_batch_close(). Pointers of finished events stay valid until
  * sv_batch_reset(). */
-#ifndef SV_MODEL_BATCH_H
-#define SV_MODEL_BATCH_H
+#ifndef SV_CORE_STREAM_BATCH_H
+#define SV_CORE_STREAM_BATCH_H
 
-#include "base/mem.h"
-#include "model/event.h"
+#include "core/base/mem.h"
+#include "core/stream/event.h"
 
 #include <stdbool.h>
 #include <string.h>

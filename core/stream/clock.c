@@ -1,8 +1,8 @@
 /* Clock arithmetic: names, conversion by snapshot, and the linear fit that merge uses.
  *
  * All integer except the drift, which is a ratio and multiplies only the distance from a nearby anchor. */
-#include "model/clock.h"
-#include "base/mem.h"
+#include "core/stream/clock.h"
+#include "core/base/mem.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * Sources convert what they read to the trace clock before an event leaves them. The snapshots stay here, so that sinks can store them and
  * merge can relate two files. Clock numbers are Perfetto's built-in ones (1..63); 0 means "unknown origin": a file whose
  * timestamps count from nowhere in particular (most Chrome JSON). */
-#ifndef SV_MODEL_CLOCK_H
-#define SV_MODEL_CLOCK_H
+#ifndef SV_CORE_STREAM_CLOCK_H
+#define SV_CORE_STREAM_CLOCK_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,9 +3,9 @@
  * Filled by sources and stages, read by sinks. Strings live in one arena and never move; the table of strings and the
  * tracks may move when they grow, so callers keep numbers, not pointers. The interning table holds (hash, number) pairs and
  * compares bytes only on equal hashes. */
-#include "model/dict.h"
-#include "base/map.h"
-#include "model/lanes.h"
+#include "core/stream/dict.h"
+#include "core/base/map.h"
+#include "core/stream/lanes.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -20,8 +20,9 @@ struct sv_dict_impl {
     struct sv_arena bytes;
     struct string_slot *slots;
     size_t n_slots; /* a power of two */
-    uint64_t seed;  /* of the strings' hashes; 0 until too many of them meet, as in base/map.h */
-    uint32_t calm;  /* no new seed before there are so many strings */
+    uint64_t
+        seed; /* of the strings' hashes; 0 until too many of them meet, as in core/base/map.h */
+    uint32_t calm; /* no new seed before there are so many strings */
     size_t cap_strings, cap_tracks, cap_meta;
     struct sv_map by_uuid;
     struct sv_map meta_places; /* key → index in meta, and 1 */

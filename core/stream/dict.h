@@ -2,12 +2,12 @@
  *
  * Every source of a run fills the same dictionary and every sink reads it. It only grows, but for tracks that a live source forgets. A track may learn its name after
  * its first events (Chrome files do that): `revision` tells a sink that wrote a description too early to write it again. */
-#ifndef SV_MODEL_DICT_H
-#define SV_MODEL_DICT_H
+#ifndef SV_CORE_STREAM_DICT_H
+#define SV_CORE_STREAM_DICT_H
 
-#include "base/mem.h"
-#include "model/clock.h"
-#include "model/event.h"
+#include "core/base/mem.h"
+#include "core/stream/clock.h"
+#include "core/stream/event.h"
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* The names of event kinds and argument types: one table each, used by every text form and message. */
-#include "model/event.h"
+#include "core/stream/event.h"
 
 static const char *const kind_names[] = {
     [SV_BEGIN] = "begin",     [SV_END] = "end",   [SV_SLICE] = "slice", [SV_INSTANT] = "instant",

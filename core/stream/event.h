@@ -11,8 +11,8 @@
  *   flow      a 64-bit number that connects events: an arrow from slice to slice
  *   source, sink, stage   who gives events, who takes them, who does both (a stage is a sink with a next)
  *   trace     the store: all events in memory, by column (it is a sink, too) */
-#ifndef SV_MODEL_EVENT_H
-#define SV_MODEL_EVENT_H
+#ifndef SV_CORE_STREAM_EVENT_H
+#define SV_CORE_STREAM_EVENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

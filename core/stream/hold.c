@@ -1,6 +1,6 @@
 /* Held events and the outbox: see hold.h. Used by pair, split and filter. */
-#include "model/hold.h"
-#include "model/args.h"
+#include "core/stream/hold.h"
+#include "core/stream/args.h"
 
 struct sv_held *sv_hold(struct sv_pool *pool, const struct sv_event *e)
 {

@@ -4,11 +4,11 @@
  * was given may point to three kinds of memory, all valid until it flushes: the caller's batch (so write() must end in a
  * flush), arguments made on the spot (sv_outbox_args), and held events that are on their way out (sv_outbox_spend).
  * Errors are sticky: the first failed write is kept and nothing is written after it. */
-#ifndef SV_MODEL_HOLD_H
-#define SV_MODEL_HOLD_H
+#ifndef SV_CORE_STREAM_HOLD_H
+#define SV_CORE_STREAM_HOLD_H
 
-#include "base/pool.h"
-#include "model/stream.h"
+#include "core/base/pool.h"
+#include "core/stream/stream.h"
 
 struct sv_held {
     struct sv_held *next; /* the list it is on: below, or later */

@@ -3,8 +3,8 @@
  *
  * Invariant: on every lane of a row in the order of time due_ns never grows from bottom to top, so the top alone says what fits and what ends
  * next. On the lanes of a loose row an end of NEVER is one that is not known. */
-#include "model/lanes.h"
-#include "base/map.h"
+#include "core/stream/lanes.h"
+#include "core/base/map.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -6,11 +6,11 @@
  *
  * A row is one of two kinds. The stages split and lanes know every end and go in the order of time. The rows of sources that are read
  * piece by piece are loose (below): slices come in any order, and the end of an open one is not known. */
-#ifndef SV_MODEL_LANES_H
-#define SV_MODEL_LANES_H
+#ifndef SV_CORE_STREAM_LANES_H
+#define SV_CORE_STREAM_LANES_H
 
-#include "base/pool.h"
-#include "model/dict.h"
+#include "core/base/pool.h"
+#include "core/stream/dict.h"
 
 /* The end of what has none: edges, unfinished slices, a lane on which nothing is open. A slice that ends at the very last time is due
  * then, too, and is_last: what never ends does not fit into it. */

@@ -1,7 +1,7 @@
 /* Metadata of a trace about its launcher: see launched.h. Called by the SDK and the recorder when a file begins. */
-#include "model/launched.h"
+#include "core/stream/launched.h"
 
-#include "base/launcher.h"
+#include "core/files/launcher.h"
 
 #include <stdio.h>
 #include <string.h>

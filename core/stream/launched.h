@@ -1,8 +1,8 @@
 /* Metadata of a trace about its launcher: rank, world_size, local_rank, launcher, job. For whoever records. */
-#ifndef SV_MODEL_LAUNCHED_H
-#define SV_MODEL_LAUNCHED_H
+#ifndef SV_CORE_STREAM_LAUNCHED_H
+#define SV_CORE_STREAM_LAUNCHED_H
 
-#include "model/dict.h"
+#include "core/stream/dict.h"
 
 void sv_dict_describe_launcher(struct sv_dict *dict); /* nothing where there is none */
 

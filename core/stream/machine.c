@@ -1,8 +1,8 @@
 /* Which machine: see machine.h. Called by the SDK's writer and the recorder before they write their first event. */
-#include "model/machine.h"
+#include "core/stream/machine.h"
 
-#include "base/process_id.h"
-#include "model/dict.h"
+#include "core/files/process_id.h"
+#include "core/stream/dict.h"
 
 #include <string.h>
 #include <sys/utsname.h>

@@ -2,8 +2,8 @@
  *
  * Host names repeat: cloned machines, containers, "localhost". The boot id does not, and is new after each start of the machine, so that files
  * with the same one share processes and clocks. Merge compares it first (model/merge.h). */
-#ifndef SV_MODEL_MACHINE_H
-#define SV_MODEL_MACHINE_H
+#ifndef SV_CORE_STREAM_MACHINE_H
+#define SV_CORE_STREAM_MACHINE_H
 
 #define SV_META_HOST    "hostname"
 #define SV_META_BOOT    "boot_id"

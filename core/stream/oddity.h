@@ -1,11 +1,11 @@
 /* An oddity: something that happened any number of times in a stream; the first time is told in full, at the end. Cheaper than
  * a line in the report per event, for stages that may meet millions. */
-#ifndef SV_MODEL_ODDITY_H
-#define SV_MODEL_ODDITY_H
+#ifndef SV_CORE_STREAM_ODDITY_H
+#define SV_CORE_STREAM_ODDITY_H
 
-#include "base/err.h"
-#include "base/report.h"
-#include "model/dict.h"
+#include "core/base/err.h"
+#include "core/base/report.h"
+#include "core/stream/dict.h"
 
 #include <inttypes.h>
 

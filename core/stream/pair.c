@@ -4,10 +4,10 @@
  * arguments in a block of the pool; an end closes the newest one of its track and the slice leaves at once, so that memory
  * holds only what is open. All other events pass through. Needs time order per track; gives slices in order of their
  * ends. What never ended leaves at close() as SV_UNFINISHED; an end without a begin is counted and dropped. */
-#include "model/args.h"
-#include "model/hold.h"
-#include "model/oddity.h"
-#include "model/stages.h"
+#include "core/stream/args.h"
+#include "core/stream/hold.h"
+#include "core/stream/oddity.h"
+#include "core/stream/stages.h"
 
 #include <stdlib.h>
 

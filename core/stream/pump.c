@@ -2,7 +2,7 @@
  *
  * It alone knows the rule: `sort` when order is needed and not given, then `pair` (the sink takes no edges) or `split` (it takes no
  * slices) or `lanes` (it takes slices, but only nested ones). All three need time order. */
-#include "model/stages.h"
+#include "core/stream/stages.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -4,11 +4,11 @@
  * category, duration, flags, arguments; numbers as varints. Reading merges all runs through a heap, with one large
  * buffer per run; a run that stays ahead of the others is drained without touching the heap, so nearly sorted input merges
  * at one comparison per event. A buffer is only refilled between two calls, since events point into it. */
-#include "model/runs.h"
-#include "base/mem.h"
-#include "base/trusted.h"
-#include "base/wire.h"
-#include "model/sorter.h"
+#include "core/stream/runs.h"
+#include "core/base/mem.h"
+#include "core/base/wire.h"
+#include "core/files/trusted.h"
+#include "core/stream/sorter.h"
 
 #include <assert.h>
 #include <errno.h>

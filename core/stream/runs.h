@@ -4,11 +4,11 @@
  *
  * The disk half of the sorter. Events are written compactly (a begin or end is about ten bytes), because moving bytes to the
  * file and back costs more than packing them. */
-#ifndef SV_MODEL_RUNS_H
-#define SV_MODEL_RUNS_H
+#ifndef SV_CORE_STREAM_RUNS_H
+#define SV_CORE_STREAM_RUNS_H
 
-#include "base/err.h"
-#include "model/event.h"
+#include "core/base/err.h"
+#include "core/stream/event.h"
 
 struct sv_runs;
 

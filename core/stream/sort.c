@@ -2,8 +2,8 @@
  *
  * The pump inserts it between a source that gives disorder and a sink that needs order. Nothing reaches `next` before
  * close(), so that a failed stream leaves no half output. */
-#include "model/sorter.h"
-#include "model/stages.h"
+#include "core/stream/sorter.h"
+#include "core/stream/stages.h"
 
 #include <stdlib.h>
 

@@ -6,10 +6,10 @@
  * events go to disk as a run, in order; at the end all runs are read back as one.
  *
  * Order of calls: add…, finish, next…, free at any time. */
-#include "model/sorter.h"
-#include "base/mem.h"
-#include "model/args.h"
-#include "model/runs.h"
+#include "core/stream/sorter.h"
+#include "core/base/mem.h"
+#include "core/stream/args.h"
+#include "core/stream/runs.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -4,11 +4,11 @@
  *
  * The order is that of stages.h: time; then begin, end, instant, counter, loss as they came; then slices, longest first;
  * then flow points, ends of arrows last. Behind the `sort` stage (one sorter) and `merge` (one per input). */
-#ifndef SV_MODEL_SORTER_H
-#define SV_MODEL_SORTER_H
+#ifndef SV_CORE_STREAM_SORTER_H
+#define SV_CORE_STREAM_SORTER_H
 
-#include "base/err.h"
-#include "model/event.h"
+#include "core/base/err.h"
+#include "core/stream/event.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,10 +7,10 @@
  * Edges that arrive stay on the track itself and nest with its slices as well as they can: where an edge and a slice
  * cross, the inner one is closed early and that is reported, because a sink that takes edges could only close the
  * wrong one. The result always nests. */
-#include "model/hold.h"
-#include "model/lanes.h"
-#include "model/oddity.h"
-#include "model/stages.h"
+#include "core/stream/hold.h"
+#include "core/stream/lanes.h"
+#include "core/stream/oddity.h"
+#include "core/stream/stages.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* The stages: small sinks with a next. Each takes ownership of `next` and closes it. */
-#ifndef SV_MODEL_STAGES_H
-#define SV_MODEL_STAGES_H
+#ifndef SV_CORE_STREAM_STAGES_H
+#define SV_CORE_STREAM_STAGES_H
 
-#include "model/stream.h"
+#include "core/stream/stream.h"
 
 /* Sorts by time. Ties: begin, end, instant, counter, loss keep the order in which they came; then slices, longest first; then
  * flow points. Bounded memory: past `memory_bytes` sorted runs go to an unlinked temporary file and are merged at the end.

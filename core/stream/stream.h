@@ -2,13 +2,13 @@
  *
  * A source is pulled, a sink is pushed, a stage is a sink with a next. Instances say what they give and take; sv_pump()
  * compares the two and puts `sort`, `pair` or `split` between them, so neither side knows of the other. */
-#ifndef SV_MODEL_STREAM_H
-#define SV_MODEL_STREAM_H
+#ifndef SV_CORE_STREAM_STREAM_H
+#define SV_CORE_STREAM_STREAM_H
 
-#include "base/err.h"
-#include "base/report.h"
-#include "model/batch.h"
-#include "model/dict.h"
+#include "core/base/err.h"
+#include "core/base/report.h"
+#include "core/stream/batch.h"
+#include "core/stream/dict.h"
 
 /* What a stream holds (source: may hold; sink: can take). */
 enum sv_shape {

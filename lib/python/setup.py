@@ -8,13 +8,13 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(HERE)
+ROOT = os.path.dirname(os.path.dirname(HERE))
 
 
 def sources(*patterns):
     found = sorted(path for pattern in patterns for path in glob(os.path.join(ROOT, pattern)))
     if not found:
-        raise SystemExit(f"stave: no {patterns[0]} beside python/: install from the project's folder")
+        raise SystemExit(f"stave: no {patterns[0]} above lib/python/: install from the project's folder")
     return found
 
 
@@ -27,10 +27,8 @@ def has_header(name):
     return any(os.path.exists(os.path.join(folder, name)) for folder in ("/usr/include", "/usr/local/include"))
 
 
-# The same files as in CMakeLists.txt: the SDK, what it needs of the rooms, and the stages that sort files with explicit times.
-LIBRARY = ("sdk/*.c", "sdk/alone/compress_by_name.c", "sdk/alone/file_writer.c", "base/*.c", "formats/*write*.c", "formats/args_json.c",
-           *(f"model/{name}.c" for name in ("args", "batch", "clock", "dict", "event", "pump", "sort", "sorter", "runs", "split", "lanes",
-                                            "hold", "pair", "launched", "machine")))
+# The same files as in CMakeLists.txt: the SDK and the core.
+LIBRARY = ("lib/sdk/*.c", "lib/sdk/alone/compress_by_name.c", "lib/sdk/alone/file_writer.c", "core/*/*.c")
 
 
 class Build(build_ext):
@@ -43,7 +41,7 @@ class Build(build_ext):
         if has_header("zstd.h"):
             macros.append(("SV_HAVE_ZSTD", "1"))
         ext.extra_objects = self.compiler.compile(sources(*LIBRARY), output_dir=self.build_temp, macros=macros, extra_postargs=flags,
-                                                  include_dirs=[ROOT, os.path.join(ROOT, "include")])
+                                                  include_dirs=[ROOT, os.path.join(ROOT, "lib"), os.path.join(ROOT, "include")])
         ext.extra_compile_args = flags
         super().build_extension(ext)
 
@@ -53,9 +51,9 @@ setup(
     cmdclass={"build_ext": Build},
     ext_modules=[Extension(
         "stave._stave",
-        [os.path.relpath(path, HERE) for path in sources("python/src/*.c")],
+        [os.path.relpath(path, HERE) for path in sources("lib/python/src/*.c")],
         include_dirs=[os.path.join(ROOT, "include")],
-        depends=sources("python/src/*.h", "include/stave/*.h"),
+        depends=sources("lib/python/src/*.h", "include/stave/*.h"),
         extra_link_args=["-Wl,--gc-sections", "-Wl,--strip-debug", "-Wl,--version-script=" + os.path.join(HERE, "src/extension.map"), "-pthread", "-ldl", "-lm"],
     )],
 )

@@ -1,7 +1,7 @@
 /* Clients: see client.h. Used by hosts and collectors for each process that they read, and by recovery for each that has left something. */
 #include "sdk/client.h"
 
-#include "model/dict.h"
+#include "core/stream/dict.h"
 #include "sdk/drain.h"
 
 bool sv_client_open(struct sv_client *c, int base_fd, const char *path, bool is_writable,

@@ -2,7 +2,7 @@
 #ifndef SV_SDK_CLIENT_H
 #define SV_SDK_CLIENT_H
 
-#include "model/stream.h"
+#include "core/stream/stream.h"
 #include "sdk/room.h"
 
 #define SV_CLIENT_BYTES_MAX ((size_t)512 << 20) /* for its names, tracks and texts */

@@ -4,7 +4,7 @@
  * know only one kind. */
 #include "sdk/collect.h"
 
-#include "base/trusted.h"
+#include "core/files/trusted.h"
 #include "sdk/folders.h"
 #include "sdk/guests.h"
 #include "sdk/sdk.h"

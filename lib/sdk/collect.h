@@ -8,7 +8,7 @@
 #ifndef SV_SDK_COLLECT_H
 #define SV_SDK_COLLECT_H
 
-#include "model/stream.h"
+#include "core/stream/stream.h"
 
 struct sv_collect;
 

@@ -5,7 +5,7 @@
  * read-only and may hold anything. Which mark counts is said in session_layout.h: the newest whose round is not past the session's. */
 #include "sdk/dead.h"
 
-#include "base/trusted.h"
+#include "core/files/trusted.h"
 #include "sdk/client.h"
 #include "sdk/drain.h"
 #include "sdk/ring_view.h"

@@ -2,8 +2,8 @@
 #ifndef SV_SDK_DEAD_H
 #define SV_SDK_DEAD_H
 
-#include "base/err.h"
-#include "model/stream.h"
+#include "core/base/err.h"
+#include "core/stream/stream.h"
 #include "sdk/folders.h"
 #include "sdk/session_layout.h"
 

@@ -8,7 +8,7 @@
  * its ring with a finding. */
 #include "sdk/drain.h"
 
-#include "base/map.h"
+#include "core/base/map.h"
 #include "sdk/drain_items.h"
 #include "sdk/drain_names.h"
 #include "sdk/drain_tracks.h"

@@ -6,7 +6,7 @@
 #ifndef SV_SDK_DRAIN_H
 #define SV_SDK_DRAIN_H
 
-#include "model/stream.h"
+#include "core/stream/stream.h"
 #include "sdk/session_layout.h"
 #include "sdk/ticks.h"
 

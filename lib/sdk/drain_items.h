@@ -2,8 +2,8 @@
 #ifndef SV_SDK_DRAIN_ITEMS_H
 #define SV_SDK_DRAIN_ITEMS_H
 
-#include "model/batch.h"
-#include "model/dict.h"
+#include "core/stream/batch.h"
+#include "core/stream/dict.h"
 
 void sv_item_number(struct sv_arg *a, unsigned type, uint64_t v); /* type: enum stave_i_type */
 void sv_item_text(struct sv_arg *a, const uint8_t *bytes, size_t len, bool is_null);

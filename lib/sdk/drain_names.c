@@ -5,8 +5,8 @@
  * of records before it: memory grows with the log, whatever it says. */
 #include "sdk/drain_names.h"
 
-#include "base/map.h"
-#include "base/report.h"
+#include "core/base/map.h"
+#include "core/base/report.h"
 #include "sdk/session_layout.h"
 
 #include <stave/stave.h>

@@ -2,7 +2,7 @@
 #ifndef SV_SDK_DRAIN_NAMES_H
 #define SV_SDK_DRAIN_NAMES_H
 
-#include "model/dict.h"
+#include "core/stream/dict.h"
 
 struct sv_report;
 
@@ -27,7 +27,7 @@ struct sv_drain_names {
     sv_track *tracks; /* by number */
     size_t n_tracks, cap_tracks;
     size_t n_records; /* of the log so far */
-    bool has_edges; /* some site begins or ends slices on tracks */
+    bool has_edges;   /* some site begins or ends slices on tracks */
     struct sv_arena arena;
 };
 

@@ -4,12 +4,12 @@
  *
  * Several threads, and several tasks of one thread, may have slices open on one track. An end names its begin (STAVE_I_SLICE) or closes the
  * newest slice that its own thread has open on the track, else the newest of any thread. Slices that cross, or of which it is not sure that
- * they will not, are put on different lanes (model/lanes.h). */
+ * they will not, are put on different lanes (core/stream/lanes.h). */
 #ifndef SV_SDK_DRAIN_TRACKS_H
 #define SV_SDK_DRAIN_TRACKS_H
 
-#include "base/map.h"
-#include "model/lanes.h"
+#include "core/base/map.h"
+#include "core/stream/lanes.h"
 #include "sdk/drain.h"
 
 struct sv_drain_names;

@@ -5,7 +5,7 @@
  * a fault. */
 #include "sdk/folders.h"
 
-#include "base/trusted.h"
+#include "core/files/trusted.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
  * round. One that has ended (it says so, or its process is no more) is read to its end, and then its directory is removed. */
 #include "sdk/guests.h"
 
-#include "base/report.h"
+#include "core/base/report.h"
 #include "sdk/drain.h"
 #include "sdk/ticks.h"
 

@@ -10,8 +10,8 @@
 #ifndef SV_SDK_GUESTS_H
 #define SV_SDK_GUESTS_H
 
-#include "base/map.h"
-#include "model/stream.h"
+#include "core/base/map.h"
+#include "core/stream/stream.h"
 #include "sdk/client.h"
 #include "sdk/ring_view.h"
 

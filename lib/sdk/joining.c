@@ -7,7 +7,7 @@
  * joining runs under the process's lock and allocates nothing: a signal handler may be below. */
 #include "sdk/joining.h"
 
-#include "base/trusted.h"
+#include "core/files/trusted.h"
 #include "sdk/room.h"
 
 #include <errno.h>

@@ -1,15 +1,15 @@
 /* Outputs of a session: patterns to names, names to sinks.
  *
  * Called by the session (names) and the writer (sinks). The SDK has its own short table of formats, since it needs the writers only and
- * must stay small. The growing file has the final name and ".part"; beside it the marker of the claim (base/claim.h) leads `stave recover`
+ * must stay small. The growing file has the final name and ".part"; beside it the marker of the claim (core/files/claim.h) leads `stave recover`
  * to the rings. */
 #include "sdk/outputs.h"
 
-#include "base/claim.h"
-#include "base/out_name.h"
-#include "formats/formats.h"
-#include "model/launched.h"
-#include "model/machine.h"
+#include "core/files/claim.h"
+#include "core/files/out_name.h"
+#include "core/stream/launched.h"
+#include "core/stream/machine.h"
+#include "core/stream/writer.h"
 #include "sdk/writer.h"
 
 #include <errno.h>

@@ -2,9 +2,9 @@
 #ifndef SV_SDK_OUTPUTS_H
 #define SV_SDK_OUTPUTS_H
 
-#include "base/claim.h"
-#include "base/err.h"
-#include "model/stream.h"
+#include "core/base/err.h"
+#include "core/files/claim.h"
+#include "core/stream/stream.h"
 #include "sdk/session_layout.h"
 
 /* NULL: fine; else what is wrong with it, as part of a sentence. */
@@ -17,7 +17,7 @@ const char *sv_output_name(const char *pattern, uint32_t pid, bool is_child, cha
 
 bool sv_output_number(char *path, size_t size, uint32_t value); /* before the suffix */
 
-/* Claims the name for the session `dir`: see base/claim.h. When somebody else has it, the pid is put before the suffix. */
+/* Claims the name for the session `dir`: see core/files/claim.h. When somebody else has it, the pid is put before the suffix. */
 bool sv_output_claim(struct sv_claim *c, const char *out, uint32_t pid, const char *dir,
                      struct sv_err *err);
 int sv_output_settle(struct sv_claim *c,

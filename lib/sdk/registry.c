@@ -5,8 +5,8 @@
  *
  * Called from the slow way, thus possibly in a signal handler: no malloc; the log and the tables are reserved address space
  * that is paid for as it is used. All of it under the process's lock. */
-#include "base/map.h"
-#include "model/dict.h"
+#include "core/base/map.h"
+#include "core/stream/dict.h"
 #include "sdk/sdk.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* The window on other processes' rings: see ring_view.h. Called by the ring source. */
 #include "sdk/ring_view.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* Rooms: see room.h. Used by the writer thread for its guests, by collectors, and by readers of dead sessions. */
 #include "sdk/room.h"
 
-#include "base/mem.h"
-#include "base/report.h"
-#include "base/trusted.h"
-#include "model/dict.h"
+#include "core/base/mem.h"
+#include "core/base/report.h"
+#include "core/files/trusted.h"
+#include "core/stream/dict.h"
 #include "sdk/drain.h"
 #include "sdk/sdk.h"
 

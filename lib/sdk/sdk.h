@@ -19,7 +19,7 @@
 #ifndef SV_SDK_SDK_H
 #define SV_SDK_SDK_H
 
-#include "base/process_id.h"
+#include "core/files/process_id.h"
 #include "sdk/quiet.h"
 #include "sdk/session_layout.h"
 

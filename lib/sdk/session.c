@@ -7,8 +7,8 @@
  * Whatever goes wrong ends as one line on stderr and tracing off. Nothing here may end or delay the program. */
 #include "sdk/sdk.h"
 
-#include "base/err.h"
-#include "base/trusted.h"
+#include "core/base/err.h"
+#include "core/files/trusted.h"
 #include "sdk/joining.h"
 #include "sdk/outputs.h"
 #include "sdk/quiet.h"

@@ -2,10 +2,10 @@
  *
  * Space is reserved before a file is mapped, so that a full file system is an error here and never a SIGBUS there.
  * Called with the process's lock held, except by readers (start ticks). No malloc: a signal handler may be below us. */
-#include "base/trusted.h"
+#include "core/files/trusted.h"
 #include "sdk/sdk.h"
 
-#include "base/trusted.h"
+#include "core/files/trusted.h"
 #include "sdk/folders.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 #ifndef SV_SDK_SESSION_LAYOUT_H
 #define SV_SDK_SESSION_LAYOUT_H
 
-#include "base/process_id.h"
+#include "core/files/process_id.h"
 
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -157,7 +157,7 @@ struct sv_session_file {
      * believes bytes[round & 1] of the output, and of each ring the newest mark whose round is not past it. */
     _Atomic uint64_t round;
     _Atomic uint64_t bytes[2]; /* or SV_PART_WHOLE */
-    _Atomic uint64_t n_ticks; /* ticks[0] is the first ever, the others the newest, in turn */
+    _Atomic uint64_t n_ticks;  /* ticks[0] is the first ever, the others the newest, in turn */
     struct sv_tick ticks[SV_TICKS_MAX];
     char out[SV_PATH_MAX];  /* final name */
     char part[SV_PATH_MAX]; /* growing name */

@@ -2,7 +2,7 @@
  * whatever it waits for has a limit. */
 #include "sdk/signals.h"
 
-#include "base/trusted.h"
+#include "core/files/trusted.h"
 #include "sdk/sdk.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
  * by the writer thread, and by the thread that starts the session. */
 #include "sdk/writer.h"
 
-#include "base/trusted.h"
-#include "formats/formats.h"
+#include "core/files/trusted.h"
+#include "core/stream/writer.h"
 #include "sdk/stream_wire.h"
 
 #include <arpa/inet.h>

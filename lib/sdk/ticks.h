@@ -5,7 +5,7 @@
 #ifndef SV_SDK_TICKS_H
 #define SV_SDK_TICKS_H
 
-#include "model/clock.h"
+#include "core/stream/clock.h"
 #include "sdk/session_layout.h"
 
 #include <stdbool.h>

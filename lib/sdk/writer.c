@@ -9,7 +9,7 @@
  * struct's atomics. An exhausted heap ends it by longjmp (sv_out_of_memory), not the program. */
 #include "sdk/writer.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 #include "sdk/drain.h"
 #include "sdk/outputs.h"
 

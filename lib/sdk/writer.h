@@ -2,10 +2,10 @@
 #ifndef SV_SDK_WRITER_H
 #define SV_SDK_WRITER_H
 
-#include "base/buf.h"
-#include "base/claim.h"
-#include "base/mem.h"
-#include "model/stream.h"
+#include "core/base/buf.h"
+#include "core/base/mem.h"
+#include "core/files/claim.h"
+#include "core/stream/stream.h"
 #include "sdk/drain_names.h"
 #include "sdk/guests.h"
 #include "sdk/sdk.h"

@@ -5,9 +5,9 @@
 #ifndef SV_SERVING_BATCHING_JSON_H
 #define SV_SERVING_BATCHING_JSON_H
 
-#include "base/json.h"
-#include "base/map.h"
-#include "model/serving_life.h"
+#include "core/base/json.h"
+#include "core/base/map.h"
+#include "core/serving/life.h"
 
 struct sv_batching_json {
     struct sv_buf out;    /* what is not in the file yet */
@@ -16,8 +16,8 @@ struct sv_batching_json {
     int64_t congested_ns; /* since when; 0: it is not */
     int64_t last_ns;
     uint64_t n_requests; /* whose spans are in the file: the newest one's id */
-    bool is_newer;      /* names and order of members of the newer servers */
-    bool without_spans; /* of requests */
+    bool is_newer;       /* names and order of members of the newer servers */
+    bool without_spans;  /* of requests */
     bool has_event, has_congestion_track;
     bool is_lossy; /* the buffer's limit was reached: should not happen between two flushes */
 };

@@ -5,7 +5,7 @@
 #ifndef SV_SERVING_CALL_RING_H
 #define SV_SERVING_CALL_RING_H
 
-#include "model/serving_life.h"
+#include "core/serving/life.h"
 
 #include <stdatomic.h>
 

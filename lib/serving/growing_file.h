@@ -4,7 +4,7 @@
 #ifndef SV_SERVING_GROWING_FILE_H
 #define SV_SERVING_GROWING_FILE_H
 
-#include "base/buf.h"
+#include "core/base/buf.h"
 
 #include <stdbool.h>
 

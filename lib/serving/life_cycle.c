@@ -6,7 +6,7 @@
  * where the configuration says to wait for room. */
 #include "serving/tracer.h"
 
-#include "base/map.h"
+#include "core/base/map.h"
 
 #include <string.h>
 #include <time.h>

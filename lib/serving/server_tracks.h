@@ -3,8 +3,8 @@
 #ifndef SV_SERVING_SERVER_TRACKS_H
 #define SV_SERVING_SERVER_TRACKS_H
 
-#include "base/map.h"
-#include "model/serving_life.h"
+#include "core/base/map.h"
+#include "core/serving/life.h"
 
 #include <stave/serving.h>
 

@@ -1,7 +1,7 @@
 /* Summary and metrics as CSV. Told by the tracer's writing thread and by `stave convert --dialect batching`. */
 #include "serving/summary_csv.h"
 
-#include "base/csv_text.h"
+#include "core/base/csv_text.h"
 
 #include <inttypes.h>
 #include <string.h>

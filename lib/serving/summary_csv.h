@@ -5,8 +5,8 @@
 #ifndef SV_SERVING_SUMMARY_CSV_H
 #define SV_SERVING_SUMMARY_CSV_H
 
-#include "base/buf.h"
-#include "model/serving_life.h"
+#include "core/base/buf.h"
+#include "core/serving/life.h"
 
 struct sv_summary_csv {
     struct sv_buf out;

@@ -5,7 +5,7 @@
  * files as they were after the last flush, not the program: the thread then passes over what is told, and flush and close say ENOMEM. */
 #include "serving/tracer.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 #include "serving/batching_json.h"
 #include "serving/growing_file.h"
 #include "serving/server_tracks.h"

@@ -3,7 +3,7 @@
  * All times are made before the load begins, so that making them cannot disturb it. */
 #include "server/load/load_plan.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <math.h>
 #include <stdio.h>

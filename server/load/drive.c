@@ -5,7 +5,7 @@
  * cannot be understood breaks the connection, which is counted and made again. */
 #include "server/load/load_plan.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>

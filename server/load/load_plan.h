@@ -2,8 +2,8 @@
 #ifndef SV_SERVER_LOAD_PLAN_H
 #define SV_SERVER_LOAD_PLAN_H
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "core/base/buf.h"
+#include "core/base/err.h"
 
 #include <netinet/in.h>
 

@@ -3,7 +3,7 @@
  * Called after the last answer. Percentiles are linear between ranks. */
 #include "server/load/load_plan.h"
 
-#include "base/json.h"
+#include "core/base/json.h"
 
 #include <stdlib.h>
 

@@ -3,8 +3,8 @@
  * Called once. Answers are small (64 KiB at most) and checked as JSON before they are read. */
 #include "server/load/load_plan.h"
 
-#include "base/json_scan.h"
-#include "formats/json_members.h"
+#include "core/base/json_scan.h"
+#include "core/stream/json_members.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

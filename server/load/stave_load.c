@@ -5,7 +5,7 @@
 #include "server/program/program.h"
 #include "server/server_config.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * Called by main() of stave-server and stave-load. The only place of these programs that prints errors and chooses the exit code. */
 #include "server/program/program.h"
 
-#include "base/mem.h"
-#include "cmd/console.h"
+#include "cli/console.h"
+#include "core/base/mem.h"
 #include <stave/stave.h>
 
 #include <signal.h>

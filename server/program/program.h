@@ -2,7 +2,7 @@
 #ifndef SV_SERVER_PROGRAM_H
 #define SV_SERVER_PROGRAM_H
 
-#include "cmd/command.h"
+#include "cli/command.h"
 
 /* Parses, runs, prints errors; the exit code. Besides its options every program knows --version, and for the build `man` and
  * `completion SHELL`. */

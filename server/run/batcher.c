@@ -5,7 +5,7 @@
  * target following the congestion detector. The thread ends when the queue is closed and empty. */
 #include "server/run/engine.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <errno.h>
 #include <time.h>

@@ -5,9 +5,9 @@
  * back from a device) and given to the requests. Everything after the submission runs on StarPU's threads and must not
  * wait. */
 #include "server/run/engine.h"
-#include "cmd/console.h"
+#include "cli/console.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <cblas.h>
 #include <stdio.h>

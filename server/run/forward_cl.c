@@ -5,7 +5,7 @@
  * kernels'. A failure anywhere makes the run false, and the batch fails. */
 #include "server/run/engine.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <starpu_opencl.h>
 

@@ -6,11 +6,11 @@
  * whose length can be read in two ways is refused: whoever stands between may read it the other way. */
 #include "server/run/engine.h"
 
-#include "base/json.h"
-#include "base/json_scan.h"
-#include "base/mem.h"
-#include "server/http_gate.h"
-#include "server/listen_socket.h"
+#include "core/base/json.h"
+#include "core/base/json_scan.h"
+#include "core/base/mem.h"
+#include "net/http_gate.h"
+#include "net/listen_socket.h"
 
 #include <arpa/inet.h>
 #include <microhttpd.h>

@@ -6,7 +6,7 @@
  * our error. The library stays loaded: it has threads and exit handlers of its own. */
 #include "server/run/onnx.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

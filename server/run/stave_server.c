@@ -2,12 +2,12 @@
  *
  * Order: the ports, trace, StarPU and models, HTTP (which answers "not ready"), warm-up, ready, wait for a signal; then backwards: no new
  * requests, what is queued is computed and answered, StarPU, the trace's files, the plots. */
-#include "cmd/console.h"
+#include "cli/console.h"
 #include "server/program/program.h"
 #include "server/run/engine.h"
 
-#include "base/mem.h"
-#include "server/listen_socket.h"
+#include "core/base/mem.h"
+#include "net/listen_socket.h"
 
 #include <assert.h>
 #include <errno.h>

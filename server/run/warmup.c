@@ -4,7 +4,7 @@
  * the warm-up flag. */
 #include "server/run/engine.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <stdlib.h>
 #include <time.h>

@@ -1,7 +1,7 @@
 /* Rows of batches: adding them, and putting them in order. Called by batch_rows_trace.c and `plot batch`. It reads no file. */
 #include "analysis/batch_rows.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #ifndef SV_ANALYSIS_BATCH_ROWS_H
 #define SV_ANALYSIS_BATCH_ROWS_H
 
-#include "model/serving_life.h"
+#include "core/serving/life.h"
 #include "model/trace.h"
 
 /* The times of the seed's CSV. They overlap: submit holds batch, inference holds codelet. */
@@ -25,7 +25,7 @@ enum sv_batch_column {
 };
 extern const char *const sv_batch_column_names[SV_N_BATCH_COLUMNS]; /* "queue_ms" … */
 
-/* The time of a batch without overlap: the phases of model/serving_life.h up to the callback, and what none of them covers. */
+/* The time of a batch without overlap: the phases of core/serving/life.h up to the callback, and what none of them covers. */
 #define SV_BATCH_REST     6u
 #define SV_N_BATCH_PHASES 7u
 extern const char *const sv_batch_phase_names[SV_N_BATCH_PHASES]; /* "queue" … "rest" */

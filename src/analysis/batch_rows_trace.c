@@ -2,7 +2,7 @@
 #include "analysis/batch_rows.h"
 #include "analysis/report_batch.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <string.h>
 

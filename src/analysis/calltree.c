@@ -6,7 +6,7 @@
 
 #include "analysis/self.h"
 #include "analysis/steps.h"
-#include "base/map.h"
+#include "core/base/map.h"
 
 #include <ctype.h>
 #include <stdlib.h>

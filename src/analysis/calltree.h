@@ -5,7 +5,7 @@
 #ifndef SV_ANALYSIS_CALLTREE_H
 #define SV_ANALYSIS_CALLTREE_H
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 #include "model/trace.h"
 
 struct sv_call {

@@ -8,7 +8,7 @@
 #include "analysis/launch.h"
 #include "analysis/open_slices.h"
 #include "analysis/steps.h"
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #ifndef SV_ANALYSIS_DIFF_H
 #define SV_ANALYSIS_DIFF_H
 
-#include "base/buf.h"
+#include "core/base/buf.h"
 #include "model/trace.h"
 
 enum sv_diff_state { SV_DIFF_SAME, SV_DIFF_CHANGED, SV_DIFF_ADDED, SV_DIFF_REMOVED };

@@ -5,8 +5,8 @@
  * found by binary search in each of them. Must not change the trace. */
 #include "analysis/index.h"
 
-#include "base/mem.h"
-#include "base/sort.h"
+#include "core/base/mem.h"
+#include "core/base/sort.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * is the launch. Must not change the trace. */
 #include "analysis/launch.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 #include "model/gpu_words.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef SV_ANALYSIS_LAUNCH_H
 #define SV_ANALYSIS_LAUNCH_H
 
-#include "base/map.h"
+#include "core/base/map.h"
 #include "model/trace.h"
 
 enum sv_device_slice { SV_NOT_DEVICE, SV_DEVICE_SLICE_KERNEL, SV_DEVICE_SLICE_COPY };

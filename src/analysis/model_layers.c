@@ -5,8 +5,8 @@
 #include "analysis/model_layers.h"
 
 #include "analysis/self.h"
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * each row, however deep they nest. Must not change the trace. */
 #include "analysis/open_slices.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <stdlib.h>
 

@@ -5,8 +5,8 @@
 #include "analysis/report_batch.h"
 
 #include "analysis/index.h"
-#include "base/map.h"
-#include "model/serving_events.h"
+#include "core/base/map.h"
+#include "core/serving/events.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,12 +6,12 @@
  *     sv_serving_report_fini(&r);
  *
  * It reads the life cycle (category serving.life) of whatever format it came from, or, where a trace has none, the events of a
- * batching_trace.json. Times are the trace's own; phases follow each other and add up (model/serving_life.h). Warm-up is kept
+ * batching_trace.json. Times are the trace's own; phases follow each other and add up (core/serving/life.h). Warm-up is kept
  * apart: it is in the tables with its flag and in no figure. */
 #ifndef SV_ANALYSIS_REPORT_BATCH_H
 #define SV_ANALYSIS_REPORT_BATCH_H
 
-#include "model/serving_life.h"
+#include "core/serving/life.h"
 #include "model/trace.h"
 
 #define SV_SERVED_NONE UINT32_MAX

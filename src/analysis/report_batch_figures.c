@@ -5,9 +5,9 @@
 #include "analysis/report_batch.h"
 
 #include "analysis/stats.h"
-#include "base/map.h"
-#include "base/mem.h"
-#include "base/sort.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
+#include "core/base/sort.h"
 
 #include <stdlib.h>
 #include <string.h>

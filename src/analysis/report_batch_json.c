@@ -4,7 +4,7 @@
  * the file has no spans of requests they are answered when their batch ends. Whole microseconds are all that such a file knows. */
 #include "analysis/report_batch.h"
 
-#include "base/map.h"
+#include "core/base/map.h"
 
 #include <stdlib.h>
 #include <string.h>

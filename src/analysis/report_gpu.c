@@ -5,8 +5,8 @@
 #include "analysis/report_gpu.h"
 
 #include "analysis/stats.h"
-#include "base/mem.h"
-#include "base/sort.h"
+#include "core/base/mem.h"
+#include "core/base/sort.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * launched, and what the launching thread did when the gap began. */
 #include "analysis/report_gpu.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>

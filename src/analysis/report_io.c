@@ -5,8 +5,8 @@
 
 #include "analysis/index.h"
 #include "analysis/stats.h"
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #ifndef SV_ANALYSIS_REPORT_IO_H
 #define SV_ANALYSIS_REPORT_IO_H
 
-#include "base/map.h"
+#include "core/base/map.h"
 #include "model/trace.h"
 
 enum sv_io_by { SV_IO_PROCESS, SV_IO_FILE, SV_IO_FOLDER, SV_IO_DEVICE, SV_N_IO_BY };

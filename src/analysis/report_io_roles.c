@@ -7,8 +7,8 @@
  * Where the trace shows neither GPUs nor steps nor who started whom, no role is given. */
 #include "analysis/report_io.h"
 
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
 #include "analysis/spans.h"
 #include "analysis/steps.h"
 
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * A category is a list joined by commas: one of its parts must match. */
 #include "analysis/select.h"
 
-#include "base/glob.h"
-#include "base/mem.h"
+#include "core/base/glob.h"
+#include "core/base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>

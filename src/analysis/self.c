@@ -5,8 +5,8 @@
  * lanes, the children of a parent come in the order of time, so the time already covered is one number per parent. */
 #include "analysis/self.h"
 
-#include "base/mem.h"
-#include "base/sort.h"
+#include "core/base/mem.h"
+#include "core/base/sort.h"
 
 #include <stdlib.h>
 #include <string.h>

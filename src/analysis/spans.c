@@ -2,8 +2,8 @@
  * knows what is before it. */
 #include "analysis/spans.h"
 
-#include "base/mem.h"
-#include "base/sort.h"
+#include "core/base/mem.h"
+#include "core/base/sort.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  * are then found by selection, not by sorting. Groups by one column are found by index, by several through a map. */
 #include "analysis/stats.h"
 
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  * it. Called by the division of steps (steps_work.c) and by the reports that look at names. One pass over the rows for each question. */
 #include "analysis/step_kinds.h"
 
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #include "analysis/steps.h"
 
 #include "analysis/stats.h"
-#include "base/glob.h"
-#include "base/mem.h"
+#include "core/base/glob.h"
+#include "core/base/mem.h"
 
 #include <ctype.h>
 #include <math.h>

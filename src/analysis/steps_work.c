@@ -13,8 +13,8 @@
 #include "analysis/spans.h"
 #include "analysis/step_kinds.h"
 #include "analysis/work_line.h"
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * enters and leaves it once. */
 #include "analysis/work_line.h"
 
-#include "base/mem.h"
-#include "base/sort.h"
+#include "core/base/mem.h"
+#include "core/base/sort.h"
 
 #include <stdlib.h>
 #include <string.h>

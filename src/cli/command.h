@@ -2,11 +2,11 @@
  *
  * The help text, the man page and the shell completions are all made from these structs, so they cannot disagree with
  * the parser. Commands return an exit code or a negative SV_E…; only main.c prints errors. */
-#ifndef SV_CMD_COMMAND_H
-#define SV_CMD_COMMAND_H
+#ifndef SV_CLI_COMMAND_H
+#define SV_CLI_COMMAND_H
 
-#include "base/err.h"
-#include "base/nearest.h"
+#include "cli/nearest.h"
+#include "core/base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,7 +17,8 @@ enum sv_exit {
     SV_EXIT_FOUND = 1, /* validate found something, or --strict met damage */
     SV_EXIT_USAGE = 2, /* the command line makes no sense */
     SV_EXIT_INPUT = 3, /* an input cannot be opened, or is no trace */
-    SV_EXIT_OUTPUT = 4 /* the result could not be produced: disk full, memory limit, a time that fits no int64 */
+    SV_EXIT_OUTPUT =
+        4 /* the result could not be produced: disk full, memory limit, a time that fits no int64 */
 };
 
 enum sv_option_type {

@@ -2,9 +2,9 @@
  *
  * Used by main and the commands only. The state is set once by main before a command runs. All text for people leaves
  * through the functions below, which escape what the arguments bring; nothing else in cmd/ may print (tools/check-style). */
-#include "cmd/console.h"
+#include "cli/console.h"
 
-#include "base/printable.h"
+#include "core/base/printable.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,11 +1,11 @@
 /* The console: colours, progress and messages on standard error.
  *
  * Data goes to standard output, talk to standard error. Colour and progress only where a person looks: a terminal, NO_COLOR unset, not --quiet. */
-#ifndef SV_CMD_CONSOLE_H
-#define SV_CMD_CONSOLE_H
+#ifndef SV_CLI_CONSOLE_H
+#define SV_CLI_CONSOLE_H
 
-#include "base/input.h"
-#include "base/report.h"
+#include "core/base/report.h"
+#include "core/files/input.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ enum sv_style_code { SV_RESET, SV_BOLD, SV_RED, SV_YELLOW, SV_DIM };
 void sv_console_init(const char *verb, const char *color, bool quiet);
 const char *sv_style(enum sv_style_code code); /* for standard output; "" when plain */
 
-/* printf for people: what %s brings is made printable (base/printable.h), the format is kept. Styled: all of it in that
+/* printf for people: what %s brings is made printable (core/base/printable.h), the format is kept. Styled: all of it in that
  * style, where the stream has colours. */
 void sv_print(FILE *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void sv_print_styled(FILE *to, enum sv_style_code code, const char *fmt, ...)

@@ -1,5 +1,5 @@
 /* SIGPIPE and SIGXFSZ: see dispositions.h. Called by main(), and between fork and exec: nothing but sigaction(). */
-#include "cmd/dispositions.h"
+#include "cli/dispositions.h"
 
 #include <signal.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Signals that a failed write would send: the program gets an error instead, the commands that it starts get them as ever. */
-#ifndef SV_CMD_DISPOSITIONS_H
-#define SV_CMD_DISPOSITIONS_H
+#ifndef SV_CLI_DISPOSITIONS_H
+#define SV_CLI_DISPOSITIONS_H
 
 void sv_dispositions_set(void);     /* SIGPIPE and SIGXFSZ are ignored from here on */
 void sv_dispositions_restore(void); /* as they were: before another program is run */

@@ -2,10 +2,10 @@
  *
  * `stave VERB --help` prints text for a terminal, the hidden verbs `man` and `completion` print what the build installs.
  * Because the structs also drive the parser, no second list of options exists. */
-#include "base/buf.h"
-#include "base/utf8.h"
-#include "cmd/command.h"
-#include "cmd/console.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "core/base/buf.h"
+#include "core/base/utf8.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The nearest of some words, for messages about names that do not exist. Called by whatever checks names that people write: options, verbs, keys of a
  * configuration. */
-#include "base/nearest.h"
+#include "cli/nearest.h"
 
 #include <string.h>
 

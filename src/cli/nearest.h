@@ -1,6 +1,6 @@
 /* Did you mean …? The word that a user most likely wanted. */
-#ifndef SV_BASE_NEAREST_H
-#define SV_BASE_NEAREST_H
+#ifndef SV_CLI_NEAREST_H
+#define SV_CLI_NEAREST_H
 
 #include <stddef.h>
 

@@ -2,8 +2,8 @@
  *
  * Called by main before a command runs. Understands -o FILE, -oFILE, --out FILE, --out=FILE, clustered flags, `--`, and
  * operands anywhere. A lone "-" is an operand. What it cannot understand is named together with the nearest thing it could. */
-#include "base/mem.h"
-#include "cmd/command.h"
+#include "cli/command.h"
+#include "core/base/mem.h"
 
 #include <ctype.h>
 #include <math.h>

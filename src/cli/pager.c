@@ -3,10 +3,10 @@
  * What is written is held until it is more than a screen; then $PAGER (less when there is none) is started and gets it. While
  * the user reads, Ctrl-C is the pager's: it neither ends the shell nor leaves the pager behind. A user who leaves early ends
  * the output, which is no error. */
-#include "cmd/pager.h"
+#include "cli/pager.h"
 
-#include "base/buf.h"
-#include "base/mem.h"
+#include "core/base/buf.h"
+#include "core/base/mem.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  *     sv_pager_close(p);        // waits until the user has left the pager
  *
  * Short results go to standard output as they are, and a result that never comes starts nothing. */
-#ifndef SV_CMD_PAGER_H
-#define SV_CMD_PAGER_H
+#ifndef SV_CLI_PAGER_H
+#define SV_CLI_PAGER_H
 
 #include <stdio.h>
 

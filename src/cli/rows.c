@@ -3,14 +3,14 @@
  * Text is collected in a buffer and written in pieces, so a result of any size passes through; the aligned forms look at the
  * first rows to find the widths of their columns and let longer cells of later rows stand out. Data goes to standard output
  * only. */
-#include "cmd/rows.h"
+#include "cli/rows.h"
 
-#include "base/csv_text.h"
-#include "base/json.h"
-#include "base/mem.h"
-#include "base/printable.h"
-#include "base/utf8.h"
-#include "cmd/console.h"
+#include "cli/console.h"
+#include "core/base/csv_text.h"
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "core/base/printable.h"
+#include "core/base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -273,7 +273,8 @@ static void forget_columns(struct sv_printer *p)
     p->n_columns = p->n_held = 0;
 }
 
-static int print_head(struct sv_sql_rows *r, const char *const *names, size_t n, struct sv_err *err)
+static int print_head(struct sv_rows_sink *r, const char *const *names, size_t n,
+                      struct sv_err *err)
 {
     struct sv_printer *p = (struct sv_printer *)r;
     forget_columns(p);
@@ -306,7 +307,7 @@ static int print_head(struct sv_sql_rows *r, const char *const *names, size_t n,
     return flush_if_full(p, err);
 }
 
-static int print_row(struct sv_sql_rows *r, const struct sv_cell *cells, size_t n,
+static int print_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t n,
                      struct sv_err *err)
 {
     struct sv_printer *p = (struct sv_printer *)r;
@@ -326,7 +327,7 @@ static int print_row(struct sv_sql_rows *r, const struct sv_cell *cells, size_t 
     return flush_if_full(p, err);
 }
 
-static int print_end(struct sv_sql_rows *r, struct sv_err *err)
+static int print_end(struct sv_rows_sink *r, struct sv_err *err)
 {
     struct sv_printer *p = (struct sv_printer *)r;
     if (p->form == SV_ROWS_JSON)
@@ -349,7 +350,7 @@ int sv_printer_open(const char *form, struct sv_printer **out, struct sv_err *er
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "--to: '%s' is not table, csv, json, jsonl or markdown", form);
     struct sv_printer *p = *out = sv_alloc(sizeof *p);
-    p->rows = (struct sv_sql_rows){print_head, print_row, print_end};
+    p->rows = (struct sv_rows_sink){print_head, print_row, print_end};
     p->form = (enum sv_rows_form)f;
     p->out = stdout;
     sv_buf_init(&p->text, 1u << 30);

@@ -4,13 +4,13 @@
  *     code = sv_printer_open("csv", &p, err);           // NULL: aligned on a terminal, else CSV
  *     code = sv_sql_run(q, sql, &p->rows, err);         // or head(), row()…, end() by hand
  *     code = sv_printer_close(p, err);                                                              */
-#ifndef SV_CMD_ROWS_H
-#define SV_CMD_ROWS_H
+#ifndef SV_CLI_ROWS_H
+#define SV_CLI_ROWS_H
 
-#include "analysis/sql.h"
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/output.h"
+#include "core/base/buf.h"
+#include "core/base/err.h"
+#include "core/base/rows.h"
+#include "core/files/output.h"
 
 #include <stdio.h>
 
@@ -26,7 +26,7 @@ enum sv_rows_form { SV_ROWS_TABLE, SV_ROWS_CSV, SV_ROWS_JSON, SV_ROWS_JSONL, SV_
     }
 
 struct sv_printer {
-    struct sv_sql_rows rows; /* first: the callbacks find the rest */
+    struct sv_rows_sink rows; /* first: the callbacks find the rest */
     enum sv_rows_form form;
     FILE *out;              /* standard output unless changed after opening */
     struct sv_output *file; /* instead of it, when set after opening */

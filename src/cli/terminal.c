@@ -2,9 +2,7 @@
  *
  * Signals are blocked except while waiting for a key, so nothing is interrupted elsewhere. Signals of a crash restore
  * the terminal before they end the process, and so does exit(). The state is global because signal handlers need it. */
-#include "cmd/terminal.h"
-
-#include "cmd/show.h"
+#include "cli/terminal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,29 @@
 /* The terminal as a screen: raw keys in, whole screens out, everything as it was afterwards, whatever ends the program. */
-#ifndef SV_CMD_TERMINAL_H
-#define SV_CMD_TERMINAL_H
+#ifndef SV_CLI_TERMINAL_H
+#define SV_CLI_TERMINAL_H
 
-#include "base/err.h"
+#include "core/base/err.h"
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* Keys that are not characters. */
+enum sv_key {
+    SV_KEY_NONE = 0,
+    SV_KEY_TAB = 9,
+    SV_KEY_ENTER = 13,
+    SV_KEY_ESCAPE = 27,
+    SV_KEY_BACKSPACE = 127,
+    SV_KEY_UP = 0x110000, /* past all characters */
+    SV_KEY_DOWN,
+    SV_KEY_LEFT,
+    SV_KEY_RIGHT,
+    SV_KEY_HOME,
+    SV_KEY_END,
+    SV_KEY_PAGE_UP,
+    SV_KEY_PAGE_DOWN,
+    SV_KEY_BACK_TAB
+};
 
 /* Takes over the terminal of this process (one at a time). SV_EUSAGE when there is none. */
 int sv_terminal_open(struct sv_err *err);

@@ -1,10 +1,10 @@
-/* The parser of base/yaml.h: one pass over the text, a node per value.
+/* The parser of cli/yaml.h: one pass over the text, a node per value.
  *
- * Called through base/yaml.h by whatever reads a configuration. Nesting is bounded by SV_YAML_DEPTH_MAX, everything else by the size of the
+ * Called through cli/yaml.h by whatever reads a configuration. Nesting is bounded by SV_YAML_DEPTH_MAX, everything else by the size of the
  * text; all memory is the document's arena. It must not guess: what is outside the subset is an error with its line. */
-#include "base/input.h"
-#include "base/utf8.h"
-#include "base/yaml_inside.h"
+#include "cli/yaml_inside.h"
+#include "core/base/utf8.h"
+#include "core/files/input.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,10 +12,10 @@
  *     struct config c = {.port = 8000};
  *     if (sv_yaml_open(path, &y, err) < 0 || sv_yaml_read(y, sv_yaml_root(y), fields, &c, err) < 0) …
  *     sv_yaml_free(y); // the texts in c are y's: only when c is no longer used */
-#ifndef SV_BASE_YAML_H
-#define SV_BASE_YAML_H
+#ifndef SV_CLI_YAML_H
+#define SV_CLI_YAML_H
 
-#include "base/err.h"
+#include "core/base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>

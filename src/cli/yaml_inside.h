@@ -1,9 +1,9 @@
 /* What the two halves of base/yaml share: the document. Included by base/yaml*.c only. */
-#ifndef SV_BASE_YAML_INSIDE_H
-#define SV_BASE_YAML_INSIDE_H
+#ifndef SV_CLI_YAML_INSIDE_H
+#define SV_CLI_YAML_INSIDE_H
 
-#include "base/mem.h"
-#include "base/yaml.h"
+#include "cli/yaml.h"
+#include "core/base/mem.h"
 
 struct sv_yaml {
     struct sv_arena arena;

@@ -1,8 +1,8 @@
-/* The table of base/yaml.h: checks a map of a document and puts its values where they belong.
+/* The table of cli/yaml.h: checks a map of a document and puts its values where they belong.
  *
  * Called by whatever reads a configuration. Every complaint names the line, what was found and what is expected. */
-#include "base/nearest.h"
-#include "base/yaml_inside.h"
+#include "cli/nearest.h"
+#include "cli/yaml_inside.h"
 
 #include <errno.h>
 #include <float.h>

@@ -1,7 +1,7 @@
 /* stave help, and the hidden verbs that the build uses: completion, man, verbs. */
+#include "cli/console.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
-#include "cmd/files.h"
+#include "files/open.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* stave cat: a trace as canonical text, one event a line, for people, diffs and tests. */
 #include "cmd/commands.h"
-#include "cmd/files.h"
+#include "files/open.h"
 
 struct cat {
     const char *from;

@@ -2,7 +2,7 @@
 #ifndef SV_CMD_COMMANDS_H
 #define SV_CMD_COMMANDS_H
 
-#include "cmd/command.h"
+#include "cli/command.h"
 
 #define SV_COMMANDS(X) \
     X(record)          \

@@ -1,9 +1,9 @@
 /* stave convert: any trace to any format, in one streaming pass. */
 #include "cmd/commands.h"
 #include "cmd/convert_batching.h"
-#include "cmd/files.h"
-#include "cmd/join.h"
-#include "model/stages.h"
+#include "core/stream/stages.h"
+#include "files/join.h"
+#include "files/open.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
  * after a crash looks as if the server had written it. Events come in the order of time (the pump sorts); memory is bounded. */
 #include "cmd/convert_batching.h"
 
-#include "base/output.h"
-#include "model/serving_events.h"
+#include "core/files/output.h"
+#include "core/serving/events.h"
 #include "serving/batching_json.h"
 #include "serving/summary_csv.h"
 

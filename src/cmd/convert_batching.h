@@ -2,7 +2,7 @@
 #ifndef SV_CMD_CONVERT_BATCHING_H
 #define SV_CMD_CONVERT_BATCHING_H
 
-#include "cmd/files.h"
+#include "files/open.h"
 
 /* A sink for the events of `dict`, with the layout of newer servers when is_newer. */
 int sv_batching_sink(const struct sv_output_choice *choice, bool is_newer, struct sv_dict *dict,

@@ -2,12 +2,12 @@
 #include "analysis/critical_path.h"
 
 #include "analysis/index.h"
-#include "base/glob.h"
-#include "base/mem.h"
+#include "cli/console.h"
+#include "cli/rows.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
-#include "cmd/load.h"
-#include "cmd/rows.h"
+#include "core/base/glob.h"
+#include "core/base/mem.h"
+#include "files/load.h"
 #include "model/filter.h"
 
 #include <inttypes.h>

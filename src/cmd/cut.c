@@ -2,11 +2,11 @@
  *
  * Times on the command line count from the first event unless they say otherwise, and the first event is known only
  * when the sorted stream begins: a small stage waits for it and then builds the filter. */
-#include "base/mem.h"
 #include "cmd/commands.h"
-#include "cmd/files.h"
+#include "core/base/mem.h"
+#include "core/stream/stages.h"
+#include "files/open.h"
 #include "model/filter.h"
-#include "model/stages.h"
 
 #include <ctype.h>
 #include <errno.h>

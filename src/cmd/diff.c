@@ -4,10 +4,10 @@
  * and something that counts became slower by more. */
 #include "analysis/diff.h"
 
+#include "cli/console.h"
+#include "cli/rows.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
-#include "cmd/load.h"
-#include "cmd/rows.h"
+#include "files/load.h"
 #include "model/filter.h"
 
 #include <inttypes.h>

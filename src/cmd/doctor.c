@@ -1,12 +1,12 @@
 /* stave doctor: what of `stave record` works here, and what the rest needs. Tries things rather than guessing; changes nothing. */
 #include "cmd/doctor.h"
-#include "capture/calls.h"
-#include "capture/gpus.h"
-#include "capture/kernel.h"
-#include "capture/procfs.h"
+#include "cli/console.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
-#include "cmd/files.h"
+#include "files/open.h"
+#include "record/decode/calls.h"
+#include "record/kernel/kernel.h"
+#include "record/sample/gpus.h"
+#include "record/sample/procfs.h"
 
 #include <errno.h>
 #include <stdio.h>

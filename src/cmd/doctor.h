@@ -2,7 +2,7 @@
 #ifndef SV_CMD_DOCTOR_H
 #define SV_CMD_DOCTOR_H
 
-#include "capture/kernel.h"
+#include "record/kernel/kernel.h"
 
 /* Starts a child, follows it and looks for its calls in the records. The programs record files. */
 int sv_doctor_trial(struct sv_kernel *kernel, struct sv_err *err);

@@ -3,13 +3,14 @@
  * The same tables that `stave query` has, views included, so that a question gets the same answer there. Written beside the
  * target and renamed when complete: a failure leaves nothing that looks finished. */
 #include "analysis/calltree.h"
-#include "analysis/sql.h"
-#include "base/output.h"
-#include "base/printable.h"
+#include "analysis/sql/sql.h"
+#include "cli/console.h"
+#include "cli/rows.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
-#include "cmd/load.h"
-#include "cmd/rows.h"
+#include "cmd/query_shell.h"
+#include "core/base/printable.h"
+#include "core/files/output.h"
+#include "files/load.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -264,7 +265,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         sv_loaded_free(&l);
         return code;
     }
-    struct sv_sql_options sql = sv_loaded_sql_options(&l, o->memory_limit);
+    struct sv_sql_options sql = sv_query_options(&l, o->memory_limit);
     if (code >= 0)
         code = sv_sql_open(l.trace, &sql, &q, err);
     if (code >= 0)

@@ -3,13 +3,13 @@
  * Each file is recognised by its content; what is none of the known formats is named and counted. Files that tell the day are
  * read first, those that tell only the time of day get the earliest of these days. All come from one machine; the model relates
  * their clocks or refuses, as for merge. */
+#include "cli/console.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
-#include "cmd/join.h"
+#include "files/join.h"
 #include "model/merge.h"
 
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -3,12 +3,12 @@
  * What is received is on disk at once, in the spool OUT.part (spool.h), before the sender is answered; the trace is made of it when listening
  * ends, or by `stave recover OUT` when the listener was killed. One thread: poll, read, store, answer. Senders are strangers until their
  * greeting was right: they have a time for it, and few of them have a place meanwhile. */
-#include "base/claim.h"
+#include "cli/console.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
-#include "cmd/files.h"
-#include "cmd/listen_address.h"
-#include "cmd/sender.h"
+#include "core/files/claim.h"
+#include "files/open.h"
+#include "listen/address.h"
+#include "listen/sender.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,11 @@
 /* The program: finds the verb, parses its options, runs it, and alone prints errors and chooses the exit code.
  *
  * Every verb is a struct in a file of its own; the table below is their only list. */
-#include "base/mem.h"
-#include "cmd/command.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/dispositions.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
-#include "cmd/dispositions.h"
+#include "core/base/mem.h"
 #include <stave/stave.h>
 
 #include <malloc.h>

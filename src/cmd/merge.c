@@ -1,6 +1,6 @@
 /* stave merge: several traces on one time axis. */
 #include "cmd/commands.h"
-#include "cmd/join.h"
+#include "files/join.h"
 
 struct merge {
     struct sv_output_choice out;

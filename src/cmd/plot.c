@@ -4,8 +4,8 @@
  * the output says. Nothing is written unless all of it worked. */
 #include "cmd/plot.h"
 
+#include "cli/console.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
 #include "plot/cairo_paint.h"
 #include "plot/svg.h"
 

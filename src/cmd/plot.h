@@ -2,7 +2,7 @@
 #ifndef SV_CMD_PLOT_H
 #define SV_CMD_PLOT_H
 
-#include "cmd/load.h"
+#include "files/load.h"
 #include "plot/cairo_paint.h"
 #include "plot/frame.h"
 

@@ -5,8 +5,8 @@
 #include "cmd/plot.h"
 
 #include "analysis/batch_rows.h"
-#include "base/nearest.h"
-#include "cmd/console.h"
+#include "cli/console.h"
+#include "cli/nearest.h"
 #include "cmd/sla.h"
 #include "formats/formats.h"
 #include "plot/batch_panels.h"

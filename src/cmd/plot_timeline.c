@@ -1,7 +1,7 @@
 /* stave plot timeline: what the user asked for, and the zoom to a slice by its name. */
 #include "cmd/plot.h"
 
-#include "base/glob.h"
+#include "core/base/glob.h"
 #include "plot/timeline.h"
 
 #include <inttypes.h>

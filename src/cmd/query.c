@@ -2,13 +2,13 @@
  *
  * Loads the inputs into the store, opens the SQL connection over it, runs what the operand, the file, standard input or the
  * shell gives. Ctrl-C ends the running statement; the handler only sets SQLite's own flag. */
-#include "analysis/sql.h"
-#include "base/mem.h"
+#include "analysis/sql/sql.h"
+#include "cli/console.h"
+#include "cli/rows.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
-#include "cmd/load.h"
 #include "cmd/query_shell.h"
-#include "cmd/rows.h"
+#include "core/base/mem.h"
+#include "files/load.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -114,7 +114,7 @@ int sv_query_run(struct sv_sql *q, const char *sql, struct sv_printer *p, bool i
 static int run_loaded(const struct query *o, const struct sv_loaded *l, const char *sql,
                       struct sv_err *err)
 {
-    struct sv_sql_options options = sv_loaded_sql_options(l, o->memory_limit);
+    struct sv_sql_options options = sv_query_options(l, o->memory_limit);
     struct sv_sql *q = NULL;
     struct sv_printer *p = NULL;
     int code = sv_printer_open(o->interactive && !o->to ? "table" : o->to, &p, err);

@@ -6,10 +6,10 @@
  * statement, never the shell. */
 #include "cmd/query_shell.h"
 
-#include "base/buf.h"
-#include "base/mem.h"
-#include "cmd/console.h"
-#include "cmd/pager.h"
+#include "cli/console.h"
+#include "cli/pager.h"
+#include "core/base/buf.h"
+#include "core/base/mem.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -24,6 +24,22 @@
 #include <editline/readline.h>
 #endif
 
+/* Argument keys carry the prefix that Perfetto gives them for files of this format. */
+struct sv_sql_options sv_query_options(const struct sv_loaded *l, uint64_t memory_limit)
+{
+    bool is_json = l->in.format && strcmp(l->in.format->name, "chrome") == 0;
+    struct sv_sql_options options = {
+        .arg_prefix = is_json ? "args." : "debug.",
+        .report = &l->in.report,
+        .trace_type = is_json ? "json" : "proto",
+    };
+    size_t held = l->trace ? sv_trace_bytes(l->trace) + sv_dict_bytes(l->dict) : 0;
+    if (memory_limit)
+        options.memory_limit_bytes = memory_limit > held + (1u << 20) ? memory_limit - held
+                                                                      : 1u << 20;
+    return options;
+}
+
 struct shell {
     struct sv_sql *q;
     struct sv_printer *p;
@@ -34,12 +50,13 @@ struct shell {
 
 /* Collects the first column of a query. */
 struct words {
-    struct sv_sql_rows rows;
+    struct sv_rows_sink rows;
     char **items;
     size_t n, cap;
 };
 
-static int words_head(struct sv_sql_rows *r, const char *const *names, size_t n, struct sv_err *err)
+static int words_head(struct sv_rows_sink *r, const char *const *names, size_t n,
+                      struct sv_err *err)
 {
     (void)r;
     (void)names;
@@ -48,7 +65,7 @@ static int words_head(struct sv_sql_rows *r, const char *const *names, size_t n,
     return 0;
 }
 
-static int words_row(struct sv_sql_rows *r, const struct sv_cell *cells, size_t n,
+static int words_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t n,
                      struct sv_err *err)
 {
     (void)n;
@@ -61,7 +78,7 @@ static int words_row(struct sv_sql_rows *r, const struct sv_cell *cells, size_t 
     return 0;
 }
 
-static int words_end(struct sv_sql_rows *r, struct sv_err *err)
+static int words_end(struct sv_rows_sink *r, struct sv_err *err)
 {
     (void)r;
     (void)err;
@@ -72,7 +89,7 @@ static void words_fill(struct words *w, struct sv_sql *q, const char *sql)
 {
     struct sv_err err;
     sv_err_clear(&err);
-    w->rows = (struct sv_sql_rows){words_head, words_row, words_end};
+    w->rows = (struct sv_rows_sink){words_head, words_row, words_end};
     (void)sv_sql_run(q, sql, &w->rows, &err);
 }
 

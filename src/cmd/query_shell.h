@@ -2,8 +2,9 @@
 #ifndef SV_CMD_QUERY_SHELL_H
 #define SV_CMD_QUERY_SHELL_H
 
-#include "analysis/sql.h"
-#include "cmd/rows.h"
+#include "analysis/sql/sql.h"
+#include "cli/rows.h"
+#include "files/load.h"
 
 /* Runs statements with Ctrl-C bound to their interruption (SV_EAGAIN). */
 int sv_query_run(struct sv_sql *q, const char *sql, struct sv_printer *p, bool is_timed,
@@ -11,5 +12,8 @@ int sv_query_run(struct sv_sql *q, const char *sql, struct sv_printer *p, bool i
 
 /* Reads statements until the end of input or .quit. Errors of statements are printed and do not end it. */
 int sv_query_shell(struct sv_sql *q, struct sv_printer *p, bool is_timed, struct sv_err *err);
+
+/* What sv_sql_open() needs to know about a loaded trace; SQLite gets what the limit (0: none) leaves. */
+struct sv_sql_options sv_query_options(const struct sv_loaded *l, uint64_t memory_limit);
 
 #endif

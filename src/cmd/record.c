@@ -1,8 +1,8 @@
 /* stave record: runs a command, or joins running processes, and puts what they do on one time axis. */
-#include "base/yaml.h"
-#include "capture/procfs.h"
+#include "cli/yaml.h"
 #include "cmd/commands.h"
-#include "cmd/recorder.h"
+#include "record/recorder.h"
+#include "record/sample/procfs.h"
 
 #include <stdio.h>
 #include <string.h>

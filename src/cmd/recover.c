@@ -1,12 +1,12 @@
 /* stave recover: the trace of a program that was killed, from its growing file and its rings. */
-#include "base/out_name.h"
-#include "base/trusted.h"
+#include "cli/console.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
-#include "cmd/files.h"
-#include "cmd/leftovers.h"
-#include "cmd/ring_files.h"
-#include "cmd/spool.h"
+#include "core/files/out_name.h"
+#include "core/files/trusted.h"
+#include "files/open.h"
+#include "listen/spool.h"
+#include "record/leftovers.h"
+#include "record/ring_files.h"
 #include "sdk/guard.h"
 
 #include <errno.h>

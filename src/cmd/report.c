@@ -4,7 +4,7 @@
 #include "cmd/subjects.h"
 
 #include "cmd/commands.h"
-#include "cmd/load.h"
+#include "files/load.h"
 
 #include <stdio.h>
 #include <stdlib.h>

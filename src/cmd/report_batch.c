@@ -4,13 +4,13 @@
  * (--baseline), whose exit code is for CI. */
 #include "analysis/report_batch.h"
 
-#include "base/mem.h"
-#include "cmd/command.h"
-#include "cmd/console.h"
-#include "cmd/load.h"
-#include "cmd/rows.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/rows.h"
 #include "cmd/sla.h"
 #include "cmd/subjects.h"
+#include "core/base/mem.h"
+#include "files/load.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

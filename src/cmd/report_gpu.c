@@ -3,10 +3,10 @@
  * Tables of columns over analysis/report_gpu.h; cmd/report_sections.c prints them. */
 #include "analysis/report_gpu.h"
 
-#include "base/buf.h"
-#include "cmd/console.h"
-#include "cmd/rows.h"
+#include "cli/console.h"
+#include "cli/rows.h"
 #include "cmd/subjects.h"
+#include "core/base/buf.h"
 
 #include <inttypes.h>
 #include <stdio.h>

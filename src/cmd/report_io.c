@@ -4,11 +4,11 @@
 #include "analysis/report_io.h"
 
 #include "analysis/stats.h"
-#include "base/json.h"
-#include "base/mem.h"
-#include "cmd/console.h"
-#include "cmd/rows.h"
+#include "cli/console.h"
+#include "cli/rows.h"
 #include "cmd/subjects.h"
+#include "core/base/json.h"
+#include "core/base/mem.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

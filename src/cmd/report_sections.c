@@ -1,10 +1,10 @@
 /* Sections of a report, for people and for programs. Called by cmd/report_*.c.
  *
  * One table of columns makes the aligned text, the JSON and the CSV; only the text rounds, and only it leaves out columns without heading. */
-#include "base/json.h"
-#include "cmd/console.h"
-#include "cmd/rows.h"
+#include "cli/console.h"
+#include "cli/rows.h"
 #include "cmd/subjects.h"
+#include "core/base/json.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,10 +3,10 @@
  * Loads the trace, then draws whole screens and waits for keys; or draws one screen as text. */
 #include "cmd/show.h"
 
+#include "cli/console.h"
+#include "cli/terminal.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
-#include "cmd/load.h"
-#include "cmd/terminal.h"
+#include "files/load.h"
 
 #include <signal.h>
 #include <stdio.h>

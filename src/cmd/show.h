@@ -2,25 +2,8 @@
 #ifndef SV_CMD_SHOW_H
 #define SV_CMD_SHOW_H
 
+#include "cli/terminal.h"
 #include "plot/screen.h"
-
-/* Keys that are not characters. */
-enum sv_key {
-    SV_KEY_NONE = 0,
-    SV_KEY_TAB = 9,
-    SV_KEY_ENTER = 13,
-    SV_KEY_ESCAPE = 27,
-    SV_KEY_BACKSPACE = 127,
-    SV_KEY_UP = 0x110000, /* past all characters */
-    SV_KEY_DOWN,
-    SV_KEY_LEFT,
-    SV_KEY_RIGHT,
-    SV_KEY_HOME,
-    SV_KEY_END,
-    SV_KEY_PAGE_UP,
-    SV_KEY_PAGE_DOWN,
-    SV_KEY_BACK_TAB
-};
 
 /* One line of the drawing, top to bottom: a process, a line of slices, a counter. */
 struct sv_view_line {

@@ -3,10 +3,10 @@
  * Only rows that are on the screen are laid out, so moving through a large trace costs no more than through a small one. */
 #include "cmd/show.h"
 
-#include "base/glob.h"
-#include "base/mem.h"
-#include "base/utf8.h"
-#include "formats/args_json.h"
+#include "core/base/glob.h"
+#include "core/base/mem.h"
+#include "core/base/utf8.h"
+#include "core/chrome/args_json.h"
 #include "model/filter.h"
 #include "plot/axis.h"
 #include "plot/frame.h"

@@ -1,7 +1,7 @@
 /* Limits of latency, as the user writes them. Called by `stave report batch` and `stave plot batch`. */
 #include "cmd/sla.h"
 
-#include "cmd/command.h"
+#include "cli/command.h"
 
 #include <string.h>
 

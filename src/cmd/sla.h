@@ -2,7 +2,7 @@
 #ifndef SV_CMD_SLA_H
 #define SV_CMD_SLA_H
 
-#include "base/err.h"
+#include "core/base/err.h"
 
 #include <stddef.h>
 

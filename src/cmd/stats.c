@@ -5,12 +5,12 @@
 #include "analysis/stats.h"
 
 #include "analysis/self.h"
-#include "base/mem.h"
+#include "cli/console.h"
+#include "cli/rows.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
-#include "cmd/load.h"
-#include "cmd/rows.h"
 #include "cmd/subjects.h"
+#include "core/base/mem.h"
+#include "files/load.h"
 
 #include <inttypes.h>
 #include <math.h>

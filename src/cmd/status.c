@@ -1,8 +1,8 @@
 /* stave status: which recordings run. */
+#include "cli/console.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
-#include "cmd/files.h"
-#include "cmd/running.h"
+#include "files/open.h"
+#include "record/running.h"
 
 #include <stdio.h>
 #include <stdlib.h>

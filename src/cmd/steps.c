@@ -3,11 +3,11 @@
  * Rows go to standard output; what is remarkable (slow first step, outliers, stragglers among ranks) is said on standard error. */
 #include "analysis/steps.h"
 
-#include "base/buf.h"
+#include "cli/console.h"
+#include "cli/rows.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
-#include "cmd/load.h"
-#include "cmd/rows.h"
+#include "core/base/buf.h"
+#include "files/load.h"
 #include "model/filter.h"
 
 #include <inttypes.h>

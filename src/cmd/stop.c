@@ -1,8 +1,8 @@
 /* stave stop: ends recordings and waits until their traces are whole. */
+#include "cli/console.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
-#include "cmd/files.h"
-#include "cmd/running.h"
+#include "files/open.h"
+#include "record/running.h"
 
 #include <signal.h>
 #include <stdio.h>

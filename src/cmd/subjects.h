@@ -4,9 +4,9 @@
 #ifndef SV_CMD_SUBJECTS_H
 #define SV_CMD_SUBJECTS_H
 
-#include "analysis/sql.h"
-#include "base/buf.h"
-#include "base/err.h"
+#include "analysis/sql/sql.h"
+#include "core/base/buf.h"
+#include "core/base/err.h"
 #include "model/trace.h"
 
 struct sv_report_options {

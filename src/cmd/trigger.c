@@ -1,9 +1,9 @@
 /* stave trigger: a recording with --last saves what its ring holds, and goes on. */
+#include "cli/console.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
-#include "cmd/files.h"
-#include "cmd/record_parts.h"
-#include "cmd/running.h"
+#include "files/open.h"
+#include "record/parts.h"
+#include "record/running.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* stave validate: what is wrong with a trace, rule by rule, with an exit code for scripts. */
-#include "base/buf.h"
-#include "base/json.h"
+#include "cli/console.h"
 #include "cmd/commands.h"
-#include "cmd/console.h"
-#include "cmd/files.h"
+#include "core/base/buf.h"
+#include "core/base/json.h"
+#include "files/open.h"
 #include "model/check.h"
 
 #include <inttypes.h>

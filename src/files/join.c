@@ -1,8 +1,8 @@
 /* Merging for the commands: each input is read with a dictionary of its own into the merge, which then is one source.
  *
  * Must not decide anything about clocks or identities: the model does, and says what it did. */
-#include "cmd/join.h"
-#include "cmd/console.h"
+#include "files/join.h"
+#include "cli/console.h"
 #include "model/merge.h"
 
 #include <stdio.h>

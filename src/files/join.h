@@ -1,8 +1,8 @@
 /* Several inputs on one time axis: what `merge` does, and `convert` with more than one input. */
-#ifndef SV_CMD_JOIN_H
-#define SV_CMD_JOIN_H
+#ifndef SV_FILES_JOIN_H
+#define SV_FILES_JOIN_H
 
-#include "cmd/files.h"
+#include "files/open.h"
 
 struct sv_join {
     struct sv_output_choice out;

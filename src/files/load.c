@@ -1,7 +1,7 @@
 /* Loading: input → store, with progress and findings. Used by every command that needs random access. */
-#include "cmd/load.h"
+#include "files/load.h"
 
-#include "cmd/console.h"
+#include "cli/console.h"
 #include "model/merge.h"
 
 #include <string.h>
@@ -98,20 +98,4 @@ void sv_loaded_free(struct sv_loaded *l)
     sv_opened_close(&l->in);
     sv_dict_free(l->dict);
     *l = (struct sv_loaded){0};
-}
-
-/* Argument keys carry the prefix that Perfetto gives them for files of this format. */
-struct sv_sql_options sv_loaded_sql_options(const struct sv_loaded *l, uint64_t memory_limit)
-{
-    bool is_json = l->in.format && strcmp(l->in.format->name, "chrome") == 0;
-    struct sv_sql_options options = {
-        .arg_prefix = is_json ? "args." : "debug.",
-        .report = &l->in.report,
-        .trace_type = is_json ? "json" : "proto",
-    };
-    size_t held = l->trace ? sv_trace_bytes(l->trace) + sv_dict_bytes(l->dict) : 0;
-    if (memory_limit)
-        options.memory_limit_bytes = memory_limit > held + (1u << 20) ? memory_limit - held
-                                                                      : 1u << 20;
-    return options;
 }

@@ -1,9 +1,8 @@
 /* Loading a whole trace into the store, for the commands that look at it as a whole. */
-#ifndef SV_CMD_LOAD_H
-#define SV_CMD_LOAD_H
+#ifndef SV_FILES_LOAD_H
+#define SV_FILES_LOAD_H
 
-#include "analysis/sql.h"
-#include "cmd/files.h"
+#include "files/open.h"
 #include "model/trace.h"
 
 struct sv_loaded {
@@ -51,8 +50,5 @@ void sv_loaded_free(struct sv_loaded *l); /* also after a failed load */
                  "its clock",                                                               \
             NULL                                                                            \
     }
-
-/* What sv_sql_open() needs to know about it; SQLite gets what the limit (0: none) leaves. */
-struct sv_sql_options sv_loaded_sql_options(const struct sv_loaded *l, uint64_t memory_limit);
 
 #endif

@@ -2,9 +2,9 @@
  *
  * Every command that reads a trace goes through sv_open_input(), so that all of them recognise formats, name files in
  * errors and print findings alike. Must not know what a command does with the events. */
-#include "cmd/files.h"
-#include "base/mem.h"
-#include "cmd/console.h"
+#include "files/open.h"
+#include "cli/console.h"
+#include "core/base/mem.h"
 #include "model/told_paths.h"
 
 #include <assert.h>

@@ -1,8 +1,8 @@
 /* Files of a command: inputs recognised by content, outputs chosen by suffix, and the run between them. */
-#ifndef SV_CMD_FILES_H
-#define SV_CMD_FILES_H
+#ifndef SV_FILES_OPEN_H
+#define SV_FILES_OPEN_H
 
-#include "cmd/command.h"
+#include "cli/command.h"
 #include "formats/formats.h"
 
 /* An input that is open: path, bytes, format, events, findings. */
@@ -83,7 +83,7 @@ int sv_check_output(const struct sv_output_choice *choice, struct sv_err *err);
 int sv_open_output(const struct sv_output_choice *choice, struct sv_dict *dict,
                    struct sv_report *report, struct sv_sink **sink, struct sv_err *err);
 
-/* The same for a file that grows under the name `part`, which the caller has claimed (base/claim.h). Nothing removes it here, and it keeps space for
+/* The same for a file that grows under the name `part`, which the caller has claimed (core/files/claim.h). Nothing removes it here, and it keeps space for
  * its end when the disk fills. */
 int sv_open_growing(const struct sv_output_choice *choice, const char *part, struct sv_dict *dict,
                     struct sv_report *report, struct sv_sink **sink, struct sv_err *err);

@@ -1,10 +1,10 @@
 /* Civil time: dates, times of day and time zones, for the readers of files that tell the time as people do.
  *
  * Nothing here asks the machine for its own zone or locale: what a file means must not depend on where it is read. */
-#ifndef SV_BASE_CIVIL_H
-#define SV_BASE_CIVIL_H
+#ifndef SV_FORMATS_CIVIL_H
+#define SV_FORMATS_CIVIL_H
 
-#include "base/err.h"
+#include "core/base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* Lines of CSV files. Called by the readers of an inference server's files. It must not know what the columns mean. */
 #include "formats/csv_line.h"
 
-#include "base/csv_text.h"
-#include "base/mem.h"
+#include "core/base/csv_text.h"
+#include "core/base/mem.h"
 #include "formats/lines.h"
 
 #include <assert.h>

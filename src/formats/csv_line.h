@@ -8,7 +8,7 @@
 #ifndef SV_FORMATS_CSV_LINE_H
 #define SV_FORMATS_CSV_LINE_H
 
-#include "model/dict.h"
+#include "core/stream/dict.h"
 
 #include <stdbool.h>
 
@@ -23,7 +23,7 @@ struct sv_csv_line {
 
 /* False (and no fields): a quote that is not closed, something after one, or too many fields. */
 bool sv_csv_split(struct sv_csv_line *line, const char *p, size_t len);
-/* A field that Stave's own writers made of a text (base/csv_text.h), as that text. Valid until the next split; to be asked once
+/* A field that Stave's own writers made of a text (core/base/csv_text.h), as that text. Valid until the next split; to be asked once
  * for each field. */
 struct sv_text sv_csv_own_text(struct sv_csv_line *line, size_t field);
 void sv_csv_fini(struct sv_csv_line *line);

@@ -2,10 +2,10 @@
 #ifndef SV_FORMATS_FORMATS_H
 #define SV_FORMATS_FORMATS_H
 
-#include "base/civil.h"
-#include "base/input.h"
-#include "base/output.h"
-#include "model/stream.h"
+#include "core/files/input.h"
+#include "core/stream/stream.h"
+#include "core/stream/writer.h"
+#include "formats/civil.h"
 
 struct sv_read_options {
     uint32_t space; /* pids of this input live in this space (merge gives each input its own) */
@@ -15,15 +15,6 @@ struct sv_read_options {
     const struct sv_zone *log_zone; /* of application logs, which mostly are in UTC; NULL: that */
     bool has_date;
     int64_t date_days; /* since 1970: the day on which a file without dates begins */
-};
-
-struct sv_write_options {
-    enum sv_compression
-        compression; /* inside the format (Perfetto packets); whole-file compression is the output's */
-    const char *dialect;  /* format-specific variant, NULL for the default */
-    int64_t resync_bytes; /* Perfetto: distance of resync points, 0 default */
-    bool
-        continues; /* the output holds a file that ends after a flush: go on there (can_continue) */
 };
 
 struct sv_format {
@@ -87,22 +78,16 @@ int sv_rocprofv3_probe(const uint8_t *head, size_t n);
 #define SV_SOURCE_DOOR(name)                                                                   \
     int name(struct sv_input *in, const struct sv_read_options *options, struct sv_dict *dict, \
              struct sv_report *report, struct sv_source **out, struct sv_err *err)
-#define SV_SINK_DOOR(name)                                                                        \
-    int name(struct sv_output *out, const struct sv_write_options *options, struct sv_dict *dict, \
-             struct sv_report *report, struct sv_sink **sink, struct sv_err *err)
-
-SV_SOURCE_DOOR(sv_perfetto_source); /* perfetto_read.c */
-SV_SINK_DOOR(sv_perfetto_sink);     /* perfetto_write.c */
-SV_SOURCE_DOOR(sv_chrome_source);   /* chrome_read.c */
-SV_SINK_DOOR(sv_chrome_sink);       /* chrome_write.c */
+SV_SOURCE_DOOR(sv_perfetto_source); /* formats/perfetto/read.c */
+SV_SOURCE_DOOR(sv_chrome_source);   /* formats/chrome/read.c */
 SV_SOURCE_DOOR(sv_text_source);     /* text_read.c */
 SV_SINK_DOOR(sv_text_sink);         /* text_write.c */
 SV_SINK_DOOR(sv_csv_sink);          /* csv_write.c */
 SV_SINK_DOOR(sv_kineto_sink);       /* kineto_write.c */
 SV_SINK_DOOR(sv_tracesmith_sink);   /* tracesmith_write.c */
 SV_SINK_DOOR(sv_tracesmith_basic_sink);
-SV_SINK_DOOR(sv_perfetto_gpu_sink); /* perfetto_gpu_write.c */
-#define SV_PERFETTO_GPU "gpu"       /* its dialect: track events name the stages that they launch */
+SV_SINK_DOOR(sv_perfetto_gpu_sink); /* formats/perfetto/gpu_write.c */
+#define XX                          /* its dialect: track events name the stages that they launch */
 SV_SINK_DOOR(sv_dot_sink);          /* dot_write.c */
 SV_SOURCE_DOOR(sv_sbt_source);      /* sbt_read.c */
 SV_SOURCE_DOOR(sv_bpftrace_source); /* bpftrace_read.c */
@@ -114,8 +99,8 @@ SV_SOURCE_DOOR(sv_strace_source);     /* strace_read.c */
 SV_SOURCE_DOOR(sv_mllog_source);      /* mllog_read.c */
 SV_SOURCE_DOOR(sv_dlio_source);       /* dlio_read.c */
 SV_SOURCE_DOOR(sv_paje_source);       /* paje_read.c */
-SV_SOURCE_DOOR(sv_starpu_rec_source); /* starpu_rec_read.c */
-SV_SOURCE_DOOR(sv_starpu_dag_source); /* starpu_dag_read.c */
+SV_SOURCE_DOOR(sv_starpu_rec_source); /* formats/starpu/rec_read.c */
+SV_SOURCE_DOOR(sv_starpu_dag_source); /* formats/starpu/dag_read.c */
 SV_SOURCE_DOOR(sv_fxt_source);        /* fxt_read.c */
 SV_SOURCE_DOOR(sv_nsys_source);       /* nsys_read.c */
 SV_SOURCE_DOOR(sv_rocprofv3_source);  /* rocprofv3_read.c */

@@ -3,7 +3,7 @@
  * Lines are bounded: a longer one is damage and is passed over without being kept. */
 #include "formats/lines.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <math.h>
 #include <stdio.h>

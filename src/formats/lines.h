@@ -5,7 +5,7 @@
 #ifndef SV_FORMATS_LINES_H
 #define SV_FORMATS_LINES_H
 
-#include "base/civil.h"
+#include "formats/civil.h"
 #include "formats/formats.h"
 
 struct sv_lines;

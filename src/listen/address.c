@@ -1,5 +1,5 @@
-/* Addresses of `stave listen`: see listen_address.h. No names are resolved. */
-#include "cmd/listen_address.h"
+/* Addresses of `stave listen`: see listen/address.h. No names are resolved. */
+#include "listen/address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* The address that `stave listen` listens on, and whose connections come there. */
-#ifndef SV_CMD_LISTEN_ADDRESS_H
-#define SV_CMD_LISTEN_ADDRESS_H
+#ifndef SV_LISTEN_ADDRESS_H
+#define SV_LISTEN_ADDRESS_H
 
-#include "base/err.h"
+#include "core/base/err.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* One sender: see sender.h. Knows nothing of sockets and clocks; listen.c reads, answers and watches the time. */
-#include "cmd/sender.h"
+#include "listen/sender.h"
 
 #include <errno.h>
 

@@ -1,9 +1,9 @@
 /* One sender of `stave listen`, without its socket: the greeting, and the frames on their way into the spool (sdk/stream_wire.h says what is on
  * the wire). Every byte is a stranger's. Used by listen.c and fed directly by tests. */
-#ifndef SV_CMD_SENDER_H
-#define SV_CMD_SENDER_H
+#ifndef SV_LISTEN_SENDER_H
+#define SV_LISTEN_SENDER_H
 
-#include "cmd/spool.h"
+#include "listen/spool.h"
 #include "sdk/stream_wire.h"
 
 /* ---- the greeting ---- */

@@ -1,11 +1,11 @@
 /* The spool's file: see spool.h. Written by `stave listen` (one thread), read by its end and by `stave recover`.
  *
  * Must not merge or judge what streams hold: spool_merge.c does. */
-#include "cmd/spool.h"
-#include "base/mem.h"
-#include "base/process_id.h"
-#include "cmd/files.h"
-#include "cmd/sender.h"
+#include "listen/spool.h"
+#include "core/base/mem.h"
+#include "core/files/process_id.h"
+#include "files/open.h"
+#include "listen/sender.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -12,12 +12,12 @@
  *
  * What is lost: a slot's `events` is the number of the newest frame's head that came; those of them that no whole frame in the file accounts for are
  * lost. So is, by number, the frame that was cut; what a sender did not send is not known here (its own rings have it). */
-#ifndef SV_CMD_SPOOL_H
-#define SV_CMD_SPOOL_H
+#ifndef SV_LISTEN_SPOOL_H
+#define SV_LISTEN_SPOOL_H
 
-#include "base/claim.h"
-#include "base/err.h"
-#include "base/input.h"
+#include "core/base/err.h"
+#include "core/files/claim.h"
+#include "core/files/input.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,11 +2,11 @@
  * added as a loss, and the merge puts all of them on one time axis. The same at the end of `stave listen` and in `stave recover`.
  *
  * Streams are strangers' bytes: one that is damaged, or whose clock fits no other's, must not cost the others anything. */
-#include "base/trusted.h"
-#include "cmd/console.h"
-#include "cmd/files.h"
-#include "cmd/spool.h"
-#include "model/machine.h"
+#include "cli/console.h"
+#include "core/files/trusted.h"
+#include "core/stream/machine.h"
+#include "files/open.h"
+#include "listen/spool.h"
 #include "model/merge.h"
 
 #include <errno.h>

@@ -5,8 +5,8 @@
  * so far. What is still open at the end is told at close(). All memory is bounded: stacks and flows have a limit, past which
  * events are counted as unchecked and the rules that need them are silent rather than wrong. */
 #include "model/check.h"
-#include "base/map.h"
-#include "model/stages.h"
+#include "core/base/map.h"
+#include "core/stream/stages.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #ifndef SV_MODEL_CHECK_H
 #define SV_MODEL_CHECK_H
 
-#include "model/stream.h"
+#include "core/stream/stream.h"
 
 #define SV_CHECK_OPEN_MAX  (1u << 20) /* slices open at the same time, all tracks together */
 #define SV_CHECK_FLOWS_MAX (1u << 19) /* flow numbers that are remembered */

@@ -6,8 +6,8 @@
  * first moment, so that an end at exactly that time still means "was over"); inside it passes events and keeps a mark per open
  * begin; past its last moment it closes what is open and is done. */
 #include "model/filter.h"
-#include "base/glob.h"
-#include "model/hold.h"
+#include "core/base/glob.h"
+#include "core/stream/hold.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -10,8 +10,8 @@
 #ifndef SV_MODEL_FILTER_H
 #define SV_MODEL_FILTER_H
 
-#include "base/buf.h"
-#include "model/stream.h"
+#include "core/base/buf.h"
+#include "core/stream/stream.h"
 
 struct sv_globs {
     const char *const *items;

@@ -5,7 +5,7 @@
 #ifndef SV_MODEL_GPU_WORDS_H
 #define SV_MODEL_GPU_WORDS_H
 
-#include "model/dict.h"
+#include "core/stream/dict.h"
 
 enum sv_gpu_class {
     SV_GPU_NONE,

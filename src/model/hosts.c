@@ -3,8 +3,8 @@
  * Texts become numbers in a dictionary of their own, so that many inputs cost no more than one after the other. */
 #include "model/hosts.h"
 
-#include "base/map.h"
-#include "model/dict.h"
+#include "core/base/map.h"
+#include "core/stream/dict.h"
 
 #include <inttypes.h>
 #include <stdio.h>

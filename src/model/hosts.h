@@ -13,7 +13,7 @@ struct sv_host {
     const char *host, *boot; /* NULL: unknown */
     int64_t rank;            /* of the job */
     uint32_t n_spaces;       /* of pids; more than one when it was merged before */
-    bool is_mixed;           /* it was merged of several machines: its host name is none of theirs */
+    bool is_mixed; /* it was merged of several machines: its host name is none of theirs */
     /* Found by sv_hosts_number(): */
     uint32_t machine; /* numbers in the order of the inputs */
     uint32_t group;   /* of those on one machine with one rank: flow numbers are shared */

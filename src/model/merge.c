@@ -2,10 +2,10 @@
  * may only be known at the end of the last file. Then the sorted inputs are read side by side through a heap; conversion to the
  * common clock keeps the order within each. */
 #include "model/merge.h"
+#include "core/stream/machine.h"
+#include "core/stream/sorter.h"
 #include "model/hosts.h"
-#include "model/machine.h"
 #include "model/rebase.h"
-#include "model/sorter.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -12,7 +12,7 @@
 #ifndef SV_MODEL_MERGE_H
 #define SV_MODEL_MERGE_H
 
-#include "model/stream.h"
+#include "core/stream/stream.h"
 
 struct sv_merge_options {
     size_t memory_bytes; /* 0: the sorter's default; for all inputs together */

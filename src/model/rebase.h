@@ -8,9 +8,9 @@
 #ifndef SV_MODEL_REBASE_H
 #define SV_MODEL_REBASE_H
 
-#include "base/map.h"
-#include "model/batch.h"
-#include "model/dict.h"
+#include "core/base/map.h"
+#include "core/stream/batch.h"
+#include "core/stream/dict.h"
 #include "model/relate.h"
 
 struct sv_rebase_track {

@@ -6,8 +6,8 @@
  *
  * A cluster's run has thousands of inputs with hundreds of snapshots each, so what a machine's snapshots say is gathered once for each machine. */
 #include "model/relate.h"
-#include "base/buf.h"
-#include "base/mem.h"
+#include "core/base/buf.h"
+#include "core/base/mem.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #ifndef SV_MODEL_RELATE_H
 #define SV_MODEL_RELATE_H
 
-#include "base/err.h"
-#include "model/clock.h"
+#include "core/base/err.h"
+#include "core/stream/clock.h"
 
 struct sv_relate_input {
     const char *name; /* for messages: the path */

@@ -2,7 +2,7 @@
  *
  * Used by commands that print totals and by tests. It looks at nothing that would cost more than a pass over
  * the arguments. */
-#include "model/stages.h"
+#include "core/stream/stages.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
-/* Fills in paths: see told_paths.h. Put around every opened source by cmd/files.c; costs nothing where the metadata does not ask for it.
+/* Fills in paths: see told_paths.h. Put around every opened source by files/open.c; costs nothing where the metadata does not ask for it.
  *
  * The book holds one text per open descriptor. A text that is replaced lives until the next call, because events of the batch point to it. */
 #include "model/told_paths.h"
 
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef SV_MODEL_TOLD_PATHS_H
 #define SV_MODEL_TOLD_PATHS_H
 
-#include "model/stream.h"
+#include "core/stream/stream.h"
 
 /* Under this key the metadata of a trace says that it was written so, with this value. */
 #define SV_PATHS_KEY  "paths"

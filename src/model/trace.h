@@ -15,7 +15,7 @@
 #ifndef SV_MODEL_TRACE_H
 #define SV_MODEL_TRACE_H
 
-#include "model/stream.h"
+#include "core/stream/stream.h"
 
 #define SV_NO_ROW            UINT32_MAX
 #define SV_TRACE_SLICE_BYTES 41

@@ -14,7 +14,7 @@
  * texts and whole lists that were met before: what they forget is stored again, so they bound memory, not what can be stored.
  * trace.c adds lists while loading, trace_sort.c and trace_flow.c combine them, everybody decodes.
  * The bytes are ours: decoding trusts them. */
-#include "model/args.h"
+#include "core/stream/args.h"
 #include "model/trace_impl.h"
 
 #include <assert.h>

@@ -5,7 +5,7 @@
  * leaving the store. Most flows have two carriers, one soon after the other, so linking through a table of numbers is cheaper than sorting. */
 #include "model/trace_impl.h"
 
-#include "base/sort.h"
+#include "core/base/sort.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
  * those for which that was wrong become points again, and all points are bound by time. */
 #include "model/trace_impl.h"
 
-#include "base/sort.h"
+#include "core/base/sort.h"
 
 #include <stdlib.h>
 

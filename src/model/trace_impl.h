@@ -11,9 +11,9 @@
 #ifndef SV_MODEL_TRACE_IMPL_H
 #define SV_MODEL_TRACE_IMPL_H
 
-#include "base/block.h"
-#include "base/map.h"
-#include "model/oddity.h"
+#include "core/base/block.h"
+#include "core/base/map.h"
+#include "core/stream/oddity.h"
 #include "model/trace.h"
 
 /* ---- tables: columns that grow together ---- */

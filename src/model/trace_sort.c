@@ -7,7 +7,7 @@
  * places, one column at a time: with few tracks these are few streams, and no cache line is fetched twice. */
 #include "model/trace_impl.h"
 
-#include "base/sort.h"
+#include "core/base/sort.h"
 
 #include <assert.h>
 #include <stdlib.h>

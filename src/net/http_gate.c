@@ -1,8 +1,8 @@
 /* Limits of what clients hold: see http_gate.h. Knows nothing of the HTTP library. */
-#include "server/http_gate.h"
+#include "net/http_gate.h"
 
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -5,10 +5,10 @@
  *   enter → [headers → hold… → complete → done]… → leave
  *
  * `enter` and `done` begin the time for the next headers, `headers` that for the body, `complete` ends it. All calls from any thread. */
-#ifndef SV_SERVER_HTTP_GATE_H
-#define SV_SERVER_HTTP_GATE_H
+#ifndef SV_NET_HTTP_GATE_H
+#define SV_NET_HTTP_GATE_H
 
-#include "base/err.h"
+#include "core/base/err.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Sockets of the server: see listen_socket.h. Called once, by main. */
-#include "server/listen_socket.h"
+#include "net/listen_socket.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* The server's sockets. Opened before anything else: a port that is taken is found before a file is made or a model is loaded. */
-#ifndef SV_SERVER_LISTEN_SOCKET_H
-#define SV_SERVER_LISTEN_SOCKET_H
+#ifndef SV_NET_LISTEN_SOCKET_H
+#define SV_NET_LISTEN_SOCKET_H
 
-#include "base/err.h"
+#include "core/base/err.h"
 
 #include <stdint.h>
 

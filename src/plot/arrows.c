@@ -1,8 +1,8 @@
 /* Arrows: from the end of a slice to the beginning of the one that its flow leads to. Called by the time line after its rows. */
 #include "plot/arrows.h"
 
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Panels with axes. Used by the pictures of batches; knows neither batches nor files. */
 #include "plot/axes.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 #include "plot/colors.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  * drawn from its block requests. */
 #include "plot/bands.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 #include "plot/colors.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "analysis/report_io.h"
 #include "plot/bands.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <inttypes.h>
 #include <math.h>

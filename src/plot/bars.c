@@ -1,7 +1,7 @@
 /* Stacked bars as a picture. Called by the command plot for steps and layers. */
 #include "plot/bars.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 #include "plot/colors.h"
 
 #include <math.h>

@@ -4,8 +4,8 @@
  * right instead and says so: throughput is a rate, phases do not overlap. */
 #include "plot/batch_panels_impl.h"
 
-#include "base/mem.h"
-#include "base/sort.h"
+#include "core/base/mem.h"
+#include "core/base/sort.h"
 #include "plot/colors.h"
 
 #include <inttypes.h>

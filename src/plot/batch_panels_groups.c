@@ -1,8 +1,8 @@
 /* Panels of batches by phase, worker and size. Drawn through the table of panels. */
 #include "plot/batch_panels_impl.h"
 
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 #include "plot/colors.h"
 
 #include <assert.h>

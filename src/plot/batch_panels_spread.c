@@ -1,7 +1,7 @@
 /* Panels of batches: distributions, and what happens over time. Drawn through the table of panels. */
 #include "plot/batch_panels_impl.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 #include "plot/colors.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* Bins: sums over time, pixel by pixel. Called by whoever makes bands of a figure. Knows no drawing. */
 #include "plot/bins.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 
 #ifdef SV_HAVE_CAIRO
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 #include "plot/colors.h"
 
 #include <cairo-ft.h>

@@ -2,7 +2,7 @@
 #ifndef SV_PLOT_CAIRO_PAINT_H
 #define SV_PLOT_CAIRO_PAINT_H
 
-#include "base/err.h"
+#include "core/base/err.h"
 #include "plot/picture.h"
 
 enum sv_picture_form { SV_FORM_SVG, SV_FORM_PNG, SV_FORM_PDF };

@@ -1,7 +1,7 @@
 /* Which colour a slice gets. Asked by the time line, the flame graph and the terminal view. */
 #include "plot/colors.h"
 
-#include "base/map.h"
+#include "core/base/map.h"
 
 #include <math.h>
 #include <stdlib.h>

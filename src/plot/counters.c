@@ -4,7 +4,7 @@
  * at most as many as there are colours; without a unit each process' counter of its own has a panel when magnitudes differ much. */
 #include "plot/counters.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 #include "plot/colors.h"
 
 #include <math.h>

@@ -4,8 +4,8 @@
  * which are narrower still. */
 #include "plot/flame.h"
 
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 #include "plot/colors.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
  * file formats. */
 #include "plot/layout_impl.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <math.h>
 #include <stdlib.h>

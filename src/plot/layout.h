@@ -15,7 +15,7 @@
 #ifndef SV_PLOT_LAYOUT_H
 #define SV_PLOT_LAYOUT_H
 
-#include "base/buf.h"
+#include "core/base/buf.h"
 #include "model/trace.h"
 
 #define SV_LINES_MAX 64u /* what would be on further lines is drawn on the last one */

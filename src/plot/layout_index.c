@@ -6,8 +6,8 @@
  * 64 (and 4,096) neighbours lie on, and the longest of them. Costs one pass over two columns and less than half a byte per slice. */
 #include "plot/layout_impl.h"
 
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
  * Filled by the plots of this room, read by the SVG and cairo painters. Knows no file format, and no trace. */
 #include "plot/picture.h"
 
-#include "base/mem.h"
-#include "base/printable.h"
-#include "base/utf8.h"
+#include "core/base/mem.h"
+#include "core/base/printable.h"
+#include "core/base/utf8.h"
 
 #include <stdlib.h>
 

@@ -11,8 +11,8 @@
 #ifndef SV_PLOT_PICTURE_H
 #define SV_PLOT_PICTURE_H
 
-#include "base/buf.h"
-#include "model/dict.h"
+#include "core/base/buf.h"
+#include "core/stream/dict.h"
 
 enum sv_mark_shape {
     SV_SHAPE_BOX,  /* x, y, w, h; the label stands in it */

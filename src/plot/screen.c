@@ -1,8 +1,8 @@
 /* Cells, and the time line in them. Called by `stave show`. Knows escape sequences for colours and places, but no terminal. */
 #include "plot/screen.h"
 
-#include "base/mem.h"
-#include "base/utf8.h"
+#include "core/base/mem.h"
+#include "core/base/utf8.h"
 #include "plot/axis.h"
 #include "plot/picture.h"
 

@@ -5,7 +5,7 @@
  * become one box, so that a dense picture stays small. */
 #include "plot/timeline.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 #include "plot/arrows.h"
 #include "plot/colors.h"
 

@@ -3,11 +3,11 @@
  * Called by `stave record` when the trace has its name. Reports and pictures are made by stave's own commands in processes of their own: what
  * fails there costs that file, never the trace. The archive is a tar of the POSIX kind (ustar, with pax records for long names and large files), written here
  * because five fields do not need a library; it grows under a temporary name and gets its own when it is whole. */
-#include "base/buf.h"
-#include "base/output.h"
-#include "cmd/console.h"
-#include "cmd/record_parts.h"
-#include "cmd/recorder.h"
+#include "cli/console.h"
+#include "core/base/buf.h"
+#include "core/files/output.h"
+#include "record/parts.h"
+#include "record/recorder.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* The recorded command: started, held until it is followed, watched, its exit code kept. Called by the recorder only. */
-#include "cmd/dispositions.h"
-#include "cmd/recorder.h"
+#include "cli/dispositions.h"
+#include "record/recorder.h"
 
 #include <errno.h>
 #include <fcntl.h>

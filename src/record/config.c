@@ -2,8 +2,8 @@
  *
  * Called by `stave record` before anything else. The table of options is the schema: a new option is a new key by itself. What the command
  * line gave stays; lists are replaced, not joined. */
-#include "base/yaml.h"
-#include "cmd/recorder.h"
+#include "cli/yaml.h"
+#include "record/recorder.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  *
  * Called by `stave record` around the recording. A process of its own reads the command's pipes, so that neither a slow terminal stops the
  * recorder nor the recorder's death the command; it ends when nobody writes to the pipes any more. */
-#include "cmd/console.h"
-#include "cmd/recorder.h"
+#include "cli/console.h"
+#include "record/recorder.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* --out-dir: every recording gets a folder of its own, DIR/run-0001 and so on, so that nothing is overwritten and all of a run is together.
  *
  * Called by `stave record` before the recording begins. */
-#include "cmd/recorder.h"
+#include "record/recorder.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* When processes and threads that ended are forgotten. Called by the recorder after each round, when nobody holds a batch of events.
  *
  * Programs with libstave have their rows until their rings are empty. */
-#include "capture/forget.h"
-#include "cmd/recorder.h"
+#include "record/decode/forget.h"
+#include "record/recorder.h"
 #include "sdk/collect.h"
 
 enum { WORTH_IT = 64 };

@@ -1,7 +1,7 @@
-/* --gpu-interval: samples of GPUs into the trace. Called by the recorder; who the GPUs are is capture/gpus.h's business. */
-#include "capture/gpus.h"
-#include "cmd/console.h"
-#include "cmd/recorder.h"
+/* --gpu-interval: samples of GPUs into the trace. Called by the recorder; who the GPUs are is record/sample/gpus.h's business. */
+#include "record/sample/gpus.h"
+#include "cli/console.h"
+#include "record/recorder.h"
 
 #include <stdio.h>
 #include <string.h>

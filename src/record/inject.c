@@ -2,9 +2,9 @@
  *
  * Called by `stave record` before it starts the command; needs neither root nor eBPF. A variable that the user has set is not thrown away: lists get
  * one more entry, single paths are handed on in STAVE_NEXT_<VARIABLE> for the library to load. */
-#include "base/mem.h"
-#include "cmd/console.h"
-#include "cmd/record_use.h"
+#include "cli/console.h"
+#include "core/base/mem.h"
+#include "record/use.h"
 
 #include <glob.h>
 #include <limits.h>

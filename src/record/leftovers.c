@@ -2,11 +2,11 @@
  *
  * Three places lead to it: the claims of a name (OUT.session, OUT.session.N), the session directories of this user, and growing files that have no
  * claim any more (OUT.part, OUT.part.N). What two of them lead to is listed once. */
-#include "cmd/leftovers.h"
+#include "record/leftovers.h"
 
-#include "base/mem.h"
-#include "base/trusted.h"
-#include "cmd/ring_files.h"
+#include "core/base/mem.h"
+#include "core/files/trusted.h"
+#include "record/ring_files.h"
 
 #include <dirent.h>
 #include <errno.h>

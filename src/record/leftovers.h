@@ -1,11 +1,11 @@
 /* Leftovers: what programs, recorders and listeners that were killed have left, found by name or all of it.
  *
- * Each is a growing file, a session directory with rings, or both; a claim (base/claim.h) ties them to the name of the output. Only what belongs to this
+ * Each is a growing file, a session directory with rings, or both; a claim (core/files/claim.h) ties them to the name of the output. Only what belongs to this
  * user and nobody else could have written is looked at; the rest is a problem, which has a text for the user. */
-#ifndef SV_CMD_LEFTOVERS_H
-#define SV_CMD_LEFTOVERS_H
+#ifndef SV_RECORD_LEFTOVERS_H
+#define SV_RECORD_LEFTOVERS_H
 
-#include "base/claim.h"
+#include "core/files/claim.h"
 #include "sdk/dead.h"
 
 struct sv_leftover {
@@ -25,7 +25,8 @@ struct sv_leftovers {
     size_t n, cap;
     char **problems;
     size_t n_problems, cap_problems;
-    struct sv_err failed; /* the system could not say what is there: nothing may be taken for gone */
+    struct sv_err
+        failed; /* the system could not say what is there: nothing may be taken for gone */
 };
 
 void sv_leftovers_fini(struct sv_leftovers *l);

@@ -3,9 +3,9 @@
  * Called by the recorder when everything else is in the file: a log is read once, at the end, through the reader of its format, and its wall-clock
  * times are moved onto the trace's clock by the recorder's own snapshots. What the file holds from earlier runs is left out and counted. A log that
  * cannot be read costs one line, never the trace. */
-#include "base/civil.h"
-#include "cmd/console.h"
-#include "cmd/recorder.h"
+#include "cli/console.h"
+#include "formats/civil.h"
+#include "record/recorder.h"
 
 #include <stdio.h>
 #include <stdlib.h>

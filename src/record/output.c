@@ -1,14 +1,14 @@
-/* The recorder's output: see record_output.h. Called by `stave record` (name, claim) and by the recorder.
+/* The recorder's output: see record/output.h. Called by `stave record` (name, claim) and by the recorder.
  *
  * What was recorded stays. The file grows under a claimed name and is committed a few times a second: flushed, and its length noted in the claim
  * and in the session. When it cannot be written any longer it is cut at the last commit and gets its end, with the loss in it, in bytes that were
- * reserved for that (base/output.h); the command goes on, and everything it does is still taken from the kernel and from clients, to be counted. */
-#include "cmd/record_output.h"
+ * reserved for that (core/files/output.h); the command goes on, and everything it does is still taken from the kernel and from clients, to be counted. */
+#include "record/output.h"
 
-#include "base/out_name.h"
-#include "cmd/console.h"
-#include "cmd/recorder.h"
-#include "cmd/ring_files.h"
+#include "cli/console.h"
+#include "core/files/out_name.h"
+#include "record/recorder.h"
+#include "record/ring_files.h"
 #include "sdk/collect.h"
 #include "sdk/session_layout.h"
 

@@ -1,9 +1,9 @@
 /* The output of `stave record`: its name, its claim, the growing file, what of it is whole, and what becomes of it when the disk is full. */
-#ifndef SV_CMD_RECORD_OUTPUT_H
-#define SV_CMD_RECORD_OUTPUT_H
+#ifndef SV_RECORD_OUTPUT_H
+#define SV_RECORD_OUTPUT_H
 
-#include "base/claim.h"
-#include "model/stream.h"
+#include "core/files/claim.h"
+#include "core/stream/stream.h"
 
 struct sv_recorder;
 struct sv_record_options;

@@ -1,15 +1,15 @@
-/* Parts and rings of long recordings; see record_parts.h. Called by the recorder only.
+/* Parts and rings of long recordings; see record/parts.h. Called by the recorder only.
  *
  * A part ends its open slices and the next one begins them again, so each is whole by itself. The segments of a ring are not: they are joined byte by
  * byte, which Perfetto's format allows, behind a small file with what was open when the oldest of them began. Joining on a trigger
  * happens in a process of its own, so that the recording goes on meanwhile. */
-#include "cmd/record_parts.h"
-#include "base/out_name.h"
-#include "base/output.h"
-#include "cmd/console.h"
-#include "cmd/recorder.h"
-#include "cmd/ring_files.h"
-#include "cmd/still_open.h"
+#include "record/parts.h"
+#include "cli/console.h"
+#include "core/files/out_name.h"
+#include "core/files/output.h"
+#include "record/recorder.h"
+#include "record/ring_files.h"
+#include "record/still_open.h"
 
 #include <errno.h>
 #include <fcntl.h>

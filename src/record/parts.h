@@ -1,10 +1,10 @@
 /* Long recordings in bounded room: --rotate (parts, each a trace of its own) and --last (a ring of segments, saved by a trigger or at the end).
  *
  * The recorder writes to one sink; behind it files come and go. The newest one always grows as OUT.part. */
-#ifndef SV_CMD_RECORD_PARTS_H
-#define SV_CMD_RECORD_PARTS_H
+#ifndef SV_RECORD_PARTS_H
+#define SV_RECORD_PARTS_H
 
-#include "base/err.h"
+#include "core/base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,13 +1,13 @@
 /* The recorder's loop: rounds of all sources into one sink, clocks, losses, signals, the end.
  *
- * One thread. The kernel's rings wake it when they fill, a timer otherwise. What becomes of the output is in record_output.c. */
-#include "cmd/recorder.h"
-#include "capture/procfs.h"
-#include "cmd/console.h"
-#include "cmd/running.h"
-#include "model/launched.h"
-#include "model/machine.h"
+ * One thread. The kernel's rings wake it when they fill, a timer otherwise. What becomes of the output is in record/output.c. */
+#include "record/recorder.h"
+#include "cli/console.h"
+#include "core/stream/launched.h"
+#include "core/stream/machine.h"
 #include "model/told_paths.h"
+#include "record/running.h"
+#include "record/sample/procfs.h"
 #include "sdk/ticks.h"
 
 #include <errno.h>

@@ -1,17 +1,17 @@
 /* The recorder: what `stave record` does between the command line and the summary.
  *
  *     sv_recorder_run(): opens the output and the sources, starts or finds the processes, runs until they end, closes everything. */
-#ifndef SV_CMD_RECORDER_H
-#define SV_CMD_RECORDER_H
+#ifndef SV_RECORD_RECORDER_H
+#define SV_RECORD_RECORDER_H
 
-#include "capture/decode.h"
-#include "capture/kernel.h"
-#include "capture/redact.h"
-#include "capture/usage.h"
-#include "cmd/files.h"
-#include "cmd/record_output.h"
-#include "cmd/record_parts.h"
-#include "cmd/record_use.h"
+#include "files/open.h"
+#include "record/decode/decode.h"
+#include "record/decode/redact.h"
+#include "record/kernel/kernel.h"
+#include "record/output.h"
+#include "record/parts.h"
+#include "record/sample/usage.h"
+#include "record/use.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -87,21 +87,21 @@ void sv_recorder_snapshot(struct sv_recorder *r); /* of all clocks, into the dic
 int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source,
                      struct sv_err *err); /* all of its round into the sink */
 
-/* Lets go what was kept of processes and threads that ended a while ago (record_forget.c): the recorder's memory is that of what lives. */
+/* Lets go what was kept of processes and threads that ended a while ago (record/forget.c): the recorder's memory is that of what lives. */
 void sv_record_forget(struct sv_recorder *r, int64_t now);
 
-/* Programs that trace with libstave (record_sdk.c). */
+/* Programs that trace with libstave (record/sdk.c). */
 void sv_record_sdk_open(
     struct sv_recorder *r); /* before the command starts: sets its environment */
 int sv_record_sdk_round(struct sv_recorder *r, bool is_last, struct sv_err *err);
 void sv_record_sdk_close(struct sv_recorder *r);
 
-/* --detach (record_detach.c): forks before anything is made. The parent waits, and returns the exit code. In the one that records, *word is to be
+/* --detach (record/detach.c): forks before anything is made. The parent waits, and returns the exit code. In the one that records, *word is to be
  * written to when it has begun; it leaves the terminal when it has its output. */
 int sv_record_detach(int *word, bool *is_parent, struct sv_err *err);
 int sv_record_leave_terminal(const char *out, int word, struct sv_err *err);
 
-/* The child's life (record_child.c): starts stopped, begins with sv_child_begin(). */
+/* The child's life (record/child.c): starts stopped, begins with sv_child_begin(). */
 int sv_child_start(struct sv_recorder *r, struct sv_err *err);
 int sv_child_begin(struct sv_recorder *r, struct sv_err *err);
 bool sv_child_look(struct sv_recorder *r); /* has it ended? */

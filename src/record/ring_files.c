@@ -1,9 +1,9 @@
-/* Files of a ring: see ring_files.h. Called by record_parts.c while it records, and by `stave recover` afterwards.
+/* Files of a ring: see ring_files.h. Called by record/parts.c while it records, and by `stave recover` afterwards.
  *
  * Rings of several killed recorders may lie under one name: each has the numbers from its claim's first segment up to the next claim's. */
-#include "cmd/ring_files.h"
+#include "record/ring_files.h"
 
-#include "base/trusted.h"
+#include "core/files/trusted.h"
 
 #include <errno.h>
 #include <fcntl.h>

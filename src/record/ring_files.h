@@ -3,10 +3,10 @@
  * The recorder names them; recovery joins those that a killed recorder left:
  *
  *     if (claim.segment) fd = sv_ring_left_join(…) → read it in place of the growing file → sv_ring_left_remove() */
-#ifndef SV_CMD_RING_FILES_H
-#define SV_CMD_RING_FILES_H
+#ifndef SV_RECORD_RING_FILES_H
+#define SV_RECORD_RING_FILES_H
 
-#include "base/claim.h"
+#include "core/files/claim.h"
 
 enum { SV_RING_PATH_MAX = SV_CLAIM_PATH_MAX + 32 };
 

@@ -1,10 +1,10 @@
 /* Files of recordings that run: see running.h. Called by the recorder, status, stop and trigger.
  *
  * A file is believed only while its process holds the lock on it and is the very process that wrote it: numbers are used again, and those of
- * another pid namespace mean somebody else here. The folder is checked as base/trusted.h does it: nobody else can have written what is in it. */
-#include "cmd/running.h"
-#include "base/mem.h"
-#include "base/trusted.h"
+ * another pid namespace mean somebody else here. The folder is checked as core/files/trusted.h does it: nobody else can have written what is in it. */
+#include "record/running.h"
+#include "core/base/mem.h"
+#include "core/files/trusted.h"
 
 #include <dirent.h>
 #include <errno.h>

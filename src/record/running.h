@@ -2,11 +2,11 @@
  *
  *     sv_running_tell → sv_running_update every now and then → the file is removed        (the recorder)
  *     sv_running_all → sv_running_signal                                                  (the others) */
-#ifndef SV_CMD_RUNNING_H
-#define SV_CMD_RUNNING_H
+#ifndef SV_RECORD_RUNNING_H
+#define SV_RECORD_RUNNING_H
 
-#include "base/err.h"
-#include "base/process_id.h"
+#include "core/base/err.h"
+#include "core/files/process_id.h"
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* Programs that trace with libstave: they find the session by STAVE_SESSION in their environment, the recorder empties their rings. Called by the recorder only. */
-#include "cmd/console.h"
-#include "cmd/recorder.h"
+#include "cli/console.h"
+#include "record/recorder.h"
 #include "sdk/collect.h"
 #include "sdk/session_layout.h"
 

@@ -1,5 +1,5 @@
-/* The book of open slices and last values for recordings in several files. Called by record_parts.c for each batch that is written. */
-#include "cmd/still_open.h"
+/* The book of open slices and last values for recordings in several files. Called by record/parts.c for each batch that is written. */
+#include "record/still_open.h"
 
 #include <stdlib.h>
 #include <string.h>

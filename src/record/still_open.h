@@ -1,10 +1,10 @@
 /* What is still open where one file ends and the next begins: slices without an end, and the last value of each counter.
  *
  *     sv_still_note() for every event that is written; then, between two files, sv_still_end() into the old one and sv_still_begin() into the new one. */
-#ifndef SV_CMD_STILL_OPEN_H
-#define SV_CMD_STILL_OPEN_H
+#ifndef SV_RECORD_STILL_OPEN_H
+#define SV_RECORD_STILL_OPEN_H
 
-#include "model/stream.h"
+#include "core/stream/stream.h"
 
 struct sv_still_row;
 

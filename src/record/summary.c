@@ -1,6 +1,6 @@
 /* What `stave record` says at the end: the slowest files, the busiest processes, where the trace is. On standard error: standard output is the command's. */
-#include "cmd/console.h"
-#include "cmd/recorder.h"
+#include "cli/console.h"
+#include "record/recorder.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* How `stave record` is used: configurations, injected libraries, folders of runs, archives, logs, long recordings. What is recorded is the
  * recorder's business. */
-#ifndef SV_CMD_RECORD_USE_H
-#define SV_CMD_RECORD_USE_H
+#ifndef SV_RECORD_USE_H
+#define SV_RECORD_USE_H
 
-#include "cmd/command.h"
+#include "cli/command.h"
 
 struct sv_yaml;
 struct sv_recorder;
@@ -99,7 +99,7 @@ struct sv_record_use {
             "system calls after all, where a configuration says no-io", NULL                       \
     }
 
-/* --config (record_config.c): fills what the command line left open. The texts live as long as *out. */
+/* --config (record/config.c): fills what the command line left open. The texts live as long as *out. */
 int sv_record_config(const char *path, const struct sv_option *table,
                      struct sv_record_options *options, struct sv_words *command,
                      struct sv_yaml **out, struct sv_err *err);
@@ -107,11 +107,11 @@ int sv_record_config(const char *path, const struct sv_option *table,
 /* --inject (inject.c): checks the list and sets the environment of the command that is started later. */
 int sv_inject(const char *list, struct sv_err *err);
 
-/* --log (record_logs.c): reads them into the recorder's sink. A log that cannot be read is told, not an error. */
+/* --log (record/logs.c): reads them into the recorder's sink. A log that cannot be read is told, not an error. */
 int sv_record_logs_check(const struct sv_record_options *options, struct sv_err *err);
 void sv_record_logs(struct sv_recorder *r);
 
-/* Where the files of a recording are (record_folder.c). Fills options->out.path with --out-dir. */
+/* Where the files of a recording are (record/folder.c). Fills options->out.path with --out-dir. */
 struct sv_record_place {
     char name[256];    /* run-0001, or the trace's without its suffix: the folder in an archive */
     char folder[1024]; /* with --out-dir */
@@ -120,17 +120,17 @@ struct sv_record_place {
 int sv_record_place(struct sv_record_options *options, struct sv_record_place *place,
                     struct sv_err *err);
 
-/* --copy-output (record_copy.c): opened before anything else, told when the command has its pipes, closed at the end. */
+/* --copy-output (record/copy.c): opened before anything else, told when the command has its pipes, closed at the end. */
 int sv_copy_open(struct sv_recorder *r, const struct sv_record_place *place, struct sv_err *err);
 void sv_copy_started(struct sv_recorder *r);
 int sv_copy_close(struct sv_recorder *r, struct sv_err *err);
 
-/* --out-dir and --archive, when the trace is whole (record_archive.c). `n_parts`: of --rotate, the newest included. */
+/* --out-dir and --archive, when the trace is whole (record/archive.c). `n_parts`: of --rotate, the newest included. */
 int sv_record_archive_check(struct sv_err *err); /* is there a zstd? */
 int sv_record_package(const struct sv_record_options *options, const struct sv_record_place *place,
                       uint32_t n_parts, struct sv_err *err);
 
-/* --gpu-interval (record_gpus.c). */
+/* --gpu-interval (record/gpus.c). */
 int sv_record_gpus_open(struct sv_recorder *r, struct sv_err *err);
 int sv_record_gpus_round(struct sv_recorder *r, int64_t now, struct sv_err *err);
 void sv_record_gpus_tell(const struct sv_recorder *r); /* a line of the summary */

@@ -2,7 +2,7 @@
  *
  * The first byte chooses the space and the limit of the window. Every event is walked
  * through to the last argument byte: a wrong size or a dangling text is found by the sanitizer. */
-#include "base/input.h"
+#include "core/files/input.h"
 #include "formats/formats.h"
 
 #include <assert.h>

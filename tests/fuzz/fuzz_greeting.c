@@ -2,8 +2,8 @@
  *
  * The first byte chooses: bit 0 a token is asked for, bit 1 the spool is small, bit 7 the rest is a spool. The second one is the size of the pieces in
  * which the rest comes. Whatever comes: every event of a head that was taken is in the spool or counted there, and the spool keeps its limit. */
-#include "cmd/files.h"
-#include "cmd/sender.h"
+#include "files/open.h"
+#include "listen/sender.h"
 #include "tests/fuzz/mutate_records.h"
 
 #include <assert.h>

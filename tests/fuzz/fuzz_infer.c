@@ -1,5 +1,5 @@
 /* Inference requests from nowhere: what is accepted has the numbers that its shape says. The first byte says where the binary part begins. */
-#include "base/json_scan.h"
+#include "core/base/json_scan.h"
 #include "server/infer_message.h"
 
 #include <assert.h>

@@ -1,9 +1,9 @@
 /* Compressed streams from nowhere: base/input must end, stay within its memory and give the same bytes however it is asked.
  *
  * The first byte of the data chooses the steps in which it is read; the rest is the file. */
-#include "base/input.h"
-#include "base/map.h"
-#include "base/report.h"
+#include "core/base/map.h"
+#include "core/base/report.h"
+#include "core/files/input.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The log of names of another process from nowhere: nothing may crash, and memory stays within a small multiple of the log. */
-#include "base/report.h"
+#include "core/base/report.h"
 #include "sdk/drain_names.h"
 #include "tests/fuzz/mutate_records.h"
 #include "tests/fuzz/session_fuzz.h"

@@ -3,8 +3,8 @@
  * Every event is looked at as a sink would: numbers within the dictionary, argument lists that add up, each byte of each
  * text. A batch's texts are read before the next call, as the contract allows. The mutator changes fields of the packets and now and then
  * packs some of them, so that the reader's unpacking sees more than broken streams. */
+#include "core/perfetto/proto.h"
 #include "formats/formats.h"
-#include "formats/perfetto_proto.h"
 #include "tests/fuzz/mutate_wire.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The ring of another process from nowhere: a section with its names, then four words (owner and thread, losses) and records, round by
  * round. Only the records of the round may be read, which the sanitizer watches. What comes out must stand the store's own checks. */
-#include "base/report.h"
+#include "core/base/report.h"
 #include "sdk/drain.h"
 #include "sdk/ring_view.h"
 #include "tests/fuzz/mutate_sections.h"

@@ -1,7 +1,7 @@
 /* A session directory from nowhere: sections for the files session, names and ring.0 of the process, then the same of a client. Looked at and
  * read as `stave recover` does. The session's own numbers are as given, so that most inputs are no session at all; the magic number and the
  * version are put right, and the process is one that is gone. */
-#include "base/report.h"
+#include "core/base/report.h"
 #include "sdk/dead.h"
 #include "tests/fuzz/mutate_sections.h"
 #include "tests/fuzz/session_fuzz.h"

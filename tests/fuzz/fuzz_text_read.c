@@ -1,5 +1,5 @@
 /* Canonical text from nowhere: what the reader understands of it, written again, reads back as the same text without damage. */
-#include "base/buf.h"
+#include "core/base/buf.h"
 #include "formats/formats.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* Configurations from nowhere: what is accepted stands within the limits, and reading it by a table ends. */
-#include "base/yaml.h"
+#include "cli/yaml.h"
 
 #include <assert.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef TESTS_FUZZ_MUTATE_WIRE_H
 #define TESTS_FUZZ_MUTATE_WIRE_H
 
-#include "base/wire.h"
+#include "core/base/wire.h"
 #include "tests/fuzz/mutate.h"
 
 enum { MUTATE_DEPTH = 10 };

@@ -4,7 +4,7 @@
 #ifndef TESTS_FUZZ_SESSION_FUZZ_H
 #define TESTS_FUZZ_SESSION_FUZZ_H
 
-#include "model/stream.h"
+#include "core/stream/stream.h"
 #include "model/trace.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* What a trace says; see the header. Loads the store, writes a line for each of its rows and sorts them. */
 #include "tests/harness/canon.h"
 
-#include "base/map.h"
+#include "core/base/map.h"
 #include "tests/harness/test.h"
 
 #include <inttypes.h>

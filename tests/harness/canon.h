@@ -10,7 +10,7 @@
 #ifndef TESTS_HARNESS_CANON_H
 #define TESTS_HARNESS_CANON_H
 
-#include "base/buf.h"
+#include "core/base/buf.h"
 #include "model/trace.h"
 
 enum canon_flag { CANON_NO_ARROWS = 1, CANON_NO_CPU_TIMES = 2 };

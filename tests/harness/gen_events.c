@@ -2,7 +2,7 @@
  * it may do at that moment. Sizes are small on purpose: laws break on ties, empty slices and nesting, not on volume. */
 #include "tests/harness/gen_events.h"
 
-#include "model/args.h"
+#include "core/stream/args.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -12,8 +12,8 @@
 #ifndef TESTS_HARNESS_GEN_EVENTS_H
 #define TESTS_HARNESS_GEN_EVENTS_H
 
-#include "base/buf.h"
-#include "model/stream.h"
+#include "core/base/buf.h"
+#include "core/stream/stream.h"
 
 struct rng {
     uint64_t state;

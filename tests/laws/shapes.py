@@ -489,7 +489,7 @@ def metadata_lines(n):
         "track #1 thread uuid=0x1 pid=1 tid=1", "0.000000000 slice #1 \"s\" dur=0.000005000"]
 
 
-# ---- numbers that were chosen to meet in the hash tables (base/map.c) ----
+# ---- numbers that were chosen to meet in the hash tables (core/base/map.c) ----
 
 def unmix(x):
     """The number that sv_mix64() makes x of."""

@@ -9,15 +9,15 @@ cd "$SRC" || exit 2
 mkdir "$TMP/include"
 # Only the declarations of zlib are needed: it is called by name.
 for h in zlib.h zconf.h; do cp "$(find /usr/include -name $h | head -n 1)" "$TMP/include/" || { echo "needs zlib.h"; exit 77; }; done
-flags="-std=c17 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DSV_HAVE_ZLIB=1 -I. -Iinclude -I$TMP/include -O2 -fPIC -fvisibility=hidden -Wall -Wextra -Werror -fno-strict-aliasing -ffunction-sections"
+flags="-std=c17 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DSV_HAVE_ZLIB=1 -I. -Ilib -Iinclude -I$TMP/include -O2 -fPIC -fvisibility=hidden -Wall -Wextra -Werror -fno-strict-aliasing -ffunction-sections"
 objects=()
-for source in sdk/*.c sdk/alone/compress_by_name.c base/*.c formats/*write*.c formats/args_json.c model/{args,batch,clock,dict,event}.c; do
+for source in lib/sdk/*.c lib/sdk/alone/compress_by_name.c core/*/*.c; do
   object=$TMP/${source//\//_}.o
   # shellcheck disable=SC2086
   $cc $flags -c "$source" -o "$object" || { echo "not ok aarch64: $source"; exit 1; }
   objects+=("$object")
 done
-$cc -shared -Wl,--gc-sections -Wl,--version-script=sdk/libstave.map "${objects[@]}" -o "$TMP/libstave.so" -lpthread -ldl -lm || exit 1
+$cc -shared -Wl,--gc-sections -Wl,--version-script=lib/sdk/libstave.map "${objects[@]}" -o "$TMP/libstave.so" -lpthread -ldl -lm || exit 1
 for program in numbers life; do
   # shellcheck disable=SC2086
   $cc $flags -o "$TMP/$program" tests/stress/$program.c -L"$TMP" -lstave -lpthread -ldl || exit 1

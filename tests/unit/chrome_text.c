@@ -2,8 +2,8 @@
  * write() put in, so that a test decides where the window ends. */
 #include "chrome_text.h"
 
-#include "base/input.h"
-#include "base/map.h"
+#include "core/base/map.h"
+#include "core/files/input.h"
 #include "tests/harness/test.h"
 
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #ifndef TESTS_UNIT_CHROME_TEXT_H
 #define TESTS_UNIT_CHROME_TEXT_H
 
-#include "base/buf.h"
+#include "core/base/buf.h"
 #include "formats/formats.h"
 
 struct chrome_text_result {

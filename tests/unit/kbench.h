@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_KBENCH_H
 #define TESTS_UNIT_KBENCH_H
 
-#include "capture/decode.h"
+#include "record/decode/decode.h"
 
 enum { KBENCH_RINGS = 2, KBENCH_SIZE = 64 << 10 };
 

@@ -11,10 +11,10 @@
 #ifndef TESTS_UNIT_PFFILE_H
 #define TESTS_UNIT_PFFILE_H
 
-#include "base/wire.h"
+#include "core/base/wire.h"
+#include "core/perfetto/proto.h"
+#include "core/perfetto/proto_more.h"
 #include "formats/formats.h"
-#include "formats/perfetto_proto.h"
-#include "formats/perfetto_proto_more.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"
 

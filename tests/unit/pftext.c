@@ -2,11 +2,11 @@
  *
  * Called by the unit tests only; see the header for the form of the lines. */
 #include "tests/unit/pftext.h"
-#include "base/mem.h"
-#include "base/wire.h"
-#include "formats/perfetto_proto.h"
-#include "formats/perfetto_proto_more.h"
-#include "formats/perfetto_stave.h"
+#include "core/base/mem.h"
+#include "core/base/wire.h"
+#include "core/perfetto/proto.h"
+#include "core/perfetto/proto_more.h"
+#include "core/perfetto/stave.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

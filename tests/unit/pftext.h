@@ -5,7 +5,7 @@
 #ifndef TESTS_UNIT_PFTEXT_H
 #define TESTS_UNIT_PFTEXT_H
 
-#include "base/buf.h"
+#include "core/base/buf.h"
 
 /* False: the bytes are no sequence of packets. Compressed packets are unpacked. */
 bool pftext(const uint8_t *bytes, size_t len, struct sv_buf *out);

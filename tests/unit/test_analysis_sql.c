@@ -1,7 +1,7 @@
 /* SQL over the store: whatever is pushed down must give the rows that a full scan with the same conditions gives. */
-#include "analysis/sql.h"
+#include "analysis/sql/sql.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"
 
@@ -11,12 +11,12 @@
 
 /* Collects results as text: cells separated by '|', rows by newline, results by an empty line. */
 struct text_rows {
-    struct sv_sql_rows rows;
+    struct sv_rows_sink rows;
     struct sv_buf text;
     uint64_t n, fail_at;
 };
 
-static int take_head(struct sv_sql_rows *r, const char *const *names, size_t n, struct sv_err *err)
+static int take_head(struct sv_rows_sink *r, const char *const *names, size_t n, struct sv_err *err)
 {
     (void)r;
     (void)names;
@@ -25,7 +25,7 @@ static int take_head(struct sv_sql_rows *r, const char *const *names, size_t n, 
     return 0;
 }
 
-static int take_row(struct sv_sql_rows *r, const struct sv_cell *cells, size_t n,
+static int take_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t n,
                     struct sv_err *err)
 {
     struct text_rows *t = (struct text_rows *)r;
@@ -44,7 +44,7 @@ static int take_row(struct sv_sql_rows *r, const struct sv_cell *cells, size_t n
     return 0;
 }
 
-static int take_end(struct sv_sql_rows *r, struct sv_err *err)
+static int take_end(struct sv_rows_sink *r, struct sv_err *err)
 {
     (void)err;
     sv_buf_byte(&((struct text_rows *)r)->text, '\n');

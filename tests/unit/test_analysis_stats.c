@@ -2,7 +2,7 @@
 #include "analysis/index.h"
 #include "analysis/self.h"
 #include "analysis/stats.h"
-#include "base/mem.h"
+#include "core/base/mem.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"
 

@@ -1,5 +1,5 @@
 /* Copies of argument lists, live and packed. */
-#include "model/args.h"
+#include "core/stream/args.h"
 
 #include "tests/harness/test.h"
 

@@ -1,5 +1,5 @@
 /* Batches: lists that move while they grow, and lists beyond the limit. */
-#include "model/batch.h"
+#include "core/stream/batch.h"
 #include "tests/harness/test.h"
 
 TEST(finished_lists_stay_while_later_ones_grow)

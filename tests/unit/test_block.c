@@ -1,6 +1,6 @@
 /* Blocks and the sort template: both are used where mistakes would be hard to see. */
-#include "base/block.h"
-#include "base/sort.h"
+#include "core/base/block.h"
+#include "core/base/sort.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"
 

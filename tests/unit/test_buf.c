@@ -1,5 +1,5 @@
 /* Number printing and escaping: the texts every writer shares. */
-#include "base/buf.h"
+#include "core/base/buf.h"
 #include "tests/harness/test.h"
 
 #include <math.h>

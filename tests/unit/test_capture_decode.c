@@ -1,5 +1,5 @@
 /* The decoder over rings made by hand: calls to events, descriptors to paths, hostile records. */
-#include "base/mem.h"
+#include "core/base/mem.h"
 #include "model/told_paths.h"
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"

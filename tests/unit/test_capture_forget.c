@@ -1,5 +1,5 @@
 /* Processes and threads that have ended: forgotten, with what was kept of them. */
-#include "capture/forget.h"
+#include "record/decode/forget.h"
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
 

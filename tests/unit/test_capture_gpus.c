@@ -1,5 +1,5 @@
 /* GPUs over a sysfs made by hand, and the ways in which there is none. NVML is tested against a false library by tests/cli/record_use.sh. */
-#include "capture/gpus.h"
+#include "record/sample/gpus.h"
 #include "tests/harness/test.h"
 
 #include <ftw.h>

@@ -1,5 +1,5 @@
 /* Tokens for paths: the same for the same, different for different, nothing left of the words. */
-#include "capture/redact.h"
+#include "record/decode/redact.h"
 #include "tests/harness/test.h"
 
 #include <string.h>

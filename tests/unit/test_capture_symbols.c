@@ -1,6 +1,6 @@
 /* Names of functions: this program's own symbols, lines of maps and kallsyms, damaged ELF files, stacks as events. */
-#include "capture/elf.h"
-#include "capture/symbols.h"
+#include "record/symbols/elf.h"
+#include "record/symbols/symbols.h"
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
 

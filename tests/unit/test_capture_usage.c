@@ -1,6 +1,6 @@
 /* The sampler over files made by hand: rates, levels, broken lines. */
-#include "base/mem.h"
-#include "capture/usage.h"
+#include "core/base/mem.h"
+#include "record/sample/usage.h"
 #include "tests/harness/test.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* The Chrome reader at its limits: deep, long and many things are kept in part and told; damage never costs more than its bytes. */
 #include "chrome_text.h"
 
-#include "base/input.h"
+#include "core/files/input.h"
 #include "tests/harness/test.h"
 
 #include <stdlib.h>

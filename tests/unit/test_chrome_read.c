@@ -4,7 +4,7 @@
  * pieces, so that each token meets the end of the window once. */
 #include "chrome_text.h"
 
-#include "base/json_scan.h"
+#include "core/base/json_scan.h"
 #include "tests/harness/test.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* formats/chrome_write: each form of event as the line it becomes, and the file around the lines. */
-#include "base/buf.h"
-#include "base/json_scan.h"
+#include "core/base/buf.h"
+#include "core/base/json_scan.h"
 #include "formats/formats.h"
 #include "tests/harness/test.h"
 

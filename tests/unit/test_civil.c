@@ -1,5 +1,5 @@
 /* Dates, times of day and zones: what people write and what it means. */
-#include "base/civil.h"
+#include "formats/civil.h"
 
 #include "tests/harness/test.h"
 

@@ -1,7 +1,7 @@
 /* Claims of output files: one holder at a time, stale ones moved aside, markers of others and links never followed, newer files never replaced. */
-#include "base/claim.h"
+#include "core/files/claim.h"
 
-#include "base/claim_file.h"
+#include "core/files/claim_file.h"
 #include "tests/harness/test.h"
 
 #include <errno.h>

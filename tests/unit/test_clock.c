@@ -1,5 +1,5 @@
 /* Clock conversion by snapshots and the linear fit. */
-#include "model/clock.h"
+#include "core/stream/clock.h"
 #include "tests/harness/test.h"
 
 static void add(struct sv_clocks *c, int64_t mono, int64_t real)

@@ -1,6 +1,6 @@
 /* Fields of CSV: quoted, not run by spreadsheets, printable, and the same text when they are read back. */
-#include "base/csv_text.h"
-#include "base/printable.h"
+#include "core/base/csv_text.h"
+#include "core/base/printable.h"
 #include "formats/csv_line.h"
 #include "tests/harness/test.h"
 

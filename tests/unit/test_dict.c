@@ -1,6 +1,6 @@
 /* The dictionary: interning, track identity, ancestors in hostile trees. */
-#include "base/map.h"
-#include "model/dict.h"
+#include "core/base/map.h"
+#include "core/stream/dict.h"
 #include "tests/harness/test.h"
 
 #include <stdio.h>

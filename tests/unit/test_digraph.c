@@ -1,5 +1,5 @@
 /* Levels of a graph against a definition that is slow and plain, on random graphs; circles, doubles, floors. */
-#include "base/digraph.h"
+#include "formats/starpu/digraph.h"
 #include "tests/harness/test.h"
 
 #include <string.h>

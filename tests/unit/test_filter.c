@@ -1,6 +1,6 @@
 /* The filter: windows over edges and slices, predicates, counters and flows; and that an open one is the identity. */
+#include "core/stream/stages.h"
 #include "model/filter.h"
-#include "model/stages.h"
 
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"

@@ -1,5 +1,5 @@
 /* Globs: rows of pattern, text, answer; and that hostile ones stay cheap. */
-#include "base/glob.h"
+#include "core/base/glob.h"
 
 #include "tests/harness/test.h"
 

@@ -1,9 +1,9 @@
 /* Which inputs of a merge share a machine: boot ids first, host names where there is none; and the metadata that says it. */
+#include "core/stream/machine.h"
 #include "model/hosts.h"
-#include "model/machine.h"
 
-#include "base/process_id.h"
-#include "model/dict.h"
+#include "core/files/process_id.h"
+#include "core/stream/dict.h"
 #include "tests/harness/test.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* What clients of the server may hold: bytes by client and together, and time. */
-#include "server/http_gate.h"
+#include "net/http_gate.h"
 #include "tests/harness/test.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* base/input: what goes in compressed, cut, glued or damaged comes out as the same bytes or as a clear word. */
-#include "base/buf.h"
-#include "base/input.h"
-#include "base/output.h"
-#include "base/report.h"
+#include "core/base/buf.h"
+#include "core/base/report.h"
+#include "core/files/input.h"
+#include "core/files/output.h"
 #include "tests/harness/test.h"
 
 #include <fcntl.h>

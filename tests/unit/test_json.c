@@ -1,7 +1,7 @@
 /* base/json: whatever goes in, valid JSON comes out. */
-#include "base/json.h"
-#include "base/json_scan.h"
-#include "base/utf8.h"
+#include "core/base/json.h"
+#include "core/base/json_scan.h"
+#include "core/base/utf8.h"
 #include "tests/harness/test.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Loose rows: slices that come in any order and without their ends. What is on one lane nests when it is sorted by time, whatever came when. */
-#include "model/lanes.h"
+#include "core/stream/lanes.h"
 
 #include "tests/harness/test.h"
 

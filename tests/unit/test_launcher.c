@@ -1,5 +1,5 @@
 /* Launchers by their variables: which one counts, what is no launcher. */
-#include "base/launcher.h"
+#include "core/files/launcher.h"
 
 #include "tests/harness/test.h"
 

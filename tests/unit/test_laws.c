@@ -2,8 +2,8 @@
  *
  * The rows come from sv_formats, so a new format is tested by being listed. Events are random (gen_events.h); what a
  * format cannot hold (docs/formats.md) is left out of what is generated for it, by name. */
+#include "core/stream/stages.h"
 #include "formats/formats.h"
-#include "model/stages.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"
 

@@ -2,7 +2,7 @@
  *
  * Each row changes one place of a file that is good; the rest of it is read as before. Under UBSan this also says that nothing overflows
  * on the way. */
-#include "base/buf.h"
+#include "core/base/buf.h"
 #include "formats/decimal.h"
 #include "formats/formats.h"
 #include "tests/harness/gen_events.h"

@@ -1,5 +1,5 @@
 /* The hash map against a plain array, and the hashes' fixed values (they are part of file formats). */
-#include "base/map.h"
+#include "core/base/map.h"
 #include "tests/harness/test.h"
 
 TEST(behaves_like_an_array_under_random_operations)

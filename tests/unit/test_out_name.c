@@ -1,5 +1,5 @@
 /* Names of outputs: patterns, and what is put before the suffix. */
-#include "base/out_name.h"
+#include "core/files/out_name.h"
 
 #include "tests/harness/test.h"
 

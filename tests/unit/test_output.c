@@ -1,6 +1,6 @@
 /* base/output: a file appears whole or not at all, and the first failure is told. */
-#include "base/buf.h"
-#include "base/output.h"
+#include "core/base/buf.h"
+#include "core/files/output.h"
 #include "tests/harness/test.h"
 
 #include <fcntl.h>
@@ -117,7 +117,8 @@ TEST(places_that_cannot_be_written)
         const char *path, *message;
     } rows[] = {
         {"/", "/: is a directory: name a file in it"},
-        {"/nonexistent/out.json", "/nonexistent/out.json: cannot create: No such file or directory"},
+        {"/nonexistent/out.json",
+         "/nonexistent/out.json: cannot create: No such file or directory"},
     };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         struct sv_err err = {0};

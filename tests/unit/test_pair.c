@@ -1,6 +1,6 @@
 /* Pair: edges become slices, arguments of begin and end are joined, what does not match is counted. */
-#include "model/args.h"
-#include "model/stages.h"
+#include "core/stream/args.h"
+#include "core/stream/stages.h"
 
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"

@@ -1,5 +1,5 @@
 /* The Perfetto reader: tracks, track events, arguments, legacy phases, counters, GPU, metadata. */
-#include "formats/perfetto_stave.h"
+#include "core/perfetto/stave.h"
 #include "tests/unit/pffile.h"
 
 #include <stdio.h>

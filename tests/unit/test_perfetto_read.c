@@ -1,5 +1,5 @@
 /* The Perfetto reader: frames, damage, compressed packets, sequences, clocks, losses. */
-#include "formats/perfetto_state.h"
+#include "formats/perfetto/state.h"
 #include "tests/unit/pffile.h"
 
 #include <stdio.h>

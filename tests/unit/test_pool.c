@@ -1,5 +1,5 @@
 /* The pool: blocks apart, blocks reused, no growth. */
-#include "base/pool.h"
+#include "core/base/pool.h"
 
 #include "tests/harness/test.h"
 

@@ -1,7 +1,7 @@
 /* Text for people: nothing that acts on a terminal comes out of it. */
-#include "base/err.h"
-#include "base/printable.h"
-#include "base/utf8.h"
+#include "core/base/err.h"
+#include "core/base/printable.h"
+#include "core/base/utf8.h"
 #include "tests/harness/test.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* Which process: itself, one that has ended, another boot, another namespace. */
-#include "base/process_id.h"
+#include "core/files/process_id.h"
 
 #include "tests/harness/test.h"
 

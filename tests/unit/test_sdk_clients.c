@@ -1,6 +1,6 @@
 /* Clients of a host: what they may cost, what closes them, and what the journal says of their losses. */
-#include "base/buf.h"
-#include "base/report.h"
+#include "core/base/buf.h"
+#include "core/base/report.h"
 #include "sdk/drain.h"
 #include "sdk/drain_names.h"
 #include "sdk/guests.h"

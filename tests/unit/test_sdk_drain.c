@@ -1,5 +1,5 @@
 /* The ring source over rings made by hand: good records, and everything that can be wrong with them. */
-#include "base/buf.h"
+#include "core/base/buf.h"
 #include "sdk/drain.h"
 #include "sdk/session_layout.h"
 #include "tests/harness/test.h"

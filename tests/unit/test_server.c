@@ -1,6 +1,6 @@
 /* What the inference server reads and decides, without StarPU and HTTP: models, requests, configurations, congestion, metrics. */
-#include "base/json_scan.h"
-#include "base/mem.h"
+#include "core/base/json_scan.h"
+#include "core/base/mem.h"
 #include "server/congestion.h"
 #include "server/infer_message.h"
 #include "server/network.h"

@@ -1,5 +1,5 @@
 /* The life cycle of requests and batches: order of calls, phases, limits. */
-#include "model/serving_life.h"
+#include "core/serving/life.h"
 #include "tests/harness/test.h"
 
 #include <stdio.h>

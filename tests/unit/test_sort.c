@@ -1,6 +1,6 @@
 /* The sort stage and its sorter: order and ties, memory against spilled runs, failures. */
-#include "model/sorter.h"
-#include "model/stages.h"
+#include "core/stream/sorter.h"
+#include "core/stream/stages.h"
 
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"

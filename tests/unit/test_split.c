@@ -1,5 +1,5 @@
 /* Split and lanes: small pictures by hand, then the laws on random slices. */
-#include "model/stages.h"
+#include "core/stream/stages.h"
 
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"

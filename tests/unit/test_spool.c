@@ -1,6 +1,6 @@
 /* What a stranger sends to `stave listen`: greetings, frames in pieces of any size, and the spool that keeps them whatever happens. */
-#include "cmd/files.h"
-#include "cmd/sender.h"
+#include "files/open.h"
+#include "listen/sender.h"
 #include "tests/harness/test.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* The protobuf cursor on good and hostile bytes, and the writer against it. */
-#include "base/wire.h"
+#include "core/base/wire.h"
 #include "tests/harness/test.h"
 
 TEST(reads_what_it_writes)

@@ -1,7 +1,7 @@
 /* YAML for configurations: what is read, what is refused and with which line, and the table that checks it. */
-#include "base/buf.h"
-#include "base/mem.h"
-#include "base/yaml.h"
+#include "cli/yaml.h"
+#include "core/base/buf.h"
+#include "core/base/mem.h"
 
 #include "tests/harness/test.h"
 

@@ -8,7 +8,7 @@
 #ifndef TESTS_UNIT_TRACE_TEXT_H
 #define TESTS_UNIT_TRACE_TEXT_H
 
-#include "base/buf.h"
+#include "core/base/buf.h"
 #include "model/trace.h"
 
 /* Pushes the events of `text` into the sink in batches of `batch` events; returns the first error. */

@@ -5,7 +5,7 @@
 #
 # -DSV_WITH_<NAME>=OFF leaves an optional one out although it is there (the minimal preset leaves out all).
 #
-# Each new line here has its partner in tools/install-deps (the -dev package) and is linked by the room that uses it.
+# Each new line here has its partner in tools/install-deps (the -dev package) and is linked by the part that uses it.
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)

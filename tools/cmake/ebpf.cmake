@@ -1,5 +1,5 @@
-# The kernel programs: capture/bpf/NAME.bpf.c → NAME_KIND.bpf.o (clang) → NAME_KIND.skel.h (bpftool), which the room capture includes; once for each
-# kind of hooks (capture/bpf/hooks.h).
+# The kernel programs: src/record/bpf/NAME.bpf.c → NAME_KIND.bpf.o (clang) → NAME_KIND.skel.h (bpftool), which src/record includes; once for each
+# kind of hooks (src/record/bpf/hooks.h).
 # Needs no root and no BTF of the building machine. Without clang, bpftool or libbpf the program says that it was built without eBPF.
 #
 #   sv_ebpf(<target> <name>…)
@@ -19,15 +19,15 @@ function(sv_ebpf target)
     message(NOTICE "ebpf: absent, compiled out")
     return()
   endif()
-  set(folder ${CMAKE_BINARY_DIR}/generated) # not "capture": lint looks at headers by the name of their room
+  set(folder ${CMAKE_BINARY_DIR}/generated)
   file(MAKE_DIRECTORY ${folder})
   set(include)
   if(CMAKE_LIBRARY_ARCHITECTURE)
     set(include -I/usr/include/${CMAKE_LIBRARY_ARCHITECTURE})
   endif()
-  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/capture/bpf/*.h)
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/record/bpf/*.h)
   foreach(name ${ARGN})
-    set(source ${PROJECT_SOURCE_DIR}/capture/bpf/${name}.bpf.c)
+    set(source ${PROJECT_SOURCE_DIR}/src/record/bpf/${name}.bpf.c)
     foreach(kind btf raw plain)
       string(TOUPPER ${kind} define)
       set(object ${name}_${kind})

@@ -1,13 +1,13 @@
-# Libraries that other people's programs load by an environment variable (inject/): libstave-<name>.so, beside the program in the build
+# Libraries that other people's programs load by an environment variable (lib/inject/): libstave-<name>.so, beside the program in the build
 # and in LIBDIR/stave when installed. They call the public headers only.
 #
-#   sv_inject(<name> [what it stands on…])     from inject/<name>/*.c
+#   sv_inject(<name> [what it stands on…])     from lib/inject/<name>/*.c
 #
 # The headers of NVTX and CUPTI come with a CUDA toolkit and need no GPU. -DSV_WITH_NVTX=OFF and -DSV_WITH_CUPTI=OFF leave the libraries out; SV_CUDA_ROOT
 # says where the toolkit is when it is not where they usually are.
 
 function(sv_inject name)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/inject/${name}/*.c)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/inject/${name}/*.c)
   set(target stave_inject_${name})
   add_library(${target} MODULE ${sources})
   target_link_libraries(${target} PRIVATE sv_flags stave Threads::Threads ${CMAKE_DL_LIBS} ${ARGN})
@@ -95,7 +95,7 @@ if(SV_HAVE_CUPTI)
   add_dependencies(tests fake_cupti)
 endif()
 
-# ITT: the collector's side is declared in inject/itt itself, since Debian has no package of it.
+# ITT: the collector's side is declared in lib/inject/itt itself, since Debian has no package of it.
 sv_inject(itt)
 add_executable(itt_play EXCLUDE_FROM_ALL tests/inject/itt/itt_play.c)
 target_link_libraries(itt_play PRIVATE sv_flags Threads::Threads ${CMAKE_DL_LIBS})

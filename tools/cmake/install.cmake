@@ -14,9 +14,9 @@ install(TARGETS stave stave_static stave_serving stave_serving_static stave_gpu 
 list(TRANSFORM link_names PREPEND "-l" OUTPUT_VARIABLE link_flags)
 list(JOIN link_flags " " link_flags)
 file(RELATIVE_PATH up /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
-configure_file(packaging/stave.pc.in stave.pc @ONLY)
-configure_file(packaging/stave-serving.pc.in stave-serving.pc @ONLY)
-configure_file(packaging/stave-gpu.pc.in stave-gpu.pc @ONLY)
+configure_file(tools/packaging/stave.pc.in stave.pc @ONLY)
+configure_file(tools/packaging/stave-serving.pc.in stave-serving.pc @ONLY)
+configure_file(tools/packaging/stave-gpu.pc.in stave-gpu.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/stave.pc ${CMAKE_BINARY_DIR}/stave-serving.pc ${CMAKE_BINARY_DIR}/stave-gpu.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

@@ -1,4 +1,4 @@
-# Unit tests, fuzz targets and benches: picked up from their folders like the rooms. Not part of `all`: a user who only
+# Unit tests, fuzz targets and benches: picked up from their folders like the parts. Not part of `all`: a user who only
 # builds the program does not wait for them. The targets are `tests` and `benches`.
 add_custom_target(tests)
 add_custom_target(benches)
@@ -54,7 +54,7 @@ foreach(source ${sources})
   add_dependencies(stress_programs stress_${name})
 endforeach()
 
-# A collector stands on the rooms, as commands do.
+# A collector uses the parts themselves, as commands do.
 add_executable(stress_collector EXCLUDE_FROM_ALL tests/stress/collector/collector.c)
 target_link_libraries(stress_collector PRIVATE sv_sdk)
 set_target_properties(stress_collector PROPERTIES OUTPUT_NAME collector

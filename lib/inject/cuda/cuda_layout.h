@@ -3,8 +3,8 @@
  * A record does not say its version: that follows from the version of the libcupti that wrote it. New versions only ever append, so
  * that one table of offsets serves all of them, and a field is there if it ends within the size of the version; cuda_layout.c holds all of this
  * against the toolkit's own structs when it is compiled. A field that is not there reads as 0. */
-#ifndef SV_INJECT_CUDA_LAYOUT_H
-#define SV_INJECT_CUDA_LAYOUT_H
+#ifndef SV_INJECT_CUDA_CUDA_LAYOUT_H
+#define SV_INJECT_CUDA_CUDA_LAYOUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

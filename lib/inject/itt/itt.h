@@ -1,6 +1,6 @@
 /* What the parts of the ITT collector share. */
-#ifndef STAVE_ITT_H
-#define STAVE_ITT_H
+#ifndef SV_INJECT_ITT_ITT_H
+#define SV_INJECT_ITT_ITT_H
 
 #include <stave/stave.h>
 

@@ -3,8 +3,8 @@
  *
  * The program's part loads the library that INTEL_LIBITTNOTIFY64 names and calls its __itt_api_init(), which puts functions into the list of the
  * program's part. Each shared object may have such a part of its own, with its own list. */
-#ifndef STAVE_ITT_ABI_H
-#define STAVE_ITT_ABI_H
+#ifndef SV_INJECT_ITT_ITT_ABI_H
+#define SV_INJECT_ITT_ITT_ABI_H
 
 #include <pthread.h>
 #include <stddef.h>

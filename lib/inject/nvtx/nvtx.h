@@ -3,8 +3,8 @@
  * A program calls NVTX; NVTX calls the functions of nvtx_callbacks.c through its tables, which nvtx_entry.c filled. Texts become names
  * (nvtx_names.c), names become call places of the SDK, one per kind of event and set of arguments, so that a range costs a lookup and a
  * record of 16 bytes. Everything here may be called from any thread; nothing here calls NVTX. */
-#ifndef SV_INJECT_NVTX_H
-#define SV_INJECT_NVTX_H
+#ifndef SV_INJECT_NVTX_NVTX_H
+#define SV_INJECT_NVTX_NVTX_H
 
 #include <stave/stave.h>
 #include <wchar.h>

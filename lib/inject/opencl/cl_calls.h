@@ -5,8 +5,8 @@
  *               where the description fills `w`, the command's struct cl_work
  *   CL_SPECIAL  written by hand: X(name)
  */
-#ifndef STAVE_OPENCL_CL_CALLS_H
-#define STAVE_OPENCL_CL_CALLS_H
+#ifndef SV_INJECT_OPENCL_CL_CALLS_H
+#define SV_INJECT_OPENCL_CL_CALLS_H
 
 #include "pending.h"
 

@@ -1,7 +1,7 @@
 /* A device's clock tied to the host's by bracketing: each reading of the device's clock between two readings of the host's bounds the
  * distance of the two, and the bounds of many readings overlap in a narrow one. Pure arithmetic; the caller locks. */
-#ifndef STAVE_OPENCL_DEVICE_CLOCK_H
-#define STAVE_OPENCL_DEVICE_CLOCK_H
+#ifndef SV_INJECT_OPENCL_DEVICE_CLOCK_H
+#define SV_INJECT_OPENCL_DEVICE_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>

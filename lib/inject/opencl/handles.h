@@ -1,6 +1,6 @@
 /* Handle → record: what the layer knows of a queue, a kernel, a memory object. Any thread; one lock per shard. */
-#ifndef STAVE_OPENCL_HANDLES_H
-#define STAVE_OPENCL_HANDLES_H
+#ifndef SV_INJECT_OPENCL_HANDLES_H
+#define SV_INJECT_OPENCL_HANDLES_H
 
 #include <pthread.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  *
  * Rules of all wrappers: the program's call is made exactly once, with its arguments and its result untouched; no lock of ours is held
  * while a driver runs; whatever fails inside us leaves the call as it would be without us. */
-#ifndef STAVE_OPENCL_LAYER_H
-#define STAVE_OPENCL_LAYER_H
+#ifndef SV_INJECT_OPENCL_LAYER_H
+#define SV_INJECT_OPENCL_LAYER_H
 
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_0_APIS

@@ -2,8 +2,8 @@
  *
  * Each command's event is kept, retained, in its queue's list until it is complete; then its times are asked for, the work is told to the trace and
  * the event released. This happens on the program's own threads: now and then while it enqueues, and where it waits. */
-#ifndef STAVE_OPENCL_PENDING_H
-#define STAVE_OPENCL_PENDING_H
+#ifndef SV_INJECT_OPENCL_PENDING_H
+#define SV_INJECT_OPENCL_PENDING_H
 
 #include "layer.h"
 

@@ -12,8 +12,8 @@
  *
  * It stands on <stave/…> only. Python objects live in the module's state, one per interpreter; what reaches a ring is bytes. Call
  * places are ordinary C memory, shared by all interpreters and never freed. */
-#ifndef SV_PYTHON_PY_STAVE_H
-#define SV_PYTHON_PY_STAVE_H
+#ifndef SV_PYTHON_SRC_PY_STAVE_H
+#define SV_PYTHON_SRC_PY_STAVE_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -3,7 +3,7 @@
  * Part of libstave.a and of the Python package. A file is a dictionary, a batch and a sink with the stages that it needs (sort, split
  * or lanes); events are handed on in batches. One lock per file. An exhausted heap fails the file, not the program; so does a write that the
  * system refuses. */
-#include "model/stages.h"
+#include "core/stream/stages.h"
 #include "sdk/drain_items.h"
 #include "sdk/outputs.h"
 #include "sdk/quiet.h"

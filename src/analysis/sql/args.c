@@ -3,11 +3,11 @@
  * An argument set is the list of one slice (the store's handle) or facts about a track, process or thread in the form of
  * arguments. Lists are stored nested and shown flat, keys spelt as Perfetto spells them: "debug.a.b[2].c" (key) and "debug.a.b.c"
  * (flat_key), with "args." instead of "debug." for traces that came from JSON. EXTRACT_ARG takes either prefix, or none. */
-#include "analysis/sql.h"
+#include "analysis/sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
-#include "analysis/sql_impl.h"
-#include "base/mem.h"
+#include "analysis/sql/impl.h"
+#include "core/base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>

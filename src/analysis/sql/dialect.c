@@ -6,11 +6,11 @@
  *     CREATE|DROP PERFETTO INDEX …                       accepted: joins along ids are lookups anyway
  *
  * Macros and functions that return tables are refused, in words. Rewrites in place, so positions in error messages stay true. */
-#include "analysis/sql.h"
+#include "analysis/sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
-#include "analysis/sql_impl.h"
-#include "base/mem.h"
+#include "analysis/sql/impl.h"
+#include "core/base/mem.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* The tables `counter`, `flow` and `loss`: what the store has besides slices.
  *
  * The id of a counter value or of a flow is its row in the store: enough to tell them apart. Flows are found from both ends. */
-#include "analysis/sql.h"
+#include "analysis/sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
-#include "analysis/sql_impl.h"
-#include "base/mem.h"
+#include "analysis/sql/impl.h"
+#include "core/base/mem.h"
 
 /* ---- counter ---- */
 

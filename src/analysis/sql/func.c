@@ -12,11 +12,11 @@
  *   extract_metadata(name)              the value in `metadata`
  *
  * Registered once per connection; none of them can reach a file. */
-#include "analysis/sql.h"
+#include "analysis/sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
-#include "analysis/sql_impl.h"
-#include "base/mem.h"
+#include "analysis/sql/impl.h"
+#include "core/base/mem.h"
 
 #include <inttypes.h>
 #include <math.h>

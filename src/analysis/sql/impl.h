@@ -1,19 +1,19 @@
 /* Inside the SQL room: what its files share. Nobody else includes this.
  *
  *   sql.c         the connection, running statements, export
- *   sql_table.c   virtual tables: one implementation for all, driven by struct sv_sql_table
- *   sql_slice.c   slice          sql_track.c  track      sql_thread.c  thread, process      sql_event.c  counter, flow, loss
- *   sql_args.c    args, EXTRACT_ARG                                      sql_meta.c   stats, metadata, clocks, machine
- *   sql_walk.c    ancestor_slice and other functions that give rows      sql_span.c   SPAN_JOIN
- *   sql_step.c    step          sql_dialect.c  Perfetto's own statements
- *   sql_func.c    functions of values                                    sql_views.c  the views */
+ *   analysis/sql/table.c   virtual tables: one implementation for all, driven by struct sv_sql_table
+ *   analysis/sql/slice.c   slice          analysis/sql/track.c  track      analysis/sql/thread.c  thread, process      analysis/sql/event.c  counter, flow, loss
+ *   analysis/sql/args.c    args, EXTRACT_ARG                                      analysis/sql/meta.c   stats, metadata, clocks, machine
+ *   analysis/sql/walk.c    ancestor_slice and other functions that give rows      analysis/sql/span.c   SPAN_JOIN
+ *   analysis/sql/step.c    step          analysis/sql/dialect.c  Perfetto's own statements
+ *   analysis/sql/func.c    functions of values                                    analysis/sql/views.c  the views */
 #ifndef SV_ANALYSIS_SQL_IMPL_H
 #define SV_ANALYSIS_SQL_IMPL_H
 
 #include "analysis/index.h"
-#include "analysis/sql.h"
-#include "base/buf.h"
-#include "base/map.h"
+#include "analysis/sql/sql.h"
+#include "core/base/buf.h"
+#include "core/base/map.h"
 
 #include <sqlite3.h>
 

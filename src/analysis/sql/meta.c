@@ -1,10 +1,10 @@
 /* The tables `stats`, `metadata`, `clock_snapshot` and `machine`: what is known about the trace as a whole.
  *
  * Few rows each, computed from the dictionary and the reader's report when a column is asked for. */
-#include "analysis/sql.h"
+#include "analysis/sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
-#include "analysis/sql_impl.h"
+#include "analysis/sql/impl.h"
 
 #include <string.h>
 

@@ -3,12 +3,12 @@
  * A query's conditions become, in this order: one row by id; the children of a slice; a piece of a track; the rows of some
  * names; a window of time over all tracks; everything. Rows always come in the order of time (the order of ids), unless the query
  * asked for the order of names, which lets GROUP BY name stream, or for that of tracks. */
-#include "analysis/sql.h"
+#include "analysis/sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
 #include "analysis/self.h"
-#include "analysis/sql_impl.h"
-#include "base/mem.h"
+#include "analysis/sql/impl.h"
+#include "core/base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>

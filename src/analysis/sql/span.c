@@ -7,11 +7,11 @@
  * both. Within a partition the spans of one table must not overlap (those that begin before the one before them ended are
  * cut). SPAN_LEFT_JOIN keeps the time of a that no row of b covers, with NULLs. The tables are read in the order of partition and
  * time and merged while the query runs, so nothing is stored. */
-#include "analysis/sql.h"
+#include "analysis/sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
-#include "analysis/sql_impl.h"
-#include "base/mem.h"
+#include "analysis/sql/impl.h"
+#include "core/base/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  *
  * sv_sql_open() makes a SQLite database in memory, registers the virtual tables, functions and views, and from then on an authorizer
  * keeps statements away from files. Statements may create tables and views of their own, which live in memory. */
-#include "analysis/sql.h"
+#include "analysis/sql/sql.h"
 
 #ifndef SV_HAVE_SQLITE
 int sv_sql_open(const struct sv_trace *t, const struct sv_sql_options *options, struct sv_sql **out,
@@ -20,7 +20,7 @@ void sv_sql_close(struct sv_sql *q)
     (void)q;
 }
 
-int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_sql_rows *rows, struct sv_err *err)
+int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_rows_sink *rows, struct sv_err *err)
 {
     (void)q;
     (void)sql;
@@ -49,8 +49,8 @@ bool sv_sql_is_built_in(void)
     return false;
 }
 #else
-#include "analysis/sql_impl.h"
-#include "base/mem.h"
+#include "analysis/sql/impl.h"
+#include "core/base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -271,7 +271,7 @@ static void fill_cells(sqlite3_stmt *s, struct sv_cell *cells, int n)
     }
 }
 
-static int give_head(sqlite3_stmt *s, int n, struct sv_sql_rows *rows, struct sv_err *err)
+static int give_head(sqlite3_stmt *s, int n, struct sv_rows_sink *rows, struct sv_err *err)
 {
     const char **names = sv_alloc((size_t)n * sizeof *names);
     for (int i = 0; i < n; i++)
@@ -283,7 +283,7 @@ static int give_head(sqlite3_stmt *s, int n, struct sv_sql_rows *rows, struct sv
 
 /* Runs one prepared statement to its end. */
 static int run_statement(struct sv_sql *q, sqlite3_stmt *s, const char *sql, const char *at,
-                         struct sv_sql_rows *rows, struct sv_err *err)
+                         struct sv_rows_sink *rows, struct sv_err *err)
 {
     int n = sqlite3_column_count(s), rc, code = 0;
     struct sv_cell *cells = sv_alloc(((size_t)n + 1) * sizeof *cells);
@@ -303,7 +303,7 @@ static int run_statement(struct sv_sql *q, sqlite3_stmt *s, const char *sql, con
     return code;
 }
 
-int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_sql_rows *rows, struct sv_err *err)
+int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_rows_sink *rows, struct sv_err *err)
 {
     char *text = sv_strndup(sql, strlen(sql));
     const char *at = text, *tail;

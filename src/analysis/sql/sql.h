@@ -9,10 +9,11 @@
  * Table and column names are Perfetto's; docs/sql.md has them all. Nothing is copied into SQLite: every table is a virtual
  * one, and conditions on id, ts, track_id and name become lookups. The connection cannot open, attach or write files; tables
  * and views that a statement creates live in memory until it is closed. Without SQLite in the build sv_sql_open() says so. */
-#ifndef SV_ANALYSIS_SQL_H
-#define SV_ANALYSIS_SQL_H
+#ifndef SV_ANALYSIS_SQL_SQL_H
+#define SV_ANALYSIS_SQL_SQL_H
 
-#include "base/report.h"
+#include "core/base/report.h"
+#include "core/base/rows.h"
 #include "model/trace.h"
 
 struct sv_sql;
@@ -25,31 +26,13 @@ struct sv_sql_options {
     uint64_t trace_bytes;           /* its size, 0: unknown */
 };
 
-enum sv_cell_type { SV_CELL_NULL, SV_CELL_INT, SV_CELL_REAL, SV_CELL_TEXT, SV_CELL_BLOB };
-
-struct sv_cell {
-    enum sv_cell_type type;
-    int64_t i;
-    double d;
-    const char *text; /* TEXT and BLOB; valid until the call returns */
-    size_t len;
-};
-
-/* Takes the results. head() comes once per statement that has columns, then row() for each row, then end(). Each may
- * return a negative SV_E…, which ends the run. */
-struct sv_sql_rows {
-    int (*head)(struct sv_sql_rows *r, const char *const *names, size_t n, struct sv_err *err);
-    int (*row)(struct sv_sql_rows *r, const struct sv_cell *cells, size_t n, struct sv_err *err);
-    int (*end)(struct sv_sql_rows *r, struct sv_err *err);
-};
-
 /* The trace, the dictionary and the report must outlive it. */
 int sv_sql_open(const struct sv_trace *t, const struct sv_sql_options *options, struct sv_sql **out,
                 struct sv_err *err);
 void sv_sql_close(struct sv_sql *q);
 
 /* Runs all statements of `sql`. Errors name the statement's line and what SQLite says; SV_EUSAGE for bad SQL. */
-int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_sql_rows *rows, struct sv_err *err);
+int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_rows_sink *rows, struct sv_err *err);
 
 /* Ends the running statement soon; it fails with SV_EAGAIN. May be called from a signal handler. */
 void sv_sql_interrupt(struct sv_sql *q);

@@ -1,10 +1,10 @@
 /* The table `step`: training steps as the command steps finds them, with their time by kind of work. */
-#include "analysis/sql.h"
+#include "analysis/sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
-#include "analysis/sql_impl.h"
+#include "analysis/sql/impl.h"
 #include "analysis/steps.h"
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <stdlib.h>
 

@@ -4,11 +4,11 @@
  * conditions it can use; best_index() writes those that a query has into a string of (column, operator) pairs, and filter()
  * hands them with their values to the table's start(), which then knows what is cheapest. Must not trust a condition to be
  * exact: SQLite checks every row again. */
-#include "analysis/sql.h"
+#include "analysis/sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
-#include "analysis/sql_impl.h"
-#include "base/mem.h"
+#include "analysis/sql/impl.h"
+#include "core/base/mem.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,11 +3,11 @@
  * Numbered as Perfetto does it: 0 is the idle thread of the idle process, the others follow in the order in which the dictionary
  * met their tracks, each process with its main thread first, whether or not the trace has a track for that. Called when a
  * connection opens; reads the dictionary only. */
-#include "analysis/sql.h"
+#include "analysis/sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
-#include "analysis/sql_impl.h"
-#include "base/mem.h"
+#include "analysis/sql/impl.h"
+#include "core/base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>

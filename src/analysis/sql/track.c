@@ -2,10 +2,10 @@
  *
  * A track belongs to the thread or process above it. Names follow Perfetto: the track of a thread itself has no name, the
  * thread has. */
-#include "analysis/sql.h"
+#include "analysis/sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
-#include "analysis/sql_impl.h"
+#include "analysis/sql/impl.h"
 #include <stdlib.h>
 
 /* ---- track ---- */

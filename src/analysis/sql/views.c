@@ -2,10 +2,10 @@
  *
  * Created in this order when a connection opens. Conditions pass through them to the tables below. The views over slices of a
  * kind of work go by category and by the argument names that recorders and importers use; docs/sql.md lists both. */
-#include "analysis/sql.h"
+#include "analysis/sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
-#include "analysis/sql_impl.h"
+#include "analysis/sql/impl.h"
 
 #define SLICE_COLUMNS \
     "s.id, s.ts, s.dur, s.track_id, s.category, s.name, s.depth, s.parent_id, s.arg_set_id"

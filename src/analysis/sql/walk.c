@@ -3,11 +3,11 @@
  *
  * Each is a table whose hidden columns are the arguments. The rows are collected when the iteration begins; walks along flows
  * remember the slices they met, so cycles end. */
-#include "analysis/sql.h"
+#include "analysis/sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
-#include "analysis/sql_impl.h"
-#include "base/mem.h"
+#include "analysis/sql/impl.h"
+#include "core/base/mem.h"
 
 #include <stdlib.h>
 

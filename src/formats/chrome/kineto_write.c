@@ -6,14 +6,14 @@
  * What came from such a file goes back as it was; nothing here is needed to read the result but the Chrome reader.
  *
  * Events come sorted: a stage in front of this sink does that, because the first end of an arrow is its start. */
-#include "base/json.h"
-#include "base/json_scan.h"
-#include "base/map.h"
-#include "formats/args_json.h"
-#include "formats/chrome_keys.h"
+#include "core/base/json.h"
+#include "core/base/json_scan.h"
+#include "core/base/map.h"
+#include "core/chrome/args_json.h"
+#include "core/chrome/keys.h"
+#include "core/stream/stages.h"
 #include "formats/formats.h"
 #include "model/gpu_words.h"
-#include "model/stages.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * top-level keys in any order), one event a line with or without a bracket before it, and several such documents one after another. The input is a
  * sliding window: an event that does not end in it is read again when more has come, so memory is bounded by the largest
  * event. Texts of a batch point into the window, hence a batch ends before the window is refilled. */
-#include "formats/chrome_reader.h"
+#include "formats/chrome/reader.h"
 
 #include <assert.h>
 #include <stdlib.h>

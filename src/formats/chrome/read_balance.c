@@ -5,7 +5,7 @@
  * not be in time order: an end that the file has before its begin is paired with it if their times allow. Memory holds a number per
  * track, what is open or unmatched, and a bounded number of flows; past that bound flows are no longer watched. Nearly half of a
  * profiler's events are flow points, so their table is flat, and a point is entered only after its slot had time to come. */
-#include "formats/chrome_reader.h"
+#include "formats/chrome/reader.h"
 
 #include <stdlib.h>
 

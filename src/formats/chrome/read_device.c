@@ -4,7 +4,7 @@
  * arguments. Metadata events note the rows here; the phase file asks for every slice once there is such a row, and for slices with an id, which
  * TraceSmith's have; so other files pay one branch. Given are a category of the vocabulary and what the name knew: `device`, `stream`, `correlation`,
  * `bytes`. Arguments of the file stay. A row that is named behind its slices is not found. */
-#include "formats/chrome_reader.h"
+#include "formats/chrome/reader.h"
 
 #include "model/gpu_words.h"
 

@@ -4,7 +4,7 @@
  * the same phase, times and pids are read by integer arithmetic, names and categories are interned through a cache. Key
  * order is arbitrary and may put `args` first; a key given twice counts the second time. No track is made and no event emitted
  * here: the object may still turn out to be cut. */
-#include "formats/chrome_reader.h"
+#include "formats/chrome/reader.h"
 
 static const uint64_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 

@@ -4,7 +4,7 @@
  * `{ "key" :` that is not itself a value, or for the tail of the object form. It starts one byte after the damaged event's brace, because
  * a torn record often swallowed the start of a whole one; how much may be read again is limited by what was consumed so far,
  * so that no input makes it quadratic. */
-#include "formats/chrome_reader.h"
+#include "formats/chrome/reader.h"
 
 #define LOOK_MAX      256u   /* longest key that is recognised */
 #define GAP_MAX       65536u /* blanks between brace and key */

@@ -3,8 +3,8 @@
  * Called by the document file once an object was read to its end (or is worth keeping in part). One table says for every phase
  * which kind of event it gives, on which track, and which of the raw fields it uses up; raw fields that nobody used stay with the event as
  * arguments under their own key, so nothing vanishes. Times leave here on the trace clock. */
-#include "formats/chrome_keys.h"
-#include "formats/chrome_reader.h"
+#include "core/chrome/keys.h"
+#include "formats/chrome/reader.h"
 
 #include <assert.h>
 

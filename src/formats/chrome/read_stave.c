@@ -2,10 +2,10 @@
  *
  * Called once the file has said that it is ours (otherData.stave, or the metadata event of that name in the array form), for that
  * object itself, for thread_name and process_name events with a uuid, and for the arguments of every event. The rules stand in
- * chrome_keys.h. Numbers of tracks and flows are believed as they are; in another space than 0 they are mixed with it, so that two
+ * core/chrome/keys.h. Numbers of tracks and flows are believed as they are; in another space than 0 they are mixed with it, so that two
  * files do not meet. */
-#include "formats/chrome_keys.h"
-#include "formats/chrome_reader.h"
+#include "core/chrome/keys.h"
+#include "formats/chrome/reader.h"
 
 static bool key_is(struct chrome_span key, const char *text)
 {

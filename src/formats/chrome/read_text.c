@@ -4,7 +4,7 @@
  * the window, other text goes to the batch's arena. What is not JSON but can be understood is noted and taken; what cannot ends
  * in chrome_stop(), and the caller decides. Searches behind an unescaped quote are limited and remembered, so that no input makes them
  * quadratic. */
-#include "formats/chrome_reader.h"
+#include "formats/chrome/reader.h"
 
 #include <assert.h>
 

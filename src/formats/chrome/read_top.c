@@ -4,8 +4,8 @@
  * every key but stack frames that events use is also kept as metadata
  * "chrome.KEY", so that a writer can give it back. The members walk here is for small objects: it reads raw JSON and stops, without
  * a finding, at the first thing that it does not understand. */
-#include "formats/chrome_keys.h"
-#include "formats/chrome_reader.h"
+#include "core/chrome/keys.h"
+#include "formats/chrome/reader.h"
 
 #include <stdio.h>
 

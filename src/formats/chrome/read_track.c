@@ -4,8 +4,8 @@
  * text gets a number made from its hash (negative, 31 bits, so that every format can hold it and no real pid is met) and the text as its
  * name until a metadata event gives a better one. Ids are numbers when they look like numbers ("0x1f", 31 and "31" are one
  * id), else hashes of their text. All hashes are stable across runs and contain the input's space. */
-#include "formats/chrome_keys.h"
-#include "formats/chrome_reader.h"
+#include "core/chrome/keys.h"
+#include "formats/chrome/reader.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
  * Called by the event file for `args` and for fields that it does not know, and by the document file for values that it looks into. Half of all
  * bytes of a profile pass through tree(), so the usual case (a key of the last event's shape, a short integer or plain text) is
  * inline and everything else is out of the way. Iterative, with a stack in the reader; deeper values are kept as their text. */
-#include "formats/chrome_reader.h"
+#include "formats/chrome/reader.h"
 
 #include <math.h>
 #include <strings.h>

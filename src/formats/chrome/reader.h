@@ -1,23 +1,23 @@
 /* The inside of the Chrome JSON reader, shared by its files and by nobody else.
  *
- *   chrome_read.c          the door: probe, open, next, close; the document around the events
- *   chrome_read_lost.c     damage: where does the next event start
- *   chrome_read_top.c      top-level keys of the object form, metadata
- *   chrome_read_event.c    one event object → struct chrome_fields (the hot loop)
- *   chrome_read_tree.c     JSON values → arguments
- *   chrome_read_text.c     strings, keys, findings, text that is not quite JSON
- *   chrome_read_phase.c    struct chrome_fields → events of the model, by phase
- *   chrome_read_track.c    pids, tids, ids and names → tracks; metadata events
- *   chrome_read_balance.c  begins and ends, flows: what has no partner
- *   chrome_read_device.c   rows whose names say that they are work of accelerators
- *   chrome_read_stave.c    what only files of Stave's own writer have
+ *   formats/chrome/read.c          the door: probe, open, next, close; the document around the events
+ *   formats/chrome/read_lost.c     damage: where does the next event start
+ *   formats/chrome/read_top.c      top-level keys of the object form, metadata
+ *   formats/chrome/read_event.c    one event object → struct chrome_fields (the hot loop)
+ *   formats/chrome/read_tree.c     JSON values → arguments
+ *   formats/chrome/read_text.c     strings, keys, findings, text that is not quite JSON
+ *   formats/chrome/read_phase.c    struct chrome_fields → events of the model, by phase
+ *   formats/chrome/read_track.c    pids, tids, ids and names → tracks; metadata events
+ *   formats/chrome/read_balance.c  begins and ends, flows: what has no partner
+ *   formats/chrome/read_device.c   rows whose names say that they are work of accelerators
+ *   formats/chrome/read_stave.c    what only files of Stave's own writer have
  *
  * A parse function returns the byte after what it read, or NULL after chrome_stop(). Nothing that it did may outlive a stop at
  * the end of the window, because the event is then read again: findings wait in `pending`, arguments in the open list of the batch. */
 #ifndef SV_FORMATS_CHROME_READER_H
 #define SV_FORMATS_CHROME_READER_H
 
-#include "formats/chrome_state.h"
+#include "formats/chrome/state.h"
 
 /* ---- findings and stops ---- */
 
@@ -179,7 +179,7 @@ bool chrome_set_text(struct chrome_reader *r, const struct chrome_fields *f, con
 bool chrome_set_order(struct chrome_reader *r, const struct chrome_fields *f, const char *key,
                       sv_track t);
 
-/* ---- files of Stave's own: see chrome_keys.h ---- */
+/* ---- files of Stave's own: see core/chrome/keys.h ---- */
 
 void chrome_stave(struct chrome_reader *r, struct chrome_span object);
 bool chrome_stave_other_data(struct chrome_reader *r, struct chrome_span object);

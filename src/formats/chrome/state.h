@@ -2,9 +2,9 @@
 #ifndef SV_FORMATS_CHROME_STATE_H
 #define SV_FORMATS_CHROME_STATE_H
 
-#include "base/json_scan.h"
-#include "base/map.h"
-#include "formats/chrome_tables.h"
+#include "core/base/json_scan.h"
+#include "core/base/map.h"
+#include "formats/chrome/tables.h"
 #include "formats/formats.h"
 
 #define CHROME_VALUE_MAX \
@@ -109,7 +109,7 @@ struct chrome_frame {
     uint64_t parent; /* id as a number */
 };
 
-/* A process whose name says what its slices are: see chrome_read_device.c. */
+/* A process whose name says what its slices are: see formats/chrome/read_device.c. */
 enum chrome_row {
     CHROME_ROW_TENSORFLOW,
     CHROME_ROW_WAITS,
@@ -136,7 +136,7 @@ struct chrome_flow_hash {
     uint64_t hash;
 };
 
-/* What is open or unmatched: see chrome_read_balance.c. */
+/* What is open or unmatched: see formats/chrome/read_balance.c. */
 struct chrome_flow_point {
     uint64_t key; /* 0: none */
     int64_t pos;

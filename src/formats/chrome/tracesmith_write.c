@@ -6,11 +6,11 @@
  * flows (`seed-basic`) `args` is still JSON. It is indented, which base/json does not do: here only texts are its.
  *
  * Only work of devices and counters have a place in such a file; the rest is counted. Rows are known at the end, so events wait in memory. */
-#include "base/json.h"
-#include "base/map.h"
+#include "core/base/json.h"
+#include "core/base/map.h"
+#include "core/stream/stages.h"
 #include "formats/formats.h"
 #include "model/gpu_words.h"
-#include "model/stages.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,12 +4,12 @@
  * black, the order of a stream; blue, from the call that launched it; red, a wait: for the newest work of the stream that is waited for, and, for
  * a wait for a whole device, of all its streams. All else of the trace is left out, without a finding: it is no part of the graph.
  * Nodes wait in memory until the end. */
-#include "base/buf.h"
-#include "base/map.h"
-#include "base/printable.h"
+#include "core/base/buf.h"
+#include "core/base/map.h"
+#include "core/base/printable.h"
+#include "core/stream/stages.h"
 #include "formats/formats.h"
 #include "model/gpu_words.h"
-#include "model/stages.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,35 +2,35 @@
  *
  * nsys_read.c opens the database and walks its tables, nsys_tables.c says what a row means. Tables and columns come and go between
  * versions of Nsight Systems: a column that is absent reads as NULL, a table that is absent is empty. */
-#ifndef SV_FORMATS_NSYS_H
-#define SV_FORMATS_NSYS_H
+#ifndef SV_FORMATS_GPU_NSYS_H
+#define SV_FORMATS_GPU_NSYS_H
 
-#include "base/map.h"
+#include "core/base/map.h"
 #include "formats/lines.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
 
-#define SV_NSYS_COLUMNS(X)                                                                      \
-    X(start)                                                                                    \
-    X(end)                                                                                      \
-    X(timestamp)                                                                                \
-    X(deviceId)                                                                                 \
-    X(contextId)                                                                                \
-    X(streamId) X(correlationId) X(globalPid) X(globalTid) X(demangledName) X(shortName)        \
-        X(registersPerThread) X(gridX) X(gridY) X(gridZ) X(blockX) X(blockY) X(blockZ)          \
-            X(staticSharedMemory) X(dynamicSharedMemory) X(localMemoryPerThread) X(graphNodeId) \
-                X(graphId) X(bytes) X(copyKind) X(srcKind) X(dstKind) X(srcDeviceId)            \
-                    X(dstDeviceId) X(value) X(memKind) X(syncType) X(eventId) X(nameId)         \
-                        X(returnValue) X(eventType) X(rangeId) X(category) X(color) X(text)     \
-                            X(textId) X(endGlobalTid) X(domainId) X(uint64Value) X(int64Value)  \
-                                X(doubleValue) X(uint32Value) X(int32Value) X(floatValue)       \
-                                    X(jsonText) X(jsonTextId) X(severity) X(id) X(name) X(pid)  \
-                                        X(cudaId) X(gpuId) X(totalMemory) X(smCount)            \
-                                            X(computeMajor) X(computeMinor) X(busLocation)      \
-                                                X(utcEpochNs) X(address) X(memoryOperationType) \
-                                                    X(typeId) X(metricId) X(metricName)         \
-                                                        X(overheadType) X(priority)
+#define SV_NSYS_COLUMNS(X)                                                                         \
+    X(start)                                                                                       \
+    X(end)                                                                                         \
+    X(timestamp)                                                                                   \
+    X(deviceId)                                                                                    \
+    X(contextId)                                                                                   \
+    X(streamId)                                                                                    \
+    X(correlationId) X(globalPid) X(globalTid) X(demangledName) X(shortName) X(registersPerThread) \
+        X(gridX) X(gridY) X(gridZ) X(blockX) X(blockY) X(blockZ) X(staticSharedMemory)             \
+            X(dynamicSharedMemory) X(localMemoryPerThread) X(graphNodeId) X(graphId) X(bytes)      \
+                X(copyKind) X(srcKind) X(dstKind) X(srcDeviceId) X(dstDeviceId) X(value)           \
+                    X(memKind) X(syncType) X(eventId) X(nameId) X(returnValue) X(eventType)        \
+                        X(rangeId) X(category) X(color) X(text) X(textId) X(endGlobalTid)          \
+                            X(domainId) X(uint64Value) X(int64Value) X(doubleValue) X(uint32Value) \
+                                X(int32Value) X(floatValue) X(jsonText) X(jsonTextId) X(severity)  \
+                                    X(id) X(name) X(pid) X(cudaId) X(gpuId) X(totalMemory)         \
+                                        X(smCount) X(computeMajor) X(computeMinor) X(busLocation)  \
+                                            X(utcEpochNs) X(address) X(memoryOperationType)        \
+                                                X(typeId) X(metricId) X(metricName)                \
+                                                    X(overheadType) X(priority)
 
 #define SV_I_COLUMN(name) SV_NSYS_##name,
 enum sv_nsys_column { SV_NSYS_COLUMNS(SV_I_COLUMN) SV_NSYS_COLUMNS_N };

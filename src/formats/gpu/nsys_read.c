@@ -5,9 +5,9 @@
  *
  * The file is another's: the schema is not trusted, only plain tables are read and nothing is sorted or joined, so that a row costs a row; the
  * number of rows is held against the size of the file, because damaged pages can point back at themselves. */
-#include "formats/nsys.h"
+#include "formats/gpu/nsys.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
  *
  * Called by nsys_read.c for each row; tables that describe come first. Numbers of enums are those of the export's own ENUM_… tables, which
  * have not changed in the versions seen (2021 to 2026). */
-#include "formats/nsys.h"
+#include "formats/gpu/nsys.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,10 +4,10 @@
  * read as a whole (up to the limit of an input's window): a first walk takes the tables, the second one the records of
  * `buffer_records`, group by group. Kernels and copies become work on device and stream, calls slices on their threads, joined by the
  * correlation number (docs/gpu.md). Groups without a meaning here are counted as skipped. */
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
+#include "core/stream/json_members.h"
 #include "formats/formats.h"
-#include "formats/json_members.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,9 +4,9 @@
  * an input's window). A file whose writer did not finish has no index: its sections are walked from the first, its events have no names.
  * Every event becomes what the library libstave-gpu would have recorded (docs/gpu.md), with TraceSmith's number of its kind beside it.
  * All lengths and numbers are checked; the first that cannot be right ends the reading with a finding. */
-#include "base/map.h"
-#include "base/mem.h"
-#include "base/wire.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
+#include "core/base/wire.h"
 #include "formats/formats.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * Opened through the table of formats. "Starting X" and "Ending X" (also "Finished X") become slices, other lines of the log instants. DLIO logs no
  * initialisation: what lies before the first start is the phase `init`. Times have no zone; containers mostly run in UTC, so that is
  * taken unless the user says otherwise. */
-#include "formats/phases.h"
+#include "formats/logs/phases.h"
 
 #include <string.h>
 

@@ -3,10 +3,10 @@
  * Opened through the table of formats. Elements are found one after the other, so that a long file needs no memory and one that was cut
  * (iostat closes its brackets only when it is interrupted) gives all that is whole. The columns depend on iostat's options: -x has rMB/s,
  * plain -d MB_read/s, -k kilobytes. */
-#include "formats/json_members.h"
+#include "core/stream/json_members.h"
 #include "formats/lines.h"
 
-#include "base/json_scan.h"
+#include "core/base/json_scan.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  *
  * Opened through the table of formats. Times are milliseconds since 1970, UTC. INTERVAL_START and INTERVAL_END become slices, or, in logs without
  * event types, keys that end in _start and _stop; all else becomes instants. Other lines are counted. */
-#include "formats/json_members.h"
-#include "formats/phases.h"
+#include "core/stream/json_members.h"
+#include "formats/logs/phases.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Phases of applications, for the readers of their logs. */
-#include "formats/phases.h"
+#include "formats/logs/phases.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Phases of an application as its log tells them: a beginning, later an end of the same name on the same track. */
-#ifndef SV_FORMATS_PHASES_H
-#define SV_FORMATS_PHASES_H
+#ifndef SV_FORMATS_LOGS_PHASES_H
+#define SV_FORMATS_LOGS_PHASES_H
 
 #include "formats/lines.h"
 

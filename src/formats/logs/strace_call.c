@@ -1,7 +1,7 @@
 /* Takes a line of strace apart. Called by the reader of strace's output with the text of a whole call.
  *
  * Which argument means what is a table; calls that are not in it keep their name, result and duration. */
-#include "formats/strace_call.h"
+#include "formats/logs/strace_call.h"
 
 #include "formats/decimal.h"
 

@@ -1,6 +1,6 @@
 /* One call as strace prints it, taken apart: NAME(ARGUMENTS) = RESULT ERRNO (text) <duration>. */
-#ifndef SV_FORMATS_STRACE_CALL_H
-#define SV_FORMATS_STRACE_CALL_H
+#ifndef SV_FORMATS_LOGS_STRACE_CALL_H
+#define SV_FORMATS_LOGS_STRACE_CALL_H
 
 #include "formats/lines.h"
 

@@ -3,10 +3,10 @@
  * Opened through the table of formats. A call that another thread's line interrupts comes in two parts (<unfinished ...>, <... NAME
  * resumed>), which are joined. Threads are told from processes by the flags of the clone that made them. Descriptors are followed from open, dup,
  * close and fork to give each call its path; strace -y gives it directly. Without -T a call has no duration and becomes an instant. */
-#include "formats/strace_call.h"
+#include "formats/logs/strace_call.h"
 
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 #include "formats/decimal.h"
 
 #include <stdlib.h>

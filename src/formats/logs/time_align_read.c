@@ -7,7 +7,7 @@
  * into each other are counted. */
 #include "formats/lines.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,16 +4,16 @@
  * with the same correlation number names the stage in its track event, which Perfetto draws as an arrow. The rest takes the usual way: sort,
  * split, Perfetto's writer, which also owns the output. Stages wait in memory and are written before the file is closed, on a sequence of
  * their own; of several stages with one correlation number the first gets the arrow. */
-#include "base/map.h"
-#include "base/wire.h"
+#include "core/base/map.h"
+#include "core/base/wire.h"
+#include "core/perfetto/payloads.h"
+#include "core/perfetto/proto.h"
+#include "core/perfetto/proto_more.h"
+#include "core/perfetto/stave.h"
+#include "core/perfetto/write.h"
+#include "core/stream/stages.h"
 #include "formats/formats.h"
-#include "formats/perfetto_payloads.h"
-#include "formats/perfetto_proto.h"
-#include "formats/perfetto_proto_more.h"
-#include "formats/perfetto_stave.h"
-#include "formats/perfetto_write.h"
 #include "model/gpu_words.h"
-#include "model/stages.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,11 +7,11 @@
  *
  * Where a frame is broken, reading goes on at the next place from which several packets follow each other; what
  * was passed over is reported. A file that breaks off gives every whole packet before the break. */
-#include "formats/perfetto_read.h"
+#include "formats/perfetto/read.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
+#include "core/perfetto/stave.h"
 #include "formats/formats.h"
-#include "formats/perfetto_stave.h"
 
 #include <assert.h>
 #include <stdio.h>

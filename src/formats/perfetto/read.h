@@ -1,8 +1,8 @@
-/* The Perfetto reader's inside: the calls between its files. See perfetto_state.h for the whole. */
+/* The Perfetto reader's inside: the calls between its files. See formats/perfetto/state.h for the whole. */
 #ifndef SV_FORMATS_PERFETTO_READ_H
 #define SV_FORMATS_PERFETTO_READ_H
 
-#include "formats/perfetto_state.h"
+#include "formats/perfetto/state.h"
 
 static inline struct sv_wire sv_pf_wire(struct sv_pf_blob b)
 {
@@ -31,7 +31,7 @@ static inline uint32_t sv_pf_tag(const struct sv_wire_field *f)
     return f->id << 3 | f->type;
 }
 
-/* ---- perfetto_read.c: batches ---- */
+/* ---- formats/perfetto/read.c: batches ---- */
 
 void sv_pf_spill(struct sv_pf *r, struct sv_pf_chunk *list); /* whole batches, for the next calls */
 void sv_pf_more(struct sv_pf *r); /* r->b is full: another one takes its place */
@@ -72,7 +72,7 @@ void sv_pf_damage(struct sv_pf *r, const char *what, const char *detail_fmt, ...
 void sv_pf_note(struct sv_pf *r, const char *what, const char *detail_fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* ---- perfetto_read_packet.c ---- */
+/* ---- formats/perfetto/read_packet.c ---- */
 
 /* Splits a packet into its parts without any effect. False: a field is malformed. */
 bool sv_pf_packet_split(const uint8_t *bytes, size_t len, struct sv_pf_packet *k);
@@ -83,7 +83,7 @@ void sv_pf_sequences_free(struct sv_pf *r);
 int sv_pf_packet_plausible(const uint8_t *bytes, size_t len, size_t have);
 struct sv_pf_machine *sv_pf_machine_at(struct sv_pf *r, uint32_t id);
 
-/* ---- perfetto_read_intern.c ---- */
+/* ---- formats/perfetto/read_intern.c ---- */
 
 void sv_pf_interned_data(struct sv_pf *r, struct sv_pf_blob data);
 void sv_pf_state_clear(struct sv_pf *r, struct sv_pf_seq *seq);
@@ -112,7 +112,7 @@ static inline sv_str sv_pf_str_quick(struct sv_pf *r, unsigned table, uint64_t i
                : sv_pf_str(r, table, iid);
 }
 
-/* ---- perfetto_read_clock.c ---- */
+/* ---- formats/perfetto/read_clock.c ---- */
 
 struct sv_pf_clock *sv_pf_clock_at(struct sv_pf *r, const struct sv_pf_seq *seq, uint32_t id);
 void sv_pf_clock_snapshot(struct sv_pf *r, struct sv_pf_blob data);
@@ -126,7 +126,7 @@ void sv_pf_clocks_finish(
     struct sv_pf *r); /* no snapshot will come: events that waited leave or are reported */
 void sv_pf_clocks_free(struct sv_pf *r);
 
-/* ---- perfetto_read_track.c ---- */
+/* ---- formats/perfetto/read_track.c ---- */
 
 struct sv_pf_track *sv_pf_track_at(struct sv_pf *r, uint64_t uuid);
 struct sv_pf_track *sv_pf_track_find(struct sv_pf *r,
@@ -146,7 +146,7 @@ void sv_pf_tracks_finish(struct sv_pf *r);
 const char *sv_pf_chrome_process(uint64_t type); /* NULL: unknown */
 const char *sv_pf_chrome_thread(uint64_t type);
 
-/* ---- perfetto_read_event.c, perfetto_read_legacy.c ---- */
+/* ---- formats/perfetto/read_event.c, formats/perfetto/read_legacy.c ---- */
 
 void sv_pf_track_event(struct sv_pf *r, const struct sv_pf_packet *k);
 void sv_pf_emit_loss(struct sv_pf *r, struct sv_pf_seq *seq, sv_track track);
@@ -160,7 +160,7 @@ void sv_pf_emit_typed(struct sv_pf *r, const struct sv_pf_event_in *e, struct sv
 void sv_pf_legacy_event(struct sv_pf *r, struct sv_pf_event_in *e);
 uint64_t sv_pf_legacy_name_iid(struct sv_pf_blob legacy);
 
-/* ---- perfetto_read_args.c, perfetto_read_json.c: arguments, appended to r->b ---- */
+/* ---- formats/perfetto/read_args.c, formats/perfetto/read_json.c: arguments, appended to r->b ---- */
 
 void sv_pf_annotation(struct sv_pf *r, const uint8_t *bytes, size_t len, unsigned depth,
                       bool is_member);
@@ -192,7 +192,7 @@ static inline void sv_pf_arg_int(struct sv_pf *r, sv_str key, int64_t i)
     a->i = i;
 }
 
-/* ---- perfetto_read_meta.c, perfetto_read_gpu.c ---- */
+/* ---- formats/perfetto/read_meta.c, formats/perfetto/read_gpu.c ---- */
 
 void sv_pf_process_tree(struct sv_pf *r, struct sv_pf_blob data);
 void sv_pf_process_stats(struct sv_pf *r, struct sv_pf_blob data);

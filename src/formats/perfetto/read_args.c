@@ -4,8 +4,8 @@
  * annotation's name may follow its value on the wire, so containers are opened without key and get it at the end.
  * Nesting is recursive with a limit; what is deeper is dropped and reported. Texts point to where they were read,
  * unless the event has to wait for its clock. */
-#include "formats/perfetto_read.h"
-#include "formats/perfetto_stave.h"
+#include "core/perfetto/stave.h"
+#include "formats/perfetto/read.h"
 
 #include <stdio.h>
 

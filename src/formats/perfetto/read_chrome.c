@@ -2,7 +2,7 @@
  *
  * Used by the Perfetto reader for TrackDescriptor, ProcessDescriptor and ThreadDescriptor. A type past the tables has no
  * name here and leaves the track unnamed. */
-#include "formats/perfetto_read.h"
+#include "formats/perfetto/read.h"
 
 static const char *const processes[] = {
     [1] = "Browser",

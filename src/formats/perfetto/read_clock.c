@@ -8,10 +8,10 @@
  * The trace clock is the primary one of the first snapshot that names it, else BOOTTIME; it stays what it is after the first
  * conversion. Events on a clock that nothing relates to it yet wait, in bounded memory; when no snapshot comes, the
  * first such clock becomes the trace clock itself, and what still cannot be converted is reported. */
-#include "formats/perfetto_read.h"
-#include "formats/perfetto_stave.h"
+#include "core/perfetto/stave.h"
+#include "formats/perfetto/read.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -2,12 +2,12 @@
  *
  * sv_pf_track_event() walks the message once: the usual fields into a struct, annotations and flows at once into
  * arguments of the batch. A message that has any other field is walked a second time for those (read_rare). Then the event
- * leaves by its type, or by its legacy phase (perfetto_read_legacy.c). Values of extra counters leave after the event that
+ * leaves by its type, or by its legacy phase (formats/perfetto/read_legacy.c). Values of extra counters leave after the event that
  * carried them; thread time among them is an argument of the event instead. */
-#include "formats/perfetto_read.h"
-#include "formats/perfetto_stave.h"
+#include "core/perfetto/stave.h"
+#include "formats/perfetto/read.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <assert.h>
 

@@ -6,9 +6,9 @@
  *
  * Small numbers index an array that grows with them; others go to a map, so that a hostile number costs no memory. A
  * state that is cleared while events still point to its texts goes to the graveyard, which the next call empties. */
-#include "formats/perfetto_read.h"
+#include "formats/perfetto/read.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* Annotations that are JSON texts: parsed to nested arguments.
  *
- * Chrome writes dictionaries this way (legacy_json_value). Called by perfetto_read_args.c with the whole text at hand; a text
+ * Chrome writes dictionaries this way (legacy_json_value). Called by formats/perfetto/read_args.c with the whole text at hand; a text
  * that is not well-formed JSON is kept as the text it is, and reported. Recursive with a limit. The text lies in the input
- * window or among unpacked packets, both padded as base/json_scan.h wants it. */
-#include "formats/perfetto_read.h"
+ * window or among unpacked packets, both padded as core/base/json_scan.h wants it. */
+#include "formats/perfetto/read.h"
 
-#include "base/json_scan.h"
+#include "core/base/json_scan.h"
 
 struct parser {
     struct sv_pf *r;

@@ -1,12 +1,12 @@
 /* Legacy events: TrackEvents that carry a Chrome phase (B E X i I R C b n e S T p F s t f M) and its ids.
  *
- * Called by perfetto_read_event.c when a TrackEvent has a legacy_event; its arguments are built already. Without a phase the
+ * Called by formats/perfetto/read_event.c when a TrackEvent has a legacy_event; its arguments are built already. Without a phase the
  * message only adds to the event's type: a flow by bind_id, the scope of an instant.
  *
  * Asynchronous phases get a track of their own per id, below their process; the id counts within the category (the old S T p
  * F: within the name), and only local ids within the process, as in Perfetto. Perfetto keeps C for its JSON export only;
  * here they are counters. */
-#include "formats/perfetto_read.h"
+#include "formats/perfetto/read.h"
 
 #include <stdio.h>
 

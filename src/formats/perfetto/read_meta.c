@@ -1,12 +1,12 @@
 /* Perfetto packets that say something about the trace: processes and threads, their memory, metadata, losses, triggers.
  *
- * Called by perfetto_read_packet.c, one function per payload; sv_pf_meta_finish() at the end tells what the recording
+ * Called by formats/perfetto/read_packet.c, one function per payload; sv_pf_meta_finish() at the end tells what the recording
  * service itself lost (each TraceStats replaces the one before, so only the last counts). */
-#include "formats/perfetto_proto_more.h"
-#include "formats/perfetto_read.h"
-#include "formats/perfetto_stave.h"
+#include "core/perfetto/proto_more.h"
+#include "core/perfetto/stave.h"
+#include "formats/perfetto/read.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <stdio.h>
 

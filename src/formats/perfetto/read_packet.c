@@ -1,12 +1,12 @@
 /* Perfetto packets: splitting them, the state of their sequences, and which payload goes where.
  *
- * Called by perfetto_read.c for every frame: sv_pf_packet_split() first (no effect, so that a damaged packet leaves
+ * Called by formats/perfetto/read.c for every frame: sv_pf_packet_split() first (no effect, so that a damaged packet leaves
  * nothing half done), then sv_pf_packet_read(). The order inside a packet is Perfetto's: loss or clearing of the state,
  * defaults, interned data, payload. A payload that Stave has no place for is counted by its name. */
-#include "formats/perfetto_read.h"
+#include "formats/perfetto/read.h"
 
-#include "base/mem.h"
-#include "formats/perfetto_stave.h"
+#include "core/base/mem.h"
+#include "core/perfetto/stave.h"
 
 #include <stdio.h>
 #include <stdlib.h>

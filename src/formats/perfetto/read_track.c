@@ -6,8 +6,8 @@
  * the same uuid may add to the first, but not contradict it.
  *
  * Parents are checked for cycles here, so that everyone else may walk up without care. */
-#include "formats/perfetto_read.h"
-#include "formats/perfetto_stave.h"
+#include "core/perfetto/stave.h"
+#include "formats/perfetto/read.h"
 
 #include <stdio.h>
 

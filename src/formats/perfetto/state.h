@@ -1,6 +1,6 @@
 /* The Perfetto reader's state, shared by its files. Nothing outside formats/perfetto_read*.c includes this.
  *
- * The way of a packet: perfetto_read.c finds its frame (and unpacks compressed ones) → perfetto_read_packet.c splits it
+ * The way of a packet: formats/perfetto/read.c finds its frame (and unpacks compressed ones) → formats/perfetto/read_packet.c splits it
  * and keeps the state of its sequence → _clock.c makes its timestamp a trace time → _event.c, _legacy.c, _gpu.c or
  * _meta.c turn the payload into events (_args.c and _json.c their arguments, _intern.c and _track.c what they refer to).
  *
@@ -10,11 +10,11 @@
 #ifndef SV_FORMATS_PERFETTO_STATE_H
 #define SV_FORMATS_PERFETTO_STATE_H
 
-#include "base/input.h"
-#include "base/map.h"
-#include "base/wire.h"
-#include "formats/perfetto_proto.h"
-#include "model/stream.h"
+#include "core/base/map.h"
+#include "core/base/wire.h"
+#include "core/files/input.h"
+#include "core/perfetto/proto.h"
+#include "core/stream/stream.h"
 
 #define SV_PF_PACKET_MAX    ((size_t)64 << 20)  /* a longer one is a damaged length */
 #define SV_PF_UNPACKED_MAX  ((uint64_t)1 << 30) /* what one compressed packet may expand to */
@@ -109,7 +109,7 @@ struct sv_pf_clocks {
     struct sv_pf_clock *trace;    /* all events are converted to it; NULL: not decided */
     struct sv_pf_clock *fallback; /* of packets that name no clock; NULL: taken as they are */
     bool is_fixed;                /* the trace clock was used and cannot change */
-    int64_t origin_ns;            /* what times in the file count from (perfetto_stave.h) */
+    int64_t origin_ns;            /* what times in the file count from (core/perfetto/stave.h) */
     uint64_t epoch;
     uint32_t visit;
     struct sv_pf_clock *waiting[64]; /* the clocks with waiting events */
@@ -221,8 +221,8 @@ struct sv_pf_count {
     int64_t first_pos;
 };
 
-struct sv_pf_unpacker; /* the decompressor of perfetto_read.c */
-struct sv_pf_gpu;      /* the state of perfetto_read_gpu.c */
+struct sv_pf_unpacker; /* the decompressor of formats/perfetto/read.c */
+struct sv_pf_gpu;      /* the state of formats/perfetto/read_gpu.c */
 struct sv_pf_losses;   /* the newest TraceStats */
 
 struct sv_pf {

@@ -10,7 +10,7 @@
 #include "formats/decimal.h"
 #include "formats/lines.h"
 
-#include "model/serving_events.h"
+#include "core/serving/events.h"
 
 #include <stdio.h>
 #include <stdlib.h>

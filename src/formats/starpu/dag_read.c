@@ -4,10 +4,10 @@
  * there, so that a quote ends a value only where a list goes on behind it. All nodes wait until the end. Then each is a slice at its place in the
  * order: a level is a step behind all that it depends on, at most LANES_MAX nodes of a level stand side by side. A tag of one task is that task; a tag of
  * several is a slice before and one behind them. Must not pretend that the order is time: the row's name, a note and the metadata say so. */
-#include "base/digraph.h"
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 #include "formats/lines.h"
+#include "formats/starpu/digraph.h"
 
 #include <stdio.h>
 #include <stdlib.h>

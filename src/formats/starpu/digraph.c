@@ -1,9 +1,9 @@
 /* A directed graph and its levels. Called by readers of task graphs.
  *
  * The index is made by counting, the levels by taking away nodes that nothing precedes (Kahn). Must not look at what nodes mean. */
-#include "base/digraph.h"
+#include "formats/starpu/digraph.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  *     sv_digraph_levels(&g, floors, &levels);  // every edge leads to a higher level; what is in a circle is told
  *
  * All of it takes time and memory in proportion to nodes and edges, whatever the shape; nothing recurses. */
-#ifndef SV_BASE_DIGRAPH_H
-#define SV_BASE_DIGRAPH_H
+#ifndef SV_FORMATS_STARPU_DIGRAPH_H
+#define SV_FORMATS_STARPU_DIGRAPH_H
 
 #include <stdbool.h>
 #include <stddef.h>

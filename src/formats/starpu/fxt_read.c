@@ -4,8 +4,8 @@
  * parameters, parameters. Numbers of codes and meanings of parameters are those of StarPU 1.3 (its src/common/fxt.h). The bytes are decoded here and not by
  * libfxt, which crashed on some damaged files, did not return from others, prints by itself, and is under the GPL.
  * Tasks wait until all are read, because a dependency may be recorded after the task that it comes from. Times are CLOCK_MONOTONIC. */
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 #include "formats/lines.h"
 
 #include <stdio.h>

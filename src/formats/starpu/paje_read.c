@@ -4,8 +4,8 @@
  * read by these definitions. A container becomes a track, each kind of state or event a row below it, a variable a counter, a link (a transfer) a slice from
  * its start to its end. Fields that the format does not know become arguments. Times count in seconds, in StarPU's files in milliseconds,
  * from the beginning of the run: no clock of the machine. */
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 #include "formats/decimal.h"
 
 #include <stdlib.h>

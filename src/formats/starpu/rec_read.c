@@ -3,9 +3,9 @@
  * Opened through the table of formats. A record is lines `Key: value` up to an empty one. Tasks become slices on their worker's row with what the record
  * says as arguments, their dependencies flows; states become slices, too. Tasks wait until all are known, because a task does not say who depends on it.
  * Times are milliseconds since the run's first event: no clock of the machine. */
-#include "base/buf.h"
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/buf.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 #include "formats/decimal.h"
 
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* CSV, writing: one line per slice, instant and counter value, for spreadsheets and data frames.
  *
- * Opened through the table of formats; the pump pairs edges before. Texts are quoted as base/csv_text.h says. Arguments are one JSON object; flow points and losses are lines of their own kind. */
-#include "base/buf.h"
-#include "base/csv_text.h"
-#include "base/json.h"
-#include "base/mem.h"
-#include "formats/args_json.h"
+ * Opened through the table of formats; the pump pairs edges before. Texts are quoted as core/base/csv_text.h says. Arguments are one JSON object; flow points and losses are lines of their own kind. */
+#include "core/base/buf.h"
+#include "core/base/csv_text.h"
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "core/chrome/args_json.h"
 #include "formats/formats.h"
 
 #include <stdlib.h>

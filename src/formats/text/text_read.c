@@ -2,11 +2,11 @@
  *
  * Opened through the table of formats. A line that cannot be understood is damage: it is counted with its position and skipped, the next
  * line starts afresh. Lines are bounded by the input window. */
-#include "base/buf.h"
-#include "base/map.h"
-#include "base/mem.h"
+#include "core/base/buf.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
 #include "formats/formats.h"
-#include "formats/text_words.h"
+#include "formats/text/text_words.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Words that the text reader and the text writer share. */
-#ifndef SV_FORMATS_TEXT_WORDS_H
-#define SV_FORMATS_TEXT_WORDS_H
+#ifndef SV_FORMATS_TEXT_TEXT_WORDS_H
+#define SV_FORMATS_TEXT_TEXT_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,10 +12,10 @@
  * Times are seconds with nine decimals, printed from integers. A track is described before its first event, and again when it
  * has learnt something new; its number is its place in the file, so equal traces give equal text. Opened through the table of formats; needs
  * time order. */
-#include "base/buf.h"
-#include "base/mem.h"
+#include "core/base/buf.h"
+#include "core/base/mem.h"
 #include "formats/formats.h"
-#include "formats/text_words.h"
+#include "formats/text/text_words.h"
 
 #include <stdlib.h>
 #include <string.h>

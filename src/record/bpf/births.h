@@ -1,6 +1,6 @@
 /* Births, names and deaths of the followed tasks. Part of io.bpf.c. */
-#ifndef SV_CAPTURE_BPF_BIRTHS_H
-#define SV_CAPTURE_BPF_BIRTHS_H
+#ifndef SV_RECORD_BPF_BIRTHS_H
+#define SV_RECORD_BPF_BIRTHS_H
 
 #if KNOWS_KERNEL
 

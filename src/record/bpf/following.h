@@ -3,8 +3,8 @@
  * A process has a number in each pid namespace from the initial one down to its own. The recorder knows processes by those of its own namespace,
  * as its /proc does: neither the initial nor the innermost number will do. They are looked up once, when a task is followed, and kept in
  * its state. What the recorder's namespace does not show is not followed, and counted. */
-#ifndef SV_CAPTURE_BPF_FOLLOWING_H
-#define SV_CAPTURE_BPF_FOLLOWING_H
+#ifndef SV_RECORD_BPF_FOLLOWING_H
+#define SV_RECORD_BPF_FOLLOWING_H
 
 struct numbers {
     __u32 tgid, tid; /* 0: none */

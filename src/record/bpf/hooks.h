@@ -5,8 +5,8 @@
  *   SV_HOOKS_PLAIN  tracepoints by name, nothing of the kernel's own memory: system calls and processes, no type information needed
  *
  * GET(p, field) is a field of the kernel's struct at p. */
-#ifndef SV_CAPTURE_BPF_HOOKS_H
-#define SV_CAPTURE_BPF_HOOKS_H
+#ifndef SV_RECORD_BPF_HOOKS_H
+#define SV_RECORD_BPF_HOOKS_H
 
 #if defined(SV_HOOKS_BTF)
 #define TRACEPOINT(name) SEC("tp_btf/" #name)

@@ -1,6 +1,6 @@
 /* The kernel's side of `stave record`: system calls of the followed processes, their births, names and deaths, block requests.
  *
- * Loaded by capture/kernel.c, which fills `config` first. Compiled three times, see hooks.h. A task is followed when it has a value in `tasks`;
+ * Loaded by record/kernel/kernel.c, which fills `config` first. Compiled three times, see hooks.h. A task is followed when it has a value in `tasks`;
  * children of followed tasks are followed. A call is noted at its entry and told at its exit, in one record; what finds no room in the ring of its CPU is counted. */
 #if !defined(SV_HOOKS_PLAIN)
 #include "kernel_types.h"

@@ -2,8 +2,8 @@
  *
  * A request is known by its address until it completes. Who submits may be a thread of the kernel that works for the process
  * (SQPOLL): it belongs to the same group, and is followed with its leader. */
-#ifndef SV_CAPTURE_BPF_IO_URING_H
-#define SV_CAPTURE_BPF_IO_URING_H
+#ifndef SV_RECORD_BPF_IO_URING_H
+#define SV_RECORD_BPF_IO_URING_H
 
 /* Whether io_uring_complete brings the completion itself or its parts. */
 

@@ -2,8 +2,8 @@
  *
  * Included by both sides, so only fixed-width types of <linux/types.h>, no pointers, no holes. All times are CLOCK_BOOTTIME,
  * like those of the SDK. A record ends where the ring says; its texts follow the struct, each with its NUL. */
-#ifndef SV_CAPTURE_BPF_RECORDS_H
-#define SV_CAPTURE_BPF_RECORDS_H
+#ifndef SV_RECORD_BPF_RECORDS_H
+#define SV_RECORD_BPF_RECORDS_H
 
 #include <linux/types.h>
 

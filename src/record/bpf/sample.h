@@ -1,6 +1,6 @@
 /* Stacks of the followed threads, taken by a clock of each CPU. Part of io.bpf.c, which includes it; loaded only when asked for. */
-#ifndef SV_CAPTURE_BPF_SAMPLE_H
-#define SV_CAPTURE_BPF_SAMPLE_H
+#ifndef SV_RECORD_BPF_SAMPLE_H
+#define SV_RECORD_BPF_SAMPLE_H
 
 enum { STACK_BYTES_MASK = 0x3f8 }; /* 127 addresses */
 

@@ -1,8 +1,8 @@
 /* States of the followed threads, as the scheduler changes them. Part of io.bpf.c; loaded only when asked for.
  *
  * sched_waking is told by who wakes, so it says who that is; sched_wakeup may be told by the CPU that the thread will run on. */
-#ifndef SV_CAPTURE_BPF_SCHED_H
-#define SV_CAPTURE_BPF_SCHED_H
+#ifndef SV_RECORD_BPF_SCHED_H
+#define SV_RECORD_BPF_SCHED_H
 
 /* The kernel's bits (include/linux/sched.h). */
 enum {

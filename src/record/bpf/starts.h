@@ -1,6 +1,6 @@
 /* Process starts: their record, and the state of a task whose call begins. Part of io.bpf.c. */
-#ifndef SV_CAPTURE_BPF_STARTS_H
-#define SV_CAPTURE_BPF_STARTS_H
+#ifndef SV_RECORD_BPF_STARTS_H
+#define SV_RECORD_BPF_STARTS_H
 
 static __always_inline void count_not_followed(void)
 {

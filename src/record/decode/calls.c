@@ -1,5 +1,5 @@
 /* The table of system calls. Asked by the loader (plans) and by the decoder (meaning); adding a call is a line here. */
-#include "capture/calls.h"
+#include "record/decode/calls.h"
 
 #include <string.h>
 #include <sys/syscall.h>

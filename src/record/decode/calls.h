@@ -1,10 +1,10 @@
 /* The system calls that the recorder knows: what their arguments are, which group they belong to, what they do to descriptors.
  *
  * One table for both sides: the kernel programs get the plan of each number, the decoder its meaning. */
-#ifndef SV_CAPTURE_CALLS_H
-#define SV_CAPTURE_CALLS_H
+#ifndef SV_RECORD_DECODE_CALLS_H
+#define SV_RECORD_DECODE_CALLS_H
 
-#include "capture/bpf/records.h"
+#include "record/bpf/records.h"
 
 #include <stdbool.h>
 #include <stddef.h>

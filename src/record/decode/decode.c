@@ -2,13 +2,13 @@
  *
  * Called by the recorder once per round, and by tests with recorded bytes. Trusts no record: sizes are checked, texts need their NUL,
  * numbers out of range stay without a path. Must not block on anything but /proc. */
-#include "capture/decode.h"
-#include "capture/disks.h"
-#include "capture/inodes.h"
-#include "capture/procfs.h"
-#include "capture/samples.h"
-#include "capture/states.h"
-#include "capture/uring.h"
+#include "record/decode/decode.h"
+#include "record/decode/inodes.h"
+#include "record/decode/samples.h"
+#include "record/decode/states.h"
+#include "record/decode/uring.h"
+#include "record/sample/disks.h"
+#include "record/sample/procfs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,13 +3,13 @@
  *     sv_decode_new → sv_krings_add(sv_decode_rings()) → per round: sv_decode_round(), source->next() until 0, sv_decode_release()
  *
  * Gives slices and edges in the form of docs/io.md; the slices of a thread's calls follow one another. Knows nothing of how the records came: tests feed it bytes. */
-#ifndef SV_CAPTURE_DECODE_H
-#define SV_CAPTURE_DECODE_H
+#ifndef SV_RECORD_DECODE_DECODE_H
+#define SV_RECORD_DECODE_DECODE_H
 
-#include "capture/calls.h"
-#include "capture/krings.h"
-#include "capture/tree.h"
-#include "model/stream.h"
+#include "core/stream/stream.h"
+#include "record/decode/calls.h"
+#include "record/decode/tree.h"
+#include "record/kernel/krings.h"
 
 struct sv_decode;
 

@@ -1,8 +1,8 @@
 /* Descriptors through time: see descriptors.h. Called by the decoder for each call on a descriptor, by procfs.c for what was open before.
  *
  * The usual case, a call on what the descriptor is now, looks at nothing else. */
-#include "capture/descriptors.h"
-#include "capture/tree.h"
+#include "record/decode/descriptors.h"
+#include "record/decode/tree.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  *
  * Times alone cannot say what a call saw that began in the middle of another thread's close or dup2. The kernel can: where threads share descriptors
  * a record has the inode of its file (0: not known), and a descriptor with another inode is not the one. */
-#ifndef SV_CAPTURE_DESCRIPTORS_H
-#define SV_CAPTURE_DESCRIPTORS_H
+#ifndef SV_RECORD_DECODE_DESCRIPTORS_H
+#define SV_RECORD_DECODE_DESCRIPTORS_H
 
 #include <stdbool.h>
 #include <stddef.h>

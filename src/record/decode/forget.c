@@ -2,7 +2,7 @@
  *
  * Rows below a process's or a thread's are anybody's (counters, lanes, GPUs), so all rows are looked at, which costs as much as there are:
  * the caller waits until it is worth it. */
-#include "capture/forget.h"
+#include "record/decode/forget.h"
 
 #include <stdlib.h>
 

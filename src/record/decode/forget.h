@@ -1,9 +1,9 @@
 /* Lets go what was kept of processes and threads that ended: the book of them, their rows in the dictionary, and what the sink kept by their numbers. */
-#ifndef SV_CAPTURE_FORGET_H
-#define SV_CAPTURE_FORGET_H
+#ifndef SV_RECORD_DECODE_FORGET_H
+#define SV_RECORD_DECODE_FORGET_H
 
-#include "capture/tree.h"
-#include "model/stream.h"
+#include "core/stream/stream.h"
+#include "record/decode/tree.h"
 
 /* Those that ended before this time: late records need them for a while. `keeps` (may be NULL) says whose rows somebody else still holds by
  * number. No batch of events may be under way. A sink that needs all rows at the end keeps them; the book is cut all the same. */

@@ -1,9 +1,9 @@
 /* Which path a page of the page cache belongs to: learnt from calls on descriptors, from files that are mapped
  * and from /proc/PID/maps, by device and inode. */
-#ifndef SV_CAPTURE_INODES_H
-#define SV_CAPTURE_INODES_H
+#ifndef SV_RECORD_DECODE_INODES_H
+#define SV_RECORD_DECODE_INODES_H
 
-#include "capture/tree.h"
+#include "record/decode/tree.h"
 
 enum { SV_INODES_MAX = 1 << 16 }; /* further files stay without a path */
 

@@ -1,5 +1,5 @@
-/* Chooses lanes (model/lanes.h is for slices in the order of their begins). Called for block requests and requests of io_uring, in the order in which they end. */
-#include "capture/overlap.h"
+/* Chooses lanes (core/stream/lanes.h is for slices in the order of their begins). Called for block requests and requests of io_uring, in the order in which they end. */
+#include "record/decode/overlap.h"
 
 #include <stdio.h>
 

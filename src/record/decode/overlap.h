@@ -1,8 +1,8 @@
 /* Rows for slices that overlap: as many lanes as there are at a time, each one's slices in time order. */
-#ifndef SV_CAPTURE_OVERLAP_H
-#define SV_CAPTURE_OVERLAP_H
+#ifndef SV_RECORD_DECODE_OVERLAP_H
+#define SV_RECORD_DECODE_OVERLAP_H
 
-#include "model/dict.h"
+#include "core/stream/dict.h"
 
 enum { SV_ROWS_MAX = 64 }; /* further ones share the last: it may then show a slice too short */
 

@@ -1,7 +1,7 @@
 /* Paths without their words: every component becomes a token that is the same wherever it occurs in the trace, and means nothing without the key,
  * which is made at random for each recording and kept nowhere. */
-#ifndef SV_CAPTURE_REDACT_H
-#define SV_CAPTURE_REDACT_H
+#ifndef SV_RECORD_DECODE_REDACT_H
+#define SV_RECORD_DECODE_REDACT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
  *
  * The kernel gives addresses, innermost first: its own, then the process's. The event has names, outermost first. The kernel follows frame
  * pointers; in code that was compiled without them it finds other numbers, so a process's stack ends at the first address that is no code. */
-#include "capture/samples.h"
+#include "record/decode/samples.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* Stack samples as instants on a row `samples` below each thread: named by the innermost function, with the whole stack. */
-#ifndef SV_CAPTURE_SAMPLES_H
-#define SV_CAPTURE_SAMPLES_H
+#ifndef SV_RECORD_DECODE_SAMPLES_H
+#define SV_RECORD_DECODE_SAMPLES_H
 
-#include "capture/bpf/records.h"
-#include "capture/symbols.h"
-#include "capture/tree.h"
-#include "model/batch.h"
+#include "core/stream/batch.h"
+#include "record/bpf/records.h"
+#include "record/decode/tree.h"
+#include "record/symbols/symbols.h"
 
 struct sv_samples {
     struct sv_symbols *symbols; /* NULL: addresses */

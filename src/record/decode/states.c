@@ -2,7 +2,7 @@
  *
  * A thread has one state at a time, so each change ends the one before it. Records of a thread come from several CPUs: a wake-up may
  * be told a moment after the switch that followed it, and must then change nothing. */
-#include "capture/states.h"
+#include "record/decode/states.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* States of threads (running, runnable, waiting …) as slices on a row `state` below each thread: what SQL's thread_state shows. */
-#ifndef SV_CAPTURE_STATES_H
-#define SV_CAPTURE_STATES_H
+#ifndef SV_RECORD_DECODE_STATES_H
+#define SV_RECORD_DECODE_STATES_H
 
-#include "capture/bpf/records.h"
-#include "capture/tree.h"
-#include "model/batch.h"
+#include "core/stream/batch.h"
+#include "record/bpf/records.h"
+#include "record/decode/tree.h"
 
 struct sv_states {
     sv_str cat, row, cpu, io_wait, waker_tid, waker, interrupt;

@@ -1,7 +1,7 @@
 /* The followed processes and their open files. Called by the decoder for every record that changes something; asks nobody but its caller.
  *
  * Paths are joined as texts: `.` and `..` are taken out, links are not resolved. */
-#include "capture/tree.h"
+#include "record/decode/tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>

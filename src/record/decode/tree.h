@@ -1,13 +1,13 @@
 /* The followed processes: names, threads, open files, working directories. The book that turns descriptors into paths.
  *
  * Kept from the records of the kernel programs; a process met without its birth (attach, loss) is completed from /proc by procfs.h. */
-#ifndef SV_CAPTURE_TREE_H
-#define SV_CAPTURE_TREE_H
+#ifndef SV_RECORD_DECODE_TREE_H
+#define SV_RECORD_DECODE_TREE_H
 
-#include "base/map.h"
-#include "capture/descriptors.h"
-#include "capture/overlap.h"
-#include "model/dict.h"
+#include "core/base/map.h"
+#include "core/stream/dict.h"
+#include "record/decode/descriptors.h"
+#include "record/decode/overlap.h"
 
 /* A path, once however many descriptors refer to it. Its counts are what the summary shows. */
 struct sv_file {
@@ -36,7 +36,7 @@ struct sv_proc {
     uint64_t calls, bytes_read, bytes_written;
     int64_t time_ns; /* in calls */
     char name[16];
-    struct { /* capture/usage.c's */
+    struct { /* record/sample/usage.c's */
         sv_track cpu, memory;
         uint64_t ticks, turn;
         int64_t gone_ns; /* /proc has not had it since; 0: it has */

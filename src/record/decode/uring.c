@@ -1,5 +1,5 @@
 /* Requests of io_uring to events. Called by the decoder for each completion. Operations that this table does not have yet are shown by number. */
-#include "capture/uring.h"
+#include "record/decode/uring.h"
 
 #include <stdio.h>
 

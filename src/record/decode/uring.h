@@ -1,10 +1,10 @@
 /* Requests of io_uring as slices on a row `io_uring` below the thread that submitted them. They overlap, so the row has lanes. */
-#ifndef SV_CAPTURE_URING_H
-#define SV_CAPTURE_URING_H
+#ifndef SV_RECORD_DECODE_URING_H
+#define SV_RECORD_DECODE_URING_H
 
-#include "capture/bpf/records.h"
-#include "capture/tree.h"
-#include "model/batch.h"
+#include "core/stream/batch.h"
+#include "record/bpf/records.h"
+#include "record/decode/tree.h"
 
 enum { SV_URING_OPS = 64 };
 

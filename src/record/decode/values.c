@@ -1,6 +1,6 @@
-/* Sampled values as counter events. Called by capture/usage.c and capture/gpus.c. */
-#include "capture/values.h"
-#include "base/mem.h"
+/* Sampled values as counter events. Called by record/sample/usage.c and record/sample/gpus.c. */
+#include "record/decode/values.h"
+#include "core/base/mem.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Values of counters that were sampled together, on their way into batches. For the samplers of /proc and of GPUs. */
-#ifndef SV_CAPTURE_VALUES_H
-#define SV_CAPTURE_VALUES_H
+#ifndef SV_RECORD_DECODE_VALUES_H
+#define SV_RECORD_DECODE_VALUES_H
 
-#include "model/batch.h"
+#include "core/stream/batch.h"
 
 struct sv_value;
 

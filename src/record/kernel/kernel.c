@@ -3,8 +3,8 @@
  * The programs exist in three forms (bpf/hooks.h), tried from the fastest to the most modest until one loads and attaches.
  *
  * Errors are told with what to do about them. libbpf's own words are kept only as the detail of an error, never printed. */
-#include "capture/kernel.h"
-#include "capture/calls.h"
+#include "record/kernel/kernel.h"
+#include "record/decode/calls.h"
 
 #include <stdlib.h>
 
@@ -14,11 +14,11 @@ const char *const sv_hooks_names[] = {"best", "btf", "raw", "tracepoints", NULL}
 
 #ifdef SV_HAVE_EBPF
 
-#include "base/mem.h"
-#include "capture/procfs.h"
+#include "core/base/mem.h"
 #include "io_btf.skel.h"
 #include "io_plain.skel.h"
 #include "io_raw.skel.h"
+#include "record/sample/procfs.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>

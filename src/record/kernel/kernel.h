@@ -3,11 +3,11 @@
  *     sv_kernel_open → sv_kernel_rings → sv_kernel_follow / sv_kernel_enroll → (rounds of the decoder, sv_kernel_losses) → sv_kernel_close
  *
  * Built without eBPF, sv_kernel_open() says so and everything else is never called. */
-#ifndef SV_CAPTURE_KERNEL_H
-#define SV_CAPTURE_KERNEL_H
+#ifndef SV_RECORD_KERNEL_KERNEL_H
+#define SV_RECORD_KERNEL_KERNEL_H
 
-#include "base/err.h"
-#include "capture/krings.h"
+#include "core/base/err.h"
+#include "record/kernel/krings.h"
 
 /* How the programs are attached, from the fastest to the most modest. */
 enum sv_hooks {

@@ -1,5 +1,5 @@
-/* What capture/kernel.h offers in a build without eBPF: nothing, and it says so. */
-#include "capture/kernel.h"
+/* What record/kernel/kernel.h offers in a build without eBPF: nothing, and it says so. */
+#include "record/kernel/kernel.h"
 
 #ifndef SV_HAVE_EBPF
 

@@ -5,8 +5,8 @@
  *
  * A record may be reserved and not complete: its thread was interrupted, and where kernels can be preempted others go on meanwhile. Behind it there
  * may be the older record of a thread that has moved on to another CPU, so then no ring is read past what came before it. */
-#include "capture/krings.h"
-#include "base/mem.h"
+#include "record/kernel/krings.h"
+#include "core/base/mem.h"
 
 #include <linux/bpf.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
  *
  * A ring is what BPF_MAP_TYPE_RINGBUF maps: two positions and the records, each behind a head of 8 bytes. Tests give bytes
  * of their own. Contents come from the kernel and are checked all the same: a wrong length ends the reading of that ring, counted. */
-#ifndef SV_CAPTURE_KRINGS_H
-#define SV_CAPTURE_KRINGS_H
+#ifndef SV_RECORD_KERNEL_KRINGS_H
+#define SV_RECORD_KERNEL_KRINGS_H
 
-#include "capture/bpf/records.h"
+#include "record/bpf/records.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* AMD's GPUs through sysfs, as the kernel's amdgpu driver shows them: utilisation, memory, power, temperature.
  *
- * Called by capture/gpus.c. The files are described in the kernel's documentation ("Misc AMDGPU driver information", "GPU Power/Thermal"); one that is not there
+ * Called by record/sample/gpus.c. The files are described in the kernel's documentation ("Misc AMDGPU driver information", "GPU Power/Thermal"); one that is not there
  * gives no value. */
-#include "capture/gpu_vendors.h"
-#include "capture/procfs.h"
+#include "record/sample/gpu_vendors.h"
+#include "record/sample/procfs.h"
 
 #include <glob.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Block requests to events. Called by the decoder for each completed request; lanes are chosen so that each one's slices come in time order. */
-#include "capture/disks.h"
+#include "record/sample/disks.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* Block requests as slices of the disks' tracks. Requests overlap, so each disk has as many lanes as it has requests at a time. */
-#ifndef SV_CAPTURE_DISKS_H
-#define SV_CAPTURE_DISKS_H
+#ifndef SV_RECORD_SAMPLE_DISKS_H
+#define SV_RECORD_SAMPLE_DISKS_H
 
-#include "base/map.h"
-#include "capture/bpf/records.h"
-#include "capture/overlap.h"
-#include "model/batch.h"
-#include "model/dict.h"
+#include "core/base/map.h"
+#include "core/stream/batch.h"
+#include "core/stream/dict.h"
+#include "record/bpf/records.h"
+#include "record/decode/overlap.h"
 
 struct sv_disk {
     uint32_t device;

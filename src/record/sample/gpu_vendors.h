@@ -1,8 +1,8 @@
-/* Between capture/gpus.c and the vendors' files: a device, what may be asked of it, and how answers come back. */
-#ifndef SV_CAPTURE_GPU_VENDORS_H
-#define SV_CAPTURE_GPU_VENDORS_H
+/* Between record/sample/gpus.c and the vendors' files: a device, what may be asked of it, and how answers come back. */
+#ifndef SV_RECORD_SAMPLE_GPU_VENDORS_H
+#define SV_RECORD_SAMPLE_GPU_VENDORS_H
 
-#include "capture/gpus.h"
+#include "record/sample/gpus.h"
 
 enum sv_gpu_value {
     SV_GPU_SM,

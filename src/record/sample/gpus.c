@@ -1,6 +1,6 @@
 /* Rows and values of GPUs, whoever made them. Called by the recorder at its interval; asks the vendors' files for the numbers. */
-#include "capture/gpu_vendors.h"
-#include "capture/values.h"
+#include "record/decode/values.h"
+#include "record/sample/gpu_vendors.h"
 
 #include <stdio.h>
 #include <stdlib.h>

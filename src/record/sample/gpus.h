@@ -2,11 +2,11 @@
  * counters in the form of docs/io.md.
  *
  *     sv_gpus_new → per sample: sv_gpus_sample(), source->next() until 0 */
-#ifndef SV_CAPTURE_GPUS_H
-#define SV_CAPTURE_GPUS_H
+#ifndef SV_RECORD_SAMPLE_GPUS_H
+#define SV_RECORD_SAMPLE_GPUS_H
 
-#include "capture/tree.h"
-#include "model/stream.h"
+#include "core/stream/stream.h"
+#include "record/decode/tree.h"
 
 struct sv_gpus;
 

@@ -1,7 +1,7 @@
 /* Reads /proc. Called at the start of a recording, for processes met in the middle of their lives, and after losses.
  *
  * Everything here races with the processes it looks at: what is gone meanwhile is left out, and is no error. */
-#include "capture/procfs.h"
+#include "record/sample/procfs.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -2,11 +2,11 @@
  *
  * Numbers of processes are those of our own pid namespace. /proc may be another's (after unshare --pid without --mount-proc): sv_procfs_open() finds
  * that out, before anything else is asked. */
-#ifndef SV_CAPTURE_PROCFS_H
-#define SV_CAPTURE_PROCFS_H
+#ifndef SV_RECORD_SAMPLE_PROCFS_H
+#define SV_RECORD_SAMPLE_PROCFS_H
 
-#include "base/err.h"
-#include "capture/tree.h"
+#include "core/base/err.h"
+#include "record/decode/tree.h"
 
 /* Looks whether /proc is ours, or mounts one for this process only. It fails where neither is possible. */
 int sv_procfs_open(struct sv_err *err);

@@ -1,10 +1,10 @@
 /* Samples /proc. Called by the recorder at its interval; numbers that the kernel counts up become means over the time since the last sample.
  *
  * Lines that do not look as expected are left out: a missing value is no value, never 0. */
-#include "capture/usage.h"
-#include "capture/disks.h"
-#include "capture/procfs.h"
-#include "capture/values.h"
+#include "record/sample/usage.h"
+#include "record/decode/values.h"
+#include "record/sample/disks.h"
+#include "record/sample/procfs.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* Utilisation from /proc at an interval: CPUs, memory, disks, network, the followed processes. A live source of counters, in the form of docs/io.md.
  *
  *     sv_usage_new → per sample: sv_usage_sample(), source->next() until 0 */
-#ifndef SV_CAPTURE_USAGE_H
-#define SV_CAPTURE_USAGE_H
+#ifndef SV_RECORD_SAMPLE_USAGE_H
+#define SV_RECORD_SAMPLE_USAGE_H
 
-#include "capture/tree.h"
-#include "model/stream.h"
+#include "core/stream/stream.h"
+#include "record/decode/tree.h"
 
 struct sv_usage;
 

@@ -1,8 +1,8 @@
 /* Reads the symbol tables of an ELF file by pread: files change and shrink while programs run from them, so nothing is mapped.
  *
  * Called by symbols.c for each file that a sampled address lies in. Every number of the file is checked before it is used. */
-#include "capture/elf.h"
-#include "base/mem.h"
+#include "record/symbols/elf.h"
+#include "core/base/mem.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Names of functions in an ELF file: what .symtab and .dynsym say, by address. For 64-bit files of this machine's byte order. */
-#ifndef SV_CAPTURE_ELF_H
-#define SV_CAPTURE_ELF_H
+#ifndef SV_RECORD_SYMBOLS_ELF_H
+#define SV_RECORD_SYMBOLS_ELF_H
 
 #include <stdbool.h>
 #include <stddef.h>

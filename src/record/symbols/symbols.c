@@ -2,11 +2,11 @@
  *
  * Races with the processes: their maps are read when they are first sampled and again when an address lies outside of what is known and was
  * sampled after the last reading: once per round of the recorder at most. A process that is gone by then keeps the maps that were read, or its parent's. */
-#include "capture/symbols.h"
-#include "base/map.h"
-#include "base/mem.h"
-#include "capture/elf.h"
-#include "capture/procfs.h"
+#include "record/symbols/symbols.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
+#include "record/sample/procfs.h"
+#include "record/symbols/elf.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Addresses to names of functions: the kernel's by /proc/kallsyms, a process's by /proc/PID/maps and the symbols of its files.
  *
  * Names are as the compiler made them (C++ stays mangled). What has none is called by its file, "[libc.so.6]". */
-#ifndef SV_CAPTURE_SYMBOLS_H
-#define SV_CAPTURE_SYMBOLS_H
+#ifndef SV_RECORD_SYMBOLS_SYMBOLS_H
+#define SV_RECORD_SYMBOLS_SYMBOLS_H
 
 #include <stdbool.h>
 #include <stddef.h>

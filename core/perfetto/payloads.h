@@ -1,6 +1,6 @@
 /* TracePacket: the payloads (messages, one per packet), with the names under which they are reported. */
-#ifndef SV_FORMATS_PERFETTO_PAYLOADS_H
-#define SV_FORMATS_PERFETTO_PAYLOADS_H
+#ifndef SV_CORE_PERFETTO_PAYLOADS_H
+#define SV_CORE_PERFETTO_PAYLOADS_H
 
 /* clang-format off */
 #define SV_PF_PAYLOADS(X)                                        \

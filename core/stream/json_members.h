@@ -2,11 +2,11 @@
  *
  * The bytes must have SV_JSON_PAD readable bytes behind them (the window of an input has). Texts are given raw, between their
  * quotes: sv_member_text() resolves escapes. */
-#ifndef SV_FORMATS_JSON_MEMBERS_H
-#define SV_FORMATS_JSON_MEMBERS_H
+#ifndef SV_CORE_STREAM_JSON_MEMBERS_H
+#define SV_CORE_STREAM_JSON_MEMBERS_H
 
-#include "model/batch.h"
-#include "model/dict.h"
+#include "core/stream/batch.h"
+#include "core/stream/dict.h"
 
 struct sv_members {
     const uint8_t *p, *end;

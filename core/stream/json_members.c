@@ -1,7 +1,7 @@
 /* Members of small JSON values. Called by the readers of iostat and MLLOG, which bound what they hand over. */
-#include "formats/json_members.h"
+#include "core/stream/json_members.h"
 
-#include "base/json_scan.h"
+#include "core/base/json_scan.h"
 
 #include <string.h>
 

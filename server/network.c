@@ -4,7 +4,7 @@
  * need no check; sizes are bounded (SIZE_LIMIT floats per row). */
 #include "server/network.h"
 
-#include "base/mem.h"
+#include "core/base/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,28 @@
+/* Tables as a stream of rows: what a query gives and a printer takes. */
+#ifndef SV_CORE_BASE_ROWS_H
+#define SV_CORE_BASE_ROWS_H
+
+#include "core/base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum sv_cell_type { SV_CELL_NULL, SV_CELL_INT, SV_CELL_REAL, SV_CELL_TEXT, SV_CELL_BLOB };
+
+struct sv_cell {
+    enum sv_cell_type type;
+    int64_t i;
+    double d;
+    const char *text; /* TEXT and BLOB; valid until the call returns */
+    size_t len;
+};
+
+/* Takes tables. head() comes once per table, then row() for each row, then end(). Each may
+ * return a negative SV_E…, which ends the run. */
+struct sv_rows_sink {
+    int (*head)(struct sv_rows_sink *r, const char *const *names, size_t n, struct sv_err *err);
+    int (*row)(struct sv_rows_sink *r, const struct sv_cell *cells, size_t n, struct sv_err *err);
+    int (*end)(struct sv_rows_sink *r, struct sv_err *err);
+};
+
+#endif
