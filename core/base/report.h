@@ -16,8 +16,8 @@ enum sv_severity {
 
 struct sv_finding {
     enum sv_severity severity;
-    char *
-        what; /* "truncated packet", "ftrace_events packet"; the identity of the row, with severity */
+    /* "truncated packet", "ftrace_events packet"; the identity of the row, with severity */
+    char *what;
     uint64_t count;
     int64_t first_pos;  /* byte position in the decompressed input, SV_NO_POS when it has none */
     char *first_detail; /* of the first one, or NULL: "expected ':' after key" */

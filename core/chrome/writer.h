@@ -84,8 +84,8 @@ struct chrome_writer {
     bool has_global;
     bool is_placing; /* the ancestors of some track */
 
-    struct sv_map
-        flows; /* numbers of flows that have begun: the only memory that grows with the file */
+    /* numbers of flows that have begun: the only memory that grows with the file */
+    struct sv_map flows;
     struct chrome_open_counter counter;
 
     struct sv_map async_tops; /* track → number + 1 of its newest open begin */

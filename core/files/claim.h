@@ -57,12 +57,12 @@ struct sv_claim {
     char session[SV_CLAIM_PATH_MAX]; /* folder, "": none */
     char command[256];               /* of the holder, safe to print */
     struct sv_claim_found found;
-    uint64_t
-        whole_bytes;  /* of the growing file, as journalled here; SV_CLAIM_UNKNOWN: see session */
+    /* of the growing file, as journalled here; SV_CLAIM_UNKNOWN: see session */
+    uint64_t whole_bytes;
     uint32_t segment; /* recorder with --last: number of its first segment OUT.ring-NNNN; 0: none */
     int fd;           /* the marker, while this process holds it and journals; else -1 */
-    struct sv_claim_found
-        file; /* which file the marker is: one that others made since then is not touched */
+    /* which file the marker is: one that others made since then is not touched */
+    struct sv_claim_found file;
 };
 #define SV_CLAIM_UNKNOWN UINT64_MAX
 

@@ -469,8 +469,8 @@ int sv_input_open(const char *path, struct sv_input **out, struct sv_err *err)
     in->impl->owns_fd = !is_stdin;
     if (S_ISREG(st.st_mode)) {
         in->size_bytes = (uint64_t)st.st_size;
-        (void)posix_fadvise(
-            fd, 0, 0, POSIX_FADV_SEQUENTIAL); /* only advice: a refusal costs nothing but speed */
+        /* only advice: a refusal costs nothing but speed */
+        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     }
     *out = in;
     return SV_OK;

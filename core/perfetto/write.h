@@ -136,8 +136,8 @@ struct pf_recent {
 
 struct pf_flow_use { /* how a flow number of the model is written */
     uint32_t generation;
-    bool
-        is_explicit; /* started by SV_ARG_FLOW_BEGIN: ends do not close it, so that it can fan out */
+    /* started by SV_ARG_FLOW_BEGIN: ends do not close it, so that it can fan out */
+    bool is_explicit;
 };
 
 struct pf {
@@ -152,8 +152,8 @@ struct pf {
     uint64_t window_bytes; /* handed to the output in this window, before compression */
     bool names_stages;     /* correlation numbers are those of GPU stages, too */
     uint32_t wire_clock;   /* the trace clock as it is written */
-    uint32_t
-        alias_clock;   /* what the file's own time line really is; 0: it is not used, or unknown */
+    /* what the file's own time line really is; 0: it is not used, or unknown */
+    uint32_t alias_clock;
     int64_t origin_ns; /* 0 or below: the time that is written as 0 in this window */
 
     struct sv_buf block;    /* packets on their way */
@@ -261,8 +261,8 @@ void pf_told_clear(struct pf_sequence *s); /* the sequence has heard of nothing 
 /* Makes the track usable in this window: describes it and its parents, or puts that off. */
 void pf_track_prepare(struct pf *w, sv_track track);
 void pf_tracks_describe_put_off(struct pf *w); /* at the end of a window */
-void pf_tracks_describe_rest(
-    struct pf *w); /* at the end of the file: all that the dictionary holds */
+/* at the end of the file: all that the dictionary holds */
+void pf_tracks_describe_rest(struct pf *w);
 void pf_tracks_fini(struct pf *w);
 /* The sequence for an event of this track, started in this window. */
 struct pf_sequence *pf_sequence_for(struct pf *w, sv_track track, int64_t ts_ns);

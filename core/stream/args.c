@@ -69,8 +69,8 @@ void sv_args_unpack(void *at, size_t n)
 /* The keys on the top level of a list. */
 struct keys {
     const struct sv_arg *args, *end;
-    struct sv_map
-        map; /* key → index + 1; filled for long lists only, so that hostile ones stay linear */
+    /* key → index + 1; filled for long lists only, so that hostile ones stay linear */
+    struct sv_map map;
     bool is_long;
 };
 

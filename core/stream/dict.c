@@ -20,8 +20,8 @@ struct sv_dict_impl {
     struct sv_arena bytes;
     struct string_slot *slots;
     size_t n_slots; /* a power of two */
-    uint64_t
-        seed; /* of the strings' hashes; 0 until too many of them meet, as in core/base/map.h */
+    /* of the strings' hashes; 0 until too many of them meet, as in core/base/map.h */
+    uint64_t seed;
     uint32_t calm; /* no new seed before there are so many strings */
     size_t cap_strings, cap_tracks, cap_meta;
     struct sv_map by_uuid;

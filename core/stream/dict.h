@@ -43,8 +43,8 @@ struct sv_track_info {
     uint8_t child_order;   /* how its children are sorted: enum sv_child_order */
     uint8_t sibling_merge; /* enum sv_sibling_merge */
     bool has_order;        /* `order` was given */
-    bool
-        is_incremental; /* counter: the source wrote deltas (values in events are always absolute) */
+    /* counter: the source wrote deltas (values in events are always absolute) */
+    bool is_incremental;
     bool is_described;  /* a descriptor or name was seen, not only a reference */
     bool is_state;      /* each slice is a state that ends the one before it */
     int32_t revision;   /* grows with every change */

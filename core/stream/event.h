@@ -66,8 +66,8 @@ enum sv_arg_type {
 struct sv_arg {
     sv_str key;        /* 0 for array members and for types with a meaning of their own */
     uint32_t type : 8; /* enum sv_arg_type */
-    uint32_t
-        size : 24; /* TEXT: bytes; DICT, ARRAY, SOURCE, STACK: slots that follow and belong to it */
+    /* TEXT: bytes; DICT, ARRAY, SOURCE, STACK: slots that follow and belong to it */
+    uint32_t size : 24;
     union {
         int64_t i;
         uint64_t u;

@@ -54,8 +54,8 @@ struct sv_lane_row {
     uint32_t begun_lane; /* … and where it went */
     bool has_begun, is_loose;
     struct sv_lane_loose *newest; /* loose: what is open, the newest first */
-    uint8_t *
-        edges; /* of the first lane, oldest first: 1 when it had to be closed before its end came */
+    /* of the first lane, oldest first: 1 when it had to be closed before its end came */
+    uint8_t *edges;
     size_t n_edges, cap_edges;
     uint32_t n_last;                  /* open slices that are is_last */
     struct sv_held *held, *held_last; /* flow points that wait for the next begin */
@@ -112,8 +112,8 @@ struct sv_lane_slice {
     int64_t begin_ns, end_ns; /* SV_LANE_NEVER: not known yet */
     uint64_t owner;           /* whose slices end in the order in which they nest */
     bool nests; /* its end comes before that of whatever its owner has open and nests, too */
-    bool
-        is_whole; /* written at once, so that the order of ends does not count; may lie inside whole ones of any owner */
+    /* written at once, so that the order of ends does not count; may lie inside whole ones of any owner */
+    bool is_whole;
 };
 
 /* An open one. */

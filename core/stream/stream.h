@@ -29,8 +29,8 @@ struct sv_source {
     unsigned gives; /* enum sv_shape */
     struct sv_dict *dict;
     struct sv_report *report;
-    bool
-        has_refused; /* an event that cannot be told: next() ends with an error, see sv_source_given() */
+    /* an event that cannot be told: next() ends with an error, see sv_source_given() */
+    bool has_refused;
     int64_t refused_pos;
 };
 
@@ -50,8 +50,8 @@ struct sv_sink {
      * stream is not whole (a write failed, or the source did): discard what cannot be finished. */
     int (*close)(struct sv_sink *s, bool failed, struct sv_err *err);
     unsigned takes; /* enum sv_shape */
-    bool
-        rewrites; /* close() will replace the file: what was flushed is then no longer its beginning */
+    /* close() will replace the file: what was flushed is then no longer its beginning */
+    bool rewrites;
     /* Everything written so far reaches the file, which a reader can use up to there. NULL: the sink cannot. For live sources. */
     int (*flush)(struct sv_sink *s, struct sv_err *err);
     /* No more events come on this track, and its number will be another track's: whatever is kept by number is to be written and let go.

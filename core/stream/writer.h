@@ -6,12 +6,12 @@
 #include "core/stream/stream.h"
 
 struct sv_write_options {
-    enum sv_compression
-        compression; /* inside the format (Perfetto packets); whole-file compression is the output's */
+    /* inside the format (Perfetto packets); whole-file compression is the output's */
+    enum sv_compression compression;
     const char *dialect;  /* format-specific variant, NULL for the default */
     int64_t resync_bytes; /* Perfetto: distance of resync points, 0 default */
-    bool
-        continues; /* the output holds a file that ends after a flush: go on there (can_continue) */
+    /* the output holds a file that ends after a flush: go on there (can_continue) */
+    bool continues;
 };
 
 #define SV_SINK_DOOR(name)                                                                        \

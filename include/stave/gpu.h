@@ -217,8 +217,8 @@ STAVE_API bool stave_gpu_add_point(enum stave_gpu_point kind, const struct stave
 /* ---- memory: the counters `memory in use` and `live allocations` of the device follow ---- */
 
 struct stave_gpu_alloc {
-    struct stave_gpu_at
-        at; /* stream 0: `device` says where; name NULL: "alloc" or "free"; `end` may be 0 */
+    /* stream 0: `device` says where; name NULL: "alloc" or "free"; `end` may be 0 */
+    struct stave_gpu_at at;
     stave_gpu_device_t device;
     enum stave_gpu_memory memory; /* pageable and pinned memory is not the device's */
     uint64_t address, bytes;      /* free: 0 bytes means what the allocation had */

@@ -51,8 +51,8 @@ enum stave_serving_outputs {
 struct stave_serving_config {
     size_t size;        /* sizeof(struct stave_serving_config) */
     bool trace_enabled; /* false: stave_serving_open() gives NULL and no message */
-    const char
-        *trace_output;  /* a directory, made when it is missing; NULL: the working directory */
+    /* a directory, made when it is missing; NULL: the working directory */
+    const char *trace_output;
     const char *server; /* name of the process in the traces */
     enum stave_serving_names names;
     unsigned outputs; /* enum stave_serving_outputs; 0: JSON, CSV, PFTRACE (NEWER: METRICS too) */

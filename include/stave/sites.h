@@ -65,8 +65,8 @@ STAVE_API uint32_t stave_i_instant0(struct stave_site *site);
 STAVE_API uint32_t stave_i_emit(struct stave_site *site, const uint64_t *values);
 STAVE_API void stave_i_note_begin(uint32_t recorded); /* STAVE_BEGIN: remember for STAVE_END */
 STAVE_API void stave_i_end(struct stave_site *site, const uint64_t *values);
-STAVE_API void stave_i_open0(
-    struct stave_site *site); /* STAVE_BEGIN and STAVE_END without arguments */
+/* STAVE_BEGIN and STAVE_END without arguments */
+STAVE_API void stave_i_open0(struct stave_site *site);
 STAVE_API void stave_i_end0(void);
 STAVE_API void stave_i_scope_end(uint32_t session);
 STAVE_API void stave_i_scope_end_with(

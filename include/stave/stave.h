@@ -44,15 +44,15 @@ enum stave_full {
 /* Every member left 0 means the default, or what the environment says. */
 struct stave_options {
     size_t size; /* sizeof(struct stave_options) */
-    const char
-        *out; /* STAVE_OUT: .pftrace, .json, .json.gz …; unix:PATH, tcp:HOST:PORT; %p %h %r %j */
+    /* STAVE_OUT: .pftrace, .json, .json.gz …; unix:PATH, tcp:HOST:PORT; %p %h %r %j */
+    const char *out;
     const char *categories; /* STAVE_CATEGORIES: globs, comma separated; -GLOB excludes */
     size_t buffer_bytes;    /* STAVE_BUFFER: ring of each thread, rounded up to a power of two */
     enum stave_full full;   /* STAVE_FULL */
     const char *compress;   /* STAVE_COMPRESS: none, gzip, zstd */
     /* Flight recorder (STAVE_FULL_OVERWRITE): */
-    uint64_t
-        keep_ms; /* STAVE_KEEP_MS: what is older than this is not written; 0: all the rings hold */
+    /* STAVE_KEEP_MS: what is older than this is not written; 0: all the rings hold */
+    uint64_t keep_ms;
     uint64_t after_ms;        /* STAVE_AFTER_MS: how long recording goes on after a trigger */
     int trigger_signal;       /* STAVE_TRIGGER_SIGNAL: a number; 0 none */
     const char *trigger_name; /* STAVE_TRIGGER=NAME:MS, a slice of this name … */
@@ -63,8 +63,8 @@ struct stave_options {
 STAVE_API int stave_start(const struct stave_options *options); /* NULL: by the environment */
 STAVE_API int stave_flush(void); /* everything recorded so far is in the (growing) file */
 STAVE_API int stave_stop(void);  /* the file is complete and has its name */
-STAVE_API void stave_finish(
-    void); /* before _exit(): what a normal end of the program does by itself */
+/* before _exit(): what a normal end of the program does by itself */
+STAVE_API void stave_finish(void);
 
 /* Where this process's session lives, "" without one: with STAVE_SESSION set to it, a program that is executed traces into the same output. */
 STAVE_API const char *stave_session(void);
@@ -75,8 +75,8 @@ STAVE_API int stave_trigger(const char *reason);
 
 /* Globs as in STAVE_CATEGORIES, from now on. */
 STAVE_API void stave_categories(const char *globs);
-STAVE_API bool stave_enabled(
-    const char *category); /* to skip expensive preparation; NULL: is anything recorded at all */
+/* to skip expensive preparation; NULL: is anything recorded at all */
+STAVE_API bool stave_enabled(const char *category);
 
 struct stave_counts {
     size_t size;               /* sizeof(struct stave_counts) */
@@ -91,8 +91,8 @@ STAVE_API void stave_count(struct stave_counts *counts); /* of this session */
 
 /* ---- tracks ---- */
 
-typedef uint32_t
-    stave_track_t; /* a small number, valid for the life of the process, forked children included */
+/* a small number, valid for the life of the process, forked children included */
+typedef uint32_t stave_track_t;
 #define STAVE_THREAD  ((stave_track_t)0) /* the calling thread's own: the default */
 #define STAVE_PROCESS ((stave_track_t)1)
 #define STAVE_ROOT    ((stave_track_t)2) /* as a parent: top level */

@@ -18,8 +18,8 @@ int sv_collect_open(const char *dir, const char *out, const char *part, struct s
                     struct sv_report *report, unsigned takes, struct sv_collect **to,
                     struct sv_err *err);
 const char *sv_collect_dir(const struct sv_collect *c); /* for STAVE_SESSION */
-struct sv_source *sv_collect_source(
-    struct sv_collect *c); /* next() gives 0 at the end of a round */
+/* next() gives 0 at the end of a round */
+struct sv_source *sv_collect_source(struct sv_collect *c);
 
 /* A new round: everything committed by the processes until now. Returns its bytes. `look`: also who has ended, which otherwise takes
  * up to 100 ms to be noticed. */

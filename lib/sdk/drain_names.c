@@ -121,8 +121,8 @@ static sv_track make_track(struct sv_drain_names *n, const struct sv_name_head *
         struct sv_text text = sv_dict_text(d, name);
         uint64_t uuid =
             sv_uuid_child(parent ? d->tracks[parent].uuid : 0, h->event, text.bytes, text.len);
-        bool
-            is_new; /* else it is known, or a number that hits another one's: nobody's track is changed */
+        /* else it is known, or a number that hits another one's: nobody's track is changed */
+        bool is_new;
         t = sv_dict_track(d, sv_mix64(uuid + (uint64_t)h->value), &is_new);
         if (is_new) {
             d->tracks[t].kind = SV_TRACK_ASYNC;

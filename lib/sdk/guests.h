@@ -26,16 +26,16 @@ struct sv_guests {
     size_t budget_bytes; /* of each client */
     struct sv_client *all;
     size_t n, cap, at;
-    struct sv_map
-        names; /* hashes of the directories that were met, those that were closed included */
+    /* hashes of the directories that were met, those that were closed included */
+    struct sv_map names;
     struct sv_ring_view window;
     uint64_t n_ever;
     int64_t dir_changed_ns, looked_ns, checked_ns;
     bool has_gone;      /* a commit removes them */
     bool has_strangers; /* directories that are no sessions yet */
     uint64_t round;     /* of the host's journal */
-    struct sv_tick
-        opened; /* read before anybody came: a client's first round needs two pairs, too */
+    /* read before anybody came: a client's first round needs two pairs, too */
+    struct sv_tick opened;
 };
 
 void sv_guests_init(struct sv_guests *g, int dir_fd, struct sv_dict *dict, struct sv_report *report,

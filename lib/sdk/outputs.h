@@ -27,8 +27,8 @@ int sv_output_sink(const char *out, const char *part, const char *compress, stru
                    struct sv_report *report, struct sv_sink **sink, struct sv_err *err);
 void sv_output_describe(struct sv_dict *dict, uint32_t pid); /* metadata: host, command, rank */
 
-bool sv_output_can_go_on(
-    const char *out); /* something can be appended to a part of it that is whole */
+/* something can be appended to a part of it that is whole */
+bool sv_output_can_go_on(const char *out);
 /* A sink into memory for what follows the whole part of a file that was cut, or (is_rest false) for a file of its own; then, behind its
  * close, join() makes of the bytes what can be appended; of none, what ends the file. */
 struct sv_buf;

@@ -122,8 +122,8 @@ struct sv_on;
 uint32_t sv_slow_on(struct stave_site *site, const uint64_t *values, struct sv_on *on);
 struct sv_thread *sv_attach(void); /* a ring for the calling thread; NULL: none */
 bool sv_process_init(void);        /* in this process, if it is not yet; false: cannot */
-bool sv_lock(
-    void); /* false: this thread holds it already (a signal handler) or nothing is there to lock */
+/* false: this thread holds it already (a signal handler) or nothing is there to lock */
+bool sv_lock(void);
 bool sv_lock_within(unsigned ms); /* false: not in this time; for who must not wait for a thread */
 void sv_unlock(void);
 void sv_wake_writer(void);

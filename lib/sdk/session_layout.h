@@ -109,10 +109,10 @@ struct sv_ring {
     /* Written by the thread. Positions count bytes since the ring was made and never wrap. */
     alignas(64) _Atomic uint64_t head;
     _Atomic uint64_t lost_full, lost_nested, lost_overwritten;
-    uint64_t
-        oldest; /* overwrite: the oldest record of this session that is not counted as overwritten */
-    _Atomic uint64_t
-        block_first[SV_RING_BLOCKS]; /* overwrite: first record that begins in each block */
+    /* overwrite: the oldest record of this session that is not counted as overwritten */
+    uint64_t oldest;
+    /* overwrite: first record that begins in each block */
+    _Atomic uint64_t block_first[SV_RING_BLOCKS];
     /* Written by the reader. */
     alignas(64) _Atomic uint64_t tail; /* the thread may write up to tail + size */
     struct sv_mark mark[2];

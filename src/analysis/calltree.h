@@ -34,8 +34,8 @@ struct sv_calltree {
 
 struct sv_calltree_options {
     bool merge_tracks;
-    bool
-        of_samples; /* of instants with a stack instead of slices; each counts for one period of the sampler */
+    /* of instants with a stack instead of slices; each counts for one period of the sampler */
+    bool of_samples;
     int64_t from_ns,
         to_ns; /* only what lies within; equal: everything. For the first trace; ignored for two */
 };

@@ -26,8 +26,8 @@ struct sv_segment {
 struct sv_path {
     struct sv_segment *segments; /* in order of time; they add up to the span between both ends */
     size_t n, cap;
-    bool
-        is_complete; /* the first slice was reached (false: the path began elsewhere, at from_ns) */
+    /* the first slice was reached (false: the path began elsewhere, at from_ns) */
+    bool is_complete;
 };
 
 /* to: the slice to explain. from: where the path should begin, or SV_NO_ROW: at from_ns. */

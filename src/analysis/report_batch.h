@@ -44,8 +44,8 @@ struct sv_served_worker {
 struct sv_served_period {
     int64_t start_ns, end_ns;
     uint64_t deepest; /* queue */
-    bool
-        is_estimated; /* the server has not told: the queue held more than two of its largest batches */
+    /* the server has not told: the queue held more than two of its largest batches */
+    bool is_estimated;
 };
 
 /* A step of the queue: after time_ns it holds `depth`. */
@@ -120,8 +120,8 @@ const struct sv_served_request *sv_served_find(const struct sv_serving_report *r
 
 /* ---- the parts, for each other ---- */
 
-void sv_serving_figures(
-    struct sv_serving_report *r);                   /* all below `n_answered` from what is above */
+/* all below `n_answered` from what is above */
+void sv_serving_figures(struct sv_serving_report *r);
 void sv_serving_queue(struct sv_serving_report *r); /* queue, deepest, mean_depth */
 /* The calls behind the events of a batching_trace.json, in an order that makes sense; false: there are none. */
 bool sv_serving_from_json(const struct sv_trace *t, struct sv_life *l);

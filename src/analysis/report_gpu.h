@@ -57,8 +57,8 @@ struct sv_gpu_device {
     struct sv_spans sets[SV_N_GPU_KINDS], busy;
     uint64_t n_kernels, n_copies, n_sets;
     int64_t first_ns, last_ns, busy_ns, kinds_ns[SV_N_GPU_KINDS];
-    int64_t
-        kernels_ns; /* of all kernels, added up: over the time of computing it is the concurrency */
+    /* of all kernels, added up: over the time of computing it is the concurrency */
+    int64_t kernels_ns;
     unsigned concurrency_max;                 /* pieces of work at once */
     int64_t copy_overlap_ns, talk_overlap_ns; /* with computing */
     struct sv_gpu_gaps gaps[SV_N_GAPS];

@@ -51,8 +51,8 @@ struct sv_io_span {
     uint32_t row;
     sv_str name, cat; /* of the trace */
     int64_t ts_ns, dur_ns;
-    int64_t
-        own_ns; /* threads of its own process in I/O, added up; of a phase without process: all of them */
+    /* threads of its own process in I/O, added up; of a phase without process: all of them */
+    int64_t own_ns;
     int64_t any_ns; /* at least one thread of the run was in I/O */
     uint64_t opens, reads, writes, bytes_read,
         bytes_written; /* of all processes, by when they begin */

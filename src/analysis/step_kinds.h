@@ -9,8 +9,8 @@ struct sv_step_kinds {
     const struct sv_trace *t;
     struct sv_launches launches;
     uint8_t *by_string, *by_row;
-    sv_track
-        *owner; /* by track: the process whose thread or device it is, 0: not to be looked at */
+    /* by track: the process whose thread or device it is, 0: not to be looked at */
+    sv_track *owner;
     bool *is_device; /* by track */
 };
 

@@ -41,8 +41,8 @@ struct sv_step {
         [SV_N_DEVICE]; /* at least one such piece of work was running, any device of the process */
     bool is_outlier;
     bool is_slow_first; /* the first of its track, and by SV_SLOW_FIRST longer than the others */
-    bool
-        is_straggler; /* the slowest track in a step of this number, by a tenth over the middle one */
+    /* the slowest track in a step of this number, by a tenth over the middle one */
+    bool is_straggler;
 };
 #define SV_SLOW_FIRST 1.5
 
@@ -51,8 +51,8 @@ struct sv_steps {
     size_t n, n_tracks;
     const char *marker;         /* the glob that found them */
     double median_ns, limit_ns; /* of durations; outliers are above the limit */
-    double
-        first_ratio; /* the first step over the median of its track's others; 0: fewer than three */
+    /* the first step over the median of its track's others; 0: fewer than three */
+    double first_ratio;
 };
 
 /* marker: a glob, or NULL: what is usual. No steps: n is 0. */

@@ -63,14 +63,14 @@ struct sv_command {
     const char *name;
     const char *operands; /* "IN… -o OUT" */
     const char *summary;  /* one line, no full stop */
-    const char
-        *description; /* paragraphs separated by empty lines; lines are filled by the printer */
+    /* paragraphs separated by empty lines; lines are filled by the printer */
+    const char *description;
     const struct sv_option *options;   /* ends with a zeroed one */
     const struct sv_example *examples; /* ends with a zeroed one */
     size_t options_size;               /* of the command's own struct */
     int (*run)(void *options, const struct sv_words *operands, struct sv_err *err);
-    bool
-        takes_command; /* its operands are a command, whose options are not ours: they stand behind -- */
+    /* its operands are a command, whose options are not ours: they stand behind -- */
+    bool takes_command;
     bool is_hidden;  /* used by the build only: not in the list of commands */
     bool is_program; /* no verb of stave, but a program of its own: stave-NAME */
 };

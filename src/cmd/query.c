@@ -76,8 +76,8 @@ static int find_sql(const struct query *o, const struct sv_words *operands, stru
 
 /* ---- running ---- */
 
-static struct sv_sql
-    *running; /* for the signal handler; sqlite3_interrupt() may be called from one */
+/* for the signal handler; sqlite3_interrupt() may be called from one */
+static struct sv_sql *running;
 
 static void on_interrupt(int signal)
 {

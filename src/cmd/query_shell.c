@@ -214,8 +214,8 @@ static bool history_path(char *path, size_t size)
 #endif
 
 static sigjmp_buf to_prompt;
-static volatile sig_atomic_t
-    is_reading; /* only a line that is being typed may be dropped by a jump */
+/* only a line that is being typed may be dropped by a jump */
+static volatile sig_atomic_t is_reading;
 
 static void on_prompt_interrupt(int signal)
 {

@@ -74,8 +74,8 @@ struct sv_fields {
     const char *p, *end;
 };
 
-struct sv_text sv_field_next(
-    struct sv_fields *f); /* up to the next blank or tab; len 0 at the end */
+/* up to the next blank or tab; len 0 at the end */
+struct sv_text sv_field_next(struct sv_fields *f);
 struct sv_text sv_field_rest(struct sv_fields *f); /* without the blanks around it */
 size_t sv_field_count(struct sv_fields f);         /* at most 32 */
 

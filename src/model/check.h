@@ -84,8 +84,8 @@ struct sv_check_row {
 };
 
 struct sv_check {
-    bool
-        readers_sort; /* set between sv_check_new() and the first event: edges and counters in disorder do no harm */
+    /* set between sv_check_new() and the first event: edges and counters in disorder do no harm */
+    bool readers_sort;
     struct sv_check_row rows[SV_CHECK_RULES];
     uint64_t events;
     int64_t unit_ns; /* all times are multiples of it: 1000 in many JSON files, else 1 */
@@ -97,7 +97,7 @@ struct sv_sink *sv_check_new(struct sv_dict *dict, unsigned gives, size_t sort_m
 
 /* The worst severity that was found, -1 when nothing was. */
 int sv_check_worst(const struct sv_check *check);
-const char *sv_check_severity_name(
-    enum sv_check_severity severity); /* "note", "warning", "error" */
+/* "note", "warning", "error" */
+const char *sv_check_severity_name(enum sv_check_severity severity);
 
 #endif

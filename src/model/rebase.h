@@ -33,8 +33,8 @@ struct sv_rebase {
     size_t n_strings, cap_strings;
     struct sv_rebase_track *tracks;
     size_t n_tracks, cap_tracks;
-    struct sv_map
-        identities; /* process and thread uuids that have been given away, with the track they went to */
+    /* process and thread uuids that have been given away, with the track they went to */
+    struct sv_map identities;
 };
 
 /* The caller sets the public fields (from … shift) and zeroes the rest; fini frees the shift too. */

@@ -23,8 +23,8 @@ struct sv_clock_point {
 
 /* From the clock of one input to the common one: linear between the points, by the nearest one outside. Never goes backwards. */
 struct sv_shift {
-    struct sv_clock_point
-        *points; /* both columns grow; none: the clock is the common one already */
+    /* both columns grow; none: the clock is the common one already */
+    struct sv_clock_point *points;
     size_t n;
     int64_t offset_ns;
     int64_t uncertainty_ns; /* of the snapshots it was made from, -1 unknown */

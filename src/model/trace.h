@@ -98,8 +98,8 @@ struct sv_trace {
     struct sv_flows flows;
     struct sv_flow_points points;
     struct sv_losses losses;
-    struct sv_trace_track
-        *tracks; /* by sv_track; those that the dictionary learnt later are not here */
+    /* by sv_track; those that the dictionary learnt later are not here */
+    struct sv_trace_track *tracks;
     uint32_t n_tracks;
     int64_t first_ns,
         last_ns; /* the span of slices, counters and losses, ends included; 0, 0 when empty */

@@ -18,8 +18,8 @@ enum edge { OPENS, STANDS, CLOSES, CLOSES_PAIRED };
 struct key {
     int64_t ts_ns;
     uint32_t row;
-    uint32_t
-        edge; /* CLOSES: row is that of the end; CLOSES_PAIRED: that of the begin it was paired with */
+    /* CLOSES: row is that of the end; CLOSES_PAIRED: that of the begin it was paired with */
+    uint32_t edge;
 };
 
 struct sorter {

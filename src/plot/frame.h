@@ -10,8 +10,8 @@
 struct sv_frame {
     const char *title;
     double width, height; /* of the picture; height 0: what the plot thinks right */
-    int64_t
-        wall_ns; /* time axes: the wall time of the trace's beginning, ns since 1970; 0: show time since the start */
+    /* time axes: the wall time of the trace's beginning, ns since 1970; 0: show time since the start */
+    int64_t wall_ns;
 };
 
 struct sv_legend {

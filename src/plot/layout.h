@@ -25,8 +25,8 @@ struct sv_rect {
     uint32_t line;     /* within the row, 0 at the top */
     uint32_t n_merged; /* 1: one slice */
     uint32_t slice;    /* row in the store: the slice, or the longest of the merged ones */
-    bool
-        is_dense; /* too many to be looked at: n_merged counts all lines of the row, slice is one of those on this line */
+    /* too many to be looked at: n_merged counts all lines of the row, slice is one of those on this line */
+    bool is_dense;
 };
 
 /* A counter within a pixel. */
@@ -38,11 +38,11 @@ struct sv_point {
 /* One row of the time line, the same for all windows. */
 struct sv_row_info {
     sv_track track; /* the first of its tracks */
-    sv_track
-        group; /* its process, else the topmost track above it; 0: neither. Rows of a group are neighbours */
+    /* its process, else the topmost track above it; 0: neither. Rows of a group are neighbours */
+    sv_track group;
     uint32_t lines; /* how many lines of slices; 0 for a counter */
-    uint32_t
-        depth; /* 1: below a thread or another row of its group, and so on; it follows that one */
+    /* 1: below a thread or another row of its group, and so on; it follows that one */
+    uint32_t depth;
     size_t first_member, n_members;
 };
 
@@ -63,8 +63,8 @@ struct sv_layout_index {
     size_t n_rows, cap_rows;
     struct sv_row_member *members;
     size_t n_members, cap_members;
-    uint16_t **
-        track_lines; /* by track: lines of its slices where they overlap, else NULL: their depths */
+    /* by track: lines of its slices where they overlap, else NULL: their depths */
+    uint16_t **track_lines;
     struct sv_layout_blocks *blocks;
 };
 

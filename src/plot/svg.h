@@ -7,7 +7,7 @@
 
 void sv_svg_paint(struct sv_buf *b, const struct sv_picture *p);
 
-extern const char
-    *const sv_svg_script[]; /* its lines, NULL at the end; all but what depends on the picture */
+/* its lines, NULL at the end; all but what depends on the picture */
+extern const char *const sv_svg_script[];
 
 #endif

@@ -22,8 +22,8 @@ struct sv_timeline {
     size_t processes_max; /* bands of I/O; 0: some */
     size_t rows_max;      /* further rows of tracks are counted, not drawn; 0: some */
     size_t arrows_max;    /* more flows than that are not drawn */
-    bool
-        only_busiest; /* those rows_max rows with most slices in the window rather than the first ones */
+    /* those rows_max rows with most slices in the window rather than the first ones */
+    bool only_busiest;
 };
 
 /* Rows without anything in the window are left out. Returns how many rows were drawn. */

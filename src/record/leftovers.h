@@ -25,8 +25,8 @@ struct sv_leftovers {
     size_t n, cap;
     char **problems;
     size_t n_problems, cap_problems;
-    struct sv_err
-        failed; /* the system could not say what is there: nothing may be taken for gone */
+    /* the system could not say what is there: nothing may be taken for gone */
+    struct sv_err failed;
 };
 
 void sv_leftovers_fini(struct sv_leftovers *l);

@@ -91,8 +91,8 @@ int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source,
 void sv_record_forget(struct sv_recorder *r, int64_t now);
 
 /* Programs that trace with libstave (record/sdk.c). */
-void sv_record_sdk_open(
-    struct sv_recorder *r); /* before the command starts: sets its environment */
+/* before the command starts: sets its environment */
+void sv_record_sdk_open(struct sv_recorder *r);
 int sv_record_sdk_round(struct sv_recorder *r, bool is_last, struct sv_err *err);
 void sv_record_sdk_close(struct sv_recorder *r);
 

@@ -21,8 +21,8 @@ struct sv_running {
     int64_t since_s;  /* wall clock */
     uint64_t bytes;   /* on the disk, of all its files */
     uint64_t is_ring; /* with --last: saves on SIGUSR1 */
-    uint64_t
-        is_outside; /* filled by the reader: its pid namespace is not ours, so its number means nothing here */
+    /* filled by the reader: its pid namespace is not ours, so its number means nothing here */
+    uint64_t is_outside;
     char name[64];      /* of the recorded command, or what -p said */
     char out[PATH_MAX]; /* where the trace will be */
 };

@@ -14,8 +14,8 @@ struct kbench {
     struct sv_dict *dict;
     struct sv_report report;
     struct sv_decode *decode;
-    struct sv_source *
-        source; /* what kbench_round() pulls: the decoder's, unless the test puts another around it */
+    /* what kbench_round() pulls: the decoder's, unless the test puts another around it */
+    struct sv_source *source;
     struct sv_batch batch;
     char text[1 << 16]; /* one line per event */
 };

@@ -66,8 +66,8 @@ struct read {
 void read_bytes(struct read *r, const void *bytes, size_t len, uint32_t space);
 void read_file(struct read *r, const struct file *f);
 const char *events_of(struct read *r);
-const char *tracks_of(
-    struct read *r); /* kind, uuid, parent's uuid, numbers, texts; one line each */
+/* kind, uuid, parent's uuid, numbers, texts; one line each */
+const char *tracks_of(struct read *r);
 void done(struct read *r, struct file *f);
 
 void check_finding(const struct read *r, enum sv_severity severity, const char *what,

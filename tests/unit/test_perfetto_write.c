@@ -529,8 +529,8 @@ TEST(names_that_come_late)
     flush();
     info(t)->name = str("thread");
     sv_dict_touch(g.dict, t);
-    done(
-        event(SV_INSTANT, 4, t, "s", NULL)); /* the name is known now; the process still has none */
+    /* the name is known now; the process still has none */
+    done(event(SV_INSTANT, 4, t, "s", NULL));
     flush();
     info(c)->name = str("custom");
     info(c)->parent = p;

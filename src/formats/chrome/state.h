@@ -220,8 +220,8 @@ struct chrome_reader {
     struct chrome_guess args_guesses[CHROME_SHAPES][CHROME_PLACES * CHROME_WAYS];
     struct chrome_guess odd; /* the member that was read last without a guess: field and key */
     const uint8_t *odd_end;  /* where its value starts */
-    struct chrome_span
-        mended; /* the text of the value before it, when that had to be taken longer */
+    /* the text of the value before it, when that had to be taken longer */
+    struct chrome_span mended;
     struct chrome_text texts[CHROME_TEXTS];
     struct chrome_memo memos[CHROME_MEMOS];
     sv_str memo_name; /* of the event whose arguments are read, if it is known by then */

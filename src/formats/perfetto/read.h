@@ -122,8 +122,8 @@ bool sv_pf_time(struct sv_pf *r, const struct sv_pf_packet *k);
 /* A time of a built-in clock as trace time; as it is when nothing relates the two. */
 int64_t sv_pf_time_of(struct sv_pf *r, uint32_t clock, int64_t ns);
 void sv_pf_clocks_more(struct sv_pf *r); /* another chunk for the events that wait with r->b */
-void sv_pf_clocks_finish(
-    struct sv_pf *r); /* no snapshot will come: events that waited leave or are reported */
+/* no snapshot will come: events that waited leave or are reported */
+void sv_pf_clocks_finish(struct sv_pf *r);
 void sv_pf_clocks_free(struct sv_pf *r);
 
 /* ---- formats/perfetto/read_track.c ---- */

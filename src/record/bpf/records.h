@@ -197,8 +197,8 @@ struct sv_wire_counts {
     __u64 not_followed; /* children whose storage could not be made */
     __u64 filtered;     /* calls left out by the filters, as asked */
     __u64 foreign;      /* calls of 32-bit programs, whose numbers differ */
-    __u64
-        invisible; /* threads that were to be followed, but have no number in the recorder's pid namespace */
+    /* threads that were to be followed, but have no number in the recorder's pid namespace */
+    __u64 invisible;
 };
 
 #endif

@@ -80,8 +80,8 @@ struct sv_tree {
     struct sv_map by_tid; /* tgid << 32 | tid → index + 1 */
     struct sv_file **buckets;
     size_t n_buckets, n_files;
-    struct sv_file
-        *doomed; /* freed by sv_tree_sweep(): events in flight may still point to their paths */
+    /* freed by sv_tree_sweep(): events in flight may still point to their paths */
+    struct sv_file *doomed;
     uint64_t n_forgotten_files;
     size_t n_ended;       /* processes and threads that could be forgotten, about */
     uint64_t n_forgotten; /* processes; those of them that made calls */

@@ -28,8 +28,8 @@ struct sv_kernel_options {
     bool has_sched;          /* states of threads */
     unsigned sample_hz;      /* stacks so often per second and CPU; 0: none */
     bool follows_all;
-    const char
-        *prefix; /* calls on files elsewhere are left out where the kernel can tell; NULL: none */
+    /* calls on files elsewhere are left out where the kernel can tell; NULL: none */
+    const char *prefix;
     const char *comm; /* joins processes that get this name; NULL: none */
     uint64_t cgroup;  /* joins processes that enter the cgroup of this number; 0: none */
 };
