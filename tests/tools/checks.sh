@@ -4,10 +4,10 @@
 
 # fresh_tree: a small tree of its own with our tools and two clean files.
 fresh_tree() {
-  rm -rf tree && mkdir -p tree/{base,model,cmd,include/stave} && cp -r "$SRC/tools" tree/ && cd tree || exit 2
+  rm -rf tree && mkdir -p tree/{core/base,src/model,src/cmd,include/stave} && cp -r "$SRC/tools" tree/ && cd tree || exit 2
   grep '^#' "$SRC/tools/style-exceptions" >tools/style-exceptions
-  printf '/* What a clean header looks like. */\nint sv_clean(void);\n' >base/clean.h
-  printf '/* What a clean file looks like: strcpy() in a comment. */\n#include "base/clean.h"\n' >model/tidy.c
+  printf '/* What a clean header looks like. */\nint sv_clean(void);\n' >core/base/clean.h
+  printf '/* What a clean file looks like: strcpy() in a comment. */\n#include "core/base/clean.h"\n' >src/model/tidy.c
   cd ..
 }
 
@@ -26,30 +26,29 @@ fresh_tree
 check layers_clean tree/tools/check-layers
 check style_clean tree/tools/check-style
 
-finds arrow check-layers base/up.c 'base/ must not include model/tidy.h' <<<'#include "model/tidy.h"'
-finds arrow_spaced check-layers base/up.c 'base/ must not include' <<<'  #  include "cmd/x.h"'
-finds porch_stands_alone check-layers include/stave/x.h 'porch/ must not include' <<<'#include "base/clean.h"'
-finds base_knows_no_porch check-layers base/up.c 'must not include stave' <<<'#include <stave/stave.h>'
-finds parent check-layers model/up.c 'no \.\./' <<<'#include "../base/clean.h"'
-finds threads check-layers model/t.c 'threads' <<<'#include <pthread.h>'
+finds arrow check-layers core/base/up.c 'core/base/ must not include model/tidy.h' <<<'#include "model/tidy.h"'
+finds arrow_spaced check-layers core/base/up.c 'core/base/ must not include' <<<'  #  include "cmd/x.h"'
+finds api_stands_alone check-layers include/stave/x.h 'api/ must not include' <<<'#include "core/base/clean.h"'
+finds base_knows_no_api check-layers core/base/up.c 'must not include stave' <<<'#include <stave/stave.h>'
+finds parent check-layers src/model/up.c 'no \.\./' <<<'#include "../core/base/clean.h"'
+finds threads check-layers src/model/t.c 'threads' <<<'#include <pthread.h>'
 
-finds long_file check-style base/x.c 'file-length' < <(lines 1000)
-finds long_header check-style base/x.h 'header-length' < <(lines 300)
-finds long_function check-style base/x.c 'function-length.*sv_long' < <(function_of 70)
-finds opening check-style base/x.c 'opening' <<<'int x;'
-finds banned check-style cmd/x.c 'banned.*strcpy' < <(printf '/* X. */\nvoid f(char *a) { strcpy(a, "b"); }\n')
-finds prints check-style base/x.c 'prints.*printf' < <(printf '/* X. */\nvoid f(void) { printf("b"); }\n')
-finds exits check-style base/x.c 'prints.*exit' < <(printf '/* X. */\nvoid f(void) { /* why */ exit(1); }\n')
-finds tab check-style base/x.c 'tab' < <(printf '/* X. */\n\tint x;\n')
-finds trailing check-style base/x.c 'trailing' < <(printf '/* X. */\nint x; \n')
-finds machine_path check-style base/x.c 'path' < <(printf '/* X. */\nchar *x = "%sjoe/x";\n' /home/)
-finds same_name check-style cmd/clean.h 'name.*named like base/clean.h' <<<'/* X. */'
-finds stale_excuse check-style tools/style-exceptions 'excuses nothing' <<<'prints base/x.c no such file'
-finds no_reason check-style tools/style-exceptions 'needs its reason' <<<'prints base/x.c'
+finds long_file check-style core/base/x.c 'file-length' < <(lines 1000)
+finds long_header check-style core/base/x.h 'header-length' < <(lines 300)
+finds long_function check-style core/base/x.c 'function-length.*sv_long' < <(function_of 70)
+finds opening check-style core/base/x.c 'opening' <<<'int x;'
+finds banned check-style src/cmd/x.c 'banned.*strcpy' < <(printf '/* X. */\nvoid f(char *a) { strcpy(a, "b"); }\n')
+finds prints check-style core/base/x.c 'prints.*printf' < <(printf '/* X. */\nvoid f(void) { printf("b"); }\n')
+finds exits check-style core/base/x.c 'prints.*exit' < <(printf '/* X. */\nvoid f(void) { /* why */ exit(1); }\n')
+finds tab check-style core/base/x.c 'tab' < <(printf '/* X. */\n\tint x;\n')
+finds trailing check-style core/base/x.c 'trailing' < <(printf '/* X. */\nint x; \n')
+finds machine_path check-style core/base/x.c 'path' < <(printf '/* X. */\nchar *x = "%sjoe/x";\n' /home/)
+finds stale_excuse check-style tools/style-exceptions 'excuses nothing' <<<'prints core/base/x.c no such file'
+finds no_reason check-style tools/style-exceptions 'needs its reason' <<<'prints core/base/x.c'
 
 excused() {
-  fresh_tree; function_of 80 >tree/base/x.c
-  echo 'function-length base/x.c:sv_long a table in the shape of a function' >>tree/tools/style-exceptions
+  fresh_tree; function_of 80 >tree/core/base/x.c
+  echo 'function-length core/base/x.c:sv_long a table in the shape of a function' >>tree/tools/style-exceptions
   tree/tools/check-style
 }
 check excused excused
