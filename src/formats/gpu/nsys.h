@@ -11,7 +11,8 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-/* clang-format off: a table of names */
+/* A table of names. */
+/* clang-format off */
 #define SV_NSYS_COLUMNS(X) \
     X(start) X(end) X(timestamp) X(deviceId) X(contextId) X(streamId) X(correlationId) \
     X(globalPid) X(globalTid) X(demangledName) X(shortName) X(registersPerThread) X(gridX) \
