@@ -7,6 +7,7 @@
 #include "cmd/commands.h"
 #include "cmd/console.h"
 #include "cmd/files.h"
+#include "cmd/leftovers.h"
 #include "cmd/listen_address.h"
 #include "cmd/sender.h"
 
@@ -379,6 +380,7 @@ static int open_spool(const struct listen_options *o, struct sv_claim *claim, st
         sv_claim_take(claim, o->out.path, &(struct sv_claim_wish){.kind = SV_CLAIM_LISTENER}, err);
     if (code < 0)
         return sv_err_in_file(err, o->out.path);
+    sv_leftovers_note(claim);
     int fd = open(claim->part, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;

@@ -7,6 +7,7 @@
 
 #include "base/out_name.h"
 #include "cmd/console.h"
+#include "cmd/leftovers.h"
 #include "cmd/recorder.h"
 #include "cmd/ring_files.h"
 #include "sdk/collect.h"
@@ -60,6 +61,7 @@ int sv_record_claim(struct sv_recorder *r, struct sv_err *err)
         sv_err_in_file(err, out);
         return code;
     }
+    sv_leftovers_note(&r->output.claim);
     r->output.is_held = true;
     r->output.is_converted = !can_continue;
     r->output.needs_end = can_continue && needs_end;

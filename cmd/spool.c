@@ -315,7 +315,9 @@ int sv_spool_read(const struct sv_spool_view *v, size_t i, struct sv_spool_frame
     free(records);
     f->n = whole;
     f->events = frames.events;
-    uint64_t seen = frames.is_open ? frames.frame.events : frames.events;
+    /* Without an answer the sender keeps a frame: where the listener ended first, its own trace or its rings have it. */
+    bool has_sender = s->slot.cause == SV_SPOOL_OPEN || s->slot.cause == SV_SPOOL_STOP;
+    uint64_t seen = frames.is_open && !has_sender ? frames.frame.events : frames.events;
     if (s->slot.events > seen)
         seen = s->slot.events;
     f->lost = seen - f->events;

@@ -581,8 +581,7 @@ static void begin_rings(struct sv_writer *w, bool resumes)
         }
         atomic_store(&w->process->rings[i].ring->lost_full, 0);
         atomic_store(&w->process->rings[i].ring->lost_nested, 0);
-        atomic_store(&w->process->rings[i].ring->lost_overwritten, 0);
-        w->process->rings[i].ring->oldest = r->pos; /* its thread records nothing now */
+        sv_ring_forget(w->process->rings[i].ring, r->pos, 0); /* its thread records nothing now */
     }
     atomic_store(&s->n_ticks, 0);
     atomic_store(&s->n_events, 0);
