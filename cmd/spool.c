@@ -44,7 +44,8 @@ static bool write_at(int fd, uint64_t at, const struct iovec *parts, int n)
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0) {
-            int error = done < 0 ? errno : ENOSPC;
+            int error = done < 0 && errno != EFBIG ? errno
+                                                   : ENOSPC; /* EFBIG is the spool's own limit */
             if (ftruncate(fd, (off_t)begin) != 0)
                 errno = error; /* a reader finds a record that is cut, as after a kill */
             errno = error;

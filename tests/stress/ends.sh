@@ -49,6 +49,10 @@ for mode in drop block; do
   again "SIGKILL" $mode kill 137 2
   STAVE_SIGNALS=0 again "SIGTERM with STAVE_SIGNALS=0" $mode term 143 2
 done
+# Every other signal that ends a program: nothing of ours handles it. SIGXFSZ and a real-time signal among them.
+for sig in 3 4 5 6 7 8 10 11 12 13 14 16 24 25 26 27 29 30 31 34; do
+  for mode in block ${STAVE_LONG:+drop overwrite}; do again "signal $sig" $mode signal:$sig $((128 + sig)) 2; done
+done
 # Flight recorder: what is older than the rings hold is told in the file.
 FILE=t.1.pftrace way "a trigger" overwrite trigger 0 0 10000
 again "abort()" overwrite sudden 134 0 10000
