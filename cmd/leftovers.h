@@ -25,7 +25,8 @@ struct sv_leftovers {
     size_t n, cap;
     char **problems;
     size_t n_problems, cap_problems;
-    struct sv_err failed; /* the system could not say what is there: nothing may be taken for gone */
+    struct sv_err
+        failed; /* the system could not say what is there: nothing may be taken for gone */
 };
 
 void sv_leftovers_fini(struct sv_leftovers *l);
@@ -42,6 +43,9 @@ enum sv_process_state sv_leftover_state(const struct sv_leftover *o, uint32_t *p
 bool sv_leftover_is_done(const struct sv_leftover *o); /* nothing in it is missing elsewhere */
 /* Removes the growing file, the session directory and the claim. `all`: also a session that could not be read. */
 void sv_leftover_remove(struct sv_leftover *o, bool all);
+
+/* Who has just taken a claim says that something was left under the name. */
+void sv_leftovers_note(const struct sv_claim *c);
 
 bool sv_leftovers_absolute(const char *path, char *to, size_t size);
 

@@ -7,6 +7,7 @@
 
 #include "base/out_name.h"
 #include "cmd/console.h"
+#include "cmd/leftovers.h"
 #include "cmd/recorder.h"
 #include "cmd/ring_files.h"
 #include "sdk/collect.h"
@@ -60,6 +61,7 @@ int sv_record_claim(struct sv_recorder *r, struct sv_err *err)
         sv_err_in_file(err, out);
         return code;
     }
+    sv_leftovers_note(&r->output.claim);
     r->output.is_held = true;
     r->output.is_converted = !can_continue;
     r->output.needs_end = can_continue && needs_end;
@@ -153,6 +155,7 @@ void sv_record_commit(struct sv_recorder *r, int64_t now, bool must, struct sv_e
     if (o->why.code == 0) {
         o->whole_bytes = part_bytes(r);
         o->whole_events = r->events;
+        o->whole_told = r->told_lost;
         o->whole_ns = now;
     }
     note_whole(r); /* rings are given back, also when nothing can be written */
@@ -376,7 +379,7 @@ static bool end_in_order(struct sv_recorder *r, uint64_t n_lost)
 static int close_failed(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_output *o = &r->output;
-    uint64_t n = r->events - o->whole_events;
+    uint64_t n = r->events - o->whole_events + r->told_lost - o->whole_told;
     struct sv_err why = {0};
     bool is_in_order = end_in_order(r, n);
     if (!r->parts && access(r->part, F_OK) != 0) {

@@ -506,7 +506,9 @@ void stave_count(struct stave_counts *counts)
         for (uint32_t i = 0; i < n; i++) {
             c.lost_full += atomic_load(&p->rings[i].ring->lost_full);
             c.lost_nested += atomic_load(&p->rings[i].ring->lost_nested);
-            c.lost_overwritten += atomic_load(&p->rings[i].ring->lost_overwritten);
+            uint64_t oldest, lost;
+            sv_ring_forgot(p->rings[i].ring, &oldest, &lost);
+            c.lost_overwritten += lost;
             if (atomic_load(&p->start_failed)) /* what the output does not have and will not get */
                 c.lost_output += sv_ring_pending(p->rings[i].ring, p->rings[i].data);
         }
