@@ -2,7 +2,7 @@
  *
  * Random traces over the whole model (gen_events.h with everything odd), small on purpose and many; what they say is compared as text
  * (canon.h). Formats that cannot hold something (docs/formats.md) do not get it here; what they then report is tested apart. A failure names
- * its seed: STAVE_SEED=N runs that one alone. STAVE_LONG=1 runs more. */
+ * its seed: STAVE_SEED=N runs that one alone, and STAVE_KEEP=FILE keeps its trace as text. STAVE_LONG=1 runs more. */
 #include "formats/formats.h"
 #include "model/filter.h"
 #include "model/merge.h"
@@ -165,6 +165,17 @@ static struct file law_file(struct law *l)
     }
 }
 
+static void law_keep(struct law *l, const char *path)
+{
+    struct file f = file_new("text", SV_PLAIN);
+    FILE *to = fopen(path, "wb");
+    REQUIRE(to != NULL);
+    write_all(&f, law_source(l));
+    fwrite(f.bytes.data, 1, f.bytes.len, to);
+    fclose(to);
+    sv_buf_fini(&f.bytes);
+}
+
 /* Runs the law for many seeds, or for the one that is asked for; stops at the first that fails. */
 static void for_seeds(uint64_t few, uint64_t many, unsigned extras, bool (*check)(struct law *l))
 {
@@ -183,6 +194,8 @@ static void for_seeds(uint64_t few, uint64_t many, unsigned extras, bool (*check
         struct law l;
         law_make(&l, seed, extras);
         CONTEXT("STAVE_SEED=%llu", (unsigned long long)seed);
+        if (only && getenv("STAVE_KEEP"))
+            law_keep(&l, getenv("STAVE_KEEP"));
         bool ok = check(&l);
         law_fini(&l);
         if (!ok)
