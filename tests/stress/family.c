@@ -245,6 +245,18 @@ static void flush_and_stop(uint64_t who)
         exit(1);
 }
 
+static void finish_twice(uint64_t who) /* by hand, then by its exit() */
+{
+    record(who, 500);
+    stave_finish();
+}
+
+static int scene_finished(void)
+{
+    record(0, 10);
+    return wait_for(child(finish_twice, 1));
+}
+
 static int scene_control(void) /* a child that flushes, stops and starts */
 {
     record(0, 10);
@@ -311,6 +323,7 @@ static const struct {
               {"all_killed", scene_all_killed},
               {"restart", scene_restart},
               {"control", scene_control},
+              {"finished", scene_finished},
               {"times", scene_times},
               {"disk_full", scene_disk_full}};
 

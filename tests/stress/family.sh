@@ -34,7 +34,7 @@ nothing_left() { [ -z "$(find "$STAVE_SESSION_DIR" -mindepth 1)" ] && ! ls t.*.p
 counted() { local i; for ((i = 0; i < 1200; i++)); do [ "$(od -A n -t u8 -N 8 "$1" 2>/dev/null | tr -d ' ')0" -gt "${2}0" ] && return 0; sleep 0.05; done; return 1; }
 gone() { local i; for ((i = 0; i < 300; i++)); do kill -0 "$1" 2>/dev/null || return 0; sleep 0.1; done; return 1; }
 
-for scene in workers killed generations threads control; do
+for scene in workers killed generations threads control finished; do
   run $scene && quiet && whole t.pftrace && [ "$(echo t.*)" = t.pftrace ] && nothing_left
   say $? "$scene: all of it in the parent's file"
 done
