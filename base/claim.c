@@ -367,8 +367,12 @@ bool sv_claim_free_name(const struct sv_claim *c, char *to, size_t size)
 static int settle(struct sv_claim *c, const char *from, struct sv_err *err)
 {
     char to[SV_CLAIM_PATH_MAX];
+    struct stat st;
     if (exists(c->marker) && !holds_marker(c)) /* then the growing file may be theirs, too */
         return sv_err_set(err, SV_EHELD, SV_NO_POS, "somebody else has claimed it meanwhile");
+    if (lstat(from, &st) == 0 && !S_ISREG(st.st_mode))
+        return sv_err_set(err, SV_EIO, SV_NO_POS,
+                          "somebody has put something else in the place of %.300s", from);
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         if (!sv_claim_free_name(c, to, sizeof to))
             return sv_err_set(err, SV_EIO, SV_NO_POS, "no free name is left for it");

@@ -6,6 +6,7 @@
 #include "cmd/record_output.h"
 
 #include "base/out_name.h"
+#include "base/trusted.h"
 #include "cmd/console.h"
 #include "cmd/leftovers.h"
 #include "cmd/recorder.h"
@@ -13,6 +14,7 @@
 #include "sdk/collect.h"
 #include "sdk/session_layout.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -373,7 +375,11 @@ static bool end_in_order(struct sv_recorder *r, uint64_t n_lost)
         return true;
     if (o->whole_bytes == 0)
         return unlink(r->part) == 0;
-    return truncate(r->part, (off_t)o->whole_bytes) == 0 && !o->needs_end;
+    int fd = sv_trusted_file(AT_FDCWD, r->part, O_WRONLY, SV_TRUST_OWN, 0);
+    bool is_cut = fd >= 0 && ftruncate(fd, (off_t)o->whole_bytes) == 0;
+    if (fd >= 0)
+        close(fd);
+    return is_cut && !o->needs_end;
 }
 
 static int close_failed(struct sv_recorder *r, struct sv_err *err)

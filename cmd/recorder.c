@@ -549,12 +549,15 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
 
 static void tell_others(struct sv_recorder *r)
 {
+    char text[700];
     const char *name = r->command->n        ? r->command->items[0]
                        : r->options->pids.n ? r->options->pids.items[0]
                                             : "all";
     const char *slash = strrchr(name, '/');
     r->told = sv_running_tell(slash ? slash + 1 : name, r->options->out.path,
                               r->options->use.last != NULL);
+    if (!r->told && sv_running_problem(text, sizeof text))
+        sv_console_note("'stave status' and 'stave stop' cannot find this recording: %s", text);
     if (r->word >= 0 && write(r->word, "b", 1) == 1) {
         close(r->word);
         r->word = -1;

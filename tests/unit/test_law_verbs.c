@@ -173,6 +173,9 @@ static void for_seeds(uint64_t few, uint64_t many, unsigned extras, bool (*check
 #ifdef __SANITIZE_ADDRESS__
     n = n / 4 + 1;
 #endif
+    printf("# seeds %llu to %llu\n", (unsigned long long)first,
+           (unsigned long long)(only ? first : first + n - 1));
+    fflush(stdout); /* a failure leaves by _exit */
     /* Many small files: memory is kept rather than asked for each time. */
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
