@@ -53,7 +53,7 @@ static void put_session(const char *folder, struct section s)
 
 static void put_ring(const char *folder, struct section s)
 {
-    static uint8_t bytes[SV_PAGE + SV_RING_BYTES_MIN];
+    static alignas(SV_PAGE) uint8_t bytes[SV_PAGE + SV_RING_BYTES_MIN];
     memset(bytes, 0, sizeof bytes);
     memcpy(bytes, s.bytes, s.len < sizeof bytes ? s.len : sizeof bytes);
     struct sv_ring *r = (struct sv_ring *)(void *)bytes;
