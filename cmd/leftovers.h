@@ -15,6 +15,7 @@ struct sv_leftover {
     char problem[160]; /* why the session, dead.dir, cannot be read; "": it can, or there is none */
     struct sv_claim claim;
     struct sv_dead dead;
+    uint64_t part_device, part_inode;
     uint64_t part_bytes; /* of the growing file that are whole */
     uint64_t file_bytes; /* of all of it */
     int64_t changed_ns;  /* when something was last written to it */
@@ -25,7 +26,8 @@ struct sv_leftovers {
     size_t n, cap;
     char **problems;
     size_t n_problems, cap_problems;
-    struct sv_err failed; /* the system could not say what is there: nothing may be taken for gone */
+    struct sv_err
+        failed; /* the system could not say what is there: nothing may be taken for gone */
 };
 
 void sv_leftovers_fini(struct sv_leftovers *l);
