@@ -13,7 +13,7 @@ EVENTS=4000
 # anything was.
 causes() { grep -c '^stave: .*; tracing is off$\|^stave: .*lost and counted$' err; }
 said_well() {
-  local losses; losses=$(grep -c "^stave: .*: $1 events\\\? w[a-z]* lost, " err)
+  local losses; losses=$(grep -c "^stave: .*: $1 events\? w[a-z]* lost, " err)
   [ "$(causes)" -le 1 ] && [ "$losses" -le 1 ] && [ $(($(causes) + losses)) = "$(wc -l <err)" ] && { [ "$1" = 0 ] || [ -s err ]; }
 }
 # try WHAT POLICY FAULT: prints why it is wrong, nothing if it is right

@@ -10,7 +10,7 @@ count() { "$STAVE" cat -q "$1" 2>>cat.log | grep -cE "(begin|slice|instant) .*\"
 
 # said_losses N: one line with this number; nothing when nothing was lost.
 said_losses() {
-  if [ "$1" = 0 ]; then [ ! -s err ]; else [ "$(wc -l <err)" = 1 ] && grep -q "^stave: .*: $1 events\\\? w[a-z]* lost, " err; fi
+  if [ "$1" = 0 ]; then [ ! -s err ]; else [ "$(wc -l <err)" = 1 ] && grep -q "^stave: .*: $1 events\? w[a-z]* lost, " err; fi
 }
 
 # scene NAME EXIT [PROGRAM]: runs it and compares every `expect` line with the file plus what was lost.
