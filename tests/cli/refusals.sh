@@ -15,7 +15,7 @@ has_sqlite=1; "$STAVE" query -q t.json 'select 1' >/dev/null 2>&1 || has_sqlite=
 # ends EXIT WORDS COMMAND…: the exit code, and WORDS (a fixed text) in the one line on standard error; "-": nothing there.
 n=0
 ends() {
-  local expected=$1 words=$2 code name said problem= line; shift 2
+  local expected=$1 words=$2 code name said problem='' line; shift 2
   n=$((n + 1)); name="$n $*"
   cli_begin "$name"
   "$STAVE" "$@" >out 2>err </dev/null; code=$?

@@ -47,12 +47,13 @@ promise_4() {
 }
 check promise_4_damage_is_reported_with_its_place promise_4
 
-promise_5() { # the ends of the range, there and back
+promise_5() { # nearly the whole range, there and back
+  local file
   printf '[{"ph":"X","name":"first","ts":-4600000000000000.001,"dur":1.001,"pid":1,"tid":1,"args":{"deep":{"list":[1,"x"]}}},
     {"ph":"X","name":"last","ts":4600000000000000.001,"dur":0.001,"pid":1,"tid":1}]' >ends.json
-  "$STAVE" convert -q ends.json -o ends.pftrace && "$STAVE" convert -q ends.pftrace -o back.json &&
-    "$STAVE" cat -q ends.json >a && "$STAVE" cat -q ends.pftrace >b && "$STAVE" cat -q back.json >c && grep -q -- '-4600000000000000001' a &&
-    diff <(grep slice a) <(grep slice b) && diff <(grep slice a) <(grep slice c)
+  "$STAVE" convert -q ends.json -o ends.pftrace && "$STAVE" convert -q ends.pftrace -o back.json || return
+  for file in ends.json ends.pftrace back.json; do "$STAVE" convert -q $file --to csv | grep slice | sort >$file.rows; done
+  grep -q -- '-4600000000000000001' ends.json.rows && [ "$(wc -l <ends.json.rows)" = 2 ] && cmp ends.json.rows ends.pftrace.rows && cmp ends.json.rows back.json.rows
 }
 check promise_5_nanoseconds_survive_conversions promise_5
 

@@ -7,7 +7,7 @@ export STAVE_SESSION_DIR=$TMP/sessions XDG_RUNTIME_DIR=$TMP/run
 mkdir -p "$STAVE_SESSION_DIR"; mkdir -m 700 "$XDG_RUNTIME_DIR"
 cd "$TMP" || exit 2
 say() { if [ "$1" = 0 ]; then echo "ok ends: $2"; else echo "not ok ends: $2: ${3:-} said: $(head -n 3 err 2>/dev/null) left: $(echo t.*) $(ls "$STAVE_SESSION_DIR")"; fi; }
-with_signals=(env --default-signal=TERM,INT,HUP) # a shell ignores some in the background
+with_signals=(env "--default-signal=TERM,INT,HUP") # a shell ignores some in the background
 # law FILE SLACK [kept]: the numbers of each thread are there once, and with what is told as lost they are as many as were recorded; not one less where all is kept in rings
 law() {
   "$STAVE" cat -q "$1" >text 2>>err || return 1

@@ -142,7 +142,7 @@ if [ -x "$lossy" ]; then
       for n in 1 2; do in_container env STAVE_OUT="unix:$TMP/s" "$lossy" "$n" exit >lossy.out 2>&1; done
       wait $listener; equals listen "$?" 0 ;;
     esac
-    name=lossy; [ $way != merge_record ] || name=cat
+    name=lossy; [ $way != merge_record ] || name="cat"
     equals "${way}_keeps_them_apart" "$(ones all.pftrace $name)" 2
   done
   cp c1.pftrace c1b.pftrace
