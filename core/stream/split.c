@@ -315,7 +315,7 @@ static struct sv_sink *stage_new(struct sv_dict *dict, struct sv_report *report,
     struct split *s = sv_alloc(sizeof *s);
     s->sink.write = split_write;
     s->sink.close = split_close;
-    s->sink.takes = (next->takes | SV_HAS_SLICES | SV_HAS_OVERLAP) & ~(unsigned)SV_HAS_DISORDER;
+    s->sink.takes = (sv_sink_wants(next) | SV_HAS_SLICES) & ~SV_ORDER_BITS;
     s->dict = dict;
     s->report = report;
     s->to_edges = to_edges;

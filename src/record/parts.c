@@ -168,8 +168,8 @@ int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
     p->sink = (struct sv_sink){.write = parts_write,
                                .close = parts_close,
                                .flush = parts_flush,
-                               .forget = r->sink->forget ? parts_forget : NULL,
-                               .takes = r->sink->takes};
+                               .forget = r->sink->forget ? parts_forget : NULL};
+    sv_sink_takes_as(&p->sink, r->sink, SV_IN_NO_ORDER);
     p->file = r->sink;
     p->number = r->output.claim.segment ? r->output.claim.segment : 1;
     p->start_ns = sv_recorder_now_ns();

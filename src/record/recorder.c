@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -315,18 +316,20 @@ static void tell_loss(void *ctx, unsigned cpu, const char *what, uint64_t n)
     sv_decode_lost(r->decode, cpu, what, n, (uint64_t)r->round_ns, (uint64_t)sv_recorder_now_ns());
 }
 
+static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t n,
+                       struct sv_err *err)
+{
+    struct sv_recorder *r = (struct sv_recorder *)((char *)s - offsetof(struct sv_recorder, meter));
+    r->events += n;
+    if (r->sink->write(r->sink, events, n, err) < 0)
+        sv_record_output_fail(r, err);
+    sv_record_commit_many(r, err);
+    return 0;
+}
+
 int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err)
 {
-    for (;;) {
-        sv_batch_reset(r->batch);
-        int n = source->next(source, r->batch, err);
-        if (n <= 0)
-            return n;
-        r->events += (uint64_t)n;
-        if (r->sink->write(r->sink, r->batch->events, r->batch->n, err) < 0)
-            sv_record_output_fail(r, err);
-        sv_record_commit_many(r, err);
-    }
+    return sv_pump_round(source, &r->meter, r->batch, err);
 }
 
 /* Without the kernel's records the family is found by looking. */
@@ -576,6 +579,8 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
         code = open_signals(r, err);
     if (code < 0)
         return code;
+    r->meter.write = meter_write;
+    sv_sink_takes_as(&r->meter, r->sink, SV_IN_NO_ORDER);
     describe(r);
     sv_recorder_snapshot(r);
     sv_record_sdk_open(r);

@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(p.data);
     sv_report_init(&report);
     p.trace = sv_trace_new(dict, &report, (size_t)256 << 20);
-    p.drain = sv_drain_new(dict, &report, 1, size % 2 ? SV_HAS_SLICES : 0);
+    p.drain = sv_drain_new(dict, &report, 1);
     if (size % 4 < 2)
         sv_drain_through(p.drain, &window);
     sv_drain_with_source(p.drain, size % 8 == 0);

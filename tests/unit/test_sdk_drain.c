@@ -44,7 +44,7 @@ static void open_bench(struct bench *t)
     t->dict = sv_dict_new();
     sv_report_init(&t->report);
     sv_batch_init(&t->batch);
-    t->drain = sv_drain_new(t->dict, &t->report, 42, 0);
+    t->drain = sv_drain_new(t->dict, &t->report, 42);
     struct sv_buf names;
     sv_buf_init(&names, 1 << 20);
     const char *plain[] = {"cat", "plain", "f.c", "fn"},

@@ -451,8 +451,7 @@ SV_SOURCE_DOOR(sv_chrome_source)
     r->source = (struct sv_source){
         .next = next,
         .close = close_source,
-        .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER |
-                 SV_HAS_FLOW_POINTS,
+        .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS,
         .dict = dict,
         .report = report,
     };

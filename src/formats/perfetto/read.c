@@ -580,8 +580,8 @@ int sv_perfetto_source(struct sv_input *in, const struct sv_read_options *option
     struct sv_pf *r = sv_alloc(sizeof *r);
     r->source = (struct sv_source){.next = source_next,
                                    .close = source_close,
-                                   .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP |
-                                            SV_HAS_DISORDER | SV_HAS_FLOW_POINTS,
+                                   .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER |
+                                            SV_HAS_FLOW_POINTS,
                                    .dict = dict,
                                    .report = report};
     r->dict = dict;

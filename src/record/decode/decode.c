@@ -844,7 +844,7 @@ struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
     struct sv_decode *d = sv_alloc(sizeof *d);
     d->source = (struct sv_source){.next = next,
                                    .close = close_source,
-                                   .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_DISORDER,
+                                   .gives = SV_HAS_EDGES | SV_HAS_NESTED | SV_IN_TRACK_ORDER,
                                    .dict = dict,
                                    .report = report};
     if (options)
