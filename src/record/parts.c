@@ -321,7 +321,7 @@ static int turn(struct sv_recorder *r, int64_t now, struct sv_err *err)
     if (code < 0)
         return code;
     turn_clocks(r);
-    sv_decode_tell_again(r->decode);
+    sv_recorder_new_file(r);
     p->number++;
     p->start_ns = now;
     code = sv_open_growing(&r->options->out, r->part, r->dict, &r->report, &p->file, err);

@@ -5,7 +5,7 @@
 #include "cli/console.h"
 #include "core/stream/launched.h"
 #include "core/stream/machine.h"
-#include "model/told_paths.h"
+#include "model/once_paths.h"
 #include "record/running.h"
 #include "record/sample/procfs.h"
 #include "sdk/ticks.h"
@@ -50,6 +50,11 @@ static void set_text(struct sv_dict *d, const char *key, const char *value)
     sv_dict_set_meta(d, key, value, strlen(value), false);
 }
 
+static bool has_paths_once(const struct sv_record_options *o)
+{
+    return o->paths && strcmp(o->paths, SV_PATHS_ONCE) == 0;
+}
+
 static void describe(struct sv_recorder *r)
 {
     struct utsname u;
@@ -67,7 +72,7 @@ static void describe(struct sv_recorder *r)
         snprintf(text, sizeof text, "%u", (unsigned)r->options->sample_hz);
         set_text(r->dict, "sample_hz", text);
     }
-    if (r->options->paths && strcmp(r->options->paths, SV_PATHS_ONCE) == 0)
+    if (has_paths_once(r->options))
         set_text(r->dict, SV_PATHS_KEY, SV_PATHS_ONCE);
     sv_dict_describe_launcher(r->dict);
     set_text(r->dict, "writer", "stave record");
@@ -104,9 +109,8 @@ static int open_decoder(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_options *o = r->options;
     struct sv_decode_options d = {.prefix = o->prefix, .asks_procfs = true};
-    if (o->paths && strcmp(o->paths, "all") != 0 && strcmp(o->paths, SV_PATHS_ONCE) != 0)
+    if (o->paths && strcmp(o->paths, "all") != 0 && !has_paths_once(o))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--paths: '%s' is not all or once", o->paths);
-    d.tells_once = o->paths && strcmp(o->paths, SV_PATHS_ONCE) == 0;
     if (o->redact) {
         if (strcmp(o->redact, "paths") != 0)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--redact: '%s' is not paths", o->redact);
@@ -327,9 +331,36 @@ static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t 
     return 0;
 }
 
+static void meter_forget(struct sv_sink *s, sv_track track)
+{
+    struct sv_recorder *r = (struct sv_recorder *)((char *)s - offsetof(struct sv_recorder, meter));
+    r->sink->forget(r->sink, track);
+}
+
+static void open_input(struct sv_recorder *r)
+{
+    r->meter =
+        (struct sv_sink){.write = meter_write, .forget = r->sink->forget ? meter_forget : NULL};
+    sv_sink_takes_as(&r->meter, r->sink, SV_IN_NO_ORDER);
+    r->input = has_paths_once(r->options) ? sv_once_paths_sink(r->dict, &r->meter) : &r->meter;
+}
+
+static void close_input(struct sv_recorder *r)
+{
+    if (r->input && r->input != &r->meter)
+        r->input->close(r->input, false, NULL);
+    r->input = NULL;
+}
+
+void sv_recorder_new_file(struct sv_recorder *r)
+{
+    if (r->input != &r->meter)
+        sv_once_paths_sink_new_file(r->input);
+}
+
 int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err)
 {
-    return sv_pump_round(source, &r->meter, r->batch, err);
+    return sv_pump_round(source, r->input, r->batch, err);
 }
 
 /* Without the kernel's records the family is found by looking. */
@@ -579,8 +610,7 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
         code = open_signals(r, err);
     if (code < 0)
         return code;
-    r->meter.write = meter_write;
-    sv_sink_takes_as(&r->meter, r->sink, SV_IN_NO_ORDER);
+    open_input(r);
     describe(r);
     sv_recorder_snapshot(r);
     sv_record_sdk_open(r);
@@ -609,6 +639,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
         code = run_loop(r, err);
     if (code >= 0)
         code = finish(r, err);
+    close_input(r);
     code = sv_record_output_close(r, code, err);
     sv_parts_free(r);
     sv_record_sdk_close(r);

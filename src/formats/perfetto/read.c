@@ -12,6 +12,7 @@
 #include "core/base/mem.h"
 #include "core/perfetto/stave.h"
 #include "formats/formats.h"
+#include "model/once_paths.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -545,12 +546,15 @@ static int source_next(struct sv_source *s, struct sv_batch *b, struct sv_err *e
             return rc;
         finish(r);
     }
+    if (r->once_paths)
+        sv_once_paths_fill_in(r->once_paths, b);
     return sv_source_given(s, b->n, err);
 }
 
 static void source_close(struct sv_source *s)
 {
     struct sv_pf *r = (struct sv_pf *)s;
+    sv_once_paths_free(r->once_paths);
     struct sv_pf_unpacker *u = r->unpacker;
     if (u->has_zlib)
         inflateEnd(&u->zlib);
