@@ -13,6 +13,7 @@ struct kbench *kbench_new(const struct sv_decode_options *options)
     sv_report_init(&k->report);
     sv_batch_init(&k->batch);
     k->decode = sv_decode_new(k->dict, &k->report, options);
+    shape_check_sink(&k->shape, sv_decode_source(k->decode)->gives, NULL);
     for (size_t i = 0; i < KBENCH_RINGS; i++)
         sv_krings_add(sv_decode_rings(k->decode), &k->rings[i].consumer, &k->rings[i].producer,
                       k->rings[i].data, KBENCH_SIZE);
@@ -21,6 +22,7 @@ struct kbench *kbench_new(const struct sv_decode_options *options)
 
 void kbench_free(struct kbench *k)
 {
+    shape_check_end(&k->shape);
     sv_once_paths_free(k->left_out);
     sv_once_paths_free(k->filled_in);
     sv_decode_free(k->decode);
@@ -99,6 +101,7 @@ size_t kbench_round(struct kbench *k, uint64_t cutoff_ns)
     k->text[0] = 0;
     sv_decode_round(k->decode, cutoff_ns);
     for (int n; sv_batch_reset(&k->batch), (n = source->next(source, &k->batch, NULL)) > 0;) {
+        shape_check_see(&k->shape, k->batch.events, k->batch.n);
         if (k->left_out)
             sv_once_paths_leave_out(k->left_out, &k->batch);
         if (k->filled_in)

@@ -4,6 +4,7 @@
 
 #include "model/once_paths.h"
 #include "record/decode/decode.h"
+#include "tests/harness/shape_check.h"
 
 enum { KBENCH_RINGS = 2, KBENCH_SIZE = 64 << 10 };
 
@@ -17,7 +18,8 @@ struct kbench {
     struct sv_decode *decode;
     struct sv_once_paths *left_out, *filled_in; /* NULL: kbench_once() was not called */
     struct sv_batch batch;
-    char text[1 << 16]; /* one line per event */
+    struct shape_check shape; /* of all rounds, for tests whose records a kernel could give */
+    char text[1 << 16];       /* one line per event */
 };
 
 struct kbench *kbench_new(const struct sv_decode_options *options);

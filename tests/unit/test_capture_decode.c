@@ -386,6 +386,7 @@ TEST(overlapping_block_requests_have_lanes)
     CHECK(strstr(k->text, "150 begin 4000:1/4000:1 2 write"));
     CHECK(strstr(k->text, "260 begin Disks/4000:1 write"));
     CHECK_UINT_EQ(sv_decode_sums(k->decode)->block_written_bytes, 3 * 4096);
+    CHECK_STR_EQ(shape_check_end(&k->shape), "");
     kbench_free(k);
 }
 

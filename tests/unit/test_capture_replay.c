@@ -58,6 +58,7 @@ TEST(records_of_a_real_kernel_become_the_same_events)
     play(k, &p);
     const struct sv_decode_totals *sums = sv_decode_sums(k->decode);
     CHECK_UINT_EQ(sums->unknown, 0);
+    CHECK_STR_EQ(shape_check_end(&k->shape), "");
     CHECK_UINT_EQ(p.n_records, 289);
     CHECK_UINT_EQ(p.n, 504);
     CHECK_UINT_EQ(sums->calls, 165);
