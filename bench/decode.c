@@ -88,18 +88,9 @@ static size_t fill(struct ring *r, size_t done, size_t n, unsigned threads)
 static void drain(struct sv_decode *d, struct sv_batch *b, struct sv_sink *sink)
 {
     struct sv_err err = {0};
-    struct sv_source *s = sv_decode_source(d);
     sv_decode_round(d, UINT64_MAX);
-    for (;;) {
-        sv_batch_reset(b);
-        int n = s->next(s, b, &err);
-        if (n < 0)
-            die(&err);
-        if (n == 0)
-            break;
-        if (sink->write(sink, b->events, b->n, &err) < 0)
-            die(&err);
-    }
+    if (sv_pump_round(sv_decode_source(d), sink, b, &err) < 0)
+        die(&err);
     sv_decode_release(d);
 }
 

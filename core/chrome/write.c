@@ -661,7 +661,8 @@ SV_SINK_DOOR(sv_chrome_sink)
     w->sink.write = chrome_write;
     w->sink.close = chrome_close;
     w->sink.flush = chrome_flush;
-    w->sink.takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_FLOW_POINTS;
+    w->sink.best = SV_HAS_EDGES | SV_HAS_NESTED | SV_HAS_FLOW_POINTS; /* readers sort */
+    w->sink.takes = w->sink.best | SV_IN_TRACK_ORDER;
     w->out = out;
     w->dict = dict;
     w->report = report;

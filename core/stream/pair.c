@@ -158,7 +158,7 @@ struct sv_sink *sv_pair_new(struct sv_dict *dict, struct sv_report *report, stru
     struct pair *p = sv_alloc(sizeof *p);
     p->sink.write = pair_write;
     p->sink.close = pair_close;
-    p->sink.takes = (next->takes | SV_HAS_EDGES) & ~(unsigned)SV_HAS_DISORDER;
+    p->sink.takes = ((sv_sink_wants(next) | SV_HAS_EDGES) & ~SV_ORDER_BITS) | SV_IN_TRACK_ORDER;
     p->dict = dict;
     p->report = report;
     sv_pool_init(&p->pool);

@@ -5,13 +5,12 @@
 #include "sdk/drain.h"
 
 bool sv_client_open(struct sv_client *c, int base_fd, const char *path, bool is_writable,
-                    struct sv_dict *dict, struct sv_report *report, unsigned takes,
-                    struct sv_ring_view *window)
+                    struct sv_dict *dict, struct sv_report *report, struct sv_ring_view *window)
 {
     *c = (struct sv_client){.room = sv_room_open(base_fd, path, is_writable)};
     if (!c->room)
         return false;
-    c->drain = sv_drain_new(dict, report, c->room->process.pid, takes);
+    c->drain = sv_drain_new(dict, report, c->room->process.pid);
     sv_drain_through(c->drain, window);
     return true;
 }

@@ -19,8 +19,7 @@ struct sv_client {
 
 /* The window is shared by all clients of a reader. False: see sv_room_open(). */
 bool sv_client_open(struct sv_client *c, int base_fd, const char *path, bool is_writable,
-                    struct sv_dict *dict, struct sv_report *report, unsigned takes,
-                    struct sv_ring_view *window);
+                    struct sv_dict *dict, struct sv_report *report, struct sv_ring_view *window);
 void sv_client_close(struct sv_client *c);
 
 /* Rings that are new, how far all of them are, names that are new. Returns the bytes of this round. */

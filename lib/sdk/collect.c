@@ -34,7 +34,8 @@ struct sv_collect {
 
 static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
 {
-    return sv_guests_next(&((struct sv_collect *)source)->guests, b, err);
+    struct sv_source *guests = &((struct sv_collect *)source)->guests.source;
+    return guests->next(guests, b, err);
 }
 
 static void close_source(struct sv_source *source)
@@ -101,13 +102,12 @@ static int map_session(struct sv_collect *c, struct sv_err *err)
 }
 
 int sv_collect_open(const char *dir, const char *out, const char *part, struct sv_dict *dict,
-                    struct sv_report *report, unsigned takes, struct sv_collect **to,
-                    struct sv_err *err)
+                    struct sv_report *report, struct sv_collect **to, struct sv_err *err)
 {
     struct sv_collect *c = sv_alloc(sizeof *c);
     c->source = (struct sv_source){.next = next,
                                    .close = close_source,
-                                   .gives = SV_HAS_EDGES | SV_HAS_DISORDER,
+                                   .gives = SV_GUESTS_GIVE,
                                    .dict = dict,
                                    .report = report};
     c->dir_fd = -1;
@@ -127,7 +127,7 @@ int sv_collect_open(const char *dir, const char *out, const char *part, struct s
     absolute(part, s->part, sizeof s->part);
     snprintf(s->command, sizeof s->command, "collector");
     dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
-    sv_guests_init(&c->guests, c->dir_fd, dict, report, takes);
+    sv_guests_init(&c->guests, c->dir_fd, dict, report);
     tick(c);
     atomic_store(&s->state, SV_SESSION_OPEN);
     *to = c;

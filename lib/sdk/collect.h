@@ -1,6 +1,6 @@
 /* A collector: one stream of events from every traced process that has STAVE_SESSION=DIR in its environment.
  *
- *     sv_collect_open → per round: sv_collect_round(), source->next() until 0, sink->flush(), sv_collect_commit() → sv_collect_close
+ *     sv_collect_open → per round: sv_collect_round(), sv_pump_round(), sink->flush(), sv_collect_commit() → sv_collect_close
  *
  * The processes have no thread and no output; their rings are files in DIR, which the collector empties (guests.h). Rings are given back to
  * their threads by the commit, so that nothing is lost when the collector is killed: `stave recover DIR` joins its growing output and
@@ -13,10 +13,9 @@
 struct sv_collect;
 
 /* Makes the directory `dir` (of this user alone; NULL: one where recovery looks) and the session in it. `out` and `part` are the final and the growing name of the output, for
- * recovery; "" where there is none. `takes` is that of the sink. */
+ * recovery; "" where there is none. */
 int sv_collect_open(const char *dir, const char *out, const char *part, struct sv_dict *dict,
-                    struct sv_report *report, unsigned takes, struct sv_collect **to,
-                    struct sv_err *err);
+                    struct sv_report *report, struct sv_collect **to, struct sv_err *err);
 const char *sv_collect_dir(const struct sv_collect *c); /* for STAVE_SESSION */
 /* next() gives 0 at the end of a round */
 struct sv_source *sv_collect_source(struct sv_collect *c);

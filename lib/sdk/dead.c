@@ -237,7 +237,7 @@ static int open_client(struct dead_source *s, struct sv_err *err)
     struct sv_client *c = &s->client;
     struct sv_dict *dict = s->source.dict;
     const char *name = s->names[s->at];
-    if (!sv_client_open(c, s->folder, name, false, dict, s->source.report, 0, &s->window)) {
+    if (!sv_client_open(c, s->folder, name, false, dict, s->source.report, &s->window)) {
         if (sv_trusted_failed(errno))
             return cannot_read(s, errno, err);
         sv_report_add(s->source.report, SV_DAMAGE, "a process left no session", 1, SV_NO_POS,
@@ -310,7 +310,7 @@ int sv_dead_source(const struct sv_dead *d, struct sv_dict *dict, struct sv_repo
     s->folder = folder;
     s->source = (struct sv_source){.next = next,
                                    .close = close_source,
-                                   .gives = SV_HAS_EDGES | SV_HAS_DISORDER,
+                                   .gives = SV_DEAD_GIVES,
                                    .dict = dict,
                                    .report = report};
     add_name(s, ".");

@@ -31,7 +31,9 @@ bool sv_dead_is_kept(const struct sv_dead *d);   /* its trace was recovered, wit
  * cannot be used; errno says why. */
 int sv_dead_each(const struct sv_folder *f, int (*visit)(void *ctx, const char *dir), void *ctx);
 
-/* What the rings hold past the growing file, as a source (edges). */
+/* What the rings hold past the growing file, as a source. It goes on from the file: what is open there ends here, so that only both together
+ * have begins and ends in order. */
+#define SV_DEAD_GIVES (SV_HAS_EDGES | SV_HAS_NESTED | SV_IN_NO_ORDER)
 int sv_dead_source(const struct sv_dead *d, struct sv_dict *dict, struct sv_report *report,
                    struct sv_source **out, struct sv_err *err);
 

@@ -28,7 +28,7 @@ struct sv_drain {
     bool is_done; /* with the round */
     struct sv_tracks tracks;
     struct sv_ring_view *window; /* NULL: the rings are read where they are */
-    bool takes_slices, takes_overlap, with_source;
+    bool with_source;
     sv_str lost_full, lost_nested, lost_time, lost_crowded, file_key, function_key, line_key,
         continued_key;
     const struct sv_session_file *session; /* or NULL */
@@ -181,7 +181,7 @@ static void as_lost(struct sv_drain *d, struct sv_batch *b, struct sv_event *e, 
     sv_batch_finish(b, e);
 }
 
-/* Whole slices where the sink takes them; else begin and end, on a lane of the track where they do not nest. */
+/* A whole slice, on the lane of the track where it nests. */
 static void as_slice(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b,
                      struct sv_event *e, const struct lead *lead)
 {
@@ -190,20 +190,13 @@ static void as_slice(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batc
         as_lost(d, b, e, now_ns);
         return;
     }
-    if (!d->takes_overlap)
-        e->track = sv_tracks_whole(&d->tracks, r, e->track, e->ts_ns, end_ns, now_ns);
+    e->track = sv_tracks_whole(&d->tracks, r, e->track, e->ts_ns, end_ns, now_ns);
     if (e->track == 0) {
         b->n--;
         return;
     }
-    if (d->takes_slices) {
-        e->kind = SV_SLICE;
-        e->dur_ns = dur;
-        return;
-    }
-    e->kind = SV_BEGIN;
-    struct sv_event *end = sv_batch_event(b);
-    *end = (struct sv_event){.ts_ns = end_ns, .track = e->track, .kind = SV_END};
+    e->kind = SV_SLICE;
+    e->dur_ns = dur;
 }
 
 static void at_own_time(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
@@ -362,7 +355,7 @@ static bool look(const struct sv_drain *d, const struct sv_drain_ring *r, const 
     return true;
 }
 
-/* Fills the batch from one ring; leaves room for the second event of a slice. */
+/* Fills the batch from one ring. */
 static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b)
 {
     struct view v;
@@ -371,7 +364,7 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
     uint64_t pos = r->pos, end = r->end;
     int64_t last = r->last_ns;
     uint64_t stop = v.end < r->stop ? v.end : r->stop;
-    while (pos < stop && b->n < SV_BATCH - 1) {
+    while (pos < stop && b->n < SV_BATCH) {
         const uint64_t *rec =
             (const uint64_t *)(const void *)(v.base + ((pos - v.origin) & v.mask));
         uint64_t word = rec[0], bytes = sv_word_bytes(word);
@@ -602,18 +595,15 @@ static void close_source(struct sv_source *s)
     sv_drain_free((struct sv_drain *)s);
 }
 
-struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, uint32_t pid,
-                              unsigned takes)
+struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, uint32_t pid)
 {
     struct sv_drain *d = sv_alloc(sizeof *d);
     d->source = (struct sv_source){.next = next,
                                    .close = close_source,
-                                   .gives = SV_HAS_EDGES | SV_HAS_DISORDER,
+                                   .gives = SV_HAS_EDGES | SV_HAS_NESTED | SV_IN_TRACK_ORDER,
                                    .dict = dict,
                                    .report = report};
     d->from_ns = INT64_MIN;
-    d->takes_slices = takes & SV_HAS_SLICES;
-    d->takes_overlap = d->takes_slices && (takes & SV_HAS_OVERLAP);
     sv_drain_names_init(&d->names, dict, pid);
     sv_tracks_init(&d->tracks, dict);
     d->lost_full = sv_dict_cstr(dict, SV_LOST_FULL);

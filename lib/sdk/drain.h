@@ -43,9 +43,8 @@ static inline void sv_drain_start_at(struct sv_drain_ring *r, uint64_t pos)
 
 struct sv_drain;
 
-/* `takes` is that of the sink: whole slices are made into edges unless it takes them. */
-struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, uint32_t pid,
-                              unsigned takes);
+/* Slices that do not nest with what else is on their track are put on lanes of it. */
+struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, uint32_t pid);
 void sv_drain_free(struct sv_drain *d);
 struct sv_source *sv_drain_source(struct sv_drain *d); /* next() gives 0 at the end of each round */
 

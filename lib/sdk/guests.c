@@ -18,16 +18,16 @@
 
 enum { CHECK_MS = 100, FRESH_MS = 50, CLIENTS_MAX = 1 << 16 };
 
-void sv_guests_init(struct sv_guests *g, int dir_fd, struct sv_dict *dict, struct sv_report *report,
-                    unsigned takes)
+static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err);
+
+void sv_guests_init(struct sv_guests *g, int dir_fd, struct sv_dict *dict, struct sv_report *report)
 {
-    *g = (struct sv_guests){.dir_fd = dir_fd,
-                            .self = sv_process_id_self(),
-                            .dict = dict,
-                            .report = report,
-                            .takes = takes,
-                            .budget_bytes = SV_CLIENT_BYTES_MAX,
-                            .opened = sv_ticks_read(sv_ticks_counter())};
+    *g = (struct sv_guests){
+        .source = {.next = next, .gives = SV_GUESTS_GIVE, .dict = dict, .report = report},
+        .dir_fd = dir_fd,
+        .self = sv_process_id_self(),
+        .budget_bytes = SV_CLIENT_BYTES_MAX,
+        .opened = sv_ticks_read(sv_ticks_counter())};
 }
 
 static void forget(struct sv_guests *g, size_t i)
@@ -57,8 +57,8 @@ static void refuse_one(struct sv_guests *g, const char *name, const char *why)
 {
     bool is_new;
     sv_map_add(&g->names, name_key(name), &is_new);
-    sv_report_add(g->report, SV_DAMAGE, "a client is not read", 1, SV_NO_POS, "%.64s: %s", name,
-                  why);
+    sv_report_add(g->source.report, SV_DAMAGE, "a client is not read", 1, SV_NO_POS, "%.64s: %s",
+                  name, why);
 }
 
 static bool same_namespace(const struct sv_process_id *a, const struct sv_process_id *b)
@@ -77,7 +77,7 @@ static int meet(void *ctx, const char *name)
     }
     g->all = sv_grow(g->all, &g->cap, g->n + 1, sizeof *g->all);
     struct sv_client *c = &g->all[g->n];
-    if (!sv_client_open(c, g->dir_fd, name, true, g->dict, g->report, g->takes, &g->window)) {
+    if (!sv_client_open(c, g->dir_fd, name, true, g->source.dict, g->source.report, &g->window)) {
         if (errno == EPERM)
             refuse_one(g, name, "it is open to other users");
         else
@@ -94,7 +94,7 @@ static int meet(void *ctx, const char *name)
     sv_drain_with_source(c->drain, g->with_source);
     if (c->room->session->counter == (uint32_t)sv_ticks_counter())
         sv_drain_tick(c->drain, &g->opened);
-    sv_room_describe(c->room, g->dict);
+    sv_room_describe(c->room, g->source.dict);
     sv_map_add(&g->names, name_key(name), &(bool){false});
     g->n++;
     g->n_ever++;
@@ -126,8 +126,8 @@ static void close_client(struct sv_guests *g, size_t i, const char *why)
     struct sv_room *room = g->all[i].room;
     uint32_t state = SV_SESSION_GUEST;
     atomic_compare_exchange_strong(&room->session->state, &state, SV_SESSION_OFF);
-    sv_report_add(g->report, SV_DAMAGE, "a client was closed", 1, SV_NO_POS, "process %u: %s",
-                  room->process.pid, why);
+    sv_report_add(g->source.report, SV_DAMAGE, "a client was closed", 1, SV_NO_POS,
+                  "process %u: %s", room->process.pid, why);
     forget(g, i);
 }
 
@@ -202,8 +202,9 @@ uint64_t sv_guests_round(struct sv_guests *g, int64_t now_ns, bool look)
 }
 
 /* What was read of a client before it is closed is kept: it lies in the window and in the dictionary. */
-int sv_guests_next(struct sv_guests *g, struct sv_batch *b, struct sv_err *err)
+static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
 {
+    struct sv_guests *g = (struct sv_guests *)source;
     while (g->at < g->n) {
         struct sv_client *c = &g->all[g->at];
         int n = sv_client_next(c, b, err);

@@ -1,7 +1,7 @@
 /* Guests: the processes whose rings a host empties together with its own: forked children of a traced program, or, for a
  * collector, every traced program of its session.
  *
- *     sv_guests_init → per round: sv_guests_round(), sv_guests_next() until 0 → per commit: sv_guests_mark(), the journal's round,
+ *     sv_guests_init → per round: sv_guests_round(), sv_pump_round(&guests.source) → per commit: sv_guests_mark(), the journal's round,
  *     sv_guests_release() → at the end: sv_guests_part() or sv_guests_refuse(), sv_guests_fini()
  *
  * Each client has its directory in that of the host (session_layout.h). The journal is the host's: its rounds mark the clients' rings, too.
@@ -15,12 +15,12 @@
 #include "sdk/client.h"
 #include "sdk/ring_view.h"
 
+#define SV_GUESTS_GIVE (SV_HAS_EDGES | SV_HAS_NESTED | SV_IN_TRACK_ORDER)
+
 struct sv_guests {
-    int dir_fd; /* borrowed: of the host */
+    struct sv_source source; /* first; next() gives 0 at the end of a round; is not closed */
+    int dir_fd;              /* borrowed: of the host */
     struct sv_process_id self;
-    struct sv_dict *dict;
-    struct sv_report *report;
-    unsigned takes;
     bool with_source;
     bool is_lost;        /* what is read goes nowhere */
     size_t budget_bytes; /* of each client */
@@ -38,14 +38,13 @@ struct sv_guests {
     struct sv_tick opened;
 };
 
-void sv_guests_init(struct sv_guests *g, int dir_fd, struct sv_dict *dict, struct sv_report *report,
-                    unsigned takes);
+void sv_guests_init(struct sv_guests *g, int dir_fd, struct sv_dict *dict,
+                    struct sv_report *report);
 void sv_guests_fini(struct sv_guests *g);
 
 /* Meets new clients and reads how far all of them are. Returns the bytes of this round. `look` asks for what otherwise happens now and then:
  * to look who is still there. */
 uint64_t sv_guests_round(struct sv_guests *g, int64_t now_ns, bool look);
-int sv_guests_next(struct sv_guests *g, struct sv_batch *b, struct sv_err *err);
 bool sv_guests_are_pressed(const struct sv_guests *g);
 
 void sv_guests_mark(struct sv_guests *g, uint64_t round);

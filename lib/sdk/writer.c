@@ -19,6 +19,7 @@
 #include <linux/futex.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,13 +268,6 @@ static void commit(struct sv_writer *w)
 
 /* ---- rounds ---- */
 
-static int next_batch(struct sv_writer *w, struct sv_err *err)
-{
-    struct sv_source *source = sv_drain_source(w->drain);
-    int n = source->next(source, w->batch, err);
-    return n == 0 ? sv_guests_next(&w->guests, w->batch, err) : n;
-}
-
 /* Is some ring so full that waiting would be wrong? */
 static bool is_pressed(const struct sv_writer *w)
 {
@@ -303,37 +297,38 @@ static uint64_t weigh(struct sv_writer *w, const struct sv_event *events, size_t
     return weight;
 }
 
-static void write_batch(struct sv_writer *w, size_t n)
+/* Room is given back while the round goes on: whoever waits for it works beside us, not after us. Fails where the round must end, because
+ * what comes stays in the rings. */
+static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t n,
+                       struct sv_err *err)
 {
-    struct sv_err err = {0};
-    uint64_t weight = weigh(w, w->batch->events, n);
+    struct sv_writer *w = (struct sv_writer *)((char *)s - offsetof(struct sv_writer, meter));
+    uint64_t weight = weigh(w, events, n);
     if (w->fd >= 0)
-        w->sent_events += sv_stream_count(w->batch->events, n);
+        w->sent_events += sv_stream_count(events, n);
     if (!w->failed) {
         w->written += weight;
-        if (w->sink->write(w->sink, w->batch->events, n, &err) < 0)
-            fail(w, &err);
+        if (w->sink->write(w->sink, events, n, err) < 0)
+            fail(w, err);
         else
             atomic_fetch_add_explicit(&w->process->session->n_events, n, memory_order_relaxed);
     } else {
         lose(w, weight);
     }
-    sv_batch_reset(w->batch);
-    if (w->is_near_limit && !w->failed && !flush_output(w, &err))
-        fail(w, &err);
+    if (w->is_near_limit && !w->failed && !flush_output(w, err))
+        fail(w, err);
+    if (++w->n_batches % BATCHES_PER_LOOK == 0 && !leaves_rings(w) && is_pressed(w))
+        commit(w);
+    return leaves_rings(w) ? SV_EIO : 0;
 }
 
-/* Room is given back while the round goes on: whoever waits for it works beside us, not after us. */
 static void pump(struct sv_writer *w)
 {
     struct sv_err err = {0};
-    int n;
-    uint64_t n_batches = 0;
-    while (!leaves_rings(w) && (n = next_batch(w, &err)) > 0) {
-        write_batch(w, (size_t)n);
-        if (++n_batches % BATCHES_PER_LOOK == 0 && is_pressed(w))
-            commit(w);
-    }
+    w->n_batches = 0;
+    if (!leaves_rings(w) &&
+        sv_pump_round(sv_drain_source(w->drain), &w->meter, w->batch, &err) >= 0)
+        sv_pump_round(&w->guests.source, &w->meter, w->batch, &err);
 }
 
 /* Returns how many bytes of rings it read; commits when enough has gathered. */
@@ -624,10 +619,11 @@ static bool prepare(struct sv_writer *w, struct sv_err *err)
     w->cause_ring = sv_dict_cstr(w->dict, SV_LOST_RING);
     if (open_sink(w, err) < 0)
         return false;
-    w->drain = sv_drain_new(w->dict, &w->report, p->pid, w->sink->takes);
+    w->meter = (struct sv_sink){.write = meter_write, .takes = w->sink->takes};
+    w->drain = sv_drain_new(w->dict, &w->report, p->pid);
     sv_drain_watch(w->drain, s);
     sv_drain_with_source(w->drain, w->plan.with_source);
-    sv_guests_init(&w->guests, p->dir_fd, w->dict, &w->report, w->sink->takes);
+    sv_guests_init(&w->guests, p->dir_fd, w->dict, &w->report);
     w->batch = sv_alloc(sizeof *w->batch);
     sv_batch_init(w->batch);
     begin_rings(w, p->resumes);

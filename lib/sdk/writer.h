@@ -37,6 +37,8 @@ struct sv_writer {
     struct sv_report report;
     struct sv_drain *drain;
     struct sv_sink *sink;
+    struct sv_sink meter; /* in front of it: counts, commits, and goes on when a file fails */
+    uint64_t n_batches;   /* of this round */
     struct sv_batch *batch;
     struct sv_guests guests; /* forked children */
     uint64_t names_read;

@@ -122,8 +122,7 @@ int sv_batching_sink(const struct sv_output_choice *choice, bool is_newer, struc
     }
     s->sink = (struct sv_sink){.write = write_events,
                                .close = close_sink,
-                               .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP |
-                                        SV_HAS_FLOW_POINTS};
+                               .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_FLOW_POINTS};
     s->dict = dict;
     s->is_newer = is_newer;
     s->is_csv = (choice->to && strcmp(choice->to, "csv") == 0) ||

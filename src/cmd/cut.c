@@ -91,7 +91,7 @@ static int cut(const struct cut *o, const char *path, const int64_t *pids, struc
     if (code >= 0)
         code = sv_open_output(&o->out, dict, &in.report, &late.next, err);
     if (code >= 0) {
-        unsigned gives = in.source->gives & ~(unsigned)SV_HAS_DISORDER;
+        unsigned gives = in.source->gives & ~SV_ORDER_BITS;
         late.next = sv_pump_adapt(gives, late.next, dict, &in.report, NULL);
         late.sink.takes = gives; /* so that sv_run() puts a sort in front, and nothing else */
         code = sv_run(&in, &late.sink, o->strict, "cutting", err);

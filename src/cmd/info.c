@@ -439,11 +439,11 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code < 0)
         return code;
     struct sv_opened in;
-    struct census c = {.dict = sv_dict_new(),
-                       .sink = {.write = census_write,
-                                .close = census_close,
-                                .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP |
-                                         SV_HAS_DISORDER | SV_HAS_FLOW_POINTS}};
+    struct census c = {
+        .dict = sv_dict_new(),
+        .sink = {.write = census_write,
+                 .close = census_close,
+                 .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS}};
     code = sv_open_input(operands->items[0], o->from, 0, c.dict, &in, err);
     if (code >= 0) {
         code = sv_run(&in, &c.sink, o->strict, "reading", err);

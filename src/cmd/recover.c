@@ -182,7 +182,7 @@ static int pump_both(const struct sv_leftover *o, struct join *j, struct sv_sink
     struct sv_source *part, *rings;
     struct sv_pump_options options = {0};
     int code = open_part(o, j, &part, err);
-    unsigned gives = SV_HAS_EDGES | SV_HAS_DISORDER | (part ? part->gives : 0);
+    unsigned gives = SV_DEAD_GIVES | (part ? part->gives : 0);
     sink = sv_pump_adapt(gives, sink, j->dict, &j->report, &options);
     if (code >= 0 && part)
         code = sv_pump_into(part, sink, &options, err);

@@ -6,7 +6,6 @@
 #include "cli/console.h"
 #include "core/base/mem.h"
 #include "core/files/trusted.h"
-#include "model/told_paths.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -93,10 +92,7 @@ static int open_source(struct sv_opened *o, const char *from, const struct sv_re
     o->format = choose_format(o, from, err);
     if (!o->format)
         return err->code;
-    code = o->format->open_source(o->in, options, dict, &o->report, &o->source, err);
-    if (code >= 0)
-        o->source = sv_told_paths_source(o->source);
-    return code;
+    return o->format->open_source(o->in, options, dict, &o->report, &o->source, err);
 }
 
 int sv_open_input(const char *path, const char *from, uint32_t space, struct sv_dict *dict,

@@ -571,19 +571,18 @@ static int order_close(struct sv_sink *s, bool failed, struct sv_err *err)
 struct sv_sink *sv_check_new(struct sv_dict *dict, unsigned gives, size_t sort_memory_bytes,
                              struct sv_check *check)
 {
-    const unsigned all = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER |
-                         SV_HAS_FLOW_POINTS;
+    const unsigned all = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS;
     struct check *c = sv_alloc(sizeof *c);
     struct order *o = sv_alloc(sizeof *o);
     *check = (struct sv_check){0};
-    c->rules = (struct sv_sink){
-        .write = rules_write, .close = rules_close, .takes = all & ~(unsigned)SV_HAS_DISORDER};
+    c->rules =
+        (struct sv_sink){.write = rules_write, .close = rules_close, .takes = all & ~SV_ORDER_BITS};
     c->out = check;
     c->dict = dict;
     o->sink = (struct sv_sink){.write = order_write, .close = order_close, .takes = all};
     o->check = c;
     o->next = &c->rules;
-    if (gives & SV_HAS_DISORDER)
+    if (gives & SV_ORDER_BITS)
         o->next = sv_sort_new(dict, sort_memory_bytes, o->next);
     return &o->sink;
 }

@@ -414,10 +414,10 @@ static int open_inputs(struct sv_merge *m, struct sv_err *err)
 /* Everything came out of a pair stage, and tracks of two inputs may be one. */
 static unsigned shape(const struct sv_merge *m)
 {
-    unsigned gives = SV_HAS_SLICES;
+    unsigned gives = SV_HAS_NESTED;
     for (size_t i = 0; i < m->n; i++)
-        gives |= m->inputs[i]->gives & (SV_HAS_OVERLAP | SV_HAS_FLOW_POINTS);
-    return m->n > 1 ? gives | SV_HAS_OVERLAP : gives;
+        gives |= m->inputs[i]->gives & (SV_HAS_SLICES | SV_HAS_FLOW_POINTS);
+    return m->n > 1 ? gives | SV_HAS_SLICES : gives;
 }
 
 int sv_merge_source(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,

@@ -50,8 +50,8 @@ struct sv_trace *sv_trace_new(struct sv_dict *dict, struct sv_report *report,
     x->trace = t;
     x->sink = (struct sv_sink){.write = write_events,
                                .close = close_sink,
-                               .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP |
-                                        SV_HAS_DISORDER | SV_HAS_FLOW_POINTS};
+                               .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER |
+                                        SV_HAS_FLOW_POINTS};
     x->report = report;
     x->memory_limit = memory_limit_bytes;
     x->n_open = 1;

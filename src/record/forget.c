@@ -23,5 +23,5 @@ void sv_record_forget(struct sv_recorder *r, int64_t now)
         now - r->forgot_ns < EVERY_NS)
         return;
     r->forgot_ns = now;
-    sv_forget_dead(t, now - LATE_NS, is_read, r, r->sink);
+    sv_forget_dead(t, now - LATE_NS, is_read, r, r->input);
 }

@@ -203,7 +203,7 @@ static struct sv_sink nowhere = {
     .close = no_close,
     .flush = no_flush,
     .forget = no_forget,
-    .takes = SV_HAS_EDGES | SV_HAS_FLOW_POINTS,
+    .takes = SV_HAS_ANYTHING,
 };
 
 /* The reason without the name of the growing file: OUT is named already. */

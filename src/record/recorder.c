@@ -5,13 +5,14 @@
 #include "cli/console.h"
 #include "core/stream/launched.h"
 #include "core/stream/machine.h"
-#include "model/told_paths.h"
+#include "model/once_paths.h"
 #include "record/running.h"
 #include "record/sample/procfs.h"
 #include "sdk/ticks.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,11 @@ static void set_text(struct sv_dict *d, const char *key, const char *value)
     sv_dict_set_meta(d, key, value, strlen(value), false);
 }
 
+static bool has_paths_once(const struct sv_record_options *o)
+{
+    return o->paths && strcmp(o->paths, SV_PATHS_ONCE) == 0;
+}
+
 static void describe(struct sv_recorder *r)
 {
     struct utsname u;
@@ -66,7 +72,7 @@ static void describe(struct sv_recorder *r)
         snprintf(text, sizeof text, "%u", (unsigned)r->options->sample_hz);
         set_text(r->dict, "sample_hz", text);
     }
-    if (r->options->paths && strcmp(r->options->paths, SV_PATHS_ONCE) == 0)
+    if (has_paths_once(r->options))
         set_text(r->dict, SV_PATHS_KEY, SV_PATHS_ONCE);
     sv_dict_describe_launcher(r->dict);
     set_text(r->dict, "writer", "stave record");
@@ -103,9 +109,8 @@ static int open_decoder(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_options *o = r->options;
     struct sv_decode_options d = {.prefix = o->prefix, .asks_procfs = true};
-    if (o->paths && strcmp(o->paths, "all") != 0 && strcmp(o->paths, SV_PATHS_ONCE) != 0)
+    if (o->paths && strcmp(o->paths, "all") != 0 && !has_paths_once(o))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--paths: '%s' is not all or once", o->paths);
-    d.tells_once = o->paths && strcmp(o->paths, SV_PATHS_ONCE) == 0;
     if (o->redact) {
         if (strcmp(o->redact, "paths") != 0)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--redact: '%s' is not paths", o->redact);
@@ -315,7 +320,7 @@ static void tell_loss(void *ctx, unsigned cpu, const char *what, uint64_t n)
     sv_decode_lost(r->decode, cpu, what, n, (uint64_t)r->round_ns, (uint64_t)sv_recorder_now_ns());
 }
 
-static uint64_t told_by(const struct sv_event *events, size_t n)
+static uint64_t losses_in(const struct sv_event *events, size_t n)
 {
     uint64_t told = 0;
     for (size_t i = 0; i < n; i++)
@@ -324,19 +329,48 @@ static uint64_t told_by(const struct sv_event *events, size_t n)
     return told;
 }
 
+static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t n,
+                       struct sv_err *err)
+{
+    struct sv_recorder *r = (struct sv_recorder *)((char *)s - offsetof(struct sv_recorder, meter));
+    r->events += n;
+    r->told_lost += losses_in(events, n);
+    if (r->sink->write(r->sink, events, n, err) < 0)
+        sv_record_output_fail(r, err);
+    sv_record_commit_many(r, err);
+    return 0;
+}
+
+static void meter_forget(struct sv_sink *s, sv_track track)
+{
+    struct sv_recorder *r = (struct sv_recorder *)((char *)s - offsetof(struct sv_recorder, meter));
+    r->sink->forget(r->sink, track);
+}
+
+static void open_input(struct sv_recorder *r)
+{
+    r->meter =
+        (struct sv_sink){.write = meter_write, .forget = r->sink->forget ? meter_forget : NULL};
+    sv_sink_takes_as(&r->meter, r->sink, SV_IN_NO_ORDER);
+    r->input = has_paths_once(r->options) ? sv_once_paths_sink(r->dict, &r->meter) : &r->meter;
+}
+
+static void close_input(struct sv_recorder *r)
+{
+    if (r->input && r->input != &r->meter)
+        r->input->close(r->input, false, NULL);
+    r->input = NULL;
+}
+
+void sv_recorder_new_file(struct sv_recorder *r)
+{
+    if (r->input != &r->meter)
+        sv_once_paths_sink_new_file(r->input);
+}
+
 int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err)
 {
-    for (;;) {
-        sv_batch_reset(r->batch);
-        int n = source->next(source, r->batch, err);
-        if (n <= 0)
-            return n;
-        r->events += (uint64_t)n;
-        r->told_lost += told_by(r->batch->events, r->batch->n);
-        if (r->sink->write(r->sink, r->batch->events, r->batch->n, err) < 0)
-            sv_record_output_fail(r, err);
-        sv_record_commit_many(r, err);
-    }
+    return sv_pump_round(source, r->input, r->batch, err);
 }
 
 /* Without the kernel's records the family is found by looking. */
@@ -595,6 +629,7 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
         code = open_signals(r, err);
     if (code < 0)
         return code;
+    open_input(r);
     describe(r);
     sv_recorder_snapshot(r);
     sv_record_sdk_open(r);
@@ -625,6 +660,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
         code = run_loop(r, err);
     if (code >= 0)
         code = finish(r, err);
+    close_input(r);
     code = sv_record_output_close(r, code, err);
     sv_parts_free(r);
     sv_record_sdk_close(r);

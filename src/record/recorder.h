@@ -41,6 +41,8 @@ struct sv_recorder {
     struct sv_dict *dict;
     struct sv_report report;
     struct sv_sink *sink;
+    struct sv_sink meter;  /* in front of it: counts, commits, and goes on when the output fails */
+    struct sv_sink *input; /* what sources write to: the meter, behind the stages for all of them */
     struct sv_parts *parts; /* --rotate, --last; NULL */
     uint32_t first_part,
         n_parts;    /* --rotate: numbers of the first file and of the newest, when all is done */
@@ -86,8 +88,9 @@ void sv_recorder_summary(const struct sv_recorder *r);
 
 int64_t sv_recorder_now_ns(void);
 void sv_recorder_snapshot(struct sv_recorder *r); /* of all clocks, into the dictionary */
-int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source,
-                     struct sv_err *err); /* all of its round into the sink */
+/* All of the source's round into the sink. */
+int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err);
+void sv_recorder_new_file(struct sv_recorder *r); /* --rotate, --last: another one has begun */
 
 /* Lets go what was kept of processes and threads that ended a while ago (record/forget.c): the recorder's memory is that of what lives. */
 void sv_record_forget(struct sv_recorder *r, int64_t now);

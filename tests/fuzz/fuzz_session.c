@@ -126,7 +126,7 @@ static void recover(void)
     assert(sv_dead_look(dir, &d, &err) == 0);
     assert(strlen(d.session.out) < sizeof d.session.out);
     assert(sv_dead_source(&d, dict, &report, &source, &err) == 0);
-    read_all(source, trace);
+    read_all(source, trace, NULL);
     source->close(source);
     (void)sv_trace_finish(trace, &err);
     sv_trace_free(trace);

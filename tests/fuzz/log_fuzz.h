@@ -5,6 +5,7 @@
 
 #include "formats/formats.h"
 #include "model/trace.h"
+#include "tests/harness/shape_check.h"
 
 #include <assert.h>
 
@@ -34,9 +35,13 @@ static inline int log_fuzz(log_source *open, int (*probe)(const uint8_t *head, s
     if (sv_input_open_memory(data, size, "fuzz", &in, &err) != SV_OK)
         __builtin_trap();
     struct sv_trace *trace = sv_trace_new(dict, &report, (size_t)256 << 20);
+    struct shape_check shape = {0};
     if (open(in, &options, dict, &report, &source, &err) == SV_OK)
-        (void)sv_pump(source, sv_trace_sink(trace), NULL, &err);
+        (void)sv_pump(source, shape_check_sink(&shape, source->gives, sv_trace_sink(trace)), NULL,
+                      &err);
     else if (manners == LOG_READS_ANYTHING)
+        __builtin_trap();
+    if (shape_check_end(&shape)[0])
         __builtin_trap();
     sv_trace_free(trace);
     sv_input_close(in);

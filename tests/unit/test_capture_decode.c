@@ -1,6 +1,5 @@
 /* The decoder over rings made by hand: calls to events, descriptors to paths, hostile records. */
 #include "core/base/mem.h"
-#include "model/told_paths.h"
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
 
@@ -387,6 +386,7 @@ TEST(overlapping_block_requests_have_lanes)
     CHECK(strstr(k->text, "150 begin 4000:1/4000:1 2 write"));
     CHECK(strstr(k->text, "260 begin Disks/4000:1 write"));
     CHECK_UINT_EQ(sv_decode_sums(k->decode)->block_written_bytes, 3 * 4096);
+    CHECK_STR_EQ(shape_check_end(&k->shape), "");
     kbench_free(k);
 }
 
@@ -463,31 +463,29 @@ TEST(the_plan_always_keeps_the_book)
 /* Descriptor 3 was /a, is closed and taken by a socket without the trace seeing it: nobody may take the read for one of /a. */
 TEST(a_descriptor_whose_file_is_not_known_does_not_inherit_a_path)
 {
-    const struct sv_decode_options once = {.tells_once = true};
-    struct kbench *k = kbench_new(&once);
+    struct kbench *k = kbench_new(NULL);
+    kbench_once(k, true);
     put_open(k, 10, "/a", 3, 0);
     struct sv_wire_call c = kbench_call(SYS_close, 20, 21, 3, 0);
     c.head.flags = SV_WIRE_STATE_ONLY;
     put(k, 0, c, NULL);
     put(k, 0, kbench_call(SYS_read, 30, 31, 3, 5), NULL);
     put(k, 0, kbench_call(SYS_read, 40, 41, 3, 6), NULL);
-    sv_dict_set_meta(k->dict, SV_PATHS_KEY, SV_PATHS_ONCE, strlen(SV_PATHS_ONCE), false);
-    k->source = sv_told_paths_source(k->source);
     kbench_round(k, 100);
     CHECK(strstr(k->text, "read fd=3 requested=0 bytes=5\n"));
     CHECK(strstr(k->text, "read fd=3 requested=0 bytes=6\n"));
     kbench_free(k);
 }
 
-TEST(a_new_file_is_told_every_path_again)
+TEST(a_new_file_has_every_path_again)
 {
-    const struct sv_decode_options once = {.tells_once = true};
-    struct kbench *k = kbench_new(&once);
+    struct kbench *k = kbench_new(NULL);
+    kbench_once(k, false);
     put_open(k, 10, "/a", 3, 0);
     put(k, 0, kbench_call(SYS_read, 20, 21, 3, 5), NULL);
     kbench_round(k, 100);
     CHECK(strstr(k->text, "read fd=3 requested=0 bytes=5\n"));
-    sv_decode_tell_again(k->decode);
+    sv_once_paths_new_file(k->left_out);
     put(k, 0, kbench_call(SYS_read, 30, 31, 3, 5), NULL);
     kbench_round(k, 100);
     CHECK(strstr(k->text, "read fd=3 path=/a requested=0 bytes=5\n"));

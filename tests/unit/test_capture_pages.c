@@ -95,6 +95,7 @@ TEST(requests_of_io_uring_that_overlap_have_lanes)
     CHECK(strstr(k->text, "260 begin /io_uring io_uring_read fd=9 requested=4096 offset=512 "
                           "errno=9\n"));
     CHECK_UINT_EQ(sv_decode_sums(k->decode)->urings, 5);
+    CHECK_STR_EQ(shape_check_end(&k->shape), "");
     kbench_free(k);
 }
 

@@ -81,7 +81,7 @@ static void open_scene(struct scene *s)
     s->dict = sv_dict_new();
     sv_report_init(&s->report);
     sv_batch_init(&s->batch);
-    sv_guests_init(&s->guests, s->folder, s->dict, &s->report, 0);
+    sv_guests_init(&s->guests, s->folder, s->dict, &s->report);
 }
 
 static void close_scene(struct scene *s)
@@ -111,7 +111,8 @@ static uint64_t go(struct scene *s)
 {
     uint64_t events = 0;
     sv_guests_round(&s->guests, 0, true);
-    for (int n; sv_batch_reset(&s->batch), (n = sv_guests_next(&s->guests, &s->batch, NULL)) > 0;)
+    for (int n; sv_batch_reset(&s->batch),
+                (n = s->guests.source.next(&s->guests.source, &s->batch, NULL)) > 0;)
         events += (uint64_t)n;
     sv_guests_mark(&s->guests, s->guests.round + 1);
     sv_guests_release(&s->guests);
@@ -165,13 +166,13 @@ TEST(cannot_change_what_is_being_read)
     for (uint32_t i = 0; i < 400; i++) /* more than one batch */
         emit(&s, i, 8);
     sv_guests_round(&s.guests, 0, true);
-    int n = sv_guests_next(&s.guests, &s.batch, NULL);
+    int n = s.guests.source.next(&s.guests.source, &s.batch, NULL);
     CHECK(n > 0 && n < 400);
     memset(s.data, 0xff, SIZE);
     const char *name = sv_dict_text(s.dict, s.batch.events[n - 1].name).bytes;
     CHECK_UINT_EQ(strtoul(name, NULL, 16), (unsigned)n - 1);
     sv_batch_reset(&s.batch);
-    CHECK_INT_EQ(sv_guests_next(&s.guests, &s.batch, NULL), 400 - n);
+    CHECK_INT_EQ(s.guests.source.next(&s.guests.source, &s.batch, NULL), 400 - n);
     CHECK_UINT_EQ(s.report.n, 0);
     close_scene(&s);
 }
@@ -243,7 +244,8 @@ static uint64_t losses(struct scene *s)
 {
     uint64_t lost = 0;
     sv_guests_round(&s->guests, 0, true);
-    for (int n; sv_batch_reset(&s->batch), (n = sv_guests_next(&s->guests, &s->batch, NULL)) > 0;)
+    for (int n; sv_batch_reset(&s->batch),
+                (n = s->guests.source.next(&s->guests.source, &s->batch, NULL)) > 0;)
         for (int i = 0; i < n; i++)
             if (s->batch.events[i].kind == SV_LOSS)
                 lost += (uint64_t)s->batch.events[i].args[0].i;

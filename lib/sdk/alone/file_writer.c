@@ -81,8 +81,7 @@ static int prepare(struct stave_file *f, const void *arg)
     sv_dict_set_meta(f->dict, "writer", WRITER, strlen(WRITER), false);
     if (sv_output_sink(f->path, f->part, compress, f->dict, &f->report, &f->sink, &f->err) < 0)
         return -1;
-    f->sink = sv_pump_adapt(SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER, f->sink, f->dict,
-                            &f->report, NULL);
+    f->sink = sv_pump_adapt(SV_HAS_SLICES | SV_IN_NO_ORDER, f->sink, f->dict, &f->report, NULL);
     return 0;
 }
 

@@ -5,13 +5,12 @@
  * regular expression); times in µs from baseTimeNanoseconds; arrows as pairs s and f of the category ac2g; steps called ProfilerStep#N.
  * What came from such a file goes back as it was; nothing here is needed to read the result but the Chrome reader.
  *
- * Events come sorted: a stage in front of this sink does that, because the first end of an arrow is its start. */
+ * Takes events in time order, because the first end of an arrow is its start. */
 #include "core/base/json.h"
 #include "core/base/json_scan.h"
 #include "core/base/map.h"
 #include "core/chrome/args_json.h"
 #include "core/chrome/keys.h"
-#include "core/stream/stages.h"
 #include "formats/formats.h"
 #include "model/gpu_words.h"
 
@@ -19,8 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SORT_BYTES ((size_t)64 << 20)
 
 #define NOWHERE INT64_MIN /* of the whole trace: Kineto calls pid and tid by a word then */
 
@@ -738,9 +735,8 @@ SV_SINK_DOOR(sv_kineto_sink)
     (void)options;
     (void)err;
     struct kineto *w = sv_alloc(sizeof *w);
-    w->sink = (struct sv_sink){.write = kineto_write,
-                               .close = kineto_close,
-                               .takes = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_FLOW_POINTS};
+    w->sink = (struct sv_sink){
+        .write = kineto_write, .close = kineto_close, .takes = SV_HAS_SLICES | SV_HAS_FLOW_POINTS};
     w->out = out;
     w->dict = dict;
     w->report = report;
@@ -752,6 +748,6 @@ SV_SINK_DOOR(sv_kineto_sink)
     w->step_keys[0] = sv_dict_cstr(dict, "step");
     w->step_keys[1] = sv_dict_cstr(dict, "iteration");
     w->step_keys[2] = sv_dict_cstr(dict, "number");
-    *sink = sv_sort_new(dict, SORT_BYTES, &w->sink);
+    *sink = &w->sink;
     return SV_OK;
 }

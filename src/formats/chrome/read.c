@@ -5,6 +5,7 @@
  * sliding window: an event that does not end in it is read again when more has come, so memory is bounded by the largest
  * event. Texts of a batch point into the window, hence a batch ends before the window is refilled. */
 #include "formats/chrome/reader.h"
+#include "model/once_paths.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -413,6 +414,8 @@ static int next(struct sv_source *s, struct sv_batch *b, struct sv_err *err)
     }
     if (r->state == STATE_END)
         chrome_balance_report(r);
+    if (r->once_paths)
+        sv_once_paths_fill_in(r->once_paths, b);
     if (b->n == 0 && !r->any_list && r->n_events == 0)
         return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "no trace events found: not a Chrome trace");
     return sv_source_given(s, b->n, err);
@@ -421,6 +424,7 @@ static int next(struct sv_source *s, struct sv_batch *b, struct sv_err *err)
 static void close_source(struct sv_source *s)
 {
     struct chrome_reader *r = (struct chrome_reader *)(void *)s;
+    sv_once_paths_free(r->once_paths);
     sv_map_fini(&r->text_numbers);
     sv_map_fini(&r->tracks);
     sv_map_fini(&r->pid_tracks);
@@ -451,8 +455,7 @@ SV_SOURCE_DOOR(sv_chrome_source)
     r->source = (struct sv_source){
         .next = next,
         .close = close_source,
-        .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER |
-                 SV_HAS_FLOW_POINTS,
+        .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS,
         .dict = dict,
         .report = report,
     };

@@ -172,6 +172,7 @@ enum chrome_step { STEP_ON, STEP_FULL, STEP_MORE };
 
 struct chrome_reader {
     struct sv_source source;
+    struct sv_once_paths *once_paths; /* NULL: the file has every path */
     struct sv_input *in;
     struct sv_dict *dict;
     uint32_t space;

@@ -8,7 +8,6 @@
  * Only work of devices and counters have a place in such a file; the rest is counted. Rows are known at the end, so events wait in memory. */
 #include "core/base/json.h"
 #include "core/base/map.h"
-#include "core/stream/stages.h"
 #include "formats/formats.h"
 #include "model/gpu_words.h"
 
@@ -16,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SORT_BYTES ((size_t)64 << 20)
 #define BODY_BYTES ((size_t)8 << 30)
 
 /* TraceSmith's EventType. */
@@ -738,7 +736,7 @@ static int open_sink(struct sv_output *out, struct sv_dict *dict, struct sv_repo
     struct tracesmith *w = sv_alloc(sizeof *w);
     w->sink = (struct sv_sink){.write = tracesmith_write,
                                .close = tracesmith_close,
-                               .takes = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_FLOW_POINTS};
+                               .takes = SV_HAS_SLICES | SV_HAS_FLOW_POINTS};
     w->out = out;
     w->dict = dict;
     w->report = report;
@@ -747,7 +745,7 @@ static int open_sink(struct sv_output *out, struct sv_dict *dict, struct sv_repo
     for (size_t i = 0; i < WORDS; i++)
         w->keys[i] = sv_dict_cstr(dict, words[i].word);
     sv_buf_init(&w->body, BODY_BYTES);
-    *sink = sv_sort_new(dict, SORT_BYTES, &w->sink);
+    *sink = &w->sink;
     return SV_OK;
 }
 

@@ -7,14 +7,11 @@
 #include "core/base/buf.h"
 #include "core/base/map.h"
 #include "core/base/printable.h"
-#include "core/stream/stages.h"
 #include "formats/formats.h"
 #include "model/gpu_words.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define SORT_BYTES ((size_t)64 << 20)
 
 struct node {
     int64_t ts_ns, dur_ns;
@@ -336,9 +333,8 @@ SV_SINK_DOOR(sv_dot_sink)
     (void)options;
     (void)err;
     struct dot *w = sv_alloc(sizeof *w);
-    w->sink = (struct sv_sink){.write = dot_write,
-                               .close = dot_close,
-                               .takes = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_FLOW_POINTS};
+    w->sink = (struct sv_sink){
+        .write = dot_write, .close = dot_close, .takes = SV_HAS_SLICES | SV_HAS_FLOW_POINTS};
     w->out = out;
     w->dict = dict;
     w->report = report;
@@ -346,6 +342,6 @@ SV_SINK_DOOR(sv_dot_sink)
     w->wait_on = sv_dict_cstr(dict, "wait_on_stream");
     w->sync_kind = sv_dict_cstr(dict, "cuda_sync_kind");
     sv_buf_init(&w->buf, SIZE_MAX);
-    *sink = sv_sort_new(dict, SORT_BYTES, &w->sink);
+    *sink = &w->sink;
     return SV_OK;
 }

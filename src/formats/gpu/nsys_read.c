@@ -309,7 +309,7 @@ static void fini(struct sv_lines *l)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct sv_nsys),
     .max_events = 4,
-    .gives = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER,
+    .gives = SV_HAS_SLICES | SV_IN_NO_ORDER,
     .damaged = "row",
     .read = read_row,
     .fini = fini,

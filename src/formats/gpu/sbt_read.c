@@ -473,7 +473,7 @@ SV_SOURCE_DOOR(sv_sbt_source)
     struct sbt *s = sv_alloc(sizeof *s);
     s->source = (struct sv_source){.next = next,
                                    .close = close_source,
-                                   .gives = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER,
+                                   .gives = SV_HAS_SLICES | SV_IN_NO_ORDER,
                                    .dict = dict,
                                    .report = report};
     s->in = in;

@@ -252,7 +252,7 @@ static int read_element(struct sv_lines *l, struct sv_batch *b, struct sv_err *e
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct iostat),
     .max_events = DISKS_MAX * COUNTERS_MAX,
-    .gives = SV_HAS_SLICES | SV_HAS_DISORDER,
+    .gives = SV_HAS_NESTED | SV_IN_NO_ORDER,
     .damaged = "interval that is not iostat's",
     .read = read_element,
 };

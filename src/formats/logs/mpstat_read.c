@@ -159,7 +159,7 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct mpstat),
     .max_events = COLUMNS_MAX,
-    .gives = SV_HAS_SLICES | SV_HAS_DISORDER,
+    .gives = SV_HAS_NESTED | SV_IN_NO_ORDER,
     .damaged = "line that is not mpstat's",
     .line = line,
 };

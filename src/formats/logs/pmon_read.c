@@ -209,7 +209,7 @@ static bool end(struct sv_lines *l, struct sv_batch *b)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct pmon),
     .max_events = 2 * N_VALUES,
-    .gives = SV_HAS_SLICES | SV_HAS_DISORDER,
+    .gives = SV_HAS_NESTED | SV_IN_NO_ORDER,
     .damaged = "line that is not pmon's",
     .line = line,
     .end = end,

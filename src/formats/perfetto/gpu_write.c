@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SORT_BYTES  ((size_t)64 << 20)
 #define STAGE_BYTES ((size_t)8 << 30)
 #define SEQUENCE    0x40000000u /* far from the writer's own */
 
@@ -474,12 +473,11 @@ SV_SINK_DOOR(sv_perfetto_gpu_sink)
     struct stages *w = sv_alloc(sizeof *w);
     struct tail *t = sv_alloc(sizeof *t);
     *t = (struct tail){
-        {.write = tail_write, .close = tail_close, .takes = writer->takes}, writer, out, w};
+        {.write = tail_write, .close = tail_close, .takes = sv_sink_wants(writer)}, writer, out, w};
     w->sink = (struct sv_sink){.write = stages_write,
                                .close = stages_close,
-                               .takes = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER |
-                                        SV_HAS_FLOW_POINTS};
-    w->rest = sv_sort_new(dict, SORT_BYTES, sv_split_new(dict, report, &t->sink));
+                               .takes = SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS};
+    w->rest = sv_pump_adapt(w->sink.takes, &t->sink, dict, report, NULL);
     w->dict = dict;
     w->report = report;
     sv_gpu_words_init(&w->words, dict);

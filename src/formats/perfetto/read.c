@@ -12,6 +12,7 @@
 #include "core/base/mem.h"
 #include "core/perfetto/stave.h"
 #include "formats/formats.h"
+#include "model/once_paths.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -545,12 +546,15 @@ static int source_next(struct sv_source *s, struct sv_batch *b, struct sv_err *e
             return rc;
         finish(r);
     }
+    if (r->once_paths)
+        sv_once_paths_fill_in(r->once_paths, b);
     return sv_source_given(s, b->n, err);
 }
 
 static void source_close(struct sv_source *s)
 {
     struct sv_pf *r = (struct sv_pf *)s;
+    sv_once_paths_free(r->once_paths);
     struct sv_pf_unpacker *u = r->unpacker;
     if (u->has_zlib)
         inflateEnd(&u->zlib);
@@ -580,8 +584,8 @@ int sv_perfetto_source(struct sv_input *in, const struct sv_read_options *option
     struct sv_pf *r = sv_alloc(sizeof *r);
     r->source = (struct sv_source){.next = source_next,
                                    .close = source_close,
-                                   .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP |
-                                            SV_HAS_DISORDER | SV_HAS_FLOW_POINTS,
+                                   .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER |
+                                            SV_HAS_FLOW_POINTS,
                                    .dict = dict,
                                    .report = report};
     r->dict = dict;

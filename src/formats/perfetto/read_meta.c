@@ -7,6 +7,7 @@
 #include "formats/perfetto/read.h"
 
 #include "core/base/mem.h"
+#include "model/once_paths.h"
 
 #include <stdio.h>
 
@@ -212,7 +213,8 @@ void sv_pf_process_stats(struct sv_pf *r, struct sv_pf_blob data)
 
 static void set_meta(struct sv_pf *r, const char *key, struct sv_pf_blob text, bool is_json)
 {
-    sv_dict_set_meta(r->dict, key, (const char *)text.bytes, text.len, is_json);
+    if (!sv_once_paths_asked(&r->once_paths, r->dict, key, (const char *)text.bytes, text.len))
+        sv_dict_set_meta(r->dict, key, (const char *)text.bytes, text.len, is_json);
 }
 
 static void set_meta_number(struct sv_pf *r, const char *key, int64_t value)

@@ -538,7 +538,7 @@ static void fini(struct sv_lines *l)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct batching_csv),
     .max_events = 1,
-    .gives = SV_HAS_DISORDER,
+    .gives = SV_IN_NO_ORDER,
     .damaged = "row of a batch not understood, left out",
     .init = init,
     .line = line,

@@ -753,7 +753,7 @@ static void fini(struct sv_lines *l)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct dag),
     .max_events = 1,
-    .gives = SV_HAS_SLICES | SV_HAS_OVERLAP,
+    .gives = SV_HAS_SLICES,
     .damaged = "line that is not of StarPU's dag.dot",
     .line = line,
     .end = end,

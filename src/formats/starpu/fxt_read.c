@@ -797,7 +797,7 @@ static void fini(struct sv_lines *l)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct fxt),
     .max_events = OPEN_MAX + 2,
-    .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER,
+    .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER,
     .damaged = "event that makes no sense",
     .init = init,
     .read = read_next,

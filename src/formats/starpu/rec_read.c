@@ -424,7 +424,7 @@ static void fini(struct sv_lines *l)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct rec),
     .max_events = DEPTH_MAX + 2,
-    .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER,
+    .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER,
     .damaged = "record that is not StarPU's",
     .init = init,
     .line = line,

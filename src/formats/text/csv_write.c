@@ -144,8 +144,7 @@ SV_SINK_DOOR(sv_csv_sink)
     s->sink = (struct sv_sink){.write = csv_write,
                                .close = csv_close,
                                .flush = csv_flush,
-                               .takes = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER |
-                                        SV_HAS_FLOW_POINTS};
+                               .takes = SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS};
     s->out = out;
     s->dict = dict;
     s->report = report;

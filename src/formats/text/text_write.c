@@ -339,7 +339,7 @@ SV_SINK_DOOR(sv_text_sink)
     s->sink = (struct sv_sink){.write = text_write,
                                .close = text_close,
                                .flush = text_flush,
-                               .takes = SV_HAS_ANYTHING & ~(unsigned)SV_HAS_DISORDER};
+                               .takes = SV_HAS_ANYTHING & ~SV_ORDER_BITS};
     s->out = out;
     s->dict = dict;
     sv_buf_init(&s->line, (size_t)1 << 30);

@@ -139,7 +139,6 @@ static struct sv_thread *thread_of(struct sv_decode *d, const struct sv_wire_hea
 struct paths {
     struct sv_file *file, *second; /* held until the record is done */
     struct sv_fd *now;             /* the descriptor, if it still is that file; NULL */
-    bool are_told;                 /* by an earlier event, as far as the file goes */
 };
 
 static struct sv_fd_when when_of(const struct sv_wire_call *c)
@@ -354,19 +353,6 @@ static bool opens(const struct sv_call *call)
     return call->effect == SV_EFFECT_OPEN || call->effect == SV_EFFECT_OPEN2;
 }
 
-static bool has_descriptor(const struct sv_call *call, const struct sv_wire_call *c)
-{
-    return call->path == SV_WIRE_NONE && call->fd != SV_WIRE_NONE && c->fd >= 0;
-}
-
-/* The event that was just made has told which file the descriptor is. One on what it was before is taken for what it is by whoever reads
- * the trace, so then it is told again. */
-static void note_told(struct sv_fd *at, const struct sv_fd *told)
-{
-    if (at)
-        at->is_told = at == told;
-}
-
 static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_call *call,
                      const struct sv_wire_call *c, const struct paths *x)
 {
@@ -380,10 +366,8 @@ static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_ca
     bool is_open = opens(call);
     if (is_open ? c->ret >= 0 : call->fd != SV_WIRE_NONE && call->path == SV_WIRE_NONE)
         put_int(b, d->s.fd, is_open ? c->ret : c->fd);
-    if (x->file && !x->are_told)
+    if (x->file)
         put_path(d, b, d->s.path, x->file->path, x->file->len);
-    else if (!x->are_told && d->options.tells_once && has_descriptor(call, c))
-        put_path(d, b, d->s.path, "", 0); /* or a reader would take it for an earlier one */
     if (x->second)
         put_path(d, b, d->s.path2, x->second->path, x->second->len);
     put_result(d, b, call, c);
@@ -442,21 +426,15 @@ static void on_call(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
                     (!d->hidden || c->head.tgid != d->hidden) &&
                     (!d->prefix_len || is_below(d, x.file) || is_below(d, x.second));
     if (is_shown) {
-        x.are_told = d->options.tells_once && x.now && x.now->is_told;
         put_call(d, b, call, c, &x);
         add_sums(d, p, call, c, x.file);
     }
     if (call->sense == SV_SENSE_MAP && x.file && d->options.asks_procfs)
         sv_inodes_identify(&d->inodes, &d->tree, x.file); /* faults will ask */
-    bool is_told = is_shown && d->options.tells_once;
-    if (is_told && !opens(call))
-        note_told(sv_fd_at(p, call->path == SV_WIRE_NONE ? c->fd : -1), x.now);
     /* A close that fails has closed all the same, unless there was nothing to close. */
     if (!(c->head.flags & SV_WIRE_UNFINISHED) &&
         (c->ret >= 0 || (call->effect == SV_EFFECT_CLOSE && c->ret != -EBADF)))
         apply(d, p, call, c, &x);
-    if (is_told && opens(call))
-        note_told(sv_fd_at(p, c->ret), sv_fd_at(p, c->ret));
     sv_file_put(&d->tree, x.file);
     sv_file_put(&d->tree, x.second);
 }
@@ -845,7 +823,7 @@ struct sv_decode *sv_decode_new(struct sv_dict *dict, struct sv_report *report,
     struct sv_decode *d = sv_alloc(sizeof *d);
     d->source = (struct sv_source){.next = next,
                                    .close = close_source,
-                                   .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_DISORDER,
+                                   .gives = SV_HAS_EDGES | SV_HAS_NESTED | SV_IN_TRACK_ORDER,
                                    .dict = dict,
                                    .report = report};
     if (options)
@@ -908,13 +886,6 @@ const struct sv_decode_totals *sv_decode_sums(const struct sv_decode *d)
 void sv_decode_hide_until_exec(struct sv_decode *d, uint32_t pid)
 {
     d->hidden = pid;
-}
-
-void sv_decode_tell_again(struct sv_decode *d)
-{
-    for (size_t i = 0; d->options.tells_once && i < d->tree.n; i++)
-        for (size_t fd = 0; fd < d->tree.processes[i]->open.n_fds; fd++)
-            d->tree.processes[i]->open.fds[fd].is_told = false;
 }
 
 void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_t n,

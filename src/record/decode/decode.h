@@ -15,7 +15,6 @@ struct sv_decode;
 
 struct sv_decode_options {
     const char *prefix; /* only files below it; NULL: all */
-    bool tells_once;    /* paths of descriptors as in model/told_paths.h */
     bool asks_procfs;   /* complete processes from /proc; off for recorded bytes */
     void (*redact)(void *ctx, struct sv_batch *b, const char *path, size_t len, const char **out,
                    size_t *out_len); /* NULL: paths as they are */
@@ -41,9 +40,6 @@ void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_
 
 /* What this process does before its next exec is not shown: it is not yet the command that was asked for. */
 void sv_decode_hide_until_exec(struct sv_decode *d, uint32_t pid);
-
-/* A new file begins: with `tells_once`, every descriptor tells its path again. */
-void sv_decode_tell_again(struct sv_decode *d);
 
 struct sv_decode_totals {
     uint64_t calls, blocks, lost, unknown; /* unknown: records that made no sense */

@@ -22,7 +22,6 @@ struct sv_fd {
     uint64_t since_ns;    /* when the call that opened it ended; 0: before that was seen */
     uint64_t inode;       /* 0: not known yet */
     bool closes_on_exec;
-    bool is_told; /* an event has told its path */
 };
 
 /* What a descriptor was. */

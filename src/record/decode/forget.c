@@ -44,22 +44,25 @@ static unsigned depth_of(const struct sv_dict *dict, sv_track t)
 }
 
 /* First the sink is told of all, the deepest first: to describe one it may have to describe those above. Then all go. */
-static void forget_rows(const struct doomed *d, struct sv_dict *dict, struct sv_sink *sink)
+static void forget_rows(const struct doomed *d, struct sv_tree *t, struct sv_sink *sink)
 {
+    struct sv_dict *dict = t->dict;
     sv_track *rows = NULL;
     size_t n = 0, cap = 0;
-    for (sv_track t = 1; t < dict->n_tracks; t++) {
-        if (!is_doomed(d, t))
+    for (sv_track row = 1; row < dict->n_tracks; row++) {
+        if (!is_doomed(d, row))
             continue;
         rows = sv_grow(rows, &cap, n + 1, sizeof *rows);
-        rows[n++] = t;
+        rows[n++] = row;
     }
     for (unsigned depth = DEEPEST + 1; depth-- > 0;)
         for (size_t i = 0; i < n; i++)
             if (depth_of(dict, rows[i]) == depth)
                 sink->forget(sink, rows[i]);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        sv_lanes_forget(&t->lanes, rows[i]);
         sv_dict_forget(dict, rows[i]);
+    }
     free(rows);
 }
 
@@ -73,6 +76,6 @@ void sv_forget_dead(struct sv_tree *t, int64_t before_ns, bool (*keeps_rows)(voi
     const struct sv_tree_forgetting how = {keeps, doom, &d};
     sv_tree_forget(t, before_ns, &how);
     if (d.n > 0 && sink->forget)
-        forget_rows(&d, t->dict, sink);
+        forget_rows(&d, t, sink);
     free(d.is_root);
 }

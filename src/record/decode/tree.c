@@ -14,6 +14,7 @@ void sv_tree_init(struct sv_tree *t, struct sv_dict *dict)
     *t = (struct sv_tree){.dict = dict, .n_buckets = BUCKETS_FIRST};
     t->buckets = sv_alloc(t->n_buckets * sizeof *t->buckets);
     t->calls_name = sv_dict_cstr(dict, "system calls");
+    sv_lanes_init(&t->lanes, dict);
 }
 
 void sv_tree_sweep(struct sv_tree *t)
@@ -41,12 +42,11 @@ void sv_tree_fini(struct sv_tree *t)
         free(t->processes[i]);
     }
     free(t->processes);
-    for (size_t i = 0; i < t->n_threads; i++)
-        free(t->threads[i].uring);
     free(t->threads);
     free(t->buckets);
     sv_map_fini(&t->by_pid);
     sv_map_fini(&t->by_tid);
+    sv_lanes_fini(&t->lanes);
 }
 
 /* ---- files ---- */
@@ -374,7 +374,6 @@ static void remove_thread(struct sv_tree *t, size_t i)
 {
     struct sv_thread *x = &t->threads[i];
     sv_map_remove(&t->by_tid, (uint64_t)x->pid << 32 | x->tid);
-    free(x->uring);
     *x = t->threads[--t->n_threads];
     if (i < t->n_threads)
         *sv_map_find(&t->by_tid, (uint64_t)x->pid << 32 | x->tid) = i + 1;

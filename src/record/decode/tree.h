@@ -6,8 +6,8 @@
 
 #include "core/base/map.h"
 #include "core/stream/dict.h"
+#include "core/stream/lanes.h"
 #include "record/decode/descriptors.h"
-#include "record/decode/overlap.h"
 
 /* A path, once however many descriptors refer to it. Its counts are what the summary shows. */
 struct sv_file {
@@ -58,7 +58,7 @@ struct sv_thread {
     sv_track cache;        /* its row of page-cache misses, 0: none yet */
     int64_t end_ns;        /* of its last call */
     sv_track faults;       /* its row of page faults, 0: none yet */
-    struct sv_rows *uring; /* its rows of io_uring's requests, NULL: none yet */
+    sv_track uring;        /* its row of io_uring's requests, 0: none yet */
     sv_track samples;      /* its row of stacks, 0: none yet */
     sv_track state_row;    /* its row of states, 0: none yet */
     uint8_t state;         /* enum sv_wire_state, 0: not known */
@@ -88,6 +88,7 @@ struct sv_tree {
     uint64_t n_forgotten_active;
     struct sv_gone gone[SV_GONE_MAX];
     size_t n_gone;
+    struct sv_lanes lanes; /* of rows whose slices overlap */
     sv_str calls_name;
     bool hides_commands; /* no command lines */
 };

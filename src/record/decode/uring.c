@@ -130,11 +130,10 @@ struct sv_event *sv_uring_begin(struct sv_uring *u, struct sv_tree *t, struct sv
     int64_t start = (int64_t)r->start_ns;
     unsigned opcode = r->head.what;
     *end_ns = (int64_t)r->head.ts_ns;
-    if (!x->uring) {
-        x->uring = sv_alloc(sizeof *x->uring);
-        sv_rows_init(x->uring, sv_dict_child(t->dict, x->track, SV_TRACK_CUSTOM, u->row));
-    }
-    sv_track lane = sv_rows_take(x->uring, t->dict, &start, end_ns);
+    if (!x->uring)
+        x->uring = sv_dict_child(t->dict, x->track, SV_TRACK_CUSTOM, u->row);
+    struct sv_lane_row *row = sv_lanes_row(&t->lanes, x->uring, &sv_lanes_by_end);
+    sv_track lane = sv_lane_take(&t->lanes, row, &start, end_ns);
     struct sv_event *e = sv_batch_event(b);
     *e = (struct sv_event){.kind = SV_BEGIN,
                            .ts_ns = start,

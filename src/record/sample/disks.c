@@ -37,6 +37,7 @@ void sv_disks_init(struct sv_disks *d, struct sv_dict *dict)
                            .error = sv_dict_cstr(dict, "errno")};
     for (size_t i = 0; i < 5; i++)
         d->operations[i] = sv_dict_cstr(dict, operations[i]);
+    sv_lanes_init(&d->lanes, dict);
 }
 
 void sv_disks_fini(struct sv_disks *d)
@@ -44,6 +45,7 @@ void sv_disks_fini(struct sv_disks *d)
     for (size_t i = 0; i < d->n; i++)
         free(d->all[i]);
     free(d->all);
+    sv_lanes_fini(&d->lanes);
 }
 
 void sv_disk_name(uint32_t device, char name[32])
@@ -76,7 +78,6 @@ static struct sv_disk *disk_of(struct sv_disks *d, uint32_t device)
     k->device = device;
     sv_disk_name(device, k->name);
     k->track = sv_disk_track(d->dict, k->name);
-    sv_rows_init(&k->lanes, k->track);
     d->all[d->n++] = k;
     return k;
 }
@@ -134,7 +135,8 @@ void sv_disks_request(struct sv_disks *d, struct sv_batch *b, const struct sv_wi
     struct sv_disk *k = disk_of(d, r->device);
     int64_t start = (int64_t)(r->issue_ns ? r->issue_ns : r->queue_ns);
     int64_t end = (int64_t)r->head.ts_ns;
-    sv_track lane = sv_rows_take(&k->lanes, d->dict, &start, &end);
+    struct sv_lane_row *row = sv_lanes_row(&d->lanes, k->track, &sv_lanes_by_end);
+    sv_track lane = sv_lane_take(&d->lanes, row, &start, &end);
     char letters[12];
     struct sv_event *e = sv_batch_event(b);
     *e = (struct sv_event){.ts_ns = start,

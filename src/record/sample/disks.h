@@ -5,20 +5,20 @@
 #include "core/base/map.h"
 #include "core/stream/batch.h"
 #include "core/stream/dict.h"
+#include "core/stream/lanes.h"
 #include "record/bpf/records.h"
-#include "record/decode/overlap.h"
 
 struct sv_disk {
     uint32_t device;
     char name[32];
     sv_track track;
-    struct sv_rows lanes;
 };
 
 struct sv_disks {
     struct sv_dict *dict;
     struct sv_disk **all;
     size_t n, cap;
+    struct sv_lanes lanes;
     sv_str cat, device, sector, bytes, queue_ns, pid, comm, flags, error;
     sv_str operations[5];
 };

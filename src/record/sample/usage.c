@@ -391,8 +391,8 @@ static void close_source(struct sv_source *source)
 struct sv_usage *sv_usage_new(struct sv_dict *dict, struct sv_tree *tree, const char *root)
 {
     struct sv_usage *u = sv_alloc(sizeof *u);
-    u->source = (struct sv_source){
-        .next = next, .close = close_source, .gives = SV_HAS_DISORDER, .dict = dict};
+    u->source =
+        (struct sv_source){.next = next, .close = close_source, .gives = SV_IN_ORDER, .dict = dict};
     u->tree = tree;
     u->text = sv_alloc(TEXT_MAX);
     u->ticks_per_s = (double)sysconf(_SC_CLK_TCK);
