@@ -13,12 +13,12 @@
 
 #define TAIL_BYTES_MAX ((size_t)1 << 20)
 
-static void tell_loss(const struct sv_writer *w, struct sv_dict *dict, struct sv_sink *sink,
+static void tell_loss(const struct sv_session_writer *w, struct sv_dict *dict, struct sv_sink *sink,
                       uint64_t lost, struct sv_err *err)
 {
     struct sv_arg count = {.type = SV_ARG_INT, .i = (int64_t)lost};
     struct sv_event e = {.ts_ns = w->failed_ns,
-                         .dur_ns = sv_writer_boot_ns() - w->failed_ns,
+                         .dur_ns = sv_session_writer_boot_ns() - w->failed_ns,
                          .track = sv_dict_process(dict, 0, w->process->pid),
                          .name = sv_dict_cstr(dict, w->cause),
                          .kind = SV_LOSS,
@@ -28,7 +28,7 @@ static void tell_loss(const struct sv_writer *w, struct sv_dict *dict, struct sv
 }
 
 /* What follows the cut. */
-static bool make_tail(struct sv_writer *w, bool is_rest, uint64_t lost, struct sv_buf *tail)
+static bool make_tail(struct sv_session_writer *w, bool is_rest, uint64_t lost, struct sv_buf *tail)
 {
     struct sv_err err = {0};
     struct sv_sink *sink;
@@ -48,7 +48,7 @@ static bool make_tail(struct sv_writer *w, bool is_rest, uint64_t lost, struct s
     return status >= 0;
 }
 
-static bool cut_at(struct sv_writer *w, const struct sv_commit_point *at, uint64_t lost)
+static bool cut_at(struct sv_session_writer *w, const struct sv_commit_point *at, uint64_t lost)
 {
     struct sv_buf tail;
     sv_buf_init(&tail, TAIL_BYTES_MAX);
@@ -66,7 +66,7 @@ static bool cut_at(struct sv_writer *w, const struct sv_commit_point *at, uint64
     return ok;
 }
 
-bool sv_cut_file(struct sv_writer *w)
+bool sv_cut_file(struct sv_session_writer *w)
 {
     static const struct sv_commit_point start;
     if (w->plan.full == STAVE_FULL_OVERWRITE || !sv_output_can_go_on(w->out))

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* DIR/HOST → DIR/NAME */
-static bool new_home(const struct sv_writer *w, const char *name, char *to, size_t size)
+static bool new_home(const struct sv_session_writer *w, const char *name, char *to, size_t size)
 {
     const char *dir = w->process->dir, *slash = strrchr(dir, '/');
     return slash && snprintf(to, size, "%.*s/%s", (int)(slash - dir), dir, name) < (int)size;
@@ -28,7 +28,7 @@ static bool has_something(const struct sv_room *room)
 
 bool sv_host_leave(void *writer, struct sv_room *room)
 {
-    struct sv_writer *w = writer;
+    struct sv_session_writer *w = writer;
     struct sv_session_file *s = room->session, *mine = w->process->session;
     char home[SV_PATH_MAX], out[SV_OUT_MAX];
     struct sv_claim claim = {.fd = -1};

@@ -336,7 +336,7 @@ static int start_own(struct sv_process *p, bool is_child)
     }
     use_plan(p);
     struct sv_err err = {0};
-    if (!sv_writer_start(p, &plan, out, &err)) {
+    if (!sv_session_writer_start(p, &plan, out, &err)) {
         sv_say("%s: %s; tracing is off", out, err.msg);
         return -1;
     }
@@ -433,7 +433,7 @@ int stave_flush(void)
     if (p->host && !atomic_load(&p->is_orphan) && !sv_guest_flush(p) && leave_failed_host(p))
         go_on_alone(p);
     if (p->has_writer)
-        sv_writer_flush(p);
+        sv_session_writer_flush(p);
     int status = has_failed(p) ? -1 : 0;
     sv_control_unlock(p);
     return status;
@@ -450,7 +450,7 @@ int stave_stop(void)
         gates(false); /* the host has the file, and what is in the rings */
     } else if (p->has_writer) {
         gates(false);
-        sv_writer_stop(p);
+        sv_session_writer_stop(p);
         sv_signals_end();
         status = has_failed(p) ? -1 : 0;
     }
