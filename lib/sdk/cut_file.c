@@ -3,7 +3,7 @@
  * The file is cut where it was whole, at the last commit or at an earlier one where there is room for what follows: an event that tells how
  * many are missing. The room is what the cut gives free, so that it is there however full the disk is. The sink that wrote the file
  * remembers names and tracks that may have been cut: another one writes the rest. */
-#include "sdk/outputs.h"
+#include "sdk/destination.h"
 #include "sdk/writer.h"
 
 #include <errno.h>
@@ -35,10 +35,10 @@ static bool make_tail(struct sv_session_writer *w, bool is_rest, uint64_t lost, 
     struct sv_snapshot snapshot;
     struct sv_dict *dict = sv_dict_new();
     dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
-    sv_output_describe(dict, w->process->pid);
+    sv_destination_describe(dict, w->process->pid);
     sv_ticks_snapshot(&snapshot, NULL);
     sv_clocks_add(&dict->clocks, &snapshot);
-    int status = sv_output_rest_sink(w->out, is_rest, dict, &w->report, tail, &sink, &err);
+    int status = sv_destination_rest_sink(w->out, is_rest, dict, &w->report, tail, &sink, &err);
     if (status >= 0) {
         if (lost > 0)
             tell_loss(w, dict, sink, lost, &err);
@@ -55,7 +55,7 @@ static bool cut_at(struct sv_session_writer *w, const struct sv_commit_point *at
     bool is_rest = at->bytes > 0;
     bool ok = (lost == 0 && is_rest) || make_tail(w, is_rest, lost, &tail);
     if (ok && is_rest)
-        sv_output_rest_join(w->out, &tail);
+        sv_destination_rest_join(w->out, &tail);
     ok = ok && !tail.failed;
     int fd = ok ? open(w->part, O_WRONLY | O_CLOEXEC) : -1;
     ok = fd >= 0 && ftruncate(fd, (off_t)at->bytes) == 0 &&
@@ -69,7 +69,7 @@ static bool cut_at(struct sv_session_writer *w, const struct sv_commit_point *at
 bool sv_cut_file(struct sv_session_writer *w)
 {
     static const struct sv_commit_point start;
-    if (w->plan.full == STAVE_FULL_OVERWRITE || !sv_output_can_go_on(w->out))
+    if (w->plan.full == STAVE_FULL_OVERWRITE || !sv_destination_can_go_on(w->out))
         return false;
     uint64_t first = w->n_points > SV_POINTS ? w->n_points - SV_POINTS : 0;
     uint64_t written = w->n_points ? w->points[(w->n_points - 1) % SV_POINTS].written : 0;

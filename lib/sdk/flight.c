@@ -4,8 +4,8 @@
  * too long), lets the session run on for a while if asked to, and then writes what the rings hold to the next numbered file. Names and tracks
  * are not in the rings and therefore never overwritten. Threads go on recording meanwhile: each ring is copied, and what was overwritten
  * during the copy is left out. */
+#include "sdk/destination.h"
 #include "sdk/drain.h"
-#include "sdk/outputs.h"
 #include "sdk/writer.h"
 
 #include <signal.h>
@@ -242,18 +242,18 @@ static bool write_file(struct sv_session_writer *w, uint32_t number, const char 
 {
     char out[SV_PATH_MAX], part[SV_PATH_MAX + 8];
     snprintf(out, sizeof out, "%s", w->out);
-    if (!sv_output_number(out, sizeof out, number))
+    if (!sv_destination_number(out, sizeof out, number))
         return false;
     snprintf(part, sizeof part, "%s.part", out);
     struct sv_dict *dict = sv_dict_new();
     dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
-    sv_output_describe(dict, w->process->pid);
+    sv_destination_describe(dict, w->process->pid);
     sv_dict_set_meta(dict, "trigger", reason, strlen(reason), false);
     struct sv_snapshot snapshot;
     sv_ticks_snapshot(&snapshot, NULL);
     sv_clocks_add(&dict->clocks, &snapshot);
     struct sv_sink *sink = NULL;
-    int status = sv_output_sink(out, part, w->plan.compress, dict, &w->report, &sink, err);
+    int status = sv_destination_sink(out, part, w->plan.compress, dict, &w->report, &sink, err);
     if (status >= 0) {
         uint32_t n = atomic_load_explicit(&w->process->n_rings, memory_order_acquire);
         struct copy *copies = sv_alloc((n + 1) * sizeof *copies);

@@ -9,8 +9,8 @@
 
 #include "core/base/err.h"
 #include "core/files/trusted.h"
+#include "sdk/destination.h"
 #include "sdk/joining.h"
-#include "sdk/outputs.h"
 #include "sdk/quiet.h"
 #include "sdk/room.h"
 #include "sdk/signals.h"
@@ -259,7 +259,8 @@ static int make_plan(const struct stave_options *given, struct sv_plan *p)
         return -1;
     if (has(&compress) && !copy(&compress, p->compress, sizeof p->compress))
         return -1;
-    const char *why = sv_output_check(p->pattern, p->compress);
+    char text[SV_DESTINATION_TEXT];
+    const char *why = sv_destination_check(p->pattern, p->compress, text, sizeof text);
     if (why) {
         bad(&out, why);
         return -1;
@@ -320,7 +321,7 @@ static int start_collected(struct sv_process *p)
 static int start_own(struct sv_process *p, bool is_child)
 {
     char out[SV_OUT_MAX];
-    const char *why = sv_output_name(plan.pattern, p->pid, is_child, out, sizeof out);
+    const char *why = sv_destination_name(plan.pattern, p->pid, is_child, out, sizeof out);
     if (why) {
         sv_say("STAVE_OUT=%s: %s; tracing is off", plan.pattern, why);
         return -1;

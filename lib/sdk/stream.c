@@ -266,7 +266,7 @@ int sv_stream_open(struct sv_session_writer *w, struct sv_err *err)
     if (status < 0)
         return status;
     struct sv_write_options options = {0};
-    status = sv_perfetto_sink(o, &options, w->dict, &w->report, &w->sink, err);
+    status = sv_perfetto_writer.open(o, &options, w->dict, &w->report, &w->sink, err);
     if (status < 0)
         sv_output_discard(o);
     return status;

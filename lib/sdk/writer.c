@@ -10,8 +10,8 @@
 #include "sdk/writer.h"
 
 #include "core/base/mem.h"
+#include "sdk/destination.h"
 #include "sdk/drain.h"
-#include "sdk/outputs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -206,7 +206,7 @@ static void fail(struct sv_session_writer *w, const struct sv_err *err)
     snprintf(w->cause, sizeof w->cause, "%.120s", reason(w, err));
     atomic_store(&w->process->output_failed, 1);
     sv_say("%s: %s; what comes from now on is lost and counted%s", w->out, reason(w, err),
-           sv_output_can_go_on(w->out) ? "" : " (stave recover saves the rest: -o FILE)");
+           sv_destination_can_go_on(w->out) ? "" : " (stave recover saves the rest: -o FILE)");
     lose(w, w->written - last_point(w)->written);
     keep_what_is_whole(w);
 }
@@ -454,7 +454,7 @@ static void settle(struct sv_session_writer *w)
     bool is_whole = !w->failed || (is_file && sv_cut_file(w));
     if (is_file && w->plan.full == STAVE_FULL_OVERWRITE) {
         unlink(w->part);
-    } else if (is_file && is_whole && sv_output_settle(&w->claim, &err) < 0) {
+    } else if (is_file && is_whole && sv_destination_settle(&w->claim, &err) < 0) {
         fail(w, &err);
         is_whole = false;
     }
@@ -599,13 +599,14 @@ static int open_sink(struct sv_session_writer *w, struct sv_err *err)
     if (sv_stream_is(w->out))
         return sv_stream_open(w, err);
     /* The marker leads to the session from the first moment on, even if the program is killed now. */
-    if (!sv_output_claim(&w->claim, w->out, p->pid, p->dir, err))
+    if (!sv_destination_claim(&w->claim, w->out, p->pid, p->dir, err))
         return SV_EIO;
     memcpy(s->out, w->claim.out, sizeof s->out);
     memcpy(s->part, w->claim.part, sizeof s->part);
     memcpy(w->out, w->claim.out, sizeof w->out - 1); /* claimed within that size */
     memcpy(w->part, w->claim.part, sizeof w->part);
-    return sv_output_sink(w->out, w->part, w->plan.compress, w->dict, &w->report, &w->sink, err);
+    return sv_destination_sink(w->out, w->part, w->plan.compress, w->dict, &w->report, &w->sink,
+                               err);
 }
 
 static bool prepare(struct sv_session_writer *w, struct sv_err *err)
@@ -617,7 +618,7 @@ static bool prepare(struct sv_session_writer *w, struct sv_err *err)
     w->dict = sv_dict_new();
     sv_report_init(&w->report);
     w->dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
-    sv_output_describe(w->dict, p->pid);
+    sv_destination_describe(w->dict, p->pid);
     w->cause_full = sv_dict_cstr(w->dict, SV_LOST_FULL);
     w->cause_nested = sv_dict_cstr(w->dict, SV_LOST_NESTED);
     w->cause_ring = sv_dict_cstr(w->dict, SV_LOST_RING);

@@ -12,7 +12,7 @@
 #include "core/chrome/args_json.h"
 #include "core/chrome/keys.h"
 #include "core/stream/stages.h"
-#include "formats/formats.h"
+#include "formats/writers.h"
 #include "model/gpu_words.h"
 
 #include <ctype.h>
@@ -689,7 +689,7 @@ static void write_tail(struct kineto *w)
     sv_buf_byte(&w->buf, '\n');
 }
 
-/* ---- the door ---- */
+/* ---- the sink ---- */
 
 static int kineto_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                         struct sv_err *err)
@@ -733,7 +733,9 @@ static int kineto_close(struct sv_sink *s, bool failed, struct sv_err *err)
     return code;
 }
 
-SV_SINK_DOOR(sv_kineto_sink)
+static int open_sink(struct sv_output *out, const struct sv_write_options *options,
+                     struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
+                     struct sv_err *err)
 {
     (void)options;
     (void)err;
@@ -755,3 +757,8 @@ SV_SINK_DOOR(sv_kineto_sink)
     *sink = sv_sort_new(dict, SORT_BYTES, &w->sink);
     return SV_OK;
 }
+
+const struct sv_writer sv_kineto_writer = {
+    .name = "kineto",
+    .open = open_sink,
+};
