@@ -108,6 +108,10 @@ bool sv_destination_claim(struct sv_claim *c, const char *out, uint32_t pid, con
         sv_err_clear(err);
         code = sv_claim_take(c, own, &wish, err);
     }
+    if (code >= 0 && c->has_left)
+        sv_say("%s: an earlier program was killed before its trace was complete; make it so with: "
+               "stave recover %s",
+               c->out, c->out);
     return code >= 0;
 }
 

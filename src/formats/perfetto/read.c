@@ -1,6 +1,6 @@
 /* The Perfetto reader: its source, its frames and its batches.
  *
- * sv_perfetto_source() → next()* → close(). A trace is a list of packets (tag 0x0a, length, bytes); next() cuts them out
+ * open_source() → next()* → close(). A trace is a list of packets (tag 0x0a, length, bytes); next() cuts them out
  * of the input window, or out of the unpacked bytes of a compressed packet, and hands them to
  * sv_pf_packet_read() until the batch is nearly full. The window and the unpacked bytes move only while the batch is
  * empty, because texts of events point into them.
