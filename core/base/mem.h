@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Entries of a table that is only a cache. Fuzz targets make everything anew for each input, which large tables would be most of. */
+/* The size of a cache or buffer, of which only the speed depends. Fuzz targets make everything anew for each input, which large tables would be most of. */
 #ifdef SV_FUZZ
 #define SV_TABLE(n, when_fuzzed) (when_fuzzed)
 #else

@@ -140,7 +140,7 @@ int sv_claim_set_session(struct sv_claim *c, const char *session, struct sv_err 
 void sv_claim_release(struct sv_claim *c)
 {
     if (holds_marker(c))
-        unlink(c->marker);
+        sv_trusted_remove(c->marker, (dev_t)c->file.device, (ino_t)c->file.inode);
     c->file.exists = false;
     sv_claim_keep(c);
 }

@@ -28,11 +28,12 @@
 #include <zstd.h>
 #endif
 
-#define WINDOW_BYTES \
-    ((size_t)256 << 10) /* 256 KiB … 4 MiB read equally fast; leaves half of a small L2 */
+#define WINDOW_BYTES            \
+    SV_TABLE((size_t)256 << 10, \
+             (size_t)8 << 10) /* 256 KiB … 4 MiB read equally fast; leaves half of a small L2 */
 /* With less room behind it (a small one: than a quarter) the window moves to the front. */
-#define READ_MIN    ((size_t)64 << 10)
-#define RAW_BYTES   ((size_t)128 << 10)
+#define READ_MIN    SV_TABLE((size_t)64 << 10, (size_t)2 << 10)
+#define RAW_BYTES   SV_TABLE((size_t)128 << 10, (size_t)8 << 10)
 #define SMALL_BYTES ((size_t)4 << 10) /* the smallest buffers, for small files */
 /* The kernel copies into an address that is off by 16 bytes at a fifth of the speed (rep movsb on the processors
  * measured: 1.6 against 8 GB/s), so every read() into the window begins on a cache line. */

@@ -37,6 +37,13 @@ ssize_t sv_trusted_read(int base_fd, const char *path, char *to, size_t size);
  * components before the last are the caller's. */
 bool sv_trusted_target(const char *path);
 
+/* A folder (O_PATH) by a way on which no other user can have put a link: each component is opened by itself, and links are followed only if this user or
+ * root made them. EPERM: another user made one. */
+int sv_trusted_walk(const char *folder);
+
+/* Removes the file if it is still this one. Its folder is opened once: whoever exchanges it meanwhile has nothing removed elsewhere. */
+bool sv_trusted_remove(const char *path, dev_t device, ino_t inode);
+
 /* Environment variables that name paths: NULL in programs that run with more rights than their caller (setuid, capabilities). */
 const char *sv_trusted_getenv(const char *name);
 

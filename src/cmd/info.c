@@ -197,7 +197,8 @@ static void print_processes(const struct census *c, uint64_t top)
             continue;
         }
         print_name(c, t->name, "(unnamed)");
-        sv_print(stdout, " (pid %" PRId64 "%s)\n", t->pid, t->space ? ", another machine" : "");
+        sv_print(stdout, " (pid %" PRId64 "%s)\n", t->pid,
+                 t->space ? ", another machine or container" : "");
     }
     if (n > top)
         sv_print(stdout, "%-13s … and %zu more\n", "", n - (size_t)top);

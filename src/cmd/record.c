@@ -68,7 +68,7 @@ static int record_to_place(struct sv_record_options *o, const struct sv_words *o
     sv_record_unclaim(&r);
     int copied = sv_copy_close(&r, err);
     snprintf(place.trace, sizeof place.trace, "%s", r.output.claim.out);
-    int packed = code < 0 ? code : sv_record_package(o, &place, r.n_parts, err);
+    int packed = code < 0 ? code : sv_record_package(o, &place, r.first_part, r.n_parts, err);
     return packed < 0 ? packed : copied < 0 ? copied : code;
 }
 

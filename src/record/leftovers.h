@@ -15,6 +15,7 @@ struct sv_leftover {
     char problem[160]; /* why the session, dead.dir, cannot be read; "": it can, or there is none */
     struct sv_claim claim;
     struct sv_dead dead;
+    uint64_t part_device, part_inode;
     uint64_t part_bytes; /* of the growing file that are whole */
     uint64_t file_bytes; /* of all of it */
     int64_t changed_ns;  /* when something was last written to it */

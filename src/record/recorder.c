@@ -547,7 +547,8 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
     return code;
 }
 
-static void tell_others(struct sv_recorder *r)
+/* Before the command begins, which may ask for it at once (stave trigger). */
+static void list_recording(struct sv_recorder *r)
 {
     char text[700];
     const char *name = r->command->n        ? r->command->items[0]
@@ -558,6 +559,11 @@ static void tell_others(struct sv_recorder *r)
                               r->options->use.last != NULL);
     if (!r->told && sv_running_problem(text, sizeof text))
         sv_console_note("'stave status' and 'stave stop' cannot find this recording: %s", text);
+}
+
+/* To whoever waits for --detach. */
+static void tell_begun(struct sv_recorder *r)
+{
     if (r->word >= 0 && write(r->word, "b", 1) == 1) {
         close(r->word);
         r->word = -1;
@@ -597,11 +603,13 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     r->started_ns = r->round_ns = r->output.whole_ns = sv_recorder_now_ns();
     r->deadline_ns = duration ? r->started_ns + duration : 0;
     code = attach(r, err);
-    if (code >= 0)
+    if (code >= 0) {
+        list_recording(r);
         code = start_command(r, err);
+    }
     r->has_begun = code >= 0;
     if (code >= 0)
-        tell_others(r);
+        tell_begun(r);
     return code;
 }
 

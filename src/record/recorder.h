@@ -42,8 +42,9 @@ struct sv_recorder {
     struct sv_report report;
     struct sv_sink *sink;
     struct sv_parts *parts; /* --rotate, --last; NULL */
-    uint32_t n_parts;       /* --rotate: files, when all is done */
-    int n_triggers;         /* SIGUSR1 that were not answered yet */
+    uint32_t first_part,
+        n_parts;    /* --rotate: numbers of the first file and of the newest, when all is done */
+    int n_triggers; /* SIGUSR1 that were not answered yet */
     struct sv_batch *batch;
     struct sv_kernel *kernel; /* NULL: not possible here */
     struct sv_decode *decode;

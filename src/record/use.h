@@ -125,10 +125,10 @@ int sv_copy_open(struct sv_recorder *r, const struct sv_record_place *place, str
 void sv_copy_started(struct sv_recorder *r);
 int sv_copy_close(struct sv_recorder *r, struct sv_err *err);
 
-/* --out-dir and --archive, when the trace is whole (record/archive.c). `n_parts`: of --rotate, the newest included. */
+/* --out-dir and --archive, when the trace is whole (record/archive.c). `first` and `newest`: the numbers of its parts with --rotate. */
 int sv_record_archive_check(struct sv_err *err); /* is there a zstd? */
 int sv_record_package(const struct sv_record_options *options, const struct sv_record_place *place,
-                      uint32_t n_parts, struct sv_err *err);
+                      uint32_t first, uint32_t newest, struct sv_err *err);
 
 /* --gpu-interval (record/gpus.c). */
 int sv_record_gpus_open(struct sv_recorder *r, struct sv_err *err);

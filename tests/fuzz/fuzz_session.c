@@ -91,7 +91,7 @@ static void put_session(const char *folder, struct section s)
 
 static void put_ring(const char *folder, struct section head, struct section records)
 {
-    static uint8_t bytes[SV_PAGE + SV_RING_BYTES_MIN];
+    static alignas(SV_PAGE) uint8_t bytes[SV_PAGE + SV_RING_BYTES_MIN];
     struct sv_ring *r = (struct sv_ring *)(void *)bytes;
     memset(bytes, 0, sizeof bytes);
     take(&head, r, offsetof(struct sv_ring, mark));

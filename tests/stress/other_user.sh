@@ -116,6 +116,11 @@ STAVE_OUT=s.pftrace "$BUILD/tests/stress/lossy" 10 exit >out 2>err; [ $? = 0 ] &
 stave doctor; grep -q "^no  libstave's rings  *another user could have written to /dev/shm/stave-0" out; say $? "doctor says so"
 rmdir /dev/shm/stave-0 shared/stave-0
 
+# ---- folders ----
+rm -rf shared/way; nobody ln -s "$here/mine" shared/way
+recover shared/way/out.pftrace; [ $? = 3 ] && grep -q 'another user made a link on the way there' err && unharmed; say $? "a folder that another user's link leads to"
+recover --clean --yes --discard shared/way/out.pftrace; [ $? = 3 ] && unharmed; say $? "nothing is removed there"
+
 # ---- programs and collectors ----
 mkdir -m 700 shared/host; chown 65534 shared/host
 STAVE_SESSION=$here/shared/host "$BUILD/tests/stress/lossy" 10 exit >out 2>err; [ $? = 0 ] && grep -q "the session is not this user's alone; tracing is off" err && [ -z "$(ls shared/host)" ]; say $? "a program of root's does not trace into another user's session"

@@ -193,14 +193,9 @@ TEST(law_a_stream_cut_anywhere)
             sv_stream_cut(&r.stream, &r.spool, SV_SPOOL_CUT);
             struct seen ended = look(r.fd);
             CHECK_UINT_EQ(killed.events, whole);
-<<<<<<< HEAD
-            /* A frame without an answer is still the sender's: it is not lost. */
-            CHECK_UINT_EQ(killed.lost, 0);
-=======
             CHECK_UINT_EQ(killed.lost, 0); /* the sender has no answer, and keeps it */
             CHECK_UINT_EQ(stopped.events, whole);
             CHECK_UINT_EQ(stopped.lost, 0);
->>>>>>> tb
             CHECK_UINT_EQ(ended.events, whole);
             CHECK_UINT_EQ(ended.lost, heads - whole);
             CHECK_UINT_EQ(ended.cause, cut == n ? SV_SPOOL_WHOLE : SV_SPOOL_CUT);

@@ -189,3 +189,56 @@ TEST(outputs_that_are_pipes)
     chmod(at, 0755);
     CHECK_INT_EQ(target(second), 0);
 }
+
+static int walk(const char *path)
+{
+    errno = 0;
+    int fd = sv_trusted_walk(path);
+    if (fd < 0)
+        return errno;
+    close(fd);
+    return 0;
+}
+
+TEST(folders_behind_links)
+{
+    char folder[512], third[600];
+    in_scratch(folder, "folder");
+    in_scratch(second, "link");
+    CHECK_INT_EQ(mkdir(folder, 0700), 0);
+    snprintf(third, sizeof third, "%s/link", folder);
+    CHECK_INT_EQ(walk(folder), 0);
+    CHECK_INT_EQ(walk("."), 0);
+    CHECK_INT_EQ(walk("/"), 0);
+    CHECK_INT_EQ(walk("//tmp/..//"), 0);
+    link_as(geteuid(), "folder", second);
+    CHECK_INT_EQ(walk(second), 0);
+    link_as(geteuid(), "..//link/../link", third);
+    CHECK_INT_EQ(walk(third), 0);
+    link_as(geteuid(), "nowhere", second);
+    CHECK_INT_EQ(walk(second), ENOENT);
+    link_as(geteuid(), "link", second);
+    CHECK_INT_EQ(walk(second), ELOOP);
+    make_file(in_scratch(at, "file"), 0600);
+    CHECK_INT_EQ(walk(at), ENOTDIR);
+    if (geteuid() != 0)
+        return; /* the rest needs another owner */
+    link_as(65534, folder, second);
+    CHECK_INT_EQ(walk(second), EPERM);
+    CHECK_INT_EQ(walk(third), EPERM); /* a link of ours that leads to one of theirs */
+}
+
+TEST(only_the_file_that_was_seen_is_removed)
+{
+    struct stat st;
+    make_file(in_scratch(at, "file"), 0600);
+    make_file(in_scratch(second, "other"), 0600);
+    CHECK_INT_EQ(stat(second, &st), 0);
+    CHECK(!sv_trusted_remove(at, st.st_dev, st.st_ino));
+    CHECK_INT_EQ(access(at, F_OK), 0);
+    CHECK_INT_EQ(stat(at, &st), 0);
+    CHECK_INT_EQ(symlink(at, in_scratch(second, "link")), 0);
+    CHECK(!sv_trusted_remove(second, st.st_dev, st.st_ino));
+    CHECK(sv_trusted_remove(at, st.st_dev, st.st_ino));
+    CHECK_INT_EQ(access(at, F_OK), -1);
+}

@@ -52,7 +52,7 @@ if(SV_COUNT)
   target_compile_options(sv_flags INTERFACE -fsanitize-coverage=trace-pc)
 endif()
 if(SV_FUZZ)
-  target_compile_options(sv_flags INTERFACE -fsanitize=fuzzer-no-link -O2)
+  target_compile_options(sv_flags INTERFACE -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp -O2)
   target_compile_definitions(sv_flags INTERFACE SV_FUZZ)
 endif()
 

@@ -724,7 +724,8 @@ static void on_record(struct sv_decode *d, struct sv_batch *b, const struct sv_w
                                                   [SV_WIRE_SAMPLE] = sizeof(struct sv_wire_sample),
                                                   [SV_WIRE_URING] = sizeof(struct sv_wire_uring),
                                                   [SV_WIRE_FAULT] = sizeof(struct sv_wire_cache)};
-    if (h->kind == 0 || h->kind >= SV_WIRE_KINDS || sizes[h->kind] == 0 || size < sizes[h->kind]) {
+    if (h->kind == 0 || h->kind >= SV_WIRE_KINDS || sizes[h->kind] == 0 || size < sizes[h->kind] ||
+        h->ts_ns > INT64_MAX) {
         d->sums.unknown++;
         return;
     }
