@@ -106,7 +106,7 @@ static double run(size_t n, unsigned threads, struct sv_output *output)
     sv_report_init(&report);
     sv_batch_init(b);
     dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
-    if (sv_perfetto_sink(output, NULL, dict, &report, &sink, &err) < 0)
+    if (sv_perfetto_writer.open(output, NULL, dict, &report, &sink, &err) < 0)
         die(&err);
     struct sv_decode *d = sv_decode_new(dict, &report, NULL);
     sv_krings_add(sv_decode_rings(d), &r.consumer, &r.producer, r.data, RING_BYTES);

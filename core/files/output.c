@@ -318,6 +318,19 @@ static int open_file(struct sv_output *o, const char *path, enum sv_output_mode 
     return o->fd >= 0 ? SV_OK : sv_err_sys(err, "%.300s: cannot create", path);
 }
 
+bool sv_compression_named(const char *name, enum sv_compression *out)
+{
+    static const char *const names[] = {
+        [SV_PLAIN] = "none", [SV_GZIP] = "gzip", [SV_ZSTD] = "zstd"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            *out = (enum sv_compression)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 int sv_output_open(const char *path, enum sv_output_mode mode, enum sv_compression compression,
                    struct sv_output **out, struct sv_err *err)
 {

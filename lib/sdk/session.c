@@ -10,9 +10,9 @@
 #include "core/base/err.h"
 #include "core/base/printable.h"
 #include "core/files/trusted.h"
+#include "sdk/destination.h"
 #include "sdk/folders.h"
 #include "sdk/joining.h"
-#include "sdk/outputs.h"
 #include "sdk/quiet.h"
 #include "sdk/room.h"
 #include "sdk/signals.h"
@@ -262,7 +262,8 @@ static int make_plan(const struct stave_options *given, struct sv_plan *p)
         return -1;
     if (has(&compress) && !copy(&compress, p->compress, sizeof p->compress))
         return -1;
-    const char *why = sv_output_check(p->pattern, p->compress);
+    char text[SV_DESTINATION_TEXT];
+    const char *why = sv_destination_check(p->pattern, p->compress, text, sizeof text);
     if (why) {
         bad(&out, why);
         return -1;
@@ -323,7 +324,7 @@ static int start_collected(struct sv_process *p)
 static int start_own(struct sv_process *p, bool is_child)
 {
     char out[SV_OUT_MAX];
-    const char *why = sv_output_name(plan.pattern, p->pid, is_child, out, sizeof out);
+    const char *why = sv_destination_name(plan.pattern, p->pid, is_child, out, sizeof out);
     if (why) {
         sv_say("STAVE_OUT=%s: %s; tracing is off", plan.pattern, why);
         return -1;
@@ -339,7 +340,7 @@ static int start_own(struct sv_process *p, bool is_child)
     }
     use_plan(p);
     struct sv_err err = {0};
-    if (!sv_writer_start(p, &plan, out, &err)) {
+    if (!sv_session_writer_start(p, &plan, out, &err)) {
         sv_say("%s: %s; tracing is off", out, err.msg);
         return -1;
     }
@@ -436,7 +437,7 @@ int stave_flush(void)
     if (p->host && !atomic_load(&p->is_orphan) && !sv_guest_flush(p) && leave_failed_host(p))
         go_on_alone(p);
     if (p->has_writer)
-        sv_writer_flush(p);
+        sv_session_writer_flush(p);
     int status = has_failed(p) ? -1 : 0;
     sv_control_unlock(p);
     return status;
@@ -453,7 +454,7 @@ int stave_stop(void)
         gates(false); /* the host has the file, and what is in the rings */
     } else if (p->has_writer) {
         gates(false);
-        sv_writer_stop(p);
+        sv_session_writer_stop(p);
         sv_signals_end();
         status = has_failed(p) ? -1 : 0;
     }

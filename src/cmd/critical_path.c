@@ -271,6 +271,7 @@ const struct sv_command sv_command_critical_path = {
         "the work that ended last within it.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct critical_path),
     .run = run,
 };

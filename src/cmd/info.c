@@ -484,6 +484,7 @@ const struct sv_command sv_command_info = {
                    "constant memory.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct info),
     .run = run,
 };

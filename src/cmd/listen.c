@@ -506,6 +506,7 @@ const struct sv_command sv_command_listen = {
         "in all. Only addresses of this machine are opened without --token.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct listen_options),
     .run = run,
 };

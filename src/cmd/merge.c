@@ -68,6 +68,7 @@ const struct sv_command sv_command_merge = {
                    "--offset gives the relation by hand, --assume takes timestamps as they are.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct merge),
     .run = run,
 };

@@ -471,6 +471,7 @@ const struct sv_command sv_command_plot = {
         "(-o DIR/).",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct sv_plot_options),
     .run = run,
 };

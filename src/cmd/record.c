@@ -245,6 +245,7 @@ const struct sv_command sv_command_record = {
         "holds all but the last moments, and 'stave recover OUT' makes the trace of it.",
     .options = record_options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct sv_record_options),
     .takes_command = true,
     .run = run,

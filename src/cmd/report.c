@@ -171,6 +171,7 @@ const struct sv_command sv_command_report = {
         "(docs/serving.md). Warm-up counts nowhere.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct sv_report_options),
     .run = run,
 };

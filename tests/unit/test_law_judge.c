@@ -86,10 +86,9 @@ static void write_trace(struct gen *g, unsigned shape, const char *path, uint64_
     struct sv_report report;
     struct sv_write_options options = {.compression = seed % 4 ? SV_PLAIN : SV_GZIP,
                                        .resync_bytes = 2000};
-    const struct sv_format *f = sv_format_named("perfetto");
     sv_report_init(&report);
     REQUIRE(sv_output_open(path, SV_OUTPUT_RENAME, SV_PLAIN, &out, &err) == 0);
-    REQUIRE(f->open_sink(out, &options, g->dict, &report, &sink, &err) == 0);
+    REQUIRE(sv_perfetto_writer.open(out, &options, g->dict, &report, &sink, &err) == 0);
     CHECK_INT_EQ(sv_pump(gen_source(g, shape, NULL), sink, NULL, &err), 0);
     CHECK_STR_EQ(err.msg, "");
     sv_report_fini(&report);

@@ -72,7 +72,7 @@ static bool say_sample(const char *path, struct sv_buf *text, unsigned flags,
 }
 
 /* The sample through a writer into memory; what was left out is counted. */
-static uint64_t write_sample(const char *path, const struct sv_format *writer, struct sv_buf *bytes)
+static uint64_t write_sample(const char *path, const struct sv_format *format, struct sv_buf *bytes)
 {
     struct sv_err err = {0};
     struct reading r;
@@ -85,7 +85,7 @@ static uint64_t write_sample(const char *path, const struct sv_format *writer, s
     REQUIRE(sv_output_open_buf(bytes, SV_PLAIN, &out, &err) == 0);
     struct sv_report report;
     sv_report_init(&report);
-    REQUIRE(writer->open_sink(out, &options, r.dict, &report, &sink, &err) == 0);
+    REQUIRE(format->writer->open(out, &options, r.dict, &report, &sink, &err) == 0);
     CHECK_INT_EQ(sv_pump(r.source, sink, NULL, &err), 0);
     CHECK_STR_EQ(err.msg, "");
     uint64_t skipped = sv_report_count(&report, SV_SKIPPED);

@@ -54,7 +54,7 @@ static void write_all(struct file *f, struct sv_source *source)
     struct sv_write_options options = {.compression = f->compression, .resync_bytes = 2000};
     sv_report_init(&report);
     REQUIRE(sv_output_open_buf(&f->bytes, SV_PLAIN, &out, &err) == 0);
-    REQUIRE(f->format->open_sink(out, &options, source->dict, &report, &sink, &err) == 0);
+    REQUIRE(f->format->writer->open(out, &options, source->dict, &report, &sink, &err) == 0);
     CHECK_INT_EQ(sv_pump(source, sink, NULL, &err), 0);
     CHECK_STR_EQ(err.msg, "");
     for (size_t i = 0; i < report.n; i++)

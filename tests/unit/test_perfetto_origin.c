@@ -34,7 +34,7 @@ static void open_writing(struct writing *w, enum sv_compression compression, boo
                          : sv_output_open(test_scratch("grows.pftrace"), SV_OUTPUT_DIRECT, SV_PLAIN,
                                           &out, &w->err);
     REQUIRE(code == 0);
-    REQUIRE(sv_perfetto_sink(out, &options, w->dict, &w->report, &w->sink, &w->err) == 0);
+    REQUIRE(sv_perfetto_writer.open(out, &options, w->dict, &w->report, &w->sink, &w->err) == 0);
 }
 
 static void put(struct writing *w, unsigned track, int64_t ts_ns)

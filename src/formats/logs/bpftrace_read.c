@@ -92,7 +92,7 @@ static bool is_banner(struct sv_text line)
     return sv_text_begins(line, "Attaching ") || sv_text_begins(line, "Attached ");
 }
 
-int sv_bpftrace_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     struct sv_fields h = sv_head(head, n);
     struct sv_text line;
@@ -423,10 +423,23 @@ static const struct sv_lines_kind kind = {
     .line = line,
 };
 
-int sv_bpftrace_source(struct sv_input *in, const struct sv_read_options *options,
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
                        struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
                        struct sv_err *err)
 {
     (void)err;
     return sv_lines_open(&kind, in, options, dict, report, out);
 }
+
+const struct sv_format sv_bpftrace_format = {
+    .name = "bpftrace",
+    .help = "what the bpftrace scripts for file and block I/O print",
+    .lacks = "threads (the scripts print the process), full paths (most calls), flows",
+    .files =
+        "the scripts `trace_{bio,openat,close,read,write,mmap,create_del}.bt` and `syscalls.bt` of "
+        "the DL benchmark tracing tools, all generations of their columns, by their headers",
+    .times = "nanoseconds since boot (CLOCK_BOOTTIME) at the end of the call; the slice begins "
+             "earlier by the latency",
+    .probe = probe,
+    .open_source = open_source,
+};

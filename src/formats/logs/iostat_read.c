@@ -43,7 +43,7 @@ struct iostat {
     uint64_t n_elements;
 };
 
-int sv_iostat_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     const char *p = (const char *)head;
     return sv_bytes_find(p, n, "\"sysstat\"") && sv_bytes_find(p, n, "\"hosts\"") ? 100 : 0;
@@ -257,10 +257,20 @@ static const struct sv_lines_kind kind = {
     .read = read_element,
 };
 
-int sv_iostat_source(struct sv_input *in, const struct sv_read_options *options,
-                     struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                     struct sv_err *err)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     (void)err;
     return sv_lines_open(&kind, in, options, dict, report, out);
 }
+
+const struct sv_format sv_iostat_format = {
+    .name = "iostat",
+    .help = "disk utilisation by iostat -o JSON",
+    .lacks = "slices, flows, arguments",
+    .files = "`iostat -o JSON` with `-t`, `-x`, `-d`, `-k`, `-m`, also cut off",
+    .times = "local; with S_TIME_FORMAT=ISO the zone is in the file",
+    .probe = probe,
+    .open_source = open_source,
+};

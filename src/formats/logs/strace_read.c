@@ -86,7 +86,7 @@ static bool looks_like_call(struct sv_fields f)
            sv_text_begins(rest, "+++ ") || sv_text_begins(rest, "--- ");
 }
 
-int sv_strace_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     struct sv_fields lines = sv_head(head, n);
     struct sv_text line;
@@ -409,10 +409,21 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-int sv_strace_source(struct sv_input *in, const struct sv_read_options *options,
-                     struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                     struct sv_err *err)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     (void)err;
     return sv_lines_open(&kind, in, options, dict, report, out);
 }
+
+const struct sv_format sv_strace_format = {
+    .name = "strace",
+    .help = "system calls by strace -f -ttt -T, or -tt",
+    .lacks = "names of threads, flows, times below a microsecond",
+    .files = "`strace -f -ttt -T`, `-tt`, `-y`",
+    .times = "-ttt: UTC; -tt: local without a day",
+    .probe = probe,
+    .open_source = open_source,
+    .needs_date = true,
+};

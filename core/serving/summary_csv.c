@@ -1,5 +1,5 @@
 /* Summary and metrics as CSV. Told by the tracer's writing thread and by `stave convert --dialect batching`. */
-#include "serving/summary_csv.h"
+#include "core/serving/summary_csv.h"
 
 #include "core/base/csv_text.h"
 

@@ -2,8 +2,8 @@
  *
  * The first columns are those that existing scripts read, some of which overlap (submit_ms contains batch_ms, inference_ms contains most of
  * codelet_ms); the excl_* columns at the end follow each other without overlap and add up to total_ms. Warm-up has no row. */
-#ifndef SV_SERVING_SUMMARY_CSV_H
-#define SV_SERVING_SUMMARY_CSV_H
+#ifndef SV_CORE_SERVING_SUMMARY_CSV_H
+#define SV_CORE_SERVING_SUMMARY_CSV_H
 
 #include "core/base/buf.h"
 #include "core/serving/life.h"

@@ -1,13 +1,14 @@
-/* The sink behind `stave convert --dialect batching`: events of the category serving.life to batching_trace.json or its summary.
+/* A server's own files (`--dialect batching`): events of the category serving.life to batching_trace.json or its summary.
  *
- * Opened by the command convert. It uses the same life cycle and the same writers as the library does while a server runs, so that what was recovered
+ * Opened through the table of formats, as a dialect of chrome and of csv. It uses the same life cycle and the same writers as the library does while a server runs, so that what was recovered
  * after a crash looks as if the server had written it. Events come in the order of time (the pump sorts); memory is bounded. */
-#include "cmd/convert_batching.h"
+#include "formats/writers.h"
 
+#include "core/base/mem.h"
 #include "core/files/output.h"
+#include "core/serving/batching_json.h"
 #include "core/serving/events.h"
-#include "serving/batching_json.h"
-#include "serving/summary_csv.h"
+#include "core/serving/summary_csv.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -109,26 +110,48 @@ static int close_sink(struct sv_sink *sink, bool failed, struct sv_err *err)
     return code;
 }
 
-int sv_batching_sink(const struct sv_output_choice *choice, bool is_newer, struct sv_dict *dict,
-                     struct sv_sink **sink, struct sv_err *err)
+static void open_either(struct sv_output *out, const struct sv_write_options *options,
+                        struct sv_dict *dict, bool is_csv, struct sv_sink **sink)
 {
-    const char *path = choice->path ? choice->path : "-";
-    size_t len = strlen(path);
     struct batching *s = sv_alloc(sizeof *s);
-    int code = sv_output_open(path, SV_OUTPUT_RENAME, SV_PLAIN, &s->out, err);
-    if (code < 0) {
-        free(s);
-        return code;
-    }
     s->sink = (struct sv_sink){.write = write_events,
                                .close = close_sink,
                                .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_FLOW_POINTS};
+    s->out = out;
     s->dict = dict;
-    s->is_newer = is_newer;
-    s->is_csv = (choice->to && strcmp(choice->to, "csv") == 0) ||
-                (!choice->to && len > 4 && strcmp(path + len - 4, ".csv") == 0);
+    s->is_csv = is_csv;
+    s->is_newer = options && options->dialect && strcmp(options->dialect, "batching-newer") == 0;
     s->life = sv_life_new(NULL, tell, s);
     sv_life_words_init(&s->words, dict);
     *sink = &s->sink;
+}
+
+static int open_json(struct sv_output *out, const struct sv_write_options *options,
+                     struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
+                     struct sv_err *err)
+{
+    (void)report;
+    (void)err;
+    open_either(out, options, dict, false, sink);
     return 0;
 }
+
+static int open_summary(struct sv_output *out, const struct sv_write_options *options,
+                        struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
+                        struct sv_err *err)
+{
+    (void)report;
+    (void)err;
+    open_either(out, options, dict, true, sink);
+    return 0;
+}
+
+const struct sv_writer sv_batching_writer = {
+    .name = "batching",
+    .open = open_json,
+};
+
+const struct sv_writer sv_batching_summary_writer = {
+    .name = "batching summary",
+    .open = open_summary,
+};
