@@ -100,11 +100,26 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
         (o->use.archive && sv_record_archive_check(err) < 0) || sv_record_logs_check(o, err) < 0 ||
         sv_parts_check(o, err) < 0)
         return err->code;
-    o->no_io &= !o->use.io;
+    o->probes[SV_PROBE_syscalls].is_given &= !o->use.io; /* --io undoes --no-io */
     return record_to_place(o, operands, err);
 }
 
 #define AT(member) offsetof(struct sv_record_options, member)
+
+/* The options of the probes, by the types that list.h gives. */
+#define PROBE_NONE(probe)
+#define PROBE_FLAG(probe)                                                              \
+    {0,           sv_probe_##probe.option.name,          NULL,                         \
+     SV_OPT_FLAG, AT(probes[SV_PROBE_##probe].is_given), sv_probe_##probe.option.help, \
+     NULL},
+#define PROBE_COUNT(probe)                \
+    {0,                                   \
+     sv_probe_##probe.option.name,        \
+     sv_probe_##probe.option.arg,         \
+     SV_OPT_COUNT,                        \
+     AT(probes[SV_PROBE_##probe].number), \
+     sv_probe_##probe.option.help,        \
+     NULL},
 
 static const struct sv_option record_options[] = {
     SV_OUTPUT_OPTIONS(struct sv_record_options),
@@ -122,15 +137,9 @@ static const struct sv_option record_options[] = {
      "stop after so long (10s, 2min); the command goes on unrecorded", NULL},
     {0, "max-size", "SIZE", SV_OPT_BYTES, AT(max_bytes),
      "stop when the trace has reached this size; the command goes on unrecorded", NULL},
-    {0, "no-io", NULL, SV_OPT_FLAG, AT(no_io), "no system calls", NULL},
-    {0, "no-block", NULL, SV_OPT_FLAG, AT(no_block), "no block requests", NULL},
-    {0, "no-page-cache", NULL, SV_OPT_FLAG, AT(no_cache), "no page-cache misses", NULL},
-    {0, "sched", NULL, SV_OPT_FLAG, AT(sched),
-     "states of the threads: running (and on which CPU), runnable, sleeping, blocked on I/O", NULL},
-    {0, "sample", "HZ", SV_OPT_COUNT, AT(sample_hz),
-     "stacks of what runs, so many times a second on each CPU (99): kernel and program, with the "
-     "names of functions; 'stave plot flame --samples' shows them",
-     NULL},
+#define SV_PROBE(probe, type, ...) PROBE_##type(probe)
+#include "record/probes/list.h"
+#undef SV_PROBE
     {0, "calls", "GROUPS", SV_OPT_TEXT, AT(calls),
      "which system calls: files, maps, sync, names, stat, sockets, uring, all; separated by commas "
      "(default: all but sockets)",

@@ -62,8 +62,8 @@ static void describe(struct sv_recorder *r)
     sv_machine_describe(r->dict);
     if (uname(&u) == 0)
         set_text(r->dict, "kernel", u.release);
-    if (r->options->sample_hz) {
-        snprintf(text, sizeof text, "%u", (unsigned)r->options->sample_hz);
+    if (r->options->probes[SV_PROBE_sample].number) {
+        snprintf(text, sizeof text, "%u", (unsigned)r->options->probes[SV_PROBE_sample].number);
         set_text(r->dict, "sample_hz", text);
     }
     if (r->options->paths && strcmp(r->options->paths, SV_PATHS_ONCE) == 0)
@@ -123,6 +123,7 @@ static int open_decoder(struct sv_recorder *r, struct sv_err *err)
         d.keep_ctx = r;
     }
     r->decode = sv_decode_new(r->dict, &r->report, &d);
+    sv_totals_init(&r->totals, sv_decode_source(r->decode));
     sv_decode_tree(r->decode)->hides_commands = o->redact != NULL;
     return 0;
 }
@@ -163,11 +164,8 @@ static int tell_hooks(struct sv_recorder *r, struct sv_err *err)
 static int open_kernel(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_options *o = r->options;
-    struct sv_kernel_options k = {.groups = o->no_io ? 0 : SV_CALLS_DEFAULT,
-                                  .has_blocks = !o->no_block,
-                                  .has_cache = !o->no_cache,
-                                  .has_sched = o->sched,
-                                  .sample_hz = (unsigned)o->sample_hz,
+    bool has_calls = !o->probes[SV_PROBE_syscalls].is_given; /* --no-io */
+    struct sv_kernel_options k = {.groups = has_calls ? SV_CALLS_DEFAULT : 0,
                                   .follows_all = o->all,
                                   .prefix = o->prefix,
                                   .comm = o->comm,
@@ -175,7 +173,7 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
                                   .ring_bytes = o->ring_bytes};
     int64_t shortest = 0;
     char bad[32];
-    if (o->sample_hz > SAMPLE_HZ_MAX)
+    if (o->probes[SV_PROBE_sample].number > SAMPLE_HZ_MAX)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--sample: at most %d times a second",
                           SAMPLE_HZ_MAX);
     if (o->calls && !sv_calls_groups(o->calls, &k.groups, bad))
@@ -189,6 +187,7 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
     if (code < 0)
         return code;
     k.min_latency_ns = (uint64_t)shortest;
+    sv_probes_choose(o->probes, k.groups, k.probes);
     struct sv_err why = {0};
     if (sv_kernel_open(&k, &r->kernel, &why) < 0) {
         r->is_partial = true;
@@ -357,7 +356,7 @@ static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
     if (r->kernel) {
         sv_kernel_losses(r->kernel, tell_loss, r);
         sv_decode_round(r->decode, (uint64_t)now);
-        code = sv_recorder_pull(r, sv_decode_source(r->decode), err);
+        code = sv_recorder_pull(r, &r->totals.source, err);
         sv_decode_release(r->decode);
     }
     if (code >= 0)
@@ -622,6 +621,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
     sv_kernel_close(r->kernel);
     sv_usage_free(r->usage);
     sv_record_gpus_close(r);
+    sv_totals_fini(&r->totals);
     sv_decode_free(r->decode);
     if (r->records)
         fclose(r->records);

@@ -11,6 +11,7 @@
 #include "record/output.h"
 #include "record/parts.h"
 #include "record/sample/usage.h"
+#include "record/totals.h"
 #include "record/use.h"
 
 #include <signal.h>
@@ -22,9 +23,10 @@ struct sv_record_options {
     struct sv_words pids;
     const char *comm, *cgroup;
     const char *duration, *calls, *prefix, *min_latency, *interval, *redact, *hooks, *paths;
-    uint64_t ring_bytes, max_bytes, sample_hz;
+    uint64_t ring_bytes, max_bytes;
+    struct sv_probe_setting probes[SV_N_PROBES];
     struct sv_record_use use;
-    bool no_io, no_block, no_cache, sched, all, strict, drop_caches, no_summary, detach;
+    bool all, strict, drop_caches, no_summary, detach;
 };
 
 /* What was lost on a CPU, by kind; `what` is a constant. */
@@ -47,6 +49,7 @@ struct sv_recorder {
     struct sv_batch *batch;
     struct sv_kernel *kernel; /* NULL: not possible here */
     struct sv_decode *decode;
+    struct sv_totals totals; /* of its events, for the summary */
     struct sv_redact redact;
     struct sv_usage *usage; /* NULL: not wanted */
     struct sv_gpus *gpus;   /* NULL: not wanted */

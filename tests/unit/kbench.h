@@ -2,7 +2,15 @@
 #ifndef TESTS_UNIT_KBENCH_H
 #define TESTS_UNIT_KBENCH_H
 
+#include "record/bpf/block.h"
+#include "record/bpf/io_uring.h"
+#include "record/bpf/page_cache.h"
+#include "record/bpf/process.h"
+#include "record/bpf/sample.h"
+#include "record/bpf/sched.h"
+#include "record/bpf/syscalls.h"
 #include "record/decode/decode.h"
+#include "record/totals.h"
 
 enum { KBENCH_RINGS = 2, KBENCH_SIZE = 64 << 10 };
 
@@ -14,7 +22,8 @@ struct kbench {
     struct sv_dict *dict;
     struct sv_report report;
     struct sv_decode *decode;
-    /* what kbench_round() pulls: the decoder's, unless the test puts another around it */
+    struct sv_totals totals;
+    /* what kbench_round() pulls: the counted decoder, unless the test puts another source around it */
     struct sv_source *source;
     struct sv_batch batch;
     char text[1 << 16]; /* one line per event */

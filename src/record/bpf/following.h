@@ -103,7 +103,7 @@ static __always_inline struct numbers own_numbers(void)
 
 #else
 
-#include "numbers_plain.h"
+#include "pids_plain.h"
 
 #endif
 

@@ -5,7 +5,21 @@
 #ifndef SV_RECORD_BPF_IO_URING_H
 #define SV_RECORD_BPF_IO_URING_H
 
-/* Whether io_uring_complete brings the completion itself or its parts. */
+#include "records.h"
+
+enum { SV_WIRE_FIXED_FILE = 1 }; /* flag of the head: fd is a number of the ring's own table */
+
+/* The head is that of the submitting thread, its `what` the operation, its ts_ns the completion. */
+struct sv_wire_uring {
+    struct sv_wire_head head;
+    __u64 start_ns, user_data;
+    __s64 offset; /* -1: not known, or the position of the file */
+    __u64 inode;
+    __u32 device, len;
+    __s32 fd, res;
+};
+
+#if defined(__bpf__) && KNOWS_KERNEL
 
 enum { CQE_MORE = 2 };             /* IORING_CQE_F_MORE */
 enum { REQUEST_FIXED_FILE = 1 };   /* REQ_F_FIXED_FILE */
@@ -29,7 +43,7 @@ struct {
 } urings SEC(".maps");
 
 TRACEPOINT(io_uring_submit_req)
-int BPF_PROG(on_uring_submit, struct io_kiocb *req)
+int BPF_PROG(on_io_uring_submit, struct io_kiocb *req)
 {
     struct task_struct *task = current_task();
     if (!followed(task)) {
@@ -58,7 +72,7 @@ int BPF_PROG(on_uring_submit, struct io_kiocb *req)
 }
 
 TRACEPOINT(io_uring_complete)
-int BPF_PROG(on_uring_complete, void *ring_ctx, void *req)
+int BPF_PROG(on_io_uring_complete, void *ring_ctx, void *req)
 {
     __u64 key = (__u64)req;
     struct uring_state *s = bpf_map_lookup_elem(&urings, &key);
@@ -105,5 +119,7 @@ int BPF_PROG(on_uring_complete, void *ring_ctx, void *req)
         bpf_map_delete_elem(&urings, &key);
     return 0;
 }
+
+#endif
 
 #endif

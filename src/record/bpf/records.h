@@ -18,18 +18,12 @@ enum {
 #define SV_WIRE_NO_NUMBER \
     0xffffffffu /* of a task that the recorder's pid namespace does not show */
 
+/* The kinds of records, by the line of their probe in list.h. Each probe's header says what its records are. */
 enum sv_wire_kind {
-    SV_WIRE_CALL = 1, /* struct sv_wire_call, then up to two paths */
-    SV_WIRE_FORK,     /* struct sv_wire_fork */
-    SV_WIRE_EXEC,     /* struct sv_wire_head, then the file and the words of the command line */
-    SV_WIRE_EXIT,     /* struct sv_wire_exit */
-    SV_WIRE_NAME,     /* struct sv_wire_name: a thread has a new name */
-    SV_WIRE_BLOCK,    /* struct sv_wire_block */
-    SV_WIRE_CACHE,    /* struct sv_wire_cache */
-    SV_WIRE_STATE, /* struct sv_wire_head, or sv_wire_wake: a thread is in another state, see there */
-    SV_WIRE_SAMPLE, /* struct sv_wire_sample */
-    SV_WIRE_URING,  /* struct sv_wire_uring */
-    SV_WIRE_FAULT,  /* struct sv_wire_cache: a page of a file was asked for by touching it */
+    SV_WIRE_NO_KIND,
+#define SV_PROBE(name, option, ...) __VA_ARGS__,
+#include "record/probes/list.h"
+#undef SV_PROBE
     SV_WIRE_KINDS
 };
 
@@ -37,102 +31,8 @@ struct sv_wire_head {
     __u16 kind; /* enum sv_wire_kind */
     __u16 flags;
     __u32 tgid, tid; /* the process and the thread, as the recorder's pid namespace numbers them */
-    __u32 what;      /* CALL: its number */
+    __u32 what;      /* what the probe says: the number of the call, the CPU … */
     __u64 ts_ns;     /* when it was complete: records of one thread are ordered by this */
-};
-
-enum sv_wire_call_flag {
-    SV_WIRE_STATE_ONLY = 1, /* for the book of open files; not wanted as an event */
-    SV_WIRE_NO_PATH = 2,    /* the memory of the path could not be read */
-    SV_WIRE_UNFINISHED = 4  /* began and has not ended: ts_ns is when that was found */
-};
-
-struct sv_wire_call {
-    struct sv_wire_head head;
-    __u64 start_ns;
-    __s64 ret;
-    __s32 fd;
-    __u32 aux;    /* flags, mode, a second descriptor: see the plan */
-    __u64 size;   /* ~0: not known */
-    __s64 offset; /* -1: not known */
-    __u64 inode;  /* of fd's file when the call began, or of what it opened; 0: not known */
-};
-
-struct sv_wire_fork { /* the head is the parent's */
-    struct sv_wire_head head;
-    __u32 tgid, tid;
-    __u32 inner_tgid,
-        inner_namespace; /* its own number in its own pid namespace; 0: that is the recorder's */
-    char comm[SV_WIRE_COMM];
-};
-
-/* What the scheduler did with a thread: in the flags of the head; `what` is the CPU. */
-enum sv_wire_state {
-    SV_STATE_RUNNING = 1,
-    SV_STATE_RUNNABLE,  /* woken, waits for a CPU */
-    SV_STATE_PREEMPTED, /* could go on, had to make room */
-    SV_STATE_SLEEPING,  /* waits, and signals wake it */
-    SV_STATE_IO,        /* waits for a disk or a file system */
-    SV_STATE_BLOCKED,   /* waits, and signals do not wake it */
-    SV_STATE_STOPPED,   /* by a signal or a debugger */
-    SV_STATE_DEAD,
-    SV_STATES
-};
-
-/* A thread is woken: the head is its own. */
-struct sv_wire_wake {
-    struct sv_wire_head head;
-    __u32 waker_tgid, waker_tid; /* or who was interrupted by what woke it; SV_WIRE_NO_NUMBER */
-    char waker_comm[SV_WIRE_COMM];
-};
-
-struct
-    sv_wire_sample { /* the head's `what` is the CPU; addresses follow, innermost first: the kernel's, then the process's */
-    struct sv_wire_head head;
-    __u16 n_kernel, n_user;
-    __u32 pad;
-};
-
-struct sv_wire_exit {
-    struct sv_wire_head head;
-    __s32 code; /* as wait() tells it */
-    __u32 is_last;
-};
-
-struct sv_wire_name {
-    struct sv_wire_head head;
-    char comm[SV_WIRE_COMM];
-};
-
-struct sv_wire_block { /* the head is that of who queued it; ts_ns: completion */
-    struct sv_wire_head head;
-    __u64 queue_ns, issue_ns; /* queue_ns 0: not seen */
-    __u64 sector;
-    __u32 device; /* major << 20 | minor */
-    __u32 bytes;
-    __u32 command; /* the kernel's cmd_flags */
-    __s32 error;
-    char comm[SV_WIRE_COMM];
-};
-
-struct sv_wire_cache { /* a page entered the page cache: it had to be read or made */
-    struct sv_wire_head head;
-    __u64 inode, offset;
-    __u32 device, bytes;
-    __s32 fd; /* of the call that caused it, when it is on this very file; -1 */
-    __u32 pad;
-};
-
-enum { SV_WIRE_FIXED_FILE = 1 }; /* flag of the head: fd is a number of the ring's own table */
-
-struct
-    sv_wire_uring { /* the head is that of who submitted it, `what` the operation; ts_ns: completion */
-    struct sv_wire_head head;
-    __u64 start_ns, user_data;
-    __s64 offset; /* -1: not known, or where the file stands */
-    __u64 inode;
-    __u32 device, len;
-    __s32 fd, res;
 };
 
 /* What to take from a call: numbers of its arguments, SV_WIRE_NONE where it has none. */

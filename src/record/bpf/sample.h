@@ -2,6 +2,17 @@
 #ifndef SV_RECORD_BPF_SAMPLE_H
 #define SV_RECORD_BPF_SAMPLE_H
 
+#include "records.h"
+
+/* The head's `what` is the CPU. Addresses follow, innermost first: the kernel's, then the process's. */
+struct sv_wire_sample {
+    struct sv_wire_head head;
+    __u16 n_kernel, n_user;
+    __u32 pad;
+};
+
+#if defined(__bpf__)
+
 enum { STACK_BYTES_MASK = 0x3f8 }; /* 127 addresses */
 
 struct stack_scratch {
@@ -41,5 +52,7 @@ int on_sample(void *ctx)
         put(ring, s, size, SV_WIRE_SAMPLE);
     return 0;
 }
+
+#endif
 
 #endif

@@ -4,6 +4,31 @@
 #ifndef SV_RECORD_BPF_SCHED_H
 #define SV_RECORD_BPF_SCHED_H
 
+#include "records.h"
+
+/* What the scheduler did with a thread: in the flags of the head; `what` is the CPU. */
+enum sv_wire_state {
+    SV_STATE_RUNNING = 1,
+    SV_STATE_RUNNABLE,  /* woken, waits for a CPU */
+    SV_STATE_PREEMPTED, /* could go on, another thread got the CPU */
+    SV_STATE_SLEEPING,  /* waits, and signals wake it */
+    SV_STATE_IO,        /* waits for a disk or a file system */
+    SV_STATE_BLOCKED,   /* waits, and signals do not wake it */
+    SV_STATE_STOPPED,   /* by a signal or a debugger */
+    SV_STATE_DEAD,
+    SV_STATES
+};
+
+/* A thread is woken. The head is that of the woken thread. */
+struct sv_wire_wake {
+    struct sv_wire_head head;
+    __u32 waker_tgid,
+        waker_tid; /* or the thread that the waking interrupt interrupted; SV_WIRE_NO_NUMBER */
+    char waker_comm[SV_WIRE_COMM];
+};
+
+#if defined(__bpf__) && KNOWS_KERNEL
+
 /* The kernel's bits (include/linux/sched.h). */
 enum {
     TASK_SLEEPS = 1,
@@ -91,5 +116,7 @@ int BPF_PROG(on_sched_new, struct task_struct *task)
     put_wake(followed(task));
     return 0;
 }
+
+#endif
 
 #endif

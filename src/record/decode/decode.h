@@ -45,13 +45,7 @@ void sv_decode_hide_until_exec(struct sv_decode *d, uint32_t pid);
 /* A new file begins: with `tells_once`, every descriptor tells its path again. */
 void sv_decode_tell_again(struct sv_decode *d);
 
-struct sv_decode_totals {
-    uint64_t calls, blocks, lost, unknown; /* unknown: records that made no sense */
-    uint64_t forks, execs, exits;
-    uint64_t unfinished; /* calls that had not ended, among `calls` */
-    uint64_t urings, faults;
-    uint64_t block_read_bytes, block_written_bytes, missed_bytes;
-};
-const struct sv_decode_totals *sv_decode_sums(const struct sv_decode *d);
+/* Records that made no sense, and were left out. */
+uint64_t sv_decode_malformed(const struct sv_decode *d);
 
 #endif

@@ -8,6 +8,7 @@
 #include "core/stream/dict.h"
 #include "record/decode/descriptors.h"
 #include "record/decode/overlap.h"
+#include "record/probes/probe.h"
 
 /* A path, once however many descriptors refer to it. Its counts are what the summary shows. */
 struct sv_file {
@@ -53,16 +54,13 @@ struct sv_gone {
 
 struct sv_thread {
     uint32_t pid, tid;
-    int64_t ended_ns;      /* 0: it lives */
-    sv_track track, calls; /* the thread, and its row of system calls */
-    sv_track cache;        /* its row of page-cache misses, 0: none yet */
-    int64_t end_ns;        /* of its last call */
-    sv_track faults;       /* its row of page faults, 0: none yet */
-    struct sv_rows *uring; /* its rows of io_uring's requests, NULL: none yet */
-    sv_track samples;      /* its row of stacks, 0: none yet */
-    sv_track state_row;    /* its row of states, 0: none yet */
-    uint8_t state;         /* enum sv_wire_state, 0: not known */
-    int64_t state_ns;      /* since when */
+    int64_t ended_ns;           /* 0: it lives */
+    sv_track track, calls;      /* the thread, and its row of system calls */
+    sv_track rows[SV_N_PROBES]; /* rows of its probes, 0: none yet */
+    int64_t end_ns;             /* of its last call */
+    struct sv_rows *uring;      /* its rows of io_uring's requests, NULL: none yet */
+    uint8_t state;              /* enum sv_wire_state, 0: not known */
+    int64_t state_ns;           /* since when */
 };
 
 enum {
@@ -99,7 +97,6 @@ void sv_tree_sweep(struct sv_tree *t);
 struct sv_proc *sv_tree_process(struct sv_tree *t, uint32_t pid, bool *is_new);
 struct sv_proc *sv_tree_find(const struct sv_tree *t, uint32_t pid);
 struct sv_thread *sv_tree_thread(struct sv_tree *t, uint32_t pid, uint32_t tid);
-sv_track sv_tree_cache_row(struct sv_tree *t, struct sv_thread *x);
 void sv_tree_name_thread(struct sv_tree *t, uint32_t pid, uint32_t tid, const char *name);
 void sv_tree_name_process(struct sv_tree *t, struct sv_proc *p, const char *name,
                           const char *command, size_t command_len);

@@ -135,21 +135,12 @@ static unsigned n_arguments(const struct btf *btf, const char *name)
     return t && btf_is_func_proto(t) ? btf_vlen(t) : 0;
 }
 
-static bool is_asked_for(const char *name, const struct sv_kernel_options *o)
+static bool is_asked_for(const char *program, const struct sv_kernel_options *o)
 {
-    if (is_for(name, "on_block"))
-        return o->has_blocks;
-    if (is_for(name, "on_cache"))
-        return o->has_cache;
-    if (is_for(name, "on_sched"))
-        return o->has_sched;
-    if (is_for(name, "on_sample"))
-        return o->sample_hz > 0;
-    if (is_for(name, "on_join"))
+    int probe = sv_probe_of_program(program);
+    if (is_for(program, "on_join"))
         return o->cgroup != 0;
-    if (is_for(name, "on_uring"))
-        return o->groups & SV_CALLS_URING;
-    return true;
+    return probe < 0 || o->probes[probe] != 0;
 }
 
 static void note_missing(struct sv_kernel *k, const char *what)
@@ -158,19 +149,12 @@ static void note_missing(struct sv_kernel *k, const char *what)
     snprintf(k->missing + n, sizeof k->missing - n, "%s%s", n ? " " : "", what);
 }
 
-/* What tracepoints with names cannot give. */
-static void note_modest(struct sv_kernel *k, const struct sv_kernel_options *o)
+/* What plain tracepoints cannot give. */
+static void note_missing_probes(struct sv_kernel *k, const struct sv_kernel_options *o)
 {
-    const struct {
-        bool is_asked;
-        const char *what;
-    } all[] = {{o->has_blocks, "block_rq_issue"},
-               {o->has_cache, "mm_filemap_fault"},
-               {o->has_sched, "sched_switch"},
-               {o->groups & SV_CALLS_URING, "io_uring_complete"}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].is_asked)
-            note_missing(k, all[i].what);
+    for (unsigned i = 0; i < SV_N_PROBES; i++)
+        if (o->probes[i] && sv_probes[i]->tracepoint)
+            note_missing(k, sv_probes[i]->tracepoint);
 }
 
 /* Programs whose tracepoint this kernel lacks are left out, so that the others still load. */
@@ -235,7 +219,7 @@ static void fill_config(const struct sv_kernel *k, const struct sv_kernel_option
     fill_namespace(c);
     c->follow_all = o->follows_all;
     c->join_cgroup = o->cgroup;
-    c->has_states = o->has_sched;
+    c->has_states = o->probes[SV_PROBE_sched] != 0;
     c->exit_tells_last = k->hooks == SV_HOOKS_PLAIN &&
                          has_field("sched/sched_process_exit", "group_dead");
     if (o->comm)
@@ -263,7 +247,7 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
     k->has_iterators = k->hooks != SV_HOOKS_PLAIN && has_btf();
     choose_programs(k, o, &config);
     if (k->hooks == SV_HOOKS_PLAIN)
-        note_modest(k, o);
+        note_missing_probes(k, o);
     fill_config(k, o, &config);
     k->is_inner = config.pid_namespace != 0;
     if (k->is_inner && k->hooks == SV_HOOKS_RAW && !k->has_iterators)
@@ -432,8 +416,8 @@ static int load(struct sv_kernel *k, const struct sv_kernel_options *options, st
         code = make_rings(k, err);
     if (code >= 0)
         code = attach_programs(k, err);
-    if (code >= 0 && options->sample_hz)
-        code = attach_sampler(k, options->sample_hz, err);
+    if (code >= 0 && options->probes[SV_PROBE_sample])
+        code = attach_sampler(k, (unsigned)options->probes[SV_PROBE_sample], err);
     return code;
 }
 
@@ -658,34 +642,23 @@ static uint64_t missed_runs(const struct sv_kernel *k)
 }
 
 void sv_kernel_losses(struct sv_kernel *k,
-                      void (*tell)(void *ctx, unsigned cpu, const char *what, uint64_t n),
+                      void (*report)(void *ctx, unsigned cpu, const char *what, uint64_t n),
                       void *ctx)
 {
-    static const char *const names[SV_WIRE_KINDS] = {[SV_WIRE_CALL] = "system calls",
-                                                     [SV_WIRE_FORK] = "forks",
-                                                     [SV_WIRE_EXEC] = "execs",
-                                                     [SV_WIRE_EXIT] = "exits",
-                                                     [SV_WIRE_NAME] = "thread names",
-                                                     [SV_WIRE_BLOCK] = "block requests",
-                                                     [SV_WIRE_CACHE] = "page cache events",
-                                                     [SV_WIRE_STATE] = "thread states",
-                                                     [SV_WIRE_SAMPLE] = "stack samples",
-                                                     [SV_WIRE_URING] = "io_uring requests",
-                                                     [SV_WIRE_FAULT] = "page faults"};
     if (!read_counts(k))
         return;
     for (unsigned cpu = 0; cpu < k->n_cpus; cpu++) {
         struct sv_wire_counts *now = &k->now[cpu], *told = &k->told[cpu];
         for (unsigned kind = 1; kind < SV_WIRE_KINDS; kind++)
             if (now->lost[kind] != told->lost[kind])
-                tell(ctx, cpu, names[kind], now->lost[kind] - told->lost[kind]);
+                report(ctx, cpu, sv_probe_lost_name(kind), now->lost[kind] - told->lost[kind]);
         if (now->not_followed != told->not_followed)
-            tell(ctx, cpu, "children not followed", now->not_followed - told->not_followed);
+            report(ctx, cpu, "children not followed", now->not_followed - told->not_followed);
         *told = *now;
     }
     uint64_t missed = missed_runs(k);
     if (missed != k->told_missed)
-        tell(ctx, 0, "records while a program ran", missed - k->told_missed);
+        report(ctx, 0, "records while a program ran", missed - k->told_missed);
     k->told_missed = missed;
 }
 

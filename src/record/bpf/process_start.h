@@ -1,6 +1,19 @@
-/* Process starts: their record, and the state of a task whose call begins. Part of io.bpf.c. */
-#ifndef SV_RECORD_BPF_STARTS_H
-#define SV_RECORD_BPF_STARTS_H
+/* Process starts: their record, and the state of a task that enters a system call. Part of the probes `process` and `syscalls`. */
+#ifndef SV_RECORD_BPF_PROCESS_START_H
+#define SV_RECORD_BPF_PROCESS_START_H
+
+#include "records.h"
+
+/* A task has started another one. The head is the parent's. */
+struct sv_wire_fork {
+    struct sv_wire_head head;
+    __u32 tgid, tid; /* the child's */
+    /* The child's pid in its own pid namespace, and that namespace; 0: it is the recorder's. */
+    __u32 inner_tgid, inner_namespace;
+    char comm[SV_WIRE_COMM];
+};
+
+#if defined(__bpf__)
 
 static __always_inline void count_not_followed(void)
 {
@@ -102,6 +115,8 @@ static __always_inline void note_start(const struct sv_wire_task *parent, __u32 
     s->tid = tid;
     put_fork(numbers_in(parent), numbers_in(s), (struct inner){0}, comm);
 }
+
+#endif
 
 #endif
 

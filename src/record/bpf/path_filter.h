@@ -3,8 +3,8 @@
  * An absolute path without doubled slashes and dots that leaves the wanted one within its first bytes is elsewhere. The file that such
  * an open gives is remembered by its address, so that calls on all its descriptors are left out, those of children and copies, too. Relative
  * paths, directories and what was open before are told as always. */
-#ifndef SV_RECORD_BPF_ELSEWHERE_H
-#define SV_RECORD_BPF_ELSEWHERE_H
+#ifndef SV_RECORD_BPF_PATH_FILTER_H
+#define SV_RECORD_BPF_PATH_FILTER_H
 
 enum { PREFIX_MAX = SV_WIRE_PREFIX_MAX, DECIDED_BYTES = 192 };
 enum { OPEN_DIRECTORY = 0200000, OPEN_PATH = 010000000 }; /* O_DIRECTORY, O_PATH */

@@ -1,8 +1,8 @@
 /* Births, names and deaths by tracepoints with names, whose records are the kernel's interface. Part of births.h.
  *
  * They tell less: the command line is read from /proc by the reader, the exit code is what the program gave to exit_group(). */
-#ifndef SV_RECORD_BPF_PLAIN_H
-#define SV_RECORD_BPF_PLAIN_H
+#ifndef SV_RECORD_BPF_PROCESS_PLAIN_H
+#define SV_RECORD_BPF_PROCESS_PLAIN_H
 
 enum { CODE_UNKNOWN = -1 };
 

@@ -3,8 +3,8 @@
  * A helper gives the current task's numbers, if it is in the very namespace of the recorder; those in a container inside of it are not visible
  * this way. Numbers of others, such as a child that was just made, are known to the initial namespace only: so a child gets its numbers
  * when it makes its first call, and its birth is told then. */
-#ifndef SV_RECORD_BPF_NUMBERS_PLAIN_H
-#define SV_RECORD_BPF_NUMBERS_PLAIN_H
+#ifndef SV_RECORD_BPF_PIDS_PLAIN_H
+#define SV_RECORD_BPF_PIDS_PLAIN_H
 
 /* Processes that already ran, by the numbers that the recorder knows. */
 struct {

@@ -1,10 +1,31 @@
-/* Births, names and deaths of the followed tasks. Part of io.bpf.c. */
-#ifndef SV_RECORD_BPF_BIRTHS_H
-#define SV_RECORD_BPF_BIRTHS_H
+/* Probe `process`: starts, execs, exits and names of the followed tasks. Both sides include it; the programs are for the kernel only.
+ *
+ * These records have a ring of their own (io.bpf.c). The record of an exec is a head, then the file and the words of the command line. */
+#ifndef SV_RECORD_BPF_PROCESS_H
+#define SV_RECORD_BPF_PROCESS_H
+
+#include "process_start.h"
+
+struct sv_wire_exit {
+    struct sv_wire_head head;
+    __s32 code; /* as wait() returns it */
+    __u32 is_last;
+};
+
+/* A thread has a new name. */
+struct sv_wire_name {
+    struct sv_wire_head head;
+    char comm[SV_WIRE_COMM];
+};
+
+#if defined(__bpf__)
+
+#include "syscalls.h"
 
 #if KNOWS_KERNEL
 
-#include "newcomers.h"
+#include "join.h"
+#include "sched.h"
 
 /* Where tasks are known by their number, the number is free from here on. */
 static __always_inline void leave(const struct sv_wire_task *s)
@@ -117,7 +138,9 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 
 #else
 
-#include "plain.h"
+#include "process_plain.h"
+
+#endif
 
 #endif
 

@@ -1,6 +1,6 @@
 /* Processes that are joined when they appear: by their name, or in their cgroup. Part of io.bpf.c. */
-#ifndef SV_RECORD_BPF_NEWCOMERS_H
-#define SV_RECORD_BPF_NEWCOMERS_H
+#ifndef SV_RECORD_BPF_JOIN_H
+#define SV_RECORD_BPF_JOIN_H
 
 static __always_inline bool is_called_so(const char *comm)
 {
