@@ -623,18 +623,15 @@ static bool read_counts(const struct sv_kernel *k)
     return bpf_map_lookup_elem(bpf_map__fd(k->counts), &zero, k->now) == 0;
 }
 
-/* Runs that the kernel left out because the program was already running on that CPU: an interrupt may complete a block request while another one is
- * told. */
+/* Runs that the kernel left out because the program was already running on that CPU: an interrupt may complete a block request while the
+ * record of another one is written. */
 static uint64_t missed_runs(const struct sv_kernel *k)
 {
     uint64_t n = 0;
-    static const char *const programs[] = {"on_enter", "on_exit", "on_block_insert",
-                                           "on_block_issue", "on_block_complete"};
-    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+    for (size_t i = 0; i < k->n_hooked; i++) {
         struct bpf_prog_info info = {0};
         uint32_t size = sizeof info;
-        const struct bpf_program *p = program_named(k, programs[i]);
-        int fd = p ? bpf_program__fd(p) : -1;
+        int fd = bpf_program__fd(k->hooked[i].program);
         if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0)
             n += info.recursion_misses;
     }
