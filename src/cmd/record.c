@@ -147,7 +147,7 @@ static const struct sv_option record_options[] = {
     {0, "min-latency", "TIME", SV_OPT_TEXT, AT(min_latency),
      "leave out calls shorter than this (20us); decided in the kernel, counted", NULL},
     {0, "path", "PREFIX", SV_OPT_TEXT, AT(prefix),
-     "only calls on files whose path begins so; decided in the kernel where it can tell", NULL},
+     "only calls on files whose path begins so; decided in the kernel where possible", NULL},
     {0, "paths", "HOW", SV_OPT_TEXT, AT(paths),
      "all: every call shows the path of its file (default); once: only the first one of each "
      "descriptor does, which makes the file an eighth smaller; stave fills the others in when it "
@@ -158,7 +158,7 @@ static const struct sv_option record_options[] = {
      "ring buffer per CPU between kernel and stave (default 16M)", NULL},
     {0, "hooks", "KIND", SV_OPT_TEXT, AT(hooks),
      "how stave is attached to the kernel: btf, raw or tracepoints (default: best, the first of "
-     "these that works; 'stave doctor' tells which)",
+     "these that works; 'stave doctor' shows which)",
      "best btf raw tracepoints"},
     {0, "interval", "TIME", SV_OPT_TEXT, AT(interval),
      "how often utilisation (CPUs, memory, disks, network, processes) is sampled; 0 is never "
@@ -232,7 +232,7 @@ const struct sv_command sv_command_record = {
         "Starts COMMAND (or joins processes with -p) and records it with all its children and "
         "threads until it ends: every file operation with path, bytes, offset and duration, every "
         "block request with its "
-        "device, births and deaths of processes, the utilisation of CPUs, memory, disks and "
+        "device, process starts and exits, the utilisation of CPUs, memory, disks and "
         "network, and the "
         "events of programs that trace with libstave. The result has the format of OUT's suffix; "
         "without -o it is "
@@ -241,7 +241,7 @@ const struct sv_command sv_command_record = {
         "capabilities "
         "CAP_BPF and CAP_PERFMON. Without them stave says so and records what it can; --strict "
         "stops "
-        "instead. 'stave doctor' tells what works here.\n\n"
+        "instead. 'stave doctor' shows what works here.\n\n"
         "In OUT, %p is stave's process, %h the host, %r the rank, %j the job and %% a percent "
         "sign. Where a launcher such as mpirun started several ranks, the rank is put before the "
         "suffix unless OUT has %r. A second recorder of the same OUT is refused.\n\n"

@@ -1,4 +1,4 @@
-/* --inject: libraries of Stave that the loaders of OpenCL, NVTX, ITT and CUDA load into the command, told by one environment variable each.
+/* --inject: libraries of Stave that the loaders of OpenCL, NVTX, ITT and CUDA load into the command, by one environment variable each.
  *
  * Called by `stave record` before it starts the command; needs neither root nor eBPF. A variable that the user has set is not thrown away: lists get
  * one more entry, single paths are handed on in STAVE_NEXT_<VARIABLE> for the library to load. */

@@ -35,7 +35,7 @@ struct sv_recorder_loss {
     uint64_t n;
     unsigned cpu;
 };
-enum { SV_RECORDER_LOSSES = 64 }; /* told one by one; the sum counts them all */
+enum { SV_RECORDER_LOSSES = 64 }; /* reported one by one; the sum counts them all */
 
 struct sv_recorder {
     const struct sv_record_options *options;
@@ -75,8 +75,8 @@ struct sv_recorder {
     struct sv_recorder_loss losses[SV_RECORDER_LOSSES];
     size_t n_losses;
     uint64_t events, lost, uncommitted;
-    int word;        /* with --detach: written to when the recording has begun; -1 */
-    char *told;      /* file by which others find us */
+    int word;        /* with --detach: a pipe, written to when the recording has begun; -1 */
+    char *listing;   /* the file by which `stave status` finds us */
     FILE *records;   /* STAVE_RECORDS: the kernel's records as they came, for tests; NULL */
     bool is_partial; /* something that was asked for is not possible */
 };
@@ -90,7 +90,7 @@ void sv_recorder_snapshot(struct sv_recorder *r); /* of all clocks, into the dic
 int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source,
                      struct sv_err *err); /* all of its round into the sink */
 
-/* Lets go what was kept of processes and threads that ended a while ago (record/forget.c): the recorder's memory is that of what lives. */
+/* Frees what is kept of processes and threads that ended a while ago (record/forget.c): the recorder needs memory for running ones only. */
 void sv_record_forget(struct sv_recorder *r, int64_t now);
 
 /* Programs that trace with libstave (record/sdk.c). */
@@ -104,7 +104,7 @@ void sv_record_sdk_close(struct sv_recorder *r);
 int sv_record_detach(int *word, bool *is_parent, struct sv_err *err);
 int sv_record_leave_terminal(const char *out, int word, struct sv_err *err);
 
-/* The child's life (record/child.c): starts stopped, begins with sv_child_begin(). */
+/* The command (record/child.c): it starts stopped and goes on with sv_child_begin(). */
 int sv_child_start(struct sv_recorder *r, struct sv_err *err);
 int sv_child_begin(struct sv_recorder *r, struct sv_err *err);
 bool sv_child_look(struct sv_recorder *r); /* has it ended? */

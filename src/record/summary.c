@@ -39,7 +39,7 @@ static void shorten(const struct sv_file *f, char text[PATH_SHOWN + 4])
     text[n] = 0;
 }
 
-/* What a person would call a slow file: not a pipe or socket, whose reader waits for somebody else, and not our own rings. */
+/* What a person would call a slow file: not a pipe or socket, whose reader waits for another process, and not our own rings. */
 static bool is_file(const struct sv_file *f)
 {
     const char *ours = getenv("STAVE_SESSION");
@@ -169,7 +169,7 @@ void sv_recorder_summary(const struct sv_recorder *r)
                          ? ", or inside of another one, which plain tracepoints do not see"
                          : "");
     }
-    sv_record_gpus_tell(r);
+    sv_record_gpus_summary(r);
     if (getrusage(RUSAGE_SELF, &own) == 0)
         sv_print(stderr, "  stave itself: %s of CPU, %s of memory at most\n",
                  sv_human_ns(a, cpu_ns(&own)), sv_human_bytes(b, (uint64_t)own.ru_maxrss * 1024));

@@ -447,8 +447,8 @@ TEST(the_plan_always_keeps_the_book)
     static struct sv_wire_plan plans[SV_WIRE_CALLS_MAX];
     sv_calls_plan(SV_CALLS_SYNC, plans);
     CHECK_UINT_EQ(plans[SYS_fsync].wants, SV_WIRE_WANTED);
-    CHECK_UINT_EQ(plans[SYS_openat].wants, SV_WIRE_KEEPS_BOOK | SV_WIRE_OPENS | SV_WIRE_RETURNS_FD);
-    CHECK_UINT_EQ(plans[SYS_close].wants, SV_WIRE_KEEPS_BOOK | SV_WIRE_CLOSES);
+    CHECK_UINT_EQ(plans[SYS_openat].wants, SV_WIRE_CHANGES_FDS | SV_WIRE_OPENS | SV_WIRE_RETURNS_FD);
+    CHECK_UINT_EQ(plans[SYS_close].wants, SV_WIRE_CHANGES_FDS | SV_WIRE_CLOSES);
     CHECK_UINT_EQ(plans[SYS_read].wants, 0);
     CHECK_UINT_EQ(plans[SYS_getpid].wants, 0);
     sv_calls_plan(0, plans);

@@ -38,7 +38,7 @@ static __always_inline void note_request(struct request *rq, bool is_issue)
         old->issue_ns = now;
         return;
     }
-    struct numbers n = own_numbers();
+    struct pids n = own_pids();
     struct request_state s = {.tgid = n.tgid, .tid = n.tid};
     if (is_issue)
         s.issue_ns = now;
@@ -74,7 +74,7 @@ int BPF_PROG(on_block_complete, struct request *rq, int error, unsigned int byte
     struct sv_wire_block *b = bpf_ringbuf_reserve(ring, sizeof *b, 0);
     count(SV_WIRE_BLOCK, b != 0);
     if (b) {
-        fill_head(&b->head, SV_WIRE_BLOCK, 0, (struct numbers){s->tgid, s->tid});
+        fill_head(&b->head, SV_WIRE_BLOCK, 0, (struct pids){s->tgid, s->tid});
         b->queue_ns = s->queue_ns;
         b->issue_ns = s->issue_ns;
         b->sector = GET(rq, __sector);

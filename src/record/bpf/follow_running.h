@@ -9,14 +9,14 @@ struct {
     __type(value, __u8);
 } roots SEC(".maps");
 
-/* Follows the roots and all that descends from followed tasks. The loader runs it until nobody new is found. */
+/* Follows the roots and all that descends from followed tasks. The loader runs it until it finds no new one. */
 SEC("iter/task")
 int enroll(struct bpf_iter__task *ctx)
 {
     struct task_struct *task = ctx->task;
     if (!task)
         return 0;
-    struct numbers n = numbers_of(task);
+    struct pids n = pids_of(task);
     if (n.tgid == config.own_tgid || followed(task))
         return 0;
     struct task_struct *parent = GET(task, real_parent);

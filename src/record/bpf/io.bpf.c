@@ -1,7 +1,7 @@
-/* The kernel's side of `stave record`: system calls of the followed processes, their births, names and deaths, block requests.
+/* The kernel's side of `stave record`: what the probes (record/probes/list.h) have in common. Their programs are in NAME.h beside this file.
  *
  * Loaded by record/kernel/kernel.c, which fills `config` first. Compiled three times, see hooks.h. A task is followed when it has a value in `tasks`;
- * children of followed tasks are followed. A call is noted at its entry and told at its exit, in one record; what finds no room in the ring of its CPU is counted. */
+ * children of followed tasks are followed. A record that finds no room in the ring of its CPU is counted. */
 #if !defined(SV_HOOKS_PLAIN)
 #include "kernel_types.h"
 #endif
@@ -34,11 +34,11 @@ struct {
     __array(values, struct ring);
 } rings SEC(".maps");
 
-/* Births and deaths have a ring of their own, so that a flood of calls cannot push them out. */
+/* Process starts and exits have a ring of their own, so that many calls cannot push them out. */
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 4 << 20);
-} lives SEC(".maps");
+} process_ring SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -81,7 +81,7 @@ static __always_inline void *my_ring(void)
 #include "following.h"
 
 static __always_inline void fill_head(struct sv_wire_head *h, unsigned kind, __u32 what,
-                                      struct numbers who)
+                                      struct pids who)
 {
     h->kind = (__u16)kind;
     h->flags = 0;

@@ -20,7 +20,7 @@ static __always_inline struct file *file_of(__s32 fd)
     return file;
 }
 
-/* Where the descriptor's file stands after the transfer. */
+/* The position of the descriptor's file after the transfer. */
 static __always_inline __s64 position(__s32 fd)
 {
     struct file *file = file_of(fd);
@@ -30,7 +30,7 @@ static __always_inline __s64 position(__s32 fd)
     return pos;
 }
 
-/* Only where threads share descriptors: otherwise nobody can change one under a call. */
+/* Only where threads share descriptors: otherwise no other thread can change one during a call. */
 static __always_inline __u64 inode_of(__s32 fd)
 {
     struct task_struct *task = current_task();

@@ -14,7 +14,7 @@ struct sv_wire_cache { /* a page entered the page cache: it had to be read or ma
 
 #if defined(__bpf__) && KNOWS_KERNEL
 
-/* The kernel's word for several pages that live together. Its flags stand first, in a struct or as they are, depending on the kernel. */
+/* A folio is one page or several that are managed together. Its flags come first, in a struct or not, depending on the kernel. */
 static __always_inline __u32 folio_bytes(struct folio *folio)
 {
     unsigned long flags = 0;
@@ -47,7 +47,7 @@ static __always_inline void fill_page(struct sv_wire_cache *c, const struct sv_w
     c->pad = 0;
 }
 
-/* A page enters the cache: it was not there, and is read or made now. Only for followed tasks; read-ahead is theirs, too. */
+/* A page enters the cache: it is read or made now. Only for followed tasks, with their read-ahead. */
 TRACEPOINT(mm_filemap_add_to_page_cache)
 int BPF_PROG(on_page_cache_add, struct folio *folio)
 {
@@ -61,7 +61,7 @@ int BPF_PROG(on_page_cache_add, struct folio *folio)
     count(SV_WIRE_CACHE, c != 0);
     if (!c)
         return 0;
-    fill_head(&c->head, SV_WIRE_CACHE, 0, numbers_in(s));
+    fill_head(&c->head, SV_WIRE_CACHE, 0, pids_in(s));
     fill_page(c, s, GET(folio, mapping));
     c->offset = (__u64)GET(folio, index) << 12;
     c->bytes = folio_bytes(folio);

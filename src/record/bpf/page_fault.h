@@ -18,7 +18,7 @@ int BPF_PROG(on_page_fault, struct address_space *mapping, unsigned long index)
     count(SV_WIRE_FAULT, c != 0);
     if (!c)
         return 0;
-    fill_head(&c->head, SV_WIRE_FAULT, 0, numbers_in(s));
+    fill_head(&c->head, SV_WIRE_FAULT, 0, pids_in(s));
     fill_page(c, s, mapping);
     c->offset = (__u64)index << 12;
     c->bytes = 4096;

@@ -15,8 +15,7 @@ enum {
     SV_WIRE_STACKS = 1 << 16
 };
 
-#define SV_WIRE_NO_NUMBER \
-    0xffffffffu /* of a task that the recorder's pid namespace does not show */
+#define SV_WIRE_NO_PID 0xffffffffu /* of a task that the recorder's pid namespace does not show */
 
 /* The kinds of records, by the line of their probe in list.h. Each probe's header says what its records are. */
 enum sv_wire_kind {
@@ -40,9 +39,9 @@ enum { SV_WIRE_NONE = 7 };
 
 enum sv_wire_wants {
     SV_WIRE_WANTED = 1,
-    SV_WIRE_KEEPS_BOOK = 2, /* opens, closes, duplicates: sent whatever the filters say */
-    SV_WIRE_POSITION = 4,   /* ask the open file where the transfer began */
-    SV_WIRE_OPENS = 16,     /* what it returns is a new descriptor of its path */
+    SV_WIRE_CHANGES_FDS = 2, /* opens, closes, duplicates: sent in spite of filters */
+    SV_WIRE_POSITION = 4,    /* ask the open file where the transfer began */
+    SV_WIRE_OPENS = 16,      /* what it returns is a new descriptor of its path */
     SV_WIRE_CLOSES = 32,
     SV_WIRE_RETURNS_FD = 64, /* what it returns is a new descriptor */
     SV_WIRE_PAIR = 128,      /* `size` points to two new descriptors: they are given instead */
@@ -54,7 +53,7 @@ struct sv_wire_plan {
     __u8 fd, path, path2, size, offset, aux, pad;
 };
 
-/* What the loader tells the programs before they are loaded: constants to the kernel, so that what they switch off is left out altogether. */
+/* Set by the loader before the programs are loaded: constants to the kernel, which removes the code that they switch off. */
 struct sv_wire_config {
     struct sv_wire_plan plans[SV_WIRE_CALLS_MAX];
     __u64 min_latency_ns, wake_bytes;
@@ -62,20 +61,20 @@ struct sv_wire_config {
     __u64 pid_namespace_device;
     __u32 pid_namespace; /* the inode of the recorder's own; 0: it is the initial one */
     __u32 own_tgid, path_prefix_len;
-    char join_comm[SV_WIRE_COMM]; /* "": nobody */
+    char join_comm[SV_WIRE_COMM]; /* "": none */
     char path_prefix[SV_WIRE_PREFIX_MAX];
     __u8 follow_all;
-    __u8 has_states;          /* --sched */
-    __u8 complete_brings_cqe; /* io_uring_complete brings the completion itself, not its parts */
-    __u8 switch_tells_state;  /* sched_switch brings the state of who leaves (since 5.18) */
-    __u8 exit_tells_last;     /* the plain sched_process_exit says whether it was the last thread */
+    __u8 has_states;       /* --sched */
+    __u8 complete_has_cqe; /* io_uring_complete brings the completion itself, not its parts */
+    __u8 switch_has_state; /* sched_switch brings the state of who leaves (since 5.18) */
+    __u8 exit_has_last;    /* the plain sched_process_exit says whether it was the last thread */
     __u8 pad[7];
 };
 
 /* What both sides write while the programs run. */
 struct sv_wire_shared {
     __u8 stacks
-        [SV_WIRE_STACKS]; /* by a part of the address of a kernel stack: 0 is nobody's who is followed. See hooks.h */
+        [SV_WIRE_STACKS]; /* by a part of the address of a kernel stack; 0: no followed task has it. See hooks.h */
     __u32 n_enrolled;
 };
 
@@ -86,8 +85,8 @@ struct sv_wire_task {
     __u64 args[8]; /* six, and room so that no number of an argument is out of bounds */
     __u32 nr;
     __u32 is_open;
-    __u32 is_elsewhere; /* that descriptor's file is not below --path */
-    __u32 tgid, tid;    /* as the recorder numbers it. 0: not followed, and not to be asked again */
+    __u32 is_outside; /* that descriptor's file is not below --path */
+    __u32 tgid, tid;  /* as the recorder numbers it. 0: not followed, and not to be asked again */
     __u32 pad;
 };
 

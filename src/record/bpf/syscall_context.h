@@ -23,7 +23,7 @@ struct exit_context {
 
 static __always_inline bool is_foreign(const struct enter_context *ctx)
 {
-    (void)ctx; /* not told */
+    (void)ctx; /* not known */
     return false;
 }
 
@@ -39,7 +39,7 @@ enum { ENDS_PROCESS = 231 }; /* exit_group */
 enum { ENDS_PROCESS = 94 };
 #endif
 
-/* Its argument is the exit code, which no tracepoint tells. */
+/* Its argument is the exit code, which no plain tracepoint has. */
 static __always_inline void note_end(struct sv_wire_task *s, const struct enter_context *ctx)
 {
     if (s && ctx->id == ENDS_PROCESS) {
@@ -95,7 +95,7 @@ static __always_inline bool is_foreign(const struct enter_context *ctx)
 
 static __always_inline void note_end(struct sv_wire_task *s, const struct enter_context *ctx)
 {
-    (void)s; /* the task tells it */
+    (void)s; /* the task has it */
     (void)ctx;
 }
 

@@ -7,9 +7,9 @@
 #include "records.h"
 
 enum sv_wire_call_flag {
-    SV_WIRE_STATE_ONLY = 1, /* for the book of open files; not wanted as an event */
+    SV_WIRE_STATE_ONLY = 1, /* only for the table of descriptors, not an event */
     SV_WIRE_NO_PATH = 2,    /* the memory of the path could not be read */
-    SV_WIRE_UNFINISHED = 4  /* began and has not ended: ts_ns is when that was found */
+    SV_WIRE_UNFINISHED = 4  /* has begun and not ended: ts_ns is when that was found */
 };
 
 struct sv_wire_call {
@@ -42,20 +42,20 @@ struct {
     __type(value, struct long_call);
 } scratch SEC(".maps");
 
-/* What a descriptor is can only be asked now: when the call ends another thread may have closed it, and opened something else. */
+/* The file of a descriptor can be read only now: when the call ends another thread may have closed it and opened another file. */
 static __always_inline void note_descriptor(struct sv_wire_task *s,
                                             const volatile struct sv_wire_plan *p)
 {
     s->inode = 0;
-    s->is_elsewhere = 0;
+    s->is_outside = 0;
     if (p->fd == SV_WIRE_NONE || p->path != SV_WIRE_NONE)
         return;
     __s32 fd = (__s32)s->args[p->fd & 7];
     s->inode = inode_of(fd);
-    s->is_elsewhere = is_elsewhere_fd(fd, p);
+    s->is_outside = is_outside_fd(fd, p);
 }
 
-/* The first look is a function of its own, which needs no registers to be saved: it answers for most calls of most processes. */
+/* The check before it (on_enter) is a function of its own, which saves no registers: it is enough for most calls of most processes. */
 static __noinline int enter(struct enter_context *ctx)
 {
     unsigned long id = (unsigned long)ctx->id;
@@ -81,7 +81,7 @@ static __noinline int enter(struct enter_context *ctx)
 ENTERS
 int on_enter(struct enter_context *ctx)
 {
-    return is_nobody(REGISTERS()) ? 0 : enter(ctx);
+    return is_not_followed(REGISTERS()) ? 0 : enter(ctx);
 }
 
 struct buffer {
@@ -194,7 +194,7 @@ static __noinline int leave_call(struct exit_context *ctx)
     const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
     __u64 now = bpf_ktime_get_boot_ns();
     bool is_wanted = p->wants & SV_WIRE_WANTED && now - s->start_ns >= config.min_latency_ns;
-    if (!is_wanted && !(p->wants & SV_WIRE_KEEPS_BOOK && ret >= 0)) {
+    if (!is_wanted && !(p->wants & SV_WIRE_CHANGES_FDS && ret >= 0)) {
         struct sv_wire_counts *c = my_counts();
         if (c && p->wants & SV_WIRE_WANTED)
             c->filtered++;
@@ -210,12 +210,12 @@ static __noinline int leave_call(struct exit_context *ctx)
 EXITS
 int on_exit(struct exit_context *ctx)
 {
-    return is_nobody(REGISTERS()) ? 0 : leave_call(ctx);
+    return is_not_followed(REGISTERS()) ? 0 : leave_call(ctx);
 }
 
 #if KNOWS_KERNEL
 
-/* Walked when the exits are no longer told: calls that began and have not ended. Their paths cannot be read from here. */
+/* Run when exits are no longer recorded: calls that have begun and not ended. Their paths cannot be read from here. */
 SEC("iter/task")
 int in_flight(struct bpf_iter__task *ctx)
 {

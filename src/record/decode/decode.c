@@ -217,7 +217,7 @@ void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_
     char name[32];
     snprintf(name, sizeof name, "CPU %u", cpu);
     sv_track group = sv_dict_child(dict, 0, SV_TRACK_CUSTOM, sv_dict_cstr(dict, SV_ROW_LOST));
-    for (size_t i = 0; i < d->tree.n; i++) { /* the books may have holes now */
+    for (size_t i = 0; i < d->tree.n; i++) { /* tables of descriptors may be incomplete now */
         if (d->tree.processes[i]->is_ended)
             continue;
         d->tree.processes[i]->has_snapshot = false;

@@ -20,7 +20,7 @@ struct sv_decode_options {
     void (*redact)(void *ctx, struct sv_batch *b, const char *path, size_t len, const char **out,
                    size_t *out_len); /* NULL: paths as they are */
     void *redact_ctx;
-    /* Given every record as it came, for tests that play it back; NULL: nobody wants it. */
+    /* Given every record as it came, for tests that play it back; NULL: not wanted. */
     void (*keep)(void *ctx, const struct sv_wire_head *record, uint32_t size);
     void *keep_ctx;
 };
@@ -35,7 +35,7 @@ struct sv_tree *sv_decode_tree(struct sv_decode *d);
 uint64_t sv_decode_round(struct sv_decode *d, uint64_t cutoff_ns); /* bytes that wait */
 void sv_decode_release(struct sv_decode *d);
 
-/* Something was lost on this CPU up to now: an event tells it, and what /proc knows is read again. */
+/* Something was lost on this CPU up to now: an event reports it, and what /proc knows is read again. */
 void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_t n,
                     uint64_t since_ns, uint64_t now_ns);
 

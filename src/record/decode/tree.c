@@ -1,4 +1,4 @@
-/* The followed processes and their open files. Called by the decoder for every record that changes something; asks nobody but its caller.
+/* The followed processes and their open files. Called by the decoder for every record that changes something; asks only its caller.
  *
  * Paths are joined as texts: `.` and `..` are taken out, links are not resolved. */
 #include "record/decode/tree.h"
@@ -19,9 +19,9 @@ void sv_tree_init(struct sv_tree *t, struct sv_dict *dict)
 
 void sv_tree_sweep(struct sv_tree *t)
 {
-    while (t->doomed) {
-        struct sv_file *f = t->doomed;
-        t->doomed = f->next;
+    while (t->unused) {
+        struct sv_file *f = t->unused;
+        t->unused = f->next;
         free(f);
     }
 }
@@ -167,8 +167,8 @@ static void forget(struct sv_tree *t, struct sv_file *f)
     *at = f->next;
     t->n_files--;
     t->n_forgotten_files++;
-    f->next = t->doomed;
-    t->doomed = f;
+    f->next = t->unused;
+    t->unused = f;
 }
 
 void sv_file_put(struct sv_tree *t, struct sv_file *f)

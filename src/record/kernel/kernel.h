@@ -1,4 +1,4 @@
-/* The kernel programs: loading, attaching, whom to follow, what was lost. The only place that knows libbpf.
+/* The kernel programs: loading, attaching, processes to follow, losses. The only place that knows libbpf.
  *
  *     sv_kernel_open → sv_kernel_rings → sv_kernel_follow / sv_kernel_enroll → (rounds of the decoder, sv_kernel_losses) → sv_kernel_close
  *
@@ -10,7 +10,7 @@
 #include "record/kernel/krings.h"
 #include "record/probes/probe.h"
 
-/* How the programs are attached, from the fastest to the most modest. */
+/* How the programs are attached, from the fastest to the one that needs least. */
 enum sv_hooks {
     SV_HOOKS_BEST,  /* the first that loads */
     SV_HOOKS_BTF,   /* typed tracepoints, storage of the task: Linux 5.11 */
@@ -26,7 +26,7 @@ struct sv_kernel_options {
     size_t ring_bytes;            /* per CPU, a power of two; 0: the default */
     uint64_t probes[SV_N_PROBES]; /* sv_probes_choose() */
     bool follows_all;
-    /* calls on files elsewhere are left out where the kernel can tell; NULL: none */
+    /* calls on files outside of it are left out where the kernel can decide; NULL: none */
     const char *prefix;
     const char *comm; /* joins processes that get this name; NULL: none */
     uint64_t cgroup;  /* joins processes that enter the cgroup of this number; 0: none */

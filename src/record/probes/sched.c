@@ -39,7 +39,7 @@ static void put_waker(const struct sv_decode *d, struct sv_batch *b, const struc
         sv_decode_int(b, d->words.interrupt, 1);
         return;
     }
-    if (w->waker_tid != SV_WIRE_NO_NUMBER) /* it may be outside of our pid namespace */
+    if (w->waker_tid != SV_WIRE_NO_PID) /* it may be outside of our pid namespace */
         sv_decode_int(b, d->words.waker_tid, w->waker_tid);
     sv_decode_text(b, d->words.waker, w->waker_comm, strnlen(w->waker_comm, sizeof w->waker_comm));
 }

@@ -57,7 +57,7 @@ static struct sv_fd_when when_of(const struct sv_wire_call *c)
         .start_ns = c->start_ns, .inode = c->inode, .is_bad = c->ret == -EBADF};
 }
 
-/* The directory that a path starts from. Its inode is not told. */
+/* The directory that a path starts from. Its inode is not known. */
 static const struct sv_file *start_of(struct sv_proc *p, int64_t fd, bool has_fd, uint64_t start_ns)
 {
     struct sv_fd *now;
@@ -319,7 +319,7 @@ static bool decode_call(struct sv_decode *d, void *state, struct sv_batch *b,
     struct sv_proc *p = process_of(d, &c->head);
     struct paths x = paths_of(d, p, call, c, size);
     bool is_shown =
-        call->group != SV_CALLS_BOOK && !(c->head.flags & SV_WIRE_STATE_ONLY) &&
+        call->group != SV_CALLS_FDS && !(c->head.flags & SV_WIRE_STATE_ONLY) &&
         (!d->hidden || c->head.tgid != d->hidden) &&
         (!d->prefix_len || sv_decode_is_below(d, x.file) || sv_decode_is_below(d, x.second));
     if (is_shown) {
