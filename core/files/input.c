@@ -459,7 +459,7 @@ int sv_input_open(const char *path, struct sv_input **out, struct sv_err *err)
     if (fstat(fd, &st) != 0)
         rc = sv_err_sys(err, "cannot open");
     else if (S_ISDIR(st.st_mode))
-        rc = sv_err_set(err, SV_EIO, SV_NO_POS, "is a directory, not a trace file");
+        rc = sv_err_set(err, SV_EIO, SV_NO_POS, "is a directory, not a file");
     if (rc < 0) {
         if (!is_stdin)
             close(fd);

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,6 +76,61 @@ ssize_t sv_trusted_read(int base_fd, const char *path, char *to, size_t size)
     to[n > 0 ? n : 0] = '\0';
     errno = error;
     return n;
+}
+
+/* ---- outputs ---- */
+
+enum { LINKS_MAX = 40 };
+
+/* Where the link `fd` (opened as itself) at `path` leads to. False: it cannot be followed. */
+static bool follow(int fd, char path[static PATH_MAX])
+{
+    char to[PATH_MAX];
+    ssize_t n = readlinkat(fd, "", to, sizeof to - 1);
+    if (n <= 0)
+        return false;
+    to[n] = '\0';
+    char *slash = strrchr(path, '/');
+    size_t folder = to[0] != '/' && slash ? (size_t)(slash + 1 - path) : 0;
+    if (folder + (size_t)n >= PATH_MAX)
+        return false;
+    memcpy(path + folder, to, (size_t)n + 1);
+    return true;
+}
+
+static bool is_shared_folder_of(const char *path)
+{
+    char folder[PATH_MAX];
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash + 1 - path) : 0;
+    memcpy(folder, n ? path : "./", n ? n : 2);
+    folder[n ? n : 2] = '\0';
+    return stat(folder, &st) == 0 && (st.st_mode & S_IWOTH) != 0;
+}
+
+bool sv_trusted_target(const char *path)
+{
+    char at[PATH_MAX];
+    if (strlen(path) >= sizeof at)
+        return true; /* opening it fails */
+    memcpy(at, path, strlen(path) + 1);
+    for (int i = 0; i < LINKS_MAX; i++) {
+        struct stat st;
+        int fd = open(at, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        bool is_there = fd >= 0 && fstat(fd, &st) == 0;
+        bool is_link = is_there && S_ISLNK(st.st_mode);
+        bool is_own = is_there && (st.st_uid == geteuid() || st.st_uid == 0);
+        bool goes_on = is_link && is_own && follow(fd, at);
+        if (fd >= 0)
+            close(fd);
+        if (goes_on)
+            continue;
+        errno = EPERM;
+        return !is_there || is_own ||
+               (!is_link && !(S_ISFIFO(st.st_mode) && is_shared_folder_of(at)));
+    }
+    return true; /* a circle: opening it fails */
 }
 
 const char *sv_trusted_getenv(const char *name)

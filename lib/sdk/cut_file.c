@@ -3,6 +3,7 @@
  * The file is cut where it was whole, at the last commit or at an earlier one where there is room for what follows: an event that tells how
  * many are missing. The room is what the cut gives free, so that it is there however full the disk is. The sink that wrote the file
  * remembers names and tracks that may have been cut: another one writes the rest. */
+#include "core/files/trusted.h"
 #include "sdk/outputs.h"
 #include "sdk/writer.h"
 
@@ -57,7 +58,7 @@ static bool cut_at(struct sv_writer *w, const struct sv_commit_point *at, uint64
     if (ok && is_rest)
         sv_output_rest_join(w->out, &tail);
     ok = ok && !tail.failed;
-    int fd = ok ? open(w->part, O_WRONLY | O_CLOEXEC) : -1;
+    int fd = ok ? sv_trusted_file(AT_FDCWD, w->part, O_WRONLY, SV_TRUST_OWN, 0) : -1;
     ok = fd >= 0 && ftruncate(fd, (off_t)at->bytes) == 0 &&
          sv_file_write(fd, tail.data, tail.len, at->bytes);
     if (fd >= 0) /* network file systems tell a full disk here */

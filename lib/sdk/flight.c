@@ -174,6 +174,9 @@ static void copy_ring(struct copy *c, const struct sv_ring_ref *ref)
     c->data = sv_realloc(NULL, 2 * (size_t)size);
     copy_words(c->data, ref->data, (size_t)size);
     copy_words(&c->ring, ref->ring, sizeof c->ring);
+    uint64_t last, lost;
+    sv_ring_forgot(ref->ring, &last, &lost);
+    sv_ring_forget(&c->ring, last, lost);
     atomic_store(&c->ring.head, head);
     atomic_store(&c->ring.lost_full, 0);
     uint64_t after = head_after(ref->ring) + margin_of(size);

@@ -124,6 +124,10 @@ bool sv_output_claim(struct sv_claim *c, const char *out, uint32_t pid, const ch
         sv_err_clear(err);
         code = sv_claim_take(c, own, &wish, err);
     }
+    if (code >= 0 && c->has_left)
+        sv_say("%s: an earlier program was killed before its trace was complete; make it so with: "
+               "stave recover %s",
+               c->out, c->out);
     return code >= 0;
 }
 

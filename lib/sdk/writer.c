@@ -470,15 +470,17 @@ static void settle(struct sv_writer *w)
 static void tell_lost(const struct sv_writer *w)
 {
     uint64_t lost = w->told_full + w->told_other;
-    if (lost == 0 || w->failed) /* it was told when it failed */
+    const char *were = lost == 1 ? "event was" : "events were";
+    bool is_told = w->failed || atomic_load(&w->process->start_failed); /* when it failed */
+    if (lost == 0 || is_told)
         return;
     if (w->told_full)
-        sv_say("%s: %llu events were lost, %llu of them because rings were full: STAVE_FULL=block "
+        sv_say("%s: %llu %s lost, %llu of them because rings were full: STAVE_FULL=block "
                "waits instead, STAVE_BUFFER=16M gives larger rings",
-               w->out, (unsigned long long)lost, (unsigned long long)w->told_full);
+               w->out, (unsigned long long)lost, were, (unsigned long long)w->told_full);
     else
-        sv_say("%s: %llu events were lost, in signal handlers or for want of a ring", w->out,
-               (unsigned long long)lost);
+        sv_say("%s: %llu %s lost, in signal handlers or for want of a ring", w->out,
+               (unsigned long long)lost, were);
 }
 
 static void finish(struct sv_writer *w)
@@ -581,8 +583,7 @@ static void begin_rings(struct sv_writer *w, bool resumes)
         }
         atomic_store(&w->process->rings[i].ring->lost_full, 0);
         atomic_store(&w->process->rings[i].ring->lost_nested, 0);
-        atomic_store(&w->process->rings[i].ring->lost_overwritten, 0);
-        w->process->rings[i].ring->oldest = r->pos; /* its thread records nothing now */
+        sv_ring_forget(w->process->rings[i].ring, r->pos, 0); /* its thread records nothing now */
     }
     atomic_store(&s->n_ticks, 0);
     atomic_store(&s->n_events, 0);

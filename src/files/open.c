@@ -5,9 +5,12 @@
 #include "files/open.h"
 #include "cli/console.h"
 #include "core/base/mem.h"
+#include "core/files/trusted.h"
 #include "model/told_paths.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +32,22 @@ int sv_err_in_file(struct sv_err *err, const char *path)
         snprintf(err->msg, sizeof err->msg, "%.200s: %.290s", name, msg);
     err->pos = SV_NO_POS;
     return err->code;
+}
+
+int sv_open_log(const char *path, struct sv_err *err)
+{
+    int fd = sv_trusted_file(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, SV_TRUST_OWN, 0644);
+    if (fd >= 0)
+        return fd;
+    struct stat st;
+    int error = errno;
+    if (lstat(path, &st) == 0 && error != ENOSPC)
+        return sv_err_set(err, SV_EIO, SV_NO_POS,
+                          "%.300s is there already, and it is no plain file of yours alone: remove "
+                          "it, or choose another name for the trace",
+                          path);
+    errno = error;
+    return sv_err_sys(err, "cannot write %.300s", path);
 }
 
 /* Why an input has no format, in words that help. */

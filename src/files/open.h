@@ -104,6 +104,9 @@ int sv_run_into(struct sv_opened *o, struct sv_sink *sink, bool strict, const ch
 /* Puts the file's name (and the position) into the message. Returns err->code. */
 int sv_err_in_file(struct sv_err *err, const char *path);
 
+/* A text file beside a trace, emptied: this user's alone, so that nothing is written through what others planted under its name. */
+int sv_open_log(const char *path, struct sv_err *err);
+
 /* SV_EUSAGE when there are not exactly / at least n operands. */
 /* Refuses (SV_EUSAGE) a file that is given twice, also under two names, and an output (may be NULL) that is one of the inputs: what it
  * holds would count double, or be gone. */

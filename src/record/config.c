@@ -131,6 +131,8 @@ int sv_record_config(const char *path, const struct sv_option *table,
     struct config c = {.table = table};
     struct sv_words words = {0};
     int code = sv_yaml_open(path, &c.y, err);
+    if (code == SV_EIO) /* an input like any other */
+        code = err->code = SV_EINPUT;
     if (code < 0)
         return code;
     code = read_members(&c, &words, err);

@@ -3,6 +3,7 @@
  * Called by `stave record` around the recording. A process of its own reads the command's pipes, so that neither a slow terminal stops the
  * recorder nor the exit of the recorder the command; it ends when the last writer has closed the pipes. */
 #include "cli/console.h"
+#include "files/open.h"
 #include "record/recorder.h"
 
 #include <errno.h>
@@ -80,9 +81,9 @@ int sv_copy_open(struct sv_recorder *r, const struct sv_record_place *place, str
     struct stream streams[2];
     for (int i = 0; i < 2; i++) {
         int ends[2];
-        int file = open(paths[i], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        int file = sv_open_log(paths[i], err);
         if (file < 0)
-            return sv_err_sys(err, "--copy-output: %s", paths[i]);
+            return sv_err_in_file(err, "--copy-output");
         if (pipe2(ends, O_CLOEXEC) != 0)
             return sv_err_sys(err, "--copy-output: cannot make a pipe");
         streams[i] = (struct stream){ends[0], i == 0 ? STDOUT_FILENO : STDERR_FILENO, file, false};

@@ -3,6 +3,7 @@
  * Three places lead to it: the claims of a name (OUT.session, OUT.session.N), the session directories of this user, and growing files that have no
  * claim any more (OUT.part, OUT.part.N). What two of them lead to is listed once. */
 #include "record/leftovers.h"
+#include "cli/console.h"
 
 #include "core/base/mem.h"
 #include "core/files/trusted.h"
@@ -387,4 +388,12 @@ void sv_leftover_remove(struct sv_leftover *o, bool all)
         sv_dead_remove(&o->dead);
     if (o->has_claim)
         sv_claim_release(&o->claim);
+}
+
+void sv_leftovers_note(const struct sv_claim *c)
+{
+    if (c->has_left)
+        sv_console_note("%s: an earlier program was killed before its trace was complete; make it "
+                        "so with: stave recover %s",
+                        c->out, c->out);
 }

@@ -44,6 +44,9 @@ bool sv_leftover_is_done(const struct sv_leftover *o); /* nothing in it is missi
 /* Removes the growing file, the session directory and the claim. `all`: also a session that could not be read. */
 void sv_leftover_remove(struct sv_leftover *o, bool all);
 
+/* Who has just taken a claim says that something was left under the name. */
+void sv_leftovers_note(const struct sv_claim *c);
+
 bool sv_leftovers_absolute(const char *path, char *to, size_t size);
 
 #endif

@@ -315,6 +315,15 @@ static void report_loss(void *ctx, unsigned cpu, const char *what, uint64_t n)
     sv_decode_lost(r->decode, cpu, what, n, (uint64_t)r->round_ns, (uint64_t)sv_recorder_now_ns());
 }
 
+static uint64_t told_by(const struct sv_event *events, size_t n)
+{
+    uint64_t told = 0;
+    for (size_t i = 0; i < n; i++)
+        if (events[i].kind == SV_LOSS && events[i].n_args > 0 && events[i].args[0].i > 0)
+            told += (uint64_t)events[i].args[0].i - 1;
+    return told;
+}
+
 int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err)
 {
     for (;;) {
@@ -323,6 +332,7 @@ int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_
         if (n <= 0)
             return n;
         r->events += (uint64_t)n;
+        r->told_lost += told_by(r->batch->events, r->batch->n);
         if (r->sink->write(r->sink, r->batch->events, r->batch->n, err) < 0)
             sv_record_output_fail(r, err);
         sv_record_commit_many(r, err);
@@ -539,12 +549,15 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
 
 static void announce(struct sv_recorder *r)
 {
+    char text[700];
     const char *name = r->command->n        ? r->command->items[0]
                        : r->options->pids.n ? r->options->pids.items[0]
                                             : "all";
     const char *slash = strrchr(name, '/');
     r->listing = sv_running_announce(slash ? slash + 1 : name, r->options->out.path,
                                      r->options->use.last != NULL);
+    if (!r->listing && sv_running_problem(text, sizeof text))
+        sv_console_note("'stave status' and 'stave stop' cannot find this recording: %s", text);
     if (r->word >= 0 && write(r->word, "b", 1) == 1) {
         close(r->word);
         r->word = -1;

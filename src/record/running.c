@@ -29,6 +29,26 @@ static void folder(char *path, size_t size)
         snprintf(path, size, "/dev/shm/stave-recordings-%u", (unsigned)geteuid());
 }
 
+const char *sv_running_problem(char *text, size_t size)
+{
+    char path[512];
+    folder(path, sizeof path);
+    int fd = sv_trusted_folder(AT_FDCWD, path, SV_TRUST_PRIVATE);
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    if (fd >= 0 || error == ENOENT)
+        return NULL;
+    if (error == EPERM || error == ELOOP || error == ENOTDIR || error == EACCES)
+        snprintf(text, size,
+                 "%s, where recordings are listed, is not this user's alone: remove it, or set "
+                 "XDG_RUNTIME_DIR to a folder of yours",
+                 path);
+    else
+        snprintf(text, size, "%s, where recordings are listed: %s", path, strerror(error));
+    return text;
+}
+
 /* ---- the recorder ---- */
 
 static struct sv_running described(const char *name, const char *out, bool is_ring)

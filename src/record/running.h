@@ -30,6 +30,8 @@ struct sv_running {
 /* Says that this process records; the returned path (malloc) is to be removed at the end, NULL when nowhere is room for it. */
 char *sv_running_announce(const char *name, const char *out, bool is_ring);
 void sv_running_update(const char *path, uint64_t bytes);
+/* Why no recording can be announced or found: a message, NULL: they can. */
+const char *sv_running_problem(char *text, size_t size);
 /* All that run now, oldest first; files of processes that are gone are removed. Returns how many. */
 size_t sv_running_all(struct sv_running **all);
 /* Is it called so: by its number, its command or its output? */

@@ -16,10 +16,11 @@ END
 rows n.json >want
 check the_example_is_read grep -q '^-10000,5000,slice' want
 for suffix in pftrace pftrace.gz json txt; do
-  run_any "convert_$suffix" 0 "$STAVE" convert n.json -o "n.$suffix"
-  rows "n.$suffix" >got
+  run_any "convert_$suffix" 0 "$STAVE" convert n.json -o "to.$suffix"
+  rows "to.$suffix" >got
   check "$suffix has the same times" cmp want got
 done
+mv to.pftrace n.pftrace
 check a_note_names_the_shift grep -q 'times before zero (Perfetto shows all times 10000 ns later' convert_pftrace.err
 check the_file_explains_it grep -qa 'time_origin_ns' n.pftrace
 check the_explanation_is_no_metadata sh -c '! "$0" cat -q n.pftrace | grep -q time_origin' "$STAVE"
@@ -69,8 +70,8 @@ track #2 thread uuid=0x2 parent=#1 pid=1 tid=1 name="t"
 END
 rows ends.txt >want
 for suffix in pftrace json txt; do
-  run_any "ends_$suffix" 0 "$STAVE" convert ends.txt -o "ends.$suffix"
-  rows "ends.$suffix" >got
+  run_any "ends_$suffix" 0 "$STAVE" convert ends.txt -o "to.$suffix"
+  rows "to.$suffix" >got
   check "$suffix has the ends of time" cmp want got
 done
 check what_perfetto_cannot_hold_is_said grep -q 'times more than 292 years apart' ends_pftrace.err
@@ -102,3 +103,9 @@ run_any too_long 4 "$STAVE" convert long.txt -o long.csv
 check too_long_has_a_place grep -q 'at -1000000000 ns on track "t"' too_long.err
 run_any edges_need_no_duration 0 "$STAVE" convert -q long.txt -o long.pftrace
 run_any stats_too_long 4 "$STAVE" stats long.pftrace
+check stats_too_long_has_a_place grep -q 'at -1000000000 ns on track "t"' stats_too_long.err
+run_any validate_too_long 1 "$STAVE" validate long.pftrace
+check validate_names_it grep -q 'endless-duration' validate_too_long.out
+sed -i 's/ name="t"//' long.txt
+run_any nameless_too_long 4 "$STAVE" stats long.txt
+check a_track_without_a_name_has_numbers grep -q 'at -1000000000 ns on thread 1 of process 1;' nameless_too_long.err

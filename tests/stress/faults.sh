@@ -18,6 +18,7 @@ try() {
   [ $code = 0 ] || { echo "exit $code"; return; }
   lost=$(sed -n 's/ lost$//p' out)
   [ -n "$lost" ] || { echo "the program said $(cat out)"; return; }
+  sed -i '/^stave: .*: [0-9]* events\? w[a-z]* lost, /d' err # of full rings, or for want of a ring: that is no fault
   [ "$(wc -l <err)" -le 1 ] && ! grep -qv '^stave: .*; tracing is off$\|^stave: .*lost and counted$' err || { echo "said $(cat err)"; return; }
   [ "$(od -A n -t u8 -N 16 progress | tr -s ' ')" = " $EVENTS $EVENTS" ] || { echo "the program did not run to its end"; return; }
   if [ -s err ]; then
@@ -68,7 +69,7 @@ if [ "$(id -u)" = 0 ] && mkdir -p "$TMP/tiny" && mount -t tmpfs -o size=256k sta
   if [ $? = 0 ]; then echo "ok faults: and the file says what is missing"; else echo "not ok faults: a full file system: $have and $lost lost, left $(ls "$TMP/tiny")"; fi
   rm -f "$TMP"/tiny/*
   STAVE_SESSION_DIR=$TMP/tiny STAVE_OUT=r.pftrace "$BUILD/tests/stress/numbers" 8 1000 progress >out 2>err; code=$?
-  [ $code = 0 ] && [ "$(wc -l <err)" -le 1 ] && [ $(($("$STAVE" cat -q r.pftrace | grep -c seq=) + $(sed -n 's/ lost$//p' out))) -ge 8000 ]
+  [ $code = 0 ] && [ "$(grep -vc ' lost, ' err)" -le 1 ] && [ $(($("$STAVE" cat -q r.pftrace | grep -c seq=) + $(sed -n 's/ lost$//p' out))) -ge 8000 ]
   if [ $? = 0 ]; then echo "ok faults: rings in a small place"; else echo "not ok faults: rings in a small place: exit $code $(cat out err)"; fi
   umount "$TMP/tiny"
 else
