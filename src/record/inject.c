@@ -4,6 +4,7 @@
  * one more entry, single paths are handed on in STAVE_NEXT_<VARIABLE> for the library to load. */
 #include "cli/console.h"
 #include "core/base/mem.h"
+#include "record/injections.h"
 #include "record/use.h"
 
 #include <glob.h>
@@ -19,10 +20,9 @@ struct injection {
 };
 
 static const struct injection injections[] = {
-    {"opencl", "libstave-opencl.so", "OPENCL_LAYERS", true},
-    {"nvtx", "libstave-nvtx.so", "NVTX_INJECTION64_PATH", false},
-    {"itt", "libstave-itt.so", "INTEL_LIBITTNOTIFY64", false},
-    {"cuda", "libstave-cuda.so", "CUDA_INJECTION64_PATH", false},
+#define INJECTION(name, variable, is_list) {#name, "libstave-" #name ".so", variable, is_list},
+    SV_INJECTIONS(INJECTION)
+#undef INJECTION
 };
 enum { N_INJECTIONS = sizeof injections / sizeof *injections };
 

@@ -4,6 +4,7 @@
 #define SV_RECORD_USE_H
 
 #include "cli/command.h"
+#include "record/injections.h"
 
 struct sv_yaml;
 struct sv_recorder;
@@ -30,8 +31,9 @@ struct sv_record_use {
          "WHAT",                                                                                   \
          SV_OPT_TEXT,                                                                              \
          offsetof(type, use.inject),                                                               \
-         "load Stave's libraries into the command: opencl, nvtx, itt, cuda; separated by commas",  \
-         "opencl nvtx itt cuda"},                                                                  \
+         "load Stave's libraries into the command: " SV_INJECTIONS(                                \
+             SV_INJECTION_COMMA) "separated by commas",                                            \
+         SV_INJECTIONS(SV_INJECTION_BLANK)},                                                       \
         {0,                                                                                        \
          "log",                                                                                    \
          "FILE",                                                                                   \
