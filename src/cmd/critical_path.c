@@ -9,6 +9,7 @@
 #include "core/base/mem.h"
 #include "files/load.h"
 #include "model/filter.h"
+#include "model/kernel_words.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -55,8 +56,8 @@ static int find_slice(const struct sv_trace *t, struct sv_index *x, const char *
 /* What ends last: of what programs tell, or else of their system calls and the disks' requests. */
 static uint32_t last_slice(const struct sv_trace *t)
 {
-    sv_str call = sv_dict_find_str(t->dict, "syscall", 7);
-    sv_str block = sv_dict_find_str(t->dict, "block", 5);
+    sv_str call = sv_dict_find_str(t->dict, SV_CAT_SYSCALL, strlen(SV_CAT_SYSCALL));
+    sv_str block = sv_dict_find_str(t->dict, SV_CAT_BLOCK, strlen(SV_CAT_BLOCK));
     uint32_t best = SV_NO_ROW, best_call = SV_NO_ROW;
     for (uint32_t i = 0; i < t->slices.n; i++) {
         sv_str cat = t->slices.cat[i];

@@ -186,11 +186,10 @@ static void look_at_namespace(struct doctor *d)
 
 static void look_at_programs(struct doctor *d)
 {
-    struct sv_kernel_options options = {.groups = SV_CALLS_FILES,
-                                        .has_blocks = true,
-                                        .has_sched = true,
-                                        .sample_hz = 99,
-                                        .ring_bytes = 1 << 20};
+    struct sv_kernel_options options = {
+        .groups = SV_CALLS_FILES,
+        .probes = {[SV_PROBE_block] = 1, [SV_PROBE_sched] = 1, [SV_PROBE_sample] = 99},
+        .ring_bytes = 1 << 20};
     struct sv_kernel *kernel = NULL;
     struct sv_err err = {0};
     char text[64];

@@ -39,7 +39,7 @@ int sv_leftovers_of_session(struct sv_leftovers *l, const char *dir, struct sv_e
 /* All sessions of this user on this machine, and what is left in the current directory. */
 void sv_leftovers_everywhere(struct sv_leftovers *l);
 
-/* Does its process still run, or one of its clients? `pid` is told which. */
+/* Does its process still run, or one of its clients? *pid is set to it. */
 enum sv_process_state sv_leftover_state(const struct sv_leftover *o, uint32_t *pid);
 bool sv_leftover_is_done(const struct sv_leftover *o); /* nothing in it is missing elsewhere */
 /* Removes the growing file, the session directory and the claim. `all`: also a session that could not be read. */

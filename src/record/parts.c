@@ -392,7 +392,7 @@ struct join_list {
     size_t n;
 };
 
-/* Opened before anything can be forgotten; the first one tells what was open before the second. */
+/* Opened before anything can be forgotten; the first one says what was open before the second. */
 static int open_segments(const struct sv_recorder *r, struct join_list *list, bool with_newest,
                          struct sv_err *err)
 {

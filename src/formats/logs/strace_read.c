@@ -9,6 +9,7 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "formats/decimal.h"
+#include "model/kernel_words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -232,8 +233,8 @@ static bool put_call(struct strace *s, struct sv_batch *b, int64_t tid, int64_t 
     if (!was_seen || c.kind != SV_STRACE_CLOSE)
         follow(s, pid, &c, path);
     sv_str name = sv_dict_str(l->dict, c.name.bytes, c.name.len);
-    struct sv_event *e =
-        sv_put_event(l, b, c.has_duration ? SV_SLICE : SV_INSTANT, ts_ns, track, name, "syscall");
+    struct sv_event *e = sv_put_event(l, b, c.has_duration ? SV_SLICE : SV_INSTANT, ts_ns, track,
+                                      name, SV_CAT_SYSCALL);
     e->dur_ns = c.has_duration ? c.dur_ns : 0;
     return true;
 }
@@ -329,7 +330,7 @@ static bool put_rest(struct strace *s, struct sv_batch *b, int64_t tid, int64_t 
         bool is_exit = rest.bytes[0] == '+';
         sv_add_text(l, b, "text", (struct sv_text){rest.bytes + 4, rest.len - 4});
         sv_put_event(l, b, SV_INSTANT, ts_ns, track,
-                     sv_dict_cstr(l->dict, is_exit ? "exit" : "signal"), "process");
+                     sv_dict_cstr(l->dict, is_exit ? "exit" : "signal"), SV_CAT_PROCESS);
         return true;
     }
     if (sv_text_begins(rest, "<... "))
@@ -380,7 +381,7 @@ static bool end(struct sv_lines *l, struct sv_batch *b)
             n++;
         sv_track track = sv_dict_thread(l->dict, l->space, process_of(s, p->tid), p->tid);
         sv_str name = sv_dict_str(l->dict, p->text, n);
-        sv_put_event(l, b, SV_SLICE, p->ts_ns, track, name, "syscall")->dur_ns = SV_UNFINISHED;
+        sv_put_event(l, b, SV_SLICE, p->ts_ns, track, name, SV_CAT_SYSCALL)->dur_ns = SV_UNFINISHED;
         free(p->text);
         p->text = NULL;
         return true;

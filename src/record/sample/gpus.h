@@ -20,7 +20,7 @@ size_t sv_gpus_count(const struct sv_gpus *g);
 const char *sv_gpus_why_none(const struct sv_gpus *g); /* in a few words, when there is none */
 const char *sv_gpus_name(const struct sv_gpus *g, size_t i);
 
-/* Asks every device. What a device does not tell is no value, never 0. */
+/* Asks every device. What a device does not report is no value, never 0. */
 void sv_gpus_sample(struct sv_gpus *g, int64_t now_ns);
 
 #endif

@@ -1,8 +1,8 @@
-/* Births, names and deaths by tracepoints with names, whose records are the kernel's interface. Part of births.h.
+/* Process starts, execs, exits and names by plain tracepoints, whose records are a stable interface of the kernel. Part of process.h.
  *
- * They tell less: the command line is read from /proc by the reader, the exit code is what the program gave to exit_group(). */
-#ifndef SV_RECORD_BPF_PLAIN_H
-#define SV_RECORD_BPF_PLAIN_H
+ * They have less: the reader takes the command line from /proc, and the exit code is the argument of exit_group(). */
+#ifndef SV_RECORD_BPF_PROCESS_PLAIN_H
+#define SV_RECORD_BPF_PROCESS_PLAIN_H
 
 enum { CODE_UNKNOWN = -1 };
 
@@ -67,7 +67,7 @@ int on_exec(struct exec_context *ctx)
 {
     __u32 zero = 0;
     struct long_call *c = bpf_map_lookup_elem(&scratch, &zero);
-    move_state_of_number((__u32)ctx->pid, (__u32)ctx->old_pid);
+    move_state_of_tid((__u32)ctx->pid, (__u32)ctx->old_pid);
     struct sv_wire_task *s = followed_self();
     if (!s && joins_by_exec())
         s = followed_self();
@@ -76,14 +76,14 @@ int on_exec(struct exec_context *ctx)
     s->tid = s->tgid; /* whichever thread it was: it is the first one now */
     struct sv_wire_head *h = &c->call.head;
     char *text = (char *)(h + 1);
-    fill_head(h, SV_WIRE_EXEC, 0, numbers_in(s));
+    fill_head(h, SV_WIRE_EXEC, 0, pids_in(s));
     long len =
         bpf_probe_read_kernel_str(text, SV_WIRE_PATH_MAX, (char *)ctx + (ctx->filename & 0xffff));
     if (len <= 0 || len > SV_WIRE_PATH_MAX)
         len = 0;
     __u64 all = sizeof *h + (__u64)len;
     if (all <= sizeof *c)
-        put(&lives, c, all, SV_WIRE_EXEC);
+        put(&process_ring, c, all, SV_WIRE_EXEC);
     return 0;
 }
 
@@ -92,17 +92,17 @@ int on_task_exit(struct task_exit_context *ctx)
 {
     struct sv_wire_task *s = followed_self();
     if (!s) {
-        drop_own_state(); /* there may be a note that it is not followed */
+        drop_own_state(); /* it may be marked as not followed */
         return 0;
     }
-    struct sv_wire_exit *e = bpf_ringbuf_reserve(&lives, sizeof *e, 0);
+    struct sv_wire_exit *e = bpf_ringbuf_reserve(&process_ring, sizeof *e, 0);
     count(SV_WIRE_EXIT, e != 0);
     if (e) {
-        fill_head(&e->head, SV_WIRE_EXIT, 0, numbers_in(s));
+        fill_head(&e->head, SV_WIRE_EXIT, 0, pids_in(s));
         e->code = s->nr == ENDS_PROCESS ? (__s32)(s->args[0] & 0xff) << 8 : CODE_UNKNOWN;
         /* Mostly the first thread is the last one. */
-        e->is_last = config.exit_tells_last ? ctx->is_last : e->head.tid == e->head.tgid;
-        bpf_ringbuf_submit(e, wake_flags(&lives, sizeof *e));
+        e->is_last = config.exit_has_last ? ctx->is_last : e->head.tid == e->head.tgid;
+        bpf_ringbuf_submit(e, wake_flags(&process_ring, sizeof *e));
     }
     drop_own_state();
     return 0;
@@ -113,14 +113,14 @@ int on_rename(struct rename_context *ctx)
 {
     const struct sv_wire_task *s = followed_self();
     if (!s || (__u32)ctx->pid != (__u32)bpf_get_current_pid_tgid())
-        return 0; /* whose process another thread belongs to is not told */
-    struct sv_wire_name *n = bpf_ringbuf_reserve(&lives, sizeof *n, 0);
+        return 0; /* the process of another thread is not known here */
+    struct sv_wire_name *n = bpf_ringbuf_reserve(&process_ring, sizeof *n, 0);
     count(SV_WIRE_NAME, n != 0);
     if (!n)
         return 0;
-    fill_head(&n->head, SV_WIRE_NAME, 0, numbers_in(s));
+    fill_head(&n->head, SV_WIRE_NAME, 0, pids_in(s));
     bpf_probe_read_kernel_str(n->comm, sizeof n->comm, ctx->newcomm);
-    bpf_ringbuf_submit(n, wake_flags(&lives, sizeof *n));
+    bpf_ringbuf_submit(n, wake_flags(&process_ring, sizeof *n));
     return 0;
 }
 

@@ -1,6 +1,6 @@
-/* Processes that are joined when they appear: by their name, or in their cgroup. Part of io.bpf.c. */
-#ifndef SV_RECORD_BPF_NEWCOMERS_H
-#define SV_RECORD_BPF_NEWCOMERS_H
+/* Processes that are followed when they get a name (--comm) or enter a cgroup (--cgroup). Part of process.h. */
+#ifndef SV_RECORD_BPF_JOIN_H
+#define SV_RECORD_BPF_JOIN_H
 
 static __always_inline bool is_called_so(const char *comm)
 {
@@ -16,7 +16,7 @@ static __always_inline bool is_called_so(const char *comm)
     return true;
 }
 
-/* At an exec: the name is the new one, and a process that was born into the cgroup is there. */
+/* At an exec: the name is the new one, and a process that was started in the cgroup is found here. */
 static __always_inline bool joins_by_exec(struct task_struct *task)
 {
     if (!is_called_so(task->comm) &&
