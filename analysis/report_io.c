@@ -7,6 +7,7 @@
 #include "analysis/stats.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sat.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -369,7 +370,7 @@ static void set_latency(struct sv_io_latency *l, int64_t *values, size_t n)
     if (n == 0)
         return;
     for (size_t i = 0; i < n; i++) {
-        l->total_ns += values[i];
+        l->total_ns = sv_sat_add(l->total_ns, values[i]);
         l->max_ns = values[i] > l->max_ns ? values[i] : l->max_ns;
     }
     l->p50_ns = sv_percentile(values, n, 0.5);

@@ -4,6 +4,7 @@
 #include "analysis/index.h"
 #include "base/glob.h"
 #include "base/mem.h"
+#include "base/sat.h"
 #include "cmd/commands.h"
 #include "cmd/console.h"
 #include "cmd/load.h"
@@ -101,7 +102,7 @@ static int print_path(struct sv_printer *p, const struct sv_trace *t, struct sv_
         sv_buf_clear(&track);
         sv_track_path(t->dict, s->track, &track);
         struct sv_cell cells[7] = {
-            ns_cell(start, s->ts_ns - t->first_ns, is_human),
+            ns_cell(start, sv_sat_sub(s->ts_ns, t->first_ns), is_human),
             ns_cell(dur, s->dur_ns, is_human),
             sv_cell_text(kind_name(s)),
             has_row ? (struct sv_cell){.type = SV_CELL_TEXT, .text = name.bytes, .len = name.len}
@@ -154,7 +155,7 @@ static int print_summary(struct sv_printer *p, const struct sv_trace *t, const s
         const struct sv_segment *s = &path->segments[i];
         sums[i] =
             (struct sum){s->kind, s->row == SV_NO_ROW ? 0 : t->slices.name[s->row], s->dur_ns, 1};
-        all += s->dur_ns;
+        all = sv_sat_add(all, s->dur_ns);
     }
     qsort(sums, path->n, sizeof *sums, by_name);
     for (size_t i = 0; i < path->n; i++) {
@@ -170,7 +171,7 @@ static int print_summary(struct sv_printer *p, const struct sv_trace *t, const s
     for (size_t i = 0; i < n && code >= 0; i++) {
         struct sv_text name = sv_dict_text(t->dict, sums[i].name);
         struct sv_segment kind = {.kind = sums[i].kind};
-        int64_t permille = all ? sums[i].ns * 1000 / all : 0;
+        int64_t permille = all ? (int64_t)(1000.0 * (double)sums[i].ns / (double)all) : 0;
         struct sv_cell cells[5] = {
             sv_cell_text(kind_name(&kind)),
             sums[i].name

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/json_scan.h"
 #include "base/mem.h"
+#include "base/sat.h"
 #include "cmd/commands.h"
 #include "cmd/console.h"
 #include "cmd/files.h"
@@ -239,7 +240,7 @@ static void print_text(const struct census *c, const struct sv_opened *in, const
     if (in->in->size_bytes)
         print_row("size", sv_human_bytes(a, in->in->size_bytes));
     if (c->events)
-        print_row("span", sv_human_ns(a, c->last_ns - c->first_ns));
+        print_row("span", sv_human_ns(a, sv_sat_sub(c->last_ns, c->first_ns)));
     print_clocks(c);
     print_counts(c);
     if (c->events == 0) {

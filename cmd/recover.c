@@ -534,9 +534,8 @@ static int check_options(const struct recover *r, const struct sv_words *operand
                : sv_expect_operands(operands, 1, 1, "output of the killed program", err);
 }
 
-static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+static int recover(const struct recover *r, const struct sv_words *operands, struct sv_err *err)
 {
-    struct recover *r = options;
     struct sv_leftovers l = {0};
     struct stat st;
     int code = check_options(r, operands, err);
@@ -556,6 +555,14 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code >= 0)
         code = recover_all(r, name, &l, err);
     sv_leftovers_fini(&l);
+    return code;
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct recover *r = options;
+    int code = recover(r, operands, err);
+    sv_words_free(&r->discard);
     return code;
 }
 
