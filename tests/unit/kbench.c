@@ -99,7 +99,7 @@ void kbench_once(struct kbench *k, bool fills_in)
 
 size_t kbench_round(struct kbench *k, uint64_t cutoff_ns)
 {
-    struct sv_source *source = sv_decode_source(k->decode);
+    struct sv_source *source = k->source;
     size_t all = 0;
     k->text[0] = 0;
     sv_decode_round(k->decode, cutoff_ns);
