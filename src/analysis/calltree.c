@@ -6,8 +6,8 @@
 
 #include "analysis/self.h"
 #include "analysis/steps.h"
-#include "base/sat.h"
 #include "core/base/map.h"
+#include "core/base/sat.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -7,9 +7,9 @@
 #include "analysis/self.h"
 #include "analysis/stats.h"
 #include "analysis/steps.h"
-#include "base/sat.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 
 #include <ctype.h>
 #include <math.h>

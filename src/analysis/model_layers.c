@@ -5,9 +5,9 @@
 #include "analysis/model_layers.h"
 
 #include "analysis/self.h"
-#include "base/sat.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 
 #include <ctype.h>
 #include <stdlib.h>

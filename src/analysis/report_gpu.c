@@ -5,8 +5,8 @@
 #include "analysis/report_gpu.h"
 
 #include "analysis/stats.h"
-#include "base/sat.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 #include "core/base/sort.h"
 
 #include <assert.h>

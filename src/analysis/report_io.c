@@ -5,9 +5,9 @@
 
 #include "analysis/index.h"
 #include "analysis/stats.h"
-#include "base/sat.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 #include "model/kernel_words.h"
 
 #include <stdlib.h>

@@ -4,9 +4,9 @@
  * are then found by selection, not by sorting. Groups by one column are found by index, by several through a map. */
 #include "analysis/stats.h"
 
-#include "base/sat.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -13,9 +13,9 @@
 #include "analysis/spans.h"
 #include "analysis/step_kinds.h"
 #include "analysis/work_line.h"
-#include "base/sat.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * enters and leaves it once. */
 #include "analysis/work_line.h"
 
-#include "base/sat.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 #include "core/base/sort.h"
 
 #include <stdlib.h>

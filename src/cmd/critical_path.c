@@ -2,12 +2,12 @@
 #include "analysis/critical_path.h"
 
 #include "analysis/index.h"
-#include "base/sat.h"
 #include "cli/console.h"
 #include "cli/rows.h"
 #include "cmd/commands.h"
 #include "core/base/glob.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 #include "files/load.h"
 #include "model/filter.h"
 #include "model/kernel_words.h"

@@ -2,12 +2,12 @@
  *
  * A sink counts by kind, by track and by category; afterwards the dictionary tells processes, clocks and metadata. Loss
  * and damage come first: a reader must not look at figures before knowing that something is missing. */
-#include "base/sat.h"
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "core/base/json.h"
 #include "core/base/json_scan.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 #include "files/open.h"
 
 #include <inttypes.h>

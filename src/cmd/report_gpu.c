@@ -3,11 +3,11 @@
  * Tables of columns over analysis/report_gpu.h; cmd/report_sections.c prints them. */
 #include "analysis/report_gpu.h"
 
-#include "base/sat.h"
 #include "cli/console.h"
 #include "cli/rows.h"
 #include "cmd/subjects.h"
 #include "core/base/buf.h"
+#include "core/base/sat.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,12 +4,12 @@
 #include "analysis/report_io.h"
 
 #include "analysis/stats.h"
-#include "base/sat.h"
 #include "cli/console.h"
 #include "cli/rows.h"
 #include "cmd/subjects.h"
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * for. */
 #include "plot/gpu_bands.h"
 
-#include "base/sat.h"
+#include "core/base/sat.h"
 
 #include "core/base/mem.h"
 #include "plot/bands.h"
