@@ -68,4 +68,4 @@ if [ "$(id -u)" != 0 ] || ! "$new" record -q --strict --hooks btf -o s.pftrace -
 # shellcheck disable=SC2016 # the shell that is recorded expands it
 run_any probe_records 0 "$new" record --signals -o s.pftrace -- sh -c 'trap : USR1; kill -USR1 $$; :'
 check probe_summary grep -q ', 1 signals' "$TMP/probe_records.err"
-equal probe_events "$("$new" query -q s.pftrace --csv "SELECT count(*) AS n FROM slice WHERE category = 'signal'" | tail -1)" 1
+equal probe_events "$("$new" query -q --to csv s.pftrace "SELECT count(*) AS n FROM slice WHERE category = 'signal'" | tail -1)" 1
