@@ -14,11 +14,12 @@
 #define OPTION_COLUMNS 28
 #define TEXT_BYTES     ((size_t)1 << 16) /* of one text with its lists */
 
-static const char exit_codes[] = "0 all went well, or nobody reads the output any more; 1 "
-                                 "something was found (validate, or damage "
-                                 "under --strict); 2 the command line makes no sense; "
-                                 "3 an input cannot be read or is no trace; 4 the result could not "
-                                 "be produced (disk full, memory limit).";
+static const char exit_codes[] =
+    "0 all went well, or nobody reads the output any more; 1 "
+    "something was found (validate, or damage "
+    "under --strict); 2 the command line is wrong; "
+    "3 an input cannot be read or is not a trace; 4 the result could not "
+    "be produced (disk full, memory limit).";
 
 /* Fills `text` to WIDTH columns; empty lines separate paragraphs. */
 static void print_filled(const char *text, unsigned indent, unsigned column)

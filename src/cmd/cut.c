@@ -154,8 +154,8 @@ const struct sv_command sv_command_cut = {
     .operands = "IN [--time FROM:TO] [--track GLOB] [--cat GLOB] [--name GLOB] [--pid PID] -o OUT",
     .summary = "keep a part of a trace",
     .description = "Writes the events that lie in the window and match all the given conditions. "
-                   "The result stands on its own: what was open when "
-                   "the window begins, begins with it (its argument cut.begin_ns tells when it "
+                   "The result is complete in itself: what was open when "
+                   "the window begins, begins with it (its argument cut.begin_ns says when it "
                    "really began); what is still open at the end, ends "
                    "with it (argument cut.end); counters start with the value they had; names, "
                    "tracks and flows are kept.\n\n"

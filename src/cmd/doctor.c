@@ -281,7 +281,7 @@ static void look_at_clock(struct doctor *d)
     char text[64];
     if (!first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", text,
                     sizeof text))
-        say(d, ABSENT, "clock", "its source is not told here");
+        say(d, ABSENT, "clock", "clock source unknown");
     else if (strcmp(text, "tsc") == 0 || strcmp(text, "arch_sys_counter") == 0)
         say(d, GOOD, "clock", "%s: read without a system call", text);
     else
@@ -355,7 +355,7 @@ const struct sv_command sv_command_doctor = {
         "Tries each thing that 'stave record' uses (kernel type information, "
         "capabilities, the pid namespace, loading and attaching the kernel programs, recording a "
         "child, "
-        "/proc, shared memory, clocks, GPUs) and tells what works; under each thing "
+        "/proc, shared memory, clocks, GPUs) and prints what works; under each thing "
         "that does not, the command "
         "that would change it. Nothing is changed.",
     .options = options,

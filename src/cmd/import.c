@@ -240,7 +240,7 @@ static int check_zone(const struct import *o, const struct files *f, struct sv_e
             continue;
         if (!o->assume)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "%s (%s) tells local time without its zone: give --tz (UTC, -05:00, "
+                              "%s (%s) has local times but no time zone: give --tz (UTC, -05:00, "
                               "America/Montreal), or --assume to take it as UTC",
                               f->items[i].path, format->name);
         sv_console_note("%s: local time taken as UTC, as --assume says", f->items[i].path);
@@ -392,8 +392,8 @@ static const struct sv_option options[] = {
     {0, "log-tz", "ZONE", SV_OPT_TEXT, offsetof(struct import, log_tz),
      "the zone of DLIO's log; UTC unless given", NULL},
     {0, "date", "DAY", SV_OPT_TEXT, offsetof(struct import, date),
-     "YYYY-MM-DD, the day on which files without a date begin; the earliest day that another file "
-     "tells unless given",
+     "YYYY-MM-DD, the day on which files without a date begin; default: the earliest day that "
+     "another file has",
      NULL},
     {0, "offset", "FILE=TIME", SV_OPT_LIST, offsetof(struct import, offsets),
      "shift FILE by TIME, as for merge; may be given several times", NULL},
@@ -410,7 +410,7 @@ static const struct sv_example examples[] = {
     {"stave import trace_read.out trace_time_align.out cpu.out --tz UTC -o run.pftrace",
      "some of its files"},
     {"stave import strace.out --tz Europe/Berlin --date 2026-07-20 -o calls.pftrace",
-     "strace -tt tells neither day nor zone"},
+     "strace -tt prints neither day nor zone"},
     {0},
 };
 
@@ -434,7 +434,7 @@ const struct sv_command sv_command_import = {
         "cannot be related otherwise, the import is refused, unless --offset gives the relation "
         "or --assume takes times as they are.\n\n"
         "Files that are skipped, lines that are damaged (with the byte position of the first) and "
-        "lines without a place are told and counted; --strict makes damage an error.",
+        "unrecognised lines are reported and counted; --strict makes damage an error.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

@@ -160,7 +160,7 @@ static void print_clocks(const struct census *c)
     const struct sv_clocks *k = &c->dict->clocks;
     sv_print(stdout, "%-13s %s", "clock", sv_clock_name(k->trace_clock));
     if (k->trace_clock == SV_CLOCK_UNKNOWN)
-        sv_print(stdout, " (timestamps count from an origin that the file does not tell)");
+        sv_print(stdout, " (timestamps count from an origin that the file does not state)");
     if (k->n) {
         sv_print(stdout, ", %zu snapshot%s of", k->n, k->n == 1 ? "" : "s");
         for (uint32_t i = 0; i < k->snapshots[0].n; i++)

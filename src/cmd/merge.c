@@ -57,7 +57,7 @@ const struct sv_command sv_command_merge = {
     .summary = "put several traces on one time axis",
     .description = "Relates the clocks of the inputs through their clock snapshots, wall clocks or "
                    "Kineto's baseTimeNanoseconds and writes all events on "
-                   "one time axis, with the uncertainty told. Processes, threads, flow and "
+                   "one time axis, and states the uncertainty. Processes, threads, flow and "
                    "correlation numbers of different machines or ranks are kept "
                    "apart, even when they are equal; inputs of one machine (same boot id or host "
                    "name in their metadata) share its processes, unless they are of different "

@@ -269,13 +269,12 @@ static int check(const struct sv_plot *p, size_t kind, struct sv_err *err)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s needs %s after the trace",
                           kinds[kind].name, kinds[kind].names);
     if (p->n_names > kinds[kind].most_names)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s: what is '%s'?", kinds[kind].name,
-                          p->names[kinds[kind].most_names]);
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s: unexpected argument '%s'",
+                          kinds[kind].name, p->names[kinds[kind].most_names]);
     if ((!output || strcmp(output, "-") == 0) && isatty(STDOUT_FILENO))
-        return sv_err_set(
-            err, SV_EUSAGE, SV_NO_POS,
-            "a picture is nothing for a terminal: name a file with -o FILE.svg (.png, "
-            ".pdf); 'stave show' draws in the terminal");
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "refusing to write an image to a terminal: use -o FILE.svg (.png, "
+                          ".pdf); 'stave show' draws in the terminal");
     return 0;
 }
 
@@ -394,7 +393,7 @@ static const struct sv_option options[] = {
     {0, "linear", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, linear),
      "hist: buckets of equal width", NULL},
     {0, "marker", "GLOB", SV_OPT_TEXT, offsetof(struct sv_plot_options, marker),
-     "steps: the name of what marks a step (default: what is usual)", NULL},
+     "steps: the name of what marks a step (default: ProfilerStep#N and other common names)", NULL},
     {0, "panel", "NAME", SV_OPT_LIST, offsetof(struct sv_plot_options, panels),
      "batch: only this panel; may be given several times", NULL},
     {0, "list", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, list),
@@ -449,7 +448,7 @@ const struct sv_command sv_command_plot = {
         "counters; of other traces all tracks. What is narrower than a pixel is merged, so a large "
         "trace makes no large picture.\n\n"
         "flame: time by call path; a box is as wide as its total time, what its children leave is "
-        "its self time. With --diff the widths are those of the second trace and colours tell the "
+        "its self time. With --diff the widths are those of the second trace and colours show the "
         "change (per step, where both have steps).\n\n"
         "hist NAME: the durations of the slices of this name (a glob), with median, p90 and "
         "p99.\n\n"
@@ -461,7 +460,7 @@ const struct sv_command sv_command_plot = {
         "argument "
         "'layer', a number in the name of the slice or of one around it (layers.3, "
         "DecoderLayer_7), or "
-        "else the thread's number; the kind is told by the category and the name. Self times are "
+        "else the thread's number; the kind is found by the category and the name. Self times are "
         "added up.\n\n"
         "batch: the batches of an inference server, from its summary CSV (and metrics.csv beside "
         "it) or from a trace of it: latencies, phases, workers, sizes, arrivals, throughput. All "

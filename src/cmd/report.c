@@ -161,7 +161,7 @@ const struct sv_command sv_command_report = {
         "(sequential) and errors; for processes also what block requests brought and what the "
         "page cache must have had; for each training step and phase the time that its own process "
         "and the whole run spent in I/O.\n\n"
-        "Processes are told apart by what they do, and the report says how: a trainer uses a GPU "
+        "Processes are classified by what they do, and the report says why: a trainer uses a GPU "
         "or holds the steps, a loader uses none and reads at least 1 % of all bytes; where the "
         "trace shows neither GPUs nor steps, the process that started the readers is the trainer, "
         "and without that nothing is claimed.\n\n"

@@ -237,7 +237,7 @@ static const struct sv_column congestion_columns[] = {
     {"start_ns", "from", SV_UNIT_NS},
     {"dur_ns", "lasts", SV_UNIT_NS},
     {"deepest", "deepest queue", SV_UNIT_COUNT},
-    {"by", "told by", SV_UNIT_TEXT},
+    {"by", "reported by", SV_UNIT_TEXT},
 };
 
 static void fill_congestion(const struct sv_section *s, size_t row, struct sv_cell *c)

@@ -278,7 +278,7 @@ const struct sv_command sv_command_stats = {
         "interpolated. Slices that never ended count as lasting until the end of the "
         "trace; instants are not counted. Counters follow in tables for people, or alone "
         "with --counters; their mean is weighted by time.\n\n"
-        "Loss and damage are told first, on standard error.",
+        "Loss and damage are reported first, on standard error.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

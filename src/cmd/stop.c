@@ -53,7 +53,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     const char *word = operands->n ? operands->items[0] : NULL;
     if (n > 1 && !word && !o->all)
         code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%zu recordings run ('stave status'): say which, or --all", n);
+                          "%zu recordings run; name one ('stave status' lists them) or use --all",
+                          n);
     for (size_t i = 0; code >= 0 && i < n; i++) {
         if (word && !sv_running_is(&all[i], word))
             continue;
@@ -85,9 +86,9 @@ const struct sv_command sv_command_stop = {
     .name = "stop",
     .operands = "[RECORDING]",
     .summary = "end a recording and wait for its trace",
-    .description = "Tells a recording of this user to end, as Ctrl-C would, waits until its trace "
+    .description = "Asks a recording of this user to end, as Ctrl-C would, waits until its trace "
                    "is whole and prints its name. A "
-                   "command that was started by the recording is told to end, too; processes that "
+                   "command that was started by the recording is asked to end, too; processes that "
                    "it joined go on.",
     .options = options,
     .examples = examples,

@@ -29,7 +29,7 @@ static int trigger(const struct sv_running *r, struct sv_err *err)
         nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
     if (access(path, F_OK) != 0)
         return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "the recording %u was told to save, but %s is not there", r->id.pid,
+                          "recording %u was asked to save, but %s has not appeared", r->id.pid,
                           path);
     sv_print(stdout, "%s\n", path);
     return 0;
@@ -54,9 +54,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         n_rings++;
     }
     if (n_rings > 1)
-        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%zu recordings are meant ('stave status'): say which by its number",
-                          n_rings);
+        code = sv_err_set(
+            err, SV_EUSAGE, SV_NO_POS,
+            "%zu recordings match; name one by its number ('stave status' lists them)", n_rings);
     else if (n == 0 && (problem = sv_running_problem(text, sizeof text)))
         code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s", problem);
     else if (!chosen && word)
@@ -88,9 +88,9 @@ const struct sv_command sv_command_trigger = {
     .name = "trigger",
     .operands = "[RECORDING]",
     .summary = "save the last moments of a recording with --last",
-    .description = "Tells a recording that keeps only the last seconds or megabytes (stave record "
-                   "--last) to write them to the next numbered file beside its output, waits until "
-                   "that is whole and prints its name. The recording goes on.",
+    .description =
+        "Asks a recording with --last to write what it keeps to the next numbered file beside "
+        "its output, waits until that file is whole and prints its name. The recording goes on.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct trigger_options),

@@ -228,7 +228,7 @@ static bool take_members(struct batching_csv *s)
         int64_t id, arrival_us = 0, arrival_ns;
         if (!list_next(&p, p_end, &id) || (q < q_end && !list_next(&q, q_end, &arrival_us)) ||
             arrival_us < 0 || __builtin_mul_overflow(arrival_us, 1000, &arrival_ns))
-            return sv_lines_bad(&s->lines, "a list of requests that is none");
+            return sv_lines_bad(&s->lines, "malformed request list");
         s->members = sv_grow(s->members, &s->cap, r->n + 1, sizeof *s->members);
         s->members[r->n++] = (struct member){(uint64_t)id, arrival_ns};
     }
