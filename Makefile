@@ -24,7 +24,13 @@ run: all ## makes a trace, a report and a picture from a bundled sample
 	@tools/run-sample
 
 # The release build gets everything; what reads hostile bytes is run again under ASan and UBSan.
-.PHONY: test test-long asan tsan
+.PHONY: check test test-long asan tsan
+check: ## T=WORD: unit and command-line tests with WORD in their name, seconds after an edit
+	@[ -n "$(T)" ] || { echo "usage: make check T=WORD" >&2; exit 2; }
+	@tools/install-deps build
+	@tools/build release stave_program unit
+	@build/tests/unit -q "$(T)"
+	@tests/run -f "$(T)" build:cli,golden
 test: all ## all tests (T=WORD: only those with WORD in their name)
 	@tools/install-deps test
 	@tools/build release tests benches
@@ -41,6 +47,7 @@ test-long: all ## all tests in all builds
 	@tools/build minimal all tests
 	@STAVE_LONG=1 TEST_TIMEOUT=7200 tests/run -f "$(T)" build build-asan:unit,fuzz,golden,cli,laws,stress build-tsan:unit,stress \
 	  build-clang:unit,golden build-minimal:unit,golden,cli
+	@[ -n "$(T)" ] || tools/lint tidy
 	@[ -n "$(T)" ] || tools/mutate
 asan: ## all tests that can run under ASan and UBSan
 	@tools/install-deps test

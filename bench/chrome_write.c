@@ -76,7 +76,7 @@ static double write_all(size_t n, uint64_t *bytes)
     struct sv_sink *sink;
     sv_report_init(&report);
     if (sv_output_open("/dev/null", SV_OUTPUT_DIRECT, SV_PLAIN, &out, &err) != SV_OK ||
-        sv_chrome_sink(out, NULL, dict, &report, &sink, &err) != SV_OK)
+        sv_chrome_writer.open(out, NULL, dict, &report, &sink, &err) != SV_OK)
         abort();
     double start = now_s();
     int64_t ts_ns = 1000000000;

@@ -173,7 +173,7 @@ int main(int argc, char **argv)
     g->random = 42;
     make_dictionary(g);
     if (sv_output_open(argv[2], SV_OUTPUT_RENAME, SV_PLAIN, &out, &err) < 0 ||
-        sv_perfetto_sink(out, &options, g->dict, &report, &g->sink, &err) < 0) {
+        sv_perfetto_writer.open(out, &options, g->dict, &report, &g->sink, &err) < 0) {
         fprintf(stderr, "gen_run: %s\n", err.msg);
         return 1;
     }

@@ -140,7 +140,7 @@ static double write_all(struct bench *b, const char *path, struct sv_buf *to,
     struct sv_write_options options = {.compression = compression};
     if ((to ? sv_output_open_buf(to, SV_PLAIN, &out, &err)
             : sv_output_open(path, SV_OUTPUT_DIRECT, SV_PLAIN, &out, &err)) < 0 ||
-        sv_perfetto_sink(out, &options, b->dict, &b->report, &sink, &err) < 0)
+        sv_perfetto_writer.open(out, &options, b->dict, &b->report, &sink, &err) < 0)
         die(&err);
     double start = seconds();
     for (size_t i = 0; i < b->n; i += SV_BATCH) {

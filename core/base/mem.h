@@ -10,6 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The size of a cache or buffer, of which only the speed depends. Fuzz targets make everything anew for each input, which large tables would be most of. */
+#ifdef SV_FUZZ
+#define SV_TABLE(n, when_fuzzed) (when_fuzzed)
+#else
+#define SV_TABLE(n, when_fuzzed) (n)
+#endif
+
 /* Where an exhausted heap jumps to in this thread; NULL: it ends the program. For libraries in other people's programs. */
 extern _Thread_local jmp_buf *sv_no_memory;
 _Noreturn void sv_out_of_memory(size_t size); /* weak: libstave has its own */

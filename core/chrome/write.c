@@ -585,7 +585,7 @@ static void write_tail(struct chrome_writer *w)
     sv_buf_byte(&w->buf, '\n');
 }
 
-/* ---- the door ---- */
+/* ---- the sink ---- */
 
 static int chrome_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                         struct sv_err *err)
@@ -649,14 +649,15 @@ static int chrome_close(struct sv_sink *s, bool failed, struct sv_err *err)
     return rc;
 }
 
-SV_SINK_DOOR(sv_chrome_sink)
+static int open_sink(struct sv_output *out, const struct sv_write_options *options,
+                     struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
+                     struct sv_err *err)
 {
     const char *dialect = options != NULL ? options->dialect : NULL;
     if (dialect != NULL && strcmp(dialect, "array") != 0 && strcmp(dialect, "object") != 0)
-        return sv_err_set(
-            err, SV_EUSAGE, SV_NO_POS,
-            "unknown dialect '%s' of the Chrome format: array, object, kineto, seed or seed-basic",
-            dialect);
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "the Chrome writer has no dialect '%s'; it has object and array",
+                          dialect);
     struct chrome_writer *w = sv_alloc(sizeof *w);
     w->sink.write = chrome_write;
     w->sink.close = chrome_close;
@@ -679,3 +680,12 @@ SV_SINK_DOOR(sv_chrome_sink)
     *sink = &w->sink;
     return SV_OK;
 }
+
+static const char *const suffixes[] = {".json", NULL};
+
+const struct sv_writer sv_chrome_writer = {
+    .name = "chrome",
+    .suffixes = suffixes,
+    .open = open_sink,
+    .can_continue = true,
+};

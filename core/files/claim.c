@@ -140,7 +140,7 @@ int sv_claim_set_session(struct sv_claim *c, const char *session, struct sv_err 
 void sv_claim_release(struct sv_claim *c)
 {
     if (holds_marker(c))
-        unlink(c->marker);
+        sv_trusted_remove(c->marker, (dev_t)c->file.device, (ino_t)c->file.inode);
     c->file.exists = false;
     sv_claim_keep(c);
 }
@@ -163,15 +163,15 @@ static bool next_place(const char *out, struct sv_claim *to)
 
 /* The marker of `c` is locked: nobody else moves it. The growing file goes first; where it is gone but a session is left, only the marker
  * still leads there. */
-static void move_aside(const struct sv_claim *c)
+static void move_aside(const struct sv_claim *c, bool *has_left)
 {
     struct sv_claim to;
     if (exists(c->part)) {
         if (next_place(c->out, &to) && rename_new(c->part, to.part) == 0)
-            rename_new(c->marker, to.marker);
+            *has_left = rename_new(c->marker, to.marker) == 0 || *has_left;
     } else if (c->session[0] && exists(c->session)) {
         if (next_place(c->out, &to))
-            rename_new(c->marker, to.marker);
+            *has_left = rename_new(c->marker, to.marker) == 0 || *has_left;
     } else {
         unlink(c->marker);
     }
@@ -201,6 +201,7 @@ static int clear_part(struct sv_claim *c, struct sv_err *err)
                           c->part);
     bool ok = st.st_size == 0 ? unlink(c->part) == 0
                               : next_place(c->out, &to) && rename_new(c->part, to.part) == 0;
+    c->has_left |= ok && st.st_size > 0;
     return ok ? 0 : sv_err_sys(err, "%s is in the way", c->part);
 }
 
@@ -264,8 +265,10 @@ static int refuse(const struct sv_claim *c, enum sv_claim_state state, struct sv
                           "process %u (%.100s) of another machine or container may be writing it: "
                           "if that has ended, remove %.250s",
                           c->holder.pid, c->command, c->marker);
-    return sv_err_set(err, SV_EHELD, SV_NO_POS, "process %u (%.200s) is writing it", c->holder.pid,
-                      c->command);
+    return sv_err_set(
+        err, SV_EHELD, SV_NO_POS,
+        "process %u (%.200s) is writing it: wait until that has ended, or choose another name",
+        c->holder.pid, c->command);
 }
 
 static bool is_for(const struct sv_claim *c, const struct sv_claim_wish *wish)
@@ -277,7 +280,7 @@ static bool is_for(const struct sv_claim *c, const struct sv_claim_wish *wish)
 
 /* Somebody has it. 0: not any more, try again; 1: it was made for us; negative: refused. */
 static int meet_holder(struct sv_claim *c, const char *out, const struct sv_claim_wish *wish,
-                       struct sv_err *err)
+                       bool *has_left, struct sv_err *err)
 {
     enum sv_claim_state state = sv_claim_open(out, 0, O_RDWR, c);
     int code = 0;
@@ -289,7 +292,7 @@ static int meet_holder(struct sv_claim *c, const char *out, const struct sv_clai
     if (!is_stale)
         code = refuse(c, state, err);
     else if (lock(c->fd) && holds_marker(c)) /* still the one that was judged */
-        move_aside(c);
+        move_aside(c, has_left);
     sv_claim_keep(c);
     return code;
 }
@@ -297,10 +300,12 @@ static int meet_holder(struct sv_claim *c, const char *out, const struct sv_clai
 static int take(struct sv_claim *c, const char *out, const struct sv_claim_wish *wish,
                 struct sv_err *err)
 {
+    bool has_left = false;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         int code = prepare(c, out, wish, err);
         if (code < 0)
             return code;
+        c->has_left = has_left;
         int error = make_marker(c, rename_new);
         if (error == 0)
             return 0;
@@ -308,7 +313,7 @@ static int take(struct sv_claim *c, const char *out, const struct sv_claim_wish 
             errno = error;
             return sv_err_sys(err, "cannot create");
         }
-        code = meet_holder(c, out, wish, err);
+        code = meet_holder(c, out, wish, &has_left, err);
         if (code != 0)
             return code < 0 ? code : 0;
     }
@@ -362,8 +367,12 @@ bool sv_claim_free_name(const struct sv_claim *c, char *to, size_t size)
 static int settle(struct sv_claim *c, const char *from, struct sv_err *err)
 {
     char to[SV_CLAIM_PATH_MAX];
+    struct stat st;
     if (exists(c->marker) && !holds_marker(c)) /* then the growing file may be theirs, too */
         return sv_err_set(err, SV_EHELD, SV_NO_POS, "somebody else has claimed it meanwhile");
+    if (lstat(from, &st) == 0 && !S_ISREG(st.st_mode))
+        return sv_err_set(err, SV_EIO, SV_NO_POS,
+                          "somebody has put something else in the place of %.300s", from);
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         if (!sv_claim_free_name(c, to, sizeof to))
             return sv_err_set(err, SV_EIO, SV_NO_POS, "no free name is left for it");

@@ -60,7 +60,8 @@ struct sv_claim {
     /* of the growing file, as journalled here; SV_CLAIM_UNKNOWN: see session */
     uint64_t whole_bytes;
     uint32_t segment; /* recorder with --last: number of its first segment OUT.ring-NNNN; 0: none */
-    int fd;           /* the marker, while this process holds it and journals; else -1 */
+    bool has_left; /* sv_claim_take: what a killed process left under this name was moved aside */
+    int fd;        /* the marker, while this process holds it and journals; else -1 */
     /* which file the marker is: one that others made since then is not touched */
     struct sv_claim_found file;
 };
@@ -97,7 +98,7 @@ struct sv_claim_wish {
 };
 
 /* 0; SV_EHELD: somebody else has it, `err` names who; others: it cannot be made. Messages are to be read after "OUT: ". What a dead
- * process left is moved aside. Nothing stays behind after a failure. A claim that was made for this very session is taken over. */
+ * process left is moved aside, and `has_left` is set. Nothing stays behind after a failure. A claim that was made for this very session is taken over. */
 int sv_claim_take(struct sv_claim *c, const char *out, const struct sv_claim_wish *wish,
                   struct sv_err *err);
 /* The session folder, where it is made after the claim. The marker is replaced as a whole. */

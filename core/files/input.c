@@ -28,11 +28,12 @@
 #include <zstd.h>
 #endif
 
-#define WINDOW_BYTES \
-    ((size_t)256 << 10) /* 256 KiB … 4 MiB read equally fast; leaves half of a small L2 */
+#define WINDOW_BYTES            \
+    SV_TABLE((size_t)256 << 10, \
+             (size_t)8 << 10) /* 256 KiB … 4 MiB read equally fast; leaves half of a small L2 */
 /* With less room behind it (a small one: than a quarter) the window moves to the front. */
-#define READ_MIN    ((size_t)64 << 10)
-#define RAW_BYTES   ((size_t)128 << 10)
+#define READ_MIN    SV_TABLE((size_t)64 << 10, (size_t)2 << 10)
+#define RAW_BYTES   SV_TABLE((size_t)128 << 10, (size_t)8 << 10)
 #define SMALL_BYTES ((size_t)4 << 10) /* the smallest buffers, for small files */
 /* The kernel copies into an address that is off by 16 bytes at a fifth of the speed (rep movsb on the processors
  * measured: 1.6 against 8 GB/s), so every read() into the window begins on a cache line. */
@@ -459,7 +460,7 @@ int sv_input_open(const char *path, struct sv_input **out, struct sv_err *err)
     if (fstat(fd, &st) != 0)
         rc = sv_err_sys(err, "cannot open");
     else if (S_ISDIR(st.st_mode))
-        rc = sv_err_set(err, SV_EIO, SV_NO_POS, "is a directory, not a trace file");
+        rc = sv_err_set(err, SV_EIO, SV_NO_POS, "is a directory, not a file");
     if (rc < 0) {
         if (!is_stdin)
             close(fd);

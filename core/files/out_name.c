@@ -5,21 +5,49 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- before the suffix ---- */
+/* ---- suffixes ---- */
+
+static size_t base_at(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash + 1 - path) : 0;
+}
+
+size_t sv_name_unpacked(const char *path, enum sv_compression *compression)
+{
+    static const struct {
+        const char *suffix;
+        enum sv_compression compression;
+    } packed[] = {{".gz", SV_GZIP}, {".zst", SV_ZSTD}};
+    size_t len = strlen(path);
+    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
+        size_t n = strlen(packed[i].suffix);
+        if (len > base_at(path) + n && strcmp(path + len - n, packed[i].suffix) == 0) {
+            *compression = packed[i].compression;
+            return len - n;
+        }
+    }
+    *compression = SV_PLAIN;
+    return len;
+}
+
+const char *sv_name_suffix(const char *path, const char *const *suffixes,
+                           enum sv_compression *compression)
+{
+    size_t len = sv_name_unpacked(path, compression);
+    for (; suffixes && *suffixes; suffixes++) {
+        size_t n = strlen(*suffixes);
+        if (len > n && memcmp(path + len - n, *suffixes, n) == 0)
+            return *suffixes;
+    }
+    return NULL;
+}
 
 /* Where the suffix begins: .json of t.json, .json.gz of t.json.gz. */
 static size_t suffix_at(const char *path)
 {
-    static const char *const packed[] = {".gz", ".zst"};
-    const char *slash = strrchr(path, '/');
-    size_t begin = slash ? (size_t)(slash + 1 - path) : 0, end = strlen(path), at;
-    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
-        size_t n = strlen(packed[i]);
-        if (end > begin + n && strcmp(path + end - n, packed[i]) == 0) {
-            end -= n;
-            break;
-        }
-    }
+    enum sv_compression ignored;
+    size_t begin = base_at(path), end = sv_name_unpacked(path, &ignored), at;
     for (at = end; at > begin; at--)
         if (path[at - 1] == '.')
             return at - 1;

@@ -3,10 +3,17 @@
 #define SV_CORE_FILES_OUT_NAME_H
 
 #include "core/files/launcher.h"
+#include "core/files/output.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* The length of the path before .gz or .zst, and the compression that these mean; without one of them SV_PLAIN. */
+size_t sv_name_unpacked(const char *path, enum sv_compression *compression);
+/* The one of the suffixes (NULL-terminated) that the path ends in, also with .gz or .zst behind it; NULL: none. */
+const char *sv_name_suffix(const char *path, const char *const *suffixes,
+                           enum sv_compression *compression);
 
 /* t.json.gz with ".123" becomes t.123.json.gz. False: it does not fit, and nothing was changed. */
 bool sv_name_insert(char *path, size_t size, const char *text);

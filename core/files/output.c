@@ -11,6 +11,7 @@
 #include "core/base/buf.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/files/trusted.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -297,6 +298,11 @@ static int open_file(struct sv_output *o, const char *path, enum sv_output_mode 
     struct stat st;
     if (mode == SV_OUTPUT_GROW)
         return open_growing(o, path, err);
+    if (!sv_trusted_target(path))
+        return sv_err_set(err, SV_EIO, SV_NO_POS,
+                          "%.300s: another user made this link or pipe: name the file that you "
+                          "mean, or remove it",
+                          path);
     bool exists = stat(path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))
         return sv_err_set(err, SV_EIO, SV_NO_POS, "%.300s: is a directory: name a file in it",
@@ -310,6 +316,19 @@ static int open_file(struct sv_output *o, const char *path, enum sv_output_mode 
         return open_temporary(o, err);
     o->fd = open(o->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
     return o->fd >= 0 ? SV_OK : sv_err_sys(err, "%.300s: cannot create", path);
+}
+
+bool sv_compression_named(const char *name, enum sv_compression *out)
+{
+    static const char *const names[] = {
+        [SV_PLAIN] = "none", [SV_GZIP] = "gzip", [SV_ZSTD] = "zstd"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            *out = (enum sv_compression)i;
+            return true;
+        }
+    }
+    return false;
 }
 
 int sv_output_open(const char *path, enum sv_output_mode mode, enum sv_compression compression,

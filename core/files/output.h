@@ -17,6 +17,9 @@
 
 enum sv_compression { SV_PLAIN, SV_GZIP, SV_ZSTD };
 
+/* "none", "gzip" or "zstd"; false: none of these. */
+bool sv_compression_named(const char *name, enum sv_compression *out);
+
 enum sv_output_mode {
     SV_OUTPUT_RENAME, /* temporary, renamed at close */
     SV_OUTPUT_DIRECT, /* written in place: pipes, devices */

@@ -2,6 +2,7 @@
 #include "core/files/process_id.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,25 @@ static uint64_t own_namespace(void)
 {
     struct stat st;
     return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+}
+
+/* Is /proc that of this process's namespace? */
+static bool is_own_proc(void)
+{
+    char text[32];
+    return read_text("/proc/self/stat", text, sizeof text) && strtol(text, NULL, 10) == getpid();
+}
+
+bool sv_pids_text(char to[static SV_PIDS_TEXT])
+{
+    const uint64_t initial = 0xEFFFFFFC; /* the kernel's PROC_PID_INIT_INO */
+    uint64_t id = own_namespace();
+    bool is_reused = id != initial && is_own_proc();
+    to[0] = '\0';
+    if (id != 0)
+        snprintf(to, SV_PIDS_TEXT, is_reused ? "%" PRIu64 ":%" PRIu64 : "%" PRIu64, id,
+                 is_reused ? sv_process_start_ticks(1) : 0);
+    return id != 0;
 }
 
 struct sv_process_id sv_process_id_self(void)

@@ -34,6 +34,11 @@ bool sv_boot_id(uint8_t id[static SV_BOOT_ID_BYTES]);
 enum { SV_BOOT_TEXT = 37 };
 void sv_boot_text(const uint8_t id[static SV_BOOT_ID_BYTES], char to[static SV_BOOT_TEXT]);
 
+/* Whose pids this process sees: its pid namespace's inode and, where that number can be used again (not for the initial one), when its first process
+ * began. False: unknown, the text is empty. */
+enum { SV_PIDS_TEXT = 48 };
+bool sv_pids_text(char to[static SV_PIDS_TEXT]);
+
 /* Of a process in this namespace; 0: no such process, or one that has ended and was not yet waited for. */
 uint64_t sv_process_start_ticks(uint32_t pid);
 

@@ -32,6 +32,18 @@ int sv_trusted_file(int base_fd, const char *path, int flags, enum sv_trust trus
 /* At most size - 1 bytes of a file, terminated. Returns the number of bytes or -1. */
 ssize_t sv_trusted_read(int base_fd, const char *path, char *to, size_t size);
 
+/* May an output be written under this name, which leads through links to what is to be replaced or opened? False: a link on the way was made by another
+ * user (root's are believed), or at its end is another user's pipe in a folder where everybody may make names; errno is EPERM. What is not there may. The
+ * components before the last are the caller's. */
+bool sv_trusted_target(const char *path);
+
+/* A folder (O_PATH) by a way on which no other user can have put a link: each component is opened by itself, and links are followed only if this user or
+ * root made them. EPERM: another user made one. */
+int sv_trusted_walk(const char *folder);
+
+/* Removes the file if it is still this one. Its folder is opened once: whoever exchanges it meanwhile has nothing removed elsewhere. */
+bool sv_trusted_remove(const char *path, dev_t device, ino_t inode);
+
 /* Environment variables that name paths: NULL in programs that run with more rights than their caller (setuid, capabilities). */
 const char *sv_trusted_getenv(const char *name);
 

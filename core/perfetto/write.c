@@ -495,7 +495,9 @@ static int pf_close(struct sv_sink *sink, bool failed, struct sv_err *err)
     return status;
 }
 
-SV_SINK_DOOR(sv_perfetto_sink)
+static int open_sink(struct sv_output *out, const struct sv_write_options *options,
+                     struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
+                     struct sv_err *err)
 {
     struct pf *w = sv_alloc(sizeof *w);
     w->sink = (struct sv_sink){.write = pf_write,
@@ -531,3 +533,15 @@ SV_SINK_DOOR(sv_perfetto_sink)
     *sink = &w->sink;
     return 0;
 }
+
+static const char *const suffixes[] = {".pftrace", ".perfetto-trace", ".perfetto",
+                                       ".pb",      ".proto",          NULL};
+
+const struct sv_writer sv_perfetto_writer = {
+    .name = "perfetto",
+    .suffixes = suffixes,
+    .open = open_sink,
+    .is_binary = true,
+    .compresses_inside = true,
+    .can_continue = true,
+};

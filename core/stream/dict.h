@@ -57,7 +57,8 @@ struct sv_track_info {
     sv_str cat;       /* counter: categories */
     sv_str desc;      /* description, Chrome's process_labels, cmdline */
     sv_str merge_key; /* with SV_MERGE_BY_KEY */
-    uint32_t space;   /* whose pids these are: 0 unless files of several machines were merged */
+    /* whose pids these are: 0 unless files of several machines or containers were merged */
+    uint32_t space;
 };
 
 struct sv_meta {

@@ -35,7 +35,8 @@ enum sv_kind {
 #define SV_UNFINISHED (-1)
 
 enum sv_event_flag {
-    SV_BIND_NEXT = 1,     /* flow: binds to the next slice rather than to the enclosing one */
+    SV_BIND_NEXT =
+        1, /* the end of a flow: binds to the next slice rather than to the enclosing one */
     SV_SCOPE_PROCESS = 2, /* instant: concerns the whole process */
     SV_SCOPE_GLOBAL = 4   /* instant: concerns everything */
 };

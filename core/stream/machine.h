@@ -1,12 +1,14 @@
-/* Which machine wrote a trace, as metadata: "hostname", "boot_id" and "machine" (the kind of processor, as uname says it).
+/* Which machine wrote a trace, as metadata: "hostname", "boot_id", "pid_namespace" and "machine" (the kind of processor, as uname says it).
  *
  * Host names repeat: cloned machines, containers, "localhost". The boot id does not, and is new after each start of the machine, so that files
- * with the same one share processes and clocks. Merge compares it first (model/merge.h). */
+ * with the same one share clocks, and processes if their pids are of the same namespace: in each container the first process is number 1. Merge compares
+ * both (model/hosts.h). */
 #ifndef SV_CORE_STREAM_MACHINE_H
 #define SV_CORE_STREAM_MACHINE_H
 
 #define SV_META_HOST    "hostname"
 #define SV_META_BOOT    "boot_id"
+#define SV_META_PIDS    "pid_namespace"
 #define SV_META_MACHINE "machine"
 
 struct sv_dict;

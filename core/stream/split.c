@@ -74,6 +74,11 @@ static void close_row(struct split *s, struct sv_lane_row *r, int64_t ns)
 {
     while (sv_lane_due(r) <= ns && sv_lane_due(r) < SV_LANE_NEVER)
         close_next(s, r);
+    if (ns < SV_LANE_NEVER)
+        return;
+    for (uint32_t lane = 0; lane < r->n; lane++) /* the very last time */
+        while (r->lanes[lane].top && r->lanes[lane].top->is_last)
+            close_top(s, r, lane);
 }
 
 /* ---- flow points ---- */

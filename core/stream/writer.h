@@ -1,4 +1,4 @@
-/* Writers: sinks that end in a file. */
+/* Writers: sinks that end in a file. One `const struct sv_writer` per output says how its files are called and what it can do. */
 #ifndef SV_CORE_STREAM_WRITER_H
 #define SV_CORE_STREAM_WRITER_H
 
@@ -14,13 +14,26 @@ struct sv_write_options {
     bool continues;
 };
 
-#define SV_SINK_DOOR(name)                                                                        \
-    int name(struct sv_output *out, const struct sv_write_options *options, struct sv_dict *dict, \
-             struct sv_report *report, struct sv_sink **sink, struct sv_err *err)
+/* Opens a sink. It owns `out` from then on: its close() ends in sv_output_close() or, failed, sv_output_discard(). After a failure
+ * the caller still has `out`. `options` may be NULL. */
+typedef int sv_open_sink_fn(struct sv_output *out, const struct sv_write_options *options,
+                            struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
+                            struct sv_err *err);
 
-SV_SINK_DOOR(sv_perfetto_sink); /* core/perfetto/write.c */
-SV_SINK_DOOR(sv_chrome_sink);   /* core/chrome/write.c */
-#define SV_PERFETTO_GPU \
-    "gpu" /* dialect of Perfetto: track events name the stages that they launch */
+struct sv_writer {
+    const char *name; /* "perfetto" */
+    /* NULL-terminated, the usual one first: ".pftrace"; NULL: no suffix means it */
+    const char *const *suffixes;
+    sv_open_sink_fn *open;
+    bool is_binary;         /* not for a terminal; a file that was cut needs no end */
+    bool compresses_inside; /* options->compression means something to open */
+    bool can_continue;      /* so does options->continues */
+};
+
+extern const struct sv_writer sv_perfetto_writer; /* core/perfetto/write.c */
+extern const struct sv_writer sv_chrome_writer;   /* core/chrome/write.c */
+
+/* dialect of Perfetto: track events name the stages that they launch */
+#define SV_PERFETTO_GPU "gpu"
 
 #endif

@@ -18,7 +18,8 @@ extern "C" {
 
 struct stave_file;
 
-/* The suffix decides: .pftrace, .perfetto-trace, .perfetto, .json, .json.gz, .json.zst. The file appears under its name when it is complete;
+/* The suffix decides: .pftrace, .perfetto-trace, .perfetto, .pb, .proto or .json; .gz or .zst behind it compresses the whole file. The file
+ * appears under its name when it is complete;
  * what was there before is replaced then. `compress` ("gzip", "zstd") packs a Perfetto file; NULL: not. NULL and a message on failure. */
 STAVE_API struct stave_file *stave_file_open(const char *path, const char *compress, char *message,
                                              size_t message_size);

@@ -56,6 +56,8 @@ __attribute__((weak, visibility("hidden"))) struct stave_i_dso stave_i_dso;
 
 /* enum stave_full where nobody asks for one: of a binding that carries the library inside, if it defines it. */
 extern uint32_t stave_i_default_full __attribute__((visibility("hidden")));
+/* 0 in programs that look at traces: STAVE_OUT names what others record, and must not make them replace it. */
+extern uint32_t stave_i_obeys_environment __attribute__((visibility("hidden")));
 
 STAVE_API void stave_i_dso_gone(struct stave_i_dso *dso);
 STAVE_API bool stave_i_first(struct stave_site *site); /* registers it; is it on? */

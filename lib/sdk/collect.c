@@ -68,7 +68,10 @@ static int make_dir(struct sv_collect *c, const char *dir, struct sv_err *err)
                mkdir(dir, 0700) == 0) {
         c->dir_fd = sv_trusted_folder(AT_FDCWD, dir, SV_TRUST_PRIVATE);
     }
-    return c->dir_fd >= 0 ? 0 : sv_err_sys(err, "cannot make %s", dir ? dir : "a session folder");
+    if (c->dir_fd >= 0)
+        return 0;
+    return sv_err_set(err, SV_EIO, SV_NO_POS, "cannot make %s: %s", dir ? dir : "a session folder",
+                      dir ? strerror(errno) : sv_folder_why(errno));
 }
 
 /* "": it has no name that recovery could use. */

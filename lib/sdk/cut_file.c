@@ -3,7 +3,8 @@
  * The file is cut where it was whole, at the last commit or at an earlier one where there is room for what follows: an event that tells how
  * many are missing. The room is what the cut gives free, so that it is there however full the disk is. The sink that wrote the file
  * remembers names and tracks that may have been cut: another one writes the rest. */
-#include "sdk/outputs.h"
+#include "core/files/trusted.h"
+#include "sdk/destination.h"
 #include "sdk/writer.h"
 
 #include <errno.h>
@@ -13,12 +14,12 @@
 
 #define TAIL_BYTES_MAX ((size_t)1 << 20)
 
-static void tell_loss(const struct sv_writer *w, struct sv_dict *dict, struct sv_sink *sink,
+static void tell_loss(const struct sv_session_writer *w, struct sv_dict *dict, struct sv_sink *sink,
                       uint64_t lost, struct sv_err *err)
 {
     struct sv_arg count = {.type = SV_ARG_INT, .i = (int64_t)lost};
     struct sv_event e = {.ts_ns = w->failed_ns,
-                         .dur_ns = sv_writer_boot_ns() - w->failed_ns,
+                         .dur_ns = sv_session_writer_boot_ns() - w->failed_ns,
                          .track = sv_dict_process(dict, 0, w->process->pid),
                          .name = sv_dict_cstr(dict, w->cause),
                          .kind = SV_LOSS,
@@ -28,17 +29,17 @@ static void tell_loss(const struct sv_writer *w, struct sv_dict *dict, struct sv
 }
 
 /* What follows the cut. */
-static bool make_tail(struct sv_writer *w, bool is_rest, uint64_t lost, struct sv_buf *tail)
+static bool make_tail(struct sv_session_writer *w, bool is_rest, uint64_t lost, struct sv_buf *tail)
 {
     struct sv_err err = {0};
     struct sv_sink *sink;
     struct sv_snapshot snapshot;
     struct sv_dict *dict = sv_dict_new();
     dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
-    sv_output_describe(dict, w->process->pid);
+    sv_destination_describe(dict, w->process->pid);
     sv_ticks_snapshot(&snapshot, NULL);
     sv_clocks_add(&dict->clocks, &snapshot);
-    int status = sv_output_rest_sink(w->out, is_rest, dict, &w->report, tail, &sink, &err);
+    int status = sv_destination_rest_sink(w->out, is_rest, dict, &w->report, tail, &sink, &err);
     if (status >= 0) {
         if (lost > 0)
             tell_loss(w, dict, sink, lost, &err);
@@ -48,16 +49,16 @@ static bool make_tail(struct sv_writer *w, bool is_rest, uint64_t lost, struct s
     return status >= 0;
 }
 
-static bool cut_at(struct sv_writer *w, const struct sv_commit_point *at, uint64_t lost)
+static bool cut_at(struct sv_session_writer *w, const struct sv_commit_point *at, uint64_t lost)
 {
     struct sv_buf tail;
     sv_buf_init(&tail, TAIL_BYTES_MAX);
     bool is_rest = at->bytes > 0;
     bool ok = (lost == 0 && is_rest) || make_tail(w, is_rest, lost, &tail);
     if (ok && is_rest)
-        sv_output_rest_join(w->out, &tail);
+        sv_destination_rest_join(w->out, &tail);
     ok = ok && !tail.failed;
-    int fd = ok ? open(w->part, O_WRONLY | O_CLOEXEC) : -1;
+    int fd = ok ? sv_trusted_file(AT_FDCWD, w->part, O_WRONLY, SV_TRUST_OWN, 0) : -1;
     ok = fd >= 0 && ftruncate(fd, (off_t)at->bytes) == 0 &&
          sv_file_write(fd, tail.data, tail.len, at->bytes);
     if (fd >= 0) /* network file systems tell a full disk here */
@@ -66,10 +67,10 @@ static bool cut_at(struct sv_writer *w, const struct sv_commit_point *at, uint64
     return ok;
 }
 
-bool sv_cut_file(struct sv_writer *w)
+bool sv_cut_file(struct sv_session_writer *w)
 {
     static const struct sv_commit_point start;
-    if (w->plan.full == STAVE_FULL_OVERWRITE || !sv_output_can_go_on(w->out))
+    if (w->plan.full == STAVE_FULL_OVERWRITE || !sv_destination_can_go_on(w->out))
         return false;
     uint64_t first = w->n_points > SV_POINTS ? w->n_points - SV_POINTS : 0;
     uint64_t written = w->n_points ? w->points[(w->n_points - 1) % SV_POINTS].written : 0;

@@ -231,9 +231,9 @@ static void put_moved(struct sv_drain *d, struct sv_batch *b, struct sv_event *e
 
 /* A begin or an end on a named track, as it was planned. */
 static void as_edge(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b,
-                    struct sv_event *e)
+                    struct sv_event *e, struct sv_track_edge *edge)
 {
-    struct sv_track_edge *edge = &d->tracks.edges[r->edge++];
+    r->edge++;
     e->track = edge->track;
     e->ts_ns = edge->ns;
     if (e->track == 0) {
@@ -264,9 +264,10 @@ static const uint8_t model_kind[] = {
     [STAVE_KIND_INSTANT] = SV_INSTANT, [STAVE_KIND_COUNTER] = SV_COUNTER,
     [STAVE_KIND_COMPLETE] = SV_SLICE,  [STAVE_KIND_LOSS] = SV_LOSS};
 
-/* The long way: arguments, tracks, counters, slices. False: the record is damaged. */
+/* The long way: arguments, tracks, counters, slices. `edge`: its plan, NULL: it has none. False: the record is damaged. */
 static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_ring *r,
-                       struct sv_event *e, const uint64_t *rec, uint64_t bytes)
+                       struct sv_event *e, const uint64_t *rec, uint64_t bytes,
+                       struct sv_track_edge *edge)
 {
     struct sv_drain_site *s = sv_drain_site(&d->names, sv_word_site(rec[0]));
     unsigned kind = sv_word_kind(rec[0]);
@@ -277,7 +278,8 @@ static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_r
     e->kind = model_kind[kind];
     e->name = kind == STAVE_KIND_END ? 0 : s->name;
     e->cat = kind == STAVE_KIND_END ? 0 : s->cat;
-    if (!put_words(d, b, e, s, rec, bytes, &lead)) {
+    if (!put_words(d, b, e, s, rec, bytes, &lead) ||
+        (lead.has_track && kind <= STAVE_KIND_END && !edge)) {
         sv_batch_drop_args(b);
         return false;
     }
@@ -295,7 +297,7 @@ static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_r
     if (lead.has_time && kind == STAVE_KIND_COMPLETE)
         as_slice(d, r, b, e, &lead);
     else if (lead.has_track && kind <= STAVE_KIND_END)
-        as_edge(d, r, b, e);
+        as_edge(d, r, b, e, edge);
     else if (lead.has_start && kind > STAVE_KIND_END) /* a time of its own */
         at_own_time(d, b, e, &lead);
     return true;
@@ -309,22 +311,24 @@ static void damaged(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch
     b->n--;
 }
 
-/* Begins and ends on named tracks are in the plan, with all that they bring. */
+/* Begins and ends on named tracks are in the plan, with all that they bring: all that a call place of this kind records. Whoever writes other
+ * words into a ring (a begin by the place of an instant, two tracks) has damaged it. */
 enum planned { IS_PLANNED, HAS_CHANGED, HAS_NO_ROOM };
 
 static enum planned look_at_plan(const struct sv_drain *d, const struct sv_drain_ring *r,
                                  const struct sv_drain_site *s, const uint64_t *rec, uint64_t pos,
-                                 const struct sv_batch *b)
+                                 const struct sv_batch *b, struct sv_track_edge **edge)
 {
     if (!s || !s->track_at || s->n_args != sv_word_args(rec[0]) ||
         s->kind != sv_word_kind(rec[0]) ||
         SV_RECORD_HEAD + 8u * s->n_args > sv_word_bytes(rec[0]) ||
         rec[1 + s->track_at] == STAVE_THREAD)
         return IS_PLANNED;
-    const struct sv_track_edge *edge = sv_tracks_find(&d->tracks, r, pos);
-    if (!edge)
+    *edge = sv_tracks_find(&d->tracks, r, pos);
+    if (!*edge)
         return HAS_CHANGED;
-    return edge->n_moved && b->n + 2 * (size_t)edge->n_moved > SV_BATCH ? HAS_NO_ROOM : IS_PLANNED;
+    bool has_room = (*edge)->n_moved == 0 || b->n + 2 * (size_t)(*edge)->n_moved <= SV_BATCH;
+    return has_room ? IS_PLANNED : HAS_NO_ROOM;
 }
 
 /* Where the records of a ring are to be read from: at base + ((pos - origin) & mask), up to `end`. */
@@ -405,12 +409,13 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
             pos += bytes;
             continue;
         }
-        enum planned planned = look_at_plan(d, r, s, rec, pos, b);
+        struct sv_track_edge *edge = NULL;
+        enum planned planned = look_at_plan(d, r, s, rec, pos, b, &edge);
         if (planned == HAS_NO_ROOM) {
             b->n--;
             break;
         }
-        if (planned == HAS_CHANGED || !long_event(d, b, r, e, rec, bytes)) {
+        if (planned == HAS_CHANGED || !long_event(d, b, r, e, rec, bytes, edge)) {
             r->pos = pos;
             damaged(d, r, b);
             return;

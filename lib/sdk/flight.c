@@ -4,8 +4,8 @@
  * too long), lets the session run on for a while if asked to, and then writes what the rings hold to the next numbered file. Names and tracks
  * are not in the rings and therefore never overwritten. Threads go on recording meanwhile: each ring is copied, and what was overwritten
  * during the copy is left out. */
+#include "sdk/destination.h"
 #include "sdk/drain.h"
-#include "sdk/outputs.h"
 #include "sdk/writer.h"
 
 #include <signal.h>
@@ -57,7 +57,7 @@ static void on_trigger_signal(int sig)
     atomic_store(&signalled, 1);
 }
 
-void sv_flight_begin(struct sv_writer *w)
+void sv_flight_begin(struct sv_session_writer *w)
 {
     if (!w->plan.trigger_signal)
         return;
@@ -65,7 +65,7 @@ void sv_flight_begin(struct sv_writer *w)
     w->has_old_action = sigaction(w->plan.trigger_signal, &act, &w->old_action) == 0;
 }
 
-void sv_flight_end(struct sv_writer *w)
+void sv_flight_end(struct sv_session_writer *w)
 {
     if (w->has_old_action)
         sigaction(w->plan.trigger_signal, &w->old_action, NULL);
@@ -78,14 +78,14 @@ struct sv_flight_scan {
     uint64_t begun[SCAN_DEPTH]; /* raw time of those with the name, else 0 */
 };
 
-static bool has_name(struct sv_writer *w, uint32_t site)
+static bool has_name(struct sv_session_writer *w, uint32_t site)
 {
     const struct sv_drain_site *s = sv_drain_site(sv_drain_all_names(w->drain), site);
     return s && w->trigger_str && s->name == w->trigger_str;
 }
 
 /* Reads one record of the scan; true: a slice of the name took too long. */
-static bool scan_record(struct sv_writer *w, struct sv_flight_scan *scan, const uint64_t *r)
+static bool scan_record(struct sv_session_writer *w, struct sv_flight_scan *scan, const uint64_t *r)
 {
     unsigned kind = sv_word_kind(r[0]);
     if (kind == STAVE_KIND_BEGIN) {
@@ -102,7 +102,7 @@ static bool scan_record(struct sv_writer *w, struct sv_flight_scan *scan, const 
     return false;
 }
 
-static bool scan_ring(struct sv_writer *w, struct sv_flight_scan *scan,
+static bool scan_ring(struct sv_session_writer *w, struct sv_flight_scan *scan,
                       const struct sv_ring_ref *ref)
 {
     uint64_t head = atomic_load_explicit(&ref->ring->head, memory_order_acquire);
@@ -129,7 +129,7 @@ static bool scan_ring(struct sv_writer *w, struct sv_flight_scan *scan,
     return false;
 }
 
-static bool scan_rings(struct sv_writer *w)
+static bool scan_rings(struct sv_session_writer *w)
 {
     if (!w->plan.trigger_name[0])
         return false;
@@ -139,7 +139,7 @@ static bool scan_rings(struct sv_writer *w)
     if (n > had)
         memset(w->scans + had, 0, (n - had) * sizeof *w->scans);
     w->n_scans = n;
-    sv_writer_names(w);
+    sv_session_writer_names(w);
     w->trigger_str = sv_dict_find_str(w->dict, w->plan.trigger_name, strlen(w->plan.trigger_name));
     bool hit = false;
     for (uint32_t i = 0; i < n; i++)
@@ -174,6 +174,9 @@ static void copy_ring(struct copy *c, const struct sv_ring_ref *ref)
     c->data = sv_realloc(NULL, 2 * (size_t)size);
     copy_words(c->data, ref->data, (size_t)size);
     copy_words(&c->ring, ref->ring, sizeof c->ring);
+    uint64_t last, lost;
+    sv_ring_forgot(ref->ring, &last, &lost);
+    sv_ring_forget(&c->ring, last, lost);
     atomic_store(&c->ring.head, head);
     atomic_store(&c->ring.lost_full, 0);
     uint64_t after = head_after(ref->ring) + margin_of(size);
@@ -186,7 +189,7 @@ static void copy_ring(struct copy *c, const struct sv_ring_ref *ref)
     c->forgotten = sv_ring_forgotten(&c->ring, c->data, c->ring.size, c->start);
 }
 
-static void write_trigger(struct sv_writer *w, struct sv_sink *sink, struct sv_dict *dict,
+static void write_trigger(struct sv_session_writer *w, struct sv_sink *sink, struct sv_dict *dict,
                           const char *reason, int64_t when_ns)
 {
     struct sv_arg arg = {.key = sv_dict_cstr(dict, "reason"), .type = SV_ARG_TEXT};
@@ -217,7 +220,7 @@ static int count_write(struct sv_sink *s, const struct sv_event *events, size_t 
     return c->next->write(c->next, events, n, err);
 }
 
-static int pump_copies(struct sv_writer *w, struct sv_sink *sink, struct sv_dict *dict,
+static int pump_copies(struct sv_session_writer *w, struct sv_sink *sink, struct sv_dict *dict,
                        struct copy *copies, uint32_t n, struct sv_err *err)
 {
     struct sv_drain *d = sv_drain_new(dict, &w->report, w->process->pid);
@@ -229,7 +232,7 @@ static int pump_copies(struct sv_writer *w, struct sv_sink *sink, struct sv_dict
     sv_drain_tick(d, &now);
     if (w->plan.keep_ms)
         sv_drain_from(d, now.boot_ns - (int64_t)(w->plan.keep_ms + w->plan.after_ms) * 1000000);
-    sv_writer_names_into(w, d);
+    sv_session_writer_names_into(w, d);
     for (uint32_t i = 0; i < n; i++)
         sv_drain_add_ring(d, &copies[i].ring, copies[i].data, copies[i].ring.size, copies[i].start)
             ->lost_overwritten = copies[i].forgotten;
@@ -247,23 +250,23 @@ static int pump_copies(struct sv_writer *w, struct sv_sink *sink, struct sv_dict
 }
 
 /* t.pftrace → t.1.pftrace */
-static bool write_file(struct sv_writer *w, uint32_t number, const char *reason, int64_t when_ns,
-                       struct sv_err *err)
+static bool write_file(struct sv_session_writer *w, uint32_t number, const char *reason,
+                       int64_t when_ns, struct sv_err *err)
 {
     char out[SV_PATH_MAX], part[SV_PATH_MAX + 8];
     snprintf(out, sizeof out, "%s", w->out);
-    if (!sv_output_number(out, sizeof out, number))
+    if (!sv_destination_number(out, sizeof out, number))
         return false;
     snprintf(part, sizeof part, "%s.part", out);
     struct sv_dict *dict = sv_dict_new();
     dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
-    sv_output_describe(dict, w->process->pid);
+    sv_destination_describe(dict, w->process->pid);
     sv_dict_set_meta(dict, "trigger", reason, strlen(reason), false);
     struct sv_snapshot snapshot;
     sv_ticks_snapshot(&snapshot, NULL);
     sv_clocks_add(&dict->clocks, &snapshot);
     struct sv_sink *sink = NULL;
-    int status = sv_output_sink(out, part, w->plan.compress, dict, &w->report, &sink, err);
+    int status = sv_destination_sink(out, part, w->plan.compress, dict, &w->report, &sink, err);
     if (status >= 0) {
         uint32_t n = atomic_load_explicit(&w->process->n_rings, memory_order_acquire);
         struct copy *copies = sv_alloc((n + 1) * sizeof *copies);
@@ -284,14 +287,14 @@ static bool write_file(struct sv_writer *w, uint32_t number, const char *reason,
 }
 
 /* Recording goes on for a while, unless the program ends. */
-static void wait_after(struct sv_writer *w)
+static void wait_after(struct sv_session_writer *w)
 {
-    int64_t until = sv_writer_now_ns() + (int64_t)w->plan.after_ms * 1000000;
-    while (!atomic_load(&w->stop) && sv_writer_now_ns() < until)
+    int64_t until = sv_session_writer_now_ns() + (int64_t)w->plan.after_ms * 1000000;
+    while (!atomic_load(&w->stop) && sv_session_writer_now_ns() < until)
         usleep(w->plan.after_ms < WAIT_MS ? 500 : WAIT_MS * 1000);
 }
 
-static void fire(struct sv_writer *w, const char *reason, uint32_t number, int64_t when_ns)
+static void fire(struct sv_session_writer *w, const char *reason, uint32_t number, int64_t when_ns)
 {
     struct sv_err err = {0};
     if (w->plan.after_ms)
@@ -302,16 +305,16 @@ static void fire(struct sv_writer *w, const char *reason, uint32_t number, int64
 
 /* ---- the loop ---- */
 
-static uint32_t next_number(struct sv_writer *w)
+static uint32_t next_number(struct sv_session_writer *w)
 {
     return atomic_fetch_add(&w->n_files, 1) + 1;
 }
 
-void sv_flight_round(struct sv_writer *w)
+void sv_flight_round(struct sv_session_writer *w)
 {
-    int64_t now = sv_writer_now_ns();
+    int64_t now = sv_session_writer_now_ns();
     if (now - w->tick_ns > TICK_MS * 1000000ll) {
-        sv_writer_tick(w);
+        sv_session_writer_tick(w);
         w->tick_ns = now;
     }
     while (atomic_load_explicit(&w->triggers_asked, memory_order_acquire) !=
@@ -323,9 +326,9 @@ void sv_flight_round(struct sv_writer *w)
         atomic_fetch_add_explicit(&w->triggers_done, 1, memory_order_release);
     }
     if (atomic_exchange(&signalled, 0))
-        fire(w, "signal", next_number(w), sv_writer_boot_ns());
+        fire(w, "signal", next_number(w), sv_session_writer_boot_ns());
     if (scan_rings(w)) {
-        fire(w, w->plan.trigger_name, next_number(w), sv_writer_boot_ns());
+        fire(w, w->plan.trigger_name, next_number(w), sv_session_writer_boot_ns());
         for (size_t i = 0; i < w->n_scans; i++)
             w->scans[i].pos = 0;
     }
@@ -339,7 +342,7 @@ int stave_trigger(const char *reason)
     sv_control_lock(p);
     int number = -1;
     if (p->has_writer && p->full == STAVE_FULL_OVERWRITE) {
-        struct sv_writer *w = p->writer;
+        struct sv_session_writer *w = p->writer;
         uint32_t asked = atomic_load_explicit(&w->triggers_asked, memory_order_relaxed);
         /* Pairs with the release of the writer: it has read what was in the place. */
         if (asked - atomic_load_explicit(&w->triggers_done, memory_order_acquire) <
@@ -347,11 +350,11 @@ int stave_trigger(const char *reason)
             struct sv_trigger *t = &w->triggers[asked % SV_TRIGGERS_MAX];
             snprintf(t->reason, sizeof t->reason, "%s", reason ? reason : "");
             t->number = next_number(w);
-            t->when_ns = sv_writer_boot_ns();
+            t->when_ns = sv_session_writer_boot_ns();
             number = (int)t->number;
             atomic_store_explicit(&w->triggers_asked, asked + 1, memory_order_release);
             if (!w->plan.after_ms)
-                sv_writer_flush(p);
+                sv_session_writer_flush(p);
         }
     }
     sv_control_unlock(p);

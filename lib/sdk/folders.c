@@ -78,6 +78,14 @@ int sv_folder_in(int base, const char *base_path, const char *name, char *path, 
     return -1;
 }
 
+const char *sv_folder_why(int error)
+{
+    return error == EPERM
+               ? "no folder for sessions is this user's alone ('stave recover' names them): "
+                 "set STAVE_SESSION_DIR to a folder of yours"
+               : strerror(error);
+}
+
 int sv_folder_for_session(const char *name, char *path, size_t size)
 {
     struct sv_folder all[SV_FOLDERS_MAX];

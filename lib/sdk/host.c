@@ -3,7 +3,7 @@
  * Each gets what it needs to go on alone or to be recovered: a directory of its own beside the host's, an output with its pid before
  * the suffix, the clock pairs, and the journal's round, which makes the marks of its rings its own. Setting its state to OPEN is the last step: the
  * guest sees it when it next asks, and starts a writer. */
-#include "sdk/outputs.h"
+#include "sdk/destination.h"
 #include "sdk/writer.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* DIR/HOST → DIR/NAME */
-static bool new_home(const struct sv_writer *w, const char *name, char *to, size_t size)
+static bool new_home(const struct sv_session_writer *w, const char *name, char *to, size_t size)
 {
     const char *dir = w->process->dir, *slash = strrchr(dir, '/');
     return slash && snprintf(to, size, "%.*s/%s", (int)(slash - dir), dir, name) < (int)size;
@@ -28,7 +28,7 @@ static bool has_something(const struct sv_room *room)
 
 bool sv_host_leave(void *writer, struct sv_room *room)
 {
-    struct sv_writer *w = writer;
+    struct sv_session_writer *w = writer;
     struct sv_session_file *s = room->session, *mine = w->process->session;
     char home[SV_PATH_MAX], out[SV_OUT_MAX];
     struct sv_claim claim = {.fd = -1};
@@ -38,8 +38,8 @@ bool sv_host_leave(void *writer, struct sv_room *room)
         renameat(room->base_fd, room->path, AT_FDCWD, home) != 0)
         return true; /* it stays where it is and finds us dead */
     bool is_file = w->fd < 0;
-    if (is_file && (!sv_output_number(out, sizeof out, room->process.pid) ||
-                    !sv_output_claim(&claim, out, room->process.pid, home, &err)))
+    if (is_file && (!sv_destination_number(out, sizeof out, room->process.pid) ||
+                    !sv_destination_claim(&claim, out, room->process.pid, home, &err)))
         claim.out[0] = claim.part[0] = '\0'; /* recovery finds it in its directory */
     memcpy(s->ticks, mine->ticks, sizeof s->ticks);
     atomic_store(&s->n_ticks, atomic_load(&mine->n_ticks));

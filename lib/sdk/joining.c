@@ -172,6 +172,8 @@ bool sv_guest_flush(const struct sv_process *p)
 bool sv_guest_end(const struct sv_process *p)
 {
     uint32_t state = SV_SESSION_GUEST;
+    if (atomic_load(&p->session->state) == SV_SESSION_DONE)
+        return true; /* stave_finish() came before the end of the program */
     return sv_host_look(p, true) == SV_HOST_THERE &&
            atomic_compare_exchange_strong(&p->session->state, &state, SV_SESSION_DONE);
 }

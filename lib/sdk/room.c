@@ -197,10 +197,11 @@ uint64_t sv_ring_start(const struct sv_ring *r, uint64_t size, uint64_t committe
 uint64_t sv_ring_forgotten(const struct sv_ring *r, const uint8_t *data, uint64_t size,
                            uint64_t start)
 {
-    uint64_t n = atomic_load_explicit(&r->lost_overwritten, memory_order_relaxed);
-    for (uint64_t pos = r->oldest; pos < start && start - pos <= size; n++) {
+    uint64_t oldest, n;
+    sv_ring_forgot(r, &oldest, &n);
+    for (uint64_t pos = oldest; pos < start && start - pos <= size; n++) {
         uint64_t word;
-        memcpy(&word, data + (pos & (size - 8)), sizeof word); /* whatever `oldest` is */
+        memcpy(&word, data + (pos & (size - 8)), sizeof word); /* wherever it is */
         if (sv_word_bytes(word) < SV_RECORD_HEAD)
             break;
         pos += sv_word_bytes(word);

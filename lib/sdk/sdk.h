@@ -61,8 +61,8 @@ struct sv_ring_ref {
     uint8_t *data;
 };
 
-struct sv_writer;
-enum sv_writer_state { SV_WRITER_NONE, SV_WRITER_RUNS, SV_WRITER_ENDED };
+struct sv_session_writer;
+enum sv_session_writer_state { SV_WRITER_NONE, SV_WRITER_RUNS, SV_WRITER_ENDED };
 
 /* In wiped pages. */
 struct sv_process {
@@ -71,8 +71,9 @@ struct sv_process {
     uint32_t generation;   /* of forks: tells slices that an ancestor has begun */
     _Atomic uint32_t lock; /* thread that holds it, 0: free */
     _Atomic uint32_t start_failed, output_failed;
-    _Atomic uint32_t n_waiting;         /* threads that wait for room */
-    _Atomic uint32_t writer_state;      /* enum sv_writer_state; futex: whoever waits for its end */
+    _Atomic uint32_t n_waiting; /* threads that wait for room */
+    /* enum sv_session_writer_state; futex: whoever waits for its end */
+    _Atomic uint32_t writer_state;
     _Atomic uint32_t is_ending;         /* a signal ends the program: signals.c */
     struct sv_session_file *session;    /* NULL: no directory yet */
     const struct sv_session_file *host; /* of a guest: whose writer reads our rings; else NULL */
@@ -94,7 +95,7 @@ struct sv_process {
     _Atomic uint64_t flow_next;
     _Atomic uint32_t wake;          /* futex: the writer sleeps on it */
     _Atomic uint64_t names_written; /* bytes of the registry's log in the file */
-    struct sv_writer *writer;
+    struct sv_session_writer *writer;
     pthread_t writer_thread;
     bool has_writer;
     _Atomic uint32_t writer_works,
@@ -193,9 +194,10 @@ bool sv_session_check_host(void);
 void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
 
 struct sv_err;
-bool sv_writer_start(struct sv_process *p, const struct sv_plan *plan, const char *out,
-                     struct sv_err *err);
-void sv_writer_stop(struct sv_process *p); /* the last round, the final name; joins the thread */
-void sv_writer_flush(struct sv_process *p);
+bool sv_session_writer_start(struct sv_process *p, const struct sv_plan *plan, const char *out,
+                             struct sv_err *err);
+/* the last round, the final name; joins the thread */
+void sv_session_writer_stop(struct sv_process *p);
+void sv_session_writer_flush(struct sv_process *p);
 
 #endif

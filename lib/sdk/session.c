@@ -8,9 +8,11 @@
 #include "sdk/sdk.h"
 
 #include "core/base/err.h"
+#include "core/base/printable.h"
 #include "core/files/trusted.h"
+#include "sdk/destination.h"
+#include "sdk/folders.h"
 #include "sdk/joining.h"
-#include "sdk/outputs.h"
 #include "sdk/quiet.h"
 #include "sdk/room.h"
 #include "sdk/signals.h"
@@ -29,6 +31,7 @@
 enum { HOST_LOOK_MS = 50 };
 
 __attribute__((weak)) uint32_t stave_i_default_full = STAVE_FULL_DROP;
+__attribute__((weak)) uint32_t stave_i_obeys_environment = 1;
 
 static struct sv_plan plan;        /* of the running session; inherited by children */
 static char host_dir[SV_PATH_MAX]; /* the session that forked children join, "": none */
@@ -36,15 +39,15 @@ static _Atomic uint32_t next_epoch = SV_EPOCH_FIRST;
 
 void sv_say(const char *format, ...)
 {
-    char line[1024];
-    int at = snprintf(line, sizeof line, "stave: ");
+    static const char start[] = "stave: ";
+    char text[1024], line[1024];
     va_list ap;
     va_start(ap, format);
-    int n = vsnprintf(line + at, sizeof line - (size_t)at - 1, format, ap);
+    vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
-    size_t len = (size_t)at + (n > 0 ? (size_t)n : 0);
-    if (len > sizeof line - 2)
-        len = sizeof line - 2;
+    memcpy(line, start, sizeof start - 1);
+    size_t len = sizeof start - 1;
+    len += sv_printable(line + len, sizeof line - len - 1, text); /* names act on no terminal */
     line[len++] = '\n';
     struct sv_quiet quiet; /* nobody may be there to read it */
     sv_quiet_begin(&quiet);
@@ -259,7 +262,8 @@ static int make_plan(const struct stave_options *given, struct sv_plan *p)
         return -1;
     if (has(&compress) && !copy(&compress, p->compress, sizeof p->compress))
         return -1;
-    const char *why = sv_output_check(p->pattern, p->compress);
+    char text[SV_DESTINATION_TEXT];
+    const char *why = sv_destination_check(p->pattern, p->compress, text, sizeof text);
     if (why) {
         bad(&out, why);
         return -1;
@@ -320,7 +324,7 @@ static int start_collected(struct sv_process *p)
 static int start_own(struct sv_process *p, bool is_child)
 {
     char out[SV_OUT_MAX];
-    const char *why = sv_output_name(plan.pattern, p->pid, is_child, out, sizeof out);
+    const char *why = sv_destination_name(plan.pattern, p->pid, is_child, out, sizeof out);
     if (why) {
         sv_say("STAVE_OUT=%s: %s; tracing is off", plan.pattern, why);
         return -1;
@@ -331,12 +335,12 @@ static int start_own(struct sv_process *p, bool is_child)
     int error = errno;
     sv_unlock();
     if (!ok) {
-        sv_say("cannot make a session directory: %s; tracing is off", strerror(error));
+        sv_say("cannot make a session directory: %s; tracing is off", sv_folder_why(error));
         return -1;
     }
     use_plan(p);
     struct sv_err err = {0};
-    if (!sv_writer_start(p, &plan, out, &err)) {
+    if (!sv_session_writer_start(p, &plan, out, &err)) {
         sv_say("%s: %s; tracing is off", out, err.msg);
         return -1;
     }
@@ -433,7 +437,7 @@ int stave_flush(void)
     if (p->host && !atomic_load(&p->is_orphan) && !sv_guest_flush(p) && leave_failed_host(p))
         go_on_alone(p);
     if (p->has_writer)
-        sv_writer_flush(p);
+        sv_session_writer_flush(p);
     int status = has_failed(p) ? -1 : 0;
     sv_control_unlock(p);
     return status;
@@ -450,7 +454,7 @@ int stave_stop(void)
         gates(false); /* the host has the file, and what is in the rings */
     } else if (p->has_writer) {
         gates(false);
-        sv_writer_stop(p);
+        sv_session_writer_stop(p);
         sv_signals_end();
         status = has_failed(p) ? -1 : 0;
     }
@@ -506,7 +510,9 @@ void stave_count(struct stave_counts *counts)
         for (uint32_t i = 0; i < n; i++) {
             c.lost_full += atomic_load(&p->rings[i].ring->lost_full);
             c.lost_nested += atomic_load(&p->rings[i].ring->lost_nested);
-            c.lost_overwritten += atomic_load(&p->rings[i].ring->lost_overwritten);
+            uint64_t oldest, lost;
+            sv_ring_forgot(p->rings[i].ring, &oldest, &lost);
+            c.lost_overwritten += lost;
             if (atomic_load(&p->start_failed)) /* what the output does not have and will not get */
                 c.lost_output += sv_ring_pending(p->rings[i].ring, p->rings[i].data);
         }
@@ -521,7 +527,7 @@ void stave_count(struct stave_counts *counts)
 __attribute__((constructor)) static void begin_with_program(void)
 {
     const char *out = sv_trusted_getenv("STAVE_OUT"), *session = sv_trusted_getenv("STAVE_SESSION");
-    if ((out && *out) || (session && *session))
+    if (stave_i_obeys_environment && ((out && *out) || (session && *session)))
         stave_start(NULL);
 }
 

@@ -190,7 +190,7 @@ bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, struct s
     atomic_store(&r->head, size);
     atomic_store(&r->tail, size);
     atomic_store(&r->mark[0].pos, size);
-    r->oldest = size;
+    sv_ring_forget(r, size, 0);
     r->magic = SV_RING_MAGIC;
     *out = (struct sv_ring_ref){.ring = r, .data = at + SV_PAGE};
     return true;

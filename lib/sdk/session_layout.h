@@ -17,7 +17,7 @@
 
 #define SV_SESSION_MAGIC  0x31535645u /* "EVS1" */
 #define SV_RING_MAGIC     0x31525645u
-#define SV_LAYOUT_VERSION 3u
+#define SV_LAYOUT_VERSION 4u
 
 enum { SV_RINGS_MAX = 4096, SV_PATH_MAX = 1024, SV_PAGE = 4096, SV_RING_BLOCKS = 16 };
 #define SV_RING_BYTES_MIN ((uint64_t)16 << 10)
@@ -97,6 +97,11 @@ struct sv_ring_progress {
     const struct sv_mark *mark; /* where they are from, NULL: nothing was committed */
 };
 
+/* Overwrite: the oldest record of this session that is not counted as overwritten, and how many are. The two belong together. */
+struct sv_forgotten {
+    _Atomic uint64_t oldest, lost;
+};
+
 struct sv_ring {
     uint32_t magic, version;
     uint64_t size; /* of the records' area, a power of two */
@@ -108,9 +113,9 @@ struct sv_ring {
     char name[32]; /* given by hand, "": none */
     /* Written by the thread. Positions count bytes since the ring was made and never wrap. */
     alignas(64) _Atomic uint64_t head;
-    _Atomic uint64_t lost_full, lost_nested, lost_overwritten;
-    /* overwrite: the oldest record of this session that is not counted as overwritten */
-    uint64_t oldest;
+    _Atomic uint64_t lost_full, lost_nested;
+    _Atomic uint64_t n_forgotten;     /* its lowest bit: which of the two counts */
+    struct sv_forgotten forgotten[2]; /* the other one is written, so that a kill leaves a pair */
     /* overwrite: first record that begins in each block */
     _Atomic uint64_t block_first[SV_RING_BLOCKS];
     /* Written by the reader. */
@@ -118,6 +123,27 @@ struct sv_ring {
     struct sv_mark mark[2];
 };
 _Static_assert(sizeof(struct sv_ring) <= SV_PAGE, "records begin at the second page");
+
+static inline void sv_ring_forget(struct sv_ring *r, uint64_t oldest, uint64_t lost)
+{
+    uint64_t n = atomic_load_explicit(&r->n_forgotten, memory_order_relaxed) + 1;
+    atomic_store_explicit(&r->forgotten[n & 1].oldest, oldest, memory_order_relaxed);
+    atomic_store_explicit(&r->forgotten[n & 1].lost, lost, memory_order_relaxed);
+    atomic_store_explicit(&r->n_forgotten, n, memory_order_release); /* now it is so */
+}
+
+/* Of a thread that goes on meanwhile, perhaps one that it has just replaced; `tries` bounds what a ring full of noise can cost. */
+static inline void sv_ring_forgot(const struct sv_ring *r, uint64_t *oldest, uint64_t *lost)
+{
+    for (int tries = 0; tries < 100; tries++) {
+        uint64_t n = atomic_load_explicit(&r->n_forgotten, memory_order_acquire);
+        *oldest = atomic_load_explicit(&r->forgotten[n & 1].oldest, memory_order_relaxed);
+        *lost = atomic_load_explicit(&r->forgotten[n & 1].lost, memory_order_relaxed);
+        atomic_thread_fence(memory_order_acquire);
+        if (atomic_load_explicit(&r->n_forgotten, memory_order_relaxed) == n)
+            return;
+    }
+}
 
 /* ---- time ---- */
 

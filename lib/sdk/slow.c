@@ -234,16 +234,17 @@ static struct sv_ring_ref *find_ended_ring(struct sv_process *p, uint32_t n)
     if (!ref)
         return NULL;
     struct sv_ring *r = ref->ring;
-    uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed), lost = 0;
-    if (head - r->oldest > r->size) /* of an earlier session */
-        r->oldest = head;
-    while (r->oldest < head) {
+    uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed), oldest, lost;
+    sv_ring_forgot(r, &oldest, &lost);
+    if (head - oldest > r->size) /* of an earlier session */
+        oldest = head;
+    while (oldest < head) {
         uint64_t word;
-        memcpy(&word, ref->data + (r->oldest & (r->size - 1)), sizeof word);
-        r->oldest += sv_word_bytes(word) ? sv_word_bytes(word) : SV_RECORD_HEAD;
+        memcpy(&word, ref->data + (oldest & (r->size - 1)), sizeof word);
+        oldest += sv_word_bytes(word) ? sv_word_bytes(word) : SV_RECORD_HEAD;
         lost++;
     }
-    atomic_fetch_add_explicit(&r->lost_overwritten, lost, memory_order_relaxed);
+    sv_ring_forget(r, oldest, lost);
     for (int i = 0; i < SV_RING_BLOCKS; i++)
         atomic_store_explicit(&r->block_first[i], 0, memory_order_relaxed);
     return ref;
@@ -377,18 +378,24 @@ static uint64_t refresh_limit(struct sv_thread *t, uint64_t need)
     return tail;
 }
 
-/* Whatever begins before end - size is about to be written over. Some nanoseconds for each of them, and the lines are needed next anyway. */
+/* Whatever begins before end - size is about to be written over. Some nanoseconds for each of them, and the lines are needed next anyway.
+ * A signal handler must not come in between. */
 static void count_overwritten(struct sv_thread *t, uint64_t end)
 {
     struct sv_ring *r = t->ring;
-    uint64_t n = 0;
-    while (r->oldest + r->size < end && r->oldest < t->head) {
+    uint64_t oldest, lost;
+    t->busy = 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    sv_ring_forgot(r, &oldest, &lost);
+    while (oldest + r->size < end && oldest < t->head) {
         uint64_t word;
-        memcpy(&word, t->data + (r->oldest & t->mask), sizeof word);
-        r->oldest += sv_word_bytes(word) ? sv_word_bytes(word) : SV_RECORD_HEAD;
-        n++;
+        memcpy(&word, t->data + (oldest & t->mask), sizeof word);
+        oldest += sv_word_bytes(word) ? sv_word_bytes(word) : SV_RECORD_HEAD;
+        lost++;
     }
-    atomic_fetch_add_explicit(&r->lost_overwritten, n, memory_order_relaxed);
+    sv_ring_forget(r, oldest, lost);
+    atomic_signal_fence(memory_order_seq_cst);
+    t->busy = 0;
 }
 
 /* The newest stay: the limit is the end of the block, whose first record is noted for the reader. */
@@ -423,7 +430,10 @@ static bool wait_for_writer(struct sv_thread *t, uint64_t need)
             return false;
         bool is_off = atomic_load_explicit(&sv_epoch, memory_order_acquire) == 0 ||
                       atomic_load_explicit(&p->is_orphan, memory_order_relaxed);
-        bool is_emptied = p->host ? !is_off : atomic_load(&p->writer_state) == SV_WRITER_RUNS;
+        bool is_emptied = p->host
+                              ? !is_off
+                              : atomic_load(&p->writer_state) == SV_WRITER_RUNS &&
+                                    !atomic_load(&p->start_failed); /* it leaves them as they are */
         if (!is_emptied) /* a writer that ends still does it, for who waits by then */
             return false;
         if (p->host)
@@ -488,8 +498,11 @@ static uint32_t slow(struct stave_site *site, const uint64_t *values, struct sv_
         }
         word = __atomic_load_n(&site->word, __ATOMIC_ACQUIRE);
     }
-    if (word == 0 || (!is_end && !__atomic_load_n(&site->state, __ATOMIC_RELAXED)))
+    if (word == 0 || (!is_end && !__atomic_load_n(&site->state, __ATOMIC_RELAXED))) {
+        if (t->ring && atomic_load(&sv_epoch) == 0) /* the session has ended on its way here */
+            count(&t->ring->lost_full);
         return 0;
+    }
     if (!t->ring) {
         t = sv_attach();
         if (!t) {

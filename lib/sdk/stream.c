@@ -79,7 +79,7 @@ static int64_t patience_ns(void)
 static bool wait_for(int fd, short events, int64_t limit, struct sv_err *err)
 {
     for (;;) {
-        int64_t left = (limit - sv_writer_now_ns() + 999999) / 1000000;
+        int64_t left = (limit - sv_session_writer_now_ns() + 999999) / 1000000;
         struct pollfd p = {.fd = fd, .events = events};
         int n = left > 0 ? poll(&p, 1, (int)left) : 0;
         if (n > 0)
@@ -105,13 +105,13 @@ static bool gone(struct sv_err *err)
 static bool send_all(int fd, const void *bytes, size_t n, int64_t patience, struct sv_err *err)
 {
     const uint8_t *from = bytes;
-    int64_t limit = sv_writer_now_ns() + patience;
+    int64_t limit = sv_session_writer_now_ns() + patience;
     while (n > 0) {
         ssize_t done = send(fd, from, n, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (done > 0) {
             from += done;
             n -= (size_t)done;
-            limit = sv_writer_now_ns() + patience;
+            limit = sv_session_writer_now_ns() + patience;
             continue;
         }
         if (done < 0 && errno != EAGAIN && errno != EINTR)
@@ -171,7 +171,7 @@ static bool greet(int fd, int64_t limit, struct sv_err *err)
         return false;
     }
     int n = snprintf(hello, sizeof hello, SV_GREETING "%s\n", token);
-    return send_all(fd, hello, (size_t)n, limit - sv_writer_now_ns(), err) &&
+    return send_all(fd, hello, (size_t)n, limit - sv_session_writer_now_ns(), err) &&
            read_reply(fd, limit, err);
 }
 
@@ -183,7 +183,7 @@ static bool reach(int fd, const union address *a, socklen_t size, int64_t limit,
     fcntl(fd, F_SETFL, flags | O_NONBLOCK);
     int rc = connect(fd, &a->any, size);
     while (rc != 0 && errno == EAGAIN) { /* a local listener has many before us */
-        if (sv_writer_now_ns() > limit)
+        if (sv_session_writer_now_ns() > limit)
             return wait_for(fd, POLLOUT, limit, err);
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
         rc = connect(fd, &a->any, size);
@@ -203,7 +203,7 @@ static int connect_to(const char *out, struct sv_err *err)
 {
     union address a;
     socklen_t size = parse(out, &a);
-    int64_t limit = sv_writer_now_ns() + patience_ns();
+    int64_t limit = sv_session_writer_now_ns() + patience_ns();
     int fd = size ? socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
     if (fd < 0) {
         sv_err_sys(err, "cannot reach the listener");
@@ -246,14 +246,14 @@ static void hold(int fd)
     atomic_store(&held.fd, fd);
 }
 
-void sv_stream_close(struct sv_writer *w)
+void sv_stream_close(struct sv_session_writer *w)
 {
     atomic_store(&held.fd, -1);
     close(w->fd);
     w->fd = -1;
 }
 
-int sv_stream_open(struct sv_writer *w, struct sv_err *err)
+int sv_stream_open(struct sv_session_writer *w, struct sv_err *err)
 {
     w->fd = connect_to(w->out, err);
     if (w->fd < 0)
@@ -266,7 +266,7 @@ int sv_stream_open(struct sv_writer *w, struct sv_err *err)
     if (status < 0)
         return status;
     struct sv_write_options options = {0};
-    status = sv_perfetto_sink(o, &options, w->dict, &w->report, &w->sink, err);
+    status = sv_perfetto_writer.open(o, &options, w->dict, &w->report, &w->sink, err);
     if (status < 0)
         sv_output_discard(o);
     return status;
@@ -287,10 +287,10 @@ uint64_t sv_stream_count(const struct sv_event *events, size_t n)
 }
 
 /* Until the listener has taken everything. */
-static bool await_taken(struct sv_writer *w, struct sv_err *err)
+static bool await_taken(struct sv_session_writer *w, struct sv_err *err)
 {
     uint8_t taken[SV_TAKEN_BYTES];
-    int64_t limit = sv_writer_now_ns() + w->patience_ns;
+    int64_t limit = sv_session_writer_now_ns() + w->patience_ns;
     uint64_t bytes = 0;
     while (bytes < w->sent_bytes) {
         for (size_t n = 0; n < sizeof taken;) {
@@ -304,7 +304,7 @@ static bool await_taken(struct sv_writer *w, struct sv_err *err)
     return bytes == w->sent_bytes || gone(err);
 }
 
-static bool send_frame(struct sv_writer *w, uint64_t flags, struct sv_err *err)
+static bool send_frame(struct sv_session_writer *w, uint64_t flags, struct sv_err *err)
 {
     uint8_t head[SV_FRAME_HEAD];
     struct sv_frame f = {.bytes = w->bytes.len, .events = w->sent_events, .flags = flags};
@@ -316,12 +316,12 @@ static bool send_frame(struct sv_writer *w, uint64_t flags, struct sv_err *err)
     return ok && await_taken(w, err);
 }
 
-bool sv_stream_send(struct sv_writer *w, struct sv_err *err)
+bool sv_stream_send(struct sv_session_writer *w, struct sv_err *err)
 {
     return w->bytes.len == 0 || send_frame(w, 0, err);
 }
 
-bool sv_stream_end(struct sv_writer *w, struct sv_err *err)
+bool sv_stream_end(struct sv_session_writer *w, struct sv_err *err)
 {
     return send_frame(w, SV_FRAME_LAST, err);
 }

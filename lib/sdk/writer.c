@@ -10,8 +10,8 @@
 #include "sdk/writer.h"
 
 #include "core/base/mem.h"
+#include "sdk/destination.h"
 #include "sdk/drain.h"
-#include "sdk/outputs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,14 +42,14 @@ enum {
     NEAR_LIMIT_BYTES = 1 << 20
 };
 
-int64_t sv_writer_now_ns(void)
+int64_t sv_session_writer_now_ns(void)
 {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-int64_t sv_writer_boot_ns(void)
+int64_t sv_session_writer_boot_ns(void)
 {
     struct timespec ts;
     clock_gettime(CLOCK_BOOTTIME, &ts);
@@ -59,7 +59,7 @@ int64_t sv_writer_boot_ns(void)
 /* ---- what a round reads besides the rings ---- */
 
 /* The log from `from` on; returns how far it was understood. */
-static uint64_t read_names(const struct sv_writer *w, struct sv_drain *d, uint64_t from)
+static uint64_t read_names(const struct sv_session_writer *w, struct sv_drain *d, uint64_t from)
 {
     struct sv_process *p = w->process;
     uint64_t end = atomic_load_explicit(&p->session->names_bytes, memory_order_acquire);
@@ -74,17 +74,17 @@ static uint64_t read_names(const struct sv_writer *w, struct sv_drain *d, uint64
     return from;
 }
 
-void sv_writer_names(struct sv_writer *w)
+void sv_session_writer_names(struct sv_session_writer *w)
 {
     w->names_read = read_names(w, w->drain, w->names_read);
 }
 
-void sv_writer_names_into(const struct sv_writer *w, struct sv_drain *d)
+void sv_session_writer_names_into(const struct sv_session_writer *w, struct sv_drain *d)
 {
     read_names(w, d, 0);
 }
 
-void sv_writer_tick(struct sv_writer *w)
+void sv_session_writer_tick(struct sv_session_writer *w)
 {
     struct sv_session_file *s = w->process->session;
     struct sv_tick tick = sv_ticks_read((enum sv_counter)s->counter);
@@ -100,7 +100,7 @@ void sv_writer_tick(struct sv_writer *w)
     w->snapshot_ns = tick.mono_ns;
 }
 
-static void meet_rings(struct sv_writer *w)
+static void meet_rings(struct sv_session_writer *w)
 {
     uint32_t n = atomic_load_explicit(&w->process->n_rings, memory_order_acquire);
     for (size_t i = sv_drain_n_rings(w->drain); i < n; i++) {
@@ -126,7 +126,7 @@ static bool copy_name(const struct sv_drain_ring *r, char text[32])
 }
 
 /* Threads name themselves late: ask again now and then, and at the end. */
-static void name_threads(struct sv_writer *w, bool all)
+static void name_threads(struct sv_session_writer *w, bool all)
 {
     if (w->cannot_lock)
         return;
@@ -151,32 +151,32 @@ static void name_threads(struct sv_writer *w, bool all)
 
 /* ---- failure ---- */
 
-static const struct sv_commit_point *last_point(const struct sv_writer *w)
+static const struct sv_commit_point *last_point(const struct sv_session_writer *w)
 {
     static const struct sv_commit_point none;
     return w->n_points ? &w->points[(w->n_points - 1) % SV_POINTS] : &none;
 }
 
-static void lose(struct sv_writer *w, uint64_t n)
+static void lose(struct sv_session_writer *w, uint64_t n)
 {
     w->lost += n;
     atomic_fetch_add_explicit(&w->process->session->lost_output, n, memory_order_relaxed);
 }
 
 /* What is past it is in no commit. Recovery cuts it, too. */
-static void keep_what_is_whole(const struct sv_writer *w)
+static void keep_what_is_whole(const struct sv_session_writer *w)
 {
     if (w->fd < 0 && truncate(w->part, (off_t)last_point(w)->bytes) != 0)
         return;
 }
 
 /* What a stream did not take stays in the rings, for `stave recover`. What a file did not take is counted. */
-static bool leaves_rings(const struct sv_writer *w)
+static bool leaves_rings(const struct sv_session_writer *w)
 {
     return w->failed && w->fd >= 0;
 }
 
-static void fail_stream(struct sv_writer *w, const struct sv_err *err)
+static void fail_stream(struct sv_session_writer *w, const struct sv_err *err)
 {
     char line[2 * SV_PATH_MAX + 700];
     snprintf(line, sizeof line, "%s: %s ('stave recover %s -o FILE' saves what was not sent)",
@@ -185,7 +185,7 @@ static void fail_stream(struct sv_writer *w, const struct sv_err *err)
 }
 
 /* Without the name of the growing file: OUT is named already. */
-static const char *reason(const struct sv_writer *w, const struct sv_err *err)
+static const char *reason(const struct sv_session_writer *w, const struct sv_err *err)
 {
     size_t n = strlen(w->part);
     return n && strncmp(err->msg, w->part, n) == 0 && err->msg[n] == ':' ? err->msg + n + 2
@@ -193,7 +193,7 @@ static const char *reason(const struct sv_writer *w, const struct sv_err *err)
 }
 
 /* The output takes no more. The rings are emptied as before, so that nobody waits and all is counted. */
-static void fail(struct sv_writer *w, const struct sv_err *err)
+static void fail(struct sv_session_writer *w, const struct sv_err *err)
 {
     if (w->failed)
         return;
@@ -202,12 +202,12 @@ static void fail(struct sv_writer *w, const struct sv_err *err)
         fail_stream(w, err);
         return;
     }
-    w->failed_ns = sv_writer_boot_ns();
+    w->failed_ns = sv_session_writer_boot_ns();
     w->guests.is_lost = true;
     snprintf(w->cause, sizeof w->cause, "%.120s", reason(w, err));
     atomic_store(&w->process->output_failed, 1);
     sv_say("%s: %s; what comes from now on is lost and counted%s", w->out, reason(w, err),
-           sv_output_can_go_on(w->out) ? "" : " (stave recover saves the rest: -o FILE)");
+           sv_destination_can_go_on(w->out) ? "" : " (stave recover saves the rest: -o FILE)");
     lose(w, w->written - last_point(w)->written);
     keep_what_is_whole(w);
 }
@@ -215,7 +215,7 @@ static void fail(struct sv_writer *w, const struct sv_err *err)
 /* ---- commit ---- */
 
 /* Everything handed to the sink is in the output; false: it is not. */
-static bool flush_output(struct sv_writer *w, struct sv_err *err)
+static bool flush_output(struct sv_session_writer *w, struct sv_err *err)
 {
     struct stat st;
     if (w->sink->flush && w->sink->flush(w->sink, err) < 0)
@@ -230,7 +230,7 @@ static bool flush_output(struct sv_writer *w, struct sv_err *err)
 }
 
 /* Bytes that the file may still grow by. */
-static uint64_t room_left(const struct sv_writer *w)
+static uint64_t room_left(const struct sv_session_writer *w)
 {
     struct rlimit limit;
     struct statvfs fs;
@@ -242,7 +242,7 @@ static uint64_t room_left(const struct sv_writer *w)
     return left;
 }
 
-static void commit(struct sv_writer *w)
+static void commit(struct sv_session_writer *w)
 {
     struct sv_session_file *s = w->process->session;
     struct sv_err err = {0};
@@ -262,14 +262,14 @@ static void commit(struct sv_writer *w)
                               memory_order_release);
     sv_guests_release(&w->guests);
     w->uncommitted = 0;
-    w->commit_ns = sv_writer_now_ns();
+    w->commit_ns = sv_session_writer_now_ns();
     w->is_near_limit = w->fd < 0 && !w->failed && room_left(w) < NEAR_LIMIT_BYTES;
 }
 
 /* ---- rounds ---- */
 
 /* Is some ring so full that waiting would be wrong? */
-static bool is_pressed(const struct sv_writer *w)
+static bool is_pressed(const struct sv_session_writer *w)
 {
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) {
         const struct sv_drain_ring *r = sv_drain_ring(w->drain, i);
@@ -280,7 +280,7 @@ static bool is_pressed(const struct sv_writer *w)
 }
 
 /* What a batch is worth: a slice counts with its begin, a loss as many as it tells. */
-static uint64_t weigh(struct sv_writer *w, const struct sv_event *events, size_t n)
+static uint64_t weigh(struct sv_session_writer *w, const struct sv_event *events, size_t n)
 {
     uint64_t weight = 0;
     for (const struct sv_event *e = events; e < events + n; e++) {
@@ -302,7 +302,8 @@ static uint64_t weigh(struct sv_writer *w, const struct sv_event *events, size_t
 static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                        struct sv_err *err)
 {
-    struct sv_writer *w = (struct sv_writer *)((char *)s - offsetof(struct sv_writer, meter));
+    struct sv_session_writer *w =
+        (struct sv_session_writer *)((char *)s - offsetof(struct sv_session_writer, meter));
     uint64_t weight = weigh(w, events, n);
     if (w->fd >= 0)
         w->sent_events += sv_stream_count(events, n);
@@ -322,7 +323,7 @@ static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t 
     return leaves_rings(w) ? SV_EIO : 0;
 }
 
-static void pump(struct sv_writer *w)
+static void pump(struct sv_session_writer *w)
 {
     struct sv_err err = {0};
     w->n_batches = 0;
@@ -332,13 +333,13 @@ static void pump(struct sv_writer *w)
 }
 
 /* Returns how many bytes of rings it read; commits when enough has gathered. */
-static uint64_t one_round(struct sv_writer *w, bool must_commit, bool is_last)
+static uint64_t one_round(struct sv_session_writer *w, bool must_commit, bool is_last)
 {
     meet_rings(w);
     uint64_t bytes = sv_drain_round(w->drain);
-    sv_writer_names(w);
-    sv_writer_tick(w);
-    int64_t now = sv_writer_now_ns();
+    sv_session_writer_names(w);
+    sv_session_writer_tick(w);
+    int64_t now = sv_session_writer_now_ns();
     w->guests.with_source = w->plan.with_source;
     bytes += sv_guests_round(&w->guests, now, is_last);
     if (bytes)
@@ -352,7 +353,7 @@ static uint64_t one_round(struct sv_writer *w, bool must_commit, bool is_last)
 }
 
 /* Is there anything that a thread has recorded and this writer has not read, or that a thread is about to record? */
-static bool has_more(const struct sv_writer *w)
+static bool has_more(const struct sv_session_writer *w)
 {
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) {
         const struct sv_drain_ring *r = sv_drain_ring(w->drain, i);
@@ -363,7 +364,7 @@ static bool has_more(const struct sv_writer *w)
 }
 
 /* The gates are closed: what is still on its way comes within a few rounds. */
-static void last_rounds(struct sv_writer *w)
+static void last_rounds(struct sv_session_writer *w)
 {
     w->snapshot_ns = 0;
     one_round(w, false, true);
@@ -374,7 +375,7 @@ static void last_rounds(struct sv_writer *w)
     }
 }
 
-static void wait_for_work(struct sv_writer *w, uint32_t seen, unsigned us)
+static void wait_for_work(struct sv_session_writer *w, uint32_t seen, unsigned us)
 {
     struct timespec limit = {.tv_nsec = us * 1000l};
     syscall(SYS_futex, &w->process->wake, FUTEX_WAIT_PRIVATE, seen, &limit, NULL, 0);
@@ -407,13 +408,13 @@ static unsigned next_period(unsigned us, uint64_t bytes)
     return bytes < ROUND_BYTES / 4 ? longer : bytes < ROUND_BYTES ? us : shorter;
 }
 
-static bool must_end(const struct sv_writer *w)
+static bool must_end(const struct sv_session_writer *w)
 {
     return atomic_load_explicit(&w->stop, memory_order_acquire) ||
            atomic_load_explicit(&w->process->is_ending, memory_order_acquire);
 }
 
-static void loop(struct sv_writer *w)
+static void loop(struct sv_session_writer *w)
 {
     unsigned us = PERIOD_MIN_US;
     while (!must_end(w)) {
@@ -440,7 +441,7 @@ static void loop(struct sv_writer *w)
 /* ---- life ---- */
 
 /* The final name; a stream has none, and a flight recorder's files have theirs already. */
-static void settle(struct sv_writer *w)
+static void settle(struct sv_session_writer *w)
 {
     struct sv_err err = {0};
     bool is_file = w->fd < 0;
@@ -449,7 +450,7 @@ static void settle(struct sv_writer *w)
     bool is_whole = !w->failed || (is_file && sv_cut_file(w));
     if (is_file && w->plan.full == STAVE_FULL_OVERWRITE) {
         unlink(w->part);
-    } else if (is_file && is_whole && sv_output_settle(&w->claim, &err) < 0) {
+    } else if (is_file && is_whole && sv_destination_settle(&w->claim, &err) < 0) {
         fail(w, &err);
         is_whole = false;
     }
@@ -462,21 +463,23 @@ static void settle(struct sv_writer *w)
 }
 
 /* One line about what the program did not see. */
-static void tell_lost(const struct sv_writer *w)
+static void tell_lost(const struct sv_session_writer *w)
 {
     uint64_t lost = w->told_full + w->told_other;
-    if (lost == 0 || w->failed) /* it was told when it failed */
+    const char *were = lost == 1 ? "event was" : "events were";
+    bool is_told = w->failed || atomic_load(&w->process->start_failed); /* when it failed */
+    if (lost == 0 || is_told)
         return;
     if (w->told_full)
-        sv_say("%s: %llu events were lost, %llu of them because rings were full: STAVE_FULL=block "
+        sv_say("%s: %llu %s lost, %llu of them because rings were full: STAVE_FULL=block "
                "waits instead, STAVE_BUFFER=16M gives larger rings",
-               w->out, (unsigned long long)lost, (unsigned long long)w->told_full);
+               w->out, (unsigned long long)lost, were, (unsigned long long)w->told_full);
     else
-        sv_say("%s: %llu events were lost, in signal handlers or for want of a ring", w->out,
-               (unsigned long long)lost);
+        sv_say("%s: %llu %s lost, in signal handlers or for want of a ring", w->out,
+               (unsigned long long)lost, were);
 }
 
-static void finish(struct sv_writer *w)
+static void finish(struct sv_session_writer *w)
 {
     struct sv_err err = {0};
     if (w->plan.full == STAVE_FULL_OVERWRITE) {
@@ -513,7 +516,7 @@ _Noreturn void sv_out_of_memory(size_t size)
 
 static void *run(void *arg)
 {
-    struct sv_writer *w = arg;
+    struct sv_session_writer *w = arg;
     jmp_buf jump;
     sv_no_memory = &jump;
     if (setjmp(jump) == 0) {
@@ -541,7 +544,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void free_writer(struct sv_writer *w)
+static void free_writer(struct sv_session_writer *w)
 {
     if (w->batch) {
         sv_batch_fini(w->batch);
@@ -559,7 +562,7 @@ static void free_writer(struct sv_writer *w)
 }
 
 /* What rings hold from before belongs to no session, unless a host has left it. */
-static void begin_rings(struct sv_writer *w, bool resumes)
+static void begin_rings(struct sv_session_writer *w, bool resumes)
 {
     struct sv_session_file *s = w->process->session;
     meet_rings(w);
@@ -576,8 +579,7 @@ static void begin_rings(struct sv_writer *w, bool resumes)
         }
         atomic_store(&w->process->rings[i].ring->lost_full, 0);
         atomic_store(&w->process->rings[i].ring->lost_nested, 0);
-        atomic_store(&w->process->rings[i].ring->lost_overwritten, 0);
-        w->process->rings[i].ring->oldest = r->pos; /* its thread records nothing now */
+        sv_ring_forget(w->process->rings[i].ring, r->pos, 0); /* its thread records nothing now */
     }
     atomic_store(&s->n_ticks, 0);
     atomic_store(&s->n_events, 0);
@@ -586,7 +588,7 @@ static void begin_rings(struct sv_writer *w, bool resumes)
     w->round = atomic_load(&s->round);
 }
 
-static int open_sink(struct sv_writer *w, struct sv_err *err)
+static int open_sink(struct sv_session_writer *w, struct sv_err *err)
 {
     struct sv_process *p = w->process;
     struct sv_session_file *s = p->session;
@@ -594,16 +596,17 @@ static int open_sink(struct sv_writer *w, struct sv_err *err)
     if (sv_stream_is(w->out))
         return sv_stream_open(w, err);
     /* The marker leads to the session from the first moment on, even if the program is killed now. */
-    if (!sv_output_claim(&w->claim, w->out, p->pid, p->dir, err))
+    if (!sv_destination_claim(&w->claim, w->out, p->pid, p->dir, err))
         return SV_EIO;
     memcpy(s->out, w->claim.out, sizeof s->out);
     memcpy(s->part, w->claim.part, sizeof s->part);
     memcpy(w->out, w->claim.out, sizeof w->out - 1); /* claimed within that size */
     memcpy(w->part, w->claim.part, sizeof w->part);
-    return sv_output_sink(w->out, w->part, w->plan.compress, w->dict, &w->report, &w->sink, err);
+    return sv_destination_sink(w->out, w->part, w->plan.compress, w->dict, &w->report, &w->sink,
+                               err);
 }
 
-static bool prepare(struct sv_writer *w, struct sv_err *err)
+static bool prepare(struct sv_session_writer *w, struct sv_err *err)
 {
     struct sv_process *p = w->process;
     struct sv_session_file *s = p->session;
@@ -612,7 +615,7 @@ static bool prepare(struct sv_writer *w, struct sv_err *err)
     w->dict = sv_dict_new();
     sv_report_init(&w->report);
     w->dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
-    sv_output_describe(w->dict, p->pid);
+    sv_destination_describe(w->dict, p->pid);
     w->cause_full = sv_dict_cstr(w->dict, SV_LOST_FULL);
     w->cause_nested = sv_dict_cstr(w->dict, SV_LOST_NESTED);
     w->cause_ring = sv_dict_cstr(w->dict, SV_LOST_RING);
@@ -627,7 +630,7 @@ static bool prepare(struct sv_writer *w, struct sv_err *err)
     sv_batch_init(w->batch);
     begin_rings(w, p->resumes);
     p->resumes = false;
-    sv_writer_tick(w);
+    sv_session_writer_tick(w);
     if (!flush_output(w, err))
         return false;
     commit(w);
@@ -636,7 +639,7 @@ static bool prepare(struct sv_writer *w, struct sv_err *err)
 }
 
 /* The program's signals are not for this thread. */
-static int spawn(struct sv_process *p, struct sv_writer *w)
+static int spawn(struct sv_process *p, struct sv_session_writer *w)
 {
     sigset_t all, before;
     sigfillset(&all);
@@ -653,10 +656,10 @@ static int spawn(struct sv_process *p, struct sv_writer *w)
     return error;
 }
 
-bool sv_writer_start(struct sv_process *p, const struct sv_plan *plan, const char *out,
-                     struct sv_err *err)
+bool sv_session_writer_start(struct sv_process *p, const struct sv_plan *plan, const char *out,
+                             struct sv_err *err)
 {
-    struct sv_writer *w = calloc(1, sizeof *w);
+    struct sv_session_writer *w = calloc(1, sizeof *w);
     if (!w) {
         sv_err_set(err, SV_ENOMEM, SV_NO_POS, "out of memory");
         return false;
@@ -695,9 +698,9 @@ bool sv_writer_start(struct sv_process *p, const struct sv_plan *plan, const cha
     return true;
 }
 
-void sv_writer_flush(struct sv_process *p)
+void sv_session_writer_flush(struct sv_process *p)
 {
-    struct sv_writer *w = p->writer;
+    struct sv_session_writer *w = p->writer;
     uint32_t asked = atomic_fetch_add_explicit(&w->flush_asked, 1, memory_order_acq_rel) + 1;
     while ((int32_t)(atomic_load_explicit(&w->flush_done, memory_order_acquire) - asked) < 0) {
         sv_wake_writer();
@@ -706,9 +709,9 @@ void sv_writer_flush(struct sv_process *p)
     }
 }
 
-void sv_writer_stop(struct sv_process *p)
+void sv_session_writer_stop(struct sv_process *p)
 {
-    struct sv_writer *w = p->writer;
+    struct sv_session_writer *w = p->writer;
     atomic_store_explicit(&w->stop, 1, memory_order_release);
     sv_wake_writer();
     pthread_join(p->writer_thread, NULL);

@@ -28,7 +28,7 @@ struct sv_commit_point {
 };
 enum { SV_POINTS = 8 };
 
-struct sv_writer {
+struct sv_session_writer {
     struct sv_process *process;
     struct sv_plan plan;
     char out[SV_OUT_MAX], part[SV_PATH_MAX];
@@ -72,16 +72,17 @@ struct sv_writer {
     bool has_old_action;
 };
 
-int64_t sv_writer_now_ns(void);
-int64_t sv_writer_boot_ns(void); /* of the trace clock */
-void sv_writer_tick(struct sv_writer *w);
-void sv_writer_names(struct sv_writer *w); /* the new ones, into its own drain */
-void sv_writer_names_into(const struct sv_writer *w, struct sv_drain *d); /* all of them */
+int64_t sv_session_writer_now_ns(void);
+int64_t sv_session_writer_boot_ns(void); /* of the trace clock */
+void sv_session_writer_tick(struct sv_session_writer *w);
+void sv_session_writer_names(struct sv_session_writer *w); /* the new ones, into its own drain */
+void sv_session_writer_names_into(const struct sv_session_writer *w,
+                                  struct sv_drain *d); /* all of them */
 
 /* ---- cut_file.c ---- */
 
 /* Ends the growing file at its last whole packet, with the count of what is missing. False: that is not possible, it stays as it is. */
-bool sv_cut_file(struct sv_writer *w);
+bool sv_cut_file(struct sv_session_writer *w);
 
 /* ---- host.c ---- */
 
@@ -91,19 +92,20 @@ bool sv_host_leave(void *writer, struct sv_room *room); /* of sv_guests_part() *
 
 bool sv_stream_is(const char *out); /* unix:PATH or tcp:ADDRESS:PORT */
 const char *sv_stream_check(const char *out);
-int sv_stream_open(struct sv_writer *w,
+int sv_stream_open(struct sv_session_writer *w,
                    struct sv_err *err); /* connects; the sink then fills w->bytes */
-void sv_stream_close(struct sv_writer *w);
+void sv_stream_close(struct sv_session_writer *w);
 /* What has gathered; true: the listener has it. */
-bool sv_stream_send(struct sv_writer *w, struct sv_err *err);
-bool sv_stream_end(struct sv_writer *w, struct sv_err *err); /* the same, and nothing follows */
+bool sv_stream_send(struct sv_session_writer *w, struct sv_err *err);
+bool sv_stream_end(struct sv_session_writer *w,
+                   struct sv_err *err); /* the same, and nothing follows */
 /* Slices, instants and counters, and what losses count. */
 uint64_t sv_stream_count(const struct sv_event *events, size_t n);
 
 /* ---- flight.c ---- */
 
-void sv_flight_begin(struct sv_writer *w);
-void sv_flight_end(struct sv_writer *w);
-void sv_flight_round(struct sv_writer *w);
+void sv_flight_begin(struct sv_session_writer *w);
+void sv_flight_end(struct sv_session_writer *w);
+void sv_flight_round(struct sv_session_writer *w);
 
 #endif

@@ -6,10 +6,10 @@
 #include "serving/tracer.h"
 
 #include "core/base/mem.h"
-#include "serving/batching_json.h"
+#include "core/serving/batching_json.h"
+#include "core/serving/summary_csv.h"
 #include "serving/growing_file.h"
 #include "serving/server_tracks.h"
-#include "serving/summary_csv.h"
 
 #include <errno.h>
 #include <signal.h>

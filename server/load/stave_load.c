@@ -6,6 +6,7 @@
 #include "server/server_config.h"
 
 #include "core/base/mem.h"
+#include <stave/stave.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@ struct load_options {
     const char *max_rejected;
     bool poisson, binary;
 };
+
+uint32_t stave_i_obeys_environment = 0; /* it has no events; STAVE_OUT is the server's */
 
 #define OPTION(member) offsetof(struct load_options, member)
 

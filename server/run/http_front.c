@@ -233,12 +233,20 @@ struct framing {
     const char *length, *encoding;
 };
 
+/* A name that another begins with: older libraries append the second line of a folded header to its name ("Content-Length:\r\n 5"). */
+static bool begins_with(const char *key, const char *name)
+{
+    size_t n = strlen(name);
+    return strncasecmp(key, name, n) == 0 && key[n] != '\0';
+}
+
 static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char *key,
                                   const char *value)
 {
     struct framing *f = cls;
     (void)kind;
     f->odd += key[strcspn(key, " \t\r\n\v\f")] != '\0'; /* "Content-Length : 5" */
+    f->odd += begins_with(key, "Content-Length") || begins_with(key, "Transfer-Encoding");
     if (strcasecmp(key, "Content-Length") == 0) {
         f->lengths++;
         f->length = value ? value : "";
@@ -253,7 +261,7 @@ static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char
 static const char *judge_framing(const struct framing *f, const char *version)
 {
     if (f->odd)
-        return "a header's name has a blank in it";
+        return "a header's name has a blank in it, or it is folded";
     if (f->lengths > 1 || f->encodings > 1 || (f->lengths && f->encodings))
         return "Content-Length and Transfer-Encoding contradict each other";
     if (f->encoding &&

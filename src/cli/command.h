@@ -59,6 +59,13 @@ struct sv_example {
     const char *command, *what;
 };
 
+/* Words that are listed elsewhere, such as the names of formats: `{name}` in help, choices and description of a command stands for them. */
+struct sv_buf;
+struct sv_word_list {
+    const char *name;
+    void (*add)(struct sv_buf *out, bool is_help); /* "a, b or c"; else for completion: "a b c" */
+};
+
 struct sv_command {
     const char *name;
     const char *operands; /* "IN… -o OUT" */
@@ -67,6 +74,7 @@ struct sv_command {
     const char *description;
     const struct sv_option *options;   /* ends with a zeroed one */
     const struct sv_example *examples; /* ends with a zeroed one */
+    const struct sv_word_list *lists;  /* ends with a zeroed one; NULL: none */
     size_t options_size;               /* of the command's own struct */
     int (*run)(void *options, const struct sv_words *operands, struct sv_err *err);
     /* its operands are a command, whose options are not ours: they stand behind -- */

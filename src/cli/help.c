@@ -12,6 +12,7 @@
 
 #define WIDTH          78
 #define OPTION_COLUMNS 28
+#define TEXT_BYTES     ((size_t)1 << 16) /* of one text with its lists */
 
 static const char exit_codes[] = "0 all went well, or nobody reads the output any more; 1 "
                                  "something was found (validate, or damage "
@@ -47,8 +48,31 @@ static void print_filled(const char *text, unsigned indent, unsigned column)
     putchar('\n');
 }
 
-static void print_options(const struct sv_option *o)
+/* The text with the lists of the command (NULL: none) in place of their names in braces. Valid until `to` changes. */
+static const char *fill_in(const struct sv_command *c, const char *text, bool is_help,
+                           struct sv_buf *to)
 {
+    sv_buf_clear(to);
+    while (*text) {
+        const struct sv_word_list *list = *text == '{' && c ? c->lists : NULL;
+        size_t len = strcspn(text, "}");
+        while (list && list->name &&
+               (strlen(list->name) + 1 != len || memcmp(list->name, text + 1, len - 1) != 0))
+            list++;
+        if (list && list->name) {
+            list->add(to, is_help);
+            text += len + 1;
+        } else {
+            sv_buf_byte(to, (uint8_t)*text++);
+        }
+    }
+    return sv_buf_cstr(to);
+}
+
+static void print_options(const struct sv_command *c, const struct sv_option *o)
+{
+    struct sv_buf text;
+    sv_buf_init(&text, TEXT_BYTES);
     for (; o && o->name; o++) {
         char left[64];
         char letter[8] = "    ";
@@ -59,8 +83,9 @@ static void print_options(const struct sv_option *o)
         size_t columns = sv_utf8_columns(left, strlen(left));
         printf("%s%s", left, columns < OPTION_COLUMNS ? "" : "\n");
         printf("%*s", OPTION_COLUMNS - (int)(columns < OPTION_COLUMNS ? columns : 0), "");
-        print_filled(o->help, OPTION_COLUMNS, OPTION_COLUMNS);
+        print_filled(fill_in(c, o->help, true, &text), OPTION_COLUMNS, OPTION_COLUMNS);
     }
+    sv_buf_fini(&text);
 }
 
 static void heading(const char *text)
@@ -79,7 +104,7 @@ static void print_program_help(void)
             printf("  %s%-14s%s %s\n", sv_style(SV_BOLD), (*c)->name, sv_style(SV_RESET),
                    (*c)->summary);
     heading("Options of every verb");
-    print_options(sv_common_options);
+    print_options(NULL, sv_common_options);
     printf("\n'stave VERB --help' explains a verb with examples; 'stave help VERB' opens its "
            "manual page.\n");
 }
@@ -90,17 +115,20 @@ void sv_help_print(const struct sv_command *c)
         print_program_help();
         return;
     }
+    struct sv_buf text;
+    sv_buf_init(&text, TEXT_BYTES);
     char joint = c->is_program ? '-' : ' ';
     printf("stave%c%s: %s\n", joint, c->name, c->summary);
     heading("Usage");
     printf("  stave%c%s%s%s\n\n  ", joint, c->name, *c->operands ? " " : "", c->operands);
-    print_filled(c->description, 2, 2);
+    print_filled(fill_in(c, c->description, true, &text), 2, 2);
+    sv_buf_fini(&text);
     if (c->options && c->options->name) {
         heading("Options");
-        print_options(c->options);
+        print_options(c, c->options);
     }
     heading(c->is_program ? "Other options" : "Options of every verb");
-    print_options(sv_common_options);
+    print_options(c, sv_common_options);
     heading("Examples");
     for (const struct sv_example *e = c->examples; e && e->command; e++)
         printf("  %s\n      %s\n", e->command, e->what);
@@ -135,8 +163,10 @@ static void print_troff(const char *text)
     putchar('\n');
 }
 
-static void man_options(const struct sv_option *o)
+static void man_options(const struct sv_command *c, const struct sv_option *o)
 {
+    struct sv_buf text;
+    sv_buf_init(&text, TEXT_BYTES);
     for (; o && o->name; o++) {
         printf(".TP\n");
         if (o->letter)
@@ -145,8 +175,9 @@ static void man_options(const struct sv_option *o)
         if (o->arg)
             printf(" \\fI%s\\fR", o->arg);
         putchar('\n');
-        print_troff(o->help);
+        print_troff(fill_in(c, o->help, true, &text));
     }
+    sv_buf_fini(&text);
 }
 
 static void man_program(void)
@@ -160,7 +191,7 @@ static void man_program(void)
         if (!(*c)->is_hidden)
             printf(".TP\n\\fBstave\\-%s\\fR(1)\n%s\n", (*c)->name, (*c)->summary);
     printf(".SH OPTIONS\n");
-    man_options(sv_common_options);
+    man_options(NULL, sv_common_options);
     printf(".SH \"EXIT STATUS\"\n");
     print_troff(exit_codes);
     printf(".SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nNo colours, whatever the terminal.\n"
@@ -173,16 +204,19 @@ void sv_help_man(const struct sv_command *c)
         man_program();
         return;
     }
+    struct sv_buf text;
+    sv_buf_init(&text, TEXT_BYTES);
     printf(".TH STAVE\\-%s 1 \"\" \"stave\" \"User Commands\"\n.SH NAME\nstave\\-%s \\- ", c->name,
            c->name);
     print_troff(c->summary);
     printf(".SH SYNOPSIS\n.B stave%s%s\n", c->is_program ? "\\-" : " ", c->name);
     print_troff(c->operands);
     printf(".SH DESCRIPTION\n");
-    print_troff(c->description);
+    print_troff(fill_in(c, c->description, true, &text));
+    sv_buf_fini(&text);
     printf(".SH OPTIONS\n");
-    man_options(c->options);
-    man_options(sv_common_options);
+    man_options(c, c->options);
+    man_options(c, sv_common_options);
     printf(".SH EXAMPLES\n");
     for (const struct sv_example *e = c->examples; e && e->command; e++) {
         printf(".TP\n.B ");
@@ -202,12 +236,15 @@ static void print_option_words(const struct sv_option *o)
         printf(" --%s%s", o->name, o->letter ? "" : "");
 }
 
-static void bash_choices(const struct sv_option *o)
+static void bash_choices(const struct sv_command *c, const struct sv_option *o)
 {
+    struct sv_buf words;
+    sv_buf_init(&words, TEXT_BYTES);
     for (; o && o->name; o++)
         if (o->choices)
             printf("        --%s) COMPREPLY=($(compgen -W '%s' -- \"$cur\")); return ;;\n", o->name,
-                   o->choices);
+                   fill_in(c, o->choices, false, &words));
+    sv_buf_fini(&words);
 }
 
 static void complete_bash(void)
@@ -226,8 +263,8 @@ static void complete_bash(void)
         print_option_words((*c)->options);
         print_option_words(sv_common_options);
         printf("'\n        case $prev in\n");
-        bash_choices((*c)->options);
-        bash_choices(sv_common_options);
+        bash_choices(*c, (*c)->options);
+        bash_choices(*c, sv_common_options);
         printf("        esac ;;\n");
     }
     printf("    esac\n    [[ $cur == -* ]] && COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\n"
@@ -247,18 +284,21 @@ static void print_quoted(const char *text, const char *escape)
     }
 }
 
-static void zsh_options(const struct sv_option *o)
+static void zsh_options(const struct sv_command *c, const struct sv_option *o)
 {
+    struct sv_buf text;
+    sv_buf_init(&text, TEXT_BYTES);
     for (; o && o->name; o++) {
         printf(" \\\n            '--%s%s[", o->name, o->arg ? "=" : "");
-        print_quoted(o->help, "[]:");
+        print_quoted(fill_in(c, o->help, true, &text), "[]:");
         printf("]");
         if (o->choices)
-            printf(":%s:(%s)", o->name, o->choices);
+            printf(":%s:(%s)", o->name, fill_in(c, o->choices, false, &text));
         else if (o->arg)
             printf(":%s:_files", o->name);
         printf("'");
     }
+    sv_buf_fini(&text);
 }
 
 static void complete_zsh(void)
@@ -281,27 +321,30 @@ static void complete_zsh(void)
             continue;
         printf("    %s)\n        shift words\n        ((CURRENT--))\n        _arguments",
                (*c)->name);
-        zsh_options((*c)->options);
-        zsh_options(sv_common_options);
+        zsh_options(*c, (*c)->options);
+        zsh_options(*c, sv_common_options);
         printf(" \\\n            '*:file:_files' ;;\n");
     }
     printf("    esac\n}\n_stave \"$@\"\n");
 }
 
-static void fish_options(const char *verb, const struct sv_option *o)
+static void fish_options(const struct sv_command *c, const struct sv_option *o)
 {
+    struct sv_buf text;
+    sv_buf_init(&text, TEXT_BYTES);
     for (; o && o->name; o++) {
-        printf("complete -c stave -n '__fish_seen_subcommand_from %s' -l %s", verb, o->name);
+        printf("complete -c stave -n '__fish_seen_subcommand_from %s' -l %s", c->name, o->name);
         if (o->letter)
             printf(" -s %c", o->letter);
         if (o->choices)
-            printf(" -x -a '%s'", o->choices);
+            printf(" -x -a '%s'", fill_in(c, o->choices, false, &text));
         else if (o->arg)
             printf(" -r");
         printf(" -d '");
-        print_quoted(o->help, "\\");
+        print_quoted(fill_in(c, o->help, true, &text), "\\");
         printf("'\n");
     }
+    sv_buf_fini(&text);
 }
 
 static void complete_fish(void)
@@ -313,8 +356,8 @@ static void complete_fish(void)
         printf("complete -c stave -n __fish_use_subcommand -f -a %s -d '", (*c)->name);
         print_quoted((*c)->summary, "\\");
         printf("'\n");
-        fish_options((*c)->name, (*c)->options);
-        fish_options((*c)->name, sv_common_options);
+        fish_options(*c, (*c)->options);
+        fish_options(*c, sv_common_options);
     }
 }
 
@@ -326,8 +369,8 @@ static void program_bash(const struct sv_command *c)
            "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
            "    COMPREPLY=()\n    case $prev in\n",
            c->name, c->name);
-    bash_choices(c->options);
-    bash_choices(sv_common_options);
+    bash_choices(c, c->options);
+    bash_choices(c, sv_common_options);
     printf("    esac\n    [[ $cur == -* ]] && COMPREPLY=($(compgen -W '");
     print_option_words(c->options);
     print_option_words(sv_common_options);
@@ -337,8 +380,8 @@ static void program_bash(const struct sv_command *c)
 static void program_zsh(const struct sv_command *c)
 {
     printf("#compdef stave-%s\n_arguments", c->name);
-    zsh_options(c->options);
-    zsh_options(sv_common_options);
+    zsh_options(c, c->options);
+    zsh_options(c, sv_common_options);
     printf(" \\\n            '*:file:_files'\n");
 }
 

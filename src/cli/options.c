@@ -241,7 +241,10 @@ static int unknown_option(const struct sv_command *c, const char *given, size_t 
 
 static int set_value(const struct match *m, const char *text, struct sv_err *err)
 {
-    if (parse_value(m->option, text, m->value) < 0)
+    int code = parse_value(m->option, text, m->value);
+    if (code < 0 && !*text)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: its value is empty", m->option->name);
+    if (code < 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: '%s' is not %s", m->option->name, text,
                           expected[m->option->type]);
     if (m->is_common && m->option->choices &&

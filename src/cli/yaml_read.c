@@ -36,10 +36,12 @@ int sv_yaml_unknown(const struct sv_yaml *y, const struct sv_yaml_node *member,
     if (near)
         return sv_yaml_fail(y, member, err, "unknown key '%.100s'; did you mean '%s'?", member->key,
                             near);
-    char list[300] = "";
-    for (size_t i = 0, at = 0; i < n && at < sizeof list - 1; i++)
+    char list[240] = ""; /* as many as fit */
+    size_t at = 0, i = 0;
+    for (; i < n && at + strlen(names[i]) + sizeof ", …" <= sizeof list; i++)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", names[i]);
-    return sv_yaml_fail(y, member, err, "unknown key '%.100s'; there is %s", member->key, list);
+    return sv_yaml_fail(y, member, err, "unknown key '%.100s'; there is %s%s", member->key, list,
+                        i < n ? ", …" : "");
 }
 
 /* ---- scalars ---- */

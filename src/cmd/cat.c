@@ -47,6 +47,7 @@ const struct sv_command sv_command_cat = {
                    "order is stable, so that two prints of the same trace are equal.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct cat),
     .run = run,
 };

@@ -31,7 +31,8 @@
     X(help)            \
     X(completion)      \
     X(man)             \
-    X(verbs)
+    X(verbs)           \
+    X(formats)
 
 #define SV_I_DECLARE(name) extern const struct sv_command sv_command_##name;
 SV_COMMANDS(SV_I_DECLARE)

@@ -1,6 +1,5 @@
 /* stave convert: any trace to any format, in one streaming pass. */
 #include "cmd/commands.h"
-#include "cmd/convert_batching.h"
 #include "core/stream/stages.h"
 #include "files/join.h"
 #include "files/open.h"
@@ -19,10 +18,10 @@ static int put_rows(const struct convert *o, struct sv_dict *dict, struct sv_rep
 {
     if (!o->gpu_tracks)
         return 0;
-    bool by_kind = strcmp(o->gpu_tracks, "seed") == 0;
+    bool by_kind = strcmp(o->gpu_tracks, "kind") == 0 || strcmp(o->gpu_tracks, "seed") == 0;
     if (!by_kind && strcmp(o->gpu_tracks, "streams") != 0) {
         (*sink)->close(*sink, true, &(struct sv_err){0});
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--gpu-tracks: '%s' is not streams or seed",
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--gpu-tracks: '%s' is not streams or kind",
                           o->gpu_tracks);
     }
     *sink = sv_gpu_rows_new(dict, report, by_kind, *sink);
@@ -49,12 +48,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     struct sv_dict *dict = sv_dict_new();
     struct sv_opened in;
     struct sv_sink *sink;
-    const char *dialect = o->out.dialect ? o->out.dialect : "";
-    bool is_newer = strcmp(dialect, "batching-newer") == 0;
     code = sv_open_input(operands->items[0], o->from, 0, dict, &in, err);
-    if (code >= 0 && (is_newer || strcmp(dialect, "batching") == 0))
-        code = sv_batching_sink(&o->out, is_newer, dict, &sink, err);
-    else if (code >= 0)
+    if (code >= 0)
         code = sv_open_output(&o->out, dict, &in.report, &sink, err);
     if (code >= 0)
         code = put_rows(o, dict, &in.report, &sink, err);
@@ -69,9 +64,9 @@ static const struct sv_option options[] = {
     SV_OUTPUT_OPTIONS(struct convert),
     SV_INPUT_OPTIONS(struct convert),
     {0, "gpu-tracks", "HOW", SV_OPT_TEXT, offsetof(struct convert, gpu_tracks),
-     "rows of GPU work: streams (device, context, stream) or seed (GPU Compute, GPU Memory Copy "
+     "rows of GPU work: streams (device, context, stream) or kind (GPU Compute, GPU Memory Copy "
      "(H→D) …)",
-     "streams seed"},
+     "streams kind"},
     {0},
 };
 
@@ -95,8 +90,8 @@ const struct sv_command sv_command_convert = {
     .description =
         "Reads a trace in any known format (recognised by its content, also gzip or zstd "
         "compressed, '-' is "
-        "standard input) and writes it in the format of OUT's suffix: .pftrace, .json, .txt, .csv "
-        "or .dot (a graph of GPU work and what it waits for); .gz and .zst behind it compress. "
+        "standard input) and writes it in the format of OUT's suffix: {suffixes}; .gz and .zst "
+        "behind it compress. "
         "Nanoseconds, flows, arguments and tracks are kept; what a format has no place for is "
         "named.\n\n"
         "The file is streamed: memory is bounded, whatever its size. Broken input is repaired "
@@ -106,6 +101,7 @@ const struct sv_command sv_command_convert = {
         "Several inputs are merged as 'stave merge' does.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct convert),
     .run = run,
 };

@@ -2,6 +2,7 @@
 #include "analysis/critical_path.h"
 
 #include "analysis/index.h"
+#include "base/sat.h"
 #include "cli/console.h"
 #include "cli/rows.h"
 #include "cmd/commands.h"
@@ -9,6 +10,7 @@
 #include "core/base/mem.h"
 #include "files/load.h"
 #include "model/filter.h"
+#include "model/kernel_words.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -55,8 +57,8 @@ static int find_slice(const struct sv_trace *t, struct sv_index *x, const char *
 /* What ends last: of what programs tell, or else of their system calls and the disks' requests. */
 static uint32_t last_slice(const struct sv_trace *t)
 {
-    sv_str call = sv_dict_find_str(t->dict, "syscall", 7);
-    sv_str block = sv_dict_find_str(t->dict, "block", 5);
+    sv_str call = sv_dict_find_str(t->dict, SV_CAT_SYSCALL, strlen(SV_CAT_SYSCALL));
+    sv_str block = sv_dict_find_str(t->dict, SV_CAT_BLOCK, strlen(SV_CAT_BLOCK));
     uint32_t best = SV_NO_ROW, best_call = SV_NO_ROW;
     for (uint32_t i = 0; i < t->slices.n; i++) {
         sv_str cat = t->slices.cat[i];
@@ -101,7 +103,7 @@ static int print_path(struct sv_printer *p, const struct sv_trace *t, struct sv_
         sv_buf_clear(&track);
         sv_track_path(t->dict, s->track, &track);
         struct sv_cell cells[7] = {
-            ns_cell(start, s->ts_ns - t->first_ns, is_human),
+            ns_cell(start, sv_sat_sub(s->ts_ns, t->first_ns), is_human),
             ns_cell(dur, s->dur_ns, is_human),
             sv_cell_text(kind_name(s)),
             has_row ? (struct sv_cell){.type = SV_CELL_TEXT, .text = name.bytes, .len = name.len}
@@ -154,7 +156,7 @@ static int print_summary(struct sv_printer *p, const struct sv_trace *t, const s
         const struct sv_segment *s = &path->segments[i];
         sums[i] =
             (struct sum){s->kind, s->row == SV_NO_ROW ? 0 : t->slices.name[s->row], s->dur_ns, 1};
-        all += s->dur_ns;
+        all = sv_sat_add(all, s->dur_ns);
     }
     qsort(sums, path->n, sizeof *sums, by_name);
     for (size_t i = 0; i < path->n; i++) {
@@ -170,7 +172,7 @@ static int print_summary(struct sv_printer *p, const struct sv_trace *t, const s
     for (size_t i = 0; i < n && code >= 0; i++) {
         struct sv_text name = sv_dict_text(t->dict, sums[i].name);
         struct sv_segment kind = {.kind = sums[i].kind};
-        int64_t permille = all ? sums[i].ns * 1000 / all : 0;
+        int64_t permille = all ? (int64_t)(1000.0 * (double)sums[i].ns / (double)all) : 0;
         struct sv_cell cells[5] = {
             sv_cell_text(kind_name(&kind)),
             sums[i].name
@@ -271,6 +273,7 @@ const struct sv_command sv_command_critical_path = {
         "the work that ended last within it.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct critical_path),
     .run = run,
 };

@@ -163,6 +163,7 @@ const struct sv_command sv_command_cut = {
                    "cutting 100 MB.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct cut),
     .run = run,
 };

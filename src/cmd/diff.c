@@ -294,6 +294,7 @@ const struct sv_command sv_command_diff = {
         "Mann-Whitney rank test.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct diff),
     .run = run,
 };

@@ -7,6 +7,7 @@
 #include "record/kernel/kernel.h"
 #include "record/sample/gpus.h"
 #include "record/sample/procfs.h"
+#include "sdk/folders.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -185,11 +186,10 @@ static void look_at_namespace(struct doctor *d)
 
 static void look_at_programs(struct doctor *d)
 {
-    struct sv_kernel_options options = {.groups = SV_CALLS_FILES,
-                                        .has_blocks = true,
-                                        .has_sched = true,
-                                        .sample_hz = 99,
-                                        .ring_bytes = 1 << 20};
+    struct sv_kernel_options options = {
+        .groups = SV_CALLS_FILES,
+        .probes = {[SV_PROBE_block] = 1, [SV_PROBE_sched] = 1, [SV_PROBE_sample] = 99},
+        .ring_bytes = 1 << 20};
     struct sv_kernel *kernel = NULL;
     struct sv_err err = {0};
     char text[64];
@@ -232,12 +232,37 @@ static void look_at_proc(struct doctor *d)
         say(d, GOOD, "utilisation", "CPUs, memory, disks and network from /proc");
 }
 
+/* Where the rings of a new session would be: the folder around the first that can be used. False: none can, dir is the one that was preferred. */
+static bool find_session_folder(char dir[static SV_PATH_MAX])
+{
+    struct sv_folder all[SV_FOLDERS_MAX];
+    size_t n = sv_folders(all);
+    for (size_t i = 0; i < n; i++) {
+        int fd = sv_folder_open(&all[i], false);
+        bool is_usable = fd >= 0 || errno == ENOENT;
+        if (fd >= 0)
+            close(fd);
+        if (!is_usable)
+            continue;
+        memcpy(dir, all[i].path, SV_PATH_MAX);
+        char *slash = strrchr(dir, '/');
+        if (!all[i].is_given && slash > dir)
+            *slash = '\0';
+        return true;
+    }
+    memcpy(dir, all[0].path, SV_PATH_MAX);
+    return false;
+}
+
 static void look_at_rings(struct doctor *d)
 {
     struct statvfs v;
-    char room[32];
-    const char *given = getenv("STAVE_SESSION_DIR");
-    const char *dir = given && *given ? given : "/dev/shm";
+    char room[32], dir[SV_PATH_MAX];
+    if (!find_session_folder(dir)) {
+        say(d, LACKING, "libstave's rings", "another user could have written to %s", dir);
+        fix("remove it, or set STAVE_SESSION_DIR to a folder of yours");
+        return;
+    }
     if (access(dir, W_OK | X_OK) != 0 || statvfs(dir, &v) != 0) {
         say(d, LACKING, "libstave's rings", "cannot write to %s: %s", dir, strerror(errno));
         fix("export STAVE_SESSION_DIR=/tmp (slower: rings belong in memory)");

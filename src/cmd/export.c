@@ -310,6 +310,7 @@ const struct sv_command sv_command_export = {
         "the slices' own time.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct export),
     .run = run,
 };

@@ -31,7 +31,7 @@ struct import {
 struct file {
     char *path;
     const struct sv_format *format; /* NULL: none of ours, or left out */
-    const char *told_by;            /* left out: the file that says the same and more, borrowed */
+    const char *covered_by;         /* left out: the file that says the same and more, borrowed */
     bool was_found;                 /* in a folder, not named by the user */
 };
 
@@ -198,14 +198,15 @@ static void leave_out(struct files *f)
         struct file *file = &f->items[i];
         if (!file->format || !file->was_found)
             continue;
-        file->told_by = trace_beside(f, &paths, file->path);
-        for (const char *const *by = file->format->told_by; by && *by && !file->told_by; by++) {
+        file->covered_by = trace_beside(f, &paths, file->path);
+        for (const char *const *by = file->format->covered_by; by && *by && !file->covered_by;
+             by++) {
             const uint64_t *at = sv_map_find(&kinds, kind_in_folder(file->path, *by));
-            file->told_by = at ? f->items[*at - 1].path : NULL;
+            file->covered_by = at ? f->items[*at - 1].path : NULL;
         }
     }
     for (size_t i = 0; i < f->n; i++)
-        if (f->items[i].told_by)
+        if (f->items[i].covered_by)
             f->items[i].format = NULL;
     sv_map_fini(&kinds);
     sv_map_fini(&paths);
@@ -300,10 +301,10 @@ static void tell_skipped(const struct files *f)
         const struct file *file = &f->items[i];
         if (file->format || ++skipped > NAMED_MAX)
             continue;
-        if (file->told_by)
+        if (file->covered_by)
             sv_console_note("%s: left out, taken for another form of %s; name the file itself to "
                             "import it",
-                            file->path, file->told_by);
+                            file->path, file->covered_by);
         else
             sv_console_note("%s: skipped, no format that Stave knows", file->path);
     }
@@ -436,6 +437,7 @@ const struct sv_command sv_command_import = {
         "lines without a place are told and counted; --strict makes damage an error.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct import),
     .run = run,
 };

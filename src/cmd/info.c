@@ -2,6 +2,7 @@
  *
  * A sink counts by kind, by track and by category; afterwards the dictionary tells processes, clocks and metadata. Loss
  * and damage come first: a reader must not look at figures before knowing that something is missing. */
+#include "base/sat.h"
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "core/base/json.h"
@@ -197,7 +198,8 @@ static void print_processes(const struct census *c, uint64_t top)
             continue;
         }
         print_name(c, t->name, "(unnamed)");
-        sv_print(stdout, " (pid %" PRId64 "%s)\n", t->pid, t->space ? ", another machine" : "");
+        sv_print(stdout, " (pid %" PRId64 "%s)\n", t->pid,
+                 t->space ? ", another machine or container" : "");
     }
     if (n > top)
         sv_print(stdout, "%-13s … and %zu more\n", "", n - (size_t)top);
@@ -238,7 +240,7 @@ static void print_text(const struct census *c, const struct sv_opened *in, const
     if (in->in->size_bytes)
         print_row("size", sv_human_bytes(a, in->in->size_bytes));
     if (c->events)
-        print_row("span", sv_human_ns(a, c->last_ns - c->first_ns));
+        print_row("span", sv_human_ns(a, sv_sat_sub(c->last_ns, c->first_ns)));
     print_clocks(c);
     print_counts(c);
     if (c->events == 0) {
@@ -483,6 +485,7 @@ const struct sv_command sv_command_info = {
                    "constant memory.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct info),
     .run = run,
 };

@@ -9,6 +9,7 @@
 #include "files/open.h"
 #include "listen/address.h"
 #include "listen/sender.h"
+#include "record/leftovers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,7 +60,7 @@ struct listener {
     size_t n_greeted, greeted_max;
     size_t n_done, n_refused;
     bool is_stopping;
-    bool has_noted_loss;
+    bool has_noted_loss, lacks_space;
 };
 
 static volatile sig_atomic_t asked_to_end;
@@ -110,9 +111,11 @@ static void note_loss(struct listener *l, const struct sender *s)
     if (l->has_noted_loss || (cause != SV_SPOOL_LIMIT && cause != SV_SPOOL_NO_SPACE))
         return;
     l->has_noted_loss = true;
+    l->lacks_space = cause == SV_SPOOL_NO_SPACE;
     sv_console_note("%s: what comes from now on is counted, not kept",
-                    cause == SV_SPOOL_LIMIT ? "the spool has the size of --spool-limit"
-                                            : "no space is left for the spool");
+                    cause == SV_SPOOL_LIMIT
+                        ? "the spool has the size of --spool-limit"
+                        : "no space is left for the spool (disk, quota or limit of file sizes)");
 }
 
 /* True: something was taken that is to be answered. */
@@ -379,6 +382,7 @@ static int open_spool(const struct listen_options *o, struct sv_claim *claim, st
         sv_claim_take(claim, o->out.path, &(struct sv_claim_wish){.kind = SV_CLAIM_LISTENER}, err);
     if (code < 0)
         return sv_err_in_file(err, o->out.path);
+    sv_leftovers_note(claim);
     int fd = open(claim->part, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;
@@ -426,6 +430,11 @@ static int serve(struct listener *l, const struct listen_options *o, const char 
     sigprocmask(SIG_SETMASK, mask, NULL);
     code = finish(o, &claim, fd, err);
     close(fd);
+    if (code >= 0 && l->lacks_space)
+        code = sv_err_set(err, SV_EIO, SV_NO_POS,
+                          "%s: it has only the number of events that came when no space was left "
+                          "for the spool; make space, or write elsewhere with -o",
+                          o->out.path);
     return code;
 }
 
@@ -487,8 +496,9 @@ const struct sv_command sv_command_listen = {
         "Programs that trace with libstave and STAVE_OUT=unix:PATH or tcp:ADDRESS:PORT send their "
         "events here as they happen; nothing is written on their side. What is received is kept in "
         "OUT.part at once, and a program goes on only when its events are there. When listening "
-        "ends, the streams are merged by time into OUT; machines are kept apart by their boot ids, "
-        "as in 'stave merge'. When the listener was killed, 'stave recover OUT' does that.\n\n"
+        "ends, the streams are merged by time into OUT; machines and containers are kept apart by "
+        "their boot ids and pid namespaces, as in 'stave merge'. When the listener was killed, "
+        "'stave recover OUT' does that.\n\n"
         "What is missing is in the trace as a loss with its count: of a program that was killed or "
         "lost its connection, of what came when the spool had its size or the disk was full.\n\n"
         "At most 1,024 senders are served at once (half of them from one other machine), and "
@@ -496,6 +506,7 @@ const struct sv_command sv_command_listen = {
         "in all. Only addresses of this machine are opened without --token.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct listen_options),
     .run = run,
 };

@@ -22,6 +22,9 @@ const struct sv_command *const sv_commands[] = {
 
 struct sv_common sv_common;
 
+uint32_t stave_i_obeys_environment =
+    0; /* STAVE_OUT is for the programs whose traces are looked at */
+
 const struct sv_option sv_common_options[] = {
     {'q', "quiet", NULL, SV_OPT_FLAG, offsetof(struct sv_common, quiet),
      "only errors and damage on standard error", NULL},

@@ -60,13 +60,15 @@ const struct sv_command sv_command_merge = {
                    "one time axis, with the uncertainty told. Processes, threads, flow and "
                    "correlation numbers of different machines or ranks are kept "
                    "apart, even when they are equal; inputs of one machine (same boot id or host "
-                   "name in their metadata) share its processes. The order of the "
+                   "name in their metadata) share its processes, unless they are of different "
+                   "containers (pid namespaces). The order of the "
                    "inputs does not matter.\n\n"
                    "When two clocks cannot be related the merge is refused with the reason: a "
                    "plausible picture with a wrong offset is worse than none. "
                    "--offset gives the relation by hand, --assume takes timestamps as they are.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct merge),
     .run = run,
 };

@@ -15,24 +15,17 @@
 #include <strings.h>
 #include <unistd.h>
 
-#define WINDOW "time from to around margin "
-
 static const struct {
     const char *name;
-    sv_plot_fn *draw;
+    sv_plot_fn *draw; /* NULL: batch, whose input need not be a trace */
     size_t least_names, most_names;
     const char *names;
     const char *options; /* those that not all have */
 } kinds[] = {
-    {"timeline", sv_plot_timeline, 0, 0, NULL,
-     WINDOW "wall top rows group max-rows arrows no-arrows"},
-    {"flame", sv_plot_flame, 0, 0, NULL, WINDOW "top diff merge-tracks samples"},
-    {"hist", sv_plot_hist, 1, 100, "the name (or glob) of the slices", WINDOW "buckets log linear"},
-    {"counter", sv_plot_counter, 0, 100, NULL, WINDOW "wall top"},
-    {"steps", sv_plot_steps, 0, 0, NULL, WINDOW "top marker"},
-    {"layers", sv_plot_layers, 0, 0, NULL, WINDOW "top"},
-    {"gpu", sv_plot_gpu, 0, 0, NULL, WINDOW "wall top marker"},
-    {"batch", NULL, 0, 0, NULL, "panel sla"}, /* apart: its input need not be a trace */
+#define KIND(name, ...) {#name, sv_plot_##name, __VA_ARGS__},
+    SV_PLOT_KINDS(KIND)
+#undef KIND
+        {"batch", NULL, 0, 0, NULL, "panel sla"},
 };
 #define N_KINDS (sizeof kinds / sizeof *kinds)
 
@@ -232,10 +225,15 @@ static int find_kind(const char *name, size_t *kind, struct sv_err *err)
             return 0;
     }
     const char *near = sv_nearest(name, names, N_KINDS);
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                      "there is no picture '%s'%s%s%s; there are timeline, flame, hist, counter, "
-                      "steps, layers, gpu and batch",
-                      name, near ? ", perhaps '" : "", near ? near : "", near ? "'" : "");
+    char known[256] = "";
+    for (size_t i = 0; i < N_KINDS; i++)
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s",
+                 i == 0             ? ""
+                 : i + 1 == N_KINDS ? " and "
+                                    : ", ",
+                 names[i]);
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "there is no picture '%s'%s%s%s; there are %s",
+                      name, near ? ", perhaps '" : "", near ? near : "", near ? "'" : "", known);
 }
 
 /* What this kind of picture has no use for is not passed over. */
@@ -471,6 +469,7 @@ const struct sv_command sv_command_plot = {
         "(-o DIR/).",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct sv_plot_options),
     .run = run,
 };

@@ -5,6 +5,7 @@
 #include "analysis/report_gpu.h"
 #include "analysis/stats.h"
 #include "analysis/steps.h"
+#include "base/sat.h"
 #include "cli/console.h"
 #include "core/base/glob.h"
 #include "plot/bars.h"
@@ -352,7 +353,7 @@ int sv_plot_layers(struct sv_plot *p, struct sv_err *err)
         snprintf(bars[i].label, sizeof bars[i].label, "%" PRId64, l.layers[i].number);
         for (size_t k = 0; k < SV_N_LAYER; k++) {
             bars[i].ns[k] = l.layers[i].ns[k];
-            inside += l.layers[i].ns[k];
+            inside = sv_sat_add(inside, l.layers[i].ns[k]);
         }
     }
     for (size_t k = 0; k < SV_N_LAYER; k++)

@@ -197,6 +197,7 @@ const struct sv_command sv_command_query = {
         "hold several statements. Nothing that a statement does reaches the file.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct query),
     .run = run,
 };

@@ -68,7 +68,7 @@ static int record_to_place(struct sv_record_options *o, const struct sv_words *o
     sv_record_unclaim(&r);
     int copied = sv_copy_close(&r, err);
     snprintf(place.trace, sizeof place.trace, "%s", r.output.claim.out);
-    int packed = code < 0 ? code : sv_record_package(o, &place, r.n_parts, err);
+    int packed = code < 0 ? code : sv_record_package(o, &place, r.first_part, r.n_parts, err);
     return packed < 0 ? packed : copied < 0 ? copied : code;
 }
 
@@ -100,11 +100,26 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
         (o->use.archive && sv_record_archive_check(err) < 0) || sv_record_logs_check(o, err) < 0 ||
         sv_parts_check(o, err) < 0)
         return err->code;
-    o->no_io &= !o->use.io;
+    o->probes[SV_PROBE_syscalls].is_given &= !o->use.io; /* --io undoes --no-io */
     return record_to_place(o, operands, err);
 }
 
 #define AT(member) offsetof(struct sv_record_options, member)
+
+/* The options of the probes, by the types that list.h gives. */
+#define PROBE_NONE(probe)
+#define PROBE_FLAG(probe)                                                              \
+    {0,           sv_probe_##probe.option.name,          NULL,                         \
+     SV_OPT_FLAG, AT(probes[SV_PROBE_##probe].is_given), sv_probe_##probe.option.help, \
+     NULL},
+#define PROBE_COUNT(probe)                \
+    {0,                                   \
+     sv_probe_##probe.option.name,        \
+     sv_probe_##probe.option.arg,         \
+     SV_OPT_COUNT,                        \
+     AT(probes[SV_PROBE_##probe].number), \
+     sv_probe_##probe.option.help,        \
+     NULL},
 
 static const struct sv_option record_options[] = {
     SV_OUTPUT_OPTIONS(struct sv_record_options),
@@ -122,15 +137,9 @@ static const struct sv_option record_options[] = {
      "stop after so long (10s, 2min); the command goes on unrecorded", NULL},
     {0, "max-size", "SIZE", SV_OPT_BYTES, AT(max_bytes),
      "stop when the trace has reached this size; the command goes on unrecorded", NULL},
-    {0, "no-io", NULL, SV_OPT_FLAG, AT(no_io), "no system calls", NULL},
-    {0, "no-block", NULL, SV_OPT_FLAG, AT(no_block), "no block requests", NULL},
-    {0, "no-page-cache", NULL, SV_OPT_FLAG, AT(no_cache), "no page-cache misses", NULL},
-    {0, "sched", NULL, SV_OPT_FLAG, AT(sched),
-     "states of the threads: running (and on which CPU), runnable, sleeping, blocked on I/O", NULL},
-    {0, "sample", "HZ", SV_OPT_COUNT, AT(sample_hz),
-     "stacks of what runs, so many times a second on each CPU (99): kernel and program, with the "
-     "names of functions; 'stave plot flame --samples' shows them",
-     NULL},
+#define SV_PROBE(probe, type, ...) PROBE_##type(probe)
+#include "record/probes/list.h"
+#undef SV_PROBE
     {0, "calls", "GROUPS", SV_OPT_TEXT, AT(calls),
      "which system calls: files, maps, sync, names, stat, sockets, uring, all; separated by commas "
      "(default: all but sockets)",
@@ -138,7 +147,7 @@ static const struct sv_option record_options[] = {
     {0, "min-latency", "TIME", SV_OPT_TEXT, AT(min_latency),
      "leave out calls shorter than this (20us); decided in the kernel, counted", NULL},
     {0, "path", "PREFIX", SV_OPT_TEXT, AT(prefix),
-     "only calls on files whose path begins so; decided in the kernel where it can tell", NULL},
+     "only calls on files whose path begins so; decided in the kernel where possible", NULL},
     {0, "paths", "HOW", SV_OPT_TEXT, AT(paths),
      "all: every call shows the path of its file (default); once: only the first one of each "
      "descriptor does, which makes the file an eighth smaller; stave fills the others in when it "
@@ -149,7 +158,7 @@ static const struct sv_option record_options[] = {
      "ring buffer per CPU between kernel and stave (default 16M)", NULL},
     {0, "hooks", "KIND", SV_OPT_TEXT, AT(hooks),
      "how stave is attached to the kernel: btf, raw or tracepoints (default: best, the first of "
-     "these that works; 'stave doctor' tells which)",
+     "these that works; 'stave doctor' shows which)",
      "best btf raw tracepoints"},
     {0, "interval", "TIME", SV_OPT_TEXT, AT(interval),
      "how often utilisation (CPUs, memory, disks, network, processes) is sampled; 0 is never "
@@ -223,7 +232,7 @@ const struct sv_command sv_command_record = {
         "Starts COMMAND (or joins processes with -p) and records it with all its children and "
         "threads until it ends: every file operation with path, bytes, offset and duration, every "
         "block request with its "
-        "device, births and deaths of processes, the utilisation of CPUs, memory, disks and "
+        "device, process starts and exits, the utilisation of CPUs, memory, disks and "
         "network, and the "
         "events of programs that trace with libstave. The result has the format of OUT's suffix; "
         "without -o it is "
@@ -232,7 +241,7 @@ const struct sv_command sv_command_record = {
         "capabilities "
         "CAP_BPF and CAP_PERFMON. Without them stave says so and records what it can; --strict "
         "stops "
-        "instead. 'stave doctor' tells what works here.\n\n"
+        "instead. 'stave doctor' shows what works here.\n\n"
         "In OUT, %p is stave's process, %h the host, %r the rank, %j the job and %% a percent "
         "sign. Where a launcher such as mpirun started several ranks, the rank is put before the "
         "suffix unless OUT has %r. A second recorder of the same OUT is refused.\n\n"
@@ -245,6 +254,7 @@ const struct sv_command sv_command_record = {
         "holds all but the last moments, and 'stave recover OUT' makes the trace of it.",
     .options = record_options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct sv_record_options),
     .takes_command = true,
     .run = run,

@@ -82,7 +82,7 @@ static void print_one(const struct sv_leftover *o)
     if (o->has_session)
         sv_print(stdout, ", %s in rings", sv_human_bytes(rings, o->dead.ring_bytes));
     if (o->has_session && o->dead.ring_losses)
-        sv_print(stdout, ", %s losses", sv_human_count(lost, o->dead.ring_losses));
+        sv_print(stdout, ", %s lost since then", sv_human_count(lost, o->dead.ring_losses));
     sv_print(stdout, "\n");
 }
 
@@ -290,7 +290,7 @@ static int check_state(const struct recover *r, const struct sv_leftover *o, con
     if (o->has_session && is_writer && !sv_dead_has_trace(&o->dead))
         return 0; /* it has finished this one */
     if (state == SV_PROCESS_RUNS)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+        return sv_err_set(err, SV_EHELD, SV_NO_POS,
                           is_writer
                               ? "%s: process %u is still writing it; recover it when that has "
                                 "ended"
@@ -298,7 +298,7 @@ static int check_state(const struct recover *r, const struct sv_leftover *o, con
                                 "when that has ended",
                           name, pid);
     if (state == SV_PROCESS_UNKNOWN && !r->force)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+        return sv_err_set(err, SV_EHELD, SV_NO_POS,
                           "%s: process %u of another container or machine may still write to it; "
                           "--force recovers it if that has ended",
                           name, pid);
@@ -454,7 +454,8 @@ static bool is_discarded(const struct recover *r, const struct sv_leftover *o)
     return false;
 }
 
-static void clean_one(const struct recover *r, struct sv_leftover *o)
+/* True: it could be removed. */
+static bool clean_one(const struct recover *r, struct sv_leftover *o)
 {
     uint32_t pid;
     bool is_discard = is_discarded(r, o), is_done = sv_leftover_is_done(o);
@@ -463,11 +464,11 @@ static void clean_one(const struct recover *r, struct sv_leftover *o)
     if (state != SV_PROCESS_GONE && !(state == SV_PROCESS_UNKNOWN && is_discard && r->force)) {
         sv_print(stdout, "  stays: process %u %s\n", pid,
                  state == SV_PROCESS_RUNS ? "runs" : "may run elsewhere");
-        return;
+        return false;
     }
     if (!is_done && !is_discard) {
         sv_print(stdout, "  stays: not recovered; recover it, or add --discard and its name\n");
-        return;
+        return false;
     }
     int lock = r->yes ? take_lock(o, &(struct sv_err){0}) : -1;
     if (r->yes && lock >= 0)
@@ -481,6 +482,7 @@ static void clean_one(const struct recover *r, struct sv_leftover *o)
              r->yes && lock < 0 ? "it is being recovered right now"
              : is_done          ? "nothing in it is missing elsewhere"
                                 : "as asked, with what was not recovered");
+    return true;
 }
 
 static int clean(const struct recover *r, struct sv_err *err)
@@ -498,13 +500,15 @@ static int clean(const struct recover *r, struct sv_err *err)
             code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "--discard: nothing is left of '%s'",
                               r->discard.items[i]);
     }
+    size_t n_removable = 0;
     for (size_t i = 0; code >= 0 && i < l.n; i++)
-        clean_one(r, l.all[i]);
+        n_removable += clean_one(r, l.all[i]);
     print_problems(&l);
     if (code >= 0 && l.n == 0)
         sv_console_note("no sessions on this machine, and nothing left in this directory");
     else if (code >= 0 && !r->yes)
-        sv_console_note("nothing was removed; --yes removes it");
+        sv_console_note(n_removable ? "nothing was removed; --yes removes what could be"
+                                    : "nothing was removed: nothing here could be");
     sv_leftovers_fini(&l);
     return code < 0 ? code : SV_EXIT_OK;
 }
@@ -530,9 +534,8 @@ static int check_options(const struct recover *r, const struct sv_words *operand
                : sv_expect_operands(operands, 1, 1, "output of the killed program", err);
 }
 
-static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+static int recover(const struct recover *r, const struct sv_words *operands, struct sv_err *err)
 {
-    struct recover *r = options;
     struct sv_leftovers l = {0};
     struct stat st;
     int code = check_options(r, operands, err);
@@ -552,6 +555,14 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code >= 0)
         code = recover_all(r, name, &l, err);
     sv_leftovers_fini(&l);
+    return code;
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct recover *r = options;
+    int code = recover(r, operands, err);
+    sv_words_free(&r->discard);
     return code;
 }
 

@@ -12,8 +12,9 @@
 
 #define TOP_OF_TEXT 10
 
-static const struct sv_report_subject *const subjects[] = {&sv_report_io, &sv_report_gpu,
-                                                           &sv_report_batch};
+#define ADDRESS(name) &sv_report_##name,
+static const struct sv_report_subject *const subjects[] = {SV_REPORT_SUBJECTS(ADDRESS)};
+#undef ADDRESS
 #define N_SUBJECTS (sizeof subjects / sizeof *subjects)
 
 /* What all subjects take, what this one takes, and what does not go together. */
@@ -46,15 +47,26 @@ static int parse(struct sv_report_options *o, const struct sv_report_subject *s,
     return 0;
 }
 
+/* "io, gpu or batch" */
+static const char *known_subjects(const char *last, char known[128])
+{
+    known[0] = 0;
+    for (size_t i = 0; i < N_SUBJECTS; i++)
+        snprintf(known + strlen(known), 128 - strlen(known), "%s%s",
+                 i == 0                ? ""
+                 : i + 1 == N_SUBJECTS ? last
+                                       : ", ",
+                 subjects[i]->name);
+    return known;
+}
+
 static const struct sv_report_subject *find(const char *name, struct sv_err *err)
 {
-    char known[128] = "";
-    for (size_t i = 0; i < N_SUBJECTS; i++) {
+    char known[128];
+    for (size_t i = 0; i < N_SUBJECTS; i++)
         if (strcmp(subjects[i]->name, name) == 0)
             return subjects[i];
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "",
-                 subjects[i]->name);
-    }
+    known_subjects(", ", known);
     sv_err_set(err, SV_EUSAGE, SV_NO_POS, "there is no report '%s'; there are %s", name, known);
     return NULL;
 }
@@ -63,7 +75,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 {
     struct sv_report_options *o = options;
     struct sv_loaded l;
-    int code = sv_expect_operands(operands, 1, SIZE_MAX, "subject (io, gpu or batch)", err);
+    char known[128], what[160];
+    snprintf(what, sizeof what, "subject (%s)", known_subjects(" or ", known));
+    int code = sv_expect_operands(operands, 1, SIZE_MAX, what, err);
     if (code < 0)
         return code;
     const struct sv_report_subject *s = find(operands->items[0], err);
@@ -171,6 +185,7 @@ const struct sv_command sv_command_report = {
         "(docs/serving.md). Warm-up counts nowhere.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct sv_report_options),
     .run = run,
 };

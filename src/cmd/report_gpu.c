@@ -3,6 +3,7 @@
  * Tables of columns over analysis/report_gpu.h; cmd/report_sections.c prints them. */
 #include "analysis/report_gpu.h"
 
+#include "base/sat.h"
 #include "cli/console.h"
 #include "cli/rows.h"
 #include "cmd/subjects.h"
@@ -115,7 +116,7 @@ static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell 
     const struct sv_gpu_report *r = s->data;
     struct cells c = {cells};
     (void)row;
-    ns(&c, r->trace->last_ns - r->trace->first_ns);
+    ns(&c, sv_sat_sub(r->trace->last_ns, r->trace->first_ns));
     count(&c, r->n_devices);
     count(&c, r->n_work);
     count(&c, r->n_calls);
@@ -252,7 +253,7 @@ static void fill_kernel(const struct sv_section *s, size_t row, struct sv_cell *
     struct cells c = {cells};
     int64_t all = 0;
     for (size_t i = 0; i < r->n_devices; i++)
-        all += r->devices[i].kernels_ns;
+        all = sv_sat_add(all, r->devices[i].kernels_ns);
     string(&c, r->trace->dict, r->kernels[row].name);
     share(&c, r->kernels[row].times.total_ns, all);
     times(&c, &r->kernels[row].times);

@@ -4,6 +4,7 @@
 #include "analysis/report_io.h"
 
 #include "analysis/stats.h"
+#include "base/sat.h"
 #include "cli/console.h"
 #include "cli/rows.h"
 #include "cmd/subjects.h"
@@ -238,9 +239,9 @@ static size_t sum_spans(const struct sv_io_report *r, struct span_sum **out)
             continue;
         struct span_sum *sum = &(*out)[k];
         sum->n++;
-        sum->dur_ns += s->dur_ns;
-        sum->own_ns += s->own_ns;
-        sum->any_ns += s->any_ns;
+        sum->dur_ns = sv_sat_add(sum->dur_ns, s->dur_ns);
+        sum->own_ns = sv_sat_add(sum->own_ns, s->own_ns);
+        sum->any_ns = sv_sat_add(sum->any_ns, s->any_ns);
         sum->worst_own_ns = s->own_ns > sum->worst_own_ns ? s->own_ns : sum->worst_own_ns;
         sum->opens += s->opens;
         sum->reads += s->reads;
@@ -490,7 +491,7 @@ static int print_json(const struct report *o, const struct sv_io_report *r, stru
     sv_json_lit(&j, "block_requests");
     sv_json_u64(&j, r->n_block);
     sv_json_lit(&j, "span_ns");
-    sv_json_i64(&j, r->trace->last_ns - r->trace->first_ns);
+    sv_json_i64(&j, sv_sat_sub(r->trace->last_ns, r->trace->first_ns));
     sv_json_line(&j);
     sv_json_lit(&j, "total");
     fill(r, &r->total, SV_IO_PROCESS, &l, &sizes);

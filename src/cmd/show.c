@@ -222,6 +222,7 @@ const struct sv_command sv_command_show = {
         "is narrower than a cell is merged.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct show),
     .run = run,
 };

@@ -281,6 +281,7 @@ const struct sv_command sv_command_stats = {
         "Loss and damage are told first, on standard error.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct stats),
     .run = run,
 };

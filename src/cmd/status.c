@@ -12,9 +12,21 @@ struct status_options {
     bool none; /* no option of its own */
 };
 
+/* Whole seconds are known. */
+static const char *age_of(char to[static 32], int64_t s)
+{
+    if (s < 60)
+        snprintf(to, 32, "%d s", s > 0 ? (int)s : 0);
+    else
+        snprintf(to, 32, "%lld:%02d:%02d", (long long)(s / 3600), (int)(s / 60 % 60),
+                 (int)(s % 60));
+    return to;
+}
+
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     struct sv_running *all;
+    char text[700];
     (void)options;
     int code = sv_expect_operands(operands, 0, 0, "word", err);
     if (code < 0)
@@ -23,13 +35,14 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     for (size_t i = 0; i < n; i++) {
         char age[32], size[32];
         sv_print(stdout, "%-8d %-12s %10s  %s → %s\n", (int)all[i].id.pid,
-                 sv_human_ns(age, ((int64_t)time(NULL) - all[i].since_s) * 1000000000),
+                 age_of(age, (int64_t)time(NULL) - all[i].since_s),
                  sv_human_bytes(size, all[i].bytes), all[i].name, all[i].out);
     }
-    if (n == 0)
+    const char *problem = n == 0 ? sv_running_problem(text, sizeof text) : NULL;
+    if (n == 0 && !problem)
         sv_console_note("no recording runs");
     free(all);
-    return 0;
+    return problem ? sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s", problem) : 0;
 }
 
 static const struct sv_option options[] = {{0}};

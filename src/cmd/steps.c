@@ -238,6 +238,7 @@ const struct sv_command sv_command_steps = {
         "one.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct steps),
     .run = run,
 };

@@ -45,6 +45,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 {
     const struct stop_options *o = options;
     struct sv_running *all;
+    char text[700];
     int code = sv_expect_operands(operands, 0, 1, "recording", err);
     if (code < 0)
         return code;
@@ -59,7 +60,10 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = stop_one(&all[i], err);
         n_stopped++;
     }
-    if (code >= 0 && n_stopped == 0)
+    const char *problem = n == 0 ? sv_running_problem(text, sizeof text) : NULL;
+    if (code >= 0 && problem)
+        code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s", problem);
+    else if (code >= 0 && n_stopped == 0)
         code = word ? sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording '%s' runs", word)
                     : sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording runs");
     free(all);

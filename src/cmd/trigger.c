@@ -39,6 +39,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 {
     struct sv_running *all;
     const struct sv_running *chosen = NULL;
+    const char *problem;
+    char text[700];
     (void)options;
     int code = sv_expect_operands(operands, 0, 1, "recording", err);
     if (code < 0)
@@ -55,6 +57,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "%zu recordings are meant ('stave status'): say which by its number",
                           n_rings);
+    else if (n == 0 && (problem = sv_running_problem(text, sizeof text)))
+        code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s", problem);
     else if (!chosen && word)
         code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording '%s' runs", word);
     else if (!chosen)

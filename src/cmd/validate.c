@@ -157,7 +157,7 @@ static const struct sv_option options[] = {
     {0, "rules", NULL, SV_OPT_FLAG, offsetof(struct validate, rules), "list the rules and stop",
      NULL},
     {0, "from", "FORMAT", SV_OPT_TEXT, offsetof(struct validate, from),
-     "read as perfetto, chrome or text instead of looking at the content", "perfetto chrome text"},
+     "read as {readers} instead of looking at the content", "{readers}"},
     {0},
 };
 
@@ -181,6 +181,7 @@ const struct sv_command sv_command_validate = {
                    "Exit code 0: nothing wrong, or notes only; 1: something was found.",
     .options = options,
     .examples = examples,
+    .lists = sv_format_lists,
     .options_size = sizeof(struct validate),
     .run = run,
 };

@@ -4,9 +4,13 @@
  * errors and print findings alike. Must not know what a command does with the events. */
 #include "files/open.h"
 #include "cli/console.h"
+#include "core/base/buf.h"
 #include "core/base/mem.h"
+#include "core/files/trusted.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +34,22 @@ int sv_err_in_file(struct sv_err *err, const char *path)
     return err->code;
 }
 
+int sv_open_log(const char *path, struct sv_err *err)
+{
+    int fd = sv_trusted_file(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, SV_TRUST_OWN, 0644);
+    if (fd >= 0)
+        return fd;
+    struct stat st;
+    int error = errno;
+    if (lstat(path, &st) == 0 && error != ENOSPC)
+        return sv_err_set(err, SV_EIO, SV_NO_POS,
+                          "%.300s is there already, and it is no plain file of yours alone: remove "
+                          "it, or choose another name for the trace",
+                          path);
+    errno = error;
+    return sv_err_sys(err, "cannot write %.300s", path);
+}
+
 /* Why an input has no format, in words that help. */
 static const char *explain(const struct sv_input *in)
 {
@@ -43,11 +63,24 @@ static const char *explain(const struct sv_input *in)
     return "not a trace that Stave knows; --from FORMAT forces one";
 }
 
+/* "--to: there is no writer for 'x'; use one of …" */
+static int not_among(const char *what, const char *name, enum sv_format_list list,
+                     const struct sv_format *of, struct sv_err *err)
+{
+    struct sv_buf names;
+    sv_buf_init(&names, sizeof err->msg);
+    sv_format_names(&names, list, of, ", ", " or ");
+    sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s '%.100s'; use %s%s", what, name, sv_buf_cstr(&names),
+               list == SV_LIST_SUFFIXES ? ", or --to FORMAT" : "");
+    sv_buf_fini(&names);
+    return SV_EUSAGE;
+}
+
 int sv_check_reader(const char *from, struct sv_err *err)
 {
     const struct sv_format *f = from ? sv_format_named(from) : NULL;
     if (from && (!f || !f->open_source))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--from: there is no reader for '%s'", from);
+        return not_among("--from: there is no reader for", from, SV_LIST_READERS, NULL, err);
     return 0;
 }
 
@@ -108,81 +141,90 @@ void sv_opened_close(struct sv_opened *o)
 
 static int parse_compression(const char *text, enum sv_compression *c, struct sv_err *err)
 {
-    static const char *const names[] = {"none", "gzip", "zstd"};
-    static const enum sv_compression values[] = {SV_PLAIN, SV_GZIP, SV_ZSTD};
-    for (size_t i = 0; i < 3; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            *c = values[i];
-            return 0;
-        }
-    }
+    if (sv_compression_named(text, c))
+        return 0;
     return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--compress: '%s' is not none, gzip or zstd",
                       text);
-}
-
-static int choose_output(const struct sv_output_choice *choice, const struct sv_format **format,
-                         enum sv_compression *file_compression, struct sv_err *err)
-{
-    const char *path = choice->path ? choice->path : "-";
-    *file_compression = SV_PLAIN;
-    *format = strcmp(path, "-") == 0 ? NULL : sv_format_for_path(path, file_compression);
-    if (choice->to) {
-        *format = sv_format_named(choice->to);
-        if (!*format || !(*format)->open_sink)
-            return sv_err_set(
-                err, SV_EUSAGE, SV_NO_POS,
-                "--to: there is no writer for '%s'; there is perfetto, chrome, text, csv and dot",
-                choice->to);
-    }
-    if (!*format)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          strcmp(path, "-") == 0
-                              ? "say which format to write: -o FILE or --to FORMAT"
-                              : "no format has the suffix of '%s'; --to FORMAT chooses one",
-                          path);
-    return 0;
-}
-
-int sv_check_output(const struct sv_output_choice *choice, struct sv_err *err)
-{
-    const struct sv_format *format = NULL;
-    enum sv_compression compression;
-    int code = choose_output(choice, &format, &compression, err);
-    if (code == 0 && choice->compress)
-        code = parse_compression(choice->compress, &compression, err);
-    return code;
 }
 
 /* A choice as it is carried out. */
 struct chosen {
     const struct sv_format *format;
+    const struct sv_writer *writer;
     enum sv_compression around;
     struct sv_write_options options;
 };
 
+/* --to names a format or a dialect of one; without it the suffix decides, then the dialect. */
+static int choose_format_of(const struct sv_output_choice *choice, struct chosen *c,
+                            struct sv_err *err)
+{
+    const char *path = choice->path ? choice->path : "-";
+    c->around = SV_PLAIN;
+    c->format = strcmp(path, "-") == 0 ? NULL : sv_format_for_path(path, &c->around);
+    c->options.dialect = choice->dialect;
+    if (choice->to) {
+        c->format = sv_format_named(choice->to);
+        if (!c->format && (c->format = sv_format_of_dialect(choice->to)) && !choice->dialect)
+            c->options.dialect = choice->to;
+        if (!c->format || !c->format->writer)
+            return not_among("--to: there is no writer for", choice->to, SV_LIST_WRITERS, NULL,
+                             err);
+    }
+    if (!c->format && choice->dialect)
+        c->format = sv_format_of_dialect(choice->dialect);
+    if (c->format)
+        return 0;
+    if (strcmp(path, "-") == 0)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "say which format to write: -o FILE or --to FORMAT");
+    return not_among("no format has the suffix of", path, SV_LIST_SUFFIXES, NULL, err);
+}
+
+static int choose_dialect(struct chosen *c, struct sv_err *err)
+{
+    const char *name = c->options.dialect;
+    c->writer = c->format->writer;
+    if (!name)
+        return 0;
+    const struct sv_dialect *d = sv_dialect_named(c->format, name);
+    if (!d && !c->format->dialects)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--dialect: %s has no dialects",
+                          c->format->name);
+    if (!d) {
+        char what[64];
+        snprintf(what, sizeof what, "--dialect: %s has no", c->format->name);
+        return not_among(what, name, SV_LIST_DIALECTS, c->format, err);
+    }
+    c->options.dialect = d->name;
+    if (d->writer)
+        c->writer = d->writer;
+    return 0;
+}
+
 static int choose(const struct sv_output_choice *choice, struct chosen *c, struct sv_err *err)
 {
-    *c = (struct chosen){.options = {.dialect = choice->dialect}};
-    int code = choose_output(choice, &c->format, &c->around, err);
-    if (code < 0)
+    *c = (struct chosen){0};
+    int code = choose_format_of(choice, c, err);
+    if (code == 0)
+        code = choose_dialect(c, err);
+    if (code < 0 || !choice->compress)
         return code;
-    assert(c->format);
-    const struct sv_format *dialect = sv_format_dialect(c->format, choice->dialect);
-    if (dialect != c->format)
-        c->options.dialect = NULL;
-    c->format = dialect;
-    if (!choice->compress)
-        return 0;
     /* Perfetto files compress their packets, so that a cut file can still be read. */
     return parse_compression(
-        choice->compress, dialect->compresses_inside ? &c->options.compression : &c->around, err);
+        choice->compress, c->writer->compresses_inside ? &c->options.compression : &c->around, err);
+}
+
+int sv_check_output(const struct sv_output_choice *choice, struct sv_err *err)
+{
+    return choose(choice, &(struct chosen){0}, err);
 }
 
 /* Takes the output. */
 static int open_sink(const struct chosen *c, struct sv_output *out, struct sv_dict *dict,
                      struct sv_report *report, struct sv_sink **sink, struct sv_err *err)
 {
-    int code = c->format->open_sink(out, &c->options, dict, report, sink, err);
+    int code = c->writer->open(out, &c->options, dict, report, sink, err);
     if (code < 0)
         sv_output_discard(out);
     return code;
@@ -195,7 +237,7 @@ int sv_open_output(const struct sv_output_choice *choice, struct sv_dict *dict,
     struct sv_output *out;
     const char *path = choice->path ? choice->path : "-";
     int code = choose(choice, &c, err);
-    if (code >= 0 && strcmp(path, "-") == 0 && c.format->is_binary && isatty(STDOUT_FILENO))
+    if (code >= 0 && strcmp(path, "-") == 0 && c.writer->is_binary && isatty(STDOUT_FILENO))
         code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "%s is binary and standard output is a terminal; use -o FILE",
                           c.format->name);
@@ -210,8 +252,8 @@ int sv_can_continue(const struct sv_output_choice *choice, bool *needs_end, stru
     int code = choose(choice, &c, err);
     if (code < 0)
         return code;
-    *needs_end = !c.format->is_binary; /* packets follow each other; texts have a last line */
-    return c.around == SV_PLAIN && c.format->can_continue;
+    *needs_end = !c.writer->is_binary; /* packets follow each other; texts have a last line */
+    return c.around == SV_PLAIN && c.writer->can_continue;
 }
 
 int sv_open_growing(const struct sv_output_choice *choice, const char *part, struct sv_dict *dict,
@@ -241,7 +283,7 @@ int sv_open_rest(const struct sv_output_choice *choice, const char *part, uint64
         code = sv_output_open_at(part, offset, &out, err);
     if (code < 0)
         return code;
-    assert(c.around == SV_PLAIN && c.format->can_continue);
+    assert(c.around == SV_PLAIN && c.writer->can_continue);
     c.options.continues = offset > 0;
     return open_sink(&c, out, dict, report, sink, err);
 }
@@ -272,6 +314,44 @@ int sv_run(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *w
     sv_console_findings(o->path, &o->report);
     return code < 0 ? code : closed;
 }
+
+/* ---- lists for the help ---- */
+
+static void add_list(struct sv_buf *out, enum sv_format_list which, bool is_help)
+{
+    sv_format_names(out, which, NULL, is_help ? ", " : " ", is_help ? " or " : " ");
+}
+
+static void list_readers(struct sv_buf *out, bool is_help)
+{
+    add_list(out, SV_LIST_READERS, is_help);
+}
+
+static void list_writers(struct sv_buf *out, bool is_help)
+{
+    add_list(out, SV_LIST_WRITERS, is_help);
+}
+
+static void list_suffixes(struct sv_buf *out, bool is_help)
+{
+    add_list(out, SV_LIST_SUFFIXES, is_help);
+}
+
+static void list_dialects(struct sv_buf *out, bool is_help)
+{
+    if (is_help)
+        sv_format_dialects(out);
+    else
+        add_list(out, SV_LIST_DIALECTS, false);
+}
+
+const struct sv_word_list sv_format_lists[] = {
+    {"readers", list_readers},
+    {"writers", list_writers},
+    {"suffixes", list_suffixes},
+    {"dialects", list_dialects},
+    {0},
+};
 
 /* ---- the same file twice ---- */
 

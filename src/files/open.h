@@ -29,52 +29,48 @@ struct sv_output_choice {
     const char *dialect;
 };
 
-#define SV_OUTPUT_OPTIONS(type)                                                                 \
-    {'o',                                                                                       \
-     "output",                                                                                  \
-     "FILE",                                                                                    \
-     SV_OPT_TEXT,                                                                               \
-     offsetof(type, out.path),                                                                  \
-     "where to write; the suffix chooses the format, '-' is standard output",                   \
-     NULL},                                                                                     \
-        {0,                                                                                     \
-         "to",                                                                                  \
-         "FORMAT",                                                                              \
-         SV_OPT_TEXT,                                                                           \
-         offsetof(type, out.to),                                                                \
-         "perfetto, chrome, text, csv or dot, whatever the suffix",                             \
-         "perfetto chrome text csv dot"},                                                       \
-        {0,                                                                                     \
-         "compress",                                                                            \
-         "HOW",                                                                                 \
-         SV_OPT_TEXT,                                                                           \
-         offsetof(type, out.compress),                                                          \
-         "none, gzip or zstd: inside a Perfetto file, around any other",                        \
-         "none gzip zstd"},                                                                     \
-    {                                                                                           \
-        0, "dialect", "NAME", SV_OPT_TEXT, offsetof(type, out.dialect),                         \
-            "perfetto: gpu (GPU work as GPU packets); chrome: object (default), array, kineto " \
-            "(PyTorch's), seed or seed-basic "                                                  \
-            "(TraceSmith's);"                                                                   \
-            " convert: batching or batching-newer (a server's own files)",                      \
-            "gpu object array kineto seed seed-basic batching batching-newer"                   \
+/* What {readers}, {writers}, {suffixes} and {dialects} mean in the texts of a command: for its `lists`. */
+extern const struct sv_word_list sv_format_lists[];
+
+#define SV_OUTPUT_OPTIONS(type)                                                            \
+    {'o',                                                                                  \
+     "output",                                                                             \
+     "FILE",                                                                               \
+     SV_OPT_TEXT,                                                                          \
+     offsetof(type, out.path),                                                             \
+     "where to write; the suffix chooses the format ({suffixes}), '-' is standard output", \
+     NULL},                                                                                \
+        {0,                                                                                \
+         "to",                                                                             \
+         "FORMAT",                                                                         \
+         SV_OPT_TEXT,                                                                      \
+         offsetof(type, out.to),                                                           \
+         "{writers}, whatever the suffix",                                                 \
+         "{writers}"},                                                                     \
+        {0,                                                                                \
+         "compress",                                                                       \
+         "HOW",                                                                            \
+         SV_OPT_TEXT,                                                                      \
+         offsetof(type, out.compress),                                                     \
+         "none, gzip or zstd: inside a Perfetto file, around any other",                   \
+         "none gzip zstd"},                                                                \
+    {                                                                                      \
+        0, "dialect", "NAME", SV_OPT_TEXT, offsetof(type, out.dialect),                    \
+            "a variant of the format: {dialects}", "{dialects}"                            \
     }
 
 /* `--from FORMAT`, or under another name where --from means something else. */
-#define SV_INPUT_OPTIONS_AS(type, name, field)                                     \
-    {0,                                                                            \
-     name,                                                                         \
-     "FORMAT",                                                                     \
-     SV_OPT_TEXT,                                                                  \
-     offsetof(type, field),                                                        \
-     "read as perfetto, chrome, text, bpftrace, time-align, mpstat, pmon, "        \
-     "iostat, strace, mllog, dlio, paje, starpu-rec, starpu-dag, fxt, "            \
-     "batching-csv, nsys, rocprofv3 or sbt instead of looking at the content",     \
-     "perfetto chrome text bpftrace time-align mpstat pmon iostat strace "         \
-     "mllog dlio paje starpu-rec starpu-dag fxt batching-csv nsys rocprofv3 sbt"}, \
-    {                                                                              \
-        0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),                    \
-            "damage in an input ends in exit code 1 and no output file", NULL      \
+#define SV_INPUT_OPTIONS_AS(type, name, field)                                \
+    {0,                                                                       \
+     name,                                                                    \
+     "FORMAT",                                                                \
+     SV_OPT_TEXT,                                                             \
+     offsetof(type, field),                                                   \
+     "read as {readers} instead of looking at the content",                   \
+     "{readers}"},                                                            \
+    {                                                                         \
+        0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),               \
+            "damage in an input ends in exit code 1 and no output file", NULL \
     }
 #define SV_INPUT_OPTIONS(type) SV_INPUT_OPTIONS_AS(type, "from", from)
 
@@ -103,6 +99,9 @@ int sv_run_into(struct sv_opened *o, struct sv_sink *sink, bool strict, const ch
 
 /* Puts the file's name (and the position) into the message. Returns err->code. */
 int sv_err_in_file(struct sv_err *err, const char *path);
+
+/* A text file beside a trace, emptied: this user's alone, so that nothing is written through what others planted under its name. */
+int sv_open_log(const char *path, struct sv_err *err);
 
 /* SV_EUSAGE when there are not exactly / at least n operands. */
 /* Refuses (SV_EUSAGE) a file that is given twice, also under two names, and an output (may be NULL) that is one of the inputs: what it

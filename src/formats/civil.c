@@ -39,12 +39,17 @@ void sv_civil_date(int64_t days, int64_t *year, unsigned *month, unsigned *day)
     *year = years + era * 400 + (*month <= 2);
 }
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 /* Up to `max` digits; how many there were. */
 static size_t take_digits(const char *p, size_t len, size_t max, int64_t *out)
 {
     size_t n = 0;
     *out = 0;
-    for (; n < len && n < max && p[n] >= '0' && p[n] <= '9'; n++)
+    for (; n < len && n < max && is_digit(p[n]); n++)
         *out = *out * 10 + (p[n] - '0');
     return n;
 }
@@ -109,7 +114,7 @@ size_t sv_civil_parse_clock(const char *p, size_t len, int64_t *ns_of_day)
             return 0;
         at += n;
     }
-    if (v[0] > 23 || v[1] > 59 || v[2] > 60)
+    if (v[0] > 23 || v[1] > 59 || v[2] > 60 || (at < len && is_digit(p[at])))
         return 0;
     *ns_of_day = ((v[0] * 60 + v[1]) * 60 + v[2]) * SV_S_NS;
     if (at + 1 < len && (p[at] == '.' || p[at] == ',')) {

@@ -164,7 +164,8 @@ void sv_stream_cut(struct sv_stream *s, struct sv_spool *spool, enum sv_spool_ca
 {
     if (is_losing(s) || s->spooled.slot.cause == SV_SPOOL_WHOLE)
         return;
+    bool is_missing = s->frames.is_open && cause != SV_SPOOL_STOP; /* then the sender keeps it */
     s->spooled.slot.cause = cause;
-    s->spooled.slot.events = s->frames.is_open ? s->frames.frame.events : s->frames.events;
+    s->spooled.slot.events = is_missing ? s->frames.frame.events : s->frames.events;
     sv_spool_note(spool, &s->spooled);
 }

@@ -44,7 +44,8 @@ static bool write_at(int fd, uint64_t at, const struct iovec *parts, int n)
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0) {
-            int error = done < 0 ? errno : ENOSPC;
+            int error = done < 0 && errno != EFBIG ? errno
+                                                   : ENOSPC; /* EFBIG is the spool's own limit */
             if (ftruncate(fd, (off_t)begin) != 0)
                 errno = error; /* a reader finds a record that is cut, as after a kill */
             errno = error;
@@ -315,7 +316,9 @@ int sv_spool_read(const struct sv_spool_view *v, size_t i, struct sv_spool_frame
     free(records);
     f->n = whole;
     f->events = frames.events;
-    uint64_t seen = frames.is_open ? frames.frame.events : frames.events;
+    /* Without an answer the sender keeps a frame: where the listener ended first, its own trace or its rings have it. */
+    bool has_sender = s->slot.cause == SV_SPOOL_OPEN || s->slot.cause == SV_SPOOL_STOP;
+    uint64_t seen = frames.is_open && !has_sender ? frames.frame.events : frames.events;
     if (s->slot.events > seen)
         seen = s->slot.events;
     f->lost = seen - f->events;

@@ -11,7 +11,8 @@
  * the size of the file.
  *
  * What is lost: a slot's `events` is the number of the newest frame's head that came; those of them that no whole frame in the file accounts for are
- * lost. So is, by number, the frame that was cut; what a sender did not send is not known here (its own rings have it). */
+ * lost. So is, by number, a frame that was cut, unless the listener ended first: then the sender still has it. What a sender did not send is not
+ * known here (its own rings have it). */
 #ifndef SV_LISTEN_SPOOL_H
 #define SV_LISTEN_SPOOL_H
 

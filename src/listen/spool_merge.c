@@ -155,8 +155,8 @@ static int add_stream(struct job *j, size_t i, struct sv_err *err)
                                   .report = &j->report};
     sv_input_open_pieces(j->view.fd, frames.pieces, frames.n, name, &in);
     in->window_limit = PACKET_MAX;
-    if (frames.n > 0 &&
-        sv_perfetto_source(in, &(struct sv_read_options){0}, dict, &j->report, &s.inner, err) < 0)
+    if (frames.n > 0 && sv_perfetto_format.open_source(in, &(struct sv_read_options){0}, dict,
+                                                       &j->report, &s.inner, err) < 0)
         s.is_damaged = true;
     if (s.inner)
         s.source.gives = s.inner->gives;
@@ -252,8 +252,9 @@ static void say(const char *path, const struct sv_spool_result *r)
     if (r->lost == 0 && r->cut == 0)
         sv_console_note("%s: %zu senders, %s events", path, r->senders, events);
     else
-        sv_console_note("%s: %zu senders, %s events; %s were lost, and %zu streams are not whole",
-                        path, r->senders, events, sv_human_count(lost, r->lost), r->cut);
+        sv_console_note("%s: %zu senders, %s events; %s were lost, and %zu stream%s not whole",
+                        path, r->senders, events, sv_human_count(lost, r->lost), r->cut,
+                        r->cut == 1 ? " is" : "s are");
 }
 
 int sv_spool_finish(struct sv_claim *c, const struct sv_output_choice *out, bool keep,

@@ -221,6 +221,8 @@ static void check_end(struct check *c, const struct sv_event *e)
         edge = c->open[edge].below;
     struct sv_event begin = {
         .ts_ns = c->open[edge].ts_ns, .track = e->track, .name = c->open[edge].name};
+    if (e->ts_ns > begin.ts_ns && !sv_event_until(&begin, e->ts_ns))
+        note(c, SV_CHECK_ENDLESS_DURATION, &begin);
     for (; k->top != edge; pop(c, k, c->open[k->top].end_ns)) { /* slices within it */
         const struct open *o = &c->open[k->top];
         if (o->end_ns > e->ts_ns && o->ts_ns < e->ts_ns)
@@ -242,6 +244,7 @@ static void check_slice(struct check *c, const struct sv_event *e)
     } else if (e->dur_ns < 0) {
         note(c, SV_CHECK_NEGATIVE_DURATION, e);
     } else if (__builtin_add_overflow(e->ts_ns, e->dur_ns, &end)) {
+        note(c, SV_CHECK_ENDLESS_DURATION, e);
         end = INT64_MAX;
     }
     leave_ended(c, k, e, end);

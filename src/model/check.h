@@ -31,6 +31,9 @@ enum sv_check_severity {
     RULE(NEAR_OVERLAP, "near-overlap", NOTE,                                                       \
          "slices of one track that miss nesting by one unit of time, as rounding does")            \
     RULE(NEGATIVE_DURATION, "negative-duration", ERROR, "a slice that ends before it begins")      \
+    RULE(ENDLESS_DURATION, "endless-duration", ERROR,                                              \
+         "a slice of 2^63 ns (292 years) or more: no duration can say it, and most commands "      \
+         "refuse the trace")                                                                       \
     RULE(DEEP_NESTING, "deep-nesting", WARNING,                                                    \
          "a slice below 512 others on its track: Perfetto drops it")                               \
     RULE(EDGE_ORDER, "edge-order", WARNING,                                                        \

@@ -3,7 +3,8 @@
  *
  * Called by `cut` between a sorted source and a writer. Life of the stage: before the window it only remembers what is open;
  * at its first moment each track lets that in (a track at its own first event, all others when time has passed the
- * first moment, so that an end at exactly that time still means "was over"); inside it passes events and keeps a mark per open
+ * first moment, so that an end at exactly that time still means "was over"; flow points of that moment come last, as in a sorted stream, whatever
+ * was open around them); inside it passes events and keeps a mark per open
  * begin; past its last moment it closes what is open and is done. */
 #include "model/filter.h"
 #include "core/base/glob.h"
@@ -40,7 +41,8 @@ struct filter {
     uint64_t seq;
     struct row *rows; /* by track */
     size_t n_rows, cap_rows;
-    uint8_t *names, *cats; /* verdicts by string */
+    struct sv_held *flows, *last_flow; /* points at the first moment, in order */
+    uint8_t *names, *cats;             /* verdicts by string */
     size_t n_names, cap_names, n_cats, cap_cats;
     sv_str begin_key, end_key;
     struct sv_buf path;
@@ -289,6 +291,30 @@ static void let_row_in(struct filter *f, struct row *r)
     let_counter_in(f, r);
 }
 
+static void on_flow(struct filter *f, struct row *r, const struct sv_event *e);
+
+static void hold_flow(struct filter *f, const struct sv_event *e)
+{
+    struct sv_held *h = sv_hold(&f->pool, e);
+    h->next = NULL;
+    if (f->last_flow)
+        f->last_flow->next = h;
+    else
+        f->flows = h;
+    f->last_flow = h;
+}
+
+static void let_flows_in(struct filter *f)
+{
+    while (f->flows) {
+        struct sv_held *h = f->flows;
+        f->flows = h->next;
+        on_flow(f, &f->rows[h->event.track], &h->event);
+        sv_outbox_spend(&f->out, h);
+    }
+    f->last_flow = NULL;
+}
+
 static void let_all_in(struct filter *f)
 {
     struct waiting w = {0};
@@ -301,6 +327,7 @@ static void let_all_in(struct filter *f)
     for (size_t t = 0; t < f->n_rows; t++)
         let_counter_in(f, &f->rows[t]);
     f->phase = INSIDE;
+    let_flows_in(f);
 }
 
 /* ---- the last moment ---- */
@@ -437,7 +464,7 @@ static void advance(struct filter *f, struct row *r, const struct sv_event *e)
     if (f->phase == BEFORE && e->ts_ns > f->is.from_ns)
         let_all_in(f);
     else if (f->phase == BEFORE && e->ts_ns == f->is.from_ns && e->kind != SV_END &&
-             e->kind != SV_COUNTER)
+             e->kind != SV_COUNTER && e->kind != SV_FLOW)
         let_row_in(f, r);
     if (f->phase == INSIDE && e->ts_ns > f->is.to_ns)
         leave(f);
@@ -457,7 +484,12 @@ static void filter_event(struct filter *f, const struct sv_event *e)
     case SV_SLICE:
     case SV_LOSS: on_span(f, r, e); break;
     case SV_COUNTER: on_counter(f, r, e); break;
-    case SV_FLOW: on_flow(f, r, e); break;
+    case SV_FLOW:
+        if (f->phase == BEFORE && e->ts_ns == f->is.from_ns)
+            hold_flow(f, e);
+        else
+            on_flow(f, r, e);
+        break;
     default:
         if (is_inside(f, e) && passes(f, r, e))
             sv_outbox_emit(&f->out, e);
@@ -479,6 +511,10 @@ static int filter_write(struct sv_sink *s, const struct sv_event *events, size_t
 
 static void drop_rows(struct filter *f)
 {
+    for (struct sv_held *h = f->flows, *next; h; h = next) {
+        next = h->next;
+        sv_held_free(&f->pool, h);
+    }
     for (size_t t = 0; t < f->n_rows; t++) {
         struct row *r = &f->rows[t];
         struct sv_held *lists[] = {r->edges, r->slices, r->counter};

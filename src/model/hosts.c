@@ -15,9 +15,10 @@
 
 struct numbering {
     struct sv_dict *texts;
-    struct sv_map boots;            /* host → its boot id, or SEVERAL */
-    struct sv_map users;            /* host → inputs that have it */
-    struct sv_map machines, groups; /* key → number */
+    struct sv_map boots;                    /* host → its boot id, or SEVERAL */
+    struct sv_map users;                    /* host → inputs that have it */
+    struct sv_map pids;                     /* machine → its pid namespace, or SEVERAL */
+    struct sv_map machines, groups, places; /* key → number */
     struct sv_hosts counts;
 };
 
@@ -74,20 +75,42 @@ static void number_one(struct numbering *n, struct sv_host *in, bool same_host)
     in->group = number_of(&n->groups, text(n, group), &n->counts.n_groups);
 }
 
-/* Each machine takes as many spaces as its input that has the most. */
-static void give_spaces(struct sv_host *const *inputs, size_t n, uint32_t n_machines)
+static void learn_pids(struct numbering *n, const struct sv_host *in)
 {
-    uint32_t *first = sv_alloc(((size_t)n_machines + 1) * sizeof *first), next = 0;
+    bool is_new;
+    if (!in->pids)
+        return;
+    uint64_t pids = text(n, in->pids), *slot = sv_map_add(&n->pids, in->machine, &is_new);
+    *slot = is_new || *slot == pids ? pids : SEVERAL;
+}
+
+static void place_one(struct numbering *n, struct sv_host *in, bool same_host)
+{
+    char key[64];
+    const uint64_t *only = sv_map_find(&n->pids, in->machine);
+    if (!same_host && !in->pids && in->n_spaces > 1) { /* merged before, of several */
+        in->place = n->counts.n_places++;
+        return;
+    }
+    uint64_t pids = in->pids ? text(n, in->pids) : only && *only != SEVERAL ? *only : 0;
+    snprintf(key, sizeof key, "%" PRIu32 "/%" PRIu64, in->machine, same_host ? 0 : pids);
+    in->place = number_of(&n->places, text(n, key), &n->counts.n_places);
+}
+
+/* Each place takes as many spaces as its input that has the most. */
+static void give_spaces(struct sv_host *const *inputs, size_t n, uint32_t n_places)
+{
+    uint32_t *first = sv_alloc(((size_t)n_places + 1) * sizeof *first), next = 0;
     for (size_t i = 0; i < n; i++)
-        if (inputs[i]->n_spaces > first[inputs[i]->machine])
-            first[inputs[i]->machine] = inputs[i]->n_spaces;
-    for (uint32_t m = 0; m < n_machines; m++) {
-        uint32_t taken = first[m];
-        first[m] = next;
+        if (inputs[i]->n_spaces > first[inputs[i]->place])
+            first[inputs[i]->place] = inputs[i]->n_spaces;
+    for (uint32_t p = 0; p < n_places; p++) {
+        uint32_t taken = first[p];
+        first[p] = next;
         next += taken;
     }
     for (size_t i = 0; i < n; i++)
-        inputs[i]->space = first[inputs[i]->machine];
+        inputs[i]->space = first[inputs[i]->place];
     free(first);
 }
 
@@ -98,7 +121,13 @@ struct sv_hosts sv_hosts_number(struct sv_host *const *inputs, size_t n, bool sa
         learn(&all, inputs[i]);
     for (size_t i = 0; i < n; i++)
         number_one(&all, inputs[i], same_host);
-    give_spaces(inputs, n, all.counts.n_machines);
+    for (size_t i = 0; i < n; i++)
+        learn_pids(&all, inputs[i]);
+    for (size_t i = 0; i < n; i++)
+        place_one(&all, inputs[i], same_host);
+    give_spaces(inputs, n, all.counts.n_places);
+    sv_map_fini(&all.pids);
+    sv_map_fini(&all.places);
     sv_map_fini(&all.boots);
     sv_map_fini(&all.users);
     sv_map_fini(&all.machines);

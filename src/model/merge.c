@@ -147,6 +147,7 @@ int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct 
         return code;
     in->from = (struct sv_host){.host = meta_text(input->dict, SV_META_HOST),
                                 .boot = meta_text(input->dict, SV_META_BOOT),
+                                .pids = meta_text(input->dict, SV_META_PIDS),
                                 .rank = meta_rank(input->dict),
                                 .n_spaces = spaces_of(input->dict),
                                 .is_mixed = is_mixed(input->dict)};
@@ -211,7 +212,7 @@ static uint64_t salt_of(struct sv_map *seen, const char *name)
 static void prepare_rebase(struct sv_merge *m, struct sv_dict *dict)
 {
     struct sv_map seen = {0};
-    bool is_one = m->hosts.n_machines == 1 && m->hosts.n_groups == 1;
+    bool is_one = m->hosts.n_machines == 1 && m->hosts.n_groups == 1 && m->hosts.n_places == 1;
     for (size_t i = 0; i < m->n; i++) {
         struct input *in = m->inputs[i];
         struct sv_rebase *r = &in->rebase;

@@ -113,7 +113,7 @@ struct sv_trace *sv_trace_new(struct sv_dict *dict, struct sv_report *report,
                               size_t memory_limit_bytes);
 void sv_trace_free(struct sv_trace *t);
 
-/* The door for events, part of the trace. Its close() finishes the trace, also after a failure: what came before it counts. The
+/* The sink that events go in by, part of the trace. Its close() finishes the trace, also after a failure: what came before it counts. The
  * trace itself stays. */
 struct sv_sink *sv_trace_sink(struct sv_trace *t);
 int sv_trace_finish(struct sv_trace *t, struct sv_err *err); /* what close() calls; once */

@@ -24,10 +24,10 @@ enum { INLINE = 0, JOIN = 1, CHAIN = 2, SHAPE_FIRST = 3 };
 
 #define SHAPE_SLOTS_MAX 64u /* longer lists are written without shape */
 #define SHAPES_MAX      (1u << 16)
-#define TEXT_CACHE      (1u << 16) /* slots, in pairs */
-#define LIST_CACHE      (1u << 15) /* slots */
-#define TEXT_SHORT      2u         /* bytes that are cheaper repeated than found */
-#define TEXT_LONG       (1u << 16) /* bytes from which a text is not looked up */
+#define TEXT_CACHE      SV_TABLE(1u << 16, 256u) /* slots, in pairs */
+#define LIST_CACHE      SV_TABLE(1u << 15, 256u) /* slots */
+#define TEXT_SHORT      2u                       /* bytes that are cheaper repeated than found */
+#define TEXT_LONG       (1u << 16)               /* bytes from which a text is not looked up */
 #define TEXTS_MAX       (1u << 24)
 #define HASH_STEP       0x9fb21c651e98df25ull
 #define VALUE_MAX       16u /* bytes of a value without text; as many for the head of an inline slot */

@@ -6,6 +6,7 @@
 #include "plot/timeline.h"
 
 #include "core/base/mem.h"
+#include "model/kernel_words.h"
 #include "plot/arrows.h"
 #include "plot/colors.h"
 
@@ -44,9 +45,10 @@ struct drawing {
 
 static void find_machine_categories(struct drawing *d, const struct sv_dict *dict)
 {
-    static const char *const names[] = {"syscall", "block",     "page_cache",   "fault",
-                                        "process", "sched",     "thread_state", "vfs",
-                                        "clock",   "cpu_sample"};
+    static const char *const names[] = {SV_CAT_SYSCALL,      SV_CAT_BLOCK,   SV_CAT_PAGE_CACHE,
+                                        SV_CAT_FAULT,        SV_CAT_PROCESS, SV_CAT_SCHED,
+                                        SV_CAT_THREAD_STATE, "vfs",          "clock",
+                                        SV_CAT_CPU_SAMPLE};
     d->is_machine = sv_alloc((size_t)dict->n_strings + 1);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         d->is_machine[sv_dict_find_str(dict, names[i], strlen(names[i]))] = true;

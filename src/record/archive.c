@@ -186,7 +186,7 @@ static int run_self(const char *const *argv, const char *to)
     pid_t pid = fork();
     if (pid == 0) {
         sigset_t none;
-        unsetenv("STAVE_SESSION"); /* was for the command; nobody listens there now */
+        unsetenv("STAVE_SESSION"); /* was for the command; the session has ended */
         int fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
@@ -262,7 +262,7 @@ static void add_logs(struct package *p, const struct sv_record_options *o,
         char name[160], copy[1200];
         snprintf(name, sizeof name, "log-%zu-%.120s", i + 1, slash ? slash + 1 : path);
         if (access(path, R_OK) != 0)
-            continue; /* the recorder has told */
+            continue; /* the recorder has reported it */
         if (!o->use.out_dir) {
             add_file(p, place->name, path, name);
             continue;
@@ -311,10 +311,11 @@ static const char *last_word(const char *path)
 }
 
 /* --rotate: the parts before the newest one, which are still there. */
-static void add_parts(struct package *p, const struct sv_record_place *place, uint32_t n_parts)
+static void add_parts(struct package *p, const struct sv_record_place *place, uint32_t first,
+                      uint32_t newest)
 {
     char path[1300];
-    for (uint32_t i = 1; i < n_parts; i++) {
+    for (uint32_t i = first; i < newest; i++) {
         sv_parts_name(place->trace, i, path, sizeof path);
         if (access(path, R_OK) == 0)
             add_file(p, place->name, path, last_word(path));
@@ -322,7 +323,7 @@ static void add_parts(struct package *p, const struct sv_record_place *place, ui
 }
 
 int sv_record_package(const struct sv_record_options *o, const struct sv_record_place *place,
-                      uint32_t n_parts, struct sv_err *err)
+                      uint32_t first, uint32_t newest, struct sv_err *err)
 {
     struct stat st;
     if (!o->use.out_dir && !o->use.archive)
@@ -331,7 +332,7 @@ int sv_record_package(const struct sv_record_options *o, const struct sv_record_
     int code = choose_folder(p, o, place, err);
     if (code >= 0) {
         add_file(p, place->name, place->trace, last_word(place->trace));
-        add_parts(p, place, n_parts);
+        add_parts(p, place, first, newest);
         add_copies(p, o, place);
         add_logs(p, o, place);
         make_all(p, place);

@@ -1,8 +1,9 @@
 /* --copy-output: what the command prints goes to files, too.
  *
  * Called by `stave record` around the recording. A process of its own reads the command's pipes, so that neither a slow terminal stops the
- * recorder nor the recorder's death the command; it ends when nobody writes to the pipes any more. */
+ * recorder nor the exit of the recorder the command; it ends when the last writer has closed the pipes. */
 #include "cli/console.h"
+#include "files/open.h"
 #include "record/recorder.h"
 
 #include <errno.h>
@@ -36,7 +37,7 @@ static bool write_all(int fd, const char *bytes, size_t n)
     return true;
 }
 
-/* Once: false when nothing more comes, or nobody wants it. */
+/* Once: false when nothing more comes, or the output is closed. */
 static bool pass_on(struct stream *s)
 {
     static char chunk[CHUNK];
@@ -47,7 +48,7 @@ static bool pass_on(struct stream *s)
         return false;
     if (!s->has_failed && !write_all(s->file, chunk, (size_t)n))
         s->has_failed = true;
-    /* Nobody reads any more: closing our end tells the command what it would have been told. */
+    /* The reader is gone: closing our end gives the command the error that it would have had without us. */
     return write_all(s->through, chunk, (size_t)n);
 }
 
@@ -80,9 +81,9 @@ int sv_copy_open(struct sv_recorder *r, const struct sv_record_place *place, str
     struct stream streams[2];
     for (int i = 0; i < 2; i++) {
         int ends[2];
-        int file = open(paths[i], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        int file = sv_open_log(paths[i], err);
         if (file < 0)
-            return sv_err_sys(err, "--copy-output: %s", paths[i]);
+            return sv_err_in_file(err, "--copy-output");
         if (pipe2(ends, O_CLOEXEC) != 0)
             return sv_err_sys(err, "--copy-output: cannot make a pipe");
         streams[i] = (struct stream){ends[0], i == 0 ? STDOUT_FILENO : STDERR_FILENO, file, false};

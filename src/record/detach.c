@@ -1,6 +1,7 @@
 /* --detach: the recording goes on without the terminal. The caller waits only until it has begun, or failed to. Called by `stave record`: the fork
  * before anything is made, since a claim belongs to the process that records; the terminal is left, and OUT.log made, when the output is claimed. */
 #include "cli/console.h"
+#include "files/open.h"
 #include "record/recorder.h"
 
 #include <errno.h>
@@ -16,12 +17,14 @@ int sv_record_leave_terminal(const char *out, int word, struct sv_err *err)
     char log[1100], line[1100];
     snprintf(log, sizeof log, "%.1024s.log", out);
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    int to = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (null < 0 || to < 0 || setsid() < 0)
+    int to = sv_open_log(log, err);
+    if (to < 0)
+        return sv_err_in_file(err, "--detach");
+    if (null < 0 || setsid() < 0)
         return sv_err_sys(err, "--detach: cannot write %s", log);
     int n = snprintf(line, sizeof line, "%.1024s\n", out);
     if (write(word, line, (size_t)n) != n)
-        return sv_err_sys(err, "--detach: nobody waits");
+        return sv_err_sys(err, "--detach: the starting process is gone");
     dup2(null, STDIN_FILENO);
     dup2(to, STDOUT_FILENO);
     dup2(to, STDERR_FILENO);

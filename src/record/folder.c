@@ -52,20 +52,6 @@ static int make_folder(struct sv_record_place *p, const char *dir, struct sv_err
     return sv_err_set(err, SV_EIO, SV_NO_POS, "--out-dir: no number is left in %s", dir);
 }
 
-/* The file's name without what its formats add: train.json.gz is train. */
-static void take_stem(const char *path, char *to, size_t size)
-{
-    static const char *const ends[] = {".gz",   ".zst", ".pftrace", ".perfetto-trace",
-                                       ".json", ".txt", ".csv"};
-    snprintf(to, size, "%s", path);
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-            size_t len = strlen(to), n = strlen(ends[i]);
-            if (len > n && strcmp(to + len - n, ends[i]) == 0 && to[len - n - 1] != '/')
-                to[len - n] = 0;
-        }
-}
-
 static int place_in_folder(struct sv_record_options *o, struct sv_record_place *p,
                            struct sv_err *err)
 {
@@ -91,7 +77,8 @@ int sv_record_place(struct sv_record_options *o, struct sv_record_place *p, stru
     char stem[1024];
     if (o->use.out_dir)
         return place_in_folder(o, p, err);
-    take_stem(o->out.path, stem, sizeof stem);
+    /* train.json.gz is train */
+    snprintf(stem, sizeof stem, "%.*s", (int)sv_format_stem(o->out.path), o->out.path);
     const char *slash = strrchr(stem, '/');
     snprintf(p->name, sizeof p->name, "%.200s", slash ? slash + 1 : stem);
     snprintf(p->trace, sizeof p->trace, "%.1023s", o->out.path);

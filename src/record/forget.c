@@ -1,4 +1,4 @@
-/* When processes and threads that ended are forgotten. Called by the recorder after each round, when nobody holds a batch of events.
+/* Decides when the state of ended processes and threads is freed. Called by the recorder after each round, when no batch of events is in use.
  *
  * Programs with libstave have their rows until their rings are empty. */
 #include "record/decode/forget.h"

@@ -3,6 +3,7 @@
  * Three places lead to it: the claims of a name (OUT.session, OUT.session.N), the session directories of this user, and growing files that have no
  * claim any more (OUT.part, OUT.part.N). What two of them lead to is listed once. */
 #include "record/leftovers.h"
+#include "cli/console.h"
 
 #include "core/base/mem.h"
 #include "core/files/trusted.h"
@@ -57,11 +58,18 @@ static void add_failure(struct sv_leftovers *l, const char *path, const char *wh
 /* The folder must be there; the file need not. */
 bool sv_leftovers_absolute(const char *path, char *to, size_t size)
 {
-    char folder[PATH_MAX], real[PATH_MAX];
+    char folder[PATH_MAX], real[PATH_MAX], link[64];
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     int n = snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash + 1 - path) : 1,
                      slash ? path : ".");
-    if (!*name || n >= (int)sizeof folder || !realpath(folder, real))
+    int fd = *name && n < (int)sizeof folder ? sv_trusted_walk(folder) : -1;
+    if (fd < 0)
+        return false;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t len = readlink(link, real, sizeof real - 1);
+    close(fd);
+    real[len > 0 ? len : 0] = '\0';
+    if (len <= 0 && !realpath(folder, real)) /* without /proc */
         return false;
     return snprintf(to, size, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < (int)size;
 }
@@ -86,6 +94,8 @@ static bool look_at_part(struct sv_leftovers *l, struct sv_leftover *o, const ch
     if (!ok)
         return false;
     snprintf(o->part, sizeof o->part, "%s", part);
+    o->part_device = st.st_dev;
+    o->part_inode = st.st_ino;
     o->file_bytes = (uint64_t)st.st_size;
     o->changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
     return true;
@@ -314,7 +324,11 @@ void sv_leftovers_of_name(struct sv_leftovers *l, const char *name)
 {
     char out[SV_PATH_MAX], folder[SV_PATH_MAX];
     if (!sv_leftovers_absolute(name, out, sizeof out)) {
-        add_problem(l, "%s: there is no such folder", name);
+        add_problem(l,
+                    errno == EPERM ? "%s: another user made a link on the way there: name the "
+                                     "folder that it leads to"
+                                   : "%s: there is no such folder",
+                    name);
         return;
     }
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(out, '/') - out), out);
@@ -371,11 +385,8 @@ bool sv_leftover_is_done(const struct sv_leftover *o)
 
 static void remove_part(const struct sv_leftover *o)
 {
-    int fd = o->part[0] ? sv_trusted_file(AT_FDCWD, o->part, O_RDONLY, SV_TRUST_OWN, 0) : -1;
-    if (fd < 0)
-        return;
-    close(fd);
-    unlink(o->part);
+    if (o->part[0])
+        sv_trusted_remove(o->part, (dev_t)o->part_device, (ino_t)o->part_inode);
 }
 
 void sv_leftover_remove(struct sv_leftover *o, bool all)
@@ -387,4 +398,12 @@ void sv_leftover_remove(struct sv_leftover *o, bool all)
         sv_dead_remove(&o->dead);
     if (o->has_claim)
         sv_claim_release(&o->claim);
+}
+
+void sv_leftovers_note(const struct sv_claim *c)
+{
+    if (c->has_left)
+        sv_console_note("%s: an earlier program was killed before its trace was complete; make it "
+                        "so with: stave recover %s",
+                        c->out, c->out);
 }

@@ -15,6 +15,7 @@ struct sv_leftover {
     char problem[160]; /* why the session, dead.dir, cannot be read; "": it can, or there is none */
     struct sv_claim claim;
     struct sv_dead dead;
+    uint64_t part_device, part_inode;
     uint64_t part_bytes; /* of the growing file that are whole */
     uint64_t file_bytes; /* of all of it */
     int64_t changed_ns;  /* when something was last written to it */
@@ -38,11 +39,14 @@ int sv_leftovers_of_session(struct sv_leftovers *l, const char *dir, struct sv_e
 /* All sessions of this user on this machine, and what is left in the current directory. */
 void sv_leftovers_everywhere(struct sv_leftovers *l);
 
-/* Does its process still run, or one of its clients? `pid` is told which. */
+/* Does its process still run, or one of its clients? *pid is set to it. */
 enum sv_process_state sv_leftover_state(const struct sv_leftover *o, uint32_t *pid);
 bool sv_leftover_is_done(const struct sv_leftover *o); /* nothing in it is missing elsewhere */
 /* Removes the growing file, the session directory and the claim. `all`: also a session that could not be read. */
 void sv_leftover_remove(struct sv_leftover *o, bool all);
+
+/* Who has just taken a claim says that something was left under the name. */
+void sv_leftovers_note(const struct sv_claim *c);
 
 bool sv_leftovers_absolute(const char *path, char *to, size_t size);
 

@@ -84,7 +84,7 @@ static bool adopt(struct log_run *g, struct sv_event *e)
     int64_t end = from + (is_slice ? e->dur_ns : 0);
     if (!sv_clocks_convert(clocks, SV_CLOCK_REALTIME, SV_CLOCK_BOOTTIME, end, &to))
         return false;
-    /* Logs tell milliseconds: what happened in the first one is not older than we are. */
+    /* Logs have milliseconds: an entry of the first one is not older than the recording. */
     if (to < g->first_ns)
         return false;
     if (is_slice)
@@ -139,7 +139,7 @@ static int open_log(struct sv_recorder *r, const char *path, const struct sv_rea
 {
     uint32_t clock = r->dict->clocks.trace_clock;
     int code = sv_open_input_as(path, NULL, read, r->dict, o, err);
-    r->dict->clocks.trace_clock = clock; /* the reader has told its own */
+    r->dict->clocks.trace_clock = clock; /* the reader has set its own */
     if (code < 0)
         return code;
     if (strcmp(o->format->name, "mllog") != 0 && strcmp(o->format->name, "dlio") != 0)

@@ -7,11 +7,14 @@
 
 #include "cli/console.h"
 #include "core/files/out_name.h"
+#include "core/files/trusted.h"
+#include "record/leftovers.h"
 #include "record/recorder.h"
 #include "record/ring_files.h"
 #include "sdk/collect.h"
 #include "sdk/session_layout.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +63,7 @@ int sv_record_claim(struct sv_recorder *r, struct sv_err *err)
         sv_err_in_file(err, out);
         return code;
     }
+    sv_leftovers_note(&r->output.claim);
     r->output.is_held = true;
     r->output.is_converted = !can_continue;
     r->output.needs_end = can_continue && needs_end;
@@ -153,6 +157,7 @@ void sv_record_commit(struct sv_recorder *r, int64_t now, bool must, struct sv_e
     if (o->why.code == 0) {
         o->whole_bytes = part_bytes(r);
         o->whole_events = r->events;
+        o->whole_told = r->told_lost;
         o->whole_ns = now;
     }
     note_whole(r); /* rings are given back, also when nothing can be written */
@@ -261,7 +266,7 @@ int sv_record_output_fail(struct sv_recorder *r, struct sv_err *err)
     if (r->sink)
         r->sink->close(r->sink, true, &ignored);
     r->sink = &nowhere;
-    /* With an unknown number first: the file is in order even if nobody comes back to it. */
+    /* With an unknown number first: the file is valid even if this is never done again. */
     write_end(r, 0, &ignored);
     note_whole(r);
     sv_console_note("%s: %s: what comes from now on is counted, not recorded", r->options->out.path,
@@ -342,7 +347,7 @@ static int settle(struct sv_recorder *r, struct sv_err *err)
         return keep(r, err);
     }
     if (strcmp(o->claim.out, r->options->out.path) != 0)
-        sv_console_note("%s was written by somebody else meanwhile: the trace is %s",
+        sv_console_note("%s was written by another process meanwhile: the trace is %s",
                         r->options->out.path, o->claim.out);
     return 0;
 }
@@ -370,13 +375,17 @@ static bool end_in_order(struct sv_recorder *r, uint64_t n_lost)
         return true;
     if (o->whole_bytes == 0)
         return unlink(r->part) == 0;
-    return truncate(r->part, (off_t)o->whole_bytes) == 0 && !o->needs_end;
+    int fd = sv_trusted_file(AT_FDCWD, r->part, O_WRONLY, SV_TRUST_OWN, 0);
+    bool is_cut = fd >= 0 && ftruncate(fd, (off_t)o->whole_bytes) == 0;
+    if (fd >= 0)
+        close(fd);
+    return is_cut && !o->needs_end;
 }
 
 static int close_failed(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_output *o = &r->output;
-    uint64_t n = r->events - o->whole_events;
+    uint64_t n = r->events - o->whole_events + r->told_lost - o->whole_told;
     struct sv_err why = {0};
     bool is_in_order = end_in_order(r, n);
     if (!r->parts && access(r->part, F_OK) != 0) {

@@ -11,6 +11,7 @@
 #include "record/ring_files.h"
 #include "record/still_open.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -41,6 +42,7 @@ struct sv_parts {
     struct segment kept[SEGMENTS_MAX]; /* closed ones, oldest first */
     size_t n_kept;
     uint64_t kept_bytes;
+    uint32_t first;  /* --rotate: of this recording; what has lower numbers was there before */
     uint32_t number; /* of the file that grows */
     int64_t start_ns;
     int n_saved;
@@ -160,6 +162,38 @@ int sv_parts_check(const struct sv_record_options *o, struct sv_err *err)
     return parse(o, &ignored, err);
 }
 
+/* Of NAME-0012.SUFFIX: 12; 0: it is no part of `out`, whose suffix begins at `dot`. */
+static uint32_t number_in(const char *entry, const char *out, size_t dot)
+{
+    char *end;
+    if (strncmp(entry, out, dot) != 0 || entry[dot] != '-' || entry[dot + 1] < '0' ||
+        entry[dot + 1] > '9')
+        return 0;
+    unsigned long n = strtoul(entry + dot + 1, &end, 10);
+    return strcmp(end, out + dot) == 0 && n < UINT32_MAX ? (uint32_t)n : 0;
+}
+
+uint32_t sv_parts_free_number(const char *out)
+{
+    char folder[PATH_SIZE] = ".", one[PATH_SIZE];
+    const char *slash = strrchr(out, '/'), *base = slash ? slash + 1 : out;
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s", slash == out ? 1 : (int)(slash - out), out);
+    sv_parts_name(base, 1, one, sizeof one);
+    size_t dot = strlen(base);
+    while (dot > 0 && (strncmp(one, base, dot) != 0 || strncmp(one + dot, "-0001", 5) != 0))
+        dot--;
+    uint32_t next = 1;
+    DIR *d = opendir(folder);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        uint32_t n = number_in(e->d_name, base, dot);
+        next = n >= next ? n + 1 : next;
+    }
+    if (d)
+        closedir(d);
+    return next;
+}
+
 int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
 {
     if (!r->options->use.rotate && !r->options->use.last)
@@ -171,7 +205,9 @@ int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
                                .forget = r->sink->forget ? parts_forget : NULL};
     sv_sink_takes_as(&p->sink, r->sink, SV_IN_NO_ORDER);
     p->file = r->sink;
-    p->number = r->output.claim.segment ? r->output.claim.segment : 1;
+    p->first = r->options->use.rotate ? sv_parts_free_number(r->options->out.path)
+                                      : r->output.claim.segment;
+    p->number = p->first;
     p->start_ns = sv_recorder_now_ns();
     r->parts = p;
     r->sink = &p->sink;
@@ -248,7 +284,7 @@ static int put_away(struct sv_recorder *r, int64_t now, struct sv_err *err)
         segment_name(r, p->number, false, path);
     } else {
         sv_parts_name(r->options->out.path, p->number, path, sizeof path);
-        if (p->count > 0 && p->number >= p->count) { /* the newest one counts */
+        if (p->count > 0 && p->number - p->first + 1 >= p->count) { /* the newest one counts */
             sv_parts_name(r->options->out.path, p->number - (uint32_t)p->count + 1, gone,
                           sizeof gone);
             if (p->count > 1) {
@@ -356,7 +392,7 @@ struct join_list {
     size_t n;
 };
 
-/* Opened before anything can be forgotten; the first one tells what was open before the second. */
+/* Opened before anything can be forgotten; the first one says what was open before the second. */
 static int open_segments(const struct sv_recorder *r, struct join_list *list, bool with_newest,
                          struct sv_err *err)
 {
@@ -482,13 +518,14 @@ int sv_parts_finish(struct sv_recorder *r, struct sv_err *err)
     char newest[PATH_SIZE];
     if (p->is_ring)
         return finish_ring(r, err);
+    r->first_part = p->first;
     r->n_parts = p->number;
-    if (access(r->part, F_OK) != 0 && p->number > 1) { /* a full disk: no other was begun */
+    if (access(r->part, F_OK) != 0 && p->number > p->first) { /* a full disk: no other was begun */
         sv_parts_name(out, --r->n_parts, newest, sizeof newest);
         return sv_claim_settle_as(&r->output.claim, newest, err);
     }
-    if (p->number > 1)
-        sv_console_note("%u parts; the newest is %s", p->number, out);
+    if (p->number > p->first)
+        sv_console_note("%u parts; the newest is %s", p->number - p->first + 1, out);
     return sv_claim_settle(&r->output.claim, err);
 }
 

@@ -1,7 +1,7 @@
 /* Files of recordings that run: see running.h. Called by the recorder, status, stop and trigger.
  *
  * A file is believed only while its process holds the lock on it and is the very process that wrote it: numbers are used again, and those of
- * another pid namespace mean somebody else here. The folder is checked as core/files/trusted.h does it: nobody else can have written what is in it. */
+ * another pid namespace mean other processes here. The folder is checked as core/files/trusted.h does it: nobody else can have written what is in it. */
 #include "record/running.h"
 #include "core/base/mem.h"
 #include "core/files/trusted.h"
@@ -27,6 +27,26 @@ static void folder(char *path, size_t size)
         snprintf(path, size, "%s/stave-recordings", run);
     else
         snprintf(path, size, "/dev/shm/stave-recordings-%u", (unsigned)geteuid());
+}
+
+const char *sv_running_problem(char *text, size_t size)
+{
+    char path[512];
+    folder(path, sizeof path);
+    int fd = sv_trusted_folder(AT_FDCWD, path, SV_TRUST_PRIVATE);
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    if (fd >= 0 || error == ENOENT)
+        return NULL;
+    if (error == EPERM || error == ELOOP || error == ENOTDIR || error == EACCES)
+        snprintf(text, size,
+                 "%s, where recordings are listed, is not this user's alone: remove it, or set "
+                 "XDG_RUNTIME_DIR to a folder of yours",
+                 path);
+    else
+        snprintf(text, size, "%s, where recordings are listed: %s", path, strerror(error));
+    return text;
 }
 
 /* ---- the recorder ---- */
@@ -62,7 +82,7 @@ static bool put(int dir, const struct sv_running *r, const char *name)
     return false;
 }
 
-char *sv_running_tell(const char *name, const char *out, bool is_ring)
+char *sv_running_announce(const char *name, const char *out, bool is_ring)
 {
     char path[512], file[48];
     folder(path, sizeof path);

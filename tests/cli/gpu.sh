@@ -38,14 +38,14 @@ check steps_are_called_as_pytorch_does sh -c 'grep -q "\"cat\":\"user_annotation
 
 # TraceSmith's example, byte for byte, with and without its features; and what its file gets wrong.
 for what in input full basic sbt unfinished; do python3 "$here/seed_file.py" $what >"seed.$what"; done
-run_any seed 0 "$STAVE" convert -q --from text seed.input --dialect seed -o seed.json
+run_any seed 0 "$STAVE" convert -q --from text seed.input --dialect tracesmith -o seed.json
 check seed_byte_for_byte cmp seed.json seed.full
-run_any seed_basic 0 "$STAVE" convert -q --from text seed.input --dialect seed-basic -o basic.json
+run_any seed_basic 0 "$STAVE" convert -q --from text seed.input --dialect tracesmith-basic -o basic.json
 check seed_without_features cmp basic.json seed.basic
-run_any seed_through_itself 0 "$STAVE" convert -q seed.json --dialect seed -o again.json
+run_any seed_through_itself 0 "$STAVE" convert -q seed.json --dialect tracesmith -o again.json
 check seed_reads_its_own cmp again.json seed.full
 # The same six events from TraceSmith's binary trace; one that was not finished; ones that are cut or damaged anywhere.
-run_any sbt 0 "$STAVE" convert -q seed.sbt --dialect seed -o sbt.json
+run_any sbt 0 "$STAVE" convert -q seed.sbt --dialect tracesmith -o sbt.json
 check sbt_byte_for_byte cmp sbt.json seed.full
 check sbt_rows sh -c '"$0" cat -q seed.sbt | grep -q "gpu .*name=\"GPU 0 Model X\"" && "$0" cat -q seed.sbt | grep -q "process .*name=\"app\""' "$STAVE"
 run_any sbt_unfinished 0 "$STAVE" convert seed.unfinished -o unfinished.pftrace
@@ -98,7 +98,7 @@ track #2 thread uuid=0x2 parent=#1 pid=7 tid=8
 4.000000000 begin #2 "host" cat="app"
 5.000000000 end #2
 END
-run_any seed_odd 0 "$STAVE" convert odd.txt --dialect seed -o odd.json
+run_any seed_odd 0 "$STAVE" convert odd.txt --dialect tracesmith -o odd.json
 is_right() {
   python3 - <<'END'
 import json
@@ -116,13 +116,13 @@ check what_has_no_place_is_told grep -q 'for which TraceSmith has no place' "$TM
 # Rows by stream and by kind of work; arrows follow.
 run_any rows_by_stream 0 "$STAVE" convert -q "$here/kineto.json" --gpu-tracks streams -o streams.pftrace
 check rows_of_streams sh -c '"$0" cat -q streams.pftrace >s.txt && grep -q "gpu .*name=\"GPU 0\"" s.txt && grep -q "name=\"Context 1\"" s.txt && grep -q "stream .*name=\"Stream 7\"" s.txt' "$STAVE"
-run_any rows_by_kind 0 "$STAVE" convert -q "$here/kineto.json" --gpu-tracks seed -o kinds.pftrace
+run_any rows_by_kind 0 "$STAVE" convert -q "$here/kineto.json" --gpu-tracks kind -o kinds.pftrace
 check rows_of_kinds sh -c '"$0" cat -q kinds.pftrace >s.txt && for n in "GPU Compute" "GPU Memory Copy (H→D)" "GPU Synchronization" "GPU Other"; do grep -qF "name=\"$n\"" s.txt || exit 1; done' "$STAVE"
 arrow() { "$STAVE" query -q --to csv "$1" "SELECT a.name, b.name FROM flow JOIN slice a ON a.id = slice_out JOIN slice b ON b.id = slice_in WHERE b.category = 'kernel'" | tail -n 1 | grep -q '^cudaLaunchKernel,.*gemm'; }
 check arrow_to_a_stream arrow streams.pftrace
 check arrow_to_a_kind arrow kinds.pftrace
 run_any rows_unknown 2 "$STAVE" convert -q "$here/kineto.json" --gpu-tracks colours -o x.pftrace
-check rows_unknown_is_told grep -q "'colours' is not streams or seed" rows_unknown.err
+check rows_unknown_is_told grep -q "'colours' is not streams or kind" rows_unknown.err
 check rows_unknown_leaves_no_file test ! -e x.pftrace
 
 # Perfetto's GPU packets, and back: stages with their names, arguments and arrows.

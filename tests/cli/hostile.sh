@@ -134,18 +134,35 @@ for verb in cat info validate stats steps critical-path "critical-path --summary
   quiet_terminal "wide $verb" "$STAVE" $verb wide.txt
 done
 quiet_terminal "wide hist" "$STAVE" plot hist wide.txt read
+# Equal durations so long that a double cannot tell one from the next.
+printf '[{"ph":"X","name":"a","ts":0,"dur":1152921504606846,"pid":1,"tid":1}]' >long.json
+quiet_terminal "long hist" "$STAVE" plot hist long.json a
+quiet_terminal "long hist linear" "$STAVE" plot hist long.json a --linear --buckets 1000
+check long_hist_has_a_bar grep -q '1 slice' "out/long hist.out.text"
 quiet_terminal "wide diff" "$STAVE" diff wide.txt lines.some.txt --all
 quiet_terminal "wide window" "$STAVE" plot timeline wide.txt --time -9000000000s:9000000000s
 quiet_terminal "wide cut" "$STAVE" cut wide.txt --time 9000000000s: --to text
 quiet_terminal "wide query" "$STAVE" query wide.txt 'select sum(dur), max(ts) - min(ts), count(*) from slice'
 
 # ---- other processes ----
-mkdir -m 700 run/stave-recordings
-printf '1700000000\n%s\n%s/out\nfile\n' "${hostile//$'\n'/}" "${hostile//$'\n'/}" >run/stave-recordings/4242
-exec 9<>run/stave-recordings/4242
-flock -x 9
-quiet_terminal status "$STAVE" status
-exec 9>&-
+ln -s /bin/sh "$hostile.sh"
+quiet_terminal status "$STAVE" record --no-io --no-block --no-page-cache --interval 0 --no-summary -q -o "${hostile//$'\n'/}.json" -- "./$hostile.sh" -c '"$0" status; :' "$STAVE"
+check a_recording_was_listed grep -qF x1b out/status.out.text
+
+# The library's own words, in somebody else's program.
+lossy=$BUILD/tests/stress/lossy
+if [ -x "$lossy" ]; then
+  n=0
+  for out in "nowhere/$hostile.pftrace" "$hostile" "unix:/nowhere/$hostile" "tcp:$hostile" "%Z$hostile.pftrace"; do
+    quiet_terminal "library_$((++n))" env STAVE_OUT="$out" "$lossy" 1 exit
+  done
+  for name in STAVE_FULL STAVE_BUFFER STAVE_COMPRESS STAVE_SESSION STAVE_TRIGGER; do
+    quiet_terminal "library_$name" env STAVE_OUT=x.pftrace $name="$hostile" "$lossy" 1 exit
+  done
+  check the_library_said_it sh -c 'for f in out/library_*.err.text; do grep -qF x1b "$f" || exit 1; done'
+else
+  skip library "the stress programs are not built"
+fi
 
 # A program whose name, arguments and output are hostile, killed while it writes.
 numbers=$BUILD/tests/stress/numbers out="${hostile//$'\n'/}.pftrace"

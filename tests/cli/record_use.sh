@@ -58,7 +58,7 @@ bad command_map 'command: [a, {b: c}]\n' "1: command: expected a word"
 bad root '- a\n' "1: expected keys such as 'duration: 30s'"
 bad nothing '' "1: expected keys such as 'duration: 30s'"
 bad yaml 'output: "x\n' "1: a quote is not closed on its line"
-run_any config_missing 4 "$STAVE" record --config nowhere.yml -- true
+run_any config_missing 3 "$STAVE" record --config nowhere.yml -- true
 check config_missing_says grep -q "nowhere.yml: .*No such file" config_missing.err
 printf 'duration: soon\n' >time.yml
 run_any config_time 2 "$STAVE" record -q --config time.yml -o x.pftrace -- true

@@ -15,7 +15,7 @@ has_sqlite=1; "$STAVE" query -q t.json 'select 1' >/dev/null 2>&1 || has_sqlite=
 # ends EXIT WORDS COMMAND…: the exit code, and WORDS (a fixed text) in the one line on standard error; "-": nothing there.
 n=0
 ends() {
-  local expected=$1 words=$2 code name said problem= line; shift 2
+  local expected=$1 words=$2 code name said problem='' line; shift 2
   n=$((n + 1)); name="$n $*"
   cli_begin "$name"
   "$STAVE" "$@" >out 2>err </dev/null; code=$?
@@ -214,3 +214,22 @@ if [ -e /dev/full ]; then
     check "full_disk $command" sh -c '[ "$1" = 4 ] && grep -q "standard output: No space left" err' sh $?
   done
 fi
+
+# ---- an exported STAVE_OUT names what others record: looking at it must not replace it ----
+cp t.json shown.json
+for command in "info shown.json" "cat shown.json" "validate shown.json" "convert shown.json -o seen.pftrace" "status" "recover" "--help"; do
+  # shellcheck disable=SC2086 # a command is words
+  STAVE_OUT=$PWD/shown.json "$STAVE" $command >out 2>err
+  check "exported $command" sh -c 'cmp -s t.json shown.json && [ ! -e shown.json.part ] && [ ! -e shown.json.session ]'
+done
+
+# ---- a configuration is an input ----
+"$STAVE" record --config nowhere.yml -- true >out 2>err
+check no_configuration sh -c '[ "$1" = 3 ] && grep -q "nowhere.yml: cannot open" err' sh $?
+"$STAVE" record --config . -- true >out 2>err
+check configuration_is_a_folder sh -c '[ "$1" = 3 ] && grep -q "is a directory" err' sh $?
+printf 'bogus: 1\n' >bogus.yml
+"$STAVE" record --config bogus.yml -- true >out 2>err
+check list_of_keys_ends_at_a_key sh -c '[ "$1" = 2 ] && grep -qE "unknown key .bogus.; there is command, .*[a-z], …$" err' sh $?
+"$STAVE" record --cgroup "" -- true >out 2>err
+check empty_value sh -c '[ "$1" = 2 ] && grep -q "^stave record: --cgroup: its value is empty$" err' sh $?

@@ -16,10 +16,11 @@ END
 rows n.json >want
 check the_example_is_read grep -q '^-10000,5000,slice' want
 for suffix in pftrace pftrace.gz json txt; do
-  run_any "convert_$suffix" 0 "$STAVE" convert n.json -o "n.$suffix"
-  rows "n.$suffix" >got
+  run_any "convert_$suffix" 0 "$STAVE" convert n.json -o "to.$suffix"
+  rows "to.$suffix" >got
   check "$suffix has the same times" cmp want got
 done
+mv to.pftrace n.pftrace
 check a_note_names_the_shift grep -q 'times before zero (Perfetto shows all times 10000 ns later' convert_pftrace.err
 check the_file_explains_it grep -qa 'time_origin_ns' n.pftrace
 check the_explanation_is_no_metadata sh -c '! "$0" cat -q n.pftrace | grep -q time_origin' "$STAVE"
@@ -28,11 +29,9 @@ for how in gzip zstd; do
   rows "$how.pftrace" >got
   check "perfetto with $how has the same times" cmp want got
 done
-for dialect in kineto; do
-  run_any "$dialect" 0 "$STAVE" convert -q n.json -o "$dialect.json" --dialect "$dialect"
-  rows "$dialect.json" | grep slice | cut -d, -f1-3 >got
-  check "$dialect has the same slices" sh -c 'grep slice want | cut -d, -f1-3 | cmp - got'
-done
+run_any kineto 0 "$STAVE" convert -q n.json -o kineto.json --dialect kineto
+rows kineto.json | grep slice | cut -d, -f1-3 >got
+check kineto_has_the_same_slices sh -c 'grep slice want | cut -d, -f1-3 | cmp - got'
 run_any gpu 0 "$STAVE" convert -q n.json -o gpu.pftrace --dialect gpu
 rows gpu.pftrace >got
 check gpu_has_the_same_times cmp want got
@@ -69,8 +68,8 @@ track #2 thread uuid=0x2 parent=#1 pid=1 tid=1 name="t"
 END
 rows ends.txt >want
 for suffix in pftrace json txt; do
-  run_any "ends_$suffix" 0 "$STAVE" convert ends.txt -o "ends.$suffix"
-  rows "ends.$suffix" >got
+  run_any "ends_$suffix" 0 "$STAVE" convert ends.txt -o "to.$suffix"
+  rows "to.$suffix" >got
   check "$suffix has the ends of time" cmp want got
 done
 check what_perfetto_cannot_hold_is_said grep -q 'times more than 292 years apart' ends_pftrace.err
@@ -102,3 +101,21 @@ run_any too_long 4 "$STAVE" convert long.txt -o long.csv
 check too_long_has_a_place grep -q 'at -1000000000 ns on track "t"' too_long.err
 run_any edges_need_no_duration 0 "$STAVE" convert -q long.txt -o long.pftrace
 run_any stats_too_long 4 "$STAVE" stats long.pftrace
+check stats_too_long_has_a_place grep -q 'at -1000000000 ns on track "t"' stats_too_long.err
+run_any validate_too_long 1 "$STAVE" validate long.pftrace
+check validate_names_it grep -q 'endless-duration' validate_too_long.out
+sed -i 's/ name="t"//' long.txt
+run_any nameless_too_long 4 "$STAVE" stats long.txt
+check a_track_without_a_name_has_numbers grep -q 'at -1000000000 ns on thread 1 of process 1;' nameless_too_long.err
+
+# What begins at the last time of all is not inside of what ends then.
+cat >last.json <<'END'
+[{"ph":"X","name":"until then","ts":9223372036854773.807,"dur":2,"pid":1,"tid":1},
+{"ph":"X","name":"a moment","ts":9223372036854775.807,"dur":0,"pid":1,"tid":1},
+{"ph":"B","name":"never ended","ts":9223372036854775.807,"pid":1,"tid":1},
+{"ph":"X","name":"a moment","ts":9223372036854775.807,"dur":0,"pid":1,"tid":1}]
+END
+run_any last 0 "$STAVE" convert -q last.json -o last.pftrace
+rows last.json >want 2>said # that it has no end
+rows last.pftrace >got 2>said
+check the_last_time_of_all cmp want got

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(bytes, head, sizeof head);
     if (size > 0)
         memcpy(bytes + sizeof head, data, size);
-    log_fuzz(sv_fxt_source, sv_fxt_probe, LOG_READS_ANYTHING, bytes, sizeof head + size);
+    log_fuzz(&sv_fxt_format, LOG_READS_ANYTHING, bytes, sizeof head + size);
     free(bytes);
     return 0;
 }

@@ -36,11 +36,21 @@ struct player {
 static void put(struct player *p, const uint8_t *bytes, size_t n)
 {
     uint64_t head = atomic_load(&p->ring.head);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0, part; i < n; i += part) {
         size_t at = (head + i) & (RING_BYTES - 1);
-        p->data[at] = p->data[RING_BYTES + at] = bytes[i];
+        part = n - i < RING_BYTES - at ? n - i : RING_BYTES - at;
+        memcpy(p->data + at, bytes + i, part);
+        memcpy(p->data + RING_BYTES + at, bytes + i, part);
     }
     atomic_store(&p->ring.head, head + n);
+}
+
+/* In one piece, and those that begin past the end at their other place. */
+static void allow(const struct player *p, size_t at, size_t n)
+{
+    ALLOW(p->data + at, n);
+    if (at + n > RING_BYTES)
+        ALLOW(p->data, at + n - RING_BYTES);
 }
 
 static void play(struct player *p, struct section s)
@@ -59,7 +69,7 @@ static void play(struct player *p, struct section s)
     uint64_t fresh = atomic_load(&p->ring.head) - from;
     FORBID(p->data, (size_t)2 * RING_BYTES);
     if (fresh <= RING_BYTES)
-        ALLOW(p->data + (from & (RING_BYTES - 1)), (size_t)fresh);
+        allow(p, from & (RING_BYTES - 1), (size_t)fresh);
     sv_drain_round(p->drain);
     read_all(sv_drain_source(p->drain), p->trace, &p->shape);
     ALLOW(p->data, (size_t)2 * RING_BYTES);

@@ -1,6 +1,9 @@
-/* A session directory from nowhere: sections for the files session, names and ring.0 of the process, then the same of a client. Looked at and
- * read as `stave recover` does. The session's own numbers are as given, so that most inputs are no session at all; the magic number and the
- * version are put right, and the process is one that is gone. */
+/* A session directory from nowhere: sections for the files session and names and for head and records of ring.0, then the same of a client.
+ * Looked at and read as `stave recover` does. The session's own numbers are as given, so that most inputs are no session at all; the magic
+ * number and the version are put right, and the process is one that is gone.
+ *
+ * Files are larger than what is interesting in them: of a session the words, TICKS ticks and the begins of its texts are given, of a ring its
+ * words and SLICES slices of each mark. */
 #include "core/base/report.h"
 #include "sdk/dead.h"
 #include "tests/fuzz/mutate_sections.h"
@@ -12,10 +15,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { TICKS = 4, SLICES = 4, TEXT = 48 };
+
 static char dir[64], client[80];
+
+static void remove_files(const char *folder)
+{
+    static const char *const files[] = {"session", "names", "ring.0"};
+    for (size_t i = 0; i < 3; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+        unlink(path);
+    }
+}
 
 static void remove_dirs(void)
 {
+    remove_files(client);
+    remove_files(dir);
     rmdir(client);
     rmdir(dir);
 }
@@ -30,6 +47,7 @@ static void make_dirs(void)
     atexit(remove_dirs);
 }
 
+/* The files stay from input to input: making them is most of the work. */
 static void put_file(const char *folder, const char *name, const void *bytes, size_t n, off_t size)
 {
     char path[128];
@@ -39,10 +57,30 @@ static void put_file(const char *folder, const char *name, const void *bytes, si
     close(fd);
 }
 
+static void take(struct section *s, void *to, size_t n)
+{
+    size_t have = s->len < n ? s->len : n;
+    memcpy(to, s->bytes, have);
+    *s = (struct section){s->bytes + have, s->len - have};
+}
+
+/* A text that fills its place when its first bytes have no end. */
+static void take_text(struct section *s, char *to, size_t n)
+{
+    char begin[TEXT] = {0};
+    take(s, begin, n < TEXT ? n : TEXT);
+    memset(to, begin[0], n);
+    memcpy(to, begin, n < TEXT ? n : TEXT);
+}
+
 static void put_session(const char *folder, struct section s)
 {
     struct sv_session_file f = {0};
-    memcpy(&f, s.bytes, s.len < sizeof f ? s.len : sizeof f);
+    take(&s, &f, offsetof(struct sv_session_file, ticks) + TICKS * sizeof f.ticks[0]);
+    take_text(&s, f.out, sizeof f.out);
+    take_text(&s, f.part, sizeof f.part);
+    take_text(&s, f.command, sizeof f.command);
+    take_text(&s, f.name, sizeof f.name);
     f.magic = SV_SESSION_MAGIC;
     f.version = SV_LAYOUT_VERSION;
     f.process.start_ticks = 0;
@@ -51,13 +89,18 @@ static void put_session(const char *folder, struct section s)
     put_file(folder, "session", &f, sizeof f, SV_SESSION_BYTES);
 }
 
-static void put_ring(const char *folder, struct section s)
+static void put_ring(const char *folder, struct section head, struct section records)
 {
-    static uint8_t bytes[SV_PAGE + SV_RING_BYTES_MIN];
-    memset(bytes, 0, sizeof bytes);
-    memcpy(bytes, s.bytes, s.len < sizeof bytes ? s.len : sizeof bytes);
+    static alignas(SV_PAGE) uint8_t bytes[SV_PAGE + SV_RING_BYTES_MIN];
     struct sv_ring *r = (struct sv_ring *)(void *)bytes;
+    memset(bytes, 0, sizeof bytes);
+    take(&head, r, offsetof(struct sv_ring, mark));
+    for (int i = 0; i < 2; i++)
+        take(&head, &r->mark[i],
+             offsetof(struct sv_mark, slices) + SLICES * sizeof r->mark[i].slices[0]);
+    take(&records, bytes + SV_PAGE, SV_RING_BYTES_MIN);
     r->magic = SV_RING_MAGIC;
+    r->version = SV_LAYOUT_VERSION;
     r->size = SV_RING_BYTES_MIN;
     put_file(folder, "ring.0", bytes, sizeof bytes, sizeof bytes);
 }
@@ -67,7 +110,8 @@ static void put_all(const char *folder, struct section *rest)
     put_session(folder, take_section(rest));
     struct section names = take_section(rest);
     put_file(folder, "names", names.bytes, names.len, (off_t)names.len);
-    put_ring(folder, take_section(rest));
+    struct section head = take_section(rest);
+    put_ring(folder, head, take_section(rest));
 }
 
 static void recover(void)
@@ -98,18 +142,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     put_all(dir, &rest);
     if (rest.len > 0)
         put_all(client, &rest);
+    else
+        remove_files(client);
     recover();
-    static const char *const files[] = {"session", "names", "ring.0"};
-    for (size_t i = 0; i < 3; i++) {
-        char path[128];
-        snprintf(path, sizeof path, "%s/%s", dir, files[i]);
-        unlink(path);
-        snprintf(path, sizeof path, "%s/%s", client, files[i]);
-        unlink(path);
-    }
     return 0;
 }
 
-static const struct mutate_shape shapes[] = {
-    {.first = sizeof(struct sv_session_file)}, MUTATE_NAMES_SHAPE(0), MUTATE_RING_SHAPE(SV_PAGE)};
-MUTATE_BY_SECTIONS(shapes, 3, 3)
+static const struct mutate_shape shapes[] = {{.first = sizeof(struct sv_session_file)},
+                                             MUTATE_NAMES_SHAPE(0),
+                                             {.first = sizeof(struct sv_ring)},
+                                             MUTATE_RING_SHAPE(0)};
+MUTATE_BY_SECTIONS(shapes, 4, 4)

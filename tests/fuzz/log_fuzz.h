@@ -11,15 +11,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-typedef int log_source(struct sv_input *in, const struct sv_read_options *options,
-                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                       struct sv_err *err);
-
 /* Whether a reader may refuse when it is opened, or reads anything. */
 enum log_manners { LOG_READS_ANYTHING, LOG_MAY_REFUSE };
 
-static inline int log_fuzz(log_source *open, int (*probe)(const uint8_t *head, size_t n),
-                           enum log_manners manners, const uint8_t *data, size_t size)
+static inline int log_fuzz(const struct sv_format *format, enum log_manners manners,
+                           const uint8_t *data, size_t size)
 {
     struct sv_err err = {0};
     struct sv_input *in;
@@ -28,7 +24,7 @@ static inline int log_fuzz(log_source *open, int (*probe)(const uint8_t *head, s
     struct sv_zone *zone = NULL;
     struct sv_dict *dict = sv_dict_new();
     sv_report_init(&report);
-    (void)probe(data, size);
+    (void)format->probe(data, size);
     if (size % 2 && sv_zone_open("-05:00", &zone, &err) != SV_OK)
         __builtin_trap();
     struct sv_read_options options = {.zone = zone, .has_date = size % 3 == 0, .date_days = 19000};
@@ -36,7 +32,7 @@ static inline int log_fuzz(log_source *open, int (*probe)(const uint8_t *head, s
         __builtin_trap();
     struct sv_trace *trace = sv_trace_new(dict, &report, (size_t)256 << 20);
     struct shape_check shape = {0};
-    if (open(in, &options, dict, &report, &source, &err) == SV_OK)
+    if (format->open_source(in, &options, dict, &report, &source, &err) == SV_OK)
         (void)sv_pump(source, shape_check_sink(&shape, source->gives, sv_trace_sink(trace)), NULL,
                       &err);
     else if (manners == LOG_READS_ANYTHING)
@@ -51,10 +47,10 @@ static inline int log_fuzz(log_source *open, int (*probe)(const uint8_t *head, s
     return 0;
 }
 
-#define LOG_FUZZ(name, manners)                                                      \
-    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)                     \
-    {                                                                                \
-        return log_fuzz(sv_##name##_source, sv_##name##_probe, manners, data, size); \
+#define LOG_FUZZ(name, manners)                                    \
+    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)   \
+    {                                                              \
+        return log_fuzz(&sv_##name##_format, manners, data, size); \
     }
 
 #endif

@@ -226,7 +226,8 @@ const char *canon(struct sv_buf *text, const struct sv_trace *t, unsigned flags)
     sv_buf_init(&w.line, (size_t)1 << 28);
     for (uint64_t row = 0; row < t->slices.n; row++) {
         put_slice(&w, row);
-        put_args(&w, t->slices.args[row]);
+        if (!(flags & CANON_NO_ARGS))
+            put_args(&w, t->slices.args[row]);
         end_line(&w);
     }
     put_counters(&w);

@@ -13,7 +13,7 @@
 #include "core/base/buf.h"
 #include "model/trace.h"
 
-enum canon_flag { CANON_NO_ARROWS = 1, CANON_NO_CPU_TIMES = 2 };
+enum canon_flag { CANON_NO_ARROWS = 1, CANON_NO_CPU_TIMES = 2, CANON_NO_ARGS = 4 };
 
 const char *canon(struct sv_buf *text, const struct sv_trace *t, unsigned flags);
 /* Stores what the source gives, closes it, and says it; an error is a failed check. The damage of the report is in *damage unless NULL. */

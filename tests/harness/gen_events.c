@@ -25,7 +25,7 @@ uint64_t rng_below(struct rng *r, uint64_t n)
     return rng_next(r) % n;
 }
 
-enum { TRACKS_MAX = 64, DEPTH_MAX = 64, ARGS_ROOM = 96, ODD_ARGS_ROOM = 600 };
+enum { FLOWS_MAX = 1000, TRACKS_MAX = 64, DEPTH_MAX = 64, ARGS_ROOM = 96, ODD_ARGS_ROOM = 600 };
 
 enum form { SLICE, ENDLESS, EDGE };
 
@@ -43,6 +43,8 @@ struct maker {
     size_t n_lanes, depth;
     sv_track counters[2];
     int64_t now_ns;
+    int64_t flow_ns[FLOWS_MAX]; /* when the number was used last */
+    bool is_flow_used[FLOWS_MAX];
 };
 
 /* ---- arguments ---- */
@@ -230,6 +232,18 @@ static size_t make_special(struct maker *m, struct sv_arg *args, size_t n, const
     return n;
 }
 
+/* The number of a flow; 0: none, since it was used at this very moment, and formats do not agree on which of two events of one flow and one
+ * time is the first, unless the later one ends it. */
+static uint64_t flow_number(struct maker *m, unsigned type)
+{
+    uint64_t i = rng_below(&m->g->rng, FLOWS_MAX);
+    if (type != SV_ARG_FLOW_END && m->is_flow_used[i] && m->flow_ns[i] == m->now_ns)
+        return 0;
+    m->is_flow_used[i] = true;
+    m->flow_ns[i] = m->now_ns;
+    return 1 + i;
+}
+
 static void make_args(struct maker *m, struct sv_event *e, const char *prefix, bool flows)
 {
     struct sv_arg args[ODD_ARGS_ROOM + 200];
@@ -244,7 +258,10 @@ static void make_args(struct maker *m, struct sv_event *e, const char *prefix, b
         n = make_special(m, args, n, e);
     if (flows && m->o->extras & GEN_FLOWS && rng_below(r, 3) == 0) {
         unsigned type = SV_ARG_FLOW_BEGIN + (unsigned)rng_below(r, 4);
-        args[n++] = (struct sv_arg){.type = type & 0xff, .u = 1 + rng_below(r, 1000)};
+        uint64_t number = type == SV_ARG_CORRELATION ? 1 + rng_below(r, 1000)
+                                                     : flow_number(m, type);
+        if (number)
+            args[n++] = (struct sv_arg){.type = type & 0xff, .u = number};
     }
     if (n == 0)
         return;
@@ -400,13 +417,17 @@ static void make_loss(struct maker *m, sv_track track)
 static void make_flow_point(struct maker *m, sv_track track)
 {
     struct rng *r = &m->g->rng;
+    unsigned type = SV_ARG_FLOW_BEGIN + (unsigned)rng_below(r, 3);
+    uint64_t number = flow_number(m, type);
+    if (!number || m->now_ns == INT64_MAX) /* at the last time nothing is before or behind it */
+        return;
     struct sv_event *e = add(m, SV_FLOW, track);
     struct sv_arg *a = sv_arena_get(&m->g->arena, sizeof *a, 16);
-    *a = (struct sv_arg){.type = (SV_ARG_FLOW_BEGIN + (unsigned)rng_below(r, 3)) & 0xff,
-                         .u = 1 + rng_below(r, 1000)};
+    *a = (struct sv_arg){.type = type & 0xff, .u = number};
     e->args = a;
     e->n_args = 1;
-    e->flags = rng_below(r, 4) == 0 ? SV_BIND_NEXT : 0;
+    if (a->type == SV_ARG_FLOW_END && rng_below(r, 2)) /* only ends wait for the next slice */
+        e->flags = SV_BIND_NEXT;
 }
 
 static bool chance(struct maker *m, unsigned extra, uint64_t one_in)

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TIME_LIMIT_S = 120, EXIT_SKIP = 77 };
+enum { TIME_LIMIT_S = 120, LONG_TIME_LIMIT_S = 3600, EXIT_SKIP = 77 };
 enum outcome { PASSED, FAILED, SKIPPED };
 
 extern const struct test_case *const __start_test_cases[] __attribute__((weak));
@@ -206,7 +206,7 @@ static enum outcome run_here(const struct test_case *t)
 
 static _Noreturn void run_in_child(const struct test_case *t, const char *name)
 {
-    alarm(TIME_LIMIT_S);
+    alarm(getenv("STAVE_LONG") ? LONG_TIME_LIMIT_S : TIME_LIMIT_S);
     enum outcome outcome = run_here(t);
     if (outcome == SKIPPED)
         printf("skip %s: %s\n", name, now.context);

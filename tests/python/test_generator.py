@@ -257,3 +257,24 @@ def test_times_before_zero_and_past_the_end(py):
     assert [(t.one(n)["ts"], t.one(n)["dur"]) for n in ("early", "late", "last")] == [(-10, 5), (10, 5), (2**63 - 6, 5)]
     assert t.one("first")["ts"] == -(2**63)
     assert not t.ask("select * from slice where name = 'never'")
+
+
+def test_the_writer_knows_the_suffixes_of_the_library(py):
+    py.run('''
+        import re
+        from stave import _stave
+        from stave import TraceWriter, writer
+        try:
+            _stave.File("x.none")
+            raise AssertionError("x.none was opened")
+        except Exception as e:
+            text = str(e)
+        assert re.findall(r"[.][a-z-]+(?=,)", text) == list(writer._SUFFIXES), text
+        for name in [s + p for s in writer._SUFFIXES for p in ("", ".gz", ".zst")]:
+            assert TraceWriter("unused" + name).is_enabled()
+        try:
+            TraceWriter("x.none")
+            raise AssertionError("x.none was taken")
+        except ValueError as e:
+            assert ".perfetto-trace" in str(e)
+    ''')

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 HERE = os.path.dirname(__file__)
-PACKAGE = os.path.join(os.environ["SRC"], "python")
+PACKAGE = os.path.join(os.environ["SRC"], "lib", "python")
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,18 @@ static void prepare(const char *how)
         signal(SIGTERM, end_well); /* its own */
 }
 
-/* While they run. */
+/* Until the kernel ends it, in a memory cgroup. Without one it gives up. */
+static void take_all_memory(void)
+{
+    for (int i = 0; i < 256; i++) {
+        char *block = malloc(1 << 20);
+        if (block)
+            memset(block, i + 1, 1 << 20);
+    }
+    _exit(9);
+}
+
+/* While they run, which they may do for ever: `wait` is ended by others. */
 static void end_by_signal(const char *how)
 {
     static const struct {
@@ -63,6 +74,10 @@ static void end_by_signal(const char *how)
     } signals[] = {{"term", SIGTERM}, {"int", SIGINT},      {"hup", SIGHUP},
                    {"kill", SIGKILL}, {"handler", SIGTERM}, {"abort", SIGABRT}};
     wait_for_enough();
+    if (strncmp(how, "signal:", 7) == 0)
+        kill(getpid(), (int)strtol(how + 7, NULL, 10));
+    if (strcmp(how, "hog") == 0)
+        take_all_memory();
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         if (strcmp(how, signals[i].how) == 0)
             kill(getpid(), signals[i].sig);

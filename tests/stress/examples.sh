@@ -13,7 +13,7 @@ has() { local name=$1 text; shift; for text; do grep -qF -- "$text" "$name.txt" 
 run gpu_events; say $? "gpu_events runs"
 # Whole files, field by field, as JSON and through the Perfetto format.
 for suffix in json pftrace; do
-  STAVE_OUT=gpu_events.$suffix "$BUILD/examples/gpu_events" && "$STAVE" convert -q gpu_events.$suffix --dialect seed -o gpu_events.2.json && python3 "$SRC/tests/stress/seeds.py" gpu_events gpu_events.2.json >why 2>&1
+  STAVE_OUT=gpu_events.$suffix "$BUILD/examples/gpu_events" && "$STAVE" convert -q gpu_events.$suffix --dialect tracesmith -o gpu_events.2.json && python3 "$SRC/tests/stress/seeds.py" gpu_events gpu_events.2.json >why 2>&1
   say $? "gpu_events: every field, as .$suffix" "$(tail -n 3 why)"
 done
 for name in layers complete_usage; do

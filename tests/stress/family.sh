@@ -30,9 +30,11 @@ run() {
 }
 quiet() { sed -i '/was not suspended/d' err; [ ! -s err ]; } # LeakSanitizer, in forked children
 nothing_left() { [ -z "$(find "$STAVE_SESSION_DIR" -mindepth 1)" ] && ! ls t.*.part t.*.session >/dev/null 2>&1; }
+# counted FILE N: its program has recorded so many; busy machines need their time
+counted() { local i; for ((i = 0; i < 1200; i++)); do [ "$(od -A n -t u8 -N 8 "$1" 2>/dev/null | tr -d ' ')0" -gt "${2}0" ] && return 0; sleep 0.05; done; return 1; }
 gone() { local i; for ((i = 0; i < 300; i++)); do kill -0 "$1" 2>/dev/null || return 0; sleep 0.1; done; return 1; }
 
-for scene in workers killed generations threads control; do
+for scene in workers killed generations threads control finished; do
   run $scene && quiet && whole t.pftrace && [ "$(echo t.*)" = t.pftrace ] && nothing_left
   say $? "$scene: all of it in the parent's file"
 done
@@ -62,7 +64,7 @@ run orphan_killed 2>/dev/null; pid=$(sed -n 's/^orphan //p' out); gone "$pid"
 say $? "a parent that is killed, and a child that goes on"
 rm -rf t.*
 STAVE_OUT=t.pftrace setsid "$family" all_killed progress >out 2>err & parent=$!
-for _ in $(seq 600); do grep -q child out && [ "$(od -A n -t u8 -j 8 -N 8 progress | tr -d ' ')" = 1000 ] && break; sleep 0.1; done
+for _ in $(seq 600); do grep -qs child out && [ "$(od -A n -t u8 -j 8 -N 8 progress | tr -d ' ')" = 1000 ] && break; sleep 0.1; done
 sleep 0.2
 "$STAVE" recover t.pftrace >busy 2>&1; code=$?
 [ $code != 0 ] && grep -q "process $parent is still writing it" busy; say $? "recover leaves running programs alone" "$(cat busy)"
@@ -85,16 +87,16 @@ say $? "%p: a file for each process"
 
 # Collectors.
 start_collector() {
-  rm -rf s t.*
+  rm -rf s t.* col progress # also what the one before has said
   "$BUILD/tests/stress/collector" s "$1" >col 2>err & collector=$!
-  for _ in $(seq 600); do grep -q ready col && return; sleep 0.05; done
+  for _ in $(seq 600); do grep -qs ready col && return; sleep 0.05; done
 }
 start_collector t.pftrace
 pids=()
 for i in 1 2 3 4; do STAVE_SESSION=$PWD/s "$BUILD/tests/stress/numbers" 2 20000 "p.$i" >"out.$i" 2>>err & pids+=($!); done
 STAVE_SESSION=$PWD/s "$BUILD/tests/stress/numbers" 1 0 p.5 >out.5 2>>err & victim=$!
 [ "$(ls "/proc/$victim/task" | wc -l)" -le 2 ]; say $? "under a collector a process has no thread of ours"
-wait "${pids[@]}"; sleep 0.1; { kill -9 $victim; wait $victim; } 2>/dev/null
+wait "${pids[@]}"; counted p.5 1000; { kill -9 $victim; wait $victim; } 2>/dev/null
 want=$(od -A n -t u8 -N 8 p.5 | tr -d ' ')
 wait $collector; code=$?
 [ $code = 0 ] && grep -q '^5 processes' col && ! grep -q finding col && [ "$("$STAVE" cat -q t.pftrace | grep -c seq=)" -ge $((160000 + want)) ] && [ ! -s err ] && [ ! -e s ]
@@ -102,20 +104,21 @@ say $? "a collector takes five processes, one of them killed" "exit $code $(cat 
 "$STAVE" cat -q t.pftrace | awk '/seq=/ && match($0, /thread=[0-9]+/) { k = $3 " " substr($0, RSTART, RLENGTH); match($0, /seq=[0-9]+/); s = substr($0, RSTART + 4, RLENGTH - 4); if (s != n[k] + 0) bad++; n[k] = s + 1 } END { exit bad > 0 }'
 say $? "each in order, without a gap"
 start_collector t.pftrace
-rm -f progress; STAVE_SESSION=$PWD/s "$family" workers progress >out 2>>err; wait $collector
+STAVE_SESSION=$PWD/s "$family" workers progress >out 2>>err; wait $collector
 whole t.pftrace && grep -q '^41 processes' col && [ ! -e s ]; say $? "and their forked children" "$(cat col)"
 start_collector t.pftrace
 STAVE_SESSION=$PWD/s "$family" times progress >out 2>>err; wait $collector
 true_times t.pftrace; say $? "times are true from the first event on, under a collector"
 start_collector t.pftrace
 STAVE_SESSION=$PWD/s "$BUILD/tests/stress/numbers" 1 0 progress >out 2>err & program=$!
-sleep 0.3; cp progress p; { kill -9 $collector; wait $collector; } 2>/dev/null; sleep 0.3
+counted progress 1000; cp progress p; { kill -9 $collector; wait $collector; } 2>/dev/null
+for _ in $(seq 1200); do [ -s err ] && break; sleep 0.05; done
 { kill -9 $program; wait $program; } 2>/dev/null
 [ "$(cat err)" = "stave: the process that collects the events is gone; 'stave recover' finds those that the rings still take" ]; say $? "a killed collector: one line"
 "$STAVE" recover -q s >err 2>&1 && cp p progress && whole t.pftrace && [ ! -e s ]; say $? "a killed collector loses nothing: recover" "$(ls)"
 start_collector t.pftrace
 STAVE_SESSION=$PWD/s "$BUILD/tests/stress/numbers" 1 3000000 progress >out 2>err & program=$!
-sleep 0.2; kill $collector; wait $collector; wait $program; code=$?
+counted progress 1000; kill $collector; wait $collector; wait $program; code=$?
 [ $code = 0 ] && [ ! -e s ] && [ "$("$STAVE" cat -q t.pftrace | grep -c seq=)" -gt 0 ]; say $? "a collector that ends leaves programs running" "exit $code"
 STAVE_SESSION=$PWD/nowhere "$BUILD/tests/stress/numbers" 1 100 progress >out 2>err; code=$?
 [ $code = 0 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'STAVE_SESSION=.*nobody collects there' err; say $? "no collector: one line, and the program runs"

@@ -40,7 +40,7 @@ scene flows; say $? "flows run"
 [ "$(grep -E '"(scatter|gather)"' text | grep -o '0x[0-9a-f]*' | sort | uniq -c | awk '$1 == 2' | wc -l)" = 3 ]; say $? "fan-out and fan-in across threads" "$(grep -E 'scatter|gather' text)"
 
 # Streams with a token.
-listen() { "$STAVE" listen "$@" >out.l 2>err.l & listener=$!; for _ in $(seq 100); do grep -q listening err.l out.l && return; sleep 0.05; done; }
+listen() { rm -f err.l out.l; "$STAVE" listen "$@" >out.l 2>err.l & listener=$!; for _ in $(seq 100); do grep -qs listening err.l out.l && return; sleep 0.05; done; }
 listen tcp:127.0.0.1:17913 -o token.pftrace --token secret --senders 1
 STAVE_OUT=tcp:127.0.0.1:17913 STAVE_TOKEN=wrong "$BUILD/tests/stress/features" flows >out 2>err
 STAVE_OUT=tcp:127.0.0.1:17913 "$BUILD/tests/stress/features" flows >out 2>>err

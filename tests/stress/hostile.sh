@@ -12,9 +12,9 @@ waits_for() { for _ in $(seq 600); do [ -e "$1" ] && return; sleep 0.05; done; }
 
 # ---- a collector ----
 for file in ring.0 session names; do
-  rm -rf s t.* go*
+  rm -rf s t.* go* col
   "$BUILD/tests/stress/collector" s t.pftrace >col 2>err & collector=$!
-  for _ in $(seq 600); do grep -q ready col && break; sleep 0.05; done
+  for _ in $(seq 600); do grep -qs ready col && break; sleep 0.05; done
   STAVE_SESSION=$PWD/s "$hostile" cut $file go 2>>err & bad=$!
   STAVE_SESSION=$PWD/s "$BUILD/tests/stress/lossy" 4000 exit go.half go >lossy 2>>err & good=$!
   waits_for go.cut; waits_for go.half; touch go; wait $bad; wait $good; wait $collector; code=$?
@@ -22,9 +22,9 @@ for file in ring.0 session names; do
   [ $code = 0 ] && [ $closed = 0 ] && [ "$(count t.pftrace 'seq=')" = 4000 ] && [ ! -s err ] && [ ! -e s ]
   say $? "a client that cuts its $file: the other one is whole"
 done
-rm -rf s t.* go*
+rm -rf s t.* go* col
 "$BUILD/tests/stress/collector" s t.pftrace >col 2>err & collector=$!
-for _ in $(seq 600); do grep -q ready col && break; sleep 0.05; done
+for _ in $(seq 600); do grep -qs ready col && break; sleep 0.05; done
 STAVE_SESSION=$PWD/s "$hostile" noise go 2>>err & bad=$!
 STAVE_SESSION=$PWD/s "$BUILD/tests/stress/lossy" 4000 exit go.half go >lossy 2>>err & good=$!
 waits_for go.cut; waits_for go.half; touch go; wait $bad; wait $good; wait $collector; code=$?

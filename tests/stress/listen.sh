@@ -11,7 +11,7 @@ until_true() { for _ in $(seq 1200); do eval "$1" 2>/dev/null && return 0; sleep
 command -v python3 >/dev/null || { echo "needs python3"; exit 77; }
 
 # listen OUT OPTION…: a listener on $TMP/s, its pid in $listener.
-listen() { "$STAVE" listen "unix:$TMP/s" -o "$@" >out.l 2>err.l & listener=$!; until_true 'grep -q "listening" err.l'; }
+listen() { rm -f err.l; "$STAVE" listen "unix:$TMP/s" -o "$@" >out.l 2>err.l & listener=$!; until_true 'grep -q "listening" err.l'; }
 hostile() { timeout 120 python3 "$senders" "unix:$TMP/s" "$@" >out 2>err; }
 passed() { grep -qx "$1" out; }
 finish() { kill "$listener" 2>/dev/null; wait "$listener"; code=$?; }
@@ -36,7 +36,7 @@ check "and it ends well" '[ $code = 0 ] && [ -s strangers.pftrace ] && [ ! -e st
 listen token.pftrace --token "correct horse"
 check "the whole token, nothing else" 'hostile "prefixes:correct horse"'
 finish
-(ulimit -n 400; exec "$STAVE" listen "unix:$TMP/s" -o few.pftrace >out.l 2>err.l) & listener=$!; until_true 'grep -q listening err.l'
+rm -f err.l; (ulimit -n 400; exec "$STAVE" listen "unix:$TMP/s" -o few.pftrace >out.l 2>err.l) & listener=$!; until_true 'grep -q listening err.l'
 check "senders beyond the limit are told so" 'hostile beyond:112'
 finish
 
@@ -108,12 +108,16 @@ interrupted() {
   send 0 & sender=$!
   until_true '[ "$(stat -c %s '"$1"'.pftrace.part)" -gt 200000 ]'
   kill "-$2" $listener; wait $listener 2>/dev/null; code=$?
-  until_true '[ -s err ]'; kill -9 "$(pgrep -P $sender numbers)"; wait $sender 2>/dev/null
+  until_true '[ -s err ]'; before=$(od -A n -t u8 -N 16 progress)
+  until_true '[ "$(od -A n -t u8 -N 16 progress)" != "'"$before"'" ]'; goes_on=$?
+  kill -9 "$(pgrep -P $sender numbers)"; wait $sender 2>/dev/null
 }
 interrupted term TERM; text term.pftrace
 check "a listener that ends first" '[ $code = 0 ] && [ "$(kept term.pftrace)" -gt 1000 ] && saved && no_gap term.pftrace rest.pftrace'
+check "its sender goes on untraced" '[ $goes_on = 0 ]'
 check "marks it" 'grep -q "listener ended first" term.pftrace.txt && [ "$(lost term.pftrace)" = 0 ]'
 interrupted kill KILL
+check "the sender of one that is killed goes on, too" '[ $goes_on = 0 ]'
 check "a listener that is killed leaves its spool" '[ $code = 137 ] && [ ! -e kill.pftrace ] && [ -s kill.pftrace.part ]'
 "$STAVE" recover kill.pftrace >out 2>err; code=$?; text kill.pftrace
 check "of which recover makes the trace" '[ $code = 0 ] && [ "$(kept kill.pftrace)" -gt 1000 ] && [ ! -e kill.pftrace.part ] && saved && no_gap kill.pftrace rest.pftrace'

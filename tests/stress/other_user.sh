@@ -77,6 +77,50 @@ rm -rf session; "$hostile" session session lanes 10
 nobody ln -s "$here/mine/out.pftrace" shared/r.pftrace; nobody ln -s "$here/mine/new.pftrace" shared/r.recovered.pftrace
 recover session -o shared/r.pftrace; [ $? = 0 ] && unharmed && [ -f shared/r.recovered.2.pftrace ] && [ ! -L shared/r.recovered.2.pftrace ]; say $? "links in the place of the result are not followed"
 
+# ---- outputs ----
+printf '[{"ph":"X","name":"a","ts":1,"dur":5,"pid":1,"tid":1}]' >a.json
+stave() { timeout 20 "$STAVE" "$@" >out 2>err; }
+nobody ln -s "$here/mine/out.pftrace" shared/o.pftrace; nobody ln -s o.pftrace shared/o2.pftrace; nobody ln -s "$here/mine/new" shared/o3.pftrace; nobody mkfifo shared/o4.pftrace
+for name in o o2 o3 o4; do
+  stave convert a.json -o shared/$name.pftrace; [ $? = 4 ] && grep -q 'another user made this link or pipe' err && unharmed; say $? "an output that leads elsewhere ($name)"
+done
+ln -s "$here/mine/out.pftrace" shared/o5.pftrace; ln -s o2.pftrace shared/o6.pftrace
+stave convert a.json -o shared/o6.pftrace; [ $? = 4 ] && unharmed; say $? "a link of root's that leads to another user's"
+stave convert a.json -o shared/o5.pftrace; [ $? = 0 ] && [ -L shared/o5.pftrace ] && "$STAVE" cat -q mine/out.pftrace | grep -q '"a"'; say $? "a link of root's own is followed"; victims
+nobody mkdir -m 777 shared/tables; nobody ln -s "$here/mine/part" shared/tables/slice.csv
+stave export a.json --to csv-dir -o shared/tables --force; { [ $? = 4 ] || grep -q SQLite err; } && unharmed; say $? "a link in a folder of tables"
+light="--no-io --no-block --no-page-cache --interval 0 --no-summary"
+# shellcheck disable=SC2086 # words
+for to in part new; do
+  nobody ln -sf "$here/mine/$to" shared/n.pftrace.log; nobody ln -sf "$here/mine/$to" shared/n.stdout.log; nobody ln -sf "$here/mine/$to" shared/n.tar.zst
+  stave record $light --detach -o shared/n.pftrace -- true; [ $? = 4 ] && grep -q 'n.pftrace.log is there already, and it is no plain file of yours' err && unharmed; say $? "a link in the place of the log of --detach ($to)"
+  stave record $light --copy-output -o shared/n.pftrace -- true; [ $? = 4 ] && grep -q 'n.stdout.log is there already' err && unharmed; say $? "a link in the place of a copied output ($to)"
+  stave record $light --archive -o shared/n.pftrace -- true; [ $? = 4 ] && unharmed; say $? "a link in the place of an archive ($to)"
+done
+nobody mkdir -m 755 shared/theirs
+# shellcheck disable=SC2086 # words
+stave record $light -o shared/theirs/t.pftrace -- sh -c 'setpriv --reuid 65534 --regid 65534 --clear-groups sh -c "cd $0 && rm -f t.pftrace.part t.pftrace.session && ln -s $1 t.pftrace.part"' "$here/shared/theirs" "$here/mine/part"
+[ $? = 4 ] && grep -q 'something else in the place of' err && unharmed; say $? "a growing file that its folder's owner replaced is no trace"
+
+# ---- the list of recordings ----
+rm -rf /dev/shm/stave-*
+nobody mkdir -m 700 /dev/shm/stave-recordings-0
+stave status; [ $? = 3 ] && grep -q "stave-recordings-0, where recordings are listed, is not this user's alone" err; say $? "a list of recordings that nobody made for root is not looked at"
+stave stop; [ $? = 3 ] && grep -q "is not this user's alone" err; say $? "stop says so"
+stave trigger; [ $? = 3 ] && grep -q "is not this user's alone" err; say $? "trigger says so"
+# shellcheck disable=SC2086 # words
+stave record $light -o l.pftrace -- true; [ $? = 0 ] && grep -q "cannot find this recording: .*is not this user's alone" err; say $? "a recording that cannot be listed says so"
+rm -rf /dev/shm/stave-*
+nobody mkdir -m 777 /dev/shm/stave-0 shared/stave-0
+STAVE_OUT=s.pftrace "$BUILD/tests/stress/lossy" 10 exit >out 2>err; [ $? = 0 ] && grep -q "no folder for sessions is this user's alone .*STAVE_SESSION_DIR" err; say $? "a program that finds no folder for its session says what to do"
+stave doctor; grep -q "^no  libstave's rings  *another user could have written to /dev/shm/stave-0" out; say $? "doctor says so"
+rmdir /dev/shm/stave-0 shared/stave-0
+
+# ---- folders ----
+rm -rf shared/way; nobody ln -s "$here/mine" shared/way
+recover shared/way/out.pftrace; [ $? = 3 ] && grep -q 'another user made a link on the way there' err && unharmed; say $? "a folder that another user's link leads to"
+recover --clean --yes --discard shared/way/out.pftrace; [ $? = 3 ] && unharmed; say $? "nothing is removed there"
+
 # ---- programs and collectors ----
 mkdir -m 700 shared/host; chown 65534 shared/host
 STAVE_SESSION=$here/shared/host "$BUILD/tests/stress/lossy" 10 exit >out 2>err; [ $? = 0 ] && grep -q "the session is not this user's alone; tracing is off" err && [ -z "$(ls shared/host)" ]; say $? "a program of root's does not trace into another user's session"

@@ -27,6 +27,13 @@ check rotate_last_valid "$STAVE" validate -q c.pftrace
 run_any rotate_one 0 "$STAVE" record "${options[@]}" -o o.pftrace --rotate 256K,1 -- "$epochs" 200
 check rotate_one_is_left test "$(find . -name 'o*.pftrace' | wc -l)" = 1
 
+# Parts of a recording before stay as they are, and are not in the archive of the next one.
+for n in 0001 0002 0007; do echo "before $n" >"b-$n.pftrace"; done; echo other >b-0009.json; echo other >bb-0011.pftrace
+run_any rotate_again 0 "$STAVE" record "${options[@]}" -o b.pftrace --rotate 256K,3 -- "$epochs" 400
+check rotate_keeps_what_was_there test "$(cat b-0001.pftrace b-0002.pftrace b-0007.pftrace b-0009.json bb-0011.pftrace | sort | tr '\n' ' ')" = 'before 0001 before 0002 before 0007 other other '
+check rotate_counts_on test ! -e b-0003.pftrace -a "$(find . -name 'b-*.pftrace' | wc -l)" = 5
+check rotate_after_them test "$(find . -name 'b-*.pftrace' | sort | tail -n 1)" '>' ./b-0008
+
 if command -v zstd >/dev/null; then
   run_any rotate_archive 0 "$STAVE" record "${options[@]}" -o a.pftrace --rotate 256K --archive -- "$epochs" 400
   mkdir unpacked; zstd -dcq a.tar.zst | tar -x -C unpacked

@@ -87,7 +87,7 @@ recover n.pftrace && exact n.pftrace && [ "$(sed -n 's/^lost //p' lossy)" -gt 0 
 # ---- a collector that is killed ----
 waits_for() { for _ in $(seq 600); do [ -e "$1" ] && return; sleep 0.05; done; }
 "$BUILD/tests/stress/collector" c o.pftrace >col 2>&1 & collector=$!
-for _ in $(seq 600); do grep -q ready col && break; sleep 0.05; done
+for _ in $(seq 600); do grep -qs ready col && break; sleep 0.05; done
 STAVE_FULL=drop STAVE_BUFFER=64k STAVE_SESSION=$PWD/c "$BUILD/tests/stress/lossy" 200000 exit half go >lossy 2>said & pid=$!
 waits_for half; { kill -9 $collector; wait $collector; } 2>/dev/null; touch go; wait $pid
 recover c && exact o.pftrace && [ ! -e c ] && [ "$(wc -l <said)" = 1 ]; say $? "what a client records afterwards is in the file or counted there"
@@ -98,7 +98,7 @@ XDG_RUNTIME_DIR=$PWD/run "$STAVE" record -q --no-summary --no-io --no-block --no
   env STAVE_FULL=drop STAVE_BUFFER=64k "$BUILD/tests/stress/lossy" 200000 exit half go >lossy 2>said & recorder=$!
 waits_for half; program=$(pgrep -P $recorder -x lossy); { kill -9 $recorder; wait $recorder; } 2>/dev/null
 recover; grep -q "pid $recorder (dead, but another process of it runs) and 1 other" out && grep -q p.pftrace: out; say $? "a killed recorder is listed"
-recover p.pftrace; [ $? = 2 ] && grep -q "process $program, which traces into it, still runs" err; say $? "its program is waited for"
+recover p.pftrace; [ $? = 4 ] && grep -q "process $program, which traces into it, still runs" err; say $? "its program is waited for"
 touch go; for _ in $(seq 600); do kill -0 "$program" 2>/dev/null || break; sleep 0.05; done
 recover p.pftrace && exact p.pftrace && [ ! -e p.pftrace.part ] && ! ls "$STAVE_SESSION_DIR"/record-* >/dev/null 2>&1; say $? "and its file is whole"
 
@@ -106,11 +106,11 @@ recover p.pftrace && exact p.pftrace && [ ! -e p.pftrace.part ] && ! ls "$STAVE_
 if unshare -pf --mount-proc true 2>/dev/null; then
   STAVE_FULL=drop STAVE_OUT=q.pftrace unshare -pf --mount-proc sh -c '"$0" 1000 kill; true' "$BUILD/tests/stress/lossy" >lossy 2>/dev/null
   recover; grep -q 'in another container or on another machine' out; say $? "a process of another container is listed as that"
-  recover q.pftrace; [ $? = 2 ] && grep -q 'of another container or machine may still write to it; --force' err && [ ! -e q.pftrace ]; say $? "and not taken for dead"
+  recover q.pftrace; [ $? = 4 ] && grep -q 'of another container or machine may still write to it; --force' err && [ ! -e q.pftrace ]; say $? "and not taken for dead"
   recover --clean --yes --discard q.pftrace; grep -q 'may run elsewhere' out && [ -e q.pftrace.part ]; say $? "nor removed"
   recover --force q.pftrace && exact q.pftrace && [ ! -e q.pftrace.part ]; say $? "--force recovers it"
-  "$BUILD/tests/stress/collector" c2 r.pftrace >col 2>&1 & collector=$!
-  for _ in $(seq 600); do grep -q ready col && break; sleep 0.05; done
+  rm -f col; "$BUILD/tests/stress/collector" c2 r.pftrace >col 2>&1 & collector=$!
+  for _ in $(seq 600); do grep -qs ready col && break; sleep 0.05; done
   STAVE_SESSION=$PWD/c2 unshare -pf --mount-proc "$BUILD/tests/stress/lossy" 1000 exit >lossy 2>err; wait $collector
   [ $? = 0 ] && [ ! -s err ] && exact r.pftrace && [ ! -e c2 ]; say $? "a client in a container, its collector outside"
 else echo "skip recover: containers: no pid namespaces here"; fi

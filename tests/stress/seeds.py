@@ -44,7 +44,7 @@ for e in events:
     if e.get("cat") == "stave.flow":
         arrows.setdefault(flow(e["id"]), []).append(e["ph"])
 
-if example == "gpu_events":  # through --dialect seed: TraceSmith's own fields
+if example == "gpu_events":  # through --dialect tracesmith: TraceSmith's own fields
     def record(name, cat, kind, row, stream, corr, ts, dur, **more):
         return {"name": name, "cat": cat, "ph": "X", "ts": ts, "pid": 0, "tid": stream, "dur": dur,
                 "args": {"track_name": row, "correlation_id": corr, "event_type": kind, "device_id": 0, "stream_id": stream, **more}}

@@ -5,6 +5,8 @@ export STAVE_SESSION_DIR=$TMP/sessions STAVE_FULL=block
 mkdir -p "$STAVE_SESSION_DIR"
 cd "$TMP" || exit 2
 check() { if eval "$2"; then echo "ok stream: $1"; else echo "not ok stream: $1: $(cat out* err* 2>/dev/null | head -n 6)"; fi; }
+# await PROGRESS: until events have been sent; many more are to come
+await() { for _ in $(seq 6000); do if [ "$(od -A n -t u8 -N 8 "$1" 2>/dev/null | tr -d ' ')" -gt 100000 ] 2>/dev/null; then return; fi; sleep 0.01; done; }
 
 "$STAVE" listen -q "unix:$TMP/s" -o all.pftrace --senders 3 >out.l 2>err.l &
 listener=$!
@@ -24,18 +26,18 @@ check "without a listener the program runs" '[ $? = 0 ] && [ "$(wc -l <err)" = 1
 "$STAVE" listen -q "unix:$TMP/d" -o dead.pftrace >out.l 2>err.l &
 listener=$!
 for _ in $(seq 600); do [ -S "$TMP/d" ] && break; sleep 0.1; done
-STAVE_STREAM_MS=500 STAVE_OUT=unix:$TMP/d timeout 60 "$BUILD/tests/stress/numbers" 1 3000000 progress.5 >out 2>err &
+STAVE_STREAM_MS=500 STAVE_OUT=unix:$TMP/d timeout 60 "$BUILD/tests/stress/numbers" 1 20000000 progress.5 >out 2>err &
 sender=$!
-sleep 0.3; kill -9 $listener
+await progress.5; kill -9 $listener
 wait $sender; code=$?; export code # read by check
 check "a listener that dies" '[ $code = 0 ] && [ "$(wc -l <err)" = 1 ]'
 
 "$STAVE" listen -q "unix:$TMP/e" -o stalled.pftrace >out.l 2>err.l &
 listener=$!
 for _ in $(seq 600); do [ -S "$TMP/e" ] && break; sleep 0.1; done
-STAVE_STREAM_MS=500 STAVE_OUT=unix:$TMP/e timeout 60 "$BUILD/tests/stress/numbers" 1 3000000 progress.6 >out 2>err &
+STAVE_STREAM_MS=500 STAVE_OUT=unix:$TMP/e timeout 60 "$BUILD/tests/stress/numbers" 1 20000000 progress.6 >out 2>err &
 sender=$!
-sleep 0.2; kill -STOP $listener
+await progress.6; kill -STOP $listener
 wait $sender; code=$?; export code # read by check
 kill -CONT $listener; kill $listener; wait $listener
 check "a listener that stalls" '[ $code = 0 ] && [ "$(wc -l <err)" = 1 ]'

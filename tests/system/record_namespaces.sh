@@ -124,3 +124,32 @@ fi
 # A process that is only outside.
 run_any not_here 2 in_container "$STAVE" record -q -o x.pftrace -p $$
 check not_here_said grep -q "there is no process $$ here" not_here.err
+
+# Containers of one machine: each has its own process 1, also when the second gets the number of the first one's namespace.
+lossy=$BUILD/tests/stress/lossy
+if [ -x "$lossy" ]; then
+  for n in 1 2; do in_container env STAVE_OUT="c$n.pftrace" "$lossy" "$n" exit >lossy.out 2>&1; done
+  for n in 1 2; do in_container "$STAVE" record -q -o "d$n.pftrace" -- cat file >cat.out; done
+  ones() { "$STAVE" cat -q "$1" | grep -c '^track .* process .* name="'"$2"'"'; }
+  for way in merge_sdk merge_record listen; do
+    rm -f all.pftrace
+    case $way in
+    merge_sdk) run_any $way 0 "$STAVE" merge -q c1.pftrace c2.pftrace -o all.pftrace ;;
+    merge_record) run_any $way 0 "$STAVE" merge -q d1.pftrace d2.pftrace -o all.pftrace ;;
+    listen)
+      "$STAVE" listen -q "unix:$TMP/s" -o all.pftrace --senders 2 2>listen.err & listener=$!
+      for _ in $(seq 600); do [ ! -S s ] || break; sleep 0.05; done
+      for n in 1 2; do in_container env STAVE_OUT="unix:$TMP/s" "$lossy" "$n" exit >lossy.out 2>&1; done
+      wait $listener; equals listen "$?" 0 ;;
+    esac
+    name=lossy; [ $way != merge_record ] || name="cat"
+    equals "${way}_keeps_them_apart" "$(ones all.pftrace $name)" 2
+  done
+  cp c1.pftrace c1b.pftrace
+  run_any one_container 0 "$STAVE" merge -q c1.pftrace c1b.pftrace -o all.pftrace
+  equals one_container_is_one "$(ones all.pftrace lossy)" 1
+  run_any outside 0 env STAVE_OUT=c3.pftrace "$lossy" 1 exit
+  run_any again 0 "$STAVE" merge -q c1.pftrace c2.pftrace -o two.pftrace
+  run_any three 0 "$STAVE" merge -q two.pftrace c3.pftrace -o all.pftrace
+  equals three_stay_three "$(ones all.pftrace lossy)" 3
+else skip containers "the stress programs are not built"; fi

@@ -243,6 +243,18 @@ def framing(port):
         status, text = reply(s)
         check("framing_" + name, status in (400, 0) and closed(s) and "live" not in text, (status, text))
         s.close()
+    # Folded headers: whoever unfolds them sees another length than whoever does not.
+    folded = [
+        ("length", b"Content-Length: 1\r\n 0\r\n\r\nhello"),
+        ("encoding", b"Transfer-Encoding:\r\n chunked\r\nContent-Length: 5\r\n\r\nhello"),
+        ("inside", b"Transfer-Encoding: ch\r\n\tunked\r\nContent-Length: 5\r\n\r\nhello"),
+    ]
+    for name, rest in folded:
+        s = connect(port)
+        s.sendall(post + rest)
+        status, text = reply(s)
+        check("folded_" + name, status == 400 and "folded" in text and closed(s), (status, text))
+        s.close()
     s = connect(port)
     s.sendall(post + b"Transfer-Encoding: chunked\r\n\r\n" + chunk)
     check("framing_chunked_alone", reply(s)[0] == 400)  # it is taken: "hello" is no request of a model

@@ -13,7 +13,8 @@ struct kbench *kbench_new(const struct sv_decode_options *options)
     sv_report_init(&k->report);
     sv_batch_init(&k->batch);
     k->decode = sv_decode_new(k->dict, &k->report, options);
-    shape_check_sink(&k->shape, sv_decode_source(k->decode)->gives, NULL);
+    k->source = sv_totals_init(&k->totals, sv_decode_source(k->decode));
+    shape_check_sink(&k->shape, k->source->gives, NULL);
     for (size_t i = 0; i < KBENCH_RINGS; i++)
         sv_krings_add(sv_decode_rings(k->decode), &k->rings[i].consumer, &k->rings[i].producer,
                       k->rings[i].data, KBENCH_SIZE);
@@ -25,6 +26,8 @@ void kbench_free(struct kbench *k)
     shape_check_end(&k->shape);
     sv_once_paths_free(k->left_out);
     sv_once_paths_free(k->filled_in);
+    k->source->close(k->source);
+    sv_totals_fini(&k->totals);
     sv_decode_free(k->decode);
     sv_batch_fini(&k->batch);
     sv_report_fini(&k->report);
@@ -96,7 +99,7 @@ void kbench_once(struct kbench *k, bool fills_in)
 
 size_t kbench_round(struct kbench *k, uint64_t cutoff_ns)
 {
-    struct sv_source *source = sv_decode_source(k->decode);
+    struct sv_source *source = k->source;
     size_t all = 0;
     k->text[0] = 0;
     sv_decode_round(k->decode, cutoff_ns);

@@ -3,7 +3,15 @@
 #define TESTS_UNIT_KBENCH_H
 
 #include "model/once_paths.h"
+#include "record/bpf/block.h"
+#include "record/bpf/io_uring.h"
+#include "record/bpf/page_cache.h"
+#include "record/bpf/process.h"
+#include "record/bpf/sample.h"
+#include "record/bpf/sched.h"
+#include "record/bpf/syscalls.h"
 #include "record/decode/decode.h"
+#include "record/totals.h"
 #include "tests/harness/shape_check.h"
 
 enum { KBENCH_RINGS = 2, KBENCH_SIZE = 64 << 10 };
@@ -17,6 +25,9 @@ struct kbench {
     struct sv_report report;
     struct sv_decode *decode;
     struct sv_once_paths *left_out, *filled_in; /* NULL: kbench_once() was not called */
+    struct sv_totals totals;
+    /* what kbench_round() pulls: the counted decoder, unless the test puts another source around it */
+    struct sv_source *source;
     struct sv_batch batch;
     struct shape_check shape; /* of all rounds, for tests whose records a kernel could give */
     char text[1 << 16];       /* one line per event */

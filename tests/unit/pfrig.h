@@ -37,7 +37,7 @@ static inline void flush(void)
     if (!g.sink) {
         struct sv_output *out;
         REQUIRE(sv_output_open_buf(&g.file, SV_PLAIN, &out, &g.err) == 0);
-        REQUIRE(sv_perfetto_sink(out, &g.options, g.dict, &g.report, &g.sink, &g.err) == 0);
+        REQUIRE(sv_perfetto_writer.open(out, &g.options, g.dict, &g.report, &g.sink, &g.err) == 0);
     }
     if (g.batch.n)
         CHECK_INT_EQ(g.sink->write(g.sink, g.batch.events, g.batch.n, &g.err), 0);

@@ -44,7 +44,7 @@ static struct made read_trace(const char *text,
 
 static struct made read_csv(const char *text)
 {
-    return read_trace(text, sv_batching_csv_source);
+    return read_trace(text, sv_batching_csv_format.open_source);
 }
 
 static void unmake(struct made *m)
@@ -159,10 +159,10 @@ TEST(a_summary_without_arrivals_or_numbers_of_requests)
 TEST(a_summary_is_recognised)
 {
     static const char metrics[] = "timestamp_us,queue_size,rejected_total\n";
-    CHECK(sv_batching_csv_probe((const uint8_t *)HEADER "\n", sizeof HEADER));
-    CHECK(!sv_batching_csv_probe((const uint8_t *)metrics, sizeof metrics - 1));
-    CHECK(!sv_batching_csv_probe((const uint8_t *)"{\"traceEvents\"", 14));
-    CHECK(!sv_batching_csv_probe(NULL, 0));
+    CHECK(sv_batching_csv_format.probe((const uint8_t *)HEADER "\n", sizeof HEADER));
+    CHECK(!sv_batching_csv_format.probe((const uint8_t *)metrics, sizeof metrics - 1));
+    CHECK(!sv_batching_csv_format.probe((const uint8_t *)"{\"traceEvents\"", 14));
+    CHECK(!sv_batching_csv_format.probe(NULL, 0));
 }
 
 TEST(rows_of_the_seeds_trace)
@@ -192,7 +192,7 @@ TEST(rows_of_the_seeds_trace)
         "{\"name\":\"warming_demo\",\"cat\":\"batching\",\"ph\":\"X\",\"ts\":30,\"dur\":40,\"pid\":"
         "1,\"tid\":1010,"
         "\"args\":{\"warming_batch_id\":1,\"warming_worker_id\":1}}]}",
-        sv_chrome_source);
+        sv_chrome_format.open_source);
     REQUIRE(m.b.n == 1);
     const struct sv_batch_row *r = &m.b.rows[0];
     CHECK_UINT_EQ(r->id, 21);

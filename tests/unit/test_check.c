@@ -81,6 +81,8 @@ TEST(slices_that_do_not_nest)
         {"X 0 10000 t a\nX 8000 5000 t b", "overlap 1 @8000 b/a"},
         {"X 0 10000 t a\nX 9000 5000 t b\nX 20001 1 u c", "overlap 1 @9000 b/a"},
         {"X 5 -7 t a\nX 6 - t b", "unfinished-slice 1 @6 b; negative-duration 1 @5 a"},
+        {"B -9223372036854775808 t a\nE -1 t\nB -1 t b\nE 9223372036854775806 t", ""},
+        {"B -2 t a\nE 9223372036854775806 t", "endless-duration 1 @-2 a"},
         /* Edges and slices on one track. */
         {"B 1 t a\nX 10 100 t b\nE 200 t", ""},
         {"X 1 100 t a\nB 10 t b\nE 20 t\nB 30 t c\nE 101 t", ""},

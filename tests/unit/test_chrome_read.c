@@ -791,7 +791,7 @@ TEST(probe_tells_traces_from_other_files)
                 {"hello", 0, 0},
                 {"ame\":\"a\",\"ph\":\"X\",\"ts\":1}", 1, 50}};
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
-        int sure = sv_chrome_probe((const uint8_t *)rows[i].head, strlen(rows[i].head));
+        int sure = sv_chrome_format.probe((const uint8_t *)rows[i].head, strlen(rows[i].head));
         CONTEXT("%s", rows[i].head);
         CHECK(sure >= rows[i].at_least && sure <= rows[i].at_most);
     }

@@ -44,8 +44,8 @@ static void start(struct fixture *f, const char *dialect)
 {
     struct sv_output *o;
     REQUIRE(sv_output_open_buf(&f->out, SV_PLAIN, &o, &f->err) == SV_OK);
-    REQUIRE(sv_chrome_sink(o, &(struct sv_write_options){.dialect = dialect}, f->dict, &f->report,
-                           &f->sink, &f->err) == SV_OK);
+    REQUIRE(sv_chrome_writer.open(o, &(struct sv_write_options){.dialect = dialect}, f->dict,
+                                  &f->report, &f->sink, &f->err) == SV_OK);
 }
 
 static void put(struct fixture *f, const struct sv_event *e)
@@ -507,8 +507,8 @@ TEST(the_array_form_is_whole_after_every_flush)
     struct sv_output *o;
     struct sv_sink *s;
     REQUIRE(sv_output_open_memory(&o) == SV_OK);
-    CHECK_INT_EQ(sv_chrome_sink(o, &(struct sv_write_options){.dialect = "xml"}, f.dict, &f.report,
-                                &s, &f.err),
+    CHECK_INT_EQ(sv_chrome_writer.open(o, &(struct sv_write_options){.dialect = "xml"}, f.dict,
+                                       &f.report, &s, &f.err),
                  SV_EUSAGE);
     sv_output_discard(o);
     tear_down(&f);
@@ -537,7 +537,8 @@ TEST(a_cut_file_goes_on)
             f.out.len = len;
             struct sv_write_options options = {.dialect = dialects[d], .continues = true};
             REQUIRE(sv_output_open_buf(&f.out, SV_PLAIN, &o, &f.err) == SV_OK);
-            REQUIRE(sv_chrome_sink(o, &options, f.dict, &f.report, &f.sink, &f.err) == SV_OK);
+            REQUIRE(sv_chrome_writer.open(o, &options, f.dict, &f.report, &f.sink, &f.err) ==
+                    SV_OK);
             if (n_more)
                 put(&f, &(struct sv_event){.ts_ns = 3000,
                                            .kind = SV_INSTANT,

@@ -242,6 +242,12 @@ TEST(flow_points_stay_with_a_slice_that_stays)
          .name = "x"},
         {"F A 1 f; N A 2 f; S A 8 5 y", "F A 2 f", .name = "x"},
         {"S A 1 5 x; F A 2 f; F A 12 g; F A 22 h", "F A 12 g", .from = 10, .to = 20},
+        {"B A 1 x; B A 2 y; F A 10 f; E A 10; E A 15", "B A 10 x [1; F A 10 f; E A 15", .from = 10,
+         .to = 20},
+        {"B A 1 x; B A 2 y; E A 10; F A 10 f; E A 15", "B A 10 x [1; F A 10 f; E A 15", .from = 10,
+         .to = 20},
+        {"B A 1 x; F A 10 f; I A 10 i; E A 10", "B A 10 x [1; I A 10 i; E A 10; F A 10 f",
+         .from = 10, .to = 20},
     };
     check_rows(rows, TEST_COUNT(rows));
 }

@@ -67,6 +67,30 @@ static const struct row rows[] = {
      .machine = {0, 1, 2},
      .group = {0, 1, 2},
      .space = {0, 1, 3}},
+    {.what = "containers of one machine have pids of their own",
+     .in = {{.boot = "1", .pids = "7:1"},
+            {.boot = "1", .pids = "7:2"},
+            {.boot = "1", .pids = "7:1"},
+            {.boot = "2", .pids = "7:1"}},
+     .n = 4,
+     .machine = {0, 0, 0, 1},
+     .group = {0, 0, 0, 1},
+     .space = {0, 1, 0, 2}},
+    {.what = "without a namespace it belongs to the only one of its machine",
+     .in = {{.host = "a"}, {.host = "a", .boot = "1", .pids = "7"}},
+     .n = 2},
+    {.what = "and to none when there are two",
+     .in = {{.boot = "1"}, {.boot = "1", .pids = "7"}, {.boot = "1", .pids = "8"}, {.boot = "1"}},
+     .n = 4,
+     .space = {0, 1, 2, 0}},
+    {.what = "nor when it was merged of several",
+     .in = {{.boot = "1", .pids = "7"}, {.boot = "1", .n_spaces = 2}, {.boot = "1", .pids = "8"}},
+     .n = 3,
+     .space = {0, 1, 3}},
+    {.what = "containers, by the user's word one machine with one set of pids",
+     .in = {{.boot = "1", .pids = "7"}, {.boot = "2", .pids = "8"}},
+     .n = 2,
+     .same_host = true},
     {.what = "all of one machine by the user's word",
      .in = {{.host = "a", .boot = "1"}, {.host = "b", .boot = "2"}, {0}},
      .n = 3,
@@ -134,5 +158,9 @@ TEST(this_machine_is_described)
     const struct sv_meta *boot = sv_dict_find_meta(d, "boot_id");
     REQUIRE(boot);
     CHECK_STR_EQ(sv_dict_text(d, boot->value).bytes, text);
+    char pids[SV_PIDS_TEXT];
+    const struct sv_meta *namespace = sv_dict_find_meta(d, "pid_namespace");
+    REQUIRE(sv_pids_text(pids) && namespace);
+    CHECK_STR_EQ(sv_dict_text(d, namespace->value).bytes, pids);
     sv_dict_free(d);
 }

@@ -245,7 +245,7 @@ TEST(files_that_cannot_be_read)
         const char *path, *message;
     } rows[] = {
         {"/nonexistent/trace.json", "cannot open: No such file or directory"},
-        {"/", "is a directory, not a trace file"},
+        {"/", "is a directory, not a file"},
     };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         struct sv_err err = {0};

@@ -61,6 +61,36 @@ TEST(whole_slices_that_cross_get_lanes)
     sv_dict_free(r.dict);
 }
 
+/* More than a lane remembers: a slice that comes late is not put where one may have been that it crosses. */
+TEST(what_is_forgotten_is_not_crossed)
+{
+    struct rig r;
+    open_rig(&r);
+    for (int64_t i = 0; i < 200; i++)
+        CHECK_UINT_EQ(place(&r,
+                            (struct sv_lane_slice){
+                                .begin_ns = i * 10, .end_ns = i * 10 + 5, .is_whole = true},
+                            NULL),
+                      0);
+    static const struct {
+        int64_t begin, end;
+        uint32_t lane;
+    } rows[] = {
+        {1991, 1994, 0}, /* inside the last one, which is remembered */
+        {3, 8, 1},       /* crosses the first one, which is not */
+        {1986, 1989, 0}, /* between the last two */
+    };
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CONTEXT("row %zu", i);
+        CHECK_UINT_EQ(place(&r,
+                            (struct sv_lane_slice){
+                                .begin_ns = rows[i].begin, .end_ns = rows[i].end, .is_whole = true},
+                            NULL),
+                      rows[i].lane);
+    }
+    sv_dict_free(r.dict);
+}
+
 TEST(open_slices_nest_only_where_that_is_sure)
 {
     static const struct {

@@ -26,7 +26,7 @@ static struct report read_bytes(const void *bytes, size_t size)
     sv_report_init(&r.report);
     REQUIRE(sv_input_open_memory(bytes, size, "test", &in, &r.err) == 0);
     r.trace = sv_trace_new(r.dict, &r.report, 0);
-    r.code = sv_nsys_source(in, &options, r.dict, &r.report, &source, &r.err);
+    r.code = sv_nsys_format.open_source(in, &options, r.dict, &r.report, &source, &r.err);
     if (r.code == 0)
         r.code = sv_pump(source, sv_trace_sink(r.trace), NULL, &r.err);
     sv_input_close(in);
@@ -319,11 +319,11 @@ TEST(nsys_probe)
 {
     size_t size;
     unsigned char *bytes = make(newer, &size);
-    CHECK_INT_EQ(sv_nsys_probe(bytes, size), 99);
+    CHECK_INT_EQ(sv_nsys_format.probe(bytes, size), 99);
     sqlite3_free(bytes);
     bytes = make("CREATE TABLE t (x)", &size);
-    CHECK_INT_EQ(sv_nsys_probe(bytes, size), 40);
+    CHECK_INT_EQ(sv_nsys_format.probe(bytes, size), 40);
     sqlite3_free(bytes);
-    CHECK_INT_EQ(sv_nsys_probe((const uint8_t *)"SQLite", 6), 0);
+    CHECK_INT_EQ(sv_nsys_format.probe((const uint8_t *)"SQLite", 6), 0);
 }
 #endif

@@ -34,7 +34,7 @@ static void open_writing(struct writing *w, enum sv_compression compression, boo
                          : sv_output_open(test_scratch("grows.pftrace"), SV_OUTPUT_DIRECT, SV_PLAIN,
                                           &out, &w->err);
     REQUIRE(code == 0);
-    REQUIRE(sv_perfetto_sink(out, &options, w->dict, &w->report, &w->sink, &w->err) == 0);
+    REQUIRE(sv_perfetto_writer.open(out, &options, w->dict, &w->report, &w->sink, &w->err) == 0);
 }
 
 static void put(struct writing *w, unsigned track, int64_t ts_ns)
@@ -257,6 +257,34 @@ TEST(clocks_and_processes_count_from_the_origin)
     CHECK_INT_EQ(ns, 2400);
     CHECK_INT_EQ(r.dict->tracks[sv_dict_process(r.dict, 0, 10)].start_ns, -700);
     CHECK_INT_EQ(r.dict->tracks[sv_dict_process(r.dict, 0, 77)].start_ns, 9);
+    done(&r, NULL);
+    sv_buf_fini(&bytes);
+    sv_report_fini(&w.report);
+}
+
+/* A clock that nothing relates to others when the file begins: its name stands beside the file's own, and both count from the origin. */
+TEST(a_clock_that_is_related_late_counts_from_the_origin)
+{
+    struct writing w;
+    struct sv_buf bytes;
+    struct read r;
+    open_writing(&w, SV_PLAIN, false);
+    w.dict->clocks.trace_clock = SV_CLOCK_REALTIME;
+    put(&w, 0, 5);
+    sv_clocks_add(&w.dict->clocks, &(struct sv_snapshot){.readings = {{SV_CLOCK_REALTIME, 300},
+                                                                      {SV_CLOCK_MONOTONIC, 50}},
+                                                         .n = 2,
+                                                         .uncertainty_ns = -1});
+    put(&w, 0, 400);
+    put(&w, 0, -20000);
+    close_writing(&w);
+    read_grown(&bytes);
+    check_times(&bytes, (int64_t[]){5, 400, -20000}, 3);
+    read_bytes(&r, bytes.data, bytes.len, 0);
+    int64_t ns;
+    CHECK_INT_EQ(r.dict->clocks.trace_clock, SV_CLOCK_REALTIME);
+    CHECK(sv_clocks_convert(&r.dict->clocks, SV_CLOCK_REALTIME, SV_CLOCK_MONOTONIC, 300, &ns));
+    CHECK_INT_EQ(ns, 50);
     done(&r, NULL);
     sv_buf_fini(&bytes);
     sv_report_fini(&w.report);

@@ -247,7 +247,7 @@ TEST(the_probe_knows_a_trace_by_its_packets)
     };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         CONTEXT("row %zu", i);
-        int score = sv_perfetto_probe((const uint8_t *)rows[i].bytes, rows[i].len);
+        int score = sv_perfetto_format.probe((const uint8_t *)rows[i].bytes, rows[i].len);
         CHECK_INT_EQ(score > 50, rows[i].is_trace);
     }
 }

@@ -759,7 +759,7 @@ TEST(a_failed_stream_leaves_no_file)
     const char *path = test_scratch("x.pftrace");
     start();
     REQUIRE(sv_output_open(path, SV_OUTPUT_RENAME, SV_PLAIN, &out, &g.err) == 0);
-    REQUIRE(sv_perfetto_sink(out, NULL, g.dict, &g.report, &g.sink, &g.err) == 0);
+    REQUIRE(sv_perfetto_writer.open(out, NULL, g.dict, &g.report, &g.sink, &g.err) == 0);
     done(event(SV_INSTANT, 1, track(51, SV_TRACK_CUSTOM, 0, "t"), "s", NULL));
     flush();
     CHECK_INT_EQ(g.sink->close(g.sink, true, &g.err), 0);

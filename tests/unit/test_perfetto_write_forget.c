@@ -67,7 +67,7 @@ TEST(tracks_that_are_forgotten_are_in_the_file)
     sv_buf_init(&file, (size_t)1 << 24);
     sv_buf_init(&text, (size_t)1 << 24);
     REQUIRE(sv_output_open_buf(&file, SV_PLAIN, &out, &err) == 0);
-    REQUIRE(sv_perfetto_sink(out, &options, dict, &report, &sink, &err) == 0);
+    REQUIRE(sv_perfetto_writer.open(out, &options, dict, &report, &sink, &err) == 0);
     for (int64_t i = 0; i <= LIVES; i++) { /* one is born before the last one is forgotten */
         if (i < LIVES)
             live(dict, sink, &b, i, &l[i % 2]);

@@ -67,7 +67,7 @@ static struct written write_all(bool one_by_one, int64_t resync_bytes)
     sv_buf_init(&w.file, (size_t)1 << 30);
     sv_buf_init(&w.text, (size_t)1 << 30);
     REQUIRE(sv_output_open_buf(&w.file, SV_PLAIN, &out, &err) == 0);
-    REQUIRE(sv_perfetto_sink(out, &options, dict, &report, &sink, &err) == 0);
+    REQUIRE(sv_perfetto_writer.open(out, &options, dict, &report, &sink, &err) == 0);
     write_mixed_run(dict, sink, one_by_one);
     CHECK_INT_EQ(sink->close(sink, false, &err), 0);
     CHECK(pftext(w.file.data, w.file.len, &w.text));

@@ -213,9 +213,9 @@ static struct sv_sink *open_sink(const struct sink_kind *k, struct sv_dict *dict
         return k->stage(dict, &m->report, sv_trace_sink(m->trace));
     }
     m->format = sv_format_named(k->name);
-    m->path = test_scratch(m->format->suffixes[0] + 1);
+    m->path = test_scratch(m->format->writer->suffixes[0] + 1);
     REQUIRE(sv_output_open(m->path, SV_OUTPUT_RENAME, SV_PLAIN, &out, &err) == 0);
-    REQUIRE(m->format->open_sink(out, &options, dict, &m->report, &sink, &err) == 0);
+    REQUIRE(m->format->writer->open(out, &options, dict, &m->report, &sink, &err) == 0);
     return sink;
 }
 

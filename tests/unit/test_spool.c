@@ -188,10 +188,14 @@ TEST(law_a_stream_cut_anywhere)
             rig_open(&r, UINT64_MAX);
             CHECK_INT_EQ(feed(&r, bytes, cut, step), cut == n ? SV_TAKEN_LAST : SV_TAKEN_SOME);
             struct seen killed = look(r.fd); /* as if the listener were killed here */
+            sv_stream_cut(&r.stream, &r.spool, SV_SPOOL_STOP);
+            struct seen stopped = look(r.fd);
             sv_stream_cut(&r.stream, &r.spool, SV_SPOOL_CUT);
             struct seen ended = look(r.fd);
             CHECK_UINT_EQ(killed.events, whole);
-            CHECK_UINT_EQ(killed.lost, heads - whole);
+            CHECK_UINT_EQ(killed.lost, 0); /* the sender has no answer, and keeps it */
+            CHECK_UINT_EQ(stopped.events, whole);
+            CHECK_UINT_EQ(stopped.lost, 0);
             CHECK_UINT_EQ(ended.events, whole);
             CHECK_UINT_EQ(ended.lost, heads - whole);
             CHECK_UINT_EQ(ended.cause, cut == n ? SV_SPOOL_WHOLE : SV_SPOOL_CUT);

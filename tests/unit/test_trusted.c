@@ -133,3 +133,112 @@ TEST(reads_at_most_the_buffer)
     CHECK_INT_EQ(sv_trusted_read(AT_FDCWD, at, text, sizeof text), 3);
     CHECK_STR_EQ(text, "tex");
 }
+
+static int target(const char *path)
+{
+    errno = 0;
+    return sv_trusted_target(path) ? 0 : errno;
+}
+
+static void link_as(uid_t owner, const char *to, const char *path)
+{
+    unlink(path);
+    CHECK_INT_EQ(symlink(to, path), 0);
+    CHECK_INT_EQ(lchown(path, owner, (gid_t)-1), 0);
+}
+
+TEST(outputs_behind_links)
+{
+    in_scratch(at, "target");
+    in_scratch(second, "link");
+    CHECK_INT_EQ(target(at), 0); /* not there */
+    make_file(at, 0600);
+    CHECK_INT_EQ(target(at), 0);
+    link_as(geteuid(), "target", second);
+    CHECK_INT_EQ(target(second), 0);
+    link_as(geteuid(), "nowhere", second);
+    CHECK_INT_EQ(target(second), 0);
+    link_as(geteuid(), "link", second);
+    CHECK_INT_EQ(target(second), 0); /* in a circle */
+    CHECK_INT_EQ(target("/dev/stdout"), 0);
+    CHECK_INT_EQ(target("/dev/null"), 0);
+    if (geteuid() != 0)
+        return; /* the rest needs another owner */
+    char third[512];
+    in_scratch(third, "third");
+    link_as(65534, at, second);
+    CHECK_INT_EQ(target(second), EPERM);
+    link_as(0, "link", third);
+    CHECK_INT_EQ(target(third), EPERM);
+    link_as(65534, "nowhere", second);
+    CHECK_INT_EQ(target(second), EPERM);
+}
+
+TEST(outputs_that_are_pipes)
+{
+    in_scratch(at, "folder");
+    snprintf(second, sizeof second, "%.500s/pipe", at);
+    CHECK_INT_EQ(mkdir(at, 0700), 0);
+    CHECK_INT_EQ(mkfifo(second, 0666), 0);
+    chmod(at, 01777);
+    CHECK_INT_EQ(target(second), 0);
+    if (geteuid() != 0)
+        return;
+    CHECK_INT_EQ(chown(second, 65534, (gid_t)-1), 0);
+    CHECK_INT_EQ(target(second), EPERM);
+    chmod(at, 0755);
+    CHECK_INT_EQ(target(second), 0);
+}
+
+static int walk(const char *path)
+{
+    errno = 0;
+    int fd = sv_trusted_walk(path);
+    if (fd < 0)
+        return errno;
+    close(fd);
+    return 0;
+}
+
+TEST(folders_behind_links)
+{
+    char folder[512], third[600];
+    in_scratch(folder, "folder");
+    in_scratch(second, "link");
+    CHECK_INT_EQ(mkdir(folder, 0700), 0);
+    snprintf(third, sizeof third, "%s/link", folder);
+    CHECK_INT_EQ(walk(folder), 0);
+    CHECK_INT_EQ(walk("."), 0);
+    CHECK_INT_EQ(walk("/"), 0);
+    CHECK_INT_EQ(walk("//tmp/..//"), 0);
+    link_as(geteuid(), "folder", second);
+    CHECK_INT_EQ(walk(second), 0);
+    link_as(geteuid(), "..//link/../link", third);
+    CHECK_INT_EQ(walk(third), 0);
+    link_as(geteuid(), "nowhere", second);
+    CHECK_INT_EQ(walk(second), ENOENT);
+    link_as(geteuid(), "link", second);
+    CHECK_INT_EQ(walk(second), ELOOP);
+    make_file(in_scratch(at, "file"), 0600);
+    CHECK_INT_EQ(walk(at), ENOTDIR);
+    if (geteuid() != 0)
+        return; /* the rest needs another owner */
+    link_as(65534, folder, second);
+    CHECK_INT_EQ(walk(second), EPERM);
+    CHECK_INT_EQ(walk(third), EPERM); /* a link of ours that leads to one of theirs */
+}
+
+TEST(only_the_file_that_was_seen_is_removed)
+{
+    struct stat st;
+    make_file(in_scratch(at, "file"), 0600);
+    make_file(in_scratch(second, "other"), 0600);
+    CHECK_INT_EQ(stat(second, &st), 0);
+    CHECK(!sv_trusted_remove(at, st.st_dev, st.st_ino));
+    CHECK_INT_EQ(access(at, F_OK), 0);
+    CHECK_INT_EQ(stat(at, &st), 0);
+    CHECK_INT_EQ(symlink(at, in_scratch(second, "link")), 0);
+    CHECK(!sv_trusted_remove(second, st.st_dev, st.st_ino));
+    CHECK(sv_trusted_remove(at, st.st_dev, st.st_ino));
+    CHECK_INT_EQ(access(at, F_OK), -1);
+}

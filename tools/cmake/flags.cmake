@@ -52,7 +52,8 @@ if(SV_COUNT)
   target_compile_options(sv_flags INTERFACE -fsanitize-coverage=trace-pc)
 endif()
 if(SV_FUZZ)
-  target_compile_options(sv_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_compile_options(sv_flags INTERFACE -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp -O2)
+  target_compile_definitions(sv_flags INTERFACE SV_FUZZ)
 endif()
 
 # sv_count(<program>): links what counts (SV_COUNT only), itself not counted. The C library's loops over memory count by their bytes.

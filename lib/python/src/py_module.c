@@ -4,6 +4,7 @@
  * the writer, which needs no GIL: they let go of it meanwhile. */
 #include "py_stave.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 uint32_t stave_i_default_full = STAVE_FULL_BLOCK; /* also where STAVE_OUT switches it on */
@@ -19,6 +20,15 @@ struct py_state *py_state_of_type(PyTypeObject *type)
 }
 
 /* ---- the session ---- */
+
+/* When the interpreter has ended: after a KeyboardInterrupt that nobody caught it raises SIGINT again, by its default action, and the
+ * library's own end is not reached. */
+static void finish_with_interpreter(void)
+{
+    static _Atomic int is_known;
+    if (!atomic_exchange(&is_known, 1))
+        Py_AtExit(stave_finish);
+}
 
 static PyObject *start(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -326,6 +336,7 @@ static int exec(PyObject *module)
     if (py_slice_init(st) < 0 || py_func_init(st) < 0 || py_track_init(st) < 0 ||
         py_file_init(st) < 0)
         return -1;
+    finish_with_interpreter();
     return PyModule_AddStringConstant(module, "version", stave_version());
 }
 

@@ -33,6 +33,9 @@ class TraceEvent:
         return cls(name, cat, "X", start_ts_us, int(dur_ms * 1000 + 0.5), 0, tid)
 
 
+_SUFFIXES = (".pftrace", ".perfetto-trace", ".perfetto", ".pb", ".proto", ".json")  # the library's: tests/python compares
+
+
 class TraceWriter:
     def __init__(self, path=None):
         self._path = None if path is None else os.fspath(path)
@@ -42,8 +45,8 @@ class TraceWriter:
         self._pid = os.getpid()
         self._is_dirty = False
         if self._path:
-            if not self._path.endswith((".json", ".json.gz", ".json.zst", ".pftrace", ".perfetto-trace", ".perfetto")):
-                raise ValueError(f"stave: {self._path}: expected a name that ends in .json, .json.gz or .pftrace")
+            if not self._path.removesuffix(".gz").removesuffix(".zst").endswith(_SUFFIXES):
+                raise ValueError(f"stave: {self._path}: expected a name that ends in {', '.join(_SUFFIXES)}, or with .gz or .zst behind it")
             atexit.register(self.close)
 
     @classmethod

@@ -4,8 +4,8 @@
  * or lanes); events are handed on in batches. One lock per file. An exhausted heap fails the file, not the program; so does a write that the
  * system refuses. */
 #include "core/stream/stages.h"
+#include "sdk/destination.h"
 #include "sdk/drain_items.h"
-#include "sdk/outputs.h"
 #include "sdk/quiet.h"
 #include "sdk/writer.h"
 
@@ -79,7 +79,7 @@ static int prepare(struct stave_file *f, const void *arg)
     f->batch = sv_alloc(sizeof *f->batch);
     sv_batch_init(f->batch);
     sv_dict_set_meta(f->dict, "writer", WRITER, strlen(WRITER), false);
-    if (sv_output_sink(f->path, f->part, compress, f->dict, &f->report, &f->sink, &f->err) < 0)
+    if (sv_destination_sink(f->path, f->part, compress, f->dict, &f->report, &f->sink, &f->err) < 0)
         return -1;
     f->sink = sv_pump_adapt(SV_HAS_SLICES | SV_IN_NO_ORDER, f->sink, f->dict, &f->report, NULL);
     return 0;
@@ -103,7 +103,9 @@ struct stave_file *stave_file_open(const char *path, const char *compress, char 
                                    size_t size)
 {
     compress = compress ? compress : "";
-    const char *why = path && *path ? sv_output_check(path, compress) : "a name is needed";
+    char text[SV_DESTINATION_TEXT];
+    const char *why = path && *path ? sv_destination_check(path, compress, text, sizeof text)
+                                    : "a name is needed";
     if (!why && sv_stream_is(path))
         why = "explicit times go to files only";
     struct stave_file *f = why ? NULL : calloc(1, sizeof *f);
@@ -113,7 +115,7 @@ struct stave_file *stave_file_open(const char *path, const char *compress, char 
     }
     pthread_mutex_init(&f->lock, NULL);
     unsigned number = atomic_fetch_add(&n_files, 1);
-    why = sv_output_expand(path, (uint32_t)getpid(), f->path, sizeof f->path);
+    why = sv_destination_expand(path, (uint32_t)getpid(), f->path, sizeof f->path);
     snprintf(f->part, sizeof f->part, "%s.%d.%u.part", f->path, (int)getpid(), number);
     if (!why && guarded(f, prepare, compress, true) == 0)
         return f;

@@ -11,7 +11,7 @@
 #include "core/base/map.h"
 #include "core/chrome/args_json.h"
 #include "core/chrome/keys.h"
-#include "formats/formats.h"
+#include "formats/writers.h"
 #include "model/gpu_words.h"
 
 #include <ctype.h>
@@ -686,7 +686,7 @@ static void write_tail(struct kineto *w)
     sv_buf_byte(&w->buf, '\n');
 }
 
-/* ---- the door ---- */
+/* ---- the sink ---- */
 
 static int kineto_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                         struct sv_err *err)
@@ -730,7 +730,9 @@ static int kineto_close(struct sv_sink *s, bool failed, struct sv_err *err)
     return code;
 }
 
-SV_SINK_DOOR(sv_kineto_sink)
+static int open_sink(struct sv_output *out, const struct sv_write_options *options,
+                     struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
+                     struct sv_err *err)
 {
     (void)options;
     (void)err;
@@ -751,3 +753,8 @@ SV_SINK_DOOR(sv_kineto_sink)
     *sink = &w->sink;
     return SV_OK;
 }
+
+const struct sv_writer sv_kineto_writer = {
+    .name = "kineto",
+    .open = open_sink,
+};

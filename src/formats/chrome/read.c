@@ -1,10 +1,11 @@
-/* The Chrome JSON reader's door and the document around the events.
+/* The Chrome JSON reader: its source and the document around the events.
  *
  * Opened through the table of formats, pulled by the pump. Understands the array form, the object form (traceEvents and other
  * top-level keys in any order), one event a line with or without a bracket before it, and several such documents one after another. The input is a
  * sliding window: an event that does not end in it is read again when more has come, so memory is bounded by the largest
  * event. Texts of a batch point into the window, hence a batch ends before the window is refilled. */
 #include "formats/chrome/reader.h"
+#include "formats/writers.h"
 #include "model/once_paths.h"
 
 #include <assert.h>
@@ -384,7 +385,7 @@ static enum chrome_step after(struct chrome_reader *r)
     return junk(r, p);
 }
 
-/* ---- the door ---- */
+/* ---- the source ---- */
 
 static enum chrome_step (*const steps[])(struct chrome_reader *) = {
     [STATE_START] = start,   [STATE_TOP] = top,          [STATE_SKIP] = skip_value,
@@ -448,7 +449,9 @@ static void init_guesses(struct chrome_guess (*shapes)[CHROME_PLACES * CHROME_WA
     }
 }
 
-SV_SOURCE_DOOR(sv_chrome_source)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     (void)err;
     struct chrome_reader *r = sv_alloc(sizeof *r);
@@ -476,7 +479,7 @@ static bool contains(const uint8_t *head, size_t n, const char *text)
     return memmem(head, n, text, strlen(text)) != NULL;
 }
 
-int sv_chrome_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     const uint8_t *p = head, *end = head + n;
     if (n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
@@ -494,3 +497,32 @@ int sv_chrome_probe(const uint8_t *head, size_t n)
     /* A file that lost its head, perhaps. */
     return has_phase && contains(p, left, "\"ts\"") ? 20 : 0;
 }
+
+static const struct sv_dialect dialects[] = {
+    {"object", NULL, "an object with traceEvents, the default", NULL, NULL},
+    {"array", NULL, "only the array of events", "metadata, but for an event that only Stave reads",
+     NULL},
+    {"kineto", NULL, "as PyTorch's profiler writes it",
+     "slices that never ended (get duration 0), kinds of tracks", &sv_kineto_writer},
+    {"tracesmith", "seed", "as TraceSmith writes it",
+     "all but GPU work and counters, nested arguments", &sv_tracesmith_writer},
+    {"tracesmith-basic", "seed-basic", "the same without track names and arrows",
+     "all but GPU work and counters, nested arguments, flows", &sv_tracesmith_writer},
+    {"batching", NULL, "a server's batching_trace.json", "all but a server's requests and batches",
+     &sv_batching_writer},
+    {"batching-newer", NULL, "a server's perfetto_trace.json",
+     "all but a server's requests and batches", &sv_batching_writer},
+    {0},
+};
+
+const struct sv_format sv_chrome_format = {
+    .name = "chrome",
+    .help = "Chrome trace-event JSON, Kineto's included",
+    .lacks = "arguments of counters, pointers (come back as text), NaN and infinities (become "
+             "strings), invalid UTF-8 (becomes U+FFFD); units of counters, kinds of tracks and "
+             "clocks are in keys that only Stave reads",
+    .probe = probe,
+    .open_source = open_source,
+    .writer = &sv_chrome_writer,
+    .dialects = dialects,
+};

@@ -495,7 +495,7 @@ static bool emit_counter(struct chrome_reader *r, struct chrome_fields *f)
     return true;
 }
 
-/* ---- the door ---- */
+/* ---- phases ---- */
 
 bool chrome_is_usable(const struct chrome_fields *f)
 {

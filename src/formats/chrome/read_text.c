@@ -363,7 +363,8 @@ void chrome_drop_tombs(struct chrome_reader *r)
         }
         b->args[out++] = a;
     }
-    b->arg = b->args + out;
+    if (n > 0) /* else there may be no room for arguments yet */
+        b->arg = b->args + out;
     r->has_tombs = false;
 }
 

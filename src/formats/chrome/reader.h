@@ -1,6 +1,6 @@
 /* The inside of the Chrome JSON reader, shared by its files and by nobody else.
  *
- *   formats/chrome/read.c          the door: probe, open, next, close; the document around the events
+ *   formats/chrome/read.c          the source: probe, open, next, close; the document around the events
  *   formats/chrome/read_lost.c     damage: where does the next event start
  *   formats/chrome/read_top.c      top-level keys of the object form, metadata
  *   formats/chrome/read_event.c    one event object → struct chrome_fields (the hot loop)

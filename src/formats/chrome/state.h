@@ -53,7 +53,7 @@ struct chrome_guess {
     sv_str str;    /* the key */
 };
 
-#define CHROME_MEMOS     256u
+#define CHROME_MEMOS     SV_TABLE(256u, 4u)
 #define CHROME_MEMO_TEXT 128u /* bytes */
 #define CHROME_MEMO_ARGS 24u
 
@@ -66,12 +66,12 @@ struct chrome_memo {
     uint8_t len, n;
 };
 
-#define CHROME_KEYS    512u
-#define CHROME_SHAPES  32u
+#define CHROME_KEYS    SV_TABLE(512u, 32u)
+#define CHROME_SHAPES  SV_TABLE(32u, 4u)
 #define CHROME_PLACES  32u /* members of a shape; further ones share the last place */
 #define CHROME_WAYS    2u
-#define CHROME_TEXTS   2048u
-#define CHROME_THREADS 256u
+#define CHROME_TEXTS   SV_TABLE(2048u, 32u)
+#define CHROME_THREADS SV_TABLE(256u, 8u)
 
 struct chrome_text {
     uint8_t head[16];

@@ -1,14 +1,14 @@
-/* Chrome JSON as TraceSmith writes it (`--dialect seed`): device as pid, stream as tid, the kind of work as an argument `track_name`.
+/* Chrome JSON as TraceSmith writes it (`--dialect tracesmith`): device as pid, stream as tid, the kind of work as an argument `track_name`.
  *
  * Opened through the table of formats. Byte for byte TraceSmith's file where that is a valid one; where it is not, right: names are escaped,
  * times keep their nanoseconds (a fraction of a µs), everything with a duration is a slice, a completion has a duration of 0, every
  * stream of every device has its name, arrows pass through all events of a correlation number, and without tracks and
- * flows (`seed-basic`) `args` is still JSON. It is indented, which base/json does not do: here only texts are its.
+ * flows (`tracesmith-basic`) `args` is still JSON. It is indented, which base/json does not do: here only texts are its.
  *
  * Only work of devices and counters have a place in such a file; the rest is counted. Rows are known at the end, so events wait in memory. */
 #include "core/base/json.h"
 #include "core/base/map.h"
-#include "formats/formats.h"
+#include "formats/writers.h"
 #include "model/gpu_words.h"
 
 #include <stdio.h>
@@ -695,7 +695,7 @@ static void write_file(struct tracesmith *w)
     sv_buf_fini(&arrows);
 }
 
-/* ---- the door ---- */
+/* ---- the sink ---- */
 
 static int tracesmith_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                             struct sv_err *err)
@@ -730,9 +730,11 @@ static int tracesmith_close(struct sv_sink *s, bool failed, struct sv_err *err)
     return code;
 }
 
-static int open_sink(struct sv_output *out, struct sv_dict *dict, struct sv_report *report,
-                     bool has_features, struct sv_sink **sink)
+static int open_sink(struct sv_output *out, const struct sv_write_options *options,
+                     struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
+                     struct sv_err *err)
 {
+    (void)err;
     struct tracesmith *w = sv_alloc(sizeof *w);
     w->sink = (struct sv_sink){.write = tracesmith_write,
                                .close = tracesmith_close,
@@ -740,7 +742,8 @@ static int open_sink(struct sv_output *out, struct sv_dict *dict, struct sv_repo
     w->out = out;
     w->dict = dict;
     w->report = report;
-    w->has_features = has_features;
+    w->has_features = !options || !options->dialect ||
+                      strcmp(options->dialect, "tracesmith-basic") != 0;
     sv_gpu_words_init(&w->gpu, dict);
     for (size_t i = 0; i < WORDS; i++)
         w->keys[i] = sv_dict_cstr(dict, words[i].word);
@@ -749,16 +752,7 @@ static int open_sink(struct sv_output *out, struct sv_dict *dict, struct sv_repo
     return SV_OK;
 }
 
-SV_SINK_DOOR(sv_tracesmith_sink)
-{
-    (void)options;
-    (void)err;
-    return open_sink(out, dict, report, true, sink);
-}
-
-SV_SINK_DOOR(sv_tracesmith_basic_sink)
-{
-    (void)options;
-    (void)err;
-    return open_sink(out, dict, report, false, sink);
-}
+const struct sv_writer sv_tracesmith_writer = {
+    .name = "tracesmith",
+    .open = open_sink,
+};

@@ -294,7 +294,7 @@ static void write_graph(struct dot *w)
     free(is_launch);
 }
 
-/* ---- the door ---- */
+/* ---- the sink ---- */
 
 static int dot_write(struct sv_sink *s, const struct sv_event *events, size_t n, struct sv_err *err)
 {
@@ -328,7 +328,9 @@ static int dot_close(struct sv_sink *s, bool failed, struct sv_err *err)
     return code;
 }
 
-SV_SINK_DOOR(sv_dot_sink)
+static int open_sink(struct sv_output *out, const struct sv_write_options *options,
+                     struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
+                     struct sv_err *err)
 {
     (void)options;
     (void)err;
@@ -345,3 +347,18 @@ SV_SINK_DOOR(sv_dot_sink)
     *sink = &w->sink;
     return SV_OK;
 }
+
+static const char *const suffixes[] = {".dot", ".gv", NULL};
+
+static const struct sv_writer writer = {
+    .name = "dot",
+    .suffixes = suffixes,
+    .open = open_sink,
+};
+
+const struct sv_format sv_dot_format = {
+    .name = "dot",
+    .help = "the graph of GPU work, for Graphviz",
+    .lacks = "all but GPU work, the calls that launch it, and what waits for what",
+    .writer = &writer,
+};

@@ -11,26 +11,21 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-#define SV_NSYS_COLUMNS(X)                                                                         \
-    X(start)                                                                                       \
-    X(end)                                                                                         \
-    X(timestamp)                                                                                   \
-    X(deviceId)                                                                                    \
-    X(contextId)                                                                                   \
-    X(streamId)                                                                                    \
-    X(correlationId) X(globalPid) X(globalTid) X(demangledName) X(shortName) X(registersPerThread) \
-        X(gridX) X(gridY) X(gridZ) X(blockX) X(blockY) X(blockZ) X(staticSharedMemory)             \
-            X(dynamicSharedMemory) X(localMemoryPerThread) X(graphNodeId) X(graphId) X(bytes)      \
-                X(copyKind) X(srcKind) X(dstKind) X(srcDeviceId) X(dstDeviceId) X(value)           \
-                    X(memKind) X(syncType) X(eventId) X(nameId) X(returnValue) X(eventType)        \
-                        X(rangeId) X(category) X(color) X(text) X(textId) X(endGlobalTid)          \
-                            X(domainId) X(uint64Value) X(int64Value) X(doubleValue) X(uint32Value) \
-                                X(int32Value) X(floatValue) X(jsonText) X(jsonTextId) X(severity)  \
-                                    X(id) X(name) X(pid) X(cudaId) X(gpuId) X(totalMemory)         \
-                                        X(smCount) X(computeMajor) X(computeMinor) X(busLocation)  \
-                                            X(utcEpochNs) X(address) X(memoryOperationType)        \
-                                                X(typeId) X(metricId) X(metricName)                \
-                                                    X(overheadType) X(priority)
+/* A table of names. */
+/* clang-format off */
+#define SV_NSYS_COLUMNS(X) \
+    X(start) X(end) X(timestamp) X(deviceId) X(contextId) X(streamId) X(correlationId) \
+    X(globalPid) X(globalTid) X(demangledName) X(shortName) X(registersPerThread) X(gridX) \
+    X(gridY) X(gridZ) X(blockX) X(blockY) X(blockZ) X(staticSharedMemory) \
+    X(dynamicSharedMemory) X(localMemoryPerThread) X(graphNodeId) X(graphId) X(bytes) \
+    X(copyKind) X(srcKind) X(dstKind) X(srcDeviceId) X(dstDeviceId) X(value) X(memKind) \
+    X(syncType) X(eventId) X(nameId) X(returnValue) X(eventType) X(rangeId) X(category) \
+    X(color) X(text) X(textId) X(endGlobalTid) X(domainId) X(uint64Value) X(int64Value) \
+    X(doubleValue) X(uint32Value) X(int32Value) X(floatValue) X(jsonText) X(jsonTextId) \
+    X(severity) X(id) X(name) X(pid) X(cudaId) X(gpuId) X(totalMemory) X(smCount) \
+    X(computeMajor) X(computeMinor) X(busLocation) X(utcEpochNs) X(address) \
+    X(memoryOperationType) X(typeId) X(metricId) X(metricName) X(overheadType) X(priority)
+/* clang-format on */
 
 #define SV_I_COLUMN(name) SV_NSYS_##name,
 enum sv_nsys_column { SV_NSYS_COLUMNS(SV_I_COLUMN) SV_NSYS_COLUMNS_N };

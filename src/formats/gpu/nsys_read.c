@@ -16,7 +16,7 @@
 
 #define MAGIC "SQLite format 3"
 
-int sv_nsys_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     static const char *const words[] = {"CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "TARGET_INFO_",
                                         "StringIds", "META_DATA_EXPORT"};
@@ -30,7 +30,9 @@ int sv_nsys_probe(const uint8_t *head, size_t n)
 
 #ifndef SV_HAVE_SQLITE
 
-SV_SOURCE_DOOR(sv_nsys_source)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     (void)in, (void)options, (void)dict, (void)report, (void)out;
     return sv_err_set(err, SV_EFORMAT, SV_NO_POS,
@@ -315,7 +317,9 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-SV_SOURCE_DOOR(sv_nsys_source)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     int code = sv_lines_open(&kind, in, options, dict, report, out);
     if (code < 0)
@@ -345,3 +349,13 @@ SV_SOURCE_DOOR(sv_nsys_source)
 }
 
 #endif
+
+const struct sv_format sv_nsys_format = {
+    .name = "nsys",
+    .help = "SQLite export of Nsight Systems",
+    .lacks = "payloads with a schema, other than as text",
+    .files = "`nsys export --type sqlite` ([below](#nsight-systems))",
+    .times = "UTC where the report says when it began",
+    .probe = probe,
+    .open_source = open_source,
+};

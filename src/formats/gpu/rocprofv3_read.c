@@ -51,7 +51,7 @@ struct rocprof {
     } key;
 };
 
-int sv_rocprofv3_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     size_t i = 0, len = strlen(TOOL);
     while (i < n && (head[i] == ' ' || head[i] == '\n' || head[i] == '\r' || head[i] == '\t'))
@@ -520,7 +520,9 @@ static void find_tools(struct rocprof *s)
     damage(s, "no whole list of processes: cut short or no JSON", data);
 }
 
-SV_SOURCE_DOOR(sv_rocprofv3_source)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     int more = sv_input_need(in, in->window_limit, err);
     if (more < 0)
@@ -549,3 +551,13 @@ SV_SOURCE_DOOR(sv_rocprofv3_source)
     *out = &s->source;
     return 0;
 }
+
+const struct sv_format sv_rocprofv3_format = {
+    .name = "rocprofv3",
+    .help = "JSON of ROCm's rocprofv3",
+    .lacks = "a relation to the machine's clocks",
+    .files = "JSON of ROCm's `rocprofv3 --output-format json` ([gpu.md](gpu.md))",
+    .times = "nanoseconds of the profiler's clock",
+    .probe = probe,
+    .open_source = open_source,
+};

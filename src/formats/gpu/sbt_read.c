@@ -41,7 +41,7 @@ struct sbt {
     } key;
 };
 
-int sv_sbt_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     return n >= HEADER_BYTES && memcmp(head, "SBT\0", 4) == 0 && head[5] == 0 && head[4] < 8 ? 100
                                                                                              : 0;
@@ -460,7 +460,9 @@ static void name_keys(struct sbt *s, struct sv_dict *d)
         *rows[i].to = sv_dict_cstr(d, rows[i].word);
 }
 
-SV_SOURCE_DOOR(sv_sbt_source)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     int more = sv_input_need(in, in->window_limit, err);
     if (more < 0)
@@ -489,3 +491,14 @@ SV_SOURCE_DOOR(sv_sbt_source)
     *out = &s->source;
     return 0;
 }
+
+const struct sv_format sv_sbt_format = {
+    .name = "sbt",
+    .help = "TraceSmith's binary trace",
+    .lacks = "flows, metadata",
+    .files =
+        "TraceSmith's `.sbt`, version 0.1, also unfinished ([gpu.md](gpu.md#files-of-tracesmith))",
+    .times = "nanoseconds of TraceSmith's clock",
+    .probe = probe,
+    .open_source = open_source,
+};

@@ -6,6 +6,7 @@
  * recognised by its look. Times are nanoseconds since boot at the end of the call: the slice begins earlier by the latency.
  * bpftrace's `nsecs` is CLOCK_BOOTTIME (CLOCK_MONOTONIC before 0.11: the same on a machine that never slept). */
 #include "formats/lines.h"
+#include "model/kernel_words.h"
 
 #include <string.h>
 
@@ -92,7 +93,7 @@ static bool is_banner(struct sv_text line)
     return sv_text_begins(line, "Attaching ") || sv_text_begins(line, "Attached ");
 }
 
-int sv_bpftrace_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     struct sv_fields h = sv_head(head, n);
     struct sv_text line;
@@ -228,7 +229,8 @@ static void put_block(struct sv_lines *l, struct sv_batch *b, const struct recor
     sv_add_int(l, b, "pid", r->pid);
     sv_add_text(l, b, "comm", r->comm);
     sv_str name = sv_dict_cstr(l->dict, r->rw == 'W' ? "write" : "read");
-    struct sv_event *e = sv_put_event(l, b, SV_SLICE, r->ts - r->latency, track, name, "block");
+    struct sv_event *e =
+        sv_put_event(l, b, SV_SLICE, r->ts - r->latency, track, name, SV_CAT_BLOCK);
     e->dur_ns = r->latency;
 }
 
@@ -238,7 +240,7 @@ static sv_track call_track(struct sv_lines *l, const struct record *r)
     sv_track process = sv_lines_process(l, r->pid, r->comm);
     if (r->has_tid)
         return sv_dict_thread(l->dict, l->space, r->pid, r->tid);
-    return sv_lines_group(l, process, SV_TRACK_CUSTOM, "system calls", 12);
+    return sv_lines_group(l, process, SV_TRACK_CUSTOM, SV_ROW_SYSCALLS, strlen(SV_ROW_SYSCALLS));
 }
 
 static void put_call(struct sv_lines *l, struct sv_batch *b, const struct record *r, const char *op)
@@ -267,7 +269,7 @@ static void put_call(struct sv_lines *l, struct sv_batch *b, const struct record
     sv_str name = sv_dict_cstr(l->dict, op);
     int64_t latency = r->has_latency ? r->latency : 0;
     struct sv_event *e = sv_put_event(l, b, r->has_latency ? SV_SLICE : SV_INSTANT, r->ts - latency,
-                                      track, name, "syscall");
+                                      track, name, SV_CAT_SYSCALL);
     e->dur_ns = latency;
 }
 
@@ -423,10 +425,23 @@ static const struct sv_lines_kind kind = {
     .line = line,
 };
 
-int sv_bpftrace_source(struct sv_input *in, const struct sv_read_options *options,
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
                        struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
                        struct sv_err *err)
 {
     (void)err;
     return sv_lines_open(&kind, in, options, dict, report, out);
 }
+
+const struct sv_format sv_bpftrace_format = {
+    .name = "bpftrace",
+    .help = "what the bpftrace scripts for file and block I/O print",
+    .lacks = "threads (the scripts print the process), full paths (most calls), flows",
+    .files =
+        "the scripts `trace_{bio,openat,close,read,write,mmap,create_del}.bt` and `syscalls.bt` of "
+        "the DL benchmark tracing tools, all generations of their columns, by their headers",
+    .times = "nanoseconds since boot (CLOCK_BOOTTIME) at the end of the call; the slice begins "
+             "earlier by the latency",
+    .probe = probe,
+    .open_source = open_source,
+};

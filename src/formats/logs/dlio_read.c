@@ -26,7 +26,7 @@ static bool take_head(struct sv_fields *f, int64_t *days, int64_t *of_day)
            sv_civil_parse_clock(stamp.bytes + 11, stamp.len - 11, of_day) == stamp.len - 11;
 }
 
-int sv_dlio_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     struct sv_fields h = sv_head(head, n);
     struct sv_text line;
@@ -151,9 +151,20 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-int sv_dlio_source(struct sv_input *in, const struct sv_read_options *options, struct sv_dict *dict,
-                   struct sv_report *report, struct sv_source **out, struct sv_err *err)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     (void)err;
     return sv_lines_open(&kind, in, options, dict, report, out);
 }
+
+const struct sv_format sv_dlio_format = {
+    .name = "dlio",
+    .help = "a log of the DLIO benchmark",
+    .lacks = "processes, threads, flows",
+    .files = "DLIO's log",
+    .times = "UTC unless `--log-tz` says otherwise",
+    .probe = probe,
+    .open_source = open_source,
+};

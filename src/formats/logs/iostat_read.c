@@ -43,7 +43,7 @@ struct iostat {
     uint64_t n_elements;
 };
 
-int sv_iostat_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     const char *p = (const char *)head;
     return sv_bytes_find(p, n, "\"sysstat\"") && sv_bytes_find(p, n, "\"hosts\"") ? 100 : 0;
@@ -68,14 +68,18 @@ static bool take_timestamp(struct iostat *s, struct sv_text t, int64_t *ts_ns)
     bool is_pm = sv_text_is(rest, "PM");
     if ((is_pm || sv_text_is(rest, "AM")) && !sv_civil_half_day(is_pm, &of_day))
         return false;
-    sv_wall_set_date(&l->wall, days);
     char zone_name[8] = "";
     bool is_time;
     struct sv_zone *own = NULL;
-    if (rest.len > 0 && rest.len < sizeof zone_name &&
-        (rest.bytes[0] == '+' || rest.bytes[0] == '-'))
+    if (rest.len > 0 && (rest.bytes[0] == '+' || rest.bytes[0] == '-')) {
+        if (rest.len >= sizeof zone_name)
+            return false;
         memcpy(zone_name, rest.bytes, rest.len);
-    if (*zone_name && sv_zone_open(zone_name, &own, NULL) == 0) {
+        if (sv_zone_open(zone_name, &own, NULL) < 0)
+            return false;
+    }
+    sv_wall_set_date(&l->wall, days);
+    if (own) {
         const struct sv_zone *given = l->wall.zone;
         l->wall.zone = own;
         if (!s->is_told)
@@ -106,13 +110,19 @@ static bool put_disk(struct sv_lines *l, struct sv_batch *b, const struct sv_mem
             sv_track disks = sv_lines_group(l, 0, SV_TRACK_CUSTOM, "Disks", 5);
             track = sv_lines_group(l, disks, SV_TRACK_CUSTOM, name.bytes, name.len);
         }
-        for (size_t i = 0; track && put < COUNTERS_MAX && i < sizeof columns / sizeof *columns; i++)
-            if (sv_member_is(&m, columns[i].key) && sv_member_double(&m, &value)) {
-                sv_put_counter(l, b,
-                               sv_lines_counter(l, track, columns[i].counter, columns[i].unit),
-                               ts_ns, value * columns[i].scale);
-                put++;
+        for (size_t i = 0; track && put < COUNTERS_MAX && i < sizeof columns / sizeof *columns;
+             i++) {
+            if (!sv_member_is(&m, columns[i].key))
+                continue;
+            if (!sv_member_double(&m, &value)) {
+                sv_report_add(l->source.report, SV_DAMAGE, "value that is no number", 1, l->pos,
+                              "%s", columns[i].key);
+                continue;
             }
+            sv_put_counter(l, b, sv_lines_counter(l, track, columns[i].counter, columns[i].unit),
+                           ts_ns, value * columns[i].scale);
+            put++;
+        }
     }
     return track && !members.is_bad;
 }
@@ -247,10 +257,20 @@ static const struct sv_lines_kind kind = {
     .read = read_element,
 };
 
-int sv_iostat_source(struct sv_input *in, const struct sv_read_options *options,
-                     struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                     struct sv_err *err)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     (void)err;
     return sv_lines_open(&kind, in, options, dict, report, out);
 }
+
+const struct sv_format sv_iostat_format = {
+    .name = "iostat",
+    .help = "disk utilisation by iostat -o JSON",
+    .lacks = "slices, flows, arguments",
+    .files = "`iostat -o JSON` with `-t`, `-x`, `-d`, `-k`, `-m`, also cut off",
+    .times = "local; with S_TIME_FORMAT=ISO the zone is in the file",
+    .probe = probe,
+    .open_source = open_source,
+};

@@ -22,7 +22,7 @@ struct record {
     struct sv_member value;
 };
 
-int sv_mllog_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     const char *at = sv_bytes_find((const char *)head, n, mark);
     const char *end = (const char *)head + n;
@@ -167,10 +167,20 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-int sv_mllog_source(struct sv_input *in, const struct sv_read_options *options,
-                    struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                    struct sv_err *err)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     (void)err;
     return sv_lines_open(&kind, in, options, dict, report, out);
 }
+
+const struct sv_format sv_mllog_format = {
+    .name = "mllog",
+    .help = "a log with MLPerf's :::MLLOG lines",
+    .lacks = "threads, flows, times below a millisecond",
+    .files = "lines with `:::MLLOG {…}` among others, with a launcher's `[rank]` before them",
+    .times = "UTC, milliseconds",
+    .probe = probe,
+    .open_source = open_source,
+};

@@ -46,7 +46,7 @@ static bool take_clock(struct sv_fields *f, int64_t *of_day)
     return sv_civil_half_day(is_pm, of_day);
 }
 
-int sv_mpstat_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     struct sv_fields h = sv_head(head, n);
     struct sv_text line;
@@ -164,10 +164,21 @@ static const struct sv_lines_kind kind = {
     .line = line,
 };
 
-int sv_mpstat_source(struct sv_input *in, const struct sv_read_options *options,
-                     struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                     struct sv_err *err)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     (void)err;
     return sv_lines_open(&kind, in, options, dict, report, out);
 }
+
+const struct sv_format sv_mpstat_format = {
+    .name = "mpstat",
+    .help = "CPU utilisation by mpstat",
+    .lacks = "slices, flows, arguments",
+    .files = "`mpstat [-P ALL] N`, 12 and 24 hour clocks, over midnight",
+    .times = "local, the day in the first line",
+    .probe = probe,
+    .open_source = open_source,
+    .needs_zone = true,
+};

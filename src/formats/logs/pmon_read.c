@@ -66,7 +66,7 @@ static bool is_header(struct sv_text line, int place[N_COLUMNS], int *n_places)
     return place[GPU] >= 0 && place[PID] >= 0;
 }
 
-int sv_pmon_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     struct sv_fields h = sv_head(head, n);
     struct sv_text line;
@@ -215,9 +215,21 @@ static const struct sv_lines_kind kind = {
     .end = end,
 };
 
-int sv_pmon_source(struct sv_input *in, const struct sv_read_options *options, struct sv_dict *dict,
-                   struct sv_report *report, struct sv_source **out, struct sv_err *err)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     (void)err;
     return sv_lines_open(&kind, in, options, dict, report, out);
 }
+
+const struct sv_format sv_pmon_format = {
+    .name = "pmon",
+    .help = "GPU utilisation by process, nvidia-smi pmon -o DT",
+    .lacks = "slices, flows, arguments",
+    .files = "`nvidia-smi pmon -o DT`, any columns",
+    .times = "local, day and time in each line",
+    .probe = probe,
+    .open_source = open_source,
+    .needs_zone = true,
+};

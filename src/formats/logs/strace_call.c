@@ -152,8 +152,11 @@ static bool take_duration(struct sv_text *t, struct sv_strace_call *c)
         return true;
     const char *open = memrchr(t->bytes, '<', t->len), *end = t->bytes + t->len - 1;
     struct sv_text inside = {open ? open + 1 : end, open ? (uint32_t)(end - open - 1) : 0};
-    if (!memchr(inside.bytes, '.', inside.len) || strspn(inside.bytes, "0123456789.") < inside.len)
-        return true; /* another pair of angles: 3</path> */
+    bool is_apart = open && open > t->bytes && open[-1] == ' ';
+    if (is_apart ? strspn(inside.bytes, "0123456789.+-aefinAEFIN") < inside.len
+                 : !memchr(inside.bytes, '.', inside.len) ||
+                       strspn(inside.bytes, "0123456789.") < inside.len)
+        return true; /* another pair of angles: 3</path>, <unavailable> */
     c->has_duration = sv_decimal_ns(inside, 9, &c->dur_ns);
     t->len = (uint32_t)(open - t->bytes);
     return c->has_duration;

@@ -2,12 +2,14 @@
  *
  * Opened through the table of formats. A call that another thread's line interrupts comes in two parts (<unfinished ...>, <... NAME
  * resumed>), which are joined. Threads are told from processes by the flags of the clone that made them. Descriptors are followed from open, dup,
- * close and fork to give each call its path; strace -y gives it directly. Without -T a call has no duration and becomes an instant. */
+ * close and fork to give each call its path; strace -y gives it directly. A descriptor is free when its close begins and names a file when its open
+ * ends, so a call in two parts has the path that its descriptor had at its first one. Without -T a call has no duration and becomes an instant. */
 #include "formats/logs/strace_call.h"
 
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "formats/decimal.h"
+#include "model/kernel_words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +22,8 @@ struct pending {
     int64_t tid, ts_ns;
     size_t len;
     char *text;
+    int64_t pid; /* of the call, as it was known then … */
+    sv_str path; /* … and the path of its descriptor; 0: none is known */
 };
 
 struct strace {
@@ -83,7 +87,7 @@ static bool looks_like_call(struct sv_fields f)
            sv_text_begins(rest, "+++ ") || sv_text_begins(rest, "--- ");
 }
 
-int sv_strace_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     struct sv_fields lines = sv_head(head, n);
     struct sv_text line;
@@ -211,28 +215,50 @@ static void add_arguments(struct strace *s, struct sv_batch *b, const struct sv_
         sv_add_result(l, b, c->ret, c->kind == SV_STRACE_TRANSFER);
 }
 
+/* `first`: its first part came before; NULL: the call is one line. */
 static bool put_call(struct strace *s, struct sv_batch *b, int64_t tid, int64_t ts_ns,
-                     struct sv_text text)
+                     struct sv_text text, const struct pending *first)
 {
     struct sv_lines *l = &s->lines;
     struct sv_strace_call c;
     if (!sv_strace_parse(text, b, &c))
-        return sv_lines_bad(l, "NAME(ARGUMENTS) = RESULT");
+        return sv_lines_bad(l, "NAME(ARGUMENTS) = RESULT <SECONDS>");
     int64_t pid = process_of(s, tid);
-    sv_str path = find_path(s, pid, &c);
+    bool was_seen = first && first->pid == pid;
+    sv_str path = was_seen && (first->path || (c.path.len == 0 && c.fd_path.len == 0))
+                      ? first->path
+                      : find_path(s, pid, &c);
     sv_track track = sv_dict_thread(l->dict, l->space, pid, tid);
     add_arguments(s, b, &c, path);
-    follow(s, pid, &c, path);
+    if (!was_seen || c.kind != SV_STRACE_CLOSE)
+        follow(s, pid, &c, path);
     sv_str name = sv_dict_str(l->dict, c.name.bytes, c.name.len);
-    struct sv_event *e =
-        sv_put_event(l, b, c.has_duration ? SV_SLICE : SV_INSTANT, ts_ns, track, name, "syscall");
+    struct sv_event *e = sv_put_event(l, b, c.has_duration ? SV_SLICE : SV_INSTANT, ts_ns, track,
+                                      name, SV_CAT_SYSCALL);
     e->dur_ns = c.has_duration ? c.dur_ns : 0;
     return true;
 }
 
 /* ---- calls in two parts ---- */
 
-static bool hold(struct strace *s, int64_t tid, int64_t ts_ns, struct sv_text first)
+/* What the descriptors mean now: other threads may close and open them before the call returns. */
+static void enter(struct strace *s, struct sv_batch *b, struct pending *p)
+{
+    static const char end[] = ") = ?";
+    struct sv_strace_call c;
+    char *text = sv_arena_get(&b->arena, p->len + sizeof end, 1);
+    memcpy(text, p->text, p->len);
+    memcpy(text + p->len, end, sizeof end);
+    if (!sv_strace_parse((struct sv_text){text, (uint32_t)(p->len + sizeof end - 1)}, b, &c))
+        return;
+    p->pid = process_of(s, p->tid);
+    p->path = find_path(s, p->pid, &c);
+    if (c.kind == SV_STRACE_CLOSE)
+        follow(s, p->pid, &c, p->path);
+}
+
+static bool hold(struct strace *s, struct sv_batch *b, int64_t tid, int64_t ts_ns,
+                 struct sv_text first)
 {
     bool is_new;
     if (s->waiting.n >= PENDING_MAX)
@@ -249,7 +275,9 @@ static bool hold(struct strace *s, int64_t tid, int64_t ts_ns, struct sv_text fi
     free(p->text);
     if (first.len > FIRST_PART)
         first.len = FIRST_PART;
-    *p = (struct pending){tid, ts_ns, first.len, sv_strndup(first.bytes, first.len)};
+    *p = (struct pending){
+        .tid = tid, .ts_ns = ts_ns, .len = first.len, .text = sv_strndup(first.bytes, first.len)};
+    enter(s, b, p);
     return true;
 }
 
@@ -269,7 +297,7 @@ static bool resume(struct strace *s, struct sv_batch *b, int64_t tid, struct sv_
     struct sv_text joined = {whole, (uint32_t)(p->len + rest)};
     free(p->text);
     p->text = NULL;
-    return put_call(s, b, tid, p->ts_ns, joined);
+    return put_call(s, b, tid, p->ts_ns, joined, p);
 }
 
 /* ---- lines ---- */
@@ -302,7 +330,7 @@ static bool put_rest(struct strace *s, struct sv_batch *b, int64_t tid, int64_t 
         bool is_exit = rest.bytes[0] == '+';
         sv_add_text(l, b, "text", (struct sv_text){rest.bytes + 4, rest.len - 4});
         sv_put_event(l, b, SV_INSTANT, ts_ns, track,
-                     sv_dict_cstr(l->dict, is_exit ? "exit" : "signal"), "process");
+                     sv_dict_cstr(l->dict, is_exit ? "exit" : "signal"), SV_CAT_PROCESS);
         return true;
     }
     if (sv_text_begins(rest, "<... "))
@@ -313,9 +341,9 @@ static bool put_rest(struct strace *s, struct sv_batch *b, int64_t tid, int64_t 
         rest.len -= (uint32_t)n;
         while (rest.len && rest.bytes[rest.len - 1] == ' ')
             rest.len--;
-        return hold(s, tid, ts_ns, rest);
+        return hold(s, b, tid, ts_ns, rest);
     }
-    return put_call(s, b, tid, ts_ns, rest);
+    return put_call(s, b, tid, ts_ns, rest, NULL);
 }
 
 static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t len)
@@ -353,7 +381,7 @@ static bool end(struct sv_lines *l, struct sv_batch *b)
             n++;
         sv_track track = sv_dict_thread(l->dict, l->space, process_of(s, p->tid), p->tid);
         sv_str name = sv_dict_str(l->dict, p->text, n);
-        sv_put_event(l, b, SV_SLICE, p->ts_ns, track, name, "syscall")->dur_ns = SV_UNFINISHED;
+        sv_put_event(l, b, SV_SLICE, p->ts_ns, track, name, SV_CAT_SYSCALL)->dur_ns = SV_UNFINISHED;
         free(p->text);
         p->text = NULL;
         return true;
@@ -382,10 +410,21 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-int sv_strace_source(struct sv_input *in, const struct sv_read_options *options,
-                     struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                     struct sv_err *err)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     (void)err;
     return sv_lines_open(&kind, in, options, dict, report, out);
 }
+
+const struct sv_format sv_strace_format = {
+    .name = "strace",
+    .help = "system calls by strace -f -ttt -T, or -tt",
+    .lacks = "names of threads, flows, times below a microsecond",
+    .files = "`strace -f -ttt -T`, `-tt`, `-y`",
+    .times = "-ttt: UTC; -tt: local without a day",
+    .probe = probe,
+    .open_source = open_source,
+    .needs_date = true,
+};

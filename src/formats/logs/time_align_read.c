@@ -38,7 +38,7 @@ static bool is_align_line(struct sv_text line, int64_t *ns, int64_t *of_day)
            sv_civil_parse_clock(second.bytes, second.len, of_day) == 8;
 }
 
-int sv_time_align_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     struct sv_fields h = sv_head(head, n);
     struct sv_text line;
@@ -200,10 +200,22 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-int sv_time_align_source(struct sv_input *in, const struct sv_read_options *options,
-                         struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                         struct sv_err *err)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     (void)err;
     return sv_lines_open(&kind, in, options, dict, report, out);
 }
+
+const struct sv_format sv_time_align_format = {
+    .name = "time-align",
+    .help = "bpftrace's nanoseconds beside the wall clock's seconds",
+    .lacks = "events: it only relates two clocks",
+    .files = "`trace_time_align.bt`",
+    .times = "relates time since boot to the wall clock",
+    .probe = probe,
+    .open_source = open_source,
+    .needs_date = true,
+    .needs_zone = true,
+};

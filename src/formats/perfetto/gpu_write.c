@@ -12,7 +12,7 @@
 #include "core/perfetto/stave.h"
 #include "core/perfetto/write.h"
 #include "core/stream/stages.h"
-#include "formats/formats.h"
+#include "formats/writers.h"
 #include "model/gpu_words.h"
 
 #include <stdio.h>
@@ -462,12 +462,14 @@ static int stages_close(struct sv_sink *s, bool failed, struct sv_err *err)
     return code;
 }
 
-SV_SINK_DOOR(sv_perfetto_gpu_sink)
+static int open_sink(struct sv_output *out, const struct sv_write_options *options,
+                     struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
+                     struct sv_err *err)
 {
     struct sv_write_options inner = options ? *options : (struct sv_write_options){0};
     struct sv_sink *writer;
     inner.dialect = SV_PERFETTO_GPU;
-    int code = sv_perfetto_sink(out, &inner, dict, report, &writer, err);
+    int code = sv_perfetto_writer.open(out, &inner, dict, report, &writer, err);
     if (code < 0)
         return code;
     struct stages *w = sv_alloc(sizeof *w);
@@ -490,3 +492,9 @@ SV_SINK_DOOR(sv_perfetto_gpu_sink)
     *sink = &w->sink;
     return 0;
 }
+
+const struct sv_writer sv_perfetto_gpu_writer = {
+    .name = "gpu",
+    .open = open_sink,
+    .is_binary = true,
+};

@@ -1,6 +1,6 @@
-/* The Perfetto reader: its door, its frames and its batches.
+/* The Perfetto reader: its source, its frames and its batches.
  *
- * sv_perfetto_source() → next()* → close(). A trace is a list of packets (tag 0x0a, length, bytes); next() cuts them out
+ * open_source() → next()* → close(). A trace is a list of packets (tag 0x0a, length, bytes); next() cuts them out
  * of the input window, or out of the unpacked bytes of a compressed packet, and hands them to
  * sv_pf_packet_read() until the batch is nearly full. The window and the unpacked bytes move only while the batch is
  * empty, because texts of events point into them.
@@ -12,6 +12,7 @@
 #include "core/base/mem.h"
 #include "core/perfetto/stave.h"
 #include "formats/formats.h"
+#include "formats/writers.h"
 #include "model/once_paths.h"
 
 #include <assert.h>
@@ -576,7 +577,7 @@ static void source_close(struct sv_source *s)
     free(r);
 }
 
-int sv_perfetto_source(struct sv_input *in, const struct sv_read_options *options,
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
                        struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
                        struct sv_err *err)
 {
@@ -606,7 +607,7 @@ int sv_perfetto_source(struct sv_input *in, const struct sv_read_options *option
     return SV_OK;
 }
 
-int sv_perfetto_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     int whole = 0;
     for (size_t at = 0; at < n;) {
@@ -626,3 +627,22 @@ int sv_perfetto_probe(const uint8_t *head, size_t n)
     }
     return whole > 1 ? 100 : whole == 1 ? 90 : 0;
 }
+
+static const struct sv_dialect dialects[] = {
+    {SV_PERFETTO_GPU, NULL, "GPU work as GPU packets",
+     "nested arguments of GPU work; grid and block come back under other names",
+     &sv_perfetto_gpu_writer},
+    {0},
+};
+
+const struct sv_format sv_perfetto_format = {
+    .name = "perfetto",
+    .help = "Perfetto protobuf trace",
+    .lacks = "slices with a duration (written as begin and end), times before zero (moved by an "
+             "origin that the file states), a second use of a flow number (gets another one)",
+    .probe = probe,
+    .open_source = open_source,
+    .writer = &sv_perfetto_writer,
+    .dialects = dialects,
+    .readers_sort = true,
+};

@@ -161,7 +161,7 @@ static const char *end_of_head(const uint8_t *head, size_t n)
 }
 
 /* Also a file that lacks columns, so that they can be named. */
-int sv_batching_csv_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     struct sv_csv_line line = {0};
     int place[N_COLUMNS], found = 0;
@@ -546,10 +546,20 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-int sv_batching_csv_source(struct sv_input *in, const struct sv_read_options *options,
-                           struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                           struct sv_err *err)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     int code = check_head(in, err);
     return code < 0 ? code : sv_lines_open(&kind, in, options, dict, report, out);
 }
+
+const struct sv_format sv_batching_csv_format = {
+    .name = "batching-csv",
+    .help = "the summary of an inference server's batches",
+    .lacks = "times of single requests other than their arrivals",
+    .files = "batching_trace_summary.csv or trace.csv of an inference server",
+    .times = "CLOCK_MONOTONIC; see docs/serving.md",
+    .probe = probe,
+    .open_source = open_source,
+};

@@ -94,7 +94,7 @@ static struct sv_text trimmed(const char *p, size_t len)
 }
 
 /* The first lines are always the same: the graph, two of its attributes, the first stretch. */
-int sv_starpu_dag_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     static const char *const first[] = {"digraph G {", "color=white", "rankdir=LR",
                                         "subgraph cluster_0 {"};
@@ -760,8 +760,24 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-SV_SOURCE_DOOR(sv_starpu_dag_source)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     (void)err;
     return sv_lines_open(&kind, in, options, dict, report, out);
 }
+
+/* the same tasks, with times */
+static const char *const covered_by[] = {"fxt", "starpu-rec", "paje", NULL};
+
+const struct sv_format sv_starpu_dag_format = {
+    .name = "starpu-dag",
+    .help = "StarPU's graph of tasks, dag.dot: order, not time",
+    .lacks = "times, workers",
+    .files = "`dag.dot` of `starpu_fxt_tool`, StarPU 1.3 and 1.4",
+    .times = "none: order, not time",
+    .probe = probe,
+    .open_source = open_source,
+    .covered_by = covered_by,
+};

@@ -177,7 +177,7 @@ static bool is_head(const uint8_t *h, size_t n, bool is_big)
            number_at(h + 4, 8, is_big) >= BLOCK_BYTES + number_at(h + 20, 8, is_big);
 }
 
-int sv_fxt_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     return is_head(head, n, false) || is_head(head, n, true) ? 100 : 0;
 }
@@ -805,7 +805,9 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-SV_SOURCE_DOOR(sv_fxt_source)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     int more = sv_input_need(in, HEAD_BYTES, err);
     if (more < 0)
@@ -818,3 +820,14 @@ SV_SOURCE_DOOR(sv_fxt_source)
         return sv_err_set(err, SV_EFORMAT, 0, "not the head of an FxT trace");
     return sv_lines_open(&kind, in, options, dict, report, out);
 }
+
+const struct sv_format sv_fxt_format = {
+    .name = "fxt",
+    .help = "StarPU's own trace by FxT, prof_file_*",
+    .lacks = "the machine that it is from",
+    .files = "`prof_file_*` of a StarPU built with FxT (`STARPU_FXT_TRACE=1`), without "
+             "`starpu_fxt_tool`",
+    .times = "CLOCK_MONOTONIC, nanoseconds",
+    .probe = probe,
+    .open_source = open_source,
+};

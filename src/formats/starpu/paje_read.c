@@ -143,7 +143,7 @@ struct fields {
     struct sv_fields words; /* once more, for the arguments */
 };
 
-int sv_paje_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     struct sv_fields h = sv_head(head, n);
     struct sv_text line;
@@ -511,8 +511,24 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-SV_SOURCE_DOOR(sv_paje_source)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     (void)err;
     return sv_lines_open(&kind, in, options, dict, report, out);
 }
+
+/* starpu_fxt_tool makes it of prof_file_* */
+static const char *const covered_by[] = {"fxt", NULL};
+
+const struct sv_format sv_paje_format = {
+    .name = "paje",
+    .help = "a Paje trace, StarPU's paje.trace among them",
+    .lacks = "the start of the run in world time",
+    .files = "Paje traces, `paje.trace` of `starpu_fxt_tool` among them",
+    .times = "seconds (StarPU: milliseconds) since the run's beginning",
+    .probe = probe,
+    .open_source = open_source,
+    .covered_by = covered_by,
+};

@@ -61,7 +61,7 @@ struct rec {
 
 /* ---- recognising ---- */
 
-int sv_starpu_rec_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     struct sv_fields h = sv_head(head, n);
     struct sv_text line;
@@ -432,8 +432,24 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-SV_SOURCE_DOOR(sv_starpu_rec_source)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     (void)err;
     return sv_lines_open(&kind, in, options, dict, report, out);
 }
+
+/* starpu_fxt_tool makes them of prof_file_* */
+static const char *const covered_by[] = {"fxt", NULL};
+
+const struct sv_format sv_starpu_rec_format = {
+    .name = "starpu-rec",
+    .help = "StarPU's tasks.rec and trace.rec",
+    .lacks = "the start of the run in world time, counters",
+    .files = "`tasks.rec` and `trace.rec` of `starpu_fxt_tool`",
+    .times = "milliseconds since the run's beginning",
+    .probe = probe,
+    .open_source = open_source,
+    .covered_by = covered_by,
+};

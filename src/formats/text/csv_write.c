@@ -7,6 +7,7 @@
 #include "core/base/mem.h"
 #include "core/chrome/args_json.h"
 #include "formats/formats.h"
+#include "formats/writers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -136,7 +137,9 @@ static int csv_close(struct sv_sink *sink, bool failed, struct sv_err *err)
     return code;
 }
 
-SV_SINK_DOOR(sv_csv_sink)
+static int open_sink(struct sv_output *out, const struct sv_write_options *options,
+                     struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
+                     struct sv_err *err)
 {
     (void)options;
     (void)err;
@@ -155,3 +158,29 @@ SV_SINK_DOOR(sv_csv_sink)
     *sink = &s->sink;
     return 0;
 }
+
+static const char *const suffixes[] = {".csv", NULL};
+
+static const struct sv_writer writer = {
+    .name = "csv",
+    .suffixes = suffixes,
+    .open = open_sink,
+};
+
+/* What an inference server would have written itself (batching_write.c). */
+static const struct sv_dialect dialects[] = {
+    {"batching", NULL, "summary of a server's batches", "all but a server's batches",
+     &sv_batching_summary_writer},
+    {"batching-newer", NULL, "the same with the newer columns", "all but a server's batches",
+     &sv_batching_summary_writer},
+    {0},
+};
+
+const struct sv_format sv_csv_format = {
+    .name = "csv",
+    .help = "one line per slice, instant and counter value",
+    .lacks = "order and kinds of tracks, clocks, metadata, units of counters; a track is its name "
+             "and its process and thread",
+    .writer = &writer,
+    .dialects = dialects,
+};

@@ -7,6 +7,7 @@
 #include "core/base/mem.h"
 #include "formats/formats.h"
 #include "formats/text/text_words.h"
+#include "formats/writers.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -604,13 +605,15 @@ static void text_close(struct sv_source *source)
     free(s);
 }
 
-int sv_text_probe(const uint8_t *head, size_t n)
+static int probe(const uint8_t *head, size_t n)
 {
     size_t len = strlen(SV_TEXT_HEAD);
     return n >= len && memcmp(head, SV_TEXT_HEAD, len) == 0 ? 100 : 0;
 }
 
-SV_SOURCE_DOOR(sv_text_source)
+static int open_source(struct sv_input *in, const struct sv_read_options *options,
+                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
+                       struct sv_err *err)
 {
     (void)err;
     struct text_source *s = sv_alloc(sizeof *s);
@@ -625,3 +628,11 @@ SV_SOURCE_DOOR(sv_text_source)
     *out = &s->source;
     return 0;
 }
+
+const struct sv_format sv_text_format = {
+    .name = "text",
+    .help = "canonical text, one event a line",
+    .probe = probe,
+    .open_source = open_source,
+    .writer = &sv_text_writer,
+};

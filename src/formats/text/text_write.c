@@ -16,6 +16,7 @@
 #include "core/base/mem.h"
 #include "formats/formats.h"
 #include "formats/text/text_words.h"
+#include "formats/writers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -330,7 +331,9 @@ static int text_close(struct sv_sink *sink, bool failed, struct sv_err *err)
     return code;
 }
 
-SV_SINK_DOOR(sv_text_sink)
+static int open_sink(struct sv_output *out, const struct sv_write_options *options,
+                     struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
+                     struct sv_err *err)
 {
     (void)options;
     (void)report;
@@ -346,3 +349,11 @@ SV_SINK_DOOR(sv_text_sink)
     *sink = &s->sink;
     return 0;
 }
+
+static const char *const suffixes[] = {".txt", ".stave", NULL};
+
+const struct sv_writer sv_text_writer = {
+    .name = "text",
+    .suffixes = suffixes,
+    .open = open_sink,
+};

@@ -1,4 +1,4 @@
-/* The descriptors of a process: which file each of them is, and was when a call began. Part of the book of processes (tree.h).
+/* The descriptors of a process: which file each of them is, and was when a call began. Part of the table of processes (tree.h).
  *
  * Records come in the order in which calls end, but calls take effect earlier: a descriptor is free as soon as its close has begun, so another
  * thread may open it, use it and close it before the record of the first close comes. So a descriptor is opened when its open ends and closed when

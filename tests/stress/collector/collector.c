@@ -61,7 +61,7 @@ int main(int argc, char **argv)
     sv_batch_init(&s.batch);
     signal(SIGTERM, on_signal);
     if (sv_output_open(part, SV_OUTPUT_GROW, SV_PLAIN, &o, &err) < 0 ||
-        sv_perfetto_sink(o, &options, dict, &report, &s.sink, &err) < 0 ||
+        sv_perfetto_writer.open(o, &options, dict, &report, &s.sink, &err) < 0 ||
         sv_collect_open(argv[1], argv[2], part, dict, &report, &s.collect, &err) < 0)
         return fail(&err);
     printf("ready\n");

@@ -1,0 +1,75 @@
+/* stave formats, a hidden verb: the tables of docs/formats.md. */
+#include "cli/console.h"
+#include "cmd/commands.h"
+#include "files/open.h"
+
+#include <stdio.h>
+
+static const char *or_nothing(const char *text)
+{
+    return text ? text : "";
+}
+
+static void print_suffixes(const struct sv_writer *w)
+{
+    for (const char *const *s = w->suffixes; *s; s++)
+        sv_print(stdout, "%s`%s`", s == w->suffixes ? "" : " ", *s);
+}
+
+static void print_written(void)
+{
+    sv_print(stdout,
+             "| name | what it is | suffixes | read | cannot hold |\n|---|---|---|---|---|\n");
+    for (const struct sv_format *const *f = sv_formats; *f; f++) {
+        if (!(*f)->writer)
+            continue;
+        sv_print(stdout, "| `%s` | %s | ", (*f)->name, (*f)->help);
+        print_suffixes((*f)->writer);
+        sv_print(stdout, " | %s | %s |\n", (*f)->open_source ? "yes" : "no",
+                 or_nothing((*f)->lacks));
+    }
+}
+
+static void print_dialects(void)
+{
+    sv_print(stdout, "\n| format | `--dialect` | what it is | cannot hold, beyond that |\n"
+                     "|---|---|---|---|\n");
+    for (const struct sv_format *const *f = sv_formats; *f; f++) {
+        for (const struct sv_dialect *d = (*f)->dialects; d && d->name; d++) {
+            sv_print(stdout, "| `%s` | `%s`", (*f)->name, d->name);
+            if (d->old_name)
+                sv_print(stdout, " (formerly `%s`)", d->old_name);
+            sv_print(stdout, " | %s | %s |\n", d->help, or_nothing(d->lacks));
+        }
+    }
+}
+
+static void print_read(void)
+{
+    sv_print(stdout, "\n| name | what it reads | times | cannot hold |\n|---|---|---|---|\n");
+    for (const struct sv_format *const *f = sv_formats; *f; f++)
+        if (!(*f)->writer)
+            sv_print(stdout, "| `%s` | %s | %s | %s |\n", (*f)->name, or_nothing((*f)->files),
+                     or_nothing((*f)->times), or_nothing((*f)->lacks));
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    (void)options;
+    int code = sv_expect_operands(operands, 0, 0, "operand", err);
+    if (code < 0)
+        return code;
+    print_written();
+    print_dialects();
+    print_read();
+    return 0;
+}
+
+const struct sv_command sv_command_formats = {
+    .name = "formats",
+    .operands = "",
+    .summary = "print the tables of formats as Markdown",
+    .description = "For docs/formats.md.",
+    .run = run,
+    .is_hidden = true,
+};

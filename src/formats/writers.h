@@ -1,0 +1,14 @@
+/* Writers in files of their own, for the formats that point to them. */
+#ifndef SV_FORMATS_WRITERS_H
+#define SV_FORMATS_WRITERS_H
+
+#include "core/stream/writer.h"
+
+extern const struct sv_writer sv_text_writer;         /* text/text_write.c */
+extern const struct sv_writer sv_perfetto_gpu_writer; /* perfetto/gpu_write.c */
+extern const struct sv_writer sv_kineto_writer;       /* chrome/kineto_write.c */
+extern const struct sv_writer sv_tracesmith_writer;   /* chrome/tracesmith_write.c */
+/* serving/batching_write.c: a server's JSON and the summary of its batches */
+extern const struct sv_writer sv_batching_writer, sv_batching_summary_writer;
+
+#endif

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# One list of formats: help, completion, errors and docs/formats.md are made from it. UPDATE=1 writes the block in docs/formats.md anew.
+. "$SRC/tests/harness/cli.sh"
+lines=$SRC/tests/golden/good/lines.json
+docs=$SRC/docs/formats.md
+begin='<!-- begin: stave formats -->' end='<!-- end: stave formats -->'
+
+"$STAVE" formats >tables
+if [ "${UPDATE:-}" = 1 ]; then
+  { sed "/^$begin\$/q" "$docs"; cat tables; sed -n "/^$end\$/,\$p" "$docs"; } >new && cp new "$docs"
+fi
+sed -n "/^$begin\$/,/^$end\$/p" "$docs" | sed '1d;$d' >in_docs
+check docs_have_every_format diff in_docs tables
+
+# The tables as lines: "reads NAME", "writes NAME", "suffix NAME SUFFIX", "dialect NAME DIALECT [FORMER]".
+awk -F' *\\| *' '
+/^\| name \| what it is/ { table = "written"; next }
+/^\| format/ { table = "dialects"; next }
+/^\| name \| what it reads/ { table = "read"; next }
+!/^\| `/ { next }
+{ gsub(/`/, "") }
+table == "written" { print "writes", $2; if ($5 == "yes") print "reads", $2; n = split($4, s, " "); for (i = 1; i <= n; i++) print "suffix", $2, s[i] }
+table == "dialects" { sub(/ \(formerly /, " ", $3); sub(/\)$/, "", $3); print "dialect", $2, $3 }
+table == "read" { print "reads", $2 }
+' tables >facts
+counts=$(cut -d' ' -f1 facts | sort | uniq -c | awk '{ printf "%s %s, ", $2, $1 }')
+check "the tables are read: $counts" test "$counts" = "dialect 10, reads 19, suffix 11, writes 5, "
+
+# What the tables say is what --from, --to and --dialect offer, and name in their errors.
+run_any bad_from 2 "$STAVE" convert "$lines" --from nothing -o x.txt
+run_any bad_to 2 "$STAVE" convert "$lines" --to nothing
+"$STAVE" convert --help | tr -s ' \n' '  ' >help
+"$STAVE" completion bash | sed -n '/^    convert)/,/esac ;;/p' >offers
+words_of() { tr -c 'a-z0-9\n.-' ' ' | tr -s ' ' '\n'; }
+listed() { grep -qxF -e "$1" <(words_of); }
+offered() { grep -e "--$1)" offers | listed "$2" && listed "$2" <help; }
+named() { offered "$1" "$2" && listed "$2" <"bad_$1.err"; }
+same() { cmp "$1" "$2" && cmp "$1" "$3"; }
+unpacked() { zcat "$1" >unpacked && cmp unpacked "$2"; }
+while read -r what who rest; do
+  case $what in
+  reads) check "from $who" named from "$who" ;;
+  writes) check "to $who" named to "$who" ;;
+  dialect) read -r dialect _ <<<"$rest"; check "$dialect of $who is offered" offered dialect "$dialect" ;;
+  suffix)
+    rm -f b
+    "$STAVE" convert -q "$lines" -o "a$rest"; "$STAVE" convert -q "$lines" --to "$who" -o b; "$STAVE" convert -q "$lines" -o "a$rest.gz"
+    check "$rest is $who" cmp "a$rest" b
+    check "$rest.gz is $who" unpacked "a$rest.gz" b ;;
+  esac
+done <facts
+
+# Each dialect is accepted, also as a format and under its former name; one that a format does not have is refused.
+grep '^dialect' facts | grep -v batching >dialects
+while read -r _ format dialect former; do
+  run_any "$dialect" 0 "$STAVE" convert -q "$lines" --to "$format" --dialect "$dialect" -o d.1
+  run_any "to $dialect" 0 "$STAVE" convert -q "$lines" --to "$dialect" -o d.2
+  run_any "formerly $former" 0 "$STAVE" convert -q "$lines" --to "$format" --dialect "${former:-$dialect}" -o d.3
+  check "$dialect by any name" same d.1 d.2 d.3
+done <dialects
+check former_names test "$(awk 'NF == 4 { print $4 }' dialects | xargs)" = "seed seed-basic"
+run dialect_of_another 2 "$STAVE" convert "$lines" --dialect kineto -o x.pftrace
+run no_dialects 2 "$STAVE" convert "$lines" --dialect kineto -o x.txt
+run_any rows_by_kind 0 "$STAVE" convert -q "$lines" --gpu-tracks kind -o k.txt
+run_any rows_by_kind_formerly 0 "$STAVE" convert -q "$lines" --gpu-tracks seed -o s.txt
+check same_rows cmp k.txt s.txt
+
+# No text of any verb shows the name of a list instead of the list.
+for verb in $("$STAVE" verbs); do "$STAVE" "$verb" --help; "$STAVE" man "$verb"; done >all_help
+for shell in bash zsh fish; do "$STAVE" completion $shell; done >>all_help
+check lists_are_filled_in sh -c '! grep -E "\{(readers|writers|suffixes|dialects)\}" all_help'
