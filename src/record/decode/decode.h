@@ -1,6 +1,6 @@
 /* The decoder: records of the kernel programs to events. A source like any other, live: next() gives 0 at the end of each round.
  *
- *     sv_decode_new → sv_krings_add(sv_decode_rings()) → per round: sv_decode_round(), source->next() until 0, sv_decode_release()
+ *     sv_decode_new → sv_krings_add(sv_decode_rings()) → per round: sv_decode_round(), sv_pump_round(), sv_decode_release()
  *
  * Gives slices and edges in the form of docs/io.md; the slices of a thread's calls follow one another. Knows nothing of how the records came: tests feed it bytes. */
 #ifndef SV_RECORD_DECODE_DECODE_H

@@ -1,7 +1,7 @@
 /* Utilisation of GPUs at an interval, by their vendors' own means: NVIDIA through NVML (loaded by name, when it is there), AMD through sysfs. A live source of
  * counters in the form of docs/io.md.
  *
- *     sv_gpus_new → per sample: sv_gpus_sample(), source->next() until 0 */
+ *     sv_gpus_new → per sample: sv_gpus_sample(), sv_pump_round() */
 #ifndef SV_RECORD_SAMPLE_GPUS_H
 #define SV_RECORD_SAMPLE_GPUS_H
 
