@@ -43,9 +43,9 @@ struct names {
 
 /* Who made the call before: mostly the one who made this. Good only until a record of another kind, or the next batch. */
 struct recent {
-    uint64_t who;             /* process << 32 | thread */
-    struct sv_proc *process;  /* NULL: nobody */
-    struct sv_thread *thread; /* NULL: not asked for yet */
+    uint64_t who;                    /* process << 32 | thread */
+    struct sv_proc *process;         /* NULL: nobody */
+    struct sv_traced_thread *thread; /* NULL: not asked for yet */
 };
 
 struct sv_decode {
@@ -128,7 +128,7 @@ static struct sv_proc *process_of(struct sv_decode *d, const struct sv_wire_head
 }
 
 /* After process_of(). */
-static struct sv_thread *thread_of(struct sv_decode *d, const struct sv_wire_head *h)
+static struct sv_traced_thread *thread_of(struct sv_decode *d, const struct sv_wire_head *h)
 {
     if (!d->recent.thread)
         d->recent.thread = sv_tree_thread(&d->tree, h->tgid, h->tid);
@@ -370,7 +370,7 @@ static void note_told(struct sv_fd *at, const struct sv_fd *told)
 static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_call *call,
                      const struct sv_wire_call *c, const struct paths *x)
 {
-    struct sv_thread *thread = thread_of(d, &c->head);
+    struct sv_traced_thread *thread = thread_of(d, &c->head);
     int64_t start = (int64_t)c->start_ns, end = (int64_t)c->head.ts_ns;
     sv_str name = d->call_names[call->nr];
     bool is_whole = !(c->head.flags & SV_WIRE_UNFINISHED);
@@ -605,7 +605,7 @@ static void learn_file(struct sv_decode *d, const struct sv_wire_cache *c)
 
 static void on_fault(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_cache *c)
 {
-    struct sv_thread *x = sv_tree_thread(&d->tree, c->head.tgid, c->head.tid);
+    struct sv_traced_thread *x = sv_tree_thread(&d->tree, c->head.tgid, c->head.tid);
     if (x->faults == 0)
         x->faults = sv_dict_child(d->source.dict, x->track, SV_TRACK_CUSTOM,
                                   sv_dict_cstr(d->source.dict, "page faults"));
@@ -677,7 +677,7 @@ static void put_misses(struct sv_decode *d, struct sv_batch *b)
     struct misses *m = &d->misses;
     if (m->bytes == 0)
         return;
-    struct sv_thread *thread = sv_tree_thread(&d->tree, m->tgid, m->tid);
+    struct sv_traced_thread *thread = sv_tree_thread(&d->tree, m->tgid, m->tid);
     struct sv_event *e =
         put_event(b, SV_INSTANT, m->ts_ns,
                   thread->cache ? thread->cache : sv_tree_cache_row(&d->tree, thread), d->s.add,

@@ -49,7 +49,7 @@ bool sv_samples_put(struct sv_samples *s, struct sv_tree *t, struct sv_batch *b,
     unsigned n = (unsigned)r->n_kernel + r->n_user;
     if (size < sizeof *r + n * sizeof(uint64_t))
         return false;
-    struct sv_thread *x = sv_tree_thread(t, r->head.tgid, r->head.tid);
+    struct sv_traced_thread *x = sv_tree_thread(t, r->head.tgid, r->head.tid);
     if (x->samples == 0)
         x->samples = sv_dict_child(t->dict, x->track, SV_TRACK_CUSTOM, s->row);
     const char *names[STACK_MAX] = {"[no stack]"};

@@ -24,7 +24,7 @@ void sv_states_init(struct sv_states *s, struct sv_dict *dict)
         s->names[i] = names[i] ? sv_dict_cstr(dict, names[i]) : 0;
 }
 
-static bool is_change(const struct sv_thread *x, unsigned state)
+static bool is_change(const struct sv_traced_thread *x, unsigned state)
 {
     if (state == x->state)
         return false;
@@ -61,7 +61,7 @@ static void put_waker(struct sv_states *s, struct sv_batch *b, const struct sv_w
 void sv_states_change(struct sv_states *s, struct sv_tree *t, struct sv_batch *b,
                       const struct sv_wire_head *h, uint32_t size)
 {
-    struct sv_thread *x = sv_tree_thread(t, h->tgid, h->tid);
+    struct sv_traced_thread *x = sv_tree_thread(t, h->tgid, h->tid);
     unsigned state = h->flags;
     if (state == 0 || state >= SV_STATES || !is_change(x, state))
         return;

@@ -126,7 +126,7 @@ static void put_number(struct sv_batch *b, sv_str key, int64_t value)
 struct sv_event *sv_uring_begin(struct sv_uring *u, struct sv_tree *t, struct sv_batch *b,
                                 const struct sv_wire_uring *r, int64_t *end_ns)
 {
-    struct sv_thread *x = sv_tree_thread(t, r->head.tgid, r->head.tid);
+    struct sv_traced_thread *x = sv_tree_thread(t, r->head.tgid, r->head.tid);
     int64_t start = (int64_t)r->start_ns;
     unsigned opcode = r->head.what;
     *end_ns = (int64_t)r->head.ts_ns;
