@@ -363,9 +363,7 @@ static bool take_loss(struct sv_lines *l, struct sv_batch *b, struct sv_text lin
     sv_report_add(l->source.report, SV_DAMAGE, "event lost by bpftrace", (uint64_t)count, l->pos,
                   "bpftrace's own count");
     sv_track track = sv_lines_group(l, 0, SV_TRACK_CUSTOM, "bpftrace", 8);
-    struct sv_arg *a = sv_batch_arg(b);
-    a->type = SV_ARG_INT;
-    a->i = count;
+    sv_batch_int(b, 0, count);
     sv_put_event(l, b, SV_LOSS, ((struct bpftrace *)l)->last_ns, track,
                  sv_dict_cstr(l->dict, "bpftrace's buffer was full"), "");
     return true;

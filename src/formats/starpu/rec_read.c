@@ -6,6 +6,7 @@
 #include "core/base/buf.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/search.h"
 #include "formats/decimal.h"
 
 #include <stdio.h>
@@ -334,14 +335,8 @@ static int by_from(const void *a, const void *b)
 /* The first edge from this task. */
 static size_t first_edge(const struct rec *s, uint64_t from)
 {
-    size_t lo = 0, hi = s->n_edges;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (s->edges[mid].from < from)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
+    size_t lo;
+    SV_SEARCH(lo, mid, 0, s->n_edges, s->edges[mid].from < from);
     return lo;
 }
 

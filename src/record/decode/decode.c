@@ -73,24 +73,12 @@ struct sv_decode {
 
 /* ---- arguments ---- */
 
-static void put_int(struct sv_batch *b, sv_str key, int64_t value)
-{
-    struct sv_arg *a = sv_batch_arg(b);
-    a->key = key;
-    a->type = SV_ARG_INT;
-    a->i = value;
-}
-
 static void put_path(struct sv_decode *d, struct sv_batch *b, sv_str key, const char *text,
                      size_t len)
 {
     if (d->options.redact)
         d->options.redact(d->options.redact_ctx, b, text, len, &text, &len);
-    struct sv_arg *a = sv_batch_arg(b);
-    a->key = key;
-    a->type = SV_ARG_TEXT;
-    a->text = text;
-    a->size = (uint32_t)len & 0xffffff;
+    sv_batch_str(b, key, text, len);
 }
 
 static struct sv_event *put_event(struct sv_batch *b, unsigned kind, int64_t ts_ns, sv_track track,
@@ -324,23 +312,23 @@ static void put_result(struct sv_decode *d, struct sv_batch *b, const struct sv_
     const struct names *s = &d->s;
     if (is_transfer(call) && call->size != SV_WIRE_NONE && c->size <= INT64_MAX &&
         (int64_t)c->size != c->ret)
-        put_int(b, s->requested, (int64_t)c->size);
+        sv_batch_int(b, s->requested, (int64_t)c->size);
     if (call->sense == SV_SENSE_RANGE || call->sense == SV_SENSE_MAP)
-        put_int(b, s->length, (int64_t)c->size);
+        sv_batch_int(b, s->length, (int64_t)c->size);
     if (call->sense == SV_SENSE_FLAGS && c->aux != 0)
-        put_int(b, s->flags, c->aux);
+        sv_batch_int(b, s->flags, c->aux);
     if (c->offset >= 0 && (call->offset != SV_WIRE_NONE || call->has_position))
-        put_int(b, s->offset, c->offset);
+        sv_batch_int(b, s->offset, c->offset);
     if (c->head.flags & SV_WIRE_UNFINISHED) {
         return;
     } else if (c->ret < 0 && c->ret >= -4095) {
-        put_int(b, s->error, -c->ret);
+        sv_batch_int(b, s->error, -c->ret);
     } else if (is_transfer(call)) {
-        put_int(b, s->bytes, c->ret);
+        sv_batch_int(b, s->bytes, c->ret);
     } else if (call->sense == SV_SENSE_SEEK) {
-        put_int(b, s->offset, c->ret);
+        sv_batch_int(b, s->offset, c->ret);
     } else if (call->sense == SV_SENSE_RET) {
-        put_int(b, s->ret, c->ret);
+        sv_batch_int(b, s->ret, c->ret);
     } else if (call->sense == SV_SENSE_MAP) {
         struct sv_arg *a = sv_batch_arg(b);
         a->key = s->address;
@@ -379,7 +367,7 @@ static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_ca
     e->dur_ns = is_whole ? end - start : 0;
     bool is_open = opens(call);
     if (is_open ? c->ret >= 0 : call->fd != SV_WIRE_NONE && call->path == SV_WIRE_NONE)
-        put_int(b, d->s.fd, is_open ? c->ret : c->fd);
+        sv_batch_int(b, d->s.fd, is_open ? c->ret : c->fd);
     if (x->file && !x->are_told)
         put_path(d, b, d->s.path, x->file->path, x->file->len);
     else if (!x->are_told && d->options.tells_once && has_descriptor(call, c))
@@ -469,8 +457,8 @@ static void put_inner(struct sv_decode *d, struct sv_batch *b, uint32_t pid)
     const struct sv_proc *p = sv_tree_find(&d->tree, pid);
     if (!p || !p->inner_pid)
         return;
-    put_int(b, d->s.inner_pid, p->inner_pid);
-    put_int(b, d->s.inner_namespace, p->inner_namespace);
+    sv_batch_int(b, d->s.inner_pid, p->inner_pid);
+    sv_batch_int(b, d->s.inner_namespace, p->inner_namespace);
 }
 
 static void on_fork(struct sv_decode *d, struct sv_batch *b, const struct sv_wire_fork *f)
@@ -484,7 +472,7 @@ static void on_fork(struct sv_decode *d, struct sv_batch *b, const struct sv_wir
         struct sv_event *e = put_event(b, SV_INSTANT, (int64_t)f->head.ts_ns,
                                        sv_tree_thread(&d->tree, f->head.tgid, f->head.tid)->calls,
                                        d->s.fork, d->s.process);
-        put_int(b, d->s.child, f->tgid);
+        sv_batch_int(b, d->s.child, f->tgid);
         if (f->inner_tgid)
             sv_tree_set_inner(&d->tree, sv_tree_find(&d->tree, f->tgid), f->inner_tgid,
                               f->inner_namespace);
@@ -506,11 +494,7 @@ static void put_cgroup(struct sv_decode *d, struct sv_batch *b, uint32_t pid)
     for (const char *at = text; *at; at++) {
         size_t digits = strspn(at, "0123456789abcdef");
         if (digits == 64) {
-            struct sv_arg *a = sv_batch_arg(b);
-            a->key = d->s.container;
-            a->type = SV_ARG_TEXT;
-            a->text = sv_batch_text(b, at, 64);
-            a->size = 64;
+            sv_batch_str(b, d->s.container, sv_batch_text(b, at, 64), 64);
             return;
         }
         at += digits ? digits - 1 : 0;
@@ -570,7 +554,7 @@ static void on_exit_record(struct sv_decode *d, struct sv_batch *b, const struct
                                    sv_tree_thread(&d->tree, x->head.tgid, x->head.tid)->calls,
                                    d->s.exit, d->s.process);
     if (x->code >= 0) /* plain tracepoints do not tell who was killed by what */
-        put_int(b, d->s.code, x->code);
+        sv_batch_int(b, d->s.code, x->code);
     sv_batch_finish(b, e);
     sv_tree_end_thread(&d->tree, x->head.tgid, x->head.tid, now);
     sv_tree_end(&d->tree, p, now);
@@ -585,7 +569,7 @@ static void put_page_file(struct sv_decode *d, struct sv_batch *b, uint32_t pid,
 {
     const struct sv_file *f =
         sv_inodes_find(&d->inodes, &d->tree, pid, device, inode, d->options.asks_procfs);
-    put_int(b, d->s.inode, (int64_t)inode);
+    sv_batch_int(b, d->s.inode, (int64_t)inode);
     if (f)
         put_path(d, b, d->s.path, f->path, f->len);
 }
@@ -613,7 +597,7 @@ static void on_fault(struct sv_decode *d, struct sv_batch *b, const struct sv_wi
     struct sv_event *e =
         put_event(b, SV_INSTANT, (int64_t)c->head.ts_ns, x->faults, d->s.file, d->s.fault);
     put_page_file(d, b, c->head.tgid, c->device, c->inode);
-    put_int(b, d->s.offset, (int64_t)c->offset);
+    sv_batch_int(b, d->s.offset, (int64_t)c->offset);
     sv_batch_finish(b, e);
     d->sums.faults++;
 }
@@ -683,8 +667,8 @@ static void put_misses(struct sv_decode *d, struct sv_batch *b)
                   thread->cache ? thread->cache : sv_tree_cache_row(&d->tree, thread), d->s.add,
                   d->s.page_cache);
     put_page_file(d, b, m->tgid, m->device, m->inode);
-    put_int(b, d->s.offset, (int64_t)m->offset);
-    put_int(b, d->s.bytes, (int64_t)m->bytes);
+    sv_batch_int(b, d->s.offset, (int64_t)m->offset);
+    sv_batch_int(b, d->s.bytes, (int64_t)m->bytes);
     sv_batch_finish(b, e);
     d->sums.missed_bytes += m->bytes;
     m->bytes = 0;
@@ -770,7 +754,7 @@ static void put_losses(struct sv_decode *d, struct sv_batch *b)
         struct loss *l = &d->losses[--d->n_losses];
         struct sv_event *e = put_event(b, SV_LOSS, l->from_ns, l->track, l->name, 0);
         e->dur_ns = l->to_ns - l->from_ns;
-        put_int(b, 0, (int64_t)l->n);
+        sv_batch_int(b, 0, (int64_t)l->n);
         sv_batch_finish(b, e);
     }
 }

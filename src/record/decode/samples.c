@@ -61,18 +61,12 @@ bool sv_samples_put(struct sv_samples *s, struct sv_tree *t, struct sv_batch *b,
                            .track = x->samples,
                            .name = sv_dict_cstr(t->dict, names[0]),
                            .cat = s->cat};
-    struct sv_arg *a = sv_batch_arg(b);
-    a->key = s->cpu;
-    a->type = SV_ARG_INT;
-    a->i = r->head.what;
+    sv_batch_int(b, s->cpu, r->head.what);
     size_t open = sv_batch_open(b, 0, SV_ARG_STACK);
-    while (n-- > 0) {
-        a = sv_batch_arg(b);
-        a->type = SV_ARG_TEXT;
-        a->text = names[n];
-        /* name_all() names as many as it says. NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker) */
-        a->size = (uint32_t)strlen(names[n]) & 0xffffff;
-    }
+    while (
+        n-- >
+        0) /* name_all() names as many as it says. NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker) */
+        sv_batch_str(b, 0, names[n], strlen(names[n]));
     sv_batch_close(b, open);
     sv_batch_finish(b, e);
     s->n++;

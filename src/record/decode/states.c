@@ -33,28 +33,16 @@ static bool is_change(const struct sv_traced_thread *x, unsigned state)
              (x->state == SV_STATE_RUNNING || x->state == SV_STATE_PREEMPTED));
 }
 
-static void put_number(struct sv_batch *b, sv_str key, int64_t value)
-{
-    struct sv_arg *a = sv_batch_arg(b);
-    a->key = key;
-    a->type = SV_ARG_INT;
-    a->i = value;
-}
-
 /* Number 0 is the CPU that had nothing to do: an interrupt woke the thread. */
 static void put_waker(struct sv_states *s, struct sv_batch *b, const struct sv_wire_wake *w)
 {
     size_t len = strnlen(w->waker_comm, sizeof w->waker_comm);
     if (w->waker_tid != 0) {
         if (w->waker_tid != SV_WIRE_NO_NUMBER) /* it may be outside of our pid namespace */
-            put_number(b, s->waker_tid, w->waker_tid);
-        struct sv_arg *a = sv_batch_arg(b);
-        a->key = s->waker;
-        a->type = SV_ARG_TEXT;
-        a->text = sv_batch_text(b, w->waker_comm, len);
-        a->size = (uint32_t)len & 0xffffff;
+            sv_batch_int(b, s->waker_tid, w->waker_tid);
+        sv_batch_str(b, s->waker, sv_batch_text(b, w->waker_comm, len), len);
     } else {
-        put_number(b, s->interrupt, 1);
+        sv_batch_int(b, s->interrupt, 1);
     }
 }
 
@@ -86,9 +74,9 @@ void sv_states_change(struct sv_states *s, struct sv_tree *t, struct sv_batch *b
                            .name = s->names[state],
                            .cat = s->cat};
     if (state == SV_STATE_RUNNING)
-        put_number(b, s->cpu, h->what);
+        sv_batch_int(b, s->cpu, h->what);
     if (state == SV_STATE_IO)
-        put_number(b, s->io_wait, 1);
+        sv_batch_int(b, s->io_wait, 1);
     if (state == SV_STATE_RUNNABLE && size >= sizeof(struct sv_wire_wake))
         put_waker(s, b, (const void *)h);
     sv_batch_finish(b, e);

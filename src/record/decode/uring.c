@@ -115,14 +115,6 @@ static sv_str name_of(struct sv_uring *u, struct sv_dict *dict, unsigned opcode)
     return u->names[opcode];
 }
 
-static void put_number(struct sv_batch *b, sv_str key, int64_t value)
-{
-    struct sv_arg *a = sv_batch_arg(b);
-    a->key = key;
-    a->type = SV_ARG_INT;
-    a->i = value;
-}
-
 struct sv_event *sv_uring_begin(struct sv_uring *u, struct sv_tree *t, struct sv_batch *b,
                                 const struct sv_wire_uring *r, int64_t *end_ns)
 {
@@ -142,9 +134,9 @@ struct sv_event *sv_uring_begin(struct sv_uring *u, struct sv_tree *t, struct sv
                            .name = name_of(u, t->dict, opcode),
                            .cat = u->cat};
     if (opcode >= SV_URING_OPS || !names[opcode])
-        put_number(b, u->opcode, opcode);
+        sv_batch_int(b, u->opcode, opcode);
     if (r->fd >= 0 && opcode != 0)
-        put_number(b, r->head.flags & SV_WIRE_FIXED_FILE ? u->fixed_fd : u->fd, r->fd);
+        sv_batch_int(b, r->head.flags & SV_WIRE_FIXED_FILE ? u->fixed_fd : u->fd, r->fd);
     return e;
 }
 
@@ -156,15 +148,15 @@ void sv_uring_end(struct sv_uring *u, struct sv_batch *b, struct sv_event *begin
     bool has_len = is_transfer && op != OP_READV && op != OP_WRITEV && op != OP_SEND &&
                    op != OP_RECV; /* of a vector it is the number of buffers */
     if (has_len && (int64_t)r->len != r->res)
-        put_number(b, u->requested, r->len);
+        sv_batch_int(b, u->requested, r->len);
     if (is_transfer && r->offset >= 0)
-        put_number(b, u->offset, r->offset);
+        sv_batch_int(b, u->offset, r->offset);
     if (r->res < 0)
-        put_number(b, u->error, -(int64_t)r->res);
+        sv_batch_int(b, u->error, -(int64_t)r->res);
     else if (is_transfer)
-        put_number(b, u->bytes, r->res);
+        sv_batch_int(b, u->bytes, r->res);
     else if (r->res > 0)
-        put_number(b, u->ret, r->res);
+        sv_batch_int(b, u->ret, r->res);
     sv_batch_finish(b, begin);
     struct sv_event *e = sv_batch_event(b);
     *e = (struct sv_event){.kind = SV_END, .ts_ns = end_ns, .track = begin->track};

@@ -112,21 +112,9 @@ static size_t flag_letters(uint32_t command, char text[12])
     return n;
 }
 
-static void put_number(struct sv_batch *b, sv_str key, int64_t value)
-{
-    struct sv_arg *a = sv_batch_arg(b);
-    a->key = key;
-    a->type = SV_ARG_INT;
-    a->i = value;
-}
-
 static void put_words(struct sv_batch *b, sv_str key, const char *text, size_t len)
 {
-    struct sv_arg *a = sv_batch_arg(b);
-    a->key = key;
-    a->type = SV_ARG_TEXT;
-    a->text = sv_batch_text(b, text, len);
-    a->size = (uint32_t)len & 0xffffff;
+    sv_batch_str(b, key, sv_batch_text(b, text, len), len);
 }
 
 void sv_disks_request(struct sv_disks *d, struct sv_batch *b, const struct sv_wire_block *r)
@@ -144,16 +132,16 @@ void sv_disks_request(struct sv_disks *d, struct sv_batch *b, const struct sv_wi
                            .kind = SV_BEGIN};
     put_words(b, d->device, k->name, strlen(k->name));
     if (r->bytes)
-        put_number(b, d->sector, (int64_t)r->sector);
-    put_number(b, d->bytes, r->bytes);
+        sv_batch_int(b, d->sector, (int64_t)r->sector);
+    sv_batch_int(b, d->bytes, r->bytes);
     if (r->queue_ns && r->issue_ns > r->queue_ns)
-        put_number(b, d->queue_ns, (int64_t)(r->issue_ns - r->queue_ns));
+        sv_batch_int(b, d->queue_ns, (int64_t)(r->issue_ns - r->queue_ns));
     put_words(b, d->flags, letters, flag_letters(r->command, letters));
     if (r->head.tgid) /* an interrupt queued it, or somebody outside of our pid namespace */
-        put_number(b, d->pid, r->head.tgid);
+        sv_batch_int(b, d->pid, r->head.tgid);
     put_words(b, d->comm, r->comm, strnlen(r->comm, sizeof r->comm));
     if (r->error)
-        put_number(b, d->error, r->error < 0 ? -r->error : r->error);
+        sv_batch_int(b, d->error, r->error < 0 ? -r->error : r->error);
     sv_batch_finish(b, e);
     e = sv_batch_event(b);
     *e = (struct sv_event){.ts_ns = end, .track = lane, .kind = SV_END};
