@@ -153,8 +153,8 @@ static int add_stream(struct job *j, size_t i, struct sv_err *err)
                                   .report = &j->report};
     sv_input_open_pieces(j->view.fd, frames.pieces, frames.n, name, &in);
     in->window_limit = PACKET_MAX;
-    if (frames.n > 0 && sv_perfetto_format.open_source(in, &(struct sv_read_options){0}, dict,
-                                                       &j->report, &s.inner, err) < 0)
+    if (frames.n > 0 && sv_format_open(&sv_perfetto_format, in, &(struct sv_read_options){0}, dict,
+                                       &j->report, &s.inner, err) < 0)
         s.is_damaged = true;
     if (s.inner)
         s.source.gives = s.inner->gives;

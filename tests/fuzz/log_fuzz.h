@@ -30,7 +30,7 @@ static inline int log_fuzz(const struct sv_format *format, enum log_manners mann
     if (sv_input_open_memory(data, size, "fuzz", &in, &err) != SV_OK)
         __builtin_trap();
     struct sv_trace *trace = sv_trace_new(dict, &report, (size_t)256 << 20);
-    if (format->open_source(in, &options, dict, &report, &source, &err) == SV_OK)
+    if (sv_format_open(format, in, &options, dict, &report, &source, &err) == SV_OK)
         (void)sv_pump(source, sv_trace_sink(trace), NULL, &err);
     else if (manners == LOG_READS_ANYTHING)
         __builtin_trap();

@@ -421,14 +421,6 @@ static const struct sv_lines_kind kind = {
     .line = line,
 };
 
-static int open_source(struct sv_input *in, const struct sv_read_options *options,
-                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                       struct sv_err *err)
-{
-    (void)err;
-    return sv_lines_open(&kind, in, options, dict, report, out);
-}
-
 const struct sv_format sv_bpftrace_format = {
     .name = "bpftrace",
     .help = "what the bpftrace scripts for file and block I/O print",
@@ -439,5 +431,5 @@ const struct sv_format sv_bpftrace_format = {
     .times = "nanoseconds since boot (CLOCK_BOOTTIME) at the end of the call; the slice begins "
              "earlier by the latency",
     .probe = probe,
-    .open_source = open_source,
+    .lines = &kind,
 };
