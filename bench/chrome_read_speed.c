@@ -87,7 +87,7 @@ static int read_all(const char *path, struct result *r)
     sv_report_init(&report);
     sv_batch_init(b);
     if (sv_input_open(path, &in, &err) < 0 ||
-        sv_chrome_format.open_source(in, NULL, d, &report, &s, &err) < 0) {
+        sv_format_open(&sv_chrome_format, in, NULL, d, &report, &s, &err) < 0) {
         fprintf(stderr, "%s: %s\n", path, err.msg);
         return -1;
     }

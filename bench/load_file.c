@@ -86,7 +86,7 @@ int main(int argc, char **argv)
     if (sv_input_open(argv[1], &in, &err) < 0)
         die(argv[1], &err);
     const struct sv_format *format = sv_format_probe(in, &err);
-    if (!format || format->open_source(in, &options, dict, &report, &source, &err) < 0)
+    if (!format || sv_format_open(format, in, &options, dict, &report, &source, &err) < 0)
         die(argv[1], &err);
     struct sv_trace *trace = sv_trace_new(dict, &report, 0);
     if (sv_pump(source, sv_trace_sink(trace), NULL, &err) < 0)

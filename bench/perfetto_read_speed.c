@@ -49,7 +49,7 @@ static double run(const uint8_t *bytes, size_t len, uint64_t *n_events)
     sv_batch_init(&b);
     double start = now();
     sv_input_open_memory(bytes, len, "bench", &in, &err);
-    sv_perfetto_format.open_source(in, NULL, dict, &report, &source, &err);
+    sv_format_open(&sv_perfetto_format, in, NULL, dict, &report, &source, &err);
     *n_events = 0;
     while ((n = source->next(source, &b, &err)) > 0) {
         *n_events += (uint64_t)n;

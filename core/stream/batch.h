@@ -48,6 +48,24 @@ static inline struct sv_arg *sv_batch_arg(struct sv_batch *b)
     return a;
 }
 
+/* Whole arguments. A text is borrowed: it must live as long as the batch (sv_batch_text() copies). */
+static inline void sv_batch_int(struct sv_batch *b, sv_str key, int64_t i)
+{
+    struct sv_arg *a = sv_batch_arg(b);
+    a->key = key;
+    a->type = SV_ARG_INT;
+    a->i = i;
+}
+
+static inline void sv_batch_str(struct sv_batch *b, sv_str key, const char *text, size_t len)
+{
+    struct sv_arg *a = sv_batch_arg(b);
+    a->key = key;
+    a->type = SV_ARG_TEXT;
+    a->text = text;
+    a->size = (uint32_t)len & 0xffffff;
+}
+
 /* A container: everything added until the matching close belongs to it. */
 static inline size_t sv_batch_open(struct sv_batch *b, sv_str key, unsigned type)
 {

@@ -5,6 +5,7 @@
  *
  * Called from the slow way, thus possibly in a signal handler: no malloc; the log and the tables are reserved address space
  * that is paid for as it is used. All of it under the process's lock. */
+#include "core/base/globs.h"
 #include "core/base/map.h"
 #include "core/stream/dict.h"
 #include "sdk/sdk.h"
@@ -38,48 +39,9 @@ static size_t n_cells;
 
 /* ---- categories ---- */
 
-static bool glob_matches(const char *g, const char *g_end, const char *s)
-{
-    const char *star = NULL, *retry = NULL;
-    while (*s) {
-        if (g < g_end && (*g == '?' || *g == *s) && *g != '*') {
-            g++, s++;
-        } else if (g < g_end && *g == '*') {
-            star = ++g;
-            retry = s;
-        } else if (star) {
-            g = star;
-            s = ++retry;
-        } else {
-            return false;
-        }
-    }
-    while (g < g_end && *g == '*')
-        g++;
-    return g == g_end;
-}
-
-/* On when some glob matches (or only exclusions were given) and no exclusion does. */
-static bool category_matches(const char *category)
-{
-    bool on = false, any_positive = false;
-    for (const char *g = reg.globs; *g;) {
-        const char *end = strchrnul(g, ',');
-        bool exclude = *g == '-';
-        any_positive |= !exclude;
-        if (glob_matches(g + exclude, end, category)) {
-            if (exclude)
-                return false;
-            on = true;
-        }
-        g = *end ? end + 1 : end;
-    }
-    return on || !any_positive;
-}
-
 bool sv_category_on(const char *category)
 {
-    return reg.is_on && category_matches(category ? category : "");
+    return reg.is_on && sv_globs_match(reg.globs, category ? category : "", sv_globs_plain);
 }
 
 bool stave_enabled(const char *category)

@@ -87,7 +87,7 @@ static stave_track_t worker_track(struct sv_timeline *t, const struct sv_life_wo
 
 /* ---- counters ---- */
 
-static void tell_counter(struct sv_timeline *t, struct sv_counter *c)
+static void tell_counter(struct sv_timeline *t, struct sv_server_counter *c)
 {
     SV_COUNTER_AT(c->track, c->time_ns, CATEGORY, c->value);
     c->told_ns = c->time_ns;
@@ -95,7 +95,8 @@ static void tell_counter(struct sv_timeline *t, struct sv_counter *c)
     t->n_events++;
 }
 
-static void count(struct sv_timeline *t, struct sv_counter *c, int64_t time_ns, uint64_t value)
+static void count(struct sv_timeline *t, struct sv_server_counter *c, int64_t time_ns,
+                  uint64_t value)
 {
     /* The value before a pause is told where it was reached, not where the next one begins. */
     if (c->is_pending && time_ns - c->time_ns >= SV_COUNTER_STEP_NS)
@@ -109,7 +110,7 @@ static void count(struct sv_timeline *t, struct sv_counter *c, int64_t time_ns, 
 
 void sv_timeline_settle(struct sv_timeline *t)
 {
-    struct sv_counter *all[] = {&t->queued, &t->inflight, &t->size, &t->rejected};
+    struct sv_server_counter *all[] = {&t->queued, &t->inflight, &t->size, &t->rejected};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i]->is_pending)
             tell_counter(t, all[i]);

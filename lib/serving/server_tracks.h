@@ -11,7 +11,7 @@
 /* A counter that changes faster than this is told less often; the last value always is. */
 #define SV_COUNTER_STEP_NS 500000
 
-struct sv_counter {
+struct sv_server_counter {
     stave_track_t track;
     int64_t told_ns, time_ns; /* of the value below */
     int64_t value;
@@ -21,7 +21,7 @@ struct sv_counter {
 struct sv_timeline {
     const struct stave_serving *server; /* whose flows */
     stave_track_t group, requests, batches, workers, congestion;
-    struct sv_counter queued, inflight, size, rejected;
+    struct sv_server_counter queued, inflight, size, rejected;
     struct sv_map request_tracks, batch_tracks, worker_tracks; /* row, row, tid → track */
     struct stave_args args;
     int64_t congested_ns;

@@ -38,7 +38,7 @@ struct conn {
 
 struct driving {
     const struct sv_drive *d;
-    struct sv_tally *tally;
+    struct sv_load_tally *tally;
     struct conn *conns;
     uint32_t *free, n_free;
     int epoll, timer;
@@ -175,7 +175,7 @@ static bool read_head(struct conn *c)
     return true;
 }
 
-static void keep_latency(struct sv_tally *t, int64_t ns)
+static void keep_latency(struct sv_load_tally *t, int64_t ns)
 {
     t->latencies_ns = sv_grow(t->latencies_ns, &t->cap, t->n + 1, sizeof *t->latencies_ns);
     t->latencies_ns[t->n++] = ns;
@@ -298,7 +298,7 @@ static int loop(struct driving *g, struct sv_err *err)
     }
 }
 
-int sv_drive_run(const struct sv_drive *d, struct sv_tally *out, struct sv_err *err)
+int sv_drive_run(const struct sv_drive *d, struct sv_load_tally *out, struct sv_err *err)
 {
     struct driving g = {.d = d, .tally = out, .epoll = epoll_create1(EPOLL_CLOEXEC)};
     struct epoll_event e = {.events = EPOLLIN};

@@ -26,7 +26,7 @@ struct sv_arrivals {
 
 enum sv_outcome { SV_LOAD_OK, SV_LOAD_REJECTED, SV_LOAD_FAILED, SV_LOAD_BROKEN, SV_LOAD_OUTCOMES };
 
-struct sv_tally {
+struct sv_load_tally {
     uint64_t sent, counts[SV_LOAD_OUTCOMES];
     int64_t *latencies_ns; /* of the good answers */
     uint64_t n, cap;
@@ -54,14 +54,15 @@ void sv_arrivals_poisson(struct sv_arrivals *a, uint64_t n, double rate, uint64_
 int sv_arrivals_schedule(struct sv_arrivals *a, const char *path, struct sv_err *err);
 
 /* drive.c */
-int sv_drive_run(const struct sv_drive *d, struct sv_tally *out, struct sv_err *err);
+int sv_drive_run(const struct sv_drive *d, struct sv_load_tally *out, struct sv_err *err);
 
 /* load_tally.c */
-void sv_tally_sort(struct sv_tally *t);
-double sv_tally_ms(const struct sv_tally *t, double percentile); /* linear between ranks */
-double sv_tally_mean_ms(const struct sv_tally *t);
-double sv_tally_rate(const struct sv_tally *t);
-void sv_tally_json(const struct sv_tally *t, struct sv_buf *out);
-void sv_tally_text(const struct sv_tally *t, struct sv_buf *out);
+void sv_load_tally_sort(struct sv_load_tally *t);
+double sv_load_tally_ms(const struct sv_load_tally *t,
+                        double percentile); /* linear between ranks */
+double sv_load_tally_mean_ms(const struct sv_load_tally *t);
+double sv_load_tally_rate(const struct sv_load_tally *t);
+void sv_load_tally_json(const struct sv_load_tally *t, struct sv_buf *out);
+void sv_load_tally_text(const struct sv_load_tally *t, struct sv_buf *out);
 
 #endif

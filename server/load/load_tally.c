@@ -13,13 +13,13 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void sv_tally_sort(struct sv_tally *t)
+void sv_load_tally_sort(struct sv_load_tally *t)
 {
     if (t->n)
         qsort(t->latencies_ns, t->n, sizeof *t->latencies_ns, compare);
 }
 
-double sv_tally_ms(const struct sv_tally *t, double percentile)
+double sv_load_tally_ms(const struct sv_load_tally *t, double percentile)
 {
     if (t->n == 0)
         return 0;
@@ -29,7 +29,7 @@ double sv_tally_ms(const struct sv_tally *t, double percentile)
     return ((double)t->latencies_ns[low] * (1 - part) + (double)t->latencies_ns[high] * part) / 1e6;
 }
 
-double sv_tally_mean_ms(const struct sv_tally *t)
+double sv_load_tally_mean_ms(const struct sv_load_tally *t)
 {
     double sum = 0;
     for (uint64_t i = 0; i < t->n; i++)
@@ -37,19 +37,19 @@ double sv_tally_mean_ms(const struct sv_tally *t)
     return t->n ? sum / (double)t->n / 1e6 : 0;
 }
 
-double sv_tally_rate(const struct sv_tally *t)
+double sv_load_tally_rate(const struct sv_load_tally *t)
 {
     return t->elapsed_ns > 0 ? (double)t->counts[SV_LOAD_OK] * 1e9 / (double)t->elapsed_ns : 0;
 }
 
 static const double shares[] = {50, 85, 90, 95, 99, 99.9, 100};
 
-static uint64_t handled(const struct sv_tally *t)
+static uint64_t handled(const struct sv_load_tally *t)
 {
     return t->counts[SV_LOAD_OK] + t->counts[SV_LOAD_REJECTED] + t->counts[SV_LOAD_FAILED];
 }
 
-static double mean_batch(const struct sv_tally *t)
+static double mean_batch(const struct sv_load_tally *t)
 {
     return t->counts[SV_LOAD_OK] ? (double)t->batch_rows / (double)t->counts[SV_LOAD_OK] : 0;
 }
@@ -66,7 +66,7 @@ static void count(struct sv_json *j, const char *key, uint64_t v)
     sv_json_u64(j, v);
 }
 
-void sv_tally_json(const struct sv_tally *t, struct sv_buf *out)
+void sv_load_tally_json(const struct sv_load_tally *t, struct sv_buf *out)
 {
     static const char *const names[] = {"p50_ms", "p85_ms",   "p90_ms", "p95_ms",
                                         "p99_ms", "p99_9_ms", "p100_ms"};
@@ -84,16 +84,16 @@ void sv_tally_json(const struct sv_tally *t, struct sv_buf *out)
     sv_json_end(&j);
     count(&j, "response_count", handled(t));
     number(&j, "elapsed_seconds", (double)t->elapsed_ns / 1e9);
-    number(&j, "throughput_rps", sv_tally_rate(t));
+    number(&j, "throughput_rps", sv_load_tally_rate(t));
     number(&j, "mean_batch_size", mean_batch(t));
     sv_json_lit(&j, "latency_ms");
     sv_json_begin(&j, '{');
     sv_json_lit(&j, "roundtrip");
     if (t->n) {
         sv_json_begin(&j, '{');
-        number(&j, "mean_ms", sv_tally_mean_ms(t));
+        number(&j, "mean_ms", sv_load_tally_mean_ms(t));
         for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
-            number(&j, names[i], sv_tally_ms(t, shares[i]));
+            number(&j, names[i], sv_load_tally_ms(t, shares[i]));
         sv_json_end(&j);
     } else {
         sv_json_null(&j);
@@ -103,7 +103,7 @@ void sv_tally_json(const struct sv_tally *t, struct sv_buf *out)
     sv_buf_byte(out, '\n');
 }
 
-void sv_tally_text(const struct sv_tally *t, struct sv_buf *out)
+void sv_load_tally_text(const struct sv_load_tally *t, struct sv_buf *out)
 {
     sv_buf_printf(
         out,
@@ -112,14 +112,15 @@ void sv_tally_text(const struct sv_tally *t, struct sv_buf *out)
         (unsigned long long)t->counts[SV_LOAD_OK], (unsigned long long)t->counts[SV_LOAD_REJECTED],
         (unsigned long long)t->counts[SV_LOAD_FAILED],
         (unsigned long long)t->counts[SV_LOAD_BROKEN]);
-    sv_buf_printf(out, "throughput  %.1f requests/s, mean batch size %.2f\n", sv_tally_rate(t),
+    sv_buf_printf(out, "throughput  %.1f requests/s, mean batch size %.2f\n", sv_load_tally_rate(t),
                   mean_batch(t));
     if (t->n)
         sv_buf_printf(
             out,
             "latency ms  mean %.3f  p50 %.3f  p90 %.3f  p95 %.3f  p99 %.3f  p99.9 %.3f  max %.3f\n",
-            sv_tally_mean_ms(t), sv_tally_ms(t, 50), sv_tally_ms(t, 90), sv_tally_ms(t, 95),
-            sv_tally_ms(t, 99), sv_tally_ms(t, 99.9), sv_tally_ms(t, 100));
+            sv_load_tally_mean_ms(t), sv_load_tally_ms(t, 50), sv_load_tally_ms(t, 90),
+            sv_load_tally_ms(t, 95), sv_load_tally_ms(t, 99), sv_load_tally_ms(t, 99.9),
+            sv_load_tally_ms(t, 100));
     if (t->first_error[0])
         sv_buf_printf(out, "first error: %s\n", t->first_error);
 }

@@ -169,7 +169,7 @@ static int save(const char *path, const struct sv_buf *b, struct sv_err *err)
 }
 
 /* What the thresholds say: SV_EXIT_FOUND when one is missed. */
-static int verdict(const struct load_options *o, const struct sv_tally *t, struct sv_err *err)
+static int verdict(const struct load_options *o, const struct sv_load_tally *t, struct sv_err *err)
 {
     double p95 = 0, rate = 0, rejected = 0;
     int code = read_number("max-latency-p95-ms", o->max_p95, 1e12, &p95, err);
@@ -179,12 +179,12 @@ static int verdict(const struct load_options *o, const struct sv_tally *t, struc
         code = read_number("max-rejected", o->max_rejected, 1e12, &rejected, err);
     if (code < 0)
         return code;
-    if (sv_tally_ms(t, 95) > p95)
+    if (sv_load_tally_ms(t, 95) > p95)
         return sv_err_set(err, SV_EFOUND, SV_NO_POS, "p95 is %.3f ms, more than %s",
-                          sv_tally_ms(t, 95), o->max_p95);
-    if (sv_tally_rate(t) < rate)
+                          sv_load_tally_ms(t, 95), o->max_p95);
+    if (sv_load_tally_rate(t) < rate)
         return sv_err_set(err, SV_EFOUND, SV_NO_POS, "%.1f requests/s, less than %s",
-                          sv_tally_rate(t), o->min_rate);
+                          sv_load_tally_rate(t), o->min_rate);
     if ((double)t->counts[SV_LOAD_REJECTED] > rejected)
         return sv_err_set(err, SV_EFOUND, SV_NO_POS, "%llu requests were rejected, more than %s",
                           (unsigned long long)t->counts[SV_LOAD_REJECTED], o->max_rejected);
@@ -193,14 +193,14 @@ static int verdict(const struct load_options *o, const struct sv_tally *t, struc
     return 0;
 }
 
-static int report(const struct load_options *o, struct sv_tally *t, struct sv_err *err)
+static int report(const struct load_options *o, struct sv_load_tally *t, struct sv_err *err)
 {
     struct sv_buf text, json;
     sv_buf_init(&text, 1 << 16);
     sv_buf_init(&json, 1 << 16);
-    sv_tally_sort(t);
-    sv_tally_text(t, &text);
-    sv_tally_json(t, &json);
+    sv_load_tally_sort(t);
+    sv_load_tally_text(t, &text);
+    sv_load_tally_json(t, &json);
     int code = o->json ? save(o->json, &json, err) : 0;
     if (code == 0 && !sv_common.quiet && !(o->json && strcmp(o->json, "-") == 0))
         code = save("-", &text, err);
@@ -221,7 +221,7 @@ static void set_defaults(struct load_options *o)
 static int drive(struct load_options *o, struct sv_drive *d, struct sv_target *target,
                  struct sv_err *err)
 {
-    struct sv_tally tally = {0};
+    struct sv_load_tally tally = {0};
     double wait, seconds;
     int code = read_number("wait", o->wait, 10, &wait, err);
     if (code == 0)

@@ -70,11 +70,11 @@ static uint32_t call_under(struct building *b, uint32_t parent, struct sv_text n
         return (uint32_t)*number;
     *number = c->n;
     c->calls = sv_grow(c->calls, &c->cap, c->n + 1, sizeof *c->calls);
-    c->calls[c->n] = (struct sv_call){.name = sv_arena_copy(&c->names, name.bytes, name.len),
-                                      .len = name.len,
-                                      .parent = parent,
-                                      .depth = c->calls[parent].depth + 1,
-                                      .row = {SV_NO_ROW, SV_NO_ROW}};
+    c->calls[c->n] = (struct sv_call_node){.name = sv_arena_copy(&c->names, name.bytes, name.len),
+                                           .len = name.len,
+                                           .parent = parent,
+                                           .depth = c->calls[parent].depth + 1,
+                                           .row = {SV_NO_ROW, SV_NO_ROW}};
     return (uint32_t)c->n++;
 }
 
@@ -134,7 +134,7 @@ static void add_rows(struct building *b, const int64_t *self)
         if (s->kind[row] != SV_SLICE)
             continue;
         uint32_t call = call_under(b, parent, b->names[s->name[row]], b->keys[s->name[row]]);
-        struct sv_call *x = &b->c->calls[call];
+        struct sv_call_node *x = &b->c->calls[call];
         b->call_of[row] = call;
         x->self_ns[b->which] = sv_sat_add(x->self_ns[b->which], self[row] > 0 ? self[row] : 0);
         if (x->count[b->which]++ == 0)
@@ -184,7 +184,7 @@ static void add_samples(struct building *b)
         uint32_t call = call_of_track(b, thread ? thread : s->track[row]);
         if (a < end)
             call = call_of_stack(b, call, a);
-        struct sv_call *x = &b->c->calls[call];
+        struct sv_call_node *x = &b->c->calls[call];
         x->self_ns[b->which] += period;
         x->count[b->which]++;
     }
@@ -223,7 +223,8 @@ struct ordering {
 static int by_parent_and_total(const void *a, const void *b, void *ctx)
 {
     const struct sv_calltree *c = ((const struct ordering *)ctx)->c;
-    const struct sv_call *x = &c->calls[*(const uint32_t *)a], *y = &c->calls[*(const uint32_t *)b];
+    const struct sv_call_node *x = &c->calls[*(const uint32_t *)a],
+                              *y = &c->calls[*(const uint32_t *)b];
     size_t last = c->n_traces - 1;
     if (x->parent != y->parent)
         return x->parent < y->parent ? -1 : 1;
@@ -237,7 +238,7 @@ static void finish(struct sv_calltree *c)
 {
     for (size_t i = c->n; i-- > 0;)
         for (size_t k = 0; k < c->n_traces; k++) {
-            struct sv_call *x = &c->calls[i];
+            struct sv_call_node *x = &c->calls[i];
             x->total_ns[k] = sv_sat_add(x->total_ns[k], x->self_ns[k]);
             int64_t *above = &c->calls[x->parent].total_ns[k];
             if (i)
@@ -250,7 +251,7 @@ static void finish(struct sv_calltree *c)
         qsort_r(c->order, c->n - 1, sizeof *c->order, by_parent_and_total,
                 &(struct ordering){.c = c});
     for (size_t i = 0; i + 1 < c->n; i++) {
-        struct sv_call *parent = &c->calls[c->calls[c->order[i]].parent];
+        struct sv_call_node *parent = &c->calls[c->calls[c->order[i]].parent];
         if (parent->n_children++ == 0)
             parent->first_child = (uint32_t)i;
     }
@@ -263,7 +264,8 @@ void sv_calltree_make(struct sv_calltree *c, const struct sv_trace *const *trace
     *c = (struct sv_calltree){.n_traces = n, .of_samples = o->of_samples};
     sv_arena_init(&c->names, 1u << 16);
     c->calls = sv_grow(c->calls, &c->cap, 1, sizeof *c->calls);
-    c->calls[c->n++] = (struct sv_call){.name = "all", .len = 3, .row = {SV_NO_ROW, SV_NO_ROW}};
+    c->calls[c->n++] =
+        (struct sv_call_node){.name = "all", .len = 3, .row = {SV_NO_ROW, SV_NO_ROW}};
     for (unsigned i = 0; i < n; i++)
         add_trace(c, i, traces[i], &map, o);
     sv_map_fini(&map);

@@ -8,7 +8,7 @@
 #include "core/base/mem.h"
 #include "model/trace.h"
 
-struct sv_call {
+struct sv_call_node {
     const char *name; /* terminated */
     uint32_t len;
     uint32_t parent, depth; /* the root is call 0, its own parent */
@@ -20,7 +20,7 @@ struct sv_call {
 };
 
 struct sv_calltree {
-    struct sv_call *calls; /* parents before their children */
+    struct sv_call_node *calls; /* parents before their children */
     size_t n, cap;
     uint32_t *order;
     size_t n_traces;

@@ -9,6 +9,7 @@
 #include "analysis/open_slices.h"
 #include "analysis/steps.h"
 #include "core/base/mem.h"
+#include "core/base/search.h"
 
 #include <stdlib.h>
 
@@ -62,14 +63,8 @@ static void links_fini(struct links *l)
 static uint32_t last_work(const struct links *l, uint32_t space, int64_t after_ns, int64_t until_ns)
 {
     const struct end key = {until_ns, space, SV_NO_ROW};
-    size_t low = 0, high = l->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (by_end(&l->ends[middle], &key) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    SV_SEARCH(low, middle, 0, l->n, by_end(&l->ends[middle], &key) <= 0);
     const struct end *found = low > 0 ? &l->ends[low - 1] : NULL;
     return found && found->space == space && found->ts_ns > after_ns ? found->row : SV_NO_ROW;
 }

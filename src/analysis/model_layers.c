@@ -21,7 +21,7 @@ const char *const sv_layer_names[SV_N_LAYER] = {"attention", "gemm",       "quan
 /* In lower case; the first that occurs decides. */
 static const struct {
     const char *word;
-    enum sv_layer_kind kind;
+    enum sv_model_layer_kind kind;
 } words[] = {
     {"attention", SV_LAYER_ATTENTION},
     {"attn", SV_LAYER_ATTENTION},
@@ -162,7 +162,7 @@ static bool use_threads(struct finding *f)
 
 static int by_number(const void *a, const void *b)
 {
-    const struct sv_layer *x = a, *y = b;
+    const struct sv_model_layer *x = a, *y = b;
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
@@ -182,7 +182,7 @@ static void add_up(struct sv_layers *l, const struct finding *f, int64_t from_ns
         uint64_t *number = sv_map_add(&map, (uint64_t)f->layers[row], &is_new);
         if (is_new) {
             l->layers = sv_grow(l->layers, &l->cap, l->n + 1, sizeof *l->layers);
-            l->layers[l->n] = (struct sv_layer){.number = f->layers[row]};
+            l->layers[l->n] = (struct sv_model_layer){.number = f->layers[row]};
             *number = l->n++;
         }
         uint8_t kind = f->kinds[row] == SV_N_LAYER ? (uint8_t)SV_LAYER_OTHER : f->kinds[row];

@@ -9,7 +9,7 @@
 
 #include "model/trace.h"
 
-enum sv_layer_kind {
+enum sv_model_layer_kind {
     SV_LAYER_ATTENTION,
     SV_LAYER_GEMM,
     SV_LAYER_QUANT,
@@ -25,14 +25,14 @@ enum sv_layer_kind {
 };
 extern const char *const sv_layer_names[SV_N_LAYER];
 
-struct sv_layer {
+struct sv_model_layer {
     int64_t number;
     int64_t ns[SV_N_LAYER];
     uint64_t count; /* slices */
 };
 
 struct sv_layers {
-    struct sv_layer *layers; /* by number */
+    struct sv_model_layer *layers; /* by number */
     size_t n, cap;
     bool by_thread;
     int64_t outside_ns; /* self time of what belongs to no layer */

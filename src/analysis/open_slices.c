@@ -6,6 +6,7 @@
 #include "analysis/open_slices.h"
 
 #include "core/base/mem.h"
+#include "core/base/search.h"
 
 #include <stdlib.h>
 
@@ -80,17 +81,9 @@ struct sv_open_view sv_open_slice(struct sv_open_slices *o, sv_track track, int6
     struct sv_open_changes *c = &o->tracks[track];
     if (!c->items)
         make(c, t, track);
-    size_t
-        low = 1,
-        high =
-            c->n; /* the first change at or after ts_ns; the one at the beginning of time is before everything */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (c->items[middle].from_ns < ts_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    /* the first change at or after ts_ns; the one at the beginning of time is before everything */
+    size_t low;
+    SV_SEARCH(low, middle, 1, c->n, c->items[middle].from_ns < ts_ns);
     const struct change *x = &c->items[low - 1];
     struct sv_open_view v = {.row = x->row, .since_ns = x->from_ns, .last = x->last};
     v.begins = v.row != SV_NO_ROW && t->slices.ts_ns[v.row] >= v.since_ns;

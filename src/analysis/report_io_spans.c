@@ -9,6 +9,7 @@
 
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/search.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,14 +63,8 @@ static void sum_calls(struct calls *c, const struct sv_io_words *words)
 /* The sums of those that begin before ts_ns. */
 static const struct call *calls_before(const struct calls *c, int64_t ts_ns)
 {
-    size_t low = 0, high = c->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (c->v[middle].ts_ns < ts_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    SV_SEARCH(low, middle, 0, c->n, c->v[middle].ts_ns < ts_ns);
     return &c->v[low];
 }
 
@@ -113,14 +108,9 @@ static void settle_levels(struct load *l)
 
 static int64_t time_before(const struct load *l, int64_t ts_ns)
 {
-    size_t low = 0, high = l->n; /* the first level at or after ts_ns */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (l->v[middle].ts_ns < ts_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    /* the first level at or after ts_ns */
+    size_t low;
+    SV_SEARCH(low, middle, 0, l->n, l->v[middle].ts_ns < ts_ns);
     if (low == 0)
         return 0;
     const struct level *x = &l->v[low - 1];
@@ -212,14 +202,8 @@ static const struct load *load_of(struct finder *f, sv_track process)
     struct load *l = &f->loads[f->n_loads++];
     *at = f->n_loads;
     *l = (struct load){0};
-    size_t low = 0, high = f->n_tracks;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (f->tracks[middle].process < process)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    SV_SEARCH(low, middle, 0, f->n_tracks, f->tracks[middle].process < process);
     for (; low < f->n_tracks && f->tracks[low].process == process; low++)
         add_levels(l, &f->tracks[low].busy);
     settle_levels(l);

@@ -3,6 +3,7 @@
 #include "analysis/spans.h"
 
 #include "core/base/mem.h"
+#include "core/base/search.h"
 #include "core/base/sort.h"
 
 #include <stdbool.h>
@@ -108,14 +109,8 @@ int64_t sv_spans_common(const struct sv_spans *a, const struct sv_spans *b)
 /* The first stretch that ends after ts_ns. */
 static size_t first_after(const struct sv_spans *s, int64_t ts_ns)
 {
-    size_t low = 0, high = s->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (s->items[middle].to_ns <= ts_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    SV_SEARCH(low, middle, 0, s->n, s->items[middle].to_ns <= ts_ns);
     return low;
 }
 

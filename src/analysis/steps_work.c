@@ -16,6 +16,7 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "core/base/sat.h"
+#include "core/base/search.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -143,14 +144,8 @@ static void find_members(struct division *d)
 
 static size_t first_member(const struct division *d, sv_track owner)
 {
-    size_t low = 0, high = d->n_members;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (d->members[middle].owner < owner)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    SV_SEARCH(low, middle, 0, d->n_members, d->members[middle].owner < owner);
     return low;
 }
 
@@ -296,14 +291,9 @@ static void meet_own(struct walk *w, int64_t from_ns, int64_t to_ns, uint32_t ro
 /* Adds (sign 1) or takes away (-1) the work before ts_ns. */
 static void add_before(const struct thread *x, int64_t ts_ns, int64_t sign, int64_t sums[SV_N_WORK])
 {
-    size_t low = 1, high = x->n; /* the first piece that begins at or after ts_ns */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (x->pieces[middle].from_ns < ts_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    /* the first piece that begins at or after ts_ns */
+    size_t low;
+    SV_SEARCH(low, middle, 1, x->n, x->pieces[middle].from_ns < ts_ns);
     const struct piece *p = &x->pieces[low - 1];
     int64_t work[SV_N_WORK];
     memcpy(work, p->before, sizeof work);

@@ -6,6 +6,7 @@
 
 #include "core/base/mem.h"
 #include "core/base/sat.h"
+#include "core/base/search.h"
 #include "core/base/sort.h"
 
 #include <stdlib.h>
@@ -124,14 +125,9 @@ void sv_work_line_settle(struct sv_work_line *l)
 static void add_before(const struct sv_work_line *l, int64_t ts_ns, int64_t sign,
                        int64_t sums[SV_N_WORK])
 {
-    size_t low = 0, high = l->n; /* the first span that ends after ts_ns */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (l->spans[middle].to_ns <= ts_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    /* the first span that ends after ts_ns */
+    size_t low;
+    SV_SEARCH(low, middle, 0, l->n, l->spans[middle].to_ns <= ts_ns);
     for (size_t k = 0; k < SV_N_WORK; k++)
         sums[k] += sign * l->before[low][k];
     if (low < l->n && l->spans[low].from_ns < ts_ns)

@@ -98,7 +98,7 @@ static int write_json(struct sv_sql *q, const char *path, struct sv_err *err)
 /* ---- folded stacks ---- */
 
 /* A name in a line of its own rules: printable, no separator. */
-static void put_name(struct sv_buf *b, const struct sv_call *x)
+static void put_name(struct sv_buf *b, const struct sv_call_node *x)
 {
     size_t start = b->len;
     sv_buf_printable(b, x->name, x->len);
@@ -110,7 +110,7 @@ static void put_name(struct sv_buf *b, const struct sv_call *x)
 /* Returns false when the path was cut to its innermost FRAMES_MAX frames. */
 static bool put_path(struct sv_buf *b, const struct sv_calltree *c, size_t call)
 {
-    const struct sv_call *path[FRAMES_MAX];
+    const struct sv_call_node *path[FRAMES_MAX];
     size_t n = 0;
     for (; call != 0 && n < FRAMES_MAX; call = c->calls[call].parent)
         path[n++] = &c->calls[call];

@@ -25,7 +25,7 @@ static void print_written(void)
             continue;
         sv_print(stdout, "| `%s` | %s | ", (*f)->name, (*f)->help);
         print_suffixes((*f)->writer);
-        sv_print(stdout, " | %s | %s |\n", (*f)->open_source ? "yes" : "no",
+        sv_print(stdout, " | %s | %s |\n", sv_format_reads(*f) ? "yes" : "no",
                  or_nothing((*f)->lacks));
     }
 }

@@ -21,7 +21,7 @@ struct sv_plot {
     const struct sv_plot_options *o;
     const struct sv_trace *trace;
     const char *path, *name; /* name: the file's, without folders */
-    struct sv_frame frame;
+    struct sv_plot_frame frame;
     const char *format;       /* of the input, NULL: by its content */
     int64_t from_ns, to_ns;   /* the window */
     bool is_zoomed;           /* it was asked for */

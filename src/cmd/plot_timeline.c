@@ -41,7 +41,7 @@ static int parse_row_word(const char *word, size_t len, unsigned *rows, struct s
 }
 
 /* Words, or a number: how many rows at most, as before there were words. */
-static int parse_rows(const char *text, struct sv_timeline *o, struct sv_err *err)
+static int parse_rows(const char *text, struct sv_plot_timeline *o, struct sv_err *err)
 {
     uint64_t n;
     if (!text)
@@ -212,12 +212,12 @@ int sv_plot_zoom(struct sv_plot *p, struct sv_err *err)
 int sv_plot_timeline(struct sv_plot *p, struct sv_err *err)
 {
     const struct sv_plot_options *o = p->o;
-    struct sv_timeline timeline = {.frame = p->frame,
-                                   .from_ns = p->from_ns,
-                                   .to_ns = p->to_ns,
-                                   .processes_max = o->top < 200 ? (size_t)o->top : 200,
-                                   .arrows_max = ARROWS_DEFAULT,
-                                   .only_busiest = o->top > 0};
+    struct sv_plot_timeline timeline = {.frame = p->frame,
+                                        .from_ns = p->from_ns,
+                                        .to_ns = p->to_ns,
+                                        .processes_max = o->top < 200 ? (size_t)o->top : 200,
+                                        .arrows_max = ARROWS_DEFAULT,
+                                        .only_busiest = o->top > 0};
     int code = parse_rows(o->rows, &timeline, err);
     if (code >= 0)
         code = parse_group(o->group, &timeline.grouping, err);

@@ -161,9 +161,9 @@ static int open_part(const struct sv_leftover *o, struct join *j, struct sv_sour
     if (!f && o->has_session)
         f = sv_format_for_path(o->out, &(enum sv_compression){SV_PLAIN});
     struct sv_read_options options = {0};
-    if (!f || !f->open_source)
+    if (!f || !sv_format_reads(f))
         return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: no reader for this format", o->part);
-    return f->open_source(j->in, &options, j->dict, &j->report, source, err);
+    return sv_format_open(f, j->in, &options, j->dict, &j->report, source, err);
 }
 
 static void close_part(struct join *j)

@@ -59,7 +59,7 @@ static struct view *view_of(const struct sv_section *s)
 
 /* ---- summary ---- */
 
-static const struct sv_column summary_columns[] = {
+static const struct sv_report_column summary_columns[] = {
     {"requests", "requests answered", SV_UNIT_COUNT},
     {"rejected", "rejected", SV_UNIT_COUNT},
     {"failed", "failed", SV_UNIT_COUNT},
@@ -112,7 +112,7 @@ static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell 
 
 /* ---- phases ---- */
 
-static const struct sv_column phase_columns[] = {
+static const struct sv_report_column phase_columns[] = {
     {"phase", "phase", SV_UNIT_TEXT},
     {"share", "share", SV_UNIT_SHARE},
     LATENCY_COLUMNS("", ""),
@@ -144,7 +144,7 @@ static void put_group(struct sv_cell *c, const struct sv_serving_group *g)
     put_latency(c, &g->latency);
 }
 
-static const struct sv_column worker_columns[] = {
+static const struct sv_report_column worker_columns[] = {
     {"worker", "worker", SV_UNIT_COUNT},
     {"type", "type", SV_UNIT_TEXT},
     {"device", "device", SV_UNIT_COUNT},
@@ -164,7 +164,7 @@ static void fill_worker(const struct sv_section *s, size_t row, struct sv_cell *
     put_group(c, g);
 }
 
-static const struct sv_column size_columns[] = {
+static const struct sv_report_column size_columns[] = {
     {"batch_size", "batch size", SV_UNIT_COUNT},
     {"share", "of all batches", SV_UNIT_SHARE},
     GROUP_COLUMNS,
@@ -179,7 +179,7 @@ static void fill_size(const struct sv_section *s, size_t row, struct sv_cell *c)
     put_group(c, g);
 }
 
-static const struct sv_column model_columns[] = {
+static const struct sv_report_column model_columns[] = {
     {"model", "model", SV_UNIT_TEXT},
     GROUP_COLUMNS,
 };
@@ -194,7 +194,7 @@ static void fill_model(const struct sv_section *s, size_t row, struct sv_cell *c
 
 /* ---- limits, queue, congestion ---- */
 
-static const struct sv_column sla_columns[] = {
+static const struct sv_report_column sla_columns[] = {
     {"limit_ms", "limit (ms)", SV_UNIT_REAL},
     {"within", "within it", SV_UNIT_SHARE},
 };
@@ -207,7 +207,7 @@ static void fill_sla(const struct sv_section *s, size_t row, struct sv_cell *c)
     *c++ = within >= 0 ? sv_cell_real(within) : sv_cell_null();
 }
 
-static const struct sv_column queue_columns[] = {
+static const struct sv_report_column queue_columns[] = {
     {"start_ns", "from", SV_UNIT_NS},
     {"dur_ns", NULL, SV_UNIT_NS},
     {"arrivals_per_s", "arrivals/s", SV_UNIT_REAL},
@@ -233,7 +233,7 @@ static void fill_queue(const struct sv_section *s, size_t row, struct sv_cell *c
     *c++ = sv_cell_int(w->depth_max);
 }
 
-static const struct sv_column congestion_columns[] = {
+static const struct sv_report_column congestion_columns[] = {
     {"start_ns", "from", SV_UNIT_NS},
     {"dur_ns", "lasts", SV_UNIT_NS},
     {"deepest", "deepest queue", SV_UNIT_COUNT},
@@ -269,7 +269,7 @@ static struct sv_cell *put_phases(struct sv_cell *c, const int64_t *edges)
     return c;
 }
 
-static const struct sv_column batch_columns[] = {
+static const struct sv_report_column batch_columns[] = {
     {"batch", "batch", SV_UNIT_COUNT},      {"start_ns", "from", SV_UNIT_NS},
     {"model", "model", SV_UNIT_TEXT},       {"worker", "worker", SV_UNIT_COUNT},
     {"samples", "size", SV_UNIT_COUNT},     PHASE_COLUMNS,
@@ -297,7 +297,7 @@ static void fill_batch(const struct sv_section *s, size_t row, struct sv_cell *c
     *c++ = sv_cell_text(sv_buf_cstr(&v->text));
 }
 
-static const struct sv_column request_columns[] = {
+static const struct sv_report_column request_columns[] = {
     {"request", "request", SV_UNIT_COUNT}, {"start_ns", "from", SV_UNIT_NS},
     {"model", "model", SV_UNIT_TEXT},      {"batch", "batch", SV_UNIT_COUNT},
     {"outcome", "outcome", SV_UNIT_TEXT},  PHASE_COLUMNS,

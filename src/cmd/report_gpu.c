@@ -100,7 +100,7 @@ static const char *device_name(const struct sv_gpu_report *r, size_t i)
 
 /* ---- sections ---- */
 
-static const struct sv_column summary_columns[] = {
+static const struct sv_report_column summary_columns[] = {
     {"span_ns", "trace", SV_UNIT_NS},
     {"devices", "devices", SV_UNIT_COUNT},
     {"work", "kernels, copies, fills", SV_UNIT_COUNT},
@@ -126,7 +126,7 @@ static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell 
     count(&c, r->unfinished);
 }
 
-static const struct sv_column device_columns[] = {
+static const struct sv_report_column device_columns[] = {
     {"device", "device", SV_UNIT_TEXT},
     {"number", NULL, SV_UNIT_COUNT},
     {"kernels", "kernels", SV_UNIT_COUNT},
@@ -181,7 +181,7 @@ static void fill_device(const struct sv_section *s, size_t row, struct sv_cell *
     count(&c, d->queue_max);
 }
 
-static const struct sv_column stream_columns[] = {
+static const struct sv_report_column stream_columns[] = {
     {"device", "device", SV_UNIT_TEXT},  {"stream", "stream", SV_UNIT_COUNT},
     {"pid", "pid", SV_UNIT_COUNT},       {"work", "work", SV_UNIT_COUNT},
     {"busy_ns", "busy for", SV_UNIT_NS}, {"utilisation", "of the device's span", SV_UNIT_SHARE},
@@ -204,7 +204,7 @@ static void fill_stream(const struct sv_section *s, size_t row, struct sv_cell *
     ns(&c, x->last_ns);
 }
 
-static const struct sv_column gap_columns[] = {
+static const struct sv_report_column gap_columns[] = {
     {"device", "device", SV_UNIT_TEXT},      {"cause", "idle for", SV_UNIT_TEXT},
     {"gaps", "gaps", SV_UNIT_COUNT},         {"total_ns", "total", SV_UNIT_NS},
     {"share", "of the span", SV_UNIT_SHARE}, {"max_ns", "longest", SV_UNIT_NS},
@@ -244,7 +244,7 @@ static void fill_gap(const struct sv_section *s, size_t row, struct sv_cell *cel
     text(&c, sv_gpu_gap_reasons[at % SV_N_GAPS]);
 }
 
-static const struct sv_column kernel_columns[] = {
+static const struct sv_report_column kernel_columns[] = {
     {"kernel", "kernel", SV_UNIT_TEXT}, {"share", "of all kernels", SV_UNIT_SHARE}, TIMES_COLUMNS};
 
 static void fill_kernel(const struct sv_section *s, size_t row, struct sv_cell *cells)
@@ -259,10 +259,11 @@ static void fill_kernel(const struct sv_section *s, size_t row, struct sv_cell *
     times(&c, &r->kernels[row].times);
 }
 
-static const struct sv_column copy_columns[] = {{"direction", "copies", SV_UNIT_TEXT},
-                                                {"bytes", "bytes", SV_UNIT_BYTES},
-                                                {"bytes_per_second", "bandwidth", SV_UNIT_RATE},
-                                                TIMES_COLUMNS};
+static const struct sv_report_column copy_columns[] = {
+    {"direction", "copies", SV_UNIT_TEXT},
+    {"bytes", "bytes", SV_UNIT_BYTES},
+    {"bytes_per_second", "bandwidth", SV_UNIT_RATE},
+    TIMES_COLUMNS};
 
 static void fill_copy(const struct sv_section *s, size_t row, struct sv_cell *cells)
 {
@@ -277,7 +278,7 @@ static void fill_copy(const struct sv_section *s, size_t row, struct sv_cell *ce
     times(&c, &g->times);
 }
 
-static const struct sv_column memory_columns[] = {
+static const struct sv_report_column memory_columns[] = {
     {"device", "memory of", SV_UNIT_TEXT},
     {"allocations", "allocations", SV_UNIT_COUNT},
     {"releases", "releases", SV_UNIT_COUNT},
@@ -303,7 +304,7 @@ static void fill_memory(const struct sv_section *s, size_t row, struct sv_cell *
     count(&c, m->live);
 }
 
-static const struct sv_column leak_columns[] = {
+static const struct sv_report_column leak_columns[] = {
     {"device", "never released on", SV_UNIT_TEXT},
     {"bytes", "bytes", SV_UNIT_BYTES},
     {"address", "address", SV_UNIT_TEXT},
@@ -329,7 +330,7 @@ static void fill_leak(const struct sv_section *s, size_t row, struct sv_cell *ce
         string(&c, r->trace->dict, x->name[x->parent[l->row]]);
 }
 
-static const struct sv_column step_columns[] = {
+static const struct sv_report_column step_columns[] = {
     {"step", "step", SV_UNIT_COUNT},
     {"start_ns", NULL, SV_UNIT_NS},
     {"dur_ns", "took", SV_UNIT_NS},

@@ -52,7 +52,7 @@ enum sv_unit {
     SV_UNIT_REAL
 };
 
-struct sv_column {
+struct sv_report_column {
     const char *key;     /* for programs */
     const char *heading; /* for people; NULL: not for them */
     enum sv_unit unit;
@@ -63,7 +63,7 @@ struct sv_column {
 struct sv_section {
     const char *name; /* in --by and JSON */
     const char *title;
-    const struct sv_column *columns;
+    const struct sv_report_column *columns;
     size_t n_columns, n_rows;
     bool is_one; /* one row, shown as lines and as one object; never cut by --top */
     /* Fills n_columns cells of row i; SV_CELL_NULL: not known. Texts live until the next call. */

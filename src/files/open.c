@@ -79,7 +79,7 @@ static int not_among(const char *what, const char *name, enum sv_format_list lis
 int sv_check_reader(const char *from, struct sv_err *err)
 {
     const struct sv_format *f = from ? sv_format_named(from) : NULL;
-    if (from && (!f || !f->open_source))
+    if (from && (!f || !sv_format_reads(f)))
         return not_among("--from: there is no reader for", from, SV_LIST_READERS, NULL, err);
     return 0;
 }
@@ -106,7 +106,7 @@ static int open_source(struct sv_opened *o, const char *from, const struct sv_re
     o->format = choose_format(o, from, err);
     if (!o->format)
         return err->code;
-    return o->format->open_source(o->in, options, dict, &o->report, &o->source, err);
+    return sv_format_open(o->format, o->in, options, dict, &o->report, &o->source, err);
 }
 
 int sv_open_input(const char *path, const char *from, uint32_t space, struct sv_dict *dict,

@@ -6,6 +6,7 @@
 
 #include "core/base/buf.h"
 #include "core/files/out_name.h"
+#include "formats/lines.h"
 
 #include <assert.h>
 #include <string.h>
@@ -43,6 +44,21 @@ const struct sv_format *sv_format_of_dialect(const char *name)
         if (sv_dialect_named(*f, name))
             return *f;
     return NULL;
+}
+
+/* ---- reading ---- */
+
+bool sv_format_reads(const struct sv_format *f)
+{
+    return f->open_source || f->lines;
+}
+
+int sv_format_open(const struct sv_format *f, struct sv_input *in,
+                   const struct sv_read_options *options, struct sv_dict *dict,
+                   struct sv_report *report, struct sv_source **out, struct sv_err *err)
+{
+    return f->lines ? sv_lines_open(f->lines, in, options, dict, report, out)
+                    : f->open_source(in, options, dict, report, out, err);
 }
 
 /* ---- by suffix ---- */
@@ -105,7 +121,7 @@ static void add_names(struct names *to, const struct sv_format *f, enum sv_forma
 {
     switch (which) {
     case SV_LIST_READERS:
-        if (f->open_source)
+        if (sv_format_reads(f))
             add_name(to, f->name);
         break;
     case SV_LIST_WRITERS:

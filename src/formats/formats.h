@@ -44,6 +44,7 @@ struct sv_format {
     /* How sure this format is that the head of the (decompressed) input is its own: 0 no … 100 certain. NULL where there is no reader. */
     int (*probe)(const uint8_t *head, size_t n);
     sv_open_source_fn *open_source;
+    const struct sv_lines_kind *lines; /* instead of open_source: a reader of lines (lines.h) */
     const struct sv_writer *writer;    /* with the suffixes; NULL where there is none */
     const struct sv_dialect *dialects; /* ends with a zeroed one; NULL: none */
     /* Formats that say the same and more: where a folder has a file of one of them, import leaves this one out. NULL: none. */
@@ -59,6 +60,10 @@ struct sv_format {
 extern const struct sv_format *const sv_formats[]; /* NULL-terminated */
 
 const struct sv_format *sv_format_named(const char *name);
+bool sv_format_reads(const struct sv_format *f);
+int sv_format_open(const struct sv_format *f, struct sv_input *in,
+                   const struct sv_read_options *options, struct sv_dict *dict,
+                   struct sv_report *report, struct sv_source **out, struct sv_err *err);
 /* By suffix, whole-file compression included: "x.json.gz" → chrome with SV_GZIP. NULL when no format has it. */
 const struct sv_format *sv_format_for_path(const char *path, enum sv_compression *compression);
 /* The length of the path without the suffixes of format and compression. */

@@ -82,9 +82,7 @@ static void add_loss(struct stream *s, struct sv_batch *b)
     e->track = track_of(s);
     e->kind = SV_LOSS;
     e->name = sv_dict_cstr(s->source.dict, sv_spool_cause_name(cause));
-    struct sv_arg *a = sv_batch_arg(b);
-    a->type = SV_ARG_INT;
-    a->i = (int64_t)s->lost;
+    sv_batch_int(b, 0, (int64_t)s->lost);
     sv_batch_finish(b, e);
 }
 
@@ -155,8 +153,8 @@ static int add_stream(struct job *j, size_t i, struct sv_err *err)
                                   .report = &j->report};
     sv_input_open_pieces(j->view.fd, frames.pieces, frames.n, name, &in);
     in->window_limit = PACKET_MAX;
-    if (frames.n > 0 && sv_perfetto_format.open_source(in, &(struct sv_read_options){0}, dict,
-                                                       &j->report, &s.inner, err) < 0)
+    if (frames.n > 0 && sv_format_open(&sv_perfetto_format, in, &(struct sv_read_options){0}, dict,
+                                       &j->report, &s.inner, err) < 0)
         s.is_damaged = true;
     if (s.inner)
         s.source.gives = s.inner->gives;

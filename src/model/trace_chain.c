@@ -3,6 +3,7 @@
  * All carriers (arguments of slices, bound points) are linked by number, sorted by time and connected, see struct sv_flows for the rules.
  * Carriers of equal number and time are taken as begin, pass, end, then by row: the order in which they came would not survive
  * leaving the store. Most flows have two carriers, one soon after the other, so linking through a table of numbers is cheaper than sorting. */
+#include "core/base/search.h"
 #include "model/trace_impl.h"
 
 #include "core/base/sort.h"
@@ -234,14 +235,8 @@ int sv_trace_chain(struct sv_trace *t, struct sv_err *err)
 /* Where `row` begins in a column of n ascending rows, looked at through `through` if that is given. */
 static uint64_t first_at(const uint32_t *rows, const uint32_t *through, uint64_t n, uint64_t row)
 {
-    uint64_t from = 0, to = n;
-    while (from < to) {
-        uint64_t mid = from + (to - from) / 2;
-        if (rows[through ? through[mid] : mid] < row)
-            from = mid + 1;
-        else
-            to = mid;
-    }
+    uint64_t from;
+    SV_SEARCH(from, mid, 0, n, rows[through ? through[mid] : mid] < row);
     return from;
 }
 

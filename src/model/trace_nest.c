@@ -6,6 +6,8 @@
  * those, and so on; searching for a row that is still open at some time skips all blocks that ended before. */
 #include "model/trace_impl.h"
 
+#include "core/base/search.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
@@ -218,14 +220,9 @@ static uint32_t last_open(const struct sv_trace *t, uint32_t first, uint64_t row
 /* The first of ts_ns[from..to) that is at or after `at`. */
 static uint32_t lower_bound(const int64_t *ts_ns, uint32_t from, uint32_t to, int64_t at)
 {
-    while (from < to) {
-        uint32_t mid = from + (to - from) / 2;
-        if (ts_ns[mid] < at)
-            from = mid + 1;
-        else
-            to = mid;
-    }
-    return from;
+    uint32_t row;
+    SV_SEARCH(row, mid, from, to, ts_ns[mid] < at);
+    return row;
 }
 
 static struct sv_trace_track track_of(const struct sv_trace *t, sv_track track)

@@ -42,7 +42,7 @@ void sv_axes_open(struct sv_axes *a, const char *title, const char *facts)
 
 void sv_axes_legend(struct sv_axes *a, const struct sv_legend *items, size_t n)
 {
-    a->top = sv_frame_legend(a->p, a->x + 12, a->top - 4, a->w - 24, items, n) + 6;
+    a->top = sv_plot_frame_legend(a->p, a->x + 12, a->top - 4, a->w - 24, items, n) + 6;
 }
 
 void sv_axes_nothing(struct sv_axes *a, const char *why)
@@ -137,7 +137,7 @@ void sv_axes_dot(struct sv_axes *a, double x, double y, double radius, uint32_t 
         return;
     sv_picture_add(
         a->p,
-        &(struct sv_mark){
+        &(struct sv_picture_mark){
             .shape = SV_SHAPE_DOT, .x = x_at(a, x), .y = y_at(a, y), .w = radius, .color = color});
 }
 
@@ -169,12 +169,13 @@ void sv_axes_cells(struct sv_axes *a, const double *xs, const double *ys, size_t
         if (counts[i]) {
             size_t row = i / wide;
             double share = 0.45 + 0.55 * log(1 + counts[i]) / log(1 + (double)most);
-            sv_picture_add(a->p, &(struct sv_mark){.shape = SV_SHAPE_BOX,
-                                                   .x = a->left + CELL * (double)(i % wide),
-                                                   .y = a->top + CELL * (double)row - 1,
-                                                   .w = CELL - 0.5,
-                                                   .h = CELL - 0.5,
-                                                   .color = sv_color_mix(0xffffff, color, share)});
+            sv_picture_add(
+                a->p, &(struct sv_picture_mark){.shape = SV_SHAPE_BOX,
+                                                .x = a->left + CELL * (double)(i % wide),
+                                                .y = a->top + CELL * (double)row - 1,
+                                                .w = CELL - 0.5,
+                                                .h = CELL - 0.5,
+                                                .color = sv_color_mix(0xffffff, color, share)});
         }
     free(counts);
 }
@@ -204,11 +205,11 @@ static void draw_line(struct sv_axes *a, const struct sv_axis *y_axis, const dou
     struct column c = {0};
     bool has_path = false;
     if (n == 1 && !isnan(xs[0]) && !isnan(ys[0])) /* a line of one point is seen as a dot */
-        sv_picture_add(a->p, &(struct sv_mark){.shape = SV_SHAPE_DOT,
-                                               .x = x_at(a, xs[0]),
-                                               .y = y_on(a, y_axis, ys[0]),
-                                               .w = 2.5,
-                                               .color = color});
+        sv_picture_add(a->p, &(struct sv_picture_mark){.shape = SV_SHAPE_DOT,
+                                                       .x = x_at(a, xs[0]),
+                                                       .y = y_on(a, y_axis, ys[0]),
+                                                       .w = 2.5,
+                                                       .color = color});
     for (size_t i = 0; i < n; i++) {
         if (isnan(xs[i]) || isnan(ys[i])) {
             put_column(a, &c);
@@ -256,14 +257,14 @@ void sv_axes_box(struct sv_axes *a, double x0, double y0, double x1, double y1, 
         low = high;
         high = t;
     }
-    sv_picture_add(a->p, &(struct sv_mark){.shape = SV_SHAPE_BOX,
-                                           .flags = right - left > 6 ? SV_MARK_EDGE : 0,
-                                           .x = left,
-                                           .y = high,
-                                           .w = fmax(right - left, 0.7),
-                                           .h = low - high,
-                                           .color = color,
-                                           .title = title});
+    sv_picture_add(a->p, &(struct sv_picture_mark){.shape = SV_SHAPE_BOX,
+                                                   .flags = right - left > 6 ? SV_MARK_EDGE : 0,
+                                                   .x = left,
+                                                   .y = high,
+                                                   .w = fmax(right - left, 0.7),
+                                                   .h = low - high,
+                                                   .color = color,
+                                                   .title = title});
 }
 
 /* ---- names along axes ---- */
@@ -339,13 +340,13 @@ static void draw_cell(struct sv_axes *a, const struct sv_heat *h, size_t row, si
            height = (a->bottom - a->top) / (double)h->n_rows;
     double v = h->values[row * h->n_columns + column];
     struct sv_axis unit = h->unit;
-    struct sv_mark m = {.shape = SV_SHAPE_BOX,
-                        .flags = w > 6 ? SV_MARK_EDGE : 0,
-                        .x = a->left + w * (double)column,
-                        .y = a->top + height * (double)row,
-                        .w = w,
-                        .h = height,
-                        .color = heat_color(h, v, from, to)};
+    struct sv_picture_mark m = {.shape = SV_SHAPE_BOX,
+                                .flags = w > 6 ? SV_MARK_EDGE : 0,
+                                .x = a->left + w * (double)column,
+                                .y = a->top + height * (double)row,
+                                .w = w,
+                                .h = height,
+                                .color = heat_color(h, v, from, to)};
     size_t at = a->p->text.len;
     if (v > 0) { /* three digits are enough */
         double digits = pow(10, floor(log10(v)) - 2);

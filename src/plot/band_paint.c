@@ -228,13 +228,14 @@ static void draw_part(struct area *a, const struct sv_band_part *p, double y, do
             end++;
         if (!shade)
             continue;
-        struct sv_mark m = {.shape = SV_SHAPE_BOX,
-                            .flags = SV_MARK_ZOOM,
-                            .x = x_of(a, i),
-                            .y = y,
-                            .w = x_of(a, end) - x_of(a, i),
-                            .h = h,
-                            .color = sv_color_mix(0xffffff, p->color, 0.4 + 0.6 * shade / SHADES)};
+        struct sv_picture_mark m = {
+            .shape = SV_SHAPE_BOX,
+            .flags = SV_MARK_ZOOM,
+            .x = x_of(a, i),
+            .y = y,
+            .w = x_of(a, end) - x_of(a, i),
+            .h = h,
+            .color = sv_color_mix(0xffffff, p->color, 0.4 + 0.6 * shade / SHADES)};
         m.title = lane_title(a, p, i, end);
         sv_picture_add(a->p, &m);
     }

@@ -67,14 +67,14 @@ static void draw_bar(struct drawing *d, size_t i, size_t slot)
         if (height <= 0.05)
             continue;
         y -= height;
-        sv_picture_add(d->p, &(struct sv_mark){.shape = SV_SHAPE_BOX,
-                                               .flags = d->pitch > 6 ? SV_MARK_EDGE : 0,
-                                               .x = x,
-                                               .y = y,
-                                               .w = d->pitch - gap,
-                                               .h = height,
-                                               .color = b->kinds[k].color,
-                                               .title = title_of(d, i, n, k, ns)});
+        sv_picture_add(d->p, &(struct sv_picture_mark){.shape = SV_SHAPE_BOX,
+                                                       .flags = d->pitch > 6 ? SV_MARK_EDGE : 0,
+                                                       .x = x,
+                                                       .y = y,
+                                                       .w = d->pitch - gap,
+                                                       .h = height,
+                                                       .color = b->kinds[k].color,
+                                                       .title = title_of(d, i, n, k, ns)});
     }
     for (size_t j = i; j < i + n; j++)
         mark += b->bars[j].mark_ns < 0 ? 0 : (double)b->bars[j].mark_ns / (double)n;
@@ -120,7 +120,7 @@ static double draw_legend(struct drawing *d, double y)
     }
     if (b->mark_name)
         items[n++] = (struct sv_legend){sv_picture_printf(d->p, "%s (line)", b->mark_name), 0};
-    return sv_frame_legend(d->p, SV_MARGIN, y, d->p->width - 2 * SV_MARGIN, items, n);
+    return sv_plot_frame_legend(d->p, SV_MARGIN, y, d->p->width - 2 * SV_MARGIN, items, n);
 }
 
 void sv_bars_draw(struct sv_picture *p, const struct sv_bars *b)
@@ -131,7 +131,7 @@ void sv_bars_draw(struct sv_picture *p, const struct sv_bars *b)
     d.together = (size_t)fmax(ceil((double)b->n * LEAST_WIDTH / room), 1);
     size_t slots = (b->n + d.together - 1) / d.together;
     d.pitch = fmin(room / (double)slots, 150);
-    double y = sv_frame_head(p, &b->frame, sv_picture_printf(p, "%s", b->facts));
+    double y = sv_plot_frame_head(p, &b->frame, sv_picture_printf(p, "%s", b->facts));
     double top = draw_legend(&d, y) + 6;
     for (size_t i = 0; i < b->n; i += d.together)
         largest = fmax(largest, fmax(total_of(b, i, count_of(&d, i)),

@@ -20,7 +20,7 @@ struct sv_bar {
 };
 
 struct sv_bars {
-    struct sv_frame frame;
+    struct sv_plot_frame frame;
     const struct sv_bar_kind *kinds;
     size_t n_kinds;
     const struct sv_bar *bars;

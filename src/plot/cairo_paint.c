@@ -191,7 +191,7 @@ static void write_text(struct painter *a, struct sv_ref ref, double x, double y,
 
 /* ---- marks ---- */
 
-static void paint_box(struct painter *a, const struct sv_mark *m)
+static void paint_box(struct painter *a, const struct sv_picture_mark *m)
 {
     cairo_rectangle(a->cr, m->x, m->y, m->w, m->h);
     set_color(a->cr, m->color);
@@ -210,7 +210,7 @@ static void paint_box(struct painter *a, const struct sv_mark *m)
     }
 }
 
-static void paint_path(struct painter *a, const struct sv_mark *m)
+static void paint_path(struct painter *a, const struct sv_picture_mark *m)
 {
     static const double dashes[] = {4, 3};
     cairo_new_path(a->cr);
@@ -233,7 +233,7 @@ static void paint_path(struct painter *a, const struct sv_mark *m)
         cairo_stroke(a->cr);
 }
 
-static void paint_dot(struct painter *a, const struct sv_mark *m)
+static void paint_dot(struct painter *a, const struct sv_picture_mark *m)
 {
     cairo_new_path(a->cr);
     cairo_arc(a->cr, m->x, m->y, m->w, 0, 6.283185307179586);
@@ -241,7 +241,7 @@ static void paint_dot(struct painter *a, const struct sv_mark *m)
     cairo_fill(a->cr);
 }
 
-static void paint_mark(struct painter *a, const struct sv_mark *m)
+static void paint_mark(struct painter *a, const struct sv_picture_mark *m)
 {
     const struct sv_zoom_area *z = &a->picture->zoom;
     bool clip = z->is_on && (m->flags & SV_MARK_ZOOM);

@@ -135,7 +135,7 @@ static double draw_panel(struct drawing *d, size_t first, size_t n, double top, 
         max = fmax(max, d->series[first + i].max);
         items[i] = (struct sv_legend){name_of(d, &d->series[first + i]), sv_palette[order[i]]};
     }
-    double y0 = sv_frame_legend(d->p, LEFT, top, d->right - LEFT, items, n) + 2;
+    double y0 = sv_plot_frame_legend(d->p, LEFT, top, d->right - LEFT, items, n) + 2;
     struct sv_axis y = {.from = min, .to = max, .at0 = y0 + height, .at1 = y0};
     sv_axis_of_unit(&y, sv_dict_text(d->l->trace->dict, unit_of(d, first)).bytes);
     double step = sv_axis_step(&y, 4);
@@ -171,11 +171,12 @@ void sv_counters_draw(struct sv_picture *p, const struct sv_trace *t,
     size_t panels = 0;
     for (size_t i = 0; i < d.n; i += panel_size(&d, i))
         panels++;
-    double y = sv_frame_head(p, &o->frame, facts(&d)) + 4, top = y, height = PANEL_HEIGHT;
+    double y = sv_plot_frame_head(p, &o->frame, facts(&d)) + 4, top = y, height = PANEL_HEIGHT;
     if (o->frame.height > 0 && panels)
         height = fmax((o->frame.height - y - 40) / (double)panels - PANEL_GAP - 20, 40);
-    struct sv_axis a = sv_frame_time_axis(&o->frame, (double)l.from_ns - (double)t->first_ns,
-                                          (double)l.to_ns - (double)t->first_ns, LEFT, d.right);
+    struct sv_axis a = sv_plot_frame_time_axis(&o->frame, (double)l.from_ns - (double)t->first_ns,
+                                               (double)l.to_ns - (double)t->first_ns, LEFT,
+                                               d.right);
     size_t panels_at = p->n;
     for (size_t i = 0; i < d.n;) {
         size_t n = panel_size(&d, i);
@@ -186,7 +187,7 @@ void sv_counters_draw(struct sv_picture *p, const struct sv_trace *t,
     size_t ticks_at = p->n;
     sv_axis_draw_x(p, &a, top + 18, bottom, true, SV_MARK_TICK);
     sv_picture_move(p, ticks_at, panels_at);
-    sv_frame_zoom(p, &a, top + 18, bottom, bottom + 14);
+    sv_plot_frame_zoom(p, &a, top + 18, bottom, bottom + 14);
     p->height = bottom + 24 + SV_MARGIN;
     free(d.series);
     sv_layout_fini(&l);

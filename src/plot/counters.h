@@ -6,7 +6,7 @@
 #include "plot/layout.h"
 
 struct sv_counter_plot {
-    struct sv_frame frame;
+    struct sv_plot_frame frame;
     int64_t from_ns, to_ns;
     const sv_track *tracks; /* with counter values */
     size_t n;

@@ -34,7 +34,7 @@ struct drawing {
 };
 
 /* log2 of the change per step, from -1 (half, or gone) to 1 (double, or new). */
-static double change(const struct sv_calltree *c, const struct sv_call *x)
+static double change(const struct sv_calltree *c, const struct sv_call_node *x)
 {
     double a = (double)x->total_ns[0] / (double)c->steps[0];
     double b = (double)x->total_ns[1] / (double)c->steps[1];
@@ -43,7 +43,7 @@ static double change(const struct sv_calltree *c, const struct sv_call *x)
     return fmax(-1, fmin(1, log2(b / a)));
 }
 
-static uint32_t color_of(const struct drawing *d, const struct sv_call *x)
+static uint32_t color_of(const struct drawing *d, const struct sv_call_node *x)
 {
     if (d->c->n_traces == 2)
         return sv_color_diverging(change(d->c, x));
@@ -64,7 +64,7 @@ static void add_share(struct sv_buf *b, int64_t ns, int64_t of)
         sv_buf_printf(b, " (%.3g %%)", 100.0 * (double)ns / (double)of);
 }
 
-static struct sv_ref title_of(struct drawing *d, const struct sv_call *x)
+static struct sv_ref title_of(struct drawing *d, const struct sv_call_node *x)
 {
     const struct sv_calltree *c = d->c;
     struct sv_buf *b = &d->p->text;
@@ -100,14 +100,14 @@ static struct sv_ref title_of(struct drawing *d, const struct sv_call *x)
 
 static void draw_call(struct drawing *d, uint32_t call, double x, double w)
 {
-    const struct sv_call *c = &d->c->calls[call];
-    struct sv_mark m = {.shape = SV_SHAPE_BOX,
-                        .flags = SV_MARK_ZOOM | SV_MARK_EDGE,
-                        .x = x,
-                        .y = d->top + c->depth * LINE_HEIGHT,
-                        .w = w,
-                        .h = LINE_HEIGHT - 1,
-                        .color = color_of(d, c)};
+    const struct sv_call_node *c = &d->c->calls[call];
+    struct sv_picture_mark m = {.shape = SV_SHAPE_BOX,
+                                .flags = SV_MARK_ZOOM | SV_MARK_EDGE,
+                                .x = x,
+                                .y = d->top + c->depth * LINE_HEIGHT,
+                                .w = w,
+                                .h = LINE_HEIGHT - 1,
+                                .color = color_of(d, c)};
     m.title = title_of(d, c);
     if (w > 12)
         m.label = (struct sv_ref){m.title.at, strcspn((char *)d->p->text.data + m.title.at, "\n")};
@@ -123,19 +123,19 @@ static void draw_rest(struct drawing *d, uint32_t depth, size_t n, int64_t ns, d
         return;
     sv_buf_printf(b, "%zu more\ntotal ", n);
     add_share(b, ns, d->c->calls[0].total_ns[d->last]);
-    sv_picture_add(d->p, &(struct sv_mark){.shape = SV_SHAPE_BOX,
-                                           .flags = SV_MARK_ZOOM,
-                                           .x = x,
-                                           .y = d->top + depth * LINE_HEIGHT,
-                                           .w = (double)ns * d->scale,
-                                           .h = LINE_HEIGHT - 1,
-                                           .color = 0xc8c8cc,
-                                           .title = sv_picture_since(d->p, at)});
+    sv_picture_add(d->p, &(struct sv_picture_mark){.shape = SV_SHAPE_BOX,
+                                                   .flags = SV_MARK_ZOOM,
+                                                   .x = x,
+                                                   .y = d->top + depth * LINE_HEIGHT,
+                                                   .w = (double)ns * d->scale,
+                                                   .h = LINE_HEIGHT - 1,
+                                                   .color = 0xc8c8cc,
+                                                   .title = sv_picture_since(d->p, at)});
 }
 
 static void draw_children(struct drawing *d, const struct box *box)
 {
-    const struct sv_call *parent = &d->c->calls[box->call];
+    const struct sv_call_node *parent = &d->c->calls[box->call];
     double x = box->x;
     for (uint32_t i = 0; i < parent->n_children; i++) {
         uint32_t child = d->c->order[parent->first_child + i];
@@ -236,8 +236,8 @@ static double draw_categories(struct drawing *d, double y)
         items[i].text = sv_picture_text(d->p, text.bytes, text.len);
         items[i].color = sv_palette[i];
     }
-    return sv_frame_legend(d->p, SV_MARGIN, y, d->p->width - 2 * SV_MARGIN, items,
-                           c->by_category ? c->n_categories : 0);
+    return sv_plot_frame_legend(d->p, SV_MARGIN, y, d->p->width - 2 * SV_MARGIN, items,
+                                c->by_category ? c->n_categories : 0);
 }
 
 void sv_flame_draw(struct sv_picture *p, const struct sv_calltree *c, const struct sv_flame *o)
@@ -247,13 +247,13 @@ void sv_flame_draw(struct sv_picture *p, const struct sv_calltree *c, const stru
     uint32_t levels_max = LEVELS_MAX;
     sv_colors_init(&d.colors, o->trace, NULL);
     d.scale = room / fmax((double)c->calls[0].total_ns[d.last], 1);
-    double y = sv_frame_head(p, &o->frame, facts(&d));
+    double y = sv_plot_frame_head(p, &o->frame, facts(&d));
     d.top = c->n_traces == 2 ? draw_scale(&d, y) : draw_categories(&d, y);
     if (o->frame.height > d.top + 2 * LINE_HEIGHT)
         levels_max = (uint32_t)((o->frame.height - d.top - SV_MARGIN) / LINE_HEIGHT);
     double bottom = d.top + draw_levels(&d, levels_max) * LINE_HEIGHT;
     if (d.is_cut)
-        bottom = sv_frame_warn(p, bottom, sv_picture_printf(p, "deeper calls are not drawn"));
+        bottom = sv_plot_frame_warn(p, bottom, sv_picture_printf(p, "deeper calls are not drawn"));
     p->zoom = (struct sv_zoom_area){
         .x0 = SV_MARGIN, .x1 = SV_MARGIN + room, .top = d.top, .bottom = bottom, .is_on = true};
     p->height = bottom + SV_MARGIN;

@@ -6,7 +6,7 @@
 #include "plot/frame.h"
 
 struct sv_flame {
-    struct sv_frame frame;
+    struct sv_plot_frame frame;
     const struct sv_trace *trace; /* the last one: gives categories their colours */
     size_t tracks_max;            /* of the first level; 0: all */
 };

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-double sv_frame_head(struct sv_picture *p, const struct sv_frame *f, struct sv_ref facts)
+double sv_plot_frame_head(struct sv_picture *p, const struct sv_plot_frame *f, struct sv_ref facts)
 {
     double y = SV_MARGIN + 12, room = p->width - 2 * SV_MARGIN;
     p->title = sv_picture_text(p, f->title, strlen(f->title));
@@ -21,15 +21,15 @@ double sv_frame_head(struct sv_picture *p, const struct sv_frame *f, struct sv_r
     return y + 8;
 }
 
-double sv_frame_warn(struct sv_picture *p, double y, struct sv_ref text)
+double sv_plot_frame_warn(struct sv_picture *p, double y, struct sv_ref text)
 {
     sv_picture_label(p, SV_MARGIN, y + 10, 11, SV_ANCHOR_START, 0, SV_COLOR_WARN,
                      p->width - 2 * SV_MARGIN, text);
     return y + 18;
 }
 
-double sv_frame_legend(struct sv_picture *p, double x, double y, double room,
-                       const struct sv_legend *items, size_t n)
+double sv_plot_frame_legend(struct sv_picture *p, double x, double y, double room,
+                            const struct sv_legend *items, size_t n)
 {
     double at = x;
     for (size_t i = 0; i < n; i++) {
@@ -47,8 +47,8 @@ double sv_frame_legend(struct sv_picture *p, double x, double y, double room,
     return n ? y + 18 : y;
 }
 
-struct sv_axis sv_frame_time_axis(const struct sv_frame *f, double from, double to, double x0,
-                                  double x1)
+struct sv_axis sv_plot_frame_time_axis(const struct sv_plot_frame *f, double from, double to,
+                                       double x0, double x1)
 {
     struct sv_axis a = {
         .from = from, .to = to > from ? to : from + 1, .at0 = x0, .at1 = x1, .unit = SV_AXIS_TIME};
@@ -60,8 +60,8 @@ struct sv_axis sv_frame_time_axis(const struct sv_frame *f, double from, double 
     return a;
 }
 
-void sv_frame_zoom(struct sv_picture *p, const struct sv_axis *a, double top, double bottom,
-                   double label_y)
+void sv_plot_frame_zoom(struct sv_picture *p, const struct sv_axis *a, double top, double bottom,
+                        double label_y)
 {
     p->zoom = (struct sv_zoom_area){.x0 = a->at0,
                                     .x1 = a->at1,

@@ -183,13 +183,13 @@ size_t sv_gpu_figure_draw(struct sv_picture *p, const struct sv_gpu_report *r,
         add_memory(&all, r, i);
         add_streams(&all, r, i, f->streams_max ? f->streams_max : STREAMS_MAX);
     }
-    double y =
-        sv_frame_head(p, &f->frame,
-                      sv_picture_printf(p, "%" PRIu64 " kernels, copies and fills on %zu device%s",
-                                        r->n_work, r->n_devices, r->n_devices == 1 ? "" : "s"));
+    double y = sv_plot_frame_head(
+        p, &f->frame,
+        sv_picture_printf(p, "%" PRIu64 " kernels, copies and fills on %zu device%s", r->n_work,
+                          r->n_devices, r->n_devices == 1 ? "" : "s"));
     int64_t start = r->trace->first_ns;
-    struct sv_axis axis = sv_frame_time_axis(&f->frame, (double)sv_sat_sub(f->from_ns, start),
-                                             (double)sv_sat_sub(f->to_ns, start), LEFT, right);
+    struct sv_axis axis = sv_plot_frame_time_axis(&f->frame, (double)sv_sat_sub(f->from_ns, start),
+                                                  (double)sv_sat_sub(f->to_ns, start), LEFT, right);
     double top = y + 16, bottom = top;
     for (size_t i = 0; i < all.n; i++)
         bottom += sv_band_height(&all.bands[i]) + BAND_GAP;
@@ -199,7 +199,7 @@ size_t sv_gpu_figure_draw(struct sv_picture *p, const struct sv_gpu_report *r,
         sv_band_draw(p, &all.bands[i], &all.bins, SV_MARGIN, LEFT, right, y);
         y += sv_band_height(&all.bands[i]) + BAND_GAP;
     }
-    sv_frame_zoom(p, &axis, top, bottom, top - 4);
+    sv_plot_frame_zoom(p, &axis, top, bottom, top - 4);
     p->height = y + SV_MARGIN;
     size_t n = all.n;
     sv_bands_fini(&all);

@@ -6,7 +6,7 @@
 #include "plot/frame.h"
 
 struct sv_gpu_figure {
-    struct sv_frame frame;
+    struct sv_plot_frame frame;
     int64_t from_ns, to_ns;
     size_t streams_max; /* of a device, the busiest; 0: 8 */
 };

@@ -114,14 +114,14 @@ static void draw_bars(struct sv_picture *p, const struct scale *s, const uint64_
         sv_buf_printf(&p->text, " slice%s (%.3g %%)", counts[i] == 1 ? "" : "s",
                       100.0 * (double)counts[i] / (double)n);
         double height = fmax(fabs(y->at0 - sv_axis_place(y, (double)counts[i])), 1);
-        sv_picture_add(p, &(struct sv_mark){.shape = SV_SHAPE_BOX,
-                                            .flags = SV_MARK_EDGE,
-                                            .x = x0,
-                                            .y = y->at0 - height,
-                                            .w = fmax(x1 - x0, 0.7),
-                                            .h = height,
-                                            .color = sv_palette[0],
-                                            .title = sv_picture_since(p, at)});
+        sv_picture_add(p, &(struct sv_picture_mark){.shape = SV_SHAPE_BOX,
+                                                    .flags = SV_MARK_EDGE,
+                                                    .x = x0,
+                                                    .y = y->at0 - height,
+                                                    .w = fmax(x1 - x0, 0.7),
+                                                    .h = height,
+                                                    .color = sv_palette[0],
+                                                    .title = sv_picture_since(p, at)});
     }
 }
 
@@ -184,7 +184,7 @@ void sv_hist_draw(struct sv_picture *p, const struct sv_hist *h)
         counts[bucket_of(&s, h->values[i])]++;
     for (size_t i = 0; i < s.n; i++)
         most = counts[i] > most ? counts[i] : most;
-    double top = sv_frame_head(p, &h->frame, facts(p, h, &s)) + 4, bottom = p->height - BOTTOM;
+    double top = sv_plot_frame_head(p, &h->frame, facts(p, h, &s)) + 4, bottom = p->height - BOTTOM;
     struct sv_axis y = {.unit = SV_AXIS_WHOLE, .at0 = bottom, .at1 = top};
     y.to = fmax(sv_axis_round_up(&y, (double)most), 1);
     sv_axis_draw_y(p, &y, s.x0, s.x1);

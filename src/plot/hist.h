@@ -9,7 +9,7 @@ enum sv_hist_scale { SV_HIST_AUTO, SV_HIST_LOG, SV_HIST_LINEAR };
 #define SV_BUCKETS_MAX 1000u
 
 struct sv_hist {
-    struct sv_frame frame;
+    struct sv_plot_frame frame;
     int64_t *values; /* ns, at least one; brought out of order */
     size_t n;
     size_t buckets; /* 0: by the number of values */

@@ -7,6 +7,7 @@
 #include "plot/layout_impl.h"
 
 #include "core/base/mem.h"
+#include "core/base/search.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -203,14 +204,8 @@ static uint32_t gallop(const int64_t *ts_ns, uint32_t row, uint32_t end, int64_t
         row += step;
         step *= 2;
     }
-    uint32_t low = row, high = step < end - row ? row + step : end;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (ts_ns[mid] < ns)
-            low = mid + 1;
-        else
-            high = mid;
-    }
+    uint32_t low;
+    SV_SEARCH(low, mid, row, step < end - row ? row + step : end, ts_ns[mid] < ns);
     return low;
 }
 

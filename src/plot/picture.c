@@ -45,7 +45,7 @@ struct sv_ref sv_picture_printf(struct sv_picture *p, const char *fmt, ...)
     return sv_picture_since(p, at);
 }
 
-void sv_picture_add(struct sv_picture *p, const struct sv_mark *m)
+void sv_picture_add(struct sv_picture *p, const struct sv_picture_mark *m)
 {
     p->marks = sv_grow(p->marks, &p->cap, p->n + 1, sizeof *p->marks);
     p->marks[p->n++] = *m;
@@ -53,43 +53,44 @@ void sv_picture_add(struct sv_picture *p, const struct sv_mark *m)
 
 void sv_picture_box(struct sv_picture *p, double x, double y, double w, double h, uint32_t color)
 {
-    sv_picture_add(p, &(struct sv_mark){
+    sv_picture_add(p, &(struct sv_picture_mark){
                           .shape = SV_SHAPE_BOX, .x = x, .y = y, .w = w, .h = h, .color = color});
 }
 
 void sv_picture_line(struct sv_picture *p, double x0, double y0, double x1, double y1,
                      uint32_t color)
 {
-    sv_picture_add(p, &(struct sv_mark){.shape = SV_SHAPE_LINE,
-                                        .x = x0,
-                                        .y = y0,
-                                        .w = x1 - x0,
-                                        .h = y1 - y0,
-                                        .stroke = 1,
-                                        .color = color});
+    sv_picture_add(p, &(struct sv_picture_mark){.shape = SV_SHAPE_LINE,
+                                                .x = x0,
+                                                .y = y0,
+                                                .w = x1 - x0,
+                                                .h = y1 - y0,
+                                                .stroke = 1,
+                                                .color = color});
 }
 
 void sv_picture_label(struct sv_picture *p, double x, double y, double size, enum sv_anchor anchor,
                       unsigned flags, uint32_t color, double room, struct sv_ref text)
 {
-    sv_picture_add(p, &(struct sv_mark){.shape = SV_SHAPE_TEXT,
-                                        .anchor = (uint8_t)anchor,
-                                        .flags = (uint8_t)flags,
-                                        .x = x,
-                                        .y = y,
-                                        .w = room,
-                                        .h = size,
-                                        .color = color,
-                                        .label = text});
+    sv_picture_add(p, &(struct sv_picture_mark){.shape = SV_SHAPE_TEXT,
+                                                .anchor = (uint8_t)anchor,
+                                                .flags = (uint8_t)flags,
+                                                .x = x,
+                                                .y = y,
+                                                .w = room,
+                                                .h = size,
+                                                .color = color,
+                                                .label = text});
 }
 
-struct sv_mark *sv_picture_path(struct sv_picture *p, uint32_t color, double stroke, unsigned flags)
+struct sv_picture_mark *sv_picture_path(struct sv_picture *p, uint32_t color, double stroke,
+                                        unsigned flags)
 {
-    sv_picture_add(p, &(struct sv_mark){.shape = SV_SHAPE_PATH,
-                                        .flags = (uint8_t)flags,
-                                        .color = color,
-                                        .stroke = stroke,
-                                        .points = p->n_points});
+    sv_picture_add(p, &(struct sv_picture_mark){.shape = SV_SHAPE_PATH,
+                                                .flags = (uint8_t)flags,
+                                                .color = color,
+                                                .stroke = stroke,
+                                                .points = p->n_points});
     return &p->marks[p->n - 1];
 }
 
@@ -105,7 +106,7 @@ void sv_picture_move(struct sv_picture *p, size_t from, size_t to)
     size_t n = p->n - from;
     if (n == 0 || to >= from)
         return;
-    struct sv_mark *moved = sv_alloc(n * sizeof *moved);
+    struct sv_picture_mark *moved = sv_alloc(n * sizeof *moved);
     memcpy(moved, p->marks + from, n * sizeof *moved);
     memmove(p->marks + to + n, p->marks + to, (from - to) * sizeof *moved);
     memcpy(p->marks + to, moved, n * sizeof *moved);

@@ -37,7 +37,7 @@ struct sv_ref {
     size_t at, len; /* in the picture's texts; len 0: none */
 };
 
-struct sv_mark {
+struct sv_picture_mark {
     uint8_t shape, anchor, flags;
     uint32_t color; /* 0xRRGGBB */
     double x, y, w, h;
@@ -64,7 +64,7 @@ struct sv_zoom_area {
 
 struct sv_picture {
     double width, height;
-    struct sv_mark *marks;
+    struct sv_picture_mark *marks;
     size_t n, cap;
     struct sv_xy *points;
     size_t n_points, cap_points;
@@ -83,7 +83,7 @@ struct sv_ref sv_picture_printf(struct sv_picture *p, const char *fmt, ...)
 /* A text made piece by piece: everything appended to p->text since `at` (its length then). */
 struct sv_ref sv_picture_since(const struct sv_picture *p, size_t at);
 
-void sv_picture_add(struct sv_picture *p, const struct sv_mark *m);
+void sv_picture_add(struct sv_picture *p, const struct sv_picture_mark *m);
 void sv_picture_box(struct sv_picture *p, double x, double y, double w, double h, uint32_t color);
 void sv_picture_line(struct sv_picture *p, double x0, double y0, double x1, double y1,
                      uint32_t color);
@@ -91,8 +91,8 @@ void sv_picture_line(struct sv_picture *p, double x0, double y0, double x1, doub
 void sv_picture_label(struct sv_picture *p, double x, double y, double size, enum sv_anchor anchor,
                       unsigned flags, uint32_t color, double room, struct sv_ref text);
 /* Begins a path: points are added to it until the next mark. */
-struct sv_mark *sv_picture_path(struct sv_picture *p, uint32_t color, double stroke,
-                                unsigned flags);
+struct sv_picture_mark *sv_picture_path(struct sv_picture *p, uint32_t color, double stroke,
+                                        unsigned flags);
 void sv_picture_point(struct sv_picture *p, double x, double y);
 
 /* Marks from number `from` on are moved before those from `to` on: what was drawn last, since only then its size was known, is

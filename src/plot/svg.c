@@ -91,7 +91,7 @@ static void add_fitted(struct sv_buf *b, const struct sv_picture *p, struct sv_r
         sv_buf_str(b, SV_ELLIPSIS);
 }
 
-static void add_box(struct sv_buf *b, const struct sv_picture *p, const struct sv_mark *m)
+static void add_box(struct sv_buf *b, const struct sv_picture *p, const struct sv_picture_mark *m)
 {
     bool is_group = m->title.len || m->label.len;
     if (is_group)
@@ -123,7 +123,7 @@ static void add_box(struct sv_buf *b, const struct sv_picture *p, const struct s
         sv_buf_str(b, "</g>");
 }
 
-static void add_text(struct sv_buf *b, const struct sv_picture *p, const struct sv_mark *m)
+static void add_text(struct sv_buf *b, const struct sv_picture *p, const struct sv_picture_mark *m)
 {
     static const char *const anchors[] = {"", " text-anchor=\"middle\"", " text-anchor=\"end\""};
     sv_buf_str(b, "<text");
@@ -142,7 +142,7 @@ static void add_text(struct sv_buf *b, const struct sv_picture *p, const struct 
     sv_buf_str(b, "</text>");
 }
 
-static void add_path(struct sv_buf *b, const struct sv_picture *p, const struct sv_mark *m)
+static void add_path(struct sv_buf *b, const struct sv_picture *p, const struct sv_picture_mark *m)
 {
     sv_buf_str(b, "<path d=\"");
     if (m->shape == SV_SHAPE_LINE) {
@@ -184,7 +184,7 @@ static void add_path(struct sv_buf *b, const struct sv_picture *p, const struct 
     }
 }
 
-static void add_dot(struct sv_buf *b, const struct sv_picture *p, const struct sv_mark *m)
+static void add_dot(struct sv_buf *b, const struct sv_picture *p, const struct sv_picture_mark *m)
 {
     sv_buf_str(b, "<circle");
     add_attribute(b, "cx", m->x);
@@ -198,7 +198,7 @@ static void add_dot(struct sv_buf *b, const struct sv_picture *p, const struct s
     }
 }
 
-static void add_mark(struct sv_buf *b, const struct sv_picture *p, const struct sv_mark *m)
+static void add_mark(struct sv_buf *b, const struct sv_picture *p, const struct sv_picture_mark *m)
 {
     switch (m->shape) {
     case SV_SHAPE_BOX: add_box(b, p, m); break;
@@ -246,7 +246,7 @@ static void add_script(struct sv_buf *b, const struct sv_zoom_area *z)
 }
 
 /* Runs of marks that belong to one group: z (the zoom area), k (ticks), or none. */
-static unsigned group_of(const struct sv_picture *p, const struct sv_mark *m)
+static unsigned group_of(const struct sv_picture *p, const struct sv_picture_mark *m)
 {
     return p->zoom.is_on ? m->flags & (SV_MARK_ZOOM | SV_MARK_TICK) : 0;
 }

@@ -28,7 +28,7 @@
 struct drawing {
     struct sv_picture *p;
     const struct sv_layout *l;
-    const struct sv_timeline *o;
+    const struct sv_plot_timeline *o;
     struct sv_colors colors;
     bool *is_drawn; /* by row of the layout */
     size_t n_drawn, n_left_out;
@@ -170,13 +170,13 @@ static void draw_rects(struct drawing *d, const struct sv_row *row, double top)
             continue;
         joined[r->line] = i + dense_run(d, r, row->n_rects - i, &n_slices, &x1) + 1;
         double w = fmax(x1 - r->x0, 0.7);
-        struct sv_mark m = {.shape = SV_SHAPE_BOX,
-                            .flags = SV_MARK_ZOOM | SV_MARK_EDGE,
-                            .x = d->left + r->x0,
-                            .y = top + r->line * LINE_HEIGHT,
-                            .w = w,
-                            .h = LINE_HEIGHT - 1,
-                            .color = sv_color_of(&d->colors, r->slice)};
+        struct sv_picture_mark m = {.shape = SV_SHAPE_BOX,
+                                    .flags = SV_MARK_ZOOM | SV_MARK_EDGE,
+                                    .x = d->left + r->x0,
+                                    .y = top + r->line * LINE_HEIGHT,
+                                    .w = w,
+                                    .h = LINE_HEIGHT - 1,
+                                    .color = sv_color_of(&d->colors, r->slice)};
         m.title = title_of(d, r, n_slices);
         if (r->n_merged == 1 && w > 12)
             m.label = (struct sv_ref){m.title.at,
@@ -250,7 +250,7 @@ static void draw_io_heading(struct drawing *d, double y)
     sv_picture_box(d->p, 0, y, d->p->width, HEAD_HEIGHT - 3, 0xececee);
     sv_picture_label(d->p, SV_MARGIN, y + 11, 10, SV_ANCHOR_START, SV_MARK_BOLD, SV_COLOR_INK,
                      LABEL_WIDTH, sv_picture_printf(d->p, "files and devices"));
-    sv_frame_legend(d->p, d->left, y + 2.5, d->p->width, items, n);
+    sv_plot_frame_legend(d->p, d->left, y + 2.5, d->p->width, items, n);
     if (d->left + width + 180 > d->p->width)
         return;
     sv_picture_label(d->p, d->p->width - SV_MARGIN, y + 11, 9, SV_ANCHOR_END, 0, SV_COLOR_DIM, 0,
@@ -449,7 +449,7 @@ static double draw_legend(struct drawing *d, double y)
         items[n].text = sv_picture_printf(d->p, "other categories");
         items[n++].color = SV_COLOR_GREY;
     }
-    return sv_frame_legend(d->p, SV_MARGIN, y, d->p->width - 2 * SV_MARGIN, items, n);
+    return sv_plot_frame_legend(d->p, SV_MARGIN, y, d->p->width - 2 * SV_MARGIN, items, n);
 }
 
 static double draw_losses(struct drawing *d, double y)
@@ -466,7 +466,7 @@ static double draw_losses(struct drawing *d, double y)
     else
         sv_buf_str(&d->p->text, "an unknown number of");
     sv_buf_printf(&d->p->text, " events were lost, at %" PRIu64 " places", x->n);
-    return sv_frame_warn(d->p, y, sv_picture_since(d->p, at));
+    return sv_plot_frame_warn(d->p, y, sv_picture_since(d->p, at));
 }
 
 /* What is shown: what was asked for, or what the trace is good for. */
@@ -494,16 +494,17 @@ static void find_bands(struct drawing *d, const struct sv_layout *l)
 static void draw_all(struct drawing *d)
 {
     const struct sv_layout *l = d->l;
-    const struct sv_timeline *o = d->o;
+    const struct sv_plot_timeline *o = d->o;
     double first = (double)l->trace->first_ns;
-    double y = sv_frame_head(d->p, &o->frame, facts(d));
+    double y = sv_plot_frame_head(d->p, &o->frame, facts(d));
     y = draw_losses(d, y);
     y = draw_legend(d, y) + 16;
     double bottom = rows_bottom(d, y) + 2;
-    struct sv_axis a = sv_frame_time_axis(&o->frame, (double)l->from_ns - first,
-                                          (double)l->to_ns - first, d->left, d->left + l->width);
+    struct sv_axis a = sv_plot_frame_time_axis(&o->frame, (double)l->from_ns - first,
+                                               (double)l->to_ns - first, d->left,
+                                               d->left + l->width);
     sv_axis_draw_x(d->p, &a, y, bottom, false, SV_MARK_TICK);
-    sv_frame_zoom(d->p, &a, y, bottom, y - 4);
+    sv_plot_frame_zoom(d->p, &a, y, bottom, y - 4);
     draw_rows(d, draw_bands(d, y + 2));
     struct sv_arrows arrows = {.layout = l,
                                .row_y = d->row_y,
@@ -512,13 +513,14 @@ static void draw_all(struct drawing *d)
                                .max = o->arrows_max};
     d->n_arrows = sv_arrows_draw(d->p, &arrows);
     if (d->n_arrows > o->arrows_max && o->arrows_max)
-        bottom = sv_frame_warn(
+        bottom = sv_plot_frame_warn(
             d->p, bottom,
             sv_picture_printf(d->p, "%zu arrows are not drawn (--arrows)", d->n_arrows));
     d->p->height = bottom + SV_MARGIN;
 }
 
-size_t sv_timeline_draw(struct sv_picture *p, const struct sv_trace *t, const struct sv_timeline *o)
+size_t sv_timeline_draw(struct sv_picture *p, const struct sv_trace *t,
+                        const struct sv_plot_timeline *o)
 {
     struct sv_layout l;
     struct sv_layout_index *index = sv_layout_index_new(t);

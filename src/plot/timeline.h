@@ -14,8 +14,8 @@ enum sv_timeline_rows {
     SV_ROWS_AUTO = 0     /* bands and APP where the trace has anything for a band, else TRACKS */
 };
 
-struct sv_timeline {
-    struct sv_frame frame;
+struct sv_plot_timeline {
+    struct sv_plot_frame frame;
     int64_t from_ns, to_ns; /* equal: the whole trace */
     unsigned rows;          /* enum sv_bands_what, enum sv_timeline_rows */
     enum sv_io_grouping grouping;
@@ -28,6 +28,6 @@ struct sv_timeline {
 
 /* Rows without anything in the window are left out. Returns how many rows were drawn. */
 size_t sv_timeline_draw(struct sv_picture *p, const struct sv_trace *t,
-                        const struct sv_timeline *o);
+                        const struct sv_plot_timeline *o);
 
 #endif

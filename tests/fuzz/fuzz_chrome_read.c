@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sv_report_init(&report);
     sv_batch_init(b);
     in->window_limit = (size_t)1 << (10 + data[0] % 12);
-    if (sv_chrome_format.open_source(in, &options, d, &report, &s, &err) == 0) {
+    if (sv_format_open(&sv_chrome_format, in, &options, d, &report, &s, &err) == 0) {
         for (int n; (n = s->next(s, b, &err)) > 0; sv_batch_reset(b)) {
             assert((size_t)n == b->n && n <= SV_BATCH);
             for (int i = 0; i < n; i++)

@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         sv_batch_init(&b);
     sv_perfetto_format.probe(data, size);
     require(sv_input_open_memory(data, size, "fuzz", &in, &err) == 0);
-    require(sv_perfetto_format.open_source(in, &options, dict, &report, &source, &err) == 0);
+    require(sv_format_open(&sv_perfetto_format, in, &options, dict, &report, &source, &err) == 0);
     while ((n = source->next(source, &b, &err)) > 0) {
         require((size_t)n == b.n && n <= SV_BATCH);
         for (int i = 0; i < n; i++)

@@ -21,8 +21,8 @@ static uint64_t again(const uint8_t *text, size_t len, struct sv_buf *to)
     sv_buf_init(to, (size_t)64 << 20);
     if (sv_input_open_memory(text, len, "fuzz", &in, &err) != SV_OK ||
         sv_output_open_buf(to, SV_PLAIN, &out, &err) != SV_OK ||
-        sv_text_format.open_source(in, &(struct sv_read_options){0}, dict, &report, &source,
-                                   &err) != SV_OK ||
+        sv_format_open(&sv_text_format, in, &(struct sv_read_options){0}, dict, &report, &source,
+                       &err) != SV_OK ||
         sv_text_format.writer->open(out, &(struct sv_write_options){0}, dict, &report, &sink,
                                     &err) != SV_OK)
         __builtin_trap();

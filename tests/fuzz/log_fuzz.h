@@ -32,7 +32,7 @@ static inline int log_fuzz(const struct sv_format *format, enum log_manners mann
         __builtin_trap();
     struct sv_trace *trace = sv_trace_new(dict, &report, (size_t)256 << 20);
     struct shape_check shape = {0};
-    if (format->open_source(in, &options, dict, &report, &source, &err) == SV_OK)
+    if (sv_format_open(format, in, &options, dict, &report, &source, &err) == SV_OK)
         (void)sv_pump(source, shape_check_sink(&shape, source->gives, sv_trace_sink(trace)), NULL,
                       &err);
     else if (manners == LOG_READS_ANYTHING)

@@ -6,8 +6,8 @@
 fresh_tree() {
   rm -rf tree && mkdir -p tree/{core/base,src/model,src/cmd,include/stave} && cp -r "$SRC/tools" tree/ && cd tree || exit 2
   grep '^#' "$SRC/tools/style-exceptions" >tools/style-exceptions
-  printf '/* What a clean header looks like. */\nint sv_clean(void);\n' >core/base/clean.h
-  printf '/* What a clean file looks like: strcpy() in a comment. */\n#include "core/base/clean.h"\n' >src/model/tidy.c
+  printf '/* What a clean header looks like. */\nstruct sv_twice {\n    int x;\n};\nint sv_clean(void);\n' >core/base/clean.h
+  printf '/* What a clean file looks like: strcpy() in a comment. */\n#include "core/base/clean.h"\nstruct sv_twice;\n' >src/model/tidy.c
   cd ..
 }
 
@@ -43,6 +43,7 @@ finds exits check-style core/base/x.c 'prints.*exit' < <(printf '/* X. */\nvoid 
 finds tab check-style core/base/x.c 'tab' < <(printf '/* X. */\n\tint x;\n')
 finds trailing check-style core/base/x.c 'trailing' < <(printf '/* X. */\nint x; \n')
 finds machine_path check-style core/base/x.c 'path' < <(printf '/* X. */\nchar *x = "%sjoe/x";\n' /home/)
+finds tag_twice check-style src/model/x.h 'tag. sv_twice is defined in core/base/clean.h' < <(printf '/* X. */\nstruct sv_other;\nstruct sv_twice {\n    int x;\n};\n')
 finds stale_excuse check-style tools/style-exceptions 'excuses nothing' <<<'prints core/base/x.c no such file'
 finds no_reason check-style tools/style-exceptions 'needs its reason' <<<'prints core/base/x.c'
 

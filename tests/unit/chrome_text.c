@@ -176,7 +176,7 @@ static void pull(struct sv_input *in, uint32_t space, struct chrome_text_result 
     struct sv_read_options options = {.space = space};
     sv_report_init(&report);
     sv_batch_init(b);
-    REQUIRE(sv_chrome_format.open_source(in, &options, x.dict, &report, &s, &out->err) == 0);
+    REQUIRE(sv_format_open(&sv_chrome_format, in, &options, x.dict, &report, &s, &out->err) == 0);
     while ((out->rc = s->next(s, b, &out->err)) > 0) {
         CHECK(out->rc <= SV_BATCH && (size_t)out->rc == b->n);
         for (int i = 0; i < out->rc; i++)

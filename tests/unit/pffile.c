@@ -143,8 +143,8 @@ void read_bytes(struct read *r, const void *bytes, size_t len, uint32_t space)
     struct sv_sink *sink = collect_sink(&r->got, SV_HAS_ANYTHING);
     REQUIRE(sv_input_open_memory(bytes, len, "test", &in, &r->err) == 0);
     struct sv_read_options options = {.space = space};
-    REQUIRE(sv_perfetto_format.open_source(in, &options, r->dict, &r->report, &source, &r->err) ==
-            0);
+    REQUIRE(sv_format_open(&sv_perfetto_format, in, &options, r->dict, &r->report, &source,
+                           &r->err) == 0);
     sv_batch_init(&b);
     while ((r->rc = source->next(source, &b, &r->err)) > 0) {
         CHECK_INT_EQ(r->rc, b.n);

@@ -64,8 +64,8 @@ static struct made make(const char *text)
     struct sv_source *source;
     sv_report_init(&m.findings);
     REQUIRE(sv_input_open_memory(text, strlen(text), "test", &in, &err) == 0);
-    REQUIRE(sv_text_format.open_source(in, &(struct sv_read_options){0}, m.dict, &m.findings,
-                                       &source, &err) == 0);
+    REQUIRE(sv_format_open(&sv_text_format, in, &(struct sv_read_options){0}, m.dict, &m.findings,
+                           &source, &err) == 0);
     m.trace = sv_trace_new(m.dict, &m.findings, 0);
     REQUIRE(sv_pump(source, sv_trace_sink(m.trace), NULL, &err) == 0);
     CHECK_UINT_EQ(sv_report_count(&m.findings, SV_DAMAGE), 0);

@@ -18,10 +18,7 @@ struct made {
     int code;
 };
 
-static struct made read_trace(const char *text,
-                              int (*open)(struct sv_input *, const struct sv_read_options *,
-                                          struct sv_dict *, struct sv_report *, struct sv_source **,
-                                          struct sv_err *))
+static struct made read_trace(const char *text, const struct sv_format *format)
 {
     struct made m = {0};
     struct sv_input *in;
@@ -30,7 +27,8 @@ static struct made read_trace(const char *text,
     sv_batch_rows_init(&m.b);
     sv_report_init(&m.findings);
     REQUIRE(sv_input_open_memory(text, strlen(text), "test", &in, &m.err) == 0);
-    m.code = open(in, &(struct sv_read_options){0}, d, &m.findings, &source, &m.err);
+    m.code =
+        sv_format_open(format, in, &(struct sv_read_options){0}, d, &m.findings, &source, &m.err);
     if (m.code >= 0) {
         struct sv_trace *t = sv_trace_new(d, &m.findings, 0);
         m.code = sv_pump(source, sv_trace_sink(t), NULL, &m.err);
@@ -44,7 +42,7 @@ static struct made read_trace(const char *text,
 
 static struct made read_csv(const char *text)
 {
-    return read_trace(text, sv_batching_csv_format.open_source);
+    return read_trace(text, &sv_batching_csv_format);
 }
 
 static void unmake(struct made *m)
@@ -192,7 +190,7 @@ TEST(rows_of_the_seeds_trace)
         "{\"name\":\"warming_demo\",\"cat\":\"batching\",\"ph\":\"X\",\"ts\":30,\"dur\":40,\"pid\":"
         "1,\"tid\":1010,"
         "\"args\":{\"warming_batch_id\":1,\"warming_worker_id\":1}}]}",
-        sv_chrome_format.open_source);
+        &sv_chrome_format);
     REQUIRE(m.b.n == 1);
     const struct sv_batch_row *r = &m.b.rows[0];
     CHECK_UINT_EQ(r->id, 21);

@@ -11,7 +11,7 @@
 /* "depth name total/self*count" of every call, in the order of drawing. */
 static void add_calls(const struct sv_calltree *c, uint32_t at, size_t k, struct sv_buf *b)
 {
-    const struct sv_call *x = &c->calls[at];
+    const struct sv_call_node *x = &c->calls[at];
     sv_buf_printf(b, "%s%u %s %" PRId64 "/%" PRId64 "*%" PRIu64, b->len ? ", " : "", x->depth,
                   x->name, x->total_ns[k], x->self_ns[k], x->count[k]);
     for (uint32_t i = 0; i < x->n_children; i++)

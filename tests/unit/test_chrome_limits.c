@@ -97,7 +97,7 @@ TEST(values_larger_than_the_window_are_reported_and_passed)
         sv_batch_init(b);
         REQUIRE(sv_input_open_memory(json.data, json.len, "test", &in, &err) == 0);
         in->window_limit = (size_t)1 << 21;
-        REQUIRE(sv_chrome_format.open_source(in, NULL, d, &report, &s, &err) == 0);
+        REQUIRE(sv_format_open(&sv_chrome_format, in, NULL, d, &report, &s, &err) == 0);
         int n;
         while ((n = s->next(s, b, &err)) > 0) {
             n_events += (uint64_t)n;

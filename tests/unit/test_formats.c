@@ -12,8 +12,9 @@ TEST(every_format_is_complete)
         CONTEXT("%s", (*f)->name);
         CHECK(sv_format_named((*f)->name) == *f);
         CHECK((*f)->help && *(*f)->help);
-        CHECK((*f)->open_source || (*f)->writer);
-        CHECK(!(*f)->open_source == !(*f)->probe);
+        CHECK(sv_format_reads(*f) || (*f)->writer);
+        CHECK(!((*f)->open_source && (*f)->lines));
+        CHECK(!sv_format_reads(*f) == !(*f)->probe);
         if ((*f)->writer)
             CHECK((*f)->writer->suffixes && (*f)->writer->suffixes[0]);
         else

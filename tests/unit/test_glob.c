@@ -1,5 +1,6 @@
 /* Globs: rows of pattern, text, answer; and that hostile ones stay cheap. */
 #include "core/base/glob.h"
+#include "core/base/globs.h"
 
 #include "tests/harness/test.h"
 
@@ -79,4 +80,24 @@ TEST(hostile_patterns_end)
     CHECK(!sv_glob_match("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", text, N));
     CHECK(!sv_glob_match("*[a*[a*[a*[a*[a*b", text, N));
     free(text);
+}
+
+TEST(lists_of_globs)
+{
+    static const struct {
+        const char *globs, *text;
+        bool is_match;
+    } rows[] = {
+        {"*", "nn", true},        {"", "nn", true},          {"nn", "nn", true},
+        {"nn", "nnx", false},     {"io,nn", "nn", true},     {"io,nn.*", "nn.fw", true},
+        {"io,nn.*", "nn", false}, {"-nn", "nn", false},      {"-nn", "io", true},
+        {"-nn,*", "nn", false},   {"*,-nn", "nn", false},    {"*,-nn", "nnx", true},
+        {"io,-nn*", "x", false},  {"?o", "io", true},        {"?o", "o", false},
+        {"a*b*c", "aXbYc", true}, {"a*b*c", "aXcYb", false}, {"a[b]", "a[b]", true},
+        {"a[b]", "ab", false},    {",", "", true},           {"**", "", true},
+    };
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CONTEXT("'%s' of '%s'", rows[i].text, rows[i].globs);
+        CHECK(sv_globs_match(rows[i].globs, rows[i].text, sv_globs_plain) == rows[i].is_match);
+    }
 }

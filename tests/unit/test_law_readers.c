@@ -29,8 +29,8 @@ static bool read_open(struct reading *r, struct sv_input *in, const struct sv_fo
     struct sv_read_options options = {0};
     *r = (struct reading){.dict = sv_dict_new(), .in = in};
     sv_report_init(&r->report);
-    return f && f->open_source &&
-           f->open_source(in, &options, r->dict, &r->report, &r->source, &err) == 0;
+    return f && sv_format_reads(f) &&
+           sv_format_open(f, in, &options, r->dict, &r->report, &r->source, &err) == 0;
 }
 
 static void read_close(struct reading *r)

@@ -73,7 +73,7 @@ static struct reading *read_open(const struct file *f)
     REQUIRE(sv_input_open_memory(f->bytes.data, f->bytes.len, "law", &r->in, &err) == 0);
     CHECK(f->format->probe(f->bytes.data, f->bytes.len) > 0);
     struct sv_read_options options = {0};
-    REQUIRE(f->format->open_source(r->in, &options, r->dict, &r->report, &r->source, &err) == 0);
+    REQUIRE(sv_format_open(f->format, r->in, &options, r->dict, &r->report, &r->source, &err) == 0);
     return r;
 }
 

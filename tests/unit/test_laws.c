@@ -123,7 +123,7 @@ static uint64_t read_file(const struct sv_format *f, struct sv_dict *dict, struc
     sv_report_init(&report);
     REQUIRE(sv_input_open(path_of("law", f), &in, &err) == 0);
     CHECK(sv_format_probe(in, &err) == f);
-    REQUIRE(f->open_source(in, &options, dict, &report, &source, &err) == 0);
+    REQUIRE(sv_format_open(f, in, &options, dict, &report, &source, &err) == 0);
     collect_slices(source, c);
     uint64_t damage = sv_report_count(&report, SV_DAMAGE);
     CHECK_UINT_EQ(sv_report_count(&report, SV_SKIPPED), 0);
@@ -188,7 +188,7 @@ static void check_round_trip(const struct sv_format *f, unsigned shape, uint64_t
 TEST(what_is_written_reads_back_the_same)
 {
     for (const struct sv_format *const *f = sv_formats; *f; f++) {
-        if (!(*f)->open_source || !(*f)->writer)
+        if (!sv_format_reads(*f) || !(*f)->writer)
             continue;
         for (size_t s = 0; s < TEST_COUNT(shapes); s++) {
             for (uint64_t seed = 1; seed <= 3; seed++) {
@@ -224,7 +224,7 @@ static void check_pair(const struct sv_format *r, const struct sv_format *w,
     sv_err_clear(&err);
     sv_report_init(&report);
     REQUIRE(sv_input_open(path_of("law", r), &in, &err) == 0);
-    REQUIRE(r->open_source(in, &read_options, dict, &report, &source, &err) == 0);
+    REQUIRE(sv_format_open(r, in, &read_options, dict, &report, &source, &err) == 0);
     REQUIRE(sv_output_open(path_of("pair", w), SV_OUTPUT_RENAME, SV_PLAIN, &out, &err) == 0);
     REQUIRE(writer->open(out, &write_options, dict, &report, &sink, &err) == 0);
     int code = sv_pump(source, sink, NULL, &err);
@@ -237,13 +237,13 @@ static void check_pair(const struct sv_format *r, const struct sv_format *w,
     sv_input_close(in);
     sv_dict_free(dict);
     sv_report_fini(&report);
-    if (!w->open_source || writer != w->writer)
+    if (!sv_format_reads(w) || writer != w->writer)
         return;
     struct collect c = {0};
     dict = sv_dict_new();
     sv_report_init(&report);
     REQUIRE(sv_input_open(path_of("pair", w), &in, &err) == 0);
-    REQUIRE(w->open_source(in, &read_options, dict, &report, &source, &err) == 0);
+    REQUIRE(sv_format_open(w, in, &read_options, dict, &report, &source, &err) == 0);
     collect_slices(source, &c);
     CHECK_UINT_EQ(count_slices(&c), slices);
     sv_input_close(in);
@@ -262,7 +262,7 @@ TEST(every_reader_feeds_every_writer)
     for (size_t i = 0; i < g.n; i++)
         slices += g.events[i].kind == SV_SLICE || g.events[i].kind == SV_BEGIN;
     for (const struct sv_format *const *r = sv_formats; *r; r++) {
-        if (!(*r)->open_source || !(*r)->writer || !write_file(&g, *r, shape, &takes))
+        if (!sv_format_reads(*r) || !(*r)->writer || !write_file(&g, *r, shape, &takes))
             continue;
         for (const struct sv_format *const *w = sv_formats; *w; w++) {
             CONTEXT("%s to %s", (*r)->name, (*w)->name);

@@ -59,8 +59,8 @@ static void read_it(const struct sv_buf *b, const char *name, struct result *r)
     REQUIRE(sv_input_open_memory(b->data, b->len, name, &in, &r->err) == 0);
     const struct sv_format *f = sv_format_probe(in, &r->err);
     REQUIRE(f != NULL);
-    REQUIRE(f->open_source(in, &(struct sv_read_options){0}, dict, &r->report, &source, &r->err) ==
-            0);
+    REQUIRE(sv_format_open(f, in, &(struct sv_read_options){0}, dict, &r->report, &source,
+                           &r->err) == 0);
     r->code = sv_pump(source, collect_sink(&r->got, SV_HAS_ANYTHING), NULL, &r->err);
     sv_input_close(in);
     sv_dict_free(dict);

@@ -27,7 +27,7 @@ static struct read read_text(const char *text, const char *zone_name)
     REQUIRE(r.format != NULL);
     REQUIRE(!zone_name || sv_zone_open(zone_name, &zone, &err) == 0);
     struct sv_read_options options = {.zone = zone, .has_date = true, .date_days = 20000};
-    REQUIRE(r.format->open_source(in, &options, r.dict, &r.report, &source, &err) == 0);
+    REQUIRE(sv_format_open(r.format, in, &options, r.dict, &r.report, &source, &err) == 0);
     r.trace = sv_trace_new(r.dict, &r.report, 0);
     REQUIRE(sv_pump(source, sv_trace_sink(r.trace), NULL, &err) == 0);
     sv_input_close(in);

@@ -26,7 +26,7 @@ static struct report read_bytes(const void *bytes, size_t size)
     sv_report_init(&r.report);
     REQUIRE(sv_input_open_memory(bytes, size, "test", &in, &r.err) == 0);
     r.trace = sv_trace_new(r.dict, &r.report, 0);
-    r.code = sv_nsys_format.open_source(in, &options, r.dict, &r.report, &source, &r.err);
+    r.code = sv_format_open(&sv_nsys_format, in, &options, r.dict, &r.report, &source, &r.err);
     if (r.code == 0)
         r.code = sv_pump(source, sv_trace_sink(r.trace), NULL, &r.err);
     sv_input_close(in);

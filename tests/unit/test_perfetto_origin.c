@@ -337,7 +337,7 @@ static void check_refused(const char *name, const void *bytes, size_t len, int64
     REQUIRE(sv_input_open_memory(bytes, len, name, &in, &err) == 0);
     const struct sv_format *f = sv_format_probe(in, &err);
     REQUIRE(f != NULL);
-    REQUIRE(f->open_source(in, &(struct sv_read_options){0}, dict, &report, &source, &err) == 0);
+    REQUIRE(sv_format_open(f, in, &(struct sv_read_options){0}, dict, &report, &source, &err) == 0);
     int code = sv_pump(source, collect_sink(&c, SV_HAS_ANYTHING), NULL, &err);
     CHECK_INT_EQ(code, pos < 0 ? 0 : SV_ELIMIT);
     CHECK_INT_EQ(err.pos, pos < 0 ? 0 : pos);

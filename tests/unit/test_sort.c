@@ -1,4 +1,5 @@
 /* The sort stage and its sorter: order and ties, memory against spilled runs, failures. */
+#include "core/base/search.h"
 #include "core/stream/sorter.h"
 #include "core/stream/stages.h"
 
@@ -247,4 +248,23 @@ TEST(a_failed_stream_gives_nothing)
     CHECK_UINT_EQ(c.n, 0);
     collect_fini(&c);
     gen_fini(&g);
+}
+
+/* Against a walk, over all lengths, borders and values; equal ones among them. */
+TEST(search_finds_the_first)
+{
+    uint32_t v[40];
+    for (uint32_t n = 0; n <= TEST_COUNT(v); n++) {
+        for (uint32_t i = 0; i < n; i++)
+            v[i] = i / 3 * 2;
+        for (uint32_t from = 0; from <= n; from++) {
+            for (uint32_t x = 0; x < 30; x++) {
+                uint32_t at, walked = from;
+                SV_SEARCH(at, mid, from, n, v[mid] < x);
+                while (walked < n && v[walked] < x)
+                    walked++;
+                CHECK_UINT_EQ(at, walked);
+            }
+        }
+    }
 }

@@ -99,7 +99,6 @@ struct nvtx_name *nvtx_name_find(struct nvtx_domain *d, const char *text);
 struct stave_site *nvtx_site_of(struct nvtx_event *e, enum stave_kind kind);
 /* Wide text as UTF-8, cut to fit. */
 const char *nvtx_narrow(const wchar_t *wide, char *out, size_t size);
-bool nvtx_globs_match(const char *globs, const char *text);
 
 /* ---- nvtx_payload.c ---- */
 

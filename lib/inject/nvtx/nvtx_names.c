@@ -5,6 +5,8 @@
  * NVTX_NAMES_MAX texts, or with a text longer than NVTX_TEXT_MAX, names travel as text. */
 #include "inject/nvtx/nvtx.h"
 
+#include "core/base/globs.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,7 @@ static const char *domain_globs;
 __attribute__((constructor)) static void read_settings(void)
 {
     domain_globs = secure_getenv("STAVE_NVTX_DOMAINS");
-    standard.is_off = domain_globs && !nvtx_globs_match(domain_globs, "default");
+    standard.is_off = domain_globs && !sv_globs_match(domain_globs, "default", sv_globs_plain);
 }
 
 static void after_fork(void)
@@ -59,44 +61,6 @@ const char *nvtx_narrow(const wchar_t *wide, char *out, size_t size)
     return out;
 }
 
-static bool glob_matches(const char *g, const char *g_end, const char *s)
-{
-    const char *star = NULL, *retry = NULL;
-    while (*s) {
-        if (g < g_end && *g == '*') {
-            star = ++g;
-            retry = s;
-        } else if (g < g_end && (*g == '?' || *g == *s)) {
-            g++, s++;
-        } else if (star) {
-            g = star;
-            s = ++retry;
-        } else {
-            return false;
-        }
-    }
-    while (g < g_end && *g == '*')
-        g++;
-    return g == g_end;
-}
-
-bool nvtx_globs_match(const char *globs, const char *text)
-{
-    bool on = false, any_positive = false;
-    while (*globs) {
-        const char *end = strchrnul(globs, ',');
-        bool exclude = *globs == '-';
-        any_positive |= !exclude;
-        if (glob_matches(globs + exclude, end, text)) {
-            if (exclude)
-                return false;
-            on = true;
-        }
-        globs = *end ? end + 1 : end;
-    }
-    return on || !any_positive;
-}
-
 /* ---- domains and categories ---- */
 
 struct nvtx_domain *nvtx_domain_of(nvtxDomainHandle_t handle)
@@ -123,7 +87,7 @@ struct nvtx_domain *nvtx_domain_make(const char *name)
     struct nvtx_domain *d = domain_find(cut);
     if (!d && n_domains < DOMAINS_MAX && (d = calloc(1, sizeof *d + len + 1))) {
         d->name = memcpy(d + 1, cut, len + 1);
-        d->is_off = domain_globs && !nvtx_globs_match(domain_globs, cut);
+        d->is_off = domain_globs && !sv_globs_match(domain_globs, cut, sv_globs_plain);
         d->next_domain = domains;
         n_domains++;
         PUBLISH(&domains, d);

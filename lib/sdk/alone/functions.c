@@ -8,6 +8,8 @@
  * so PIE and dlopen work; what dlclose takes away is forgotten, since others may come to the same addresses), and from then on
  * costs what a macro costs plus one lookup. With a minimum duration slices are recorded when they end, and only if they were long
  * enough. STAVE_FUNCTIONS: globs of module names, -GLOB excludes. */
+#include "core/base/globs.h"
+
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -130,25 +132,19 @@ PLAIN static void resolve(const struct module *m, char *name)
     munmap(file, (size_t)st.st_size);
 }
 
+PLAIN static bool matches(const char *glob, const char *end, const char *text)
+{
+    char copy[512];
+    snprintf(copy, sizeof copy, "%.*s", (int)(end - glob), glob);
+    return fnmatch(copy, text, 0) == 0;
+}
+
 /* STAVE_FUNCTIONS, as categories: globs over the module's file name. */
 PLAIN static bool is_wanted(const struct module *m)
 {
-    char globs[512];
     const char *text = secure_getenv("STAVE_FUNCTIONS");
     const char *slash = strrchr(m->path, '/'), *base = slash ? slash + 1 : m->path;
-    bool on = false, any = false;
-    snprintf(globs, sizeof globs, "%s", text && *text ? text : "*");
-    char *rest = globs;
-    for (char *g; (g = strsep(&rest, ","));) {
-        bool exclude = *g == '-';
-        any |= !exclude;
-        if (fnmatch(g + exclude, base, 0) == 0) {
-            if (exclude)
-                return false;
-            on = true;
-        }
-    }
-    return on || !any;
+    return sv_globs_match(text && *text ? text : "*", base, matches);
 }
 
 /* ---- functions ---- */

@@ -6,6 +6,7 @@
 #ifdef SV_HAVE_SQLITE
 #include "analysis/sql/impl.h"
 #include "core/base/mem.h"
+#include "core/base/search.h"
 
 /* ---- counter ---- */
 
@@ -33,16 +34,9 @@ static void start_window(struct sv_sql_cursor *c, int64_t from, int64_t to)
     const uint32_t *order = sv_index_counter_order(c->q->index);
     uint64_t bounds[2];
     for (int side = 0; side < 2; side++) {
-        uint64_t low = 0, high = v->n;
-        while (low < high) {
-            uint64_t mid = low + (high - low) / 2;
-            int64_t ts = v->ts_ns[order[mid]];
-            if (side ? ts <= to : ts < from)
-                low = mid + 1;
-            else
-                high = mid;
-        }
-        bounds[side] = low;
+        uint64_t *low = &bounds[side];
+        SV_SEARCH(*low, mid, 0, v->n,
+                  side ? v->ts_ns[order[mid]] <= to : v->ts_ns[order[mid]] < from);
     }
     sv_sql_list(c, order, bounds[0], bounds[1]);
 }

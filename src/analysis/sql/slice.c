@@ -9,6 +9,7 @@
 #include "analysis/self.h"
 #include "analysis/sql/impl.h"
 #include "core/base/mem.h"
+#include "core/base/search.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -132,14 +133,9 @@ static uint32_t group_named(const struct sv_sql *q, const struct sv_names *names
 
 static uint32_t first_at_least(const uint32_t *rows, uint32_t from, uint32_t to, uint32_t row)
 {
-    while (from < to) {
-        uint32_t mid = from + (to - from) / 2;
-        if (rows[mid] < row)
-            from = mid + 1;
-        else
-            to = mid;
-    }
-    return from;
+    uint32_t at;
+    SV_SEARCH(at, mid, from, to, rows[mid] < row);
+    return at;
 }
 
 /* The rows of one name: on one track a piece of the group, on all a list sorted by time. */
@@ -216,14 +212,8 @@ static void start_window(struct sv_sql_cursor *c, struct window w)
     }
     if (n > t->slices.n / 16) {
         const uint32_t *order = sv_index_order(c->q->index);
-        uint64_t first = 0, last = t->slices.n;
-        while (first < last) {
-            uint64_t mid = first + (last - first) / 2;
-            if (t->slices.ts_ns[order[mid]] < w.from_ns)
-                first = mid + 1;
-            else
-                last = mid;
-        }
+        uint64_t first;
+        SV_SEARCH(first, mid, 0, t->slices.n, t->slices.ts_ns[order[mid]] < w.from_ns);
         sv_sql_list(c, order, first, first + n);
         return;
     }

@@ -307,10 +307,7 @@ static void put_number(struct chrome_reader *r, const struct chrome_fields *f, c
 {
     if (v < 0 || has_arg(r, f, key))
         return;
-    struct sv_arg *a = sv_batch_arg(r->batch);
-    a->key = sv_dict_cstr(r->dict, key);
-    a->type = SV_ARG_INT;
-    a->i = v;
+    sv_batch_int(r->batch, sv_dict_cstr(r->dict, key), v);
 }
 
 void chrome_device_slice(struct chrome_reader *r, const struct chrome_fields *f, struct sv_event *e)
@@ -323,11 +320,6 @@ void chrome_device_slice(struct chrome_reader *r, const struct chrome_fields *f,
     put_number(r, f, "stream", w.stream);
     put_number(r, f, "correlation", w.correlation);
     put_number(r, f, "bytes", w.bytes);
-    if (w.copy_kind) {
-        struct sv_arg *a = sv_batch_arg(r->batch);
-        a->key = sv_dict_cstr(r->dict, "copyKind");
-        a->type = SV_ARG_TEXT;
-        a->text = w.copy_kind;
-        a->size = (uint32_t)strlen(w.copy_kind) & 0xffffff;
-    }
+    if (w.copy_kind)
+        sv_batch_str(r->batch, sv_dict_cstr(r->dict, "copyKind"), w.copy_kind, strlen(w.copy_kind));
 }

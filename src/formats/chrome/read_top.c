@@ -173,10 +173,8 @@ static void take_frames(struct chrome_reader *r, const uint8_t *p, size_t len)
 
 static void put_frame(struct chrome_reader *r, struct chrome_span text)
 {
-    struct sv_arg *a = sv_batch_arg(r->batch);
-    a->type = SV_ARG_TEXT;
-    a->size = (uint32_t)(text.len < SV_TEXT_MAX ? text.len : SV_TEXT_MAX) & 0xffffff;
-    a->text = (const char *)text.p;
+    sv_batch_str(r->batch, 0, (const char *)text.p,
+                 text.len < SV_TEXT_MAX ? text.len : SV_TEXT_MAX);
 }
 
 /* "sf": the frame and its parents, outermost first. */

@@ -298,11 +298,8 @@ static void add_three(struct sv_nsys *s, struct sv_batch *b, const char *key,
                       enum sv_nsys_column first)
 {
     size_t list = sv_batch_open(b, sv_dict_cstr(s->lines.dict, key), SV_ARG_ARRAY);
-    for (unsigned i = 0; i < 3; i++) {
-        struct sv_arg *a = sv_batch_arg(b);
-        a->type = SV_ARG_INT;
-        a->i = sv_nsys_int(s, (enum sv_nsys_column)(first + i));
-    }
+    for (unsigned i = 0; i < 3; i++)
+        sv_batch_int(b, 0, sv_nsys_int(s, (enum sv_nsys_column)(first + i)));
     sv_batch_close(b, list);
 }
 

@@ -250,11 +250,7 @@ static void put_pointer(struct sv_batch *b, sv_str key, uint64_t v)
 
 static void put_word(struct sv_batch *b, sv_str key, const char *word)
 {
-    struct sv_arg *a = sv_batch_arg(b);
-    a->key = key;
-    a->type = SV_ARG_TEXT;
-    a->text = word;
-    a->size = (uint32_t)strlen(word) & 0xffffff;
+    sv_batch_str(b, key, word, strlen(word));
 }
 
 static void put_three(struct sv_batch *b, sv_str key, const uint64_t *v)
@@ -325,10 +321,7 @@ static void read_stack(struct sbt *s, struct sv_batch *b, struct record *r)
             continue;
         struct sv_text name = function < s->n_strings ? sv_dict_text(d, s->strings[function])
                                                       : (struct sv_text){"", 0};
-        struct sv_arg *a = sv_batch_arg(b);
-        a->type = SV_ARG_TEXT;
-        a->text = name.bytes;
-        a->size = name.len & 0xffffff;
+        sv_batch_str(b, 0, name.bytes, name.len);
     }
     sv_batch_close(b, open);
 }

@@ -365,9 +365,7 @@ static bool take_loss(struct sv_lines *l, struct sv_batch *b, struct sv_text lin
     sv_report_add(l->source.report, SV_DAMAGE, "event lost by bpftrace", (uint64_t)count, l->pos,
                   "bpftrace's own count");
     sv_track track = sv_lines_group(l, 0, SV_TRACK_CUSTOM, "bpftrace", 8);
-    struct sv_arg *a = sv_batch_arg(b);
-    a->type = SV_ARG_INT;
-    a->i = count;
+    sv_batch_int(b, 0, count);
     sv_put_event(l, b, SV_LOSS, ((struct bpftrace *)l)->last_ns, track,
                  sv_dict_cstr(l->dict, "bpftrace's buffer was full"), "");
     return true;
@@ -425,14 +423,6 @@ static const struct sv_lines_kind kind = {
     .line = line,
 };
 
-static int open_source(struct sv_input *in, const struct sv_read_options *options,
-                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                       struct sv_err *err)
-{
-    (void)err;
-    return sv_lines_open(&kind, in, options, dict, report, out);
-}
-
 const struct sv_format sv_bpftrace_format = {
     .name = "bpftrace",
     .help = "what the bpftrace scripts for file and block I/O print",
@@ -443,5 +433,5 @@ const struct sv_format sv_bpftrace_format = {
     .times = "nanoseconds since boot (CLOCK_BOOTTIME) at the end of the call; the slice begins "
              "earlier by the latency",
     .probe = probe,
-    .open_source = open_source,
+    .lines = &kind,
 };

@@ -151,14 +151,6 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-static int open_source(struct sv_input *in, const struct sv_read_options *options,
-                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                       struct sv_err *err)
-{
-    (void)err;
-    return sv_lines_open(&kind, in, options, dict, report, out);
-}
-
 const struct sv_format sv_dlio_format = {
     .name = "dlio",
     .help = "a log of the DLIO benchmark",
@@ -166,5 +158,5 @@ const struct sv_format sv_dlio_format = {
     .files = "DLIO's log",
     .times = "UTC unless `--log-tz` says otherwise",
     .probe = probe,
-    .open_source = open_source,
+    .lines = &kind,
 };

@@ -257,14 +257,6 @@ static const struct sv_lines_kind kind = {
     .read = read_element,
 };
 
-static int open_source(struct sv_input *in, const struct sv_read_options *options,
-                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                       struct sv_err *err)
-{
-    (void)err;
-    return sv_lines_open(&kind, in, options, dict, report, out);
-}
-
 const struct sv_format sv_iostat_format = {
     .name = "iostat",
     .help = "disk utilisation by iostat -o JSON",
@@ -272,5 +264,5 @@ const struct sv_format sv_iostat_format = {
     .files = "`iostat -o JSON` with `-t`, `-x`, `-d`, `-k`, `-m`, also cut off",
     .times = "local; with S_TIME_FORMAT=ISO the zone is in the file",
     .probe = probe,
-    .open_source = open_source,
+    .lines = &kind,
 };

@@ -167,14 +167,6 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-static int open_source(struct sv_input *in, const struct sv_read_options *options,
-                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                       struct sv_err *err)
-{
-    (void)err;
-    return sv_lines_open(&kind, in, options, dict, report, out);
-}
-
 const struct sv_format sv_mllog_format = {
     .name = "mllog",
     .help = "a log with MLPerf's :::MLLOG lines",
@@ -182,5 +174,5 @@ const struct sv_format sv_mllog_format = {
     .files = "lines with `:::MLLOG {…}` among others, with a launcher's `[rank]` before them",
     .times = "UTC, milliseconds",
     .probe = probe,
-    .open_source = open_source,
+    .lines = &kind,
 };

@@ -164,14 +164,6 @@ static const struct sv_lines_kind kind = {
     .line = line,
 };
 
-static int open_source(struct sv_input *in, const struct sv_read_options *options,
-                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                       struct sv_err *err)
-{
-    (void)err;
-    return sv_lines_open(&kind, in, options, dict, report, out);
-}
-
 const struct sv_format sv_mpstat_format = {
     .name = "mpstat",
     .help = "CPU utilisation by mpstat",
@@ -179,6 +171,6 @@ const struct sv_format sv_mpstat_format = {
     .files = "`mpstat [-P ALL] N`, 12 and 24 hour clocks, over midnight",
     .times = "local, the day in the first line",
     .probe = probe,
-    .open_source = open_source,
+    .lines = &kind,
     .needs_zone = true,
 };

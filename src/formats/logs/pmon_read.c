@@ -215,14 +215,6 @@ static const struct sv_lines_kind kind = {
     .end = end,
 };
 
-static int open_source(struct sv_input *in, const struct sv_read_options *options,
-                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                       struct sv_err *err)
-{
-    (void)err;
-    return sv_lines_open(&kind, in, options, dict, report, out);
-}
-
 const struct sv_format sv_pmon_format = {
     .name = "pmon",
     .help = "GPU utilisation by process, nvidia-smi pmon -o DT",
@@ -230,6 +222,6 @@ const struct sv_format sv_pmon_format = {
     .files = "`nvidia-smi pmon -o DT`, any columns",
     .times = "local, day and time in each line",
     .probe = probe,
-    .open_source = open_source,
+    .lines = &kind,
     .needs_zone = true,
 };

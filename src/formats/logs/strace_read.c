@@ -410,14 +410,6 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-static int open_source(struct sv_input *in, const struct sv_read_options *options,
-                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                       struct sv_err *err)
-{
-    (void)err;
-    return sv_lines_open(&kind, in, options, dict, report, out);
-}
-
 const struct sv_format sv_strace_format = {
     .name = "strace",
     .help = "system calls by strace -f -ttt -T, or -tt",
@@ -425,6 +417,6 @@ const struct sv_format sv_strace_format = {
     .files = "`strace -f -ttt -T`, `-tt`, `-y`",
     .times = "-ttt: UTC; -tt: local without a day",
     .probe = probe,
-    .open_source = open_source,
+    .lines = &kind,
     .needs_date = true,
 };

@@ -200,14 +200,6 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-static int open_source(struct sv_input *in, const struct sv_read_options *options,
-                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                       struct sv_err *err)
-{
-    (void)err;
-    return sv_lines_open(&kind, in, options, dict, report, out);
-}
-
 const struct sv_format sv_time_align_format = {
     .name = "time-align",
     .help = "bpftrace's nanoseconds beside the wall clock's seconds",
@@ -215,7 +207,7 @@ const struct sv_format sv_time_align_format = {
     .files = "`trace_time_align.bt`",
     .times = "relates time since boot to the wall clock",
     .probe = probe,
-    .open_source = open_source,
+    .lines = &kind,
     .needs_date = true,
     .needs_zone = true,
 };

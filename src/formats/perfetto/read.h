@@ -186,10 +186,7 @@ static inline void sv_pf_rollback(struct sv_pf *r, size_t start)
 
 static inline void sv_pf_arg_int(struct sv_pf *r, sv_str key, int64_t i)
 {
-    struct sv_arg *a = sv_batch_arg(r->b);
-    a->key = key;
-    a->type = SV_ARG_INT;
-    a->i = i;
+    sv_batch_int(r->b, key, i);
 }
 
 /* ---- formats/perfetto/read_meta.c, formats/perfetto/read_gpu.c ---- */

@@ -12,6 +12,7 @@
 #include "formats/perfetto/read.h"
 
 #include "core/base/mem.h"
+#include "core/base/search.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -156,16 +157,10 @@ static void add_row(struct sv_pf *r, struct sv_pf_clock *const *clocks, const in
 /* The latest row whose value in the column is at or before ns; the first row when all are later. */
 static size_t row_for(const struct sv_pf_clock_group *g, uint32_t column, int64_t ns)
 {
-    size_t low = 0, high = g->n_rows;
     if (g->clocks[column]->is_backward)
-        return high - 1;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (value_at(g, middle, column) <= ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+        return g->n_rows - 1;
+    size_t low;
+    SV_SEARCH(low, middle, 0, g->n_rows, value_at(g, middle, column) <= ns);
     return low ? low - 1 : 0;
 }
 

@@ -394,14 +394,6 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
 /* ---- events ---- */
 
 /* Keys are in the dictionary before the first event: a file has several for each request. */
-static void add_int(struct sv_batch *b, sv_str key, int64_t v)
-{
-    struct sv_arg *a = sv_batch_arg(b);
-    a->key = key;
-    a->type = SV_ARG_INT;
-    a->i = v;
-}
-
 static void put(struct batching_csv *s, struct sv_batch *b, enum sv_life_op op, int64_t ts_ns)
 {
     struct sv_event *e = sv_batch_event(b);
@@ -416,21 +408,21 @@ static void put(struct batching_csv *s, struct sv_batch *b, enum sv_life_op op, 
 static void put_flags(struct batching_csv *s, struct sv_batch *b)
 {
     if (s->row.flags)
-        add_int(b, s->words.flags, s->row.flags);
+        sv_batch_int(b, s->words.flags, s->row.flags);
 }
 
 static void put_batch(struct batching_csv *s, struct sv_batch *b, enum sv_life_op op, int64_t ts_ns)
 {
-    add_int(b, s->words.batch, (int64_t)s->row.batch);
+    sv_batch_int(b, s->words.batch, (int64_t)s->row.batch);
     put(s, b, op, ts_ns);
 }
 
 static void put_request(struct batching_csv *s, struct sv_batch *b, enum sv_life_op op,
                         const struct member *m, int64_t ts_ns)
 {
-    add_int(b, s->words.request, (int64_t)m->id);
+    sv_batch_int(b, s->words.request, (int64_t)m->id);
     if (op == SV_LIFE_ENQUEUED) {
-        add_int(b, s->words.model, s->row.model);
+        sv_batch_int(b, s->words.model, s->row.model);
         put_flags(s, b);
     }
     put(s, b, op, ts_ns);
@@ -439,9 +431,9 @@ static void put_request(struct batching_csv *s, struct sv_batch *b, enum sv_life
 static void put_members(struct batching_csv *s, struct sv_batch *b)
 {
     size_t k = s->row.n - s->at < SV_LIFE_MEMBERS_MAX ? s->row.n - s->at : SV_LIFE_MEMBERS_MAX;
-    add_int(b, s->words.n, (int64_t)k);
+    sv_batch_int(b, s->words.n, (int64_t)k);
     for (size_t i = 0; i < k; i++)
-        add_int(b, s->words.members[i], (int64_t)s->members[s->at + i].id);
+        sv_batch_int(b, s->words.members[i], (int64_t)s->members[s->at + i].id);
     put_batch(s, b, SV_LIFE_MEMBERS, s->row.edges[2]);
     s->at += k - 1;
 }
@@ -451,33 +443,33 @@ static void put_once(struct batching_csv *s, struct sv_batch *b)
     struct row *r = &s->row;
     struct sv_lines *l = &s->lines;
     if (s->step == MODEL_STEP && r->is_new_model) {
-        add_int(b, s->words.model, r->model);
+        sv_batch_int(b, s->words.model, r->model);
         sv_add_text(l, b, "name", s->model_name);
         put(s, b, SV_LIFE_MODEL, r->edges[0]);
     } else if (s->step == WORKER_STEP && r->is_new_worker) {
-        add_int(b, s->words.worker, r->worker);
-        add_int(b, s->words.device, r->device);
+        sv_batch_int(b, s->words.worker, r->worker);
+        sv_batch_int(b, s->words.device, r->device);
         sv_add_text(l, b, "type", s->type);
         put(s, b, SV_LIFE_WORKER, r->edges[0]);
     } else if (s->step == COLLECTED) {
-        add_int(b, s->words.model, r->model);
-        add_int(b, s->words.samples, r->samples);
-        add_int(b, s->words.took, r->edges[2] - r->edges[1]);
+        sv_batch_int(b, s->words.model, r->model);
+        sv_batch_int(b, s->words.samples, r->samples);
+        sv_batch_int(b, s->words.took, r->edges[2] - r->edges[1]);
         put_flags(s, b);
         put_batch(s, b, SV_LIFE_COLLECTED, r->edges[2]);
     } else if (s->step == SUBMITTED) {
         put_batch(s, b, SV_LIFE_SUBMITTED, r->edges[3]);
     } else if (s->step == STARTED) {
-        add_int(b, s->words.worker, r->worker);
+        sv_batch_int(b, s->words.worker, r->worker);
         put_batch(s, b, SV_LIFE_STARTED, r->edges[4]);
     } else if (s->step == FINISHED) {
         put_batch(s, b, SV_LIFE_FINISHED, r->edges[5]);
     } else if (s->step == CALLED_BACK) {
-        add_int(b, s->words.took, r->callback_ns);
+        sv_batch_int(b, s->words.took, r->callback_ns);
         put_batch(s, b, SV_LIFE_CALLBACK, r->edges[6]);
     } else if (s->step == CONGESTION && r->is_congested != s->was_congested) {
         s->was_congested = r->is_congested;
-        add_int(b, s->words.congested, r->is_congested);
+        sv_batch_int(b, s->words.congested, r->is_congested);
         put(s, b, SV_LIFE_CONGESTION, r->edges[6]);
     }
 }

@@ -760,14 +760,6 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-static int open_source(struct sv_input *in, const struct sv_read_options *options,
-                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                       struct sv_err *err)
-{
-    (void)err;
-    return sv_lines_open(&kind, in, options, dict, report, out);
-}
-
 /* the same tasks, with times */
 static const char *const covered_by[] = {"fxt", "starpu-rec", "paje", NULL};
 
@@ -778,6 +770,6 @@ const struct sv_format sv_starpu_dag_format = {
     .files = "`dag.dot` of `starpu_fxt_tool`, StarPU 1.3 and 1.4",
     .times = "none: order, not time",
     .probe = probe,
-    .open_source = open_source,
+    .lines = &kind,
     .covered_by = covered_by,
 };

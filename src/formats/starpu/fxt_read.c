@@ -6,6 +6,7 @@
  * Tasks wait until all are read, because a dependency may be recorded after the task that it comes from. Times are CLOCK_MONOTONIC. */
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/search.h"
 #include "formats/lines.h"
 
 #include <stdio.h>
@@ -701,14 +702,8 @@ static void sort_edges(struct fxt *s)
 static void add_flows(struct fxt *s, struct sv_batch *b, uint64_t id, bool is_to)
 {
     const struct edge *edges = is_to ? s->edges_to : s->edges;
-    size_t lo = 0, hi = s->n_edges;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if ((is_to ? edges[mid].to : edges[mid].from) < id)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
+    size_t lo;
+    SV_SEARCH(lo, mid, 0, s->n_edges, (is_to ? edges[mid].to : edges[mid].from) < id);
     for (size_t n = 0; n < FLOWS_MAX && lo < s->n_edges; n++, lo++) {
         if ((is_to ? edges[lo].to : edges[lo].from) != id)
             return;

@@ -511,14 +511,6 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-static int open_source(struct sv_input *in, const struct sv_read_options *options,
-                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                       struct sv_err *err)
-{
-    (void)err;
-    return sv_lines_open(&kind, in, options, dict, report, out);
-}
-
 /* starpu_fxt_tool makes it of prof_file_* */
 static const char *const covered_by[] = {"fxt", NULL};
 
@@ -529,6 +521,6 @@ const struct sv_format sv_paje_format = {
     .files = "Paje traces, `paje.trace` of `starpu_fxt_tool` among them",
     .times = "seconds (StarPU: milliseconds) since the run's beginning",
     .probe = probe,
-    .open_source = open_source,
+    .lines = &kind,
     .covered_by = covered_by,
 };

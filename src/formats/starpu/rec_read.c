@@ -6,6 +6,7 @@
 #include "core/base/buf.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/search.h"
 #include "formats/decimal.h"
 
 #include <stdio.h>
@@ -334,14 +335,8 @@ static int by_from(const void *a, const void *b)
 /* The first edge from this task. */
 static size_t first_edge(const struct rec *s, uint64_t from)
 {
-    size_t lo = 0, hi = s->n_edges;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (s->edges[mid].from < from)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
+    size_t lo;
+    SV_SEARCH(lo, mid, 0, s->n_edges, s->edges[mid].from < from);
     return lo;
 }
 
@@ -432,14 +427,6 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
-static int open_source(struct sv_input *in, const struct sv_read_options *options,
-                       struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
-                       struct sv_err *err)
-{
-    (void)err;
-    return sv_lines_open(&kind, in, options, dict, report, out);
-}
-
 /* starpu_fxt_tool makes them of prof_file_* */
 static const char *const covered_by[] = {"fxt", NULL};
 
@@ -450,6 +437,6 @@ const struct sv_format sv_starpu_rec_format = {
     .files = "`tasks.rec` and `trace.rec` of `starpu_fxt_tool`",
     .times = "milliseconds since the run's beginning",
     .probe = probe,
-    .open_source = open_source,
+    .lines = &kind,
     .covered_by = covered_by,
 };

@@ -268,11 +268,7 @@ static bool take_text(struct text_source *s, struct cursor *c, struct sv_batch *
         return false;
     if (s->scratch.len > SV_TEXT_MAX)
         return fail(c, "a shorter text");
-    struct sv_arg *a = sv_batch_arg(b);
-    a->key = key;
-    a->type = SV_ARG_TEXT;
-    a->size = (uint32_t)s->scratch.len & 0xffffff;
-    a->text = sv_batch_text(b, s->scratch.data, s->scratch.len);
+    sv_batch_str(b, key, sv_batch_text(b, s->scratch.data, s->scratch.len), s->scratch.len);
     return true;
 }
 

@@ -3,6 +3,7 @@
  * Called by symbols.c for each file that a sampled address lies in. Every number of the file is checked before it is used. */
 #include "record/symbols/elf.h"
 #include "core/base/mem.h"
+#include "core/base/search.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -179,14 +180,9 @@ const char *sv_elf_name(const struct sv_elf *e, uint64_t file_offset)
         if (file_offset >= e->loads[i].offset &&
             file_offset - e->loads[i].offset < e->loads[i].size)
             at = file_offset - e->loads[i].offset + e->loads[i].at;
-    size_t low = 0, high = e->n; /* the first symbol behind it */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (e->symbols[middle].at <= at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    /* the first symbol behind it */
+    size_t low;
+    SV_SEARCH(low, middle, 0, e->n, e->symbols[middle].at <= at);
     if (at == UINT64_MAX || low == 0)
         return NULL;
     const struct sv_elf_symbol *s = &e->symbols[low - 1];

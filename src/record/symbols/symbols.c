@@ -5,6 +5,7 @@
 #include "record/symbols/symbols.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/search.h"
 #include "record/sample/procfs.h"
 #include "record/symbols/elf.h"
 
@@ -120,14 +121,8 @@ const char *sv_symbols_kernel(struct sv_symbols *s, uint64_t address)
 {
     if (!s->has_kernel)
         read_kernel(s);
-    size_t low = 0, high = s->n_kernel;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (s->kernel[middle].at <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    SV_SEARCH(low, middle, 0, s->n_kernel, s->kernel[middle].at <= address);
     return low ? s->kernel[low - 1].name : "[kernel]";
 }
 
@@ -259,14 +254,8 @@ static void read_maps(struct sv_symbols *s, uint32_t pid)
 
 static const struct range *range_of(const struct space *x, uint64_t address)
 {
-    size_t low = 0, high = x->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (x->ranges[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low;
+    SV_SEARCH(low, middle, 0, x->n, x->ranges[middle].end <= address);
     return low < x->n && x->ranges[low].start <= address ? &x->ranges[low] : NULL;
 }
 
