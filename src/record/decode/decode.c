@@ -25,7 +25,7 @@ struct sv_proc *sv_decode_process(struct sv_decode *d, uint32_t pid)
 sv_track sv_decode_row(struct sv_decode *d, const struct sv_wire_head *h,
                        enum sv_probe_number probe, const char *name)
 {
-    struct sv_thread *x = sv_tree_thread(&d->tree, h->tgid, h->tid);
+    struct sv_traced_thread *x = sv_tree_thread(&d->tree, h->tgid, h->tid);
     if (x->rows[probe] == 0)
         x->rows[probe] = sv_dict_child(d->source.dict, x->track, SV_TRACK_CUSTOM,
                                        sv_dict_cstr(d->source.dict, name));

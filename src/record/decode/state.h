@@ -28,9 +28,9 @@ struct sv_decode_kind {
 
 /* The thread of the last system call: mostly that of the next one, too. Valid until a record of another kind, or the next batch. */
 struct sv_decode_recent {
-    uint64_t who;             /* process << 32 | thread */
-    struct sv_proc *process;  /* NULL: none */
-    struct sv_thread *thread; /* NULL: not looked up yet */
+    uint64_t who;                    /* process << 32 | thread */
+    struct sv_proc *process;         /* NULL: none */
+    struct sv_traced_thread *thread; /* NULL: not looked up yet */
 };
 
 struct sv_decode {

@@ -199,16 +199,17 @@ struct sv_proc *sv_tree_process(struct sv_tree *t, uint32_t pid, bool *is_new)
     return p;
 }
 
-struct sv_thread *sv_tree_thread(struct sv_tree *t, uint32_t pid, uint32_t tid)
+struct sv_traced_thread *sv_tree_thread(struct sv_tree *t, uint32_t pid, uint32_t tid)
 {
     bool is_new;
     uint64_t *at = sv_map_add(&t->by_tid, (uint64_t)pid << 32 | tid, &is_new);
     if (!is_new)
         return &t->threads[*at - 1];
     t->threads = sv_grow(t->threads, &t->cap_threads, t->n_threads + 1, sizeof *t->threads);
-    struct sv_thread *x = &t->threads[t->n_threads++];
+    struct sv_traced_thread *x = &t->threads[t->n_threads++];
     *at = t->n_threads;
-    *x = (struct sv_thread){.pid = pid, .tid = tid, .track = sv_dict_thread(t->dict, 0, pid, tid)};
+    *x = (struct sv_traced_thread){
+        .pid = pid, .tid = tid, .track = sv_dict_thread(t->dict, 0, pid, tid)};
     x->calls = sv_dict_child(t->dict, x->track, SV_TRACK_CUSTOM, t->calls_name);
     return x;
 }
@@ -225,7 +226,7 @@ static void name_track(struct sv_dict *d, sv_track track, const char *name, size
 
 void sv_tree_name_thread(struct sv_tree *t, uint32_t pid, uint32_t tid, const char *name)
 {
-    struct sv_thread *x = sv_tree_thread(t, pid, tid);
+    struct sv_traced_thread *x = sv_tree_thread(t, pid, tid);
     x->ended_ns = 0; /* the number may have been another's */
     name_track(t->dict, x->track, name, strnlen(name, 16));
 }
@@ -366,7 +367,7 @@ static void remove_process(struct sv_tree *t, size_t i)
 
 static void remove_thread(struct sv_tree *t, size_t i)
 {
-    struct sv_thread *x = &t->threads[i];
+    struct sv_traced_thread *x = &t->threads[i];
     sv_map_remove(&t->by_tid, (uint64_t)x->pid << 32 | x->tid);
     *x = t->threads[--t->n_threads];
     if (i < t->n_threads)
@@ -397,7 +398,7 @@ void sv_tree_forget(struct sv_tree *t, int64_t before_ns, const struct sv_tree_f
         remove_process(t, i);
     }
     for (size_t i = t->n_threads; i-- > 0;) {
-        const struct sv_thread *x = &t->threads[i];
+        const struct sv_traced_thread *x = &t->threads[i];
         bool is_ended = x->ended_ns != 0;
         if (!sv_map_find(&removed, x->pid) &&
             (!is_ended || x->ended_ns > before_ns || is_kept(how, x->pid))) {

@@ -52,7 +52,7 @@ struct sv_gone {
     int64_t time_ns;
 };
 
-struct sv_thread {
+struct sv_traced_thread {
     uint32_t pid, tid;
     int64_t ended_ns;           /* 0: it runs */
     sv_track track, calls;      /* the thread, and its row of system calls */
@@ -73,7 +73,7 @@ struct sv_tree {
     struct sv_proc **processes;
     size_t n, cap;
     struct sv_map by_pid; /* pid → index + 1 */
-    struct sv_thread *threads;
+    struct sv_traced_thread *threads;
     size_t n_threads, cap_threads;
     struct sv_map by_tid; /* tgid << 32 | tid → index + 1 */
     struct sv_file **buckets;
@@ -97,7 +97,7 @@ void sv_tree_sweep(struct sv_tree *t);
 
 struct sv_proc *sv_tree_process(struct sv_tree *t, uint32_t pid, bool *is_new);
 struct sv_proc *sv_tree_find(const struct sv_tree *t, uint32_t pid);
-struct sv_thread *sv_tree_thread(struct sv_tree *t, uint32_t pid, uint32_t tid);
+struct sv_traced_thread *sv_tree_thread(struct sv_tree *t, uint32_t pid, uint32_t tid);
 void sv_tree_name_thread(struct sv_tree *t, uint32_t pid, uint32_t tid, const char *name);
 void sv_tree_name_process(struct sv_tree *t, struct sv_proc *p, const char *name,
                           const char *command, size_t command_len);

@@ -65,7 +65,7 @@ static sv_str name_of(struct uring *u, struct sv_dict *dict, unsigned opcode)
 static sv_track lane_of(struct sv_decode *d, const struct sv_wire_head *h, int64_t *start_ns,
                         int64_t *end_ns)
 {
-    struct sv_thread *x = sv_tree_thread(&d->tree, h->tgid, h->tid);
+    struct sv_traced_thread *x = sv_tree_thread(&d->tree, h->tgid, h->tid);
     if (!x->uring)
         x->uring = sv_dict_child(d->source.dict, x->track, SV_TRACK_CUSTOM,
                                  sv_dict_cstr(d->source.dict, SV_ROW_IO_URING));

@@ -23,7 +23,7 @@ static void open_states(struct sv_decode *d, void *state)
         s->names[i] = names[i] ? sv_dict_cstr(d->source.dict, names[i]) : 0;
 }
 
-static bool is_change(const struct sv_thread *x, unsigned state)
+static bool is_change(const struct sv_traced_thread *x, unsigned state)
 {
     if (state == x->state)
         return false;
@@ -49,7 +49,7 @@ static bool decode_state(struct sv_decode *d, void *state, struct sv_batch *b,
                          const struct sv_wire_head *h, uint32_t size)
 {
     const struct states *s = state;
-    struct sv_thread *x = sv_tree_thread(&d->tree, h->tgid, h->tid);
+    struct sv_traced_thread *x = sv_tree_thread(&d->tree, h->tgid, h->tid);
     unsigned to = h->flags;
     if (to == 0 || to >= SV_STATES || !is_change(x, to))
         return true;

@@ -37,7 +37,7 @@ static struct sv_proc *process_of(struct sv_decode *d, const struct sv_wire_head
 }
 
 /* After process_of(). */
-static struct sv_thread *thread_of(struct sv_decode *d, const struct sv_wire_head *h)
+static struct sv_traced_thread *thread_of(struct sv_decode *d, const struct sv_wire_head *h)
 {
     if (!d->recent.thread)
         d->recent.thread = sv_tree_thread(&d->tree, h->tgid, h->tid);
@@ -243,7 +243,7 @@ static bool opens(const struct sv_call *call)
 static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_call *call,
                      const struct sv_wire_call *c, const struct paths *x)
 {
-    struct sv_thread *thread = thread_of(d, &c->head);
+    struct sv_traced_thread *thread = thread_of(d, &c->head);
     int64_t start = (int64_t)c->start_ns, end = (int64_t)c->head.ts_ns;
     sv_str name = calls_of(d)->names[call->nr];
     bool is_whole = !(c->head.flags & SV_WIRE_UNFINISHED);
