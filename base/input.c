@@ -62,6 +62,8 @@ struct sv_input_impl {
     bool has_gzip;
 #ifdef SV_HAVE_ZSTD
     ZSTD_DStream *zstd;
+    size_t zstd_want; /* bytes that the decoder asked for */
+    bool zstd_holds;  /* it may have more than there was room for */
 #endif
     struct sv_err failed; /* code 0: no failure yet */
     char damage[128];     /* why `truncated` was set */
@@ -291,6 +293,8 @@ static ssize_t inflate_some(struct sv_input *in, uint8_t *dst, size_t room)
 }
 
 #ifdef SV_HAVE_ZSTD
+enum { ZSTD_BLOCK_HEAD = 3 };
+
 static ssize_t zstd_some(struct sv_input *in, uint8_t *dst, size_t room)
 {
     struct sv_input_impl *m = in->impl;
@@ -303,13 +307,19 @@ static ssize_t zstd_some(struct sv_input *in, uint8_t *dst, size_t room)
             if (more <= 0)
                 return more;
             m->in_stream = true;
+            m->zstd_want = ZSTD_initDStream(m->zstd);
         }
         if (!raw_need(in, 1))
             return -1;
-        /* Also without new bytes: the decoder may still hold decoded ones. */
-        ZSTD_inBuffer raw = {m->raw_at, m->raw_len, 0};
-        size_t left = ZSTD_decompressStream(m->zstd, &out, &raw);
+        /* What is decoded before an error in the same call is lost, so the decoder gets a block at a time, without the head of the next one,
+         * which it asks for as well, and nothing while it may still hold decoded bytes. */
+        size_t want = m->zstd_want > ZSTD_BLOCK_HEAD ? m->zstd_want - ZSTD_BLOCK_HEAD
+                                                     : m->zstd_want;
+        size_t most = m->zstd_holds ? 0 : m->raw_len < want ? m->raw_len : want;
+        ZSTD_inBuffer raw = {m->raw_at, most, 0};
+        size_t left = m->zstd_want = ZSTD_decompressStream(m->zstd, &out, &raw);
         bool starved = m->raw_len == 0 && out.pos == 0;
+        m->zstd_holds = out.pos == room;
         raw_skip(m, raw.pos);
         if (ZSTD_isError(left))
             break_off(in, ZSTD_getErrorName(left));
