@@ -121,7 +121,7 @@ int sv_destination_settle(struct sv_claim *c, struct sv_err *err)
     memcpy(wanted, c->out, sizeof wanted);
     int code = sv_claim_settle(c, err);
     if (code >= 0 && strcmp(wanted, c->out) != 0)
-        sv_say("%s was written by somebody else meanwhile: the trace is %s", wanted, c->out);
+        sv_say("%s was written by another process meanwhile: the trace is %s", wanted, c->out);
     return code;
 }
 
