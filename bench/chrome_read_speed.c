@@ -20,27 +20,6 @@ struct result {
     uint64_t quotes, events, args;
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static char *load(const char *path, size_t *len)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f || fseek(f, 0, SEEK_END) != 0)
-        return NULL;
-    *len = (size_t)ftell(f);
-    rewind(f);
-    char *bytes = malloc(*len + SV_JSON_PAD);
-    if (bytes && fread(bytes, 1, *len, f) != *len)
-        *len = 0;
-    fclose(f);
-    return bytes;
-}
-
 static uint64_t count_by_memchr(const char *p, size_t len)
 {
     uint64_t n = 0;
@@ -122,30 +101,30 @@ int main(int argc, char **argv)
         return 2;
     }
     for (int i = 0; i < runs; i++) { /* the reader first, so that the peak of memory is its own */
-        double start = now();
+        double start = clock_s(CLOCK_PROCESS_CPUTIME_ID);
         if (read_all(argv[1], &r) < 0)
             return 3;
-        times[0][i] = now() - start;
+        times[0][i] = clock_s(CLOCK_PROCESS_CPUTIME_ID) - start;
     }
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    char *bytes = load(argv[1], &len);
+    char *bytes = read_file(argv[1], SV_JSON_PAD, &len);
     if (!bytes || len == 0) {
         perror(argv[1]);
         return 3;
     }
     for (int i = 0; i < runs; i++) {
-        double start = now();
+        double start = clock_s(CLOCK_PROCESS_CPUTIME_ID);
         r.quotes = count_by_memchr(bytes, len);
-        times[1][i] = now() - start;
-        start = now();
+        times[1][i] = clock_s(CLOCK_PROCESS_CPUTIME_ID) - start;
+        start = clock_s(CLOCK_PROCESS_CPUTIME_ID);
         if (count_by_scan((const uint8_t *)bytes, len) != r.quotes)
             return 1;
-        times[2][i] = now() - start;
-        start = now();
+        times[2][i] = clock_s(CLOCK_PROCESS_CPUTIME_ID) - start;
+        start = clock_s(CLOCK_PROCESS_CPUTIME_ID);
         if (read_all(argv[1], &r) < 0)
             return 3;
-        times[0][i] = now() - start;
+        times[0][i] = clock_s(CLOCK_PROCESS_CPUTIME_ID) - start;
     }
     double mb = (double)len / 1e6;
     double read = mb / median(times[0], (size_t)runs), find = mb / median(times[1], (size_t)runs);

@@ -2,6 +2,7 @@
  *
  *     bench/chrome_write [THOUSAND EVENTS]        default 1000 */
 #include "formats/formats.h"
+#include "measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +16,6 @@ static struct sv_event events[MADE];
 static struct sv_arg args[MADE][ARGS];
 
 /* Processor time: the machine may have other work. */
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static sv_str word(const char *prefix, unsigned i)
 {
     char text[80];
@@ -78,7 +72,7 @@ static double write_all(size_t n, uint64_t *bytes)
     if (sv_output_open("/dev/null", SV_OUTPUT_DIRECT, SV_PLAIN, &out, &err) != SV_OK ||
         sv_chrome_writer.open(out, NULL, dict, &report, &sink, &err) != SV_OK)
         abort();
-    double start = now_s();
+    double start = clock_s(CLOCK_PROCESS_CPUTIME_ID);
     int64_t ts_ns = 1000000000;
     for (size_t done = 0; done < n; done += SV_BATCH) {
         struct sv_event *batch = events + done % MADE;
@@ -90,7 +84,7 @@ static double write_all(size_t n, uint64_t *bytes)
     *bytes = sv_output_bytes(out);
     sink->close(sink, false, &err);
     sv_report_fini(&report);
-    return now_s() - start;
+    return clock_s(CLOCK_PROCESS_CPUTIME_ID) - start;
 }
 
 static void measure(const char *name, size_t n)

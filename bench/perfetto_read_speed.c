@@ -14,28 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static uint8_t *read_all(const char *path, size_t *len)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f || fseek(f, 0, SEEK_END) != 0)
-        return NULL;
-    long size = ftell(f);
-    rewind(f);
-    uint8_t *bytes = size > 0 ? malloc((size_t)size) : NULL;
-    if (bytes && fread(bytes, 1, (size_t)size, f) != (size_t)size)
-        return NULL;
-    fclose(f);
-    *len = (size_t)size;
-    return bytes;
-}
-
 static double run(const uint8_t *bytes, size_t len, uint64_t *n_events)
 {
     struct sv_err err = {0};
@@ -47,7 +25,7 @@ static double run(const uint8_t *bytes, size_t len, uint64_t *n_events)
     int n;
     sv_report_init(&report);
     sv_batch_init(&b);
-    double start = now();
+    double start = clock_s(CLOCK_PROCESS_CPUTIME_ID);
     sv_input_open_memory(bytes, len, "bench", &in, &err);
     sv_format_open(&sv_perfetto_format, in, NULL, dict, &report, &source, &err);
     *n_events = 0;
@@ -55,7 +33,7 @@ static double run(const uint8_t *bytes, size_t len, uint64_t *n_events)
         *n_events += (uint64_t)n;
         sv_batch_reset(&b);
     }
-    double seconds = now() - start;
+    double seconds = clock_s(CLOCK_PROCESS_CPUTIME_ID) - start;
     if (n < 0)
         fprintf(stderr, "perfetto_read: %s\n", err.msg);
     source->close(source);
@@ -81,7 +59,7 @@ int main(int argc, char **argv)
     }
     size_t len = 0;
     uint64_t n_events = 0;
-    uint8_t *bytes = read_all(argv[optind], &len);
+    uint8_t *bytes = read_file(argv[optind], 0, &len);
     if (!bytes) {
         perror(argv[optind]);
         return 3;

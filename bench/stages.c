@@ -4,6 +4,7 @@
  *     bench/stages [MILLION EVENTS]        default 4 */
 #include "core/stream/stages.h"
 #include "core/stream/sorter.h"
+#include "measure.h"
 #include "model/filter.h"
 
 #include <stdio.h>
@@ -15,13 +16,6 @@ enum { TRACKS = 8, DEPTH = 4, ROUNDS = 3 };
 
 static struct sv_dict *dict;
 static sv_track tracks[TRACKS];
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -162,7 +156,7 @@ static double run(struct sv_sink *(*make)(struct sv_sink *), const struct sv_eve
         struct sv_tally tally = {0};
         struct sv_sink *s = make(sv_tally_new(&tally, NULL));
         struct sv_err err = {0};
-        double start = now_s();
+        double start = clock_s(CLOCK_MONOTONIC);
         int code = 0;
         for (size_t i = 0; i < n && code == 0; i += SV_BATCH)
             code = s->write(s, events + i, n - i < SV_BATCH ? n - i : SV_BATCH, &err);
@@ -171,7 +165,7 @@ static double run(struct sv_sink *(*make)(struct sv_sink *), const struct sv_eve
             fprintf(stderr, "bench: %s\n", err.msg);
             exit(1);
         }
-        double rate = (double)n / (now_s() - start) / 1e6;
+        double rate = (double)n / (clock_s(CLOCK_MONOTONIC) - start) / 1e6;
         best = rate > best ? rate : best;
     }
     return best;

@@ -5,6 +5,8 @@
 #ifndef SV_CORE_BASE_SEARCH_H
 #define SV_CORE_BASE_SEARCH_H
 
+#include <stdint.h>
+
 /* at: the first of [from, to) for which is_before, an expression with `mid` in it, does not hold; to: it holds for all. It must
  * not hold behind that one. */
 /* NOLINTBEGIN(bugprone-macro-parentheses): a name cannot stand in them */
@@ -21,5 +23,17 @@
         }                                                          \
     } while (0)
 /* NOLINTEND(bugprone-macro-parentheses) */
+
+/* The first of v[from..to) that is not before x, for answers that are near `from`. */
+static inline uint32_t sv_search_near(const int64_t *v, uint32_t from, uint32_t to, int64_t x)
+{
+    uint32_t step = 1, at;
+    while (step < to - from && v[from + step] < x) {
+        from += step;
+        step *= 2;
+    }
+    SV_SEARCH(at, mid, from, step < to - from ? from + step : to, v[mid] < x);
+    return at;
+}
 
 #endif

@@ -544,3 +544,9 @@ uint64_t sv_input_read_bytes(const struct sv_input *in)
 {
     return in->impl->read_bytes;
 }
+
+int sv_input_need_all(struct sv_input *in, const char *too_large, struct sv_err *err)
+{
+    int more = sv_input_need(in, in->window_limit, err);
+    return more > 0 ? sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%s", too_large) : more;
+}

@@ -62,6 +62,9 @@ static inline int sv_input_need(struct sv_input *in, size_t need, struct sv_err 
     return __builtin_expect(in->len >= need, 1) ? 1 : sv_input_fill(in, need, err);
 }
 
+/* All of it in memory, for readers that go back and forth. SV_ELIMIT with `too_large` where it is more than the window may hold. */
+int sv_input_need_all(struct sv_input *in, const char *too_large, struct sv_err *err);
+
 static inline void sv_input_skip(struct sv_input *in, size_t n)
 {
     in->data += n;

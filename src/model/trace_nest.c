@@ -285,21 +285,10 @@ uint32_t sv_trace_slice_at(const struct sv_trace *t, sv_track track, int64_t ts_
     return slice_at(t, &k, lower_bound(t->slices.ts_ns, k.first, k.end, ts_ns), ts_ns);
 }
 
-/* lower_bound() from `from` on, for answers that are near it. */
-static uint32_t near_bound(const int64_t *ts_ns, uint32_t from, uint32_t to, int64_t at)
-{
-    uint32_t step = 1;
-    while (step < to - from && ts_ns[from + step] < at) {
-        from += step;
-        step *= 2;
-    }
-    return lower_bound(ts_ns, from, step < to - from ? from + step : to, at);
-}
-
 uint32_t sv_trace_bind_at(const struct sv_trace *t, sv_track track, int64_t ts_ns, uint32_t *hint)
 {
     struct sv_trace_track k = track_of(t, track);
-    uint32_t here = near_bound(t->slices.ts_ns, *hint, k.end, ts_ns);
+    uint32_t here = sv_search_near(t->slices.ts_ns, *hint, k.end, ts_ns);
     uint32_t row = slice_at(t, &k, here, ts_ns);
     *hint = here;
     if (row != SV_NO_ROW || ts_ns == INT64_MIN)
@@ -310,7 +299,7 @@ uint32_t sv_trace_bind_at(const struct sv_trace *t, sv_track track, int64_t ts_n
 uint32_t sv_trace_bind_next(const struct sv_trace *t, sv_track track, int64_t ts_ns, uint32_t *hint)
 {
     struct sv_trace_track k = track_of(t, track);
-    *hint = near_bound(t->slices.ts_ns, *hint, k.end, ts_ns);
+    *hint = sv_search_near(t->slices.ts_ns, *hint, k.end, ts_ns);
     uint32_t row = next_open(t, *hint, k.end, INT64_MIN);
     return row < k.end ? row : SV_NO_ROW;
 }

@@ -196,19 +196,6 @@ static void place_dense(struct placing *p, uint32_t row, uint32_t end, int64_t e
     place_beyond(p, row, end, edge_ns);
 }
 
-/* The first row from `row` on that begins at or after ns, for answers that are near. */
-static uint32_t gallop(const int64_t *ts_ns, uint32_t row, uint32_t end, int64_t ns)
-{
-    uint32_t step = 1;
-    while (step < end - row && ts_ns[row + step] < ns) {
-        row += step;
-        step *= 2;
-    }
-    uint32_t low;
-    SV_SEARCH(low, mid, row, step < end - row ? row + step : end, ts_ns[mid] < ns);
-    return low;
-}
-
 static void place_track(struct sv_layout *l, const struct sv_row_member *m)
 {
     const int64_t *ts_ns = l->trace->slices.ts_ns;
@@ -223,7 +210,7 @@ static void place_track(struct sv_layout *l, const struct sv_row_member *m)
         int64_t edge_ns = sv_layout_ns(l, pixel + 1);
         if (edge_ns <= ts_ns[row]) /* rounding: a pixel is at least a nanosecond */
             edge_ns = ts_ns[row] + 1;
-        uint32_t next = gallop(ts_ns, row, end, edge_ns);
+        uint32_t next = sv_search_near(ts_ns, row, end, edge_ns);
         if (next - row > FEW) {
             place_dense(&p, row, next, edge_ns);
         } else {

@@ -3,13 +3,7 @@
 # Needs root (or the capabilities) and a kernel with BTF. Waits for conditions, never for a time.
 # shellcheck disable=SC2016 # words for inner shells
 . "$SRC/tests/harness/cli.sh"
-[ "$(id -u)" = 0 ] || skip_all "needs root: the kernel's side of stave record"
-"$STAVE" record --strict -q -o probe.pftrace -- true 2>probe.err || skip_all "no eBPF here: $(cat probe.err)"
-play=$BUILD/tests/system/play
-
-equals() { [ "$2" = "$3" ] || echo "  $1: '$2', expected '$3'"; check "$1" test "$2" = "$3"; }
-until_true() { for _ in $(seq 600); do eval "$1" 2>/dev/null && return 0; sleep 0.1; done; return 1; }
-ask() { "$STAVE" query -q --to csv "$1" "$2" | tail -n +2; }
+. "$SRC/tests/harness/kernel.sh"
 
 # ---- states of threads ----
 run_any sched 0 "$STAVE" record -q --strict --sched -o sched.pftrace -- "$play" sleep 1

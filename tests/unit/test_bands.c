@@ -4,6 +4,7 @@
 #include "formats/formats.h"
 #include "plot/layout.h"
 #include "tests/harness/test.h"
+#include "tests/unit/text_trace.h"
 #include "trace_text.h"
 
 #include <math.h>
@@ -59,17 +60,7 @@ struct made {
 static struct made make(const char *text)
 {
     struct made m = {.dict = sv_dict_new()};
-    struct sv_err err = {0};
-    struct sv_input *in;
-    struct sv_source *source;
-    sv_report_init(&m.findings);
-    REQUIRE(sv_input_open_memory(text, strlen(text), "test", &in, &err) == 0);
-    REQUIRE(sv_format_open(&sv_text_format, in, &(struct sv_read_options){0}, m.dict, &m.findings,
-                           &source, &err) == 0);
-    m.trace = sv_trace_new(m.dict, &m.findings, 0);
-    REQUIRE(sv_pump(source, sv_trace_sink(m.trace), NULL, &err) == 0);
-    CHECK_UINT_EQ(sv_report_count(&m.findings, SV_DAMAGE), 0);
-    sv_input_close(in);
+    m.trace = text_trace(text, m.dict, &m.findings);
     return m;
 }
 

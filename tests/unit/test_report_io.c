@@ -3,6 +3,7 @@
 
 #include "formats/formats.h"
 #include "tests/harness/test.h"
+#include "tests/unit/text_trace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,18 +19,8 @@ static struct made make(const char *body)
 {
     static char text[32768];
     struct made m = {.dict = sv_dict_new()};
-    struct sv_err err = {0};
-    struct sv_input *in;
-    struct sv_source *source;
     snprintf(text, sizeof text, "# stave text 1\nclock boottime\n%s", body);
-    sv_report_init(&m.findings);
-    REQUIRE(sv_input_open_memory(text, strlen(text), "test", &in, &err) == 0);
-    REQUIRE(sv_format_open(&sv_text_format, in, &(struct sv_read_options){0}, m.dict, &m.findings,
-                           &source, &err) == 0);
-    m.trace = sv_trace_new(m.dict, &m.findings, 0);
-    REQUIRE(sv_pump(source, sv_trace_sink(m.trace), NULL, &err) == 0);
-    REQUIRE(sv_report_count(&m.findings, SV_DAMAGE) == 0);
-    sv_input_close(in);
+    m.trace = text_trace(text, m.dict, &m.findings);
     sv_io_report_make(&m.report, m.trace);
     return m;
 }

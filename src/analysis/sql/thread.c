@@ -167,17 +167,24 @@ static uint64_t thread_rows(struct sv_sql *q)
     return q->n_threads;
 }
 
+/* Threads and processes count from 1; two columns hold the number. */
+static int start_numbered(struct sv_sql_cursor *c, const struct sv_sql_cond *conds, size_t n,
+                          const int columns[2], uint32_t last)
+{
+    const struct sv_sql_cond *cond;
+    if ((cond = sv_sql_find_cond(conds, n, columns[0], SV_OP_EQ)) ||
+        (cond = sv_sql_find_cond(conds, n, columns[1], SV_OP_EQ)))
+        sv_sql_start_number(c, cond, 1, last);
+    else
+        sv_sql_range(c, 1, last);
+    return SQLITE_OK;
+}
+
 static int thread_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds,
                         size_t n)
 {
     (void)order;
-    const struct sv_sql_cond *cond;
-    if ((cond = sv_sql_find_cond(conds, n, TH_UTID, SV_OP_EQ)) ||
-        (cond = sv_sql_find_cond(conds, n, TH_ID, SV_OP_EQ)))
-        sv_sql_start_number(c, cond, 1, c->q->n_threads);
-    else
-        sv_sql_range(c, 1, c->q->n_threads);
-    return SQLITE_OK;
+    return start_numbered(c, conds, n, (const int[]){TH_UTID, TH_ID}, c->q->n_threads);
 }
 
 static bool is_json(const struct sv_sql *q)
@@ -262,13 +269,7 @@ static int process_start(struct sv_sql_cursor *c, int order, const struct sv_sql
                          size_t n)
 {
     (void)order;
-    const struct sv_sql_cond *cond;
-    if ((cond = sv_sql_find_cond(conds, n, P_UPID, SV_OP_EQ)) ||
-        (cond = sv_sql_find_cond(conds, n, P_ID, SV_OP_EQ)))
-        sv_sql_start_number(c, cond, 1, c->q->n_processes);
-    else
-        sv_sql_range(c, 1, c->q->n_processes);
-    return SQLITE_OK;
+    return start_numbered(c, conds, n, (const int[]){P_UPID, P_ID}, c->q->n_processes);
 }
 
 static void process_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column)

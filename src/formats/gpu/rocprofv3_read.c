@@ -524,13 +524,10 @@ static int open_source(struct sv_input *in, const struct sv_read_options *option
                        struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
                        struct sv_err *err)
 {
-    int more = sv_input_need(in, in->window_limit, err);
-    if (more < 0)
-        return more;
-    if (more > 0)
-        return sv_err_set(
-            err, SV_ELIMIT, SV_NO_POS,
-            "too large for rocprofv3's JSON: 1 GiB at most; its pftrace is read, too");
+    int code = sv_input_need_all(
+        in, "too large for rocprofv3's JSON: 1 GiB at most; its pftrace is read, too", err);
+    if (code < 0)
+        return code;
     struct rocprof *s = sv_alloc(sizeof *s);
     s->source = (struct sv_source){.next = next,
                                    .close = close_source,

@@ -457,12 +457,9 @@ static int open_source(struct sv_input *in, const struct sv_read_options *option
                        struct sv_dict *dict, struct sv_report *report, struct sv_source **out,
                        struct sv_err *err)
 {
-    int more = sv_input_need(in, in->window_limit, err);
-    if (more < 0)
-        return more;
-    if (more > 0)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                          "too large for a trace of TraceSmith's: 1 GiB at most");
+    int code = sv_input_need_all(in, "too large for a trace of TraceSmith's: 1 GiB at most", err);
+    if (code < 0)
+        return code;
     if (in->len < HEADER_BYTES)
         return sv_err_set(err, SV_EFORMAT, 0, "shorter than the header of a TraceSmith trace");
     struct sbt *s = sv_alloc(sizeof *s);
