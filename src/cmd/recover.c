@@ -348,7 +348,7 @@ static int recover_one(const struct recover *r, const char *name, struct sv_left
                           o->problem);
     if (!r->out.path && !sv_format_for_path(o->out, &(enum sv_compression){SV_PLAIN}))
         return sv_err_set(
-            err, SV_EUSAGE, SV_NO_POS, "%s went to no file; give the file to write: -o FILE",
+            err, SV_EUSAGE, SV_NO_POS, "%s went to no file; no output given: use -o FILE",
             o->has_session && o->dead.session.out[0] ? o->dead.session.out : "its trace");
     int lock = take_lock(o, err);
     if (lock < 0)

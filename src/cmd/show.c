@@ -144,7 +144,7 @@ static int show(const struct show *o, const struct sv_trace *t, const char *path
         return sv_err_set(err, SV_EFOUND, SV_NO_POS,
                           "%s has neither slices nor counters: there is nothing to show", path);
     if (to <= from || from > t->last_ns || to <= t->first_ns)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--time: nothing lies in that window");
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--time: no events in that window");
     sv_view_init(&v, t, basename(path), from, to);
     v.width = o->width ? (unsigned)o->width : 100;
     v.height = o->height ? (unsigned)o->height : 30;

@@ -181,10 +181,11 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code >= 0) {
         sv_steps_find(&s, l.trace, o->marker);
         if (s.n == 0)
-            code = sv_err_set(err, SV_EFOUND, SV_NO_POS,
-                              o->marker ? "no slice or instant is named like '%s'"
-                                        : "no steps found: name their marker with --marker GLOB%s",
-                              o->marker ? o->marker : "");
+            code = sv_err_set(
+                err, SV_EFOUND, SV_NO_POS,
+                o->marker ? "no slice or instant matches '%s'"
+                          : "no steps found: give the name of their marker with --marker GLOB%s",
+                o->marker ? o->marker : "");
     }
     if (code >= 0) {
         sv_steps_divide(&s, l.trace);
