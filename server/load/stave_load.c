@@ -63,7 +63,7 @@ static const struct sv_example examples[] = {
      "10,000 requests a second, as independent users would send them"},
     {"stave-load --schedule-csv day.csv -j summary.json", "replay arrival times"},
     {"stave-load -n 5000 --max-latency-p95-ms 20 --max-rejected 0",
-     "for CI: exit code 1 when it is too slow"},
+     "for CI: exit code 1 if it is too slow"},
     {0},
 };
 

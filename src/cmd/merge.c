@@ -29,7 +29,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 static const struct sv_option options[] = {
     {0, "offset", "FILE=TIME", SV_OPT_LIST, offsetof(struct merge, offsets),
      "shift FILE by TIME (-1.5ms, +20us, 3s, or a plain number of nanoseconds), after its clock "
-     "was related, or unchanged times if it cannot be; may be given several times",
+     "was related, or its unchanged times if the clock cannot be related; may be given several "
+     "times",
      NULL},
     {0, "assume", NULL, SV_OPT_FLAG, offsetof(struct merge, assume),
      "also merge inputs whose clocks cannot be related: use their timestamps unchanged", NULL},
@@ -56,7 +57,7 @@ const struct sv_command sv_command_merge = {
     .summary = "merge several traces onto one time axis",
     .description =
         "Relates the clocks of the inputs through their clock snapshots, wall clocks or Kineto's "
-        "baseTimeNanoseconds writes all events on one time axis, and reports the uncertainty. "
+        "baseTimeNanoseconds, writes all events on one time axis, and reports the uncertainty. "
         "Processes, threads, flow and correlation numbers of different machines or ranks are kept "
         "apart, even when they are equal; inputs of one machine (same boot id or host name in "
         "their metadata) share its processes, unless they are of different containers (pid "

@@ -31,7 +31,7 @@ numbers b.pftrace b.pftrace && { [ ! -s err2 ] || grep -qE "being recovered righ
 # What is in the file must be there for good: nothing is missing from a file whose first bytes are still in the rings.
 start c.pftrace; for _ in $(seq 600); do [ "$(stat -c %s c.pftrace.part)" -gt 1000000 ] && break; sleep 0.1; done; stop
 part=$(stat -c %s c.pftrace.part); truncate -s $((part / 2)) c.pftrace.part
-recover c.pftrace; [ $? = 0 ] && grep -q 'the growing file was cut' err && "$STAVE" cat -q c.pftrace | grep -c seq= >/dev/null; say $? "a growing file that was cut is told"
+recover c.pftrace; [ $? = 0 ] && grep -q 'the partial file was truncated' err && "$STAVE" cat -q c.pftrace | grep -c seq= >/dev/null; say $? "a growing file that was cut is told"
 session_of() { sed -n 's/^session //p' "$1.session"; }
 start d.pftrace; stop; dir=$(session_of d.pftrace); rm -f "$dir"/ring.0
 recover d.pftrace; [ $? = 0 ] && grep -q 'ring is missing or damaged' err; say $? "a ring that is missing is told"
@@ -97,7 +97,7 @@ mkdir -m 700 run; rm -f half go
 XDG_RUNTIME_DIR=$PWD/run "$STAVE" record -q --no-summary --no-io --no-block --no-page-cache --interval 0 -o p.pftrace -- \
   env STAVE_FULL=drop STAVE_BUFFER=64k "$BUILD/tests/stress/lossy" 200000 exit half go >lossy 2>said & recorder=$!
 waits_for half; program=$(pgrep -P $recorder -x lossy); { kill -9 $recorder; wait $recorder; } 2>/dev/null
-recover; grep -q "pid $recorder (dead, but another process of it runs) and 1 other" out && grep -q p.pftrace: out; say $? "a killed recorder is listed"
+recover; grep -q "pid $recorder (exited, but another process of it is running) and 1 other" out && grep -q p.pftrace: out; say $? "a killed recorder is listed"
 recover p.pftrace; [ $? = 4 ] && grep -q "process $program, which traces into it, still runs" err; say $? "its program is waited for"
 touch go; for _ in $(seq 600); do kill -0 "$program" 2>/dev/null || break; sleep 0.05; done
 recover p.pftrace && exact p.pftrace && [ ! -e p.pftrace.part ] && ! ls "$STAVE_SESSION_DIR"/record-* >/dev/null 2>&1; say $? "and its file is whole"
