@@ -47,7 +47,7 @@ static const char *state_of(const struct sv_leftover *o)
         return "exited, but another process of it may be running";
     if (o->has_session && sv_dead_is_kept(&o->dead))
         return "recovered and kept";
-    return o->has_session && !sv_dead_has_trace(&o->dead) ? "finished" : "dead";
+    return o->has_session && !sv_dead_has_trace(&o->dead) ? "finished" : "exited";
 }
 
 static void print_head(const struct sv_leftover *o)
@@ -462,8 +462,8 @@ static bool clean_one(const struct recover *r, struct sv_leftover *o)
     print_one(o);
     enum sv_process_state state = sv_leftover_state(o, &pid);
     if (state != SV_PROCESS_GONE && !(state == SV_PROCESS_UNKNOWN && is_discard && r->force)) {
-        sv_print(stdout, "  stays: process %u %s\n", pid,
-                 state == SV_PROCESS_RUNS ? "runs" : "may run elsewhere");
+        sv_print(stdout, "  kept: process %u %s\n", pid,
+                 state == SV_PROCESS_RUNS ? "is running" : "may be running elsewhere");
         return false;
     }
     if (!is_done && !is_discard) {
@@ -478,7 +478,7 @@ static bool clean_one(const struct recover *r, struct sv_leftover *o)
     sv_print(stdout, "  %s: %s\n",
              !r->yes     ? "would be removed"
              : lock >= 0 ? "removed"
-                         : "stays",
+                         : "kept",
              r->yes && lock < 0 ? "another process is recovering it"
              : is_done          ? "it holds nothing that is not in the trace"
                                 : "as requested, including events that were not recovered");
