@@ -169,7 +169,7 @@ void sv_console_note(const char *fmt, ...)
 void sv_console_findings(const char *file, const struct sv_report *r)
 {
     static const char *const tails[] = {
-        [SV_NOTE] = "", [SV_SKIPPED] = " not represented, left out", [SV_DAMAGE] = ""};
+        [SV_NOTE] = "", [SV_SKIPPED] = " not represented, omitted", [SV_DAMAGE] = ""};
     fflush(stdout);
     for (size_t i = 0; i < r->n; i++) {
         const struct sv_finding *f = &r->rows[i];

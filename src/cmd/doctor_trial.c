@@ -109,7 +109,7 @@ static int record_child(struct trial *t, struct sv_err *err)
         return sv_err_sys(err, "cannot start a process");
     int code = sv_kernel_follow(t->kernel, (uint32_t)child, err);
     if (code >= 0 && write(go, "g", 1) != 1)
-        code = sv_err_sys(err, "cannot let the child begin");
+        code = sv_err_sys(err, "cannot start the child process");
     close(go);
     waitpid(child, &status, 0);
     if (code >= 0)
@@ -118,8 +118,8 @@ static int record_child(struct trial *t, struct sv_err *err)
         return code;
     if (t->n_opens != OPENS || t->n_exits != 1)
         return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "a child (pid %d) made %d calls, %u of them were recorded", (int)child,
-                          OPENS, t->n_opens);
+                          "a child process (pid %d) made %d system calls, %u of them were recorded",
+                          (int)child, OPENS, t->n_opens);
     return 0;
 }
 

@@ -437,8 +437,8 @@ static int run_gpu(const struct sv_report_options *o, const struct sv_trace *t, 
     sv_gpu_report_make(&r, t, o->steps);
     int code = r.n_work == 0 && r.n_calls == 0
                    ? sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                                "%s holds no GPU work: no slices of category kernel, gpu_memcpy, "
-                                "cuda_runtime or the like (docs/gpu.md)",
+                                "%s has no GPU work: no slices of category kernel, gpu_memcpy, "
+                                "cuda_runtime or similar (docs/gpu.md)",
                                 o->path)
                    : print(&r, o, err);
     sv_gpu_report_fini(&r);

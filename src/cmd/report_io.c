@@ -308,13 +308,11 @@ static void print_summary(const struct sv_io_report *r)
         sv_print(stdout, "at least %.0f %% of what was read came from the page cache\n",
                  cached * 100);
     else
-        sv_print(stdout,
-                 r->n_block
-                     ? "nothing was read by calls\n"
-                     : "no block requests in the trace: hits of the page cache are not known\n");
+        sv_print(stdout, r->n_block
+                             ? "nothing was read by calls\n"
+                             : "no block requests in the trace: page cache hits are unknown\n");
     if (r->n_cache_misses)
-        sv_print(stdout, "%s misses of the page cache brought %s\n",
-                 sv_human_count(calls, r->n_cache_misses),
+        sv_print(stdout, "%s page cache misses read %s\n", sv_human_count(calls, r->n_cache_misses),
                  sv_human_bytes(read, t->cache_miss_bytes));
 }
 
@@ -544,7 +542,7 @@ static int run_io(const struct sv_report_options *options, const struct sv_trace
     sv_io_report_make(&r, t);
     if (r.n_calls == 0 && r.n_block == 0)
         code = sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                          "%s holds no I/O: no slices of category syscall, io, vfs or block",
+                          "%s has no I/O: no slices of category syscall, io, vfs or block",
                           options->path);
     else if (options->json)
         code = print_json(&o, &r, err);

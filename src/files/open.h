@@ -66,7 +66,7 @@ extern const struct sv_word_list sv_format_lists[];
      "FORMAT",                                                                \
      SV_OPT_TEXT,                                                             \
      offsetof(type, field),                                                   \
-     "read as {readers} instead of looking at the content",                   \
+     "input format: {readers} (default: recognised by content)",              \
      "{readers}"},                                                            \
     {                                                                         \
         0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),               \

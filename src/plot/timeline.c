@@ -130,7 +130,7 @@ static struct sv_ref title_of(struct drawing *d, const struct sv_rect *r, uint64
     if (r->is_dense) {
         sv_buf_str(b, "\none of ");
         sv_format_count(b, n_slices);
-        sv_buf_str(b, " slices here, narrower than a pixel");
+        sv_buf_str(b, " slices narrower than a pixel");
     } else if (r->n_merged > 1) {
         sv_buf_printf(b, "\nthe longest of %u slices within a pixel", r->n_merged);
     }
@@ -254,7 +254,7 @@ static void draw_io_heading(struct drawing *d, double y)
     if (d->left + width + 180 > d->p->width)
         return;
     sv_picture_label(d->p, d->p->width - SV_MARGIN, y + 11, 9, SV_ANCHOR_END, 0, SV_COLOR_DIM, 0,
-                     sv_picture_printf(d->p, "the darker, the more of the time"));
+                     sv_picture_printf(d->p, "darker: larger share of the time"));
 }
 
 static double draw_bands(struct drawing *d, double y)

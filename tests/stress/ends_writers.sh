@@ -100,7 +100,7 @@ for mode in drop block; do
   done
   fresh; rm -f err.l; (ulimit -f 150; exec "$STAVE" listen "unix:$TMP/s" -o t.pftrace --senders 1 >out.l 2>err.l) & listener=$!; until_true 'grep -q listening err.l'
   STAVE_BUFFER=1M STAVE_FULL=$mode STAVE_OUT=unix:$TMP/s "$ends" return progress 60000 >out 2>err; code=$?; wait $listener; listened=$?
-  [ $code = 0 ] && [ $listened = 4 ] && grep -q 'limit of file sizes' err.l && EMPTY=1 law 0 0 t.pftrace && only t.pftrace; say $? "listener: a limit of file sizes, $mode" "exit $code and $listened, $(cat law err.l)"
+  [ $code = 0 ] && [ $listened = 4 ] && grep -q 'file size limit' err.l && EMPTY=1 law 0 0 t.pftrace && only t.pftrace; say $? "listener: a limit of file sizes, $mode" "exit $code and $listened, $(cat law err.l)"
   if [ "$tiny" ]; then
     fresh; listen tiny/t.pftrace --senders 1
     STAVE_BUFFER=1M STAVE_FULL=$mode STAVE_OUT=unix:$TMP/s "$ends" return progress 60000 >out 2>err; code=$?; wait $listener; listened=$?

@@ -71,8 +71,8 @@ sleep 0.2
 child=$(sed -n 's/^child //p' out)
 { kill -9 "$parent"; wait "$parent"; } 2>/dev/null
 "$STAVE" recover t.pftrace >busy 2>&1; code=$?
-[ $code != 0 ] && grep -q "process $child, which traces into it, still runs" busy; say $? "and those of their children" "$(cat busy)"
-"$STAVE" recover >list 2>&1; grep -q "another process of it runs" list && "$STAVE" recover --clean --yes --discard t.pftrace >>list 2>&1 && [ -e t.pftrace.session ]; say $? "clean removes nothing that runs" "$(cat list)"
+[ $code != 0 ] && grep -q "process $child, which traces into it, is still running" busy; say $? "and those of their children" "$(cat busy)"
+"$STAVE" recover >list 2>&1; grep -q "another process of it is running" list && "$STAVE" recover --clean --yes --discard t.pftrace >>list 2>&1 && [ -e t.pftrace.session ]; say $? "clean removes nothing that runs" "$(cat list)"
 kill -9 "$child"; gone "$child"
 "$STAVE" recover -q t.pftrace >err 2>&1 && whole t.pftrace && nothing_left; say $? "all killed: one recovery has all"
 run restart; pid=$(sed -n 's/^orphan //p' out)
