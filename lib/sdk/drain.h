@@ -2,7 +2,7 @@
  *
  *     sv_drain_new → for each ring sv_drain_add_ring → per round: names, ticks, sv_drain_round(), source.next() until 0
  *
- * Used by the writer thread on its own rings, and by hosts, collectors and recovery on those of others; trusts nothing it reads. */
+ * Used by the writer thread on its own rings, and by collectors and recovery on those of others; trusts nothing it reads. */
 #ifndef SV_SDK_DRAIN_H
 #define SV_SDK_DRAIN_H
 

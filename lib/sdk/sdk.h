@@ -7,8 +7,8 @@
  *   session_files.c     the session directory and its mappings
  *   drain.c     records to events (a source), in the writer and in readers of dead sessions
  *   writer.c    the thread that empties the rings into the output
- *   guests.c    rings of other processes that a writer empties with its own
- *   joining.c   being such a guest: no thread, no output
+ *   clients.c    rings of other processes that a writer empties with its own
+ *   joining.c   being such a client: no thread, no output
  *   quiet.c     writes that cannot raise a signal in the program
  *   signals.c   the end by SIGTERM and the like
  *   cut_file.c  ending a file that cannot grow any more
@@ -74,12 +74,13 @@ struct sv_process {
     _Atomic uint32_t n_waiting; /* threads that wait for room */
     /* enum sv_session_writer_state; futex: whoever waits for its end */
     _Atomic uint32_t writer_state;
-    _Atomic uint32_t is_ending;         /* a signal ends the program: signals.c */
-    struct sv_session_file *session;    /* NULL: no directory yet */
-    const struct sv_session_file *host; /* of a guest: whose writer reads our rings; else NULL */
-    int64_t host_looked_ns;
-    _Atomic uint32_t is_orphan; /* a guest whose collector is gone: its rings are for recovery */
-    bool resumes; /* the next writer begins where a host has left off, not at the heads */
+    _Atomic uint32_t is_ending;      /* a signal ends the program: signals.c */
+    struct sv_session_file *session; /* NULL: no directory yet */
+    const struct sv_session_file
+        *collector; /* of a client: whose writer reads our rings; else NULL */
+    int64_t collector_looked_ns;
+    _Atomic uint32_t is_orphan; /* a client whose collector is gone: its rings are for recovery */
+    bool resumes; /* the next writer begins where a collector has left off, not at the heads */
     int names_fd, dir_fd;
     char dir[SV_PATH_MAX];
     uint32_t full; /* enum stave_full of the running session */
@@ -159,8 +160,8 @@ void sv_registry_after_fork(bool is_child);
 
 /* ---- session_files.c ---- */
 
-/* Directory, session, names. In the session directory `host` when that is not NULL. */
-bool sv_files_open(struct sv_process *p, const char *host);
+/* Directory, session, names. In the session directory `collector` when that is not NULL. */
+bool sv_files_open(struct sv_process *p, const char *collector);
 void sv_files_remove(struct sv_process *p); /* at the end of the process */
 bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, struct sv_ring_ref *out);
 bool sv_file_write(int fd, const void *bytes, size_t n, uint64_t at);
@@ -189,8 +190,8 @@ void sv_control_unlock(struct sv_process *p);
 void sv_session_inherit(void); /* in a forked child, at its first event; the lock is not held */
 void sv_session_fail(const char *what, int error); /* tracing off, one line */
 bool sv_session_close_gates(void); /* sv_sites_off(), and nobody begins anything any more */
-/* A guest whose ring is full: is its host still there? True: things have changed, look again. */
-bool sv_session_check_host(void);
+/* A client whose ring is full: is its collector still there? True: things have changed, look again. */
+bool sv_session_check_collector(void);
 void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
 
 struct sv_err;

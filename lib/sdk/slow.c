@@ -430,14 +430,14 @@ static bool wait_for_writer(struct sv_thread *t, uint64_t need)
             return false;
         bool is_off = atomic_load_explicit(&sv_epoch, memory_order_acquire) == 0 ||
                       atomic_load_explicit(&p->is_orphan, memory_order_relaxed);
-        bool is_emptied = p->host
+        bool is_emptied = p->collector
                               ? !is_off
                               : atomic_load(&p->writer_state) == SV_WRITER_RUNS &&
                                     !atomic_load(&p->start_failed); /* it leaves them as they are */
         if (!is_emptied) /* a writer that ends still does it, for who waits by then */
             return false;
-        if (p->host)
-            sv_session_check_host();
+        if (p->collector)
+            sv_session_check_collector();
         struct timespec pause = {.tv_nsec = (long)ns};
         nanosleep(&pause, NULL);
     }
@@ -473,7 +473,7 @@ static bool make_room(struct sv_thread *t, uint64_t need)
     refresh_limit(t, need);
     if (t->head + need <= t->limit)
         return true;
-    if (sv_process->host && sv_session_check_host())
+    if (sv_process->collector && sv_session_check_collector())
         return wait_for_room(t, need); /* its own writer has just begun */
     return sv_process->full == STAVE_FULL_BLOCK && wait_for_room(t, need);
 }

@@ -203,7 +203,7 @@ static void fail(struct sv_session_writer *w, const struct sv_err *err)
         return;
     }
     w->failed_ns = sv_session_writer_boot_ns();
-    w->guests.is_lost = true;
+    w->clients.is_lost = true;
     snprintf(w->cause, sizeof w->cause, "%.120s", reason(w, err));
     atomic_store(&w->process->output_failed, 1);
     sv_say("%s: %s; what comes from now on is lost and counted%s", w->out, reason(w, err),
@@ -253,14 +253,14 @@ static void commit(struct sv_session_writer *w)
     uint64_t round = w->round + 1;
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++)
         sv_drain_mark(w->drain, i, w->process->rings[i].ring, round);
-    sv_guests_mark(&w->guests, round);
+    sv_clients_mark(&w->clients, round);
     atomic_store_explicit(&s->bytes[round & 1], last_point(w)->bytes, memory_order_relaxed);
     atomic_store_explicit(&s->round, round, memory_order_release); /* now it is so */
     w->round = round;
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) /* pairs with the acquire in slow.c */
         atomic_store_explicit(&w->process->rings[i].ring->tail, sv_drain_ring(w->drain, i)->pos,
                               memory_order_release);
-    sv_guests_release(&w->guests);
+    sv_clients_release(&w->clients);
     w->uncommitted = 0;
     w->commit_ns = sv_session_writer_now_ns();
     w->is_near_limit = w->fd < 0 && !w->failed && room_left(w) < NEAR_LIMIT_BYTES;
@@ -276,7 +276,7 @@ static bool is_pressed(const struct sv_session_writer *w)
         if (r->pos - atomic_load_explicit(&r->ring->tail, memory_order_relaxed) > r->size / 8)
             return true;
     }
-    return sv_guests_are_pressed(&w->guests);
+    return sv_clients_are_pressed(&w->clients);
 }
 
 /* What a batch is worth: a slice counts with its begin, a loss as many as it tells. */
@@ -329,7 +329,7 @@ static void pump(struct sv_session_writer *w)
     w->n_batches = 0;
     if (!leaves_rings(w) &&
         sv_pump_round(sv_drain_source(w->drain), &w->meter, w->batch, &err) >= 0)
-        sv_pump_round(&w->guests.source, &w->meter, w->batch, &err);
+        sv_pump_round(&w->clients.source, &w->meter, w->batch, &err);
 }
 
 /* Returns how many bytes of rings it read; commits when enough has gathered. */
@@ -340,14 +340,14 @@ static uint64_t one_round(struct sv_session_writer *w, bool must_commit, bool is
     sv_session_writer_names(w);
     sv_session_writer_tick(w);
     int64_t now = sv_session_writer_now_ns();
-    w->guests.with_source = w->plan.with_source;
-    bytes += sv_guests_round(&w->guests, now, is_last);
+    w->clients.with_source = w->plan.with_source;
+    bytes += sv_clients_round(&w->clients, now, is_last);
     if (bytes)
         name_threads(w, now - w->named_ns > NAMES_MS * 1000000ll && (w->named_ns = now) != 0);
     pump(w);
     w->uncommitted += bytes;
     bool is_due = w->uncommitted && (is_pressed(w) || now - w->commit_ns > COMMIT_MS * 1000000ll);
-    if (must_commit || is_due || w->guests.has_gone)
+    if (must_commit || is_due || w->clients.has_gone)
         commit(w);
     return bytes;
 }
@@ -428,7 +428,7 @@ static void loop(struct sv_session_writer *w)
         else if (!leaves_rings(w))
             bytes = one_round(w, must, false);
         if (leaves_rings(w))
-            sv_guests_refuse(&w->guests);
+            sv_clients_refuse(&w->clients);
         end_work(w->process);
         if (must)
             atomic_store_explicit(&w->flush_done, asked, memory_order_release);
@@ -489,10 +489,10 @@ static void finish(struct sv_session_writer *w)
         name_threads(w, true);
         commit(w);
         if (!leaves_rings(w))
-            sv_guests_part(&w->guests, sv_host_leave, w);
+            sv_clients_part(&w->clients, sv_hand_over, w);
     }
     if (leaves_rings(w))
-        sv_guests_refuse(&w->guests);
+        sv_clients_refuse(&w->clients);
     if (w->sink->rewrites && !w->failed && w->fd < 0)
         atomic_store(&w->process->session->bytes[w->round & 1], SV_PART_WHOLE);
     int status = w->sink->close(w->sink, false, &err);
@@ -531,7 +531,7 @@ static void *run(void *arg)
         char line[SV_PATH_MAX + 32];
         snprintf(line, sizeof line, "%s: out of memory", w->out);
         sv_session_fail(line, 0);
-        sv_guests_refuse(&w->guests);
+        sv_clients_refuse(&w->clients);
         while (!must_end(w)) {
             atomic_store(&w->flush_done, atomic_load(&w->flush_asked));
             wait_for_work(w, atomic_load(&w->process->wake), PERIOD_MAX_US);
@@ -551,7 +551,7 @@ static void free_writer(struct sv_session_writer *w)
         free(w->batch);
     }
     sv_drain_free(w->drain);
-    sv_guests_fini(&w->guests);
+    sv_clients_fini(&w->clients);
     sv_dict_free(w->dict);
     sv_report_fini(&w->report);
     if (w->fd >= 0)
@@ -561,7 +561,7 @@ static void free_writer(struct sv_session_writer *w)
     free(w);
 }
 
-/* What rings hold from before belongs to no session, unless a host has left it. */
+/* What rings hold from before belongs to no session, unless a collector has left it. */
 static void begin_rings(struct sv_session_writer *w, bool resumes)
 {
     struct sv_session_file *s = w->process->session;
@@ -572,7 +572,7 @@ static void begin_rings(struct sv_session_writer *w, bool resumes)
         struct sv_ring_progress p = sv_ring_committed(r->ring, r->size, atomic_load(&s->round));
         sv_drain_start_at(r, resumes ? p.pos
                                      : atomic_load_explicit(&r->ring->head, memory_order_acquire));
-        if (resumes) { /* behind what the host has written */
+        if (resumes) { /* behind what the collector has written */
             r->lost_full = p.lost_full;
             r->lost_nested = p.lost_nested;
             continue;
@@ -625,7 +625,7 @@ static bool prepare(struct sv_session_writer *w, struct sv_err *err)
     w->drain = sv_drain_new(w->dict, &w->report, p->pid);
     sv_drain_watch(w->drain, s);
     sv_drain_with_source(w->drain, w->plan.with_source);
-    sv_guests_init(&w->guests, p->dir_fd, w->dict, &w->report);
+    sv_clients_init(&w->clients, p->dir_fd, w->dict, &w->report);
     w->batch = sv_alloc(sizeof *w->batch);
     sv_batch_init(w->batch);
     begin_rings(w, p->resumes);

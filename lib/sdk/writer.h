@@ -6,8 +6,8 @@
 #include "core/base/mem.h"
 #include "core/files/claim.h"
 #include "core/stream/stream.h"
+#include "sdk/clients.h"
 #include "sdk/drain_names.h"
-#include "sdk/guests.h"
 #include "sdk/sdk.h"
 #include "sdk/ticks.h"
 
@@ -40,7 +40,7 @@ struct sv_session_writer {
     struct sv_sink meter; /* in front of it: counts, commits, and goes on when a file fails */
     uint64_t n_batches;   /* of this round */
     struct sv_batch *batch;
-    struct sv_guests guests; /* forked children */
+    struct sv_clients clients; /* forked children */
     uint64_t names_read;
     uint64_t uncommitted; /* bytes of rings read since the last commit */
     int64_t commit_ns, snapshot_ns, named_ns, tick_ns;
@@ -84,9 +84,9 @@ void sv_session_writer_names_into(const struct sv_session_writer *w,
 /* Ends the growing file at its last whole packet, with the count of what is missing. False: that is not possible, it stays as it is. */
 bool sv_cut_file(struct sv_session_writer *w);
 
-/* ---- host.c ---- */
+/* ---- hand_over.c ---- */
 
-bool sv_host_leave(void *writer, struct sv_room *room); /* of sv_guests_part() */
+bool sv_hand_over(void *writer, struct sv_client_files *room); /* of sv_clients_part() */
 
 /* ---- stream.c ---- */
 

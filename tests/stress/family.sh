@@ -42,7 +42,7 @@ STAVE_BUFFER=16k run threads && quiet && whole t.pftrace; say $? "threads with s
 [ "$("$STAVE" cat -q t.pftrace | grep -c 'kind=process\|process.*pid=')" -ge 0 ] && [ "$("$STAVE" cat -q t.pftrace | grep -o 'pid=[0-9]*' | sort -u | wc -l)" = 3 ]
 say $? "three processes in it"
 
-# Times: each event lies between the clock readings around it, also those from before the host met its guest. A microsecond for the lines.
+# Times: each event lies between the clock readings around it, also those from before the collector met its client. A microsecond for the lines.
 true_times() {
   "$STAVE" cat -q "$1" | awk '/"t"/ && match($0, /who=[0-9]+/) {
       who = substr($0, RSTART + 4, RLENGTH - 4); match($0, /before=[0-9]+/); before = substr($0, RSTART + 7, RLENGTH - 7); split($1, t, ".")
