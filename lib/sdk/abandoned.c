@@ -1,4 +1,4 @@
-/* Reading the session of a dead process: the rest that `stave recover` joins to the growing file.
+/* Reads the session of a process that has exited: `stave recover` joins what it finds to the unfinished file.
  *
  * Order: look at the directory (copy and check the session file), then make the source (names, clock pairs, rings from the last
  * committed mark to the head; of the process and of its clients, one after the other). Folders and files must be this user's alone, are mapped

@@ -1,21 +1,21 @@
-/* The SDK inside a traced process: who holds what.
+/* The SDK inside a traced process: its files and its state.
  *
- *   emit.c      the hot path: from a call place to a committed record
+ *   emit.c      the hot path: from a call site to a committed record
  *   slow.c      what the hot path cannot do: rings for threads, full rings, forked children
- *   registry.c  call places, categories, tracks: numbers that live as long as the process
+ *   registry.c  call sites, categories, tracks: numbers that live as long as the process
  *   session.c   start, flush, stop, the environment
  *   session_files.c     the session directory and its mappings
- *   drain.c     records to events (a source), in the writer and in readers of dead sessions
- *   writer.c    the thread that empties the rings into the output
- *   clients.c    rings of other processes that a writer empties with its own
- *   joining.c   being such a client: no thread, no output
+ *   drain.c     records to events (a source), in the writer and in readers of abandoned sessions
+ *   writer.c    the thread that moves the rings to the output
+ *   clients.c   rings of other processes, read by a writer together with its own
+ *   joining.c   the client's side: no thread, no output
  *   quiet.c     writes that cannot raise a signal in the program
  *   signals.c   the end by SIGTERM and the like
  *   cut_file.c  ending a file that cannot grow any more
  *
  * State is in two places. What a forked child inherits (numbers of sites and tracks, the plan) is ordinary memory. What it
  * must not (rings, files, threads, locks) lies in pages that the kernel wipes at fork, so that a child of any kind of fork
- * finds "nothing started yet" and starts for itself at its first event. */
+ * finds "nothing started yet" and starts by itself at its first event. */
 #ifndef SV_SDK_SDK_H
 #define SV_SDK_SDK_H
 
@@ -68,7 +68,7 @@ enum sv_session_writer_state { SV_WRITER_NONE, SV_WRITER_RUNS, SV_WRITER_ENDED }
 struct sv_process {
     _Atomic uint32_t ready;
     uint32_t pid;
-    uint32_t generation;   /* of forks: tells slices that an ancestor has begun */
+    uint32_t generation;   /* of forks: distinguishes slices that an ancestor has begun */
     _Atomic uint32_t lock; /* thread that holds it, 0: free */
     _Atomic uint32_t start_failed, output_failed;
     _Atomic uint32_t n_waiting; /* threads that wait for room */

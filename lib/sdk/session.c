@@ -237,7 +237,7 @@ static bool plan_numbers(const struct stave_options *o, struct sv_plan *p)
     return !has(&trigger) || parse_trigger(&trigger, p);
 }
 
-/* 1: a plan; 0: nothing was asked for; -1: bad values, told. */
+/* 1: a plan; 0: no session is requested; -1: bad values, reported on stderr. */
 static int make_plan(const struct stave_options *given, struct sv_plan *p)
 {
     struct stave_options o = {0};

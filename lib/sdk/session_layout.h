@@ -1,7 +1,7 @@
 /* The files of a session: what the traced process writes and what its writer, a collector or `stave recover` reads.
  *
  *   DIR/session   struct sv_session_file: who, which clock, how much of the output is whole
- *   DIR/names     a log of struct sv_name_head records: call places and tracks
+ *   DIR/names     a log of struct sv_name_head records: call sites and tracks
  *   DIR/ring.N    struct sv_ring, then `size` bytes of records
  *   DIR/PID-…/    a client: another process with the same files, whose rings the collector of DIR empties into its output
  *
@@ -87,7 +87,7 @@ struct sv_mark {
     _Atomic uint64_t lost_full, lost_nested, lost_ring; /* the last one is the session's */
     int64_t until_ns;  /* no slice on a named track is later in the output */
     uint32_t n_lanes;  /* at most, of any track */
-    uint32_t n_slices; /* past SV_MARK_SLICES: how many there were; only the first are told */
+    uint32_t n_slices; /* past SV_MARK_SLICES: how many there were; only the first are recorded */
     struct sv_mark_slice slices[SV_MARK_SLICES];
 };
 

@@ -306,7 +306,7 @@ static struct sv_thread *attach_locked(struct sv_process *p)
 }
 
 /* Without a single ring there is no tracing; one thread without a ring is a loss that is counted. */
-static void tell_no_ring(struct sv_process *p, int error)
+static void report_no_ring(struct sv_process *p, int error)
 {
     if (atomic_exchange(&p->has_said_no_ring, 1))
         return;
@@ -334,7 +334,7 @@ struct sv_thread *sv_attach(void)
     sv_quiet_end(&quiet);
     sv_unlock();
     if (!t) {
-        tell_no_ring(p, error);
+        report_no_ring(p, error);
         return NULL;
     }
     if (atomic_load(&key_made) == 2)
@@ -364,7 +364,7 @@ static void set_limit(struct sv_thread *t, uint64_t full_limit)
     t->busy = 0;
 }
 
-/* The hot path comes back here at the latest after a quarter of the ring, so that a sleeping writer hears of a burst before the ring
+/* The hot path comes back here at the latest after a quarter of the ring, so that a burst wakes a sleeping writer before the ring
  * is full, and the hot path need not look. Returns the tail that it saw. */
 static uint64_t refresh_limit(struct sv_thread *t, uint64_t need)
 {

@@ -1,12 +1,12 @@
-/* The writer: one thread of the traced process that empties its rings into the output.
+/* The writer: one thread of the traced process that moves its rings to the output.
  *
- * Woken by a timer, and by threads that wait for room; never by the hot path. A round reads the heads, the names and a clock pair, pumps
+ * Woken by a timer, and by threads that wait for ring space; never by the hot path. A round reads the heads, the names and a clock pair, pumps
  * events to the sink, and commits: the output is flushed, the journal of the session is written (session_layout.h), and only then the
  * tails move. So whatever the rings have given up is in the file, and what the file does not have is still in the rings, at every
  * instruction.
  *
- * It uses the foundation's parts, which are single-threaded: everything below is touched by this thread alone, except the
- * struct's atomics. An exhausted heap ends it by longjmp (sv_out_of_memory), not the program. */
+ * It uses the parts of core/, which are single-threaded: everything below is accessed by this thread only, except the
+ * struct's atomics. When memory is exhausted it ends by longjmp (sv_out_of_memory); the program continues. */
 #include "sdk/writer.h"
 
 #include "core/base/mem.h"
@@ -125,7 +125,7 @@ static bool copy_name(const struct sv_drain_ring *r, char text[32])
     return is_same && !is_given;
 }
 
-/* Threads name themselves late: ask again now and then, and at the end. */
+/* Threads may set their names late: read them again from time to time, and at the end. */
 static void name_threads(struct sv_session_writer *w, bool all)
 {
     if (w->cannot_lock)
@@ -192,7 +192,7 @@ static const char *reason(const struct sv_session_writer *w, const struct sv_err
                                                                          : err->msg;
 }
 
-/* The output takes no more. The rings are emptied as before, so that nobody waits and all is counted. */
+/* The output has failed. The rings are still read, so that no thread waits and all events are counted. */
 static void fail(struct sv_session_writer *w, const struct sv_err *err)
 {
     if (w->failed)
@@ -279,7 +279,7 @@ static bool is_pressed(const struct sv_session_writer *w)
     return sv_clients_are_pressed(&w->clients);
 }
 
-/* What a batch is worth: a slice counts with its begin, a loss as many as it tells. */
+/* Counts the events of a batch: a slice with its begin, a loss with its number. */
 static uint64_t weigh(struct sv_session_writer *w, const struct sv_event *events, size_t n)
 {
     uint64_t weight = 0;
@@ -290,9 +290,9 @@ static uint64_t weigh(struct sv_session_writer *w, const struct sv_event *events
         uint64_t lost = (uint64_t)e->args[0].i;
         weight += lost - 1;
         if (e->name == w->cause_full)
-            w->told_full += lost;
+            w->reported_full += lost;
         else if (e->name == w->cause_nested || e->name == w->cause_ring)
-            w->told_other += lost;
+            w->reported_other += lost;
     }
     return weight;
 }
@@ -363,7 +363,7 @@ static bool has_more(const struct sv_session_writer *w)
     return atomic_load(&w->process->n_waiting) != 0;
 }
 
-/* The gates are closed: what is still on its way comes within a few rounds. */
+/* Sites are off: records that are being written arrive within a few rounds. */
 static void last_rounds(struct sv_session_writer *w)
 {
     w->snapshot_ns = 0;
@@ -438,7 +438,7 @@ static void loop(struct sv_session_writer *w)
     }
 }
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 /* The final name; a stream has none, and a flight recorder's files have theirs already. */
 static void settle(struct sv_session_writer *w)
@@ -462,18 +462,18 @@ static void settle(struct sv_session_writer *w)
     sv_claim_release(&w->claim);
 }
 
-/* One line about what the program did not see. */
-static void tell_lost(const struct sv_session_writer *w)
+/* One line about lost events. */
+static void report_losses(const struct sv_session_writer *w)
 {
-    uint64_t lost = w->told_full + w->told_other;
+    uint64_t lost = w->reported_full + w->reported_other;
     const char *were = lost == 1 ? "event was" : "events were";
-    bool is_told = w->failed || atomic_load(&w->process->start_failed); /* when it failed */
-    if (lost == 0 || is_told)
+    bool is_reported = w->failed || atomic_load(&w->process->start_failed); /* when it failed */
+    if (lost == 0 || is_reported)
         return;
-    if (w->told_full)
+    if (w->reported_full)
         sv_say("%s: %llu %s lost, %llu of them because rings were full: STAVE_FULL=block "
                "waits instead, STAVE_BUFFER=16M gives larger rings",
-               w->out, (unsigned long long)lost, were, (unsigned long long)w->told_full);
+               w->out, (unsigned long long)lost, were, (unsigned long long)w->reported_full);
     else
         sv_say("%s: %llu %s lost, in signal handlers or for want of a ring", w->out,
                (unsigned long long)lost, were);
@@ -502,10 +502,10 @@ static void finish(struct sv_session_writer *w)
     if (w->fd >= 0 && !w->failed && !sv_stream_send(w, &err))
         fail(w, &err);
     settle(w);
-    tell_lost(w);
+    report_losses(w);
 }
 
-/* Called by the foundation instead of ending the program. */
+/* Called by core/ instead of ending the program. */
 _Noreturn void sv_out_of_memory(size_t size)
 {
     (void)size;
@@ -644,7 +644,7 @@ static int spawn(struct sv_process *p, struct sv_session_writer *w)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    atomic_store(&p->writer_works, 1); /* from its birth: a thread's beginning allocates, too */
+    atomic_store(&p->writer_works, 1); /* from its start: starting a thread allocates memory */
     atomic_store(&p->writer_state, SV_WRITER_RUNS);
     int error = pthread_create(&p->writer_thread, NULL, run, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -48,14 +48,14 @@ struct sv_session_writer {
     bool failed; /* the output takes nothing any more: what comes is read and counted */
     int64_t failed_ns;
     char cause[128];
-    /* Begins, moments and values, and what was told as lost: */
+    /* Begins, instants and values, and what was reported as lost: */
     uint64_t written, lost;                   /* handed to the sink; not in the output */
     struct sv_commit_point points[SV_POINTS]; /* the newest ones, in turn */
     uint64_t n_points;
     bool cannot_lock;   /* the program ends, and a thread that will not go on has the lock */
     bool is_near_limit; /* the output may soon be full: small steps, so that little is cut */
     sv_str cause_full, cause_nested, cause_ring;
-    uint64_t told_full, told_other; /* lost before they came here, by cause */
+    uint64_t reported_full, reported_other; /* lost before they came here, by cause */
     _Atomic uint32_t stop, flush_asked, flush_done;
     /* stream */
     int fd; /* -1: a file */
