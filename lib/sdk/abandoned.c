@@ -29,7 +29,8 @@ static int open_folder(const char *dir, struct sv_err *err)
     if (fd < 0 && errno == EPERM)
         return sv_err_set(err, SV_EINPUT, SV_NO_POS,
                           "%s: another user could have written it; it is not read", dir);
-    return fd >= 0 ? fd : sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s is no session directory", dir);
+    return fd >= 0 ? fd
+                   : sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s is not a session directory", dir);
 }
 
 static int64_t changed_ns(int fd)
@@ -45,7 +46,7 @@ static int read_session(int folder, struct sv_abandoned *d, struct sv_err *err)
     if (fd < 0 && sv_trusted_failed(errno))
         return sv_err_sys(err, "%s/session: cannot be read", d->dir);
     if (fd < 0)
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s is no session directory", d->dir);
+        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s is not a session directory", d->dir);
     struct stat st;
     bool is_size = fstat(fd, &st) == 0 && st.st_size >= SV_SESSION_BYTES;
     ssize_t n = is_size ? read(fd, s, sizeof *s) : 0;

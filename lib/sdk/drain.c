@@ -564,7 +564,7 @@ uint64_t sv_drain_round(struct sv_drain *d)
             continue;
         if (head < r->pos || head - r->pos > r->size || head % 8 != 0) {
             sv_report_add(d->source.report, SV_DAMAGE, "damaged ring", 1, SV_NO_POS,
-                          "ring %zu: its end is not where it can be", i);
+                          "ring %zu: its end is out of range", i);
             sv_drain_start_at(r, head & ~(uint64_t)7);
             continue;
         }

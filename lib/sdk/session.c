@@ -315,8 +315,8 @@ static int start_collected(struct sv_process *p)
     if (error == 0)
         return 0;
     sv_say("STAVE_SESSION=%s: %s; tracing is off", collector_dir,
-           error == ESRCH || error == ENOENT ? "nobody collects there"
-           : error == EPERM                  ? "the session is not this user's alone"
+           error == ESRCH || error == ENOENT ? "no collector runs there"
+           : error == EPERM                  ? "other users have access to the session"
                                              : strerror(error));
     return -1;
 }
@@ -352,12 +352,12 @@ static int start_own(struct sv_process *p, bool is_child)
 }
 
 /* A client whose collector has left: a writer and a file of its own, from where the collector has read. */
-static int go_on_alone(struct sv_process *p)
+static int continue_alone(struct sv_process *p)
 {
-    if (plan.is_collected) { /* recorded is what the rings take; the rest is counted in them */
+    if (plan.is_collected) { /* events are recorded until the rings are full, then counted in them */
         if (!atomic_exchange(&p->is_orphan, 1))
-            sv_say("the process that collects the events is gone; 'stave recover' finds those that "
-                   "the rings still take");
+            sv_say(
+                "the collector has exited; 'stave recover' finds the events that the rings hold");
         return -1;
     }
     if (!sv_leave_collector(p)) {
@@ -388,7 +388,7 @@ static int start_locked(struct sv_process *p, bool is_child)
     if (plan.is_collected)
         return start_collected(p);
     if (p->collector) /* a client that was stopped */
-        return sv_collector_look(p, true) == SV_COLLECTOR_THERE ? 0 : go_on_alone(p);
+        return sv_collector_look(p, true) == SV_COLLECTOR_THERE ? 0 : continue_alone(p);
     if (is_child && collector_dir[0] && !p->session && join_collector(p) == 0)
         return 0;
     return start_own(p, is_child);
@@ -397,7 +397,7 @@ static int start_locked(struct sv_process *p, bool is_child)
 int stave_start(const struct stave_options *options)
 {
     if (!sv_process_init() || !sv_registry_init()) {
-        sv_say("no memory; tracing is off");
+        sv_say("out of memory; tracing is off");
         return -1;
     }
     struct sv_process *p = sv_process;
@@ -436,7 +436,7 @@ int stave_flush(void)
     sv_control_lock(p);
     if (p->collector && !atomic_load(&p->is_orphan) && !sv_joined_flush(p) &&
         leave_failed_collector(p))
-        go_on_alone(p);
+        continue_alone(p);
     if (p->has_writer)
         sv_session_writer_flush(p);
     int status = has_failed(p) ? -1 : 0;
@@ -490,7 +490,7 @@ bool sv_session_check_collector(void)
     if (is_due)
         p->collector_looked_ns = now;
     bool changed = p->collector && leave_failed_collector(p) &&
-                   sv_collector_look(p, is_due) == SV_COLLECTOR_LEFT && go_on_alone(p) == 0;
+                   sv_collector_look(p, is_due) == SV_COLLECTOR_LEFT && continue_alone(p) == 0;
     sv_control_unlock(p);
     return changed;
 }
@@ -542,7 +542,7 @@ static void finish(void)
             plan.is_collected)
             return; /* the collector cleans up, or `stave recover` does */
         sv_control_lock(p);
-        go_on_alone(p);
+        continue_alone(p);
         sv_control_unlock(p);
         stave_stop();
     }

@@ -206,7 +206,7 @@ static void fail(struct sv_session_writer *w, const struct sv_err *err)
     w->clients.is_lost = true;
     snprintf(w->cause, sizeof w->cause, "%.120s", reason(w, err));
     atomic_store(&w->process->output_failed, 1);
-    sv_say("%s: %s; what comes from now on is lost and counted%s", w->out, reason(w, err),
+    sv_say("%s: %s; further events are lost and counted%s", w->out, reason(w, err),
            sv_destination_can_go_on(w->out) ? "" : " (stave recover saves the rest: -o FILE)");
     lose(w, w->written - last_point(w)->written);
     keep_what_is_whole(w);
@@ -475,7 +475,7 @@ static void report_losses(const struct sv_session_writer *w)
                "waits instead, STAVE_BUFFER=16M gives larger rings",
                w->out, (unsigned long long)lost, were, (unsigned long long)w->reported_full);
     else
-        sv_say("%s: %llu %s lost, in signal handlers or for want of a ring", w->out,
+        sv_say("%s: %llu %s lost in signal handlers or because a thread has no ring", w->out,
                (unsigned long long)lost, were);
 }
 
