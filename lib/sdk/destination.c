@@ -109,9 +109,10 @@ bool sv_destination_claim(struct sv_claim *c, const char *out, uint32_t pid, con
         code = sv_claim_take(c, own, &wish, err);
     }
     if (code >= 0 && c->has_left)
-        sv_say("%s: an earlier program was killed before its trace was complete; make it so with: "
-               "stave recover %s",
-               c->out, c->out);
+        sv_say(
+            "%s: an earlier program was killed before its trace was complete; to complete it, run: "
+            "stave recover %s",
+            c->out, c->out);
     return code >= 0;
 }
 

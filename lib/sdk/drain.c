@@ -34,7 +34,7 @@ struct sv_drain {
     const struct sv_session_file *session; /* or NULL */
     sv_str lost_ring, lost_old, lost_output;
     bool goes_on; /* from the output of a process that is gone */
-    uint64_t told_crowded, told_ring;
+    uint64_t reported_crowded, reported_ring;
 };
 
 /* ---- arguments ---- */
@@ -170,7 +170,7 @@ static bool own_time(const struct sv_drain *d, const struct lead *lead, int64_t 
            !__builtin_add_overflow(*ts, dur, end);
 }
 
-/* What cannot be written where it belongs is told as a loss there and then. */
+/* What cannot be written where it belongs is reported as a loss at that time. */
 static void as_lost(struct sv_drain *d, struct sv_batch *b, struct sv_event *e, int64_t now_ns)
 {
     struct sv_arg *a = sv_batch_arg(b);
@@ -311,7 +311,7 @@ static void damaged(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch
     b->n--;
 }
 
-/* Begins and ends on named tracks are in the plan, with all that they bring: all that a call place of this kind records. Whoever writes other
+/* Begins and ends on named tracks are in the plan, with all that they bring: all that a call site of this kind records. Whoever writes other
  * words into a ring (a begin by the place of an instant, two tracks) has damaged it. */
 enum planned { IS_PLANNED, HAS_CHANGED, HAS_NO_ROOM };
 
@@ -426,7 +426,7 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
     r->last_ns = last;
 }
 
-static void tell_loss(struct sv_batch *b, sv_track track, int64_t ns, sv_str cause, uint64_t n)
+static void report_loss(struct sv_batch *b, sv_track track, int64_t ns, sv_str cause, uint64_t n)
 {
     struct sv_event *e = sv_batch_event(b);
     e->ts_ns = ns;
@@ -444,8 +444,8 @@ static int64_t newest_tick(const struct sv_drain *d)
     return d->ticks.n ? d->ticks.at[d->ticks.n - 1].boot_ns : 0;
 }
 
-/* What was lost since it was told last; false: not in this batch. */
-static bool tell_losses(struct sv_drain *d, struct sv_batch *b, struct sv_drain_ring *r)
+/* What was lost since the last report; false: not in this batch. */
+static bool report_losses(struct sv_drain *d, struct sv_batch *b, struct sv_drain_ring *r)
 {
     uint64_t full = atomic_load_explicit(&r->ring->lost_full, memory_order_relaxed);
     uint64_t nested = atomic_load_explicit(&r->ring->lost_nested, memory_order_relaxed);
@@ -457,19 +457,19 @@ static bool tell_losses(struct sv_drain *d, struct sv_batch *b, struct sv_drain_
     bool has_read = r->last_ns != INT64_MIN;
     int64_t ns = has_read ? r->last_ns : newest_tick(d);
     if (r->lost_overwritten > 0)
-        tell_loss(b, r->track, has_read ? r->first_ns : ns, d->lost_old, r->lost_overwritten);
+        report_loss(b, r->track, has_read ? r->first_ns : ns, d->lost_old, r->lost_overwritten);
     r->lost_overwritten = 0;
     if (full > r->lost_full)
-        tell_loss(b, r->track, ns, d->lost_full, full - r->lost_full);
+        report_loss(b, r->track, ns, d->lost_full, full - r->lost_full);
     if (nested > r->lost_nested)
-        tell_loss(b, r->track, ns, d->lost_nested, nested - r->lost_nested);
+        report_loss(b, r->track, ns, d->lost_nested, nested - r->lost_nested);
     r->lost_full = full;
     r->lost_nested = nested;
     return true;
 }
 
 /* Those of the process. */
-static bool tell_other_losses(struct sv_drain *d, struct sv_batch *b)
+static bool report_other_losses(struct sv_drain *d, struct sv_batch *b)
 {
     uint64_t ring = d->session ? atomic_load_explicit(&d->session->lost_ring, memory_order_relaxed)
                                : 0;
@@ -478,16 +478,16 @@ static bool tell_other_losses(struct sv_drain *d, struct sv_batch *b)
     if (d->goes_on && d->session) { /* what it read and could not write is nowhere else */
         uint64_t output = atomic_load_explicit(&d->session->lost_output, memory_order_relaxed);
         if (output > 0)
-            tell_loss(b, d->names.process, newest_tick(d), d->lost_output, output);
+            report_loss(b, d->names.process, newest_tick(d), d->lost_output, output);
         d->goes_on = false;
     }
-    if (ring > d->told_ring)
-        tell_loss(b, d->names.process, newest_tick(d), d->lost_ring, ring - d->told_ring);
-    if (d->tracks.n_crowded > d->told_crowded)
-        tell_loss(b, d->names.process, newest_tick(d), d->lost_crowded,
-                  d->tracks.n_crowded - d->told_crowded);
-    d->told_ring = ring;
-    d->told_crowded = d->tracks.n_crowded;
+    if (ring > d->reported_ring)
+        report_loss(b, d->names.process, newest_tick(d), d->lost_ring, ring - d->reported_ring);
+    if (d->tracks.n_crowded > d->reported_crowded)
+        report_loss(b, d->names.process, newest_tick(d), d->lost_crowded,
+                    d->tracks.n_crowded - d->reported_crowded);
+    d->reported_ring = ring;
+    d->reported_crowded = d->tracks.n_crowded;
     return true;
 }
 
@@ -518,7 +518,7 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
             do
                 fill(d, r, b);
             while (r->pos < r->stop && b->n == 0);
-            if (r->pos < r->stop || (r->pos == r->end && !tell_losses(d, b, r)) ||
+            if (r->pos < r->stop || (r->pos == r->end && !report_losses(d, b, r)) ||
                 b->n > SV_BATCH - 8)
                 return (int)b->n;
         }
@@ -526,7 +526,7 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
             d->at = 0;
             continue;
         }
-        d->is_done = tell_other_losses(d, b);
+        d->is_done = report_other_losses(d, b);
         return (int)b->n;
     }
 }
@@ -564,7 +564,7 @@ uint64_t sv_drain_round(struct sv_drain *d)
             continue;
         if (head < r->pos || head - r->pos > r->size || head % 8 != 0) {
             sv_report_add(d->source.report, SV_DAMAGE, "damaged ring", 1, SV_NO_POS,
-                          "ring %zu: its end is not where it can be", i);
+                          "ring %zu: its end is out of range", i);
             sv_drain_start_at(r, head & ~(uint64_t)7);
             continue;
         }
@@ -691,7 +691,7 @@ void sv_drain_mark(const struct sv_drain *d, size_t i, struct sv_ring *ring, uin
     atomic_store_explicit(&m->pos, r->pos, memory_order_relaxed);
     atomic_store_explicit(&m->lost_full, r->lost_full, memory_order_relaxed);
     atomic_store_explicit(&m->lost_nested, r->lost_nested, memory_order_relaxed);
-    atomic_store_explicit(&m->lost_ring, d->told_ring, memory_order_relaxed);
+    atomic_store_explicit(&m->lost_ring, d->reported_ring, memory_order_relaxed);
     sv_tracks_mark(&d->tracks, r->number, m);
     atomic_store_explicit(&m->round, round, memory_order_release);
 }
@@ -708,8 +708,8 @@ void sv_drain_resume(struct sv_drain *d, size_t i, const struct sv_mark *mark)
     r->lost_full = atomic_load(&mark->lost_full);
     r->lost_nested = atomic_load(&mark->lost_nested);
     uint64_t ring = atomic_load(&mark->lost_ring);
-    if (ring > d->told_ring)
-        d->told_ring = ring;
+    if (ring > d->reported_ring)
+        d->reported_ring = ring;
 }
 
 size_t sv_drain_n_rings(const struct sv_drain *d)

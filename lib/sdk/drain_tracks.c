@@ -109,7 +109,7 @@ static void reopen(struct sv_tracks *t, const struct sv_drain_names *names,
     keep_open(t, o);
 }
 
-/* Where not all that is open is told, nothing may be put on the lanes that were in use. */
+/* When the mark does not list all open slices, nothing may be put on the lanes that were in use. */
 void sv_tracks_resume(struct sv_tracks *t, const struct sv_drain_names *names,
                       const struct sv_drain_ring *r, const struct sv_mark *mark)
 {

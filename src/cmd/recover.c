@@ -45,9 +45,9 @@ static const char *state_of(const struct sv_leftover *o)
         return "exited, but another process of it is running";
     if (o->has_session && o->dead.clients == SV_PROCESS_UNKNOWN)
         return "exited, but another process of it may be running";
-    if (o->has_session && sv_dead_is_kept(&o->dead))
+    if (o->has_session && sv_abandoned_is_kept(&o->dead))
         return "recovered and kept";
-    return o->has_session && !sv_dead_has_trace(&o->dead) ? "finished" : "exited";
+    return o->has_session && !sv_abandoned_has_trace(&o->dead) ? "finished" : "exited";
 }
 
 static void print_head(const struct sv_leftover *o)
@@ -75,7 +75,7 @@ static void print_one(const struct sv_leftover *o)
 {
     char part[32], rings[32], lost[32];
     print_head(o);
-    if ((o->has_session && !sv_dead_has_trace(&o->dead)) || (o->problem[0] && !o->part[0]))
+    if ((o->has_session && !sv_abandoned_has_trace(&o->dead)) || (o->problem[0] && !o->part[0]))
         return;
     sv_print(stdout, "  %s: %s written", o->out[0] ? o->out : "no file",
              sv_human_bytes(part, o->part_bytes));
@@ -183,12 +183,12 @@ static int pump_both(const struct sv_leftover *o, struct join *j, struct sv_sink
     struct sv_source *part, *rings;
     struct sv_pump_options options = {0};
     int code = open_part(o, j, &part, err);
-    unsigned gives = SV_DEAD_GIVES | (part ? part->gives : 0);
+    unsigned gives = SV_ABANDONED_GIVES | (part ? part->gives : 0);
     sink = sv_pump_adapt(gives, sink, j->dict, &j->report, &options);
     if (code >= 0 && part)
         code = sv_pump_into(part, sink, &options, err);
     if (code >= 0 && o->has_session)
-        code = sv_dead_source(&o->dead, j->dict, &j->report, &rings, err);
+        code = sv_abandoned_source(&o->dead, j->dict, &j->report, &rings, err);
     if (code >= 0 && o->has_session)
         code = sv_pump_into(rings, sink, &options, err);
     int closed = sink->close(sink, code < 0, err);
@@ -288,7 +288,7 @@ static int check_state(const struct recover *r, const struct sv_leftover *o, con
     uint32_t pid = 0;
     enum sv_process_state state = sv_leftover_state(o, &pid);
     bool is_writer = !o->has_session || o->dead.process != SV_PROCESS_GONE;
-    if (o->has_session && is_writer && !sv_dead_has_trace(&o->dead))
+    if (o->has_session && is_writer && !sv_abandoned_has_trace(&o->dead))
         return 0; /* it has finished this one */
     if (state == SV_PROCESS_RUNS)
         return sv_err_set(
@@ -323,10 +323,10 @@ static int take_lock(const struct sv_leftover *o, struct sv_err *err)
 /* As it is now that nobody else has it. */
 static int look_again(struct sv_leftover *o, struct sv_err *err)
 {
-    struct sv_dead now;
+    struct sv_abandoned now;
     if (!o->has_session)
         return 0;
-    int code = sv_dead_look(o->dead.dir, &now, err);
+    int code = sv_abandoned_look(o->dead.dir, &now, err);
     if (code >= 0)
         o->dead = now;
     return code;
@@ -365,7 +365,7 @@ static int recover_one(const struct recover *r, const char *name, struct sv_left
     if (code >= 0 && !r->keep)
         sv_leftover_remove(o, false);
     else if (code >= 0 && o->has_session)
-        sv_dead_note_kept(&o->dead);
+        sv_abandoned_note_kept(&o->dead);
     close(lock);
     return code;
 }
@@ -373,7 +373,7 @@ static int recover_one(const struct recover *r, const char *name, struct sv_left
 /* What is finished has its trace already. */
 static bool has_something(const struct sv_leftover *o)
 {
-    return !o->has_session || sv_dead_has_trace(&o->dead);
+    return !o->has_session || sv_abandoned_has_trace(&o->dead);
 }
 
 /* What programs left that were killed between their claim and their first event. False: there is none. */

@@ -6,7 +6,7 @@
 #define SV_RECORD_LEFTOVERS_H
 
 #include "core/files/claim.h"
-#include "sdk/dead.h"
+#include "sdk/abandoned.h"
 
 struct sv_leftover {
     char out[SV_PATH_MAX];  /* the name it was for, absolute; "": it went to no file */
@@ -14,7 +14,7 @@ struct sv_leftover {
     bool has_claim, has_session;
     char problem[160]; /* why the session, dead.dir, cannot be read; "": it can, or there is none */
     struct sv_claim claim;
-    struct sv_dead dead;
+    struct sv_abandoned dead;
     uint64_t part_device, part_inode;
     uint64_t part_bytes; /* of the growing file that are whole */
     uint64_t file_bytes; /* of all of it */

@@ -112,7 +112,7 @@ stave trigger; [ $? = 3 ] && grep -q "is not this user's alone" err; say $? "tri
 stave record $light -o l.pftrace -- true; [ $? = 0 ] && grep -q "cannot find this recording: .*is not this user's alone" err; say $? "a recording that cannot be listed says so"
 rm -rf /dev/shm/stave-*
 nobody mkdir -m 777 /dev/shm/stave-0 shared/stave-0
-STAVE_OUT=s.pftrace "$BUILD/tests/stress/lossy" 10 exit >out 2>err; [ $? = 0 ] && grep -q "no folder for sessions is this user's alone .*STAVE_SESSION_DIR" err; say $? "a program that finds no folder for its session says what to do"
+STAVE_OUT=s.pftrace "$BUILD/tests/stress/lossy" 10 exit >out 2>err; [ $? = 0 ] && grep -q "other users have access to all directories for sessions .*STAVE_SESSION_DIR" err; say $? "a program that finds no folder for its session says what to do"
 stave doctor; grep -q "^no  libstave's rings  *another user could have written to /dev/shm/stave-0" out; say $? "doctor says so"
 rmdir /dev/shm/stave-0 shared/stave-0
 
@@ -123,7 +123,7 @@ recover --clean --yes --discard shared/way/out.pftrace; [ $? = 3 ] && unharmed; 
 
 # ---- programs and collectors ----
 mkdir -m 700 shared/host; chown 65534 shared/host
-STAVE_SESSION=$here/shared/host "$BUILD/tests/stress/lossy" 10 exit >out 2>err; [ $? = 0 ] && grep -q "the session is not this user's alone; tracing is off" err && [ -z "$(ls shared/host)" ]; say $? "a program of root's does not trace into another user's session"
+STAVE_SESSION=$here/shared/host "$BUILD/tests/stress/lossy" 10 exit >out 2>err; [ $? = 0 ] && grep -q "other users have access to the session; tracing is off" err && [ -z "$(ls shared/host)" ]; say $? "a program of root's does not trace into another user's session"
 "$BUILD/tests/stress/collector" col t.pftrace 20 >said 2>err & collector=$!
 for _ in $(seq 600); do grep -q ready said && break; sleep 0.05; done
 "$hostile" session col/2-a lanes 10; chown -R 65534 col/2-a; STAVE_SESSION=$PWD/col "$BUILD/tests/stress/lossy" 10 exit >out 2>>err; wait $collector

@@ -1,5 +1,6 @@
-/* Rooms: see room.h. Used by the writer thread for its guests, by collectors, and by readers of dead sessions. */
-#include "sdk/room.h"
+/* Files of a client: see client_files.h. Used by the writer thread for its clients, by `stave run` and the like, and by readers of
+ * abandoned sessions. */
+#include "sdk/client_files.h"
 
 #include "core/base/mem.h"
 #include "core/base/report.h"
@@ -23,7 +24,7 @@ enum { NAMES_CHUNK = 512 << 10 }; /* more than the longest record of an honest c
 
 /* ---- files ---- */
 
-static int open_file(const struct sv_room *r, const char *name, struct stat *st)
+static int open_file(const struct sv_client_files *r, const char *name, struct stat *st)
 {
     int folder = sv_trusted_folder(r->base_fd, r->path, SV_TRUST_PRIVATE);
     if (folder < 0)
@@ -40,12 +41,12 @@ static int open_file(const struct sv_room *r, const char *name, struct stat *st)
     return fd;
 }
 
-static int protection(const struct sv_room *r)
+static int protection(const struct sv_client_files *r)
 {
     return r->is_writable ? PROT_READ | PROT_WRITE : PROT_READ;
 }
 
-static bool map_session(struct sv_room *r)
+static bool map_session(struct sv_client_files *r)
 {
     struct stat st;
     int fd = open_file(r, "session", &st);
@@ -65,9 +66,9 @@ static bool map_session(struct sv_room *r)
     return true;
 }
 
-struct sv_room *sv_room_open(int base_fd, const char *path, bool is_writable)
+struct sv_client_files *sv_client_files_open(int base_fd, const char *path, bool is_writable)
 {
-    struct sv_room *r = sv_alloc(sizeof *r);
+    struct sv_client_files *r = sv_alloc(sizeof *r);
     r->base_fd = base_fd;
     r->is_writable = is_writable;
     int error = ENAMETOOLONG;
@@ -81,12 +82,12 @@ struct sv_room *sv_room_open(int base_fd, const char *path, bool is_writable)
         }
         error = errno;
     }
-    sv_room_close(r);
+    sv_client_files_close(r);
     errno = error;
     return NULL;
 }
 
-static void unmap_ring(struct sv_room_ring *m)
+static void unmap_ring(struct sv_client_ring *m)
 {
     void *at = m->guarded.at;
     size_t bytes = m->guarded.bytes;
@@ -95,7 +96,7 @@ static void unmap_ring(struct sv_room_ring *m)
     free(m);
 }
 
-void sv_room_close(struct sv_room *r)
+void sv_client_files_close(struct sv_client_files *r)
 {
     if (!r)
         return;
@@ -111,7 +112,7 @@ void sv_room_close(struct sv_room *r)
 
 /* ---- rings ---- */
 
-static uint8_t *map_twice(const struct sv_room *r, int fd, uint64_t size)
+static uint8_t *map_twice(const struct sv_client_files *r, int fd, uint64_t size)
 {
     size_t bytes = SV_PAGE + 2 * (size_t)size;
     uint8_t *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -127,7 +128,7 @@ static uint8_t *map_twice(const struct sv_room *r, int fd, uint64_t size)
     return at;
 }
 
-static struct sv_room_ring *map_ring(struct sv_room *r, uint32_t number)
+static struct sv_client_ring *map_ring(struct sv_client_files *r, uint32_t number)
 {
     char name[32];
     struct stat st;
@@ -145,7 +146,7 @@ static struct sv_room_ring *map_ring(struct sv_room *r, uint32_t number)
     close(fd);
     if (!at)
         return NULL;
-    struct sv_room_ring *m = sv_alloc(sizeof *m);
+    struct sv_client_ring *m = sv_alloc(sizeof *m);
     m->ring = (struct sv_ring *)(void *)at;
     m->data = at + SV_PAGE;
     m->size = size;
@@ -225,8 +226,8 @@ uint64_t sv_ring_pending(const struct sv_ring *r, const uint8_t *data)
 }
 
 /* The ring as it is read from now on: behind what the output has of it. */
-static void add_to_drain(const struct sv_room *r, const struct sv_room_ring *m, struct sv_drain *d,
-                         uint64_t round)
+static void add_to_drain(const struct sv_client_files *r, const struct sv_client_ring *m,
+                         struct sv_drain *d, uint64_t round)
 {
     struct sv_ring_progress p = sv_ring_committed(m->ring, m->size, round);
     uint64_t start = sv_ring_start(m->ring, m->size, p.pos, r->session->full);
@@ -235,11 +236,12 @@ static void add_to_drain(const struct sv_room *r, const struct sv_room_ring *m, 
     to->lost_nested = p.lost_nested;
 }
 
-void sv_room_rings(struct sv_room *r, struct sv_drain *d, uint64_t round, struct sv_report *report)
+void sv_client_files_rings(struct sv_client_files *r, struct sv_drain *d, uint64_t round,
+                           struct sv_report *report)
 {
     uint32_t n = atomic_load_explicit(&r->session->n_rings, memory_order_acquire);
     for (n = n < SV_RINGS_MAX ? n : SV_RINGS_MAX; r->n_met < n; r->n_met++) {
-        struct sv_room_ring *m = map_ring(r, r->n_met);
+        struct sv_client_ring *m = map_ring(r, r->n_met);
         if (!m && r->error) /* perhaps in the next round */
             return;
         if (!m) {
@@ -248,7 +250,8 @@ void sv_room_rings(struct sv_room *r, struct sv_drain *d, uint64_t round, struct
                               "ring.%u", r->n_met);
             continue;
         }
-        r->rings = sv_grow(r->rings, &r->cap_rings, r->n_rings + 1, sizeof(struct sv_room_ring *));
+        r->rings =
+            sv_grow(r->rings, &r->cap_rings, r->n_rings + 1, sizeof(struct sv_client_ring *));
         r->rings[r->n_rings++] = m;
         if (d)
             add_to_drain(r, m, d, round);
@@ -258,7 +261,7 @@ void sv_room_rings(struct sv_room *r, struct sv_drain *d, uint64_t round, struct
 /* ---- names ---- */
 
 /* From the file in pieces: its length is another process's word. */
-static bool read_names(struct sv_room *r, struct sv_drain *d, int fd, uint64_t end)
+static bool read_names(struct sv_client_files *r, struct sv_drain *d, int fd, uint64_t end)
 {
     size_t cap = end - r->names_read < NAMES_CHUNK ? (size_t)(end - r->names_read) : NAMES_CHUNK;
     uint8_t *bytes = sv_realloc(NULL, cap);
@@ -274,7 +277,7 @@ static bool read_names(struct sv_room *r, struct sv_drain *d, int fd, uint64_t e
     return ok;
 }
 
-void sv_room_names(struct sv_room *r, struct sv_drain *d, struct sv_report *report)
+void sv_client_files_names(struct sv_client_files *r, struct sv_drain *d, struct sv_report *report)
 {
     struct stat st;
     uint64_t end = atomic_load_explicit(&r->session->names_bytes, memory_order_acquire);
@@ -294,7 +297,7 @@ void sv_room_names(struct sv_room *r, struct sv_drain *d, struct sv_report *repo
         close(fd);
 }
 
-void sv_room_name_threads(const struct sv_room *r, struct sv_drain *d)
+void sv_client_files_name_threads(const struct sv_client_files *r, struct sv_drain *d)
 {
     for (size_t i = 0; i < r->n_rings; i++) {
         char name[32] = {0};
@@ -305,7 +308,7 @@ void sv_room_name_threads(const struct sv_room *r, struct sv_drain *d)
 }
 
 /* Copied first: the texts may change while they are read. */
-void sv_room_describe(const struct sv_room *r, struct sv_dict *dict)
+void sv_client_files_describe(const struct sv_client_files *r, struct sv_dict *dict)
 {
     char command[sizeof r->session->command], name[sizeof r->session->name];
     memcpy(command, r->session->command, sizeof command);
@@ -320,7 +323,7 @@ void sv_room_describe(const struct sv_room *r, struct sv_dict *dict)
 
 /* ---- directories ---- */
 
-bool sv_room_remove(int base_fd, const char *path)
+bool sv_client_files_remove(int base_fd, const char *path)
 {
     int fd = sv_trusted_folder(base_fd, path, SV_TRUST_PRIVATE);
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
@@ -339,7 +342,7 @@ bool sv_room_remove(int base_fd, const char *path)
     return unlinkat(base_fd, path, AT_REMOVEDIR) == 0;
 }
 
-int sv_room_each(int fd, int (*visit)(void *ctx, const char *name), void *ctx)
+int sv_client_files_each(int fd, int (*visit)(void *ctx, const char *name), void *ctx)
 {
     int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = copy >= 0 ? fdopendir(copy) : NULL;

@@ -82,7 +82,7 @@ static bool is_even(const struct cl_work *w)
     return w->dims > 0;
 }
 
-static void tell_kernel(const struct cl_work *w, struct stave_gpu_at at)
+static void record_kernel(const struct cl_work *w, struct stave_gpu_at at)
 {
     struct stave_args more;
     struct text global = {.len = 0}, arguments = {.len = 0};
@@ -104,7 +104,7 @@ static void tell_kernel(const struct cl_work *w, struct stave_gpu_at at)
     stave_gpu_add_kernel(&k);
 }
 
-static void tell_copy(const struct cl_work *w, struct stave_gpu_at at)
+static void record_copy(const struct cl_work *w, struct stave_gpu_at at)
 {
     bool is_up = w->direction == STAVE_GPU_H2D, is_down = w->direction == STAVE_GPU_D2H;
     struct stave_args more;
@@ -124,7 +124,7 @@ static void tell_copy(const struct cl_work *w, struct stave_gpu_at at)
     stave_gpu_add_copy(&copy);
 }
 
-static void tell_wait(const struct cl_work *w, struct stave_gpu_at at)
+static void record_wait(const struct cl_work *w, struct stave_gpu_at at)
 {
     struct stave_args more;
     stave_args_init(&more);
@@ -133,13 +133,13 @@ static void tell_wait(const struct cl_work *w, struct stave_gpu_at at)
     stave_gpu_add_wait(&(struct stave_gpu_wait){.at = at, .kind = STAVE_GPU_STREAM_WAIT});
 }
 
-void cl_tell(const struct cl_work *w, const struct cl_clock *clock)
+void cl_record_work(const struct cl_work *w, const struct cl_clock *clock)
 {
     struct stave_gpu_at at = place(w, clock);
     switch (w->kind) {
-    case CL_WORK_KERNEL: tell_kernel(w, at); break;
+    case CL_WORK_KERNEL: record_kernel(w, at); break;
     case CL_WORK_COPY:
-    case CL_WORK_MAP: tell_copy(w, at); break;
+    case CL_WORK_MAP: record_copy(w, at); break;
     case CL_WORK_FILL:
         stave_gpu_add_set(&(struct stave_gpu_set){
             .at = at, .memory = STAVE_GPU_DEVICE_MEMORY, .bytes = w->bytes});
@@ -148,12 +148,12 @@ void cl_tell(const struct cl_work *w, const struct cl_clock *clock)
         at.begin = at.end;
         stave_gpu_add_point(STAVE_GPU_MARK, &at, 0);
         break;
-    case CL_WORK_WAIT: tell_wait(w, at); break;
+    case CL_WORK_WAIT: record_wait(w, at); break;
     }
 }
 
 /* It ended in an error, or its times cannot be had: where it was enqueued, with what is known. */
-void cl_tell_failed(const struct cl_work *w)
+void cl_record_failed(const struct cl_work *w)
 {
     struct stave_args more;
     stave_args_init(&more);

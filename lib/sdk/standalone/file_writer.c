@@ -30,7 +30,7 @@ struct stave_file {
 static _Atomic unsigned n_files;
 #define WRITER "libstave"
 
-static void tell(char *message, size_t size, const char *text)
+static void set_message(char *message, size_t size, const char *text)
 {
     if (message && size)
         snprintf(message, size, "%s", text);
@@ -110,7 +110,7 @@ struct stave_file *stave_file_open(const char *path, const char *compress, char 
         why = "explicit times go to files only";
     struct stave_file *f = why ? NULL : calloc(1, sizeof *f);
     if (!f) {
-        tell(message, size, why ? why : "out of memory");
+        set_message(message, size, why ? why : "out of memory");
         return NULL;
     }
     pthread_mutex_init(&f->lock, NULL);
@@ -119,7 +119,7 @@ struct stave_file *stave_file_open(const char *path, const char *compress, char 
     snprintf(f->part, sizeof f->part, "%s.%d.%u.part", f->path, (int)getpid(), number);
     if (!why && guarded(f, prepare, compress, true) == 0)
         return f;
-    tell(message, size, why ? why : f->err.msg);
+    set_message(message, size, why ? why : f->err.msg);
     unlink(f->part);
     release(f);
     return NULL;
@@ -153,7 +153,7 @@ int stave_file_close(struct stave_file *f, char *message, size_t size)
         status = -1;
     }
     if (status != 0) {
-        tell(message, size, f->err.msg);
+        set_message(message, size, f->err.msg);
         unlink(f->part);
     }
     release(f);

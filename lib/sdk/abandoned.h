@@ -1,13 +1,13 @@
-/* Sessions of processes that are no more: finding them, and reading what their rings still hold. */
-#ifndef SV_SDK_DEAD_H
-#define SV_SDK_DEAD_H
+/* Abandoned sessions: finding the session directories of processes that have exited without finishing them, and reading what their rings hold. */
+#ifndef SV_SDK_ABANDONED_H
+#define SV_SDK_ABANDONED_H
 
 #include "core/base/err.h"
 #include "core/stream/stream.h"
 #include "sdk/folders.h"
 #include "sdk/session_layout.h"
 
-struct sv_dead {
+struct sv_abandoned {
     char dir[SV_PATH_MAX];
     struct sv_session_file session; /* a copy, checked: texts end */
     enum sv_process_state process;  /* does it still run? */
@@ -22,24 +22,25 @@ struct sv_dead {
 };
 
 /* Looks at a session directory. SV_EFORMAT: it is none of this version; SV_EINPUT: it is none, or not this user's alone. */
-int sv_dead_look(const char *dir, struct sv_dead *d, struct sv_err *err);
+int sv_abandoned_look(const char *dir, struct sv_abandoned *d, struct sv_err *err);
 
-bool sv_dead_has_trace(const struct sv_dead *d); /* false: it was finished */
-bool sv_dead_is_kept(const struct sv_dead *d);   /* its trace was recovered, with --keep */
+bool sv_abandoned_has_trace(const struct sv_abandoned *d); /* false: it was finished */
+bool sv_abandoned_is_kept(const struct sv_abandoned *d); /* its trace was recovered, with --keep */
 
 /* The session directories of this user in the folder; calls `visit` for each until it returns other than 0, which is returned. -1: the folder
  * cannot be used; errno says why. */
-int sv_dead_each(const struct sv_folder *f, int (*visit)(void *ctx, const char *dir), void *ctx);
+int sv_abandoned_each(const struct sv_folder *f, int (*visit)(void *ctx, const char *dir),
+                      void *ctx);
 
 /* What the rings hold past the growing file, as a source. It goes on from the file: what is open there ends here, so that only both together
  * have begins and ends in order. */
-#define SV_DEAD_GIVES (SV_HAS_EDGES | SV_HAS_NESTED | SV_IN_NO_ORDER)
-int sv_dead_source(const struct sv_dead *d, struct sv_dict *dict, struct sv_report *report,
-                   struct sv_source **out, struct sv_err *err);
+#define SV_ABANDONED_GIVES (SV_HAS_EDGES | SV_HAS_NESTED | SV_IN_NO_ORDER)
+int sv_abandoned_source(const struct sv_abandoned *d, struct sv_dict *dict,
+                        struct sv_report *report, struct sv_source **out, struct sv_err *err);
 
 /* Notes that it was recovered, and is kept. */
-void sv_dead_note_kept(const struct sv_dead *d);
+void sv_abandoned_note_kept(const struct sv_abandoned *d);
 /* Removes the directory and its files, nothing else. False: something is left. */
-bool sv_dead_remove(const struct sv_dead *d);
+bool sv_abandoned_remove(const struct sv_abandoned *d);
 
 #endif

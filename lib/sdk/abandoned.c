@@ -1,9 +1,9 @@
-/* Reading the session of a dead process: the rest that `stave recover` joins to the growing file.
+/* Reads the session of a process that has exited: `stave recover` joins what it finds to the unfinished file.
  *
  * Order: look at the directory (copy and check the session file), then make the source (names, clock pairs, rings from the last
  * committed mark to the head; of the process and of its clients, one after the other). Folders and files must be this user's alone, are mapped
  * read-only and may hold anything. Which mark counts is said in session_layout.h: the newest whose round is not past the session's. */
-#include "sdk/dead.h"
+#include "sdk/abandoned.h"
 
 #include "core/files/trusted.h"
 #include "sdk/client.h"
@@ -29,7 +29,8 @@ static int open_folder(const char *dir, struct sv_err *err)
     if (fd < 0 && errno == EPERM)
         return sv_err_set(err, SV_EINPUT, SV_NO_POS,
                           "%s: another user could have written it; it is not read", dir);
-    return fd >= 0 ? fd : sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s is no session directory", dir);
+    return fd >= 0 ? fd
+                   : sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s is not a session directory", dir);
 }
 
 static int64_t changed_ns(int fd)
@@ -38,14 +39,14 @@ static int64_t changed_ns(int fd)
     return fstat(fd, &st) == 0 ? (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec : 0;
 }
 
-static int read_session(int folder, struct sv_dead *d, struct sv_err *err)
+static int read_session(int folder, struct sv_abandoned *d, struct sv_err *err)
 {
     struct sv_session_file *s = &d->session;
     int fd = sv_trusted_file(folder, "session", O_RDONLY, SV_TRUST_OWN, 0);
     if (fd < 0 && sv_trusted_failed(errno))
         return sv_err_sys(err, "%s/session: cannot be read", d->dir);
     if (fd < 0)
-        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s is no session directory", d->dir);
+        return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s is not a session directory", d->dir);
     struct stat st;
     bool is_size = fstat(fd, &st) == 0 && st.st_size >= SV_SESSION_BYTES;
     ssize_t n = is_size ? read(fd, s, sizeof *s) : 0;
@@ -73,16 +74,16 @@ static uint64_t above(uint64_t value, uint64_t base)
     return value > base ? value - base : 0;
 }
 
-/* What the rings of a room hold that the output of `d` lacks. */
-static void count_pending(struct sv_dead *d, struct sv_room *room)
+/* Adds what the rings hold that the output of `d` lacks. */
+static void count_pending(struct sv_abandoned *d, struct sv_client_files *files)
 {
     uint64_t round = atomic_load(&d->session.round);
-    sv_room_rings(room, NULL, round, NULL);
-    for (size_t i = 0; i < room->n_rings; i++) {
-        const struct sv_ring *r = room->rings[i]->ring;
-        uint64_t size = room->rings[i]->size, head = atomic_load(&r->head);
+    sv_client_files_rings(files, NULL, round, NULL);
+    for (size_t i = 0; i < files->n_rings; i++) {
+        const struct sv_ring *r = files->rings[i]->ring;
+        uint64_t size = files->rings[i]->size, head = atomic_load(&r->head);
         struct sv_ring_progress p = sv_ring_committed(r, size, round);
-        uint64_t pos = sv_ring_start(r, size, p.pos, room->session->full);
+        uint64_t pos = sv_ring_start(r, size, p.pos, files->session->full);
         if (head > pos && head - pos <= size)
             d->ring_bytes += head - pos;
         d->ring_losses += above(atomic_load(&r->lost_full), p.lost_full) +
@@ -91,29 +92,29 @@ static void count_pending(struct sv_dead *d, struct sv_room *room)
 }
 
 struct looking {
-    struct sv_dead *dead;
+    struct sv_abandoned *dead;
     int folder;
 };
 
 static int look_at_client(void *ctx, const char *name)
 {
     struct looking *l = ctx;
-    struct sv_dead *d = l->dead;
-    struct sv_room *room = sv_room_open(l->folder, name, false);
-    if (!room)
+    struct sv_abandoned *d = l->dead;
+    struct sv_client_files *files = sv_client_files_open(l->folder, name, false);
+    if (!files)
         return 0;
     d->n_clients++;
-    count_pending(d, room);
-    enum sv_process_state state = sv_process_id_state(&room->process);
+    count_pending(d, files);
+    enum sv_process_state state = sv_process_id_state(&files->process);
     if (state == SV_PROCESS_RUNS || d->clients == SV_PROCESS_GONE)
         d->clients = state;
     if (state != SV_PROCESS_GONE)
-        d->running_client = room->process.pid;
-    sv_room_close(room);
+        d->running_client = files->process.pid;
+    sv_client_files_close(files);
     return 0;
 }
 
-int sv_dead_look(const char *dir, struct sv_dead *d, struct sv_err *err)
+int sv_abandoned_look(const char *dir, struct sv_abandoned *d, struct sv_err *err)
 {
     memset(d, 0, sizeof *d);
     if (snprintf(d->dir, sizeof d->dir, "%s", dir) >= (int)sizeof d->dir)
@@ -126,23 +127,23 @@ int sv_dead_look(const char *dir, struct sv_dead *d, struct sv_err *err)
         const struct sv_session_file *s = &d->session;
         d->process = sv_process_id_state(&s->process);
         d->part_bytes = atomic_load(&s->bytes[atomic_load(&s->round) & 1]);
-        struct sv_room *room = sv_room_open(folder, ".", false);
-        if (room)
-            count_pending(d, room);
-        sv_room_close(room);
+        struct sv_client_files *files = sv_client_files_open(folder, ".", false);
+        if (files)
+            count_pending(d, files);
+        sv_client_files_close(files);
         d->clients = SV_PROCESS_GONE;
-        sv_room_each(folder, look_at_client, &(struct looking){d, folder});
+        sv_client_files_each(folder, look_at_client, &(struct looking){d, folder});
     }
     close(folder);
     return code < 0 ? code : 0;
 }
 
-bool sv_dead_has_trace(const struct sv_dead *d)
+bool sv_abandoned_has_trace(const struct sv_abandoned *d)
 {
     return atomic_load(&d->session.state) != SV_SESSION_CLOSED;
 }
 
-bool sv_dead_is_kept(const struct sv_dead *d)
+bool sv_abandoned_is_kept(const struct sv_abandoned *d)
 {
     return atomic_load(&d->session.state) == SV_SESSION_KEPT;
 }
@@ -167,12 +168,13 @@ static int visit_one(void *ctx, const char *name)
     return v->visit(v->ctx, dir);
 }
 
-int sv_dead_each(const struct sv_folder *f, int (*visit)(void *ctx, const char *dir), void *ctx)
+int sv_abandoned_each(const struct sv_folder *f, int (*visit)(void *ctx, const char *dir),
+                      void *ctx)
 {
     int fd = sv_folder_open(f, false);
     if (fd < 0)
         return -1;
-    int status = sv_room_each(fd, visit_one, &(struct visiting){f, fd, visit, ctx});
+    int status = sv_client_files_each(fd, visit_one, &(struct visiting){f, fd, visit, ctx});
     close(fd);
     return status;
 }
@@ -182,18 +184,18 @@ int sv_dead_each(const struct sv_folder *f, int (*visit)(void *ctx, const char *
 /* The process and its clients, one open at a time: the memory of one, however many there are. */
 struct dead_source {
     struct sv_source source; /* first: the handle */
-    const struct sv_dead *dead;
+    const struct sv_abandoned *dead;
     int folder;
     char **names; /* ".", then the clients' directories */
     size_t n, cap, at;
-    struct sv_client client; /* names[at]; room NULL: not opened yet */
+    struct sv_client client; /* names[at]; files NULL: not opened yet */
     struct sv_ring_view window;
 };
 
 static void close_source(struct sv_source *source)
 {
     struct dead_source *s = (struct dead_source *)source;
-    if (s->client.room)
+    if (s->client.files)
         sv_client_close(&s->client);
     for (size_t i = 0; i < s->n; i++)
         free(s->names[i]);
@@ -244,36 +246,36 @@ static int open_client(struct dead_source *s, struct sv_err *err)
                       "%s/%s", s->dead->dir, name);
         return 0;
     }
-    if (!dict->tracks[sv_dict_process(dict, 0, c->room->process.pid)].is_described)
-        sv_room_describe(c->room, dict);
+    if (!dict->tracks[sv_dict_process(dict, 0, c->files->process.pid)].is_described)
+        sv_client_files_describe(c->files, dict);
     uint64_t round = atomic_load(&s->dead->session.round);
-    sv_drain_watch(c->drain, c->room->session);
+    sv_drain_watch(c->drain, c->files->session);
     sv_client_round(c, round);
-    if (c->room->error)
-        return cannot_read(s, c->room->error, err);
-    for (size_t i = 0; i < c->room->n_rings; i++) {
-        const struct sv_room_ring *m = c->room->rings[i];
+    if (c->files->error)
+        return cannot_read(s, c->files->error, err);
+    for (size_t i = 0; i < c->files->n_rings; i++) {
+        const struct sv_client_ring *m = c->files->rings[i];
         sv_drain_resume(c->drain, i, sv_ring_committed(m->ring, m->size, round).mark);
-        if (c->room->session->full == STAVE_FULL_OVERWRITE)
+        if (c->files->session->full == STAVE_FULL_OVERWRITE)
             sv_drain_ring(c->drain, i)->lost_overwritten =
                 sv_ring_forgotten(m->ring, m->data, m->size, sv_drain_ring(c->drain, i)->pos);
     }
     read_ticks(&s->dead->session, c->drain);
-    sv_room_name_threads(c->room, c->drain);
+    sv_client_files_name_threads(c->files, c->drain);
     return 1;
 }
 
 static void report_fault(const struct dead_source *s, const char *why)
 {
     sv_report_add(s->source.report, SV_DAMAGE, "the rest of a process is not read", 1, SV_NO_POS,
-                  "process %u: %s", s->client.room->process.pid, why);
+                  "process %u: %s", s->client.files->process.pid, why);
 }
 
 static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
 {
     struct dead_source *s = (struct dead_source *)source;
     for (; s->at < s->n; s->at++) {
-        int opened = s->client.room ? 1 : open_client(s, err);
+        int opened = s->client.files ? 1 : open_client(s, err);
         if (opened < 0)
             return opened;
         if (opened == 0)
@@ -297,8 +299,8 @@ static int add_name(void *ctx, const char *name)
     return 0;
 }
 
-int sv_dead_source(const struct sv_dead *d, struct sv_dict *dict, struct sv_report *report,
-                   struct sv_source **out, struct sv_err *err)
+int sv_abandoned_source(const struct sv_abandoned *d, struct sv_dict *dict,
+                        struct sv_report *report, struct sv_source **out, struct sv_err *err)
 {
     int folder = open_folder(d->dir, err);
     if (folder < 0)
@@ -310,18 +312,18 @@ int sv_dead_source(const struct sv_dead *d, struct sv_dict *dict, struct sv_repo
     s->folder = folder;
     s->source = (struct sv_source){.next = next,
                                    .close = close_source,
-                                   .gives = SV_DEAD_GIVES,
+                                   .gives = SV_ABANDONED_GIVES,
                                    .dict = dict,
                                    .report = report};
     add_name(s, ".");
-    sv_room_each(folder, add_name, s);
+    sv_client_files_each(folder, add_name, s);
     *out = &s->source;
     return 0;
 }
 
 /* ---- afterwards ---- */
 
-void sv_dead_note_kept(const struct sv_dead *d)
+void sv_abandoned_note_kept(const struct sv_abandoned *d)
 {
     int folder = sv_trusted_folder(AT_FDCWD, d->dir, SV_TRUST_PRIVATE);
     int fd = folder < 0 ? -1 : sv_trusted_file(folder, "session", O_RDWR, SV_TRUST_OWN, 0);
@@ -336,16 +338,16 @@ void sv_dead_note_kept(const struct sv_dead *d)
 
 static int remove_client(void *ctx, const char *name)
 {
-    sv_room_remove(*(int *)ctx, name);
+    sv_client_files_remove(*(int *)ctx, name);
     return 0;
 }
 
-bool sv_dead_remove(const struct sv_dead *d)
+bool sv_abandoned_remove(const struct sv_abandoned *d)
 {
     int folder = sv_trusted_folder(AT_FDCWD, d->dir, SV_TRUST_PRIVATE);
     if (folder < 0)
         return false;
-    sv_room_each(folder, remove_client, &folder);
+    sv_client_files_each(folder, remove_client, &folder);
     close(folder);
-    return sv_room_remove(AT_FDCWD, d->dir);
+    return sv_client_files_remove(AT_FDCWD, d->dir);
 }
