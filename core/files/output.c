@@ -4,7 +4,7 @@
  * folder (so that the rename is atomic) and takes its final name when everything has been written; an existing file
  * keeps its content until then. Bytes flow: caller → `buf` → [compressor → `packed`] → file descriptor or memory.
  *
- * The first failure is remembered, everything after it is ignored, and close tells it: nobody checks single writes. It
+ * The first failure is remembered, everything after it is ignored, and close() returns it: callers do not check single writes. It
  * must not touch signal dispositions: whoever runs the program decides about SIGPIPE. */
 #include "core/files/output.h"
 
@@ -243,8 +243,8 @@ static void free_output(struct sv_output *o)
     free(o);
 }
 
-/* A name beside `path` that nobody else has: a hidden file that names its purpose. Created with 0666, so that the umask
- * alone decides about the mode. */
+/* A name beside `path` that nobody else has: a hidden file that names its purpose. Created with 0666, so that only the umask
+ * decides about the mode. */
 static int open_temporary(struct sv_output *o, struct sv_err *err)
 {
     const char *slash = strrchr(o->path, '/');

@@ -2,8 +2,8 @@
  *
  * Called by the tracer's thread, the converter and the report, one call at a time. Open requests and batches lie in slots that
  * are used again; a map leads from the server's numbers to them. Past the limits the oldest is forgotten and counted. A batch
- * stays until its callback was told and all its requests have ended, a request that ends before the submission of its batch was
- * told waits for it: threads may tell in any order. */
+ * stays until its callback was reported and all its requests have ended; a request that ends before the submission of its batch was
+ * reported waits for it: threads may report in any order. */
 #include "core/serving/life.h"
 
 #include "core/base/map.h"
@@ -594,7 +594,7 @@ void sv_life_put(struct sv_life *l, const struct sv_life_call *c)
     }
 }
 
-/* Batches that were computed but had no callback are told as over; the rest stays open. */
+/* Batches that were computed but had no callback are reported as over; the rest stays open. */
 void sv_life_end(struct sv_life *l)
 {
     for (uint32_t slot = l->oldest_batch; slot != NONE;) {
@@ -629,7 +629,7 @@ static void chain(int64_t edges[SV_N_PHASES + 1], const int64_t *times)
         edges[SV_N_PHASES] = edges[SV_N_PHASES - 1];
 }
 
-/* What is told after the submission may have begun before it. */
+/* What is reported after the submission may have begun before it. */
 static int64_t submitted_of(const struct sv_life_batch *b)
 {
     return b->started_ns && b->started_ns < b->submitted_ns ? b->started_ns : b->submitted_ns;
