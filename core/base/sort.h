@@ -52,7 +52,7 @@
         }                                                                                         \
         return i;                                                                                 \
     }                                                                                             \
-    /* Merges a[0..mid) and a[mid..n); the shorter one goes through the spare space. */            \
+    /* Merges a[0..mid) and a[mid..n); the shorter one goes through the spare space. */           \
     static void name##_merge(type *a, size_t mid, size_t n, type *spare, const void *ctx)         \
     {                                                                                             \
         size_t from = 0;                                                                          \

@@ -1,6 +1,6 @@
 /* The life of requests and batches in an inference server: calls in, what happened to each request and batch out.
  *
- *     struct sv_life *l = sv_life_new(&limits, tell, ctx);
+ *     struct sv_life *l = sv_life_new(&limits, report, ctx);
  *     sv_life_put(l, &call);              each call of the server, in about the order in which they were made
  *     sv_life_end(l);                     reports what is still open
  *
