@@ -295,8 +295,8 @@ static void write_counter(struct chrome_writer *w, const struct sv_event *e)
     if (row->form != ROW_COUNTER && row->form != ROW_SERIES)
         row = chrome_bind(w, e->track);
     if (e->n_args > 1)
-        sv_report_add(w->report, SV_SKIPPED, "argument of a counter, not supported by Chrome JSON",
-                      e->n_args - 1u, SV_NO_POS, NULL);
+        sv_report_add(w->report, SV_SKIPPED, "argument of a counter", e->n_args - 1u, SV_NO_POS,
+                      NULL);
     const struct sv_track_info *info = &w->dict->tracks[e->track];
     bool is_series = row->form == ROW_SERIES;
     struct sv_text key = is_series ? sv_dict_text(w->dict, info->name)

@@ -199,10 +199,7 @@ static void put_arg(struct stages *w, const struct sv_arg *a)
         sv_put_bytes(b, SV_PF_KARG_STRING, text, (size_t)n);
         break;
     }
-    default:
-        sv_report_add(w->report, SV_SKIPPED, "nested argument, not supported by GPU stages", 1,
-                      SV_NO_POS, NULL);
-        break;
+    default: sv_report_add(w->report, SV_SKIPPED, "nested argument", 1, SV_NO_POS, NULL); break;
     }
     sv_put_end(b, mark);
 }
