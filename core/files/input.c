@@ -1,6 +1,6 @@
 /* Input: a sliding window over a file, a pipe or memory, decompressed on the way.
  *
- * Every reader stands on it: open → (fill, skip)* → report → close. Bytes flow in one direction: the operating
+ * Every reader uses it: open → (fill, skip)* → report → close. Bytes flow in one direction: the operating
  * system (or the caller's memory) → `raw` (compressed bytes only, and the first bytes by which the compression is
  * recognised) → the window. A plain file skips `raw` and is read straight into the window, whose size is chosen so
  * that the reader finds the bytes still in the cache.
@@ -31,7 +31,7 @@
 #define WINDOW_BYTES            \
     SV_TABLE((size_t)256 << 10, \
              (size_t)8 << 10) /* 256 KiB … 4 MiB read equally fast; leaves half of a small L2 */
-/* With less room behind it (a small one: than a quarter) the window moves to the front. */
+/* With less space behind it (a small one: than a quarter) the window moves to the front. */
 #define READ_MIN    SV_TABLE((size_t)64 << 10, (size_t)2 << 10)
 #define RAW_BYTES   SV_TABLE((size_t)128 << 10, (size_t)8 << 10)
 #define SMALL_BYTES ((size_t)4 << 10) /* the smallest buffers, for small files */
@@ -71,7 +71,7 @@ struct sv_input_impl {
 
 /* ---- the operating system ---- */
 
-/* Remembers the first failure, so that every later call tells the same. */
+/* Remembers the first failure, so that every later call returns the same error. */
 static int fail(struct sv_input *in, struct sv_err *err)
 {
     const struct sv_err *first = &in->impl->failed;

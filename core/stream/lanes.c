@@ -1,7 +1,7 @@
 /* Lanes of a track as a tree of open ends, tracks as a heap of next ends. See lanes.h for the idea; split.c and the ring source call it
  * and decide what begins and ends.
  *
- * Invariant: on every lane of a row in the order of time due_ns never grows from bottom to top, so the top alone says what fits and what ends
+ * Invariant: on every lane of a row in the order of time due_ns never grows from bottom to top, so the top says what fits and what ends
  * next. On the lanes of a loose row an end of NEVER is one that is not known. */
 #include "core/stream/lanes.h"
 #include "core/base/map.h"
@@ -47,7 +47,7 @@ void sv_lanes_fini(struct sv_lanes *l)
 
 /* ---- the heap of rows ---- */
 
-/* Ties by track, so that the result depends on the input alone. */
+/* Ties by track, so that the result depends only on the input. */
 static bool row_before(const struct sv_lane_row *a, const struct sv_lane_row *b)
 {
     int64_t x = sv_lane_due(a), y = sv_lane_due(b);
@@ -390,7 +390,7 @@ struct span {
 };
 
 struct sv_lane_past {
-    uint32_t n, cap; /* of all that were; room in spans, a power of two */
+    uint32_t n, cap; /* of all that were; capacity of spans, a power of two */
     /* The newest span that began after all others had ended: who begins no earlier can meet only it and those after it. */
     uint32_t outer;
     int64_t outer_ns;

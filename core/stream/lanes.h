@@ -2,7 +2,7 @@
  *
  * Per track a set of lanes, the first being the track itself; per lane a stack of what is open. A slice goes to the lowest
  * lane where it fits inside all that is open. Finding that lane, the next end to come and the newest open slice each cost
- * the logarithm of the number of lanes or tracks, so 100,000 slices open at once are no trouble.
+ * the logarithm of the number of lanes or tracks, so 100,000 slices may be open at once.
  *
  * A row follows one of the policies below, which say in which order slices come and what is known of them: the stages split and lanes go in
  * the order of begins, the recorder in the order of ends, and the rings of threads are read in any order (loose rows). */

@@ -1,6 +1,6 @@
 /* The pump: runs a source into a sink and puts the stages between them that their shapes call for.
  *
- * It alone knows the rule: `sort` when order is needed and not given, then `pair` (the sink takes no edges; needs order per track), `split` (it
+ * The rule is only here: `sort` when order is needed and not given, then `pair` (the sink takes no edges; needs order per track), `split` (it
  * takes no slices) or `lanes` (it takes slices, but only nested ones), which need global order. */
 #include "core/stream/stages.h"
 

@@ -69,7 +69,7 @@ static void close_before(struct split *s, int64_t ns)
         close_next(s, s->lanes.heap[0]);
 }
 
-/* Room for a begin at `ns` on the row. */
+/* Space for a begin at `ns` on the row. */
 static void close_row(struct split *s, struct sv_lane_row *r, int64_t ns)
 {
     while (sv_lane_due(r) <= ns && sv_lane_due(r) < SV_LANE_NEVER)

@@ -37,12 +37,12 @@ struct sv_source {
     unsigned gives; /* enum sv_shape */
     struct sv_dict *dict;
     struct sv_report *report;
-    /* an event that cannot be told: next() ends with an error, see sv_source_given() */
+    /* an event that cannot be represented: next() ends with an error, see sv_source_given() */
     bool has_refused;
     int64_t refused_pos;
 };
 
-/* For readers: an event whose duration or end fits no int64 (sv_event_ends()) stands at this byte. */
+/* For readers: an event whose duration or end fits no int64 (sv_event_ends()) is at this byte. */
 static inline void sv_source_refuse(struct sv_source *s, int64_t pos)
 {
     s->refused_pos = s->has_refused ? s->refused_pos : pos;
@@ -78,7 +78,7 @@ struct sv_pump_options {
 };
 
 /* Runs the source to its end into the sink and closes both. On a source error the sink is closed with failed = true.
- * Returns 0 or the first error; a source that cannot read on gives SV_EINPUT, so that it is told apart from a sink that
+ * Returns 0 or the first error; a source that cannot read on gives SV_EINPUT, so that it differs from a sink that
  * cannot write. */
 int sv_pump(struct sv_source *source, struct sv_sink *sink, const struct sv_pump_options *options,
             struct sv_err *err);

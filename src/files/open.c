@@ -43,7 +43,7 @@ int sv_open_log(const char *path, struct sv_err *err)
     int error = errno;
     if (lstat(path, &st) == 0 && error != ENOSPC)
         return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "%.300s is there already, and it is no plain file of yours alone: remove "
+                          "%.300s exists and is not a regular file that only you can write: remove "
                           "it, or choose another name for the trace",
                           path);
     errno = error;

@@ -283,7 +283,7 @@ static void merge_snapshots(const struct sv_merge *m, struct sv_dict *dict)
     }
 }
 
-static void tell(const struct sv_merge *m, uint32_t clock, struct sv_report *report)
+static void report_clocks(const struct sv_merge *m, uint32_t clock, struct sv_report *report)
 {
     for (size_t i = 0; report && m->n > 1 && i < m->n; i++) {
         const struct input *in = m->inputs[i];
@@ -432,7 +432,7 @@ int sv_merge_source(struct sv_merge *m, struct sv_dict *dict, struct sv_report *
     prepare_rebase(m, dict);
     merge_metadata(m, dict);
     merge_snapshots(m, dict);
-    tell(m, dict->clocks.trace_clock, report);
+    report_clocks(m, dict->clocks.trace_clock, report);
     code = open_inputs(m, err);
     if (code < 0)
         return code;

@@ -1,6 +1,6 @@
 /* Paths once per descriptor (`stave record --paths once`): a stage that leaves them out, and the readers' way to fill them in again.
  *
- * A system call with `fd` and `path` says which file the descriptor of this process is; later ones with `fd` alone mean the same file, until
+ * A system call with `fd` and `path` says which file the descriptor of this process is; later ones with only `fd` mean the same file, until
  * another one names a file or the descriptor is closed. An empty `path` says that the file is not known. Both sides keep the same book, in the
  * order of the file, so that what is left out is exactly what will be filled in. */
 #ifndef SV_MODEL_ONCE_PATHS_H

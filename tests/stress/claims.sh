@@ -129,4 +129,4 @@ check planted_marker_says grep -q "link.pftrace.session belongs to another user,
 check planted_marker_kept grep -qx precious victim
 mkfifo pipe.pftrace
 run_any no_file 4 "${record[@]}" -o pipe.pftrace -- touch started
-check no_file_says grep -q "pipe.pftrace: is no regular file" no_file.err
+check no_file_says grep -q "pipe.pftrace: is not a regular file" no_file.err

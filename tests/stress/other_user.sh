@@ -93,14 +93,14 @@ light="--no-io --no-block --no-page-cache --interval 0 --no-summary"
 # shellcheck disable=SC2086 # words
 for to in part new; do
   nobody ln -sf "$here/mine/$to" shared/n.pftrace.log; nobody ln -sf "$here/mine/$to" shared/n.stdout.log; nobody ln -sf "$here/mine/$to" shared/n.tar.zst
-  stave record $light --detach -o shared/n.pftrace -- true; [ $? = 4 ] && grep -q 'n.pftrace.log is there already, and it is no plain file of yours' err && unharmed; say $? "a link in the place of the log of --detach ($to)"
-  stave record $light --copy-output -o shared/n.pftrace -- true; [ $? = 4 ] && grep -q 'n.stdout.log is there already' err && unharmed; say $? "a link in the place of a copied output ($to)"
+  stave record $light --detach -o shared/n.pftrace -- true; [ $? = 4 ] && grep -q 'n.pftrace.log exists and is not a regular file' err && unharmed; say $? "a link in the place of the log of --detach ($to)"
+  stave record $light --copy-output -o shared/n.pftrace -- true; [ $? = 4 ] && grep -q 'n.stdout.log exists' err && unharmed; say $? "a link in the place of a copied output ($to)"
   stave record $light --archive -o shared/n.pftrace -- true; [ $? = 4 ] && unharmed; say $? "a link in the place of an archive ($to)"
 done
 nobody mkdir -m 755 shared/theirs
 # shellcheck disable=SC2086 # words
 stave record $light -o shared/theirs/t.pftrace -- sh -c 'setpriv --reuid 65534 --regid 65534 --clear-groups sh -c "cd $0 && rm -f t.pftrace.part t.pftrace.session && ln -s $1 t.pftrace.part"' "$here/shared/theirs" "$here/mine/part"
-[ $? = 4 ] && grep -q 'something else in the place of' err && unharmed; say $? "a growing file that its folder's owner replaced is no trace"
+[ $? = 4 ] && grep -q 'has been replaced by another file' err && unharmed; say $? "a growing file that its folder's owner replaced is no trace"
 
 # ---- the list of recordings ----
 rm -rf /dev/shm/stave-*

@@ -100,7 +100,7 @@ static struct row *row_of(struct kineto *w, sv_track t)
     return &w->rows[t];
 }
 
-/* A number, or the text that a number below -1 stands for (pid "Spans"). */
+/* A number, or the text that a number below -1 represents (pid "Spans"). */
 static void put_id(struct kineto *w, const char *quoted, size_t len, int64_t id, sv_str name)
 {
     struct sv_text text = sv_dict_text(w->dict, name);
@@ -509,7 +509,7 @@ static const struct sv_reading *reading(const struct sv_snapshot *s, uint32_t cl
     return NULL;
 }
 
-/* The wall clock at time 0 of the trace's clock, if some snapshot tells. */
+/* The wall clock at time 0 of the trace's clock, if some snapshot has both. */
 static bool wall_minus_trace(const struct sv_clocks *c, int64_t *out)
 {
     *out = 0;
@@ -530,7 +530,7 @@ static void choose_base(struct kineto *w, int64_t first_ns)
     const int64_t far_ns = (int64_t)86400 * 100 * 1000000000;
     int64_t base = meta_number(w, SV_CHROME_META SV_CHROME_BASE, 0), wall;
     w->has_base = wall_minus_trace(&w->dict->clocks, &wall);
-    if (!w->has_base) { /* the file told it too late, or never did */
+    if (!w->has_base) { /* the file gave it too late, or never */
         w->has_base = base != 0;
         w->base_ns = base;
         return;

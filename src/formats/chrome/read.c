@@ -57,7 +57,7 @@ static bool is_event_object(struct chrome_reader *r, const uint8_t *p, const uin
             return false;
         if (!(q = chrome_colon(r, q, end)) || !(q = chrome_skip(r, q, end)))
             break;
-        if (q == p) /* a value that is none */
+        if (q == p) /* not a value */
             break;
         p = q;
     }

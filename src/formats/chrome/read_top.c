@@ -254,7 +254,7 @@ void chrome_top_value(struct chrome_reader *r, struct chrome_span key, const uin
     keep_key(r, key, p, len);
 }
 
-/* Does `"key":` stand at p, with a key that files have behind their events? */
+/* Is `"key":` at p, with a key that files have behind their events? */
 bool chrome_is_tail_key(const uint8_t *p, const uint8_t *end)
 {
     static const char *const keys[] = {"displayTimeUnit",

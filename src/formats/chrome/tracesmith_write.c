@@ -252,7 +252,7 @@ static int64_t copy_type(enum sv_gpu_direction direction)
                                          : MEMCPY_D2D;
 }
 
-/* 0: such an event has no place in the file. */
+/* 0: the file cannot represent such an event. */
 static int64_t type_of(const struct tracesmith *w, const struct sv_event *e, const struct said *s,
                        const struct sv_gpu_facts *f)
 {
@@ -363,10 +363,7 @@ static void put_other(struct tracesmith *w, struct args *to, const struct sv_arg
         sv_buf_str(&value, "0x");
         sv_buf_hex(&value, a->u);
         break;
-    default:
-        sv_report_add(w->report, SV_SKIPPED, "nested argument, for which TraceSmith has no place",
-                      1, SV_NO_POS, NULL);
-        return;
+    default: sv_report_add(w->report, SV_SKIPPED, "nested argument", 1, SV_NO_POS, NULL); return;
     }
     put_text(to, key.bytes, number_text, value.len);
 }
@@ -472,9 +469,8 @@ static void write_event(struct tracesmith *w, const struct sv_event *e)
     struct sv_gpu_facts f = sv_gpu_facts(&w->gpu, w->dict, e);
     int64_t type = type_of(w, e, &s, &f);
     if (type <= 0) {
-        sv_report_add(w->report, SV_SKIPPED,
-                      "event that is not work of a device, for which TraceSmith has no place", 1,
-                      SV_NO_POS, NULL);
+        sv_report_add(w->report, SV_SKIPPED, "event that is not work of a device", 1, SV_NO_POS,
+                      NULL);
         return;
     }
     struct point p = place(w, e, &f);

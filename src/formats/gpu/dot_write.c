@@ -2,7 +2,7 @@
  *
  * Opened through the table of formats. Nodes are kernels, copies, fills and waits of streams, and the host calls that launched them. Edges:
  * black, the order of a stream; blue, from the call that launched it; red, a wait: for the newest work of the stream that is waited for, and, for
- * a wait for a whole device, of all its streams. All else of the trace is left out, without a finding: it is no part of the graph.
+ * a wait for a whole device, of all its streams. All else of the trace is left out, without a finding: it is not part of the graph.
  * Nodes wait in memory until the end. */
 #include "core/base/buf.h"
 #include "core/base/map.h"

@@ -234,7 +234,7 @@ static void put_block(struct sv_lines *l, struct sv_batch *b, const struct recor
     e->dur_ns = r->latency;
 }
 
-/* The thread where the script tells it; else a track of the process on which calls may overlap. */
+/* The thread where the script prints it; else a track of the process on which calls may overlap. */
 static sv_track call_track(struct sv_lines *l, const struct record *r)
 {
     sv_track process = sv_lines_process(l, r->pid, r->comm);
@@ -278,7 +278,7 @@ static void note(struct sv_lines *l, enum sv_severity severity, const char *what
     sv_report_add(l->source.report, severity, what, 1, l->pos, "%s", why);
 }
 
-/* mkdir(), rmdir(), unlink(), create(): told apart by the line, because their headers stand together at the top. */
+/* mkdir(), rmdir(), unlink(), create(): recognised by the line, because their headers are together at the top. */
 static bool take_function(struct sv_text line, struct record *r)
 {
     static const struct {
@@ -314,7 +314,7 @@ static bool put_function(struct sv_lines *l, struct sv_batch *b, struct sv_text 
     return true;
 }
 
-/* mmap and munmap share a file, and their headers stand together. */
+/* mmap and munmap share a file, and their headers are together. */
 static bool put_mapping(struct sv_lines *l, struct sv_batch *b, struct sv_text line)
 {
     struct record r = {0};
@@ -354,7 +354,7 @@ static bool take_count(struct sv_lines *l, struct sv_text line)
     return true;
 }
 
-/* "Lost 123 events": when is not said, so it stands at the time of the line before it. */
+/* "Lost 123 events": the time is not given, so the loss gets the time of the line before it. */
 static bool take_loss(struct sv_lines *l, struct sv_batch *b, struct sv_text line)
 {
     struct sv_fields f = {line.bytes, line.bytes + line.len};
@@ -393,7 +393,7 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
         return true;
     }
     if (!s->plan)
-        return sv_lines_bad(l, "before the header that tells its columns");
+        return sv_lines_bad(l, "before the header that names its columns");
     if (!s->plan->op)
         return put_function(l, b, text);
     if (strstr(s->plan->op, "map"))

@@ -149,7 +149,7 @@ static uint64_t context_of(struct stages *w, sv_track t)
     sv_track process = sv_dict_process_of(w->dict, t);
     int64_t pid = process ? w->dict->tracks[process].pid : -1;
     bool is_new;
-    if (pid <= 0) /* Kineto's stand-in for a device */
+    if (pid <= 0) /* Kineto's synthetic pid of a device */
         return 0;
     uint64_t *iid = sv_map_add(&w->contexts, (uint64_t)pid, &is_new);
     if (is_new) {
@@ -199,10 +199,7 @@ static void put_arg(struct stages *w, const struct sv_arg *a)
         sv_put_bytes(b, SV_PF_KARG_STRING, text, (size_t)n);
         break;
     }
-    default:
-        sv_report_add(w->report, SV_SKIPPED, "nested argument, for which a GPU stage has no place",
-                      1, SV_NO_POS, NULL);
-        break;
+    default: sv_report_add(w->report, SV_SKIPPED, "nested argument", 1, SV_NO_POS, NULL); break;
     }
     sv_put_end(b, mark);
 }

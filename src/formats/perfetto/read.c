@@ -367,7 +367,7 @@ static inline enum frame_state frame_at(const uint8_t *p, size_t have, struct fr
     return f->len <= have - f->header ? FRAME_WHOLE : FRAME_SHORT;
 }
 
-/* Do packets follow each other from p on? 1 yes, 0 no, -1: not enough bytes to tell (*need says how many). */
+/* Do packets follow each other from p on? 1 yes, 0 no, -1: not enough bytes to decide (*need says how many). */
 static int chain_at(struct view v, size_t at, size_t *need)
 {
     for (int i = 0; i < RESYNC_CHAIN; i++) {

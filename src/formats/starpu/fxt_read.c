@@ -98,7 +98,7 @@ struct open_state {
     int64_t ts_ns;
 };
 
-/* A worker, or a thread that is none. */
+/* A worker, or another thread. */
 struct row {
     sv_track states;
     struct open_state open[OPEN_MAX];
@@ -793,7 +793,7 @@ static const struct sv_lines_kind kind = {
     .size = sizeof(struct fxt),
     .max_events = OPEN_MAX + 2,
     .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER,
-    .damaged = "event that makes no sense",
+    .damaged = "malformed event",
     .init = init,
     .read = read_next,
     .end = end,

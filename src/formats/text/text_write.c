@@ -309,7 +309,7 @@ static int text_flush(struct sv_sink *sink, struct sv_err *err)
     return sv_output_flush(s->out, err);
 }
 
-/* Names that came after a track's last event are still told. */
+/* Names that came after a track's last event are still written. */
 static void finish(struct text_sink *s)
 {
     put_news(s);
