@@ -244,8 +244,9 @@ TEST(yaml_table_refuses)
         const char *text, *message;
     } rows[] = {
         {"name: x\nflg: yes\n", "f:2: unknown key 'flg'; did you mean 'flag'?"},
-        {"name: x\nzzzzzzzzzz: 1\n", "f:2: unknown key 'zzzzzzzzzz'; there is flag, count, ratio, "
-                                     "name, mode, words, part, any"},
+        {"name: x\nzzzzzzzzzz: 1\n",
+         "f:2: unknown key 'zzzzzzzzzz'; known keys: flag, count, ratio, "
+         "name, mode, words, part, any"},
         {"count: 1\n", "f:1: missing: name"},
         {"", "f:1: missing: name"},
         {"- a\n", "f:1: expected a map of keys ('key: value'), found a list"},
