@@ -123,7 +123,7 @@ static inline uint8_t *compile_annotation(const struct pf *w, const struct pf_se
 
 /* The shape of an event, into its place in the cache; false: it has none, or the sequence has not interned all of it. */
 __attribute__((noinline, cold)) static bool compile(const struct pf *w, struct pf_sequence *s,
-                                              const struct sv_event *e)
+                                                    const struct sv_event *e)
 {
     struct pf_shape *m = place_of(s->shapes, e);
     if (e->n_args > PF_SHAPE_ARGS)
