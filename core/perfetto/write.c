@@ -1,14 +1,7 @@
-/* The Perfetto writer: a sink for edges, instants, counters, flow points and loss, in time order. It also takes whole slices from who knows
- * that nothing of their track lies between their ends (the recorder's calls), and does not say so: others need the stages between.
+/* The Perfetto writer: a sink for edges, slices that nest, instants, counters, flow points and loss, in the order of their tracks.
  *
- * Opened by the table of formats, pushed by the pump. Memory is bounded by the dictionary, one window's numbers and the largest event.
- * Most events are begin and end with few plain arguments on a track that was used before: those take the short way here, straight
- * into the block, with every number looked up by index; runs without arguments on one track are made from templates. All others take
- * the long way (pf_event_write). All write the same bytes for the same event; what the short way needs and does not find (a new name, a
- * changed track, a new window) it leaves to the long one.
- *
- * Fields stand in an order that compresses well: the event, then its time, then its sequence, so that the bytes that
- * repeat together stand together (a tenth less after deflate than in the order of their numbers). */
+ * Opened through the list of formats, fed by the pump. Memory is bounded by the dictionary, the numbers of one window and the largest
+ * event. Each batch goes through pf_events_write() (core/perfetto/write_shape.c). */
 #include "core/perfetto/write.h"
 
 #include <stdlib.h>

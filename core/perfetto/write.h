@@ -1,10 +1,11 @@
-/* The Perfetto writer's rooms, seen from inside: one struct pf per open file.
+/* The inside of the Perfetto writer: one struct pf per open file.
  *
- *   core/perfetto/write.c         the sink: the loop over events, the short way for most of them, open and close
- *   core/perfetto/write_event.c   the long way: every kind of event with flows, arguments, loss
+ *   core/perfetto/write.c         the sink: open, write, flush, close
+ *   core/perfetto/write_shape.c   events: the cursor and the cache of compiled shapes
+ *   core/perfetto/write_event.c   events that have no shape: every kind with flows, arguments, loss
  *   core/perfetto/write_args.c    arguments as debug annotations
  *   core/perfetto/write_track.c   track descriptors, stand-ins for pids, who gets a sequence of its own
- *   core/perfetto/write_intern.c  numbers for strings, per file; and which sequence has heard of which
+ *   core/perfetto/write_intern.c  numbers for strings, per file; and which sequence has interned which
  *   core/perfetto/write_block.c   packets to blocks to the output, compression, clocks, metadata, resync points
  *   core/perfetto/write_origin.c  times before zero: where times count from, and files that learn it late
  *
@@ -76,7 +77,7 @@ struct pf_shape {
     sv_str name;
     int8_t opens; /* slices: 1 begin, -1 end */
     uint8_t len;
-    uint8_t bytes[18];
+    uint8_t bytes[16];
     struct pf_slot slots[PF_SHAPE_ARGS];
     uint8_t unused[16];
 };
@@ -92,7 +93,7 @@ struct pf_sequence {
     uint8_t head_len;
     bool has_thread_time; /* the defaults name the counter of thread time */
     struct pf_bits interned[PF_NUMBERS];
-    struct pf_shape *shapes; /* of what it has interned; NULL for the shared one */
+    struct pf_shape *shapes; /* PF_SHAPES, of what it has interned; NULL for the shared one */
 };
 
 /* The CPU time at which an open slice will end: begin events carry both, Perfetto wants it at the end. */

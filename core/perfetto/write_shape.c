@@ -1,24 +1,25 @@
-/* Perfetto writer: the loop over events, a cursor and a cache of compiled shapes.
+/* Perfetto writer: the way of every event, through a cursor and a cache of compiled shapes.
  *
- * Called by the sink with each batch. Most events differ from an earlier one of their track only in time and values. What they have in
- * common is compiled once into a shape; to write such an event is to copy the bytes of its shape and to put time and values between
- * them. A shape is found by name, category, kind and the keys and types of the arguments. One that is not in the cache is compiled
- * from what the sequence has interned. An event that has no shape takes the long way (core/perfetto/write_event.c), which writes the same
- * bytes for every kind of event and interns what is missing: names, categories and keys that are new, tracks that are new or
- * changed, steps back in time, flows, nested arguments, texts without a number.
+ * Called by the sink with each batch. Most events differ from an earlier one of their track only in their time and in the values of their
+ * arguments. What they have in common is compiled into a shape; an event is then written by copying the bytes of its shape and putting the
+ * time and the values into the slots between them. A shape is found by name, category, kind and the keys and types of the arguments. If it
+ * is not in the cache, it is compiled from what the sequence has interned, so that an entry that was replaced costs little. Events that
+ * have no shape go to pf_event_write(), which writes every kind of event, as the same bytes, and interns what the shape of the
+ * next such event needs. These are: strings that the sequence has not interned, tracks that are new or changed, steps back in time, flows, nested
+ * or many arguments, texts that have no number.
  *
- * The cursor holds the state of the track that is being written to. It moves when the track changes and is closed before the long way,
- * which reads and changes the same state.
+ * The cursor holds the state of the track that is written: it moves when the track changes, and is closed before pf_event_write(), which
+ * uses the same state.
  *
- * The fields of a packet are in an order that compresses well: the event, its time, its sequence. Bytes that repeat together are then
- * next to each other (a tenth less after deflate than in the order of the field numbers). */
+ * The fields of a packet are in an order that compresses well: the event, its time, its sequence. Bytes that repeat together are next to
+ * each other (a tenth less after deflate than in the order of the field numbers). */
 #include "core/perfetto/write.h"
 
-/* The largest packet that is made from a shape, the end of a slice behind it and what is copied past the end of either. Lengths fit one byte:
- * numbers have at most three (PF_NUMBERS_MAX), so an argument has 17, an event with five of them 95, its packet 111; the end of a slice has
- * 20. */
+/* PACKET_ROOM: a packet from a shape, the end of a slice after it, and what is copied past their ends. Each length fits one byte: the numbers in
+ * shapes have at most three bytes, so an argument has 17, an event with five of them 97, its packet 113, the end of a slice 20. */
 enum { PACKET_ROOM = 192, NUMBER_END = 1 << 21 };
 
+/* Events without arguments run straight through; the rest is laid out of their way. */
 #define UNLIKELY(x)      __builtin_expect(!!(x), 0)
 #define TAG(field, type) ((uint8_t)((field) << 3 | (type)))
 
@@ -81,8 +82,7 @@ static inline uint8_t *compile_event(const struct pf *w, const struct pf_sequenc
                                     [SV_INSTANT] = SV_PF_TYPE_INSTANT,
                                     [SV_COUNTER] = SV_PF_TYPE_COUNTER};
     if (e->kind > SV_COUNTER || (e->kind == SV_INSTANT && e->flags) ||
-        (e->kind == SV_COUNTER &&
-         (e->n_args != 1 || w->dict->tracks[s->track].kind != SV_TRACK_COUNTER)))
+        (e->kind == SV_COUNTER && e->n_args != 1))
         return NULL;
     uint8_t *start = p;
     *p++ = TAG(SV_PF_PACKET_TRACK_EVENT, SV_WIRE_BYTES);
@@ -156,8 +156,8 @@ struct cursor {
     uint8_t *at, *full; /* past `full` the block has too little room */
     sv_track track;     /* NOWHERE: none */
     int32_t depth;
-    uint32_t n_ends; /* packets beyond one per event */
-    const struct sv_event *first;
+    const struct sv_event *first; /* of this track */
+    uint32_t n_more;              /* packets beyond one per event */
     int64_t last_ns;
     uint8_t head[8]; /* of the sequence */
     size_t head_len;
@@ -180,7 +180,7 @@ static inline void cursor_leave(struct cursor *c, const struct sv_event *e)
     if (c->track == NOWHERE)
         return;
     c->sequence->last_ns = c->last_ns;
-    c->sequence->n_events += (uint32_t)(e - c->first) + c->n_ends;
+    c->sequence->n_events += (uint32_t)(e - c->first) + c->n_more;
     c->state->depth = (uint32_t)c->depth;
 }
 
@@ -209,7 +209,7 @@ static inline bool cursor_move(struct cursor *c, const struct sv_event *e)
     c->sequence = s;
     c->shapes = s->shapes;
     c->depth = (int32_t)t->depth;
-    c->n_ends = 0;
+    c->n_more = 0;
     c->last_ns = s->last_ns;
     c->head_len = s->head_len;
     memcpy(c->head, s->head, sizeof c->head);
@@ -239,7 +239,7 @@ static inline uint8_t *put_value(const struct pf *w, const struct pf_sequence *s
     return put_u64(p, a->type == SV_ARG_BOOL ? a->u != 0 : a->u);
 }
 
-/* The arguments behind the start of their event; NULL: it has no shape. */
+/* The arguments of an event, after its start; NULL: it has no shape. */
 __attribute__((noinline)) static uint8_t *put_slots(const struct pf *w, struct pf_sequence *s,
                                                     const struct pf_slot *slot,
                                                     const struct sv_event *e, uint8_t *p)
@@ -258,8 +258,11 @@ __attribute__((noinline)) static uint8_t *put_slots(const struct pf *w, struct p
 }
 
 /* The value of a counter; NULL: it has no shape. */
-static inline uint8_t *put_counter(const struct sv_arg *a, uint8_t *p)
+static inline uint8_t *put_counter(const struct pf *w, const struct sv_event *e, uint8_t *p)
 {
+    const struct sv_arg *a = e->args;
+    if (w->dict->tracks[e->track].kind != SV_TRACK_COUNTER)
+        return NULL;
     if (a->type == SV_ARG_INT)
         return put_u64(put_u64(p, SV_PF_EVENT_COUNTER_VALUE << 3 | SV_WIRE_VARINT), a->u);
     if (a->type == SV_ARG_DOUBLE)
@@ -302,10 +305,10 @@ static inline bool put_event(struct cursor *c, const struct sv_event *e)
     if (UNLIKELY(c->at > c->full))
         c->at = flush(c->w, c->at);
     uint8_t *start = c->at, *p = start + 2;
-    memcpy(p, m->bytes, 16);
+    memcpy(p, m->bytes, sizeof m->bytes);
     p += m->len;
     if (UNLIKELY(e->n_args)) {
-        p = e->kind == SV_COUNTER ? put_counter(e->args, p)
+        p = e->kind == SV_COUNTER ? put_counter(c->w, e, p)
                                   : put_slots(c->w, c->sequence, m->slots, e, p);
         if (!p)
             return false;
@@ -316,7 +319,7 @@ static inline bool put_event(struct cursor *c, const struct sv_event *e)
         if (e->dur_ns < 0 || __builtin_add_overflow(ts_ns, e->dur_ns, &end_ns))
             return false;
         p = put_end(c, p, (uint64_t)e->dur_ns);
-        c->n_ends++;
+        c->n_more++;
     }
     c->at = p;
     c->last_ns = end_ns;
