@@ -9,6 +9,8 @@
 #include "core/base/buf.h"
 #include "core/files/output.h"
 #include "formats/formats.h"
+#include "record/bpf/syscalls.h"
+#include "record/totals.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,21 +87,13 @@ static size_t fill(struct ring *r, size_t done, size_t n, unsigned threads)
 
 /* ---- the recorder's round ---- */
 
-static void drain(struct sv_decode *d, struct sv_batch *b, struct sv_sink *sink)
+static void drain(struct sv_decode *d, struct sv_totals *totals, struct sv_batch *b,
+                  struct sv_sink *sink)
 {
     struct sv_err err = {0};
-    struct sv_source *s = sv_decode_source(d);
     sv_decode_round(d, UINT64_MAX);
-    for (;;) {
-        sv_batch_reset(b);
-        int n = s->next(s, b, &err);
-        if (n < 0)
-            die(&err);
-        if (n == 0)
-            break;
-        if (sink->write(sink, b->events, b->n, &err) < 0)
-            die(&err);
-    }
+    if (sv_pump_round(&totals->source, sink, b, &err) < 0)
+        die(&err);
     sv_decode_release(d);
 }
 
@@ -118,18 +112,22 @@ static double run(size_t n, unsigned threads, struct sv_output *output)
     if (sv_perfetto_writer.open(output, NULL, dict, &report, &sink, &err) < 0)
         die(&err);
     struct sv_decode *d = sv_decode_new(dict, &report, NULL);
+    struct sv_totals totals;
+    sv_totals_init(&totals, sv_decode_source(d));
     sv_krings_add(sv_decode_rings(d), &r.consumer, &r.producer, r.data, RING_BYTES);
     double took = 0;
     for (size_t done = 0; done < n;) {
         done += fill(&r, done, n, threads);
         double start = seconds();
-        drain(d, b, sink);
+        drain(d, &totals, b, sink);
         took += seconds() - start;
     }
     double start = seconds();
-    if (sv_decode_sums(d)->calls < n || sink->close(sink, false, &err) < 0)
+    if (sv_totals_sum(&totals, SV_PROBE_syscalls, SV_SUM_EVENTS) < n ||
+        sink->close(sink, false, &err) < 0)
         die(&err);
     took += seconds() - start;
+    sv_totals_fini(&totals);
     sv_decode_free(d);
     sv_batch_fini(b);
     free(b);

@@ -21,7 +21,7 @@ static struct stave_serving *tracer;
 static uint32_t model;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static uint64_t queue[QUEUE]; /* requests that wait */
+static uint64_t queue[QUEUE]; /* waiting requests */
 static struct batch ready[BATCHES];
 static size_t queued, n_ready, clients_left = CLIENTS;
 static int batching_ended;

@@ -64,7 +64,8 @@ static int read_shape(struct parsing *p, const struct sv_member *m, uint32_t *ro
     }
     if (fits && n == model->n_dims + 1 && *rows > model->rows_max)
         return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS,
-                          "%u rows: a batch of this model has at most %u", *rows, model->rows_max);
+                          "%u rows are too many: a batch of this model has at most %u", *rows,
+                          model->rows_max);
     if (fits && n == model->n_dims + 1)
         return 0;
     char text[64] = "";
@@ -113,7 +114,7 @@ static int find_parts(struct parsing *p, const struct sv_member *input, struct i
         if (sv_member_is(&m, "name")) {
             if (!text_is(&m, p->model->input))
                 return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS,
-                                  "no such input: the model's is '%s'", p->model->input);
+                                  "no such input: the input of the model is '%s'", p->model->input);
             parts->has_name = true;
         } else if (sv_member_is(&m, "datatype")) {
             if (!text_is(&m, "FP32"))
@@ -153,7 +154,7 @@ static int read_input(struct parsing *p, const struct sv_member *input)
     if (is_binary == parts.has_data)
         return refuse(p, "an input needs either data or the parameter binary_data_size");
     if (is_binary && ((uint64_t)size != n * sizeof(float) || (uint64_t)size != p->binary_size))
-        return refuse(p, "binary_data_size fits neither the shape nor the bytes behind the JSON");
+        return refuse(p, "binary_data_size does not match the shape or the bytes after the JSON");
     p->out->data = malloc(n * sizeof(float));
     if (!p->out->data)
         return sv_err_set(p->err, SV_ENOMEM, SV_NO_POS, "out of memory");
@@ -186,7 +187,8 @@ static int read_outputs(struct parsing *p, const struct sv_member *outputs)
         while (sv_member_next(&members, &m)) {
             if (sv_member_is(&m, "name") && !text_is(&m, p->model->output))
                 return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS,
-                                  "no such output: the model's is '%s'", p->model->output);
+                                  "no such output: the output of the model is '%s'",
+                                  p->model->output);
             if (sv_member_is(&m, "parameters") && m.type == '{')
                 find_parameter(&m, "binary_data", NULL, &p->out->wants_binary);
         }

@@ -41,7 +41,7 @@ static int finish_weights(struct building *b, struct sv_layer *l, const char *na
     l->out.c = weight->dims[0];
     l->bias = tensor_of(b, name, "bias", &bias);
     if (!l->bias || bias->n_dims != 1 || bias->dims[0] != l->out.c)
-        return refuse(b, "missing, or does not fit its weight: the bias of layer", name);
+        return refuse(b, "missing, or does not match its weight: the bias of layer", name);
     return 0;
 }
 
@@ -49,9 +49,9 @@ static int add_dense(struct building *b, struct sv_layer *l, const char *name)
 {
     const struct sv_tensor *weight;
     if (!tensor_of(b, name, "weight", &weight))
-        return refuse(b, "no weight for layer", name);
+        return refuse(b, "missing weight of layer", name);
     if (weight->n_dims != 2 || weight->dims[1] != sv_volume_size(l->in))
-        return refuse(b, "the weight does not fit what comes before layer", name);
+        return refuse(b, "the weight does not match the input of layer", name);
     l->out = (struct sv_volume){0, 1, 1};
     return finish_weights(b, l, name, weight);
 }
@@ -60,10 +60,10 @@ static int add_conv(struct building *b, struct sv_layer *l, const char *name)
 {
     const struct sv_tensor *weight;
     if (!tensor_of(b, name, "weight", &weight))
-        return refuse(b, "no weight for layer", name);
+        return refuse(b, "missing weight of layer", name);
     if (weight->n_dims != 4 || weight->dims[1] != l->in.c || weight->dims[2] != weight->dims[3] ||
         weight->dims[2] % 2 == 0 || weight->dims[2] > 31)
-        return refuse(b, "the weight does not fit what comes before layer", name);
+        return refuse(b, "the weight does not match the input of layer", name);
     l->kernel = weight->dims[2];
     l->out = l->in;
     size_t columns = (size_t)l->in.c * l->kernel * l->kernel * l->in.h * l->in.w;
@@ -80,7 +80,7 @@ static int add_pool(struct building *b, struct sv_layer *l, const char *argument
     }
     long window = strtol(argument, NULL, 10);
     if (window < 2 || window > 16 || l->in.h < window || l->in.w < window)
-        return refuse(b, "this window does not fit: maxpool", argument);
+        return refuse(b, "the window does not fit: maxpool", argument);
     l->kernel = (uint32_t)window;
     l->out = (struct sv_volume){l->in.c, l->in.h / l->kernel, l->in.w / l->kernel};
     return 0;
@@ -95,7 +95,7 @@ static int add_layer(struct building *b, char *text)
     for (char *w = strtok_r(text, " ", &rest); w && n < 4; w = strtok_r(NULL, " ", &rest))
         words[n++] = w;
     if (n == 0 || n == 4 || net->n == SV_LAYERS_MAX)
-        return refuse(b, "cannot be understood: layer", text);
+        return refuse(b, "malformed layer", text);
     struct sv_layer *l = &net->layers[net->n];
     unsigned kind = 0;
     while (kind < 4 && strcmp(words[0], kinds[kind]) != 0)
@@ -161,11 +161,10 @@ static int build(struct building *b)
     if (code < 0)
         return code;
     if (!net->file->input[0] || !net->file->layers[0])
-        return sv_err_set(
-            b->err, SV_EFORMAT, SV_NO_POS,
-            "%s: no stave.input and stave.layers in its metadata: they say how the tensors "
-            "are connected (docs/server.md)",
-            b->path);
+        return sv_err_set(b->err, SV_EFORMAT, SV_NO_POS,
+                          "%s: stave.input or stave.layers is missing in its metadata; they "
+                          "describe how the tensors are connected (docs/server.md)",
+                          b->path);
     code = read_input(b);
     net->out = net->in;
     memcpy(layers, net->file->layers, sizeof layers);

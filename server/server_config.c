@@ -44,7 +44,7 @@ static const struct sv_yaml_field fixed_fields[] = {
 #k, type, a, b, h, WITHIN(sv_congestion_config, k), NULL, NULL, false \
     }
 static const struct sv_yaml_field congestion_fields[] = {
-    CONGESTION(enabled, SV_YAML_BOOL, 0, 0, "whether congestion is watched"),
+    CONGESTION(enabled, SV_YAML_BOOL, 0, 0, "whether congestion is detected"),
     CONGESTION(tick_ms, SV_YAML_INT, 10, 60000, "how often"),
     CONGESTION(entry_horizon_ms, SV_YAML_INT, 1, 600000, "pressure must last this long"),
     CONGESTION(exit_horizon_ms, SV_YAML_INT, 1, 600000, "calm must last this long"),
@@ -54,8 +54,8 @@ static const struct sv_yaml_field congestion_fields[] = {
     CONGESTION(rho_high, SV_YAML_NUMBER, 0.001, 1000, "arrivals per completion that are pressure"),
     CONGESTION(rho_low, SV_YAML_NUMBER, 0.001, 1000, "arrivals per completion that are calm"),
     CONGESTION(latency_slo_ms, SV_YAML_NUMBER, 0, 3600000, "latency goal; 0: none"),
-    CONGESTION(e2e_warn_ratio, SV_YAML_NUMBER, 0.001, 10, "part of the goal that is pressure"),
-    CONGESTION(e2e_ok_ratio, SV_YAML_NUMBER, 0.001, 10, "part of the goal that is calm"),
+    CONGESTION(e2e_warn_ratio, SV_YAML_NUMBER, 0.001, 10, "share of the goal that is pressure"),
+    CONGESTION(e2e_ok_ratio, SV_YAML_NUMBER, 0.001, 10, "share of the goal that is calm"),
     {0}};
 
 /* Keys that may stand at the root or under batching:. */
@@ -71,10 +71,12 @@ static const struct sv_yaml_field congestion_fields[] = {
         NULL,                                                                                      \
         false},                                                                                    \
         BOOL(dynamic_batching, "false: the strategy disabled"),                                    \
-        INT(max_batch_size, 1, 4096, "rows of a batch, at most"),                                  \
-        INT(batch_coalesce_timeout_ms, 0, 60000, "a batch waits this long for more requests"),     \
-        INT(max_queue_size, 1, 1000000, "requests that may wait; more are answered with 429"),     \
-        INT(max_inflight_tasks, 0, 100000, "batches in work at most; 0: one per buffer"),          \
+        INT(max_batch_size, 1, 4096, "maximum number of rows of a batch"),                         \
+        INT(batch_coalesce_timeout_ms, 0, 60000, "time that a batch waits for more requests"),     \
+        INT(max_queue_size, 1, 1000000,                                                            \
+            "maximum of waiting requests; more are answered with 429"),                            \
+        INT(max_inflight_tasks, 0, 100000,                                                         \
+            "maximum number of batches being computed; 0: one per buffer"),                        \
         INT(pool_size, 1, 1024, "buffers for batches"),                                            \
         {"adaptive_batching", SV_YAML_PART, 0, 0, "for the strategy adaptive", AT(adaptive), NULL, \
          adaptive_fields,     false},                                                              \
@@ -85,14 +87,14 @@ static const struct sv_yaml_field congestion_fields[] = {
             NULL, congestion_fields, false                                                         \
     }
 
-#define TRACE_FIELDS                                                                           \
-    BOOL(trace_enabled, "write a trace of every request and batch"),                           \
-        TEXT(trace_output, "folder of the trace files; default: the working directory", NULL), \
-        TEXT(trace_names,                                                                      \
-             "batching: batching_trace.json and its CSV; perfetto: perfetto_trace.json",       \
-             "batching perfetto"),                                                             \
-        BOOL(trace_truncate, "overwrite earlier files instead of numbering them"),             \
-        BOOL(trace_plots, "draw the plots at shutdown"),                                       \
+#define TRACE_FIELDS                                                                            \
+    BOOL(trace_enabled, "write a trace of every request and batch"),                            \
+        TEXT(trace_output, "folder of the trace files (default: the working directory)", NULL), \
+        TEXT(trace_names,                                                                       \
+             "batching: batching_trace.json and its CSV; perfetto: perfetto_trace.json",        \
+             "batching perfetto"),                                                              \
+        BOOL(trace_truncate, "overwrite earlier files instead of numbering them"),              \
+        BOOL(trace_plots, "draw the plots at shutdown"),                                        \
         INT(trace_plot_seconds, 1, 3600, "time limit of the plots")
 
 static const struct sv_yaml_field batching_fields[] = {BATCHING_FIELDS, TRACE_FIELDS, {0}};
@@ -107,32 +109,33 @@ static const struct sv_yaml_field fields[] = {
      AT(inputs), NULL, NULL, false},
     {"outputs", SV_YAML_ANY, 0, 0, "the same", AT(outputs), NULL, NULL, false},
     BATCHING_FIELDS,
-    {"batching", SV_YAML_PART, 0, 0, "the keys of batching and tracing may stand here, too", 0,
+    {"batching", SV_YAML_PART, 0, 0, "the keys of batching and tracing may be given here, too", 0,
      NULL, batching_fields, false},
-    INT(warmup_pregen_inputs, 0, 1000, "different inputs of the warm-up; 0: no warm-up"),
-    INT(warmup_request_nb, 0, 10000, "requests of the warm-up"),
+    INT(warmup_pregen_inputs, 0, 1000, "number of different warm-up inputs; 0: no warm-up"),
+    INT(warmup_request_nb, 0, 10000, "number of warm-up requests"),
     INT(warmup_batches_per_worker, 0, 1000,
         "batches that each worker runs before the first request"),
-    INT(seed, 0, 4294967295, "of the warm-up's inputs"),
+    INT(seed, 0, 4294967295, "seed of the warm-up inputs"),
     TRACE_FIELDS,
-    TEXT(address, "HOST:PORT; port 0: any free one", NULL),
-    INT(metrics_port, 1, 65535, "a port of its own for /metrics, besides the server's"),
+    TEXT(address, "HOST:PORT; port 0: any free port", NULL),
+    INT(metrics_port, 1, 65535, "a separate port for /metrics, in addition to that of the server"),
     INT(max_message_bytes, 1024, 1073741824, "largest request"),
     INT(max_pending_bytes, 1024, 1099511627776,
-        "of requests that are not complete, all together; default: 256 MiB, or two of the largest"),
+        "memory of all incomplete requests (default: 256 MiB, or two of the largest)"),
     INT(max_pending_bytes_per_client, 1024, 1099511627776,
-        "the same for one address; default: half of it, or one of the largest"),
-    INT(header_timeout_ms, 10, 3600000, "from a connection to the end of its headers"),
-    INT(request_timeout_ms, 10, 3600000, "from the headers to the end of the body"),
-    INT(http_threads, 1, 16, "threads that speak HTTP"),
-    INT(workers, 1, 64, "StarPU's CPU workers; default: one per processor"),
+        "the same for one client address (default: half of it, or one of the largest)"),
+    INT(header_timeout_ms, 10, 3600000, "time from the connection to the end of the headers"),
+    INT(request_timeout_ms, 10, 3600000, "time from the headers to the end of the body"),
+    INT(http_threads, 1, 16, "HTTP threads"),
+    INT(workers, 1, 64, "number of StarPU's CPU workers (default: one per processor)"),
     BOOL(use_cpu, "compute on CPU workers"),
     BOOL(use_opencl, "compute on OpenCL workers, too (also CPUs, through PoCL)"),
-    BOOL(verbose, "a line per batch on standard error"),
-    {"starpu_env", SV_YAML_ANY, 0, 0, "STARPU_… variables; the shell's go first", AT(starpu_env),
-     NULL, NULL, false},
-    TEXT(onnxruntime, "path of libonnxruntime.so.1; the variable STAVE_ONNXRUNTIME goes first",
-         NULL),
+    BOOL(verbose, "print a line per batch on standard error"),
+    {"starpu_env", SV_YAML_ANY, 0, 0,
+     "STARPU_… variables; those of the environment take precedence", AT(starpu_env), NULL, NULL,
+     false},
+    TEXT(onnxruntime,
+         "path of libonnxruntime.so.1; the variable STAVE_ONNXRUNTIME takes precedence", NULL),
     {0}};
 
 static const char *const server_keys[] = {"address",
@@ -218,7 +221,7 @@ static int check_places(const struct sv_config *c, bool is_first, struct sv_err 
     for (size_t i = 0; !is_first && i < sizeof server_keys / sizeof *server_keys; i++)
         if (given(c, server_keys[i]))
             return sv_yaml_fail(c->yaml, given(c, server_keys[i]), err,
-                                "'%s' is the server's: it belongs in the first --config",
+                                "'%s' describes the server: it belongs in the first --config",
                                 server_keys[i]);
     return 0;
 }
@@ -299,11 +302,11 @@ static int check_limits(struct sv_config *c, struct sv_err *err)
                                                                          : one;
     if (c->max_pending_bytes < one)
         return fail(c, "max_pending_bytes", err,
-                    "max_pending_bytes has no place for one request of max_message_bytes");
+                    "max_pending_bytes is smaller than one request of max_message_bytes");
     if (c->max_pending_bytes_per_client < one)
-        return fail(c, "max_pending_bytes_per_client", err,
-                    "max_pending_bytes_per_client has no place for one request of "
-                    "max_message_bytes");
+        return fail(
+            c, "max_pending_bytes_per_client", err,
+            "max_pending_bytes_per_client is smaller than one request of max_message_bytes");
     return 0;
 }
 
@@ -316,7 +319,7 @@ static int check_env(const struct sv_config *c, struct sv_err *err)
     for (const struct sv_yaml_node *m = c->starpu_env->first; m; m = m->next)
         if (strncmp(m->key, "STARPU_", 7) != 0 || m->kind != SV_YAML_SCALAR)
             return sv_yaml_fail(c->yaml, m, err,
-                                "starpu_env: '%s' is no STARPU_… variable with a value", m->key);
+                                "starpu_env: '%s' is not a STARPU_… variable with a value", m->key);
     return 0;
 }
 
@@ -363,7 +366,8 @@ int sv_config_open(const char *path, bool is_first, struct sv_config **out, stru
     if (code == 0)
         code = check_model(c, path, err);
     if (code == 0 && !c->use_cpu && !c->use_opencl)
-        code = fail(c, "use_cpu", err, "neither use_cpu nor use_opencl: nothing could compute");
+        code = fail(c, "use_cpu", err,
+                    "neither use_cpu nor use_opencl is true: there would be no worker");
     if (code < 0) {
         sv_config_free(c);
         return code;

@@ -69,11 +69,11 @@ static int read_tensor(struct reading *r, const struct sv_member *m)
     struct sv_tensor *out = &t->items[t->n];
     struct sv_member name = {.type = '"', .value = m->key};
     if (!copy_text(&name, out->name, sizeof out->name))
-        return refuse(r, "a tensor's name is too long or no text", NULL);
+        return refuse(r, "a tensor name is too long or not a text", NULL);
     if (m->type != '{')
-        return refuse(r, "no description of tensor", out->name);
+        return refuse(r, "missing description of tensor", out->name);
     if (sv_tensors_find(t, out->name))
-        return refuse(r, "twice in the file: tensor", out->name);
+        return refuse(r, "duplicate tensor", out->name);
     struct sv_members members = sv_members_of(m->value.bytes, m->value.len);
     struct sv_member item;
     int64_t from = -1, to = -1;
@@ -93,7 +93,7 @@ static int read_tensor(struct reading *r, const struct sv_member *m)
         return refuse(r, "only dtype F32 is supported; another one in tensor", out->name);
     if (from < 0 || (uint64_t)to > r->data_size || from % 4 != 0 ||
         (uint64_t)(to - from) != out->n * sizeof(float))
-        return refuse(r, "offsets do not fit shape or file: tensor", out->name);
+        return refuse(r, "offsets do not match shape or file: tensor", out->name);
     out->data = t->data + from / 4;
     t->n++;
     return 0;
@@ -110,7 +110,7 @@ static int read_metadata(struct reading *r, const struct sv_member *m)
         else if (sv_member_is(&item, "stave.layers"))
             ok = copy_text(&item, r->t->layers, sizeof r->t->layers);
         if (!ok)
-            return refuse(r, "stave.input or stave.layers is too long or no text", NULL);
+            return refuse(r, "stave.input or stave.layers is too long or not a text", NULL);
     }
     return m->type != '{' || members.is_bad ? refuse(r, "damaged __metadata__", NULL) : 0;
 }
@@ -118,12 +118,12 @@ static int read_metadata(struct reading *r, const struct sv_member *m)
 static int read_header(struct reading *r, const uint8_t *json, size_t len)
 {
     if (!sv_json_valid(json, len))
-        return refuse(r, "no safetensors file: its header is no JSON", NULL);
+        return refuse(r, "not a safetensors file: its header is not JSON", NULL);
     struct sv_members members = sv_members_of((const char *)json, len);
     struct sv_member m;
     int code = members.is_object
                    ? 0
-                   : refuse(r, "no safetensors file: its header is no JSON object", NULL);
+                   : refuse(r, "not a safetensors file: its header is not a JSON object", NULL);
     while (code == 0 && sv_member_next(&members, &m))
         code = sv_member_is(&m, "__metadata__") ? read_metadata(r, &m) : read_tensor(r, &m);
     return code == 0 && members.is_bad ? refuse(r, "damaged header", NULL) : code;
@@ -135,17 +135,18 @@ static int read_parts(struct reading *r, FILE *f, size_t size)
     uint8_t head[8];
     uint64_t len = 0;
     if (size < 10 || fread(head, 1, 8, f) != 8)
-        return refuse(r, "no safetensors file: too short", NULL);
+        return refuse(r, "not a safetensors file: too short", NULL);
     for (int i = 7; i >= 0; i--)
         len = len << 8 | head[i];
     if (len < 2 || len > SV_TENSORS_HEADER || len > size - 8)
-        return refuse(r, "no safetensors file: its header's length does not fit the file", NULL);
+        return refuse(r, "not a safetensors file: the length of its header does not match the file",
+                      NULL);
     r->data_size = size - 8 - len;
     r->t->bytes = sv_alloc(len + SV_JSON_PAD);
     r->t->data = sv_alloc_aligned(r->data_size + 64, 64);
     if (fread(r->t->bytes, 1, len, f) != len ||
         fread(r->t->data, 1, r->data_size, f) != r->data_size)
-        return sv_err_set(r->err, SV_EINPUT, SV_NO_POS, "%s: cannot be read to its end", r->path);
+        return sv_err_set(r->err, SV_EINPUT, SV_NO_POS, "%s: cannot read to the end", r->path);
     return read_header(r, r->t->bytes, len);
 }
 
@@ -160,7 +161,7 @@ int sv_tensors_open(const char *path, struct sv_tensors **out, struct sv_err *er
     long size = fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
     int code;
     if (size < 0 || fseek(f, 0, SEEK_SET) != 0)
-        code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: no regular file", path);
+        code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: not a regular file", path);
     else if ((uint64_t)size > SV_TENSORS_FILE)
         code = sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%s: larger than 1 GiB", path);
     else

@@ -14,7 +14,7 @@ struct sv_block {
     size_t bytes; /* reserved */
 };
 
-/* Room for at least `bytes`, doubling what is there; false when the system has no more. */
+/* Space for at least `bytes`, doubling what is there; false when the system has no more. */
 bool sv_block_reserve(struct sv_block *b, size_t bytes);
 /* Gives back what lies past `bytes`. */
 void sv_block_trim(struct sv_block *b, size_t bytes);

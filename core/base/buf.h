@@ -18,7 +18,7 @@ struct sv_buf {
 void sv_buf_init(struct sv_buf *b, size_t limit);
 void sv_buf_fini(struct sv_buf *b);
 bool sv_buf_grow(struct sv_buf *b,
-                 size_t extra); /* room for extra more bytes; false: failed is set */
+                 size_t extra); /* space for extra more bytes; false: failed is set */
 
 static inline void sv_buf_clear(struct sv_buf *b)
 {

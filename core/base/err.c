@@ -48,7 +48,7 @@ int sv_err_sys(struct sv_err *err, const char *fmt, ...)
 int sv_err_stdout(struct sv_err *err)
 {
     if (errno == EPIPE)
-        return sv_err_set(err, SV_EPIPE, SV_NO_POS, "standard output: nobody reads it any more");
+        return sv_err_set(err, SV_EPIPE, SV_NO_POS, "standard output: its reader has closed it");
     return sv_err_sys(err, "standard output");
 }
 

@@ -12,7 +12,7 @@
 
 enum sv_errno {
     SV_OK = 0,
-    SV_EUSAGE = -1,  /* the caller asked for something that makes no sense */
+    SV_EUSAGE = -1,  /* the caller made a request that is malformed or contradictory */
     SV_EIO = -2,     /* the operating system said no: open, read, write, rename */
     SV_EFORMAT = -3, /* the input is not what it says it is, and nothing can be recovered past it */
     SV_ENOMEM = -4,  /* out of memory, or past a stated memory limit */
@@ -33,7 +33,7 @@ struct sv_err {
 };
 
 /* Fills err (which may be NULL) and returns code, so that `return sv_err_set(…)` reads well. The first error
- * of a chain wins: an err that already holds one is left alone. */
+ * of a chain wins: an err that already holds one is not changed. */
 int sv_err_set(struct sv_err *err, int code, int64_t pos, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 

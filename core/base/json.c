@@ -27,7 +27,7 @@ void sv_json_line(struct sv_json *j)
     j->need_line = true;
 }
 
-/* What stands between the value before and the next one; false when the next one is to be swallowed. */
+/* Writes the separator between two values. False when the next value must be dropped. */
 static inline bool open_value(struct sv_json *j)
 {
     if (__builtin_expect(j->too_deep > 0, 0))
@@ -77,7 +77,7 @@ void sv_json_end(struct sv_json *j)
 
 /* ---- strings ---- */
 
-/* The character after a backslash, 'u' for \u00XX, 0 for bytes that stand for themselves. */
+/* The character after a backslash, 'u' for \u00XX, 0 for bytes that need no escape. */
 static const char escapes[256] = {
     ['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r',
     ['\t'] = 't', [0] = 'u',     [1] = 'u',    [2] = 'u',    [3] = 'u',    [4] = 'u',
@@ -177,7 +177,7 @@ void sv_json_escape(struct sv_buf *b, const char *s, size_t len)
         len -= n;
         if (len == 0)
             break;
-        n = escape_one(b->data, &b->len, s, len); /* the room for it was reserved */
+        n = escape_one(b->data, &b->len, s, len); /* its space is reserved already */
         s += n;
         len -= n;
         if (!sv_buf_reserve(b, len + 8))

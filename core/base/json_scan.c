@@ -199,7 +199,7 @@ bool sv_json_valid(const uint8_t *p, size_t len)
 
 /* ---- unescaping ---- */
 
-/* One \u escape (a pair of them where it is one character); p stands after the u. */
+/* One \u escape (a pair of them where it is one character); p points behind the u. */
 static const uint8_t *unescape_unicode(const uint8_t *p, const uint8_t *end, char *out, size_t *n,
                                        unsigned *oddities)
 {
@@ -379,7 +379,7 @@ const uint8_t *sv_json_number(const uint8_t *p, const uint8_t *end, struct sv_js
     return p;
 }
 
-/* Compares the part that rounding drops with one half: -1, 0, 1. Zero is told apart by *is_zero. */
+/* Compares the part that rounding drops with one half: -1, 0, 1. *is_zero says whether it is zero. */
 static int against_half(uint64_t rest, uint64_t unit, const struct sv_json_number *n, bool *is_zero)
 {
     bool has_cut = n->cut || n->cut_more;

@@ -56,7 +56,7 @@ static inline unsigned sv_json_beyond16(const uint8_t *p, uint8_t last)
 #endif
 }
 
-/* Index of the first of the 16 bytes at p that cannot stand for itself in a string (quote, backslash, control
+/* Index of the first of the 16 bytes at p that cannot be part of a string as it is (quote, backslash, control
  * character, anything outside ASCII), 16 when all can. */
 static inline unsigned sv_json_special16(const uint8_t *p)
 {

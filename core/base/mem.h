@@ -37,7 +37,7 @@ struct sv_arena_chunk;
 
 struct sv_arena {
     struct sv_arena_chunk *chunks; /* newest first */
-    uint8_t *at, *end;             /* room left in the newest chunk */
+    uint8_t *at, *end;             /* free part of the newest chunk */
     size_t used_bytes;             /* all chunks together */
     size_t chunk_bytes;
 };

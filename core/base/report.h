@@ -1,4 +1,4 @@
-/* What a reader met that a user must know: damage, oddities, things with no place in the model.
+/* What a reader reports to the user: damage, unusual content, content that the model cannot represent.
  *
  * One row per kind of finding, with its count and the first byte position. Readers add while they read; cmd/ prints
  * the rows at the end and turns damage into an exit code under --strict. */
@@ -10,7 +10,7 @@
 
 enum sv_severity {
     SV_NOTE,    /* fine, but worth saying (an unusual form that was understood) */
-    SV_SKIPPED, /* well-formed content that Stave has no place for, counted by kind */
+    SV_SKIPPED, /* well-formed content that Stave cannot represent, counted by kind */
     SV_DAMAGE   /* the input is broken here; what could be recovered was */
 };
 

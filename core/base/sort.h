@@ -3,7 +3,7 @@
  *
  *     static bool earlier(const struct x *a, const struct x *b, const void *ctx) { return a->ts < b->ts; }
  *     SV_SORT_DEFINE(sort_x, struct x, earlier)
- *     sort_x(items, n, spare, ctx);       // spare: room for SV_SORT_SPARE(n) items                           */
+ *     sort_x(items, n, spare, ctx);       // spare: space for SV_SORT_SPARE(n) items                           */
 #ifndef SV_CORE_BASE_SORT_H
 #define SV_CORE_BASE_SORT_H
 
@@ -16,7 +16,7 @@
 #define SV_SORT_STACK \
     96u /* run lengths on the stack grow like Fibonacci numbers: enough for 2^64 items */
 
-/* NOLINTBEGIN(bugprone-macro-parentheses): a type cannot stand in them */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type cannot be parenthesised */
 #define SV_SORT_DEFINE(name, type, less)                                                          \
     /* Sorts a[0..n), of which the first `done` items are in order. */                            \
     static void name##_insert(type *a, size_t done, size_t n, const void *ctx)                    \
@@ -52,7 +52,7 @@
         }                                                                                         \
         return i;                                                                                 \
     }                                                                                             \
-    /* Merges a[0..mid) and a[mid..n); the shorter one goes through the spare room. */            \
+    /* Merges a[0..mid) and a[mid..n); the shorter one goes through the spare space. */           \
     static void name##_merge(type *a, size_t mid, size_t n, type *spare, const void *ctx)         \
     {                                                                                             \
         size_t from = 0;                                                                          \

@@ -1,16 +1,16 @@
-/* Names that the Chrome reader and the Chrome writer must agree on: how what Chrome JSON has no place for is written so that
+/* Names that the Chrome reader and the Chrome writer must agree on: how content that Chrome JSON cannot represent is written so that
  * viewers show it and our reader gets it back exactly. Everything rides in places where viewers look for nothing
  * (unknown metadata events would make chrome://tracing complain).
  *
  * THE FILE. {"displayTimeUnit":"ns","baseTimeNanoseconds":N,"otherData":{"stave":{…},…},"traceEvents":[…],"stave":{…}}
- * otherData.stave stands before the events and says that the rules below hold. After the events "stave" may come again
+ * otherData.stave comes before the events and says that the rules below hold. After the events "stave" may come again
  * with what was learnt late. The array form begins with {"ph":"M","name":"stave","args":{the same object}}, which then also
  * holds baseTimeNanoseconds and `meta`, and may end with another one.
  *   stave: {"version":1,"clock":6,"snapshots":[{"readings":[[6,NS],[1,NS]],"uncertainty_ns":N},…],"meta":{…}}
  *   `clock` is enum sv_clock, absent: unknown; `uncertainty_ns` absent: unknown; `meta` only in the late one, with full keys.
  *
  * TRACKS. Every track of another kind than process and thread is a synthetic tid, a group without a process is a synthetic
- * pid; so is a process or thread whose number is taken by another one. A track that pid and tid alone do not rebuild is
+ * pid; so is a process or thread whose number is taken by another one. A track that pid and tid do not define is
  * described, before its first event and again when it changed, by members of the args of
  *     {"ph":"M","name":"thread_name","pid":P,"tid":T,"args":{"name":"for viewers","uuid":"0x…","kind":"stream",…}}
  * From then on every event of (P, T), whatever its phase (but b, n, e, see below), is on the track with that uuid; a
@@ -20,7 +20,7 @@
  *   An absent member has its default: `parent` the track of P (for a pid: none), "0x0" none; `track_name` is `name`.
  *
  * ASYNC. The id of b, n and e is the uuid of the track in hexadecimal, the category plays no part. Unless described, such a
- * track stands under the process P and is named after its first event.
+ * track is a child of the process P and is named after its first event.
  *
  * COUNTERS that are not described: {"NAME":{"value":v}} is the child NAME of the process, and {"NAME":{"a":v,"b":v}} are
  * its children a and b.
@@ -49,7 +49,7 @@
 #define SV_CHROME_TRACK_PARENT      "parent"
 #define SV_CHROME_TRACK_KIND        "kind" /* sv_track_kind_name(); absent: process or thread */
 #define SV_CHROME_TRACK_NAME        "track_name" /* "" where there is none */
-#define SV_CHROME_TRACK_PID         "pid"        /* the true numbers, where P and T are stand-ins */
+#define SV_CHROME_TRACK_PID         "pid"        /* the true numbers, where P and T are synthetic */
 #define SV_CHROME_TRACK_TID         "tid"
 #define SV_CHROME_TRACK_SPACE       "space"
 #define SV_CHROME_TRACK_ORDER       "order"         /* where there is no sort index event */

@@ -5,7 +5,7 @@
  * dialect "array" writes a bare array instead, which is a valid trace after every flush (viewers do not miss the closing
  * bracket).
  *
- * Times are printed from integers. On the real-time clock they count from a base that stands in the head, because viewers keep
+ * Times are printed from integers. On the real-time clock they count from a base in the file's head, because viewers keep
  * microseconds in doubles, which lose nanoseconds after a hundred days. */
 #include "core/chrome/writer.h"
 
@@ -295,8 +295,8 @@ static void write_counter(struct chrome_writer *w, const struct sv_event *e)
     if (row->form != ROW_COUNTER && row->form != ROW_SERIES)
         row = chrome_bind(w, e->track);
     if (e->n_args > 1)
-        sv_report_add(w->report, SV_SKIPPED, "argument of a counter, for which Chrome has no place",
-                      e->n_args - 1u, SV_NO_POS, NULL);
+        sv_report_add(w->report, SV_SKIPPED, "argument of a counter", e->n_args - 1u, SV_NO_POS,
+                      NULL);
     const struct sv_track_info *info = &w->dict->tracks[e->track];
     bool is_series = row->form == ROW_SERIES;
     struct sv_text key = is_series ? sv_dict_text(w->dict, info->name)
@@ -448,7 +448,7 @@ static void put_stave(struct chrome_writer *w)
     }
 }
 
-/* Metadata that is in the file already, so that the tail can tell what changed. */
+/* Metadata that is in the file already, so that the tail repeats only what changed. */
 static void remember_meta(struct chrome_writer *w)
 {
     w->n_head_meta = w->dict->n_meta;
@@ -662,7 +662,8 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
     w->sink.write = chrome_write;
     w->sink.close = chrome_close;
     w->sink.flush = chrome_flush;
-    w->sink.takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_FLOW_POINTS;
+    w->sink.best = SV_HAS_EDGES | SV_HAS_NESTED | SV_HAS_FLOW_POINTS; /* readers sort */
+    w->sink.takes = w->sink.best | SV_IN_TRACK_ORDER;
     w->out = out;
     w->dict = dict;
     w->report = report;

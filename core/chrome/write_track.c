@@ -1,8 +1,8 @@
 /* The Chrome writer's tracks: which pid and tid the events of a track get, and the metadata events that say what the
- * track really is (the rules stand in core/chrome/keys.h).
+ * track really is (core/chrome/keys.h documents the rules).
  *
  * Called when a track is met first, and at the end of the file for tracks that changed or had no events. Numbers that are
- * true are kept; whatever Chrome has no number for, or whose number is taken, gets a stand-in that no system uses.
+ * true are kept; whatever Chrome has no number for, or whose number is taken, gets a synthetic number that no system uses.
  * Descriptions go from the outside in: a process before its threads, a group before its members. Parents come from files
  * and may form a cycle: every walk upwards is bounded. */
 #include "core/chrome/writer.h"
@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define STAND_INS    ((int64_t)1 << 30) /* pids of Linux end at 2^22 */
+#define SYNTHETIC    ((int64_t)1 << 30) /* pids of Linux end at 2^22 */
 #define STEPS_MAX    1000
 #define PATH_MAX_LEN 32 /* names in a path */
 
@@ -39,10 +39,10 @@ static bool is_exact_double(int64_t n)
     return n > -((int64_t)1 << 53) && n < (int64_t)1 << 53;
 }
 
-static int64_t stand_in(struct chrome_writer *w)
+static int64_t synthetic(struct chrome_writer *w)
 {
     if (w->next_number == 0)
-        w->next_number = STAND_INS;
+        w->next_number = SYNTHETIC;
     while (sv_map_find(&w->pids, (uint64_t)w->next_number) != NULL)
         w->next_number++;
     return w->next_number++;
@@ -54,7 +54,7 @@ static int64_t take_pid(struct chrome_writer *w, sv_track t, bool is_true, int64
     if (is_true && is_exact_double(pid))
         sv_map_add(&w->pids, (uint64_t)pid, &is_new);
     if (!is_new)
-        pid = stand_in(w);
+        pid = synthetic(w);
     *sv_map_add(&w->pids, (uint64_t)pid, NULL) = t;
     return pid;
 }
@@ -72,7 +72,7 @@ static int64_t take_tid(struct chrome_writer *w, int64_t pid, sv_track t, bool i
         owner = sv_map_add(&w->tids, pair_hash(pid, (uint64_t)tid), &is_new);
     if (!is_new) {
         do {
-            tid = stand_in(w);
+            tid = synthetic(w);
             owner = sv_map_add(&w->tids, pair_hash(pid, (uint64_t)tid), &is_new);
         } while (!is_new);
     }
@@ -278,7 +278,7 @@ static void update_children(struct chrome_writer *w)
         w->has_child[info_of(w, (sv_track)w->n_seen)->parent] = 1;
 }
 
-/* The track whose pid this one is shown under: its process, or the top of its group; 0: it stands alone. */
+/* The track whose pid this one is shown under: its process, or the top of its group; 0: it has neither. */
 static sv_track group_of(struct chrome_writer *w, sv_track t)
 {
     sv_track top = sv_dict_process_of(w->dict, t);
@@ -403,7 +403,7 @@ static void place_ancestors(struct chrome_writer *w, sv_track t, sv_track group)
         if (row_of(w, chain[n])->form == ROW_NONE)
             chrome_place(w, chain[n], NULL);
         if (!w->rows[chain[n]].is_bound && info_of(w, chain[n])->name == 0)
-            bind_row(w, chain[n], group); /* nothing else in the file may tell that it is there */
+            bind_row(w, chain[n], group); /* nothing else in the file may mention it */
     }
     w->is_placing = false;
 }
@@ -434,7 +434,7 @@ static bool is_plain_thread(const struct chrome_writer *w, sv_track t, sv_track 
            info->cat == 0 && !has_extras(info);
 }
 
-/* A child of its process that the reader makes from pid and name alone. */
+/* A child of its process that the reader makes from pid and name. */
 static bool is_plain_counter(const struct chrome_writer *w, sv_track t, sv_track parent, sv_str cat)
 {
     const struct sv_track_info *info = info_of(w, t);
@@ -537,7 +537,7 @@ struct chrome_row *chrome_place(struct chrome_writer *w, sv_track t, const struc
     return &w->rows[t];
 }
 
-/* For events that the reader would put elsewhere by their phase alone. */
+/* For events that the reader would put elsewhere by their phase. */
 struct chrome_row *chrome_bind(struct chrome_writer *w, sv_track t)
 {
     if (!chrome_place(w, t, NULL)->is_bound)

@@ -1,6 +1,6 @@
 /* The inside of the Chrome JSON writer, shared by its files and by nobody else.
  *
- *   core/chrome/write.c         the door: head, tail, one line per event
+ *   core/chrome/write.c         entry points: head, tail, one line per event
  *   core/chrome/write_track.c   tracks → pids, tids and the metadata events that describe them
  *   core/chrome/write_args.c    argument lists → JSON
  *   core/chrome/write_async.c   tracks of operations with an id: b, n, e
@@ -34,7 +34,7 @@ struct chrome_row {
     uint8_t form; /* enum chrome_row_form */
     bool has_tid, has_group;
     bool is_described, is_group_described;
-    bool is_bound; /* its uuid stands in the file */
+    bool is_bound; /* its uuid is in the file */
     bool needs_id; /* counters: another one has the same name */
 };
 
@@ -79,7 +79,7 @@ struct chrome_writer {
     struct sv_map pids;   /* pid → track that has it */
     struct sv_map tids;   /* hash of pid and tid → track */
     struct sv_map labels; /* hash of pid and counter label → track */
-    int64_t next_number;  /* for stand-ins of pids and tids */
+    int64_t next_number;  /* for synthetic pids and tids */
     int64_t global_pid;   /* of tracks that belong nowhere */
     bool has_global;
     bool is_placing; /* the ancestors of some track */

@@ -196,7 +196,7 @@ static int clear_part(struct sv_claim *c, struct sv_err *err)
         return 0;
     if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
         return sv_err_set(err, SV_EHELD, SV_NO_POS,
-                          "%s is in the way, and it is no file of yours: remove it, or choose "
+                          "%s exists and is not a file of yours: remove it, or choose "
                           "another name",
                           c->part);
     bool ok = st.st_size == 0 ? unlink(c->part) == 0
@@ -216,7 +216,7 @@ static int check_out(const char *out, struct sv_claim_found *f, struct sv_err *e
     if (S_ISDIR(st.st_mode))
         return sv_err_set(err, SV_EIO, SV_NO_POS, "is a directory");
     if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "is no regular file");
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "is not a regular file");
     *f = sv_claim_see(&st);
     return 0;
 }
@@ -256,10 +256,11 @@ static int refuse(const struct sv_claim *c, enum sv_claim_state state, struct sv
     if (state == SV_CLAIM_UNREADABLE)
         return sv_err_sys(err, "cannot read %.300s", c->marker);
     if (state == SV_CLAIM_DAMAGED)
-        return sv_err_set(err, SV_EHELD, SV_NO_POS,
-                          "%.300s is no claim that this version of Stave understands: remove it if "
-                          "nobody writes there",
-                          c->marker);
+        return sv_err_set(
+            err, SV_EHELD, SV_NO_POS,
+            "%.300s is not a claim that this version of Stave understands: remove it if "
+            "no process writes there",
+            c->marker);
     if (sv_process_id_state(&c->holder) == SV_PROCESS_UNKNOWN)
         return sv_err_set(err, SV_EHELD, SV_NO_POS,
                           "process %u (%.100s) of another machine or container may be writing it: "
@@ -317,7 +318,7 @@ static int take(struct sv_claim *c, const char *out, const struct sv_claim_wish 
         if (code != 0)
             return code < 0 ? code : 0;
     }
-    return sv_err_set(err, SV_EHELD, SV_NO_POS, "others keep claiming it");
+    return sv_err_set(err, SV_EHELD, SV_NO_POS, "other processes keep claiming it");
 }
 
 int sv_claim_take(struct sv_claim *c, const char *out, const struct sv_claim_wish *wish,
@@ -369,10 +370,9 @@ static int settle(struct sv_claim *c, const char *from, struct sv_err *err)
     char to[SV_CLAIM_PATH_MAX];
     struct stat st;
     if (exists(c->marker) && !holds_marker(c)) /* then the growing file may be theirs, too */
-        return sv_err_set(err, SV_EHELD, SV_NO_POS, "somebody else has claimed it meanwhile");
+        return sv_err_set(err, SV_EHELD, SV_NO_POS, "another process has claimed it meanwhile");
     if (lstat(from, &st) == 0 && !S_ISREG(st.st_mode))
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "somebody has put something else in the place of %.300s", from);
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "%.300s has been replaced by another file", from);
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         if (!sv_claim_free_name(c, to, sizeof to))
             return sv_err_set(err, SV_EIO, SV_NO_POS, "no free name is left for it");

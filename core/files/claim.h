@@ -72,7 +72,7 @@ struct sv_claim {
 enum sv_claim_state {
     SV_CLAIM_NONE,
     SV_CLAIM_THERE,
-    SV_CLAIM_FOREIGN, /* the marker is another user's, others can write to it, or it is no plain file: not read */
+    SV_CLAIM_FOREIGN, /* the marker is another user's, others can write to it, or it is not a regular file: not read */
     SV_CLAIM_DAMAGED,   /* not a marker of this version */
     SV_CLAIM_UNREADABLE /* the system could not open or read it: errno says why */
 };

@@ -1,6 +1,6 @@
 /* Input: a sliding window over a file, a pipe or memory, decompressed on the way.
  *
- * Every reader stands on it: open → (fill, skip)* → report → close. Bytes flow in one direction: the operating
+ * Every reader uses it: open → (fill, skip)* → report → close. Bytes flow in one direction: the operating
  * system (or the caller's memory) → `raw` (compressed bytes only, and the first bytes by which the compression is
  * recognised) → the window. A plain file skips `raw` and is read straight into the window, whose size is chosen so
  * that the reader finds the bytes still in the cache.
@@ -31,7 +31,7 @@
 #define WINDOW_BYTES            \
     SV_TABLE((size_t)256 << 10, \
              (size_t)8 << 10) /* 256 KiB … 4 MiB read equally fast; leaves half of a small L2 */
-/* With less room behind it (a small one: than a quarter) the window moves to the front. */
+/* With less space behind it (a small one: than a quarter) the window moves to the front. */
 #define READ_MIN    SV_TABLE((size_t)64 << 10, (size_t)2 << 10)
 #define RAW_BYTES   SV_TABLE((size_t)128 << 10, (size_t)8 << 10)
 #define SMALL_BYTES ((size_t)4 << 10) /* the smallest buffers, for small files */
@@ -62,6 +62,8 @@ struct sv_input_impl {
     bool has_gzip;
 #ifdef SV_HAVE_ZSTD
     ZSTD_DStream *zstd;
+    size_t zstd_want; /* bytes that the decoder asked for */
+    bool zstd_holds;  /* it may have more than there was room for */
 #endif
     struct sv_err failed; /* code 0: no failure yet */
     char damage[128];     /* why `truncated` was set */
@@ -69,7 +71,7 @@ struct sv_input_impl {
 
 /* ---- the operating system ---- */
 
-/* Remembers the first failure, so that every later call tells the same. */
+/* Remembers the first failure, so that every later call returns the same error. */
 static int fail(struct sv_input *in, struct sv_err *err)
 {
     const struct sv_err *first = &in->impl->failed;
@@ -291,6 +293,8 @@ static ssize_t inflate_some(struct sv_input *in, uint8_t *dst, size_t room)
 }
 
 #ifdef SV_HAVE_ZSTD
+enum { ZSTD_BLOCK_HEAD = 3 };
+
 static ssize_t zstd_some(struct sv_input *in, uint8_t *dst, size_t room)
 {
     struct sv_input_impl *m = in->impl;
@@ -303,13 +307,19 @@ static ssize_t zstd_some(struct sv_input *in, uint8_t *dst, size_t room)
             if (more <= 0)
                 return more;
             m->in_stream = true;
+            m->zstd_want = ZSTD_initDStream(m->zstd);
         }
         if (!raw_need(in, 1))
             return -1;
-        /* Also without new bytes: the decoder may still hold decoded ones. */
-        ZSTD_inBuffer raw = {m->raw_at, m->raw_len, 0};
-        size_t left = ZSTD_decompressStream(m->zstd, &out, &raw);
+        /* What is decoded before an error in the same call is lost, so the decoder gets a block at a time, without the head of the next one,
+         * which it asks for as well, and nothing while it may still hold decoded bytes. */
+        size_t want = m->zstd_want > ZSTD_BLOCK_HEAD ? m->zstd_want - ZSTD_BLOCK_HEAD
+                                                     : m->zstd_want;
+        size_t most = m->zstd_holds ? 0 : m->raw_len < want ? m->raw_len : want;
+        ZSTD_inBuffer raw = {m->raw_at, most, 0};
+        size_t left = m->zstd_want = ZSTD_decompressStream(m->zstd, &out, &raw);
         bool starved = m->raw_len == 0 && out.pos == 0;
+        m->zstd_holds = out.pos == room;
         raw_skip(m, raw.pos);
         if (ZSTD_isError(left))
             break_off(in, ZSTD_getErrorName(left));

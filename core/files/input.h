@@ -29,7 +29,7 @@ struct sv_input {
     uint64_t pos;      /* position of data[0] in the decompressed stream */
     bool eof;          /* nothing follows the window */
     bool truncated;    /* the compressed stream broke off or is damaged; what came before is good */
-    bool has_trailing; /* after the compressed stream came bytes that are none; they are ignored */
+    bool has_trailing; /* other bytes follow the compressed stream; they are ignored */
     char *name;        /* for messages: the path, or "(stdin)" */
     const char *compression; /* "gzip", "zstd" or NULL; known after the first fill */
     uint64_t size_bytes;     /* of the file as stored, 0 when unknown (pipes) */
@@ -54,7 +54,7 @@ void sv_input_close(struct sv_input *in);
  * the input ended with fewer (the window holds what is left), negative on an error or when need exceeds
  * the window limit (SV_ENOMEM). Pointers into the window are invalid afterwards. It reads ahead in large
  * blocks, so calling it per record is cheap: the inline test answers most calls. Memory grows with the
- * bytes that arrive, never with `need` alone. */
+ * bytes that arrive, not with `need`. */
 int sv_input_fill(struct sv_input *in, size_t need, struct sv_err *err);
 
 static inline int sv_input_need(struct sv_input *in, size_t need, struct sv_err *err)

@@ -4,7 +4,7 @@
  * folder (so that the rename is atomic) and takes its final name when everything has been written; an existing file
  * keeps its content until then. Bytes flow: caller → `buf` → [compressor → `packed`] → file descriptor or memory.
  *
- * The first failure is remembered, everything after it is ignored, and close tells it: nobody checks single writes. It
+ * The first failure is remembered, everything after it is ignored, and close() returns it: callers do not check single writes. It
  * must not touch signal dispositions: whoever runs the program decides about SIGPIPE. */
 #include "core/files/output.h"
 
@@ -243,8 +243,8 @@ static void free_output(struct sv_output *o)
     free(o);
 }
 
-/* A name beside `path` that nobody else has: a hidden file that names its purpose. Created with 0666, so that the umask
- * alone decides about the mode. */
+/* A name beside `path` that nobody else has: a hidden file that names its purpose. Created with 0666, so that only the umask
+ * decides about the mode. */
 static int open_temporary(struct sv_output *o, struct sv_err *err)
 {
     const char *slash = strrchr(o->path, '/');
@@ -284,7 +284,7 @@ static int open_growing(struct sv_output *o, const char *path, struct sv_err *er
     o->fd = open(path, FLAGS, MODE);
     if (o->fd < 0 && errno == EEXIST) {
         if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
-            return sv_err_set(err, SV_EIO, SV_NO_POS, "cannot create: %s is no file of yours",
+            return sv_err_set(err, SV_EIO, SV_NO_POS, "cannot create: %s is not a file of yours",
                               path);
         unlink(path);
         o->fd = open(path, FLAGS, MODE);
@@ -358,7 +358,7 @@ int sv_output_open_at(const char *path, uint64_t offset, struct sv_output **out,
     bool is_ours = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
     if (fd < 0 || !is_ours || lseek(fd, (off_t)offset, SEEK_SET) < 0) {
         int code = fd >= 0 && !is_ours
-                       ? sv_err_set(err, SV_EIO, SV_NO_POS, "%s is no file of yours", path)
+                       ? sv_err_set(err, SV_EIO, SV_NO_POS, "%s is not a file of yours", path)
                        : sv_err_sys(err, "cannot write on");
         if (fd >= 0)
             close(fd);
@@ -467,7 +467,7 @@ static void close_fd(struct sv_output *o)
 {
     if (o->is_kept && o->fd >= 0 && o->failed.code == 0 && o->reserved > o->at &&
         ftruncate(o->fd, (off_t)o->at) != 0)
-        sv_err_sys(&o->failed, "cannot cut it behind its end");
+        sv_err_sys(&o->failed, "cannot truncate it at its end");
     if (o->fd >= 0 && !o->is_stdout && close(o->fd) != 0 && errno != EINTR && o->failed.code == 0)
         sv_err_sys(&o->failed, "%.300s: cannot write", o->name);
 }

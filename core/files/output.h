@@ -1,7 +1,7 @@
 /* Output: bytes to a file, standard output or memory, through a large buffer, optionally compressed.
  *
  * A file grows under a temporary name beside its final one and is renamed by sv_output_close(), so that a reader never
- * meets half a file that looks whole; sv_output_discard() removes it. What is no regular file (a pipe, a device) is always
+ * meets half a file that looks whole; sv_output_discard() removes it. What is not a regular file (a pipe, a device) is always
  * written in place. Files of recordings grow under a claimed name and stay (claim.h). Errors are sticky: write freely, the first failure is
  * reported by close (or sv_output_flush), with the name of the file. A closed pipe and the limit of a file's size are errors like any other as
  * long as the program ignores SIGPIPE and SIGXFSZ; a closed standard output is SV_EPIPE. There is no fsync: a file survives the end of the

@@ -1,4 +1,4 @@
-/* Which process: a number alone is reused, and means different processes in different pid namespaces and after a reboot.
+/* Process identity: a pid is reused, and means different processes in different pid namespaces and after a reboot.
  *
  * Written into sessions and claims of output files by whoever holds them, compared by whoever finds them later. No memory is
  * allocated, so that a traced program can call it from anywhere. */

@@ -1,7 +1,7 @@
 /* Trusted paths: opening what has a name that others could have made.
  *
  * Sessions, claims and growing files are found by names in folders that other users may write to (/tmp, /dev/shm). Whatever is opened through
- * here is checked on the descriptor, not on the name: it belongs to this user, nobody else may write to it, it is no symbolic link and has no
+ * here is checked on the descriptor, not on the name: it belongs to this user, nobody else may write to it, it is not a symbolic link and has no
  * second name. What was opened this way was written by this user, so that its content may name further paths.
  *
  * All functions return a descriptor (O_CLOEXEC) or -1 with errno; EPERM means that the check failed. No memory is allocated. */
@@ -21,7 +21,7 @@ enum sv_trust {
  * the check failed. */
 bool sv_trusted_failed(int error);
 
-/* `base_fd` is a folder or AT_FDCWD. The path's last component must be no link; the components before it are the caller's. */
+/* `base_fd` is a folder or AT_FDCWD. The path's last component must not be a link; the components before it are the caller's. */
 int sv_trusted_folder(int base_fd, const char *path, enum sv_trust trust);
 /* The same, made with mode 0700 when it is not there. */
 int sv_trusted_make_folder(int base_fd, const char *path);

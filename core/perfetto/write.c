@@ -504,7 +504,9 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
                                .close = pf_close,
                                .flush = pf_flush,
                                .forget = pf_forget,
-                               .takes = SV_HAS_EDGES | SV_HAS_FLOW_POINTS};
+                               .takes = SV_HAS_EDGES | SV_HAS_NESTED | SV_HAS_FLOW_POINTS |
+                                        SV_IN_TRACK_ORDER,
+                               .best = SV_HAS_EDGES | SV_HAS_FLOW_POINTS};
     w->out = out;
     w->dict = dict;
     w->report = report;

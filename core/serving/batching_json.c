@@ -1,6 +1,6 @@
 /* The batching trace: moments of the life cycle to Chrome trace events.
  *
- * Told by the tracer's writing thread and by `stave convert --dialect batching`. Times are whole microseconds since the origin, as readers
+ * Called by the tracer's writing thread and by `stave convert --dialect batching`. Times are whole microseconds since the origin, as readers
  * of these files expect; nanoseconds are in the .pftrace and in `phases_ns`. Warm-up has the prefix warming_ on names and on
  * the keys of arguments. */
 #include "core/serving/batching_json.h"

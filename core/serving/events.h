@@ -27,7 +27,7 @@ struct sv_life_in {
 };
 
 void sv_life_words_init(struct sv_life_words *w, struct sv_dict *dict);
-/* False: the event is no such call. */
+/* False: the event is not such a call. */
 bool sv_life_read(const struct sv_life_words *w, const struct sv_event *e, struct sv_life_in *in);
 
 #endif

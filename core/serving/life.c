@@ -2,8 +2,8 @@
  *
  * Called by the tracer's thread, the converter and the report, one call at a time. Open requests and batches lie in slots that
  * are used again; a map leads from the server's numbers to them. Past the limits the oldest is forgotten and counted. A batch
- * stays until its callback was told and all its requests have ended, a request that ends before the submission of its batch was
- * told waits for it: threads may tell in any order. */
+ * stays until its callback was reported and all its requests have ended; a request that ends before the submission of its batch was
+ * reported waits for it: threads may report in any order. */
 #include "core/serving/life.h"
 
 #include "core/base/map.h"
@@ -139,8 +139,8 @@ uint64_t sv_life_open_batches(const struct sv_life *l)
     return l->batch_slots.n;
 }
 
-static void tell(struct sv_life *l, enum sv_life_moment moment, int64_t time_ns,
-                 const struct sv_life_request *r, const struct sv_life_batch *b)
+static void report(struct sv_life *l, enum sv_life_moment moment, int64_t time_ns,
+                   const struct sv_life_request *r, const struct sv_life_batch *b)
 {
     l->tell(l->ctx, l, moment, time_ns, r, b);
 }
@@ -363,7 +363,7 @@ static void end_request(struct sv_life *l, uint32_t slot)
     }
     l->counts.queued -= r->is_waiting;
     r->is_waiting = false;
-    tell(l, SV_MOMENT_REQUEST_OVER, r->end_ns, r, b);
+    report(l, SV_MOMENT_REQUEST_OVER, r->end_ns, r, b);
     uint32_t batch = r->batch;
     free_request(l, slot);
     leave_batch(l, batch);
@@ -393,7 +393,7 @@ static void settle_batch(struct sv_life *l, uint32_t slot, int64_t time_ns)
         l->counts.inflight -= b->is_submitted;
         l->counts.batches += !b->is_failed;
         b->is_congested = l->is_congested;
-        tell(l, SV_MOMENT_BATCH_OVER, time_ns, NULL, b);
+        report(l, SV_MOMENT_BATCH_OVER, time_ns, NULL, b);
         if (b->n_open == 0) {
             drop_batch(l, slot);
             return;
@@ -416,7 +416,7 @@ static void put_enqueued(struct sv_life *l, const struct sv_life_call *c)
         r->is_waiting = true;
         l->counts.queued++;
     }
-    tell(l, SV_MOMENT_ENQUEUED, c->time_ns, r, NULL);
+    report(l, SV_MOMENT_ENQUEUED, c->time_ns, r, NULL);
 }
 
 static void put_rejected(struct sv_life *l, const struct sv_life_call *c)
@@ -430,7 +430,7 @@ static void put_rejected(struct sv_life *l, const struct sv_life_call *c)
     l->counts.rejected++;
     l->counts.queued -= r->is_waiting;
     r->is_waiting = false;
-    tell(l, SV_MOMENT_REJECTED, c->time_ns, r, NULL);
+    report(l, SV_MOMENT_REJECTED, c->time_ns, r, NULL);
     uint32_t batch = r->batch;
     free_request(l, slot);
     leave_batch(l, batch);
@@ -442,7 +442,7 @@ static void leave_queue(struct sv_life *l, struct sv_life_request *r, int64_t ti
         return;
     r->is_waiting = false;
     l->counts.queued--;
-    tell(l, SV_MOMENT_DEQUEUED, time_ns, r, NULL);
+    report(l, SV_MOMENT_DEQUEUED, time_ns, r, NULL);
 }
 
 static void put_dequeued(struct sv_life *l, const struct sv_life_call *c)
@@ -519,7 +519,7 @@ static void put_submitted(struct sv_life *l, const struct sv_life_call *c, struc
         l->counts.inflight++;
     b->is_submitted = true;
     b->submitted_ns = c->time_ns;
-    tell(l, SV_MOMENT_SUBMITTED, c->time_ns, NULL, b);
+    report(l, SV_MOMENT_SUBMITTED, c->time_ns, NULL, b);
 }
 
 static void put_started(struct sv_life *l, const struct sv_life_call *c, struct sv_life_batch *b)
@@ -539,7 +539,7 @@ static void put_finished(struct sv_life *l, const struct sv_life_call *c, struct
     b->is_finished = true;
     if (b->worker >= 0)
         worker_at(l, b->worker)->lanes &= ~((uint64_t)1 << b->lane);
-    tell(l, SV_MOMENT_FINISHED, c->time_ns, NULL, b);
+    report(l, SV_MOMENT_FINISHED, c->time_ns, NULL, b);
 }
 
 static void put_callback(const struct sv_life_call *c, struct sv_life_batch *b)
@@ -583,8 +583,8 @@ void sv_life_put(struct sv_life *l, const struct sv_life_call *c)
     case SV_LIFE_CANCELLED: put_fate(l, c, SV_FATE_CANCELLED); break;
     case SV_LIFE_CONGESTION:
         l->is_congested = c->flags != 0;
-        tell(l, l->is_congested ? SV_MOMENT_CONGESTED : SV_MOMENT_NOT_CONGESTED, c->time_ns, NULL,
-             NULL);
+        report(l, l->is_congested ? SV_MOMENT_CONGESTED : SV_MOMENT_NOT_CONGESTED, c->time_ns, NULL,
+               NULL);
         break;
     default:
         if (c->op == SV_LIFE_COLLECTED) /* the last members, or all, come with it */
@@ -594,7 +594,7 @@ void sv_life_put(struct sv_life *l, const struct sv_life_call *c)
     }
 }
 
-/* Batches that were computed but had no callback are told as over; the rest stays open. */
+/* Batches that were computed but had no callback are reported as over; the rest stays open. */
 void sv_life_end(struct sv_life *l)
 {
     for (uint32_t slot = l->oldest_batch; slot != NONE;) {
@@ -604,14 +604,14 @@ void sv_life_end(struct sv_life *l)
             b->is_over = true;
             l->counts.batches++;
             l->counts.inflight -= b->is_submitted;
-            tell(l, SV_MOMENT_BATCH_OVER, b->finished_ns, NULL, b);
+            report(l, SV_MOMENT_BATCH_OVER, b->finished_ns, NULL, b);
             if (b->n_open == 0)
                 drop_batch(l, slot);
         }
         slot = newer;
     }
     if (l->is_congested)
-        tell(l, SV_MOMENT_NOT_CONGESTED, 0, NULL, NULL);
+        report(l, SV_MOMENT_NOT_CONGESTED, 0, NULL, NULL);
     l->is_congested = false;
 }
 
@@ -629,7 +629,7 @@ static void chain(int64_t edges[SV_N_PHASES + 1], const int64_t *times)
         edges[SV_N_PHASES] = edges[SV_N_PHASES - 1];
 }
 
-/* What is told after the submission may have begun before it. */
+/* What is reported after the submission may have begun before it. */
 static int64_t submitted_of(const struct sv_life_batch *b)
 {
     return b->started_ns && b->started_ns < b->submitted_ns ? b->started_ns : b->submitted_ns;

@@ -1,12 +1,12 @@
 /* The life of requests and batches in an inference server: calls in, what happened to each request and batch out.
  *
- *     struct sv_life *l = sv_life_new(&limits, tell, ctx);
+ *     struct sv_life *l = sv_life_new(&limits, report, ctx);
  *     sv_life_put(l, &call);              each call of the server, in about the order in which they were made
- *     sv_life_end(l);                     tells of what is still open
+ *     sv_life_end(l);                     reports what is still open
  *
  * The one place that knows how calls become requests, batches and phases: the library's writing thread, the converter and the
- * report put calls in, and are told of moments. Calls of different threads may come a little out of order (a worker that starts
- * before the submission was told); memory is bounded by the limits, whatever the calls. */
+ * report put calls in, and get moments through a callback. Calls of different threads may come a little out of order (a worker that starts
+ * before the submission was reported); memory is bounded by the limits, whatever the calls. */
 #ifndef SV_CORE_SERVING_LIFE_H
 #define SV_CORE_SERVING_LIFE_H
 
@@ -62,7 +62,7 @@ enum sv_life_fate {
 };
 extern const char *const sv_life_fate_names[SV_N_FATES];
 
-/* Times are 0 where nothing was told. */
+/* Times are 0 where nothing was reported. */
 struct sv_life_request {
     uint64_t id;
     int64_t enqueued_ns, dequeued_ns, end_ns;
@@ -87,7 +87,7 @@ struct sv_life_batch {
     int32_t worker;  /* -1: none yet */
     uint32_t row;    /* as of a request, among the open batches */
     uint32_t lane;   /* the smallest that the worker had free when the batch started */
-    uint32_t n_open; /* members whose end was not told */
+    uint32_t n_open; /* members whose end was not reported */
     struct sv_life_member *members;
     bool is_collected, is_submitted, is_finished, is_over, is_failed, is_congested;
     uint32_t newer, older;
@@ -134,8 +134,8 @@ void sv_life_end(struct sv_life *l);
 const struct sv_life_counts *sv_life_count(const struct sv_life *l);
 uint64_t sv_life_open_requests(const struct sv_life *l);
 uint64_t sv_life_open_batches(const struct sv_life *l);
-const char *sv_life_model(const struct sv_life *l, uint32_t model); /* "model" when not told */
-/* Never NULL: a worker that was not told has the type "unknown". */
+const char *sv_life_model(const struct sv_life *l, uint32_t model); /* "model" when unknown */
+/* Never NULL: a worker that was not described has the type "unknown". */
 const struct sv_life_worker *sv_life_worker(struct sv_life *l, int32_t worker);
 
 /* ---- phases ---- */

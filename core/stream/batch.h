@@ -1,6 +1,6 @@
 /* A batch: up to SV_BATCH events with the arguments and texts they need, reused from call to call.
  *
- *     struct sv_event *e = sv_batch_event(b);      // zeroed slot; the batch has room while b->n < SV_BATCH
+ *     struct sv_event *e = sv_batch_event(b);      // zeroed slot; the batch has space while b->n < SV_BATCH
  *     struct sv_arg *a = sv_batch_arg(b);          // zeroed slot, appended to the arguments being built
  *     a->key = …; a->type = SV_ARG_TEXT; a->text = sv_batch_text(b, bytes, len); a->size = …;
  *     sv_batch_finish(b, e);                       // e->args, e->n_args: all arguments since the last finish
@@ -22,7 +22,7 @@
 struct sv_batch {
     struct sv_event events[SV_BATCH];
     size_t n;
-    struct sv_arg *args, *arg, *args_end; /* open list: first, next free, end of room */
+    struct sv_arg *args, *arg, *args_end; /* open list: first, next free, end of space */
     bool overflow;         /* more than SV_ARGS_MAX were asked for since the last finish */
     struct sv_arena arena; /* argument blocks and copied texts */
 };

@@ -19,7 +19,7 @@ enum sv_clock {
     SV_CLOCK_MONOTONIC_RAW = 5,
     SV_CLOCK_BOOTTIME = 6,
     SV_CLOCK_TSC =
-        9 /* in ticks, as Perfetto's own recorder stores it: a fit's drift tells its rate */
+        9 /* in ticks, as Perfetto's own recorder stores it: a fit's drift gives its rate */
 };
 
 struct sv_reading {

@@ -1,7 +1,7 @@
 /* The dictionary: strings, tracks, clocks and metadata enter once and get small numbers.
  *
  * Every source of a run fills the same dictionary and every sink reads it. It only grows, but for tracks that a live source forgets. A track may learn its name after
- * its first events (Chrome files do that): `revision` tells a sink that wrote a description too early to write it again. */
+ * its first events (Chrome files do that): by `revision` a sink sees that a description it has written must be written again. */
 #ifndef SV_CORE_STREAM_DICT_H
 #define SV_CORE_STREAM_DICT_H
 
@@ -115,7 +115,7 @@ sv_track sv_dict_thread_of(const struct sv_dict *d, sv_track t);
 void sv_dict_describe(struct sv_dict *d, sv_track t, const char *bytes, size_t len);
 
 /* Recordings without an end: the track will not be used any more by its number, which another one may get. Nobody may hold it: the
- * sinks have been told (sv_sink.forget), the tracks below it are forgotten, too. Its uuid may come again, as a new track. */
+ * sinks have been notified (sv_sink.forget), the tracks below it are forgotten, too. Its uuid may come again, as a new track. */
 void sv_dict_forget(struct sv_dict *d, sv_track t);
 
 /* Call after changing a track: its revision grows, so that sinks describe it again. */

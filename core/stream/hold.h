@@ -51,7 +51,7 @@ static inline struct sv_event *sv_outbox_emit(struct sv_outbox *o, const struct 
     return out;
 }
 
-/* Room for the arguments of the next event to emit. */
+/* Space for the arguments of the next event to emit. */
 static inline struct sv_arg *sv_outbox_args(struct sv_outbox *o, size_t n)
 {
     if (o->n == SV_BATCH) /* else emit would flush, and they would be gone */

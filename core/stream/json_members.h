@@ -17,7 +17,7 @@ struct sv_members {
 struct sv_member {
     struct sv_text key;   /* raw, empty in arrays */
     char type;            /* '"', '{', '[', '0' for numbers, 't', 'f', 'n' */
-    struct sv_text value; /* a text without its quotes, all else as it stands */
+    struct sv_text value; /* a text without its quotes, all else unchanged */
 };
 
 /* At the opening bracket (blanks before it are passed). */

@@ -1,7 +1,7 @@
 /* Lanes of a track as a tree of open ends, tracks as a heap of next ends. See lanes.h for the idea; split.c and the ring source call it
  * and decide what begins and ends.
  *
- * Invariant: on every lane of a row in the order of time due_ns never grows from bottom to top, so the top alone says what fits and what ends
+ * Invariant: on every lane of a row in the order of time due_ns never grows from bottom to top, so the top says what fits and what ends
  * next. On the lanes of a loose row an end of NEVER is one that is not known. */
 #include "core/stream/lanes.h"
 #include "core/base/map.h"
@@ -12,11 +12,14 @@
 
 #define NO_LANE SV_LANE_NONE
 
+const struct sv_lane_policy sv_lanes_by_begin = {SV_LANES_BY_BEGIN, UINT32_MAX, false};
+const struct sv_lane_policy sv_lanes_by_end = {SV_LANES_BY_END, 64, true};
+const struct sv_lane_policy sv_lanes_any = {SV_LANES_LOOSE, 1 << 16, false};
+
 void sv_lanes_init(struct sv_lanes *l, struct sv_dict *dict)
 {
     *l = (struct sv_lanes){.dict = dict};
     sv_pool_init(&l->pool);
-    sv_arena_init(&l->rows, (size_t)1 << 14);
 }
 
 static void free_row(struct sv_lane_row *r)
@@ -39,13 +42,12 @@ void sv_lanes_fini(struct sv_lanes *l)
     }
     free(l->by_track);
     free(l->heap);
-    sv_arena_fini(&l->rows);
     sv_pool_fini(&l->pool);
 }
 
 /* ---- the heap of rows ---- */
 
-/* Ties by track, so that the result depends on the input alone. */
+/* Ties by track, so that the result depends only on the input. */
 static bool row_before(const struct sv_lane_row *a, const struct sv_lane_row *b)
 {
     int64_t x = sv_lane_due(a), y = sv_lane_due(b);
@@ -108,8 +110,10 @@ static int64_t quiet_since(const struct sv_lane *lane);
 static void set_leaf(struct sv_lane_row *r, uint32_t lane)
 {
     const struct sv_lane_open *top = lane < r->n ? r->lanes[lane].top : NULL;
-    if (r->is_loose) { /* since when nothing is there */
-        int64_t since_ns = lane < r->n ? quiet_since(&r->lanes[lane]) : SV_LANE_NEVER;
+    if (r->policy->order != SV_LANES_BY_BEGIN) { /* since when nothing is there */
+        int64_t since_ns = lane >= r->n                          ? SV_LANE_NEVER
+                           : r->policy->order == SV_LANES_BY_END ? r->lanes[lane].last_ns
+                                                                 : quiet_since(&r->lanes[lane]);
         r->tree[r->cap + lane] = (struct sv_lane_node){.first_due_ns = since_ns};
         return;
     }
@@ -140,7 +144,7 @@ static void lane_changed(struct sv_lanes *l, struct sv_lane_row *r, uint32_t lan
     set_leaf(r, lane);
     for (size_t i = ((size_t)r->cap + lane) / 2; i > 0; i /= 2)
         join_node(r, i);
-    if (due_ns != sv_lane_due(r) && !r->is_loose)
+    if (due_ns != sv_lane_due(r) && r->policy->order == SV_LANES_BY_BEGIN)
         heap_update(l, r);
 }
 
@@ -201,19 +205,32 @@ static void remember(struct sv_lanes *l, sv_track track, struct sv_lane_row *r)
     l->by_track[track] = r;
 }
 
-struct sv_lane_row *sv_lanes_row(struct sv_lanes *l, sv_track track)
+static struct sv_lane_past *past_of(struct sv_lanes *l, struct sv_lane_row *r, uint32_t lane);
+
+static struct sv_lane_row *make_row(struct sv_lanes *l, sv_track track,
+                                    const struct sv_lane_policy *policy)
 {
-    struct sv_lane_row *r = sv_lanes_find(l, track);
-    if (r)
-        return r;
-    r = sv_arena_get(&l->rows, sizeof *r, _Alignof(struct sv_lane_row));
-    *r = (struct sv_lane_row){.track = track, .n = 1, .cap = 1};
-    r->one_lane.track = track;
+    struct sv_lane_row *r = sv_pool_get(&l->pool, sizeof *r);
+    *r = (struct sv_lane_row){.policy = policy, .track = track, .n = 1, .cap = 1};
+    r->one_lane = (struct sv_lane){.track = track, .last_ns = INT64_MIN};
     r->lanes = &r->one_lane;
     r->tree = r->one_node;
-    set_leaf(r, 0);
     remember(l, track, r);
+    if (policy->order == SV_LANES_LOOSE) {
+        if (l->n_unknown)
+            past_of(l, r, 0);
+        if (l->n_most == 0)
+            l->n_most = 1;
+    }
+    set_leaf(r, 0);
     return r;
+}
+
+struct sv_lane_row *sv_lanes_row(struct sv_lanes *l, sv_track track,
+                                 const struct sv_lane_policy *policy)
+{
+    struct sv_lane_row *r = sv_lanes_find(l, track);
+    return r ? r : make_row(l, track, policy);
 }
 
 static void grow_lanes(struct sv_lane_row *r)
@@ -240,16 +257,27 @@ static void describe_lane(struct sv_lanes *l, const struct sv_lane_row *r, uint3
     struct sv_track_info *info = &l->dict->tracks[r->lanes[lane].track];
     info->kind = SV_TRACK_LANE;
     info->parent = r->track;
-    info->name = main->name;
+    if (!r->policy->is_numbered)
+        info->name = main->name;
     info->space = main->space;
     info->is_described = true;
     sv_dict_touch(l->dict, r->lanes[lane].track);
+}
+
+static sv_track numbered_track(struct sv_lanes *l, const struct sv_lane_row *r)
+{
+    char name[64];
+    struct sv_text row = sv_dict_text(l->dict, l->dict->tracks[r->track].name);
+    snprintf(name, sizeof name, "%.40s %u", row.bytes, r->n + 1);
+    return sv_dict_child(l->dict, r->track, SV_TRACK_LANE, sv_dict_cstr(l->dict, name));
 }
 
 /* The track of a lane has a stable identity. A number whose track already carries events of its own is left out. */
 static sv_track lane_track(struct sv_lanes *l, const struct sv_lane_row *r)
 {
     sv_track t;
+    if (r->policy->is_numbered)
+        return numbered_track(l, r);
     for (uint32_t number = r->n;; number++) {
         char text[16];
         int len = snprintf(text, sizeof text, "%u", number);
@@ -269,7 +297,7 @@ static uint32_t add_lane(struct sv_lanes *l, struct sv_lane_row *r)
     if (r->n == r->cap)
         grow_lanes(r);
     uint32_t lane = r->n;
-    r->lanes[lane] = (struct sv_lane){.track = lane_track(l, r)};
+    r->lanes[lane] = (struct sv_lane){.track = lane_track(l, r), .last_ns = INT64_MIN};
     r->n++;
     describe_lane(l, r, lane);
     if (lane == 1) /* later ones leave it to follow_name() to bring all up to date */
@@ -323,9 +351,37 @@ struct sv_lane_open *sv_lane_pop(struct sv_lanes *l, struct sv_lane_row *r, uint
     return o;
 }
 
+/* ---- rows by end ---- */
+
+/* The lowest lane that is quiet since then. */
+static uint32_t find_quiet(const struct sv_lane_row *r, int64_t ns)
+{
+    size_t i = 1;
+    if (r->tree[1].first_due_ns > ns)
+        return NO_LANE;
+    while (i < r->cap)
+        i = r->tree[2 * i].first_due_ns <= ns ? 2 * i : 2 * i + 1;
+    return (uint32_t)(i - r->cap);
+}
+
+sv_track sv_lane_take(struct sv_lanes *l, struct sv_lane_row *r, int64_t *begin_ns, int64_t *end_ns)
+{
+    uint32_t lane = find_quiet(r, *begin_ns);
+    if (lane == NO_LANE)
+        lane = r->n < r->policy->most ? add_lane(l, r) : r->n - 1;
+    struct sv_lane *at = &r->lanes[lane];
+    if (*begin_ns < at->last_ns)
+        *begin_ns = at->last_ns;
+    if (*end_ns < *begin_ns)
+        *end_ns = *begin_ns;
+    at->last_ns = *end_ns;
+    lane_changed(l, r, lane);
+    return at->track;
+}
+
 /* ---- loose rows ---- */
 
-enum { SPANS_MIN = 4, SPANS_MAX = 64, LANES_LOOKED_AT = 64, LOOSE_MAX = 1 << 16 };
+enum { SPANS_MIN = 4, SPANS_MAX = 64, LANES_LOOKED_AT = 64 };
 
 struct span {
     int64_t begin_ns, end_ns;
@@ -334,7 +390,7 @@ struct span {
 };
 
 struct sv_lane_past {
-    uint32_t n, cap; /* of all that were; room in spans, a power of two */
+    uint32_t n, cap; /* of all that were; capacity of spans, a power of two */
     /* The newest span that began after all others had ended: who begins no earlier can meet only it and those after it. */
     uint32_t outer;
     int64_t outer_ns;
@@ -370,11 +426,10 @@ void sv_lanes_free(struct sv_lanes *l)
 
 size_t sv_lanes_bytes(const struct sv_lanes *l)
 {
-    return l->rows.used_bytes + l->pool.chunks.used_bytes + l->past_bytes +
-           l->cap_tracks * sizeof *l->by_track;
+    return l->pool.chunks.used_bytes + l->past_bytes + l->cap_tracks * sizeof *l->by_track;
 }
 
-/* The row itself stays in its arena; its lanes are tracks of their own and are forgotten by themselves. */
+/* Its lanes are tracks of their own and are forgotten by themselves. */
 void sv_lanes_forget(struct sv_lanes *l, sv_track track)
 {
     struct sv_lane_row *r = sv_lanes_find(l, track);
@@ -391,6 +446,7 @@ void sv_lanes_forget(struct sv_lanes *l, sv_track track)
         sv_pool_put(&l->pool, o, sizeof *o);
     }
     free_row(r);
+    sv_pool_put(&l->pool, r, sizeof *r);
 }
 
 static size_t past_bytes(uint32_t cap)
@@ -419,21 +475,6 @@ static struct sv_lane_past *past_of(struct sv_lanes *l, struct sv_lane_row *r, u
     p->cap = cap;
     at->past = p;
     return p;
-}
-
-struct sv_lane_row *sv_lanes_loose_row(struct sv_lanes *l, sv_track track)
-{
-    struct sv_lane_row *r = sv_lanes_find(l, track);
-    if (r)
-        return r;
-    r = sv_lanes_row(l, track);
-    r->is_loose = true;
-    if (l->n_unknown)
-        past_of(l, r, 0);
-    if (l->n_most == 0)
-        l->n_most = 1;
-    set_leaf(r, 0);
-    return r;
 }
 
 static bool is_same(const struct span *a, const struct span *b)
@@ -539,7 +580,7 @@ static uint32_t loose_lane(struct sv_lanes *l, struct sv_lane_row *r, const stru
     uint32_t quiet = sv_lane_first_due(r);
     if (quiet >= LANES_LOOKED_AT && quiet < r->n && quiet_since(&r->lanes[quiet]) < w->begin_ns)
         return quiet;
-    while (r->n < LOOSE_MAX) {
+    while (r->n < r->policy->most) {
         uint32_t lane = add_loose(l, r);
         if (lane >= l->n_unknown || w->begin_ns > l->known_from_ns)
             return lane;

@@ -2,10 +2,10 @@
  *
  * Per track a set of lanes, the first being the track itself; per lane a stack of what is open. A slice goes to the lowest
  * lane where it fits inside all that is open. Finding that lane, the next end to come and the newest open slice each cost
- * the logarithm of the number of lanes or tracks, so 100,000 slices open at once are no trouble.
+ * the logarithm of the number of lanes or tracks, so 100,000 slices may be open at once.
  *
- * A row is one of two kinds. The stages split and lanes know every end and go in the order of time. The rows of sources that are read
- * piece by piece are loose (below): slices come in any order, and the end of an open one is not known. */
+ * A row follows one of the policies below, which say in which order slices come and what is known of them: the stages split and lanes go in
+ * the order of begins, the recorder in the order of ends, and the rings of threads are read in any order (loose rows). */
 #ifndef SV_CORE_STREAM_LANES_H
 #define SV_CORE_STREAM_LANES_H
 
@@ -26,12 +26,25 @@ struct sv_lane_open {
     bool is_edge, has_thread_end, is_last;
 };
 
+/* How the slices of a row come. */
+struct sv_lane_policy {
+    enum {
+        SV_LANES_BY_BEGIN, /* their ends are known: sv_lane_for() */
+        SV_LANES_BY_END,   /* they are over: sv_lane_take() */
+        SV_LANES_LOOSE     /* in any order; of some only the begin is known: sv_lane_place() */
+    } order;
+    uint32_t most;    /* lanes */
+    bool is_numbered; /* lanes are called NAME 2, NAME 3, …; else like the track */
+};
+extern const struct sv_lane_policy sv_lanes_by_begin, sv_lanes_by_end, sv_lanes_any;
+
 struct sv_lane_past;
 
 struct sv_lane {
     sv_track track;
     uint32_t n_last; /* open slices that are is_last */
     struct sv_lane_open *top;
+    int64_t last_ns;           /* by end: that of the newest slice */
     struct sv_lane_past *past; /* loose rows: what has ended, NULL: nothing yet */
 };
 
@@ -44,6 +57,7 @@ struct sv_lane_node {
 
 /* All lanes of one track. */
 struct sv_lane_row {
+    const struct sv_lane_policy *policy;
     sv_track track;
     int32_t revision; /* of the track when its lanes were named */
     uint32_t n, cap;  /* lanes; cap is a power of two */
@@ -52,7 +66,7 @@ struct sv_lane_row {
     size_t heap_at;      /* position in the heap + 1, 0: not in it */
     int64_t begun_ns;    /* the newest begin on any lane … */
     uint32_t begun_lane; /* … and where it went */
-    bool has_begun, is_loose;
+    bool has_begun;
     struct sv_lane_loose *newest; /* loose: what is open, the newest first */
     /* of the first lane, oldest first: 1 when it had to be closed before its end came */
     uint8_t *edges;
@@ -67,7 +81,6 @@ struct sv_lane_row {
 struct sv_lanes {
     struct sv_dict *dict;
     struct sv_pool pool;
-    struct sv_arena rows;
     struct sv_lane_row **by_track; /* also under the numbers of the lanes made here */
     size_t n_tracks, cap_tracks;
     struct sv_lane_row **heap; /* rows by the next end that comes on them, the earliest on top */
@@ -84,7 +97,11 @@ void sv_lanes_init(struct sv_lanes *l, struct sv_dict *dict);
 void sv_lanes_fini(struct sv_lanes *l);
 
 struct sv_lane_row *sv_lanes_find(const struct sv_lanes *l, sv_track track); /* NULL: nothing yet */
-struct sv_lane_row *sv_lanes_row(struct sv_lanes *l, sv_track track); /* made on first sight */
+/* Made on first sight. The rows of a track and of its lanes are one. */
+struct sv_lane_row *sv_lanes_row(struct sv_lanes *l, sv_track track,
+                                 const struct sv_lane_policy *policy);
+void sv_lanes_forget(struct sv_lanes *l, sv_track track); /* its number will be another track's */
+size_t sv_lanes_bytes(const struct sv_lanes *l);          /* memory held */
 
 static inline int64_t sv_lane_due(const struct sv_lane_row *r)
 {
@@ -101,6 +118,13 @@ uint32_t sv_lane_newest(const struct sv_lane_row *r);
 struct sv_lane_open *sv_lane_push(struct sv_lanes *l, struct sv_lane_row *r, uint32_t lane,
                                   int64_t begin_ns, int64_t due_ns, bool is_last);
 struct sv_lane_open *sv_lane_pop(struct sv_lanes *l, struct sv_lane_row *r, uint32_t lane);
+
+/* ---- rows by end: for what is recorded when it is over ---- */
+
+/* The lowest lane on which nothing lies in [*begin_ns, *end_ns), which is cut where all lanes that there may be are taken: the last of them
+ * may then show a slice too short. Slices of a lane do not touch but at their ends. */
+sv_track sv_lane_take(struct sv_lanes *l, struct sv_lane_row *r, int64_t *begin_ns,
+                      int64_t *end_ns);
 
 /* ---- loose rows: for the rings of threads ----
  *
@@ -139,9 +163,6 @@ static inline sv_track sv_lane_track(const struct sv_lane_loose *o)
 /* The lanes of a dictionary's loose rows, shared by all of its sources; they live as long as the dictionary. */
 struct sv_lanes *sv_lanes_loose(struct sv_dict *dict);
 void sv_lanes_free(struct sv_lanes *l);
-void sv_lanes_forget(struct sv_lanes *l, sv_track track); /* its number will be another track's */
-size_t sv_lanes_bytes(const struct sv_lanes *l);          /* memory held */
-struct sv_lane_row *sv_lanes_loose_row(struct sv_lanes *l, sv_track track);
 
 /* The lane for a slice, which is remembered there; SV_LANE_NONE: there are too many. One without an end is open until sv_lane_end(): it is
  * returned, else NULL. */

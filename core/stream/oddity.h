@@ -1,4 +1,4 @@
-/* An oddity: something that happened any number of times in a stream; the first time is told in full, at the end. Cheaper than
+/* An oddity: something that happened any number of times in a stream; the first occurrence is reported in full, at the end. Cheaper than
  * a line in the report per event, for stages that may meet millions. */
 #ifndef SV_CORE_STREAM_ODDITY_H
 #define SV_CORE_STREAM_ODDITY_H
@@ -40,7 +40,7 @@ static inline const char *sv_oddity_where(const struct sv_dict *dict, sv_track t
     return to;
 }
 
-/* For what cannot be told at all: SV_ELIMIT when it happened, else 0. */
+/* For what cannot be represented at all: SV_ELIMIT when it happened, else 0. */
 static inline int sv_oddity_refuse(const struct sv_oddity *o, const struct sv_dict *dict,
                                    const char *what, struct sv_err *err)
 {

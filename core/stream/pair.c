@@ -2,7 +2,7 @@
  *
  * The pump inserts it before sinks that take no edges. Per track a stack of open begins, each with a copy of its
  * arguments in a block of the pool; an end closes the newest one of its track and the slice leaves at once, so that memory
- * holds only what is open. All other events pass through. Needs time order per track; gives slices in order of their
+ * holds only what is open. All other events pass through. Needs order per track; gives slices in order of their
  * ends. What never ended leaves at close() as SV_UNFINISHED; an end without a begin is counted and dropped. */
 #include "core/stream/args.h"
 #include "core/stream/hold.h"
@@ -158,7 +158,7 @@ struct sv_sink *sv_pair_new(struct sv_dict *dict, struct sv_report *report, stru
     struct pair *p = sv_alloc(sizeof *p);
     p->sink.write = pair_write;
     p->sink.close = pair_close;
-    p->sink.takes = (next->takes | SV_HAS_EDGES) & ~(unsigned)SV_HAS_DISORDER;
+    p->sink.takes = ((sv_sink_wants(next) | SV_HAS_EDGES) & ~SV_ORDER_BITS) | SV_IN_TRACK_ORDER;
     p->dict = dict;
     p->report = report;
     sv_pool_init(&p->pool);

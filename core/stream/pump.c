@@ -1,7 +1,7 @@
 /* The pump: runs a source into a sink and puts the stages between them that their shapes call for.
  *
- * It alone knows the rule: `sort` when order is needed and not given, then `pair` (the sink takes no edges) or `split` (it takes no
- * slices) or `lanes` (it takes slices, but only nested ones). All three need time order. */
+ * The rule is only here: `sort` when order is needed and not given, then `pair` (the sink takes no edges; needs order per track), `split` (it
+ * takes no slices) or `lanes` (it takes slices, but only nested ones), which need global order. */
 #include "core/stream/stages.h"
 
 #include <assert.h>
@@ -13,19 +13,16 @@
 struct sv_sink *sv_pump_adapt(unsigned gives, struct sv_sink *sink, struct sv_dict *dict,
                               struct sv_report *report, const struct sv_pump_options *options)
 {
-    unsigned lacks = gives & ~sink->takes;
-    bool need_order = lacks & SV_HAS_DISORDER;
-    if (lacks & SV_HAS_EDGES) {
-        sink = sv_pair_new(dict, report, sink);
-        need_order = true;
-    } else if (lacks & SV_HAS_SLICES) {
+    unsigned lacks = gives & ~sv_sink_wants(sink);
+    if (lacks & SV_HAS_EDGES) { /* slices leave it when they end */
+        unsigned paired = (gives & ~(unsigned)SV_HAS_EDGES) | SV_HAS_NESTED | SV_IN_NO_ORDER;
+        sink = sv_pair_new(dict, report, sv_pump_adapt(paired, sink, dict, report, options));
+    } else if (lacks & SV_HAS_NESTED) {
         sink = sv_split_new(dict, report, sink);
-        need_order = true;
-    } else if (lacks & SV_HAS_OVERLAP) {
+    } else if (lacks & SV_HAS_SLICES) {
         sink = sv_lanes_new(dict, report, sink);
-        need_order = true;
     }
-    if (need_order && gives & SV_HAS_DISORDER) {
+    if (gives & SV_ORDER_BITS & ~sv_sink_wants(sink)) {
         size_t memory = options && options->sort_memory_bytes ? options->sort_memory_bytes
                                                               : SORT_MEMORY_DEFAULT;
         sink = sv_sort_new(dict, memory, sink);
@@ -41,6 +38,7 @@ int sv_source_given(const struct sv_source *s, size_t n, struct sv_err *err)
                           : (int)n;
 }
 
+/* The only loop there is. 0: the source has nothing more, or nothing more in this round. */
 static int run(struct sv_source *source, struct sv_sink *sink,
                const struct sv_pump_options *options, struct sv_batch *batch, struct sv_err *err)
 {
@@ -75,6 +73,16 @@ int sv_pump_into(struct sv_source *source, struct sv_sink *sink,
     sv_batch_fini(batch);
     free(batch);
     return code;
+}
+
+int sv_pump_round(struct sv_source *source, struct sv_sink *sink, struct sv_batch *batch,
+                  struct sv_err *err)
+{
+    if (source->gives & ~sink->takes)
+        return sv_err_set(err, SV_EFORMAT, SV_NO_POS,
+                          "a live source gives what its sink does not take (%#x)",
+                          source->gives & ~sink->takes);
+    return run(source, sink, NULL, batch, err);
 }
 
 int sv_pump(struct sv_source *source, struct sv_sink *sink, const struct sv_pump_options *options,

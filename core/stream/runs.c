@@ -19,7 +19,7 @@
 #define BUFFER_MIN  ((size_t)64 << 10)
 #define WRITE_BYTES ((size_t)1 << 20)
 #define HEAD_MAX \
-    ((size_t)48) /* of a record without arguments: 1 + 10 + 3 × 5 + 10 + 1 + 3, and room */
+    ((size_t)48) /* of a record without arguments: 1 + 10 + 3 × 5 + 10 + 1 + 3, and a reserve */
 #define ARG_MAX ((size_t)24) /* of an argument without its text */
 
 /* The first byte: the kind in three bits, and what follows. */
@@ -113,7 +113,7 @@ static int file_failed(struct sv_err *err, const char *what)
 {
     return sv_err_set(err, SV_EIO, SV_NO_POS,
                       "sorting needs a temporary file, and %s in %s failed: %s; set TMPDIR to a "
-                      "directory with more room",
+                      "directory with more space",
                       what, temporary_dir(), strerror(errno));
 }
 
@@ -217,7 +217,7 @@ static size_t bound(const struct sv_event *e)
     return size;
 }
 
-/* The length stands in front and is known last: its width is chosen by the bound, the varint padded to it. */
+/* The length comes first and is known last: its width is chosen by the bound, the varint padded to it. */
 static void write_length(uint8_t *at, size_t width, size_t length)
 {
     for (size_t i = 0; i < width; i++, length >>= 7)
@@ -457,7 +457,7 @@ int sv_runs_open(struct sv_runs *r, size_t memory_bytes, struct sv_err *err)
     return 0;
 }
 
-/* Drains the top run as long as it stays ahead, there is room and no refill is needed. */
+/* Drains the top run as long as it stays ahead, there is space and no refill is needed. */
 static int drain_top(struct sv_runs *r, struct sv_event *events, size_t max, struct sv_err *err)
 {
     uint32_t top = r->heap[0];

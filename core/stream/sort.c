@@ -53,7 +53,7 @@ struct sv_sink *sv_sort_new(struct sv_dict *dict, size_t memory_bytes, struct sv
     (void)dict; /* records refer to it by number only */
     struct sort *sort = sv_alloc(sizeof *sort);
     sort->sink = (struct sv_sink){
-        .write = sort_write, .close = sort_close, .takes = next->takes | SV_HAS_DISORDER};
+        .write = sort_write, .close = sort_close, .takes = sv_sink_wants(next) | SV_IN_NO_ORDER};
     sort->sorter = sv_sorter_new(memory_bytes);
     sort->next = next;
     return &sort->sink;

@@ -247,7 +247,7 @@ static struct entry *index_sorted(const struct sv_sorter *s)
 
 /* ---- spilling ---- */
 
-/* What lies behind the chunk in use waits from an earlier buffer without disorder: the index takes its room. */
+/* What lies behind the chunk in use waits from an earlier buffer without disorder: the index takes its space. */
 static void free_waiting_chunks(struct sv_sorter *s)
 {
     while (s->n_chunks > s->now + 1) {
@@ -326,7 +326,7 @@ static size_t chunk_size(const struct sv_sorter *s, size_t need)
     return size > need ? size : need;
 }
 
-/* Moves on to a chunk with room for `size` bytes. False: it would be too much. */
+/* Moves on to a chunk with space for `size` bytes. False: it would be too much. */
 static bool next_chunk(struct sv_sorter *s, size_t size)
 {
     if (s->n_chunks && s->chunks[s->now].len)

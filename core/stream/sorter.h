@@ -54,7 +54,7 @@ void sv_sorter_free(struct sv_sorter *s);
 /* Copies the events with all they point to. */
 int sv_sorter_add(struct sv_sorter *s, const struct sv_event *events, size_t n, struct sv_err *err);
 
-/* Moves what is held in memory to the file: others need the room more. Before finish only. */
+/* Moves what is held in memory to the file: others need the memory more. Before finish only. */
 int sv_sorter_spill(struct sv_sorter *s, struct sv_err *err);
 size_t sv_sorter_bytes(const struct sv_sorter *s); /* memory held now */
 

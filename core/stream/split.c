@@ -69,11 +69,16 @@ static void close_before(struct split *s, int64_t ns)
         close_next(s, s->lanes.heap[0]);
 }
 
-/* Room for a begin at `ns` on the row. */
+/* Space for a begin at `ns` on the row. */
 static void close_row(struct split *s, struct sv_lane_row *r, int64_t ns)
 {
     while (sv_lane_due(r) <= ns && sv_lane_due(r) < SV_LANE_NEVER)
         close_next(s, r);
+    if (ns < SV_LANE_NEVER)
+        return;
+    for (uint32_t lane = 0; lane < r->n; lane++) /* the very last time */
+        while (r->lanes[lane].top && r->lanes[lane].top->is_last)
+            close_top(s, r, lane);
 }
 
 /* ---- flow points ---- */
@@ -107,7 +112,7 @@ static void release_flows(struct split *s, struct sv_lane_row *r, sv_track track
 
 static void flow_point(struct split *s, const struct sv_event *e)
 {
-    struct sv_lane_row *r = sv_lanes_row(&s->lanes, e->track);
+    struct sv_lane_row *r = sv_lanes_row(&s->lanes, e->track, &sv_lanes_by_begin);
     bool starts_here = r->has_begun && r->begun_ns == e->ts_ns;
     if (e->flags & SV_BIND_NEXT && !starts_here && s->n_held < HELD_MAX) {
         hold_flow(s, r, e);
@@ -169,7 +174,7 @@ static void split_thread_time(struct split *s, const struct sv_event *e, struct 
 
 static void slice(struct split *s, const struct sv_event *e)
 {
-    struct sv_lane_row *r = sv_lanes_row(&s->lanes, e->track);
+    struct sv_lane_row *r = sv_lanes_row(&s->lanes, e->track, &sv_lanes_by_begin);
     close_row(s, r, e->ts_ns);
     int64_t end_ns = end_of(s, e);
     bool is_endless = e->dur_ns == SV_UNFINISHED;
@@ -194,7 +199,7 @@ static void slice(struct split *s, const struct sv_event *e)
 
 static void edge_begin(struct split *s, const struct sv_event *e)
 {
-    struct sv_lane_row *r = sv_lanes_row(&s->lanes, e->track);
+    struct sv_lane_row *r = sv_lanes_row(&s->lanes, e->track, &sv_lanes_by_begin);
     close_row(s, r, e->ts_ns);
     const struct sv_lane_open *top = r->lanes[0].top;
     struct sv_lane_open *o =
@@ -209,7 +214,7 @@ static void edge_begin(struct split *s, const struct sv_event *e)
 
 static void edge_end(struct split *s, const struct sv_event *e)
 {
-    struct sv_lane_row *r = sv_lanes_row(&s->lanes, e->track);
+    struct sv_lane_row *r = sv_lanes_row(&s->lanes, e->track, &sv_lanes_by_begin);
     if (r->n_edges == 0) {
         sv_oddity_note(&s->unmatched, e->ts_ns, r->track);
         return;
@@ -315,7 +320,7 @@ static struct sv_sink *stage_new(struct sv_dict *dict, struct sv_report *report,
     struct split *s = sv_alloc(sizeof *s);
     s->sink.write = split_write;
     s->sink.close = split_close;
-    s->sink.takes = (next->takes | SV_HAS_SLICES | SV_HAS_OVERLAP) & ~(unsigned)SV_HAS_DISORDER;
+    s->sink.takes = (sv_sink_wants(next) | SV_HAS_SLICES) & ~SV_ORDER_BITS;
     s->dict = dict;
     s->report = report;
     s->to_edges = to_edges;

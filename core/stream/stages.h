@@ -9,7 +9,7 @@
  * Text and arguments are copied. */
 struct sv_sink *sv_sort_new(struct sv_dict *dict, size_t memory_bytes, struct sv_sink *next);
 
-/* Edges → slices, per track by a stack; needs time order per track. An end without a begin and a begin without an end
+/* Edges → slices, per track by a stack; needs order per track. An end without a begin and a begin without an end
  * are reported (the latter leaves as an SV_UNFINISHED slice at the end of the stream). Slices leave when they end, so
  * the result is not ordered by start. */
 struct sv_sink *sv_pair_new(struct sv_dict *dict, struct sv_report *report, struct sv_sink *next);

@@ -1,11 +1,14 @@
 /*
- * Files with explicit times: for simulators, importers and programs that write several traces at once.
+ * Stave: trace files with explicit times, for simulators, importers and programs that write several
+ * traces at once.
  *
- * Apart from the session of stave.h: no rings, no thread, nothing is switched on. Every call names its time in nanoseconds from
- * any origin; events may come in any order and slices may overlap (they get sibling rows); all are sorted when the file is closed,
- * in bounded memory. Part of libstave.a and of the Python package; libstave.so leaves it out to stay small.
+ * A file is independent of the session of stave.h: it has no rings and no thread, and it is always
+ * on. Every event carries its time in nanoseconds from any origin. Events may come in any order and
+ * slices may overlap (they get sibling rows). The file is sorted when it is closed, in bounded
+ * memory. These functions are in libstave.a and in the Python package, but not in libstave.so,
+ * which stays small.
  *
- * A file may be used from several threads; calls for one file wait for each other.
+ * A file may be used from several threads; calls for the same file wait for each other.
  */
 #ifndef STAVE_FILE_H
 #define STAVE_FILE_H
@@ -18,15 +21,19 @@ extern "C" {
 
 struct stave_file;
 
-/* The suffix decides: .pftrace, .perfetto-trace, .perfetto, .pb, .proto or .json; .gz or .zst behind it compresses the whole file. The file
- * appears under its name when it is complete;
- * what was there before is replaced then. `compress` ("gzip", "zstd") packs a Perfetto file; NULL: not. NULL and a message on failure. */
+/* Opens a file. The suffix selects the format: .pftrace, .perfetto-trace, .perfetto, .pb, .proto
+ * or .json; a further .gz or .zst compresses the whole file. The file appears under its name
+ * when it is complete, and replaces an earlier one only then. `compress` ("gzip", "zstd")
+ * compresses the packets of a Perfetto file; NULL means no compression. Returns NULL and a
+ * message on failure. */
 STAVE_API struct stave_file *stave_file_open(const char *path, const char *compress, char *message,
                                              size_t message_size);
-/* 0, or negative and a message: nothing of the file is left then. Frees it either way. */
+/* Completes the file and frees it. Returns 0, or a negative number and a message; no file is
+ * left then. */
 STAVE_API int stave_file_close(struct stave_file *f, char *message, size_t message_size);
 
-/* Tracks are numbers of this file, made at the first call. 0 as a parent: top level. */
+/* Tracks are numbers that are valid for this file. The first call makes the track, later ones
+ * return the same number. Parent 0 is the top level. */
 STAVE_API uint32_t stave_file_process(struct stave_file *f, int64_t pid, const char *name);
 STAVE_API uint32_t stave_file_thread(struct stave_file *f, int64_t pid, int64_t tid,
                                      const char *name);
@@ -34,8 +41,10 @@ STAVE_API uint32_t stave_file_track(struct stave_file *f, uint32_t parent, const
 STAVE_API uint32_t stave_file_counter(struct stave_file *f, uint32_t parent, const char *name,
                                       const char *unit);
 
-/* COMPLETE, INSTANT (start_ns) and COUNTER (start_ns, value) are understood; track is one of this file. Any start_ns will do, also
- * one before zero. 0, or negative: a bad kind or track, a slice whose end is past INT64_MAX, or a write that failed (and all after it). */
+/* Adds an event of kind COMPLETE, INSTANT (at start_ns) or COUNTER (start_ns and value) on a
+ * track of this file. start_ns may be negative. Returns 0, or a negative number: the kind or
+ * track is not valid, the slice ends past INT64_MAX, or a write has failed (then all later calls
+ * fail as well). */
 STAVE_API int stave_file_emit(struct stave_file *f, const struct stave_event *event);
 
 #ifdef __cplusplus

@@ -1,7 +1,9 @@
 /*
- * Lists of macro arguments: what lets a macro take any number of key/value pairs. Included by macros.h.
+ * Lists of macro arguments: let a macro take any number of key/value pairs. Included by macros.h;
+ * nothing here is for users.
  *
- * STAVE_I_M(f, category, name, k1, v1, …) is f(k1, v1) f(k2, v2) …, for up to sixteen pairs.
+ * STAVE_I_M(f, category, name, k1, v1, …) expands to f(k1, v1) f(k2, v2) …, for up to sixteen
+ * pairs.
  */
 #ifndef STAVE_LISTS_H
 #define STAVE_LISTS_H

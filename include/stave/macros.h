@@ -1,8 +1,10 @@
 /*
  * The macros of the SDK, and what they expand to. Included by stave.h.
  *
- * A call place is a static struct stave_site; its first pass registers it. `state` is the gate: one load, one branch. Values
- * travel as 64-bit words whose types the site knows; names with stave_i_ and STAVE_I_ are not for users.
+ * Each use of a macro defines a static struct stave_site (a call site), which is registered when it
+ * is first executed. Its member `state` says whether the event is recorded: one load, one branch.
+ * Values are passed as 64-bit words whose types the site knows. Names that begin with stave_i_ or
+ * STAVE_I_ are not for users; the macros for users are at the end.
  */
 #ifndef STAVE_MACROS_H
 #define STAVE_MACROS_H
@@ -22,7 +24,7 @@ static __attribute__((destructor, unused)) void stave_i_dso_fini(void)
         stave_i_dso_gone(&stave_i_dso);
 }
 
-/* The first pass asks before it evaluates anything. */
+/* A new site is registered before anything is evaluated. */
 static inline bool stave_i_on(struct stave_site *site)
 {
     uint8_t state = __atomic_load_n(&site->state, __ATOMIC_RELAXED);
@@ -79,7 +81,8 @@ static inline uint64_t stave_i_from_ptr(const volatile void *v)
 
 /* ---- sites and events ---- */
 
-/* Words before the arguments: `x` says which (NONE, TRACK, END, NAME, TIME), `w` is a list of their values in parentheses. */
+/* Words before the arguments: `x` selects them (NONE, TRACK, END, NAME, TIME), `w` is a list of
+ * their values in parentheses. */
 #define STAVE_I_K_NONE()
 #define STAVE_I_T_NONE()
 #define STAVE_I_W_NONE(w)
@@ -155,7 +158,7 @@ static inline uint64_t stave_i_from_ptr(const volatile void *v)
                 stave_i_end(&stave_i_s, STAVE_I_WORDS(NONE, (0), 0, __VA_ARGS__)); \
         }                                                                          \
     } while (0)
-/* By another call than stave_i_emit(). */
+/* Records the event with another function than stave_i_emit(). */
 #define STAVE_I_EVENT_BY(send, kind, x, w, cat, name, ...)            \
     do {                                                              \
         STAVE_I_SITE(stave_i_s, kind, x, cat, name, __VA_ARGS__);     \
@@ -190,7 +193,8 @@ static inline void stave_i_scope_fini(const uint32_t *session)
 
 /* ---- for users: (category, name, key, value, …); keys, categories and names are literals ---- */
 
-/* A slice from here to the end of the block, on the thread's track; early return and goto included. */
+/* A slice from here to the end of the block, on the thread's track. It also ends with an early
+ * return or a goto. */
 #define STAVE_SCOPE(...)                                               \
     STAVE_I_SCOPE(__COUNTER__, NONE, (0), STAVE_I_1ST(__VA_ARGS__, 0), \
                   STAVE_I_2ND(__VA_ARGS__, 0), __VA_ARGS__)
@@ -204,15 +208,16 @@ static inline void stave_i_scope_fini(const uint32_t *session)
 /* The function with its arguments (at most eight): STAVE_FUNC_ARGS(a, b) */
 #define STAVE_FUNC_ARGS(...) STAVE_SCOPE(STAVE_CATEGORY, __func__, STAVE_I_NAMED(__VA_ARGS__))
 
-/* Begin and end by hand: an end closes the newest open slice of the thread, and may bring arguments:
- * (category, key, value, …) */
+/* Explicit begin and end. An end closes the newest open slice of the thread and may add
+ * arguments: (category, key, value, …) */
 #define STAVE_BEGIN(...) \
     STAVE_I_BEGIN(NONE, (0), STAVE_I_1ST(__VA_ARGS__, 0), STAVE_I_2ND(__VA_ARGS__, 0), __VA_ARGS__)
 #define STAVE_BEGIN_DYN(...) \
     STAVE_I_BEGIN(NAME, (STAVE_I_2ND(__VA_ARGS__, 0)), STAVE_I_1ST(__VA_ARGS__, 0), 0, __VA_ARGS__)
 #define STAVE_END(...) STAVE_I_END(STAVE_I_1ST(__VA_ARGS__, 0), __VA_ARGS__)
-/* On a track of your own. Threads may share one: an end closes the newest slice that its own thread has open there and, where it has none,
- * the newest of any thread. Slices of one track that cross get rows of their own beside it. */
+/* On a track of your own. Threads may share a track: an end closes the newest slice that its own
+ * thread has open there or, if there is none, the newest of any thread. Slices of a track that
+ * overlap without nesting get sibling rows. */
 #define STAVE_BEGIN_ON(track, ...)                                       \
     STAVE_I_EVENT_BY(stave_i_begin_on, STAVE_KIND_BEGIN, TRACK, (track), \
                      STAVE_I_1ST(__VA_ARGS__, 0), STAVE_I_2ND(__VA_ARGS__, 0), __VA_ARGS__)
@@ -230,7 +235,8 @@ static inline void stave_i_scope_fini(const uint32_t *session)
     STAVE_I_EVENT(STAVE_KIND_INSTANT, TRACK, (track), STAVE_I_1ST(__VA_ARGS__, 0), \
                   STAVE_I_2ND(__VA_ARGS__, 0), __VA_ARGS__)
 
-/* The value of a counter of the process from now on; of a counter track; the sum of what all call places added. */
+/* The value of a counter of the process from now on; the same for a counter track; a counter
+ * that is the sum of all deltas. */
 #define STAVE_COUNTER(cat, name, value) \
     STAVE_I_EVENT(STAVE_KIND_COUNTER, NONE, (0), cat, name, cat, name, "", value)
 #define STAVE_COUNTER_ON(track, cat, value) \
@@ -242,7 +248,8 @@ static inline void stave_i_scope_fini(const uint32_t *session)
             stave_i_add(&stave_i_s, (delta));                                               \
     } while (0)
 
-/* A slice measured elsewhere: (track, category, name, start_ns, dur_ns, key, value, …); CLOCK_MONOTONIC, as of stave_now_ns(). */
+/* A slice that was measured elsewhere: (track, category, name, start_ns, dur_ns, key, value, …).
+ * Times are those of stave_now_ns(). */
 #define stave_complete(track, cat, name, start_ns, ...)                                           \
     STAVE_I_EVENT(STAVE_KIND_COMPLETE, TIME, (track, start_ns, STAVE_I_1ST(__VA_ARGS__, 0)), cat, \
                   name, 0, __VA_ARGS__)

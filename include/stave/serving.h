@@ -1,11 +1,12 @@
 /*
- * Stave for inference servers with dynamic batching: from the request to the worker that computed it.
+ * Stave for inference servers with dynamic batching: follows requests from the queue through
+ * batches to workers.
  *
  *     struct stave_serving *s = stave_serving_open(&config, message, sizeof message);
  *     uint32_t bert = stave_serving_model(s, "bert");
  *     stave_serving_worker(s, 0, "cpu", -1);
  *
- *     stave_serving_enqueued(s, request, bert, 0, 0);             any thread, at the moment or later with its time
+ *     stave_serving_enqueued(s, request, bert, 0, 0);             from any thread, now or later with its time
  *     stave_serving_dequeued(s, request, 0);
  *     stave_serving_collected(s, batch, bert, requests, n, n, 0, collect_start, 0);
  *     stave_serving_submitted(s, batch, 0);
@@ -16,9 +17,10 @@
  *
  *     stave_serving_close(s, message, sizeof message);
  *
- * Every life-cycle call may come from any thread and takes no lock. Times are nanoseconds of CLOCK_MONOTONIC, as of stave_now_ns(); 0
- * means now. Request and batch numbers are the server's own, 64 bits, each used once while the server runs. A server that is
- * not traced passes NULL as `s`: every call then returns at once. docs/serving.md describes the files.
+ * Life-cycle calls may come from any thread and take no lock. Times are those of stave_now_ns(); 0
+ * means now. The server chooses the numbers of requests and batches: 64 bits, each used once while
+ * the server runs. A server that is not traced passes NULL as `s`; every call then returns at once.
+ * docs/serving.md describes the files.
  */
 #ifndef STAVE_SERVING_H
 #define STAVE_SERVING_H
@@ -32,67 +34,81 @@ extern "C" {
 struct stave_serving;
 
 enum stave_serving_flags {
-    STAVE_SERVING_WARMUP = 1 /* of requests and batches: prefixed in the trace, not in the CSV */
+    /* Of requests and batches: their names have a prefix in the trace, and the CSV leaves them
+     * out. */
+    STAVE_SERVING_WARMUP = 1
 };
 
 enum stave_serving_names {
-    STAVE_SERVING_NAMES_SEED, /* batching_trace.json, batching_trace_summary.csv, batching_trace.pftrace */
-    STAVE_SERVING_NAMES_NEWER /* perfetto_trace.json, trace.csv with the column congested, metrics.csv, trace.pftrace */
+    /* batching_trace.json, batching_trace_summary.csv, batching_trace.pftrace */
+    STAVE_SERVING_NAMES_SEED,
+    /* perfetto_trace.json, trace.csv with the column congested, metrics.csv, trace.pftrace */
+    STAVE_SERVING_NAMES_NEWER
 };
 
 enum stave_serving_outputs {
     STAVE_SERVING_JSON = 1,
     STAVE_SERVING_CSV = 2,
     STAVE_SERVING_PFTRACE = 4, /* a session of the SDK, unless one runs already */
-    STAVE_SERVING_METRICS = 8  /* queue size and rejections, a row for each change */
+    STAVE_SERVING_METRICS = 8  /* queue size and rejections, one row per change */
 };
 
-/* What a server's configuration says; every member left 0 means the default. */
+/* Configuration of the tracer. Every member left 0 means the default. */
 struct stave_serving_config {
     size_t size;        /* sizeof(struct stave_serving_config) */
-    bool trace_enabled; /* false: stave_serving_open() gives NULL and no message */
-    /* a directory, made when it is missing; NULL: the working directory */
+    bool trace_enabled; /* false: stave_serving_open() returns NULL and no message */
+    /* Directory of the files, made when it is missing; NULL: the working directory. */
     const char *trace_output;
     const char *server; /* name of the process in the traces */
     enum stave_serving_names names;
-    unsigned outputs; /* enum stave_serving_outputs; 0: JSON, CSV, PFTRACE (NEWER: METRICS too) */
-    bool truncate;    /* earlier files are overwritten; else they are kept with a number */
-    bool without_request_spans; /* JSON: the events of the category `batching` only */
-    size_t queue_records; /* between the calls and the thread that writes; 0: 65,536 of 64 bytes */
-    enum stave_full full; /* that queue is full: DROP (the default; counted) or BLOCK */
-    uint64_t flush_ms;    /* how often the files grow; 0: 250 */
+    /* Set of enum stave_serving_outputs; 0: JSON, CSV and PFTRACE, with NAMES_NEWER also
+     * METRICS. */
+    unsigned outputs;
+    bool truncate; /* earlier files are overwritten; otherwise they are kept with a number */
+    bool without_request_spans; /* JSON: only the events of the category `batching` */
+    /* Length of the queue between the calls and the writing thread; 0: 65,536 records of 64
+     * bytes. */
+    size_t queue_records;
+    enum stave_full full; /* when that queue is full: DROP (the default; counted) or BLOCK */
+    uint64_t flush_ms;    /* interval between writes to the files; 0: 250 */
 };
 
-/* NULL: fine. Else what is wrong with this trace_output, in `message`: for the check of a configuration file. */
+/* Checks a trace_output, for the validation of a configuration file. Returns NULL if it is
+ * usable, else `message` with the reason. */
 STAVE_API const char *stave_serving_check_output(const char *trace_output, char *message,
                                                  size_t message_size);
 
-/* NULL and a message on failure; NULL and an empty message when trace_enabled is false. */
+/* Returns NULL and a message on failure, NULL and an empty message when trace_enabled is false. */
 STAVE_API struct stave_serving *stave_serving_open(const struct stave_serving_config *config,
                                                    char *message, size_t message_size);
-/* Everything is in the files, which are complete. 0, or negative and a message. No other call may run or follow. */
+/* Completes the files. Returns 0, or a negative number and a message. No other call may run
+ * meanwhile or follow. */
 STAVE_API int stave_serving_close(struct stave_serving *s, char *message, size_t message_size);
-/* Everything recorded before the call is in the (growing) files. */
+/* Writes everything recorded before the call to the files. */
 STAVE_API int stave_serving_flush(struct stave_serving *s);
 /* The name of one of the files (one of enum stave_serving_outputs); "" when it is not written. */
 STAVE_API const char *stave_serving_file(const struct stave_serving *s, unsigned output);
 
 struct stave_serving_counts {
     size_t size;    /* sizeof(struct stave_serving_counts) */
-    uint64_t calls; /* life-cycle calls that reached the files' thread */
-    uint64_t lost;  /* … that found its queue full: in the .pftrace, but not in JSON and CSV */
-    uint64_t requests, batches, rejected, failed; /* that are over */
-    uint64_t open_requests, open_batches;         /* that are not */
-    uint64_t forgotten; /* requests and batches that never ended, given up to bound the memory */
+    uint64_t calls; /* life-cycle calls that reached the writing thread */
+    /* Life-cycle calls that found its queue full: they are in the .pftrace, but not in JSON and
+     * CSV. */
+    uint64_t lost;
+    uint64_t requests, batches, rejected, failed; /* completed */
+    uint64_t open_requests, open_batches;         /* not completed yet */
+    uint64_t forgotten; /* requests and batches that never ended, dropped to bound the memory */
 };
 STAVE_API void stave_serving_count(const struct stave_serving *s,
                                    struct stave_serving_counts *counts);
 
-/* ---- who is there; these may wait ---- */
+/* ---- models and workers; these calls may block ---- */
 
-/* The number of a model, the same for the same name. At most 1,024 models; those past it share the last number. */
+/* Returns the number of a model, the same for the same name. There are at most 1,024 numbers;
+ * further models share the last one. */
 STAVE_API uint32_t stave_serving_model(struct stave_serving *s, const char *name);
-/* A worker: `type` is "cpu", "cuda", "opencl" …; device -1 when there is none. A second call for a number renames it. */
+/* A worker: `type` is "cpu", "cuda", "opencl" …; device is -1 when there is none. A second call
+ * for a number renames the worker. */
 STAVE_API void stave_serving_worker(struct stave_serving *s, int32_t worker, const char *type,
                                     int32_t device);
 
@@ -100,7 +116,8 @@ STAVE_API void stave_serving_worker(struct stave_serving *s, int32_t worker, con
 
 STAVE_API void stave_serving_enqueued(struct stave_serving *s, uint64_t request, uint32_t model,
                                       unsigned flags, int64_t time_ns);
-/* Refused, for example by a full queue: its life is over. It need not have been enqueued. */
+/* The request was refused, for example because the queue is full. This ends it. It need not have
+ * been enqueued. */
 STAVE_API void stave_serving_rejected(struct stave_serving *s, uint64_t request, uint32_t model,
                                       unsigned flags, int64_t time_ns);
 STAVE_API void stave_serving_dequeued(struct stave_serving *s, uint64_t request, int64_t time_ns);
@@ -111,8 +128,8 @@ STAVE_API void stave_serving_cancelled(struct stave_serving *s, uint64_t request
 
 /* ---- batches ---- */
 
-/* These `n` requests are a batch of `samples` samples (0: n); the list is copied. start_ns is when its collection began (0: when the
- * first of them was dequeued), end_ns when it ended. */
+/* The `n` requests form a batch of `samples` samples (0: n). The list is copied. The collection
+ * began at start_ns (0: when the first of them was dequeued) and ended at end_ns. */
 STAVE_API void stave_serving_collected(struct stave_serving *s, uint64_t batch, uint32_t model,
                                        const uint64_t *requests, size_t n, uint32_t samples,
                                        unsigned flags, int64_t start_ns, int64_t end_ns);
@@ -120,19 +137,21 @@ STAVE_API void stave_serving_submitted(struct stave_serving *s, uint64_t batch, 
 STAVE_API void stave_serving_started(struct stave_serving *s, uint64_t batch, int32_t worker,
                                      int64_t time_ns);
 STAVE_API void stave_serving_finished(struct stave_serving *s, uint64_t batch, int64_t time_ns);
-/* The completion callback ran from start_ns to end_ns: the batch is over. Without a callback: both 0, right after finished. */
+/* The completion callback ran from start_ns to end_ns. This ends the batch. A server without
+ * callbacks passes 0 for both, right after stave_serving_finished(). */
 STAVE_API void stave_serving_callback(struct stave_serving *s, uint64_t batch, int64_t start_ns,
                                       int64_t end_ns);
-/* The batch will not be computed, or not to its end; its requests are told one by one. */
+/* The batch was not computed, or not completely. Its requests are reported one by one. */
 STAVE_API void stave_serving_batch_failed(struct stave_serving *s, uint64_t batch,
                                           const char *reason, int64_t time_ns);
 
-/* ---- besides ---- */
+/* ---- other ---- */
 
-/* The server's congestion detector changed its mind. */
+/* The state of the server's congestion detector has changed. */
 STAVE_API void stave_serving_congestion(struct stave_serving *s, bool is_congested,
                                         int64_t time_ns);
-/* For events of the server's own (a task, a copy): as STAVE_FLOW_IN or STAVE_FLOW_OUT they get an arrow from or to the batch. */
+/* Flow numbers for the server's own events (a task, a copy): given as STAVE_FLOW_IN or
+ * STAVE_FLOW_OUT they connect the event with the batch or request. */
 STAVE_API uint64_t stave_serving_batch_flow(const struct stave_serving *s, uint64_t batch);
 STAVE_API uint64_t stave_serving_request_flow(const struct stave_serving *s, uint64_t request);
 

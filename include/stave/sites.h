@@ -1,5 +1,6 @@
 /*
- * Call places, and the calls that record: what the macros of macros.h expand to. Included by macros.h; nothing here is for users.
+ * Call sites and the functions that record events: what the macros of macros.h expand to. Included
+ * by macros.h; nothing here is for users.
  */
 #ifndef STAVE_SITES_H
 #define STAVE_SITES_H
@@ -12,13 +13,14 @@ enum stave_i_type {
     STAVE_I_DOUBLE,
     STAVE_I_BOOL,
     STAVE_I_POINTER,
-    STAVE_I_TRACK, /* which track: no argument */
-    STAVE_I_START, /* CLOCK_MONOTONIC, ns: no argument; without DUR the event's time */
-    STAVE_I_DUR,   /* ns: no argument */
-    STAVE_I_ARRAY, /* so many of the next words are its members */
-    STAVE_I_SLICE, /* END on a track: which slice it ends; filled in when it is recorded */
-    STAVE_I_OWNER, /* BEGIN on a track: whose it is within its thread; bit 0: in order with the others */
-    STAVE_I_TEXT = 16, /* from here on: bytes behind the words */
+    STAVE_I_TRACK, /* the track; not an argument */
+    STAVE_I_START, /* CLOCK_MONOTONIC in ns; not an argument; without DUR the event's time */
+    STAVE_I_DUR,   /* ns; not an argument */
+    STAVE_I_ARRAY, /* the number of following words that are its members */
+    STAVE_I_SLICE, /* END on a track: the slice that it ends; set when it is recorded */
+    /* BEGIN on a track: its owner within the thread; bit 0: in order with the others */
+    STAVE_I_OWNER,
+    STAVE_I_TEXT = 16, /* this and the following types have bytes after the words */
     STAVE_I_NAME,      /* dynamic name of the event */
     STAVE_I_CAT,       /* dynamic category */
     STAVE_I_ARGS       /* struct stave_args */
@@ -29,8 +31,8 @@ struct stave_i_dso;
 enum { STAVE_I_NEW = 2 };
 
 struct stave_site {
-    uint64_t word; /* first word of its records, 0: not registered (atomic) */
-    uint8_t state; /* 0 off, 1 on, STAVE_I_NEW: not known yet (atomic) */
+    uint64_t word; /* first word of its records; 0: not registered (atomic) */
+    uint8_t state; /* 0: off, 1: on, STAVE_I_NEW: not registered yet (atomic) */
     uint8_t kind, n_args, flags;
     uint32_t line;
     const char *cat, *name, *file, *func;
@@ -41,7 +43,7 @@ struct stave_site {
     int64_t *sum; /* STAVE_COUNTER_ADD */
 };
 
-/* One per program or shared object: dlclose takes its call places out of the library's lists. */
+/* One per program or shared object: dlclose() removes its call sites from the library's lists. */
 struct stave_i_dso {
     struct stave_site *sites;
     struct stave_i_dso *next;
@@ -54,29 +56,33 @@ extern "C" {
 extern struct stave_i_dso stave_i_dso;
 __attribute__((weak, visibility("hidden"))) struct stave_i_dso stave_i_dso;
 
-/* enum stave_full where nobody asks for one: of a binding that carries the library inside, if it defines it. */
+/* The default of enum stave_full. A binding that contains the library may define its own. */
 extern uint32_t stave_i_default_full __attribute__((visibility("hidden")));
-/* 0 in programs that look at traces: STAVE_OUT names what others record, and must not make them replace it. */
+/* 0 in programs that read traces: STAVE_OUT names the output of other programs, which they must
+ * not replace. */
 extern uint32_t stave_i_obeys_environment __attribute__((visibility("hidden")));
 
 STAVE_API void stave_i_dso_gone(struct stave_i_dso *dso);
-STAVE_API bool stave_i_first(struct stave_site *site); /* registers it; is it on? */
-/* Record an event; return the session's number, 0 when nothing was recorded. */
+/* Registers a site. True: it is on. */
+STAVE_API bool stave_i_first(struct stave_site *site);
+/* These record an event and return the session's number, or 0 when nothing was recorded. */
 STAVE_API uint32_t stave_i_begin0(struct stave_site *site);
 STAVE_API uint32_t stave_i_instant0(struct stave_site *site);
 STAVE_API uint32_t stave_i_emit(struct stave_site *site, const uint64_t *values);
-STAVE_API void stave_i_note_begin(uint32_t recorded); /* STAVE_BEGIN: remember for STAVE_END */
+/* STAVE_BEGIN: remembers for STAVE_END whether it was recorded. */
+STAVE_API void stave_i_note_begin(uint32_t recorded);
 STAVE_API void stave_i_end(struct stave_site *site, const uint64_t *values);
-/* STAVE_BEGIN and STAVE_END without arguments */
+/* STAVE_BEGIN and STAVE_END without arguments. */
 STAVE_API void stave_i_open0(struct stave_site *site);
 STAVE_API void stave_i_end0(void);
 STAVE_API void stave_i_scope_end(uint32_t session);
-STAVE_API void stave_i_scope_end_with(
-    uint32_t session, struct stave_site *site,
-    const uint64_t *values); /* the end of a scope, with arguments */
+/* The end of a scope, with arguments. */
+STAVE_API void stave_i_scope_end_with(uint32_t session, struct stave_site *site,
+                                      const uint64_t *values);
 STAVE_API void stave_i_add(struct stave_site *site, int64_t delta);
-/* Slices on a track, whose number is the first value; an end's site has the word for the slice second. A begin returns which slice it is, 0: not
- * recorded. end_on() ends what the thread has begun last on the track, close_on() the slice that it is given, scope_on_end() that of a block. */
+/* Slices on a track. The first value is the number of the track; the second word of an end is
+ * the slice. A begin returns the slice, or 0 when it was not recorded. end_on() ends the newest
+ * slice of the thread on the track, close_on() the given slice, scope_on_end() that of a block. */
 STAVE_API uint64_t stave_i_begin_on(struct stave_site *site, const uint64_t *values);
 STAVE_API void stave_i_end_on(struct stave_site *site, const uint64_t *values);
 STAVE_API uint64_t stave_i_open_on(struct stave_site *site, const uint64_t *values);

@@ -1,9 +1,10 @@
 /*
- * Stave for C++: the macros of stave.h with every value that C++ has, and RAII. Header only, over the C API.
+ * Stave for C++: the macros of stave.h for C++ types, and a scope class. Header only, on top of the
+ * C API.
  *
  *     #include <stave/stave.hpp>
- *     STAVE_SCOPE("nn", "attention", "layer", 12, "op", std::string_view(op));      ends with the block, exceptions included
- *     stave::scope s("nn", name);                                                    the name is known at run time
+ *     STAVE_SCOPE("nn", "attention", "layer", 12, "op", std::string_view(op));      ends with the block, also by an exception
+ *     stave::scope s("nn", name);                                                    a name known at run time
  */
 #ifndef STAVE_STAVE_HPP
 #define STAVE_STAVE_HPP
@@ -17,7 +18,7 @@
 namespace stave
 {
 
-/* What a value is in a record. Enumerations are numbers; give stave_enum() for their text. */
+/* The type of a value in a record. Enumerations are numbers; use stave_enum() for their text. */
 template <class T> constexpr std::uint8_t type_of()
 {
     using V = std::decay_t<T>;
@@ -37,14 +38,15 @@ template <class T> constexpr std::uint8_t type_of()
         return STAVE_I_POINTER;
 }
 
-/* A value as a word. A string_view need not end in NUL: it is copied, its first 255 bytes, for the time of the call. */
-template <bool IsView> struct text_room {
+/* A value as a 64-bit word. A string_view need not end in NUL: its first 255 bytes are copied
+ * for the duration of the call. */
+template <bool IsView> struct text_copy {
 };
-template <> struct text_room<true> {
+template <> struct text_copy<true> {
     char text[256];
 };
 
-template <class T> struct word_of : text_room<std::is_same_v<T, std::string_view>> {
+template <class T> struct word_of : text_copy<std::is_same_v<T, std::string_view>> {
     std::uint64_t bits;
 
     explicit word_of(const T &v)

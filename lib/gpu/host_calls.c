@@ -1,6 +1,6 @@
 /* Host calls: slices of the calling thread as they happen, or of any thread afterwards.
  *
- * One call place per programming interface, so that a category that is off costs one branch. Must not lock or allocate. */
+ * One call site per programming interface, so that a category that is off costs one branch. Must not lock or allocate. */
 #include "gpu/impl.h"
 
 #include <sys/syscall.h>
@@ -89,7 +89,7 @@ SHAPE(call, CALL);
 static _Thread_local struct {
     int64_t tid;
     stave_track_t track;
-} last_row; /* profilers tell the calls of one thread in a row */
+} last_row; /* profilers report the calls of one thread one after the other */
 
 static stave_track_t calls_row(int64_t tid)
 {

@@ -35,7 +35,7 @@ struct device *sv_gpu_device(stave_gpu_device_t number);
 struct stream *sv_gpu_stream(stave_gpu_stream_t number);
 void sv_gpu_lock(void);
 void sv_gpu_unlock(void);
-/* Tells the session about the device, once. */
+/* Records the description of the device, once per session. */
 void sv_gpu_describe(struct device *d, uint32_t session);
 
 /* ---- clocks.c ---- */
@@ -60,7 +60,7 @@ uint64_t sv_gpu_flow_of(const struct device *d, uint64_t correlation);
 #define F_TYPE(key, type, value) (type),
 #define F_WORD(key, type, value) (uint64_t)(value),
 
-/* Keys and types of the shape `id` from its list of fields, and a call place of it. */
+/* Keys and types of the shape `id` from its list of fields, and a call site of it. */
 #define SHAPE(id, FIELDS)                                     \
     static const char *const id##_keys[] = {FIELDS(F_KEY) 0}; \
     static const uint8_t id##_types[] = {FIELDS(F_TYPE)}

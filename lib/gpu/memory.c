@@ -84,7 +84,7 @@ static void note_alloc(struct device *d, uint64_t address, uint64_t bytes)
     sv_gpu_lock();
     if (address && grow()) {
         struct live *l = find(d, address);
-        if (l->device) /* its free was never told */
+        if (l->device) /* its free was never reported */
             count(d, -(int64_t)l->bytes, -1);
         else
             n_live++;

@@ -2,7 +2,7 @@
  *
  * An item is its type (enum sv_item), its key (16-bit length, bytes), then 8 bytes of a number, or a 32-bit length and the
  * bytes of a text, or for a container everything up to its end item. Called by users before an event; no global state. Each
- * container holds at most `limit` items; what was left out is counted and told by a last item. */
+ * container holds at most `limit` items; what was left out is counted, and a last item says so. */
 #include "sdk/items.h"
 
 #include <stave/stave.h>
@@ -41,7 +41,7 @@ static void put_head(struct stave_args *a, unsigned type, const char *key, size_
     put(a, key, key_len);
 }
 
-/* May one more item of this size stand in the open container? Counts it either way. */
+/* Does one more item of this size fit in the open container? Counts it either way. */
 static bool admit(struct stave_args *a, size_t key_len, size_t payload)
 {
     if (a->dropped) /* inside a container that was itself left out */
@@ -145,7 +145,7 @@ void stave_args_list(struct stave_args *a, const char *key)
 }
 
 /* Room for these few bytes was kept. */
-static void tell_left_out(struct stave_args *a)
+static void add_left_out(struct stave_args *a)
 {
     char text[48];
     uint32_t more = a->count[a->depth] - a->kept[a->depth];
@@ -172,7 +172,7 @@ void stave_args_end(struct stave_args *a)
     if (a->depth == 0)
         return;
     if (a->count[a->depth] > a->kept[a->depth])
-        tell_left_out(a);
+        add_left_out(a);
     put_head(a, SV_ITEM_END, "", 0);
     a->depth--;
 }

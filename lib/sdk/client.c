@@ -1,17 +1,16 @@
-/* Clients: see client.h. Used by hosts and collectors for each process that they read, and by recovery for each that has left something. */
+/* Clients: see client.h. Collectors use one for each process that they read, and recovery for each process that left a session. */
 #include "sdk/client.h"
 
 #include "core/stream/dict.h"
 #include "sdk/drain.h"
 
 bool sv_client_open(struct sv_client *c, int base_fd, const char *path, bool is_writable,
-                    struct sv_dict *dict, struct sv_report *report, unsigned takes,
-                    struct sv_ring_view *window)
+                    struct sv_dict *dict, struct sv_report *report, struct sv_ring_view *window)
 {
-    *c = (struct sv_client){.room = sv_room_open(base_fd, path, is_writable)};
-    if (!c->room)
+    *c = (struct sv_client){.files = sv_client_files_open(base_fd, path, is_writable)};
+    if (!c->files)
         return false;
-    c->drain = sv_drain_new(dict, report, c->room->process.pid, takes);
+    c->drain = sv_drain_new(dict, report, c->files->process.pid);
     sv_drain_through(c->drain, window);
     return true;
 }
@@ -19,7 +18,7 @@ bool sv_client_open(struct sv_client *c, int base_fd, const char *path, bool is_
 void sv_client_close(struct sv_client *c)
 {
     sv_drain_free(c->drain);
-    sv_room_close(c->room);
+    sv_client_files_close(c->files);
     *c = (struct sv_client){0};
 }
 
@@ -27,9 +26,9 @@ uint64_t sv_client_round(struct sv_client *c, uint64_t round)
 {
     struct sv_source *source = sv_drain_source(c->drain);
     size_t before = sv_dict_used_bytes(source->dict);
-    sv_room_rings(c->room, c->drain, round, source->report);
+    sv_client_files_rings(c->files, c->drain, round, source->report);
     uint64_t bytes = sv_drain_round(c->drain);
-    sv_room_names(c->room, c->drain, source->report);
+    sv_client_files_names(c->files, c->drain, source->report);
     c->dict_bytes += sv_dict_used_bytes(source->dict) - before;
     return bytes;
 }
@@ -45,7 +44,7 @@ int sv_client_next(struct sv_client *c, struct sv_batch *b, struct sv_err *err)
 
 const char *sv_client_fault(const struct sv_client *c, size_t budget_bytes)
 {
-    if (c->room->is_gone)
+    if (c->files->is_gone)
         return "its files were cut while they were read";
     if (c->dict_bytes > budget_bytes || sv_drain_bytes(c->drain) > budget_bytes - c->dict_bytes)
         return "its names, tracks and texts take more memory than one client may have";
@@ -54,7 +53,7 @@ const char *sv_client_fault(const struct sv_client *c, size_t budget_bytes)
 
 bool sv_client_runs(const struct sv_client *c)
 {
-    const struct sv_process_id *p = &c->room->process;
+    const struct sv_process_id *p = &c->files->process;
     if (c->is_near) /* the short way: asked for every client ten times a second */
         return p->start_ticks != 0 && sv_process_start_ticks(p->pid) == p->start_ticks;
     return sv_process_id_state(p) != SV_PROCESS_GONE;

@@ -1,12 +1,12 @@
-/* The collector's side of a session directory: see collect.h. It is a host without rings of its own.
+/* A collector without rings of its own: see collect.h.
  *
  * Called by commands and tests, single-threaded. The session file is the same as a traced process's, so that joining and recovery
  * know only one kind. */
 #include "sdk/collect.h"
 
 #include "core/files/trusted.h"
+#include "sdk/clients.h"
 #include "sdk/folders.h"
-#include "sdk/guests.h"
 #include "sdk/sdk.h"
 #include "sdk/ticks.h"
 
@@ -23,7 +23,7 @@ enum { SNAPSHOT_MS = 10000 };
 
 struct sv_collect {
     struct sv_source source; /* first: the handle */
-    struct sv_guests guests;
+    struct sv_clients clients;
     struct sv_session_file *session;
     struct sv_guarded guarded;
     volatile sig_atomic_t is_gone; /* the session file was cut: nothing could be recovered */
@@ -34,7 +34,8 @@ struct sv_collect {
 
 static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
 {
-    return sv_guests_next(&((struct sv_collect *)source)->guests, b, err);
+    struct sv_source *clients = &((struct sv_collect *)source)->clients.source;
+    return clients->next(clients, b, err);
 }
 
 static void close_source(struct sv_source *source)
@@ -101,13 +102,12 @@ static int map_session(struct sv_collect *c, struct sv_err *err)
 }
 
 int sv_collect_open(const char *dir, const char *out, const char *part, struct sv_dict *dict,
-                    struct sv_report *report, unsigned takes, struct sv_collect **to,
-                    struct sv_err *err)
+                    struct sv_report *report, struct sv_collect **to, struct sv_err *err)
 {
     struct sv_collect *c = sv_alloc(sizeof *c);
     c->source = (struct sv_source){.next = next,
                                    .close = close_source,
-                                   .gives = SV_HAS_EDGES | SV_HAS_DISORDER,
+                                   .gives = SV_CLIENTS_GIVE,
                                    .dict = dict,
                                    .report = report};
     c->dir_fd = -1;
@@ -127,7 +127,7 @@ int sv_collect_open(const char *dir, const char *out, const char *part, struct s
     absolute(part, s->part, sizeof s->part);
     snprintf(s->command, sizeof s->command, "collector");
     dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
-    sv_guests_init(&c->guests, c->dir_fd, dict, report, takes);
+    sv_clients_init(&c->clients, c->dir_fd, dict, report);
     tick(c);
     atomic_store(&s->state, SV_SESSION_OPEN);
     *to = c;
@@ -147,70 +147,70 @@ struct sv_source *sv_collect_source(struct sv_collect *c)
 uint64_t sv_collect_round(struct sv_collect *c, bool look)
 {
     tick(c);
-    return sv_guests_round(&c->guests, stave_now_ns(), look);
+    return sv_clients_round(&c->clients, stave_now_ns(), look);
 }
 
 bool sv_collect_is_pressed(const struct sv_collect *c)
 {
-    return sv_guests_are_pressed(&c->guests);
+    return sv_clients_are_pressed(&c->clients);
 }
 
 void sv_collect_commit(struct sv_collect *c, uint64_t bytes)
 {
     struct sv_session_file *s = c->session;
     uint64_t round = atomic_load(&s->round) + 1;
-    sv_guests_mark(&c->guests, round);
+    sv_clients_mark(&c->clients, round);
     atomic_store_explicit(&s->bytes[round & 1], bytes, memory_order_relaxed);
     atomic_store_explicit(&s->round, round, memory_order_release); /* now it is so */
-    sv_guests_release(&c->guests);
+    sv_clients_release(&c->clients);
 }
 
 size_t sv_collect_n_running(const struct sv_collect *c)
 {
-    return c->guests.n;
+    return c->clients.n;
 }
 
 bool sv_collect_has(const struct sv_collect *c, uint32_t pid)
 {
-    for (size_t i = 0; i < c->guests.n; i++)
-        if (c->guests.all[i].room->process.pid == pid)
+    for (size_t i = 0; i < c->clients.n; i++)
+        if (c->clients.all[i].files->process.pid == pid)
             return true;
     return false;
 }
 
 uint64_t sv_collect_n_ever(const struct sv_collect *c)
 {
-    return c->guests.n_ever;
+    return c->clients.n_ever;
 }
 
 static int remove_one(void *ctx, const char *name)
 {
-    sv_room_remove(((const struct sv_collect *)ctx)->dir_fd, name);
+    sv_client_files_remove(((const struct sv_collect *)ctx)->dir_fd, name);
     return 0;
 }
 
-static bool forget_one(void *ctx, struct sv_room *room)
+static bool forget_one(void *ctx, struct sv_client_files *files)
 {
-    (void)ctx, (void)room;
+    (void)ctx, (void)files;
     return false;
 }
 
 void sv_collect_close(struct sv_collect *c, bool keep)
 {
     if (c->session) {
-        sv_guests_refuse(&c->guests);
+        sv_clients_refuse(&c->clients);
         if (!keep) {
-            sv_guests_part(&c->guests, forget_one, NULL);
+            sv_clients_part(&c->clients, forget_one, NULL);
             atomic_store(&c->session->state, SV_SESSION_CLOSED);
         }
         sv_guard_remove(&c->guarded);
         munmap(c->session, SV_SESSION_BYTES);
         if (!keep) {
-            sv_room_each(c->dir_fd, remove_one, c); /* of clients that were closed */
-            sv_room_remove(AT_FDCWD, c->dir);
+            sv_client_files_each(c->dir_fd, remove_one, c); /* of clients that were closed */
+            sv_client_files_remove(AT_FDCWD, c->dir);
         }
     }
-    sv_guests_fini(&c->guests);
+    sv_clients_fini(&c->clients);
     if (c->dir_fd >= 0)
         close(c->dir_fd);
     free(c);

@@ -1,7 +1,7 @@
-/* The end of a file that cannot grow any more: a full disk, a limit, a broken device. Called by the writer thread when it ends.
+/* Ends a file that cannot grow any more: a full disk, a limit, a broken device. Called by the writer thread when it ends.
  *
- * The file is cut where it was whole, at the last commit or at an earlier one where there is room for what follows: an event that tells how
- * many are missing. The room is what the cut gives free, so that it is there however full the disk is. The sink that wrote the file
+ * The file is cut where it was whole, at the last commit or at an earlier one where there is room for what follows: an event that says how
+ * many are missing. Its space is what the cut frees, so that it fits however full the disk is. The sink that wrote the file
  * remembers names and tracks that may have been cut: another one writes the rest. */
 #include "core/files/trusted.h"
 #include "sdk/destination.h"
@@ -14,8 +14,8 @@
 
 #define TAIL_BYTES_MAX ((size_t)1 << 20)
 
-static void tell_loss(const struct sv_session_writer *w, struct sv_dict *dict, struct sv_sink *sink,
-                      uint64_t lost, struct sv_err *err)
+static void report_loss(const struct sv_session_writer *w, struct sv_dict *dict,
+                        struct sv_sink *sink, uint64_t lost, struct sv_err *err)
 {
     struct sv_arg count = {.type = SV_ARG_INT, .i = (int64_t)lost};
     struct sv_event e = {.ts_ns = w->failed_ns,
@@ -42,7 +42,7 @@ static bool make_tail(struct sv_session_writer *w, bool is_rest, uint64_t lost, 
     int status = sv_destination_rest_sink(w->out, is_rest, dict, &w->report, tail, &sink, &err);
     if (status >= 0) {
         if (lost > 0)
-            tell_loss(w, dict, sink, lost, &err);
+            report_loss(w, dict, sink, lost, &err);
         status = sink->close(sink, false, &err);
     }
     sv_dict_free(dict);
@@ -61,7 +61,7 @@ static bool cut_at(struct sv_session_writer *w, const struct sv_commit_point *at
     int fd = ok ? sv_trusted_file(AT_FDCWD, w->part, O_WRONLY, SV_TRUST_OWN, 0) : -1;
     ok = fd >= 0 && ftruncate(fd, (off_t)at->bytes) == 0 &&
          sv_file_write(fd, tail.data, tail.len, at->bytes);
-    if (fd >= 0) /* network file systems tell a full disk here */
+    if (fd >= 0) /* network file systems report a full disk here */
         ok = close(fd) == 0 && ok;
     sv_buf_fini(&tail);
     return ok;

@@ -109,9 +109,10 @@ bool sv_destination_claim(struct sv_claim *c, const char *out, uint32_t pid, con
         code = sv_claim_take(c, own, &wish, err);
     }
     if (code >= 0 && c->has_left)
-        sv_say("%s: an earlier program was killed before its trace was complete; make it so with: "
-               "stave recover %s",
-               c->out, c->out);
+        sv_say(
+            "%s: an earlier program was killed before its trace was complete; to complete it, run: "
+            "stave recover %s",
+            c->out, c->out);
     return code >= 0;
 }
 
@@ -121,7 +122,7 @@ int sv_destination_settle(struct sv_claim *c, struct sv_err *err)
     memcpy(wanted, c->out, sizeof wanted);
     int code = sv_claim_settle(c, err);
     if (code >= 0 && strcmp(wanted, c->out) != 0)
-        sv_say("%s was written by somebody else meanwhile: the trace is %s", wanted, c->out);
+        sv_say("%s was written by another process meanwhile: the trace is %s", wanted, c->out);
     return code;
 }
 

@@ -28,13 +28,13 @@ struct sv_drain {
     bool is_done; /* with the round */
     struct sv_tracks tracks;
     struct sv_ring_view *window; /* NULL: the rings are read where they are */
-    bool takes_slices, takes_overlap, with_source;
+    bool with_source;
     sv_str lost_full, lost_nested, lost_time, lost_crowded, file_key, function_key, line_key,
         continued_key;
     const struct sv_session_file *session; /* or NULL */
     sv_str lost_ring, lost_old, lost_output;
     bool goes_on; /* from the output of a process that is gone */
-    uint64_t told_crowded, told_ring;
+    uint64_t reported_crowded, reported_ring;
 };
 
 /* ---- arguments ---- */
@@ -170,7 +170,7 @@ static bool own_time(const struct sv_drain *d, const struct lead *lead, int64_t 
            !__builtin_add_overflow(*ts, dur, end);
 }
 
-/* What cannot be written where it belongs is told as a loss there and then. */
+/* What cannot be written where it belongs is reported as a loss at that time. */
 static void as_lost(struct sv_drain *d, struct sv_batch *b, struct sv_event *e, int64_t now_ns)
 {
     struct sv_arg *a = sv_batch_arg(b);
@@ -181,7 +181,7 @@ static void as_lost(struct sv_drain *d, struct sv_batch *b, struct sv_event *e, 
     sv_batch_finish(b, e);
 }
 
-/* Whole slices where the sink takes them; else begin and end, on a lane of the track where they do not nest. */
+/* A whole slice, on the lane of the track where it nests. */
 static void as_slice(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b,
                      struct sv_event *e, const struct lead *lead)
 {
@@ -190,20 +190,13 @@ static void as_slice(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batc
         as_lost(d, b, e, now_ns);
         return;
     }
-    if (!d->takes_overlap)
-        e->track = sv_tracks_whole(&d->tracks, r, e->track, e->ts_ns, end_ns, now_ns);
+    e->track = sv_tracks_whole(&d->tracks, r, e->track, e->ts_ns, end_ns, now_ns);
     if (e->track == 0) {
         b->n--;
         return;
     }
-    if (d->takes_slices) {
-        e->kind = SV_SLICE;
-        e->dur_ns = dur;
-        return;
-    }
-    e->kind = SV_BEGIN;
-    struct sv_event *end = sv_batch_event(b);
-    *end = (struct sv_event){.ts_ns = end_ns, .track = e->track, .kind = SV_END};
+    e->kind = SV_SLICE;
+    e->dur_ns = dur;
 }
 
 static void at_own_time(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
@@ -318,7 +311,7 @@ static void damaged(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch
     b->n--;
 }
 
-/* Begins and ends on named tracks are in the plan, with all that they bring: all that a call place of this kind records. Whoever writes other
+/* Begins and ends on named tracks are in the plan, with all that they bring: all that a call site of this kind records. Whoever writes other
  * words into a ring (a begin by the place of an instant, two tracks) has damaged it. */
 enum planned { IS_PLANNED, HAS_CHANGED, HAS_NO_ROOM };
 
@@ -362,7 +355,7 @@ static bool look(const struct sv_drain *d, const struct sv_drain_ring *r, const 
     return true;
 }
 
-/* Fills the batch from one ring; leaves room for the second event of a slice. */
+/* Fills the batch from one ring. */
 static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b)
 {
     struct view v;
@@ -371,7 +364,7 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
     uint64_t pos = r->pos, end = r->end;
     int64_t last = r->last_ns;
     uint64_t stop = v.end < r->stop ? v.end : r->stop;
-    while (pos < stop && b->n < SV_BATCH - 1) {
+    while (pos < stop && b->n < SV_BATCH) {
         const uint64_t *rec =
             (const uint64_t *)(const void *)(v.base + ((pos - v.origin) & v.mask));
         uint64_t word = rec[0], bytes = sv_word_bytes(word);
@@ -433,7 +426,7 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
     r->last_ns = last;
 }
 
-static void tell_loss(struct sv_batch *b, sv_track track, int64_t ns, sv_str cause, uint64_t n)
+static void report_loss(struct sv_batch *b, sv_track track, int64_t ns, sv_str cause, uint64_t n)
 {
     struct sv_event *e = sv_batch_event(b);
     e->ts_ns = ns;
@@ -451,8 +444,8 @@ static int64_t newest_tick(const struct sv_drain *d)
     return d->ticks.n ? d->ticks.at[d->ticks.n - 1].boot_ns : 0;
 }
 
-/* What was lost since it was told last; false: not in this batch. */
-static bool tell_losses(struct sv_drain *d, struct sv_batch *b, struct sv_drain_ring *r)
+/* What was lost since the last report; false: not in this batch. */
+static bool report_losses(struct sv_drain *d, struct sv_batch *b, struct sv_drain_ring *r)
 {
     uint64_t full = atomic_load_explicit(&r->ring->lost_full, memory_order_relaxed);
     uint64_t nested = atomic_load_explicit(&r->ring->lost_nested, memory_order_relaxed);
@@ -464,19 +457,19 @@ static bool tell_losses(struct sv_drain *d, struct sv_batch *b, struct sv_drain_
     bool has_read = r->last_ns != INT64_MIN;
     int64_t ns = has_read ? r->last_ns : newest_tick(d);
     if (r->lost_overwritten > 0)
-        tell_loss(b, r->track, has_read ? r->first_ns : ns, d->lost_old, r->lost_overwritten);
+        report_loss(b, r->track, has_read ? r->first_ns : ns, d->lost_old, r->lost_overwritten);
     r->lost_overwritten = 0;
     if (full > r->lost_full)
-        tell_loss(b, r->track, ns, d->lost_full, full - r->lost_full);
+        report_loss(b, r->track, ns, d->lost_full, full - r->lost_full);
     if (nested > r->lost_nested)
-        tell_loss(b, r->track, ns, d->lost_nested, nested - r->lost_nested);
+        report_loss(b, r->track, ns, d->lost_nested, nested - r->lost_nested);
     r->lost_full = full;
     r->lost_nested = nested;
     return true;
 }
 
 /* Those of the process. */
-static bool tell_other_losses(struct sv_drain *d, struct sv_batch *b)
+static bool report_other_losses(struct sv_drain *d, struct sv_batch *b)
 {
     uint64_t ring = d->session ? atomic_load_explicit(&d->session->lost_ring, memory_order_relaxed)
                                : 0;
@@ -485,16 +478,16 @@ static bool tell_other_losses(struct sv_drain *d, struct sv_batch *b)
     if (d->goes_on && d->session) { /* what it read and could not write is nowhere else */
         uint64_t output = atomic_load_explicit(&d->session->lost_output, memory_order_relaxed);
         if (output > 0)
-            tell_loss(b, d->names.process, newest_tick(d), d->lost_output, output);
+            report_loss(b, d->names.process, newest_tick(d), d->lost_output, output);
         d->goes_on = false;
     }
-    if (ring > d->told_ring)
-        tell_loss(b, d->names.process, newest_tick(d), d->lost_ring, ring - d->told_ring);
-    if (d->tracks.n_crowded > d->told_crowded)
-        tell_loss(b, d->names.process, newest_tick(d), d->lost_crowded,
-                  d->tracks.n_crowded - d->told_crowded);
-    d->told_ring = ring;
-    d->told_crowded = d->tracks.n_crowded;
+    if (ring > d->reported_ring)
+        report_loss(b, d->names.process, newest_tick(d), d->lost_ring, ring - d->reported_ring);
+    if (d->tracks.n_crowded > d->reported_crowded)
+        report_loss(b, d->names.process, newest_tick(d), d->lost_crowded,
+                    d->tracks.n_crowded - d->reported_crowded);
+    d->reported_ring = ring;
+    d->reported_crowded = d->tracks.n_crowded;
     return true;
 }
 
@@ -525,7 +518,7 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
             do
                 fill(d, r, b);
             while (r->pos < r->stop && b->n == 0);
-            if (r->pos < r->stop || (r->pos == r->end && !tell_losses(d, b, r)) ||
+            if (r->pos < r->stop || (r->pos == r->end && !report_losses(d, b, r)) ||
                 b->n > SV_BATCH - 8)
                 return (int)b->n;
         }
@@ -533,7 +526,7 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
             d->at = 0;
             continue;
         }
-        d->is_done = tell_other_losses(d, b);
+        d->is_done = report_other_losses(d, b);
         return (int)b->n;
     }
 }
@@ -571,7 +564,7 @@ uint64_t sv_drain_round(struct sv_drain *d)
             continue;
         if (head < r->pos || head - r->pos > r->size || head % 8 != 0) {
             sv_report_add(d->source.report, SV_DAMAGE, "damaged ring", 1, SV_NO_POS,
-                          "ring %zu: its end is not where it can be", i);
+                          "ring %zu: its end is out of range", i);
             sv_drain_start_at(r, head & ~(uint64_t)7);
             continue;
         }
@@ -602,18 +595,15 @@ static void close_source(struct sv_source *s)
     sv_drain_free((struct sv_drain *)s);
 }
 
-struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, uint32_t pid,
-                              unsigned takes)
+struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, uint32_t pid)
 {
     struct sv_drain *d = sv_alloc(sizeof *d);
     d->source = (struct sv_source){.next = next,
                                    .close = close_source,
-                                   .gives = SV_HAS_EDGES | SV_HAS_DISORDER,
+                                   .gives = SV_HAS_EDGES | SV_HAS_NESTED | SV_IN_TRACK_ORDER,
                                    .dict = dict,
                                    .report = report};
     d->from_ns = INT64_MIN;
-    d->takes_slices = takes & SV_HAS_SLICES;
-    d->takes_overlap = d->takes_slices && (takes & SV_HAS_OVERLAP);
     sv_drain_names_init(&d->names, dict, pid);
     sv_tracks_init(&d->tracks, dict);
     d->lost_full = sv_dict_cstr(dict, SV_LOST_FULL);
@@ -701,7 +691,7 @@ void sv_drain_mark(const struct sv_drain *d, size_t i, struct sv_ring *ring, uin
     atomic_store_explicit(&m->pos, r->pos, memory_order_relaxed);
     atomic_store_explicit(&m->lost_full, r->lost_full, memory_order_relaxed);
     atomic_store_explicit(&m->lost_nested, r->lost_nested, memory_order_relaxed);
-    atomic_store_explicit(&m->lost_ring, d->told_ring, memory_order_relaxed);
+    atomic_store_explicit(&m->lost_ring, d->reported_ring, memory_order_relaxed);
     sv_tracks_mark(&d->tracks, r->number, m);
     atomic_store_explicit(&m->round, round, memory_order_release);
 }
@@ -718,8 +708,8 @@ void sv_drain_resume(struct sv_drain *d, size_t i, const struct sv_mark *mark)
     r->lost_full = atomic_load(&mark->lost_full);
     r->lost_nested = atomic_load(&mark->lost_nested);
     uint64_t ring = atomic_load(&mark->lost_ring);
-    if (ring > d->told_ring)
-        d->told_ring = ring;
+    if (ring > d->reported_ring)
+        d->reported_ring = ring;
 }
 
 size_t sv_drain_n_rings(const struct sv_drain *d)

@@ -1,8 +1,8 @@
 /* The ring source: records of one process to events.
  *
- *     sv_drain_new → for each ring sv_drain_add_ring → per round: names, ticks, sv_drain_round(), source.next() until 0
+ *     sv_drain_new → for each ring sv_drain_add_ring → per round: names, ticks, sv_drain_round(), sv_pump_round()
  *
- * Used by the writer thread on its own rings, and by hosts, collectors and recovery on those of others; trusts nothing it reads. */
+ * Used by the writer thread on its own rings, and by collectors and recovery on those of others; trusts nothing it reads. */
 #ifndef SV_SDK_DRAIN_H
 #define SV_SDK_DRAIN_H
 
@@ -24,8 +24,8 @@ struct sv_drain_ring {
     uint32_t depth;                   /* open slices */
     sv_track track;
     int64_t last_ns;
-    uint64_t lost_full, lost_nested; /* already told */
-    uint64_t lost_overwritten;       /* to be told */
+    uint64_t lost_full, lost_nested; /* already reported */
+    uint64_t lost_overwritten;       /* to be reported */
     int64_t first_ns;                /* of the first record that was read */
 };
 
@@ -43,9 +43,8 @@ static inline void sv_drain_start_at(struct sv_drain_ring *r, uint64_t pos)
 
 struct sv_drain;
 
-/* `takes` is that of the sink: whole slices are made into edges unless it takes them. */
-struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, uint32_t pid,
-                              unsigned takes);
+/* Slices that do not nest with what else is on their track are put on lanes of it. */
+struct sv_drain *sv_drain_new(struct sv_dict *dict, struct sv_report *report, uint32_t pid);
 void sv_drain_free(struct sv_drain *d);
 struct sv_source *sv_drain_source(struct sv_drain *d); /* next() gives 0 at the end of each round */
 
@@ -75,7 +74,7 @@ void sv_drain_resume(struct sv_drain *d, size_t i, const struct sv_mark *mark);
 uint64_t sv_drain_round(struct sv_drain *d);
 
 void sv_drain_name_thread(struct sv_drain *d, struct sv_drain_ring *r, const char *name);
-/* Losses that have no ring are told, too. */
+/* Reports losses without a ring as well. */
 void sv_drain_watch(struct sv_drain *d, const struct sv_session_file *session);
 void sv_drain_with_source(struct sv_drain *d,
                           bool on);                 /* file, function and line with every event */

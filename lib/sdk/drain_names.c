@@ -117,7 +117,7 @@ static sv_track make_track(struct sv_drain_names *n, const struct sv_name_head *
     struct sv_dict *d = n->dict;
     sv_track parent = h->parent == STAVE_ROOT ? 0 : sv_drain_track(n, h->parent);
     sv_track t;
-    if (h->event == SV_TRACK_ASYNC) { /* rows of one name: the number tells them apart */
+    if (h->event == SV_TRACK_ASYNC) { /* rows of one name: the number distinguishes them */
         struct sv_text text = sv_dict_text(d, name);
         uint64_t uuid =
             sv_uuid_child(parent ? d->tracks[parent].uuid : 0, h->event, text.bytes, text.len);

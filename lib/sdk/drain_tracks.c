@@ -100,7 +100,8 @@ static void reopen(struct sv_tracks *t, const struct sv_drain_names *names,
                                   .end_ns = SV_LANE_NEVER,
                                   .owner = owner_of(t, r, s->owner),
                                   .nests = nests(s->owner)};
-    struct sv_lane_row *row = sv_lanes_loose_row(t->lanes, sv_drain_track(names, s->track));
+    struct sv_lane_row *row =
+        sv_lanes_row(t->lanes, sv_drain_track(names, s->track), &sv_lanes_any);
     struct sv_lane_loose *o = sv_lane_place_at(t->lanes, row, &slice, s->lane);
     o->id = s->id;
     o->context = s->owner;
@@ -108,7 +109,7 @@ static void reopen(struct sv_tracks *t, const struct sv_drain_names *names,
     keep_open(t, o);
 }
 
-/* Where not all that is open is told, nothing may be put on the lanes that were in use. */
+/* When the mark does not list all open slices, nothing may be put on the lanes that were in use. */
 void sv_tracks_resume(struct sv_tracks *t, const struct sv_drain_names *names,
                       const struct sv_drain_ring *r, const struct sv_mark *mark)
 {
@@ -442,7 +443,7 @@ static void place_begin(struct sv_tracks *t, const struct sv_tracks_input *in,
 {
     struct sv_track_edge *end = e->partner != NO_PARTNER ? &t->edges[e->partner] : NULL;
     const struct sv_drain_ring *r = &in->rings[e->ring];
-    struct sv_lane_row *row = sv_lanes_loose_row(t->lanes, e->track);
+    struct sv_lane_row *row = sv_lanes_row(t->lanes, e->track, &sv_lanes_any);
     struct sv_lane_slice slice = {.begin_ns = e->ns,
                                   .end_ns = end ? end->ns : SV_LANE_NEVER,
                                   .owner = owner_of(t, r, e->context),
@@ -561,7 +562,7 @@ struct sv_track_edge *sv_tracks_find(const struct sv_tracks *t, const struct sv_
 sv_track sv_tracks_whole(struct sv_tracks *t, const struct sv_drain_ring *r, sv_track track,
                          int64_t begin_ns, int64_t end_ns, int64_t now_ns)
 {
-    struct sv_lane_row *row = sv_lanes_loose_row(t->lanes, track);
+    struct sv_lane_row *row = sv_lanes_row(t->lanes, track, &sv_lanes_any);
     struct sv_lane_slice slice = {.begin_ns = begin_ns,
                                   .end_ns = end_ns < SV_LANE_NEVER ? end_ns : SV_LANE_NEVER - 1,
                                   .owner = owner_of(t, r, 1),

@@ -1,4 +1,4 @@
-/* The hot path: call place → committed record.
+/* The hot path: call site → committed record.
  *
  * Called by the macros, in any thread and in signal handlers, once the gate is open. It must not call anything but memcpy, memmove
  * and strnlen, take a lock, or make a system call (a test looks at this object's symbols); whatever is unusual (no ring, full ring, site not

@@ -1,6 +1,6 @@
 /* Events whose everything is known at run time only: for bindings.
  *
- * One static call place per kind and shape, all of it passed as words. The category is looked up on each call, so that a
+ * One static call site per kind and shape, all of it passed as words. The category is looked up on each call, so that a
  * macro is several times cheaper. */
 #include "sdk/sdk.h"
 

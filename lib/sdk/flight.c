@@ -205,10 +205,25 @@ static void write_trigger(struct sv_session_writer *w, struct sv_sink *sink, str
     sink->write(sink, &e, 1, NULL);
 }
 
+/* In front of the file: counts what is handed to it. */
+struct counting {
+    struct sv_sink sink;
+    struct sv_sink *next;
+    struct sv_session_file *session;
+};
+
+static int count_write(struct sv_sink *s, const struct sv_event *events, size_t n,
+                       struct sv_err *err)
+{
+    struct counting *c = (struct counting *)s;
+    atomic_fetch_add_explicit(&c->session->n_events, n, memory_order_relaxed);
+    return c->next->write(c->next, events, n, err);
+}
+
 static int pump_copies(struct sv_session_writer *w, struct sv_sink *sink, struct sv_dict *dict,
                        struct copy *copies, uint32_t n, struct sv_err *err)
 {
-    struct sv_drain *d = sv_drain_new(dict, &w->report, w->process->pid, sink->takes);
+    struct sv_drain *d = sv_drain_new(dict, &w->report, w->process->pid);
     struct sv_ticks *ticks = sv_drain_ticks(w->drain);
     struct sv_tick now = sv_ticks_read((enum sv_counter)w->process->session->counter);
     sv_drain_tick(d, &ticks->first);
@@ -222,14 +237,9 @@ static int pump_copies(struct sv_session_writer *w, struct sv_sink *sink, struct
         sv_drain_add_ring(d, &copies[i].ring, copies[i].data, copies[i].ring.size, copies[i].start)
             ->lost_overwritten = copies[i].forgotten;
     sv_drain_round(d);
-    struct sv_source *source = sv_drain_source(d);
-    int got, status = 0;
-    while (status >= 0 && (got = source->next(source, w->batch, err)) > 0) {
-        status = sink->write(sink, w->batch->events, (size_t)got, err);
-        sv_batch_reset(w->batch);
-        atomic_fetch_add_explicit(&w->process->session->n_events, (uint64_t)got,
-                                  memory_order_relaxed);
-    }
+    struct counting counting = {
+        {.write = count_write, .takes = sink->takes}, sink, w->process->session};
+    int status = sv_pump_round(sv_drain_source(d), &counting.sink, w->batch, err);
     for (uint32_t i = 0; i < n; i++) {
         struct sv_drain_ring *r = sv_drain_ring(d, i);
         sv_drain_name_thread(d, r,

@@ -80,10 +80,10 @@ int sv_folder_in(int base, const char *base_path, const char *name, char *path, 
 
 const char *sv_folder_why(int error)
 {
-    return error == EPERM
-               ? "no folder for sessions is this user's alone ('stave recover' names them): "
-                 "set STAVE_SESSION_DIR to a folder of yours"
-               : strerror(error);
+    return error == EPERM ? "other users have access to all directories for sessions ('stave "
+                            "recover' lists them): "
+                            "set STAVE_SESSION_DIR to a directory of your own"
+                          : strerror(error);
 }
 
 int sv_folder_for_session(const char *name, char *path, size_t size)

@@ -1,4 +1,4 @@
-/* Mappings of files that others may truncate: see guard.h. Called by rooms, in the thread that reads them.
+/* Mappings of files that others may truncate: see guard.h. Called for files of clients, in the thread that reads them.
  *
  * The handler is there only while there is something to guard, and passes on what is not ours. It must not allocate or lock: it
  * runs inside whatever touched the page. The list changes only in the guarding thread, which is also the one that faults. */

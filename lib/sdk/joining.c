@@ -1,14 +1,15 @@
-/* A process as a guest of another one's session: joining, waiting for the host, leaving it.
+/* A process as a client in the session of another one: joining, waiting for the collector, leaving it.
  *
- * A guest has rings and names, but no thread and no output: its host (the traced parent of a forked child, or a collector) empties its
- * rings. So a worker that ends by _exit or is killed loses nothing. When the host ends first, the guest goes on by itself: the host
- * gives it away (its state becomes OPEN), or it finds its host dead and gives itself away; what the host has read is in the marks of the rings.
+ * A client has rings and names, but no writer thread and no output: its collector (the traced parent of a forked child, or a command) reads
+ * its rings. So a worker that ends by _exit or is killed loses nothing. When the collector ends first, the client continues by itself: the
+ * collector hands it over (its state becomes OPEN), or the client finds that its collector has exited and leaves. The marks of the rings say
+ * what the collector has read.
  *
  * joining runs under the process's lock and allocates nothing: a signal handler may be below. */
 #include "sdk/joining.h"
 
 #include "core/files/trusted.h"
-#include "sdk/room.h"
+#include "sdk/client_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,29 +20,29 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HOST_SILENT_MS = 5000 };
+enum { COLLECTOR_SILENT_MS = 5000 };
 
-/* What was last seen of a host that is outside of our container: its process cannot be found from here, but its clock readings go on. */
+/* The last state of a collector outside of our container: its process cannot be seen from here, but its clock readings advance. */
 static struct {
     uint64_t n_ticks;
     int64_t moved_ns; /* 0: not looked at yet */
-} far_host;
+} far_collector;
 
-static bool is_running(const struct sv_session_file *host)
+static bool is_running(const struct sv_session_file *collector)
 {
-    enum sv_process_state state = sv_process_id_state(&host->process);
+    enum sv_process_state state = sv_process_id_state(&collector->process);
     if (state != SV_PROCESS_UNKNOWN)
         return state == SV_PROCESS_RUNS;
-    uint64_t n = atomic_load_explicit(&host->n_ticks, memory_order_relaxed);
+    uint64_t n = atomic_load_explicit(&collector->n_ticks, memory_order_relaxed);
     int64_t now = stave_now_ns();
-    if (n != far_host.n_ticks || far_host.moved_ns == 0) {
-        far_host.n_ticks = n;
-        far_host.moved_ns = now;
+    if (n != far_collector.n_ticks || far_collector.moved_ns == 0) {
+        far_collector.n_ticks = n;
+        far_collector.moved_ns = now;
     }
-    return now - far_host.moved_ns < HOST_SILENT_MS * 1000000ll;
+    return now - far_collector.moved_ns < COLLECTOR_SILENT_MS * 1000000ll;
 }
 
-static int open_host(const char *dir)
+static int open_collector(const char *dir)
 {
     struct stat st;
     int folder = sv_trusted_folder(AT_FDCWD, dir, SV_TRUST_PRIVATE);
@@ -58,10 +59,10 @@ static int open_host(const char *dir)
     return fd;
 }
 
-/* The host's session file, to look at. */
-static const struct sv_session_file *map_host(const char *dir)
+/* The collector's session file, to look at. */
+static const struct sv_session_file *map_collector(const char *dir)
 {
-    int fd = open_host(dir);
+    int fd = open_collector(dir);
     if (fd < 0)
         return NULL;
     void *at = mmap(NULL, SV_SESSION_BYTES, PROT_READ, MAP_SHARED, fd, 0);
@@ -69,11 +70,11 @@ static const struct sv_session_file *map_host(const char *dir)
     if (at == MAP_FAILED)
         return NULL;
     madvise(at, SV_SESSION_BYTES, MADV_DONTFORK);
-    const struct sv_session_file *host = at;
-    far_host.moved_ns = 0;
-    if (host->magic == SV_SESSION_MAGIC && host->version == SV_LAYOUT_VERSION &&
-        atomic_load(&host->state) == SV_SESSION_OPEN && is_running(host))
-        return host;
+    const struct sv_session_file *collector = at;
+    far_collector.moved_ns = 0;
+    if (collector->magic == SV_SESSION_MAGIC && collector->version == SV_LAYOUT_VERSION &&
+        atomic_load(&collector->state) == SV_SESSION_OPEN && is_running(collector))
+        return collector;
     munmap(at, SV_SESSION_BYTES);
     errno = ESRCH;
     return NULL;
@@ -82,42 +83,42 @@ static const struct sv_session_file *map_host(const char *dir)
 bool sv_join(struct sv_process *p, const char *dir, const struct sv_plan *plan)
 {
     if (p->session)
-        return p->host != NULL;
-    const struct sv_session_file *host = map_host(dir);
-    if (!host)
+        return p->collector != NULL;
+    const struct sv_session_file *collector = map_collector(dir);
+    if (!collector)
         return false;
     if (!sv_files_open(p, dir)) {
         int error = errno;
-        munmap((void *)(uintptr_t)host, SV_SESSION_BYTES);
+        munmap((void *)(uintptr_t)collector, SV_SESSION_BYTES);
         errno = error;
         return false;
     }
     p->session->counter = sv_ticks_counter();
     p->session->full = plan->full;
-    p->host = host;
+    p->collector = collector;
     if (!sv_names_flush())
         return false;
-    /* Pairs with the acquire of the host: from here on it reads us. */
-    atomic_store_explicit(&p->session->state, SV_SESSION_GUEST, memory_order_release);
+    /* Pairs with the acquire of the collector: from here on it reads us. */
+    atomic_store_explicit(&p->session->state, SV_SESSION_CLIENT, memory_order_release);
     return true;
 }
 
-enum sv_host_state sv_host_look(const struct sv_process *p, bool is_thorough)
+enum sv_collector_state sv_collector_look(const struct sv_process *p, bool is_thorough)
 {
     switch (atomic_load_explicit(&p->session->state, memory_order_acquire)) {
-    case SV_SESSION_OFF: return SV_HOST_FAILED;
-    case SV_SESSION_GUEST: break;
-    default: return SV_HOST_LEFT;
+    case SV_SESSION_OFF: return SV_COLLECTOR_FAILED;
+    case SV_SESSION_CLIENT: break;
+    default: return SV_COLLECTOR_LEFT;
     }
     if (!is_thorough)
-        return SV_HOST_THERE;
-    bool is_there = atomic_load_explicit(&p->host->state, memory_order_acquire) ==
+        return SV_COLLECTOR_THERE;
+    bool is_there = atomic_load_explicit(&p->collector->state, memory_order_acquire) ==
                         SV_SESSION_OPEN &&
-                    is_running(p->host);
-    return is_there ? SV_HOST_THERE : SV_HOST_LEFT;
+                    is_running(p->collector);
+    return is_there ? SV_COLLECTOR_THERE : SV_COLLECTOR_LEFT;
 }
 
-/* DIR/HOST/SELF → DIR/SELF, where sessions of their own are. */
+/* DIR/COLLECTOR/SELF → DIR/SELF, where sessions of their own are. */
 static bool move_out(struct sv_process *p)
 {
     char from[SV_PATH_MAX], to[SV_PATH_MAX];
@@ -126,13 +127,13 @@ static bool move_out(struct sv_process *p)
     if (!self || self == from)
         return false;
     *self = '\0';
-    char *host = strrchr(from, '/');
-    if (!host)
+    char *slash = strrchr(from, '/');
+    if (!slash)
         return false;
-    *host = '\0';
+    *slash = '\0';
     if (snprintf(to, sizeof to, "%s/%s", from, self + 1) >= (int)sizeof to)
         return false;
-    *host = '/';
+    *slash = '/';
     if (rename(p->dir, to) != 0 && (errno != ENOENT || access(to, W_OK) != 0))
         return false;
     rmdir(from); /* in vain as long as somebody else is there */
@@ -140,27 +141,28 @@ static bool move_out(struct sv_process *p)
     return true;
 }
 
-bool sv_leave_host(struct sv_process *p)
+bool sv_leave_collector(struct sv_process *p)
 {
     struct sv_session_file *s = p->session;
-    uint32_t state = SV_SESSION_GUEST;
+    uint32_t state = SV_SESSION_CLIENT;
     if (atomic_compare_exchange_strong(&s->state, &state, SV_SESSION_OPEN))
-        atomic_store(&s->round, atomic_load(&p->host->round)); /* else the host has said it */
+        atomic_store(&s->round,
+                     atomic_load(&p->collector->round)); /* else the collector has said it */
     bool ok = move_out(p);
-    munmap((void *)(uintptr_t)p->host, SV_SESSION_BYTES);
-    p->host = NULL;
+    munmap((void *)(uintptr_t)p->collector, SV_SESSION_BYTES);
+    p->collector = NULL;
     return ok;
 }
 
-/* Until the host has read what is there now. The host commits at least every 50 ms while there is something to read. */
-bool sv_guest_flush(const struct sv_process *p)
+/* Until the collector has read what is there now. The collector commits at least every 50 ms while there is something to read. */
+bool sv_joined_flush(const struct sv_process *p)
 {
     uint32_t n = atomic_load_explicit(&p->n_rings, memory_order_acquire);
     for (uint32_t i = 0; i < n; i++) {
         const struct sv_ring *r = p->rings[i].ring;
         uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire);
         for (unsigned k = 0; atomic_load_explicit(&r->tail, memory_order_acquire) < head; k++) {
-            if (sv_host_look(p, k % 64 == 63) != SV_HOST_THERE)
+            if (sv_collector_look(p, k % 64 == 63) != SV_COLLECTOR_THERE)
                 return false;
             struct timespec pause = {.tv_nsec = 1000000};
             nanosleep(&pause, NULL);
@@ -169,11 +171,11 @@ bool sv_guest_flush(const struct sv_process *p)
     return true;
 }
 
-bool sv_guest_end(const struct sv_process *p)
+bool sv_joined_end(const struct sv_process *p)
 {
-    uint32_t state = SV_SESSION_GUEST;
+    uint32_t state = SV_SESSION_CLIENT;
     if (atomic_load(&p->session->state) == SV_SESSION_DONE)
         return true; /* stave_finish() came before the end of the program */
-    return sv_host_look(p, true) == SV_HOST_THERE &&
+    return sv_collector_look(p, true) == SV_COLLECTOR_THERE &&
            atomic_compare_exchange_strong(&p->session->state, &state, SV_SESSION_DONE);
 }

@@ -1,21 +1,21 @@
-/* The SDK inside a traced process: who holds what.
+/* The SDK inside a traced process: its files and its state.
  *
- *   emit.c      the hot path: from a call place to a committed record
+ *   emit.c      the hot path: from a call site to a committed record
  *   slow.c      what the hot path cannot do: rings for threads, full rings, forked children
- *   registry.c  call places, categories, tracks: numbers that live as long as the process
+ *   registry.c  call sites, categories, tracks: numbers that live as long as the process
  *   session.c   start, flush, stop, the environment
  *   session_files.c     the session directory and its mappings
- *   drain.c     records to events (a source), in the writer and in readers of dead sessions
- *   writer.c    the thread that empties the rings into the output
- *   guests.c    rings of other processes that a writer empties with its own
- *   joining.c   being such a guest: no thread, no output
+ *   drain.c     records to events (a source), in the writer and in readers of abandoned sessions
+ *   writer.c    the thread that moves the rings to the output
+ *   clients.c   rings of other processes, read by a writer together with its own
+ *   joining.c   the client's side: no thread, no output
  *   quiet.c     writes that cannot raise a signal in the program
  *   signals.c   the end by SIGTERM and the like
  *   cut_file.c  ending a file that cannot grow any more
  *
  * State is in two places. What a forked child inherits (numbers of sites and tracks, the plan) is ordinary memory. What it
  * must not (rings, files, threads, locks) lies in pages that the kernel wipes at fork, so that a child of any kind of fork
- * finds "nothing started yet" and starts for itself at its first event. */
+ * finds "nothing started yet" and starts by itself at its first event. */
 #ifndef SV_SDK_SDK_H
 #define SV_SDK_SDK_H
 
@@ -68,18 +68,19 @@ enum sv_session_writer_state { SV_WRITER_NONE, SV_WRITER_RUNS, SV_WRITER_ENDED }
 struct sv_process {
     _Atomic uint32_t ready;
     uint32_t pid;
-    uint32_t generation;   /* of forks: tells slices that an ancestor has begun */
+    uint32_t generation;   /* of forks: distinguishes slices that an ancestor has begun */
     _Atomic uint32_t lock; /* thread that holds it, 0: free */
     _Atomic uint32_t start_failed, output_failed;
     _Atomic uint32_t n_waiting; /* threads that wait for room */
-    _Atomic uint32_t
-        writer_state;           /* enum sv_session_writer_state; futex: whoever waits for its end */
-    _Atomic uint32_t is_ending; /* a signal ends the program: signals.c */
-    struct sv_session_file *session;    /* NULL: no directory yet */
-    const struct sv_session_file *host; /* of a guest: whose writer reads our rings; else NULL */
-    int64_t host_looked_ns;
-    _Atomic uint32_t is_orphan; /* a guest whose collector is gone: its rings are for recovery */
-    bool resumes; /* the next writer begins where a host has left off, not at the heads */
+    /* enum sv_session_writer_state; futex: whoever waits for its end */
+    _Atomic uint32_t writer_state;
+    _Atomic uint32_t is_ending;      /* a signal ends the program: signals.c */
+    struct sv_session_file *session; /* NULL: no directory yet */
+    const struct sv_session_file
+        *collector; /* of a client: whose writer reads our rings; else NULL */
+    int64_t collector_looked_ns;
+    _Atomic uint32_t is_orphan; /* a client whose collector is gone: its rings are for recovery */
+    bool resumes; /* the next writer begins where a collector has left off, not at the heads */
     int names_fd, dir_fd;
     char dir[SV_PATH_MAX];
     uint32_t full; /* enum stave_full of the running session */
@@ -159,8 +160,8 @@ void sv_registry_after_fork(bool is_child);
 
 /* ---- session_files.c ---- */
 
-/* Directory, session, names. In the session directory `host` when that is not NULL. */
-bool sv_files_open(struct sv_process *p, const char *host);
+/* Directory, session, names. In the session directory `collector` when that is not NULL. */
+bool sv_files_open(struct sv_process *p, const char *collector);
 void sv_files_remove(struct sv_process *p); /* at the end of the process */
 bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, struct sv_ring_ref *out);
 bool sv_file_write(int fd, const void *bytes, size_t n, uint64_t at);
@@ -189,15 +190,15 @@ void sv_control_unlock(struct sv_process *p);
 void sv_session_inherit(void); /* in a forked child, at its first event; the lock is not held */
 void sv_session_fail(const char *what, int error); /* tracing off, one line */
 bool sv_session_close_gates(void); /* sv_sites_off(), and nobody begins anything any more */
-/* A guest whose ring is full: is its host still there? True: things have changed, look again. */
-bool sv_session_check_host(void);
+/* A client whose ring is full: is its collector still there? True: things have changed, look again. */
+bool sv_session_check_collector(void);
 void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
 
 struct sv_err;
 bool sv_session_writer_start(struct sv_process *p, const struct sv_plan *plan, const char *out,
                              struct sv_err *err);
-void sv_session_writer_stop(
-    struct sv_process *p); /* the last round, the final name; joins the thread */
+/* the last round, the final name; joins the thread */
+void sv_session_writer_stop(struct sv_process *p);
 void sv_session_writer_flush(struct sv_process *p);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * start, flush and stop come from users at any time and in any order, from atexit handlers too; one at a time, all idempotent. A program that
  * was started with STAVE_OUT starts before main and stops after the last atexit handler. A forked child starts at its first event,
- * with the plan it inherited: as a guest of its parent's session, or with a file of its own (%p).
+ * with the plan it inherited: as a client of its parent's session, or with a file of its own (%p).
  *
  * Whatever goes wrong ends as one line on stderr and tracing off. Nothing here may end or delay the program. */
 #include "sdk/sdk.h"
@@ -10,11 +10,11 @@
 #include "core/base/err.h"
 #include "core/base/printable.h"
 #include "core/files/trusted.h"
+#include "sdk/client_files.h"
 #include "sdk/destination.h"
 #include "sdk/folders.h"
 #include "sdk/joining.h"
 #include "sdk/quiet.h"
-#include "sdk/room.h"
 #include "sdk/signals.h"
 #include "sdk/ticks.h"
 #include "sdk/writer.h"
@@ -28,13 +28,13 @@
 #include <unistd.h>
 
 #define RING_BYTES_DEFAULT ((uint64_t)1 << 20)
-enum { HOST_LOOK_MS = 50 };
+enum { COLLECTOR_LOOK_MS = 50 };
 
 __attribute__((weak)) uint32_t stave_i_default_full = STAVE_FULL_DROP;
 __attribute__((weak)) uint32_t stave_i_obeys_environment = 1;
 
-static struct sv_plan plan;        /* of the running session; inherited by children */
-static char host_dir[SV_PATH_MAX]; /* the session that forked children join, "": none */
+static struct sv_plan plan;             /* of the running session; inherited by children */
+static char collector_dir[SV_PATH_MAX]; /* the session that forked children join, "": none */
 static _Atomic uint32_t next_epoch = SV_EPOCH_FIRST;
 
 void sv_say(const char *format, ...)
@@ -237,7 +237,7 @@ static bool plan_numbers(const struct stave_options *o, struct sv_plan *p)
     return !has(&trigger) || parse_trigger(&trigger, p);
 }
 
-/* 1: a plan; 0: nothing was asked for; -1: bad values, told. */
+/* 1: a plan; 0: no session is requested; -1: bad values, reported on stderr. */
 static int make_plan(const struct stave_options *given, struct sv_plan *p)
 {
     struct stave_options o = {0};
@@ -249,7 +249,7 @@ static int make_plan(const struct stave_options *given, struct sv_plan *p)
     struct wish join = wish(NULL, "STAVE_SESSION");
     if (!o.out && has(&join)) { /* a collector writes, wherever it likes */
         p->is_collected = true;
-        if (!copy(&join, host_dir, sizeof host_dir - 64))
+        if (!copy(&join, collector_dir, sizeof collector_dir - 64))
             return -1;
         out.text = "collected.pftrace";
     }
@@ -281,7 +281,7 @@ static uint64_t power_of_two(uint64_t v)
     return p;
 }
 
-/* Forked children without a file of their own (%p) are guests of their parent; so is whoever is started by a collector. */
+/* Forked children without a file of their own (%p) are clients of their parent; so is whoever is started by a collector. */
 static bool joins(const struct sv_plan *p)
 {
     const char *at = p->pattern;
@@ -298,25 +298,25 @@ static void use_plan(struct sv_process *p)
 }
 
 /* 0, or why not. */
-static int join_host(struct sv_process *p)
+static int join_collector(struct sv_process *p)
 {
     use_plan(p);
     if (!sv_lock())
         return EDEADLK;
     errno = 0;
-    int error = sv_join(p, host_dir, &plan) ? 0 : errno ? errno : EIO;
+    int error = sv_join(p, collector_dir, &plan) ? 0 : errno ? errno : EIO;
     sv_unlock();
     return error;
 }
 
 static int start_collected(struct sv_process *p)
 {
-    int error = p->host ? 0 : join_host(p);
+    int error = p->collector ? 0 : join_collector(p);
     if (error == 0)
         return 0;
-    sv_say("STAVE_SESSION=%s: %s; tracing is off", host_dir,
-           error == ESRCH || error == ENOENT ? "nobody collects there"
-           : error == EPERM                  ? "the session is not this user's alone"
+    sv_say("STAVE_SESSION=%s: %s; tracing is off", collector_dir,
+           error == ESRCH || error == ENOENT ? "no collector runs there"
+           : error == EPERM                  ? "other users have access to the session"
                                              : strerror(error));
     return -1;
 }
@@ -347,20 +347,20 @@ static int start_own(struct sv_process *p, bool is_child)
     atomic_store(&p->start_failed, 0);
     atomic_store(&p->output_failed, 0);
     sv_signals_begin();
-    snprintf(host_dir, sizeof host_dir, "%s", joins(&plan) ? p->dir : "");
+    snprintf(collector_dir, sizeof collector_dir, "%s", joins(&plan) ? p->dir : "");
     return 0;
 }
 
-/* A guest whose host has left: a writer and a file of its own, from where the host has read. */
-static int go_on_alone(struct sv_process *p)
+/* A client whose collector has left: a writer and a file of its own, from where the collector has read. */
+static int continue_alone(struct sv_process *p)
 {
-    if (plan.is_collected) { /* recorded is what the rings take; the rest is counted in them */
+    if (plan.is_collected) { /* events are recorded until the rings are full, then counted in them */
         if (!atomic_exchange(&p->is_orphan, 1))
-            sv_say("the process that collects the events is gone; 'stave recover' finds those that "
-                   "the rings still take");
+            sv_say(
+                "the collector has exited; 'stave recover' finds the events that the rings hold");
         return -1;
     }
-    if (!sv_leave_host(p)) {
+    if (!sv_leave_collector(p)) {
         sv_session_fail("cannot leave the parent's session", errno);
         return -1;
     }
@@ -373,10 +373,10 @@ static int go_on_alone(struct sv_process *p)
     return status;
 }
 
-/* The host has said why. */
-static bool leave_failed_host(struct sv_process *p)
+/* The collector has said why. */
+static bool leave_failed_collector(struct sv_process *p)
 {
-    if (sv_host_look(p, false) != SV_HOST_FAILED)
+    if (sv_collector_look(p, false) != SV_COLLECTOR_FAILED)
         return true;
     atomic_store(&p->start_failed, 1);
     gates(false);
@@ -387,9 +387,9 @@ static int start_locked(struct sv_process *p, bool is_child)
 {
     if (plan.is_collected)
         return start_collected(p);
-    if (p->host) /* a guest that was stopped */
-        return sv_host_look(p, true) == SV_HOST_THERE ? 0 : go_on_alone(p);
-    if (is_child && host_dir[0] && !p->session && join_host(p) == 0)
+    if (p->collector) /* a client that was stopped */
+        return sv_collector_look(p, true) == SV_COLLECTOR_THERE ? 0 : continue_alone(p);
+    if (is_child && collector_dir[0] && !p->session && join_collector(p) == 0)
         return 0;
     return start_own(p, is_child);
 }
@@ -397,7 +397,7 @@ static int start_locked(struct sv_process *p, bool is_child)
 int stave_start(const struct stave_options *options)
 {
     if (!sv_process_init() || !sv_registry_init()) {
-        sv_say("no memory; tracing is off");
+        sv_say("out of memory; tracing is off");
         return -1;
     }
     struct sv_process *p = sv_process;
@@ -405,7 +405,7 @@ int stave_start(const struct stave_options *options)
     sv_signals_hold(&mask); /* a claim without a writer would stay for ever */
     sv_control_lock(p);
     int status = 0;
-    bool is_on = p->has_writer || (p->host && atomic_load(&sv_epoch) != 0);
+    bool is_on = p->has_writer || (p->collector && atomic_load(&sv_epoch) != 0);
     if (!is_on) {
         struct sv_plan fresh;
         int wanted = make_plan(options, &fresh);
@@ -434,8 +434,9 @@ int stave_flush(void)
     if (!p || atomic_load(&p->ready) != 2)
         return 0;
     sv_control_lock(p);
-    if (p->host && !atomic_load(&p->is_orphan) && !sv_guest_flush(p) && leave_failed_host(p))
-        go_on_alone(p);
+    if (p->collector && !atomic_load(&p->is_orphan) && !sv_joined_flush(p) &&
+        leave_failed_collector(p))
+        continue_alone(p);
     if (p->has_writer)
         sv_session_writer_flush(p);
     int status = has_failed(p) ? -1 : 0;
@@ -450,8 +451,8 @@ int stave_stop(void)
         return 0;
     sv_control_lock(p);
     int status = 0;
-    if (p->host) {
-        gates(false); /* the host has the file, and what is in the rings */
+    if (p->collector) {
+        gates(false); /* the collector has the file, and what is in the rings */
     } else if (p->has_writer) {
         gates(false);
         sv_session_writer_stop(p);
@@ -478,24 +479,25 @@ void sv_session_inherit(void)
     sv_control_unlock(p);
 }
 
-bool sv_session_check_host(void)
+bool sv_session_check_collector(void)
 {
     struct sv_process *p = sv_process;
     int64_t now = stave_now_ns();
-    if (!p->host || atomic_load_explicit(&p->is_orphan, memory_order_relaxed) || !sv_control_try(p))
+    if (!p->collector || atomic_load_explicit(&p->is_orphan, memory_order_relaxed) ||
+        !sv_control_try(p))
         return false;
-    bool is_due = now - p->host_looked_ns > HOST_LOOK_MS * 1000000ll;
+    bool is_due = now - p->collector_looked_ns > COLLECTOR_LOOK_MS * 1000000ll;
     if (is_due)
-        p->host_looked_ns = now;
-    bool changed = p->host && leave_failed_host(p) && sv_host_look(p, is_due) == SV_HOST_LEFT &&
-                   go_on_alone(p) == 0;
+        p->collector_looked_ns = now;
+    bool changed = p->collector && leave_failed_collector(p) &&
+                   sv_collector_look(p, is_due) == SV_COLLECTOR_LEFT && continue_alone(p) == 0;
     sv_control_unlock(p);
     return changed;
 }
 
 const char *stave_session(void)
 {
-    return atomic_load(&sv_epoch) != 0 ? host_dir : "";
+    return atomic_load(&sv_epoch) != 0 ? collector_dir : "";
 }
 
 void stave_count(struct stave_counts *counts)
@@ -535,11 +537,12 @@ static void finish(void)
 {
     stave_stop();
     struct sv_process *p = sv_process;
-    if (p && atomic_load(&p->ready) == 2 && p->host) {
-        if (sv_guest_end(p) || sv_host_look(p, false) == SV_HOST_FAILED || plan.is_collected)
-            return; /* the host cleans up, or `stave recover` does */
+    if (p && atomic_load(&p->ready) == 2 && p->collector) {
+        if (sv_joined_end(p) || sv_collector_look(p, false) == SV_COLLECTOR_FAILED ||
+            plan.is_collected)
+            return; /* the collector cleans up, or `stave recover` does */
         sv_control_lock(p);
-        go_on_alone(p);
+        continue_alone(p);
         sv_control_unlock(p);
         stave_stop();
     }

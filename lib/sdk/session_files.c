@@ -37,21 +37,21 @@ bool sv_file_write(int fd, const void *bytes, size_t n, uint64_t at)
 }
 
 /* PID-TIME: no two sessions ever have the same name. */
-static bool make_dir(struct sv_process *p, const char *host)
+static bool make_dir(struct sv_process *p, const char *collector)
 {
     char name[64];
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(name, sizeof name, "%u-%llx%x", p->pid, (unsigned long long)now.tv_sec,
              (unsigned)now.tv_nsec);
-    if (!host) {
+    if (!collector) {
         p->dir_fd = sv_folder_for_session(name, p->dir, sizeof p->dir);
         return p->dir_fd >= 0;
     }
-    int base = sv_trusted_folder(AT_FDCWD, host, SV_TRUST_PRIVATE);
+    int base = sv_trusted_folder(AT_FDCWD, collector, SV_TRUST_PRIVATE);
     if (base < 0)
         return false;
-    p->dir_fd = sv_folder_in(base, host, name, p->dir, sizeof p->dir);
+    p->dir_fd = sv_folder_in(base, collector, name, p->dir, sizeof p->dir);
     int error = errno;
     close(base);
     errno = error;
@@ -99,11 +99,11 @@ static bool open_session_file(struct sv_process *p)
     return true;
 }
 
-bool sv_files_open(struct sv_process *p, const char *host)
+bool sv_files_open(struct sv_process *p, const char *collector)
 {
     if (p->session)
         return true;
-    if (!make_dir(p, host))
+    if (!make_dir(p, collector))
         return false;
     p->names_fd = new_file(p, "names", 0);
     if (p->names_fd >= 0 && open_session_file(p))
@@ -139,7 +139,7 @@ void sv_files_remove(struct sv_process *p)
     }
     unlinkat(dir_fd, "names", 0);
     unlinkat(dir_fd, "session", 0);
-    rmdir(p->dir); /* not while a guest is there, who will do it */
+    rmdir(p->dir); /* not while a client is there, who will do it */
     close(dir_fd);
     int names_fd = __atomic_exchange_n(&p->names_fd, -1, __ATOMIC_ACQ_REL);
     if (names_fd >= 0)

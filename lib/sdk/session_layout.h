@@ -1,9 +1,9 @@
 /* The files of a session: what the traced process writes and what its writer, a collector or `stave recover` reads.
  *
  *   DIR/session   struct sv_session_file: who, which clock, how much of the output is whole
- *   DIR/names     a log of struct sv_name_head records: call places and tracks
+ *   DIR/names     a log of struct sv_name_head records: call sites and tracks
  *   DIR/ring.N    struct sv_ring, then `size` bytes of records
- *   DIR/PID-…/    a guest: another process with the same files, whose rings the host of DIR empties into its output
+ *   DIR/PID-…/    a client: another process with the same files, whose rings the collector of DIR empties into its output
  *
  * Readers must trust nothing in them: another process wrote them, and may have died at any instruction. */
 #ifndef SV_SDK_SESSION_LAYOUT_H
@@ -87,7 +87,7 @@ struct sv_mark {
     _Atomic uint64_t lost_full, lost_nested, lost_ring; /* the last one is the session's */
     int64_t until_ns;  /* no slice on a named track is later in the output */
     uint32_t n_lanes;  /* at most, of any track */
-    uint32_t n_slices; /* past SV_MARK_SLICES: how many there were; only the first are told */
+    uint32_t n_slices; /* past SV_MARK_SLICES: how many there were; only the first are recorded */
     struct sv_mark_slice slices[SV_MARK_SLICES];
 };
 
@@ -160,11 +160,11 @@ enum sv_counter { SV_COUNTER_MONOTONIC, SV_COUNTER_CPU }; /* what raw times are 
 
 enum sv_session_state {
     SV_SESSION_CLOSED,
-    SV_SESSION_OPEN,  /* it writes its own output (guest: by now; its host has left it) */
-    SV_SESSION_GUEST, /* its rings are emptied by its host */
-    SV_SESSION_DONE,  /* a guest that has ended */
-    SV_SESSION_OFF,   /* a guest whose host can write no more */
-    SV_SESSION_KEPT   /* recovered, and left where it is */
+    SV_SESSION_OPEN,   /* it writes its own output (client: by now; its collector has left it) */
+    SV_SESSION_CLIENT, /* its rings are emptied by its collector */
+    SV_SESSION_DONE,   /* a client that has ended */
+    SV_SESSION_OFF,    /* a client whose collector can write no more */
+    SV_SESSION_KEPT    /* recovered, and left where it is */
 };
 
 /* The output has everything and is being replaced by a file of another size: all of it counts. */

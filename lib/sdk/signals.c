@@ -50,7 +50,8 @@ static void name_recovery(const struct sv_session_file *s)
 {
     char line[SV_PATH_MAX + 96];
     size_t n = 0;
-    put(line, sizeof line, &n, "stave: the trace is not complete; make it so with: stave recover ");
+    put(line, sizeof line, &n,
+        "stave: the trace is not complete; to complete it, run: stave recover ");
     put(line, sizeof line, &n, s->out);
     put(line, sizeof line, &n, "\n");
     struct sv_quiet quiet;

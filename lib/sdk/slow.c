@@ -306,7 +306,7 @@ static struct sv_thread *attach_locked(struct sv_process *p)
 }
 
 /* Without a single ring there is no tracing; one thread without a ring is a loss that is counted. */
-static void tell_no_ring(struct sv_process *p, int error)
+static void report_no_ring(struct sv_process *p, int error)
 {
     if (atomic_exchange(&p->has_said_no_ring, 1))
         return;
@@ -334,7 +334,7 @@ struct sv_thread *sv_attach(void)
     sv_quiet_end(&quiet);
     sv_unlock();
     if (!t) {
-        tell_no_ring(p, error);
+        report_no_ring(p, error);
         return NULL;
     }
     if (atomic_load(&key_made) == 2)
@@ -364,7 +364,7 @@ static void set_limit(struct sv_thread *t, uint64_t full_limit)
     t->busy = 0;
 }
 
-/* The hot path comes back here at the latest after a quarter of the ring, so that a sleeping writer hears of a burst before the ring
+/* The hot path comes back here at the latest after a quarter of the ring, so that a burst wakes a sleeping writer before the ring
  * is full, and the hot path need not look. Returns the tail that it saw. */
 static uint64_t refresh_limit(struct sv_thread *t, uint64_t need)
 {
@@ -430,14 +430,14 @@ static bool wait_for_writer(struct sv_thread *t, uint64_t need)
             return false;
         bool is_off = atomic_load_explicit(&sv_epoch, memory_order_acquire) == 0 ||
                       atomic_load_explicit(&p->is_orphan, memory_order_relaxed);
-        bool is_emptied = p->host
+        bool is_emptied = p->collector
                               ? !is_off
                               : atomic_load(&p->writer_state) == SV_WRITER_RUNS &&
                                     !atomic_load(&p->start_failed); /* it leaves them as they are */
         if (!is_emptied) /* a writer that ends still does it, for who waits by then */
             return false;
-        if (p->host)
-            sv_session_check_host();
+        if (p->collector)
+            sv_session_check_collector();
         struct timespec pause = {.tv_nsec = (long)ns};
         nanosleep(&pause, NULL);
     }
@@ -473,7 +473,7 @@ static bool make_room(struct sv_thread *t, uint64_t need)
     refresh_limit(t, need);
     if (t->head + need <= t->limit)
         return true;
-    if (sv_process->host && sv_session_check_host())
+    if (sv_process->collector && sv_session_check_collector())
         return wait_for_room(t, need); /* its own writer has just begun */
     return sv_process->full == STAVE_FULL_BLOCK && wait_for_room(t, need);
 }

@@ -97,7 +97,7 @@ static bool wait_for(int fd, short events, int64_t limit, struct sv_err *err)
 
 static bool gone(struct sv_err *err)
 {
-    sv_err_set(err, SV_EIO, SV_NO_POS, "the listener is gone");
+    sv_err_set(err, SV_EIO, SV_NO_POS, "the listener has closed the connection");
     return false;
 }
 
@@ -156,7 +156,7 @@ static bool read_reply(int fd, int64_t limit, struct sv_err *err)
         if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
             *c = '?';
     sv_err_set(err, SV_EIO, SV_NO_POS, "the listener refused: %s",
-               says_why ? reply + 3 : "it speaks another language");
+               says_why ? reply + 3 : "its protocol is unknown");
     return false;
 }
 

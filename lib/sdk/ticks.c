@@ -1,7 +1,7 @@
 /* Clock pairs and the lines between them.
  *
  * The writer reads a pair before each round, so that every record of the round lies between two pairs; what is older than
- * the kept pairs, or newer than the last, is continued along the nearest line. Runs in the writer and in readers of dead sessions,
+ * the kept pairs, or newer than the last, is continued along the nearest line. Runs in the writer and in readers of abandoned sessions,
  * never on the hot path. */
 #include "sdk/ticks.h"
 
@@ -15,7 +15,7 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Invariant by its own word, and the kernel trusts it enough to use it: then it is the same on all cores. */
+/* The CPU reports it as invariant, and the kernel uses it as its clock source: then it is the same on all cores. */
 bool sv_cpu_counter_usable(void)
 {
     unsigned a, b, c, d;
@@ -72,7 +72,7 @@ enum { SV_HAS_TSC = 1 };
 enum { SV_HAS_TSC = 0 };
 #endif
 
-/* Counter, clock, counter; the narrowest of several tries. The clock's own bracket tells the width in ns. */
+/* Counter, clock, counter; the narrowest of several tries. The clock's own bracket gives the width in ns. */
 struct sv_tick sv_ticks_read(enum sv_counter counter)
 {
     struct sv_tick best = {0};
@@ -127,7 +127,7 @@ static bool is_reading(const struct sv_tick *tick)
     return tick->boot_ns >= 0 && tick->boot_ns < most && tick->mono_ns >= 0 && tick->mono_ns < most;
 }
 
-/* Pairs that stand too near to the one before only replace it: a line needs a base. */
+/* A pair that is too close to the one before replaces it: a line needs some distance. */
 bool sv_ticks_add(struct sv_ticks *t, const struct sv_tick *tick)
 {
     t->span = 0;

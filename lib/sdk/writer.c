@@ -1,12 +1,12 @@
-/* The writer: one thread of the traced process that empties its rings into the output.
+/* The writer: one thread of the traced process that moves its rings to the output.
  *
- * Woken by a timer, and by threads that wait for room; never by the hot path. A round reads the heads, the names and a clock pair, pumps
+ * Woken by a timer, and by threads that wait for ring space; never by the hot path. A round reads the heads, the names and a clock pair, pumps
  * events to the sink, and commits: the output is flushed, the journal of the session is written (session_layout.h), and only then the
  * tails move. So whatever the rings have given up is in the file, and what the file does not have is still in the rings, at every
  * instruction.
  *
- * It uses the foundation's parts, which are single-threaded: everything below is touched by this thread alone, except the
- * struct's atomics. An exhausted heap ends it by longjmp (sv_out_of_memory), not the program. */
+ * It uses the parts of core/, which are single-threaded: everything below is accessed by this thread only, except the
+ * struct's atomics. When memory is exhausted it ends by longjmp (sv_out_of_memory); the program continues. */
 #include "sdk/writer.h"
 
 #include "core/base/mem.h"
@@ -19,6 +19,7 @@
 #include <linux/futex.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +125,7 @@ static bool copy_name(const struct sv_drain_ring *r, char text[32])
     return is_same && !is_given;
 }
 
-/* Threads name themselves late: ask again now and then, and at the end. */
+/* Threads may set their names late: read them again from time to time, and at the end. */
 static void name_threads(struct sv_session_writer *w, bool all)
 {
     if (w->cannot_lock)
@@ -191,7 +192,7 @@ static const char *reason(const struct sv_session_writer *w, const struct sv_err
                                                                          : err->msg;
 }
 
-/* The output takes no more. The rings are emptied as before, so that nobody waits and all is counted. */
+/* The output has failed. The rings are still read, so that no thread waits and all events are counted. */
 static void fail(struct sv_session_writer *w, const struct sv_err *err)
 {
     if (w->failed)
@@ -202,10 +203,10 @@ static void fail(struct sv_session_writer *w, const struct sv_err *err)
         return;
     }
     w->failed_ns = sv_session_writer_boot_ns();
-    w->guests.is_lost = true;
+    w->clients.is_lost = true;
     snprintf(w->cause, sizeof w->cause, "%.120s", reason(w, err));
     atomic_store(&w->process->output_failed, 1);
-    sv_say("%s: %s; what comes from now on is lost and counted%s", w->out, reason(w, err),
+    sv_say("%s: %s; further events are lost and counted%s", w->out, reason(w, err),
            sv_destination_can_go_on(w->out) ? "" : " (stave recover saves the rest: -o FILE)");
     lose(w, w->written - last_point(w)->written);
     keep_what_is_whole(w);
@@ -252,27 +253,20 @@ static void commit(struct sv_session_writer *w)
     uint64_t round = w->round + 1;
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++)
         sv_drain_mark(w->drain, i, w->process->rings[i].ring, round);
-    sv_guests_mark(&w->guests, round);
+    sv_clients_mark(&w->clients, round);
     atomic_store_explicit(&s->bytes[round & 1], last_point(w)->bytes, memory_order_relaxed);
     atomic_store_explicit(&s->round, round, memory_order_release); /* now it is so */
     w->round = round;
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) /* pairs with the acquire in slow.c */
         atomic_store_explicit(&w->process->rings[i].ring->tail, sv_drain_ring(w->drain, i)->pos,
                               memory_order_release);
-    sv_guests_release(&w->guests);
+    sv_clients_release(&w->clients);
     w->uncommitted = 0;
     w->commit_ns = sv_session_writer_now_ns();
     w->is_near_limit = w->fd < 0 && !w->failed && room_left(w) < NEAR_LIMIT_BYTES;
 }
 
 /* ---- rounds ---- */
-
-static int next_batch(struct sv_session_writer *w, struct sv_err *err)
-{
-    struct sv_source *source = sv_drain_source(w->drain);
-    int n = source->next(source, w->batch, err);
-    return n == 0 ? sv_guests_next(&w->guests, w->batch, err) : n;
-}
 
 /* Is some ring so full that waiting would be wrong? */
 static bool is_pressed(const struct sv_session_writer *w)
@@ -282,10 +276,10 @@ static bool is_pressed(const struct sv_session_writer *w)
         if (r->pos - atomic_load_explicit(&r->ring->tail, memory_order_relaxed) > r->size / 8)
             return true;
     }
-    return sv_guests_are_pressed(&w->guests);
+    return sv_clients_are_pressed(&w->clients);
 }
 
-/* What a batch is worth: a slice counts with its begin, a loss as many as it tells. */
+/* Counts the events of a batch: a slice with its begin, a loss with its number. */
 static uint64_t weigh(struct sv_session_writer *w, const struct sv_event *events, size_t n)
 {
     uint64_t weight = 0;
@@ -296,44 +290,46 @@ static uint64_t weigh(struct sv_session_writer *w, const struct sv_event *events
         uint64_t lost = (uint64_t)e->args[0].i;
         weight += lost - 1;
         if (e->name == w->cause_full)
-            w->told_full += lost;
+            w->reported_full += lost;
         else if (e->name == w->cause_nested || e->name == w->cause_ring)
-            w->told_other += lost;
+            w->reported_other += lost;
     }
     return weight;
 }
 
-static void write_batch(struct sv_session_writer *w, size_t n)
+/* Room is given back while the round goes on: whoever waits for it works beside us, not after us. Fails where the round must end, because
+ * what comes stays in the rings. */
+static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t n,
+                       struct sv_err *err)
 {
-    struct sv_err err = {0};
-    uint64_t weight = weigh(w, w->batch->events, n);
+    struct sv_session_writer *w =
+        (struct sv_session_writer *)((char *)s - offsetof(struct sv_session_writer, meter));
+    uint64_t weight = weigh(w, events, n);
     if (w->fd >= 0)
-        w->sent_events += sv_stream_count(w->batch->events, n);
+        w->sent_events += sv_stream_count(events, n);
     if (!w->failed) {
         w->written += weight;
-        if (w->sink->write(w->sink, w->batch->events, n, &err) < 0)
-            fail(w, &err);
+        if (w->sink->write(w->sink, events, n, err) < 0)
+            fail(w, err);
         else
             atomic_fetch_add_explicit(&w->process->session->n_events, n, memory_order_relaxed);
     } else {
         lose(w, weight);
     }
-    sv_batch_reset(w->batch);
-    if (w->is_near_limit && !w->failed && !flush_output(w, &err))
-        fail(w, &err);
+    if (w->is_near_limit && !w->failed && !flush_output(w, err))
+        fail(w, err);
+    if (++w->n_batches % BATCHES_PER_LOOK == 0 && !leaves_rings(w) && is_pressed(w))
+        commit(w);
+    return leaves_rings(w) ? SV_EIO : 0;
 }
 
-/* Room is given back while the round goes on: whoever waits for it works beside us, not after us. */
 static void pump(struct sv_session_writer *w)
 {
     struct sv_err err = {0};
-    int n;
-    uint64_t n_batches = 0;
-    while (!leaves_rings(w) && (n = next_batch(w, &err)) > 0) {
-        write_batch(w, (size_t)n);
-        if (++n_batches % BATCHES_PER_LOOK == 0 && is_pressed(w))
-            commit(w);
-    }
+    w->n_batches = 0;
+    if (!leaves_rings(w) &&
+        sv_pump_round(sv_drain_source(w->drain), &w->meter, w->batch, &err) >= 0)
+        sv_pump_round(&w->clients.source, &w->meter, w->batch, &err);
 }
 
 /* Returns how many bytes of rings it read; commits when enough has gathered. */
@@ -344,14 +340,14 @@ static uint64_t one_round(struct sv_session_writer *w, bool must_commit, bool is
     sv_session_writer_names(w);
     sv_session_writer_tick(w);
     int64_t now = sv_session_writer_now_ns();
-    w->guests.with_source = w->plan.with_source;
-    bytes += sv_guests_round(&w->guests, now, is_last);
+    w->clients.with_source = w->plan.with_source;
+    bytes += sv_clients_round(&w->clients, now, is_last);
     if (bytes)
         name_threads(w, now - w->named_ns > NAMES_MS * 1000000ll && (w->named_ns = now) != 0);
     pump(w);
     w->uncommitted += bytes;
     bool is_due = w->uncommitted && (is_pressed(w) || now - w->commit_ns > COMMIT_MS * 1000000ll);
-    if (must_commit || is_due || w->guests.has_gone)
+    if (must_commit || is_due || w->clients.has_gone)
         commit(w);
     return bytes;
 }
@@ -367,7 +363,7 @@ static bool has_more(const struct sv_session_writer *w)
     return atomic_load(&w->process->n_waiting) != 0;
 }
 
-/* The gates are closed: what is still on its way comes within a few rounds. */
+/* Sites are off: records that are being written arrive within a few rounds. */
 static void last_rounds(struct sv_session_writer *w)
 {
     w->snapshot_ns = 0;
@@ -432,7 +428,7 @@ static void loop(struct sv_session_writer *w)
         else if (!leaves_rings(w))
             bytes = one_round(w, must, false);
         if (leaves_rings(w))
-            sv_guests_refuse(&w->guests);
+            sv_clients_refuse(&w->clients);
         end_work(w->process);
         if (must)
             atomic_store_explicit(&w->flush_done, asked, memory_order_release);
@@ -442,7 +438,7 @@ static void loop(struct sv_session_writer *w)
     }
 }
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 /* The final name; a stream has none, and a flight recorder's files have theirs already. */
 static void settle(struct sv_session_writer *w)
@@ -466,20 +462,20 @@ static void settle(struct sv_session_writer *w)
     sv_claim_release(&w->claim);
 }
 
-/* One line about what the program did not see. */
-static void tell_lost(const struct sv_session_writer *w)
+/* One line about lost events. */
+static void report_losses(const struct sv_session_writer *w)
 {
-    uint64_t lost = w->told_full + w->told_other;
+    uint64_t lost = w->reported_full + w->reported_other;
     const char *were = lost == 1 ? "event was" : "events were";
-    bool is_told = w->failed || atomic_load(&w->process->start_failed); /* when it failed */
-    if (lost == 0 || is_told)
+    bool is_reported = w->failed || atomic_load(&w->process->start_failed); /* when it failed */
+    if (lost == 0 || is_reported)
         return;
-    if (w->told_full)
+    if (w->reported_full)
         sv_say("%s: %llu %s lost, %llu of them because rings were full: STAVE_FULL=block "
                "waits instead, STAVE_BUFFER=16M gives larger rings",
-               w->out, (unsigned long long)lost, were, (unsigned long long)w->told_full);
+               w->out, (unsigned long long)lost, were, (unsigned long long)w->reported_full);
     else
-        sv_say("%s: %llu %s lost, in signal handlers or for want of a ring", w->out,
+        sv_say("%s: %llu %s lost in signal handlers or because a thread has no ring", w->out,
                (unsigned long long)lost, were);
 }
 
@@ -493,10 +489,10 @@ static void finish(struct sv_session_writer *w)
         name_threads(w, true);
         commit(w);
         if (!leaves_rings(w))
-            sv_guests_part(&w->guests, sv_host_leave, w);
+            sv_clients_part(&w->clients, sv_hand_over, w);
     }
     if (leaves_rings(w))
-        sv_guests_refuse(&w->guests);
+        sv_clients_refuse(&w->clients);
     if (w->sink->rewrites && !w->failed && w->fd < 0)
         atomic_store(&w->process->session->bytes[w->round & 1], SV_PART_WHOLE);
     int status = w->sink->close(w->sink, false, &err);
@@ -506,10 +502,10 @@ static void finish(struct sv_session_writer *w)
     if (w->fd >= 0 && !w->failed && !sv_stream_send(w, &err))
         fail(w, &err);
     settle(w);
-    tell_lost(w);
+    report_losses(w);
 }
 
-/* Called by the foundation instead of ending the program. */
+/* Called by core/ instead of ending the program. */
 _Noreturn void sv_out_of_memory(size_t size)
 {
     (void)size;
@@ -535,7 +531,7 @@ static void *run(void *arg)
         char line[SV_PATH_MAX + 32];
         snprintf(line, sizeof line, "%s: out of memory", w->out);
         sv_session_fail(line, 0);
-        sv_guests_refuse(&w->guests);
+        sv_clients_refuse(&w->clients);
         while (!must_end(w)) {
             atomic_store(&w->flush_done, atomic_load(&w->flush_asked));
             wait_for_work(w, atomic_load(&w->process->wake), PERIOD_MAX_US);
@@ -555,7 +551,7 @@ static void free_writer(struct sv_session_writer *w)
         free(w->batch);
     }
     sv_drain_free(w->drain);
-    sv_guests_fini(&w->guests);
+    sv_clients_fini(&w->clients);
     sv_dict_free(w->dict);
     sv_report_fini(&w->report);
     if (w->fd >= 0)
@@ -565,7 +561,7 @@ static void free_writer(struct sv_session_writer *w)
     free(w);
 }
 
-/* What rings hold from before belongs to no session, unless a host has left it. */
+/* What rings hold from before belongs to no session, unless a collector has left it. */
 static void begin_rings(struct sv_session_writer *w, bool resumes)
 {
     struct sv_session_file *s = w->process->session;
@@ -576,7 +572,7 @@ static void begin_rings(struct sv_session_writer *w, bool resumes)
         struct sv_ring_progress p = sv_ring_committed(r->ring, r->size, atomic_load(&s->round));
         sv_drain_start_at(r, resumes ? p.pos
                                      : atomic_load_explicit(&r->ring->head, memory_order_acquire));
-        if (resumes) { /* behind what the host has written */
+        if (resumes) { /* behind what the collector has written */
             r->lost_full = p.lost_full;
             r->lost_nested = p.lost_nested;
             continue;
@@ -625,10 +621,11 @@ static bool prepare(struct sv_session_writer *w, struct sv_err *err)
     w->cause_ring = sv_dict_cstr(w->dict, SV_LOST_RING);
     if (open_sink(w, err) < 0)
         return false;
-    w->drain = sv_drain_new(w->dict, &w->report, p->pid, w->sink->takes);
+    w->meter = (struct sv_sink){.write = meter_write, .takes = w->sink->takes};
+    w->drain = sv_drain_new(w->dict, &w->report, p->pid);
     sv_drain_watch(w->drain, s);
     sv_drain_with_source(w->drain, w->plan.with_source);
-    sv_guests_init(&w->guests, p->dir_fd, w->dict, &w->report, w->sink->takes);
+    sv_clients_init(&w->clients, p->dir_fd, w->dict, &w->report);
     w->batch = sv_alloc(sizeof *w->batch);
     sv_batch_init(w->batch);
     begin_rings(w, p->resumes);
@@ -647,7 +644,7 @@ static int spawn(struct sv_process *p, struct sv_session_writer *w)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    atomic_store(&p->writer_works, 1); /* from its birth: a thread's beginning allocates, too */
+    atomic_store(&p->writer_works, 1); /* from its start: starting a thread allocates memory */
     atomic_store(&p->writer_state, SV_WRITER_RUNS);
     int error = pthread_create(&p->writer_thread, NULL, run, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

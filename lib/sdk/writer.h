@@ -6,8 +6,8 @@
 #include "core/base/mem.h"
 #include "core/files/claim.h"
 #include "core/stream/stream.h"
+#include "sdk/clients.h"
 #include "sdk/drain_names.h"
-#include "sdk/guests.h"
 #include "sdk/sdk.h"
 #include "sdk/ticks.h"
 
@@ -37,8 +37,10 @@ struct sv_session_writer {
     struct sv_report report;
     struct sv_drain *drain;
     struct sv_sink *sink;
+    struct sv_sink meter; /* in front of it: counts, commits, and goes on when a file fails */
+    uint64_t n_batches;   /* of this round */
     struct sv_batch *batch;
-    struct sv_guests guests; /* forked children */
+    struct sv_clients clients; /* forked children */
     uint64_t names_read;
     uint64_t uncommitted; /* bytes of rings read since the last commit */
     int64_t commit_ns, snapshot_ns, named_ns, tick_ns;
@@ -46,14 +48,14 @@ struct sv_session_writer {
     bool failed; /* the output takes nothing any more: what comes is read and counted */
     int64_t failed_ns;
     char cause[128];
-    /* Begins, moments and values, and what was told as lost: */
+    /* Begins, instants and values, and what was reported as lost: */
     uint64_t written, lost;                   /* handed to the sink; not in the output */
     struct sv_commit_point points[SV_POINTS]; /* the newest ones, in turn */
     uint64_t n_points;
     bool cannot_lock;   /* the program ends, and a thread that will not go on has the lock */
     bool is_near_limit; /* the output may soon be full: small steps, so that little is cut */
     sv_str cause_full, cause_nested, cause_ring;
-    uint64_t told_full, told_other; /* lost before they came here, by cause */
+    uint64_t reported_full, reported_other; /* lost before they came here, by cause */
     _Atomic uint32_t stop, flush_asked, flush_done;
     /* stream */
     int fd; /* -1: a file */
@@ -82,9 +84,9 @@ void sv_session_writer_names_into(const struct sv_session_writer *w,
 /* Ends the growing file at its last whole packet, with the count of what is missing. False: that is not possible, it stays as it is. */
 bool sv_cut_file(struct sv_session_writer *w);
 
-/* ---- host.c ---- */
+/* ---- hand_over.c ---- */
 
-bool sv_host_leave(void *writer, struct sv_room *room); /* of sv_guests_part() */
+bool sv_hand_over(void *writer, struct sv_client_files *room); /* of sv_clients_part() */
 
 /* ---- stream.c ---- */
 

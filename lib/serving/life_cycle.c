@@ -53,10 +53,10 @@ void sv_serving_put_text(struct stave_serving *s, const struct sv_call_cell *cal
 /* ---- the frame of each call ---- */
 
 /* The event of the SDK: (server, its time, name, key, value, …). A server that is not there has none, and the call ends here. */
-#define TELL(s, time_ns, ...) \
-    if (!(s))                 \
-        return;               \
-    (time_ns) = at(time_ns);  \
+#define RECORD(s, time_ns, ...) \
+    if (!(s))                   \
+        return;                 \
+    (time_ns) = at(time_ns);    \
     SV_INSTANT_AT((s)->life, (time_ns), SV_LIFE_CATEGORY, __VA_ARGS__)
 /* The record for the files: (server, .member = value, …). */
 #define PUT(s, ...) sv_serving_put((s), &(struct sv_call_cell){__VA_ARGS__}, NULL, 0)
@@ -66,7 +66,7 @@ void sv_serving_put_text(struct stave_serving *s, const struct sv_call_cell *cal
 void stave_serving_enqueued(struct stave_serving *s, uint64_t request, uint32_t model,
                             unsigned flags, int64_t time_ns)
 {
-    TELL(s, time_ns, "enqueued", "request", request, "model", model, "flags", flags);
+    RECORD(s, time_ns, "enqueued", "request", request, "model", model, "flags", flags);
     PUT(s, .op = SV_LIFE_ENQUEUED, .id = request, .time_ns = time_ns, .model = model,
         .flags = (uint16_t)flags);
 }
@@ -74,33 +74,33 @@ void stave_serving_enqueued(struct stave_serving *s, uint64_t request, uint32_t 
 void stave_serving_rejected(struct stave_serving *s, uint64_t request, uint32_t model,
                             unsigned flags, int64_t time_ns)
 {
-    TELL(s, time_ns, "rejected", "request", request, "model", model, "flags", flags);
+    RECORD(s, time_ns, "rejected", "request", request, "model", model, "flags", flags);
     PUT(s, .op = SV_LIFE_REJECTED, .id = request, .time_ns = time_ns, .model = model,
         .flags = (uint16_t)flags);
 }
 
 void stave_serving_dequeued(struct stave_serving *s, uint64_t request, int64_t time_ns)
 {
-    TELL(s, time_ns, "dequeued", "request", request);
+    RECORD(s, time_ns, "dequeued", "request", request);
     PUT(s, .op = SV_LIFE_DEQUEUED, .id = request, .time_ns = time_ns);
 }
 
 void stave_serving_responded(struct stave_serving *s, uint64_t request, int64_t time_ns)
 {
-    TELL(s, time_ns, "responded", "request", request);
+    RECORD(s, time_ns, "responded", "request", request);
     PUT(s, .op = SV_LIFE_RESPONDED, .id = request, .time_ns = time_ns);
 }
 
 void stave_serving_failed(struct stave_serving *s, uint64_t request, const char *reason,
                           int64_t time_ns)
 {
-    TELL(s, time_ns, "failed", "request", request, "reason", reason);
+    RECORD(s, time_ns, "failed", "request", request, "reason", reason);
     PUT(s, .op = SV_LIFE_FAILED, .id = request, .time_ns = time_ns);
 }
 
 void stave_serving_cancelled(struct stave_serving *s, uint64_t request, int64_t time_ns)
 {
-    TELL(s, time_ns, "cancelled", "request", request);
+    RECORD(s, time_ns, "cancelled", "request", request);
     PUT(s, .op = SV_LIFE_CANCELLED, .id = request, .time_ns = time_ns);
 }
 
@@ -109,8 +109,8 @@ void stave_serving_cancelled(struct stave_serving *s, uint64_t request, int64_t 
 /* Eight numbers per event: a long list is several of them, all before the event "collected", which has the last ones. */
 enum { MEMBERS = 8 };
 
-static void tell_collected(const struct stave_serving *s, const struct sv_call_cell *c,
-                           const uint64_t *requests, size_t n)
+static void record_collected(const struct stave_serving *s, const struct sv_call_cell *c,
+                             const uint64_t *requests, size_t n)
 {
     uint64_t r[MEMBERS] = {0};
     size_t i = 0;
@@ -155,39 +155,39 @@ void stave_serving_collected(struct stave_serving *s, uint64_t batch, uint32_t m
                              .model = model,
                              .samples = samples ? samples : (uint32_t)n,
                              .flags = (uint16_t)flags};
-    tell_collected(s, &c, requests, n);
+    record_collected(s, &c, requests, n);
     put_collected(s, &c, requests, n);
 }
 
 void stave_serving_submitted(struct stave_serving *s, uint64_t batch, int64_t time_ns)
 {
-    TELL(s, time_ns, "submitted", "batch", batch);
+    RECORD(s, time_ns, "submitted", "batch", batch);
     PUT(s, .op = SV_LIFE_SUBMITTED, .id = batch, .time_ns = time_ns);
 }
 
 void stave_serving_started(struct stave_serving *s, uint64_t batch, int32_t worker, int64_t time_ns)
 {
-    TELL(s, time_ns, "started", "batch", batch, "worker", worker);
+    RECORD(s, time_ns, "started", "batch", batch, "worker", worker);
     PUT(s, .op = SV_LIFE_STARTED, .id = batch, .time_ns = time_ns, .worker = worker);
 }
 
 void stave_serving_finished(struct stave_serving *s, uint64_t batch, int64_t time_ns)
 {
-    TELL(s, time_ns, "finished", "batch", batch);
+    RECORD(s, time_ns, "finished", "batch", batch);
     PUT(s, .op = SV_LIFE_FINISHED, .id = batch, .time_ns = time_ns);
 }
 
 void stave_serving_callback(struct stave_serving *s, uint64_t batch, int64_t start_ns,
                             int64_t end_ns)
 {
-    TELL(s, end_ns, "callback", "batch", batch, "took_ns", took(start_ns, end_ns));
+    RECORD(s, end_ns, "callback", "batch", batch, "took_ns", took(start_ns, end_ns));
     PUT(s, .op = SV_LIFE_CALLBACK, .id = batch, .time_ns = end_ns, .start_ns = start_ns);
 }
 
 void stave_serving_batch_failed(struct stave_serving *s, uint64_t batch, const char *reason,
                                 int64_t time_ns)
 {
-    TELL(s, time_ns, "batch failed", "batch", batch, "reason", reason);
+    RECORD(s, time_ns, "batch failed", "batch", batch, "reason", reason);
     PUT(s, .op = SV_LIFE_BATCH_FAILED, .id = batch, .time_ns = time_ns);
 }
 
@@ -195,7 +195,7 @@ void stave_serving_batch_failed(struct stave_serving *s, uint64_t batch, const c
 
 void stave_serving_congestion(struct stave_serving *s, bool is_congested, int64_t time_ns)
 {
-    TELL(s, time_ns, "congestion", "congested", is_congested);
+    RECORD(s, time_ns, "congestion", "congested", is_congested);
     PUT(s, .op = SV_LIFE_CONGESTION, .time_ns = time_ns, .flags = is_congested ? 1 : 0);
 }
 

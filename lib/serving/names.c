@@ -1,4 +1,4 @@
-/* Models and workers: numbers for names, and who they are, told once to the trace.
+/* Models and workers: numbers for names, and their descriptions, recorded once.
  *
  * Called when a server sets itself up; these calls may wait for each other. */
 #include "serving/tracer.h"

@@ -1,6 +1,6 @@
 /* Moments of the life cycle to slices, flows and counters of the SDK.
  *
- * Told by the tracer's writing thread only, with times in the past; the SDK puts what would cross a neighbour on a row beside it. Names
+ * Called by the tracer's writing thread only, with times in the past; the SDK puts overlapping slices on sibling rows. Names
  * are few (numbers are arguments), so that the dictionary stays small whatever the number of requests. */
 #include "serving/server_tracks.h"
 
@@ -87,10 +87,10 @@ static stave_track_t worker_track(struct sv_timeline *t, const struct sv_life_wo
 
 /* ---- counters ---- */
 
-static void tell_counter(struct sv_timeline *t, struct sv_server_counter *c)
+static void emit_counter(struct sv_timeline *t, struct sv_server_counter *c)
 {
     SV_COUNTER_AT(c->track, c->time_ns, CATEGORY, c->value);
-    c->told_ns = c->time_ns;
+    c->emitted_ns = c->time_ns;
     c->is_pending = false;
     t->n_events++;
 }
@@ -98,14 +98,14 @@ static void tell_counter(struct sv_timeline *t, struct sv_server_counter *c)
 static void count(struct sv_timeline *t, struct sv_server_counter *c, int64_t time_ns,
                   uint64_t value)
 {
-    /* The value before a pause is told where it was reached, not where the next one begins. */
+    /* The value before a pause is recorded where it was reached, not where the next one begins. */
     if (c->is_pending && time_ns - c->time_ns >= SV_COUNTER_STEP_NS)
-        tell_counter(t, c);
+        emit_counter(t, c);
     c->time_ns = time_ns;
     c->value = (int64_t)value;
     c->is_pending = true;
-    if (time_ns - c->told_ns >= SV_COUNTER_STEP_NS)
-        tell_counter(t, c);
+    if (time_ns - c->emitted_ns >= SV_COUNTER_STEP_NS)
+        emit_counter(t, c);
 }
 
 void sv_timeline_settle(struct sv_timeline *t)
@@ -113,7 +113,7 @@ void sv_timeline_settle(struct sv_timeline *t)
     struct sv_server_counter *all[] = {&t->queued, &t->inflight, &t->size, &t->rejected};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i]->is_pending)
-            tell_counter(t, all[i]);
+            emit_counter(t, all[i]);
 }
 
 /* ---- slices ---- */
@@ -221,9 +221,9 @@ static void put_congestion(struct sv_timeline *t, int64_t end_ns)
     t->congested_ns = 0;
 }
 
-void sv_timeline_tell(struct sv_timeline *t, struct sv_life *l, enum sv_life_moment moment,
-                      int64_t time_ns, const struct sv_life_request *r,
-                      const struct sv_life_batch *b)
+void sv_timeline_record(struct sv_timeline *t, struct sv_life *l, enum sv_life_moment moment,
+                        int64_t time_ns, const struct sv_life_request *r,
+                        const struct sv_life_batch *b)
 {
     const struct sv_life_counts *n = sv_life_count(l);
     switch (moment) {

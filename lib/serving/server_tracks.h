@@ -8,12 +8,12 @@
 
 #include <stave/serving.h>
 
-/* A counter that changes faster than this is told less often; the last value always is. */
+/* A counter that changes faster than this is recorded less often; the last value always is. */
 #define SV_COUNTER_STEP_NS 500000
 
 struct sv_server_counter {
     stave_track_t track;
-    int64_t told_ns, time_ns; /* of the value below */
+    int64_t emitted_ns, time_ns; /* of the value below */
     int64_t value;
     bool is_pending;
 };
@@ -31,9 +31,9 @@ struct sv_timeline {
 void sv_timeline_init(struct sv_timeline *t, const struct stave_serving *server,
                       stave_track_t group);
 void sv_timeline_fini(struct sv_timeline *t);
-void sv_timeline_tell(struct sv_timeline *t, struct sv_life *l, enum sv_life_moment moment,
-                      int64_t time_ns, const struct sv_life_request *r,
-                      const struct sv_life_batch *b);
-void sv_timeline_settle(struct sv_timeline *t); /* counters that wait are told */
+void sv_timeline_record(struct sv_timeline *t, struct sv_life *l, enum sv_life_moment moment,
+                        int64_t time_ns, const struct sv_life_request *r,
+                        const struct sv_life_batch *b);
+void sv_timeline_settle(struct sv_timeline *t); /* records the last values of counters */
 
 #endif

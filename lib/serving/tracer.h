@@ -1,4 +1,4 @@
-/* A traced server: what the files of this room share.
+/* A traced server: what the files of this directory share.
  *
  *   life_cycle.c     the calls: one event of the SDK each, and one record in the ring
  *   call_ring.c      that ring

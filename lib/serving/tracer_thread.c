@@ -1,8 +1,8 @@
-/* The thread behind the life-cycle calls: empties their ring into the life cycle, and what that tells into files and time line.
+/* The thread behind the life-cycle calls: moves their ring into the life cycle, and what that reports into files and time line.
  *
  * Started by open, stopped by close. It alone touches the life cycle, the files and the time line. It rests while there is little to
  * do, and lets the SDK's writer catch up after a burst of slices, since its own ring must not overflow. An exhausted heap ends the
- * files as they were after the last flush, not the program: the thread then passes over what is told, and flush and close say ENOMEM. */
+ * files as they were after the last flush, not the program: the thread then skips what is recorded, and flush and close return ENOMEM. */
 #include "serving/tracer.h"
 
 #include "core/base/mem.h"
@@ -49,8 +49,8 @@ struct sv_tracer_thread {
 
 /* ---- moments ---- */
 
-static void tell(void *ctx, struct sv_life *l, enum sv_life_moment moment, int64_t time_ns,
-                 const struct sv_life_request *r, const struct sv_life_batch *b)
+static void on_moment(void *ctx, struct sv_life *l, enum sv_life_moment moment, int64_t time_ns,
+                      const struct sv_life_request *r, const struct sv_life_batch *b)
 {
     struct sv_tracer_thread *t = ctx;
     if (t->json_file.fd >= 0)
@@ -59,7 +59,7 @@ static void tell(void *ctx, struct sv_life *l, enum sv_life_moment moment, int64
         sv_summary_csv_tell(&t->csv, l, moment, b);
     if (t->metrics_file.fd >= 0)
         sv_metrics_csv_tell(&t->metrics, l, moment, time_ns);
-    sv_timeline_tell(&t->timeline, l, moment, time_ns, r, b);
+    sv_timeline_record(&t->timeline, l, moment, time_ns, r, b);
 }
 
 static void put(struct sv_tracer_thread *t, const struct sv_call_cell *c, uint64_t *words)
@@ -208,7 +208,7 @@ static void write_files(struct sv_tracer_thread *t)
     finish(t);
 }
 
-/* What is told from now on is lost, and counted as such; nobody waits for it in vain. */
+/* What is recorded from now on is lost and counted; no caller waits for it. */
 static void pass_over(struct sv_tracer_thread *t)
 {
     struct sv_call_cell call;
@@ -314,7 +314,7 @@ static bool prepare(struct sv_tracer_thread *t, char *message, size_t message_si
     volatile bool is_open = false;
     sv_no_memory = &jump;
     if (setjmp(jump) == 0) {
-        t->life = sv_life_new(NULL, tell, t);
+        t->life = sv_life_new(NULL, on_moment, t);
         sv_timeline_init(&t->timeline, s, s->group);
         is_open = open_files(t, message, message_size);
     } else {

@@ -86,6 +86,6 @@ int sv_arrivals_schedule(struct sv_arrivals *a, const char *path, struct sv_err 
     }
     fclose(f);
     if (code == 0 && a->n == 0)
-        code = sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: no request in it", path);
+        code = sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: no requests found", path);
     return code;
 }

@@ -218,7 +218,7 @@ static void pull_in(struct driving *g, struct conn *c)
     c->len += (size_t)n;
     c->in[c->len] = 0;
     if (!c->is_busy || (!c->whole && !read_head(c))) {
-        break_conn(g, c, "an answer that is no HTTP");
+        break_conn(g, c, "malformed HTTP response");
         return;
     }
     if (c->whole && c->len >= c->whole)
@@ -287,7 +287,7 @@ static int loop(struct driving *g, struct sv_err *err)
             return 0;
         if (g->broken_in_row > 1000)
             return sv_err_set(err, SV_EIO, SV_NO_POS,
-                              "%s: 1000 connections in a row broke: given up", g->d->target->host);
+                              "%s: 1000 connections in a row failed: stopped", g->d->target->host);
         int n = epoll_wait(g->epoll, events, EVENTS, 50);
         for (int i = 0; i < n; i++)
             handle(g, &events[i]);

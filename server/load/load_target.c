@@ -60,7 +60,8 @@ static int parse_url(const char *url, struct sv_target *t, struct sv_err *err)
     size_t n = strcspn(host, "/");
     char name[64], *colon;
     if (n == 0 || n >= sizeof name || (host[n] == '/' && host[n + 1]))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "'%s' is no address: http://HOST:PORT", url);
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "'%s' is not an address: give http://HOST:PORT", url);
     memcpy(name, host, n);
     name[n] = 0;
     snprintf(t->host, sizeof t->host, "%s", name);
@@ -76,7 +77,7 @@ static int parse_url(const char *url, struct sv_target *t, struct sv_err *err)
     t->address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     const char *number = strcmp(name, "localhost") == 0 ? "127.0.0.1" : name;
     if (inet_pton(AF_INET, number, &t->address.sin_addr) != 1)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "'%s' is no IPv4 address", name);
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "'%s' is not an IPv4 address", name);
     return 0;
 }
 
@@ -180,8 +181,8 @@ static int find_model(struct sv_target *t, const char *model, char *answer, stru
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s has no model '%s' (status %d)", t->host,
                           t->model, status);
     if (!read_input(t, body, len))
-        return sv_err_set(err, SV_EFORMAT, SV_NO_POS,
-                          "%s describes '%s' in a way that is not understood", t->host, t->model);
+        return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: malformed description of '%s'", t->host,
+                          t->model);
     return 0;
 }
 

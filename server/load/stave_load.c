@@ -24,35 +24,38 @@ uint32_t stave_i_obeys_environment = 0; /* it has no events; STAVE_OUT is the se
 #define OPTION(member) offsetof(struct load_options, member)
 
 static const struct sv_option options[] = {
-    {'n', "requests", "N", SV_OPT_COUNT, OPTION(requests), "how many; default 1000", NULL},
-    {'u', "url", "URL", SV_OPT_TEXT, OPTION(url), "the server; default http://" SV_SERVER_ADDRESS,
+    {'n', "requests", "N", SV_OPT_COUNT, OPTION(requests), "number of requests (default 1000)",
      NULL},
-    {'m', "model", "NAME", SV_OPT_TEXT, OPTION(model), "default: the first that the server lists",
-     NULL},
+    {'u', "url", "URL", SV_OPT_TEXT, OPTION(url),
+     "the server (default http://" SV_SERVER_ADDRESS ")", NULL},
+    {'m', "model", "NAME", SV_OPT_TEXT, OPTION(model),
+     "name of the model (default: the first that the server lists)", NULL},
     {'c', "concurrency", "N", SV_OPT_COUNT, OPTION(concurrency), "connections; default 32", NULL},
     {'r', "rate", "PER_SECOND", SV_OPT_TEXT, OPTION(rate),
-     "open loop: requests leave at this rate, whether or not answers come; without it each "
-     "connection waits for its answer",
+     "open loop: send requests at this rate without waiting for answers (default: closed loop, "
+     "each connection waits for its answer)",
      NULL},
     {0, "poisson", NULL, SV_OPT_FLAG, OPTION(poisson),
-     "with --rate: random gaps, as of independent users", NULL},
+     "with --rate: random gaps (Poisson arrivals), as from independent users", NULL},
     {0, "schedule-csv", "FILE", SV_OPT_TEXT, OPTION(schedule),
-     "open loop: lines delta_us,repeat say when each request leaves", NULL},
-    {'t', "seconds", "S", SV_OPT_TEXT, OPTION(seconds), "stop sending after this time", NULL},
-    {0, "rows", "N", SV_OPT_COUNT, OPTION(rows), "rows of each request; default 1", NULL},
-    {'b', "binary", NULL, SV_OPT_FLAG, OPTION(binary), "tensors as bytes instead of JSON", NULL},
-    {0, "seed", "N", SV_OPT_COUNT, OPTION(seed), "of inputs and random gaps", NULL},
-    {0, "timeout", "S", SV_OPT_COUNT, OPTION(timeout_s), "give up an answer after this; default 30",
+     "open loop: file with lines delta_us,repeat, the send times of requests", NULL},
+    {'t', "seconds", "S", SV_OPT_TEXT, OPTION(seconds),
+     "stop sending after this time (default: no limit)", NULL},
+    {0, "rows", "N", SV_OPT_COUNT, OPTION(rows), "rows of each request (default 1)", NULL},
+    {'b', "binary", NULL, SV_OPT_FLAG, OPTION(binary), "send tensors as bytes instead of JSON",
+     NULL},
+    {0, "seed", "N", SV_OPT_COUNT, OPTION(seed), "seed of inputs and random gaps", NULL},
+    {0, "timeout", "S", SV_OPT_COUNT, OPTION(timeout_s), "time limit for an answer (default 30)",
      NULL},
     {'w', "wait", "S", SV_OPT_TEXT, OPTION(wait),
-     "wait so long for the server to be ready; default 10", NULL},
+     "time limit for the server to become ready (default 10)", NULL},
     {'j', "summary-json", "FILE", SV_OPT_TEXT, OPTION(json),
-     "the summary as JSON; - is standard output", NULL},
-    {0, "max-latency-p95-ms", "MS", SV_OPT_TEXT, OPTION(max_p95), "exit code 1 when it is more",
+     "write the summary as JSON to this file; - is standard output", NULL},
+    {0, "max-latency-p95-ms", "MS", SV_OPT_TEXT, OPTION(max_p95), "exit with 1 if it is higher",
      NULL},
-    {0, "min-throughput-rps", "N", SV_OPT_TEXT, OPTION(min_rate), "exit code 1 when it is less",
+    {0, "min-throughput-rps", "N", SV_OPT_TEXT, OPTION(min_rate), "exit with 1 if it is lower",
      NULL},
-    {0, "max-rejected", "N", SV_OPT_TEXT, OPTION(max_rejected), "exit code 1 when there are more",
+    {0, "max-rejected", "N", SV_OPT_TEXT, OPTION(max_rejected), "exit with 1 if there are more",
      NULL},
     {0},
 };
@@ -60,10 +63,10 @@ static const struct sv_option options[] = {
 static const struct sv_example examples[] = {
     {"stave-load --requests 2000", "32 connections, each with one request at a time"},
     {"stave-load -n 50000 --rate 10000 --poisson",
-     "10,000 requests a second, as independent users would send them"},
+     "10,000 requests per second with Poisson arrivals"},
     {"stave-load --schedule-csv day.csv -j summary.json", "replay arrival times"},
     {"stave-load -n 5000 --max-latency-p95-ms 20 --max-rejected 0",
-     "for CI: exit code 1 when it is too slow"},
+     "for CI: exit code 1 if it is too slow"},
     {0},
 };
 
@@ -130,7 +133,7 @@ static int read_number(const char *name, const char *text, double fallback, doub
         return 0;
     *out = strtod(text, &end);
     if (end == text || *end || !(*out >= 0) || *out > 1e12)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: '%s' is no number", name, text);
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: '%s' is not a number", name, text);
     return 0;
 }
 
@@ -189,7 +192,7 @@ static int verdict(const struct load_options *o, const struct sv_load_tally *t, 
         return sv_err_set(err, SV_EFOUND, SV_NO_POS, "%llu requests were rejected, more than %s",
                           (unsigned long long)t->counts[SV_LOAD_REJECTED], o->max_rejected);
     if (t->counts[SV_LOAD_FAILED] || t->counts[SV_LOAD_BROKEN])
-        return sv_err_set(err, SV_EFOUND, SV_NO_POS, "not all requests were answered well");
+        return sv_err_set(err, SV_EFOUND, SV_NO_POS, "some requests failed or were not answered");
     return 0;
 }
 
@@ -253,13 +256,13 @@ static int run(void *opaque, const struct sv_words *operands, struct sv_err *err
     struct sv_drive d = {.target = &target, .bodies = bodies};
     if (operands->n)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "'%s' is not understood; the server is given by --url",
+                          "unexpected argument '%s'; give the server with --url",
                           operands->items[0]);
     set_defaults(o);
     if (o->concurrency > 10000 || o->requests > 100000000 || o->rows > 4096 || o->timeout_s > 86400)
-        return sv_err_set(
-            err, SV_EUSAGE, SV_NO_POS,
-            "at most 10,000 connections, 100,000,000 requests, 4096 rows, a day of time-out");
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "out of range: at most 10,000 connections, 100,000,000 requests, 4096 "
+                          "rows, a time limit of one day");
     int code = drive(o, &d, &target, err);
     for (uint32_t i = 0; i < d.n_bodies; i++)
         sv_buf_fini(&bodies[i]);
@@ -270,16 +273,14 @@ static int run(void *opaque, const struct sv_words *operands, struct sv_err *err
 static const struct sv_command command = {
     .name = "load",
     .operands = "[--requests N] [--url URL]",
-    .summary = "drives an inference server (KServe v2) and measures latency and throughput",
-    .description =
-        "Sends inference requests over HTTP with keep-alive connections and reports how many were "
-        "answered, the "
-        "throughput and the latency's percentiles.\n\n"
-        "Closed loop (the default): each connection sends its next request when the answer is "
-        "there. Open loop "
-        "(--rate, --poisson, --schedule-csv): requests leave at their times, and a latency counts "
-        "from the time the "
-        "request should have left, so a slow server cannot hide behind a waiting client.",
+    .summary =
+        "sends requests to an inference server (KServe v2) and measures latency and throughput",
+    .description = "Sends inference requests over HTTP with keep-alive connections and reports how "
+                   "many were answered, the throughput and the percentiles of the latency.\n\n"
+                   "Closed loop (the default): each connection sends its next request when the "
+                   "answer has arrived. Open loop (--rate, --poisson, --schedule-csv): requests "
+                   "are sent at their times, and latency is measured from the time the request "
+                   "should have been sent, so that a slow server does not lower the load.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct load_options),

@@ -121,12 +121,12 @@ static enum MHD_Result send_models(struct MHD_Connection *c, const struct sv_eng
 static void print_front(struct sv_front *f, struct sv_buf *b)
 {
     struct sv_gate_counts n = sv_gate_count(f->gate);
-    sv_metrics_family(b, "http_pending_bytes", "gauge", "held for requests that are not complete");
+    sv_metrics_family(b, "http_pending_bytes", "gauge", "memory of incomplete requests");
     sv_metrics_value(b, "http_pending_bytes", "", (double)n.bytes);
-    sv_metrics_family(b, "http_connections", "gauge", "connections that are open");
+    sv_metrics_family(b, "http_connections", "gauge", "open connections");
     sv_metrics_value(b, "http_connections", "", (double)n.connections);
     sv_metrics_family(b, "http_cut_total", "counter",
-                      "requests that were ended before they were complete");
+                      "requests that were ended before they were complete, by reason");
     sv_metrics_value(b, "http_cut_total", "reason=\"client_bytes\"", (double)n.client_full);
     sv_metrics_value(b, "http_cut_total", "reason=\"all_bytes\"", (double)n.all_full);
     sv_metrics_value(b, "http_cut_total", "reason=\"time\"", (double)n.late);
@@ -261,14 +261,14 @@ static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char
 static const char *judge_framing(const struct framing *f, const char *version)
 {
     if (f->odd)
-        return "a header's name has a blank in it, or it is folded";
+        return "a header name contains a space, or the header is folded";
     if (f->lengths > 1 || f->encodings > 1 || (f->lengths && f->encodings))
         return "Content-Length and Transfer-Encoding contradict each other";
     if (f->encoding &&
         (strcasecmp(f->encoding, "chunked") != 0 || strcmp(version, "HTTP/1.1") != 0))
-        return "Transfer-Encoding can only be chunked, in HTTP/1.1";
+        return "only Transfer-Encoding: chunked is supported, in HTTP/1.1";
     if (f->length && (!*f->length || f->length[strspn(f->length, "0123456789")] != '\0'))
-        return "Content-Length is no number";
+        return "Content-Length is not a number";
     return NULL;
 }
 
@@ -291,7 +291,8 @@ static enum MHD_Result infer(struct call *k, struct sv_model *m)
         char *end;
         json_len = strtoull(header, &end, 10);
         if (end == header || *end)
-            return send_error(k->connection, 400, "Inference-Header-Content-Length is no number");
+            return send_error(k->connection, 400,
+                              "Inference-Header-Content-Length is not a number");
     }
     if (k->len == 0)
         return send_error(k->connection, 400, "the request has no body");
@@ -342,7 +343,7 @@ static bool is(const char *s, size_t n, const char *word)
 static enum MHD_Result wrong_method(struct MHD_Connection *c, const char *wanted)
 {
     char text[64];
-    snprintf(text, sizeof text, "this address takes %s only", wanted);
+    snprintf(text, sizeof text, "this address supports only %s", wanted);
     return send_error(c, 405, text);
 }
 
@@ -388,12 +389,12 @@ static enum MHD_Result route(struct call *k, const char *url, const char *method
     const char *at = url, *word;
     bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     if (!is_get && strcmp(method, "POST") != 0)
-        return send_error(c, 405, "GET and POST only");
+        return send_error(c, 405, "only GET and POST are supported");
     size_t n = part(&at, &word);
     if (is(word, n, "metrics") && !*at)
         return is_get ? send_metrics(c, k->front) : wrong_method(c, "GET");
     if (!is(word, n, "v2"))
-        return send_error(c, 404, "no such address; the server's are below /v2, and /metrics");
+        return send_error(c, 404, "no such address; available: /v2 and below, /metrics");
     n = part(&at, &word);
     if (is(word, n, "models"))
         return route_model(k, at, is_get);

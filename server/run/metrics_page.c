@@ -70,17 +70,17 @@ static const struct {
     const char *name, *type, *help;
     reading *read;
 } values[] = {
-    {"inference_queue_size", "gauge", "requests that wait", queue_size},
-    {"inference_max_queue_size", "gauge", "requests that may wait", queue_limit},
-    {"inference_inflight_tasks", "gauge", "batches in work", in_work},
-    {"inference_max_inflight_tasks", "gauge", "batches that may be in work", work_limit},
+    {"inference_queue_size", "gauge", "waiting requests", queue_size},
+    {"inference_max_queue_size", "gauge", "maximum of waiting requests", queue_limit},
+    {"inference_inflight_tasks", "gauge", "batches being computed", in_work},
+    {"inference_max_inflight_tasks", "gauge", "maximum of batches being computed", work_limit},
     {"inference_batch_target", "gauge", "rows that a batch waits for", target},
     {"inference_congestion_flag", "gauge", "1: congested", congested},
-    {"requests_received_total", "counter", "requests that were enqueued", received},
+    {"requests_received_total", "counter", "enqueued requests", received},
     {"requests_rejected_total", "counter", "requests refused by a full queue", rejected},
-    {"inference_completed_total", "counter", "requests that were computed", completed},
+    {"inference_completed_total", "counter", "computed requests", completed},
     {"inference_failures_total", "counter", "requests that could not be computed", failed},
-    {"inference_batches_total", "counter", "batches that were computed", batches},
+    {"inference_batches_total", "counter", "computed batches", batches},
 };
 
 #define HISTOGRAM(name, member, help)                         \
@@ -125,7 +125,7 @@ static void print_workers(struct sv_engine *e, struct sv_buf *out)
     char labels[160];
     double life = (double)(stave_now_ns() - e->started_ns);
     sv_metrics_family(out, "starpu_worker_busy_ratio", "gauge",
-                      "part of its life that a worker computed");
+                      "share of its lifetime that a worker was computing");
     for (uint32_t i = 0; i < e->n_workers; i++) {
         snprintf(labels, sizeof labels, "worker_id=\"%u\",worker_type=\"%s\",device=\"%d\"", i,
                  e->workers[i].type, e->workers[i].device);
@@ -133,7 +133,7 @@ static void print_workers(struct sv_engine *e, struct sv_buf *out)
                          counted(&e->workers[i].busy_ns) / life);
     }
     sv_metrics_family(out, "starpu_worker_busy_seconds_total", "counter",
-                      "seconds that a worker computed");
+                      "seconds that a worker was computing");
     for (uint32_t i = 0; i < e->n_workers; i++) {
         snprintf(labels, sizeof labels, "worker_id=\"%u\",worker_type=\"%s\",device=\"%d\"", i,
                  e->workers[i].type, e->workers[i].device);
@@ -153,13 +153,14 @@ void sv_metrics_page(struct sv_engine *e, struct sv_buf *out)
 {
     print_models(e, out);
     print_workers(e, out);
-    sv_metrics_family(out, "models_loaded", "gauge", "models that are served");
+    sv_metrics_family(out, "models_loaded", "gauge", "models being served");
     sv_metrics_value(out, "models_loaded", "", e->n_models);
     if (e->trace) {
         struct stave_serving_counts counts = {.size = sizeof counts};
         stave_serving_count(e->trace, &counts);
-        sv_metrics_family(out, "trace_calls_lost_total", "counter",
-                          "life-cycle calls that found the trace's queue full");
+        sv_metrics_family(
+            out, "trace_calls_lost_total", "counter",
+            "life-cycle calls that were lost because the queue of the trace was full");
         sv_metrics_value(out, "trace_calls_lost_total", "", (double)counts.lost);
     }
 }

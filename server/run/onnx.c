@@ -179,7 +179,7 @@ static int load(struct sv_onnx *o, const char *path, const char *given, struct s
     if (!api)
         return sv_err_set(
             err, SV_EIO, SV_NO_POS,
-            "%s is no ONNX Runtime that %s could use: version 1.%d or newer is needed",
+            "%s is not an ONNX Runtime that %s can use: version 1.%d or newer is needed",
             given ? given : "libonnxruntime.so", path, API_VERSION);
     o->version = base->version();
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
@@ -235,8 +235,7 @@ static int read_name(struct sv_onnx *o, unsigned side, const char *path, struct 
     if (code < 0)
         return code;
     if (!name)
-        return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: an input or output without a name",
-                          path);
+        return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: an input or output has no name", path);
     o->names[side] = sv_strndup(name, strlen(name));
     return check(o, o->f.allocator_free(allocator, name), path, err);
 }
@@ -249,8 +248,8 @@ static int check_shape(struct shape *s, unsigned side, const char *name, const c
     for (size_t i = 1; i < s->n; i++) {
         if (s->dims[i] < 1)
             return sv_err_set(err, SV_EFORMAT, SV_NO_POS,
-                              "%s: dimension %zu of the %s '%s' is open: only the first one, the "
-                              "rows, may be; export the model with a fixed size",
+                              "%s: dimension %zu of the %s '%s' is dynamic: only the first "
+                              "dimension (rows) may be; export the model with a fixed size",
                               path, i + 1, sides[side], name);
         if (s->dims[i] > ROW_LIMIT || s->row * (size_t)s->dims[i] > ROW_LIMIT)
             return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
@@ -271,7 +270,7 @@ static int read_tensor_type(struct sv_onnx *o, unsigned side, const struct ort_t
     if (code == 0 && tensor)
         code = check(o, o->f.element_type(tensor, &element), path, err);
     if (code == 0 && element != ELEMENT_FLOAT)
-        return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: the %s '%s' is no tensor of FP32", path,
+        return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: the %s '%s' is not an FP32 tensor", path,
                           sides[side], o->names[side]);
     if (code == 0)
         code = check(o, o->f.count_dims(tensor, &s->n), path, err);

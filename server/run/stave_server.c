@@ -35,9 +35,9 @@ static const struct sv_option options[] = {
      "once for each model",
      NULL},
     {'a', "address", "HOST:PORT", SV_OPT_TEXT, OPTION(address),
-     "instead of the configuration's; port 0 takes a free one", NULL},
-    {0, "check", NULL, SV_OPT_FLAG, OPTION(check), "only check the configurations and the models",
-     NULL},
+     "address to listen on instead of that of the configuration; port 0: any free port", NULL},
+    {0, "check", NULL, SV_OPT_FLAG, OPTION(check),
+     "check the configurations and the models, and exit", NULL},
     {0, "keys", NULL, SV_OPT_FLAG, OPTION(keys), "list the keys of a configuration", NULL},
     {0},
 };
@@ -45,9 +45,9 @@ static const struct sv_option options[] = {
 static const struct sv_example examples[] = {
     {"stave-server --config examples/server/mlp.yml",
      "serve on " SV_SERVER_ADDRESS " until Ctrl-C"},
-    {"stave-load --requests 2000", "drive it, from a second terminal"},
+    {"stave-load --requests 2000", "send requests, from a second terminal"},
     {"stave-server -c examples/server/mlp.yml -c examples/server/conv.yml", "two models"},
-    {"stave-server --check -c model.yml", "is this configuration right?"},
+    {"stave-server --check -c model.yml", "check a configuration"},
     {"stave-server --keys", "every key, with its meaning"},
     {0},
 };
@@ -91,7 +91,7 @@ static bool wait_child(pid_t pid, int64_t seconds)
     }
     kill(pid, SIGKILL);
     waitpid(pid, &status, 0);
-    say("stave-server: the plots took longer than trace_plot_seconds: given up\n");
+    say("stave-server: the plots took longer than trace_plot_seconds: skipped\n");
     return false;
 }
 
@@ -177,7 +177,7 @@ static void describe(const struct sv_engine *e, uint16_t port)
                  m->rows_max, m->onnx ? ", ONNX Runtime on CPU workers only, version " : "",
                  m->onnx ? sv_onnx_version(m->onnx) : "");
     }
-    sv_print(stderr, "listening on http://%.*s:%u (Ctrl-C ends)\n",
+    sv_print(stderr, "listening on http://%.*s:%u (Ctrl-C stops)\n",
              (int)(colon - e->config->address), e->config->address, port);
 }
 
@@ -292,7 +292,7 @@ static int open_configs(const struct server_options *o, struct sv_config **confi
     int code = 0;
     if (o->configs.n == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "which model? Give --config FILE.yml; samples are in examples/server");
+                          "no model given: use --config FILE.yml; examples are in examples/server");
     if (o->configs.n > SV_MODELS_MAX)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "at most %d models", SV_MODELS_MAX);
     for (; code == 0 && *n < o->configs.n; *n += code == 0)
@@ -306,7 +306,8 @@ static int run(void *opaque, const struct sv_words *operands, struct sv_err *err
     struct sv_config *configs[SV_MODELS_MAX] = {0};
     uint32_t n = 0;
     if (operands->n)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "'%s': a configuration is given by --config",
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "unexpected argument '%s': give a configuration with --config",
                           operands->items[0]);
     if (o->keys) {
         sv_config_keys(print_key);
@@ -335,13 +336,12 @@ static const struct sv_command command = {
     .summary = "serves models over HTTP with dynamic batching, and traces every request",
     .description =
         "An inference server on StarPU: requests of the Open Inference Protocol (KServe v2, JSON "
-        "or binary "
-        "tensors) are collected into batches and computed by StarPU's CPU and OpenCL workers.\n\n"
+        "or binary tensors) are collected into batches and computed by StarPU's CPU and OpenCL "
+        "workers.\n\n"
         "With trace_enabled: true it writes batching_trace.json, batching_trace_summary.csv and "
         "batching_trace.pftrace: which requests shared a batch, where each of them waited, and "
-        "which worker "
-        "computed it; at shutdown the plots. See docs/server.md.\n\n"
-        "SIGINT and SIGTERM end it: what is queued is still answered, then the files are "
+        "which worker computed it; at shutdown the plots. See docs/server.md.\n\n"
+        "SIGINT and SIGTERM stop it: queued requests are still answered, then the files are "
         "completed.",
     .options = options,
     .examples = examples,

@@ -7,6 +7,7 @@
 #include "analysis/self.h"
 #include "analysis/steps.h"
 #include "core/base/map.h"
+#include "core/base/sat.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -135,7 +136,7 @@ static void add_rows(struct building *b, const int64_t *self)
         uint32_t call = call_under(b, parent, b->names[s->name[row]], b->keys[s->name[row]]);
         struct sv_call_node *x = &b->c->calls[call];
         b->call_of[row] = call;
-        x->self_ns[b->which] += self[row] > 0 ? self[row] : 0;
+        x->self_ns[b->which] = sv_sat_add(x->self_ns[b->which], self[row] > 0 ? self[row] : 0);
         if (x->count[b->which]++ == 0)
             x->row[b->which] = (uint32_t)row;
     }
@@ -238,9 +239,10 @@ static void finish(struct sv_calltree *c)
     for (size_t i = c->n; i-- > 0;)
         for (size_t k = 0; k < c->n_traces; k++) {
             struct sv_call_node *x = &c->calls[i];
-            x->total_ns[k] += x->self_ns[k];
+            x->total_ns[k] = sv_sat_add(x->total_ns[k], x->self_ns[k]);
+            int64_t *above = &c->calls[x->parent].total_ns[k];
             if (i)
-                c->calls[x->parent].total_ns[k] += x->total_ns[k];
+                *above = sv_sat_add(*above, x->total_ns[k]);
         }
     c->order = sv_alloc((c->n + 1) * sizeof *c->order);
     for (size_t i = 1; i < c->n; i++)

@@ -9,6 +9,7 @@
 #include "analysis/steps.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -156,8 +157,8 @@ static void sum_groups(struct side *s, struct sv_diff_row *rows, size_t n_groups
             continue;
         if (x->count++ == 0)
             x->row = (uint32_t)row;
-        x->total_ns += length(t, row);
-        x->self_ns += self[row];
+        x->total_ns = sv_sat_add(x->total_ns, length(t, row));
+        x->self_ns = sv_sat_add(x->self_ns, self[row]);
     }
     free(self);
     s->start = sv_alloc((n_groups + 2) * sizeof *s->start);
@@ -253,7 +254,7 @@ void sv_diff_make(struct sv_diff *d, const struct sv_trace *a, const struct sv_t
         sv_steps_find(&sides[k].steps, sides[k].t, NULL);
         sides[k].keys = row_keys(sides[k].t, &sides[k].steps);
         number_groups(&sides[k], &map);
-        d->span_ns[k] = sides[k].t->last_ns - sides[k].t->first_ns;
+        d->span_ns[k] = sv_sat_sub(sides[k].t->last_ns, sides[k].t->first_ns);
     }
     if (!o->ignore_steps && sides[0].steps.n && sides[1].steps.n)
         for (unsigned k = 0; k < 2; k++)

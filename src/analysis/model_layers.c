@@ -7,6 +7,7 @@
 #include "analysis/self.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -185,7 +186,8 @@ static void add_up(struct sv_layers *l, const struct finding *f, int64_t from_ns
             *number = l->n++;
         }
         uint8_t kind = f->kinds[row] == SV_N_LAYER ? (uint8_t)SV_LAYER_OTHER : f->kinds[row];
-        l->layers[*number].ns[kind] += self[row];
+        int64_t *ns = &l->layers[*number].ns[kind];
+        *ns = sv_sat_add(*ns, self[row]);
         l->layers[*number].count++;
     }
     sv_map_fini(&map);

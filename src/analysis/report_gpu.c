@@ -6,6 +6,7 @@
 
 #include "analysis/stats.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 #include "core/base/sort.h"
 
 #include <assert.h>
@@ -29,7 +30,7 @@ static struct sv_gpu_times times_of(int64_t *v, size_t n)
 {
     struct sv_gpu_times t = {.n = n};
     for (size_t i = 0; i < n; i++) {
-        t.total_ns += v[i];
+        t.total_ns = sv_sat_add(t.total_ns, v[i]);
         t.max_ns = v[i] > t.max_ns ? v[i] : t.max_ns;
     }
     if (n) {
@@ -230,7 +231,8 @@ static void gather(struct gathering *g, uint32_t row, enum sv_gpu_class class)
     d->n_kernels += class == SV_GPU_KERNEL;
     d->n_copies += class == SV_GPU_COPY;
     d->n_sets += class == SV_GPU_SET;
-    d->kernels_ns += class == SV_GPU_KERNEL ? to - from : 0;
+    if (class == SV_GPU_KERNEL)
+        d->kernels_ns = sv_sat_add(d->kernels_ns, sv_sat_sub(to, from));
     d->first_ns = from < d->first_ns ? from : d->first_ns;
     d->last_ns = to > d->last_ns ? to : d->last_ns;
     s->first_ns = from < s->first_ns ? from : s->first_ns;

@@ -16,8 +16,8 @@ const char *const sv_gpu_gap_reasons[SV_N_GAPS] = {
     "the host waited for the device before it launched more",
     "the host loaded data before it launched more",
     "launched, with a copy before it or a copy itself",
-    "launched, but not begun: dependencies, or the device",
-    "who launched the next work is not known",
+    "launched, but not started: dependencies, or the device",
+    "the launch of the next work is unknown",
 };
 
 /* ---- gaps ---- */

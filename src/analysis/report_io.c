@@ -7,6 +7,8 @@
 #include "analysis/stats.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
+#include "model/kernel_words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,9 +89,9 @@ static const struct {
 static const struct {
     const char *name;
     enum sv_io_kind kind;
-} categories[] = {{"syscall", SV_IO_CALL}, {"io", SV_IO_CALL},
-                  {"vfs", SV_IO_CALL},     {"io_uring", SV_IO_CALL},
-                  {"block", SV_IO_BLOCK},  {"page_cache", SV_IO_CACHE_MISS}};
+} categories[] = {{SV_CAT_SYSCALL, SV_IO_CALL}, {"io", SV_IO_CALL},
+                  {"vfs", SV_IO_CALL},          {SV_CAT_IO_URING, SV_IO_CALL},
+                  {SV_CAT_BLOCK, SV_IO_BLOCK},  {SV_CAT_PAGE_CACHE, SV_IO_CACHE_MISS}};
 
 static sv_str find(const struct sv_trace *t, const char *word)
 {
@@ -369,7 +371,7 @@ static void set_latency(struct sv_io_latency *l, int64_t *values, size_t n)
     if (n == 0)
         return;
     for (size_t i = 0; i < n; i++) {
-        l->total_ns += values[i];
+        l->total_ns = sv_sat_add(l->total_ns, values[i]);
         l->max_ns = values[i] > l->max_ns ? values[i] : l->max_ns;
     }
     l->p50_ns = sv_percentile(values, n, 0.5);

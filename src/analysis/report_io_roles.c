@@ -136,7 +136,7 @@ static void give_role(struct roles *x, struct sv_io_group *g, bool by_parents)
         g->role = SV_ROLE_TRAINER;
         char steps[48] = "";
         if (e->steps)
-            snprintf(steps, sizeof steps, "%sholds %u steps and phases", e->gpu_rows ? ", " : "",
+            snprintf(steps, sizeof steps, "%shas %u steps and phases", e->gpu_rows ? ", " : "",
                      e->steps);
         snprintf(g->why, sizeof g->why, "%s%s", e->gpu_rows ? "uses a GPU" : "", steps);
     } else if (by_parents && e->readers) {
@@ -162,7 +162,7 @@ static void withdraw_without_trainer(struct sv_io_groups *groups)
     for (size_t i = 0; i < groups->n && !has_trainer; i++) {
         struct sv_io_group *g = &groups->groups[i];
         if (g->role != SV_ROLE_NONE)
-            snprintf(g->why, sizeof g->why, "no process of the trace is seen to train");
+            snprintf(g->why, sizeof g->why, "no process of the trace appears to train");
         g->role = SV_ROLE_NONE;
     }
 }
@@ -183,7 +183,7 @@ void sv_io_find_roles(struct sv_io_report *r, const struct sv_io_words *w)
         struct sv_io_group *g = &groups->groups[i];
         if (!has_user && !x.has_parents)
             snprintf(g->why, sizeof g->why,
-                     "the trace shows no GPU use, no steps and not who started whom");
+                     "the trace has no GPU use, no steps and no process starts");
         else if (g->process)
             give_role(&x, g, !has_user);
     }

@@ -6,6 +6,7 @@
 
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -138,8 +139,8 @@ static void count(struct sv_stat *k, int64_t dur, int64_t self, bool is_unfinish
 {
     k->count++;
     k->unfinished += is_unfinished;
-    k->total_ns += dur;
-    k->self_ns += self;
+    k->total_ns = sv_sat_add(k->total_ns, dur);
+    k->self_ns = sv_sat_add(k->self_ns, self);
     k->min_ns = dur < k->min_ns ? dur : k->min_ns;
     k->max_ns = dur > k->max_ns ? dur : k->max_ns;
 }
@@ -285,12 +286,12 @@ struct sv_counter_stat *sv_counter_stats(const struct sv_trace *t, const struct 
         struct sv_counter_stat *c = &stats[(*n)++];
         *c =
             (struct sv_counter_stat){k, last - first + 1, v[first], v[last], v[first], v[first], 0};
-        double area = 0, span = (double)(ts[last] - ts[first]);
+        double area = 0, span = (double)sv_sat_sub(ts[last], ts[first]);
         for (uint32_t row = first; row <= last; row++) {
             c->min = v[row] < c->min ? v[row] : c->min;
             c->max = v[row] > c->max ? v[row] : c->max;
             if (row < last)
-                area += v[row] * (double)(ts[row + 1] - ts[row]);
+                area += v[row] * (double)sv_sat_sub(ts[row + 1], ts[row]);
         }
         c->mean = span > 0 ? area / span : v[last];
     }

@@ -15,6 +15,7 @@
 #include "analysis/work_line.h"
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 #include "core/base/search.h"
 
 #include <stdlib.h>
@@ -231,9 +232,10 @@ struct thread {
 static void add_work(const struct division *d, uint8_t kind, int64_t from_ns, int64_t to_ns,
                      int64_t sums[SV_N_WORK])
 {
-    int64_t others[SV_N_WORK] = {0}, left = to_ns - from_ns;
+    int64_t others[SV_N_WORK] = {0}, left = sv_sat_sub(to_ns, from_ns);
     if (kind != SV_WORK_WAIT) {
-        sums[told_kind(kind)] += left;
+        int64_t *sum = &sums[told_kind(kind)];
+        *sum = sv_sat_add(*sum, left);
         return;
     }
     sv_work_line_sum(&d->now.line, from_ns, to_ns, others);

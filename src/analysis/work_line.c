@@ -5,6 +5,7 @@
 #include "analysis/work_line.h"
 
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 #include "core/base/search.h"
 #include "core/base/sort.h"
 
@@ -95,7 +96,8 @@ static void sum_up(struct sv_work_line *l)
     l->before = sv_alloc((l->n + 1) * sizeof *l->before);
     for (size_t i = 0; i < l->n; i++) {
         memcpy(l->before[i + 1], l->before[i], sizeof *l->before);
-        l->before[i + 1][l->spans[i].kind] += l->spans[i].to_ns - l->spans[i].from_ns;
+        int64_t *sum = &l->before[i + 1][l->spans[i].kind];
+        *sum = sv_sat_add(*sum, sv_sat_sub(l->spans[i].to_ns, l->spans[i].from_ns));
     }
 }
 

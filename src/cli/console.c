@@ -169,7 +169,7 @@ void sv_console_note(const char *fmt, ...)
 void sv_console_findings(const char *file, const struct sv_report *r)
 {
     static const char *const tails[] = {
-        [SV_NOTE] = "", [SV_SKIPPED] = " not represented, left out", [SV_DAMAGE] = ""};
+        [SV_NOTE] = "", [SV_SKIPPED] = " not represented, omitted", [SV_DAMAGE] = ""};
     fflush(stdout);
     for (size_t i = 0; i < r->n; i++) {
         const struct sv_finding *f = &r->rows[i];
@@ -262,7 +262,7 @@ char *sv_human_ns(char buf[32], int64_t ns)
         int64_t unit;
         const char *name;
     } units[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "us"}};
-    int64_t magnitude = ns < 0 ? -ns : ns;
+    int64_t magnitude = ns == INT64_MIN ? INT64_MAX : ns < 0 ? -ns : ns;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         if (magnitude >= units[i].unit) {
             snprintf(buf, 32, "%.3f %s", (double)ns / (double)units[i].unit, units[i].name);

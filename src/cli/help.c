@@ -14,11 +14,10 @@
 #define OPTION_COLUMNS 28
 #define TEXT_BYTES     ((size_t)1 << 16) /* of one text with its lists */
 
-static const char exit_codes[] = "0 all went well, or nobody reads the output any more; 1 "
-                                 "something was found (validate, or damage "
-                                 "under --strict); 2 the command line makes no sense; "
-                                 "3 an input cannot be read or is no trace; 4 the result could not "
-                                 "be produced (disk full, memory limit).";
+static const char exit_codes[] =
+    "0 success, or the reader of the output closed the pipe; 1 something was found (validate, or "
+    "damage under --strict); 2 the command line is wrong; 3 an input cannot be read or is not a "
+    "trace; 4 the result could not be produced (disk full, memory limit).";
 
 /* Fills `text` to WIDTH columns; empty lines separate paragraphs. */
 static void print_filled(const char *text, unsigned indent, unsigned column)
@@ -95,7 +94,7 @@ static void heading(const char *text)
 
 static void print_program_help(void)
 {
-    printf("stave: record once, and see where the time went on one time axis\n");
+    printf("stave: record a workload and see on one time axis where the time went\n");
     heading("Usage");
     printf("  stave VERB [options] …\n");
     heading("Verbs");
@@ -183,7 +182,7 @@ static void man_options(const struct sv_command *c, const struct sv_option *o)
 static void man_program(void)
 {
     printf(".TH STAVE 1 \"\" \"stave\" \"User Commands\"\n.SH NAME\n"
-           "stave \\- record once, and see where the time went on one time axis\n"
+           "stave \\- record a workload and see on one time axis where the time went\n"
            ".SH SYNOPSIS\n.B stave\n.I VERB\n[options] \\&...\n.SH DESCRIPTION\n"
            "A tracing toolkit for machine\\-learning workloads. Each verb has a page of its "
            "own.\n.SH VERBS\n");
@@ -194,8 +193,8 @@ static void man_program(void)
     man_options(NULL, sv_common_options);
     printf(".SH \"EXIT STATUS\"\n");
     print_troff(exit_codes);
-    printf(".SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nNo colours, whatever the terminal.\n"
-           ".TP\n\\fBTMPDIR\\fR\nWhere sorting spills what does not fit its memory.\n");
+    printf(".SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nIf set, no colours are used.\n"
+           ".TP\n\\fBTMPDIR\\fR\nFolder for temporary files of sorting (default /var/tmp).\n");
 }
 
 void sv_help_man(const struct sv_command *c)
@@ -405,7 +404,7 @@ int sv_help_complete_program(const struct sv_command *c, const char *shell, stru
         program_fish_options(c->name, sv_common_options);
     } else {
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "no completion for '%s'; there is bash, zsh and fish", shell);
+                          "no completion for '%s'; available: bash, zsh and fish", shell);
     }
     return 0;
 }
@@ -423,5 +422,5 @@ int sv_help_completion(const char *shell, struct sv_err *err)
         }
     }
     return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                      "no completion for '%s'; there is bash, zsh and fish", shell);
+                      "no completion for '%s'; available: bash, zsh and fish", shell);
 }

@@ -243,7 +243,7 @@ static int set_value(const struct match *m, const char *text, struct sv_err *err
 {
     int code = parse_value(m->option, text, m->value);
     if (code < 0 && !*text)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: its value is empty", m->option->name);
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: the value is empty", m->option->name);
     if (code < 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s: '%s' is not %s", m->option->name, text,
                           expected[m->option->type]);
@@ -295,8 +295,7 @@ int sv_options_only(const char *what, const char *allowed, struct sv_err *err)
 int sv_options_need(const char *option, const char *other, struct sv_err *err)
 {
     if (sv_option_is_given(option) && !sv_option_is_given(other))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s means something only with --%s", option,
-                          other);
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s needs --%s", option, other);
     return 0;
 }
 

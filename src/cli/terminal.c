@@ -108,7 +108,7 @@ int sv_terminal_open(struct sv_err *err)
     terminal.fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
     if (terminal.fd < 0 || tcgetattr(terminal.fd, &terminal.before) < 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "there is no terminal here; --once prints one screen");
+                          "no terminal found; use --once to print one screen");
     terminal.ended_by = terminal.is_resized = 0;
     atexit(restore);
     set_signals();

@@ -72,7 +72,7 @@ static int skip_to_content(struct parser *p)
         skip_blanks(p);
         if (!ends_line(p, p->at) && *p->at != '#') {
             if (p->at != content)
-                return fail(p, p->line, "a tab in the indentation; use blanks");
+                return fail(p, p->line, "a tab in the indentation; use spaces");
             return 0;
         }
         next_line(p);
@@ -184,16 +184,16 @@ static const char *refuses(char c)
 {
     switch (c) {
     case '&':
-    case '*': return "anchors and aliases are not supported; texts that begin so need quotes";
-    case '!': return "tags are not supported; texts that begin so need quotes";
+    case '*': return "anchors and aliases are not supported; texts that start like one need quotes";
+    case '!': return "tags are not supported; texts that start like one need quotes";
     case '|':
     case '>': return "texts over several lines are not supported; use quotes and \\n";
     case '%':
     case '@':
-    case '`': return "texts that begin with %, @ or ` need quotes";
+    case '`': return "texts that start with %, @ or ` need quotes";
     case ']':
     case '}':
-    case ',': return "a bracket or comma that nothing opened; texts that begin so need quotes";
+    case ',': return "unexpected bracket or comma; texts that start with one need quotes";
     default: return NULL;
     }
 }
@@ -536,7 +536,7 @@ static int read_document(struct parser *p)
         return fail(p, p->line,
                     is_mark(p, "---") || is_mark(p, "...")
                         ? "only one document per file"
-                        : "indented less than the lines before it, or not of their kind");
+                        : "indented less than the lines before it, or of another kind");
     return 0;
 }
 

@@ -40,7 +40,7 @@ int sv_yaml_unknown(const struct sv_yaml *y, const struct sv_yaml_node *member,
     size_t at = 0, i = 0;
     for (; i < n && at + strlen(names[i]) + sizeof ", …" <= sizeof list; i++)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", names[i]);
-    return sv_yaml_fail(y, member, err, "unknown key '%.100s'; there is %s%s", member->key, list,
+    return sv_yaml_fail(y, member, err, "unknown key '%.100s'; known keys: %s%s", member->key, list,
                         i < n ? ", …" : "");
 }
 

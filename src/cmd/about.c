@@ -15,7 +15,7 @@ static int named(const struct sv_words *operands, const struct sv_command **c, s
     *c = sv_command_named(operands->items[0]);
     return *c ? 0
               : sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                           "there is no verb '%s'; 'stave --help' lists them", operands->items[0]);
+                           "unknown verb '%s'; 'stave --help' lists them", operands->items[0]);
 }
 
 /* The manual page where one is installed and a terminal can show it, else the same words as plain text. */
@@ -66,7 +66,7 @@ static int run_verbs(void *options, const struct sv_words *operands, struct sv_e
 }
 
 static const struct sv_example help_examples[] = {
-    {"stave help merge", "how traces are put on one time axis"},
+    {"stave help merge", "how traces are merged onto one time axis"},
     {0},
 };
 
@@ -79,8 +79,8 @@ const struct sv_command sv_command_help = {
     .name = "help",
     .operands = "[VERB]",
     .summary = "open the manual page of a verb",
-    .description = "Opens the manual page of VERB, or of the program. Without an installed page "
-                   "the same words are printed.",
+    .description = "Opens the manual page of VERB, or of the program. Prints the same text where "
+                   "the page is not installed.",
     .examples = help_examples,
     .run = run_help,
 };
@@ -90,7 +90,7 @@ const struct sv_command sv_command_completion = {
     .operands = "bash|zsh|fish",
     .summary = "print a completion script for a shell",
     .description =
-        "The installed package brings these scripts; this prints them for a shell without it.",
+        "The package installs these scripts. This verb prints them for use without the package.",
     .examples = completion_examples,
     .run = run_completion,
 };
@@ -107,7 +107,7 @@ const struct sv_command sv_command_man = {
 const struct sv_command sv_command_verbs = {
     .name = "verbs",
     .operands = "",
-    .summary = "list the verbs, one a line",
+    .summary = "list the verbs, one per line",
     .description = "For the build.",
     .run = run_verbs,
     .is_hidden = true,

@@ -41,10 +41,10 @@ static const struct sv_example examples[] = {
 const struct sv_command sv_command_cat = {
     .name = "cat",
     .operands = "IN",
-    .summary = "print a trace as text, one event a line",
-    .description = "Prints every event in time order in Stave's canonical text, which 'stave "
-                   "convert' reads back. The "
-                   "order is stable, so that two prints of the same trace are equal.",
+    .summary = "print a trace as text, one event per line",
+    .description =
+        "Prints every event in time order in Stave's canonical text, which 'stave convert' reads "
+        "back. The order is stable: printing the same trace twice gives the same text.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

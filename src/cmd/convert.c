@@ -35,8 +35,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code < 0)
         return code;
     if (operands->n > 1 && o->gpu_tracks)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--gpu-tracks takes one input: convert each, then 'stave merge'");
+        return sv_err_set(
+            err, SV_EUSAGE, SV_NO_POS,
+            "--gpu-tracks works with one input: convert each input, then use 'stave merge'");
     if (operands->n > 1) {
         struct sv_join join = {
             .out = o->out, .from = o->from, .strict = o->strict, .inputs = operands};
@@ -64,8 +65,8 @@ static const struct sv_option options[] = {
     SV_OUTPUT_OPTIONS(struct convert),
     SV_INPUT_OPTIONS(struct convert),
     {0, "gpu-tracks", "HOW", SV_OPT_TEXT, offsetof(struct convert, gpu_tracks),
-     "rows of GPU work: streams (device, context, stream) or kind (GPU Compute, GPU Memory Copy "
-     "(H→D) …)",
+     "tracks of GPU work: streams (device, context, stream) or kind (GPU Compute, GPU Memory Copy "
+     "(H→D) …); default: as in the input",
      "streams kind"},
     {0},
 };
@@ -75,10 +76,10 @@ static const struct sv_example examples[] = {
      "a Chrome or Kineto trace for Perfetto, nothing rounded"},
     {"stave convert run.pftrace -o run.json", "for chrome://tracing, speedscope and scripts"},
     {"stave convert run.pftrace -o run.pftrace.small --to perfetto --compress zstd",
-     "smaller; zstd needs Perfetto 58 or newer, gzip suits every reader"},
+     "a smaller file; zstd needs Perfetto 58 or newer, gzip works with every reader"},
     {"stave convert server.pftrace --dialect batching -o batching_trace.json",
-     "what an inference server would have written itself (docs/serving.md); or its summary: -o "
-     "summary.csv"},
+     "the file that an inference server writes itself (docs/serving.md); with -o summary.csv its "
+     "summary"},
     {"zcat trace.json.gz | stave convert - --to csv > events.csv", "in a pipe"},
     {0},
 };
@@ -87,18 +88,14 @@ const struct sv_command sv_command_convert = {
     .name = "convert",
     .operands = "IN… -o OUT",
     .summary = "convert a trace to another format",
-    .description =
-        "Reads a trace in any known format (recognised by its content, also gzip or zstd "
-        "compressed, '-' is "
-        "standard input) and writes it in the format of OUT's suffix: {suffixes}; .gz and .zst "
-        "behind it compress. "
-        "Nanoseconds, flows, arguments and tracks are kept; what a format has no place for is "
-        "named.\n\n"
-        "The file is streamed: memory is bounded, whatever its size. Broken input is repaired "
-        "where "
-        "possible and each kind of "
-        "damage is reported with its first byte position; --strict refuses it instead.\n\n"
-        "Several inputs are merged as 'stave merge' does.",
+    .description = "Reads a trace in any known format (recognised by its content, also gzip or "
+                   "zstd compressed, '-' is standard input) and writes it in the format of OUT's "
+                   "suffix: {suffixes}; .gz or .zst after it compresses. Nanoseconds, flows, "
+                   "arguments and tracks are kept; what the format cannot hold is reported.\n\n"
+                   "The file is streamed: memory does not depend on its size. Damaged input is "
+                   "repaired where possible and each kind of damage is reported with its first "
+                   "byte position; --strict refuses it instead.\n\n"
+                   "Several inputs are merged as 'stave merge' does.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

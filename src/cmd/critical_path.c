@@ -7,8 +7,10 @@
 #include "cmd/commands.h"
 #include "core/base/glob.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 #include "files/load.h"
 #include "model/filter.h"
+#include "model/kernel_words.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -49,14 +51,15 @@ static int find_slice(const struct sv_trace *t, struct sv_index *x, const char *
     return *row != SV_NO_ROW
                ? 0
                : sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                            "--%s: there is no slice '%s' (a name, a glob or id:N)", option, what);
+                            "--%s: no slice matches '%s' (give a name, a glob or id:N)", option,
+                            what);
 }
 
 /* What ends last: of what programs tell, or else of their system calls and the disks' requests. */
 static uint32_t last_slice(const struct sv_trace *t)
 {
-    sv_str call = sv_dict_find_str(t->dict, "syscall", 7);
-    sv_str block = sv_dict_find_str(t->dict, "block", 5);
+    sv_str call = sv_dict_find_str(t->dict, SV_CAT_SYSCALL, strlen(SV_CAT_SYSCALL));
+    sv_str block = sv_dict_find_str(t->dict, SV_CAT_BLOCK, strlen(SV_CAT_BLOCK));
     uint32_t best = SV_NO_ROW, best_call = SV_NO_ROW;
     for (uint32_t i = 0; i < t->slices.n; i++) {
         sv_str cat = t->slices.cat[i];
@@ -101,7 +104,7 @@ static int print_path(struct sv_printer *p, const struct sv_trace *t, struct sv_
         sv_buf_clear(&track);
         sv_track_path(t->dict, s->track, &track);
         struct sv_cell cells[7] = {
-            ns_cell(start, s->ts_ns - t->first_ns, is_human),
+            ns_cell(start, sv_sat_sub(s->ts_ns, t->first_ns), is_human),
             ns_cell(dur, s->dur_ns, is_human),
             sv_cell_text(kind_name(s)),
             has_row ? (struct sv_cell){.type = SV_CELL_TEXT, .text = name.bytes, .len = name.len}
@@ -154,7 +157,7 @@ static int print_summary(struct sv_printer *p, const struct sv_trace *t, const s
         const struct sv_segment *s = &path->segments[i];
         sums[i] =
             (struct sum){s->kind, s->row == SV_NO_ROW ? 0 : t->slices.name[s->row], s->dur_ns, 1};
-        all += s->dur_ns;
+        all = sv_sat_add(all, s->dur_ns);
     }
     qsort(sums, path->n, sizeof *sums, by_name);
     for (size_t i = 0; i < path->n; i++) {
@@ -170,7 +173,7 @@ static int print_summary(struct sv_printer *p, const struct sv_trace *t, const s
     for (size_t i = 0; i < n && code >= 0; i++) {
         struct sv_text name = sv_dict_text(t->dict, sums[i].name);
         struct sv_segment kind = {.kind = sums[i].kind};
-        int64_t permille = all ? sums[i].ns * 1000 / all : 0;
+        int64_t permille = all ? (int64_t)(1000.0 * (double)sums[i].ns / (double)all) : 0;
         struct sv_cell cells[5] = {
             sv_cell_text(kind_name(&kind)),
             sums[i].name
@@ -198,14 +201,15 @@ static int run_loaded(const struct critical_path *o, const struct sv_trace *t, s
     if (code >= 0 && o->to)
         code = find_slice(t, x, o->to, true, "to", &to, err);
     if (code >= 0 && from != SV_NO_ROW && t->slices.ts_ns[from] >= sv_trace_end_ns(t, to))
-        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--from begins after --to ends");
+        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "the slice of --from begins after the slice of --to ends");
     if (code >= 0)
         code = sv_printer_open(o->form, &p, err);
     if (code >= 0) {
         sv_critical_path(&path, t, from, t->first_ns, to);
         if (!path.is_complete)
-            sv_console_note(
-                "the path does not pass the slice of --from: it began elsewhere at that time");
+            sv_console_note("the path does not contain the slice of --from: at that time it is on "
+                            "another track");
         code = o->summary ? print_summary(p, t, &path, err) : print_path(p, t, x, &path, err);
     }
     int closed = sv_printer_close(p, err);
@@ -232,12 +236,12 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {0, "from", "SLICE", SV_OPT_TEXT, offsetof(struct critical_path, from),
-     "where the path begins: a name or glob (its first slice) or id:N; default: the trace's "
-     "beginning",
+     "where the path begins: a name or glob (its first slice) or id:N (default: the start of the "
+     "trace)",
      NULL},
     {0, "to", "SLICE", SV_OPT_TEXT, offsetof(struct critical_path, to),
-     "the slice to explain: a name or glob (its last slice) or id:N; default: what ends last, "
-     "system calls aside",
+     "the slice to explain: a name or glob (its last slice) or id:N (default: the slice that ends "
+     "last, without system calls)",
      NULL},
     {0, "summary", NULL, SV_OPT_FLAG, offsetof(struct critical_path, summary),
      "time on the path by name instead of every segment", NULL},
@@ -261,14 +265,12 @@ const struct sv_command sv_command_critical_path = {
     .summary = "show what a slice had to wait for",
     .description =
         "Walks back from the end of a slice: through nested slices, along the flow into each slice "
-        "to "
-        "the one it comes from, or to what ended last on the same track if that was later; within "
-        "another slice the flow is followed unless something began there after its origin was "
-        "done. The segments "
-        "add up to the time between both ends: run (a slice itself, none of its children), wait "
-        "(between the origin of a flow and what it leads to) and idle (nothing was open). "
-        "Work of a GPU comes from the call that launched it, and a call that waits for a GPU from "
-        "the work that ended last within it.",
+        "to the slice where the flow begins, or to the slice that ended last on the same track if "
+        "that was later. Within another slice the flow is followed unless a slice began there "
+        "after the origin of the flow ended. The segments add up to the time between both ends: "
+        "run (a slice without its children), wait (between the origin and the target of a flow) "
+        "and idle (no slice was open). GPU work is preceded by the call that launched it, and a "
+        "call that waits for a GPU by the work that ended last during the call.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

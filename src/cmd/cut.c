@@ -91,7 +91,7 @@ static int cut(const struct cut *o, const char *path, const int64_t *pids, struc
     if (code >= 0)
         code = sv_open_output(&o->out, dict, &in.report, &late.next, err);
     if (code >= 0) {
-        unsigned gives = in.source->gives & ~(unsigned)SV_HAS_DISORDER;
+        unsigned gives = in.source->gives & ~SV_ORDER_BITS;
         late.next = sv_pump_adapt(gives, late.next, dict, &in.report, NULL);
         late.sink.takes = gives; /* so that sv_run() puts a sort in front, and nothing else */
         code = sv_run(&in, &late.sink, o->strict, "cutting", err);
@@ -124,8 +124,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {'t', "time", "FROM:TO", SV_OPT_WINDOW, offsetof(struct cut, time),
-     "the window; 1.5s, 20ms, 300us, 5ns count from the start of the trace, with a leading @ on "
-     "its clock; either side may be left out",
+     "the time window; 1.5s, 20ms, 300us, 5ns count from the start of the trace, with a leading @ "
+     "they are times of its clock; either side may be omitted",
      NULL},
     {0, "track", "GLOB", SV_OPT_LIST, offsetof(struct cut, tracks),
      "tracks whose name or path (process/thread/…) matches; may be given several times, as may "
@@ -143,8 +143,8 @@ static const struct sv_option options[] = {
 
 static const struct sv_example examples[] = {
     {"stave cut run.pftrace --time 1.2s:1.3s -o step.pftrace",
-     "a tenth of a second, everything that was open in it included"},
-    {"stave cut run.json.gz --cat kernel --cat 'gpu_*' -o gpu.pftrace", "only the GPU's work"},
+     "a tenth of a second, including slices that were open in it"},
+    {"stave cut run.json.gz --cat kernel --cat 'gpu_*' -o gpu.pftrace", "only GPU work"},
     {"stave cut run.pftrace --name 'ProfilerStep#*' --to text", "print the steps"},
     {0},
 };
@@ -153,12 +153,11 @@ const struct sv_command sv_command_cut = {
     .name = "cut",
     .operands = "IN [--time FROM:TO] [--track GLOB] [--cat GLOB] [--name GLOB] [--pid PID] -o OUT",
     .summary = "keep a part of a trace",
-    .description = "Writes the events that lie in the window and match all the given conditions. "
-                   "The result stands on its own: what was open when "
-                   "the window begins, begins with it (its argument cut.begin_ns tells when it "
-                   "really began); what is still open at the end, ends "
-                   "with it (argument cut.end); counters start with the value they had; names, "
-                   "tracks and flows are kept.\n\n"
+    .description = "Writes the events that are in the window and match all given conditions. The "
+                   "result is a complete trace: slices that were open at the start of the window "
+                   "begin there (the argument cut.begin_ns has their real start); slices that are "
+                   "open at its end end there (argument cut.end); counters start with their last "
+                   "value; names, tracks and flows are kept.\n\n"
                    "The file is streamed, never loaded: cutting 100 GB needs no more memory than "
                    "cutting 100 MB.",
     .options = options,

@@ -254,21 +254,21 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {0, "threshold", "PERCENT", SV_OPT_TEXT, offsetof(struct diff, threshold),
-     "smaller changes of a total are not shown (default 5)", NULL},
+     "hide changes of a total that are smaller than this (default 5)", NULL},
     {0, "alpha", "P", SV_OPT_TEXT, offsetof(struct diff, alpha),
-     "nor those that chance explains with this probability or more (default 0.01)", NULL},
+     "hide changes with this p-value or a higher one (default 0.01)", NULL},
     {0, "fail-over", "PERCENT", SV_OPT_TEXT, offsetof(struct diff, fail_over),
-     "exit with 1 when a group is new or became slower by more than this", NULL},
+     "exit with 1 if a group is new or became slower by more than this", NULL},
     {0, "min-total", "MS", SV_OPT_TEXT, offsetof(struct diff, min_total),
-     "--fail-over looks only at groups with so many milliseconds in B", NULL},
+     "--fail-over ignores groups with a smaller total in B, in milliseconds", NULL},
     {0, "no-steps", NULL, SV_OPT_FLAG, offsetof(struct diff, ignore_steps),
      "compare totals even if both traces have steps", NULL},
-    {0, "all", NULL, SV_OPT_FLAG, offsetof(struct diff, all), "show what stayed the same, too",
-     NULL},
+    {0, "all", NULL, SV_OPT_FLAG, offsetof(struct diff, all),
+     "also show groups that did not change", NULL},
     {0, "top", "N", SV_OPT_COUNT, offsetof(struct diff, top), "only the first N rows", NULL},
     SV_ROWS_OPTION(struct diff, "to", to),
     {0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(struct diff, memory_limit),
-     "give up rather than use more memory than this, per trace", NULL},
+     "stop with an error instead of using more memory than this, per trace", NULL},
     SV_INPUT_OPTIONS(struct diff),
     {0},
 };
@@ -284,14 +284,11 @@ const struct sv_command sv_command_diff = {
     .name = "diff",
     .operands = "A B",
     .summary = "compare two traces",
-    .description =
-        "Matches slices by the path of their track, the names of their parents and their own name; "
-        "numbers in track paths (pids, tids) are ignored. For each group: added, removed, changed "
-        "or the "
-        "same; counts, totals, self times, p50, p99. If both traces have training steps, totals "
-        "are "
-        "compared per step. Whether durations differ by more than chance is decided by the "
-        "Mann-Whitney rank test.",
+    .description = "Matches slices by the path of their track, the names of their parents and "
+                   "their own name; numbers in track paths (pids, tids) are ignored. For each "
+                   "group: added, removed, changed or the same; counts, totals, self times, p50, "
+                   "p99. If both traces have training steps, totals are compared per step. The "
+                   "Mann-Whitney rank test decides whether durations differ by more than chance.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

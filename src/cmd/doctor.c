@@ -166,7 +166,8 @@ static void try_recording(struct doctor *d, struct sv_kernel *kernel)
     if (sv_doctor_trial(kernel, &err) < 0)
         say(d, LACKING, "a recording", "%s", err.msg);
     else
-        say(d, GOOD, "a recording", "a child was followed, all its calls were recorded");
+        say(d, GOOD, "a recording",
+            "a child process was followed, all its system calls were recorded");
 }
 
 /* Whose pids and whose /proc these are. */
@@ -179,18 +180,19 @@ static void look_at_namespace(struct doctor *d)
     }
     say(d, GOOD, "pid namespace", "%s%s",
         is_namespace("pid", PID_INITIAL)
-            ? "the initial one: every process can be recorded"
-            : "a container's: processes in it can be recorded, by its pids",
-        strcmp(sv_procfs_root(), "/proc") == 0 ? "" : "; /proc is another's, one is mounted");
+            ? "initial namespace: every process can be recorded"
+            : "namespace of a container: its processes can be recorded, by their pids in it",
+        strcmp(sv_procfs_root(), "/proc") == 0
+            ? ""
+            : "; /proc belongs to another namespace, a private one is mounted");
 }
 
 static void look_at_programs(struct doctor *d)
 {
-    struct sv_kernel_options options = {.groups = SV_CALLS_FILES,
-                                        .has_blocks = true,
-                                        .has_sched = true,
-                                        .sample_hz = 99,
-                                        .ring_bytes = 1 << 20};
+    struct sv_kernel_options options = {
+        .groups = SV_CALLS_FILES,
+        .probes = {[SV_PROBE_block] = 1, [SV_PROBE_sched] = 1, [SV_PROBE_sample] = 99},
+        .ring_bytes = 1 << 20};
     struct sv_kernel *kernel = NULL;
     struct sv_err err = {0};
     char text[64];
@@ -202,7 +204,7 @@ static void look_at_programs(struct doctor *d)
     if (sv_kernel_open(&options, &kernel, &err) < 0) {
         say(d, LACKING, "kernel programs", "%s", err.msg);
         if (first_line("/proc/sys/kernel/unprivileged_bpf_disabled", text, sizeof text))
-            fix("kernel.unprivileged_bpf_disabled is %s; containers also need the right in their "
+            fix("kernel.unprivileged_bpf_disabled is %s; containers also need permission in their "
                 "seccomp profile",
                 text);
         return;
@@ -261,17 +263,17 @@ static void look_at_rings(struct doctor *d)
     char room[32], dir[SV_PATH_MAX];
     if (!find_session_folder(dir)) {
         say(d, LACKING, "libstave's rings", "another user could have written to %s", dir);
-        fix("remove it, or set STAVE_SESSION_DIR to a folder of yours");
+        fix("remove it, or set STAVE_SESSION_DIR to a folder that you own");
         return;
     }
     if (access(dir, W_OK | X_OK) != 0 || statvfs(dir, &v) != 0) {
         say(d, LACKING, "libstave's rings", "cannot write to %s: %s", dir, strerror(errno));
-        fix("export STAVE_SESSION_DIR=/tmp (slower: rings belong in memory)");
+        fix("export STAVE_SESSION_DIR=/tmp (slower if it is not in memory)");
         return;
     }
     uint64_t bytes = (uint64_t)v.f_bavail * v.f_frsize;
     bool is_enough = bytes >= (uint64_t)32 << 20;
-    say(d, is_enough ? GOOD : LACKING, "libstave's rings", "%s has room for %s", dir,
+    say(d, is_enough ? GOOD : LACKING, "libstave's rings", "%s has %s free", dir,
         sv_human_bytes(room, bytes));
     if (!is_enough)
         fix("docker run --shm-size 1g …, or STAVE_SESSION_DIR in a larger folder");
@@ -282,11 +284,11 @@ static void look_at_clock(struct doctor *d)
     char text[64];
     if (!first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", text,
                     sizeof text))
-        say(d, ABSENT, "clock", "its source is not told here");
+        say(d, ABSENT, "clock", "clock source unknown");
     else if (strcmp(text, "tsc") == 0 || strcmp(text, "arch_sys_counter") == 0)
         say(d, GOOD, "clock", "%s: read without a system call", text);
     else
-        say(d, ABSENT, "clock", "%s: right, but slower to read than tsc", text);
+        say(d, ABSENT, "clock", "%s: correct, but slower to read than tsc", text);
 }
 
 static void look_at_gpus(struct doctor *d)
@@ -294,7 +296,7 @@ static void look_at_gpus(struct doctor *d)
     struct sv_dict *dict = sv_dict_new();
     struct sv_gpus *g = sv_gpus_new(dict, NULL, NULL, NULL);
     if (sv_gpus_count(g) == 0)
-        say(d, ABSENT, "GPUs", "%s: the driver is not there, or not in this container",
+        say(d, ABSENT, "GPUs", "%s: no driver found, or not available in this container",
             sv_gpus_why_none(g));
     for (size_t i = 0; i < sv_gpus_count(g); i++)
         say(d, GOOD, "GPUs", "%zu: %s", i, sv_gpus_name(g, i));
@@ -327,17 +329,16 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     look_at_gpus(&d);
     look_at_caches(&d);
     if (d.n_lacking == 0)
-        sv_print(stdout, "\neverything that stave record needs is here\n");
+        sv_print(stdout, "\neverything that stave record needs is available\n");
     else
-        sv_print(
-            stdout,
-            "\nstave record works without what says 'no', and says so; --strict makes it stop\n");
+        sv_print(stdout, "\nstave record also works without the lines marked 'no' and reports what "
+                         "is missing; with --strict it stops instead\n");
     return o->strict && d.n_lacking > 0 ? SV_EXIT_FOUND : SV_EXIT_OK;
 }
 
 static const struct sv_option options[] = {
     {0, "strict", NULL, SV_OPT_FLAG, offsetof(struct doctor_options, strict),
-     "exit code 1 when something is lacking", NULL},
+     "exit with 1 if something is missing", NULL},
     {0},
 };
 
@@ -351,14 +352,12 @@ static const struct sv_example examples[] = {
 const struct sv_command sv_command_doctor = {
     .name = "doctor",
     .operands = "",
-    .summary = "what of stave record works here, and what the rest needs",
+    .summary = "show which parts of stave record work here, and what the rest needs",
     .description =
-        "Tries each thing that 'stave record' uses (kernel type information, "
-        "capabilities, the pid namespace, loading and attaching the kernel programs, recording a "
-        "child, "
-        "/proc, shared memory, clocks, GPUs) and tells what works; under each thing "
-        "that does not, the command "
-        "that would change it. Nothing is changed.",
+        "Tests everything that 'stave record' uses (kernel type information, capabilities, the pid "
+        "namespace, loading and attaching the eBPF programs, recording a child process, /proc, "
+        "shared memory, clocks, GPUs) and prints what works. For everything that does not work it "
+        "prints the command that enables it. Nothing is changed.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct doctor_options),

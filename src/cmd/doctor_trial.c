@@ -17,6 +17,8 @@ enum { OPENS = 7, ROUNDS_MAX = 200 };
 static const char opened[] = "/dev/null";
 
 struct trial {
+    struct sv_sink sink; /* first: looks at what comes */
+    sv_track process;    /* of the child */
     struct sv_dict *dict;
     struct sv_report report;
     struct sv_batch *batch;
@@ -64,31 +66,39 @@ static bool has_path(const struct sv_event *e)
     return false;
 }
 
-static void look_at(struct trial *t, const struct sv_event *e, sv_track process)
+static void look_at(struct trial *t, const struct sv_event *e)
 {
     const char *name = sv_dict_text(t->dict, e->name).bytes;
-    if (sv_dict_process_of(t->dict, e->track) != process)
+    if (sv_dict_process_of(t->dict, e->track) != t->process)
         return;
     t->n_opens += e->kind == SV_SLICE && strncmp(name, "open", 4) == 0 && has_path(e);
     t->n_exits += e->kind == SV_INSTANT && strcmp(name, "exit") == 0;
 }
 
-/* The child has ended, so all its records are there or will be in a moment. */
-static void take_records(struct trial *t, pid_t child)
+static int look_at_all(struct sv_sink *s, const struct sv_event *events, size_t n,
+                       struct sv_err *err)
 {
-    struct sv_source *source = sv_decode_source(t->decode);
-    sv_track process = sv_dict_process(t->dict, 0, (uint32_t)child);
-    for (int round = 0; round < ROUNDS_MAX && t->n_exits == 0; round++) {
+    (void)err;
+    for (size_t i = 0; i < n; i++)
+        look_at((struct trial *)s, &events[i]);
+    return 0;
+}
+
+/* The child has ended, so all its records are there or will be in a moment. */
+static int take_records(struct trial *t, pid_t child, struct sv_err *err)
+{
+    int code = 0;
+    t->process = sv_dict_process(t->dict, 0, (uint32_t)child);
+    for (int round = 0; code >= 0 && round < ROUNDS_MAX && t->n_exits == 0; round++) {
         struct timespec now;
         clock_gettime(CLOCK_BOOTTIME, &now);
         sv_decode_round(t->decode, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
-        for (int n; sv_batch_reset(t->batch), (n = source->next(source, t->batch, NULL)) > 0;)
-            for (int i = 0; i < n; i++)
-                look_at(t, &t->batch->events[i], process);
+        code = sv_pump_round(sv_decode_source(t->decode), &t->sink, t->batch, err);
         sv_decode_release(t->decode);
         if (t->n_exits == 0)
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
+    return code;
 }
 
 static int record_child(struct trial *t, struct sv_err *err)
@@ -99,22 +109,26 @@ static int record_child(struct trial *t, struct sv_err *err)
         return sv_err_sys(err, "cannot start a process");
     int code = sv_kernel_follow(t->kernel, (uint32_t)child, err);
     if (code >= 0 && write(go, "g", 1) != 1)
-        code = sv_err_sys(err, "cannot let the child begin");
+        code = sv_err_sys(err, "cannot start the child process");
     close(go);
     waitpid(child, &status, 0);
+    if (code >= 0)
+        code = take_records(t, child, err);
     if (code < 0)
         return code;
-    take_records(t, child);
     if (t->n_opens != OPENS || t->n_exits != 1)
         return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "a child (pid %d) made %d calls, %u of them were recorded", (int)child,
-                          OPENS, t->n_opens);
+                          "a child process (pid %d) made %d system calls, %u of them were recorded",
+                          (int)child, OPENS, t->n_opens);
     return 0;
 }
 
 int sv_doctor_trial(struct sv_kernel *kernel, struct sv_err *err)
 {
-    struct trial t = {.kernel = kernel, .dict = sv_dict_new(), .batch = sv_alloc(sizeof *t.batch)};
+    struct trial t = {.sink = {.write = look_at_all, .takes = SV_HAS_ANYTHING},
+                      .kernel = kernel,
+                      .dict = sv_dict_new(),
+                      .batch = sv_alloc(sizeof *t.batch)};
     sv_report_init(&t.report);
     sv_batch_init(t.batch);
     t.decode = sv_decode_new(t.dict, &t.report, &(struct sv_decode_options){.asks_procfs = true});

@@ -157,7 +157,7 @@ static int write_folded(const struct sv_trace *t, const char *path, struct sv_er
         code = code < 0 ? code : sv_output_failure(out, err);
     }
     if (n_cut)
-        sv_console_note("%llu call paths are deeper than %d: their outermost frames are left out",
+        sv_console_note("%llu call paths are deeper than %d: their outermost frames are omitted",
                         (unsigned long long)n_cut, FRAMES_MAX);
     sv_buf_fini(&line);
     sv_calltree_fini(&c);
@@ -232,15 +232,18 @@ static int check(const struct export *o, const char *form, struct sv_err *err)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
                           "this build has no SQLite: install libsqlite3-dev and build again");
     if (!o->output)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "say where to write: -o PATH");
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no output given: use -o PATH");
     if (strcmp(form, "sqlite") != 0 && strcmp(form, "csv-dir") != 0 && strcmp(form, "json") != 0 &&
         strcmp(form, "folded") != 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--to: say sqlite, csv-dir, json or folded");
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--to: must be sqlite, csv-dir, json or folded");
     bool is_stdout = strcmp(o->output, "-") == 0;
     if (is_stdout && strcmp(form, "json") != 0 && strcmp(form, "folded") != 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "only json and folded go to standard output");
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "only json and folded can be written to standard output");
     if (!is_stdout && !o->force && stat(o->output, &st) == 0)
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "%s exists; --force writes over it", o->output);
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "%s exists; use --force to overwrite it",
+                          o->output);
     return 0;
 }
 
@@ -281,9 +284,10 @@ static const struct sv_option options[] = {
      "folded)",
      NULL},
     {0, "to", "FORM", SV_OPT_TEXT, offsetof(struct export, to),
-     "sqlite, csv-dir, json or folded, whatever the suffix", "sqlite csv-dir json folded"},
-    {0, "force", NULL, SV_OPT_FLAG, offsetof(struct export, force), "write over what is there",
-     NULL},
+     "sqlite, csv-dir, json or folded (default: by the suffix of the output)",
+     "sqlite csv-dir json folded"},
+    {0, "force", NULL, SV_OPT_FLAG, offsetof(struct export, force),
+     "overwrite an existing file or folder", NULL},
     SV_MEMORY_OPTION(struct export),
     SV_INPUTS_OPTIONS(struct export),
     {0},
@@ -301,13 +305,12 @@ const struct sv_command sv_command_export = {
     .name = "export",
     .operands = "TRACE… -o PATH",
     .summary = "write a trace's tables as SQLite, CSV or JSON",
-    .description =
-        "Writes all tables that 'stave query' has, with the same names and columns: an "
-        "ordinary SQLite database with indexes on times, tracks and names, a folder with "
-        "one CSV file per table, or one JSON document with an array per table.\n\n"
-        "folded: one line per call path and a number, for flame graph tools: how many stack "
-        "samples were there ('stave record --sample'), or, in a trace without any, microseconds of "
-        "the slices' own time.",
+    .description = "Writes all tables of 'stave query', with the same names and columns: an "
+                   "ordinary SQLite database with indexes on times, tracks and names, a folder "
+                   "with one CSV file per table, or one JSON document with an array per table.\n\n"
+                   "folded: one line per call path with a number, for flame graph tools: the "
+                   "number of stack samples ('stave record --sample') or, in a trace without "
+                   "samples, the self time of the slices in microseconds.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

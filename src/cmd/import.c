@@ -92,7 +92,7 @@ static int walk(struct files *f, const char *path, int depth, struct sv_err *err
     }
     if (!S_ISDIR(st.st_mode)) {
         if (depth > 0 && f->output && sv_is_same_file(path, f->output))
-            sv_console_note("%s: left out, it will be written", path);
+            sv_console_note("%s: skipped, it is the output", path);
         else if (depth == 0 || S_ISREG(st.st_mode))
             add_file(f, path, depth > 0);
         return 0;
@@ -240,10 +240,10 @@ static int check_zone(const struct import *o, const struct files *f, struct sv_e
             continue;
         if (!o->assume)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "%s (%s) tells local time without its zone: give --tz (UTC, -05:00, "
+                              "%s (%s) has local times but no time zone: give --tz (UTC, -05:00, "
                               "America/Montreal), or --assume to take it as UTC",
                               f->items[i].path, format->name);
-        sv_console_note("%s: local time taken as UTC, as --assume says", f->items[i].path);
+        sv_console_note("%s: local times are taken as UTC (--assume)", f->items[i].path);
     }
     return 0;
 }
@@ -302,17 +302,17 @@ static void tell_skipped(const struct files *f)
         if (file->format || ++skipped > NAMED_MAX)
             continue;
         if (file->covered_by)
-            sv_console_note("%s: left out, taken for another form of %s; name the file itself to "
-                            "import it",
+            sv_console_note("%s: skipped, it appears to hold the same data as %s; give the file "
+                            "itself to import it",
                             file->path, file->covered_by);
         else
-            sv_console_note("%s: skipped, no format that Stave knows", file->path);
+            sv_console_note("%s: skipped, unknown format", file->path);
     }
     if (skipped > NAMED_MAX)
         sv_console_note("%zu more files were skipped", skipped - NAMED_MAX);
     if (f->too_many || f->too_deep)
         sv_console_note(
-            "%zu files past the first %u and %zu folders deeper than %d were not looked at",
+            "%zu files after the first %u and %zu folders deeper than %d levels were not read",
             f->too_many, FILES_MAX, f->too_deep, DEPTH_MAX);
     sv_console_note("%zu files read, %zu skipped", f->n - skipped, skipped);
 }
@@ -330,8 +330,7 @@ static int import_files(const struct import *o, struct sv_join *join, const stru
         code = sv_check_inputs(names.items, names.n, join->out.path, err);
     if (code >= 0 && names.n == 0)
         code = sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                          "nothing to import: none of %zu files has a format that Stave knows",
-                          f->n);
+                          "nothing to import: none of %zu files has a known format", f->n);
     if (code >= 0)
         code = check_zone(o, f, err);
     if (code >= 0) {
@@ -386,19 +385,19 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {0, "tz", "ZONE", SV_OPT_TEXT, offsetof(struct import, tz),
-     "the zone of local times (mpstat, pmon, iostat, strace -tt, the time alignment): UTC, -05:00 "
-     "or a name like America/Montreal, with its summer time",
+     "the time zone of local times (mpstat, pmon, iostat, strace -tt, the time alignment): UTC, "
+     "-05:00 or a name such as America/Montreal, with daylight saving time",
      NULL},
     {0, "log-tz", "ZONE", SV_OPT_TEXT, offsetof(struct import, log_tz),
-     "the zone of DLIO's log; UTC unless given", NULL},
+     "the time zone of DLIO's log (default UTC)", NULL},
     {0, "date", "DAY", SV_OPT_TEXT, offsetof(struct import, date),
-     "YYYY-MM-DD, the day on which files without a date begin; the earliest day that another file "
-     "tells unless given",
+     "YYYY-MM-DD, the first day of files without a date (default: the earliest day in the other "
+     "files)",
      NULL},
     {0, "offset", "FILE=TIME", SV_OPT_LIST, offsetof(struct import, offsets),
      "shift FILE by TIME, as for merge; may be given several times", NULL},
     {0, "assume", NULL, SV_OPT_FLAG, offsetof(struct import, assume),
-     "take local times as UTC without --tz, and times that nothing relates as they are", NULL},
+     "without --tz take local times as UTC, and use times that cannot be related unchanged", NULL},
     SV_OUTPUT_OPTIONS(struct import),
     SV_INPUT_OPTIONS(struct import),
     {0},
@@ -410,31 +409,29 @@ static const struct sv_example examples[] = {
     {"stave import trace_read.out trace_time_align.out cpu.out --tz UTC -o run.pftrace",
      "some of its files"},
     {"stave import strace.out --tz Europe/Berlin --date 2026-07-20 -o calls.pftrace",
-     "strace -tt tells neither day nor zone"},
+     "strace -tt prints neither day nor zone"},
     {0},
 };
 
 const struct sv_command sv_command_import = {
     .name = "import",
     .operands = "FOLDER|FILE… -o OUT",
-    .summary = "line up what other tools recorded about one run",
+    .summary = "import the recordings of other tools onto one time axis",
     .description =
-        "Reads all files of a folder that Stave knows, by their content: outputs of the bpftrace "
-        "scripts for file and block I/O, their time alignment trace, mpstat, nvidia-smi pmon, "
-        "iostat -o JSON, strace -f -ttt -T, MLPerf's :::MLLOG lines, DLIO's log, and traces of "
-        "any format that convert reads. All come from one machine. What starpu_fxt_tool made of a "
-        "StarPU trace is left out where the trace itself (prof_file_*) is in the same folder, its "
-        "dag.dot, which has no times, beside any of them, and a traced server's JSON and CSV "
-        "beside "
-        "its .pftrace.\n\n"
-        "bpftrace counts nanoseconds since boot. The time alignment trace relates them to the "
-        "wall clock: by the closest pair of lines around a change of the second, with "
-        "half its width and a timer tick as uncertainty, and with the drift that several pairs "
-        "show. Without it, or when a clock "
-        "cannot be related otherwise, the import is refused, unless --offset gives the relation "
-        "or --assume takes times as they are.\n\n"
+        "Reads all files of a folder whose format is known, recognised by content: outputs of the "
+        "bpftrace scripts for file and block I/O, their time alignment trace, mpstat, nvidia-smi "
+        "pmon, iostat -o JSON, strace -f -ttt -T, MLPerf's :::MLLOG lines, DLIO's log, and traces "
+        "of any format that convert reads. All come from one machine. Files that repeat others of "
+        "the same folder are skipped: the output of starpu_fxt_tool if the StarPU trace "
+        "(prof_file_*) is there, dag.dot, which has no times, if any of these files is there, and "
+        "a traced server's JSON and CSV if its .pftrace is there.\n\n"
+        "bpftrace counts nanoseconds since boot. The time alignment trace relates them to the wall "
+        "clock: by the closest pair of lines around a change of the second; half the distance of "
+        "the pair and a timer tick are the uncertainty, and several pairs give the drift. If a "
+        "clock cannot be related, the import is refused, unless --offset gives the relation or "
+        "--assume uses times unchanged.\n\n"
         "Files that are skipped, lines that are damaged (with the byte position of the first) and "
-        "lines without a place are told and counted; --strict makes damage an error.",
+        "unrecognised lines are reported and counted; --strict makes damage an error.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

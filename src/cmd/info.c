@@ -7,6 +7,7 @@
 #include "core/base/json.h"
 #include "core/base/json_scan.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 #include "files/open.h"
 
 #include <inttypes.h>
@@ -159,7 +160,7 @@ static void print_clocks(const struct census *c)
     const struct sv_clocks *k = &c->dict->clocks;
     sv_print(stdout, "%-13s %s", "clock", sv_clock_name(k->trace_clock));
     if (k->trace_clock == SV_CLOCK_UNKNOWN)
-        sv_print(stdout, " (timestamps count from an origin that the file does not tell)");
+        sv_print(stdout, " (timestamps count from an origin that the file does not give)");
     if (k->n) {
         sv_print(stdout, ", %zu snapshot%s of", k->n, k->n == 1 ? "" : "s");
         for (uint32_t i = 0; i < k->snapshots[0].n; i++)
@@ -228,7 +229,8 @@ static void print_text(const struct census *c, const struct sv_opened *in, const
     uint64_t damage = sv_report_count(&in->report, SV_DAMAGE);
     uint64_t top = o->top ? o->top : 10;
     if (damage)
-        sv_print_styled(stdout, SV_YELLOW, "damaged in %s place%s; see the messages\n",
+        sv_print_styled(stdout, SV_YELLOW,
+                        "damaged in %s place%s; see the messages on standard error\n",
                         sv_human_count(a, damage), damage == 1 ? "" : "s");
     if (c->losses)
         sv_print_styled(stdout, SV_YELLOW, "lost %s events in %s gaps\n",
@@ -239,7 +241,7 @@ static void print_text(const struct census *c, const struct sv_opened *in, const
     if (in->in->size_bytes)
         print_row("size", sv_human_bytes(a, in->in->size_bytes));
     if (c->events)
-        print_row("span", sv_human_ns(a, c->last_ns - c->first_ns));
+        print_row("span", sv_human_ns(a, sv_sat_sub(c->last_ns, c->first_ns)));
     print_clocks(c);
     print_counts(c);
     if (c->events == 0) {
@@ -424,7 +426,7 @@ static int print_json(const struct census *c, const struct sv_opened *in, struct
     json_findings(j, &in->report);
     sv_json_end(j);
     sv_buf_byte(&b, '\n');
-    int code = b.failed ? sv_err_set(err, SV_ENOMEM, SV_NO_POS, "the answer is too long for JSON")
+    int code = b.failed ? sv_err_set(err, SV_ENOMEM, SV_NO_POS, "the output is too long for JSON")
                         : sv_print_data(stdout, b.data, b.len, err);
     sv_buf_fini(&b);
     return code;
@@ -439,11 +441,11 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code < 0)
         return code;
     struct sv_opened in;
-    struct census c = {.dict = sv_dict_new(),
-                       .sink = {.write = census_write,
-                                .close = census_close,
-                                .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP |
-                                         SV_HAS_DISORDER | SV_HAS_FLOW_POINTS}};
+    struct census c = {
+        .dict = sv_dict_new(),
+        .sink = {.write = census_write,
+                 .close = census_close,
+                 .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS}};
     code = sv_open_input(operands->items[0], o->from, 0, c.dict, &in, err);
     if (code >= 0) {
         code = sv_run(&in, &c.sink, o->strict, "reading", err);
@@ -462,7 +464,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 }
 
 static const struct sv_option options[] = {
-    {0, "json", NULL, SV_OPT_FLAG, offsetof(struct info, json), "as JSON, complete", NULL},
+    {0, "json", NULL, SV_OPT_FLAG, offsetof(struct info, json), "print everything as JSON", NULL},
     {0, "top", "N", SV_OPT_COUNT, offsetof(struct info, top), "rows per table (default 10)", NULL},
     SV_INPUT_OPTIONS(struct info),
     {0},
@@ -477,11 +479,10 @@ static const struct sv_example examples[] = {
 const struct sv_command sv_command_info = {
     .name = "info",
     .operands = "IN",
-    .summary = "say what is in a trace",
+    .summary = "show what is in a trace",
     .description = "Prints the time span, the clocks and how they relate, processes, counts by "
-                   "kind and category, what was "
-                   "lost while recording and what is damaged in the file. Reads the file once, in "
-                   "constant memory.",
+                   "kind and category, losses during recording and damage in the file. Reads the "
+                   "file once, in constant memory.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

@@ -112,10 +112,10 @@ static void note_loss(struct listener *l, const struct sender *s)
         return;
     l->has_noted_loss = true;
     l->lacks_space = cause == SV_SPOOL_NO_SPACE;
-    sv_console_note("%s: what comes from now on is counted, not kept",
+    sv_console_note("%s: events from now on are counted but not kept",
                     cause == SV_SPOOL_LIMIT
-                        ? "the spool has the size of --spool-limit"
-                        : "no space is left for the spool (disk, quota or limit of file sizes)");
+                        ? "the spool has reached --spool-limit"
+                        : "no space left for the spool (disk, quota or file size limit)");
 }
 
 /* True: something was taken that is to be answered. */
@@ -127,7 +127,7 @@ static bool take_frames(struct listener *l, struct sender *s, const uint8_t *byt
     enum sv_taken taken = sv_stream_take(&s->stream, &l->spool, bytes, n);
     note_loss(l, s);
     if (taken == SV_TAKEN_BAD) {
-        sv_console_note("%s sent what is no stream of Stave's; the connection was closed",
+        sv_console_note("%s sent data that is not a Stave stream; the connection was closed",
                         s->peer.name);
         end(l, s, SV_SPOOL_BAD);
         return false;
@@ -162,9 +162,9 @@ static size_t greet(struct listener *l, struct sender *s, const uint8_t *bytes, 
     size_t used;
     switch (sv_greeting_take(&s->greeting, bytes, n, l->token, &used)) {
     case SV_GREETED_MORE: break;
-    case SV_GREETED_WRONG: refuse(l, s, "this is no greeting of Stave's"); break;
+    case SV_GREETED_WRONG: refuse(l, s, "not a Stave greeting"); break;
     case SV_GREETED_VERSION:
-        refuse(l, s, "its libstave is of another version than this listener");
+        refuse(l, s, "its libstave has another version than this listener");
         break;
     case SV_GREETED_TOKEN: refuse(l, s, "wrong token (STAVE_TOKEN)"); break;
     case SV_GREETED_OK:
@@ -402,9 +402,10 @@ static int finish(const struct listen_options *o, struct sv_claim *claim, int fd
     own.path = NULL;
     int code = sv_spool_finish(claim, &own, false, &why);
     if (code < 0)
-        sv_err_set(err, code, why.pos,
-                   "%s; what was received is kept in %s: 'stave recover %s' makes the trace of it",
-                   why.msg, claim->part, claim->out);
+        sv_err_set(
+            err, code, why.pos,
+            "%s; received events are kept in %s: run 'stave recover %s' to make a trace of them",
+            why.msg, claim->part, claim->out);
     return code;
 }
 
@@ -423,7 +424,7 @@ static int serve(struct listener *l, const struct listen_options *o, const char 
         close(fd);
         return sv_err_in_file(err, o->out.path);
     }
-    sv_console_note("listening on %s; end with ctrl-c", address);
+    sv_console_note("listening on %s; Ctrl-C stops", address);
     gather(l, o->senders, mask);
     signal(SIGINT, SIG_DFL); /* a second one ends us at once; the spool stays */
     signal(SIGTERM, SIG_DFL);
@@ -432,8 +433,8 @@ static int serve(struct listener *l, const struct listen_options *o, const char 
     close(fd);
     if (code >= 0 && l->lacks_space)
         code = sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "%s: it has only the number of events that came when no space was left "
-                          "for the spool; make space, or write elsewhere with -o",
+                          "%s: it has only the number of lost events, because there was no space "
+                          "for the spool; free some space, or use another -o",
                           o->out.path);
     return code;
 }
@@ -445,9 +446,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code < 0)
         return code;
     if (!o->out.path)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "give the file to write: -o FILE");
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no output given: use -o FILE");
     if (o->token && (strlen(o->token) > SV_TOKEN_MAX || strchr(o->token, '\n') || !*o->token))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--token is a line of 1 to %d bytes",
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--token must be one line of 1 to %d bytes",
                           SV_TOKEN_MAX);
     code = sv_check_output(&o->out, err);
     if (code < 0)
@@ -472,38 +473,39 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 static const struct sv_option options[] = {
     SV_OUTPUT_OPTIONS(struct listen_options),
     {0, "senders", "N", SV_OPT_COUNT, offsetof(struct listen_options, senders),
-     "end when so many senders have come and gone; default: until ctrl-c", NULL},
+     "stop after this number of senders has disconnected (default: run until Ctrl-C)", NULL},
     {0, "token", "WORD", SV_OPT_TEXT, offsetof(struct listen_options, token),
-     "senders must say it (STAVE_TOKEN); needed for addresses other than this machine's own", NULL},
+     "secret that senders must send (STAVE_TOKEN); required for addresses other than those of this "
+     "machine",
+     NULL},
     {0, "spool-limit", "BYTES", SV_OPT_BYTES, offsetof(struct listen_options, spool_limit),
-     "how large OUT.part may grow (default 16G); what comes after that is counted as lost", NULL},
+     "maximum size of OUT.part (default 16G); later events are counted as lost", NULL},
     {0},
 };
 
 static const struct sv_example examples[] = {
     {"stave listen unix:/tmp/stave.sock -o all.pftrace",
      "then STAVE_OUT=unix:/tmp/stave.sock ./program, as many as you like"},
-    {"stave listen tcp:127.0.0.1:7777 -o run.pftrace --senders 8",
-     "ends by itself after eight ranks"},
+    {"stave listen tcp:127.0.0.1:7777 -o run.pftrace --senders 8", "stops after eight ranks"},
     {0},
 };
 
 const struct sv_command sv_command_listen = {
     .name = "listen",
     .operands = "ADDRESS -o OUT",
-    .summary = "take the streams of traced programs into one trace",
+    .summary = "receive events of traced programs and write one trace",
     .description =
         "Programs that trace with libstave and STAVE_OUT=unix:PATH or tcp:ADDRESS:PORT send their "
-        "events here as they happen; nothing is written on their side. What is received is kept in "
-        "OUT.part at once, and a program goes on only when its events are there. When listening "
-        "ends, the streams are merged by time into OUT; machines and containers are kept apart by "
-        "their boot ids and pid namespaces, as in 'stave merge'. When the listener was killed, "
-        "'stave recover OUT' does that.\n\n"
-        "What is missing is in the trace as a loss with its count: of a program that was killed or "
-        "lost its connection, of what came when the spool had its size or the disk was full.\n\n"
+        "events here as they happen; nothing is written on their side. Received events are written "
+        "to OUT.part at once; a program keeps events in its rings until that is done. When "
+        "listening ends, the streams are merged by time into OUT; machines and containers are kept "
+        "apart by their boot ids and pid namespaces, as in 'stave merge'. If the listener was "
+        "killed, 'stave recover OUT' does this.\n\n"
+        "Missing events are in the trace as a loss with their count: those of a program that was "
+        "killed or lost its connection, and those that arrived when the spool or the disk was "
+        "full.\n\n"
         "At most 1,024 senders are served at once (half of them from one other machine), and "
-        "16,384 "
-        "in all. Only addresses of this machine are opened without --token.",
+        "16,384 in all. Addresses other than those of this machine require --token.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

@@ -27,7 +27,7 @@ uint32_t stave_i_obeys_environment =
 
 const struct sv_option sv_common_options[] = {
     {'q', "quiet", NULL, SV_OPT_FLAG, offsetof(struct sv_common, quiet),
-     "only errors and damage on standard error", NULL},
+     "print only errors and damage on standard error", NULL},
     {0, "color", "WHEN", SV_OPT_TEXT, offsetof(struct sv_common, color),
      "auto (default), always or never; NO_COLOR is respected", "auto always never"},
     {'h', "help", NULL, SV_OPT_FLAG, offsetof(struct sv_common, help), "this help", NULL},
@@ -77,8 +77,8 @@ static int out_of_memory(void)
 {
     sv_no_memory = NULL;
     sv_console_error(NULL, SV_NO_POS,
-                     "out of memory: give it more (ulimit -v, the limit of the container) or a "
-                     "smaller input");
+                     "out of memory: raise the limit (ulimit -v, the limit of the container) or "
+                     "use a smaller input");
     return SV_EXIT_OUTPUT;
 }
 

@@ -29,13 +29,13 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 static const struct sv_option options[] = {
     {0, "offset", "FILE=TIME", SV_OPT_LIST, offsetof(struct merge, offsets),
      "shift FILE by TIME (-1.5ms, +20us, 3s, or a plain number of nanoseconds), after its clock "
-     "was "
-     "related or, where it cannot be, as it is; may be given several times",
+     "was related, or its unchanged times if the clock cannot be related; may be given several "
+     "times",
      NULL},
     {0, "assume", NULL, SV_OPT_FLAG, offsetof(struct merge, assume),
-     "merge also what cannot be related: take those timestamps as they are", NULL},
+     "also merge inputs whose clocks cannot be related: use their timestamps unchanged", NULL},
     {0, "same-host", NULL, SV_OPT_FLAG, offsetof(struct merge, same_host),
-     "all inputs come from one machine: equal pids are the same process", NULL},
+     "all inputs are from one machine: equal pids are the same process", NULL},
     SV_OUTPUT_OPTIONS(struct merge),
     SV_INPUT_OPTIONS(struct merge),
     {0},
@@ -47,25 +47,24 @@ static const struct sv_example examples[] = {
     {"stave merge app.pftrace system.pftrace --same-host -o both.pftrace",
      "two recordings of one machine"},
     {"stave merge a.json b.json --offset b.json=+1.25ms -o ab.json",
-     "two files that only you can relate"},
+     "two files whose relation only you know"},
     {0},
 };
 
 const struct sv_command sv_command_merge = {
     .name = "merge",
     .operands = "A B… -o OUT",
-    .summary = "put several traces on one time axis",
-    .description = "Relates the clocks of the inputs through their clock snapshots, wall clocks or "
-                   "Kineto's baseTimeNanoseconds and writes all events on "
-                   "one time axis, with the uncertainty told. Processes, threads, flow and "
-                   "correlation numbers of different machines or ranks are kept "
-                   "apart, even when they are equal; inputs of one machine (same boot id or host "
-                   "name in their metadata) share its processes, unless they are of different "
-                   "containers (pid namespaces). The order of the "
-                   "inputs does not matter.\n\n"
-                   "When two clocks cannot be related the merge is refused with the reason: a "
-                   "plausible picture with a wrong offset is worse than none. "
-                   "--offset gives the relation by hand, --assume takes timestamps as they are.",
+    .summary = "merge several traces onto one time axis",
+    .description =
+        "Relates the clocks of the inputs through their clock snapshots, wall clocks or Kineto's "
+        "baseTimeNanoseconds, writes all events on one time axis, and reports the uncertainty. "
+        "Processes, threads, flow and correlation numbers of different machines or ranks are kept "
+        "apart, even when they are equal; inputs of one machine (same boot id or host name in "
+        "their metadata) share its processes, unless they are of different containers (pid "
+        "namespaces). The order of the inputs does not matter.\n\n"
+        "If two clocks cannot be related, the merge is refused with the reason, because a wrong "
+        "offset would not be noticed in the result. --offset gives the relation by hand, --assume "
+        "uses timestamps unchanged.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

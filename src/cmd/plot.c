@@ -15,24 +15,17 @@
 #include <strings.h>
 #include <unistd.h>
 
-#define WINDOW "time from to around margin "
-
 static const struct {
     const char *name;
-    sv_plot_fn *draw;
+    sv_plot_fn *draw; /* NULL: batch, whose input need not be a trace */
     size_t least_names, most_names;
     const char *names;
     const char *options; /* those that not all have */
 } kinds[] = {
-    {"timeline", sv_plot_timeline, 0, 0, NULL,
-     WINDOW "wall top rows group max-rows arrows no-arrows"},
-    {"flame", sv_plot_flame, 0, 0, NULL, WINDOW "top diff merge-tracks samples"},
-    {"hist", sv_plot_hist, 1, 100, "the name (or glob) of the slices", WINDOW "buckets log linear"},
-    {"counter", sv_plot_counter, 0, 100, NULL, WINDOW "wall top"},
-    {"steps", sv_plot_steps, 0, 0, NULL, WINDOW "top marker"},
-    {"layers", sv_plot_layers, 0, 0, NULL, WINDOW "top"},
-    {"gpu", sv_plot_gpu, 0, 0, NULL, WINDOW "wall top marker"},
-    {"batch", NULL, 0, 0, NULL, "panel sla"}, /* apart: its input need not be a trace */
+#define KIND(name, ...) {#name, sv_plot_##name, __VA_ARGS__},
+    SV_PLOT_KINDS(KIND)
+#undef KIND
+        {"batch", NULL, 0, 0, NULL, "panel sla"},
 };
 #define N_KINDS (sizeof kinds / sizeof *kinds)
 
@@ -59,9 +52,8 @@ int sv_plot_no_such(const char *what, const char *name, const char *const *candi
                 left[i] = left[--n_left];
     }
     free(left);
-    int code = n ? sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "no %s is named like '%.80s'; there is %s%s", what, name,
-                              sv_buf_cstr(&list), n_left ? ", " SV_ELLIPSIS : "")
+    int code = n ? sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no %s matches '%.80s'; available: %s%s",
+                              what, name, sv_buf_cstr(&list), n_left ? ", " SV_ELLIPSIS : "")
                  : sv_err_set(err, SV_EFOUND, SV_NO_POS, "the trace has no %ss", what);
     sv_buf_fini(&list);
     return code;
@@ -84,14 +76,14 @@ int sv_plot_form(const char *output, enum sv_picture_form *form, struct sv_err *
         if (len > n && strcasecmp(output + len - n, forms[i].suffix) == 0) {
             *form = forms[i].form;
             if (*form != SV_FORM_SVG && !sv_cairo_is_there())
-                return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                                  "%s: this stave was built without cairo: it writes SVG only (-o "
-                                  "FILE.svg)",
-                                  output);
+                return sv_err_set(
+                    err, SV_EUSAGE, SV_NO_POS,
+                    "%s: this stave was built without cairo and writes only SVG (-o FILE.svg)",
+                    output);
             return 0;
         }
     }
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s: a picture is written as .svg, .png or .pdf",
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s: unknown suffix; use .svg, .png or .pdf",
                       output);
 }
 
@@ -137,7 +129,7 @@ static int take_sides(struct sv_plot *p, struct sv_interval *w, struct sv_err *e
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--time or --to, not both");
     if (sv_parse_moment(o->to, strlen(o->to), &w->to) < 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--to: '%s' is no time such as 1.5s, 20ms or @123456789ns", o->to);
+                          "--to: '%s' is not a time such as 1.5s, 20ms or @123456789ns", o->to);
     return 0;
 }
 
@@ -153,7 +145,7 @@ static int set_window(struct sv_plot *p, const struct sv_interval *w, struct sv_
     if (p->from_ns > t->last_ns || p->to_ns <= t->first_ns) {
         char end[32];
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--time: nothing lies in that window; the trace lasts %s",
+                          "--time: no events in that window; the trace lasts %s",
                           sv_human_ns(end, t->last_ns - t->first_ns));
     }
     return sv_plot_zoom(p, err);
@@ -169,9 +161,11 @@ static int set_size(struct sv_plot *p, double *scale, struct sv_err *err)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--scale: '%s' is not between 0.1 and 10",
                           o->scale);
     if (o->width && (o->width < 300 || o->width > 20000))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--width is between 300 and 20000 pixels");
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--width must be between 300 and 20000 pixels");
     if (o->height && (o->height < 150 || o->height > 20000))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--height is between 150 and 20000 pixels");
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--height must be between 150 and 20000 pixels");
     p->frame.title = o->title ? o->title : p->name;
     p->frame.width = o->width ? (double)o->width : 1400;
     p->frame.height = (double)o->height;
@@ -190,7 +184,7 @@ static int set_wall_time(struct sv_plot *p, struct sv_err *err)
     if (!sv_clocks_convert(c, c->trace_clock, SV_CLOCK_REALTIME, p->trace->first_ns,
                            &p->frame.wall_ns))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--wall: the trace does not say what its clock has to do with wall time");
+                          "--wall: the trace does not relate its clock to wall time");
     return 0;
 }
 
@@ -232,10 +226,15 @@ static int find_kind(const char *name, size_t *kind, struct sv_err *err)
             return 0;
     }
     const char *near = sv_nearest(name, names, N_KINDS);
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                      "there is no picture '%s'%s%s%s; there are timeline, flame, hist, counter, "
-                      "steps, layers, gpu and batch",
-                      name, near ? ", perhaps '" : "", near ? near : "", near ? "'" : "");
+    char known[256] = "";
+    for (size_t i = 0; i < N_KINDS; i++)
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s",
+                 i == 0             ? ""
+                 : i + 1 == N_KINDS ? " and "
+                                    : ", ",
+                 names[i]);
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "unknown plot '%s'%s%s%s; available: %s", name,
+                      near ? ", perhaps '" : "", near ? near : "", near ? "'" : "", known);
 }
 
 /* What this kind of picture has no use for is not passed over. */
@@ -271,13 +270,12 @@ static int check(const struct sv_plot *p, size_t kind, struct sv_err *err)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s needs %s after the trace",
                           kinds[kind].name, kinds[kind].names);
     if (p->n_names > kinds[kind].most_names)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s: what is '%s'?", kinds[kind].name,
-                          p->names[kinds[kind].most_names]);
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s: unexpected argument '%s'",
+                          kinds[kind].name, p->names[kinds[kind].most_names]);
     if ((!output || strcmp(output, "-") == 0) && isatty(STDOUT_FILENO))
-        return sv_err_set(
-            err, SV_EUSAGE, SV_NO_POS,
-            "a picture is nothing for a terminal: name a file with -o FILE.svg (.png, "
-            ".pdf); 'stave show' draws in the terminal");
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "refusing to write an image to a terminal: use -o FILE.svg (.png, "
+                          ".pdf); 'stave show' draws in the terminal");
     return 0;
 }
 
@@ -345,24 +343,26 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {'o', "output", "FILE", SV_OPT_TEXT, offsetof(struct sv_plot_options, output),
-     "where to write it: FILE.svg, FILE.png or FILE.pdf (default: SVG to standard output)", NULL},
+     "write to FILE.svg, FILE.png or FILE.pdf (default: SVG to standard output)", NULL},
     SV_TIME_OPTION(struct sv_plot_options, "only this window"),
     {0, "from", "TIME", SV_OPT_TEXT, offsetof(struct sv_plot_options, from),
-     "where the window begins", NULL},
-    {0, "to", "TIME", SV_OPT_TEXT, offsetof(struct sv_plot_options, to), "where the window ends",
-     NULL},
+     "start of the window (default: start of the trace)", NULL},
+    {0, "to", "TIME", SV_OPT_TEXT, offsetof(struct sv_plot_options, to),
+     "end of the window (default: end of the trace)", NULL},
     {0, "around", "NAME[#N]", SV_OPT_TEXT, offsetof(struct sv_plot_options, around),
      "the window around the first (the N-th) slice of this name or glob", NULL},
     {0, "margin", "SIZE", SV_OPT_TEXT, offsetof(struct sv_plot_options, margin),
-     "with --around: so much on both sides, a time or a share of the slice (default 25%)", NULL},
+     "with --around: time before and after the slice, as a time or a share of the slice (default "
+     "25%)",
+     NULL},
     {0, "width", "PIXELS", SV_OPT_COUNT, offsetof(struct sv_plot_options, width),
-     "of the picture (default 1400)", NULL},
+     "width of the picture in pixels (default 1400)", NULL},
     {0, "height", "PIXELS", SV_OPT_COUNT, offsetof(struct sv_plot_options, height),
-     "of the picture (default: what it needs)", NULL},
+     "height of the picture in pixels (default: by its content)", NULL},
     {0, "scale", "FACTOR", SV_OPT_TEXT, offsetof(struct sv_plot_options, scale),
      "pixels of a PNG per pixel of the picture, for sharp prints (default 1)", NULL},
     {0, "title", "TEXT", SV_OPT_TEXT, offsetof(struct sv_plot_options, title),
-     "above the picture (default: the file's name)", NULL},
+     "title of the picture (default: the name of the file)", NULL},
     {0, "wall", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, wall),
      "time axes show the time of day (UTC) instead of the time since the start", NULL},
     {0, "top", "N", SV_OPT_COUNT, offsetof(struct sv_plot_options, top),
@@ -373,11 +373,11 @@ static const struct sv_option options[] = {
      "commas (default: cpu,gpu,disk,io,app as far as the trace has them, else tracks)",
      "cpu gpu disk io app tracks"},
     {0, "group", "HOW", SV_OPT_TEXT, offsetof(struct sv_plot_options, group),
-     "timeline: file and block I/O of each process (the default), by role (trainers, loaders, "
-     "others) or of all together",
+     "timeline: file and block I/O by process (default), by role (trainers, loaders, others) or "
+     "for all together",
      "process role all"},
     {0, "max-rows", "N", SV_OPT_COUNT, offsetof(struct sv_plot_options, max_rows),
-     "timeline: at most so many tracks (default 200; 24 below cpu, gpu, disk and io)", NULL},
+     "timeline: maximum number of tracks (default 200; 24 below cpu, gpu, disk and io)", NULL},
     {0, "arrows", "N", SV_OPT_COUNT, offsetof(struct sv_plot_options, arrows),
      "timeline: draw flows as arrows unless there are more than N in the window (default 300)",
      NULL},
@@ -388,21 +388,23 @@ static const struct sv_option options[] = {
     {0, "merge-tracks", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, merge_tracks),
      "flame: call paths of all tracks together", NULL},
     {0, "samples", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, samples),
-     "flame: of stack samples ('stave record --sample 99') instead of slices", NULL},
+     "flame: use stack samples ('stave record --sample 99') instead of slices", NULL},
     {0, "buckets", "N", SV_OPT_COUNT, offsetof(struct sv_plot_options, buckets),
-     "hist: how many (default: by the number of slices)", NULL},
+     "hist: number of buckets (default: by the number of slices)", NULL},
     {0, "log", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, log),
-     "hist: buckets that grow; the default where durations differ more than tenfold", NULL},
+     "hist: logarithmic buckets (default if durations differ more than tenfold)", NULL},
     {0, "linear", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, linear),
      "hist: buckets of equal width", NULL},
     {0, "marker", "GLOB", SV_OPT_TEXT, offsetof(struct sv_plot_options, marker),
-     "steps: the name of what marks a step (default: what is usual)", NULL},
+     "steps: the name of the slices that mark steps (default: ProfilerStep#N and other common "
+     "names)",
+     NULL},
     {0, "panel", "NAME", SV_OPT_LIST, offsetof(struct sv_plot_options, panels),
      "batch: only this panel; may be given several times", NULL},
     {0, "list", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, list),
-     "batch: the names of all panels", NULL},
+     "batch: list the names of all panels", NULL},
     {0, "sla", "MS,…", SV_OPT_TEXT, offsetof(struct sv_plot_options, sla),
-     "batch: limits of latency in the panel sla (default 50,100,200)", NULL},
+     "batch: latency limits of the panel sla in milliseconds (default 50,100,200)", NULL},
     SV_MEMORY_OPTION(struct sv_plot_options),
     SV_INPUT_OPTIONS_AS(struct sv_plot_options, "input-format", input_format),
     {0},
@@ -412,13 +414,13 @@ static const struct sv_example examples[] = {
     {"stave plot timeline trace.pftrace -o trace.svg",
      "the whole trace; open it in a browser, hover for details, click to zoom"},
     {"stave plot timeline run.pftrace --group role -o run.png",
-     "of a recorded run: CPU, GPU, disks, file I/O of trainers and loaders, phases"},
+     "a recorded run: CPU, GPU, disks, file I/O of trainers and loaders, phases"},
     {"stave plot timeline run.pftrace --around 'training step#7' --margin 50% -o step.png",
-     "the seventh training step, and half as much before and after it"},
+     "the seventh training step, and half its duration before and after it"},
     {"stave plot timeline trace.json --time 1.2s:1.3s -o step.png", "a tenth of a second of it"},
     {"stave plot flame trace.json -o flame.svg", "where the time goes, by call path"},
     {"stave plot flame hot.pftrace --samples -o hot.svg",
-     "where the CPUs were, by the stacks of 'stave record --sample 99'"},
+     "where the CPUs spent their time, from the stacks of 'stave record --sample 99'"},
     {"stave plot flame before.json --diff after.json -o diff.svg",
      "what became slower (orange) and faster (blue)"},
     {"stave plot hist trace.json 'aten::conv2d' -o conv.png",
@@ -442,17 +444,17 @@ const struct sv_command sv_command_plot = {
     .name = "plot",
     .operands = "KIND TRACE [NAME…] -o FILE",
     .summary =
-        "draw a trace: time line, flame graph, histogram, counters, steps, GPUs, layers, batches",
+        "draw a trace: timeline, flame graph, histogram, counters, steps, GPUs, layers, batches",
     .description =
         "The suffix of the output chooses SVG (hover for details, click to zoom, no network), PNG "
         "or PDF.\n\n"
-        "timeline: of a trace with system capture the machine first (CPU, GPUs, disks, what each "
-        "process does with files and block devices), then the application's phases, threads and "
-        "counters; of other traces all tracks. What is narrower than a pixel is merged, so a large "
-        "trace makes no large picture.\n\n"
-        "flame: time by call path; a box is as wide as its total time, what its children leave is "
-        "its self time. With --diff the widths are those of the second trace and colours tell the "
-        "change (per step, where both have steps).\n\n"
+        "timeline: for a trace with system events, first the machine (CPU, GPUs, disks, file and "
+        "block I/O of each process), then the application's phases, threads and counters; for "
+        "other traces all tracks. Slices narrower than a pixel are merged, so the size of the "
+        "picture does not depend on the size of the trace.\n\n"
+        "flame: time by call path; the width of a box is its total time, the part without children "
+        "is its self time. With --diff the widths are those of the second trace and colours show "
+        "the change (per step, where both have steps).\n\n"
         "hist NAME: the durations of the slices of this name (a glob), with median, p90 and "
         "p99.\n\n"
         "counter [NAME…]: counters by name (globs) over time, those of one unit in one panel.\n\n"
@@ -460,15 +462,12 @@ const struct sv_command sv_command_plot = {
         "gpu: for each device the share of time that it computed, communicated, copied or waited "
         "for the host, its memory, and its busiest streams (--top N), by 'stave report gpu'.\n\n"
         "layers: a bar per layer of a model, divided by kind of operation. The layer is the "
-        "argument "
-        "'layer', a number in the name of the slice or of one around it (layers.3, "
-        "DecoderLayer_7), or "
-        "else the thread's number; the kind is told by the category and the name. Self times are "
-        "added up.\n\n"
+        "argument 'layer', a number in the name of the slice or of one around it (layers.3, "
+        "DecoderLayer_7), or else the thread's number; the kind follows from the category and the "
+        "name. Self times are added up.\n\n"
         "batch: the batches of an inference server, from its summary CSV (and metrics.csv beside "
         "it) or from a trace of it: latencies, phases, workers, sizes, arrivals, throughput. All "
-        "panels on one sheet, some of them (--panel), or a picture for each in a folder "
-        "(-o DIR/).",
+        "panels on one sheet, some of them (--panel), or a picture for each in a folder (-o DIR/).",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

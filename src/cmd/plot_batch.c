@@ -56,9 +56,9 @@ static int choose_panels(const struct sv_words *names, struct wanted *w, struct 
             i++;
         if (i == n_all) {
             const char *near = sv_nearest(names->items[k], candidates, n_all);
-            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "--panel: there is no '%s'%s%s%s; --list shows all", names->items[k],
-                              near ? ", perhaps '" : "", near ? near : "", near ? "'" : "");
+            return sv_err_set(
+                err, SV_EUSAGE, SV_NO_POS, "--panel: unknown panel '%s'%s%s%s; --list shows all",
+                names->items[k], near ? ", perhaps '" : "", near ? near : "", near ? "'" : "");
         }
         if (w->n < 64)
             w->panels[w->n++] = &panels[i];

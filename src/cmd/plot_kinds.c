@@ -7,6 +7,7 @@
 #include "analysis/steps.h"
 #include "cli/console.h"
 #include "core/base/glob.h"
+#include "core/base/sat.h"
 #include "plot/bars.h"
 #include "plot/counters.h"
 #include "plot/flame.h"
@@ -35,9 +36,10 @@ static int draw_flame(struct sv_plot *p, const struct sv_trace *const *traces, s
     sv_calltree_make(&tree, traces, n, &options);
     int code = 0;
     if (p->o->samples && tree.n == 1)
-        code = sv_err_set(err, SV_EFOUND, SV_NO_POS,
-                          "%s has no stack samples there; 'stave record --sample 99' takes them",
-                          p->path);
+        code = sv_err_set(
+            err, SV_EFOUND, SV_NO_POS,
+            "%s has no stack samples in that window; 'stave record --sample 99' records them",
+            p->path);
     else
         sv_flame_draw(p->picture, &tree, &flame);
     sv_calltree_fini(&tree);
@@ -209,9 +211,10 @@ int sv_plot_counter(struct sv_plot *p, struct sv_err *err)
     else
         sv_counters_draw(p->picture, t, &plot);
     if (n_wanted > plot.n)
-        sv_console_note(
-            "%zu counters of %zu are drawn%s; name those that you want, or --top %zu", plot.n,
-            n_wanted, n_zeros && !with_zeros ? ", without those that are always 0" : "", n_wanted);
+        sv_console_note("%zu of %zu counters are drawn%s; give the names of others, or --top %zu",
+                        plot.n, n_wanted,
+                        n_zeros && !with_zeros ? " (those that are always 0 are omitted)" : "",
+                        n_wanted);
     free(names);
     free(zeros);
     free(tracks);
@@ -292,12 +295,12 @@ int sv_plot_steps(struct sv_plot *p, struct sv_err *err)
             s.steps[n++] = s.steps[i];
     }
     if (n == 0) {
-        int code = sv_err_set(err, SV_EFOUND, SV_NO_POS,
-                              s.n ? "no step begins in that window"
-                              : p->o->marker
-                                  ? "no slice or instant is named like '%s'"
-                                  : "no steps found: name their marker with --marker GLOB",
-                              p->o->marker);
+        int code = sv_err_set(
+            err, SV_EFOUND, SV_NO_POS,
+            s.n            ? "no step begins in that window"
+            : p->o->marker ? "no slice or instant matches '%s'"
+                           : "no steps found: give the name of their marker with --marker GLOB",
+            p->o->marker);
         sv_steps_fini(&s);
         return code;
     }
@@ -352,7 +355,7 @@ int sv_plot_layers(struct sv_plot *p, struct sv_err *err)
         snprintf(bars[i].label, sizeof bars[i].label, "%" PRId64, l.layers[i].number);
         for (size_t k = 0; k < SV_N_LAYER; k++) {
             bars[i].ns[k] = l.layers[i].ns[k];
-            inside += l.layers[i].ns[k];
+            inside = sv_sat_add(inside, l.layers[i].ns[k]);
         }
     }
     for (size_t k = 0; k < SV_N_LAYER; k++)
@@ -381,7 +384,7 @@ int sv_plot_gpu(struct sv_plot *p, struct sv_err *err)
     if (r.n_work == 0)
         code = sv_err_set(
             err, SV_EFOUND, SV_NO_POS,
-            "no GPU work: no slices of category kernel, gpu_memcpy or the like (docs/gpu.md)");
+            "no GPU work found: no slices of category kernel, gpu_memcpy or similar (docs/gpu.md)");
     else
         sv_gpu_figure_draw(p->picture, &r,
                            &(struct sv_gpu_figure){.frame = p->frame,

@@ -35,8 +35,8 @@ static int parse_row_word(const char *word, size_t len, unsigned *rows, struct s
     memcpy(text, word, len < sizeof text - 1 ? len : sizeof text - 1);
     const char *near = sv_nearest(text, names, N_ROW_WORDS);
     return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                      "--rows: there is no '%s'%s%s%s; say cpu, gpu, disk, io, app or tracks, "
-                      "joined by commas",
+                      "--rows: unknown rows '%s'%s%s%s; give cpu, gpu, disk, io, app or tracks, "
+                      "separated by commas",
                       text, near ? ", perhaps '" : "", near ? near : "", near ? "'" : "");
 }
 
@@ -124,7 +124,7 @@ static int find_nth(const struct wanted *w, const char *what, uint32_t *row, str
             rows[n++] = (struct found){t->slices.ts_ns[i], (uint32_t)i};
         }
     if (w->number > n) {
-        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--around: '%s' occurs %zu time%s only", what,
+        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--around: '%s' occurs only %zu time%s", what,
                           n, n == 1 ? "" : "s");
     } else {
         qsort(rows, n, sizeof *rows, by_time);
@@ -184,9 +184,8 @@ int sv_plot_zoom(struct sv_plot *p, struct sv_err *err)
     uint32_t row = 0;
     double margin;
     if (!p->o->around)
-        return p->o->margin
-                   ? sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--margin belongs to --around NAME")
-                   : 0;
+        return p->o->margin ? sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--margin needs --around NAME")
+                            : 0;
     if (p->is_zoomed)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "--around or a window (--time, --from, --to), not both");
@@ -232,6 +231,6 @@ int sv_plot_timeline(struct sv_plot *p, struct sv_err *err)
     if (sv_timeline_draw(p->picture, p->trace, &timeline) == 0)
         return sv_err_set(err, SV_EFOUND, SV_NO_POS,
                           timeline.rows ? "the trace has nothing for these rows in that window"
-                                        : "nothing lies in that window");
+                                        : "no events in that window");
     return 0;
 }

@@ -57,7 +57,7 @@ static int find_sql(const struct query *o, const struct sv_words *operands, stru
     *n_traces = operands->n;
     if (operands->n == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "name a trace and a query: stave query TRACE \"SELECT …\"");
+                          "give a trace and a query: stave query TRACE \"SELECT …\"");
     if (o->interactive)
         return 0;
     if (o->file)
@@ -65,7 +65,7 @@ static int find_sql(const struct query *o, const struct sv_words *operands, stru
     if (operands->n == 1) {
         if (isatty(STDIN_FILENO))
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                              "no query: give it as the last operand, by -f FILE or on standard "
+                              "no query: give it as the last operand, with -f FILE or on standard "
                               "input, or use -i");
         return read_all("-", sql, err);
     }
@@ -164,10 +164,10 @@ static const struct sv_option options[] = {
     {'f', "file", "FILE", SV_OPT_TEXT, offsetof(struct query, file),
      "read the SQL from FILE ('-': standard input)", NULL},
     {'i', "interactive", NULL, SV_OPT_FLAG, offsetof(struct query, interactive),
-     "a shell: statements line by line, with history and completion", NULL},
+     "start an interactive shell with history and completion", NULL},
     SV_ROWS_OPTION(struct query, "to", to),
     {0, "time", NULL, SV_OPT_FLAG, offsetof(struct query, time),
-     "say on standard error how long loading and each run took", NULL},
+     "report the time of loading and of each statement on standard error", NULL},
     SV_MEMORY_OPTION(struct query),
     SV_INPUTS_OPTIONS(struct query),
     {0},
@@ -178,23 +178,20 @@ static const struct sv_example examples[] = {
      "where the time goes"},
     {"stave query trace.json 'select * from kernel order by dur desc limit 10' --to markdown",
      "the ten longest kernels, for a report"},
-    {"stave query -i trace.pftrace", "ask one thing after another"},
+    {"stave query -i trace.pftrace", "an interactive shell"},
     {0},
 };
 
 const struct sv_command sv_command_query = {
     .name = "query",
     .operands = "TRACE… [SQL]",
-    .summary = "ask a trace in SQL",
+    .summary = "query a trace with SQL",
     .description =
         "Loads the traces and runs SQL statements over them. Tables and columns have the names "
-        "that "
-        "Perfetto gives them (slice, track, thread, process, counter, args, flow…), so that "
-        "queries "
-        "written for Perfetto run unchanged; io, file, kernel, memcpy, batch, request and loss are "
-        "Stave's own. The last operand is the query unless it comes from -f or standard input; it "
-        "may "
-        "hold several statements. Nothing that a statement does reaches the file.",
+        "that Perfetto gives them (slice, track, thread, process, counter, args, flow…), so that "
+        "queries written for Perfetto run unchanged; io, file, kernel, memcpy, batch, request and "
+        "loss are Stave's own. The last operand is the query unless it comes from -f or standard "
+        "input; it may hold several statements. Statements never change the file.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

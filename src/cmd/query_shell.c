@@ -210,7 +210,7 @@ static bool history_path(char *path, size_t size)
 #ifdef SV_HAVE_EDIT
 #define NO_EDITING ""
 #else
-#define NO_EDITING "\nPlain lines: this build has no libedit, so no history and no completion."
+#define NO_EDITING "\nNo history and no completion: this stave was built without libedit."
 #endif
 
 static sigjmp_buf to_prompt;
@@ -254,7 +254,7 @@ static void print_help(void)
     sv_print(stdout, ".tables          the tables and views\n"
                      ".schema [TABLE]  the columns of a table, or of all\n"
                      ".mode FORM       table, csv, json, jsonl or markdown\n"
-                     ".timer on|off    say how long statements take\n"
+                     ".timer on|off    show how long statements take\n"
                      ".quit            leave (also Ctrl-D)\n"
                      "Everything else is SQL and ends with a semicolon.\n");
 }

@@ -78,7 +78,7 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
     bool joins = o->pids.n > 0 || o->comm || o->cgroup;
     if (o->cgroup && !sv_procfs_is_cgroup(o->cgroup))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--cgroup: '%s' is no cgroup: give a folder below /sys/fs/cgroup that "
+                          "--cgroup: '%s' is not a cgroup: give a folder below /sys/fs/cgroup that "
                           "has a file cgroup.procs",
                           o->cgroup);
     if (operands->n == 0 && !joins && !o->all)
@@ -87,12 +87,12 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
             "nothing to record: give a command after --, or -p PID, --comm, --cgroup or --all");
     if (operands->n > 0 && joins)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "a command and -p, --comm or --cgroup exclude each other");
+                          "a command cannot be combined with -p, --comm or --cgroup");
     if (!o->out.path && !o->use.out_dir)
         o->out.path = default_path(operands, path);
     if (o->out.path && strcmp(o->out.path, "-") == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "standard output belongs to the command; use -o FILE");
+                          "standard output is used by the command; use -o FILE");
     if ((o->use.inject || o->use.copy_output) && operands->n == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "--inject and --copy-output need a command that stave starts");
@@ -100,74 +100,89 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
         (o->use.archive && sv_record_archive_check(err) < 0) || sv_record_logs_check(o, err) < 0 ||
         sv_parts_check(o, err) < 0)
         return err->code;
-    o->no_io &= !o->use.io;
+    o->probes[SV_PROBE_syscalls].is_given &= !o->use.io; /* --io undoes --no-io */
     return record_to_place(o, operands, err);
 }
 
 #define AT(member) offsetof(struct sv_record_options, member)
 
+/* The options of the probes, by the types that list.h gives. */
+#define PROBE_NONE(probe)
+#define PROBE_FLAG(probe)                                                              \
+    {0,           sv_probe_##probe.option.name,          NULL,                         \
+     SV_OPT_FLAG, AT(probes[SV_PROBE_##probe].is_given), sv_probe_##probe.option.help, \
+     NULL},
+#define PROBE_COUNT(probe)                \
+    {0,                                   \
+     sv_probe_##probe.option.name,        \
+     sv_probe_##probe.option.arg,         \
+     SV_OPT_COUNT,                        \
+     AT(probes[SV_PROBE_##probe].number), \
+     sv_probe_##probe.option.help,        \
+     NULL},
+
 static const struct sv_option record_options[] = {
     SV_OUTPUT_OPTIONS(struct sv_record_options),
     {'p', "pid", "PID", SV_OPT_LIST, AT(pids),
-     "join this running process, its threads and descendants; may be given several times", NULL},
+     "record this running process, its threads and descendants; may be given several times", NULL},
     {0, "comm", "NAME", SV_OPT_TEXT, AT(comm),
-     "join the processes of this name, those that run and those that come, and their descendants",
+     "record all processes with this name, running now or started later, and their descendants",
      NULL},
     {0, "cgroup", "FOLDER", SV_OPT_TEXT, AT(cgroup),
-     "join the processes of this cgroup (a container), those in it and those that enter it, and "
-     "their descendants",
+     "record the processes of this cgroup (a container), in it now or entering later, and their "
+     "descendants",
      NULL},
-    {0, "all", NULL, SV_OPT_FLAG, AT(all), "every process of the machine but stave itself", NULL},
+    {0, "all", NULL, SV_OPT_FLAG, AT(all),
+     "record every process of the machine except stave itself", NULL},
     {0, "duration", "TIME", SV_OPT_TEXT, AT(duration),
-     "stop after so long (10s, 2min); the command goes on unrecorded", NULL},
-    {0, "max-size", "SIZE", SV_OPT_BYTES, AT(max_bytes),
-     "stop when the trace has reached this size; the command goes on unrecorded", NULL},
-    {0, "no-io", NULL, SV_OPT_FLAG, AT(no_io), "no system calls", NULL},
-    {0, "no-block", NULL, SV_OPT_FLAG, AT(no_block), "no block requests", NULL},
-    {0, "no-page-cache", NULL, SV_OPT_FLAG, AT(no_cache), "no page-cache misses", NULL},
-    {0, "sched", NULL, SV_OPT_FLAG, AT(sched),
-     "states of the threads: running (and on which CPU), runnable, sleeping, blocked on I/O", NULL},
-    {0, "sample", "HZ", SV_OPT_COUNT, AT(sample_hz),
-     "stacks of what runs, so many times a second on each CPU (99): kernel and program, with the "
-     "names of functions; 'stave plot flame --samples' shows them",
+     "stop after this time (10s, 2min); the command continues unrecorded (default: no limit)",
      NULL},
+    {0, "max-size", "SIZE", SV_OPT_BYTES, AT(max_bytes),
+     "stop when the trace has reached this size; the command continues unrecorded (default: no "
+     "limit)",
+     NULL},
+#define SV_PROBE(probe, type, ...) PROBE_##type(probe)
+#include "record/probes/list.h"
+#undef SV_PROBE
     {0, "calls", "GROUPS", SV_OPT_TEXT, AT(calls),
      "which system calls: files, maps, sync, names, stat, sockets, uring, all; separated by commas "
      "(default: all but sockets)",
      "files maps sync names stat sockets uring all"},
     {0, "min-latency", "TIME", SV_OPT_TEXT, AT(min_latency),
-     "leave out calls shorter than this (20us); decided in the kernel, counted", NULL},
+     "skip calls shorter than this (20us); they are filtered in the kernel and counted (default: "
+     "none)",
+     NULL},
     {0, "path", "PREFIX", SV_OPT_TEXT, AT(prefix),
-     "only calls on files whose path begins so; decided in the kernel where it can tell", NULL},
+     "record only calls on files whose path starts with this; filtered in the kernel where "
+     "possible",
+     NULL},
     {0, "paths", "HOW", SV_OPT_TEXT, AT(paths),
-     "all: every call shows the path of its file (default); once: only the first one of each "
-     "descriptor does, which makes the file an eighth smaller; stave fills the others in when it "
-     "reads "
-     "it, other programs do not",
+     "all: every call has the path of its file (default); once: only the first call on each "
+     "descriptor has it, which makes the file an eighth smaller; stave fills in the others when it "
+     "reads the file, other programs do not",
      "all once"},
     {0, "ring", "SIZE", SV_OPT_BYTES, AT(ring_bytes),
      "ring buffer per CPU between kernel and stave (default 16M)", NULL},
     {0, "hooks", "KIND", SV_OPT_TEXT, AT(hooks),
-     "how stave is attached to the kernel: btf, raw or tracepoints (default: best, the first of "
-     "these that works; 'stave doctor' tells which)",
+     "kind of kernel tracepoints: btf, raw or tracepoints (default: best, the first of these that "
+     "works; 'stave doctor' shows which)",
      "best btf raw tracepoints"},
     {0, "interval", "TIME", SV_OPT_TEXT, AT(interval),
-     "how often utilisation (CPUs, memory, disks, network, processes) is sampled; 0 is never "
+     "sampling interval of utilisation (CPUs, memory, disks, network, processes); 0 disables it "
      "(default 100ms)",
      NULL},
     {0, "drop-caches", NULL, SV_OPT_FLAG, AT(drop_caches),
-     "empty the page cache first, so that files come from the disk", NULL},
+     "empty the page cache first, so that files are read from disk", NULL},
     {0, "redact", "WHAT", SV_OPT_TEXT, AT(redact),
-     "paths: every word of a path becomes a token, the same wherever it occurs; command lines are "
-     "left out",
+     "paths: replace every component of a path by a token, the same token wherever it occurs, and "
+     "omit command lines",
      "paths"},
     {0, "detach", NULL, SV_OPT_FLAG, AT(detach),
-     "record in the background, without the terminal; 'stave status' and 'stave stop' find it",
-     NULL},
+     "record in the background, without a terminal; use 'stave status' and 'stave stop'", NULL},
     {0, "strict", NULL, SV_OPT_FLAG, AT(strict),
-     "stop when something cannot be recorded; exit code 1 when anything was lost", NULL},
+     "stop if something cannot be recorded; exit with 1 if events were lost", NULL},
     SV_RECORD_USE_OPTIONS(struct sv_record_options),
-    {0, "no-summary", NULL, SV_OPT_FLAG, AT(no_summary), "no summary at the end", NULL},
+    {0, "no-summary", NULL, SV_OPT_FLAG, AT(no_summary), "print no summary at the end", NULL},
     {0},
 };
 
@@ -193,22 +208,23 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 static const struct sv_example examples[] = {
     {"stave record -o train.pftrace -- python3 train.py",
      "the command, all its children and threads; its exit code is passed on"},
-    {"stave record -o job.pftrace -p 4711 --duration 30s", "join a running job for half a minute"},
+    {"stave record -o job.pftrace -p 4711 --duration 30s", "record a running job for 30 seconds"},
     {"mpirun -n 4 stave record -o job.pftrace -- ./train",
      "job.rank0000.pftrace to job.rank0003.pftrace"},
-    {"stave record --detach -o night.pftrace -p 4711", "leave it running; 'stave stop' ends it"},
+    {"stave record --detach -o night.pftrace -p 4711",
+     "record in the background; 'stave stop' ends it"},
     {"stave record --config night.yml -- ./job",
-     "options from a file: each long option is a key, unknown ones are an error"},
+     "options from a file: each long option is a key, unknown keys are an error"},
     {"stave record -o gpu.pftrace --inject opencl,nvtx -- ./job",
      "with the OpenCL calls and NVTX ranges of the command; needs no root"},
     {"stave record --out-dir runs --archive --log train.log -- python3 train.py",
      "runs/run-0001 with trace, report and picture, runs/run-0001.tar.zst with all of it"},
     {"stave record --detach --last 30s -o job.pftrace -p 4711",
-     "keep the last half minute; 'stave trigger' saves it whenever something odd happened"},
+     "keep the last 30 seconds; 'stave trigger' saves them"},
     {"stave record -o slow.pftrace --min-latency 1ms --path /data/ -- ./job",
-     "only what took a millisecond or more, only below /data/"},
+     "only calls of a millisecond or more, only below /data/"},
     {"stave record -o wait.pftrace --sched -- python3 train.py",
-     "when each thread ran, and what it waited for when it did not"},
+     "when each thread ran, and what it waited for"},
     {"stave record -o hot.pftrace --sample 99 -- python3 train.py && stave plot flame --samples "
      "hot.pftrace -o hot.svg",
      "where the CPUs spent their time, as a flame graph"},
@@ -220,29 +236,22 @@ const struct sv_command sv_command_record = {
     .operands = "[-o OUT] -- COMMAND [WORD…]",
     .summary = "record a workload: processes, file and disk I/O on one time axis",
     .description =
-        "Starts COMMAND (or joins processes with -p) and records it with all its children and "
-        "threads until it ends: every file operation with path, bytes, offset and duration, every "
-        "block request with its "
-        "device, births and deaths of processes, the utilisation of CPUs, memory, disks and "
-        "network, and the "
-        "events of programs that trace with libstave. The result has the format of OUT's suffix; "
-        "without -o it is "
-        "COMMAND-DATE-TIME.pftrace.\n\n"
+        "Starts COMMAND (or attaches to processes with -p) and records it with all its children "
+        "and threads until it exits: every file operation with path, bytes, offset and duration, "
+        "every block request with its device, process starts and exits, the utilisation of CPUs, "
+        "memory, disks and network, and the events of programs that trace with libstave. The "
+        "result has the format of OUT's suffix; without -o it is COMMAND-DATE-TIME.pftrace.\n\n"
         "System calls and block requests come from the kernel by eBPF, which needs root or the "
-        "capabilities "
-        "CAP_BPF and CAP_PERFMON. Without them stave says so and records what it can; --strict "
-        "stops "
-        "instead. 'stave doctor' tells what works here.\n\n"
-        "In OUT, %p is stave's process, %h the host, %r the rank, %j the job and %% a percent "
+        "capabilities CAP_BPF and CAP_PERFMON. Without them stave reports this and records the "
+        "rest; with --strict it stops instead. Run 'stave doctor' to see what works here.\n\n"
+        "In OUT, %p is the pid of stave, %h the host, %r the rank, %j the job and %% a percent "
         "sign. Where a launcher such as mpirun started several ranks, the rank is put before the "
-        "suffix unless OUT has %r. A second recorder of the same OUT is refused.\n\n"
-        "Ctrl-C ends the recording and saves it; a second one aborts. What could not be kept is "
-        "counted, "
-        "shown in the trace where it happened and reported at the end. When the disk is full the "
-        "trace "
-        "ends there, the command goes on, and the exit code is 4. If stave itself is killed, "
-        "OUT.part "
-        "holds all but the last moments, and 'stave recover OUT' makes the trace of it.",
+        "suffix unless OUT has %r. A second recording to the same OUT is refused.\n\n"
+        "Ctrl-C ends the recording and saves it; a second one aborts. Lost events are counted, "
+        "marked in the trace where they were lost, and reported at the end. If the disk is full, "
+        "the trace ends there, the command continues, and the exit code is 4. If stave itself is "
+        "killed, OUT.part holds everything but the last moments, and 'stave recover OUT' makes a "
+        "trace of it.",
     .options = record_options,
     .examples = examples,
     .lists = sv_format_lists,

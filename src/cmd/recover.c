@@ -42,12 +42,12 @@ static const char *state_of(const struct sv_leftover *o)
     if (own == SV_PROCESS_UNKNOWN)
         return "in another container or on another machine";
     if (o->has_session && o->dead.clients == SV_PROCESS_RUNS)
-        return "dead, but another process of it runs";
+        return "exited, but another process of it is running";
     if (o->has_session && o->dead.clients == SV_PROCESS_UNKNOWN)
-        return "dead, but another process of it may run";
-    if (o->has_session && sv_dead_is_kept(&o->dead))
+        return "exited, but another process of it may be running";
+    if (o->has_session && sv_abandoned_is_kept(&o->dead))
         return "recovered and kept";
-    return o->has_session && !sv_dead_has_trace(&o->dead) ? "finished" : "dead";
+    return o->has_session && !sv_abandoned_has_trace(&o->dead) ? "finished" : "exited";
 }
 
 static void print_head(const struct sv_leftover *o)
@@ -75,7 +75,7 @@ static void print_one(const struct sv_leftover *o)
 {
     char part[32], rings[32], lost[32];
     print_head(o);
-    if ((o->has_session && !sv_dead_has_trace(&o->dead)) || (o->problem[0] && !o->part[0]))
+    if ((o->has_session && !sv_abandoned_has_trace(&o->dead)) || (o->problem[0] && !o->part[0]))
         return;
     sv_print(stdout, "  %s: %s written", o->out[0] ? o->out : "no file",
              sv_human_bytes(part, o->part_bytes));
@@ -94,7 +94,7 @@ static int list(void)
         print_one(l.all[i]);
     print_problems(&l);
     if (l.n == 0)
-        sv_console_note("no sessions on this machine, and nothing left in this directory");
+        sv_console_note("no sessions on this machine, and no files to recover in this directory");
     sv_leftovers_fini(&l);
     return SV_EXIT_OK;
 }
@@ -129,7 +129,8 @@ static void map_bytes(struct join *j, int fd, uint64_t bytes)
     struct stat st;
     uint64_t size = fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
     if (size < bytes)
-        sv_report_add(&j->report, SV_DAMAGE, "the growing file was cut", 1, (int64_t)size, NULL);
+        sv_report_add(&j->report, SV_DAMAGE, "the partial file was truncated", 1, (int64_t)size,
+                      NULL);
     j->n = (size_t)(size < bytes ? size : bytes);
     void *at = j->n ? mmap(NULL, j->n, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     close(fd);
@@ -149,7 +150,7 @@ static int open_part(const struct sv_leftover *o, struct join *j, struct sv_sour
     if (fd < 0 && err->code < 0)
         return err->code;
     if (fd < 0 && bytes > 0)
-        sv_report_add(&j->report, SV_DAMAGE, "the growing file is gone", 1, SV_NO_POS, NULL);
+        sv_report_add(&j->report, SV_DAMAGE, "the partial file is missing", 1, SV_NO_POS, NULL);
     if (fd >= 0)
         map_bytes(j, fd, bytes);
     if (!j->bytes)
@@ -182,12 +183,12 @@ static int pump_both(const struct sv_leftover *o, struct join *j, struct sv_sink
     struct sv_source *part, *rings;
     struct sv_pump_options options = {0};
     int code = open_part(o, j, &part, err);
-    unsigned gives = SV_HAS_EDGES | SV_HAS_DISORDER | (part ? part->gives : 0);
+    unsigned gives = SV_ABANDONED_GIVES | (part ? part->gives : 0);
     sink = sv_pump_adapt(gives, sink, j->dict, &j->report, &options);
     if (code >= 0 && part)
         code = sv_pump_into(part, sink, &options, err);
     if (code >= 0 && o->has_session)
-        code = sv_dead_source(&o->dead, j->dict, &j->report, &rings, err);
+        code = sv_abandoned_source(&o->dead, j->dict, &j->report, &rings, err);
     if (code >= 0 && o->has_session)
         code = sv_pump_into(rings, sink, &options, err);
     int closed = sink->close(sink, code < 0, err);
@@ -204,7 +205,7 @@ static int join_into(const struct sv_leftover *o, const struct sv_output_choice 
     if (code >= 0)
         code = pump_both(o, &j, sink, err);
     if (j.is_gone)
-        sv_report_add(&j.report, SV_DAMAGE, "the growing file was cut while it was read", 1,
+        sv_report_add(&j.report, SV_DAMAGE, "the partial file was truncated while it was read", 1,
                       SV_NO_POS, NULL);
     sv_console_findings(out->path, &j.report);
     close_part(&j);
@@ -230,7 +231,7 @@ static int take_name(const char *wanted, char *to, size_t size, struct sv_err *e
         if (errno != EEXIST)
             return sv_err_sys(err, "%s: cannot create", to);
     }
-    return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: no free name is left for it", wanted);
+    return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: no unused file name found", wanted);
 }
 
 /* Unless somebody has put something else there. */
@@ -269,13 +270,13 @@ static int join_new(const struct recover *r, const struct sv_leftover *o, struct
         return code;
     char part[32], rings[32];
     if (strcmp(path, wanted) != 0)
-        sv_console_note("%s is there already and stays; this one is %s", wanted, path);
+        sv_console_note("%s exists and is kept; the trace was written to %s", wanted, path);
     sv_console_note("%s: joined %s of %s and %s of rings", path,
                     sv_human_bytes(part, o->part_bytes), o->part[0] ? o->part : "no file",
                     sv_human_bytes(rings, o->has_session ? o->dead.ring_bytes : 0));
     if (o->has_claim && o->claim.session[0] && !o->has_session)
-        sv_console_note("%s: without what was only in rings: the session %s is %s", path,
-                        o->claim.session, o->problem[0] ? o->problem : "gone");
+        sv_console_note("%s: events that were only in rings are missing: the session %s is %s",
+                        path, o->claim.session, o->problem[0] ? o->problem : "gone");
     return 0;
 }
 
@@ -287,20 +288,20 @@ static int check_state(const struct recover *r, const struct sv_leftover *o, con
     uint32_t pid = 0;
     enum sv_process_state state = sv_leftover_state(o, &pid);
     bool is_writer = !o->has_session || o->dead.process != SV_PROCESS_GONE;
-    if (o->has_session && is_writer && !sv_dead_has_trace(&o->dead))
+    if (o->has_session && is_writer && !sv_abandoned_has_trace(&o->dead))
         return 0; /* it has finished this one */
     if (state == SV_PROCESS_RUNS)
-        return sv_err_set(err, SV_EHELD, SV_NO_POS,
-                          is_writer
-                              ? "%s: process %u is still writing it; recover it when that has "
-                                "ended"
-                              : "%s: process %u, which traces into it, still runs; recover it "
-                                "when that has ended",
-                          name, pid);
+        return sv_err_set(
+            err, SV_EHELD, SV_NO_POS,
+            is_writer
+                ? "%s: process %u is still writing it; recover it after that process has exited"
+                : "%s: process %u, which traces into it, is still running; recover it after that "
+                  "process has exited",
+            name, pid);
     if (state == SV_PROCESS_UNKNOWN && !r->force)
         return sv_err_set(err, SV_EHELD, SV_NO_POS,
                           "%s: process %u of another container or machine may still write to it; "
-                          "--force recovers it if that has ended",
+                          "use --force if that process has exited",
                           name, pid);
     return 0;
 }
@@ -316,16 +317,16 @@ static int take_lock(const struct sv_leftover *o, struct sv_err *err)
         return fd;
     if (fd >= 0)
         close(fd);
-    return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: it is being recovered right now", what);
+    return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: another process is recovering it", what);
 }
 
 /* As it is now that nobody else has it. */
 static int look_again(struct sv_leftover *o, struct sv_err *err)
 {
-    struct sv_dead now;
+    struct sv_abandoned now;
     if (!o->has_session)
         return 0;
-    int code = sv_dead_look(o->dead.dir, &now, err);
+    int code = sv_abandoned_look(o->dead.dir, &now, err);
     if (code >= 0)
         o->dead = now;
     return code;
@@ -347,9 +348,9 @@ static int recover_one(const struct recover *r, const char *name, struct sv_left
         return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: the session is %s", o->dead.dir,
                           o->problem);
     if (!r->out.path && !sv_format_for_path(o->out, &(enum sv_compression){SV_PLAIN}))
-        return sv_err_set(
-            err, SV_EUSAGE, SV_NO_POS, "%s went to no file; give the file to write: -o FILE",
-            o->has_session && o->dead.session.out[0] ? o->dead.session.out : "its trace");
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s has no output file; use -o FILE",
+                          o->has_session && o->dead.session.out[0] ? o->dead.session.out
+                                                                   : "its trace");
     int lock = take_lock(o, err);
     if (lock < 0)
         return lock;
@@ -364,7 +365,7 @@ static int recover_one(const struct recover *r, const char *name, struct sv_left
     if (code >= 0 && !r->keep)
         sv_leftover_remove(o, false);
     else if (code >= 0 && o->has_session)
-        sv_dead_note_kept(&o->dead);
+        sv_abandoned_note_kept(&o->dead);
     close(lock);
     return code;
 }
@@ -372,7 +373,7 @@ static int recover_one(const struct recover *r, const char *name, struct sv_left
 /* What is finished has its trace already. */
 static bool has_something(const struct sv_leftover *o)
 {
-    return !o->has_session || sv_dead_has_trace(&o->dead);
+    return !o->has_session || sv_abandoned_has_trace(&o->dead);
 }
 
 /* What programs left that were killed between their claim and their first event. False: there is none. */
@@ -405,10 +406,10 @@ static int recover_all(const struct recover *r, const char *name, struct sv_left
     for (size_t i = 0; i < l->n; i++)
         n_there += has_something(l->all[i]);
     if (n_there > 1 && r->out.path && strcmp(r->out.path, "-") == 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%s: %zu traces are left of it, which standard output cannot keep apart; "
-                          "use -o FILE",
-                          name, n_there);
+        return sv_err_set(
+            err, SV_EUSAGE, SV_NO_POS,
+            "%s: there are %zu traces to recover, which standard output cannot hold; use -o FILE",
+            name, n_there);
     for (size_t i = 0; i < l->n; i++) {
         if (!has_something(l->all[i]))
             continue;
@@ -425,14 +426,13 @@ static int recover_all(const struct recover *r, const char *name, struct sv_left
     if (n_tried > 0)
         return first;
     if (remove_empty(r, l)) {
-        sv_console_note("%s: the program was killed before it recorded anything; what it left is "
-                        "removed",
-                        name);
+        sv_console_note(
+            "%s: the program was killed before it recorded anything; its files were removed", name);
         return 0;
     }
     return sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                      "%s: nothing to recover: no killed program left it ('stave recover' without "
-                      "a name lists what is there)",
+                      "%s: nothing to recover: no killed program wrote it (run 'stave recover' "
+                      "without a name for a list)",
                       name);
 }
 
@@ -462,12 +462,12 @@ static bool clean_one(const struct recover *r, struct sv_leftover *o)
     print_one(o);
     enum sv_process_state state = sv_leftover_state(o, &pid);
     if (state != SV_PROCESS_GONE && !(state == SV_PROCESS_UNKNOWN && is_discard && r->force)) {
-        sv_print(stdout, "  stays: process %u %s\n", pid,
-                 state == SV_PROCESS_RUNS ? "runs" : "may run elsewhere");
+        sv_print(stdout, "  kept: process %u %s\n", pid,
+                 state == SV_PROCESS_RUNS ? "is running" : "may be running elsewhere");
         return false;
     }
     if (!is_done && !is_discard) {
-        sv_print(stdout, "  stays: not recovered; recover it, or add --discard and its name\n");
+        sv_print(stdout, "  kept: not recovered; recover it, or add --discard and its name\n");
         return false;
     }
     int lock = r->yes ? take_lock(o, &(struct sv_err){0}) : -1;
@@ -478,10 +478,10 @@ static bool clean_one(const struct recover *r, struct sv_leftover *o)
     sv_print(stdout, "  %s: %s\n",
              !r->yes     ? "would be removed"
              : lock >= 0 ? "removed"
-                         : "stays",
-             r->yes && lock < 0 ? "it is being recovered right now"
-             : is_done          ? "nothing in it is missing elsewhere"
-                                : "as asked, with what was not recovered");
+                         : "kept",
+             r->yes && lock < 0 ? "another process is recovering it"
+             : is_done          ? "it holds nothing that is not in the trace"
+                                : "as requested, including events that were not recovered");
     return true;
 }
 
@@ -497,18 +497,18 @@ static int clean(const struct recover *r, struct sv_err *err)
         for (size_t k = 0; k < l.n && !is_there; k++)
             is_there = is_named(l.all[k], r->discard.items[i]);
         if (!is_there)
-            code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "--discard: nothing is left of '%s'",
-                              r->discard.items[i]);
+            code = sv_err_set(err, SV_EINPUT, SV_NO_POS,
+                              "--discard: no files or sessions of '%s' found", r->discard.items[i]);
     }
     size_t n_removable = 0;
     for (size_t i = 0; code >= 0 && i < l.n; i++)
         n_removable += clean_one(r, l.all[i]);
     print_problems(&l);
     if (code >= 0 && l.n == 0)
-        sv_console_note("no sessions on this machine, and nothing left in this directory");
+        sv_console_note("no sessions on this machine, and no files to recover in this directory");
     else if (code >= 0 && !r->yes)
-        sv_console_note(n_removable ? "nothing was removed; --yes removes what could be"
-                                    : "nothing was removed: nothing here could be");
+        sv_console_note(n_removable ? "nothing was removed; --yes removes the above"
+                                    : "nothing was removed: there is nothing that can be removed");
     sv_leftovers_fini(&l);
     return code < 0 ? code : SV_EXIT_OK;
 }
@@ -520,23 +520,22 @@ static int check_options(const struct recover *r, const struct sv_words *operand
 {
     if (r->clean && (operands->n > 0 || r->keep || r->out.path))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--clean takes no file, -o or --keep; --discard NAME names what goes "
-                          "unrecovered");
+                          "--clean cannot be combined with a file, -o or --keep; use --discard "
+                          "NAME to remove what was not recovered");
     if (!r->clean && (r->yes || r->discard.n > 0))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--%s needs --clean",
                           r->yes ? "yes" : "discard");
     if (!r->clean && operands->n == 0 && (r->keep || r->out.path || r->force))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "say what to recover: the output of the killed program, or its session "
-                          "directory");
+        return sv_err_set(
+            err, SV_EUSAGE, SV_NO_POS,
+            "no name given: give the output of the killed program, or its session directory");
     return operands->n == 0
                ? 0
                : sv_expect_operands(operands, 1, 1, "output of the killed program", err);
 }
 
-static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+static int recover(const struct recover *r, const struct sv_words *operands, struct sv_err *err)
 {
-    struct recover *r = options;
     struct sv_leftovers l = {0};
     struct stat st;
     int code = check_options(r, operands, err);
@@ -559,30 +558,38 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     return code;
 }
 
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    struct recover *r = options;
+    int code = recover(r, operands, err);
+    sv_words_free(&r->discard);
+    return code;
+}
+
 static const struct sv_option options[] = {
     {'o', "output", "FILE", SV_OPT_TEXT, offsetof(struct recover, out.path),
-     "where to write; default is the name the program was to write", NULL},
+     "the file to write (default: the name that the program would have written)", NULL},
     {0, "keep", NULL, SV_OPT_FLAG, offsetof(struct recover, keep),
-     "leave the growing file and the session directory where they are", NULL},
+     "keep the partial file and the session directory", NULL},
     {0, "force", NULL, SV_OPT_FLAG, offsetof(struct recover, force),
-     "also when a process of another container or machine, which cannot be seen from here, may "
-     "still write to it",
+     "recover even if a process of another container or machine, which cannot be seen from here, "
+     "may still write to it",
      NULL},
     {0, "clean", NULL, SV_OPT_FLAG, offsetof(struct recover, clean),
-     "without a file: say what could be removed (finished, recovered or empty), and why not the "
-     "rest",
+     "without a file: list what can be removed (finished, recovered or empty), and why the rest "
+     "cannot",
      NULL},
     {0, "yes", NULL, SV_OPT_FLAG, offsetof(struct recover, yes), "with --clean: remove it", NULL},
     {0, "discard", "NAME", SV_OPT_LIST, offsetof(struct recover, discard),
-     "with --clean: also what was not recovered of this output or session directory; may be given "
-     "several times",
+     "with --clean: also remove what was not recovered of this output or session directory; may be "
+     "given several times",
      NULL},
     {0},
 };
 
 static const struct sv_example examples[] = {
     {"stave recover", "what can be recovered on this machine"},
-    {"stave recover trace.pftrace", "after kill -9: the whole trace under its name"},
+    {"stave recover trace.pftrace", "after kill -9: the complete trace under its name"},
     {"stave recover trace.pftrace -o part.json", "somewhere else, in another format"},
     {"stave recover --clean", "what could be removed"},
     {"stave recover --clean --yes --discard old.pftrace",
@@ -593,21 +600,18 @@ static const struct sv_example examples[] = {
 const struct sv_command sv_command_recover = {
     .name = "recover",
     .operands = "[OUT]",
-    .summary = "make the trace of a killed program whole",
+    .summary = "recover the trace of a killed program",
     .description =
-        "A program that traces with libstave, 'stave record' or 'stave listen' that is killed "
-        "leaves "
-        "OUT.part, the trace as far as it was written, and in memory the rings with everything "
-        "later, up to the last event. This joins both into one valid trace: every event that was "
-        "recorded is in it once, or is counted in it as lost.\n\n"
-        "OUT is the name that was given in STAVE_OUT or with -o, or a session directory. All that "
-        "belongs to the name is recovered, newest first, each into a file of its own; no file is "
-        "ever overwritten: where OUT is taken, the trace becomes OUT with '.recovered' before its "
-        "suffix. Without a name all that is left of killed programs is listed: the sessions of "
-        "this "
-        "user on this machine, and what lies in the current directory. What another user could "
-        "have "
-        "written is never read or removed.",
+        "When a program that traces with libstave, 'stave record' or 'stave listen' is killed, "
+        "OUT.part holds the trace as far as it was written, and rings in shared memory hold "
+        "everything later, up to the last event. This verb joins both into one valid trace: every "
+        "event that was recorded is in it once, or is counted in it as lost.\n\n"
+        "OUT is the name that was given in STAVE_OUT or with -o, or a session directory. "
+        "Everything that belongs to the name is recovered, newest first, each trace into its own "
+        "file. No file is overwritten: if OUT exists, '.recovered' is put before its suffix. "
+        "Without a name, everything that can be recovered is listed: the sessions of this user on "
+        "this machine, and files in the current directory. Files that another user could have "
+        "written are never read or removed.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct recover),

@@ -12,8 +12,9 @@
 
 #define TOP_OF_TEXT 10
 
-static const struct sv_report_subject *const subjects[] = {&sv_report_io, &sv_report_gpu,
-                                                           &sv_report_batch};
+#define ADDRESS(name) &sv_report_##name,
+static const struct sv_report_subject *const subjects[] = {SV_REPORT_SUBJECTS(ADDRESS)};
+#undef ADDRESS
 #define N_SUBJECTS (sizeof subjects / sizeof *subjects)
 
 /* What all subjects take, what this one takes, and what does not go together. */
@@ -41,21 +42,32 @@ static int parse(struct sv_report_options *o, const struct sv_report_subject *s,
         o->limit = n ? (size_t)n : SIZE_MAX;
     }
     if (o->by && !sv_word_among(o->by, strlen(o->by), s->sections))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--by: '%s' is none of: %s", o->by,
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--by: '%s' is not one of: %s", o->by,
                           s->sections);
     return 0;
 }
 
+/* "io, gpu or batch" */
+static const char *known_subjects(const char *last, char known[128])
+{
+    known[0] = 0;
+    for (size_t i = 0; i < N_SUBJECTS; i++)
+        snprintf(known + strlen(known), 128 - strlen(known), "%s%s",
+                 i == 0                ? ""
+                 : i + 1 == N_SUBJECTS ? last
+                                       : ", ",
+                 subjects[i]->name);
+    return known;
+}
+
 static const struct sv_report_subject *find(const char *name, struct sv_err *err)
 {
-    char known[128] = "";
-    for (size_t i = 0; i < N_SUBJECTS; i++) {
+    char known[128];
+    for (size_t i = 0; i < N_SUBJECTS; i++)
         if (strcmp(subjects[i]->name, name) == 0)
             return subjects[i];
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "",
-                 subjects[i]->name);
-    }
-    sv_err_set(err, SV_EUSAGE, SV_NO_POS, "there is no report '%s'; there are %s", name, known);
+    known_subjects(", ", known);
+    sv_err_set(err, SV_EUSAGE, SV_NO_POS, "unknown report '%s'; available: %s", name, known);
     return NULL;
 }
 
@@ -63,7 +75,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 {
     struct sv_report_options *o = options;
     struct sv_loaded l;
-    int code = sv_expect_operands(operands, 1, SIZE_MAX, "subject (io, gpu or batch)", err);
+    char known[128], what[160];
+    snprintf(what, sizeof what, "subject (%s)", known_subjects(" or ", known));
+    int code = sv_expect_operands(operands, 1, SIZE_MAX, what, err);
     if (code < 0)
         return code;
     const struct sv_report_subject *s = find(operands->items[0], err);
@@ -86,45 +100,46 @@ static const struct sv_option options[] = {
     {0, "by", "WHAT", SV_OPT_TEXT, offsetof(struct sv_report_options, by),
      "only this section; io: process, file, folder, device or span (steps and phases); gpu: "
      "summary, device, stream, gap, kernel, copy, memory, allocation or step; batch: summary, "
-     "phase, "
-     "sla, worker, size, model, queue, congestion, batch or request; of --csv the table that is "
-     "written, unless given process, summary or batch",
+     "phase, sla, worker, size, model, queue, congestion, batch or request; with --csv the table "
+     "to write (default: process, summary or batch)",
      "process file folder device span summary stream gap kernel copy memory allocation step phase "
      "sla worker size model queue congestion batch request"},
     {0, "top", "N", SV_OPT_TEXT, offsetof(struct sv_report_options, top),
-     "the first N rows of each section, 0 all; 10 in text and all with --json and --csv unless "
-     "given",
+     "the first N rows of each section, 0 for all (default: 10 in text, all with --json and --csv)",
      NULL},
     {0, "steps", "GLOB", SV_OPT_TEXT, offsetof(struct sv_report_options, steps),
-     "gpu: slices of this name are the steps, unless given ProfilerStep#N and the like", NULL},
+     "gpu: slices of this name are the steps (default: ProfilerStep#N and other common names)",
+     NULL},
     {0, "json", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, json),
      "the whole report as JSON", NULL},
     {0, "csv", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, csv), "one table as CSV",
      NULL},
     {0, "sla", "MS,…", SV_OPT_TEXT, offsetof(struct sv_report_options, sla),
-     "batch: limits of the latency in milliseconds; 50,100,200 unless given", NULL},
+     "batch: latency limits in milliseconds (default 50,100,200)", NULL},
     {0, "request", "ID", SV_OPT_TEXT, offsetof(struct sv_report_options, request),
-     "batch: where the time of this one request went", NULL},
+     "batch: show where the time of this request went", NULL},
     {0, "baseline", "TRACE", SV_OPT_TEXT, offsetof(struct sv_report_options, baseline),
-     "batch: compare with this earlier run; exit code 1 when a limit below is passed", NULL},
+     "batch: compare with this earlier run; exit with 1 if a limit below is exceeded", NULL},
     {0, "max-latency-regression", "PERCENT", SV_OPT_TEXT,
      offsetof(struct sv_report_options, max_latency_regression),
-     "batch: how much p50, p95 and p99 may grow; 10 unless given", NULL},
+     "batch: allowed growth of p50, p95 and p99 in percent (default 10)", NULL},
     {0, "max-throughput-drop", "PERCENT", SV_OPT_TEXT,
      offsetof(struct sv_report_options, max_throughput_drop),
-     "batch: how much the throughput may fall; 10 unless given", NULL},
+     "batch: allowed decrease of the throughput in percent (default 10)", NULL},
     {0, "max-rejected", "N", SV_OPT_TEXT, offsetof(struct sv_report_options, max_rejected),
-     "batch: how many requests may be rejected; as many as in the baseline unless given", NULL},
+     "batch: allowed number of rejected requests (default: as many as in the baseline)", NULL},
     SV_MEMORY_OPTION(struct sv_report_options),
     SV_INPUT_OPTIONS(struct sv_report_options),
     {0},
 };
 
 static const struct sv_example examples[] = {
-    {"stave report io run.pftrace", "who reads what, how fast, and what waits for it"},
-    {"stave report io run.pftrace --by file --top 50", "the fifty files that take most time"},
+    {"stave report io run.pftrace",
+     "which process reads which files, how fast, and what waits for it"},
+    {"stave report io run.pftrace --by file --top 50",
+     "the fifty files with the largest total time"},
     {"stave report io run.pftrace --csv --by span", "time in I/O per step, for a spreadsheet"},
-    {"stave report io strace.out --json", "straight from strace's output"},
+    {"stave report io strace.out --json", "directly from strace's output"},
     {"stave report gpu trace.json", "what the GPUs did, and why they waited"},
     {"stave report gpu trace.json --by kernel --csv", "all kernels, for a spreadsheet"},
     {"stave report batch batching_trace.pftrace --sla 20,50",
@@ -132,43 +147,41 @@ static const struct sv_example examples[] = {
     {"stave report batch batching_trace_summary.csv --by worker", "from the server's summary"},
     {"stave report batch new.pftrace --request 4711", "where the time of one request went"},
     {"stave report batch new.pftrace --baseline old.pftrace --max-latency-regression 5",
-     "for CI: exit code 1 when it got slower"},
+     "for CI: exit code 1 if it became slower"},
     {0},
 };
 
 const struct sv_command sv_command_report = {
     .name = "report",
     .operands = "io|gpu|batch TRACE",
-    .summary = "what a trace says about I/O, GPUs, or an inference server",
+    .summary = "report on I/O, GPUs or an inference server",
     .description =
         "io: for each process, file, folder and device: opens, reads, writes, bytes, latencies "
-        "(p50, "
-        "p90, p99, maximum), sizes, how many transfers go on where the one before ended "
-        "(sequential) and errors; for processes also what block requests brought and what the "
-        "page cache must have had; for each training step and phase the time that its own process "
-        "and the whole run spent in I/O.\n\n"
-        "Processes are told apart by what they do, and the report says how: a trainer uses a GPU "
-        "or holds the steps, a loader uses none and reads at least 1 % of all bytes; where the "
-        "trace shows neither GPUs nor steps, the process that started the readers is the trainer, "
-        "and without that nothing is claimed.\n\n"
-        "It reads the slices that docs/io.md describes, recorded or imported. Calls that are not "
-        "about files (futex, brk and so on) do not count.\n\n"
+        "(p50, p90, p99, maximum), sizes, how many transfers continue where the previous one ended "
+        "(sequential) and errors; for processes also the bytes read by block requests and the "
+        "bytes that must have come from the page cache; for each training step and phase the time "
+        "that its own process and the whole run spent in I/O.\n\n"
+        "Processes are classified by their activity, and the report gives the reason: a trainer "
+        "uses a GPU or has the steps, a loader uses no GPU and reads at least 1 % of all bytes. If "
+        "the trace has neither GPUs nor steps, the process that started the readers is the "
+        "trainer; if that is unknown too, no roles are given.\n\n"
+        "It uses the slices that docs/io.md describes, recorded or imported. Calls that are not "
+        "file I/O (futex, brk and so on) are not counted.\n\n"
         "gpu: for each device and stream how long it was busy, computed, copied and communicated, "
-        "and what of that was hidden behind computing; its idle "
-        "gaps by what they waited for: the host's launch, a wait of the host for the device, "
-        "loading of data, a copy. Kernels by name with "
+        "and how much of that overlapped with computing; its idle gaps by cause: the host's "
+        "launch, a wait of the host for the device, loading of data, a copy. Kernels by name with "
         "count, total, mean, p50 and p99; copies by direction with bandwidth; the latency from "
-        "launch to start and how many launches were waiting; memory, its "
-        "peak, and what was never released; the time of each step by kind, which adds up. Work "
-        "without a launch, launches without work and other broken ends are "
-        "counted. docs/gpu.md says what it goes by.\n\n"
+        "launch to start and how many launches were waiting; memory, its peak, and what was never "
+        "released; the time of each step by kind, which adds up. Work without a launch, launches "
+        "without work and other inconsistencies are counted. docs/gpu.md describes the "
+        "conventions.\n\n"
         "batch: which requests of an inference server shared which batch, and how their time "
         "divides into queue, batch, submit, scheduling, run, callback and respond, which follow "
         "each other and add up; percentiles overall, by worker, batch size and model; requests "
         "answered in time; batch efficiency; queue and congestion over time; throughput as "
         "answered requests over the time from the first arrival to the last end. It reads traces "
         "made with libstave-serving, their batching_trace.json and the summary as CSV "
-        "(docs/serving.md). Warm-up counts nowhere.",
+        "(docs/serving.md). Warm-up requests are not counted.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

@@ -237,7 +237,7 @@ static const struct sv_report_column congestion_columns[] = {
     {"start_ns", "from", SV_UNIT_NS},
     {"dur_ns", "lasts", SV_UNIT_NS},
     {"deepest", "deepest queue", SV_UNIT_COUNT},
-    {"by", "told by", SV_UNIT_TEXT},
+    {"by", "reported by", SV_UNIT_TEXT},
 };
 
 static void fill_congestion(const struct sv_section *s, size_t row, struct sv_cell *c)
@@ -477,7 +477,7 @@ static int run_baseline(const struct sv_report_options *o, const struct sv_servi
     if (code >= 0) {
         sv_serving_report_make(&before, l.trace);
         if (before.n_answered == 0)
-            code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s holds no requests to compare with",
+            code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s has no requests to compare with",
                               o->baseline);
         else
             code = compare(o, &before, r, err);
@@ -496,7 +496,7 @@ static int print_sections(const struct sv_report_options *o, const struct sv_ser
 {
     bool wants_requests = o->by && strcmp(o->by, "request") == 0;
     const struct sv_section sections[] = {
-        {"summary", "Summary (warm-up does not count)", COLUMNS(summary), 1, true, fill_summary, v},
+        {"summary", "Summary (without warm-up)", COLUMNS(summary), 1, true, fill_summary, v},
         {"phase", "Phases of a request: they follow each other and add up", COLUMNS(phase),
          r->latency.n ? SV_N_PHASES : 0, false, fill_phase, v},
         {"sla", "Requests answered in time", COLUMNS(sla), v->n_sla, false, fill_sla, v},
@@ -507,8 +507,7 @@ static int print_sections(const struct sv_report_options *o, const struct sv_ser
         {"queue", "Queue over time", COLUMNS(queue), r->n_windows, false, fill_queue, v},
         {"congestion", "Congestion", COLUMNS(congestion), r->n_congestion, false, fill_congestion,
          v},
-        {"batch", "Batches and who was in them", COLUMNS(batch), r->n_batches, false, fill_batch,
-         v},
+        {"batch", "Batches and their requests", COLUMNS(batch), r->n_batches, false, fill_batch, v},
         {"request", "Requests", COLUMNS(request), wants_requests ? r->n_requests : 0, false,
          fill_request, v},
     };
@@ -529,15 +528,15 @@ static int run(const struct sv_report_options *o, const struct sv_trace *t, stru
     sv_serving_report_make(&r, t);
     sv_buf_init(&v.text, 16u << 20);
     if (r.is_from_json)
-        sv_console_note("no life cycle in it, only a batching trace: times are whole "
-                        "microseconds");
+        sv_console_note(
+            "it has no request life cycle, only a batching trace: times are whole microseconds");
     if (r.counts.repeated)
-        sv_console_note("%" PRIu64 " requests are said to be in a second batch: the first counts",
+        sv_console_note("%" PRIu64 " requests are listed in a second batch: the first one is used",
                         r.counts.repeated);
     if (r.n_requests == 0 && r.n_batches == 0)
         code = sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                          "%s holds no requests and no batches: no events of the category "
-                          "serving.life or batching (docs/serving.md)",
+                          "%s has no requests and no batches: no events of category serving.life "
+                          "or batching (docs/serving.md)",
                           o->path);
     else if (o->request)
         code = print_waterfall(o, &r, err);
@@ -569,7 +568,7 @@ static int check_options(struct sv_err *err)
 
 const struct sv_report_subject sv_report_batch = {
     .name = "batch",
-    .summary = "an inference server's requests and batches",
+    .summary = "requests and batches of an inference server",
     .sections = "summary phase sla worker size model queue congestion batch request",
     .options = "sla request baseline max-latency-regression max-throughput-drop max-rejected",
     .check = check_options,

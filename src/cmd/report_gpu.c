@@ -7,6 +7,7 @@
 #include "cli/rows.h"
 #include "cmd/subjects.h"
 #include "core/base/buf.h"
+#include "core/base/sat.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -115,7 +116,7 @@ static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell 
     const struct sv_gpu_report *r = s->data;
     struct cells c = {cells};
     (void)row;
-    ns(&c, r->trace->last_ns - r->trace->first_ns);
+    ns(&c, sv_sat_sub(r->trace->last_ns, r->trace->first_ns));
     count(&c, r->n_devices);
     count(&c, r->n_work);
     count(&c, r->n_calls);
@@ -252,7 +253,7 @@ static void fill_kernel(const struct sv_section *s, size_t row, struct sv_cell *
     struct cells c = {cells};
     int64_t all = 0;
     for (size_t i = 0; i < r->n_devices; i++)
-        all += r->devices[i].kernels_ns;
+        all = sv_sat_add(all, r->devices[i].kernels_ns);
     string(&c, r->trace->dict, r->kernels[row].name);
     share(&c, r->kernels[row].times.total_ns, all);
     times(&c, &r->kernels[row].times);
@@ -436,8 +437,8 @@ static int run_gpu(const struct sv_report_options *o, const struct sv_trace *t, 
     sv_gpu_report_make(&r, t, o->steps);
     int code = r.n_work == 0 && r.n_calls == 0
                    ? sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                                "%s holds no GPU work: no slices of category kernel, gpu_memcpy, "
-                                "cuda_runtime or the like (docs/gpu.md)",
+                                "%s has no GPU work: no slices of category kernel, gpu_memcpy, "
+                                "cuda_runtime or similar (docs/gpu.md)",
                                 o->path)
                    : print(&r, o, err);
     sv_gpu_report_fini(&r);

@@ -9,6 +9,7 @@
 #include "cmd/subjects.h"
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "core/base/sat.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -238,9 +239,9 @@ static size_t sum_spans(const struct sv_io_report *r, struct span_sum **out)
             continue;
         struct span_sum *sum = &(*out)[k];
         sum->n++;
-        sum->dur_ns += s->dur_ns;
-        sum->own_ns += s->own_ns;
-        sum->any_ns += s->any_ns;
+        sum->dur_ns = sv_sat_add(sum->dur_ns, s->dur_ns);
+        sum->own_ns = sv_sat_add(sum->own_ns, s->own_ns);
+        sum->any_ns = sv_sat_add(sum->any_ns, s->any_ns);
         sum->worst_own_ns = s->own_ns > sum->worst_own_ns ? s->own_ns : sum->worst_own_ns;
         sum->opens += s->opens;
         sum->reads += s->reads;
@@ -307,13 +308,11 @@ static void print_summary(const struct sv_io_report *r)
         sv_print(stdout, "at least %.0f %% of what was read came from the page cache\n",
                  cached * 100);
     else
-        sv_print(stdout,
-                 r->n_block
-                     ? "nothing was read by calls\n"
-                     : "no block requests in the trace: hits of the page cache are not known\n");
+        sv_print(stdout, r->n_block
+                             ? "nothing was read by calls\n"
+                             : "no block requests in the trace: page cache hits are unknown\n");
     if (r->n_cache_misses)
-        sv_print(stdout, "%s misses of the page cache brought %s\n",
-                 sv_human_count(calls, r->n_cache_misses),
+        sv_print(stdout, "%s page cache misses read %s\n", sv_human_count(calls, r->n_cache_misses),
                  sv_human_bytes(read, t->cache_miss_bytes));
 }
 
@@ -490,7 +489,7 @@ static int print_json(const struct report *o, const struct sv_io_report *r, stru
     sv_json_lit(&j, "block_requests");
     sv_json_u64(&j, r->n_block);
     sv_json_lit(&j, "span_ns");
-    sv_json_i64(&j, r->trace->last_ns - r->trace->first_ns);
+    sv_json_i64(&j, sv_sat_sub(r->trace->last_ns, r->trace->first_ns));
     sv_json_line(&j);
     sv_json_lit(&j, "total");
     fill(r, &r->total, SV_IO_PROCESS, &l, &sizes);
@@ -543,7 +542,7 @@ static int run_io(const struct sv_report_options *options, const struct sv_trace
     sv_io_report_make(&r, t);
     if (r.n_calls == 0 && r.n_block == 0)
         code = sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                          "%s holds no I/O: no slices of category syscall, io, vfs or block",
+                          "%s has no I/O: no slices of category syscall, io, vfs or block",
                           options->path);
     else if (options->json)
         code = print_json(&o, &r, err);

@@ -187,7 +187,8 @@ static void put_section(struct sv_json *j, const struct sv_section *s, size_t li
 int sv_report_write(struct sv_buf *b, struct sv_err *err)
 {
     if (b->failed)
-        return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "the report is too long: --top N, or --csv");
+        return sv_err_set(err, SV_ENOMEM, SV_NO_POS,
+                          "the report is too long: use --top N, or --csv");
     return sv_print_data(stdout, b->data, b->len, err);
 }
 
@@ -241,6 +242,6 @@ void sv_report_losses(const struct sv_trace *t)
         lost += t->losses.count[i];
     if (t->losses.n)
         sv_console_note("events were lost at %" PRIu64 " places, at least %" PRIu64
-                        " in all: the figures are of what is left",
+                        " in total: the figures do not include them",
                         t->losses.n, lost);
 }

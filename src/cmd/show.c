@@ -144,13 +144,13 @@ static int show(const struct show *o, const struct sv_trace *t, const char *path
         return sv_err_set(err, SV_EFOUND, SV_NO_POS,
                           "%s has neither slices nor counters: there is nothing to show", path);
     if (to <= from || from > t->last_ns || to <= t->first_ns)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--time: nothing lies in that window");
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--time: no events in that window");
     sv_view_init(&v, t, basename(path), from, to);
     v.width = o->width ? (unsigned)o->width : 100;
     v.height = o->height ? (unsigned)o->height : 30;
     int code = 0;
     if (o->find && !sv_view_find(&v, o->find))
-        code = sv_err_set(err, SV_EFOUND, SV_NO_POS, "no slice is named like '%s'", o->find);
+        code = sv_err_set(err, SV_EFOUND, SV_NO_POS, "no slice matches '%s'", o->find);
     if (code >= 0)
         code = o->once ? print_once(&v, o, err) : interact(&v, o, err);
     sv_view_fini(&v);
@@ -172,10 +172,10 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if ((o->width && (o->width < 20 || o->width > 2000)) ||
         (o->height && (o->height < 5 || o->height > 1000)))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "a screen is 20 to 2000 columns wide and 5 to 1000 lines high");
+                          "--width must be 20 to 2000 columns, --height 5 to 1000 lines");
     if (!o->once && !isatty(STDOUT_FILENO))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "standard output is no terminal; --once prints one screen");
+                          "standard output is not a terminal; use --once to print one screen");
     code = sv_load(operands->items[0], o->from, o->strict, o->memory_limit, &loaded, err);
     if (code >= 0)
         code = show(o, loaded.trace, operands->items[0], err);
@@ -185,41 +185,39 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {0, "once", NULL, SV_OPT_FLAG, offsetof(struct show, once),
-     "print one screen and end; plain text unless it goes to a terminal", NULL},
-    SV_TIME_OPTION(struct show, "begin with this window"),
+     "print one screen and exit; plain text unless standard output is a terminal", NULL},
+    SV_TIME_OPTION(struct show, "show this window first (default: the whole trace)"),
     {0, "find", "NAME", SV_OPT_TEXT, offsetof(struct show, find),
-     "select the first slice whose name holds this (or matches it as a glob)", NULL},
+     "select the first slice whose name contains this (or matches it as a glob)", NULL},
     {0, "width", "COLUMNS", SV_OPT_COUNT, offsetof(struct show, width),
-     "with --once (default: the terminal's, else 100)", NULL},
+     "columns, with --once (default: those of the terminal, else 100)", NULL},
     {0, "height", "LINES", SV_OPT_COUNT, offsetof(struct show, height),
-     "with --once (default: the terminal's, else 30)", NULL},
+     "lines, with --once (default: those of the terminal, else 30)", NULL},
     {0, "ascii", NULL, SV_OPT_FLAG, offsetof(struct show, ascii),
-     "no characters beyond ASCII; the default where the locale is not UTF-8", NULL},
+     "use only ASCII characters (default if the locale is not UTF-8)", NULL},
     SV_MEMORY_OPTION(struct show),
     SV_INPUT_OPTIONS(struct show),
     {0},
 };
 
 static const struct sv_example examples[] = {
-    {"stave show trace.json.gz", "look around; ? lists the keys, q ends"},
+    {"stave show trace.json.gz", "interactive; ? lists the keys, q quits"},
     {"stave show run.pftrace --find optimizer --once",
      "the first such slice with its arguments, as text"},
     {"stave show run.pftrace --once --time 1.2s:1.3s --width 160 --height 50",
-     "for scripts and mails"},
+     "plain text for scripts and mail"},
     {0},
 };
 
 const struct sv_command sv_command_show = {
     .name = "show",
     .operands = "TRACE",
-    .summary = "look at the time line in the terminal",
-    .description =
-        "Draws the time line in the terminal, also over ssh: zoom with + and -, move with the "
-        "arrows, "
-        "walk from slice to slice with Tab, search with /; the selected slice is shown with its "
-        "arguments. ? lists all keys.\n\n"
-        "Colours are true, 256 or none, as the terminal (COLORTERM, TERM) and NO_COLOR say. What "
-        "is narrower than a cell is merged.",
+    .summary = "show the timeline in the terminal",
+    .description = "Draws the timeline in the terminal, also over ssh: zoom with + and -, move "
+                   "with the arrows, walk from slice to slice with Tab, search with /; the "
+                   "selected slice is shown with its arguments. ? lists all keys.\n\n"
+                   "The terminal (COLORTERM, TERM) and NO_COLOR decide whether true colour, 256 "
+                   "colours or none are used. Slices narrower than a character cell are merged.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

@@ -306,7 +306,7 @@ static bool find_next(struct sv_view *v, bool forward)
             best = row;
     }
     if (best == SV_NO_ROW) {
-        snprintf(v->message, sizeof v->message, "no %s slice is named like '%.60s'",
+        snprintf(v->message, sizeof v->message, "no %s slice matches '%.60s'",
                  forward ? "further" : "earlier", v->pattern);
         return false;
     }
@@ -408,7 +408,7 @@ void sv_view_key(struct sv_view *v, uint32_t key)
         if (v->is_match)
             find_next(v, key == 'n');
         else
-            snprintf(v->message, sizeof v->message, "nothing was searched for yet: /");
+            snprintf(v->message, sizeof v->message, "no search yet: press /");
         break;
     case '+':
     case '=': zoom(v, 1 / 1.6); break;
@@ -594,10 +594,10 @@ static void draw_help(struct sv_screen *s)
         "Tab  Shift-Tab  . , next and previous slice on this line",
         "Enter        f      fit the selected slice into the window",
         "0                   the whole trace",
-        "Home End     g G    its beginning and its end",
+        "Home End     g G    start and end of the trace",
         "/ n N               search by name (part of it, or a glob), next, previous",
         "d                   details of the selected slice on or off",
-        "Esc                 nothing is selected",
+        "Esc                 clear the selection",
         "q                   quit",
     };
     sv_screen_clear(s);

@@ -46,17 +46,17 @@ static int parse_group(const char *text, unsigned *by, struct sv_err *err)
         *by |= bit;
         at += len + (at[len] == ',');
     }
-    return *by ? 0 : sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--group-by: nothing to group by");
+    return *by ? 0 : sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--group-by: the list is empty");
 }
 
 static void note_losses(const struct sv_trace *t)
 {
     sv_report_losses(t);
     if (t->unmatched_ends)
-        sv_console_note("%" PRIu64 " ends without begin are left out", t->unmatched_ends);
+        sv_console_note("%" PRIu64 " ends without a begin are ignored", t->unmatched_ends);
     if (t->unfinished)
         sv_console_note("%" PRIu64
-                        " slices never ended: they count as lasting until the trace ends",
+                        " slices have no end: they are counted until the end of the trace",
                         t->unfinished);
 }
 
@@ -252,8 +252,8 @@ static const struct sv_option options[] = {
     {0, "top", "N", SV_OPT_COUNT, offsetof(struct stats, top), "only the first N rows", NULL},
     {0, "counters", NULL, SV_OPT_FLAG, offsetof(struct stats, counters),
      "counters instead of slices", NULL},
-    {0, "ns", NULL, SV_OPT_FLAG, offsetof(struct stats, ns), "times as nanoseconds in tables, too",
-     NULL},
+    {0, "ns", NULL, SV_OPT_FLAG, offsetof(struct stats, ns),
+     "print times in nanoseconds in tables, too", NULL},
     SV_ROWS_OPTION(struct stats, "to", to),
     SV_MEMORY_OPTION(struct stats),
     SV_INPUTS_OPTIONS(struct stats),
@@ -261,7 +261,7 @@ static const struct sv_option options[] = {
 };
 
 static const struct sv_example examples[] = {
-    {"stave stats trace.pftrace --top 20", "the twenty names that take most time"},
+    {"stave stats trace.pftrace --top 20", "the twenty names with the largest total time"},
     {"stave stats trace.json --group-by cat,name --sort self --to csv",
      "self time, for a spreadsheet"},
     {"stave stats trace.json --filter 'cat=kernel' --group-by track", "per GPU stream"},
@@ -272,13 +272,12 @@ const struct sv_command sv_command_stats = {
     .name = "stats",
     .operands = "TRACE…",
     .summary = "sum up slices by name, category or track, and counters",
-    .description =
-        "Prints for each group of slices: count, total time, self time (without what its "
-        "children took), minimum, mean, p50, p90, p99 and maximum. Percentiles are "
-        "interpolated. Slices that never ended count as lasting until the end of the "
-        "trace; instants are not counted. Counters follow in tables for people, or alone "
-        "with --counters; their mean is weighted by time.\n\n"
-        "Loss and damage are told first, on standard error.",
+    .description = "Prints for each group of slices: count, total time, self time (without its "
+                   "children), minimum, mean, p50, p90, p99 and maximum. Percentiles are "
+                   "interpolated. Slices without an end are counted until the end of the trace; "
+                   "instants are not counted. In tables counters follow the slices; --counters "
+                   "prints only counters. The mean of a counter is weighted by time.\n\n"
+                   "Loss and damage are reported first, on standard error.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

@@ -48,7 +48,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 static const struct sv_option options[] = {{0}};
 
 static const struct sv_example examples[] = {
-    {"stave status", "one line per recording: pid, age, size so far, what is recorded, where to"},
+    {"stave status", "one line per recording: pid, age, size so far, what is recorded, output"},
     {0},
 };
 
@@ -56,9 +56,8 @@ const struct sv_command sv_command_status = {
     .name = "status",
     .operands = "",
     .summary = "which recordings run",
-    .description =
-        "Lists the recordings of this user that run now, detached or not, oldest first. The "
-        "size is that of all files of the recording so far.",
+    .description = "Lists the running recordings of this user, detached or not, oldest first. The "
+                   "size is that of all files of the recording so far.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct status_options),

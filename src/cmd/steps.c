@@ -181,10 +181,11 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code >= 0) {
         sv_steps_find(&s, l.trace, o->marker);
         if (s.n == 0)
-            code = sv_err_set(err, SV_EFOUND, SV_NO_POS,
-                              o->marker ? "no slice or instant is named like '%s'"
-                                        : "no steps found: name their marker with --marker GLOB%s",
-                              o->marker ? o->marker : "");
+            code = sv_err_set(
+                err, SV_EFOUND, SV_NO_POS,
+                o->marker ? "no slice or instant matches '%s'"
+                          : "no steps found: give the name of their marker with --marker GLOB%s",
+                o->marker ? o->marker : "");
     }
     if (code >= 0) {
         sv_steps_divide(&s, l.trace);
@@ -198,11 +199,11 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {0, "marker", "GLOB", SV_OPT_TEXT, offsetof(struct steps, marker),
-     "the name of the slices or instants that mark steps (default: ProfilerStep#N and other usual "
-     "ones)",
+     "the name of the slices or instants that mark steps (default: ProfilerStep#N and other common "
+     "names)",
      NULL},
-    {0, "ns", NULL, SV_OPT_FLAG, offsetof(struct steps, ns), "times as nanoseconds in tables, too",
-     NULL},
+    {0, "ns", NULL, SV_OPT_FLAG, offsetof(struct steps, ns),
+     "print times in nanoseconds in tables, too", NULL},
     SV_ROWS_OPTION(struct steps, "to", to),
     SV_MEMORY_OPTION(struct steps),
     SV_INPUTS_OPTIONS(struct steps),
@@ -218,24 +219,23 @@ static const struct sv_example examples[] = {
 const struct sv_command sv_command_steps = {
     .name = "steps",
     .operands = "TRACE…",
-    .summary = "take training steps apart by kind of work",
+    .summary = "divide training steps by kind of work",
     .description =
         "Finds the iterations of a run and divides the time of each among data loading, copies, "
         "forward, backward, optimizer, communication, checkpoint and other work; what no slice "
-        "covers is idle. The parts add up to the step. Every nanosecond belongs to the innermost "
-        "slice of the step's thread, whose kind is told by its name, its category or its parent's. "
-        "Where that thread has nothing open or waits for a device, it belongs to what other "
-        "threads of the process do (backward on the autograd thread), then to what runs on the "
-        "devices: a kernel is of the kind of the call that launched it, found by arrows and "
-        "correlation numbers. The columns device_… say how long at least one kernel, copy or "
-        "collective was running, whatever the thread did.\n\n"
+        "covers is idle. The parts add up to the step. Every nanosecond is assigned to the "
+        "innermost slice of the step's thread, whose kind follows from its name, its category or "
+        "its parent. Where that thread has no open slice or waits for a device, the time is "
+        "assigned to the other threads of the process (backward on the autograd thread), then to "
+        "the work on the devices: a kernel has the kind of the call that launched it, found by "
+        "flows and correlation numbers. The columns device_… show how long at least one kernel, "
+        "copy or collective was running, independent of the thread.\n\n"
         "Notes: `first` is a first step that takes more than 1.5 times the median of the others, "
-        "`outlier` is further above the median than usual, `straggler` is the slowest rank of a "
-        "step, by a tenth over the middle one.\n\n"
-        "Markers that are known: ProfilerStep#N of PyTorch, step, iteration, iter, batch and epoch "
-        "with a number or without as NVTX and SDK users write them, block_start and epoch_start of "
-        "MLLOG. Instants mark steps, too: such a step lasts until its …_stop or until the next "
-        "one.",
+        "`outlier` is more than 5 scaled median deviations above the median, `straggler` is the "
+        "slowest rank of a step, by a tenth above the median rank.\n\n"
+        "Known markers: ProfilerStep#N of PyTorch; step, iteration, iter, batch and epoch with or "
+        "without a number, as NVTX and SDK users write them; block_start and epoch_start of MLLOG. "
+        "Instants mark steps, too: such a step lasts until its …_stop or until the next step.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

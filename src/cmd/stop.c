@@ -36,7 +36,7 @@ static int stop_one(const struct sv_running *r, struct sv_err *err)
         nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
     if (still_runs(&r->id))
         return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "the recording %u was asked to stop, but still runs", r->id.pid);
+                          "recording %u was asked to stop, but is still running", r->id.pid);
     sv_print(stdout, "%s\n", r->out);
     return 0;
 }
@@ -52,8 +52,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     size_t n = sv_running_all(&all), n_stopped = 0;
     const char *word = operands->n ? operands->items[0] : NULL;
     if (n > 1 && !word && !o->all)
-        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%zu recordings run ('stave status'): say which, or --all", n);
+        code = sv_err_set(
+            err, SV_EUSAGE, SV_NO_POS,
+            "%zu recordings are running; give one ('stave status' lists them) or use --all", n);
     for (size_t i = 0; code >= 0 && i < n; i++) {
         if (word && !sv_running_is(&all[i], word))
             continue;
@@ -76,8 +77,8 @@ static const struct sv_option options[] = {
 };
 
 static const struct sv_example examples[] = {
-    {"stave stop", "the only recording that runs; prints where its trace is"},
-    {"stave stop 4711", "by its number, its command's name or its output (see stave status)"},
+    {"stave stop", "end the only running recording; prints the path of its trace"},
+    {"stave stop 4711", "by its pid, the name of its command or its output (see stave status)"},
     {0},
 };
 
@@ -85,10 +86,9 @@ const struct sv_command sv_command_stop = {
     .name = "stop",
     .operands = "[RECORDING]",
     .summary = "end a recording and wait for its trace",
-    .description = "Tells a recording of this user to end, as Ctrl-C would, waits until its trace "
-                   "is whole and prints its name. A "
-                   "command that was started by the recording is told to end, too; processes that "
-                   "it joined go on.",
+    .description = "Asks a recording of this user to end, as Ctrl-C would, waits until its trace "
+                   "is complete and prints its name. A command that was started by the recording "
+                   "is asked to exit, too; processes that it attached to continue.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct stop_options),

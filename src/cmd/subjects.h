@@ -1,4 +1,4 @@
-/* `stave report SUBJECT`: what the subjects share. Each has a file of its own, cmd/report_SUBJECT.c, and a line in the table of cmd/report.c.
+/* `stave report SUBJECT`: what the subjects share. Each has a file of its own, cmd/report_SUBJECT.c, and a line in SV_REPORT_SUBJECTS.
  *
  * A report is a list of sections, a section a table of typed columns: the same one is printed aligned for people, as JSON and as CSV. */
 #ifndef SV_CMD_SUBJECTS_H
@@ -30,7 +30,15 @@ struct sv_report_subject {
     int (*run)(const struct sv_report_options *o, const struct sv_trace *t, struct sv_err *err);
 };
 
-extern const struct sv_report_subject sv_report_io, sv_report_gpu, sv_report_batch;
+/* The subjects, one line each: SUBJECT(NAME) is sv_report_NAME in cmd/report_NAME.c. */
+#define SV_REPORT_SUBJECTS(SUBJECT) \
+    SUBJECT(io)                     \
+    SUBJECT(gpu)                    \
+    SUBJECT(batch)
+
+#define SV_REPORT_DECLARE(name) extern const struct sv_report_subject sv_report_##name;
+SV_REPORT_SUBJECTS(SV_REPORT_DECLARE)
+#undef SV_REPORT_DECLARE
 
 /* ---- sections ---- */
 

@@ -29,7 +29,7 @@ static int trigger(const struct sv_running *r, struct sv_err *err)
         nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
     if (access(path, F_OK) != 0)
         return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "the recording %u was told to save, but %s is not there", r->id.pid,
+                          "recording %u was asked to save, but %s has not appeared", r->id.pid,
                           path);
     sv_print(stdout, "%s\n", path);
     return 0;
@@ -55,19 +55,19 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     }
     if (n_rings > 1)
         code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%zu recordings are meant ('stave status'): say which by its number",
+                          "%zu recordings match; give one by its pid ('stave status' lists them)",
                           n_rings);
     else if (n == 0 && (problem = sv_running_problem(text, sizeof text)))
         code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s", problem);
     else if (!chosen && word)
         code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording '%s' runs", word);
     else if (!chosen)
-        code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording with --last runs");
+        code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording with --last is running");
     else if (!chosen->is_ring)
-        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "the recording %d keeps everything: only those with --last save on a "
-                          "trigger; 'stave stop' ends it",
-                          (int)chosen->id.pid);
+        code = sv_err_set(
+            err, SV_EUSAGE, SV_NO_POS,
+            "recording %d keeps everything: a trigger needs --last; 'stave stop' ends it",
+            (int)chosen->id.pid);
     else
         code = trigger(chosen, err);
     free(all);
@@ -77,20 +77,19 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 static const struct sv_option options[] = {{0}};
 
 static const struct sv_example examples[] = {
-    {"stave record --detach --last 30s -o night.pftrace -p 4711", "keeps the last half minute"},
-    {"stave trigger",
-     "something odd just happened: saves it as night-0001.pftrace, prints the name"},
-    {"kill -USR1 PID", "the same from a program, with the number that 'stave status' shows"},
+    {"stave record --detach --last 30s -o night.pftrace -p 4711", "keep the last 30 seconds"},
+    {"stave trigger", "save them as night-0001.pftrace and print the name"},
+    {"kill -USR1 PID", "the same from a program, with the pid that 'stave status' shows"},
     {0},
 };
 
 const struct sv_command sv_command_trigger = {
     .name = "trigger",
     .operands = "[RECORDING]",
-    .summary = "save the last moments of a recording with --last",
-    .description = "Tells a recording that keeps only the last seconds or megabytes (stave record "
-                   "--last) to write them to the next numbered file beside its output, waits until "
-                   "that is whole and prints its name. The recording goes on.",
+    .summary = "save the ring of a recording with --last",
+    .description =
+        "Asks a recording with --last to write its ring to the next numbered file beside its "
+        "output, waits until that file is complete and prints its name. The recording continues.",
     .options = options,
     .examples = examples,
     .options_size = sizeof(struct trigger_options),

@@ -99,7 +99,7 @@ static int print_json(const struct sv_dict *d, const struct sv_check *check, uin
     sv_json_end(j);
     sv_json_end(j);
     sv_buf_byte(&b, '\n');
-    int code = b.failed ? sv_err_set(err, SV_ENOMEM, SV_NO_POS, "the answer is too long for JSON")
+    int code = b.failed ? sv_err_set(err, SV_ENOMEM, SV_NO_POS, "the output is too long for JSON")
                         : sv_print_data(stdout, b.data, b.len, err);
     sv_buf_fini(&b);
     return code;
@@ -153,17 +153,17 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 static const struct sv_option options[] = {
     {0, "json", NULL, SV_OPT_FLAG, offsetof(struct validate, json), "as JSON", NULL},
     {0, "strict", NULL, SV_OPT_FLAG, offsetof(struct validate, strict),
-     "notes count, too, for the exit code", NULL},
-    {0, "rules", NULL, SV_OPT_FLAG, offsetof(struct validate, rules), "list the rules and stop",
+     "notes also cause exit code 1", NULL},
+    {0, "rules", NULL, SV_OPT_FLAG, offsetof(struct validate, rules), "list the rules and exit",
      NULL},
     {0, "from", "FORMAT", SV_OPT_TEXT, offsetof(struct validate, from),
-     "read as {readers} instead of looking at the content", "{readers}"},
+     "input format: {readers} (default: recognised by content)", "{readers}"},
     {0},
 };
 
 static const struct sv_example examples[] = {
     {"stave validate trace.pftrace",
-     "nesting, flows, order, tracks; exit code 1 when something is wrong"},
+     "nesting, flows, order, tracks; exit code 1 if something is wrong"},
     {"stave validate --json trace.json | jq '.findings[].rule'", "for scripts"},
     {0},
 };
@@ -172,13 +172,12 @@ const struct sv_command sv_command_validate = {
     .name = "validate",
     .operands = "IN",
     .summary = "check a trace: nesting, flows, time order, references",
-    .description = "Reads the trace once and reports, rule by rule, how often it is broken and "
-                   "where first: ends without begins, slices that overlap "
-                   "without nesting (those that miss by one unit of time apart from the rest), "
-                   "flows that end without having begun or lie outside of any "
-                   "slice, times that go backwards, tracks below unknown parents, losses. Damage "
-                   "of the file itself counts as an error.\n\n"
-                   "Exit code 0: nothing wrong, or notes only; 1: something was found.",
+    .description = "Reads the trace once and reports, for each rule, how often it is violated and "
+                   "the first position: ends without begins, slices that overlap without nesting "
+                   "(those that overlap by one unit of time separately), flows that end without a "
+                   "begin or are outside of any slice, times that go backwards, tracks below "
+                   "unknown parents, losses. Damage of the file is an error.\n\n"
+                   "Exit code 0: no findings, or only notes; 1: errors or warnings.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

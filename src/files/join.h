@@ -20,7 +20,7 @@ struct sv_merge;
 int sv_join_add(const struct sv_join *join, struct sv_merge *merge, const char *path,
                 const struct sv_dict **dict, struct sv_err *err);
 int sv_join_write(const struct sv_join *join, struct sv_merge *merge, struct sv_err *err);
-/* SV_EUSAGE when --offset names a file that is no input. */
+/* SV_EUSAGE when --offset names a file that is not an input. */
 int sv_join_check(const struct sv_join *join, struct sv_err *err);
 
 #endif

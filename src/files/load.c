@@ -17,7 +17,7 @@ int sv_load(const char *path, const char *from, bool strict, size_t memory_limit
     return sv_run(&l->in, sv_trace_sink(l->trace), strict, "loading", err);
 }
 
-/* Reads one of several inputs into the merge. The first one's path and format stand for all. */
+/* Reads one of several inputs into the merge. The first one's path and format are used for all. */
 static int add_input(struct sv_merge *merge, const char *path, const char *from, bool strict,
                      struct sv_loaded *l, struct sv_err *err)
 {

@@ -7,7 +7,6 @@
 #include "core/base/buf.h"
 #include "core/base/mem.h"
 #include "core/files/trusted.h"
-#include "model/told_paths.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -44,7 +43,7 @@ int sv_open_log(const char *path, struct sv_err *err)
     int error = errno;
     if (lstat(path, &st) == 0 && error != ENOSPC)
         return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "%.300s is there already, and it is no plain file of yours alone: remove "
+                          "%.300s exists and is not a regular file that only you can write: remove "
                           "it, or choose another name for the trace",
                           path);
     errno = error;
@@ -107,10 +106,7 @@ static int open_source(struct sv_opened *o, const char *from, const struct sv_re
     o->format = choose_format(o, from, err);
     if (!o->format)
         return err->code;
-    code = sv_format_open(o->format, o->in, options, dict, &o->report, &o->source, err);
-    if (code >= 0)
-        o->source = sv_told_paths_source(o->source);
-    return code;
+    return sv_format_open(o->format, o->in, options, dict, &o->report, &o->source, err);
 }
 
 int sv_open_input(const char *path, const char *from, uint32_t space, struct sv_dict *dict,

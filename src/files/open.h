@@ -17,7 +17,7 @@ struct sv_opened {
 /* `from` names a format, or NULL: by content. The error names the file. */
 int sv_open_input(const char *path, const char *from, uint32_t space, struct sv_dict *dict,
                   struct sv_opened *o, struct sv_err *err);
-/* The same with all that a reader may be told. */
+/* The same with all options of a reader. */
 int sv_open_input_as(const char *path, const char *from, const struct sv_read_options *options,
                      struct sv_dict *dict, struct sv_opened *o, struct sv_err *err);
 void sv_opened_close(struct sv_opened *o); /* also after a failed open */
@@ -66,7 +66,7 @@ extern const struct sv_word_list sv_format_lists[];
      "FORMAT",                                                                \
      SV_OPT_TEXT,                                                             \
      offsetof(type, field),                                                   \
-     "read as {readers} instead of looking at the content",                   \
+     "input format: {readers} (default: recognised by content)",              \
      "{readers}"},                                                            \
     {                                                                         \
         0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),               \
@@ -100,7 +100,7 @@ int sv_run_into(struct sv_opened *o, struct sv_sink *sink, bool strict, const ch
 /* Puts the file's name (and the position) into the message. Returns err->code. */
 int sv_err_in_file(struct sv_err *err, const char *path);
 
-/* A text file beside a trace, emptied: this user's alone, so that nothing is written through what others planted under its name. */
+/* A text file beside a trace, emptied: only this user's, so that nothing is written through what others planted under its name. */
 int sv_open_log(const char *path, struct sv_err *err);
 
 /* SV_EUSAGE when there are not exactly / at least n operands. */

@@ -1,4 +1,4 @@
-/* Civil time: dates, times of day and time zones, for the readers of files that tell the time as people do.
+/* Civil time: dates, times of day and time zones, for the readers of files that write the time as people do.
  *
  * Nothing here asks the machine for its own zone or locale: what a file means must not depend on where it is read. */
 #ifndef SV_FORMATS_CIVIL_H
@@ -32,7 +32,7 @@ int sv_zone_open(const char *name, struct sv_zone **out, struct sv_err *err);
 int sv_zone_open_bytes(const uint8_t *p, size_t len, struct sv_zone **out, struct sv_err *err);
 void sv_zone_free(struct sv_zone *z);
 
-/* The UTC second of a local one. In the hour that is told twice, the first one that is not before `not_before`; what
+/* The UTC second of a local one. In the hour that occurs twice, the first one that is not before `not_before`; what
  * the jump in spring leaves out counts on from before it. */
 int64_t sv_zone_utc(const struct sv_zone *z, int64_t local_s, int64_t not_before);
 

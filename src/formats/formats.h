@@ -37,8 +37,8 @@ struct sv_dialect {
 struct sv_format {
     const char *name; /* what --from and --to take: "perfetto" */
     const char *help; /* one line: "Perfetto protobuf trace" */
-    const char
-        *lacks; /* what it cannot hold, of what an event may have; NULL: it holds everything */
+    /* what it cannot hold, of what an event may have; NULL: it holds everything */
+    const char *lacks;
     const char *files; /* read only: which files of which tools */
     const char *times; /* read only: what its times are */
     /* How sure this format is that the head of the (decompressed) input is its own: 0 no … 100 certain. NULL where there is no reader. */

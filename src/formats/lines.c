@@ -180,7 +180,7 @@ void sv_wall_tell(struct sv_lines *l)
                       "they count from 1970-01-01; stave import --date gives the day");
     if (!l->wall.zone)
         sv_report_add(l->source.report, SV_NOTE, "local times without a zone", 1, SV_NO_POS,
-                      "they are taken as they stand; stave import --tz gives the zone");
+                      "they are not converted; stave import --tz gives the zone");
     if (l->wall.has_date && !l->wall.is_elsewhere) {
         char text[32];
         int64_t year;
@@ -262,7 +262,7 @@ bool sv_text_u64(struct sv_text t, uint64_t *out)
     return true;
 }
 
-/* Its digits, and whether a minus stands before them. */
+/* Its digits, and whether a minus is before them. */
 static bool signed_digits(struct sv_text t, bool *is_negative, uint64_t *u)
 {
     *is_negative = t.len > 0 && t.bytes[0] == '-';
@@ -416,7 +416,7 @@ struct sv_event *sv_put_event(struct sv_lines *l, struct sv_batch *b, unsigned k
 void sv_put_counter(struct sv_lines *l, struct sv_batch *b, sv_track track, int64_t ts_ns, double v)
 {
     if (!isfinite(v)) {
-        damaged(l, "value of a counter that is no number", "left out");
+        damaged(l, "value of a counter that is not a number", "left out");
         return;
     }
     struct sv_event *e = sv_batch_event(b);

@@ -112,7 +112,7 @@ void sv_add_result(struct sv_lines *l, struct sv_batch *b, int64_t ret, bool is_
 /* An event with the arguments added since the last one. */
 struct sv_event *sv_put_event(struct sv_lines *l, struct sv_batch *b, unsigned kind, int64_t ts_ns,
                               sv_track track, sv_str name, const char *cat);
-/* A value that is no number (nan, inf) is damage. */
+/* A value that is not a number (nan, inf) is damage. */
 void sv_put_counter(struct sv_lines *l, struct sv_batch *b, sv_track track, int64_t ts_ns,
                     double v);
 

@@ -23,8 +23,8 @@ static int clear_path(const struct sockaddr_un *a, struct sv_err *err)
     if (lstat(a->sun_path, &st) != 0)
         return 0;
     if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "%s is there already, and it is no socket of yours", a->sun_path);
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "%s exists and is not a socket of yours",
+                          a->sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     bool is_served = fd >= 0 && (connect(fd, (const struct sockaddr *)a, sizeof *a) == 0 ||
                                  errno != ECONNREFUSED);

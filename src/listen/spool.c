@@ -233,7 +233,7 @@ int sv_spool_look(int fd, struct sv_spool_view *v, struct sv_err *err)
     if (v->size < SV_SPOOL_HEADER || !read_at(fd, 0, &v->header, sizeof v->header) ||
         memcmp(v->header.magic, SV_SPOOL_MAGIC, sizeof v->header.magic) != 0 ||
         v->header.header_bytes != SV_SPOOL_HEADER)
-        return sv_err_set(err, SV_EFORMAT, 0, "this is no spool of 'stave listen'");
+        return sv_err_set(err, SV_EFORMAT, 0, "not a spool of 'stave listen'");
     end_texts(&v->header);
     for (v->good = SV_SPOOL_HEADER; record_at(v, v->good, &r); v->good += sizeof r + r.bytes) {
         bool ok = r.kind == SV_SPOOL_SENDER ? meet_sender(v, v->good, &r)

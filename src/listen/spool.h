@@ -49,7 +49,7 @@ enum sv_spool_cause {
     SV_SPOOL_OPEN,    /* it was being received: the listener was killed */
     SV_SPOOL_WHOLE,   /* the sender ended it */
     SV_SPOOL_CUT,     /* the connection ended before the stream */
-    SV_SPOOL_BAD,     /* what came was no frame */
+    SV_SPOOL_BAD,     /* the bytes are not a frame */
     SV_SPOOL_STOP,    /* the listener was asked to end before the sender did */
     SV_SPOOL_LIMIT,   /* the spool had its size */
     SV_SPOOL_NO_SPACE /* the disk was full, or could not be written to */
@@ -83,7 +83,7 @@ struct sv_output_choice;
 /* `fd` is an empty file, which stays the caller's. */
 int sv_spool_begin(struct sv_spool *s, int fd, uint64_t limit, const struct sv_output_choice *how,
                    struct sv_err *err);
-/* False: there is no place for it, errno says why (EFBIG: a limit of the spool). */
+/* False: it cannot be stored, errno says why (EFBIG: a limit of the spool). */
 bool sv_spool_add(struct sv_spool *s, const char *peer, struct sv_spool_sender *sender);
 bool sv_spool_put(struct sv_spool *s, struct sv_spool_sender *sender, const uint8_t *bytes,
                   size_t n);
@@ -127,7 +127,7 @@ struct sv_spool_result {
     uint64_t events, lost;
 };
 
-/* All streams merged into one trace. `out` NULL members: as the listener was told. The spool stays as it is. */
+/* All streams merged into one trace. `out` NULL members: as the listener's options say. The spool stays as it is. */
 int sv_spool_merge(int fd, const struct sv_output_choice *out, struct sv_spool_result *result,
                    struct sv_err *err);
 

@@ -170,7 +170,7 @@ static int add_stream(struct job *j, size_t i, struct sv_err *err)
     return code;
 }
 
-/* One that greeted and went has no place in the trace. */
+/* A sender that greeted and sent nothing is not in the trace. */
 static bool has_sent(const struct sv_spool_stream *s)
 {
     return s->n_records > 0 || s->slot.events > 0;
@@ -264,7 +264,8 @@ int sv_spool_finish(struct sv_claim *c, const struct sv_output_choice *out, bool
     int fd = sv_trusted_file(AT_FDCWD, c->part, O_RDONLY, SV_TRUST_OWN, 0);
     if (fd < 0)
         return sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s: %s", c->part,
-                          errno == EPERM ? "it is not yours alone" : strerror(errno));
+                          errno == EPERM ? "it is not a regular file that only you can write"
+                                         : strerror(errno));
     if (!to.path && !sv_claim_free_name(c, free_name, sizeof free_name)) {
         close(fd);
         return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: no free name is left for it", c->out);

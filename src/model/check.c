@@ -2,7 +2,7 @@
  *
  * Two sinks in a row, with the sort stage between them if the source gives disorder: `order` sees the events as they come and knows the
  * rules of order; `rules` sees them in time order. Per track it keeps the open slices as a stack; per flow number what happened to it
- * so far. What is still open at the end is told at close(). All memory is bounded: stacks and flows have a limit, past which
+ * so far. What is still open at the end is reported at close(). All memory is bounded: stacks and flows have a limit, past which
  * events are counted as unchecked and the rules that need them are silent rather than wrong. */
 #include "model/check.h"
 #include "core/base/map.h"
@@ -63,7 +63,7 @@ struct check {
     size_t n_flows, cap_flows;
     /* Overlaps by size: within a nanosecond, within a microsecond, more. Which are near depends on the unit of all times. */
     struct sv_check_row overlaps[3];
-    bool is_fine;             /* some time is no multiple of a microsecond */
+    bool is_fine;             /* some time is not a multiple of a microsecond */
     bool has_forgotten_flows; /* an end that seems to have no begin may have had one */
     bool is_full_of_flows;
 };
@@ -87,7 +87,7 @@ static void note(struct check *c, enum sv_check_rule rule, const struct sv_event
     note_row(&c->out->rows[rule], 1, e, 0);
 }
 
-/* For what is told at the end, in no order: the earliest one is the first. */
+/* For what is reported at the end, in no order: the earliest one is the first. */
 static void note_late(struct check *c, enum sv_check_rule rule, uint64_t count,
                       const struct sv_event *e)
 {
@@ -287,7 +287,7 @@ static void forget_done(struct check *c)
     c->n_flows = kept;
 }
 
-/* What is known of a flow; NULL when there is no room for a new one. */
+/* What is known of a flow; NULL when there is no space for a new one. */
 static struct flow *flow_of(struct check *c, uint64_t id, const struct sv_event *e)
 {
     uint64_t *slot = sv_map_find(&c->flow_index, id);
@@ -571,19 +571,18 @@ static int order_close(struct sv_sink *s, bool failed, struct sv_err *err)
 struct sv_sink *sv_check_new(struct sv_dict *dict, unsigned gives, size_t sort_memory_bytes,
                              struct sv_check *check)
 {
-    const unsigned all = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER |
-                         SV_HAS_FLOW_POINTS;
+    const unsigned all = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS;
     struct check *c = sv_alloc(sizeof *c);
     struct order *o = sv_alloc(sizeof *o);
     *check = (struct sv_check){0};
-    c->rules = (struct sv_sink){
-        .write = rules_write, .close = rules_close, .takes = all & ~(unsigned)SV_HAS_DISORDER};
+    c->rules =
+        (struct sv_sink){.write = rules_write, .close = rules_close, .takes = all & ~SV_ORDER_BITS};
     c->out = check;
     c->dict = dict;
     o->sink = (struct sv_sink){.write = order_write, .close = order_close, .takes = all};
     o->check = c;
     o->next = &c->rules;
-    if (gives & SV_HAS_DISORDER)
+    if (gives & SV_ORDER_BITS)
         o->next = sv_sort_new(dict, sort_memory_bytes, o->next);
     return &o->sink;
 }

@@ -23,45 +23,47 @@ enum sv_check_severity {
 };
 
 /* name, severity, what it means */
-#define SV_CHECK_LIST(RULE)                                                                        \
-    RULE(END_WITHOUT_BEGIN, "end-without-begin", ERROR, "an end with nothing open on its track")   \
-    RULE(BEGIN_WITHOUT_END, "begin-without-end", WARNING, "a begin that is never ended")           \
-    RULE(UNFINISHED_SLICE, "unfinished-slice", WARNING, "a slice that is given as never ended")    \
-    RULE(OVERLAP, "overlap", WARNING, "slices of one track that overlap without nesting")          \
-    RULE(NEAR_OVERLAP, "near-overlap", NOTE,                                                       \
-         "slices of one track that miss nesting by one unit of time, as rounding does")            \
-    RULE(NEGATIVE_DURATION, "negative-duration", ERROR, "a slice that ends before it begins")      \
-    RULE(ENDLESS_DURATION, "endless-duration", ERROR,                                              \
-         "a slice of 2^63 ns (292 years) or more: no duration can say it, and most commands "      \
-         "refuse the trace")                                                                       \
-    RULE(DEEP_NESTING, "deep-nesting", WARNING,                                                    \
-         "a slice below 512 others on its track: Perfetto drops it")                               \
-    RULE(EDGE_ORDER, "edge-order", WARNING,                                                        \
-         "a begin or end earlier than the one before it on its track")                             \
-    RULE(SLICE_ORDER, "slice-order", NOTE,                                                         \
-         "a slice that begins before the one before it on its track")                              \
-    RULE(FILE_ORDER, "file-order", NOTE,                                                           \
-         "an event that is told later than a later one of its track, where every reader sorts: "   \
-         "an instant, or in a Perfetto file a begin or end")                                       \
-    RULE(COUNTER_ORDER, "counter-order", NOTE,                                                     \
-         "a counter value earlier than the one before it, in a format whose readers do not sort")  \
-    RULE(FLOW_END_WITHOUT_BEGIN, "flow-end-without-begin", ERROR,                                  \
-         "a flow that ends and never began")                                                       \
-    RULE(FLOW_WITHOUT_END, "flow-without-end", WARNING, "a flow that begins and goes nowhere")     \
-    RULE(FLOW_BEGUN_TWICE, "flow-begun-twice", WARNING,                                            \
-         "a flow that begins again before it ended")                                               \
-    RULE(FLOW_OUTSIDE, "flow-outside", ERROR, "a flow point with no slice around it")              \
-    RULE(COUNTER_TRACK, "counter-track", WARNING, "a counter value on a track that is no counter") \
-    RULE(COUNTER_VALUE, "counter-value", ERROR, "a counter event without a number")                \
-    RULE(SLICE_ON_COUNTER, "slice-on-counter", NOTE, "a slice or instant on a counter's track")    \
-    RULE(NO_NAME, "no-name", NOTE, "a slice or instant without a name")                            \
-    RULE(NO_TRACK, "no-track", WARNING, "an event without a track")                                \
-    RULE(UNDESCRIBED_TRACK, "undescribed-track", NOTE,                                             \
-         "a track with events but without description")                                            \
-    RULE(UNKNOWN_PARENT, "unknown-parent", ERROR, "a track below one that was never described")    \
-    RULE(PARENT_CYCLE, "parent-cycle", ERROR, "a track that is below itself")                      \
-    RULE(LOSS, "loss", WARNING, "events that were lost, as the trace itself says")                 \
-    RULE(UNCHECKED, "unchecked", NOTE,                                                             \
+#define SV_CHECK_LIST(RULE)                                                                       \
+    RULE(END_WITHOUT_BEGIN, "end-without-begin", ERROR, "an end with nothing open on its track")  \
+    RULE(BEGIN_WITHOUT_END, "begin-without-end", WARNING, "a begin that is never ended")          \
+    RULE(UNFINISHED_SLICE, "unfinished-slice", WARNING, "a slice that is given as never ended")   \
+    RULE(OVERLAP, "overlap", WARNING, "slices of one track that overlap without nesting")         \
+    RULE(NEAR_OVERLAP, "near-overlap", NOTE,                                                      \
+         "slices of one track that miss nesting by one unit of time, as rounding does")           \
+    RULE(NEGATIVE_DURATION, "negative-duration", ERROR, "a slice that ends before it begins")     \
+    RULE(ENDLESS_DURATION, "endless-duration", ERROR,                                             \
+         "a slice of 2^63 ns (292 years) or more: no duration can say it, and most commands "     \
+         "refuse the trace")                                                                      \
+    RULE(DEEP_NESTING, "deep-nesting", WARNING,                                                   \
+         "a slice below 512 others on its track: Perfetto drops it")                              \
+    RULE(EDGE_ORDER, "edge-order", WARNING,                                                       \
+         "a begin or end earlier than the one before it on its track")                            \
+    RULE(SLICE_ORDER, "slice-order", NOTE,                                                        \
+         "a slice that begins before the one before it on its track")                             \
+    RULE(FILE_ORDER, "file-order", NOTE,                                                          \
+         "an event that comes after a later one of its track, where every reader sorts: "         \
+         "an instant, or in a Perfetto file a begin or end")                                      \
+    RULE(COUNTER_ORDER, "counter-order", NOTE,                                                    \
+         "a counter value earlier than the one before it, in a format whose readers do not sort") \
+    RULE(FLOW_END_WITHOUT_BEGIN, "flow-end-without-begin", ERROR,                                 \
+         "a flow that ends and never began")                                                      \
+    RULE(FLOW_WITHOUT_END, "flow-without-end", WARNING,                                           \
+         "a flow that begins and reaches no other event")                                         \
+    RULE(FLOW_BEGUN_TWICE, "flow-begun-twice", WARNING,                                           \
+         "a flow that begins again before it ended")                                              \
+    RULE(FLOW_OUTSIDE, "flow-outside", ERROR, "a flow point with no slice around it")             \
+    RULE(COUNTER_TRACK, "counter-track", WARNING,                                                 \
+         "a counter value on a track that is not a counter")                                      \
+    RULE(COUNTER_VALUE, "counter-value", ERROR, "a counter event without a number")               \
+    RULE(SLICE_ON_COUNTER, "slice-on-counter", NOTE, "a slice or instant on a counter's track")   \
+    RULE(NO_NAME, "no-name", NOTE, "a slice or instant without a name")                           \
+    RULE(NO_TRACK, "no-track", WARNING, "an event without a track")                               \
+    RULE(UNDESCRIBED_TRACK, "undescribed-track", NOTE,                                            \
+         "a track with events but without description")                                           \
+    RULE(UNKNOWN_PARENT, "unknown-parent", ERROR, "a track below one that was never described")   \
+    RULE(PARENT_CYCLE, "parent-cycle", ERROR, "a track that is below itself")                     \
+    RULE(LOSS, "loss", WARNING, "events that were lost, as the trace itself says")                \
+    RULE(UNCHECKED, "unchecked", NOTE,                                                            \
          "events past a memory bound of the check: not all rules saw them")
 
 enum sv_check_rule {

@@ -556,7 +556,7 @@ struct sv_sink *sv_filter_new(struct sv_dict *dict, const struct sv_filter *filt
     struct filter *f = sv_alloc(sizeof *f);
     f->sink.write = filter_write;
     f->sink.close = filter_close;
-    f->sink.takes = next->takes & ~(unsigned)SV_HAS_DISORDER;
+    sv_sink_takes_as(&f->sink, next, SV_IN_ORDER);
     f->dict = dict;
     f->is = *filter;
     f->now_ns = f->last_ns = INT64_MIN;

@@ -1,8 +1,8 @@
 /* The filter: a time window and predicates over a stream in time order, edges or slices, for `stave cut`.
  *
  * Nothing is loaded: memory holds what is open, and the last value of each counter until the window begins. The
- * result stands on its own:
- *   - what is open when the window begins, begins with it; its argument `cut.begin_ns` tells the true time
+ * result is complete by itself:
+ *   - what is open when the window begins, begins with it; its argument `cut.begin_ns` has the true time
  *   - what is open when the window ends, ends with it, with the argument `cut.end`
  *   - counters begin with the value that they had
  *   - a begin that is dropped takes its end with it; flow numbers stay as they are

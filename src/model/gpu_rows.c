@@ -158,7 +158,7 @@ struct sv_sink *sv_gpu_rows_new(struct sv_dict *dict, struct sv_report *report, 
                                 struct sv_sink *next)
 {
     struct rows *r = sv_alloc(sizeof *r);
-    unsigned shape = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER | SV_HAS_FLOW_POINTS;
+    unsigned shape = SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS;
     r->sink = (struct sv_sink){.write = rows_write, .close = rows_close, .takes = shape};
     r->next = sv_pump_adapt(shape, next, dict, report, NULL);
     r->dict = dict;

@@ -283,7 +283,7 @@ static void merge_snapshots(const struct sv_merge *m, struct sv_dict *dict)
     }
 }
 
-static void tell(const struct sv_merge *m, uint32_t clock, struct sv_report *report)
+static void report_clocks(const struct sv_merge *m, uint32_t clock, struct sv_report *report)
 {
     for (size_t i = 0; report && m->n > 1 && i < m->n; i++) {
         const struct input *in = m->inputs[i];
@@ -414,10 +414,10 @@ static int open_inputs(struct sv_merge *m, struct sv_err *err)
 /* Everything came out of a pair stage, and tracks of two inputs may be one. */
 static unsigned shape(const struct sv_merge *m)
 {
-    unsigned gives = SV_HAS_SLICES;
+    unsigned gives = SV_HAS_NESTED;
     for (size_t i = 0; i < m->n; i++)
-        gives |= m->inputs[i]->gives & (SV_HAS_OVERLAP | SV_HAS_FLOW_POINTS);
-    return m->n > 1 ? gives | SV_HAS_OVERLAP : gives;
+        gives |= m->inputs[i]->gives & (SV_HAS_SLICES | SV_HAS_FLOW_POINTS);
+    return m->n > 1 ? gives | SV_HAS_SLICES : gives;
 }
 
 int sv_merge_source(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
@@ -432,7 +432,7 @@ int sv_merge_source(struct sv_merge *m, struct sv_dict *dict, struct sv_report *
     prepare_rebase(m, dict);
     merge_metadata(m, dict);
     merge_snapshots(m, dict);
-    tell(m, dict->clocks.trace_clock, report);
+    report_clocks(m, dict->clocks.trace_clock, report);
     code = open_inputs(m, err);
     if (code < 0)
         return code;

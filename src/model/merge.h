@@ -22,7 +22,7 @@ struct sv_merge_options {
 
 struct sv_merge_input {
     const char *name;     /* the path: for messages and order */
-    struct sv_dict *dict; /* of this input alone; the merge frees it, also when add fails */
+    struct sv_dict *dict; /* of this input only; the merge frees it, also when add fails */
     bool has_offset;      /* see relate.h */
     int64_t offset_ns;
 };

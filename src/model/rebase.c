@@ -83,7 +83,7 @@ static uint64_t uuid_of(struct sv_rebase *r, sv_track track, sv_track to_parent)
     if (t->kind == SV_TRACK_PROCESS || t->kind == SV_TRACK_THREAD ||
         t->uuid != child_uuid(r->from, t, parent))
         return salted(t->uuid, r->salt);
-    if (t->parent == 0) /* what stands at the top belongs to its machine */
+    if (t->parent == 0) /* a track without a parent belongs to its machine */
         return salted(t->uuid, space);
     return child_uuid(r->from, t, r->to->tracks[to_parent].uuid);
 }

@@ -1,4 +1,4 @@
-/* Rebasing: events of one dictionary told in another, so that inputs which were read apart can stand side by side.
+/* Rebasing: events of one dictionary translated to another, so that inputs which were read separately can be in one trace.
  *
  * Strings and tracks are translated on first use and remembered by number. Identities that only mean something within
  * their input are made unique:
@@ -40,10 +40,10 @@ struct sv_rebase {
 /* The caller sets the public fields (from … shift) and zeroes the rest; fini frees the shift too. */
 void sv_rebase_fini(struct sv_rebase *r);
 
-/* Times alone: what a merge compares before it takes the event. False: it begins or ends at no time. */
+/* Only the times: what a merge compares before it takes the event. False: it begins or ends at no time. */
 bool sv_rebase_time(struct sv_rebase *r, struct sv_event *e);
 
-/* Appends the event to the batch, which must have room, with its arguments copied. Its times are taken as converted already. */
+/* Appends the event to the batch, which must have space, with its arguments copied. Its times are taken as converted already. */
 void sv_rebase_event(struct sv_rebase *r, const struct sv_event *e, struct sv_batch *b);
 
 #endif

@@ -1,5 +1,5 @@
 /* The choice of a common clock and the conversions to it. Called by merge once all inputs have been read, since snapshots may
- * stand anywhere in a file.
+ * be anywhere in a file.
  *
  * A clock is reached by an input when it is the input's own, or when a snapshot of its machine has both. Among the clocks
  * that all inputs reach, the one wins that most of them use already; ties go to the steadier clock.
@@ -26,7 +26,7 @@ enum { CLOCKS = 64 }; /* Perfetto's own; those above belong to one sequence of o
 
 /* What the inputs of one machine say together. */
 struct machine {
-    uint64_t both[CLOCKS]; /* by clock: which others stand beside it in some snapshot, as bits */
+    uint64_t both[CLOCKS]; /* by clock: which others are in the same snapshot, as bits */
     size_t first, n;       /* its inputs in `order` */
     struct sv_shift made[N_CANDIDATES]; /* by the clock it comes from: points of the chosen one */
 };
@@ -270,7 +270,7 @@ static void collect_from(const struct sv_clocks *c, uint32_t from, uint32_t to, 
     }
 }
 
-/* Of the input alone when its clock is its own, else of all inputs of its machine. */
+/* Of the input itself when its clock is its own, else of all inputs of its machine. */
 static void collect_points(const struct relate *r, size_t i, uint32_t clock, struct sv_shift *s)
 {
     const struct sv_relate_input *in = &r->inputs[i];
@@ -400,20 +400,20 @@ static bool would_join(const struct relate *r)
 static int refuse(const struct relate *r, const struct choice *c, struct sv_err *err)
 {
     struct sv_buf b;
-    size_t told = 0, lost = r->n;
+    size_t named = 0, lost = r->n;
     sv_buf_init(&b, 4096);
     for (size_t i = 0; i < r->n; i++) {
         bool here = is_shared(c->clock) || r->inputs[i].machine == c->machine;
         bool is_lost = !r->inputs[i].has_offset && !(here && reaches(r, i, c->clock));
         if (is_lost && lost == r->n)
             lost = i;
-        if (told < 3) {
-            sv_buf_str(&b, told++ ? "; " : "");
+        if (named < 3) {
+            sv_buf_str(&b, named++ ? "; " : "");
             describe(&b, &r->inputs[i]);
         }
     }
-    if (r->n > told)
-        sv_buf_printf(&b, "; and %zu more", r->n - told);
+    if (r->n > named)
+        sv_buf_printf(&b, "; and %zu more", r->n - named);
     const char *name = r->inputs[lost < r->n ? lost : 0].name;
     int code =
         sv_err_set(err, SV_EUSAGE, SV_NO_POS,

@@ -1,6 +1,6 @@
 /* Relating clocks: how the times of several inputs come onto one axis, or why they cannot.
  *
- * The wall clock (REALTIME) is the same everywhere; every other clock belongs to one machine, and SV_CLOCK_UNKNOWN to its input alone. Inputs of one
+ * The wall clock (REALTIME) is the same everywhere; every other clock belongs to one machine, and SV_CLOCK_UNKNOWN only to its input. Inputs of one
  * machine share their snapshots: one that knows only MONOTONIC is related by what another one of that machine read. */
 #ifndef SV_MODEL_RELATE_H
 #define SV_MODEL_RELATE_H

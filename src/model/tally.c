@@ -55,8 +55,10 @@ static int tally_close(struct sv_sink *s, bool failed, struct sv_err *err)
 struct sv_sink *sv_tally_new(struct sv_tally *tally, struct sv_sink *next)
 {
     struct tally *t = sv_alloc(sizeof *t);
-    t->sink = (struct sv_sink){
-        .write = tally_write, .close = tally_close, .takes = next ? next->takes : SV_HAS_ANYTHING};
+    t->sink =
+        (struct sv_sink){.write = tally_write, .close = tally_close, .takes = SV_HAS_ANYTHING};
+    if (next)
+        sv_sink_takes_as(&t->sink, next, SV_IN_NO_ORDER);
     t->counts = tally;
     t->next = next;
     return &t->sink;

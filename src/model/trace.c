@@ -50,8 +50,8 @@ struct sv_trace *sv_trace_new(struct sv_dict *dict, struct sv_report *report,
     x->trace = t;
     x->sink = (struct sv_sink){.write = write_events,
                                .close = close_sink,
-                               .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP |
-                                        SV_HAS_DISORDER | SV_HAS_FLOW_POINTS};
+                               .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER |
+                                        SV_HAS_FLOW_POINTS};
     x->report = report;
     x->memory_limit = memory_limit_bytes;
     x->n_open = 1;
@@ -114,7 +114,7 @@ size_t sv_trace_bytes(const struct sv_trace *t)
            t->n_tracks * sizeof *t->tracks + sv_lists_bytes(&x->args) + index;
 }
 
-/* What finish needs beside what is there: an order, then keys and spare room for the track that needs most, then one column
+/* What finish needs beside what is there: an order, then keys and spare space for the track that needs most, then one column
  * twice; at last carriers as structs, and arrows. */
 static size_t finish_bytes(const struct sv_trace *t)
 {
@@ -165,7 +165,7 @@ static int check_memory(const struct sv_trace *t, struct sv_err *err)
     return x->args.failed ? sv_trace_no_memory(t, err) : 0;
 }
 
-/* Room for n more events of any kind, and a state for every track. */
+/* Space for n more events of any kind, and a state for every track. */
 static bool make_room(struct sv_trace *t, size_t n)
 {
     struct sv_trace_impl *x = t->impl;
@@ -566,7 +566,7 @@ static void report_findings(const struct sv_trace *t)
     for (size_t i = 0; i < COUNT(rows); i++)
         sv_oddity_tell(rows[i].oddity, x->report, t->dict, rows[i].severity, rows[i].what);
     if (x->dropped_counter_args)
-        sv_report_add(x->report, SV_SKIPPED, "argument of a counter event beside its value",
+        sv_report_add(x->report, SV_SKIPPED, "argument of a counter event other than its value",
                       x->dropped_counter_args, SV_NO_POS, NULL);
     if (x->args.crowded)
         sv_report_add(x->report, SV_SKIPPED, "arguments of an end beyond the limit per slice",

@@ -10,7 +10,7 @@
  *           | TEXT: varint number × 2 of a text met before, or length × 2 + 1 and the bytes
  *           | NULL and containers: nothing
  *
- * A text stands in the list where it is met first; met again, it gets a number that refers to that place. Two caches of fixed size find
+ * A text is stored in the list where it is met first; met again, it gets a number that refers to that list. Two caches of fixed size find
  * texts and whole lists that were met before: what they forget is stored again, so they bound memory, not what can be stored.
  * trace.c adds lists while loading, trace_sort.c and trace_flow.c combine them, everybody decodes.
  * The bytes are ours: decoding trusts them. */
@@ -509,7 +509,7 @@ static uint32_t shape_with_flow(struct sv_lists *p, uint32_t shape, unsigned typ
     return found;
 }
 
-/* Writes a flow behind the newest list, which nobody else has; false when the number of its new shape has no room. */
+/* Writes a flow behind the newest list, which nobody else has; false when there is no space for the number of its new shape. */
 static bool extend_newest(struct sv_lists *p, unsigned type, uint64_t id)
 {
     uint64_t shape;
@@ -572,7 +572,7 @@ uint32_t sv_lists_append(struct sv_lists *p, uint32_t list, uint32_t more)
 
 /* ---- reading ---- */
 
-/* Walks the slots of a list that is no pair. */
+/* Walks the slots of a list that is not a pair. */
 struct reader {
     const struct sv_lists *pool;
     const uint8_t *at;
@@ -668,7 +668,7 @@ size_t sv_lists_decode(const struct sv_lists *p, uint32_t list, struct sv_arg *o
     if (list == 0)
         return 0;
     unsigned tag = read_pair(p, list, &a, &b);
-    if (tag == JOIN) { /* both behind the room for the result */
+    if (tag == JOIN) { /* both behind the space for the result */
         struct sv_arg *begin = out + sv_lists_count(p, a) + sv_lists_count(p, b) + 1;
         size_t n_begin = sv_lists_decode(p, a, begin);
         struct sv_arg *end = begin + n_begin;

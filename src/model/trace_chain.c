@@ -111,7 +111,7 @@ static void add_arrow(struct sv_trace *t, uint64_t id, uint32_t old, uint32_t ne
     f->to[f->n++] = forward ? new : old;
 }
 
-/* Carriers of one number, in order. There are fewer arrows than carriers, so the table has room. */
+/* Carriers of one number, in order. There are fewer arrows than carriers, so the table has space. */
 static void connect(struct sv_trace *t, const struct carrier *c, size_t n)
 {
     uint32_t origin = SV_NO_ROW;

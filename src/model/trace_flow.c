@@ -79,7 +79,7 @@ static bool is_at_start(const struct sv_trace *t, uint64_t point)
            (p->flags[point] & SV_BIND_NEXT || p->ts_ns[point] == t->slices.ts_ns[row]);
 }
 
-/* Appends the flows of n points to the arguments of their row. False when there is no room for so many: they stay points. */
+/* Appends the flows of n points to the arguments of their row. False when there is no space for so many: they stay points. */
 static bool fold_into_row(struct sv_trace *t, const struct fold *folds, size_t n,
                           struct sv_arg *args)
 {

@@ -40,7 +40,7 @@ struct sv_table {
 void sv_table_init(struct sv_table *b, void *owner, const struct sv_column *columns, size_t n);
 void sv_table_fini(struct sv_table *b);
 bool sv_table_grow(struct sv_table *b, size_t rows);
-/* Adds one more column (the next of the array given to init) to a table of `rows` rows, in the room given or in new memory. */
+/* Adds one more column (the next of the array given to init) to a table of `rows` rows, in the block given or in new memory. */
 bool sv_table_add_column(struct sv_table *b, size_t rows, struct sv_block *room);
 /* column[place[i]] = column[i] for n rows, one column at a time; those with SV_NO_ROW drop out, n_left stay. */
 bool sv_table_scatter(struct sv_table *b, const uint32_t *place, size_t n, size_t n_left);
@@ -62,7 +62,7 @@ struct sv_text_slot;
 struct sv_list_slot;
 
 struct sv_lists {
-    struct sv_block bytes; /* lists, each at a multiple of four; 0 is no list */
+    struct sv_block bytes; /* lists, each at a multiple of four; 0: none */
     size_t used;
     struct sv_list_shape *shapes; /* [0..SHAPE_FIRST) are unused */
     size_t n_shapes, cap_shapes;
@@ -90,7 +90,7 @@ size_t sv_lists_bytes(const struct sv_lists *p);
 uint32_t sv_lists_add(struct sv_lists *p, const struct sv_arg *args, size_t n, unsigned *flags);
 /* The list of a slice whose begin had `begin` and whose end had `end`; either may be 0. */
 uint32_t sv_lists_join(struct sv_lists *p, uint32_t begin, uint32_t end);
-/* What join was given; a list that is no join belongs to the begin. */
+/* What join was given; a list that is not a join belongs to the begin. */
 void sv_lists_split(const struct sv_lists *p, uint32_t list, uint32_t *begin, uint32_t *end);
 /* `list` (0: none) followed by a flow, to be called when the list has just been added; 0 when that would take a chain of chains. */
 uint32_t sv_lists_add_flow(struct sv_lists *p, uint32_t list, unsigned type, uint64_t id);
@@ -99,8 +99,8 @@ uint32_t sv_lists_drop_flow(struct sv_lists *p, uint32_t list, unsigned type, ui
 /* `list` (its begin, if it is a join) followed by `more`. */
 uint32_t sv_lists_append(struct sv_lists *p, uint32_t list, uint32_t more);
 
-size_t sv_lists_count(const struct sv_lists *p, uint32_t list); /* slots of room for decoding */
-/* Decodes into `out`, which has room for sv_lists_count(); returns how many there are. */
+size_t sv_lists_count(const struct sv_lists *p, uint32_t list); /* slots needed for decoding */
+/* Decodes into `out`, which has space for sv_lists_count(); returns how many there are. */
 size_t sv_lists_decode(const struct sv_lists *p, uint32_t list, struct sv_arg *out);
 bool sv_lists_find(const struct sv_lists *p, uint32_t list, sv_str key, unsigned type,
                    struct sv_arg *out); /* type 0: any type with this key */
@@ -135,7 +135,7 @@ struct sv_track_state {
 /* The depth of a row that came as a whole slice, until nest computes it; begins nest less deep. */
 #define SV_WHOLE UINT16_MAX
 
-/* Bytes per row for putting a track in order: keys and spare room; edges are two keys per row. */
+/* Bytes per row for putting a track in order: keys and spare space; edges are two keys per row. */
 #define SV_SORT_ROW_BYTES 24u
 #define SV_SORT_RAW_BYTES 48u
 
@@ -177,7 +177,7 @@ struct sv_trace_impl {
     struct sv_oddity unmatched, unfinished, negative, unbound, valueless, too_long;
     uint64_t dropped_counter_args;
     bool finished;
-    struct sv_block places; /* between sort and nest: room for the parents */
+    struct sv_block places; /* between sort and nest: space for the parents */
     /* Blocks of 64 rows, of 64 such blocks, …: the latest end among them. */
     struct sv_block ends[6];
     size_t n_levels;

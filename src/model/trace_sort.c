@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 /* What an edge does to the stack of open slices. */
-enum edge { OPENS, STANDS, CLOSES, CLOSES_PAIRED };
+enum edge { OPENS, IS_INSTANT, CLOSES, CLOSES_PAIRED };
 
 struct key {
     int64_t ts_ns;
@@ -53,7 +53,7 @@ static bool before(const struct key *a, const struct key *b, const void *slices)
 SV_SORT_DEFINE(sort_earlier, struct key, earlier)
 SV_SORT_DEFINE(sort_before, struct key, before)
 
-/* Room for n keys and for sorting them. */
+/* Space for n keys and for sorting them. */
 static struct key *key_room(struct sorter *o, size_t n)
 {
     return sv_block_reserve(&o->keys, (n + SV_SORT_SPARE(n)) * sizeof(struct key)) ? o->keys.at
@@ -139,7 +139,7 @@ static size_t regenerate(struct regen *g, uint32_t *rows, size_t n)
             break;
         case SV_INSTANT:
             regen_ends(g, s->depth[row]);
-            regen_edge(g, STANDS, row, s->ts_ns[row]);
+            regen_edge(g, IS_INSTANT, row, s->ts_ns[row]);
             break;
         case SV_BEGIN:
             regen_ends(g, 0);
@@ -278,7 +278,7 @@ static size_t arrange_track(struct sorter *o, sv_track track, uint32_t *rows, si
     return sort_rows(o, rows, n, s->ts_ns, s) ? n : SIZE_MAX;
 }
 
-/* Lists the rows of messy tracks, track by track, and arranges them; o->kept tells how many are left of each. */
+/* Lists the rows of messy tracks, track by track, and arranges them; o->kept says how many are left of each. */
 static bool arrange_messy(struct sorter *o, const sv_track *track, size_t n)
 {
     size_t n_listed = 0;
@@ -410,7 +410,7 @@ static bool sort_counters(struct sorter *o)
     return true;
 }
 
-/* A small table that is sorted by time alone. */
+/* A small table that is sorted only by time. */
 static bool sort_by_time(struct sorter *o, struct sv_table *b, const int64_t *ts_ns, size_t n)
 {
     if (n == 0)
@@ -438,7 +438,7 @@ int sv_trace_sort(struct sv_trace *t, struct sv_err *err)
     t->tracks = sv_alloc(t->n_tracks * sizeof *t->tracks);
     o.next = sv_alloc(t->n_tracks * sizeof *o.next);
     o.kept = sv_alloc(t->n_tracks * sizeof *o.kept);
-    /* Slices last: the parents will use the room of their places. */
+    /* Slices last: the parents will use the space of their places. */
     bool ok = sort_counters(&o) && sort_by_time(&o, &x->losses, t->losses.ts_ns, t->losses.n) &&
               sort_slices(&o);
     free(o.next);

@@ -217,9 +217,9 @@ struct sv_source *sv_trace_source(const struct sv_trace *t, struct sv_report *re
     for (uint32_t k = 0; k < t->n_tracks; k++) {
         const struct sv_trace_track *track = &t->tracks[k];
         if (track->first < track->end)
-            s->base.gives |= track->has_edges ? SV_HAS_EDGES : SV_HAS_SLICES;
+            s->base.gives |= track->has_edges ? SV_HAS_EDGES : SV_HAS_NESTED;
         if (track->has_overlap)
-            s->base.gives |= SV_HAS_OVERLAP;
+            s->base.gives |= SV_HAS_SLICES;
         add_cursor(s, track->has_edges ? EDGES : SLICES, k, track->first, track->end);
         add_cursor(s, COUNTERS, k, track->counter_first, track->counter_end);
     }

@@ -62,7 +62,7 @@ bool sv_table_add_column(struct sv_table *b, size_t rows, struct sv_block *room)
     return true;
 }
 
-/* NOLINTBEGIN(bugprone-macro-parentheses): a type cannot stand in them */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type cannot be parenthesised */
 #define SCATTER(type)                   \
     do {                                \
         const type *src = from;         \
@@ -83,7 +83,7 @@ static void scatter(void *to, const void *from, const uint32_t *place, size_t n,
     }
 }
 
-/* Fresh pages cost more than the moving itself, so the room that a column leaves is used for the next one. */
+/* Fresh pages cost more than the moving itself, so the space that a column leaves is used for the next one. */
 bool sv_table_scatter(struct sv_table *b, const uint32_t *place, size_t n, size_t n_left)
 {
     struct sv_block spare = {0};

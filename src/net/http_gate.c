@@ -20,7 +20,7 @@ struct sv_visitor {
     uint32_t client;
     size_t bytes;
     int64_t limit_ms; /* 0: none */
-    bool is_told;     /* what happens at the limit is answered with 408 */
+    bool is_answered; /* at the limit the client gets a 408 */
     bool is_ended;
 };
 
@@ -70,7 +70,7 @@ void sv_gate_refuse(int fd, unsigned status, const char *message)
 /* The descriptor is the library's to close; it finds the connection ended. */
 static void end(struct sv_visitor *v)
 {
-    if (v->is_told)
+    if (v->is_answered)
         sv_gate_refuse(v->fd, 408, "the request took too long");
     shutdown(v->fd, SHUT_RDWR);
     v->is_ended = true;
@@ -90,7 +90,7 @@ static void *watch(void *arg)
         int64_t now = now_ms();
         for (struct sv_visitor *v = g->first; v; v = v->next)
             if (v->limit_ms && now >= v->limit_ms && !v->is_ended) {
-                g->counts.late += v->is_told;
+                g->counts.late += v->is_answered;
                 end(v);
             }
     }
@@ -98,11 +98,11 @@ static void *watch(void *arg)
     return NULL;
 }
 
-static void set_limit(struct sv_gate *g, struct sv_visitor *v, int64_t ms, bool is_told)
+static void set_limit(struct sv_gate *g, struct sv_visitor *v, int64_t ms, bool is_answered)
 {
     pthread_mutex_lock(&g->lock);
     v->limit_ms = ms ? now_ms() + ms : 0;
-    v->is_told = is_told;
+    v->is_answered = is_answered;
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -121,7 +121,7 @@ void sv_gate_answer(struct sv_gate *g, struct sv_visitor *v)
     set_limit(g, v, g->limits.answer_ms, false);
 }
 
-/* One that asks nothing more is no mistake: it is closed without a word. */
+/* A connection without a further request is not an error: it is closed without an answer. */
 void sv_gate_done(struct sv_gate *g, struct sv_visitor *v)
 {
     sv_gate_give_back(g, v);
@@ -185,8 +185,10 @@ struct sv_gate_counts sv_gate_count(struct sv_gate *g)
 struct sv_visitor *sv_gate_enter(struct sv_gate *g, int fd, uint32_t client)
 {
     struct sv_visitor *v = sv_alloc(sizeof *v);
-    *v = (struct sv_visitor){
-        .fd = fd, .client = client, .limit_ms = now_ms() + g->limits.header_ms, .is_told = true};
+    *v = (struct sv_visitor){.fd = fd,
+                             .client = client,
+                             .limit_ms = now_ms() + g->limits.header_ms,
+                             .is_answered = true};
     pthread_mutex_lock(&g->lock);
     v->next = g->first;
     if (g->first)

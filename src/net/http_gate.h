@@ -43,7 +43,7 @@ struct sv_gate_counts {
 };
 struct sv_gate_counts sv_gate_count(struct sv_gate *g);
 
-/* An answer in the middle of a request, which the HTTP library has no place for: the connection ends with it. */
+/* An answer in the middle of a request, which the HTTP library does not support: the connection ends with it. */
 void sv_gate_refuse(int fd, unsigned status, const char *message);
 
 #endif

@@ -23,7 +23,7 @@ static int read_address(const char *text, struct sockaddr_in *out, struct sv_err
     host[colon - text] = 0;
     const char *number = strcmp(host, "localhost") == 0 ? "127.0.0.1" : host;
     if (inet_pton(AF_INET, number, &out->sin_addr) != 1)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "address: '%s' is no IPv4 address", host);
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "address: '%s' is not an IPv4 address", host);
     out->sin_port = htons((uint16_t)port);
     return 0;
 }

@@ -167,7 +167,7 @@ static void name_process(const struct finder *f, struct group *g, const struct a
     struct sv_text name = sv_dict_text(f->trace->dict, k->name);
     if (!a->process) {
         snprintf(g->title, sizeof g->title, "no known process");
-        snprintf(g->note, sizeof g->note, "the kernel, or others");
+        snprintf(g->note, sizeof g->note, "the kernel or other processes");
         return;
     }
     snprintf(g->title, sizeof g->title, name.len ? "%.60s (pid %" PRId64 ")" : "%spid %" PRId64,

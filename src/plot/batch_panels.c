@@ -63,7 +63,7 @@ static const struct sv_panel panels[] = {
      SV_DEVICE_ANY},
 };
 #define N_PANELS (sizeof panels / sizeof *panels)
-_Static_assert(N_PANELS == 37, "the 36 of the seed's sheet in their order, then ours");
+_Static_assert(N_PANELS == 37, "the first 36 panels have a fixed order");
 
 const struct sv_panel *sv_batch_panels(size_t *n)
 {
@@ -218,7 +218,7 @@ static void draw_sizes_over_time(struct sv_panel_draw *d)
                                       sv_color_sequential(0.9 - 0.45 * i)};
     sv_axes_legend(&d->a, items, 3);
     sv_axes_scales(&d->a, batch_axis(d), "batch", sv_panel_time_axis(largest_latency(d)),
-                   "latency; the darker, the larger the batch");
+                   "latency; darker: larger batch");
     shade_congestion(d);
     for (int shade = 0; shade < SHADES; shade++) {
         size_t n = 0;

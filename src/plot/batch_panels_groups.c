@@ -172,7 +172,7 @@ void sv_panel_correlation(struct sv_panel_draw *d)
                         .to = 1,
                         .is_diverging = true,
                         .unit = {.unit = SV_AXIS_COUNT}};
-    sv_axes_heat(&d->a, &h, "phase", "Pearson's r; a dash: it never changes");
+    sv_axes_heat(&d->a, &h, "phase", "Pearson's r; a dash: constant value");
 }
 
 #define BUCKETS_MAX 60u
@@ -296,8 +296,7 @@ void sv_panel_composition(struct sv_panel_draw *d)
         most = fmax(most, sum);
     }
     if (together > 1)
-        snprintf(x_text, sizeof x_text, "batches in their order; a bar is the mean of %zu",
-                 together);
+        snprintf(x_text, sizeof x_text, "batches in order; a bar is the mean of %zu", together);
     sv_panel_phase_legend(d);
     sv_axes_scales(&d->a, (struct sv_axis){.unit = SV_AXIS_WHOLE, .to = (double)d->n}, x_text,
                    sv_panel_time_axis(most), "latency by phase, without overlap");

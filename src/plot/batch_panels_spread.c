@@ -372,7 +372,7 @@ void sv_panel_queue(struct sv_panel_draw *d)
     size_t n = b->n_metrics;
     double queued = 0, rejected = 0;
     if (n == 0) {
-        sv_axes_nothing(&d->a, "no data: neither a metrics.csv beside the file nor counters in it");
+        sv_axes_nothing(&d->a, "no data: no metrics.csv beside the file and no counters in it");
         return;
     }
     double *x = sv_alloc(3 * (n + 1) * sizeof *x), *q = x + n, *r = q + n;

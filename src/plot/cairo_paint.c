@@ -328,7 +328,7 @@ int sv_cairo_paint(struct sv_buf *out, const struct sv_picture *p, enum sv_pictu
     close_fonts(&a.fonts);
     sv_buf_fini(&a.text);
     if (status != CAIRO_STATUS_SUCCESS)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "cairo cannot paint this: %s",
+        return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "cairo failed: %s",
                           cairo_status_to_string(status));
     return 0;
 }
@@ -348,7 +348,7 @@ int sv_cairo_paint(struct sv_buf *out, const struct sv_picture *p, enum sv_pictu
     (void)form;
     (void)scale;
     return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                      "this stave was built without cairo: only SVG pictures (-o FILE.svg)");
+                      "this stave was built without cairo and writes only SVG (-o FILE.svg)");
 }
 
 #endif

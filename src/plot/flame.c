@@ -209,7 +209,7 @@ static struct sv_ref facts(struct drawing *d)
         }
     }
     if (c->is_cut)
-        sv_buf_str(b, "; too many call paths, the rarest count for their callers");
+        sv_buf_str(b, "; too many call paths: the rarest are counted for their callers");
     return sv_picture_since(d->p, at);
 }
 

@@ -4,6 +4,8 @@
  * for. */
 #include "plot/gpu_bands.h"
 
+#include "core/base/sat.h"
+
 #include "core/base/mem.h"
 #include "plot/bands.h"
 #include "plot/colors.h"
@@ -186,8 +188,8 @@ size_t sv_gpu_figure_draw(struct sv_picture *p, const struct sv_gpu_report *r,
         sv_picture_printf(p, "%" PRIu64 " kernels, copies and fills on %zu device%s", r->n_work,
                           r->n_devices, r->n_devices == 1 ? "" : "s"));
     int64_t start = r->trace->first_ns;
-    struct sv_axis axis = sv_plot_frame_time_axis(&f->frame, (double)(f->from_ns - start),
-                                                  (double)(f->to_ns - start), LEFT, right);
+    struct sv_axis axis = sv_plot_frame_time_axis(&f->frame, (double)sv_sat_sub(f->from_ns, start),
+                                                  (double)sv_sat_sub(f->to_ns, start), LEFT, right);
     double top = y + 16, bottom = top;
     for (size_t i = 0; i < all.n; i++)
         bottom += sv_band_height(&all.bands[i]) + BAND_GAP;

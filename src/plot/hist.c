@@ -38,7 +38,7 @@ static size_t bucket_of(const struct scale *s, int64_t value)
     double share = s->is_log ? log(ns / s->from) / log(s->to / s->from)
                              : (ns - s->from) / (s->to - s->from);
     double i = floor(share * (double)s->n);
-    return i < 0 ? 0 : i >= (double)s->n ? s->n - 1 : (size_t)i;
+    return !(i > 0) ? 0 : i >= (double)s->n ? s->n - 1 : (size_t)i;
 }
 
 static size_t default_buckets(size_t n)
@@ -64,11 +64,12 @@ static struct scale choose_scale(const struct sv_hist *h, double x0, double x1)
         return s;
     }
     s.is_log = false;
-    /* Round buckets where the number was not given. */
-    struct sv_axis a = {.from = (double)min, .to = (double)max + 1, .unit = SV_AXIS_TIME};
+    /* Round buckets where the number was not given. A double that is large has no neighbour one further. */
+    struct sv_axis a = {
+        .from = (double)min, .to = (double)max + fmax(1, (double)max * 1e-9), .unit = SV_AXIS_TIME};
     double width = h->buckets ? (a.to - a.from) / (double)s.n : sv_axis_step(&a, (double)s.n);
     s.from = h->buckets ? a.from : floor(a.from / width) * width;
-    s.n = h->buckets ? s.n : (size_t)fmax(ceil((a.to - s.from) / width), 1);
+    s.n = h->buckets ? s.n : (size_t)fmin(fmax(ceil((a.to - s.from) / width), 1), SV_BUCKETS_MAX);
     s.to = s.from + width * (double)s.n;
     return s;
 }

@@ -6,6 +6,7 @@
 #include "plot/timeline.h"
 
 #include "core/base/mem.h"
+#include "model/kernel_words.h"
 #include "plot/arrows.h"
 #include "plot/colors.h"
 
@@ -44,9 +45,10 @@ struct drawing {
 
 static void find_machine_categories(struct drawing *d, const struct sv_dict *dict)
 {
-    static const char *const names[] = {"syscall", "block",     "page_cache",   "fault",
-                                        "process", "sched",     "thread_state", "vfs",
-                                        "clock",   "cpu_sample"};
+    static const char *const names[] = {SV_CAT_SYSCALL,      SV_CAT_BLOCK,   SV_CAT_PAGE_CACHE,
+                                        SV_CAT_FAULT,        SV_CAT_PROCESS, SV_CAT_SCHED,
+                                        SV_CAT_THREAD_STATE, "vfs",          "clock",
+                                        SV_CAT_CPU_SAMPLE};
     d->is_machine = sv_alloc((size_t)dict->n_strings + 1);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         d->is_machine[sv_dict_find_str(dict, names[i], strlen(names[i]))] = true;
@@ -128,7 +130,7 @@ static struct sv_ref title_of(struct drawing *d, const struct sv_rect *r, uint64
     if (r->is_dense) {
         sv_buf_str(b, "\none of ");
         sv_format_count(b, n_slices);
-        sv_buf_str(b, " slices here, narrower than a pixel");
+        sv_buf_str(b, " slices narrower than a pixel");
     } else if (r->n_merged > 1) {
         sv_buf_printf(b, "\nthe longest of %u slices within a pixel", r->n_merged);
     }
@@ -252,7 +254,7 @@ static void draw_io_heading(struct drawing *d, double y)
     if (d->left + width + 180 > d->p->width)
         return;
     sv_picture_label(d->p, d->p->width - SV_MARGIN, y + 11, 9, SV_ANCHOR_END, 0, SV_COLOR_DIM, 0,
-                     sv_picture_printf(d->p, "the darker, the more of the time"));
+                     sv_picture_printf(d->p, "darker: larger share of the time"));
 }
 
 static double draw_bands(struct drawing *d, double y)

@@ -186,7 +186,7 @@ static int run_self(const char *const *argv, const char *to)
     pid_t pid = fork();
     if (pid == 0) {
         sigset_t none;
-        unsetenv("STAVE_SESSION"); /* was for the command; nobody listens there now */
+        unsetenv("STAVE_SESSION"); /* was for the command; the session has ended */
         int fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
@@ -262,7 +262,7 @@ static void add_logs(struct package *p, const struct sv_record_options *o,
         char name[160], copy[1200];
         snprintf(name, sizeof name, "log-%zu-%.120s", i + 1, slash ? slash + 1 : path);
         if (access(path, R_OK) != 0)
-            continue; /* the recorder has told */
+            continue; /* the recorder has reported it */
         if (!o->use.out_dir) {
             add_file(p, place->name, path, name);
             continue;

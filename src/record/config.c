@@ -141,7 +141,7 @@ int sv_record_config(const char *path, const struct sv_option *table,
         *command = words;
         words = (struct sv_words){0};
     }
-    /* Whom to record is one choice: a command line that makes it leaves nothing of the file's. */
+    /* The processes to record are one choice: where the command line makes it, the file's is dropped. */
     if (command->n > 0) {
         sv_words_free(&c.values.pids);
         c.values.comm = c.values.cgroup = NULL;

@@ -1,7 +1,7 @@
 /* --copy-output: what the command prints goes to files, too.
  *
  * Called by `stave record` around the recording. A process of its own reads the command's pipes, so that neither a slow terminal stops the
- * recorder nor the recorder's death the command; it ends when nobody writes to the pipes any more. */
+ * recorder nor the exit of the recorder the command; it ends when the last writer has closed the pipes. */
 #include "cli/console.h"
 #include "files/open.h"
 #include "record/recorder.h"
@@ -37,7 +37,7 @@ static bool write_all(int fd, const char *bytes, size_t n)
     return true;
 }
 
-/* Once: false when nothing more comes, or nobody wants it. */
+/* Once: false when nothing more comes, or the output is closed. */
 static bool pass_on(struct stream *s)
 {
     static char chunk[CHUNK];
@@ -48,7 +48,7 @@ static bool pass_on(struct stream *s)
         return false;
     if (!s->has_failed && !write_all(s->file, chunk, (size_t)n))
         s->has_failed = true;
-    /* Nobody reads any more: closing our end tells the command what it would have been told. */
+    /* The reader is gone: closing our end gives the command the error that it would have had without us. */
     return write_all(s->through, chunk, (size_t)n);
 }
 

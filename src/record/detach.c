@@ -24,7 +24,7 @@ int sv_record_leave_terminal(const char *out, int word, struct sv_err *err)
         return sv_err_sys(err, "--detach: cannot write %s", log);
     int n = snprintf(line, sizeof line, "%.1024s\n", out);
     if (write(word, line, (size_t)n) != n)
-        return sv_err_sys(err, "--detach: nobody waits");
+        return sv_err_sys(err, "--detach: the starting process is gone");
     dup2(null, STDIN_FILENO);
     dup2(to, STDOUT_FILENO);
     dup2(to, STDERR_FILENO);

@@ -1,4 +1,4 @@
-/* When processes and threads that ended are forgotten. Called by the recorder after each round, when nobody holds a batch of events.
+/* Decides when the state of ended processes and threads is freed. Called by the recorder after each round, when no batch of events is in use.
  *
  * Programs with libstave have their rows until their rings are empty. */
 #include "record/decode/forget.h"
@@ -23,5 +23,5 @@ void sv_record_forget(struct sv_recorder *r, int64_t now)
         now - r->forgot_ns < EVERY_NS)
         return;
     r->forgot_ns = now;
-    sv_forget_dead(t, now - LATE_NS, is_read, r, r->sink);
+    sv_forget_dead(t, now - LATE_NS, is_read, r, r->input);
 }

@@ -41,7 +41,7 @@ int sv_record_gpus_round(struct sv_recorder *r, int64_t now, struct sv_err *err)
     return sv_recorder_pull(r, sv_gpus_source(r->gpus), err);
 }
 
-void sv_record_gpus_tell(const struct sv_recorder *r)
+void sv_record_gpus_summary(const struct sv_recorder *r)
 {
     size_t n = r->gpus ? sv_gpus_count(r->gpus) : 0;
     for (size_t i = 0; i < n; i++)

@@ -1,9 +1,10 @@
-/* --inject: libraries of Stave that the loaders of OpenCL, NVTX, ITT and CUDA load into the command, told by one environment variable each.
+/* --inject: libraries of Stave that the loaders of OpenCL, NVTX, ITT and CUDA load into the command, by one environment variable each.
  *
  * Called by `stave record` before it starts the command; needs neither root nor eBPF. A variable that the user has set is not thrown away: lists get
  * one more entry, single paths are handed on in STAVE_NEXT_<VARIABLE> for the library to load. */
 #include "cli/console.h"
 #include "core/base/mem.h"
+#include "record/injections.h"
 #include "record/use.h"
 
 #include <glob.h>
@@ -19,10 +20,9 @@ struct injection {
 };
 
 static const struct injection injections[] = {
-    {"opencl", "libstave-opencl.so", "OPENCL_LAYERS", true},
-    {"nvtx", "libstave-nvtx.so", "NVTX_INJECTION64_PATH", false},
-    {"itt", "libstave-itt.so", "INTEL_LIBITTNOTIFY64", false},
-    {"cuda", "libstave-cuda.so", "CUDA_INJECTION64_PATH", false},
+#define INJECTION(name, variable, is_list) {#name, "libstave-" #name ".so", variable, is_list},
+    SV_INJECTIONS(INJECTION)
+#undef INJECTION
 };
 enum { N_INJECTIONS = sizeof injections / sizeof *injections };
 

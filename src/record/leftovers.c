@@ -149,7 +149,7 @@ static void keep(struct sv_leftovers *l, struct sv_leftover *o)
 /* Negative: there is none, or none of this user. One that cannot be read has a problem. */
 static int look_at_session(struct sv_leftover *o, const char *dir, struct sv_err *err)
 {
-    int code = sv_dead_look(dir, &o->dead, err);
+    int code = sv_abandoned_look(dir, &o->dead, err);
     o->has_session = code >= 0;
     if (code == SV_EFORMAT)
         snprintf(o->problem, sizeof o->problem, "%s",
@@ -247,7 +247,7 @@ static void add_sessions(struct sv_leftovers *l, const char *only)
     size_t n = sv_folders(folders);
     struct visit v = {l, only};
     for (size_t i = 0; i < n; i++)
-        if (sv_dead_each(&folders[i], visit_session, &v) < 0 && errno == EPERM)
+        if (sv_abandoned_each(&folders[i], visit_session, &v) < 0 && errno == EPERM)
             add_problem(l, "%s: another user could have written there; it is not looked at",
                         folders[i].path);
 }
@@ -378,7 +378,7 @@ bool sv_leftover_is_done(const struct sv_leftover *o)
 {
     if (!o->has_session)
         return o->file_bytes == 0 && !o->problem[0];
-    if (!sv_dead_has_trace(&o->dead) || sv_dead_is_kept(&o->dead))
+    if (!sv_abandoned_has_trace(&o->dead) || sv_abandoned_is_kept(&o->dead))
         return true;
     return o->part_bytes == 0 && o->dead.ring_bytes == 0 && o->dead.ring_losses == 0;
 }
@@ -395,7 +395,7 @@ void sv_leftover_remove(struct sv_leftover *o, bool all)
     if (o->has_claim && o->claim.segment)
         sv_ring_left_remove(&o->claim);
     if (o->has_session || (all && o->problem[0]))
-        sv_dead_remove(&o->dead);
+        sv_abandoned_remove(&o->dead);
     if (o->has_claim)
         sv_claim_release(&o->claim);
 }

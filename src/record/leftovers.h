@@ -6,7 +6,7 @@
 #define SV_RECORD_LEFTOVERS_H
 
 #include "core/files/claim.h"
-#include "sdk/dead.h"
+#include "sdk/abandoned.h"
 
 struct sv_leftover {
     char out[SV_PATH_MAX];  /* the name it was for, absolute; "": it went to no file */
@@ -14,7 +14,7 @@ struct sv_leftover {
     bool has_claim, has_session;
     char problem[160]; /* why the session, dead.dir, cannot be read; "": it can, or there is none */
     struct sv_claim claim;
-    struct sv_dead dead;
+    struct sv_abandoned dead;
     uint64_t part_device, part_inode;
     uint64_t part_bytes; /* of the growing file that are whole */
     uint64_t file_bytes; /* of all of it */
@@ -39,7 +39,7 @@ int sv_leftovers_of_session(struct sv_leftovers *l, const char *dir, struct sv_e
 /* All sessions of this user on this machine, and what is left in the current directory. */
 void sv_leftovers_everywhere(struct sv_leftovers *l);
 
-/* Does its process still run, or one of its clients? `pid` is told which. */
+/* Does its process still run, or one of its clients? *pid is set to it. */
 enum sv_process_state sv_leftover_state(const struct sv_leftover *o, uint32_t *pid);
 bool sv_leftover_is_done(const struct sv_leftover *o); /* nothing in it is missing elsewhere */
 /* Removes the growing file, the session directory and the claim. `all`: also a session that could not be read. */

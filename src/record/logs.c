@@ -12,8 +12,9 @@
 #include <string.h>
 
 struct log_run {
+    struct sv_sink sink; /* first: the stage that moves events onto the trace's clock and rows */
     struct sv_recorder *r;
-    struct sv_sink *to; /* sorts and splits into edges for the recorder's sink */
+    struct sv_sink *to; /* what the recorder's sink needs, and that */
     sv_track group;
     sv_track *rows; /* by the reader's tracks: ours, below the group */
     size_t n_rows, cap_rows;
@@ -47,7 +48,8 @@ static int lent_close(struct sv_sink *s, bool failed, struct sv_err *err)
 static struct sv_sink *lend(struct sv_sink *next)
 {
     struct lent *l = sv_alloc(sizeof *l);
-    *l = (struct lent){{.write = lent_write, .close = lent_close, .takes = SV_HAS_EDGES}, next};
+    *l = (struct lent){{.write = lent_write, .close = lent_close}, next};
+    sv_sink_takes_as(&l->sink, next, SV_IN_ORDER);
     return &l->sink;
 }
 
@@ -82,7 +84,7 @@ static bool adopt(struct log_run *g, struct sv_event *e)
     int64_t end = from + (is_slice ? e->dur_ns : 0);
     if (!sv_clocks_convert(clocks, SV_CLOCK_REALTIME, SV_CLOCK_BOOTTIME, end, &to))
         return false;
-    /* Logs tell milliseconds: what happened in the first one is not older than we are. */
+    /* Logs have milliseconds: an entry of the first one is not older than the recording. */
     if (to < g->first_ns)
         return false;
     if (is_slice)
@@ -91,25 +93,24 @@ static bool adopt(struct log_run *g, struct sv_event *e)
     return true;
 }
 
-static int pump(struct log_run *g, struct sv_source *source, struct sv_err *err)
+static int log_write(struct sv_sink *s, const struct sv_event *events, size_t n, struct sv_err *err)
 {
-    struct sv_batch *b = g->r->batch;
-    for (;;) {
-        sv_batch_reset(b);
-        int n = source->next(source, b, err), code = 0;
-        if (n <= 0)
-            return n;
-        size_t kept = 0;
-        for (size_t i = 0; i < b->n; i++)
-            if (adopt(g, &b->events[i]))
-                b->events[kept++] = b->events[i];
-        g->n_earlier += b->n - kept;
-        g->n_events += kept;
-        if (kept > 0)
-            code = g->to->write(g->to, b->events, kept, err);
-        if (code < 0)
-            return code;
+    struct log_run *g = (struct log_run *)s;
+    struct sv_event kept[SV_BATCH];
+    size_t n_kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        kept[n_kept] = events[i];
+        n_kept += adopt(g, &kept[n_kept]);
     }
+    g->n_earlier += n - n_kept;
+    g->n_events += n_kept;
+    return n_kept ? g->to->write(g->to, kept, n_kept, err) : 0;
+}
+
+static int log_close(struct sv_sink *s, bool failed, struct sv_err *err)
+{
+    struct sv_sink *to = ((struct log_run *)s)->to;
+    return to->close(to, failed, err);
 }
 
 /* ---- files ---- */
@@ -138,7 +139,7 @@ static int open_log(struct sv_recorder *r, const char *path, const struct sv_rea
 {
     uint32_t clock = r->dict->clocks.trace_clock;
     int code = sv_open_input_as(path, NULL, read, r->dict, o, err);
-    r->dict->clocks.trace_clock = clock; /* the reader has told its own */
+    r->dict->clocks.trace_clock = clock; /* the reader has set its own */
     if (code < 0)
         return code;
     if (strcmp(o->format->name, "mllog") != 0 && strcmp(o->format->name, "dlio") != 0)
@@ -160,10 +161,10 @@ static int read_log(struct sv_recorder *r, const char *path, const struct sv_rea
         snprintf(name, sizeof name, "log %.255s", slash ? slash + 1 : path);
         g.group = sv_dict_child(r->dict, 0, SV_TRACK_CUSTOM, sv_dict_cstr(r->dict, name));
         g.to = sv_pump_adapt(o.source->gives, lend(r->sink), r->dict, &o.report, NULL);
+        g.sink = (struct sv_sink){.write = log_write, .close = log_close, .takes = o.source->gives};
         sv_parts_clocks(r, &g.clocks);
-        code = pump(&g, o.source, err);
-        int closed = g.to->close(g.to, code < 0, err);
-        code = code < 0 ? code : closed;
+        code = sv_pump(o.source, &g.sink, NULL, err);
+        o.source = NULL;
         r->events += g.n_events;
         if (code >= 0 && g.n_earlier)
             sv_console_note("%s: %s entries from before the recording left out", path,

@@ -203,7 +203,7 @@ static struct sv_sink nowhere = {
     .close = no_close,
     .flush = no_flush,
     .forget = no_forget,
-    .takes = SV_HAS_EDGES | SV_HAS_FLOW_POINTS,
+    .takes = SV_HAS_ANYTHING,
 };
 
 /* The reason without the name of the growing file: OUT is named already. */
@@ -266,7 +266,7 @@ int sv_record_output_fail(struct sv_recorder *r, struct sv_err *err)
     if (r->sink)
         r->sink->close(r->sink, true, &ignored);
     r->sink = &nowhere;
-    /* With an unknown number first: the file is in order even if nobody comes back to it. */
+    /* With an unknown number first: the file is valid even if this is never done again. */
     write_end(r, 0, &ignored);
     note_whole(r);
     sv_console_note("%s: %s: what comes from now on is counted, not recorded", r->options->out.path,
@@ -347,7 +347,7 @@ static int settle(struct sv_recorder *r, struct sv_err *err)
         return keep(r, err);
     }
     if (strcmp(o->claim.out, r->options->out.path) != 0)
-        sv_console_note("%s was written by somebody else meanwhile: the trace is %s",
+        sv_console_note("%s was written by another process meanwhile: the trace is %s",
                         r->options->out.path, o->claim.out);
     return 0;
 }

@@ -202,8 +202,8 @@ int sv_parts_open(struct sv_recorder *r, struct sv_err *err)
     p->sink = (struct sv_sink){.write = parts_write,
                                .close = parts_close,
                                .flush = parts_flush,
-                               .forget = r->sink->forget ? parts_forget : NULL,
-                               .takes = r->sink->takes};
+                               .forget = r->sink->forget ? parts_forget : NULL};
+    sv_sink_takes_as(&p->sink, r->sink, SV_IN_NO_ORDER);
     p->file = r->sink;
     p->first = r->options->use.rotate ? sv_parts_free_number(r->options->out.path)
                                       : r->output.claim.segment;
@@ -357,7 +357,7 @@ static int turn(struct sv_recorder *r, int64_t now, struct sv_err *err)
     if (code < 0)
         return code;
     turn_clocks(r);
-    sv_decode_tell_again(r->decode);
+    sv_recorder_new_file(r);
     p->number++;
     p->start_ns = now;
     code = sv_open_growing(&r->options->out, r->part, r->dict, &r->report, &p->file, err);
@@ -392,7 +392,7 @@ struct join_list {
     size_t n;
 };
 
-/* Opened before anything can be forgotten; the first one tells what was open before the second. */
+/* Opened before anything can be forgotten; the first one says what was open before the second. */
 static int open_segments(const struct sv_recorder *r, struct join_list *list, bool with_newest,
                          struct sv_err *err)
 {

@@ -5,13 +5,14 @@
 #include "cli/console.h"
 #include "core/stream/launched.h"
 #include "core/stream/machine.h"
-#include "model/told_paths.h"
+#include "model/once_paths.h"
 #include "record/running.h"
 #include "record/sample/procfs.h"
 #include "sdk/ticks.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,11 @@ static void set_text(struct sv_dict *d, const char *key, const char *value)
     sv_dict_set_meta(d, key, value, strlen(value), false);
 }
 
+static bool has_paths_once(const struct sv_record_options *o)
+{
+    return o->paths && strcmp(o->paths, SV_PATHS_ONCE) == 0;
+}
+
 static void describe(struct sv_recorder *r)
 {
     struct utsname u;
@@ -62,11 +68,11 @@ static void describe(struct sv_recorder *r)
     sv_machine_describe(r->dict);
     if (uname(&u) == 0)
         set_text(r->dict, "kernel", u.release);
-    if (r->options->sample_hz) {
-        snprintf(text, sizeof text, "%u", (unsigned)r->options->sample_hz);
+    if (r->options->probes[SV_PROBE_sample].number) {
+        snprintf(text, sizeof text, "%u", (unsigned)r->options->probes[SV_PROBE_sample].number);
         set_text(r->dict, "sample_hz", text);
     }
-    if (r->options->paths && strcmp(r->options->paths, SV_PATHS_ONCE) == 0)
+    if (has_paths_once(r->options))
         set_text(r->dict, SV_PATHS_KEY, SV_PATHS_ONCE);
     sv_dict_describe_launcher(r->dict);
     set_text(r->dict, "writer", "stave record");
@@ -103,9 +109,8 @@ static int open_decoder(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_options *o = r->options;
     struct sv_decode_options d = {.prefix = o->prefix, .asks_procfs = true};
-    if (o->paths && strcmp(o->paths, "all") != 0 && strcmp(o->paths, SV_PATHS_ONCE) != 0)
+    if (o->paths && strcmp(o->paths, "all") != 0 && !has_paths_once(o))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--paths: '%s' is not all or once", o->paths);
-    d.tells_once = o->paths && strcmp(o->paths, SV_PATHS_ONCE) == 0;
     if (o->redact) {
         if (strcmp(o->redact, "paths") != 0)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--redact: '%s' is not paths", o->redact);
@@ -123,6 +128,7 @@ static int open_decoder(struct sv_recorder *r, struct sv_err *err)
         d.keep_ctx = r;
     }
     r->decode = sv_decode_new(r->dict, &r->report, &d);
+    sv_totals_init(&r->totals, sv_decode_source(r->decode));
     sv_decode_tree(r->decode)->hides_commands = o->redact != NULL;
     return 0;
 }
@@ -140,15 +146,15 @@ static int parse_hooks(const char *text, enum sv_hooks *hooks, struct sv_err *er
                               "--hooks: '%s' is none of best, btf, raw and tracepoints", text);
 }
 
-/* Raw tracepoints give the same, slower; those with names give less. */
-static int tell_hooks(struct sv_recorder *r, struct sv_err *err)
+/* Raw tracepoints give the same, slower; plain ones give less. */
+static int report_hooks(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_kernel *k = r->kernel;
     const char *why = sv_kernel_why_hooks(k);
     if (why[0] && sv_kernel_hooks(k) == SV_HOOKS_PLAIN) {
         r->is_partial = true;
         if (r->options->strict)
-            return sv_err_set(err, SV_EIO, SV_NO_POS, "%s ('stave doctor' tells more)", why);
+            return sv_err_set(err, SV_EIO, SV_NO_POS, "%s (run 'stave doctor' for details)", why);
         sv_console_note("system calls and processes only, by plain tracepoints: %s", why);
     } else if (why[0]) {
         sv_console_note("by %s tracepoints: %s", sv_hooks_names[sv_kernel_hooks(k)], why);
@@ -163,11 +169,8 @@ static int tell_hooks(struct sv_recorder *r, struct sv_err *err)
 static int open_kernel(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_options *o = r->options;
-    struct sv_kernel_options k = {.groups = o->no_io ? 0 : SV_CALLS_DEFAULT,
-                                  .has_blocks = !o->no_block,
-                                  .has_cache = !o->no_cache,
-                                  .has_sched = o->sched,
-                                  .sample_hz = (unsigned)o->sample_hz,
+    bool has_calls = !o->probes[SV_PROBE_syscalls].is_given; /* --no-io */
+    struct sv_kernel_options k = {.groups = has_calls ? SV_CALLS_DEFAULT : 0,
                                   .follows_all = o->all,
                                   .prefix = o->prefix,
                                   .comm = o->comm,
@@ -175,7 +178,7 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
                                   .ring_bytes = o->ring_bytes};
     int64_t shortest = 0;
     char bad[32];
-    if (o->sample_hz > SAMPLE_HZ_MAX)
+    if (o->probes[SV_PROBE_sample].number > SAMPLE_HZ_MAX)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--sample: at most %d times a second",
                           SAMPLE_HZ_MAX);
     if (o->calls && !sv_calls_groups(o->calls, &k.groups, bad))
@@ -189,17 +192,19 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
     if (code < 0)
         return code;
     k.min_latency_ns = (uint64_t)shortest;
+    sv_probes_choose(o->probes, k.groups, k.probes);
     struct sv_err why = {0};
     if (sv_kernel_open(&k, &r->kernel, &why) < 0) {
         r->is_partial = true;
         if (o->strict)
-            return sv_err_set(err, SV_EIO, SV_NO_POS, "%s ('stave doctor' tells more)", why.msg);
-        sv_console_note("without system calls and block I/O: %s ('stave doctor' tells more)",
+            return sv_err_set(err, SV_EIO, SV_NO_POS, "%s (run 'stave doctor' for details)",
+                              why.msg);
+        sv_console_note("without system calls and block I/O: %s (run 'stave doctor' for details)",
                         why.msg);
         return 0;
     }
     sv_kernel_rings(r->kernel, sv_decode_rings(r->decode));
-    return tell_hooks(r, err);
+    return report_hooks(r, err);
 }
 
 static int open_signals(struct sv_recorder *r, struct sv_err *err)
@@ -227,7 +232,7 @@ static int drop_caches(struct sv_err *err)
     return is_done ? 0 : sv_err_sys(err, "--drop-caches: /proc/sys/vm/drop_caches");
 }
 
-/* ---- whom to record ---- */
+/* ---- processes to record ---- */
 
 /* Takes the list. */
 static int join(struct sv_recorder *r, uint32_t *pids, size_t n, struct sv_err *err)
@@ -301,7 +306,7 @@ static int start_command(struct sv_recorder *r, struct sv_err *err)
 
 /* ---- rounds ---- */
 
-static void tell_loss(void *ctx, unsigned cpu, const char *what, uint64_t n)
+static void report_loss(void *ctx, unsigned cpu, const char *what, uint64_t n)
 {
     struct sv_recorder *r = ctx;
     r->lost += n;
@@ -315,7 +320,7 @@ static void tell_loss(void *ctx, unsigned cpu, const char *what, uint64_t n)
     sv_decode_lost(r->decode, cpu, what, n, (uint64_t)r->round_ns, (uint64_t)sv_recorder_now_ns());
 }
 
-static uint64_t told_by(const struct sv_event *events, size_t n)
+static uint64_t losses_in(const struct sv_event *events, size_t n)
 {
     uint64_t told = 0;
     for (size_t i = 0; i < n; i++)
@@ -324,22 +329,51 @@ static uint64_t told_by(const struct sv_event *events, size_t n)
     return told;
 }
 
-int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err)
+static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t n,
+                       struct sv_err *err)
 {
-    for (;;) {
-        sv_batch_reset(r->batch);
-        int n = source->next(source, r->batch, err);
-        if (n <= 0)
-            return n;
-        r->events += (uint64_t)n;
-        r->told_lost += told_by(r->batch->events, r->batch->n);
-        if (r->sink->write(r->sink, r->batch->events, r->batch->n, err) < 0)
-            sv_record_output_fail(r, err);
-        sv_record_commit_many(r, err);
-    }
+    struct sv_recorder *r = (struct sv_recorder *)((char *)s - offsetof(struct sv_recorder, meter));
+    r->events += n;
+    r->told_lost += losses_in(events, n);
+    if (r->sink->write(r->sink, events, n, err) < 0)
+        sv_record_output_fail(r, err);
+    sv_record_commit_many(r, err);
+    return 0;
 }
 
-/* Without the kernel's records the family is found by looking. */
+static void meter_forget(struct sv_sink *s, sv_track track)
+{
+    struct sv_recorder *r = (struct sv_recorder *)((char *)s - offsetof(struct sv_recorder, meter));
+    r->sink->forget(r->sink, track);
+}
+
+static void open_input(struct sv_recorder *r)
+{
+    r->meter =
+        (struct sv_sink){.write = meter_write, .forget = r->sink->forget ? meter_forget : NULL};
+    sv_sink_takes_as(&r->meter, r->sink, SV_IN_NO_ORDER);
+    r->input = has_paths_once(r->options) ? sv_once_paths_sink(r->dict, &r->meter) : &r->meter;
+}
+
+static void close_input(struct sv_recorder *r)
+{
+    if (r->input && r->input != &r->meter)
+        r->input->close(r->input, false, NULL);
+    r->input = NULL;
+}
+
+void sv_recorder_new_file(struct sv_recorder *r)
+{
+    if (r->input != &r->meter)
+        sv_once_paths_sink_new_file(r->input);
+}
+
+int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err)
+{
+    return sv_pump_round(source, r->input, r->batch, err);
+}
+
+/* Without the kernel programs, children are found in /proc. */
 static void look_for_children(struct sv_recorder *r)
 {
     uint32_t *family = NULL;
@@ -365,9 +399,9 @@ static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
     int code = 0;
     int64_t now = sv_recorder_now_ns();
     if (r->kernel) {
-        sv_kernel_losses(r->kernel, tell_loss, r);
+        sv_kernel_losses(r->kernel, report_loss, r);
         sv_decode_round(r->decode, (uint64_t)now);
-        code = sv_recorder_pull(r, sv_decode_source(r->decode), err);
+        code = sv_recorder_pull(r, &r->totals.source, err);
         sv_decode_release(r->decode);
     }
     if (code >= 0)
@@ -401,7 +435,7 @@ static void on_signal(struct sv_recorder *r, const struct signalfd_siginfo *s)
     r->n_signals++;
     if (r->asked_ns == 0)
         r->asked_ns = sv_recorder_now_ns();
-    /* The terminal tells the whole group; anybody else told only us. */
+    /* The terminal signals the whole process group; any other sender signalled only us. */
     if (r->child > 0 && !r->has_ended && s->ssi_code != SI_KERNEL)
         kill(r->child, (int)s->ssi_signo);
 }
@@ -413,7 +447,7 @@ static void take_signals(struct sv_recorder *r)
         on_signal(r, &s);
 }
 
-/* A process that has ended and whose parent has not asked yet is gone, too. */
+/* A zombie counts as gone. */
 static bool is_alive(const char *pid)
 {
     char path[64], text[512];
@@ -464,7 +498,7 @@ static bool is_over(struct sv_recorder *r)
     return r->command->n == 0 || now - r->asked_ns > (int64_t)GRACE_MS * 1000000;
 }
 
-/* Twice a second, for `stave status` and where a person looks: how long, how many, how fast, lost, how large. */
+/* Twice a second, for `stave status` and on a terminal: time, events, rate, losses, size. */
 static void show_status(struct sv_recorder *r)
 {
     char a[32], b[32], c[32], d[32], e[32];
@@ -476,7 +510,7 @@ static void show_status(struct sv_recorder *r)
     uint64_t size = bytes_so_far(r);
     r->shown_ns = now;
     r->shown_events = r->events;
-    sv_running_update(r->told, size);
+    sv_running_update(r->listing, size);
     if (sv_common.quiet || !isatty(STDERR_FILENO))
         return;
     sv_print_styled(stderr, SV_DIM, "\r%s  %s events  %s/s  %s lost  %s\033[K",
@@ -507,8 +541,8 @@ static int run_loop(struct sv_recorder *r, struct sv_err *err)
     return code;
 }
 
-/* How fast the counter in the snapshots goes: whoever has its ticks needs this and nothing else. */
-static void tell_tsc_rate(struct sv_recorder *r)
+/* The rate of the CPU's counter over the recording. It converts ticks of that counter. */
+static void describe_tsc_rate(struct sv_recorder *r)
 {
     const struct sv_clocks *c = &r->dict->clocks;
     int64_t ticks, boot, last_ticks, last_boot;
@@ -532,8 +566,8 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
     if (code >= 0 && r->kernel && sv_kernel_in_flight(r->kernel, &why) < 0)
         sv_console_note("calls that have not ended are left out: %s", why.msg);
     enum { PATIENCE_MS = 200 };
-    for (int i = 0; code >= 0 && i < PATIENCE_MS; i++) { /* somebody is in the middle of a record */
-        code = make_round(r, true, err); /* what was completed while the last round was made */
+    for (int i = 0; code >= 0 && i < PATIENCE_MS; i++) { /* a record is still being written */
+        code = make_round(r, true, err); /* what was completed during the last round */
         if (!sv_decode_rings(r->decode)->is_blocked)
             break;
         poll(NULL, 0, 1);
@@ -541,7 +575,7 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
     if (r->kernel && sv_kernel_count(r->kernel).invisible > 0)
         r->is_partial = true;
     sv_recorder_snapshot(r);
-    tell_tsc_rate(r);
+    describe_tsc_rate(r);
     if (code >= 0)
         sv_record_logs(r);
     return code;
@@ -555,14 +589,14 @@ static void list_recording(struct sv_recorder *r)
                        : r->options->pids.n ? r->options->pids.items[0]
                                             : "all";
     const char *slash = strrchr(name, '/');
-    r->told = sv_running_tell(slash ? slash + 1 : name, r->options->out.path,
-                              r->options->use.last != NULL);
-    if (!r->told && sv_running_problem(text, sizeof text))
+    r->listing = sv_running_announce(slash ? slash + 1 : name, r->options->out.path,
+                                     r->options->use.last != NULL);
+    if (!r->listing && sv_running_problem(text, sizeof text))
         sv_console_note("'stave status' and 'stave stop' cannot find this recording: %s", text);
 }
 
 /* To whoever waits for --detach. */
-static void tell_begun(struct sv_recorder *r)
+static void announce(struct sv_recorder *r)
 {
     if (r->word >= 0 && write(r->word, "b", 1) == 1) {
         close(r->word);
@@ -595,6 +629,7 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
         code = open_signals(r, err);
     if (code < 0)
         return code;
+    open_input(r);
     describe(r);
     sv_recorder_snapshot(r);
     sv_record_sdk_open(r);
@@ -609,7 +644,7 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
     }
     r->has_begun = code >= 0;
     if (code >= 0)
-        tell_begun(r);
+        announce(r);
     return code;
 }
 
@@ -625,6 +660,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
         code = run_loop(r, err);
     if (code >= 0)
         code = finish(r, err);
+    close_input(r);
     code = sv_record_output_close(r, code, err);
     sv_parts_free(r);
     sv_record_sdk_close(r);
@@ -637,12 +673,13 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
         code = sv_child_exit_code(r);
     if (code == 0 && r->options->strict && (r->lost > 0 || r->is_partial))
         code = SV_EXIT_FOUND;
-    if (r->told)
-        unlink(r->told);
-    free(r->told);
+    if (r->listing)
+        unlink(r->listing);
+    free(r->listing);
     sv_kernel_close(r->kernel);
     sv_usage_free(r->usage);
     sv_record_gpus_close(r);
+    sv_totals_fini(&r->totals);
     sv_decode_free(r->decode);
     if (r->records)
         fclose(r->records);

@@ -11,6 +11,7 @@
 #include "record/output.h"
 #include "record/parts.h"
 #include "record/sample/usage.h"
+#include "record/totals.h"
 #include "record/use.h"
 
 #include <signal.h>
@@ -22,9 +23,10 @@ struct sv_record_options {
     struct sv_words pids;
     const char *comm, *cgroup;
     const char *duration, *calls, *prefix, *min_latency, *interval, *redact, *hooks, *paths;
-    uint64_t ring_bytes, max_bytes, sample_hz;
+    uint64_t ring_bytes, max_bytes;
+    struct sv_probe_setting probes[SV_N_PROBES];
     struct sv_record_use use;
-    bool no_io, no_block, no_cache, sched, all, strict, drop_caches, no_summary, detach;
+    bool all, strict, drop_caches, no_summary, detach;
 };
 
 /* What was lost on a CPU, by kind; `what` is a constant. */
@@ -33,7 +35,7 @@ struct sv_recorder_loss {
     uint64_t n;
     unsigned cpu;
 };
-enum { SV_RECORDER_LOSSES = 64 }; /* told one by one; the sum counts them all */
+enum { SV_RECORDER_LOSSES = 64 }; /* reported one by one; the sum counts them all */
 
 struct sv_recorder {
     const struct sv_record_options *options;
@@ -41,6 +43,8 @@ struct sv_recorder {
     struct sv_dict *dict;
     struct sv_report report;
     struct sv_sink *sink;
+    struct sv_sink meter;  /* in front of it: counts, commits, and goes on when the output fails */
+    struct sv_sink *input; /* what sources write to: the meter, behind the stages for all of them */
     struct sv_parts *parts; /* --rotate, --last; NULL */
     uint32_t first_part,
         n_parts;    /* --rotate: numbers of the first file and of the newest, when all is done */
@@ -48,6 +52,7 @@ struct sv_recorder {
     struct sv_batch *batch;
     struct sv_kernel *kernel; /* NULL: not possible here */
     struct sv_decode *decode;
+    struct sv_totals totals; /* of its events, for the summary */
     struct sv_redact redact;
     struct sv_usage *usage; /* NULL: not wanted */
     struct sv_gpus *gpus;   /* NULL: not wanted */
@@ -74,8 +79,8 @@ struct sv_recorder {
     size_t n_losses;
     uint64_t events, lost, uncommitted;
     uint64_t told_lost; /* what losses among the events count, themselves left out */
-    int word;           /* with --detach: written to when the recording has begun; -1 */
-    char *told;         /* file by which others find us */
+    int word;           /* with --detach: a pipe, written to when the recording has begun; -1 */
+    char *listing;      /* the file by which `stave status` finds us */
     FILE *records;      /* STAVE_RECORDS: the kernel's records as they came, for tests; NULL */
     bool is_partial;    /* something that was asked for is not possible */
 };
@@ -86,10 +91,11 @@ void sv_recorder_summary(const struct sv_recorder *r);
 
 int64_t sv_recorder_now_ns(void);
 void sv_recorder_snapshot(struct sv_recorder *r); /* of all clocks, into the dictionary */
-int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source,
-                     struct sv_err *err); /* all of its round into the sink */
+/* All of the source's round into the sink. */
+int sv_recorder_pull(struct sv_recorder *r, struct sv_source *source, struct sv_err *err);
+void sv_recorder_new_file(struct sv_recorder *r); /* --rotate, --last: another one has begun */
 
-/* Lets go what was kept of processes and threads that ended a while ago (record/forget.c): the recorder's memory is that of what lives. */
+/* Frees what is kept of processes and threads that ended a while ago (record/forget.c): the recorder needs memory for running ones only. */
 void sv_record_forget(struct sv_recorder *r, int64_t now);
 
 /* Programs that trace with libstave (record/sdk.c). */
@@ -103,7 +109,7 @@ void sv_record_sdk_close(struct sv_recorder *r);
 int sv_record_detach(int *word, bool *is_parent, struct sv_err *err);
 int sv_record_leave_terminal(const char *out, int word, struct sv_err *err);
 
-/* The child's life (record/child.c): starts stopped, begins with sv_child_begin(). */
+/* The command (record/child.c): it starts stopped and goes on with sv_child_begin(). */
 int sv_child_start(struct sv_recorder *r, struct sv_err *err);
 int sv_child_begin(struct sv_recorder *r, struct sv_err *err);
 bool sv_child_look(struct sv_recorder *r); /* has it ended? */

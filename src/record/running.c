@@ -1,7 +1,7 @@
 /* Files of recordings that run: see running.h. Called by the recorder, status, stop and trigger.
  *
  * A file is believed only while its process holds the lock on it and is the very process that wrote it: numbers are used again, and those of
- * another pid namespace mean somebody else here. The folder is checked as core/files/trusted.h does it: nobody else can have written what is in it. */
+ * another pid namespace mean other processes here. The folder is checked as core/files/trusted.h does it: nobody else can have written what is in it. */
 #include "record/running.h"
 #include "core/base/mem.h"
 #include "core/files/trusted.h"
@@ -82,7 +82,7 @@ static bool put(int dir, const struct sv_running *r, const char *name)
     return false;
 }
 
-char *sv_running_tell(const char *name, const char *out, bool is_ring)
+char *sv_running_announce(const char *name, const char *out, bool is_ring)
 {
     char path[512], file[48];
     folder(path, sizeof path);

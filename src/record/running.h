@@ -1,6 +1,6 @@
 /* Recordings that run: each has a small file in the user's runtime folder, by which `stave status`, `stave stop` and `stave trigger` find it.
  *
- *     sv_running_tell → sv_running_update every now and then → the file is removed        (the recorder)
+ *     sv_running_announce → sv_running_update every now and then → the file is removed        (the recorder)
  *     sv_running_all → sv_running_signal                                                  (the others) */
 #ifndef SV_RECORD_RUNNING_H
 #define SV_RECORD_RUNNING_H
@@ -28,11 +28,11 @@ struct sv_running {
 };
 
 /* Says that this process records; the returned path (malloc) is to be removed at the end, NULL when nowhere is room for it. */
-char *sv_running_tell(const char *name, const char *out, bool is_ring);
+char *sv_running_announce(const char *name, const char *out, bool is_ring);
 void sv_running_update(const char *path, uint64_t bytes);
-/* Why none can be told of or found: a message, NULL: they can. */
+/* Why no recording can be announced or found: a message, NULL: they can. */
 const char *sv_running_problem(char *text, size_t size);
-/* All that run now, oldest first; files of dead ones are removed. Returns how many. */
+/* All that run now, oldest first; files of processes that are gone are removed. Returns how many. */
 size_t sv_running_all(struct sv_running **all);
 /* Is it called so: by its number, its command or its output? */
 bool sv_running_is(const struct sv_running *r, const char *word);

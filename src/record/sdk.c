@@ -12,8 +12,8 @@
 void sv_record_sdk_open(struct sv_recorder *r)
 {
     struct sv_err why = {0};
-    if (sv_collect_open(NULL, r->options->out.path, r->part, r->dict, &r->report, r->sink->takes,
-                        &r->collect, &why) < 0) {
+    if (sv_collect_open(NULL, r->options->out.path, r->part, r->dict, &r->report, &r->collect,
+                        &why) < 0) {
         sv_console_note("without libstave's events: %s", why.msg);
         r->is_partial = true;
         return;

@@ -1,4 +1,4 @@
-/* The book of open slices and last values for recordings in several files. Called by record/parts.c for each batch that is written. */
+/* The table of open slices and last values for recordings in several files. Called by record/parts.c for each batch that is written. */
 #include "record/still_open.h"
 
 #include <stdlib.h>

@@ -39,7 +39,7 @@ static void shorten(const struct sv_file *f, char text[PATH_SHOWN + 4])
     text[n] = 0;
 }
 
-/* What a person would call a slow file: not a pipe or socket, whose reader waits for somebody else, and not our own rings. */
+/* What a person would call a slow file: not a pipe or socket, whose reader waits for another process, and not our own rings. */
 static bool is_file(const struct sv_file *f)
 {
     const char *ours = getenv("STAVE_SESSION");
@@ -109,29 +109,43 @@ static int64_t cpu_ns(const struct rusage *u)
            (int64_t)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1000;
 }
 
+static void show_sum(const struct sv_totals *t, unsigned probe, const struct sv_probe_sum *s)
+{
+    char text[32];
+    uint64_t n = s->of ? sv_totals_sum(t, probe, s->of) : 0;
+    if (n == 0 && !s->is_always)
+        return;
+    sv_print(stderr, "%s%s %s", s->is_always ? "" : ", ",
+             s->of == SV_SUM_BYTES ? sv_human_bytes(text, n) : sv_human_count(text, n), s->text);
+}
+
+/* The line of sums: system calls and processes, then what else there was. */
+static void show_sums(const struct sv_recorder *r)
+{
+    const struct sv_tree *t = sv_decode_tree(r->decode);
+    uint64_t processes = t->n + t->n_forgotten;
+    for (unsigned k = 0; k < SV_PROBE_SUMS; k++)
+        for (unsigned i = 0; i < SV_N_PROBES; i++) {
+            show_sum(&r->totals, i, &sv_probes[i]->sums[k]);
+            if (k == 0 && i == SV_PROBE_process)
+                sv_print(stderr, ", %llu process%s", (unsigned long long)processes,
+                         processes == 1 ? "" : "es");
+        }
+    sv_print(stderr, "\n");
+}
+
 void sv_recorder_summary(const struct sv_recorder *r)
 {
-    char a[32], b[32], c[32];
+    char a[32], b[32];
     struct stat st;
     struct rusage own;
-    const struct sv_decode_totals *sums = sv_decode_sums(r->decode);
     const struct sv_tree *t = sv_decode_tree(r->decode);
     if (sv_common.quiet)
         return;
     show_files(t);
     show_processes(t);
-    sv_print(stderr, "\n  %s recorded: %s system calls, %llu process%s",
-             sv_human_ns(a, r->round_ns - r->started_ns), sv_human_count(b, sums->calls),
-             (unsigned long long)(t->n + t->n_forgotten), t->n + t->n_forgotten == 1 ? "" : "es");
-    if (sums->blocks)
-        sv_print(stderr, ", %s block requests", sv_human_count(c, sums->blocks));
-    if (sums->missed_bytes)
-        sv_print(stderr, ", %s not in the page cache", sv_human_bytes(c, sums->missed_bytes));
-    if (sums->urings)
-        sv_print(stderr, ", %s io_uring requests", sv_human_count(c, sums->urings));
-    if (sums->unfinished)
-        sv_print(stderr, ", %s calls had not ended", sv_human_count(c, sums->unfinished));
-    sv_print(stderr, "\n");
+    sv_print(stderr, "\n  %s recorded: ", sv_human_ns(a, r->round_ns - r->started_ns));
+    show_sums(r);
     if (r->lost)
         sv_print_styled(stderr, SV_RED,
                         "  %s events were lost: a larger --ring or fewer --calls helps\n",
@@ -155,7 +169,7 @@ void sv_recorder_summary(const struct sv_recorder *r)
                          ? ", or inside of another one, which plain tracepoints do not see"
                          : "");
     }
-    sv_record_gpus_tell(r);
+    sv_record_gpus_summary(r);
     if (getrusage(RUSAGE_SELF, &own) == 0)
         sv_print(stderr, "  stave itself: %s of CPU, %s of memory at most\n",
                  sv_human_ns(a, cpu_ns(&own)), sv_human_bytes(b, (uint64_t)own.ru_maxrss * 1024));

@@ -4,6 +4,7 @@
 #define SV_RECORD_USE_H
 
 #include "cli/command.h"
+#include "record/injections.h"
 
 struct sv_yaml;
 struct sv_recorder;
@@ -30,8 +31,9 @@ struct sv_record_use {
          "WHAT",                                                                                   \
          SV_OPT_TEXT,                                                                              \
          offsetof(type, use.inject),                                                               \
-         "load Stave's libraries into the command: opencl, nvtx, itt, cuda; separated by commas",  \
-         "opencl nvtx itt cuda"},                                                                  \
+         "load Stave's libraries into the command: " SV_INJECTIONS(                                \
+             SV_INJECTION_COMMA) "separated by commas",                                            \
+         SV_INJECTIONS(SV_INJECTION_BLANK)},                                                       \
         {0,                                                                                        \
          "log",                                                                                    \
          "FILE",                                                                                   \
@@ -92,7 +94,7 @@ struct sv_record_use {
          SV_OPT_TEXT,                                                                              \
          offsetof(type, use.gpu_interval),                                                         \
          "how often GPUs are sampled (NVIDIA by NVML, AMD by sysfs): utilisation, memory, power, " \
-         "temperature, by process where told; 0 is never (default 200ms)",                         \
+         "temperature, by process where known; 0 is never (default 200ms)",                        \
          NULL},                                                                                    \
     {                                                                                              \
         0, "io", NULL, SV_OPT_FLAG, offsetof(type, use.io),                                        \
@@ -107,7 +109,7 @@ int sv_record_config(const char *path, const struct sv_option *table,
 /* --inject (inject.c): checks the list and sets the environment of the command that is started later. */
 int sv_inject(const char *list, struct sv_err *err);
 
-/* --log (record/logs.c): reads them into the recorder's sink. A log that cannot be read is told, not an error. */
+/* --log (record/logs.c): reads them into the recorder's sink. A log that cannot be read is reported, and is not an error. */
 int sv_record_logs_check(const struct sv_record_options *options, struct sv_err *err);
 void sv_record_logs(struct sv_recorder *r);
 
@@ -120,7 +122,7 @@ struct sv_record_place {
 int sv_record_place(struct sv_record_options *options, struct sv_record_place *place,
                     struct sv_err *err);
 
-/* --copy-output (record/copy.c): opened before anything else, told when the command has its pipes, closed at the end. */
+/* --copy-output (record/copy.c): opened before anything else, notified when the command has its pipes, closed at the end. */
 int sv_copy_open(struct sv_recorder *r, const struct sv_record_place *place, struct sv_err *err);
 void sv_copy_started(struct sv_recorder *r);
 int sv_copy_close(struct sv_recorder *r, struct sv_err *err);
@@ -133,7 +135,7 @@ int sv_record_package(const struct sv_record_options *options, const struct sv_r
 /* --gpu-interval (record/gpus.c). */
 int sv_record_gpus_open(struct sv_recorder *r, struct sv_err *err);
 int sv_record_gpus_round(struct sv_recorder *r, int64_t now, struct sv_err *err);
-void sv_record_gpus_tell(const struct sv_recorder *r); /* a line of the summary */
+void sv_record_gpus_summary(const struct sv_recorder *r); /* a line of the summary */
 void sv_record_gpus_close(struct sv_recorder *r);
 
 #endif

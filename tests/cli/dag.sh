@@ -60,7 +60,7 @@ for n in '' .2; do
   printf '{"traceEvents":[{"name":"a","ph":"X","ts":1,"dur":1,"pid":1,"tid":1}]}' >"server/batching_trace$n.json"
 done
 run_any server 0 "$STAVE" import --assume server -o server.pftrace
-check server_left_out test "$(grep -c 'left out, taken for another form of server/batching_trace.2.pftrace' server.err)" = 2
+check server_left_out test "$(grep -c 'skipped, it appears to hold the same data as server/batching_trace.2.pftrace' server.err)" = 2
 check server_read grep -q '3 files read, 2 skipped' server.err
 
 # Other graphs are refused in words, also those that Stave writes.

@@ -111,7 +111,7 @@ assert sorted((e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"
 END
 }
 check seed_where_tracesmith_is_wrong is_right
-check what_has_no_place_is_told grep -q 'for which TraceSmith has no place' "$TMP/seed_odd.err"
+check unsupported_is_reported grep -q 'event that is not work of a device not represented' "$TMP/seed_odd.err"
 
 # Rows by stream and by kind of work; arrows follow.
 run_any rows_by_stream 0 "$STAVE" convert -q "$here/kineto.json" --gpu-tracks streams -o streams.pftrace

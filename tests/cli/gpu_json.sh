@@ -111,7 +111,7 @@ run_any v3_findings 0 "$STAVE" cat "$v3"
 check "groups that are not read are said" grep -q 'group of records that is not read' v3_findings.err
 run_any v3_odd 0 "$STAVE" cat "$SRC/tests/fuzz/corpus/rocprofv3_read/odd.json"
 check "records without times" grep -q 'record without its times' v3_odd.err
-check "groups that are no lists" grep -q 'group that is no list' v3_odd.err
+check "groups that are not lists" grep -q 'group that is not a list' v3_odd.err
 check "records that end before they begin" grep -q 'ends before it begins' v3_odd.err
 head -c 2000 "$v3" >v3_cut.json
 run_any v3_cut 0 "$STAVE" cat v3_cut.json

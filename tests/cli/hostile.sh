@@ -134,6 +134,11 @@ for verb in cat info validate stats steps critical-path "critical-path --summary
   quiet_terminal "wide $verb" "$STAVE" $verb wide.txt
 done
 quiet_terminal "wide hist" "$STAVE" plot hist wide.txt read
+# Equal durations so long that a double cannot tell one from the next.
+printf '[{"ph":"X","name":"a","ts":0,"dur":1152921504606846,"pid":1,"tid":1}]' >long.json
+quiet_terminal "long hist" "$STAVE" plot hist long.json a
+quiet_terminal "long hist linear" "$STAVE" plot hist long.json a --linear --buckets 1000
+check long_hist_has_a_bar grep -q '1 slice' "out/long hist.out.text"
 quiet_terminal "wide diff" "$STAVE" diff wide.txt lines.some.txt --all
 quiet_terminal "wide window" "$STAVE" plot timeline wide.txt --time -9000000000s:9000000000s
 quiet_terminal "wide cut" "$STAVE" cut wide.txt --time 9000000000s: --to text

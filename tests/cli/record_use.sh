@@ -15,7 +15,7 @@ refused() { # NAME MESSAGE WORDS…: exit 2, one line that ends so, nothing is m
 refused dashes "put -- before the command: stave record -- ls -la" ls -la
 refused dashes_later "put -- before the command: stave record -- sh -c exit 3 -o x.pftrace" sh -c 'exit 3' -o x.pftrace
 refused dashes_known "put -- before the command: stave record -- ls -p 1" ls -p 1
-no_cgroup="is no cgroup: give a folder below /sys/fs/cgroup that has a file cgroup.procs"
+no_cgroup="is not a cgroup: give a folder below /sys/fs/cgroup that has a file cgroup.procs"
 for folder in nowhere /tmp "$TMP" /sys/kernel /sys/fs/cgroup/../../kernel; do
   refused "cgroup_${folder//\//_}" "--cgroup: '$folder' $no_cgroup" -o x.pftrace --cgroup "$folder"
 done

@@ -15,7 +15,7 @@ has_sqlite=1; "$STAVE" query -q t.json 'select 1' >/dev/null 2>&1 || has_sqlite=
 # ends EXIT WORDS COMMAND…: the exit code, and WORDS (a fixed text) in the one line on standard error; "-": nothing there.
 n=0
 ends() {
-  local expected=$1 words=$2 code name said problem= line; shift 2
+  local expected=$1 words=$2 code name said problem='' line; shift 2
   n=$((n + 1)); name="$n $*"
   cli_begin "$name"
   "$STAVE" "$@" >out 2>err </dev/null; code=$?
@@ -74,8 +74,8 @@ for verb in convert merge import cut cat info stats diff steps report critical-p
 ends 2 "--color: 'red' is none of" info t.json --color red
 ends 2 'no reader' import u.json --from nothing -o x.pftrace
 ends 2 'no reader' cat u.json --from nothing
-ends 2 'there is no report' report nothing t.json
-ends 2 'there is no picture' plot nothing t.json -o x.svg
+ends 2 'unknown report' report nothing t.json
+ends 2 'unknown plot' plot nothing t.json -o x.svg
 ends 2 '--by' report io io.out --by kernel
 ends 2 '--by' report gpu t.json --by folder
 ends 2 'one input file too many' info t.json u.json
@@ -146,7 +146,7 @@ ends 0 '6 the same' diff t.json t.pftrace
 cp u.json folder/u.json
 ends 0 '1 files read' import folder --assume -o folder/all.pftrace
 cp folder/all.pftrace first.pftrace
-ends 0 'it will be written' import folder --assume -o folder/all.pftrace
+ends 0 'it is the output' import folder --assume -o folder/all.pftrace
 check an_output_in_the_folder_is_no_input cmp folder/all.pftrace first.pftrace
 
 # ---- findings: 1 ----
@@ -161,7 +161,7 @@ ends 1 'became slower' diff -q u.json t.json --fail-over 1
 ends 0 - diff -q t.json t.pftrace --fail-over 1
 ends 1 'neither slices nor counters' plot timeline empty.json -o x.svg
 ends 1 'neither slices nor counters' show --once empty.json
-ends 3 'holds no I/O' report io t.json
+ends 3 'has no I/O' report io t.json
 
 # ---- closed pipes, full disks ----
 # A reader who leaves ends the command, without a word, and that is no failure.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# stave report io: the same figures as text, JSON and CSV, from an imported folder and straight from strace's output.
+# stave report io: the same figures as text, JSON and CSV, from an imported folder and directly from strace's output.
 . "$SRC/tests/harness/cli.sh"
 "$STAVE" import -q "$SRC/tests/golden/run" --tz UTC -o run.pftrace 2>/dev/null
 

@@ -97,7 +97,7 @@ if ldd "$STAVE" 2>/dev/null | grep libedit >/dev/null; then
   check history_is_read shows '.quit'
   term send-keys C-c
 else
-  check says_what_is_missing shows 'no libedit'
+  check says_what_is_missing shows 'without libedit'
 fi
 
 # Ctrl-D leaves.

@@ -6,6 +6,7 @@
 #include "tests/fuzz/mutate_sections.h"
 #include "tests/fuzz/session_fuzz.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #if defined(__has_feature)
@@ -29,6 +30,7 @@ struct player {
     uint8_t *data; /* twice in a row, as rings are mapped */
     struct sv_drain *drain;
     struct sv_trace *trace;
+    struct shape_check shape;
 };
 
 static void put(struct player *p, const uint8_t *bytes, size_t n)
@@ -69,7 +71,7 @@ static void play(struct player *p, struct section s)
     if (fresh <= RING_BYTES)
         allow(p, from & (RING_BYTES - 1), (size_t)fresh);
     sv_drain_round(p->drain);
-    read_all(sv_drain_source(p->drain), p->trace);
+    read_all(sv_drain_source(p->drain), p->trace, &p->shape);
     ALLOW(p->data, (size_t)2 * RING_BYTES);
     atomic_store(&p->ring.head, sv_drain_ring(p->drain, 0)->pos);
 }
@@ -87,7 +89,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(p.data);
     sv_report_init(&report);
     p.trace = sv_trace_new(dict, &report, (size_t)256 << 20);
-    p.drain = sv_drain_new(dict, &report, 1, size % 2 ? SV_HAS_SLICES : 0);
+    p.drain = sv_drain_new(dict, &report, 1);
+    shape_check_sink(&p.shape, sv_drain_source(p.drain)->gives, NULL);
     if (size % 4 < 2)
         sv_drain_through(p.drain, &window);
     sv_drain_with_source(p.drain, size % 8 == 0);
@@ -98,6 +101,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; rest.len > 0 && i < 32; i++)
         play(&p, take_section(&rest));
     (void)sv_trace_finish(p.trace, &err);
+    if (shape_check_end(&p.shape)[0]) {
+        fprintf(stderr, "%s\n", p.shape.wrong);
+        __builtin_trap();
+    }
     sv_drain_free(p.drain);
     sv_ring_view_fini(&window);
     sv_trace_free(p.trace);

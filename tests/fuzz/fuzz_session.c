@@ -5,7 +5,7 @@
  * Files are larger than what is interesting in them: of a session the words, TICKS ticks and the begins of its texts are given, of a ring its
  * words and SLICES slices of each mark. */
 #include "core/base/report.h"
-#include "sdk/dead.h"
+#include "sdk/abandoned.h"
 #include "tests/fuzz/mutate_sections.h"
 #include "tests/fuzz/session_fuzz.h"
 
@@ -116,17 +116,17 @@ static void put_all(const char *folder, struct section *rest)
 
 static void recover(void)
 {
-    struct sv_dead d;
+    struct sv_abandoned d;
     struct sv_err err = {0};
     struct sv_source *source;
     struct sv_report report;
     struct sv_dict *dict = sv_dict_new();
     sv_report_init(&report);
     struct sv_trace *trace = sv_trace_new(dict, &report, (size_t)256 << 20);
-    assert(sv_dead_look(dir, &d, &err) == 0);
+    assert(sv_abandoned_look(dir, &d, &err) == 0);
     assert(strlen(d.session.out) < sizeof d.session.out);
-    assert(sv_dead_source(&d, dict, &report, &source, &err) == 0);
-    read_all(source, trace);
+    assert(sv_abandoned_source(&d, dict, &report, &source, &err) == 0);
+    read_all(source, trace, NULL);
     source->close(source);
     (void)sv_trace_finish(trace, &err);
     sv_trace_free(trace);

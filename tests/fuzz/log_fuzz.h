@@ -5,6 +5,7 @@
 
 #include "formats/formats.h"
 #include "model/trace.h"
+#include "tests/harness/shape_check.h"
 
 #include <assert.h>
 
@@ -30,9 +31,13 @@ static inline int log_fuzz(const struct sv_format *format, enum log_manners mann
     if (sv_input_open_memory(data, size, "fuzz", &in, &err) != SV_OK)
         __builtin_trap();
     struct sv_trace *trace = sv_trace_new(dict, &report, (size_t)256 << 20);
+    struct shape_check shape = {0};
     if (sv_format_open(format, in, &options, dict, &report, &source, &err) == SV_OK)
-        (void)sv_pump(source, sv_trace_sink(trace), NULL, &err);
+        (void)sv_pump(source, shape_check_sink(&shape, source->gives, sv_trace_sink(trace)), NULL,
+                      &err);
     else if (manners == LOG_READS_ANYTHING)
+        __builtin_trap();
+    if (shape_check_end(&shape)[0])
         __builtin_trap();
     sv_trace_free(trace);
     sv_input_close(in);

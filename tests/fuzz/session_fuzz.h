@@ -6,6 +6,7 @@
 
 #include "core/stream/stream.h"
 #include "model/trace.h"
+#include "tests/harness/shape_check.h"
 
 #include <assert.h>
 #include <string.h>
@@ -29,8 +30,9 @@ static inline struct section take_section(struct section *rest)
     return s;
 }
 
-/* All that the source gives; every batch must stand the store's own checks. */
-static inline void read_all(struct sv_source *source, struct sv_trace *trace)
+/* All that the source gives; every batch must stand the store's own checks, and have the shape that is stated (unless NULL). */
+static inline void read_all(struct sv_source *source, struct sv_trace *trace,
+                            struct shape_check *shape)
 {
     static struct sv_batch batch; /* its memory is made once, not for each input */
     static bool is_ready;
@@ -39,8 +41,11 @@ static inline void read_all(struct sv_source *source, struct sv_trace *trace)
     if (!is_ready)
         sv_batch_init(&batch);
     is_ready = true;
-    for (int n; sv_batch_reset(&batch), (n = source->next(source, &batch, &err)) > 0;)
+    for (int n; sv_batch_reset(&batch), (n = source->next(source, &batch, &err)) > 0;) {
+        if (shape)
+            shape_check_see(shape, batch.events, (size_t)n);
         assert(sink->write(sink, batch.events, (size_t)n, &err) == 0 || err.code == SV_ENOMEM);
+    }
 }
 
 #endif

@@ -326,7 +326,7 @@ static void make_slice(struct maker *m, struct lane *l)
 {
     struct rng *r = &m->g->rng;
     struct sv_event *e = add(m, SV_SLICE, l->track);
-    bool overlap = m->o->shape & SV_HAS_OVERLAP;
+    bool overlap = (m->o->shape & SV_HAS_SLICES) == SV_HAS_SLICES;
     close_ended(l, m->now_ns);
     bool is_inside = !overlap && l->n && l->forms[l->n - 1] == SLICE;
     int64_t dur_ns = rng_below(r, 5) == 0 ? 0 : length_below(m, 1001);
@@ -452,9 +452,9 @@ static void step(struct maker *m)
     else if (chance(m, GEN_UNMATCHED, 40) && l->n == 0 && m->o->shape & SV_HAS_EDGES)
         add(m, SV_END, l->track);
     /* A track keeps to one form, so that edges never cut through slices. */
-    else if (m->o->shape & SV_HAS_EDGES && (!(m->o->shape & SV_HAS_SLICES) || l->track % 2))
+    else if (m->o->shape & SV_HAS_EDGES && (!(m->o->shape & SV_HAS_NESTED) || l->track % 2))
         make_edge(m, l);
-    else if (m->o->shape & SV_HAS_SLICES)
+    else if (m->o->shape & SV_HAS_NESTED)
         make_slice(m, l);
 }
 
@@ -563,6 +563,33 @@ static int64_t odd_start(struct rng *r)
     return i < 7 ? starts[i] : any;
 }
 
+/* A stretch of the events track by track, as whoever reads threads one by one gives them. */
+static void by_track(struct sv_event *events, size_t n)
+{
+    struct sv_event copy[64];
+    memcpy(copy, events, n * sizeof *copy);
+    size_t at = 0;
+    for (size_t left = n; left-- > 0;) {
+        sv_track track = copy[left].track;
+        for (size_t i = 0; track && i < n; i++) {
+            if (copy[i].track == track) {
+                events[at++] = copy[i];
+                copy[i].track = 0;
+            }
+        }
+    }
+    assert(at == n);
+}
+
+static void mix_tracks(struct gen *g)
+{
+    for (size_t i = 0, n; i < g->n; i += n) {
+        n = 1 + rng_below(&g->rng, 64);
+        n = n < g->n - i ? n : g->n - i;
+        by_track(g->events + i, n);
+    }
+}
+
 void gen_make(struct gen *g, const struct gen_options *options)
 {
     memset(g, 0, sizeof *g);
@@ -578,8 +605,11 @@ void gen_make(struct gen *g, const struct gen_options *options)
     while (g->n < options->n)
         step(&m);
     close_edges(&m);
-    if (options->shape & SV_HAS_DISORDER)
+    unsigned order = options->shape & SV_ORDER_BITS;
+    if (order == SV_IN_NO_ORDER)
         shuffle(g);
+    else if (order == SV_IN_TRACK_ORDER)
+        mix_tracks(g);
 }
 
 void gen_fini(struct gen *g)

@@ -1,7 +1,7 @@
 /* Random events from a seed, a sink that keeps what it gets, and a text form to compare: for laws over stages and formats.
  *
  *     struct gen g;
- *     gen_make(&g, &(struct gen_options){.seed = 7, .n = 1000, .shape = SV_HAS_EDGES | SV_HAS_SLICES, .extras = GEN_ALL});
+ *     gen_make(&g, &(struct gen_options){.seed = 7, .n = 1000, .shape = SV_HAS_EDGES | SV_HAS_NESTED, .extras = GEN_ALL});
  *     struct collect c = {0};
  *     struct sv_sink *s = sv_sort_new(g.dict, 0, collect_sink(&c, SV_HAS_ANYTHING));
  *     gen_push(&g, s, &err);                    // writes in batches of random size and closes
@@ -55,8 +55,8 @@ struct gen_options {
     int64_t depth; /* of open slices per track, 0: eight */
 };
 
-/* With SV_HAS_DISORDER the events are shuffled; otherwise they are in time order (ties in any order, except that an end
- * never comes before its begin). Slices nest per track unless SV_HAS_OVERLAP is given. */
+/* With SV_IN_NO_ORDER the events are shuffled, with SV_IN_TRACK_ORDER tracks are mixed; otherwise they are in time order (ties in any order, except that an end
+ * never comes before its begin). Slices nest per track unless SV_HAS_SLICES is given. */
 struct gen {
     struct sv_dict *dict;
     struct sv_event *events;

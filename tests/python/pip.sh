@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# pip install ./python into a fresh environment, without a network; then a program that traces, from elsewhere.
+# pip install ./lib/python into a fresh environment, without a network; then a program that traces, from elsewhere.
 set -uo pipefail
 case $BUILD in */build) ;; *) echo "pip builds by itself: tested once, with the release build"; exit 77 ;; esac
 if ! [ -f "$BUILD/python/interpreter" ]; then echo "Python's headers are absent (package python3-dev)"; exit 77; fi
@@ -8,11 +8,11 @@ for module in pip setuptools wheel venv ensurepip; do
   "$python" -c "import $module" 2>/dev/null || { [ $module = ensurepip ] && break; echo "$python has no $module (package python3-$module)"; exit 77; }
 done
 # A copy: pip leaves its traces beside what it builds.
-mkdir "$TMP/tree" && cp -r "$SRC"/{base,formats,include,model,sdk,python} "$TMP/tree" || exit 1
-rm -rf "$TMP/tree/python/build" "$TMP/tree/python/stave.egg-info"
+mkdir -p "$TMP/tree/lib" && cp -r "$SRC"/{core,include} "$TMP/tree" && cp -r "$SRC"/lib/{sdk,python} "$TMP/tree/lib" || exit 1
+rm -rf "$TMP/tree/lib/python/build" "$TMP/tree/lib/python/stave.egg-info"
 "$python" -m venv --without-pip --system-site-packages "$TMP/env" || exit 1
 unset PYTHONPATH
-PIP_CONFIG_FILE=/dev/null "$TMP/env/bin/python" -m pip install -q --no-index --no-build-isolation --no-deps "$TMP/tree/python" >"$TMP/out" 2>&1 ||
+PIP_CONFIG_FILE=/dev/null "$TMP/env/bin/python" -m pip install -q --no-index --no-build-isolation --no-deps "$TMP/tree/lib/python" >"$TMP/out" 2>&1 ||
   { cat "$TMP/out"; echo "not ok pip install"; exit 1; }
 echo "ok pip install"
 cd "$TMP" || exit 1

@@ -109,7 +109,7 @@ echo >go
 run_any meanwhile 0 "${quick[@]}" "$STAVE" record --no-summary --no-io --no-block --no-page-cache -o new.pftrace -- sh -c 'echo theirs >new.pftrace'
 check meanwhile_kept grep -qx theirs new.pftrace
 check meanwhile_numbered "$STAVE" validate -q --strict new.1.pftrace
-check meanwhile_says grep -q "new.pftrace was written by somebody else meanwhile: the trace is new.1.pftrace" meanwhile.err
+check meanwhile_says grep -q "new.pftrace was written by another process meanwhile: the trace is new.1.pftrace" meanwhile.err
 echo old >old.pftrace
 run_any older 0 "${record[@]}" -o old.pftrace -- grep -qx old old.pftrace
 check older_is_replaced "$STAVE" validate -q --strict old.pftrace
@@ -129,4 +129,4 @@ check planted_marker_says grep -q "link.pftrace.session belongs to another user,
 check planted_marker_kept grep -qx precious victim
 mkfifo pipe.pftrace
 run_any no_file 4 "${record[@]}" -o pipe.pftrace -- touch started
-check no_file_says grep -q "pipe.pftrace: is no regular file" no_file.err
+check no_file_says grep -q "pipe.pftrace: is not a regular file" no_file.err

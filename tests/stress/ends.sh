@@ -7,7 +7,7 @@ export STAVE_SESSION_DIR=$TMP/sessions XDG_RUNTIME_DIR=$TMP/run
 mkdir -p "$STAVE_SESSION_DIR"; mkdir -m 700 "$XDG_RUNTIME_DIR"
 cd "$TMP" || exit 2
 say() { if [ "$1" = 0 ]; then echo "ok ends: $2"; else echo "not ok ends: $2: ${3:-} said: $(head -n 3 err 2>/dev/null) left: $(echo t.*) $(ls "$STAVE_SESSION_DIR")"; fi; }
-with_signals=(env --default-signal=TERM,INT,HUP) # a shell ignores some in the background
+with_signals=(env "--default-signal=TERM,INT,HUP") # a shell ignores some in the background
 # law FILE SLACK [kept]: the numbers of each thread are there once, and with what is told as lost they are as many as were recorded; not one less where all is kept in rings
 law() {
   "$STAVE" cat -q "$1" >text 2>>err || return 1
@@ -81,6 +81,6 @@ case $BUILD in
     'int renameat2(int x, const char *a, int y, const char *b, unsigned f) { if (!strstr(b, ".session")) sleep(20); return (int)syscall(SYS_renameat2, x, a, y, b, f); }' >slow.c
   ${CC:-cc} -shared -fPIC -o slow.so slow.c && rm -f t.*
   { LD_PRELOAD=$PWD/slow.so STAVE_FULL=block STAVE_OUT=t.pftrace "${with_signals[@]}" "$BUILD/tests/stress/ends" term progress >out 2>err; } 2>shell.log; code=$?
-  [ $code = 143 ] && [ "$(cat err)" = "stave: the trace is not complete; make it so with: stave recover $PWD/t.pftrace" ] && "$STAVE" recover -q t.pftrace >>err 2>&1 && law t.pftrace 2 && clean t.pftrace
+  [ $code = 143 ] && [ "$(cat err)" = "stave: the trace is not complete; to complete it, run: stave recover $PWD/t.pftrace" ] && "$STAVE" recover -q t.pftrace >>err 2>&1 && law t.pftrace 2 && clean t.pftrace
   say $? "a slow writer is not waited for, and recovery is named" "exit $code, $(cat law)" ;;
 esac

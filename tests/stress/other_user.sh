@@ -93,14 +93,14 @@ light="--no-io --no-block --no-page-cache --interval 0 --no-summary"
 # shellcheck disable=SC2086 # words
 for to in part new; do
   nobody ln -sf "$here/mine/$to" shared/n.pftrace.log; nobody ln -sf "$here/mine/$to" shared/n.stdout.log; nobody ln -sf "$here/mine/$to" shared/n.tar.zst
-  stave record $light --detach -o shared/n.pftrace -- true; [ $? = 4 ] && grep -q 'n.pftrace.log is there already, and it is no plain file of yours' err && unharmed; say $? "a link in the place of the log of --detach ($to)"
-  stave record $light --copy-output -o shared/n.pftrace -- true; [ $? = 4 ] && grep -q 'n.stdout.log is there already' err && unharmed; say $? "a link in the place of a copied output ($to)"
+  stave record $light --detach -o shared/n.pftrace -- true; [ $? = 4 ] && grep -q 'n.pftrace.log exists and is not a regular file' err && unharmed; say $? "a link in the place of the log of --detach ($to)"
+  stave record $light --copy-output -o shared/n.pftrace -- true; [ $? = 4 ] && grep -q 'n.stdout.log exists' err && unharmed; say $? "a link in the place of a copied output ($to)"
   stave record $light --archive -o shared/n.pftrace -- true; [ $? = 4 ] && unharmed; say $? "a link in the place of an archive ($to)"
 done
 nobody mkdir -m 755 shared/theirs
 # shellcheck disable=SC2086 # words
 stave record $light -o shared/theirs/t.pftrace -- sh -c 'setpriv --reuid 65534 --regid 65534 --clear-groups sh -c "cd $0 && rm -f t.pftrace.part t.pftrace.session && ln -s $1 t.pftrace.part"' "$here/shared/theirs" "$here/mine/part"
-[ $? = 4 ] && grep -q 'something else in the place of' err && unharmed; say $? "a growing file that its folder's owner replaced is no trace"
+[ $? = 4 ] && grep -q 'has been replaced by another file' err && unharmed; say $? "a growing file that its folder's owner replaced is no trace"
 
 # ---- the list of recordings ----
 rm -rf /dev/shm/stave-*
@@ -112,7 +112,7 @@ stave trigger; [ $? = 3 ] && grep -q "is not this user's alone" err; say $? "tri
 stave record $light -o l.pftrace -- true; [ $? = 0 ] && grep -q "cannot find this recording: .*is not this user's alone" err; say $? "a recording that cannot be listed says so"
 rm -rf /dev/shm/stave-*
 nobody mkdir -m 777 /dev/shm/stave-0 shared/stave-0
-STAVE_OUT=s.pftrace "$BUILD/tests/stress/lossy" 10 exit >out 2>err; [ $? = 0 ] && grep -q "no folder for sessions is this user's alone .*STAVE_SESSION_DIR" err; say $? "a program that finds no folder for its session says what to do"
+STAVE_OUT=s.pftrace "$BUILD/tests/stress/lossy" 10 exit >out 2>err; [ $? = 0 ] && grep -q "other users have access to all directories for sessions .*STAVE_SESSION_DIR" err; say $? "a program that finds no folder for its session says what to do"
 stave doctor; grep -q "^no  libstave's rings  *another user could have written to /dev/shm/stave-0" out; say $? "doctor says so"
 rmdir /dev/shm/stave-0 shared/stave-0
 
@@ -123,7 +123,7 @@ recover --clean --yes --discard shared/way/out.pftrace; [ $? = 3 ] && unharmed; 
 
 # ---- programs and collectors ----
 mkdir -m 700 shared/host; chown 65534 shared/host
-STAVE_SESSION=$here/shared/host "$BUILD/tests/stress/lossy" 10 exit >out 2>err; [ $? = 0 ] && grep -q "the session is not this user's alone; tracing is off" err && [ -z "$(ls shared/host)" ]; say $? "a program of root's does not trace into another user's session"
+STAVE_SESSION=$here/shared/host "$BUILD/tests/stress/lossy" 10 exit >out 2>err; [ $? = 0 ] && grep -q "other users have access to the session; tracing is off" err && [ -z "$(ls shared/host)" ]; say $? "a program of root's does not trace into another user's session"
 "$BUILD/tests/stress/collector" col t.pftrace 20 >said 2>err & collector=$!
 for _ in $(seq 600); do grep -q ready said && break; sleep 0.05; done
 "$hostile" session col/2-a lanes 10; chown -R 65534 col/2-a; STAVE_SESSION=$PWD/col "$BUILD/tests/stress/lossy" 10 exit >out 2>>err; wait $collector

@@ -76,11 +76,11 @@ check ring_short_whole test "$(count t.pftrace 'begin .*"epoch".*number=1')" = 1
 
 # ---- a trigger for nobody, bad input ----
 run_any trigger_none 3 "$STAVE" trigger
-check trigger_none_says grep -q "no recording with --last runs" trigger_none.err
+check trigger_none_says grep -q "no recording with --last is running" trigger_none.err
 "$STAVE" record "${options[@]}" -o plain.pftrace -- "$epochs" 0 stop_plain & recorder=$!
 for _ in $(seq 600); do [ -s run/stave-recordings/$recorder ] && break; sleep 0.05; done
 run_any trigger_plain 2 "$STAVE" trigger $recorder
-check trigger_plain_says grep -q "only those with --last save on a trigger" trigger_plain.err
+check trigger_plain_says grep -q "a trigger needs --last" trigger_plain.err
 touch stop_plain; wait $recorder
 bad() { run_any "bad_$1" 2 "$STAVE" record -q -o "${4:-x.pftrace}" "$2" "$3" -- true; }
 bad rotate_word --rotate big; bad rotate_small --rotate 1K; bad rotate_count --rotate 1M,0; bad rotate_count_word --rotate 1M,two; bad rotate_count_none --rotate 1M,
@@ -96,7 +96,7 @@ for n in 1 2; do
   kill -9 $recorder; wait $recorder 2>/dev/null; touch enough
 done
 check killed_rings test -e killed.pftrace.session -a -e killed.pftrace.session.1
-for _ in $(seq 600); do "$STAVE" recover 2>/dev/null | grep -q 'another process of it runs' || break; sleep 0.05; done
+for _ in $(seq 600); do "$STAVE" recover 2>/dev/null | grep -q 'another process of it is running' || break; sleep 0.05; done
 first=$(sed -n 's/^segment //p' killed.pftrace.session) # of the second one's
 segments() { find . -name 'killed.pftrace.ring-*[0-9]' | sed 's/.*ring-0*//' | awk -v first="$first" '{ old += $1 < first; new += $1 >= first } END { print old + 0, new + 0 }'; }
 read -r old new < <(segments)

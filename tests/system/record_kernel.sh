@@ -129,7 +129,7 @@ for option in '' '--sample 997'; do
     run_any "${name}_$n" 0 "$STAVE" record --ring 1M --no-block --no-page-cache --interval 0 $option -o births.pftrace -- "$play" births $((n / 10 * 7)) $((n / 10 * 3))
   done
   few=$(kib "${name}_500.err"); many=$(kib "${name}_10000.err")
-  echo "  memory: $few KiB for 500 births, $many KiB for 10000"
+  echo "  memory: $few KiB for 500 processes, $many KiB for 10000"
   equals "${name}_seen" "$(ask births.pftrace "SELECT count(*) FROM slice WHERE name = 'fork' AND category = 'process'")" 7000
   equals "${name}_calls" "$(ask births.pftrace "SELECT count(*) FROM io WHERE op = 'openat' AND path = '/dev/null'")" 10000
   equals "${name}_processes" "$(ask births.pftrace "SELECT count(*) FROM process WHERE name = 'play' AND pid > 0")" 7001

@@ -114,8 +114,8 @@ else skip user "no user namespaces here"; fi
 
 # The doctor tries it where it is.
 run_any doctor 0 in_container "$STAVE" doctor --strict
-check doctor_recorded grep -q "^ok *a recording *a child was followed" doctor.out
-check doctor_namespace grep -q "^ok *pid namespace *a container's" doctor.out
+check doctor_recorded grep -q "^ok *a recording *a child process was followed" doctor.out
+check doctor_namespace grep -q "^ok *pid namespace *namespace of a container" doctor.out
 if [ -n "${STAVE_LONG:-}" ]; then
   run_any doctor_foreign 0 unshare -pf "$STAVE" doctor --strict
   check doctor_foreign_said grep -q "^ok *pid namespace .*one is mounted" doctor_foreign.out
@@ -142,7 +142,7 @@ if [ -x "$lossy" ]; then
       for n in 1 2; do in_container env STAVE_OUT="unix:$TMP/s" "$lossy" "$n" exit >lossy.out 2>&1; done
       wait $listener; equals listen "$?" 0 ;;
     esac
-    name=lossy; [ $way != merge_record ] || name=cat
+    name=lossy; [ $way != merge_record ] || name="cat"
     equals "${way}_keeps_them_apart" "$(ones all.pftrace $name)" 2
   done
   cp c1.pftrace c1b.pftrace

@@ -164,7 +164,7 @@ check bad_missing_told grep -q 'nowhere.yml' bad_missing.err
 run_any bad_option 2 timeout 60 "$server" -c mlp.yml --trace
 check bad_option_told grep -q "stave-server --help" bad_option.err
 run_any bad_operand 2 timeout 60 "$server" --keys extra
-bad limit 'bad.yml:3: .*max_pending_bytes has no place' 'name: m' 'model: mlp.safetensors' 'max_pending_bytes: 2048'
+bad limit 'bad.yml:3: .*max_pending_bytes is smaller' 'name: m' 'model: mlp.safetensors' 'max_pending_bytes: 2048'
 bad limit_unknown 'bad.yml:3: .*max_pending_bytes' 'name: m' 'model: mlp.safetensors' 'max_pending_byte: 2048'
 printf 'name: m\nmodel: nowhere.safetensors\n' >gone.yml
 run_any bad_gone 3 timeout 60 "$server" -c gone.yml

@@ -22,7 +22,7 @@ refused() {
 
 # Without the library.
 refused onnx_absent 4 'dense.onnx needs ONNX Runtime (.*nowhere/libonnxruntime.so.1.*install.*STAVE_ONNXRUNTIME' dense.yml STAVE_ONNXRUNTIME="$TMP/nowhere/libonnxruntime.so.1"
-refused onnx_no_library 4 'libc.so.6 is no ONNX Runtime' dense.yml STAVE_ONNXRUNTIME=libc.so.6
+refused onnx_no_library 4 'libc.so.6 is not an ONNX Runtime' dense.yml STAVE_ONNXRUNTIME=libc.so.6
 (cat dense.yml; echo "onnxruntime: $TMP/elsewhere.so") >key.yml
 refused onnx_key 4 'elsewhere.so' key.yml STAVE_ONNXRUNTIME=
 (cat dense.yml; printf 'use_cpu: false\nuse_opencl: true\n') >opencl.yml
@@ -42,8 +42,8 @@ sed 's/^/  /' probe.out probe.err
 refused onnx_torn 3 'torn.onnx: ONNX Runtime: ' torn.yml
 refused onnx_noise 3 'noise.onnx: ONNX Runtime: ' noise.yml
 refused onnx_empty 3 'empty.onnx' empty.yml
-refused onnx_open 3 "dimension 2 of the input 'x' is open" open.yml
-refused onnx_whole 3 "'x' is no tensor of FP32" whole.yml
+refused onnx_open 3 "dimension 2 of the input 'x' is dynamic" open.yml
+refused onnx_whole 3 "'x' is not an FP32 tensor" whole.yml
 refused onnx_two 3 '2 inputs and 1 outputs' two.yml
 refused onnx_deep 3 'has 5 dimensions' deep.yml
 refused onnx_huge 4 'more than 4194304 numbers' huge.yml

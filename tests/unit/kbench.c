@@ -13,7 +13,8 @@ struct kbench *kbench_new(const struct sv_decode_options *options)
     sv_report_init(&k->report);
     sv_batch_init(&k->batch);
     k->decode = sv_decode_new(k->dict, &k->report, options);
-    k->source = sv_decode_source(k->decode);
+    k->source = sv_totals_init(&k->totals, sv_decode_source(k->decode));
+    shape_check_sink(&k->shape, k->source->gives, NULL);
     for (size_t i = 0; i < KBENCH_RINGS; i++)
         sv_krings_add(sv_decode_rings(k->decode), &k->rings[i].consumer, &k->rings[i].producer,
                       k->rings[i].data, KBENCH_SIZE);
@@ -22,7 +23,11 @@ struct kbench *kbench_new(const struct sv_decode_options *options)
 
 void kbench_free(struct kbench *k)
 {
+    shape_check_end(&k->shape);
+    sv_once_paths_free(k->left_out);
+    sv_once_paths_free(k->filled_in);
     k->source->close(k->source);
+    sv_totals_fini(&k->totals);
     sv_decode_free(k->decode);
     sv_batch_fini(&k->batch);
     sv_report_fini(&k->report);
@@ -86,6 +91,12 @@ static void put_line(struct kbench *k, const struct sv_event *e)
     snprintf(k->text + n, room - n, "\n");
 }
 
+void kbench_once(struct kbench *k, bool fills_in)
+{
+    k->left_out = sv_once_paths_new(k->dict);
+    k->filled_in = fills_in ? sv_once_paths_new(k->dict) : NULL;
+}
+
 size_t kbench_round(struct kbench *k, uint64_t cutoff_ns)
 {
     struct sv_source *source = k->source;
@@ -93,6 +104,11 @@ size_t kbench_round(struct kbench *k, uint64_t cutoff_ns)
     k->text[0] = 0;
     sv_decode_round(k->decode, cutoff_ns);
     for (int n; sv_batch_reset(&k->batch), (n = source->next(source, &k->batch, NULL)) > 0;) {
+        shape_check_see(&k->shape, k->batch.events, k->batch.n);
+        if (k->left_out)
+            sv_once_paths_leave_out(k->left_out, &k->batch);
+        if (k->filled_in)
+            sv_once_paths_fill_in(k->filled_in, &k->batch);
         for (int i = 0; i < n; i++) {
             const struct sv_event *e = &k->batch.events[i];
             all += e->kind == SV_SLICE ? 2 : 1;

@@ -2,7 +2,17 @@
 #ifndef TESTS_UNIT_KBENCH_H
 #define TESTS_UNIT_KBENCH_H
 
+#include "model/once_paths.h"
+#include "record/bpf/block.h"
+#include "record/bpf/io_uring.h"
+#include "record/bpf/page_cache.h"
+#include "record/bpf/process.h"
+#include "record/bpf/sample.h"
+#include "record/bpf/sched.h"
+#include "record/bpf/syscalls.h"
 #include "record/decode/decode.h"
+#include "record/totals.h"
+#include "tests/harness/shape_check.h"
 
 enum { KBENCH_RINGS = 2, KBENCH_SIZE = 64 << 10 };
 
@@ -14,10 +24,13 @@ struct kbench {
     struct sv_dict *dict;
     struct sv_report report;
     struct sv_decode *decode;
-    /* what kbench_round() pulls: the decoder's, unless the test puts another around it */
+    struct sv_once_paths *left_out, *filled_in; /* NULL: kbench_once() was not called */
+    struct sv_totals totals;
+    /* what kbench_round() pulls: the counted decoder, unless the test puts another source around it */
     struct sv_source *source;
     struct sv_batch batch;
-    char text[1 << 16]; /* one line per event */
+    struct shape_check shape; /* of all rounds, for tests whose records a kernel could give */
+    char text[1 << 16];       /* one line per event */
 };
 
 struct kbench *kbench_new(const struct sv_decode_options *options);
@@ -25,6 +38,8 @@ void kbench_free(struct kbench *k);
 /* A record and `text_len` bytes behind it. `bits` are those of the ring's own head (busy, discarded). */
 void kbench_put(struct kbench *k, unsigned ring, const void *record, size_t size, const char *text,
                 size_t text_len, uint32_t bits);
+/* From now on paths are left out, as with --paths once, and filled in again, as by a reader. */
+void kbench_once(struct kbench *k, bool fills_in);
 /* A round up to this time; the events are in k->text. Returns how many. */
 size_t kbench_round(struct kbench *k, uint64_t cutoff_ns);
 

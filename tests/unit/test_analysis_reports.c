@@ -427,10 +427,8 @@ TEST(random_paths_add_up_and_end)
         struct sv_err err;
         struct sv_path p;
         sv_err_clear(&err);
-        gen_make(&g, &(struct gen_options){.seed = seed,
-                                           .n = 400,
-                                           .shape = SV_HAS_SLICES | SV_HAS_OVERLAP,
-                                           .extras = GEN_ALL});
+        gen_make(&g, &(struct gen_options){
+                         .seed = seed, .n = 400, .shape = SV_HAS_SLICES, .extras = GEN_ALL});
         struct sv_trace *t = sv_trace_new(g.dict, NULL, 0);
         REQUIRE(gen_push(&g, sv_trace_sink(t), &err) == 0);
         for (uint32_t row = 0; row < t->slices.n; row += 17) {

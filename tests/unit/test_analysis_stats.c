@@ -104,7 +104,7 @@ TEST(another_thread_takes_nothing)
 
 TEST(self_time_agrees_with_the_slow_way)
 {
-    static const unsigned shapes[] = {SV_HAS_EDGES, SV_HAS_SLICES, SV_HAS_SLICES | SV_HAS_OVERLAP};
+    static const unsigned shapes[] = {SV_HAS_EDGES, SV_HAS_NESTED, SV_HAS_SLICES};
     for (size_t i = 0; i < TEST_COUNT(shapes); i++) {
         struct gen g;
         struct sv_trace *t = store(
@@ -155,7 +155,7 @@ TEST(groups_add_up_and_agree_with_counting)
                                    SV_BY_NAME | SV_BY_CAT | SV_BY_TRACK};
     struct gen g;
     struct sv_trace *t = store(
-        &g, &(struct gen_options){.seed = 5, .n = 3000, .shape = SV_HAS_SLICES, .extras = GEN_ALL});
+        &g, &(struct gen_options){.seed = 5, .n = 3000, .shape = SV_HAS_NESTED, .extras = GEN_ALL});
     int64_t *self = sv_self_times(t);
     for (size_t i = 0; i < TEST_COUNT(all); i++) {
         struct sv_stats s;
@@ -191,7 +191,7 @@ TEST(selections_are_refused_or_obeyed)
 {
     struct gen g;
     struct sv_trace *t =
-        store(&g, &(struct gen_options){.seed = 6, .n = 500, .shape = SV_HAS_SLICES});
+        store(&g, &(struct gen_options){.seed = 6, .n = 500, .shape = SV_HAS_NESTED});
     struct sv_select s;
     struct sv_err err;
     sv_err_clear(&err);
@@ -214,11 +214,9 @@ TEST(ids_are_ranks_in_time_and_lead_back)
     static const uint64_t sizes[] = {0, 1, 50, 3000};
     for (size_t i = 0; i < TEST_COUNT(sizes); i++) {
         struct gen g;
-        struct sv_trace *t =
-            store(&g, &(struct gen_options){.seed = 21 + i,
-                                            .n = sizes[i],
-                                            .extras = GEN_ALL,
-                                            .shape = SV_HAS_SLICES | SV_HAS_OVERLAP});
+        struct sv_trace *t = store(
+            &g, &(struct gen_options){
+                    .seed = 21 + i, .n = sizes[i], .extras = GEN_ALL, .shape = SV_HAS_SLICES});
         struct sv_index *few = sv_index_new(t), *all = sv_index_new(t);
         const uint32_t *order = sv_index_order(all);
         for (uint32_t id = 0; id < t->slices.n; id++) {

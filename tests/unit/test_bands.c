@@ -161,7 +161,7 @@ TEST(a_run_becomes_bands)
                  "CPU (): user system iowait idle; GPU 0 (): SM framebuffer; disk sda (): read "
                  "write; python (pid 10) (trainer): read/write/write, sync; python (pid 20) "
                  "(loader): block/block read read/write/read open/open; no known process (the "
-                 "kernel, or others): block/block write");
+                 "kernel or other processes): block/block write");
     CHECK_UINT_EQ(sv_bands_there(m.trace), SV_BANDS_ALL);
     REQUIRE(b.n == 6);
     CHECK(b.bands[0].parts[0].value[2] == 40 && b.bands[0].parts[0].value[7] == 80);
@@ -182,10 +182,11 @@ TEST(processes_are_grouped_as_asked)
     struct made m = make(run_text);
     char text[1000];
     struct sv_bands b = find(&m, SV_BANDS_IO, SV_GROUP_ROLE);
-    CHECK_STR_EQ(words_of(&b, text),
-                 "trainers (1 process): read/write/write, sync; loaders (1 process): block/block "
-                 "read read/write/read open/open; no known process (the kernel, or others): "
-                 "block/block write");
+    CHECK_STR_EQ(
+        words_of(&b, text),
+        "trainers (1 process): read/write/write, sync; loaders (1 process): block/block "
+        "read read/write/read open/open; no known process (the kernel or other processes): "
+        "block/block write");
     sv_bands_fini(&b);
     b = find(&m, SV_BANDS_IO, SV_GROUP_ALL);
     CHECK_STR_EQ(words_of(&b, text), "all processes (3 of them): block/block read block/block "

@@ -1,6 +1,5 @@
 /* The decoder over rings made by hand: calls to events, descriptors to paths, hostile records. */
 #include "core/base/mem.h"
-#include "model/told_paths.h"
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
 
@@ -44,7 +43,7 @@ TEST(a_call_is_a_begin_with_its_arguments_and_an_end)
                  "301 end /system calls \n"
                  "400 begin /system calls read fd=3 requested=0 errno=9\n"
                  "401 end /system calls \n");
-    CHECK_UINT_EQ(sv_decode_sums(k->decode)->calls, 4);
+    CHECK_UINT_EQ(sv_totals_sum(&k->totals, SV_PROBE_syscalls, SV_SUM_EVENTS), 4);
     kbench_free(k);
 }
 
@@ -129,7 +128,7 @@ TEST(children_inherit_descriptors_and_exec_closes_some)
     kbench_put(k, 1, &x, sizeof x, NULL, 0, 0);
     CHECK_UINT_EQ(kbench_round(k, 90), 1);
     CHECK(strstr(k->text, "exit status=256"));
-    CHECK_UINT_EQ(sv_decode_sums(k->decode)->exits, 1);
+    CHECK_UINT_EQ(sv_totals_sum(&k->totals, SV_PROBE_process, SV_SUM_EVENTS), 3);
     kbench_free(k);
 }
 
@@ -325,7 +324,7 @@ TEST(nonsense_is_counted_and_harmless)
     struct sv_wire_head e = {.kind = SV_WIRE_EXEC, .tgid = 10, .tid = 10, .ts_ns = 70};
     kbench_put(k, 0, &e, sizeof e, "/bin/x", 6, 0);
     CHECK_UINT_EQ(kbench_round(k, 100), 2); /* the open, without a path */
-    CHECK_UINT_EQ(sv_decode_sums(k->decode)->unknown, 4);
+    CHECK_UINT_EQ(sv_decode_malformed(k->decode), 4);
     uint32_t wrong =
         KBENCH_SIZE; /* a length past the end: the ring is passed over, and read again after that */
     uint64_t at = k->rings[1].producer;
@@ -358,7 +357,6 @@ TEST(losses_are_events_on_their_cpu)
     sv_decode_lost(k->decode, 1, "system calls", 17, 100, 200);
     CHECK_UINT_EQ(kbench_round(k, 300), 1);
     CHECK_STR_EQ(k->text, "100 loss Lost/CPU 1 system calls =17\n");
-    CHECK_UINT_EQ(sv_decode_sums(k->decode)->lost, 17);
     kbench_free(k);
 }
 
@@ -386,7 +384,8 @@ TEST(overlapping_block_requests_have_lanes)
                           "queue_ns=5 flags=WS pid=10 comm=w\n200 end Disks/4000:1"));
     CHECK(strstr(k->text, "150 begin 4000:1/4000:1 2 write"));
     CHECK(strstr(k->text, "260 begin Disks/4000:1 write"));
-    CHECK_UINT_EQ(sv_decode_sums(k->decode)->block_written_bytes, 3 * 4096);
+    CHECK_UINT_EQ(sv_totals_sum(&k->totals, SV_PROBE_block, SV_SUM_EVENTS), 3);
+    CHECK_STR_EQ(shape_check_end(&k->shape), "");
     kbench_free(k);
 }
 
@@ -426,7 +425,7 @@ TEST(neighbouring_pages_are_one_miss)
     CHECK(strstr(k->text,
                  "100 instant /page cache misses add inode=7 offset=0 bytes=131072\n"
                  "200 instant /page cache misses add inode=7 offset=1048576 bytes=4096\n"));
-    CHECK_UINT_EQ(sv_decode_sums(k->decode)->missed_bytes, 33 * 4096);
+    CHECK_UINT_EQ(sv_totals_sum(&k->totals, SV_PROBE_page_cache, SV_SUM_BYTES), 33 * 4096);
     kbench_free(k);
 }
 
@@ -448,8 +447,9 @@ TEST(the_plan_always_keeps_the_book)
     static struct sv_wire_plan plans[SV_WIRE_CALLS_MAX];
     sv_calls_plan(SV_CALLS_SYNC, plans);
     CHECK_UINT_EQ(plans[SYS_fsync].wants, SV_WIRE_WANTED);
-    CHECK_UINT_EQ(plans[SYS_openat].wants, SV_WIRE_KEEPS_BOOK | SV_WIRE_OPENS | SV_WIRE_RETURNS_FD);
-    CHECK_UINT_EQ(plans[SYS_close].wants, SV_WIRE_KEEPS_BOOK | SV_WIRE_CLOSES);
+    CHECK_UINT_EQ(plans[SYS_openat].wants,
+                  SV_WIRE_CHANGES_FDS | SV_WIRE_OPENS | SV_WIRE_RETURNS_FD);
+    CHECK_UINT_EQ(plans[SYS_close].wants, SV_WIRE_CHANGES_FDS | SV_WIRE_CLOSES);
     CHECK_UINT_EQ(plans[SYS_read].wants, 0);
     CHECK_UINT_EQ(plans[SYS_getpid].wants, 0);
     sv_calls_plan(0, plans);
@@ -463,31 +463,29 @@ TEST(the_plan_always_keeps_the_book)
 /* Descriptor 3 was /a, is closed and taken by a socket without the trace seeing it: nobody may take the read for one of /a. */
 TEST(a_descriptor_whose_file_is_not_known_does_not_inherit_a_path)
 {
-    const struct sv_decode_options once = {.tells_once = true};
-    struct kbench *k = kbench_new(&once);
+    struct kbench *k = kbench_new(NULL);
+    kbench_once(k, true);
     put_open(k, 10, "/a", 3, 0);
     struct sv_wire_call c = kbench_call(SYS_close, 20, 21, 3, 0);
     c.head.flags = SV_WIRE_STATE_ONLY;
     put(k, 0, c, NULL);
     put(k, 0, kbench_call(SYS_read, 30, 31, 3, 5), NULL);
     put(k, 0, kbench_call(SYS_read, 40, 41, 3, 6), NULL);
-    sv_dict_set_meta(k->dict, SV_PATHS_KEY, SV_PATHS_ONCE, strlen(SV_PATHS_ONCE), false);
-    k->source = sv_told_paths_source(k->source);
     kbench_round(k, 100);
     CHECK(strstr(k->text, "read fd=3 requested=0 bytes=5\n"));
     CHECK(strstr(k->text, "read fd=3 requested=0 bytes=6\n"));
     kbench_free(k);
 }
 
-TEST(a_new_file_is_told_every_path_again)
+TEST(a_new_file_has_every_path_again)
 {
-    const struct sv_decode_options once = {.tells_once = true};
-    struct kbench *k = kbench_new(&once);
+    struct kbench *k = kbench_new(NULL);
+    kbench_once(k, false);
     put_open(k, 10, "/a", 3, 0);
     put(k, 0, kbench_call(SYS_read, 20, 21, 3, 5), NULL);
     kbench_round(k, 100);
     CHECK(strstr(k->text, "read fd=3 requested=0 bytes=5\n"));
-    sv_decode_tell_again(k->decode);
+    sv_once_paths_new_file(k->left_out);
     put(k, 0, kbench_call(SYS_read, 30, 31, 3, 5), NULL);
     kbench_round(k, 100);
     CHECK(strstr(k->text, "read fd=3 path=/a requested=0 bytes=5\n"));

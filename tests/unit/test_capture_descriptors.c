@@ -1,6 +1,5 @@
 /* Descriptors that threads open and close at the same time: interleavings made by hand. Records come in the order in which calls end;
  * a close takes effect when it begins, an open when it ends. */
-#include "model/told_paths.h"
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
 
@@ -340,15 +339,12 @@ TEST(what_waits_for_a_lost_close_makes_room)
 }
 
 /* A program that reads the trace fills paths in by the order of events: what came late must not become the descriptor's path. */
-TEST(paths_told_once_survive_a_close_that_is_late)
+TEST(paths_that_are_left_out_survive_a_close_that_is_late)
 {
     for (int once = 0; once < 2; once++) {
-        const struct sv_decode_options options = {.tells_once = once};
-        struct kbench *k = kbench_new(&options);
-        if (once) {
-            sv_dict_set_meta(k->dict, SV_PATHS_KEY, SV_PATHS_ONCE, strlen(SV_PATHS_ONCE), false);
-            k->source = sv_told_paths_source(k->source);
-        }
+        struct kbench *k = kbench_new(NULL);
+        if (once)
+            kbench_once(k, true);
         put_open(k, LEADER, 10, 20, "/a", 3, 0);
         put_read(k, LEADER, 21, 22, 3, 0);
         put_open(k, OTHER, 35, 40, "/b", 3, 0);

@@ -69,7 +69,7 @@ TEST(memory_is_that_of_the_living)
     CHECK(t->n < 30 && t->n_threads < 30);
     CHECK(k->dict->n_tracks < 4 * (AT_ONCE + 40));
     CHECK_UINT_EQ(t->n + t->n_forgotten, LIVES / 4 * 3 + 1);
-    CHECK_UINT_EQ(sv_decode_sums(k->decode)->calls, LIVES + 1);
+    CHECK_UINT_EQ(sv_totals_sum(&k->totals, SV_PROBE_syscalls, SV_SUM_EVENTS), LIVES + 1);
     CHECK_UINT_EQ(t->n_gone, SV_GONE_MAX);
     for (size_t i = 0; i < t->n_gone; i++)
         CHECK_INT_EQ(t->gone[i].time_ns, 16); /* the busiest */

@@ -38,7 +38,7 @@ TEST(the_call_under_way_tells_whose_page_it_is)
                           "bytes=8192\n"));
     CHECK(strstr(k->text, "22 instant /page cache misses add inode=78 offset=0 bytes=4096\n"));
     CHECK(strstr(k->text, "30 instant /page faults file inode=77 path=/data/a offset=8192\n"));
-    CHECK_UINT_EQ(sv_decode_sums(k->decode)->faults, 1);
+    CHECK_UINT_EQ(sv_totals_sum(&k->totals, SV_PROBE_page_fault, SV_SUM_EVENTS), 1);
     kbench_free(k);
 }
 
@@ -94,7 +94,8 @@ TEST(requests_of_io_uring_that_overlap_have_lanes)
     CHECK(strstr(k->text, "240 begin /io_uring io_uring_request opcode=99 fd=5 errno=22\n"));
     CHECK(strstr(k->text, "260 begin /io_uring io_uring_read fd=9 requested=4096 offset=512 "
                           "errno=9\n"));
-    CHECK_UINT_EQ(sv_decode_sums(k->decode)->urings, 5);
+    CHECK_UINT_EQ(sv_totals_sum(&k->totals, SV_PROBE_io_uring, SV_SUM_EVENTS), 5);
+    CHECK_STR_EQ(shape_check_end(&k->shape), "");
     kbench_free(k);
 }
 
@@ -112,7 +113,7 @@ TEST(a_call_that_has_not_ended_begins_only)
     CHECK_UINT_EQ(kbench_round(k, 1000), 4);
     CHECK(strstr(k->text, "100 begin /system calls read fd=3 path=/data/a requested=10\n"));
     CHECK(!strstr(k->text, "900"));
-    CHECK_UINT_EQ(sv_decode_sums(k->decode)->unfinished, 2);
+    CHECK_UINT_EQ(sv_totals_sum(&k->totals, SV_PROBE_syscalls, SV_SUM_UNFINISHED), 2);
     kbench_free(k);
 }
 

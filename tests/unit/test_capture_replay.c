@@ -1,5 +1,4 @@
 /* Records of a real kernel, played back without one: tests/system/records.bin was made by the script beside it, on Linux 6.18 for x86-64. */
-#include "model/told_paths.h"
 #include "tests/harness/test.h"
 #include "tests/unit/kbench.h"
 
@@ -57,15 +56,16 @@ TEST(records_of_a_real_kernel_become_the_same_events)
     struct kbench *k = kbench_new(NULL);
     struct played p = {0};
     play(k, &p);
-    const struct sv_decode_totals *sums = sv_decode_sums(k->decode);
-    CHECK_UINT_EQ(sums->unknown, 0);
+    CHECK_UINT_EQ(sv_decode_malformed(k->decode), 0);
+    CHECK_STR_EQ(shape_check_end(&k->shape), "");
     CHECK_UINT_EQ(p.n_records, 289);
     CHECK_UINT_EQ(p.n, 504);
-    CHECK_UINT_EQ(sums->calls, 165);
-    CHECK_UINT_EQ(sums->forks, 4);
-    CHECK_UINT_EQ(sums->execs, 4);
-    CHECK_UINT_EQ(sums->exits, 5);
-    CHECK_UINT_EQ(sums->urings, 9);
+    CHECK_UINT_EQ(sv_totals_sum(&k->totals, SV_PROBE_syscalls, SV_SUM_EVENTS), 165);
+    CHECK_UINT_EQ(sv_totals_sum(&k->totals, SV_PROBE_process, SV_SUM_EVENTS), 4 + 4 + 5);
+    CHECK_UINT_EQ(count(&p, " fork child=", ""), 4);
+    CHECK_UINT_EQ(count(&p, " exec path=", ""), 4);
+    CHECK_UINT_EQ(count(&p, " exit", ""), 5);
+    CHECK_UINT_EQ(sv_totals_sum(&k->totals, SV_PROBE_io_uring, SV_SUM_EVENTS), 9);
     static const char *const marks[] = {"dup",   "dup2",  "dup3",  "fcntl",  "fork",
                                         "reuse", "chdir", "dirfd", "fchdir", "renamed"};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
@@ -84,24 +84,20 @@ TEST(records_of_a_real_kernel_become_the_same_events)
 }
 
 /* Every event of the fixture, as text. */
-static struct played played(const struct sv_decode_options *options, bool fills)
+static struct played played(bool leaves_out, bool fills_in)
 {
-    struct kbench *k = kbench_new(options);
+    struct kbench *k = kbench_new(NULL);
     struct played p = {0};
-    if (fills) {
-        sv_dict_set_meta(k->dict, SV_PATHS_KEY, SV_PATHS_ONCE, strlen(SV_PATHS_ONCE), false);
-        k->source = sv_told_paths_source(k->source);
-    }
+    if (leaves_out)
+        kbench_once(k, fills_in);
     play(k, &p);
     kbench_free(k);
     return p;
 }
 
-TEST(paths_told_once_are_filled_in_as_if_told_always)
+TEST(paths_that_are_left_out_are_filled_in_again)
 {
-    const struct sv_decode_options once = {.tells_once = true};
-    struct played all = played(NULL, false), bare = played(&once, false),
-                  full = played(&once, true);
+    struct played all = played(false, false), bare = played(true, false), full = played(true, true);
     CHECK_UINT_EQ(all.n, bare.n);
     CHECK(count(&bare, " path=", "") + 40 < count(&all, " path=", ""));
     CHECK_STR_EQ(full.text, all.text);

@@ -84,7 +84,7 @@ TEST(who_woke_a_thread_is_told_unless_it_was_an_interrupt_of_an_idle_cpu)
     put(k, 0, 150, 11, SV_STATE_SLEEPING);
     put_wake(k, 160, 23, "sixteen_and_full"); /* no NUL: the record is not trusted */
     put(k, 0, 170, 11, SV_STATE_SLEEPING);
-    put_wake(k, 180, SV_WIRE_NO_NUMBER, "outside\0\0\0\0\0\0\0\0"); /* of our pid namespace */
+    put_wake(k, 180, SV_WIRE_NO_PID, "outside\0\0\0\0\0\0\0\0"); /* of our pid namespace */
     kbench_round(k, 1000);
     CHECK(strstr(k->text, "100 begin /state Runnable waker_tid=21 waker=writer\n"));
     CHECK(strstr(k->text, "140 begin /state Runnable interrupt=1\n"));

@@ -91,7 +91,7 @@ TEST(slices_that_do_not_nest)
         {"X 1 100 t a\nB 50 t b\nE 102 t", "near-overlap 1 @50 b/a"},
         {"X 1 100 t a\nE 50 t", "end-without-begin 1 @50"},
     };
-    check_rows(rows, TEST_COUNT(rows), SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP);
+    check_rows(rows, TEST_COUNT(rows), SV_HAS_EDGES | SV_HAS_SLICES);
 }
 
 TEST(order_is_looked_at_as_events_come)
@@ -103,7 +103,7 @@ TEST(order_is_looked_at_as_events_come)
         {"I 5 t a\nI 1 t b", "file-order 1 @1 b"},
         {"B 2 t a\nI 5 t i\nE 4 t", ""},
     };
-    check_rows(rows, TEST_COUNT(rows), SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_DISORDER);
+    check_rows(rows, TEST_COUNT(rows), SV_HAS_EDGES | SV_HAS_NESTED | SV_IN_NO_ORDER);
 }
 
 TEST(edges_in_disorder_do_no_harm_where_readers_sort)
@@ -111,7 +111,7 @@ TEST(edges_in_disorder_do_no_harm_where_readers_sort)
     struct sv_dict *d = sv_dict_new();
     struct sv_check check;
     struct sv_err err = {0};
-    struct sv_sink *s = sv_check_new(d, SV_HAS_EDGES | SV_HAS_DISORDER, 0, &check);
+    struct sv_sink *s = sv_check_new(d, SV_HAS_EDGES | SV_IN_NO_ORDER, 0, &check);
     check.readers_sort = true;
     CHECK_INT_EQ(trace_text_write("B 5 t a\nE 6 t\nB 1 t b\nE 2 t", 2, d, s, &err), 0);
     CHECK_INT_EQ(s->close(s, false, &err), 0);
@@ -132,7 +132,7 @@ TEST(counters_in_disorder_are_as_they_should_be_where_readers_sort)
             {.kind = SV_COUNTER, .track = counter, .ts_ns = 1, .args = &value, .n_args = 1}};
         struct sv_check check;
         struct sv_err err = {0};
-        struct sv_sink *s = sv_check_new(d, SV_HAS_DISORDER, 0, &check);
+        struct sv_sink *s = sv_check_new(d, SV_IN_NO_ORDER, 0, &check);
         check.readers_sort = readers_sort;
         CHECK_INT_EQ(push_events(events, TEST_COUNT(events), s, &err), 0);
         CHECK_STR_EQ(found(&check, d), readers_sort ? "" : "counter-order 1 @1");
@@ -154,7 +154,7 @@ TEST(flows)
         {"X 1 1 t a <7\nX 1 1 u b >7", ""},
         {"X 1 1 u b >7\nX 2 1 t a <7", ""},
     };
-    check_rows(rows, TEST_COUNT(rows), SV_HAS_SLICES);
+    check_rows(rows, TEST_COUNT(rows), SV_HAS_NESTED);
 }
 
 TEST(flow_points_need_a_slice)
@@ -167,7 +167,7 @@ TEST(flow_points_need_a_slice)
         {"X 1 5 t a\ns 3 t 7\nF 7 t 7\nX 9 1 t b", ""},
         {"X 1 5 t a\ns 3 t 7\nF 7 t 7\nF 8 t 7\nI 9 t b", "flow-outside 2 @7"},
     };
-    check_rows(rows, TEST_COUNT(rows), SV_HAS_SLICES | SV_HAS_FLOW_POINTS);
+    check_rows(rows, TEST_COUNT(rows), SV_HAS_NESTED | SV_HAS_FLOW_POINTS);
 }
 
 TEST(counters_tracks_and_loss)
@@ -211,8 +211,8 @@ TEST(traces_without_fault_have_no_findings)
         struct sv_check check;
         struct sv_err err = {0};
         unsigned shape = seed % 3 == 0   ? SV_HAS_EDGES
-                         : seed % 3 == 1 ? SV_HAS_SLICES
-                                         : SV_HAS_EDGES | SV_HAS_SLICES;
+                         : seed % 3 == 1 ? SV_HAS_NESTED
+                                         : SV_HAS_EDGES | SV_HAS_NESTED;
         unsigned extras = GEN_ALL & ~(unsigned)(GEN_UNFINISHED | GEN_FLOWS | GEN_LOSS);
         CONTEXT("seed %" PRIu64, seed);
         gen_make(&g,

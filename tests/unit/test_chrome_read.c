@@ -644,7 +644,7 @@ TEST(things_that_are_no_events)
             "'X','name':'b','pid':1,'tid':1,'ts':3,'dur':1}],{},{'a':1}]"),
          .events = "X 1000+1000 p1/t1 a\n"
                    "X 3000+1000 p1/t1 b\n",
-         .findings = "D 3 element that is no event @54\n"
+         .findings = "D 3 element that is not an event @54\n"
                      "D 2 bytes that belong to no event @65\n"},
         {IN("garbage{'ph':'X','name':'a','pid':1,'tid':1,'ts':1,'dur':1}"),
          .events = "X 1000+1000 p1/t1 a\n",

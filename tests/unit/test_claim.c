@@ -554,7 +554,7 @@ TEST(names_that_cannot_be)
     CHECK_STR_EQ(err.msg, "is a directory");
     err = (struct sv_err){0};
     CHECK_INT_EQ(sv_claim_take(&c, "/dev/null", &recorder, &err), SV_EIO);
-    CHECK_STR_EQ(err.msg, "is no regular file");
+    CHECK_STR_EQ(err.msg, "is not a regular file");
     memset(path, 'x', sizeof path);
     path[sizeof path - 1] = '\0';
     err = (struct sv_err){0};

@@ -309,12 +309,12 @@ TEST(law_an_open_window_is_the_identity)
     static const char *const any = "*";
     for (unsigned seed = 0; seed < 20; seed++) {
         struct gen g;
-        gen_make(&g, &(struct gen_options){.seed = seed,
-                                           .n = 2000,
-                                           .shape = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP |
-                                                    SV_HAS_FLOW_POINTS,
-                                           .extras = GEN_ALL | GEN_UNMATCHED,
-                                           .start_ns = 5});
+        gen_make(&g,
+                 &(struct gen_options){.seed = seed,
+                                       .n = 2000,
+                                       .shape = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_FLOW_POINTS,
+                                       .extras = GEN_ALL | GEN_UNMATCHED,
+                                       .start_ns = 5});
         struct sv_filter filters[3] = {
             SV_FILTER_ALL, SV_FILTER_ALL, {.from_ns = 0, .to_ns = INT64_MAX}};
         filters[1].tracks = one(&any);
@@ -345,7 +345,7 @@ TEST(law_a_cut_stream_stands_on_its_own)
         struct gen g;
         gen_make(&g, &(struct gen_options){.seed = seed,
                                            .n = 2000,
-                                           .shape = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP,
+                                           .shape = SV_HAS_EDGES | SV_HAS_SLICES,
                                            .extras = GEN_ALL & ~GEN_UNFINISHED});
         struct sv_filter filter = {.from_ns = 1000 * (seed % 7), .to_ns = 1000 * (seed % 7) + 3000};
         if (seed % 2)

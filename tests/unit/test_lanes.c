@@ -18,7 +18,7 @@ static void open_rig(struct rig *r)
     r->dict = sv_dict_new();
     r->lanes = sv_lanes_loose(r->dict);
     r->track = sv_dict_child(r->dict, 0, SV_TRACK_CUSTOM, sv_dict_cstr(r->dict, "stream"));
-    r->row = sv_lanes_loose_row(r->lanes, r->track);
+    r->row = sv_lanes_row(r->lanes, r->track, &sv_lanes_any);
 }
 
 static uint32_t place(struct rig *r, struct sv_lane_slice s, struct sv_lane_loose **open)
@@ -58,6 +58,36 @@ TEST(whole_slices_that_cross_get_lanes)
     const struct sv_track_info *lane = &r.dict->tracks[r.row->lanes[1].track];
     CHECK_INT_EQ(lane->kind, SV_TRACK_LANE);
     CHECK_UINT_EQ(lane->parent, r.track);
+    sv_dict_free(r.dict);
+}
+
+/* More than a lane remembers: a slice that comes late is not put where one may have been that it crosses. */
+TEST(what_is_forgotten_is_not_crossed)
+{
+    struct rig r;
+    open_rig(&r);
+    for (int64_t i = 0; i < 200; i++)
+        CHECK_UINT_EQ(place(&r,
+                            (struct sv_lane_slice){
+                                .begin_ns = i * 10, .end_ns = i * 10 + 5, .is_whole = true},
+                            NULL),
+                      0);
+    static const struct {
+        int64_t begin, end;
+        uint32_t lane;
+    } rows[] = {
+        {1991, 1994, 0}, /* inside the last one, which is remembered */
+        {3, 8, 1},       /* crosses the first one, which is not */
+        {1986, 1989, 0}, /* between the last two */
+    };
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        CONTEXT("row %zu", i);
+        CHECK_UINT_EQ(place(&r,
+                            (struct sv_lane_slice){
+                                .begin_ns = rows[i].begin, .end_ns = rows[i].end, .is_whole = true},
+                            NULL),
+                      rows[i].lane);
+    }
     sv_dict_free(r.dict);
 }
 
@@ -128,7 +158,7 @@ TEST(lanes_of_a_file_that_goes_on_are_not_known)
     r.lanes = sv_lanes_loose(r.dict);
     r.lanes->n_unknown = 3;
     r.lanes->known_from_ns = 1000;
-    r.row = sv_lanes_loose_row(r.lanes, sv_dict_process(r.dict, 0, 1));
+    r.row = sv_lanes_row(r.lanes, sv_dict_process(r.dict, 0, 1), &sv_lanes_any);
     struct sv_lane_slice s = {.begin_ns = 900, .end_ns = SV_LANE_NEVER, .owner = 1, .nests = true};
     o = sv_lane_place_at(r.lanes, r.row, &s, 1);
     CHECK_UINT_EQ(o->lane, 1);
@@ -306,6 +336,42 @@ TEST(a_track_that_is_forgotten_takes_its_row_along)
     sv_dict_forget(r.dict, lane);
     sv_dict_forget(r.dict, r.track);
     CHECK(sv_lanes_find(r.lanes, r.track) == NULL && sv_lanes_find(r.lanes, lane) == NULL);
-    CHECK(sv_lanes_loose_row(r.lanes, r.track)->newest == NULL);
+    CHECK(sv_lanes_row(r.lanes, r.track, &sv_lanes_any)->newest == NULL);
     sv_dict_free(r.dict);
+}
+
+/* What is recorded when it is over: the lowest lane that is free, and the last one shared when there are no more. */
+TEST(slices_that_are_over)
+{
+    struct sv_dict *dict = sv_dict_new();
+    struct sv_lanes lanes;
+    sv_lanes_init(&lanes, dict);
+    sv_track track = sv_dict_child(dict, 0, SV_TRACK_CUSTOM, sv_dict_cstr(dict, "disk"));
+    struct sv_lane_row *row = sv_lanes_row(&lanes, track, &sv_lanes_by_end);
+    static const struct {
+        int64_t begin_ns, end_ns;
+        uint32_t lane;
+    } slices[] = {{10, 20, 0}, {12, 22, 1}, {11, 23, 2}, {20, 24, 0}, {22, 25, 1},
+                  {21, 26, 3}, {23, 27, 2}, {24, 24, 0}, {24, 30, 0}};
+    for (size_t i = 0; i < TEST_COUNT(slices); i++) {
+        int64_t begin = slices[i].begin_ns, end = slices[i].end_ns;
+        sv_track took = sv_lane_take(&lanes, row, &begin, &end);
+        CHECK_INT_EQ(took, row->lanes[slices[i].lane].track);
+        CHECK_INT_EQ(begin, slices[i].begin_ns);
+        CHECK_INT_EQ(end, slices[i].end_ns);
+    }
+    CHECK_INT_EQ(row->n, 4);
+    CHECK_STR_EQ(sv_dict_text(dict, dict->tracks[row->lanes[3].track].name).bytes, "disk 4");
+    for (uint32_t i = 0; i < sv_lanes_by_end.most; i++) {
+        int64_t begin = 100, end = 200 + i;
+        sv_lane_take(&lanes, row, &begin, &end);
+        CHECK_INT_EQ(begin, 100);
+    }
+    int64_t begin = 150, end = 300;
+    CHECK_INT_EQ(sv_lane_take(&lanes, row, &begin, &end),
+                 row->lanes[sv_lanes_by_end.most - 1].track);
+    CHECK_INT_EQ(row->n, sv_lanes_by_end.most);
+    CHECK_INT_EQ(begin, 200 + sv_lanes_by_end.most - 1);
+    sv_lanes_fini(&lanes);
+    sv_dict_free(dict);
 }

@@ -113,11 +113,11 @@ static void law_make(struct law *l, uint64_t seed, unsigned extras)
 {
     static const unsigned shapes[] = {
         SV_HAS_EDGES,
+        SV_HAS_NESTED,
+        SV_HAS_EDGES | SV_HAS_NESTED,
         SV_HAS_SLICES,
-        SV_HAS_EDGES | SV_HAS_SLICES,
-        SV_HAS_SLICES | SV_HAS_OVERLAP,
         SV_HAS_EDGES | SV_HAS_FLOW_POINTS,
-        SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP,
+        SV_HAS_EDGES | SV_HAS_SLICES,
     };
     *l = (struct law){.seed = seed, .rng = {seed * 77 + 5}, .is_json = seed % 2};
     unsigned odd = (unsigned)rng_next(&l->rng) & 63;

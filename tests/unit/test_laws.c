@@ -29,10 +29,10 @@ static bool keeps_flow_numbers(const struct sv_format *f)
 
 static const unsigned shapes[] = {
     SV_HAS_EDGES,
+    SV_HAS_NESTED,
     SV_HAS_SLICES,
-    SV_HAS_SLICES | SV_HAS_OVERLAP,
     SV_HAS_EDGES | SV_HAS_FLOW_POINTS,
-    SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER | SV_HAS_FLOW_POINTS,
+    SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS,
 };
 
 /* The scratch file with this stem and the format's usual suffix. */
@@ -85,7 +85,7 @@ static void collect_slices(struct sv_source *source, struct collect *c)
 {
     struct sv_err err;
     sv_err_clear(&err);
-    unsigned takes = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_FLOW_POINTS;
+    unsigned takes = SV_HAS_SLICES | SV_HAS_FLOW_POINTS;
     CHECK_INT_EQ(sv_pump(source, collect_sink(c, takes), NULL, &err), 0);
     CHECK_STR_EQ(err.msg, "");
 }
@@ -255,9 +255,7 @@ static void check_pair(const struct sv_format *r, const struct sv_format *w,
 TEST(every_reader_feeds_every_writer)
 {
     struct gen g;
-    unsigned shape = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER |
-                     SV_HAS_FLOW_POINTS,
-             takes;
+    unsigned shape = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS, takes;
     gen_make(&g, &(struct gen_options){
                      .seed = 11, .n = 3000, .shape = shape, .extras = GEN_ALL, .start_ns = 5000});
     uint64_t slices = 0;

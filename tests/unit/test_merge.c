@@ -50,7 +50,7 @@ static void run(struct fixture *f, const struct part *parts, const size_t *order
     for (size_t i = 0; i < n; i++) {
         const struct part *p = &parts[order ? order[i] : i];
         struct gen *g = &f->gens[i];
-        unsigned shape = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_FLOW_POINTS;
+        unsigned shape = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_FLOW_POINTS;
         gen_make(
             g, &(struct gen_options){.seed = p->seed, .n = 400, .shape = shape, .extras = GEN_ALL});
         g->dict->clocks.trace_clock = p->clock;
@@ -126,7 +126,7 @@ TEST(law_one_input_comes_out_as_it_went_in)
     struct fixture f;
     run(&f, hosts, NULL, 1, (struct sv_merge_options){0});
     struct gen g;
-    unsigned shape = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_FLOW_POINTS;
+    unsigned shape = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_FLOW_POINTS;
     gen_make(&g, &(struct gen_options){.seed = 1, .n = 400, .shape = shape, .extras = GEN_ALL});
     struct collect c = {0};
     struct sv_sink *s =
@@ -220,7 +220,7 @@ TEST(what_was_merged_before_keeps_its_machines)
         sv_track t = sv_dict_process(dicts[i], 0, 10);
         struct sv_event e = {.ts_ns = 1, .track = t, .kind = SV_INSTANT};
         struct gen g = {.dict = dicts[i], .events = &e, .n = 1};
-        CHECK_INT_EQ(sv_merge_add(m, &in, gen_source(&g, SV_HAS_SLICES, NULL), NULL, NULL), 0);
+        CHECK_INT_EQ(sv_merge_add(m, &in, gen_source(&g, SV_HAS_NESTED, NULL), NULL, NULL), 0);
     }
     struct sv_source *source;
     struct collect c = {0};
@@ -466,14 +466,14 @@ TEST(both_ends_of_a_slice_are_converted)
 TEST(a_source_that_fails_fails_the_merge)
 {
     struct gen g;
-    gen_make(
-        &g, &(struct gen_options){.seed = 1, .n = 20000, .shape = SV_HAS_SLICES | SV_HAS_DISORDER});
+    gen_make(&g,
+             &(struct gen_options){.seed = 1, .n = 20000, .shape = SV_HAS_NESTED | SV_IN_NO_ORDER});
     setenv("TMPDIR", "/nonexistent/place", 1);
     struct sv_merge *m = sv_merge_new(&(struct sv_merge_options){.memory_bytes = 1});
     struct sv_merge_input in = {.name = "a", .dict = g.dict};
     struct sv_err err = {0};
     CHECK_INT_EQ(
-        sv_merge_add(m, &in, gen_source(&g, SV_HAS_SLICES | SV_HAS_DISORDER, NULL), NULL, &err),
+        sv_merge_add(m, &in, gen_source(&g, SV_HAS_NESTED | SV_IN_NO_ORDER, NULL), NULL, &err),
         SV_EIO);
     g.dict = NULL;
     gen_fini(&g);

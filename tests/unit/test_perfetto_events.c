@@ -603,7 +603,7 @@ TEST(counters_absolute_incremental_and_extra)
                                 "4 0 counter sum#000000000000000b   int:8\n"
                                 "4 0 counter plain#000000000000000a   double:0.5\n"
                                 "5 0 counter undeclared#000000000000000d   double:2.5\n");
-    check_finding(&r, SV_NOTE, "counter value on a track that is no counter", 1, -1);
+    check_finding(&r, SV_NOTE, "counter value on a track that is not a counter", 1, -1);
     check_finding(&r, SV_DAMAGE, "counter event without value", 1, -1);
     done(&r, &f);
 }

@@ -262,6 +262,34 @@ TEST(clocks_and_processes_count_from_the_origin)
     sv_report_fini(&w.report);
 }
 
+/* A clock that nothing relates to others when the file begins: its name stands beside the file's own, and both count from the origin. */
+TEST(a_clock_that_is_related_late_counts_from_the_origin)
+{
+    struct writing w;
+    struct sv_buf bytes;
+    struct read r;
+    open_writing(&w, SV_PLAIN, false);
+    w.dict->clocks.trace_clock = SV_CLOCK_REALTIME;
+    put(&w, 0, 5);
+    sv_clocks_add(&w.dict->clocks, &(struct sv_snapshot){.readings = {{SV_CLOCK_REALTIME, 300},
+                                                                      {SV_CLOCK_MONOTONIC, 50}},
+                                                         .n = 2,
+                                                         .uncertainty_ns = -1});
+    put(&w, 0, 400);
+    put(&w, 0, -20000);
+    close_writing(&w);
+    read_grown(&bytes);
+    check_times(&bytes, (int64_t[]){5, 400, -20000}, 3);
+    read_bytes(&r, bytes.data, bytes.len, 0);
+    int64_t ns;
+    CHECK_INT_EQ(r.dict->clocks.trace_clock, SV_CLOCK_REALTIME);
+    CHECK(sv_clocks_convert(&r.dict->clocks, SV_CLOCK_REALTIME, SV_CLOCK_MONOTONIC, 300, &ns));
+    CHECK_INT_EQ(ns, 50);
+    done(&r, NULL);
+    sv_buf_fini(&bytes);
+    sv_report_fini(&w.report);
+}
+
 /* One file behind another: the second has no origin, or another one. */
 TEST(an_origin_holds_for_its_own_file)
 {

@@ -47,7 +47,7 @@ TEST(a_recording_is_found_with_its_size_until_its_file_is_gone)
     struct sv_running r = {0};
     set_up();
     CHECK_UINT_EQ(count(&r), 0);
-    char *path = sv_running_tell("ls\n\033[31m", "/out/a\nb.pftrace", true);
+    char *path = sv_running_announce("ls\n\033[31m", "/out/a\nb.pftrace", true);
     REQUIRE(path);
     CHECK_UINT_EQ(count(&r), 1);
     CHECK_UINT_EQ(r.id.pid, (unsigned)getpid());
@@ -73,7 +73,7 @@ TEST(a_relative_output_is_below_the_working_directory)
     struct sv_running r = {0};
     char cwd[512], wanted[640];
     set_up();
-    char *path = sv_running_tell("x", "sub/t.pftrace", false);
+    char *path = sv_running_announce("x", "sub/t.pftrace", false);
     REQUIRE(path && getcwd(cwd, sizeof cwd));
     snprintf(wanted, sizeof wanted, "%s/sub/t.pftrace", cwd);
     CHECK_UINT_EQ(count(&r), 1);
@@ -105,7 +105,7 @@ static bool exists(const char *name)
 static struct sv_running mine(void)
 {
     struct sv_running r = {0};
-    char *path = sv_running_tell("x", "/x", false);
+    char *path = sv_running_announce("x", "/x", false);
     REQUIRE(path && count(&r) == 1);
     unlink(path);
     free(path);
@@ -208,7 +208,7 @@ TEST(a_folder_that_others_can_write_to_is_not_believed)
     CHECK_UINT_EQ(count(&found), 1);
     REQUIRE(chmod(folder, 0777) == 0);
     CHECK_UINT_EQ(count(&found), 0);
-    CHECK(!sv_running_tell("x", "/x", false));
+    CHECK(!sv_running_announce("x", "/x", false));
     close(fd);
     tear_down();
 }

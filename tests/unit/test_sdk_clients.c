@@ -1,9 +1,9 @@
-/* Clients of a host: what they may cost, what closes them, and what the journal says of their losses. */
+/* Clients of a collector: what they may cost, what closes them, and what the journal says of their losses. */
 #include "core/base/buf.h"
 #include "core/base/report.h"
+#include "sdk/clients.h"
 #include "sdk/drain.h"
 #include "sdk/drain_names.h"
-#include "sdk/guests.h"
 #include "tests/harness/test.h"
 
 #include <errno.h>
@@ -18,13 +18,13 @@
 
 enum { SIZE = 16 << 10 };
 
-/* A host's folder and the files of one client in it, mapped as the client has them. */
+/* A collector's folder and the files of one client in it, mapped as the client has them. */
 struct scene {
     int folder, client;
     struct sv_session_file *session;
     struct sv_ring *ring;
     uint8_t *data;
-    struct sv_guests guests;
+    struct sv_clients clients;
     struct sv_dict *dict;
     struct sv_report report;
     struct sv_batch batch;
@@ -59,7 +59,7 @@ static void put_names(struct scene *s)
 static void open_scene(struct scene *s)
 {
     memset(s, 0, sizeof *s);
-    const char *path = test_scratch("host");
+    const char *path = test_scratch("collector");
     REQUIRE(mkdir(path, 0700) == 0);
     s->folder = open(path, O_RDONLY | O_DIRECTORY);
     REQUIRE(mkdirat(s->folder, "1-a", 0700) == 0);
@@ -68,7 +68,7 @@ static void open_scene(struct scene *s)
     *s->session = (struct sv_session_file){.magic = SV_SESSION_MAGIC,
                                            .version = SV_LAYOUT_VERSION,
                                            .process = sv_process_id_self(),
-                                           .state = SV_SESSION_GUEST,
+                                           .state = SV_SESSION_CLIENT,
                                            .n_rings = 1};
     s->ring = map_new(s->client, "ring.0", SV_PAGE + SIZE);
     s->data = (uint8_t *)s->ring + SV_PAGE;
@@ -81,12 +81,12 @@ static void open_scene(struct scene *s)
     s->dict = sv_dict_new();
     sv_report_init(&s->report);
     sv_batch_init(&s->batch);
-    sv_guests_init(&s->guests, s->folder, s->dict, &s->report, 0);
+    sv_clients_init(&s->clients, s->folder, s->dict, &s->report);
 }
 
 static void close_scene(struct scene *s)
 {
-    sv_guests_fini(&s->guests);
+    sv_clients_fini(&s->clients);
     sv_batch_fini(&s->batch);
     sv_report_fini(&s->report);
     sv_dict_free(s->dict);
@@ -106,15 +106,16 @@ static void emit(struct scene *s, uint32_t number, size_t len)
     atomic_store(&s->ring->head, head + 24 + padded);
 }
 
-/* A round of the host: all events, and the commit. */
+/* A round of the collector: all events, and the commit. */
 static uint64_t go(struct scene *s)
 {
     uint64_t events = 0;
-    sv_guests_round(&s->guests, 0, true);
-    for (int n; sv_batch_reset(&s->batch), (n = sv_guests_next(&s->guests, &s->batch, NULL)) > 0;)
+    sv_clients_round(&s->clients, 0, true);
+    for (int n; sv_batch_reset(&s->batch),
+                (n = s->clients.source.next(&s->clients.source, &s->batch, NULL)) > 0;)
         events += (uint64_t)n;
-    sv_guests_mark(&s->guests, s->guests.round + 1);
-    sv_guests_release(&s->guests);
+    sv_clients_mark(&s->clients, s->clients.round + 1);
+    sv_clients_release(&s->clients);
     return events;
 }
 
@@ -134,7 +135,7 @@ TEST(is_read_and_marked)
     for (uint32_t i = 0; i < 10; i++)
         emit(&s, i, 20);
     CHECK_UINT_EQ(go(&s), 10);
-    CHECK_UINT_EQ(s.guests.n, 1);
+    CHECK_UINT_EQ(s.clients.n, 1);
     CHECK_UINT_EQ(s.ring->tail, s.ring->head);
     for (uint32_t i = 0; i < 100; i++) { /* over the ring's end */
         for (uint32_t k = 0; k < 20; k++)
@@ -157,21 +158,21 @@ TEST(a_head_inside_of_a_record_is_damage)
     close_scene(&s);
 }
 
-/* What a batch refers to, and what follows it in the same window, is the host's own copy. */
+/* What a batch refers to, and what follows it in the same window, is the collector's own copy. */
 TEST(cannot_change_what_is_being_read)
 {
     static struct scene s;
     open_scene(&s);
     for (uint32_t i = 0; i < 400; i++) /* more than one batch */
         emit(&s, i, 8);
-    sv_guests_round(&s.guests, 0, true);
-    int n = sv_guests_next(&s.guests, &s.batch, NULL);
+    sv_clients_round(&s.clients, 0, true);
+    int n = s.clients.source.next(&s.clients.source, &s.batch, NULL);
     CHECK(n > 0 && n < 400);
     memset(s.data, 0xff, SIZE);
     const char *name = sv_dict_text(s.dict, s.batch.events[n - 1].name).bytes;
     CHECK_UINT_EQ(strtoul(name, NULL, 16), (unsigned)n - 1);
     sv_batch_reset(&s.batch);
-    CHECK_INT_EQ(sv_guests_next(&s.guests, &s.batch, NULL), 400 - n);
+    CHECK_INT_EQ(s.clients.source.next(&s.clients.source, &s.batch, NULL), 400 - n);
     CHECK_UINT_EQ(s.report.n, 0);
     close_scene(&s);
 }
@@ -180,21 +181,21 @@ TEST(that_takes_too_much_memory_is_closed)
 {
     static struct scene s;
     open_scene(&s);
-    s.guests.budget_bytes = 1 << 20;
+    s.clients.budget_bytes = 1 << 20;
     uint32_t number = 0;
     uint64_t events = 0;
-    for (int round = 0; round < 1000 && (round == 0 || s.guests.n > 0); round++) {
+    for (int round = 0; round < 1000 && (round == 0 || s.clients.n > 0); round++) {
         for (int i = 0; i < 4; i++)
             emit(&s, number++, 3000);
         events += go(&s);
     }
-    CHECK_UINT_EQ(s.guests.n, 0);
+    CHECK_UINT_EQ(s.clients.n, 0);
     CHECK(found(&s, "a client was closed", "more memory"));
     CHECK(events > 100 && events <= number); /* what it had until then is kept */
     CHECK(sv_dict_used_bytes(s.dict) < 2 << 20);
     CHECK_UINT_EQ(s.session->state, SV_SESSION_OFF);
     CHECK_UINT_EQ(go(&s), 0); /* and it is not met again */
-    CHECK_UINT_EQ(s.guests.n_ever, 1);
+    CHECK_UINT_EQ(s.clients.n_ever, 1);
     close_scene(&s);
 }
 
@@ -216,13 +217,13 @@ TEST(that_cuts_its_files_is_closed)
         CHECK_UINT_EQ(go(&s), 1);
         cut(&s, names[i]);
         CHECK_UINT_EQ(go(&s), 0);
-        CHECK_UINT_EQ(s.guests.n, 0);
+        CHECK_UINT_EQ(s.clients.n, 0);
         CHECK(found(&s, "a client was closed", "cut"));
         close_scene(&s);
         REQUIRE(unlinkat(s.client, "ring.0", 0) == 0 && unlinkat(s.client, "names", 0) == 0 &&
                 unlinkat(s.client, "session", 0) == 0 &&
                 unlinkat(s.folder, "1-a", AT_REMOVEDIR) == 0);
-        rmdir(test_scratch("host"));
+        rmdir(test_scratch("collector"));
     }
 }
 
@@ -235,15 +236,16 @@ TEST(that_others_can_write_to_is_refused)
     CHECK(found(&s, "a client is not read", "other users"));
     REQUIRE(fchmod(s.client, 0700) == 0);
     CHECK_UINT_EQ(go(&s), 0); /* for good */
-    CHECK_UINT_EQ(s.guests.n_ever, 0);
+    CHECK_UINT_EQ(s.clients.n_ever, 0);
     close_scene(&s);
 }
 
 static uint64_t losses(struct scene *s)
 {
     uint64_t lost = 0;
-    sv_guests_round(&s->guests, 0, true);
-    for (int n; sv_batch_reset(&s->batch), (n = sv_guests_next(&s->guests, &s->batch, NULL)) > 0;)
+    sv_clients_round(&s->clients, 0, true);
+    for (int n; sv_batch_reset(&s->batch),
+                (n = s->clients.source.next(&s->clients.source, &s->batch, NULL)) > 0;)
         for (int i = 0; i < n; i++)
             if (s->batch.events[i].kind == SV_LOSS)
                 lost += (uint64_t)s->batch.events[i].args[0].i;
@@ -259,11 +261,11 @@ TEST(losses_are_journalled)
     s.ring->lost_full = 100;
     s.ring->lost_nested = 7;
     CHECK_UINT_EQ(losses(&s), 107);
-    sv_guests_mark(&s.guests, 1);
-    sv_guests_release(&s.guests);
+    sv_clients_mark(&s.clients, 1);
+    sv_clients_release(&s.clients);
     s.ring->lost_full = 150;
     CHECK_UINT_EQ(losses(&s), 50);
-    sv_guests_mark(&s.guests, 2); /* but the round was not made so */
+    sv_clients_mark(&s.clients, 2); /* but the round was not made so */
     struct sv_ring_progress p = sv_ring_committed(s.ring, SIZE, 1);
     CHECK_UINT_EQ(p.lost_full, 100);
     CHECK_UINT_EQ(p.lost_nested, 7);

@@ -2,6 +2,7 @@
 #include "core/base/buf.h"
 #include "sdk/drain.h"
 #include "sdk/session_layout.h"
+#include "tests/harness/shape_check.h"
 #include "tests/harness/test.h"
 
 #include <stave/stave.h>
@@ -17,6 +18,7 @@ struct bench {
     struct sv_report report;
     struct sv_drain *drain;
     struct sv_batch batch;
+    struct shape_check shape;
 };
 
 static void put_name(struct sv_buf *b, struct sv_name_head h, const char *const *texts, size_t n,
@@ -44,7 +46,8 @@ static void open_bench(struct bench *t)
     t->dict = sv_dict_new();
     sv_report_init(&t->report);
     sv_batch_init(&t->batch);
-    t->drain = sv_drain_new(t->dict, &t->report, 42, 0);
+    t->drain = sv_drain_new(t->dict, &t->report, 42);
+    shape_check_sink(&t->shape, sv_drain_source(t->drain)->gives, NULL);
     struct sv_buf names;
     sv_buf_init(&names, 1 << 20);
     const char *plain[] = {"cat", "plain", "f.c", "fn"},
@@ -85,6 +88,7 @@ static void open_bench(struct bench *t)
 
 static void close_bench(struct bench *t)
 {
+    CHECK_STR_EQ(shape_check_end(&t->shape), "");
     sv_drain_free(t->drain);
     sv_batch_fini(&t->batch);
     sv_report_fini(&t->report);
@@ -106,7 +110,9 @@ static int pull(struct bench *t)
     sv_batch_reset(&t->batch);
     sv_drain_round(t->drain);
     struct sv_source *s = sv_drain_source(t->drain);
-    return s->next(s, &t->batch, NULL);
+    int n = s->next(s, &t->batch, NULL);
+    shape_check_see(&t->shape, t->batch.events, t->batch.n);
+    return n;
 }
 
 static const char *name_of(const struct bench *t, const struct sv_event *e)

@@ -59,8 +59,7 @@ static void check_sorted(struct gen *g, size_t memory_bytes)
     collect_fini(&c);
 }
 
-#define ALL_SHAPES \
-    (SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_FLOW_POINTS | SV_HAS_DISORDER)
+#define ALL_SHAPES (SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_FLOW_POINTS | SV_IN_NO_ORDER)
 
 TEST(random_events_in_memory_and_spilled)
 {
@@ -68,7 +67,7 @@ TEST(random_events_in_memory_and_spilled)
     for (size_t i = 0; i < TEST_COUNT(sizes); i++) {
         for (unsigned disorder = 0; disorder < 2; disorder++) {
             struct gen g;
-            unsigned shape = disorder ? ALL_SHAPES : ALL_SHAPES & ~(unsigned)SV_HAS_DISORDER;
+            unsigned shape = disorder ? ALL_SHAPES : ALL_SHAPES & ~SV_ORDER_BITS;
             gen_make(&g, &(struct gen_options){
                              .seed = i, .n = sizes[i], .shape = shape, .extras = GEN_ALL});
             CONTEXT("%zu events, disorder %u, in memory", sizes[i], disorder);

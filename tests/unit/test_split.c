@@ -394,8 +394,8 @@ TEST(law_random_slices_nest_on_their_lanes)
     for (unsigned seed = 0; seed < 40; seed++) {
         CONTEXT("seed %u", seed);
         struct gen g;
-        unsigned shape = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_FLOW_POINTS |
-                         (seed % 2 ? SV_HAS_EDGES : 0) | (seed % 4 == 0 ? SV_HAS_DISORDER : 0);
+        unsigned shape = SV_HAS_SLICES | SV_HAS_FLOW_POINTS | (seed % 2 ? SV_HAS_EDGES : 0) |
+                         (seed % 4 == 0 ? SV_IN_NO_ORDER : 0);
         gen_make(&g,
                  &(struct gen_options){.seed = seed, .n = 3000, .shape = shape, .extras = GEN_ALL});
         struct collect edges = {0}, slices = {0};
@@ -474,15 +474,13 @@ TEST(law_pair_after_split_is_identity)
         CONTEXT("seed %u", seed);
         struct gen g;
         gen_make(&g, &(struct gen_options){
-                         .seed = seed, .n = 2000, .shape = SV_HAS_SLICES, .extras = GEN_ALL});
+                         .seed = seed, .n = 2000, .shape = SV_HAS_NESTED, .extras = GEN_ALL});
         uint32_t tracks = g.dict->n_tracks;
         check_same_set(&g, NULL, pair_after_split);
         CHECK_UINT_EQ(g.dict->n_tracks, tracks); /* what nests needs no lanes */
         gen_fini(&g);
-        gen_make(&g, &(struct gen_options){.seed = seed,
-                                           .n = 2000,
-                                           .shape = SV_HAS_SLICES | SV_HAS_OVERLAP,
-                                           .extras = GEN_ALL});
+        gen_make(&g, &(struct gen_options){
+                         .seed = seed, .n = 2000, .shape = SV_HAS_SLICES, .extras = GEN_ALL});
         check_same_set(&g, sv_lanes_new, pair_after_split);
         check_same_set(&g, sv_lanes_new, pair_after_lanes);
         gen_fini(&g);
@@ -516,7 +514,7 @@ TEST(failures_are_passed_on)
     struct gen g;
     gen_make(&g, &(struct gen_options){.seed = 5,
                                        .n = 3000,
-                                       .shape = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_FLOW_POINTS,
+                                       .shape = SV_HAS_SLICES | SV_HAS_FLOW_POINTS,
                                        .extras = GEN_ALL});
     struct collect c = {.fail_at = 500};
     struct sv_err err = {0};

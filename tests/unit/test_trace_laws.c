@@ -9,20 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EVERYTHING \
-    (SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER | SV_HAS_FLOW_POINTS)
+#define EVERYTHING (SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS)
 
 /* Each turn another combination of shapes, the last one of everything. */
 static struct gen_options options_of(uint64_t turn)
 {
     static const unsigned shapes[] = {
         SV_HAS_EDGES,
+        SV_HAS_NESTED,
+        SV_HAS_EDGES | SV_HAS_NESTED,
         SV_HAS_SLICES,
-        SV_HAS_EDGES | SV_HAS_SLICES,
-        SV_HAS_SLICES | SV_HAS_OVERLAP,
-        SV_HAS_EDGES | SV_HAS_DISORDER,
-        SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER,
-        SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_FLOW_POINTS,
+        SV_HAS_EDGES | SV_IN_NO_ORDER,
+        SV_HAS_SLICES | SV_IN_NO_ORDER,
+        SV_HAS_EDGES | SV_HAS_NESTED | SV_HAS_FLOW_POINTS,
         EVERYTHING,
     };
     return (struct gen_options){.seed = turn,
@@ -82,7 +81,7 @@ static const char *as_slices(struct sv_source *source, struct sv_dict *dict, str
 {
     struct collect c = {0};
     struct sv_err err = {0};
-    unsigned takes = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_FLOW_POINTS;
+    unsigned takes = SV_HAS_SLICES | SV_HAS_FLOW_POINTS;
     CHECK_INT_EQ(sv_pump(source, collect_sink(&c, takes), NULL, &err), 0);
     dump_set(text, dict, c.events, c.n);
     collect_fini(&c);
@@ -127,7 +126,7 @@ TEST(what_the_source_gives_is_in_time_order)
         gen_make(&g, &o);
         struct sv_trace *t = store(&g);
         struct sv_source *s = sv_trace_source(t, NULL);
-        CHECK(!(s->gives & SV_HAS_DISORDER));
+        CHECK(!(s->gives & SV_IN_NO_ORDER));
         CHECK_INT_EQ(sv_pump(s, collect_sink(&c, EVERYTHING), NULL, &err), 0);
         for (size_t i = 1; i < c.n; i++)
             REQUIRE(c.events[i - 1].ts_ns < c.events[i].ts_ns ||

@@ -91,7 +91,7 @@ TEST(yaml_refuses_with_the_line)
     } rows[] = {
         {"a: 1\na: 2\n", "f:2: 'a' is given twice (first in line 1)"},
         {"a: {b: 1, b: 2}\n", "f:1: 'b' is given twice (first in line 1)"},
-        {"a:\n\tb: 1\n", "f:2: a tab in the indentation; use blanks"},
+        {"a:\n\tb: 1\n", "f:2: a tab in the indentation; use spaces"},
         {"a: b: c\n", "f:1: unexpected text after the value (texts with ': ' or after quotes need "
                       "quotes around all of it)"},
         {"a: 'b' c\n", "f:1: unexpected text after the value (texts with ': ' or after quotes "
@@ -100,15 +100,15 @@ TEST(yaml_refuses_with_the_line)
                            "are not supported; use quotes on one line)"},
         {"a:\n    b: 1\n  c: 2\n", "f:3: indented more than the lines before it (texts over "
                                    "several lines are not supported; use quotes on one line)"},
-        {"  a: 1\nb: 2\n", "f:2: indented less than the lines before it, or not of their kind"},
-        {"- 1\nb: 2\n", "f:2: indented less than the lines before it, or not of their kind"},
+        {"  a: 1\nb: 2\n", "f:2: indented less than the lines before it, or of another kind"},
+        {"- 1\nb: 2\n", "f:2: indented less than the lines before it, or of another kind"},
         {"a: 1\n- b\n", "f:2: expected 'key: value'"},
         {"a: 1\nb\n", "f:2: expected 'key: value'"},
         {"a: |\n  x\n", "f:1: texts over several lines are not supported; use quotes and \\n"},
         {"a: &x 1\n",
-         "f:1: anchors and aliases are not supported; texts that begin so need quotes"},
-        {"a: *x\n", "f:1: anchors and aliases are not supported; texts that begin so need quotes"},
-        {"a: !!int 1\n", "f:1: tags are not supported; texts that begin so need quotes"},
+         "f:1: anchors and aliases are not supported; texts that start like one need quotes"},
+        {"a: *x\n", "f:1: anchors and aliases are not supported; texts that start like one need quotes"},
+        {"a: !!int 1\n", "f:1: tags are not supported; texts that start like one need quotes"},
         {"<<: 1\n", "f:1: merging (<<) and empty keys are not supported"},
         {"? a\n", "f:1: a list or key cannot begin here"},
         {"%YAML 1.2\n---\n", "f:1: directives (%) are not supported"},
@@ -125,7 +125,7 @@ TEST(yaml_refuses_with_the_line)
         {"a: {b}\n", "f:1: expected 'key: value' between { and }"},
         {"a: {b: 1 [\n", "f:1: expected ',' or '}'"},
         {"a: [,]\n",
-         "f:1: a bracket or comma that nothing opened; texts that begin so need quotes"},
+         "f:1: unexpected bracket or comma; texts that start with one need quotes"},
         {"a: - b\n", "f:1: a list or key cannot begin here"},
         {"a: 1\nb: \x01\n", "f:2: a control character"},
         {"a: 1\nb: \xff\n", "f:2: not valid UTF-8"},

@@ -1,5 +1,5 @@
 /* libstave-cuda.so, inside. The driver calls cuda_entry.c, which loads CUPTI (cuda_cupti.c) and gives it buffers; full ones come back and are read by
- * cuda_decode.c, which tells libstave-gpu. */
+ * cuda_decode.c, which calls libstave-gpu. */
 #ifndef SV_INJECT_CUDA_CUDA_H
 #define SV_INJECT_CUDA_CUDA_H
 

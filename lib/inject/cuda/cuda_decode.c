@@ -1,7 +1,7 @@
 /* Activity records → work of libstave-gpu.
  *
  * Called with a full buffer, under the caller's lock, so that tables here need none. A buffer is walked twice: devices, contexts, names and
- * external ids first, because records that need them may come before them. What is not understood is counted and told as loss.
+ * external ids first, because records that need them may come before them. Unrecognised records are counted and reported as loss.
  *
  * The buffer was written by CUPTI, thus by another's code: fields are read through views that end where the record's version or the buffer does. */
 #include "inject/cuda/cuda.h"
@@ -524,7 +524,8 @@ static void read_event_record(struct cuda_decoder *d, struct cuda_view v)
     stave_gpu_add_point(STAVE_GPU_EVENT_RECORD, &at, CUDA_GET(v, EVENT, eventId));
 }
 
-static void tell(struct cuda_decoder *d, uint32_t kind, enum cuda_record record, struct cuda_view v)
+static void add_record(struct cuda_decoder *d, uint32_t kind, enum cuda_record record,
+                       struct cuda_view v)
 {
     switch (record) {
     case CUDA_KERNEL: read_kernel(d, v); break;
@@ -563,7 +564,7 @@ void cuda_decode(struct cuda_decoder *d, uint8_t *buffer, size_t size)
             if (walk == 0)
                 learn(d, record, v);
             else
-                tell(d, kind, record, v);
+                add_record(d, kind, record, v);
         }
     }
     if (seen.without_times)

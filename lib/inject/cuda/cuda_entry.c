@@ -1,7 +1,7 @@
 /* libstave-cuda.so: the CUDA driver loads it by CUDA_INJECTION64_PATH and calls InitializeInjection() before the program's first call is done.
  *
  * Nothing is touched unless Stave records. CUPTI fills buffers of ours, of which there are a bounded number: beyond that it drops
- * records, counts them, and we tell the loss. When the recording ends, all kinds are switched off and CUPTI is given back, so that what
+ * records, counts them, and we report the loss. When the recording ends, all kinds are switched off and CUPTI is given back, so that what
  * remains is nothing; a recording that begins later does not start it again. Whatever fails is one line on stderr, and the program runs on. */
 #include "inject/cuda/cuda.h"
 
@@ -154,7 +154,7 @@ static void complete(CUcontext context, uint32_t stream, uint8_t *buffer, size_t
 
 /* ---- start and end ---- */
 
-/* CUPTI allows one subscriber; being it keeps others out and tells us when they are in. */
+/* CUPTI allows one subscriber. Subscribing keeps others out, and fails when another one is there. */
 static void on_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                         const void *info)
 {

@@ -119,9 +119,9 @@ static stave_track_t track_of(const struct rows *r, unsigned row)
 
 /* ---- begin and end ---- */
 
-static void tell(const struct itt_key *key, const char *name, const char *domain,
-                 struct itt_id parent, int64_t begin_ns, int64_t end_ns, stave_track_t track,
-                 struct stave_args *more)
+static void add_span(const struct itt_key *key, const char *name, const char *domain,
+                     struct itt_id parent, int64_t begin_ns, int64_t end_ns, stave_track_t track,
+                     struct stave_args *more)
 {
     struct stave_args own;
     if (!more) {
@@ -196,8 +196,8 @@ void itt_span_end(const struct itt_key *key)
         n_open--;
         s->rows->is_busy &= ~((uint64_t)1 << s->row);
         /* Under the lock: the next one of this row must not be recorded before. */
-        tell(key, s->name, s->domain, s->parent, s->begin_ns, stave_now_ns(),
-             track_of(s->rows, s->row), s->more);
+        add_span(key, s->name, s->domain, s->parent, s->begin_ns, stave_now_ns(),
+                 track_of(s->rows, s->row), s->more);
     }
     pthread_mutex_unlock(&lock);
     if (s)
@@ -210,7 +210,7 @@ void itt_span_whole(const struct itt_key *key, const char *domain, const char *n
     pthread_mutex_lock(&lock);
     struct rows *r = rows_of(key->kind, domain);
     if (r)
-        tell(key, name, domain, (struct itt_id){0}, begin_ns, end_ns, track_of(r, 0), NULL);
+        add_span(key, name, domain, (struct itt_id){0}, begin_ns, end_ns, track_of(r, 0), NULL);
     pthread_mutex_unlock(&lock);
 }
 
@@ -241,8 +241,8 @@ void itt_spans_at_exit(void)
             if (!s->more)
                 stave_args_init(&own);
             stave_args_bool(more, "unfinished", true);
-            tell(&s->key, s->name, s->domain, s->parent, s->begin_ns, stave_now_ns(),
-                 track_of(s->rows, s->row), more);
+            add_span(&s->key, s->name, s->domain, s->parent, s->begin_ns, stave_now_ns(),
+                     track_of(s->rows, s->row), more);
             span_free(s);
         }
         open_spans[i] = NULL;

@@ -134,7 +134,7 @@ static inline void nvtx_event_add(struct nvtx_event *e, uint32_t shape, uint64_t
 }
 void nvtx_thread_name(uint32_t tid, const char *name);
 void nvtx_object_name(const char *kind, uint64_t handle, const char *name);
-/* What could not be recorded, by cause: told once, at the end. */
+/* What could not be recorded, by cause: reported once, at the end. */
 enum nvtx_loss {
     NVTX_LOST_DEPTH,
     NVTX_LOST_OPEN,

@@ -19,7 +19,7 @@ static NvtxFunctionPointer next_core[NVTX_CBID_CORE_SIZE], next_core2[NVTX_CBID_
 
 #define HAS_NEXT(table, id)   __builtin_expect(nvtx_has_next && (table)[id] != NULL, 0)
 #define NEXT(table, id, type) ((type)(table)[id])
-#define TELL_NEXT(table, id, type, ...)         \
+#define CALL_NEXT(table, id, type, ...)         \
     do {                                        \
         if (HAS_NEXT(table, id))                \
             NEXT(table, id, type)(__VA_ARGS__); \
@@ -50,7 +50,7 @@ static void mark_ex(const nvtxEventAttributes_t *a)
     nvtxEventAttributes_t copy;
     nvtx_event_read(&e, standard(), a);
     nvtx_mark(&e);
-    TELL_NEXT(next_core, NVTX_CBID_CORE_MarkEx, nvtxMarkEx_impl_fntype, for_next(a, &copy));
+    CALL_NEXT(next_core, NVTX_CBID_CORE_MarkEx, nvtxMarkEx_impl_fntype, for_next(a, &copy));
 }
 
 static void mark_a(const char *message)
@@ -58,7 +58,7 @@ static void mark_a(const char *message)
     struct nvtx_event e;
     nvtx_event_init(&e, standard(), message);
     nvtx_mark(&e);
-    TELL_NEXT(next_core, NVTX_CBID_CORE_MarkA, nvtxMarkA_impl_fntype, message);
+    CALL_NEXT(next_core, NVTX_CBID_CORE_MarkA, nvtxMarkA_impl_fntype, message);
 }
 
 static void mark_w(const wchar_t *message)
@@ -66,7 +66,7 @@ static void mark_w(const wchar_t *message)
     struct nvtx_event e;
     nvtx_event_init(&e, standard(), nvtx_narrow(message, e.narrow, sizeof e.narrow));
     nvtx_mark(&e);
-    TELL_NEXT(next_core, NVTX_CBID_CORE_MarkW, nvtxMarkW_impl_fntype, message);
+    CALL_NEXT(next_core, NVTX_CBID_CORE_MarkW, nvtxMarkW_impl_fntype, message);
 }
 
 static nvtxRangeId_t start_ex(const nvtxEventAttributes_t *a)
@@ -104,14 +104,14 @@ static nvtxRangeId_t start_w(const wchar_t *message)
 static void range_end(nvtxRangeId_t id)
 {
     nvtxRangeId_t next = nvtx_end(id, NULL);
-    TELL_NEXT(next_core, NVTX_CBID_CORE_RangeEnd, nvtxRangeEnd_impl_fntype, next);
+    CALL_NEXT(next_core, NVTX_CBID_CORE_RangeEnd, nvtxRangeEnd_impl_fntype, next);
 }
 
 static int push_ex(const nvtxEventAttributes_t *a)
 {
     struct nvtx_event e;
     nvtxEventAttributes_t copy;
-    TELL_NEXT(next_core, NVTX_CBID_CORE_RangePushEx, nvtxRangePushEx_impl_fntype,
+    CALL_NEXT(next_core, NVTX_CBID_CORE_RangePushEx, nvtxRangePushEx_impl_fntype,
               for_next(a, &copy));
     nvtx_event_read(&e, standard(), a);
     return nvtx_push(&e);
@@ -119,14 +119,14 @@ static int push_ex(const nvtxEventAttributes_t *a)
 
 static int push_a(const char *message)
 {
-    TELL_NEXT(next_core, NVTX_CBID_CORE_RangePushA, nvtxRangePushA_impl_fntype, message);
+    CALL_NEXT(next_core, NVTX_CBID_CORE_RangePushA, nvtxRangePushA_impl_fntype, message);
     return nvtx_push_text(standard(), message);
 }
 
 static int push_w(const wchar_t *message)
 {
     char narrow[NVTX_TEXT_MAX + 4];
-    TELL_NEXT(next_core, NVTX_CBID_CORE_RangePushW, nvtxRangePushW_impl_fntype, message);
+    CALL_NEXT(next_core, NVTX_CBID_CORE_RangePushW, nvtxRangePushW_impl_fntype, message);
     return nvtx_push_text(standard(), nvtx_narrow(message, narrow, sizeof narrow));
 }
 
@@ -141,7 +141,7 @@ static int pop(void)
 static void name_category_a(uint32_t category, const char *name)
 {
     nvtx_category_name(standard(), category, name);
-    TELL_NEXT(next_core, NVTX_CBID_CORE_NameCategoryA, nvtxNameCategoryA_impl_fntype, category,
+    CALL_NEXT(next_core, NVTX_CBID_CORE_NameCategoryA, nvtxNameCategoryA_impl_fntype, category,
               name);
 }
 
@@ -149,21 +149,21 @@ static void name_category_w(uint32_t category, const wchar_t *name)
 {
     char narrow[NVTX_TEXT_MAX];
     nvtx_category_name(standard(), category, nvtx_narrow(name, narrow, sizeof narrow));
-    TELL_NEXT(next_core, NVTX_CBID_CORE_NameCategoryW, nvtxNameCategoryW_impl_fntype, category,
+    CALL_NEXT(next_core, NVTX_CBID_CORE_NameCategoryW, nvtxNameCategoryW_impl_fntype, category,
               name);
 }
 
 static void name_thread_a(uint32_t tid, const char *name)
 {
     nvtx_thread_name(tid, name);
-    TELL_NEXT(next_core, NVTX_CBID_CORE_NameOsThreadA, nvtxNameOsThreadA_impl_fntype, tid, name);
+    CALL_NEXT(next_core, NVTX_CBID_CORE_NameOsThreadA, nvtxNameOsThreadA_impl_fntype, tid, name);
 }
 
 static void name_thread_w(uint32_t tid, const wchar_t *name)
 {
     char narrow[NVTX_TEXT_MAX];
     nvtx_thread_name(tid, nvtx_narrow(name, narrow, sizeof narrow));
-    TELL_NEXT(next_core, NVTX_CBID_CORE_NameOsThreadW, nvtxNameOsThreadW_impl_fntype, tid, name);
+    CALL_NEXT(next_core, NVTX_CBID_CORE_NameOsThreadW, nvtxNameOsThreadW_impl_fntype, tid, name);
 }
 
 /* ---- domains ---- */
@@ -179,7 +179,7 @@ static void domain_mark(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *
     nvtxEventAttributes_t copy;
     nvtx_event_read(&e, nvtx_domain_of(domain), a);
     nvtx_mark(&e);
-    TELL_NEXT(next_core2, NVTX_CBID_CORE2_DomainMarkEx, nvtxDomainMarkEx_impl_fntype,
+    CALL_NEXT(next_core2, NVTX_CBID_CORE2_DomainMarkEx, nvtxDomainMarkEx_impl_fntype,
               next_domain(domain), for_next(a, &copy));
 }
 
@@ -198,7 +198,7 @@ static nvtxRangeId_t domain_start(nvtxDomainHandle_t domain, const nvtxEventAttr
 static void domain_end(nvtxDomainHandle_t domain, nvtxRangeId_t id)
 {
     nvtxRangeId_t next = nvtx_end(id, NULL);
-    TELL_NEXT(next_core2, NVTX_CBID_CORE2_DomainRangeEnd, nvtxDomainRangeEnd_impl_fntype,
+    CALL_NEXT(next_core2, NVTX_CBID_CORE2_DomainRangeEnd, nvtxDomainRangeEnd_impl_fntype,
               next_domain(domain), next);
 }
 
@@ -206,7 +206,7 @@ static int domain_push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *a
 {
     struct nvtx_event e;
     nvtxEventAttributes_t copy;
-    TELL_NEXT(next_core2, NVTX_CBID_CORE2_DomainRangePushEx, nvtxDomainRangePushEx_impl_fntype,
+    CALL_NEXT(next_core2, NVTX_CBID_CORE2_DomainRangePushEx, nvtxDomainRangePushEx_impl_fntype,
               next_domain(domain), for_next(a, &copy));
     nvtx_event_read(&e, nvtx_domain_of(domain), a);
     return nvtx_push(&e);
@@ -215,7 +215,7 @@ static int domain_push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *a
 static int domain_pop(nvtxDomainHandle_t domain)
 {
     int level = nvtx_pop(nvtx_domain_of(domain), NULL);
-    TELL_NEXT(next_core2, NVTX_CBID_CORE2_DomainRangePop, nvtxDomainRangePop_impl_fntype,
+    CALL_NEXT(next_core2, NVTX_CBID_CORE2_DomainRangePop, nvtxDomainRangePop_impl_fntype,
               next_domain(domain));
     return level;
 }
@@ -270,7 +270,7 @@ static void resource_destroy(nvtxResourceHandle_t handle)
 {
     struct resource *r = (struct resource *)handle;
     if (r)
-        TELL_NEXT(next_core2, NVTX_CBID_CORE2_DomainResourceDestroy,
+        CALL_NEXT(next_core2, NVTX_CBID_CORE2_DomainResourceDestroy,
                   nvtxDomainResourceDestroy_impl_fntype, r->next);
     free(r);
 }
@@ -278,7 +278,7 @@ static void resource_destroy(nvtxResourceHandle_t handle)
 static void domain_category_a(nvtxDomainHandle_t domain, uint32_t category, const char *name)
 {
     nvtx_category_name(nvtx_domain_of(domain), category, name);
-    TELL_NEXT(next_core2, NVTX_CBID_CORE2_DomainNameCategoryA, nvtxDomainNameCategoryA_impl_fntype,
+    CALL_NEXT(next_core2, NVTX_CBID_CORE2_DomainNameCategoryA, nvtxDomainNameCategoryA_impl_fntype,
               next_domain(domain), category, name);
 }
 
@@ -286,7 +286,7 @@ static void domain_category_w(nvtxDomainHandle_t domain, uint32_t category, cons
 {
     char narrow[NVTX_TEXT_MAX];
     nvtx_category_name(nvtx_domain_of(domain), category, nvtx_narrow(name, narrow, sizeof narrow));
-    TELL_NEXT(next_core2, NVTX_CBID_CORE2_DomainNameCategoryW, nvtxDomainNameCategoryW_impl_fntype,
+    CALL_NEXT(next_core2, NVTX_CBID_CORE2_DomainNameCategoryW, nvtxDomainNameCategoryW_impl_fntype,
               next_domain(domain), category, name);
 }
 
@@ -352,13 +352,13 @@ static nvtxDomainHandle_t domain_create_w(const wchar_t *name)
 /* Another shared object may use the domain of this name: it stays. */
 static void domain_destroy(nvtxDomainHandle_t domain)
 {
-    TELL_NEXT(next_core2, NVTX_CBID_CORE2_DomainDestroy, nvtxDomainDestroy_impl_fntype,
+    CALL_NEXT(next_core2, NVTX_CBID_CORE2_DomainDestroy, nvtxDomainDestroy_impl_fntype,
               next_domain(domain));
 }
 
 static void initialize(const void *reserved)
 {
-    TELL_NEXT(next_core2, NVTX_CBID_CORE2_Initialize, nvtxInitialize_impl_fntype, reserved);
+    CALL_NEXT(next_core2, NVTX_CBID_CORE2_Initialize, nvtxInitialize_impl_fntype, reserved);
 }
 
 /* ---- names of things on devices: one function per kind, narrow and wide ---- */
@@ -367,14 +367,14 @@ static void initialize(const void *reserved)
     static void name_##api##_a(object o, const char *name)                                        \
     {                                                                                             \
         nvtx_object_name(kind, (uint64_t)(uintptr_t)o, name);                                     \
-        TELL_NEXT(table, NVTX_CBID_##module##_Name##api##A, nvtxName##api##A_fakeimpl_fntype, o,  \
+        CALL_NEXT(table, NVTX_CBID_##module##_Name##api##A, nvtxName##api##A_fakeimpl_fntype, o,  \
                   name);                                                                          \
     }                                                                                             \
     static void name_##api##_w(object o, const wchar_t *name)                                     \
     {                                                                                             \
         char narrow[NVTX_TEXT_MAX];                                                               \
         nvtx_object_name(kind, (uint64_t)(uintptr_t)o, nvtx_narrow(name, narrow, sizeof narrow)); \
-        TELL_NEXT(table, NVTX_CBID_##module##_Name##api##W, nvtxName##api##W_fakeimpl_fntype, o,  \
+        CALL_NEXT(table, NVTX_CBID_##module##_Name##api##W, nvtxName##api##W_fakeimpl_fntype, o,  \
                   name);                                                                          \
     }
 #define ROW(module, api)                                                       \
@@ -446,7 +446,7 @@ static void sync_destroy(void *handle)
 {
     struct sync_object *s = handle;
     if (s)
-        TELL_NEXT(next_sync, NVTX_CBID_SYNC_DomainSyncUserDestroy,
+        CALL_NEXT(next_sync, NVTX_CBID_SYNC_DomainSyncUserDestroy,
                   nvtxDomainSyncUserDestroy_fakeimpl_fntype, s->next);
     free(s);
 }
@@ -457,7 +457,7 @@ static void sync_acquire(void *handle)
     if (!s)
         return;
     nvtx_push_text(s->domain, s->acquire);
-    TELL_NEXT(next_sync, NVTX_CBID_SYNC_DomainSyncUserAcquireStart,
+    CALL_NEXT(next_sync, NVTX_CBID_SYNC_DomainSyncUserAcquireStart,
               nvtxDomainSyncUserAcquireStart_fakeimpl_fntype, s->next);
 }
 
@@ -470,7 +470,7 @@ static void sync_failed(void *handle)
     if (args)
         stave_args_bool(args, "failed", true);
     nvtx_pop(s->domain, args);
-    TELL_NEXT(next_sync, NVTX_CBID_SYNC_DomainSyncUserAcquireFailed,
+    CALL_NEXT(next_sync, NVTX_CBID_SYNC_DomainSyncUserAcquireFailed,
               nvtxDomainSyncUserAcquireFailed_fakeimpl_fntype, s->next);
 }
 
@@ -480,7 +480,7 @@ static void sync_acquired(void *handle)
     if (!s)
         return;
     nvtx_pop(s->domain, NULL);
-    TELL_NEXT(next_sync, NVTX_CBID_SYNC_DomainSyncUserAcquireSuccess,
+    CALL_NEXT(next_sync, NVTX_CBID_SYNC_DomainSyncUserAcquireSuccess,
               nvtxDomainSyncUserAcquireSuccess_fakeimpl_fntype, s->next);
 }
 
@@ -492,7 +492,7 @@ static void sync_releasing(void *handle)
     struct nvtx_event e;
     nvtx_event_init(&e, s->domain, s->release);
     nvtx_mark(&e);
-    TELL_NEXT(next_sync, NVTX_CBID_SYNC_DomainSyncUserReleasing,
+    CALL_NEXT(next_sync, NVTX_CBID_SYNC_DomainSyncUserReleasing,
               nvtxDomainSyncUserReleasing_fakeimpl_fntype, s->next);
 }
 

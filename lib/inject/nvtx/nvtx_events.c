@@ -248,7 +248,7 @@ void nvtx_event_read(struct nvtx_event *e, struct nvtx_domain *d, const nvtxEven
     if (a->colorType == NVTX_COLOR_ARGB)
         add_color(e, a->color);
     if (UNLIKELY(a->payloadType == NVTX_PAYLOAD_TYPE_EXT)) {
-        /* The pointer travels as a number; one payload unless told otherwise. */
+        /* The pointer is passed as a number; one payload unless the attributes say otherwise. */
         const nvtxPayloadData_t *data = NULL;
         memcpy(&data, &a->payload.ullValue, sizeof data);
         nvtx_event_payload(e, d, data, a->reserved0 > 0 ? (size_t)a->reserved0 : 1);
@@ -419,7 +419,7 @@ int nvtx_pop(struct nvtx_domain *d, const struct stave_args *more)
 
 /* ---- the end of the program ---- */
 
-static void tell_losses(void)
+static void report_losses(void)
 {
     uint64_t n[NVTX_LOSSES], sum = 0;
     for (int i = 0; i < NVTX_LOSSES; i++)
@@ -433,7 +433,7 @@ static void tell_losses(void)
 static void finish(void)
 {
     nvtx_ranges_finish();
-    tell_losses();
+    report_losses();
 }
 
 static void after_fork(void)
@@ -444,7 +444,7 @@ static void after_fork(void)
         self->tid = (uint32_t)syscall(SYS_gettid);
 }
 
-/* Registered after the SDK's own, so that it runs before: what is told here still reaches the file. */
+/* Registered after the SDK's own, so that it runs before: what is recorded here still reaches the file. */
 static void begin_once(void)
 {
     pthread_atfork(NULL, NULL, after_fork);

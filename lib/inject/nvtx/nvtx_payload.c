@@ -3,7 +3,7 @@
  * Schemas and enums are copied when they are registered and never freed (readers take no lock). The blob is read once, inside the call
  * that brought it, within the size that came with it; what lies behind a pointer is asked of the kernel, so that a wild one cannot end the
  * program. Depth, entries, elements and text are bounded. Not read: offsets to data elsewhere in the blob, which are shown as
- * numbers, and dimensions that stand in another payload. */
+ * numbers, and dimensions that are in another payload. */
 #include "inject/nvtx/nvtx.h"
 
 #include <pthread.h>
@@ -179,7 +179,7 @@ static size_t align_up(size_t n, size_t align)
 }
 
 /* The offsets that the program left to us, by the rules of C; the first entry that has no fixed size ends it. */
-static void lay_out(const struct nvtx_domain *d, struct nvtx_schema *s, size_t told)
+static void lay_out(const struct nvtx_domain *d, struct nvtx_schema *s, size_t given_size)
 {
     size_t at = 0, largest = 0;
     s->align = 1;
@@ -200,7 +200,7 @@ static void lay_out(const struct nvtx_domain *d, struct nvtx_schema *s, size_t t
         largest = at > largest ? at : largest;
         s->align = align > s->align ? align : s->align;
     }
-    s->size = told ? told : align_up(largest, s->align);
+    s->size = given_size ? given_size : align_up(largest, s->align);
 }
 
 uint64_t nvtx_schema_register(nvtxDomainHandle_t domain, const nvtxPayloadSchemaAttr_t *a)
@@ -625,7 +625,7 @@ static void read_payload(struct reading *r, const char *key, const nvtxPayloadDa
         }
         put_entry(r, &e, b, NULL, 0, 0);
     } else {
-        put_hex(r->args, key, b.at, b.size); /* raw, or of a schema that nobody told us */
+        put_hex(r->args, key, b.at, b.size); /* raw, or of an unregistered schema */
     }
 }
 

@@ -2,7 +2,7 @@
  *
  * A range is one event, recorded at its end. Its row is taken when it starts: each thread has rows of its own below the track of the
  * domain, the first one that is free is used, so that what is on a row neither overlaps nor runs back in time. Open ranges hang in a
- * table under a lock; those that are still open when the program ends are told as `unfinished`. */
+ * table under a lock; those that are still open when the program ends are recorded as `unfinished`. */
 #include "inject/nvtx/nvtx.h"
 
 #include <pthread.h>
@@ -208,7 +208,7 @@ void nvtx_ranges_finish(void)
     pthread_mutex_unlock(&starting);
 }
 
-/* The parent's ranges are told by the parent. */
+/* The parent's ranges are recorded by the parent. */
 void nvtx_ranges_forked(void)
 {
     pthread_mutex_init(&starting, NULL);

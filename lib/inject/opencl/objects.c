@@ -177,7 +177,7 @@ void cl_context_released(cl_context context)
 
 /* ---- queues ---- */
 
-/* A released one whose work is all told, else a new one. */
+/* A released one whose work is all recorded, else a new one. */
 static struct cl_queue *queue_record(void)
 {
     pthread_mutex_lock(&reuse);

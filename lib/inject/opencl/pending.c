@@ -232,9 +232,9 @@ static void attach(struct cl_queue *q, const struct list *l)
 /* The calling thread's ring holds a little more than a burst. */
 static void pace(void)
 {
-    static _Thread_local uint32_t told;
+    static _Thread_local uint32_t recorded;
     static _Thread_local int64_t since_ns;
-    if (++told % BURST != 0)
+    if (++recorded % BURST != 0)
         return;
     int64_t now = stave_now_ns();
     if (now - since_ns < BURST_NS)
@@ -242,21 +242,21 @@ static void pace(void)
     since_ns = stave_now_ns();
 }
 
-static void tell_all(struct cl_queue *q, struct cl_work *done)
+static void record_all(struct cl_queue *q, struct cl_work *done)
 {
     struct cl_clock clock = {0};
-    size_t told = 0;
+    size_t recorded = 0;
     for (struct cl_work *w = done; w; w = w->next) {
-        if (told % 256 == 0) {
+        if (recorded % 256 == 0) {
             cl_read_timer(q->device);
             clock = clock_now(q->device, w->queued);
         }
         if (w->status == CL_COMPLETE && w->ended)
-            cl_tell(w, &clock);
+            cl_record_work(w, &clock);
         else
-            cl_tell_failed(w);
+            cl_record_failed(w);
         cl_real.clReleaseEvent(w->event);
-        told++;
+        recorded++;
         pace();
     }
 }
@@ -278,7 +278,7 @@ static void drain_locked(struct cl_queue *q, enum cl_drain how)
     detach(q, &list);
     take_complete(q, &list, how, &done);
     attach(q, &list);
-    tell_all(q, done.first);
+    record_all(q, done.first);
     give_back(q, &done);
 }
 

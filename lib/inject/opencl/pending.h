@@ -1,6 +1,6 @@
 /* Enqueued work, from the call to its times (pending.c).
  *
- * Each command's event is kept, retained, in its queue's list until it is complete; then its times are asked for, the work is told to the trace and
+ * Each command's event is kept, retained, in its queue's list until it is complete; then its times are read, the work is recorded and
  * the event released. This happens on the program's own threads: now and then while it enqueues, and where it waits. */
 #ifndef SV_INJECT_OPENCL_PENDING_H
 #define SV_INJECT_OPENCL_PENDING_H
@@ -47,8 +47,8 @@ void cl_drain_at_exit(void);
 cl_uint cl_pending_refs(struct cl_queue *q, cl_event event);
 void cl_read_timer(struct cl_device_info_of *d); /* where it has one; once a second at most */
 
-/* The trace's words for a work whose times are known (tell.c). */
-void cl_tell(const struct cl_work *w, const struct cl_clock *clock);
-void cl_tell_failed(const struct cl_work *w);
+/* Record a command whose times are known, or one that has failed (record_work.c). */
+void cl_record_work(const struct cl_work *w, const struct cl_clock *clock);
+void cl_record_failed(const struct cl_work *w);
 
 #endif

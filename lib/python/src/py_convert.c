@@ -1,7 +1,7 @@
 /* Python values to arguments of an event.
  *
  * Called with the GIL before an event is recorded; fills a struct stave_args and keeps no object. What a value's own code raises
- * (__repr__, __str__, attributes, items) is told in the argument and forgotten; the program never sees it. Work is bounded: containers
+ * (__repr__, __str__, attributes, items) is written into the argument and cleared; the program never sees it. Work is bounded: containers
  * show 256 items and how many more there are, texts 4096 characters, nesting 16 levels, and a full builder ends it. */
 #include "py_stave.h"
 
@@ -537,7 +537,7 @@ static bool read_keyword(struct py_state *st, struct py_call *c, struct stave_ar
     return true;
 }
 
-/* Positional ones: a dictionary's items are arguments, others stand in a list named args. */
+/* Positional ones: the items of a dictionary become arguments, others go into a list named args. */
 static void read_positional(struct stave_args *a, PyObject *const *args, Py_ssize_t n)
 {
     bool has_list = false;

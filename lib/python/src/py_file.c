@@ -1,6 +1,6 @@
 /* Files with explicit times: <stave/file.h> for Python.
  *
- * The classes of stave.generator and stave.writer stand on it. Each file is its own: several may be open at once, beside a session. Writing
+ * The classes of stave.generator and stave.writer use it. Files are independent: several may be open at once, in addition to a session. Writing
  * happens without the GIL. A file that is forgotten is closed; in a forked child it is left alone, it belongs to the parent. */
 #include "py_stave.h"
 

@@ -1,4 +1,4 @@
-/* Decorated functions: a callable that stands for the function in every way and puts a slice around each call.
+/* Decorated functions: a callable that replaces the function and puts a slice around each call.
  *
  * Made by stave.trace_func and trace_func_args for plain functions (coroutines and generators are wrapped in Python). It binds
  * like a function, pickles by its name, and has the function's own attributes by way of its dictionary, filled by
@@ -67,7 +67,7 @@ static bool is_given(PyObject *kwnames, PyObject *name)
     return false;
 }
 
-/* self is told by its type: its __repr__ may need what __init__ has not made yet. */
+/* self is recorded as its type: its __repr__ may need what __init__ has not made yet. */
 static void add_first(struct stave_args *a, PyObject *name, PyObject *value)
 {
     if (PyUnicode_CompareWithASCIIString(name, "self") == 0)
@@ -147,7 +147,7 @@ static uint64_t begin(struct func *f, uint32_t track, PyObject *const *args, Py_
     return py_begin(f->name, NULL, track, owner, a.len ? &a : NULL);
 }
 
-/* The error that is on its way out is put aside while it is told. */
+/* The pending exception is saved while it is recorded. */
 static void end_failed(struct func *f, uint64_t begun, uint32_t track)
 {
     PyObject *type, *value, *trace;

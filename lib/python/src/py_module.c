@@ -1,4 +1,4 @@
-/* The module _stave: its functions, its state, its birth.
+/* The module _stave: its functions, its state, its initialisation.
  *
  * One state per interpreter (multi-phase initialisation); nothing here is static but tables. Start, flush and stop wait for
  * the writer, which needs no GIL: they let go of it meanwhile. */
@@ -266,7 +266,7 @@ PyObject *py_instant(struct py_state *st, uint32_t track, PyObject *const *args,
     return c.outgoing ? c.outgoing : Py_NewRef(Py_None);
 }
 
-/* ---- birth and death ---- */
+/* ---- initialisation and removal ---- */
 
 static PyMethodDef methods[] = {
     {"trace", PY_FUNCTION(trace), METH_FASTCALL | METH_KEYWORDS,
@@ -346,7 +346,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     if (!st)
         return 0;
     Py_VISIT(st->slice_type);
-    Py_VISIT(st->door_type);
+    Py_VISIT(st->special_type);
     Py_VISIT(st->func_type);
     Py_VISIT(st->track_type);
     Py_VISIT(st->counter_type);
@@ -366,7 +366,7 @@ static int clear(PyObject *module)
     py_auto_clear(st);
     Py_CLEAR(st->off);
     Py_CLEAR(st->slice_type);
-    Py_CLEAR(st->door_type);
+    Py_CLEAR(st->special_type);
     Py_CLEAR(st->func_type);
     Py_CLEAR(st->track_type);
     Py_CLEAR(st->counter_type);

@@ -1,4 +1,4 @@
-/* Names to call places.
+/* Names to call sites.
  *
  * A literal in a program is one object, however often it is passed: a small table keyed by its address finds the name without
  * hashing. What misses (names built at run time) is looked up by value in the category's dictionary; after PY_NAMES_MAX of them a
@@ -41,7 +41,7 @@ static const struct {
     [PY_COUNT_DOUBLE] = {STAVE_KIND_COUNTER, 2, {STAVE_I_TRACK, STAVE_I_DOUBLE}},
 };
 
-/* ---- call places ---- */
+/* ---- call sites ---- */
 
 struct made {
     struct stave_site site; /* first */
@@ -147,7 +147,7 @@ static PyObject *as_text(PyObject *value)
     return text;
 }
 
-/* What the dictionary has for the text; *is_new tells that `fresh` was put there. NULL: error. */
+/* What the dictionary has for the text; *is_new says that `fresh` was put there. NULL: error. */
 static void *find_or_put(PyObject *dict, PyObject *text, void *fresh)
 {
     PyObject *capsule = PyCapsule_New(fresh, NULL, NULL);

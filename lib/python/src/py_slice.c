@@ -1,7 +1,7 @@
 /* Slices: what trace() returns.
  *
  * `with` looks up __enter__ and __exit__ and calls each once; ordinarily both lookups make a bound method, which costs more than the event. Here
- * the two names lead to doors: descriptors that hand out the slice itself, which can be called; with no argument it
+ * the two names are descriptors that return the slice itself, which can be called; with no argument it
  * enters, with three it leaves. So an event makes one object, and a switched-off one none.
  *
  * A slice belongs to the thread that entered it: on the thread's own track only that thread can end it. Inside an asyncio task it is on
@@ -28,7 +28,7 @@ struct slice {
     bool has_exit; /* `with` has asked for __exit__, before it enters */
 };
 
-struct door {
+struct special {
     PyObject_HEAD vectorcallfunc call;
     bool is_exit;
 };
@@ -153,21 +153,22 @@ static PyObject *slice_call(PyObject *self, PyObject *const *args, size_t nargsf
     return NULL;
 }
 
-/* ---- doors ---- */
+/* ---- __enter__ and __exit__ ---- */
 
-static PyObject *door_get(PyObject *self, PyObject *obj, PyObject *type)
+static PyObject *special_get(PyObject *self, PyObject *obj, PyObject *type)
 {
     (void)type;
-    if (obj && ((struct door *)self)->is_exit)
+    if (obj && ((struct special *)self)->is_exit)
         ((struct slice *)obj)->has_exit = true;
     return Py_NewRef(obj ? obj : self);
 }
 
 /* type(x).__exit__(x, …), as contextlib.ExitStack does it. */
-static PyObject *door_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+static PyObject *special_call(PyObject *self, PyObject *const *args, size_t nargsf,
+                              PyObject *kwnames)
 {
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
-    bool is_exit = ((struct door *)self)->is_exit;
+    bool is_exit = ((struct special *)self)->is_exit;
     struct py_state *st = py_state_of_type(Py_TYPE(self));
     if (kwnames || n != (is_exit ? 4 : 1) || !Py_IS_TYPE(args[0], st->slice_type)) {
         PyErr_SetString(PyExc_TypeError, "expected a slice of stave.trace()");
@@ -184,17 +185,17 @@ static void plain_free(PyObject *self)
     Py_DECREF(type);
 }
 
-static PyMemberDef door_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(struct door, call), READONLY, NULL}, {0}};
-static PyType_Slot door_slots[] = {{Py_tp_descr_get, PY_SLOT(door_get)},
-                                   {Py_tp_call, PY_SLOT(PyVectorcall_Call)},
-                                   {Py_tp_members, door_members},
-                                   {Py_tp_dealloc, PY_SLOT(plain_free)},
-                                   {0, NULL}};
-static PyType_Spec door_spec = {"_stave._Door", sizeof(struct door), 0,
-                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
-                                    Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                                door_slots};
+static PyMemberDef special_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(struct special, call), READONLY, NULL}, {0}};
+static PyType_Slot special_slots[] = {{Py_tp_descr_get, PY_SLOT(special_get)},
+                                      {Py_tp_call, PY_SLOT(PyVectorcall_Call)},
+                                      {Py_tp_members, special_members},
+                                      {Py_tp_dealloc, PY_SLOT(plain_free)},
+                                      {0, NULL}};
+static PyType_Spec special_spec = {"_stave._SpecialMethod", sizeof(struct special), 0,
+                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
+                                       Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                   special_slots};
 
 /* ---- more arguments ---- */
 
@@ -304,24 +305,24 @@ static struct slice *new_slice(struct py_state *st)
     return s;
 }
 
-static int add_door(struct py_state *st, const char *name, bool is_exit)
+static int add_special(struct py_state *st, const char *name, bool is_exit)
 {
-    struct door *door = PyObject_New(struct door, st->door_type);
-    if (!door)
+    struct special *special = PyObject_New(struct special, st->special_type);
+    if (!special)
         return -1;
-    door->call = door_call;
-    door->is_exit = is_exit;
-    int status = PyObject_SetAttrString((PyObject *)st->slice_type, name, (PyObject *)door);
-    Py_DECREF(door);
+    special->call = special_call;
+    special->is_exit = is_exit;
+    int status = PyObject_SetAttrString((PyObject *)st->slice_type, name, (PyObject *)special);
+    Py_DECREF(special);
     return status;
 }
 
 int py_slice_init(struct py_state *st)
 {
-    st->door_type = (PyTypeObject *)PyType_FromModuleAndSpec(st->module, &door_spec, NULL);
+    st->special_type = (PyTypeObject *)PyType_FromModuleAndSpec(st->module, &special_spec, NULL);
     st->slice_type = (PyTypeObject *)PyType_FromModuleAndSpec(st->module, &slice_spec, NULL);
-    if (!st->door_type || !st->slice_type || add_door(st, "__enter__", false) < 0 ||
-        add_door(st, "__exit__", true) < 0)
+    if (!st->special_type || !st->slice_type || add_special(st, "__enter__", false) < 0 ||
+        add_special(st, "__exit__", true) < 0)
         return -1;
     st->off = (PyObject *)new_slice(st);
     return st->off ? PyModule_AddType(st->module, st->slice_type) : -1;

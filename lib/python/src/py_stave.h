@@ -1,7 +1,7 @@
 /* The Python extension _stave, seen from inside: what its files share.
  *
  *   py_module.c    the module: start, flush, stop, trace, instant, and the list of everything
- *   py_names.c     names to call places: strings are looked up by address, so that an event costs no hashing
+ *   py_names.c     names to call sites: strings are looked up by address, so that an event costs no hashing
  *   py_convert.c   Python values to arguments; nothing that a value does can break the program
  *   py_slice.c     what trace() returns: a context manager without a temporary object
  *   py_func.c      what the decorators return
@@ -10,7 +10,7 @@
  *   py_auto.c      every function of chosen modules: sys.setprofile, sys.monitoring
  *   py_file.c      files with explicit times
  *
- * It stands on <stave/…> only. Python objects live in the module's state, one per interpreter; what reaches a ring is bytes. Call
+ * It uses <stave/…> only. Python objects live in the module's state, one per interpreter; what reaches a ring is bytes. Call
  * places are ordinary C memory, shared by all interpreters and never freed. */
 #ifndef SV_PYTHON_SRC_PY_STAVE_H
 #define SV_PYTHON_SRC_PY_STAVE_H
@@ -21,9 +21,9 @@
 #include <stave/stave.h>
 #include <stdbool.h>
 
-/* ---- names and call places (py_names.c) ---- */
+/* ---- names and call sites (py_names.c) ---- */
 
-/* How a call place looks: its kind and the words before the arguments. */
+/* How a call site looks: its kind and the words before the arguments. */
 enum py_shape {
     PY_BEGIN,                      /* no arguments */
     PY_BEGIN_ARGS,                 /* args */
@@ -67,7 +67,7 @@ struct py_cache_slot {
 
 struct py_state {
     PyObject *module; /* borrowed */
-    PyTypeObject *slice_type, *door_type, *func_type, *track_type, *counter_type, *file_type;
+    PyTypeObject *slice_type, *special_type, *func_type, *track_type, *counter_type, *file_type;
     PyObject *off;        /* what trace() returns when nothing is recorded */
     PyObject *categories; /* dict: str → capsule of struct py_category */
     struct py_category *trace_category, *func_category, *count_category;

@@ -120,7 +120,7 @@ def main(words):
         if program[0] != "-m" and not os.path.exists(program[0]):
             raise _UsageError(f"{program[0]}: no such file")
     except _UsageError as error:
-        print(f"stave: {error}; python3 -m stave --help tells more", file=sys.stderr)
+        print(f"stave: {error}; run 'python3 -m stave --help' for details", file=sys.stderr)
         return 2
     try:
         record(options, program)

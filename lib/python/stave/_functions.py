@@ -131,7 +131,7 @@ trace_func = _decorator(False)
 trace_func.__name__ = trace_func.__qualname__ = "trace_func"
 trace_func.__doc__ = """Every call is a slice: ``@trace_func``, ``@trace_func(track)``, ``@trace_func(name=…, category=…)``.
 
-An exception is told in the slice and passed on. Of an async function each call is one slice on the row of its task, from the first step to the
+An exception is recorded in the slice and raised again. Of an async function each call is one slice on the row of its task, from the first step to the
 end; of a generator, each run from a resume to the next yield is one."""
 trace_func_args = _decorator(True)
 trace_func_args.__name__ = trace_func_args.__qualname__ = "trace_func_args"

@@ -53,7 +53,7 @@ def new_row(task):
 
 
 def install(loop=None):
-    """A task factory around the loop's own: tasks have their row from birth, whether they trace or not."""
+    """A task factory around the loop's own: tasks have their row from the start, whether they trace or not."""
     import asyncio
     loop = loop or asyncio.get_running_loop()
     _stave.look_for_tasks()

@@ -141,7 +141,7 @@ static void call_function(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     sqlite3_stmt *s = f->depth ? NULL : f->statement;
     int rc = SQLITE_OK;
     if (f->depth == RECURSION_MAX) {
-        sqlite3_result_error(ctx, "a function calls itself too often", -1);
+        sqlite3_result_error(ctx, "a function is called too deeply", -1);
         return;
     }
     f->depth++;
@@ -211,8 +211,7 @@ static int create_function(struct sv_sql *q, const char *p, const char **tail, s
     p = p ? after_word(p, "RETURNS") : NULL;
     if (p && after_word(p, "TABLE"))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%s: functions that return tables are Perfetto's alone: make it a view",
-                          name);
+                          "%s: functions that return tables are not supported: use a view", name);
     p = p ? p + word_length(p) : NULL;
     if (p && *sv_sql_skip_space(p) == '(')
         p = after_outside(sv_sql_skip_space(p) + 1, ")");
@@ -278,7 +277,7 @@ int sv_sql_dialect(struct sv_sql *q, char *sql, const char **tail, struct sv_err
     }
     if (after_word(p, "MACRO"))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "macros are Perfetto's alone: write the statement out");
+                          "macros are not supported: write the statement out");
     if (!is_drop && (next = after_word(p, "FUNCTION")))
         return create_function(q, next, tail, err);
     if (is_drop)
@@ -291,10 +290,10 @@ int sv_sql_dialect(struct sv_sql *q, char *sql, const char **tail, struct sv_err
 const char *sv_sql_dialect_hint(const struct sv_sql *q, const char *message)
 {
     if (strstr(message, "unrecognized token: \"!\""))
-        return " (macros are Perfetto's alone: write the statement out)";
+        return " (macros are not supported: write the statement out)";
     if (q->foreign_module[0] &&
         (strstr(message, "no such table") || strstr(message, "no such function")))
-        return " (Stave has nothing of a module that was included, see docs/sql.md)";
+        return " (included modules are not available in Stave, see docs/sql.md)";
     return "";
 }
 #endif

@@ -22,8 +22,8 @@ static const struct {
 } totals[] = {
     {"stave_lost_events", "data_loss", "events that the recorder could not keep"},
     {"stave_loss_events", "data_loss", "places where something was lost"},
-    {"stave_unmatched_ends", "error", "ends of slices that nothing had begun"},
-    {"stave_unfinished_slices", "info", "slices that never ended"},
+    {"stave_unmatched_ends", "error", "slice ends without a begin"},
+    {"stave_unfinished_slices", "info", "slices without an end"},
     {"stave_unbound_flow_points", "info", "flow points without a slice to bind to"},
 };
 #define N_TOTALS (sizeof totals / sizeof *totals)

@@ -229,7 +229,7 @@ static int statement_error(struct sv_sql *q, const char *sql, const char *at, st
                           "the query needs more memory than the limit allows");
     if (rc == SQLITE_AUTH)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "line %u: traces are read-only here: no files, no settings (%s)",
+                          "line %u: traces are read-only: files and settings cannot be used (%s)",
                           line_of(sql, at), message);
     if (rc == SQLITE_IOERR || rc == SQLITE_FULL)
         return sv_err_set(err, SV_EIO, SV_NO_POS, "%s", message);

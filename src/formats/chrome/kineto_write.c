@@ -5,13 +5,12 @@
  * regular expression); times in µs from baseTimeNanoseconds; arrows as pairs s and f of the category ac2g; steps called ProfilerStep#N.
  * What came from such a file goes back as it was; nothing here is needed to read the result but the Chrome reader.
  *
- * Events come sorted: a stage in front of this sink does that, because the first end of an arrow is its start. */
+ * Takes events in time order, because the first end of an arrow is its start. */
 #include "core/base/json.h"
 #include "core/base/json_scan.h"
 #include "core/base/map.h"
 #include "core/chrome/args_json.h"
 #include "core/chrome/keys.h"
-#include "core/stream/stages.h"
 #include "formats/writers.h"
 #include "model/gpu_words.h"
 
@@ -19,8 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SORT_BYTES ((size_t)64 << 20)
 
 #define NOWHERE INT64_MIN /* of the whole trace: Kineto calls pid and tid by a word then */
 
@@ -103,7 +100,7 @@ static struct row *row_of(struct kineto *w, sv_track t)
     return &w->rows[t];
 }
 
-/* A number, or the text that a number below -1 stands for (pid "Spans"). */
+/* A number, or the text that a number below -1 represents (pid "Spans"). */
 static void put_id(struct kineto *w, const char *quoted, size_t len, int64_t id, sv_str name)
 {
     struct sv_text text = sv_dict_text(w->dict, name);
@@ -512,7 +509,7 @@ static const struct sv_reading *reading(const struct sv_snapshot *s, uint32_t cl
     return NULL;
 }
 
-/* The wall clock at time 0 of the trace's clock, if some snapshot tells. */
+/* The wall clock at time 0 of the trace's clock, if some snapshot has both. */
 static bool wall_minus_trace(const struct sv_clocks *c, int64_t *out)
 {
     *out = 0;
@@ -533,7 +530,7 @@ static void choose_base(struct kineto *w, int64_t first_ns)
     const int64_t far_ns = (int64_t)86400 * 100 * 1000000000;
     int64_t base = meta_number(w, SV_CHROME_META SV_CHROME_BASE, 0), wall;
     w->has_base = wall_minus_trace(&w->dict->clocks, &wall);
-    if (!w->has_base) { /* the file told it too late, or never did */
+    if (!w->has_base) { /* the file gave it too late, or never */
         w->has_base = base != 0;
         w->base_ns = base;
         return;
@@ -740,9 +737,8 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
     (void)options;
     (void)err;
     struct kineto *w = sv_alloc(sizeof *w);
-    w->sink = (struct sv_sink){.write = kineto_write,
-                               .close = kineto_close,
-                               .takes = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_FLOW_POINTS};
+    w->sink = (struct sv_sink){
+        .write = kineto_write, .close = kineto_close, .takes = SV_HAS_SLICES | SV_HAS_FLOW_POINTS};
     w->out = out;
     w->dict = dict;
     w->report = report;
@@ -754,7 +750,7 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
     w->step_keys[0] = sv_dict_cstr(dict, "step");
     w->step_keys[1] = sv_dict_cstr(dict, "iteration");
     w->step_keys[2] = sv_dict_cstr(dict, "number");
-    *sink = sv_sort_new(dict, SORT_BYTES, &w->sink);
+    *sink = &w->sink;
     return SV_OK;
 }
 

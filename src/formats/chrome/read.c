@@ -6,6 +6,7 @@
  * event. Texts of a batch point into the window, hence a batch ends before the window is refilled. */
 #include "formats/chrome/reader.h"
 #include "formats/writers.h"
+#include "model/once_paths.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -56,7 +57,7 @@ static bool is_event_object(struct chrome_reader *r, const uint8_t *p, const uin
             return false;
         if (!(q = chrome_colon(r, q, end)) || !(q = chrome_skip(r, q, end)))
             break;
-        if (q == p) /* a value that is none */
+        if (q == p) /* not a value */
             break;
         p = q;
     }
@@ -414,6 +415,8 @@ static int next(struct sv_source *s, struct sv_batch *b, struct sv_err *err)
     }
     if (r->state == STATE_END)
         chrome_balance_report(r);
+    if (r->once_paths)
+        sv_once_paths_fill_in(r->once_paths, b);
     if (b->n == 0 && !r->any_list && r->n_events == 0)
         return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "no trace events found: not a Chrome trace");
     return sv_source_given(s, b->n, err);
@@ -422,6 +425,7 @@ static int next(struct sv_source *s, struct sv_batch *b, struct sv_err *err)
 static void close_source(struct sv_source *s)
 {
     struct chrome_reader *r = (struct chrome_reader *)(void *)s;
+    sv_once_paths_free(r->once_paths);
     sv_map_fini(&r->text_numbers);
     sv_map_fini(&r->tracks);
     sv_map_fini(&r->pid_tracks);
@@ -454,8 +458,7 @@ static int open_source(struct sv_input *in, const struct sv_read_options *option
     r->source = (struct sv_source){
         .next = next,
         .close = close_source,
-        .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER |
-                 SV_HAS_FLOW_POINTS,
+        .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS,
         .dict = dict,
         .report = report,
     };

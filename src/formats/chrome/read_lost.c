@@ -1,6 +1,6 @@
 /* The Chrome reader's recovery: after damage, where does the next event start?
  *
- * Called by the document file when an event cannot be read to its end or when bytes stand where no event can be. The search looks for
+ * Called by the document file when an event cannot be read to its end or when there are bytes where no event can be. The search looks for
  * `{ "key" :` that is not itself a value, or for the tail of the object form. It starts one byte after the damaged event's brace, because
  * a torn record often swallowed the start of a whole one; how much may be read again is limited by what was consumed so far,
  * so that no input makes it quadratic. */

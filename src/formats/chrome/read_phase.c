@@ -361,7 +361,7 @@ static const struct sv_arg *next_member(const struct sv_arg *a)
     return a->type == 0 ? a + 1 + a->size : sv_arg_next(a);
 }
 
-/* The value of a series as INT or DOUBLE; false when it is no number. */
+/* The value of a series as INT or DOUBLE; false when it is not a number. */
 static bool counter_value(struct sv_arg *a)
 {
     struct sv_json_number n;

@@ -1,7 +1,7 @@
 /* The Chrome reader's own dialect: what Stave's writer adds so that nothing is lost on the way through Chrome JSON.
  *
  * Called once the file has said that it is ours (otherData.stave, or the metadata event of that name in the array form), for that
- * object itself, for thread_name and process_name events with a uuid, and for the arguments of every event. The rules stand in
+ * object itself, for thread_name and process_name events with a uuid, and for the arguments of every event. The rules are documented in
  * core/chrome/keys.h. Numbers of tracks and flows are believed as they are; in another space than 0 they are mixed with it, so that two
  * files do not meet. */
 #include "core/chrome/keys.h"
@@ -202,7 +202,7 @@ bool chrome_stave_track(struct chrome_reader *r, struct chrome_fields *f, bool i
     if (!arg_uuid(r, f, SV_CHROME_TRACK_UUID, &uuid) || (f->has & needs) != needs)
         return false;
     sv_track parent = 0, t = track_of(r, uuid);
-    if (t == 0 && !is_thread) { /* a pid for what stands under no process */
+    if (t == 0 && !is_thread) { /* a pid for a track outside all processes */
         *sv_map_add(&r->pid_tracks, (uint64_t)f->pid, NULL) = 0;
         return true;
     }

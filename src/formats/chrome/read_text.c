@@ -211,7 +211,7 @@ const uint8_t *chrome_key(struct chrome_reader *r, const uint8_t *p, const uint8
     return q;
 }
 
-/* Remembers what stands between p and q, in front of what was remembered before. */
+/* Remembers the bytes between p and q, in front of those remembered before. */
 static void learn(struct chrome_guess *ways, const uint8_t *p, const uint8_t *q,
                   const struct chrome_guess *what)
 {
@@ -300,7 +300,7 @@ void chrome_bury(struct chrome_reader *r, uint32_t at, uint32_t n)
     r->has_tombs = true;
 }
 
-/* A key was given twice; `at` is its quote or what stands between it and the value before. */
+/* A key was given twice; `at` is its quote or the separator before it. */
 void chrome_note_duplicate(struct chrome_reader *r, const uint8_t *at)
 {
     const uint8_t *end = r->in->data + r->in->len, *quote = memchr(at, '"', (size_t)(end - at));
@@ -363,14 +363,14 @@ void chrome_drop_tombs(struct chrome_reader *r)
         }
         b->args[out++] = a;
     }
-    if (n > 0) /* else there may be no room for arguments yet */
+    if (n > 0) /* else there may be no space for arguments yet */
         b->arg = b->args + out;
     r->has_tombs = false;
 }
 
 /* ---- looking ahead in damaged text ---- */
 
-/* Does `"…" :` stand at p? A look that runs into the end of the window answers yes: the caller will notice there. */
+/* Is `"…" :` at p? A look that runs into the end of the window answers yes: the caller will notice there. */
 static bool looks_like_key(struct chrome_reader *r, const uint8_t *p, const uint8_t *end)
 {
     if (p >= end || *p != '"')
@@ -389,7 +389,7 @@ static bool starts_value(uint8_t c)
            c == 'f' || c == 'n';
 }
 
-/* Could a string end at the quote before p? Then the byte where the next member or the closing bracket stands. */
+/* Could a string end at the quote before p? Then the byte of the next member or the closing bracket. */
 static const uint8_t *plausible_end(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
                                     bool in_object)
 {
@@ -406,7 +406,7 @@ static const uint8_t *plausible_end(struct chrome_reader *r, const uint8_t *p, c
     return NULL;
 }
 
-/* The string at `value` seemed to end before `p`, but what follows makes no sense: its quote was not escaped. Finds the
+/* The string at `value` seemed to end before `p`, but what follows is malformed: its quote was not escaped. Finds the
  * quote that closes it, unless something like a key comes first: then two records ran into each other. */
 static const uint8_t *mend_string(struct chrome_reader *r, const uint8_t *value, const uint8_t *p,
                                   const uint8_t *end, bool in_object, struct chrome_span *out)
@@ -463,7 +463,7 @@ const uint8_t *chrome_odd_key(struct chrome_reader *r, const uint8_t *p, const u
     return chrome_stop(r, p, end);
 }
 
-/* After the value at `value` neither a comma nor the closing bracket stands at p. Returns where the next member or the
+/* After the value at `value` neither a comma nor the closing bracket is at p. Returns where the next member or the
  * closing bracket is; `mended` gets the text of a string that had to be taken longer. */
 const uint8_t *chrome_odd_end(struct chrome_reader *r, const uint8_t *value, const uint8_t *p,
                               const uint8_t *end, struct chrome_span *mended)

@@ -6,6 +6,7 @@
  * a finding, at the first thing that it does not understand. */
 #include "core/chrome/keys.h"
 #include "formats/chrome/reader.h"
+#include "model/once_paths.h"
 
 #include <stdio.h>
 
@@ -82,7 +83,8 @@ void chrome_meta(struct chrome_reader *r, const char *key, const uint8_t *p, siz
         chrome_note(r, FOUND_BAD_TOP, p);
     if (is_text && !chrome_string(r, p, p + len, &text))
         return;
-    sv_dict_set_meta(r->dict, key, (const char *)text.p, text.len, is_valid && !is_text);
+    if (!sv_once_paths_asked(&r->once_paths, r->dict, key, (const char *)text.p, text.len))
+        sv_dict_set_meta(r->dict, key, (const char *)text.p, text.len, is_valid && !is_text);
 }
 
 static void keep_key(struct chrome_reader *r, struct chrome_span key, const uint8_t *p, size_t len)
@@ -252,7 +254,7 @@ void chrome_top_value(struct chrome_reader *r, struct chrome_span key, const uin
     keep_key(r, key, p, len);
 }
 
-/* Does `"key":` stand at p, with a key that files have behind their events? */
+/* Is `"key":` at p, with a key that files have behind their events? */
 bool chrome_is_tail_key(const uint8_t *p, const uint8_t *end)
 {
     static const char *const keys[] = {"displayTimeUnit",

@@ -109,7 +109,7 @@ int64_t chrome_text_number(struct chrome_reader *r, const uint8_t *p, size_t len
     }
 }
 
-/* A process or thread whose number stands for a text is called by that text. */
+/* A process or thread whose number represents a text is named by that text. */
 static void name_by_text(struct chrome_reader *r, sv_track t, int64_t number)
 {
     uint64_t *text = number < 0 ? sv_map_find(&r->text_numbers, (uint64_t)number) : NULL;
@@ -198,7 +198,7 @@ sv_track chrome_global(struct chrome_reader *r)
     return r->global_track;
 }
 
-/* The track of an operation with an id. Its identity is category, id and, where asked, name and process; it stands under the
+/* The track of an operation with an id. Its identity is category, id and, where asked, name and process; it is a child of the
  * process that named it first. */
 sv_track chrome_async(struct chrome_reader *r, struct chrome_fields *f, struct chrome_id id,
                       bool with_name, bool with_pid)
@@ -306,7 +306,7 @@ bool chrome_set_order(struct chrome_reader *r, const struct chrome_fields *f, co
     return true;
 }
 
-/* Metadata that has no place in a track is kept with the trace. */
+/* Metadata that a track cannot represent is kept with the trace. */
 static bool keep_metadata(struct chrome_reader *r, const struct chrome_fields *f)
 {
     struct sv_text name = sv_dict_text(r->dict, f->name);

@@ -482,7 +482,7 @@ static void mend_text(struct chrome_reader *r)
     put_text(r, r->batch->arg->key, r->mended);
 }
 
-/* The members of the object at p, appended one by one; `shape` tells which keys to expect. */
+/* The members of the object at p, appended one by one; `shape` says which keys to expect. */
 const uint8_t *chrome_args(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
                            unsigned shape)
 {

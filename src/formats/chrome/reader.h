@@ -43,9 +43,9 @@ static inline const uint8_t *chrome_stop(struct chrome_reader *r, const uint8_t 
 
 /* ---- values ---- */
 
-extern const bool chrome_ends[256]; /* what may stand behind a number or a word */
+extern const bool chrome_ends[256]; /* what may follow a number or a word */
 
-/* Does the guess stand at p? A free one does where there are 16 NULs. */
+/* Is the guess at p? A free one is where there are 16 NULs. */
 static inline bool chrome_guess_is(const struct chrome_guess *g, const uint8_t *p)
 {
     if (!sv_json_same16_but(p, g->text, g->skip))
@@ -129,7 +129,7 @@ void chrome_close_levels(struct chrome_reader *r);
 void chrome_begin_event(struct chrome_reader *r);
 void chrome_drop_tombs(struct chrome_reader *r);
 void chrome_bury(struct chrome_reader *r, uint32_t at, uint32_t n);
-/* Text of a string value, or of any other scalar as it stands; false for containers and null. */
+/* Text of a string value, or of any other scalar as it is in the file; false for containers and null. */
 bool chrome_span_text(struct chrome_reader *r, struct chrome_span raw, struct chrome_span *out);
 
 /* ---- events ---- */

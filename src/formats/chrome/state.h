@@ -41,7 +41,7 @@ struct chrome_key {
     sv_str str;
 };
 
-/* What stood between two values when an event of this shape was read last: comma, blanks, key, colon; or blanks and the
+/* The bytes between two values when an event of this shape was read last: comma, blanks, key, colon; or blanks and the
  * closing brace. Profilers print from fixed formats, so the same bytes come again and need one comparison. */
 struct chrome_guess {
     uint8_t text[CHROME_GUESS_MAX];
@@ -172,6 +172,7 @@ enum chrome_step { STEP_ON, STEP_FULL, STEP_MORE };
 
 struct chrome_reader {
     struct sv_source source;
+    struct sv_once_paths *once_paths; /* NULL: the file has every path */
     struct sv_input *in;
     struct sv_dict *dict;
     uint32_t space;
@@ -192,7 +193,7 @@ struct chrome_reader {
     uint64_t n_events;  /* objects of lists */
     uint8_t lost_prev;  /* last solid byte before the window while lost */
     uint64_t rescanned; /* bytes read more than once because of damage */
-    uint64_t no_quote_until; /* no closing quote stands between here and this position */
+    uint64_t no_quote_until; /* there is no closing quote between here and this position */
     struct sv_json_skip skip;
     uint32_t n_metadata, n_keys;
     size_t series_done; /* of a counter event that did not fit the batch */

@@ -10,7 +10,7 @@
     X(BAD_EVENT, SV_DAMAGE, "damaged event skipped")                                               \
     X(BAD_KEPT, SV_DAMAGE, "damaged event kept in part")                                           \
     X(BIG_EVENT, SV_DAMAGE, "event larger than 64 MiB or never closed")                            \
-    X(NOT_EVENT, SV_DAMAGE, "element that is no event")                                            \
+    X(NOT_EVENT, SV_DAMAGE, "element that is not an event")                                        \
     X(NO_PHASE, SV_DAMAGE, "event without a phase skipped")                                        \
     X(JUNK, SV_DAMAGE, "bytes that belong to no event")                                            \
     X(NUL, SV_DAMAGE, "NUL byte between values")                                                   \
@@ -58,7 +58,7 @@
     X(DEEP, SV_NOTE, "value nested too deeply, kept as text")                                      \
     X(LATE_BASE, SV_NOTE, "baseTimeNanoseconds after the events, kept as a clock snapshot")        \
     X(NO_FRAME, SV_NOTE, "stack frame that is not described before its event, kept as its number") \
-    /* well-formed, but without a place in the model: */                                           \
+    /* well-formed, but the model cannot represent it: */                                          \
     X(TEXT_CUT, SV_SKIPPED, "text longer than 16 MiB, cut")                                        \
     X(ARGS_CUT, SV_SKIPPED, "arguments past the limit of one event")                               \
     X(TOP_BIG, SV_SKIPPED, "top-level value too large to keep")                                    \
@@ -95,7 +95,7 @@
 #define CHROME_FIELD_NAME(name, key)              FIELD_##name,
 
 enum chrome_finding { CHROME_FINDINGS(CHROME_FINDING_NAME) FOUND_N };
-/* FIELD_CLOSE is no field but the end of them. */
+/* FIELD_CLOSE is not a field but the end of them. */
 enum chrome_field { FIELD_OTHER, CHROME_FIELDS(CHROME_FIELD_NAME) FIELD_N, FIELD_CLOSE = FIELD_N };
 
 #endif

@@ -8,7 +8,6 @@
  * Only work of devices and counters have a place in such a file; the rest is counted. Rows are known at the end, so events wait in memory. */
 #include "core/base/json.h"
 #include "core/base/map.h"
-#include "core/stream/stages.h"
 #include "formats/writers.h"
 #include "model/gpu_words.h"
 
@@ -16,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SORT_BYTES ((size_t)64 << 20)
 #define BODY_BYTES ((size_t)8 << 30)
 
 /* TraceSmith's EventType. */
@@ -254,7 +252,7 @@ static int64_t copy_type(enum sv_gpu_direction direction)
                                          : MEMCPY_D2D;
 }
 
-/* 0: such an event has no place in the file. */
+/* 0: the file cannot represent such an event. */
 static int64_t type_of(const struct tracesmith *w, const struct sv_event *e, const struct said *s,
                        const struct sv_gpu_facts *f)
 {
@@ -365,10 +363,7 @@ static void put_other(struct tracesmith *w, struct args *to, const struct sv_arg
         sv_buf_str(&value, "0x");
         sv_buf_hex(&value, a->u);
         break;
-    default:
-        sv_report_add(w->report, SV_SKIPPED, "nested argument, for which TraceSmith has no place",
-                      1, SV_NO_POS, NULL);
-        return;
+    default: sv_report_add(w->report, SV_SKIPPED, "nested argument", 1, SV_NO_POS, NULL); return;
     }
     put_text(to, key.bytes, number_text, value.len);
 }
@@ -474,9 +469,8 @@ static void write_event(struct tracesmith *w, const struct sv_event *e)
     struct sv_gpu_facts f = sv_gpu_facts(&w->gpu, w->dict, e);
     int64_t type = type_of(w, e, &s, &f);
     if (type <= 0) {
-        sv_report_add(w->report, SV_SKIPPED,
-                      "event that is not work of a device, for which TraceSmith has no place", 1,
-                      SV_NO_POS, NULL);
+        sv_report_add(w->report, SV_SKIPPED, "event that is not work of a device", 1, SV_NO_POS,
+                      NULL);
         return;
     }
     struct point p = place(w, e, &f);
@@ -740,7 +734,7 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
     struct tracesmith *w = sv_alloc(sizeof *w);
     w->sink = (struct sv_sink){.write = tracesmith_write,
                                .close = tracesmith_close,
-                               .takes = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_FLOW_POINTS};
+                               .takes = SV_HAS_SLICES | SV_HAS_FLOW_POINTS};
     w->out = out;
     w->dict = dict;
     w->report = report;
@@ -750,7 +744,7 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
     for (size_t i = 0; i < WORDS; i++)
         w->keys[i] = sv_dict_cstr(dict, words[i].word);
     sv_buf_init(&w->body, BODY_BYTES);
-    *sink = sv_sort_new(dict, SORT_BYTES, &w->sink);
+    *sink = &w->sink;
     return SV_OK;
 }
 

@@ -2,19 +2,16 @@
  *
  * Opened through the table of formats. Nodes are kernels, copies, fills and waits of streams, and the host calls that launched them. Edges:
  * black, the order of a stream; blue, from the call that launched it; red, a wait: for the newest work of the stream that is waited for, and, for
- * a wait for a whole device, of all its streams. All else of the trace is left out, without a finding: it is no part of the graph.
+ * a wait for a whole device, of all its streams. All else of the trace is left out, without a finding: it is not part of the graph.
  * Nodes wait in memory until the end. */
 #include "core/base/buf.h"
 #include "core/base/map.h"
 #include "core/base/printable.h"
-#include "core/stream/stages.h"
 #include "formats/formats.h"
 #include "model/gpu_words.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define SORT_BYTES ((size_t)64 << 20)
 
 struct node {
     int64_t ts_ns, dur_ns;
@@ -338,9 +335,8 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
     (void)options;
     (void)err;
     struct dot *w = sv_alloc(sizeof *w);
-    w->sink = (struct sv_sink){.write = dot_write,
-                               .close = dot_close,
-                               .takes = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_FLOW_POINTS};
+    w->sink = (struct sv_sink){
+        .write = dot_write, .close = dot_close, .takes = SV_HAS_SLICES | SV_HAS_FLOW_POINTS};
     w->out = out;
     w->dict = dict;
     w->report = report;
@@ -348,7 +344,7 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
     w->wait_on = sv_dict_cstr(dict, "wait_on_stream");
     w->sync_kind = sv_dict_cstr(dict, "cuda_sync_kind");
     sv_buf_init(&w->buf, SIZE_MAX);
-    *sink = sv_sort_new(dict, SORT_BYTES, &w->sink);
+    *sink = &w->sink;
     return SV_OK;
 }
 

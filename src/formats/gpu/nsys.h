@@ -34,15 +34,15 @@ enum sv_nsys_column { SV_NSYS_COLUMNS(SV_I_COLUMN) SV_NSYS_COLUMNS_N };
 struct sv_nsys {
     struct sv_lines lines; /* first */
     struct sqlite3 *db;
-    void *copy; /* of an input that is no file: the database in memory */
+    void *copy; /* of an input that is not a file: the database in memory */
     struct sqlite3_stmt *rows;
     int16_t column[SV_NSYS_COLUMNS_N]; /* of `rows`, -1: absent */
     size_t table;                      /* being read */
-    uint64_t n_rows, rows_max; /* more rows than the file has room for: a loop in its pages */
-    int64_t epoch_ns;          /* added to all times */
-    struct sv_map strings;     /* id → sv_str */
-    struct sv_map processes, threads; /* global id → name */
-    struct sv_map gpus, cuda_devices; /* id → name; (pid, CUDA's id) → id */
+    uint64_t n_rows, rows_max;         /* more rows than fit into the file: a loop in its pages */
+    int64_t epoch_ns;                  /* added to all times */
+    struct sv_map strings;             /* id → sv_str */
+    struct sv_map processes, threads;  /* global id → name */
+    struct sv_map gpus, cuda_devices;  /* id → name; (pid, CUDA's id) → id */
     struct sv_map domains, categories, metrics;
     struct sv_map tracks; /* of devices, contexts, streams, by a hash of where they are */
 };
@@ -61,7 +61,7 @@ sv_str sv_nsys_string(struct sv_nsys *s, enum sv_nsys_column text, enum sv_nsys_
 
 struct sv_nsys_table {
     const char *name;
-    /* One row. False: it makes no sense, and is counted as damage. */
+    /* One row. False: it is malformed, and is counted as damage. */
     bool (*row)(struct sv_nsys *s, struct sv_batch *b);
     enum sv_nsys_column needs; /* without this column the table is of no use */
     bool is_about;             /* describes others: read before all events */

@@ -1,6 +1,6 @@
 /* Nsight Systems' exports (`nsys export --type sqlite`), opened through the table of formats.
  *
- * SQLite reads the file by itself where the input is a file as it stands; anything else (compressed, a pipe, memory) is read into memory first, within
+ * SQLite reads the file by itself where the input is an uncompressed file; anything else (compressed, a pipe, memory) is read into memory first, within
  * the input's limit. Tables that describe (strings, names, devices) are read at once, the others row by row.
  *
  * The file is another's: the schema is not trusted, only plain tables are read and nothing is sorted or joined, so that a row costs a row; the
@@ -155,7 +155,7 @@ static bool next_row(struct sv_nsys *s, const struct sv_nsys_table *t)
     if (code == SQLITE_ROW && s->n_rows++ < s->rows_max)
         return true;
     if (code == SQLITE_ROW)
-        sv_report_add(s->lines.source.report, SV_DAMAGE, "more rows than the file has room for", 1,
+        sv_report_add(s->lines.source.report, SV_DAMAGE, "more rows than fit into the file", 1,
                       SV_NO_POS, "%s: pages that refer to each other", t->name);
     else if (code != SQLITE_DONE)
         table_fails(s, t->name);
@@ -170,7 +170,7 @@ static void take_row(struct sv_nsys *s, const struct sv_nsys_table *t, struct sv
         return;
     if (b)
         sv_batch_drop_args(b);
-    sv_report_add(s->lines.source.report, SV_DAMAGE, "row that makes no sense", 1, SV_NO_POS,
+    sv_report_add(s->lines.source.report, SV_DAMAGE, "malformed row", 1, SV_NO_POS,
                   "%s, start %lld", t->name, (long long)sv_nsys_int(s, SV_NSYS_start));
 }
 
@@ -200,8 +200,8 @@ static void read_about(struct sv_nsys *s)
                 take_row(s, t, NULL);
 }
 
-/* What has rows and no place here is told, not passed over. */
-static void tell_others(struct sv_nsys *s)
+/* Reports tables that have rows and are not read. */
+static void report_others(struct sv_nsys *s)
 {
     static const char *const others[] = {
         "SCHED_EVENTS",          "COMPOSITE_EVENTS",    "GENERIC_EVENTS",  "CUBLAS_EVENTS",
@@ -311,7 +311,7 @@ static void fini(struct sv_lines *l)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct sv_nsys),
     .max_events = 4,
-    .gives = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER,
+    .gives = SV_HAS_SLICES | SV_IN_NO_ORDER,
     .damaged = "row",
     .read = read_row,
     .fini = fini,
@@ -344,7 +344,7 @@ static int open_source(struct sv_input *in, const struct sv_read_options *option
     }
     dict->clocks.trace_clock = SV_CLOCK_UNKNOWN;
     read_about(s);
-    tell_others(s);
+    report_others(s);
     return SV_OK;
 }
 

@@ -1,6 +1,6 @@
 /* rocprofv3 --output-format json: what ROCm's profiler recorded of one or more processes.
  *
- * Opened through the table of formats. Names of kernels, operations and agents may stand behind the records that use them, so the file is
+ * Opened through the table of formats. Names of kernels, operations and agents may follow the records that use them, so the file is
  * read as a whole (up to the limit of an input's window): a first walk takes the tables, the second one the records of
  * `buffer_records`, group by group. Kernels and copies become work on device and stream, calls slices on their threads, joined by the
  * correlation number (docs/gpu.md). Groups without a meaning here are counted as skipped. */
@@ -451,7 +451,7 @@ static void open_group(struct rocprof *s, const struct sv_member *kind)
     if (s->group)
         s->records = in;
     else if (kind->type != '[')
-        damage(s, "group that is no list", kind->value.bytes);
+        damage(s, "group that is not a list", kind->value.bytes);
     else if (sv_member_next(&in, &first))
         sv_report_add(s->source.report, SV_SKIPPED, "group of records that is not read", 1,
                       (int64_t)s->in->pos + ((const uint8_t *)kind->key.bytes - s->in->data),
@@ -531,7 +531,7 @@ static int open_source(struct sv_input *in, const struct sv_read_options *option
     struct rocprof *s = sv_alloc(sizeof *s);
     s->source = (struct sv_source){.next = next,
                                    .close = close_source,
-                                   .gives = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER,
+                                   .gives = SV_HAS_SLICES | SV_IN_NO_ORDER,
                                    .dict = dict,
                                    .report = report};
     s->in = in;

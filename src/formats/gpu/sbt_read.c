@@ -1,6 +1,6 @@
 /* TraceSmith's binary traces (SBT 0.1): header, metadata, devices, events with time deltas, names at the end.
  *
- * Opened through the table of formats. The names stand behind the events that use them, so the file is read as a whole (up to the limit of
+ * Opened through the table of formats. The names follow the events that use them, so the file is read as a whole (up to the limit of
  * an input's window). A file whose writer did not finish has no index: its sections are walked from the first, its events have no names.
  * Every event becomes what the library libstave-gpu would have recorded (docs/gpu.md), with TraceSmith's number of its kind beside it.
  * All lengths and numbers are checked; the first that cannot be right ends the reading with a finding. */
@@ -465,7 +465,7 @@ static int open_source(struct sv_input *in, const struct sv_read_options *option
     struct sbt *s = sv_alloc(sizeof *s);
     s->source = (struct sv_source){.next = next,
                                    .close = close_source,
-                                   .gives = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER,
+                                   .gives = SV_HAS_SLICES | SV_IN_NO_ORDER,
                                    .dict = dict,
                                    .report = report};
     s->in = in;

@@ -6,6 +6,7 @@
  * recognised by its look. Times are nanoseconds since boot at the end of the call: the slice begins earlier by the latency.
  * bpftrace's `nsecs` is CLOCK_BOOTTIME (CLOCK_MONOTONIC before 0.11: the same on a machine that never slept). */
 #include "formats/lines.h"
+#include "model/kernel_words.h"
 
 #include <string.h>
 
@@ -228,17 +229,18 @@ static void put_block(struct sv_lines *l, struct sv_batch *b, const struct recor
     sv_add_int(l, b, "pid", r->pid);
     sv_add_text(l, b, "comm", r->comm);
     sv_str name = sv_dict_cstr(l->dict, r->rw == 'W' ? "write" : "read");
-    struct sv_event *e = sv_put_event(l, b, SV_SLICE, r->ts - r->latency, track, name, "block");
+    struct sv_event *e =
+        sv_put_event(l, b, SV_SLICE, r->ts - r->latency, track, name, SV_CAT_BLOCK);
     e->dur_ns = r->latency;
 }
 
-/* The thread where the script tells it; else a track of the process on which calls may overlap. */
+/* The thread where the script prints it; else a track of the process on which calls may overlap. */
 static sv_track call_track(struct sv_lines *l, const struct record *r)
 {
     sv_track process = sv_lines_process(l, r->pid, r->comm);
     if (r->has_tid)
         return sv_dict_thread(l->dict, l->space, r->pid, r->tid);
-    return sv_lines_group(l, process, SV_TRACK_CUSTOM, "system calls", 12);
+    return sv_lines_group(l, process, SV_TRACK_CUSTOM, SV_ROW_SYSCALLS, strlen(SV_ROW_SYSCALLS));
 }
 
 static void put_call(struct sv_lines *l, struct sv_batch *b, const struct record *r, const char *op)
@@ -267,7 +269,7 @@ static void put_call(struct sv_lines *l, struct sv_batch *b, const struct record
     sv_str name = sv_dict_cstr(l->dict, op);
     int64_t latency = r->has_latency ? r->latency : 0;
     struct sv_event *e = sv_put_event(l, b, r->has_latency ? SV_SLICE : SV_INSTANT, r->ts - latency,
-                                      track, name, "syscall");
+                                      track, name, SV_CAT_SYSCALL);
     e->dur_ns = latency;
 }
 
@@ -276,7 +278,7 @@ static void note(struct sv_lines *l, enum sv_severity severity, const char *what
     sv_report_add(l->source.report, severity, what, 1, l->pos, "%s", why);
 }
 
-/* mkdir(), rmdir(), unlink(), create(): told apart by the line, because their headers stand together at the top. */
+/* mkdir(), rmdir(), unlink(), create(): recognised by the line, because their headers are together at the top. */
 static bool take_function(struct sv_text line, struct record *r)
 {
     static const struct {
@@ -312,7 +314,7 @@ static bool put_function(struct sv_lines *l, struct sv_batch *b, struct sv_text 
     return true;
 }
 
-/* mmap and munmap share a file, and their headers stand together. */
+/* mmap and munmap share a file, and their headers are together. */
 static bool put_mapping(struct sv_lines *l, struct sv_batch *b, struct sv_text line)
 {
     struct record r = {0};
@@ -352,7 +354,7 @@ static bool take_count(struct sv_lines *l, struct sv_text line)
     return true;
 }
 
-/* "Lost 123 events": when is not said, so it stands at the time of the line before it. */
+/* "Lost 123 events": the time is not given, so the loss gets the time of the line before it. */
 static bool take_loss(struct sv_lines *l, struct sv_batch *b, struct sv_text line)
 {
     struct sv_fields f = {line.bytes, line.bytes + line.len};
@@ -391,7 +393,7 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
         return true;
     }
     if (!s->plan)
-        return sv_lines_bad(l, "before the header that tells its columns");
+        return sv_lines_bad(l, "before the header that names its columns");
     if (!s->plan->op)
         return put_function(l, b, text);
     if (strstr(s->plan->op, "map"))
@@ -415,7 +417,7 @@ static void init(struct sv_lines *l)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct bpftrace),
     .max_events = 1,
-    .gives = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER,
+    .gives = SV_HAS_SLICES | SV_IN_NO_ORDER,
     .damaged = "line that is not bpftrace's",
     .init = init,
     .line = line,

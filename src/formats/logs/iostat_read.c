@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define ELEMENT_MAX  1048576u
-#define DISKS_MAX    20 /* of one element; more are told */
+#define DISKS_MAX    20 /* of one element; more are reported */
 #define COUNTERS_MAX 8
 
 static const struct {
@@ -39,7 +39,7 @@ static const struct {
 struct iostat {
     struct sv_lines lines;
     bool is_inside; /* the array of statistics */
-    bool is_told;
+    bool has_clock;
     uint64_t n_elements;
 };
 
@@ -82,17 +82,17 @@ static bool take_timestamp(struct iostat *s, struct sv_text t, int64_t *ts_ns)
     if (own) {
         const struct sv_zone *given = l->wall.zone;
         l->wall.zone = own;
-        if (!s->is_told)
+        if (!s->has_clock)
             sv_wall_tell(l);
         is_time = sv_wall_ns(&l->wall, of_day, ts_ns);
         l->wall.zone = given;
         sv_zone_free(own);
     } else {
-        if (!s->is_told)
+        if (!s->has_clock)
             sv_wall_tell(l);
         is_time = sv_wall_ns(&l->wall, of_day, ts_ns);
     }
-    s->is_told = true;
+    s->has_clock = true;
     return is_time;
 }
 
@@ -115,7 +115,7 @@ static bool put_disk(struct sv_lines *l, struct sv_batch *b, const struct sv_mem
             if (!sv_member_is(&m, columns[i].key))
                 continue;
             if (!sv_member_double(&m, &value)) {
-                sv_report_add(l->source.report, SV_DAMAGE, "value that is no number", 1, l->pos,
+                sv_report_add(l->source.report, SV_DAMAGE, "value that is not a number", 1, l->pos,
                               "%s", columns[i].key);
                 continue;
             }
@@ -252,7 +252,7 @@ static int read_element(struct sv_lines *l, struct sv_batch *b, struct sv_err *e
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct iostat),
     .max_events = DISKS_MAX * COUNTERS_MAX,
-    .gives = SV_HAS_SLICES | SV_HAS_DISORDER,
+    .gives = SV_HAS_NESTED | SV_IN_NO_ORDER,
     .damaged = "interval that is not iostat's",
     .read = read_element,
 };

@@ -159,7 +159,7 @@ static void fini(struct sv_lines *l)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct mllog),
     .max_events = 1,
-    .gives = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER,
+    .gives = SV_HAS_SLICES | SV_IN_NO_ORDER,
     .damaged = "line that is not MLLOG's",
     .init = init,
     .line = line,

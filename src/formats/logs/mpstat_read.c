@@ -18,9 +18,9 @@ static const struct {
 
 struct mpstat {
     struct sv_lines lines;
-    const char *counters[COLUMNS_MAX]; /* of the header; NULL: a column that is no counter */
+    const char *counters[COLUMNS_MAX]; /* of the header; NULL: a column that is not a counter */
     size_t n_columns;                  /* 0: no header yet */
-    bool is_told;
+    bool has_clock;
 };
 
 static const char *counter_of(struct sv_text column)
@@ -83,7 +83,7 @@ static bool take_banner(struct mpstat *s, struct sv_fields f)
         if (sv_civil_parse_date(word.bytes, word.len, &days)) {
             sv_wall_set_date(&l->wall, days);
             sv_wall_tell(l);
-            s->is_told = true;
+            s->has_clock = true;
         }
     }
     return true;
@@ -134,7 +134,7 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
     if (sv_text_begins(text, "Average:")) {
         if (!sv_bytes_find(p, len, "%idle"))
             sv_report_add(l->source.report, SV_SKIPPED, "average over the whole run", 1, l->pos,
-                          "it belongs to no moment");
+                          "it has no time");
         return true;
     }
     if (!take_clock(&f, &of_day))
@@ -146,10 +146,10 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
         return take_header(s, f);
     }
     if (s->n_columns == 0)
-        return sv_lines_bad(l, "before the header that tells its columns");
-    if (!s->is_told) {
+        return sv_lines_bad(l, "before the header that names its columns");
+    if (!s->has_clock) {
         sv_wall_tell(l);
-        s->is_told = true;
+        s->has_clock = true;
     }
     if (!sv_wall_ns(&l->wall, of_day, &ts_ns))
         return sv_lines_bad(l, "a time before the year 2262");
@@ -159,7 +159,7 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct mpstat),
     .max_events = COLUMNS_MAX,
-    .gives = SV_HAS_SLICES | SV_HAS_DISORDER,
+    .gives = SV_HAS_NESTED | SV_IN_NO_ORDER,
     .damaged = "line that is not mpstat's",
     .line = line,
 };

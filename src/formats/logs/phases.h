@@ -1,4 +1,4 @@
-/* Phases of an application as its log tells them: a beginning, later an end of the same name on the same track. */
+/* Phases of an application as its log reports them: a beginning, later an end of the same name on the same track. */
 #ifndef SV_FORMATS_LOGS_PHASES_H
 #define SV_FORMATS_LOGS_PHASES_H
 

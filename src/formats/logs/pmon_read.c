@@ -26,7 +26,7 @@ struct pmon {
     int place[N_COLUMNS]; /* in a line, -1: not there */
     int n_places;
     /* The GPU and time whose lines are being added up. */
-    bool has_group, is_told;
+    bool has_group, has_clock;
     int64_t ts_ns, gpu;
     struct sample sum;
 };
@@ -125,9 +125,9 @@ static bool take_time(struct pmon *s, const struct sv_text fields[N_COLUMNS], in
             return false;
         sv_wall_set_date(&l->wall, days);
     }
-    if (!s->is_told) {
+    if (!s->has_clock) {
         sv_wall_tell(l);
-        s->is_told = true;
+        s->has_clock = true;
     }
     return sv_wall_ns(&l->wall, of_day, ts_ns);
 }
@@ -176,7 +176,7 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
         return true;
     }
     if (s->n_places == 0)
-        return sv_lines_bad(l, "before the header that tells its columns");
+        return sv_lines_bad(l, "before the header that names its columns");
     if (!take_fields(s, f, fields))
         return sv_lines_bad(l, "as many fields as the header has columns");
     bool is_idle = sv_text_is(fields[PID], "-");
@@ -209,7 +209,7 @@ static bool end(struct sv_lines *l, struct sv_batch *b)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct pmon),
     .max_events = 2 * N_VALUES,
-    .gives = SV_HAS_SLICES | SV_HAS_DISORDER,
+    .gives = SV_HAS_NESTED | SV_IN_NO_ORDER,
     .damaged = "line that is not pmon's",
     .line = line,
     .end = end,

@@ -143,7 +143,7 @@ int sv_errno_number(struct sv_text name)
 
 /* ---- the result ---- */
 
-/* "<0.000012>" at the end, with the blanks before it. False: a duration that is none. */
+/* "<0.000012>" at the end, with the blanks before it. False: a malformed duration. */
 static bool take_duration(struct sv_text *t, struct sv_strace_call *c)
 {
     while (t->len && t->bytes[t->len - 1] == ' ')

@@ -1,7 +1,7 @@
 /* strace -f with -ttt or -tt, and -T: a line per system call.
  *
  * Opened through the table of formats. A call that another thread's line interrupts comes in two parts (<unfinished ...>, <... NAME
- * resumed>), which are joined. Threads are told from processes by the flags of the clone that made them. Descriptors are followed from open, dup,
+ * resumed>), which are joined. Threads are distinguished from processes by the flags of the clone that made them. Descriptors are followed from open, dup,
  * close and fork to give each call its path; strace -y gives it directly. A descriptor is free when its close begins and names a file when its open
  * ends, so a call in two parts has the path that its descriptor had at its first one. Without -T a call has no duration and becomes an instant. */
 #include "formats/logs/strace_call.h"
@@ -9,6 +9,7 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "formats/decimal.h"
+#include "model/kernel_words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,7 @@ struct strace {
     struct pending *pending;
     size_t n_pending, cap_pending;
     int64_t cloning_pid; /* a clone of a thread has begun and not returned; 0: none */
-    bool is_told, is_wall;
+    bool has_clock, is_wall;
 };
 
 /* ---- the head of a line ---- */
@@ -232,8 +233,8 @@ static bool put_call(struct strace *s, struct sv_batch *b, int64_t tid, int64_t 
     if (!was_seen || c.kind != SV_STRACE_CLOSE)
         follow(s, pid, &c, path);
     sv_str name = sv_dict_str(l->dict, c.name.bytes, c.name.len);
-    struct sv_event *e =
-        sv_put_event(l, b, c.has_duration ? SV_SLICE : SV_INSTANT, ts_ns, track, name, "syscall");
+    struct sv_event *e = sv_put_event(l, b, c.has_duration ? SV_SLICE : SV_INSTANT, ts_ns, track,
+                                      name, SV_CAT_SYSCALL);
     e->dur_ns = c.has_duration ? c.dur_ns : 0;
     return true;
 }
@@ -301,11 +302,11 @@ static bool resume(struct strace *s, struct sv_batch *b, int64_t tid, struct sv_
 
 /* ---- lines ---- */
 
-static void tell_clock(struct strace *s, bool is_epoch)
+static void set_clock(struct strace *s, bool is_epoch)
 {
-    if (s->is_told)
+    if (s->has_clock)
         return;
-    s->is_told = true;
+    s->has_clock = true;
     s->is_wall = !is_epoch;
     if (is_epoch)
         s->lines.dict->clocks.trace_clock = SV_CLOCK_REALTIME;
@@ -329,7 +330,7 @@ static bool put_rest(struct strace *s, struct sv_batch *b, int64_t tid, int64_t 
         bool is_exit = rest.bytes[0] == '+';
         sv_add_text(l, b, "text", (struct sv_text){rest.bytes + 4, rest.len - 4});
         sv_put_event(l, b, SV_INSTANT, ts_ns, track,
-                     sv_dict_cstr(l->dict, is_exit ? "exit" : "signal"), "process");
+                     sv_dict_cstr(l->dict, is_exit ? "exit" : "signal"), SV_CAT_PROCESS);
         return true;
     }
     if (sv_text_begins(rest, "<... "))
@@ -355,12 +356,12 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
         return true;
     if (!take_head(&f, &h))
         return sv_lines_bad(l, "a time (strace -ttt or -tt) before the year 2262");
-    tell_clock(s, h.is_epoch);
+    set_clock(s, h.is_epoch);
     if (h.is_epoch == s->is_wall)
         return sv_lines_bad(l, "a time like those before it");
     if (!h.has_tid)
         sv_report_add(l->source.report, SV_NOTE, "line without a process number", 1, l->pos,
-                      "strace tells it only with -f -o FILE, or once there are several: pid 0");
+                      "strace prints it only with -f -o FILE, or once there are several: pid 0");
     int64_t ts_ns = h.ns;
     if (!h.is_epoch && !sv_wall_ns(&l->wall, h.ns, &ts_ns))
         return sv_lines_bad(l, "a time before the year 2262");
@@ -380,7 +381,7 @@ static bool end(struct sv_lines *l, struct sv_batch *b)
             n++;
         sv_track track = sv_dict_thread(l->dict, l->space, process_of(s, p->tid), p->tid);
         sv_str name = sv_dict_str(l->dict, p->text, n);
-        sv_put_event(l, b, SV_SLICE, p->ts_ns, track, name, "syscall")->dur_ns = SV_UNFINISHED;
+        sv_put_event(l, b, SV_SLICE, p->ts_ns, track, name, SV_CAT_SYSCALL)->dur_ns = SV_UNFINISHED;
         free(p->text);
         p->text = NULL;
         return true;
@@ -402,7 +403,7 @@ static void fini(struct sv_lines *l)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct strace),
     .max_events = 1,
-    .gives = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER,
+    .gives = SV_HAS_SLICES | SV_IN_NO_ORDER,
     .damaged = "line that is not strace's",
     .line = line,
     .end = end,

@@ -192,7 +192,7 @@ static void init(struct sv_lines *l)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct time_align),
     .max_events = 1,
-    .gives = SV_HAS_SLICES,
+    .gives = SV_HAS_NESTED,
     .damaged = "torn line of the time alignment",
     .init = init,
     .line = line,

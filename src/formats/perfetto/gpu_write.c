@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SORT_BYTES  ((size_t)64 << 20)
 #define STAGE_BYTES ((size_t)8 << 30)
 #define SEQUENCE    0x40000000u /* far from the writer's own */
 
@@ -150,7 +149,7 @@ static uint64_t context_of(struct stages *w, sv_track t)
     sv_track process = sv_dict_process_of(w->dict, t);
     int64_t pid = process ? w->dict->tracks[process].pid : -1;
     bool is_new;
-    if (pid <= 0) /* Kineto's stand-in for a device */
+    if (pid <= 0) /* Kineto's synthetic pid of a device */
         return 0;
     uint64_t *iid = sv_map_add(&w->contexts, (uint64_t)pid, &is_new);
     if (is_new) {
@@ -200,10 +199,7 @@ static void put_arg(struct stages *w, const struct sv_arg *a)
         sv_put_bytes(b, SV_PF_KARG_STRING, text, (size_t)n);
         break;
     }
-    default:
-        sv_report_add(w->report, SV_SKIPPED, "nested argument, for which a GPU stage has no place",
-                      1, SV_NO_POS, NULL);
-        break;
+    default: sv_report_add(w->report, SV_SKIPPED, "nested argument", 1, SV_NO_POS, NULL); break;
     }
     sv_put_end(b, mark);
 }
@@ -476,12 +472,11 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
     struct stages *w = sv_alloc(sizeof *w);
     struct tail *t = sv_alloc(sizeof *t);
     *t = (struct tail){
-        {.write = tail_write, .close = tail_close, .takes = writer->takes}, writer, out, w};
+        {.write = tail_write, .close = tail_close, .takes = sv_sink_wants(writer)}, writer, out, w};
     w->sink = (struct sv_sink){.write = stages_write,
                                .close = stages_close,
-                               .takes = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER |
-                                        SV_HAS_FLOW_POINTS};
-    w->rest = sv_sort_new(dict, SORT_BYTES, sv_split_new(dict, report, &t->sink));
+                               .takes = SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS};
+    w->rest = sv_pump_adapt(w->sink.takes, &t->sink, dict, report, NULL);
     w->dict = dict;
     w->report = report;
     sv_gpu_words_init(&w->words, dict);

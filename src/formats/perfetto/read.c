@@ -13,6 +13,7 @@
 #include "core/perfetto/stave.h"
 #include "formats/formats.h"
 #include "formats/writers.h"
+#include "model/once_paths.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -366,7 +367,7 @@ static inline enum frame_state frame_at(const uint8_t *p, size_t have, struct fr
     return f->len <= have - f->header ? FRAME_WHOLE : FRAME_SHORT;
 }
 
-/* Do packets follow each other from p on? 1 yes, 0 no, -1: not enough bytes to tell (*need says how many). */
+/* Do packets follow each other from p on? 1 yes, 0 no, -1: not enough bytes to decide (*need says how many). */
 static int chain_at(struct view v, size_t at, size_t *need)
 {
     for (int i = 0; i < RESYNC_CHAIN; i++) {
@@ -546,12 +547,15 @@ static int source_next(struct sv_source *s, struct sv_batch *b, struct sv_err *e
             return rc;
         finish(r);
     }
+    if (r->once_paths)
+        sv_once_paths_fill_in(r->once_paths, b);
     return sv_source_given(s, b->n, err);
 }
 
 static void source_close(struct sv_source *s)
 {
     struct sv_pf *r = (struct sv_pf *)s;
+    sv_once_paths_free(r->once_paths);
     struct sv_pf_unpacker *u = r->unpacker;
     if (u->has_zlib)
         inflateEnd(&u->zlib);
@@ -581,8 +585,8 @@ static int open_source(struct sv_input *in, const struct sv_read_options *option
     struct sv_pf *r = sv_alloc(sizeof *r);
     r->source = (struct sv_source){.next = source_next,
                                    .close = source_close,
-                                   .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP |
-                                            SV_HAS_DISORDER | SV_HAS_FLOW_POINTS,
+                                   .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER |
+                                            SV_HAS_FLOW_POINTS,
                                    .dict = dict,
                                    .report = report};
     r->dict = dict;

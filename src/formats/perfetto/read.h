@@ -79,7 +79,7 @@ bool sv_pf_packet_split(const uint8_t *bytes, size_t len, struct sv_pf_packet *k
 void sv_pf_packet_read(struct sv_pf *r, const struct sv_pf_packet *k);
 void sv_pf_packet_finish(struct sv_pf *r); /* at the end: pending losses, what was skipped */
 void sv_pf_sequences_free(struct sv_pf *r);
-/* How plausible it is that a packet of `len` bytes, `have` of which are here, stands at `bytes`: 0 no, 1 maybe, 2 yes. */
+/* How plausible it is that a packet of `len` bytes, `have` of which are here, is at `bytes`: 0 no, 1 maybe, 2 yes. */
 int sv_pf_packet_plausible(const uint8_t *bytes, size_t len, size_t have);
 struct sv_pf_machine *sv_pf_machine_at(struct sv_pf *r, uint32_t id);
 

@@ -142,7 +142,7 @@ static void add_row(struct sv_pf *r, struct sv_pf_clock *const *clocks, const in
     g->values = sv_grow(g->values, &g->cap_values, (g->n_rows + 1) * n, sizeof *g->values);
     memcpy(g->values + g->n_rows * n, values, n * sizeof *values);
     g->n_rows++;
-    /* A snapshot that relates one machine clock to clocks of a sequence concerns that sequence alone. */
+    /* A snapshot that relates one machine clock to clocks of a sequence concerns only that sequence. */
     uint32_t n_global = 0;
     for (uint32_t i = 0; i < n; i++) {
         clocks[i]->is_cached = false;
@@ -234,7 +234,7 @@ static bool cache_path(struct sv_pf *r, struct sv_pf_clock *from, int64_t ns)
     return n > 0;
 }
 
-/* To the trace clock; false when nothing relates the two, or the result is no time. */
+/* To the trace clock; false when nothing relates the two, or the result is out of range. */
 static inline bool to_trace(struct sv_pf *r, struct sv_pf_clock *c, int64_t ns, int64_t *out)
 {
     if (c == r->clocks.trace) {
@@ -555,7 +555,7 @@ struct readings {
     struct reading at[SV_PF_CLOCKS_MAX];
     uint32_t n;
     uint32_t primary;
-    uint32_t alias;         /* what the file's own time line really is; 0: not told */
+    uint32_t alias;         /* what the file's own time line really is; 0: unknown */
     int64_t uncertainty_ns; /* -1: unknown */
     int64_t origin_ns;
 };
@@ -594,7 +594,7 @@ static void read_snapshot_facts(struct sv_wire w, struct readings *s)
     }
 }
 
-/* The reading in nanoseconds; false: that is no time. */
+/* The reading in nanoseconds; false: malformed or out of range. */
 static bool reading_ns(const struct readings *s, struct reading *x)
 {
     bool has_origin = x->id == s->primary || x->id == s->alias || is_sequence_clock(x->id);

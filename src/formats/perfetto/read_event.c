@@ -139,7 +139,7 @@ static struct sv_pf_counter_sum absolute(struct sv_pf *r, const struct sv_pf_tra
     return t->is_incremental ? add_to_sum(r, t->uuid, value) : value;
 }
 
-/* The track for counter values: one that was never described becomes a counter; a described one that is none gets a
+/* The track for counter values: one that was never described becomes a counter; a described one that is not a counter gets a
  * counter below it. */
 static sv_track counter_track(struct sv_pf *r, struct sv_pf_track *t, sv_str name)
 {
@@ -151,7 +151,7 @@ static sv_track counter_track(struct sv_pf *r, struct sv_pf_track *t, sv_str nam
         }
         return t->track;
     }
-    sv_pf_note(r, "counter value on a track that is no counter", "uuid %llu; Perfetto drops it",
+    sv_pf_note(r, "counter value on a track that is not a counter", "uuid %llu; Perfetto drops it",
                (unsigned long long)t->uuid);
     if (t->is_described || t->uuid == 0)
         return sv_pf_counter(r, t->track, name ? name : r->str.value, NULL);
@@ -233,7 +233,8 @@ void sv_pf_emit_loss(struct sv_pf *r, struct sv_pf_seq *seq, sv_track track)
 }
 
 /* An instant in Stave's own category for what was lost: the first arguments are its count and span. */
-static void emit_told_loss(struct sv_pf *r, const struct sv_pf_event_in *e, struct sv_pf_track *t)
+static void emit_recorded_loss(struct sv_pf *r, const struct sv_pf_event_in *e,
+                               struct sv_pf_track *t)
 {
     struct sv_arg *a = r->b->args;
     size_t n = (size_t)(r->b->arg - a), taken = 0;
@@ -261,7 +262,7 @@ static void emit_told_loss(struct sv_pf *r, const struct sv_pf_event_in *e, stru
     r->seq->has_loss = false;
 }
 
-static bool is_told_loss(const struct sv_pf *r, const struct sv_pf_event_in *e)
+static bool is_recorded_loss(const struct sv_pf *r, const struct sv_pf_event_in *e)
 {
     if (e->cat == r->str.loss_category)
         return true;
@@ -290,8 +291,8 @@ static inline void emit_event(struct sv_pf *r, const struct sv_pf_event_in *e,
     case SV_PF_TYPE_BEGIN: sv_pf_emit_edge(r, e, SV_BEGIN, t); break;
     case SV_PF_TYPE_END: sv_pf_emit_edge(r, e, SV_END, t); break;
     case SV_PF_TYPE_INSTANT:
-        if (__builtin_expect(is_told_loss(r, e), 0))
-            emit_told_loss(r, e, t);
+        if (__builtin_expect(is_recorded_loss(r, e), 0))
+            emit_recorded_loss(r, e, t);
         else
             sv_pf_emit_edge(r, e, SV_INSTANT, t)->flags = e->flags;
         break;

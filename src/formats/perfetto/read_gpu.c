@@ -3,8 +3,8 @@
  * Called by formats/perfetto/read_packet.c, one function per payload. Every GPU is a track, its hardware queues and counters are
  * its children. Stages and queues are named by interned specifications, or in old traces by the index into lists that
  * came with some event. Every stage ends the flow of its submission and starts one for those that wait for it. A counter
- * value tells about the time before it unless its descriptor says otherwise: it is put where the one before
- * it stood, as Perfetto shows it. */
+ * value describes the time before it unless its descriptor says otherwise: it is put at the time of the
+ * previous value, as Perfetto shows it. */
 #include "core/perfetto/proto_more.h"
 #include "formats/perfetto/read.h"
 

@@ -1,12 +1,13 @@
 /* Perfetto packets that say something about the trace: processes and threads, their memory, metadata, losses, triggers.
  *
- * Called by formats/perfetto/read_packet.c, one function per payload; sv_pf_meta_finish() at the end tells what the recording
+ * Called by formats/perfetto/read_packet.c, one function per payload; sv_pf_meta_finish() at the end reports what the recording
  * service itself lost (each TraceStats replaces the one before, so only the last counts). */
 #include "core/perfetto/proto_more.h"
 #include "core/perfetto/stave.h"
 #include "formats/perfetto/read.h"
 
 #include "core/base/mem.h"
+#include "model/once_paths.h"
 
 #include <stdio.h>
 
@@ -212,7 +213,8 @@ void sv_pf_process_stats(struct sv_pf *r, struct sv_pf_blob data)
 
 static void set_meta(struct sv_pf *r, const char *key, struct sv_pf_blob text, bool is_json)
 {
-    sv_dict_set_meta(r->dict, key, (const char *)text.bytes, text.len, is_json);
+    if (!sv_once_paths_asked(&r->once_paths, r->dict, key, (const char *)text.bytes, text.len))
+        sv_dict_set_meta(r->dict, key, (const char *)text.bytes, text.len, is_json);
 }
 
 static void set_meta_number(struct sv_pf *r, const char *key, int64_t value)
@@ -460,14 +462,14 @@ void sv_pf_trace_stats(struct sv_pf *r, struct sv_pf_blob data)
             add_losses(sv_wire_sub(&f), buffer_losses, r->losses->buffer, N_BUFFER);
 }
 
-static void tell_losses(struct sv_pf *r, const struct loss_field *fields, const uint64_t *counts,
-                        size_t n)
+static void report_losses(struct sv_pf *r, const struct loss_field *fields, const uint64_t *counts,
+                          size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (counts[i] == 0)
             continue;
         sv_report_add(r->report, SV_NOTE, fields[i].what, counts[i], r->losses->pos,
-                      "told by the recording service");
+                      "reported by the recording service");
         /* What writers lost is in their sequences already. */
         if (fields == buffer_losses && fields[i].field == SV_PF_BUFFER_PACKET_LOSS)
             continue;
@@ -483,8 +485,8 @@ void sv_pf_meta_finish(struct sv_pf *r)
     if (!r->losses || !r->seq)
         return;
     r->ts_ns = r->latest_ns;
-    tell_losses(r, buffer_losses, r->losses->buffer, N_BUFFER);
-    tell_losses(r, service_losses, r->losses->service, N_SERVICE);
+    report_losses(r, buffer_losses, r->losses->buffer, N_BUFFER);
+    report_losses(r, service_losses, r->losses->service, N_SERVICE);
 }
 
 /* ---- triggers ---- */

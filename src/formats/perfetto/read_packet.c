@@ -2,7 +2,7 @@
  *
  * Called by formats/perfetto/read.c for every frame: sv_pf_packet_split() first (no effect, so that a damaged packet leaves
  * nothing half done), then sv_pf_packet_read(). The order inside a packet is Perfetto's: loss or clearing of the state,
- * defaults, interned data, payload. A payload that Stave has no place for is counted by its name. */
+ * defaults, interned data, payload. A payload that Stave cannot represent is counted by its name. */
 #include "formats/perfetto/read.h"
 
 #include "core/base/mem.h"

@@ -486,7 +486,7 @@ static void apply_counter(struct sv_pf *r, struct sv_pf_track *t, struct sv_pf_b
             sv_dict_cstr(r->dict, t->is_thread_time ? "thread_time" : "thread_instruction_count");
 }
 
-/* What the usual fields could not tell. */
+/* What the usual fields do not say. */
 static void apply_own(struct sv_pf *r, struct sv_pf_track *t, const struct descriptor *d)
 {
     struct sv_track_info *info = &r->dict->tracks[t->track];

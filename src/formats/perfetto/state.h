@@ -231,7 +231,8 @@ struct sv_pf {
     struct sv_report *report;
     struct sv_input *in;
     uint32_t space;
-    struct sv_arena arena; /* tracks, sequences, clocks: live as long as the reader */
+    struct sv_arena arena;            /* tracks, sequences, clocks: live as long as the reader */
+    struct sv_once_paths *once_paths; /* NULL: the file has every path */
 
     struct sv_batch *b;   /* where events go now */
     struct sv_batch *out; /* the batch of this call */

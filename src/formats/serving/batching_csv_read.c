@@ -5,7 +5,7 @@
  * the batch is put together from its first arrival on, by the exclusive columns where they are and by the overlapping ones where not.
  * Requests of a batch leave the queue together and are answered together, which is all that the file says. A file without arrivals has
  * its batches one after the other, marked as SV_LIFE_UNTIMED; one without request_ids has its requests counted from 1. A missing column
- * spoils the file, a cell that makes no sense its row. A field holds at most 64 KiB of numbers. */
+ * makes the file unreadable, a malformed cell its row. A field holds at most 64 KiB of numbers. */
 #include "formats/csv_line.h"
 #include "formats/decimal.h"
 #include "formats/lines.h"
@@ -228,7 +228,7 @@ static bool take_members(struct batching_csv *s)
         int64_t id, arrival_us = 0, arrival_ns;
         if (!list_next(&p, p_end, &id) || (q < q_end && !list_next(&q, q_end, &arrival_us)) ||
             arrival_us < 0 || __builtin_mul_overflow(arrival_us, 1000, &arrival_ns))
-            return sv_lines_bad(&s->lines, "a list of requests that is none");
+            return sv_lines_bad(&s->lines, "malformed request list");
         s->members = sv_grow(s->members, &s->cap, r->n + 1, sizeof *s->members);
         s->members[r->n++] = (struct member){(uint64_t)id, arrival_ns};
     }
@@ -289,7 +289,7 @@ static bool add_spans(int64_t *e, const int64_t spans[EDGES - 1])
     return true;
 }
 
-/* The columns are rounded to microseconds: what the total has more than that is told as part of the end. */
+/* The columns are rounded to microseconds: what the total has more than that is added to the end. */
 static bool take_times(struct batching_csv *s)
 {
     struct row *r = &s->row;
@@ -364,7 +364,7 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
     if (len == 0)
         return true;
     if (!sv_csv_split(&s->cells, p, len))
-        return sv_lines_bad(l, "fields that cannot be told apart");
+        return sv_lines_bad(l, "malformed quotes, or too many fields");
     if (!s->has_head) {
         s->has_head = true;
         sv_csv_find(&s->cells, names, N_COLUMNS, s->place);
@@ -530,7 +530,7 @@ static void fini(struct sv_lines *l)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct batching_csv),
     .max_events = 1,
-    .gives = SV_HAS_DISORDER,
+    .gives = SV_IN_NO_ORDER,
     .damaged = "row of a batch not understood, left out",
     .init = init,
     .line = line,

@@ -28,8 +28,8 @@ struct batching {
     uint64_t n_calls;
 };
 
-static void tell(void *ctx, struct sv_life *l, enum sv_life_moment moment, int64_t time_ns,
-                 const struct sv_life_request *r, const struct sv_life_batch *b)
+static void report(void *ctx, struct sv_life *l, enum sv_life_moment moment, int64_t time_ns,
+                   const struct sv_life_request *r, const struct sv_life_batch *b)
 {
     struct batching *s = ctx;
     if (s->is_csv)
@@ -116,13 +116,12 @@ static void open_either(struct sv_output *out, const struct sv_write_options *op
     struct batching *s = sv_alloc(sizeof *s);
     s->sink = (struct sv_sink){.write = write_events,
                                .close = close_sink,
-                               .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP |
-                                        SV_HAS_FLOW_POINTS};
+                               .takes = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_FLOW_POINTS};
     s->out = out;
     s->dict = dict;
     s->is_csv = is_csv;
     s->is_newer = options && options->dialect && strcmp(options->dialect, "batching-newer") == 0;
-    s->life = sv_life_new(NULL, tell, s);
+    s->life = sv_life_new(NULL, report, s);
     sv_life_words_init(&s->words, dict);
     *sink = &s->sink;
 }

@@ -1,6 +1,6 @@
 /* metrics.csv, which the newer inference server writes beside its summary: queue size and rejections over time.
  *
- * Called by `stave plot batch`, row by row. Rows that make no sense are damage and left out; a missing column spoils the file. */
+ * Called by `stave plot batch`, row by row. Malformed rows are damage and left out; with a missing column the file is not read. */
 #include "formats/csv_line.h"
 #include "formats/decimal.h"
 #include "formats/lines.h"

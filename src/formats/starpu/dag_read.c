@@ -2,7 +2,7 @@
  *
  * Opened through the table of formats. One statement a line, as StarPU's src/debug/traces/starpu_fxt_dag.c (1.3 to 1.4) prints them; names are not escaped
  * there, so that a quote ends a value only where a list goes on behind it. All nodes wait until the end. Then each is a slice at its place in the
- * order: a level is a step behind all that it depends on, at most LANES_MAX nodes of a level stand side by side. A tag of one task is that task; a tag of
+ * order: a level is a step behind all that it depends on, at most LANES_MAX nodes of a level are side by side. A tag of one task is that task; a tag of
  * several is a slice before and one behind them. Must not pretend that the order is time: the row's name, a note and the metadata say so. */
 #include "core/base/map.h"
 #include "core/base/mem.h"
@@ -24,7 +24,7 @@ enum {
     FLOWS_MAX = 4096, /* of a node, in each direction */
     JOINED_MAX = 512,
     STEP_NS = 1000,
-    SLICE_NS = 800 /* of a step: room for the arrow */
+    SLICE_NS = 800 /* of a step: the rest is for the arrow */
 };
 
 enum node_kind { TASK, TAG, MPI, N_NODE_KINDS };
@@ -53,7 +53,7 @@ struct node {
     uint64_t number; /* of the task, of the tag, of the transfer */
     uint64_t mpi_tag;
     int64_t pos;  /* where it is named first */
-    int32_t rank; /* of MPI; -1: none is told */
+    int32_t rank; /* of MPI; -1: unknown */
     uint32_t kind;
     uint32_t notes;  /* index + 1 of the newest */
     uint32_t task;   /* TAG: index + 1 of its only task */
@@ -163,7 +163,7 @@ static bool parse_name(struct sv_text name, struct node *out)
     return take_number(&rest, out->kind == TAG ? 16 : 10, &out->number) && rest.len == 0;
 }
 
-/* Stretches count from where the rank appears first: the ranks of an MPI run stand one behind the other in the file. */
+/* Stretches count from where the rank appears first: the ranks of an MPI run follow each other in the file. */
 static uint32_t stretch_of(struct dag *s, int32_t rank)
 {
     bool is_new;
@@ -320,7 +320,7 @@ static bool take_attributes(struct dag *s, struct sv_fields *f, struct attribute
     }
     (void)take(f, ";");
     skip_blanks(f);
-    return f->p == f->end || sv_lines_bad(&s->lines, "nothing behind the attributes");
+    return f->p == f->end || sv_lines_bad(&s->lines, "nothing after the attributes");
 }
 
 static sv_str str(struct dag *s, struct sv_text t)
@@ -487,7 +487,7 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
     if (sv_text_is(t, "}"))
         return close_brace(s);
     if (s->depth == 0)
-        return sv_lines_bad(l, "nothing behind the graph");
+        return sv_lines_bad(l, "nothing after the graph");
     if (t.bytes[0] == '"')
         return statement(s, (struct sv_fields){t.bytes, t.bytes + t.len});
     if (sv_text_begins(t, "subgraph ") && t.bytes[t.len - 1] == '{')
@@ -753,7 +753,7 @@ static void fini(struct sv_lines *l)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct dag),
     .max_events = 1,
-    .gives = SV_HAS_SLICES | SV_HAS_OVERLAP,
+    .gives = SV_HAS_SLICES,
     .damaged = "line that is not of StarPU's dag.dot",
     .line = line,
     .end = end,

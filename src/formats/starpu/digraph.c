@@ -116,7 +116,7 @@ static void place(struct ordering *o, uint32_t node)
     o->queue[o->n_queue++] = node;
 }
 
-/* Tells those behind a placed node where it stands. */
+/* Passes the level of a placed node to its successors. */
 static void pass_on(struct ordering *o, uint32_t node)
 {
     for (size_t k = o->g->after_at[node]; k < o->g->after_at[node + 1]; k++) {

@@ -2,7 +2,7 @@
  *
  *     sv_digraph_edge(&g, from, to);           // as often as needed, in any order
  *     sv_digraph_index(&g, n_nodes);           // equal edges once; neighbours in the order in which they were added
- *     sv_digraph_levels(&g, floors, &levels);  // every edge leads to a higher level; what is in a circle is told
+ *     sv_digraph_levels(&g, floors, &levels);  // every edge leads to a higher level; cycles are reported
  *
  * All of it takes time and memory in proportion to nodes and edges, whatever the shape; nothing recurses. */
 #ifndef SV_FORMATS_STARPU_DIGRAPH_H
@@ -29,7 +29,7 @@ struct sv_digraph {
 
 void sv_digraph_fini(struct sv_digraph *g); /* a zeroed struct is a valid empty graph */
 void sv_digraph_edge(struct sv_digraph *g, uint32_t from, uint32_t to);
-/* Nodes are 0 … n_nodes - 1. An edge of a node to itself is left out, and told by the count that is returned. */
+/* Nodes are 0 … n_nodes - 1. Edges of a node to itself are left out; returns their number. */
 size_t sv_digraph_index(struct sv_digraph *g, uint32_t n_nodes);
 
 struct sv_levels {

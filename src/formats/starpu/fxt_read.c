@@ -98,7 +98,7 @@ struct open_state {
     int64_t ts_ns;
 };
 
-/* A worker, or a thread that is none. */
+/* A worker, or another thread. */
 struct row {
     sv_track states;
     struct open_state open[OPEN_MAX];
@@ -792,8 +792,8 @@ static void fini(struct sv_lines *l)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct fxt),
     .max_events = OPEN_MAX + 2,
-    .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER,
-    .damaged = "event that makes no sense",
+    .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER,
+    .damaged = "malformed event",
     .init = init,
     .read = read_next,
     .end = end,

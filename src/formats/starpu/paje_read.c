@@ -164,7 +164,7 @@ static bool begin_definition(struct paje *s, struct sv_fields *f)
         return sv_lines_bad(&s->lines, "at most 64 %EventDef with name and number");
     *d = (struct definition){0};
     if (!sv_text_i64(number, &d->number))
-        return sv_lines_bad(&s->lines, "a number behind %EventDef and its name");
+        return sv_lines_bad(&s->lines, "a number after %EventDef and its name");
     for (size_t i = 0; i < sizeof line_kinds / sizeof *line_kinds; i++)
         if (sv_text_is(name, line_kinds[i].name))
             d->what = line_kinds[i].what;
@@ -505,7 +505,7 @@ static void fini(struct sv_lines *l)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct paje),
     .max_events = DEPTH_MAX + 2,
-    .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER,
+    .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER,
     .damaged = "line that is not Paje's",
     .line = line,
     .fini = fini,

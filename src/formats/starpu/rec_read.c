@@ -255,7 +255,7 @@ static bool put_task(struct rec *s, struct sv_batch *b)
     if (job.len == 0 || !time_of(s, "StartTime", &t.start_ns) || !time_of(s, "EndTime", &t.end_ns))
         return sv_lines_bad(&s->lines, "JobId, StartTime and EndTime of a task");
     if (get(s, "SubmitTime").bytes && !time_of(s, "SubmitTime", &(int64_t){0}))
-        sv_report_add(s->lines.source.report, SV_DAMAGE, "time of a submission that is none", 1,
+        sv_report_add(s->lines.source.report, SV_DAMAGE, "malformed submission time", 1,
                       s->lines.pos, "left out");
     (void)sv_text_i64(get(s, "WorkerId"), &worker);
     (void)sv_text_i64(get(s, "MPIRank"), &rank);
@@ -419,7 +419,7 @@ static void fini(struct sv_lines *l)
 static const struct sv_lines_kind kind = {
     .size = sizeof(struct rec),
     .max_events = DEPTH_MAX + 2,
-    .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER,
+    .gives = SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER,
     .damaged = "record that is not StarPU's",
     .init = init,
     .line = line,

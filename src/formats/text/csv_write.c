@@ -147,8 +147,7 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
     s->sink = (struct sv_sink){.write = csv_write,
                                .close = csv_close,
                                .flush = csv_flush,
-                               .takes = SV_HAS_SLICES | SV_HAS_OVERLAP | SV_HAS_DISORDER |
-                                        SV_HAS_FLOW_POINTS};
+                               .takes = SV_HAS_SLICES | SV_IN_NO_ORDER | SV_HAS_FLOW_POINTS};
     s->out = out;
     s->dict = dict;
     s->report = report;

@@ -25,7 +25,7 @@ struct text_source {
 /* What is left of a line; `bad` is set once and stays. */
 struct cursor {
     const char *p, *end;
-    const char *bad; /* what was expected where p stands */
+    const char *bad; /* what was expected at p */
 };
 
 static bool fail(struct cursor *c, const char *expected)

@@ -309,7 +309,7 @@ static int text_flush(struct sv_sink *sink, struct sv_err *err)
     return sv_output_flush(s->out, err);
 }
 
-/* Names that came after a track's last event are still told. */
+/* Names that came after a track's last event are still written. */
 static void finish(struct text_sink *s)
 {
     put_news(s);
@@ -342,7 +342,7 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
     s->sink = (struct sv_sink){.write = text_write,
                                .close = text_close,
                                .flush = text_flush,
-                               .takes = SV_HAS_ANYTHING & ~(unsigned)SV_HAS_DISORDER};
+                               .takes = SV_HAS_ANYTHING & ~SV_ORDER_BITS};
     s->out = out;
     s->dict = dict;
     sv_buf_init(&s->line, (size_t)1 << 30);

@@ -1,12 +1,12 @@
-/* Who is followed, and by which numbers. Part of io.bpf.c.
+/* Which tasks are followed, and by which pids. Part of io.bpf.c.
  *
- * A process has a number in each pid namespace from the initial one down to its own. The recorder knows processes by those of its own namespace,
- * as its /proc does: neither the initial nor the innermost number will do. They are looked up once, when a task is followed, and kept in
- * its state. What the recorder's namespace does not show is not followed, and counted. */
+ * A process has a pid in each pid namespace from the initial one down to its own. The recorder uses those of its own namespace, as its /proc does.
+ * They are looked up once, when a task is followed, and kept in its state. A task that the recorder's namespace does not show is not followed, and is
+ * counted. */
 #ifndef SV_RECORD_BPF_FOLLOWING_H
 #define SV_RECORD_BPF_FOLLOWING_H
 
-struct numbers {
+struct pids {
     __u32 tgid, tid; /* 0: none */
 };
 
@@ -22,9 +22,9 @@ static __always_inline bool is_followed(const struct sv_wire_task *s)
     return s && s->tgid;
 }
 
-static __always_inline struct numbers numbers_in(const struct sv_wire_task *s)
+static __always_inline struct pids pids_in(const struct sv_wire_task *s)
 {
-    return (struct numbers){s->tgid, s->tid};
+    return (struct pids){s->tgid, s->tid};
 }
 
 static __always_inline struct sv_wire_task *followed_self(void)
@@ -43,30 +43,30 @@ static __always_inline struct sv_wire_task *followed(struct task_struct *task)
     return is_followed(s) ? s : 0;
 }
 
-static __always_inline struct upid *number_at(struct pid *pid, unsigned level)
+static __always_inline struct upid *upid_at(struct pid *pid, unsigned level)
 {
     return (struct upid *)((char *)pid + bpf_core_field_offset(struct pid, numbers) +
                            level * bpf_core_type_size(struct upid));
 }
 
-/* The number of a process in the recorder's namespace, 0: it has none. */
-static __noinline __u32 number_here(struct pid *pid)
+/* A pid in the recorder's namespace, 0: it has none. */
+static __noinline __u32 pid_here(struct pid *pid)
 {
     unsigned deepest = BPF_CORE_READ(pid, level);
     for (unsigned i = 0; i < LEVELS_MAX && i <= deepest; i++) {
-        struct upid *u = number_at(pid, i);
+        struct upid *u = upid_at(pid, i);
         if (BPF_CORE_READ(u, ns, ns.inum) == config.pid_namespace)
             return (__u32)BPF_CORE_READ(u, nr);
     }
     return 0;
 }
 
-static __always_inline struct numbers numbers_of(struct task_struct *task)
+static __always_inline struct pids pids_of(struct task_struct *task)
 {
-    struct numbers n;
+    struct pids n;
     if (config.pid_namespace) {
-        n.tgid = number_here(BPF_CORE_READ(task, group_leader, thread_pid));
-        n.tid = number_here(BPF_CORE_READ(task, thread_pid));
+        n.tgid = pid_here(BPF_CORE_READ(task, group_leader, thread_pid));
+        n.tid = pid_here(BPF_CORE_READ(task, thread_pid));
     } else {
         n.tgid = (__u32)GET(task, tgid);
         n.tid = (__u32)GET(task, pid);
@@ -77,7 +77,7 @@ static __always_inline struct numbers numbers_of(struct task_struct *task)
 /* NULL: it is the recorder itself, or not visible, or there is no memory for it. */
 static __always_inline struct sv_wire_task *follow(struct task_struct *task)
 {
-    struct numbers n = numbers_of(task);
+    struct pids n = pids_of(task);
     bool is_visible = n.tgid && n.tid;
     if (!is_visible)
         count_invisible();
@@ -96,14 +96,14 @@ static __always_inline struct sv_wire_task *follow_self(void)
     return follow(current_task());
 }
 
-static __always_inline struct numbers own_numbers(void)
+static __always_inline struct pids own_pids(void)
 {
-    return numbers_of(current_task());
+    return pids_of(current_task());
 }
 
 #else
 
-#include "numbers_plain.h"
+#include "pids_plain.h"
 
 #endif
 

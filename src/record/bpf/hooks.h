@@ -36,8 +36,8 @@ static __always_inline struct task_struct *current_task(void)
     return bpf_get_current_task_btf();
 }
 
-/* What is kept of a task. One look at the task itself answers for nearly all others: they have no storage of any map, and the
- * call of a helper costs them more than the rest. */
+/* What is kept of a task. A look at the task itself is enough for nearly all others: they have no storage of any map, and a
+ * call of a helper would cost them more than the rest. */
 static __always_inline struct sv_wire_task *state_of(struct task_struct *task)
 {
     if (bpf_core_field_exists(task->bpf_storage) && !task->bpf_storage)
@@ -50,8 +50,8 @@ static __always_inline struct sv_wire_task *own_state(void)
     return state_of(bpf_get_current_task_btf());
 }
 
-/* Calls of others are told from their registers, which lie at the end of the task's kernel stack: no helper is called, and all that such a
- * call pays is one load. Two stacks may share a byte, and a stack that was a followed task's may be another's: those are asked, too. Stacks
+/* Whether the caller may be a followed task is decided by the address of its registers, which are at the end of the task's kernel stack: no helper is
+ * called, and a call of another process costs one load. Two stacks may share a byte, and the stack of a followed task may be used again: those calls take the long way. Stacks
  * are aligned to their size, 16 KiB or up to four times as much. */
 enum { STACK_SHIFT = 14, STACK_PARTS = 4 };
 
@@ -81,7 +81,7 @@ static __always_inline __u64 lower_half(const void *p)
     return half;
 }
 
-static __always_inline bool is_nobody(const void *regs)
+static __always_inline bool is_not_followed(const void *regs)
 {
 #if defined(__TARGET_ARCH_x86)
     return bpf_core_field_exists(((struct task_struct *)0)->stack) &&
@@ -119,18 +119,18 @@ struct {
     __type(value, struct sv_wire_task);
 } tasks SEC(".maps");
 
-static __always_inline bool is_nobody(const void *regs)
+static __always_inline bool is_not_followed(const void *regs)
 {
     (void)regs;
     return false;
 }
 
-static __always_inline struct sv_wire_task *state_of_number(__u32 tid)
+static __always_inline struct sv_wire_task *state_of_tid(__u32 tid)
 {
     return bpf_map_lookup_elem(&tasks, &tid);
 }
 
-static __always_inline struct sv_wire_task *make_state_of_number(__u32 tid)
+static __always_inline struct sv_wire_task *make_state_of_tid(__u32 tid)
 {
     struct sv_wire_task none = {0};
     bpf_map_update_elem(&tasks, &tid, &none, BPF_NOEXIST);
@@ -139,7 +139,7 @@ static __always_inline struct sv_wire_task *make_state_of_number(__u32 tid)
 
 static __always_inline struct sv_wire_task *own_state(void)
 {
-    return state_of_number((__u32)bpf_get_current_pid_tgid());
+    return state_of_tid((__u32)bpf_get_current_pid_tgid());
 }
 
 static __always_inline void drop_own_state(void)
@@ -149,9 +149,9 @@ static __always_inline void drop_own_state(void)
 }
 
 /* A thread that makes an exec gets the number of the first one, which is gone by then. */
-static __always_inline void move_state_of_number(__u32 tid, __u32 old_tid)
+static __always_inline void move_state_of_tid(__u32 tid, __u32 old_tid)
 {
-    const struct sv_wire_task *old = tid != old_tid ? state_of_number(old_tid) : 0;
+    const struct sv_wire_task *old = tid != old_tid ? state_of_tid(old_tid) : 0;
     if (!old)
         return;
     bpf_map_update_elem(&tasks, &tid, old, BPF_ANY);
@@ -167,17 +167,17 @@ static __always_inline struct task_struct *current_task(void)
 
 static __always_inline struct sv_wire_task *state_of(struct task_struct *task)
 {
-    return state_of_number((__u32)GET(task, pid));
+    return state_of_tid((__u32)GET(task, pid));
 }
 
 static __always_inline struct sv_wire_task *make_state(struct task_struct *task)
 {
-    return make_state_of_number((__u32)GET(task, pid));
+    return make_state_of_tid((__u32)GET(task, pid));
 }
 
 static __always_inline void move_state(struct task_struct *task, int old_pid)
 {
-    move_state_of_number((__u32)GET(task, pid), (__u32)old_pid);
+    move_state_of_tid((__u32)GET(task, pid), (__u32)old_pid);
 }
 
 #endif

@@ -1,11 +1,25 @@
-/* Requests of io_uring, from submission to completion. Part of io.bpf.c, which includes it; loaded only when asked for.
+/* Probe `io_uring`: requests from submission to completion. Both sides include it; the programs are for the kernel only.
  *
- * A request is known by its address until it completes. Who submits may be a thread of the kernel that works for the process
+ * A request is identified by its address until it completes. The submitter may be a kernel thread that works for the process
  * (SQPOLL): it belongs to the same group, and is followed with its leader. */
 #ifndef SV_RECORD_BPF_IO_URING_H
 #define SV_RECORD_BPF_IO_URING_H
 
-/* Whether io_uring_complete brings the completion itself or its parts. */
+#include "records.h"
+
+enum { SV_WIRE_FIXED_FILE = 1 }; /* flag of the head: fd is a number of the ring's own table */
+
+/* The head is that of the submitting thread, its `what` the operation, its ts_ns the completion. */
+struct sv_wire_uring {
+    struct sv_wire_head head;
+    __u64 start_ns, user_data;
+    __s64 offset; /* -1: not known, or the position of the file */
+    __u64 inode;
+    __u32 device, len;
+    __s32 fd, res;
+};
+
+#if defined(__bpf__) && KNOWS_KERNEL
 
 enum { CQE_MORE = 2 };             /* IORING_CQE_F_MORE */
 enum { REQUEST_FIXED_FILE = 1 };   /* REQ_F_FIXED_FILE */
@@ -29,7 +43,7 @@ struct {
 } urings SEC(".maps");
 
 TRACEPOINT(io_uring_submit_req)
-int BPF_PROG(on_uring_submit, struct io_kiocb *req)
+int BPF_PROG(on_io_uring_submit, struct io_kiocb *req)
 {
     struct task_struct *task = current_task();
     if (!followed(task)) {
@@ -38,7 +52,7 @@ int BPF_PROG(on_uring_submit, struct io_kiocb *req)
             return 0;
     }
     __u64 key = (__u64)req;
-    struct numbers n = own_numbers();
+    struct pids n = own_pids();
     struct uring_state s = {.start_ns = bpf_ktime_get_boot_ns(),
                             .offset = ~0ull,
                             .user_data = GET(req, cqe.user_data),
@@ -58,7 +72,7 @@ int BPF_PROG(on_uring_submit, struct io_kiocb *req)
 }
 
 TRACEPOINT(io_uring_complete)
-int BPF_PROG(on_uring_complete, void *ring_ctx, void *req)
+int BPF_PROG(on_io_uring_complete, void *ring_ctx, void *req)
 {
     __u64 key = (__u64)req;
     struct uring_state *s = bpf_map_lookup_elem(&urings, &key);
@@ -70,7 +84,7 @@ int BPF_PROG(on_uring_complete, void *ring_ctx, void *req)
         __s32 res;
         __u32 flags;
     } cqe = {0};
-    if (config.complete_brings_cqe) {
+    if (config.complete_has_cqe) {
         bpf_probe_read_kernel(&cqe, sizeof cqe, (void *)ctx[2]);
     } else {
         cqe.res = (__s32)ctx[3];
@@ -79,7 +93,7 @@ int BPF_PROG(on_uring_complete, void *ring_ctx, void *req)
     struct sv_wire_uring *u = bpf_ringbuf_reserve(ring, sizeof *u, 0);
     count(SV_WIRE_URING, u != 0);
     if (u) {
-        fill_head(&u->head, SV_WIRE_URING, s->opcode, (struct numbers){s->tgid, s->tid});
+        fill_head(&u->head, SV_WIRE_URING, s->opcode, (struct pids){s->tgid, s->tid});
         u->head.flags = s->is_fixed ? SV_WIRE_FIXED_FILE : 0;
         u->start_ns = s->start_ns;
         u->user_data = s->user_data;
@@ -105,5 +119,7 @@ int BPF_PROG(on_uring_complete, void *ring_ctx, void *req)
         bpf_map_delete_elem(&urings, &key);
     return 0;
 }
+
+#endif
 
 #endif

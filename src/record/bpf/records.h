@@ -15,21 +15,14 @@ enum {
     SV_WIRE_STACKS = 1 << 16
 };
 
-#define SV_WIRE_NO_NUMBER \
-    0xffffffffu /* of a task that the recorder's pid namespace does not show */
+#define SV_WIRE_NO_PID 0xffffffffu /* of a task that the recorder's pid namespace does not show */
 
+/* The kinds of records, by the line of their probe in list.h. Each probe's header says what its records are. */
 enum sv_wire_kind {
-    SV_WIRE_CALL = 1, /* struct sv_wire_call, then up to two paths */
-    SV_WIRE_FORK,     /* struct sv_wire_fork */
-    SV_WIRE_EXEC,     /* struct sv_wire_head, then the file and the words of the command line */
-    SV_WIRE_EXIT,     /* struct sv_wire_exit */
-    SV_WIRE_NAME,     /* struct sv_wire_name: a thread has a new name */
-    SV_WIRE_BLOCK,    /* struct sv_wire_block */
-    SV_WIRE_CACHE,    /* struct sv_wire_cache */
-    SV_WIRE_STATE, /* struct sv_wire_head, or sv_wire_wake: a thread is in another state, see there */
-    SV_WIRE_SAMPLE, /* struct sv_wire_sample */
-    SV_WIRE_URING,  /* struct sv_wire_uring */
-    SV_WIRE_FAULT,  /* struct sv_wire_cache: a page of a file was asked for by touching it */
+    SV_WIRE_NO_KIND,
+#define SV_PROBE(name, option, ...) __VA_ARGS__,
+#include "record/probes/list.h"
+#undef SV_PROBE
     SV_WIRE_KINDS
 };
 
@@ -37,102 +30,8 @@ struct sv_wire_head {
     __u16 kind; /* enum sv_wire_kind */
     __u16 flags;
     __u32 tgid, tid; /* the process and the thread, as the recorder's pid namespace numbers them */
-    __u32 what;      /* CALL: its number */
+    __u32 what;      /* what the probe says: the number of the call, the CPU … */
     __u64 ts_ns;     /* when it was complete: records of one thread are ordered by this */
-};
-
-enum sv_wire_call_flag {
-    SV_WIRE_STATE_ONLY = 1, /* for the book of open files; not wanted as an event */
-    SV_WIRE_NO_PATH = 2,    /* the memory of the path could not be read */
-    SV_WIRE_UNFINISHED = 4  /* began and has not ended: ts_ns is when that was found */
-};
-
-struct sv_wire_call {
-    struct sv_wire_head head;
-    __u64 start_ns;
-    __s64 ret;
-    __s32 fd;
-    __u32 aux;    /* flags, mode, a second descriptor: see the plan */
-    __u64 size;   /* ~0: not known */
-    __s64 offset; /* -1: not known */
-    __u64 inode;  /* of fd's file when the call began, or of what it opened; 0: not known */
-};
-
-struct sv_wire_fork { /* the head is the parent's */
-    struct sv_wire_head head;
-    __u32 tgid, tid;
-    __u32 inner_tgid,
-        inner_namespace; /* its own number in its own pid namespace; 0: that is the recorder's */
-    char comm[SV_WIRE_COMM];
-};
-
-/* What the scheduler did with a thread: in the flags of the head; `what` is the CPU. */
-enum sv_wire_state {
-    SV_STATE_RUNNING = 1,
-    SV_STATE_RUNNABLE,  /* woken, waits for a CPU */
-    SV_STATE_PREEMPTED, /* could go on, had to make room */
-    SV_STATE_SLEEPING,  /* waits, and signals wake it */
-    SV_STATE_IO,        /* waits for a disk or a file system */
-    SV_STATE_BLOCKED,   /* waits, and signals do not wake it */
-    SV_STATE_STOPPED,   /* by a signal or a debugger */
-    SV_STATE_DEAD,
-    SV_STATES
-};
-
-/* A thread is woken: the head is its own. */
-struct sv_wire_wake {
-    struct sv_wire_head head;
-    __u32 waker_tgid, waker_tid; /* or who was interrupted by what woke it; SV_WIRE_NO_NUMBER */
-    char waker_comm[SV_WIRE_COMM];
-};
-
-struct
-    sv_wire_sample { /* the head's `what` is the CPU; addresses follow, innermost first: the kernel's, then the process's */
-    struct sv_wire_head head;
-    __u16 n_kernel, n_user;
-    __u32 pad;
-};
-
-struct sv_wire_exit {
-    struct sv_wire_head head;
-    __s32 code; /* as wait() tells it */
-    __u32 is_last;
-};
-
-struct sv_wire_name {
-    struct sv_wire_head head;
-    char comm[SV_WIRE_COMM];
-};
-
-struct sv_wire_block { /* the head is that of who queued it; ts_ns: completion */
-    struct sv_wire_head head;
-    __u64 queue_ns, issue_ns; /* queue_ns 0: not seen */
-    __u64 sector;
-    __u32 device; /* major << 20 | minor */
-    __u32 bytes;
-    __u32 command; /* the kernel's cmd_flags */
-    __s32 error;
-    char comm[SV_WIRE_COMM];
-};
-
-struct sv_wire_cache { /* a page entered the page cache: it had to be read or made */
-    struct sv_wire_head head;
-    __u64 inode, offset;
-    __u32 device, bytes;
-    __s32 fd; /* of the call that caused it, when it is on this very file; -1 */
-    __u32 pad;
-};
-
-enum { SV_WIRE_FIXED_FILE = 1 }; /* flag of the head: fd is a number of the ring's own table */
-
-struct
-    sv_wire_uring { /* the head is that of who submitted it, `what` the operation; ts_ns: completion */
-    struct sv_wire_head head;
-    __u64 start_ns, user_data;
-    __s64 offset; /* -1: not known, or where the file stands */
-    __u64 inode;
-    __u32 device, len;
-    __s32 fd, res;
 };
 
 /* What to take from a call: numbers of its arguments, SV_WIRE_NONE where it has none. */
@@ -140,9 +39,9 @@ enum { SV_WIRE_NONE = 7 };
 
 enum sv_wire_wants {
     SV_WIRE_WANTED = 1,
-    SV_WIRE_KEEPS_BOOK = 2, /* opens, closes, duplicates: sent whatever the filters say */
-    SV_WIRE_POSITION = 4,   /* ask the open file where the transfer began */
-    SV_WIRE_OPENS = 16,     /* what it returns is a new descriptor of its path */
+    SV_WIRE_CHANGES_FDS = 2, /* opens, closes, duplicates: sent in spite of filters */
+    SV_WIRE_POSITION = 4,    /* ask the open file where the transfer began */
+    SV_WIRE_OPENS = 16,      /* what it returns is a new descriptor of its path */
     SV_WIRE_CLOSES = 32,
     SV_WIRE_RETURNS_FD = 64, /* what it returns is a new descriptor */
     SV_WIRE_PAIR = 128,      /* `size` points to two new descriptors: they are given instead */
@@ -154,7 +53,7 @@ struct sv_wire_plan {
     __u8 fd, path, path2, size, offset, aux, pad;
 };
 
-/* What the loader tells the programs before they are loaded: constants to the kernel, so that what they switch off is left out altogether. */
+/* Set by the loader before the programs are loaded: constants to the kernel, which removes the code that they switch off. */
 struct sv_wire_config {
     struct sv_wire_plan plans[SV_WIRE_CALLS_MAX];
     __u64 min_latency_ns, wake_bytes;
@@ -162,20 +61,20 @@ struct sv_wire_config {
     __u64 pid_namespace_device;
     __u32 pid_namespace; /* the inode of the recorder's own; 0: it is the initial one */
     __u32 own_tgid, path_prefix_len;
-    char join_comm[SV_WIRE_COMM]; /* "": nobody */
+    char join_comm[SV_WIRE_COMM]; /* "": none */
     char path_prefix[SV_WIRE_PREFIX_MAX];
     __u8 follow_all;
-    __u8 has_states;          /* --sched */
-    __u8 complete_brings_cqe; /* io_uring_complete brings the completion itself, not its parts */
-    __u8 switch_tells_state;  /* sched_switch brings the state of who leaves (since 5.18) */
-    __u8 exit_tells_last;     /* the plain sched_process_exit says whether it was the last thread */
+    __u8 has_states;       /* --sched */
+    __u8 complete_has_cqe; /* io_uring_complete brings the completion itself, not its parts */
+    __u8 switch_has_state; /* sched_switch brings the state of who leaves (since 5.18) */
+    __u8 exit_has_last;    /* the plain sched_process_exit says whether it was the last thread */
     __u8 pad[7];
 };
 
 /* What both sides write while the programs run. */
 struct sv_wire_shared {
     __u8 stacks
-        [SV_WIRE_STACKS]; /* by a part of the address of a kernel stack: 0 is nobody's who is followed. See hooks.h */
+        [SV_WIRE_STACKS]; /* by a part of the address of a kernel stack; 0: no followed task has it. See hooks.h */
     __u32 n_enrolled;
 };
 
@@ -186,8 +85,8 @@ struct sv_wire_task {
     __u64 args[8]; /* six, and room so that no number of an argument is out of bounds */
     __u32 nr;
     __u32 is_open;
-    __u32 is_elsewhere; /* that descriptor's file is not below --path */
-    __u32 tgid, tid;    /* as the recorder numbers it. 0: not followed, and not to be asked again */
+    __u32 is_outside; /* that descriptor's file is not below --path */
+    __u32 tgid, tid;  /* as the recorder numbers it. 0: not followed, and not to be asked again */
     __u32 pad;
 };
 

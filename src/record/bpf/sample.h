@@ -1,6 +1,17 @@
-/* Stacks of the followed threads, taken by a clock of each CPU. Part of io.bpf.c, which includes it; loaded only when asked for. */
+/* Probe `sample`: stacks of the followed threads, taken by a clock of each CPU. Both sides include it; the program is for the kernel only. */
 #ifndef SV_RECORD_BPF_SAMPLE_H
 #define SV_RECORD_BPF_SAMPLE_H
+
+#include "records.h"
+
+/* The head's `what` is the CPU. Addresses follow, innermost first: the kernel's, then the process's. */
+struct sv_wire_sample {
+    struct sv_wire_head head;
+    __u16 n_kernel, n_user;
+    __u32 pad;
+};
+
+#if defined(__bpf__)
 
 enum { STACK_BYTES_MASK = 0x3f8 }; /* 127 addresses */
 
@@ -28,7 +39,7 @@ int on_sample(void *ctx)
     void *ring = my_ring();
     if (!s || !ring)
         return 0;
-    fill_head(&s->sample.head, SV_WIRE_SAMPLE, bpf_get_smp_processor_id(), numbers_in(task));
+    fill_head(&s->sample.head, SV_WIRE_SAMPLE, bpf_get_smp_processor_id(), pids_in(task));
     long kernel = bpf_get_stack(ctx, s->frames, STACK_BYTES_MASK, 0);
     __u64 from = kernel > 0 ? (__u64)kernel & STACK_BYTES_MASK : 0;
     long user = bpf_get_stack(ctx, (char *)s->frames + from, STACK_BYTES_MASK, BPF_F_USER_STACK);
@@ -41,5 +52,7 @@ int on_sample(void *ctx)
         put(ring, s, size, SV_WIRE_SAMPLE);
     return 0;
 }
+
+#endif
 
 #endif

@@ -1,8 +1,33 @@
-/* States of the followed threads, as the scheduler changes them. Part of io.bpf.c; loaded only when asked for.
+/* Probe `sched`: states of the followed threads, as the scheduler changes them. Both sides include it; the programs are for the kernel only.
  *
- * sched_waking is told by who wakes, so it says who that is; sched_wakeup may be told by the CPU that the thread will run on. */
+ * sched_waking runs in the waking task, so the waker is known; sched_wakeup may run on the CPU of the woken thread. */
 #ifndef SV_RECORD_BPF_SCHED_H
 #define SV_RECORD_BPF_SCHED_H
+
+#include "records.h"
+
+/* What the scheduler did with a thread: in the flags of the head; `what` is the CPU. */
+enum sv_wire_state {
+    SV_STATE_RUNNING = 1,
+    SV_STATE_RUNNABLE,  /* woken, waits for a CPU */
+    SV_STATE_PREEMPTED, /* could go on, another thread got the CPU */
+    SV_STATE_SLEEPING,  /* waits, and signals wake it */
+    SV_STATE_IO,        /* waits for a disk or a file system */
+    SV_STATE_BLOCKED,   /* waits, and signals do not wake it */
+    SV_STATE_STOPPED,   /* by a signal or a debugger */
+    SV_STATE_DEAD,
+    SV_STATES
+};
+
+/* A thread is woken. The head is that of the woken thread. */
+struct sv_wire_wake {
+    struct sv_wire_head head;
+    __u32 waker_tgid,
+        waker_tid; /* or the thread that the waking interrupt interrupted; SV_WIRE_NO_PID */
+    char waker_comm[SV_WIRE_COMM];
+};
+
+#if defined(__bpf__) && KNOWS_KERNEL
 
 /* The kernel's bits (include/linux/sched.h). */
 enum {
@@ -21,17 +46,17 @@ static __always_inline void put_state(const struct sv_wire_task *s, unsigned sta
     count(SV_WIRE_STATE, h != 0);
     if (!h)
         return;
-    fill_head(h, SV_WIRE_STATE, bpf_get_smp_processor_id(), numbers_in(s));
+    fill_head(h, SV_WIRE_STATE, bpf_get_smp_processor_id(), pids_in(s));
     h->flags = (__u16)state;
     bpf_ringbuf_submit(h, wake_flags(ring, sizeof *h));
 }
 
-/* The CPU that had nothing to do has number 0 everywhere. */
-static __always_inline struct numbers waker(void)
+/* The idle task has pid 0 in every namespace. */
+static __always_inline struct pids waker(void)
 {
-    struct numbers n = own_numbers();
+    struct pids n = own_pids();
     if (config.pid_namespace && !n.tid && (__u32)bpf_get_current_pid_tgid())
-        n.tgid = n.tid = SV_WIRE_NO_NUMBER;
+        n.tgid = n.tid = SV_WIRE_NO_PID;
     return n;
 }
 
@@ -44,9 +69,9 @@ static __always_inline void put_wake(const struct sv_wire_task *s)
     count(SV_WIRE_STATE, w != 0);
     if (!w)
         return;
-    fill_head(&w->head, SV_WIRE_STATE, bpf_get_smp_processor_id(), numbers_in(s));
+    fill_head(&w->head, SV_WIRE_STATE, bpf_get_smp_processor_id(), pids_in(s));
     w->head.flags = SV_STATE_RUNNABLE;
-    struct numbers n = waker();
+    struct pids n = waker();
     w->waker_tgid = n.tgid;
     w->waker_tid = n.tid;
     bpf_get_current_comm(w->waker_comm, sizeof w->waker_comm);
@@ -69,8 +94,8 @@ int BPF_PROG(on_sched_switch, bool is_preempted, struct task_struct *prev, struc
 {
     const struct sv_wire_task *leaves = followed(prev), *comes = followed(next);
     if (leaves) {
-        /* Otherwise it is asked for, which may be a little late. */
-        __u32 bits = config.switch_tells_state ? (__u32)ctx[3] : GET(prev, __state);
+        /* Otherwise the task's own member is read, which may already be newer. */
+        __u32 bits = config.switch_has_state ? (__u32)ctx[3] : GET(prev, __state);
         put_state(leaves, is_preempted || bits == 0 ? SV_STATE_PREEMPTED : state_by(prev, bits));
     }
     if (comes)
@@ -91,5 +116,7 @@ int BPF_PROG(on_sched_new, struct task_struct *task)
     put_wake(followed(task));
     return 0;
 }
+
+#endif
 
 #endif

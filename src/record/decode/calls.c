@@ -75,23 +75,23 @@ const struct sv_call sv_calls[] = {
     CALL(recvfrom,        0, N, N, 2, N, N, SOCKETS, NONE, TRANSFER, false),
     CALL(sendmsg,         0, N, N, N, N, N, SOCKETS, NONE, VECTOR,   false),
     CALL(recvmsg,         0, N, N, N, N, N, SOCKETS, NONE, VECTOR,   false),
-    CALL(dup,             0, N, N, N, N, N, BOOK,  DUP,    PLAIN,    false),
-    CALL(dup3,            0, N, N, N, N, 2, BOOK,  DUP2,   PLAIN,    false),
-    CALL(fcntl,           0, N, N, 2, N, 1, BOOK,  FCNTL,  PLAIN,    false),
-    CALL(close_range,     0, N, N, 2, N, 1, BOOK,  CLOSE_RANGE, PLAIN, false),
-    CALL(chdir,           N, 0, N, N, N, N, BOOK,  CHDIR,  PLAIN,    false),
-    CALL(fchdir,          0, N, N, N, N, N, BOOK,  FCHDIR, PLAIN,    false),
-    CALL(socket,          N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
-    CALL(memfd_create,    N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
-    CALL(epoll_create1,   N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
-    CALL(eventfd2,        N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
-    CALL(inotify_init1,   N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
-    CALL(pidfd_open,      N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
-    CALL(pidfd_getfd,     N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
-    CALL(timerfd_create,  N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
-    CALL(open_by_handle_at, N, N, N, N, N, N, BOOK, SOCKET, PLAIN,   false),
-    CALL(pipe2,           N, N, N, 0, N, N, BOOK,  PAIR,   PLAIN,    false),
-    CALL(socketpair,      N, N, N, 3, N, N, BOOK,  PAIR,   PLAIN,    false),
+    CALL(dup,             0, N, N, N, N, N, FDS,   DUP,    PLAIN,    false),
+    CALL(dup3,            0, N, N, N, N, 2, FDS,   DUP2,   PLAIN,    false),
+    CALL(fcntl,           0, N, N, 2, N, 1, FDS,   FCNTL,  PLAIN,    false),
+    CALL(close_range,     0, N, N, 2, N, 1, FDS,   CLOSE_RANGE, PLAIN, false),
+    CALL(chdir,           N, 0, N, N, N, N, FDS,   CHDIR,  PLAIN,    false),
+    CALL(fchdir,          0, N, N, N, N, N, FDS,   FCHDIR, PLAIN,    false),
+    CALL(socket,          N, N, N, N, N, N, FDS,   SOCKET, PLAIN,    false),
+    CALL(memfd_create,    N, N, N, N, N, N, FDS,   SOCKET, PLAIN,    false),
+    CALL(epoll_create1,   N, N, N, N, N, N, FDS,   SOCKET, PLAIN,    false),
+    CALL(eventfd2,        N, N, N, N, N, N, FDS,   SOCKET, PLAIN,    false),
+    CALL(inotify_init1,   N, N, N, N, N, N, FDS,   SOCKET, PLAIN,    false),
+    CALL(pidfd_open,      N, N, N, N, N, N, FDS,   SOCKET, PLAIN,    false),
+    CALL(pidfd_getfd,     N, N, N, N, N, N, FDS,   SOCKET, PLAIN,    false),
+    CALL(timerfd_create,  N, N, N, N, N, N, FDS,   SOCKET, PLAIN,    false),
+    CALL(open_by_handle_at, N, N, N, N, N, N, FDS,  SOCKET, PLAIN,   false),
+    CALL(pipe2,           N, N, N, 0, N, N, FDS,   PAIR,   PLAIN,    false),
+    CALL(socketpair,      N, N, N, 3, N, N, FDS,   PAIR,   PLAIN,    false),
 #if HAS_OLD_CALLS
     CALL(open,            N, 0, N, N, N, 1, FILES, OPEN,   FLAGS,    false),
     CALL(creat,           N, 0, N, N, N, N, FILES, OPEN2,  PLAIN,    false),
@@ -106,11 +106,11 @@ const struct sv_call sv_calls[] = {
     CALL(lstat,           N, 0, N, N, N, N, STAT,  NONE,   PLAIN,    false),
     CALL(access,          N, 0, N, N, N, N, STAT,  NONE,   PLAIN,    false),
     CALL(readlink,        N, 0, N, N, N, N, STAT,  NONE,   PLAIN,    false),
-    CALL(dup2,            0, N, N, N, N, N, BOOK,  DUP2,   PLAIN,    false),
-    CALL(pipe,            N, N, N, 0, N, N, BOOK,  PAIR,   PLAIN,    false),
-    CALL(epoll_create,    N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
-    CALL(eventfd,         N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
-    CALL(inotify_init,    N, N, N, N, N, N, BOOK,  SOCKET, PLAIN,    false),
+    CALL(dup2,            0, N, N, N, N, N, FDS,   DUP2,   PLAIN,    false),
+    CALL(pipe,            N, N, N, 0, N, N, FDS,   PAIR,   PLAIN,    false),
+    CALL(epoll_create,    N, N, N, N, N, N, FDS,   SOCKET, PLAIN,    false),
+    CALL(eventfd,         N, N, N, N, N, N, FDS,   SOCKET, PLAIN,    false),
+    CALL(inotify_init,    N, N, N, N, N, N, FDS,   SOCKET, PLAIN,    false),
 #endif
 };
 /* clang-format on */
@@ -132,8 +132,8 @@ void sv_calls_plan(unsigned groups, struct sv_wire_plan *plans)
     for (size_t i = 0; i < sv_n_calls; i++) {
         const struct sv_call *c = &sv_calls[i];
         struct sv_wire_plan *p = &plans[c->nr];
-        bool keeps_book = c->effect != SV_EFFECT_NONE && c->effect != SV_EFFECT_SYMLINK;
-        bool is_wanted = c->group & groups && c->group != SV_CALLS_BOOK;
+        bool changes_fds = c->effect != SV_EFFECT_NONE && c->effect != SV_EFFECT_SYMLINK;
+        bool is_wanted = c->group & groups && c->group != SV_CALLS_FDS;
         *p = (struct sv_wire_plan){.fd = c->fd,
                                    .path = c->path,
                                    .path2 = c->path2,
@@ -141,7 +141,7 @@ void sv_calls_plan(unsigned groups, struct sv_wire_plan *plans)
                                    .offset = c->offset,
                                    .aux = c->aux};
         p->wants = (uint8_t)((is_wanted ? SV_WIRE_WANTED : 0) |
-                             (keeps_book && groups ? SV_WIRE_KEEPS_BOOK : 0) |
+                             (changes_fds && groups ? SV_WIRE_CHANGES_FDS : 0) |
                              (c->has_position ? SV_WIRE_POSITION : 0) |
                              (c->sense == SV_SENSE_VECTOR && c->size != N ? SV_WIRE_VECTOR : 0) |
                              (c->effect == SV_EFFECT_OPEN ? SV_WIRE_OPENS : 0) |
@@ -151,7 +151,7 @@ void sv_calls_plan(unsigned groups, struct sv_wire_plan *plans)
                                   : 0) |
                              (c->effect == SV_EFFECT_CLOSE ? SV_WIRE_CLOSES : 0) |
                              (c->effect == SV_EFFECT_PAIR ? SV_WIRE_PAIR : 0));
-        if (!(p->wants & (SV_WIRE_WANTED | SV_WIRE_KEEPS_BOOK)))
+        if (!(p->wants & (SV_WIRE_WANTED | SV_WIRE_CHANGES_FDS)))
             p->wants = 0;
     }
 }

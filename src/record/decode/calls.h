@@ -12,19 +12,19 @@
 
 /* Groups, as --calls names them. */
 enum sv_call_group {
-    SV_CALLS_FILES = 1 << 0, /* open, close, read, write and their kin */
+    SV_CALLS_FILES = 1 << 0, /* open, close, read, write and similar */
     SV_CALLS_MAPS = 1 << 1,  /* mmap, munmap, msync, madvise */
-    SV_CALLS_SYNC = 1 << 2,  /* fsync and its kin */
+    SV_CALLS_SYNC = 1 << 2,  /* fsync and similar */
     SV_CALLS_NAMES = 1 << 3, /* mkdir, unlink, rename … */
-    SV_CALLS_STAT = 1 << 4,  /* stat and its kin, access, readlink, getdents64 */
+    SV_CALLS_STAT = 1 << 4,  /* stat and similar, access, readlink, getdents64 */
     SV_CALLS_SOCKETS = 1 << 5,
     SV_CALLS_URING = 1 << 6,
-    SV_CALLS_BOOK = 1 << 7, /* only for the book of descriptors: never an event */
+    SV_CALLS_FDS = 1 << 7, /* only for the table of descriptors: never an event */
     SV_CALLS_DEFAULT = SV_CALLS_FILES | SV_CALLS_MAPS | SV_CALLS_SYNC | SV_CALLS_NAMES |
                        SV_CALLS_STAT | SV_CALLS_URING
 };
 
-/* What a call does to the book of descriptors when it succeeds. */
+/* What a call does to the table of descriptors when it succeeds. */
 enum sv_call_effect {
     SV_EFFECT_NONE,
     SV_EFFECT_OPEN,        /* ret is a new descriptor for the path; aux: open flags */
@@ -38,12 +38,12 @@ enum sv_call_effect {
     SV_EFFECT_FCHDIR,
     SV_EFFECT_SOCKET, /* ret is a new descriptor without a path */
     SV_EFFECT_PAIR,   /* two of them, in the memory that `size` points to */
-    SV_EFFECT_SYMLINK /* path2 is what the link says, whatever that means */
+    SV_EFFECT_SYMLINK /* path2 is the text of the link, not a path from here */
 };
 
 /* What the number in `size` and the return value mean as arguments of the event. */
 enum sv_call_sense {
-    SV_SENSE_PLAIN,    /* nothing to tell but failure */
+    SV_SENSE_PLAIN,    /* nothing but a failure */
     SV_SENSE_TRANSFER, /* size: requested; ret: bytes */
     SV_SENSE_VECTOR, /* the same; what was asked for is spread over a vector, `size` says how many */
     SV_SENSE_RANGE,  /* size: length */
@@ -70,7 +70,7 @@ extern const size_t sv_n_calls;
 /* By number, NULL: not one of ours. */
 void sv_calls_index(const struct sv_call *index[SV_WIRE_CALLS_MAX]);
 
-/* Fills plans[SV_WIRE_CALLS_MAX] for these groups; what the book needs is always in it. */
+/* Fills plans[SV_WIRE_CALLS_MAX] for these groups; calls that change descriptors are always in them. */
 void sv_calls_plan(unsigned groups, struct sv_wire_plan *plans);
 
 /* "files,stat" → groups; false at the first unknown word, which is left in *bad. */

@@ -1,6 +1,6 @@
 /* The decoder: records of the kernel programs to events. A source like any other, live: next() gives 0 at the end of each round.
  *
- *     sv_decode_new → sv_krings_add(sv_decode_rings()) → per round: sv_decode_round(), source->next() until 0, sv_decode_release()
+ *     sv_decode_new → sv_krings_add(sv_decode_rings()) → per round: sv_decode_round(), sv_pump_round(), sv_decode_release()
  *
  * Gives slices and edges in the form of docs/io.md; the slices of a thread's calls follow one another. Knows nothing of how the records came: tests feed it bytes. */
 #ifndef SV_RECORD_DECODE_DECODE_H
@@ -15,12 +15,11 @@ struct sv_decode;
 
 struct sv_decode_options {
     const char *prefix; /* only files below it; NULL: all */
-    bool tells_once;    /* paths of descriptors as in model/told_paths.h */
     bool asks_procfs;   /* complete processes from /proc; off for recorded bytes */
     void (*redact)(void *ctx, struct sv_batch *b, const char *path, size_t len, const char **out,
                    size_t *out_len); /* NULL: paths as they are */
     void *redact_ctx;
-    /* Given every record as it came, for tests that play it back; NULL: nobody wants it. */
+    /* Given every record as it came, for tests that play it back; NULL: not wanted. */
     void (*keep)(void *ctx, const struct sv_wire_head *record, uint32_t size);
     void *keep_ctx;
 };
@@ -35,23 +34,14 @@ struct sv_tree *sv_decode_tree(struct sv_decode *d);
 uint64_t sv_decode_round(struct sv_decode *d, uint64_t cutoff_ns); /* bytes that wait */
 void sv_decode_release(struct sv_decode *d);
 
-/* Something was lost on this CPU up to now: an event tells it, and what /proc knows is read again. */
+/* Something was lost on this CPU up to now: an event reports it, and what /proc knows is read again. */
 void sv_decode_lost(struct sv_decode *d, unsigned cpu, const char *what, uint64_t n,
                     uint64_t since_ns, uint64_t now_ns);
 
 /* What this process does before its next exec is not shown: it is not yet the command that was asked for. */
 void sv_decode_hide_until_exec(struct sv_decode *d, uint32_t pid);
 
-/* A new file begins: with `tells_once`, every descriptor tells its path again. */
-void sv_decode_tell_again(struct sv_decode *d);
-
-struct sv_decode_totals {
-    uint64_t calls, blocks, lost, unknown; /* unknown: records that made no sense */
-    uint64_t forks, execs, exits;
-    uint64_t unfinished; /* calls that had not ended, among `calls` */
-    uint64_t urings, faults;
-    uint64_t block_read_bytes, block_written_bytes, missed_bytes;
-};
-const struct sv_decode_totals *sv_decode_sums(const struct sv_decode *d);
+/* Records that made no sense, and were left out. */
+uint64_t sv_decode_malformed(const struct sv_decode *d);
 
 #endif

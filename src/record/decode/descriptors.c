@@ -165,7 +165,6 @@ void sv_fds_copy(struct sv_tree *t, struct sv_proc *to, const struct sv_proc *fr
         if (!is.file)
             continue;
         is.file->refs++;
-        is.is_told = false;
         sv_fd_open(t, to, (int64_t)i, is, true);
     }
 }

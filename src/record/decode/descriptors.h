@@ -1,4 +1,4 @@
-/* The descriptors of a process: which file each of them is, and was when a call began. Part of the book of processes (tree.h).
+/* The descriptors of a process: which file each of them is, and was when a call began. Part of the table of processes (tree.h).
  *
  * Records come in the order in which calls end, but calls take effect earlier: a descriptor is free as soon as its close has begun, so another
  * thread may open it, use it and close it before the record of the first close comes. So a descriptor is opened when its open ends and closed when
@@ -22,7 +22,6 @@ struct sv_fd {
     uint64_t since_ns;    /* when the call that opened it ended; 0: before that was seen */
     uint64_t inode;       /* 0: not known yet */
     bool closes_on_exec;
-    bool is_told; /* an event has told its path */
 };
 
 /* What a descriptor was. */

@@ -8,7 +8,7 @@
 
 enum { DEEPEST = 8 };
 
-struct doomed {
+struct ended {
     const struct sv_dict *dict;
     bool (*keeps)(void *ctx, uint32_t pid);
     void *ctx;
@@ -18,18 +18,18 @@ struct doomed {
 
 static bool keeps(void *ctx, uint32_t pid)
 {
-    const struct doomed *d = ctx;
+    const struct ended *d = ctx;
     return d->keeps && d->keeps(d->ctx, pid);
 }
 
-static void doom(void *ctx, sv_track root)
+static void mark(void *ctx, sv_track root)
 {
-    struct doomed *d = ctx;
+    struct ended *d = ctx;
     d->is_root[root] = true;
     d->n++;
 }
 
-static bool is_doomed(const struct doomed *d, sv_track t)
+static bool is_ended(const struct ended *d, sv_track t)
 {
     sv_track thread = sv_dict_thread_of(d->dict, t), process = sv_dict_process_of(d->dict, t);
     return (thread && d->is_root[thread]) || (process && d->is_root[process]);
@@ -43,36 +43,39 @@ static unsigned depth_of(const struct sv_dict *dict, sv_track t)
     return depth;
 }
 
-/* First the sink is told of all, the deepest first: to describe one it may have to describe those above. Then all go. */
-static void forget_rows(const struct doomed *d, struct sv_dict *dict, struct sv_sink *sink)
+/* The sink gets all of them first, the deepest first: to describe one it may have to describe those above. Then they are removed. */
+static void forget_rows(const struct ended *d, struct sv_tree *t, struct sv_sink *sink)
 {
+    struct sv_dict *dict = t->dict;
     sv_track *rows = NULL;
     size_t n = 0, cap = 0;
-    for (sv_track t = 1; t < dict->n_tracks; t++) {
-        if (!is_doomed(d, t))
+    for (sv_track row = 1; row < dict->n_tracks; row++) {
+        if (!is_ended(d, row))
             continue;
         rows = sv_grow(rows, &cap, n + 1, sizeof *rows);
-        rows[n++] = t;
+        rows[n++] = row;
     }
     for (unsigned depth = DEEPEST + 1; depth-- > 0;)
         for (size_t i = 0; i < n; i++)
             if (depth_of(dict, rows[i]) == depth)
                 sink->forget(sink, rows[i]);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        sv_lanes_forget(&t->lanes, rows[i]);
         sv_dict_forget(dict, rows[i]);
+    }
     free(rows);
 }
 
 void sv_forget_dead(struct sv_tree *t, int64_t before_ns, bool (*keeps_rows)(void *, uint32_t),
                     void *ctx, struct sv_sink *sink)
 {
-    struct doomed d = {.dict = t->dict,
-                       .keeps = keeps_rows,
-                       .ctx = ctx,
-                       .is_root = sv_alloc(t->dict->n_tracks * sizeof *d.is_root)};
-    const struct sv_tree_forgetting how = {keeps, doom, &d};
+    struct ended d = {.dict = t->dict,
+                      .keeps = keeps_rows,
+                      .ctx = ctx,
+                      .is_root = sv_alloc(t->dict->n_tracks * sizeof *d.is_root)};
+    const struct sv_tree_forgetting how = {keeps, mark, &d};
     sv_tree_forget(t, before_ns, &how);
     if (d.n > 0 && sink->forget)
-        forget_rows(&d, t->dict, sink);
+        forget_rows(&d, t, sink);
     free(d.is_root);
 }

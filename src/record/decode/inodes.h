@@ -18,7 +18,7 @@ void sv_inodes_learn(struct sv_inodes *x, struct sv_tree *t, uint32_t device, ui
                      struct sv_file *f);
 /* Asks the file system for the number of a path, once. */
 void sv_inodes_identify(struct sv_inodes *x, struct sv_tree *t, struct sv_file *f);
-/* NULL when nobody has said. With `asks_procfs` the maps of `pid` are read once for each file that is not known. */
+/* NULL: not known. With `asks_procfs` the maps of `pid` are read once for each file that is not known. */
 const struct sv_file *sv_inodes_find(struct sv_inodes *x, struct sv_tree *t, uint32_t pid,
                                      uint32_t device, uint64_t inode, bool asks_procfs);
 /* Learns every file of these lines, as /proc/PID/maps has them. */

@@ -1,7 +1,8 @@
-/* The followed processes and their open files. Called by the decoder for every record that changes something; asks nobody but its caller.
+/* The followed processes and their open files. Called by the decoder for every record that changes something; asks only its caller.
  *
  * Paths are joined as texts: `.` and `..` are taken out, links are not resolved. */
 #include "record/decode/tree.h"
+#include "model/kernel_words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +14,15 @@ void sv_tree_init(struct sv_tree *t, struct sv_dict *dict)
 {
     *t = (struct sv_tree){.dict = dict, .n_buckets = BUCKETS_FIRST};
     t->buckets = sv_alloc(t->n_buckets * sizeof *t->buckets);
-    t->calls_name = sv_dict_cstr(dict, "system calls");
+    t->calls_name = sv_dict_cstr(dict, SV_ROW_SYSCALLS);
+    sv_lanes_init(&t->lanes, dict);
 }
 
 void sv_tree_sweep(struct sv_tree *t)
 {
-    while (t->doomed) {
-        struct sv_file *f = t->doomed;
-        t->doomed = f->next;
+    while (t->unused) {
+        struct sv_file *f = t->unused;
+        t->unused = f->next;
         free(f);
     }
 }
@@ -41,12 +43,11 @@ void sv_tree_fini(struct sv_tree *t)
         free(t->processes[i]);
     }
     free(t->processes);
-    for (size_t i = 0; i < t->n_threads; i++)
-        free(t->threads[i].uring);
     free(t->threads);
     free(t->buckets);
     sv_map_fini(&t->by_pid);
     sv_map_fini(&t->by_tid);
+    sv_lanes_fini(&t->lanes);
 }
 
 /* ---- files ---- */
@@ -166,8 +167,8 @@ static void forget(struct sv_tree *t, struct sv_file *f)
     *at = f->next;
     t->n_files--;
     t->n_forgotten_files++;
-    f->next = t->doomed;
-    t->doomed = f;
+    f->next = t->unused;
+    t->unused = f;
 }
 
 void sv_file_put(struct sv_tree *t, struct sv_file *f)
@@ -211,13 +212,6 @@ struct sv_traced_thread *sv_tree_thread(struct sv_tree *t, uint32_t pid, uint32_
         .pid = pid, .tid = tid, .track = sv_dict_thread(t->dict, 0, pid, tid)};
     x->calls = sv_dict_child(t->dict, x->track, SV_TRACK_CUSTOM, t->calls_name);
     return x;
-}
-
-sv_track sv_tree_cache_row(struct sv_tree *t, struct sv_traced_thread *x)
-{
-    x->cache = sv_dict_child(t->dict, x->track, SV_TRACK_CUSTOM,
-                             sv_dict_cstr(t->dict, "page cache misses"));
-    return x->cache;
 }
 
 static void name_track(struct sv_dict *d, sv_track track, const char *name, size_t len)
@@ -375,7 +369,6 @@ static void remove_thread(struct sv_tree *t, size_t i)
 {
     struct sv_traced_thread *x = &t->threads[i];
     sv_map_remove(&t->by_tid, (uint64_t)x->pid << 32 | x->tid);
-    free(x->uring);
     *x = t->threads[--t->n_threads];
     if (i < t->n_threads)
         *sv_map_find(&t->by_tid, (uint64_t)x->pid << 32 | x->tid) = i + 1;

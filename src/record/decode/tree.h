@@ -1,19 +1,20 @@
-/* The followed processes: names, threads, open files, working directories. The book that turns descriptors into paths.
+/* The followed processes: names, threads, open files, working directories. Turns descriptors into paths.
  *
- * Kept from the records of the kernel programs; a process met without its birth (attach, loss) is completed from /proc by procfs.h. */
+ * Kept from the records of the kernel programs; a process whose start was not recorded (attach, loss) is completed from /proc by procfs.h. */
 #ifndef SV_RECORD_DECODE_TREE_H
 #define SV_RECORD_DECODE_TREE_H
 
 #include "core/base/map.h"
 #include "core/stream/dict.h"
+#include "core/stream/lanes.h"
 #include "record/decode/descriptors.h"
-#include "record/decode/overlap.h"
+#include "record/probes/probe.h"
 
 /* A path, once however many descriptors refer to it. Its counts are what the summary shows. */
 struct sv_file {
     uint64_t opens, reads, writes, read_bytes, written_bytes, errors;
     int64_t time_ns, longest_ns;
-    /* What a search looks at stands together, before the text. */
+    /* The members that a search reads are next to each other, before the text. */
     struct sv_file *next; /* in its bucket; in the list of those to be freed */
     uint64_t hash;
     uint32_t refs;
@@ -53,16 +54,13 @@ struct sv_gone {
 
 struct sv_traced_thread {
     uint32_t pid, tid;
-    int64_t ended_ns;      /* 0: it lives */
-    sv_track track, calls; /* the thread, and its row of system calls */
-    sv_track cache;        /* its row of page-cache misses, 0: none yet */
-    int64_t end_ns;        /* of its last call */
-    sv_track faults;       /* its row of page faults, 0: none yet */
-    struct sv_rows *uring; /* its rows of io_uring's requests, NULL: none yet */
-    sv_track samples;      /* its row of stacks, 0: none yet */
-    sv_track state_row;    /* its row of states, 0: none yet */
-    uint8_t state;         /* enum sv_wire_state, 0: not known */
-    int64_t state_ns;      /* since when */
+    int64_t ended_ns;           /* 0: it runs */
+    sv_track track, calls;      /* the thread, and its row of system calls */
+    sv_track rows[SV_N_PROBES]; /* rows of its probes, 0: none yet */
+    int64_t end_ns;             /* of its last call */
+    sv_track uring;             /* its row of io_uring's requests, 0: none yet */
+    uint8_t state;              /* enum sv_wire_state, 0: not known */
+    int64_t state_ns;           /* since when */
 };
 
 enum {
@@ -81,13 +79,14 @@ struct sv_tree {
     struct sv_file **buckets;
     size_t n_buckets, n_files;
     /* freed by sv_tree_sweep(): events in flight may still point to their paths */
-    struct sv_file *doomed;
+    struct sv_file *unused;
     uint64_t n_forgotten_files;
     size_t n_ended;       /* processes and threads that could be forgotten, about */
     uint64_t n_forgotten; /* processes; those of them that made calls */
     uint64_t n_forgotten_active;
     struct sv_gone gone[SV_GONE_MAX];
     size_t n_gone;
+    struct sv_lanes lanes; /* of rows whose slices overlap */
     sv_str calls_name;
     bool hides_commands; /* no command lines */
 };
@@ -99,7 +98,6 @@ void sv_tree_sweep(struct sv_tree *t);
 struct sv_proc *sv_tree_process(struct sv_tree *t, uint32_t pid, bool *is_new);
 struct sv_proc *sv_tree_find(const struct sv_tree *t, uint32_t pid);
 struct sv_traced_thread *sv_tree_thread(struct sv_tree *t, uint32_t pid, uint32_t tid);
-sv_track sv_tree_cache_row(struct sv_tree *t, struct sv_traced_thread *x);
 void sv_tree_name_thread(struct sv_tree *t, uint32_t pid, uint32_t tid, const char *name);
 void sv_tree_name_process(struct sv_tree *t, struct sv_proc *p, const char *name,
                           const char *command, size_t command_len);
@@ -109,12 +107,12 @@ void sv_tree_set_inner(struct sv_tree *t, struct sv_proc *p, uint32_t pid, uint3
 
 /* The child starts with its parent's files and directory. */
 void sv_tree_fork(struct sv_tree *t, uint32_t parent, uint32_t child);
-/* Its files are let go, its sums stay until it is forgotten. */
+/* Its files are released, its sums stay until it is forgotten. */
 void sv_tree_end(struct sv_tree *t, struct sv_proc *p, int64_t now_ns);
 void sv_tree_end_thread(struct sv_tree *t, uint32_t pid, uint32_t tid, int64_t now_ns);
 
 struct sv_tree_forgetting {
-    bool (*keeps)(void *ctx, uint32_t pid);    /* true: somebody still needs this process's rows */
+    bool (*keeps)(void *ctx, uint32_t pid); /* true: the tracks of this process are still in use */
     void (*forgets)(void *ctx, sv_track root); /* a process's or a thread's row */
     void *ctx;
 };

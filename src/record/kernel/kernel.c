@@ -1,8 +1,8 @@
 /* Loads the kernel programs by libbpf and keeps their maps. Called by the recorder and by `stave doctor`.
  *
- * The programs exist in three forms (bpf/hooks.h), tried from the fastest to the most modest until one loads and attaches.
+ * The programs exist in three forms (bpf/hooks.h), tried from the fastest to the one that needs least, until one loads and attaches.
  *
- * Errors are told with what to do about them. libbpf's own words are kept only as the detail of an error, never printed. */
+ * Errors say what to do about them. libbpf's messages are kept only as the detail of an error, never printed. */
 #include "record/kernel/kernel.h"
 #include "record/decode/calls.h"
 
@@ -55,20 +55,20 @@ struct hooked {
 struct sv_kernel {
     struct bpf_object *object;
     enum sv_hooks hooks;
-    struct bpf_map *tasks, *outer, *lives, *counts, *roots;
+    struct bpf_map *tasks, *outer, *process_ring, *counts, *roots;
     struct hooked hooked[PROGRAMS_MAX];
     size_t n_hooked;
     struct sv_wire_shared *shared; /* the programs' own memory, once they are loaded */
     bool has_iterators;            /* programs that the kernel runs for each task */
     bool is_inner;                 /* in a pid namespace that is not the initial one */
-    struct ring_map *rings;        /* one per CPU, and that of births and deaths last */
+    struct ring_map *rings;        /* one per CPU, and that of process starts and exits last */
     unsigned n_rings, n_cpus;
     int poll_fd;
-    struct bpf_link **clocks;          /* of the sampler, one per CPU */
-    struct sv_wire_counts *told, *now; /* per CPU */
-    uint64_t told_missed;
+    struct bpf_link **clocks;              /* of the sampler, one per CPU */
+    struct sv_wire_counts *reported, *now; /* per CPU */
+    uint64_t reported_missed;
     char missing[256];
-    char why[256]; /* not the better hooks */
+    char why[256]; /* why not faster hooks */
 };
 
 /* libbpf's last complaint. It has one place for all callers, as libbpf has one printer for all. */
@@ -135,21 +135,12 @@ static unsigned n_arguments(const struct btf *btf, const char *name)
     return t && btf_is_func_proto(t) ? btf_vlen(t) : 0;
 }
 
-static bool is_asked_for(const char *name, const struct sv_kernel_options *o)
+static bool is_asked_for(const char *program, const struct sv_kernel_options *o)
 {
-    if (is_for(name, "on_block"))
-        return o->has_blocks;
-    if (is_for(name, "on_cache"))
-        return o->has_cache;
-    if (is_for(name, "on_sched"))
-        return o->has_sched;
-    if (is_for(name, "on_sample"))
-        return o->sample_hz > 0;
-    if (is_for(name, "on_join"))
+    int probe = sv_probe_of_program(program);
+    if (is_for(program, "on_join"))
         return o->cgroup != 0;
-    if (is_for(name, "on_uring"))
-        return o->groups & SV_CALLS_URING;
-    return true;
+    return probe < 0 || o->probes[probe] != 0;
 }
 
 static void note_missing(struct sv_kernel *k, const char *what)
@@ -158,19 +149,12 @@ static void note_missing(struct sv_kernel *k, const char *what)
     snprintf(k->missing + n, sizeof k->missing - n, "%s%s", n ? " " : "", what);
 }
 
-/* What tracepoints with names cannot give. */
-static void note_modest(struct sv_kernel *k, const struct sv_kernel_options *o)
+/* What plain tracepoints cannot give. */
+static void note_missing_probes(struct sv_kernel *k, const struct sv_kernel_options *o)
 {
-    const struct {
-        bool is_asked;
-        const char *what;
-    } all[] = {{o->has_blocks, "block_rq_issue"},
-               {o->has_cache, "mm_filemap_fault"},
-               {o->has_sched, "sched_switch"},
-               {o->groups & SV_CALLS_URING, "io_uring_complete"}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].is_asked)
-            note_missing(k, all[i].what);
+    for (unsigned i = 0; i < SV_N_PROBES; i++)
+        if (o->probes[i] && sv_probes[i]->tracepoint)
+            note_missing(k, sv_probes[i]->tracepoint);
 }
 
 /* Programs whose tracepoint this kernel lacks are left out, so that the others still load. */
@@ -197,8 +181,8 @@ static void choose_programs(struct sv_kernel *k, const struct sv_kernel_options 
             is_wanted = k->has_iterators;
         bpf_program__set_autoload(p, is_wanted);
     }
-    config->complete_brings_cqe = btf && n_arguments(btf, "btf_trace_io_uring_complete") == 4;
-    config->switch_tells_state = btf && n_arguments(btf, "btf_trace_sched_switch") > 4;
+    config->complete_has_cqe = btf && n_arguments(btf, "btf_trace_io_uring_complete") == 4;
+    config->switch_has_state = btf && n_arguments(btf, "btf_trace_sched_switch") > 4;
     btf__free(btf);
 }
 
@@ -235,9 +219,9 @@ static void fill_config(const struct sv_kernel *k, const struct sv_kernel_option
     fill_namespace(c);
     c->follow_all = o->follows_all;
     c->join_cgroup = o->cgroup;
-    c->has_states = o->has_sched;
-    c->exit_tells_last = k->hooks == SV_HOOKS_PLAIN &&
-                         has_field("sched/sched_process_exit", "group_dead");
+    c->has_states = o->probes[SV_PROBE_sched] != 0;
+    c->exit_has_last = k->hooks == SV_HOOKS_PLAIN &&
+                       has_field("sched/sched_process_exit", "group_dead");
     if (o->comm)
         snprintf(c->join_comm, sizeof c->join_comm, "%s", o->comm);
     if (o->prefix && k->hooks != SV_HOOKS_PLAIN) { /* which knows no files */
@@ -257,13 +241,13 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
     struct bpf_map *constants = map_named(k, ".rodata.config");
     k->tasks = map_named(k, "tasks");
     k->outer = map_named(k, "rings");
-    k->lives = map_named(k, "lives");
+    k->process_ring = map_named(k, "process_ring");
     k->counts = map_named(k, "counts");
     k->roots = map_named(k, "roots");
     k->has_iterators = k->hooks != SV_HOOKS_PLAIN && has_btf();
     choose_programs(k, o, &config);
     if (k->hooks == SV_HOOKS_PLAIN)
-        note_modest(k, o);
+        note_missing_probes(k, o);
     fill_config(k, o, &config);
     k->is_inner = config.pid_namespace != 0;
     if (k->is_inner && k->hooks == SV_HOOKS_RAW && !k->has_iterators)
@@ -275,7 +259,7 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
     while (power < size)
         power *= 2;
     config.wake_bytes = power / 4;
-    if (!k->tasks || !k->outer || !k->lives || !k->counts || !constants ||
+    if (!k->tasks || !k->outer || !k->process_ring || !k->counts || !constants ||
         bpf_map__set_initial_value(constants, &config, sizeof config) != 0)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the kernel programs are not this stave's");
     int cpus = libbpf_num_possible_cpus();
@@ -286,7 +270,8 @@ static int prepare(struct sv_kernel *k, const struct sv_kernel_options *o, struc
     k->rings = sv_alloc((k->n_cpus + 1) * sizeof *k->rings);
     for (unsigned i = 0; i < k->n_cpus; i++)
         k->rings[i] = (struct ring_map){.fd = -1, .size = power};
-    k->rings[k->n_cpus] = (struct ring_map){.fd = -1, .size = bpf_map__max_entries(k->lives)};
+    k->rings[k->n_cpus] =
+        (struct ring_map){.fd = -1, .size = bpf_map__max_entries(k->process_ring)};
     k->n_rings = k->n_cpus + 1;
     return 0;
 }
@@ -323,7 +308,7 @@ static int make_rings(struct sv_kernel *k, struct sv_err *err)
         if (bpf_map_update_elem(outer, &i, &r->fd, BPF_ANY) != 0)
             return explain(err, errno, "cannot use a ring buffer");
     }
-    k->rings[k->n_cpus].fd = bpf_map__fd(k->lives);
+    k->rings[k->n_cpus].fd = bpf_map__fd(k->process_ring);
     int code = 0;
     for (unsigned i = 0; code >= 0 && i < k->n_rings; i++)
         code = map_ring(k, &k->rings[i], err);
@@ -363,7 +348,7 @@ static int attach_programs(struct sv_kernel *k, struct sv_err *err)
     return 0;
 }
 
-/* A clock per CPU that is there; the program looks whether somebody followed runs on it. */
+/* A clock per CPU that is online; the program checks whether a followed task runs on it. */
 static int attach_sampler(struct sv_kernel *k, unsigned hz, struct sv_err *err)
 {
     struct perf_event_attr a = {.size = sizeof a,
@@ -432,8 +417,8 @@ static int load(struct sv_kernel *k, const struct sv_kernel_options *options, st
         code = make_rings(k, err);
     if (code >= 0)
         code = attach_programs(k, err);
-    if (code >= 0 && options->sample_hz)
-        code = attach_sampler(k, options->sample_hz, err);
+    if (code >= 0 && options->probes[SV_PROBE_sample])
+        code = attach_sampler(k, (unsigned)options->probes[SV_PROBE_sample], err);
     return code;
 }
 
@@ -453,7 +438,7 @@ int sv_kernel_open(const struct sv_kernel_options *options, struct sv_kernel **o
         why = (struct sv_err){0};
         code = load(k, options, &why);
         if (code >= 0) {
-            k->told = sv_alloc(k->n_cpus * sizeof *k->told);
+            k->reported = sv_alloc(k->n_cpus * sizeof *k->reported);
             k->now = sv_alloc(k->n_cpus * sizeof *k->now);
             snprintf(k->why, sizeof k->why, "%.255s", first.msg);
             *out = k;
@@ -463,7 +448,7 @@ int sv_kernel_open(const struct sv_kernel_options *options, struct sv_kernel **o
         if (first.code == SV_OK)
             first = why;
     }
-    *err = first; /* what the best way lacks is what to mend */
+    *err = first; /* what the fastest way lacks is what to fix */
     return code;
 }
 
@@ -492,7 +477,7 @@ void sv_kernel_close(struct sv_kernel *k)
         munmap(k->shared, sizeof *k->shared);
     bpf_object__close(k->object);
     free(k->rings);
-    free(k->told);
+    free(k->reported);
     free(k->now);
     free(k);
 }
@@ -532,7 +517,7 @@ unsigned sv_kernel_cpus(const struct sv_kernel *k)
     return k->n_cpus;
 }
 
-/* ---- whom to follow ---- */
+/* ---- processes to follow ---- */
 
 /* Where tasks cannot be walked over. In a pid namespace of its own their numbers are not the kernel's: they are found by their first call.
  * 1: it was not followed before. */
@@ -569,7 +554,7 @@ static int walk_tasks(const struct bpf_link *link, struct sv_err *err)
     return 0;
 }
 
-/* The same by /proc: every thread of the families, until nobody new is found. */
+/* The same by /proc: every thread of the families, until no new one is found. */
 static int enroll_by_procfs(struct sv_kernel *k, const uint32_t *pids, size_t n, struct sv_err *err)
 {
     int found = 0, before;
@@ -607,7 +592,7 @@ int sv_kernel_enroll(struct sv_kernel *k, const uint32_t *pids, size_t n, struct
     volatile uint32_t *n_enrolled = &k->shared->n_enrolled;
     uint32_t before;
     *n_enrolled = 0;
-    do { /* until a walk finds nobody who was born before its parent was followed */
+    do { /* a process may start before its parent is followed: until a walk finds no new one */
         before = *n_enrolled;
         code = walk_tasks(*link_of(k, "enroll"), err);
     } while (code >= 0 && *n_enrolled != before);
@@ -623,11 +608,11 @@ static void detach(struct sv_kernel *k, const char *program)
 
 int sv_kernel_in_flight(struct sv_kernel *k, struct sv_err *err)
 {
-    /* In this order: a call that begins when the ends are no longer told would be found instead of those before it. */
+    /* In this order: a call that begins after exits are no longer recorded would be found instead of those before it. */
     detach(k, "on_enter");
     detach(k, "on_exit");
     if (!k->has_iterators)
-        return 0; /* who is in a call cannot be asked */
+        return 0; /* tasks cannot be walked over */
     return walk_tasks(*link_of(k, "in_flight"), err);
 }
 
@@ -639,18 +624,15 @@ static bool read_counts(const struct sv_kernel *k)
     return bpf_map_lookup_elem(bpf_map__fd(k->counts), &zero, k->now) == 0;
 }
 
-/* Runs that the kernel left out because the program was already running on that CPU: an interrupt may complete a block request while another one is
- * told. */
+/* Runs that the kernel left out because the program was already running on that CPU: an interrupt may complete a block request while the
+ * record of another one is written. */
 static uint64_t missed_runs(const struct sv_kernel *k)
 {
     uint64_t n = 0;
-    static const char *const programs[] = {"on_enter", "on_exit", "on_block_insert",
-                                           "on_block_issue", "on_block_complete"};
-    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+    for (size_t i = 0; i < k->n_hooked; i++) {
         struct bpf_prog_info info = {0};
         uint32_t size = sizeof info;
-        const struct bpf_program *p = program_named(k, programs[i]);
-        int fd = p ? bpf_program__fd(p) : -1;
+        int fd = bpf_program__fd(k->hooked[i].program);
         if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0)
             n += info.recursion_misses;
     }
@@ -658,35 +640,24 @@ static uint64_t missed_runs(const struct sv_kernel *k)
 }
 
 void sv_kernel_losses(struct sv_kernel *k,
-                      void (*tell)(void *ctx, unsigned cpu, const char *what, uint64_t n),
+                      void (*report)(void *ctx, unsigned cpu, const char *what, uint64_t n),
                       void *ctx)
 {
-    static const char *const names[SV_WIRE_KINDS] = {[SV_WIRE_CALL] = "system calls",
-                                                     [SV_WIRE_FORK] = "forks",
-                                                     [SV_WIRE_EXEC] = "execs",
-                                                     [SV_WIRE_EXIT] = "exits",
-                                                     [SV_WIRE_NAME] = "thread names",
-                                                     [SV_WIRE_BLOCK] = "block requests",
-                                                     [SV_WIRE_CACHE] = "page cache events",
-                                                     [SV_WIRE_STATE] = "thread states",
-                                                     [SV_WIRE_SAMPLE] = "stack samples",
-                                                     [SV_WIRE_URING] = "io_uring requests",
-                                                     [SV_WIRE_FAULT] = "page faults"};
     if (!read_counts(k))
         return;
     for (unsigned cpu = 0; cpu < k->n_cpus; cpu++) {
-        struct sv_wire_counts *now = &k->now[cpu], *told = &k->told[cpu];
+        struct sv_wire_counts *now = &k->now[cpu], *reported = &k->reported[cpu];
         for (unsigned kind = 1; kind < SV_WIRE_KINDS; kind++)
-            if (now->lost[kind] != told->lost[kind])
-                tell(ctx, cpu, names[kind], now->lost[kind] - told->lost[kind]);
-        if (now->not_followed != told->not_followed)
-            tell(ctx, cpu, "children not followed", now->not_followed - told->not_followed);
-        *told = *now;
+            if (now->lost[kind] != reported->lost[kind])
+                report(ctx, cpu, sv_probe_lost_name(kind), now->lost[kind] - reported->lost[kind]);
+        if (now->not_followed != reported->not_followed)
+            report(ctx, cpu, "children not followed", now->not_followed - reported->not_followed);
+        *reported = *now;
     }
     uint64_t missed = missed_runs(k);
-    if (missed != k->told_missed)
-        tell(ctx, 0, "records while a program ran", missed - k->told_missed);
-    k->told_missed = missed;
+    if (missed != k->reported_missed)
+        report(ctx, 0, "records while a program ran", missed - k->reported_missed);
+    k->reported_missed = missed;
 }
 
 struct sv_kernel_sums sv_kernel_count(const struct sv_kernel *k)

@@ -1,4 +1,4 @@
-/* The kernel programs: loading, attaching, whom to follow, what was lost. The only place that knows libbpf.
+/* The kernel programs: loading, attaching, processes to follow, losses. The only place that knows libbpf.
  *
  *     sv_kernel_open → sv_kernel_rings → sv_kernel_follow / sv_kernel_enroll → (rounds of the decoder, sv_kernel_losses) → sv_kernel_close
  *
@@ -8,8 +8,9 @@
 
 #include "core/base/err.h"
 #include "record/kernel/krings.h"
+#include "record/probes/probe.h"
 
-/* How the programs are attached, from the fastest to the most modest. */
+/* How the programs are attached, from the fastest to the one that needs least. */
 enum sv_hooks {
     SV_HOOKS_BEST,  /* the first that loads */
     SV_HOOKS_BTF,   /* typed tracepoints, storage of the task: Linux 5.11 */
@@ -20,15 +21,12 @@ extern const char *const sv_hooks_names[]; /* as --hooks has them, NULL-terminat
 
 struct sv_kernel_options {
     enum sv_hooks hooks;
-    unsigned groups;         /* of calls.h; 0: no system calls */
-    uint64_t min_latency_ns; /* shorter calls are left out */
-    size_t ring_bytes;       /* per CPU, a power of two; 0: the default */
-    bool has_blocks;         /* block requests of the whole machine */
-    bool has_cache;          /* pages that enter the page cache */
-    bool has_sched;          /* states of threads */
-    unsigned sample_hz;      /* stacks so often per second and CPU; 0: none */
+    unsigned groups;              /* of calls.h; 0: no system calls */
+    uint64_t min_latency_ns;      /* shorter calls are left out */
+    size_t ring_bytes;            /* per CPU, a power of two; 0: the default */
+    uint64_t probes[SV_N_PROBES]; /* sv_probes_choose() */
     bool follows_all;
-    /* calls on files elsewhere are left out where the kernel can tell; NULL: none */
+    /* calls on files outside of it are left out where the kernel can decide; NULL: none */
     const char *prefix;
     const char *comm; /* joins processes that get this name; NULL: none */
     uint64_t cgroup;  /* joins processes that enter the cgroup of this number; 0: none */
@@ -56,9 +54,9 @@ int sv_kernel_follow(struct sv_kernel *k, uint32_t pid, struct sv_err *err);
 /* Processes that already run, with their threads and all that descends from them. Returns how many threads. */
 int sv_kernel_enroll(struct sv_kernel *k, const uint32_t *pids, size_t n, struct sv_err *err);
 
-/* What was lost since the last call, per CPU and kind of record; `tell` is called for each that is not 0. */
+/* What was lost since the last call, per CPU and kind of record; `report` is called for each that is not 0. */
 void sv_kernel_losses(struct sv_kernel *k,
-                      void (*tell)(void *ctx, unsigned cpu, const char *what, uint64_t n),
+                      void (*report)(void *ctx, unsigned cpu, const char *what, uint64_t n),
                       void *ctx);
 
 /* No more calls begin or end from here on; those that have begun are put into the rings as they are (plain tracepoints do not know them). */

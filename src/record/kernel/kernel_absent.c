@@ -68,11 +68,11 @@ int sv_kernel_enroll(struct sv_kernel *k, const uint32_t *pids, size_t n, struct
 }
 
 void sv_kernel_losses(struct sv_kernel *k,
-                      void (*tell)(void *ctx, unsigned cpu, const char *what, uint64_t n),
+                      void (*report)(void *ctx, unsigned cpu, const char *what, uint64_t n),
                       void *ctx)
 {
     (void)k;
-    (void)tell;
+    (void)report;
     (void)ctx;
 }
 

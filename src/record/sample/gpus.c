@@ -29,7 +29,7 @@ struct sv_gpus {
     struct sv_values values;
 };
 
-/* Rows are found by name each time: a handful of dictionary look-ups per sample, and no book of processes to keep. */
+/* Rows are found by name each time: a handful of dictionary look-ups per sample, and no table of processes to keep. */
 static sv_track row_of(struct sv_gpus *g, size_t device, uint32_t pid, enum sv_gpu_value which)
 {
     struct sv_dict *d = g->source.dict;
@@ -85,8 +85,8 @@ struct sv_gpus *sv_gpus_new(struct sv_dict *dict, struct sv_tree *tree, const ch
 {
     struct sv_gpus *g = sv_alloc(sizeof *g);
     char nvidia[120] = "", amd[120] = "";
-    g->source = (struct sv_source){
-        .next = next, .close = close_source, .gives = SV_HAS_DISORDER, .dict = dict};
+    g->source =
+        (struct sv_source){.next = next, .close = close_source, .gives = SV_IN_ORDER, .dict = dict};
     g->tree = tree;
     g->nvml = sv_nvml_open(g, nvml ? nvml : "libnvidia-ml.so.1", nvidia, sizeof nvidia);
     g->amd = sv_amd_open(g, sysfs ? sysfs : "/sys", amd, sizeof amd);

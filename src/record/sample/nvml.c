@@ -185,7 +185,7 @@ static void sample_device(const struct sv_nvml *n, const struct gpu *x, struct s
         sv_gpu_put(g, x->number, 0, SV_GPU_DECODER, v);
 }
 
-/* The samples since the last call; how many. The first answer tells how much room they need. */
+/* The samples since the last call; how many. The first answer says how many there are. */
 static unsigned take_samples(struct sv_nvml *n, struct gpu *x)
 {
     for (int turn = 0; n->calls.processes && turn < 3; turn++) {

@@ -1,4 +1,4 @@
-/* Reads /proc. Called at the start of a recording, for processes met in the middle of their lives, and after losses.
+/* Reads /proc. Called at the start of a recording, for processes that already run when they are first seen, and after losses.
  *
  * Everything here races with the processes it looks at: what is gone meanwhile is left out, and is no error. */
 #include "record/sample/procfs.h"
@@ -24,7 +24,7 @@ const char *sv_procfs_root(void)
     return root;
 }
 
-/* A /proc of our own pid namespace that is in no folder: nobody else sees it, and it goes with its descriptor. */
+/* A /proc of our own pid namespace that is in no folder: no other process sees it, and it goes with its descriptor. */
 static int mount_proc(void)
 {
     enum {

@@ -13,7 +13,7 @@ int sv_procfs_open(struct sv_err *err);
 /* Where it is: "/proc" unless sv_procfs_open() had to mount one. */
 const char *sv_procfs_root(void);
 
-/* Reads /proc/PID/… into the book: name, command line, working directory, open files; its threads' names. False when the process is gone. */
+/* Reads /proc/PID/… into the table of processes: name, command line, working directory, open files; its threads' names. False when the process is gone. */
 bool sv_procfs_complete(struct sv_tree *t, uint32_t pid);
 /* Its number in its own pid namespace, when that is not ours. */
 void sv_procfs_inner(struct sv_tree *t, struct sv_proc *p);

@@ -326,7 +326,7 @@ static bool process_numbers(const char *text, uint64_t *ticks, uint64_t *pages)
     return true;
 }
 
-/* Its end is told by the kernel programs, but for those that are not there and for records that were lost. In a container numbers of processes may be others
+/* The kernel programs report its exit, unless they are not loaded or the record was lost. In a container pids may be others
  * than the kernel's: who was never found here is not gone. */
 static void miss_process(struct sv_usage *u, struct sv_proc *p)
 {
@@ -391,8 +391,8 @@ static void close_source(struct sv_source *source)
 struct sv_usage *sv_usage_new(struct sv_dict *dict, struct sv_tree *tree, const char *root)
 {
     struct sv_usage *u = sv_alloc(sizeof *u);
-    u->source = (struct sv_source){
-        .next = next, .close = close_source, .gives = SV_HAS_DISORDER, .dict = dict};
+    u->source =
+        (struct sv_source){.next = next, .close = close_source, .gives = SV_IN_ORDER, .dict = dict};
     u->tree = tree;
     u->text = sv_alloc(TEXT_MAX);
     u->ticks_per_s = (double)sysconf(_SC_CLK_TCK);

@@ -1,6 +1,6 @@
 /* Utilisation from /proc at an interval: CPUs, memory, disks, network, the followed processes. A live source of counters, in the form of docs/io.md.
  *
- *     sv_usage_new → per sample: sv_usage_sample(), source->next() until 0 */
+ *     sv_usage_new → per sample: sv_usage_sample(), sv_pump_round() */
 #ifndef SV_RECORD_SAMPLE_USAGE_H
 #define SV_RECORD_SAMPLE_USAGE_H
 

@@ -35,15 +35,10 @@ static int round_trip(struct state *s, bool look, struct sv_err *err)
 {
     struct sv_source *source = sv_collect_source(s->collect);
     struct stat st;
-    int n;
     sv_collect_round(s->collect, look);
-    while ((n = source->next(source, &s->batch, err)) > 0) {
-        int code = s->sink->write(s->sink, s->batch.events, (size_t)n, err);
-        sv_batch_reset(&s->batch);
-        if (code < 0)
-            return code;
-    }
-    int code = n < 0 ? n : s->sink->flush(s->sink, err);
+    int code = sv_pump_round(source, s->sink, &s->batch, err);
+    if (code >= 0)
+        code = s->sink->flush(s->sink, err);
     if (code >= 0)
         sv_collect_commit(s->collect, stat(s->part, &st) == 0 ? (uint64_t)st.st_size : 0);
     return code;
@@ -67,7 +62,7 @@ int main(int argc, char **argv)
     signal(SIGTERM, on_signal);
     if (sv_output_open(part, SV_OUTPUT_GROW, SV_PLAIN, &o, &err) < 0 ||
         sv_perfetto_writer.open(o, &options, dict, &report, &s.sink, &err) < 0 ||
-        sv_collect_open(argv[1], argv[2], part, dict, &report, s.sink->takes, &s.collect, &err) < 0)
+        sv_collect_open(argv[1], argv[2], part, dict, &report, &s.collect, &err) < 0)
         return fail(&err);
     printf("ready\n");
     fflush(stdout);

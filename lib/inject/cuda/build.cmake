@@ -1,0 +1,11 @@
+# CUDA: the headers of CUPTI, which loads the library; the tests have a CUPTI of their own.
+sv_cuda_header(cupti cupti.h cuda)
+if(SV_HAVE_CUPTI)
+  sv_inject(cuda sv_dep_cupti stave_gpu_static)
+  sv_inject_program(tests tests/inject cuda_program sv_dep_cupti)
+  add_library(fake_cupti MODULE EXCLUDE_FROM_ALL tests/inject/fake_cupti.c)
+  target_link_libraries(fake_cupti PRIVATE sv_flags sv_dep_cupti ${CMAKE_DL_LIBS})
+  target_compile_options(fake_cupti PRIVATE -Wno-missing-field-initializers)
+  set_target_properties(fake_cupti PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/inject)
+  add_dependencies(tests fake_cupti)
+endif()

@@ -1,0 +1,13 @@
+# NVTX: its headers alone. The programs of the tests and benches know NVTX and nothing of Stave.
+sv_cuda_header(nvtx nvtx3/nvToolsExt.h nvtx)
+if(SV_HAVE_NVTX)
+  sv_inject(nvtx sv_dep_nvtx)
+  foreach(program nvtx_all nvtx_limits nvtx_wild)
+    sv_inject_program(tests tests/inject ${program} sv_dep_nvtx)
+  endforeach()
+  add_library(nvtx_object MODULE EXCLUDE_FROM_ALL tests/inject/nvtx_object.c)
+  target_link_libraries(nvtx_object PRIVATE sv_flags sv_dep_nvtx)
+  set_target_properties(nvtx_object PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/inject)
+  add_dependencies(tests nvtx_object)
+  sv_inject_program(benches bench/inject nvtx_push sv_dep_nvtx)
+endif()

@@ -1,0 +1,74 @@
+/* Probe `page_cache`: pages that enter the page cache because a followed task needs them. Both sides include it; the programs are for the kernel only. */
+#ifndef SV_RECORD_BPF_PAGE_CACHE_H
+#define SV_RECORD_BPF_PAGE_CACHE_H
+
+#include "records.h"
+
+struct sv_wire_cache { /* a page entered the page cache: it had to be read or made */
+    struct sv_wire_head head;
+    __u64 inode, offset;
+    __u32 device, bytes;
+    __s32 fd; /* of the call that caused it, when it is on this very file; -1 */
+    __u32 pad;
+};
+
+#if defined(__bpf__) && KNOWS_KERNEL
+
+/* A folio is one page or several that are managed together. Its flags come first, in a struct or not, depending on the kernel. */
+static __always_inline __u32 folio_bytes(struct folio *folio)
+{
+    unsigned long flags = 0;
+    if (bpf_probe_read_kernel(&flags, sizeof flags, folio) != 0 ||
+        !(flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1) ||
+        !bpf_core_field_exists(folio->_flags_1))
+        return 4096;
+    return 4096u << (GET(folio, _flags_1) & 15);
+}
+
+/* The descriptor of the call that is under way, if it is this file's: so the page's file has a path. */
+static __always_inline __s32 descriptor_of(const struct sv_wire_task *s, struct inode *inode)
+{
+    const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
+    if (!s->is_open || p->fd == SV_WIRE_NONE || p->path != SV_WIRE_NONE)
+        return -1;
+    __s32 fd = (__s32)s->args[p->fd & 7];
+    struct file *file = file_of(fd);
+    return file && BPF_CORE_READ(file, f_inode) == inode ? fd : -1;
+}
+
+static __always_inline void fill_page(struct sv_wire_cache *c, const struct sv_wire_task *s,
+                                      struct address_space *mapping)
+{
+    struct inode *inode = mapping ? GET(mapping, host) : 0;
+    struct super_block *sb = inode ? GET(inode, i_sb) : 0;
+    c->inode = inode ? GET(inode, i_ino) : 0;
+    c->device = sb ? GET(sb, s_dev) : 0;
+    c->fd = inode ? descriptor_of(s, inode) : -1;
+    c->pad = 0;
+}
+
+/* A page enters the cache: it is read or made now. Only for followed tasks, with their read-ahead. */
+TRACEPOINT(mm_filemap_add_to_page_cache)
+int BPF_PROG(on_page_cache_add, struct folio *folio)
+{
+    struct sv_wire_task *s = followed_self();
+    if (!s)
+        return 0;
+    void *ring = my_ring();
+    if (!ring)
+        return 0;
+    struct sv_wire_cache *c = bpf_ringbuf_reserve(ring, sizeof *c, 0);
+    count(SV_WIRE_CACHE, c != 0);
+    if (!c)
+        return 0;
+    fill_head(&c->head, SV_WIRE_CACHE, 0, pids_in(s));
+    fill_page(c, s, GET(folio, mapping));
+    c->offset = (__u64)GET(folio, index) << 12;
+    c->bytes = folio_bytes(folio);
+    bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
+    return 0;
+}
+
+#endif
+
+#endif

@@ -1,0 +1,247 @@
+/* Probe `syscalls`: one record per system call of the followed tasks. Both sides include it; the programs are for the kernel only.
+ *
+ * The entry of a call notes its arguments in the state of the task, the exit writes the record. */
+#ifndef SV_RECORD_BPF_SYSCALLS_H
+#define SV_RECORD_BPF_SYSCALLS_H
+
+#include "records.h"
+
+enum sv_wire_call_flag {
+    SV_WIRE_STATE_ONLY = 1, /* only for the table of descriptors, not an event */
+    SV_WIRE_NO_PATH = 2,    /* the memory of the path could not be read */
+    SV_WIRE_UNFINISHED = 4  /* has begun and not ended: ts_ns is when that was found */
+};
+
+struct sv_wire_call {
+    struct sv_wire_head head;
+    __u64 start_ns;
+    __s64 ret;
+    __s32 fd;
+    __u32 aux;    /* flags, mode, a second descriptor: see the plan */
+    __u64 size;   /* ~0: not known */
+    __s64 offset; /* -1: not known */
+    __u64 inode;  /* of fd's file when the call began, or of what it opened; 0: not known */
+};
+
+#if defined(__bpf__)
+
+#include "open_file.h"
+#include "path_filter.h"
+#include "process_start.h"
+#include "syscall_context.h"
+
+struct long_call {
+    struct sv_wire_call call;
+    char text[2 * SV_WIRE_PATH_MAX];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct long_call);
+} scratch SEC(".maps");
+
+/* The file of a descriptor can be read only now: when the call ends another thread may have closed it and opened another file. */
+static __always_inline void note_descriptor(struct sv_wire_task *s,
+                                            const volatile struct sv_wire_plan *p)
+{
+    s->inode = 0;
+    s->is_outside = 0;
+    if (p->fd == SV_WIRE_NONE || p->path != SV_WIRE_NONE)
+        return;
+    __s32 fd = (__s32)s->args[p->fd & 7];
+    s->inode = inode_of(fd);
+    s->is_outside = is_outside_fd(fd, p);
+}
+
+/* The check before it (on_enter) is a function of its own, which saves no registers: it is enough for most calls of most processes. */
+static __noinline int enter(struct enter_context *ctx)
+{
+    unsigned long id = (unsigned long)ctx->id;
+    struct sv_wire_task *s = state_at_entry();
+    note_end(s, ctx);
+    if (!s || id >= SV_WIRE_CALLS_MAX || !config.plans[id].wants)
+        return 0;
+    if (is_foreign(ctx)) {
+        struct sv_wire_counts *c = my_counts();
+        if (c)
+            c->foreign++;
+        return 0;
+    }
+    save_args(s, ctx);
+    s->nr = (__u32)id;
+    s->is_open = 1;
+    s->start_ns = bpf_ktime_get_boot_ns();
+    note_descriptor(s,
+                    &config.plans[id]); /* last: as close as can be to what the call itself sees */
+    return 0;
+}
+
+ENTERS
+int on_enter(struct enter_context *ctx)
+{
+    return is_not_followed(REGISTERS()) ? 0 : enter(ctx);
+}
+
+struct buffer {
+    __u64 at, size;
+};
+
+/* What the buffers of a vector hold together. Vectors longer than any in use are not added up. */
+static __noinline __u64 vector_bytes(__u64 at, __u64 n)
+{
+    enum { VECTOR_MAX = 256 };
+    __u32 zero = 0;
+    __u64 sum = 0;
+    struct long_call *c = bpf_map_lookup_elem(&scratch, &zero);
+    if (!c || n > VECTOR_MAX)
+        return ~0ull;
+    struct buffer *all = (struct buffer *)c->text;
+    if (bpf_probe_read_user(all, (__u32)n * sizeof *all, (void *)at) != 0)
+        return ~0ull;
+    for (__u32 i = 0; i < VECTOR_MAX && i < n; i++)
+        sum += all[i].size;
+    return sum;
+}
+
+static __always_inline void fill_call(struct sv_wire_call *c, const struct sv_wire_task *s,
+                                      const volatile struct sv_wire_plan *p, long ret, __u64 now)
+{
+    c->head.kind = SV_WIRE_CALL;
+    c->head.flags = 0;
+    c->head.tgid = s->tgid;
+    c->head.tid = s->tid;
+    c->head.what = s->nr;
+    c->head.ts_ns = now;
+    c->start_ns = s->start_ns;
+    c->ret = ret;
+    c->fd = p->fd == SV_WIRE_NONE ? -1 : (__s32)s->args[p->fd & 7];
+    c->aux = p->aux == SV_WIRE_NONE ? 0 : (__u32)s->args[p->aux & 7];
+    c->size = p->size == SV_WIRE_NONE ? 0 : s->args[p->size & 7];
+    c->offset = p->offset == SV_WIRE_NONE ? -1 : (__s64)s->args[p->offset & 7];
+    if (p->wants & SV_WIRE_POSITION && ret >= 0) {
+        __s64 after = position(c->fd);
+        c->offset = after >= ret ? after - ret : -1;
+    }
+    c->inode = s->inode;
+    if (p->wants & SV_WIRE_RETURNS_FD && ret >= 0)
+        c->inode = inode_of((__s32)ret);
+}
+
+/* A path is read at the exit: the kernel itself has read it by then, so its page is there. */
+static __always_inline void call_with_path(const struct sv_wire_task *s,
+                                           const volatile struct sv_wire_plan *p, long ret,
+                                           __u64 now, bool is_state_only)
+{
+    __u32 zero = 0;
+    struct long_call *c = bpf_map_lookup_elem(&scratch, &zero);
+    void *ring = my_ring();
+    if (!c || !ring)
+        return;
+    fill_call(&c->call, s, p, ret, now);
+    if (is_state_only)
+        c->call.head.flags |= SV_WIRE_STATE_ONLY;
+    long len = bpf_probe_read_user_str(c->text, SV_WIRE_PATH_MAX, (void *)s->args[p->path & 7]);
+    if (len <= 0 || len > SV_WIRE_PATH_MAX) {
+        c->call.head.flags |= SV_WIRE_NO_PATH;
+        c->text[0] = 0;
+        len = 1;
+    }
+    if (p->path2 == SV_WIRE_NONE && leaves_out_path(c->text, len, p, ret, c->call.aux))
+        return;
+    if (p->path2 != SV_WIRE_NONE) {
+        long more =
+            bpf_probe_read_user_str(c->text + len, SV_WIRE_PATH_MAX, (void *)s->args[p->path2 & 7]);
+        if (more > 0 && more <= SV_WIRE_PATH_MAX)
+            len += more;
+    }
+    __u64 size = sizeof c->call + (__u64)len;
+    if (size > sizeof *c)
+        return;
+    put(ring, c, size, SV_WIRE_CALL);
+}
+
+static __always_inline void call_without_path(const struct sv_wire_task *s,
+                                              const volatile struct sv_wire_plan *p, long ret,
+                                              __u64 now, bool is_state_only)
+{
+    void *ring = my_ring();
+    if (!ring || leaves_out_fd(s))
+        return;
+    struct sv_wire_call *c = bpf_ringbuf_reserve(ring, sizeof *c, 0);
+    count(SV_WIRE_CALL, c != 0);
+    if (!c)
+        return;
+    fill_call(c, s, p, ret, now);
+    if (is_state_only)
+        c->head.flags |= SV_WIRE_STATE_ONLY;
+    if (p->wants & SV_WIRE_VECTOR)
+        c->size = vector_bytes(s->args[1], c->size);
+    if (p->wants & SV_WIRE_PAIR &&
+        bpf_probe_read_user(&c->size, sizeof c->size, (void *)c->size) != 0)
+        c->size = ~0ull; /* twice -1 */
+    bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
+}
+
+static __noinline int leave_call(struct exit_context *ctx)
+{
+    struct sv_wire_task *s = followed_self();
+    if (!s || !s->is_open || NUMBER_OF_EXIT() != s->nr)
+        return 0;
+    long ret = RESULT_OF_EXIT();
+    s->is_open = 0;
+    const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
+    __u64 now = bpf_ktime_get_boot_ns();
+    bool is_wanted = p->wants & SV_WIRE_WANTED && now - s->start_ns >= config.min_latency_ns;
+    if (!is_wanted && !(p->wants & SV_WIRE_CHANGES_FDS && ret >= 0)) {
+        struct sv_wire_counts *c = my_counts();
+        if (c && p->wants & SV_WIRE_WANTED)
+            c->filtered++;
+        return 0;
+    }
+    if (p->path != SV_WIRE_NONE)
+        call_with_path(s, p, ret, now, !is_wanted);
+    else
+        call_without_path(s, p, ret, now, !is_wanted);
+    return 0;
+}
+
+EXITS
+int on_exit(struct exit_context *ctx)
+{
+    return is_not_followed(REGISTERS()) ? 0 : leave_call(ctx);
+}
+
+#if KNOWS_KERNEL
+
+/* Run when exits are no longer recorded: calls that have begun and not ended. Their paths cannot be read from here. */
+SEC("iter/task")
+int in_flight(struct bpf_iter__task *ctx)
+{
+    struct task_struct *task = ctx->task;
+    struct sv_wire_task *s = task ? followed(task) : 0;
+    void *ring = my_ring();
+    if (!s || !s->is_open || !ring)
+        return 0;
+    const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
+    __u64 now = bpf_ktime_get_boot_ns();
+    if (!(p->wants & SV_WIRE_WANTED) || now - s->start_ns < config.min_latency_ns)
+        return 0;
+    struct sv_wire_call *c = bpf_ringbuf_reserve(ring, sizeof *c, 0);
+    count(SV_WIRE_CALL, c != 0);
+    if (!c)
+        return 0;
+    fill_call(c, s, p, -1, now);
+    c->head.flags = SV_WIRE_UNFINISHED | SV_WIRE_NO_PATH;
+    if (p->wants & SV_WIRE_VECTOR)
+        c->size = ~0ull;
+    bpf_ringbuf_submit(c, wake_flags(ring, sizeof *c));
+    return 0;
+}
+
+#endif
+
+#endif
+
+#endif

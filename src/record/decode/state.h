@@ -1,0 +1,126 @@
+/* The decoder from inside: what it shares with the probes, which turn its records into events. Not for others: they have decode.h. */
+#ifndef SV_RECORD_DECODE_STATE_H
+#define SV_RECORD_DECODE_STATE_H
+
+#include "model/kernel_words.h"
+#include "record/decode/decode.h"
+#include "record/decode/inodes.h"
+#include "record/probes/probe.h"
+#include "record/symbols/symbols.h"
+
+enum { SV_DECODE_LOSSES = 256 };
+
+struct sv_decode_loss {
+    sv_track track;
+    sv_str name;
+    uint64_t n;
+    int64_t from_ns, to_ns;
+};
+
+/* The record to decode, by its kind. */
+struct sv_decode_kind {
+    bool (*decode)(struct sv_decode *d, void *state, struct sv_batch *b,
+                   const struct sv_wire_head *record, uint32_t size);
+    void *state;
+    uint32_t size; /* at least; UINT32_MAX: there is no such kind */
+    bool ends_gathering;
+};
+
+/* The thread of the last system call: mostly that of the next one, too. Valid until a record of another kind, or the next batch. */
+struct sv_decode_recent {
+    uint64_t who;                    /* process << 32 | thread */
+    struct sv_proc *process;         /* NULL: none */
+    struct sv_traced_thread *thread; /* NULL: not looked up yet */
+};
+
+struct sv_decode {
+    struct sv_source source;
+    struct sv_decode_options options;
+    struct sv_krings rings;
+    struct sv_tree tree;
+    struct sv_inodes inodes;
+    struct sv_symbols *symbols; /* NULL: addresses stay numbers */
+    struct sv_kernel_words words;
+    struct sv_decode_recent recent;
+    size_t prefix_len;
+    uint32_t hidden;  /* process that has not executed the command yet; 0: none */
+    bool has_waiting; /* a probe has gathered events, see sv_decode_waits() */
+    void *states[SV_N_PROBES];
+    struct sv_decode_kind kinds[SV_WIRE_KINDS];
+    struct sv_decode_loss losses[SV_DECODE_LOSSES];
+    size_t n_losses;
+    uint64_t malformed;
+};
+
+/* For probes that gather: flush() has something to give. */
+static inline void sv_decode_waits(struct sv_decode *d)
+{
+    d->has_waiting = true;
+}
+
+/* ---- arguments and events ---- */
+
+static inline void sv_decode_int(struct sv_batch *b, sv_str key, int64_t value)
+{
+    struct sv_arg *a = sv_batch_arg(b);
+    a->key = key;
+    a->type = SV_ARG_INT;
+    a->i = value;
+}
+
+/* A text that is not kept elsewhere: it is copied into the batch. */
+static inline void sv_decode_text(struct sv_batch *b, sv_str key, const char *text, size_t len)
+{
+    struct sv_arg *a = sv_batch_arg(b);
+    a->key = key;
+    a->type = SV_ARG_TEXT;
+    a->text = sv_batch_text(b, text, len);
+    a->size = (uint32_t)len & 0xffffff;
+}
+
+/* A path, which --redact may change. It must stay where it is until the batch is done. */
+static inline void sv_decode_path(const struct sv_decode *d, struct sv_batch *b, sv_str key,
+                                  const char *text, size_t len)
+{
+    if (d->options.redact)
+        d->options.redact(d->options.redact_ctx, b, text, len, &text, &len);
+    struct sv_arg *a = sv_batch_arg(b);
+    a->key = key;
+    a->type = SV_ARG_TEXT;
+    a->text = text;
+    a->size = (uint32_t)len & 0xffffff;
+}
+
+static inline struct sv_event *sv_decode_event(struct sv_batch *b, unsigned kind, int64_t ts_ns,
+                                               sv_track track, sv_str name, sv_str cat)
+{
+    struct sv_event *e = sv_batch_event(b);
+    e->kind = (uint8_t)kind;
+    e->ts_ns = ts_ns;
+    e->track = track;
+    e->name = name;
+    e->cat = cat;
+    return e;
+}
+
+/* ---- processes, threads and files ---- */
+
+/* The process, completed from /proc when it is met for the first time. */
+struct sv_proc *sv_decode_process(struct sv_decode *d, uint32_t pid);
+
+/* The row of a probe below the thread of a record. */
+sv_track sv_decode_row(struct sv_decode *d, const struct sv_wire_head *h,
+                       enum sv_probe_number probe, const char *name);
+
+/* The file of a descriptor, with a reference that the caller gives back (sv_file_put()). *now is the descriptor when it still is that file.
+ * What the process's table does not have /proc may: descriptors also come by messages and by io_uring. */
+struct sv_file *sv_decode_descriptor(struct sv_decode *d, struct sv_proc *p, int64_t fd,
+                                     struct sv_fd_when when, struct sv_fd **now);
+
+/* --path: is it recorded? */
+static inline bool sv_decode_is_below(const struct sv_decode *d, const struct sv_file *f)
+{
+    return f && f->len >= d->prefix_len && memcmp(f->path, d->options.prefix, d->prefix_len) == 0;
+}
+
+#endif

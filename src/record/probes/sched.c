@@ -1,0 +1,88 @@
+/* Probe `sched`: the states of threads (running, runnable, waiting …) as slices on a row `state` below each thread. SQL's thread_state shows them.
+ *
+ * A thread has one state at a time, so each change ends the one before it. Records of a thread come from several CPUs: the record of a wake-up may come
+ * after that of the switch that followed it, and must then change nothing. */
+#include "record/bpf/sched.h"
+#include "record/decode/state.h"
+
+#include <string.h>
+
+struct states {
+    sv_str names[SV_STATES];
+};
+
+static void open_states(struct sv_decode *d, void *state)
+{
+    static const char *const names[SV_STATES] = {
+        [SV_STATE_RUNNING] = "Running",     [SV_STATE_RUNNABLE] = "Runnable",
+        [SV_STATE_PREEMPTED] = "Preempted", [SV_STATE_SLEEPING] = "Sleeping",
+        [SV_STATE_IO] = "Blocked on I/O",   [SV_STATE_BLOCKED] = "Blocked",
+        [SV_STATE_STOPPED] = "Stopped"};
+    struct states *s = state;
+    for (unsigned i = 1; i < SV_STATES; i++)
+        s->names[i] = names[i] ? sv_dict_cstr(d->source.dict, names[i]) : 0;
+}
+
+static bool is_change(const struct sv_traced_thread *x, unsigned state)
+{
+    if (state == x->state)
+        return false;
+    /* Who can already go on is not made runnable by being woken. */
+    return !(state == SV_STATE_RUNNABLE &&
+             (x->state == SV_STATE_RUNNING || x->state == SV_STATE_PREEMPTED));
+}
+
+/* Thread 0 is the idle task of the CPU: an interrupt woke the thread. */
+static void put_waker(const struct sv_decode *d, struct sv_batch *b, const struct sv_wire_wake *w)
+{
+    if (w->waker_tid == 0) {
+        sv_decode_int(b, d->words.interrupt, 1);
+        return;
+    }
+    if (w->waker_tid != SV_WIRE_NO_PID) /* it may be outside of our pid namespace */
+        sv_decode_int(b, d->words.waker_tid, w->waker_tid);
+    sv_decode_text(b, d->words.waker, w->waker_comm, strnlen(w->waker_comm, sizeof w->waker_comm));
+}
+
+/* At most two events: the end of the old state, the begin of the new one. The size of the record shows whether it has the waker. */
+static bool decode_state(struct sv_decode *d, void *state, struct sv_batch *b,
+                         const struct sv_wire_head *h, uint32_t size)
+{
+    const struct states *s = state;
+    struct sv_traced_thread *x = sv_tree_thread(&d->tree, h->tgid, h->tid);
+    unsigned to = h->flags;
+    if (to == 0 || to >= SV_STATES || !is_change(x, to))
+        return true;
+    int64_t now = (int64_t)h->ts_ns < x->state_ns ? x->state_ns : (int64_t)h->ts_ns;
+    sv_track row = sv_decode_row(d, h, SV_PROBE_sched, SV_ROW_STATE);
+    if (x->state)
+        sv_decode_event(b, SV_END, now, row, 0, 0);
+    x->state = to == SV_STATE_DEAD ? 0 : (uint8_t)to;
+    x->state_ns = now;
+    if (to == SV_STATE_DEAD)
+        return true;
+    struct sv_event *e = sv_decode_event(b, SV_BEGIN, now, row, s->names[to], d->words.cat_state);
+    if (to == SV_STATE_RUNNING)
+        sv_decode_int(b, d->words.cpu, h->what);
+    if (to == SV_STATE_IO)
+        sv_decode_int(b, d->words.io_wait, 1);
+    if (to == SV_STATE_RUNNABLE && size >= sizeof(struct sv_wire_wake))
+        put_waker(d, b, (const void *)h);
+    sv_batch_finish(b, e);
+    return true;
+}
+
+const struct sv_probe sv_probe_sched = {
+    .name = "sched",
+    .cat = SV_CAT_THREAD_STATE,
+    .records = {{SV_WIRE_STATE, sizeof(struct sv_wire_head), "thread states", decode_state}},
+    .option = {.name = "sched",
+               .help = "states of the threads: running (and on which CPU), runnable, sleeping, "
+                       "blocked on I/O"},
+    .docs = {"states of threads", "`state` below the thread",
+             "CPU of Running; who woke it of Runnable; Preempted, Sleeping, Blocked on I/O, "
+             "Blocked, Stopped"},
+    .tracepoint = "sched_switch",
+    .state_size = sizeof(struct states),
+    .open = open_states,
+};

@@ -1,0 +1,345 @@
+/* Probe `syscalls`: a system call is a slice with all its arguments on the row `system calls` of its thread.
+ *
+ * Calls that open, close and copy descriptors also change the table of descriptors of their process, from which the others get their paths.
+ * Trusts no record: numbers are checked, texts need their NUL, descriptors out of range have no path. */
+#include "record/bpf/syscalls.h"
+#include "record/decode/calls.h"
+#include "record/decode/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <string.h>
+
+#define CALL_MAX_NS ((uint64_t)1 << 56) /* two years: a longer one is no call, and sums stay sums */
+
+struct calls {
+    const struct sv_call *by_number[SV_WIRE_CALLS_MAX];
+    sv_str names[SV_WIRE_CALLS_MAX];
+    bool writes[SV_WIRE_CALLS_MAX]; /* transfers that go out */
+};
+
+static const struct calls *calls_of(const struct sv_decode *d)
+{
+    return d->states[SV_PROBE_syscalls];
+}
+
+/* ---- descriptors ---- */
+
+static struct sv_proc *process_of(struct sv_decode *d, const struct sv_wire_head *h)
+{
+    uint64_t who = (uint64_t)h->tgid << 32 | h->tid;
+    if (who != d->recent.who || !d->recent.process) {
+        d->recent = (struct sv_decode_recent){.who = who, .process = sv_decode_process(d, h->tgid)};
+        d->recent.process->is_threaded |= h->tid != h->tgid;
+    }
+    return d->recent.process;
+}
+
+/* After process_of(). */
+static struct sv_traced_thread *thread_of(struct sv_decode *d, const struct sv_wire_head *h)
+{
+    if (!d->recent.thread)
+        d->recent.thread = sv_tree_thread(&d->tree, h->tgid, h->tid);
+    return d->recent.thread;
+}
+
+/* The files of a call. */
+struct paths {
+    struct sv_file *file, *second; /* held until the record is done */
+    struct sv_fd *now;             /* the descriptor, if it still is that file; NULL */
+};
+
+static struct sv_fd_when when_of(const struct sv_wire_call *c)
+{
+    return (struct sv_fd_when){
+        .start_ns = c->start_ns, .inode = c->inode, .is_bad = c->ret == -EBADF};
+}
+
+/* The directory that a path starts from. Its inode is not known. */
+static const struct sv_file *start_of(struct sv_proc *p, int64_t fd, bool has_fd, uint64_t start_ns)
+{
+    struct sv_fd *now;
+    if (!has_fd || (int32_t)fd == AT_FDCWD)
+        return p->cwd;
+    return sv_fd_find(p, fd, (struct sv_fd_when){.start_ns = start_ns}, &now);
+}
+
+static void close_by_time(struct sv_decode *d, struct sv_proc *p, int64_t fd,
+                          const struct sv_wire_call *c)
+{
+    const struct sv_fd_when when = {.start_ns = c->start_ns};
+    struct sv_fd *now;
+    sv_fd_find(p, fd, when, &now);
+    sv_fd_close(&d->tree, p, fd, when, now, c->head.ts_ns);
+}
+
+static void apply_close_range(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_call *c)
+{
+    for (size_t i = (uint32_t)c->fd; i < p->open.n_fds && i <= c->aux; i++) {
+        struct sv_fd *at = &p->open.fds[i];
+        if (!(c->size & CLOSE_RANGE_CLOEXEC))
+            close_by_time(d, p, (int64_t)i, c);
+        else if (at->since_ns <= c->start_ns)
+            at->closes_on_exec = true;
+    }
+}
+
+/* A new descriptor. `file` may be NULL: it has no path, or that is not known. */
+static void apply_open(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_call *c,
+                       struct sv_file *file, bool closes_on_exec)
+{
+    const struct sv_call *call = calls_of(d)->by_number[c->head.what];
+    if (file)
+        file->refs++;
+    sv_fd_open(&d->tree, p, c->ret,
+               (struct sv_fd){.file = file,
+                              .since_ns = c->head.ts_ns,
+                              .inode = c->inode,
+                              .closes_on_exec = closes_on_exec},
+               call->effect == SV_EFFECT_DUP || call->effect == SV_EFFECT_DUP2);
+}
+
+/* Two descriptors at once, neither of which has a path. */
+static void apply_pair(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_call *c)
+{
+    const struct sv_fd is = {.since_ns = c->head.ts_ns};
+    sv_fd_open(&d->tree, p, (int32_t)c->size, is, false);
+    sv_fd_open(&d->tree, p, (int32_t)(c->size >> 32), is, false);
+}
+
+static void apply_fcntl(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_call *c,
+                        const struct paths *x)
+{
+    if (c->aux == F_DUPFD || c->aux == F_DUPFD_CLOEXEC)
+        apply_open(d, p, c, x->file, c->aux == F_DUPFD_CLOEXEC);
+    else if (c->aux == F_SETFD && x->now)
+        x->now->closes_on_exec = c->size & FD_CLOEXEC;
+}
+
+static void set_cwd(struct sv_decode *d, struct sv_proc *p, struct sv_file *to)
+{
+    if (!to)
+        return;
+    to->refs++;
+    sv_file_put(&d->tree, p->cwd);
+    p->cwd = to;
+}
+
+/* What a successful call changes. */
+static void apply(struct sv_decode *d, struct sv_proc *p, const struct sv_call *call,
+                  const struct sv_wire_call *c, const struct paths *x)
+{
+    switch (call->effect) {
+    case SV_EFFECT_OPEN:
+    case SV_EFFECT_OPEN2: apply_open(d, p, c, x->file, c->aux & O_CLOEXEC); break;
+    case SV_EFFECT_CLOSE: sv_fd_close(&d->tree, p, c->fd, when_of(c), x->now, c->head.ts_ns); break;
+    case SV_EFFECT_DUP:
+    case SV_EFFECT_DUP2:
+        if (c->ret != c->fd)
+            apply_open(d, p, c, x->file, c->aux & O_CLOEXEC);
+        break;
+    case SV_EFFECT_FCNTL: apply_fcntl(d, p, c, x); break;
+    case SV_EFFECT_CLOSE_RANGE: apply_close_range(d, p, c); break;
+    case SV_EFFECT_CHDIR:
+    case SV_EFFECT_FCHDIR: set_cwd(d, p, x->file); break;
+    case SV_EFFECT_SOCKET: apply_open(d, p, c, NULL, false); break;
+    case SV_EFFECT_PAIR: apply_pair(d, p, c); break;
+    default: break;
+    }
+}
+
+/* ---- calls ---- */
+
+static struct sv_file *named_file(struct sv_decode *d, struct sv_proc *p,
+                                  const struct sv_call *call, const struct sv_wire_call *c,
+                                  const char *text, size_t len)
+{
+    const struct sv_file *dir = start_of(p, c->fd, call->fd != SV_WIRE_NONE, c->start_ns);
+    return sv_tree_file(&d->tree, dir, text, len);
+}
+
+static void call_file(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_call *c,
+                      struct paths *x)
+{
+    struct sv_fd *at = sv_fd_at(p, c->fd);
+    if (!sv_fd_is_now(at, c->start_ns, c->inode)) {
+        x->file = sv_decode_descriptor(d, p, c->fd, when_of(c), &x->now);
+        return;
+    }
+    x->now = at;
+    x->file = at->file;
+    x->file->refs++;
+}
+
+static struct paths paths_of(struct sv_decode *d, struct sv_proc *p, const struct sv_call *call,
+                             const struct sv_wire_call *c, uint32_t size)
+{
+    struct paths x = {0};
+    if (call->path == SV_WIRE_NONE) {
+        if (call->fd != SV_WIRE_NONE)
+            call_file(d, p, c, &x);
+        return x;
+    }
+    const char *text = (const char *)(c + 1);
+    size_t left = size - sizeof *c, len = strnlen(text, left);
+    if (!(c->head.flags & SV_WIRE_NO_PATH) && len < left)
+        x.file = named_file(d, p, call, c, text, len);
+    if (call->path2 == SV_WIRE_NONE || len >= left)
+        return x;
+    text += len + 1;
+    left -= len + 1;
+    len = strnlen(text, left);
+    if (len == left)
+        return x;
+    bool is_raw = call->effect == SV_EFFECT_SYMLINK;
+    const struct sv_file *dir =
+        is_raw ? NULL : start_of(p, (int32_t)c->aux, call->aux != SV_WIRE_NONE, c->start_ns);
+    x.second = sv_tree_file(&d->tree, dir, text, len);
+    return x;
+}
+
+static bool is_transfer(const struct sv_call *call)
+{
+    return call->sense == SV_SENSE_TRANSFER || call->sense == SV_SENSE_VECTOR;
+}
+
+static void put_result(struct sv_decode *d, struct sv_batch *b, const struct sv_call *call,
+                       const struct sv_wire_call *c)
+{
+    const struct sv_kernel_words *s = &d->words;
+    if (is_transfer(call) && call->size != SV_WIRE_NONE && c->size <= INT64_MAX &&
+        (int64_t)c->size != c->ret)
+        sv_decode_int(b, s->requested, (int64_t)c->size);
+    if (call->sense == SV_SENSE_RANGE || call->sense == SV_SENSE_MAP)
+        sv_decode_int(b, s->length, (int64_t)c->size);
+    if (call->sense == SV_SENSE_FLAGS && c->aux != 0)
+        sv_decode_int(b, s->flags, c->aux);
+    if (c->offset >= 0 && (call->offset != SV_WIRE_NONE || call->has_position))
+        sv_decode_int(b, s->offset, c->offset);
+    if (c->head.flags & SV_WIRE_UNFINISHED) {
+        return;
+    } else if (c->ret < 0 && c->ret >= -4095) {
+        sv_decode_int(b, s->error, -c->ret);
+    } else if (is_transfer(call)) {
+        sv_decode_int(b, s->bytes, c->ret);
+    } else if (call->sense == SV_SENSE_SEEK) {
+        sv_decode_int(b, s->offset, c->ret);
+    } else if (call->sense == SV_SENSE_RET) {
+        sv_decode_int(b, s->ret, c->ret);
+    } else if (call->sense == SV_SENSE_MAP) {
+        struct sv_arg *a = sv_batch_arg(b);
+        a->key = s->address;
+        a->type = SV_ARG_POINTER;
+        a->u = (uint64_t)c->ret;
+    }
+}
+
+static bool opens(const struct sv_call *call)
+{
+    return call->effect == SV_EFFECT_OPEN || call->effect == SV_EFFECT_OPEN2;
+}
+
+static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_call *call,
+                     const struct sv_wire_call *c, const struct paths *x)
+{
+    struct sv_traced_thread *thread = thread_of(d, &c->head);
+    int64_t start = (int64_t)c->start_ns, end = (int64_t)c->head.ts_ns;
+    sv_str name = calls_of(d)->names[call->nr];
+    bool is_whole = !(c->head.flags & SV_WIRE_UNFINISHED);
+    struct sv_event *e = sv_decode_event(b, is_whole ? SV_SLICE : SV_BEGIN, start, thread->calls,
+                                         name, d->words.cat_syscall);
+    e->dur_ns = is_whole ? end - start : 0;
+    bool is_open = opens(call);
+    if (is_open ? c->ret >= 0 : call->fd != SV_WIRE_NONE && call->path == SV_WIRE_NONE)
+        sv_decode_int(b, d->words.fd, is_open ? c->ret : c->fd);
+    if (x->file)
+        sv_decode_path(d, b, d->words.path, x->file->path, x->file->len);
+    if (x->second)
+        sv_decode_path(d, b, d->words.path2, x->second->path, x->second->len);
+    put_result(d, b, call, c);
+    sv_batch_finish(b, e);
+    thread->end_ns = end;
+}
+
+static bool is_write(const struct sv_call *call)
+{
+    return is_transfer(call) &&
+           (strstr(call->name, "write") || strncmp(call->name, "send", 4) == 0);
+}
+
+static void add_sums(struct sv_decode *d, struct sv_proc *p, const struct sv_call *call,
+                     const struct sv_wire_call *c, struct sv_file *f)
+{
+    int64_t dur = (int64_t)(c->head.ts_ns - c->start_ns);
+    uint64_t bytes = is_transfer(call) && c->ret > 0 ? (uint64_t)c->ret : 0;
+    bool writes = calls_of(d)->writes[call->nr];
+    p->calls++;
+    p->time_ns += dur;
+    p->bytes_read += writes ? 0 : bytes;
+    p->bytes_written += writes ? bytes : 0;
+    if (!f)
+        return;
+    f->opens += opens(call);
+    f->reads += is_transfer(call) && !writes;
+    f->writes += writes;
+    f->read_bytes += writes ? 0 : bytes;
+    f->written_bytes += writes ? bytes : 0;
+    f->errors += c->ret < 0;
+    f->time_ns += dur;
+    f->longest_ns = dur > f->longest_ns ? dur : f->longest_ns;
+}
+
+static bool decode_call(struct sv_decode *d, void *state, struct sv_batch *b,
+                        const struct sv_wire_head *record, uint32_t size)
+{
+    const struct calls *s = state;
+    const struct sv_wire_call *c = (const void *)record;
+    const struct sv_call *call = record->what < SV_WIRE_CALLS_MAX ? s->by_number[record->what]
+                                                                  : NULL;
+    if (!call || c->head.ts_ns < c->start_ns || c->head.ts_ns - c->start_ns > CALL_MAX_NS)
+        return false;
+    struct sv_proc *p = process_of(d, &c->head);
+    struct paths x = paths_of(d, p, call, c, size);
+    bool is_shown =
+        call->group != SV_CALLS_FDS && !(c->head.flags & SV_WIRE_STATE_ONLY) &&
+        (!d->hidden || c->head.tgid != d->hidden) &&
+        (!d->prefix_len || sv_decode_is_below(d, x.file) || sv_decode_is_below(d, x.second));
+    if (is_shown) {
+        put_call(d, b, call, c, &x);
+        add_sums(d, p, call, c, x.file);
+    }
+    if (call->sense == SV_SENSE_MAP && x.file && d->options.asks_procfs)
+        sv_inodes_identify(&d->inodes, &d->tree, x.file); /* faults will ask */
+    /* A close that fails has closed all the same, unless there was nothing to close. */
+    if (!(c->head.flags & SV_WIRE_UNFINISHED) &&
+        (c->ret >= 0 || (call->effect == SV_EFFECT_CLOSE && c->ret != -EBADF)))
+        apply(d, p, call, c, &x);
+    sv_file_put(&d->tree, x.file);
+    sv_file_put(&d->tree, x.second);
+    return true;
+}
+
+static void open_calls(struct sv_decode *d, void *state)
+{
+    struct calls *s = state;
+    sv_calls_index(s->by_number);
+    for (size_t i = 0; i < sv_n_calls; i++) {
+        s->names[sv_calls[i].nr] = sv_dict_cstr(d->source.dict, sv_calls[i].name);
+        s->writes[sv_calls[i].nr] = is_write(&sv_calls[i]);
+    }
+}
+
+const struct sv_probe sv_probe_syscalls = {
+    .name = "syscalls",
+    .cat = SV_CAT_SYSCALL,
+    .records = {{SV_WIRE_CALL, sizeof(struct sv_wire_call), "system calls", decode_call}},
+    .option = {.name = "no-io", .help = "no system calls", .turns_off = true},
+    .sums = {{SV_SUM_EVENTS, "system calls", true},
+             {SV_SUM_UNFINISHED, "calls had not ended", false}},
+    .docs = {"system calls", "`system calls` below the thread",
+             "descriptor, full path, bytes, offset, errno; `--calls` chooses groups"},
+    .state_size = sizeof(struct calls),
+    .open = open_calls,
+    .ends_gathering = true,
+};

@@ -1,0 +1,2 @@
+# Toy: nothing but the public headers.
+sv_inject(toy)
