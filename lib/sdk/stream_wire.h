@@ -1,4 +1,4 @@
-/* The wire between a traced program (sdk/stream.c) and `stave listen` (listen/sender.c), version 2.
+/* The wire between a traced program (sdk/writing/stream.c) and `stave listen` (listen/sender.c), version 2.
  *
  *   program    STAVE 2 TOKEN\n          the greeting; the token may be empty
  *   listener   OK\n                     or NO REASON\n, and the connection ends

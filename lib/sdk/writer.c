@@ -475,7 +475,7 @@ static void report_losses(const struct sv_session_writer *w)
                "waits instead, STAVE_BUFFER=16M gives larger rings",
                w->out, (unsigned long long)lost, were, (unsigned long long)w->reported_full);
     else
-        sv_say("%s: %llu %s lost in signal handlers or because a thread has no ring", w->out,
+        sv_say("%s: %llu %s lost, in signal handlers or because a thread has no ring", w->out,
                (unsigned long long)lost, were);
 }
 

@@ -89,7 +89,7 @@ for option in --baseline=u.json --request=1 --sla=5 --max-rejected=1; do
 done
 ends 2 'report batch has no option --steps' report batch b.json --steps x
 for option in --max-rejected=1 --max-latency-regression=1 --max-throughput-drop=1; do
-  ends 2 "${option%=*} means something only with --baseline" report batch b.json $option
+  ends 2 "${option%=*} needs --baseline" report batch b.json $option
 done
 for option in --json --csv --by=worker --top=1 --sla=5 --baseline=b.json; do ends 2 'not both' report batch b.json --request 1 $option; done
 for option in --csv --by=worker --top=1 --sla=5; do ends 2 'not both' report batch b.json --baseline b.json $option; done
@@ -105,8 +105,8 @@ ends 2 'not both' plot hist t.json 'aten*' --log --linear -o x.svg
 ends 2 'not both' stats t.json --counters --group-by name
 ends 2 'not both' stats t.json --counters --sort self
 ends 2 'not both' info t.json --json --top 5
-ends 2 'only with --once' show t.json --width 100
-ends 2 'only with --fail-over' diff t.json t.pftrace --min-total 5
+ends 2 'needs --once' show t.json --width 100
+ends 2 'needs --fail-over' diff t.json t.pftrace --min-total 5
 ends 2 'validate --rules has no option --json' validate --rules --json
 ends 2 "operand too many: 't.json'" validate --rules t.json
 if [ $has_sqlite ]; then ends 2 'not both' query t.json -i -f x.sql; fi
@@ -230,6 +230,6 @@ check no_configuration sh -c '[ "$1" = 3 ] && grep -q "nowhere.yml: cannot open"
 check configuration_is_a_folder sh -c '[ "$1" = 3 ] && grep -q "is a directory" err' sh $?
 printf 'bogus: 1\n' >bogus.yml
 "$STAVE" record --config bogus.yml -- true >out 2>err
-check list_of_keys_ends_at_a_key sh -c '[ "$1" = 2 ] && grep -qE "unknown key .bogus.; there is command, .*[a-z], …$" err' sh $?
+check list_of_keys_ends_at_a_key sh -c '[ "$1" = 2 ] && grep -qE "unknown key .bogus.; known keys: command, .*[a-z], …$" err' sh $?
 "$STAVE" record --cgroup "" -- true >out 2>err
-check empty_value sh -c '[ "$1" = 2 ] && grep -q "^stave record: --cgroup: its value is empty$" err' sh $?
+check empty_value sh -c '[ "$1" = 2 ] && grep -q "^stave record: --cgroup: the value is empty$" err' sh $?

@@ -26,6 +26,6 @@ needed=$(readelf -d "$lib" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '
 if [ -z "$needed" ]; then echo "ok library needs libc only"; else echo "not ok library needs $needed"; fi
 strip -o "$TMP/stripped.so" "$lib"
 size=$(stat -c %s "$TMP/stripped.so")
-if [ "$size" -le 200000 ]; then echo "ok library has $size bytes"; else echo "not ok library: $size bytes, at most 200000"; fi
+if [ "$size" -le 204800 ]; then echo "ok library has $size bytes"; else echo "not ok library: $size bytes, at most 204800 (200 KiB)"; fi
 foreign=$(nm -D --defined-only "$lib" | awk '{ print $3 }' | grep -vE '^(stave_|STAVE_)')
 if [ -z "$foreign" ]; then echo "ok library exports stave_ only"; else echo "not ok library exports $foreign"; fi

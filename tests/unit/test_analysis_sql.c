@@ -407,7 +407,7 @@ TEST(statements_of_perfetto_are_understood_or_refused)
         {"CREATE PERFETTO FUNCTION bad(x LONG) RETURNS LONG AS SELECT nope; SELECT bad(1)",
          "line 1: no such column: nope"},
         {"CREATE PERFETTO FUNCTION t(x LONG) RETURNS TABLE(y LONG) AS SELECT 1",
-         "t: functions that return tables are Perfetto's alone: make it a view"},
+         "t: functions that return tables are not supported: use a view"},
         {"CREATE PERFETTO FUNCTION t(x LONG) SELECT 1",
          "CREATE PERFETTO FUNCTION needs name(argument TYPE, …) RETURNS TYPE AS SELECT …"},
         {"CREATE PERFETTO FUNCTION t(", "CREATE PERFETTO FUNCTION needs name(argument TYPE, …) "

@@ -210,7 +210,7 @@ TEST(server_request_is_refused)
         {"{\"inputs\":{}}", "inputs must be an array"},
         {"{\"inputs\":[]}", "has no inputs"},
         {"{\"inputs\":[1]}", "must be objects"},
-        {"{\"inputs\":[{\"name\":\"other\"}]}", "the model's is 'input'"},
+        {"{\"inputs\":[{\"name\":\"other\"}]}", "the input of the model is 'input'"},
         {"{\"inputs\":[{\"name\":\"input\"}]}", "needs name, datatype and shape"},
         {"{\"inputs\":[{\"name\":\"input\",\"datatype\":\"INT8\"}]}", "must be FP32"},
         {INPUT("1,3", ",\"data\":[1,2,3]"), "must be [rows, 2]"},
@@ -228,7 +228,7 @@ TEST(server_request_is_refused)
         {INPUT("1,2", ",\"parameters\":{\"binary_data_size\":8}"),
          "binary_data_size does not match"},
         {"{\"id\":7}", "id must be a text"},
-        {"{\"outputs\":[{\"name\":\"x\"}]}", "the model's is 'output'"},
+        {"{\"outputs\":[{\"name\":\"x\"}]}", "the output of the model is 'output'"},
     };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         struct sv_infer_request r;

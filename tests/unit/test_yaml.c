@@ -107,7 +107,8 @@ TEST(yaml_refuses_with_the_line)
         {"a: |\n  x\n", "f:1: texts over several lines are not supported; use quotes and \\n"},
         {"a: &x 1\n",
          "f:1: anchors and aliases are not supported; texts that start like one need quotes"},
-        {"a: *x\n", "f:1: anchors and aliases are not supported; texts that start like one need quotes"},
+        {"a: *x\n",
+         "f:1: anchors and aliases are not supported; texts that start like one need quotes"},
         {"a: !!int 1\n", "f:1: tags are not supported; texts that start like one need quotes"},
         {"<<: 1\n", "f:1: merging (<<) and empty keys are not supported"},
         {"? a\n", "f:1: a list or key cannot begin here"},
@@ -124,8 +125,7 @@ TEST(yaml_refuses_with_the_line)
         {"a: [b: 1]\n", "f:1: expected ',' or ']'"},
         {"a: {b}\n", "f:1: expected 'key: value' between { and }"},
         {"a: {b: 1 [\n", "f:1: expected ',' or '}'"},
-        {"a: [,]\n",
-         "f:1: unexpected bracket or comma; texts that start with one need quotes"},
+        {"a: [,]\n", "f:1: unexpected bracket or comma; texts that start with one need quotes"},
         {"a: - b\n", "f:1: a list or key cannot begin here"},
         {"a: 1\nb: \x01\n", "f:2: a control character"},
         {"a: 1\nb: \xff\n", "f:2: not valid UTF-8"},
@@ -244,8 +244,9 @@ TEST(yaml_table_refuses)
         const char *text, *message;
     } rows[] = {
         {"name: x\nflg: yes\n", "f:2: unknown key 'flg'; did you mean 'flag'?"},
-        {"name: x\nzzzzzzzzzz: 1\n", "f:2: unknown key 'zzzzzzzzzz'; there is flag, count, ratio, "
-                                     "name, mode, words, part, any"},
+        {"name: x\nzzzzzzzzzz: 1\n",
+         "f:2: unknown key 'zzzzzzzzzz'; known keys: flag, count, ratio, "
+         "name, mode, words, part, any"},
         {"count: 1\n", "f:1: missing: name"},
         {"", "f:1: missing: name"},
         {"- a\n", "f:1: expected a map of keys ('key: value'), found a list"},
