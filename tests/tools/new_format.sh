@@ -39,7 +39,7 @@ check has_its_events test "$(wc -l <got)" = 2
 check first_event grep -q '0.001500000.*load batch' got
 check damage_is_named grep -q "line that is not the toy's" reads.err
 ./stave convert --help | tr -s ' \n' '  ' >help
-check in_the_help grep -q 'read as .*[ ,]toy instead' help
+check in_the_help grep -qE -- '--from FORMAT [^(]*[ ,]toy [(]' help
 check in_the_completion sh -c './stave completion bash | grep -q -- "--from).* toy"'
 check in_the_table sh -c './stave formats | grep -q "^| .toy. | the toy.s log | microseconds since the start | threads, flows, arguments |"'
 run_any error 2 ./stave convert run.toy --from nothing -o x.txt
