@@ -63,7 +63,7 @@ t send-keys /;                check asks wait_for '/_'
 t send-keys 'forw' Enter;     check finds wait_for '300 µs at 100 µs'
 check shows_arguments wait_for 'shape [2,3]'
 t send-keys n;                check finds_next wait_for '600 µs at 1.1 ms'
-t send-keys n;                check ends_search wait_for "no further slice is named like 'forw'"
+t send-keys n;                check ends_search wait_for "no further slice matches 'forw'"
 t send-keys N;                check finds_previous wait_for '300 µs at 100 µs'
 t send-keys Enter;            check fits wait_for '85 µs + 330 µs'
 t send-keys 0;                check shows_all wait_for '0 ns + 3'
