@@ -47,11 +47,11 @@ recover --clean --yes; grep -q "$dir  cannot be read: damaged" out && grep -q 'k
 start g.pftrace; stop; dir=$(session_of g.pftrace)
 recover --clean --yes; [ $? = 0 ] && grep -q 'kept: not recovered' out && [ -e g.pftrace.part ] && [ -d "$dir" ]; say $? "--clean leaves what was not recovered"
 recover --clean --discard g.pftrace; [ $? = 0 ] && grep -q 'would be removed' out && grep -q 'nothing was removed' err && [ -d "$dir" ]; say $? "and removes nothing without --yes"
-recover --clean --yes --discard nobody.pftrace; [ $? = 3 ] && grep -q "nothing is left of 'nobody.pftrace'" err && [ -d "$dir" ]; say $? "--discard of what is not there"
+recover --clean --yes --discard nobody.pftrace; [ $? = 3 ] && grep -q "no files or sessions of 'nobody.pftrace' found" err && [ -d "$dir" ]; say $? "--discard of what is not there"
 recover g.pftrace --keep -o kept_g.pftrace && recover && grep -q 'recovered and kept' out && recover --clean --yes && grep -q ' removed: it holds nothing that is not in the trace' out && [ ! -e "$dir" ] && [ ! -e g.pftrace.part ] && [ ! -e g.pftrace.session ]
 say $? "what was recovered and kept is cleaned"
 start h.pftrace; stop; dir=$(session_of h.pftrace)
-recover --clean --yes --discard h.pftrace && grep -q 'removed: as asked' out && [ ! -e "$dir" ] && [ ! -e h.pftrace.part ] && [ ! -e h.pftrace.session ]; say $? "--discard removes what it names"
+recover --clean --yes --discard h.pftrace && grep -q 'removed: as requested' out && [ ! -e "$dir" ] && [ ! -e h.pftrace.part ] && [ ! -e h.pftrace.session ]; say $? "--discard removes what it names"
 recover --yes; [ $? = 2 ] && grep -q -- '--yes needs --clean' err; say $? "--yes alone"
 recover --clean x.pftrace; [ $? = 2 ]; say $? "--clean with a file"
 recover --keep; [ $? = 2 ]; say $? "--keep without a file"
@@ -107,7 +107,7 @@ if unshare -pf --mount-proc true 2>/dev/null; then
   STAVE_FULL=drop STAVE_OUT=q.pftrace unshare -pf --mount-proc sh -c '"$0" 1000 kill; true' "$BUILD/tests/stress/lossy" >lossy 2>/dev/null
   recover; grep -q 'in another container or on another machine' out; say $? "a process of another container is listed as that"
   recover q.pftrace; [ $? = 4 ] && grep -q 'of another container or machine may still write to it; use --force' err && [ ! -e q.pftrace ]; say $? "and not taken for dead"
-  recover --clean --yes --discard q.pftrace; grep -q 'may run elsewhere' out && [ -e q.pftrace.part ]; say $? "nor removed"
+  recover --clean --yes --discard q.pftrace; grep -q 'may be running elsewhere' out && [ -e q.pftrace.part ]; say $? "nor removed"
   recover --force q.pftrace && exact q.pftrace && [ ! -e q.pftrace.part ]; say $? "--force recovers it"
   rm -f col; "$BUILD/tests/stress/collector" c2 r.pftrace >col 2>&1 & collector=$!
   for _ in $(seq 600); do grep -qs ready col && break; sleep 0.05; done
