@@ -67,7 +67,7 @@ static void decode(struct sv_decode *d, struct sv_batch *b, const struct sv_wire
                    uint32_t size)
 {
     const struct sv_decode_kind *k = &d->kinds[h->kind < SV_WIRE_KINDS ? h->kind : 0];
-    if (size < k->size) {
+    if (size < k->size || h->ts_ns > INT64_MAX) {
         d->malformed++;
         return;
     }
