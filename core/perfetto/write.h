@@ -1,7 +1,8 @@
 /* The Perfetto writer's rooms, seen from inside: one struct pf per open file.
  *
- *   core/perfetto/write.c         the sink: the loop over events, the short way for most of them, open and close
- *   core/perfetto/write_event.c   the long way: every kind of event with flows, arguments, loss
+ *   core/perfetto/write.c         the sink: open, write, flush, close
+ *   core/perfetto/write_shape.c   events: the cursor and the cache of compiled shapes
+ *   core/perfetto/write_event.c   events that have no shape: every kind with flows, arguments, loss
  *   core/perfetto/write_args.c    arguments as debug annotations
  *   core/perfetto/write_track.c   track descriptors, stand-ins for pids, who gets a sequence of its own
  *   core/perfetto/write_intern.c  numbers for strings, per file; and which sequence has heard of which
@@ -61,29 +62,26 @@ static inline bool pf_bits_has(const struct pf_bits *b, uint32_t i)
     return i >> 6 < b->n_words && (b->words[i >> 6] >> (i & 63) & 1);
 }
 
-/* The bytes of an event without arguments, from its tag to the tag of the timestamp: what repeats from event to event. `rest` is
- * category, kind, flags and number of arguments as they stand in the event; 0: none yet. */
-enum { PF_TEMPLATES = 128, PF_TEMPLATE_BYTES = 16 };
-struct pf_template {
-    uint64_t rest;
-    sv_str name;
-    uint8_t len;
-    uint8_t bytes[PF_TEMPLATE_BYTES];
+/* An argument of a shape: `bytes` from its tag to its value. */
+struct pf_slot {
+    sv_str key;
+    uint8_t type, len;
+    uint8_t bytes[8];
 };
 
-/* The same for an event with arguments: what repeats while only the values change. `what` is key and type, `bytes` the annotation up to
- * its value. */
-enum { PF_SHAPES = 64, PF_SHAPE_ARGS = 5 };
+/* What events of one kind have in common on a sequence, compiled: `bytes` from the tag of the event to its first argument. `rest` is category,
+ * kind, flags and number of arguments as the event has them; 0: none yet. */
+enum { PF_SHAPES = 128, PF_SHAPE_ARGS = 5 };
 struct pf_shape {
     uint64_t rest;
     sv_str name;
-    uint8_t len, arg_len[PF_SHAPE_ARGS];
-    uint8_t bytes[PF_TEMPLATE_BYTES];
-    struct {
-        uint64_t what;
-        uint8_t bytes[8];
-    } args[PF_SHAPE_ARGS];
+    int8_t opens; /* slices: 1 begin, -1 end */
+    uint8_t len;
+    uint8_t bytes[16];
+    struct pf_slot slots[PF_SHAPE_ARGS];
+    uint8_t unused[16];
 };
+_Static_assert(sizeof(struct pf_shape) == 128, "an index becomes an address by a shift");
 
 struct pf_sequence {
     uint32_t id;       /* trusted_packet_sequence_id, from 1 */
@@ -94,9 +92,8 @@ struct pf_sequence {
     uint8_t head[8];   /* field sequence id, encoded */
     uint8_t head_len;
     bool has_thread_time; /* the defaults name the counter of thread time */
-    struct pf_bits told[PF_NUMBERS];
-    struct pf_template *templates; /* of what it has been told; NULL before its first run */
-    struct pf_shape *shapes;       /* the same; NULL before its first event with arguments */
+    struct pf_bits interned[PF_NUMBERS];
+    struct pf_shape *shapes; /* PF_SHAPES, of what it has interned; NULL for the shared one */
 };
 
 /* The CPU time at which an open slice will end: begin events carry both, Perfetto wants it at the end. */
@@ -254,7 +251,7 @@ uint32_t pf_number_source(struct pf *w, struct pf_sequence *s, const struct sv_b
 void pf_numbers_forget(struct pf *w);
 void pf_numbers_fini(struct pf *w);
 bool pf_numbers_full(const struct pf *w);
-void pf_told_clear(struct pf_sequence *s); /* the sequence has heard of nothing */
+void pf_interned_clear(struct pf_sequence *s); /* the sequence has heard of nothing */
 
 /* ---- tracks and sequences (core/perfetto/write_track.c) ---- */
 
@@ -285,6 +282,7 @@ static inline struct pf_track *pf_track_of(struct pf *w, sv_track track)
 
 /* ---- events (core/perfetto/write_event.c, core/perfetto/write_args.c) ---- */
 
+void pf_events_write(struct pf *w, const struct sv_event *events, size_t n);
 void pf_event_write(struct pf *w, const struct sv_event *e);
 /* One argument with a name, and what belongs to it, as DebugAnnotation into w->event. */
 void pf_annotation(struct pf *w, struct pf_sequence *s, const struct sv_arg *a,

@@ -42,6 +42,7 @@ int pf_block_init(struct pf *w, struct sv_err *err)
     w->block_bytes = w->compression == SV_PLAIN ? PF_BLOCK_BYTES : PF_PACKED_BLOCK_BYTES;
     sv_buf_init(&w->block, 2 * (size_t)PF_EVENT_LIMIT);
     sv_buf_init(&w->packed, 2 * (size_t)PF_EVENT_LIMIT);
+    sv_buf_reserve(&w->block, w->block_bytes);
     if (w->compression == SV_GZIP) {
         z_stream *z = w->zlib = sv_alloc(sizeof *z);
         if (deflateInit(z, ZLIB_LEVEL) != Z_OK)
@@ -359,13 +360,13 @@ void pf_stats_write(struct pf *w)
 
 void pf_marker_write(struct pf *w)
 {
-    uint8_t marker[40], packet[60];
-    size_t n = bytes_head_at(marker, SV_PF_PACKET_SYNC_MARKER, SV_PF_SYNC_MARKER_SIZE);
-    memcpy(marker + n, SV_PF_SYNC_MARKER, SV_PF_SYNC_MARKER_SIZE);
-    n += SV_PF_SYNC_MARKER_SIZE;
-    size_t at = bytes_head_at(packet, SV_PF_TRACE_PACKET, n);
-    memcpy(packet + at, marker, n);
-    sv_output_write(w->out, packet, at + n);
+    /* The packet and its only field, whose tag has two bytes. */
+    static const uint8_t start[] = {SV_PF_TRACE_PACKET << 3 | SV_WIRE_BYTES,
+                                    3 + SV_PF_SYNC_MARKER_SIZE,
+                                    (SV_PF_PACKET_SYNC_MARKER << 3 & 0x7f) | SV_WIRE_BYTES | 0x80,
+                                    SV_PF_PACKET_SYNC_MARKER >> 4, SV_PF_SYNC_MARKER_SIZE};
+    sv_output_write(w->out, start, sizeof start);
+    sv_output_write(w->out, SV_PF_SYNC_MARKER, SV_PF_SYNC_MARKER_SIZE);
 }
 
 /* Perfetto ties every file to BOOTTIME; a clock that nothing relates to it goes as the file's own time line. */

@@ -394,7 +394,7 @@ static void depth_count(struct pf_track *t, unsigned kind)
         t->depth--;
 }
 
-void pf_event_write(struct pf *w, const struct sv_event *e)
+static void write_one(struct pf *w, const struct sv_event *e)
 {
     uint8_t room[256];
     struct sv_buf head = {.data = room, .cap = sizeof room, .limit = sizeof room};
@@ -406,7 +406,7 @@ void pf_event_write(struct pf *w, const struct sv_event *e)
     struct pf_sequence *s = pf_sequence_for(w, e->track, e->ts_ns);
     sv_buf_clear(&w->interned);
     if (is_loss)
-        pf_told_clear(s);
+        pf_interned_clear(s);
     bool is_written = build(w, s, e, true);
     if (w->event.failed && !w->interned.failed) {
         sv_report_add(w->report, SV_SKIPPED, "arguments of an event too large for a packet",
@@ -431,4 +431,22 @@ void pf_event_write(struct pf *w, const struct sv_event *e)
         sv_buf_add(&head, s->head, s->head_len);
         pf_sequence_anchor(w, s, &head, e->ts_ns);
     }
+}
+
+/* A whole slice as its edges; one that never ends has only the first. */
+void pf_event_write(struct pf *w, const struct sv_event *e)
+{
+    if (e->kind != SV_SLICE) {
+        write_one(w, e);
+        return;
+    }
+    struct sv_event begin = *e, end = {.kind = SV_END, .track = e->track};
+    begin.kind = SV_BEGIN;
+    begin.dur_ns = 0;
+    write_one(w, &begin);
+    if (__builtin_add_overflow(e->ts_ns, e->dur_ns, &end.ts_ns))
+        sv_report_add(w->report, SV_DAMAGE, "slice whose end is no time", 1, SV_NO_POS,
+                      "it stays without an end");
+    else if (e->dur_ns >= 0)
+        write_one(w, &end);
 }

@@ -32,15 +32,13 @@ static void bits_set(struct pf_bits *b, uint32_t i)
     b->words[i >> 6] |= (uint64_t)1 << (i & 63);
 }
 
-void pf_told_clear(struct pf_sequence *s)
+void pf_interned_clear(struct pf_sequence *s)
 {
     for (unsigned k = 0; k < PF_NUMBERS; k++)
-        if (s->told[k].n_words)
-            memset(s->told[k].words, 0, s->told[k].n_words * sizeof *s->told[k].words);
-    if (s->templates)
-        memset(s->templates, 0, PF_TEMPLATES * sizeof *s->templates);
-    if (s->shapes)
-        memset(s->shapes, 0, PF_SHAPES * sizeof *s->shapes);
+        if (s->interned[k].n_words)
+            memset(s->interned[k].words, 0, s->interned[k].n_words * sizeof *s->interned[k].words);
+    for (unsigned i = 0; s->shapes && i < PF_SHAPES; i++)
+        s->shapes[i].rest = 0;
 }
 
 /* Appends the definition unless the sequence has it. */
@@ -48,9 +46,9 @@ static void tell_text(struct pf *w, struct pf_sequence *s, enum pf_number kind, 
                       const char *text, size_t len)
 {
     struct sv_buf *b = &w->interned;
-    if (pf_bits_has(&s->told[kind], number))
+    if (pf_bits_has(&s->interned[kind], number))
         return;
-    bits_set(&s->told[kind], number);
+    bits_set(&s->interned[kind], number);
     size_t entry = sv_put_begin(b, field_of[kind]);
     sv_put_u64(b, SV_PF_INTERNED_IID, number);
     sv_put_bytes(b, SV_PF_INTERNED_TEXT, text, len);
@@ -170,10 +168,10 @@ uint32_t pf_number_source(struct pf *w, struct pf_sequence *s, const struct sv_b
     /* What is not remembered gets a number for this once. */
     assert(p || !is_found);
     uint32_t number = is_found ? p->number : ++w->n_numbers[PF_SOURCE];
-    if (is_found && pf_bits_has(&s->told[PF_SOURCE], number))
+    if (is_found && pf_bits_has(&s->interned[PF_SOURCE], number))
         return number;
     if (is_found)
-        bits_set(&s->told[PF_SOURCE], number);
+        bits_set(&s->interned[PF_SOURCE], number);
     size_t entry = sv_put_begin(&w->interned, field_of[PF_SOURCE]);
     sv_put_u64(&w->interned, SV_PF_SOURCE_IID, number);
     sv_buf_add(&w->interned, bytes, message->len);

@@ -35,11 +35,9 @@ void pf_tracks_fini(struct pf *w)
     for (uint32_t i = 0; i < PF_SEQUENCES_MAX; i++) {
         struct pf_sequence *s = w->sequences[i];
         for (unsigned k = 0; s && k < PF_NUMBERS; k++)
-            free(s->told[k].words);
-        if (s) {
-            free(s->templates);
+            free(s->interned[k].words);
+        if (s)
             free(s->shapes);
-        }
         free(s);
     }
     sv_map_fini(&w->pids);
@@ -444,7 +442,7 @@ static void sequence_start(struct pf *w, struct pf_sequence *s, int64_t ts_ns)
     struct sv_buf head;
     s->window = w->window;
     s->has_thread_time = false;
-    pf_told_clear(s);
+    pf_interned_clear(s);
     sv_buf_init(&head, 256);
     sv_buf_add(&head, s->head, s->head_len);
     sv_put_u64(&head, SV_PF_PACKET_SEQUENCE_FLAGS, SV_PF_SEQ_CLEARED);
@@ -463,6 +461,7 @@ static struct pf_sequence *sequence_free(struct pf *w, uint32_t first)
         if (!s) {
             s = w->sequences[i] = sv_alloc(sizeof *s);
             s->id = i + 1;
+            s->shapes = i ? sv_alloc(PF_SHAPES * sizeof *s->shapes) : NULL;
             s->last_ns = INT64_MIN;
             s->head_len = (uint8_t)sv_put_varint_at(
                 s->head, (uint64_t)SV_PF_PACKET_SEQUENCE_ID << 3 | SV_WIRE_VARINT);

@@ -41,8 +41,8 @@ TEST(known_names_make_the_smallest_packets)
     stop();
 }
 
-/* The same events by both ways: forced to the long one by an argument that only it takes. */
-TEST(short_and_long_way_agree)
+/* The same events from shapes and by the long way, forced by an argument that has no shape. */
+TEST(shapes_and_long_way_agree)
 {
     struct sv_buf texts[2];
     for (int way = 0; way < 2; way++) {
@@ -55,7 +55,7 @@ TEST(short_and_long_way_agree)
             arg("flag", SV_ARG_BOOL)->i = i & 1;
             arg("dbl", SV_ARG_DOUBLE)->d = i * 0.5;
             if (way)
-                arg_u("ptr", SV_ARG_POINTER, 1);
+                arg("none", SV_ARG_NULL);
             done(e);
             e = event(SV_COUNTER, 1000 + i * 100, c, NULL, NULL);
             if (i & 1)
@@ -63,11 +63,11 @@ TEST(short_and_long_way_agree)
             else
                 arg(NULL, SV_ARG_DOUBLE)->d = i;
             if (way)
-                arg_u("ptr", SV_ARG_POINTER, 1);
+                arg("none", SV_ARG_NULL);
             done(e);
             e = event(SV_END, 1050 + i * 100, t, NULL, NULL);
             if (way)
-                arg_u("ptr", SV_ARG_POINTER, 1);
+                arg("none", SV_ARG_NULL);
             done(e);
         }
         finish();
@@ -76,8 +76,8 @@ TEST(short_and_long_way_agree)
         stop();
     }
     char *longer = (char *)(uintptr_t)sv_buf_cstr(&texts[1]);
-    for (char *p; (p = strstr(longer, " ptr=0x1"));)
-        memmove(p, p + 8, strlen(p + 8) + 1);
+    for (char *p; (p = strstr(longer, " none=null"));)
+        memmove(p, p + 10, strlen(p + 10) + 1);
     CHECK_STR_EQ(sv_buf_cstr(&texts[0]), longer);
     sv_buf_fini(&texts[0]);
     sv_buf_fini(&texts[1]);
@@ -291,6 +291,21 @@ TEST(flow_points_keep_their_binding)
                            "8 51 END\n"
                            "9 51 - n:f c:c ph=s id=11400714819323198488\n");
     CHECK_UINT_EQ(sv_report_count(&g.report, SV_SKIPPED), 1);
+    stop();
+}
+
+/* An end that closes nothing does not count: the next flow is outside of every slice and begins nothing. */
+TEST(ends_without_a_begin_do_not_count)
+{
+    start();
+    sv_track t = thread(51, process(50, 7, "p"), 8, "t");
+    begin(0, t, "a", NULL);
+    flow_point(1, t, SV_ARG_FLOW_BEGIN, 3, 0);
+    for (int i = 2; i < 6; i++)
+        end(i, t);
+    flow_point(6, t, SV_ARG_FLOW_BEGIN, 3, 0);
+    const char *text = events_only(finish());
+    CHECK(strstr(text, "5 51 END\n6 51 - n:f c:c ph=s id=3\n"));
     stop();
 }
 
