@@ -1,15 +1,17 @@
 /* Field numbers and enum values of Perfetto's trace protobufs, as far as Stave reads or writes them.
  *
- * One enum per message, SV_PF_<message>_<field>; the comment names the wire type where it is not a varint. Shared by
- * the reader and the writer, so a number exists once. */
+ * One enum per message, SV_PF_<message>_<field>; the comment names the wire type where it is not a varint. The reader and the writer
+ * share them. Here are packets, clocks, interned data, process lists, metadata and statistics; track events and descriptors of tracks are
+ * in core/perfetto/proto_event.h, messages about GPUs in core/perfetto/proto_gpu.h. */
 #ifndef SV_CORE_PERFETTO_PROTO_H
 #define SV_CORE_PERFETTO_PROTO_H
 
 #include "core/perfetto/payloads.h"
+#include "core/perfetto/proto_event.h"
 
 enum { SV_PF_TRACE_PACKET = 1 }; /* Trace: every packet of the file */
 
-/* TracePacket: what rides beside the payload. */
+/* TracePacket: the fields beside the payload. */
 enum {
     SV_PF_PACKET_TRUSTED_UID = 3,
     SV_PF_PACKET_TIMESTAMP = 8,
@@ -38,188 +40,6 @@ enum {
 };
 enum { SV_PF_REMOTE_SYNCED = 1, SV_PF_SYNCED_CLIENT = 2, SV_PF_SYNCED_HOST = 3 };
 enum { SV_PF_CLOCK_SEQUENCE_FIRST = 64, SV_PF_CLOCK_SEQUENCE_LAST = 127 };
-
-/* TrackEvent; TrackEventDefaults uses the numbers 11, 31, 45 of it. */
-enum {
-    SV_PF_EVENT_TIMESTAMP_DELTA_US = 1,
-    SV_PF_EVENT_THREAD_TIME_DELTA_US = 2,
-    SV_PF_EVENT_CATEGORY_IIDS = 3,     /* repeated, may be packed */
-    SV_PF_EVENT_DEBUG_ANNOTATIONS = 4, /* repeated message */
-    SV_PF_EVENT_TASK_EXECUTION = 5,    /* message */
-    SV_PF_EVENT_LEGACY_EVENT = 6,      /* message */
-    SV_PF_EVENT_INSTRUCTIONS_DELTA = 8,
-    SV_PF_EVENT_TYPE = 9,
-    SV_PF_EVENT_NAME_IID = 10,
-    SV_PF_EVENT_TRACK_UUID = 11,
-    SV_PF_EVENT_EXTRA_COUNTER_VALUES = 12, /* repeated, may be packed */
-    SV_PF_EVENT_TIMESTAMP_ABSOLUTE_US = 16,
-    SV_PF_EVENT_THREAD_TIME_ABSOLUTE_US = 17,
-    SV_PF_EVENT_INSTRUCTIONS_ABSOLUTE = 20,
-    SV_PF_EVENT_LOG_MESSAGE = 21, /* message */
-    SV_PF_EVENT_CATEGORIES = 22,  /* repeated string */
-    SV_PF_EVENT_NAME = 23,        /* string */
-    SV_PF_EVENT_COUNTER_VALUE = 30,
-    SV_PF_EVENT_EXTRA_COUNTER_UUIDS = 31, /* repeated, may be packed */
-    SV_PF_EVENT_SOURCE_LOCATION = 33,     /* message */
-    SV_PF_EVENT_SOURCE_LOCATION_IID = 34,
-    SV_PF_EVENT_FLOW_IDS_OLD = 36,         /* repeated varint */
-    SV_PF_EVENT_END_FLOW_IDS_OLD = 42,     /* repeated varint */
-    SV_PF_EVENT_DOUBLE_COUNTER_VALUE = 44, /* double */
-    SV_PF_EVENT_EXTRA_DOUBLE_COUNTER_UUIDS = 45,
-    SV_PF_EVENT_EXTRA_DOUBLE_COUNTER_VALUES = 46, /* repeated double */
-    SV_PF_EVENT_FLOW_IDS = 47,                    /* repeated fixed64 */
-    SV_PF_EVENT_END_FLOW_IDS = 48,                /* repeated fixed64 */
-    SV_PF_EVENT_SCREENSHOT = 50,                  /* message: bytes jpg_image = 1 */
-    SV_PF_EVENT_CORRELATION_ID = 52,
-    SV_PF_EVENT_CORRELATION_STR = 53, /* string */
-    SV_PF_EVENT_CORRELATION_STR_IID = 54,
-    SV_PF_EVENT_CALLSTACK = 55, /* message */
-    SV_PF_EVENT_CALLSTACK_IID = 56,
-    SV_PF_EVENT_CALLSTACK_WEIGHT = 57,  /* double */
-    SV_PF_EVENT_GPU_CORRELATION = 3000, /* message: 1 submission ids, 2 wait ids */
-    SV_PF_EVENT_GPU_API = 3001
-};
-enum {
-    SV_PF_TYPE_UNSPECIFIED = 0,
-    SV_PF_TYPE_BEGIN,
-    SV_PF_TYPE_END,
-    SV_PF_TYPE_INSTANT,
-    SV_PF_TYPE_COUNTER,
-    SV_PF_TYPE_STATE
-};
-
-enum { SV_PF_GPU_SUBMISSION_IDS = 1, SV_PF_GPU_WAIT_IDS = 2 }; /* GpuCorrelation, both repeated */
-
-/* TrackEvent.LegacyEvent */
-enum {
-    SV_PF_LEGACY_NAME_IID = 1,
-    SV_PF_LEGACY_PHASE = 2,
-    SV_PF_LEGACY_DURATION_US = 3,
-    SV_PF_LEGACY_THREAD_DURATION_US = 4,
-    SV_PF_LEGACY_UNSCOPED_ID = 6,
-    SV_PF_LEGACY_ID_SCOPE = 7, /* string */
-    SV_PF_LEGACY_BIND_ID = 8,
-    SV_PF_LEGACY_USE_ASYNC_TTS = 9,
-    SV_PF_LEGACY_LOCAL_ID = 10,
-    SV_PF_LEGACY_GLOBAL_ID = 11,
-    SV_PF_LEGACY_BIND_TO_ENCLOSING = 12,
-    SV_PF_LEGACY_FLOW_DIRECTION = 13,
-    SV_PF_LEGACY_INSTANT_SCOPE = 14,
-    SV_PF_LEGACY_THREAD_INSTRUCTION_DELTA = 15,
-    SV_PF_LEGACY_PID_OVERRIDE = 18,
-    SV_PF_LEGACY_TID_OVERRIDE = 19
-};
-enum { SV_PF_FLOW_IN = 1, SV_PF_FLOW_OUT = 2, SV_PF_FLOW_INOUT = 3 };
-enum { SV_PF_SCOPE_GLOBAL = 1, SV_PF_SCOPE_PROCESS = 2, SV_PF_SCOPE_THREAD = 3 };
-
-/* DebugAnnotation, and its old nested form DebugAnnotation.NestedValue */
-enum {
-    SV_PF_ANN_NAME_IID = 1,
-    SV_PF_ANN_BOOL = 2,
-    SV_PF_ANN_UINT = 3,
-    SV_PF_ANN_INT = 4,
-    SV_PF_ANN_DOUBLE = 5, /* double */
-    SV_PF_ANN_STRING = 6, /* string */
-    SV_PF_ANN_POINTER = 7,
-    SV_PF_ANN_NESTED = 8, /* NestedValue */
-    SV_PF_ANN_JSON = 9,   /* string */
-    SV_PF_ANN_NAME = 10,  /* string */
-    SV_PF_ANN_DICT = 11,  /* repeated DebugAnnotation */
-    SV_PF_ANN_ARRAY = 12, /* repeated DebugAnnotation */
-    SV_PF_ANN_PROTO_TYPE_IID = 13,
-    SV_PF_ANN_PROTO_VALUE = 14, /* bytes */
-    SV_PF_ANN_PROTO_TYPE = 16,  /* string */
-    SV_PF_ANN_STRING_IID = 17
-};
-enum {
-    SV_PF_NESTED_TYPE = 1,
-    SV_PF_NESTED_DICT_KEYS,    /* repeated string */
-    SV_PF_NESTED_DICT_VALUES,  /* repeated NestedValue */
-    SV_PF_NESTED_ARRAY_VALUES, /* repeated NestedValue */
-    SV_PF_NESTED_INT,
-    SV_PF_NESTED_DOUBLE, /* double */
-    SV_PF_NESTED_BOOL,
-    SV_PF_NESTED_STRING /* string */
-};
-enum { SV_PF_NESTED_IS_DICT = 1, SV_PF_NESTED_IS_ARRAY = 2 };
-
-/* Small typed messages of TrackEvent */
-enum { SV_PF_TASK_POSTED_FROM_IID = 1 };
-enum { SV_PF_LOG_SOURCE_IID = 1, SV_PF_LOG_BODY_IID, SV_PF_LOG_PRIORITY };
-enum {
-    SV_PF_SOURCE_IID = 1,
-    SV_PF_SOURCE_FILE,
-    SV_PF_SOURCE_FUNCTION,
-    SV_PF_SOURCE_LINE
-};                                                                        /* 2, 3: string */
-enum { SV_PF_INLINE_FRAMES = 1 };                                         /* InlineCallstack */
-enum { SV_PF_INLINE_FUNCTION = 1, SV_PF_INLINE_FILE, SV_PF_INLINE_LINE }; /* its Frame */
-
-/* TrackDescriptor */
-enum {
-    SV_PF_TRACK_UUID = 1,
-    SV_PF_TRACK_NAME = 2,    /* string */
-    SV_PF_TRACK_PROCESS = 3, /* ProcessDescriptor */
-    SV_PF_TRACK_THREAD = 4,  /* ThreadDescriptor */
-    SV_PF_TRACK_PARENT_UUID = 5,
-    SV_PF_TRACK_CHROME_PROCESS = 6,
-    SV_PF_TRACK_CHROME_THREAD = 7,
-    SV_PF_TRACK_COUNTER = 8, /* CounterDescriptor */
-    SV_PF_TRACK_DISALLOW_MERGING = 9,
-    SV_PF_TRACK_STATIC_NAME = 10,        /* string */
-    SV_PF_TRACK_CHILD_ORDERING = 11,     /* the values are those of enum sv_child_order */
-    SV_PF_TRACK_SIBLING_ORDER_RANK = 12, /* int32 */
-    SV_PF_TRACK_ATRACE_NAME = 13,        /* string */
-    SV_PF_TRACK_DESCRIPTION = 14,        /* string */
-    SV_PF_TRACK_SIBLING_MERGE = 15,      /* the values are those of enum sv_sibling_merge */
-    SV_PF_TRACK_MERGE_KEY = 16,          /* string */
-    SV_PF_TRACK_MERGE_KEY_INT = 17,
-    SV_PF_TRACK_STATE = 18, /* message, empty */
-    SV_PF_TRACK_PROCESS_ORDERING = 19,
-    SV_PF_TRACK_THREAD_ORDERING = 20
-};
-enum {
-    SV_PF_PROCESS_PID = 1,
-    SV_PF_PROCESS_CMDLINE = 2, /* repeated string */
-    SV_PF_PROCESS_SORT_INDEX = 3,
-    SV_PF_PROCESS_CHROME_TYPE = 4,
-    SV_PF_PROCESS_PRIORITY = 5,
-    SV_PF_PROCESS_NAME = 6, /* string */
-    SV_PF_PROCESS_START_NS = 7,
-    SV_PF_PROCESS_LABELS = 8 /* repeated string */
-};
-enum {
-    SV_PF_THREAD_PID = 1,
-    SV_PF_THREAD_TID = 2,
-    SV_PF_THREAD_SORT_INDEX = 3,
-    SV_PF_THREAD_CHROME_TYPE = 4,
-    SV_PF_THREAD_NAME = 5, /* string */
-    SV_PF_THREAD_REFERENCE_US = 6,
-    SV_PF_THREAD_REFERENCE_THREAD_US = 7,
-    SV_PF_THREAD_REFERENCE_INSTRUCTIONS = 8
-};
-enum {
-    SV_PF_CHROME_PROCESS_TYPE = 1,
-    SV_PF_CHROME_PROCESS_SORT_INDEX = 3,
-    SV_PF_CHROME_PROCESS_PACKAGE = 4
-};
-enum { SV_PF_CHROME_THREAD_TYPE = 1, SV_PF_CHROME_THREAD_SORT_INDEX = 2 };
-enum {
-    SV_PF_COUNTER_TYPE = 1,
-    SV_PF_COUNTER_CATEGORIES, /* repeated string */
-    SV_PF_COUNTER_UNIT,
-    SV_PF_COUNTER_MULTIPLIER,
-    SV_PF_COUNTER_IS_INCREMENTAL,
-    SV_PF_COUNTER_UNIT_NAME, /* string */
-    SV_PF_COUNTER_SHARE_KEY  /* string */
-};
-enum { SV_PF_COUNTER_THREAD_TIME_NS = 1, SV_PF_COUNTER_THREAD_INSTRUCTIONS = 2 }; /* type */
-enum {
-    SV_PF_UNIT_UNSPECIFIED = 0,
-    SV_PF_UNIT_TIME_NS,
-    SV_PF_UNIT_COUNT,
-    SV_PF_UNIT_BYTES
-}; /* unit */
 
 /* InternedData: every list is repeated {1 iid, 2 text …}; the others are named. */
 enum { SV_PF_INTERNED_IID = 1, SV_PF_INTERNED_TEXT = 2 };
@@ -253,5 +73,84 @@ enum {
     SV_PF_FRAME_LINE
 };
 enum { SV_PF_MAPPING_PATH_IIDS = 7 };
+
+/* ProcessTree and ProcessStats */
+enum { SV_PF_TREE_PROCESSES = 1, SV_PF_TREE_THREADS = 2 };
+enum {
+    SV_PF_TREE_PID = 1,
+    SV_PF_TREE_PPID = 2,
+    SV_PF_TREE_CMDLINE = 3, /* repeated string */
+    SV_PF_TREE_UID = 5,
+    SV_PF_TREE_START_FROM_BOOT = 7,
+    SV_PF_TREE_IS_KTHREAD = 8,
+    SV_PF_TREE_CMDLINE_IS_COMM = 9
+};
+enum { SV_PF_TREE_TID = 1, SV_PF_TREE_THREAD_NAME = 2, SV_PF_TREE_TGID = 3 };
+enum { SV_PF_STATS_PROCESSES = 1, SV_PF_STATS_PID = 1, SV_PF_STATS_THREADS = 11 };
+enum { SV_PF_STATS_OOM_SCORE_ADJ = 10, SV_PF_STATS_USER_TIME = 21, SV_PF_STATS_KERNEL_TIME = 22 };
+
+/* Metadata */
+enum { SV_PF_UUID_MSB = 1, SV_PF_UUID_LSB = 2 }; /* TraceUuid */
+enum { SV_PF_ATTRIBUTES_LIST = 1 };              /* TraceAttributes */
+enum { SV_PF_ATTRIBUTE_KEY = 1, SV_PF_ATTRIBUTE_LONG = 2, SV_PF_ATTRIBUTE_STRING = 3 };
+enum { SV_PF_CONFIG_UNIQUE_SESSION_NAME = 22 }; /* TraceConfig */
+enum { SV_PF_CHROME_TRIGGER_NAME = 1, SV_PF_CHROME_TRIGGER_HASH, SV_PF_CHROME_TRIGGER_FLOW };
+enum { SV_PF_TRIGGER_NAME = 1, SV_PF_TRIGGER_PRODUCER = 2, SV_PF_TRIGGER_UID = 3 };
+enum {
+    SV_PF_UTSNAME_SYSNAME = 1,
+    SV_PF_UTSNAME_VERSION,
+    SV_PF_UTSNAME_RELEASE,
+    SV_PF_UTSNAME_MACHINE
+};
+enum {
+    SV_PF_SYSTEM_UTSNAME = 1, /* message */
+    SV_PF_SYSTEM_FINGERPRINT = 2,
+    SV_PF_SYSTEM_HZ = 3,
+    SV_PF_SYSTEM_SERVICE_VERSION = 4,
+    SV_PF_SYSTEM_PAGE_SIZE = 6,
+    SV_PF_SYSTEM_TIMEZONE_OFF_MINS = 7,
+    SV_PF_SYSTEM_NUM_CPUS = 8,
+    SV_PF_SYSTEM_RAM_BYTES = 16,
+    SV_PF_SYSTEM_MACHINE_NAME = 17
+};
+enum {
+    SV_PF_BUNDLE_TRACE_EVENTS = 1,
+    SV_PF_BUNDLE_METADATA = 2,
+    SV_PF_BUNDLE_FTRACE = 4,
+    SV_PF_BUNDLE_JSON = 5
+};
+enum {
+    SV_PF_META_NAME = 1,
+    SV_PF_META_STRING,
+    SV_PF_META_BOOL,
+    SV_PF_META_INT,
+    SV_PF_META_JSON
+}; /* ChromeMetadata */
+enum {
+    SV_PF_CHROME_VERSION_CODE = 2,
+    SV_PF_CHROME_CATEGORIES = 3,
+    SV_PF_CHROME_PACKAGE = 5,
+    SV_PF_CHROME_VERSION = 6,
+    SV_PF_CHROME_OS = 8
+};
+
+/* TraceStats and TraceStats.BufferStats: what was lost while recording */
+enum {
+    SV_PF_TRACE_STATS_BUFFERS = 1,
+    SV_PF_TRACE_STATS_CHUNKS_DISCARDED = 8,
+    SV_PF_TRACE_STATS_PATCHES_DISCARDED = 9,
+    SV_PF_TRACE_STATS_INVALID_PACKETS = 10,
+    SV_PF_TRACE_STATS_FLUSHES_FAILED = 14,
+    SV_PF_TRACE_STATS_WRITERS = 18
+};
+enum { SV_PF_WRITER_SEQUENCE_ID = 1, SV_PF_WRITER_BUFFER = 4 };
+enum {
+    SV_PF_BUFFER_CHUNKS_OVERWRITTEN = 3,
+    SV_PF_BUFFER_PATCHES_FAILED = 6,
+    SV_PF_BUFFER_ABI_VIOLATIONS = 9,
+    SV_PF_BUFFER_BYTES_OVERWRITTEN = 13,
+    SV_PF_BUFFER_CHUNKS_DISCARDED = 18,
+    SV_PF_BUFFER_PACKET_LOSS = 19
+};
 
 #endif

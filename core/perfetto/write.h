@@ -1,17 +1,17 @@
-/* The inside of the Perfetto writer: one struct pf per open file.
+/* The Perfetto writer's internal interfaces. One struct pf per open file.
  *
  *   core/perfetto/write.c         the sink: open, write, flush, close
  *   core/perfetto/write_shape.c   events: the cursor and the cache of compiled shapes
  *   core/perfetto/write_event.c   events that have no shape: every kind with flows, arguments, loss
  *   core/perfetto/write_args.c    arguments as debug annotations
- *   core/perfetto/write_track.c   track descriptors, stand-ins for pids, who gets a sequence of its own
- *   core/perfetto/write_intern.c  numbers for strings, per file; and which sequence has interned which
+ *   core/perfetto/write_track.c   track descriptors, substitutes for pids, sequences of tracks
+ *   core/perfetto/write_intern.c  numbers for strings, per file; which sequence has interned which
  *   core/perfetto/write_block.c   packets to blocks to the output, compression, clocks, metadata, resync points
- *   core/perfetto/write_origin.c  times before zero: where times count from, and files that learn it late
+ *   core/perfetto/write_origin.c  times before zero: the origin of times, and files whose origin changes
  *
- * Words: a *window* is what stands between two resync points; nothing in it refers to an earlier one. A *sequence* is
- * Perfetto's: a stream of packets with its own state; hot tracks have one each, with the track as a default, the rest shares the
- * first. A *number* (Perfetto: iid) stands for a string; numbers are the same on all sequences, but each sequence must be told. */
+ * Words: a *window* is the part of the file between two resync points; nothing in it refers to an earlier window. A *sequence* is
+ * Perfetto's: a stream of packets with its own state. Busy tracks have one each, with the track as a default; all others share the first.
+ * A *number* (Perfetto: iid) represents a string. A string has the same number on all sequences, but each sequence must intern it. */
 #ifndef SV_CORE_PERFETTO_WRITE_H
 #define SV_CORE_PERFETTO_WRITE_H
 
@@ -33,7 +33,7 @@ enum {
     PF_POOL_SLOTS = 8192,       /* remembered texts and source locations, a power of two */
     PF_POOL_TEXT_MIN = 4,       /* shorter texts cost less than a number */
     PF_POOL_TEXT_MAX = 256,     /* longer ones are not remembered */
-    PF_RECENT_BITS = 10,        /* 2^N sets of texts that are found by where they stand */
+    PF_RECENT_BITS = 10,        /* 2^N sets of texts that are found by their address */
     PF_RECENT_WAYS = 4,
     PF_FLOWS_MAX = 1 << 18, /* flows whose begin is remembered */
     PF_ARG_DEPTH_MAX = 64,  /* nesting of annotations; protobuf readers give up at 100 */
@@ -88,11 +88,11 @@ struct pf_sequence {
     uint32_t window;   /* in which it was last started */
     sv_track track;    /* whose it is; 0: shared */
     uint32_t n_events; /* in this window */
-    int64_t last_ns;   /* its incremental clock stands here */
+    int64_t last_ns;   /* the time of its incremental clock */
     uint8_t head[8];   /* field sequence id, encoded */
     uint8_t head_len;
-    bool has_thread_time; /* the defaults name the counter of thread time */
-    struct pf_bits interned[PF_NUMBERS];
+    bool has_thread_time;                /* the defaults name the counter of thread time */
+    struct pf_bits interned[PF_NUMBERS]; /* by number */
     struct pf_shape *shapes; /* PF_SHAPES, of what it has interned; NULL for the shared one */
 };
 
@@ -124,9 +124,9 @@ struct pf_pool_slot {
     const char *bytes; /* of numbered ones */
 };
 
-/* A numbered text and where it stood when it was last written: sources that keep their texts bring the same pointer again. */
+/* A numbered text and its address when it was last written: sources that keep their texts pass the same pointer again. */
 struct pf_recent {
-    const char *text;  /* the source's; another text may stand there by now */
+    const char *text;  /* the source's; it may hold another text by now */
     const char *bytes; /* ours */
     uint32_t len, number;
 };
@@ -193,7 +193,7 @@ struct pf {
 
 /* ---- packets to the output (core/perfetto/write_block.c) ---- */
 
-/* A packet: interned data and payload where they are not empty, and the head, which is what rides beside them. */
+/* A packet: interned data and payload where they are not empty, and the head: the fields beside them. */
 void pf_packet(struct pf *w, const struct sv_buf *head, const struct sv_buf *interned,
                uint32_t payload_field, const struct sv_buf *payload);
 void pf_block_flush(struct pf *w);
@@ -204,7 +204,7 @@ void pf_window_begin(struct pf *w,
 void pf_clock_put(struct sv_buf *b, uint32_t clock, uint64_t reading);
 void pf_primary_put(const struct pf *w, struct sv_buf *b);
 void pf_marker_write(struct pf *w);
-void pf_snapshots_write(struct pf *w); /* those that the dictionary learned since */
+void pf_snapshots_write(struct pf *w); /* those that are new in the dictionary */
 void pf_meta_write(struct pf *w, bool changed_only);
 void pf_stats_write(struct pf *w);
 
@@ -218,7 +218,7 @@ static inline uint64_t pf_wire_ns(const struct pf *w, int64_t ns)
 
 /* Times from `ns` on are going to be written: begins a window with an earlier origin if they need one. */
 void pf_origin_lower(struct pf *w, int64_t ns);
-void pf_origin_write(struct pf *w); /* says the origin of the window, unless it is 0 */
+void pf_origin_write(struct pf *w); /* the origin of the window, unless it is 0 */
 /* Writes packets whose times count from 0. */
 void pf_packets_write(struct pf *w, const uint8_t *packets, size_t n);
 /* The finished file once more, all of it with the last origin. What fails leaves the file as it was, and is reported. */
@@ -227,11 +227,11 @@ void pf_origin_report(struct pf *w);
 
 /* ---- numbers (core/perfetto/write_intern.c) ---- */
 
-/* The number of a string of the dictionary; what the sequence has not heard of is appended to w->interned. */
+/* The number of a string of the dictionary; what the sequence has not interned is appended to w->interned. */
 uint32_t pf_number(struct pf *w, struct pf_sequence *s, enum pf_number kind, sv_str str);
 /* The number of a text, 0: write it as it is. */
 uint32_t pf_number_text(struct pf *w, struct pf_sequence *s, const char *text, size_t len);
-/* The number of a text that was numbered in this window while it stood here, else 0: the quick half of pf_number_text(). */
+/* The number of a text that got one in this window at the same address, else 0: the quick half of pf_number_text(). */
 static inline struct pf_recent *pf_recent_set(const struct pf *w, const char *text)
 {
     uint64_t set = (uint64_t)(uintptr_t)text * 0x9e3779b97f4a7c15u >> (64 - PF_RECENT_BITS);
@@ -251,7 +251,7 @@ uint32_t pf_number_source(struct pf *w, struct pf_sequence *s, const struct sv_b
 void pf_numbers_forget(struct pf *w);
 void pf_numbers_fini(struct pf *w);
 bool pf_numbers_full(const struct pf *w);
-void pf_interned_clear(struct pf_sequence *s); /* the sequence has heard of nothing */
+void pf_interned_clear(struct pf_sequence *s); /* the sequence has interned nothing */
 
 /* ---- tracks and sequences (core/perfetto/write_track.c) ---- */
 
@@ -280,10 +280,10 @@ static inline struct pf_track *pf_track_of(struct pf *w, sv_track track)
     return &w->tracks[track];
 }
 
-/* ---- events (core/perfetto/write_event.c, core/perfetto/write_args.c) ---- */
+/* ---- events (core/perfetto/write_shape.c, write_event.c, write_args.c) ---- */
 
 void pf_events_write(struct pf *w, const struct sv_event *events, size_t n);
-void pf_event_write(struct pf *w, const struct sv_event *e);
+void pf_event_write(struct pf *w, const struct sv_event *e); /* the long way: any event */
 /* One argument with a name, and what belongs to it, as DebugAnnotation into w->event. */
 void pf_annotation(struct pf *w, struct pf_sequence *s, const struct sv_arg *a,
                    const struct sv_arg *end);

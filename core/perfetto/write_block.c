@@ -1,12 +1,11 @@
 /* Perfetto writer: packets to blocks to the output, and what opens a window.
  *
- * Called by the other rooms of the writer: pf_packet() for every packet but those of the short way, which appends to the
- * block itself; pf_window_begin() by the sink, before the first packet and whenever a window is full; the flush at the end. A window opens with
+ * Called by the other files of the writer: pf_packet() for every packet but those from shapes, which are appended to the
+ * block directly; pf_window_begin() by the sink, before the first packet and whenever a window is full; the flush at the end. A window opens with
  * the synchronization marker, never compressed, so that it can be found by scanning; then clocks and metadata. Everything else in a window
  * (descriptors, sequence starts, interned strings) is written at first use.
  *
- * Packets must not be taken back once they are in the block: their numbers have been given. */
-#include "core/perfetto/proto_more.h"
+ * A packet that is in the block stays: later packets use the numbers that it defines. */
 #include "core/perfetto/write.h"
 
 #include <assert.h>

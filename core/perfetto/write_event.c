@@ -1,7 +1,7 @@
-/* Perfetto writer: the long way, which takes every kind of event with everything that hangs on it.
+/* Perfetto writer: the long way, which writes every kind of event with all that belongs to it.
  *
- * Called by the sink for each event that the short way does not take. The order is fixed: the track is prepared, its sequence
- * found, then the event is built aside (numbers that the sequence has not heard gather in w->interned), then the packet leaves.
+ * Called for each event that has no shape (core/perfetto/write_shape.c). The order is fixed: the track is prepared, its sequence
+ * found, then the event is built aside (strings that the sequence has not interned are collected in w->interned), then the packet is written.
  * Times are deltas on the sequence's clock; an event that goes back in time is written on the trace clock instead.
  *
  * Flows. Perfetto knows three kinds of binding and keeps the numbers of the old kind (phases s, t, f) apart from the others. A flow
@@ -86,7 +86,7 @@ static void flow_arg(struct pf *w, const struct sv_arg *a, struct extras *x)
     } else if (!is_explicit || x->bind_direction == SV_PF_FLOW_IN) {
         sv_put_fixed64(b, SV_PF_EVENT_END_FLOW_IDS, id);
     } else {
-        /* A begin can stand in flow_ids just as well, an end cannot. */
+        /* A begin can be in flow_ids as well, an end cannot. */
         if (x->bind_direction == SV_PF_FLOW_OUT)
             sv_put_fixed64(b, SV_PF_EVENT_FLOW_IDS, x->bind_id);
         x->bind_direction = SV_PF_FLOW_IN;
@@ -363,7 +363,7 @@ static bool build(struct pf *w, struct pf_sequence *s, const struct sv_event *e,
 
 /* ---- the packet ---- */
 
-/* Sets the head's time; a step back is told on the trace clock and leaves the sequence's clock alone. */
+/* Sets the head's time; a step back is written on the trace clock and does not change the sequence's clock. */
 static void time_put(struct pf *w, struct pf_sequence *s, int64_t ts_ns, bool is_absolute,
                      struct sv_buf *head)
 {
@@ -376,7 +376,7 @@ static void time_put(struct pf *w, struct pf_sequence *s, int64_t ts_ns, bool is
     s->last_ns = ts_ns;
 }
 
-/* The event's packet tells that something was lost and starts the sequence anew, all in one. */
+/* The packet of the event also reports the loss and restarts the sequence. */
 static void loss_put(struct pf *w, struct pf_sequence *s, struct sv_buf *head)
 {
     w->n_losses++;
@@ -399,7 +399,7 @@ static void write_one(struct pf *w, const struct sv_event *e)
     uint8_t room[256];
     struct sv_buf head = {.data = room, .cap = sizeof room, .limit = sizeof room};
     bool is_loss = e->kind == SV_LOSS;
-    if (e->ts_ns < w->origin_ns) /* the short way never goes back: only here */
+    if (e->ts_ns < w->origin_ns) /* shapes are not used for steps back: only here */
         pf_origin_lower(w, e->ts_ns);
     if (e->track)
         pf_track_prepare(w, e->track);
@@ -417,7 +417,7 @@ static void write_one(struct pf *w, const struct sv_event *e)
     if (!is_written)
         return;
     if (w->event.failed || w->interned.failed) {
-        s->window = 0; /* it would believe that it has heard what is not written: start it anew */
+        s->window = 0; /* what it has interned is not in the file: restart it */
         sv_report_add(w->report, SV_SKIPPED, "event too large for a packet", 1, SV_NO_POS, NULL);
         return;
     }

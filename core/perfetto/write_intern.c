@@ -1,8 +1,8 @@
-/* Perfetto writer: numbers for strings (Perfetto: interning), and which sequence has heard of which.
+/* Perfetto writer: numbers for strings (Perfetto: interning), and which sequence has interned which.
  *
  * Called while an event is built: each function returns the number to write, and appends the definition to w->interned when
- * the event's sequence has not heard it in this window. Strings of the dictionary are looked up by index, never hashed. Texts of
- * arguments are not in the dictionary: a table of fixed size remembers hashes, a text gets its number when it is met the second
+ * the event's sequence has not interned it in this window. Strings of the dictionary are looked up by index, never hashed. Texts of
+ * arguments are not in the dictionary: a table of fixed size remembers hashes, a text gets its number when it occurs for the second
  * time, so that unique ones cost nothing. All is forgotten at the end of a window, which bounds the memory. */
 #include "core/perfetto/write.h"
 
@@ -18,7 +18,7 @@ static const uint32_t field_of[PF_NUMBERS] = {
     [PF_SOURCE] = SV_PF_INTERNED_SOURCE_LOCATIONS,
 };
 
-/* ---- what a sequence has heard ---- */
+/* ---- what a sequence has interned ---- */
 
 static void bits_set(struct pf_bits *b, uint32_t i)
 {
@@ -42,7 +42,7 @@ void pf_interned_clear(struct pf_sequence *s)
 }
 
 /* Appends the definition unless the sequence has it. */
-static void tell_text(struct pf *w, struct pf_sequence *s, enum pf_number kind, uint32_t number,
+static void intern_text(struct pf *w, struct pf_sequence *s, enum pf_number kind, uint32_t number,
                       const char *text, size_t len)
 {
     struct sv_buf *b = &w->interned;
@@ -81,7 +81,7 @@ uint32_t pf_number(struct pf *w, struct pf_sequence *s, enum pf_number kind, sv_
     if (number == 0)
         number = number_new(w, kind, str);
     struct sv_text text = sv_dict_text(w->dict, str);
-    tell_text(w, s, kind, number, text.bytes, text.len);
+    intern_text(w, s, kind, number, text.bytes, text.len);
     return number;
 }
 
@@ -93,7 +93,7 @@ enum { POOL_TEXTS, POOL_SOURCES, POOL_WAYS = 4 };
 static struct pf_pool_slot *pool_find(struct pf *w, int pool, uint64_t hash, const char *bytes,
                                       size_t len, bool *is_found)
 {
-    struct pf_pool_slot *slots = w->pool[pool], *room = NULL;
+    struct pf_pool_slot *slots = w->pool[pool], *best = NULL;
     if (!slots)
         slots = w->pool[pool] = sv_alloc(PF_POOL_SLOTS * sizeof *slots);
     for (unsigned way = 0; way < POOL_WAYS; way++) {
@@ -104,11 +104,11 @@ static struct pf_pool_slot *pool_find(struct pf *w, int pool, uint64_t hash, con
             return p;
         }
         /* A free slot rather than the first one that was met once only. */
-        if (p->number == 0 && (!room || (room->hash != 0 && p->hash == 0)))
-            room = p;
+        if (p->number == 0 && (!best || (best->hash != 0 && p->hash == 0)))
+            best = p;
     }
     *is_found = false;
-    return room;
+    return best;
 }
 
 static void pool_keep(struct pf *w, struct pf_pool_slot *p, enum pf_number kind, const char *bytes,
@@ -118,7 +118,7 @@ static void pool_keep(struct pf *w, struct pf_pool_slot *p, enum pf_number kind,
     p->number = ++w->n_numbers[kind];
 }
 
-/* In place of what stood there before, else of the oldest. */
+/* Replaces the text that was at this address, else the oldest one. */
 static void recent_put(struct pf *w, struct pf_recent r)
 {
     struct pf_recent *set = pf_recent_set(w, r.text);
@@ -134,7 +134,7 @@ uint32_t pf_number_text(struct pf *w, struct pf_sequence *s, const char *text, s
     bool is_found;
     uint32_t number = pf_number_recent(w, text, len);
     if (number) {
-        tell_text(w, s, PF_TEXT, number, text, len);
+        intern_text(w, s, PF_TEXT, number, text, len);
         return number;
     }
     if (len < PF_POOL_TEXT_MIN || len > PF_POOL_TEXT_MAX)
@@ -150,7 +150,7 @@ uint32_t pf_number_text(struct pf *w, struct pf_sequence *s, const char *text, s
     if (p->number == 0)
         pool_keep(w, p, PF_TEXT, text, len);
     recent_put(w, (struct pf_recent){text, p->bytes, (uint32_t)len, p->number});
-    tell_text(w, s, PF_TEXT, p->number, text, len);
+    intern_text(w, s, PF_TEXT, p->number, text, len);
     return p->number;
 }
 

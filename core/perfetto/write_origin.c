@@ -1,13 +1,12 @@
 /* Perfetto writer: times before zero.
  *
  * Perfetto's timestamps are unsigned. A file with times before zero is written with an origin (core/perfetto/stave.h): each time is stored as
- * its distance from there. Steps between two events of a sequence are the same with every origin, so only what is told absolutely
- * depends on it: clock snapshots, events that go back in time, start times of processes.
+ * its distance from there. Steps between two events of a sequence are the same with every origin, so only absolute times
+ * depend on it: clock snapshots, events that go back in time, start times of processes.
  *
  * pf_origin_lower() is called before a time is written that may be too early. Events mostly come in order, so the first batch has the
- * earliest one. A live writer may meet an earlier one late: it begins a new window with the new origin. Stave reads such a file
+ * earliest one. A live writer may get an earlier one later: it begins a new window with the new origin. Stave reads such a file
  * as it is, also after a crash; Perfetto does not know origins, so pf_origin_unify() writes the file anew when it is closed. */
-#include "core/perfetto/proto_more.h"
 #include "core/perfetto/write.h"
 
 #include <errno.h>
@@ -176,7 +175,7 @@ static void move_descriptor(struct move *m, struct sv_wire w)
     }
 }
 
-/* Copies the packet into m->packet; false: it says an origin, and the writer says its own. */
+/* Copies the packet into m->packet; false: it holds an origin, and the writer writes its own. */
 static bool move_packet(struct move *m, struct sv_wire w)
 {
     struct sv_wire_field f;

@@ -1,13 +1,13 @@
-/* Perfetto writer: track descriptors, stand-ins for pids, and the sequences.
+/* Perfetto writer: track descriptors, substitutes for pids, and the sequences.
  *
- * pf_track_prepare() comes before the first event of a track in a window and after every change of the track; then
+ * pf_track_prepare() is called before the first event of a track in a window and after every change of the track; then
  * pf_sequence_for(). What Perfetto's importer does with descriptors decides the order of things here:
  *   - of two descriptors with one uuid the first counts, but for names: a thread's or process's latest name wins, a plain
  *     track's first one. A track of slices may be described after its events. So a track whose name is not known yet is put off until
  *     it is, or until the window ends; counters cannot wait.
  *   - a change of what makes the track's identity is an error there; such a change is reported and not written.
  *   - an event whose track has an undescribed ancestor is lost: parents are always described, even nameless ones.
- *   - a thread descriptor leaves traces on the sequence that carries it, so descriptors travel without one. */
+ *   - a thread descriptor changes the state of its sequence, so descriptors are written without one. */
 #include "core/perfetto/write.h"
 
 #include <assert.h>
@@ -55,7 +55,7 @@ static bool pid_take(struct pf *w, int64_t pid)
     return is_new;
 }
 
-/* Perfetto holds pids of 31 bits, knows one machine per flow, and hides process 0. Everything else gets a stand-in: the machine's
+/* Perfetto holds pids of 31 bits, knows one machine per flow, and hides process 0. Everything else gets a substitute: the machine's
  * number above the pid where that fits, so that people can still read it. */
 static int64_t wire_pid(struct pf *w, uint32_t space, int64_t pid)
 {
@@ -246,7 +246,7 @@ static uint64_t identity_of(struct pf *w, const struct sv_track_info *info, sv_t
     return sv_hash_bytes(parts, sizeof parts, 0) | 1;
 }
 
-/* Processes and threads are sorted by rank only where the root says so. */
+/* Processes and threads are sorted by rank only if the root is described so. */
 static void root_describe(struct pf *w)
 {
     struct sv_buf *b = &w->scratch;
@@ -342,7 +342,7 @@ void pf_track_prepare(struct pf *w, sv_track track)
         prepare_one(w, chain[--n]);
 }
 
-/* A track of which nothing is known but its uuid needs no description, unless others stand below it. */
+/* A track of which nothing is known but its uuid needs no description, unless others are below it. */
 void pf_tracks_describe_put_off(struct pf *w)
 {
     size_t kept = 0;
@@ -374,7 +374,7 @@ void pf_tracks_describe_rest(struct pf *w)
     pf_tracks_describe_put_off(w);
 }
 
-/* Its last name goes into the file, and what was kept for it goes: sequence, stand-in of its pid, thread times. */
+/* Writes its last name, and frees what was kept for it: sequence, substitute of its pid, thread times. */
 void pf_track_forget(struct pf *w, sv_track track)
 {
     const struct sv_track_info *info = &w->dict->tracks[track];

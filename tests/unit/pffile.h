@@ -13,7 +13,7 @@
 
 #include "core/base/wire.h"
 #include "core/perfetto/proto.h"
-#include "core/perfetto/proto_more.h"
+#include "core/perfetto/proto_gpu.h"
 #include "formats/formats.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/test.h"

@@ -5,7 +5,6 @@
 #include "core/base/mem.h"
 #include "core/base/wire.h"
 #include "core/perfetto/proto.h"
-#include "core/perfetto/proto_more.h"
 #include "core/perfetto/stave.h"
 
 #include <inttypes.h>

@@ -8,7 +8,7 @@
 #include "core/base/wire.h"
 #include "core/perfetto/payloads.h"
 #include "core/perfetto/proto.h"
-#include "core/perfetto/proto_more.h"
+#include "core/perfetto/proto_gpu.h"
 #include "core/perfetto/stave.h"
 #include "core/perfetto/write.h"
 #include "core/stream/stages.h"

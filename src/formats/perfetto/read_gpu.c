@@ -5,7 +5,7 @@
  * came with some event. Every stage ends the flow of its submission and starts one for those that wait for it. A counter
  * value describes the time before it unless its descriptor says otherwise: it is put at the time of the
  * previous value, as Perfetto shows it. */
-#include "core/perfetto/proto_more.h"
+#include "core/perfetto/proto_gpu.h"
 #include "formats/perfetto/read.h"
 
 #include "core/base/mem.h"

@@ -2,7 +2,6 @@
  *
  * Called by formats/perfetto/read_packet.c, one function per payload; sv_pf_meta_finish() at the end reports what the recording
  * service itself lost (each TraceStats replaces the one before, so only the last counts). */
-#include "core/perfetto/proto_more.h"
 #include "core/perfetto/stave.h"
 #include "formats/perfetto/read.h"
 
