@@ -25,8 +25,8 @@ struct record {
 int sv_mllog_probe(const uint8_t *head, size_t n)
 {
     const char *at = sv_bytes_find((const char *)head, n, mark);
-    const char *end = (const char *)head + n;
-    return at && end - at > 10 && memchr(at, '{', 12) ? 95 : 0;
+    size_t left = at ? n - (size_t)(at - (const char *)head) : 0;
+    return left > 10 && memchr(at, '{', left < 12 ? left : 12) ? 95 : 0;
 }
 
 static void take_metadata(const struct sv_member *metadata, struct record *r)
