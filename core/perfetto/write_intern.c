@@ -43,7 +43,7 @@ void pf_interned_clear(struct pf_sequence *s)
 
 /* Appends the definition unless the sequence has it. */
 static void intern_text(struct pf *w, struct pf_sequence *s, enum pf_number kind, uint32_t number,
-                      const char *text, size_t len)
+                        const char *text, size_t len)
 {
     struct sv_buf *b = &w->interned;
     if (pf_bits_has(&s->interned[kind], number))

@@ -28,7 +28,8 @@ if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=32k stave-test tiny 2>/dev/null;
 full perfetto t.pftrace convert in.pftrace
 full json_gz t.json.gz convert in.pftrace
 full csv t.csv convert in.pftrace
-full merge t.pftrace merge in.pftrace in.pftrace
+cp in.pftrace twin.pftrace
+full merge t.pftrace merge in.pftrace twin.pftrace
 full cut t.pftrace cut --cat seq in.pftrace
 full sqlite t.sqlite export --force in.pftrace --to sqlite
 full export t.js export --force in.pftrace --to json

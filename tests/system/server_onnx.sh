@@ -28,7 +28,7 @@ refused onnx_key 4 'elsewhere.so' key.yml STAVE_ONNXRUNTIME=
 (cat dense.yml; printf 'use_cpu: false\nuse_opencl: true\n') >opencl.yml
 refused onnx_opencl_only 2 'computed by CPU workers, not by OpenCL' opencl.yml
 printf 'name: m\nmodel: missing.onnx\n' >missing.yml
-refused onnx_missing 2 'missing.yml:2: .*no such file' missing.yml
+refused onnx_missing 3 'missing.yml:2: .*no such file' missing.yml
 
 "$server" --check -c dense.yml >probe.out 2>probe.err
 if grep -q 'needs ONNX Runtime' probe.err && [ -z "${STAVE_ONNXRUNTIME:-}" ]; then
