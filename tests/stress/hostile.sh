@@ -15,9 +15,11 @@ for file in ring.0 session names; do
   rm -rf s t.* go* col
   "$BUILD/tests/stress/collector" s t.pftrace >col 2>err & collector=$!
   for _ in $(seq 600); do grep -qs ready col && break; sleep 0.05; done
-  STAVE_SESSION=$PWD/s "$hostile" cut $file go 2>>err & bad=$!
+  # The good one first: a collector ends when the last of its clients has ended or was closed.
   STAVE_SESSION=$PWD/s "$BUILD/tests/stress/lossy" 4000 exit go.half go >lossy 2>>err & good=$!
-  waits_for go.cut; waits_for go.half; touch go; wait $bad; wait $good; wait $collector; code=$?
+  waits_for go.half
+  STAVE_SESSION=$PWD/s "$hostile" cut $file go 2>>err & bad=$!
+  waits_for go.cut; touch go; wait $bad; wait $good; wait $collector; code=$?
   closed=0; case $file in names) ;; *) grep -q 'finding: a client was closed' col || closed=1 ;; esac
   [ $code = 0 ] && [ $closed = 0 ] && [ "$(count t.pftrace 'seq=')" = 4000 ] && [ ! -s err ] && [ ! -e s ]
   say $? "a client that cuts its $file: the other one is whole"
