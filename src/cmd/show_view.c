@@ -32,19 +32,19 @@ static void add_line(struct sv_view *v, size_t row, uint32_t line, bool is_proce
 static void make_lines(struct sv_view *v)
 {
     const struct sv_layout_index *x = v->index;
-    v->line_of_row = sv_alloc((x->n_rows + 1) * sizeof *v->line_of_row);
+    v->line_of_row = sv_alloc((x->rows->n + 1) * sizeof *v->line_of_row);
     v->row_of_track = sv_alloc(((size_t)v->trace->n_tracks + 1) * sizeof *v->row_of_track);
     for (sv_track k = 0; k < v->trace->n_tracks; k++)
         v->row_of_track[k] = SV_NO_ROW;
-    for (size_t row = 0; row < x->n_rows; row++) {
-        const struct sv_row_info *r = &x->rows[row];
-        if (row == 0 || r->group != x->rows[row - 1].group)
+    for (size_t row = 0; row < x->rows->n; row++) {
+        const struct sv_row_info *r = &x->rows->items[row];
+        if (row == 0 || r->group != x->rows->items[row - 1].group)
             add_line(v, row, 0, true);
         v->line_of_row[row] = v->n_lines;
-        for (uint32_t line = 0; line == 0 || line < r->lines; line++)
+        for (uint32_t line = 0; line == 0 || line < sv_layout_lines(r); line++)
             add_line(v, row, line, false);
         for (size_t m = 0; r->lines && m < r->n_members; m++)
-            v->row_of_track[x->members[r->first_member + m].track] = (uint32_t)row;
+            v->row_of_track[x->rows->members[r->first_member + m].track] = (uint32_t)row;
     }
 }
 
@@ -170,8 +170,8 @@ static void zoom(struct sv_view *v, double factor)
 static const struct sv_row_member *member_of(const struct sv_view *v, uint32_t slice)
 {
     sv_track track = v->trace->slices.track[slice];
-    const struct sv_row_info *r = &v->index->rows[v->row_of_track[track]];
-    const struct sv_row_member *m = &v->index->members[r->first_member];
+    const struct sv_row_info *r = &v->index->rows->items[v->row_of_track[track]];
+    const struct sv_row_member *m = &v->index->rows->members[r->first_member];
     while (m->track != track)
         m++;
     return m;
@@ -195,7 +195,7 @@ static void select_near(struct sv_view *v)
     struct sv_layout l;
     double at = focus_ns(v), best = INFINITY;
     v->selected = SV_NO_ROW;
-    if (line->is_process || v->index->rows[line->row].lines == 0)
+    if (line->is_process || v->index->rows->items[line->row].lines == 0)
         return;
     sv_layout_init(&l, v->index,
                    &(struct sv_layout_window){.from_ns = v->from_ns,
@@ -453,7 +453,7 @@ static void draw_body_line(const struct sv_view *v, struct sv_screen *s, const s
                            size_t number, unsigned y)
 {
     const struct sv_view_line *line = &v->lines[number];
-    const struct sv_row_info *info = &v->index->rows[line->row];
+    const struct sv_row_info *info = &v->index->rows->items[line->row];
     unsigned label = label_width(s->width);
     bool is_cursor = number == v->cursor;
     struct sv_buf b;
@@ -468,7 +468,7 @@ static void draw_body_line(const struct sv_view *v, struct sv_screen *s, const s
         for (uint32_t i = 0; line->line == 0 && i < info->depth; i++)
             sv_buf_str(&b, " ");
         if (line->line == 0)
-            sv_row_name(v->index, line->row, &b);
+            sv_row_name(v->index->rows, line->row, &b);
         sv_screen_text(s, 0, y, label - 1, sv_buf_cstr(&b), b.len,
                        pen_of(is_cursor ? SV_CELL_BOLD : 0));
         if (info->lines)

@@ -31,10 +31,12 @@ struct drawing {
 static void find_ends(struct drawing *d)
 {
     const struct sv_layout_index *x = d->o->layout->index;
-    for (size_t row = 0; row < x->n_rows; row++)
-        for (size_t m = 0;
-             d->o->row_y[row] >= 0 && x->rows[row].lines && m < x->rows[row].n_members; m++) {
-            const struct sv_row_member *member = &x->members[x->rows[row].first_member + m];
+    for (size_t row = 0; row < x->rows->n; row++)
+        for (size_t m = 0; d->o->row_y[row] >= 0 && x->rows->items[row].lines &&
+                           m < x->rows->items[row].n_members;
+             m++) {
+            const struct sv_row_member *member =
+                &x->rows->members[x->rows->items[row].first_member + m];
             d->of_track[member->track] = (struct end){member, (uint32_t)row};
         }
 }

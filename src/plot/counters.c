@@ -34,8 +34,8 @@ static void find_rows(struct drawing *d)
 {
     const struct sv_layout_index *x = d->l->index;
     for (size_t i = 0; i < d->o->n; i++)
-        for (size_t row = 0; row < x->n_rows; row++)
-            if (x->rows[row].lines == 0 && x->rows[row].track == d->o->tracks[i] &&
+        for (size_t row = 0; row < x->rows->n; row++)
+            if (x->rows->items[row].lines == 0 && x->rows->items[row].track == d->o->tracks[i] &&
                 d->l->rows[row].n_points) {
                 d->series[d->n++] =
                     (struct series){d->o->tracks[i], row, d->l->rows[row].min, d->l->rows[row].max};
@@ -89,7 +89,7 @@ static struct sv_ref name_of(struct drawing *d, const struct series *s)
     struct sv_buf *b = &d->p->text;
     size_t at = b->len;
     sv_track process = sv_dict_process_of(dict, s->track);
-    sv_row_name(d->l->index, s->row, b);
+    sv_row_name(d->l->index->rows, s->row, b);
     for (size_t i = 0; i < d->n; i++)
         if (&d->series[i] != s && process &&
             dict->tracks[d->series[i].track].name == dict->tracks[s->track].name) {

@@ -35,10 +35,15 @@ int64_t sv_layout_ns(const struct sv_layout *l, double x)
     return (int64_t)((uint64_t)l->from_ns + (uint64_t)at);
 }
 
+uint32_t sv_layout_lines(const struct sv_row_info *row)
+{
+    return row->lines < SV_LINES_MAX ? row->lines : SV_LINES_MAX;
+}
+
 uint32_t sv_layout_line(const struct sv_layout_index *x, const struct sv_row_member *m,
                         uint32_t slice)
 {
-    const uint16_t *lines = x->track_lines[m->track];
+    const uint16_t *lines = x->rows->track_lines[m->track];
     uint32_t own = lines ? lines[slice - x->trace->tracks[m->track].first]
                          : x->trace->slices.depth[slice];
     own = own < SV_LINES_MAX ? own : SV_LINES_MAX - 1;
@@ -113,6 +118,8 @@ static uint64_t moved_lines(uint64_t lines, uint32_t by)
 {
     if (by == 0)
         return lines;
+    if (by >= SV_LINES_MAX)
+        return 1ull << (SV_LINES_MAX - 1);
     uint64_t past = lines >> (SV_LINES_MAX - by);
     return lines << by | (past ? 1ull << (SV_LINES_MAX - 1) : 0);
 }
@@ -260,14 +267,14 @@ static void place_counter(struct sv_layout *l, struct sv_row *row, sv_track trac
 
 static void fill_row(struct sv_layout *l, size_t i)
 {
-    const struct sv_row_info *info = &l->index->rows[i];
+    const struct sv_row_info *info = &l->index->rows->items[i];
     struct sv_row *row = &l->rows[i];
     row->first_rect = l->n_rects;
     row->first_point = l->n_points;
     if (info->lines == 0)
         place_counter(l, row, info->track);
     for (size_t m = 0; info->lines && m < info->n_members; m++)
-        place_track(l, &l->index->members[info->first_member + m]);
+        place_track(l, &l->index->rows->members[info->first_member + m]);
     row->n_rects = l->n_rects - row->first_rect;
 }
 
@@ -279,8 +286,8 @@ void sv_layout_init(struct sv_layout *l, const struct sv_layout_index *x,
                             .from_ns = w->from_ns,
                             .to_ns = w->to_ns,
                             .width = w->width,
-                            .rows = sv_alloc((x->n_rows + 1) * sizeof *l->rows),
-                            .n_rows = x->n_rows};
+                            .rows = sv_alloc((x->rows->n + 1) * sizeof *l->rows),
+                            .n_rows = x->rows->n};
     if (l->from_ns == l->to_ns) {
         l->from_ns = x->trace->first_ns;
         l->to_ns = x->trace->last_ns;
@@ -289,8 +296,8 @@ void sv_layout_init(struct sv_layout *l, const struct sv_layout_index *x,
     }
     if (l->to_ns <= l->from_ns)
         l->to_ns = l->from_ns < INT64_MAX ? l->from_ns + 1 : l->from_ns;
-    size_t first = w->first_row < x->n_rows ? w->first_row : x->n_rows;
-    size_t n = w->n_rows && w->n_rows < x->n_rows - first ? w->n_rows : x->n_rows - first;
+    size_t first = w->first_row < x->rows->n ? w->first_row : x->rows->n;
+    size_t n = w->n_rows && w->n_rows < x->rows->n - first ? w->n_rows : x->rows->n - first;
     for (size_t i = first; i < first + n; i++)
         fill_row(l, i);
 }

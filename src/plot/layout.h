@@ -10,13 +10,11 @@
  * trace; and so does the time it takes: where many slices begin within a pixel, the index tells which lines
  * they are on and which one is longest, and only those that reach beyond the pixel are looked at.
  *
- * A row is a track, or several that belong together: asynchronous operations of one name under one parent, and the lanes of a track.
- * Slices that overlap without nesting get lines of their own. Lines do not depend on the window. */
+ * Rows and lines are those of analysis/track_rows.h. */
 #ifndef SV_PLOT_LAYOUT_H
 #define SV_PLOT_LAYOUT_H
 
-#include "core/base/buf.h"
-#include "model/trace.h"
+#include "analysis/track_rows.h"
 
 #define SV_LINES_MAX 64u /* what would be on further lines is drawn on the last one */
 
@@ -35,22 +33,6 @@ struct sv_point {
     double min, max;
 };
 
-/* One row of the time line, the same for all windows. */
-struct sv_row_info {
-    sv_track track; /* the first of its tracks */
-    /* its process, else the topmost track above it; 0: neither. Rows of a group are neighbours */
-    sv_track group;
-    uint32_t lines; /* how many lines of slices; 0 for a counter */
-    /* 1: below a thread or another row of its group, and so on; it follows that one */
-    uint32_t depth;
-    size_t first_member, n_members;
-};
-
-struct sv_row_member {
-    sv_track track;
-    uint32_t line; /* its slices begin on this line of the row */
-};
-
 struct sv_row {
     size_t first_rect, n_rects;
     size_t first_point, n_points; /* counters */
@@ -59,12 +41,7 @@ struct sv_row {
 
 struct sv_layout_index {
     const struct sv_trace *trace;
-    struct sv_row_info *rows;
-    size_t n_rows, cap_rows;
-    struct sv_row_member *members;
-    size_t n_members, cap_members;
-    /* by track: lines of its slices where they overlap, else NULL: their depths */
-    uint16_t **track_lines;
+    struct sv_track_rows *rows; /* the same for all windows */
     struct sv_layout_blocks *blocks;
 };
 
@@ -97,12 +74,9 @@ void sv_layout_fini(struct sv_layout *l);
 
 double sv_layout_x(const struct sv_layout *l, int64_t ns); /* within [0, width] */
 int64_t sv_layout_ns(const struct sv_layout *l, double x);
-/* The line of a slice within its row. */
+/* The lines that are drawn of a row, and the one of a slice. */
+uint32_t sv_layout_lines(const struct sv_row_info *row);
 uint32_t sv_layout_line(const struct sv_layout_index *x, const struct sv_row_member *m,
                         uint32_t slice);
-
-/* The name of a row for people: the track's, "thread 7" where it has none. Of a group: "name (pid 7)", or the track's. Both append. */
-void sv_row_name(const struct sv_layout_index *x, size_t row, struct sv_buf *to);
-void sv_group_name(const struct sv_dict *d, sv_track group, struct sv_buf *to);
 
 #endif

@@ -146,11 +146,11 @@ static void draw_rect(struct sv_screen *s, unsigned x, unsigned y, const struct 
 static bool own_rect(const struct sv_layout *l, size_t row, uint32_t line, uint32_t slice,
                      struct sv_rect *r)
 {
-    const struct sv_row_info *info = &l->index->rows[row];
+    const struct sv_row_info *info = &l->index->rows->items[row];
     const struct sv_slices *c = &l->trace->slices;
     int64_t end = sv_trace_end_ns(l->trace, slice);
     for (size_t i = 0; i < info->n_members; i++) {
-        const struct sv_row_member *m = &l->index->members[info->first_member + i];
+        const struct sv_row_member *m = &l->index->rows->members[info->first_member + i];
         if (m->track != c->track[slice])
             continue;
         *r = (struct sv_rect){.x0 = sv_layout_x(l, c->ts_ns[slice]),

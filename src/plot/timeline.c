@@ -88,7 +88,7 @@ static void find_app(struct drawing *d, const struct sv_trace *t)
 
 static bool is_shown(const struct drawing *d, size_t i)
 {
-    const struct sv_row_info *info = &d->l->index->rows[i];
+    const struct sv_row_info *info = &d->l->index->rows->items[i];
     if (d->rows & SV_ROWS_TRACKS)
         return true;
     if (!(d->rows & SV_ROWS_APP))
@@ -96,7 +96,7 @@ static bool is_shown(const struct drawing *d, size_t i)
     if (info->lines == 0)
         return is_app_counter(d->l->trace->dict, info->track);
     for (size_t m = 0; m < info->n_members; m++)
-        if (d->is_app[d->l->index->members[info->first_member + m].track])
+        if (d->is_app[d->l->index->rows->members[info->first_member + m].track])
             return true;
     return false;
 }
@@ -275,7 +275,7 @@ static double draw_bands(struct drawing *d, double y)
 
 static double row_height(const struct sv_row_info *info)
 {
-    return (info->lines ? info->lines * LINE_HEIGHT : COUNTER_HEIGHT) + ROW_GAP;
+    return (info->lines ? sv_layout_lines(info) * LINE_HEIGHT : COUNTER_HEIGHT) + ROW_GAP;
 }
 
 static bool is_empty(const struct sv_row *row)
@@ -322,7 +322,7 @@ static void choose_rows(struct drawing *d)
         qsort(rows, n, sizeof *rows, by_weight);
     double height = bands_height(d);
     for (size_t i = 0; i < n; i++) {
-        height += row_height(&l->index->rows[rows[i].row]);
+        height += row_height(&l->index->rows->items[rows[i].row]);
         bool fits = d->o->frame.height <= 0 || d->n_drawn == 0 ||
                     height <= d->o->frame.height - 100;
         if (d->n_drawn < rows_max(d) && fits) {
@@ -350,16 +350,16 @@ static void draw_label(struct drawing *d, size_t i, double y)
     struct sv_picture *p = d->p;
     const struct sv_row *row = &d->l->rows[i];
     size_t at = p->text.len;
-    sv_row_name(d->l->index, i, &p->text);
+    sv_row_name(d->l->index->rows, i, &p->text);
     sv_picture_label(p, d->left - 8, y + 11, 10, SV_ANCHOR_END, 0,
-                     d->l->index->rows[i].depth ? SV_COLOR_DIM : SV_COLOR_INK, LABEL_WIDTH - 12,
-                     sv_picture_since(p, at));
+                     d->l->index->rows->items[i].depth ? SV_COLOR_DIM : SV_COLOR_INK,
+                     LABEL_WIDTH - 12, sv_picture_since(p, at));
     p->marks[p->n - 1].title = sv_picture_since(p, at);
     if (row->n_points) {
         const struct sv_dict *dict = d->l->trace->dict;
         struct sv_axis value = {.from = row->min, .to = row->max};
-        sv_axis_of_unit(&value,
-                        sv_dict_text(dict, dict->tracks[d->l->index->rows[i].track].unit).bytes);
+        sv_axis_of_unit(
+            &value, sv_dict_text(dict, dict->tracks[d->l->index->rows->items[i].track].unit).bytes);
         at = p->text.len;
         if (row->min < row->max) {
             struct sv_axis bare = value; /* in the same unit, whose name follows */
@@ -382,18 +382,18 @@ static double draw_rows(struct drawing *d, double y)
         d->row_y[i] = -1;
         if (!d->is_drawn[i])
             continue;
-        if (x->rows[i].group != group) {
-            group = x->rows[i].group;
+        if (x->rows->items[i].group != group) {
+            group = x->rows->items[i].group;
             draw_group(d, group, y);
             y += HEAD_HEIGHT;
         }
         d->row_y[i] = y;
         draw_label(d, i, y);
-        if (x->rows[i].lines)
+        if (x->rows->items[i].lines)
             draw_rects(d, &d->l->rows[i], y);
         else
             draw_counter(d, &d->l->rows[i], y);
-        y += row_height(&x->rows[i]);
+        y += row_height(&x->rows->items[i]);
     }
     return y;
 }
@@ -406,8 +406,8 @@ static double rows_bottom(const struct drawing *d, double y)
     for (size_t i = 0; i < d->l->n_rows; i++) {
         if (!d->is_drawn[i])
             continue;
-        y += row_height(&x->rows[i]) + (x->rows[i].group != group ? HEAD_HEIGHT : 0);
-        group = x->rows[i].group;
+        y += row_height(&x->rows->items[i]) + (x->rows->items[i].group != group ? HEAD_HEIGHT : 0);
+        group = x->rows->items[i].group;
     }
     return y;
 }

@@ -242,16 +242,16 @@ TEST(rows_below_a_thread_follow_it)
     struct sv_buf b;
     sv_track group = UINT32_MAX;
     sv_buf_init(&b, 4096);
-    for (size_t i = 0; i < x->n_rows; i++) {
-        if (x->rows[i].group != group) {
-            group = x->rows[i].group;
+    for (size_t i = 0; i < x->rows->n; i++) {
+        if (x->rows->items[i].group != group) {
+            group = x->rows->items[i].group;
             sv_buf_str(&b, "[");
             sv_group_name(m.dict, group, &b);
             sv_buf_str(&b, "] ");
         }
-        for (uint32_t k = 0; k < x->rows[i].depth; k++)
+        for (uint32_t k = 0; k < x->rows->items[i].depth; k++)
             sv_buf_byte(&b, '.');
-        sv_row_name(x, i, &b);
+        sv_row_name(x->rows, i, &b);
         sv_buf_str(&b, ", ");
     }
     CHECK_STR_EQ(sv_buf_cstr(&b),

@@ -56,7 +56,7 @@ TEST(places_slices_by_time_and_depth)
     sv_buf_init(&b, 4096);
     struct sv_layout l = lay_out(&m, 0, 200, 20);
     CHECK_UINT_EQ(l.n_rows, 1);
-    CHECK_UINT_EQ(m.x->rows[0].lines, 2);
+    CHECK_UINT_EQ(m.x->rows->items[0].lines, 2);
     CHECK_STR_EQ(text_of(&l, &b), "0:0-10*1 outer, 1:1-4*1 inner, 1:5-6*1 second, 0:10-10*1 end");
     sv_layout_fini(&l);
     l = lay_out(&m, 20, 60, 40);
@@ -148,13 +148,13 @@ TEST(operations_of_one_name_share_a_row)
     }
     REQUIRE(sv_trace_finish(m.t, &err) == 0);
     m.x = sv_layout_index_new(m.t);
-    REQUIRE(m.x->n_rows == 2);
+    REQUIRE(m.x->rows->n == 2);
     struct sv_buf b;
     sv_buf_init(&b, 100);
-    sv_row_name(m.x, 1, &b);
+    sv_row_name(m.x->rows, 1, &b);
     CHECK_STR_EQ(sv_buf_cstr(&b), "request (3)");
-    CHECK_UINT_EQ(m.x->rows[1].lines, 2); /* the third begins after the first ended */
-    CHECK_UINT_EQ(m.x->members[m.x->rows[1].first_member + 2].line, 0);
+    CHECK_UINT_EQ(m.x->rows->items[1].lines, 2); /* the third begins after the first ended */
+    CHECK_UINT_EQ(m.x->rows->members[m.x->rows->items[1].first_member + 2].line, 0);
     sv_buf_fini(&b);
     fini(&m);
 }
@@ -224,7 +224,7 @@ static bool *cover(const struct made *m, const struct sv_layout *l, size_t width
         int64_t from = m->t->slices.ts_ns[row], to = from + m->t->slices.dur_ns[row];
         if (from >= l->to_ns || (to <= l->from_ns && from < l->from_ns))
             continue;
-        uint32_t line = sv_layout_line(m->x, &m->x->members[0], row);
+        uint32_t line = sv_layout_line(m->x, &m->x->rows->members[0], row);
         size_t a = (size_t)floor(sv_layout_x(l, from)), b = (size_t)ceil(sv_layout_x(l, to));
         for (size_t x = a; x < width && (x < b || x == a); x++)
             is_covered[line * width + x] = true;
@@ -240,7 +240,8 @@ static void check_law(const struct made *m, int64_t from, int64_t to, size_t wid
     REQUIRE(is && is_near);
     for (size_t i = 0; i < l.n_rects; i++) {
         size_t a = (size_t)floor(l.rects[i].x0), b = (size_t)ceil(l.rects[i].x1);
-        CHECK_UINT_EQ(sv_layout_line(m->x, &m->x->members[0], l.rects[i].slice), l.rects[i].line);
+        CHECK_UINT_EQ(sv_layout_line(m->x, &m->x->rows->members[0], l.rects[i].slice),
+                      l.rects[i].line);
         for (size_t x = a; x < width && (x < b || x == a); x++)
             is[l.rects[i].line * width + x] = true;
     }
@@ -254,7 +255,7 @@ static void check_law(const struct made *m, int64_t from, int64_t to, size_t wid
     }
     CHECK_UINT_EQ(missing, 0);
     CHECK_UINT_EQ(invented, 0);
-    CHECK(l.n_rects <= m->x->rows[0].lines * width * 3);
+    CHECK(l.n_rects <= m->x->rows->items[0].lines * width * 3);
     free(expected);
     free(is);
     free(is_near);

@@ -18,6 +18,7 @@
 #include <sqlite3.h>
 
 struct sv_steps;
+struct sv_track_rows;
 struct sv_sql_function;
 
 /* A thread or process: `track` is 0 where the trace only implies it (the idle one, the main thread of a process). */
@@ -47,6 +48,7 @@ struct sv_sql {
     uint32_t *thread_first, *process_first; /* … and where each group begins; one more at the end */
     uint32_t *spaces, n_spaces;             /* machines */
     int64_t *self_ns;                       /* made at first use */
+    struct sv_track_rows *rows;             /* of the time line; made at first use */
     uint64_t *arg_sets;                     /* one bit per handle that occurs; made at first use */
     uint32_t arg_set_max;
     struct sv_steps *steps;            /* made at first use */
@@ -156,7 +158,9 @@ extern const struct sv_sql_table sv_sql_slice, sv_sql_track, sv_sql_thread, sv_s
     "depth INTEGER, parent_id INTEGER, arg_set_id INTEGER, thread_ts INTEGER, "                \
     "thread_dur INTEGER, thread_instruction_count INTEGER, thread_instruction_delta INTEGER, " \
     "cat TEXT, slice_id INTEGER"
-#define SV_SQL_SLICE_COLUMNS SV_SQL_SLICE_SHOWN ", kind TEXT HIDDEN, self_dur INTEGER HIDDEN"
+#define SV_SQL_SLICE_COLUMNS                                           \
+    SV_SQL_SLICE_SHOWN ", kind TEXT HIDDEN, self_dur INTEGER HIDDEN, " \
+                       "view_row INTEGER HIDDEN, view_line INTEGER HIDDEN"
 enum {
     SV_SLICE_ID,
     SV_SLICE_TS,
@@ -175,6 +179,8 @@ enum {
     SV_SLICE_SLICE_ID,
     SV_SLICE_KIND,
     SV_SLICE_SELF,
+    SV_SLICE_VIEW_ROW,
+    SV_SLICE_VIEW_LINE,
     SV_SLICE_N_COLUMNS
 };
 /* Functions that give slices have their arguments where `slice` has its hidden columns. */

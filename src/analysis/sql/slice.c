@@ -8,6 +8,7 @@
 #ifdef SV_HAVE_SQLITE
 #include "analysis/self.h"
 #include "analysis/sql/impl.h"
+#include "analysis/track_rows.h"
 #include "core/base/mem.h"
 #include "core/base/search.h"
 
@@ -111,6 +112,46 @@ static void start_track(struct sv_sql_cursor *c, const struct sv_sql_cond *cond,
     sv_sql_range(c, from, to);
 }
 
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static const struct sv_track_rows *rows_of(struct sv_sql *q)
+{
+    if (!q->rows)
+        q->rows = sv_track_rows_new(q->trace);
+    return q->rows;
+}
+
+/* What begins in the window on the tracks of one row of the time line. */
+static void start_view_row(struct sv_sql_cursor *c, const struct sv_sql_cond *cond, struct window w)
+{
+    const struct sv_track_rows *r = rows_of(c->q);
+    int64_t id;
+    uint32_t from, to, *rows = NULL;
+    size_t n = 0, cap = 0;
+    if (!sv_sql_value_int(cond->value, SV_OP_EQ, &id) || id < 0 || (uint64_t)id >= r->n ||
+        r->items[id].lines == 0)
+        return;
+    const struct sv_row_member *members = r->members + r->items[id].first_member;
+    if (r->items[id].n_members == 1) {
+        track_rows(c->q->trace, members[0].track, w, &from, &to);
+        sv_sql_range(c, from, to);
+        return;
+    }
+    for (size_t m = 0; m < r->items[id].n_members; m++) {
+        track_rows(c->q->trace, members[m].track, w, &from, &to);
+        rows = sv_grow(rows, &cap, n + (to - from), sizeof *rows);
+        for (uint32_t row = from; row < to; row++)
+            rows[n++] = row;
+    }
+    qsort(rows, n, sizeof *rows, by_number);
+    sv_index_sort_rows(c->q->index, rows, n);
+    sv_sql_own(c, rows, n);
+}
+
 static bool name_matches(const struct sv_sql *q, sv_str name, const struct sv_sql_cond *cond)
 {
     const char *pattern = (const char *)sqlite3_value_text(cond->value);
@@ -171,12 +212,6 @@ static void start_name(struct sv_sql_cursor *c, const struct sv_sql_cond *name,
     }
     sv_index_sort_rows(c->q->index, rows, n);
     sv_sql_own(c, rows, n);
-}
-
-static int by_number(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
 }
 
 /* A pattern is compared once per name, not once per row. */
@@ -262,6 +297,8 @@ static int slice_start(struct sv_sql_cursor *c, int order, const struct sv_sql_c
         start_id(c, cond);
     else if ((cond = sv_sql_find_cond(conds, n, SV_SLICE_PARENT, SV_OP_EQ)))
         start_children(c, cond);
+    else if ((cond = sv_sql_find_cond(conds, n, SV_SLICE_VIEW_ROW, SV_OP_EQ)))
+        start_view_row(c, cond, w);
     else if (name)
         start_name(c, name, track, w);
     else if (track)
@@ -331,6 +368,12 @@ void sv_sql_slice_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colu
         sqlite3_result_text(ctx, sv_kind_name(s->kind[row]), -1, SQLITE_STATIC);
         break;
     case SV_SLICE_SELF: sqlite3_result_int64(ctx, self_ns(c->q, row)); break;
+    case SV_SLICE_VIEW_ROW:
+        sqlite3_result_int64(ctx, rows_of(c->q)->row_of_track[s->track[row]]);
+        break;
+    case SV_SLICE_VIEW_LINE:
+        sqlite3_result_int64(ctx, sv_track_rows_line(rows_of(c->q), (uint32_t)row));
+        break;
     default: break;
     }
 }
@@ -357,7 +400,7 @@ static void slice_prefetch(const struct sv_sql *q, uint32_t row, unsigned used)
 static const struct sv_sql_key slice_keys[] = {
     {SV_SLICE_ID, "e", 0},       {SV_SLICE_SLICE_ID, "e", 0}, {SV_SLICE_PARENT, "e", 1e-6},
     {SV_SLICE_TRACK, "e", 0.01}, {SV_SLICE_TS, "e", 1e-5},    {SV_SLICE_TS, "gGlL", 0.05},
-    {SV_SLICE_NAME, "e", 0.01},  {SV_SLICE_NAME, "*%", 0.1},
+    {SV_SLICE_NAME, "e", 0.01},  {SV_SLICE_NAME, "*%", 0.1},  {SV_SLICE_VIEW_ROW, "e", 0.01},
 };
 
 const struct sv_sql_table sv_sql_slice = {

@@ -50,6 +50,7 @@ bool sv_sql_is_built_in(void)
 }
 #else
 #include "analysis/sql/impl.h"
+#include "analysis/track_rows.h"
 #include "core/base/mem.h"
 
 #include <stdlib.h>
@@ -193,6 +194,7 @@ void sv_sql_close(struct sv_sql *q)
     free(q->spaces);
     sv_sql_forget_steps(q);
     free(q->self_ns);
+    sv_track_rows_free(q->rows);
     free(q->arg_sets);
     free(q);
 }
