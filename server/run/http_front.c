@@ -2,24 +2,18 @@
  *
  * libmicrohttpd calls on_call() on its own threads: at the headers, for each piece of the body, at its end, and again when a suspended
  * connection was resumed. An inference suspends its connection until the batch is done; done() resumes it from a worker's thread.
- * Bodies are bounded before they are taken, in size, in number and in time (http_gate.h); every refusal is a JSON error with its status. A request
- * whose length can be read in two ways is refused: whoever stands between may read it the other way. */
+ * Bodies are bounded before they are taken, in size, in number and in time (net/http_request.h); every refusal is a JSON error with its status. */
 #include "server/run/engine.h"
 
 #include "core/base/json.h"
-#include "core/base/json_scan.h"
 #include "core/base/mem.h"
-#include "net/http_gate.h"
+#include "net/http_request.h"
 #include "net/listen_socket.h"
 
-#include <arpa/inet.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,9 +31,7 @@ struct call {
     struct sv_front *front;
     struct MHD_Connection *connection;
     struct sv_visitor *visitor;
-    uint8_t *body;
-    size_t len, cap;
-    size_t declared; /* Content-Length, 0: not given */
+    struct sv_http_body body;
     bool is_suspended;
     struct sv_model *model;
     struct sv_infer_request asked;
@@ -176,100 +168,25 @@ static enum MHD_Result send_result(struct call *k)
 
 static void drop_body(struct call *k)
 {
-    free(k->body);
-    k->body = NULL;
-    k->len = k->cap = 0;
-    sv_gate_give_back(k->front->gate, k->visitor);
+    sv_http_drop(&k->body, k->front->gate, k->visitor);
 }
 
 /* The connection ends with it: what follows would be read for nothing. */
 static enum MHD_Result refuse_midway(struct call *k, unsigned status, const char *message)
 {
-    const union MHD_ConnectionInfo *fd =
-        MHD_get_connection_info(k->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     drop_body(k);
-    if (fd)
-        sv_gate_refuse(fd->connect_fd, status, message);
+    sv_http_refuse(k->connection, status, message);
     return MHD_NO;
-}
-
-/* Memory grows with what has come, not with what was announced, and never past that. */
-static enum sv_gate_word make_place(struct call *k, size_t n)
-{
-    size_t need = k->len + n + SV_JSON_PAD, cap = k->cap ? 2 * k->cap : 4096;
-    if (need <= k->cap)
-        return SV_GATE_OK;
-    if (k->declared && cap > k->declared + SV_JSON_PAD)
-        cap = k->declared + SV_JSON_PAD;
-    if (cap > k->front->body_max + SV_JSON_PAD)
-        cap = k->front->body_max + SV_JSON_PAD;
-    cap = cap < need ? need : cap;
-    enum sv_gate_word word = sv_gate_hold(k->front->gate, k->visitor, cap - k->cap);
-    if (word == SV_GATE_OK) {
-        k->body = sv_realloc(k->body, cap);
-        k->cap = cap;
-    }
-    return word;
 }
 
 static enum MHD_Result take_body(struct call *k, const char *data, size_t n)
 {
-    if (n > k->front->body_max - k->len)
-        return refuse_midway(k, 413, "the request is larger than max_message_bytes");
-    switch (make_place(k, n)) {
-    case SV_GATE_CLIENT_FULL:
-        return refuse_midway(k, 429, "this client has too many unfinished requests");
-    case SV_GATE_ALL_FULL: return refuse_midway(k, 503, "too many unfinished requests");
-    case SV_GATE_OK: break;
-    }
-    memcpy(k->body + k->len, data, n);
-    k->len += n;
-    return MHD_YES;
-}
-
-/* How a request says where it ends. */
-struct framing {
-    unsigned lengths, encodings, odd;
-    const char *length, *encoding;
-};
-
-/* A name that another begins with: older libraries append the second line of a folded header to its name ("Content-Length:\r\n 5"). */
-static bool begins_with(const char *key, const char *name)
-{
-    size_t n = strlen(name);
-    return strncasecmp(key, name, n) == 0 && key[n] != '\0';
-}
-
-static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char *key,
-                                  const char *value)
-{
-    struct framing *f = cls;
-    (void)kind;
-    f->odd += key[strcspn(key, " \t\r\n\v\f")] != '\0'; /* "Content-Length : 5" */
-    f->odd += begins_with(key, "Content-Length") || begins_with(key, "Transfer-Encoding");
-    if (strcasecmp(key, "Content-Length") == 0) {
-        f->lengths++;
-        f->length = value ? value : "";
-    } else if (strcasecmp(key, "Transfer-Encoding") == 0) {
-        f->encodings++;
-        f->encoding = value ? value : "";
-    }
-    return MHD_YES;
-}
-
-/* What is wrong with it, or NULL. */
-static const char *judge_framing(const struct framing *f, const char *version)
-{
-    if (f->odd)
-        return "a header name contains a space, or the header is folded";
-    if (f->lengths > 1 || f->encodings > 1 || (f->lengths && f->encodings))
-        return "Content-Length and Transfer-Encoding contradict each other";
-    if (f->encoding &&
-        (strcasecmp(f->encoding, "chunked") != 0 || strcmp(version, "HTTP/1.1") != 0))
-        return "only Transfer-Encoding: chunked is supported, in HTTP/1.1";
-    if (f->length && (!*f->length || f->length[strspn(f->length, "0123456789")] != '\0'))
-        return "Content-Length is not a number";
-    return NULL;
+    const char *message;
+    unsigned status = sv_http_take(&k->body, k->front->gate, k->visitor, data, n, &message);
+    if (status == 0)
+        return MHD_YES;
+    return refuse_midway(k, status,
+                         status == 413 ? "the request is larger than max_message_bytes" : message);
 }
 
 /* ---- inference ---- */
@@ -284,7 +201,7 @@ static void on_done(struct sv_served *s)
 static enum MHD_Result infer(struct call *k, struct sv_model *m)
 {
     struct sv_err err;
-    size_t json_len = k->len;
+    size_t json_len = k->body.len;
     const char *header = MHD_lookup_connection_value(k->connection, MHD_HEADER_KIND,
                                                      "Inference-Header-Content-Length");
     if (header) {
@@ -294,11 +211,11 @@ static enum MHD_Result infer(struct call *k, struct sv_model *m)
             return send_error(k->connection, 400,
                               "Inference-Header-Content-Length is not a number");
     }
-    if (k->len == 0)
+    if (k->body.len == 0)
         return send_error(k->connection, 400, "the request has no body");
-    memset(k->body + k->len, 0, SV_JSON_PAD);
+    sv_http_complete(&k->body);
     sv_err_clear(&err);
-    int code = sv_infer_parse(&m->describes, k->body, k->len, json_len, &k->asked, &err);
+    int code = sv_infer_parse(&m->describes, k->body.data, k->body.len, json_len, &k->asked, &err);
     drop_body(k); /* its numbers are elsewhere by now */
     if (code < 0)
         return send_error(k->connection, 400, err.msg);
@@ -417,15 +334,12 @@ static enum MHD_Result route(struct call *k, const char *url, const char *method
 /* Refused before its body: the connection ends with it. */
 static enum MHD_Result begin_call(struct call *k, const char *version)
 {
-    struct framing f = {0};
-    MHD_get_connection_values(k->connection, MHD_HEADER_KIND, see_header, &f);
-    const char *wrong = judge_framing(&f, version);
+    const char *wrong = sv_http_judge(k->connection, version, &k->body.declared);
     if (wrong)
         return send_error(k->connection, 400, wrong);
-    unsigned long long length = f.length ? strtoull(f.length, NULL, 10) : 0;
-    if (length > k->front->body_max)
+    k->body.max = k->front->body_max;
+    if (k->body.declared > k->body.max)
         return send_error(k->connection, 413, "the request is larger than max_message_bytes");
-    k->declared = (size_t)length;
     sv_gate_headers(k->front->gate, k->visitor);
     return MHD_YES;
 }
@@ -472,7 +386,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **st
     sv_gate_done(k->front->gate, k->visitor);
     free(k->asked.data);
     free(k->served.out);
-    free(k->body);
+    free(k->body.data);
     free(k);
     *state = NULL;
 }
@@ -486,13 +400,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
         *context = NULL;
         return;
     }
-    const union MHD_ConnectionInfo *fd =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    int connect_fd = fd->connect_fd;
-    const union MHD_ConnectionInfo *who =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    const struct sockaddr_in *from = (const struct sockaddr_in *)(const void *)who->client_addr;
-    *context = sv_gate_enter(f->gate, connect_fd, ntohl(from->sin_addr.s_addr));
+    sv_http_entered(f->gate, connection, context);
 }
 
 /* ---- opening and closing ---- */

@@ -199,9 +199,22 @@ void sv_progress_begin(struct sv_progress *p, const struct sv_input *input, cons
     *p = (struct sv_progress){.input = input, .what = what, .started_ns = now_ns()};
 }
 
+static struct {
+    void (*call)(void *ctx, uint64_t read, uint64_t size);
+    void *ctx;
+} watch;
+
+void sv_progress_watch(void (*call)(void *ctx, uint64_t read, uint64_t size), void *ctx)
+{
+    watch.call = call;
+    watch.ctx = ctx;
+}
+
 void sv_progress_tick(void *progress)
 {
     struct sv_progress *p = progress;
+    if (watch.call)
+        watch.call(watch.ctx, sv_input_read_bytes(p->input), p->input->size_bytes);
     if (console.quiet || !isatty(STDERR_FILENO))
         return;
     int64_t now = now_ns();

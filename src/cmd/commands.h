@@ -25,6 +25,7 @@
     X(critical_path)   \
     X(export)          \
     X(plot)            \
+    X(view)            \
     X(show)            \
     X(recover)         \
     X(listen)          \

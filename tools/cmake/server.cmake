@@ -1,7 +1,6 @@
 # stave-server and stave-load. The server stands on StarPU, libmicrohttpd, a BLAS and OpenCL; where one of them is absent it is left out, and
 # this says so. The load generator needs none of them.
 sv_dependency(starpu starpu-1.3 PROGRAM)
-sv_dependency(microhttpd libmicrohttpd PROGRAM)
 sv_dependency(blas openblas PROGRAM)
 sv_dependency(ocl_loader OpenCL PROGRAM)
 

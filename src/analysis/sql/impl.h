@@ -53,6 +53,7 @@ struct sv_sql {
     uint32_t arg_set_max;
     struct sv_steps *steps;            /* made at first use */
     bool is_writing;                   /* export: files may be attached */
+    int64_t limit_ms, deadline_ms;     /* of the running statements; 0: no limit */
     struct sv_sql_function *functions; /* made by CREATE PERFETTO FUNCTION */
     char foreign_module[104];          /* an included module of which Stave has nothing */
 };

@@ -33,6 +33,12 @@ int sv_sql_export(struct sv_sql *q, const char *path, struct sv_err *err)
     return sv_sql_run(q, path, NULL, err);
 }
 
+void sv_sql_limit(struct sv_sql *q, int64_t milliseconds)
+{
+    (void)q;
+    (void)milliseconds;
+}
+
 void sv_sql_interrupt(struct sv_sql *q)
 {
     (void)q;
@@ -55,6 +61,7 @@ bool sv_sql_is_built_in(void)
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 bool sv_sql_is_built_in(void)
 {
@@ -204,6 +211,25 @@ void sv_sql_interrupt(struct sv_sql *q)
     sqlite3_interrupt(q->db);
 }
 
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int is_late(void *ctx)
+{
+    const struct sv_sql *q = ctx;
+    return now_ms() > q->deadline_ms;
+}
+
+void sv_sql_limit(struct sv_sql *q, int64_t milliseconds)
+{
+    q->limit_ms = milliseconds;
+    sqlite3_progress_handler(q->db, milliseconds ? 10000 : 0, is_late, q);
+}
+
 bool sv_sql_is_complete(const char *sql)
 {
     return sqlite3_complete(sql);
@@ -224,6 +250,10 @@ static int statement_error(struct sv_sql *q, const char *sql, const char *at, st
 {
     int rc = sqlite3_errcode(q->db) & 0xff, offset = sqlite3_error_offset(q->db);
     const char *message = sqlite3_errmsg(q->db), *hint = sv_sql_dialect_hint(q, message);
+    if (rc == SQLITE_INTERRUPT && q->limit_ms && is_late(q))
+        return sv_err_set(err, SV_EAGAIN, SV_NO_POS,
+                          "ended after %lld s: narrow the query, or run it with 'stave query'",
+                          (long long)q->limit_ms / 1000);
     if (rc == SQLITE_INTERRUPT)
         return sv_err_set(err, SV_EAGAIN, SV_NO_POS, "interrupted");
     if (rc == SQLITE_NOMEM)
@@ -310,6 +340,7 @@ int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_rows_sink *rows, str
     char *text = sv_strndup(sql, strlen(sql));
     const char *at = text, *tail;
     int code = 0;
+    q->deadline_ms = q->limit_ms ? now_ms() + q->limit_ms : INT64_MAX;
     while (code >= 0 && *(at = sv_sql_skip_space(at))) {
         sqlite3_stmt *s = NULL;
         if ((code = sv_sql_dialect(q, text + (at - text), &tail, err)) != 0) {

@@ -34,6 +34,9 @@ void sv_sql_close(struct sv_sql *q);
 /* Runs all statements of `sql`. Errors name the statement's line and what SQLite says; SV_EUSAGE for bad SQL. */
 int sv_sql_run(struct sv_sql *q, const char *sql, struct sv_rows_sink *rows, struct sv_err *err);
 
+/* Statements that run longer than this fail with SV_EAGAIN; 0: no limit. */
+void sv_sql_limit(struct sv_sql *q, int64_t milliseconds);
+
 /* Ends the running statement soon; it fails with SV_EAGAIN. May be called from a signal handler. */
 void sv_sql_interrupt(struct sv_sql *q);
 

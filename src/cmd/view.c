@@ -1,0 +1,261 @@
+/* stave view: the trace in a browser.
+ *
+ * The inputs are opened once to see that they are traces; then the page is served, while the trace is loaded here; then the program waits for a
+ * signal. The browser gets the address from a file that only this user can read: the arguments of a program can be read by everybody. */
+#include "view/viewer.h"
+
+#include "cli/console.h"
+#include "cmd/commands.h"
+#include "core/base/mem.h"
+#include "files/load.h"
+#include "net/web.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct view {
+    const char *from, *socket;
+    bool strict, assume, no_browser;
+    uint64_t port, memory_limit;
+};
+
+/* ---- the browser ---- */
+
+static bool has_display(void)
+{
+    const char *x = getenv("DISPLAY"), *wayland = getenv("WAYLAND_DISPLAY");
+    return (x && *x) || (wayland && *wayland);
+}
+
+/* A page that leads to the address. Its name, or NULL. */
+static char *write_link(const char *url)
+{
+    const char *folder = getenv("XDG_RUNTIME_DIR");
+    char *name = NULL;
+    if (asprintf(&name, "%s/stave-view-XXXXXX.html", folder && *folder ? folder : "/tmp") < 0)
+        return NULL;
+    int fd = mkstemps(name, 5); /* 0600 */
+    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (!f) {
+        if (fd >= 0)
+            close(fd);
+        free(name);
+        return NULL;
+    }
+    fprintf(f,
+            "<!doctype html><meta charset=\"utf-8\"><title>stave view</title>"
+            "<meta http-equiv=\"refresh\" content=\"0;url=%s\"><a href=\"%s\">stave view</a>\n",
+            url, url);
+    fclose(f);
+    return name;
+}
+
+static void open_browser(char *link)
+{
+    extern char **environ;
+    char program[] = "xdg-open";
+    char *argv[] = {program, link, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    pid_t pid;
+    sigemptyset(&none);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (posix_spawnp(&pid, program, &actions, &attributes, argv, environ) != 0)
+        sv_console_note("no browser was found: open the address yourself");
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+}
+
+/* ---- serving ---- */
+
+struct serving {
+    struct sv_viewer *viewer;
+    char *link;
+    size_t n_inputs, at_input;
+};
+
+static const sigset_t *end_signals(void)
+{
+    static sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    return &set;
+}
+
+static void end_serving(struct serving *s)
+{
+    sv_viewer_close(s->viewer);
+    if (s->link)
+        unlink(s->link);
+    free(s->link);
+}
+
+/* While the trace is loaded nobody waits for signals; here they are looked for, and obeyed after cleaning up. */
+static void on_progress(void *ctx, uint64_t read, uint64_t size)
+{
+    struct serving *s = ctx;
+    sigset_t pending;
+    if (size)
+        sv_viewer_progress(s->viewer, 0.95 * (double)(read < size ? read : size) / (double)size);
+    sigpending(&pending);
+    if (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) ||
+        sigismember(&pending, SIGHUP)) {
+        end_serving(s);
+        exit(0);
+    }
+}
+
+static char *notes_name(const char *path)
+{
+    char *name = NULL;
+    if (asprintf(&name, "%s.notes.json", path) < 0)
+        sv_out_of_memory(strlen(path) + 16);
+    return name;
+}
+
+/* Nothing is served of what is no trace. */
+static int check_inputs(const struct view *o, const struct sv_words *paths, struct sv_err *err)
+{
+    int code = sv_check_inputs(paths->items, paths->n, NULL, err);
+    for (size_t i = 0; i < paths->n && code >= 0; i++) {
+        struct sv_dict *dict = sv_dict_new();
+        struct sv_opened in;
+        code = sv_open_input(paths->items[i], o->from, 0, dict, &in, err);
+        sv_opened_close(&in);
+        sv_dict_free(dict);
+    }
+    return code;
+}
+
+static void announce(const struct view *o, struct serving *s)
+{
+    char host[256] = "HOST";
+    const char *url = sv_viewer_url(s->viewer);
+    unsigned port = sv_viewer_port(s->viewer);
+    printf("%s\n", url);
+    fflush(stdout);
+    gethostname(host, sizeof host - 1);
+    if (o->socket)
+        sv_console_note("from your machine: ssh -N -L 8080:%s %s", o->socket, host);
+    else
+        sv_console_note("from another machine: ssh -N -L %u:127.0.0.1:%u %s", port, port, host);
+    if (o->no_browser || o->socket || !has_display())
+        return;
+    s->link = write_link(url);
+    if (s->link)
+        open_browser(s->link);
+}
+
+static int load(const struct view *o, const struct sv_words *paths, struct serving *s,
+                struct sv_loaded *l, struct sv_err *err)
+{
+    struct sv_load_how how = {o->from, o->strict, o->assume, o->memory_limit};
+    sv_progress_watch(on_progress, s);
+    int code = sv_load_traces(paths->items, paths->n, &how, l, err);
+    sv_progress_watch(NULL, NULL);
+    if (code < 0)
+        return code;
+    struct stat file;
+    struct sv_viewer_trace about = {
+        .report = &l->in.report,
+        .format = l->in.format ? l->in.format->name : NULL,
+        .bytes = stat(paths->items[0], &file) == 0 ? (uint64_t)file.st_size : 0};
+    sv_viewer_show(s->viewer, l->trace, &about);
+    return 0;
+}
+
+static int serve(const struct view *o, const struct sv_words *paths, struct sv_err *err)
+{
+    struct sv_loaded loaded = {0};
+    struct serving s = {0};
+    char *notes = notes_name(paths->items[0]);
+    sigset_t before;
+    int signal;
+    sigprocmask(SIG_BLOCK, end_signals(), &before); /* the threads of the viewer inherit it */
+    int code = sv_viewer_open(&(struct sv_viewer_options){.name = basename(paths->items[0]),
+                                                          .notes = notes,
+                                                          .port = (uint16_t)o->port,
+                                                          .socket = o->socket},
+                              &s.viewer, err);
+    free(notes);
+    if (code >= 0) {
+        announce(o, &s);
+        code = load(o, paths, &s, &loaded, err);
+    }
+    if (code >= 0)
+        sigwait(end_signals(), &signal);
+    end_serving(&s);
+    sv_loaded_free(&loaded);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return code;
+}
+
+static int run(void *options, const struct sv_words *operands, struct sv_err *err)
+{
+    const struct view *o = options;
+    int code = sv_expect_operands(operands, 1, SIZE_MAX, "trace", err);
+    if (code >= 0)
+        code = sv_options_either("port", "socket", err);
+    if (code < 0)
+        return code;
+    if (o->port > 65535)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--port must be 1 to 65535");
+    if (!sv_web_is_built_in())
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "this build has no viewer: install libmicrohttpd and build again");
+    code = check_inputs(o, operands, err);
+    return code < 0 ? code : serve(o, operands, err);
+}
+
+static const struct sv_option options[] = {
+    {0, "port", "PORT", SV_OPT_COUNT, offsetof(struct view, port),
+     "the port on 127.0.0.1 and ::1 (default: any that is free)", NULL},
+    {0, "socket", "PATH", SV_OPT_TEXT, offsetof(struct view, socket),
+     "a Unix socket that only you can open, instead of a port", NULL},
+    {0, "no-browser", NULL, SV_OPT_FLAG, offsetof(struct view, no_browser),
+     "print the address only", NULL},
+    SV_MEMORY_OPTION(struct view),
+    SV_INPUTS_OPTIONS(struct view),
+    {0},
+};
+
+static const struct sv_example examples[] = {
+    {"stave view run.pftrace", "prints the address and opens the browser"},
+    {"stave view rank0.pftrace rank1.pftrace", "several traces on one axis"},
+    {"stave view --no-browser --port 9001 run.json.gz",
+     "on a server; stave prints the ssh command for your machine"},
+    {0},
+};
+
+const struct sv_command sv_command_view = {
+    .name = "view",
+    .operands = "TRACE…",
+    .summary = "show the timeline in a browser",
+    .description =
+        "Serves the timeline of the traces to a browser on this machine, without internet: the "
+        "page is part of the program. It prints the address and ends with Ctrl-C. In the page, ? "
+        "lists the keys.\n\n"
+        "Only this machine can connect, and only with the token in the address. From another "
+        "machine use ssh; the command for it is printed. Notes that you write in the page are "
+        "kept beside the trace in FILE.notes.json.",
+    .options = options,
+    .examples = examples,
+    .lists = sv_format_lists,
+    .options_size = sizeof(struct view),
+    .run = run,
+};

@@ -1,0 +1,473 @@
+/* The web server of the viewer: checks, limits and headers around a function that answers. See web.h.
+ *
+ * libmicrohttpd has a thread for each connection and calls on_call() there: at the headers, for each piece of the body, and at its end. The
+ * checks come before the body: who has no token cannot make us take one. */
+#include "net/web.h"
+
+#include "core/base/json.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void sv_web_error(struct sv_web_answer *a, unsigned status, const char *fmt, ...)
+{
+    char text[600];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    sv_buf_clear(&a->body);
+    a->fixed = NULL;
+    a->status = status;
+    a->type = "application/json";
+    sv_buf_str(&a->body, "{\"error\":");
+    sv_json_escape(&a->body, text, strlen(text));
+    sv_buf_byte(&a->body, '}');
+}
+
+#ifdef SV_HAVE_MICROHTTPD
+#include "core/base/mem.h"
+#include "net/http_request.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <zlib.h>
+
+struct sv_web {
+    struct sv_web_options o;
+    struct MHD_Daemon *daemons[2]; /* IPv4 or the Unix socket; IPv6 */
+    struct sv_gate *gate;
+    uint16_t port;
+    char token[33];
+    char *socket;
+};
+
+/* One request on a connection, from its headers to its answer. */
+struct call {
+    struct sv_web *web;
+    struct sv_visitor *visitor;
+    struct sv_http_body body;
+    bool is_post;
+};
+
+bool sv_web_is_built_in(void)
+{
+    return true;
+}
+
+uint16_t sv_web_port(const struct sv_web *w)
+{
+    return w->port;
+}
+
+const char *sv_web_token(const struct sv_web *w)
+{
+    return w->token;
+}
+
+const char *sv_web_param(const struct sv_web_request *q, const char *name)
+{
+    return MHD_lookup_connection_value(q->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+/* ---- answers ---- */
+
+#define SMALL 1024u /* not worth compressing */
+
+static bool takes_gzip(struct MHD_Connection *c)
+{
+    const char *accepted = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Accept-Encoding");
+    return accepted && strstr(accepted, "gzip");
+}
+
+/* Fast rather than small: the page is waiting. */
+static bool compress_body(struct sv_buf *b)
+{
+    z_stream z = {0};
+    if (deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+        return false;
+    size_t cap = deflateBound(&z, b->len);
+    uint8_t *out = sv_realloc(NULL, cap);
+    z.next_in = b->data;
+    z.avail_in = (uInt)b->len;
+    z.next_out = out;
+    z.avail_out = (uInt)cap;
+    bool is_done = deflate(&z, Z_FINISH) == Z_STREAM_END;
+    deflateEnd(&z);
+    if (!is_done) {
+        free(out);
+        return false;
+    }
+    free(b->data);
+    b->data = out;
+    b->len = z.total_out;
+    b->cap = cap;
+    return true;
+}
+
+static void add_headers(const struct sv_web *w, struct MHD_Response *r, const char *type)
+{
+    MHD_add_response_header(r, "Content-Type", type ? type : "application/json");
+    MHD_add_response_header(r, "Content-Security-Policy", w->o.policy);
+    MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
+    MHD_add_response_header(r, "Cache-Control", "no-store");
+    MHD_add_response_header(r, "Cross-Origin-Resource-Policy", "same-origin");
+    MHD_add_response_header(r, "Cross-Origin-Opener-Policy", "same-origin");
+}
+
+static enum MHD_Result send_answer(struct sv_web *w, struct MHD_Connection *c,
+                                   struct sv_web_answer *a)
+{
+    struct MHD_Response *r;
+    bool is_packed = false;
+    unsigned status = a->status ? a->status : 200;
+    if (a->fixed) {
+        sv_buf_fini(&a->body);
+        r = MHD_create_response_from_buffer(a->fixed_len, (void *)(uintptr_t)a->fixed,
+                                            MHD_RESPMEM_PERSISTENT);
+    } else {
+        if (a->body.failed)
+            sv_web_error(a, 413, "the answer is too large: ask for less");
+        status = a->status ? a->status : 200;
+        is_packed = a->body.len > SMALL && takes_gzip(c) && compress_body(&a->body);
+        r = MHD_create_response_from_buffer(a->body.len, a->body.data, MHD_RESPMEM_MUST_FREE);
+        if (!r)
+            sv_buf_fini(&a->body);
+    }
+    if (!r)
+        return MHD_NO;
+    add_headers(w, r, a->type);
+    if (is_packed)
+        MHD_add_response_header(r, "Content-Encoding", "gzip");
+    if (status == 400 || status == 413)
+        MHD_add_response_header(r, "Connection", "close");
+    enum MHD_Result result = MHD_queue_response(c, status, r);
+    MHD_destroy_response(r);
+    return result;
+}
+
+static enum MHD_Result send_error(struct sv_web *w, struct MHD_Connection *c, unsigned status,
+                                  const char *message)
+{
+    struct sv_web_answer a = {0};
+    sv_buf_init(&a.body, 1u << 16);
+    sv_web_error(&a, status, "%s", message);
+    return send_answer(w, c, &a);
+}
+
+/* ---- who asks ---- */
+
+/* NAME or NAME:PORT with a loopback name. Behind a Unix socket any port will do: it is that of the user's ssh. */
+static bool is_our_host(const struct sv_web *w, const char *host)
+{
+    static const char *const names[] = {"127.0.0.1", "localhost", "[::1]"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t n = strlen(names[i]);
+        char port[8];
+        snprintf(port, sizeof port, ":%u", w->port);
+        if (strncmp(host, names[i], n) == 0 &&
+            (strcmp(host + n, port) == 0 ||
+             (w->socket &&
+              (!host[n] || (host[n] == ':' && !host[n + 1 + strspn(host + n + 1, "0123456789")])))))
+            return true;
+    }
+    return false;
+}
+
+static bool is_our_origin(const struct sv_web *w, const char *origin, const char *host)
+{
+    return strncmp(origin, "http://", 7) == 0 && strcmp(origin + 7, host) == 0 &&
+           is_our_host(w, origin + 7);
+}
+
+/* Takes as long for a wrong token as for a right one. */
+static bool is_token(const struct sv_web *w, const char *given)
+{
+    size_t n = strlen(w->token);
+    unsigned differ = !given || strlen(given) != n;
+    for (size_t i = 0; !differ && i < n; i++)
+        differ |= (unsigned)(given[i] ^ w->token[i]) << 8;
+    return !differ;
+}
+
+/* The status of a refusal, or 0. */
+static unsigned judge_caller(const struct sv_web *w, struct MHD_Connection *c, const char *url,
+                             const char **message)
+{
+    const char *host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Host");
+    const char *origin = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Origin");
+    if (!host || !is_our_host(w, host)) {
+        *message = "the name in Host is not this machine's loopback address";
+        return 403;
+    }
+    if (origin && !is_our_origin(w, origin, host)) {
+        *message = "requests of other sites are refused";
+        return 403;
+    }
+    if (strncmp(url, "/api", 4) == 0 &&
+        !is_token(w, MHD_lookup_connection_value(c, MHD_HEADER_KIND, "X-Stave-Token"))) {
+        *message = "the token is missing or wrong: use the URL that 'stave view' printed";
+        return 401;
+    }
+    return 0;
+}
+
+/* ---- libmicrohttpd's calls ---- */
+
+static enum MHD_Result begin_call(struct call *k, struct MHD_Connection *c, const char *url,
+                                  const char *method, const char *version)
+{
+    const char *message;
+    unsigned status = judge_caller(k->web, c, url, &message);
+    k->is_post = strcmp(method, "POST") == 0;
+    if (status)
+        return send_error(k->web, c, status, message);
+    if (!k->is_post && strcmp(method, "GET") != 0)
+        return send_error(k->web, c, 405, "only GET and POST are supported");
+    message = sv_http_judge(c, version, &k->body.declared);
+    if (message)
+        return send_error(k->web, c, 400, message);
+    k->body.max = k->web->o.body_max;
+    if (k->body.declared > k->body.max)
+        return send_error(k->web, c, 413, "the request is too large");
+    sv_gate_headers(k->web->gate, k->visitor);
+    return MHD_YES;
+}
+
+static enum MHD_Result answer_call(struct call *k, struct MHD_Connection *c, const char *url)
+{
+    struct sv_web_request q = {.path = url,
+                               .is_post = k->is_post,
+                               .body = k->body.data,
+                               .len = k->body.len,
+                               .connection = c};
+    struct sv_web_answer a = {0};
+    sv_gate_complete(k->web->gate, k->visitor);
+    sv_http_complete(&k->body);
+    sv_buf_init(&a.body, k->web->o.answer_max);
+    k->web->o.answer(k->web->o.ctx, &q, &a);
+    sv_http_drop(&k->body, k->web->gate, k->visitor);
+    sv_gate_answer(k->web->gate, k->visitor);
+    return send_answer(k->web, c, &a);
+}
+
+static enum MHD_Result on_call(void *cls, struct MHD_Connection *c, const char *url,
+                               const char *method, const char *version, const char *upload,
+                               size_t *upload_size, void **state)
+{
+    struct call *k = *state;
+    if (!k) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        k = sv_alloc(sizeof *k);
+        k->web = cls;
+        k->visitor = info->socket_context;
+        *state = k;
+        return begin_call(k, c, url, method, version);
+    }
+    if (*upload_size) {
+        const char *message;
+        unsigned status =
+            sv_http_take(&k->body, k->web->gate, k->visitor, upload, *upload_size, &message);
+        *upload_size = 0;
+        if (status == 0)
+            return MHD_YES;
+        sv_http_drop(&k->body, k->web->gate, k->visitor);
+        sv_http_refuse(c, status, message);
+        return MHD_NO;
+    }
+    return answer_call(k, c, url);
+}
+
+static void on_completed(void *cls, struct MHD_Connection *c, void **state,
+                         enum MHD_RequestTerminationCode why)
+{
+    struct call *k = *state;
+    (void)cls;
+    (void)c;
+    (void)why;
+    if (!k)
+        return;
+    sv_http_drop(&k->body, k->web->gate, k->visitor);
+    sv_gate_done(k->web->gate, k->visitor);
+    free(k);
+    *state = NULL;
+}
+
+static void on_connection(void *cls, struct MHD_Connection *c, void **context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct sv_web *w = cls;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) { /* the descriptor is still open */
+        sv_gate_leave(w->gate, *context);
+        *context = NULL;
+    } else {
+        sv_http_entered(w->gate, c, context);
+    }
+}
+
+/* ---- sockets ---- */
+
+static int listen_on(const struct sockaddr *a, socklen_t len)
+{
+    int yes = 1, fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    if (a->sa_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
+    if (a->sa_family != AF_UNIX)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(fd, a, len) == 0 && listen(fd, 64) == 0)
+        return fd;
+    int kept = errno;
+    close(fd);
+    errno = kept;
+    return -1;
+}
+
+/* A name that is there already is refused, whatever it is: it may be another viewer's. */
+static int listen_on_path(struct sv_web *w, struct sv_err *err)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    if (strlen(w->o.socket) >= sizeof a.sun_path)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--socket: a name of at most %zu bytes",
+                          sizeof a.sun_path - 1);
+    memcpy(a.sun_path, w->o.socket, strlen(w->o.socket) + 1);
+    mode_t before = umask(0177); /* 0600 from the first moment on */
+    int fd = listen_on((const struct sockaddr *)&a, sizeof a);
+    umask(before);
+    if (fd < 0)
+        return sv_err_sys(err, "cannot listen on %s", w->o.socket);
+    w->socket = sv_strndup(w->o.socket, strlen(w->o.socket));
+    return fd;
+}
+
+static int listen_on_port(struct sv_web *w, struct sv_err *err)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons(w->o.port),
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof a;
+    int fd = listen_on((const struct sockaddr *)&a, sizeof a);
+    if (fd < 0)
+        return sv_err_sys(err, "cannot listen on port %u of 127.0.0.1", w->o.port);
+    getsockname(fd, (struct sockaddr *)&a, &len);
+    w->port = ntohs(a.sin_port);
+    return fd;
+}
+
+/* -1: this machine has no IPv6, or another program has the port there. */
+static int listen_on_ipv6(const struct sv_web *w)
+{
+    struct sockaddr_in6 a = {
+        .sin6_family = AF_INET6, .sin6_port = htons(w->port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    return w->port ? listen_on((const struct sockaddr *)&a, sizeof a) : -1;
+}
+
+static struct MHD_Daemon *start(struct sv_web *w, int listener)
+{
+    struct MHD_Daemon *d = MHD_start_daemon(
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL, 0, NULL,
+        NULL, on_call, w, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_NOTIFY_COMPLETED,
+        on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, w,
+        MHD_OPTION_CONNECTION_LIMIT, 64u, MHD_OPTION_CONNECTION_TIMEOUT, 120u,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+    if (!d)
+        close(listener);
+    return d;
+}
+
+static int make_token(struct sv_web *w, struct sv_err *err)
+{
+    uint8_t bytes[16];
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        return sv_err_sys(err, "cannot make a token");
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(w->token + 2 * i, 3, "%02x", bytes[i]);
+    return 0;
+}
+
+int sv_web_open(const struct sv_web_options *o, struct sv_web **out, struct sv_err *err)
+{
+    struct sv_gate_limits limits = {.all_bytes = 4 * o->body_max,
+                                    .client_bytes = 4 * o->body_max,
+                                    .header_ms = 10000,
+                                    .request_ms = 30000,
+                                    .idle_ms = 120000,
+                                    .answer_ms = 120000};
+    struct sv_web *w = *out = sv_alloc(sizeof *w);
+    w->o = *o;
+    int code = make_token(w, err);
+    if (code >= 0)
+        code = sv_gate_open(&limits, &w->gate, err);
+    if (code < 0)
+        return code;
+    int fd = o->socket ? listen_on_path(w, err) : listen_on_port(w, err);
+    if (fd < 0)
+        return err->code;
+    w->daemons[0] = start(w, fd);
+    if (!w->daemons[0])
+        return sv_err_sys(err, "cannot start the web server");
+    int fd6 = listen_on_ipv6(w);
+    if (fd6 >= 0)
+        w->daemons[1] = start(w, fd6);
+    return 0;
+}
+
+void sv_web_close(struct sv_web *w)
+{
+    if (!w)
+        return;
+    for (size_t i = 0; i < 2; i++)
+        if (w->daemons[i])
+            MHD_stop_daemon(w->daemons[i]);
+    if (w->socket)
+        unlink(w->socket);
+    free(w->socket);
+    if (w->gate)
+        sv_gate_close(w->gate);
+    free(w);
+}
+#else
+bool sv_web_is_built_in(void)
+{
+    return false;
+}
+uint16_t sv_web_port(const struct sv_web *w)
+{
+    (void)w;
+    return 0;
+}
+const char *sv_web_token(const struct sv_web *w)
+{
+    (void)w;
+    return "";
+}
+const char *sv_web_param(const struct sv_web_request *q, const char *name)
+{
+    (void)q;
+    (void)name;
+    return NULL;
+}
+int sv_web_open(const struct sv_web_options *o, struct sv_web **out, struct sv_err *err)
+{
+    (void)o;
+    *out = NULL;
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                      "built without libmicrohttpd: install it and build again");
+}
+void sv_web_close(struct sv_web *w)
+{
+    (void)w;
+}
+#endif

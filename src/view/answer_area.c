@@ -1,0 +1,336 @@
+/* /api/area: what is in a rectangle of the time line, by name, and as a call tree.
+ *
+ * Two passes over the slices that touch it: the first counts by name and builds the tree, the second collects durations for the percentiles. */
+#include "view/answers.h"
+
+#include "analysis/stats.h"
+#include "core/base/map.h"
+#include "core/base/mem.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define NODES_MAX 2000u
+#define DURATIONS_MAX \
+    (1u << 25) /* more slices than this have no percentiles: they would take too much memory */
+#define DEPTHS         1024u /* of the tree; what is deeper counts for its ancestor there */
+#define NAMES_ANSWERED 5000
+
+struct name_sum {
+    sv_str name;
+    uint8_t color;
+    uint64_t count;
+    int64_t total_ns, self_ns, min_ns, max_ns;
+    uint64_t first; /* of its durations */
+    uint64_t filled;
+};
+
+struct node {
+    sv_str name;
+    int32_t parent;
+    int64_t total_ns, self_ns;
+    uint64_t count;
+};
+
+struct area {
+    const struct sv_shown *s;
+    const struct sv_ask *ask;
+    struct sv_map group_of; /* name → number + 1 */
+    struct name_sum *sums;
+    size_t n_sums, cap_sums;
+    uint64_t n;
+    struct sv_map node_of; /* parent and name → number + 1 */
+    struct node *nodes;
+    size_t n_nodes, cap_nodes;
+    int32_t open[DEPTHS]; /* the newest node of each depth */
+    int64_t *durations;
+};
+
+static struct name_sum *sum_of(struct area *a, uint32_t slice)
+{
+    bool is_new;
+    sv_str name = a->s->trace->slices.name[slice];
+    uint64_t *number = sv_map_add(&a->group_of, name, &is_new);
+    if (is_new) {
+        a->sums = sv_grow(a->sums, &a->cap_sums, a->n_sums + 1, sizeof *a->sums);
+        a->sums[a->n_sums++] =
+            (struct name_sum){.name = name,
+                              .color = (uint8_t)sv_color_number(&a->s->colors, slice),
+                              .min_ns = INT64_MAX};
+        *number = a->n_sums;
+    }
+    return &a->sums[*number - 1];
+}
+
+static int32_t node_below(struct area *a, int32_t parent, sv_str name)
+{
+    bool is_new;
+    uint64_t key = (uint64_t)(uint32_t)parent << 32 | name;
+    uint64_t *number = sv_map_find(&a->node_of, key);
+    if (number)
+        return (int32_t)*number - 1;
+    if (a->n_nodes == NODES_MAX)
+        return parent;
+    a->nodes = sv_grow(a->nodes, &a->cap_nodes, a->n_nodes + 1, sizeof *a->nodes);
+    a->nodes[a->n_nodes++] = (struct node){.name = name, .parent = parent};
+    *sv_map_add(&a->node_of, key, &is_new) = a->n_nodes;
+    return (int32_t)a->n_nodes - 1;
+}
+
+/* What of the slice is inside of the area. */
+static int64_t inside(const struct area *a, uint32_t slice)
+{
+    int64_t from = a->s->trace->slices.ts_ns[slice], to = sv_trace_end_ns(a->s->trace, slice);
+    from = from > a->ask->from_ns ? from : a->ask->from_ns;
+    to = to < a->ask->to_ns ? to : a->ask->to_ns;
+    return to > from ? to - from : 0;
+}
+
+static void add_to_tree(struct area *a, uint32_t slice, uint32_t depth, int64_t inside_ns,
+                        bool has_parent)
+{
+    sv_str name = a->s->trace->slices.name[slice];
+    depth = depth < DEPTHS - 1 ? depth : DEPTHS - 1;
+    int32_t parent = depth && has_parent ? a->open[depth - 1] : -1;
+    int32_t node = node_below(a, parent, name);
+    a->open[depth] = node;
+    if (node < 0)
+        return;
+    a->nodes[node].count++;
+    if (node != parent) {
+        a->nodes[node].total_ns += inside_ns;
+        a->nodes[node].self_ns += inside_ns;
+    }
+    if (parent >= 0 && node != parent)
+        a->nodes[parent].self_ns -= inside_ns;
+}
+
+static void add_slice(struct area *a, uint32_t slice, uint32_t first_line, bool nests)
+{
+    const struct sv_slices *c = &a->s->trace->slices;
+    struct name_sum *sum = sum_of(a, slice);
+    int64_t inside_ns = inside(a, slice);
+    int64_t dur = sv_trace_end_ns(a->s->trace, slice) - c->ts_ns[slice];
+    uint32_t parent = c->parent[slice];
+    bool has_parent = nests && parent != SV_NO_ROW &&
+                      sv_track_rows_line(a->s->rows, parent) >= first_line;
+    a->n++;
+    sum->count++;
+    sum->total_ns += inside_ns;
+    sum->self_ns += inside_ns;
+    sum->min_ns = dur < sum->min_ns ? dur : sum->min_ns;
+    sum->max_ns = dur > sum->max_ns ? dur : sum->max_ns;
+    if (has_parent)
+        sum_of(a, parent)->self_ns -= inside_ns;
+    add_to_tree(a, slice, nests ? c->depth[slice] : 0, inside_ns, has_parent);
+}
+
+static void add_duration(struct area *a, uint32_t slice)
+{
+    struct name_sum *sum = sum_of(a, slice);
+    a->durations[sum->first + sum->filled++] = sv_trace_end_ns(a->s->trace, slice) -
+                                               a->s->trace->slices.ts_ns[slice];
+}
+
+/* Each slice that touches the area and lies on one of its lines. */
+static void walk_row(struct area *a, const struct sv_ask_row *row, bool is_first_pass)
+{
+    const struct sv_track_rows *rows = a->s->rows;
+    const struct sv_row_info *info = &rows->items[row->row];
+    for (size_t m = 0; info->lines && m < info->n_members; m++) {
+        sv_track track = rows->members[info->first_member + m].track;
+        bool nests = !a->s->trace->tracks[track].has_overlap;
+        struct sv_window w = sv_trace_window(a->s->trace, track, a->ask->from_ns, a->ask->to_ns);
+        for (uint32_t slice; sv_window_next(&w, &slice);) {
+            uint32_t line = sv_track_rows_line(rows, slice) - row->first_line;
+            if (line >= row->n_lines)
+                continue;
+            if (is_first_pass)
+                add_slice(a, slice, row->first_line, nests);
+            else
+                add_duration(a, slice);
+        }
+    }
+}
+
+static void collect_durations(struct area *a)
+{
+    uint64_t at = 0;
+    if (a->n > DURATIONS_MAX)
+        return;
+    a->durations = sv_alloc((a->n + 1) * sizeof *a->durations);
+    for (size_t i = 0; i < a->n_sums; i++) {
+        a->sums[i].first = at;
+        at += a->sums[i].count;
+    }
+    for (size_t i = 0; i < a->ask->n_rows; i++)
+        walk_row(a, &a->ask->rows[i], false);
+}
+
+/* ---- the answer ---- */
+
+static int by_total(const void *a, const void *b)
+{
+    const struct name_sum *x = a, *y = b;
+    if (x->total_ns != y->total_ns)
+        return x->total_ns > y->total_ns ? -1 : 1;
+    return x->name < y->name ? -1 : x->name > y->name;
+}
+
+static void put_percentile(struct sv_json *j, struct area *a, const struct name_sum *sum, double p)
+{
+    if (!a->durations)
+        sv_json_null(j);
+    else
+        sv_put_time(j, (int64_t)sv_percentile(a->durations + sum->first, sum->count, p));
+}
+
+static void put_sum(struct sv_json *j, struct area *a, const struct name_sum *sum)
+{
+    sv_json_begin(j, '{');
+    sv_json_lit(j, "name");
+    sv_json_u64(j, sum->name);
+    sv_json_lit(j, "text");
+    sv_put_str(j, a->s->trace->dict, sum->name);
+    sv_json_lit(j, "colour");
+    sv_json_u64(j, sum->color);
+    sv_json_lit(j, "count");
+    sv_put_count(j, sum->count);
+    sv_json_lit(j, "total");
+    sv_put_time(j, sum->total_ns);
+    sv_json_lit(j, "self");
+    sv_put_time(j, sum->self_ns);
+    sv_json_lit(j, "min");
+    sv_put_time(j, sum->min_ns);
+    sv_json_lit(j, "p50");
+    put_percentile(j, a, sum, 0.5);
+    sv_json_lit(j, "p90");
+    put_percentile(j, a, sum, 0.9);
+    sv_json_lit(j, "p99");
+    put_percentile(j, a, sum, 0.99);
+    sv_json_lit(j, "max");
+    sv_put_time(j, sum->max_ns);
+    sv_json_end(j);
+}
+
+static void put_names(struct sv_json *j, struct area *a)
+{
+    size_t limit = a->ask->limit > 0 && a->ask->limit < NAMES_ANSWERED ? (size_t)a->ask->limit
+                                                                       : NAMES_ANSWERED;
+    size_t n = 0, shown = 0;
+    for (size_t i = 0; i < a->n_sums;
+         i++) /* a parent outside of the area has no slices of its own */
+        if (a->sums[i].count)
+            a->sums[n++] = a->sums[i];
+    qsort(a->sums, n, sizeof *a->sums, by_total);
+    sv_json_lit(j, "names");
+    sv_json_begin(j, '[');
+    for (; shown < n && shown < limit; shown++)
+        put_sum(j, a, &a->sums[shown]);
+    sv_json_end(j);
+    sv_json_lit(j, "more");
+    sv_json_u64(j, n - shown);
+}
+
+static void put_tree(struct sv_json *j, const struct area *a)
+{
+    sv_json_lit(j, "flame");
+    sv_json_begin(j, '[');
+    for (size_t i = 0; i < a->n_nodes; i++) {
+        const struct node *node = &a->nodes[i];
+        sv_json_begin(j, '{');
+        sv_json_lit(j, "name");
+        sv_json_u64(j, node->name);
+        sv_json_lit(j, "text");
+        sv_put_str(j, a->s->trace->dict, node->name);
+        sv_json_lit(j, "parent");
+        sv_json_i64(j, node->parent);
+        sv_json_lit(j, "total");
+        sv_put_time(j, node->total_ns);
+        sv_json_lit(j, "self");
+        sv_put_time(j, node->self_ns);
+        sv_json_lit(j, "count");
+        sv_put_count(j, node->count);
+        sv_json_end(j);
+    }
+    sv_json_end(j);
+}
+
+/* The mean is weighted by the time that each value held within the area. */
+static void put_counter(struct sv_json *j, const struct area *a, uint32_t row)
+{
+    const struct sv_trace *t = a->s->trace;
+    sv_track track = a->s->rows->items[row].track;
+    uint64_t at = sv_trace_counter_from(t, track, a->ask->from_ns),
+             end = t->tracks[track].counter_end;
+    double min = INFINITY, max = -INFINITY, last = 0, sum = 0, time = 0;
+    at -= at > t->tracks[track].counter_first;
+    for (; at < end && t->counters.ts_ns[at] < a->ask->to_ns; at++) {
+        int64_t from = t->counters.ts_ns[at],
+                to = at + 1 < end ? t->counters.ts_ns[at + 1] : t->last_ns;
+        from = from > a->ask->from_ns ? from : a->ask->from_ns;
+        to = to < a->ask->to_ns ? to : a->ask->to_ns;
+        last = t->counters.value[at];
+        min = fmin(min, last);
+        max = fmax(max, last);
+        sum += to > from ? last * (double)(to - from) : 0;
+        time += to > from ? (double)(to - from) : 0;
+    }
+    if (min > max)
+        return;
+    sv_json_begin(j, '{');
+    sv_json_lit(j, "row");
+    sv_json_u64(j, row);
+    sv_json_lit(j, "min");
+    sv_json_double(j, min);
+    sv_json_lit(j, "max");
+    sv_json_double(j, max);
+    sv_json_lit(j, "mean");
+    sv_json_double(j, time > 0 ? sum / time : last);
+    sv_json_lit(j, "last");
+    sv_json_double(j, last);
+    sv_json_end(j);
+}
+
+static void reply(struct area *a, struct sv_web_answer *out)
+{
+    struct sv_json j;
+    sv_json_init(&j, &out->body);
+    sv_json_begin(&j, '{');
+    sv_json_lit(&j, "slices");
+    sv_put_count(&j, a->n);
+    put_names(&j, a);
+    put_tree(&j, a);
+    sv_json_lit(&j, "counters");
+    sv_json_begin(&j, '[');
+    for (size_t i = 0; i < a->ask->n_rows; i++)
+        if (a->s->rows->items[a->ask->rows[i].row].lines == 0)
+            put_counter(&j, a, a->ask->rows[i].row);
+    sv_json_end(&j);
+    sv_json_end(&j);
+}
+
+void sv_answer_area(struct sv_shown *s, const struct sv_web_request *q, struct sv_web_answer *out)
+{
+    struct sv_ask ask;
+    if (sv_ask_read(&ask, s, q, out)) {
+        struct area *a = sv_alloc(sizeof *a);
+        a->s = s;
+        a->ask = &ask;
+        if (!ask.has_from || !ask.has_to || ask.to_ns <= ask.from_ns) {
+            sv_web_error(out, 400, "'from' and 'to' must be times, 'from' the earlier one");
+        } else {
+            for (size_t i = 0; i < ask.n_rows; i++)
+                walk_row(a, &ask.rows[i], true);
+            collect_durations(a);
+            reply(a, out);
+        }
+        sv_map_fini(&a->group_of);
+        sv_map_fini(&a->node_of);
+        free(a->sums);
+        free(a->nodes);
+        free(a->durations);
+        free(a);
+    }
+    sv_ask_fini(&ask);
+}

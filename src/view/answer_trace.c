@@ -1,0 +1,199 @@
+/* /api/trace: what is in the trace, and the rows of the time line. */
+#include "view/answers.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define LOSSES_MAX 2000u
+
+static void put_int_member(struct sv_json *j, const char *key, size_t len, int64_t v)
+{
+    sv_json_key(j, key, len);
+    sv_put_time(j, v);
+}
+#define PUT_INT(j, key, v) put_int_member((j), key, sizeof(key) - 1, (v))
+
+static const char *group_kind(const struct sv_dict *d, sv_track group)
+{
+    return group == 0 ? "none" : d->tracks[group].kind == SV_TRACK_PROCESS ? "process" : "group";
+}
+
+static void put_group(struct sv_json *j, const struct sv_shown *s, sv_track group)
+{
+    struct sv_buf name;
+    const struct sv_dict *d = s->trace->dict;
+    sv_buf_init(&name, 1u << 20);
+    sv_group_name(d, group, &name);
+    sv_json_begin(j, '{');
+    sv_json_lit(j, "id");
+    sv_json_u64(j, group);
+    sv_json_lit(j, "name");
+    sv_json_text(j, sv_buf_cstr(&name), name.len);
+    sv_json_lit(j, "kind");
+    sv_json_text(j, group_kind(d, group), strlen(group_kind(d, group)));
+    if (group && d->tracks[group].kind == SV_TRACK_PROCESS)
+        PUT_INT(j, "pid", d->tracks[group].pid);
+    sv_json_end(j);
+    sv_buf_fini(&name);
+}
+
+/* Rows of a group are neighbours, so a group is put when it begins. */
+static void put_groups(struct sv_json *j, const struct sv_shown *s)
+{
+    sv_json_begin(j, '[');
+    for (size_t i = 0; i < s->rows->n; i++)
+        if (i == 0 || s->rows->items[i].group != s->rows->items[i - 1].group)
+            put_group(j, s, s->rows->items[i].group);
+    sv_json_end(j);
+}
+
+static void put_range(struct sv_json *j, const struct sv_shown *s, sv_track track)
+{
+    const struct sv_trace_track *k = &s->trace->tracks[track];
+    double min = INFINITY, max = -INFINITY;
+    for (uint64_t i = k->counter_first; i < k->counter_end; i++) {
+        double v = s->trace->counters.value[i];
+        if (!isfinite(v))
+            continue;
+        min = fmin(min, v);
+        max = fmax(max, v);
+    }
+    sv_json_lit(j, "min");
+    sv_json_double(j, min <= max ? min : 0);
+    sv_json_lit(j, "max");
+    sv_json_double(j, min <= max ? max : 0);
+}
+
+static void put_counter_row(struct sv_json *j, const struct sv_shown *s, size_t row)
+{
+    sv_track track = s->rows->items[row].track;
+    const struct sv_trace_track *k = &s->trace->tracks[track];
+    sv_json_lit(j, "kind");
+    sv_json_text(j, "counter", 7);
+    sv_json_lit(j, "points");
+    sv_json_u64(j, k->counter_end - k->counter_first);
+    sv_json_lit(j, "unit");
+    sv_put_str(j, s->trace->dict, s->trace->dict->tracks[track].unit);
+    put_range(j, s, track);
+}
+
+static void put_slice_row(struct sv_json *j, const struct sv_shown *s, size_t row)
+{
+    const struct sv_track_info *k = &s->trace->dict->tracks[s->rows->items[row].track];
+    sv_json_lit(j, "kind");
+    sv_json_text(j, "slices", 6);
+    sv_json_lit(j, "slices");
+    sv_json_u64(j, sv_strips_count(s->strips, row));
+    sv_json_lit(j, "busy");
+    sv_put_count(j, sv_strips_busy_ns(s->strips, row));
+    if (k->kind == SV_TRACK_THREAD)
+        PUT_INT(j, "tid", k->tid);
+}
+
+static void put_row(struct sv_json *j, const struct sv_shown *s, size_t row)
+{
+    struct sv_buf name;
+    const struct sv_row_info *info = &s->rows->items[row];
+    const char *track = sv_track_kind_name(s->trace->dict->tracks[info->track].kind);
+    sv_buf_init(&name, 1u << 20);
+    sv_row_name(s->rows, row, &name);
+    sv_json_begin(j, '{');
+    sv_json_lit(j, "id");
+    sv_json_u64(j, row);
+    sv_json_lit(j, "name");
+    sv_json_text(j, sv_buf_cstr(&name), name.len);
+    sv_json_lit(j, "group");
+    sv_json_u64(j, info->group);
+    sv_json_lit(j, "depth");
+    sv_json_u64(j, info->depth);
+    sv_json_lit(j, "lines");
+    sv_json_u64(j, info->lines);
+    sv_json_lit(j, "track");
+    sv_json_text(j, track, strlen(track));
+    if (info->lines)
+        put_slice_row(j, s, row);
+    else
+        put_counter_row(j, s, row);
+    sv_json_end(j);
+    sv_buf_fini(&name);
+}
+
+static void put_losses(struct sv_json *j, const struct sv_shown *s)
+{
+    const struct sv_losses *l = &s->trace->losses;
+    sv_json_begin(j, '[');
+    for (uint64_t i = 0; i < l->n && i < LOSSES_MAX; i++) {
+        sv_json_begin(j, '{');
+        PUT_INT(j, "ts", l->ts_ns[i]);
+        PUT_INT(j, "dur", l->dur_ns[i]);
+        sv_json_lit(j, "count");
+        sv_put_count(j, l->count[i]);
+        sv_json_lit(j, "cause");
+        sv_put_str(j, s->trace->dict, l->cause[i]);
+        if (sv_trace_has_track(s->trace, l->track[i]) &&
+            s->rows->row_of_track[l->track[i]] != SV_NO_ROW) {
+            sv_json_lit(j, "row");
+            sv_json_u64(j, s->rows->row_of_track[l->track[i]]);
+        }
+        sv_json_end(j);
+    }
+    sv_json_end(j);
+}
+
+static void put_note(struct sv_json *j, const char *fmt, unsigned long long n)
+{
+    char text[200];
+    int len = snprintf(text, sizeof text, "%llu ", n);
+    snprintf(text + len, sizeof text - (size_t)len, "%s", fmt);
+    sv_json_text(j, text, strlen(text));
+}
+
+static void put_notes(struct sv_json *j, const struct sv_shown *s)
+{
+    const struct sv_report *r = s->about.report;
+    const struct sv_trace *t = s->trace;
+    sv_json_begin(j, '[');
+    for (size_t i = 0; r && i < r->n; i++)
+        if (r->rows[i].severity != SV_NOTE)
+            put_note(j, r->rows[i].what, (unsigned long long)r->rows[i].count);
+    if (t->unfinished)
+        put_note(j, "slices never ended", (unsigned long long)t->unfinished);
+    if (t->unmatched_ends)
+        put_note(j, "ends without a beginning", (unsigned long long)t->unmatched_ends);
+    if (t->losses.n > LOSSES_MAX)
+        put_note(j, "records of lost events; the first 2000 are shown",
+                 (unsigned long long)t->losses.n);
+    sv_json_end(j);
+}
+
+void sv_answer_trace(struct sv_shown *s, const struct sv_web_request *q, struct sv_web_answer *a)
+{
+    const struct sv_trace *t = s->trace;
+    struct sv_json j;
+    (void)q;
+    sv_json_init(&j, &a->body);
+    sv_json_begin(&j, '{');
+    sv_json_members(&j, "\"version\":1,\"state\":\"ready\",\"generation\":1,\"live\":false",
+                    strlen("\"version\":1,\"state\":\"ready\",\"generation\":1,\"live\":false"));
+    sv_viewer_put_name(&j, s->viewer);
+    PUT_INT(&j, "first", t->first_ns);
+    PUT_INT(&j, "last", t->last_ns);
+    sv_json_lit(&j, "slices");
+    sv_json_u64(&j, t->slices.n);
+    sv_json_lit(&j, "counters");
+    sv_json_u64(&j, t->counters.n);
+    sv_json_lit(&j, "flows");
+    sv_json_u64(&j, t->flows.n);
+    sv_json_lit(&j, "groups");
+    put_groups(&j, s);
+    sv_json_lit(&j, "rows");
+    sv_json_begin(&j, '[');
+    for (size_t i = 0; i < s->rows->n; i++)
+        put_row(&j, s, i);
+    sv_json_end(&j);
+    sv_json_lit(&j, "losses");
+    put_losses(&j, s);
+    sv_json_lit(&j, "notes");
+    put_notes(&j, s);
+    sv_json_end(&j);
+}

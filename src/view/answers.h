@@ -1,0 +1,70 @@
+/* Inside the viewer: the trace as it is shown, and the answers about it. One function per address of docs/view_protocol.md. */
+#ifndef SV_VIEW_ANSWERS_H
+#define SV_VIEW_ANSWERS_H
+
+#include "core/base/json.h"
+#include "net/web.h"
+#include "plot/colors.h"
+#include "view/strips.h"
+#include "view/viewer.h"
+
+/* Everything that is made once of a trace. */
+struct sv_shown {
+    const struct sv_trace *trace;
+    struct sv_viewer_trace about;
+    struct sv_track_rows *rows;
+    struct sv_strips *strips;
+    struct sv_colors colors;
+    struct sv_viewer *viewer;
+};
+
+typedef void sv_view_answer(struct sv_shown *s, const struct sv_web_request *q,
+                            struct sv_web_answer *a);
+sv_view_answer sv_answer_trace, sv_answer_window, sv_answer_names, sv_answer_slice, sv_answer_near,
+    sv_answer_search, sv_answer_area;
+
+/* Puts the members "name" and "files". */
+void sv_viewer_put_name(struct sv_json *j, const struct sv_viewer *v);
+uint64_t sv_viewer_id(struct sv_viewer *v, uint32_t slice); /* the one that SQL shows */
+
+/* Whether the tab has asked for something newer: then this answer is not needed any more. */
+bool sv_viewer_is_old(struct sv_viewer *v, uint64_t tab, uint64_t seq);
+
+/* ---- bodies of requests ---- */
+
+#define SV_ASK_ROWS_MAX 4096u
+#define SV_ASK_TEXT_MAX 1024u
+
+/* [row, first line, lines] */
+struct sv_ask_row {
+    uint32_t row, first_line, n_lines;
+};
+
+/* What a request may hold; which members are needed is said by `needs`. */
+struct sv_ask {
+    int64_t from_ns, to_ns, at_ns;
+    int64_t width, left, right, limit, slice, seq;
+    uint64_t tab; /* a hash of it */
+    bool has_from, has_to, has_at, has_slice, has_width, has_left, has_right;
+    char text[SV_ASK_TEXT_MAX], to_word[16];
+    struct sv_ask_row *rows; /* owned */
+    size_t n_rows, cap_rows;
+    int64_t *names; /* owned */
+    size_t n_names, cap_names;
+};
+/* False: it is no such object, and the error is in the answer. sv_ask_fini() in both cases. */
+bool sv_ask_read(struct sv_ask *ask, const struct sv_shown *s, const struct sv_web_request *q,
+                 struct sv_web_answer *a);
+void sv_ask_fini(struct sv_ask *ask);
+/* A slice number of the query; false: the error is in the answer. */
+bool sv_ask_slice(const struct sv_shown *s, const struct sv_web_request *q, struct sv_web_answer *a,
+                  uint32_t *out);
+
+/* ---- parts of answers ---- */
+
+void sv_put_time(struct sv_json *j, int64_t ns); /* a decimal string */
+void sv_put_count(struct sv_json *j, uint64_t n);
+void sv_put_str(struct sv_json *j, const struct sv_dict *d, sv_str s);
+void sv_put_short(struct sv_json *j, const struct sv_shown *s, uint32_t slice); /* a short slice */
+
+#endif

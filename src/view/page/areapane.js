@@ -1,0 +1,121 @@
+// The pane of the selected area: a table by name with percentiles, counters, and the flame graph of the area.
+
+import { btn, el, link } from './dom.js';
+import { Flame } from './flame.js';
+import { Table } from './table.js';
+import { formatCount, formatExact, formatShort } from './time.js';
+import { Latest } from './transport.js';
+
+const number = new Intl.NumberFormat('en', { maximumSignificantDigits: 6 });
+const FIELDS = ['total', 'self', 'min', 'p50', 'p90', 'p99', 'max'];
+
+function prepare(names) {
+  return names.map((entry) => {
+    const row = { name: entry.name, text: String(entry.text), colour: entry.colour, count: BigInt(entry.count) };
+    for (const field of FIELDS) row[field] = entry[field] === undefined ? null : BigInt(entry[field]);
+    return row;
+  });
+}
+
+const timeColumn = (title, field) => ({
+  title, number: true, key: (r) => r[field], text: (r) => (r[field] === null ? null : formatShort(r[field])), csv: (r) => (r[field] === null ? null : r[field].toString()),
+});
+
+export class AreaPane {
+  constructor(app, box) {
+    this.app = app;
+    this.box = box;
+    this.latest = new Latest((area) => this.load(area));
+    box.classList.add('columns');
+    this.clear();
+  }
+
+  get busy() {
+    return !this.latest.idle;
+  }
+
+  clear() {
+    this.area = null;
+    this.answer = null;
+    this.box.replaceChildren(el('p', { class: 'hint', text: 'No area is selected. Drag over the time line, or press E for the visible window, Ctrl+A for everything.' }));
+  }
+
+  show(area) {
+    this.area = area;
+    this.latest.want(area);
+  }
+
+  async load(area) {
+    const { transport } = this.app;
+    try {
+      const answer = await transport.json('POST', '/api/area', {
+        from: area.from.toString(), to: area.to.toString(), rows: area.rows, limit: 1000, tab: transport.tab + 'a', seq: ++transport.seq,
+      });
+      if (this.area === area) this.fill(area, answer);
+    } catch (error) {
+      if (this.area === area && error.status !== 409) this.box.replaceChildren(el('p', { class: 'error', text: error.message }));
+    }
+  }
+
+  columns() {
+    const { app } = this;
+    const swatch = (row, cell) => {
+      const chip = el('span', { class: 'chip' });
+      chip.style.background = app.colourOf({ name: row.text, colour: row.colour });
+      cell.append(chip, link(row.text, () => app.searchFor(row.text), 'Search for this name'));
+    };
+    return [
+      { title: 'Name', key: (r) => r.text, text: (r) => r.text, cell: swatch },
+      { title: 'Count', number: true, key: (r) => r.count, text: (r) => formatCount(r.count), csv: (r) => r.count.toString() },
+      timeColumn('Total', 'total'), timeColumn('Self', 'self'), timeColumn('p50', 'p50'), timeColumn('p90', 'p90'), timeColumn('p99', 'p99'), timeColumn('Max', 'max'),
+      { title: 'Spread', skip: true, key: (r) => r.max, text: () => '', cell: (row, cell) => this.spread(row, cell) },
+    ];
+  }
+
+  /** Durations on a logarithmic scale: a line from least to greatest, a bar from p50 to p90, a tick at p99. */
+  spread(row, cell) {
+    if (row.min === null || row.max === null) return;
+    const canvas = el('canvas', { class: 'spread', width: '110', height: '14', 'aria-hidden': 'true' });
+    const pen = canvas.getContext('2d'), { palette } = this.app;
+    const log = (t) => Math.log10(Number(t) + 1);
+    const { low, high } = this.scale;
+    const x = (t) => 2 + 106 * (log(t) - low) / Math.max(0.1, high - low);
+    pen.fillStyle = palette.muted;
+    pen.fillRect(x(row.min), 6.5, Math.max(1, x(row.max) - x(row.min)), 1);
+    pen.fillRect(x(row.p99), 3, 1, 8);
+    pen.fillStyle = palette.accent;
+    pen.fillRect(x(row.p50), 4, Math.max(2, x(row.p90) - x(row.p50)), 6);
+    cell.append(canvas);
+    cell.title = `least ${formatExact(row.min)}, p50 ${formatExact(row.p50)}, p90 ${formatExact(row.p90)}, p99 ${formatExact(row.p99)}, greatest ${formatExact(row.max)}`;
+  }
+
+  fill(area, answer) {
+    this.answer = answer;
+    const { app } = this, rows = prepare(answer.names);
+    const log = (t) => Math.log10(Number(t) + 1);
+    this.scale = {
+      low: Math.min(...rows.map((r) => (r.min === null ? Infinity : log(r.min)))), high: Math.max(...rows.map((r) => (r.max === null ? 0 : log(r.max)))),
+    };
+    const table = new Table(this.columns(), rows, { label: 'Slices of the area by name', testid: 'area-table', sort: 2 });
+    this.table = table;
+    const title = `${formatCount(answer.slices)} slices in ${formatExact(area.to - area.from)}`;
+    const bar = el('div', { class: 'bar' }, el('span', { class: 'title', text: title }),
+      el('span', { class: 'aside', text: `${rows.length} names${answer.more ? `, ${answer.more} more` : ''} · ${area.rows.length} ${area.rows.length === 1 ? 'row' : 'rows'}` }),
+      btn('Copy as CSV', () => { table.copy(); app.announce('Table copied'); }, { class: 'plain push' }), btn('Fit', () => app.fit()), btn('Save as trace', () => app.saveCut(area.from, area.to)));
+    this.flame = new Flame(app, answer.flame || [], rows);
+    const split = el('div', { class: 'split' }, table.box, this.flame.box);
+    this.box.replaceChildren(bar, this.counters(answer), split);
+    this.flame.draw();
+    app.announce(title);
+  }
+
+  counters(answer) {
+    if (!answer.counters || !answer.counters.length) return '';
+    const text = answer.counters.map((c) => `${this.app.rowName(c.row)}: ${number.format(c.min)} … ${number.format(c.max)}, mean ${number.format(c.mean)}`).join('   ·   ');
+    return el('p', { class: 'hint', text });
+  }
+
+  redraw() {
+    if (this.answer && this.area) this.fill(this.area, this.answer);
+  }
+}

@@ -1,0 +1,121 @@
+// A flame graph: the call tree of an area, widths by total time. Click a frame to make it the whole width.
+
+import { el } from './dom.js';
+import { FONT, TextFit } from './text.js';
+import { formatCount, formatShort, ratio } from './time.js';
+
+const LINE = 19;
+
+export class Flame {
+  constructor(app, nodes, rows) {
+    this.app = app;
+    this.names = new Map(rows.map((row) => [row.name, row]));
+    this.canvas = el('canvas', { tabindex: '0', role: 'img', 'aria-label': 'Flame graph; the table beside it has the same numbers' });
+    this.box = el('div', { class: 'flame' }, this.canvas);
+    this.fit = new TextFit(this.canvas.getContext('2d'));
+    this.root = this.build(nodes);
+    this.top = this.root;
+    this.boxes = [];
+    this.canvas.addEventListener('click', (event) => this.click(event));
+    this.canvas.addEventListener('pointermove', (event) => this.hover(event));
+    this.canvas.addEventListener('pointerleave', () => app.tooltip.hide());
+    this.canvas.addEventListener('keydown', (event) => {
+      if (event.key !== 'Escape' || this.top === this.root) return;
+      event.stopPropagation();
+      this.zoom(this.root);
+    });
+    this.watch = new ResizeObserver(() => this.draw());
+    this.watch.observe(this.box);
+  }
+
+  build(nodes) {
+    const root = { name: null, text: 'all', total: 0n, self: 0n, count: 0n, children: [], parent: null };
+    const list = [];
+    for (const node of nodes) {
+      const parent = node.parent >= 0 && node.parent < list.length ? list[node.parent] : root;
+      const known = this.names.get(node.name);
+      const entry = {
+        name: node.name, text: known ? known.text : this.app.names.text[this.app.names.place(node.name)] || `name ${node.name}`, colour: known ? known.colour : 7,
+        total: BigInt(node.total), self: BigInt(node.self), count: BigInt(node.count), children: [], parent,
+      };
+      parent.children.push(entry);
+      if (parent === root) root.total += entry.total;
+      list.push(entry);
+    }
+    return root;
+  }
+
+  depth(node) {
+    let deepest = 0;
+    for (const child of node.children) deepest = Math.max(deepest, this.depth(child));
+    return deepest + 1;
+  }
+
+  draw() {
+    const width = this.box.clientWidth;
+    if (!width || !this.root.children.length) return;
+    const dpr = this.app.dpr, above = [];
+    for (let up = this.top; up; up = up.parent) above.unshift(up);
+    const height = Math.max(this.box.clientHeight - 4, (above.length + this.depth(this.top)) * LINE + 4);
+    this.canvas.width = Math.round(width * dpr);
+    this.canvas.height = Math.round(height * dpr);
+    this.canvas.style.width = width + 'px';
+    this.canvas.style.height = height + 'px';
+    this.context = this.canvas.getContext('2d');
+    this.context.scale(dpr, dpr);
+    this.context.font = `11px ${FONT}`;
+    this.fit.use(11);
+    this.context.textBaseline = 'middle';
+    this.boxes = [];
+    above.forEach((node, i) => this.frame(node, 0, width, i, node !== this.top));
+    this.children(this.top, 0, width, above.length);
+  }
+
+  children(node, x, width, level) {
+    const whole = node === this.root ? node.total : node.total > 0n ? node.total : 1n;
+    let at = x;
+    const ordered = [...node.children].sort((a, b) => (a.total < b.total ? 1 : -1));
+    for (const child of ordered) {
+      const wide = whole > 0n ? ratio(child.total, whole) * width : 0;
+      if (wide < 0.4) break;
+      this.frame(child, at, wide, level, false);
+      this.children(child, at, wide, level + 1);
+      at += wide;
+    }
+  }
+
+  frame(node, x, width, level, faint) {
+    const { palette } = this.app, context = this.context, y = 2 + level * LINE;
+    context.globalAlpha = faint ? 0.5 : 1;
+    context.fillStyle = node.parent ? this.app.colourOf({ name: node.text, colour: node.colour }) : palette.line;
+    context.fillRect(x + 0.5, y, Math.max(0.5, width - 1), LINE - 1);
+    context.globalAlpha = 1;
+    const short = width > 24 ? this.fit.fit(node.text, width - 10) : '';
+    context.fillStyle = node.parent ? palette.label : palette.text;
+    if (short) context.fillText(short, x + 5, y + LINE / 2);
+    this.boxes.push({ node, x, width, y });
+  }
+
+  at(event) {
+    return this.boxes.find((b) => event.offsetX >= b.x && event.offsetX < b.x + b.width && event.offsetY >= b.y && event.offsetY < b.y + LINE);
+  }
+
+  click(event) {
+    const box = this.at(event);
+    if (box) this.zoom(box.node);
+  }
+
+  zoom(node) {
+    this.top = node;
+    this.draw();
+  }
+
+  hover(event) {
+    const box = this.at(event);
+    if (!box) return this.app.tooltip.hide();
+    const { node } = box, share = this.root.total > 0n ? (ratio(node.total, this.root.total) * 100).toFixed(1) : '0';
+    const lines = [`${formatShort(node.total)} total (${share} %)`];
+    if (node.parent) lines.push(`${formatShort(node.self)} self · ${formatCount(node.count)} slices`);
+    return this.app.tooltip.show(event.clientX, event.clientY, node.text, lines);
+  }
+}

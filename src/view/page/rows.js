@@ -1,0 +1,294 @@
+// The tree of groups and rows: their order, what is folded, filtered, pinned and hidden, and where each one is.
+
+export const LINE = 18;
+export const PAD = 3;
+const GROUP_HEIGHT = 30;
+const COUNTER_HEIGHT = 44;
+const BARE_HEIGHT = 24;
+
+const natural = new Intl.Collator('en', { numeric: true });
+const UNNAMED = /^(\s*|(thread|process|custom|track|tid|pid|unnamed|unknown)?\s*[#(]?\d*\)?|custom)$/i;
+const byName = (a, b) => natural.compare(a.name, b.name);
+
+function makeGroup(group) {
+  return { type: 'group', key: 'g' + group.id, id: group.id, name: group.name || group.kind || 'trace', source: group, children: [], level: 0, folded: false };
+}
+
+function makeRow(row, source) {
+  const counter = row.kind === 'counter';
+  return {
+    type: 'row', key: 'r' + row.id, id: row.id, name: row.name || 'unnamed', source: row, children: [], level: 0, folded: false,
+    counter, lines: counter ? 0 : row.lines, local: source || null,
+    own: counter ? Number(row.points || 0) : Number(row.slices || 0), busy: BigInt(row.busy || 0),
+  };
+}
+
+function sum(node) {
+  node.total = node.own || 0;
+  node.time = node.busy || 0n;
+  for (const child of node.children) {
+    sum(child);
+    node.total += child.total;
+    node.time += child.time;
+  }
+}
+
+function nest(groups, rows) {
+  const byId = new Map(groups.map((g) => [g.id, makeGroup(g)]));
+  const stacks = new Map();
+  for (const row of rows) {
+    let group = byId.get(row.group);
+    if (!group) byId.set(row.group, group = makeGroup({ id: row.group, name: '' }));
+    const node = makeRow(row);
+    let stack = stacks.get(group);
+    if (!stack) stacks.set(group, stack = []);
+    stack.length = Math.min(stack.length, row.depth || 0);
+    const parent = stack.length ? stack[stack.length - 1] : group;
+    parent.children.push(node);
+    node.parent = parent;
+    node.group = group;
+    stack.push(node);
+  }
+  return [...byId.values()];
+}
+
+/** Sort key of a node: smaller comes first. */
+function rank(node) {
+  return [node.total === 0 ? 1 : 0, node.counter && !node.children.length ? 1 : 0, UNNAMED.test(node.name) ? 1 : 0, -node.time, -node.total];
+}
+
+function compareRank(a, b) {
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return a[i] < b[i] ? -1 : 1;
+  return 0;
+}
+
+/** The busiest and the named first; rows of one name pattern are neighbours, in the order of their numbers. */
+function order(nodes) {
+  const families = new Map();
+  for (const node of nodes) {
+    const pattern = (node.counter ? 'c' : 's') + (node.total ? '+' : '-') + node.name.replace(/\d+/g, '#').toLowerCase();
+    const family = families.get(pattern);
+    if (family) family.push(node); else families.set(pattern, [node]);
+  }
+  const sorted = [...families.values()].map((family) => {
+    family.sort(byName);
+    const best = family.map(rank).sort(compareRank)[0];
+    return { family, best };
+  });
+  sorted.sort((a, b) => compareRank(a.best, b.best) || byName(a.family[0], b.family[0]));
+  const ordered = sorted.flatMap((entry) => entry.family);
+  for (const node of ordered) node.children = order(node.children);
+  return ordered;
+}
+
+export class Rows {
+  constructor() {
+    this.groups = [];
+    this.byId = new Map();
+    this.pins = [];
+    this.hidden = new Set();
+    this.filter = '';
+    this.showEmpty = false;
+    this.entries = [];
+    this.pinned = [];
+    this.height = 0;
+    this.pinnedHeight = 0;
+    this.locals = 0;
+  }
+
+  load(trace) {
+    const locals = this.groups.filter((g) => g.local);
+    const folded = new Map([...this.nodes()].map((node) => [node.key, node.folded]));
+    const groups = nest(trace.groups || [], trace.rows || []);
+    groups.forEach(sum);
+    this.groups = [...locals, ...order(groups)];
+    this.byId.clear();
+    for (const node of this.nodes()) {
+      if (node.type === 'row') this.byId.set(node.id, node);
+      node.folded = folded.has(node.key) ? folded.get(node.key) : node.type === 'group' && node.total === 0;
+    }
+    this.pins = this.pins.filter((id) => this.byId.has(id));
+    this.layout();
+  }
+
+  * nodes(list = this.groups) {
+    for (const node of list) {
+      yield node;
+      yield* this.nodes(node.children);
+    }
+  }
+
+  /** A row of the page itself, from the result of a query. */
+  addLocal(name, lines, data) {
+    let group = this.groups.find((g) => g.local);
+    if (!group) {
+      group = makeGroup({ id: -1, name: 'Query results' });
+      group.local = true;
+      this.groups.unshift(group);
+    }
+    const id = -(++this.locals);
+    const node = makeRow({ id, name, lines, kind: 'slices', slices: data.n }, data);
+    node.parent = node.group = group;
+    group.children.push(node);
+    sum(group);
+    this.byId.set(id, node);
+    this.layout();
+    return node;
+  }
+
+  removeLocal(node) {
+    node.group.children = node.group.children.filter((n) => n !== node);
+    if (!node.group.children.length) this.groups = this.groups.filter((g) => g !== node.group);
+    this.byId.delete(node.id);
+    this.pins = this.pins.filter((id) => id !== node.id);
+    this.layout();
+  }
+
+  get terms() {
+    return this.filter.toLowerCase().split(/\s+/).filter(Boolean);
+  }
+
+  matches(node, terms) {
+    const source = node.source;
+    const group = node.group ? node.group.name : '';
+    const text = [node.name, group, source.tid ? 'tid ' + source.tid : '', source.pid ? 'pid ' + source.pid : ''].join(' ').toLowerCase();
+    return terms.every((term) => text.includes(term));
+  }
+
+  /** Marks what is shown: node.shown. True if the node or something below it is. */
+  mark(node, terms) {
+    let below = false;
+    for (const child of node.children) below = this.mark(child, terms) || below;
+    let self = node.type === 'row' && (node.own > 0 || this.showEmpty);
+    if (terms.length) self = self && this.matches(node, terms);
+    if (node.type === 'group' && !terms.length && node.total === 0) self = true;
+    node.shown = (self || below) && !this.hidden.has(node.key);
+    return node.shown;
+  }
+
+  heightOf(node) {
+    if (node.type === 'group') return GROUP_HEIGHT;
+    if (node.counter) return COUNTER_HEIGHT;
+    return node.lines ? PAD * 2 + LINE * this.linesShown(node) : BARE_HEIGHT;
+  }
+
+  linesShown(node) {
+    if (node.counter) return 0;
+    return node.folded && node.lines > 1 ? 1 : node.lines;
+  }
+
+  foldable(node) {
+    return node.type === 'group' || node.lines > 1 || node.children.length > 0;
+  }
+
+  place(node, level, y) {
+    if (!node.shown) return y;
+    node.level = level;
+    const pinned = node.type === 'row' && this.pins.includes(node.id);
+    if (!pinned) {
+      this.entries.push({ node, y, height: this.heightOf(node) });
+      y += this.heightOf(node);
+    }
+    if (node.folded && !this.terms.length) return y;
+    for (const child of node.children) y = this.place(child, level + 1, y);
+    return y;
+  }
+
+  layout() {
+    const terms = this.terms;
+    this.entries = [];
+    this.pinned = [];
+    this.pinnedHeight = 0;
+    for (const group of this.groups) this.mark(group, terms);
+    for (const id of this.pins) {
+      const node = this.byId.get(id);
+      if (!node) continue;
+      node.level = 0;
+      this.pinned.push({ node, y: this.pinnedHeight, height: this.heightOf(node) });
+      this.pinnedHeight += this.heightOf(node);
+    }
+    let y = 0;
+    for (const group of this.groups) y = this.place(group, 0, y);
+    this.height = y;
+  }
+
+  /** The first entry whose end is below y. */
+  entryFrom(y) {
+    let low = 0, high = this.entries.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const entry = this.entries[middle];
+      if (entry.y + entry.height <= y) low = middle + 1; else high = middle;
+    }
+    return low;
+  }
+
+  fold(node, folded = !node.folded) {
+    if (!this.foldable(node)) return;
+    node.folded = folded;
+    this.layout();
+  }
+
+  foldAll(folded) {
+    for (const node of this.nodes()) if (node.type === 'group') node.folded = folded;
+    this.layout();
+  }
+
+  pin(node) {
+    if (node.type !== 'row') return;
+    const at = this.pins.indexOf(node.id);
+    if (at >= 0) this.pins.splice(at, 1); else this.pins.push(node.id);
+    this.layout();
+  }
+
+  hide(node) {
+    this.hidden.add(node.key);
+    this.layout();
+  }
+
+  unhide() {
+    this.hidden.clear();
+    this.layout();
+  }
+
+  setFilter(text) {
+    this.filter = text;
+    this.layout();
+  }
+
+  /** Opens everything above a row, so that it can be seen. */
+  reveal(id) {
+    const node = this.byId.get(id);
+    if (!node) return null;
+    let changed = this.hidden.delete(node.key);
+    for (let up = node.parent; up; up = up.parent) {
+      if (up.folded || this.hidden.has(up.key)) changed = true;
+      up.folded = false;
+      this.hidden.delete(up.key);
+    }
+    if (changed) this.layout();
+    if (!this.find(id) && this.filter) this.setFilter('');
+    return node;
+  }
+
+  /** {entry, pinned} of a row, or null when it is not laid out. */
+  find(id) {
+    const pinned = this.pinned.find((entry) => entry.node.id === id && entry.node.type === 'row');
+    if (pinned) return { entry: pinned, pinned: true };
+    const entry = this.entries.find((e) => e.node.type === 'row' && e.node.id === id);
+    return entry ? { entry, pinned: false } : null;
+  }
+
+  /** All rows that hold something, as [row, first line, lines]: for areas of everything. */
+  allRequests() {
+    const list = [];
+    for (const node of this.nodes()) if (node.type === 'row' && node.own > 0 && !node.local) list.push([node.id, 0, node.lines]);
+    return list;
+  }
+
+  get emptyRows() {
+    let n = 0;
+    for (const node of this.nodes()) if (node.type === 'row' && node.total === 0) n++;
+    return n;
+  }
+}

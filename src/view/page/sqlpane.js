@@ -1,0 +1,122 @@
+// The SQL pane: a text with completion, its result as a table whose cells lead to the time line, a result as a row.
+
+import { Completion } from './completion.js';
+import { btn, download, el, link } from './dom.js';
+import { LocalRow } from './localrow.js';
+import { Table } from './table.js';
+import { formatCount, parseWhole } from './time.js';
+
+const FIRST = 'select name, count(*) as n, sum(dur) as total, max(dur) as longest\nfrom slice group by name order by total desc limit 50';
+const LIMIT = 10000;
+
+export class SqlPane {
+  constructor(app, box) {
+    this.app = app;
+    box.classList.add('columns');
+    this.input = el('textarea', { 'data-testid': 'sql-input', 'aria-label': 'SQL', spellcheck: 'false', autocomplete: 'off', autocapitalize: 'off' });
+    this.input.value = FIRST;
+    this.runButton = el('button', { type: 'button', class: 'main', 'data-testid': 'sql-run', text: 'Run', title: 'Ctrl+Enter', onclick: () => this.run() });
+    this.state = el('span', { class: 'aside', role: 'status' });
+    this.result = el('div', { class: 'sql-right', 'data-testid': 'sql-result', 'aria-live': 'polite' });
+    const left = el('div', { class: 'sql-left' }, this.input, el('div', { class: 'bar' }, this.runButton, el('kbd', { text: 'Ctrl+Enter' }), this.state));
+    box.append(el('div', { class: 'sql' }, left, this.result));
+    this.hint();
+    this.completion = new Completion(this.input, left, () => app.transport.json('GET', '/api/tables'));
+    this.input.addEventListener('keydown', (event) => {
+      if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
+        event.preventDefault();
+        this.run();
+      }
+    });
+    this.turn = 0;
+    this.rows = 0;
+  }
+
+  hint() {
+    this.result.replaceChildren(el('p', { class: 'hint', text: 'The tables are those of “stave query”. Cells of ts, dur, id and slice lead to the time line; a result with ts and dur can become a row.' }));
+  }
+
+  async run() {
+    const sql = this.input.value, turn = ++this.turn, { app } = this;
+    if (!sql.trim()) return;
+    this.completion.close();
+    this.state.textContent = 'running …';
+    this.runButton.disabled = true;
+    try {
+      const answer = await app.wait(app.transport.json('POST', '/api/sql', { sql, limit: LIMIT }));
+      if (turn !== this.turn) return;
+      if (answer.error) this.fail(answer.error); else this.show(answer);
+    } catch (error) {
+      if (turn === this.turn) this.fail(error.message);
+    } finally {
+      this.runButton.disabled = false;
+    }
+  }
+
+  fail(message) {
+    this.state.textContent = '';
+    this.result.replaceChildren(el('p', { class: 'error', text: message }));
+    this.app.announce('The query failed: ' + message);
+  }
+
+  show(answer) {
+    const { app } = this, columns = answer.columns.map((name, i) => this.column(answer, name, i));
+    this.table = new Table(columns, answer.rows, { label: 'Result' });
+    const n = answer.rows.length;
+    const text = `${formatCount(n)} ${n === 1 ? 'row' : 'rows'}${answer.more ? ', more were left out' : ''}${answer.ms === undefined ? '' : ` · ${Number(answer.ms).toFixed(1)} ms`}`;
+    this.state.textContent = '';
+    const bar = el('div', { class: 'bar' }, el('span', { class: 'title', text }));
+    const places = this.places(answer.columns);
+    const tools = [btn('Copy as CSV', () => { this.table.copy(); app.announce('Table copied'); }, { class: 'plain push' }),
+      btn('Save as CSV', () => download(new Blob([this.table.csv()], { type: 'text/csv' }), 'query.csv'))];
+    if (places.ts >= 0 && places.dur >= 0 && n) tools.unshift(btn('Show as row', () => this.asRow(answer, places), { class: 'plain push' }));
+    if (tools.length > 2) tools[1].classList.remove('push');
+    bar.append(...tools);
+    this.result.replaceChildren(bar, this.table.box);
+    app.announce(text);
+  }
+
+  places(columns) {
+    const at = (name) => columns.findIndex((c) => c.toLowerCase() === name);
+    return { ts: at('ts'), dur: at('dur'), name: at('name'), id: at('id'), slice: at('slice') };
+  }
+
+  column(answer, name, i) {
+    const number = answer.types && (answer.types[i] === 'int' || answer.types[i] === 'real');
+    const column = {
+      title: name, number, text: (row) => row[i],
+      key: (row) => (row[i] === null ? null : answer.types && answer.types[i] === 'int' && parseWhole(row[i]) !== null ? parseWhole(row[i]) : number ? Number(row[i]) : row[i]),
+    };
+    const places = this.places(answer.columns);
+    if (['ts', 'dur', 'id', 'slice', 'slice_id'].includes(name.toLowerCase())) {
+      column.cell = (row, cell) => {
+        if (row[i] === null || parseWhole(row[i]) === null) cell.textContent = row[i] === null ? 'null' : row[i];
+        else cell.append(link(row[i], () => this.jump(name.toLowerCase(), row, i, places), 'Show on the time line'));
+      };
+    }
+    return column;
+  }
+
+  /** A cell leads to its slice, or to its time. */
+  async jump(name, row, i, places) {
+    const { app } = this;
+    if (name === 'slice') return app.select(Number(row[i]), { tab: false });
+    if (name === 'id' || name === 'slice_id') return app.selectId(row[i], places.ts >= 0 ? parseWhole(row[places.ts]) : null);
+    const ts = places.ts >= 0 ? parseWhole(row[places.ts]) : null;
+    if (ts === null) return undefined;
+    const dur = places.dur >= 0 ? parseWhole(row[places.dur]) : null;
+    if (places.id >= 0 && parseWhole(row[places.id]) !== null && await app.selectId(row[places.id], ts)) return undefined;
+    return app.showTime(ts, ts + (dur !== null && dur > 0n ? dur : 0n));
+  }
+
+  asRow(answer, places) {
+    const { app } = this;
+    const local = new LocalRow(answer.rows, places, (text) => app.names.styleOf(text, 5));
+    if (!local.n) return this.fail('No row of the result has a whole number as ts and dur.');
+    const node = app.rows.addLocal(`Query ${++this.rows}`, local.lines.length, local);
+    app.timeline.scrollTo(0);
+    app.announce(`${node.name} is a row now`);
+    app.invalidate();
+    return undefined;
+  }
+}

@@ -1,0 +1,171 @@
+// Requests to the server: the token, errors, reconnection.
+
+const TOKEN = 'stave.token';
+
+export class ApiError extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** "a=1&b=2" of the fragment → Map; what cannot be decoded is left out. */
+export function readFragment(hash) {
+  const fields = new Map();
+  for (const part of hash.replace(/^#/, '').split('&')) {
+    const at = part.indexOf('=');
+    if (at <= 0) continue;
+    try {
+      fields.set(part.slice(0, at), decodeURIComponent(part.slice(at + 1)));
+    } catch {
+      // not percent-encoded text
+    }
+  }
+  return fields;
+}
+
+export function writeFragment(fields) {
+  const parts = [];
+  for (const [key, value] of fields) {
+    if (value !== '' && value !== null && value !== undefined) parts.push(key + '=' + encodeURIComponent(value).replace(/%2C/g, ','));
+  }
+  const hash = parts.length ? '#' + parts.join('&') : location.pathname;
+  history.replaceState(null, '', hash);
+}
+
+/** Takes the token out of the address bar. True if there was one. */
+export function takeToken() {
+  const fields = readFragment(location.hash);
+  const token = fields.get('token');
+  if (token === undefined) return false;
+  if (/^[A-Za-z0-9_-]{1,256}$/.test(token)) sessionStorage.setItem(TOKEN, token);
+  fields.delete('token');
+  writeFragment(fields);
+  return true;
+}
+
+export class Transport {
+  /** `changed(state)`: "up", "down" (no answer) or "token" (refused). */
+  constructor(changed) {
+    this.changed = changed;
+    this.state = 'up';
+    this.tab = crypto.getRandomValues(new Uint32Array(1))[0].toString(36);
+    this.seq = 0;
+    this.pending = 0;
+    this.retry = null;
+  }
+
+  get token() {
+    return sessionStorage.getItem(TOKEN) || '';
+  }
+
+  set(state) {
+    if (this.state === state) return;
+    this.state = state;
+    this.changed(state);
+    if (state === 'down') this.reconnect(500);
+  }
+
+  reconnect(delay) {
+    clearTimeout(this.retry);
+    this.retry = setTimeout(async () => {
+      try {
+        await this.json('GET', '/api/trace');
+      } catch (error) {
+        if (this.state === 'down') this.reconnect(Math.min(delay * 1.5, 4000));
+      }
+    }, delay);
+  }
+
+  async request(method, path, body, signal) {
+    const options = { method, headers: { 'X-Stave-Token': this.token }, cache: 'no-store', credentials: 'omit', signal };
+    if (body !== undefined) {
+      options.headers['Content-Type'] = 'application/json';
+      options.body = JSON.stringify(body);
+    }
+    this.pending++;
+    try {
+      let response;
+      try {
+        response = await fetch(path, options);
+      } catch (error) {
+        if (error.name !== 'AbortError') this.set('down');
+        throw error;
+      }
+      if (!response.ok) throw await this.refused(response);
+      return response;
+    } finally {
+      this.pending--;
+    }
+  }
+
+  async refused(response) {
+    let message = `the server answered ${response.status}`;
+    try {
+      message = String((await response.json()).error || message);
+    } catch {
+      // no JSON: the status says enough
+    }
+    if (response.status === 401) this.set('token');
+    else this.set('up');
+    return new ApiError(response.status, message);
+  }
+
+  async body(response, how) {
+    this.pending++;
+    try {
+      const value = await response[how]();
+      this.set('up');
+      return value;
+    } catch (error) {
+      if (error.name !== 'AbortError' && !(error instanceof SyntaxError)) this.set('down');
+      throw error;
+    } finally {
+      this.pending--;
+    }
+  }
+
+  async json(method, path, body, signal) {
+    return this.body(await this.request(method, path, body, signal), 'json');
+  }
+
+  async binary(path, body, signal) {
+    return this.body(await this.request('POST', path, body, signal), 'arrayBuffer');
+  }
+
+  async blob(path, body) {
+    return this.body(await this.request('POST', path, body), 'blob');
+  }
+}
+
+/** At most one request in flight and the newest wanted one behind it. */
+export class Latest {
+  constructor(run) {
+    this.run = run;
+    this.busy = false;
+    this.next = undefined;
+  }
+
+  want(what) {
+    this.next = what;
+    if (!this.busy) this.work();
+  }
+
+  get idle() {
+    return !this.busy && this.next === undefined;
+  }
+
+  async work() {
+    this.busy = true;
+    while (this.next !== undefined) {
+      const what = this.next;
+      this.next = undefined;
+      try {
+        await this.run(what);
+      } catch {
+        // run() reports what matters; the next wanted one is tried
+      }
+    }
+    this.busy = false;
+  }
+}

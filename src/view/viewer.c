@@ -1,0 +1,240 @@
+/* The viewer's front: addresses, the state of loading, and which requests are old. See viewer.h. */
+#include "view/viewer.h"
+
+#include "analysis/index.h"
+#include "core/base/mem.h"
+#include "view/answers.h"
+#include "view/notes.h"
+#include "view/page.h"
+#include "view/sql_desk.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define BODY_MAX   ((size_t)2 << 20)
+#define ANSWER_MAX ((size_t)256 << 20)
+#define TABS       64u
+
+static const char policy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' "
+    "blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+struct sv_viewer {
+    struct sv_web *web;
+    char *name, *notes, url[160];
+    _Atomic int progress; /* in 1/1000 */
+    _Atomic(struct sv_shown *) shown;
+    _Atomic(char *) failure;
+    struct {
+        _Atomic uint64_t tab, seq;
+    } tabs[TABS]; /* the newest request of each */
+    pthread_mutex_t notes_lock, index_lock;
+    struct sv_index *index;
+    struct sv_sql_desk *desk;
+};
+
+/* ---- what is old ---- */
+
+/* Tabs share a place when there are too many of them: then nothing of theirs is old. */
+bool sv_viewer_is_old(struct sv_viewer *v, uint64_t tab, uint64_t seq)
+{
+    size_t at = tab % TABS;
+    return tab && atomic_load(&v->tabs[at].tab) == tab && atomic_load(&v->tabs[at].seq) > seq;
+}
+
+/* ---- answers ---- */
+
+void sv_viewer_put_name(struct sv_json *j, const struct sv_viewer *v)
+{
+    sv_json_lit(j, "name");
+    sv_json_text(j, v->name, strlen(v->name));
+}
+
+uint64_t sv_viewer_id(struct sv_viewer *v, uint32_t slice)
+{
+    pthread_mutex_lock(&v->index_lock);
+    uint64_t id = sv_index_id(v->index, slice);
+    pthread_mutex_unlock(&v->index_lock);
+    return id;
+}
+
+/* Before the trace is there. */
+static void answer_state(struct sv_viewer *v, struct sv_web_answer *a)
+{
+    struct sv_json j;
+    const char *failure = atomic_load(&v->failure);
+    sv_json_init(&j, &a->body);
+    sv_json_begin(&j, '{');
+    sv_json_lit(&j, "version");
+    sv_json_i64(&j, 1);
+    sv_json_lit(&j, "state");
+    sv_json_text(&j, failure ? "failed" : "loading", failure ? 6 : 7);
+    sv_viewer_put_name(&j, v);
+    if (failure) {
+        sv_json_lit(&j, "error");
+        sv_json_text(&j, failure, strlen(failure));
+    } else {
+        sv_json_lit(&j, "progress");
+        sv_json_double(&j, atomic_load(&v->progress) / 1000.0);
+    }
+    sv_json_end(&j);
+}
+
+static const struct {
+    const char *path;
+    sv_view_answer *answer;
+} addresses[] = {
+    {"/api/trace", sv_answer_trace}, {"/api/window", sv_answer_window},
+    {"/api/names", sv_answer_names}, {"/api/slice", sv_answer_slice},
+    {"/api/near", sv_answer_near},   {"/api/search", sv_answer_search},
+    {"/api/area", sv_answer_area},
+};
+
+/* Remembers the newest request of a tab before it is worked on, so that older ones can stop. */
+static void note_newest(struct sv_viewer *v, const struct sv_shown *s,
+                        const struct sv_web_request *q)
+{
+    struct sv_ask ask;
+    struct sv_web_answer ignored = {0};
+    sv_buf_init(&ignored.body, 1u << 12);
+    if (sv_ask_read(&ask, s, q, &ignored) && ask.tab && ask.seq > 0) {
+        size_t at = ask.tab % TABS;
+        if (atomic_exchange(&v->tabs[at].tab, ask.tab) != ask.tab)
+            atomic_store(&v->tabs[at].seq, 0);
+        uint64_t seen = atomic_load(&v->tabs[at].seq);
+        while (seen < (uint64_t)ask.seq &&
+               !atomic_compare_exchange_weak(&v->tabs[at].seq, &seen, (uint64_t)ask.seq))
+            ;
+    }
+    sv_ask_fini(&ask);
+    sv_buf_fini(&ignored.body);
+}
+
+static void answer_api(struct sv_viewer *v, const struct sv_web_request *q, struct sv_web_answer *a)
+{
+    struct sv_shown *s = atomic_load(&v->shown);
+    if (!s) {
+        if (strcmp(q->path, "/api/trace") == 0)
+            answer_state(v, a);
+        else
+            sv_web_error(a, 503, "the trace is being loaded");
+        return;
+    }
+    if (strcmp(q->path, "/api/window") == 0)
+        note_newest(v, s, q);
+    for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
+        if (strcmp(q->path, addresses[i].path) == 0) {
+            addresses[i].answer(s, q, a);
+            return;
+        }
+    if (strcmp(q->path, "/api/sql") == 0) {
+        sv_answer_sql(v->desk, s, q, a);
+    } else if (strcmp(q->path, "/api/tables") == 0) {
+        sv_answer_tables(v->desk, s, a);
+    } else if (strcmp(q->path, "/api/notes") == 0) {
+        pthread_mutex_lock(&v->notes_lock);
+        sv_answer_notes(v->notes, q, a);
+        pthread_mutex_unlock(&v->notes_lock);
+    } else {
+        sv_web_error(a, 404, "no such address");
+    }
+}
+
+static void answer(void *ctx, const struct sv_web_request *q, struct sv_web_answer *a)
+{
+    if (strncmp(q->path, "/api/", 5) == 0) {
+        answer_api(ctx, q, a);
+        return;
+    }
+    const struct sv_page_file *f = sv_page_file(q->path);
+    if (!f || q->is_post) {
+        sv_web_error(a, f ? 405 : 404, f ? "this address supports only GET" : "no such address");
+        return;
+    }
+    a->type = f->type;
+    a->fixed = f->bytes;
+    a->fixed_len = (size_t)(f->end - f->bytes);
+}
+
+/* ---- opening and closing ---- */
+
+int sv_viewer_open(const struct sv_viewer_options *o, struct sv_viewer **out, struct sv_err *err)
+{
+    struct sv_viewer *v = *out = sv_alloc(sizeof *v);
+    v->name = sv_strndup(o->name, strlen(o->name));
+    v->notes = sv_strndup(o->notes, strlen(o->notes));
+    v->desk = sv_sql_desk_new();
+    pthread_mutex_init(&v->notes_lock, NULL);
+    pthread_mutex_init(&v->index_lock, NULL);
+    int code = sv_web_open(&(struct sv_web_options){.answer = answer,
+                                                    .ctx = v,
+                                                    .policy = policy,
+                                                    .body_max = BODY_MAX,
+                                                    .answer_max = ANSWER_MAX,
+                                                    .port = o->port,
+                                                    .socket = o->socket},
+                           &v->web, err);
+    if (code < 0)
+        return code;
+    snprintf(v->url, sizeof v->url, "http://127.0.0.1:%u/#token=%s",
+             o->socket ? 8080u : sv_web_port(v->web), sv_web_token(v->web));
+    return 0;
+}
+
+void sv_viewer_close(struct sv_viewer *v)
+{
+    if (!v)
+        return;
+    sv_web_close(v->web); /* nobody asks any more */
+    struct sv_shown *s = atomic_load(&v->shown);
+    sv_sql_desk_free(v->desk);
+    sv_index_free(v->index);
+    if (s) {
+        sv_strips_free(s->strips);
+        sv_track_rows_free(s->rows);
+        sv_colors_fini(&s->colors);
+        free(s);
+    }
+    free(atomic_load(&v->failure));
+    pthread_mutex_destroy(&v->notes_lock);
+    pthread_mutex_destroy(&v->index_lock);
+    free(v->name);
+    free(v->notes);
+    free(v);
+}
+
+const char *sv_viewer_url(const struct sv_viewer *v)
+{
+    return v->url;
+}
+
+uint16_t sv_viewer_port(const struct sv_viewer *v)
+{
+    return sv_web_port(v->web);
+}
+
+void sv_viewer_progress(struct sv_viewer *v, double share)
+{
+    atomic_store(&v->progress, (int)(share * 1000));
+}
+
+void sv_viewer_fail(struct sv_viewer *v, const char *message)
+{
+    free(atomic_exchange(&v->failure, sv_strndup(message, strlen(message))));
+}
+
+void sv_viewer_show(struct sv_viewer *v, const struct sv_trace *t,
+                    const struct sv_viewer_trace *about)
+{
+    struct sv_shown *s = sv_alloc(sizeof *s);
+    s->trace = t;
+    s->about = *about;
+    s->viewer = v;
+    s->rows = sv_track_rows_new(t);
+    s->strips = sv_strips_new(s->rows);
+    sv_colors_init(&s->colors, t, NULL);
+    v->index = sv_index_new(t);
+    atomic_store(&v->shown, s);
+}

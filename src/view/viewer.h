@@ -1,0 +1,42 @@
+/* The viewer: a trace that is shown in a browser. The page is in page/, what it asks for is in docs/view_protocol.md.
+ *
+ *     sv_viewer_open(&options, &v, err);        // serves the page, which shows that the trace is being loaded
+ *     sv_viewer_progress(v, 0.5);
+ *     sv_viewer_show(v, trace, &about);         // from now on the trace is served; it must outlive the viewer
+ *     …
+ *     sv_viewer_close(v);
+ *
+ * The trace is read-only, so requests are answered on many threads at once; only SQL is one at a time. */
+#ifndef SV_VIEW_VIEWER_H
+#define SV_VIEW_VIEWER_H
+
+#include "core/base/report.h"
+#include "model/trace.h"
+
+struct sv_viewer;
+
+struct sv_viewer_options {
+    const char *name;   /* of the trace, for people */
+    const char *notes;  /* the file in which the user's notes are kept */
+    uint16_t port;      /* 0: any */
+    const char *socket; /* NULL: none */
+};
+
+int sv_viewer_open(const struct sv_viewer_options *o, struct sv_viewer **out, struct sv_err *err);
+void sv_viewer_close(struct sv_viewer *v);
+/* The address of the page with its token; for a Unix socket with a port for the user to choose. */
+const char *sv_viewer_url(const struct sv_viewer *v);
+uint16_t sv_viewer_port(const struct sv_viewer *v);
+
+void sv_viewer_progress(struct sv_viewer *v, double share); /* 0 … 1 */
+void sv_viewer_fail(struct sv_viewer *v, const char *message);
+
+struct sv_viewer_trace {
+    const struct sv_report *report; /* what the readers found */
+    const char *format;             /* of the file, may be NULL */
+    uint64_t bytes;                 /* its size */
+};
+void sv_viewer_show(struct sv_viewer *v, const struct sv_trace *t,
+                    const struct sv_viewer_trace *about);
+
+#endif
