@@ -188,6 +188,24 @@ TEST(pixels_of_a_row_of_many_tracks_are_those_of_looking_at_each)
     check_shape(OF_MANY_TRACKS, 4);
 }
 
+TEST(the_longest_of_many_blocks_is_found)
+{
+    struct made m = make(80000, NESTED, 6);
+    check_window(&m, (struct sv_pixels){m.t->first_ns, m.t->last_ns + 1, 1, 0, 1}, true);
+    check_window(&m, (struct sv_pixels){m.t->first_ns, m.t->last_ns + 1, 2, 0, 2}, true);
+    fini(&m);
+}
+
+TEST(what_ends_at_the_left_edge_does_not_touch_the_window)
+{
+    struct made m = make(5000, NESTED, 7);
+    for (uint32_t slice = 0; slice < m.t->slices.n; slice += 100) {
+        int64_t end = sv_trace_end_ns(m.t, slice);
+        check_window(&m, (struct sv_pixels){end, end + 60, 20, 0, 20}, false);
+    }
+    fini(&m);
+}
+
 TEST(edges_and_pixels_agree_over_the_whole_range_of_times)
 {
     static const struct sv_pixels windows[] = {{INT64_MIN, INT64_MAX, 1600, 0, 1600},
