@@ -14,6 +14,7 @@
 #define DURATIONS_MAX \
     (1u << 25) /* more slices than this have no percentiles: they would take too much memory */
 #define DEPTHS         1024u /* of the tree; what is deeper counts for its ancestor there */
+#define RECENT         4096u
 #define NAMES_ANSWERED 5000
 
 struct name_sum {
@@ -35,11 +36,15 @@ struct node {
 struct area {
     const struct sv_shown *s;
     const struct sv_ask *ask;
-    struct sv_map group_of; /* name → number + 1 */
+    uint32_t *group_of; /* by name: number + 1 */
     struct name_sum *sums;
     size_t n_sums, cap_sums;
     uint64_t n;
     struct sv_map node_of; /* parent and name → number + 1 */
+    struct {
+        uint64_t key;
+        int32_t node;
+    } recent[RECENT]; /* of node_of, found without hashing */
     struct node *nodes;
     size_t n_nodes, cap_nodes;
     int32_t open[DEPTHS]; /* the newest node of each depth */
@@ -48,33 +53,42 @@ struct area {
 
 static struct name_sum *sum_of(struct area *a, uint32_t slice)
 {
-    bool is_new;
     sv_str name = a->s->trace->slices.name[slice];
-    uint64_t *number = sv_map_add(&a->group_of, name, &is_new);
-    if (is_new) {
+    uint32_t *number = &a->group_of[name];
+    if (*number == 0) {
         a->sums = sv_grow(a->sums, &a->cap_sums, a->n_sums + 1, sizeof *a->sums);
         a->sums[a->n_sums++] =
             (struct name_sum){.name = name,
                               .color = (uint8_t)sv_color_number(&a->s->colors, slice),
                               .min_ns = INT64_MAX};
-        *number = a->n_sums;
+        *number = (uint32_t)a->n_sums;
     }
     return &a->sums[*number - 1];
 }
 
-static int32_t node_below(struct area *a, int32_t parent, sv_str name)
+static int32_t find_node(struct area *a, uint64_t key, int32_t parent, sv_str name)
 {
     bool is_new;
-    uint64_t key = (uint64_t)(uint32_t)parent << 32 | name;
     uint64_t *number = sv_map_find(&a->node_of, key);
     if (number)
         return (int32_t)*number - 1;
-    if (a->n_nodes == NODES_MAX)
+    if (a->n_nodes == NODES_MAX) /* counts for the one above */
         return parent;
     a->nodes = sv_grow(a->nodes, &a->cap_nodes, a->n_nodes + 1, sizeof *a->nodes);
     a->nodes[a->n_nodes++] = (struct node){.name = name, .parent = parent};
     *sv_map_add(&a->node_of, key, &is_new) = a->n_nodes;
     return (int32_t)a->n_nodes - 1;
+}
+
+static int32_t node_below(struct area *a, int32_t parent, sv_str name)
+{
+    uint64_t key = (uint64_t)((int64_t)parent + 2) << 32 | name; /* never 0 */
+    size_t at = ((uint32_t)parent * 61u + name) % RECENT;
+    if (a->recent[at].key != key) {
+        a->recent[at].key = key;
+        a->recent[at].node = find_node(a, key, parent, name);
+    }
+    return a->recent[at].node;
 }
 
 /* What of the slice is inside of the area. */
@@ -317,6 +331,7 @@ void sv_answer_area(struct sv_shown *s, const struct sv_web_request *q, struct s
         struct area *a = sv_alloc(sizeof *a);
         a->s = s;
         a->ask = &ask;
+        a->group_of = sv_alloc(((size_t)s->trace->dict->n_strings + 1) * sizeof *a->group_of);
         if (!ask.has_from || !ask.has_to || ask.to_ns <= ask.from_ns) {
             sv_web_error(out, 400, "'from' and 'to' must be times, 'from' the earlier one");
         } else {
@@ -325,7 +340,7 @@ void sv_answer_area(struct sv_shown *s, const struct sv_web_request *q, struct s
             collect_durations(a);
             reply(a, out);
         }
-        sv_map_fini(&a->group_of);
+        free(a->group_of);
         sv_map_fini(&a->node_of);
         free(a->sums);
         free(a->nodes);
