@@ -3,6 +3,7 @@
 export const INSTANT = 1;
 export const TAIL_UNFINISHED = 2;
 export const TAIL_DIFFERS = 4;
+const TAIL_HAS_DUR = false;
 
 const text = new TextDecoder();
 
@@ -94,6 +95,8 @@ class Items {
     this.durHigh = longer(this.durHigh, Uint32Array);
     this.tail = longer(this.tail, Int32Array);
     this.tailName = longer(this.tailName, Int32Array);
+    this.colour = longer(this.colour, Uint8Array);
+    this.tailColour = longer(this.tailColour, Uint8Array);
     this.other = longer(this.other, Int32Array);
     this.capacity = capacity;
   }
@@ -127,12 +130,14 @@ function readLine(reader, left, items, tails, names) {
     items.durHigh[k] = reader.high;
     items.tail[k] = reader.v();
     items.tailName[k] = name;
+    items.colour[k] = items.tailColour[k] = names.colour[name] = flags >> 3 & 7;
     items.other[k] = -1;
     if (flags & TAIL_DIFFERS) {
       items.other[k] = tails.slice.length;
       tails.slice.push(slice + reader.z());
-      items.tailName[k] = names.place(reader.v());
-      reader.v64();
+      const tailName = items.tailName[k] = names.place(reader.v());
+      items.tailColour[k] = names.colour[tailName] = reader.u8() & 7;
+      if (TAIL_HAS_DUR) reader.v64();
       tails.durLow.push(reader.low);
       tails.durHigh.push(reader.high);
     }
@@ -168,8 +173,8 @@ function readCounter(reader, left) {
 
 function readNames(reader, names) {
   for (let n = reader.v(); n > 0; n--) {
-    const name = reader.v(), colour = reader.u8();
-    names.learn(name, colour, reader.string());
+    const name = reader.v();
+    names.learn(name, reader.string());
   }
 }
 
@@ -211,7 +216,7 @@ export function touching(reply, row, line, pixel) {
   const found = { count: 0, slice: -1, name: -1, dur: null };
   if (at < 0) return found;
   const take = (slice, name, dur) => {
-    if (found.dur !== null && (found.dur < 0n || (dur >= 0n && dur <= found.dur))) return;
+    if (found.slice >= 0 && (dur === null || found.dur < 0n || (dur >= 0n && dur <= found.dur))) return;
     found.slice = slice;
     found.name = name;
     found.dur = dur;
@@ -226,6 +231,6 @@ export function touching(reply, row, line, pixel) {
   found.count++;
   const other = items.other[at];
   if (other < 0) take(items.slice[at], items.name[at], durationOf(items.durLow[at], items.durHigh[at]));
-  else take(tails.slice[other], items.tailName[at], durationOf(tails.durLow[other], tails.durHigh[other]));
+  else take(tails.slice[other], items.tailName[at], TAIL_HAS_DUR ? durationOf(tails.durLow[other], tails.durHigh[other]) : null);
   return found;
 }

@@ -26,7 +26,7 @@ export class Completion {
     if (this.tables) return;
     this.tables = [];
     try {
-      this.tables = (await this.load()).tables;
+      this.tables = await this.load();
     } catch {
       this.tables = null;
     }

@@ -105,7 +105,7 @@ export class WindowData {
     const numbers = this.names.takeUnknown();
     if (!numbers.length) return;
     const answer = await this.transport.json('POST', '/api/names', { names: numbers });
-    for (const entry of answer.names) this.names.learn(entry.name, entry.colour, String(entry.text));
+    for (const entry of answer.names) this.names.learn(entry.name, String(entry.text));
     this.names.giveUp(numbers);
     this.changed();
   }

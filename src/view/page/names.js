@@ -1,4 +1,4 @@
-// Names of slices: the server's number → a place in dense arrays (text, colour, shade), so that drawing needs no look-up in a map.
+// Names of slices: the server's number → a place in dense arrays (text, colour, variant), so that drawing needs no look-up in a map.
 
 import { VARIANTS } from './palette.js';
 
@@ -23,8 +23,8 @@ export class Names {
     this.number = [0];
     this.text = [''];
     this.known = [true];
-    this.style = new Uint8Array(1024); // colour × VARIANTS + shade
-    this.style[0] = 7 * VARIANTS;
+    this.variant = new Uint8Array(1024);
+    this.colour = new Uint8Array(1024).fill(7); // of a slice of this name, the last that was seen
     this.unknown = new Set();
     this.byText = new Map();
     this.dense[0] = 0;
@@ -47,8 +47,8 @@ export class Names {
     this.number.push(number);
     this.text.push('');
     this.known.push(false);
-    if (place >= this.style.length) this.growStyle();
-    this.style[place] = 7 * VARIANTS;
+    if (place >= this.variant.length) this.growStyles();
+    this.colour[place] = 7;
     this.unknown.add(number);
     if (number >= DENSE) this.sparse.set(number, place);
     else {
@@ -58,10 +58,12 @@ export class Names {
     return place;
   }
 
-  growStyle() {
-    const next = new Uint8Array(this.style.length * 2);
-    next.set(this.style);
-    this.style = next;
+  growStyles() {
+    for (const field of ['variant', 'colour']) {
+      const next = new Uint8Array(this[field].length * 2);
+      next.set(this[field]);
+      this[field] = next;
+    }
   }
 
   growDense(number) {
@@ -70,13 +72,13 @@ export class Names {
     this.dense = next;
   }
 
-  learn(number, colour, text) {
+  learn(number, text) {
     if (number === 0) return 0;
     const place = this.place(number);
     if (this.known[place]) return place;
     this.known[place] = true;
     this.text[place] = text;
-    this.style[place] = Math.min(7, colour) * VARIANTS + hash(text) % VARIANTS;
+    this.variant[place] = hash(text) % VARIANTS;
     this.unknown.delete(number);
     this.byText.set(text, place);
     return place;
@@ -85,8 +87,8 @@ export class Names {
   /** The style of a text whose number is not at hand. */
   styleOf(text, colour) {
     const place = this.byText.get(text);
-    if (place !== undefined) return this.style[place];
-    return Math.min(7, colour === undefined ? 7 : colour) * VARIANTS + hash(text) % VARIANTS;
+    const known = colour !== undefined ? colour : place !== undefined ? this.colour[place] : 7;
+    return Math.min(7, known) * VARIANTS + hash(text) % VARIANTS;
   }
 
   get full() {

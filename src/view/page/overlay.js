@@ -20,12 +20,12 @@ export function drawLabels(context, raster, names, fit, palette) {
   }
 }
 
-export function drawMarkers(context, raster, names, palette) {
+export function drawMarkers(context, raster, palette) {
   const { markers, dpr } = raster;
   const half = 3.5 * dpr;
   for (let i = 0; i < markers.length; i += 3) {
     const x = markers[i] + 0.5, y = markers[i + 1] + (LINE - 1) * dpr;
-    context.fillStyle = palette.solid[names.style[markers[i + 2]]];
+    context.fillStyle = palette.solid[markers[i + 2]];
     context.strokeStyle = palette.text;
     context.lineWidth = Math.max(0.75, 0.75 * dpr);
     context.beginPath();

@@ -1,7 +1,7 @@
 // The row raster: one row of pixels per line of slices, copied down for the line's height; one putImageData per frame.
 
 import { INSTANT, TAIL_UNFINISHED, itemAt } from './codec.js';
-import { SHADES } from './palette.js';
+import { SHADES, VARIANTS } from './palette.js';
 import { LINE, PAD } from './rows.js';
 import { pixelOf, ratio } from './time.js';
 
@@ -116,7 +116,7 @@ export class Raster {
 
   sliceLine(reply, row, line, scene, labelY) {
     const { x0, k } = this.project(reply, scene.view);
-    const items = reply.items, styles = scene.names.style, table = this.palette.table, buffer = this.line, width = this.width;
+    const items = reply.items, variants = scene.names.variant, table = this.palette.table, buffer = this.line, width = this.width;
     const end = row.starts[line - row.first + 1];
     const least = LABEL_LEAST * this.dpr;
     let i = Math.max(row.starts[line - row.first], itemAt(reply, row, line, Math.floor(-x0 / k)));
@@ -130,12 +130,12 @@ export class Raster {
       const next = Math.max(x + 1, Math.floor(x0 + (pixel + 1) * k + 1e-6));
       const instant = items.flags[i] & INSTANT;
       const shade = instant || items.count[i] === 0 ? SHADES - 1 : items.cover[i] >> 2;
-      const colour = table[styles[items.name[i]] * SHADES + shade];
+      const colour = table[(items.colour[i] * VARIANTS + variants[items.name[i]]) * SHADES + shade];
       for (let p = x < 0 ? 0 : x; p < next && p < width; p++) buffer[p] = colour;
-      if (instant && labelY >= 0) this.marker(x, labelY, items.name[i]);
+      if (instant && labelY >= 0) this.marker(x, labelY, items.colour[i] * VARIANTS + variants[items.name[i]]);
       if (tail === 0) { covered = next; continue; }
       const stop = Math.max(next, Math.floor(x0 + (pixel + 1 + tail) * k + 1e-6));
-      const style = styles[items.tailName[i]] * SHADES;
+      const style = (items.tailColour[i] * VARIANTS + variants[items.tailName[i]]) * SHADES;
       if (items.flags[i] & TAIL_UNFINISHED) this.fade(next, stop, style);
       else buffer.fill(table[style + SHADES - 1], Math.max(0, next), Math.max(0, Math.min(stop, width)));
       if (covered >= x && x >= 0 && tail * k >= 3 && items.count[i] === 1) buffer[x] = table[style + (SHADES >> 3)];
@@ -152,8 +152,8 @@ export class Raster {
     }
   }
 
-  marker(x, y, name) {
-    if (this.markers.length < MOST_MARKERS * 3) this.markers.push(x, y, name);
+  marker(x, y, style) {
+    if (this.markers.length < MOST_MARKERS * 3) this.markers.push(x, y, style);
   }
 
   /** A line of a row that the page made itself from a query's result. */

@@ -21,7 +21,7 @@ export class SqlPane {
     const left = el('div', { class: 'sql-left' }, this.input, el('div', { class: 'bar' }, this.runButton, el('kbd', { text: 'Ctrl+Enter' }), this.state));
     box.append(el('div', { class: 'sql' }, left, this.result));
     this.hint();
-    this.completion = new Completion(this.input, left, () => app.transport.json('GET', '/api/tables'));
+    this.completion = new Completion(this.input, left, async () => (await app.transport.json('GET', '/api/tables')).rows.map((row) => ({ name: row[0], columns: String(row[1]).split(' ') })));
     this.input.addEventListener('keydown', (event) => {
       if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
         event.preventDefault();

@@ -141,7 +141,7 @@ export class Timeline {
     raster.put();
     const context = raster.context;
     overlay.drawLabels(context, raster, scene.names, this.fit, palette);
-    overlay.drawMarkers(context, raster, scene.names, palette);
+    overlay.drawMarkers(context, raster, palette);
     overlay.drawLosses(context, scene);
     overlay.drawMarks(context, scene, scene.marks, palette);
     this.drawSelection(context, scene);
@@ -216,7 +216,7 @@ export class Timeline {
     const from = edge(window, pixel), to = edge(window, pixel + 1), some = found !== null && found.count > 0;
     return {
       row: node.id, depth: line, from: from.toString(), to: to.toString(), count: found ? found.count : 0,
-      name: some ? this.app.names.text[found.name] : null, dur: some ? found.dur.toString() : null, slice: some ? found.slice : null,
+      name: some ? this.app.names.text[found.name] : null, dur: some && found.dur !== null ? found.dur.toString() : null, slice: some ? found.slice : null,
       sql: `select count(*) from slice where view_row = ${node.id} and view_line = ${line} and ts < ${to} and (ts >= ${from} or dur = -1 or ts + dur > ${from})`,
     };
   }
