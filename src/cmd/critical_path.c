@@ -225,9 +225,12 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     int code = sv_expect_operands(operands, 1, 100, "trace", err);
     if (code < 0)
         return code;
-    code = sv_load_traces(
-        operands->items, operands->n,
-        (struct sv_load_how[]){{o->from_format, o->strict, o->assume, o->memory_limit}}, &l, err);
+    code = sv_load_traces(operands->items, operands->n,
+                          &(struct sv_load_how){.from = o->from_format,
+                                                .strict = o->strict,
+                                                .assume = o->assume,
+                                                .memory_limit_bytes = o->memory_limit},
+                          &l, err);
     if (code >= 0)
         code = run_loaded(o, l.trace, err);
     sv_loaded_free(&l);

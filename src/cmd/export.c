@@ -261,7 +261,10 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code < 0)
         return code;
     code = sv_load_traces(operands->items, operands->n,
-                          (struct sv_load_how[]){{o->from, o->strict, o->assume, o->memory_limit}},
+                          &(struct sv_load_how){.from = o->from,
+                                                .strict = o->strict,
+                                                .assume = o->assume,
+                                                .memory_limit_bytes = o->memory_limit},
                           &l, err);
     if (code >= 0 && strcmp(form, "folded") == 0) {
         code = write_folded(l.trace, o->output, err);

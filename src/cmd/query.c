@@ -143,9 +143,12 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = find_sql(o, operands, &sql, &n_traces, err);
     if (code >= 0) {
         double start = seconds();
-        code = sv_load_traces(
-            operands->items, n_traces,
-            (struct sv_load_how[]){{o->from, o->strict, o->assume, o->memory_limit}}, &l, err);
+        code = sv_load_traces(operands->items, n_traces,
+                              &(struct sv_load_how){.from = o->from,
+                                                    .strict = o->strict,
+                                                    .assume = o->assume,
+                                                    .memory_limit_bytes = o->memory_limit},
+                              &l, err);
         if (o->time)
             sv_console_note("load %.3f s", seconds() - start);
         if (code >= 0)

@@ -17,12 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 struct view {
     const char *from, *socket;
-    bool strict, assume, no_browser;
+    bool strict, assume, no_browser, follow;
     uint64_t port, memory_limit;
 };
 
@@ -84,7 +84,7 @@ static void open_browser(char *link)
 struct serving {
     struct sv_viewer *viewer;
     char *link;
-    size_t n_inputs, at_input;
+    bool is_live; /* the recording goes on */
 };
 
 static const sigset_t *end_signals(void)
@@ -142,6 +142,20 @@ static int check_inputs(const struct view *o, const struct sv_words *paths, stru
     return code;
 }
 
+/* The file of a recording that is running, or of one that has ended. */
+static int check_recording(const char *path, struct sv_err *err)
+{
+    char *part = NULL;
+    if (asprintf(&part, "%s.part", path) < 0)
+        sv_out_of_memory(strlen(path) + 8);
+    bool is_there = access(part, R_OK) == 0 || access(path, R_OK) == 0;
+    free(part);
+    if (is_there)
+        return 0;
+    return sv_err_set(err, SV_EINPUT, SV_NO_POS,
+                      "%s: no recording writes this file ('stave status' lists them)", path);
+}
+
 static void announce(const struct view *o, struct serving *s)
 {
     char host[256] = "HOST";
@@ -161,28 +175,101 @@ static void announce(const struct view *o, struct serving *s)
         open_browser(s->link);
 }
 
+static struct sv_sink *pass_sketch(void *ctx, struct sv_dict *dict, struct sv_sink *next)
+{
+    struct serving *s = ctx;
+    return sv_viewer_sketch(s->viewer, dict, next);
+}
+
 static int load(const struct view *o, const struct sv_words *paths, struct serving *s,
                 struct sv_loaded *l, struct sv_err *err)
 {
-    struct sv_load_how how = {o->from, o->strict, o->assume, o->memory_limit};
+    struct sv_load_how how = {.from = o->from,
+                              .strict = o->strict,
+                              .assume = o->assume,
+                              .memory_limit_bytes = o->memory_limit,
+                              .pass = pass_sketch,
+                              .pass_ctx = s};
+    struct stat file;
     sv_progress_watch(on_progress, s);
     int code = sv_load_traces(paths->items, paths->n, &how, l, err);
     sv_progress_watch(NULL, NULL);
     if (code < 0)
         return code;
-    struct stat file;
     struct sv_viewer_trace about = {
         .report = &l->in.report,
         .format = l->in.format ? l->in.format->name : NULL,
-        .bytes = stat(paths->items[0], &file) == 0 ? (uint64_t)file.st_size : 0};
+        .bytes = stat(paths->items[0], &file) == 0 ? (uint64_t)file.st_size : 0,
+        .is_live = s->is_live};
     sv_viewer_show(s->viewer, l->trace, &about);
     return 0;
+}
+
+/* ---- a recording that is running ---- */
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Whether a signal asks to end within that time. */
+static bool wait_ms(int64_t ms)
+{
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+    return sigtimedwait(end_signals(), NULL, &t) > 0;
+}
+
+static bool has_changed(const char *path, struct stat *last)
+{
+    struct stat now;
+    if (stat(path, &now) != 0)
+        return false;
+    bool is_other = now.st_size != last->st_size || now.st_ino != last->st_ino ||
+                    now.st_mtim.tv_sec != last->st_mtim.tv_sec ||
+                    now.st_mtim.tv_nsec != last->st_mtim.tv_nsec;
+    *last = now;
+    return is_other;
+}
+
+/* Loads the file again when it has grown. The longer that takes, the longer the pause: a third of one core at most. What cannot be read at one
+ * moment may be at the next. True: a signal asked to end. */
+static bool follow(const struct view *o, const char *path, struct serving *s, struct sv_loaded *l)
+{
+    char *part = NULL;
+    struct stat last = {0};
+    int64_t pause_ms = 200;
+    bool is_ended = false;
+    if (asprintf(&part, "%s.part", path) < 0)
+        sv_out_of_memory(strlen(path) + 8);
+    while (s->is_live && !(is_ended = wait_ms(pause_ms))) {
+        bool is_whole = access(part, F_OK) != 0;
+        const char *name[] = {is_whole ? path : part};
+        struct sv_loaded next = {0};
+        struct sv_err err;
+        sv_err_clear(&err);
+        if (!has_changed(name[0], &last) && !is_whole)
+            continue;
+        int64_t start = now_ms();
+        s->is_live = !is_whole;
+        if (load(o, &(struct sv_words){name, 1, 1}, s, &next, &err) >= 0) {
+            sv_loaded_free(l);
+            *l = next;
+        } else {
+            sv_loaded_free(&next);
+        }
+        pause_ms = 2 * (now_ms() - start);
+        pause_ms = pause_ms < 200 ? 200 : pause_ms;
+    }
+    free(part);
+    return is_ended;
 }
 
 static int serve(const struct view *o, const struct sv_words *paths, struct sv_err *err)
 {
     struct sv_loaded loaded = {0};
-    struct serving s = {0};
+    struct serving s = {.is_live = o->follow};
     char *notes = notes_name(paths->items[0]);
     sigset_t before;
     int signal;
@@ -195,9 +282,9 @@ static int serve(const struct view *o, const struct sv_words *paths, struct sv_e
     free(notes);
     if (code >= 0) {
         announce(o, &s);
-        code = load(o, paths, &s, &loaded, err);
+        code = o->follow ? 0 : load(o, paths, &s, &loaded, err);
     }
-    if (code >= 0)
+    if (code >= 0 && !(o->follow && follow(o, paths->items[0], &s, &loaded)))
         sigwait(end_signals(), &signal);
     end_serving(&s);
     sv_loaded_free(&loaded);
@@ -218,7 +305,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (!sv_web_is_built_in())
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "this build has no viewer: install libmicrohttpd and build again");
-    code = check_inputs(o, operands, err);
+    if (o->follow && operands->n > 1)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--follow takes one trace");
+    code = o->follow ? check_recording(operands->items[0], err) : check_inputs(o, operands, err);
     return code < 0 ? code : serve(o, operands, err);
 }
 
@@ -229,6 +318,8 @@ static const struct sv_option options[] = {
      "a Unix socket that only you can open, instead of a port", NULL},
     {0, "no-browser", NULL, SV_OPT_FLAG, offsetof(struct view, no_browser),
      "print the address only", NULL},
+    {0, "follow", NULL, SV_OPT_FLAG, offsetof(struct view, follow),
+     "show a recording that is running, and what comes", NULL},
     SV_MEMORY_OPTION(struct view),
     SV_INPUTS_OPTIONS(struct view),
     {0},
@@ -237,6 +328,7 @@ static const struct sv_option options[] = {
 static const struct sv_example examples[] = {
     {"stave view run.pftrace", "prints the address and opens the browser"},
     {"stave view rank0.pftrace rank1.pftrace", "several traces on one axis"},
+    {"stave view --follow train.pftrace", "a recording that is running"},
     {"stave view --no-browser --port 9001 run.json.gz",
      "on a server; stave prints the ssh command for your machine"},
     {0},

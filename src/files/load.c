@@ -6,15 +6,26 @@
 
 #include <string.h>
 
+static int load_one(const char *path, const struct sv_load_how *how, struct sv_loaded *l,
+                    struct sv_err *err)
+{
+    *l = (struct sv_loaded){.dict = sv_dict_new()};
+    int code = sv_open_input(path, how->from, 0, l->dict, &l->in, err);
+    if (code < 0)
+        return code;
+    l->trace = sv_trace_new(l->dict, &l->in.report, how->memory_limit_bytes);
+    struct sv_sink *sink = sv_trace_sink(l->trace);
+    if (how->pass)
+        sink = how->pass(how->pass_ctx, l->dict, sink);
+    return sv_run(&l->in, sink, how->strict, "loading", err);
+}
+
 int sv_load(const char *path, const char *from, bool strict, size_t memory_limit_bytes,
             struct sv_loaded *l, struct sv_err *err)
 {
-    *l = (struct sv_loaded){.dict = sv_dict_new()};
-    int code = sv_open_input(path, from, 0, l->dict, &l->in, err);
-    if (code < 0)
-        return code;
-    l->trace = sv_trace_new(l->dict, &l->in.report, memory_limit_bytes);
-    return sv_run(&l->in, sv_trace_sink(l->trace), strict, "loading", err);
+    struct sv_load_how how = {
+        .from = from, .strict = strict, .memory_limit_bytes = memory_limit_bytes};
+    return load_one(path, &how, l, err);
 }
 
 /* Reads one of several inputs into the merge. The first one's path and format are used for all. */
@@ -60,7 +71,7 @@ int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how 
                    struct sv_loaded *l, struct sv_err *err)
 {
     if (n == 1)
-        return sv_load(paths[0], how->from, how->strict, how->memory_limit_bytes, l, err);
+        return load_one(paths[0], how, l, err);
     *l = (struct sv_loaded){.dict = sv_dict_new()};
     sv_report_init(&l->in.report);
     int checked = sv_check_inputs(paths, n, NULL, err);
@@ -87,7 +98,8 @@ int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how 
 int sv_load_many(const char *const *paths, size_t n, const char *from, bool strict,
                  size_t memory_limit_bytes, struct sv_loaded *l, struct sv_err *err)
 {
-    struct sv_load_how how = {from, strict, false, memory_limit_bytes};
+    struct sv_load_how how = {
+        .from = from, .strict = strict, .memory_limit_bytes = memory_limit_bytes};
     return sv_load_traces(paths, n, &how, l, err);
 }
 

@@ -19,6 +19,9 @@ struct sv_load_how {
     const char *from;
     bool strict, assume;
     size_t memory_limit_bytes;
+    /* A sink that shall see the events of a single trace on their way into the store; NULL: none. */
+    struct sv_sink *(*pass)(void *ctx, struct sv_dict *dict, struct sv_sink *next);
+    void *pass_ctx;
 };
 int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how *how,
                    struct sv_loaded *l, struct sv_err *err);

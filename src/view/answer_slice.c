@@ -143,6 +143,8 @@ static void put_place(struct sv_json *j, const struct sv_shown *s, uint32_t slic
     sv_json_u64(j, row);
     sv_json_lit(j, "line");
     sv_json_u64(j, sv_track_rows_line(s->rows, slice));
+    sv_json_lit(j, "colour");
+    sv_json_u64(j, sv_color_number(&s->colors, slice));
     sv_json_lit(j, "track");
     sv_put_count(j, track);
     sv_json_lit(j, "thread");

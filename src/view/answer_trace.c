@@ -173,8 +173,14 @@ void sv_answer_trace(struct sv_shown *s, const struct sv_web_request *q, struct 
     (void)q;
     sv_json_init(&j, &a->body);
     sv_json_begin(&j, '{');
-    sv_json_members(&j, "\"version\":1,\"state\":\"ready\",\"generation\":1,\"live\":false",
-                    strlen("\"version\":1,\"state\":\"ready\",\"generation\":1,\"live\":false"));
+    sv_json_lit(&j, "version");
+    sv_json_u64(&j, 1);
+    sv_json_lit(&j, "state");
+    sv_json_text(&j, "ready", 5);
+    sv_json_lit(&j, "generation");
+    sv_json_u64(&j, s->generation);
+    sv_json_lit(&j, "live");
+    sv_json_bool(&j, s->about.is_live);
     sv_viewer_put_name(&j, s->viewer);
     PUT_INT(&j, "first", t->first_ns);
     PUT_INT(&j, "last", t->last_ns);

@@ -67,6 +67,11 @@ static void put_name(struct reply *r, sv_str name, uint32_t pixels)
     r->n_names++;
 }
 
+static void put_dur(struct sv_buf *b, int64_t dur_ns)
+{
+    put_v(b, dur_ns == SV_UNFINISHED ? 0 : (uint64_t)dur_ns + 1);
+}
+
 enum { INSTANT = 1, UNFINISHED = 2, OTHER_TAIL = 4 };
 
 static void put_item(struct reply *r, const struct sv_strip_item *item, int32_t *pixel,
@@ -78,19 +83,19 @@ static void put_item(struct reply *r, const struct sv_strip_item *item, int32_t 
     unsigned flags = (c->kind[item->longest] == SV_INSTANT ? INSTANT : 0u) |
                      (item->tail && c->dur_ns[item->last] == SV_UNFINISHED ? UNFINISHED : 0u) |
                      (has_other ? OTHER_TAIL : 0u);
-    int64_t dur = c->dur_ns[item->longest];
     put_v(b, (uint64_t)((int64_t)item->pixel - *pixel));
     put_v(b, item->n);
     sv_buf_byte(b, (uint8_t)(flags | (sv_color_number(&r->s->colors, item->longest) & 7u) << 3));
     sv_buf_byte(b, item->cover);
     put_z(b, (int64_t)item->longest - *slice);
     put_name(r, c->name[item->longest], item->tail + 1);
-    put_v(b, dur == SV_UNFINISHED ? 0 : (uint64_t)dur + 1);
+    put_dur(b, c->dur_ns[item->longest]);
     put_v(b, item->tail);
     if (has_other) {
         put_z(b, (int64_t)item->last - item->longest);
         put_name(r, c->name[item->last], item->tail + 1);
         sv_buf_byte(b, (uint8_t)sv_color_number(&r->s->colors, item->last));
+        put_dur(b, c->dur_ns[item->last]);
     }
     *pixel = item->pixel;
     *slice = item->longest;

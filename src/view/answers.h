@@ -2,6 +2,7 @@
 #ifndef SV_VIEW_ANSWERS_H
 #define SV_VIEW_ANSWERS_H
 
+#include "analysis/index.h"
 #include "core/base/json.h"
 #include "net/web.h"
 #include "plot/colors.h"
@@ -16,16 +17,19 @@ struct sv_shown {
     struct sv_strips *strips;
     struct sv_colors colors;
     struct sv_viewer *viewer;
+    struct sv_index *index;
+    uint64_t generation;
 };
 
 typedef void sv_view_answer(struct sv_shown *s, const struct sv_web_request *q,
                             struct sv_web_answer *a);
 sv_view_answer sv_answer_trace, sv_answer_window, sv_answer_names, sv_answer_slice, sv_answer_near,
-    sv_answer_search, sv_answer_area;
+    sv_answer_search, sv_answer_area, sv_answer_cut;
 
 /* Puts the members "name" and "files". */
 void sv_viewer_put_name(struct sv_json *j, const struct sv_viewer *v);
 uint64_t sv_viewer_id(struct sv_viewer *v, uint32_t slice); /* the one that SQL shows */
+uint32_t sv_viewer_slice(struct sv_viewer *v, uint64_t id); /* SV_NO_ROW: none has it */
 
 /* Whether the tab has asked for something newer: then this answer is not needed any more. */
 bool sv_viewer_is_old(struct sv_viewer *v, uint64_t tab, uint64_t seq);

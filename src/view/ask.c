@@ -51,6 +51,8 @@ void sv_put_short(struct sv_json *j, const struct sv_shown *s, uint32_t slice)
     sv_json_u64(j, s->rows->row_of_track[c->track[slice]]);
     sv_json_lit(j, "line");
     sv_json_u64(j, sv_track_rows_line(s->rows, slice));
+    sv_json_lit(j, "colour");
+    sv_json_u64(j, sv_color_number(&s->colors, slice));
     sv_json_end(j);
 }
 
@@ -212,16 +214,28 @@ void sv_ask_fini(struct sv_ask *ask)
     free(ask->names);
 }
 
+/* A number of the query; false: it is none. */
+static bool read_param(const struct sv_web_request *q, const char *name, uint64_t *out)
+{
+    const char *text = sv_web_param(q, name);
+    char *end;
+    if (!text || text[0] < '0' || text[0] > '9')
+        return false;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    return *end == 0 && errno == 0;
+}
+
 bool sv_ask_slice(const struct sv_shown *s, const struct sv_web_request *q, struct sv_web_answer *a,
                   uint32_t *out)
 {
-    const char *text = sv_web_param(q, "slice");
-    char *end;
-    unsigned long long v = text && text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
-    if (!text || text[0] < '0' || text[0] > '9' || *end || v >= s->trace->slices.n) {
+    uint64_t v;
+    *out = SV_NO_ROW;
+    if (read_param(q, "slice", &v))
+        *out = v < s->trace->slices.n ? (uint32_t)v : SV_NO_ROW;
+    else if (read_param(q, "id", &v))
+        *out = sv_viewer_slice(s->viewer, v);
+    if (*out == SV_NO_ROW)
         sv_web_error(a, 404, "no such slice");
-        return false;
-    }
-    *out = (uint32_t)v;
-    return true;
+    return *out != SV_NO_ROW;
 }

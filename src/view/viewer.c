@@ -6,6 +6,7 @@
 #include "view/answers.h"
 #include "view/notes.h"
 #include "view/page.h"
+#include "view/sketch.h"
 #include "view/sql_desk.h"
 
 #include <pthread.h>
@@ -25,14 +26,16 @@ struct sv_viewer {
     struct sv_web *web;
     char *name, *notes, url[160];
     _Atomic int progress; /* in 1/1000 */
-    _Atomic(struct sv_shown *) shown;
     _Atomic(char *) failure;
+    struct sv_sketch *sketch;
+    /* Answers hold it for reading; what changes the trace or its dictionary holds it alone. */
+    pthread_rwlock_t lock;
+    struct sv_shown *shown; /* NULL: it is being loaded */
+    struct sv_sql_desk *desk;
     struct {
         _Atomic uint64_t tab, seq;
     } tabs[TABS]; /* the newest request of each */
     pthread_mutex_t notes_lock, index_lock;
-    struct sv_index *index;
-    struct sv_sql_desk *desk;
 };
 
 /* ---- what is old ---- */
@@ -55,9 +58,17 @@ void sv_viewer_put_name(struct sv_json *j, const struct sv_viewer *v)
 uint64_t sv_viewer_id(struct sv_viewer *v, uint32_t slice)
 {
     pthread_mutex_lock(&v->index_lock);
-    uint64_t id = sv_index_id(v->index, slice);
+    uint64_t id = sv_index_id(v->shown->index, slice);
     pthread_mutex_unlock(&v->index_lock);
     return id;
+}
+
+uint32_t sv_viewer_slice(struct sv_viewer *v, uint64_t id)
+{
+    pthread_mutex_lock(&v->index_lock);
+    uint32_t slice = sv_index_row(v->shown->index, id);
+    pthread_mutex_unlock(&v->index_lock);
+    return slice;
 }
 
 /* Before the trace is there. */
@@ -78,6 +89,8 @@ static void answer_state(struct sv_viewer *v, struct sv_web_answer *a)
     } else {
         sv_json_lit(&j, "progress");
         sv_json_double(&j, atomic_load(&v->progress) / 1000.0);
+        sv_json_lit(&j, "sketch");
+        sv_sketch_put(v->sketch, &j);
     }
     sv_json_end(&j);
 }
@@ -112,16 +125,11 @@ static void note_newest(struct sv_viewer *v, const struct sv_shown *s,
     sv_buf_fini(&ignored.body);
 }
 
-static void answer_api(struct sv_viewer *v, const struct sv_web_request *q, struct sv_web_answer *a)
+/* The trace is there. */
+static void answer_shown(struct sv_viewer *v, const struct sv_web_request *q,
+                         struct sv_web_answer *a)
 {
-    struct sv_shown *s = atomic_load(&v->shown);
-    if (!s) {
-        if (strcmp(q->path, "/api/trace") == 0)
-            answer_state(v, a);
-        else
-            sv_web_error(a, 503, "the trace is being loaded");
-        return;
-    }
+    struct sv_shown *s = v->shown;
     if (strcmp(q->path, "/api/window") == 0)
         note_newest(v, s, q);
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
@@ -140,6 +148,24 @@ static void answer_api(struct sv_viewer *v, const struct sv_web_request *q, stru
     } else {
         sv_web_error(a, 404, "no such address");
     }
+}
+
+static void answer_api(struct sv_viewer *v, const struct sv_web_request *q, struct sv_web_answer *a)
+{
+    bool is_cut = strcmp(q->path, "/api/cut") == 0;
+    if (is_cut)
+        pthread_rwlock_wrlock(&v->lock);
+    else
+        pthread_rwlock_rdlock(&v->lock);
+    if (!v->shown && strcmp(q->path, "/api/trace") == 0)
+        answer_state(v, a);
+    else if (!v->shown)
+        sv_web_error(a, 503, "the trace is being loaded");
+    else if (is_cut)
+        sv_answer_cut(v->shown, q, a);
+    else
+        answer_shown(v, q, a);
+    pthread_rwlock_unlock(&v->lock);
 }
 
 static void answer(void *ctx, const struct sv_web_request *q, struct sv_web_answer *a)
@@ -165,7 +191,8 @@ int sv_viewer_open(const struct sv_viewer_options *o, struct sv_viewer **out, st
     struct sv_viewer *v = *out = sv_alloc(sizeof *v);
     v->name = sv_strndup(o->name, strlen(o->name));
     v->notes = sv_strndup(o->notes, strlen(o->notes));
-    v->desk = sv_sql_desk_new();
+    v->sketch = sv_sketch_new();
+    pthread_rwlock_init(&v->lock, NULL);
     pthread_mutex_init(&v->notes_lock, NULL);
     pthread_mutex_init(&v->index_lock, NULL);
     int code = sv_web_open(&(struct sv_web_options){.answer = answer,
@@ -183,21 +210,27 @@ int sv_viewer_open(const struct sv_viewer_options *o, struct sv_viewer **out, st
     return 0;
 }
 
+static void free_shown(struct sv_shown *s)
+{
+    if (!s)
+        return;
+    sv_strips_free(s->strips);
+    sv_track_rows_free(s->rows);
+    sv_colors_fini(&s->colors);
+    sv_index_free(s->index);
+    free(s);
+}
+
 void sv_viewer_close(struct sv_viewer *v)
 {
     if (!v)
         return;
     sv_web_close(v->web); /* nobody asks any more */
-    struct sv_shown *s = atomic_load(&v->shown);
     sv_sql_desk_free(v->desk);
-    sv_index_free(v->index);
-    if (s) {
-        sv_strips_free(s->strips);
-        sv_track_rows_free(s->rows);
-        sv_colors_fini(&s->colors);
-        free(s);
-    }
+    free_shown(v->shown);
+    sv_sketch_free(v->sketch);
     free(atomic_load(&v->failure));
+    pthread_rwlock_destroy(&v->lock);
     pthread_mutex_destroy(&v->notes_lock);
     pthread_mutex_destroy(&v->index_lock);
     free(v->name);
@@ -225,16 +258,30 @@ void sv_viewer_fail(struct sv_viewer *v, const char *message)
     free(atomic_exchange(&v->failure, sv_strndup(message, strlen(message))));
 }
 
+struct sv_sink *sv_viewer_sketch(struct sv_viewer *v, struct sv_dict *dict, struct sv_sink *next)
+{
+    return sv_sketch_sink(v->sketch, dict, next);
+}
+
 void sv_viewer_show(struct sv_viewer *v, const struct sv_trace *t,
                     const struct sv_viewer_trace *about)
 {
-    struct sv_shown *s = sv_alloc(sizeof *s);
+    struct sv_shown *s = sv_alloc(sizeof *s), *before;
+    struct sv_sql_desk *desk = sv_sql_desk_new(), *desk_before;
     s->trace = t;
     s->about = *about;
     s->viewer = v;
     s->rows = sv_track_rows_new(t);
     s->strips = sv_strips_new(s->rows);
     sv_colors_init(&s->colors, t, NULL);
-    v->index = sv_index_new(t);
-    atomic_store(&v->shown, s);
+    s->index = sv_index_new(t);
+    pthread_rwlock_wrlock(&v->lock);
+    before = v->shown;
+    desk_before = v->desk;
+    s->generation = before ? before->generation + 1 : 1;
+    v->shown = s;
+    v->desk = desk;
+    pthread_rwlock_unlock(&v->lock);
+    sv_sql_desk_free(desk_before);
+    free_shown(before);
 }

@@ -29,13 +29,17 @@ const char *sv_viewer_url(const struct sv_viewer *v);
 uint16_t sv_viewer_port(const struct sv_viewer *v);
 
 void sv_viewer_progress(struct sv_viewer *v, double share); /* 0 … 1 */
+/* A sink in front of another, for showing what is being loaded; it takes what that one takes. */
+struct sv_sink *sv_viewer_sketch(struct sv_viewer *v, struct sv_dict *dict, struct sv_sink *next);
 void sv_viewer_fail(struct sv_viewer *v, const char *message);
 
 struct sv_viewer_trace {
     const struct sv_report *report; /* what the readers found */
     const char *format;             /* of the file, may be NULL */
     uint64_t bytes;                 /* its size */
+    bool is_live;                   /* it grows: sv_viewer_show() will come again */
 };
+/* What was shown before is not used any more when it returns. */
 void sv_viewer_show(struct sv_viewer *v, const struct sv_trace *t,
                     const struct sv_viewer_trace *about);
 
