@@ -71,6 +71,14 @@ static const struct sv_report_subject *find(const char *name, struct sv_err *err
     return NULL;
 }
 
+int sv_report_json(const char *subject, const struct sv_trace *t, size_t limit, struct sv_buf *to,
+                   struct sv_err *err)
+{
+    struct sv_report_options o = {.json = true, .limit = limit, .into = to, .path = ""};
+    const struct sv_report_subject *s = find(subject, err);
+    return s ? s->run(&o, t, err) : SV_EUSAGE;
+}
+
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     struct sv_report_options *o = options;

@@ -19,6 +19,7 @@
 #define BY_SPAN   SV_N_IO_BY
 
 struct report {
+    const struct sv_report_options *options;
     size_t limit;
     int section; /* -1: all */
 };
@@ -515,7 +516,7 @@ static int print_json(const struct report *o, const struct sv_io_report *r, stru
     }
     sv_json_end(&j);
     sv_buf_byte(&b, '\n');
-    int code = sv_report_write(&b, err);
+    int code = sv_report_write(o->options, &b, err);
     sv_buf_fini(&b);
     sv_buf_fini(&sizes);
     return code;
@@ -536,7 +537,8 @@ static int section_of(const char *by)
 static int run_io(const struct sv_report_options *options, const struct sv_trace *t,
                   struct sv_err *err)
 {
-    struct report o = {.limit = options->limit, .section = section_of(options->by)};
+    struct report o = {
+        .options = options, .limit = options->limit, .section = section_of(options->by)};
     struct sv_io_report r;
     int code;
     sv_io_report_make(&r, t);

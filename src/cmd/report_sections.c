@@ -184,12 +184,15 @@ static void put_section(struct sv_json *j, const struct sv_section *s, size_t li
         sv_json_end(j);
 }
 
-int sv_report_write(struct sv_buf *b, struct sv_err *err)
+int sv_report_write(const struct sv_report_options *o, struct sv_buf *b, struct sv_err *err)
 {
     if (b->failed)
         return sv_err_set(err, SV_ENOMEM, SV_NO_POS,
                           "the report is too long: use --top N, or --csv");
-    return sv_print_data(stdout, b->data, b->len, err);
+    if (!o->into)
+        return sv_print_data(stdout, b->data, b->len, err);
+    sv_buf_add(o->into, b->data, b->len);
+    return 0;
 }
 
 /* ---- which ---- */
@@ -212,7 +215,7 @@ static int print_json(const struct sv_section *sections, size_t n,
             put_section(&j, &sections[i], o->limit);
     sv_json_end(&j);
     sv_buf_byte(&b, '\n');
-    int code = sv_report_write(&b, err);
+    int code = sv_report_write(o, &b, err);
     sv_buf_fini(&b);
     return code;
 }

@@ -19,7 +19,8 @@ struct sv_report_options {
     const char *steps; /* gpu: the marker of steps */
     /* Made of these: */
     const char *path;
-    size_t limit; /* rows of a section; SIZE_MAX: all */
+    size_t limit;        /* rows of a section; SIZE_MAX: all */
+    struct sv_buf *into; /* instead of standard output; NULL: none */
 };
 
 struct sv_report_subject {
@@ -79,7 +80,11 @@ int sv_sections_print(const struct sv_section *sections, size_t n,
 struct sv_json;
 void sv_cells_json(struct sv_json *j, const char *const *names, const struct sv_cell *cells,
                    size_t n);
-int sv_report_write(struct sv_buf *b, struct sv_err *err); /* to standard output */
+int sv_report_write(const struct sv_report_options *o, struct sv_buf *b, struct sv_err *err);
+
+/* The report on a subject as JSON, appended to `to`; each table has at most `limit` rows. SV_EUSAGE: no such subject. */
+int sv_report_json(const char *subject, const struct sv_trace *t, size_t limit, struct sv_buf *to,
+                   struct sv_err *err);
 
 /* Says on standard error what the trace has lost. */
 void sv_report_losses(const struct sv_trace *t);

@@ -6,6 +6,7 @@
 
 #include "cli/console.h"
 #include "cmd/commands.h"
+#include "cmd/subjects.h"
 #include "core/base/mem.h"
 #include "files/load.h"
 #include "net/web.h"
@@ -277,7 +278,8 @@ static int serve(const struct view *o, const struct sv_words *paths, struct sv_e
     int code = sv_viewer_open(&(struct sv_viewer_options){.name = basename(paths->items[0]),
                                                           .notes = notes,
                                                           .port = (uint16_t)o->port,
-                                                          .socket = o->socket},
+                                                          .socket = o->socket,
+                                                          .report = sv_report_json},
                               &s.viewer, err);
     free(notes);
     if (code >= 0) {

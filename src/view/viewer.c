@@ -35,7 +35,9 @@ struct sv_viewer {
     struct {
         _Atomic uint64_t tab, seq;
     } tabs[TABS]; /* the newest request of each */
-    pthread_mutex_t notes_lock, index_lock;
+    pthread_mutex_t notes_lock, index_lock, report_lock;
+    int (*report)(const char *subject, const struct sv_trace *t, size_t limit, struct sv_buf *to,
+                  struct sv_err *err);
 };
 
 /* ---- what is old ---- */
@@ -102,7 +104,7 @@ static const struct {
     {"/api/trace", sv_answer_trace}, {"/api/window", sv_answer_window},
     {"/api/names", sv_answer_names}, {"/api/slice", sv_answer_slice},
     {"/api/near", sv_answer_near},   {"/api/search", sv_answer_search},
-    {"/api/area", sv_answer_area},
+    {"/api/area", sv_answer_area},   {"/api/steps", sv_answer_steps},
 };
 
 /* Remembers the newest request of a tab before it is worked on, so that older ones can stop. */
@@ -125,6 +127,25 @@ static void note_newest(struct sv_viewer *v, const struct sv_shown *s,
     sv_buf_fini(&ignored.body);
 }
 
+#define REPORT_ROWS 500u
+
+static void answer_report(struct sv_viewer *v, const struct sv_web_request *q,
+                          struct sv_web_answer *a)
+{
+    const char *subject = sv_web_param(q, "subject");
+    struct sv_err err;
+    sv_err_clear(&err);
+    pthread_mutex_lock(&v->report_lock);
+    int code = v->report
+                   ? v->report(subject ? subject : "", v->shown->trace, REPORT_ROWS, &a->body, &err)
+                   : SV_EUSAGE;
+    pthread_mutex_unlock(&v->report_lock);
+    if (code == SV_EINPUT)
+        sv_web_error(a, 200, "the trace has nothing of this");
+    else if (code < 0)
+        sv_web_error(a, 400, "%s", err.msg);
+}
+
 /* The trace is there. */
 static void answer_shown(struct sv_viewer *v, const struct sv_web_request *q,
                          struct sv_web_answer *a)
@@ -141,6 +162,8 @@ static void answer_shown(struct sv_viewer *v, const struct sv_web_request *q,
         sv_answer_sql(v->desk, s, q, a);
     } else if (strcmp(q->path, "/api/tables") == 0) {
         sv_answer_tables(v->desk, s, a);
+    } else if (strcmp(q->path, "/api/report") == 0) {
+        answer_report(v, q, a);
     } else if (strcmp(q->path, "/api/notes") == 0) {
         pthread_mutex_lock(&v->notes_lock);
         sv_answer_notes(v->notes, q, a);
@@ -195,6 +218,8 @@ int sv_viewer_open(const struct sv_viewer_options *o, struct sv_viewer **out, st
     pthread_rwlock_init(&v->lock, NULL);
     pthread_mutex_init(&v->notes_lock, NULL);
     pthread_mutex_init(&v->index_lock, NULL);
+    pthread_mutex_init(&v->report_lock, NULL);
+    v->report = o->report;
     int code = sv_web_open(&(struct sv_web_options){.answer = answer,
                                                     .ctx = v,
                                                     .policy = policy,
@@ -233,6 +258,7 @@ void sv_viewer_close(struct sv_viewer *v)
     pthread_rwlock_destroy(&v->lock);
     pthread_mutex_destroy(&v->notes_lock);
     pthread_mutex_destroy(&v->index_lock);
+    pthread_mutex_destroy(&v->report_lock);
     free(v->name);
     free(v->notes);
     free(v);

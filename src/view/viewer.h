@@ -10,6 +10,7 @@
 #ifndef SV_VIEW_VIEWER_H
 #define SV_VIEW_VIEWER_H
 
+#include "core/base/buf.h"
 #include "core/base/report.h"
 #include "model/trace.h"
 
@@ -20,6 +21,9 @@ struct sv_viewer_options {
     const char *notes;  /* the file in which the user's notes are kept */
     uint16_t port;      /* 0: any */
     const char *socket; /* NULL: none */
+    /* The report on a subject as JSON; SV_EINPUT: the trace has nothing of it. One call at a time. */
+    int (*report)(const char *subject, const struct sv_trace *t, size_t limit, struct sv_buf *to,
+                  struct sv_err *err);
 };
 
 int sv_viewer_open(const struct sv_viewer_options *o, struct sv_viewer **out, struct sv_err *err);
