@@ -23,7 +23,8 @@
 
 struct view {
     const char *from, *socket;
-    bool strict, assume, no_browser, follow;
+    const char *align;
+    bool strict, assume, no_browser, follow, compare;
     uint64_t port, memory_limit;
 };
 
@@ -189,6 +190,8 @@ static int load(const struct view *o, const struct sv_words *paths, struct servi
                               .strict = o->strict,
                               .assume = o->assume,
                               .memory_limit_bytes = o->memory_limit,
+                              .compare = o->compare,
+                              .anchor = o->align,
                               .pass = pass_sketch,
                               .pass_ctx = s};
     struct stat file;
@@ -201,7 +204,8 @@ static int load(const struct view *o, const struct sv_words *paths, struct servi
         .report = &l->in.report,
         .format = l->in.format ? l->in.format->name : NULL,
         .bytes = stat(paths->items[0], &file) == 0 ? (uint64_t)file.st_size : 0,
-        .is_live = s->is_live};
+        .is_live = s->is_live,
+        .is_compared = o->compare};
     sv_viewer_show(s->viewer, l->trace, &about);
     return 0;
 }
@@ -307,8 +311,15 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (!sv_web_is_built_in())
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "this build has no viewer: install libmicrohttpd and build again");
+    code = sv_options_need("align", "compare", err);
+    if (code >= 0)
+        code = sv_options_either("follow", "compare", err);
+    if (code < 0)
+        return code;
     if (o->follow && operands->n > 1)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--follow takes one trace");
+    if (o->compare && operands->n != 2)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--compare takes two traces");
     code = o->follow ? check_recording(operands->items[0], err) : check_inputs(o, operands, err);
     return code < 0 ? code : serve(o, operands, err);
 }
@@ -320,6 +331,11 @@ static const struct sv_option options[] = {
      "a Unix socket that only you can open, instead of a port", NULL},
     {0, "no-browser", NULL, SV_OPT_FLAG, offsetof(struct view, no_browser),
      "print the address only", NULL},
+    {0, "compare", NULL, SV_OPT_FLAG, offsetof(struct view, compare),
+     "two traces above each other with one zoom, each from its beginning", NULL},
+    {0, "align", "GLOB", SV_OPT_TEXT, offsetof(struct view, align),
+     "with --compare: the first event of this name is at 0 in both (default: the first event)",
+     NULL},
     {0, "follow", NULL, SV_OPT_FLAG, offsetof(struct view, follow),
      "show a recording that is running, and what comes", NULL},
     SV_MEMORY_OPTION(struct view),
@@ -330,6 +346,8 @@ static const struct sv_option options[] = {
 static const struct sv_example examples[] = {
     {"stave view run.pftrace", "prints the address and opens the browser"},
     {"stave view rank0.pftrace rank1.pftrace", "several traces on one axis"},
+    {"stave view --compare before.json after.json --align 'ProfilerStep#3'",
+     "two runs with one zoom, from the same step on"},
     {"stave view --follow train.pftrace", "a recording that is running"},
     {"stave view --no-browser --port 9001 run.json.gz",
      "on a server; stave prints the ssh command for your machine"},

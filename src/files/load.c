@@ -77,7 +77,8 @@ int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how 
     int checked = sv_check_inputs(paths, n, NULL, err);
     if (checked < 0)
         return checked;
-    struct sv_merge *merge = sv_merge_new(&(struct sv_merge_options){.assume = how->assume});
+    struct sv_merge *merge = sv_merge_new(&(struct sv_merge_options){
+        .assume = how->assume, .compare = how->compare, .anchor = how->anchor});
     struct sv_source *source;
     int code = 0;
     for (size_t i = 0; i < n && code >= 0; i++)

@@ -19,6 +19,9 @@ struct sv_load_how {
     const char *from;
     bool strict, assume;
     size_t memory_limit_bytes;
+    /* Several traces above each other instead of on one axis, and the event that is at 0 in each: see model/merge.h */
+    bool compare;
+    const char *anchor;
     /* A sink that shall see the events of a single trace on their way into the store; NULL: none. */
     struct sv_sink *(*pass)(void *ctx, struct sv_dict *dict, struct sv_sink *next);
     void *pass_ctx;

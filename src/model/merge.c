@@ -2,6 +2,7 @@
  * may only be known at the end of the last file. Then the sorted inputs are read side by side through a heap; conversion to the
  * common clock keeps the order within each. */
 #include "model/merge.h"
+#include "core/base/glob.h"
 #include "core/stream/machine.h"
 #include "core/stream/sorter.h"
 #include "model/hosts.h"
@@ -26,6 +27,11 @@ struct input {
     struct sv_event block[SV_BATCH];
     size_t at, n;
     struct sv_rank order;
+    /* To compare: */
+    struct sv_merge *merge;
+    char letter[8]; /* its machine: A, B, … */
+    int64_t anchor_ns;
+    bool has_anchor;
 };
 
 struct sv_merge {
@@ -66,9 +72,24 @@ void sv_merge_free(struct sv_merge *m)
 
 /* ---- reading the inputs ---- */
 
+static void see_anchor(struct input *in, const struct sv_event *e)
+{
+    const char *anchor = in->merge->options.anchor;
+    struct sv_text name = sv_dict_text(in->is.dict, e->name);
+    if (in->has_anchor && e->ts_ns >= in->anchor_ns)
+        return;
+    if (anchor && !sv_glob_match(anchor, name.bytes, name.len))
+        return;
+    in->anchor_ns = e->ts_ns;
+    in->has_anchor = true;
+}
+
 static int input_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                        struct sv_err *err)
 {
+    struct input *in = (struct input *)s;
+    for (size_t i = 0; in->merge->options.compare && i < n; i++)
+        see_anchor(in, &events[i]);
     return sv_sorter_add(((struct input *)s)->sorter, events, n, err);
 }
 
@@ -136,6 +157,7 @@ int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct 
     in->name = sv_strndup(input->name, strlen(input->name));
     in->is.name = in->name;
     in->gives = source->gives;
+    in->merge = m;
     in->sorter = sv_sorter_new(m->options.memory_bytes / 2);
     in->sink = (struct sv_sink){.write = input_write,
                                 .close = input_close,
@@ -151,6 +173,11 @@ int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct 
                                 .rank = meta_rank(input->dict),
                                 .n_spaces = spaces_of(input->dict),
                                 .is_mixed = is_mixed(input->dict)};
+    if (m->options.compare) {
+        snprintf(in->letter, sizeof in->letter, "%c%zu", 'A' + (int)((m->n - 1) % 26), m->n);
+        in->from =
+            (struct sv_host){.host = in->letter, .rank = NO_RANK, .n_spaces = in->from.n_spaces};
+    }
     /* The next input needs the memory to be read. */
     return held_bytes(m) > m->options.memory_bytes / 2 ? sv_sorter_spill(in->sorter, err) : 0;
 }
@@ -303,8 +330,26 @@ static void report_clocks(const struct sv_merge *m, uint32_t clock, struct sv_re
     }
 }
 
+/* Without regard to clocks. */
+static int place_anchors(struct sv_merge *m, struct sv_dict *dict, struct sv_err *err)
+{
+    dict->clocks.trace_clock = SV_CLOCK_UNKNOWN;
+    for (size_t i = 0; i < m->n; i++) {
+        struct input *in = m->inputs[i];
+        if (!in->has_anchor && m->options.anchor)
+            return sv_err_set(err, SV_EFOUND, SV_NO_POS, "%s: no event is called '%s'", in->name,
+                              m->options.anchor);
+        if (in->anchor_ns == INT64_MIN)
+            return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%s: its times cannot be moved", in->name);
+        in->rebase.shift = (struct sv_shift){.offset_ns = -in->anchor_ns, .uncertainty_ns = -1};
+    }
+    return 0;
+}
+
 static int relate(struct sv_merge *m, struct sv_dict *dict, struct sv_err *err)
 {
+    if (m->options.compare)
+        return place_anchors(m, dict, err);
     struct sv_relate_input *inputs = sv_alloc(m->n * sizeof *inputs);
     struct sv_shift *shifts = sv_alloc(m->n * sizeof *shifts);
     for (size_t i = 0; i < m->n; i++) {

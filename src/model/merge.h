@@ -8,7 +8,7 @@
  * Each input was read with a dictionary of its own. Inputs of the same machine (equal "boot_id" in the metadata; "hostname" where there is
  * none, see hosts.h; or same_host) share a pid space, so that an SDK's file and a system capture of one process join; inputs of
  * the same machine and "rank" share flow and correlation numbers too. All else is kept apart. The result does not depend on the order in
- * which inputs were added: they are numbered by (rank, hostname, name). */
+ * which inputs were added: they are numbered by (rank, hostname, name). Inputs that are compared are an exception. */
 #ifndef SV_MODEL_MERGE_H
 #define SV_MODEL_MERGE_H
 
@@ -18,6 +18,10 @@ struct sv_merge_options {
     size_t memory_bytes; /* 0: the sorter's default; for all inputs together */
     bool same_host;      /* all inputs come from one machine, whatever their metadata say */
     bool assume;         /* inputs whose clocks cannot be related are taken as they are */
+    /* To compare the inputs: each is a machine of its own, in the order in which they were added, and its anchor is at 0: the first
+     * event whose name matches the glob, NULL: the first event. */
+    bool compare;
+    const char *anchor;
 };
 
 struct sv_merge_input {

@@ -108,6 +108,10 @@ static void put_row(struct sv_json *j, const struct sv_shown *s, size_t row)
     sv_json_u64(j, info->depth);
     sv_json_lit(j, "lines");
     sv_json_u64(j, info->lines);
+    if (s->about.is_compared) {
+        sv_json_lit(j, "side");
+        sv_json_u64(j, s->trace->dict->tracks[info->track].space);
+    }
     sv_json_lit(j, "track");
     sv_json_text(j, track, strlen(track));
     if (info->lines)
@@ -181,6 +185,8 @@ void sv_answer_trace(struct sv_shown *s, const struct sv_web_request *q, struct 
     sv_json_u64(&j, s->generation);
     sv_json_lit(&j, "live");
     sv_json_bool(&j, s->about.is_live);
+    sv_json_lit(&j, "compared");
+    sv_json_bool(&j, s->about.is_compared);
     sv_viewer_put_name(&j, s->viewer);
     PUT_INT(&j, "first", t->first_ns);
     PUT_INT(&j, "last", t->last_ns);

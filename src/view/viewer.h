@@ -42,6 +42,7 @@ struct sv_viewer_trace {
     const char *format;             /* of the file, may be NULL */
     uint64_t bytes;                 /* its size */
     bool is_live;                   /* it grows: sv_viewer_show() will come again */
+    bool is_compared;               /* traces of two runs: see model/merge.h */
 };
 /* What was shown before is not used any more when it returns. */
 void sv_viewer_show(struct sv_viewer *v, const struct sv_trace *t,
