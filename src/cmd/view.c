@@ -276,16 +276,21 @@ static int serve(const struct view *o, const struct sv_words *paths, struct sv_e
     struct sv_loaded loaded = {0};
     struct serving s = {.is_live = o->follow};
     char *notes = notes_name(paths->items[0]);
+    const char **names = sv_alloc((paths->n + 1) * sizeof *names);
+    for (size_t i = 0; i < paths->n; i++)
+        names[i] = basename(paths->items[i]);
     sigset_t before;
     int signal;
     sigprocmask(SIG_BLOCK, end_signals(), &before); /* the threads of the viewer inherit it */
-    int code = sv_viewer_open(&(struct sv_viewer_options){.name = basename(paths->items[0]),
+    int code = sv_viewer_open(&(struct sv_viewer_options){.files = names,
+                                                          .n_files = paths->n,
                                                           .notes = notes,
                                                           .port = (uint16_t)o->port,
                                                           .socket = o->socket,
                                                           .report = sv_report_json},
                               &s.viewer, err);
     free(notes);
+    free(names);
     if (code >= 0) {
         announce(o, &s);
         code = o->follow ? 0 : load(o, paths, &s, &loaded, err);

@@ -24,7 +24,8 @@ static const char policy[] =
 
 struct sv_viewer {
     struct sv_web *web;
-    char *name, *notes, url[160];
+    char **files, *notes, url[160];
+    size_t n_files;
     _Atomic int progress; /* in 1/1000 */
     _Atomic(char *) failure;
     struct sv_sketch *sketch;
@@ -54,7 +55,12 @@ bool sv_viewer_is_old(struct sv_viewer *v, uint64_t tab, uint64_t seq)
 void sv_viewer_put_name(struct sv_json *j, const struct sv_viewer *v)
 {
     sv_json_lit(j, "name");
-    sv_json_text(j, v->name, strlen(v->name));
+    sv_json_text(j, v->files[0], strlen(v->files[0]));
+    sv_json_lit(j, "files");
+    sv_json_begin(j, '[');
+    for (size_t i = 0; i < v->n_files; i++)
+        sv_json_text(j, v->files[i], strlen(v->files[i]));
+    sv_json_end(j);
 }
 
 uint64_t sv_viewer_id(struct sv_viewer *v, uint32_t slice)
@@ -212,7 +218,9 @@ static void answer(void *ctx, const struct sv_web_request *q, struct sv_web_answ
 int sv_viewer_open(const struct sv_viewer_options *o, struct sv_viewer **out, struct sv_err *err)
 {
     struct sv_viewer *v = *out = sv_alloc(sizeof *v);
-    v->name = sv_strndup(o->name, strlen(o->name));
+    v->files = sv_alloc((o->n_files + 1) * sizeof *v->files);
+    for (; v->n_files < o->n_files; v->n_files++)
+        v->files[v->n_files] = sv_strndup(o->files[v->n_files], strlen(o->files[v->n_files]));
     v->notes = sv_strndup(o->notes, strlen(o->notes));
     v->sketch = sv_sketch_new();
     pthread_rwlock_init(&v->lock, NULL);
@@ -259,7 +267,9 @@ void sv_viewer_close(struct sv_viewer *v)
     pthread_mutex_destroy(&v->notes_lock);
     pthread_mutex_destroy(&v->index_lock);
     pthread_mutex_destroy(&v->report_lock);
-    free(v->name);
+    for (size_t i = 0; i < v->n_files; i++)
+        free(v->files[i]);
+    free(v->files);
     free(v->notes);
     free(v);
 }

@@ -17,7 +17,8 @@
 struct sv_viewer;
 
 struct sv_viewer_options {
-    const char *name;   /* of the trace, for people */
+    const char *const *files; /* names of the traces, for people; the first one is the title */
+    size_t n_files;
     const char *notes;  /* the file in which the user's notes are kept */
     uint16_t port;      /* 0: any */
     const char *socket; /* NULL: none */

@@ -217,7 +217,7 @@ export class Timeline {
     return {
       row: node.id, depth: line, from: from.toString(), to: to.toString(), count: found ? found.count : 0,
       name: some ? this.app.names.text[found.name] : null, dur: some && found.dur !== null ? found.dur.toString() : null, slice: some ? found.slice : null,
-      sql: `select count(*) from slice where view_row = ${node.id} and view_line = ${line} and ts < ${to} and (ts >= ${from} or dur = -1 or ts + dur > ${from})`,
+      sql: `select count(*) from slice where view_row = ${node.id} and view_line = ${line} and ts < ${to} and (ts >= ${from} or (dur = -1 and ${this.app.trace.last} > ${from}) or ts + dur > ${from})`,
     };
   }
 
