@@ -92,6 +92,11 @@ export class App extends Selecting {
     byId('export').addEventListener('click', (event) => this.exportMenu(event.currentTarget));
     byId('rows-menu').addEventListener('click', (event) => this.rowsMenu(event.currentTarget));
     this.listenThumb(byId('thumb'));
+    addEventListener('pointerdown', () => document.body.classList.remove('by-keys'), true);
+    addEventListener('keydown', (event) => {
+      if (event.key === 'Tab') document.body.classList.add('by-keys');
+      this.pointer.hush();
+    }, true);
   }
 
   listenThumb(thumb) {

@@ -3,7 +3,7 @@
 export const INSTANT = 1;
 export const TAIL_UNFINISHED = 2;
 export const TAIL_DIFFERS = 4;
-const TAIL_HAS_DUR = false;
+const TAIL_HAS_DUR = true;
 
 const text = new TextDecoder();
 

@@ -35,7 +35,7 @@ export class Flame {
       const parent = node.parent >= 0 && node.parent < list.length ? list[node.parent] : root;
       const known = this.names.get(node.name);
       const entry = {
-        name: node.name, text: known ? known.text : this.app.names.text[this.app.names.place(node.name)] || `name ${node.name}`, colour: known ? known.colour : 7,
+        name: node.name, text: String(node.text), colour: known ? known.colour : node.colour,
         total: BigInt(node.total), self: BigInt(node.self), count: BigInt(node.count), children: [], parent,
       };
       parent.children.push(entry);

@@ -12,9 +12,17 @@ export class Hover {
     this.box = null;
     this.time = null;
     this.node = null;
+    this.quiet = false;
+  }
+
+  /** No tooltip until the pointer moves again. */
+  hush() {
+    this.quiet = true;
+    this.app.tooltip.hide();
   }
 
   move(point) {
+    this.quiet = false;
     this.x = Math.max(0, point.x);
     this.y = point.y;
     this.app.invalidate();
@@ -37,6 +45,7 @@ export class Hover {
     this.node = place ? place.node : null;
     if (!place || app.input.drag || app.view.moving || place.node.type !== 'row') return app.tooltip.hide();
     this.box = timeline.boxAt(this.x, this.y);
+    if (this.quiet) return undefined;
     const found = timeline.pick(this.x, this.y), lines = [];
     const head = found ? this.describe(found, lines) : '';
     this.loss(place.node, lines);

@@ -180,6 +180,7 @@ export class Raster {
     const height = bottom - top - 2 * pad;
     const yOf = (value) => Math.round(bottom - pad - (value - range.min) / (range.max - range.min) * height);
     const n = data.pixel.length;
+    let before = null;
     for (let i = 0; i < n; i++) {
       const x = Math.floor(x0 + data.pixel[i] * k + 1e-6);
       const stop = i + 1 < n ? Math.floor(x0 + data.pixel[i + 1] * k + 1e-6) : this.width;
@@ -187,7 +188,15 @@ export class Raster {
       const low = yOf(data.min[i]), high = yOf(data.max[i]), last = yOf(data.last[i]);
       this.column(x, Math.max(x + 1, Math.floor(x0 + (data.pixel[i] + 1) * k)), high, low, last, bottom - pad, clip);
       this.column(x + 1, stop, last, last, last, bottom - pad, clip);
+      if (before !== null && before !== last) this.riser(x, Math.min(before, last), Math.max(before, last), clip);
+      before = last;
     }
+  }
+
+  /** The step from one value to the next. */
+  riser(x, high, low, clip) {
+    if (x < 0 || x >= this.width) return;
+    for (let y = Math.max(high, clip.top); y <= low && y < clip.bottom; y++) this.pixels[y * this.width + x] = this.palette.packed.counterLine;
   }
 
   column(x, stop, high, low, last, base, clip) {

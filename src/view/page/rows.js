@@ -18,7 +18,7 @@ function makeRow(row, source) {
   const counter = row.kind === 'counter';
   return {
     type: 'row', key: 'r' + row.id, id: row.id, name: row.name || 'unnamed', source: row, children: [], level: 0, folded: false,
-    counter, lines: counter ? 0 : row.lines, local: source || null,
+    counter, flat: counter && row.min === row.max, lines: counter ? 0 : row.lines, local: source || null,
     own: counter ? Number(row.points || 0) : Number(row.slices || 0), busy: BigInt(row.busy || 0),
   };
 }
@@ -54,7 +54,7 @@ function nest(groups, rows) {
 
 /** Sort key of a node: smaller comes first. */
 function rank(node) {
-  return [node.total === 0 ? 1 : 0, node.counter && !node.children.length ? 1 : 0, UNNAMED.test(node.name) ? 1 : 0, -node.time, -node.total];
+  return [node.total === 0 ? 1 : 0, node.counter && !node.children.length ? (node.flat ? 2 : 1) : 0, UNNAMED.test(node.name) ? 1 : 0, -node.time, -node.total];
 }
 
 function compareRank(a, b) {
@@ -66,7 +66,7 @@ function compareRank(a, b) {
 function order(nodes) {
   const families = new Map();
   for (const node of nodes) {
-    const pattern = (node.counter ? 'c' : 's') + (node.total ? '+' : '-') + node.name.replace(/\d+/g, '#').toLowerCase();
+    const pattern = (node.counter ? (node.flat ? 'f' : 'c') : 's') + (node.total ? '+' : '-') + node.name.replace(/\d+/g, '#').toLowerCase();
     const family = families.get(pattern);
     if (family) family.push(node); else families.set(pattern, [node]);
   }
@@ -168,7 +168,7 @@ export class Rows {
 
   heightOf(node) {
     if (node.type === 'group') return GROUP_HEIGHT;
-    if (node.counter) return COUNTER_HEIGHT;
+    if (node.counter) return node.flat ? BARE_HEIGHT : COUNTER_HEIGHT;
     return node.lines ? PAD * 2 + LINE * this.linesShown(node) : BARE_HEIGHT;
   }
 

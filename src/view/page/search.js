@@ -82,7 +82,7 @@ export class Search {
     const { app } = this;
     this.hits = answer;
     this.count.textContent = answer.total === '0' ? 'none' : formatCount(answer.total);
-    const title = answer.total === '0' ? `No slice matches “${this.text}”` : `${formatCount(answer.total)} slices of ${formatCount(answer.names)} ${answer.names === 1 ? 'name' : 'names'} match “${this.text}”`;
+    const title = answer.total === '0' ? `No slice matches “${this.text}”` : `${formatCount(answer.total)} slices match “${this.text}”`;
     const bar = el('div', { class: 'bar' }, el('span', { class: 'title', text: title }));
     const parts = [bar];
     if (answer.hits.length) {

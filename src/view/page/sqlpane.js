@@ -111,7 +111,7 @@ export class SqlPane {
 
   asRow(answer, places) {
     const { app } = this;
-    const local = new LocalRow(answer.rows, places, (text) => app.names.styleOf(text, 5));
+    const local = new LocalRow(answer.rows, places, (text) => app.names.styleOf(text));
     if (!local.n) return this.fail('No row of the result has a whole number as ts and dur.');
     const node = app.rows.addLocal(`Query ${++this.rows}`, local.lines.length, local);
     app.timeline.scrollTo(0);
