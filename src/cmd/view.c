@@ -163,7 +163,7 @@ static void announce(const struct view *o, struct serving *s)
     char host[256] = "HOST";
     const char *url = sv_viewer_url(s->viewer);
     unsigned port = sv_viewer_port(s->viewer);
-    printf("%s\n", url);
+    sv_print(stdout, "%s\n", url);
     fflush(stdout);
     gethostname(host, sizeof host - 1);
     if (o->socket)
