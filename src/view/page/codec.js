@@ -1,5 +1,7 @@
 // The decoder of SVW1 (docs/view_protocol.md): a reply becomes a few typed arrays, no object per item.
 
+import { ratio } from './time.js';
+
 export const INSTANT = 1;
 export const TAIL_UNFINISHED = 2;
 export const TAIL_DIFFERS = 4;
@@ -96,6 +98,7 @@ class Items {
     this.tail = longer(this.tail, Int32Array);
     this.tailName = longer(this.tailName, Int32Array);
     this.colour = longer(this.colour, Uint8Array);
+    this.calm = longer(this.calm, Uint8Array);
     this.tailColour = longer(this.tailColour, Uint8Array);
     this.other = longer(this.other, Int32Array);
     this.capacity = capacity;
@@ -111,7 +114,13 @@ class Tails {
   }
 }
 
-function readLine(reader, left, items, tails, names) {
+/** How little the longest slice of a pixel says about it: 0 when it is alone or covers a quarter of it, 3 below a 64th. */
+function calmOf(count, low, high, pixelNs) {
+  if (count <= 1 || high || low * 4 >= pixelNs) return 0;
+  return low * 16 >= pixelNs ? 1 : low * 64 >= pixelNs ? 2 : 3;
+}
+
+function readLine(reader, left, items, tails, names, pixelNs) {
   const n = reader.v();
   let pixel = left, slice = 0;
   for (let i = 0; i < n; i++) {
@@ -119,7 +128,7 @@ function readLine(reader, left, items, tails, names) {
     const k = items.n++;
     pixel += reader.v();
     items.pixel[k] = pixel;
-    items.count[k] = reader.v();
+    const count = items.count[k] = reader.v();
     const flags = items.flags[k] = reader.u8();
     items.cover[k] = reader.u8();
     slice += reader.z();
@@ -128,6 +137,7 @@ function readLine(reader, left, items, tails, names) {
     reader.v64();
     items.durLow[k] = reader.low;
     items.durHigh[k] = reader.high;
+    items.calm[k] = calmOf(count, reader.low, reader.high, pixelNs);
     items.tail[k] = reader.v();
     items.tailName[k] = name;
     items.colour[k] = items.tailColour[k] = names.colour[name] = flags >> 3 & 7;
@@ -150,7 +160,7 @@ function readSlices(reader, left, reply, names) {
   const starts = new Int32Array(lines + 1);
   for (let line = 0; line < lines; line++) {
     starts[line] = reply.items.n;
-    readLine(reader, left, reply.items, reply.tails, names);
+    readLine(reader, left, reply.items, reply.tails, names, reply.pixelNs);
   }
   starts[lines] = reply.items.n;
   return { kind: 0, first, lines, starts };
@@ -183,7 +193,7 @@ export function decodeWindow(buffer, window, names) {
   const reader = new Reader(buffer);
   if (reader.view.byteLength < 4 || reader.view.getUint32(0, true) !== 0x31575653) throw new Error('the reply is not SVW1');
   reader.at = 4;
-  const reply = { window, items: new Items(buffer.byteLength >> 3), tails: new Tails(), rows: new Map() };
+  const reply = { window, pixelNs: ratio(window.to - window.from, BigInt(window.width)), items: new Items(buffer.byteLength >> 3), tails: new Tails(), rows: new Map() };
   readNames(reader, names);
   for (let n = reader.v(); n > 0; n--) {
     const row = reader.v(), kind = reader.u8();

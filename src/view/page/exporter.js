@@ -1,7 +1,7 @@
 // Export of what is on screen: PNG from the canvases, SVG from the data, the window as a trace.
 
 import { download } from './dom.js';
-import { SHADES, VARIANTS } from './palette.js';
+import { SHADES, STYLE, VARIANTS } from './palette.js';
 import { LINE, PAD } from './rows.js';
 import { FONT } from './text.js';
 import { formatOffset } from './time.js';
@@ -101,7 +101,7 @@ export class Exporter {
       const shade = items.tail[i] || !items.count[i] ? SHADES - 1 : items.cover[i] >> 2;
       const name = items.tail[i] ? items.tailName[i] : items.name[i], colour = items.tail[i] ? items.tailColour[i] : items.colour[i];
       const wide = Math.max(1, end - x - (items.tail[i] > 3 ? 1 : 0)) / dpr;
-      out.push(`<rect x="${(NAMES + x / dpr).toFixed(1)}" y="${y}" width="${wide.toFixed(1)}" height="${LINE - 1}" fill="${hex(palette.table[(colour * VARIANTS + names.variant[name]) * SHADES + shade])}"/>`);
+      out.push(`<rect x="${(NAMES + x / dpr).toFixed(1)}" y="${y}" width="${wide.toFixed(1)}" height="${LINE - 1}" fill="${hex(palette.table[(colour * VARIANTS + names.variant[name]) * STYLE + (items.tail[i] ? 0 : items.calm[i] * SHADES) + shade])}"/>`);
       const left = Math.max(0, x) / dpr, room = Math.min(limit, end) / dpr - left - 8, text = room > 20 ? names.text[name].slice(0, Math.floor(room / 6)) : '';
       if (text) out.push(`<text x="${(NAMES + left + 5).toFixed(1)}" y="${y + 13}" fill="${palette.label}">${escape(text)}</text>`);
     }

@@ -1,7 +1,7 @@
 // The strip at the top: the whole trace, and where the visible window is in it.
 
 import { WindowData } from './data.js';
-import { SHADES, VARIANTS } from './palette.js';
+import { SHADES, STYLE, VARIANTS } from './palette.js';
 import { maxTime, pixelOf, scale } from './time.js';
 
 const MOST_ROWS = 12;
@@ -74,9 +74,9 @@ export class Overview {
     const row = reply.rows.get(id), items = reply.items, { variant } = this.app.names;
     for (let i = row.starts[0]; i < row.starts[1]; i++) {
       const x = items.pixel[i];
-      if (x >= 0 && x < width) line[x] = palette.table[(items.colour[i] * VARIANTS + variant[items.name[i]]) * SHADES + (items.cover[i] >> 2)];
+      if (x >= 0 && x < width) line[x] = palette.table[(items.colour[i] * VARIANTS + variant[items.name[i]]) * STYLE + items.calm[i] * SHADES + (items.cover[i] >> 2)];
       const end = Math.min(width, x + 1 + items.tail[i]);
-      if (items.tail[i]) line.fill(palette.table[(items.tailColour[i] * VARIANTS + variant[items.tailName[i]]) * SHADES + SHADES - 1], Math.max(0, x + 1), Math.max(0, end));
+      if (items.tail[i]) line.fill(palette.table[(items.tailColour[i] * VARIANTS + variant[items.tailName[i]]) * STYLE + SHADES - 1], Math.max(0, x + 1), Math.max(0, end));
     }
     for (let y = top; y < bottom; y++) pixels.set(line, y * width);
   }

@@ -2,6 +2,9 @@
 
 export const VARIANTS = 5;
 export const SHADES = 64;
+export const CALM = 4; // how much of its own colour a pixel keeps that many slices share: 0 all, 3 little
+export const STYLE = SHADES * CALM; // entries of the table per style: calm × SHADES + shade
+const CALM_MIX = [0, 0.3, 0.52, 0.7];
 
 // sky blue, orange, green, yellow, purple, blue, vermilion, grey: the order of `colour` in the protocol
 const LIGHT = ['#8fcdf0', '#f3bd55', '#5fc4a1', '#ece36f', '#dda5c4', '#7fb0dc', '#ee9468', '#bfc5cc'];
@@ -9,12 +12,12 @@ const DARK = ['#67b2dd', '#d9a23c', '#3fae8a', '#d3c95a', '#c88bad', '#6497cb', 
 
 const THEMES = {
   light: {
-    slices: LIGHT, background: '#ffffff', line: '#eceff2', group: '#f3f5f8', label: '#14181d', text: '#1b2026', muted: '#57606a',
+    slices: LIGHT, neutral: '#aab6c2', background: '#ffffff', line: '#eceff2', group: '#f3f5f8', label: '#14181d', text: '#1b2026', muted: '#57606a',
     accent: '#0b57c2', area: 'rgba(11, 87, 194, 0.10)', grid: 'rgba(20, 30, 45, 0.055)', hatch: 'rgba(176, 42, 24, 0.55)', hover: 'rgba(10, 20, 30, 0.75)',
     select: '#10151b', counter: '#2c7fb8', mark: '#7a2fa0', selectGlow: 'rgba(255, 255, 255, 0.9)', dim: 'rgba(255, 255, 255, 0.62)',
   },
   dark: {
-    slices: DARK, background: '#14171b', line: '#20252b', group: '#1b1f25', label: '#0b0e11', text: '#e7eaee', muted: '#a3adb8',
+    slices: DARK, neutral: '#66717d', background: '#14171b', line: '#20252b', group: '#1b1f25', label: '#0b0e11', text: '#e7eaee', muted: '#a3adb8',
     accent: '#7db4ff', area: 'rgba(125, 180, 255, 0.14)', grid: 'rgba(255, 255, 255, 0.05)', hatch: 'rgba(255, 130, 110, 0.6)', hover: 'rgba(255, 255, 255, 0.85)',
     select: '#ffffff', counter: '#67b2dd', mark: '#d79bf2', selectGlow: 'rgba(10, 12, 15, 0.9)', dim: 'rgba(20, 23, 27, 0.62)',
   },
@@ -45,15 +48,16 @@ function strength(cover) {
 export function makePalette(name) {
   const theme = THEMES[name];
   const background = rgb(theme.background);
-  const table = new Uint32Array(8 * VARIANTS * SHADES);
+  const table = new Uint32Array(8 * VARIANTS * STYLE), neutral = rgb(theme.neutral);
   const solid = [];
   for (let colour = 0; colour < 8; colour++) {
     for (let variant = 0; variant < VARIANTS; variant++) {
       const style = colour * VARIANTS + variant;
       const full = vary(rgb(theme.slices[colour]), variant, name === 'dark');
       solid.push(css(full));
-      for (let shade = 0; shade < SHADES; shade++) {
-        table[style * SHADES + shade] = pack(mix(background, full, strength(shade / (SHADES - 1))));
+      for (let at = 0; at < STYLE; at++) {
+        const toned = mix(full, neutral, CALM_MIX[Math.floor(at / SHADES)]);
+        table[style * STYLE + at] = pack(mix(background, toned, strength(at % SHADES / (SHADES - 1))));
       }
     }
   }

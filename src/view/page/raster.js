@@ -1,7 +1,7 @@
 // The row raster: one row of pixels per line of slices, copied down for the line's height; one putImageData per frame.
 
 import { INSTANT, TAIL_UNFINISHED, itemAt } from './codec.js';
-import { SHADES, VARIANTS } from './palette.js';
+import { SHADES, STYLE, VARIANTS } from './palette.js';
 import { LINE, PAD } from './rows.js';
 import { pixelOf, ratio } from './time.js';
 
@@ -65,10 +65,6 @@ export class Raster {
     if (b > a) this.pixels.fill(colour, a * this.width, b * this.width);
   }
 
-  ground_(y0, y1) {
-    for (let y = Math.max(0, y0); y < Math.min(this.height, y1); y++) this.pixels.set(this.ground, y * this.width);
-  }
-
   /** Copies the current line to the rows y0 … y1. */
   copy(y0, y1) {
     for (let y = y0; y < y1; y++) this.pixels.set(this.line, y * this.width);
@@ -84,7 +80,6 @@ export class Raster {
     if (bottom <= clip.top || top >= clip.bottom) return;
     const from = Math.max(top, clip.top), to = Math.min(bottom, clip.bottom);
     if (node.type === 'group') this.band(from, to, this.palette.packed.group);
-    else this.ground_(from, to);
     if (node.counter) this.counterRow(node, top, bottom - 1, scene, clip);
     else if (node.type === 'row') this.sliceRow(node, y, scene, clip);
     if (bottom <= clip.bottom) this.band(bottom - 1, bottom, this.palette.packed.line);
@@ -130,12 +125,12 @@ export class Raster {
       const next = Math.max(x + 1, Math.floor(x0 + (pixel + 1) * k + 1e-6));
       const instant = items.flags[i] & INSTANT;
       const shade = instant || items.count[i] === 0 ? SHADES - 1 : items.cover[i] >> 2;
-      const colour = table[(items.colour[i] * VARIANTS + variants[items.name[i]]) * SHADES + shade];
+      const colour = table[(items.colour[i] * VARIANTS + variants[items.name[i]]) * STYLE + items.calm[i] * SHADES + shade];
       for (let p = x < 0 ? 0 : x; p < next && p < width; p++) buffer[p] = colour;
       if (instant && labelY >= 0) this.marker(x, labelY, items.colour[i] * VARIANTS + variants[items.name[i]]);
       if (tail === 0) { covered = next; continue; }
       const stop = Math.max(next, Math.floor(x0 + (pixel + 1 + tail) * k + 1e-6));
-      const style = (items.tailColour[i] * VARIANTS + variants[items.tailName[i]]) * SHADES;
+      const style = (items.tailColour[i] * VARIANTS + variants[items.tailName[i]]) * STYLE;
       if (items.flags[i] & TAIL_UNFINISHED) this.fade(next, stop, style);
       else buffer.fill(table[style + SHADES - 1], Math.max(0, next), Math.max(0, Math.min(stop, width)));
       if (covered >= x && x >= 0 && tail * k >= 3 && items.count[i] === 1) buffer[x] = table[style + (SHADES >> 3)];
@@ -163,7 +158,7 @@ export class Raster {
       const at = local.lines[line][i];
       if (local.ts[at] >= view.to) break;
       const x = Math.floor(pixelOf(view, local.ts[at])), stop = Math.max(x + 1, Math.ceil(pixelOf(view, local.end[at])));
-      const style = local.style[at] * SHADES;
+      const style = local.style[at] * STYLE;
       this.line.fill(table[style + SHADES - 1], Math.max(0, x), Math.max(0, Math.min(stop, this.width)));
       if (stop - x > 3 && x >= 0) this.line[x] = table[style + (SHADES >> 3)];
       if (labelY >= 0 && stop - x >= LABEL_LEAST * this.dpr) this.labels.add(x, stop, labelY, 0, local.name[at]);
