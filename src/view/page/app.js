@@ -2,6 +2,7 @@
 
 import { AreaPane } from './areapane.js';
 import { Axis } from './axis.js';
+import { ComparePane } from './comparepane.js';
 import { WindowData } from './data.js';
 import { Details } from './details.js';
 import { copyText, el, openMenu } from './dom.js';
@@ -24,6 +25,7 @@ import { Timeline } from './timeline.js';
 import { Tooltip } from './tooltip.js';
 import { View } from './view.js';
 
+const sameRows = (a, b) => a.length === b.length && a.every((row, i) => row.id === b[i].id && row.name === b[i].name && row.kind === b[i].kind);
 const byId = (id) => document.getElementById(id);
 
 export class App extends Selecting {
@@ -43,7 +45,7 @@ export class App extends Selecting {
     this.names = new Names();
     this.rows = new Rows();
     this.view = new View(() => this.changed());
-    this.data = new WindowData(transport, this.names, () => this.invalidate());
+    this.data = new WindowData(transport, this, () => this.invalidate());
     this.theme = new Theme(() => this.themed());
     this.tooltip = new Tooltip(byId('tooltip'));
     this.url = new UrlState(this);
@@ -54,7 +56,7 @@ export class App extends Selecting {
     this.filterInput = byId('filter');
     this.details = new Details(this);
     this.marks = new Marks(this, byId('pane-marks'));
-    this.panes = { slice: new SlicePane(this, byId('pane-slice')), area: new AreaPane(this, byId('pane-area')), sql: new SqlPane(this, byId('pane-sql')) };
+    this.panes = { slice: new SlicePane(this, byId('pane-slice')), area: new AreaPane(this, byId('pane-area')), sql: new SqlPane(this, byId('pane-sql')), compare: new ComparePane(this, byId('pane-compare')) };
     this.search = new Search(this, byId('search'), byId('search-count'), byId('pane-search'));
     this.exporter = new Exporter(this);
     this.pointer = new Hover(this);
@@ -130,15 +132,16 @@ export class App extends Selecting {
 
   /** A trace is there (or another generation of it). */
   open(trace) {
-    const again = this.trace !== null, atEnd = again && this.view.to >= this.last;
+    const again = this.trace !== null, follow = again ? this.followMode() : '';
+    const same = again && sameRows(this.trace.rows, trace.rows);
     this.trace = trace;
+    this.names = new Names();
     this.first = BigInt(trace.first);
     this.last = BigInt(trace.last);
     this.losses = (trace.losses || []).map((loss) => ({ from: BigInt(loss.ts), to: BigInt(loss.ts) + BigInt(loss.dur || 0), row: loss.row, count: String(loss.count), cause: String(loss.cause || '') }));
     this.view.setBounds(this.first, this.last);
     this.rows.load(trace);
-    this.data.reset();
-    this.overview.reset();
+    for (const data of [this.data, this.overview.data]) if (same) data.refresh(); else data.reset();
     this.describe(trace);
     this.ready = true;
     this.measure();
@@ -146,10 +149,24 @@ export class App extends Selecting {
       this.url.apply();
       this.marks.load();
     } else {
-      this.clearSelection();
-      if (atEnd) this.view.place(this.last - this.view.span, this.last);
+      this.reselect();
+      this.growWith(follow);
     }
     this.changed();
+  }
+
+  /** What the window does when the trace grows: shows the whole, stays at the end, or stays where the user put it. */
+  followMode() {
+    if (this.view.to < this.last) return '';
+    return this.view.from <= this.first ? 'whole' : 'end';
+  }
+
+  growWith(mode) {
+    if (mode === 'whole') this.view.place(this.view.whole.from, this.view.whole.to);
+    else if (mode === 'end') {
+      const to = this.last + this.view.span / 50n;
+      this.view.place(to - this.view.span, to);
+    }
   }
 
   describe(trace) {
@@ -159,6 +176,7 @@ export class App extends Selecting {
     document.title = `${trace.name} · Stave`;
     byId('trace-facts').textContent = `${formatCount(trace.slices)} slices · ${formatShort(this.last - this.first)}`;
     this.badges(trace);
+    this.details.button('compare').hidden = !trace.compared;
     const empty = byId('empty');
     empty.hidden = this.rows.groups.some((g) => g.total > 0);
     empty.textContent = 'This trace has no slices and no counters.';
@@ -260,6 +278,7 @@ export class App extends Selecting {
     this.overview.draw(this.palette);
     this.rowNames.update(this.timeline.places, this.timeline.pinnedHeight);
     this.drawTexts();
+    this.panes.compare.update();
     this.frames++;
     for (const act of this.after.splice(0)) act();
     if (this.view.moving) this.invalidate();
@@ -277,7 +296,7 @@ export class App extends Selecting {
   }
 
   get idle() {
-    return this.ready && !this.scheduled && !this.view.moving && this.waiting === 0 && !this.search.busy && !this.panes.area.busy && this.marks.timer === null
+    return this.ready && !this.scheduled && !this.view.moving && this.waiting === 0 && !this.search.busy && !this.panes.area.busy && !this.panes.compare.busy && this.marks.timer === null
       && this.after.length === 0 && this.timeline.settled && this.overview.settled;
   }
 

@@ -193,7 +193,7 @@ export function decodeWindow(buffer, window, names) {
   const reader = new Reader(buffer);
   if (reader.view.byteLength < 4 || reader.view.getUint32(0, true) !== 0x31575653) throw new Error('the reply is not SVW1');
   reader.at = 4;
-  const reply = { window, pixelNs: ratio(window.to - window.from, BigInt(window.width)), items: new Items(buffer.byteLength >> 3), tails: new Tails(), rows: new Map() };
+  const reply = { window, pixelNs: ratio(window.to - window.from, BigInt(window.width)), names, items: new Items(buffer.byteLength >> 3), tails: new Tails(), rows: new Map() };
   readNames(reader, names);
   for (let n = reader.v(); n > 0; n--) {
     const row = reader.v(), kind = reader.u8();

@@ -1,6 +1,7 @@
 // What the server said about windows: the last replies, the request in flight, and what is still missing.
 
 import { decodeWindow } from './codec.js';
+import { Names } from './names.js';
 import { Latest } from './transport.js';
 
 const KEEP = 3;
@@ -22,21 +23,28 @@ function includes(asked, rows) {
 }
 
 export class WindowData {
-  constructor(transport, names, changed, suffix = 'w') {
+  /** `host.names` are the names of the trace at hand; a reply keeps those that it was read with. */
+  constructor(transport, host, changed, suffix = 'w') {
     this.transport = transport;
-    this.names = names;
+    this.host = host;
     this.changed = changed;
     this.tab = transport.tab + suffix;
     this.replies = [];
     this.asked = null;
     this.done = null;
     this.latest = new Latest((ask) => this.run(ask));
-    this.nameLatest = new Latest(() => this.askNames());
+    this.nameLatest = new Latest((names) => this.askNames(names));
     this.failure = null;
   }
 
   reset() {
     this.replies = [];
+    this.asked = null;
+    this.done = null;
+  }
+
+  /** Another generation of the same rows: what is at hand is drawn until the new data is there. */
+  refresh() {
     this.asked = null;
     this.done = null;
   }
@@ -72,8 +80,8 @@ export class WindowData {
     };
     try {
       const buffer = await this.transport.binary('/api/window', body);
-      if (this.names.full) this.names.clear();
-      this.take(decodeWindow(buffer, w, this.names), ask);
+      if (this.host.names.full) this.host.names = new Names();
+      this.take(decodeWindow(buffer, w, this.host.names), ask);
       this.bytes = buffer.byteLength;
     } catch (error) {
       if (this.asked === ask) this.retry(error);
@@ -97,16 +105,16 @@ export class WindowData {
     this.done = ask;
     this.replies.unshift(reply);
     this.replies.length = Math.min(this.replies.length, KEEP);
-    if (this.names.unknown.size) this.nameLatest.want(true);
+    if (reply.names.unknown.size) this.nameLatest.want(reply.names);
     this.changed();
   }
 
-  async askNames() {
-    const numbers = this.names.takeUnknown();
+  async askNames(names) {
+    const numbers = names.takeUnknown();
     if (!numbers.length) return;
     const answer = await this.transport.json('POST', '/api/names', { names: numbers });
-    for (const entry of answer.names) this.names.learn(entry.name, String(entry.text));
-    this.names.giveUp(numbers);
+    for (const entry of answer.names) names.learn(entry.name, String(entry.text));
+    names.giveUp(numbers);
     this.changed();
   }
 

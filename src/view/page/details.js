@@ -1,6 +1,6 @@
 // The details below the time line: tabs, opening and closing, the height.
 
-const TABS = ['slice', 'area', 'search', 'sql', 'marks'];
+const TABS = ['slice', 'area', 'search', 'sql', 'compare', 'marks'];
 const KEY = 'stave.details';
 
 export class Details {
@@ -41,7 +41,8 @@ export class Details {
     if (!by) return;
     event.preventDefault();
     event.stopPropagation();
-    const next = TABS[(TABS.indexOf(tab) + by + TABS.length) % TABS.length];
+    const shown = TABS.filter((t) => !this.button(t).hidden);
+    const next = shown[(shown.indexOf(tab) + by + shown.length) % shown.length];
     this.open(next);
     this.button(next).focus();
   }

@@ -93,7 +93,7 @@ export class Exporter {
   svgLine(node, line, y, scene, out) {
     const reply = scene.data.find(node.id, line);
     if (!reply || y > HEAD + this.app.timeline.height || y < HEAD - LINE) return;
-    const { x0, k } = this.app.timeline.raster.project(reply, scene.view), row = reply.rows.get(node.id), { items } = reply, { palette, names, dpr } = this.app;
+    const { x0, k } = this.app.timeline.raster.project(reply, scene.view), row = reply.rows.get(node.id), { items, names } = reply, { palette, dpr } = this.app;
     const limit = scene.view.width;
     for (let i = row.starts[line - row.first]; i < row.starts[line - row.first + 1]; i++) {
       const x = x0 + items.pixel[i] * k, end = x0 + (items.pixel[i] + 1 + items.tail[i]) * k;

@@ -2,6 +2,7 @@
 
 import { App } from './app.js';
 import { publish } from './expose.js';
+import { drawSketch } from './sketch.js';
 import { takeToken, Transport } from './transport.js';
 
 const POLL_MS = 200;
@@ -13,6 +14,7 @@ let timer = null;
 
 function cover(text, more, progress) {
   byId('cover').hidden = false;
+  byId('cover-sketch').hidden = true;
   byId('cover-text').textContent = text;
   byId('cover-more').textContent = more || '';
   const bar = byId('cover-progress');
@@ -70,6 +72,7 @@ function take(trace) {
   } else if (trace.state !== 'ready') {
     status = 'loading';
     cover(`Loading ${trace.name || 'the trace'} …`, `${Math.round((Number(trace.progress) || 0) * 100)} %`, trace.progress);
+    drawSketch(byId('cover-sketch'), trace.sketch, app.palette);
     schedule(POLL_MS);
   } else {
     status = 'ready';

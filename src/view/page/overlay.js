@@ -4,7 +4,7 @@ import { LINE } from './rows.js';
 
 const FLOW_MOST = 200;
 
-export function drawLabels(context, raster, names, fit, palette) {
+export function drawLabels(context, raster, fit, palette) {
   const { dpr, labels } = raster;
   fit.use(11 * dpr);
   context.fillStyle = palette.label;
@@ -12,7 +12,7 @@ export function drawLabels(context, raster, names, fit, palette) {
   context.textAlign = 'left';
   const pad = 5 * dpr, middle = (LINE - 1) * dpr / 2 + 0.5 * dpr;
   for (let i = 0; i < labels.n; i++) {
-    const text = labels.local[i] === null ? names.text[labels.name[i]] : labels.local[i];
+    const text = labels.text[i];
     if (!text) continue;
     const x = Math.max(labels.x[i], 0), end = Math.min(labels.end[i], raster.width);
     const short = fit.fit(text, end - x - 2 * pad + 2);

@@ -11,16 +11,11 @@ export class Overview {
     this.canvas = canvas;
     this.app = app;
     this.context = canvas.getContext('2d', { alpha: false });
-    this.data = new WindowData(app.transport, app.names, () => { this.stale = true; app.invalidate(); }, 'o');
+    this.data = new WindowData(app.transport, app, () => { this.stale = true; app.invalidate(); }, 'o');
     this.picture = null;
     this.stale = true;
     this.drag = null;
     this.listen();
-  }
-
-  reset() {
-    this.data.reset();
-    this.stale = true;
   }
 
   get window() {
@@ -71,7 +66,7 @@ export class Overview {
     const reply = this.data.find(id, 0);
     if (!reply) return;
     const width = this.canvas.width, line = new Uint32Array(width).fill(palette.packed.background);
-    const row = reply.rows.get(id), items = reply.items, { variant } = this.app.names;
+    const row = reply.rows.get(id), items = reply.items, { variant } = reply.names;
     for (let i = row.starts[0]; i < row.starts[1]; i++) {
       const x = items.pixel[i];
       if (x >= 0 && x < width) line[x] = palette.table[(items.colour[i] * VARIANTS + variant[items.name[i]]) * STYLE + items.calm[i] * SHADES + (items.cover[i] >> 2)];

@@ -15,18 +15,16 @@ class Labels {
     this.x = new Int32Array(4096);
     this.end = new Int32Array(4096);
     this.y = new Int32Array(4096);
-    this.name = new Int32Array(4096);
-    this.local = [];
+    this.text = [];
   }
 
-  add(x, end, y, name, text) {
+  add(x, end, y, text) {
     if (this.n === this.x.length) return;
     const i = this.n++;
     this.x[i] = x;
     this.end[i] = end;
     this.y[i] = y;
-    this.name[i] = name;
-    this.local[i] = text;
+    this.text[i] = text;
   }
 }
 
@@ -111,7 +109,7 @@ export class Raster {
 
   sliceLine(reply, row, line, scene, labelY) {
     const { x0, k } = this.project(reply, scene.view);
-    const items = reply.items, variants = scene.names.variant, table = this.palette.table, buffer = this.line, width = this.width;
+    const items = reply.items, names = reply.names, variants = names.variant, table = this.palette.table, buffer = this.line, width = this.width;
     const end = row.starts[line - row.first + 1];
     const least = LABEL_LEAST * this.dpr;
     let i = Math.max(row.starts[line - row.first], itemAt(reply, row, line, Math.floor(-x0 / k)));
@@ -135,7 +133,7 @@ export class Raster {
       else buffer.fill(table[style + SHADES - 1], Math.max(0, next), Math.max(0, Math.min(stop, width)));
       if (covered >= x && x >= 0 && tail * k >= 3 && items.count[i] === 1) buffer[x] = table[style + (SHADES >> 3)];
       covered = stop;
-      if (labelY >= 0 && stop - x >= least) this.labels.add(x, stop, labelY, items.tailName[i], null);
+      if (labelY >= 0 && stop - x >= least) this.labels.add(x, stop, labelY, names.text[items.tailName[i]]);
     }
   }
 
@@ -161,7 +159,7 @@ export class Raster {
       const style = local.style[at] * STYLE;
       this.line.fill(table[style + SHADES - 1], Math.max(0, x), Math.max(0, Math.min(stop, this.width)));
       if (stop - x > 3 && x >= 0) this.line[x] = table[style + (SHADES >> 3)];
-      if (labelY >= 0 && stop - x >= LABEL_LEAST * this.dpr) this.labels.add(x, stop, labelY, 0, local.name[at]);
+      if (labelY >= 0 && stop - x >= LABEL_LEAST * this.dpr) this.labels.add(x, stop, labelY, local.name[at]);
     }
   }
 

@@ -52,6 +52,27 @@ function nest(groups, rows) {
   return [...byId.values()];
 }
 
+function summed(groups) {
+  groups.forEach(sum);
+  return groups;
+}
+
+/** Two traces: the rows of each one below a heading with its name. */
+function sides(trace) {
+  return [0, 1].map((side) => {
+    const rows = trace.rows.filter((row) => row.side === side), used = new Set(rows.map((row) => row.group));
+    const heading = makeGroup({ id: `side${side}`, name: `${side ? 'B' : 'A'} · ${(trace.files || [])[side] || 'trace'}` });
+    heading.side = side;
+    heading.children = order(summed(nest(trace.groups.filter((g) => used.has(g.id)), rows)));
+    for (const group of heading.children) {
+      group.key = `${heading.key}.${group.key}`;
+      group.parent = heading;
+    }
+    sum(heading);
+    return heading;
+  });
+}
+
 /** Sort key of a node: smaller comes first. */
 function rank(node) {
   return [node.total === 0 ? 1 : 0, node.counter && !node.children.length ? (node.flat ? 2 : 1) : 0, UNNAMED.test(node.name) ? 1 : 0, -node.time, -node.total];
@@ -99,9 +120,8 @@ export class Rows {
   load(trace) {
     const locals = this.groups.filter((g) => g.local);
     const folded = new Map([...this.nodes()].map((node) => [node.key, node.folded]));
-    const groups = nest(trace.groups || [], trace.rows || []);
-    groups.forEach(sum);
-    this.groups = [...locals, ...order(groups)];
+    const groups = trace.compared ? sides(trace) : order(summed(nest(trace.groups || [], trace.rows || [])));
+    this.groups = [...locals, ...groups];
     this.byId.clear();
     for (const node of this.nodes()) {
       if (node.type === 'row') this.byId.set(node.id, node);
@@ -279,10 +299,10 @@ export class Rows {
     return entry ? { entry, pinned: false } : null;
   }
 
-  /** All rows that hold something, as [row, first line, lines]: for areas of everything. */
-  allRequests() {
+  /** All rows that hold something, as [row, first line, lines]: for areas of everything, or of one side of two. */
+  allRequests(side) {
     const list = [];
-    for (const node of this.nodes()) if (node.type === 'row' && node.own > 0 && !node.local) list.push([node.id, 0, node.lines]);
+    for (const node of this.nodes()) if (node.type === 'row' && node.own > 0 && !node.local && (side === undefined || node.source.side === side)) list.push([node.id, 0, node.lines]);
     return list;
   }
 

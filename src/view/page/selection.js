@@ -49,6 +49,22 @@ export class Selecting {
     return ts !== null;
   }
 
+  /** After another generation of the trace: the same slice has another number there. */
+  async reselect() {
+    const { selected, area } = this;
+    if (area) this.setArea({ ...area, rows: area.all ? this.rows.allRequests() : area.rows.filter((r) => this.rows.byId.has(r[0])) }, false);
+    if (!selected) return;
+    try {
+      const answer = await this.wait(this.transport.json('POST', '/api/search', { text: selected.detail.name, limit: 1, at: selected.detail.ts }));
+      const hit = answer.hits[0];
+      if (this.selected !== selected) return;
+      if (hit && hit.ts === selected.detail.ts && hit.name === selected.detail.name) await this.select(hit.slice, { show: false, tab: false });
+      else this.clearSelection();
+    } catch {
+      this.clearSelection();
+    }
+  }
+
   setSelected(detail, show, tab) {
     const own = interval(detail, this.last);
     if (detail.unfinished) own.to = this.last;

@@ -22,7 +22,7 @@ export class UrlState {
     const { app } = this, fields = this.read();
     const list = (key) => (fields.get(key) || '').split(',').filter(Boolean);
     app.rows.pins = list('pin').map(Number).filter((id) => app.rows.byId.has(id)).slice(0, 50);
-    app.rows.hidden = new Set(list('hide').filter((key) => /^[gr]\d+$/.test(key)));
+    app.rows.hidden = new Set(list('hide').filter((key) => /^(gside[01]\.)?[gr]\w+$/.test(key)));
     for (const node of app.rows.nodes()) {
       if (list('fold').includes(node.key)) node.folded = true;
       if (list('open').includes(node.key)) node.folded = false;
@@ -46,7 +46,7 @@ export class UrlState {
       if (rows.length) app.setArea({ from: BigInt(area[1]), to: BigInt(area[2]), rows, all: !ids }, true);
     } else if (slice !== null && slice >= 0) app.select(slice, { show: false });
     const tab = fields.get('tab');
-    if (['slice', 'area', 'search', 'sql', 'marks'].includes(tab)) app.details.open(tab);
+    if (['slice', 'area', 'search', 'sql', 'compare', 'marks'].includes(tab)) app.details.open(tab);
   }
 
   fields() {

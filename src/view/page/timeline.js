@@ -122,7 +122,7 @@ export class Timeline {
     const app = this.app;
     const { step, ticks } = ticksOf(app.view, app.first, this.dpr);
     return {
-      view: app.view, rows: app.rows, data: app.data, names: app.names, palette: app.palette, dpr: this.dpr, places: this.places,
+      view: app.view, rows: app.rows, data: app.data, palette: app.palette, dpr: this.dpr, places: this.places,
       losses: app.losses, first: app.first, step, ticks, marks: app.marks.list, interval: app.interval(), pointerX: app.pointerX,
       placeOf: (row) => this.places.find((p) => p.node.type === 'row' && p.node.id === row),
       lineOf: (row, line) => this.lineOf(row, line),
@@ -140,7 +140,7 @@ export class Timeline {
     }
     raster.put();
     const context = raster.context;
-    overlay.drawLabels(context, raster, scene.names, this.fit, palette);
+    overlay.drawLabels(context, raster, this.fit, palette);
     overlay.drawMarkers(context, raster, palette);
     overlay.drawLosses(context, scene);
     overlay.drawMarks(context, scene, scene.marks, palette);
@@ -209,14 +209,16 @@ export class Timeline {
     const pixel = this.pixelAt(reply, x);
     if (node.counter) return this.pickCounter(node, reply, pixel);
     if (line < 0) return this.result(node, 0, reply.window, pixel, null);
-    return this.result(node, line, reply.window, pixel, touching(reply, reply.rows.get(node.id), line, pixel));
+    const found = touching(reply, reply.rows.get(node.id), line, pixel);
+    found.text = found.count > 0 ? reply.names.text[found.name] : null;
+    return this.result(node, line, reply.window, pixel, found);
   }
 
   result(node, line, window, pixel, found) {
     const from = edge(window, pixel), to = edge(window, pixel + 1), some = found !== null && found.count > 0;
     return {
       row: node.id, depth: line, from: from.toString(), to: to.toString(), count: found ? found.count : 0,
-      name: some ? this.app.names.text[found.name] : null, dur: some && found.dur !== null ? found.dur.toString() : null, slice: some ? found.slice : null,
+      name: some ? found.text : null, dur: some && found.dur !== null ? found.dur.toString() : null, slice: some ? found.slice : null,
       sql: `select count(*) from slice where view_row = ${node.id} and view_line = ${line} and ts < ${to} and (ts >= ${from} or (dur = -1 and ${this.app.trace.last} > ${from}) or ts + dur > ${from})`,
     };
   }
