@@ -9,7 +9,7 @@ export class Details {
     this.box = document.getElementById('details');
     this.toggleButton = document.getElementById('details-toggle');
     this.tab = 'slice';
-    this.height = Math.max(120, Math.min(900, Number(localStorage.getItem(KEY)) || 300));
+    this.height = Math.max(120, Math.min(900, Number(localStorage.getItem(KEY)) || Math.min(300, Math.round(innerHeight * 0.36))));
     this.box.style.height = this.height + 'px';
     for (const tab of TABS) {
       this.button(tab).addEventListener('click', () => this.click(tab));

@@ -22,12 +22,13 @@ export function drawLabels(context, raster, fit, palette) {
 
 export function drawMarkers(context, raster, palette) {
   const { markers, dpr } = raster;
-  const half = 3.5 * dpr;
+  const half = 3 * dpr;
+  context.globalAlpha = 0.85;
   for (let i = 0; i < markers.length; i += 3) {
     const x = markers[i] + 0.5, y = markers[i + 1] + (LINE - 1) * dpr;
     context.fillStyle = palette.solid[markers[i + 2]];
-    context.strokeStyle = palette.text;
-    context.lineWidth = Math.max(0.75, 0.75 * dpr);
+    context.strokeStyle = palette.muted;
+    context.lineWidth = 0.75 * dpr;
     context.beginPath();
     context.moveTo(x, y - 2.2 * half);
     context.lineTo(x + half, y);
@@ -36,6 +37,7 @@ export function drawMarkers(context, raster, palette) {
     context.fill();
     context.stroke();
   }
+  context.globalAlpha = 1;
 }
 
 let hatch = null;

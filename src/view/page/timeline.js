@@ -8,8 +8,10 @@ import { LINE, PAD } from './rows.js';
 import { TextFit } from './text.js';
 import { edge } from './time.js';
 
+const MARGIN_FAR = 90;
 const MARGIN = 360; // CSS pixels above and below the canvas whose rows are asked for too
 const LINE_MARGIN = 16;
+const MOVING_MS = 60; // while the view moves: from one request to the next, at least
 
 export class Timeline {
   constructor(app, canvas) {
@@ -21,6 +23,7 @@ export class Timeline {
     this.width = 0;
     this.height = 0;
     this.places = [];
+    this.lastAsk = 0;
   }
 
   resize(width, height, dpr) {
@@ -93,14 +96,17 @@ export class Timeline {
   }
 
   get more() {
-    const places = this.place(MARGIN).map((p) => (p.pinned ? p : { ...p, clipTop: p.clipTop - MARGIN, clipBottom: p.clipBottom + MARGIN }));
-    return this.requests(places, LINE_MARGIN);
+    const { far } = this.app.transport, margin = far ? MARGIN_FAR : MARGIN;
+    const places = this.place(margin).map((p) => (p.pinned ? p : { ...p, clipTop: p.clipTop - margin, clipBottom: p.clipBottom + margin }));
+    return this.requests(places, far ? 0 : LINE_MARGIN);
   }
 
   ask() {
     this.places = this.place();
-    const { data, view } = this.app, needed = this.needed;
+    const { data, view } = this.app, needed = this.needed, now = performance.now();
+    if (view.moving && now - this.lastAsk < MOVING_MS) return;
     if (!data.asked || data.asked.window.from !== view.from || data.asked.window.to !== view.to || !this.askedFor(needed)) {
+      this.lastAsk = now;
       data.ensure(view.window, needed, this.more);
     }
   }

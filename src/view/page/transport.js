@@ -1,6 +1,7 @@
 // Requests to the server: the token, errors, reconnection.
 
 const TOKEN = 'stave.token';
+const FAR_MS = 20;
 
 export class ApiError extends Error {
   constructor(status, message) {
@@ -53,6 +54,17 @@ export class Transport {
     this.seq = 0;
     this.pending = 0;
     this.retry = null;
+    this.trips = [];
+  }
+
+  /** Is the server behind a slow link? By the shortest of the last round trips. */
+  get far() {
+    return this.trips.length >= 3 && Math.min(...this.trips) > FAR_MS;
+  }
+
+  measure(ms) {
+    this.trips.push(ms);
+    if (this.trips.length > 12) this.trips.shift();
   }
 
   get token() {
@@ -87,7 +99,9 @@ export class Transport {
     try {
       let response;
       try {
+        const begin = performance.now();
         response = await fetch(path, options);
+        this.measure(performance.now() - begin);
       } catch (error) {
         if (error.name !== 'AbortError') this.set('down');
         throw error;
