@@ -34,6 +34,7 @@ export function commandsOf(app) {
     { key: 'q', show: 'Q', text: 'SQL', act: () => app.focusSql() },
     { key: 'l', show: 'L', text: 'Filter rows', act: () => app.focusFilter() },
     { key: 't', show: 'T', text: 'Dark or light', act: () => app.theme.toggle() },
+    ...(app.pages ? app.pages.commands() : []),
     { key: '?', show: '?', text: 'This help', act: () => openHelp(app) },
     { key: ':', show: ': or Ctrl+K', text: 'All commands', act: () => openPalette(app) },
     { key: 'k', ctrl: true, act: () => openPalette(app) },

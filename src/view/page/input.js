@@ -36,6 +36,7 @@ export class Input {
       if (!(event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey))) return;
     }
     if (event.key.startsWith('Arrow') && event.target.closest && event.target.closest('.table, .flame, [role="tab"], .menu')) return;
+    if (this.app.pages.key(event)) return;
     const command = this.find(event);
     if (!command) return;
     event.preventDefault();

@@ -2,6 +2,7 @@
 
 import { App } from './app.js';
 import { publish } from './expose.js';
+import { Pages } from './pages.js';
 import { drawSketch } from './sketch.js';
 import { takeToken, Transport } from './transport.js';
 
@@ -26,6 +27,7 @@ takeToken();
 const transport = new Transport(connection);
 byId('app').hidden = false;
 const app = new App(transport);
+app.pages = new Pages(app);
 publish(app, () => status);
 
 function noToken() {
@@ -77,7 +79,10 @@ function take(trace) {
   } else {
     status = 'ready';
     byId('cover').hidden = true;
-    if (!app.ready || app.trace.generation !== trace.generation) app.open(trace);
+    if (!app.ready || app.trace.generation !== trace.generation) {
+      app.open(trace);
+      app.pages.open(trace);
+    }
     if (trace.live) schedule(LIVE_MS);
   }
 }

@@ -214,6 +214,7 @@ export class Selecting {
 
   /** Shows a time that no slice may be at. */
   showTime(from, to) {
+    this.pages.show('timeline');
     if (to > from) this.view.show(from, to);
     else {
       const span = this.view.span;

@@ -45,6 +45,7 @@ export class UrlState {
       const rows = app.rows.allRequests().filter((r) => !ids || ids.includes(r[0]));
       if (rows.length) app.setArea({ from: BigInt(area[1]), to: BigInt(area[2]), rows, all: !ids }, true);
     } else if (slice !== null && slice >= 0) app.select(slice, { show: false });
+    app.pages.apply(fields.get('page'));
     const tab = fields.get('tab');
     if (['slice', 'area', 'search', 'sql', 'compare', 'marks'].includes(tab)) app.details.open(tab);
   }
@@ -63,6 +64,7 @@ export class UrlState {
     fields.set('filter', rows.filter);
     if (app.area) fields.set('area', `${app.area.from}..${app.area.to}` + (app.area.all || app.area.rows.length > 100 ? '' : '@' + app.area.rows.map((r) => r[0]).join(',')));
     else if (app.selected) fields.set('slice', String(app.selected.slice));
+    fields.set('page', app.pages.state);
     fields.set('tab', app.details.isOpen ? app.details.tab : '');
     return fields;
   }
