@@ -31,6 +31,9 @@ void sv_viewer_put_name(struct sv_json *j, const struct sv_viewer *v);
 uint64_t sv_viewer_id(struct sv_viewer *v, uint32_t slice); /* the one that SQL shows */
 uint32_t sv_viewer_slice(struct sv_viewer *v, uint64_t id); /* SV_NO_ROW: none has it */
 
+/* Any request that was let in; ctx is the viewer. */
+void sv_viewer_answer(void *ctx, const struct sv_web_request *q, struct sv_web_answer *a);
+
 /* Whether the tab has asked for something newer: then this answer is not needed any more. */
 bool sv_viewer_is_old(struct sv_viewer *v, uint64_t tab, uint64_t seq);
 

@@ -197,7 +197,7 @@ static void answer_api(struct sv_viewer *v, const struct sv_web_request *q, stru
     pthread_rwlock_unlock(&v->lock);
 }
 
-static void answer(void *ctx, const struct sv_web_request *q, struct sv_web_answer *a)
+void sv_viewer_answer(void *ctx, const struct sv_web_request *q, struct sv_web_answer *a)
 {
     if (strncmp(q->path, "/api/", 5) == 0) {
         answer_api(ctx, q, a);
@@ -228,7 +228,7 @@ int sv_viewer_open(const struct sv_viewer_options *o, struct sv_viewer **out, st
     pthread_mutex_init(&v->index_lock, NULL);
     pthread_mutex_init(&v->report_lock, NULL);
     v->report = o->report;
-    int code = sv_web_open(&(struct sv_web_options){.answer = answer,
+    int code = sv_web_open(&(struct sv_web_options){.answer = sv_viewer_answer,
                                                     .ctx = v,
                                                     .policy = policy,
                                                     .body_max = BODY_MAX,
