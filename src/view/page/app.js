@@ -42,6 +42,7 @@ export class App extends Selecting {
     this.resized = true;
     this.after = [];
     this.frames = 0;
+    this.turn = 0;
     this.names = new Names();
     this.rows = new Rows();
     this.view = new View(() => this.changed());
@@ -94,6 +95,7 @@ export class App extends Selecting {
     byId('export').addEventListener('click', (event) => this.exportMenu(event.currentTarget));
     byId('rows-menu').addEventListener('click', (event) => this.rowsMenu(event.currentTarget));
     this.listenThumb(byId('thumb'));
+    document.addEventListener('visibilitychange', () => { if (this.scheduled) this.schedule(); });
     addEventListener('pointerdown', () => document.body.classList.remove('by-keys'), true);
     addEventListener('keydown', (event) => {
       if (event.key === 'Tab') document.body.classList.add('by-keys');
@@ -244,7 +246,14 @@ export class App extends Selecting {
   invalidate() {
     if (this.scheduled) return;
     this.scheduled = true;
-    requestAnimationFrame((now) => this.frame(now));
+    this.schedule();
+  }
+
+  /** A tab in the background gets no animation frames; it is painted by a timer then. */
+  schedule() {
+    const turn = ++this.turn;
+    const paint = (now) => { if (turn === this.turn) this.frame(now); };
+    if (document.hidden) setTimeout(() => paint(performance.now()), 100); else requestAnimationFrame(paint);
   }
 
   afterFrame(act) {

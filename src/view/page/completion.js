@@ -50,7 +50,7 @@ export class Completion {
       return found.slice(0, MOST);
     }
     if (!word) return [];
-    used.forEach((t) => t.columns.forEach((c) => add(c, t.name)));
+    (used.length ? used : tables).forEach((t) => t.columns.forEach((c) => add(c, t.name)));
     tables.forEach((t) => add(t.name, 'table'));
     WORDS.forEach((w) => add(w, ''));
     return found.slice(0, MOST);

@@ -112,11 +112,13 @@ export class SqlPane {
   asRow(answer, places) {
     const { app } = this;
     const local = new LocalRow(answer.rows, places, (text) => app.names.styleOf(text));
-    if (!local.n) return this.fail('No row of the result has a whole number as ts and dur.');
+    if (!local.n) {
+      this.state.textContent = 'No row of the result has whole numbers as ts and dur.';
+      return;
+    }
     const node = app.rows.addLocal(`Query ${++this.rows}`, local.lines.length, local);
     app.timeline.scrollTo(0);
     app.announce(`${node.name} is a row now`);
     app.invalidate();
-    return undefined;
   }
 }

@@ -1,0 +1,75 @@
+// Two tabs, reload, a viewer that is killed and comes back, tokens that are wrong, traces with nothing in them.
+import fs from 'node:fs';
+import { check, clean, open, run, same } from './harness.mjs';
+
+const good = '# stave text 1\nclock boottime\ntrack #1 process uuid=0x1 pid=7 name="p"\ntrack #2 thread uuid=0x2 parent=#1 pid=7 tid=7 name="main"\n'
+  + Array.from({ length: 500 }, (_, i) => `1.${String(i * 1000000).padStart(9, '0')} slice #2 "s${i % 7}" dur=0.000600000`).join('\n') + '\n';
+const banner = () => (document.querySelector('#banner').hidden ? '' : document.querySelector('#banner').textContent);
+
+async function tabs(browser, viewer) {
+  const [a, b] = [await open(browser, viewer.url), await open(browser, viewer.url)];
+  await a.eval(() => window.stave.go('1100000000', '1200000000'));
+  await b.eval(() => window.stave.go('1300000000', '1300900000'));
+  await Promise.all([a.idle(), b.idle()]);
+  const count = (page) => page.eval(() => { const s = window.stave.state(); return [...Array(s.width).keys()].filter((x) => window.stave.pick(x, s.rows[0].y + 10).count > 0).length; });
+  check('two_tabs_have_their_own_windows', (await a.state()).from === '1100000000' && (await b.state()).from === '1300000000');
+  check('both_tabs_have_data', (await count(a)) > 100 && (await count(b)) > 100);
+  return [a, b];
+}
+
+async function reload(page, viewer) {
+  const before = await page.state();
+  const box = await page.box('[data-testid=timeline]');
+  await page.click(box.x + 400, box.y + before.rows[0].y + 10);
+  await page.idle();
+  const chosen = (await page.state()).selection;
+  await page.until((slice) => location.hash.includes(`slice=${slice}`), chosen.slice);
+  const address = await page.eval(() => location.hash);
+  await page.reload();
+  await page.idle();
+  const after = await page.state();
+  same('reload_keeps_the_view', [after.from, after.to, after.selection && after.selection.slice], [before.from, before.to, chosen.slice]);
+  const shared = await open(page.browser, `${viewer.url}&${address.slice(1)}`);
+  const there = await shared.state();
+  same('an_address_holds_the_view', [there.from, there.to, there.selection && there.selection.slice], [before.from, before.to, chosen.slice]);
+}
+
+async function killed(browser, viewer, page, start, file) {
+  await viewer.stop('SIGKILL');
+  await page.hold('s', 100);
+  await page.until(banner);
+  check('a_lost_viewer_is_said', /lost/.test(await page.eval(banner)), await page.eval(banner));
+  check('the_picture_stays', (await page.eval(() => { const c = document.querySelector('[data-testid=timeline]'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; const seen = new Set(); for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return seen.size; })) > 3);
+  const again = await start(file, '--port', viewer.port);
+  await page.until(() => /token/.test(document.querySelector('#banner').textContent));
+  check('a_restarted_viewer_asks_for_its_token', (await page.state()).status === 'token');
+  await page.eval((token) => { location.hash = `#token=${token}`; }, again.token);
+  await page.until(() => document.querySelector('#banner').hidden);
+  await page.idle();
+  check('with_the_new_token_it_goes_on', (await page.state()).status === 'ready' && !(await page.eval(() => location.href)).includes('token'));
+  await page.hold('w', 100);
+  await page.idle();
+  return again;
+}
+
+await run(async ({ browser, start, tmp }) => {
+  const file = `${tmp}/life.txt`;
+  fs.writeFileSync(file, good);
+  const viewer = await start(file), [first] = await tabs(browser, viewer);
+  await reload(first, viewer);
+  await clean('tab', first, viewer.origin);
+
+  const wrong = await browser.page();
+  await wrong.goto(`${viewer.origin}/#token=0123456789abcdef0123456789abcdef`);
+  same('a_wrong_token_is_said', [await wrong.idle(), /token is missing or wrong/.test(await wrong.text('#cover'))], ['token', true]);
+  const none = await browser.page();
+  await none.goto(`${viewer.origin}/`);
+  same('no_token_is_said', [await none.idle(), /token is missing or wrong/.test(await none.text('#cover'))], ['token', true]);
+
+  await killed(browser, viewer, first, start, file);
+
+  fs.writeFileSync(`${tmp}/empty.txt`, '# stave text 1\nclock boottime\ntrack #1 process uuid=0x1 pid=7 name="p"\n');
+  const empty = await start(`${tmp}/empty.txt`), nothing = await open(browser, empty.url);
+  check('an_empty_trace_is_said', await nothing.eval(() => !document.querySelector('#empty').hidden));
+  await clean('empty', nothing, empty.origin);
+});
