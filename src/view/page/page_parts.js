@@ -1,72 +1,84 @@
-// What the pages have in common: sections, tables with tools, a choice.
+// What the pages have in common: sections, tables with tools, columns of reports, legends, a choice.
 
-import { chip, shareCell } from './charts.js';
+import { amount, bytes, chip, colourOf, ns, percent } from './charts.js';
 import { btn, el, link } from './dom.js';
 import { Table } from './table.js';
 
+export class Page {
+  constructor(pages) {
+    this.pages = pages;
+    this.app = pages.app;
+  }
+}
+
 /** A section with a title, words beside it, tools at the right, and content. */
-export function section(title, { aside, tools = [], testid, wide = true } = {}, ...content) {
-  return el('section', { class: wide ? 'card wide' : 'card', 'data-testid': testid, 'aria-label': title },
-    el('header', {}, el('h2', { text: title }), aside ? el('p', { class: 'aside', text: aside }) : null, el('span', { class: 'push' }), ...tools), ...content);
+export function section(title, aside, tools, ...content) {
+  return el('section', { class: 'card', 'aria-label': title },
+    el('header', {}, el('h2', { text: title }), el('p', { class: 'aside', text: aside }), el('span', { class: 'push' }), ...tools), ...content);
 }
 
-/** A section with a table and its tools. */
-export function tableSection(app, title, columns, rows, { aside, testid, sort = -1, down = true, tools = [], wide } = {}) {
-  const table = new Table(columns, rows, { label: title, testid, sort, down });
-  const copy = btn('Copy as CSV', () => { table.copy(); app.announce('Table copied'); });
-  return section(title, { aside, tools: [...tools, copy], wide }, table.box);
+export function tableSection(app, title, testid, columns, rows, { aside = '', sort = -1, above = null } = {}) {
+  const table = new Table(columns, rows, { label: title, testid, sort });
+  return section(title, aside, [btn('Copy as CSV', () => { table.copy(); app.announce('Table copied'); })], ...(above ? [above] : []), table.box);
 }
 
-/** Columns: numbers have a key for sorting and a raw value for CSV. */
-export function number(title, value, format, more = {}) {
-  return {
-    title, number: true, key: (row) => { const v = value(row); return v === undefined ? null : v; },
-    text: (row) => { const v = value(row); return v === null || v === undefined ? '–' : format(v, row); },
-    csv: (row) => { const v = value(row); return v === null || v === undefined ? '' : String(v); }, ...more,
-  };
+/** A column of numbers: what cannot be known is a dash; CSV has the value itself. */
+export function number(title, value, format, more) {
+  const known = (row) => { const v = value(row); return v === undefined ? null : v; }, show = (none, act) => (row) => (known(row) === null ? none : act(known(row)));
+  return { title, number: true, key: known, text: show('–', (v) => format(v)), csv: show('', String), ...more };
 }
 
-export function words(title, value, more = {}) {
-  const text = (row) => { const v = value(row); return v === null || v === undefined ? '' : String(v); };
-  return { title, text, ...more };
-}
+const FORMATS = [[/_ns$/, ns], [/per_second$/, (v) => `${(v / 1e9).toFixed(2)} GB/s`], [/bytes/, bytes], [/share|utilisation|cached|within|busy/, percent], [/./, amount]];
 
-/** A text that leads to the time line when `act(row)` is something. */
-export function leading(title, value, act, more = {}) {
-  return words(title, value, {
-    cell: (row, cell) => {
-      const go = act(row), text = value(row);
-      if (go) cell.append(link(text, go, text.length > 60 ? text.slice(0, 2000) : 'Show on the time line')); else cell.textContent = text;
-    },
-    ...more,
+/** Columns of a report: "title:key, key …"; the key says how its values are shown. */
+export function numbers(spec) {
+  return spec.split(', ').map((entry) => {
+    const [title, key = title] = entry.split(':');
+    return number(title, (row) => row[key], FORMATS.find(([pattern]) => pattern.test(key))[1]);
   });
 }
 
+export function words(title, value, more) {
+  return { title, text: (row) => String(value(row) ?? ''), ...more };
+}
+
+/** A text that leads somewhere: `act(row)` is what it does. */
+export function leading(title, value, act, more) {
+  return words(title, value, { cell: (row, cell) => cell.append(link(value(row), () => act(row), value(row).length > 60 ? value(row).slice(0, 2000) : 'Show on the time line')), ...more });
+}
+
 /** A share with a bar behind it. */
-export function share(app, title, value, format, colour) {
-  return number(title, value, format, { cell: (row, cell) => shareCell(app, cell, value(row) || 0, value(row) === undefined ? '–' : format(value(row)), colour) });
+export function share(app, title, value, colour) {
+  return number(title, value, percent, {
+    cell: (row, cell) => {
+      const bar = el('span', { class: 'share' });
+      bar.style.width = `${Math.min(1, value(row) || 0) * 100}%`;
+      bar.style.background = colourOf(app.palette, colour);
+      cell.classList.add('shared');
+      cell.append(bar, el('span', { text: value(row) === undefined ? '–' : percent(value(row)) }));
+    },
+  });
 }
 
 /** Names and colours; with `toggle` they can be switched off. */
 export function legend(app, entries, toggle) {
   return el('div', { class: 'legend', role: 'group', 'aria-label': 'Legend' }, ...entries.map((entry, i) => {
-    const content = [entry.box || chip(app, entry.colour), el('span', { text: entry.name }), entry.aside ? el('span', { class: 'aside', text: entry.aside }) : null];
-    if (!toggle) return el('span', { class: 'entry', title: entry.title }, ...content);
-    const button = el('button', { type: 'button', class: 'entry', 'aria-pressed': 'true', title: `Show or hide ${entry.name}` }, ...content);
-    button.addEventListener('click', () => {
-      const on = button.getAttribute('aria-pressed') !== 'true';
-      button.setAttribute('aria-pressed', String(on));
-      toggle(i, on);
-    });
-    return button;
+    const box = el(toggle ? 'button' : 'span', { class: 'entry', type: toggle ? 'button' : null, 'aria-pressed': toggle ? 'true' : null }, entry.box || chip(app, entry.colour), entry.name, entry.aside ? el('span', { class: 'aside', text: entry.aside }) : null);
+    if (toggle) box.addEventListener('click', () => toggle(i, press(box)));
+    return box;
   }));
 }
 
-/** One of several: [{name, content()}] */
+/** Presses or releases a button; is it pressed now? */
+export function press(button) {
+  const on = button.getAttribute('aria-pressed') !== 'true';
+  button.setAttribute('aria-pressed', String(on));
+  return on;
+}
+
+/** One of several: [{name, content()}] → the buttons and the place of what is chosen. */
 export function choice(label, options) {
-  const place = el('div', { class: 'chosen' });
-  const buttons = options.map((option, i) => el('button', { type: 'button', role: 'radio', text: option.name, onclick: () => pick(i), onkeydown: (event) => move(event, i) }));
-  const pick = (i) => {
+  const place = el('div'), pick = (i) => {
     buttons.forEach((b, k) => { b.setAttribute('aria-checked', String(k === i)); b.tabIndex = k === i ? 0 : -1; });
     place.replaceChildren(options[i].content());
   };
@@ -75,10 +87,10 @@ export function choice(label, options) {
     if (!by) return;
     event.preventDefault();
     event.stopPropagation();
-    const next = (i + by + options.length) % options.length;
-    pick(next);
-    buttons[next].focus();
+    pick((i + by + options.length) % options.length);
+    buttons[(i + by + options.length) % options.length].focus();
   };
+  const buttons = options.map((option, i) => el('button', { type: 'button', role: 'radio', text: option.name, onclick: () => pick(i), onkeydown: (event) => move(event, i) }));
   pick(0);
-  return { bar: el('div', { class: 'choice', role: 'radiogroup', 'aria-label': label }, ...buttons), place };
+  return [el('div', { class: 'choice', role: 'radiogroup', 'aria-label': label }, ...buttons), place];
 }

@@ -2,112 +2,88 @@
 
 import { Bars, Cells, figures, ns, percent } from './charts.js';
 import { el } from './dom.js';
-import { leading, legend, number, section, share, tableSection, words } from './page_parts.js';
-import { loadSteps, trackName, WORDS } from './page_steps.js';
+import { leading, legend, number, numbers, Page, section, share, tableSection, words } from './page_parts.js';
+import { loadSteps, trackName } from './page_steps.js';
 import { formatCount, formatExact } from './time.js';
 
 const FULL = 0.5; // so much longer or shorter than the middle is the strongest colour
 
 function median(list) {
   const sorted = [...list].sort((a, b) => a - b), n = sorted.length;
-  return n ? (n % 2 ? sorted[n >> 1] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2) : 0;
+  return n ? (sorted[(n - 1) >> 1] + sorted[n >> 1]) / 2 : 0;
+}
+const least = (list) => list.reduce((a, b) => (b < a ? b : a));
+const greatest = (list) => list.reduce((a, b) => (b > a ? b : a));
+
+/** A step of several ranks: `at[rank]` is its part. */
+function measure(number, at) {
+  const parts = at.filter(Boolean), begins = parts.map((s) => s.ts), ends = parts.map((s) => s.ts + s.exact), durations = parts.map((s) => s.dur), longest = greatest(durations);
+  return {
+    number, at, ranks: parts.length, first: least(begins), last: greatest(ends), slowest: parts.find((s) => s.dur === longest), middle_ns: median(durations),
+    begin_ns: Number(greatest(begins) - least(begins)), end_ns: Number(greatest(ends) - least(ends)), spread_ns: longest - least(durations),
+  };
 }
 
-export class RanksPage {
-  constructor(pages) {
-    this.pages = pages;
-    this.app = pages.app;
-  }
-
+export class RanksPage extends Page {
+  /** A file has one rank; files are merged in the order of their ranks, so are their rows. */
   async load() {
-    const steps = await loadSteps(this.pages);
-    const numbers = (await this.pages.sql("select str_value from metadata where name glob '*/rank' order by id")).map((row) => row[0]);
-    return this.arrange(steps, numbers);
-  }
-
-  /** Steps by number and rank. A file has one rank; files are merged in the order of their ranks, so are their rows. */
-  arrange(steps, numbers) {
-    const rows = [...steps.tracks.keys()], known = numbers.length === rows.length;
-    const ranks = rows.map((row, i) => ({ row, name: known ? `rank ${numbers[i]} · ${trackName(this.app, row)}` : trackName(this.app, row), steps: steps.tracks.get(row) }));
-    const byNumber = new Map();
+    const { tracks, kinds } = await loadSteps(this.pages), numbered = await this.pages.sql("select str_value from metadata where name glob '*/rank' order by id"), byNumber = new Map();
+    const ranks = [...tracks].map(([row, steps], i) => ({ row, steps, name: (numbered.length === tracks.size ? `rank ${numbered[i][0]} · ` : '') + trackName(this.app, row) }));
     ranks.forEach((rank, r) => rank.steps.forEach((step) => {
       if (!byNumber.has(step.number)) byNumber.set(step.number, []);
       byNumber.get(step.number)[r] = step;
     }));
-    const shared = [...byNumber].map(([number, at]) => ({ number, at })).filter((s) => s.at.filter(Boolean).length > 1).sort((a, b) => (BigInt(a.number) < BigInt(b.number) ? -1 : 1));
-    for (const s of shared) this.measure(s);
-    return { steps, ranks, shared, kinds: steps.kinds };
+    const shared = [...byNumber].map(([n, at]) => measure(n, at)).filter((s) => s.ranks > 1).sort((a, b) => (BigInt(a.number) < BigInt(b.number) ? -1 : 1));
+    return { ranks, shared, kinds };
   }
 
-  measure(s) {
-    const present = s.at.filter(Boolean);
-    const span = (values) => Number(values.reduce((a, b) => (a > b ? a : b)) - values.reduce((a, b) => (a < b ? a : b)));
-    s.middle = median(present.map((step) => step.dur));
-    s.beginSkew = span(present.map((step) => step.ts));
-    s.endSkew = span(present.map((step) => step.ts + step.exact));
-    s.spread = span(present.map((step) => step.exact));
-    s.slowest = present.reduce((a, b) => (b.dur > a.dur ? b : a));
-    s.first = present.reduce((a, b) => (b.ts < a.ts ? b : a)).ts;
-    s.last = present.reduce((a, b) => (b.ts + b.exact > a ? b.ts + b.exact : a), 0n);
-  }
-
-  build(data) {
-    const { ranks, shared } = data, worst = shared.reduce((a, b) => (!a || b.spread > a.spread ? b : a), null);
-    const head = figures([
-      ['Ranks', formatCount(ranks.length)], ['Steps in common', formatCount(shared.length)],
-      ['Begin skew', ns(median(shared.map((s) => s.beginSkew))), 'median'], ['Difference of durations', ns(median(shared.map((s) => s.spread))), 'median'],
-      worst ? ['Most', ns(worst.spread), `in step ${worst.number}`] : null,
-      ['Stragglers', formatCount(ranks.reduce((sum, r) => sum + r.steps.filter((s) => s.note === 'straggler').length, 0))],
-    ], 'ranks-figures');
+  build({ ranks, shared, kinds }) {
+    const worst = greatest([0, ...shared.map((s) => s.spread_ns)]), late = shared.find((s) => s.spread_ns === worst), middle = (key) => ns(median(shared.map((s) => s[key])));
+    const head = figures('ranks-figures', [
+      ['Ranks', formatCount(ranks.length)], ['Steps in common', formatCount(shared.length)], ['Begins differ by', middle('begin_ns'), 'median'], ['Durations differ by', middle('spread_ns'), 'median'],
+      late && ['At most', ns(worst), `in step ${late.number}`], ['Stragglers', formatCount(ranks.reduce((sum, r) => sum + r.steps.filter((s) => s.note === 'straggler').length, 0))],
+    ]);
     if (!shared.length) return [head, el('p', { class: 'hint', text: 'No step occurs on two ranks.' })];
-    return [head, this.grid(data), this.skew(data), this.byRank(data), this.byStep(data)];
+    return [head, this.grid(ranks, shared), el('div', { class: 'pair' }, this.skew(shared, 'begin', 1), this.skew(shared, 'end', 4)), this.byRank(ranks, shared, kinds), this.byStep(ranks, shared)];
   }
 
-  grid(data) {
-    const { app } = this, { ranks, shared } = data, at = (i) => [Math.floor(i / shared.length), i % shared.length];
-    const step = (row, c) => shared[c].at[row];
-    const cells = new Cells(app, {
-      label: 'Ranks by step', help: 'Arrow keys choose a step of a rank, Enter shows it on the time line', height: Math.max(70, Math.min(640, ranks.length * (ranks.length > 24 ? 12 : 26))) + 26, testid: 'ranks-grid',
-      cells: {
-        rows: ranks.map((r) => r.name), columns: shared.length, label: (c) => String(shared[c].number), mark: (row, c) => (step(row, c) && step(row, c).note === 'straggler' ? 'straggler' : null),
-        value: (row, c) => { const s = step(row, c); return s ? Math.max(-1, Math.min(1, (s.dur - shared[c].middle) / ((shared[c].middle || 1) * FULL))) : null; },
-        tip: (i) => { const [row, c] = at(i), s = step(row, c); return s ? { head: `Step ${shared[c].number} · ${ranks[row].name}`, lines: [formatExact(s.exact), `${percent(s.dur / (shared[c].middle || 1) - 1)} against the middle rank`, `begins ${ns(s.ts - shared[c].first)} after the first rank`, ...(s.note ? [s.note] : [])] } : { head: `Step ${shared[c].number}`, lines: ['not on this rank'] }; },
-        act: (i) => { const [row, c] = at(i), s = step(row, c); if (s) this.pages.jump({ slice: s.slice, from: s.ts, to: s.ts + s.exact }); },
+  grid(ranks, shared) {
+    const step = (row, c) => shared[c].at[row], item = (i) => [Math.floor(i / shared.length), i % shared.length];
+    const cells = new Cells(this.app, {
+      title: 'Ranks by step', height: Math.max(70, Math.min(640, ranks.length * (ranks.length > 24 ? 12 : 26))) + 26, testid: 'ranks-grid', rows: ranks.map((r) => r.name), columns: shared.length, label: (c) => String(shared[c].number),
+      mark: (row, c) => (step(row, c)?.note === 'straggler' ? 'straggler' : ''), value: (row, c) => (step(row, c) ? Math.max(-1, Math.min(1, (step(row, c).dur / (shared[c].middle_ns || 1) - 1) / FULL)) : null),
+      tip: (i) => {
+        const [row, c] = item(i), s = step(row, c), head = `Step ${shared[c].number} · ${ranks[row].name}`;
+        return s ? [head, formatExact(s.exact), `${percent(s.dur / (shared[c].middle_ns || 1) - 1)} against the middle rank`, `begins ${ns(s.ts - shared[c].first)} after the first rank`, ...(s.note ? [s.note] : [])] : [head, 'not on this rank'];
       },
+      act: (i) => { const s = step(...item(i)); if (s) this.pages.jump({ slice: s.slice, from: s.ts, to: s.ts + s.exact }); },
     });
-    return section('Each step on each rank', { testid: 'ranks-chart', aside: 'Against the middle rank of the step; a click leads to the time line' },
-      legend(app, [{ name: 'longer (full colour: by half or more)', colour: 6 }, { name: 'shorter', colour: 0 }, { name: 'as the others', colour: 'idle' }]), cells.canvas);
+    return section('Each step on each rank', 'Against the middle rank of the step; a click leads to the time line', [],
+      legend(this.app, [{ name: 'longer (full colour: by half or more)', colour: 6 }, { name: 'shorter', colour: 0 }, { name: 'as the others', colour: 'idle' }]), cells.canvas);
   }
 
-  skew(data) {
-    const { shared } = data, parts = [{ name: 'from the first to the last begin', colour: 1 }, { name: 'from the first to the last end', colour: 4 }];
-    const chart = (key, part) => new Bars(this.app, {
-      label: `Skew: ${part.name}`, help: 'Arrow keys choose a step, Enter shows it on all ranks', height: 140, testid: `ranks-${key}`,
-      bars: { n: shared.length, parts: [part], value: (i) => shared[i][key], label: (i) => String(shared[i].number), act: (i) => this.pages.jump({ from: shared[i].first, to: shared[i].last }),
-        tip: (i) => ({ head: `Step ${shared[i].number}`, lines: [`begins differ by ${ns(shared[i].beginSkew)}`, `ends differ by ${ns(shared[i].endSkew)}`, `durations differ by ${ns(shared[i].spread)}`] }) },
-    });
-    return el('div', { class: 'pair' }, section('Skew of begins', { aside: parts[0].name, wide: false }, chart('beginSkew', parts[0]).canvas), section('Skew of ends', { aside: parts[1].name, wide: false }, chart('endSkew', parts[1]).canvas));
+  skew(shared, what, colour) {
+    return section(`Skew of ${what}s`, `From the first ${what} of a step to the last`, [], new Bars(this.app, {
+      title: `Skew of ${what}s`, height: 140, testid: `ranks-${what}`, n: shared.length, parts: [{ colour }], value: (i) => shared[i][`${what}_ns`], label: (i) => String(shared[i].number),
+      act: (i) => this.pages.jump({ from: shared[i].first, to: shared[i].last }), tip: (i) => [`Step ${shared[i].number}`, `begins differ by ${ns(shared[i].begin_ns)}`, `ends differ by ${ns(shared[i].end_ns)}`, `durations differ by ${ns(shared[i].spread_ns)}`],
+    }).canvas);
   }
 
-  byRank(data) {
-    const { app } = this, { ranks, shared, kinds } = data;
+  byRank(ranks, shared, kinds) {
     const rows = ranks.map((rank, r) => {
-      const durations = rank.steps.map((s) => s.dur), total = durations.reduce((a, b) => a + b, 0);
-      return { ...rank, total, median: median(durations), longest: Math.max(...durations), slowest: shared.filter((s) => s.slowest === s.at[r]).length, late: median(shared.filter((s) => s.at[r]).map((s) => Number(s.at[r].ts - s.first))), works: kinds.map((_, k) => rank.steps.reduce((sum, s) => sum + s.works[k], 0)) };
+      const durations = rank.steps.map((s) => s.dur), total = durations.reduce((a, b) => a + b, 0) || 1, end = rank.steps.at(-1);
+      return {
+        ...rank, from: rank.steps[0].ts, to: end.ts + end.exact, count: durations.length, median_ns: median(durations), max_ns: greatest(durations), slowest: shared.filter((s) => s.slowest === s.at[r]).length / shared.length,
+        late_ns: median(shared.filter((s) => s.at[r]).map((s) => Number(s.at[r].ts - s.first))), works: kinds.map((k) => rank.steps.reduce((sum, s) => sum + s.works[k.at], 0) / total),
+      };
     });
-    const used = kinds.map((k, i) => ({ ...k, i })).filter((k) => rows.some((r) => r.works[k.i] > 0));
-    return tableSection(app, 'By rank', [
-      leading('rank', (r) => r.name, (r) => () => this.pages.jump({ from: r.steps[0].ts, to: r.steps[r.steps.length - 1].ts + r.steps[r.steps.length - 1].exact })), number('steps', (r) => r.steps.length, String), number('median', (r) => r.median, ns), number('longest', (r) => r.longest, ns),
-      share(app, 'slowest of its step', (r) => r.slowest / shared.length, (v) => percent(v, 0), 6), number('begins late by', (r) => r.late, ns),
-      ...used.map((k) => number(WORDS[k.name] || k.name, (r) => (r.total ? r.works[k.i] / r.total : 0), percent)),
-    ], rows, { testid: 'ranks-table', aside: 'Late: median against the first rank of each step' });
+    return tableSection(this.app, 'By rank', 'ranks-table', [leading('rank', (r) => r.name, (r) => this.pages.jump(r)), ...numbers('steps:count, median:median_ns, longest:max_ns'), share(this.app, 'slowest of its step', (r) => r.slowest, 6), ...numbers('begins late by:late_ns'),
+      ...kinds.map((k, i) => number(k.name, (r) => r.works[i], percent))], rows, { aside: 'Late: median against the first rank of each step' });
   }
 
-  byStep(data) {
-    const name = new Map(data.ranks.map((r) => [r.row, r.name]));
-    return tableSection(this.app, 'By step', [
-      leading('step', (s) => String(s.number), (s) => () => this.pages.jump({ from: s.first, to: s.last }), { number: true, key: (s) => BigInt(s.number) }), number('ranks', (s) => s.at.filter(Boolean).length, String), number('middle', (s) => s.middle, ns),
-      number('begins differ by', (s) => s.beginSkew, ns), number('ends differ by', (s) => s.endSkew, ns), number('durations differ by', (s) => s.spread, ns), words('slowest', (s) => name.get(s.slowest.row)),
-    ], data.shared, { testid: 'ranks-steps' });
+  byStep(ranks, shared) {
+    const name = new Map(ranks.map((r) => [r.row, r.name]));
+    return tableSection(this.app, 'By step', 'ranks-steps', [leading('step', (s) => String(s.number), (s) => this.pages.jump({ from: s.first, to: s.last }), { number: true, key: (s) => BigInt(s.number) }),
+      ...numbers('ranks, middle:middle_ns, begins differ by:begin_ns, ends differ by:end_ns, durations differ by:spread_ns'), words('slowest', (s) => name.get(s.slowest.row))], shared);
   }
 }

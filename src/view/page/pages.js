@@ -7,55 +7,41 @@ import { RanksPage } from './page_ranks.js';
 import { ServingPage } from './page_serving.js';
 import { StepsPage } from './page_steps.js';
 
-const PAGES = [
-  { id: 'steps', name: 'Steps', make: StepsPage }, { id: 'gpu', name: 'GPU', make: GpuPage }, { id: 'io', name: 'I/O', make: IoPage },
-  { id: 'serving', name: 'Serving', make: ServingPage }, { id: 'ranks', name: 'Ranks', make: RanksPage },
-];
-const CATEGORIES = {
-  gpu: ['kernel', 'gpu_kernel', 'Kernel', 'gpu_memcpy', 'gpu_memset', 'gpu_memory'], io: ['io', 'vfs', 'block', 'syscall', 'io_uring'], serving: ['serving.life', 'batching'],
-};
+const PAGES = { steps: ['Steps', StepsPage], gpu: ['GPU', GpuPage], io: ['I/O', IoPage], serving: ['Serving', ServingPage], ranks: ['Ranks', RanksPage] };
+const CATEGORIES = { gpu: ['kernel', 'gpu_kernel', 'Kernel', 'gpu_memcpy', 'gpu_memset'], io: ['io', 'vfs', 'block', 'syscall', 'io_uring'], serving: ['serving.life', 'batching'] };
 const MARKERS = ['ProfilerStep*', '[Tt]rain_step*', '[Tt]raining step*', '[Ss]tep', '[Ss]tep[ _#:0-9]*', '[Ii]ter', '[Ii]ter[ _#:0-9]*', '[Ii]teration*', 'train_batch*', '[Bb]atch[ _#:]*', '*block_start', '*epoch_start', '[Ee]poch*'];
 // In a large trace only the beginning of each track is looked at: reading all of it would take longer than opening it.
 const MANY = 2000000;
 const SAMPLE = '(select s.category, s.name from track t join slice s on s.id in (select id from slice where track_id = t.id limit 200))';
 const RELOAD_MS = 3000;
+const OWN_KEYS = ['t', '?', ':'], LEAVING = ['/', 'q', 'l', 'f', '0', 'Escape'];
 const byId = (id) => document.getElementById(id);
 
 export class Pages {
   constructor(app) {
-    this.app = app;
-    this.nav = byId('pages');
-    this.box = byId('page');
-    this.current = 'timeline';
-    this.wanted = null;
-    this.found = [];
-    this.made = new Map();
-    this.stale = null;
-    new MutationObserver(() => this.themed()).observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] });
+    Object.assign(this, { app, nav: byId('pages'), box: byId('page'), current: 'timeline', wanted: null, found: [], made: new Map(), looking: false });
+    new MutationObserver(() => this.put()).observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] });
     byId('search').addEventListener('focus', () => this.show('timeline'));
   }
 
-  /** A trace is there, or another generation of it. */
-  open(trace) {
+  /** A trace is there, or another generation of it. A growing one is looked at now and then. */
+  async open(trace) {
     this.trace = trace;
-    if (this.stale === null) this.look(trace);
-    else this.stale = true;
-  }
-
-  async look(trace) {
-    this.stale = false;
-    const { app } = this;
+    if (this.looking) return;
+    this.looking = true;
     try {
       if (Number(trace.slices) > MANY) await this.calm();
-      this.found = await (this.wanted ? app.wait(this.ask(trace)) : this.ask(trace));
+      this.found = await (this.wanted ? this.app.wait(this.ask(trace)) : this.ask(trace));
     } catch {
       this.found = []; // no answer: the time line says so
     }
+    for (const page of this.made.values()) page.data = null;
     this.bar();
-    if (this.wanted && this.found.includes(this.wanted)) this.show(this.wanted);
-    else if (this.current !== 'timeline') this.reload();
-    if (!trace.live) return;
-    setTimeout(() => { if (this.stale) this.look(this.trace); else this.stale = null; }, RELOAD_MS);
+    if (this.wanted) this.show(this.wanted); else this.put();
+    setTimeout(() => {
+      this.looking = false;
+      if (this.trace !== trace) this.open(this.trace);
+    }, RELOAD_MS);
   }
 
   /** The first picture comes first. */
@@ -67,45 +53,41 @@ export class Pages {
   }
 
   async ask(trace) {
-    if (Array.isArray(trace.pages)) return PAGES.map((p) => p.id).filter((id) => trace.pages.includes(id));
-    const large = Number(trace.slices) > MANY, found = [];
-    const categories = new Set((await this.sql(large ? `select distinct category from ${SAMPLE}` : 'select distinct category from slice')).map((row) => row[0]));
-    const marker = MARKERS.map((glob) => `name glob '${glob}'`).join(' or ');
-    const [[steps]] = await this.sql(large ? `select exists(select 1 from ${SAMPLE} where ${marker})` : 'select exists(select 1 from step)');
-    if (steps === '1') found.push('steps');
-    for (const id of ['gpu', 'io', 'serving']) if (CATEGORIES[id].some((c) => categories.has(c))) found.push(id);
-    if (steps !== '1') return found;
-    const [[ranks]] = await this.sql("select count(*) from metadata where name glob '*/rank'");
-    if (Number(ranks) < 2) return found;
-    const [[processes]] = await this.sql('select count(distinct t.owner_upid) from step s join track t on s.track_id = t.id');
-    if (Number(processes) > 1) found.push('ranks');
-    return found;
+    if (Array.isArray(trace.pages)) return Object.keys(PAGES).filter((id) => trace.pages.includes(id));
+    const large = Number(trace.slices) > MANY, one = async (sql) => Number((await this.sql(sql))[0][0]);
+    const categories = (await this.sql(`select distinct category from ${large ? SAMPLE : 'slice'}`)).map((row) => row[0]);
+    const steps = await one(`select exists(select 1 from ${large ? `${SAMPLE} where ${MARKERS.map((glob) => `name glob '${glob}'`).join(' or ')}` : 'step'})`);
+    const found = [...(steps ? ['steps'] : []), ...Object.keys(CATEGORIES).filter((id) => CATEGORIES[id].some((c) => categories.includes(c)))];
+    const ranks = steps && await one("select count(*) from metadata where name glob '*/rank'") > 1 && await one('select count(distinct t.owner_upid) from step s join track t on s.track_id = t.id') > 1;
+    return ranks ? [...found, 'ranks'] : found;
   }
 
-  async sql(sql, limit = 10000) {
-    const answer = await this.app.transport.json('POST', '/api/sql', { sql, limit });
+  async sql(sql) {
+    const answer = await this.app.transport.json('POST', '/api/sql', { sql, limit: 10000 });
     if (answer.error) throw new Error(answer.error);
     return answer.rows;
   }
 
+  quote(text) {
+    return `'${text.replace(/'/g, "''")}'`;
+  }
+
   /** A report, with integers that a double cannot hold as text. */
   async report(subject) {
-    const { transport } = this.app;
-    const text = await transport.body(await transport.request('GET', `/api/report?subject=${subject}`), 'text');
+    const { transport } = this.app, text = await transport.body(await transport.request('GET', `/api/report?subject=${subject}`), 'text');
     const report = JSON.parse(text.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (match) => (/^-?\d{16,}$/.test(match) ? `"${match}"` : match)));
     if (report.error) throw new Error(report.error);
     return report;
   }
 
   get list() {
-    return [{ id: 'timeline', name: 'Timeline' }, ...PAGES.filter((p) => this.found.includes(p.id))];
+    return ['timeline', ...this.found].map((id) => ({ id, name: PAGES[id] ? PAGES[id][0] : 'Timeline' }));
   }
 
   bar() {
     this.nav.hidden = this.found.length === 0;
-    this.nav.replaceChildren(...this.list.map((page, i) => el('button', {
-      type: 'button', role: 'tab', id: `page-${page.id}`, 'data-testid': `page-${page.id}`, title: `${page.name} (${i + 1})`, text: page.name,
-      'aria-controls': page.id === 'timeline' ? 'timeline' : 'page', onclick: () => this.show(page.id), onkeydown: (event) => this.tabKey(event, i),
+    this.nav.replaceChildren(...this.list.map(({ id, name }, i) => el('button', {
+      type: 'button', role: 'tab', id: `page-${id}`, 'data-testid': `page-${id}`, title: `${name} (${i + 1})`, text: name, 'aria-controls': PAGES[id] ? 'page' : 'timeline', onclick: () => this.show(id), onkeydown: (event) => this.tabKey(event, i),
     })));
     this.mark();
   }
@@ -115,24 +97,22 @@ export class Pages {
     if (!by) return;
     event.preventDefault();
     event.stopPropagation();
-    const next = list[(i + by + list.length) % list.length];
-    this.show(next.id);
-    byId(`page-${next.id}`).focus();
+    this.show(list[(i + by + list.length) % list.length].id);
+    byId(`page-${this.current}`).focus();
   }
 
   mark() {
-    for (const page of this.list) {
-      const tab = byId(`page-${page.id}`), active = page.id === this.current;
-      if (!tab) continue;
+    for (const tab of this.nav.children) {
+      const active = tab.id === `page-${this.current}`;
       tab.setAttribute('aria-selected', String(active));
       tab.tabIndex = active ? 0 : -1;
     }
   }
 
   show(id) {
-    this.wanted = null;
-    if (id === this.current || (id !== 'timeline' && !this.found.includes(id))) return;
     const { app } = this, away = id !== 'timeline';
+    this.wanted = null;
+    if (id === this.current || (away && !this.found.includes(id))) return;
     this.current = id;
     byId('app').dataset.page = id;
     this.box.hidden = !away;
@@ -140,68 +120,60 @@ export class Pages {
     app.tooltip.hide();
     app.view.releaseAll();
     this.mark();
-    if (away) this.fill(id); else { this.box.replaceChildren(); app.focusTimeline(); }
+    if (away) {
+      this.box.setAttribute('aria-labelledby', `page-${id}`);
+      if (!this.made.has(id)) this.made.set(id, new PAGES[id][1](this));
+      if (!this.nav.contains(document.activeElement)) this.box.focus({ preventScroll: true });
+      this.box.scrollTop = 0;
+      this.put();
+    } else {
+      this.box.replaceChildren();
+      app.focusTimeline();
+    }
     app.changed();
   }
 
-  fill(id) {
-    const page = PAGES.find((p) => p.id === id);
-    this.box.setAttribute('aria-label', page.name);
-    this.box.scrollTop = 0;
-    if (!this.made.has(id)) this.made.set(id, new page.make(this));
-    this.put(id);
-  }
-
-  async put(id) {
-    const page = this.made.get(id);
-    if (!page.data) this.box.replaceChildren(el('p', { class: 'hint', text: 'Loading …' }));
+  /** Draws the current page, with its data as soon as they are there. */
+  async put() {
+    const id = this.current, page = this.made.get(id), fill = (...content) => { if (this.current === id) this.box.replaceChildren(...content); };
+    if (!page || id === 'timeline') return;
     try {
-      if (!page.data) page.data = await this.app.wait(page.load());
-      if (this.current === id) this.box.replaceChildren(...page.build(page.data));
+      if (!page.data) {
+        if (!this.box.firstChild) fill(el('p', { class: 'hint', text: 'Loading …' }));
+        page.data = await this.app.wait(page.load());
+      }
+      fill(...page.build(page.data));
     } catch (error) {
-      if (this.current === id) this.box.replaceChildren(el('p', { class: 'error', role: 'alert', text: error.message }));
+      fill(el('p', { class: 'error', role: 'alert', text: error.message }));
     }
-  }
-
-  reload() {
-    for (const page of this.made.values()) page.data = null;
-    if (this.current !== 'timeline') this.put(this.current);
-  }
-
-  themed() {
-    if (this.current !== 'timeline') this.put(this.current);
   }
 
   /** From the URL: a page that is not known yet is shown when it is. */
   apply(id) {
-    const wanted = PAGES.some((p) => p.id === id) ? id : 'timeline';
+    const wanted = PAGES[id] ? id : 'timeline';
     this.show(wanted);
     if (this.current !== wanted) this.wanted = wanted;
   }
 
-  /** What the URL holds. */
   get state() {
     const id = this.wanted || this.current;
     return id === 'timeline' ? '' : id;
   }
 
   commands() {
-    return this.list.map((page, i) => ({ show: String(i + 1), text: `Page: ${page.name}`, act: () => this.show(page.id) }));
+    return this.list.map(({ id, name }, i) => ({ show: String(i + 1), text: `Page: ${name}`, act: () => this.show(id) }));
   }
 
   /** True: the key is not for the time line. */
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return this.current !== 'timeline' && event.key.toLowerCase() !== 'k';
-    const page = /^[1-9]$/.test(event.key) && this.found.length ? this.list[Number(event.key) - 1] : null;
-    if (page) {
-      event.preventDefault();
-      this.show(page.id);
-      return true;
+    const away = this.current !== 'timeline', page = /^[1-9]$/.test(event.key) && this.found.length ? this.list[event.key - 1] : null;
+    if (event.ctrlKey || event.metaKey || event.altKey) return away && event.key.toLowerCase() !== 'k';
+    if (page || (away && LEAVING.includes(event.key))) {
+      this.show(page ? page.id : 'timeline');
+      if (page || event.key === 'Escape') event.preventDefault();
+      return Boolean(page) || event.key === 'Escape';
     }
-    if (this.current === 'timeline') return false;
-    if (['/', 'q', 'l', 'f', '0', 'Escape'].includes(event.key)) this.show('timeline');
-    if (event.key === 'Escape') event.preventDefault();
-    return !['/', 'q', 'l', 'f', '0', 't', '?', ':'].includes(event.key);
+    return away && !OWN_KEYS.includes(event.key);
   }
 
   /** To the time line: a slice by its number or SQL's id, and the interval that is to be seen. */
@@ -209,8 +181,8 @@ export class Pages {
     const { app } = this;
     this.show('timeline');
     if (from !== undefined) app.view.fit(from, to > from ? to : from + 1n);
-    const query = slice !== undefined ? `slice=${slice}` : id !== undefined ? `id=${encodeURIComponent(id)}` : null;
-    if (query === null || !await app.selectBy(query, { show: false, tab: false }) || !app.selected) return;
+    if (slice === undefined && id === undefined) return;
+    if (!await app.selectBy(slice === undefined ? `id=${encodeURIComponent(id)}` : `slice=${slice}`, { show: false, tab: false }) || !app.selected) return;
     if (from === undefined) app.view.fit(app.selected.from, app.selected.to);
     app.timeline.reveal(app.selected.row, app.selected.line);
   }
