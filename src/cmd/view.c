@@ -2,7 +2,7 @@
  *
  * The inputs are opened once to see that they are traces; then the page is served, while the trace is loaded here; then the program waits for a
  * signal. The browser gets the address from a file that only this user can read: the arguments of a program can be read by everybody. */
-#include "view/viewer.h"
+#include "view/export_html.h"
 
 #include "cli/console.h"
 #include "cmd/commands.h"
@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 struct view {
-    const char *from, *socket;
+    const char *from, *socket, *export;
     const char *align;
     bool strict, assume, no_browser, follow, compare;
     uint64_t port, memory_limit;
@@ -271,6 +271,35 @@ static bool follow(const struct view *o, const char *path, struct serving *s, st
     return is_ended;
 }
 
+/* The page and the trace in one file. */
+static int export_page(const struct view *o, const struct sv_words *paths, struct sv_err *err)
+{
+    struct sv_loaded loaded = {0};
+    struct serving s = {0};
+    struct sv_output *out = NULL;
+    const char *name[] = {basename(paths->items[0])};
+    int code = sv_check_inputs(paths->items, paths->n, o->export, err);
+    if (code >= 0)
+        code = sv_output_open(o->export, SV_OUTPUT_RENAME, SV_PLAIN, &out, err);
+    if (code < 0)
+        return code;
+    code = sv_viewer_open(
+        &(struct sv_viewer_options){
+            .files = name, .n_files = 1, .notes = "", .is_offline = true, .report = sv_report_json},
+        &s.viewer, err);
+    if (code >= 0)
+        code = load(o, paths, &s, &loaded, err);
+    if (code >= 0)
+        code = sv_view_export(s.viewer, out, err);
+    if (code < 0)
+        sv_output_discard(out);
+    else
+        code = sv_output_close(out, err);
+    end_serving(&s);
+    sv_loaded_free(&loaded);
+    return code;
+}
+
 static int serve(const struct view *o, const struct sv_words *paths, struct sv_err *err)
 {
     struct sv_loaded loaded = {0};
@@ -316,13 +345,18 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (!sv_web_is_built_in())
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "this build has no viewer: install libmicrohttpd and build again");
+    static const char *const alone[] = {"follow", "port", "socket", "no-browser"};
     code = sv_options_need("align", "compare", err);
     if (code >= 0)
         code = sv_options_either("follow", "compare", err);
+    for (size_t i = 0; i < sizeof alone / sizeof *alone && code >= 0; i++)
+        code = sv_options_either("export", alone[i], err);
     if (code < 0)
         return code;
     if (o->follow && operands->n > 1)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--follow takes one trace");
+    if (o->export)
+        return export_page(o, operands, err);
     if (o->compare && operands->n != 2)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--compare takes two traces");
     code = o->follow ? check_recording(operands->items[0], err) : check_inputs(o, operands, err);
@@ -341,6 +375,8 @@ static const struct sv_option options[] = {
     {0, "align", "GLOB", SV_OPT_TEXT, offsetof(struct view, align),
      "with --compare: the first event of this name is at 0 in both (default: the first event)",
      NULL},
+    {0, "export", "FILE", SV_OPT_TEXT, offsetof(struct view, export),
+     "write the page with a small trace as one HTML file and exit", NULL},
     {0, "follow", NULL, SV_OPT_FLAG, offsetof(struct view, follow),
      "show a recording that is running, and what comes", NULL},
     SV_MEMORY_OPTION(struct view),
@@ -353,6 +389,7 @@ static const struct sv_example examples[] = {
     {"stave view rank0.pftrace rank1.pftrace", "several traces on one axis"},
     {"stave view --compare before.json after.json --align 'ProfilerStep#3'",
      "two runs with one zoom, from the same step on"},
+    {"stave view run.pftrace --export run.html", "one file for mail or a bug report"},
     {"stave view --follow train.pftrace", "a recording that is running"},
     {"stave view --no-browser --port 9001 run.json.gz",
      "on a server; stave prints the ssh command for your machine"},

@@ -54,7 +54,7 @@ static void put_arg(struct sv_json *j, const struct sv_dict *d, const struct sv_
     sv_json_end(j);
 }
 
-static void put_args(struct sv_json *j, const struct sv_shown *s, uint32_t slice)
+void sv_put_args(struct sv_json *j, const struct sv_shown *s, uint32_t slice)
 {
     struct sv_batch *scratch = sv_alloc(sizeof *scratch);
     size_t n;
@@ -193,7 +193,7 @@ void sv_answer_slice(struct sv_shown *s, const struct sv_web_request *q, struct 
     put_times(&j, s, slice);
     put_place(&j, s, slice);
     sv_json_lit(&j, "args");
-    put_args(&j, s, slice);
+    sv_put_args(&j, s, slice);
     sv_json_lit(&j, "parents");
     put_parents(&j, s, slice);
     put_flows(&j, s, slice);

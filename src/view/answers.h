@@ -31,6 +31,10 @@ void sv_viewer_put_name(struct sv_json *j, const struct sv_viewer *v);
 uint64_t sv_viewer_id(struct sv_viewer *v, uint32_t slice); /* the one that SQL shows */
 uint32_t sv_viewer_slice(struct sv_viewer *v, uint64_t id); /* SV_NO_ROW: none has it */
 
+/* What is shown; NULL: nothing yet. For one thread. */
+const struct sv_shown *sv_viewer_shown(const struct sv_viewer *v);
+void sv_viewer_report(struct sv_viewer *v, const char *subject, struct sv_web_answer *a);
+
 /* Any request that was let in; ctx is the viewer. */
 void sv_viewer_answer(void *ctx, const struct sv_web_request *q, struct sv_web_answer *a);
 
@@ -72,6 +76,7 @@ bool sv_ask_slice(const struct sv_shown *s, const struct sv_web_request *q, stru
 void sv_put_time(struct sv_json *j, int64_t ns); /* a decimal string */
 void sv_put_count(struct sv_json *j, uint64_t n);
 void sv_put_str(struct sv_json *j, const struct sv_dict *d, sv_str s);
+void sv_put_args(struct sv_json *j, const struct sv_shown *s, uint32_t slice);  /* [{"key":…}] */
 void sv_put_short(struct sv_json *j, const struct sv_shown *s, uint32_t slice); /* a short slice */
 
 #endif

@@ -424,15 +424,17 @@ static uint32_t tail_of(const struct drawing *d, int64_t pixel, int64_t end_ns)
 /* How much of [from, to) is covered: by what began in it, without what reaches out of it, and by what reached into it. */
 static uint8_t cover_of(const struct line_now *now, int64_t from_ns, int64_t to_ns, int64_t end_ns)
 {
-    double span = (double)((uint64_t)to_ns - (uint64_t)from_ns), sum = (double)now->sum_ns;
+    uint64_t span = (uint64_t)to_ns - (uint64_t)from_ns, sum = now->sum_ns;
     if (end_ns > to_ns)
-        sum -= (double)((uint64_t)end_ns - (uint64_t)to_ns);
+        sum -= (uint64_t)end_ns - (uint64_t)to_ns;
     if (now->busy_until > from_ns) {
         int64_t until = now->busy_until < to_ns ? now->busy_until : to_ns;
-        sum += (double)((uint64_t)until - (uint64_t)from_ns);
+        sum += (uint64_t)until - (uint64_t)from_ns;
     }
-    double share = span > 0 ? sum / span : 1;
-    return share >= 1 ? 255 : share * 255 < 1 ? 1 : (uint8_t)(share * 255);
+    if (sum >= span)
+        return 255;
+    wide share = (wide)sum * 255 / (wide)span;
+    return share > 0 ? (uint8_t)share : 1;
 }
 
 /* The slices [from, to) of the row begin in this pixel. */

@@ -63,6 +63,11 @@ void sv_viewer_put_name(struct sv_json *j, const struct sv_viewer *v)
     sv_json_end(j);
 }
 
+const struct sv_shown *sv_viewer_shown(const struct sv_viewer *v)
+{
+    return v->shown;
+}
+
 uint64_t sv_viewer_id(struct sv_viewer *v, uint32_t slice)
 {
     pthread_mutex_lock(&v->index_lock);
@@ -135,10 +140,8 @@ static void note_newest(struct sv_viewer *v, const struct sv_shown *s,
 
 #define REPORT_ROWS 500u
 
-static void answer_report(struct sv_viewer *v, const struct sv_web_request *q,
-                          struct sv_web_answer *a)
+void sv_viewer_report(struct sv_viewer *v, const char *subject, struct sv_web_answer *a)
 {
-    const char *subject = sv_web_param(q, "subject");
     struct sv_err err;
     sv_err_clear(&err);
     pthread_mutex_lock(&v->report_lock);
@@ -169,7 +172,7 @@ static void answer_shown(struct sv_viewer *v, const struct sv_web_request *q,
     } else if (strcmp(q->path, "/api/tables") == 0) {
         sv_answer_tables(v->desk, s, a);
     } else if (strcmp(q->path, "/api/report") == 0) {
-        answer_report(v, q, a);
+        sv_viewer_report(v, sv_web_param(q, "subject"), a);
     } else if (strcmp(q->path, "/api/notes") == 0) {
         pthread_mutex_lock(&v->notes_lock);
         sv_answer_notes(v->notes, q, a);
@@ -228,6 +231,8 @@ int sv_viewer_open(const struct sv_viewer_options *o, struct sv_viewer **out, st
     pthread_mutex_init(&v->index_lock, NULL);
     pthread_mutex_init(&v->report_lock, NULL);
     v->report = o->report;
+    if (o->is_offline)
+        return 0;
     int code = sv_web_open(&(struct sv_web_options){.answer = sv_viewer_answer,
                                                     .ctx = v,
                                                     .policy = policy,

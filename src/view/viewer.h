@@ -22,6 +22,7 @@ struct sv_viewer_options {
     const char *notes;  /* the file in which the user's notes are kept */
     uint16_t port;      /* 0: any */
     const char *socket; /* NULL: none */
+    bool is_offline;    /* nothing is served: for export_html.h */
     /* The report on a subject as JSON; SV_EINPUT: the trace has nothing of it. One call at a time. */
     int (*report)(const char *subject, const struct sv_trace *t, size_t limit, struct sv_buf *to,
                   struct sv_err *err);

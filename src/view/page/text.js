@@ -57,7 +57,9 @@ export class TextFit {
     return short;
   }
 
-  cut(text, room) {
+  /** "void " before the name of a kernel says least of it. */
+  cut(whole, room) {
+    const text = whole.startsWith('void ') ? whole.slice(5) : whole;
     let width = this.charWidth('…'), n = 0, kept = '';
     for (const char of text) {
       width += this.charWidth(char);
