@@ -152,10 +152,11 @@ class Store {
   counter(out, points, pixels, left, right) {
     const items = [], leftEdge = pixels.edge(left), rightEdge = pixels.edge(right);
     let i = search(points.length, (k) => points[k].ts < leftEdge);
-    if (i > 0) items.push([left, points[i - 1].value, points[i - 1].value, points[i - 1].value]);
+    const before = i > 0 ? 1 : 0;
+    if (before) items.push([left, points[i - 1].value, points[i - 1].value, points[i - 1].value]);
     for (; i < points.length && points[i].ts < rightEdge; i++) {
       const at = pixels.of(points[i].ts), v = points[i].value, same = items[items.length - 1];
-      if (same && same[0] === at && items.length > 1) items[items.length - 1] = [at, Math.min(same[1], v), Math.max(same[2], v), v];
+      if (same && same[0] === at && items.length > before) items[items.length - 1] = [at, Math.min(same[1], v), Math.max(same[2], v), v];
       else items.push([at, v, v, v]);
     }
     out.v(items.length);

@@ -3,7 +3,7 @@
 import { amount, Bars, chip, colourOf, figures, ns, percent, strip } from './charts.js';
 import { btn, el, link } from './dom.js';
 import { leading, number, numbers, Page, section, share, tableSection, words } from './page_parts.js';
-import { formatCount, formatExact, formatSeconds, parseWhole } from './time.js';
+import { formatCount, formatExact, formatSeconds, maxTime, minTime, parseWhole } from './time.js';
 
 const PHASES = { queue: 1, batch: 3, submit: 4, scheduling: 5, run: 2, callback: 0, respond: 7 };
 const NAMES = Object.keys(PHASES);
@@ -43,7 +43,7 @@ export class ServingPage extends Page {
     tableSection(app, 'Workers', 'serving-workers', [words('worker', (w) => `${w.worker} (${w.type})`), share(app, 'busy', (w) => w.busy, 2), ...numbers(LATENCIES)], worker),
     model.length > 1 && tableSection(app, 'Models', 'serving-models', [words('model', (m) => m.model), ...numbers(LATENCIES)], model),
     tableSection(app, 'Batches', 'serving-batches', [
-      leading('batch', (b) => String(b.batch), (b) => this.showBatch(data, b), { number: true, key: (b) => Number(b.batch) }), ...numbers('from:start_ns'), words('model', (b) => b.model), ...numbers(`worker, size:samples, ${NAMES.map((name) => `${name}:${name}_ns`).join(', ')}, total:total_ns`),
+      leading('number', (b) => String(b.batch), (b) => this.showBatch(data, b), { number: true, key: (b) => Number(b.batch) }), ...numbers('from:start_ns'), words('model', (b) => b.model), ...numbers(`worker, size:samples, ${NAMES.map((name) => `${name}:${name}_ns`).join(', ')}, total:total_ns`),
       words('note', (b) => [b.warmup ? 'warm-up' : '', b.failed ? 'failed' : ''].join(' ').trim()), words('requests', (b) => b.requests),
     ], batch, { aside: `${batch.length >= MOST ? `The first ${MOST}; times` : 'Times'} from the first arrival` }),
     slowest.length && tableSection(app, 'Slowest requests', 'serving-requests', [
@@ -86,14 +86,20 @@ export class ServingPage extends Page {
     return section('One request', '', [input, btn('Show', find)], this.place);
   }
 
-  /** The durations of a request's phases: from its arguments, else from the calls of its life cycle, else from its batch. */
+  /** The durations of a request's phases, as the report finds them: from the calls of its life cycle, else from its batch, whose worker ends before the callback. */
   async durations(data, q) {
-    const [row] = await this.pages.sql(`select ${NAMES.map((_, i) => `extract_arg(arg_set_id, 'phases_ns[${i}]')`).join(', ')} from slice where id = ${q.id}`);
-    if (row && row[0] !== null) return row.map((v) => BigInt(v || 0));
-    const calls = await this.pages.sql(`select name, min(ts) from slice where ts between ${q.ts} and ${q.ts + q.dur} and category = 'serving.life' and (extract_arg(arg_set_id, 'request') = ${q.request} or extract_arg(arg_set_id, 'batch') = ${q.batch ?? -1}) group by name`);
+    const end = q.ts + q.dur, calls = await this.pages.sql(`select name, min(ts) from slice where ts between ${q.ts} and ${end} and category = 'serving.life' and (extract_arg(arg_set_id, 'request') = ${q.request} or extract_arg(arg_set_id, 'batch') = ${q.batch ?? -1}) group by name`);
     const times = new Map(calls), edge = (i) => BigInt(times.get(CALLS[i])), b = data.batchOf.get(q.request);
     if (CALLS.every((name) => times.has(name))) return NAMES.map((_, i) => edge(i + 1) - edge(i));
-    return b ? NAMES.map((name) => BigInt(b[`${name}_ns`])) : [];
+    if (!b || data.base === null) return [];
+    let at = q.ts, next = data.base + BigInt(b.start_ns);
+    const parts = NAMES.slice(0, 5).map((name) => {
+      const from = at;
+      next += BigInt(b[`${name}_ns`]);
+      at = minTime(maxTime(at, next), end);
+      return at - from;
+    });
+    return [...parts, end - at, 0n];
   }
 
   async choose(data, q) {

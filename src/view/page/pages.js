@@ -56,7 +56,7 @@ export class Pages {
     if (Array.isArray(trace.pages)) return Object.keys(PAGES).filter((id) => trace.pages.includes(id));
     const large = Number(trace.slices) > MANY, one = async (sql) => Number((await this.sql(sql))[0][0]);
     const categories = (await this.sql(`select distinct category from ${large ? SAMPLE : 'slice'}`)).map((row) => row[0]);
-    const steps = await one(`select exists(select 1 from ${large ? `${SAMPLE} where ${MARKERS.map((glob) => `name glob '${glob}'`).join(' or ')}` : 'step'})`);
+    const steps = await one(`select exists(select 1 from ${large ? SAMPLE : 'step join slice on slice.id = step.slice_id'} where coalesce(category, '') not in ('batching', 'serving')${large ? ` and (${MARKERS.map((glob) => `name glob '${glob}'`).join(' or ')})` : ''})`);
     const found = [...(steps ? ['steps'] : []), ...Object.keys(CATEGORIES).filter((id) => CATEGORIES[id].some((c) => categories.includes(c)))];
     const ranks = steps && await one("select count(*) from metadata where name glob '*/rank'") > 1 && await one('select count(distinct t.owner_upid) from step s join track t on s.track_id = t.id') > 1;
     return ranks ? [...found, 'ranks'] : found;
