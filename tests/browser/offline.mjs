@@ -63,7 +63,7 @@ function sameLines(a, b) {
   const skip = (bytes) => {
     let at = 4;
     const v = () => { let n = 0, f = 1, x; do { x = bytes[at++]; n += (x & 127) * f; f *= 128; } while (x > 127); return n; };
-    for (let n = v(); n > 0; n--) { v(); at += v(); }
+    for (let n = v(); n > 0; n--) { v(); const length = v(); at += length; }
     return bytes.slice(at);
   };
   return Buffer.compare(Buffer.from(skip(a)), Buffer.from(skip(b))) === 0;

@@ -53,9 +53,9 @@ export class Axis {
       context.fillRect(tick.x, height - 8 * dpr, dpr, 8 * dpr);
       context.fillText((base !== 0n ? '+' : '') + formatOffset(tick.t - first - base, step), tick.x + 5 * dpr, base !== 0n ? height * 0.68 : height * 0.5);
     }
+    this.pointer(scene);
     this.area(scene);
     this.marks(scene);
-    this.pointer(scene);
     context.fillStyle = palette.line;
     context.fillRect(0, height - dpr, this.canvas.width, dpr);
   }

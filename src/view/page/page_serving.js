@@ -89,17 +89,18 @@ export class ServingPage extends Page {
   /** The durations of a request's phases, as the report finds them: from the calls of its life cycle, else from its batch, whose worker ends before the callback. */
   async durations(data, q) {
     const end = q.ts + q.dur, calls = await this.pages.sql(`select name, min(ts) from slice where ts between ${q.ts} and ${end} and category = 'serving.life' and (extract_arg(arg_set_id, 'request') = ${q.request} or extract_arg(arg_set_id, 'batch') = ${q.batch ?? -1}) group by name`);
-    const times = new Map(calls), edge = (i) => BigInt(times.get(CALLS[i])), b = data.batchOf.get(q.request);
-    if (CALLS.every((name) => times.has(name))) return NAMES.map((_, i) => edge(i + 1) - edge(i));
-    if (!b || data.base === null) return [];
-    let at = q.ts, next = data.base + BigInt(b.start_ns);
-    const parts = NAMES.slice(0, 5).map((name) => {
+    const times = new Map(calls), b = data.batchOf.get(q.request);
+    let edges = CALLS.slice(1).map((name) => (times.has(name) ? BigInt(times.get(name)) : end)), at = q.ts;
+    if (!times.has('dequeued')) {
+      if (!b || data.base === null) return [];
+      let next = data.base + BigInt(b.start_ns);
+      edges = NAMES.map((name, i) => { next += BigInt(b[`${name}_ns`]); return i < 5 ? next : end; });
+    }
+    return edges.map((edge) => {
       const from = at;
-      next += BigInt(b[`${name}_ns`]);
-      at = minTime(maxTime(at, next), end);
+      at = minTime(maxTime(at, edge), end);
       return at - from;
     });
-    return [...parts, end - at, 0n];
   }
 
   async choose(data, q) {
