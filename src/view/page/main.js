@@ -7,7 +7,7 @@ import { drawSketch } from './sketch.js';
 import { takeToken, Transport } from './transport.js';
 
 const POLL_MS = 200;
-const LIVE_MS = 500;
+const LIVE_MS = 250;
 const byId = (id) => document.getElementById(id);
 
 let status = 'connecting';
