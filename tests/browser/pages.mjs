@@ -1,0 +1,281 @@
+// The pages beside the time line: there when the trace has such data, with the numbers of `stave steps` and `stave report`, leading to the right window.
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import { check, clean, open, run, same, stamp } from './harness.mjs';
+
+const { STAVE } = process.env;
+const US = 1000n, BASE = 1711964651000000123n; // no double holds these times
+const HOSTILE = '<img src=x onerror=alert(1)>';
+
+const stave = (...args) => execFileSync(STAVE, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 1 << 26 });
+const report = (subject, file, ...more) => JSON.parse(stave('report', subject, file, '--json', ...more));
+
+/** One rank: steps with parts, kernels that were launched, a copy, reads from files. Rank 1 is late in step 7. */
+function makeRank(file, rank) {
+  const pid = 100 + rank, events = [], id = (n) => `0x${(rank * 1000 + n).toString(16)}`;
+  const head = ['# stave text 1', 'clock realtime', `meta "rank" "${rank}"`, 'meta "world_size" "2"', `track #1 process uuid=${id(1)} pid=${pid} name="train"`, `track #2 thread uuid=${id(2)} parent=#1 pid=${pid} tid=${pid} name="main"`,
+    `track #3 gpu uuid=${id(3)} parent=#1 pid=${pid} name="GPU ${rank}"`, `track #4 stream uuid=${id(4)} parent=#3 pid=${pid} name="Stream 7"`];
+  let t = BASE + BigInt(rank) * 40n * US;
+  for (let i = 0; i < 24; i++) {
+    const slow = rank === 1 && i === 7 ? 900n : 0n, dur = (500n + BigInt(i % 5) * 7n + slow) * US + BigInt(i);
+    events.push([t, `slice #2 "ProfilerStep#${i}" cat="user_annotation" dur=${stamp(dur)}`], [t + 10n * US, `slice #2 "read" cat="syscall" dur=${stamp(30n * US + BigInt(i))} {fd=3 path="/data/${i % 3 ? `part ${i % 3}` : HOSTILE}" bytes=${4096 * (1 + i % 2)}}`]);
+    events.push([t + 50n * US, `slice #2 "forward" cat="cpu_op" dur=${stamp((200n + slow) * US)}`], [t + 60n * US, `slice #2 "cudaLaunchKernel" cat="cuda_runtime" dur=${stamp(5n * US)} {correlation=${i + 1}}`]);
+    events.push([t + 90n * US, `slice #4 "${i % 4 ? `gemm ${i % 4}` : HOSTILE}" cat="kernel" dur=${stamp(100n * US + BigInt(i) * 3n)} {device=${rank} stream=7 correlation=${i + 1}}`]);
+    events.push([t + 300n * US, `slice #4 "Memcpy HtoD" cat="gpu_memcpy" dur=${stamp(20n * US)} {device=${rank} stream=7 bytes=65536 copyKind="HtoD"}`], [t + (260n + slow) * US, `slice #2 "backward" cat="cpu_op" dur=${stamp(150n * US)}`]);
+    t += dur + 5n * US;
+  }
+  events.sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0));
+  fs.writeFileSync(file, head.concat(events.map(([at, text]) => `${stamp(at)} ${text}`)).join('\n') + '\n');
+}
+
+/** 40 requests in batches of one to four on two workers. */
+function makeServing(file) {
+  const events = [];
+  let request = 1, ts = 1000;
+  for (let batch = 1; request <= 40; batch++) {
+    const size = Math.min(1 + batch % 4, 41 - request), ids = Array.from({ length: size }, (_, k) => request + k), worker = batch % 2, run = 100 + 40 * size;
+    for (const id of ids) {
+      const wait = 10 * (id - request), phases = [50 - wait, 30, 5, 5, run, 7, 3].map((us) => us * 1000), args = { request_id: id, batch_id: batch, outcome: 'responded', phases_ns: phases };
+      events.push({ name: 'request_enqueued', cat: 'batching', ph: 'i', s: 't', ts: ts + wait, pid: 1, tid: 1, args: { request_id: id, model_name: 'm' } });
+      events.push({ name: 'request', cat: 'request', ph: 'b', id, ts: ts + wait, pid: 1, tid: 1, args }, { name: 'request', cat: 'request', ph: 'e', id, ts: ts + wait + phases.reduce((a, b) => a + b) / 1000, pid: 1, tid: 1 });
+    }
+    const args = { batch_id: batch, batch_size: size, model_name: 'm', request_ids: ids }, slice = (name, tid, at, dur, more) => events.push({ name, cat: 'batching', ph: 'X', ts: at, dur, pid: 1, tid, args: { ...args, ...more } });
+    slice('batch', 2, ts, Math.max(1, 10 * (size - 1)), {});
+    slice('batch_build', 3, ts + 50, 30, {});
+    slice('batch_submitted', 4, ts + 85, 1, {});
+    slice('m', 10 + 1000 * worker, ts + 90, run, { worker_id: worker, worker_type: 'cpu' });
+    request += size;
+    ts += 400;
+  }
+  fs.writeFileSync(file, JSON.stringify({ traceEvents: events.sort((a, b) => a.ts - b.ts) }));
+}
+
+/** The same as the library records it: calls and spans in nanoseconds. The callback of batch 2 comes after an answer. */
+function makeLife(file) {
+  const lines = [], add = (t, text) => lines.push([5000000000n + BigInt(t), text]), life = (t, name, args) => add(t, `instant #2 "${name}" cat="serving.life" {${args}}`);
+  life(0, 'model', 'model=0 name="m"');
+  life(1, 'worker', 'worker=0 type="cpu" device=-1');
+  for (let batch = 1, t = 1000; batch <= 6; batch++, t += 500000) {
+    const ids = [batch * 2, batch * 2 + 1], answered = (k) => (batch === 2 && k ? 210011 : 230003 + k * 17);
+    ids.forEach((id, k) => {
+      life(t + k * 101, 'enqueued', `request=${id} model=0 flags=0`);
+      life(t + 20007 + k, 'dequeued', `request=${id}`);
+      life(t + answered(k), 'responded', `request=${id}`);
+      add(t + k * 101, `slice #${3 + k} "request" cat="serving" dur=${stamp(BigInt(answered(k) - k * 101))} {request=${id} batch=${batch}}`);
+    });
+    life(t + 50013, 'collected', `batch=${batch} model=0 requests=2 samples=2 flags=0 took_ns=30000 n=2 r0=${ids[0]} r1=${ids[1]} r2=0 r3=0 r4=0 r5=0 r6=0 r7=0`);
+    life(t + 60001, 'submitted', `batch=${batch}`);
+    life(t + 80009, 'started', `batch=${batch} worker=0`);
+    life(t + 200000 + batch * 1003, 'finished', `batch=${batch}`);
+    life(t + 220021, 'callback', `batch=${batch} took_ns=1000`);
+  }
+  const head = ['# stave text 1', 'clock boottime', 'track #1 process uuid=0x1 pid=7 name="server"', 'track #2 custom uuid=0x2 parent=#1 name="life cycle"', 'track #3 custom uuid=0x3 parent=#1 name="requests 1"', 'track #4 custom uuid=0x4 parent=#1 name="requests 2"'];
+  fs.writeFileSync(file, head.concat(lines.sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0)).map(([t, text]) => `${stamp(t)} ${text}`)).join('\n') + '\n');
+}
+
+/** The rows of a table as objects, from what "Copy as CSV" copies: exact values in the order on screen. */
+async function table(page, testid) {
+  const text = await page.eval((id) => {
+    let copied = '';
+    Object.defineProperty(navigator, 'clipboard', { value: { writeText: async (all) => { copied = all; } }, configurable: true });
+    [...document.querySelector(`[data-testid=${id}]`).closest('section').querySelectorAll('button')].find((b) => b.textContent === 'Copy as CSV').click();
+    return copied;
+  }, testid);
+  const cells = (line) => [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map((m) => (m[1] === undefined ? m[2] : m[1].replace(/""/g, '"')));
+  const [names, ...rows] = text.trim().split('\r\n').map(cells);
+  return rows.map((row) => Object.fromEntries(row.map((cell, i) => [names[i], cell])));
+}
+
+const number = (v) => (v === undefined || v === null ? '' : String(v));
+const tabs = (page) => page.eval(() => [...document.querySelectorAll('#pages button')].map((b) => b.textContent));
+const figure = (page, name) => page.eval((n) => { const box = [...document.querySelectorAll('.figures div')].find((d) => d.querySelector('dt').textContent === n); return box ? box.querySelector('strong').textContent : null; }, name);
+
+async function show(page, id) {
+  await page.until((i) => document.getElementById(`page-${i}`), id);
+  await page.clickOn(`[data-testid=page-${id}]`);
+  await page.until((i) => window.stave.state().page === i && document.querySelector('#page .figures'), id);
+  await page.idle();
+}
+
+/** The window must show [from, to) with an eighth of it on both sides, on the time line. */
+async function windowIs(name, page, from, to) {
+  await page.until(() => window.stave.state().page === 'timeline');
+  await page.idle();
+  const state = await page.state(), pad = (to - from) / 8n;
+  same(name, [state.from, state.to], [String(from - pad), String(to + pad)]);
+  return state;
+}
+
+async function steps(page, file) {
+  await show(page, 'steps');
+  const wanted = JSON.parse(stave('steps', file, '--to', 'json')), rows = await table(page, 'steps-table'), { first } = await page.state();
+  const names = { forward: 'forward_ns', backward: 'backward_ns', data: 'data_ns', other: 'other_ns', idle: 'idle_ns', copy: 'copy_ns', 'kernels on the device': 'device_kernel_ns', 'copies on the device': 'device_copy_ns' };
+  same('as_many_steps', rows.length, wanted.length);
+  const bad = wanted.filter((w, i) => {
+    const r = rows[i];
+    return r.step !== String(w.step) || r.duration !== String(w.dur_ns) || BigInt(r.begins) - BigInt(first) !== BigInt(w.start_ns) || Object.keys(names).some((n) => (r[n] ?? '0') !== String(w[names[n]]))
+      || r.note !== ({ first: 'slow first step' }[w.note] || w.note || '');
+  });
+  same('steps_are_those_of_the_command', bad, []);
+  check('times_are_larger_than_doubles_hold', BigInt(rows[0].begins) > 2n ** 60n);
+  same('the_number_of_steps_is_shown', await figure(page, 'Steps'), String(wanted.length));
+  same('a_chart_for_each_track', await page.eval(() => document.querySelectorAll('[data-testid=steps-bars]').length), 2);
+  // the eighth bar of the second track
+  const step = rows.filter((r) => r.track.includes('101'))[7], target = await page.eval(() => {
+    const canvas = document.querySelectorAll('[data-testid=steps-bars]')[1];
+    canvas.scrollIntoView({ block: 'center' });
+    const b = canvas.getBoundingClientRect(), slot = Math.min(84, (b.width - 68 - 14) / 24);
+    return { x: b.x + 68 + slot * 7.5, y: b.y + 80 };
+  });
+  check('the_late_step_is_marked', step.note !== '', step.note);
+  await page.click(target.x, target.y);
+  const state = await windowIs('a_click_on_a_bar_shows_its_step', page, BigInt(step.begins), BigInt(step.begins) + BigInt(step.duration));
+  same('and_selects_it', [state.selection.name, state.selection.ts], ['ProfilerStep#7', step.begins]);
+  await page.press('2');
+  await page.until(() => document.querySelector('[data-testid=steps-bars]'));
+  await page.eval(() => document.querySelector('[data-testid=steps-bars]').focus());
+  for (const key of ['ArrowRight', 'ArrowRight', 'Enter']) await page.press(key);
+  await windowIs('the_keyboard_leads_there_too', page, BigInt(rows[1].begins), BigInt(rows[1].begins) + BigInt(rows[1].duration));
+}
+
+async function gpu(page, file, viewer) {
+  await show(page, 'gpu');
+  const wanted = report('gpu', file), kernels = await table(page, 'gpu-kernels');
+  same('kernels_are_those_of_the_report', kernels.map((k) => [k.kernel, k.count, k.total, k.mean, k.p50, k.p99, k.max]), wanted.kernel.map((k) => [k.kernel, k.count, k.total_ns, k.mean_ns, k.p50_ns, k.p99_ns, k.max_ns].map(String)));
+  const gaps = await table(page, 'gpu-gaps'), text = (list) => list.map((g) => g.join(' ')).sort();
+  same('idle_causes_are_those_of_the_report', text(gaps.map((g) => [g.device, g['idle for'], g.gaps, g.total])), text(wanted.gap.map((g) => [g.device, g.cause, g.gaps, g.total_ns])));
+  same('kernels_are_counted', await figure(page, 'Kernels'), String(wanted.device.reduce((n, d) => n + d.kernels, 0)));
+  same('a_strip_for_each_device', await page.eval(() => document.querySelectorAll('[data-testid=gpu-strip]').length), wanted.device.length);
+  const [[id, ts, dur]] = await viewer.sql(`select id, ts, dur from slice where name = '${HOSTILE}' and category = 'kernel' order by dur desc limit 1`);
+  await page.eval((name) => [...document.querySelectorAll('[data-testid=gpu-kernels] button.link')].find((b) => b.textContent === name).click(), HOSTILE);
+  const state = await windowIs('a_kernel_leads_to_its_longest_run', page, BigInt(ts), BigInt(ts) + BigInt(dur));
+  same('which_is_selected', state.selection.id, id);
+}
+
+async function io(page, file, viewer) {
+  await show(page, 'io');
+  const wanted = report('io', file), files = await table(page, 'io-files'), processes = await table(page, 'io-processes');
+  const row = (r) => [r.opens, r.reads, r.writes, r.read ?? r.bytes_read, r.written ?? r.bytes_written, r.time ?? r.time_ns, r['read p99'] ?? r.read_p99_ns].map(number);
+  const by = (key) => (a, b) => b[key] - a[key];
+  same('files_are_those_of_the_report', files.map((f) => [f.file, ...row(f)]), wanted.file.sort(by('time_ns')).map((f) => [f.name, ...row(f)]));
+  same('processes_are_those_of_the_report', processes.map((p) => [p.process, p.role, ...row(p)]), wanted.process.sort(by('time_ns')).map((p) => [`${p.name} (pid ${p.pid})`, p.role, ...row(p)]));
+  same('bytes_are_shown', await figure(page, 'Read'), `${(wanted.total.bytes_read / 1024).toFixed(1)} KiB`);
+  const [[id]] = await viewer.sql(`select id from io where path = '/data/${HOSTILE}' order by dur desc limit 1`);
+  await page.eval((name) => [...document.querySelectorAll('[data-testid=io-files] button.link')].find((b) => b.textContent === name).click(), `/data/${HOSTILE}`);
+  await page.until(() => window.stave.state().page === 'timeline');
+  await page.idle();
+  same('a_file_leads_to_its_longest_call', (await page.state()).selection.id, id);
+}
+
+async function ranks(page, file) {
+  await show(page, 'ranks');
+  const all = JSON.parse(stave('steps', file, '--to', 'json')), rows = await table(page, 'ranks-steps');
+  const wanted = Array.from({ length: 24 }, (_, i) => {
+    const own = all.filter((s) => s.step === i), begins = own.map((s) => s.start_ns), durations = own.map((s) => s.dur_ns);
+    return [i, Math.max(...begins) - Math.min(...begins), Math.max(...durations) - Math.min(...durations)].map(String);
+  });
+  same('skew_is_that_of_the_steps', rows.map((r) => [r.step, r['begins differ by'], r['durations differ by']]), wanted);
+  same('ranks_have_their_numbers', (await table(page, 'ranks-table')).map((r) => r.rank.split(' · ')[0]), ['rank 0', 'rank 1']);
+  check('the_late_rank_is_the_slowest', rows[7].slowest.startsWith('rank 1'), rows[7].slowest);
+}
+
+/** The page is in the URL; keys switch; theme and reload keep it. */
+async function switching(page) {
+  await page.press('3');
+  await page.until(() => location.hash.includes('page=gpu'));
+  await page.reload();
+  await page.until(() => window.stave && window.stave.state().page === 'gpu' && document.querySelector('[data-testid=gpu-kernels]'));
+  check('the_url_holds_the_page', true);
+  await page.press('t');
+  await page.until(() => document.documentElement.dataset.theme === 'dark' && document.querySelector('[data-testid=gpu-kernels]'));
+  await page.press('t');
+  const before = await page.state();
+  await page.hold('d', 60);
+  await page.idle();
+  same('keys_of_the_time_line_rest', (await page.state()).from, before.from);
+  await page.press('Escape');
+  same('escape_leads_back', (await page.state()).page, 'timeline');
+  await page.press('9');
+  same('a_page_that_is_not_there', (await page.state()).page, 'timeline');
+  await page.press('2');
+  await page.press('/');
+  same('search_is_on_the_time_line', [(await page.state()).page, await page.eval(() => document.activeElement.id)], ['timeline', 'search']);
+}
+
+/** Requests by their numbers: each phase has the time of the report. */
+async function waterfalls(name, page, file, ids) {
+  const { request } = report('batch', file, '--by', 'request'), most = Math.max(...request.map((q) => q.total_ns));
+  const shown = () => page.eval(() => [Number(document.querySelector('#page .bar strong').textContent.slice(8)), ...[...document.querySelectorAll('[data-testid=serving-waterfall] td[data-ns]')].map((td) => Number(td.dataset.ns))]);
+  const of = (id) => { const q = request.find((one) => one.request === id); return [id, ...['queue', 'batch', 'submit', 'scheduling', 'run', 'callback', 'respond'].map((phase) => q[`${phase}_ns`])]; };
+  const first = await shown();
+  same(`${name}_the_slowest_request_comes_first`, [first, first.slice(1).reduce((a, b) => a + b)], [of(first[0]), most]);
+  for (const id of ids) {
+    await page.eval((text) => { const box = document.querySelector('[data-testid=serving-number]'); box.focus(); box.value = text; }, String(id));
+    await page.press('Enter');
+    await page.until((text) => document.querySelector('#page .bar strong').textContent === text, `Request ${id}`);
+    same(`${name}_phases_of_request_${id}`, await shown(), of(id));
+  }
+}
+
+async function life(browser, start, tmp) {
+  const file = `${tmp}/life.txt`;
+  makeLife(file);
+  const viewer = await start(file), page = await open(browser, viewer.url);
+  await show(page, 'serving');
+  await page.until(() => document.querySelector('[data-testid=serving-waterfall]'));
+  await waterfalls('life', page, file, [4, 5, 12]);
+  await page.eval(() => document.querySelector('[data-testid=serving-histogram]').focus());
+  for (const key of ['Home', 'Enter']) await page.press(key);
+  const fastest = Math.min(...report('batch', file, '--by', 'request').request.map((q) => q.total_ns));
+  await page.until((ns) => [...document.querySelectorAll('[data-testid=serving-waterfall] td[data-ns]')].reduce((sum, td) => sum + Number(td.dataset.ns), 0) === ns, fastest);
+  check('the_first_bar_of_the_histogram_has_the_fastest', true);
+  await clean('life', page, viewer.origin);
+}
+
+async function serving(browser, start, tmp) {
+  const file = `${tmp}/batching_trace.json`;
+  makeServing(file);
+  const viewer = await start(file), page = await open(browser, viewer.url);
+  await page.until(() => document.getElementById('page-serving'));
+  same('serving_only', await tabs(page), ['Timeline', 'Serving']);
+  await show(page, 'serving');
+  const wanted = report('batch', file), phases = await table(page, 'serving-phases');
+  same('requests_are_counted', await figure(page, 'Requests answered'), String(wanted.summary.requests));
+  same('phases_are_those_of_the_report', phases.map((p) => [p.phase, p.mean, p.p50, p.p95, p.max]), wanted.phase.map((p) => [p.phase, p.mean_ns, p.p50_ns, p.p95_ns, p.max_ns].map(String)));
+  const batches = await table(page, 'serving-batches');
+  same('batches_are_those_of_the_report', batches.map((b) => [b.number, b.from, b.size, b.run, b.total, b.requests]), wanted.batch.map((b) => [b.batch, b.start_ns, b.samples, b.run_ns, b.total_ns, b.requests].map(String)));
+  await waterfalls('batching', page, file, [17]);
+  const batch = batches[4], base = 1000000n;
+  await page.eval((i) => document.querySelectorAll('[data-testid=serving-batches] tbody tr:not(.spacer) button.link')[i].click(), 4);
+  await windowIs('a_batch_leads_to_its_time', page, base + BigInt(batch.from), base + BigInt(batch.from) + BigInt(batch.total));
+  await clean('serving', page, viewer.origin);
+}
+
+async function nothing(browser, start, tmp) {
+  const file = `${tmp}/plain.txt`;
+  fs.writeFileSync(file, ['# stave text 1', 'clock boottime', 'track #1 process uuid=0x1 pid=7 name="p"', 'track #2 thread uuid=0x2 parent=#1 pid=7 tid=7 name="main"', '1.000000000 slice #2 "work" cat="app" dur=0.500000000'].join('\n') + '\n');
+  const viewer = await start(file), page = await open(browser, viewer.url);
+  await page.until(() => document.querySelector('#pages button'));
+  same('a_plain_trace_has_no_pages', [await tabs(page), await page.eval(() => document.getElementById('pages').hidden)], [['Timeline'], true]);
+  await page.press('2');
+  same('its_keys_do_nothing', (await page.state()).page, 'timeline');
+  await clean('plain', page, viewer.origin);
+}
+
+run(async ({ browser, start, tmp }) => {
+  for (const rank of [0, 1]) makeRank(`${tmp}/rank${rank}.txt`, rank);
+  const file = `${tmp}/ranks.pftrace`;
+  stave('merge', `${tmp}/rank0.txt`, `${tmp}/rank1.txt`, '-o', file);
+  const viewer = await start(file), page = await open(browser, viewer.url);
+  await page.until(() => document.getElementById('page-ranks'));
+  same('pages_of_what_the_trace_has', await tabs(page), ['Timeline', 'Steps', 'GPU', 'I/O', 'Ranks']);
+  await steps(page, file);
+  await gpu(page, file, viewer);
+  await io(page, file, viewer);
+  await ranks(page, file);
+  await switching(page);
+  await clean('pages', page, viewer.origin);
+  await serving(browser, start, tmp);
+  await life(browser, start, tmp);
+  await nothing(browser, start, tmp);
+});
