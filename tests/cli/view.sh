@@ -65,4 +65,7 @@ run_any align_needs_compare 2 "$STAVE" view --no-browser --align x run.json
 run_any follow_takes_one 2 "$STAVE" view --no-browser --follow run.json other.json
 run_any nothing_to_follow 3 "$STAVE" view --no-browser --follow nothing.pftrace
 run_any a_port_that_is_none 2 "$STAVE" view --no-browser --port 70000 run.json
+run_any export_is_alone 2 "$STAVE" view --export x.html --port 1 run.json
+run_any an_export_never_replaces_its_input 2 "$STAVE" view --export run.json run.json
+run_any an_export_needs_a_folder 4 "$STAVE" view --export nowhere/x.html run.json
 check nothing_was_served test ! -s no_trace_is_refused.out
