@@ -25,7 +25,7 @@ same('it_is_exported', [made.status, made.stdout], [0, '']);
 const html = fs.readFileSync(page, 'utf8'), bundle = JSON.parse(/id="stave-bundle">(.*)<\/script>/.exec(html)[1]);
 check('it_loads_nothing', !/(src|href)="(?!data:)/.test(html.replace(/<script type="application\/json".*<\/script>/, '')), 'an address in the page');
 globalThis.window = {};
-const { start } = await import(`${SRC}/src/view/page/offline.js`);
+const { start } = await import(`${SRC}/src/view/offline/offline.js`);
 await start(bundle.trace);
 const viewer = await Viewer.start(file);
 try {

@@ -1,8 +1,12 @@
-# sv_page(<target> <folder>): the files of the folder become part of the target: a table sv_page_files (src/view/page.h) and their bytes, which
+# sv_page(<target> <folders…>): the files of the folders become part of the target: a table sv_page_files (src/view/page.h) and their bytes, which
 # the assembler takes from the files as they are.
-function(sv_page target folder)
-  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.html ${PROJECT_SOURCE_DIR}/${folder}/*.css
-    ${PROJECT_SOURCE_DIR}/${folder}/*.js ${PROJECT_SOURCE_DIR}/${folder}/*.svg)
+function(sv_page target)
+  set(files)
+  foreach(folder ${ARGN})
+    set(folder ${PROJECT_SOURCE_DIR}/${folder})
+    file(GLOB some CONFIGURE_DEPENDS ${folder}/*.html ${folder}/*.css ${folder}/*.js ${folder}/*.svg)
+    list(APPEND files ${some})
+  endforeach()
   set(type_html "text/html; charset=utf-8")
   set(type_css "text/css; charset=utf-8")
   set(type_js "text/javascript; charset=utf-8")
