@@ -146,6 +146,11 @@ async function gpu(page, file, viewer) {
   same('idle_causes_are_those_of_the_report', text(gaps.map((g) => [g.device, g['idle for'], g.gaps, g.total])), text(wanted.gap.map((g) => [g.device, g.cause, g.gaps, g.total_ns])));
   same('kernels_are_counted', await figure(page, 'Kernels'), String(wanted.device.reduce((n, d) => n + d.kernels, 0)));
   same('a_strip_for_each_device', await page.eval(() => document.querySelectorAll('[data-testid=gpu-strip]').length), wanted.device.length);
+  const [[begin, length]] = await viewer.sql('select ts, dur from step order by ts limit 1');
+  await page.eval(() => document.querySelector('[data-testid=gpu-steps]').focus());
+  for (const key of ['Home', 'Enter']) await page.press(key);
+  await windowIs('a_step_of_the_gpu_leads_to_its_exact_time', page, BigInt(begin), BigInt(begin) + BigInt(length));
+  await show(page, 'gpu');
   const [[id, ts, dur]] = await viewer.sql(`select id, ts, dur from slice where name = '${HOSTILE}' and category = 'kernel' order by dur desc limit 1`);
   await page.eval((name) => [...document.querySelectorAll('[data-testid=gpu-kernels] button.link')].find((b) => b.textContent === name).click(), HOSTILE);
   const state = await windowIs('a_kernel_leads_to_its_longest_run', page, BigInt(ts), BigInt(ts) + BigInt(dur));
