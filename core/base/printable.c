@@ -199,7 +199,7 @@ static void add_conversion(struct sv_buf *b, const struct conversion *c, va_list
     case 'g':
     case 'E':
     case 'G': sv_buf_printf(b, c->text, va_arg(*ap, double)); break;
-    default: assert(!"a conversion that printable formats know");
+    default: assert(false && "a conversion that printable formats know");
     }
 }
 

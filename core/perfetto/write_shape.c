@@ -148,7 +148,7 @@ __attribute__((noinline, cold)) static bool compile(const struct pf *w, struct p
 
 /* ---- the cursor ---- */
 
-enum { NOWHERE = UINT32_MAX };
+#define NOWHERE UINT32_MAX
 
 /* Where the next event goes: its track, and the place in the block. */
 struct cursor {

@@ -1,4 +1,4 @@
-/* stave status: which recordings run. */
+/* stave status: lists the running recordings. */
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "files/open.h"
@@ -55,7 +55,7 @@ static const struct sv_example examples[] = {
 const struct sv_command sv_command_status = {
     .name = "status",
     .operands = "",
-    .summary = "which recordings run",
+    .summary = "list the running recordings",
     .description = "Lists the running recordings of this user, detached or not, oldest first. The "
                    "size is that of all files of the recording so far.",
     .options = options,

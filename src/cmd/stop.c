@@ -72,7 +72,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 }
 
 static const struct sv_option options[] = {
-    {0, "all", NULL, SV_OPT_FLAG, offsetof(struct stop_options, all), "all that run", NULL},
+    {0, "all", NULL, SV_OPT_FLAG, offsetof(struct stop_options, all), "stop all running recordings",
+     NULL},
     {0},
 };
 

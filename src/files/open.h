@@ -45,7 +45,7 @@ extern const struct sv_word_list sv_format_lists[];
          "FORMAT",                                                                         \
          SV_OPT_TEXT,                                                                      \
          offsetof(type, out.to),                                                           \
-         "{writers}, whatever the suffix",                                                 \
+         "output format regardless of the suffix: {writers}",                              \
          "{writers}"},                                                                     \
         {0,                                                                                \
          "compress",                                                                       \
@@ -60,17 +60,17 @@ extern const struct sv_word_list sv_format_lists[];
     }
 
 /* `--from FORMAT`, or under another name where --from means something else. */
-#define SV_INPUT_OPTIONS_AS(type, name, field)                                \
-    {0,                                                                       \
-     name,                                                                    \
-     "FORMAT",                                                                \
-     SV_OPT_TEXT,                                                             \
-     offsetof(type, field),                                                   \
-     "input format: {readers} (default: recognised by content)",              \
-     "{readers}"},                                                            \
-    {                                                                         \
-        0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),               \
-            "damage in an input ends in exit code 1 and no output file", NULL \
+#define SV_INPUT_OPTIONS_AS(type, name, field)                              \
+    {0,                                                                     \
+     name,                                                                  \
+     "FORMAT",                                                              \
+     SV_OPT_TEXT,                                                           \
+     offsetof(type, field),                                                 \
+     "input format: {readers} (default: recognised by content)",            \
+     "{readers}"},                                                          \
+    {                                                                       \
+        0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),             \
+            "if an input is damaged, exit with 1 and write no output", NULL \
     }
 #define SV_INPUT_OPTIONS(type) SV_INPUT_OPTIONS_AS(type, "from", from)
 

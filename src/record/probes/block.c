@@ -127,7 +127,7 @@ const struct sv_probe sv_probe_block = {
     .name = "block",
     .cat = SV_CAT_BLOCK,
     .records = {{SV_WIRE_BLOCK, sizeof(struct sv_wire_block), "block requests", decode_block}},
-    .option = {.name = "no-block", .help = "no block requests", .turns_off = true},
+    .option = {.name = "no-block", .help = "do not record block requests", .turns_off = true},
     .sums = {{SV_SUM_EVENTS, "block requests", false}},
     .docs = {"block requests of the whole machine", "the device under `Disks`, with lanes",
              "device, sector, bytes, time in the queue, who caused it where the kernel knows"},

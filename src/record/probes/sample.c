@@ -1,4 +1,4 @@
-/* Probe `sample`: stacks of what runs, as instants on a row `samples` below each thread, named by the innermost function.
+/* Probe `sample`: stacks of the running threads, as instants on a row `samples` below each thread, named by the innermost function.
  *
  * The kernel gives addresses, innermost first: its own, then the process's. The event has names, outermost first. The kernel follows frame
  * pointers; in code that was compiled without them it finds other numbers, so a process's stack ends at the first address that is no code. */
@@ -67,9 +67,9 @@ const struct sv_probe sv_probe_sample = {
     .records = {{SV_WIRE_SAMPLE, sizeof(struct sv_wire_sample), "stack samples", decode_sample}},
     .option = {.name = "sample",
                .arg = "HZ",
-               .help = "stacks of what runs, so many times a second on each CPU (99): kernel and "
-                       "program, with the names of functions; 'stave plot flame --samples' shows "
-                       "them"},
-    .docs = {"stacks of what runs", "`samples` below the thread",
+               .help = "sample the running threads' stacks HZ times per second on each CPU (99 is "
+                       "usual): kernel and user frames with function names; 'stave plot flame "
+                       "--samples' shows them"},
+    .docs = {"stack samples", "`samples` below the thread",
              "the innermost function as its name, the whole stack, CPU"},
 };

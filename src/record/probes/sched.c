@@ -77,9 +77,9 @@ const struct sv_probe sv_probe_sched = {
     .cat = SV_CAT_THREAD_STATE,
     .records = {{SV_WIRE_STATE, sizeof(struct sv_wire_head), "thread states", decode_state}},
     .option = {.name = "sched",
-               .help = "states of the threads: running (and on which CPU), runnable, sleeping, "
+               .help = "record thread states: running (and on which CPU), runnable, sleeping, "
                        "blocked on I/O"},
-    .docs = {"states of threads", "`state` below the thread",
+    .docs = {"thread states", "`state` below the thread",
              "CPU of Running; who woke it of Runnable; Preempted, Sleeping, Blocked on I/O, "
              "Blocked, Stopped"},
     .tracepoint = "sched_switch",

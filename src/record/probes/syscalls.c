@@ -334,7 +334,7 @@ const struct sv_probe sv_probe_syscalls = {
     .name = "syscalls",
     .cat = SV_CAT_SYSCALL,
     .records = {{SV_WIRE_CALL, sizeof(struct sv_wire_call), "system calls", decode_call}},
-    .option = {.name = "no-io", .help = "no system calls", .turns_off = true},
+    .option = {.name = "no-io", .help = "do not record system calls", .turns_off = true},
     .sums = {{SV_SUM_EVENTS, "system calls", true},
              {SV_SUM_UNFINISHED, "calls had not ended", false}},
     .docs = {"system calls", "`system calls` below the thread",
