@@ -1,7 +1,7 @@
 /* Requests and answers of the Open Inference Protocol (KServe v2) as JSON, with its binary tensor extension.
  *
- * A request has one input tensor of FP32, [rows, …the model's shape]; its numbers stand in the JSON (flat or nested) or, with
- * binary_data_size, as little-endian bytes behind it. Pure functions over bytes: HTTP is somebody else's business. */
+ * A request has one input tensor of FP32, [rows, …the model's shape]; its numbers are in the JSON (flat or nested) or, with
+ * binary_data_size, little-endian bytes after it. Pure functions over bytes, without HTTP. */
 #ifndef SV_SERVER_INFER_MESSAGE_H
 #define SV_SERVER_INFER_MESSAGE_H
 

@@ -58,7 +58,7 @@ static const struct sv_yaml_field congestion_fields[] = {
     CONGESTION(e2e_ok_ratio, SV_YAML_NUMBER, 0.001, 10, "share of the goal that is calm"),
     {0}};
 
-/* Keys that may stand at the root or under batching:. */
+/* Keys that are allowed at the root or under batching:. */
 #define BATCHING_FIELDS                                                                            \
     {                                                                                              \
         "batching_strategy",                                                                       \
@@ -196,7 +196,7 @@ static void set_defaults(struct sv_config *c)
     };
 }
 
-/* The node of a key, wherever it stands. */
+/* The node of a key, at the root or under batching:. */
 static const struct sv_yaml_node *given(const struct sv_config *c, const char *key)
 {
     const struct sv_yaml_node *root = sv_yaml_root(c->yaml);

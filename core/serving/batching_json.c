@@ -364,9 +364,9 @@ static void put_congestion(struct sv_batching_json *j, int64_t end_ns)
     j->congested_ns = 0;
 }
 
-void sv_batching_json_tell(struct sv_batching_json *j, struct sv_life *l,
-                           enum sv_life_moment moment, int64_t time_ns,
-                           const struct sv_life_request *r, const struct sv_life_batch *b)
+void sv_batching_json_report(struct sv_batching_json *j, struct sv_life *l,
+                             enum sv_life_moment moment, int64_t time_ns,
+                             const struct sv_life_request *r, const struct sv_life_batch *b)
 {
     j->last_ns = time_ns > j->last_ns ? time_ns : j->last_ns;
     switch (moment) {

@@ -47,7 +47,7 @@ struct rows {
 };
 
 struct sv_life {
-    sv_life_tell *tell;
+    sv_life_report *report;
     void *ctx;
     uint32_t max_requests, max_batches;
     struct sv_life_counts counts;
@@ -92,10 +92,10 @@ static void give_row(struct rows *r, uint32_t row)
 
 /* ---- life of the struct ---- */
 
-struct sv_life *sv_life_new(const struct sv_life_limits *limits, sv_life_tell *tell, void *ctx)
+struct sv_life *sv_life_new(const struct sv_life_limits *limits, sv_life_report *report, void *ctx)
 {
     struct sv_life *l = sv_alloc(sizeof *l);
-    l->tell = tell;
+    l->report = report;
     l->ctx = ctx;
     l->max_requests = limits && limits->requests ? limits->requests : 262144;
     l->max_batches = limits && limits->batches ? limits->batches : 65536;
@@ -142,7 +142,7 @@ uint64_t sv_life_open_batches(const struct sv_life *l)
 static void report(struct sv_life *l, enum sv_life_moment moment, int64_t time_ns,
                    const struct sv_life_request *r, const struct sv_life_batch *b)
 {
-    l->tell(l->ctx, l, moment, time_ns, r, b);
+    l->report(l->ctx, l, moment, time_ns, r, b);
 }
 
 /* ---- names ---- */

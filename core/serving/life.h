@@ -113,8 +113,9 @@ enum sv_life_moment {
 
 struct sv_life;
 /* request, batch: NULL where the moment has none; valid during the call. */
-typedef void sv_life_tell(void *ctx, struct sv_life *l, enum sv_life_moment moment, int64_t time_ns,
-                          const struct sv_life_request *request, const struct sv_life_batch *batch);
+typedef void sv_life_report(void *ctx, struct sv_life *l, enum sv_life_moment moment,
+                            int64_t time_ns, const struct sv_life_request *request,
+                            const struct sv_life_batch *batch);
 
 struct sv_life_limits {
     uint32_t requests, batches; /* open at once; 0: 262,144 and 65,536 */
@@ -126,7 +127,7 @@ struct sv_life_counts {
     uint64_t repeated, unexpected; /* members of a second batch; calls about nobody known */
 };
 
-struct sv_life *sv_life_new(const struct sv_life_limits *limits, sv_life_tell *tell, void *ctx);
+struct sv_life *sv_life_new(const struct sv_life_limits *limits, sv_life_report *report, void *ctx);
 void sv_life_free(struct sv_life *l);
 void sv_life_put(struct sv_life *l, const struct sv_life_call *call);
 void sv_life_end(struct sv_life *l);

@@ -90,7 +90,7 @@ struct sv_model {
     struct sv_congestion congestion;
     struct sv_histogram tick_latency; /* since the last tick */
     _Atomic bool is_congested;
-    _Atomic bool has_complained; /* a failed batch was told on standard error */
+    _Atomic bool has_complained; /* a failed batch was reported on standard error */
     _Atomic int64_t target;      /* rows that a batch waits for */
     struct sv_model_metrics metrics;
 };

@@ -3,7 +3,7 @@
  * libmicrohttpd calls on_call() on its own threads: at the headers, for each piece of the body, at its end, and again when a suspended
  * connection was resumed. An inference suspends its connection until the batch is done; done() resumes it from a worker's thread.
  * Bodies are bounded before they are taken, in size, in number and in time (http_gate.h); every refusal is a JSON error with its status. A request
- * whose length can be read in two ways is refused: whoever stands between may read it the other way. */
+ * whose length can be read in two ways is refused: a proxy in between may read it the other way. */
 #include "server/run/engine.h"
 
 #include "core/base/json.h"

@@ -5,7 +5,7 @@
  *     sv_batch_rows_from_trace(&b, trace);
  *     for (size_t i = 0; i < b.n; i++) … b.rows[i].total_ns …
  *
- * What `plot batch` stands on. Warm-up is left out. Rows are sorted by their number. */
+ * Used by `plot batch`. Warm-up is left out. Rows are sorted by their number. */
 #ifndef SV_ANALYSIS_BATCH_ROWS_H
 #define SV_ANALYSIS_BATCH_ROWS_H
 
@@ -60,7 +60,7 @@ struct sv_batch_row {
     int64_t arrival_ns, end_ns; /* first arrival and completion; SV_BATCH_UNKNOWN */
 };
 
-/* Queue size and rejections so far, where the server or the trace tells. */
+/* Queue size and rejections so far, where the server or the trace reports them. */
 struct sv_batch_metric {
     int64_t ts_ns;
     double queued, rejected;

@@ -221,7 +221,7 @@ static void find_growth(struct sv_serving_report *r)
         r->growth = (n * sxy - sx * sy) / under;
 }
 
-/* Where the server has told nothing: the queue holds more than two of the largest batches. */
+/* Where the server did not report congestion: the queue holds more than two of the largest batches. */
 static void estimate_congestion(struct sv_serving_report *r)
 {
     int64_t limit = 2 * (int64_t)r->most_samples;

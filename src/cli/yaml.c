@@ -268,7 +268,7 @@ static int add_member(struct parser *p, struct chain *c, struct sv_yaml_node *me
     return 0;
 }
 
-/* Reads `key:` if it stands here. 1: it does, p->at is behind the colon; 0: no key, nothing was read. */
+/* Reads `key:` if there is one here. 1: there is, p->at is after the colon; 0: no key, nothing was read. */
 static int read_key(struct parser *p, bool in_flow, const char **key)
 {
     const char *from = p->at, *end;
@@ -393,7 +393,7 @@ static bool is_item(const struct parser *p)
     return p->at < p->end && *p->at == '-' && ends_word(p, p->at + 1);
 }
 
-/* What stands behind `key:` or a lone `-`: on the same line, or deeper on the next ones, or nothing. */
+/* The value after `key:` or a lone `-`: on the same line, or deeper on the next ones, or nothing. */
 static struct sv_yaml_node *read_value(struct parser *p, int parent, bool is_member)
 {
     uint32_t line = p->line;

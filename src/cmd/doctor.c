@@ -142,7 +142,7 @@ static void look_at_other_hooks(struct doctor *d, struct sv_kernel_options optio
     }
 }
 
-static void tell_hooks(struct doctor *d, const struct sv_kernel *kernel)
+static void check_hooks(struct doctor *d, const struct sv_kernel *kernel)
 {
     static const char *const words[] = {[SV_HOOKS_BTF] = "typed tracepoints (tp_btf)",
                                         [SV_HOOKS_RAW] = "raw tracepoints",
@@ -210,7 +210,7 @@ static void look_at_programs(struct doctor *d)
         return;
     }
     enum sv_hooks hooks = sv_kernel_hooks(kernel);
-    tell_hooks(d, kernel);
+    check_hooks(d, kernel);
     try_recording(d, kernel);
     sv_kernel_close(kernel);
     if (hooks == SV_HOOKS_BTF)

@@ -1,6 +1,6 @@
 /* stave info: what is in a trace, from one streaming pass.
  *
- * A sink counts by kind, by track and by category; afterwards the dictionary tells processes, clocks and metadata. Loss
+ * A sink counts by kind, by track and by category; afterwards the dictionary has processes, clocks and metadata. Loss
  * and damage come first: a reader must not look at figures before knowing that something is missing. */
 #include "cli/console.h"
 #include "cmd/commands.h"

@@ -322,7 +322,7 @@ static void gather(struct listener *l, uint64_t wanted, const sigset_t *mask)
     while (!asked_to_end && (wanted == 0 || l->n_done < wanted))
         one_round(l, p, next_deadline(l), mask);
     l->is_stopping = true;
-    sv_address_close(&l->address); /* whoever comes now is told at once */
+    sv_address_close(&l->address); /* later connections are refused at once */
     one_round(l, p, 0, mask);
     int64_t limit = now_ms() + STOP_MS;
     while (stop_senders(l, now_ms() >= limit))

@@ -171,7 +171,7 @@ bool sv_wall_ns(struct sv_wall *w, int64_t ns_of_day, int64_t *ns)
            !__builtin_add_overflow(*ns, ns_of_day % SV_S_NS, ns);
 }
 
-void sv_wall_tell(struct sv_lines *l)
+void sv_wall_set_clock(struct sv_lines *l)
 {
     bool is_known = l->wall.zone && l->wall.has_date;
     l->dict->clocks.trace_clock = is_known ? SV_CLOCK_REALTIME : SV_CLOCK_UNKNOWN;

@@ -564,7 +564,7 @@ static void report_findings(const struct sv_trace *t)
         {&x->valueless, SV_DAMAGE, "counter event without a value"},
     };
     for (size_t i = 0; i < COUNT(rows); i++)
-        sv_oddity_tell(rows[i].oddity, x->report, t->dict, rows[i].severity, rows[i].what);
+        sv_oddity_report(rows[i].oddity, x->report, t->dict, rows[i].severity, rows[i].what);
     if (x->dropped_counter_args)
         sv_report_add(x->report, SV_SKIPPED, "argument of a counter event other than its value",
                       x->dropped_counter_args, SV_NO_POS, NULL);

@@ -1,6 +1,6 @@
 /* Bands as marks of a picture. Called by the time line; all numbers come from the bands.
  *
- * The legend of a band stands beside it, so that nobody has to look for it. Neighbouring bins that look alike become one mark. */
+ * The legend of a band is beside it. Neighbouring bins that look alike become one mark. */
 #include "plot/bands.h"
 
 #include "plot/colors.h"

@@ -53,7 +53,7 @@ static uint32_t track_height(struct sv_layout_index *x, sv_track track)
 
 #define DEPTH_MAX 16u /* of the tree of tracks; what is deeper is sorted like its ancestor there */
 
-/* A lane stands for the track whose overlapping slices it holds. */
+/* A lane represents the track whose overlapping slices it holds. */
 static sv_track without_lane(const struct sv_dict *d, sv_track track)
 {
     for (unsigned up = 0;
@@ -340,7 +340,7 @@ void sv_layout_index_free(struct sv_layout_index *x)
 
 /* ---- names ---- */
 
-/* What lies between the group and a counter or row, and what the name alone does not tell: a device, a CPU. */
+/* The track between the group and a counter or row, which the name does not include: a device, a CPU. */
 static void add_owner(const struct sv_dict *d, sv_track track, sv_track group, struct sv_buf *to)
 {
     sv_track parent = d->tracks[track].parent;

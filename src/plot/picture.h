@@ -15,7 +15,7 @@
 #include "core/stream/dict.h"
 
 enum sv_mark_shape {
-    SV_SHAPE_BOX,  /* x, y, w, h; the label stands in it */
+    SV_SHAPE_BOX,  /* x, y, w, h; the label is inside */
     SV_SHAPE_LINE, /* from (x, y) to (x + w, y + h) */
     SV_SHAPE_TEXT, /* label at (x, y), the base line; w: its room, 0: any; h: font size */
     SV_SHAPE_DOT,  /* a disc around (x, y) of radius w */

@@ -48,7 +48,7 @@ unsigned sv_screen_printf(struct sv_screen *s, unsigned x, unsigned y, unsigned 
                           struct sv_pen pen, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
 
-/* One line of a row of the layout at (x, y); `selected` (SV_NO_ROW: none) stands out. */
+/* One line of a row of the layout at (x, y); `selected` (SV_NO_ROW: none) is highlighted. */
 void sv_screen_slices(struct sv_screen *s, unsigned x, unsigned y, const struct sv_layout *l,
                       size_t row, uint32_t line, const struct sv_colors *colors, uint32_t selected);
 void sv_screen_counter(struct sv_screen *s, unsigned x, unsigned y, const struct sv_layout *l,

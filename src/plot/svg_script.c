@@ -97,7 +97,7 @@ const char *const sv_svg_script[] = {
     "    boxes.forEach(function (box) { place(box, scale); });\n",
     "    paths.forEach(function (p) { p.setAttribute('transform', 'matrix(' + [scale, 0, 0, 1, ",
     "area.x0 - a * scale, 0] + ')'); });\n",
-    "    makeTicks(); tell();\n",
+    "    makeTicks(); showHint();\n",
     "  }\n",
     "  function reset() { show(whole[0], whole[1]); }\n",
     "  function focus(box) {\n",
@@ -111,7 +111,7 @@ const char *const sv_svg_script[] = {
     "'#666666'});\n",
     "  hint.style.pointerEvents = 'auto'; hint.style.cursor = 'pointer';\n",
     "  hint.addEventListener('click', reset);\n",
-    "  function tell() {\n",
+    "  function showHint() {\n",
     "    hint.textContent = found + (view[0] == whole[0] && view[1] == whole[1]\n",
     "      ? 'click: zoom \\u00b7 ctrl+wheel \\u00b7 drag: move \\u00b7 /: find' : '\\u2715 reset ",
     "zoom (Esc)');\n",
@@ -126,7 +126,7 @@ const char *const sv_svg_script[] = {
     "    found = word ? n + ' of ' + boxes.length + ' match \\u201c' + word + '\\u201d \\u00b7 ' "
     ": ",
     "'';\n",
-    "    tell();\n",
+    "    showHint();\n",
     "  }\n",
     "\n",
     "  var grip = null, moved = false;\n",
@@ -156,7 +156,7 @@ const char *const sv_svg_script[] = {
     "    if (e.key == 'Escape' || e.key == '0') reset();\n",
     "    if (e.key == '/') { e.preventDefault(); find(); }\n",
     "  });\n",
-    "  tell();\n",
+    "  showHint();\n",
     "})();\n",
     NULL};
 /* clang-format on */

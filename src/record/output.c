@@ -157,7 +157,7 @@ void sv_record_commit(struct sv_recorder *r, int64_t now, bool must, struct sv_e
     if (o->why.code == 0) {
         o->whole_bytes = part_bytes(r);
         o->whole_events = r->events;
-        o->whole_told = r->told_lost;
+        o->whole_lost = r->lost_in_events;
         o->whole_ns = now;
     }
     note_whole(r); /* rings are given back, also when nothing can be written */
@@ -385,7 +385,7 @@ static bool end_in_order(struct sv_recorder *r, uint64_t n_lost)
 static int close_failed(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_output *o = &r->output;
-    uint64_t n = r->events - o->whole_events + r->told_lost - o->whole_told;
+    uint64_t n = r->events - o->whole_events + r->lost_in_events - o->whole_lost;
     struct sv_err why = {0};
     bool is_in_order = end_in_order(r, n);
     if (!r->parts && access(r->part, F_OK) != 0) {

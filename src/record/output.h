@@ -15,7 +15,7 @@ struct sv_record_output {
     bool needs_end;    /* a growing file that was cut is not whole without its end */
     bool is_kept;      /* the growing file stays, for `stave recover` */
     /* As of the last commit: these events are in so many bytes. */
-    uint64_t whole_bytes, whole_events, whole_told;
+    uint64_t whole_bytes, whole_events, whole_lost;
     int64_t whole_ns;
     struct sv_err why;  /* code: writing failed, and everything since the last commit is lost */
     uint64_t end_bytes; /* then: so many are whole, with the end if it could be written */

@@ -322,11 +322,11 @@ static void report_loss(void *ctx, unsigned cpu, const char *what, uint64_t n)
 
 static uint64_t losses_in(const struct sv_event *events, size_t n)
 {
-    uint64_t told = 0;
+    uint64_t n_lost = 0;
     for (size_t i = 0; i < n; i++)
         if (events[i].kind == SV_LOSS && events[i].n_args > 0 && events[i].args[0].i > 0)
-            told += (uint64_t)events[i].args[0].i - 1;
-    return told;
+            n_lost += (uint64_t)events[i].args[0].i - 1;
+    return n_lost;
 }
 
 static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t n,
@@ -334,7 +334,7 @@ static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t 
 {
     struct sv_recorder *r = (struct sv_recorder *)((char *)s - offsetof(struct sv_recorder, meter));
     r->events += n;
-    r->told_lost += losses_in(events, n);
+    r->lost_in_events += losses_in(events, n);
     if (r->sink->write(r->sink, events, n, err) < 0)
         sv_record_output_fail(r, err);
     sv_record_commit_many(r, err);

@@ -78,11 +78,11 @@ struct sv_recorder {
     struct sv_recorder_loss losses[SV_RECORDER_LOSSES];
     size_t n_losses;
     uint64_t events, lost, uncommitted;
-    uint64_t told_lost; /* what losses among the events count, themselves left out */
-    int word;           /* with --detach: a pipe, written to when the recording has begun; -1 */
-    char *listing;      /* the file by which `stave status` finds us */
-    FILE *records;      /* STAVE_RECORDS: the kernel's records as they came, for tests; NULL */
-    bool is_partial;    /* something that was asked for is not possible */
+    uint64_t lost_in_events; /* what losses among the events count, themselves left out */
+    int word;        /* with --detach: a pipe, written to when the recording has begun; -1 */
+    char *listing;   /* the file by which `stave status` finds us */
+    FILE *records;   /* STAVE_RECORDS: the kernel's records as they came, for tests; NULL */
+    bool is_partial; /* something that was asked for is not possible */
 };
 
 /* Returns the exit code of the command, or negative. */

@@ -5,7 +5,7 @@
 # count REPORT NUMBER: kernels, copies and fills
 count() { grep -qE "kernels, copies, fills +$2\$" "$1"; }
 
-# A timeline (tf.compat.v1.RunOptions.FULL_TRACE): the same kernel stands on four rows.
+# A timeline (tf.compat.v1.RunOptions.FULL_TRACE): the same kernel is on four rows.
 row() { printf '{"name":"process_name","ph":"M","pid":%s,"args":{"name":"%s"}},\n' "$1" "$2"; }
 op() { printf '{"ph":"X","cat":"Op","name":"%s","pid":%s,"tid":0,"ts":%s,"dur":%s,"args":{"name":"dense/%s","op":"%s"}}' "$2" "$1" "$3" "$4" "$2" "$2"; }
 {

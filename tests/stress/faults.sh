@@ -6,7 +6,7 @@ export STAVE_SESSION_DIR=$TMP/sessions
 mkdir -p "$STAVE_SESSION_DIR" "$TMP/work"
 cd "$TMP/work" || exit 2
 preload=$TMP/fault.so
-case $BUILD in *tsan | *asan) echo "the sanitizer stands between the library and the shim"; exit 77 ;; esac
+case $BUILD in *tsan | *asan) echo "the sanitizer is between the library and the shim"; exit 77 ;; esac
 ${CC:-cc} -std=c17 -O1 -shared -fPIC -o "$TMP/fault.so" "$SRC/tests/stress/fault/fault.c" -ldl || { echo "not ok faults: the shim"; exit 1; }
 EVENTS=4000
 # said_well LOST: at most one line that names the cause, and at most one with the number of what was lost; one of them if

@@ -144,7 +144,7 @@ static void put_exec(struct kbench *k, uint64_t ts, uint32_t pid, const char *te
     kbench_put(k, 1, &e, sizeof e, text, len, 0);
 }
 
-/* Both numbers of a process in a container are told, each process's own. */
+/* Both pids of a process in a container are recorded. */
 TEST(a_process_in_a_pid_namespace_of_its_own_has_two_numbers)
 {
     struct kbench *k = kbench_new(NULL);
@@ -171,7 +171,7 @@ TEST(a_process_in_a_pid_namespace_of_its_own_has_two_numbers)
     kbench_free(k);
 }
 
-/* A number that is used again is another process: what the first one was is not told of it. */
+/* A pid that is used again is another process: it does not get the data of the first one. */
 TEST(a_number_that_is_used_again_has_the_new_process_s_command)
 {
     struct kbench *k = kbench_new(NULL);

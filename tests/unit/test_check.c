@@ -254,7 +254,7 @@ static struct sv_event make_open_flow(size_t i, struct sv_arg *a)
     return e;
 }
 
-TEST(flows_past_the_bound_are_told_not_guessed)
+TEST(flows_past_the_bound_are_reported_not_guessed)
 {
     struct sv_dict *d = sv_dict_new();
     sv_dict_process(d, 0, 1);
@@ -279,7 +279,7 @@ static struct sv_event make_begin(size_t i, struct sv_arg *a)
                              .ts_ns = (int64_t)i};
 }
 
-TEST(nesting_past_the_bound_is_told_not_guessed)
+TEST(nesting_past_the_bound_is_reported_not_guessed)
 {
     struct sv_dict *d = sv_dict_new();
     sv_dict_process(d, 0, 1);

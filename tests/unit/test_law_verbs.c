@@ -327,7 +327,7 @@ static bool cut(struct law *l)
 
 TEST(a_cut_of_the_file_is_the_file_of_the_cut)
 {
-    /* Left out is what edges tell at their end, which lies outside: whether there is one, and the CPU time. */
+    /* Left out is what an end edge outside of the window has: whether there is one, and the CPU time. */
     for_seeds(700, 50000, GEN_ALL & ~GEN_UNFINISHED, cut);
 }
 
@@ -344,7 +344,7 @@ static void add_to(struct sv_merge *m, const struct file *f, const char *name, i
     read_close(r, true);
 }
 
-/* Two files as one, told by way of a third. */
+/* Two files merged into a third, as text. */
 static const char *say_merged(struct law *l, struct sv_buf *text, const struct file *a,
                               const struct file *b, struct file *result)
 {

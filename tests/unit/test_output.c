@@ -1,4 +1,4 @@
-/* base/output: a file appears whole or not at all, and the first failure is told. */
+/* base/output: a file appears whole or not at all, and the first failure is reported. */
 #include "core/base/buf.h"
 #include "core/files/output.h"
 #include "tests/harness/test.h"
@@ -128,7 +128,7 @@ TEST(places_that_cannot_be_written)
     }
 }
 
-TEST(a_full_disk_is_told_once)
+TEST(a_full_disk_is_reported_once)
 {
     static const enum sv_compression forms[] = {SV_PLAIN, SV_GZIP};
     for (size_t f = 0; f < TEST_COUNT(forms); f++) {

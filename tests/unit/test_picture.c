@@ -1,4 +1,4 @@
-/* Texts, axes, colours and the SVG painter: what all plots stand on. */
+/* Texts, axes, colours and the SVG painter: the base of all plots. */
 #include "plot/axis.h"
 #include "plot/cairo_paint.h"
 #include "plot/colors.h"

@@ -36,7 +36,7 @@ foreach(source ${sources})
   add_dependencies(tests ${name})
 endforeach()
 
-# sv_sdk_program(<target> <folder in the binary directory> <sources…>): stands on libstave.so, as users do.
+# sv_sdk_program(<target> <folder in the binary directory> <sources…>): links libstave.so, as users do.
 function(sv_sdk_program target folder)
   add_executable(${target} EXCLUDE_FROM_ALL ${ARGN})
   target_link_libraries(${target} PRIVATE sv_flags stave_gpu stave Threads::Threads m)

@@ -33,7 +33,7 @@ struct span_table {
     bool is_left;
 };
 
-/* Where the reading of one side stands. */
+/* The reading position of one side. */
 struct reader {
     sqlite3_stmt *s;
     bool is_done;
@@ -241,7 +241,7 @@ static int compare(const struct reader *a, const struct reader *b)
     return a->to <= b->from ? -1 : b->to <= a->from ? 1 : 0;
 }
 
-/* Finds the next row from where the readers stand. */
+/* Finds the next row from the current positions of the readers. */
 static int find_row(struct span_cursor *c, bool is_left)
 {
     struct reader *a = &c->r[0], *b = &c->r[1];

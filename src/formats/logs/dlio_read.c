@@ -108,7 +108,7 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
     }
     sv_wall_set_date(&l->wall, days);
     if (!s->has_first)
-        sv_wall_tell(l);
+        sv_wall_set_clock(l);
     int64_t ts_ns;
     if (!sv_wall_ns(&l->wall, of_day, &ts_ns))
         return sv_lines_bad(l, "a time before the year 2262");
