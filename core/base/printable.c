@@ -68,15 +68,15 @@ size_t sv_printable(char *out, size_t size, const char *s)
     for (size_t i = 0, n; i < len; i += n) {
         char text[8];
         const char *bytes = s + i;
-        size_t room = n = sv_printable_length(s + i, len - i);
+        size_t n_out = n = sv_printable_length(s + i, len - i);
         if (n == 0) {
-            room = escape(text, s + i, len - i, &n);
+            n_out = escape(text, s + i, len - i, &n);
             bytes = text;
         }
-        if (room >= size - at)
+        if (n_out >= size - at)
             break;
-        memcpy(out + at, bytes, room);
-        at += room;
+        memcpy(out + at, bytes, n_out);
+        at += n_out;
     }
     out[at] = '\0';
     return at;

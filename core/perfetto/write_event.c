@@ -396,8 +396,8 @@ static void depth_count(struct pf_track *t, unsigned kind)
 
 static void write_one(struct pf *w, const struct sv_event *e)
 {
-    uint8_t room[256];
-    struct sv_buf head = {.data = room, .cap = sizeof room, .limit = sizeof room};
+    uint8_t bytes[256];
+    struct sv_buf head = {.data = bytes, .cap = sizeof bytes, .limit = sizeof bytes};
     bool is_loss = e->kind == SV_LOSS;
     if (e->ts_ns < w->origin_ns) /* shapes are not used for steps back: only here */
         pf_origin_lower(w, e->ts_ns);

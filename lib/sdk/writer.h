@@ -86,7 +86,7 @@ bool sv_cut_file(struct sv_session_writer *w);
 
 /* ---- hand_over.c ---- */
 
-bool sv_hand_over(void *writer, struct sv_client_files *room); /* of sv_clients_part() */
+bool sv_hand_over(void *writer, struct sv_client_files *out); /* of sv_clients_part() */
 
 /* ---- stream.c ---- */
 

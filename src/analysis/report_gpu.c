@@ -381,7 +381,7 @@ static void finish_groups(struct grouping *g)
     free(g->next);
 }
 
-static void make_room(struct grouping *g)
+static void make_space(struct grouping *g)
 {
     size_t sum = 0;
     g->next = sv_alloc((g->n + 1) * sizeof *g->next);
@@ -409,7 +409,7 @@ static void find_groups(struct sv_gpu_making *m)
         }
         for (int i = 0; i < 2; i++) {
             if (turn == 0)
-                make_room(&both[i]);
+                make_space(&both[i]);
             else
                 finish_groups(&both[i]);
         }

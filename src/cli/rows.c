@@ -136,8 +136,8 @@ static size_t width_of(const char *s)
 
 static void add_padded(struct sv_printer *p, const char *text, size_t column)
 {
-    size_t width = width_of(text), room = p->widths[column];
-    size_t pad = width < room ? room - width : 0;
+    size_t width = width_of(text), width_max = p->widths[column];
+    size_t pad = width < width_max ? width_max - width : 0;
     bool is_last = column + 1 == p->n_columns && p->form == SV_ROWS_TABLE;
     if (p->is_number[column])
         for (size_t i = 0; i < pad; i++)

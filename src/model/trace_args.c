@@ -547,12 +547,12 @@ uint32_t sv_lists_drop_flow(struct sv_lists *p, uint32_t list, unsigned type, ui
     unsigned flags;
     sv_lists_split(p, list, &begin, &end);
     struct sv_arg *args = sv_alloc(sv_lists_count(p, begin) * sizeof *args);
-    size_t n = sv_lists_decode(p, begin, args), at = n, room = 2 * VALUE_MAX;
+    size_t n = sv_lists_decode(p, begin, args), at = n, cap = 2 * VALUE_MAX;
     for (size_t i = 0; i < n; i++)
-        room += 2 * VALUE_MAX + (args[i].type == SV_ARG_TEXT ? args[i].size : 0);
+        cap += 2 * VALUE_MAX + (args[i].type == SV_ARG_TEXT ? args[i].size : 0);
     while (at > 0 && !(args[at - 1].type == type && args[at - 1].u == id))
         at--;
-    if (at > 0 && reserve(p, room)) { /* texts lie in the pool, which now stays where it is */
+    if (at > 0 && reserve(p, cap)) { /* texts lie in the pool, which now stays where it is */
         sv_lists_decode(p, begin, args);
         memmove(args + at - 1, args + at, (n - at) * sizeof *args);
         begin = --n ? sv_lists_add(p, args, n, &flags) : 0;

@@ -24,7 +24,7 @@ double sv_plot_frame_head(struct sv_picture *p, const struct sv_plot_frame *f, s
 /* Something that must not be overlooked, in the colour of warnings. Returns the y below it. */
 double sv_plot_frame_warn(struct sv_picture *p, double y, struct sv_ref text);
 /* Squares and words in as many lines as it takes; returns the y below them. */
-double sv_plot_frame_legend(struct sv_picture *p, double x, double y, double room,
+double sv_plot_frame_legend(struct sv_picture *p, double x, double y, double max_width,
                             const struct sv_legend *items, size_t n);
 
 /* The axis of the times [from, to) (ns since the start of the trace) on the pixels [x0, x1]. */

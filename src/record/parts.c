@@ -465,7 +465,7 @@ static void look_after_saver(struct sv_recorder *r, bool waits)
         return;
     p->saver = 0;
     if (status != 0)
-        sv_console_note("could not save %s: no room?", p->saving);
+        sv_console_note("could not save %s: is the disk full?", p->saving);
     else
         sv_console_note("saved %s", p->saving);
     p->n_saved += status == 0;

@@ -47,7 +47,7 @@ static inline size_t mutate_sections(struct mutate *m, const struct mutate_shape
     size_t number = mutate_section_number(m, at), len = size - MUTATE_SECTION_HEAD;
     while (number >= n_shapes)
         number -= period;
-    size_t room = m->max - m->size, most = len + (room < len + 256 ? room : len + 256);
+    size_t left = m->max - m->size, most = len + (left < len + 256 ? left : len + 256);
     memcpy(bytes, m->data + at + MUTATE_SECTION_HEAD, len);
     mutate_init(&inner, bytes, len, most, (unsigned)mutate_random(m));
     size_t made = mutate_records(&inner, &shapes[number]);

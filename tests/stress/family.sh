@@ -38,7 +38,7 @@ for scene in workers killed generations threads control finished; do
   run $scene && quiet && whole t.pftrace && [ "$(echo t.*)" = t.pftrace ] && nothing_left
   say $? "$scene: all of it in the parent's file"
 done
-STAVE_BUFFER=16k run threads && quiet && whole t.pftrace; say $? "threads with small rings: children wait for room"
+STAVE_BUFFER=16k run threads && quiet && whole t.pftrace; say $? "threads with small rings: children wait for space"
 [ "$("$STAVE" cat -q t.pftrace | grep -c 'kind=process\|process.*pid=')" -ge 0 ] && [ "$("$STAVE" cat -q t.pftrace | grep -o 'pid=[0-9]*' | sort -u | wc -l)" = 3 ]
 say $? "three processes in it"
 

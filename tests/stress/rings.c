@@ -9,7 +9,7 @@ static void expect(const char *name, unsigned long long n)
     printf("%s %llu\n", name, n);
 }
 
-/* More open slices than the ring has room for their ends: waiting for room would be for ever. */
+/* More open slices than the ring has space for their ends: waiting for space would never end. */
 static void down(int depth)
 {
     STAVE_SCOPE("rings", "deep");

@@ -260,7 +260,7 @@ TEST(flows_past_the_bound_are_reported_not_guessed)
     sv_dict_process(d, 0, 1);
     sv_dict_cstr(d, "name");
     struct sv_check check;
-    /* Flows that ended make room for others. */
+    /* Flows that ended are replaced by others. */
     push_many(sv_check_new(d, 0, 0, &check), (size_t)SV_CHECK_FLOWS_MAX * 6, make_flow);
     CHECK_STR_EQ(found(&check, d), "");
     /* Open ones do not. */

@@ -241,7 +241,7 @@ static size_t fill(struct sv_output *o)
 }
 
 /* The limit of a file's size is met before anything is written past it, and the end still fits. */
-TEST(room_for_the_end)
+TEST(space_for_the_end)
 {
     enum { LIMIT = 100000, END = 20000 };
     struct sv_err err = {0};

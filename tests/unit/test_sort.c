@@ -205,7 +205,7 @@ TEST(memory_stays_bounded)
     sv_sorter_free(s);
 }
 
-TEST(no_room_for_the_temporary_file)
+TEST(no_space_for_the_temporary_file)
 {
     setenv("TMPDIR", "/nonexistent/place", 1);
     struct gen g;

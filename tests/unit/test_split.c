@@ -131,7 +131,7 @@ TEST(slices_to_edges)
         {"S A 3 0 x; S A 3 0 y", "B A 3 x; E A 3; B A 3 y; E A 3", 0},
         {"S A 3 4 x; S A 3 0 y; S A 3 0 z", "B A 3 x; B A 3 y; E A 3; B A 3 z; E A 3; E A 7", 0},
         {"S A 1 4 x; S A 5 0 y", "B A 1 x; E A 5; B A 5 y; E A 5", 0},
-        /* overlap goes to lanes and comes back when there is room */
+        /* overlap goes to lanes and comes back when the row is free */
         {"S A 1 5 x; S A 3 5 y; S A 7 5 z", "B A 1 x; B A1 3 y; E A 6; B A 7 z; E A1 8; E A 12", 0},
         {"S A 1 9 x; S A 2 9 y; S A 3 9 z; S A 4 2 w",
          "B A 1 x; B A1 2 y; B A2 3 z; B A 4 w; E A 6; E A 10; E A1 11; E A2 12", 0},

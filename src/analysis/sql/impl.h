@@ -1,4 +1,4 @@
-/* Inside the SQL room: what its files share. Nobody else includes this.
+/* Internal header of analysis/sql: what its files share.
  *
  *   sql.c         the connection, running statements, export
  *   analysis/sql/table.c   virtual tables: one implementation for all, driven by struct sv_sql_table

@@ -276,7 +276,7 @@ static int span_next(sqlite3_vtab_cursor *base)
     struct span_cursor *c = (struct span_cursor *)base;
     bool is_left = ((struct span_table *)base->pVtab)->is_left;
     int rc = SQLITE_OK;
-    if (c->has_b) { /* whoever ends first makes room */
+    if (c->has_b) { /* the one that ends first is advanced */
         bool a_ends = c->r[0].to <= c->r[1].to, b_ends = c->r[1].to <= c->r[0].to;
         if (b_ends)
             rc = advance(&c->r[1]);

@@ -215,15 +215,15 @@ static void unpack_start(struct sv_pf *r, const struct sv_pf_packet *k)
 #endif
 }
 
-static void inflate_some(struct sv_pf *r, uint8_t *at, size_t room)
+static void inflate_some(struct sv_pf *r, uint8_t *at, size_t cap)
 {
     struct sv_pf_unpacker *u = r->unpacker;
     u->zlib.next_in = (Bytef *)(uintptr_t)u->src;
     u->zlib.avail_in = (uInt)u->src_len;
     u->zlib.next_out = at;
-    u->zlib.avail_out = (uInt)room;
+    u->zlib.avail_out = (uInt)cap;
     int rc = inflate(&u->zlib, Z_NO_FLUSH);
-    size_t made = room - u->zlib.avail_out;
+    size_t made = cap - u->zlib.avail_out;
     u->src += u->src_len - u->zlib.avail_in;
     u->src_len = u->zlib.avail_in;
     u->len += made;
@@ -237,10 +237,10 @@ static void inflate_some(struct sv_pf *r, uint8_t *at, size_t room)
 }
 
 #ifdef SV_HAVE_ZSTD
-static void unzstd_some(struct sv_pf *r, uint8_t *at, size_t room)
+static void unzstd_some(struct sv_pf *r, uint8_t *at, size_t cap)
 {
     struct sv_pf_unpacker *u = r->unpacker;
-    ZSTD_outBuffer out = {at, room, 0};
+    ZSTD_outBuffer out = {at, cap, 0};
     ZSTD_inBuffer in = {u->src, u->src_len, 0};
     size_t rc = ZSTD_decompressStream(u->zstd, &out, &in);
     u->src += in.pos;
@@ -251,16 +251,16 @@ static void unzstd_some(struct sv_pf *r, uint8_t *at, size_t room)
         unpack_stop(u);
     } else if (rc == 0 && u->src_len == 0) {
         unpack_stop(u);
-    } else if (rc != 0 && u->src_len == 0 && out.pos < room) {
+    } else if (rc != 0 && u->src_len == 0 && out.pos < cap) {
         sv_pf_damage(r, "broken compressed packet", "it ends too early");
         unpack_stop(u);
     }
 }
 #else
-static void unzstd_some(struct sv_pf *r, uint8_t *at, size_t room)
+static void unzstd_some(struct sv_pf *r, uint8_t *at, size_t cap)
 {
     (void)at;
-    (void)room;
+    (void)cap;
     unpack_stop(r->unpacker);
 }
 #endif
