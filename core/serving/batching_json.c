@@ -186,14 +186,8 @@ static void put_congestion_track(struct sv_batching_json *j)
 static int64_t worker_tid(struct sv_batching_json *j, const struct sv_life_worker *w, uint32_t lane)
 {
     int64_t base = TID_WORKERS + (int64_t)w->number * TIDS_PER_WORKER, tid = base + lane;
-    char label[96], suffix[16] = "";
-    if (lane > 0)
-        snprintf(suffix, sizeof suffix, " #%u", lane + 1);
-    if (w->device >= 0)
-        snprintf(label, sizeof label, "device %d worker %d (%s)%s", w->device, w->number, w->type,
-                 suffix);
-    else
-        snprintf(label, sizeof label, "worker-%d (%s)%s", w->number, w->type, suffix);
+    char label[SV_WORKER_LABEL_MAX];
+    sv_life_worker_label(w, lane, label);
     bool is_new;
     uint64_t hash = sv_hash_bytes(label, strlen(label), 1);
     uint64_t *known = sv_map_add(&j->labels, (uint64_t)tid, &is_new);

@@ -181,6 +181,19 @@ const struct sv_life_worker *sv_life_worker(struct sv_life *l, int32_t worker)
     return worker_at(l, worker);
 }
 
+void sv_life_worker_label(const struct sv_life_worker *w, uint32_t lane,
+                          char label[SV_WORKER_LABEL_MAX])
+{
+    char suffix[16] = "";
+    if (lane > 0)
+        snprintf(suffix, sizeof suffix, " #%u", lane + 1);
+    if (w->device >= 0)
+        snprintf(label, SV_WORKER_LABEL_MAX, "device %d worker %d (%s)%s", w->device, w->number,
+                 w->type, suffix);
+    else
+        snprintf(label, SV_WORKER_LABEL_MAX, "worker-%d (%s)%s", w->number, w->type, suffix);
+}
+
 static void put_worker(struct sv_life *l, const struct sv_life_call *c)
 {
     struct sv_life_worker *w = worker_at(l, (int32_t)c->id);
@@ -351,6 +364,19 @@ static bool knows_run(const struct sv_life_batch *b)
     return b->is_failed || (b->is_submitted && b->is_finished);
 }
 
+/* Reports the end of a request, frees its slot and takes it out of its batch. */
+static void drop_request(struct sv_life *l, uint32_t slot, enum sv_life_moment moment,
+                         const struct sv_life_batch *b)
+{
+    struct sv_life_request *r = &l->requests[slot];
+    l->counts.queued -= r->is_waiting;
+    r->is_waiting = false;
+    report(l, moment, r->end_ns, r, b);
+    uint32_t batch = r->batch;
+    free_request(l, slot);
+    leave_batch(l, batch);
+}
+
 /* The request has a fate, and its batch (if any) all that its phases need. */
 static void end_request(struct sv_life *l, uint32_t slot)
 {
@@ -361,12 +387,7 @@ static void end_request(struct sv_life *l, uint32_t slot)
     case SV_FATE_CANCELLED: l->counts.cancelled++; break;
     default: l->counts.requests++; break;
     }
-    l->counts.queued -= r->is_waiting;
-    r->is_waiting = false;
-    report(l, SV_MOMENT_REQUEST_OVER, r->end_ns, r, b);
-    uint32_t batch = r->batch;
-    free_request(l, slot);
-    leave_batch(l, batch);
+    drop_request(l, slot, SV_MOMENT_REQUEST_OVER, b);
 }
 
 static void end_waiting_requests(struct sv_life *l, uint32_t batch)
@@ -428,12 +449,7 @@ static void put_rejected(struct sv_life *l, const struct sv_life_call *c)
     r->end_ns = c->time_ns;
     r->fate = SV_FATE_REJECTED;
     l->counts.rejected++;
-    l->counts.queued -= r->is_waiting;
-    r->is_waiting = false;
-    report(l, SV_MOMENT_REJECTED, c->time_ns, r, NULL);
-    uint32_t batch = r->batch;
-    free_request(l, slot);
-    leave_batch(l, batch);
+    drop_request(l, slot, SV_MOMENT_REJECTED, NULL);
 }
 
 static void leave_queue(struct sv_life *l, struct sv_life_request *r, int64_t time_ns)

@@ -138,6 +138,10 @@ uint64_t sv_life_open_batches(const struct sv_life *l);
 const char *sv_life_model(const struct sv_life *l, uint32_t model); /* "model" when unknown */
 /* Never NULL: a worker that was not described has the type "unknown". */
 const struct sv_life_worker *sv_life_worker(struct sv_life *l, int32_t worker);
+/* The name of a worker's row: "device 0 worker 3 (opencl) #2". */
+enum { SV_WORKER_LABEL_MAX = 96 };
+void sv_life_worker_label(const struct sv_life_worker *w, uint32_t lane,
+                          char label[SV_WORKER_LABEL_MAX]);
 
 /* ---- phases ---- */
 

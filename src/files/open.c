@@ -315,6 +315,23 @@ int sv_run(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *w
     return code < 0 ? code : closed;
 }
 
+int sv_copy_trace(const struct sv_copy *c, struct sv_err *err)
+{
+    struct sv_dict *dict = sv_dict_new();
+    struct sv_opened in;
+    struct sv_sink *sink;
+    int code = sv_open_input(c->path, c->from, 0, dict, &in, err);
+    if (code >= 0)
+        code = sv_open_output(c->out, dict, &in.report, &sink, err);
+    if (code >= 0 && c->before)
+        code = c->before(c->ctx, dict, &in.report, &sink, err);
+    if (code >= 0)
+        code = sv_run(&in, sink, c->strict, c->what, err);
+    sv_opened_close(&in);
+    sv_dict_free(dict);
+    return code;
+}
+
 /* ---- lists for the help ---- */
 
 static void add_list(struct sv_buf *out, enum sv_format_list which, bool is_help)

@@ -97,6 +97,18 @@ int sv_run(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *w
 int sv_run_into(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *what,
                 struct sv_err *err);
 
+/* One input into one output. `before` (may be NULL) puts stages before the writer: it replaces *sink, or closes it and fails. */
+struct sv_copy {
+    const char *path, *from;
+    const struct sv_output_choice *out;
+    bool strict;
+    const char *what; /* as for sv_run() */
+    int (*before)(const void *ctx, struct sv_dict *dict, struct sv_report *report,
+                  struct sv_sink **sink, struct sv_err *err);
+    const void *ctx;
+};
+int sv_copy_trace(const struct sv_copy *c, struct sv_err *err);
+
 /* Puts the file's name (and the position) into the message. Returns err->code. */
 int sv_err_in_file(struct sv_err *err, const char *path);
 

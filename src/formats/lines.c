@@ -403,12 +403,7 @@ struct sv_event *sv_put_event(struct sv_lines *l, struct sv_batch *b, unsigned k
                               sv_track track, sv_str name, const char *cat)
 {
     sv_str category = sv_dict_cstr(l->dict, cat);
-    struct sv_event *e = sv_batch_event(b);
-    e->kind = (uint8_t)kind;
-    e->ts_ns = ts_ns;
-    e->track = track;
-    e->name = name;
-    e->cat = category;
+    struct sv_event *e = sv_batch_put(b, kind, ts_ns, track, name, category);
     sv_batch_finish(b, e);
     return e;
 }

@@ -69,6 +69,10 @@ bool test_mem_eq(const void *a, const void *b, size_t size, const char *ta, cons
 const char *test_source(const char *relative);
 const char *test_scratch(const char *name);
 
+/* A small text file: its content is replaced, or read until the next call ("(absent)": there is none). */
+void test_write_file(const char *path, const char *text);
+const char *test_read_file(const char *path);
+
 /* The k-th allocation from now on (1 = the next) and all later ones fail; 0 switches it off. Loop over
  * k until test_alloc_failed() says that the code no longer reached it. */
 void test_alloc_fail(unsigned k);
