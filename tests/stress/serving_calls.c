@@ -26,7 +26,7 @@ static void open_in(const char *dir, bool is_newer, bool truncate)
                                           .truncate = truncate,
                                           .full = STAVE_FULL_BLOCK,
                                           .names = is_newer ? STAVE_SERVING_NAMES_NEWER
-                                                            : STAVE_SERVING_NAMES_SEED};
+                                                            : STAVE_SERVING_NAMES_DEFAULT};
     s = stave_serving_open(&config, message, sizeof message);
     if (!s) {
         fprintf(stderr, "serving: %s\n", message);
