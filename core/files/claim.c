@@ -126,7 +126,7 @@ int sv_claim_set_session(struct sv_claim *c, const char *session, struct sv_err 
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the session's name is too long");
     }
     if (!holds_marker(c))
-        return sv_err_set(err, SV_EHELD, SV_NO_POS, "%.300s was taken away", c->marker);
+        return sv_err_set(err, SV_EHELD, SV_NO_POS, "%.300s was removed", c->marker);
     errno = make_marker(c, rename);
     if (errno != 0)
         return sv_err_sys(err, "cannot write %.300s", c->marker);

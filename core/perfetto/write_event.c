@@ -445,7 +445,7 @@ void pf_event_write(struct pf *w, const struct sv_event *e)
     begin.dur_ns = 0;
     write_one(w, &begin);
     if (__builtin_add_overflow(e->ts_ns, e->dur_ns, &end.ts_ns))
-        sv_report_add(w->report, SV_DAMAGE, "slice whose end is no time", 1, SV_NO_POS,
+        sv_report_add(w->report, SV_DAMAGE, "slice whose end is out of range", 1, SV_NO_POS,
                       "it stays without an end");
     else if (e->dur_ns >= 0)
         write_one(w, &end);

@@ -76,8 +76,8 @@ struct sv_process {
     _Atomic uint32_t writer_state;
     _Atomic uint32_t is_ending;      /* a signal ends the program: signals.c */
     struct sv_session_file *session; /* NULL: no directory yet */
-    const struct sv_session_file
-        *collector; /* of a client: whose writer reads our rings; else NULL */
+    /* Of a client: the session whose writer reads our rings; else NULL. */
+    const struct sv_session_file *collector;
     int64_t collector_looked_ns;
     _Atomic uint32_t is_orphan; /* a client whose collector is gone: its rings are for recovery */
     bool resumes; /* the next writer begins where a collector has left off, not at the heads */

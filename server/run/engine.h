@@ -75,8 +75,7 @@ struct sv_model {
     struct sv_infer_model describes;
     uint32_t traced; /* its number in the trace */
     uint32_t rows_max;
-    uint32_t
-        slot_rows; /* rows that a slot can hold: more than rows_max where a model requires it */
+    uint32_t slot_rows; /* that a slot holds: more than rows_max where a model requires it */
     struct sv_queue queue;
     pthread_t batcher;
     bool has_batcher;

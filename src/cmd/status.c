@@ -40,7 +40,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     }
     const char *problem = n == 0 ? sv_running_problem(text, sizeof text) : NULL;
     if (n == 0 && !problem)
-        sv_console_note("no recording runs");
+        sv_console_note("no recording is running");
     free(all);
     return problem ? sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s", problem) : 0;
 }

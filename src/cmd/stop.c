@@ -65,8 +65,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code >= 0 && problem)
         code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s", problem);
     else if (code >= 0 && n_stopped == 0)
-        code = word ? sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording '%s' runs", word)
-                    : sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording runs");
+        code = word ? sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording '%s' is running", word)
+                    : sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording is running");
     free(all);
     return code;
 }

@@ -177,7 +177,7 @@ static int choose_format_of(const struct sv_output_choice *choice, struct chosen
         return 0;
     if (strcmp(path, "-") == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "say which format to write: -o FILE or --to FORMAT");
+                          "no output format: use -o FILE or --to FORMAT");
     return not_among("no format has the suffix of", path, SV_LIST_SUFFIXES, NULL, err);
 }
 
@@ -435,7 +435,7 @@ int sv_expect_operands(const struct sv_words *operands, size_t at_least, size_t 
                        const char *what, struct sv_err *err)
 {
     if (operands->n < at_least)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s missing; --help shows how", what);
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s missing; see --help", what);
     if (operands->n > at_most)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "one %s too many: '%s'", what,
                           operands->items[at_most]);

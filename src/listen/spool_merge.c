@@ -106,7 +106,7 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
     if (n == SV_EIO || n == SV_ENOMEM)
         return sv_err_set(err, n, why.pos, "%s", why.msg);
     if (n < 0) {
-        sv_report_add(s->source.report, SV_DAMAGE, "a sender's stream cannot be read on", 1,
+        sv_report_add(s->source.report, SV_DAMAGE, "a sender's stream cannot be read further", 1,
                       why.pos, "%s: %s", s->slot->peer, why.msg);
         s->is_damaged = true;
     }
@@ -250,7 +250,7 @@ static void say(const char *path, const struct sv_spool_result *r)
     if (r->lost == 0 && r->cut == 0)
         sv_console_note("%s: %zu senders, %s events", path, r->senders, events);
     else
-        sv_console_note("%s: %zu senders, %s events; %s were lost, and %zu stream%s not whole",
+        sv_console_note("%s: %zu senders, %s events; %s were lost, and %zu stream%s incomplete",
                         path, r->senders, events, sv_human_count(lost, r->lost), r->cut,
                         r->cut == 1 ? " is" : "s are");
 }

@@ -60,7 +60,7 @@ static int wait_for_word(pid_t pid, int fd, struct sv_err *err)
     if (end && end[1]) {
         *end = '\0';
         sv_console_note("recording in the background as %d, to %s; 'stave stop %d' ends it, its "
-                        "words are in %s.log",
+                        "messages are in %s.log",
                         (int)pid, out, (int)pid, out);
         return 0;
     }

@@ -269,7 +269,7 @@ int sv_record_output_fail(struct sv_recorder *r, struct sv_err *err)
     /* With an unknown number first: the file is valid even if this is never done again. */
     write_end(r, 0, &ignored);
     note_whole(r);
-    sv_console_note("%s: %s: what comes from now on is counted, not recorded", r->options->out.path,
+    sv_console_note("%s: %s: later events are counted but not recorded", r->options->out.path,
                     reason(r));
     return 0;
 }

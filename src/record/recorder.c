@@ -183,8 +183,8 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
                           SAMPLE_HZ_MAX);
     if (o->calls && !sv_calls_groups(o->calls, &k.groups, bad))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--calls: no group '%s'; there is files, maps, sync, names, stat, "
-                          "sockets, uring and all",
+                          "--calls: unknown group '%s'; available: files, maps, sync, names, stat, "
+                          "sockets, uring, all",
                           bad);
     int code = parse_ns(o->min_latency, "min-latency", &shortest, err);
     if (code >= 0)
@@ -255,7 +255,8 @@ static int join_matching(struct sv_recorder *r, struct sv_err *err)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--comm: no process is called '%s'",
                               o->comm);
         if (n == 0)
-            sv_console_note("no process is called '%s' yet; those that come are recorded", o->comm);
+            sv_console_note(
+                "no process is called '%s' yet; processes that start later are recorded", o->comm);
         code = join(r, pids, n, err);
     }
     if (code >= 0 && o->cgroup) {
@@ -263,8 +264,9 @@ static int join_matching(struct sv_recorder *r, struct sv_err *err)
         if (n == 0 && !r->kernel)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--cgroup: no process in '%s'", o->cgroup);
         if (n == 0)
-            sv_console_note("no process is in cgroup '%s' yet; those that come are recorded",
-                            o->cgroup);
+            sv_console_note(
+                "no process is in cgroup '%s' yet; processes that enter later are recorded",
+                o->cgroup);
         code = join(r, pids, n, err);
     }
     return code;

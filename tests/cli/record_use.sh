@@ -75,7 +75,7 @@ check inject_keeps diff inject_chain.out <(printf '%s\n' "/a:/b:$TMP/inject/libs
 run_any inject_again 0 env OPENCL_LAYERS="$TMP/inject/libstave-opencl.so" "$STAVE" record "${quiet[@]}" -o i.pftrace --inject opencl -- sh -c "$show"
 check inject_once test "$(head -n 1 inject_again.out)" = "$TMP/inject/libstave-opencl.so"
 run_any inject_unknown 2 "$STAVE" record -q -o i.pftrace --inject opncl -- true
-check inject_unknown_says grep -q "no 'opncl'; did you mean 'opencl'?" inject_unknown.err
+check inject_unknown_says grep -q "unknown interface 'opncl'; did you mean 'opencl'?" inject_unknown.err
 run_any inject_joins 2 "$STAVE" record -q -o i.pftrace --inject nvtx --all
 rm inject/libstave-itt.so; cp "$STAVE" ./stave_alone
 run_any inject_missing 4 ./stave_alone record -q -o i.pftrace --inject itt -- true
