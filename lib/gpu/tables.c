@@ -58,7 +58,7 @@ static void watch_forks(void)
 
 /* ---- devices ---- */
 
-/* Number 0 exists as soon as somebody uses it: a row for work that names no stream. */
+/* Number 0 exists as soon as it is used: a row for work that names no stream. */
 static void open_nothing(void)
 {
     sv_gpu_lock();

@@ -72,7 +72,7 @@ struct sv_process {
     _Atomic uint32_t lock; /* thread that holds it, 0: free */
     _Atomic uint32_t start_failed, output_failed;
     _Atomic uint32_t n_waiting; /* threads that wait for space */
-    /* enum sv_session_writer_state; futex: whoever waits for its end */
+    /* enum sv_session_writer_state; a futex for those who wait for its end */
     _Atomic uint32_t writer_state;
     _Atomic uint32_t is_ending;      /* a signal ends the program: signals.c */
     struct sv_session_file *session; /* NULL: no directory yet */

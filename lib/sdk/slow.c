@@ -34,7 +34,7 @@ static uint32_t this_thread(void)
     return (uint32_t)syscall(SYS_gettid);
 }
 
-/* ---- the lock: the holder's number, and whether somebody waits. Taking it is one instruction, so that a signal handler sees either
+/* ---- the lock: the holder's number, and whether others wait. Taking it is one instruction, so that a signal handler sees either
  * nobody or its own thread ---- */
 
 #define WAITERS 0x80000000u
@@ -54,7 +54,7 @@ bool sv_lock(void)
                                                     memory_order_relaxed)) {
         if ((seen & ~WAITERS) == me)
             return false;
-        mine = me | WAITERS; /* others may wait, too: whoever has waited wakes the next */
+        mine = me | WAITERS; /* others may wait, too: each waiter wakes the next one */
         if (seen == 0)
             continue;
         uint32_t marked = seen | WAITERS;
@@ -157,7 +157,7 @@ static void make_key_once(void)
     pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
-/* In a child the pages are wiped: `ready` is 0 again, and whoever comes first fills them. */
+/* In a child the pages are wiped: `ready` is 0 again, and the first thread fills them. */
 bool sv_process_init(void)
 {
     struct sv_process *p = __atomic_load_n(&sv_process, __ATOMIC_ACQUIRE);

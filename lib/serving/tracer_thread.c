@@ -147,7 +147,7 @@ static int64_t now_ms(void)
     return stave_now_ns() / 1000000;
 }
 
-/* Waits a little, or until somebody asks for something. False: the end. */
+/* Waits a little, or until a request comes. False: the end. */
 static bool rest(struct sv_tracer_thread *t, uint64_t flush)
 {
     struct timespec until;

@@ -443,7 +443,7 @@ static struct sv_yaml_node *read_item(struct parser *p, int indent)
     return read_value(p, indent, false);
 }
 
-/* Is this still one of ours? 1: yes; 0: it ends here; negative: it is indented like nobody else. */
+/* Is this still an item of the list? 1: yes; 0: it ends here; negative: its indentation fits no list. */
 static int goes_on(struct parser *p, const struct sv_yaml_node *owner, int indent)
 {
     if (p->at == p->end || column(p) < indent)
@@ -496,7 +496,7 @@ static struct sv_yaml_node *read_block(struct parser *p)
 
 /* ---- the document ---- */
 
-/* Control characters, NUL among them, and broken UTF-8 have no business in a configuration. */
+/* Control characters, including NUL, and invalid UTF-8 are refused. */
 static int check_bytes(struct parser *p)
 {
     uint32_t line = 1;

@@ -30,7 +30,7 @@ struct import {
 
 struct file {
     char *path;
-    const struct sv_format *format; /* NULL: none of ours, or left out */
+    const struct sv_format *format; /* NULL: unknown, or left out */
     const char *covered_by;         /* left out: the file that says the same and more, borrowed */
     bool was_found;                 /* in a folder, not named by the user */
 };

@@ -232,7 +232,7 @@ static size_t count_pending(const struct listener *l, const struct sv_peer *peer
     return n;
 }
 
-/* Whoever means well has greeted long before others have taken all places: the one that has waited longest makes place. */
+/* Real senders greet at once: when all places are taken, the connection that has waited longest without a greeting is closed. */
 static void make_place(struct listener *l, const struct sv_peer *peer)
 {
     struct sender *oldest;

@@ -16,7 +16,7 @@ enum { BACKLOG = 1024 };
 
 /* ---- local ---- */
 
-/* A socket that one of ours left behind refuses connections. */
+/* A socket that an ended listener left behind refuses connections. */
 static int clear_path(const struct sockaddr_un *a, struct sv_err *err)
 {
     struct stat st;

@@ -1,5 +1,5 @@
 /* One sender of `stave listen`, without its socket: the greeting, and the frames on their way into the spool (sdk/stream_wire.h says what is on
- * the wire). Every byte is a stranger's. Used by listen.c and fed directly by tests. */
+ * the wire). Every byte is untrusted. Used by listen.c and fed directly by tests. */
 #ifndef SV_LISTEN_SENDER_H
 #define SV_LISTEN_SENDER_H
 

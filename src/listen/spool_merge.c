@@ -1,7 +1,7 @@
 /* From a spool to the trace: each sender's stream is read by the Perfetto reader with a dictionary of its own, what is missing of it is
  * added as a loss, and the merge puts all of them on one time axis. The same at the end of `stave listen` and in `stave recover`.
  *
- * Streams are strangers' bytes: one that is damaged, or whose clock fits no other's, must not cost the others anything. */
+ * Streams are untrusted bytes: one that is damaged, or whose clock fits no other's, must not cost the others anything. */
 #include "cli/console.h"
 #include "core/files/trusted.h"
 #include "core/stream/machine.h"

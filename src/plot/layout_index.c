@@ -1,6 +1,6 @@
 /* The layout's index: which rows there are, in which order, on which lines their slices lie, and a summary of every 64 slices.
  *
- * Made once per trace by whoever draws it, used by every layout. Rows are grouped by process, or by
+ * Made once per trace, used by every layout of it. Rows are grouped by process, or by
  * the topmost track above them (CPU, disks, a GPU), processes last; within a group a track is followed by those below it, threads
  * come first, by tid, then the other tracks by their order and name. Summaries are by row of the store: the lines that
  * 64 (and 4,096) neighbours lie on, and the longest of them. Costs one pass over two columns and less than half a byte per slice. */

@@ -34,7 +34,7 @@ void sv_record_output_session(struct sv_recorder *r, const char *dir);
 
 /* An output that cannot be written ends the file, not the recording: what comes afterwards is counted. Returns 0 and clears `err`. */
 int sv_record_output_fail(struct sv_recorder *r, struct sv_err *err);
-/* When it is time (or must be): everything up to here is in the file, and whoever reads it after a kill knows so. */
+/* When it is time (or must be): everything up to here is in the file, and a reader after a kill can see this. */
 void sv_record_commit(struct sv_recorder *r, int64_t now, bool must, struct sv_err *err);
 /* In the middle of a round that brings many events: little is lost when a disk fills. */
 void sv_record_commit_many(struct sv_recorder *r, struct sv_err *err);

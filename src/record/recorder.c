@@ -597,7 +597,7 @@ static void list_recording(struct sv_recorder *r)
         sv_console_note("'stave status' and 'stave stop' cannot find this recording: %s", text);
 }
 
-/* To whoever waits for --detach. */
+/* To the process that waits for --detach. */
 static void announce(struct sv_recorder *r)
 {
     if (r->word >= 0 && write(r->word, "b", 1) == 1) {

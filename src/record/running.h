@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Written as it is: whoever reads it is the same program on the same machine, or does not understand it. */
+/* Written as it is in memory: only the same program on the same machine reads it. */
 struct sv_running {
     char magic[8]; /* also the version */
     struct sv_process_id id;

@@ -563,7 +563,7 @@ static int64_t odd_start(struct rng *r)
     return i < 7 ? starts[i] : any;
 }
 
-/* A stretch of the events track by track, as whoever reads threads one by one gives them. */
+/* A stretch of the events track by track, as from a source that reads threads one by one. */
 static void by_track(struct sv_event *events, size_t n)
 {
     struct sv_event copy[64];

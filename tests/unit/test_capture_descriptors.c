@@ -263,7 +263,7 @@ TEST(close_range_that_only_marks_marks_what_was_open_when_it_began)
     kbench_free(k);
 }
 
-/* The book says /a, the kernel says that it is another file: then no path is right. It is /a again where the kernel says so. */
+/* The descriptor was /a, but the kernel reports another inode: no path is recorded. It is /a again where the kernel reports its inode. */
 TEST(a_descriptor_that_is_another_file_has_no_path)
 {
     struct kbench *k = kbench_new(NULL);

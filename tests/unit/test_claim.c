@@ -578,7 +578,7 @@ TEST(only_what_was_there_is_replaced)
     CHECK_STR_EQ(test_read_file(in_scratch("t.2.json.gz")), "again");
 }
 
-/* The rule holds for whoever recovers it later, too. */
+/* The rule holds for a later recovery, too. */
 TEST(recovery_knows_what_may_be_replaced)
 {
     const char *out = in_scratch("t.pftrace");

@@ -1,4 +1,4 @@
-/* What a stranger sends to `stave listen`: greetings, frames in pieces of any size, and the spool that keeps them whatever happens. */
+/* What any sender may send to `stave listen`: greetings, frames in pieces of any size, and the spool that keeps them whatever happens. */
 #include "files/open.h"
 #include "listen/sender.h"
 #include "tests/harness/test.h"

@@ -200,7 +200,7 @@ static const struct sv_drain_ring *ring_of(const struct sv_tracks *t,
     return at && *at < in->n_rings ? &in->rings[*at] : NULL;
 }
 
-/* By its number. What was ended before is as good as nothing: whoever ends it again means another one. */
+/* By its number. One that has ended is ignored: a second end means another slice. */
 static void find_by_id(struct sv_tracks *t, const struct sv_tracks_input *in,
                        struct sv_track_edge *e, uint32_t index)
 {
@@ -535,7 +535,7 @@ static bool try_plan(struct sv_tracks *t, const struct sv_tracks_input *in)
     return has_moved(in);
 }
 
-/* Where all wait, whoever waits for the second time goes on. */
+/* Where all wait, one that waits for the second time continues. */
 bool sv_tracks_plan(struct sv_tracks *t, const struct sv_tracks_input *in)
 {
     t->is_forced = false;

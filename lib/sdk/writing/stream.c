@@ -152,7 +152,7 @@ static bool read_reply(int fd, int64_t limit, struct sv_err *err)
     if (strcmp(reply, "OK") == 0)
         return true;
     bool says_why = strncmp(reply, "NO ", 3) == 0;
-    for (char *c = reply; *c; c++) /* a stranger's bytes on our user's terminal */
+    for (char *c = reply; *c; c++) /* untrusted bytes on the user's terminal */
         if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
             *c = '?';
     sv_err_set(err, SV_EIO, SV_NO_POS, "the listener refused: %s",

@@ -134,7 +134,7 @@ static bool deliver_spill(struct sv_pf *r, struct sv_batch *b)
     if (!r->spill)
         r->spill_last = NULL;
     c->next = NULL;
-    if (c->batch.n == 0) { /* whoever asked for it had no event in the end */
+    if (c->batch.n == 0) { /* the caller added no event */
         free_chunks(c);
         return true;
     }

@@ -53,7 +53,7 @@ static __always_inline struct sv_wire_counts *my_counts(void)
     return bpf_map_lookup_elem(&counts, &zero);
 }
 
-/* Only losses are counted here: what was kept is counted by whoever reads it. */
+/* Only losses are counted here: what was kept is counted by the reader. */
 static __always_inline void count(unsigned kind, bool is_kept)
 {
     if (is_kept || kind >= SV_WIRE_KINDS)
