@@ -229,7 +229,7 @@ static int memory_failure(struct sv_input *in)
                       in->compression);
 }
 
-/* One turn of inflate: true when the member goes on or ended well, false when the stream is done for. Without new bytes
+/* One turn of inflate: true when the member continues or ended well, false when the stream is done for. Without new bytes
  * it may still give some that it held back. */
 static bool inflate_turn(struct sv_input *in)
 {

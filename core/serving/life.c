@@ -329,7 +329,7 @@ static uint32_t batch_at(struct sv_life *l, uint64_t id)
     return slot != NONE ? slot : new_batch(l, id);
 }
 
-/* Its requests go on without it. */
+/* Its requests continue without it. */
 static void drop_batch(struct sv_life *l, uint32_t slot)
 {
     struct sv_life_batch *b = &l->batches[slot];

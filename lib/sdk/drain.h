@@ -19,7 +19,7 @@ struct sv_drain_ring {
     uint64_t stop;                    /* how far the plan goes: see drain_tracks.h */
     uint64_t waited;                  /* where it waited for another ring for a whole round */
     uint32_t number, edge, edges_end; /* the ring's own; the next of the plan and the last */
-    const struct sv_mark *mark;       /* to go on from, until it is known; else NULL */
+    const struct sv_mark *mark;       /* to continue from, until it is known; else NULL */
     uint32_t owner;                   /* of the track below */
     uint32_t depth;                   /* open slices */
     sv_track track;

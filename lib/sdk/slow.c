@@ -100,7 +100,7 @@ static void *wiped_pages(size_t bytes)
 
 static _Thread_local bool has_asked_writer;
 
-/* The writer pauses, or is too busy to: after a tenth of a second the fork goes on without. */
+/* The writer pauses, or is too busy to: after a tenth of a second the fork continues without. */
 static void before_fork(void)
 {
     struct sv_process *p = sv_process;

@@ -249,7 +249,7 @@ static void add_item(struct sv_io_group *g, const struct item *i)
 #define TRANSFERRED (UINT64_C(1) << 62)
 #define POSITION    (TRANSFERRED - 1)
 
-/* Does this transfer go on where the stream's last one ended? Without an offset (-1) a descriptor goes on by itself, unless it was moved. */
+/* Does this transfer continue where the stream's last one ended? Without an offset (-1) a descriptor continues by itself, unless it was moved. */
 static void compare_place(struct maker *m, uint64_t stream, struct item *i, int64_t offset)
 {
     uint64_t *state = sv_map_add(&m->streams, stream, NULL);

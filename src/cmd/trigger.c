@@ -1,4 +1,4 @@
-/* stave trigger: a recording with --last saves what its ring holds, and goes on. */
+/* stave trigger: a recording with --last saves what its ring holds, and continues. */
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "files/open.h"

@@ -4,7 +4,7 @@
  *     if (sv_csv_split(&line, p, len)) … line.fields[i] …      valid until the next split
  *     sv_csv_fini(&line);
  *
- * A field does not go on in the next line: none of the servers' files has such ones. */
+ * A field does not continue in the next line: none of the servers' files has such ones. */
 #ifndef SV_FORMATS_CSV_LINE_H
 #define SV_FORMATS_CSV_LINE_H
 

@@ -42,7 +42,7 @@ struct sv_frames {
 };
 
 enum sv_frames_step {
-    SV_FRAMES_MORE,  /* all bytes are used; the frame goes on */
+    SV_FRAMES_MORE,  /* all bytes are used; the frame continues */
     SV_FRAMES_HEAD,  /* a head is whole: `frame` is new */
     SV_FRAMES_WHOLE, /* a frame is whole */
     SV_FRAMES_BAD    /* no such head can be */

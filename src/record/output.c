@@ -2,7 +2,7 @@
  *
  * What was recorded stays. The file grows under a claimed name and is committed a few times a second: flushed, and its length noted in the claim
  * and in the session. When it cannot be written any longer it is cut at the last commit and gets its end, with the loss in it, in bytes that were
- * reserved for that (core/files/output.h); the command goes on, and everything it does is still taken from the kernel and from clients, to be counted. */
+ * reserved for that (core/files/output.h); the command continues, and everything it does is still taken from the kernel and from clients, to be counted. */
 #include "record/output.h"
 
 #include "cli/console.h"
@@ -300,7 +300,7 @@ static void quote(const char *word, char *to, size_t size)
     to[at] = '\0';
 }
 
-/* Keeps all there is, and says how to go on: the command is printed whole, whatever else must be shortened. */
+/* Keeps all there is, and says how to continue: the command is printed whole, whatever else must be shortened. */
 static int keep(struct sv_recorder *r, struct sv_err *err)
 {
     char word[sizeof err->msg - 64], how[sizeof err->msg];

@@ -2,7 +2,7 @@
  *
  * A part ends its open slices and the next one begins them again, so each is whole by itself. The segments of a ring are not: they are joined byte by
  * byte, which Perfetto's format allows, behind a small file with what was open when the oldest of them began. Joining on a trigger
- * happens in a process of its own, so that the recording goes on meanwhile. */
+ * happens in a process of its own, so that the recording continues meanwhile. */
 #include "record/parts.h"
 #include "cli/console.h"
 #include "core/files/out_name.h"

@@ -560,7 +560,7 @@ static void describe_tsc_rate(struct sv_recorder *r)
     set_text(r->dict, "tsc_hz", text);
 }
 
-/* After --duration or a signal a command may still run: it goes on, unrecorded. */
+/* After --duration or a signal a command may still run: it continues, unrecorded. */
 static int finish(struct sv_recorder *r, struct sv_err *err)
 {
     int code = make_round(r, false, err);

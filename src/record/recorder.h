@@ -43,7 +43,7 @@ struct sv_recorder {
     struct sv_dict *dict;
     struct sv_report report;
     struct sv_sink *sink;
-    struct sv_sink meter;  /* in front of it: counts, commits, and goes on when the output fails */
+    struct sv_sink meter; /* in front of it: counts, commits, and continues when the output fails */
     struct sv_sink *input; /* what sources write to: the meter, behind the stages for all of them */
     struct sv_parts *parts; /* --rotate, --last; NULL */
     uint32_t first_part,
@@ -109,7 +109,7 @@ void sv_record_sdk_close(struct sv_recorder *r);
 int sv_record_detach(int *word, bool *is_parent, struct sv_err *err);
 int sv_record_leave_terminal(const char *out, int word, struct sv_err *err);
 
-/* The command (record/child.c): it starts stopped and goes on with sv_child_begin(). */
+/* The command (record/child.c): it starts stopped and continues with sv_child_begin(). */
 int sv_child_start(struct sv_recorder *r, struct sv_err *err);
 int sv_child_begin(struct sv_recorder *r, struct sv_err *err);
 bool sv_child_look(struct sv_recorder *r); /* has it ended? */

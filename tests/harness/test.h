@@ -12,7 +12,7 @@
  *
  * In tests/unit/test_json.c this test is called json.escapes_control_characters. Each test runs in a
  * process of its own with a time limit, so a crash or a hang is one failed test. A failed CHECK is
- * reported and the test goes on (a CHECK is an expression: `if (!CHECK(p)) return;`); REQUIRE leaves
+ * reported and the test continues (a CHECK is an expression: `if (!CHECK(p)) return;`); REQUIRE leaves
  * the test at once, which is right when the rest would crash.
  */
 #ifndef TESTS_HARNESS_TEST_H

@@ -352,7 +352,7 @@ static const char *say_merged(struct law *l, struct sv_buf *text, const struct f
     struct sv_report report;
     struct sv_source *source;
     struct sv_dict *dict = sv_dict_new();
-    /* Perfetto has no step without a start, so a first step comes back as one: a flow that goes on in another file of the same machine would
+    /* Perfetto has no step without a start, so a first step comes back as one: a flow that continues in another file of the same machine would
      * begin anew there. */
     bool is_same = l->seed % 3 == 0 && !(l->shape & SV_HAS_FLOW_POINTS);
     struct sv_merge *m =

@@ -229,7 +229,7 @@ TEST(law_a_spool_of_every_size)
             struct seen s = look(r.fd);
             CHECK_UINT_EQ(s.events + s.lost, EVENTS);
             CHECK_UINT_EQ(s.cause, s.lost ? SV_SPOOL_LIMIT : SV_SPOOL_WHOLE);
-            CHECK_UINT_EQ(r.stream.taken, n); /* the sender goes on */
+            CHECK_UINT_EQ(r.stream.taken, n); /* the sender continues */
             CHECK((size_t)lseek(r.fd, 0, SEEK_END) <= limit);
             if (step == n) {
                 CHECK(s.events >= before);

@@ -68,7 +68,7 @@ cl_program CL_API_CALL cl_on_clCreateProgramWithBuiltInKernels(cl_context contex
 
 typedef void(CL_CALLBACK *notify_fn)(cl_program, void *);
 
-/* The program's callback of a build that goes on after the call. */
+/* The program's callback of a build that continues after the call. */
 struct build {
     notify_fn notify;
     void *user;

@@ -153,7 +153,7 @@ static void add_edge(struct sv_tracks *t, const struct sv_tracks_input *in, uint
                           : 0;
 }
 
-/* From `stop` on; where it cannot go on, the reader finds out why. */
+/* From `stop` on; where it cannot continue, the reader finds out why. */
 static void look_ahead(struct sv_tracks *t, const struct sv_tracks_input *in, uint32_t ring,
                        size_t limit)
 {
@@ -390,7 +390,7 @@ static void note_time(struct sv_tracks *t, int64_t ns)
         t->until_ns = ns;
 }
 
-/* What lies on a slice that ends goes on on another lane: they were thought to nest, and do not. */
+/* What lies on a slice that ends continues on another lane: they were thought to nest, and do not. */
 static void move_away(struct sv_tracks *t, struct sv_track_edge *e,
                       struct sv_lane_loose *in_the_way)
 {

@@ -2,7 +2,7 @@
  *
  * The sink writes to memory; each commit sends what has gathered as one frame and waits until the listener has taken it. A listener that does
  * not answer within a time (STAVE_STREAM_MS, default 5000) is given up: tracing ends with one line, threads that waited for a place in
- * their ring go on, and what was not taken stays in the rings. Only addresses, no names: no resolver in other people's processes. Used
+ * their ring continue, and what was not taken stays in the rings. Only addresses, no names: no resolver in other people's processes. Used
  * by the writer thread, and by the thread that starts the session. */
 #include "sdk/writer.h"
 

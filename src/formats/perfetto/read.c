@@ -5,7 +5,7 @@
  * sv_pf_packet_read() until the batch is nearly full. The window and the unpacked bytes move only while the batch is
  * empty, because texts of events point into them.
  *
- * Where a frame is broken, reading goes on at the next place from which several packets follow each other; what
+ * Where a frame is broken, reading continues at the next place from which several packets follow each other; what
  * was passed over is reported. A file that breaks off gives every whole packet before the break. */
 #include "formats/perfetto/read.h"
 
@@ -388,7 +388,7 @@ static int chain_at(struct view v, size_t at, size_t *need)
     return 1;
 }
 
-/* The frame at hand is broken: goes on at the next believable place. Called with an empty batch. */
+/* The frame at hand is broken: continues at the next believable place. Called with an empty batch. */
 static int resync(struct sv_pf *r, const struct frame *broken, struct sv_err *err)
 {
     int64_t start = view_pos(r);

@@ -123,7 +123,7 @@ static struct old_spec read_old_spec(struct sv_pf *r, struct sv_wire w)
     return s;
 }
 
-/* Queues are numbered from 0 in every list; stages go on where the last list ended, as in Perfetto. */
+/* Queues are numbered from 0 in every list; stages continue where the last list ended, as in Perfetto. */
 static void read_old_specs(struct sv_pf *r, struct stage *s)
 {
     struct sv_pf_gpu *g = gpu_of(r);

@@ -1,7 +1,7 @@
 /* StarPU's graph of tasks, dag.dot, as starpu_fxt_tool writes it: tasks, tags and MPI transfers with their dependencies, no times.
  *
  * Opened through the table of formats. One statement a line, as StarPU's src/debug/traces/starpu_fxt_dag.c (1.3 to 1.4) prints them; names are not escaped
- * there, so that a quote ends a value only where a list goes on behind it. All nodes wait until the end. Then each is a slice at its place in the
+ * there, so that a quote ends a value only where a list continues behind it. All nodes wait until the end. Then each is a slice at its place in the
  * order: a level is a step behind all that it depends on, at most LANES_MAX nodes of a level are side by side. A tag of one task is that task; a tag of
  * several is a slice before and one behind them. Must not pretend that the order is time: the row's name, a note and the metadata say so. */
 #include "core/base/map.h"
@@ -242,7 +242,7 @@ static bool take_name(struct sv_fields *f, struct sv_text *out)
     return true;
 }
 
-/* Does the list go on behind this quote: ", key=" or "]"? */
+/* Does the list continue behind this quote: ", key=" or "]"? */
 static bool ends_value(const char *p, const char *end)
 {
     struct sv_fields f = {p, end};

@@ -27,7 +27,7 @@ static bool is_change(const struct sv_traced_thread *x, unsigned state)
 {
     if (state == x->state)
         return false;
-    /* Who can already go on is not made runnable by being woken. */
+    /* Who can already continue is not made runnable by being woken. */
     return !(state == SV_STATE_RUNNABLE &&
              (x->state == SV_STATE_RUNNING || x->state == SV_STATE_PREEMPTED));
 }
