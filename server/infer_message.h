@@ -24,7 +24,7 @@ struct sv_infer_request {
     bool wants_binary;
 };
 
-/* body has SV_JSON_PAD readable bytes behind it. json_len: the JSON's part of it (len when there is no binary part). SV_EUSAGE names
+/* body has SV_JSON_PAD readable bytes after it. json_len: the JSON's part of it (len when there is no binary part). SV_EUSAGE names
  * what is wrong with the request. */
 int sv_infer_parse(const struct sv_infer_model *model, const uint8_t *body, size_t len,
                    size_t json_len, struct sv_infer_request *out, struct sv_err *err);

@@ -120,7 +120,7 @@ static int take_number(struct conversion *c, const char **fmt, va_list *ap)
     return value;
 }
 
-/* fmt is behind the '%'; returns what follows the conversion. */
+/* fmt is after the '%'; returns what follows the conversion. */
 static const char *take_conversion(struct conversion *c, const char *fmt, va_list *ap)
 {
     *c = (struct conversion){.width = -1, .precision = -1};

@@ -31,7 +31,7 @@
 #define WINDOW_BYTES            \
     SV_TABLE((size_t)256 << 10, \
              (size_t)8 << 10) /* 256 KiB … 4 MiB read equally fast; leaves half of a small L2 */
-/* With less space behind it (a small one: than a quarter) the window moves to the front. */
+/* With less space after it (a small one: than a quarter) the window moves to the front. */
 #define READ_MIN    SV_TABLE((size_t)64 << 10, (size_t)2 << 10)
 #define RAW_BYTES   SV_TABLE((size_t)128 << 10, (size_t)8 << 10)
 #define SMALL_BYTES ((size_t)4 << 10) /* the smallest buffers, for small files */

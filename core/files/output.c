@@ -74,7 +74,7 @@ static bool allocate(struct sv_output *o, uint64_t end)
     return rc == 0;
 }
 
-/* Space for n bytes and, behind them, for the end of the file. False: errno says why not. */
+/* Space for n bytes and, after them, for the end of the file. False: errno says why not. */
 static bool has_space(struct sv_output *o, size_t n)
 {
     struct rlimit limit;

@@ -58,7 +58,7 @@ static bool grow(void)
     return true;
 }
 
-/* The slot becomes free; those behind it that wanted it move up. */
+/* The slot becomes free; those after it that wanted it move up. */
 static void take_out(struct live *l)
 {
     size_t hole = (size_t)(l - table), mask = capacity - 1;

@@ -112,7 +112,7 @@ static struct stave_args *about(uint32_t id, const struct stave_gpu_device_info 
     put_uint(a, "numSms", info->multiprocessors);
     put_uint(a, "maxThreadsPerMultiprocessor", info->max_threads_per_multiprocessor);
     put_uint(a, "warpSize", info->warp_size);
-    /* Whole items, copied behind: both are lists of items at the top level. */
+    /* Whole items, copied after: both are lists of items at the top level. */
     if (info->more && info->more->len <= STAVE_ARGS_BYTES - a->len) {
         memcpy(a->bytes + a->len, info->more->bytes, info->more->len);
         a->len += info->more->len;

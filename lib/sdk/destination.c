@@ -43,7 +43,7 @@ static const char *need_suffix(char *text, size_t size)
         for (const char *const *s = writers[i]->suffixes; *s && at < size; s++)
             at += (size_t)snprintf(text + at, size - at, "%s, ", *s);
     if (at < size)
-        snprintf(text + at, size - at, "or one of these with .gz or .zst behind it");
+        snprintf(text + at, size - at, "or one of these with .gz or .zst after it");
     return text;
 }
 

@@ -34,7 +34,7 @@ void sv_destination_describe(struct sv_dict *dict,
 
 /* something can be appended to a part of it that is whole */
 bool sv_destination_can_go_on(const char *out);
-/* A sink into memory for what follows the whole part of a file that was cut, or (is_rest false) for a file of its own; then, behind its
+/* A sink into memory for what follows the whole part of a file that was cut, or (is_rest false) for a file of its own; then, after its
  * close, join() makes of the bytes what can be appended; of none, what ends the file. */
 struct sv_buf;
 int sv_destination_rest_sink(const char *out, bool is_rest, struct sv_dict *dict,

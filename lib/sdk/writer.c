@@ -572,7 +572,7 @@ static void begin_rings(struct sv_session_writer *w, bool resumes)
         struct sv_ring_progress p = sv_ring_committed(r->ring, r->size, atomic_load(&s->round));
         sv_drain_start_at(r, resumes ? p.pos
                                      : atomic_load_explicit(&r->ring->head, memory_order_acquire));
-        if (resumes) { /* behind what the collector has written */
+        if (resumes) { /* after what the collector has written */
             r->lost_full = p.lost_full;
             r->lost_nested = p.lost_nested;
             continue;

@@ -240,7 +240,7 @@ static int read_name(struct sv_onnx *o, unsigned side, const char *path, struct 
     return check(o, o->f.allocator_free(allocator, name), path, err);
 }
 
-/* FP32, rows first, everything behind them known. */
+/* FP32, rows first, everything after them known. */
 static int check_shape(struct shape *s, unsigned side, const char *name, const char *path,
                        struct sv_err *err)
 {

@@ -114,7 +114,7 @@ int sv_options_need(const char *option, const char *other, struct sv_err *err);
 int sv_options_either(const char *option, const char *other, struct sv_err *err);
 bool sv_word_among(const char *word, size_t len, const char *list);
 
-/* What users write, all of it or SV_EUSAGE: neither signs nor anything behind it, nothing that does not fit. */
+/* What users write, all of it or SV_EUSAGE: neither signs nor anything after it, nothing that does not fit. */
 int sv_parse_count(const char *text, uint64_t *out);            /* 17 */
 int sv_parse_number(const char *text, size_t len, double *out); /* 0.5, 12, 1e6; no nan, no inf */
 int sv_parse_bytes(const char *text, uint64_t *out);            /* 512M, 1.5G */

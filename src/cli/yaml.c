@@ -149,7 +149,7 @@ static size_t escape(struct parser *p, char *to)
     return known ? 1 : 0;
 }
 
-/* From the opening quote to behind the closing one, on one line. */
+/* From the opening quote to after the closing one, on one line. */
 static int read_quoted(struct parser *p, const char **text)
 {
     char quote = *p->at++;

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Kept free behind a growing file, for its end. */
+/* Kept free after a growing file, for its end. */
 enum { END_BYTES = 32 << 10 };
 
 int sv_err_in_file(struct sv_err *err, const char *path)

@@ -83,7 +83,7 @@ int sv_open_output(const struct sv_output_choice *choice, struct sv_dict *dict,
  * its end when the disk fills. */
 int sv_open_growing(const struct sv_output_choice *choice, const char *part, struct sv_dict *dict,
                     struct sv_report *report, struct sv_sink **sink, struct sv_err *err);
-/* Goes on with such a file after its first `offset` bytes, which end where it was flushed. */
+/* Continues such a file after its first `offset` bytes, which end where it was flushed. */
 int sv_open_rest(const struct sv_output_choice *choice, const char *part, uint64_t offset,
                  struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
                  struct sv_err *err);

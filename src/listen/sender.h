@@ -48,7 +48,7 @@ enum sv_frames_step {
     SV_FRAMES_BAD    /* no such head can be */
 };
 
-/* Goes on to the next step; *used says how many bytes that took. */
+/* Continues with the next step; *used says how many bytes that took. */
 enum sv_frames_step sv_frames_next(struct sv_frames *f, const uint8_t *bytes, size_t n,
                                    size_t *used);
 

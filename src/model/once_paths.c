@@ -74,7 +74,7 @@ static bool remember(struct sv_once_paths *p, struct sv_map *table, int64_t fd,
     return true;
 }
 
-/* The event's arguments again, with this path behind `fd` (NULL: without one). */
+/* The event's arguments again, with this path after `fd` (NULL: without one). */
 static void rewrite(const struct sv_once_paths *p, struct sv_batch *b, struct sv_event *e,
                     const char *text, uint32_t len)
 {

@@ -509,7 +509,7 @@ static uint32_t shape_with_flow(struct sv_lists *p, uint32_t shape, unsigned typ
     return found;
 }
 
-/* Writes a flow behind the newest list, which nobody else has; false when there is no space for the number of its new shape. */
+/* Writes a flow after the newest list, which nobody else has; false when there is no space for the number of its new shape. */
 static bool extend_newest(struct sv_lists *p, unsigned type, uint64_t id)
 {
     uint64_t shape;
@@ -668,7 +668,7 @@ size_t sv_lists_decode(const struct sv_lists *p, uint32_t list, struct sv_arg *o
     if (list == 0)
         return 0;
     unsigned tag = read_pair(p, list, &a, &b);
-    if (tag == JOIN) { /* both behind the space for the result */
+    if (tag == JOIN) { /* both after the space for the result */
         struct sv_arg *begin = out + sv_lists_count(p, a) + sv_lists_count(p, b) + 1;
         size_t n_begin = sv_lists_decode(p, a, begin);
         struct sv_arg *end = begin + n_begin;

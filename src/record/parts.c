@@ -1,7 +1,7 @@
 /* Parts and rings of long recordings; see record/parts.h. Called by the recorder only.
  *
  * A part ends its open slices and the next one begins them again, so each is whole by itself. The segments of a ring are not: they are joined byte by
- * byte, which Perfetto's format allows, behind a small file with what was open when the oldest of them began. Joining on a trigger
+ * byte, which Perfetto's format allows, after a small file with what was open when the oldest of them began. Joining on a trigger
  * happens in a process of its own, so that the recording continues meanwhile. */
 #include "record/parts.h"
 #include "cli/console.h"

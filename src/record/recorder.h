@@ -44,7 +44,7 @@ struct sv_recorder {
     struct sv_report report;
     struct sv_sink *sink;
     struct sv_sink meter; /* in front of it: counts, commits, and continues when the output fails */
-    struct sv_sink *input; /* what sources write to: the meter, behind the stages for all of them */
+    struct sv_sink *input;  /* what sources write to: the meter, after the stages for all of them */
     struct sv_parts *parts; /* --rotate, --last; NULL */
     uint32_t first_part,
         n_parts;    /* --rotate: numbers of the first file and of the newest, when all is done */

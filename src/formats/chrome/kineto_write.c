@@ -1,7 +1,7 @@
 /* Chrome JSON as PyTorch's profiler writes it, for PyTorch's own tools and HolisticTraceAnalysis (`--dialect kineto`).
  *
  * Opened through the table of formats. What those tools insist on: whole slices (X) with a category; work of a device has the device as
- * pid and the stream as tid; `distributedInfo` on one line before the events, with a blank behind each colon (it is searched by a
+ * pid and the stream as tid; `distributedInfo` on one line before the events, with a blank after each colon (it is searched by a
  * regular expression); times in µs from baseTimeNanoseconds; arrows as pairs s and f of the category ac2g; steps called ProfilerStep#N.
  * What came from such a file goes back as it was; nothing here is needed to read the result but the Chrome reader.
  *
@@ -413,7 +413,7 @@ static void write_loss(struct kineto *w, const struct sv_event *e)
 
 /* ---- head ---- */
 
-/* The JSON of a value, with a blank behind each colon, on one line. False: it is not JSON. */
+/* The JSON of a value, with a blank after each colon, on one line. False: it is not JSON. */
 static bool spaced(struct sv_buf *to, struct sv_buf *scratch, struct sv_text json)
 {
     bool in_text = false;

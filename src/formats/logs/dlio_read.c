@@ -39,7 +39,7 @@ static int probe(const uint8_t *head, size_t n)
     return 0;
 }
 
-/* block, eval, checkpoint, epoch: the first such word; the number behind it. */
+/* block, eval, checkpoint, epoch: the first such word; the number after it. */
 static struct sv_text take_phase(struct sv_fields f, int64_t *number)
 {
     static const char *const words[] = {"block", "eval",     "evaluation", "checkpoint",

@@ -31,7 +31,7 @@ static const char *counter_of(struct sv_text column)
     return NULL;
 }
 
-/* HH:MM:SS, with AM or PM behind it or without. */
+/* HH:MM:SS, with AM or PM after it or without. */
 static bool take_clock(struct sv_fields *f, int64_t *of_day)
 {
     struct sv_text clock = sv_field_next(f);

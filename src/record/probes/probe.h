@@ -53,7 +53,7 @@ enum sv_probe_sum_of {
 
 struct sv_probe_sum {
     enum sv_probe_sum_of of;
-    const char *text; /* behind the number: "block requests" */
+    const char *text; /* after the number: "block requests" */
     bool is_always;   /* shown when it is 0, too */
 };
 

@@ -9,7 +9,7 @@
 
 enum { STACK_MAX = 256 };
 
-/* A return address is behind the call: the byte before it certainly belongs to the caller. */
+/* A return address is after the call: the byte before it certainly belongs to the caller. */
 static const char *name_of(const struct sv_decode *d, const struct sv_wire_sample *r, unsigned i)
 {
     bool is_kernel = i < r->n_kernel;
