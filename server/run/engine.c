@@ -1,7 +1,7 @@
 /* Models on StarPU: codelets, buffers that StarPU knows, submission of batches and what follows them.
  *
- * Order: sv_engine_open (networks, StarPU, slots), batchers submit, sv_engine_close. A batch's way: input copied into its slot under
- * StarPU's eyes, task submitted, codelet on some worker, the task's callback, then the output acquired in main memory (which brings it
+ * Order: sv_engine_open (networks, StarPU, slots), batchers submit, sv_engine_close. A batch's way: input copied into its slot through
+ * StarPU's data interface, task submitted, codelet on some worker, the task's callback, then the output acquired in main memory (which brings it
  * back from a device) and given to the requests. Everything after the submission runs on StarPU's threads and must not
  * wait. */
 #include "server/run/engine.h"

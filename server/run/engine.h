@@ -1,8 +1,8 @@
-/* The server's heart: requests wait in a model's queue, a batcher makes batches of them, StarPU's workers compute, callbacks answer.
+/* The server's engine: requests wait in a model's queue, a batcher makes batches of them, StarPU's workers compute, callbacks answer.
  *
  *     HTTP front ─► sv_queue_push ─► batcher (one thread per model) ─► sv_engine_submit ─► StarPU worker ─► callback ─► done()
  *
- * A request belongs to whoever holds it on this way; done() gives it back to the front, on any thread. */
+ * A request belongs to the part that holds it on this way; done() gives it back to the front, on any thread. */
 #ifndef SV_SERVER_ENGINE_H
 #define SV_SERVER_ENGINE_H
 

@@ -12,7 +12,7 @@
 #include "core/serving/life.h"
 #include "model/trace.h"
 
-/* The times of the seed's CSV. They overlap: submit holds batch, inference holds codelet. */
+/* The times of the first servers' summary CSV. They overlap: submit holds batch, inference holds codelet. */
 enum sv_batch_column {
     SV_BATCH_QUEUE,
     SV_BATCH_BATCH,
@@ -87,7 +87,7 @@ struct sv_batch_rows {
 void sv_batch_rows_init(struct sv_batch_rows *b);
 void sv_batch_rows_fini(struct sv_batch_rows *b);
 
-/* From the life cycle of libstave-serving or of a summary, or the slices of the seed's batching_trace.json. */
+/* From the life cycle of libstave-serving or of a summary, or the slices of a batching_trace.json. */
 void sv_batch_rows_from_trace(struct sv_batch_rows *b, const struct sv_trace *t);
 
 /* ---- the parts, for each other ---- */

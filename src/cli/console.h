@@ -1,6 +1,6 @@
 /* The console: colours, progress and messages on standard error.
  *
- * Data goes to standard output, talk to standard error. Colour and progress only where a person looks: a terminal, NO_COLOR unset, not --quiet. */
+ * Data goes to standard output, messages to standard error. Colour and progress only on a terminal, without NO_COLOR and --quiet. */
 #ifndef SV_CLI_CONSOLE_H
 #define SV_CLI_CONSOLE_H
 

@@ -1,4 +1,4 @@
-/* stave critical-path: what a slice had to wait for, link by link. */
+/* stave critical-path: what a slice had to wait for, segment by segment. */
 #include "analysis/critical_path.h"
 
 #include "analysis/index.h"

@@ -1,8 +1,8 @@
 /* stave listen: takes the streams of many traced programs and makes one trace of them.
  *
  * What is received is on disk at once, in the spool OUT.part (spool.h), before the sender is answered; the trace is made of it when listening
- * ends, or by `stave recover OUT` when the listener was killed. One thread: poll, read, store, answer. Senders are strangers until their
- * greeting was right: they have a time for it, and few of them have a place meanwhile. */
+ * ends, or by `stave recover OUT` when the listener was killed. One thread: poll, read, store, answer. A connection that
+ * has not sent a valid greeting yet is untrusted: it has a time limit, and the number of such connections is bounded. */
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "core/files/claim.h"

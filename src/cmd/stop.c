@@ -1,4 +1,4 @@
-/* stave stop: ends recordings and waits until their traces are whole. */
+/* stave stop: ends recordings and waits until their traces are complete. */
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "files/open.h"

@@ -93,7 +93,7 @@ check of_trace_has_the_worker sh -c 'python3 texts.py of_trace.svg | grep -qx "1
 echo '{"traceEvents":[{"name":"a","ph":"X","ts":1,"dur":1,"pid":1,"tid":1}]}' >other.json
 run other_trace 1 "$STAVE" plot batch other.json -o x.svg
 
-# The command that the seed's users know.
+# The command that users of such servers know.
 if "$STAVE" plot batch one.csv -o probe.png 2>probe.err; then
   mkdir seed; cp all.csv seed/batching_trace_summary.csv
   run_any script 0 env STAVE="$STAVE" "$SRC/scripts/plot_batch_summary.py" seed/batching_trace_summary.csv
