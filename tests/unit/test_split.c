@@ -248,7 +248,7 @@ TEST(times_at_the_edges_of_int64)
             ends[n++].ts_ns = e->ts_ns;
         }
     }
-    CHECK_UINT_EQ(n, 5);
+    REQUIRE(n == 5);
     CHECK_INT_EQ(ends[0].ts_ns, -1);
     CHECK_INT_EQ(ends[1].ts_ns, INT64_MAX - 1);
     CHECK_INT_EQ(ends[2].ts_ns, INT64_MAX);
