@@ -206,8 +206,10 @@ static int choose(const struct sv_output_choice *choice, struct chosen *c, struc
 {
     *c = (struct chosen){0};
     int code = choose_format_of(choice, c, err);
-    if (code == 0)
-        code = choose_dialect(c, err);
+    if (code < 0)
+        return code;
+    assert(c->format && c->format->writer); /* formats with suffixes or dialects have one */
+    code = choose_dialect(c, err);
     if (code < 0 || !choice->compress)
         return code;
     /* Perfetto files compress their packets, so that a cut file can still be read. */
