@@ -1,4 +1,4 @@
-# The front door: `make help` lists what there is. CMake and Ninja do the work; each preset of CMakePresets.json has a
+# `make help` lists the targets. CMake and Ninja do the work; each preset of CMakePresets.json has a
 # binary directory of its own, the release preset's is build/.
 PREFIX ?= /usr/local
 DESTDIR ?=

@@ -21,7 +21,7 @@ static inline double clock_s(clockid_t clock)
     return (double)clock_ns(clock) / 1e9;
 }
 
-/* The whole file with `pad` bytes behind it; NULL: it cannot be read, or is empty. */
+/* The whole file with `pad` bytes after it; NULL: it cannot be read, or is empty. */
 static inline void *read_file(const char *path, size_t pad, size_t *len)
 {
     FILE *f = fopen(path, "rb");

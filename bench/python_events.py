@@ -107,7 +107,7 @@ def million(path):
 
 def main():
     folder = tempfile.mkdtemp(dir=sys.argv[1] if len(sys.argv) > 1 else None)
-    million(os.path.join(folder, "m.pftrace"))  # first: later the peak would be somebody else's
+    million(os.path.join(folder, "m.pftrace"))  # first: later the peak would be that of another part
     off = measure(["loop", "empty_with", "with", "with_attribute", "instant_two_args", "call", "decorator"])
     path = os.path.join(folder, "b.pftrace")
     stave.start(path, buffer_bytes=1 << 20)

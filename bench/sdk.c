@@ -175,7 +175,7 @@ static void burst_part(void)
 }
 
 /* Two threads, first one of them alone, then both at once, in turn. Their own CPU time: three threads, the writer being one, share two
- * cores here, and what the writer takes is told elsewhere. */
+ * cores here, and the writer's time is measured elsewhere. */
 static pthread_barrier_t barrier;
 static double thread_took[2][RUNS], alone_took[RUNS];
 

@@ -2,7 +2,7 @@
  *
  * Prints `NAME VALUE UNIT` for bench/run, which knows the budgets. `calls`: nanoseconds of each life-cycle call, in bursts that fit the rings, time of the
  * calling thread alone, median of many runs; once alone and once with two threads at it. `million`: a million requests in batches of eight as
- * fast as they can be told, memory and losses. Exits 1 when a request is missing from the files' thread. */
+ * fast as they can be reported, memory and losses. Exits 1 when a request is missing from the files' thread. */
 #include "measure.h"
 
 #include <pthread.h>

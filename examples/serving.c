@@ -3,7 +3,7 @@
  *     ./serving DIRECTORY        writes batching_trace.json, batching_trace_summary.csv and batching_trace.pftrace there
  *     stave report batch DIRECTORY/batching_trace.pftrace
  *
- * The model is an addition; what matters is where the calls stand. */
+ * The model is an addition; the example shows where the tracing calls go. */
 #include <pthread.h>
 #include <stave/serving.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """plot_batch_summary.py SUMMARY_CSV [-o|--output IMAGE]: the panels of an inference server's batches as one picture.
 
-The command that servers and their users know; `stave plot batch` does the work. The picture is, unless told otherwise, named like the
+The command that servers and their users know; `stave plot batch` does the work. Without -o the picture is named like the
 summary, with _plots.png instead of _summary.csv, and lies beside it.
 """
 import argparse

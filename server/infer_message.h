@@ -1,7 +1,7 @@
 /* Requests and answers of the Open Inference Protocol (KServe v2) as JSON, with its binary tensor extension.
  *
- * A request has one input tensor of FP32, [rows, …the model's shape]; its numbers stand in the JSON (flat or nested) or, with
- * binary_data_size, as little-endian bytes behind it. Pure functions over bytes: HTTP is somebody else's business. */
+ * A request has one input tensor of FP32, [rows, …the model's shape]; its numbers are in the JSON (flat or nested) or, with
+ * binary_data_size, little-endian bytes after it. Pure functions over bytes, without HTTP. */
 #ifndef SV_SERVER_INFER_MESSAGE_H
 #define SV_SERVER_INFER_MESSAGE_H
 
@@ -24,7 +24,7 @@ struct sv_infer_request {
     bool wants_binary;
 };
 
-/* body has SV_JSON_PAD readable bytes behind it. json_len: the JSON's part of it (len when there is no binary part). SV_EUSAGE names
+/* body has SV_JSON_PAD readable bytes after it. json_len: the JSON's part of it (len when there is no binary part). SV_EUSAGE names
  * what is wrong with the request. */
 int sv_infer_parse(const struct sv_infer_model *model, const uint8_t *body, size_t len,
                    size_t json_len, struct sv_infer_request *out, struct sv_err *err);

@@ -4,7 +4,7 @@
  *     stave.layers  "conv c1 relu, maxpool 2, conv c2 relu, avgpool, dense fc softmax"
  *
  * dense NAME takes NAME.weight [out,in] and NAME.bias [out]; conv NAME takes NAME.weight [out,in,k,k] (k odd, stride 1, padded to the same
- * size) and NAME.bias. Shapes are checked when the file is opened: what is here can be computed. How is the business of the
+ * size) and NAME.bias. Shapes are checked when the file is opened: what is here can be computed. How it is computed is up to the
  * workers. */
 #ifndef SV_SERVER_NETWORK_H
 #define SV_SERVER_NETWORK_H

@@ -1,7 +1,7 @@
 /* Reads and checks the server's YAML.
  *
  * Called once per --config. One table says what each key is; what a table cannot say (values that contradict each other, folders that
- * must exist) is checked behind it, always with the line of the key. Sets nothing outside its struct. */
+ * must exist) is checked after it, always with the line of the key. Sets nothing outside its struct. */
 #include "server/server_config.h"
 
 #include "core/base/buf.h"
@@ -58,7 +58,7 @@ static const struct sv_yaml_field congestion_fields[] = {
     CONGESTION(e2e_ok_ratio, SV_YAML_NUMBER, 0.001, 10, "share of the goal that is calm"),
     {0}};
 
-/* Keys that may stand at the root or under batching:. */
+/* Keys that are allowed at the root or under batching:. */
 #define BATCHING_FIELDS                                                                            \
     {                                                                                              \
         "batching_strategy",                                                                       \
@@ -196,7 +196,7 @@ static void set_defaults(struct sv_config *c)
     };
 }
 
-/* The node of a key, wherever it stands. */
+/* The node of a key, at the root or under batching:. */
 static const struct sv_yaml_node *given(const struct sv_config *c, const char *key)
 {
     const struct sv_yaml_node *root = sv_yaml_root(c->yaml);

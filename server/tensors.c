@@ -1,6 +1,6 @@
 /* Reads safetensors files.
  *
- * Called when a model is loaded. Order: the whole file into memory, the header's members one by one, then the data behind it. Nothing of
+ * Called when a model is loaded. Order: the whole file into memory, the header's members one by one, then the data after it. Nothing of
  * the file is used before its bounds are checked; the first contradiction refuses the file with a sentence that names the tensor. */
 #include "server/tensors.h"
 
@@ -129,7 +129,7 @@ static int read_header(struct reading *r, const uint8_t *json, size_t len)
     return code == 0 && members.is_bad ? refuse(r, "damaged header", NULL) : code;
 }
 
-/* The data is copied behind the header so that floats lie aligned whatever the header's length. */
+/* The data is copied after the header so that floats lie aligned whatever the header's length. */
 static int read_parts(struct reading *r, FILE *f, size_t size)
 {
     uint8_t head[8];

@@ -7,7 +7,7 @@
  *   guard     a text that a spreadsheet would take for a formula, because it begins with = + - @, a tab, a line feed or one of the
  *             wide forms of these signs, has a ' before it; so has one that begins with ' and then such a sign. A text that is
  *             a number, such as -5 or +1.5e3, is written as it is.
- * Numbers are not texts: whoever has a number writes it himself. */
+ * Numbers are not texts: callers write them themselves. */
 #ifndef SV_CORE_BASE_CSV_TEXT_H
 #define SV_CORE_BASE_CSV_TEXT_H
 

@@ -20,8 +20,8 @@ enum sv_errno {
     SV_EFOUND = -6,  /* --strict: damage was found */
     SV_EAGAIN = -7,  /* a live source has nothing right now */
     SV_EINPUT = -8,  /* the input cannot be opened or read on */
-    SV_EHELD = -9,   /* somebody else has it */
-    SV_EPIPE = -10   /* whoever read standard output has left: the end, but no failure */
+    SV_EHELD = -9,   /* another process holds it */
+    SV_EPIPE = -10   /* the reader of standard output has closed it: the end, but no failure */
 };
 
 #define SV_NO_POS (-1)

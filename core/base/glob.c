@@ -34,7 +34,7 @@ static bool take_literal(struct cursor *p, uint32_t *code)
     return true;
 }
 
-/* p points behind '['. False when the set is not closed; p is unchanged then. */
+/* p points after '['. False when the set is not closed; p is unchanged then. */
 static bool match_set(struct cursor *p, uint32_t c, bool *matched)
 {
     struct cursor s = *p;

@@ -199,7 +199,7 @@ bool sv_json_valid(const uint8_t *p, size_t len)
 
 /* ---- unescaping ---- */
 
-/* One \u escape (a pair of them where it is one character); p points behind the u. */
+/* One \u escape (a pair of them where it is one character); p points after the u. */
 static const uint8_t *unescape_unicode(const uint8_t *p, const uint8_t *end, char *out, size_t *n,
                                        unsigned *oddities)
 {

@@ -202,7 +202,7 @@ struct sv_json_number {
     bool cut_more;   /* a later one was not 0 */
 };
 
-/* The byte after the number at p, or NULL when there is none. A number that touches `end` may go on past it. */
+/* The byte after the number at p, or NULL when there is none. A number that touches `end` may continue past it. */
 const uint8_t *sv_json_number(const uint8_t *p, const uint8_t *end, struct sv_json_number *out);
 
 enum sv_json_exactness { SV_JSON_EXACT, SV_JSON_ROUNDED, SV_JSON_OVERFLOW };

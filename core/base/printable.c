@@ -68,15 +68,15 @@ size_t sv_printable(char *out, size_t size, const char *s)
     for (size_t i = 0, n; i < len; i += n) {
         char text[8];
         const char *bytes = s + i;
-        size_t room = n = sv_printable_length(s + i, len - i);
+        size_t n_out = n = sv_printable_length(s + i, len - i);
         if (n == 0) {
-            room = escape(text, s + i, len - i, &n);
+            n_out = escape(text, s + i, len - i, &n);
             bytes = text;
         }
-        if (room >= size - at)
+        if (n_out >= size - at)
             break;
-        memcpy(out + at, bytes, room);
-        at += room;
+        memcpy(out + at, bytes, n_out);
+        at += n_out;
     }
     out[at] = '\0';
     return at;
@@ -120,7 +120,7 @@ static int take_number(struct conversion *c, const char **fmt, va_list *ap)
     return value;
 }
 
-/* fmt is behind the '%'; returns what follows the conversion. */
+/* fmt is after the '%'; returns what follows the conversion. */
 static const char *take_conversion(struct conversion *c, const char *fmt, va_list *ap)
 {
     *c = (struct conversion){.width = -1, .precision = -1};
@@ -199,7 +199,7 @@ static void add_conversion(struct sv_buf *b, const struct conversion *c, va_list
     case 'g':
     case 'E':
     case 'G': sv_buf_printf(b, c->text, va_arg(*ap, double)); break;
-    default: assert(!"a conversion that printable formats know");
+    default: assert(false && "a conversion that printable formats know");
     }
 }
 

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /* at: the first of [from, to) for which is_before, an expression with `mid` in it, does not hold; to: it holds for all. It must
- * not hold behind that one. */
-/* NOLINTBEGIN(bugprone-macro-parentheses): a name cannot stand in them */
+ * not hold after that one. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a name cannot be parenthesised */
 #define SV_SEARCH(at, mid, from, to, is_before)                    \
     do {                                                           \
         __typeof__(at) sv_search_to = (to);                        \

@@ -1,4 +1,4 @@
-/* Arguments as JSON, for the Chrome and CSV writers and whoever shows arguments.
+/* Arguments as JSON, for the Chrome and CSV writers and for commands that show arguments.
  *
  * A walk over the pre-order list with a stack of open containers: no recursion, because the depth comes from files. The size of a
  * container is believed only as far as the one around it goes. */

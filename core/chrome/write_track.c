@@ -394,7 +394,7 @@ static void place_ancestors(struct chrome_writer *w, sv_track t, sv_track group)
     sv_track chain[STEPS_MAX];
     size_t n = 0;
     if (w->is_placing)
-        return; /* whoever asked goes through the chain */
+        return; /* the caller goes through the chain */
     for (sv_track at = info_of(w, t)->parent; at != 0 && at != group && at != t && n < STEPS_MAX;
          at = info_of(w, at)->parent)
         chain[n++] = at;

@@ -75,7 +75,7 @@ static void remember_marker(struct sv_claim *c, int fd)
         c->file = sv_claim_see(&st);
 }
 
-/* Written beside it and moved there, so that nobody reads half of it. 0 or errno; EEXIST: somebody has it. */
+/* Written beside it and moved there, so that no reader sees half of it. 0 or errno; EEXIST: it is claimed. */
 static int make_marker(struct sv_claim *c, int (*move)(const char *from, const char *to))
 {
     char text[SV_CLAIM_BYTES_MAX], draft[SV_CLAIM_PATH_MAX + 32];
@@ -126,7 +126,7 @@ int sv_claim_set_session(struct sv_claim *c, const char *session, struct sv_err 
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "the session's name is too long");
     }
     if (!holds_marker(c))
-        return sv_err_set(err, SV_EHELD, SV_NO_POS, "%.300s was taken away", c->marker);
+        return sv_err_set(err, SV_EHELD, SV_NO_POS, "%.300s was removed", c->marker);
     errno = make_marker(c, rename);
     if (errno != 0)
         return sv_err_sys(err, "cannot write %.300s", c->marker);
@@ -279,7 +279,7 @@ static bool is_for(const struct sv_claim *c, const struct sv_claim_wish *wish)
            sv_process_id_equal(&c->holder, &id);
 }
 
-/* Somebody has it. 0: not any more, try again; 1: it was made for us; negative: refused. */
+/* It is claimed. 0: not any more, try again; 1: it was made for us; negative: refused. */
 static int meet_holder(struct sv_claim *c, const char *out, const struct sv_claim_wish *wish,
                        bool *has_left, struct sv_err *err)
 {

@@ -1,7 +1,7 @@
 /* Claims: who writes an output file. One protocol for traced programs (libstave), `stave record` and `stave listen`.
  *
  *   OUT           the finished file; untouched until the new one is whole
- *   OUT.part      the growing file of whoever holds the claim
+ *   OUT.part      the growing file of the process that holds the claim
  *   OUT.session   the marker: it exists exactly as long as the claim. It appears whole or not at all, and only one process can make it
  *   OUT.part.N, OUT.session.N   what processes that were killed left behind under the same name, moved aside by the next one
  *
@@ -97,7 +97,7 @@ struct sv_claim_wish {
     bool journals; /* sv_claim_whole() will be called */
 };
 
-/* 0; SV_EHELD: somebody else has it, `err` names who; others: it cannot be made. Messages are to be read after "OUT: ". What a dead
+/* 0; SV_EHELD: another process has it, `err` names it; others: it cannot be made. Messages are to be read after "OUT: ". What a dead
  * process left is moved aside, and `has_left` is set. Nothing stays behind after a failure. A claim that was made for this very session is taken over. */
 int sv_claim_take(struct sv_claim *c, const char *out, const struct sv_claim_wish *wish,
                   struct sv_err *err);

@@ -31,7 +31,7 @@
 #define WINDOW_BYTES            \
     SV_TABLE((size_t)256 << 10, \
              (size_t)8 << 10) /* 256 KiB … 4 MiB read equally fast; leaves half of a small L2 */
-/* With less space behind it (a small one: than a quarter) the window moves to the front. */
+/* With less space after it (a small one: than a quarter) the window moves to the front. */
 #define READ_MIN    SV_TABLE((size_t)64 << 10, (size_t)2 << 10)
 #define RAW_BYTES   SV_TABLE((size_t)128 << 10, (size_t)8 << 10)
 #define SMALL_BYTES ((size_t)4 << 10) /* the smallest buffers, for small files */
@@ -63,7 +63,7 @@ struct sv_input_impl {
 #ifdef SV_HAVE_ZSTD
     ZSTD_DStream *zstd;
     size_t zstd_want; /* bytes that the decoder asked for */
-    bool zstd_holds;  /* it may have more than there was room for */
+    bool zstd_holds;  /* it may hold more output than fitted */
 #endif
     struct sv_err failed; /* code 0: no failure yet */
     char damage[128];     /* why `truncated` was set */
@@ -79,7 +79,7 @@ static int fail(struct sv_input *in, struct sv_err *err)
 }
 
 /* From the piece that is due; 0 at the end of the last one. */
-static ssize_t read_piece(struct sv_input_impl *m, uint8_t *dst, size_t room)
+static ssize_t read_piece(struct sv_input_impl *m, uint8_t *dst, size_t cap)
 {
     while (m->n_pieces > 0 && m->piece_used == m->pieces->bytes) {
         m->pieces++;
@@ -89,18 +89,18 @@ static ssize_t read_piece(struct sv_input_impl *m, uint8_t *dst, size_t room)
     if (m->n_pieces == 0)
         return 0;
     uint64_t left = m->pieces->bytes - m->piece_used;
-    ssize_t n = pread(m->fd, dst, left < room ? (size_t)left : room,
-                      (off_t)(m->pieces->at + m->piece_used));
+    ssize_t n =
+        pread(m->fd, dst, left < cap ? (size_t)left : cap, (off_t)(m->pieces->at + m->piece_used));
     if (n > 0)
         m->piece_used += (uint64_t)n;
     return n;
 }
 
-static ssize_t read_fd(struct sv_input *in, uint8_t *dst, size_t room)
+static ssize_t read_fd(struct sv_input *in, uint8_t *dst, size_t cap)
 {
     struct sv_input_impl *m = in->impl;
     for (;;) {
-        ssize_t n = m->pieces ? read_piece(m, dst, room) : read(m->fd, dst, room);
+        ssize_t n = m->pieces ? read_piece(m, dst, cap) : read(m->fd, dst, cap);
         if (n >= 0)
             return n;
         if (errno == EINTR)
@@ -115,16 +115,16 @@ static ssize_t read_fd(struct sv_input *in, uint8_t *dst, size_t room)
 }
 
 /* Stored bytes: > 0, 0 at the end, negative on an error (then in impl->failed). */
-static ssize_t read_stored(struct sv_input *in, uint8_t *dst, size_t room)
+static ssize_t read_stored(struct sv_input *in, uint8_t *dst, size_t cap)
 {
     struct sv_input_impl *m = in->impl;
-    if (room > (size_t)SSIZE_MAX / 2)
-        room = (size_t)SSIZE_MAX / 2;
+    if (cap > (size_t)SSIZE_MAX / 2)
+        cap = (size_t)SSIZE_MAX / 2;
     ssize_t n;
     if (m->fd >= 0) {
-        n = read_fd(in, dst, room);
+        n = read_fd(in, dst, cap);
     } else {
-        n = (ssize_t)(room < m->memory_left ? room : m->memory_left);
+        n = (ssize_t)(cap < m->memory_left ? cap : m->memory_left);
         if (n > 0)
             memcpy(dst, m->memory, (size_t)n);
         m->memory += n;
@@ -229,7 +229,7 @@ static int memory_failure(struct sv_input *in)
                       in->compression);
 }
 
-/* One turn of inflate: true when the member goes on or ended well, false when the stream is done for. Without new bytes
+/* One turn of inflate: true when the member continues or ended well, false when the stream is done for. Without new bytes
  * it may still give some that it held back. */
 static bool inflate_turn(struct sv_input *in)
 {
@@ -270,10 +270,10 @@ static int gzip_begin(struct sv_input *in)
 }
 
 /* Decoded bytes into dst: > 0, 0 at the end, negative on an error. */
-static ssize_t inflate_some(struct sv_input *in, uint8_t *dst, size_t room)
+static ssize_t inflate_some(struct sv_input *in, uint8_t *dst, size_t cap)
 {
     struct sv_input_impl *m = in->impl;
-    uInt size = room < INT_MAX ? (uInt)room : INT_MAX;
+    uInt size = cap < INT_MAX ? (uInt)cap : INT_MAX;
     m->gzip.next_out = dst;
     m->gzip.avail_out = size;
     while (m->gzip.avail_out == size && !m->ended) {
@@ -295,12 +295,12 @@ static ssize_t inflate_some(struct sv_input *in, uint8_t *dst, size_t room)
 #ifdef SV_HAVE_ZSTD
 enum { ZSTD_BLOCK_HEAD = 3 };
 
-static ssize_t zstd_some(struct sv_input *in, uint8_t *dst, size_t room)
+static ssize_t zstd_some(struct sv_input *in, uint8_t *dst, size_t cap)
 {
     struct sv_input_impl *m = in->impl;
     if (m->zstd == NULL && (m->zstd = ZSTD_createDStream()) == NULL)
         return memory_failure(in);
-    ZSTD_outBuffer out = {dst, room, 0};
+    ZSTD_outBuffer out = {dst, cap, 0};
     while (out.pos == 0 && !m->ended) {
         if (!m->in_stream) {
             int more = next_stream(in);
@@ -319,7 +319,7 @@ static ssize_t zstd_some(struct sv_input *in, uint8_t *dst, size_t room)
         ZSTD_inBuffer raw = {m->raw_at, most, 0};
         size_t left = m->zstd_want = ZSTD_decompressStream(m->zstd, &out, &raw);
         bool starved = m->raw_len == 0 && out.pos == 0;
-        m->zstd_holds = out.pos == room;
+        m->zstd_holds = out.pos == cap;
         raw_skip(m, raw.pos);
         if (ZSTD_isError(left))
             break_off(in, ZSTD_getErrorName(left));
@@ -331,10 +331,10 @@ static ssize_t zstd_some(struct sv_input *in, uint8_t *dst, size_t room)
     return (ssize_t)out.pos;
 }
 #else
-static ssize_t zstd_some(struct sv_input *in, uint8_t *dst, size_t room)
+static ssize_t zstd_some(struct sv_input *in, uint8_t *dst, size_t cap)
 {
     (void)dst;
-    (void)room;
+    (void)cap;
     return sv_err_set(&in->impl->failed, SV_EUSAGE, SV_NO_POS,
                       "compressed with zstd, which this build of stave cannot read: decompress it "
                       "first (zstd -d)");
@@ -361,13 +361,12 @@ static int recognise(struct sv_input *in)
     return 0;
 }
 
-static ssize_t plain_some(struct sv_input *in, uint8_t *dst, size_t room)
+static ssize_t plain_some(struct sv_input *in, uint8_t *dst, size_t cap)
 {
     struct sv_input_impl *m = in->impl;
     if (m->raw_len == 0)
-        return read_stored(in, dst, room);
-    size_t n = m->raw_len < room ? m->raw_len
-                                 : room; /* what was read to recognise the compression */
+        return read_stored(in, dst, cap);
+    size_t n = m->raw_len < cap ? m->raw_len : cap; /* what was read to recognise the compression */
     memcpy(dst, m->raw_at, n);
     raw_skip(m, n);
     return (ssize_t)n;
@@ -392,7 +391,7 @@ static void place_window(struct sv_input *in, size_t cap)
         free(old);
 }
 
-static void make_room(struct sv_input *in)
+static void make_space(struct sv_input *in)
 {
     struct sv_input_impl *m = in->impl;
     if (m->window == NULL) {
@@ -409,7 +408,7 @@ static void make_room(struct sv_input *in)
     place_window(in, cap);
 }
 
-static ssize_t produce(struct sv_input *in, uint8_t *dst, size_t room)
+static ssize_t produce(struct sv_input *in, uint8_t *dst, size_t cap)
 {
     struct sv_input_impl *m = in->impl;
     if (m->ended)
@@ -417,9 +416,9 @@ static ssize_t produce(struct sv_input *in, uint8_t *dst, size_t room)
     if (m->form == FORM_UNKNOWN && recognise(in) < 0)
         return -1;
     switch (m->form) {
-    case FORM_GZIP: return inflate_some(in, dst, room);
-    case FORM_ZSTD: return zstd_some(in, dst, room);
-    default: return plain_some(in, dst, room);
+    case FORM_GZIP: return inflate_some(in, dst, cap);
+    case FORM_ZSTD: return zstd_some(in, dst, cap);
+    default: return plain_some(in, dst, cap);
     }
 }
 
@@ -434,7 +433,7 @@ int sv_input_fill(struct sv_input *in, size_t need, struct sv_err *err)
             "a record of %zu bytes or more is longer than the limit of %zu bytes for one record",
             need, in->window_limit);
     while (in->len < need && !in->eof) {
-        make_room(in);
+        make_space(in);
         uint8_t *end = m->window + (in->data - m->window) + in->len;
         ssize_t n = produce(in, end, m->cap - (size_t)(end - m->window));
         if (n < 0)

@@ -15,7 +15,7 @@
 enum { SIZES = 2 };
 struct known {
     const char *name, *rank, *sizes[SIZES], *local;
-    bool needs_size; /* without a size it is a number that somebody gave, not yet a launcher */
+    bool needs_size; /* without a size the number alone does not show a launcher */
     bool needs_many; /* set in every job, with one process, too */
 };
 

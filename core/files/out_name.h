@@ -11,7 +11,7 @@
 
 /* The length of the path before .gz or .zst, and the compression that these mean; without one of them SV_PLAIN. */
 size_t sv_name_unpacked(const char *path, enum sv_compression *compression);
-/* The one of the suffixes (NULL-terminated) that the path ends in, also with .gz or .zst behind it; NULL: none. */
+/* The one of the suffixes (NULL-terminated) that the path ends in, also with .gz or .zst after it; NULL: none. */
 const char *sv_name_suffix(const char *path, const char *const *suffixes,
                            enum sv_compression *compression);
 

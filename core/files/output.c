@@ -5,7 +5,7 @@
  * keeps its content until then. Bytes flow: caller → `buf` → [compressor → `packed`] → file descriptor or memory.
  *
  * The first failure is remembered, everything after it is ignored, and close() returns it: callers do not check single writes. It
- * must not touch signal dispositions: whoever runs the program decides about SIGPIPE. */
+ * must not touch signal dispositions: SIGPIPE is the program's decision. */
 #include "core/files/output.h"
 
 #include "core/base/buf.h"
@@ -74,7 +74,7 @@ static bool allocate(struct sv_output *o, uint64_t end)
     return rc == 0;
 }
 
-/* Space for n bytes and, behind them, for the end of the file. False: errno says why not. */
+/* Space for n bytes and, after them, for the end of the file. False: errno says why not. */
 static bool has_space(struct sv_output *o, size_t n)
 {
     struct rlimit limit;
@@ -271,7 +271,7 @@ static int open_temporary(struct sv_output *o, struct sv_err *err)
     return SV_EIO;
 }
 
-/* What has the name of a growing file and is this user's is left from before: whoever holds the claim has moved aside what counts. */
+/* What has the name of a growing file and is this user's is left from before: the holder of the claim has moved aside what counts. */
 static int open_growing(struct sv_output *o, const char *path, struct sv_err *err)
 {
     enum {
@@ -368,7 +368,7 @@ int sv_output_open_at(const char *path, uint64_t offset, struct sv_output **out,
     o->is_kept = o->is_regular = true;
     o->path = sv_strndup(path, strlen(path));
     o->at = offset;
-    o->reserved = UINT64_MAX; /* by whoever wrote it before: to be cut off */
+    o->reserved = UINT64_MAX; /* by its earlier writer: to be cut off */
     *out = o;
     return SV_OK;
 }

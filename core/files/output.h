@@ -32,10 +32,10 @@ struct sv_output;
 /* path "-" is standard output. zstd where it was not built in: SV_EUSAGE with a clear message. */
 int sv_output_open(const char *path, enum sv_output_mode mode, enum sv_compression compression,
                    struct sv_output **out, struct sv_err *err);
-/* Goes on with a growing file of this user at `offset`; what was behind that is cut off when it is closed. Kept like SV_OUTPUT_GROW. */
+/* Continues a growing file of this user at `offset`; what was after that is cut off when it is closed. Kept like SV_OUTPUT_GROW. */
 int sv_output_open_at(const char *path, uint64_t offset, struct sv_output **out,
                       struct sv_err *err);
-/* A file that grows keeps so many bytes behind its end reserved, so that it can still be ended in order when the disk is full, or its size limit
+/* A file that grows keeps so many bytes after its end reserved, so that it can still be ended in order when the disk is full, or its size limit
  * or a quota is reached: writing fails before that. Without effect where the file system cannot do it. Fails where there is no space even now. */
 int sv_output_reserve(struct sv_output *o, size_t bytes, struct sv_err *err);
 int sv_output_open_memory(struct sv_output **out); /* for tests: see sv_output_memory() */

@@ -1,6 +1,6 @@
 /* Process identity: a pid is reused, and means different processes in different pid namespaces and after a reboot.
  *
- * Written into sessions and claims of output files by whoever holds them, compared by whoever finds them later. No memory is
+ * Written into sessions and claims of output files by their holders, compared by processes that find them later. No memory is
  * allocated, so that a traced program can call it from anywhere. */
 #ifndef SV_CORE_FILES_PROCESS_ID_H
 #define SV_CORE_FILES_PROCESS_ID_H

@@ -41,7 +41,7 @@ bool sv_trusted_target(const char *path);
  * root made them. EPERM: another user made one. */
 int sv_trusted_walk(const char *folder);
 
-/* Removes the file if it is still this one. Its folder is opened once: whoever exchanges it meanwhile has nothing removed elsewhere. */
+/* Removes the file if it is still this one. Its folder is opened once: if the folder is exchanged meanwhile, nothing is removed elsewhere. */
 bool sv_trusted_remove(const char *path, dev_t device, ino_t inode);
 
 /* Environment variables that name paths: NULL in programs that run with more rights than their caller (setuid, capabilities). */

@@ -81,7 +81,7 @@ void pf_annotation(struct pf *w, struct pf_sequence *s, const struct sv_arg *a,
             scalar_put(w, s, a);
             sv_put_end(&w->event, mark);
             if (is_container(a) && a->size)
-                sv_report_add(w->report, SV_SKIPPED, "arguments nested too deep", 1, SV_NO_POS,
+                sv_report_add(w->report, SV_SKIPPED, "arguments nested too deeply", 1, SV_NO_POS,
                               "more than %d levels", PF_ARG_DEPTH_MAX);
             a = sv_arg_next(a);
             continue;

@@ -396,8 +396,8 @@ static void depth_count(struct pf_track *t, unsigned kind)
 
 static void write_one(struct pf *w, const struct sv_event *e)
 {
-    uint8_t room[256];
-    struct sv_buf head = {.data = room, .cap = sizeof room, .limit = sizeof room};
+    uint8_t bytes[256];
+    struct sv_buf head = {.data = bytes, .cap = sizeof bytes, .limit = sizeof bytes};
     bool is_loss = e->kind == SV_LOSS;
     if (e->ts_ns < w->origin_ns) /* shapes are not used for steps back: only here */
         pf_origin_lower(w, e->ts_ns);
@@ -445,7 +445,7 @@ void pf_event_write(struct pf *w, const struct sv_event *e)
     begin.dur_ns = 0;
     write_one(w, &begin);
     if (__builtin_add_overflow(e->ts_ns, e->dur_ns, &end.ts_ns))
-        sv_report_add(w->report, SV_DAMAGE, "slice whose end is no time", 1, SV_NO_POS,
+        sv_report_add(w->report, SV_DAMAGE, "slice whose end is out of range", 1, SV_NO_POS,
                       "it stays without an end");
     else if (e->dur_ns >= 0)
         write_one(w, &end);

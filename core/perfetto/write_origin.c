@@ -279,7 +279,7 @@ static bool unpack(const struct sv_wire_field *packed, struct sv_buf *to)
 #endif
 }
 
-/* What is left of `in`, and more of the file behind it. 0: there is no more. */
+/* What is left of `in`, and more of the file after it. 0: there is no more. */
 static ssize_t read_more(int fd, struct sv_buf *in, size_t used)
 {
     memmove(in->data, in->data + used, in->len - used);

@@ -15,9 +15,9 @@
  * each other (a tenth less after deflate than in the order of the field numbers). */
 #include "core/perfetto/write.h"
 
-/* PACKET_ROOM: a packet from a shape, the end of a slice after it, and what is copied past their ends. Each length fits one byte: the numbers in
+/* PACKET_SPACE: a packet from a shape, the end of a slice after it, and what is copied past their ends. Each length fits one byte: the numbers in
  * shapes have at most three bytes, so an argument has 17, an event with five of them 97, its packet 113, the end of a slice 20. */
-enum { PACKET_ROOM = 192, NUMBER_END = 1 << 21 };
+enum { PACKET_SPACE = 192, NUMBER_END = 1 << 21 };
 
 /* Events without arguments run straight through; the rest is laid out of their way. */
 #define UNLIKELY(x)      __builtin_expect(!!(x), 0)
@@ -148,12 +148,12 @@ __attribute__((noinline, cold)) static bool compile(const struct pf *w, struct p
 
 /* ---- the cursor ---- */
 
-enum { NOWHERE = UINT32_MAX };
+#define NOWHERE UINT32_MAX
 
 /* Where the next event goes: its track, and the place in the block. */
 struct cursor {
     struct pf *w;
-    uint8_t *at, *full; /* past `full` the block has too little room */
+    uint8_t *at, *full; /* past `full` the block has too little space */
     sv_track track;     /* NOWHERE: none */
     int32_t depth;
     const struct sv_event *first; /* of this track */
@@ -170,7 +170,7 @@ static inline struct cursor cursor_open(struct pf *w)
 {
     return (struct cursor){.w = w,
                            .at = w->block.data + w->block.len,
-                           .full = w->block.data + w->block_bytes - PACKET_ROOM,
+                           .full = w->block.data + w->block_bytes - PACKET_SPACE,
                            .track = NOWHERE};
 }
 

@@ -89,7 +89,7 @@ static sv_track parent_of(struct pf *w, sv_track track)
             return w->dict->tracks[track].parent < w->dict->n_tracks ? w->dict->tracks[track].parent
                                                                      : 0;
     }
-    sv_report_add(w->report, SV_DAMAGE, "tracks nested too deep or in a circle", 1, SV_NO_POS,
+    sv_report_add(w->report, SV_DAMAGE, "tracks nested too deeply or in a circle", 1, SV_NO_POS,
                   "more than %d levels", PF_PARENTS_MAX);
     return 0;
 }

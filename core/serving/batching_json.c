@@ -186,14 +186,8 @@ static void put_congestion_track(struct sv_batching_json *j)
 static int64_t worker_tid(struct sv_batching_json *j, const struct sv_life_worker *w, uint32_t lane)
 {
     int64_t base = TID_WORKERS + (int64_t)w->number * TIDS_PER_WORKER, tid = base + lane;
-    char label[96], suffix[16] = "";
-    if (lane > 0)
-        snprintf(suffix, sizeof suffix, " #%u", lane + 1);
-    if (w->device >= 0)
-        snprintf(label, sizeof label, "device %d worker %d (%s)%s", w->device, w->number, w->type,
-                 suffix);
-    else
-        snprintf(label, sizeof label, "worker-%d (%s)%s", w->number, w->type, suffix);
+    char label[SV_WORKER_LABEL_MAX];
+    sv_life_worker_label(w, lane, label);
     bool is_new;
     uint64_t hash = sv_hash_bytes(label, strlen(label), 1);
     uint64_t *known = sv_map_add(&j->labels, (uint64_t)tid, &is_new);
@@ -364,9 +358,9 @@ static void put_congestion(struct sv_batching_json *j, int64_t end_ns)
     j->congested_ns = 0;
 }
 
-void sv_batching_json_tell(struct sv_batching_json *j, struct sv_life *l,
-                           enum sv_life_moment moment, int64_t time_ns,
-                           const struct sv_life_request *r, const struct sv_life_batch *b)
+void sv_batching_json_report(struct sv_batching_json *j, struct sv_life *l,
+                             enum sv_life_moment moment, int64_t time_ns,
+                             const struct sv_life_request *r, const struct sv_life_batch *b)
 {
     j->last_ns = time_ns > j->last_ns ? time_ns : j->last_ns;
     switch (moment) {

@@ -33,8 +33,8 @@ struct sv_batching_json_options {
 /* The head of the file is in `out` then. */
 void sv_batching_json_init(struct sv_batching_json *j, const struct sv_batching_json_options *o);
 void sv_batching_json_fini(struct sv_batching_json *j);
-void sv_batching_json_tell(struct sv_batching_json *j, struct sv_life *l,
-                           enum sv_life_moment moment, int64_t time_ns,
-                           const struct sv_life_request *r, const struct sv_life_batch *b);
+void sv_batching_json_report(struct sv_batching_json *j, struct sv_life *l,
+                             enum sv_life_moment moment, int64_t time_ns,
+                             const struct sv_life_request *r, const struct sv_life_batch *b);
 
 #endif

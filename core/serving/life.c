@@ -47,7 +47,7 @@ struct rows {
 };
 
 struct sv_life {
-    sv_life_tell *tell;
+    sv_life_report *report;
     void *ctx;
     uint32_t max_requests, max_batches;
     struct sv_life_counts counts;
@@ -92,10 +92,10 @@ static void give_row(struct rows *r, uint32_t row)
 
 /* ---- life of the struct ---- */
 
-struct sv_life *sv_life_new(const struct sv_life_limits *limits, sv_life_tell *tell, void *ctx)
+struct sv_life *sv_life_new(const struct sv_life_limits *limits, sv_life_report *report, void *ctx)
 {
     struct sv_life *l = sv_alloc(sizeof *l);
-    l->tell = tell;
+    l->report = report;
     l->ctx = ctx;
     l->max_requests = limits && limits->requests ? limits->requests : 262144;
     l->max_batches = limits && limits->batches ? limits->batches : 65536;
@@ -142,7 +142,7 @@ uint64_t sv_life_open_batches(const struct sv_life *l)
 static void report(struct sv_life *l, enum sv_life_moment moment, int64_t time_ns,
                    const struct sv_life_request *r, const struct sv_life_batch *b)
 {
-    l->tell(l->ctx, l, moment, time_ns, r, b);
+    l->report(l->ctx, l, moment, time_ns, r, b);
 }
 
 /* ---- names ---- */
@@ -179,6 +179,19 @@ static struct sv_life_worker *worker_at(struct sv_life *l, int32_t number)
 const struct sv_life_worker *sv_life_worker(struct sv_life *l, int32_t worker)
 {
     return worker_at(l, worker);
+}
+
+void sv_life_worker_label(const struct sv_life_worker *w, uint32_t lane,
+                          char label[SV_WORKER_LABEL_MAX])
+{
+    char suffix[16] = "";
+    if (lane > 0)
+        snprintf(suffix, sizeof suffix, " #%u", lane + 1);
+    if (w->device >= 0)
+        snprintf(label, SV_WORKER_LABEL_MAX, "device %d worker %d (%s)%s", w->device, w->number,
+                 w->type, suffix);
+    else
+        snprintf(label, SV_WORKER_LABEL_MAX, "worker-%d (%s)%s", w->number, w->type, suffix);
 }
 
 static void put_worker(struct sv_life *l, const struct sv_life_call *c)
@@ -316,7 +329,7 @@ static uint32_t batch_at(struct sv_life *l, uint64_t id)
     return slot != NONE ? slot : new_batch(l, id);
 }
 
-/* Its requests go on without it. */
+/* Its requests continue without it. */
 static void drop_batch(struct sv_life *l, uint32_t slot)
 {
     struct sv_life_batch *b = &l->batches[slot];
@@ -351,6 +364,19 @@ static bool knows_run(const struct sv_life_batch *b)
     return b->is_failed || (b->is_submitted && b->is_finished);
 }
 
+/* Reports the end of a request, frees its slot and takes it out of its batch. */
+static void drop_request(struct sv_life *l, uint32_t slot, enum sv_life_moment moment,
+                         const struct sv_life_batch *b)
+{
+    struct sv_life_request *r = &l->requests[slot];
+    l->counts.queued -= r->is_waiting;
+    r->is_waiting = false;
+    report(l, moment, r->end_ns, r, b);
+    uint32_t batch = r->batch;
+    free_request(l, slot);
+    leave_batch(l, batch);
+}
+
 /* The request has a fate, and its batch (if any) all that its phases need. */
 static void end_request(struct sv_life *l, uint32_t slot)
 {
@@ -361,12 +387,7 @@ static void end_request(struct sv_life *l, uint32_t slot)
     case SV_FATE_CANCELLED: l->counts.cancelled++; break;
     default: l->counts.requests++; break;
     }
-    l->counts.queued -= r->is_waiting;
-    r->is_waiting = false;
-    report(l, SV_MOMENT_REQUEST_OVER, r->end_ns, r, b);
-    uint32_t batch = r->batch;
-    free_request(l, slot);
-    leave_batch(l, batch);
+    drop_request(l, slot, SV_MOMENT_REQUEST_OVER, b);
 }
 
 static void end_waiting_requests(struct sv_life *l, uint32_t batch)
@@ -428,12 +449,7 @@ static void put_rejected(struct sv_life *l, const struct sv_life_call *c)
     r->end_ns = c->time_ns;
     r->fate = SV_FATE_REJECTED;
     l->counts.rejected++;
-    l->counts.queued -= r->is_waiting;
-    r->is_waiting = false;
-    report(l, SV_MOMENT_REJECTED, c->time_ns, r, NULL);
-    uint32_t batch = r->batch;
-    free_request(l, slot);
-    leave_batch(l, batch);
+    drop_request(l, slot, SV_MOMENT_REJECTED, NULL);
 }
 
 static void leave_queue(struct sv_life *l, struct sv_life_request *r, int64_t time_ns)

@@ -113,8 +113,9 @@ enum sv_life_moment {
 
 struct sv_life;
 /* request, batch: NULL where the moment has none; valid during the call. */
-typedef void sv_life_tell(void *ctx, struct sv_life *l, enum sv_life_moment moment, int64_t time_ns,
-                          const struct sv_life_request *request, const struct sv_life_batch *batch);
+typedef void sv_life_report(void *ctx, struct sv_life *l, enum sv_life_moment moment,
+                            int64_t time_ns, const struct sv_life_request *request,
+                            const struct sv_life_batch *batch);
 
 struct sv_life_limits {
     uint32_t requests, batches; /* open at once; 0: 262,144 and 65,536 */
@@ -126,7 +127,7 @@ struct sv_life_counts {
     uint64_t repeated, unexpected; /* members of a second batch; calls about nobody known */
 };
 
-struct sv_life *sv_life_new(const struct sv_life_limits *limits, sv_life_tell *tell, void *ctx);
+struct sv_life *sv_life_new(const struct sv_life_limits *limits, sv_life_report *report, void *ctx);
 void sv_life_free(struct sv_life *l);
 void sv_life_put(struct sv_life *l, const struct sv_life_call *call);
 void sv_life_end(struct sv_life *l);
@@ -137,6 +138,10 @@ uint64_t sv_life_open_batches(const struct sv_life *l);
 const char *sv_life_model(const struct sv_life *l, uint32_t model); /* "model" when unknown */
 /* Never NULL: a worker that was not described has the type "unknown". */
 const struct sv_life_worker *sv_life_worker(struct sv_life *l, int32_t worker);
+/* The name of a worker's row: "device 0 worker 3 (opencl) #2". */
+enum { SV_WORKER_LABEL_MAX = 96 };
+void sv_life_worker_label(const struct sv_life_worker *w, uint32_t lane,
+                          char label[SV_WORKER_LABEL_MAX]);
 
 /* ---- phases ---- */
 

@@ -69,8 +69,8 @@ static void put_members(struct sv_buf *out, const struct sv_life_batch *b)
     sv_buf_str(out, "\",");
 }
 
-void sv_summary_csv_tell(struct sv_summary_csv *c, struct sv_life *l, enum sv_life_moment moment,
-                         const struct sv_life_batch *b)
+void sv_summary_csv_report(struct sv_summary_csv *c, struct sv_life *l, enum sv_life_moment moment,
+                           const struct sv_life_batch *b)
 {
     if (moment != SV_MOMENT_BATCH_OVER || b->is_failed || (b->flags & SV_LIFE_WARMUP))
         return;
@@ -118,8 +118,8 @@ void sv_metrics_csv_fini(struct sv_metrics_csv *m)
     sv_buf_fini(&m->out);
 }
 
-void sv_metrics_csv_tell(struct sv_metrics_csv *m, const struct sv_life *l,
-                         enum sv_life_moment moment, int64_t time_ns)
+void sv_metrics_csv_report(struct sv_metrics_csv *m, const struct sv_life *l,
+                           enum sv_life_moment moment, int64_t time_ns)
 {
     if (moment != SV_MOMENT_ENQUEUED && moment != SV_MOMENT_DEQUEUED &&
         moment != SV_MOMENT_REJECTED)

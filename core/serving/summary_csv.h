@@ -15,8 +15,8 @@ struct sv_summary_csv {
 
 void sv_summary_csv_init(struct sv_summary_csv *c, bool is_newer); /* the head is in `out` then */
 void sv_summary_csv_fini(struct sv_summary_csv *c);
-void sv_summary_csv_tell(struct sv_summary_csv *c, struct sv_life *l, enum sv_life_moment moment,
-                         const struct sv_life_batch *b);
+void sv_summary_csv_report(struct sv_summary_csv *c, struct sv_life *l, enum sv_life_moment moment,
+                           const struct sv_life_batch *b);
 
 struct sv_metrics_csv {
     struct sv_buf out;
@@ -25,7 +25,7 @@ struct sv_metrics_csv {
 
 void sv_metrics_csv_init(struct sv_metrics_csv *m, int64_t origin_ns);
 void sv_metrics_csv_fini(struct sv_metrics_csv *m);
-void sv_metrics_csv_tell(struct sv_metrics_csv *m, const struct sv_life *l,
-                         enum sv_life_moment moment, int64_t time_ns);
+void sv_metrics_csv_report(struct sv_metrics_csv *m, const struct sv_life *l,
+                           enum sv_life_moment moment, int64_t time_ns);
 
 #endif

@@ -39,6 +39,19 @@ static inline struct sv_event *sv_batch_event(struct sv_batch *b)
     return e;
 }
 
+/* The same with its fields; sv_batch_finish() follows after the arguments. */
+static inline struct sv_event *sv_batch_put(struct sv_batch *b, unsigned kind, int64_t ts_ns,
+                                            sv_track track, sv_str name, sv_str cat)
+{
+    struct sv_event *e = sv_batch_event(b);
+    e->kind = (uint8_t)kind;
+    e->ts_ns = ts_ns;
+    e->track = track;
+    e->name = name;
+    e->cat = cat;
+    return e;
+}
+
 static inline struct sv_arg *sv_batch_arg(struct sv_batch *b)
 {
     if (__builtin_expect(b->arg == b->args_end, 0))

@@ -167,7 +167,7 @@ uint32_t sv_lane_newest(const struct sv_lane_row *r)
 }
 
 /* Where something without an end fits. */
-static uint32_t find_endless_room(const struct sv_lane_row *r)
+static uint32_t find_endless(const struct sv_lane_row *r)
 {
     size_t i = 1;
     if (!r->tree[1].fits_endless)
@@ -177,7 +177,7 @@ static uint32_t find_endless_room(const struct sv_lane_row *r)
     return (uint32_t)(i - r->cap);
 }
 
-static uint32_t find_room(const struct sv_lane_row *r, int64_t end_ns)
+static uint32_t find_free(const struct sv_lane_row *r, int64_t end_ns)
 {
     size_t i = 1;
     if (r->tree[1].last_due_ns < end_ns)
@@ -320,7 +320,7 @@ static void follow_name(struct sv_lanes *l, struct sv_lane_row *r)
 
 uint32_t sv_lane_for(struct sv_lanes *l, struct sv_lane_row *r, int64_t end_ns, bool is_endless)
 {
-    uint32_t lane = is_endless ? find_endless_room(r) : find_room(r, end_ns);
+    uint32_t lane = is_endless ? find_endless(r) : find_free(r, end_ns);
     if (lane == NO_LANE)
         lane = add_lane(l, r);
     if (lane > 0)

@@ -85,7 +85,7 @@ struct sv_lanes {
     size_t n_tracks, cap_tracks;
     struct sv_lane_row **heap; /* rows by the next end that comes on them, the earliest on top */
     size_t n_heap, cap_heap;
-    /* Loose rows that go on from a file: what is on its first lanes up to this time is not known here. */
+    /* Loose rows that continue from a file: what is on its first lanes up to this time is not known here. */
     int64_t known_from_ns;
     uint32_t n_unknown;
     uint32_t n_most; /* lanes of the loose row that has most */

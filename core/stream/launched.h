@@ -1,4 +1,4 @@
-/* Metadata of a trace about its launcher: rank, world_size, local_rank, launcher, job. For whoever records. */
+/* Metadata of a trace about its launcher: rank, world_size, local_rank, launcher, job. For the recorders. */
 #ifndef SV_CORE_STREAM_LAUNCHED_H
 #define SV_CORE_STREAM_LAUNCHED_H
 

@@ -53,9 +53,9 @@ static inline int sv_oddity_refuse(const struct sv_oddity *o, const struct sv_di
 }
 
 /* `report` may be NULL. */
-static inline void sv_oddity_tell(const struct sv_oddity *o, struct sv_report *report,
-                                  const struct sv_dict *dict, enum sv_severity severity,
-                                  const char *what)
+static inline void sv_oddity_report(const struct sv_oddity *o, struct sv_report *report,
+                                    const struct sv_dict *dict, enum sv_severity severity,
+                                    const char *what)
 {
     char where[256];
     if (o->count && report)

@@ -141,11 +141,11 @@ static int pair_close(struct sv_sink *s, bool failed, struct sv_err *err)
     if (failed && p->out.code == 0)
         p->out.code = SV_EIO; /* nothing more is written */
     leave_unfinished(p, failed);
-    sv_oddity_tell(&p->unmatched, p->report, p->dict, SV_DAMAGE, "end without begin");
-    sv_oddity_tell(&p->backwards, p->report, p->dict, SV_DAMAGE, "end before its begin");
-    sv_oddity_tell(&p->unfinished, p->report, p->dict, SV_NOTE, "begin without end");
-    sv_oddity_tell(&p->crowded, p->report, p->dict, SV_SKIPPED,
-                   "arguments of an end beyond the limit per slice");
+    sv_oddity_report(&p->unmatched, p->report, p->dict, SV_DAMAGE, "end without begin");
+    sv_oddity_report(&p->backwards, p->report, p->dict, SV_DAMAGE, "end before its begin");
+    sv_oddity_report(&p->unfinished, p->report, p->dict, SV_NOTE, "begin without end");
+    sv_oddity_report(&p->crowded, p->report, p->dict, SV_SKIPPED,
+                     "arguments of an end beyond the limit per slice");
     int code = sv_outbox_close(&p->out, failed, err);
     sv_pool_fini(&p->pool);
     free(p->tops);

@@ -351,23 +351,23 @@ static bool next_chunk(struct sv_sorter *s, size_t size)
     return true;
 }
 
-static uint8_t *room(struct sv_sorter *s, size_t size)
+static uint8_t *space_in_chunk(struct sv_sorter *s, size_t size)
 {
     struct chunk *c = s->n_chunks ? &s->chunks[s->now] : NULL;
     return c && c->cap - c->len >= size ? c->data + c->len : NULL;
 }
 
 /* The slow path of add: disorder, which counts the index too, or the end of a chunk. */
-static uint8_t *make_room(struct sv_sorter *s, size_t size, bool disorder, struct sv_err *err)
+static uint8_t *make_space(struct sv_sorter *s, size_t size, bool disorder, struct sv_err *err)
 {
     if (s->n && is_full(s, size, s->has_disorder || disorder) && spill(s, err) < 0)
         return NULL;
-    uint8_t *at = room(s, size);
+    uint8_t *at = space_in_chunk(s, size);
     if (!at && !next_chunk(s, size) &&
-        (spill(s, err) < 0 || (!room(s, size) && !next_chunk(s, size))))
+        (spill(s, err) < 0 || (!space_in_chunk(s, size) && !next_chunk(s, size))))
         return NULL;
     s->has_disorder |= disorder && s->n;
-    return at ? at : room(s, size);
+    return at ? at : space_in_chunk(s, size);
 }
 
 int sv_sorter_add(struct sv_sorter *s, const struct sv_event *events, size_t n, struct sv_err *err)
@@ -380,9 +380,9 @@ int sv_sorter_add(struct sv_sorter *s, const struct sv_event *events, size_t n, 
             size += SIZE_BYTES + sv_args_bytes(e->args, e->n_args, &has_text);
         struct sv_rank rank = sv_rank_of(e->ts_ns, sv_flow_mark(e), e->kind);
         bool disorder = s->n && sv_rank_before(rank, s->last);
-        uint8_t *at = disorder || s->has_disorder ? NULL : room(s, size);
+        uint8_t *at = disorder || s->has_disorder ? NULL : space_in_chunk(s, size);
         if (!at)
-            at = make_room(s, size, disorder, err);
+            at = make_space(s, size, disorder, err);
         if (!at)
             return SV_EIO;
         record_write(at, e, size, has_text);

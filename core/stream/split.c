@@ -303,11 +303,11 @@ static int split_close(struct sv_sink *sink, bool failed, struct sv_err *err)
     if (failed && s->out.code == 0)
         s->out.code = SV_EIO; /* nothing more is written */
     finish(s);
-    sv_oddity_tell(
+    sv_oddity_report(
         &s->cut, s->report, s->dict, SV_DAMAGE,
         "a begin/end pair and a slice of one track cross; the inner one was closed early");
-    sv_oddity_tell(&s->unmatched, s->report, s->dict, SV_DAMAGE, "end without begin");
-    sv_oddity_tell(&s->negative, s->report, s->dict, SV_DAMAGE, "negative duration, taken as 0");
+    sv_oddity_report(&s->unmatched, s->report, s->dict, SV_DAMAGE, "end without begin");
+    sv_oddity_report(&s->negative, s->report, s->dict, SV_DAMAGE, "negative duration, taken as 0");
     int code = sv_outbox_close(&s->out, failed, err);
     sv_lanes_fini(&s->lanes);
     free(s);

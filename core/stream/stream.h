@@ -57,7 +57,7 @@ struct sv_sink {
     /* Ends the stream: stages pass it on, formats write their last bytes. Frees the sink, also after an error. `failed` says that the
      * stream is not whole (a write failed, or the source did): discard what cannot be finished. */
     int (*close)(struct sv_sink *s, bool failed, struct sv_err *err);
-    unsigned takes; /* enum sv_shape: from whoever cannot wait */
+    unsigned takes; /* enum sv_shape: from live sources, which cannot wait */
     /* What makes the better file, if the whole stream is there before the file must be: 0, or a part of `takes`. */
     unsigned best;
     /* close() will replace the file: what was flushed is then no longer its beginning */

@@ -10,7 +10,7 @@ struct sv_write_options {
     enum sv_compression compression;
     const char *dialect;  /* format-specific variant, NULL for the default */
     int64_t resync_bytes; /* Perfetto: distance of resync points, 0 default */
-    /* the output holds a file that ends after a flush: go on there (can_continue) */
+    /* the output holds a file that ends after a flush: continue there (can_continue) */
     bool continues;
 };
 

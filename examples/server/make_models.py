@@ -3,7 +3,7 @@
 
     make_models.py [--seed N] [--folder DIR]
 
-The same seed gives the same bytes on every machine. How layers are connected stands in the file's metadata (docs/server.md).
+The same seed gives the same bytes on every machine. The file's metadata has the connections of the layers (docs/server.md).
 """
 import argparse
 import json

@@ -198,12 +198,15 @@ static inline void stave_i_scope_fini(const uint32_t *session)
 #define STAVE_SCOPE(...)                                               \
     STAVE_I_SCOPE(__COUNTER__, NONE, (0), STAVE_I_1ST(__VA_ARGS__, 0), \
                   STAVE_I_2ND(__VA_ARGS__, 0), __VA_ARGS__)
-#define STAVE_SCOPE_DYN(...) /* the name is any string, copied */                                \
+/* The same with any string as name, which is copied. */
+#define STAVE_SCOPE_DYN(...)                                                                     \
     STAVE_I_SCOPE(__COUNTER__, NAME, (STAVE_I_2ND(__VA_ARGS__, 0)), STAVE_I_1ST(__VA_ARGS__, 0), \
                   0, __VA_ARGS__)
-#define STAVE_SCOPE_ON(track, ...) /* on a track of your own; the block must stay on its thread */ \
+/* The same on a track of your own. The block must end on the thread where it began. */
+#define STAVE_SCOPE_ON(track, ...)                                                                 \
     STAVE_I_SCOPE_ON(__COUNTER__, track, STAVE_I_1ST(__VA_ARGS__, 0), STAVE_I_2ND(__VA_ARGS__, 0), \
                      __VA_ARGS__)
+/* The function as a slice. */
 #define STAVE_FUNC() STAVE_SCOPE(STAVE_CATEGORY, __func__)
 /* The function with its arguments (at most eight): STAVE_FUNC_ARGS(a, b) */
 #define STAVE_FUNC_ARGS(...) STAVE_SCOPE(STAVE_CATEGORY, __func__, STAVE_I_NAMED(__VA_ARGS__))
@@ -225,6 +228,7 @@ static inline void stave_i_scope_fini(const uint32_t *session)
     STAVE_I_EVENT_BY(stave_i_end_on, STAVE_KIND_END, END, (track), STAVE_I_1ST(__VA_ARGS__, 0), 0, \
                      0, __VA_ARGS__)
 
+/* A point in time, on the thread's track or on one of your own. */
 #define STAVE_INSTANT(...)                                                    \
     STAVE_I_EVENT(STAVE_KIND_INSTANT, NONE, (0), STAVE_I_1ST(__VA_ARGS__, 0), \
                   STAVE_I_2ND(__VA_ARGS__, 0), __VA_ARGS__)
@@ -235,12 +239,13 @@ static inline void stave_i_scope_fini(const uint32_t *session)
     STAVE_I_EVENT(STAVE_KIND_INSTANT, TRACK, (track), STAVE_I_1ST(__VA_ARGS__, 0), \
                   STAVE_I_2ND(__VA_ARGS__, 0), __VA_ARGS__)
 
-/* The value of a counter of the process from now on; the same for a counter track; a counter
- * that is the sum of all deltas. */
+/* The value of a counter of the process from now on. */
 #define STAVE_COUNTER(cat, name, value) \
     STAVE_I_EVENT(STAVE_KIND_COUNTER, NONE, (0), cat, name, cat, name, "", value)
+/* The same for a counter track. */
 #define STAVE_COUNTER_ON(track, cat, value) \
     STAVE_I_EVENT(STAVE_KIND_COUNTER, TRACK, (track), cat, 0, cat, 0, "", value)
+/* Adds to a counter of the process, whose value is the sum of all deltas. */
 #define STAVE_COUNTER_ADD(cat, name, delta)                                                 \
     do {                                                                                    \
         STAVE_I_SITE(stave_i_s, STAVE_KIND_COUNTER, NONE, cat, name, 0, 0, "", (int64_t)0); \

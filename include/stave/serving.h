@@ -41,7 +41,8 @@ enum stave_serving_flags {
 
 enum stave_serving_names {
     /* batching_trace.json, batching_trace_summary.csv, batching_trace.pftrace */
-    STAVE_SERVING_NAMES_SEED,
+    STAVE_SERVING_NAMES_DEFAULT,
+    STAVE_SERVING_NAMES_SEED = STAVE_SERVING_NAMES_DEFAULT, /* former name */
     /* perfetto_trace.json, trace.csv with the column congested, metrics.csv, trace.pftrace */
     STAVE_SERVING_NAMES_NEWER
 };
@@ -64,13 +65,17 @@ struct stave_serving_config {
     /* Set of enum stave_serving_outputs; 0: JSON, CSV and PFTRACE, with NAMES_NEWER also
      * METRICS. */
     unsigned outputs;
-    bool truncate; /* earlier files are overwritten; otherwise they are kept with a number */
-    bool without_request_spans; /* JSON: only the events of the category `batching` */
+    /* Overwrite earlier files. Otherwise they are kept with a number. */
+    bool truncate;
+    /* JSON: only the events of the category `batching`. */
+    bool without_request_spans;
     /* Length of the queue between the calls and the writing thread; 0: 65,536 records of 64
      * bytes. */
     size_t queue_records;
-    enum stave_full full; /* when that queue is full: DROP (the default; counted) or BLOCK */
-    uint64_t flush_ms;    /* interval between writes to the files; 0: 250 */
+    /* What happens when that queue is full: DROP (the default; counted) or BLOCK. */
+    enum stave_full full;
+    /* Interval between writes to the files; 0: 250. */
+    uint64_t flush_ms;
 };
 
 /* Checks a trace_output, for the validation of a configuration file. Returns NULL if it is
@@ -97,7 +102,8 @@ struct stave_serving_counts {
     uint64_t lost;
     uint64_t requests, batches, rejected, failed; /* completed */
     uint64_t open_requests, open_batches;         /* not completed yet */
-    uint64_t forgotten; /* requests and batches that never ended, dropped to bound the memory */
+    /* Requests and batches that never ended, dropped to bound the memory. */
+    uint64_t forgotten;
 };
 STAVE_API void stave_serving_count(const struct stave_serving *s,
                                    struct stave_serving_counts *counts);

@@ -37,9 +37,12 @@ STAVE_API const char *stave_version(void);
 
 /* What happens to an event when its thread's ring is full. */
 enum stave_full {
-    STAVE_FULL_DEFAULT, /* as the variable STAVE_FULL says; without it DROP */
-    STAVE_FULL_DROP,    /* the event is not recorded, but counted */
-    STAVE_FULL_BLOCK,   /* the thread waits for the writer */
+    /* The value of the environment variable STAVE_FULL, else DROP. */
+    STAVE_FULL_DEFAULT,
+    /* The event is not recorded, but counted. */
+    STAVE_FULL_DROP,
+    /* The thread waits for the writer. */
+    STAVE_FULL_BLOCK,
     /* Flight recorder: the event replaces the oldest ones. The rings are written when a trigger
      * fires. */
     STAVE_FULL_OVERWRITE
@@ -51,15 +54,23 @@ struct stave_options {
     /* STAVE_OUT: a file (.pftrace, .json, .json.gz …), unix:PATH or tcp:HOST:PORT. %p, %h, %r
      * and %j are replaced by pid, host name, rank and job. */
     const char *out;
-    const char *categories; /* STAVE_CATEGORIES: globs, comma separated; -GLOB excludes */
-    size_t
-        buffer_bytes; /* STAVE_BUFFER: size of each thread's ring; a power of two, else rounded up */
-    enum stave_full full; /* STAVE_FULL */
-    const char *compress; /* STAVE_COMPRESS: none, gzip, zstd */
+    /* STAVE_CATEGORIES: globs, separated by commas; -GLOB excludes. */
+    const char *categories;
+    /* STAVE_BUFFER: size of each thread's ring, rounded up to a power of two. */
+    size_t buffer_bytes;
+    /* STAVE_FULL */
+    enum stave_full full;
+    /* STAVE_COMPRESS: none, gzip or zstd. */
+    const char *compress;
+
     /* The rest is for the flight recorder (STAVE_FULL_OVERWRITE). */
-    uint64_t keep_ms;   /* STAVE_KEEP_MS: older events are not written; 0: all in the rings are */
-    uint64_t after_ms;  /* STAVE_AFTER_MS: how long recording continues after a trigger */
-    int trigger_signal; /* STAVE_TRIGGER_SIGNAL: number of a signal; 0: none */
+
+    /* STAVE_KEEP_MS: older events are not written. 0: everything in the rings is. */
+    uint64_t keep_ms;
+    /* STAVE_AFTER_MS: how long recording continues after a trigger. */
+    uint64_t after_ms;
+    /* STAVE_TRIGGER_SIGNAL: number of a signal; 0: none. */
+    int trigger_signal;
     /* STAVE_TRIGGER=NAME:MS: a slice with this name that takes longer than this is a trigger. */
     const char *trigger_name;
     uint64_t trigger_ms;
@@ -67,7 +78,9 @@ struct stave_options {
 
 /* These return 0, or a negative number after one line on stderr, and may be repeated. A session
  * started by STAVE_OUT needs none of them. */
-STAVE_API int stave_start(const struct stave_options *options); /* NULL: use the environment */
+
+/* Starts recording. NULL: the options are those of the environment. */
+STAVE_API int stave_start(const struct stave_options *options);
 /* Writes everything recorded so far to the file, which is still incomplete. */
 STAVE_API int stave_flush(void);
 /* Completes the file and gives it its final name. */
@@ -90,6 +103,7 @@ STAVE_API void stave_categories(const char *globs);
  * recorded? */
 STAVE_API bool stave_enabled(const char *category);
 
+/* Counts of this session. */
 struct stave_counts {
     size_t size;               /* sizeof(struct stave_counts) */
     uint64_t events;           /* handed to the file or stream */
@@ -99,7 +113,7 @@ struct stave_counts {
     uint64_t lost_output;      /* the file or stream failed, or the stream stalled */
     uint64_t lost_overwritten; /* flight recorder: overwritten by newer events; not an error */
 };
-STAVE_API void stave_count(struct stave_counts *counts); /* of this session */
+STAVE_API void stave_count(struct stave_counts *counts);
 
 /* ---- tracks ---- */
 
@@ -127,9 +141,11 @@ STAVE_API void stave_track_order(stave_track_t track, int64_t order);
 STAVE_API void stave_thread_name(const char *name);
 #define stave_group stave_track
 
-/* ---- flows: a number connects the slice that has it as STAVE_FLOW_OUT with the one that has it as STAVE_FLOW_IN ---- */
+/* ---- flows ---- */
 
-STAVE_API uint64_t stave_flow_new(void); /* unique across processes */
+/* A flow connects the slice that has its number as STAVE_FLOW_OUT with the one that has it as
+ * STAVE_FLOW_IN. Returns a new number, unique across processes. */
+STAVE_API uint64_t stave_flow_new(void);
 /* Special argument keys: STAVE_SCOPE("c", "n", STAVE_FLOW_IN, a, STAVE_FLOW_OUT, b,
  * STAVE_FLOW_OUT, c); */
 #define STAVE_FLOW_OUT    "\001>"
@@ -138,7 +154,8 @@ STAVE_API uint64_t stave_flow_new(void); /* unique across processes */
 
 /* ---- time ---- */
 
-STAVE_API int64_t stave_now_ns(void); /* CLOCK_MONOTONIC, as for stave_complete() */
+/* Returns CLOCK_MONOTONIC in nanoseconds, the time of stave_complete(). */
+STAVE_API int64_t stave_now_ns(void);
 
 /* ---- nested arguments: build them, then pass &args as a value ---- */
 
@@ -175,8 +192,10 @@ static inline const char *stave_enum(int64_t v, const char *const *names, size_t
     return v >= 0 && (uint64_t)v < n && names[v] ? names[v] : "?";
 }
 
-/* ---- for bindings: category, name and keys known at run time; the macros of macros.h are several times cheaper ---- */
+/* ---- for bindings ---- */
 
+/* Category, name and keys are known at run time only. The macros of macros.h are several times
+ * cheaper. */
 enum stave_kind {
     STAVE_KIND_BEGIN = 1,
     STAVE_KIND_END,

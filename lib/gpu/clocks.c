@@ -113,7 +113,7 @@ static int64_t on_line(const struct clock *c, uint32_t n, int64_t ticks)
     int64_t span = newer.host_ns - older.host_ns;
     if (span >= RATE_SPAN_NS && newer.ticks > older.ticks) {
         double measured = (double)span / (double)(newer.ticks - older.ticks);
-        if (measured > rate * 0.99 && measured < rate * 1.01) /* else somebody read it wrong */
+        if (measured > rate * 0.99 && measured < rate * 1.01) /* else a reading was wrong */
             rate = measured;
     }
     return newer.host_ns + (int64_t)((double)(ticks - newer.ticks) * rate);

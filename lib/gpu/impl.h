@@ -48,8 +48,8 @@ void sv_gpu_memory_reset(void); /* in a forked child: the lock is held */
 
 /* ---- more.c ---- */
 
-/* What few events have, as arguments: NULL when there is nothing. `room` is filled only then. */
-const struct stave_args *sv_gpu_more(struct stave_args *room, const struct stave_gpu_at *at,
+/* What few events have, as arguments: NULL when there is nothing. `storage` is filled only then. */
+const struct stave_args *sv_gpu_more(struct stave_args *storage, const struct stave_gpu_at *at,
                                      const struct device *d);
 bool sv_gpu_has_more(const struct stave_gpu_at *at);
 uint64_t sv_gpu_flow_of(const struct device *d, uint64_t correlation);
@@ -99,8 +99,8 @@ uint64_t sv_gpu_flow_of(const struct device *d, uint64_t correlation);
     int64_t dur = at->end > at->begin ? sv_gpu_ns(s->device, at, at->end) - start : 0;          \
     uint64_t flow = at->flags & STAVE_GPU_NO_FLOW ? 0                                           \
                                                   : sv_gpu_flow_of(s->device, at->correlation); \
-    struct stave_args room;                                                                     \
-    const struct stave_args *rare = sv_gpu_has_more(at) ? sv_gpu_more(&room, at, s->device)     \
+    struct stave_args storage;                                                                  \
+    const struct stave_args *rare = sv_gpu_has_more(at) ? sv_gpu_more(&storage, at, s->device)  \
                                                         : NULL;                                 \
     (void)dur
 

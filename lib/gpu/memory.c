@@ -58,7 +58,7 @@ static bool grow(void)
     return true;
 }
 
-/* The slot becomes free; those behind it that wanted it move up. */
+/* The slot becomes free; those after it that wanted it move up. */
 static void take_out(struct live *l)
 {
     size_t hole = (size_t)(l - table), mask = capacity - 1;
@@ -139,16 +139,16 @@ static void put_value(const struct device *d, enum counter which, int64_t start,
         stave_i_emit(&place, (const uint64_t[]){VALUE(F_WORD)});
 }
 
-static const struct stave_args *who(struct stave_args *room, const struct stave_args *rare,
+static const struct stave_args *who(struct stave_args *storage, const struct stave_args *rare,
                                     const struct stave_gpu_alloc *a)
 {
     if (!rare)
-        stave_args_init(room);
+        stave_args_init(storage);
     if (a->allocator)
-        stave_args_text(room, "allocator", a->allocator);
+        stave_args_text(storage, "allocator", a->allocator);
     if (a->purpose)
-        stave_args_text(room, "purpose", a->purpose);
-    return room;
+        stave_args_text(storage, "purpose", a->purpose);
+    return storage;
 }
 
 static bool put_memory(const struct stave_gpu_alloc *a, struct device *d, const char *usual,
@@ -169,10 +169,10 @@ static bool put_memory(const struct stave_gpu_alloc *a, struct device *d, const 
     int64_t start = sv_gpu_ns(d, at, at->begin);
     int64_t in_use = atomic_load_explicit(&d->in_use, memory_order_relaxed);
     uint64_t flow = at->flags & STAVE_GPU_NO_FLOW ? 0 : sv_gpu_flow_of(d, at->correlation);
-    struct stave_args room;
-    const struct stave_args *rare = sv_gpu_has_more(at) ? sv_gpu_more(&room, at, d) : NULL;
+    struct stave_args storage;
+    const struct stave_args *rare = sv_gpu_has_more(at) ? sv_gpu_more(&storage, at, d) : NULL;
     if (a->allocator || a->purpose)
-        rare = who(&room, rare, a);
+        rare = who(&storage, rare, a);
     bool done = is_timed ? sv_gpu_emit(&timed_place, (const uint64_t[]){TIMED_MEMORY(F_WORD)}, d)
                          : sv_gpu_emit(&place, (const uint64_t[]){MEMORY(F_WORD)}, d);
     if (done && is_counted) {

@@ -37,9 +37,9 @@ bool stave_gpu_add_point(enum stave_gpu_point kind, const struct stave_gpu_at *w
     WORK_BEGIN(places[kind], where, names[kind]);
     if (event) {
         if (!rare)
-            stave_args_init(&room);
-        stave_args_uint(&room, "event", event);
-        rare = &room;
+            stave_args_init(&storage);
+        stave_args_uint(&storage, "event", event);
+        rare = &storage;
     }
     return sv_gpu_emit(&places[kind], (const uint64_t[]){POINT(F_WORD)}, s->device);
 }

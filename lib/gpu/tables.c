@@ -58,7 +58,7 @@ static void watch_forks(void)
 
 /* ---- devices ---- */
 
-/* Number 0 exists as soon as somebody uses it: a row for work that names no stream. */
+/* Number 0 exists as soon as it is used: a row for work that names no stream. */
 static void open_nothing(void)
 {
     sv_gpu_lock();
@@ -112,7 +112,7 @@ static struct stave_args *about(uint32_t id, const struct stave_gpu_device_info 
     put_uint(a, "numSms", info->multiprocessors);
     put_uint(a, "maxThreadsPerMultiprocessor", info->max_threads_per_multiprocessor);
     put_uint(a, "warpSize", info->warp_size);
-    /* Whole items, copied behind: both are lists of items at the top level. */
+    /* Whole items, copied after: both are lists of items at the top level. */
     if (info->more && info->more->len <= STAVE_ARGS_BYTES - a->len) {
         memcpy(a->bytes + a->len, info->more->bytes, info->more->len);
         a->len += info->more->len;

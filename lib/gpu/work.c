@@ -22,18 +22,19 @@
 SHAPE(kernel, KERNEL);
 
 /* Shared memory of both kinds, and occupancy. */
-static const struct stave_args *kernel_more(struct stave_args *room, const struct stave_args *rare,
+static const struct stave_args *kernel_more(struct stave_args *storage,
+                                            const struct stave_args *rare,
                                             const struct stave_gpu_kernel *k)
 {
     if (!rare)
-        stave_args_init(room);
+        stave_args_init(storage);
     if (k->dynamic_shared) {
-        stave_args_uint(room, "static shared memory", k->static_shared);
-        stave_args_uint(room, "dynamic shared memory", k->dynamic_shared);
+        stave_args_uint(storage, "static shared memory", k->static_shared);
+        stave_args_uint(storage, "dynamic shared memory", k->dynamic_shared);
     }
     if (k->occupancy > 0)
-        stave_args_double(room, "est. achieved occupancy %", k->occupancy);
-    return room;
+        stave_args_double(storage, "est. achieved occupancy %", k->occupancy);
+    return storage;
 }
 
 bool stave_gpu_add_kernel(const struct stave_gpu_kernel *k)
@@ -41,7 +42,7 @@ bool stave_gpu_add_kernel(const struct stave_gpu_kernel *k)
     static struct stave_site place = PLACE(kernel, STAVE_KIND_COMPLETE, "kernel");
     WORK_BEGIN(place, &k->at, "kernel");
     if (k->dynamic_shared || k->occupancy > 0)
-        rare = kernel_more(&room, rare, k);
+        rare = kernel_more(&storage, rare, k);
     return sv_gpu_emit(&place, (const uint64_t[]){KERNEL(F_WORD)}, s->device);
 }
 
@@ -62,14 +63,14 @@ static const char *kind_name(enum stave_gpu_copy_kind kind)
 }
 
 /* Kineto's: "Memcpy HtoD (Pinned -> Device)". */
-static const char *copy_name(char *room, size_t size, const struct stave_gpu_copy *c)
+static const char *copy_name(char *storage, size_t size, const struct stave_gpu_copy *c)
 {
     if (c->from == STAVE_GPU_MEMORY_UNKNOWN && c->to == STAVE_GPU_MEMORY_UNKNOWN)
-        snprintf(room, size, "Memcpy %s", kind_name(c->kind));
+        snprintf(storage, size, "Memcpy %s", kind_name(c->kind));
     else
-        snprintf(room, size, "Memcpy %s (%s -> %s)", kind_name(c->kind), memory_name(c->from),
+        snprintf(storage, size, "Memcpy %s (%s -> %s)", kind_name(c->kind), memory_name(c->from),
                  memory_name(c->to));
-    return room;
+    return storage;
 }
 
 #define BANDWIDTH(F)            \
@@ -107,14 +108,14 @@ static void count_copy(const struct device *d, enum stave_gpu_copy_kind kind, in
     WORK_TAIL(F)
 SHAPE(copy, COPY);
 
-static const struct stave_args *copy_more(struct stave_args *room, const struct stave_args *rare,
+static const struct stave_args *copy_more(struct stave_args *storage, const struct stave_args *rare,
                                           const struct stave_gpu_copy *c)
 {
     if (!rare)
-        stave_args_init(room);
-    stave_args_uint(room, "fromDevice", c->from_device);
-    stave_args_uint(room, "toDevice", c->to_device);
-    return room;
+        stave_args_init(storage);
+    stave_args_uint(storage, "fromDevice", c->from_device);
+    stave_args_uint(storage, "toDevice", c->to_device);
+    return storage;
 }
 
 bool stave_gpu_add_copy(const struct stave_gpu_copy *c)
@@ -126,7 +127,7 @@ bool stave_gpu_add_copy(const struct stave_gpu_copy *c)
         name = copy_name(text, sizeof text, c);
     double gb_per_s = dur > 0 ? (double)c->bytes / (double)dur : 0;
     if (c->kind == STAVE_GPU_P2P)
-        rare = copy_more(&room, rare, c);
+        rare = copy_more(&storage, rare, c);
     bool done = sv_gpu_emit(&place, (const uint64_t[]){COPY(F_WORD)}, s->device);
     if (done && gb_per_s > 0)
         count_copy(s->device, c->kind, start, dur, gb_per_s);
@@ -164,15 +165,15 @@ bool stave_gpu_add_set(const struct stave_gpu_set *f)
     WORK_TAIL(F)
 SHAPE(wait, WAIT);
 
-static const struct stave_args *wait_more(struct stave_args *room, const struct stave_args *rare,
+static const struct stave_args *wait_more(struct stave_args *storage, const struct stave_args *rare,
                                           const struct stave_gpu_wait *w)
 {
     if (!rare)
-        stave_args_init(room);
-    stave_args_uint(room, "wait_on_stream", w->wait_on_stream);
-    stave_args_uint(room, "wait_on_cuda_event_record_corr_id", w->wait_on_correlation);
-    stave_args_uint(room, "wait_on_cuda_event_id", w->event);
-    return room;
+        stave_args_init(storage);
+    stave_args_uint(storage, "wait_on_stream", w->wait_on_stream);
+    stave_args_uint(storage, "wait_on_cuda_event_record_corr_id", w->wait_on_correlation);
+    stave_args_uint(storage, "wait_on_cuda_event_id", w->event);
+    return storage;
 }
 
 bool stave_gpu_add_wait(const struct stave_gpu_wait *w)
@@ -183,7 +184,7 @@ bool stave_gpu_add_wait(const struct stave_gpu_wait *w)
     const char *kind = stave_enum((int64_t)w->kind, kinds, sizeof kinds / sizeof *kinds);
     WORK_BEGIN(place, &w->at, kind);
     if (w->event || w->wait_on_stream || w->wait_on_correlation)
-        rare = wait_more(&room, rare, w);
+        rare = wait_more(&storage, rare, w);
     return sv_gpu_emit(&place, (const uint64_t[]){WAIT(F_WORD)}, s->device);
 }
 
@@ -200,19 +201,19 @@ bool stave_gpu_add_wait(const struct stave_gpu_wait *w)
     WORK_TAIL(F)
 SHAPE(collective, COLLECTIVE);
 
-static const struct stave_args *collective_more(struct stave_args *room,
+static const struct stave_args *collective_more(struct stave_args *storage,
                                                 const struct stave_args *rare,
                                                 const struct stave_gpu_collective *c)
 {
     if (!rare)
-        stave_args_init(room);
+        stave_args_init(storage);
     if (c->reduction)
-        stave_args_text(room, "reduction", c->reduction);
+        stave_args_text(storage, "reduction", c->reduction);
     if (c->group)
-        stave_args_text(room, "Process Group Name", c->group);
+        stave_args_text(storage, "Process Group Name", c->group);
     if (c->kind == STAVE_GPU_SEND || c->kind == STAVE_GPU_RECV)
-        stave_args_int(room, "peer", c->peer);
-    return room;
+        stave_args_int(storage, "peer", c->peer);
+    return storage;
 }
 
 bool stave_gpu_add_collective(const struct stave_gpu_collective *c)
@@ -233,7 +234,7 @@ bool stave_gpu_add_collective(const struct stave_gpu_collective *c)
     static struct stave_site place = PLACE(collective, STAVE_KIND_COMPLETE, "kernel");
     unsigned kind = (unsigned)c->kind <= STAVE_GPU_RECV ? (unsigned)c->kind : STAVE_GPU_RECV + 1;
     WORK_BEGIN(place, &c->at, names[kind].kernel);
-    rare = collective_more(&room, rare, c);
+    rare = collective_more(&storage, rare, c);
     return sv_gpu_emit(&place, (const uint64_t[]){COLLECTIVE(F_WORD)}, s->device);
 }
 

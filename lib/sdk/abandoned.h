@@ -32,7 +32,7 @@ bool sv_abandoned_is_kept(const struct sv_abandoned *d); /* its trace was recove
 int sv_abandoned_each(const struct sv_folder *f, int (*visit)(void *ctx, const char *dir),
                       void *ctx);
 
-/* What the rings hold past the growing file, as a source. It goes on from the file: what is open there ends here, so that only both together
+/* What the rings hold past the growing file, as a source. It continues from the file: what is open there ends here, so that only both together
  * have begins and ends in order. */
 #define SV_ABANDONED_GIVES (SV_HAS_EDGES | SV_HAS_NESTED | SV_IN_NO_ORDER)
 int sv_abandoned_source(const struct sv_abandoned *d, struct sv_dict *dict,

@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 32, KEEP_BYTES = 64 * DEPTH_MAX }; /* room for the last items of what is open */
+enum {
+    DEPTH_MAX = 32,
+    KEEP_BYTES = 64 * DEPTH_MAX
+}; /* reserved for the last items of open containers */
 
 void stave_args_init(struct stave_args *a)
 {
@@ -105,9 +108,9 @@ void stave_args_text_n(struct stave_args *a, const char *key, const char *v, siz
     }
     size_t key_len = key ? strlen(key) : 0;
     size_t used = a->len + 3 + key_len + 4 + KEEP_BYTES;
-    size_t room = used < sizeof a->bytes ? sizeof a->bytes - used : 0;
-    if (len > room && room >= 64)
-        len = room; /* better a part than nothing */
+    size_t left = used < sizeof a->bytes ? sizeof a->bytes - used : 0;
+    if (len > left && left >= 64)
+        len = left; /* better a part than nothing */
     if (!admit(a, key_len, 4 + len))
         return;
     uint32_t n = (uint32_t)len;
@@ -144,7 +147,7 @@ void stave_args_list(struct stave_args *a, const char *key)
     open_container(a, SV_ITEM_LIST, key);
 }
 
-/* Room for these few bytes was kept. */
+/* Space for these few bytes was reserved. */
 static void add_left_out(struct stave_args *a)
 {
     char text[48];

@@ -52,7 +52,7 @@ void sv_client_files_describe(const struct sv_client_files *r,
 
 /* What the output has of a ring as of `round`. */
 struct sv_ring_progress sv_ring_committed(const struct sv_ring *r, uint64_t size, uint64_t round);
-/* Where to begin to read it: behind what is committed, or, where newer records have overwritten that, at the oldest one that is whole. */
+/* Where to begin to read it: after what is committed, or, where newer records have overwritten that, at the oldest one that is whole. */
 uint64_t sv_ring_start(const struct sv_ring *r, uint64_t size, uint64_t committed, uint32_t full);
 
 /* Overwritten rings: records before `start` that are no longer there, or that a reader from there on leaves out. */

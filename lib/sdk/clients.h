@@ -31,9 +31,9 @@ struct sv_clients {
     struct sv_ring_view window;
     uint64_t n_ever;
     int64_t dir_changed_ns, looked_ns, checked_ns;
-    bool has_gone;      /* some have ended; the next commit removes them */
-    bool has_strangers; /* some directories are not sessions yet */
-    uint64_t round;     /* of the collector's journal */
+    bool has_gone;         /* some have ended; the next commit removes them */
+    bool has_unknown_dirs; /* some directories are not sessions yet */
+    uint64_t round;        /* of the collector's journal */
     /* read before the first client: its first round needs two clock pairs */
     struct sv_tick opened;
 };

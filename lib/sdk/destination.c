@@ -43,7 +43,7 @@ static const char *need_suffix(char *text, size_t size)
         for (const char *const *s = writers[i]->suffixes; *s && at < size; s++)
             at += (size_t)snprintf(text + at, size - at, "%s, ", *s);
     if (at < size)
-        snprintf(text + at, size - at, "or one of these with .gz or .zst behind it");
+        snprintf(text + at, size - at, "or one of these with .gz or .zst after it");
     return text;
 }
 
@@ -159,7 +159,7 @@ bool sv_destination_can_go_on(const char *out)
     return !sv_stream_is(out) && writer_of(out, &whole) && whole == SV_PLAIN;
 }
 
-/* Packets of Perfetto follow each other whoever wrote them; JSON goes on with a comma. A file that is compressed as a whole cannot go on. */
+/* Packets of Perfetto may come from any writer; JSON continues with a comma. A file that is compressed as a whole cannot be continued. */
 int sv_destination_rest_sink(const char *out, bool is_rest, struct sv_dict *dict,
                              struct sv_report *report, struct sv_buf *to, struct sv_sink **sink,
                              struct sv_err *err)

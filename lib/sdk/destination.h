@@ -20,7 +20,7 @@ const char *sv_destination_name(const char *pattern, uint32_t pid, bool is_child
 
 bool sv_destination_number(char *path, size_t size, uint32_t value); /* before the suffix */
 
-/* Claims the name for the session `dir`: see core/files/claim.h. When somebody else has it, the pid is put before the suffix. */
+/* Claims the name for the session `dir`: see core/files/claim.h. When another process has it, the pid is put before the suffix. */
 bool sv_destination_claim(struct sv_claim *c, const char *out, uint32_t pid, const char *dir,
                           struct sv_err *err);
 int sv_destination_settle(struct sv_claim *c,
@@ -34,7 +34,7 @@ void sv_destination_describe(struct sv_dict *dict,
 
 /* something can be appended to a part of it that is whole */
 bool sv_destination_can_go_on(const char *out);
-/* A sink into memory for what follows the whole part of a file that was cut, or (is_rest false) for a file of its own; then, behind its
+/* A sink into memory for what follows the whole part of a file that was cut, or (is_rest false) for a file of its own; then, after its
  * close, join() makes of the bytes what can be appended; of none, what ends the file. */
 struct sv_buf;
 int sv_destination_rest_sink(const char *out, bool is_rest, struct sv_dict *dict,

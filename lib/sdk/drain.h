@@ -19,7 +19,7 @@ struct sv_drain_ring {
     uint64_t stop;                    /* how far the plan goes: see drain_tracks.h */
     uint64_t waited;                  /* where it waited for another ring for a whole round */
     uint32_t number, edge, edges_end; /* the ring's own; the next of the plan and the last */
-    const struct sv_mark *mark;       /* to go on from, until it is known; else NULL */
+    const struct sv_mark *mark;       /* to continue from, until it is known; else NULL */
     uint32_t owner;                   /* of the track below */
     uint32_t depth;                   /* open slices */
     sv_track track;
@@ -58,16 +58,15 @@ struct sv_drain_ring *sv_drain_add_ring(struct sv_drain *d, const struct sv_ring
                                         const uint8_t *data, uint64_t size, uint64_t pos);
 size_t sv_drain_n_rings(const struct sv_drain *d);
 struct sv_drain_ring *sv_drain_ring(struct sv_drain *d, size_t i);
-/* What was read of the ring, into its mark for `round` of the journal: before the round is made so. */
-void sv_drain_mark(const struct sv_drain *d, size_t i, struct sv_ring *ring, uint64_t round);
 
 /* The rings are another process's: their records are copied to the window, which several sources may share, before they are read. */
 struct sv_ring_view;
 void sv_drain_through(struct sv_drain *d, struct sv_ring_view *window);
 size_t sv_drain_bytes(const struct sv_drain *d); /* memory held, besides the dictionary */
 
-/* How far ring i was read and what is open there, into the older of its marks; and recovery's side: reading goes on behind the mark. */
+/* Stores how far ring i was read and what is open there in the older of its marks, for `round` of the journal; called before the round is committed. */
 void sv_drain_mark(const struct sv_drain *d, size_t i, struct sv_ring *ring, uint64_t round);
+/* Recovery: reading continues after the mark. */
 void sv_drain_resume(struct sv_drain *d, size_t i, const struct sv_mark *mark);
 
 /* A new round: everything committed until now. Returns its bytes. */

@@ -14,7 +14,7 @@
 
 struct sv_drain_names;
 
-/* One that lay inside of a slice that has ended before it: it goes on on another lane. */
+/* One that lay inside of a slice that has ended before it: it continues on another lane. */
 struct sv_track_moved {
     struct sv_track_moved *next;
     sv_track from, to;
@@ -56,7 +56,7 @@ void sv_tracks_fini(struct sv_tracks *t);
 size_t sv_tracks_bytes(const struct sv_tracks *t); /* that it holds, without the lanes */
 void sv_tracks_add_ring(struct sv_tracks *t, uint32_t number, size_t index);
 
-/* What recovery must know of the slices that are open in a ring; and recovery's side: the plan goes on behind the mark. The names must have
+/* What recovery must know of the slices that are open in a ring; and recovery's side: the plan continues after the mark. The names must have
  * been read by then. */
 void sv_tracks_mark(const struct sv_tracks *t, uint32_t ring_number, struct sv_mark *mark);
 void sv_tracks_resume(struct sv_tracks *t, const struct sv_drain_names *names,

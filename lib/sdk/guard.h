@@ -4,7 +4,7 @@
  *
  * Touching a page that is no longer in the file raises SIGBUS, which would end the collector, or the program whose writer empties the rings
  * of its children. While something is guarded, such a fault gives the whole mapping zeros instead and sets *is_gone. Readers check what they
- * read in any case; afterwards they look at it and close the client. Faults elsewhere go to whoever handled the signal before.
+ * read in any case; afterwards they look at it and close the client. Faults elsewhere go to the previous handler of the signal.
  *
  * All mappings of a process are guarded by one thread, the one that reads them. */
 #ifndef SV_SDK_GUARD_H

@@ -136,7 +136,7 @@ static bool move_out(struct sv_process *p)
     *slash = '/';
     if (rename(p->dir, to) != 0 && (errno != ENOENT || access(to, W_OK) != 0))
         return false;
-    rmdir(from); /* in vain as long as somebody else is there */
+    rmdir(from); /* fails as long as another process uses it */
     memcpy(p->dir, to, sizeof p->dir);
     return true;
 }

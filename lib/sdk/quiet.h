@@ -1,4 +1,4 @@
-/* No signals of ours: a write that a limit, a full disk or a closed pipe refuses is an error here and never a signal in the program.
+/* The library causes no signals: a write that a limit, a full disk or a closed pipe refuses is an error here and never a signal in the program.
  *
  *     struct sv_quiet q; sv_quiet_begin(&q); … writes … ; sv_quiet_end(&q);
  *

@@ -27,8 +27,8 @@
 #include <stave/stave.h>
 #include <stdbool.h>
 
-/* A thread's side of its ring. busy: a record is being written (a signal handler sees that), or there is no ring. The room
- * between limit and full_limit is kept for the ends of the open slices, 16 bytes each: an end never finds the ring full. */
+/* A thread's side of its ring. busy: a record is being written (a signal handler sees that), or there is no ring. The space
+ * between limit and full_limit is reserved for the ends of the open slices, 16 bytes each: an end never finds the ring full. */
 struct sv_open_on {
     uint32_t track, session;
     uint64_t slice; /* 0: its begin was lost */
@@ -71,13 +71,13 @@ struct sv_process {
     uint32_t generation;   /* of forks: distinguishes slices that an ancestor has begun */
     _Atomic uint32_t lock; /* thread that holds it, 0: free */
     _Atomic uint32_t start_failed, output_failed;
-    _Atomic uint32_t n_waiting; /* threads that wait for room */
-    /* enum sv_session_writer_state; futex: whoever waits for its end */
+    _Atomic uint32_t n_waiting; /* threads that wait for space */
+    /* enum sv_session_writer_state; a futex for those who wait for its end */
     _Atomic uint32_t writer_state;
     _Atomic uint32_t is_ending;      /* a signal ends the program: signals.c */
     struct sv_session_file *session; /* NULL: no directory yet */
-    const struct sv_session_file
-        *collector; /* of a client: whose writer reads our rings; else NULL */
+    /* Of a client: the session whose writer reads our rings; else NULL. */
+    const struct sv_session_file *collector;
     int64_t collector_looked_ns;
     _Atomic uint32_t is_orphan; /* a client whose collector is gone: its rings are for recovery */
     bool resumes; /* the next writer begins where a collector has left off, not at the heads */
@@ -139,7 +139,7 @@ struct sv_on {
     bool is_end;
 };
 
-/* Writes the record where there is room for it. 0: there is none. `on` may be NULL. */
+/* Writes the record if it fits. 0: it does not. `on` may be NULL. */
 uint32_t sv_emit_try(struct sv_thread *t, uint64_t word, const struct stave_site *site,
                      const uint64_t *values, struct sv_on *on);
 /* Bytes of the record: known for most sites, measured where there is text. */

@@ -281,7 +281,7 @@ static uint64_t power_of_two(uint64_t v)
     return p;
 }
 
-/* Forked children without a file of their own (%p) are clients of their parent; so is whoever is started by a collector. */
+/* Forked children without a file of their own (%p) are clients of their parent; so are programs that a collector starts. */
 static bool joins(const struct sv_plan *p)
 {
     const char *at = p->pattern;

@@ -125,7 +125,7 @@ static void ring_name(char to[32], uint32_t number)
     memcpy(to + 5, at, (size_t)(digits + sizeof digits - at));
 }
 
-/* Async-signal-safe, and only once, whoever comes: at the end of the program, or in the handler of a signal that ends it. */
+/* Async-signal-safe, and done only once: at the end of the program, or in the handler of a signal that ends it. */
 void sv_files_remove(struct sv_process *p)
 {
     char name[32];

@@ -132,7 +132,7 @@ static inline void sv_ring_forget(struct sv_ring *r, uint64_t oldest, uint64_t l
     atomic_store_explicit(&r->n_forgotten, n, memory_order_release); /* now it is so */
 }
 
-/* Of a thread that goes on meanwhile, perhaps one that it has just replaced; `tries` bounds what a ring full of noise can cost. */
+/* Of a thread that continues meanwhile, perhaps one that it has just replaced; `tries` bounds what a ring full of noise can cost. */
 static inline void sv_ring_forgot(const struct sv_ring *r, uint64_t *oldest, uint64_t *lost)
 {
     for (int tries = 0; tries < 100; tries++) {

@@ -34,7 +34,7 @@ static uint32_t this_thread(void)
     return (uint32_t)syscall(SYS_gettid);
 }
 
-/* ---- the lock: the holder's number, and whether somebody waits. Taking it is one instruction, so that a signal handler sees either
+/* ---- the lock: the holder's number, and whether others wait. Taking it is one instruction, so that a signal handler sees either
  * nobody or its own thread ---- */
 
 #define WAITERS 0x80000000u
@@ -54,7 +54,7 @@ bool sv_lock(void)
                                                     memory_order_relaxed)) {
         if ((seen & ~WAITERS) == me)
             return false;
-        mine = me | WAITERS; /* others may wait, too: whoever has waited wakes the next */
+        mine = me | WAITERS; /* others may wait, too: each waiter wakes the next one */
         if (seen == 0)
             continue;
         uint32_t marked = seen | WAITERS;
@@ -100,7 +100,7 @@ static void *wiped_pages(size_t bytes)
 
 static _Thread_local bool has_asked_writer;
 
-/* The writer pauses, or is too busy to: after a tenth of a second the fork goes on without. */
+/* The writer pauses, or is too busy to: after a tenth of a second the fork continues without. */
 static void before_fork(void)
 {
     struct sv_process *p = sv_process;
@@ -157,7 +157,7 @@ static void make_key_once(void)
     pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
-/* In a child the pages are wiped: `ready` is 0 again, and whoever comes first fills them. */
+/* In a child the pages are wiped: `ready` is 0 again, and the first thread fills them. */
 bool sv_process_init(void)
 {
     struct sv_process *p = __atomic_load_n(&sv_process, __ATOMIC_ACQUIRE);
@@ -426,7 +426,7 @@ static bool wait_for_writer(struct sv_thread *t, uint64_t need)
         uint64_t tail = refresh_limit(t, need); /* wakes the writer if it sleeps */
         if (t->head + need <= t->limit)
             return true;
-        if (tail == t->head) /* empty and yet no room: the open slices have it all */
+        if (tail == t->head) /* empty and yet no space: the open slices have reserved it all */
             return false;
         bool is_off = atomic_load_explicit(&sv_epoch, memory_order_acquire) == 0 ||
                       atomic_load_explicit(&p->is_orphan, memory_order_relaxed);
@@ -443,7 +443,7 @@ static bool wait_for_writer(struct sv_thread *t, uint64_t need)
     }
 }
 
-static bool wait_for_room(struct sv_thread *t, uint64_t need)
+static bool wait_for_space(struct sv_thread *t, uint64_t need)
 {
     atomic_fetch_add(&sv_process->n_waiting, 1);
     bool ok = wait_for_writer(t, need);
@@ -462,7 +462,7 @@ static void count_ringless(void)
         count(&sv_process->session->lost_ring);
 }
 
-static bool make_room(struct sv_thread *t, uint64_t need)
+static bool make_space(struct sv_thread *t, uint64_t need)
 {
     if (need > t->ring->size / 4) /* too large for this ring */
         return false;
@@ -474,8 +474,8 @@ static bool make_room(struct sv_thread *t, uint64_t need)
     if (t->head + need <= t->limit)
         return true;
     if (sv_process->collector && sv_session_check_collector())
-        return wait_for_room(t, need); /* its own writer has just begun */
-    return sv_process->full == STAVE_FULL_BLOCK && wait_for_room(t, need);
+        return wait_for_space(t, need); /* its own writer has just begun */
+    return sv_process->full == STAVE_FULL_BLOCK && wait_for_space(t, need);
 }
 
 /* ---- the whole slow way ---- */
@@ -515,7 +515,7 @@ static uint32_t slow(struct stave_site *site, const uint64_t *values, struct sv_
         return done;
     uint64_t need = site->flags & SV_SITE_TEXT ? sv_emit_bytes(site, values) : sv_word_bytes(word);
     uint64_t kept = on && on->kept > SV_RECORD_HEAD ? on->kept : SV_RECORD_HEAD;
-    if (make_room(t, need + kept))
+    if (make_space(t, need + kept))
         done = sv_emit_try(t, word, site, values, on);
     if (!done)
         count(&t->ring->lost_full);

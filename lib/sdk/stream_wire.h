@@ -6,7 +6,7 @@
  *   listener   after each frame 8 bytes: how many bytes of frames, heads included, it has taken so far
  *
  * A frame is taken when it is in the listener's spool, or counted there as lost. The program keeps in its rings what is not taken yet, so that
- * whoever of the two is killed, nothing that was recorded is in no file and no count. A program sends one frame and waits for the answer.
+ * whichever of the two is killed, every recorded event is in a file or in a count. A program sends one frame and waits for the answer.
  *
  * The head: three numbers of 8 bytes. `bytes` follow it; `events` is the number of events in all frames so far with this one (slices, instants,
  * counters, and what earlier losses count); `flags` has SV_FRAME_LAST in the frame with which the program ends. A connection that ends

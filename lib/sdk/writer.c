@@ -230,7 +230,7 @@ static bool flush_output(struct sv_session_writer *w, struct sv_err *err)
 }
 
 /* Bytes that the file may still grow by. */
-static uint64_t room_left(const struct sv_session_writer *w)
+static uint64_t space_left(const struct sv_session_writer *w)
 {
     struct rlimit limit;
     struct statvfs fs;
@@ -263,7 +263,7 @@ static void commit(struct sv_session_writer *w)
     sv_clients_release(&w->clients);
     w->uncommitted = 0;
     w->commit_ns = sv_session_writer_now_ns();
-    w->is_near_limit = w->fd < 0 && !w->failed && room_left(w) < NEAR_LIMIT_BYTES;
+    w->is_near_limit = w->fd < 0 && !w->failed && space_left(w) < NEAR_LIMIT_BYTES;
 }
 
 /* ---- rounds ---- */
@@ -297,7 +297,7 @@ static uint64_t weigh(struct sv_session_writer *w, const struct sv_event *events
     return weight;
 }
 
-/* Room is given back while the round goes on: whoever waits for it works beside us, not after us. Fails where the round must end, because
+/* Ring space is released during the round, so that waiting threads continue in parallel. Fails where the round must end, because
  * what comes stays in the rings. */
 static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                        struct sv_err *err)
@@ -572,7 +572,7 @@ static void begin_rings(struct sv_session_writer *w, bool resumes)
         struct sv_ring_progress p = sv_ring_committed(r->ring, r->size, atomic_load(&s->round));
         sv_drain_start_at(r, resumes ? p.pos
                                      : atomic_load_explicit(&r->ring->head, memory_order_acquire));
-        if (resumes) { /* behind what the collector has written */
+        if (resumes) { /* after what the collector has written */
             r->lost_full = p.lost_full;
             r->lost_nested = p.lost_nested;
             continue;

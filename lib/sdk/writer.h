@@ -37,7 +37,7 @@ struct sv_session_writer {
     struct sv_report report;
     struct sv_drain *drain;
     struct sv_sink *sink;
-    struct sv_sink meter; /* in front of it: counts, commits, and goes on when a file fails */
+    struct sv_sink meter; /* in front of it: counts, commits, and continues when a file fails */
     uint64_t n_batches;   /* of this round */
     struct sv_batch *batch;
     struct sv_clients clients; /* forked children */
@@ -52,7 +52,7 @@ struct sv_session_writer {
     uint64_t written, lost;                   /* handed to the sink; not in the output */
     struct sv_commit_point points[SV_POINTS]; /* the newest ones, in turn */
     uint64_t n_points;
-    bool cannot_lock;   /* the program ends, and a thread that will not go on has the lock */
+    bool cannot_lock;   /* the program ends, and a thread that will not continue has the lock */
     bool is_near_limit; /* the output may soon be full: small steps, so that little is cut */
     sv_str cause_full, cause_nested, cause_ring;
     uint64_t reported_full, reported_other; /* lost before they came here, by cause */
@@ -86,7 +86,7 @@ bool sv_cut_file(struct sv_session_writer *w);
 
 /* ---- hand_over.c ---- */
 
-bool sv_hand_over(void *writer, struct sv_client_files *room); /* of sv_clients_part() */
+bool sv_hand_over(void *writer, struct sv_client_files *out); /* of sv_clients_part() */
 
 /* ---- stream.c ---- */
 

@@ -71,7 +71,7 @@ bool sv_call_ring_take(struct sv_call_ring *r, struct sv_call_cell *call, uint64
     if (!is_complete(r, head))
         return false;
     memcpy(call->word, cell_at(r, head)->word, sizeof call->word);
-    /* The first cell is published last: those behind it are complete. */
+    /* The first cell is published last: those after it are complete. */
     for (uint32_t done = 0, i = 1; done < call->words; done += SV_CELL_WORDS, i++) {
         uint32_t k = call->words - done < SV_CELL_WORDS ? call->words - done : SV_CELL_WORDS;
         memcpy(words + done, cell_at(r, head + i)->word, k * sizeof *words);

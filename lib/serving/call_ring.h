@@ -40,7 +40,7 @@ struct sv_call_ring {
 
 bool sv_call_ring_init(struct sv_call_ring *r, uint64_t cells); /* false: no memory */
 void sv_call_ring_fini(struct sv_call_ring *r);
-/* With `words` (at most SV_CALL_WORDS_MAX) behind it. False: full. */
+/* With `words` (at most SV_CALL_WORDS_MAX) after it. False: full. */
 bool sv_call_ring_put(struct sv_call_ring *r, const struct sv_call_cell *call,
                       const uint64_t *words, uint32_t n_words);
 /* The next call if it is complete; words must hold SV_CALL_WORDS_MAX. */

@@ -14,8 +14,8 @@
 enum { N_FILES = 4, NUMBER_MAX = 1000000 };
 
 static const char *const names[2][N_FILES] = {
-    [STAVE_SERVING_NAMES_SEED] = {"batching_trace.json", "batching_trace_summary.csv",
-                                  "batching_trace_metrics.csv", "batching_trace.pftrace"},
+    [STAVE_SERVING_NAMES_DEFAULT] = {"batching_trace.json", "batching_trace_summary.csv",
+                                     "batching_trace_metrics.csv", "batching_trace.pftrace"},
     [STAVE_SERVING_NAMES_NEWER] = {"perfetto_trace.json", "trace.csv", "metrics.csv",
                                    "trace.pftrace"},
 };

@@ -3,7 +3,7 @@
  * Called by the server in any thread. Each is one event of the SDK, with the server's own numbers as arguments, and one record for
  * the thread that writes the files. The event lies in the ring of its thread when the call returns, and so outlives the
  * process; the record does not, but everything can be made again from the events. No lock, no allocation here; a system call only
- * where the configuration says to wait for room. */
+ * where the configuration says to wait for space. */
 #include "serving/tracer.h"
 
 #include "core/base/map.h"

@@ -71,14 +71,8 @@ static stave_track_t worker_track(struct sv_timeline *t, const struct sv_life_wo
     uint64_t *track =
         sv_map_add(&t->worker_tracks, (uint64_t)(uint32_t)w->number << 32 | lane, &is_new);
     if (is_new) {
-        char name[96], suffix[16] = "";
-        if (lane)
-            snprintf(suffix, sizeof suffix, " #%u", lane + 1);
-        if (w->device >= 0)
-            snprintf(name, sizeof name, "device %d worker %d (%s)%s", w->device, w->number, w->type,
-                     suffix);
-        else
-            snprintf(name, sizeof name, "worker-%d (%s)%s", w->number, w->type, suffix);
+        char name[SV_WORKER_LABEL_MAX];
+        sv_life_worker_label(w, lane, name);
         *track = stave_track(t->workers, name);
         stave_track_order((stave_track_t)*track, (int64_t)w->number * 1000 + lane);
     }

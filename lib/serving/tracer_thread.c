@@ -54,11 +54,11 @@ static void on_moment(void *ctx, struct sv_life *l, enum sv_life_moment moment, 
 {
     struct sv_tracer_thread *t = ctx;
     if (t->json_file.fd >= 0)
-        sv_batching_json_tell(&t->json, l, moment, time_ns, r, b);
+        sv_batching_json_report(&t->json, l, moment, time_ns, r, b);
     if (t->csv_file.fd >= 0)
-        sv_summary_csv_tell(&t->csv, l, moment, b);
+        sv_summary_csv_report(&t->csv, l, moment, b);
     if (t->metrics_file.fd >= 0)
-        sv_metrics_csv_tell(&t->metrics, l, moment, time_ns);
+        sv_metrics_csv_report(&t->metrics, l, moment, time_ns);
     sv_timeline_record(&t->timeline, l, moment, time_ns, r, b);
 }
 
@@ -147,7 +147,7 @@ static int64_t now_ms(void)
     return stave_now_ns() / 1000000;
 }
 
-/* Waits a little, or until somebody asks for something. False: the end. */
+/* Waits a little, or until a request comes. False: the end. */
 static bool rest(struct sv_tracer_thread *t, uint64_t flush)
 {
     struct timespec until;

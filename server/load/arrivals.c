@@ -1,4 +1,4 @@
-/* When requests leave: at a steady rate, as a Poisson process, or by a schedule that somebody recorded.
+/* When requests leave: at a steady rate, as a Poisson process, or by a recorded schedule.
  *
  * All times are made before the load begins, so that making them cannot disturb it. */
 #include "server/load/load_plan.h"

@@ -28,7 +28,7 @@ struct conn {
     const struct sv_buf *body;
     size_t sent;
     int64_t due_ns, deadline_ns;
-    char *in; /* cap bytes; a NUL is kept behind len */
+    char *in; /* cap bytes; a NUL is kept after len */
     size_t len, cap;
     size_t whole; /* of the answer; 0: its head is not there yet */
     size_t head;

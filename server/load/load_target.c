@@ -30,7 +30,7 @@ static int connect_to(const struct sv_target *t)
     return -1;
 }
 
-/* The body behind the headers, in `answer` (which has a pad behind its end); the status, or -1 without an answer. */
+/* The body after the headers, in `answer` (which has a pad after its end); the status, or -1 without an answer. */
 static int get(const struct sv_target *t, const char *path, char *answer, const char **body,
                size_t *len)
 {
@@ -137,7 +137,7 @@ static int first_model(struct sv_target *t, char *answer, struct sv_err *err)
                       t->host);
 }
 
-/* inputs[0]: its name, and its shape behind the rows. */
+/* inputs[0]: its name, and its shape after the rows. */
 static bool read_input(struct sv_target *t, const char *body, size_t len)
 {
     struct sv_member list, input, m;

@@ -1,4 +1,4 @@
-/* stave-load: drives an inference server and says how it did.
+/* stave-load: sends load to an inference server and reports the results.
  *
  * Order: the target and its model, the requests' bytes, the arrival times, the load, the summary. */
 #include "server/load/load_plan.h"

@@ -41,11 +41,11 @@ static struct timespec timespec_of(int64_t ns)
     return (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
 }
 
-/* The first request if it fits into `room` rows, and is as warm as `like`. Called with the lock. */
-static struct sv_served *pop(struct sv_queue *q, uint32_t room, const struct sv_task *like)
+/* The first request if it fits into `rows_max` rows, and is as warm as `like`. Called with the lock. */
+static struct sv_served *pop(struct sv_queue *q, uint32_t rows_max, const struct sv_task *like)
 {
     struct sv_served *r = q->first;
-    if (!r || r->rows > room || (like && like->n && like->is_warmup != r->is_warmup))
+    if (!r || r->rows > rows_max || (like && like->n && like->is_warmup != r->is_warmup))
         return NULL;
     q->first = r->next;
     if (!q->first)

@@ -1,7 +1,7 @@
 /* Models on StarPU: codelets, buffers that StarPU knows, submission of batches and what follows them.
  *
- * Order: sv_engine_open (networks, StarPU, slots), batchers submit, sv_engine_close. A batch's way: input copied into its slot under
- * StarPU's eyes, task submitted, codelet on some worker, the task's callback, then the output acquired in main memory (which brings it
+ * Order: sv_engine_open (networks, StarPU, slots), batchers submit, sv_engine_close. A batch's way: input copied into its slot through
+ * StarPU's data interface, task submitted, codelet on some worker, the task's callback, then the output acquired in main memory (which brings it
  * back from a device) and given to the requests. Everything after the submission runs on StarPU's threads and must not
  * wait. */
 #include "server/run/engine.h"
@@ -149,7 +149,7 @@ static void answer(struct sv_task *t)
 }
 
 /* In the trace each time, on standard error the first time: a model that cannot be computed fails with every batch. */
-static void tell_failure(struct sv_task *t)
+static void report_failure(struct sv_task *t)
 {
     struct sv_model *m = t->model;
     stave_serving_batch_failed(m->engine->trace, t->id, t->why, 0);
@@ -168,7 +168,7 @@ static void on_output(void *arg)
     if (!t->is_warmup)
         count_task(t);
     if (t->is_failed)
-        tell_failure(t);
+        report_failure(t);
     answer(t);
     starpu_data_release(t->slot->out_handle);
     stave_serving_callback(trace, t->id, start_ns, 0);
@@ -420,7 +420,7 @@ static int open_starpu(struct sv_engine *e, struct sv_err *err)
     const struct sv_config *c = e->config;
     for (const struct sv_yaml_node *v = c->starpu_env ? c->starpu_env->first : NULL; v; v = v->next)
         setenv(v->key, v->text, 0);
-    /* PoCL's device is a CPU: StarPU leaves it out unless told. */
+    /* PoCL's device is a CPU: StarPU ignores it by default. */
     if (c->use_opencl)
         setenv("STARPU_OPENCL_ON_CPUS", "1", 0);
     if (!c->verbose)

@@ -1,8 +1,8 @@
-/* The server's heart: requests wait in a model's queue, a batcher makes batches of them, StarPU's workers compute, callbacks answer.
+/* The server's engine: requests wait in a model's queue, a batcher makes batches of them, StarPU's workers compute, callbacks answer.
  *
  *     HTTP front ─► sv_queue_push ─► batcher (one thread per model) ─► sv_engine_submit ─► StarPU worker ─► callback ─► done()
  *
- * A request belongs to whoever holds it on this way; done() gives it back to the front, on any thread. */
+ * A request belongs to the part that holds it on this way; done() gives it back to the front, on any thread. */
 #ifndef SV_SERVER_ENGINE_H
 #define SV_SERVER_ENGINE_H
 
@@ -75,7 +75,7 @@ struct sv_model {
     struct sv_infer_model describes;
     uint32_t traced; /* its number in the trace */
     uint32_t rows_max;
-    uint32_t slot_rows; /* room of a slot: more than rows_max where a model insists on it */
+    uint32_t slot_rows; /* that a slot holds: more than rows_max where a model requires it */
     struct sv_queue queue;
     pthread_t batcher;
     bool has_batcher;
@@ -90,7 +90,7 @@ struct sv_model {
     struct sv_congestion congestion;
     struct sv_histogram tick_latency; /* since the last tick */
     _Atomic bool is_congested;
-    _Atomic bool has_complained; /* a failed batch was told on standard error */
+    _Atomic bool has_complained; /* a failed batch was reported on standard error */
     _Atomic int64_t target;      /* rows that a batch waits for */
     struct sv_model_metrics metrics;
 };

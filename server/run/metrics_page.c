@@ -120,33 +120,32 @@ static void print_models(struct sv_engine *e, struct sv_buf *out)
     }
 }
 
-static void print_workers(struct sv_engine *e, struct sv_buf *out)
+/* One value of each worker: the counter at `offset` of its state, divided by `unit`. */
+static void print_of_workers(struct sv_engine *e, struct sv_buf *out, const char *name,
+                             size_t offset, double unit)
 {
     char labels[160];
-    double life = (double)(stave_now_ns() - e->started_ns);
+    for (uint32_t i = 0; i < e->n_workers; i++) {
+        const void *counter = (const char *)&e->workers[i] + offset;
+        snprintf(labels, sizeof labels, "worker_id=\"%u\",worker_type=\"%s\",device=\"%d\"", i,
+                 e->workers[i].type, e->workers[i].device);
+        sv_metrics_value(out, name, labels, counted(counter) / unit);
+    }
+}
+
+static void print_workers(struct sv_engine *e, struct sv_buf *out)
+{
+    size_t busy = offsetof(struct sv_worker, busy_ns);
     sv_metrics_family(out, "starpu_worker_busy_ratio", "gauge",
                       "share of its lifetime that a worker was computing");
-    for (uint32_t i = 0; i < e->n_workers; i++) {
-        snprintf(labels, sizeof labels, "worker_id=\"%u\",worker_type=\"%s\",device=\"%d\"", i,
-                 e->workers[i].type, e->workers[i].device);
-        sv_metrics_value(out, "starpu_worker_busy_ratio", labels,
-                         counted(&e->workers[i].busy_ns) / life);
-    }
+    print_of_workers(e, out, "starpu_worker_busy_ratio", busy,
+                     (double)(stave_now_ns() - e->started_ns));
     sv_metrics_family(out, "starpu_worker_busy_seconds_total", "counter",
                       "seconds that a worker was computing");
-    for (uint32_t i = 0; i < e->n_workers; i++) {
-        snprintf(labels, sizeof labels, "worker_id=\"%u\",worker_type=\"%s\",device=\"%d\"", i,
-                 e->workers[i].type, e->workers[i].device);
-        sv_metrics_value(out, "starpu_worker_busy_seconds_total", labels,
-                         counted(&e->workers[i].busy_ns) / 1e9);
-    }
+    print_of_workers(e, out, "starpu_worker_busy_seconds_total", busy, 1e9);
     sv_metrics_family(out, "starpu_worker_tasks_total", "counter",
                       "batches that a worker computed");
-    for (uint32_t i = 0; i < e->n_workers; i++) {
-        snprintf(labels, sizeof labels, "worker_id=\"%u\",worker_type=\"%s\",device=\"%d\"", i,
-                 e->workers[i].type, e->workers[i].device);
-        sv_metrics_value(out, "starpu_worker_tasks_total", labels, counted(&e->workers[i].tasks));
-    }
+    print_of_workers(e, out, "starpu_worker_tasks_total", offsetof(struct sv_worker, tasks), 1);
 }
 
 void sv_metrics_page(struct sv_engine *e, struct sv_buf *out)

@@ -240,7 +240,7 @@ static int read_name(struct sv_onnx *o, unsigned side, const char *path, struct 
     return check(o, o->f.allocator_free(allocator, name), path, err);
 }
 
-/* FP32, rows first, everything behind them known. */
+/* FP32, rows first, everything after them known. */
 static int check_shape(struct shape *s, unsigned side, const char *name, const char *path,
                        struct sv_err *err)
 {
@@ -274,7 +274,7 @@ static int read_tensor_type(struct sv_onnx *o, unsigned side, const struct ort_t
                           sides[side], o->names[side]);
     if (code == 0)
         code = check(o, o->f.count_dims(tensor, &s->n), path, err);
-    /* The protocol's side has room for three dimensions behind the rows. */
+    /* The protocol's side holds three dimensions after the rows. */
     if (code == 0 && (s->n < 1 || s->n > (side == 0 ? 4 : RANK_MAX) || (side == 0 && s->n < 2)))
         return sv_err_set(err, SV_EFORMAT, SV_NO_POS,
                           "%s: the %s '%s' has %zu dimensions: rows and one to three more can be "

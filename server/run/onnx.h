@@ -20,7 +20,7 @@ void sv_onnx_close(struct sv_onnx *o);
 const char *sv_onnx_version(const struct sv_onnx *o); /* the library's, such as 1.16.3 */
 const char *sv_onnx_input(const struct sv_onnx *o);   /* names of the tensors */
 const char *sv_onnx_output(const struct sv_onnx *o);
-/* Rows that the model insists on; 0: any number. in and out must always have room for them. */
+/* Rows that the model requires; 0: any number. in and out must always be large enough for them. */
 uint32_t sv_onnx_fixed_rows(const struct sv_onnx *o);
 
 /* Computes in place: no copies. false: why says what ONNX Runtime said. */

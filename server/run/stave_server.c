@@ -135,7 +135,7 @@ static int open_trace(struct sv_engine *e, const struct sv_config *c, struct sv_
         .trace_output = c->trace_output,
         .server = "StarPU Inference Server",
         .names = strcmp(c->trace_names, "perfetto") == 0 ? STAVE_SERVING_NAMES_NEWER
-                                                         : STAVE_SERVING_NAMES_SEED,
+                                                         : STAVE_SERVING_NAMES_DEFAULT,
         .truncate = c->trace_truncate,
     };
     e->trace = stave_serving_open(&config, message, sizeof message);

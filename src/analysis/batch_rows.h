@@ -5,14 +5,14 @@
  *     sv_batch_rows_from_trace(&b, trace);
  *     for (size_t i = 0; i < b.n; i++) … b.rows[i].total_ns …
  *
- * What `plot batch` stands on. Warm-up is left out. Rows are sorted by their number. */
+ * Used by `plot batch`. Warm-up is left out. Rows are sorted by their number. */
 #ifndef SV_ANALYSIS_BATCH_ROWS_H
 #define SV_ANALYSIS_BATCH_ROWS_H
 
 #include "core/serving/life.h"
 #include "model/trace.h"
 
-/* The times of the seed's CSV. They overlap: submit holds batch, inference holds codelet. */
+/* The times of the first servers' summary CSV. They overlap: submit holds batch, inference holds codelet. */
 enum sv_batch_column {
     SV_BATCH_QUEUE,
     SV_BATCH_BATCH,
@@ -60,7 +60,7 @@ struct sv_batch_row {
     int64_t arrival_ns, end_ns; /* first arrival and completion; SV_BATCH_UNKNOWN */
 };
 
-/* Queue size and rejections so far, where the server or the trace tells. */
+/* Queue size and rejections so far, where the server or the trace reports them. */
 struct sv_batch_metric {
     int64_t ts_ns;
     double queued, rejected;
@@ -87,7 +87,7 @@ struct sv_batch_rows {
 void sv_batch_rows_init(struct sv_batch_rows *b);
 void sv_batch_rows_fini(struct sv_batch_rows *b);
 
-/* From the life cycle of libstave-serving or of a summary, or the slices of the seed's batching_trace.json. */
+/* From the life cycle of libstave-serving or of a summary, or the slices of a batching_trace.json. */
 void sv_batch_rows_from_trace(struct sv_batch_rows *b, const struct sv_trace *t);
 
 /* ---- the parts, for each other ---- */

@@ -27,8 +27,8 @@ static void fill_columns(struct sv_batch_row *r, const struct sv_served_batch *s
 /* The time between the worker's end and the callback belongs to neither. */
 static void split_callback(struct sv_batch_row *r)
 {
-    int64_t all = r->phase_ns[SV_PHASE_CALLBACK], told = r->column_ns[SV_BATCH_CALLBACK];
-    r->phase_ns[SV_PHASE_CALLBACK] = told < all ? told : all;
+    int64_t all = r->phase_ns[SV_PHASE_CALLBACK], own = r->column_ns[SV_BATCH_CALLBACK];
+    r->phase_ns[SV_PHASE_CALLBACK] = own < all ? own : all;
     r->phase_ns[SV_BATCH_REST] = all - r->phase_ns[SV_PHASE_CALLBACK];
 }
 

@@ -1,6 +1,6 @@
 /* The critical path, backwards from the end of a slice. Called by the command critical-path.
  *
- * The state is a track and a time, which never grows (analysis/open_slices.h tells what is open there). Each step moves the time back to the nearest boundary; at the beginning of a slice it may go to another
+ * The state is a track and a time, which never grows (analysis/open_slices.h finds what is open there). Each step moves the time back to the nearest boundary; at the beginning of a slice it may go to another
  * track along a flow, or from work of a device to the call that launched it. A host call that waits for devices leads to the work that
  * ended last within it. What leads to the same time again cannot be followed for ever: steps without progress are counted. */
 #include "analysis/critical_path.h"

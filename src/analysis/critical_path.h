@@ -1,9 +1,9 @@
 /* The critical path: what had to happen, one thing after the other, for a slice to end when it did.
  *
- * Walked backwards from the end of the last slice. At the beginning of a slice stands whatever made it begin: the slice that
+ * Walked backwards from the end of the last slice. The beginning of a slice is preceded by whatever made it begin: the slice that
  * a flow comes from (of work on a device: the call that launched it), or what ended last on the same track, whichever is later. A call
- * that waits for a device (…Synchronize, clFinish) is explained by the work that ended last within it, on any device of the machine: which one the
- * call waited for, traces do not tell. */
+ * that waits for a device (…Synchronize, clFinish) is explained by the work that ended last within it, on any device of the machine: traces do not
+ * record which one the call waited for. */
 #ifndef SV_ANALYSIS_CRITICAL_PATH_H
 #define SV_ANALYSIS_CRITICAL_PATH_H
 

@@ -63,7 +63,7 @@ static uint8_t kind_of(const char *text)
     return SV_N_LAYER;
 }
 
-/* The number after "layer", "layers" or "blocks" and what may stand between; NO_LAYER: none. */
+/* The number after "layer", "layers" or "blocks" and an optional separator; NO_LAYER: none. */
 static int32_t layer_in(const char *text)
 {
     static const char *const heads[] = {"layer", "blocks"};

@@ -2,7 +2,7 @@
  *
  * The layer of a slice is its argument `layer` (also layer_id, layer_idx), else a number in its name (layers.3, DecoderLayer_7,
  * "layer 12"), else its parent's, else one in its track's name. Where no slice has one, threads with small numbers are the layers, as inference engines write
- * them. The kind is told by words in the category, else in the name, else it is the parent's. Self times are added up, so nested
+ * them. The kind follows from words in the category, else in the name, else it is the parent's. Self times are added up, so nested
  * slices do not count twice. */
 #ifndef SV_ANALYSIS_MODEL_LAYERS_H
 #define SV_ANALYSIS_MODEL_LAYERS_H

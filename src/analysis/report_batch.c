@@ -1,7 +1,7 @@
 /* The serving report, first half: events to tables of requests and batches.
  *
  * Called by the commands report and plot. The life cycle puts requests and batches together, the same one that the server's own files are made by; this
- * file copies what it tells. The figures are made in report_batch_figures.c. */
+ * file copies what it reports. The figures are made in report_batch_figures.c. */
 #include "analysis/report_batch.h"
 
 #include "analysis/index.h"
@@ -117,8 +117,8 @@ static void end_congestion(struct making *m, int64_t end_ns)
     m->congested_ns = 0;
 }
 
-static void tell(void *ctx, struct sv_life *l, enum sv_life_moment moment, int64_t time_ns,
-                 const struct sv_life_request *q, const struct sv_life_batch *b)
+static void on_moment(void *ctx, struct sv_life *l, enum sv_life_moment moment, int64_t time_ns,
+                      const struct sv_life_request *q, const struct sv_life_batch *b)
 {
     struct making *m = ctx;
     m->last_ns = time_ns > m->last_ns ? time_ns : m->last_ns;
@@ -204,7 +204,7 @@ void sv_serving_report_tables(struct sv_serving_report *r, const struct sv_trace
     memset(r, 0, sizeof *r);
     /* The store is bounded by its own limit: nothing is forgotten here. */
     struct sv_life_limits limits = {.requests = UINT32_MAX, .batches = UINT32_MAX};
-    struct sv_life *l = sv_life_new(&limits, tell, &m);
+    struct sv_life *l = sv_life_new(&limits, on_moment, &m);
     if (put_all(t, l) == 0)
         r->is_from_json = sv_serving_from_json(t, l);
     r->n_open = sv_life_open_requests(l);

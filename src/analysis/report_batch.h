@@ -29,7 +29,7 @@ struct sv_served_batch {
     uint64_t id;
     int64_t edges[SV_N_PHASES + 1]; /* first arrival … end of the callback */
     int64_t first_arrival_ns, last_arrival_ns, first_dequeued_ns, collect_start_ns, collect_end_ns,
-        submitted_ns, started_ns, finished_ns, callback_start_ns, callback_end_ns; /* 0: not told */
+        submitted_ns, started_ns, finished_ns, callback_start_ns, callback_end_ns; /* 0: unknown */
     uint32_t model, samples, n, first_member; /* requests[members[first_member + i]] */
     int32_t worker;                           /* -1: none */
     bool is_warmup, is_failed, is_congested;
@@ -44,7 +44,7 @@ struct sv_served_worker {
 struct sv_served_period {
     int64_t start_ns, end_ns;
     uint64_t deepest; /* queue */
-    /* the server has not told: the queue held more than two of its largest batches */
+    /* the server did not report it: the queue held more than two of its largest batches */
     bool is_estimated;
 };
 

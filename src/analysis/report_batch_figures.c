@@ -137,8 +137,8 @@ SV_SORT_DEFINE(sort_depths, struct sv_served_depth, is_before)
 void sv_serving_queue(struct sv_serving_report *r)
 {
     double weighted = 0;
-    size_t room = 2 * r->n_requests + 1;
-    r->queue = sv_alloc((room + SV_SORT_SPARE(room)) * sizeof *r->queue);
+    size_t cap = 2 * r->n_requests + 1;
+    r->queue = sv_alloc((cap + SV_SORT_SPARE(cap)) * sizeof *r->queue);
     for (int leaves = 0; leaves < 2; leaves++)
         for (size_t i = 0; i < r->n_requests; i++) {
             const struct sv_served_request *q = &r->requests[i];
@@ -146,7 +146,7 @@ void sv_serving_queue(struct sv_serving_report *r)
                 r->queue[r->n_queue++] =
                     (struct sv_served_depth){q->edges[leaves], leaves ? -1 : 1};
         }
-    sort_depths(r->queue, r->n_queue, r->queue + room, NULL);
+    sort_depths(r->queue, r->n_queue, r->queue + cap, NULL);
     for (size_t i = 1; i < r->n_queue; i++) {
         weighted += (double)(r->queue[i].time_ns - r->queue[i - 1].time_ns) *
                     (double)r->queue[i - 1].depth;
@@ -221,7 +221,7 @@ static void find_growth(struct sv_serving_report *r)
         r->growth = (n * sxy - sx * sy) / under;
 }
 
-/* Where the server has told nothing: the queue holds more than two of the largest batches. */
+/* Where the server did not report congestion: the queue holds more than two of the largest batches. */
 static void estimate_congestion(struct sv_serving_report *r)
 {
     int64_t limit = 2 * (int64_t)r->most_samples;

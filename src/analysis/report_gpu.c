@@ -78,16 +78,23 @@ static unsigned most_inside(const struct moments *in, const struct moments *out)
     return (unsigned)most;
 }
 
-/* ---- who ---- */
+/* ---- devices and streams ---- */
+
+/* The number of a device or stream: the row's argument, else one in the name of the track above it. -1: unknown. */
+static int64_t number_of(const struct sv_gpu_making *m, uint32_t row, const sv_str *keys, size_t n,
+                         sv_track above)
+{
+    const struct sv_dict *d = m->t->dict;
+    int64_t number = sv_gpu_number_at(m, row, keys, n);
+    return number < 0 && above ? sv_gpu_number_in(sv_dict_text(d, d->tracks[above].name)) : number;
+}
 
 size_t sv_gpu_device_at(struct sv_gpu_making *m, uint32_t row)
 {
     const struct sv_dict *d = m->t->dict;
     struct sv_gpu_report *r = m->r;
     sv_track track = m->t->slices.track[row], above = sv_gpu_device_of(d, track);
-    int64_t number = sv_gpu_number_at(m, row, m->words.device, 3);
-    if (number < 0 && above)
-        number = sv_gpu_number_in(sv_dict_text(d, d->tracks[above].name));
+    int64_t number = number_of(m, row, m->words.device, 3, above);
     uint32_t space = d->tracks[track].space;
     uint64_t key = sv_mix64((uint64_t)(number < 0 ? -1 : number)) ^ sv_mix64((uint64_t)space << 32);
     bool is_new;
@@ -119,9 +126,7 @@ static size_t stream_at(struct sv_gpu_making *m, uint32_t row, size_t device)
     const struct sv_dict *d = m->t->dict;
     struct sv_gpu_report *r = m->r;
     sv_track track = m->t->slices.track[row], above = sv_gpu_stream_of(d, track);
-    int64_t number = sv_gpu_number_at(m, row, m->words.stream, 2);
-    if (number < 0 && above)
-        number = sv_gpu_number_in(sv_dict_text(d, d->tracks[above].name));
+    int64_t number = number_of(m, row, m->words.stream, 2, above);
     sv_track process = sv_dict_process_of(d, track);
     bool is_new;
     uint64_t key = sv_mix64(sv_mix64((uint64_t)number ^ (uint64_t)device << 48) ^
@@ -381,7 +386,7 @@ static void finish_groups(struct grouping *g)
     free(g->next);
 }
 
-static void make_room(struct grouping *g)
+static void make_space(struct grouping *g)
 {
     size_t sum = 0;
     g->next = sv_alloc((g->n + 1) * sizeof *g->next);
@@ -409,7 +414,7 @@ static void find_groups(struct sv_gpu_making *m)
         }
         for (int i = 0; i < 2; i++) {
             if (turn == 0)
-                make_room(&both[i]);
+                make_space(&both[i]);
             else
                 finish_groups(&both[i]);
         }

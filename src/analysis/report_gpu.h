@@ -5,7 +5,7 @@
  *     for (size_t i = 0; i < r.n_devices; i++) … r.devices[i].busy_ns …
  *     sv_gpu_report_fini(&r);
  *
- * It goes by the vocabulary of model/gpu_words.h alone, whoever told about the work. A device is a number in one machine's (one rank's) numbers: what
+ * It uses only the vocabulary of model/gpu_words.h, independent of the tool that recorded the work. A device is a number in one machine's (one rank's) numbers: what
  * several processes do on it is added up. */
 #ifndef SV_ANALYSIS_REPORT_GPU_H
 #define SV_ANALYSIS_REPORT_GPU_H

@@ -216,7 +216,7 @@ static int by_space(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* The devices of a machine together; *next: the first of the list that may be one of them, moved behind the last. */
+/* The devices of a machine together; *next: the first of the list that may be one of them, moved after the last. */
 static void unite_devices(const struct sv_gpu_report *r, uint32_t space, const struct placed *list,
                           size_t *next, struct sv_spans sets[SV_N_GPU_KINDS])
 {

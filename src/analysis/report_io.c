@@ -181,7 +181,7 @@ struct maker {
     struct sv_map index[SV_N_IO_BY]; /* string or process → number of the group */
     size_t cap[SV_N_IO_BY];
     uint32_t *member[SV_N_IO_BY]; /* by row: the number of its group */
-    struct sv_map streams;        /* of process and file: where its transfers stand */
+    struct sv_map streams;        /* of process and file: the current position */
 };
 
 static uint32_t group_of(struct maker *m, enum sv_io_by by, uint64_t key, sv_str name,
@@ -244,12 +244,12 @@ static void add_item(struct sv_io_group *g, const struct item *i)
         *(i->is_sequential ? &g->sequential : &g->random) += 1;
 }
 
-/* Where a stream of transfers stands: the position + 1 (0: not known), and two flags. */
+/* The current position of a stream of transfers: the offset + 1 (0: not known), and two flags. */
 #define MOVED       (UINT64_C(1) << 63) /* by a seek, since the last transfer */
 #define TRANSFERRED (UINT64_C(1) << 62)
 #define POSITION    (TRANSFERRED - 1)
 
-/* Does this transfer go on where the stream's last one ended? Without an offset (-1) a descriptor goes on by itself, unless it was moved. */
+/* Does this transfer continue where the stream's last one ended? Without an offset (-1) a descriptor continues by itself, unless it was moved. */
 static void compare_place(struct maker *m, uint64_t stream, struct item *i, int64_t offset)
 {
     uint64_t *state = sv_map_add(&m->streams, stream, NULL);

@@ -31,7 +31,7 @@ struct sv_io_group {
     sv_track process;
     uint64_t opens, reads, writes, syncs, maps, others, errors;
     uint64_t bytes_read, bytes_written;
-    uint64_t sequential, random; /* transfers that go on where the one before ended, or do not */
+    uint64_t sequential, random; /* transfers that continue where the one before ended, or do not */
     struct sv_io_latency read, write, all;
     uint64_t sizes[SV_IO_SIZES]; /* of reads and writes */
     /* Of a process: the block requests that it caused, pages that had to be read. */

@@ -153,7 +153,7 @@ static void give_role(struct roles *x, struct sv_io_group *g, bool by_parents)
     }
 }
 
-/* Readers load for somebody: where nobody trains, nothing is known about them. */
+/* Loaders need a trainer: where there is none, readers get no role. */
 static void withdraw_without_trainer(struct sv_io_groups *groups)
 {
     bool has_trainer = false;

@@ -4,7 +4,7 @@
  * between two instants of such a name. The time of a step is divided among the kinds of work exactly: every nanosecond
  * belongs to the innermost slice that is open on the step's thread, which is of its own kind or of its parent's; where that thread
  * has nothing or waits for a device, to what other threads of the process and its devices do; what nothing covers is
- * idle. How long devices were busy is told beside that. */
+ * idle. How long devices were busy is a separate figure. */
 #ifndef SV_ANALYSIS_STEPS_H
 #define SV_ANALYSIS_STEPS_H
 

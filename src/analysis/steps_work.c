@@ -27,7 +27,7 @@ enum {
     SUPPLY = KIND(SV_WORK_DATA) | KIND(SV_WORK_CHECKPOINT)
 };
 
-static uint8_t told_kind(uint8_t kind)
+static uint8_t kind_or_other(uint8_t kind)
 {
     return kind < SV_N_WORK ? kind : SV_WORK_OTHER;
 }
@@ -169,7 +169,7 @@ static void meet_member(struct walk *w, int64_t from_ns, int64_t to_ns, uint32_t
     if (layer < 0)
         return;
     uint32_t order = d->order < TRACKS ? d->order : TRACKS - 1;
-    sv_work_line_add(&d->now.line, from_ns, to_ns, told_kind(kind),
+    sv_work_line_add(&d->now.line, from_ns, to_ns, kind_or_other(kind),
                      (uint32_t)layer * TRACKS + order);
     if (d->is_device) {
         int set = layer == 2 ? SV_DEVICE_COMM : layer == 3 ? SV_DEVICE_COPY : SV_DEVICE_KERNEL;
@@ -234,7 +234,7 @@ static void add_work(const struct division *d, uint8_t kind, int64_t from_ns, in
 {
     int64_t others[SV_N_WORK] = {0}, left = sv_sat_sub(to_ns, from_ns);
     if (kind != SV_WORK_WAIT) {
-        int64_t *sum = &sums[told_kind(kind)];
+        int64_t *sum = &sums[kind_or_other(kind)];
         *sum = sv_sat_add(*sum, left);
         return;
     }

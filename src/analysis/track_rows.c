@@ -1,6 +1,6 @@
 /* Rows of the time line: their tracks, their order, and the lines of slices that overlap.
  *
- * Made once per trace by whoever shows it. Rows are grouped by process, or by the topmost track above them (CPU, disks, a GPU), processes
+ * Made once per trace. Rows are grouped by process, or by the topmost track above them (CPU, disks, a GPU), processes
  * last; within a group a track is followed by those below it, threads come first, by tid, then the other tracks by their order and
  * name. A slice goes on the first free line below its parent's; a tree over the lines finds it, so that thousands of requests at
  * once cost no more than their logarithm. */
@@ -118,7 +118,7 @@ static uint32_t track_height(struct sv_track_rows *r, sv_track track)
 
 #define DEPTH_MAX 16u /* of the tree of tracks; what is deeper is sorted like its ancestor there */
 
-/* A lane stands for the track whose overlapping slices it holds. */
+/* A lane represents the track whose overlapping slices it holds. */
 static sv_track without_lane(const struct sv_dict *d, sv_track track)
 {
     for (unsigned up = 0;

@@ -77,7 +77,7 @@ static void pop(struct heap *h)
 }
 
 /* What counts from at_ns until `until`, into the line; what has ended leaves the heap when it comes to the top. */
-static void tell(struct sv_work_line *to, struct heap *open, int64_t at_ns, int64_t until_ns)
+static void add_span(struct sv_work_line *to, struct heap *open, int64_t at_ns, int64_t until_ns)
 {
     while (open->n && at_ns < until_ns) {
         const struct sv_work_span top = open->v[0];
@@ -109,11 +109,11 @@ void sv_work_line_settle(struct sv_work_line *l)
     sort_spans(l->spans, l->n, spare, NULL);
     for (size_t i = 0; i < l->n; i++) {
         if (i)
-            tell(&settled, &open, l->spans[i - 1].from_ns, l->spans[i].from_ns);
+            add_span(&settled, &open, l->spans[i - 1].from_ns, l->spans[i].from_ns);
         push(&open, &l->spans[i]);
     }
     if (l->n)
-        tell(&settled, &open, l->spans[l->n - 1].from_ns, INT64_MAX);
+        add_span(&settled, &open, l->spans[l->n - 1].from_ns, INT64_MAX);
     free(spare);
     free(open.v);
     sv_work_line_fini(l);

@@ -59,7 +59,7 @@ struct sv_example {
     const char *command, *what;
 };
 
-/* Words that are listed elsewhere, such as the names of formats: `{name}` in help, choices and description of a command stands for them. */
+/* Words that are listed elsewhere, such as the names of formats: `{name}` in help, choices and description of a command is replaced by them. */
 struct sv_buf;
 struct sv_word_list {
     const char *name;
@@ -77,7 +77,7 @@ struct sv_command {
     const struct sv_word_list *lists;  /* ends with a zeroed one; NULL: none */
     size_t options_size;               /* of the command's own struct */
     int (*run)(void *options, const struct sv_words *operands, struct sv_err *err);
-    /* its operands are a command, whose options are not ours: they stand behind -- */
+    /* its operands are a command with options of its own: they follow -- */
     bool takes_command;
     bool is_hidden;  /* used by the build only: not in the list of commands */
     bool is_program; /* no verb of stave, but a program of its own: stave-NAME */
@@ -114,7 +114,7 @@ int sv_options_need(const char *option, const char *other, struct sv_err *err);
 int sv_options_either(const char *option, const char *other, struct sv_err *err);
 bool sv_word_among(const char *word, size_t len, const char *list);
 
-/* What users write, all of it or SV_EUSAGE: neither signs nor anything behind it, nothing that does not fit. */
+/* What users write, all of it or SV_EUSAGE: neither signs nor anything after it, nothing that does not fit. */
 int sv_parse_count(const char *text, uint64_t *out);            /* 17 */
 int sv_parse_number(const char *text, size_t len, double *out); /* 0.5, 12, 1e6; no nan, no inf */
 int sv_parse_bytes(const char *text, uint64_t *out);            /* 512M, 1.5G */

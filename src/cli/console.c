@@ -114,6 +114,16 @@ int sv_print_data(FILE *to, const void *bytes, size_t n, struct sv_err *err)
     return write_to(to, bytes, n) == 0 ? 0 : sv_err_stdout(err);
 }
 
+int sv_print_json(struct sv_buf *json, struct sv_err *err)
+{
+    sv_buf_byte(json, '\n');
+    int code = json->failed
+                   ? sv_err_set(err, SV_ENOMEM, SV_NO_POS, "the output is too long for JSON")
+                   : sv_print_data(stdout, json->data, json->len, err);
+    sv_buf_fini(json);
+    return code;
+}
+
 /* `stave VERB: FILE: byte N: ` */
 static void add_prefix(struct sv_buf *b, const char *file, int64_t pos)
 {

@@ -1,9 +1,10 @@
 /* The console: colours, progress and messages on standard error.
  *
- * Data goes to standard output, talk to standard error. Colour and progress only where a person looks: a terminal, NO_COLOR unset, not --quiet. */
+ * Data goes to standard output, messages to standard error. Colour and progress only on a terminal, without NO_COLOR and --quiet. */
 #ifndef SV_CLI_CONSOLE_H
 #define SV_CLI_CONSOLE_H
 
+#include "core/base/buf.h"
 #include "core/base/report.h"
 #include "core/files/input.h"
 
@@ -31,6 +32,8 @@ int sv_console_finish(int code, struct sv_err *err);
 
 /* Output for programs, which has its own quoting: as it is. SV_EPIPE: nobody reads it any more. */
 int sv_print_data(FILE *to, const void *bytes, size_t n, struct sv_err *err);
+/* A JSON document and a line feed on standard output. Frees the buffer. */
+int sv_print_json(struct sv_buf *json, struct sv_err *err);
 
 /* `stave VERB: FILE: byte N: message`; file and pos may be NULL and SV_NO_POS. */
 void sv_console_error(const char *file, int64_t pos, const char *msg);

@@ -4,7 +4,7 @@
  *     … fprintf(sv_pager_file(p), …) …
  *     sv_pager_close(p);        // waits until the user has left the pager
  *
- * Short results go to standard output as they are, and a result that never comes starts nothing. */
+ * Short results go directly to standard output. Without any result no pager is started. */
 #ifndef SV_CLI_PAGER_H
 #define SV_CLI_PAGER_H
 

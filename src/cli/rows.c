@@ -1,7 +1,7 @@
 /* Printing tables. Used by every command whose answer is rows: query, stats, diff, steps, critical-path.
  *
  * Text is collected in a buffer and written in pieces, so a result of any size passes through; the aligned forms look at the
- * first rows to find the widths of their columns and let longer cells of later rows stand out. Data goes to standard output
+ * first rows to find the widths of their columns; longer cells of later rows exceed them. Data goes to standard output
  * only. */
 #include "cli/rows.h"
 
@@ -80,7 +80,7 @@ static void add_plain(struct sv_buf *b, const struct sv_cell *c)
     }
 }
 
-/* An empty text is quoted, so that it is told from NULL. */
+/* An empty text is quoted, to distinguish it from NULL. */
 static void add_csv_text(struct sv_buf *b, const char *s, size_t len)
 {
     if (len == 0)
@@ -136,8 +136,8 @@ static size_t width_of(const char *s)
 
 static void add_padded(struct sv_printer *p, const char *text, size_t column)
 {
-    size_t width = width_of(text), room = p->widths[column];
-    size_t pad = width < room ? room - width : 0;
+    size_t width = width_of(text), width_max = p->widths[column];
+    size_t pad = width < width_max ? width_max - width : 0;
     bool is_last = column + 1 == p->n_columns && p->form == SV_ROWS_TABLE;
     if (p->is_number[column])
         for (size_t i = 0; i < pad; i++)

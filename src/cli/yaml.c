@@ -149,7 +149,7 @@ static size_t escape(struct parser *p, char *to)
     return known ? 1 : 0;
 }
 
-/* From the opening quote to behind the closing one, on one line. */
+/* From the opening quote to after the closing one, on one line. */
 static int read_quoted(struct parser *p, const char **text)
 {
     char quote = *p->at++;
@@ -268,7 +268,7 @@ static int add_member(struct parser *p, struct chain *c, struct sv_yaml_node *me
     return 0;
 }
 
-/* Reads `key:` if it stands here. 1: it does, p->at is behind the colon; 0: no key, nothing was read. */
+/* Reads `key:` if there is one here. 1: there is, p->at is after the colon; 0: no key, nothing was read. */
 static int read_key(struct parser *p, bool in_flow, const char **key)
 {
     const char *from = p->at, *end;
@@ -393,7 +393,7 @@ static bool is_item(const struct parser *p)
     return p->at < p->end && *p->at == '-' && ends_word(p, p->at + 1);
 }
 
-/* What stands behind `key:` or a lone `-`: on the same line, or deeper on the next ones, or nothing. */
+/* The value after `key:` or a lone `-`: on the same line, or deeper on the next ones, or nothing. */
 static struct sv_yaml_node *read_value(struct parser *p, int parent, bool is_member)
 {
     uint32_t line = p->line;
@@ -443,7 +443,7 @@ static struct sv_yaml_node *read_item(struct parser *p, int indent)
     return read_value(p, indent, false);
 }
 
-/* Is this still one of ours? 1: yes; 0: it ends here; negative: it is indented like nobody else. */
+/* Is this still an item of the list? 1: yes; 0: it ends here; negative: its indentation fits no list. */
 static int goes_on(struct parser *p, const struct sv_yaml_node *owner, int indent)
 {
     if (p->at == p->end || column(p) < indent)
@@ -496,7 +496,7 @@ static struct sv_yaml_node *read_block(struct parser *p)
 
 /* ---- the document ---- */
 
-/* Control characters, NUL among them, and broken UTF-8 have no business in a configuration. */
+/* Control characters, including NUL, and invalid UTF-8 are refused. */
 static int check_bytes(struct parser *p)
 {
     uint32_t line = 1;

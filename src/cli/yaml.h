@@ -39,7 +39,7 @@ struct sv_yaml_node {
 
 struct sv_yaml;
 
-/* name stands in the messages. A document without content has a root of kind SV_YAML_NOTHING. */
+/* `name` is used in messages. A document without content has a root of kind SV_YAML_NOTHING. */
 int sv_yaml_parse(const char *text, size_t len, const char *name, struct sv_yaml **out,
                   struct sv_err *err);
 int sv_yaml_open(const char *path, struct sv_yaml **out, struct sv_err *err);
@@ -50,7 +50,7 @@ const char *sv_yaml_name(const struct sv_yaml *y);
 /* The member of a map, NULL when there is none (or node is no map). */
 const struct sv_yaml_node *sv_yaml_find(const struct sv_yaml_node *map, const char *key);
 
-/* One scalar, whatever table it stands in. false: it is not one. Booleans are true/false, yes/no, on/off. */
+/* One scalar, without a table. false: it is not one. Booleans are true/false, yes/no, on/off. */
 bool sv_yaml_bool(const struct sv_yaml_node *node, bool *out);
 bool sv_yaml_int(const struct sv_yaml_node *node, int64_t *out);
 bool sv_yaml_number(const struct sv_yaml_node *node, double *out);

@@ -1,4 +1,4 @@
-/* What the two halves of base/yaml share: the document. Included by base/yaml*.c only. */
+/* What the two halves of cli/yaml share: the document. Included by cli/yaml*.c only. */
 #ifndef SV_CLI_YAML_INSIDE_H
 #define SV_CLI_YAML_INSIDE_H
 

@@ -213,7 +213,7 @@ static int unknown_field(const struct sv_yaml *y, const struct sv_yaml_node *mem
     return sv_yaml_unknown(y, member, names, n, err);
 }
 
-/* All that are missing in one message: nobody likes to be told one by one. */
+/* All missing keys in one message, not one per run. */
 static int check_required(const struct sv_yaml *y, const struct sv_yaml_node *map,
                           const struct sv_yaml_field *fields, struct sv_err *err)
 {

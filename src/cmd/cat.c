@@ -14,17 +14,12 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     int code = sv_expect_operands(operands, 1, 1, "input file", err);
     if (code < 0)
         return code;
-    struct sv_dict *dict = sv_dict_new();
-    struct sv_opened in;
-    struct sv_sink *sink;
-    code = sv_open_input(operands->items[0], o->from, 0, dict, &in, err);
-    if (code >= 0)
-        code = sv_open_output(&out, dict, &in.report, &sink, err);
-    if (code >= 0)
-        code = sv_run(&in, sink, o->strict, "reading", err);
-    sv_opened_close(&in);
-    sv_dict_free(dict);
-    return code;
+    return sv_copy_trace(&(struct sv_copy){.path = operands->items[0],
+                                           .from = o->from,
+                                           .out = &out,
+                                           .strict = o->strict,
+                                           .what = "reading"},
+                         err);
 }
 
 static const struct sv_option options[] = {

@@ -13,9 +13,10 @@ struct convert {
 };
 
 /* The stage that --gpu-tracks asks for, before the output. */
-static int put_rows(const struct convert *o, struct sv_dict *dict, struct sv_report *report,
+static int put_rows(const void *options, struct sv_dict *dict, struct sv_report *report,
                     struct sv_sink **sink, struct sv_err *err)
 {
+    const struct convert *o = options;
     if (!o->gpu_tracks)
         return 0;
     bool by_kind = strcmp(o->gpu_tracks, "kind") == 0 || strcmp(o->gpu_tracks, "seed") == 0;
@@ -46,19 +47,14 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     code = sv_check_inputs(operands->items, 1, o->out.path, err);
     if (code < 0)
         return code;
-    struct sv_dict *dict = sv_dict_new();
-    struct sv_opened in;
-    struct sv_sink *sink;
-    code = sv_open_input(operands->items[0], o->from, 0, dict, &in, err);
-    if (code >= 0)
-        code = sv_open_output(&o->out, dict, &in.report, &sink, err);
-    if (code >= 0)
-        code = put_rows(o, dict, &in.report, &sink, err);
-    if (code >= 0)
-        code = sv_run(&in, sink, o->strict, "converting", err);
-    sv_opened_close(&in);
-    sv_dict_free(dict);
-    return code;
+    return sv_copy_trace(&(struct sv_copy){.path = operands->items[0],
+                                           .from = o->from,
+                                           .out = &o->out,
+                                           .strict = o->strict,
+                                           .what = "converting",
+                                           .before = put_rows,
+                                           .ctx = o},
+                         err);
 }
 
 static const struct sv_option options[] = {

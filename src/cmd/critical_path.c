@@ -1,4 +1,4 @@
-/* stave critical-path: what a slice had to wait for, link by link. */
+/* stave critical-path: what a slice had to wait for, segment by segment. */
 #include "analysis/critical_path.h"
 
 #include "analysis/index.h"
@@ -55,7 +55,7 @@ static int find_slice(const struct sv_trace *t, struct sv_index *x, const char *
                             what);
 }
 
-/* What ends last: of what programs tell, or else of their system calls and the disks' requests. */
+/* The slice that ends last; system calls and block requests count only where there are no others. */
 static uint32_t last_slice(const struct sv_trace *t)
 {
     sv_str call = sv_dict_find_str(t->dict, SV_CAT_SYSCALL, strlen(SV_CAT_SYSCALL));

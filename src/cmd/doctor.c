@@ -142,7 +142,7 @@ static void look_at_other_hooks(struct doctor *d, struct sv_kernel_options optio
     }
 }
 
-static void tell_hooks(struct doctor *d, const struct sv_kernel *kernel)
+static void check_hooks(struct doctor *d, const struct sv_kernel *kernel)
 {
     static const char *const words[] = {[SV_HOOKS_BTF] = "typed tracepoints (tp_btf)",
                                         [SV_HOOKS_RAW] = "raw tracepoints",
@@ -210,7 +210,7 @@ static void look_at_programs(struct doctor *d)
         return;
     }
     enum sv_hooks hooks = sv_kernel_hooks(kernel);
-    tell_hooks(d, kernel);
+    check_hooks(d, kernel);
     try_recording(d, kernel);
     sv_kernel_close(kernel);
     if (hooks == SV_HOOKS_BTF)
@@ -260,7 +260,7 @@ static bool find_session_folder(char dir[static SV_PATH_MAX])
 static void look_at_rings(struct doctor *d)
 {
     struct statvfs v;
-    char room[32], dir[SV_PATH_MAX];
+    char text[32], dir[SV_PATH_MAX];
     if (!find_session_folder(dir)) {
         say(d, LACKING, "libstave's rings", "another user could have written to %s", dir);
         fix("remove it, or set STAVE_SESSION_DIR to a folder that you own");
@@ -274,7 +274,7 @@ static void look_at_rings(struct doctor *d)
     uint64_t bytes = (uint64_t)v.f_bavail * v.f_frsize;
     bool is_enough = bytes >= (uint64_t)32 << 20;
     say(d, is_enough ? GOOD : LACKING, "libstave's rings", "%s has %s free", dir,
-        sv_human_bytes(room, bytes));
+        sv_human_bytes(text, bytes));
     if (!is_enough)
         fix("docker run --shm-size 1g …, or STAVE_SESSION_DIR in a larger folder");
 }

@@ -1,7 +1,7 @@
 /* stave import: a folder full of what other tools recorded about one run, on one time axis.
  *
- * Each file is recognised by its content; what is none of the known formats is named and counted. Files that tell the day are
- * read first, those that tell only the time of day get the earliest of these days. All come from one machine; the model relates
+ * Each file is recognised by its content; files of unknown formats are named and counted. Files with dates are
+ * read first; those with only a time of day get the earliest of these dates. All come from one machine; the model relates
  * their clocks or refuses, as for merge. */
 #include "cli/console.h"
 #include "cmd/commands.h"
@@ -30,7 +30,7 @@ struct import {
 
 struct file {
     char *path;
-    const struct sv_format *format; /* NULL: none of ours, or left out */
+    const struct sv_format *format; /* NULL: unknown, or left out */
     const char *covered_by;         /* left out: the file that says the same and more, borrowed */
     bool was_found;                 /* in a folder, not named by the user */
 };
@@ -147,7 +147,7 @@ static const struct {
                     {"perfetto_trace", ".json", "trace"},
                     {"trace", ".csv", "trace"}};
 
-/* Is it "STEM.json" or "STEM.3.json"? Then *middle is what stands between. */
+/* Is it "STEM.json" or "STEM.3.json"? Then *middle is the part in between. */
 static bool is_named(const char *name, const char *stem, const char *suffix, const char **middle,
                      size_t *len)
 {
@@ -248,7 +248,7 @@ static int check_zone(const struct import *o, const struct files *f, struct sv_e
     return 0;
 }
 
-/* The earliest day that a file of the run has told. */
+/* The earliest date in the files of the run. */
 static void learn_date(struct sv_join *join, const struct sv_dict *dict)
 {
     const struct sv_meta *meta = sv_dict_find_meta(dict, "local_date");
@@ -294,7 +294,7 @@ static int read_files(const struct import *o, struct sv_join *join, const struct
     return code;
 }
 
-static void tell_skipped(const struct files *f)
+static void report_skipped(const struct files *f)
 {
     size_t skipped = 0;
     for (size_t i = 0; i < f->n; i++) {
@@ -375,7 +375,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = import_files(o, &join, &files, err);
     }
     if (code >= 0)
-        tell_skipped(&files);
+        report_skipped(&files);
     files_free(&files);
     sv_zone_free(zone);
     sv_zone_free(log_zone);

@@ -1,6 +1,6 @@
 /* stave info: what is in a trace, from one streaming pass.
  *
- * A sink counts by kind, by track and by category; afterwards the dictionary tells processes, clocks and metadata. Loss
+ * A sink counts by kind, by track and by category; afterwards the dictionary has processes, clocks and metadata. Loss
  * and damage come first: a reader must not look at figures before knowing that something is missing. */
 #include "cli/console.h"
 #include "cmd/commands.h"
@@ -425,11 +425,7 @@ static int print_json(const struct census *c, const struct sv_opened *in, struct
     json_metadata(j, c->dict);
     json_findings(j, &in->report);
     sv_json_end(j);
-    sv_buf_byte(&b, '\n');
-    int code = b.failed ? sv_err_set(err, SV_ENOMEM, SV_NO_POS, "the output is too long for JSON")
-                        : sv_print_data(stdout, b.data, b.len, err);
-    sv_buf_fini(&b);
-    return code;
+    return sv_print_json(&b, err);
 }
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)

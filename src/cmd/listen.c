@@ -1,8 +1,8 @@
 /* stave listen: takes the streams of many traced programs and makes one trace of them.
  *
  * What is received is on disk at once, in the spool OUT.part (spool.h), before the sender is answered; the trace is made of it when listening
- * ends, or by `stave recover OUT` when the listener was killed. One thread: poll, read, store, answer. Senders are strangers until their
- * greeting was right: they have a time for it, and few of them have a place meanwhile. */
+ * ends, or by `stave recover OUT` when the listener was killed. One thread: poll, read, store, answer. A connection that
+ * has not sent a valid greeting yet is untrusted: it has a time limit, and the number of such connections is bounded. */
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "core/files/claim.h"
@@ -232,7 +232,7 @@ static size_t count_pending(const struct listener *l, const struct sv_peer *peer
     return n;
 }
 
-/* Whoever means well has greeted long before others have taken all places: the one that has waited longest makes place. */
+/* Real senders greet at once: when all places are taken, the connection that has waited longest without a greeting is closed. */
 static void make_place(struct listener *l, const struct sv_peer *peer)
 {
     struct sender *oldest;
@@ -322,7 +322,7 @@ static void gather(struct listener *l, uint64_t wanted, const sigset_t *mask)
     while (!asked_to_end && (wanted == 0 || l->n_done < wanted))
         one_round(l, p, next_deadline(l), mask);
     l->is_stopping = true;
-    sv_address_close(&l->address); /* whoever comes now is told at once */
+    sv_address_close(&l->address); /* later connections are refused at once */
     one_round(l, p, 0, mask);
     int64_t limit = now_ms() + STOP_MS;
     while (stop_senders(l, now_ms() >= limit))

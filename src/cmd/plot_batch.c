@@ -73,7 +73,7 @@ static void take_metric(void *ctx, int64_t ts_ns, double queued, double rejected
     sv_batch_metric_add(ctx, ts_ns, queued, rejected);
 }
 
-/* The newer server writes metrics.csv beside its summary: what it says counts more than what can be told from the requests. */
+/* The newer server writes metrics.csv beside its summary: its values take precedence over those derived from the requests. */
 static int read_metrics(const char *path, struct sv_batch_rows *b, bool strict, struct sv_err *err)
 {
     char beside[4096];

@@ -234,7 +234,7 @@ static int take_name(const char *wanted, char *to, size_t size, struct sv_err *e
     return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: no unused file name found", wanted);
 }
 
-/* Unless somebody has put something else there. */
+/* Unless it has been replaced. */
 static void give_name_back(const char *path, const struct stat *ours)
 {
     struct stat st;

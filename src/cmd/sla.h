@@ -8,7 +8,7 @@
 
 #define SV_SLA_MAX 8
 
-/* NULL: 50, 100 and 200. ms has room for SV_SLA_MAX. */
+/* NULL: 50, 100 and 200. ms holds SV_SLA_MAX values. */
 int sv_parse_sla(const char *list, double *ms, size_t *n, struct sv_err *err);
 
 #endif

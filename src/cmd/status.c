@@ -1,4 +1,4 @@
-/* stave status: which recordings run. */
+/* stave status: lists the running recordings. */
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "files/open.h"
@@ -40,7 +40,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     }
     const char *problem = n == 0 ? sv_running_problem(text, sizeof text) : NULL;
     if (n == 0 && !problem)
-        sv_console_note("no recording runs");
+        sv_console_note("no recording is running");
     free(all);
     return problem ? sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s", problem) : 0;
 }
@@ -55,7 +55,7 @@ static const struct sv_example examples[] = {
 const struct sv_command sv_command_status = {
     .name = "status",
     .operands = "",
-    .summary = "which recordings run",
+    .summary = "list the running recordings",
     .description = "Lists the running recordings of this user, detached or not, oldest first. The "
                    "size is that of all files of the recording so far.",
     .options = options,

@@ -1,6 +1,6 @@
 /* stave steps: the iterations of a training run, each taken apart by kind of work.
  *
- * Rows go to standard output; what is remarkable (slow first step, outliers, stragglers among ranks) is said on standard error. */
+ * Rows go to standard output; what is remarkable (slow first step, outliers, stragglers among ranks) is reported on standard error. */
 #include "analysis/steps.h"
 
 #include "cli/console.h"

@@ -1,4 +1,4 @@
-/* stave stop: ends recordings and waits until their traces are whole. */
+/* stave stop: ends recordings and waits until their traces are complete. */
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "files/open.h"
@@ -65,14 +65,15 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code >= 0 && problem)
         code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s", problem);
     else if (code >= 0 && n_stopped == 0)
-        code = word ? sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording '%s' runs", word)
-                    : sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording runs");
+        code = word ? sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording '%s' is running", word)
+                    : sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording is running");
     free(all);
     return code;
 }
 
 static const struct sv_option options[] = {
-    {0, "all", NULL, SV_OPT_FLAG, offsetof(struct stop_options, all), "all that run", NULL},
+    {0, "all", NULL, SV_OPT_FLAG, offsetof(struct stop_options, all), "stop all running recordings",
+     NULL},
     {0},
 };
 

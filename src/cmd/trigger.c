@@ -1,4 +1,4 @@
-/* stave trigger: a recording with --last saves what its ring holds, and goes on. */
+/* stave trigger: a recording with --last saves what its ring holds, and continues. */
 #include "cli/console.h"
 #include "cmd/commands.h"
 #include "files/open.h"
@@ -60,7 +60,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     else if (n == 0 && (problem = sv_running_problem(text, sizeof text)))
         code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "%s", problem);
     else if (!chosen && word)
-        code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording '%s' runs", word);
+        code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording '%s' is running", word);
     else if (!chosen)
         code = sv_err_set(err, SV_EINPUT, SV_NO_POS, "no recording with --last is running");
     else if (!chosen->is_ring)

@@ -98,11 +98,7 @@ static int print_json(const struct sv_dict *d, const struct sv_check *check, uin
     }
     sv_json_end(j);
     sv_json_end(j);
-    sv_buf_byte(&b, '\n');
-    int code = b.failed ? sv_err_set(err, SV_ENOMEM, SV_NO_POS, "the output is too long for JSON")
-                        : sv_print_data(stdout, b.data, b.len, err);
-    sv_buf_fini(&b);
-    return code;
+    return sv_print_json(&b, err);
 }
 
 static int list_rules(void)

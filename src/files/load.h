@@ -33,12 +33,12 @@ int sv_load_many(const char *const *paths, size_t n, const char *from, bool stri
 void sv_loaded_free(struct sv_loaded *l); /* also after a failed load */
 
 /* The options of commands that load several traces: those of all inputs, and `bool assume`. */
-#define SV_ASSUME_OPTION(type)                                                         \
-    {                                                                                  \
-        0, "assume", NULL, SV_OPT_FLAG, offsetof(type, assume),                        \
-            "several traces whose clocks cannot be related: take their timestamps as " \
-            "they are",                                                                \
-            NULL                                                                       \
+#define SV_ASSUME_OPTION(type)                                                     \
+    {                                                                              \
+        0, "assume", NULL, SV_OPT_FLAG, offsetof(type, assume),                    \
+            "several traces whose clocks cannot be related: use their timestamps " \
+            "unchanged",                                                           \
+            NULL                                                                   \
     }
 #define SV_INPUTS_OPTIONS(type) SV_ASSUME_OPTION(type), SV_INPUT_OPTIONS(type)
 
@@ -46,7 +46,7 @@ void sv_loaded_free(struct sv_loaded *l); /* also after a failed load */
 #define SV_MEMORY_OPTION(type)                                                  \
     {                                                                           \
         0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(type, memory_limit), \
-            "give up rather than use more memory than this", NULL               \
+            "stop with an error instead of using more memory than this", NULL   \
     }
 /* `struct sv_interval window`; `what` is done with it. */
 #define SV_TIME_OPTION(type, what)                                                          \

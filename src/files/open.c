@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Kept free behind a growing file, for its end. */
+/* Kept free after a growing file, for its end. */
 enum { END_BYTES = 32 << 10 };
 
 int sv_err_in_file(struct sv_err *err, const char *path)
@@ -177,7 +177,7 @@ static int choose_format_of(const struct sv_output_choice *choice, struct chosen
         return 0;
     if (strcmp(path, "-") == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "say which format to write: -o FILE or --to FORMAT");
+                          "no output format: use -o FILE or --to FORMAT");
     return not_among("no format has the suffix of", path, SV_LIST_SUFFIXES, NULL, err);
 }
 
@@ -206,8 +206,10 @@ static int choose(const struct sv_output_choice *choice, struct chosen *c, struc
 {
     *c = (struct chosen){0};
     int code = choose_format_of(choice, c, err);
-    if (code == 0)
-        code = choose_dialect(c, err);
+    if (code < 0)
+        return code;
+    assert(c->format && c->format->writer); /* formats with suffixes or dialects have one */
+    code = choose_dialect(c, err);
     if (code < 0 || !choice->compress)
         return code;
     /* Perfetto files compress their packets, so that a cut file can still be read. */
@@ -315,6 +317,23 @@ int sv_run(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *w
     return code < 0 ? code : closed;
 }
 
+int sv_copy_trace(const struct sv_copy *c, struct sv_err *err)
+{
+    struct sv_dict *dict = sv_dict_new();
+    struct sv_opened in;
+    struct sv_sink *sink;
+    int code = sv_open_input(c->path, c->from, 0, dict, &in, err);
+    if (code >= 0)
+        code = sv_open_output(c->out, dict, &in.report, &sink, err);
+    if (code >= 0 && c->before)
+        code = c->before(c->ctx, dict, &in.report, &sink, err);
+    if (code >= 0)
+        code = sv_run(&in, sink, c->strict, c->what, err);
+    sv_opened_close(&in);
+    sv_dict_free(dict);
+    return code;
+}
+
 /* ---- lists for the help ---- */
 
 static void add_list(struct sv_buf *out, enum sv_format_list which, bool is_help)
@@ -418,7 +437,7 @@ int sv_expect_operands(const struct sv_words *operands, size_t at_least, size_t 
                        const char *what, struct sv_err *err)
 {
     if (operands->n < at_least)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s missing; --help shows how", what);
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s missing; see --help", what);
     if (operands->n > at_most)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "one %s too many: '%s'", what,
                           operands->items[at_most]);

@@ -45,7 +45,7 @@ extern const struct sv_word_list sv_format_lists[];
          "FORMAT",                                                                         \
          SV_OPT_TEXT,                                                                      \
          offsetof(type, out.to),                                                           \
-         "{writers}, whatever the suffix",                                                 \
+         "output format regardless of the suffix: {writers}",                              \
          "{writers}"},                                                                     \
         {0,                                                                                \
          "compress",                                                                       \
@@ -60,17 +60,17 @@ extern const struct sv_word_list sv_format_lists[];
     }
 
 /* `--from FORMAT`, or under another name where --from means something else. */
-#define SV_INPUT_OPTIONS_AS(type, name, field)                                \
-    {0,                                                                       \
-     name,                                                                    \
-     "FORMAT",                                                                \
-     SV_OPT_TEXT,                                                             \
-     offsetof(type, field),                                                   \
-     "input format: {readers} (default: recognised by content)",              \
-     "{readers}"},                                                            \
-    {                                                                         \
-        0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),               \
-            "damage in an input ends in exit code 1 and no output file", NULL \
+#define SV_INPUT_OPTIONS_AS(type, name, field)                              \
+    {0,                                                                     \
+     name,                                                                  \
+     "FORMAT",                                                              \
+     SV_OPT_TEXT,                                                           \
+     offsetof(type, field),                                                 \
+     "input format: {readers} (default: recognised by content)",            \
+     "{readers}"},                                                          \
+    {                                                                       \
+        0, "strict", NULL, SV_OPT_FLAG, offsetof(type, strict),             \
+            "if an input is damaged, exit with 1 and write no output", NULL \
     }
 #define SV_INPUT_OPTIONS(type) SV_INPUT_OPTIONS_AS(type, "from", from)
 
@@ -83,7 +83,7 @@ int sv_open_output(const struct sv_output_choice *choice, struct sv_dict *dict,
  * its end when the disk fills. */
 int sv_open_growing(const struct sv_output_choice *choice, const char *part, struct sv_dict *dict,
                     struct sv_report *report, struct sv_sink **sink, struct sv_err *err);
-/* Goes on with such a file after its first `offset` bytes, which end where it was flushed. */
+/* Continues such a file after its first `offset` bytes, which end where it was flushed. */
 int sv_open_rest(const struct sv_output_choice *choice, const char *part, uint64_t offset,
                  struct sv_dict *dict, struct sv_report *report, struct sv_sink **sink,
                  struct sv_err *err);
@@ -96,6 +96,18 @@ int sv_run(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *w
 /* The same, but the sink takes the events as they are and stays open. */
 int sv_run_into(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *what,
                 struct sv_err *err);
+
+/* One input into one output. `before` (may be NULL) puts stages before the writer: it replaces *sink, or closes it and fails. */
+struct sv_copy {
+    const char *path, *from;
+    const struct sv_output_choice *out;
+    bool strict;
+    const char *what; /* as for sv_run() */
+    int (*before)(const void *ctx, struct sv_dict *dict, struct sv_report *report,
+                  struct sv_sink **sink, struct sv_err *err);
+    const void *ctx;
+};
+int sv_copy_trace(const struct sv_copy *c, struct sv_err *err);
 
 /* Puts the file's name (and the position) into the message. Returns err->code. */
 int sv_err_in_file(struct sv_err *err, const char *path);

@@ -20,7 +20,7 @@ void sv_civil_date(int64_t days, int64_t *year, unsigned *month, unsigned *day);
 /* YYYY-MM-DD, YYYYMMDD, MM/DD/YYYY, MM/DD/YY (DD/MM when the first cannot be a month), DD.MM.YYYY. The whole text. */
 bool sv_civil_parse_date(const char *p, size_t len, int64_t *days);
 
-/* HH:MM:SS with up to nine decimals behind '.' or ','; the bytes used, 0: there is none. */
+/* HH:MM:SS with up to nine decimals after '.' or ','; the bytes used, 0: there is none. */
 size_t sv_civil_parse_clock(const char *p, size_t len, int64_t *ns_of_day);
 /* The hour of a 12-hour clock: 12 AM is midnight, 12 PM is noon. False when the hour is not 1 … 12. */
 bool sv_civil_half_day(bool is_pm, int64_t *ns_of_day);

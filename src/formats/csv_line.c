@@ -96,7 +96,7 @@ void sv_csv_find(const struct sv_csv_line *head, const char *const *names, size_
     }
 }
 
-size_t sv_csv_missing(const char *const *names, const int *place, size_t n, char *out, size_t room)
+size_t sv_csv_missing(const char *const *names, const int *place, size_t n, char *out, size_t cap)
 {
     size_t missing = 0, at = 0;
     out[0] = '\0';
@@ -105,8 +105,8 @@ size_t sv_csv_missing(const char *const *names, const int *place, size_t n, char
         if (place[k] >= 0)
             continue;
         missing++;
-        if (at + len + 3 < room)
-            at += (size_t)snprintf(out + at, room - at, "%s%s", at ? ", " : "", names[k]);
+        if (at + len + 3 < cap)
+            at += (size_t)snprintf(out + at, cap - at, "%s%s", at ? ", " : "", names[k]);
     }
     return missing;
 }

@@ -4,7 +4,7 @@
  *     if (sv_csv_split(&line, p, len)) … line.fields[i] …      valid until the next split
  *     sv_csv_fini(&line);
  *
- * A field does not go on in the next line: none of the servers' files has such ones. */
+ * A field does not continue in the next line: none of the servers' files has such ones. */
 #ifndef SV_FORMATS_CSV_LINE_H
 #define SV_FORMATS_CSV_LINE_H
 
@@ -30,7 +30,7 @@ void sv_csv_fini(struct sv_csv_line *line);
 
 /* place[k]: the field that is called names[k], -1: none. A mark of UTF-8 before the first name is passed over. */
 void sv_csv_find(const struct sv_csv_line *head, const char *const *names, size_t n, int *place);
-/* The names that were not found, with commas, cut to `room` bytes. Returns how many there are. */
-size_t sv_csv_missing(const char *const *names, const int *place, size_t n, char *out, size_t room);
+/* The names that were not found, with commas, cut to `cap` bytes. Returns how many there are. */
+size_t sv_csv_missing(const char *const *names, const int *place, size_t n, char *out, size_t cap);
 
 #endif

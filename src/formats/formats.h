@@ -51,7 +51,7 @@ struct sv_format {
     const char *const *covered_by;
     bool needs_date;   /* its files hold times of day without the day */
     bool needs_zone;   /* its times are local and the file does not say where */
-    bool readers_sort; /* events may be in any order: whoever reads this format sorts them */
+    bool readers_sort; /* events may be in any order: readers of this format sort them */
 };
 
 #define SV_FORMAT(id) extern const struct sv_format sv_##id##_format;

@@ -171,7 +171,7 @@ bool sv_wall_ns(struct sv_wall *w, int64_t ns_of_day, int64_t *ns)
            !__builtin_add_overflow(*ns, ns_of_day % SV_S_NS, ns);
 }
 
-void sv_wall_tell(struct sv_lines *l)
+void sv_wall_set_clock(struct sv_lines *l)
 {
     bool is_known = l->wall.zone && l->wall.has_date;
     l->dict->clocks.trace_clock = is_known ? SV_CLOCK_REALTIME : SV_CLOCK_UNKNOWN;
@@ -403,12 +403,7 @@ struct sv_event *sv_put_event(struct sv_lines *l, struct sv_batch *b, unsigned k
                               sv_track track, sv_str name, const char *cat)
 {
     sv_str category = sv_dict_cstr(l->dict, cat);
-    struct sv_event *e = sv_batch_event(b);
-    e->kind = (uint8_t)kind;
-    e->ts_ns = ts_ns;
-    e->track = track;
-    e->name = name;
-    e->cat = category;
+    struct sv_event *e = sv_batch_put(b, kind, ts_ns, track, name, category);
     sv_batch_finish(b, e);
     return e;
 }

@@ -66,7 +66,7 @@ void sv_wall_set_date(struct sv_wall *w, int64_t days);
 /* A time of day that goes back by more than half a day is the next day's. False: past all times. */
 bool sv_wall_ns(struct sv_wall *w, int64_t ns_of_day, int64_t *ns);
 /* Says in the dictionary what the times mean: REALTIME, or unknown with a note when date or zone are. */
-void sv_wall_tell(struct sv_lines *l);
+void sv_wall_set_clock(struct sv_lines *l);
 
 /* ---- fields ---- */
 

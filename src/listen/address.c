@@ -16,7 +16,7 @@ enum { BACKLOG = 1024 };
 
 /* ---- local ---- */
 
-/* A socket that one of ours left behind refuses connections. */
+/* A socket that an ended listener left behind refuses connections. */
 static int clear_path(const struct sockaddr_un *a, struct sv_err *err)
 {
     struct stat st;
@@ -31,7 +31,7 @@ static int clear_path(const struct sockaddr_un *a, struct sv_err *err)
     if (fd >= 0)
         close(fd);
     if (is_served)
-        return sv_err_set(err, SV_EIO, SV_NO_POS, "another listener is on %s", a->sun_path);
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "another listener uses %s", a->sun_path);
     if (unlink(a->sun_path) != 0)
         return sv_err_sys(err, "cannot replace %s", a->sun_path);
     return 0;
@@ -80,7 +80,7 @@ static int open_inet(struct sv_address *to, const char *text, bool has_token, st
     bool is_loopback = (ntohl(a.sin_addr.s_addr) >> 24) == 127;
     if (!is_loopback && !has_token)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "an address that others can reach needs --token");
+                          "an address that other machines can reach needs --token");
     a.sin_port = htons((uint16_t)port);
     to->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int yes = 1;

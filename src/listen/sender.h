@@ -1,5 +1,5 @@
 /* One sender of `stave listen`, without its socket: the greeting, and the frames on their way into the spool (sdk/stream_wire.h says what is on
- * the wire). Every byte is a stranger's. Used by listen.c and fed directly by tests. */
+ * the wire). Every byte is untrusted. Used by listen.c and fed directly by tests. */
 #ifndef SV_LISTEN_SENDER_H
 #define SV_LISTEN_SENDER_H
 
@@ -42,13 +42,13 @@ struct sv_frames {
 };
 
 enum sv_frames_step {
-    SV_FRAMES_MORE,  /* all bytes are used; the frame goes on */
+    SV_FRAMES_MORE,  /* all bytes are used; the frame continues */
     SV_FRAMES_HEAD,  /* a head is whole: `frame` is new */
     SV_FRAMES_WHOLE, /* a frame is whole */
     SV_FRAMES_BAD    /* no such head can be */
 };
 
-/* Goes on to the next step; *used says how many bytes that took. */
+/* Continues with the next step; *used says how many bytes that took. */
 enum sv_frames_step sv_frames_next(struct sv_frames *f, const uint8_t *bytes, size_t n,
                                    size_t *used);
 

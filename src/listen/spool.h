@@ -6,7 +6,7 @@
  *     DATA    what came from a sender, as it came: frames with their heads (sdk/stream_wire.h), cut anywhere. `prev` is where the sender's
  *             record before it begins
  *
- * Records are only appended, a slot is changed by one write: whoever reads after the listener was killed finds everything that write() had
+ * Records are only appended, a slot is changed by one write: a reader after the listener was killed finds everything that write() had
  * taken, and the last record perhaps cut. Numbers are in the byte order of the machine. A reader believes no number that it has not compared with
  * the size of the file.
  *

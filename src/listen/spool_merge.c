@@ -1,7 +1,7 @@
 /* From a spool to the trace: each sender's stream is read by the Perfetto reader with a dictionary of its own, what is missing of it is
  * added as a loss, and the merge puts all of them on one time axis. The same at the end of `stave listen` and in `stave recover`.
  *
- * Streams are strangers' bytes: one that is damaged, or whose clock fits no other's, must not cost the others anything. */
+ * Streams are untrusted bytes: one that is damaged, or whose clock fits no other's, must not cost the others anything. */
 #include "cli/console.h"
 #include "core/files/trusted.h"
 #include "core/stream/machine.h"
@@ -106,7 +106,7 @@ static int next(struct sv_source *source, struct sv_batch *b, struct sv_err *err
     if (n == SV_EIO || n == SV_ENOMEM)
         return sv_err_set(err, n, why.pos, "%s", why.msg);
     if (n < 0) {
-        sv_report_add(s->source.report, SV_DAMAGE, "a sender's stream cannot be read on", 1,
+        sv_report_add(s->source.report, SV_DAMAGE, "a sender's stream cannot be read further", 1,
                       why.pos, "%s: %s", s->slot->peer, why.msg);
         s->is_damaged = true;
     }
@@ -250,7 +250,7 @@ static void say(const char *path, const struct sv_spool_result *r)
     if (r->lost == 0 && r->cut == 0)
         sv_console_note("%s: %zu senders, %s events", path, r->senders, events);
     else
-        sv_console_note("%s: %zu senders, %s events; %s were lost, and %zu stream%s not whole",
+        sv_console_note("%s: %zu senders, %s events; %s were lost, and %zu stream%s incomplete",
                         path, r->senders, events, sv_human_count(lost, r->lost), r->cut,
                         r->cut == 1 ? " is" : "s are");
 }

@@ -397,7 +397,7 @@ static void on_begin(struct filter *f, struct row *r, const struct sv_event *e)
 static void on_end(struct filter *f, struct row *r, const struct sv_event *e)
 {
     struct sv_held *h = r->edges;
-    if (!h) { /* nothing of ours: pass it on, others may count it */
+    if (!h) { /* not a kept event: pass it on, others may count it */
         if (is_inside(f, e) && !is_picky(f) && track_passes(f, r, e->track))
             sv_outbox_emit(&f->out, e);
         return;

@@ -1,6 +1,6 @@
-/* The book of paths by descriptor: see once_paths.h. Called by the recorder, and by the readers of files that a recorder has written.
+/* Tables of paths by descriptor: see once_paths.h. Called by the recorder, and by the readers of files that a recorder has written.
  *
- * The book holds one text per open descriptor. A text that is replaced lives until the next call, because events of the batch point to it. */
+ * A table holds one text per open descriptor. A text that is replaced lives until the next call, because events of the batch point to it. */
 #include "model/once_paths.h"
 
 #include "core/base/map.h"
@@ -18,8 +18,8 @@ struct path {
 struct sv_once_paths {
     struct sv_dict *dict;
     sv_str syscall, fd, path, close;
-    struct sv_map *books; /* by the track of the process: descriptor → struct path */
-    size_t n_books, cap_books;
+    struct sv_map *tables; /* by the track of the process: descriptor → struct path */
+    size_t n_tables, cap_tables;
     struct path *replaced;
 };
 
@@ -32,49 +32,49 @@ static void sweep(struct sv_once_paths *p)
     }
 }
 
-static struct sv_map *book_of(struct sv_once_paths *p, sv_track process)
+static struct sv_map *table_of(struct sv_once_paths *p, sv_track process)
 {
-    if (process >= p->n_books) {
-        p->books = sv_grow(p->books, &p->cap_books, (size_t)process + 1, sizeof *p->books);
-        memset(p->books + p->n_books, 0, ((size_t)process + 1 - p->n_books) * sizeof *p->books);
-        p->n_books = (size_t)process + 1;
+    if (process >= p->n_tables) {
+        p->tables = sv_grow(p->tables, &p->cap_tables, (size_t)process + 1, sizeof *p->tables);
+        memset(p->tables + p->n_tables, 0, ((size_t)process + 1 - p->n_tables) * sizeof *p->tables);
+        p->n_tables = (size_t)process + 1;
     }
-    return &p->books[process];
+    return &p->tables[process];
 }
 
-static struct path *find(const struct sv_map *book, int64_t fd)
+static struct path *find(const struct sv_map *table, int64_t fd)
 {
-    const uint64_t *at = sv_map_find(book, (uint64_t)fd);
+    const uint64_t *at = sv_map_find(table, (uint64_t)fd);
     return at ? (struct path *)(uintptr_t)*at : NULL;
 }
 
-static void forget(struct sv_once_paths *p, struct sv_map *book, int64_t fd)
+static void forget(struct sv_once_paths *p, struct sv_map *table, int64_t fd)
 {
-    struct path *old = find(book, fd);
+    struct path *old = find(table, fd);
     if (!old)
         return;
-    sv_map_remove(book, (uint64_t)fd);
+    sv_map_remove(table, (uint64_t)fd);
     old->next = p->replaced;
     p->replaced = old;
 }
 
-/* False: it is in the book already. */
-static bool remember(struct sv_once_paths *p, struct sv_map *book, int64_t fd,
+/* False: it is in the table already. */
+static bool remember(struct sv_once_paths *p, struct sv_map *table, int64_t fd,
                      const struct sv_arg *path)
 {
-    const struct path *old = find(book, fd);
+    const struct path *old = find(table, fd);
     bool is_new;
     if (old && old->len == path->size && memcmp(old->text, path->text, path->size) == 0)
         return false;
-    forget(p, book, fd);
+    forget(p, table, fd);
     struct path *now = sv_alloc(sizeof *now + path->size);
     now->len = path->size;
     memcpy(now->text, path->text, path->size);
-    *sv_map_add(book, (uint64_t)fd, &is_new) = (uint64_t)(uintptr_t)now;
+    *sv_map_add(table, (uint64_t)fd, &is_new) = (uint64_t)(uintptr_t)now;
     return true;
 }
 
-/* The event's arguments again, with this path behind `fd` (NULL: without one). */
+/* The event's arguments again, with this path after `fd` (NULL: without one). */
 static void rewrite(const struct sv_once_paths *p, struct sv_batch *b, struct sv_event *e,
                     const char *text, uint32_t len)
 {
@@ -100,37 +100,37 @@ static const struct sv_arg *argument(const struct sv_event *e, sv_str key, unsig
     return NULL;
 }
 
-static void fill_in(struct sv_once_paths *p, struct sv_map *book, int64_t fd, struct sv_batch *b,
+static void fill_in(struct sv_once_paths *p, struct sv_map *table, int64_t fd, struct sv_batch *b,
                     struct sv_event *e)
 {
     const struct sv_arg *path = argument(e, p->path, SV_ARG_TEXT);
     if (path && path->size > 0) {
-        remember(p, book, fd, path);
+        remember(p, table, fd, path);
     } else if (path) {
-        forget(p, book, fd);
+        forget(p, table, fd);
         rewrite(p, b, e, NULL, 0);
     } else {
-        const struct path *known = find(book, fd);
+        const struct path *known = find(table, fd);
         if (known)
             rewrite(p, b, e, known->text, known->len);
     }
 }
 
-static void leave_out(struct sv_once_paths *p, struct sv_map *book, int64_t fd, struct sv_batch *b,
+static void leave_out(struct sv_once_paths *p, struct sv_map *table, int64_t fd, struct sv_batch *b,
                       struct sv_event *e)
 {
     const struct sv_arg *path = argument(e, p->path, SV_ARG_TEXT);
     if (path && path->size > 0) {
-        if (!remember(p, book, fd, path))
+        if (!remember(p, table, fd, path))
             rewrite(p, b, e, NULL, 0);
-    } else if (find(book, fd)) { /* or a reader would take it for an earlier file */
-        forget(p, book, fd);
+    } else if (find(table, fd)) { /* or a reader would take it for an earlier file */
+        forget(p, table, fd);
         rewrite(p, b, e, "", 0);
     }
 }
 
 static void each_call(struct sv_once_paths *p, struct sv_batch *b,
-                      void (*change)(struct sv_once_paths *p, struct sv_map *book, int64_t fd,
+                      void (*change)(struct sv_once_paths *p, struct sv_map *table, int64_t fd,
                                      struct sv_batch *b, struct sv_event *e))
 {
     sweep(p);
@@ -141,10 +141,10 @@ static void each_call(struct sv_once_paths *p, struct sv_batch *b,
         if (!arg)
             continue;
         int64_t fd = arg->i;
-        struct sv_map *book = book_of(p, sv_dict_process_of(p->dict, e->track));
-        change(p, book, fd, b, e);
+        struct sv_map *table = table_of(p, sv_dict_process_of(p->dict, e->track));
+        change(p, table, fd, b, e);
         if (e->name == p->close)
-            forget(p, book, fd);
+            forget(p, table, fd);
     }
 }
 
@@ -158,19 +158,19 @@ void sv_once_paths_leave_out(struct sv_once_paths *p, struct sv_batch *b)
     each_call(p, b, leave_out);
 }
 
-static void clear_book(struct sv_map *book)
+static void clear_table(struct sv_map *table)
 {
-    for (size_t i = 0; i < book->cap; i++)
-        if (book->used[i])
-            free((void *)(uintptr_t)book->slots[i].value);
-    sv_map_fini(book);
-    *book = (struct sv_map){0};
+    for (size_t i = 0; i < table->cap; i++)
+        if (table->used[i])
+            free((void *)(uintptr_t)table->slots[i].value);
+    sv_map_fini(table);
+    *table = (struct sv_map){0};
 }
 
 void sv_once_paths_new_file(struct sv_once_paths *p)
 {
-    for (size_t i = 0; i < p->n_books; i++)
-        clear_book(&p->books[i]);
+    for (size_t i = 0; i < p->n_tables; i++)
+        clear_table(&p->tables[i]);
 }
 
 struct sv_once_paths *sv_once_paths_new(struct sv_dict *dict)
@@ -190,7 +190,7 @@ void sv_once_paths_free(struct sv_once_paths *p)
         return;
     sv_once_paths_new_file(p);
     sweep(p);
-    free(p->books);
+    free(p->tables);
     free(p);
 }
 
@@ -233,8 +233,8 @@ static int once_write(struct sv_sink *s, const struct sv_event *events, size_t n
 static void once_forget(struct sv_sink *s, sv_track track)
 {
     struct once_sink *o = (struct once_sink *)s;
-    if (track < o->paths->n_books)
-        clear_book(&o->paths->books[track]);
+    if (track < o->paths->n_tables)
+        clear_table(&o->paths->tables[track]);
     o->next->forget(o->next, track);
 }
 

@@ -88,7 +88,7 @@ static uint64_t uuid_of(struct sv_rebase *r, sv_track track, sv_track to_parent)
     return child_uuid(r->from, t, r->to->tracks[to_parent].uuid);
 }
 
-/* Whoever made the track describes it; others only fill what is still empty. */
+/* The input that made the track describes it; others only fill what is still empty. */
 static void fill(sv_str *to, sv_str value, bool is_owner)
 {
     if (value && (is_owner || *to == 0))

@@ -415,12 +415,12 @@ static int refuse(const struct relate *r, const struct choice *c, struct sv_err 
     if (r->n > named)
         sv_buf_printf(&b, "; and %zu more", r->n - named);
     const char *name = r->inputs[lost < r->n ? lost : 0].name;
-    int code =
-        sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                   "no clock relates these traces (%.260s): give %s--offset %s=±NS, or --assume "
-                   "to take all times as they are",
-                   sv_buf_cstr(&b), would_join(r) ? "--same-host if one machine wrote them, " : "",
-                   strlen(name) <= 70 ? name : "FILE" /* half a path helps nobody */);
+    int code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "no clock relates these traces (%.260s): give %s--offset %s=±NS, or "
+                          "--assume to use all times unchanged",
+                          sv_buf_cstr(&b),
+                          would_join(r) ? "--same-host if one machine wrote them, " : "",
+                          strlen(name) <= 70 ? name : "FILE" /* half a path helps nobody */);
     sv_buf_fini(&b);
     return code;
 }

@@ -166,7 +166,7 @@ static int check_memory(const struct sv_trace *t, struct sv_err *err)
 }
 
 /* Space for n more events of any kind, and a state for every track. */
-static bool make_room(struct sv_trace *t, size_t n)
+static bool make_space(struct sv_trace *t, size_t n)
 {
     struct sv_trace_impl *x = t->impl;
     if (x->n_states < t->dict->n_tracks) {
@@ -526,7 +526,7 @@ static int write_events(struct sv_sink *s, const struct sv_event *events, size_t
     int code = check_memory(t, err);
     if (code < 0)
         return code;
-    if (!make_room(t, n))
+    if (!make_space(t, n))
         return sv_trace_no_memory(t, err);
     for (size_t i = 0; i < n; i++) {
         assert(events[i].track < t->impl->n_states);
@@ -564,7 +564,7 @@ static void report_findings(const struct sv_trace *t)
         {&x->valueless, SV_DAMAGE, "counter event without a value"},
     };
     for (size_t i = 0; i < COUNT(rows); i++)
-        sv_oddity_tell(rows[i].oddity, x->report, t->dict, rows[i].severity, rows[i].what);
+        sv_oddity_report(rows[i].oddity, x->report, t->dict, rows[i].severity, rows[i].what);
     if (x->dropped_counter_args)
         sv_report_add(x->report, SV_SKIPPED, "argument of a counter event other than its value",
                       x->dropped_counter_args, SV_NO_POS, NULL);
@@ -593,7 +593,7 @@ int sv_trace_finish(struct sv_trace *t, struct sv_err *err)
     struct sv_trace_impl *x = t->impl;
     assert(!x->finished);
     x->finished = true;
-    if (!make_room(t, 0)) /* tracks without events count too */
+    if (!make_space(t, 0)) /* tracks without events count too */
         return sv_trace_no_memory(t, err);
     int code = run_finish(t, err);
     if (code >= 0)
@@ -618,8 +618,8 @@ const struct sv_arg *sv_trace_args(const struct sv_trace *t, uint32_t handle,
     *n = 0;
     if (handle == 0)
         return NULL;
-    size_t room = sv_lists_count(p, handle) * sizeof(struct sv_arg);
-    struct sv_arg *args = sv_arena_get(&scratch->arena, room, _Alignof(struct sv_arg));
+    size_t size = sv_lists_count(p, handle) * sizeof(struct sv_arg);
+    struct sv_arg *args = sv_arena_get(&scratch->arena, size, _Alignof(struct sv_arg));
     *n = sv_lists_decode(p, handle, args);
     return *n ? args : NULL;
 }

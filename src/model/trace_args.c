@@ -509,7 +509,7 @@ static uint32_t shape_with_flow(struct sv_lists *p, uint32_t shape, unsigned typ
     return found;
 }
 
-/* Writes a flow behind the newest list, which nobody else has; false when there is no space for the number of its new shape. */
+/* Writes a flow after the newest list, which nobody else has; false when there is no space for the number of its new shape. */
 static bool extend_newest(struct sv_lists *p, unsigned type, uint64_t id)
 {
     uint64_t shape;
@@ -547,12 +547,12 @@ uint32_t sv_lists_drop_flow(struct sv_lists *p, uint32_t list, unsigned type, ui
     unsigned flags;
     sv_lists_split(p, list, &begin, &end);
     struct sv_arg *args = sv_alloc(sv_lists_count(p, begin) * sizeof *args);
-    size_t n = sv_lists_decode(p, begin, args), at = n, room = 2 * VALUE_MAX;
+    size_t n = sv_lists_decode(p, begin, args), at = n, cap = 2 * VALUE_MAX;
     for (size_t i = 0; i < n; i++)
-        room += 2 * VALUE_MAX + (args[i].type == SV_ARG_TEXT ? args[i].size : 0);
+        cap += 2 * VALUE_MAX + (args[i].type == SV_ARG_TEXT ? args[i].size : 0);
     while (at > 0 && !(args[at - 1].type == type && args[at - 1].u == id))
         at--;
-    if (at > 0 && reserve(p, room)) { /* texts lie in the pool, which now stays where it is */
+    if (at > 0 && reserve(p, cap)) { /* texts lie in the pool, which now stays where it is */
         sv_lists_decode(p, begin, args);
         memmove(args + at - 1, args + at, (n - at) * sizeof *args);
         begin = --n ? sv_lists_add(p, args, n, &flags) : 0;
@@ -668,7 +668,7 @@ size_t sv_lists_decode(const struct sv_lists *p, uint32_t list, struct sv_arg *o
     if (list == 0)
         return 0;
     unsigned tag = read_pair(p, list, &a, &b);
-    if (tag == JOIN) { /* both behind the space for the result */
+    if (tag == JOIN) { /* both after the space for the result */
         struct sv_arg *begin = out + sv_lists_count(p, a) + sv_lists_count(p, b) + 1;
         size_t n_begin = sv_lists_decode(p, a, begin);
         struct sv_arg *end = begin + n_begin;

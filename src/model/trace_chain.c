@@ -156,40 +156,40 @@ static bool arrives_before(const uint32_t *a, const uint32_t *b, const void *to)
 }
 SV_SORT_DEFINE(sort_arriving, uint32_t, arrives_before)
 
-static void sort_flows(struct sv_trace *t, struct arrow *room)
+static void sort_flows(struct sv_trace *t, struct arrow *scratch)
 {
     struct sv_flows *f = &t->flows;
     for (uint64_t i = 0; i < f->n; i++)
-        room[i] = (struct arrow){.id = f->id[i], .from = f->from[i], .to = f->to[i]};
-    sort_arrows(room, f->n, room + f->n, NULL);
+        scratch[i] = (struct arrow){.id = f->id[i], .from = f->from[i], .to = f->to[i]};
+    sort_arrows(scratch, f->n, scratch + f->n, NULL);
     for (uint64_t i = 0; i < f->n; i++) {
-        f->id[i] = room[i].id;
-        f->from[i] = room[i].from;
-        f->to[i] = room[i].to;
+        f->id[i] = scratch[i].id;
+        f->from[i] = scratch[i].from;
+        f->to[i] = scratch[i].to;
         f->by_to[i] = (uint32_t)i;
     }
-    sort_arriving(f->by_to, f->n, (uint32_t *)room, f->to);
+    sort_arriving(f->by_to, f->n, (uint32_t *)scratch, f->to);
 }
 
 /* The carriers of each number in order of time, connected; numbers in the order of their first carrier. */
 static bool connect_all(struct sv_trace *t, const struct linker *l)
 {
-    struct sv_block room = {0};
+    struct sv_block scratch = {0};
     for (size_t i = 0; i < l->n; i++) {
         if (row_of(l, i) == SV_NO_ROW || l->later[i / 64] >> i % 64 & 1)
             continue;
         size_t n = 0;
         for (size_t k = i + 1; k; k = l->next[k - 1]) {
-            if (!sv_block_reserve(&room, 2 * (n + 1) * sizeof(struct carrier)))
+            if (!sv_block_reserve(&scratch, 2 * (n + 1) * sizeof(struct carrier)))
                 return false;
-            ((struct carrier *)room.at)[n++] = carrier_at(l, k - 1);
+            ((struct carrier *)scratch.at)[n++] = carrier_at(l, k - 1);
         }
-        struct carrier *c = room.at;
+        struct carrier *c = scratch.at;
         if (n > 1)
             sort_carriers(c, n, c + n, NULL);
         connect(t, c, n);
     }
-    sv_block_fini(&room);
+    sv_block_fini(&scratch);
     return true;
 }
 

@@ -41,7 +41,7 @@ void sv_table_init(struct sv_table *b, void *owner, const struct sv_column *colu
 void sv_table_fini(struct sv_table *b);
 bool sv_table_grow(struct sv_table *b, size_t rows);
 /* Adds one more column (the next of the array given to init) to a table of `rows` rows, in the block given or in new memory. */
-bool sv_table_add_column(struct sv_table *b, size_t rows, struct sv_block *room);
+bool sv_table_add_column(struct sv_table *b, size_t rows, struct sv_block *block);
 /* column[place[i]] = column[i] for n rows, one column at a time; those with SV_NO_ROW drop out, n_left stay. */
 bool sv_table_scatter(struct sv_table *b, const uint32_t *place, size_t n, size_t n_left);
 void sv_table_trim(struct sv_table *b, size_t rows);

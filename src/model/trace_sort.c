@@ -54,7 +54,7 @@ SV_SORT_DEFINE(sort_earlier, struct key, earlier)
 SV_SORT_DEFINE(sort_before, struct key, before)
 
 /* Space for n keys and for sorting them. */
-static struct key *key_room(struct sorter *o, size_t n)
+static struct key *key_buffer(struct sorter *o, size_t n)
 {
     return sv_block_reserve(&o->keys, (n + SV_SORT_SPARE(n)) * sizeof(struct key)) ? o->keys.at
                                                                                    : NULL;
@@ -64,7 +64,7 @@ static struct key *key_room(struct sorter *o, size_t n)
 static bool sort_rows(struct sorter *o, uint32_t *rows, size_t n, const int64_t *ts_ns,
                       const struct sv_slices *slices)
 {
-    struct key *keys = key_room(o, n);
+    struct key *keys = key_buffer(o, n);
     if (!keys)
         return false;
     for (size_t i = 0; i < n; i++)
@@ -206,7 +206,7 @@ static size_t pair_edges(struct sorter *o, struct regen *g, sv_track track, uint
 /* Puts the edges of a track in time order and pairs them; returns the number of rows left, or SIZE_MAX without memory. */
 static size_t pair_anew(struct sorter *o, sv_track track, uint32_t *rows, size_t n)
 {
-    struct regen g = {.sorter = o, .keys = key_room(o, 2 * n)};
+    struct regen g = {.sorter = o, .keys = key_buffer(o, 2 * n)};
     if (!g.keys || !sv_block_reserve(&o->open, n * sizeof *g.open))
         return SIZE_MAX;
     g.open = o->open.at;

@@ -46,13 +46,13 @@ bool sv_table_grow(struct sv_table *b, size_t rows)
     return true;
 }
 
-bool sv_table_add_column(struct sv_table *b, size_t rows, struct sv_block *room)
+bool sv_table_add_column(struct sv_table *b, size_t rows, struct sv_block *block)
 {
     size_t i = b->n_columns;
     assert(i < SV_TABLE_COLUMNS);
-    if (room) {
-        b->blocks[i] = *room;
-        *room = (struct sv_block){0};
+    if (block) {
+        b->blocks[i] = *block;
+        *block = (struct sv_block){0};
     }
     if (!sv_block_reserve(&b->blocks[i], (rows < b->cap ? b->cap : rows) * b->columns[i].size))
         return false;

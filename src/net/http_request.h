@@ -1,6 +1,6 @@
 /* A request as libmicrohttpd brings it: how it says where it ends, and its body, taken within the gate's limits.
  *
- * Every HTTP server of the project goes through here. A request whose length can be read in two ways is refused: whoever is between may read it the
+ * Every HTTP server of the project goes through here. A request whose length can be read in two ways is refused: a proxy in between may read it the
  * other way. Memory grows with what has come, not with what was announced. */
 #ifndef SV_NET_HTTP_REQUEST_H
 #define SV_NET_HTTP_REQUEST_H

@@ -28,12 +28,12 @@ static struct sv_ref copy(struct sv_axes *a, const char *text)
 
 void sv_axes_open(struct sv_axes *a, const char *title, const char *facts)
 {
-    double room = a->w - 24;
+    double max_width = a->w - 24;
     sv_picture_label(a->p, a->x + 12, a->y + 20, 13, SV_ANCHOR_START, SV_MARK_BOLD, SV_COLOR_INK,
-                     room, copy(a, title));
+                     max_width, copy(a, title));
     if (facts && *facts)
-        sv_picture_label(a->p, a->x + 12, a->y + 35, 10, SV_ANCHOR_START, 0, SV_COLOR_DIM, room,
-                         copy(a, facts));
+        sv_picture_label(a->p, a->x + 12, a->y + 35, 10, SV_ANCHOR_START, 0, SV_COLOR_DIM,
+                         max_width, copy(a, facts));
     a->left = a->x + PAD_LEFT;
     a->right = a->x + a->w - PAD_RIGHT;
     a->top = a->y + (facts && *facts ? 48 : 34);

@@ -20,7 +20,7 @@ struct sv_axes {
     struct sv_axis ax, ay, ar;       /* with their places; ar: the second vertical one */
 };
 
-/* The title, and a line of facts below it (NULL: none). Leaves room for labels. */
+/* The title, and a line of facts below it (NULL: none). Leaves space for labels. */
 void sv_axes_open(struct sv_axes *a, const char *title, const char *facts);
 void sv_axes_legend(struct sv_axes *a, const struct sv_legend *items, size_t n);
 /* Draws grid, ticks and titles; `from`, `to`, `unit` and `suffix` of the axes count. */

@@ -21,7 +21,7 @@ struct sv_axis {
 
 /* Sets unit and suffix for values of a counter with this unit ("": none). */
 void sv_axis_of_unit(struct sv_axis *a, const char *unit);
-/* Appends the value as people write it; `step` (0: none) tells how many digits matter. */
+/* Appends the value as people write it; `step` (0: none) gives the number of digits. */
 void sv_axis_format(struct sv_buf *to, const struct sv_axis *a, double value, double step);
 /* 1.25 ms: the shortest unit, up to six digits. */
 void sv_format_duration(struct sv_buf *to, double ns);

@@ -1,6 +1,6 @@
 /* Bands as marks of a picture. Called by the time line; all numbers come from the bands.
  *
- * The legend of a band stands beside it, so that nobody has to look for it. Neighbouring bins that look alike become one mark. */
+ * The legend of a band is beside it. Neighbouring bins that look alike become one mark. */
 #include "plot/bands.h"
 
 #include "plot/colors.h"
@@ -265,19 +265,19 @@ static void draw_names(struct area *a, double x)
 {
     struct sv_picture *p = a->p;
     const struct sv_band *b = a->b;
-    double room = a->x0 - x - 62, y = a->top + 10;
+    double max_width = a->x0 - x - 62, y = a->top + 10;
     struct sv_ref title = sv_picture_text(p, b->title, strlen(b->title));
-    sv_picture_label(p, x, y, 10.5, SV_ANCHOR_START, SV_MARK_BOLD, SV_COLOR_INK, room, title);
+    sv_picture_label(p, x, y, 10.5, SV_ANCHOR_START, SV_MARK_BOLD, SV_COLOR_INK, max_width, title);
     p->marks[p->n - 1].title = title;
     if (b->note[0]) {
         y += 12;
-        sv_picture_label(p, x, y, 9, SV_ANCHOR_START, 0, SV_COLOR_DIM, room,
+        sv_picture_label(p, x, y, 9, SV_ANCHOR_START, 0, SV_COLOR_DIM, max_width,
                          sv_picture_text(p, b->note, strlen(b->note)));
     }
     for (size_t i = 0; i < b->n && b->kind != SV_BAND_LANES; i++) {
         y += LEGEND_LINE;
         sv_picture_box(p, x, y - 7, 8, 8, b->parts[i].color);
-        sv_picture_label(p, x + 12, y, 9, SV_ANCHOR_START, 0, SV_COLOR_INK, room - 12,
+        sv_picture_label(p, x + 12, y, 9, SV_ANCHOR_START, 0, SV_COLOR_INK, max_width - 12,
                          sv_picture_text(p, b->parts[i].name, strlen(b->parts[i].name)));
     }
 }

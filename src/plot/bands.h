@@ -71,7 +71,7 @@ unsigned sv_bands_there(const struct sv_trace *t);
 /* ---- painting ---- */
 
 double sv_band_height(const struct sv_band *b);
-/* The plot area is [x0, x1] wide, labels stand left of it from `label_x` on; the second axis right of it. */
+/* The plot area is [x0, x1] wide, labels are left of it from `label_x` on; the second axis right of it. */
 void sv_band_draw(struct sv_picture *p, const struct sv_band *b, const struct sv_bins *bins,
                   double label_x, double x0, double x1, double y);
 

@@ -85,7 +85,7 @@ static void draw_bar(struct drawing *d, size_t i, size_t slot)
     }
 }
 
-/* As many labels as there is room for; marked ones and the first of a group first. */
+/* As many labels as fit; marked ones and the first of a group first. */
 static void draw_labels(struct drawing *d)
 {
     const struct sv_bars *b = d->b;
@@ -126,11 +126,11 @@ static double draw_legend(struct drawing *d, double y)
 void sv_bars_draw(struct sv_picture *p, const struct sv_bars *b)
 {
     struct drawing d = {.p = p, .b = b, .x0 = LEFT};
-    double room = p->width - SV_MARGIN - LEFT, largest = 0;
+    double max_width = p->width - SV_MARGIN - LEFT, largest = 0;
     p->height = b->frame.height > 0 ? b->frame.height : 460;
-    d.together = (size_t)fmax(ceil((double)b->n * LEAST_WIDTH / room), 1);
+    d.together = (size_t)fmax(ceil((double)b->n * LEAST_WIDTH / max_width), 1);
     size_t slots = (b->n + d.together - 1) / d.together;
-    d.pitch = fmin(room / (double)slots, 150);
+    d.pitch = fmin(max_width / (double)slots, 150);
     double y = sv_plot_frame_head(p, &b->frame, sv_picture_printf(p, "%s", b->facts));
     double top = draw_legend(&d, y) + 6;
     for (size_t i = 0; i < b->n; i += d.together)

@@ -15,7 +15,7 @@ struct sv_bar {
     char label[24];
     int64_t ns[SV_BAR_KINDS_MAX]; /* by kind */
     int64_t mark_ns;              /* a short line at this height; negative: none */
-    bool is_marked;               /* its label stands out */
+    bool is_marked;               /* its label is bold */
     bool starts_group;
 };
 

@@ -1,6 +1,6 @@
 /* Panels of batches: the table of them, the sheet, and those over the batch's number.
  *
- * Called by the command plot. The names and what they show are those of the seed's sheet; where it misleads, the panel is
+ * Called by the command plot. The names and what they show are those of the plot script that such servers ship; where that misleads, the panel is
  * right instead and says so: throughput is a rate, phases do not overlap. */
 #include "plot/batch_panels_impl.h"
 

@@ -1,4 +1,4 @@
-/* Bins: sums over time, pixel by pixel. Called by whoever makes bands of a figure. Knows no drawing. */
+/* Bins: sums over time, pixel by pixel. Called by code that makes bands of a figure. Knows no drawing. */
 #include "plot/bins.h"
 
 #include "core/base/mem.h"
@@ -41,7 +41,7 @@ void sv_cover_add(struct sv_cover *c, const struct sv_bins *b, int64_t from_ns, 
                   double weight)
 {
     double x0 = place(b, from_ns), x1 = place(b, to_ns);
-    size_t first = (size_t)x0, last = (size_t)x1; /* part has room for bin n, which nobody reads */
+    size_t first = (size_t)x0, last = (size_t)x1; /* `part` includes bin n, which is never read */
     if (!(x1 > x0))
         return;
     if (first == last) {

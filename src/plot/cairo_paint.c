@@ -147,7 +147,7 @@ static double run_text(struct painter *a, const char *s, size_t len, double size
 
 /* The longest beginning that fits with an ellipsis, by halving over the beginnings of characters. */
 static size_t fit(struct painter *a, const char *s, size_t len, double size, bool is_bold,
-                  double room)
+                  double max_width)
 {
     size_t starts[TEXT_MAX + 1], chars = 0;
     double dots = run_text(a, SV_ELLIPSIS, 3, size, is_bold, false, 0, 0);
@@ -158,7 +158,7 @@ static size_t fit(struct painter *a, const char *s, size_t len, double size, boo
     size_t low = 0, high = chars ? chars - 1 : 0;
     while (low < high) {
         size_t mid = (low + high + 1) / 2;
-        if (run_text(a, s, starts[mid], size, is_bold, false, 0, 0) + dots <= room)
+        if (run_text(a, s, starts[mid], size, is_bold, false, 0, 0) + dots <= max_width)
             low = mid;
         else
             high = mid - 1;
@@ -167,7 +167,7 @@ static size_t fit(struct painter *a, const char *s, size_t len, double size, boo
 }
 
 static void write_text(struct painter *a, struct sv_ref ref, double x, double y, double size,
-                       bool is_bold, enum sv_anchor anchor, double room)
+                       bool is_bold, enum sv_anchor anchor, double max_width)
 {
     const char *s = (const char *)a->picture->text.data + ref.at;
     size_t len = ref.len < TEXT_MAX ? ref.len : TEXT_MAX;
@@ -175,9 +175,9 @@ static void write_text(struct painter *a, struct sv_ref ref, double x, double y,
     if (line)
         len = (size_t)(line - s);
     double width = run_text(a, s, len, size, is_bold, false, 0, 0);
-    bool cut = room > 0 && width > room;
+    bool cut = max_width > 0 && width > max_width;
     if (cut) {
-        len = fit(a, s, len, size, is_bold, room);
+        len = fit(a, s, len, size, is_bold, max_width);
         if (len == 0)
             return;
         width = run_text(a, s, len, size, is_bold, false, 0, 0);

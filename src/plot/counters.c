@@ -93,7 +93,7 @@ static struct sv_ref name_of(struct drawing *d, const struct series *s)
     for (size_t i = 0; i < d->n; i++)
         if (&d->series[i] != s && process &&
             dict->tracks[d->series[i].track].name == dict->tracks[s->track].name) {
-            sv_buf_str(b, " \xc2\xb7 "); /* the same name elsewhere: tell whose it is */
+            sv_buf_str(b, " \xc2\xb7 "); /* the same name elsewhere: add the owner */
             sv_group_name(dict, process, b);
             break;
         }

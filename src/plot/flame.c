@@ -243,10 +243,10 @@ static double draw_categories(struct drawing *d, double y)
 void sv_flame_draw(struct sv_picture *p, const struct sv_calltree *c, const struct sv_flame *o)
 {
     struct drawing d = {.p = p, .c = c, .o = o, .last = c->n_traces - 1};
-    double room = p->width - 2 * SV_MARGIN;
+    double max_width = p->width - 2 * SV_MARGIN;
     uint32_t levels_max = LEVELS_MAX;
     sv_colors_init(&d.colors, o->trace, NULL);
-    d.scale = room / fmax((double)c->calls[0].total_ns[d.last], 1);
+    d.scale = max_width / fmax((double)c->calls[0].total_ns[d.last], 1);
     double y = sv_plot_frame_head(p, &o->frame, facts(&d));
     d.top = c->n_traces == 2 ? draw_scale(&d, y) : draw_categories(&d, y);
     if (o->frame.height > d.top + 2 * LINE_HEIGHT)
@@ -254,8 +254,11 @@ void sv_flame_draw(struct sv_picture *p, const struct sv_calltree *c, const stru
     double bottom = d.top + draw_levels(&d, levels_max) * LINE_HEIGHT;
     if (d.is_cut)
         bottom = sv_plot_frame_warn(p, bottom, sv_picture_printf(p, "deeper calls are not drawn"));
-    p->zoom = (struct sv_zoom_area){
-        .x0 = SV_MARGIN, .x1 = SV_MARGIN + room, .top = d.top, .bottom = bottom, .is_on = true};
+    p->zoom = (struct sv_zoom_area){.x0 = SV_MARGIN,
+                                    .x1 = SV_MARGIN + max_width,
+                                    .top = d.top,
+                                    .bottom = bottom,
+                                    .is_on = true};
     p->height = bottom + SV_MARGIN;
     sv_colors_fini(&d.colors);
 }

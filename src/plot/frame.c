@@ -10,14 +10,14 @@
 
 double sv_plot_frame_head(struct sv_picture *p, const struct sv_plot_frame *f, struct sv_ref facts)
 {
-    double y = SV_MARGIN + 12, room = p->width - 2 * SV_MARGIN;
+    double y = SV_MARGIN + 12, max_width = p->width - 2 * SV_MARGIN;
     p->title = sv_picture_text(p, f->title, strlen(f->title));
-    sv_picture_label(p, SV_MARGIN, y, 15, SV_ANCHOR_START, SV_MARK_BOLD, SV_COLOR_INK, room,
+    sv_picture_label(p, SV_MARGIN, y, 15, SV_ANCHOR_START, SV_MARK_BOLD, SV_COLOR_INK, max_width,
                      p->title);
     y += 17;
     if (facts.len == 0)
         return y - 8;
-    sv_picture_label(p, SV_MARGIN, y, 11, SV_ANCHOR_START, 0, SV_COLOR_DIM, room, facts);
+    sv_picture_label(p, SV_MARGIN, y, 11, SV_ANCHOR_START, 0, SV_COLOR_DIM, max_width, facts);
     return y + 8;
 }
 
@@ -28,14 +28,14 @@ double sv_plot_frame_warn(struct sv_picture *p, double y, struct sv_ref text)
     return y + 18;
 }
 
-double sv_plot_frame_legend(struct sv_picture *p, double x, double y, double room,
+double sv_plot_frame_legend(struct sv_picture *p, double x, double y, double max_width,
                             const struct sv_legend *items, size_t n)
 {
     double at = x;
     for (size_t i = 0; i < n; i++) {
         const char *text = (const char *)p->text.data + items[i].text.at;
-        double width = fmin(sv_text_width(text, items[i].text.len, 10), room - 20);
-        if (at > x && at + width + 14 > x + room) {
+        double width = fmin(sv_text_width(text, items[i].text.len, 10), max_width - 20);
+        if (at > x && at + width + 14 > x + max_width) {
             at = x;
             y += 16;
         }

@@ -19,18 +19,18 @@ struct sv_legend {
     uint32_t color;
 };
 
-/* The title; returns the y below it. `facts` (may be empty) stands under it. */
+/* The title; returns the y below it. `facts` (may be empty) is printed below it. */
 double sv_plot_frame_head(struct sv_picture *p, const struct sv_plot_frame *f, struct sv_ref facts);
 /* Something that must not be overlooked, in the colour of warnings. Returns the y below it. */
 double sv_plot_frame_warn(struct sv_picture *p, double y, struct sv_ref text);
 /* Squares and words in as many lines as it takes; returns the y below them. */
-double sv_plot_frame_legend(struct sv_picture *p, double x, double y, double room,
+double sv_plot_frame_legend(struct sv_picture *p, double x, double y, double max_width,
                             const struct sv_legend *items, size_t n);
 
 /* The axis of the times [from, to) (ns since the start of the trace) on the pixels [x0, x1]. */
 struct sv_axis sv_plot_frame_time_axis(const struct sv_plot_frame *f, double from, double to,
                                        double x0, double x1);
-/* Lets viewers zoom between top and bottom; tick labels stand at label_y. */
+/* Lets viewers zoom between top and bottom; tick labels are at label_y. */
 void sv_plot_frame_zoom(struct sv_picture *p, const struct sv_axis *a, double top, double bottom,
                         double label_y);
 

@@ -7,7 +7,7 @@
  *
  * Every picture of a time line is made from this: painters only colour rectangles. What is narrower than a pixel is merged with
  * its neighbours on the same line, so the number of rectangles depends on the width of the picture, not on the size of the
- * trace; and so does the time it takes: where many slices begin within a pixel, the index tells which lines
+ * trace; and so does the time it takes: where many slices begin within a pixel, the index knows which lines
  * they are on and which one is longest, and only those that reach beyond the pixel are looked at.
  *
  * Rows and lines are those of analysis/track_rows.h. */

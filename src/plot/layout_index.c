@@ -1,6 +1,6 @@
 /* The layout's index: a summary of every 64 slices of a track, and of every 4,096: the lines that they lie on, and the longest of them.
  *
- * Made once per trace by whoever draws it, used by every layout. Costs one pass over two columns and less than half a byte per slice. */
+ * Made once per trace, used by every layout of it. Costs one pass over two columns and less than half a byte per slice. */
 #include "plot/layout_impl.h"
 
 #include "core/base/mem.h"

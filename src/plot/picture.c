@@ -1,6 +1,6 @@
 /* The list of marks that plots make and back ends paint, and what is known about texts before a font is.
  *
- * Filled by the plots of this room, read by the SVG and cairo painters. Knows no file format, and no trace. */
+ * Filled by the plots, read by the SVG and cairo painters. Knows no file format, and no trace. */
 #include "plot/picture.h"
 
 #include "core/base/mem.h"
@@ -70,14 +70,14 @@ void sv_picture_line(struct sv_picture *p, double x0, double y0, double x1, doub
 }
 
 void sv_picture_label(struct sv_picture *p, double x, double y, double size, enum sv_anchor anchor,
-                      unsigned flags, uint32_t color, double room, struct sv_ref text)
+                      unsigned flags, uint32_t color, double max_width, struct sv_ref text)
 {
     sv_picture_add(p, &(struct sv_picture_mark){.shape = SV_SHAPE_TEXT,
                                                 .anchor = (uint8_t)anchor,
                                                 .flags = (uint8_t)flags,
                                                 .x = x,
                                                 .y = y,
-                                                .w = room,
+                                                .w = max_width,
                                                 .h = size,
                                                 .color = color,
                                                 .label = text});
@@ -177,18 +177,18 @@ double sv_text_width(const char *bytes, size_t len, double size)
     return width;
 }
 
-size_t sv_text_fit(const char *bytes, size_t len, double size, double room, bool *cut)
+size_t sv_text_fit(const char *bytes, size_t len, double size, double max_width, bool *cut)
 {
     double width = 0, dots = char_width(0x2026, size);
     size_t fits = 0, chars = 0; /* what fits with the ellipsis after it */
     *cut = false;
     for (size_t i = 0, n; i < len; i += n) {
         width += char_width(sv_text_char(bytes + i, len - i, &n), size);
-        if (width + dots <= room) {
+        if (width + dots <= max_width) {
             fits = i + n;
             chars++;
         }
-        if (width > room) {
+        if (width > max_width) {
             *cut = true;
             return chars >= 2 ? fits : 0;
         }

@@ -6,7 +6,7 @@
  *     p.height = …;
  *
  * Coordinates are pixels from the top left corner. Marks are painted in the order in which they were added. Texts are copied.
- * A back end shortens a text that is wider than its room, with its own font; plots that must know a width before painting ask
+ * A back end shortens a text that is wider than its maximum, with its own font; plots that must know a width before painting ask
  * sv_text_width(), which is of a wide font. */
 #ifndef SV_PLOT_PICTURE_H
 #define SV_PLOT_PICTURE_H
@@ -15,9 +15,9 @@
 #include "core/stream/dict.h"
 
 enum sv_mark_shape {
-    SV_SHAPE_BOX,  /* x, y, w, h; the label stands in it */
+    SV_SHAPE_BOX,  /* x, y, w, h; the label is inside */
     SV_SHAPE_LINE, /* from (x, y) to (x + w, y + h) */
-    SV_SHAPE_TEXT, /* label at (x, y), the base line; w: its room, 0: any; h: font size */
+    SV_SHAPE_TEXT, /* label at (x, y), the base line; w: its maximal width, 0: any; h: font size */
     SV_SHAPE_DOT,  /* a disc around (x, y) of radius w */
     SV_SHAPE_PATH, /* through the points; with SV_MARK_FILLED the area inside */
 };
@@ -87,9 +87,9 @@ void sv_picture_add(struct sv_picture *p, const struct sv_picture_mark *m);
 void sv_picture_box(struct sv_picture *p, double x, double y, double w, double h, uint32_t color);
 void sv_picture_line(struct sv_picture *p, double x0, double y0, double x1, double y1,
                      uint32_t color);
-/* flags: SV_MARK_BOLD; room 0: any. */
+/* flags: SV_MARK_BOLD; max_width 0: any. */
 void sv_picture_label(struct sv_picture *p, double x, double y, double size, enum sv_anchor anchor,
-                      unsigned flags, uint32_t color, double room, struct sv_ref text);
+                      unsigned flags, uint32_t color, double max_width, struct sv_ref text);
 /* Begins a path: points are added to it until the next mark. */
 struct sv_picture_mark *sv_picture_path(struct sv_picture *p, uint32_t color, double stroke,
                                         unsigned flags);
@@ -105,8 +105,8 @@ void sv_picture_move(struct sv_picture *p, size_t from, size_t to);
 
 /* The width of a text in a wide sans-serif font of this size (pixels). */
 double sv_text_width(const char *bytes, size_t len, double size);
-/* How many bytes of the text fit into `room` together with an ellipsis, if one is needed (*cut). 0: not even two characters. */
-size_t sv_text_fit(const char *bytes, size_t len, double size, double room, bool *cut);
+/* How many bytes of the text fit into `max_width` together with an ellipsis, if one is needed (*cut). 0: not even two characters. */
+size_t sv_text_fit(const char *bytes, size_t len, double size, double max_width, bool *cut);
 /* The character at s: its code point (U+FFFD for an invalid byte, which counts as one) and its length. */
 uint32_t sv_text_char(const char *s, size_t len, size_t *n);
 /* Columns of a terminal that the character takes: 0 (combining), 1 or 2. */

@@ -43,11 +43,11 @@ static unsigned columns_of(const char *bytes, size_t len, unsigned at_most)
     return columns;
 }
 
-unsigned sv_screen_text(struct sv_screen *s, unsigned x, unsigned y, unsigned room,
+unsigned sv_screen_text(struct sv_screen *s, unsigned x, unsigned y, unsigned max_columns,
                         const char *bytes, size_t len, struct sv_pen pen)
 {
-    bool cut = columns_of(bytes, len, room) > room;
-    unsigned used = 0, most = cut && room ? room - 1 : room;
+    bool cut = columns_of(bytes, len, max_columns) > max_columns;
+    unsigned used = 0, most = cut && max_columns ? max_columns - 1 : max_columns;
     for (size_t i = 0, n; i < len; i += n) {
         uint32_t c = sv_text_char(bytes + i, len - i, &n);
         unsigned columns = sv_char_columns(c);
@@ -64,12 +64,12 @@ unsigned sv_screen_text(struct sv_screen *s, unsigned x, unsigned y, unsigned ro
             put(s, x + used + 1, y, 0, pen);
         used += columns;
     }
-    if (cut && room)
+    if (cut && max_columns)
         put(s, x + used++, y, s->is_ascii ? '~' : 0x2026, pen);
     return used;
 }
 
-unsigned sv_screen_printf(struct sv_screen *s, unsigned x, unsigned y, unsigned room,
+unsigned sv_screen_printf(struct sv_screen *s, unsigned x, unsigned y, unsigned max_columns,
                           struct sv_pen pen, const char *fmt, ...)
 {
     struct sv_buf text;
@@ -78,7 +78,7 @@ unsigned sv_screen_printf(struct sv_screen *s, unsigned x, unsigned y, unsigned 
     va_start(args, fmt);
     sv_buf_vprintf(&text, fmt, args);
     va_end(args);
-    unsigned used = sv_screen_text(s, x, y, room, sv_buf_cstr(&text), text.len, pen);
+    unsigned used = sv_screen_text(s, x, y, max_columns, sv_buf_cstr(&text), text.len, pen);
     sv_buf_fini(&text);
     return used;
 }
@@ -224,10 +224,10 @@ void sv_screen_axis(struct sv_screen *s, unsigned x, unsigned y, const struct sv
             continue;
         put(s, x + (unsigned)at, y, s->is_ascii ? '|' : 0x2502, pen);
         free_from = (unsigned)at + 2;
-        unsigned room = (unsigned)(l->width - at) - 1;
-        if (columns_of(sv_buf_cstr(&text), text.len, room) <= room)
-            free_from +=
-                sv_screen_text(s, x + (unsigned)at + 1, y, room, sv_buf_cstr(&text), text.len, pen);
+        unsigned max_columns = (unsigned)(l->width - at) - 1;
+        if (columns_of(sv_buf_cstr(&text), text.len, max_columns) <= max_columns)
+            free_from += sv_screen_text(s, x + (unsigned)at + 1, y, max_columns, sv_buf_cstr(&text),
+                                        text.len, pen);
     }
     sv_buf_fini(&text);
 }

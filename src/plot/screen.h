@@ -41,14 +41,14 @@ struct sv_pen {
         .fg = SV_NO_COLOR, .bg = SV_NO_COLOR \
     }
 
-/* Writes the text into at most `room` cells, with an ellipsis if it is longer; returns the cells used. */
-unsigned sv_screen_text(struct sv_screen *s, unsigned x, unsigned y, unsigned room,
+/* Writes the text into at most `max_columns` cells, with an ellipsis if it is longer; returns the cells used. */
+unsigned sv_screen_text(struct sv_screen *s, unsigned x, unsigned y, unsigned max_columns,
                         const char *bytes, size_t len, struct sv_pen pen);
-unsigned sv_screen_printf(struct sv_screen *s, unsigned x, unsigned y, unsigned room,
+unsigned sv_screen_printf(struct sv_screen *s, unsigned x, unsigned y, unsigned max_columns,
                           struct sv_pen pen, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
 
-/* One line of a row of the layout at (x, y); `selected` (SV_NO_ROW: none) stands out. */
+/* One line of a row of the layout at (x, y); `selected` (SV_NO_ROW: none) is highlighted. */
 void sv_screen_slices(struct sv_screen *s, unsigned x, unsigned y, const struct sv_layout *l,
                       size_t row, uint32_t line, const struct sv_colors *colors, uint32_t selected);
 void sv_screen_counter(struct sv_screen *s, unsigned x, unsigned y, const struct sv_layout *l,

@@ -78,14 +78,14 @@ static void add_title(struct sv_buf *b, const struct sv_picture *p, struct sv_re
     sv_buf_str(b, "</title>");
 }
 
-/* The label, shortened to its room. */
+/* The label, shortened to max_width. */
 static void add_fitted(struct sv_buf *b, const struct sv_picture *p, struct sv_ref label,
-                       double size, double room)
+                       double size, double max_width)
 {
     bool cut = false;
     size_t len = label.len;
-    if (room > 0)
-        len = sv_text_fit(bytes_of(p, label), label.len, size, room, &cut);
+    if (max_width > 0)
+        len = sv_text_fit(bytes_of(p, label), label.len, size, max_width, &cut);
     add_escaped(b, bytes_of(p, label), len);
     if (cut && len)
         sv_buf_str(b, SV_ELLIPSIS);
@@ -107,16 +107,16 @@ static void add_box(struct sv_buf *b, const struct sv_picture *p, const struct s
         sv_buf_str(b, " class=\"e\"");
     sv_buf_str(b, "/>");
     bool cut;
-    double room = m->w - 2 * LABEL_PAD;
-    if (m->label.len && room > 0 &&
-        sv_text_fit(bytes_of(p, m->label), m->label.len, LABEL_SIZE, room, &cut)) {
+    double max_width = m->w - 2 * LABEL_PAD;
+    if (m->label.len && max_width > 0 &&
+        sv_text_fit(bytes_of(p, m->label), m->label.len, LABEL_SIZE, max_width, &cut)) {
         sv_buf_str(b, "<text");
         add_attribute(b, "x", m->x + LABEL_PAD);
         add_attribute(b, "y", m->y + m->h / 2 + 3.5);
         if (sv_color_ink_on(m->color) == 0xffffff)
             sv_buf_str(b, " fill=\"#fff\"");
         sv_buf_str(b, ">");
-        add_fitted(b, p, m->label, LABEL_SIZE, room);
+        add_fitted(b, p, m->label, LABEL_SIZE, max_width);
         sv_buf_str(b, "</text>");
     }
     if (is_group)

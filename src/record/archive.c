@@ -128,7 +128,8 @@ static int put_file(struct sv_output *out, const char *path, const char *name, s
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         int code = fd < 0 ? sv_err_sys(err, "--archive: %s", path)
-                          : sv_err_set(err, SV_EIO, SV_NO_POS, "--archive: %s is no file", path);
+                          : sv_err_set(err, SV_EIO, SV_NO_POS,
+                                       "--archive: %s is not a regular file", path);
         if (fd >= 0)
             close(fd);
         return code;

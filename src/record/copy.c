@@ -128,9 +128,11 @@ int sv_copy_close(struct sv_recorder *r, struct sv_err *err)
     }
     r->copier = 0;
     if (done == 0)
-        sv_console_note("the command's children still print; the copies go on until they end");
+        sv_console_note(
+            "child processes of the command still write; copying continues until they exit");
     if (done > 0 && status != 0)
-        return sv_err_set(err, SV_EIO, SV_NO_POS,
-                          "--copy-output: the copy of the command's output is not whole: no room?");
+        return sv_err_set(
+            err, SV_EIO, SV_NO_POS,
+            "--copy-output: the copy of the command's output is incomplete: is the disk full?");
     return 0;
 }

@@ -1,4 +1,4 @@
-/* --detach: the recording goes on without the terminal. The caller waits only until it has begun, or failed to. Called by `stave record`: the fork
+/* --detach: the recording continues without the terminal. The caller waits only until it has begun, or failed to. Called by `stave record`: the fork
  * before anything is made, since a claim belongs to the process that records; the terminal is left, and OUT.log made, when the output is claimed. */
 #include "cli/console.h"
 #include "files/open.h"
@@ -60,7 +60,7 @@ static int wait_for_word(pid_t pid, int fd, struct sv_err *err)
     if (end && end[1]) {
         *end = '\0';
         sv_console_note("recording in the background as %d, to %s; 'stave stop %d' ends it, its "
-                        "words are in %s.log",
+                        "messages are in %s.log",
                         (int)pid, out, (int)pid, out);
         return 0;
     }

@@ -1,4 +1,4 @@
-/* --gpu-interval: samples of GPUs into the trace. Called by the recorder; who the GPUs are is record/sample/gpus.h's business. */
+/* --gpu-interval: samples of GPUs into the trace. Called by the recorder; record/sample/gpus.h finds the GPUs. */
 #include "record/sample/gpus.h"
 #include "cli/console.h"
 #include "record/recorder.h"

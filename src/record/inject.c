@@ -108,16 +108,17 @@ static int inject_one(const char *name, size_t len, struct sv_err *err)
         if (!find_library(x->library, path))
             return sv_err_set(err, SV_EIO, SV_NO_POS,
                               "--inject %s: %s is neither beside stave nor in its lib/stave: build "
-                              "it with 'make', install it with 'make install', or say in "
-                              "STAVE_INJECT_DIR where it is",
+                              "it with 'make', install it with 'make install', or set "
+                              "STAVE_INJECT_DIR to its folder",
                               x->name, x->library);
         set_variable(x, path);
         return 0;
     }
     const char *near = sv_nearest(word, names, N_INJECTIONS);
     return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                      "--inject: no '%s'; %s%s%sthere is opencl, nvtx, itt and cuda", word,
-                      near ? "did you mean '" : "", near ? near : "", near ? "'? " : "");
+                      "--inject: unknown interface '%s'; %s%s%sgive some of " SV_INJECTIONS(
+                          SV_INJECTION_COMMA) "separated by commas",
+                      word, near ? "did you mean '" : "", near ? near : "", near ? "'? " : "");
 }
 
 int sv_inject(const char *list, struct sv_err *err)

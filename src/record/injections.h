@@ -13,7 +13,7 @@
     INJECTION(cuda, "CUDA_INJECTION64_PATH", false)
 /* clang-format on */
 
-/* Their names, with a comma or a blank behind each. */
+/* Their names, with a comma or a blank after each. */
 #define SV_INJECTION_COMMA(name, ...) #name ", "
 #define SV_INJECTION_BLANK(name, ...) #name " "
 

@@ -403,7 +403,7 @@ void sv_leftover_remove(struct sv_leftover *o, bool all)
 void sv_leftovers_note(const struct sv_claim *c)
 {
     if (c->has_left)
-        sv_console_note("%s: an earlier program was killed before its trace was complete; make it "
-                        "so with: stave recover %s",
+        sv_console_note("%s: an earlier program was killed before its trace was complete; to "
+                        "complete it, run: stave recover %s",
                         c->out, c->out);
 }

@@ -2,7 +2,7 @@
  *
  * What was recorded stays. The file grows under a claimed name and is committed a few times a second: flushed, and its length noted in the claim
  * and in the session. When it cannot be written any longer it is cut at the last commit and gets its end, with the loss in it, in bytes that were
- * reserved for that (core/files/output.h); the command goes on, and everything it does is still taken from the kernel and from clients, to be counted. */
+ * reserved for that (core/files/output.h); the command continues, and everything it does is still taken from the kernel and from clients, to be counted. */
 #include "record/output.h"
 
 #include "cli/console.h"
@@ -157,7 +157,7 @@ void sv_record_commit(struct sv_recorder *r, int64_t now, bool must, struct sv_e
     if (o->why.code == 0) {
         o->whole_bytes = part_bytes(r);
         o->whole_events = r->events;
-        o->whole_told = r->told_lost;
+        o->whole_lost = r->lost_in_events;
         o->whole_ns = now;
     }
     note_whole(r); /* rings are given back, also when nothing can be written */
@@ -269,7 +269,7 @@ int sv_record_output_fail(struct sv_recorder *r, struct sv_err *err)
     /* With an unknown number first: the file is valid even if this is never done again. */
     write_end(r, 0, &ignored);
     note_whole(r);
-    sv_console_note("%s: %s: what comes from now on is counted, not recorded", r->options->out.path,
+    sv_console_note("%s: %s: later events are counted but not recorded", r->options->out.path,
                     reason(r));
     return 0;
 }
@@ -300,7 +300,7 @@ static void quote(const char *word, char *to, size_t size)
     to[at] = '\0';
 }
 
-/* Keeps all there is, and says how to go on: the command is printed whole, whatever else must be shortened. */
+/* Keeps all there is, and says how to continue: the command is printed whole, whatever else must be shortened. */
 static int keep(struct sv_recorder *r, struct sv_err *err)
 {
     char word[sizeof err->msg - 64], how[sizeof err->msg];
@@ -385,7 +385,7 @@ static bool end_in_order(struct sv_recorder *r, uint64_t n_lost)
 static int close_failed(struct sv_recorder *r, struct sv_err *err)
 {
     const struct sv_record_output *o = &r->output;
-    uint64_t n = r->events - o->whole_events + r->told_lost - o->whole_told;
+    uint64_t n = r->events - o->whole_events + r->lost_in_events - o->whole_lost;
     struct sv_err why = {0};
     bool is_in_order = end_in_order(r, n);
     if (!r->parts && access(r->part, F_OK) != 0) {

@@ -15,7 +15,7 @@ struct sv_record_output {
     bool needs_end;    /* a growing file that was cut is not whole without its end */
     bool is_kept;      /* the growing file stays, for `stave recover` */
     /* As of the last commit: these events are in so many bytes. */
-    uint64_t whole_bytes, whole_events, whole_told;
+    uint64_t whole_bytes, whole_events, whole_lost;
     int64_t whole_ns;
     struct sv_err why;  /* code: writing failed, and everything since the last commit is lost */
     uint64_t end_bytes; /* then: so many are whole, with the end if it could be written */
@@ -34,7 +34,7 @@ void sv_record_output_session(struct sv_recorder *r, const char *dir);
 
 /* An output that cannot be written ends the file, not the recording: what comes afterwards is counted. Returns 0 and clears `err`. */
 int sv_record_output_fail(struct sv_recorder *r, struct sv_err *err);
-/* When it is time (or must be): everything up to here is in the file, and whoever reads it after a kill knows so. */
+/* When it is time (or must be): everything up to here is in the file, and a reader after a kill can see this. */
 void sv_record_commit(struct sv_recorder *r, int64_t now, bool must, struct sv_err *err);
 /* In the middle of a round that brings many events: little is lost when a disk fills. */
 void sv_record_commit_many(struct sv_recorder *r, struct sv_err *err);

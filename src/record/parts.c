@@ -1,8 +1,8 @@
 /* Parts and rings of long recordings; see record/parts.h. Called by the recorder only.
  *
  * A part ends its open slices and the next one begins them again, so each is whole by itself. The segments of a ring are not: they are joined byte by
- * byte, which Perfetto's format allows, behind a small file with what was open when the oldest of them began. Joining on a trigger
- * happens in a process of its own, so that the recording goes on meanwhile. */
+ * byte, which Perfetto's format allows, after a small file with what was open when the oldest of them began. Joining on a trigger
+ * happens in a process of its own, so that the recording continues meanwhile. */
 #include "record/parts.h"
 #include "cli/console.h"
 #include "core/files/out_name.h"
@@ -465,7 +465,7 @@ static void look_after_saver(struct sv_recorder *r, bool waits)
         return;
     p->saver = 0;
     if (status != 0)
-        sv_console_note("could not save %s: no room?", p->saving);
+        sv_console_note("could not save %s: is the disk full?", p->saving);
     else
         sv_console_note("saved %s", p->saving);
     p->n_saved += status == 0;

@@ -1,6 +1,6 @@
-/* Long recordings in bounded room: --rotate (parts, each a trace of its own) and --last (a ring of segments, saved by a trigger or at the end).
+/* Long recordings of bounded size: --rotate (parts, each a trace of its own) and --last (a ring of segments, saved by a trigger or at the end).
  *
- * The recorder writes to one sink; behind it files come and go. The newest one always grows as OUT.part. */
+ * The recorder writes to one sink, which changes its file. The newest one always grows as OUT.part. */
 #ifndef SV_RECORD_PARTS_H
 #define SV_RECORD_PARTS_H
 

@@ -183,8 +183,8 @@ static int open_kernel(struct sv_recorder *r, struct sv_err *err)
                           SAMPLE_HZ_MAX);
     if (o->calls && !sv_calls_groups(o->calls, &k.groups, bad))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--calls: no group '%s'; there is files, maps, sync, names, stat, "
-                          "sockets, uring and all",
+                          "--calls: unknown group '%s'; available: files, maps, sync, names, stat, "
+                          "sockets, uring, all",
                           bad);
     int code = parse_ns(o->min_latency, "min-latency", &shortest, err);
     if (code >= 0)
@@ -255,7 +255,8 @@ static int join_matching(struct sv_recorder *r, struct sv_err *err)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--comm: no process is called '%s'",
                               o->comm);
         if (n == 0)
-            sv_console_note("no process is called '%s' yet; those that come are recorded", o->comm);
+            sv_console_note(
+                "no process is called '%s' yet; processes that start later are recorded", o->comm);
         code = join(r, pids, n, err);
     }
     if (code >= 0 && o->cgroup) {
@@ -263,8 +264,9 @@ static int join_matching(struct sv_recorder *r, struct sv_err *err)
         if (n == 0 && !r->kernel)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--cgroup: no process in '%s'", o->cgroup);
         if (n == 0)
-            sv_console_note("no process is in cgroup '%s' yet; those that come are recorded",
-                            o->cgroup);
+            sv_console_note(
+                "no process is in cgroup '%s' yet; processes that enter later are recorded",
+                o->cgroup);
         code = join(r, pids, n, err);
     }
     return code;
@@ -322,11 +324,11 @@ static void report_loss(void *ctx, unsigned cpu, const char *what, uint64_t n)
 
 static uint64_t losses_in(const struct sv_event *events, size_t n)
 {
-    uint64_t told = 0;
+    uint64_t n_lost = 0;
     for (size_t i = 0; i < n; i++)
         if (events[i].kind == SV_LOSS && events[i].n_args > 0 && events[i].args[0].i > 0)
-            told += (uint64_t)events[i].args[0].i - 1;
-    return told;
+            n_lost += (uint64_t)events[i].args[0].i - 1;
+    return n_lost;
 }
 
 static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t n,
@@ -334,7 +336,7 @@ static int meter_write(struct sv_sink *s, const struct sv_event *events, size_t 
 {
     struct sv_recorder *r = (struct sv_recorder *)((char *)s - offsetof(struct sv_recorder, meter));
     r->events += n;
-    r->told_lost += losses_in(events, n);
+    r->lost_in_events += losses_in(events, n);
     if (r->sink->write(r->sink, events, n, err) < 0)
         sv_record_output_fail(r, err);
     sv_record_commit_many(r, err);
@@ -558,7 +560,7 @@ static void describe_tsc_rate(struct sv_recorder *r)
     set_text(r->dict, "tsc_hz", text);
 }
 
-/* After --duration or a signal a command may still run: it goes on, unrecorded. */
+/* After --duration or a signal a command may still run: it continues, unrecorded. */
 static int finish(struct sv_recorder *r, struct sv_err *err)
 {
     int code = make_round(r, false, err);
@@ -595,7 +597,7 @@ static void list_recording(struct sv_recorder *r)
         sv_console_note("'stave status' and 'stave stop' cannot find this recording: %s", text);
 }
 
-/* To whoever waits for --detach. */
+/* To the process that waits for --detach. */
 static void announce(struct sv_recorder *r)
 {
     if (r->word >= 0 && write(r->word, "b", 1) == 1) {

@@ -43,8 +43,8 @@ struct sv_recorder {
     struct sv_dict *dict;
     struct sv_report report;
     struct sv_sink *sink;
-    struct sv_sink meter;  /* in front of it: counts, commits, and goes on when the output fails */
-    struct sv_sink *input; /* what sources write to: the meter, behind the stages for all of them */
+    struct sv_sink meter; /* in front of it: counts, commits, and continues when the output fails */
+    struct sv_sink *input;  /* what sources write to: the meter, after the stages for all of them */
     struct sv_parts *parts; /* --rotate, --last; NULL */
     uint32_t first_part,
         n_parts;    /* --rotate: numbers of the first file and of the newest, when all is done */
@@ -78,11 +78,11 @@ struct sv_recorder {
     struct sv_recorder_loss losses[SV_RECORDER_LOSSES];
     size_t n_losses;
     uint64_t events, lost, uncommitted;
-    uint64_t told_lost; /* what losses among the events count, themselves left out */
-    int word;           /* with --detach: a pipe, written to when the recording has begun; -1 */
-    char *listing;      /* the file by which `stave status` finds us */
-    FILE *records;      /* STAVE_RECORDS: the kernel's records as they came, for tests; NULL */
-    bool is_partial;    /* something that was asked for is not possible */
+    uint64_t lost_in_events; /* what losses among the events count, themselves left out */
+    int word;        /* with --detach: a pipe, written to when the recording has begun; -1 */
+    char *listing;   /* the file by which `stave status` finds us */
+    FILE *records;   /* STAVE_RECORDS: the kernel's records as they came, for tests; NULL */
+    bool is_partial; /* something that was asked for is not possible */
 };
 
 /* Returns the exit code of the command, or negative. */
@@ -109,7 +109,7 @@ void sv_record_sdk_close(struct sv_recorder *r);
 int sv_record_detach(int *word, bool *is_parent, struct sv_err *err);
 int sv_record_leave_terminal(const char *out, int word, struct sv_err *err);
 
-/* The command (record/child.c): it starts stopped and goes on with sv_child_begin(). */
+/* The command (record/child.c): it starts stopped and continues with sv_child_begin(). */
 int sv_child_start(struct sv_recorder *r, struct sv_err *err);
 int sv_child_begin(struct sv_recorder *r, struct sv_err *err);
 bool sv_child_look(struct sv_recorder *r); /* has it ended? */

@@ -123,7 +123,7 @@ static bool read_one(int dir, const char *name, struct sv_running *r)
     bool is_whole = n == (ssize_t)sizeof *r && memcmp(r->magic, magic, sizeof magic) == 0;
     enum sv_process_state state = is_whole ? sv_process_id_state(&r->id) : SV_PROCESS_GONE;
     if (!is_held || (is_whole && state == SV_PROCESS_GONE)) {
-        unlinkat(dir, name, 0); /* whoever wrote it is gone */
+        unlinkat(dir, name, 0); /* its writer has exited */
         return false;
     }
     r->name[sizeof r->name - 1] = r->out[sizeof r->out - 1] = 0;
@@ -176,7 +176,7 @@ int sv_running_signal(const struct sv_running *r, int signal, struct sv_err *err
                           "the recording %u runs in another pid namespace: call stave there",
                           r->id.pid);
     int fd = (int)syscall(SYS_pidfd_open, r->id.pid, 0), code = 0;
-    /* Looked at again behind the descriptor: from here on it is that process, whoever gets its number. */
+    /* Checked again through the descriptor: from here on it is that process, even if its pid is reused. */
     if (sv_process_id_state(&r->id) != SV_PROCESS_RUNS)
         code = 0;
     else if (fd >= 0 ? syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0) != 0

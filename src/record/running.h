@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Written as it is: whoever reads it is the same program on the same machine, or does not understand it. */
+/* Written as it is in memory: only the same program on the same machine reads it. */
 struct sv_running {
     char magic[8]; /* also the version */
     struct sv_process_id id;
@@ -27,7 +27,7 @@ struct sv_running {
     char out[PATH_MAX]; /* where the trace will be */
 };
 
-/* Says that this process records; the returned path (malloc) is to be removed at the end, NULL when nowhere is room for it. */
+/* Says that this process records; the returned path (malloc) is to be removed at the end, NULL when it cannot be written. */
 char *sv_running_announce(const char *name, const char *out, bool is_ring);
 void sv_running_update(const char *path, uint64_t bytes);
 /* Why no recording can be announced or found: a message, NULL: they can. */

@@ -1,4 +1,4 @@
-/* Sums for the summary: a stage behind the decoder that counts the events of each probe on their way. It changes nothing.
+/* Sums for the summary: a stage after the decoder that counts the events of each probe. It changes nothing.
  *
  * It is put around the decoder's source, not before the recorder's sink: programs with libstave may use the same categories. */
 #ifndef SV_RECORD_TOTALS_H

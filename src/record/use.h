@@ -17,88 +17,88 @@ struct sv_record_use {
     bool io, archive, copy_output;
 };
 
-#define SV_RECORD_USE_OPTIONS(type)                                                                \
-    {0,                                                                                            \
-     "config",                                                                                     \
-     "FILE",                                                                                       \
-     SV_OPT_TEXT,                                                                                  \
-     offsetof(type, use.config),                                                                   \
-     "options and command from a YAML file: each long option is a key, 'command' a list of "       \
-     "words; what the command line gives wins",                                                    \
-     NULL},                                                                                        \
-        {0,                                                                                        \
-         "inject",                                                                                 \
-         "WHAT",                                                                                   \
-         SV_OPT_TEXT,                                                                              \
-         offsetof(type, use.inject),                                                               \
-         "load Stave's libraries into the command: " SV_INJECTIONS(                                \
-             SV_INJECTION_COMMA) "separated by commas",                                            \
-         SV_INJECTIONS(SV_INJECTION_BLANK)},                                                       \
-        {0,                                                                                        \
-         "log",                                                                                    \
-         "FILE",                                                                                   \
-         SV_OPT_LIST,                                                                              \
-         offsetof(type, use.logs),                                                                 \
-         "the command's MLPerf (:::MLLOG) or DLIO log, read at the end, as rows of the trace; "    \
-         "may be given several times",                                                             \
-         NULL},                                                                                    \
-        {0,                                                                                        \
-         "log-tz",                                                                                 \
-         "ZONE",                                                                                   \
-         SV_OPT_TEXT,                                                                              \
-         offsetof(type, use.log_tz),                                                               \
-         "the zone of DLIO's log; this machine's unless given",                                    \
-         NULL},                                                                                    \
-        {0,                                                                                        \
-         "out-dir",                                                                                \
-         "DIR",                                                                                    \
-         SV_OPT_TEXT,                                                                              \
-         offsetof(type, use.out_dir),                                                              \
-         "a new numbered folder in DIR for this recording: trace, report.txt, report.json, "       \
-         "timeline.png",                                                                           \
-         NULL},                                                                                    \
-        {0,                                                                                        \
-         "archive",                                                                                \
-         NULL,                                                                                     \
-         SV_OPT_FLAG,                                                                              \
-         offsetof(type, use.archive),                                                              \
-         "trace, logs, report and picture in one .tar.zst beside the trace",                       \
-         NULL},                                                                                    \
-        {0,                                                                                        \
-         "copy-output",                                                                            \
-         NULL,                                                                                     \
-         SV_OPT_FLAG,                                                                              \
-         offsetof(type, use.copy_output),                                                          \
-         "what the command prints, also in files (stdout.log, stderr.log); it then writes to "     \
-         "pipes instead of the terminal",                                                          \
-         NULL},                                                                                    \
-        {0,                                                                                        \
-         "rotate",                                                                                 \
-         "SIZE[,COUNT]",                                                                           \
-         SV_OPT_TEXT,                                                                              \
-         offsetof(type, use.rotate),                                                               \
-         "a new file whenever the trace has reached SIZE, each a trace of its own: OUT is the "    \
-         "newest, OUT-0001 the first; with COUNT only so many are kept",                           \
-         NULL},                                                                                    \
-        {0,                                                                                        \
-         "last",                                                                                   \
-         "TIME|SIZE",                                                                              \
-         SV_OPT_TEXT,                                                                              \
-         offsetof(type, use.last),                                                                 \
-         "keep only the last TIME (30s) or SIZE (256M); 'stave trigger' or SIGUSR1 saves them as " \
-         "OUT-0001 and so on, the end as OUT",                                                     \
-         NULL},                                                                                    \
-        {0,                                                                                        \
-         "gpu-interval",                                                                           \
-         "TIME",                                                                                   \
-         SV_OPT_TEXT,                                                                              \
-         offsetof(type, use.gpu_interval),                                                         \
-         "how often GPUs are sampled (NVIDIA by NVML, AMD by sysfs): utilisation, memory, power, " \
-         "temperature, by process where known; 0 is never (default 200ms)",                        \
-         NULL},                                                                                    \
-    {                                                                                              \
-        0, "io", NULL, SV_OPT_FLAG, offsetof(type, use.io),                                        \
-            "system calls after all, where a configuration says no-io", NULL                       \
+#define SV_RECORD_USE_OPTIONS(type)                                                               \
+    {0,                                                                                           \
+     "config",                                                                                    \
+     "FILE",                                                                                      \
+     SV_OPT_TEXT,                                                                                 \
+     offsetof(type, use.config),                                                                  \
+     "options and command from a YAML file: each long option is a key, 'command' a list of "      \
+     "words; the command line takes precedence",                                                  \
+     NULL},                                                                                       \
+        {0,                                                                                       \
+         "inject",                                                                                \
+         "WHAT",                                                                                  \
+         SV_OPT_TEXT,                                                                             \
+         offsetof(type, use.inject),                                                              \
+         "load Stave's libraries into the command: " SV_INJECTIONS(                               \
+             SV_INJECTION_COMMA) "separated by commas",                                           \
+         SV_INJECTIONS(SV_INJECTION_BLANK)},                                                      \
+        {0,                                                                                       \
+         "log",                                                                                   \
+         "FILE",                                                                                  \
+         SV_OPT_LIST,                                                                             \
+         offsetof(type, use.logs),                                                                \
+         "add the command's MLPerf (:::MLLOG) or DLIO log, read at the end, to the trace; "       \
+         "may be given several times",                                                            \
+         NULL},                                                                                   \
+        {0,                                                                                       \
+         "log-tz",                                                                                \
+         "ZONE",                                                                                  \
+         SV_OPT_TEXT,                                                                             \
+         offsetof(type, use.log_tz),                                                              \
+         "the time zone of DLIO's log (default: this machine's)",                                 \
+         NULL},                                                                                   \
+        {0,                                                                                       \
+         "out-dir",                                                                               \
+         "DIR",                                                                                   \
+         SV_OPT_TEXT,                                                                             \
+         offsetof(type, use.out_dir),                                                             \
+         "write to a new numbered folder in DIR: trace, report.txt, report.json, "                \
+         "timeline.png",                                                                          \
+         NULL},                                                                                   \
+        {0,                                                                                       \
+         "archive",                                                                               \
+         NULL,                                                                                    \
+         SV_OPT_FLAG,                                                                             \
+         offsetof(type, use.archive),                                                             \
+         "pack trace, logs, report and picture into a .tar.zst beside the trace",                 \
+         NULL},                                                                                   \
+        {0,                                                                                       \
+         "copy-output",                                                                           \
+         NULL,                                                                                    \
+         SV_OPT_FLAG,                                                                             \
+         offsetof(type, use.copy_output),                                                         \
+         "copy what the command prints to stdout.log and stderr.log; it then writes to "          \
+         "pipes instead of the terminal",                                                         \
+         NULL},                                                                                   \
+        {0,                                                                                       \
+         "rotate",                                                                                \
+         "SIZE[,COUNT]",                                                                          \
+         SV_OPT_TEXT,                                                                             \
+         offsetof(type, use.rotate),                                                              \
+         "start a new file whenever the trace has reached SIZE; each file is a complete trace: "  \
+         "OUT is the newest, OUT-0001 the first; with COUNT only the newest COUNT are kept",      \
+         NULL},                                                                                   \
+        {0,                                                                                       \
+         "last",                                                                                  \
+         "TIME|SIZE",                                                                             \
+         SV_OPT_TEXT,                                                                             \
+         offsetof(type, use.last),                                                                \
+         "keep only the last TIME (30s) or SIZE (256M) in a ring; 'stave trigger' or SIGUSR1 "    \
+         "saves it as OUT-0001, OUT-0002 and so on, the end of the recording as OUT",             \
+         NULL},                                                                                   \
+        {0,                                                                                       \
+         "gpu-interval",                                                                          \
+         "TIME",                                                                                  \
+         SV_OPT_TEXT,                                                                             \
+         offsetof(type, use.gpu_interval),                                                        \
+         "sampling interval of GPUs (NVIDIA by NVML, AMD by sysfs): utilisation, memory, power, " \
+         "temperature, per process where available; 0 disables it (default 200ms)",               \
+         NULL},                                                                                   \
+    {                                                                                             \
+        0, "io", NULL, SV_OPT_FLAG, offsetof(type, use.io),                                       \
+            "record system calls even if the configuration has no-io", NULL                       \
     }
 
 /* --config (record/config.c): fills what the command line left open. The texts live as long as *out. */

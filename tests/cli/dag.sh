@@ -16,8 +16,8 @@ edges() {
   } END { for (f in from) print from[f], to[f], (at[from[f]] < at[to[f]] ? "forward" : "backward") }' | sort
 }
 edges "$dag" >drawn
-grep -o '"task_[0-9]*"->"task_[0-9]*"' "$dag" | tr -c '0-9\n' ' ' | awk '{print $1, $2, "forward"}' | sort -u >told
-check every_edge_leads_forward diff told drawn
+grep -o '"task_[0-9]*"->"task_[0-9]*"' "$dag" | tr -c '0-9\n' ' ' | awk '{print $1, $2, "forward"}' | sort -u >expected
+check every_edge_leads_forward diff expected drawn
 same edges_are_there "$(wc -l <drawn)" 28
 edges "$good/starpu_cholesky_tasks.log" | cut -d' ' -f1,2 >recorded
 edges "$good/starpu_cholesky_fxt.log" >raw
@@ -80,7 +80,7 @@ for n in 90 200 1501 3100; do
   run_any "cut_${n}_strict" 1 "$STAVE" convert -q --strict cut.dot -o no.pftrace
 done
 
-# Shapes that break what is not linear: a long chain told backwards, a task that all others depend on, one long circle.
+# Shapes that break what is not linear: a long chain listed backwards, a task that all others depend on, one long circle.
 head='digraph G {\n\tcolor=white\n\trankdir=LR;\nsubgraph cluster_0 {\n\tcolor=black;\n'
 { printf '%b' "$head"; seq 60000 -1 1 | awk '{print "\t \"task_" $1 "\"->\"task_" $1 + 1 "\""}'; printf '}\n}\n'; } >chain.dot
 run_any chain 0 timeout 60 "$STAVE" convert chain.dot -o chain.pftrace

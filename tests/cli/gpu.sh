@@ -49,7 +49,7 @@ run_any sbt 0 "$STAVE" convert -q seed.sbt --dialect tracesmith -o sbt.json
 check sbt_byte_for_byte cmp sbt.json seed.full
 check sbt_rows sh -c '"$0" cat -q seed.sbt | grep -q "gpu .*name=\"GPU 0 Model X\"" && "$0" cat -q seed.sbt | grep -q "process .*name=\"app\""' "$STAVE"
 run_any sbt_unfinished 0 "$STAVE" convert seed.unfinished -o unfinished.pftrace
-check unfinished_is_told grep -q 'did not finish' "$TMP/sbt_unfinished.err"
+check unfinished_is_reported grep -q 'did not finish' "$TMP/sbt_unfinished.err"
 check unfinished_events test "$("$STAVE" cat -q unfinished.pftrace 2>/dev/null | grep -cE ' (begin|instant) ')" = 6
 survives() { # every cut and every changed byte: an answer, never a crash
   local n i code
@@ -122,7 +122,7 @@ arrow() { "$STAVE" query -q --to csv "$1" "SELECT a.name, b.name FROM flow JOIN 
 check arrow_to_a_stream arrow streams.pftrace
 check arrow_to_a_kind arrow kinds.pftrace
 run_any rows_unknown 2 "$STAVE" convert -q "$here/kineto.json" --gpu-tracks colours -o x.pftrace
-check rows_unknown_is_told grep -q "'colours' is not streams or kind" rows_unknown.err
+check rows_unknown_is_reported grep -q "'colours' is not streams or kind" rows_unknown.err
 check rows_unknown_leaves_no_file test ! -e x.pftrace
 
 # Perfetto's GPU packets, and back: stages with their names, arguments and arrows.
@@ -162,13 +162,13 @@ check counter_values sh -c '[ "$(grep -cE "^0.00000[1-5]000 counter #[0-9]+ \{(4
 check counters_of_two_processes_stay_apart sh -c '[ "$(grep -c "track .*memory in use" gpu_counters_back.out)" = 2 ]'
 check counter_without_a_measure grep -q 'unit="GB/s"' gpu_counters_back.out
 
-# What is wrong is told, and what is there is kept.
+# What is wrong is reported, and what is there is kept.
 for to in "--dialect kineto -o m.json" "-o m.pftrace" "--to csv -o m.csv" "-o m.plain.json"; do
   # shellcheck disable=SC2086
   run_any "malformed ${to##* }" 0 "$STAVE" convert "$here/malformed.json" $to
 done
-check negative_durations_are_told grep -q 'negative duration, taken as 0' "$TMP/malformed m.json.err"
-check dangling_arrows_are_told grep -q 'flow that never began' "$TMP/malformed m.json.err"
+check negative_durations_are_reported grep -q 'negative duration, taken as 0' "$TMP/malformed m.json.err"
+check dangling_arrows_are_reported grep -q 'flow that never began' "$TMP/malformed m.json.err"
 check nothing_is_dropped test "$("$STAVE" convert -q "$here/malformed.json" --to csv -o - 2>/dev/null | grep -c ',slice,')" = 7
 check crossing_kernels_get_lanes test "$("$STAVE" cat -q m.pftrace | grep -c ' lane ')" = 2
 python3 -c 'import json; json.load(open("m.json"))' ; check valid_json test $? = 0

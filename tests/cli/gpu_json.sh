@@ -5,7 +5,7 @@
 # count REPORT NUMBER: kernels, copies and fills
 count() { grep -qE "kernels, copies, fills +$2\$" "$1"; }
 
-# A timeline (tf.compat.v1.RunOptions.FULL_TRACE): the same kernel stands on four rows.
+# A timeline (tf.compat.v1.RunOptions.FULL_TRACE): the same kernel is on four rows.
 row() { printf '{"name":"process_name","ph":"M","pid":%s,"args":{"name":"%s"}},\n' "$1" "$2"; }
 op() { printf '{"ph":"X","cat":"Op","name":"%s","pid":%s,"tid":0,"ts":%s,"dur":%s,"args":{"name":"dense/%s","op":"%s"}}' "$2" "$1" "$3" "$4" "$2" "$2"; }
 {
@@ -115,7 +115,7 @@ check "groups that are not lists" grep -q 'group that is not a list' v3_odd.err
 check "records that end before they begin" grep -q 'ends before it begins' v3_odd.err
 head -c 2000 "$v3" >v3_cut.json
 run_any v3_cut 0 "$STAVE" cat v3_cut.json
-check "a cut file is said to be one" grep -q 'cut short' v3_cut.err
+check "a truncated file is reported" grep -q 'truncated' v3_cut.err
 
 # TraceSmith 0.1: a number says what an event is.
 cat >tracesmith.json <<'JSON'

@@ -134,7 +134,7 @@ for verb in cat info validate stats steps critical-path "critical-path --summary
   quiet_terminal "wide $verb" "$STAVE" $verb wide.txt
 done
 quiet_terminal "wide hist" "$STAVE" plot hist wide.txt read
-# Equal durations so long that a double cannot tell one from the next.
+# Equal durations so long that a double cannot distinguish them from the next nanosecond.
 printf '[{"ph":"X","name":"a","ts":0,"dur":1152921504606846,"pid":1,"tid":1}]' >long.json
 quiet_terminal "long hist" "$STAVE" plot hist long.json a
 quiet_terminal "long hist linear" "$STAVE" plot hist long.json a --linear --buckets 1000

@@ -35,7 +35,7 @@ run date_given 0 "$STAVE" import "$SRC/tests/golden/good/strace_tt.out" --tz UTC
 run_any strict 1 "$STAVE" import run --tz UTC --strict -o strict.pftrace
 check strict_leaves_no_file test ! -e strict.pftrace
 
-# In the picture the counters of a device stand together and tell whose they are.
+# In the picture the counters of a device are adjacent and labelled with the device.
 run_any picture 0 "$STAVE" plot timeline run.pftrace --rows tracks -o run.svg
 grep -o '>\(CPU user\|GPU [01] sm\|[a-z]*da read\)<' run.svg | tr -d '<>' | uniq >labels
 printf '%s\n' 'vda read' 'GPU 0 sm' 'GPU 1 sm' 'GPU 0 sm' >expected

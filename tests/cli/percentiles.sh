@@ -7,7 +7,7 @@ cat >make.py <<'P'
 import json
 values = [(37 * i) % 101 + 1 for i in range(101)]  # 1 … 101 in no order
 slices = [{"ph": "X", "name": "work", "pid": 1, "tid": 1, "ts": 1000 * i, "dur": v} for i, v in enumerate(values)]
-# "steady" has the larger p90, "spiky" the larger p99: sorting tells them apart.
+# "steady" has the larger p90, "spiky" the larger p99: sorting distinguishes them.
 slices += [{"ph": "X", "name": "steady", "pid": 1, "tid": 2, "ts": 1000 * i, "dur": 90} for i in range(101)]
 slices += [{"ph": "X", "name": "spiky", "pid": 1, "tid": 3, "ts": 1000 * i, "dur": 500 if i < 2 else 1} for i in range(101)]
 json.dump(slices, open("slices.json", "w"))

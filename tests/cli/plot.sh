@@ -24,7 +24,7 @@ JSON
 sed 's/"dur": 300/"dur": 150/; s/"dur": 500/"dur": 900/; s/"attn"/"new_attn"/' small.json >after.json
 echo '{"traceEvents": []}' >empty.json
 
-# texts FILE: what stands in an SVG: titles in brackets, then texts.
+# texts FILE: the texts of an SVG: titles in brackets, then texts.
 cat >texts.py <<'PY'
 import sys, xml.etree.ElementTree as tree
 for e in tree.parse(sys.argv[1]).iter():

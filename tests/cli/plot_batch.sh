@@ -44,7 +44,7 @@ if command -v xmllint >/dev/null; then check sheet_is_xml xmllint --noout sheet.
 printf 'timestamp_us,queue_size,rejected_total\n0,1,0\n5000,4,0\n9000,2,3\nbad\n' >metrics.csv
 run_any with_metrics 0 "$STAVE" plot batch all.csv --panel queue -o queue.svg
 check metrics_beside_are_drawn sh -c '! python3 texts.py queue.svg | grep "no data"'
-check bad_metric_is_told grep -q 'row of metrics not understood' with_metrics.err
+check bad_metric_is_reported grep -q 'row of metrics not understood' with_metrics.err
 rm metrics.csv
 run_any panel 0 "$STAVE" plot batch all.csv --panel throughput -o throughput.svg
 run panel_texts 0 python3 texts.py throughput.svg
@@ -70,7 +70,7 @@ run_any one_batch 0 "$STAVE" plot batch one.csv -o one.svg
 run_any few_columns 0 "$STAVE" plot batch few.csv -o few.svg
 check arrivals_are_missed sh -c '[ "$(python3 texts.py few.svg | grep -c request_arrival_us)" = 4 ]'
 run_any spoilt 0 "$STAVE" plot batch spoilt.csv -o spoilt.svg
-check spoilt_is_told grep -q "row of a batch not understood, left out (total_ms is 'nan'), 2 times" spoilt.err
+check spoilt_is_reported grep -q "row of a batch not understood, left out (total_ms is 'nan'), 2 times" spoilt.err
 run_any spoilt_strict 1 "$STAVE" plot batch spoilt.csv --strict -o strict.svg
 run empty_file 3 "$STAVE" plot batch empty.csv -o x.svg
 run no_rows 1 "$STAVE" plot batch no_rows.csv -o x.svg
@@ -93,7 +93,7 @@ check of_trace_has_the_worker sh -c 'python3 texts.py of_trace.svg | grep -qx "1
 echo '{"traceEvents":[{"name":"a","ph":"X","ts":1,"dur":1,"pid":1,"tid":1}]}' >other.json
 run other_trace 1 "$STAVE" plot batch other.json -o x.svg
 
-# The command that the seed's users know.
+# The command that users of such servers know.
 if "$STAVE" plot batch one.csv -o probe.png 2>probe.err; then
   mkdir seed; cp all.csv seed/batching_trace_summary.csv
   run_any script 0 env STAVE="$STAVE" "$SRC/scripts/plot_batch_summary.py" seed/batching_trace_summary.csv

@@ -75,7 +75,7 @@ check inject_keeps diff inject_chain.out <(printf '%s\n' "/a:/b:$TMP/inject/libs
 run_any inject_again 0 env OPENCL_LAYERS="$TMP/inject/libstave-opencl.so" "$STAVE" record "${quiet[@]}" -o i.pftrace --inject opencl -- sh -c "$show"
 check inject_once test "$(head -n 1 inject_again.out)" = "$TMP/inject/libstave-opencl.so"
 run_any inject_unknown 2 "$STAVE" record -q -o i.pftrace --inject opncl -- true
-check inject_unknown_says grep -q "no 'opncl'; did you mean 'opencl'?" inject_unknown.err
+check inject_unknown_says grep -q "unknown interface 'opncl'; did you mean 'opencl'?" inject_unknown.err
 run_any inject_joins 2 "$STAVE" record -q -o i.pftrace --inject nvtx --all
 rm inject/libstave-itt.so; cp "$STAVE" ./stave_alone
 run_any inject_missing 4 ./stave_alone record -q -o i.pftrace --inject itt -- true
@@ -94,11 +94,11 @@ for slice in epoch eval; do check "log_$slice" grep -q "begin .*\"$slice\" cat=\
 check log_point grep -q 'instant .*"accuracy" cat="log" {value=0.5' log.txt
 check log_valid "$STAVE" validate -q log.pftrace
 check log_older_left_out sh -c '! grep -q "\"older\"" log.txt'
-check log_older_told grep -q "app.log: 1 entries from before the recording left out" log.err
+check log_older_reported grep -q "app.log: 1 entries from before the recording left out" log.err
 # The phases lie within the recording: between the first and the last sample of the CPU, give or take its interval.
 check log_lined_up awk '/counter|begin|end|instant/ && $1 ~ /^[0-9.]+$/ { t = $1; if (!lo || t < lo) lo = t; if (t > hi) hi = t } /cat="phase"/ { p[++n] = $1 }
   END { for (i = 1; i <= n; i++) if (p[i] < hi - 60 || p[i] > hi + 0.001) exit 1; exit n != 2 }' log.txt
-# DLIO tells local time without its zone: this machine's, TZ or --log-tz.
+# DLIO's log has local times without a zone: this machine's, TZ or --log-tz.
 cat >dlio.sh <<'J'
 say() { printf '[INFO] %s %s [dlio.py:1]\n' "$(TZ=$1 date +%Y-%m-%dT%H:%M:%S.%6N)" "$2"; }
 { say "$1" 'Starting epoch 1: 4 steps expected'; sleep 0.05; say "$1" 'Ending epoch 1 - 4 steps completed in 0.05 s'; } >dlio.log
@@ -110,12 +110,12 @@ check dlio_here_epoch sh -c '"$0" cat -q dlio.pftrace | grep -q "begin .*\"epoch
 run_any dlio_wrong 0 "$STAVE" record --no-summary -o dlio.pftrace --log dlio.log --log-tz +05:00 -- sh dlio.sh UTC
 check dlio_wrong_zone_is_earlier grep -q "dlio.log: .* entries from before the recording left out" dlio_wrong.err
 run_any log_missing 0 "$STAVE" record --no-summary -o l.pftrace --log nowhere.log -- true
-check log_missing_told grep -q "nowhere.log: .*No such file" log_missing.err
+check log_missing_reported grep -q "nowhere.log: .*No such file" log_missing.err
 check log_missing_valid "$STAVE" validate -q l.pftrace
 "$STAVE" record -q --strict -o l.pftrace -- true 2>/dev/null && run_any log_strict 1 "$STAVE" record -q --strict --no-io --no-block --no-page-cache -o l.pftrace --log nowhere.log -- true
 cp log.txt other.log
 run_any log_other 0 "$STAVE" record --no-summary -o l.pftrace --log other.log -- true
-check log_other_told grep -q "other.log: neither MLLOG lines nor DLIO's log" log_other.err
+check log_other_reported grep -q "other.log: neither MLLOG lines nor DLIO's log" log_other.err
 run_any log_redact 2 "$STAVE" record -q -o l.pftrace --redact paths --log app.log -- true
 run_any log_zone 2 "$STAVE" record -q -o l.pftrace --log-tz Nowhere/City --log app.log -- true
 
@@ -130,7 +130,7 @@ check folder_numbered "$STAVE" validate -q runs/run-0002/mine.json
 run_any folder_path 2 "$STAVE" record -q --out-dir runs -o a/b.pftrace -- true
 run_any folder_is_file 4 "$STAVE" record -q --out-dir job.sh -- true
 run_any copy_joins 2 "$STAVE" record -q -o x.pftrace --copy-output --all
-# A reader that goes away is told to the command as it would be without us.
+# When the reader closes the pipe, the command notices it as it would without stave.
 check copy_closed_pipe sh -c '"$0" record -q -o pipe.pftrace --copy-output -- sh -c "yes | head -c 3000000; true" | head -n 1 >/dev/null' "$STAVE"
 check copy_large sh -c '"$0" record -q -o large.pftrace --copy-output -- seq 300000 >large.seen && cmp large.seen large.stdout.log' "$STAVE"
 
@@ -148,7 +148,7 @@ check archive_leaves_nothing test "$(find . -maxdepth 1 -name 'arch.*' | wc -l)"
 { cat app.log; head -c 3000000 /dev/urandom; } >noise.log
 full() { (trap '' XFSZ; ulimit -f 2000; "$STAVE" record --no-summary -o full.pftrace --archive --log noise.log -- true); }
 run_any full 4 full
-check full_told grep -q "full.tar.zst: .*File too large" full.err
+check full_reported grep -q "full.tar.zst: .*File too large" full.err
 check full_trace "$STAVE" validate -q full.pftrace
 check full_no_archive test "$(find . -maxdepth 1 -name 'full.*' ! -name full.err ! -name full.out ! -name 'full.pftrace' | wc -l)" = 0
 
@@ -157,7 +157,7 @@ fake=$BUILD/tests/fake
 gpu() { LD_LIBRARY_PATH=$fake FAKE_NVML_PID=$TMP/pid "$STAVE" record --no-io --no-block --interval 0 -o gpu.pftrace --gpu-interval 20ms "$@"; }
 if [ -e "$fake/libnvidia-ml.so.1" ] && ! ldd "$STAVE" | grep -E 'asan|tsan' >/dev/null; then
   run_any gpu 0 gpu -- sh -c 'echo $$ >pid; sleep 0.5'
-  check gpu_told grep -q "GPUs: Fake 0, Fake 1" gpu.err
+  check gpu_reported grep -q "GPUs: Fake 0, Fake 1" gpu.err
   run_any gpu_values 0 "$STAVE" query gpu.pftrace --to csv "select p.name as device, t.name, min(c.value) as low, max(c.value) as high from counter c join track t on c.track_id = t.id join track p on t.parent_id = p.id where p.name like 'GPU %' group by t.id order by 1, 2, 3"
   for row in '"\?GPU 0"\?,"\?sm"\?,40' '"\?GPU 1"\?,"\?sm"\?,41' '"\?GPU 0"\?,"\?memory"\?,20' '"\?GPU 0"\?,"\?power"\?,123.456' '"\?GPU 0"\?,"\?temperature"\?,61' \
     '"\?GPU 0"\?,"\?framebuffer"\?,1000000000' '"\?GPU 0"\?,"\?framebuffer"\?,777000000' '"\?GPU 0"\?,"\?sm"\?,15.5'; do
@@ -165,9 +165,9 @@ if [ -e "$fake/libnvidia-ml.so.1" ] && ! ldd "$STAVE" | grep -E 'asan|tsan' >/de
   done
   check gpu_no_power_of_the_second sh -c '! grep -q "GPU 1.*power" gpu_values.out'
   FAKE_NVML=broken run_any gpu_broken 0 gpu -- true
-  check gpu_broken_told grep -q "no GPU: NVML does not start (error 9); no AMD GPU" gpu_broken.err
+  check gpu_broken_reported grep -q "no GPU: NVML does not start (error 9); no AMD GPU" gpu_broken.err
   FAKE_NVML=none run_any gpu_none 0 gpu -- true
-  check gpu_none_told grep -q "no GPU: NVML knows no device" gpu_none.err
+  check gpu_none_reported grep -q "no GPU: NVML knows no device" gpu_none.err
   FAKE_NVML=bare run_any gpu_bare 0 gpu -- sleep 0.1
   check gpu_bare_valid "$STAVE" validate -q gpu.pftrace
 else skip gpu "no false NVML here"; fi
@@ -184,7 +184,7 @@ started once; kill -TERM $recorder; wait $recorder; check interrupted_once test 
 check interrupted_saved "$STAVE" validate -q once.pftrace
 "$STAVE" record -q -o twice.pftrace -- sh -c "$stubborn" twice 2>twice.err & recorder=$!
 started twice; kill -INT $recorder; sleep 0.3; kill -INT $recorder; wait $recorder; check interrupted_twice test $? = 4
-check interrupted_twice_told grep -q "aborted: nothing was saved" twice.err
+check interrupted_twice_reported grep -q "aborted: nothing was saved" twice.err
 check interrupted_twice_no_file test ! -e twice.pftrace -a ! -e twice.pftrace.part
 touch twice.enough
 if command -v script >/dev/null; then

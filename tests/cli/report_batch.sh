@@ -55,7 +55,7 @@ run nothing 3 "$STAVE" report batch other.json
 head -n 1 seed.csv >empty.csv
 run empty 3 "$STAVE" report batch empty.csv
 
-# Rows that are damaged are told and passed over; the others count.
+# Damaged rows are reported and skipped; the others count.
 { cat seed.csv; echo 'x,"m",0,"cpu"'; echo '9,"m",0,"cpu",-1,2,"1;x","1;2",0,0,0,0,0,0,0,1,false'; echo '10,"open,0'; echo '11,"m",0,"cpu",-1,0,"","",nan,-5,1e300,0,0,0,0,2.5,false'; } >bad.csv
 run damaged 0 "$STAVE" report batch bad.csv --by summary
 run_any strict 1 "$STAVE" report batch bad.csv --strict

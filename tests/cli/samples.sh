@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Stack samples: folded call paths and the flame graph made of them, whatever file they stand in.
+# Stack samples: folded call paths and the flame graph made of them, from any file format.
 . "$SRC/tests/harness/cli.sh"
 
 cat >in.txt <<'END'
@@ -37,4 +37,4 @@ END
 run_any slices 0 "$STAVE" export -q slices.json --to folded -o -
 check slices_same diff <(printf 'thread;outer 70\nthread;outer;inner 30\n') <(sort slices.out)
 run_any slices_flame 1 "$STAVE" plot flame -q slices.json --samples -o x.svg
-check slices_flame_told grep -q 'no stack samples' slices_flame.err
+check slices_flame_reported grep -q 'no stack samples' slices_flame.err

@@ -1,4 +1,4 @@
-/* StarPU's FxT traces from nowhere, behind a head that is right: without it the reader refuses. */
+/* Arbitrary bytes as StarPU's FxT traces, after a valid head: without it the reader refuses. */
 #include "log_fuzz.h"
 
 #include <stdlib.h>

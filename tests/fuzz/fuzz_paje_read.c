@@ -1,4 +1,4 @@
-/* Paje from nowhere. */
+/* Arbitrary bytes as Paje. */
 #include "log_fuzz.h"
 
 LOG_FUZZ(paje, LOG_READS_ANYTHING)

@@ -1,4 +1,4 @@
-/* rocprofv3's JSON from nowhere. */
+/* Arbitrary bytes as rocprofv3's JSON. */
 #include "log_fuzz.h"
 
 LOG_FUZZ(rocprofv3, LOG_READS_ANYTHING)

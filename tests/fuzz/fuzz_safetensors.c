@@ -1,4 +1,4 @@
-/* Model files from nowhere: what is accepted has every layer's numbers inside the file. */
+/* Arbitrary bytes as model files: what is accepted has every layer's numbers inside the file. */
 #include "server/network.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* A session directory from nowhere: sections for the files session and names and for head and records of ring.0, then the same of a client.
+/* Arbitrary bytes as a session directory: sections for the files session and names and for head and records of ring.0, then the same of a client.
  * Looked at and read as `stave recover` does. The session's own numbers are as given, so that most inputs are no session at all; the magic
  * number and the version are put right, and the process is one that is gone.
  *

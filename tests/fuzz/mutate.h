@@ -75,7 +75,7 @@ static inline uint64_t mutate_number(struct mutate *m, uint64_t old)
     }
 }
 
-/* Puts `n_new` bytes in place of `n_old`; false when the buffer has no room for them. The bytes must not be part of the buffer. */
+/* Puts `n_new` bytes in place of `n_old`; false when they do not fit into the buffer. The bytes must not be part of the buffer. */
 static inline bool mutate_replace(struct mutate *m, size_t at, size_t n_old, const uint8_t *bytes,
                                   size_t n_new)
 {

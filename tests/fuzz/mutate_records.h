@@ -161,13 +161,13 @@ static inline void mutate_name_set_size(uint8_t *at, size_t bytes)
         .set_size = mutate_name_set_size                                                       \
     }
 
-/* The two functions that libFuzzer asks for, for an input that is one list of records. */
-#define MUTATE_BY_RECORDS(shape_)                                                                \
+/* The two functions that libFuzzer asks for; `change` is an expression over `m`, the input as a `struct mutate`. */
+#define MUTATE_BY(change, shape_)                                                                \
     size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)   \
     {                                                                                            \
         static struct mutate m;                                                                  \
         mutate_init(&m, data, size, max_size, seed);                                             \
-        return mutate_records(&m, shape_);                                                       \
+        return change;                                                                           \
     }                                                                                            \
     size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2,   \
                                      size_t size2, uint8_t *out, size_t max_size, unsigned seed) \
@@ -176,5 +176,8 @@ static inline void mutate_name_set_size(uint8_t *at, size_t bytes)
         mutate_init_copy(&m, data1, size1, out, max_size, seed);                                 \
         return mutate_records_cross(&m, shape_, data2, size2);                                   \
     }
+
+/* For an input that is one list of records. */
+#define MUTATE_BY_RECORDS(shape_) MUTATE_BY(mutate_records(&m, shape_), shape_)
 
 #endif

@@ -47,7 +47,7 @@ static inline size_t mutate_sections(struct mutate *m, const struct mutate_shape
     size_t number = mutate_section_number(m, at), len = size - MUTATE_SECTION_HEAD;
     while (number >= n_shapes)
         number -= period;
-    size_t room = m->max - m->size, most = len + (room < len + 256 ? room : len + 256);
+    size_t left = m->max - m->size, most = len + (left < len + 256 ? left : len + 256);
     memcpy(bytes, m->data + at + MUTATE_SECTION_HEAD, len);
     mutate_init(&inner, bytes, len, most, (unsigned)mutate_random(m));
     size_t made = mutate_records(&inner, &shapes[number]);
@@ -56,20 +56,8 @@ static inline size_t mutate_sections(struct mutate *m, const struct mutate_shape
     return m->size;
 }
 
-/* The two functions that libFuzzer asks for. */
-#define MUTATE_BY_SECTIONS(shapes_, n_shapes_, period_)                                          \
-    size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)   \
-    {                                                                                            \
-        static struct mutate m;                                                                  \
-        mutate_init(&m, data, size, max_size, seed);                                             \
-        return mutate_sections(&m, shapes_, n_shapes_, period_);                                 \
-    }                                                                                            \
-    size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2,   \
-                                     size_t size2, uint8_t *out, size_t max_size, unsigned seed) \
-    {                                                                                            \
-        static struct mutate m;                                                                  \
-        mutate_init_copy(&m, data1, size1, out, max_size, seed);                                 \
-        return mutate_records_cross(&m, &mutate_section_shape, data2, size2);                    \
-    }
+/* For an input that is a list of sections. */
+#define MUTATE_BY_SECTIONS(shapes_, n_shapes_, period_) \
+    MUTATE_BY(mutate_sections(&m, shapes_, n_shapes_, period_), &mutate_section_shape)
 
 #endif

@@ -30,7 +30,7 @@ static inline struct section take_section(struct section *rest)
     return s;
 }
 
-/* All that the source gives; every batch must stand the store's own checks, and have the shape that is stated (unless NULL). */
+/* All that the source gives; every batch must pass the store's own checks, and have the shape that is stated (unless NULL). */
 static inline void read_all(struct sv_source *source, struct sv_trace *trace,
                             struct shape_check *shape)
 {

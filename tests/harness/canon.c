@@ -130,7 +130,7 @@ static char *text_of(struct writer *w, const struct sv_arg *a)
     return text;
 }
 
-/* The arguments in their order, then those with a meaning of their own, which formats keep elsewhere, sorted. Flows are told as arrows. */
+/* The arguments in their order, then those with a meaning of their own, which formats keep elsewhere, sorted. Flows are written as arrows. */
 static void put_args(struct writer *w, uint32_t handle)
 {
     size_t n, n_texts = 0, n_plain = 0;

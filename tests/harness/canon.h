@@ -1,4 +1,4 @@
-/* What a trace says, as sorted lines of text: slices, instants, counters, losses and arrows, without how they are told.
+/* What a trace says, as sorted lines of text: slices, instants, counters, losses and arrows, independent of their encoding.
  *
  * Two files say the same when their texts are equal, whatever their format, order, lanes, edges or numbers of flows. One line each:
  *

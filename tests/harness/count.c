@@ -16,7 +16,7 @@ void __sanitizer_cov_trace_pc(void)
     work++;
 }
 
-/* Of this program; getrusage() would tell what the one had that started it. */
+/* Of this program; getrusage() would include the program that started it. */
 static long most_memory_kib(void)
 {
     char line[256];

@@ -1,5 +1,5 @@
 /*
- * Stands in for libFuzzer where there is none: gives each file named on the command line (or in a
+ * Replaces libFuzzer where there is none: gives each file named on the command line (or in a
  * named folder) to the fuzz target once. A crash is the finding; the name printed last is its input.
  *
  *     fuzz_NAME [-rounds=N] [-seed=S] FILE|FOLDER…

@@ -25,7 +25,7 @@ uint64_t rng_below(struct rng *r, uint64_t n)
     return rng_next(r) % n;
 }
 
-enum { FLOWS_MAX = 1000, TRACKS_MAX = 64, DEPTH_MAX = 64, ARGS_ROOM = 96, ODD_ARGS_ROOM = 600 };
+enum { FLOWS_MAX = 1000, TRACKS_MAX = 64, DEPTH_MAX = 64, ARGS_CAP = 96, ODD_ARGS_CAP = 600 };
 
 enum form { SLICE, ENDLESS, EDGE };
 
@@ -169,13 +169,13 @@ static size_t make_arg(struct maker *m, struct sv_arg *args, size_t n, sv_str ke
 {
     struct gen *g = m->g;
     bool is_deep = m->o->odd & GEN_ODD_ARGS && level > 0;
-    size_t room = m->o->odd & GEN_ODD_ARGS ? ODD_ARGS_ROOM : ARGS_ROOM;
+    size_t cap = m->o->odd & GEN_ODD_ARGS ? ODD_ARGS_CAP : ARGS_CAP;
     unsigned type = SV_ARG_NULL + (unsigned)rng_below(&g->rng, SV_ARG_ARRAY);
     if (is_deep && level < 40 && rng_below(&g->rng, 3))
         type = rng_below(&g->rng, 2) ? SV_ARG_DICT : SV_ARG_ARRAY;
     bool container = type == SV_ARG_DICT || type == SV_ARG_ARRAY;
     unsigned deepest = m->o->odd & GEN_ODD_ARGS ? 40 : 3;
-    if (!is_type_allowed(m->o, type) || (container && (level >= deepest || n + 8 > room)))
+    if (!is_type_allowed(m->o, type) || (container && (level >= deepest || n + 8 > cap)))
         type = SV_ARG_INT;
     size_t at = n++;
     args[at] = (struct sv_arg){.key = key, .type = type & 0xff};
@@ -187,7 +187,7 @@ static size_t make_arg(struct maker *m, struct sv_arg *args, size_t n, sv_str ke
     if (type != SV_ARG_DICT && type != SV_ARG_ARRAY)
         return n;
     size_t members = rng_below(&g->rng, is_odd(m, GEN_ODD_ARGS, 20) ? 60 : 4);
-    for (size_t i = 0; i < members && n < room; i++) {
+    for (size_t i = 0; i < members && n < cap; i++) {
         sv_str name = is_odd(m, GEN_ODD_NAMES, 4) ? odd_word(m) : word(g, "m", i);
         name = name ? name : word(g, "m", i);
         n = make_arg(m, args, n, type == SV_ARG_DICT ? name : 0, level + 1);
@@ -246,11 +246,11 @@ static uint64_t flow_number(struct maker *m, unsigned type)
 
 static void make_args(struct maker *m, struct sv_event *e, const char *prefix, bool flows)
 {
-    struct sv_arg args[ODD_ARGS_ROOM + 200];
+    struct sv_arg args[ODD_ARGS_CAP + 200];
     size_t n = 0;
     struct rng *r = &m->g->rng;
     if (m->o->extras & GEN_ARGS && rng_below(r, 2))
-        for (size_t i = 0, count = rng_below(r, 4); i < count && n < ARGS_ROOM - 4; i++) {
+        for (size_t i = 0, count = rng_below(r, 4); i < count && n < ARGS_CAP - 4; i++) {
             sv_str key = is_odd(m, GEN_ODD_NAMES, 4) ? odd_word(m) : 0;
             n = make_arg(m, args, n, key ? key : word(m->g, prefix, i), 0);
         }
@@ -563,7 +563,7 @@ static int64_t odd_start(struct rng *r)
     return i < 7 ? starts[i] : any;
 }
 
-/* A stretch of the events track by track, as whoever reads threads one by one gives them. */
+/* A stretch of the events track by track, as from a source that reads threads one by one. */
 static void by_track(struct sv_event *events, size_t n)
 {
     struct sv_event copy[64];

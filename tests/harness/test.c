@@ -167,6 +167,26 @@ const char *test_scratch(const char *name)
     return join(now.scratch, name);
 }
 
+void test_write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    REQUIRE(f != NULL);
+    fputs(text, f);
+    fclose(f);
+}
+
+const char *test_read_file(const char *path)
+{
+    static char text[8192];
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return "(absent)";
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    text[n] = '\0';
+    fclose(f);
+    return text;
+}
+
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *walk)
 {
     (void)st, (void)type, (void)walk;

@@ -12,7 +12,7 @@
  *
  * In tests/unit/test_json.c this test is called json.escapes_control_characters. Each test runs in a
  * process of its own with a time limit, so a crash or a hang is one failed test. A failed CHECK is
- * reported and the test goes on (a CHECK is an expression: `if (!CHECK(p)) return;`); REQUIRE leaves
+ * reported and the test continues (a CHECK is an expression: `if (!CHECK(p)) return;`); REQUIRE leaves
  * the test at once, which is right when the rest would crash.
  */
 #ifndef TESTS_HARNESS_TEST_H
@@ -68,6 +68,10 @@ bool test_mem_eq(const void *a, const void *b, size_t size, const char *ta, cons
  * is removed afterwards. The text is valid until the eighth call after it. */
 const char *test_source(const char *relative);
 const char *test_scratch(const char *name);
+
+/* A small text file: its content is replaced, or read until the next call ("(absent)": there is none). */
+void test_write_file(const char *path, const char *text);
+const char *test_read_file(const char *path);
 
 /* The k-th allocation from now on (1 = the next) and all later ones fail; 0 switches it off. Loop over
  * k until test_alloc_failed() says that the code no longer reached it. */

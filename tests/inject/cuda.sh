@@ -34,7 +34,7 @@ for api in 12 13 14 15 17 18 19 22 26 130001; do
   has $s "peer copy" '"Memcpy PtoP.*cat="gpu_memcpy".*bytes=8192'
   has $s "memset" 'cat="gpu_memset".*bytes=512'
   has $s "runtime call" '"cudaLaunchKernel" cat="cuda_runtime"'
-  has $s "external id of the call, told after it" '"cudaLaunchKernel".*"External id"=4242'
+  has $s "external id of the call, reported after it" '"cudaLaunchKernel".*"External id"=4242'
   has $s "driver call with its error" '"cuMemcpyHtoDAsync" cat="cuda_driver".*error=2'
   has $s "wait of a stream, and on what" 'cat="cuda_sync".*wait_on_stream=7'
   has $s "overhead" '"Buffer Flush" cat="overhead"'

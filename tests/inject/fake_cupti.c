@@ -498,10 +498,10 @@ API CUptiResult cuptiActivityFlushAll(uint32_t flag)
 
 API CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext c, uint32_t stream, size_t *n)
 {
-    static bool is_told;
+    static bool is_reported;
     (void)c, (void)stream;
-    *n = is_told ? 0 : 17;
-    is_told = true;
+    *n = is_reported ? 0 : 17;
+    is_reported = true;
     return CUPTI_SUCCESS;
 }
 

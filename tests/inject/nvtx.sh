@@ -67,7 +67,7 @@ count threads "start and end from four threads" 'begin .*"shared"' 8000
 count threads "marks from four threads" '"tick"' 8000
 scene fork "$programs/nvtx_limits" fork
 count fork "children" '"in the child"' 1
-count fork "a range of the parent is told once" '"range of the parent"' 1
+count fork "a range of the parent is recorded once" '"range of the parent"' 1
 scene objects "$programs/nvtx_limits" objects "$programs/libnvtx_object.so"
 has objects "the program" '"in the program"'
 has objects "a shared object with its own NVTX" '"in the object"'

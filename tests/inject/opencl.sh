@@ -20,7 +20,7 @@ scene() {
   check "$name: ends as it does untraced ($bare)" test "$traced" = "$bare"
   check "$name: prints the same" cmp "$name.bare" "$name.out"
   "$STAVE" cat -q "$name.pftrace" >"$name.text" || true
-  "$STAVE" validate -q "$name.pftrace" >"$name.sound" 2>&1 # warnings: calls that failed have no work, threads tell of one queue in turns
+  "$STAVE" validate -q "$name.pftrace" >"$name.sound" 2>&1 # warnings: calls that failed have no work, threads report on one queue in turn
   check "$name: the trace has no errors" grep -qE 'events checked' "$name.sound"
   check "$name: and nothing was lost" awk '/^error|lost|dropped/ { bad = 1 } END { exit bad }' "$name.sound"
 }

@@ -16,13 +16,13 @@ check bash_completion bash -n "$prefix/share/bash-completion/completions/stave"
 check zsh_completion test -s "$prefix/share/zsh/vendor-completions/_stave"
 check fish_completion test -s "$prefix/share/fish/vendor_completions.d/stave.fish"
 
-exports_porch_only() {
+exports_public_api_only() {
   local other
   other=$(nm -D --defined-only "$prefix/lib/libstave.so" | awk '$2 != "A" && $3 !~ /^stave_/ { print $3 }')
   [ -z "$other" ] || { echo "exported: $other"; return 1; }
   objdump -p "$prefix/lib/libstave.so" | grep "SONAME *libstave.so.${version%%.*}$" >/dev/null
 }
-check exports_porch_only exports_porch_only
+check exports_public_api_only exports_public_api_only
 
 # run_paths FOLDER: no program or library there looks for libraries in the working directory: each element of its run path begins at the root or
 # at its own place. An empty element is the working directory.
@@ -91,8 +91,8 @@ serving_static() {
 }
 check serving_shared serving_shared
 check serving_static serving_static
-serving_exports_porch_only() { [ -z "$(nm -D --defined-only "$prefix/lib/libstave-serving.so" | awk '$2 != "A" && $3 !~ /^stave_serving_/')" ]; }
-check serving_exports_porch_only serving_exports_porch_only
+serving_exports_public_api_only() { [ -z "$(nm -D --defined-only "$prefix/lib/libstave-serving.so" | awk '$2 != "A" && $3 !~ /^stave_serving_/')" ]; }
+check serving_exports_public_api_only serving_exports_public_api_only
 
 cat >CMakeLists.txt <<'C'
 cmake_minimum_required(VERSION 3.16)

@@ -101,7 +101,7 @@ def test_nesting_threads_and_names(py):
     assert {r["name"] for r in t.ask("select name from thread where name like 'worker%'")} == {f"worker {n}" for n in range(4)}
 
 
-def test_exceptions_are_told_and_passed_on(py):
+def test_exceptions_are_reported_and_passed_on(py):
     t = py.trace('''
         @stave.trace_func
         def fails(): raise KeyError("k")

@@ -8,7 +8,7 @@ mkdir -p "$STAVE_SESSION_DIR"; mkdir -m 700 "$XDG_RUNTIME_DIR"
 cd "$TMP" || exit 2
 say() { if [ "$1" = 0 ]; then echo "ok ends: $2"; else echo "not ok ends: $2: ${3:-} said: $(head -n 3 err 2>/dev/null) left: $(echo t.*) $(ls "$STAVE_SESSION_DIR")"; fi; }
 with_signals=(env "--default-signal=TERM,INT,HUP") # a shell ignores some in the background
-# law FILE SLACK [kept]: the numbers of each thread are there once, and with what is told as lost they are as many as were recorded; not one less where all is kept in rings
+# law FILE SLACK [kept]: the numbers of each thread are there once, and together with the reported losses they are as many as were recorded; not one less where all is kept in rings
 law() {
   "$STAVE" cat -q "$1" >text 2>>err || return 1
   awk -v want="$(od -A n -v -t u8 -N 16 progress | tr -s ' \n' ' ')" -v slack="$2" -v kept="${3:-}" '
@@ -53,7 +53,7 @@ done
 for sig in 3 4 5 6 7 8 10 11 12 13 14 16 24 25 26 27 29 30 31 34; do
   for mode in block ${STAVE_LONG:+drop overwrite}; do again "signal $sig" $mode signal:$sig $((128 + sig)) 2; done
 done
-# Flight recorder: what is older than the rings hold is told in the file.
+# Flight recorder: events older than the rings hold are counted as lost in the file.
 FILE=t.1.pftrace way "a trigger" overwrite trigger 0 0 10000
 again "abort()" overwrite sudden 134 0 10000
 again "SIGKILL" overwrite kill 137 2
@@ -75,7 +75,7 @@ law t.pftrace 0 && lost=$(sed -n 's/.*, \([0-9]*\) lost,.*/\1/p' law) && [ "$los
 say $? "one line says how many were lost and what helps" "$(cat law)"
 # A writer that takes too long is not waited for: one line, and the rest is for recovery.
 case $BUILD in
-*asan | *tsan) echo "skip ends: a slow writer: the sanitizer stands between the library and the shim" ;;
+*asan | *tsan) echo "skip ends: a slow writer: the sanitizer is between the library and the shim" ;;
 *)
   printf '%s\n' '#include <string.h>' '#include <unistd.h>' '#include <sys/syscall.h>' \
     'int renameat2(int x, const char *a, int y, const char *b, unsigned f) { if (!strstr(b, ".session")) sleep(20); return (int)syscall(SYS_renameat2, x, a, y, b, f); }' >slow.c

@@ -295,7 +295,7 @@ static int64_t boot_ns(void)
 }
 
 /* Each event lies between its own reading of the clock and the next one's, from the first on. */
-static void tell_times(uint64_t who)
+static void emit_times(uint64_t who)
 {
     int64_t begun = boot_ns();
     for (int n = 0; n < 100 || boot_ns() - begun < 50000000; n++) { /* on a busy machine, too */
@@ -306,8 +306,8 @@ static void tell_times(uint64_t who)
 
 static int scene_times(void)
 {
-    tell_times(0);
-    return wait_for(child(tell_times, 1));
+    emit_times(0);
+    return wait_for(child(emit_times, 1));
 }
 
 static const struct {

@@ -38,7 +38,7 @@ for scene in workers killed generations threads control finished; do
   run $scene && quiet && whole t.pftrace && [ "$(echo t.*)" = t.pftrace ] && nothing_left
   say $? "$scene: all of it in the parent's file"
 done
-STAVE_BUFFER=16k run threads && quiet && whole t.pftrace; say $? "threads with small rings: children wait for room"
+STAVE_BUFFER=16k run threads && quiet && whole t.pftrace; say $? "threads with small rings: children wait for space"
 [ "$("$STAVE" cat -q t.pftrace | grep -c 'kind=process\|process.*pid=')" -ge 0 ] && [ "$("$STAVE" cat -q t.pftrace | grep -o 'pid=[0-9]*' | sort -u | wc -l)" = 3 ]
 say $? "three processes in it"
 
@@ -47,9 +47,9 @@ true_times() {
   "$STAVE" cat -q "$1" | awk '/"t"/ && match($0, /who=[0-9]+/) {
       who = substr($0, RSTART + 4, RLENGTH - 4); match($0, /before=[0-9]+/); before = substr($0, RSTART + 7, RLENGTH - 7); split($1, t, ".")
       ts = t[1] * 1000000000 + t[2]; n[who]++
-      if (ts < before - 1000 || last[who] > before + 1000) { bad++; if (bad < 4) printf "%.0f is told for what came after %.0f; the event before it at %.0f\n", ts, before, last[who] }
+      if (ts < before - 1000 || last[who] > before + 1000) { bad++; if (bad < 4) printf "%.0f is recorded for what came after %.0f; the event before it at %.0f\n", ts, before, last[who] }
       last[who] = ts }
-    END { for (i = 0; i < 2; i++) if (n[i] < 2) { print "process " i " told nothing"; bad++ } exit bad > 0 }' >check
+    END { for (i = 0; i < 2; i++) if (n[i] < 2) { print "process " i " recorded nothing"; bad++ } exit bad > 0 }' >check
 }
 run times && true_times t.pftrace; say $? "times are true from the first event on, also a child's"
 

@@ -6,7 +6,7 @@ export STAVE_SESSION_DIR=$TMP/sessions
 mkdir -p "$STAVE_SESSION_DIR" "$TMP/work"
 cd "$TMP/work" || exit 2
 preload=$TMP/fault.so
-case $BUILD in *tsan | *asan) echo "the sanitizer stands between the library and the shim"; exit 77 ;; esac
+case $BUILD in *tsan | *asan) echo "the sanitizer is between the library and the shim"; exit 77 ;; esac
 ${CC:-cc} -std=c17 -O1 -shared -fPIC -o "$TMP/fault.so" "$SRC/tests/stress/fault/fault.c" -ldl || { echo "not ok faults: the shim"; exit 1; }
 EVENTS=4000
 # said_well LOST: at most one line that names the cause, and at most one with the number of what was lost; one of them if
@@ -56,7 +56,7 @@ series() {
 series "the disk is full" write 28 0 1 2 5 11 23
 series "the disk is broken" write 5 0 3 14
 series "names cannot be written" pwrite 28 0 1 2 3
-series "no room for rings" posix_fallocate 28 0 1 2
+series "no space for rings" posix_fallocate 28 0 1 2
 series "no address space" mmap 12 0 1 2 3 4 5 6 8 10
 series "read-only" open 30 0 1 2 3 4 5 6 7 8 9 10 12 14
 series "no directory" mkdir 13 0 1

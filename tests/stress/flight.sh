@@ -16,7 +16,7 @@ check "the newest events are there" 'has 1 "last words" && has 1 "i=999999}"'
 check "old ones are not" '! has 1 "i=900000}"'
 check "as many as the ring holds" '[ "$(text 1 | grep -c begin)" -gt 500 ]'
 check "names survive" '[ "$(text 2 | grep -c "begin .*\"step\"")" -gt 500 ]'
-check "the reason is told" 'has 1 "by hand" && has 3 signal && has 4 "slow"'
+check "the reason is recorded" 'has 1 "by hand" && has 3 signal && has 4 "slow"'
 check "no session is left" '[ -z "$(ls "$STAVE_SESSION_DIR")" ]'
 
 # How far back, how long after, how often, and what is counted (recorder.c).
@@ -31,7 +31,7 @@ STAVE_AFTER_MS=1500 scene after
 check "after: what follows is in it, as long as asked" '[ $code = 0 ] && has 1 before && has 1 "soon after" && ! has 1 "long after"'
 check "after: a second trigger has a file of its own" 'has 2 another && has 2 "soon after" && [ "$(echo t.*)" = "t.1.pftrace t.2.pftrace" ]'
 check "after: the trigger is where it was" '[ "$(text 1 | grep " instant " | sort -n | grep -oE "\"(before|trigger|soon after)\"" | tr -d "\n")" = "\"before\"\"trigger\"\"soon after\"" ]'
-STAVE_AFTER_MS=900000 scene stop # the test's time limit tells
+STAVE_AFTER_MS=900000 scene stop # the test's time limit detects a hang
 check "after: the end of the program does not wait for it" '[ $code = 0 ] && has 1 before && grep -q "to come" out'
 STAVE_BUFFER=64k scene repeated
 check "repeated: twenty numbered files" '[ $code = 0 ] && [ "$(ls t.*.pftrace | wc -l)" = 20 ] && [ "$(ls t.* | wc -l)" = 20 ]'

@@ -21,7 +21,7 @@ why=$(has '"ncclDevKernel_ReduceScatter" cat="kernel"' '"Collective name"="reduc
 why=$(has '"mark"' '"kernel complete"' '"event record"' 'event=3' '"stream create"' '"stream destroy"' '"context create"' '"context destroy"' '"custom"' '"forward" cat="gpu_user_annotation"'); say $? "ranges and points" "$why"
 why=$(has 'allocator="caching" purpose="gradient"' 'Bytes=-4096 "Device Id"=0 "Total Allocated"=100' 'Bytes=1048576 "Device Id"=0 "Total Allocated"=4196 memory="pinned"'); say $? "allocations; a free knows its bytes, pinned memory is the host's" "$why"
 why=$(has 'name="memory in use" unit="bytes"' 'name="live allocations"' 'name="copy bandwidth (H→D)" unit="GB/s"' 'name="SM %" unit="%"' '{87.5}' ' loss ' '"CUPTI buffers" {12}'); say $? "counters and loss" "$why"
-why=$(has 'name="GPU calls"' '"clEnqueueNDRangeKernel" cat="opencl_runtime"' '"no stream"' '"device" cat="gpu_device" {id=0 name="Model X" vendor="ACME" totalGlobalMem=1073741824 warpSize=32}'); say $? "calls told later, work without a stream, the device itself" "$why"
+why=$(has 'name="GPU calls"' '"clEnqueueNDRangeKernel" cat="opencl_runtime"' '"no stream"' '"device" cat="gpu_device" {id=0 name="Model X" vendor="ACME" totalGlobalMem=1073741824 warpSize=32}'); say $? "calls reported later, work without a stream, the device itself" "$why"
 [ "$(grep -c 'cat="gpu_device"' text)" = 1 ]; say $? "a device is described once"
 [ "$(grep -o '@flow:[^ }]*' text | sort | uniq -c | awk '$1 == 2' | wc -l)" = 1 ]; say $? "an arrow from the launch to its kernel"
 "$STAVE" validate -q all.pftrace >out 2>&1; ! grep -q '^error' out; say $? "the file has no errors" "$(cat out)"

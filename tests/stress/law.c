@@ -126,7 +126,7 @@ static void make_args(struct maker *m, const char *key, uint64_t n)
 
 /* ---- events ---- */
 
-static void tell(struct maker *m)
+static void write_truth(struct maker *m)
 {
     pthread_mutex_lock(&lock);
     fprintf(truth, "%s\n", m->json);
@@ -158,7 +158,7 @@ static void complete(struct maker *m)
     make_args(m, "n", ++n_numbers);
     say(m, "}}");
     if (stave_emit(&e))
-        tell(m);
+        write_truth(m);
 }
 
 static void instant(struct maker *m)
@@ -170,7 +170,7 @@ static void instant(struct maker *m)
     make_args(m, "n", ++n_numbers);
     say(m, "}}");
     if (stave_emit(&e))
-        tell(m);
+        write_truth(m);
 }
 
 static void end(struct maker *m, struct open *o)
@@ -182,7 +182,7 @@ static void end(struct maker *m, struct open *o)
     make_args(m, "e", o->n);
     say(m, "}}");
     stave_slice_end(o->slice, &e);
-    tell(m);
+    write_truth(m);
     free(o->begin);
     *o = (struct open){0};
 }
@@ -209,7 +209,7 @@ static void count(struct maker *m, unsigned thread)
     m->len = 0;
     say(m, "{\"kind\":\"counter\",\"row\":\"c%u\",\"value\":%.17g}", thread, e.value);
     if (stave_emit(&e))
-        tell(m);
+        write_truth(m);
 }
 
 static void *work(void *arg)
@@ -239,7 +239,7 @@ static void *work(void *arg)
             continue;
         m->len = 0; /* these never end */
         say(m, "%s},\"dur\":-1}", o->begin);
-        tell(m);
+        write_truth(m);
         free(o->begin);
     }
     free(m);

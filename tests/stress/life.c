@@ -22,7 +22,7 @@ static void expect(uint64_t n, const char *name)
     fflush(stdout);
 }
 
-static void tell_lost(void)
+static void print_lost(void)
 {
     struct stave_counts c = {.size = sizeof c};
     stave_flush();
@@ -339,7 +339,7 @@ static int scene_disk_full(
         STAVE_INSTANT("life", "too much", "i", i);
     stave_flush();
     printf("went on\n");
-    tell_lost();
+    print_lost();
     return 0;
 }
 
@@ -397,7 +397,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[1], scenes[i].name) != 0)
             continue;
         int status = scenes[i].run();
-        tell_lost();
+        print_lost();
         return status != 0;
     }
     return 2;

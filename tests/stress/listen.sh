@@ -37,7 +37,7 @@ listen token.pftrace --token "correct horse"
 check "the whole token, nothing else" 'hostile "prefixes:correct horse"'
 finish
 rm -f err.l; (ulimit -n 400; exec "$STAVE" listen "unix:$TMP/s" -o few.pftrace >out.l 2>err.l) & listener=$!; until_true 'grep -q listening err.l'
-check "senders beyond the limit are told so" 'hostile beyond:112'
+check "senders beyond the limit are refused with a message" 'hostile beyond:112'
 finish
 
 # ---- one claim, one address ----

@@ -56,7 +56,7 @@ for _ in $(seq 600); do [ -e ring-0002.pftrace ] && break; sleep 0.05; done
 check trigger_by_signal "$STAVE" cat -q ring-0002.pftrace
 run_any trigger_unknown 3 "$STAVE" trigger nobody
 touch enough; wait $recorder; check ring_exit test $? = 0
-check ring_told grep -q 'saved .*ring-0001.pftrace' ring.err
+check ring_reported grep -q 'saved .*ring-0001.pftrace' ring.err
 check ring_leaves_nothing test "$(find . -name 'ring*.part' -o -name '*.ring-*' | wc -l)" = 0
 for f in ring-0001 ring-0002 ring; do
   check "${f}_epoch_once" test "$(count $f.pftrace 'begin .*"epoch".*continued=true')" = 1

@@ -31,10 +31,10 @@ numbers b.pftrace b.pftrace && { [ ! -s err2 ] || grep -qE "another process is r
 # What is in the file must be there for good: nothing is missing from a file whose first bytes are still in the rings.
 start c.pftrace; for _ in $(seq 600); do [ "$(stat -c %s c.pftrace.part)" -gt 1000000 ] && break; sleep 0.1; done; stop
 part=$(stat -c %s c.pftrace.part); truncate -s $((part / 2)) c.pftrace.part
-recover c.pftrace; [ $? = 0 ] && grep -q 'the partial file was truncated' err && "$STAVE" cat -q c.pftrace | grep -c seq= >/dev/null; say $? "a growing file that was cut is told"
+recover c.pftrace; [ $? = 0 ] && grep -q 'the partial file was truncated' err && "$STAVE" cat -q c.pftrace | grep -c seq= >/dev/null; say $? "a growing file that was cut is reported"
 session_of() { sed -n 's/^session //p' "$1.session"; }
 start d.pftrace; stop; dir=$(session_of d.pftrace); rm -f "$dir"/ring.0
-recover d.pftrace; [ $? = 0 ] && grep -q 'ring is missing or damaged' err; say $? "a ring that is missing is told"
+recover d.pftrace; [ $? = 0 ] && grep -q 'ring is missing or damaged' err; say $? "a missing ring is reported"
 start e.pftrace; stop; dir=$(session_of e.pftrace); head -c 8192 /dev/urandom | dd of="$dir/ring.0" bs=1 seek=8192 conv=notrunc 2>/dev/null
 timeout 60 "$STAVE" recover e.pftrace >out 2>err; [ $? -le 1 ]; say $? "a ring full of noise is survived"
 start f.pftrace; stop; dir=$(session_of f.pftrace); head -c 100 /dev/urandom >"$dir/session"

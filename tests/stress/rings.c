@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static void tell(const char *name, unsigned long long n)
+static void expect(const char *name, unsigned long long n)
 {
     printf("%s %llu\n", name, n);
 }
 
-/* More open slices than the ring has room for their ends: waiting for room would be for ever. */
+/* More open slices than the ring has space for their ends: waiting for space would never end. */
 static void down(int depth)
 {
     STAVE_SCOPE("rings", "deep");
@@ -21,7 +21,7 @@ static void scene_deep(void)
 {
     enum { N = 3000 };
     down(N);
-    tell("deep", N);
+    expect("deep", N);
 }
 
 /* Ends by hand, with and without arguments, find their begins. */
@@ -38,8 +38,8 @@ static void scene_by_hand(void)
         STAVE_END("rings");
         STAVE_END("rings"); /* of nothing: ignored */
     }
-    tell("outer", N);
-    tell("inner", N);
+    expect("outer", N);
+    expect("inner", N);
 }
 
 /* The end of a begin that was not recorded closes nobody else's slice. */
@@ -51,8 +51,8 @@ static void scene_switched(void)
     stave_categories("*");
     STAVE_END("rings");
     STAVE_END("rings");
-    tell("on", 1);
-    tell("off", 0);
+    expect("on", 1);
+    expect("off", 0);
 }
 
 static void *fill(void *arg)
@@ -70,7 +70,7 @@ static void scene_threads(void)
         pthread_create(&t[i], NULL, fill, NULL);
     for (int i = 0; i < THREADS; i++)
         pthread_join(t[i], NULL);
-    tell("fill", 200000ull * THREADS);
+    expect("fill", 200000ull * THREADS);
 }
 
 static const struct {
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
         struct stave_counts c = {.size = sizeof c};
         stave_flush();
         stave_count(&c);
-        tell("lost", c.lost_full + c.lost_nested + c.lost_ring + c.lost_output);
+        expect("lost", c.lost_full + c.lost_nested + c.lost_ring + c.lost_output);
         return 0;
     }
     return 2;

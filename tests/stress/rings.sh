@@ -17,7 +17,7 @@ for scene in deep by_hand switched threads; do
   begins=$(grep -c ' begin ' text) ends=$(grep -c ' end ' text)
   case $scene in
   deep)
-    [ "$lost" -gt 0 ] || why="$why the ring has room for all;"
+    [ "$lost" -gt 0 ] || why="$why the ring has space for all;"
     [ "$(wc -l <err)" = 1 ] && grep -q "^stave: .*: $lost events were lost, $lost of them because rings were full" err || why="$why it said '$(cat err)';" ;;
   *)
     [ "$lost" = 0 ] || why="$why $lost lost;"

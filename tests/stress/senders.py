@@ -149,7 +149,7 @@ def at_once(n):  # so many senders at the same time, each with a frame that is a
         assert taken(s) == 48
 
 
-def beyond(n):  # the listener serves so many: the next one is told, and those before go on
+def beyond(n):  # the listener serves n senders: the next one is refused with a message, the others continue
     held = [greeted() for _ in range(int(n))]
     refused(b"STAVE 2 \n", "too many senders")
     held.pop().close()

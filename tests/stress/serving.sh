@@ -90,7 +90,7 @@ check killed_all report_says killed/batching_trace.pftrace 2000
 killed_again() { py json killed/again.json && [ "$(py same killed/again.json killed/again.csv)" = 2000 ]; }
 check killed_again killed_again
 
-# The next server keeps what the one before it wrote, under one number for all files; or not, when it is told so.
+# The next server keeps what the one before it wrote, under one number for all files; or not, if it is configured so.
 sum() { cksum <"$1"; }
 before=$(sum $seed.json)
 check again "$server" golden golden

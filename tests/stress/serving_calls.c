@@ -26,7 +26,7 @@ static void open_in(const char *dir, bool is_newer, bool truncate)
                                           .truncate = truncate,
                                           .full = STAVE_FULL_BLOCK,
                                           .names = is_newer ? STAVE_SERVING_NAMES_NEWER
-                                                            : STAVE_SERVING_NAMES_SEED};
+                                                            : STAVE_SERVING_NAMES_DEFAULT};
     s = stave_serving_open(&config, message, sizeof message);
     if (!s) {
         fprintf(stderr, "serving: %s\n", message);
@@ -197,7 +197,7 @@ static void *serve(void *arg)
         stave_serving_collected(s, batch, model, ids, BATCH, 0, 0, start, 0);
         int64_t before = stave_now_ns();
         stave_serving_started(s, batch, (int32_t)(batch % 3), 0);
-        if (batch % 2 == 0) /* told late, as by a thread that was held up */
+        if (batch % 2 == 0) /* reported late, as by a delayed thread */
             stave_serving_submitted(s, batch, before);
         stave_serving_finished(s, batch, 0);
         stave_serving_callback(s, batch, 0, 0);

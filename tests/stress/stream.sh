@@ -23,21 +23,21 @@ check "senders end well" '[ "$(cat out.1 out.2 out.3 | sort -u)" = "0 lost" ] &&
 STAVE_OUT=unix:$TMP/nobody timeout 20 "$BUILD/tests/stress/numbers" 1 1000 progress.4 >out 2>err
 check "without a listener the program runs" '[ $? = 0 ] && [ "$(wc -l <err)" = 1 ]'
 
-"$STAVE" listen -q "unix:$TMP/d" -o dead.pftrace >out.l 2>err.l &
-listener=$!
-for _ in $(seq 600); do [ -S "$TMP/d" ] && break; sleep 0.1; done
-STAVE_STREAM_MS=500 STAVE_OUT=unix:$TMP/d timeout 60 "$BUILD/tests/stress/numbers" 1 20000000 progress.5 >out 2>err &
-sender=$!
-await progress.5; kill -9 $listener
+# sending NAME PROGRESS: a listener to NAME.pftrace, and a program that sends to it for long; both are under way when this returns.
+sending() {
+  "$STAVE" listen -q "unix:$TMP/$1" -o "$1.pftrace" >out.l 2>err.l &
+  listener=$!
+  for _ in $(seq 600); do [ -S "$TMP/$1" ] && break; sleep 0.1; done
+  STAVE_STREAM_MS=500 STAVE_OUT=unix:$TMP/$1 timeout 60 "$BUILD/tests/stress/numbers" 1 20000000 "progress.$2" >out 2>err &
+  sender=$!
+  await "progress.$2"
+}
+
+sending dead 5; kill -9 $listener
 wait $sender; code=$?; export code # read by check
 check "a listener that dies" '[ $code = 0 ] && [ "$(wc -l <err)" = 1 ]'
 
-"$STAVE" listen -q "unix:$TMP/e" -o stalled.pftrace >out.l 2>err.l &
-listener=$!
-for _ in $(seq 600); do [ -S "$TMP/e" ] && break; sleep 0.1; done
-STAVE_STREAM_MS=500 STAVE_OUT=unix:$TMP/e timeout 60 "$BUILD/tests/stress/numbers" 1 20000000 progress.6 >out 2>err &
-sender=$!
-await progress.6; kill -STOP $listener
+sending stalled 6; kill -STOP $listener
 wait $sender; code=$?; export code # read by check
 kill -CONT $listener; kill $listener; wait $listener
 check "a listener that stalls" '[ $code = 0 ] && [ "$(wc -l <err)" = 1 ]'

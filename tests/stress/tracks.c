@@ -1,5 +1,5 @@
 /* tracks SCENE [ROUNDS]: slices of several threads on the same few tracks: nested, crossing, handed from one thread to another. Each slice has its
- * number with its begin and again with its end: whoever pairs them wrongly shows two different ones. Prints how many slices were ended. */
+ * number with its begin and again with its end: wrong pairs show two different ones. Prints how many slices were ended. */
 #include <pthread.h>
 #include <stave/stave.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 # must hold then: one line and the documented exit code, or the whole result as if nothing had happened; an older file as it was, or the whole new one;
 # nothing half-written under its name; and what was to be recovered can still be recovered.
 set -uo pipefail
-case $BUILD in *tsan | *asan) echo "the sanitizer stands between the program and the shim"; exit 77 ;; esac
+case $BUILD in *tsan | *asan) echo "the sanitizer is between the program and the shim"; exit 77 ;; esac
 export STAVE_SESSION_DIR=$TMP/sessions
 mkdir -p "$STAVE_SESSION_DIR" "$TMP/work"
 cd "$TMP/work" || exit 2

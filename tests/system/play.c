@@ -311,7 +311,7 @@ static void *open_one(void *unused)
 }
 
 /* Processes and threads that are gone as soon as they have done something, one after the other. */
-static void play_births(char **words)
+static void play_short_lived(char **words)
 {
     unsigned long processes = strtoul(words[0], NULL, 10), threads = strtoul(words[1], NULL, 10);
     for (unsigned long i = 0; i < processes; i++) {
@@ -411,12 +411,14 @@ int main(int argc, char **argv)
         const char *name;
         int n_words;
         void (*play)(char **words);
-    } plays[] = {
-        {"read", 3, play_read},      {"book", 1, play_book},         {"flood", 1, play_flood},
-        {"direct", 2, play_direct},  {"touch", 2, play_touch},       {"vectors", 1, play_vectors},
-        {"hang", 1, play_hang},      {"burn", 1, play_burn},         {"sleep", 1, play_sleep},
-        {"births", 2, play_births},  {"hold", 2, play_hold},         {"deluge", 1, play_deluge},
-        {"become", -1, play_become}, {"numbered", 3, play_numbered}, {"swap", 3, play_swap}};
+    } plays[] = {{"read", 3, play_read},      {"book", 1, play_book},
+                 {"flood", 1, play_flood},    {"direct", 2, play_direct},
+                 {"touch", 2, play_touch},    {"vectors", 1, play_vectors},
+                 {"hang", 1, play_hang},      {"burn", 1, play_burn},
+                 {"sleep", 1, play_sleep},    {"short_lived", 2, play_short_lived},
+                 {"hold", 2, play_hold},      {"deluge", 1, play_deluge},
+                 {"become", -1, play_become}, {"numbered", 3, play_numbered},
+                 {"swap", 3, play_swap}};
     for (size_t i = 0; argc > 1 && i < sizeof plays / sizeof *plays; i++) {
         if (strcmp(argv[1], plays[i].name) == 0 &&
             (plays[i].n_words < 0 || argc == 2 + plays[i].n_words)) {

@@ -11,7 +11,7 @@ count() { "$STAVE" cat -q "$1" | grep -c "\"$2\" cat=\"syscall\""; }
 paths() { "$STAVE" cat -q "$1" | grep -c "\"$2\" .*path=\"$3"; }
 equals() { [ "$2" = "$3" ] || echo "  $1: '$2', expected '$3'"; check "$1" test "$2" = "$3"; }
 
-# until_true WORDS: waits, a minute at most. begun PID: until this recorder has told 'stave status' that it records.
+# until_true WORDS: waits, a minute at most. begun PID: until 'stave status' shows this recorder as recording.
 until_true() { for _ in $(seq 600); do eval "$1" 2>/dev/null && return 0; sleep 0.1; done; return 1; }
 begun() { until_true '"$STAVE" status 2>/dev/null | grep -q "^'"$1"' "'; }
 
@@ -52,7 +52,7 @@ check book_rename grep -qE "\"rename[a-z0-9]*\" .*path=\"$TMP/book/before\" path
 check book_mmap grep -qE "\"mmap\" .*path=\"$TMP/book/.*length=4096" book.txt
 check book_copy grep -qE "\"copy_file_range\" .*bytes=10" book.txt
 
-# The same, with paths told once per descriptor: smaller for strangers, the same for stave.
+# The same, with paths once per descriptor: a smaller file, which stave reads as the same events.
 run_any once 0 "$STAVE" record -q --strict --paths once -o once.pftrace -- "$play" book "$TMP/book2"
 "$STAVE" cat -q once.pftrace >once.txt
 for mark in dup dup2 dup3 fcntl fork reuse chdir dirfd fchdir renamed; do
@@ -83,10 +83,10 @@ until_true '[ "$(cat /proc/$named/comm)" = namedplay ]'; run_any comm 0 "$STAVE"
 equals comm_process "$("$STAVE" cat -q comm.pftrace | grep -c "^track .* process .*pid=$named ")" 1
 kill $named 2>/dev/null; wait $named 2>/dev/null
 run_any comm_none 0 "$STAVE" record -o nobody.pftrace --comm nobodyiscalled --duration 100ms
-check comm_none_told grep -q "no process is called 'nobodyiscalled' yet" comm_none.err
+check comm_none_reported grep -q "no process is called 'nobodyiscalled' yet" comm_none.err
 run_any cgroup_none 2 "$STAVE" record -q -o x.pftrace --cgroup nowhere
 run_any max_size 0 "$STAVE" record -o max.pftrace --max-size 1M -- "$play" flood 400000
-check max_size_told grep -q "reached --max-size" max_size.err
+check max_size_reported grep -q "reached --max-size" max_size.err
 # It stops in the middle of a call, perhaps: one that has not ended is the only thing to find.
 check max_size_valid sh -c '"$0" validate -q max.pftrace >max.found 2>&1 || { grep -c "^ *\(error\|warning\)" max.found | grep -qx 1 && grep -q begin-without-end max.found; }' "$STAVE"
 
@@ -96,7 +96,7 @@ equals calls_none "$("$STAVE" cat -q calls.pftrace | grep -c '"syscall"')" 0
 run_any prefix 0 "$STAVE" record -q -o prefix.pftrace --path "$TMP/files/f1" -- "$play" read 1 files 40
 equals prefix_opens "$(count prefix.pftrace openat)" 11
 run_any latency 0 "$STAVE" record -o latency.pftrace --min-latency 10s -- "$play" read 1 files 40
-check latency_told grep -q "shorter calls left out" latency.err
+check latency_reported grep -q "shorter calls left out" latency.err
 equals latency_none "$("$STAVE" cat -q latency.pftrace | grep -c '"syscall"')" 0
 
 # A ring that is too small for a recorder that does not come to empty it: everything is in the file or in the count.
@@ -107,7 +107,7 @@ echo "  kept $kept of 300000, lost $lost"
 check overflow_lost test "$lost" -gt 0
 equals overflow_exact $((kept + lost)) 300000
 equals overflow_by_cpu "$(sed -nE 's/^ +CPU [0-9]+: ([0-9]+) system calls$/\1/p' overflow.err | awk '{ s += $1 } END { print s + 0 }')" "$lost"
-check overflow_told grep -q "events were lost" overflow.err
+check overflow_reported grep -q "events were lost" overflow.err
 
 # Block requests: 16 writes past the page cache.
 if "$play" direct "$TMP/direct" 16 2>/dev/null; then
@@ -145,7 +145,7 @@ chmod 755 "$TMP"; mkdir -m 777 open
 if command -v setpriv >/dev/null && setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$STAVE" 2>/dev/null; then
   unprivileged=(setpriv --reuid=65534 --regid=65534 --clear-groups)
   run_any unprivileged 3 "${unprivileged[@]}" "$STAVE" record -o open/u.pftrace -- sh -c 'exit 3'
-  check unprivileged_told grep -q "without system calls and block I/O: .*CAP_BPF" unprivileged.err
+  check unprivileged_reported grep -q "without system calls and block I/O: .*CAP_BPF" unprivileged.err
   run_any unprivileged_strict 4 "${unprivileged[@]}" "$STAVE" record --strict -o open/u2.pftrace -- true
   capable=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=+bpf,+perfmon --ambient-caps=+bpf,+perfmon)
   if "${capable[@]}" true 2>/dev/null; then
@@ -212,7 +212,7 @@ run_any redact_bad 2 "$STAVE" record -q --redact names -o x.pftrace -- true
 # In the background: found by status, ended by stop, which waits for the whole trace.
 export XDG_RUNTIME_DIR=$TMP/run; mkdir -m 700 run
 run_any detach 0 "$STAVE" record --detach -o detached.pftrace -- "$play" sleep 60
-check detach_told grep -q "in the background" detach.err
+check detach_reported grep -q "in the background" detach.err
 run_any status 0 "$STAVE" status
 check status_line grep -qE "^[0-9]+ .*play → $TMP/detached.pftrace" status.out
 run_any stop_other 3 "$STAVE" stop nobody
@@ -233,7 +233,7 @@ if [ -n "${unprivileged[*]:-}" ]; then
 fi
 if unshare -m true 2>/dev/null; then
   run_any no_btf 0 unshare -m sh -c 'mount -t tmpfs none /sys/kernel/btf && exec "$0" record -o no_btf.pftrace -- true' "$STAVE"
-  check no_btf_told grep -q "no type information" no_btf.err
+  check no_btf_reported grep -q "no type information" no_btf.err
   run_any no_tracefs 0 unshare -m sh -c 'umount /sys/kernel/tracing /sys/kernel/debug 2>/dev/null; exec "$0" record -q --strict -o no_tracefs.pftrace -- cat files/f5' "$STAVE"
   equals no_tracefs_open "$(paths no_tracefs.pftrace openat "$TMP/files/f5")" 1
 else skip no_btf "no mount namespaces here"; fi

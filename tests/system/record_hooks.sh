@@ -64,7 +64,7 @@ all_ways() {
 }
 record_here() { (record "$@"); }
 
-# What plain tracepoints do not tell.
+# What plain tracepoints do not provide.
 most_ways() {
   local h=$1 file=$1.pftrace
   run_any "${h}_offsets" 0 record_here "$h" --strict -q -o "$file" -- "$play" read 1 files 7
@@ -82,7 +82,7 @@ for hooks in btf raw; do all_ways $hooks; most_ways $hooks; done
 if [ -n "$has_tracefs" ]; then all_ways tracepoints; else skip tracepoints "tracefs cannot be mounted"; fi
 
 run_any hooks_bad 2 "$STAVE" record -q --hooks kprobes -o x.pftrace -- true
-check hooks_bad_told grep -q "none of best, btf, raw and tracepoints" hooks_bad.err
+check hooks_bad_reported grep -q "none of best, btf, raw and tracepoints" hooks_bad.err
 
 # Who is woken by whom: a pipe between two processes, both followed.
 for long in 0.2 2 10; do # a busy machine may not let the reader wait before the writer ends
@@ -108,17 +108,17 @@ no_btf='mount -t tmpfs none /sys/kernel/btf &&'
 if [ -n "$has_tracefs" ]; then
   tracefs='mount -t tracefs none /sys/kernel/tracing &&'
   run_any no_btf 0 unshare -m sh -c "$no_btf $tracefs"' exec "$0" record -o no_btf.pftrace -- cat files/f5' "$STAVE"
-  check no_btf_told grep -q "system calls and processes only, by plain tracepoints: .*no type information" no_btf.err
+  check no_btf_reported grep -q "system calls and processes only, by plain tracepoints: .*no type information" no_btf.err
   equals no_btf_open "$(paths no_btf.pftrace openat "$TMP/files/f5")" 1
   run_any no_btf_strict 4 unshare -m sh -c "$no_btf $tracefs"' exec "$0" record --strict -o x.pftrace -- true' "$STAVE"
   run_any no_btf_asked 0 unshare -m sh -c "$no_btf $tracefs"' exec "$0" record --strict -q --hooks tracepoints -o no_btf.pftrace -- cat files/f5' "$STAVE"
   equals no_btf_asked_open "$(paths no_btf.pftrace openat "$TMP/files/f5")" 1
   run_any no_btf_doctor 1 unshare -m sh -c "$no_btf $tracefs"' exec "$0" doctor --strict' "$STAVE"
-  check no_btf_doctor_told grep -q "^no *kernel programs *loaded by plain tracepoints, but without" no_btf_doctor.out
+  check no_btf_doctor_reported grep -q "^no *kernel programs *loaded by plain tracepoints, but without" no_btf_doctor.out
 fi
 if unshare -m true 2>/dev/null; then
   run_any nothing_there 0 unshare -m sh -c "$no_btf"' umount /sys/kernel/tracing /sys/kernel/debug 2>/dev/null; exec "$0" record -o nothing.pftrace -- true' "$STAVE"
-  check nothing_told grep -q "without system calls and block I/O: .*no type information" nothing_there.err
+  check nothing_reported grep -q "without system calls and block I/O: .*no type information" nothing_there.err
 else skip nothing_there "no mount namespaces here"; fi
 run_any doctor 0 "$STAVE" doctor --strict
 check doctor_hooks grep -q "^ok *kernel programs *loaded and attached by typed tracepoints" doctor.out

@@ -84,7 +84,7 @@ for long in 300ms 3s 20s; do # a busy machine may not let it come so far
 done
 exec 8<>fifo; echo >&8; exec 8>&- # it may end
 equals hang_call "$(ask hang.pftrace "SELECT name, dur, extract_arg(arg_set_id, 'debug.path') FROM slice WHERE dur = -1 AND category = 'syscall'")" "read,-1,$TMP/fifo"
-check hang_told grep -q "1 calls had not ended" hang.err
+check hang_reported grep -q "1 calls had not ended" hang.err
 
 # ---- only below a path, decided in the kernel ----
 mkdir below other; for i in $(seq 20); do echo "$i" >below/f$i; echo "$i" >other/f$i; done
@@ -123,17 +123,17 @@ else skip group "no cgroup can be made here"; fi
 # kib WORDS…: "16.6 MiB of memory at most" of the summary.
 kib() { sed -nE 's/.* ([0-9.]+) (KiB|MiB|GiB) of memory at most$/\1 \2/p' "$1" | awk '{ print int($1 * ($2 == "GiB" ? 1048576 : $2 == "MiB" ? 1024 : 1)) }'; }
 for option in '' '--sample 997'; do
-  name=births${option:+_sampled}
+  name=short_lived${option:+_sampled}
   for n in 500 10000; do
     # shellcheck disable=SC2086 # two words or none
-    run_any "${name}_$n" 0 "$STAVE" record --ring 1M --no-block --no-page-cache --interval 0 $option -o births.pftrace -- "$play" births $((n / 10 * 7)) $((n / 10 * 3))
+    run_any "${name}_$n" 0 "$STAVE" record --ring 1M --no-block --no-page-cache --interval 0 $option -o short_lived.pftrace -- "$play" short_lived $((n / 10 * 7)) $((n / 10 * 3))
   done
   few=$(kib "${name}_500.err"); many=$(kib "${name}_10000.err")
   echo "  memory: $few KiB for 500 processes, $many KiB for 10000"
-  equals "${name}_seen" "$(ask births.pftrace "SELECT count(*) FROM slice WHERE name = 'fork' AND category = 'process'")" 7000
-  equals "${name}_calls" "$(ask births.pftrace "SELECT count(*) FROM io WHERE op = 'openat' AND path = '/dev/null'")" 10000
-  equals "${name}_processes" "$(ask births.pftrace "SELECT count(*) FROM process WHERE name = 'play' AND pid > 0")" 7001
-  check "${name}_told" grep -qE ' 7001 processes' "${name}_10000.err"
+  equals "${name}_seen" "$(ask short_lived.pftrace "SELECT count(*) FROM slice WHERE name = 'fork' AND category = 'process'")" 7000
+  equals "${name}_calls" "$(ask short_lived.pftrace "SELECT count(*) FROM io WHERE op = 'openat' AND path = '/dev/null'")" 10000
+  equals "${name}_processes" "$(ask short_lived.pftrace "SELECT count(*) FROM process WHERE name = 'play' AND pid > 0")" 7001
+  check "${name}_reported" grep -qE ' 7001 processes' "${name}_10000.err"
   check "${name}_memory" test "${few:-0}" -gt 0 -a $((many * 2)) -le $((few * 4))
-  check "${name}_valid" "$STAVE" validate -q births.pftrace
+  check "${name}_valid" "$STAVE" validate -q short_lived.pftrace
 done

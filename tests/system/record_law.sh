@@ -5,7 +5,7 @@
 . "$SRC/tests/harness/cli.sh"
 . "$SRC/tests/harness/kernel.sh"
 
-# Two threads that use the same descriptors in turn: each read and each close has the file that it was, which its size tells.
+# Two threads that use the same descriptors in turn: each read and each close has the right file, which its size shows.
 mkdir swap; for i in $(seq 1 8); do head -c $((i * 100)) /dev/zero >"swap/f$i"; done
 run_any swap 0 "$STAVE" record -q --strict --no-block --no-page-cache --interval 0 --calls files -o swap.pftrace -- "$play" swap 2 "$TMP/swap" 50000
 equals swap_reads "$(ask swap.pftrace "SELECT count(*), sum(path = '$TMP/swap/f' || (bytes / 100)) FROM io WHERE op = 'pread64' AND bytes % 100 = 0")" "100000,100000" # libc.so's have odd sizes

@@ -45,7 +45,7 @@ joined() { # It joins a process that runs beside it: its open files are known, i
   equals "${h}_joined_pid" "$(pids joined.pftrace bash)" "$(cat own)"
 }
 
-outside() { # The recorder outside, the command in a container: its own pid is told, too, where the kernel's memory can be read.
+outside() { # The recorder outside, the command in a container: its own pid is recorded, too, where the kernel's memory can be read.
   local h=$1
   run_any "${h}_outside" 0 "$STAVE" record --hooks "$h" -q --strict -o out.pftrace -- unshare -pf --mount-proc sh -c 'cat file; sh -c "exec sleep 0"'
   equals "${h}_outside_calls" "$(opens out.pftrace file)" 1
@@ -104,7 +104,7 @@ equals foreign_proc_own "$(findmnt -n -o TARGET -t proc | sort | uniq -d)" ''
 run_any others 0 unshare -mC "$STAVE" record -q --strict -o others.pftrace -- unshare -U cat file
 equals others_calls "$(opens others.pftrace file)" 1
 
-# The root of a user namespace is none: it is told so, and the command runs all the same.
+# The root of a user namespace has no rights: stave reports this and runs the command all the same.
 if unshare -Ur true 2>/dev/null; then
   run_any user 0 unshare -Ur "$STAVE" record -o user.pftrace -- cat file
   check user_said grep -q "without system calls and block I/O: .*not permitted" user.err

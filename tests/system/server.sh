@@ -125,7 +125,7 @@ outside quotas "$port"
 # A port that is taken is found before anything is made, whichever of the two it is.
 printf '%s\n' 'name: mlp' 'model: mlp.safetensors' 'trace_enabled: true' "trace_output: $TMP/never" >port.yml
 run_any port_taken 4 timeout 60 "$server" -c port.yml -a "127.0.0.1:$port"
-check port_taken_told grep -q "cannot listen on 127.0.0.1:$port" port_taken.err
+check port_taken_reported grep -q "cannot listen on 127.0.0.1:$port" port_taken.err
 printf '%s\n' "metrics_port: $port" >>port.yml
 run_any metrics_port_taken 4 timeout 60 "$server" -c port.yml -a 127.0.0.1:0
 check port_taken_makes_nothing test ! -e never
@@ -149,26 +149,26 @@ if grep -q '^listening' server.err; then
 else skip opencl "no OpenCL device: $(tail -n 1 server.err)"; wait $pid; fi
 
 # Configurations that make no sense: one line with the place, and exit code 2.
-bad() { printf '%s\n' "${@:3}" >bad.yml; run_any "bad_$1" 2 timeout 60 "$server" -c bad.yml; check "bad_$1_told" grep -q "$2" "$TMP/bad_$1.err"; }
+bad() { printf '%s\n' "${@:3}" >bad.yml; run_any "bad_$1" 2 timeout 60 "$server" -c bad.yml; check "bad_$1_reported" grep -q "$2" "$TMP/bad_$1.err"; }
 bad unknown 'bad.yml:3: .*trace_enabled' 'name: m' 'model: mlp.safetensors' 'trace_enable: true'
 bad nested 'bad.yml:4: .*trace_output' 'name: m' 'model: mlp.safetensors' 'batching:' '  trace_ouput: /tmp'
 bad file 'omit the filename' 'name: m' 'model: mlp.safetensors' "trace_output: $TMP/x.json"
 printf 'name: m\n\tmodel: x\n' >tab.yml
 run_any bad_tab 3 timeout 60 "$server" -c tab.yml
-check bad_tab_told grep -q 'tab.yml:2:' bad_tab.err
+check bad_tab_reported grep -q 'tab.yml:2:' bad_tab.err
 bad dims 'dims' 'name: m' 'model: mlp.safetensors' 'inputs: [{name: input, data_type: TYPE_FP32, dims: [1, 31]}]'
 bad address 'HOST:PORT' 'name: m' 'model: mlp.safetensors' 'address: nowhere'
 run_any bad_nothing 2 timeout 60 "$server"
 run_any bad_missing 3 timeout 60 "$server" -c nowhere.yml
-check bad_missing_told grep -q 'nowhere.yml' bad_missing.err
+check bad_missing_reported grep -q 'nowhere.yml' bad_missing.err
 run_any bad_option 2 timeout 60 "$server" -c mlp.yml --trace
-check bad_option_told grep -q "stave-server --help" bad_option.err
+check bad_option_reported grep -q "stave-server --help" bad_option.err
 run_any bad_operand 2 timeout 60 "$server" --keys extra
 bad limit 'bad.yml:3: .*max_pending_bytes is smaller' 'name: m' 'model: mlp.safetensors' 'max_pending_bytes: 2048'
 bad limit_unknown 'bad.yml:3: .*max_pending_bytes' 'name: m' 'model: mlp.safetensors' 'max_pending_byte: 2048'
 printf 'name: m\nmodel: nowhere.safetensors\n' >gone.yml
 run_any bad_gone 3 timeout 60 "$server" -c gone.yml
-check bad_gone_told grep -q 'gone.yml:2: .*nowhere.safetensors' bad_gone.err
+check bad_gone_reported grep -q 'gone.yml:2: .*nowhere.safetensors' bad_gone.err
 head -c 100 mlp.safetensors >torn.safetensors
 printf 'name: m\nmodel: torn.safetensors\n' >torn.yml
 run_any bad_model 3 timeout 60 "$server" -c torn.yml
@@ -179,7 +179,7 @@ run_any load_nobody 4 $load -u http://127.0.0.1:1 -w 0
 run_any load_bad_url 2 $load -u ftp://x/y
 printf 'delta_us,repeat\nsoon,1\n' >bad.csv
 run_any load_bad_schedule 3 $load --schedule-csv bad.csv
-check load_bad_schedule_told grep -q 'bad.csv:2' load_bad_schedule.err
+check load_bad_schedule_reported grep -q 'bad.csv:2' load_bad_schedule.err
 
 # The sample models are what their script makes.
 mkdir made; check models_made "$python" make_models.py --folder made

@@ -322,7 +322,7 @@ def slow(port):
         held.append(s)
     check("slow_others_are_served", is_live(port) and ask(port, "mlp", [1, 32], [0.5] * 32)[0] == 200)
     answers = [reply(s) for s in held]
-    check("slow_are_told", all(status == 408 for status, _ in answers), [a for a in answers if a[0] != 408][:2])
+    check("slow_are_reported", all(status == 408 for status, _ in answers), [a for a in answers if a[0] != 408][:2])
     check("slow_are_closed", all(closed(s) for s in held))
     dripping = connect(port)
     dripping.sendall(post)

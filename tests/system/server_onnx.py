@@ -153,8 +153,8 @@ def numbers(port):
 
 def broken(port):
     status, answer = ask(port, "broken", 1, [4], [1.0, 2.0, 3.0, 4.0])
-    check("onnx_broken_is_told", status == 500 and "error" in answer, (status, answer))
-    # Three rows make four: more than there is room for.
+    check("onnx_broken_is_reported", status == 500 and "error" in answer, (status, answer))
+    # Three rows are padded to four: more than a slot holds.
     status, answer = ask(port, "broken", 3, [4], [1.0] * 12)
     check("onnx_more_rows_out_than_in", status == 500 and "error" in answer, (status, answer))
 

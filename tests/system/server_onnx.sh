@@ -16,7 +16,7 @@ for name in *.onnx; do name=${name%.onnx}; printf 'name: %s\nmodel: %s.onnx\nbat
 # refused NAME EXIT WORDS CONFIG [VARIABLE=VALUE]: one line that says WORDS.
 refused() {
   run_any "$1" "$2" env "${5:-LC_ALL=C}" timeout 60 "$server" -c "$4"
-  check "$1_told" grep -q "$3" "$1.err"
+  check "$1_reported" grep -q "$3" "$1.err"
   check "$1_one_line" test "$(wc -l <"$1.err")" = 1
 }
 
@@ -78,7 +78,7 @@ stop onnx
 check onnx_batches grep -q '"cpu"' out/batching_trace_summary.csv
 check onnx_no_opencl sh -c '! grep -q "\"opencl\"" out/batching_trace_summary.csv'
 
-# A model that loads and fails: each request is told, the server lives on.
+# A model that loads and fails: each request gets an error, the server continues.
 printf '%s\n' 'trace_enabled: true' "trace_output: $TMP/broken" 'trace_plots: false' >>broken.yml
 start broken.yml
 outside broken "$port"

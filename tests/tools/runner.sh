@@ -33,7 +33,7 @@ script broken <<<'echo ok one; no_such_command; echo ok two'
 counts says_something_on_stderr 1 '2 passed, 1 failed, 0 skipped' -f broken
 check stderr_is_shown grep -q '| .*no_such_command' said
 
-# What the shell says while a script of the harness is at work: an expression that is wrong drops the check that it stands in.
+# What the shell says while a script of the harness is at work: an expression that is wrong drops the check that contains it.
 mkdir -p tree/tests/harness tree/build && cp "$SRC/tests/harness/cli.sh" tree/tests/harness/ && cp tree/tools/check-layers tree/build/stave && chmod +x tree/build/stave
 harness() { { echo '#!/usr/bin/env bash'; echo '. "$SRC/tests/harness/cli.sh"'; cat; } | script broken; }
 harness <<'END'

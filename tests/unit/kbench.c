@@ -57,12 +57,12 @@ void kbench_put(struct kbench *k, unsigned ring, const void *record, size_t size
     k->rings[ring].producer = at + ((sizeof head + size + text_len + 7) & ~(uint64_t)7);
 }
 
-static size_t put_arg(const struct kbench *k, const struct sv_arg *a, char *to, size_t room)
+static size_t put_arg(const struct kbench *k, const struct sv_arg *a, char *to, size_t cap)
 {
     const char *key = sv_dict_text(k->dict, a->key).bytes;
     if (a->type == SV_ARG_TEXT)
-        return (size_t)snprintf(to, room, " %s=%.*s", key, (int)a->size, a->text);
-    return (size_t)snprintf(to, room, " %s=%lld", key, (long long)a->i);
+        return (size_t)snprintf(to, cap, " %s=%.*s", key, (int)a->size, a->text);
+    return (size_t)snprintf(to, cap, " %s=%lld", key, (long long)a->i);
 }
 
 static void put_line(struct kbench *k, const struct sv_event *e);
@@ -79,16 +79,16 @@ static void put_edges(struct kbench *k, const struct sv_event *e)
 
 static void put_line(struct kbench *k, const struct sv_event *e)
 {
-    size_t n = strlen(k->text), room = sizeof k->text;
+    size_t n = strlen(k->text), cap = sizeof k->text;
     const struct sv_track_info *track = &k->dict->tracks[e->track];
     const struct sv_track_info *parent = &k->dict->tracks[track->parent];
-    n += (size_t)snprintf(k->text + n, room - n, "%lld %s %s/%s %s", (long long)e->ts_ns,
+    n += (size_t)snprintf(k->text + n, cap - n, "%lld %s %s/%s %s", (long long)e->ts_ns,
                           sv_kind_name(e->kind), sv_dict_text(k->dict, parent->name).bytes,
                           sv_dict_text(k->dict, track->name).bytes,
                           sv_dict_text(k->dict, e->name).bytes);
     for (size_t i = 0; i < e->n_args; i++)
-        n += put_arg(k, &e->args[i], k->text + n, room - n);
-    snprintf(k->text + n, room - n, "\n");
+        n += put_arg(k, &e->args[i], k->text + n, cap - n);
+    snprintf(k->text + n, cap - n, "\n");
 }
 
 void kbench_once(struct kbench *k, bool fills_in)

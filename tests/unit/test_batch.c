@@ -28,7 +28,7 @@ TEST(finished_lists_stay_while_later_ones_grow)
     sv_batch_fini(&b);
 }
 
-TEST(more_arguments_than_fit_are_cut_and_told)
+TEST(more_arguments_than_fit_are_cut_and_reported)
 {
     struct sv_batch b;
     sv_batch_init(&b);

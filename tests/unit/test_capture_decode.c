@@ -144,15 +144,19 @@ static void put_exec(struct kbench *k, uint64_t ts, uint32_t pid, const char *te
     kbench_put(k, 1, &e, sizeof e, text, len, 0);
 }
 
-/* Both numbers of a process in a container are told, each process's own. */
+/* Process 10 starts process 12, which is pid 1 of a container. */
+static const struct sv_wire_fork container_fork = {
+    .head = {.kind = SV_WIRE_FORK, .tgid = 10, .tid = 10, .ts_ns = 30},
+    .tgid = 12,
+    .tid = 12,
+    .inner_tgid = 1,
+    .inner_namespace = 77};
+
+/* Both pids of a process in a container are recorded. */
 TEST(a_process_in_a_pid_namespace_of_its_own_has_two_numbers)
 {
     struct kbench *k = kbench_new(NULL);
-    struct sv_wire_fork f = {.head = {.kind = SV_WIRE_FORK, .tgid = 10, .tid = 10, .ts_ns = 30},
-                             .tgid = 12,
-                             .tid = 12,
-                             .inner_tgid = 1,
-                             .inner_namespace = 77};
+    struct sv_wire_fork f = container_fork;
     put_exec(k, 20, 10, "/bin/sh\0sh\0-x", 14);
     kbench_put(k, 1, &f, sizeof f, NULL, 0, 0);
     f.head.ts_ns = 40;
@@ -171,15 +175,11 @@ TEST(a_process_in_a_pid_namespace_of_its_own_has_two_numbers)
     kbench_free(k);
 }
 
-/* A number that is used again is another process: what the first one was is not told of it. */
+/* A pid that is used again is another process: it does not get the data of the first one. */
 TEST(a_number_that_is_used_again_has_the_new_process_s_command)
 {
     struct kbench *k = kbench_new(NULL);
-    struct sv_wire_fork f = {.head = {.kind = SV_WIRE_FORK, .tgid = 10, .tid = 10, .ts_ns = 30},
-                             .tgid = 12,
-                             .tid = 12,
-                             .inner_tgid = 1,
-                             .inner_namespace = 77};
+    struct sv_wire_fork f = container_fork;
     struct sv_wire_exit x = {.head = {.kind = SV_WIRE_EXIT, .tgid = 12, .tid = 12, .ts_ns = 50},
                              .is_last = 1};
     put_exec(k, 20, 10, "/bin/sh\0sh\0-x", 14);

@@ -107,7 +107,7 @@ TEST(a_close_that_is_late_has_its_own_path_whatever_came_between)
     kbench_free(k);
 }
 
-/* Closes that came late make room for those that come later still. */
+/* Late closes are dropped in favour of later ones. */
 TEST(closes_that_have_come_are_no_longer_waited_for)
 {
     struct kbench *k = kbench_new(NULL);
@@ -263,7 +263,7 @@ TEST(close_range_that_only_marks_marks_what_was_open_when_it_began)
     kbench_free(k);
 }
 
-/* The book says /a, the kernel says that it is another file: then no path is right. It is /a again where the kernel says so. */
+/* The descriptor was /a, but the kernel reports another inode: no path is recorded. It is /a again where the kernel reports its inode. */
 TEST(a_descriptor_that_is_another_file_has_no_path)
 {
     struct kbench *k = kbench_new(NULL);
@@ -316,8 +316,8 @@ TEST(calls_on_what_is_not_open_change_nothing)
     kbench_free(k);
 }
 
-/* Where records were lost a close may never come: what waits for one makes room. */
-TEST(what_waits_for_a_lost_close_makes_room)
+/* Where records were lost a close may never come: what waits for one is dropped. */
+TEST(what_waits_for_a_lost_close_is_dropped)
 {
     struct kbench *k = kbench_new(NULL);
     struct sv_file *held = NULL;

@@ -79,7 +79,7 @@ TEST(amd_gpus_by_sysfs)
     put("class/drm/card0/device/hwmon/hwmon3/temp1_input", "65000\n");
     put("class/drm/card1/device/vendor", "0x8086\n"); /* somebody else's */
     put("class/drm/card1/device/gpu_busy_percent", "1\n");
-    put("class/drm/card2/device/vendor", "0x1002\n"); /* tells little */
+    put("class/drm/card2/device/vendor", "0x1002\n"); /* has few values */
     put("class/drm/card2/device/gpu_busy_percent", "5\n");
     put("class/drm/card0-DP-1/device/vendor", "0x1002\n"); /* a connector */
     put("class/drm/card0-DP-1/device/gpu_busy_percent", "99\n");

@@ -24,7 +24,7 @@ TEST(odd_paths_stay_within_bounds)
     CHECK_UINT_EQ(sv_redact_path(&r, "", 0, to, sizeof to), 0);
     CHECK_UINT_EQ(sv_redact_path(&r, "//", 2, to, sizeof to), 2);
     CHECK_UINT_EQ(sv_redact_path(&r, "/a/b", 4, to, sizeof to),
-                  2 + SV_REDACT_TOKEN); /* no room for the second */
+                  2 + SV_REDACT_TOKEN); /* the second does not fit */
     CHECK_UINT_EQ(sv_redact_path(&r, "pipe:[17]", 9, to, sizeof to), 9);
     CHECK_MEM_EQ(to, "pipe:[17]", 9);
     CHECK(sv_redact_init(&r));

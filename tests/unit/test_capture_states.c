@@ -74,7 +74,7 @@ static void put_wake(struct kbench *k, uint64_t ts, uint32_t waker, const char c
     kbench_put(k, 0, &w, sizeof w, NULL, 0, 0);
 }
 
-TEST(who_woke_a_thread_is_told_unless_it_was_an_interrupt_of_an_idle_cpu)
+TEST(who_woke_a_thread_is_reported_unless_it_was_an_interrupt_of_an_idle_cpu)
 {
     struct kbench *k = kbench_new(NULL);
     put(k, 0, 90, 11, SV_STATE_SLEEPING);

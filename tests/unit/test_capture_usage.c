@@ -138,7 +138,7 @@ TEST(broken_and_missing_files_give_no_values)
     close_bench(&t);
 }
 
-/* Nobody told its end: /proc, which had it, has not had it for some seconds. */
+/* No exit was recorded: the process has been missing from /proc for some seconds. */
 TEST(a_process_that_is_gone_from_proc_has_ended)
 {
     struct bench t;

@@ -254,13 +254,13 @@ static struct sv_event make_open_flow(size_t i, struct sv_arg *a)
     return e;
 }
 
-TEST(flows_past_the_bound_are_told_not_guessed)
+TEST(flows_past_the_bound_are_reported_not_guessed)
 {
     struct sv_dict *d = sv_dict_new();
     sv_dict_process(d, 0, 1);
     sv_dict_cstr(d, "name");
     struct sv_check check;
-    /* Flows that ended make room for others. */
+    /* Flows that ended are replaced by others. */
     push_many(sv_check_new(d, 0, 0, &check), (size_t)SV_CHECK_FLOWS_MAX * 6, make_flow);
     CHECK_STR_EQ(found(&check, d), "");
     /* Open ones do not. */
@@ -279,7 +279,7 @@ static struct sv_event make_begin(size_t i, struct sv_arg *a)
                              .ts_ns = (int64_t)i};
 }
 
-TEST(nesting_past_the_bound_is_told_not_guessed)
+TEST(nesting_past_the_bound_is_reported_not_guessed)
 {
     struct sv_dict *d = sv_dict_new();
     sv_dict_process(d, 0, 1);

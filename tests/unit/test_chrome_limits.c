@@ -1,4 +1,4 @@
-/* The Chrome reader at its limits: deep, long and many things are kept in part and told; damage never costs more than its bytes. */
+/* The Chrome reader at its limits: deep, long and many things are kept in part and reported; damage never costs more than its bytes. */
 #include "chrome_text.h"
 
 #include "core/files/input.h"

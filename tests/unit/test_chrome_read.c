@@ -1,6 +1,6 @@
 /* The Chrome reader: every phase, every form, every leniency with its position; limits; damage never costs more than its bytes.
  *
- * Inputs stand in single quotes here, which become double ones before they are read. Every row is read at once and again in
+ * Inputs are written with single quotes here, which become double ones before they are read. Every row is read at once and again in
  * pieces, so that each token meets the end of the window once. */
 #include "chrome_text.h"
 

@@ -514,7 +514,7 @@ TEST(the_array_form_is_whole_after_every_flush)
     tear_down(&f);
 }
 
-/* Cut after any flush, a file is whole again when another writer goes on with it: with nothing but an end, and with an event before that. */
+/* Cut after any flush, a file is whole again when another writer continues with it: with nothing but an end, and with an event before that. */
 TEST(a_cut_file_goes_on)
 {
     static const char *const dialects[] = {NULL, "array"};

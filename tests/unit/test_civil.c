@@ -170,7 +170,7 @@ TEST(summer_time)
     CHECK_INT_EQ(sv_zone_utc(z, 4599, INT64_MIN), 999);
     CHECK_INT_EQ(sv_zone_utc(z, 8200, INT64_MIN), 1000);    /* the jump leaves 4600 … 8199 out */
     CHECK_INT_EQ(sv_zone_utc(z, 5000, INT64_MIN), 1400);    /* … they count on */
-    CHECK_INT_EQ(sv_zone_utc(z, 104000, INT64_MIN), 96800); /* told twice: the first time */
+    CHECK_INT_EQ(sv_zone_utc(z, 104000, INT64_MIN), 96800); /* occurs twice: the first time */
     CHECK_INT_EQ(sv_zone_utc(z, 104000, 99000), 100400);    /* … and the second */
     CHECK_INT_EQ(sv_zone_utc(z, 200000, INT64_MIN), 196400);
     sv_zone_free(z);

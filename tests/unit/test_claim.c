@@ -25,26 +25,6 @@ static const char *in_scratch(const char *name)
     return to;
 }
 
-static void put_text(const char *path, const char *text)
-{
-    FILE *f = fopen(path, "w");
-    REQUIRE(f != NULL);
-    fputs(text, f);
-    fclose(f);
-}
-
-static const char *get_text(const char *path)
-{
-    static char text[8192];
-    FILE *f = fopen(path, "r");
-    if (!f)
-        return "(absent)";
-    size_t n = fread(text, 1, sizeof text - 1, f);
-    text[n] = '\0';
-    fclose(f);
-    return text;
-}
-
 static bool is_there(const char *path)
 {
     struct stat st;
@@ -55,7 +35,7 @@ static bool is_there(const char *path)
 static void change_line(const char *marker, const char *key, const char *line)
 {
     char text[8192], to[8192] = "";
-    snprintf(text, sizeof text, "%s", get_text(marker));
+    snprintf(text, sizeof text, "%s", test_read_file(marker));
     size_t n = strlen(key), at = 0;
     for (char *from = text, *end; (end = strchr(from, '\n')); from = end + 1) {
         *end = '\0';
@@ -64,7 +44,7 @@ static void change_line(const char *marker, const char *key, const char *line)
         if (use)
             at += (size_t)snprintf(to + at, sizeof to - at, "%s\n", use);
     }
-    put_text(marker, to);
+    test_write_file(marker, to);
 }
 
 /* A process that takes the claim, writes to the growing file, and is killed. */
@@ -78,7 +58,7 @@ static void leave_behind(const char *out, const char *session, const char *bytes
         if (sv_claim_take(&c, out, &wish, &err) < 0)
             _exit(1);
         if (bytes)
-            put_text(c.part, bytes);
+            test_write_file(c.part, bytes);
         _exit(0);
     }
     int status;
@@ -107,8 +87,8 @@ TEST(the_marker_says_who_and_reads_back)
     CHECK_UINT_EQ(back.whole_bytes, 123456);
     CHECK_INT_EQ(back.segment, 7);
     CHECK(strstr(back.command, "unit") != NULL);
-    CHECK(strncmp(get_text(c.marker), "stave-claim 1\nwhole 00000000000000123456\nkind listener\n",
-                  55) == 0);
+    CHECK(strncmp(test_read_file(c.marker),
+                  "stave-claim 1\nwhole 00000000000000123456\nkind listener\n", 55) == 0);
     CHECK(stat(c.marker, &st) == 0 && (st.st_mode & 0777) == 0600);
     REQUIRE(sv_claim_set_session(&c, "/dev/shm/stave/y", &err) == 0);
     sv_claim_whole(&c, 5);
@@ -167,13 +147,13 @@ TEST(long_unterminated_and_unknown_lines)
     REQUIRE(sv_claim_take(&c, out, &recorder, &err) == 0);
     sv_claim_keep(&c);
     char text[8192];
-    snprintf(text, sizeof text, "%s", get_text(c.marker));
+    snprintf(text, sizeof text, "%s", test_read_file(c.marker));
     size_t len = strlen(text);
     snprintf(text + len, sizeof text - len, "colour green\n");
-    put_text(c.marker, text); /* of a newer version */
+    test_write_file(c.marker, text); /* of a newer version */
     CHECK_INT_EQ(sv_claim_read(out, &back), SV_CLAIM_THERE);
     text[len + 5] = '\0';
-    put_text(c.marker, text);
+    test_write_file(c.marker, text);
     CHECK_INT_EQ(sv_claim_read(out, &back), SV_CLAIM_DAMAGED);
     memset(text + len, 'x', sizeof text - len); /* too long, with a line that ends just there */
     text[len + 1] = ' ';
@@ -181,15 +161,15 @@ TEST(long_unterminated_and_unknown_lines)
     text[SV_CLAIM_BYTES_MAX + 1] = ' ';
     text[sizeof text - 2] = '\n';
     text[sizeof text - 1] = '\0';
-    put_text(c.marker, text);
+    test_write_file(c.marker, text);
     CHECK_INT_EQ(sv_claim_read(out, &back), SV_CLAIM_DAMAGED);
     text[SV_CLAIM_BYTES_MAX - 2] = '\n';
     text[SV_CLAIM_BYTES_MAX - 1] = '\0';
-    put_text(c.marker, text);
+    test_write_file(c.marker, text);
     CHECK_INT_EQ(sv_claim_read(out, &back), SV_CLAIM_THERE);
-    put_text(c.marker, "");
+    test_write_file(c.marker, "");
     CHECK_INT_EQ(sv_claim_read(out, &back), SV_CLAIM_DAMAGED);
-    put_text(c.marker, "/dev/shm/stave-0/123-abc\n"); /* as it was before it had a version */
+    test_write_file(c.marker, "/dev/shm/stave-0/123-abc\n"); /* as it was before it had a version */
     CHECK_INT_EQ(sv_claim_read(out, &back), SV_CLAIM_DAMAGED);
 }
 
@@ -213,14 +193,14 @@ TEST(a_second_one_is_refused_and_hears_who)
     struct sv_claim c, second;
     struct sv_err err = {0};
     char who[64];
-    put_text(out, "finished before");
+    test_write_file(out, "finished before");
     REQUIRE(sv_claim_take(&c, out, &recorder, &err) == 0);
     CHECK_INT_EQ(sv_claim_take(&second, out, &recorder, &err), SV_EHELD);
     snprintf(who, sizeof who, "process %d (", (int)getpid());
     CHECK(strncmp(err.msg, who, strlen(who)) == 0);
     CHECK(strstr(err.msg, "unit") != NULL);
     CHECK(!is_there(c.part));
-    CHECK_STR_EQ(get_text(out), "finished before");
+    CHECK_STR_EQ(test_read_file(out), "finished before");
     sv_claim_release(&c);
     sv_err_clear(&err);
     CHECK_INT_EQ(sv_claim_take(&second, out, &recorder, &err), 0);
@@ -312,7 +292,7 @@ TEST(a_stale_claim_is_broken_once)
             waitpid(pids[i], &status, 0);
         }
         snprintf(path, sizeof path, "%s.part.%d", out, round);
-        CHECK_STR_EQ(get_text(path), bytes);
+        CHECK_STR_EQ(test_read_file(path), bytes);
     }
 }
 
@@ -330,9 +310,9 @@ TEST(what_a_killed_one_left_is_moved_aside_newest_last)
     REQUIRE(sv_claim_take(&c, out, &recorder, &err) == 0);
     CHECK(!is_there(c.part));
     snprintf(path, sizeof path, "%s.part.1", out);
-    CHECK_STR_EQ(get_text(path), "first");
+    CHECK_STR_EQ(test_read_file(path), "first");
     snprintf(path, sizeof path, "%s.part.2", out);
-    CHECK_STR_EQ(get_text(path), "second");
+    CHECK_STR_EQ(test_read_file(path), "second");
     snprintf(path, sizeof path, "%s.session.3", out);
     CHECK(is_there(path));
     snprintf(path, sizeof path, "%s.session.4", out);
@@ -375,14 +355,14 @@ TEST(all_claims_of_a_name_newest_first)
                                          ".session.10000", ".session.5.new", ".other.session.2"};
     for (size_t i = 0; i < TEST_COUNT(others); i++) {
         snprintf(path, sizeof path, "%s%s", out, others[i]);
-        put_text(path, "");
+        test_write_file(path, "");
     }
     CHECK_INT_EQ(sv_claims_each(out, note, &seen), 0);
     CHECK_INT_EQ(seen.n, 0);
     leave_behind(out, NULL, "a");
     leave_behind(out, NULL, "b");
     snprintf(path, sizeof path, "%s.session.12", out);
-    put_text(path, "damaged");
+    test_write_file(path, "damaged");
     REQUIRE(sv_claim_take(&c, out, &recorder, &err) == 0);
     CHECK_INT_EQ(sv_claims_each(out, note, &seen), 0);
     CHECK_INT_EQ(seen.n, 4);
@@ -401,11 +381,11 @@ TEST(a_growing_file_without_a_marker_is_kept)
     struct sv_claim c;
     struct sv_err err = {0};
     snprintf(path, sizeof path, "%s.part", out);
-    put_text(path, "all that is left");
+    test_write_file(path, "all that is left");
     REQUIRE(sv_claim_take(&c, out, &recorder, &err) == 0);
     CHECK(!is_there(path));
     snprintf(path, sizeof path, "%s.part.1", out);
-    CHECK_STR_EQ(get_text(path), "all that is left");
+    CHECK_STR_EQ(test_read_file(path), "all that is left");
     sv_claim_release(&c);
 }
 
@@ -474,8 +454,8 @@ TEST(planted_markers)
     leave_behind(out, NULL, NULL);
     REQUIRE(rename(marker, victim) == 0); /* a marker that would be stale, but lies elsewhere */
     char before[8192];
-    snprintf(before, sizeof before, "%s", get_text(victim));
-    put_text(part, "x");
+    snprintf(before, sizeof before, "%s", test_read_file(victim));
+    test_write_file(part, "x");
 
     REQUIRE(symlink(victim, marker) == 0);
     CHECK_INT_EQ(sv_claim_read(out, &c), SV_CLAIM_FOREIGN);
@@ -492,11 +472,11 @@ TEST(planted_markers)
     REQUIRE(mkdir(marker, 0700) == 0);
     CHECK_INT_EQ(take_beside(out, &err), SV_EHELD);
     rmdir(marker);
-    put_text(marker, before);
+    test_write_file(marker, before);
     chmod(marker, 0660); /* others could have written it */
     CHECK_INT_EQ(take_beside(out, &err), SV_EHELD);
-    CHECK_STR_EQ(get_text(victim), before);
-    CHECK_STR_EQ(get_text(part), "x");
+    CHECK_STR_EQ(test_read_file(victim), before);
+    CHECK_STR_EQ(test_read_file(part), "x");
     chmod(marker, 0600);
     CHECK_INT_EQ(take_beside(out, &err), 0);
 }
@@ -508,7 +488,7 @@ TEST(planted_growing_files)
     struct sv_err err = {0};
     snprintf(marker, sizeof marker, "%s.session", out);
     snprintf(part, sizeof part, "%s.part", out);
-    put_text(victim, "precious");
+    test_write_file(victim, "precious");
     REQUIRE(symlink(victim, part) == 0);
     CHECK_INT_EQ(take_beside(out, &err), SV_EHELD);
     CHECK(strstr(err.msg, part) != NULL);
@@ -517,7 +497,7 @@ TEST(planted_growing_files)
     REQUIRE(mkfifo(part, 0600) == 0);
     CHECK_INT_EQ(take_beside(out, &err), SV_EHELD);
     CHECK(!is_there(marker));
-    CHECK_STR_EQ(get_text(victim), "precious");
+    CHECK_STR_EQ(test_read_file(victim), "precious");
 }
 
 TEST(another_users_marker)
@@ -535,10 +515,10 @@ TEST(another_users_marker)
     CHECK_INT_EQ(take_beside(out, &err), SV_EHELD);
     CHECK(is_there(c.marker));
     unlink(c.marker);
-    put_text(c.part, "another user's");
+    test_write_file(c.part, "another user's");
     REQUIRE(chown(c.part, 65534, 65534) == 0);
     CHECK_INT_EQ(take_beside(out, &err), SV_EHELD);
-    CHECK_STR_EQ(get_text(c.part), "another user's");
+    CHECK_STR_EQ(test_read_file(c.part), "another user's");
 }
 
 TEST(names_that_cannot_be)
@@ -572,45 +552,45 @@ TEST(only_what_was_there_is_replaced)
     const char *out = in_scratch("t.json.gz"), *numbered = in_scratch("t.1.json.gz");
     struct sv_claim c;
     struct sv_err err = {0};
-    put_text(out, "old");
+    test_write_file(out, "old");
     REQUIRE(sv_claim_take(&c, out, &recorder, &err) == 0);
-    put_text(c.part, "new");
+    test_write_file(c.part, "new");
     REQUIRE(sv_claim_settle(&c, &err) == 0); /* an older file: replaced */
     CHECK_STR_EQ(c.out, out);
-    CHECK_STR_EQ(get_text(out), "new");
+    CHECK_STR_EQ(test_read_file(out), "new");
     CHECK(!is_there(c.marker) && !is_there(c.part));
 
     REQUIRE(sv_claim_take(&c, out, &recorder, &err) == 0);
-    put_text(c.part, "ours");
-    put_text(out, "theirs");
+    test_write_file(c.part, "ours");
+    test_write_file(out, "theirs");
     REQUIRE(sv_claim_settle(&c, &err) == 0);
     CHECK_STR_EQ(c.out, numbered);
-    CHECK_STR_EQ(get_text(out), "theirs");
-    CHECK_STR_EQ(get_text(numbered), "ours");
+    CHECK_STR_EQ(test_read_file(out), "theirs");
+    CHECK_STR_EQ(test_read_file(numbered), "ours");
     CHECK(!is_there(c.marker));
 
     unlink(out);
     REQUIRE(sv_claim_take(&c, out, &recorder, &err) == 0);
-    put_text(c.part, "again");
-    put_text(out, "theirs"); /* there was nothing */
+    test_write_file(c.part, "again");
+    test_write_file(out, "theirs"); /* there was nothing */
     REQUIRE(sv_claim_settle(&c, &err) == 0);
-    CHECK_STR_EQ(get_text(out), "theirs");
-    CHECK_STR_EQ(get_text(in_scratch("t.2.json.gz")), "again");
+    CHECK_STR_EQ(test_read_file(out), "theirs");
+    CHECK_STR_EQ(test_read_file(in_scratch("t.2.json.gz")), "again");
 }
 
-/* The rule holds for whoever recovers it later, too. */
+/* The rule holds for a later recovery, too. */
 TEST(recovery_knows_what_may_be_replaced)
 {
     const char *out = in_scratch("t.pftrace");
     struct sv_claim c;
     char name[1024];
-    put_text(out, "old");
+    test_write_file(out, "old");
     leave_behind(out, NULL, "killed");
     REQUIRE(sv_claim_read(out, &c) == SV_CLAIM_THERE);
     CHECK(c.found.is_known && c.found.exists);
     CHECK(sv_claim_free_name(&c, name, sizeof name));
     CHECK_STR_EQ(name, out);
-    put_text(in_scratch("new"), "newer");
+    test_write_file(in_scratch("new"), "newer");
     REQUIRE(rename(in_scratch("new"), out) == 0);
     CHECK(sv_claim_free_name(&c, name, sizeof name));
     CHECK_STR_EQ(name, in_scratch("t.1.pftrace"));
@@ -622,10 +602,10 @@ TEST(a_file_made_from_the_growing_one)
     struct sv_claim c;
     struct sv_err err = {0};
     REQUIRE(sv_claim_take(&c, out, &recorder, &err) == 0);
-    put_text(c.part, "growing");
-    put_text(made, "made of it");
+    test_write_file(c.part, "growing");
+    test_write_file(made, "made of it");
     REQUIRE(sv_claim_settle_as(&c, made, &err) == 0);
-    CHECK_STR_EQ(get_text(out), "made of it");
+    CHECK_STR_EQ(test_read_file(out), "made of it");
     CHECK(!is_there(c.part) && !is_there(c.marker));
 }
 
@@ -637,13 +617,13 @@ TEST(a_claim_that_was_lost_is_not_released)
     REQUIRE(sv_claim_take(&c, out, &(struct sv_claim_wish){.kind = SV_CLAIM_PROGRAM}, &err) == 0);
     unlink(c.marker);
     REQUIRE(sv_claim_take(&other, out, &recorder, &err) == 0);
-    put_text(other.part, "theirs");
+    test_write_file(other.part, "theirs");
     struct sv_claim late = c;
     CHECK_INT_EQ(sv_claim_settle(&late, &err), SV_EHELD);
     CHECK(!is_there(out));
     sv_claim_abandon(&c);
     CHECK(is_there(other.marker));
-    CHECK_STR_EQ(get_text(other.part), "theirs");
+    CHECK_STR_EQ(test_read_file(other.part), "theirs");
     sv_claim_release(&other);
     CHECK(!is_there(other.marker));
     REQUIRE(sv_claim_take(&c, out, &recorder, &err) == 0);
@@ -657,12 +637,12 @@ TEST(a_marker_that_was_removed_costs_nothing)
     const char *out = in_scratch("t.pftrace");
     struct sv_claim c;
     struct sv_err err = {0};
-    put_text(out, "old");
+    test_write_file(out, "old");
     REQUIRE(sv_claim_take(&c, out, &recorder, &err) == 0);
-    put_text(c.part, "new");
+    test_write_file(c.part, "new");
     unlink(c.marker);
     CHECK_INT_EQ(sv_claim_settle(&c, &err), 0);
-    CHECK_STR_EQ(get_text(out), "new");
+    CHECK_STR_EQ(test_read_file(out), "new");
 }
 
 TEST(a_claim_made_for_a_session_is_taken_over_by_it)

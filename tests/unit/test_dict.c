@@ -85,7 +85,7 @@ TEST(a_forgotten_track_gives_its_number_to_another)
     CHECK_UINT_EQ(d->n_tracks, n);
     CHECK(again == t || again == p);
     CHECK_INT_EQ(d->tracks[again].tid, 8);
-    CHECK(d->tracks[t].revision > revision); /* whoever kept something for the number sees it */
+    CHECK(d->tracks[t].revision > revision); /* caches by number can see it */
     CHECK_UINT_EQ(d->tracks[sv_dict_process_of(d, again)].desc, 0);
     CHECK_UINT_EQ(sv_dict_track(d, 99, NULL), n);
     sv_dict_free(d);

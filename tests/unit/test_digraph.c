@@ -63,7 +63,7 @@ TEST(levels_are_the_longest_ways)
     CHECK(with_circle > 20 && with_circle < 380);
 }
 
-TEST(equal_edges_count_once_and_own_ones_are_told)
+TEST(equal_edges_count_once_and_own_ones_are_reported)
 {
     struct sv_digraph g = {0};
     static const uint32_t edges[][2] = {{0, 2}, {0, 1}, {0, 2}, {1, 1}, {1, 2}, {0, 1}};

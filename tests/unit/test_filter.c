@@ -1,86 +1,18 @@
 /* The filter: windows over edges and slices, predicates, counters and flows; and that an open one is the identity. */
-#include "core/stream/stages.h"
 #include "model/filter.h"
-
-#include "tests/harness/gen_events.h"
-#include "tests/harness/test.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-struct fixture {
-    struct sv_dict *dict;
-    struct collect out;
-    sv_track a, b, c;
-    struct sv_arg values[64];
-};
+#include "stage_fixture.h"
 
 static void setup(struct fixture *f)
 {
-    memset(f, 0, sizeof *f);
-    f->dict = sv_dict_new();
-    f->a = sv_dict_thread(f->dict, 0, 1, 1);
+    setup_stage(f);
     f->b = sv_dict_thread(f->dict, 0, 2, 2);
     f->c = sv_dict_child(f->dict, sv_dict_process(f->dict, 0, 1), SV_TRACK_COUNTER,
                          sv_dict_cstr(f->dict, "C"));
-    f->dict->tracks[f->a].name = sv_dict_cstr(f->dict, "A");
     f->dict->tracks[f->b].name = sv_dict_cstr(f->dict, "B");
     f->dict->tracks[sv_dict_process(f->dict, 0, 1)].name = sv_dict_cstr(f->dict, "python");
 }
 
-static void teardown(struct fixture *f)
-{
-    collect_fini(&f->out);
-    sv_dict_free(f->dict);
-}
-
-/* "S A 10 5 x" slice for 5 ("-": unfinished), B begin, E end, I instant, F flow, N flow to the next slice, L loss for 5, C counter
- * with the value as name. A name may carry a category: x:cat. */
-static size_t parse(struct fixture *f, const char *text, struct sv_event *events)
-{
-    size_t n = 0;
-    for (const char *line = text; *line; n++) {
-        char kind, track, name[32] = "", dur[16] = "0";
-        long long ts;
-        int used = 0;
-        REQUIRE(sscanf(line, " %c %c %lld%n", &kind, &track, &ts, &used) == 3);
-        line += used;
-        if (kind == 'S' || kind == 'L') {
-            REQUIRE(sscanf(line, " %15[-0-9]%n", dur, &used) == 1);
-            line += used;
-        }
-        if (kind != 'E') {
-            REQUIRE(sscanf(line, " %31[a-z:0-9,]%n", name, &used) == 1);
-            line += used;
-        }
-        line += strspn(line, "; ");
-        static const char letters[] = "?BESICFL";
-        char *colon = strchr(name, ':');
-        if (colon)
-            *colon++ = '\0';
-        struct sv_event *e = &events[n];
-        *e = (struct sv_event){
-            .ts_ns = ts,
-            .track = track == 'A'   ? f->a
-                     : track == 'B' ? f->b
-                                    : f->c,
-            .kind = (uint8_t)(strchr(letters, kind == 'N' ? 'F' : kind) - letters),
-            .flags = kind == 'N' ? SV_BIND_NEXT : 0};
-        if (kind == 'C') {
-            f->values[n] = (struct sv_arg){.type = SV_ARG_INT, .i = strtoll(name, NULL, 10)};
-            e->args = &f->values[n];
-            e->n_args = 1;
-        } else {
-            e->name = sv_dict_cstr(f->dict, name);
-            e->cat = colon ? sv_dict_cstr(f->dict, colon) : 0;
-        }
-        e->dur_ns = dur[0] == '-' ? SV_UNFINISHED : strtoll(dur, NULL, 10);
-    }
-    return n;
-}
-
-/* The same form; [n marks a begin that was at n, ] an end that was cut. */
+/* As parse_events() reads it; [n marks a begin that was at n, ] an end that was cut. */
 static const char *format(struct fixture *f, struct sv_buf *b)
 {
     sv_buf_clear(b);
@@ -138,7 +70,7 @@ static void check_rows(const struct row *rows, size_t n)
         filter.names = one(&row->name);
         filter.pids = &row->pid;
         filter.n_pids = row->pid != 0;
-        size_t count = parse(&f, row->in, events);
+        size_t count = parse_events(&f, row->in, events);
         struct sv_err err = {0};
         CHECK_INT_EQ(
             push_events(events, count,
@@ -260,7 +192,7 @@ TEST(a_track_that_learns_its_name_is_judged_again)
     const char *glob = "late*";
     struct sv_filter filter = SV_FILTER_ALL;
     filter.tracks = one(&glob);
-    size_t n = parse(&f, "I A 1 x; I A 2 y", events);
+    size_t n = parse_events(&f, "I A 1 x; I A 2 y", events);
     REQUIRE(n == 2);
     struct sv_sink *s = sv_filter_new(f.dict, &filter, collect_sink(&f.out, SV_HAS_ANYTHING));
     CHECK_INT_EQ(s->write(s, events, 1, NULL), 0);
@@ -374,18 +306,13 @@ TEST(law_a_cut_stream_stands_on_its_own)
     }
 }
 
+static struct sv_sink *filter_before(struct sv_dict *dict, struct sv_sink *next)
+{
+    static const struct sv_filter filter = {.from_ns = 3000, .to_ns = INT64_MAX};
+    return sv_filter_new(dict, &filter, next);
+}
+
 TEST(failures_are_passed_on)
 {
-    struct gen g;
-    gen_make(&g,
-             &(struct gen_options){.seed = 5, .n = 3000, .shape = SV_HAS_EDGES, .extras = GEN_ALL});
-    struct collect c = {.fail_at = 500};
-    struct sv_filter filter = {.from_ns = 3000, .to_ns = INT64_MAX};
-    struct sv_err err = {0};
-    CHECK_INT_EQ(
-        gen_push(&g, sv_filter_new(g.dict, &filter, collect_sink(&c, SV_HAS_ANYTHING)), &err),
-        SV_EIO);
-    CHECK(c.closed && c.failed);
-    collect_fini(&c);
-    gen_fini(&g);
+    check_failure_is_passed_on(SV_HAS_EDGES, filter_before);
 }

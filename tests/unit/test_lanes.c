@@ -30,6 +30,12 @@ static uint32_t place(struct rig *r, struct sv_lane_slice s, struct sv_lane_loos
     return lane;
 }
 
+static void check_lane(struct rig *r, size_t row, struct sv_lane_slice s, uint32_t lane)
+{
+    CONTEXT("row %zu", row);
+    CHECK_UINT_EQ(place(r, s, NULL), lane);
+}
+
 TEST(whole_slices_that_cross_get_lanes)
 {
     static const struct {
@@ -45,16 +51,13 @@ TEST(whole_slices_that_cross_get_lanes)
     };
     struct rig r;
     open_rig(&r);
-    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
-        CONTEXT("row %zu", i);
-        CHECK_UINT_EQ(place(&r,
-                            (struct sv_lane_slice){.begin_ns = rows[i].begin,
-                                                   .end_ns = rows[i].end,
-                                                   .owner = i, /* whole ones are anybody's */
-                                                   .is_whole = true},
-                            NULL),
-                      rows[i].lane);
-    }
+    for (size_t i = 0; i < TEST_COUNT(rows); i++)
+        check_lane(&r, i,
+                   (struct sv_lane_slice){.begin_ns = rows[i].begin,
+                                          .end_ns = rows[i].end,
+                                          .owner = i, /* whole ones are anybody's */
+                                          .is_whole = true},
+                   rows[i].lane);
     const struct sv_track_info *lane = &r.dict->tracks[r.row->lanes[1].track];
     CHECK_INT_EQ(lane->kind, SV_TRACK_LANE);
     CHECK_UINT_EQ(lane->parent, r.track);
@@ -80,14 +83,11 @@ TEST(what_is_forgotten_is_not_crossed)
         {3, 8, 1},       /* crosses the first one, which is not */
         {1986, 1989, 0}, /* between the last two */
     };
-    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
-        CONTEXT("row %zu", i);
-        CHECK_UINT_EQ(place(&r,
-                            (struct sv_lane_slice){
-                                .begin_ns = rows[i].begin, .end_ns = rows[i].end, .is_whole = true},
-                            NULL),
-                      rows[i].lane);
-    }
+    for (size_t i = 0; i < TEST_COUNT(rows); i++)
+        check_lane(&r, i,
+                   (struct sv_lane_slice){
+                       .begin_ns = rows[i].begin, .end_ns = rows[i].end, .is_whole = true},
+                   rows[i].lane);
     sv_dict_free(r.dict);
 }
 
@@ -110,16 +110,13 @@ TEST(open_slices_nest_only_where_that_is_sure)
     };
     struct rig r;
     open_rig(&r);
-    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
-        CONTEXT("row %zu", i);
-        CHECK_UINT_EQ(place(&r,
-                            (struct sv_lane_slice){.begin_ns = rows[i].begin,
-                                                   .end_ns = rows[i].end,
-                                                   .owner = rows[i].owner,
-                                                   .nests = rows[i].nests},
-                            NULL),
-                      rows[i].lane);
-    }
+    for (size_t i = 0; i < TEST_COUNT(rows); i++)
+        check_lane(&r, i,
+                   (struct sv_lane_slice){.begin_ns = rows[i].begin,
+                                          .end_ns = rows[i].end,
+                                          .owner = rows[i].owner,
+                                          .nests = rows[i].nests},
+                   rows[i].lane);
     sv_dict_free(r.dict);
 }
 

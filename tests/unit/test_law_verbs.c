@@ -327,7 +327,7 @@ static bool cut(struct law *l)
 
 TEST(a_cut_of_the_file_is_the_file_of_the_cut)
 {
-    /* Left out is what edges tell at their end, which lies outside: whether there is one, and the CPU time. */
+    /* Left out is what an end edge outside of the window has: whether there is one, and the CPU time. */
     for_seeds(700, 50000, GEN_ALL & ~GEN_UNFINISHED, cut);
 }
 
@@ -344,7 +344,7 @@ static void add_to(struct sv_merge *m, const struct file *f, const char *name, i
     read_close(r, true);
 }
 
-/* Two files as one, told by way of a third. */
+/* Two files merged into a third, as text. */
 static const char *say_merged(struct law *l, struct sv_buf *text, const struct file *a,
                               const struct file *b, struct file *result)
 {
@@ -352,7 +352,7 @@ static const char *say_merged(struct law *l, struct sv_buf *text, const struct f
     struct sv_report report;
     struct sv_source *source;
     struct sv_dict *dict = sv_dict_new();
-    /* Perfetto has no step without a start, so a first step comes back as one: a flow that goes on in another file of the same machine would
+    /* Perfetto has no step without a start, so a first step comes back as one: a flow that continues in another file of the same machine would
      * begin anew there. */
     bool is_same = l->seed % 3 == 0 && !(l->shape & SV_HAS_FLOW_POINTS);
     struct sv_merge *m =

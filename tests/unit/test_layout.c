@@ -49,6 +49,20 @@ static const char *text_of(const struct sv_layout *l, struct sv_buf *b)
     return sv_buf_cstr(b);
 }
 
+/* The rectangles of a trace (as text) in a window of `width` pixels. */
+static void check_rects(const char *trace, int64_t from, int64_t to, double width,
+                        const char *expected)
+{
+    struct made m = make(trace);
+    struct sv_buf b;
+    sv_buf_init(&b, 4096);
+    struct sv_layout l = lay_out(&m, from, to, width);
+    CHECK_STR_EQ(text_of(&l, &b), expected);
+    sv_layout_fini(&l);
+    sv_buf_fini(&b);
+    fini(&m);
+}
+
 TEST(places_slices_by_time_and_depth)
 {
     struct made m = make("X 0 100 t outer\nX 10 30 t inner\nX 50 10 t second\nX 100 0 t end\n");
@@ -68,26 +82,14 @@ TEST(places_slices_by_time_and_depth)
 
 TEST(merges_what_is_narrower_than_a_pixel_and_names_the_longest)
 {
-    struct made m = make("X 0 1 t a\nX 2 3 t b\nX 6 1 t c\nX 50 20 t wide\nX 99 1 t last\n");
-    struct sv_buf b;
-    sv_buf_init(&b, 4096);
-    struct sv_layout l = lay_out(&m, 0, 100, 10);
-    CHECK_STR_EQ(text_of(&l, &b), "0:0-0.7*3 b, 0:5-7*1 wide, 0:9.9-10*1 last");
-    sv_layout_fini(&l);
-    sv_buf_fini(&b);
-    fini(&m);
+    check_rects("X 0 1 t a\nX 2 3 t b\nX 6 1 t c\nX 50 20 t wide\nX 99 1 t last\n", 0, 100, 10,
+                "0:0-0.7*3 b, 0:5-7*1 wide, 0:9.9-10*1 last");
 }
 
 TEST(an_unfinished_slice_reaches_the_edge)
 {
-    struct made m = make("B 10 t open\nX 0 5 u x\nX 90 10 u y\n");
-    struct sv_buf b;
-    sv_buf_init(&b, 4096);
-    struct sv_layout l = lay_out(&m, 0, 100, 100);
-    CHECK_STR_EQ(text_of(&l, &b), "0:10-100*1 open, 0:0-5*1 x, 0:90-100*1 y");
-    sv_layout_fini(&l);
-    sv_buf_fini(&b);
-    fini(&m);
+    check_rects("B 10 t open\nX 0 5 u x\nX 90 10 u y\n", 0, 100, 100,
+                "0:10-100*1 open, 0:0-5*1 x, 0:90-100*1 y");
 }
 
 TEST(the_whole_trace_holds_its_last_instant)

@@ -1,4 +1,4 @@
-/* base/output: a file appears whole or not at all, and the first failure is told. */
+/* base/output: a file appears whole or not at all, and the first failure is reported. */
 #include "core/base/buf.h"
 #include "core/files/output.h"
 #include "tests/harness/test.h"
@@ -12,26 +12,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static void put_file(const char *path, const char *text)
-{
-    FILE *f = fopen(path, "w");
-    REQUIRE(f != NULL);
-    fputs(text, f);
-    fclose(f);
-}
-
-static const char *get_file(const char *path)
-{
-    static char text[64];
-    FILE *f = fopen(path, "r");
-    if (f == NULL)
-        return "(absent)";
-    size_t n = fread(text, 1, sizeof text - 1, f);
-    text[n] = '\0';
-    fclose(f);
-    return text;
-}
 
 static size_t temporaries(void)
 {
@@ -48,15 +28,15 @@ TEST(appears_at_close)
     struct sv_err err = {0};
     struct sv_output *o;
     const char *path = test_scratch("out.json");
-    put_file(path, "old");
+    test_write_file(path, "old");
     umask(027);
     REQUIRE(sv_output_open(path, SV_OUTPUT_RENAME, SV_PLAIN, &o, &err) == SV_OK);
     sv_output_write(o, "new", 3);
     CHECK_INT_EQ(sv_output_flush(o, &err), SV_OK);
-    CHECK_STR_EQ(get_file(path), "old");
+    CHECK_STR_EQ(test_read_file(path), "old");
     CHECK_UINT_EQ(temporaries(), 1);
     CHECK_INT_EQ(sv_output_close(o, &err), SV_OK);
-    CHECK_STR_EQ(get_file(path), "new");
+    CHECK_STR_EQ(test_read_file(path), "new");
     CHECK_UINT_EQ(temporaries(), 0);
     struct stat st;
     REQUIRE(stat(path, &st) == 0);
@@ -68,18 +48,18 @@ TEST(discard_leaves_no_trace)
     struct sv_err err = {0};
     struct sv_output *o;
     const char *path = test_scratch("out.json");
-    put_file(path, "old");
+    test_write_file(path, "old");
     REQUIRE(sv_output_open(path, SV_OUTPUT_RENAME, SV_GZIP, &o, &err) == SV_OK);
     sv_output_write(o, "new", 3);
     sv_output_discard(o);
-    CHECK_STR_EQ(get_file(path), "old");
+    CHECK_STR_EQ(test_read_file(path), "old");
     REQUIRE(sv_output_open(path, SV_OUTPUT_DIRECT, SV_PLAIN, &o, &err) == SV_OK);
-    CHECK_STR_EQ(get_file(path), "");
+    CHECK_STR_EQ(test_read_file(path), "");
     sv_output_write(o, "new", 3);
     CHECK_INT_EQ(sv_output_flush(o, &err), SV_OK);
-    CHECK_STR_EQ(get_file(path), "new"); /* in place */
+    CHECK_STR_EQ(test_read_file(path), "new"); /* in place */
     sv_output_discard(o);
-    CHECK_STR_EQ(get_file(path), "(absent)");
+    CHECK_STR_EQ(test_read_file(path), "(absent)");
     CHECK_UINT_EQ(temporaries(), 0);
 }
 
@@ -88,14 +68,14 @@ TEST(links_stay_links)
     struct sv_err err = {0};
     struct sv_output *o;
     const char *real = test_scratch("real"), *link = test_scratch("link");
-    put_file(real, "old");
+    test_write_file(real, "old");
     REQUIRE(symlink(real, link) == 0);
     REQUIRE(sv_output_open(link, SV_OUTPUT_RENAME, SV_PLAIN, &o, &err) == SV_OK);
     sv_output_write(o, "new", 3);
     CHECK_INT_EQ(sv_output_close(o, &err), SV_OK);
     struct stat st;
     CHECK(lstat(link, &st) == 0 && S_ISLNK(st.st_mode));
-    CHECK_STR_EQ(get_file(real), "new");
+    CHECK_STR_EQ(test_read_file(real), "new");
 }
 
 TEST(long_names_fit)
@@ -108,7 +88,7 @@ TEST(long_names_fit)
     const char *path = test_scratch(name);
     REQUIRE(sv_output_open(path, SV_OUTPUT_RENAME, SV_PLAIN, &o, &err) == SV_OK);
     CHECK_INT_EQ(sv_output_close(o, &err), SV_OK);
-    CHECK_STR_EQ(get_file(path), "");
+    CHECK_STR_EQ(test_read_file(path), "");
 }
 
 TEST(places_that_cannot_be_written)
@@ -128,7 +108,7 @@ TEST(places_that_cannot_be_written)
     }
 }
 
-TEST(a_full_disk_is_told_once)
+TEST(a_full_disk_is_reported_once)
 {
     static const enum sv_compression forms[] = {SV_PLAIN, SV_GZIP};
     for (size_t f = 0; f < TEST_COUNT(forms); f++) {
@@ -197,7 +177,7 @@ TEST(a_growing_file_is_new_and_stays)
     struct stat st;
     const char *part = test_scratch("t.part"), *victim = test_scratch("victim");
     umask(0); /* others could not write it all the same */
-    put_file(victim, "precious");
+    test_write_file(victim, "precious");
     REQUIRE(symlink(victim, part) == 0);
     CHECK_INT_EQ(sv_output_open(part, SV_OUTPUT_GROW, SV_PLAIN, &o, &err), SV_EIO);
     unlink(part);
@@ -210,20 +190,20 @@ TEST(a_growing_file_is_new_and_stays)
     sv_output_write(o, "one two", 7);
     CHECK_INT_EQ(sv_output_flush(o, &err), SV_OK);
     sv_output_discard(o);
-    CHECK_STR_EQ(get_file(part), "one two");
+    CHECK_STR_EQ(test_read_file(part), "one two");
     REQUIRE(stat(part, &st) == 0);
     CHECK_UINT_EQ(st.st_mode & 0777, 0644);
-    CHECK_STR_EQ(get_file(victim), "precious");
+    CHECK_STR_EQ(test_read_file(victim), "precious");
 
     REQUIRE(sv_output_open_at(part, 4, &o, &err) == SV_OK);
     sv_output_write(o, "3", 1);
     CHECK_INT_EQ(sv_output_close(o, &err), SV_OK);
-    CHECK_STR_EQ(get_file(part), "one 3");
+    CHECK_STR_EQ(test_read_file(part), "one 3");
     CHECK_INT_EQ(sv_output_open_at(test_scratch("none"), 0, &o, NULL), SV_EIO);
     unlink(part);
     REQUIRE(symlink(victim, part) == 0);
     CHECK_INT_EQ(sv_output_open_at(part, 0, &o, NULL), SV_EIO);
-    CHECK_STR_EQ(get_file(victim), "precious");
+    CHECK_STR_EQ(test_read_file(victim), "precious");
     CHECK(stat(part, &st) == 0);
 }
 
@@ -241,7 +221,7 @@ static size_t fill(struct sv_output *o)
 }
 
 /* The limit of a file's size is met before anything is written past it, and the end still fits. */
-TEST(room_for_the_end)
+TEST(space_for_the_end)
 {
     enum { LIMIT = 100000, END = 20000 };
     struct sv_err err = {0};

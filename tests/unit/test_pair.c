@@ -1,45 +1,21 @@
 /* Pair: edges become slices, arguments of begin and end are joined, what does not match is counted. */
 #include "core/stream/args.h"
-#include "core/stream/stages.h"
-
-#include "tests/harness/gen_events.h"
-#include "tests/harness/test.h"
+#include "stage_fixture.h"
 
 #include <malloc.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct sv_event edge(int64_t ts_ns, unsigned kind, sv_track track, sv_str name)
 {
     return (struct sv_event){.ts_ns = ts_ns, .kind = (uint8_t)kind, .track = track, .name = name};
 }
 
-struct fixture {
-    struct sv_dict *dict;
-    struct sv_report report;
-    struct collect out;
-    sv_track a, b;
-    sv_str x, y, k, l;
-};
-
 static void setup(struct fixture *f)
 {
-    memset(f, 0, sizeof *f);
-    f->dict = sv_dict_new();
-    sv_report_init(&f->report);
-    f->a = sv_dict_thread(f->dict, 0, 1, 1);
-    f->b = sv_dict_thread(f->dict, 0, 1, 2);
+    setup_stage(f);
     f->x = sv_dict_cstr(f->dict, "x");
     f->y = sv_dict_cstr(f->dict, "y");
     f->k = sv_dict_cstr(f->dict, "k");
     f->l = sv_dict_cstr(f->dict, "l");
-}
-
-static void teardown(struct fixture *f)
-{
-    collect_fini(&f->out);
-    sv_report_fini(&f->report);
-    sv_dict_free(f->dict);
 }
 
 static void run(struct fixture *f, const struct sv_event *events, size_t n)
@@ -141,7 +117,7 @@ TEST(arguments_of_both_ends)
     f.dict->tracks[f.a].uuid = 0xa;
     CHECK_STR_EQ(
         dump(&text, f.dict, f.out.events, 1),
-        "1 1 slice #000000000000000a x  k=dict(1) x=int:1 thread_time:1000 l='new' x=int:2 "
+        "1 1 slice A#000000000000000a x  k=dict(1) x=int:1 thread_time:1000 l='new' x=int:2 "
         "thread_dur:600 flow:9\n");
     sv_buf_fini(&text);
     teardown(&f);
@@ -215,18 +191,14 @@ TEST(random_edges_are_all_accounted_for)
     }
 }
 
+static struct sv_sink *pair_before(struct sv_dict *dict, struct sv_sink *next)
+{
+    return sv_pair_new(dict, NULL, next);
+}
+
 TEST(failures_are_passed_on)
 {
-    struct gen g;
-    gen_make(&g,
-             &(struct gen_options){.seed = 5, .n = 3000, .shape = SV_HAS_EDGES, .extras = GEN_ALL});
-    struct collect c = {.fail_at = 500};
-    struct sv_err err = {0};
-    CHECK_INT_EQ(gen_push(&g, sv_pair_new(g.dict, NULL, collect_sink(&c, SV_HAS_ANYTHING)), &err),
-                 SV_EIO);
-    CHECK(c.closed && c.failed);
-    collect_fini(&c);
-    gen_fini(&g);
+    check_failure_is_passed_on(SV_HAS_EDGES, pair_before);
 }
 
 /* A stream of weeks: what was open and is closed costs nothing. Large blocks come from the heap, where a leak is seen

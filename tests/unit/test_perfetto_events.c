@@ -372,7 +372,7 @@ TEST(nesting_has_a_limit)
     done(&r, &f);
 }
 
-TEST(too_many_arguments_are_cut_and_told)
+TEST(too_many_arguments_are_cut_and_reported)
 {
     struct file f;
     struct read r;
@@ -634,7 +634,7 @@ TEST(a_state_ends_the_one_before_it)
     done(&r, &f);
 }
 
-TEST(an_event_without_type_is_dropped_and_told)
+TEST(an_event_without_type_is_dropped_and_reported)
 {
     struct file f;
     struct read r;
@@ -672,7 +672,7 @@ TEST(legacy_phases)
         {"T", SV_PF_LEGACY_LOCAL_ID, 5, "instant async"},
         {"p", SV_PF_LEGACY_LOCAL_ID, 5, "instant async"},
         {"F", SV_PF_LEGACY_GLOBAL_ID, 5, "end async"},
-        {"b", 0, 0, "begin thread"}, /* without id: told, and kept where it happened */
+        {"b", 0, 0, "begin thread"}, /* without id: reported, and kept where it happened */
         {"s", SV_PF_LEGACY_UNSCOPED_ID, 9, "flow thread flow_begin 9"},
         {"t", SV_PF_LEGACY_UNSCOPED_ID, 9, "flow thread flow 9"},
         {"f", SV_PF_LEGACY_UNSCOPED_ID, 9, "flow thread flow_end 9 next"},

@@ -222,7 +222,7 @@ TEST(a_file_without_such_times_has_no_trace_of_them)
     sv_report_fini(&w.report);
 }
 
-/* Snapshots, start times and the clock that the file's own time line stands for count from the origin, too. */
+/* Snapshots, start times and the clock that the file's own time line represents count from the origin, too. */
 TEST(clocks_and_processes_count_from_the_origin)
 {
     struct writing w;
@@ -262,7 +262,7 @@ TEST(clocks_and_processes_count_from_the_origin)
     sv_report_fini(&w.report);
 }
 
-/* A clock that nothing relates to others when the file begins: its name stands beside the file's own, and both count from the origin. */
+/* A clock that nothing relates to others when the file begins: its name is listed beside the file's own, and both count from the origin. */
 TEST(a_clock_that_is_related_late_counts_from_the_origin)
 {
     struct writing w;

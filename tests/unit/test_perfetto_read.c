@@ -73,7 +73,7 @@ TEST(a_file_cut_anywhere_gives_every_whole_packet)
     sv_buf_fini(&f.b);
 }
 
-TEST(garbage_between_packets_is_skipped_and_told)
+TEST(garbage_between_packets_is_skipped_and_reported)
 {
     static const struct {
         const char *bytes;
@@ -527,7 +527,7 @@ TEST(lost_packets_are_events)
     done(&r, &f);
 }
 
-TEST(a_loss_at_the_end_is_told_too)
+TEST(a_loss_at_the_end_is_reported_too)
 {
     struct file f;
     struct read r;
@@ -738,7 +738,7 @@ TEST(without_any_snapshot_the_clock_in_use_is_the_trace_clock)
     done(&r, &f);
 }
 
-TEST(impossible_times_are_dropped_and_told)
+TEST(impossible_times_are_dropped_and_reported)
 {
     struct file f;
     struct read r;
@@ -814,7 +814,7 @@ TEST(machines_have_their_own_pids_and_clocks)
     done(&r, &f);
 }
 
-TEST(what_comes_before_a_cleared_state_is_used_and_told)
+TEST(what_comes_before_a_cleared_state_is_used_and_reported)
 {
     struct file f;
     struct read r;

@@ -120,7 +120,7 @@ TEST(arguments_of_every_type)
     stop();
 }
 
-TEST(nesting_deeper_than_readers_take_is_cut_and_told)
+TEST(nesting_deeper_than_readers_take_is_cut_and_reported)
 {
     size_t opened[100];
     start();
@@ -450,7 +450,7 @@ TEST(clocks_that_are_written)
         {SV_CLOCK_UNKNOWN, false, 11, ""},
         {77, false, 11, ""},
         {SV_CLOCK_REALTIME, true, 1, "snapshot 1={ 1=1 2=20 } 1={ 1=6 2=10 } 2=1\n"},
-        /* Perfetto expects BOOTTIME to be related: the file's own clock stands for the real one */
+        /* Perfetto expects BOOTTIME to be related: the file's own clock is used as the real one */
         {SV_CLOCK_MONOTONIC, true, 11, "snapshot 1={ 1=1 2=20 } 1={ 1=6 2=10 } 2=11 991=3\n"},
         {SV_CLOCK_TSC, false, 11, ""},
     };
@@ -569,7 +569,7 @@ TEST(names_that_come_late)
     stop();
 }
 
-TEST(a_track_that_changes_its_place_is_told_not_written)
+TEST(a_track_that_changes_its_place_is_reported_not_written)
 {
     start();
     sv_track a = track(60, SV_TRACK_CUSTOM, 0, "a"), b = track(61, SV_TRACK_CUSTOM, 0, "b");
@@ -626,7 +626,7 @@ TEST(everything_the_dictionary_knows_is_described)
 
 /* ---- windows ---- */
 
-/* Each window stands alone: cut the file at any marker and the rest decodes to the rest of the events. */
+/* Each window is self-contained: cut the file at any marker and the rest decodes to the rest of the events. */
 static void windows_row(enum sv_compression compression, unsigned n_tracks)
 {
     start();

@@ -34,7 +34,7 @@ static void die(struct sv_dict *dict, struct sv_sink *sink, const struct life *l
 {
     char name[32];
     snprintf(name, sizeof name, "process %lld.", (long long)number);
-    dict->tracks[l->process].name = sv_dict_cstr(dict, name); /* told after its last event */
+    dict->tracks[l->process].name = sv_dict_cstr(dict, name); /* set after its last event */
     sv_dict_touch(dict, l->process);
     sink->forget(sink, l->thread);
     sink->forget(sink, l->process);

@@ -59,8 +59,8 @@ TEST(a_slice_that_never_ends_has_only_its_begin)
     stop();
 }
 
-/* Where a known text stood stands another one, of the same length. */
-TEST(texts_are_told_apart_by_what_they_say_not_where_they_stand)
+/* Another text of the same length is at the address of a known one. */
+TEST(texts_are_compared_by_content_not_by_address)
 {
     char text[] = "/data/file.?";
     char wanted[64];

@@ -1,4 +1,4 @@
-/* Texts, axes, colours and the SVG painter: what all plots stand on. */
+/* Texts, axes, colours and the SVG painter: the base of all plots. */
 #include "plot/axis.h"
 #include "plot/cairo_paint.h"
 #include "plot/colors.h"
@@ -13,7 +13,7 @@ TEST(texts_are_cut_between_characters)
 {
     static const struct {
         const char *text;
-        double room;
+        double max_width;
         size_t fits;
         bool cut;
     } rows[] = {{"abc", 100, 3, false},
@@ -24,7 +24,7 @@ TEST(texts_are_cut_between_characters)
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         bool cut;
         CONTEXT("row %zu", i);
-        CHECK_UINT_EQ(sv_text_fit(rows[i].text, strlen(rows[i].text), 10, rows[i].room, &cut),
+        CHECK_UINT_EQ(sv_text_fit(rows[i].text, strlen(rows[i].text), 10, rows[i].max_width, &cut),
                       rows[i].fits);
         CHECK(cut == rows[i].cut);
     }

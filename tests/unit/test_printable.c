@@ -80,8 +80,8 @@ TEST(no_control_comes_out)
             continue;
         size_t n = sv_utf8_encode(text, c);
         struct sv_buf b;
-        uint8_t room[64];
-        b = (struct sv_buf){.data = room, .cap = sizeof room, .limit = sizeof room};
+        uint8_t bytes[64];
+        b = (struct sv_buf){.data = bytes, .cap = sizeof bytes, .limit = sizeof bytes};
         sv_buf_printable(&b, text, n);
         memcpy(shown, b.data, b.len);
         bool is_kept = b.len == n && memcmp(shown, text, n) == 0;

@@ -109,7 +109,7 @@ TEST(sequential_or_random)
          1, 1},
         {"1.1 read bytes=10\n1.2 read bytes=10\n1.3 read bytes=10\n", 2, 0},
         {"1.1 read bytes=10\n1.2 lseek ret=100\n1.3 read bytes=10\n", 0, 1},
-        /* A seek to where it stands moves nothing; the position is known from the opening on. */
+        /* A seek to the current position moves nothing; the position is known from the opening on. */
         {"1.0 openat ret=3\n1.1 read bytes=10\n1.2 lseek ret=10\n1.3 read bytes=10\n", 1, 0},
         {"1.1 read bytes=10\n", 0, 0},
         {"1.1 read bytes=10\n1.2 pread64 offset=7 bytes=10\n", 0, 0}, /* nothing to compare with */

@@ -15,7 +15,7 @@ TEST(long_lists_end_with_how_many_more)
     static const struct {
         int n;
         uint32_t limit;
-        const char *told; /* NULL: nothing */
+        const char *expected; /* NULL: nothing */
     } rows[] = {{255, 256, NULL},
                 {256, 256, NULL},
                 {257, 256, "(1 more items)"},
@@ -34,8 +34,8 @@ TEST(long_lists_end_with_how_many_more)
             for (int k = 0; k < rows[i].n; k++)
                 stave_args_int(&a, is_dict ? "k" : NULL, k);
             stave_args_end(&a);
-            if (rows[i].told)
-                CHECK(has(&a, rows[i].told));
+            if (rows[i].expected)
+                CHECK(has(&a, rows[i].expected));
             else
                 CHECK(!has(&a, "more items"));
             CHECK_UINT_EQ(a.depth, 0);
@@ -51,7 +51,7 @@ TEST(items_that_were_not_added_are_counted)
     stave_args_int(&a, NULL, 1);
     stave_args_more(&a, 999);
     stave_args_end(&a);
-    stave_args_more(&a, 7); /* nothing is open: nobody tells it */
+    stave_args_more(&a, 7); /* nothing is open: ignored */
     CHECK(has(&a, "(999 more items)"));
     CHECK(!has(&a, "(7 more"));
 }

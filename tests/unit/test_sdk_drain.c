@@ -316,7 +316,7 @@ TEST(random_bytes_never_hurt)
     }
 }
 
-TEST(losses_are_told_once)
+TEST(losses_are_reported_once)
 {
     static struct bench t; /* aligned as rings are, more than ASan does for the stack */
     open_bench(&t);

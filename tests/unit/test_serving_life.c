@@ -95,8 +95,8 @@ TEST(one_batch)
     sv_life_free(l);
 }
 
-/* A worker may be told before the submission, a response before both. */
-TEST(told_out_of_order)
+/* A worker may be reported before the submission, a response before both. */
+TEST(reported_out_of_order)
 {
     struct heard h = {0};
     struct sv_life *l = sv_life_new(NULL, hear, &h);

@@ -1,4 +1,4 @@
-/* A traced server whose heap is exhausted: its files end as of the last flush, its program goes on. */
+/* A traced server whose heap is exhausted: its files end as of the last flush, its program continues. */
 #include "tests/harness/test.h"
 
 #include <errno.h>

@@ -205,7 +205,7 @@ TEST(memory_stays_bounded)
     sv_sorter_free(s);
 }
 
-TEST(no_room_for_the_temporary_file)
+TEST(no_space_for_the_temporary_file)
 {
     setenv("TMPDIR", "/nonexistent/place", 1);
     struct gen g;
@@ -222,7 +222,7 @@ TEST(no_room_for_the_temporary_file)
     gen_fini(&g);
 }
 
-TEST(a_failing_sink_is_told_and_closed)
+TEST(a_failing_sink_is_reported_and_closed)
 {
     struct gen g;
     gen_make(&g, &(struct gen_options){.seed = 1, .n = 2000, .shape = ALL_SHAPES});

@@ -1,4 +1,4 @@
-/* What a stranger sends to `stave listen`: greetings, frames in pieces of any size, and the spool that keeps them whatever happens. */
+/* What any sender may send to `stave listen`: greetings, frames in pieces of any size, and the spool that keeps them whatever happens. */
 #include "files/open.h"
 #include "listen/sender.h"
 #include "tests/harness/test.h"
@@ -229,7 +229,7 @@ TEST(law_a_spool_of_every_size)
             struct seen s = look(r.fd);
             CHECK_UINT_EQ(s.events + s.lost, EVENTS);
             CHECK_UINT_EQ(s.cause, s.lost ? SV_SPOOL_LIMIT : SV_SPOOL_WHOLE);
-            CHECK_UINT_EQ(r.stream.taken, n); /* the sender goes on */
+            CHECK_UINT_EQ(r.stream.taken, n); /* the sender continues */
             CHECK((size_t)lseek(r.fd, 0, SEEK_END) <= limit);
             if (step == n) {
                 CHECK(s.events >= before);

@@ -304,7 +304,7 @@ TEST(flows_are_found_from_both_ends)
     drop(&f);
 }
 
-TEST(what_is_wrong_is_counted_and_told)
+TEST(what_is_wrong_is_counted_and_reported)
 {
     struct fixture f = load("E 1 t\nB 2 t a\nX 1 -5 u b\nE 3 v\nE 2 v");
     CHECK_UINT_EQ(f.trace->unmatched_ends, 3);

@@ -1,4 +1,4 @@
-/* Traces as text, for the tests of the store and of what stands on it: events in, tables out, one line each.
+/* Traces as text, for the tests of the store and of its users: events in, tables out, one line each.
  *
  *     B 10 t name [args]   E 20 t [args]   X 10 5 t name [args]   I 10 t name   C 10 t 1.5   L 10 5 t cause 3
  *     s 10 t 7   p 10 t 7   f 10 t 7 (flow points: begin, pass, end)   F 10 t 7 (end, binds to the next slice)

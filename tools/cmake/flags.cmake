@@ -45,7 +45,7 @@ target_link_options(sv_flags INTERFACE -Wl,-z,relro,-z,now -Wl,--as-needed)
 if(SV_SANITIZE)
   target_compile_options(sv_flags INTERFACE -fsanitize=${SV_SANITIZE} -fno-sanitize-recover=all)
   target_link_options(sv_flags INTERFACE -fsanitize=${SV_SANITIZE})
-elseif(SV_WERROR) # instrumented code confuses the compiler's flow analysis: there its warnings are only told
+elseif(SV_WERROR) # instrumented code confuses the compiler's flow analysis: there warnings are no errors
   target_compile_options(sv_flags INTERFACE -Werror)
 endif()
 if(SV_COUNT)

@@ -1,7 +1,7 @@
 # Libraries that other people's programs load by an environment variable (lib/inject/): libstave-<name>.so, beside the program in the build
 # and in LIBDIR/stave when installed. They call the public headers only.
 #
-#   sv_inject(<name> [what it stands on…])     from lib/inject/<name>/*.c
+#   sv_inject(<name> [what it links…])     from lib/inject/<name>/*.c
 #
 # The headers of NVTX and CUPTI come with a CUDA toolkit and need no GPU. -DSV_WITH_NVTX=OFF and -DSV_WITH_CUPTI=OFF leave the libraries out; SV_CUDA_ROOT
 # says where the toolkit is when it is not where they usually are.

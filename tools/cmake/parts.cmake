@@ -22,7 +22,7 @@ endfunction()
 
 # sv_run_path(<target> [folders…]): where something that is installed looks for libraries besides the system's folders, in the build tree and
 # installed alike. Otherwise CMake ends the build tree's run path with a colon, to make place for the one that it writes when it installs; an
-# empty element is the working directory, and whoever starts the program there loads what lies there.
+# empty element is the working directory, and a program that is started there loads what lies there.
 function(sv_run_path target)
   set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${ARGN}")
 endfunction()

@@ -1,4 +1,4 @@
-# stave-server and stave-load. The server stands on StarPU, libmicrohttpd, a BLAS and OpenCL; where one of them is absent it is left out, and
+# stave-server and stave-load. The server needs StarPU, libmicrohttpd, a BLAS and OpenCL; where one of them is absent it is left out, and
 # this says so. The load generator needs none of them.
 sv_dependency(starpu starpu-1.3 PROGRAM)
 sv_dependency(blas openblas PROGRAM)

@@ -36,23 +36,28 @@ foreach(source ${sources})
   add_dependencies(tests ${name})
 endforeach()
 
-# sv_sdk_program(<target> <folder in the binary directory> <sources…>): stands on libstave.so, as users do.
+# sv_sdk_program(<target> <folder in the binary directory> <sources…>): links libstave.so, as users do.
 function(sv_sdk_program target folder)
   add_executable(${target} EXCLUDE_FROM_ALL ${ARGN})
   target_link_libraries(${target} PRIVATE sv_flags stave_gpu stave Threads::Threads m)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder})
 endfunction()
 
+# sv_sdk_programs(<prefix of the targets> <folder> <target that needs them> <sources…>): one program per source, named like it.
+function(sv_sdk_programs prefix folder needed_by)
+  foreach(source ${ARGN})
+    get_filename_component(name ${source} NAME_WE)
+    sv_sdk_program(${prefix}_${name} ${folder} ${source})
+    set_target_properties(${prefix}_${name} PROPERTIES OUTPUT_NAME ${name})
+    if(name MATCHES "^serving")
+      target_link_libraries(${prefix}_${name} PRIVATE stave_serving)
+    endif()
+    add_dependencies(${needed_by} ${prefix}_${name})
+  endforeach()
+endfunction()
+
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/stress/*.c)
-foreach(source ${sources})
-  get_filename_component(name ${source} NAME_WE)
-  sv_sdk_program(stress_${name} tests/stress ${source})
-  set_target_properties(stress_${name} PROPERTIES OUTPUT_NAME ${name})
-  if(name MATCHES "^serving")
-    target_link_libraries(stress_${name} PRIVATE stave_serving)
-  endif()
-  add_dependencies(stress_programs stress_${name})
-endforeach()
+sv_sdk_programs(stress tests/stress stress_programs ${sources})
 
 # A collector uses the parts themselves, as commands do.
 add_executable(stress_collector EXCLUDE_FROM_ALL tests/stress/collector/collector.c)
@@ -91,15 +96,7 @@ set_target_properties(fake_nvml PROPERTIES PREFIX "" OUTPUT_NAME libnvidia-ml SU
 add_dependencies(system_programs fake_nvml)
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c ${PROJECT_SOURCE_DIR}/examples/*.cpp)
-foreach(source ${sources})
-  get_filename_component(name ${source} NAME_WE)
-  sv_sdk_program(example_${name} examples ${source})
-  set_target_properties(example_${name} PROPERTIES OUTPUT_NAME ${name})
-  if(name MATCHES "^serving")
-    target_link_libraries(example_${name} PRIVATE stave_serving)
-  endif()
-  add_dependencies(tests example_${name})
-endforeach()
+sv_sdk_programs(example examples tests ${sources})
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.c)
 foreach(source ${sources})

@@ -25,7 +25,7 @@ static struct {
     } events[EVENTS];
     uint64_t not_understood, without_times;
 } seen;
-static struct stave_args room; /* too large for the stack of a thread of others */
+static struct stave_args storage; /* too large for the stack of a thread of others */
 
 static stave_gpu_device_t device_of(struct cuda_decoder *d, uint32_t id)
 {
@@ -74,12 +74,13 @@ static void read_device(struct cuda_decoder *d, struct cuda_view v)
     }
     if (id >= DEVICES || seen.devices[id])
         return;
-    stave_args_init(&room);
-    stave_args_uint(&room, "memory bandwidth (kB/s)", CUDA_GET(v, DEVICE, globalMemoryBandwidth));
-    stave_args_uint(&room, "L2 bytes", CUDA_GET(v, DEVICE, l2CacheSize));
-    stave_args_uint(&room, "copy engines", CUDA_GET(v, DEVICE, numMemcpyEngines));
-    stave_args_bool(&room, "ECC", CUDA_GET(v, DEVICE, eccEnabled) != 0);
-    stave_args_bool(&room, "MIG", CUDA_GET(v, DEVICE, isMigEnabled) != 0);
+    stave_args_init(&storage);
+    stave_args_uint(&storage, "memory bandwidth (kB/s)",
+                    CUDA_GET(v, DEVICE, globalMemoryBandwidth));
+    stave_args_uint(&storage, "L2 bytes", CUDA_GET(v, DEVICE, l2CacheSize));
+    stave_args_uint(&storage, "copy engines", CUDA_GET(v, DEVICE, numMemcpyEngines));
+    stave_args_bool(&storage, "ECC", CUDA_GET(v, DEVICE, eccEnabled) != 0);
+    stave_args_bool(&storage, "MIG", CUDA_GET(v, DEVICE, isMigEnabled) != 0);
     uint32_t warp = (uint32_t)CUDA_GET(v, DEVICE, numThreadsPerWarp);
     seen.devices[id] = stave_gpu_device(
         id, &(struct stave_gpu_device_info){
@@ -95,7 +96,7 @@ static void read_device(struct cuda_decoder *d, struct cuda_view v)
                     (uint32_t)CUDA_GET(v, DEVICE, maxWarpsPerMultiprocessor) * warp,
                 .warp_size = warp,
                 .clock = d->clock,
-                .more = &room});
+                .more = &storage});
 }
 
 static void read_context(struct cuda_view v)
@@ -153,13 +154,13 @@ static void learn(struct cuda_decoder *d, enum cuda_record record, struct cuda_v
 
 /* ---- work ---- */
 
-/* More arguments, if there are any; the room is shared, thus one at a time. */
+/* More arguments, if there are any; the storage is shared, thus one at a time. */
 static struct stave_args *more_for(uint32_t correlation)
 {
-    stave_args_init(&room);
+    stave_args_init(&storage);
     if (correlation && seen.externals[correlation % EXTERNALS].correlation == correlation)
-        stave_args_uint(&room, "External id", seen.externals[correlation % EXTERNALS].id);
-    return &room;
+        stave_args_uint(&storage, "External id", seen.externals[correlation % EXTERNALS].id);
+    return &storage;
 }
 
 static struct stave_gpu_at place(struct cuda_decoder *d, uint64_t device, uint64_t context,
@@ -353,11 +354,11 @@ static void read_unified(struct cuda_decoder *d, struct cuda_view v)
     if (is_copy && has_times(&c.at)) {
         stave_gpu_add_copy(&c);
     } else if (!is_copy && kind < sizeof points / sizeof *points && points[kind]) {
-        stave_args_init(&room);
-        stave_args_uint(&room, "value", c.bytes);
-        stave_args_pointer(&room, "address", (const void *)(uintptr_t)c.from_address);
+        stave_args_init(&storage);
+        stave_args_uint(&storage, "value", c.bytes);
+        stave_args_pointer(&storage, "address", (const void *)(uintptr_t)c.from_address);
         c.at.name = points[kind];
-        c.at.more = &room;
+        c.at.more = &storage;
         stave_gpu_add_point(STAVE_GPU_CUSTOM, &c.at, 0);
     }
 }
@@ -417,13 +418,13 @@ static void read_pool(struct cuda_decoder *d, struct cuda_view v)
     at.name = names[operation < 4 ? operation : 0];
     at.correlation = CUDA_GET(v, POOL, correlationId);
     at.flags = STAVE_GPU_NO_FLOW;
-    stave_args_init(&room);
-    stave_args_pointer(&room, "pool", (const void *)(uintptr_t)CUDA_GET(v, POOL, address));
-    stave_args_uint(&room, "size", CUDA_GET(v, POOL, size));
-    stave_args_uint(&room, "in use", CUDA_GET(v, POOL, utilizedSize));
-    stave_args_uint(&room, "release threshold", CUDA_GET(v, POOL, releaseThreshold));
-    stave_args_uint(&room, "bytes to keep", CUDA_GET(v, POOL, minBytesToKeep));
-    at.more = &room;
+    stave_args_init(&storage);
+    stave_args_pointer(&storage, "pool", (const void *)(uintptr_t)CUDA_GET(v, POOL, address));
+    stave_args_uint(&storage, "size", CUDA_GET(v, POOL, size));
+    stave_args_uint(&storage, "in use", CUDA_GET(v, POOL, utilizedSize));
+    stave_args_uint(&storage, "release threshold", CUDA_GET(v, POOL, releaseThreshold));
+    stave_args_uint(&storage, "bytes to keep", CUDA_GET(v, POOL, minBytesToKeep));
+    at.more = &storage;
     if (has_times(&at))
         stave_gpu_add_point(STAVE_GPU_CUSTOM, &at, 0);
 }
@@ -479,15 +480,15 @@ static void read_overhead(struct cuda_decoder *d, struct cuda_view v)
     if (!track)
         track = stave_track(STAVE_PROCESS, "CUPTI overhead");
     int64_t begin = host_ns(d, start);
-    stave_args_init(&room);
+    stave_args_init(&storage);
     if (CUDA_GET(v, OVERHEAD, correlationId))
-        stave_args_uint(&room, "correlation", CUDA_GET(v, OVERHEAD, correlationId));
+        stave_args_uint(&storage, "correlation", CUDA_GET(v, OVERHEAD, correlationId));
     stave_emit(&(struct stave_event){.size = sizeof(struct stave_event),
                                      .kind = STAVE_KIND_COMPLETE,
                                      .track = track,
                                      .category = "overhead",
                                      .name = name,
-                                     .args = &room,
+                                     .args = &storage,
                                      .start_ns = begin,
                                      .dur_ns = host_ns(d, end) - begin});
 }

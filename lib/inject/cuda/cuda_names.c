@@ -16,7 +16,7 @@ struct known {
 };
 static struct known names[NAMES];
 
-typedef char *(*demangle_fn)(const char *name, char *room, size_t *size, int *status);
+typedef char *(*demangle_fn)(const char *name, char *storage, size_t *size, int *status);
 
 /* Of the C++ runtime, which programs with kernels have; without it names stay mangled. */
 static demangle_fn demangler(void)

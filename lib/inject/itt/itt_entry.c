@@ -63,7 +63,7 @@ unsigned long long itt_get_timestamp(void)
     return (unsigned long long)stave_now_ns();
 }
 
-/* ---- control: what ITT itself records; the rest of the session goes on ---- */
+/* ---- control: what ITT itself records; the rest of the session continues ---- */
 
 void itt_pause(void)
 {

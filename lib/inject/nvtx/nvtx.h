@@ -93,7 +93,7 @@ struct nvtx_domain *nvtx_domain_of(nvtxDomainHandle_t handle); /* NULL: the defa
 struct nvtx_domain *nvtx_domain_make(const char *name);
 void nvtx_category_name(struct nvtx_domain *d, uint32_t id, const char *name);
 const char *nvtx_category_find(const struct nvtx_domain *d, uint32_t id);
-/* NULL: too many or too long, or somebody else is making one right now. */
+/* NULL: too many or too long, or another thread is making one right now. */
 struct nvtx_name *nvtx_name_find(struct nvtx_domain *d, const char *text);
 /* The call place for these events, NULL without memory. */
 struct stave_site *nvtx_site_of(struct nvtx_event *e, enum stave_kind kind);

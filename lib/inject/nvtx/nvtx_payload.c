@@ -57,7 +57,7 @@ static struct nvtx_schema *schema_find(const struct nvtx_domain *d, uint64_t id)
     return s;
 }
 
-/* The newest of an id is found first: whoever registers it again means the new one. */
+/* The newest of an id is found first: a later registration replaces the earlier one. */
 static uint64_t publish(struct nvtx_domain *d, struct nvtx_schema *s, uint64_t id)
 {
     pthread_mutex_lock(&registering);

@@ -19,7 +19,7 @@
 #include "device_clock.h"
 #include "handles.h"
 
-extern cl_icd_dispatch cl_real; /* what the calls go on to */
+extern cl_icd_dispatch cl_real; /* the next layer or the driver */
 
 /* ---- what is known of handles (objects.c) ---- */
 

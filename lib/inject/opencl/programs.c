@@ -68,7 +68,7 @@ cl_program CL_API_CALL cl_on_clCreateProgramWithBuiltInKernels(cl_context contex
 
 typedef void(CL_CALLBACK *notify_fn)(cl_program, void *);
 
-/* The program's callback of a build that goes on after the call. */
+/* The program's callback of a build that continues after the call. */
 struct build {
     notify_fn notify;
     void *user;
@@ -257,26 +257,25 @@ cl_int CL_API_CALL cl_on_clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint i, c
 
 /* ---- waiting ---- */
 
-cl_int CL_API_CALL cl_on_clFlush(cl_command_queue queue)
+static cl_int end_and_drain(bool begun, cl_int status, cl_command_queue queue, enum cl_drain how)
 {
-    bool begun = cl_call_begin("clFlush");
-    cl_int status = cl_real.clFlush(queue);
     cl_call_end(begun, status);
     struct cl_queue *q = begun ? cl_queue_of(queue) : NULL;
     if (q)
-        cl_drain_queue(q, CL_DRAIN_SOME);
+        cl_drain_queue(q, how);
     return status;
+}
+
+cl_int CL_API_CALL cl_on_clFlush(cl_command_queue queue)
+{
+    bool begun = cl_call_begin("clFlush");
+    return end_and_drain(begun, cl_real.clFlush(queue), queue, CL_DRAIN_SOME);
 }
 
 cl_int CL_API_CALL cl_on_clFinish(cl_command_queue queue)
 {
     bool begun = cl_call_begin("clFinish");
-    cl_int status = cl_real.clFinish(queue);
-    cl_call_end(begun, status);
-    struct cl_queue *q = begun ? cl_queue_of(queue) : NULL;
-    if (q)
-        cl_drain_queue(q, CL_DRAIN_ALL);
-    return status;
+    return end_and_drain(begun, cl_real.clFinish(queue), queue, CL_DRAIN_ALL);
 }
 
 cl_int CL_API_CALL cl_on_clWaitForEvents(cl_uint n, const cl_event *events)

@@ -162,7 +162,8 @@ static PyObject *setup(PyObject *module, PyObject *args)
     if (st->auto_index < 0) {
         st->auto_index = PyUnstable_Eval_RequestCodeExtraIndex(free);
         if (st->auto_index < 0) {
-            PyErr_SetString(PyExc_RuntimeError, "stave.auto: no room in code objects");
+            PyErr_SetString(PyExc_RuntimeError,
+                            "stave.auto: no free slot for extra data in code objects");
             return NULL;
         }
     }

@@ -194,7 +194,7 @@ static void add_pair(struct stave_args *a, PyObject *key, PyObject *value, int d
     Py_XDECREF(text);
 }
 
-/* Items of a dictionary into what is open. A value's code may change it meanwhile: then the copy goes on. */
+/* Items of a dictionary into what is open. A value's code may change it meanwhile: then the copy continues. */
 static void add_items(struct stave_args *a, PyObject *dict, int depth)
 {
     PyObject *items = PyDict_Items(dict);

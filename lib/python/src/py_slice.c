@@ -82,7 +82,7 @@ void py_end(struct py_category *c, uint64_t begun, uint32_t track, const struct 
         stave_i_scope_end((uint32_t)begun);
 }
 
-/* A generator may be left in the middle, and go on when what was around it is over. */
+/* A generator may be left in the middle, and continue when what was around it is over. */
 static bool in_generator(void)
 {
     PyFrameObject *frame = PyEval_GetFrame(); /* borrowed */

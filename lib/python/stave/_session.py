@@ -31,7 +31,7 @@ def start(path=None, *, categories=None, buffer_bytes=0, full="block", compress=
     """Starts writing to `path` (.pftrace, .json, .json.gz, unix:PATH, tcp:HOST:PORT; %p pid, %h host, %r rank, %j job).
 
     full: what happens when events come faster than they can be written: "block" (wait: nothing is lost), "drop" (count them), "overwrite"
-    (flight recorder: stave.trigger() writes what it holds). A session started by STAVE_OUT goes on instead, and its file is used.
+    (flight recorder: stave.trigger() writes what it holds). A session started by STAVE_OUT continues instead, and its file is used.
     """
     if _State.path is not None:
         raise RuntimeError(f"stave: a trace is being written to {_State.path!r} already; sessions do not nest: stop it first")
@@ -61,7 +61,7 @@ def flush():
 
 
 def stop():
-    """The file is complete and has its name. A session started by STAVE_OUT goes on to the end of the program: it is flushed."""
+    """The file is complete and has its name. A session started by STAVE_OUT continues to the end of the program: it is flushed."""
     if _State.by_environment and _State.path is None and _stave.enabled():
         return flush()
     _State.path = None

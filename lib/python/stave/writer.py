@@ -46,7 +46,7 @@ class TraceWriter:
         self._is_dirty = False
         if self._path:
             if not self._path.removesuffix(".gz").removesuffix(".zst").endswith(_SUFFIXES):
-                raise ValueError(f"stave: {self._path}: expected a name that ends in {', '.join(_SUFFIXES)}, or with .gz or .zst behind it")
+                raise ValueError(f"stave: {self._path}: expected a name that ends in {', '.join(_SUFFIXES)}, or with .gz or .zst after it")
             atexit.register(self.close)
 
     @classmethod

@@ -207,7 +207,7 @@ static void at_own_time(struct sv_drain *d, struct sv_batch *b, struct sv_event 
         as_lost(d, b, e, now_ns);
 }
 
-/* What crossed the slice that ends here: each ends on its lane and goes on on another one. The batch has room. */
+/* What crossed the slice that ends here: each ends on its lane and continues on another one. The batch has space for them. */
 static void put_moved(struct sv_drain *d, struct sv_batch *b, struct sv_event *e,
                       const struct sv_track_edge *edge)
 {
@@ -313,7 +313,7 @@ static void damaged(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch
 
 /* Begins and ends on named tracks are in the plan, with all that they bring: all that a call site of this kind records. Whoever writes other
  * words into a ring (a begin by the place of an instant, two tracks) has damaged it. */
-enum planned { IS_PLANNED, HAS_CHANGED, HAS_NO_ROOM };
+enum planned { IS_PLANNED, HAS_CHANGED, HAS_NO_SPACE };
 
 static enum planned look_at_plan(const struct sv_drain *d, const struct sv_drain_ring *r,
                                  const struct sv_drain_site *s, const uint64_t *rec, uint64_t pos,
@@ -327,8 +327,8 @@ static enum planned look_at_plan(const struct sv_drain *d, const struct sv_drain
     *edge = sv_tracks_find(&d->tracks, r, pos);
     if (!*edge)
         return HAS_CHANGED;
-    bool has_room = (*edge)->n_moved == 0 || b->n + 2 * (size_t)(*edge)->n_moved <= SV_BATCH;
-    return has_room ? IS_PLANNED : HAS_NO_ROOM;
+    bool has_space = (*edge)->n_moved == 0 || b->n + 2 * (size_t)(*edge)->n_moved <= SV_BATCH;
+    return has_space ? IS_PLANNED : HAS_NO_SPACE;
 }
 
 /* Where the records of a ring are to be read from: at base + ((pos - origin) & mask), up to `end`. */
@@ -411,7 +411,7 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
         }
         struct sv_track_edge *edge = NULL;
         enum planned planned = look_at_plan(d, r, s, rec, pos, b, &edge);
-        if (planned == HAS_NO_ROOM) {
+        if (planned == HAS_NO_SPACE) {
             b->n--;
             break;
         }

@@ -151,7 +151,7 @@ static const void *text_bytes(unsigned type, uint64_t value)
 }
 
 /* Words and texts of a site with text. Texts may change under us (another thread's buffer): what is measured again is
- * cut to the room that was taken. Returns the end of the record. */
+ * cut to the space that was reserved. Returns the end of the record. */
 static uint64_t *put_texts(uint64_t *r, const struct stave_site *site, const uint64_t *values,
                            uint64_t bytes)
 {
@@ -162,9 +162,9 @@ static uint64_t *put_texts(uint64_t *r, const struct stave_site *site, const uin
             r[2 + i] = values[i];
             continue;
         }
-        size_t len = text_len(type, values[i]), room = (size_t)(end - at);
-        if (UNLIKELY(len > room))
-            len = type == STAVE_I_ARGS ? 0 : room;
+        size_t len = text_len(type, values[i]), left = (size_t)(end - at);
+        if (UNLIKELY(len > left))
+            len = type == STAVE_I_ARGS ? 0 : left;
         r[2 + i] = len | (uint64_t)(values[i] == 0) << 63;
         if (len)
             memcpy(at, text_bytes(type, values[i]), len);
@@ -173,7 +173,7 @@ static uint64_t *put_texts(uint64_t *r, const struct stave_site *site, const uin
     return (uint64_t *)(void *)at;
 }
 
-/* A begin on a named track gets to know which slice it is; its end gives back the room that was kept for it. */
+/* A begin on a named track learns which slice it is; its end releases the space that was reserved for it. */
 static inline __attribute__((always_inline)) uint32_t record(struct sv_thread *t, uint64_t word,
                                                              const struct stave_site *site,
                                                              const uint64_t *values,
@@ -231,7 +231,7 @@ uint32_t stave_i_emit(struct stave_site *site, const uint64_t *values)
 
 /* ---- ends ---- */
 
-/* There is room: the begin kept it. */
+/* There is space: the begin reserved it. */
 static inline void put_end(struct sv_thread *t, uint64_t head, uint64_t limit)
 {
     uint64_t *r = record_at(t, head);
@@ -250,7 +250,7 @@ void stave_i_scope_end(uint32_t begun)
         leave(t);
         return;
     }
-    if (UNLIKELY(begun != epoch())) { /* not in this session: give back the room that was kept */
+    if (UNLIKELY(begun != epoch())) { /* not in this session: release the reserved space */
         t->limit = limit + SV_RECORD_HEAD;
         leave(t);
         return;
@@ -258,7 +258,7 @@ void stave_i_scope_end(uint32_t begun)
     put_end(t, head, limit);
 }
 
-/* An end without arguments, or one for whose arguments there is no room, is a plain one. */
+/* An end without arguments, or one whose arguments do not fit, is a plain one. */
 void stave_i_scope_end_with(uint32_t begun, struct stave_site *site, const uint64_t *values)
 {
     struct sv_thread *t = sv_self;
@@ -419,7 +419,7 @@ void stave_i_close_on(struct stave_site *site, uint64_t slice, const uint64_t *v
     emit_on(site, values, &on);
 }
 
-/* The end of a block's slice finds room, as that of the thread's own slices does. */
+/* The end of a block's slice has reserved space, as that of the thread's own slices has. */
 enum { END_ON_BYTES = SV_RECORD_HEAD + 16 };
 
 uint64_t stave_i_scope_on(struct stave_site *site, const uint64_t *values)
@@ -446,5 +446,5 @@ void stave_i_scope_on_end(struct stave_site *site, stave_track_t track, uint64_t
         return;
     forget(t, slice);
     if (UNLIKELY(epoch() == 0 || emit_on(site, values, &on) == 0))
-        t->limit += END_ON_BYTES; /* the room that was kept */
+        t->limit += END_ON_BYTES; /* the reserved space */
 }

@@ -25,7 +25,7 @@ SHAPE(counter, STAVE_KIND_COUNTER, STAVE_I_TRACK, STAVE_I_DOUBLE);
 SHAPE(complete, STAVE_KIND_COMPLETE, STAVE_I_TRACK, STAVE_I_START, STAVE_I_DUR, STAVE_I_NAME,
       STAVE_I_CAT, STAVE_I_ARGS);
 
-/* On the thread's own track the end finds room, as that of a scope does. */
+/* On the thread's own track the end has reserved space, as that of a scope has. */
 static bool emit_begin(const uint64_t *values)
 {
     return values[0] == STAVE_THREAD ? stave_i_scope_on(&begin, values) != 0

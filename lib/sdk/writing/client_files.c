@@ -225,7 +225,7 @@ uint64_t sv_ring_pending(const struct sv_ring *r, const uint8_t *data)
     return n;
 }
 
-/* The ring as it is read from now on: behind what the output has of it. */
+/* The ring as it is read from now on: after what the output has of it. */
 static void add_to_drain(const struct sv_client_files *r, const struct sv_client_ring *m,
                          struct sv_drain *d, uint64_t round)
 {

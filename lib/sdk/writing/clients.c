@@ -82,11 +82,11 @@ static int meet(void *ctx, const char *name)
         if (errno == EPERM)
             refuse_one(g, name, "it is open to other users");
         else
-            g->has_strangers = true; /* perhaps in the next round */
+            g->has_unknown_dirs = true; /* perhaps in the next round */
         return 0;
     }
     if (atomic_load_explicit(&c->files->session->state, memory_order_acquire) < SV_SESSION_CLIENT) {
-        g->has_strangers = true;
+        g->has_unknown_dirs = true;
         sv_client_close(c);
         return 0;
     }
@@ -109,13 +109,13 @@ static void look_for_new(struct sv_clients *g, int64_t now_ns, bool look)
     if (fstat(g->dir_fd, &st) != 0)
         return;
     int64_t changed = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-    if (changed == g->dir_changed_ns && !g->has_strangers && !look &&
+    if (changed == g->dir_changed_ns && !g->has_unknown_dirs && !look &&
         now_ns - g->looked_ns > FRESH_MS * 1000000ll)
         return;
     if (changed != g->dir_changed_ns)
         g->looked_ns = now_ns;
     g->dir_changed_ns = changed;
-    g->has_strangers = false;
+    g->has_unknown_dirs = false;
     sv_client_files_each(g->dir_fd, meet, g);
 }
 

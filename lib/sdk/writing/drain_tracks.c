@@ -153,7 +153,7 @@ static void add_edge(struct sv_tracks *t, const struct sv_tracks_input *in, uint
                           : 0;
 }
 
-/* From `stop` on; where it cannot go on, the reader finds out why. */
+/* From `stop` on; where it cannot continue, the reader finds out why. */
 static void look_ahead(struct sv_tracks *t, const struct sv_tracks_input *in, uint32_t ring,
                        size_t limit)
 {
@@ -200,7 +200,7 @@ static const struct sv_drain_ring *ring_of(const struct sv_tracks *t,
     return at && *at < in->n_rings ? &in->rings[*at] : NULL;
 }
 
-/* By its number. What was ended before is as good as nothing: whoever ends it again means another one. */
+/* By its number. One that has ended is ignored: a second end means another slice. */
 static void find_by_id(struct sv_tracks *t, const struct sv_tracks_input *in,
                        struct sv_track_edge *e, uint32_t index)
 {
@@ -390,7 +390,7 @@ static void note_time(struct sv_tracks *t, int64_t ns)
         t->until_ns = ns;
 }
 
-/* What lies on a slice that ends goes on on another lane: they were thought to nest, and do not. */
+/* What lies on a slice that ends continues on another lane: they were thought to nest, and do not. */
 static void move_away(struct sv_tracks *t, struct sv_track_edge *e,
                       struct sv_lane_loose *in_the_way)
 {
@@ -535,7 +535,7 @@ static bool try_plan(struct sv_tracks *t, const struct sv_tracks_input *in)
     return has_moved(in);
 }
 
-/* Where all wait, whoever waits for the second time goes on. */
+/* Where all wait, one that waits for the second time continues. */
 bool sv_tracks_plan(struct sv_tracks *t, const struct sv_tracks_input *in)
 {
     t->is_forced = false;

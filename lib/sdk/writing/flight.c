@@ -2,7 +2,7 @@
  *
  * The writer thread's other life: it does not empty the rings, it waits for a trigger (stave_trigger, a signal, a slice that took
  * too long), lets the session run on for a while if asked to, and then writes what the rings hold to the next numbered file. Names and tracks
- * are not in the rings and therefore never overwritten. Threads go on recording meanwhile: each ring is copied, and what was overwritten
+ * are not in the rings and therefore never overwritten. Threads continue recording meanwhile: each ring is copied, and what was overwritten
  * during the copy is left out. */
 #include "sdk/destination.h"
 #include "sdk/drain.h"
@@ -286,7 +286,7 @@ static bool write_file(struct sv_session_writer *w, uint32_t number, const char 
     return status >= 0;
 }
 
-/* Recording goes on for a while, unless the program ends. */
+/* Recording continues for a while, unless the program ends. */
 static void wait_after(struct sv_session_writer *w)
 {
     int64_t until = sv_session_writer_now_ns() + (int64_t)w->plan.after_ms * 1000000;

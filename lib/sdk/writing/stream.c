@@ -2,7 +2,7 @@
  *
  * The sink writes to memory; each commit sends what has gathered as one frame and waits until the listener has taken it. A listener that does
  * not answer within a time (STAVE_STREAM_MS, default 5000) is given up: tracing ends with one line, threads that waited for a place in
- * their ring go on, and what was not taken stays in the rings. Only addresses, no names: no resolver in other people's processes. Used
+ * their ring continue, and what was not taken stays in the rings. Only addresses, no names: no resolver in other people's processes. Used
  * by the writer thread, and by the thread that starts the session. */
 #include "sdk/writer.h"
 
@@ -152,7 +152,7 @@ static bool read_reply(int fd, int64_t limit, struct sv_err *err)
     if (strcmp(reply, "OK") == 0)
         return true;
     bool says_why = strncmp(reply, "NO ", 3) == 0;
-    for (char *c = reply; *c; c++) /* a stranger's bytes on our user's terminal */
+    for (char *c = reply; *c; c++) /* untrusted bytes on the user's terminal */
         if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
             *c = '?';
     sv_err_set(err, SV_EIO, SV_NO_POS, "the listener refused: %s",

@@ -48,7 +48,7 @@ static size_t word_length(const char *p)
     return n;
 }
 
-/* The text after `word` and white space, or NULL when something else stands there. */
+/* The text after `word` and white space, or NULL when something else is there. */
 static const char *after_word(const char *p, const char *word)
 {
     size_t len = strlen(word);
@@ -197,7 +197,7 @@ static const char *parse_params(struct sv_sql_function *f, const char *p)
     return *p ? sv_sql_skip_space(p + 1) : NULL;
 }
 
-/* `p` stands after FUNCTION. */
+/* `p` points after FUNCTION. */
 static int create_function(struct sv_sql *q, const char *p, const char **tail, struct sv_err *err)
 {
     char name[128];
@@ -243,7 +243,7 @@ static void note_module(struct sv_sql *q, const char *p)
     snprintf(q->foreign_module, sizeof q->foreign_module, "%.*s", (int)(len < 100 ? len : 100), p);
 }
 
-/* `CREATE [OR REPLACE] PERFETTO TABLE|VIEW name[(types)] AS`: blanks out what only Perfetto knows, `p` stands after PERFETTO. */
+/* `CREATE [OR REPLACE] PERFETTO TABLE|VIEW name[(types)] AS`: blanks out what only Perfetto knows; `p` points after PERFETTO. */
 static void plain_create(char *sql, const char *from, const char *p)
 {
     blank(sql + (from - sql), p);

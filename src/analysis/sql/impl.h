@@ -1,4 +1,4 @@
-/* Inside the SQL room: what its files share. Nobody else includes this.
+/* Internal header of analysis/sql: what its files share.
  *
  *   sql.c         the connection, running statements, export
  *   analysis/sql/table.c   virtual tables: one implementation for all, driven by struct sv_sql_table
@@ -214,7 +214,7 @@ uint32_t sv_sql_slice_of(struct sv_sql *q, sqlite3_value *value);
 
 /* ---- Perfetto's own statements ---- */
 
-/* Deals with the statement at the beginning of `sql`, if it is Perfetto's: 1 when it is done and *tail stands after it; 0 when
+/* Deals with the statement at the beginning of `sql`, if it is Perfetto's: 1 when it is done and *tail points after it; 0 when
  * the text, perhaps rewritten, is for SQLite. */
 int sv_sql_dialect(struct sv_sql *q, char *sql, const char **tail, struct sv_err *err);
 const char *sv_sql_dialect_hint(const struct sv_sql *q, const char *message); /* "" mostly */

@@ -33,7 +33,7 @@ struct span_table {
     bool is_left;
 };
 
-/* Where the reading of one side stands. */
+/* The reading position of one side. */
 struct reader {
     sqlite3_stmt *s;
     bool is_done;
@@ -241,7 +241,7 @@ static int compare(const struct reader *a, const struct reader *b)
     return a->to <= b->from ? -1 : b->to <= a->from ? 1 : 0;
 }
 
-/* Finds the next row from where the readers stand. */
+/* Finds the next row from the current positions of the readers. */
 static int find_row(struct span_cursor *c, bool is_left)
 {
     struct reader *a = &c->r[0], *b = &c->r[1];
@@ -276,7 +276,7 @@ static int span_next(sqlite3_vtab_cursor *base)
     struct span_cursor *c = (struct span_cursor *)base;
     bool is_left = ((struct span_table *)base->pVtab)->is_left;
     int rc = SQLITE_OK;
-    if (c->has_b) { /* whoever ends first makes room */
+    if (c->has_b) { /* the one that ends first is advanced */
         bool a_ends = c->r[0].to <= c->r[1].to, b_ends = c->r[1].to <= c->r[0].to;
         if (b_ends)
             rc = advance(&c->r[1]);

@@ -19,7 +19,7 @@
 struct sv_sql;
 
 struct sv_sql_options {
-    const char *arg_prefix; /* what stands before argument keys: "debug." (default) or "args." */
+    const char *arg_prefix;         /* prefix of argument keys: "debug." (default) or "args." */
     const struct sv_report *report; /* findings for the table `stats`, may be NULL */
     size_t memory_limit_bytes;      /* for SQLite and the indexes; 0: none */
     const char *trace_type;         /* format of the file for `metadata`, may be NULL */

@@ -170,7 +170,7 @@ static void meet(struct tour *v, uint32_t row, bool is_by_flow)
     }
 }
 
-/* From a reached slice one goes on to its descendants (forwards) or ancestors (backwards): work that it contains was caused by
+/* From a reached slice one continues to its descendants (forwards) or ancestors (backwards): work that it contains was caused by
  * it, and what it is part of waited for it. */
 static void meet_relatives(struct tour *v, uint32_t row, unsigned how)
 {

@@ -1,7 +1,7 @@
 /* Chrome JSON as PyTorch's profiler writes it, for PyTorch's own tools and HolisticTraceAnalysis (`--dialect kineto`).
  *
  * Opened through the table of formats. What those tools insist on: whole slices (X) with a category; work of a device has the device as
- * pid and the stream as tid; `distributedInfo` on one line before the events, with a blank behind each colon (it is searched by a
+ * pid and the stream as tid; `distributedInfo` on one line before the events, with a blank after each colon (it is searched by a
  * regular expression); times in µs from baseTimeNanoseconds; arrows as pairs s and f of the category ac2g; steps called ProfilerStep#N.
  * What came from such a file goes back as it was; nothing here is needed to read the result but the Chrome reader.
  *
@@ -413,23 +413,23 @@ static void write_loss(struct kineto *w, const struct sv_event *e)
 
 /* ---- head ---- */
 
-/* The JSON of a value, with a blank behind each colon, on one line. False: it is not JSON. */
-static bool spaced(struct sv_buf *to, struct sv_buf *room, struct sv_text json)
+/* The JSON of a value, with a blank after each colon, on one line. False: it is not JSON. */
+static bool spaced(struct sv_buf *to, struct sv_buf *scratch, struct sv_text json)
 {
     bool in_text = false;
-    sv_buf_clear(room);
-    sv_buf_add(room, json.bytes, json.len);
-    if (!sv_buf_reserve(room, SV_JSON_PAD) || !sv_json_valid(room->data, room->len))
+    sv_buf_clear(scratch);
+    sv_buf_add(scratch, json.bytes, json.len);
+    if (!sv_buf_reserve(scratch, SV_JSON_PAD) || !sv_json_valid(scratch->data, scratch->len))
         return false;
-    for (size_t i = 0; i < room->len; i++) {
-        uint8_t c = room->data[i];
-        if (in_text && c == '\\' && i + 1 < room->len)
-            sv_buf_byte(to, room->data[i++]);
+    for (size_t i = 0; i < scratch->len; i++) {
+        uint8_t c = scratch->data[i];
+        if (in_text && c == '\\' && i + 1 < scratch->len)
+            sv_buf_byte(to, scratch->data[i++]);
         else if (c == '"')
             in_text = !in_text;
         else if (!in_text && isspace(c))
             continue;
-        sv_buf_byte(to, room->data[i]);
+        sv_buf_byte(to, scratch->data[i]);
         if (!in_text && c == ':')
             sv_buf_byte(to, ' ');
     }

@@ -244,7 +244,7 @@ static void note_separator(struct chrome_reader *r, const uint8_t *p)
     r->by_lines = true;
 }
 
-/* Something else than an event, at p. Returns where to go on, or NULL: *step says how. */
+/* Something else than an event, at p. Returns where to continue, or NULL: *step says how. */
 static const uint8_t *between_events(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
                                      enum chrome_step *step)
 {
@@ -290,7 +290,7 @@ static const uint8_t *between_events(struct chrome_reader *r, const uint8_t *p, 
     return NULL;
 }
 
-/* The object at p. Returns the byte after it, or NULL: *step says how to go on. */
+/* The object at p. Returns the byte after it, or NULL: *step says how to continue. */
 static inline const uint8_t *one_event(struct chrome_reader *r, const uint8_t *p,
                                        const uint8_t *end, enum chrome_step *step)
 {

@@ -3,7 +3,7 @@
  * TensorFlow and rocprof name a process after what its slices are, TraceSmith's first form has a number among the
  * arguments. Metadata events note the rows here; the phase file asks for every slice once there is such a row, and for slices with an id, which
  * TraceSmith's have; so other files pay one branch. Given are a category of the vocabulary and what the name knew: `device`, `stream`, `correlation`,
- * `bytes`. Arguments of the file stay. A row that is named behind its slices is not found. */
+ * `bytes`. Arguments of the file stay. A row whose name comes later than its slices is not found. */
 #include "formats/chrome/reader.h"
 
 #include "model/gpu_words.h"

@@ -27,7 +27,7 @@ static void drop_open_member(struct chrome_reader *r, struct chrome_fields *f)
         f->n_args = at > f->args_at ? at - f->args_at : 0;
 }
 
-/* Counts the damage, keeps what is usable, and returns where the search goes on. */
+/* Counts the damage, keeps what is usable, and returns where the search continues. */
 const uint8_t *chrome_recover(struct chrome_reader *r, struct chrome_fields *f, bool is_too_big)
 {
     const uint8_t *stop = r->stop_at;

@@ -2,13 +2,13 @@
  *
  * Called by the tree and event files while they walk over the window. Everything is bounded by `end`; text without escapes stays in
  * the window, other text goes to the batch's arena. What is not JSON but can be understood is noted and taken; what cannot ends
- * in chrome_stop(), and the caller decides. Searches behind an unescaped quote are limited and remembered, so that no input makes them
+ * in chrome_stop(), and the caller decides. Searches after an unescaped quote are limited and remembered, so that no input makes them
  * quadratic. */
 #include "formats/chrome/reader.h"
 
 #include <assert.h>
 
-#define MEND_MAX 4096u /* how far a closing quote is searched behind an unescaped one */
+#define MEND_MAX 4096u /* how far a closing quote is searched after an unescaped one */
 #define LOOK_MAX 256u  /* longest key that is recognised by looking ahead */
 
 _Static_assert(FOUND_N <= 64, "pending findings are bits");
@@ -150,7 +150,7 @@ static inline uint64_t text_hash(const uint8_t *p, size_t len)
     return h ^ h >> 32;
 }
 
-/* The number of a text, by a small cache before the dictionary. p has readable bytes behind it, as the window does. */
+/* The number of a text, by a small cache before the dictionary. p has readable bytes after it, as the window does. */
 sv_str chrome_intern(struct chrome_reader *r, const uint8_t *p, size_t len)
 {
     if (len > UINT32_MAX / 2) /* beyond any window, but the dictionary insists */

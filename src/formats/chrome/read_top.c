@@ -107,7 +107,7 @@ static void keep_member(struct chrome_reader *r, struct chrome_span object, cons
         sv_dict_set_meta(r->dict, name, (const char *)text.p, text.len, false);
 }
 
-/* Kineto: times count from here, on the wall clock. Before the events they are made absolute; behind them it is too late, and
+/* Kineto: times count from here, on the wall clock. Before the events they are made absolute; after them it is too late, and
  * a snapshot says how the clocks relate. */
 bool chrome_take_base(struct chrome_reader *r, struct chrome_span raw)
 {
@@ -254,7 +254,7 @@ void chrome_top_value(struct chrome_reader *r, struct chrome_span key, const uin
     keep_key(r, key, p, len);
 }
 
-/* Is `"key":` at p, with a key that files have behind their events? */
+/* Is `"key":` at p, with a key that files have after their events? */
 bool chrome_is_tail_key(const uint8_t *p, const uint8_t *end)
 {
     static const char *const keys[] = {"displayTimeUnit",

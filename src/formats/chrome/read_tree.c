@@ -251,7 +251,7 @@ static inline void open_container(struct chrome_reader *r, sv_str key, uint8_t b
     open_level(r, at, bracket == '{' ? '}' : ']');
 }
 
-/* The container at p is opened, or kept as its text when it is too deep. Returns where reading goes on. */
+/* The container at p is opened, or kept as its text when it is too deep. Returns where reading continues. */
 static const uint8_t *enter(struct chrome_reader *r, const uint8_t *p, const uint8_t *end,
                             sv_str key)
 {

@@ -32,7 +32,7 @@ static inline int64_t chrome_pos(const struct chrome_reader *r, const uint8_t *p
     return (int64_t)r->in->pos + (p - r->in->data);
 }
 
-/* Reading cannot go on at p. */
+/* Reading cannot continue at p. */
 static inline const uint8_t *chrome_stop(struct chrome_reader *r, const uint8_t *p,
                                          const uint8_t *end)
 {

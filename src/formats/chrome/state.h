@@ -48,7 +48,7 @@ struct chrome_guess {
     uint16_t skip; /* bits of the first 16 bytes that are not in the text */
     uint8_t len;
     uint8_t field; /* enum chrome_field */
-    uint8_t least; /* the byte behind it must not be below: no blank before a value; 255: free */
+    uint8_t least; /* the byte after it must not be below: no blank before a value; 255: free */
     uint8_t step;  /* to the next place */
     sv_str str;    /* the key */
 };

@@ -182,7 +182,7 @@ static void put_node(struct dot *w, size_t i, const char *indent)
     pass_on(w);
 }
 
-/* All streams of the node's device are done before it, and go on after it. Those without work since the last such wait
+/* All streams of the node's device are done before it, and continue after it. Those without work since the last such wait
  * were done before that one. */
 static void wait_for_all(struct dot *w, size_t i)
 {

@@ -264,7 +264,7 @@ static void open_tool(struct rocprof *s, const struct sv_member *tool)
             take_markers(s, inside(&part));
     }
     if (in.is_bad)
-        damage(s, "process cut short or no JSON", tool->value.bytes);
+        damage(s, "process truncated or not JSON", tool->value.bytes);
     s->has_tool = s->kinds.p != NULL;
     if (s->has_tool)
         find_arrows(s, s->kinds);
@@ -468,19 +468,19 @@ static void step(struct rocprof *s, struct sv_batch *b)
             return;
         }
         if (s->records.is_bad)
-            damage(s, "records cut short or no JSON", s->records.p);
+            damage(s, "records truncated or not JSON", s->records.p);
         s->group = NULL;
     } else if (s->has_tool) {
         s->has_tool = sv_member_next(&s->kinds, &m);
         if (s->has_tool)
             open_group(s, &m);
         else if (s->kinds.is_bad)
-            damage(s, "groups cut short or no JSON", s->kinds.p);
+            damage(s, "groups truncated or not JSON", s->kinds.p);
     } else if (sv_member_next(&s->tools, &m)) {
         open_tool(s, &m);
     } else {
         if (s->tools.is_bad)
-            damage(s, "file cut short or no JSON", s->tools.p);
+            damage(s, "file truncated or not JSON", s->tools.p);
         s->is_done = true;
     }
 }
@@ -517,7 +517,7 @@ static void find_tools(struct rocprof *s)
         }
     }
     s->is_done = true;
-    damage(s, "no whole list of processes: cut short or no JSON", data);
+    damage(s, "no whole list of processes: truncated or not JSON", data);
 }
 
 static int open_source(struct sv_input *in, const struct sv_read_options *options,

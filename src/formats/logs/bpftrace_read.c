@@ -123,7 +123,7 @@ static struct sv_text take_comm(struct sv_fields *f, const char *rest)
     }
 }
 
-/* The path and, behind a blank, its last part, either of which may hold blanks or be missing. */
+/* The path and, after a blank, its last part, either of which may hold blanks or be missing. */
 static struct sv_text split_path(struct sv_text rest, bool path_first)
 {
     const char *end = rest.bytes + rest.len, *blank = rest.bytes;

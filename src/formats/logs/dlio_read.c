@@ -39,7 +39,7 @@ static int probe(const uint8_t *head, size_t n)
     return 0;
 }
 
-/* block, eval, checkpoint, epoch: the first such word; the number behind it. */
+/* block, eval, checkpoint, epoch: the first such word; the number after it. */
 static struct sv_text take_phase(struct sv_fields f, int64_t *number)
 {
     static const char *const words[] = {"block", "eval",     "evaluation", "checkpoint",
@@ -108,7 +108,7 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
     }
     sv_wall_set_date(&l->wall, days);
     if (!s->has_first)
-        sv_wall_tell(l);
+        sv_wall_set_clock(l);
     int64_t ts_ns;
     if (!sv_wall_ns(&l->wall, of_day, &ts_ns))
         return sv_lines_bad(l, "a time before the year 2262");

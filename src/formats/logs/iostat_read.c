@@ -83,13 +83,13 @@ static bool take_timestamp(struct iostat *s, struct sv_text t, int64_t *ts_ns)
         const struct sv_zone *given = l->wall.zone;
         l->wall.zone = own;
         if (!s->has_clock)
-            sv_wall_tell(l);
+            sv_wall_set_clock(l);
         is_time = sv_wall_ns(&l->wall, of_day, ts_ns);
         l->wall.zone = given;
         sv_zone_free(own);
     } else {
         if (!s->has_clock)
-            sv_wall_tell(l);
+            sv_wall_set_clock(l);
         is_time = sv_wall_ns(&l->wall, of_day, ts_ns);
     }
     s->has_clock = true;

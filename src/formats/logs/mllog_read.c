@@ -1,4 +1,4 @@
-/* MLPerf logs: `:::MLLOG {json}` among the other lines of an application's output, perhaps behind a launcher's prefix "[rank] ".
+/* MLPerf logs: `:::MLLOG {json}` among the other lines of an application's output, perhaps after a launcher's prefix "[rank] ".
  *
  * Opened through the table of formats. Times are milliseconds since 1970, UTC. INTERVAL_START and INTERVAL_END become slices, or, in logs without
  * event types, keys that end in _start and _stop; all else becomes instants. Other lines are counted. */

@@ -31,7 +31,7 @@ static const char *counter_of(struct sv_text column)
     return NULL;
 }
 
-/* HH:MM:SS, with AM or PM behind it or without. */
+/* HH:MM:SS, with AM or PM after it or without. */
 static bool take_clock(struct sv_fields *f, int64_t *of_day)
 {
     struct sv_text clock = sv_field_next(f);
@@ -82,7 +82,7 @@ static bool take_banner(struct mpstat *s, struct sv_fields f)
             sv_dict_set_meta(l->dict, "hostname", word.bytes + 1, word.len - 2, false);
         if (sv_civil_parse_date(word.bytes, word.len, &days)) {
             sv_wall_set_date(&l->wall, days);
-            sv_wall_tell(l);
+            sv_wall_set_clock(l);
             s->has_clock = true;
         }
     }
@@ -148,7 +148,7 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
     if (s->n_columns == 0)
         return sv_lines_bad(l, "before the header that names its columns");
     if (!s->has_clock) {
-        sv_wall_tell(l);
+        sv_wall_set_clock(l);
         s->has_clock = true;
     }
     if (!sv_wall_ns(&l->wall, of_day, &ts_ns))

@@ -126,7 +126,7 @@ static bool take_time(struct pmon *s, const struct sv_text fields[N_COLUMNS], in
         sv_wall_set_date(&l->wall, days);
     }
     if (!s->has_clock) {
-        sv_wall_tell(l);
+        sv_wall_set_clock(l);
         s->has_clock = true;
     }
     return sv_wall_ns(&l->wall, of_day, ts_ns);

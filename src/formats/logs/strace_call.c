@@ -162,7 +162,7 @@ static bool take_duration(struct sv_text *t, struct sv_strace_call *c)
     return c->has_duration;
 }
 
-/* The '=' before the result: the last one behind a closing bracket. NULL: none. */
+/* The '=' before the result: the last one after a closing bracket. NULL: none. */
 static const char *find_result(struct sv_text t)
 {
     for (const char *p = t.bytes + t.len; p > t.bytes;) {

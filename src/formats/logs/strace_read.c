@@ -311,7 +311,7 @@ static void set_clock(struct strace *s, bool is_epoch)
     if (is_epoch)
         s->lines.dict->clocks.trace_clock = SV_CLOCK_REALTIME;
     else
-        sv_wall_tell(&s->lines);
+        sv_wall_set_clock(&s->lines);
 }
 
 static bool is_message(struct sv_text text)

@@ -143,7 +143,7 @@ static bool end(struct sv_lines *l, struct sv_batch *b)
     struct time_align *s = (struct time_align *)l;
     struct sv_clock_fit fit = {0};
     int64_t first_ns = 0, last_ns = 0;
-    sv_wall_tell(l);
+    sv_wall_set_clock(l);
     l->dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
     if (s->n == 0) {
         sv_report_add(l->source.report, SV_DAMAGE, "no change of the wall clock's second", 1,

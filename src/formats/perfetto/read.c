@@ -5,7 +5,7 @@
  * sv_pf_packet_read() until the batch is nearly full. The window and the unpacked bytes move only while the batch is
  * empty, because texts of events point into them.
  *
- * Where a frame is broken, reading goes on at the next place from which several packets follow each other; what
+ * Where a frame is broken, reading continues at the next place from which several packets follow each other; what
  * was passed over is reported. A file that breaks off gives every whole packet before the break. */
 #include "formats/perfetto/read.h"
 
@@ -134,7 +134,7 @@ static bool deliver_spill(struct sv_pf *r, struct sv_batch *b)
     if (!r->spill)
         r->spill_last = NULL;
     c->next = NULL;
-    if (c->batch.n == 0) { /* whoever asked for it had no event in the end */
+    if (c->batch.n == 0) { /* the caller added no event */
         free_chunks(c);
         return true;
     }
@@ -215,15 +215,15 @@ static void unpack_start(struct sv_pf *r, const struct sv_pf_packet *k)
 #endif
 }
 
-static void inflate_some(struct sv_pf *r, uint8_t *at, size_t room)
+static void inflate_some(struct sv_pf *r, uint8_t *at, size_t cap)
 {
     struct sv_pf_unpacker *u = r->unpacker;
     u->zlib.next_in = (Bytef *)(uintptr_t)u->src;
     u->zlib.avail_in = (uInt)u->src_len;
     u->zlib.next_out = at;
-    u->zlib.avail_out = (uInt)room;
+    u->zlib.avail_out = (uInt)cap;
     int rc = inflate(&u->zlib, Z_NO_FLUSH);
-    size_t made = room - u->zlib.avail_out;
+    size_t made = cap - u->zlib.avail_out;
     u->src += u->src_len - u->zlib.avail_in;
     u->src_len = u->zlib.avail_in;
     u->len += made;
@@ -237,10 +237,10 @@ static void inflate_some(struct sv_pf *r, uint8_t *at, size_t room)
 }
 
 #ifdef SV_HAVE_ZSTD
-static void unzstd_some(struct sv_pf *r, uint8_t *at, size_t room)
+static void unzstd_some(struct sv_pf *r, uint8_t *at, size_t cap)
 {
     struct sv_pf_unpacker *u = r->unpacker;
-    ZSTD_outBuffer out = {at, room, 0};
+    ZSTD_outBuffer out = {at, cap, 0};
     ZSTD_inBuffer in = {u->src, u->src_len, 0};
     size_t rc = ZSTD_decompressStream(u->zstd, &out, &in);
     u->src += in.pos;
@@ -251,16 +251,16 @@ static void unzstd_some(struct sv_pf *r, uint8_t *at, size_t room)
         unpack_stop(u);
     } else if (rc == 0 && u->src_len == 0) {
         unpack_stop(u);
-    } else if (rc != 0 && u->src_len == 0 && out.pos < room) {
+    } else if (rc != 0 && u->src_len == 0 && out.pos < cap) {
         sv_pf_damage(r, "broken compressed packet", "it ends too early");
         unpack_stop(u);
     }
 }
 #else
-static void unzstd_some(struct sv_pf *r, uint8_t *at, size_t room)
+static void unzstd_some(struct sv_pf *r, uint8_t *at, size_t cap)
 {
     (void)at;
-    (void)room;
+    (void)cap;
     unpack_stop(r->unpacker);
 }
 #endif
@@ -388,7 +388,7 @@ static int chain_at(struct view v, size_t at, size_t *need)
     return 1;
 }
 
-/* The frame at hand is broken: goes on at the next believable place. Called with an empty batch. */
+/* The frame at hand is broken: continues at the next believable place. Called with an empty batch. */
 static int resync(struct sv_pf *r, const struct frame *broken, struct sv_err *err)
 {
     int64_t start = view_pos(r);

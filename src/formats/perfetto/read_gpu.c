@@ -123,7 +123,7 @@ static struct old_spec read_old_spec(struct sv_pf *r, struct sv_wire w)
     return s;
 }
 
-/* Queues are numbered from 0 in every list; stages go on where the last list ended, as in Perfetto. */
+/* Queues are numbered from 0 in every list; stages continue where the last list ended, as in Perfetto. */
 static void read_old_specs(struct sv_pf *r, struct stage *s)
 {
     struct sv_pf_gpu *g = gpu_of(r);
@@ -409,12 +409,12 @@ static const char *const unit_names[] = {
     "A",  "C",   "F",  "K",      "%",     "Primitive", "Fragment", "Instruction",
 };
 
-static void add_unit(char *text, size_t room, const char *separator, uint64_t unit)
+static void add_unit(char *text, size_t cap, const char *separator, uint64_t unit)
 {
     size_t n = strlen(text);
     const char *name = unit < sizeof unit_names / sizeof *unit_names ? unit_names[unit] : "?";
     if (*name)
-        snprintf(text + n, room - n, "%s%s", separator, name);
+        snprintf(text + n, cap - n, "%s%s", separator, name);
 }
 
 struct counter_spec {

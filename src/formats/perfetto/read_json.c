@@ -30,7 +30,7 @@ static bool take(struct parser *x, uint8_t byte)
     return true;
 }
 
-/* The bytes between the quotes; p points behind the first one. */
+/* The bytes between the quotes; p points after the first one. */
 static bool string_span(struct parser *x, struct sv_pf_blob *out, bool *has_escapes)
 {
     const uint8_t *start = x->p;

@@ -295,11 +295,11 @@ void sv_pf_system_info(struct sv_pf *r, struct sv_pf_blob data)
 }
 
 /* A key made of a prefix and a text of the file. */
-static bool make_key(char *key, size_t room, const char *prefix, struct sv_pf_blob name)
+static bool make_key(char *key, size_t cap, const char *prefix, struct sv_pf_blob name)
 {
     if (name.len == 0)
         return false;
-    return snprintf(key, room, "%s%.*s", prefix, (int)(name.len < 200 ? name.len : 200),
+    return snprintf(key, cap, "%s%.*s", prefix, (int)(name.len < 200 ? name.len : 200),
                     (const char *)name.bytes) > 0;
 }
 

@@ -265,7 +265,7 @@ struct sv_pf {
 
     struct sv_pf_count payloads
         [SV_PF_SKIPPED_IDS]; /* skipped packets by payload number; [0] the numbers past it */
-    uint32_t payloads_end;   /* behind the largest that was counted */
+    uint32_t payloads_end;   /* after the largest that was counted */
     struct sv_pf_count event_fields[64]; /* skipped fields of TrackEvent; [0] the numbers past it */
     bool is_finished;
     struct {

@@ -205,7 +205,7 @@ static int check_head(struct sv_input *in, struct sv_err *err)
 
 /* ---- a row ---- */
 
-/* "7;8;9": the next number, *p behind it and its semicolon. */
+/* "7;8;9": the next number, *p after it and its semicolon. */
 static bool list_next(const char **p, const char *end, int64_t *out)
 {
     const char *start = *p;

@@ -33,9 +33,9 @@ static void report(void *ctx, struct sv_life *l, enum sv_life_moment moment, int
 {
     struct batching *s = ctx;
     if (s->is_csv)
-        sv_summary_csv_tell(&s->csv, l, moment, b);
+        sv_summary_csv_report(&s->csv, l, moment, b);
     else
-        sv_batching_json_tell(&s->json, l, moment, time_ns, r, b);
+        sv_batching_json_report(&s->json, l, moment, time_ns, r, b);
 }
 
 static void put_out(struct batching *s)
@@ -83,7 +83,7 @@ static int finish(struct batching *s, bool failed, struct sv_err *err)
     if (!failed && s->n_calls == 0) {
         failed = true;
         sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                   "no life cycle of a server in it (events of the category " SV_LIFE_CATEGORY
+                   "no life cycle of requests in it (events of the category " SV_LIFE_CATEGORY
                    "): see docs/serving.md");
     }
     if (failed) {

@@ -1,9 +1,9 @@
 /* StarPU's graph of tasks, dag.dot, as starpu_fxt_tool writes it: tasks, tags and MPI transfers with their dependencies, no times.
  *
  * Opened through the table of formats. One statement a line, as StarPU's src/debug/traces/starpu_fxt_dag.c (1.3 to 1.4) prints them; names are not escaped
- * there, so that a quote ends a value only where a list goes on behind it. All nodes wait until the end. Then each is a slice at its place in the
- * order: a level is a step behind all that it depends on, at most LANES_MAX nodes of a level are side by side. A tag of one task is that task; a tag of
- * several is a slice before and one behind them. Must not pretend that the order is time: the row's name, a note and the metadata say so. */
+ * there, so that a quote ends a value only where a list continues after it. All nodes wait until the end. Then each is a slice at its place in the
+ * order: a level is a step after all that it depends on, at most LANES_MAX nodes of a level are side by side. A tag of one task is that task; a tag of
+ * several is a slice before and one after them. Must not pretend that the order is time: the row's name, a note and the metadata say so. */
 #include "core/base/map.h"
 #include "core/base/mem.h"
 #include "formats/lines.h"
@@ -20,7 +20,7 @@ enum {
     RANKS_MAX = 1 << 16,
     CHAIN_MAX = 8,    /* nodes of one statement a->b->c */
     DEPTH_MAX = 4,    /* of subgraphs: a stretch, an iteration, an iteration in it */
-    LANES_MAX = 16,   /* of a level; what is more goes behind them */
+    LANES_MAX = 16,   /* of a level; what is more goes after them */
     FLOWS_MAX = 4096, /* of a node, in each direction */
     JOINED_MAX = 512,
     STEP_NS = 1000,
@@ -242,7 +242,7 @@ static bool take_name(struct sv_fields *f, struct sv_text *out)
     return true;
 }
 
-/* Does the list go on behind this quote: ", key=" or "]"? */
+/* Does the list continue after this quote: ", key=" or "]"? */
 static bool ends_value(const char *p, const char *end)
 {
     struct sv_fields f = {p, end};

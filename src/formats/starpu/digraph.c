@@ -160,7 +160,7 @@ static int compare_floors(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Levels count from the floor's first: now each floor begins behind the last level of the one below. Floors may be any numbers. */
+/* Levels count from the floor's first: now each floor begins after the last level of the one below. Floors may be any numbers. */
 static void stack_floors(const struct ordering *o, struct sv_levels *out)
 {
     uint32_t n = o->g->n_nodes, n_floors = 0;

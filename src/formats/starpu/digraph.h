@@ -40,7 +40,7 @@ struct sv_levels {
     uint32_t first_circle; /* the first of them, SV_NO_NODE: the graph has no circle */
 };
 
-/* The longest way to each node. floors[i] (NULL: none): node i comes behind every node whose floor is lower; a node before which one with a higher
+/* The longest way to each node. floors[i] (NULL: none): node i comes after every node whose floor is lower; a node before which one with a higher
  * floor must come gets that one's. Where edges go in a circle, the first node of it (by number) is placed as if nothing came before. */
 void sv_digraph_levels(const struct sv_digraph *g, const uint32_t *floors, struct sv_levels *out);
 void sv_levels_fini(struct sv_levels *l);

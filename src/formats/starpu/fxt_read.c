@@ -563,7 +563,7 @@ static bool on_event(struct fxt *s, struct sv_batch *b)
 
 /* ---- blocks ---- */
 
-/* Nothing behind an event without a length can be found again. */
+/* Nothing after an event without a length can be found again. */
 static int lose_block(struct fxt *s, const char *what, struct sv_err *err)
 {
     damage(s, what, "the rest of its block is not read");

@@ -186,7 +186,7 @@ static bool add_field(struct paje *s, struct sv_text name)
     return true;
 }
 
-/* %EventDef NAME NUMBER, % FIELD TYPE, %EndEventDef; with or without a blank behind the percent sign. */
+/* %EventDef NAME NUMBER, % FIELD TYPE, %EndEventDef; with or without a blank after the percent sign. */
 static bool header_line(struct paje *s, const char *p, size_t len)
 {
     struct sv_fields f = {p + 1, p + len};

@@ -1,7 +1,7 @@
 /* The kernel's side of `stave record`: what the probes (record/probes/list.h) have in common. Their programs are in NAME.h beside this file.
  *
  * Loaded by record/kernel/kernel.c, which fills `config` first. Compiled three times, see hooks.h. A task is followed when it has a value in `tasks`;
- * children of followed tasks are followed. A record that finds no room in the ring of its CPU is counted. */
+ * children of followed tasks are followed. A record that does not fit into the ring of its CPU is counted. */
 #if !defined(SV_HOOKS_PLAIN)
 #include "kernel_types.h"
 #endif
@@ -53,7 +53,7 @@ static __always_inline struct sv_wire_counts *my_counts(void)
     return bpf_map_lookup_elem(&counts, &zero);
 }
 
-/* Only losses are counted here: what was kept is counted by whoever reads it. */
+/* Only losses are counted here: what was kept is counted by the reader. */
 static __always_inline void count(unsigned kind, bool is_kept)
 {
     if (is_kept || kind >= SV_WIRE_KINDS)

@@ -75,13 +75,9 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
         s = followed(task);
     if (!c || !s)
         return 0;
-    s->tid = s->tgid; /* whichever thread it was: it is the first one now */
     struct sv_wire_head *h = &c->call.head;
     char *text = (char *)(h + 1);
-    fill_head(h, SV_WIRE_EXEC, 0, pids_in(s));
-    long len = bpf_probe_read_kernel_str(text, SV_WIRE_PATH_MAX, GET(bprm, filename));
-    if (len <= 0 || len > SV_WIRE_PATH_MAX)
-        len = 0;
+    long len = begin_exec(h, s, GET(bprm, filename));
     struct mm_struct *mm = GET(task, mm);
     if (mm) {
         __u64 size = GET(mm, arg_end) - GET(mm, arg_start);

@@ -73,14 +73,8 @@ int on_exec(struct exec_context *ctx)
         s = followed_self();
     if (!c || !s)
         return 0;
-    s->tid = s->tgid; /* whichever thread it was: it is the first one now */
     struct sv_wire_head *h = &c->call.head;
-    char *text = (char *)(h + 1);
-    fill_head(h, SV_WIRE_EXEC, 0, pids_in(s));
-    long len =
-        bpf_probe_read_kernel_str(text, SV_WIRE_PATH_MAX, (char *)ctx + (ctx->filename & 0xffff));
-    if (len <= 0 || len > SV_WIRE_PATH_MAX)
-        len = 0;
+    long len = begin_exec(h, s, (char *)ctx + (ctx->filename & 0xffff));
     __u64 all = sizeof *h + (__u64)len;
     if (all <= sizeof *c)
         put(&process_ring, c, all, SV_WIRE_EXEC);

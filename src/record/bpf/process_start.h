@@ -42,6 +42,18 @@ static __always_inline void put_fork(struct pids parent, struct pids child, stru
     bpf_ringbuf_submit(f, wake_flags(&process_ring, sizeof *f));
 }
 
+/* The record of an exec up to the name of the file, which may be cut. Returns the length of the name. */
+static __always_inline long begin_exec(struct sv_wire_head *h, struct sv_wire_task *s,
+                                       const void *filename)
+{
+    s->tid = s->tgid; /* whichever thread it was: it is the first one now */
+    fill_head(h, SV_WIRE_EXEC, 0, pids_in(s));
+    long len = bpf_probe_read_kernel_str(h + 1, SV_WIRE_PATH_MAX, filename);
+    if (len <= 0 || len > SV_WIRE_PATH_MAX)
+        len = 0;
+    return len;
+}
+
 #if KNOWS_KERNEL
 
 /* Of a call that begins; NULL: not followed. */

@@ -82,7 +82,7 @@ struct sv_wire_shared {
 struct sv_wire_task {
     __u64 start_ns;
     __u64 inode;   /* of the descriptor that the call under way began with; 0: it has none */
-    __u64 args[8]; /* six, and room so that no number of an argument is out of bounds */
+    __u64 args[8]; /* six, padded so that no index of an argument is out of bounds */
     __u32 nr;
     __u32 is_open;
     __u32 is_outside; /* that descriptor's file is not below --path */

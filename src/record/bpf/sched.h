@@ -10,7 +10,7 @@
 enum sv_wire_state {
     SV_STATE_RUNNING = 1,
     SV_STATE_RUNNABLE,  /* woken, waits for a CPU */
-    SV_STATE_PREEMPTED, /* could go on, another thread got the CPU */
+    SV_STATE_PREEMPTED, /* could continue, another thread got the CPU */
     SV_STATE_SLEEPING,  /* waits, and signals wake it */
     SV_STATE_IO,        /* waits for a disk or a file system */
     SV_STATE_BLOCKED,   /* waits, and signals do not wake it */

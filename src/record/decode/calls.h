@@ -67,7 +67,7 @@ struct sv_call {
 extern const struct sv_call sv_calls[];
 extern const size_t sv_n_calls;
 
-/* By number, NULL: not one of ours. */
+/* By number, NULL: not recorded. */
 void sv_calls_index(const struct sv_call *index[SV_WIRE_CALLS_MAX]);
 
 /* Fills plans[SV_WIRE_CALLS_MAX] for these groups; calls that change descriptors are always in them. */

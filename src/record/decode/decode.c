@@ -83,9 +83,9 @@ static void put_losses(struct sv_decode *d, struct sv_batch *b)
 {
     while (d->n_losses > 0 && b->n < SV_BATCH) {
         struct sv_decode_loss *l = &d->losses[--d->n_losses];
-        struct sv_event *e = sv_decode_event(b, SV_LOSS, l->from_ns, l->track, l->name, 0);
+        struct sv_event *e = sv_batch_put(b, SV_LOSS, l->from_ns, l->track, l->name, 0);
         e->dur_ns = l->to_ns - l->from_ns;
-        sv_decode_int(b, 0, (int64_t)l->n);
+        sv_batch_int(b, 0, (int64_t)l->n);
         sv_batch_finish(b, e);
     }
 }

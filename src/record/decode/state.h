@@ -60,22 +60,10 @@ static inline void sv_decode_waits(struct sv_decode *d)
 
 /* ---- arguments and events ---- */
 
-static inline void sv_decode_int(struct sv_batch *b, sv_str key, int64_t value)
-{
-    struct sv_arg *a = sv_batch_arg(b);
-    a->key = key;
-    a->type = SV_ARG_INT;
-    a->i = value;
-}
-
 /* A text that is not kept elsewhere: it is copied into the batch. */
 static inline void sv_decode_text(struct sv_batch *b, sv_str key, const char *text, size_t len)
 {
-    struct sv_arg *a = sv_batch_arg(b);
-    a->key = key;
-    a->type = SV_ARG_TEXT;
-    a->text = sv_batch_text(b, text, len);
-    a->size = (uint32_t)len & 0xffffff;
+    sv_batch_str(b, key, sv_batch_text(b, text, len), len);
 }
 
 /* A path, which --redact may change. It must stay where it is until the batch is done. */
@@ -84,23 +72,7 @@ static inline void sv_decode_path(const struct sv_decode *d, struct sv_batch *b,
 {
     if (d->options.redact)
         d->options.redact(d->options.redact_ctx, b, text, len, &text, &len);
-    struct sv_arg *a = sv_batch_arg(b);
-    a->key = key;
-    a->type = SV_ARG_TEXT;
-    a->text = text;
-    a->size = (uint32_t)len & 0xffffff;
-}
-
-static inline struct sv_event *sv_decode_event(struct sv_batch *b, unsigned kind, int64_t ts_ns,
-                                               sv_track track, sv_str name, sv_str cat)
-{
-    struct sv_event *e = sv_batch_event(b);
-    e->kind = (uint8_t)kind;
-    e->ts_ns = ts_ns;
-    e->track = track;
-    e->name = name;
-    e->cat = cat;
-    return e;
+    sv_batch_str(b, key, text, len);
 }
 
 /* ---- processes, threads and files ---- */

@@ -1,6 +1,6 @@
 /* The kernel's ring buffers, read in place: one per CPU, merged by time.
  *
- * A ring is what BPF_MAP_TYPE_RINGBUF maps: two positions and the records, each behind a head of 8 bytes. Tests give bytes
+ * A ring is what BPF_MAP_TYPE_RINGBUF maps: two positions and the records, each after a head of 8 bytes. Tests give bytes
  * of their own. Contents come from the kernel and are checked all the same: a wrong length ends the reading of that ring, counted. */
 #ifndef SV_RECORD_KERNEL_KRINGS_H
 #define SV_RECORD_KERNEL_KRINGS_H

@@ -105,21 +105,21 @@ static bool decode_block(struct sv_decode *d, void *state, struct sv_batch *b,
     char letters[12];
     (void)size;
     struct sv_event *e =
-        sv_decode_event(b, SV_BEGIN, start, lane, operation(s, r->command), w->cat_block);
+        sv_batch_put(b, SV_BEGIN, start, lane, operation(s, r->command), w->cat_block);
     sv_decode_text(b, w->device, k->name, strlen(k->name));
     if (r->bytes)
-        sv_decode_int(b, w->sector, (int64_t)r->sector);
-    sv_decode_int(b, w->bytes, r->bytes);
+        sv_batch_int(b, w->sector, (int64_t)r->sector);
+    sv_batch_int(b, w->bytes, r->bytes);
     if (r->queue_ns && r->issue_ns > r->queue_ns)
-        sv_decode_int(b, w->queue_ns, (int64_t)(r->issue_ns - r->queue_ns));
+        sv_batch_int(b, w->queue_ns, (int64_t)(r->issue_ns - r->queue_ns));
     sv_decode_text(b, w->flags, letters, flag_letters(r->command, letters));
     if (r->head.tgid) /* 0: queued by an interrupt, or from outside of our pid namespace */
-        sv_decode_int(b, w->pid, r->head.tgid);
+        sv_batch_int(b, w->pid, r->head.tgid);
     sv_decode_text(b, w->comm, r->comm, strnlen(r->comm, sizeof r->comm));
     if (r->error)
-        sv_decode_int(b, w->error, r->error < 0 ? -r->error : r->error);
+        sv_batch_int(b, w->error, r->error < 0 ? -r->error : r->error);
     sv_batch_finish(b, e);
-    sv_decode_event(b, SV_END, end, lane, 0, 0);
+    sv_batch_put(b, SV_END, end, lane, 0, 0);
     return true;
 }
 
@@ -127,7 +127,7 @@ const struct sv_probe sv_probe_block = {
     .name = "block",
     .cat = SV_CAT_BLOCK,
     .records = {{SV_WIRE_BLOCK, sizeof(struct sv_wire_block), "block requests", decode_block}},
-    .option = {.name = "no-block", .help = "no block requests", .turns_off = true},
+    .option = {.name = "no-block", .help = "do not record block requests", .turns_off = true},
     .sums = {{SV_SUM_EVENTS, "block requests", false}},
     .docs = {"block requests of the whole machine", "the device under `Disks`, with lanes",
              "device, sector, bytes, time in the queue, who caused it where the kernel knows"},

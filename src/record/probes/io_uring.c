@@ -80,15 +80,15 @@ static void put_result(struct sv_decode *d, struct sv_batch *b, const struct sv_
     bool has_len = is_transfer && op != OP_READV && op != OP_WRITEV && op != OP_SEND &&
                    op != OP_RECV; /* of a vector it is the number of buffers */
     if (has_len && (int64_t)r->len != r->res)
-        sv_decode_int(b, d->words.requested, r->len);
+        sv_batch_int(b, d->words.requested, r->len);
     if (is_transfer && r->offset >= 0)
-        sv_decode_int(b, d->words.offset, r->offset);
+        sv_batch_int(b, d->words.offset, r->offset);
     if (r->res < 0)
-        sv_decode_int(b, d->words.error, -(int64_t)r->res);
+        sv_batch_int(b, d->words.error, -(int64_t)r->res);
     else if (is_transfer)
-        sv_decode_int(b, d->words.bytes, r->res);
+        sv_batch_int(b, d->words.bytes, r->res);
     else if (r->res > 0)
-        sv_decode_int(b, d->words.ret, r->res);
+        sv_batch_int(b, d->words.ret, r->res);
 }
 
 /* A begin and an end. */
@@ -98,18 +98,18 @@ static void put_request(struct sv_decode *d, struct uring *u, struct sv_batch *b
     int64_t start = (int64_t)r->start_ns, end = (int64_t)r->head.ts_ns;
     unsigned opcode = r->head.what;
     sv_track lane = lane_of(d, &r->head, &start, &end);
-    struct sv_event *e = sv_decode_event(b, SV_BEGIN, start, lane,
-                                         name_of(u, d->source.dict, opcode), d->words.cat_io_uring);
+    struct sv_event *e = sv_batch_put(b, SV_BEGIN, start, lane, name_of(u, d->source.dict, opcode),
+                                      d->words.cat_io_uring);
     if (opcode >= URING_OPS || !op_names[opcode])
-        sv_decode_int(b, d->words.opcode, opcode);
+        sv_batch_int(b, d->words.opcode, opcode);
     if (r->fd >= 0 && opcode != 0)
-        sv_decode_int(b, r->head.flags & SV_WIRE_FIXED_FILE ? d->words.fixed_file : d->words.fd,
-                      r->fd);
+        sv_batch_int(b, r->head.flags & SV_WIRE_FIXED_FILE ? d->words.fixed_file : d->words.fd,
+                     r->fd);
     if (f)
         sv_decode_path(d, b, d->words.path, f->path, f->len);
     put_result(d, b, r);
     sv_batch_finish(b, e);
-    sv_decode_event(b, SV_END, end, lane, 0, 0);
+    sv_batch_put(b, SV_END, end, lane, 0, 0);
 }
 
 static void add_sums(struct sv_proc *p, const struct sv_wire_uring *r, struct sv_file *f)

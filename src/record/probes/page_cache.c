@@ -13,7 +13,7 @@ void sv_pages_put_file(struct sv_decode *d, struct sv_batch *b, uint32_t pid, ui
 {
     const struct sv_file *f =
         sv_inodes_find(&d->inodes, &d->tree, pid, device, inode, d->options.asks_procfs);
-    sv_decode_int(b, d->words.inode, (int64_t)inode);
+    sv_batch_int(b, d->words.inode, (int64_t)inode);
     if (f)
         sv_decode_path(d, b, d->words.path, f->path, f->len);
 }
@@ -41,10 +41,10 @@ static void flush_misses(struct sv_decode *d, void *state, struct sv_batch *b)
     const struct sv_wire_head who = {.tgid = m->tgid, .tid = m->tid};
     sv_track row = sv_decode_row(d, &who, SV_PROBE_page_cache, SV_ROW_PAGE_CACHE);
     struct sv_event *e =
-        sv_decode_event(b, SV_INSTANT, m->ts_ns, row, d->words.add, d->words.cat_page_cache);
+        sv_batch_put(b, SV_INSTANT, m->ts_ns, row, d->words.add, d->words.cat_page_cache);
     sv_pages_put_file(d, b, m->tgid, m->device, m->inode);
-    sv_decode_int(b, d->words.offset, (int64_t)m->offset);
-    sv_decode_int(b, d->words.bytes, (int64_t)m->bytes);
+    sv_batch_int(b, d->words.offset, (int64_t)m->offset);
+    sv_batch_int(b, d->words.bytes, (int64_t)m->bytes);
     sv_batch_finish(b, e);
     m->bytes = 0;
 }
@@ -76,7 +76,9 @@ const struct sv_probe sv_probe_page_cache = {
     .name = "page_cache",
     .cat = SV_CAT_PAGE_CACHE,
     .records = {{SV_WIRE_CACHE, sizeof(struct sv_wire_cache), "page cache events", decode_cache}},
-    .option = {.name = "no-page-cache", .help = "no page-cache misses", .turns_off = true},
+    .option = {.name = "no-page-cache",
+               .help = "do not record page-cache misses",
+               .turns_off = true},
     .sums = {{SV_SUM_BYTES, "not in the page cache", false}},
     .docs = {"page-cache misses", "`page cache misses` below the thread",
              "inode, path, offset, bytes; neighbouring pages are one event"},

@@ -9,10 +9,10 @@ static bool decode_fault(struct sv_decode *d, void *state, struct sv_batch *b,
     (void)state;
     (void)size;
     sv_pages_learn_file(d, c);
-    struct sv_event *e = sv_decode_event(b, SV_INSTANT, (int64_t)record->ts_ns, row, d->words.file,
-                                         d->words.cat_fault);
+    struct sv_event *e =
+        sv_batch_put(b, SV_INSTANT, (int64_t)record->ts_ns, row, d->words.file, d->words.cat_fault);
     sv_pages_put_file(d, b, record->tgid, c->device, c->inode);
-    sv_decode_int(b, d->words.offset, (int64_t)c->offset);
+    sv_batch_int(b, d->words.offset, (int64_t)c->offset);
     sv_batch_finish(b, e);
     return true;
 }

@@ -28,7 +28,7 @@ enum { SV_PROBE_EVENTS = 3 }; /* that a record makes at most, with those that wa
 struct sv_probe_record {
     uint16_t kind; /* enum sv_wire_kind */
     uint32_t size; /* of its struct; texts or addresses may follow */
-    /* What is lost when it finds no room: "block requests". */
+    /* What is lost when the ring is full: "block requests". */
     const char *name;
     /* Adds the events of a record, which has at least `size` bytes. False: the record is malformed. */
     bool (*decode)(struct sv_decode *d, void *state, struct sv_batch *b,
@@ -53,7 +53,7 @@ enum sv_probe_sum_of {
 
 struct sv_probe_sum {
     enum sv_probe_sum_of of;
-    const char *text; /* behind the number: "block requests" */
+    const char *text; /* after the number: "block requests" */
     bool is_always;   /* shown when it is 0, too */
 };
 

@@ -13,8 +13,8 @@ static void put_inner(struct sv_decode *d, struct sv_batch *b, uint32_t pid)
     const struct sv_proc *p = sv_tree_find(&d->tree, pid);
     if (!p || !p->inner_pid)
         return;
-    sv_decode_int(b, d->words.inner_pid, p->inner_pid);
-    sv_decode_int(b, d->words.pid_namespace, p->inner_namespace);
+    sv_batch_int(b, d->words.inner_pid, p->inner_pid);
+    sv_batch_int(b, d->words.pid_namespace, p->inner_namespace);
 }
 
 static bool decode_fork(struct sv_decode *d, void *state, struct sv_batch *b,
@@ -30,10 +30,10 @@ static bool decode_fork(struct sv_decode *d, void *state, struct sv_batch *b,
         sv_tree_fork(&d->tree, f->head.tgid, f->tgid);
         sv_symbols_fork(d->symbols, f->head.tgid, f->tgid);
         struct sv_event *e =
-            sv_decode_event(b, SV_INSTANT, (int64_t)f->head.ts_ns,
-                            sv_tree_thread(&d->tree, f->head.tgid, f->head.tid)->calls,
-                            d->words.fork, d->words.cat_process);
-        sv_decode_int(b, d->words.child, f->tgid);
+            sv_batch_put(b, SV_INSTANT, (int64_t)f->head.ts_ns,
+                         sv_tree_thread(&d->tree, f->head.tgid, f->head.tid)->calls, d->words.fork,
+                         d->words.cat_process);
+        sv_batch_int(b, d->words.child, f->tgid);
         if (f->inner_tgid)
             sv_tree_set_inner(&d->tree, sv_tree_find(&d->tree, f->tgid), f->inner_tgid,
                               f->inner_namespace);
@@ -94,9 +94,9 @@ static bool decode_exec(struct sv_decode *d, void *state, struct sv_batch *b,
     }
     sv_tree_name_process(&d->tree, p, base, words, words_len);
     sv_tree_name_thread(&d->tree, h->tgid, h->tid, p->name);
-    struct sv_event *e = sv_decode_event(b, SV_INSTANT, (int64_t)h->ts_ns,
-                                         sv_tree_thread(&d->tree, h->tgid, h->tid)->calls,
-                                         d->words.exec, d->words.cat_process);
+    struct sv_event *e = sv_batch_put(b, SV_INSTANT, (int64_t)h->ts_ns,
+                                      sv_tree_thread(&d->tree, h->tgid, h->tid)->calls,
+                                      d->words.exec, d->words.cat_process);
     sv_decode_path(d, b, d->words.path, file, len);
     put_inner(d, b, h->tgid);
     put_cgroup(d, b, h->tgid);
@@ -120,11 +120,11 @@ static bool decode_exit(struct sv_decode *d, void *state, struct sv_batch *b,
         sv_tree_end_thread(&d->tree, x->head.tgid, x->head.tid, now);
         return true;
     }
-    struct sv_event *e = sv_decode_event(b, SV_INSTANT, (int64_t)x->head.ts_ns,
-                                         sv_tree_thread(&d->tree, x->head.tgid, x->head.tid)->calls,
-                                         d->words.exit, d->words.cat_process);
+    struct sv_event *e = sv_batch_put(b, SV_INSTANT, (int64_t)x->head.ts_ns,
+                                      sv_tree_thread(&d->tree, x->head.tgid, x->head.tid)->calls,
+                                      d->words.exit, d->words.cat_process);
     if (x->code >= 0) /* plain tracepoints do not say which signal killed it */
-        sv_decode_int(b, d->words.status, x->code);
+        sv_batch_int(b, d->words.status, x->code);
     sv_batch_finish(b, e);
     sv_tree_end_thread(&d->tree, x->head.tgid, x->head.tid, now);
     sv_tree_end(&d->tree, p, now);

@@ -1,4 +1,4 @@
-/* Probe `sample`: stacks of what runs, as instants on a row `samples` below each thread, named by the innermost function.
+/* Probe `sample`: stacks of the running threads, as instants on a row `samples` below each thread, named by the innermost function.
  *
  * The kernel gives addresses, innermost first: its own, then the process's. The event has names, outermost first. The kernel follows frame
  * pointers; in code that was compiled without them it finds other numbers, so a process's stack ends at the first address that is no code. */
@@ -9,7 +9,7 @@
 
 enum { STACK_MAX = 256 };
 
-/* A return address is behind the call: the byte before it certainly belongs to the caller. */
+/* A return address is after the call: the byte before it certainly belongs to the caller. */
 static const char *name_of(const struct sv_decode *d, const struct sv_wire_sample *r, unsigned i)
 {
     bool is_kernel = i < r->n_kernel;
@@ -44,10 +44,9 @@ static bool decode_sample(struct sv_decode *d, void *state, struct sv_batch *b,
     const char *names[STACK_MAX] = {"[no stack]"};
     n = name_all(d, r, names);
     n = n ? n : 1;
-    struct sv_event *e = sv_decode_event(b, SV_INSTANT, (int64_t)record->ts_ns, row,
-                                         sv_dict_cstr(d->source.dict, names[0]),
-                                         d->words.cat_sample);
-    sv_decode_int(b, d->words.cpu, record->what);
+    struct sv_event *e = sv_batch_put(b, SV_INSTANT, (int64_t)record->ts_ns, row,
+                                      sv_dict_cstr(d->source.dict, names[0]), d->words.cat_sample);
+    sv_batch_int(b, d->words.cpu, record->what);
     size_t open = sv_batch_open(b, 0, SV_ARG_STACK);
     while (n-- > 0) {
         struct sv_arg *a = sv_batch_arg(b);
@@ -67,9 +66,9 @@ const struct sv_probe sv_probe_sample = {
     .records = {{SV_WIRE_SAMPLE, sizeof(struct sv_wire_sample), "stack samples", decode_sample}},
     .option = {.name = "sample",
                .arg = "HZ",
-               .help = "stacks of what runs, so many times a second on each CPU (99): kernel and "
-                       "program, with the names of functions; 'stave plot flame --samples' shows "
-                       "them"},
-    .docs = {"stacks of what runs", "`samples` below the thread",
+               .help = "sample the stacks of running threads HZ times per second on each CPU (99 "
+                       "is usual): kernel and user frames with function names; draw them with "
+                       "'stave plot flame --samples'"},
+    .docs = {"stack samples", "`samples` below the thread",
              "the innermost function as its name, the whole stack, CPU"},
 };

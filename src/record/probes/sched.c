@@ -27,7 +27,7 @@ static bool is_change(const struct sv_traced_thread *x, unsigned state)
 {
     if (state == x->state)
         return false;
-    /* Who can already go on is not made runnable by being woken. */
+    /* Who can already continue is not made runnable by being woken. */
     return !(state == SV_STATE_RUNNABLE &&
              (x->state == SV_STATE_RUNNING || x->state == SV_STATE_PREEMPTED));
 }
@@ -36,11 +36,11 @@ static bool is_change(const struct sv_traced_thread *x, unsigned state)
 static void put_waker(const struct sv_decode *d, struct sv_batch *b, const struct sv_wire_wake *w)
 {
     if (w->waker_tid == 0) {
-        sv_decode_int(b, d->words.interrupt, 1);
+        sv_batch_int(b, d->words.interrupt, 1);
         return;
     }
     if (w->waker_tid != SV_WIRE_NO_PID) /* it may be outside of our pid namespace */
-        sv_decode_int(b, d->words.waker_tid, w->waker_tid);
+        sv_batch_int(b, d->words.waker_tid, w->waker_tid);
     sv_decode_text(b, d->words.waker, w->waker_comm, strnlen(w->waker_comm, sizeof w->waker_comm));
 }
 
@@ -56,16 +56,16 @@ static bool decode_state(struct sv_decode *d, void *state, struct sv_batch *b,
     int64_t now = (int64_t)h->ts_ns < x->state_ns ? x->state_ns : (int64_t)h->ts_ns;
     sv_track row = sv_decode_row(d, h, SV_PROBE_sched, SV_ROW_STATE);
     if (x->state)
-        sv_decode_event(b, SV_END, now, row, 0, 0);
+        sv_batch_put(b, SV_END, now, row, 0, 0);
     x->state = to == SV_STATE_DEAD ? 0 : (uint8_t)to;
     x->state_ns = now;
     if (to == SV_STATE_DEAD)
         return true;
-    struct sv_event *e = sv_decode_event(b, SV_BEGIN, now, row, s->names[to], d->words.cat_state);
+    struct sv_event *e = sv_batch_put(b, SV_BEGIN, now, row, s->names[to], d->words.cat_state);
     if (to == SV_STATE_RUNNING)
-        sv_decode_int(b, d->words.cpu, h->what);
+        sv_batch_int(b, d->words.cpu, h->what);
     if (to == SV_STATE_IO)
-        sv_decode_int(b, d->words.io_wait, 1);
+        sv_batch_int(b, d->words.io_wait, 1);
     if (to == SV_STATE_RUNNABLE && size >= sizeof(struct sv_wire_wake))
         put_waker(d, b, (const void *)h);
     sv_batch_finish(b, e);
@@ -77,9 +77,9 @@ const struct sv_probe sv_probe_sched = {
     .cat = SV_CAT_THREAD_STATE,
     .records = {{SV_WIRE_STATE, sizeof(struct sv_wire_head), "thread states", decode_state}},
     .option = {.name = "sched",
-               .help = "states of the threads: running (and on which CPU), runnable, sleeping, "
+               .help = "record thread states: running (and on which CPU), runnable, sleeping, "
                        "blocked on I/O"},
-    .docs = {"states of threads", "`state` below the thread",
+    .docs = {"thread states", "`state` below the thread",
              "CPU of Running; who woke it of Runnable; Preempted, Sleeping, Blocked on I/O, "
              "Blocked, Stopped"},
     .tracepoint = "sched_switch",

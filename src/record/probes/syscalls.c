@@ -210,23 +210,23 @@ static void put_result(struct sv_decode *d, struct sv_batch *b, const struct sv_
     const struct sv_kernel_words *s = &d->words;
     if (is_transfer(call) && call->size != SV_WIRE_NONE && c->size <= INT64_MAX &&
         (int64_t)c->size != c->ret)
-        sv_decode_int(b, s->requested, (int64_t)c->size);
+        sv_batch_int(b, s->requested, (int64_t)c->size);
     if (call->sense == SV_SENSE_RANGE || call->sense == SV_SENSE_MAP)
-        sv_decode_int(b, s->length, (int64_t)c->size);
+        sv_batch_int(b, s->length, (int64_t)c->size);
     if (call->sense == SV_SENSE_FLAGS && c->aux != 0)
-        sv_decode_int(b, s->flags, c->aux);
+        sv_batch_int(b, s->flags, c->aux);
     if (c->offset >= 0 && (call->offset != SV_WIRE_NONE || call->has_position))
-        sv_decode_int(b, s->offset, c->offset);
+        sv_batch_int(b, s->offset, c->offset);
     if (c->head.flags & SV_WIRE_UNFINISHED) {
         return;
     } else if (c->ret < 0 && c->ret >= -4095) {
-        sv_decode_int(b, s->error, -c->ret);
+        sv_batch_int(b, s->error, -c->ret);
     } else if (is_transfer(call)) {
-        sv_decode_int(b, s->bytes, c->ret);
+        sv_batch_int(b, s->bytes, c->ret);
     } else if (call->sense == SV_SENSE_SEEK) {
-        sv_decode_int(b, s->offset, c->ret);
+        sv_batch_int(b, s->offset, c->ret);
     } else if (call->sense == SV_SENSE_RET) {
-        sv_decode_int(b, s->ret, c->ret);
+        sv_batch_int(b, s->ret, c->ret);
     } else if (call->sense == SV_SENSE_MAP) {
         struct sv_arg *a = sv_batch_arg(b);
         a->key = s->address;
@@ -247,12 +247,12 @@ static void put_call(struct sv_decode *d, struct sv_batch *b, const struct sv_ca
     int64_t start = (int64_t)c->start_ns, end = (int64_t)c->head.ts_ns;
     sv_str name = calls_of(d)->names[call->nr];
     bool is_whole = !(c->head.flags & SV_WIRE_UNFINISHED);
-    struct sv_event *e = sv_decode_event(b, is_whole ? SV_SLICE : SV_BEGIN, start, thread->calls,
-                                         name, d->words.cat_syscall);
+    struct sv_event *e = sv_batch_put(b, is_whole ? SV_SLICE : SV_BEGIN, start, thread->calls, name,
+                                      d->words.cat_syscall);
     e->dur_ns = is_whole ? end - start : 0;
     bool is_open = opens(call);
     if (is_open ? c->ret >= 0 : call->fd != SV_WIRE_NONE && call->path == SV_WIRE_NONE)
-        sv_decode_int(b, d->words.fd, is_open ? c->ret : c->fd);
+        sv_batch_int(b, d->words.fd, is_open ? c->ret : c->fd);
     if (x->file)
         sv_decode_path(d, b, d->words.path, x->file->path, x->file->len);
     if (x->second)
@@ -334,7 +334,7 @@ const struct sv_probe sv_probe_syscalls = {
     .name = "syscalls",
     .cat = SV_CAT_SYSCALL,
     .records = {{SV_WIRE_CALL, sizeof(struct sv_wire_call), "system calls", decode_call}},
-    .option = {.name = "no-io", .help = "no system calls", .turns_off = true},
+    .option = {.name = "no-io", .help = "do not record system calls", .turns_off = true},
     .sums = {{SV_SUM_EVENTS, "system calls", true},
              {SV_SUM_UNFINISHED, "calls had not ended", false}},
     .docs = {"system calls", "`system calls` below the thread",

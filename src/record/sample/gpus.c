@@ -1,4 +1,4 @@
-/* Rows and values of GPUs, whoever made them. Called by the recorder at its interval; asks the vendors' files for the numbers. */
+/* Rows and values of GPUs of all vendors. Called by the recorder at its interval; asks the vendors' files for the numbers. */
 #include "record/decode/values.h"
 #include "record/sample/gpu_vendors.h"
 

@@ -60,7 +60,7 @@ static void put_value(struct sv_usage *u, sv_track track, double v)
     sv_values_put(&u->values, track, v);
 }
 
-/* Lines come in the same order every time, so the search begins behind the last hit. */
+/* Lines come in the same order every time, so the search begins after the last hit. */
 static struct gauge *gauge_of(struct gauges *g, const char *name, bool *is_new)
 {
     *is_new = false;

@@ -180,7 +180,7 @@ const char *sv_elf_name(const struct sv_elf *e, uint64_t file_offset)
         if (file_offset >= e->loads[i].offset &&
             file_offset - e->loads[i].offset < e->loads[i].size)
             at = file_offset - e->loads[i].offset + e->loads[i].at;
-    /* the first symbol behind it */
+    /* the first symbol after it */
     size_t low;
     SV_SEARCH(low, middle, 0, e->n, e->symbols[middle].at <= at);
     if (at == UINT64_MAX || low == 0)

@@ -24,7 +24,7 @@ struct sv_elf {
     size_t n_loads;
 };
 
-/* Reads at most `limit` bytes of tables. False: no ELF file of ours, damaged, or too large; *e is then empty. */
+/* Reads at most `limit` bytes of tables. False: not an ELF file of this machine, damaged, or too large; *e is then empty. */
 bool sv_elf_read(const char *path, size_t limit, struct sv_elf *e);
 void sv_elf_fini(struct sv_elf *e);
 size_t sv_elf_bytes(const struct sv_elf *e); /* memory held */

@@ -11,7 +11,7 @@
 #define POINTER(type, name, params) static type(*name##_) params;
 ITT_FUNCTIONS(POINTER)
 
-static int without;                    /* its address stands for the program's own functions */
+static int without;                    /* its address represents the program's own functions */
 static void *sync_prepare_ = &without; /* one that the collector does not have */
 
 #define ROW(type, name, params) {"__itt_" #name, (void **)&name##_, NULL, NULL, 1},
@@ -156,7 +156,7 @@ int main(int argc, char **argv)
     void (*init)(struct itt_part *, int);
     check(library != NULL, "the library");
     *(void **)&init = dlsym(library, "__itt_api_init");
-    check(init != NULL, "its door");
+    check(init != NULL, "the library exports __itt_api_init");
     if (argc > 1 && strcmp(argv[1], "old") == 0) { /* a list that it does not know stays as it is */
         part.major = 2;
         init(&part, -1);

@@ -1,4 +1,4 @@
-/* cl_play MODE [N [BATCH]]: an ordinary OpenCL program that knows nothing of Stave, in several moods. It checks its own results and what OpenCL tells it,
+/* cl_play MODE [N [BATCH]]: an ordinary OpenCL program that knows nothing of Stave, in several modes. It checks its own results and what OpenCL returns,
  * so that it must end the same way with and without the layer. */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -105,7 +105,7 @@ int nvmlDeviceGetMemoryInfo(device d, struct memory *m)
 int nvmlDeviceGetPowerUsage(device d, unsigned *mw)
 {
     *mw = 123456;
-    return index_of(d) || is_mode("bare") ? NOT_SUPPORTED : OK; /* only the first one tells */
+    return index_of(d) || is_mode("bare") ? NOT_SUPPORTED : OK; /* only the first one supports it */
 }
 
 int nvmlDeviceGetTemperature(device d, int sensor, unsigned *c)

@@ -10,8 +10,8 @@ static bool decode_signal(struct sv_decode *d, void *state, struct sv_batch *b,
     sv_str word = sv_dict_cstr(d->source.dict, "signal");
     (void)state;
     (void)size;
-    struct sv_event *e = sv_decode_event(b, SV_INSTANT, (int64_t)record->ts_ns, row, word, word);
-    sv_decode_int(b, sv_dict_cstr(d->source.dict, "number"), s->number);
+    struct sv_event *e = sv_batch_put(b, SV_INSTANT, (int64_t)record->ts_ns, row, word, word);
+    sv_batch_int(b, sv_dict_cstr(d->source.dict, "number"), s->number);
     sv_batch_finish(b, e);
     return true;
 }
