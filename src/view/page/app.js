@@ -5,7 +5,7 @@ import { Axis } from './axis.js';
 import { ComparePane } from './comparepane.js';
 import { WindowData } from './data.js';
 import { Details } from './details.js';
-import { copyText, el, openMenu } from './dom.js';
+import { el, onDrag, openMenu } from './dom.js';
 import { Exporter } from './exporter.js';
 import { Hover } from './hover.js';
 import { Input } from './input.js';
@@ -94,26 +94,16 @@ export class App extends Selecting {
     byId('help').addEventListener('click', () => this.input.commands.find((c) => c.key === '?').act());
     byId('export').addEventListener('click', (event) => this.exportMenu(event.currentTarget));
     byId('rows-menu').addEventListener('click', (event) => this.rowsMenu(event.currentTarget));
-    this.listenThumb(byId('thumb'));
+    const { timeline } = this;
+    onDrag(byId('thumb'), (event) => ({ y: event.clientY, top: timeline.scrollTop }), (event, start) => {
+      timeline.scrollTo(start.top + (event.clientY - start.y) * this.rows.height / Math.max(1, timeline.height));
+    });
     document.addEventListener('visibilitychange', () => { if (this.scheduled) this.schedule(); });
     addEventListener('pointerdown', () => document.body.classList.remove('by-keys'), true);
     addEventListener('keydown', (event) => {
       if (event.key === 'Tab') document.body.classList.add('by-keys');
       this.pointer.hush();
     }, true);
-  }
-
-  listenThumb(thumb) {
-    let start = null;
-    thumb.addEventListener('pointerdown', (event) => {
-      thumb.setPointerCapture(event.pointerId);
-      start = { y: event.clientY, top: this.timeline.scrollTop };
-    });
-    thumb.addEventListener('pointermove', (event) => {
-      if (start) this.timeline.scrollTo(start.top + (event.clientY - start.y) * this.rows.height / Math.max(1, this.timeline.height));
-    });
-    thumb.addEventListener('pointerup', () => { start = null; });
-    thumb.addEventListener('pointercancel', () => { start = null; });
   }
 
   exportMenu(anchor) {
@@ -427,7 +417,7 @@ export class App extends Selecting {
 
   copyAddress() {
     this.url.write();
-    copyText(location.href);
+    navigator.clipboard.writeText(location.href);
     this.announce('The address is copied; it needs the token of a running viewer');
   }
 

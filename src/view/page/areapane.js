@@ -1,8 +1,8 @@
 // The pane of the selected area: a table by name with percentiles, counters, and the flame graph of the area.
 
-import { btn, el, link } from './dom.js';
+import { btn, el } from './dom.js';
 import { Flame } from './flame.js';
-import { Table } from './table.js';
+import { nameColumn, Table } from './table.js';
 import { formatCount, formatExact, formatShort } from './time.js';
 import { Latest } from './transport.js';
 
@@ -58,14 +58,8 @@ export class AreaPane {
   }
 
   columns() {
-    const { app } = this;
-    const swatch = (row, cell) => {
-      const chip = el('span', { class: 'chip' });
-      chip.style.background = app.colourOf({ name: row.text, colour: row.colour });
-      cell.append(chip, link(row.text, () => app.searchFor(row.text), 'Search for this name'));
-    };
     return [
-      { title: 'Name', key: (r) => r.text, text: (r) => r.text, cell: swatch },
+      nameColumn(this.app),
       { title: 'Count', number: true, key: (r) => r.count, text: (r) => formatCount(r.count), csv: (r) => r.count.toString() },
       timeColumn('Total', 'total'), timeColumn('Self', 'self'), timeColumn('p50', 'p50'), timeColumn('p90', 'p90'), timeColumn('p99', 'p99'), timeColumn('Max', 'max'),
       { title: 'Spread', skip: true, key: (r) => r.max, text: () => '', cell: (row, cell) => this.spread(row, cell) },
@@ -101,7 +95,7 @@ export class AreaPane {
     const title = `${formatCount(answer.slices)} slices in ${formatExact(area.to - area.from)}`;
     const bar = el('div', { class: 'bar' }, el('span', { class: 'title', text: title }),
       el('span', { class: 'aside', text: `${rows.length} names${answer.more ? `, ${answer.more} more` : ''} · ${area.rows.length} ${area.rows.length === 1 ? 'row' : 'rows'}` }),
-      btn('Copy as CSV', () => { table.copy(); app.announce('Table copied'); }, { class: 'plain push' }), btn('Fit', () => app.fit()), btn('Save as trace', () => app.saveCut(area.from, area.to)));
+      table.copyButton(app, { class: 'plain push' }), btn('Fit', () => app.fit()), btn('Save as trace', () => app.saveCut(area.from, area.to)));
     this.flame = new Flame(app, answer.flame || [], rows);
     const split = el('div', { class: 'split' }, table.box, this.flame.box);
     this.box.replaceChildren(bar, this.counters(answer), split);

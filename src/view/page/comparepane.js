@@ -1,7 +1,7 @@
 // Two traces: what differs by name, within the area or the visible window.
 
-import { btn, el, link } from './dom.js';
-import { Table } from './table.js';
+import { el } from './dom.js';
+import { nameColumn, Table } from './table.js';
 import { formatCount, formatShort, ratio } from './time.js';
 import { Latest } from './transport.js';
 
@@ -77,17 +77,11 @@ export class ComparePane {
   }
 
   columns() {
-    const { app } = this;
-    const name = (row, cell) => {
-      const chip = el('span', { class: 'chip' });
-      chip.style.background = app.colourOf({ name: row.text, colour: row.colour });
-      cell.append(chip, link(row.text, () => app.searchFor(row.text), 'Search for this name'));
-    };
     const count = (title, side) => ({ title, number: true, key: (r) => r[side].count, text: (r) => formatCount(r[side].count), csv: (r) => r[side].count.toString() });
     const total = (title, side) => ({ title, number: true, key: (r) => r[side].total, text: (r) => formatShort(r[side].total), csv: (r) => r[side].total.toString() });
     const average = (title, side) => ({ title, number: true, key: (r) => mean(r[side]), text: (r) => time(mean(r[side])), csv: (r) => (mean(r[side]) === null ? null : mean(r[side]).toString()) });
     return [
-      { title: 'Name', key: (r) => r.text, text: (r) => r.text, cell: name },
+      nameColumn(this.app),
       count('Count A', 'a'), count('Count B', 'b'), total('Total A', 'a'), total('Total B', 'b'), average('Mean A', 'a'), average('Mean B', 'b'),
       { title: 'Change', number: true, key: (r) => (r.change < 0n ? -r.change : r.change), text: (r) => (r.change > 0n ? '+' : '') + formatShort(r.change), csv: (r) => r.change.toString() },
       { title: '%', number: true, key: (r) => (r.a.total === 0n ? null : ratio(r.change * 1000n, r.a.total)), text: percentText },
@@ -98,6 +92,6 @@ export class ComparePane {
     const { app } = this, table = new Table(this.columns(), rows, { label: 'Differences by name', testid: 'compare-table', sort: 7 });
     const title = `${app.area ? 'Area' : 'Visible window'} of ${formatShort(area.to - area.from)}: B against A`;
     this.box.replaceChildren(el('div', { class: 'bar' }, el('span', { class: 'title', text: title }), el('span', { class: 'aside', text: `${rows.length} names` }),
-      btn('Copy as CSV', () => { table.copy(); app.announce('Table copied'); }, { class: 'plain push' })), table.box);
+      table.copyButton(app, { class: 'plain push' })), table.box);
   }
 }

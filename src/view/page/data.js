@@ -106,14 +106,15 @@ export class WindowData {
     this.changed();
   }
 
-  /** Asks for `more` rows of a window when `needed` ones are not asked for yet. */
+  /** Asks for the rows that `more()` gives when `needed` ones are not asked for yet; false if they are. */
   ensure(window, needed, more) {
     const asked = this.asked;
-    if (asked && sameWindow(asked.window, window) && includes(asked.rows, needed)) return;
-    if (!needed.length) return;
-    const ask = { window: { ...window, ...pixelRange(window.width, this.transport.far) }, rows: new Map(more.map((r) => [r[0], r])) };
+    if (asked && sameWindow(asked.window, window) && includes(asked.rows, needed)) return false;
+    if (!needed.length) return false;
+    const ask = { window: { ...window, ...pixelRange(window.width, this.transport.far) }, rows: new Map(more().map((r) => [r[0], r])) };
     this.asked = ask;
     this.latest.want(ask);
+    return true;
   }
 
   /** Is everything here that `needed` wants of this window? */

@@ -1,5 +1,7 @@
 // The details below the time line: tabs, opening and closing, the height.
 
+import { onDrag } from './dom.js';
+
 const TABS = ['slice', 'area', 'search', 'sql', 'compare', 'marks'];
 const KEY = 'stave.details';
 
@@ -82,16 +84,9 @@ export class Details {
   }
 
   listenSplitter(splitter) {
-    let start = null;
-    splitter.addEventListener('pointerdown', (event) => {
-      splitter.setPointerCapture(event.pointerId);
-      start = { y: event.clientY, height: this.isOpen ? this.height : 38 };
+    onDrag(splitter, (event) => ({ y: event.clientY, height: this.isOpen ? this.height : 38 }), (event, start) => {
+      if (Math.abs(start.y - event.clientY) > 2) this.setHeight(start.height + start.y - event.clientY);
     });
-    splitter.addEventListener('pointermove', (event) => {
-      if (start && Math.abs(start.y - event.clientY) > 2) this.setHeight(start.height + start.y - event.clientY);
-    });
-    splitter.addEventListener('pointerup', () => { start = null; });
-    splitter.addEventListener('pointercancel', () => { start = null; });
     splitter.addEventListener('keydown', (event) => {
       const by = { ArrowUp: 24, ArrowDown: -24 }[event.key];
       if (!by) return;

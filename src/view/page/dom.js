@@ -30,18 +30,20 @@ export function download(blob, name) {
   setTimeout(() => URL.revokeObjectURL(url), 30000);
 }
 
-/** Text to the clipboard; a selection and "copy" where the clipboard is not allowed. */
-export async function copyText(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    const area = el('textarea', { class: 'unseen' });
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    document.execCommand('copy');
-    area.remove();
-  }
+/** Follows the pointer from press to release: begin(event) → start, or null to ignore it; move(event, start); end(start). */
+export function onDrag(element, begin, move, end = () => {}) {
+  let start = null;
+  const stop = () => {
+    if (start !== null) end(start);
+    start = null;
+  };
+  element.addEventListener('pointerdown', (event) => {
+    start = begin(event);
+    if (start !== null) element.setPointerCapture(event.pointerId);
+  });
+  element.addEventListener('pointermove', (event) => { if (start !== null) move(event, start); });
+  element.addEventListener('pointerup', stop);
+  element.addEventListener('pointercancel', stop);
 }
 
 /** One cell of CSV; a text that a spreadsheet would take for a formula gets an apostrophe. */

@@ -1,6 +1,7 @@
 // The strip at the top: the whole trace, and where the visible window is in it.
 
 import { WindowData } from './data.js';
+import { onDrag } from './dom.js';
 import { SHADES, STYLE, VARIANTS } from './palette.js';
 import { maxTime, pixelOf, scale } from './time.js';
 
@@ -14,7 +15,6 @@ export class Overview {
     this.data = new WindowData(app.transport, app, () => { this.stale = true; app.invalidate(); }, 'o');
     this.picture = null;
     this.stale = true;
-    this.drag = null;
     this.listen();
   }
 
@@ -39,7 +39,7 @@ export class Overview {
 
   ask() {
     const rows = this.rows;
-    this.data.ensure(this.window, rows, rows);
+    this.data.ensure(this.window, rows, () => rows);
   }
 
   get settled() {
@@ -106,36 +106,28 @@ export class Overview {
   listen() {
     const canvas = this.canvas;
     const position = (event) => (event.clientX - canvas.getBoundingClientRect().left) * this.app.dpr;
-    canvas.addEventListener('pointerdown', (event) => {
-      if (event.button !== 0) return;
-      const x = position(event), box = this.box(), near = 6 * this.app.dpr;
-      canvas.setPointerCapture(event.pointerId);
-      const view = this.app.view;
-      view.jump = null;
-      this.drag = { mode: Math.abs(x - box.x) <= near ? 'from' : Math.abs(x - box.end) <= near ? 'to' : 'move', x, from: view.from, to: view.to };
-      if (this.drag.mode === 'move' && (x < box.x || x > box.end)) this.centre(x);
-    });
-    canvas.addEventListener('pointermove', (event) => {
-      if (this.drag) this.move(position(event));
-    });
-    canvas.addEventListener('pointerup', () => { this.drag = null; });
-    canvas.addEventListener('pointercancel', () => { this.drag = null; });
+    onDrag(canvas, (event) => (event.button === 0 ? this.begin(position(event)) : null), (event, start) => this.move(position(event), start));
     canvas.addEventListener('wheel', (event) => {
       event.preventDefault();
       this.app.view.zoom(Math.pow(1.0016, event.deltaY), 0.5);
     }, { passive: false });
   }
 
-  centre(x) {
-    const view = this.app.view, from = this.timeAt(x) - view.span / 2n;
-    view.place(from, from + view.span);
-    this.drag.from = view.from;
-    this.drag.to = view.to;
+  /** An edge of the window, the window, or beside it: then the window comes there. */
+  begin(x) {
+    const { view } = this.app, box = this.box(), near = 6 * this.app.dpr;
+    const mode = Math.abs(x - box.x) <= near ? 'from' : Math.abs(x - box.end) <= near ? 'to' : 'move';
+    view.jump = null;
+    if (mode === 'move' && (x < box.x || x > box.end)) {
+      const from = this.timeAt(x) - view.span / 2n;
+      view.place(from, from + view.span);
+    }
+    return { mode, x, from: view.from, to: view.to };
   }
 
-  move(x) {
-    const { mode, from, to } = this.drag, view = this.app.view;
-    const by = this.timeAt(x) - this.timeAt(this.drag.x);
+  move(x, start) {
+    const { mode, from, to } = start, { view } = this.app;
+    const by = this.timeAt(x) - this.timeAt(start.x);
     if (mode === 'move') view.place(from + by, to + by);
     else if (mode === 'from') view.place(from + by < to ? from + by : to - 1n, to);
     else view.place(from, to + by > from ? to + by : from + 1n);

@@ -1,7 +1,7 @@
 // What the pages have in common: sections, tables with tools, columns of reports, legends, a choice.
 
 import { amount, bytes, chip, colourOf, ns, percent } from './charts.js';
-import { btn, el, link } from './dom.js';
+import { el, link } from './dom.js';
 import { Table } from './table.js';
 
 export class Page {
@@ -19,7 +19,7 @@ export function section(title, aside, tools, ...content) {
 
 export function tableSection(app, title, testid, columns, rows, { aside = '', sort = -1, above = null } = {}) {
   const table = new Table(columns, rows, { label: title, testid, sort });
-  return section(title, aside, [btn('Copy as CSV', () => { table.copy(); app.announce('Table copied'); })], ...(above ? [above] : []), table.box);
+  return section(title, aside, [table.copyButton(app)], ...(above ? [above] : []), table.box);
 }
 
 /** A column of numbers: what cannot be known is a dash; CSV has the value itself. */

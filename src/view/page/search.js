@@ -88,7 +88,7 @@ export class Search {
     if (answer.hits.length) {
       const table = new Table(this.columns(), answer.hits, { label: 'Hits' });
       if (BigInt(answer.total) > BigInt(answer.hits.length)) bar.append(el('span', { class: 'aside', text: `the first ${answer.hits.length} are listed` }));
-      bar.append(btn('‹ previous', () => this.step('previous'), { class: 'plain push' }), btn('next ›', () => this.step('next')), btn('Copy as CSV', () => { table.copy(); app.announce('Table copied'); }));
+      bar.append(btn('‹ previous', () => this.step('previous'), { class: 'plain push' }), btn('next ›', () => this.step('next')), table.copyButton(app));
       parts.push(table.box);
     }
     this.box.replaceChildren(...parts);

@@ -67,7 +67,7 @@ export class SqlPane {
     this.state.textContent = '';
     const bar = el('div', { class: 'bar' }, el('span', { class: 'title', text }));
     const places = this.places(answer.columns);
-    const tools = [btn('Copy as CSV', () => { this.table.copy(); app.announce('Table copied'); }, { class: 'plain push' }),
+    const tools = [this.table.copyButton(app, { class: 'plain push' }),
       btn('Save as CSV', () => download(new Blob([this.table.csv()], { type: 'text/csv' }), 'query.csv'))];
     if (places.ts >= 0 && places.dur >= 0 && n) tools.unshift(btn('Show as row', () => this.asRow(answer, places), { class: 'plain push' }));
     if (tools.length > 2) tools[1].classList.remove('push');

@@ -1,6 +1,6 @@
 // A sortable table that holds elements for the rows on screen only.
 
-import { copyText, el, toCsv } from './dom.js';
+import { btn, el, link, toCsv } from './dom.js';
 
 const ROW = 24;
 const EXTRA = 20;
@@ -12,6 +12,16 @@ function compare(a, b) {
   if (typeof a === 'string' && typeof b === 'string') return a.localeCompare(b, 'en', { numeric: true });
   return a < b ? -1 : 1;
 }
+
+/** The column of names, with their colours; a click searches for one. */
+export const nameColumn = (app) => ({
+  title: 'Name', key: (r) => r.text, text: (r) => r.text,
+  cell: (row, cell) => {
+    const chip = el('span', { class: 'chip' });
+    chip.style.background = app.colourOf({ name: row.text, colour: row.colour });
+    cell.append(chip, link(row.text, () => app.searchFor(row.text), 'Search for this name'));
+  },
+});
 
 export class Table {
   /** columns: [{title, number, text(row), key(row), cell(row, td)}]; `cell` builds what `text` would be. */
@@ -104,7 +114,11 @@ export class Table {
     return toCsv(columns.map((c) => c.title), this.sorted.map((row) => columns.map((c) => (c.csv || c.text)(row))));
   }
 
-  copy() {
-    return copyText(this.csv());
+  /** A button that copies the table. */
+  copyButton(app, fields) {
+    return btn('Copy as CSV', () => {
+      navigator.clipboard.writeText(this.csv());
+      app.announce('Table copied');
+    }, fields);
   }
 }

@@ -9,7 +9,6 @@ const UNITS = [
   { name: 'µs', ns: 1000n },
   { name: 'ns', ns: 1n },
 ];
-const UNIT_OF = { s: 1000000000n, ms: 1000000n, us: 1000n, 'µs': 1000n, 'μs': 1000n, ns: 1n, m: 60000000000n, min: 60000000000n, h: 3600000000000n };
 
 export const abs = (a) => (a < 0n ? -a : a);
 export const minTime = (a, b) => (a < b ? a : b);
@@ -100,16 +99,6 @@ export function formatSeconds(t) {
   const text = fixed(t, 1000000000n, 9);
   const [whole, rest] = text.split('.');
   return whole + '.' + rest.replace(/(\d{3})(?=\d)/g, '$1\u2009') + ' s';
-}
-
-/** "1.5 ms", "200us", "3" (ns) → BigInt ns, or null. */
-export function parseTime(text) {
-  const match = /^\s*([-−+]?)(\d+)(?:\.(\d+))?\s*(ns|us|µs|μs|ms|s|min|m|h)?\s*$/.exec(text);
-  if (!match) return null;
-  const unit = match[4] ? UNIT_OF[match[4]] : 1n;
-  const digits = match[3] || '';
-  const value = BigInt(match[2] + digits) * unit / 10n ** BigInt(digits.length);
-  return match[1] === '-' || match[1] === '−' ? -value : value;
 }
 
 /** A whole decimal number → BigInt, or null: for what comes from a URL or a table. */

@@ -103,20 +103,9 @@ export class Timeline {
 
   ask() {
     this.places = this.place();
-    const { data, view } = this.app, needed = this.needed, now = performance.now();
+    const { data, view } = this.app, now = performance.now();
     if (view.moving && now - this.lastAsk < MOVING_MS) return;
-    if (!data.asked || data.asked.window.from !== view.from || data.asked.window.to !== view.to || !this.askedFor(needed)) {
-      this.lastAsk = now;
-      data.ensure(view.window, needed, this.more);
-    }
-  }
-
-  askedFor(needed) {
-    const { data, view } = this.app;
-    return data.asked.window.width === view.width && needed.every(([row, first, lines]) => {
-      const got = data.asked.rows.get(row);
-      return got && got[1] <= first && got[1] + got[2] >= first + lines;
-    });
+    if (data.ensure(view.window, this.needed, () => this.more)) this.lastAsk = now;
   }
 
   get settled() {

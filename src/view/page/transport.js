@@ -52,7 +52,6 @@ export class Transport {
     this.state = 'up';
     this.tab = crypto.getRandomValues(new Uint32Array(1))[0].toString(36);
     this.seq = 0;
-    this.pending = 0;
     this.retry = null;
     this.trips = [];
   }
@@ -89,28 +88,23 @@ export class Transport {
     }, delay);
   }
 
-  async request(method, path, body, signal) {
-    const options = { method, headers: { 'X-Stave-Token': this.token }, cache: 'no-store', credentials: 'omit', signal };
+  async request(method, path, body) {
+    const options = { method, headers: { 'X-Stave-Token': this.token }, cache: 'no-store', credentials: 'omit' };
     if (body !== undefined) {
       options.headers['Content-Type'] = 'application/json';
       options.body = JSON.stringify(body);
     }
-    this.pending++;
+    const begin = performance.now();
+    let response;
     try {
-      let response;
-      try {
-        const begin = performance.now();
-        response = await fetch(path, options);
-        this.measure(performance.now() - begin);
-      } catch (error) {
-        if (error.name !== 'AbortError') this.set('down');
-        throw error;
-      }
-      if (!response.ok) throw await this.refused(response);
-      return response;
-    } finally {
-      this.pending--;
+      response = await fetch(path, options);
+    } catch (error) {
+      this.set('down');
+      throw error;
     }
+    this.measure(performance.now() - begin);
+    if (!response.ok) throw await this.refused(response);
+    return response;
   }
 
   async refused(response) {
@@ -126,25 +120,22 @@ export class Transport {
   }
 
   async body(response, how) {
-    this.pending++;
     try {
       const value = await response[how]();
       this.set('up');
       return value;
     } catch (error) {
-      if (error.name !== 'AbortError' && !(error instanceof SyntaxError)) this.set('down');
+      if (!(error instanceof SyntaxError)) this.set('down');
       throw error;
-    } finally {
-      this.pending--;
     }
   }
 
-  async json(method, path, body, signal) {
-    return this.body(await this.request(method, path, body, signal), 'json');
+  async json(method, path, body) {
+    return this.body(await this.request(method, path, body), 'json');
   }
 
-  async binary(path, body, signal) {
-    return this.body(await this.request('POST', path, body, signal), 'arrayBuffer');
+  async binary(path, body) {
+    return this.body(await this.request('POST', path, body), 'arrayBuffer');
   }
 
   async blob(path, body) {
