@@ -9,7 +9,7 @@ int main(int argc, char **argv)
 {
     if (argc != 3)
         return fprintf(stderr, "usage: sdk_feed RATE SECONDS\n"), 2;
-    long rate = atol(argv[1]), rounds = atol(argv[2]) * 100;
+    long rate = strtol(argv[1], NULL, 10), rounds = strtol(argv[2], NULL, 10) * 100;
     struct timespec next;
     clock_gettime(CLOCK_MONOTONIC, &next);
     for (long r = 0; r < rounds; r++) {
