@@ -10,9 +10,9 @@ const NAMES = Object.keys(PHASES);
 const MOST = 500;
 const FINE = 8; // bars of the histogram per power of two
 const LATENCIES = 'batches, requests, run mean:run_mean_ns, run per sample:run_per_sample_ns, latency p50:latency_p50_ns, p90:latency_p90_ns, p95:latency_p95_ns, p99:latency_p99_ns, max:latency_max_ns';
-const arg = (...keys) => `coalesce(${keys.map((key) => `extract_arg(arg_set_id, '${key}')`).join(', ')})`;
+const arg = (...keys) => `coalesce(${keys.map((key) => `extract_arg(arg_set_id, '${key}')`).join(', ')}, null)`;
 const REQUESTS = `select id, ts, dur, ${arg('request_id', 'request')} as request, ${arg('batch_id', 'batch')} as batch from slice where name = 'request' and category in ('serving', 'request') and dur >= 0`;
-const ARRIVAL = "select min(ts) from slice where (name = 'request' and category in ('serving', 'request')) or (category = 'batching' and name in ('request_enqueued', 'request_rejected')) or (category = 'serving.life' and name in ('enqueued', 'rejected') and extract_arg(arg_set_id, 'flags') = 0)";
+const ARRIVAL = `select min(ts) from slice where name in ('request', 'request_enqueued', 'request_rejected', 'enqueued', 'rejected') and category in ('serving', 'request', 'batching', 'serving.life') and coalesce(${arg('flags')}, 0) = 0`;
 const CALLS = ['enqueued', 'dequeued', 'collected', 'submitted', 'started', 'finished', 'callback', 'responded'];
 
 const request = ([id, ts, dur, name, batch]) => ({ id, ts: BigInt(ts), dur: BigInt(dur), request: String(name), batch });
@@ -88,7 +88,7 @@ export class ServingPage extends Page {
 
   /** The durations of a request's phases, as the report finds them: from the calls of its life cycle, else from its batch, whose worker ends before the callback. */
   async durations(data, q) {
-    const end = q.ts + q.dur, calls = await this.pages.sql(`select name, min(ts) from slice where ts between ${q.ts} and ${end} and category = 'serving.life' and (extract_arg(arg_set_id, 'request') = ${q.request} or extract_arg(arg_set_id, 'batch') = ${q.batch ?? -1}) group by name`);
+    const end = q.ts + q.dur, calls = await this.pages.sql(`select name, min(ts) from slice where ts between ${q.ts} and ${end} and category = 'serving.life' and (${arg('request')} = ${q.request} or ${arg('batch')} = ${q.batch ?? -1}) group by name`);
     const times = new Map(calls), b = data.batchOf.get(q.request);
     let edges = CALLS.slice(1).map((name) => (times.has(name) ? BigInt(times.get(name)) : end)), at = q.ts;
     if (!times.has('dequeued')) {
