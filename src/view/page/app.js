@@ -363,17 +363,10 @@ export class App extends Selecting {
     this.changed();
   }
 
-  pinCurrent() {
+  /** Pins, hides or folds it. */
+  current(act) {
     const node = this.currentRow;
-    if (node && node.type === 'row') this.pin(node);
-  }
-
-  hideCurrent() {
-    if (this.currentRow) this.hide(this.currentRow);
-  }
-
-  foldCurrent() {
-    if (this.currentRow) this.fold(this.currentRow);
+    if (node && (act !== 'pin' || node.type === 'row')) this[act](node);
   }
 
   foldAll(folded) {

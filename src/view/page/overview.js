@@ -2,7 +2,7 @@
 
 import { WindowData } from './data.js';
 import { onDrag } from './dom.js';
-import { SHADES, STYLE, VARIANTS } from './palette.js';
+import { Raster } from './raster.js';
 import { maxTime, pixelOf, scale } from './time.js';
 
 const MOST_ROWS = 12;
@@ -13,7 +13,7 @@ export class Overview {
     this.app = app;
     this.context = canvas.getContext('2d', { alpha: false });
     this.data = new WindowData(app.transport, app, () => { this.stale = true; app.invalidate(); }, 'o');
-    this.picture = null;
+    this.raster = new Raster(new OffscreenCanvas(1, 1));
     this.stale = true;
     this.listen();
   }
@@ -46,41 +46,28 @@ export class Overview {
     return this.data.settled(this.window, this.rows);
   }
 
+  /** A stripe per row, in the colours of its first line. */
   paint(palette) {
-    const { width, height } = this.canvas;
-    const image = new ImageData(width, height), pixels = new Uint32Array(image.data.buffer);
-    pixels.fill(palette.packed.background);
-    const rows = this.rows;
-    const pad = Math.round(4 * this.app.dpr), stripe = Math.max(1, Math.min(8 * this.app.dpr, (height - 2 * pad) / Math.max(1, rows.length)));
-    const start = (height - stripe * rows.length) / 2;
+    const { width, height } = this.canvas, { raster, rows } = this, { dpr } = this.app;
+    raster.resize(width, height, dpr);
+    raster.clear(palette, []);
+    const stripe = Math.max(1, Math.min(8 * dpr, (height - 8 * dpr) / Math.max(1, rows.length))), start = (height - stripe * rows.length) / 2;
     rows.forEach(([id], i) => {
-      const top = Math.round(start + i * stripe), bottom = Math.max(top + 1, Math.round(start + (i + 1) * stripe) - (stripe > 3 ? 1 : 0));
-      this.stripe(pixels, id, top, bottom, palette);
+      const top = Math.round(start + i * stripe), reply = this.data.find(id, 0);
+      if (!reply) return;
+      raster.line.set(raster.ground);
+      raster.sliceLine(reply, reply.rows.get(id), 0, { view: this.window }, -1);
+      raster.copy(top, Math.max(top + 1, Math.round(start + (i + 1) * stripe) - (stripe > 3 ? 1 : 0)));
     });
-    this.picture = this.picture && this.picture.width === width && this.picture.height === height ? this.picture : new OffscreenCanvas(width, height);
-    this.picture.getContext('2d').putImageData(image, 0, 0);
+    raster.put();
     this.stale = false;
-  }
-
-  stripe(pixels, id, top, bottom, palette) {
-    const reply = this.data.find(id, 0);
-    if (!reply) return;
-    const width = this.canvas.width, line = new Uint32Array(width).fill(palette.packed.background);
-    const row = reply.rows.get(id), items = reply.items, { variant } = reply.names;
-    for (let i = row.starts[0]; i < row.starts[1]; i++) {
-      const x = items.pixel[i];
-      if (x >= 0 && x < width) line[x] = palette.table[(items.colour[i] * VARIANTS + variant[items.name[i]]) * STYLE + items.calm[i] * SHADES + (items.cover[i] >> 2)];
-      const end = Math.min(width, x + 1 + items.tail[i]);
-      if (items.tail[i]) line.fill(palette.table[(items.tailColour[i] * VARIANTS + variant[items.tailName[i]]) * STYLE + SHADES - 1], Math.max(0, x + 1), Math.max(0, end));
-    }
-    for (let y = top; y < bottom; y++) pixels.set(line, y * width);
   }
 
   draw(palette) {
     if (this.canvas.width < 2) return;
-    if (this.stale || !this.picture) this.paint(palette);
+    if (this.stale) this.paint(palette);
     const { context, canvas } = this, dpr = this.app.dpr;
-    context.drawImage(this.picture, 0, 0);
+    context.drawImage(this.raster.canvas, 0, 0);
     const { x, end } = this.box();
     context.fillStyle = palette.dim;
     context.fillRect(0, 0, x, canvas.height);

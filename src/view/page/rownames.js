@@ -2,7 +2,7 @@
 
 import { formatCount } from './time.js';
 
-const number = new Intl.NumberFormat('en', { maximumSignificantDigits: 4 });
+const number = new Intl.NumberFormat('en', { maximumSignificantDigits: 4, notation: 'compact' });
 
 function button(label, symbol, className) {
   const element = document.createElement('button');
