@@ -9,7 +9,7 @@ const FLAT = 120000;
 function makeTrace(file) {
   const next = random(7), flat = [], lines = ['# stave text 1', 'clock boottime', 'track #1 process uuid=0x1 pid=7 name="made"'];
   const at = (ns) => stamp(BASE + ns);
-  for (let i = 2; i <= 5; i++) lines.push(`track #${i} thread uuid=0x${i} parent=#1 pid=7 tid=${i} name="${['flat', 'nest', 'over', 'odd'][i - 2]}"`);
+  for (let i = 2; i <= 6; i++) lines.push(`track #${i} thread uuid=0x${i} parent=#1 pid=7 tid=${i} name="${['flat', 'nest', 'over', 'odd', 'lone'][i - 2]}"`);
   const events = [];
   let t = 0n;
   for (let i = 0; i < FLAT; i++) {
@@ -24,6 +24,7 @@ function makeTrace(file) {
     events.push([u, `slice #3 "outer" dur=${stamp(dur)}`], [u + dur / 8n, `slice #3 "inner" dur=${stamp(dur / 2n)}`], [u + dur / 6n, `slice #3 "deep" dur=${stamp(dur / 9n)}`]);
     events.push([u, `slice #4 "long" dur=${stamp(dur * 3n)}`], [u + dur / 3n, 'instant #5 "tick"']);
   }
+  events.push([end / 5n, 'slice #6 "lone" dur=0.000000001'], [end / 4n, 'slice #6 "lone" dur=0.000000100']);
   events.push([end / 3n, 'begin #5 "never ended"'], [end / 2n, 'begin #5 "nor this"']);
   events.sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0));
   fs.writeFileSync(file, lines.concat(events.map(([ns, text]) => `${at(ns)} ${text}`)).join('\n') + '\n');
@@ -81,21 +82,45 @@ async function outlierAt(page, outlier, width) {
   }, outlier.ts.toString());
 }
 
+/** Pixels of the screen that are touched and look like the background, or the other way round. */
+function undrawn(page) {
+  return page.eval(() => {
+    const state = window.stave.state(), canvas = document.querySelector('[data-testid=timeline]'), pen = canvas.getContext('2d'), wrong = [];
+    const ground = new Set([...pen.getImageData(0, state.rows[0].y + state.rows[0].height - 2, state.width, 1).data].join().match(/\d+,\d+,\d+,\d+/g));
+    let touched = 0;
+    for (const row of state.rows) {
+      for (let line = 0; line < row.depth; line++) {
+        const y = row.y + 3 + line * 18 + 2, data = pen.getImageData(0, y, state.width, 1).data;
+        for (let x = 0; x < state.width; x++) {
+          const drawn = !ground.has([...data.subarray(4 * x, 4 * x + 4)].join()), { count } = window.stave.pick(x, y);
+          if (count > 0) touched++;
+          if (drawn !== count > 0) wrong.push({ row: row.name, line, x, count });
+        }
+      }
+    }
+    return { touched, grounds: ground.size, wrong: wrong.slice(0, 5) };
+  });
+}
+
 await run(async ({ browser, start, tmp }) => {
   const file = `${tmp}/made.txt`, made = makeTrace(file), viewer = await start(file), page = await open(browser, viewer.url), next = random(99);
   const state = await page.state();
-  same('all_rows_are_there', state.rows.map((r) => r.name).sort(), ['flat', 'nest', 'odd', 'over']);
+  same('all_rows_are_there', state.rows.map((r) => r.name).sort(), ['flat', 'lone', 'nest', 'odd', 'over']);
   check('times_are_exact', state.first === BASE.toString(), state.first);
 
   const tally = { probes: 0, shared: 0, flat: 0, wrong: [], edges: [], untrue: [] };
   await probe(viewer, page, made, next, tally);
+  const seen = [await undrawn(page)];
   const whole = BigInt(state.last) - BigInt(state.first);
   for (let i = 0; i < 14; i++) {
     const span = BigInt(Math.floor(Number(whole) ** (0.35 + 0.65 * next()))), from = BigInt(state.first) + BigInt(Math.floor(next() * Number(whole - span)));
     await page.eval((a, b) => window.stave.go(a, b), from.toString(), (from + span).toString());
     await page.idle();
     await probe(viewer, page, made, next, tally);
+    seen.push(await undrawn(page));
   }
+  check('many_pixels_were_looked_at', seen.every((s) => s.grounds <= 2) && seen.reduce((sum, s) => sum + s.touched, 0) > 20000, seen);
+  same('what_touches_a_pixel_is_drawn_and_nothing_else', seen.flatMap((s) => s.wrong).slice(0, 5), []);
   check('many_pixels_were_probed', tally.probes > 100 && tally.shared > 10 && tally.flat > 50, tally);
   same('counts_equal_sql', tally.wrong.slice(0, 3), []);
   same('pixels_are_exact_intervals', tally.edges.slice(0, 3), []);

@@ -98,7 +98,7 @@ export class Exporter {
     for (let i = row.starts[line - row.first]; i < row.starts[line - row.first + 1]; i++) {
       const x = x0 + items.pixel[i] * k, end = x0 + (items.pixel[i] + 1 + items.tail[i]) * k;
       if (end < 0 || x > limit) continue;
-      const shade = items.tail[i] || !items.count[i] ? SHADES - 1 : items.cover[i] >> 2;
+      const shade = items.tail[i] || !items.count[i] ? SHADES - 1 : items.cover[i] >> 2 || 1;
       const name = items.tail[i] ? items.tailName[i] : items.name[i], colour = items.tail[i] ? items.tailColour[i] : items.colour[i];
       const wide = Math.max(1, end - x - (items.tail[i] > 3 ? 1 : 0)) / dpr;
       out.push(`<rect x="${(NAMES + x / dpr).toFixed(1)}" y="${y}" width="${wide.toFixed(1)}" height="${LINE - 1}" fill="${hex(palette.table[(colour * VARIANTS + names.variant[name]) * STYLE + (items.tail[i] ? 0 : items.calm[i] * SHADES) + shade])}"/>`);

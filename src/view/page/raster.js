@@ -122,7 +122,7 @@ export class Raster {
       lastX = x;
       const next = Math.max(x + 1, Math.floor(x0 + (pixel + 1) * k + 1e-6));
       const instant = items.flags[i] & INSTANT;
-      const shade = instant || items.count[i] === 0 ? SHADES - 1 : items.cover[i] >> 2;
+      const shade = instant || items.count[i] === 0 ? SHADES - 1 : items.cover[i] >> 2 || 1;
       const colour = table[(items.colour[i] * VARIANTS + variants[items.name[i]]) * STYLE + items.calm[i] * SHADES + shade];
       for (let p = x < 0 ? 0 : x; p < next && p < width; p++) buffer[p] = colour;
       if (instant && labelY >= 0) this.marker(x, labelY, items.colour[i] * VARIANTS + variants[items.name[i]]);

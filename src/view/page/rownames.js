@@ -17,7 +17,7 @@ function button(label, symbol, className) {
 
 function subtitle(node) {
   const source = node.source;
-  if (node.counter) return `${number.format(source.min)} … ${number.format(source.max)}${source.unit ? ' ' + source.unit : ''}`;
+  if (node.counter) return `${number.format(source.min + 0)} … ${number.format(source.max)}${source.unit ? ' ' + source.unit : ''}`;
   if (node.type === 'group') return node.total ? '' : 'nothing recorded';
   return node.own ? formatCount(node.own) : '';
 }
