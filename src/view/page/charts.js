@@ -134,11 +134,8 @@ class Plot {
   }
 }
 
-/**
- * Stacked bars; of a group of neighbours the highest is drawn.
- * n, parts: [{name, colour}], value(i, part), label(i), tip(i), act(i), mark(i), format(v), limits: [{value, text, colour}], uprights: [{at, text}], cap,
- * columns, under: [{colour, share(i)}]
- */
+// Stacked bars; of a group of neighbours the highest is drawn. n, parts: [{colour}], value(i, part), label(i), tip(i), act(i), mark(i), format(v),
+// limits: [{value, text, colour}], uprights: [{at, text}], cap, columns, under: [{colour, share(i)}]
 export class Bars extends Plot {
   constructor(app, options) {
     super(app, { cap: 0, limits: [], uprights: [], under: [], mark: () => '', format: ns, most: 84, off: new Set(), ...options });
@@ -282,7 +279,7 @@ export function symbolBox(app, mark) {
   return canvas;
 }
 
-/** A grid: rows: [name], columns, value(row, column) from −1 to 1 or null, label(column), tip(i), act(i), mark(row, column); item i is row × columns + column. */
+// A grid: rows: [name], columns, value(row, column) from −1 to 1 or null, label(column), mark(row, column); tip(i), act(i) with i = row × columns + column.
 export class Cells extends Plot {
   constructor(app, options) {
     super(app, { ...options, n: options.rows.length * options.columns });

@@ -35,7 +35,6 @@ export class GpuPage extends Page {
     used.length && tableSection(app, 'Memory', 'gpu-memory', [words('device', (m) => m.device), ...numbers('allocations, releases, released without allocation:unknown_releases, peak:peak_bytes, never released:live, their bytes:live_bytes')], used)].filter(Boolean);
   }
 
-  /** Of each device: busy and idle by cause, which add up; then what it was busy with, which may overlap. */
   devices(device, gap) {
     const { app } = this, hidden = (v) => (v === undefined ? '' : `${percent(v)} hidden behind computing`);
     const boxes = device.map((d) => el('div', { class: 'device' },
@@ -48,12 +47,11 @@ export class GpuPage extends Page {
         return el('li', {}, el('span', { text: name }), bar, el('span', { text: `${ns(value)} · ${percent(value / (d.span_ns || 1))}` }), el('span', { class: 'aside', text: aside }));
       }))));
     const causes = Object.keys(CAUSES).filter((c) => gap.some((g) => g.cause === c)).map((c) => ({ name: `idle: ${c}`, colour: CAUSES[c] }));
-    return section('Devices', 'Busy and idle add up to the time from the first to the last work', [], ...boxes, legend(app, [{ name: 'busy', colour: 2 }, ...causes]));
+    return section('Devices', 'Busy and idle add up; what it was busy with may overlap', [], ...boxes, legend(app, [{ name: 'busy', colour: 2 }, ...causes]));
   }
 
-  async longest(name) {
-    const [row] = await this.app.wait(this.pages.sql(`select id from slice where name = ${this.pages.quote(name)} and category in ('kernel', 'gpu_kernel', 'Kernel') order by dur desc limit 1`));
-    if (row) await this.pages.jump({ id: row[0] });
+  longest(name) {
+    return this.pages.jumpBy(`select id from slice where name = ${this.pages.quote(name)} and category in ('kernel', 'gpu_kernel', 'Kernel') order by dur desc limit 1`);
   }
 
   steps(step) {

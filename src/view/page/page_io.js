@@ -53,18 +53,17 @@ export class IoPage extends Page {
       const cold = Math.min(r.block_bytes_read, r.bytes_read), part = (word, value, colour) => ({ name: word, value, colour, text: bytes(value) });
       return el('li', {}, el('span', { text: name }), strip(this.app, `Bytes read by ${name}`, [part('warm', r.bytes_read - cold, 1), part('cold', cold, 5)], 'io-warmth'), el('span', { text: `${bytes(r.bytes_read)} read` }));
     });
-    return section('Cold and warm', 'At least so many of the bytes read came from the page cache (warm); disks delivered the rest (cold)', [], el('ul', { class: 'meters' }, ...rows),
+    return section('Cold and warm', 'Of the bytes read, at least so many came from the page cache', [], el('ul', { class: 'meters' }, ...rows),
       legend(this.app, [{ name: 'warm: page cache', colour: 1 }, { name: 'cold: disks', colour: 5 }]));
   }
 
   places(name, testid, rows) {
     const files = name === 'Files', title = name.slice(0, -1).toLowerCase(), of = (r) => r.name || '(unnamed)';
-    return tableSection(this.app, name, testid, [files ? leading(title, of, (r) => this.longest(r.name)) : words(title, of), ...columns()], rows, { sort: 6, aside: [rows.length >= MOST ? `The first ${MOST} by time` : '', files ? 'A name leads to its longest call' : ''].filter(Boolean).join('. ') });
+    return tableSection(this.app, name, testid, [files ? leading(title, of, (r) => this.longest(r.name)) : words(title, of), ...columns()], rows, { sort: 6, aside: `${rows.length >= MOST ? `The first ${MOST} by time. ` : ''}${files ? 'A name leads to its longest call' : ''}` });
   }
 
-  async longest(path) {
-    const [row] = await this.app.wait(this.pages.sql(`select id from io where path = ${this.pages.quote(path || '')} order by dur desc limit 1`));
-    if (row) await this.pages.jump({ id: row[0] }); else this.app.announce('No call of this file is on the time line');
+  longest(path) {
+    return this.pages.jumpBy(`select id from io where path = ${this.pages.quote(path || '')} order by dur desc limit 1`);
   }
 
   sizes(text = '') {

@@ -76,21 +76,23 @@ export function press(button) {
   return on;
 }
 
+/** An arrow key on the i-th of some buttons: acts for its neighbour and goes there. */
+export function arrow(event, i, buttons, act) {
+  const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key], next = (i + by + buttons.length) % buttons.length;
+  if (!by) return;
+  event.preventDefault();
+  event.stopPropagation();
+  act(next);
+  buttons[next].focus();
+}
+
 /** One of several: [{name, content()}] → the buttons and the place of what is chosen. */
 export function choice(label, options) {
   const place = el('div'), pick = (i) => {
     buttons.forEach((b, k) => { b.setAttribute('aria-checked', String(k === i)); b.tabIndex = k === i ? 0 : -1; });
     place.replaceChildren(options[i].content());
   };
-  const move = (event, i) => {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!by) return;
-    event.preventDefault();
-    event.stopPropagation();
-    pick((i + by + options.length) % options.length);
-    buttons[(i + by + options.length) % options.length].focus();
-  };
-  const buttons = options.map((option, i) => el('button', { type: 'button', role: 'radio', text: option.name, onclick: () => pick(i), onkeydown: (event) => move(event, i) }));
+  const buttons = options.map((option, i) => el('button', { type: 'button', role: 'radio', text: option.name, onclick: () => pick(i), onkeydown: (event) => arrow(event, i, buttons, pick) }));
   pick(0);
   return [el('div', { class: 'choice', role: 'radiogroup', 'aria-label': label }, ...buttons), place];
 }

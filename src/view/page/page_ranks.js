@@ -1,4 +1,4 @@
-// Ranks: the same step on every rank, how far apart they begin and end, and who is late.
+// Ranks: each step on every rank, how far apart they begin and end, who is late.
 
 import { Bars, Cells, figures, ns, percent } from './charts.js';
 import { el } from './dom.js';

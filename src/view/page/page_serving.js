@@ -15,16 +15,22 @@ const REQUESTS = `select id, ts, dur, ${arg('request_id', 'request')} as request
 const ARRIVAL = `select min(ts) from slice where name in ('request', 'request_enqueued', 'request_rejected', 'enqueued', 'rejected') and category in ('serving', 'request', 'batching', 'serving.life') and coalesce(${arg('flags')}, 0) = 0`;
 const CALLS = ['enqueued', 'dequeued', 'collected', 'submitted', 'started', 'finished', 'callback', 'responded'];
 
-const request = ([id, ts, dur, name, batch]) => ({ id, ts: BigInt(ts), dur: BigInt(dur), request: String(name), batch });
+// Arguments of a trace may be anything: only whole numbers are numbers of requests.
+const request = ([id, ts, dur, name, batch]) => ({ id, ts: BigInt(ts), dur: BigInt(dur), request: String(parseWhole(name) ?? -1), batch: parseWhole(batch) });
 
 export class ServingPage extends Page {
   async load() {
-    const { pages } = this, report = await pages.report('batch'), [[base]] = await pages.sql(ARRIVAL);
-    const slowest = (await pages.sql(`${REQUESTS} order by dur desc limit ${MOST}`)).map(request);
-    const bins = await pages.sql(`select log2_bucket(dur) as power, (dur - log2_bucket(dur)) * ${FINE} / max(1, log2_bucket(dur)) as part, count(*) from (${REQUESTS} and dur > 0) group by 1, 2`);
-    const batchOf = new Map();
-    for (const b of report.batch) for (const id of (b.requests || '').split(' ')) batchOf.set(id, b);
-    return { report, base: base === null ? null : BigInt(base), slowest, bins, batchOf };
+    const { pages } = this, data = { report: await pages.report('batch'), base: null, slowest: [], bins: [], batchOf: new Map() };
+    for (const b of data.report.batch) for (const id of (b.requests || '').split(' ')) data.batchOf.set(id, b);
+    try {
+      const [[base]] = await pages.sql(ARRIVAL);
+      data.base = base === null ? null : BigInt(base);
+      data.slowest = (await pages.sql(`${REQUESTS} order by dur desc limit ${MOST}`)).map(request);
+      data.bins = await pages.sql(`select log2_bucket(dur) as power, (dur - log2_bucket(dur)) * ${FINE} / max(1, log2_bucket(dur)) as part, count(*) from (${REQUESTS} and dur > 0) group by 1, 2`);
+    } catch (error) {
+      data.why = error.message;
+    }
+    return data;
   }
 
   build(data) {
@@ -39,15 +45,15 @@ export class ServingPage extends Page {
     ]),
     tableSection(app, 'Where the time of a request goes', 'serving-phases', [words('phase', (p) => p.phase, { cell: (p, cell) => cell.append(chip(app, PHASES[p.phase]), p.phase) }), ...numbers('share, mean:mean_ns, p50:p50_ns, p90:p90_ns, p95:p95_ns, p99:p99_ns, max:max_ns')], phase,
       { aside: 'Phases follow each other and add up', above: strip(app, 'Phases of a request', phase.map((p) => ({ name: p.phase, value: p.mean_ns, colour: PHASES[p.phase], text: `${ns(p.mean_ns)} on average · ${percent(p.share)}` }))) }),
-    data.bins.length && this.latencies(data), slowest.length && this.one(data), this.flows(data), queue.length && this.queue(data),
+    data.why && el('p', { class: 'hint', text: `Single requests are not shown: ${data.why}` }), data.bins.length && this.latencies(data), slowest.length && this.one(data), this.flows(data), queue.length && this.queue(data),
     tableSection(app, 'Workers', 'serving-workers', [words('worker', (w) => `${w.worker} (${w.type})`), share(app, 'busy', (w) => w.busy, 2), ...numbers(LATENCIES)], worker),
     model.length > 1 && tableSection(app, 'Models', 'serving-models', [words('model', (m) => m.model), ...numbers(LATENCIES)], model),
     tableSection(app, 'Batches', 'serving-batches', [
       leading('number', (b) => String(b.batch), (b) => this.showBatch(data, b), { number: true, key: (b) => Number(b.batch) }), ...numbers('from:start_ns'), words('model', (b) => b.model), ...numbers(`worker, size:samples, ${NAMES.map((name) => `${name}:${name}_ns`).join(', ')}, total:total_ns`),
-      words('note', (b) => [b.warmup ? 'warm-up' : '', b.failed ? 'failed' : ''].join(' ').trim()), words('requests', (b) => b.requests),
+      words('note', (b) => (b.failed ? 'failed' : b.warmup ? 'warm-up' : '')), words('requests', (b) => b.requests),
     ], batch, { aside: `${batch.length >= MOST ? `The first ${MOST}; times` : 'Times'} from the first arrival` }),
     slowest.length && tableSection(app, 'Slowest requests', 'serving-requests', [
-      words('request', (q) => q.request, { number: true, key: (q) => BigInt(q.request), cell: (q, cell) => cell.append(link(q.request, () => this.pick(data, q), 'Show its phases')) }), number('batch', (q) => q.batch, String, { key: (q) => Number(q.batch) }),
+      words('request', (q) => q.request, { number: true, key: (q) => BigInt(q.request), cell: (q, cell) => cell.append(link(q.request, () => this.pick(data, q), 'Show its phases')) }), number('batch', (q) => q.batch, String),
       leading('arrives', (q) => formatSeconds(q.ts - app.first), (q) => this.show(q), { number: true, key: (q) => q.ts, csv: (q) => String(q.ts) }), number('latency', (q) => q.dur, ns),
     ], slowest, { sort: 3, aside: slowest.length >= MOST ? `The slowest ${MOST}` : '' })].filter(Boolean);
   }
@@ -57,7 +63,7 @@ export class ServingPage extends Page {
     const first = Math.min(...bins.keys()), n = Math.max(...bins.keys()) - first + 1, count = (i) => bins.get(first + i) || 0;
     const low = (i) => { const power = 2 ** Math.floor((first + i) / FINE); return Math.ceil(power + power * ((first + i) % FINE) / FINE); };
     const at = (value) => { const power = Math.floor(Math.log2(value)); return (power + value / 2 ** power - 1) * FINE - first; };
-    return section('Latency', 'Bars are an eighth of a power of two wide; a click shows the slowest request of a bar below', [], new Bars(this.app, {
+    return section('Latency', 'A click shows the slowest request of a bar below', [], new Bars(this.app, {
       title: 'Latencies of requests', help: 'shows its slowest request below', height: 210, testid: 'serving-histogram', n, parts: [{ colour: 0 }], value: count, format: amount, label: (i) => ns(low(i)),
       uprights: ['p50', 'p95', 'p99'].map((name) => ({ at: at(summary[`latency_${name}_ns`]), text: `${name} ${ns(summary[`latency_${name}_ns`])}` })), tip: (i) => [`${ns(low(i))} to ${ns(low(i + 1) - 1)}`, `${formatCount(count(i))} requests`],
       act: (i) => this.search(data, `dur >= ${low(i)} and dur < ${low(i + 1)} order by dur desc`),
@@ -86,7 +92,7 @@ export class ServingPage extends Page {
     return section('One request', '', [input, btn('Show', find)], this.place);
   }
 
-  /** The durations of a request's phases, as the report finds them: from the calls of its life cycle, else from its batch, whose worker ends before the callback. */
+  /** How long the phases of a request took, as the report has it: by the calls of its life cycle, else by those of its batch up to the run. */
   async durations(data, q) {
     const end = q.ts + q.dur, calls = await this.pages.sql(`select name, min(ts) from slice where ts between ${q.ts} and ${end} and category = 'serving.life' and (${arg('request')} = ${q.request} or ${arg('batch')} = ${q.batch ?? -1}) group by name`);
     const times = new Map(calls), b = data.batchOf.get(q.request);

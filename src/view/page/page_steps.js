@@ -15,6 +15,7 @@ const word = (name) => WORDS[name] || name;
 /** /api/steps by row: doubles for drawing, exact times for texts. `kinds` are those of which there is any. */
 export async function loadSteps(pages) {
   const answer = await pages.app.transport.json('GET', '/api/steps'), tracks = new Map();
+  if (!answer.steps.length) throw new Error('The trace has no steps.');
   const steps = answer.steps.map((s) => ({ ...s, ts: BigInt(s.ts), exact: BigInt(s.dur), dur: Number(s.dur), works: s.work.map(Number), devices: s.device.map(Number) }));
   for (const step of steps) {
     if (!tracks.has(step.row)) tracks.set(step.row, []);

@@ -3,14 +3,15 @@
 import { el } from './dom.js';
 import { GpuPage } from './page_gpu.js';
 import { IoPage } from './page_io.js';
+import { arrow } from './page_parts.js';
 import { RanksPage } from './page_ranks.js';
 import { ServingPage } from './page_serving.js';
 import { StepsPage } from './page_steps.js';
 
 const PAGES = { steps: ['Steps', StepsPage], gpu: ['GPU', GpuPage], io: ['I/O', IoPage], serving: ['Serving', ServingPage], ranks: ['Ranks', RanksPage] };
 const CATEGORIES = { gpu: ['kernel', 'gpu_kernel', 'Kernel', 'gpu_memcpy', 'gpu_memset'], io: ['io', 'vfs', 'block', 'syscall', 'io_uring'], serving: ['serving.life', 'batching'] };
-const MARKERS = ['ProfilerStep*', '[Tt]rain_step*', '[Tt]raining step*', '[Ss]tep', '[Ss]tep[ _#:0-9]*', '[Ii]ter', '[Ii]ter[ _#:0-9]*', '[Ii]teration*', 'train_batch*', '[Bb]atch[ _#:]*', '*block_start', '*epoch_start', '[Ee]poch*'];
-// In a large trace only the beginning of each track is looked at: reading all of it would take longer than opening it.
+const MARKERS = ['profilerstep*', 'train*step*', 'step', 'step[ _#:0-9]*', 'iter', 'iter[ae_ #:0-9]*', 'train_batch*', 'batch[ _#:]*', '*block_start', '*epoch_start', 'epoch*'];
+// Of a large trace only the beginning of each track is looked at: all of it would take longer than opening it.
 const MANY = 2000000;
 const SAMPLE = '(select s.category, s.name from track t join slice s on s.id in (select id from slice where track_id = t.id limit 200))';
 const RELOAD_MS = 3000;
@@ -56,7 +57,7 @@ export class Pages {
     if (Array.isArray(trace.pages)) return Object.keys(PAGES).filter((id) => trace.pages.includes(id));
     const large = Number(trace.slices) > MANY, one = async (sql) => Number((await this.sql(sql))[0][0]);
     const categories = (await this.sql(`select distinct category from ${large ? SAMPLE : 'slice'}`)).map((row) => row[0]);
-    const steps = await one(`select exists(select 1 from ${large ? SAMPLE : 'step join slice on slice.id = step.slice_id'} where coalesce(category, '') not in ('batching', 'serving')${large ? ` and (${MARKERS.map((glob) => `name glob '${glob}'`).join(' or ')})` : ''})`);
+    const steps = await one(`select exists(select 1 from ${large ? SAMPLE : 'step join slice on slice.id = step.slice_id'} where coalesce(category, '') not in ('batching', 'serving')${large ? ` and (${MARKERS.map((glob) => `lower(name) glob '${glob}'`).join(' or ')})` : ''})`);
     const found = [...(steps ? ['steps'] : []), ...Object.keys(CATEGORIES).filter((id) => CATEGORIES[id].some((c) => categories.includes(c)))];
     const ranks = steps && await one("select count(*) from metadata where name glob '*/rank'") > 1 && await one('select count(distinct t.owner_upid) from step s join track t on s.track_id = t.id') > 1;
     return ranks ? [...found, 'ranks'] : found;
@@ -66,6 +67,16 @@ export class Pages {
     const answer = await this.app.transport.json('POST', '/api/sql', { sql, limit: 10000 });
     if (answer.error) throw new Error(answer.error);
     return answer.rows;
+  }
+
+  /** To the slice that a statement finds. */
+  async jumpBy(sql) {
+    try {
+      const [row] = await this.app.wait(this.sql(sql));
+      if (row) await this.jump({ id: row[0] }); else this.app.announce('It is not on the time line');
+    } catch (error) {
+      this.app.say(error.message);
+    }
   }
 
   quote(text) {
@@ -87,18 +98,9 @@ export class Pages {
   bar() {
     this.nav.hidden = this.found.length === 0;
     this.nav.replaceChildren(...this.list.map(({ id, name }, i) => el('button', {
-      type: 'button', role: 'tab', id: `page-${id}`, 'data-testid': `page-${id}`, title: `${name} (${i + 1})`, text: name, 'aria-controls': PAGES[id] ? 'page' : 'timeline', onclick: () => this.show(id), onkeydown: (event) => this.tabKey(event, i),
+      type: 'button', role: 'tab', id: `page-${id}`, 'data-testid': `page-${id}`, title: `${name} (${i + 1})`, text: name, 'aria-controls': PAGES[id] ? 'page' : 'timeline', onclick: () => this.show(id), onkeydown: (event) => arrow(event, i, this.nav.children, (k) => this.show(this.list[k].id)),
     })));
     this.mark();
-  }
-
-  tabKey(event, i) {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key], { list } = this;
-    if (!by) return;
-    event.preventDefault();
-    event.stopPropagation();
-    this.show(list[(i + by + list.length) % list.length].id);
-    byId(`page-${this.current}`).focus();
   }
 
   mark() {
