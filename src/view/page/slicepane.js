@@ -39,6 +39,7 @@ export class SlicePane {
     const moves = el('span', { class: 'moves' },
       btn('‹ previous', () => app.near('previous', 'name'), { title: 'Previous slice of this name (,)' }),
       btn('next ›', () => app.near('next', 'name'), { title: 'Next slice of this name (.)' }),
+      btn('Within', () => app.areaOfView(), { title: 'What happens on all rows within this slice (E)' }),
       btn('Fit', () => app.fit(), { title: 'Fit the slice into the window (F)' }));
     this.box.replaceChildren(el('div', { class: 'slice' },
       el('h2', {}, chip, el('span', { text: detail.name || '(no name)' }), moves),
