@@ -64,8 +64,8 @@ class Plot {
   }
 
   /** Where a key leads from the current item. */
-  step(key, last) {
-    return { ArrowRight: Math.min(last, this.at + 1), ArrowLeft: this.at < 0 ? last : Math.max(0, this.at - 1), Home: 0, End: last }[key];
+  step(key, last, at = this.at) {
+    return { ArrowRight: Math.min(last, at + 1), ArrowLeft: at < 0 ? last : Math.max(0, at - 1), Home: 0, End: last }[key];
   }
 
   go(i, event) {
@@ -116,7 +116,7 @@ class Plot {
   divide(n, left, most) {
     const wide = this.width - left - RIGHT;
     this.left = left;
-    this.group = Math.max(1, Math.ceil(n / Math.max(1, Math.floor(wide / 3))));
+    this.group = Math.max(1, nice(n * 3 / Math.max(3, wide)));
     this.count = Math.ceil(n / this.group);
     this.slot = Math.min(most, wide / Math.max(1, this.count));
   }
@@ -167,6 +167,11 @@ export class Bars extends Plot {
     return [LEFT + (Math.floor(i / this.group) + 0.5) * this.slot, this.y(this.sums[i])];
   }
 
+  step(key) {
+    const g = super.step(key, this.count - 1, Math.floor(this.at / this.group));
+    return g === undefined ? g : this.bar(g);
+  }
+
   find(x, y) {
     const g = Math.floor((x - LEFT) / this.slot);
     return g >= 0 && g * this.group < this.n && y <= this.height - 18 ? this.bar(g) : -1;
@@ -186,20 +191,23 @@ export class Bars extends Plot {
     }
     const thick = Math.max(1, this.slot * (this.slot > 4 ? 0.8 : 0.66));
     for (let g = 0; g < this.count; g++) tops.unshift(this.column(pen, palette, this.bar(g), LEFT + g * this.slot + (this.slot - thick) / 2, thick));
+    let above = Infinity;
     for (const { value, text, colour } of this.limits) {
       if (value > this.top) continue;
       const y = Math.round(this.y(value)) + 0.5, w = this.fit.width(text) + 8;
       this.line(colourOf(palette, colour), [5, 4], [LEFT, y], [wide, y]);
+      if (above - y < 15) continue;
+      above = y;
       pen.fillStyle = palette.background;
       pen.fillRect(wide - w, y - 15, w, 13);
       this.text(text, wide - 4, y - 5, palette.muted, 'right');
     }
     let free = 0;
     for (const { at, text } of this.uprights) {
-      const x = Math.round(LEFT + at / this.group * this.slot) + 0.5, w = this.fit.width(text), left = x + 4 + w > wide ? x - 4 - w : Math.max(free + 8, x + 4);
+      const x = Math.round(LEFT + at / this.group * this.slot) + 0.5, w = this.fit.width(text), left = x + 4 + w > wide ? x - 4 - w : x + 4;
       this.line(palette.muted, [3, 3], [x, 4], [x, this.bottom]);
-      this.text(text, left, 12, palette.text);
-      free = left + w;
+      this.text(text, left, left < free ? 25 : 12, palette.text);
+      free = left + w + 8;
     }
     this.marks(pen, palette, tops);
     this.labels(palette);
