@@ -69,11 +69,11 @@ export class AreaPane {
   /** Durations on a logarithmic scale: a line from least to greatest, a bar from p50 to p90, a tick at p99. */
   spread(row, cell) {
     if (row.min === null || row.max === null) return;
-    const canvas = el('canvas', { class: 'spread', width: '110', height: '14', 'aria-hidden': 'true' });
+    const canvas = el('canvas', { class: 'spread', width: '84', height: '14', 'aria-hidden': 'true' });
     const pen = canvas.getContext('2d'), { palette } = this.app;
     const log = (t) => Math.log10(Number(t) + 1);
     const { low, high } = this.scale;
-    const x = (t) => 2 + 106 * (log(t) - low) / Math.max(0.1, high - low);
+    const x = (t) => 2 + 80 * (log(t) - low) / Math.max(0.1, high - low);
     pen.fillStyle = palette.muted;
     pen.fillRect(x(row.min), 6.5, Math.max(1, x(row.max) - x(row.min)), 1);
     pen.fillRect(x(row.p99), 3, 1, 8);

@@ -2,7 +2,8 @@
 
 import { formatCount } from './time.js';
 
-const number = new Intl.NumberFormat('en', { maximumSignificantDigits: 4, notation: 'compact' });
+const formats = ['standard', 'compact'].map((notation) => new Intl.NumberFormat('en', { maximumSignificantDigits: 4, notation }));
+const number = (value) => formats[Math.abs(value) < 1e5 ? 0 : 1].format(value + 0);
 
 function button(label, symbol, className) {
   const element = document.createElement('button');
@@ -17,7 +18,7 @@ function button(label, symbol, className) {
 
 function subtitle(node) {
   const source = node.source;
-  if (node.counter) return `${number.format(source.min + 0)} … ${number.format(source.max)}${source.unit ? ' ' + source.unit : ''}`;
+  if (node.counter) return `${number(source.min)} … ${number(source.max)}${source.unit ? ' ' + source.unit : ''}`;
   if (node.type === 'group') return node.total ? '' : 'nothing recorded';
   return node.own ? formatCount(node.own) : '';
 }
