@@ -1,4 +1,5 @@
 // Two tabs, reload, a viewer that is killed and comes back, tokens that are wrong, traces with nothing in them.
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { check, clean, open, run, same } from './harness.mjs';
 
@@ -52,6 +53,60 @@ async function killed(browser, viewer, page, start, file) {
   return again;
 }
 
+/** A recording that grows: the page follows it until its end, and keeps what is selected. */
+async function follow(browser, start, tmp) {
+  const name = `${tmp}/growing.txt`, part = `${name}.part`, lines = good.split('\n');
+  fs.writeFileSync(part, lines.slice(0, 204).join('\n') + '\n');
+  const viewer = await start(name, '--follow'), page = await open(browser, viewer.url), before = await page.state();
+  const box = await page.box('[data-testid=timeline]');
+  await page.click(box.x + 30, box.y + before.rows[0].y + 10);
+  await page.idle();
+  const chosen = (await page.state()).selection;
+  fs.appendFileSync(part, lines.slice(204, 400).join('\n') + '\n');
+  await page.until((last) => BigInt(window.stave.state().last) > BigInt(last), before.last);
+  await page.idle();
+  let state = await page.state();
+  check('a_growing_trace_is_followed', BigInt(state.to) > BigInt(state.last) && BigInt(state.from) <= BigInt(state.first), [state.to, state.last]);
+  same('the_selection_stays', [state.selection && state.selection.name, state.selection && state.selection.ts], [chosen.name, chosen.ts]);
+  await page.eval(() => window.stave.go('1010000000', '1020000000'));
+  await page.idle();
+  fs.appendFileSync(part, lines.slice(400).join('\n'));
+  fs.renameSync(part, name);
+  await page.until((last) => BigInt(window.stave.state().last) > BigInt(last) && !document.querySelector('#badges').textContent.includes('live'), state.last);
+  await page.idle();
+  state = await page.state();
+  same('the_window_of_the_user_stays', [state.from, state.to], ['1010000000', '1020000000']);
+  await clean('follow', page, viewer.origin);
+}
+
+async function compare(browser, start, tmp, file) {
+  const other = `${tmp}/other.txt`;
+  fs.writeFileSync(other, good.replaceAll('dur=0.000600000', 'dur=0.000300000').replaceAll('"s3"', '"new"'));
+  const viewer = await start([file, other], '--compare'), page = await open(browser, viewer.url);
+  const names = await page.text('#names');
+  check('both_traces_have_headings', names.includes('A · life.txt') && names.includes('B · other.txt') && names.indexOf('life') < names.indexOf('other'), names);
+  await page.clickOn('#tab-compare');
+  const rows = await page.until(() => { const r = [...document.querySelectorAll('[data-testid=compare-table] tbody tr:not(.spacer)')].map((tr) => [...tr.children].map((td) => td.textContent)); return r.length ? r : null; });
+  const row = (name) => rows.find((r) => r[0] === name);
+  same('differences_are_listed', [row('s0')[1], row('s0')[2], row('s0')[8], row('s3')[8], row('new')[8]], ['72', '72', '−50.0 %', 'only in A', 'only in B']);
+  await clean('compare', page, viewer.origin);
+}
+
+/** A file that is replaced under the viewer, and one that is cut off. */
+async function files(browser, start, tmp, file) {
+  const whole = `${tmp}/whole.pftrace`;
+  execFileSync(process.env.STAVE, ['convert', '-q', file, '-o', whole]);
+  const viewer = await start(whole), page = await open(browser, viewer.url), bytes = fs.readFileSync(whole);
+  fs.writeFileSync(`${tmp}/new.pftrace`, bytes.subarray(0, 100));
+  fs.renameSync(`${tmp}/new.pftrace`, whole);
+  await page.eval(() => window.stave.go('1100000000', '1110000000'));
+  await page.idle();
+  check('a_replaced_file_does_no_harm', await page.eval(() => { const s = window.stave.state(); return [...Array(s.width).keys()].some((x) => window.stave.pick(x, s.rows[0].y + 10).count > 0); }));
+  fs.writeFileSync(`${tmp}/cut.pftrace`, bytes.subarray(0, Math.floor(bytes.length * 0.6)));
+  const cut = await start(`${tmp}/cut.pftrace`), short = await open(browser, cut.url);
+  check('damage_is_said', /note/.test(await short.text('#badges')) && (await short.state()).rows.length === 1, await short.text('#badges'));
+}
+
 await run(async ({ browser, start, tmp }) => {
   const file = `${tmp}/life.txt`;
   fs.writeFileSync(file, good);
@@ -66,6 +121,9 @@ await run(async ({ browser, start, tmp }) => {
   await none.goto(`${viewer.origin}/`);
   same('no_token_is_said', [await none.idle(), /token is missing or wrong/.test(await none.text('#cover'))], ['token', true]);
 
+  await compare(browser, start, tmp, file);
+  await files(browser, start, tmp, file);
+  await follow(browser, start, tmp);
   await killed(browser, viewer, first, start, file);
 
   fs.writeFileSync(`${tmp}/empty.txt`, '# stave text 1\nclock boottime\ntrack #1 process uuid=0x1 pid=7 name="p"\n');

@@ -88,7 +88,7 @@ export class AreaPane {
     const { app } = this, rows = prepare(answer.names);
     const log = (t) => Math.log10(Number(t) + 1);
     this.scale = {
-      low: Math.min(...rows.map((r) => (r.min === null ? Infinity : log(r.min)))), high: Math.max(...rows.map((r) => (r.max === null ? 0 : log(r.max)))),
+      low: Math.min(...rows.map((r) => (r.max > 0n ? log(r.min) : Infinity))), high: Math.max(...rows.map((r) => (r.max === null ? 0 : log(r.max)))),
     };
     const table = new Table(this.columns(), rows, { label: 'Slices of the area by name', testid: 'area-table', sort: 2 });
     this.table = table;
