@@ -29,7 +29,7 @@ export async function loadSteps(pages) {
 /** "training (pid 1) · trainer" */
 export function trackName({ trace }, id) {
   const row = trace.rows.find((r) => r.id === id), group = trace.groups.find((g) => row && g.id === row.group);
-  return [group && group.name !== row.name ? group.name : '', row ? row.name : `row ${id}`].filter(Boolean).join(' · ');
+  return [trace.compared && row ? 'AB'[row.side] : '', group && group.name !== row.name ? group.name : '', row ? row.name : `row ${id}`].filter(Boolean).join(' · ');
 }
 
 export class StepsPage extends Page {
