@@ -47,7 +47,10 @@ function hatchOf(context, palette, dpr) {
   const size = Math.round(8 * dpr);
   const tile = new OffscreenCanvas(size, size);
   const pen = tile.getContext('2d');
-  pen.strokeStyle = palette.hatch;
+  pen.fillStyle = pen.strokeStyle = palette.hatch;
+  pen.globalAlpha = 0.2;
+  pen.fillRect(0, 0, size, size);
+  pen.globalAlpha = 1;
   pen.lineWidth = 1.5 * dpr;
   pen.beginPath();
   for (const shift of [-size, 0, size]) {
@@ -65,7 +68,7 @@ export function drawLosses(context, scene) {
   if (!losses.length) return;
   context.fillStyle = hatchOf(context, scene.palette, dpr);
   for (const loss of losses) {
-    const x = Math.max(-2, view.pixel(loss.from)), end = Math.min(view.width + 2, Math.max(view.pixel(loss.to), view.pixel(loss.from) + 3 * dpr));
+    const x = Math.max(-2, view.pixel(loss.from)), end = Math.min(view.width + 2, Math.max(view.pixel(loss.to), view.pixel(loss.from) + 7 * dpr));
     if (end <= 0 || x >= view.width) continue;
     if (loss.row === undefined || loss.row === null) {
       context.fillRect(x, 0, end - x, context.canvas.height);
