@@ -102,6 +102,21 @@ function undrawn(page) {
   });
 }
 
+/** More names on screen than one reply lists and than one request for names may ask for. */
+async function manyNames(browser, start, tmp) {
+  const file = `${tmp}/names.txt`, lines = ['# stave text 1', 'clock boottime', 'track #1 process uuid=0x1 pid=7 name="p"'];
+  for (let k = 0; k < 14; k++) lines.push(`track #${k + 2} thread uuid=0x${(k + 2).toString(16)} parent=#1 pid=7 tid=${k + 7} name="t${k}"`);
+  for (let i = 0; i < 28000; i++) lines.push(`${stamp(BASE + BigInt(i) * 1000n)} slice #${i % 14 + 2} "name ${i}" dur=0.000008000`);
+  fs.writeFileSync(file, lines.join('\n') + '\n');
+  const viewer = await start(file), page = await open(browser, viewer.url);
+  const { picked, unnamed } = await page.eval(() => {
+    const s = window.stave.state(), all = s.rows.flatMap((r) => [...Array(s.width).keys()].map((x) => window.stave.pick(x, r.y + 10))).filter((p) => p.count > 0);
+    return { picked: new Set(all.map((p) => p.slice)).size, unnamed: all.filter((p) => !/^name \d+$/.test(p.name)).length };
+  });
+  check('many_names_are_on_screen', picked > 14100, picked);
+  same('all_names_are_known_when_idle', unnamed, 0);
+}
+
 await run(async ({ browser, start, tmp }) => {
   const file = `${tmp}/made.txt`, made = makeTrace(file), viewer = await start(file), page = await open(browser, viewer.url), next = random(99);
   const state = await page.state();
@@ -138,4 +153,5 @@ await run(async ({ browser, start, tmp }) => {
   check('outliers_were_looked_for', outliers.length >= 3 && tried >= 8, tried);
   same('outliers_are_visible_at_every_zoom', lost.slice(0, 3), []);
   await clean('pixels', page, viewer.origin);
+  await manyNames(browser, start, tmp);
 });

@@ -182,6 +182,7 @@ export class WindowData {
     const answer = await this.transport.json('POST', '/api/names', { names: numbers });
     for (const entry of answer.names) names.learn(entry.name, String(entry.text));
     names.giveUp(numbers);
+    if (names.unknown.size) this.nameLatest.want(names);
     this.changed();
   }
 
