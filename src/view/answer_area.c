@@ -236,7 +236,8 @@ static void put_names(struct sv_json *j, struct area *a)
          i++) /* a parent outside of the area has no slices of its own */
         if (a->sums[i].count)
             a->sums[n++] = a->sums[i];
-    qsort(a->sums, n, sizeof *a->sums, by_total);
+    if (n)
+        qsort(a->sums, n, sizeof *a->sums, by_total);
     sv_json_lit(j, "names");
     sv_json_begin(j, '[');
     for (; shown < n && shown < limit; shown++)

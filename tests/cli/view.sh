@@ -35,7 +35,7 @@ for part in token_and_names methods_and_addresses headers bad_bodies answers pix
 check only_loopback_listens bash -c "! ss -Hltn 'sport = :${url##*:}' 2>/dev/null | grep -vE '127\.0\.0\.1|\[::1\]'"
 check notes_are_kept_beside_the_trace grep -q '"marks"' run.json.notes.json
 port=${url#http://127.0.0.1:}; port=${port%%/*}
-run_any a_port_in_use_is_named 4 "$STAVE" view --no-browser --port "$port" run.json
+run_any a_port_in_use_is_named 4 timeout 60 "$STAVE" view --no-browser --port "$port" run.json
 check its_message_has_the_port grep -q "port $port" a_port_in_use_is_named.err
 check the_token_is_not_in_the_arguments bash -c "! tr '\0' ' ' </proc/$pid/cmdline | grep -q ${url##*=}"
 done_with INT; check ctrl_c_ends_it test $? = 0

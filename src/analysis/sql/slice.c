@@ -147,6 +147,10 @@ static void start_view_row(struct sv_sql_cursor *c, const struct sv_sql_cond *co
         for (uint32_t row = from; row < to; row++)
             rows[n++] = row;
     }
+    if (n == 0) {
+        free(rows);
+        return;
+    }
     qsort(rows, n, sizeof *rows, by_number);
     sv_index_sort_rows(c->q->index, rows, n);
     sv_sql_own(c, rows, n);
