@@ -43,6 +43,8 @@ export class App extends Selecting {
     this.after = [];
     this.frames = 0;
     this.turn = 0;
+    this.texts = 0;
+    this.thumb = '';
     this.names = new Names();
     this.rows = new Rows();
     this.view = new View(() => this.changed());
@@ -75,10 +77,6 @@ export class App extends Selecting {
 
   get pointerX() {
     return this.pointer.x === null ? null : this.pointer.x * this.dpr;
-  }
-
-  get hover() {
-    return this.pointer;
   }
 
   listen() {
@@ -276,19 +274,29 @@ export class App extends Selecting {
     this.axis.draw(scene);
     this.overview.draw(this.palette);
     this.rowNames.update(this.timeline.places, this.timeline.pinnedHeight);
-    this.drawTexts();
+    this.drawTexts(now);
     this.panes.compare.update();
     this.frames++;
     for (const act of this.after.splice(0)) act();
     if (this.view.moving) this.invalidate();
   }
 
-  drawTexts() {
+  /** Texts beside the canvases; ten times a second are enough while the view moves, because each is a layout of the page. */
+  drawTexts(now) {
+    this.drawThumb();
+    if (this.view.moving && now - this.texts < 100) return;
+    this.texts = now;
     const set = (id, text) => { const box = byId(id); if (box.textContent !== text) box.textContent = text; };
     set('span', `${formatShort(this.view.span)} visible`);
     set('from', `from ${formatSeconds(this.view.from - this.first)}`);
     set('status', this.data.failure ? `No data: ${this.data.failure}` : this.pointer.time === null ? '' : formatSeconds(this.pointer.time - this.first));
+  }
+
+  drawThumb() {
     const { timeline, rows } = this, room = timeline.height - timeline.pinnedHeight, whole = Math.max(1, rows.height + 40), thumb = byId('thumb');
+    const key = `${timeline.scrollTop} ${room} ${whole}`;
+    if (key === this.thumb) return;
+    this.thumb = key;
     thumb.hidden = whole <= room;
     thumb.style.top = timeline.pinnedHeight + timeline.scrollTop / whole * room + 'px';
     thumb.style.height = Math.max(24, room * room / whole) + 'px';
@@ -309,14 +317,6 @@ export class App extends Selecting {
     this.tooltip.hide();
     this.view.press(action, event.timeStamp);
     this.invalidate();
-  }
-
-  moveTo(point) {
-    this.pointer.move(point);
-  }
-
-  leave() {
-    this.pointer.leave();
   }
 
   click(point) {

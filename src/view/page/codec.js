@@ -73,34 +73,24 @@ class Reader {
   }
 }
 
+const FIELDS = {
+  pixel: Int32Array, count: Uint32Array, flags: Uint8Array, cover: Uint8Array, slice: Float64Array, name: Int32Array, durLow: Uint32Array, durHigh: Uint32Array,
+  tail: Int32Array, tailName: Int32Array, colour: Uint8Array, calm: Uint8Array, tailColour: Uint8Array, other: Int32Array,
+};
+
 /** Items of all lines of a reply; `pixel` is relative to the window, so it may be negative. */
 class Items {
   constructor(capacity) {
     this.n = 0;
-    this.capacity = 0;
     this.grow(Math.max(256, capacity));
   }
 
   grow(capacity) {
-    const longer = (array, Type) => {
+    for (const [field, Type] of Object.entries(FIELDS)) {
       const next = new Type(capacity);
-      if (array) next.set(array);
-      return next;
-    };
-    this.pixel = longer(this.pixel, Int32Array);
-    this.count = longer(this.count, Uint32Array);
-    this.flags = longer(this.flags, Uint8Array);
-    this.cover = longer(this.cover, Uint8Array);
-    this.slice = longer(this.slice, Float64Array);
-    this.name = longer(this.name, Int32Array);
-    this.durLow = longer(this.durLow, Uint32Array);
-    this.durHigh = longer(this.durHigh, Uint32Array);
-    this.tail = longer(this.tail, Int32Array);
-    this.tailName = longer(this.tailName, Int32Array);
-    this.colour = longer(this.colour, Uint8Array);
-    this.calm = longer(this.calm, Uint8Array);
-    this.tailColour = longer(this.tailColour, Uint8Array);
-    this.other = longer(this.other, Int32Array);
+      if (this.n) next.set(this[field]);
+      this[field] = next;
+    }
     this.capacity = capacity;
   }
 }

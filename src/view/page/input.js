@@ -19,7 +19,7 @@ export class Input {
     this.listenPointer(canvas);
     this.listenPointer(axis);
     for (const element of [canvas, axis]) element.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
-    canvas.addEventListener('pointerleave', () => app.leave());
+    canvas.addEventListener('pointerleave', () => app.pointer.leave());
     canvas.addEventListener('dblclick', () => app.fit());
   }
 
@@ -62,7 +62,7 @@ export class Input {
     const across = event.shiftKey ? dx + dy : dx;
     if (across) app.view.pan(across / app.timeline.width);
     if (dy && !event.shiftKey) app.timeline.scrollBy(dy);
-    app.moveTo(this.point(event), event);
+    app.pointer.move(this.point(event));
   }
 
   point(event) {
@@ -91,7 +91,7 @@ export class Input {
 
   move(event) {
     const point = this.point(event), { drag, app } = this;
-    if (!drag) return app.moveTo(point, event);
+    if (!drag) return app.pointer.move(point);
     if (!drag.moved && Math.abs(point.x - drag.x) < DRAG_LEAST && Math.abs(point.y - drag.y) < DRAG_LEAST) return undefined;
     drag.moved = true;
     app.tooltip.hide();

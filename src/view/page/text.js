@@ -16,9 +16,10 @@ export class TextFit {
     this.short = new Map();
   }
 
+  /** The size of the font; a canvas that got another size has forgotten it: set `size` to 0 then. */
   use(size) {
-    this.context.font = `${size}px ${FONT}`;
     if (size === this.size) return;
+    this.context.font = `${size}px ${FONT}`;
     this.size = size;
     this.clear();
   }

@@ -30,6 +30,7 @@ export class Timeline {
     this.width = width;
     this.height = height;
     this.dpr = dpr;
+    this.fit.size = 0;
     this.raster.resize(Math.max(1, Math.round(width * dpr)), Math.max(1, Math.round(height * dpr)), dpr);
     this.app.view.resize(this.raster.width);
   }
@@ -147,9 +148,9 @@ export class Timeline {
   }
 
   drawSelection(context, scene) {
-    const { area, selected, hover } = this.app, palette = scene.palette;
+    const { area, selected, pointer } = this.app, palette = scene.palette;
     if (area) overlay.drawArea(context, scene, area, palette);
-    if (hover && hover.box) overlay.drawHover(context, scene, hover.box, palette);
+    if (pointer.box) overlay.drawHover(context, scene, pointer.box, palette);
     if (selected) {
       overlay.drawFlows(context, scene, selected.flows, palette);
       overlay.drawSelected(context, scene, selected, palette);
