@@ -139,7 +139,7 @@ export class Page {
 
   /** Waits until a function of the page returns something true. */
   async until(act, ...args) {
-    for (let i = 0; i < 400; i++) {
+    for (let i = 0; i < 1200; i++) {
       const value = await this.eval(act, ...args);
       if (value) return value;
       await new Promise((resolve) => setTimeout(resolve, 25));
