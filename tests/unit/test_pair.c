@@ -262,6 +262,15 @@ TEST(memory_does_not_grow_with_the_stream)
 
 /* ---- spans: the same limit where edges stay edges ---- */
 
+#define BEGIN(at, on)                                  \
+    {                                                  \
+        .ts_ns = (at), .kind = SV_BEGIN, .track = (on) \
+    }
+#define END(at, on)                                  \
+    {                                                \
+        .ts_ns = (at), .kind = SV_END, .track = (on) \
+    }
+
 struct span_row {
     size_t n;
     struct sv_event events[8];
@@ -284,57 +293,26 @@ TEST(spans_refuses_edges_too_far_apart)
     const int64_t first = INT64_MIN, last = INT64_MAX;
     enum { A = 1, B = 2 };
     const struct span_row rows[] = {
-        {2,
-         {{.ts_ns = first, .kind = SV_BEGIN, .track = A},
-          {.ts_ns = -1, .kind = SV_END, .track = A}},
-         0,
-         true},
-        {2,
-         {{.ts_ns = first, .kind = SV_BEGIN, .track = A}, {.ts_ns = 0, .kind = SV_END, .track = A}},
-         first,
-         false},
-        {2,
-         {{.ts_ns = 0, .kind = SV_BEGIN, .track = A}, {.ts_ns = last, .kind = SV_END, .track = A}},
-         0,
-         true},
-        {2,
-         {{.ts_ns = -1, .kind = SV_BEGIN, .track = A}, {.ts_ns = last, .kind = SV_END, .track = A}},
-         -1,
-         false},
+        {2, {BEGIN(first, A), END(-1, A)}, 0, true},
+        {2, {BEGIN(first, A), END(0, A)}, first, false},
+        {2, {BEGIN(0, A), END(last, A)}, 0, true},
+        {2, {BEGIN(-1, A), END(last, A)}, -1, false},
         /* another track, an instant, an end without a begin, a begin without an end */
         {6,
-         {{.ts_ns = first, .kind = SV_BEGIN, .track = A},
-          {.ts_ns = first, .kind = SV_BEGIN, .track = B},
-          {.ts_ns = -1, .kind = SV_END, .track = B},
+         {BEGIN(first, A),
+          BEGIN(first, B),
+          END(-1, B),
           {.ts_ns = 5, .kind = SV_INSTANT, .track = A},
-          {.ts_ns = last, .kind = SV_END, .track = B},
-          {.ts_ns = last, .kind = SV_BEGIN, .track = B}},
+          END(last, B),
+          BEGIN(last, B)},
          0,
          true},
         /* the inner one is short, the outer one is not; and the other way round */
-        {4,
-         {{.ts_ns = -9, .kind = SV_BEGIN, .track = B},
-          {.ts_ns = 7, .kind = SV_BEGIN, .track = B},
-          {.ts_ns = last, .kind = SV_END, .track = B},
-          {.ts_ns = last, .kind = SV_END, .track = B}},
-         -9,
-         false},
-        {5,
-         {{.ts_ns = -9, .kind = SV_BEGIN, .track = B},
-          {.ts_ns = -8, .kind = SV_BEGIN, .track = B},
-          {.ts_ns = -7, .kind = SV_END, .track = B},
-          {.ts_ns = 3, .kind = SV_END, .track = B},
-          {.ts_ns = last, .kind = SV_END, .track = B}},
-         0,
-         true},
+        {4, {BEGIN(-9, B), BEGIN(7, B), END(last, B), END(last, B)}, -9, false},
+        {5, {BEGIN(-9, B), BEGIN(-8, B), END(-7, B), END(3, B), END(last, B)}, 0, true},
         {7,
-         {{.ts_ns = -9, .kind = SV_BEGIN, .track = A},
-          {.ts_ns = -8, .kind = SV_END, .track = A},
-          {.ts_ns = -7, .kind = SV_BEGIN, .track = B},
-          {.ts_ns = -6, .kind = SV_BEGIN, .track = A},
-          {.ts_ns = -5, .kind = SV_BEGIN, .track = B},
-          {.ts_ns = 1, .kind = SV_END, .track = B},
-          {.ts_ns = last, .kind = SV_END, .track = B}},
+         {BEGIN(-9, A), END(-8, A), BEGIN(-7, B), BEGIN(-6, A), BEGIN(-5, B), END(1, B),
+          END(last, B)},
          -7,
          false},
     };

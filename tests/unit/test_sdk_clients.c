@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -126,6 +127,33 @@ static bool found(const struct scene *s, const char *what, const char *detail)
             strstr(s->report.rows[i].first_detail, detail))
             return true;
     return false;
+}
+
+/* No descriptor for the file with the names: its records wait, also when the client has ended meanwhile. */
+TEST(waits_for_names_that_cannot_be_read_now)
+{
+    static struct scene s;
+    struct rlimit usual, none;
+    open_scene(&s);
+    uint64_t named = atomic_load(&s.session->names_bytes);
+    atomic_store(&s.session->names_bytes, 0);
+    CHECK_UINT_EQ(go(&s), 0); /* it is met, and its ring is mapped */
+    CHECK_UINT_EQ(s.clients.n, 1);
+    atomic_store(&s.session->names_bytes, named);
+    emit(&s, 1, 20);
+    atomic_store(&s.session->state, SV_SESSION_DONE);
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &usual) == 0);
+    none = (struct rlimit){3, usual.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    for (int i = 0; i < 3; i++)
+        CHECK_UINT_EQ(go(&s), 0);
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &usual) == 0);
+    CHECK_UINT_EQ(sv_report_count(&s.report, SV_DAMAGE), 0);
+    CHECK_UINT_EQ(s.clients.n, 1);
+    CHECK_UINT_EQ(go(&s), 1);
+    go(&s);
+    CHECK_UINT_EQ(s.clients.n, 0);
+    close_scene(&s);
 }
 
 TEST(is_read_and_marked)

@@ -574,6 +574,12 @@ uint64_t sv_drain_round(struct sv_drain *d)
     return bytes;
 }
 
+void sv_drain_hold(struct sv_drain *d)
+{
+    for (size_t i = 0; i < d->n_rings; i++)
+        d->rings[i].end = d->rings[i].stop = d->rings[i].pos;
+}
+
 void sv_drain_name_thread(struct sv_drain *d, struct sv_drain_ring *r, const char *name)
 {
     struct sv_dict *dict = d->source.dict;
