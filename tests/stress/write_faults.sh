@@ -102,7 +102,7 @@ place_nothing() { rm -rf ./.*.tmp ./rec.* progress "${STAVE_SESSION_DIR:?}"/*; }
 recover_ended() {
   for _ in $(seq 600); do
     if "$STAVE" recover -q "$1" >recover.out 2>recover.err; then return; fi
-    grep -q 'still runs' recover.err || return 1
+    grep -q 'is still running\|is still writing' recover.err || return 1
     sleep 0.1
   done
   return 1
