@@ -53,6 +53,15 @@ mount -o remount,size=64m tiny
 check other_recovers "$STAVE" recover -q tiny/t.csv
 check other_law test $(($(grep -c ',instant,\|,slice,' tiny/t.csv) + $(sed -n 's/.*,loss,.*,\([0-9]*\),[^,]*$/\1/p' tiny/t.csv | head -n 1))) -gt 5000
 fresh; mount -o remount,size=320k tiny
+# All of it was recorded, but there is no space for the other format: nothing is lost, and the same command makes the trace.
+run_any format 4 "${record[@]}" -o tiny/t.csv -- "$BUILD/tests/stress/numbers" 2 4000 progress
+check format_kept test -s tiny/t.csv.part -a -s tiny/t.csv.session -a ! -e tiny/t.csv -a ! -e tiny/t.csv.part.new
+check format_lost_nothing sh -c '! grep -q "are lost" format.err'
+check format_says_how grep -q "tiny/t.csv: .*No space left on device; it is kept as .part: free space there, then run: stave recover tiny/t.csv$" format.err
+mount -o remount,size=64m tiny
+check format_recovers "$STAVE" recover -q tiny/t.csv
+check format_has_all test "$(grep -c ',instant,.*seq' tiny/t.csv)" = 8000
+fresh; mount -o remount,size=320k tiny
 
 # Parts: those before are whole, the newest has the loss.
 fresh

@@ -124,7 +124,7 @@ static bool found(const struct scene *s, const char *what, const char *detail)
 {
     for (size_t i = 0; i < s->report.n; i++)
         if (strcmp(s->report.rows[i].what, what) == 0 &&
-            strstr(s->report.rows[i].first_detail, detail))
+            (!*detail || strstr(s->report.rows[i].first_detail, detail)))
             return true;
     return false;
 }
@@ -153,6 +153,30 @@ TEST(waits_for_names_that_cannot_be_read_now)
     CHECK_UINT_EQ(go(&s), 1);
     go(&s);
     CHECK_UINT_EQ(s.clients.n, 0);
+    close_scene(&s);
+}
+
+/* What a client says about its files is compared with them. */
+TEST(a_ring_that_is_not_as_large_as_it_says)
+{
+    static struct scene s;
+    open_scene(&s);
+    emit(&s, 1, 20);
+    s.ring->size = 2 * SIZE;
+    CHECK_UINT_EQ(go(&s), 0);
+    CHECK(found(&s, "ring is missing or damaged", "ring.0"));
+    close_scene(&s);
+}
+
+TEST(names_that_are_not_as_many_as_it_says)
+{
+    static struct scene s;
+    open_scene(&s);
+    emit(&s, 1, 20);
+    atomic_fetch_add(&s.session->names_bytes, 8);
+    go(&s);
+    CHECK(found(&s, "names are missing", ""));
+    CHECK(!found(&s, "names are damaged", ""));
     close_scene(&s);
 }
 

@@ -709,11 +709,7 @@ void sv_drain_resume(struct sv_drain *d, size_t i, const struct sv_mark *mark)
     r->depth = INT32_MAX;
     r->mark = mark;
     d->goes_on = true;
-    if (!mark)
-        return;
-    r->lost_full = atomic_load(&mark->lost_full);
-    r->lost_nested = atomic_load(&mark->lost_nested);
-    uint64_t ring = atomic_load(&mark->lost_ring);
+    uint64_t ring = mark ? atomic_load(&mark->lost_ring) : 0;
     if (ring > d->reported_ring)
         d->reported_ring = ring;
 }
