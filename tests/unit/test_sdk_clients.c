@@ -156,6 +156,28 @@ TEST(waits_for_names_that_cannot_be_read_now)
     close_scene(&s);
 }
 
+/* A client that has ended stays until the file has its losses, also where it has nothing else of it. */
+TEST(losses_are_in_the_file_before_a_client_is_removed)
+{
+    static struct scene s;
+    open_scene(&s);
+    CHECK_UINT_EQ(go(&s), 0);
+    atomic_store(&s.ring->lost_full, 5);
+    atomic_store(&s.ring->lost_nested, 0);
+    atomic_store(&s.session->state, SV_SESSION_DONE);
+    for (int i = 0; i < 3; i++) { /* read, but there is no commit */
+        sv_clients_round(&s.clients, 0, true);
+        for (sv_batch_reset(&s.batch);
+             s.clients.source.next(&s.clients.source, &s.batch, NULL) > 0;)
+            sv_batch_reset(&s.batch);
+        CHECK_UINT_EQ(s.clients.n, 1);
+    }
+    go(&s);
+    go(&s);
+    CHECK_UINT_EQ(s.clients.n, 0);
+    close_scene(&s);
+}
+
 /* What a client says about its files is compared with them. */
 TEST(a_ring_that_is_not_as_large_as_it_says)
 {
