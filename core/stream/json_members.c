@@ -93,6 +93,12 @@ bool sv_member_i64(const struct sv_member *m, int64_t *out)
     return parse(m, &n) && sv_json_number_int(&n, 0, out) == SV_JSON_EXACT;
 }
 
+bool sv_member_is_wide(const struct sv_member *m)
+{
+    struct sv_json_number n;
+    return parse(m, &n) && sv_json_number_int(&n, 0, &(int64_t){0}) == SV_JSON_OVERFLOW;
+}
+
 bool sv_member_double(const struct sv_member *m, double *out)
 {
     struct sv_json_number n;

@@ -26,6 +26,7 @@ bool sv_member_next(struct sv_members *m, struct sv_member *out);
 
 bool sv_member_is(const struct sv_member *m, const char *key);
 bool sv_member_i64(const struct sv_member *m, int64_t *out); /* whole numbers, also 12.0 */
+bool sv_member_is_wide(const struct sv_member *m);           /* a number, but it fits no int64 */
 bool sv_member_double(const struct sv_member *m, double *out);
 /* The text with its escapes resolved, copied into the batch. */
 struct sv_text sv_member_text(const struct sv_member *m, struct sv_batch *b);

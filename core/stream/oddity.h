@@ -40,6 +40,8 @@ static inline const char *sv_oddity_where(const struct sv_dict *dict, sv_track t
     return to;
 }
 
+#define SV_TOO_LONG "a slice lasts longer than 64 bits of nanoseconds can say"
+
 /* For what cannot be represented at all: SV_ELIMIT when it happened, else 0. */
 static inline int sv_oddity_refuse(const struct sv_oddity *o, const struct sv_dict *dict,
                                    const char *what, struct sv_err *err)

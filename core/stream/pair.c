@@ -102,8 +102,7 @@ static int pair_write(struct sv_sink *s, const struct sv_event *events, size_t n
             sv_outbox_emit(&p->out, &events[i]);
     }
     if (p->out.code == 0)
-        p->out.code = sv_oddity_refuse(
-            &p->too_long, p->dict, "a slice lasts longer than 64 bits of nanoseconds can say", err);
+        p->out.code = sv_oddity_refuse(&p->too_long, p->dict, SV_TOO_LONG, err);
     return sv_outbox_flush(&p->out);
 }
 

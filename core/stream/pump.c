@@ -1,7 +1,8 @@
 /* The pump: runs a source into a sink and puts the stages between them that their shapes call for.
  *
  * The rule is only here: `sort` when order is needed and not given, then `pair` (the sink takes no edges; needs order per track), `split` (it
- * takes no slices) or `lanes` (it takes slices, but only nested ones), which need global order. */
+ * takes no slices) or `lanes` (it takes slices, but only nested ones), which need global order. Where edges stay edges, `spans` looks at how
+ * long they last; only a sink that takes them without any order does that itself. */
 #include "core/stream/stages.h"
 
 #include <assert.h>
@@ -22,6 +23,8 @@ struct sv_sink *sv_pump_adapt(unsigned gives, struct sv_sink *sink, struct sv_di
     } else if (lacks & SV_HAS_SLICES) {
         sink = sv_lanes_new(dict, report, sink);
     }
+    if (gives & ~lacks & SV_HAS_EDGES && (sv_sink_wants(sink) & SV_ORDER_BITS) != SV_IN_NO_ORDER)
+        sink = sv_spans_new(dict, sink);
     if (gives & SV_ORDER_BITS & ~sv_sink_wants(sink)) {
         size_t memory = options && options->sort_memory_bytes ? options->sort_memory_bytes
                                                               : SORT_MEMORY_DEFAULT;
@@ -32,10 +35,11 @@ struct sv_sink *sv_pump_adapt(unsigned gives, struct sv_sink *sink, struct sv_di
 
 int sv_source_given(const struct sv_source *s, size_t n, struct sv_err *err)
 {
-    return s->has_refused ? sv_err_set(err, SV_ELIMIT, s->refused_pos,
-                                       "the event here ends 2^63 ns after zero or later, or lasts "
-                                       "that long: correct it or leave it out")
-                          : (int)n;
+    return s->has_refused
+               ? sv_err_set(err, SV_ELIMIT, s->refused_pos,
+                            "the event here begins or ends 2^63 ns from zero or more, or "
+                            "lasts that long: correct it or leave it out")
+               : (int)n;
 }
 
 /* The only loop there is. 0: the source has nothing more, or nothing more in this round. */

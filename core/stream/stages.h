@@ -14,6 +14,9 @@ struct sv_sink *sv_sort_new(struct sv_dict *dict, size_t memory_bytes, struct sv
  * the result is not ordered by start. */
 struct sv_sink *sv_pair_new(struct sv_dict *dict, struct sv_report *report, struct sv_sink *next);
 
+/* Refuses (SV_ELIMIT) a begin and its end that are 2^63 ns apart or more; changes nothing. Needs order per track. */
+struct sv_sink *sv_spans_new(struct sv_dict *dict, struct sv_sink *next);
+
 /* Slices → edges; needs time order, gives time order. A slice that overlaps the open ones of its track without nesting goes
  * to the lowest sibling lane where it fits (kind SV_TRACK_LANE, child of the track, named like it). Instants stay on the
  * track itself. Flow points follow the slice that starts at their time, else the newest open one; one that binds to the next

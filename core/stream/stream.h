@@ -1,7 +1,7 @@
 /* Sources and sinks, and the pump between them.
  *
  * A source is pulled, a sink is pushed, a stage is a sink with a next. A source states what it gives and a sink what it takes; the
- * pump compares the two and puts `sort`, `pair`, `split` or `lanes` between them, so neither side knows of the other. Files are pumped
+ * pump compares the two and puts `sort`, `pair`, `split`, `lanes` or `spans` between them, so neither side knows of the other. Files are pumped
  * to their end (sv_pump). Live sources are pumped in rounds (sv_pump_round). */
 #ifndef SV_CORE_STREAM_STREAM_H
 #define SV_CORE_STREAM_STREAM_H
@@ -42,7 +42,7 @@ struct sv_source {
     int64_t refused_pos;
 };
 
-/* For readers: an event whose duration or end fits no int64 (sv_event_ends()) is at this byte. */
+/* For readers: an event whose start, duration or end (sv_event_ends()) fits no int64 is at this byte. */
 static inline void sv_source_refuse(struct sv_source *s, int64_t pos)
 {
     s->refused_pos = s->has_refused ? s->refused_pos : pos;

@@ -28,7 +28,11 @@ uint64_t sv_client_round(struct sv_client *c, uint64_t round)
     size_t before = sv_dict_used_bytes(source->dict);
     sv_client_files_rings(c->files, c->drain, round, source->report);
     uint64_t bytes = sv_drain_round(c->drain);
-    sv_client_files_names(c->files, c->drain, source->report);
+    if (!sv_client_files_names(c->files, c->drain,
+                               source->report)) { /* perhaps in the next round */
+        sv_drain_hold(c->drain);
+        bytes = 0;
+    }
     c->dict_bytes += sv_dict_used_bytes(source->dict) - before;
     return bytes;
 }

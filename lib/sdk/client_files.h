@@ -44,8 +44,8 @@ void sv_client_files_close(struct sv_client_files *r);
 /* Adds new rings to the drain unless that is NULL, each from its position as of `round` of the journal. */
 void sv_client_files_rings(struct sv_client_files *r, struct sv_drain *d, uint64_t round,
                            struct sv_report *report);
-void sv_client_files_names(struct sv_client_files *r, struct sv_drain *d,
-                           struct sv_report *report); /* new ones */
+/* New names. False: they cannot be read now; the records that need them are to wait. */
+bool sv_client_files_names(struct sv_client_files *r, struct sv_drain *d, struct sv_report *report);
 void sv_client_files_name_threads(const struct sv_client_files *r, struct sv_drain *d);
 void sv_client_files_describe(const struct sv_client_files *r,
                               struct sv_dict *dict); /* its process's track */

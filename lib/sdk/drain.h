@@ -71,6 +71,7 @@ void sv_drain_resume(struct sv_drain *d, size_t i, const struct sv_mark *mark);
 
 /* A new round: everything committed until now. Returns its bytes. */
 uint64_t sv_drain_round(struct sv_drain *d);
+void sv_drain_hold(struct sv_drain *d); /* nothing of it, before any of it was read */
 
 void sv_drain_name_thread(struct sv_drain *d, struct sv_drain_ring *r, const char *name);
 /* Reports losses without a ring as well. */

@@ -10,11 +10,13 @@
 #include "sdk/folders.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -61,10 +63,28 @@ static bool first_line(const char *path, char *text, size_t size)
     return text[0] != 0;
 }
 
+static bool has_proc(void)
+{
+    return access("/proc/self", F_OK) == 0;
+}
+
 static void own_path(char path[512])
 {
     ssize_t n = readlink("/proc/self/exe", path, 511);
-    path[n > 0 ? n : 0] = 0;
+    if (n > 0)
+        path[n] = 0;
+    else
+        snprintf(path, 512, "\"$(command -v stave)\"");
+}
+
+/* From the kernel, which says it without /proc, too. */
+static uint64_t own_capabilities(void)
+{
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[2] = {0};
+    if (syscall(SYS_capget, &head, data) != 0)
+        return 0;
+    return data[0].effective | (uint64_t)data[1].effective << 32;
 }
 
 /* ---- the kernel's side ---- */
@@ -85,10 +105,8 @@ static bool is_namespace(const char *kind, ino_t number)
 static void look_at_capabilities(struct doctor *d)
 {
     enum { PERFMON = 38, BPF = 39, SYS_ADMIN = 21 };
-    char text[4096], path[512];
-    sv_procfs_text("/proc/self/status", text, sizeof text);
-    const char *at = strstr(text, "CapEff:");
-    uint64_t caps = at ? strtoull(at + 7, NULL, 16) : 0;
+    char path[512];
+    uint64_t caps = own_capabilities();
     bool has_admin = caps >> SYS_ADMIN & 1;
     bool has_both = caps >> PERFMON & 1 && caps >> BPF & 1;
     if ((has_admin || has_both) && !is_namespace("user", USER_INITIAL)) {
@@ -229,7 +247,10 @@ static void look_at_proc(struct doctor *d)
         if (sv_procfs_text(files[i], text, sizeof text) == 0)
             snprintf(lacking + n, sizeof lacking - n, " %s", files[i]);
     }
-    if (lacking[0])
+    if (!has_proc()) {
+        say(d, LACKING, "utilisation", "CPUs, memory, disks and network: /proc is not mounted");
+        fix("mount -t proc proc /proc");
+    } else if (lacking[0])
         say(d, LACKING, "utilisation", "cannot read%s", lacking);
     else
         say(d, GOOD, "utilisation", "CPUs, memory, disks and network from /proc");
@@ -309,7 +330,7 @@ static void look_at_caches(struct doctor *d)
     if (access("/proc/sys/vm/drop_caches", W_OK) == 0)
         say(d, GOOD, "--drop-caches", "possible");
     else
-        say(d, ABSENT, "--drop-caches", "needs root");
+        say(d, ABSENT, "--drop-caches", has_proc() ? "needs root" : "/proc is not mounted");
 }
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)

@@ -1,6 +1,7 @@
 /* stave recover: the trace of a program that was killed, from its growing file and its rings. */
 #include "cli/console.h"
 #include "cmd/commands.h"
+#include "core/base/mem.h"
 #include "core/files/out_name.h"
 #include "core/files/trusted.h"
 #include "files/open.h"
@@ -249,10 +250,31 @@ static bool is_stream(const char *path)
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
+/* Into the name that was taken; when that fails, for want of memory too, nobody has it. */
+static int join_taken(const struct sv_leftover *o, const struct sv_output_choice *out, int fd,
+                      struct sv_err *err)
+{
+    struct stat ours;
+    bool is_known = fstat(fd, &ours) == 0;
+    close(fd);
+    jmp_buf jump, *outer = sv_no_memory;
+    if (setjmp(jump) != 0) {
+        sv_no_memory = outer;
+        if (is_known)
+            give_name_back(out->path, &ours);
+        sv_out_of_memory(0);
+    }
+    sv_no_memory = &jump;
+    int code = join_into(o, out, err);
+    sv_no_memory = outer;
+    if (code < 0 && is_known)
+        give_name_back(out->path, &ours);
+    return code;
+}
+
 static int join_new(const struct recover *r, const struct sv_leftover *o, struct sv_err *err)
 {
     char path[SV_PATH_MAX + 32];
-    struct stat ours;
     struct sv_output_choice out = r->out;
     const char *wanted = out.path ? out.path : o->out;
     if (strcmp(wanted, "-") == 0 || (r->out.path && is_stream(wanted)))
@@ -260,12 +282,8 @@ static int join_new(const struct recover *r, const struct sv_leftover *o, struct
     int fd = take_name(wanted, path, sizeof path, err);
     if (fd < 0)
         return fd;
-    bool is_known = fstat(fd, &ours) == 0;
-    close(fd);
     out.path = path;
-    int code = join_into(o, &out, err);
-    if (code < 0 && is_known)
-        give_name_back(path, &ours);
+    int code = join_taken(o, &out, fd, err);
     if (code < 0)
         return code;
     char part[32], rings[32];

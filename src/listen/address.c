@@ -42,7 +42,8 @@ static int open_local(struct sv_address *to, const char *path, struct sv_err *er
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     struct stat st;
     if (!*path || strlen(path) >= sizeof a.sun_path)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "unix:PATH: the path is empty or too long");
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "'unix:%.200s' is no address: the path is %s",
+                          path, *path ? "longer than 107 bytes" : "empty");
     memcpy(a.sun_path, path, strlen(path));
     int code = clear_path(&a, err);
     if (code < 0)
@@ -65,22 +66,32 @@ static int open_local(struct sv_address *to, const char *path, struct sv_err *er
 
 /* ---- the network ---- */
 
+static int bad_inet(const char *text, struct sv_err *err)
+{
+    return sv_err_set(
+        err, SV_EUSAGE, SV_NO_POS,
+        "'tcp:%.200s' is no address: expected tcp:ADDRESS:PORT, the address with four "
+        "numbers or localhost, the port from 1 to 65535",
+        text);
+}
+
 static int open_inet(struct sv_address *to, const char *text, bool has_token, struct sv_err *err)
 {
     struct sockaddr_in a = {.sin_family = AF_INET};
     const char *colon = strrchr(text, ':');
     char host[64] = {0}, *end;
     if (!colon || (size_t)(colon - text) >= sizeof host)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "expected tcp:ADDRESS:PORT");
+        return bad_inet(text, err);
     memcpy(host, text, (size_t)(colon - text));
     unsigned long port = strtoul(colon + 1, &end, 10);
     if (inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, &a.sin_addr) != 1 ||
         *end || port == 0 || port > 65535)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "expected tcp:ADDRESS:PORT");
+        return bad_inet(text, err);
     bool is_loopback = (ntohl(a.sin_addr.s_addr) >> 24) == 127;
     if (!is_loopback && !has_token)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "an address that other machines can reach needs --token");
+                          "tcp:%.200s: an address that other machines can reach needs --token",
+                          text);
     a.sin_port = htons((uint16_t)port);
     to->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int yes = 1;
@@ -93,11 +104,12 @@ static int open_inet(struct sv_address *to, const char *text, bool has_token, st
 int sv_address_open(struct sv_address *a, const char *text, bool has_token, struct sv_err *err)
 {
     *a = (struct sv_address){.fd = -1};
-    int code =
-        strncmp(text, "unix:", 5) == 0 ? open_local(a, text + 5, err)
-        : strncmp(text, "tcp:", 4) == 0
-            ? open_inet(a, text + 4, has_token, err)
-            : sv_err_set(err, SV_EUSAGE, SV_NO_POS, "expected unix:PATH or tcp:ADDRESS:PORT");
+    int code = strncmp(text, "unix:", 5) == 0 ? open_local(a, text + 5, err)
+               : strncmp(text, "tcp:", 4) == 0
+                   ? open_inet(a, text + 4, has_token, err)
+                   : sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                                "'%.200s' is no address: expected unix:PATH or tcp:ADDRESS:PORT",
+                                text);
     if (code >= 0 && listen(a->fd, BACKLOG) != 0)
         code = sv_err_sys(err, "cannot listen on %s", text);
     return code;

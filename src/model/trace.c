@@ -597,8 +597,7 @@ int sv_trace_finish(struct sv_trace *t, struct sv_err *err)
         return sv_trace_no_memory(t, err);
     int code = run_finish(t, err);
     if (code >= 0)
-        code = sv_oddity_refuse(&x->too_long, t->dict,
-                                "a slice lasts longer than 64 bits of nanoseconds can say", err);
+        code = sv_oddity_refuse(&x->too_long, t->dict, SV_TOO_LONG, err);
     sv_lists_seal(&x->args);
     free_loading(x);
     t->unmatched_ends = x->unmatched.count;

@@ -14,6 +14,7 @@
 #include "sdk/collect.h"
 #include "sdk/session_layout.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,6 +215,17 @@ static const char *reason(const struct sv_recorder *r)
     return strncmp(msg, r->part, n) == 0 && msg[n] == ':' ? msg + n + 2 : msg;
 }
 
+/* What may be done about that reason. */
+static const char *remedy(const struct sv_recorder *r)
+{
+    const char *why = reason(r);
+    if (strstr(why, strerror(ENOSPC)) || strstr(why, strerror(EDQUOT)))
+        return "free space there, record to another folder (-o) or less (--max-size, --last)";
+    if (strstr(why, strerror(EFBIG)))
+        return "raise the limit (ulimit -f) or record less (--max-size, --last)";
+    return "record to another folder (-o)";
+}
+
 static int write_loss_to(struct sv_sink *sink, struct sv_dict *dict, const struct sv_recorder *r,
                          uint64_t n, struct sv_err *err)
 {
@@ -303,12 +315,14 @@ static void quote(const char *word, char *to, size_t size)
 /* Keeps all there is, and says how to continue: the command is printed whole, whatever else must be shortened. */
 static int keep(struct sv_recorder *r, struct sv_err *err)
 {
-    char word[sizeof err->msg - 64], how[sizeof err->msg];
+    char word[sizeof err->msg - 128], how[sizeof err->msg];
+    bool is_full = strstr(err->msg, strerror(ENOSPC)) || strstr(err->msg, strerror(EDQUOT));
     r->output.is_kept = true;
     sv_claim_keep(&r->output.claim);
     quote(r->options->out.path, word, sizeof word);
     size_t n = (size_t)snprintf(how, sizeof how,
-                                "; it is kept as " SV_PART_SUFFIX ": stave recover %s", word);
+                                "; it is kept as " SV_PART_SUFFIX ": %sstave recover %s",
+                                is_full ? "free space there, then run: " : "", word);
     size_t len = strlen(err->msg), most = sizeof err->msg - 1 - n;
     memcpy(err->msg + (len < most ? len : most), how, n + 1);
     return err->code;
@@ -390,12 +404,16 @@ static int close_failed(struct sv_recorder *r, struct sv_err *err)
     bool is_in_order = end_in_order(r, n);
     if (!r->parts && access(r->part, F_OK) != 0) {
         sv_claim_release(&r->output.claim);
-        return sv_err_set(err, o->why.code, SV_NO_POS, "%.200s: %.200s: nothing was recorded",
-                          r->options->out.path, reason(r));
+        return sv_err_set(err, o->why.code, SV_NO_POS, "%.200s: %.150s: nothing was recorded; %s",
+                          r->options->out.path, reason(r), remedy(r));
     }
     int code = is_in_order ? settle(r, &why) : SV_EIO;
     report_loss(r, n, err);
-    return code < 0 ? keep(r, err) : err->code;
+    if (code < 0)
+        return keep(r, err);
+    size_t len = strlen(err->msg);
+    snprintf(err->msg + len, sizeof err->msg - len, "; %s", remedy(r));
+    return err->code;
 }
 
 int sv_record_output_close(struct sv_recorder *r, int code, struct sv_err *err)

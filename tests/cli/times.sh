@@ -77,6 +77,14 @@ run_any ends_cut 0 "$STAVE" cut -q ends.txt -o ends_cut.pftrace
 rows ends_cut.pftrace >got
 check cut_has_the_ends_of_time cmp want got
 
+# What begins at no time is refused, too.
+for ts in 9223372036854775.808 -9223372036854775.809 1e300 '"1e99"'; do
+  printf '[{"ph":"i","name":"a","ts":1,"pid":1,"tid":1},\n{"ph":"X","name":"b","ts":%s,"dur":1,"pid":1,"tid":1}]' "$ts" >start.json
+  run_any "start_$ts" 4 "$STAVE" convert start.json -o none.pftrace
+  check "start_$ts has a place" grep -q '^stave convert: start.json: byte 47: the event here begins or ends' "start_$ts.err"
+  check "start_$ts leaves nothing" test ! -e none.pftrace
+done
+
 # What ends at no time is refused, with its place, and leaves no file.
 cat >over.json <<'END'
 [{"ph":"X","name":"a","ts":1,"dur":5,"pid":1,"tid":1},
@@ -99,10 +107,24 @@ track #2 thread uuid=0x2 pid=1 tid=1 name="t"
 END
 run_any too_long 4 "$STAVE" convert long.txt -o long.csv
 check too_long_has_a_place grep -q 'at -1000000000 ns on track "t"' too_long.err
-run_any edges_need_no_duration 0 "$STAVE" convert -q long.txt -o long.pftrace
-run_any stats_too_long 4 "$STAVE" stats long.pftrace
+cat >long.json <<'END'
+[{"ph":"B","name":"a","ts":-9223372036854775.808,"pid":1,"tid":1},
+{"ph":"E","ts":9223372036854775.807,"pid":1,"tid":1}]
+END
+for suffix in pftrace pftrace.gz json txt csv; do
+  run_any "edges_$suffix" 4 "$STAVE" convert -q long.txt -o "none.$suffix"
+  check "edges_$suffix have a place" grep -q 'at -1000000000 ns on track "t"' "edges_$suffix.err"
+  check "edges_$suffix leave nothing" test ! -e "none.$suffix"
+  run_any "pair_$suffix" 4 "$STAVE" convert -q long.json -o "none.$suffix"
+  check "pair_$suffix has a place" grep -q 'at -9223372036854775808 ns on thread 1 of process 1;' "pair_$suffix.err"
+  check "pair_$suffix leaves nothing" test ! -e "none.$suffix"
+done
+run_any merge_too_long 4 "$STAVE" merge -q n.json long.json --assume -o none.pftrace
+run_any cut_too_long 4 "$STAVE" cut -q long.json -o none.pftrace
+check merge_and_cut_leave_nothing test ! -e none.pftrace
+run_any stats_too_long 4 "$STAVE" stats long.txt
 check stats_too_long_has_a_place grep -q 'at -1000000000 ns on track "t"' stats_too_long.err
-run_any validate_too_long 1 "$STAVE" validate long.pftrace
+run_any validate_too_long 1 "$STAVE" validate long.txt
 check validate_names_it grep -q 'endless-duration' validate_too_long.out
 sed -i 's/ name="t"//' long.txt
 run_any nameless_too_long 4 "$STAVE" stats long.txt

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Golden files. good/: each is printed as text and compared with NAME.txt beside it, and the text is the same after a round trip through
 # every format that can be read again. bad/: each must give exactly the messages of NAME.err, what can be recovered as NAME.txt, exit
-# status 0 where something was recovered and 3 where nothing was; --strict must leave no file. UPDATE=1 writes what is expected.
+# status 0 where something was recovered, 3 where nothing was and 4 where a time does not fit; --strict must leave no file. UPDATE=1
+# writes what is expected.
 . "$SRC/tests/harness/cli.sh"
 golden=$SRC/tests/golden
 

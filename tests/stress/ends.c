@@ -50,8 +50,12 @@ static void prepare(const char *how)
     setrlimit(RLIMIT_CORE, &no_core);
     if (strcmp(how, "limit") == 0)
         setrlimit(RLIMIT_FSIZE, &small);
-    if (strcmp(how, "handler") == 0)
-        signal(SIGTERM, end_well); /* its own */
+    if (strcmp(how, "handler") == 0 || strcmp(how, "handler_before") == 0)
+        signal(SIGTERM, end_well);            /* its own */
+    if (strcmp(how, "handler_before") == 0) { /* the session begins after it was set */
+        stave_stop();
+        stave_start(NULL);
+    }
 }
 
 /* Until the kernel ends it, in a memory cgroup. Without one it gives up. */
@@ -71,9 +75,14 @@ static void end_by_signal(const char *how)
     static const struct {
         const char *how;
         int sig;
-    } signals[] = {{"term", SIGTERM}, {"int", SIGINT},      {"hup", SIGHUP},
-                   {"kill", SIGKILL}, {"handler", SIGTERM}, {"abort", SIGABRT}};
+    } signals[] = {{"term", SIGTERM},          {"int", SIGINT},      {"hup", SIGHUP},
+                   {"kill", SIGKILL},          {"handler", SIGTERM}, {"abort", SIGABRT},
+                   {"handler_before", SIGTERM}};
     wait_for_enough();
+    if (strcmp(how, "ignored") == 0) { /* by whoever started it, as nohup does */
+        kill(getpid(), SIGHUP);
+        end_well(SIGHUP);
+    }
     if (strncmp(how, "signal:", 7) == 0)
         kill(getpid(), (int)strtol(how + 7, NULL, 10));
     if (strcmp(how, "hog") == 0)

@@ -42,6 +42,10 @@ for mode in drop block; do
   way "SIGINT" $mode int 130 2
   way "SIGHUP" $mode hup 129 2
   way "SIGTERM with a handler of its own" $mode handler 7 2
+  way "SIGTERM with a handler from before the session" $mode handler_before 7 2
+  with_signals=(env "--ignore-signal=HUP")
+  way "SIGHUP that is ignored" $mode ignored 7 2
+  with_signals=(env "--default-signal=TERM,INT,HUP")
   way "a limit of file sizes" $mode limit 0 0 20000
   again "_exit()" $mode quit 0 0 10000
   again "abort()" $mode sudden 134 0 10000
@@ -82,5 +86,11 @@ case $BUILD in
   ${CC:-cc} -shared -fPIC -o slow.so slow.c && rm -f t.*
   { LD_PRELOAD=$PWD/slow.so STAVE_FULL=block STAVE_OUT=t.pftrace "${with_signals[@]}" "$BUILD/tests/stress/ends" term progress >out 2>err; } 2>shell.log; code=$?
   [ $code = 143 ] && [ "$(cat err)" = "stave: the trace is not complete; to complete it, run: stave recover $PWD/t.pftrace" ] && "$STAVE" recover -q t.pftrace >>err 2>&1 && law t.pftrace 2 && clean t.pftrace
-  say $? "a slow writer is not waited for, and recovery is named" "exit $code, $(cat law)" ;;
+  say $? "a slow writer is not waited for, and recovery is named" "exit $code, $(cat law)"
+  # One that has ended, but could not give the file its name.
+  sed -i 's/sleep(20);/{ errno = EIO; return -1; }/; 1i #include <errno.h>' slow.c
+  ${CC:-cc} -shared -fPIC -o slow.so slow.c && rm -f t.*
+  { LD_PRELOAD=$PWD/slow.so STAVE_FULL=block STAVE_OUT=t.pftrace "${with_signals[@]}" "$BUILD/tests/stress/ends" term progress >out 2>err; } 2>shell.log; code=$?
+  [ $code = 143 ] && grep -qx "stave: the trace is not complete; to complete it, run: stave recover $PWD/t.pftrace" err && "$STAVE" recover -q t.pftrace >>err 2>&1 && law t.pftrace 2 && clean t.pftrace
+  say $? "a writer that fails at the end, and recovery is named" "exit $code, $(cat law)" ;;
 esac

@@ -62,6 +62,12 @@ for bytes in 0 100 8191; do
   "$hostile" session z lanes 10; truncate -s $bytes z/session
   small z -o z.pftrace; [ $? = 3 ] && [ ! -e z.pftrace ]; say $? "a session file of $bytes bytes"; rm -rf z
 done
+"$hostile" session z lanes 10; printf x | dd of=z/session bs=1 conv=notrunc 2>dd.log
+small z -o z.pftrace; [ $? = 3 ] && grep -q 'the session is damaged' err && [ ! -e z.pftrace ] && [ -e z/ring.0 ]; say $? "a session file that begins with something else"; rm -rf z
+for mode in 750 701 707; do
+  "$hostile" session z lanes 10; chmod $mode z
+  small z -o z.pftrace; [ $? = 3 ] && grep -q 'another user could have written it' err && [ ! -e z.pftrace ] && [ -e z/ring.0 ]; say $? "a session folder of mode $mode"; rm -rf z
+done
 "$hostile" session z lanes 10; rm z/ring.0; mkfifo z/ring.0; small z -o z.pftrace; [ $? = 0 ] && grep -q 'ring is missing or damaged' err; say $? "a pipe instead of a ring"; rm -rf z z.*
 "$hostile" session z lanes 10; rm z/names; ln -s /dev/zero z/names; small z -o z.pftrace; [ $? = 0 ] && grep -q 'names are missing' err; say $? "a link instead of names"; rm -rf z z.*
 

@@ -146,6 +146,19 @@ static int scene_clone(void) /* behind the C library's back */
     return status;
 }
 
+/* A child that has our handler and our memory, but is not us. */
+static int end_vforked(void)
+{
+    int status = 0;
+    pid_t pid = vfork();
+    if (pid == 0) {
+        kill(getpid(), SIGTERM);
+        _exit(127);
+    }
+    waitpid(pid, &status, 0);
+    return !WIFSIGNALED(status) || WTERMSIG(status) != SIGTERM;
+}
+
 static int scene_vfork(void)
 {
     parent_events(100);
@@ -161,7 +174,9 @@ static int scene_vfork(void)
     status |= wait_for(pid);
     status |= system("true");
     parent_events(100);
-    expect(200, "parent");
+    status |= end_vforked();
+    parent_events(100);
+    expect(300, "parent");
     return status;
 }
 

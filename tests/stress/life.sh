@@ -21,7 +21,7 @@ scene() {
   esac
   local name=$1 want=$2 program=${3:-life} code lost file=t.pftrace n what have ok=1 why=
   rm -rf t.* second.*
-  { STAVE_OUT=t.pftrace "$BUILD/tests/stress/$program" "$name" >out 2>err; } 2>shell.log # bash names what ended by a signal
+  { STAVE_OUT=t.pftrace timeout --foreground -s KILL 100 "$BUILD/tests/stress/$program" "$name" >out 2>err; } 2>shell.log # bash names what ended by a signal
   code=$?
   [ $code = "$want" ] || { ok=0; why="exit $code, not $want"; }
   if [ ! -e t.pftrace ] && [ -e t.pftrace.session ]; then

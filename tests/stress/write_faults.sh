@@ -98,12 +98,21 @@ if [ "$(grep -c seq= reference.dead)" = 30 ]; then all recover dead.pftrace refe
 
 # The recorder, by the events of a program (without the kernel's side): each is in the file, or counted, or recovered afterwards.
 place_nothing() { rm -rf ./.*.tmp ./rec.* progress "${STAVE_SESSION_DIR:?}"/*; }
+# The command goes on without its recorder: what it records meanwhile is recovered after its end.
+recover_ended() {
+  for _ in $(seq 600); do
+    if "$STAVE" recover -q "$1" >recover.out 2>recover.err; then return; fi
+    grep -q 'is still running\|is still writing' recover.err || return 1
+    sleep 0.1
+  done
+  return 1
+}
 judge_record() {
   local code=$1 file=$2 in lost
   if [ "$code" -ge 124 ]; then echo "exit $code: $(head -c 300 err)"; return; fi
   case $code in 0 | 4) ;; *) echo "exit $code: $(head -c 300 err)"; return ;; esac
-  if grep -q "without libstave's events" err; then return; fi # and said so
-  if [ -e "$file.part" ] || { [ -e "$file.session" ] && [ ! -e "$file" ] && [ -s progress ]; }; then "$STAVE" recover -q "$file" >recover.out 2>recover.err || { echo "exit $code, recover: $(cat recover.err)"; return; }; fi
+  if grep -q "without libstave's events\|^stave: .*; tracing is off$" err; then return; fi # and said so
+  if [ -e "$file.part" ] || { [ -e "$file.session" ] && [ ! -e "$file" ] && [ -s progress ]; }; then recover_ended "$file" || { echo "exit $code, recover: $(cat recover.err)"; return; }; fi
   if [ ! -e "$file" ]; then
     if [ "$code" = 0 ] || [ -e "$file.part" ]; then echo "exit $code without a trace: $(head -c 300 err)"; fi
     return

@@ -27,6 +27,7 @@ law() { # NAME TRACE: in the file and lost in the file are all, the message says
 
 run_any disk 4 "${record[@]}" -o tiny/t.pftrace -- "${numbers[@]}"
 check disk_why grep -q "tiny/t.pftrace: cannot write: No space left on device: the trace ends .* after its beginning" disk.err
+check disk_what_to_do grep -q "are lost; free space there, record to another folder (-o) or less (--max-size, --last)$" disk.err
 check disk_command_untouched grep -qx "0 lost" disk.out
 check disk_used_what_there_was test "$(stat -c %s tiny/t.pftrace)" -gt 120000
 law disk tiny/t.pftrace
@@ -47,10 +48,19 @@ fi
 fresh
 run_any other 4 "${record[@]}" -o tiny/t.csv -- "${numbers[@]}"
 check other_kept test -s tiny/t.csv.part -a -s tiny/t.csv.session -a ! -e tiny/t.csv -a ! -e tiny/t.csv.part.new
-check other_says_how grep -q "; it is kept as .part: stave recover tiny/t.csv$" other.err
+check other_says_how grep -q "; it is kept as .part: free space there, then run: stave recover tiny/t.csv$" other.err
 mount -o remount,size=64m tiny
 check other_recovers "$STAVE" recover -q tiny/t.csv
 check other_law test $(($(grep -c ',instant,\|,slice,' tiny/t.csv) + $(sed -n 's/.*,loss,.*,\([0-9]*\),[^,]*$/\1/p' tiny/t.csv | head -n 1))) -gt 5000
+fresh; mount -o remount,size=320k tiny
+# All of it was recorded, but there is no space for the other format: nothing is lost, and the same command makes the trace.
+run_any format 4 "${record[@]}" -o tiny/t.csv -- "$BUILD/tests/stress/numbers" 2 4000 progress
+check format_kept test -s tiny/t.csv.part -a -s tiny/t.csv.session -a ! -e tiny/t.csv -a ! -e tiny/t.csv.part.new
+check format_lost_nothing sh -c '! grep -q "are lost" format.err'
+check format_says_how grep -q "tiny/t.csv: .*No space left on device; it is kept as .part: free space there, then run: stave recover tiny/t.csv$" format.err
+mount -o remount,size=64m tiny
+check format_recovers "$STAVE" recover -q tiny/t.csv
+check format_has_all test "$(grep -c ',instant,.*seq' tiny/t.csv)" = 8000
 fresh; mount -o remount,size=320k tiny
 
 # Parts: those before are whole, the newest has the loss.
@@ -83,6 +93,7 @@ fresh
 mkdir plain
 run_any limit 4 env STAVE_BUFFER=64k bash -c 'ulimit -f 150; exec "$@"' x "${record[@]}" -o plain/t.pftrace -- "$BUILD/tests/stress/numbers" 2 $EVENTS progress
 check limit_why grep -q "plain/t.pftrace: cannot write: File too large" limit.err
+check limit_what_to_do grep -q "are lost; raise the limit (ulimit -f) or record less" limit.err
 check limit_law test $(($(events plain/t.pftrace) + $(loss plain/t.pftrace))) = $total
 check limit_nothing_left test "$(ls -A plain)" = t.pftrace
 # The command has the signals that it would have without us.
@@ -101,6 +112,7 @@ fault() { # NAME FAULT FILE: `-o FILE`, whose growing file has the fault
 }
 fault broken write:5:6 plain/t.pftrace
 check broken_why grep -q "plain/t.pftrace: cannot write: Input/output error: the trace ends" broken.err
+check broken_what_to_do grep -q "are lost; record to another folder (-o)$" broken.err
 check broken_valid "$STAVE" cat -q --strict plain/t.pftrace
 check broken_says test $(($(events plain/t.pftrace) + $(said broken.err))) = $total
 check broken_nothing_left test "$(ls -A plain)" = t.pftrace
@@ -116,7 +128,7 @@ fi
 fresh
 fault uncut ftruncate64:5:0 tiny/t.pftrace
 check uncut_kept test -s tiny/t.pftrace.part -a -s tiny/t.pftrace.session -a ! -e tiny/t.pftrace
-check uncut_says_how grep -q "; it is kept as .part: stave recover tiny/t.pftrace$" uncut.err
+check uncut_says_how grep -q "; it is kept as .part: free space there, then run: stave recover tiny/t.pftrace$" uncut.err
 whole=$(sed -n 's/^whole 0*//p' tiny/t.pftrace.session)
 check uncut_not_all_is_whole test "$whole" -lt "$(stat -c %s tiny/t.pftrace.part)"
 truncate -s "$whole" tiny/t.pftrace.part

@@ -121,6 +121,14 @@ if [ -n "${STAVE_LONG:-}" ]; then
   check doctor_foreign_said grep -q "^ok *pid namespace .*one is mounted" doctor_foreign.out
 fi
 
+if unshare -m true 2>/dev/null; then
+  # shellcheck disable=SC2016 # for the inner shell
+  run_any no_proc 1 unshare -m sh -c 'umount -l /proc && exec "$0" doctor --strict' "$STAVE"
+  check no_proc_said grep -q '^no *pid namespace */proc is not mounted: mount -t proc proc /proc$' no_proc.out
+  check no_proc_utilisation grep -q '^no *utilisation .*: /proc is not mounted$' no_proc.out
+  check no_proc_capabilities grep -q "^ok *capabilities *root's$" no_proc.out
+else skip no_proc "no mount namespaces here"; fi
+
 # A process that is only outside.
 run_any not_here 2 in_container "$STAVE" record -q -o x.pftrace -p $$
 check not_here_said grep -q "there is no process $$ here" not_here.err

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -576,6 +577,44 @@ TEST(only_what_was_there_is_replaced)
     REQUIRE(sv_claim_settle(&c, &err) == 0);
     CHECK_STR_EQ(test_read_file(out), "theirs");
     CHECK_STR_EQ(test_read_file(in_scratch("t.2.json.gz")), "again");
+}
+
+/* The C library's, but somebody makes a file just before: the moment that no look at the names before it can know of. */
+static const char *intruder; /* NULL: nobody */
+
+static void intrude(void)
+{
+    const char *path = intruder;
+    intruder = NULL;
+    if (path)
+        test_write_file(path, "theirs");
+}
+
+int rename(const char *from, const char *to)
+{
+    intrude();
+    return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
+int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+    intrude();
+    return (int)syscall(SYS_renameat2, from_fd, from, to_fd, to, flags);
+}
+
+TEST(what_comes_at_the_last_moment_is_not_replaced)
+{
+    const char *out = in_scratch("t.json"), *numbered = in_scratch("t.1.json");
+    struct sv_claim c;
+    struct sv_err err = {0};
+    REQUIRE(sv_claim_take(&c, out, &recorder, &err) == 0);
+    test_write_file(c.part, "ours");
+    intruder = out;
+    REQUIRE(sv_claim_settle(&c, &err) == 0);
+    CHECK(intruder == NULL);
+    CHECK_STR_EQ(test_read_file(out), "theirs");
+    CHECK_STR_EQ(c.out, numbered);
+    CHECK_STR_EQ(test_read_file(numbered), "ours");
 }
 
 /* The rule holds for a later recovery, too. */

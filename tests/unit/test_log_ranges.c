@@ -134,9 +134,7 @@ static const struct {
     {CORPUS "batching_csv_read/ours.csv", ",0.500,", ",nan,", AT_LINE},
     {CORPUS "batching_csv_read/ours.csv", ",1.790,", ",9223372036854.775,", AT_LINE},
     {CORPUS "rocprofv3_read/two_processes.json", "\"start_timestamp\":3000",
-     "\"start_timestamp\":9223372036854775808", AT_RECORD},
-    {CORPUS "rocprofv3_read/two_processes.json", "\"end_timestamp\":4500", "\"end_timestamp\":1e30",
-     AT_RECORD},
+     "\"start_timestamp\":\"3000\"", AT_RECORD},
 };
 
 TEST(a_number_that_fits_no_time_is_damage_with_its_place)
@@ -167,7 +165,7 @@ TEST(a_number_that_fits_no_time_is_damage_with_its_place)
     }
 }
 
-/* Each is a time, both together are none. */
+/* Each is a time, both together are none; or the file is of a kind in which only a number can be a time, and it is one. */
 TEST(an_end_that_fits_no_time_is_refused_with_its_place)
 {
     static const struct {
@@ -175,6 +173,10 @@ TEST(an_end_that_fits_no_time_is_refused_with_its_place)
     } rows[] = {
         {GOOD "strace.out", "<0.000050>", "<9000000000.000050>"},
         {GOOD "strace.out", "1658345292.000600", "9223372036.854770"},
+        {CORPUS "rocprofv3_read/two_processes.json", "\"start_timestamp\":3000",
+         "\"start_timestamp\":9223372036854775808"},
+        {CORPUS "rocprofv3_read/two_processes.json", "\"end_timestamp\":4500",
+         "\"end_timestamp\":1e30"},
     };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         struct sv_buf b;

@@ -8,6 +8,7 @@
 
 #ifdef SV_HAVE_SQLITE
 #include <sqlite3.h>
+#include <stdio.h>
 
 struct report {
     struct sv_dict *dict;
@@ -253,13 +254,33 @@ TEST(nsys_rows_that_make_no_sense)
         " globalPid, demangledName);"
         "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (3000,1000,0,1,7," PID
         ",1)," /* ends first */
-        " (NULL,1000,0,1,7," PID ",1), (9223372036854775807,1,0,1,7," PID ",1),"
+        " (NULL,1000,0,1,7," PID ",1), (7,1,0,1,7," PID ",1),"
         " ('text','more','x','y','z','w','v'), (5,6,-1,-9,99999999999," PID ",777),"
         " (X'0102', 7, 0, 1, 7, " PID ", 1);");
     CHECK_INT_EQ(r.code, 0);
     CHECK(sv_report_count(&r.report, SV_DAMAGE) >= 3);
     CHECK(r.trace->slices.n >= 1);
     report_free(&r);
+}
+
+TEST(nsys_times_that_do_not_fit_are_refused)
+{
+    static const char *const rows[] = {"(9223372036854775807,1,0,1,7," PID ",1)",
+                                       "(1,9223372036854775807,0,1,7," PID ",1)"};
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        char sql[1024];
+        CONTEXT("%s", rows[i]);
+        snprintf(sql, sizeof sql,
+                 "%sCREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER);"
+                 "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1700000000000000000);"
+                 "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, contextId,"
+                 " streamId, globalPid, demangledName);"
+                 "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES %s;",
+                 STRINGS, rows[i]);
+        struct report r = read_sql(sql);
+        CHECK_INT_EQ(r.code, SV_ELIMIT);
+        report_free(&r);
+    }
 }
 
 TEST(nsys_only_plain_tables_are_read)

@@ -3,6 +3,9 @@
 #include "stage_fixture.h"
 
 #include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static struct sv_event edge(int64_t ts_ns, unsigned kind, sv_track track, sv_str name)
 {
@@ -229,4 +232,100 @@ TEST(memory_does_not_grow_with_the_stream)
     CHECK_INT_EQ(s->close(s, false, NULL), 0);
     CHECK_UINT_EQ(tally.by_kind[SV_SLICE], 40000);
     teardown(&f);
+}
+
+/* ---- spans: the same limit where edges stay edges ---- */
+
+#define BEGIN(at, on)                                  \
+    {                                                  \
+        .ts_ns = (at), .kind = SV_BEGIN, .track = (on) \
+    }
+#define END(at, on)                                  \
+    {                                                \
+        .ts_ns = (at), .kind = SV_END, .track = (on) \
+    }
+
+struct span_row {
+    size_t n;
+    struct sv_event events[8];
+    int64_t at_ns; /* where the slice begins that is refused */
+    bool is_fine;
+};
+
+static int run_spans(struct fixture *f, const struct span_row *row, struct sv_err *err)
+{
+    struct sv_sink *s = sv_spans_new(f->dict, collect_sink(&f->out, SV_HAS_EDGES));
+    int code = 0;
+    for (size_t i = 0; i < row->n && code == 0; i++) /* each in a batch of its own */
+        code = s->write(s, &row->events[i], 1, err);
+    int closed = s->close(s, code < 0, err);
+    return code < 0 ? code : closed;
+}
+
+TEST(spans_refuses_edges_too_far_apart)
+{
+    const int64_t first = INT64_MIN, last = INT64_MAX;
+    enum { A = 1, B = 2 };
+    const struct span_row rows[] = {
+        {2, {BEGIN(first, A), END(-1, A)}, 0, true},
+        {2, {BEGIN(first, A), END(0, A)}, first, false},
+        {2, {BEGIN(0, A), END(last, A)}, 0, true},
+        {2, {BEGIN(-1, A), END(last, A)}, -1, false},
+        /* another track, an instant, an end without a begin, a begin without an end */
+        {6,
+         {BEGIN(first, A),
+          BEGIN(first, B),
+          END(-1, B),
+          {.ts_ns = 5, .kind = SV_INSTANT, .track = A},
+          END(last, B),
+          BEGIN(last, B)},
+         0,
+         true},
+        /* the inner one is short, the outer one is not; and the other way round */
+        {4, {BEGIN(-9, B), BEGIN(7, B), END(last, B), END(last, B)}, -9, false},
+        {5, {BEGIN(-9, B), BEGIN(-8, B), END(-7, B), END(3, B), END(last, B)}, 0, true},
+        {7,
+         {BEGIN(-9, A), END(-8, A), BEGIN(-7, B), BEGIN(-6, A), BEGIN(-5, B), END(1, B),
+          END(last, B)},
+         -7,
+         false},
+    };
+    for (size_t i = 0; i < TEST_COUNT(rows); i++) {
+        struct fixture f;
+        struct sv_err err = {0};
+        char at[64];
+        CONTEXT("row %zu", i);
+        setup(&f);
+        int code = run_spans(&f, &rows[i], &err);
+        snprintf(at, sizeof at, "at %lld ns on ", (long long)rows[i].at_ns);
+        CHECK_INT_EQ(code, rows[i].is_fine ? 0 : SV_ELIMIT);
+        CHECK(rows[i].is_fine || strstr(err.msg, at) != NULL);
+        CHECK_UINT_EQ(f.out.n, rows[i].is_fine ? rows[i].n : rows[i].n - 1);
+        CHECK(f.out.closed && f.out.failed == !rows[i].is_fine);
+        teardown(&f);
+    }
+}
+
+/* The pump puts it before every sink that takes edges, whatever the source and the other stages. */
+TEST(the_pump_refuses_edges_too_far_apart)
+{
+    static const unsigned takes[] = {SV_HAS_EDGES, SV_HAS_EDGES | SV_IN_TRACK_ORDER,
+                                     SV_HAS_EDGES | SV_HAS_NESTED, SV_HAS_ANYTHING & ~SV_ORDER_BITS,
+                                     SV_HAS_SLICES | SV_IN_NO_ORDER};
+    static const unsigned gives[] = {SV_HAS_EDGES, SV_HAS_EDGES | SV_IN_TRACK_ORDER,
+                                     SV_HAS_EDGES | SV_HAS_SLICES | SV_IN_NO_ORDER,
+                                     SV_HAS_ANYTHING};
+    for (size_t i = 0; i < TEST_COUNT(takes) * TEST_COUNT(gives); i++) {
+        struct fixture f;
+        struct sv_err err = {0};
+        setup(&f);
+        CONTEXT("row %zu", i);
+        const struct sv_event events[] = {edge(-5, SV_BEGIN, f.b, f.x),
+                                          edge(INT64_MAX, SV_END, f.b, 0)};
+        struct sv_sink *s = collect_sink(&f.out, takes[i / TEST_COUNT(gives)]);
+        s = sv_pump_adapt(gives[i % TEST_COUNT(gives)], s, f.dict, &f.report, NULL);
+        CHECK_INT_EQ(push_events(events, 2, s, &err), SV_ELIMIT);
+        CHECK(strstr(err.msg, "at -5 ns on thread 2 of process 1") != NULL);
+        teardown(&f);
+    }
 }

@@ -347,7 +347,7 @@ static void check_refused(const char *name, const void *bytes, size_t len, int64
     sv_dict_free(dict);
 }
 
-TEST(what_ends_at_no_time_is_refused_with_its_place)
+TEST(what_begins_or_ends_at_no_time_is_refused_with_its_place)
 {
     static const struct {
         const char *text;
@@ -365,6 +365,25 @@ TEST(what_ends_at_no_time_is_refused_with_its_place)
         {"# stave text 1\ntrack #1 thread uuid=0x1 pid=1 tid=1\n"
          "1.000000000 slice #1 \"a\" dur=9223372036.000000000\n",
          "1.0"},
+        {"# stave text 1\ntrack #1 thread uuid=0x1 pid=1 tid=1\n"
+         "9223372036.854775808 instant #1 \"a\"\n",
+         "9223"},
+        {"# stave text 1\ntrack #1 thread uuid=0x1 pid=1 tid=1\n"
+         "-99999999999999999999999999999999999.000000000 instant #1 \"a\"\n",
+         "-999"},
+        {"# stave text 1\ntrack #1 thread uuid=0x1 pid=1 tid=1\n"
+         "1.000000000 slice #1 \"a\" dur=9223372036.854775808\n",
+         "1.0"},
+        {"# stave text 1\n9.99999999x instant #1 \"a\"\n99999999999999999999 end #1\n", NULL},
+        {"[{\"ph\":\"i\",\"ts\":9223372036854775.808,\"pid\":1,\"tid\":1}]", "{"},
+        {"[{\"ph\":\"i\",\"ts\":\"-9223372036854775.809\",\"pid\":1,\"tid\":1}]", "{"},
+        {"[{\"ph\":\"B\",\"ts\":1e300,\"pid\":1,\"tid\":1}]", "{"},
+        {"[{\"ph\":\"M\",\"ts\":1e300,\"pid\":1,\"name\":\"process_name\",\"args\":{}}]", NULL},
+        {"[{\"ph\":\"i\",\"ts\":1e300,\"ts\":5,\"pid\":1,\"tid\":1}]", NULL},
+        {"[{\"ph\":\"i\",\"ts\":\"nan\",\"pid\":1,\"tid\":1}]", NULL},
+        {"{\"baseTimeNanoseconds\":1700000000000000000,\"traceEvents\":[{\"ph\":\"i\",\"pid\":1,"
+         "\"tid\":1,\"ts\":9223372036854775.807}]}",
+         "{\"ph"},
         {"7000000000.000000 read(3, \"\", 1) = 0 <3000000000.000000>\n", "7000"},
     };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {

@@ -41,7 +41,7 @@ static void add_args(struct sv_dict *dict, struct sv_batch *b, int i)
                                     SV_ARG_TEXT, SV_ARG_POINTER, SV_ARG_NULL};
     for (int k = 0; k < i / 72 % 8; k++) { /* more than a shape has */
         struct sv_arg *a = sv_batch_arg(b);
-        a->key = sv_dict_cstr(dict, (k + i / 9) % 2 ? "odd" : "even");
+        a->key = sv_dict_cstr(dict, (k + i / 27) % 2 ? "odd" : "even"); /* not when types change */
         a->type = types[i / 36 % (k % 3 ? 6 : 7)];
         a->u = a->type == SV_ARG_BOOL ? (uint64_t)i % 2 : (uint64_t)i << i % 64;
         if (a->type == SV_ARG_DOUBLE)
@@ -89,7 +89,7 @@ static void write_mixed(struct sv_dict *dict, struct sv_sink *sink, enum way way
         ts += i % 7 ? i % 300 : -5;
         unsigned kind = i % 3 == 0 ? SV_INSTANT : i % 5 == 0 ? SV_SLICE : SV_BEGIN;
         struct sv_event *e = add(dict, &b, kind, ts, name);
-        e->cat = i / 2 % 2 ? sv_dict_cstr(dict, "c") : 0;
+        e->cat = i / (i % 9 ? 2 : 45) % 2 ? sv_dict_cstr(dict, "c") : 0;
         e->dur_ns = kind == SV_SLICE ? (i % 45 == 10 ? SV_UNFINISHED : i % 9) : 0;
         e->flags = i % 33 == 0 ? SV_SCOPE_GLOBAL : 0;
         if (i % 9 == 0)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -123,9 +124,82 @@ static bool found(const struct scene *s, const char *what, const char *detail)
 {
     for (size_t i = 0; i < s->report.n; i++)
         if (strcmp(s->report.rows[i].what, what) == 0 &&
-            strstr(s->report.rows[i].first_detail, detail))
+            (!*detail || strstr(s->report.rows[i].first_detail, detail)))
             return true;
     return false;
+}
+
+/* No descriptor for the file with the names: its records wait, also when the client has ended meanwhile. */
+TEST(waits_for_names_that_cannot_be_read_now)
+{
+    static struct scene s;
+    struct rlimit usual, none;
+    open_scene(&s);
+    uint64_t named = atomic_load(&s.session->names_bytes);
+    atomic_store(&s.session->names_bytes, 0);
+    CHECK_UINT_EQ(go(&s), 0); /* it is met, and its ring is mapped */
+    CHECK_UINT_EQ(s.clients.n, 1);
+    atomic_store(&s.session->names_bytes, named);
+    emit(&s, 1, 20);
+    atomic_store(&s.session->state, SV_SESSION_DONE);
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &usual) == 0);
+    none = (struct rlimit){3, usual.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    for (int i = 0; i < 3; i++)
+        CHECK_UINT_EQ(go(&s), 0);
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &usual) == 0);
+    CHECK_UINT_EQ(sv_report_count(&s.report, SV_DAMAGE), 0);
+    CHECK_UINT_EQ(s.clients.n, 1);
+    CHECK_UINT_EQ(go(&s), 1);
+    go(&s);
+    CHECK_UINT_EQ(s.clients.n, 0);
+    close_scene(&s);
+}
+
+/* A client that has ended stays until the file has its losses, also where it has nothing else of it. */
+TEST(losses_are_in_the_file_before_a_client_is_removed)
+{
+    static struct scene s;
+    open_scene(&s);
+    CHECK_UINT_EQ(go(&s), 0);
+    atomic_store(&s.ring->lost_full, 5);
+    atomic_store(&s.ring->lost_nested, 0);
+    atomic_store(&s.session->state, SV_SESSION_DONE);
+    for (int i = 0; i < 3; i++) { /* read, but there is no commit */
+        sv_clients_round(&s.clients, 0, true);
+        for (sv_batch_reset(&s.batch);
+             s.clients.source.next(&s.clients.source, &s.batch, NULL) > 0;)
+            sv_batch_reset(&s.batch);
+        CHECK_UINT_EQ(s.clients.n, 1);
+    }
+    go(&s);
+    go(&s);
+    CHECK_UINT_EQ(s.clients.n, 0);
+    close_scene(&s);
+}
+
+/* What a client says about its files is compared with them. */
+TEST(a_ring_that_is_not_as_large_as_it_says)
+{
+    static struct scene s;
+    open_scene(&s);
+    emit(&s, 1, 20);
+    s.ring->size = 2 * SIZE;
+    CHECK_UINT_EQ(go(&s), 0);
+    CHECK(found(&s, "ring is missing or damaged", "ring.0"));
+    close_scene(&s);
+}
+
+TEST(names_that_are_not_as_many_as_it_says)
+{
+    static struct scene s;
+    open_scene(&s);
+    emit(&s, 1, 20);
+    atomic_fetch_add(&s.session->names_bytes, 8);
+    go(&s);
+    CHECK(found(&s, "names are missing", ""));
+    CHECK(!found(&s, "names are damaged", ""));
+    close_scene(&s);
 }
 
 TEST(is_read_and_marked)

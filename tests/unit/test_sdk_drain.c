@@ -277,6 +277,26 @@ TEST(the_next_thread_of_a_ring_begins_anew)
     close_bench(&t);
 }
 
+/* A recovery goes on where the growing file ends: slices that are open there end here. */
+TEST(ends_of_slices_that_were_begun_before)
+{
+    static struct bench t; /* aligned as rings are, more than ASan does for the stack */
+    open_bench(&t);
+    put(&t, (uint64_t[]){SV_WORD(0, STAVE_KIND_END, 0, 2), 1}, 2);
+    CHECK_INT_EQ(pull(&t), 0); /* whose ring it is is known now */
+    sv_drain_resume(t.drain, 0, NULL);
+    put(&t, (uint64_t[]){SV_WORD(0, STAVE_KIND_END, 0, 2), 2}, 2);
+    put(&t, (uint64_t[]){SV_WORD(1, STAVE_KIND_BEGIN, 0, 2), 3}, 2);
+    put(&t, (uint64_t[]){SV_WORD(0, STAVE_KIND_END, 0, 2), 4}, 2);
+    put(&t, (uint64_t[]){SV_WORD(0, STAVE_KIND_END, 0, 2), 5}, 2);
+    REQUIRE(pull(&t) == 4);
+    CHECK_INT_EQ(t.batch.events[0].kind, SV_END);
+    CHECK_INT_EQ(t.batch.events[1].kind, SV_BEGIN);
+    CHECK_INT_EQ(t.batch.events[2].kind, SV_END);
+    CHECK_INT_EQ(t.batch.events[3].kind, SV_END);
+    close_bench(&t);
+}
+
 TEST(damaged_names_are_findings)
 {
     static struct bench t; /* aligned as rings are, more than ASan does for the stack */

@@ -1,6 +1,7 @@
 /* What any sender may send to `stave listen`: greetings, frames in pieces of any size, and the spool that keeps them whatever happens. */
 #include "files/open.h"
 #include "listen/sender.h"
+#include "sdk/writer.h"
 #include "tests/harness/test.h"
 
 #include <errno.h>
@@ -159,6 +160,25 @@ static enum sv_taken feed(struct rig *r, const uint8_t *bytes, size_t n, size_t 
     for (size_t at = 0; at < n && taken == SV_TAKEN_SOME; at += step)
         taken = sv_stream_take(&r->stream, &r->spool, bytes + at, n - at < step ? n - at : step);
     return taken;
+}
+
+/* What a frame's head says: a slice counts once, and what was lost before it was sent counts, too. */
+TEST(events_of_a_frame)
+{
+    const struct sv_arg five = {.type = SV_ARG_INT, .i = 5}, minus = {.type = SV_ARG_INT, .i = -5};
+    const struct sv_event events[] = {
+        {.kind = SV_BEGIN},
+        {.kind = SV_END},
+        {.kind = SV_INSTANT, .n_args = 1, .args = &five},
+        {.kind = SV_SLICE},
+        {.kind = SV_COUNTER},
+        {.kind = SV_LOSS, .n_args = 1, .args = &five},
+        {.kind = SV_LOSS, .n_args = 1, .args = &minus},
+        {.kind = SV_LOSS},
+    };
+    CHECK_UINT_EQ(sv_stream_count(events, TEST_COUNT(events)), 9);
+    CHECK_UINT_EQ(sv_stream_count(events, 2), 1);
+    CHECK_UINT_EQ(sv_stream_count(events, 0), 0);
 }
 
 /* The whole stream, cut at every byte, in pieces of every size: what came is there or counted. */

@@ -574,6 +574,12 @@ uint64_t sv_drain_round(struct sv_drain *d)
     return bytes;
 }
 
+void sv_drain_hold(struct sv_drain *d)
+{
+    for (size_t i = 0; i < d->n_rings; i++)
+        d->rings[i].end = d->rings[i].stop = d->rings[i].pos;
+}
+
 void sv_drain_name_thread(struct sv_drain *d, struct sv_drain_ring *r, const char *name)
 {
     struct sv_dict *dict = d->source.dict;
@@ -703,11 +709,7 @@ void sv_drain_resume(struct sv_drain *d, size_t i, const struct sv_mark *mark)
     r->depth = INT32_MAX;
     r->mark = mark;
     d->goes_on = true;
-    if (!mark)
-        return;
-    r->lost_full = atomic_load(&mark->lost_full);
-    r->lost_nested = atomic_load(&mark->lost_nested);
-    uint64_t ring = atomic_load(&mark->lost_ring);
+    uint64_t ring = mark ? atomic_load(&mark->lost_ring) : 0;
     if (ring > d->reported_ring)
         d->reported_ring = ring;
 }

@@ -277,16 +277,16 @@ static bool read_names(struct sv_client_files *r, struct sv_drain *d, int fd, ui
     return ok;
 }
 
-void sv_client_files_names(struct sv_client_files *r, struct sv_drain *d, struct sv_report *report)
+bool sv_client_files_names(struct sv_client_files *r, struct sv_drain *d, struct sv_report *report)
 {
     struct stat st;
     uint64_t end = atomic_load_explicit(&r->session->names_bytes, memory_order_acquire);
     if (end == r->names_read)
-        return;
+        return true;
     int fd = open_file(r, "names", &st);
     if (fd < 0 && sv_trusted_failed(errno)) {
         r->error = errno;
-        return;
+        return false;
     }
     if (fd < 0 || end < r->names_read || end > (uint64_t)st.st_size || end > NAMES_BYTES_MAX)
         sv_report_add(report, SV_DAMAGE, "names are missing", 1, SV_NO_POS, NULL);
@@ -295,6 +295,7 @@ void sv_client_files_names(struct sv_client_files *r, struct sv_drain *d, struct
     r->names_read = end; /* once is enough */
     if (fd >= 0)
         close(fd);
+    return true;
 }
 
 void sv_client_files_name_threads(const struct sv_client_files *r, struct sv_drain *d)

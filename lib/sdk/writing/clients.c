@@ -148,7 +148,8 @@ static bool is_read(const struct sv_clients *g, const struct sv_client *c)
         const struct sv_client_ring *m = c->files->rings[i];
         const struct sv_drain_ring *r = sv_drain_ring(c->drain, i);
         struct sv_ring_progress p = sv_ring_committed(m->ring, m->size, g->round);
-        if (r->pos != r->end || p.pos != r->pos ||
+        uint64_t head = atomic_load_explicit(&m->ring->head, memory_order_acquire) & ~(uint64_t)7;
+        if (r->pos != r->end || p.pos != r->pos || head != r->pos ||
             p.lost_full < atomic_load_explicit(&m->ring->lost_full, memory_order_relaxed) ||
             p.lost_nested < atomic_load_explicit(&m->ring->lost_nested, memory_order_relaxed))
             return false;

@@ -514,15 +514,14 @@ static bool has_phase_and_time(struct chrome_reader *r, struct chrome_fields *f)
     }
     if (f->ph == 'M')
         return true;
-    if (!has(f, FIELD_TS)) {
-        chrome_note(r, f->ts_is_over ? FOUND_TIME_RANGE : FOUND_NO_TIME, f->start);
-        return false;
-    }
-    if (__builtin_add_overflow(f->ts_ns, r->base_ns, &f->ts_ns)) {
-        chrome_note(r, FOUND_TIME_RANGE, f->start);
-        return false;
-    }
-    return true;
+    bool has_ts = has(f, FIELD_TS);
+    if (has_ts && !__builtin_add_overflow(f->ts_ns, r->base_ns, &f->ts_ns))
+        return true;
+    if (has_ts || f->ts_is_over)
+        sv_source_refuse(&r->source, chrome_pos(r, f->start));
+    else
+        chrome_note(r, FOUND_NO_TIME, f->start);
+    return false;
 }
 
 bool chrome_emit(struct chrome_reader *r, struct chrome_fields *f)

@@ -28,7 +28,6 @@
     X(NO_VALUE, SV_DAMAGE, "key without a value")                                                  \
     X(NUMBER, SV_DAMAGE, "number not in JSON's form")                                              \
     X(NO_TIME, SV_DAMAGE, "event without a usable time skipped")                                   \
-    X(TIME_RANGE, SV_DAMAGE, "time out of range, event skipped")                                   \
     X(BAD_DUR, SV_DAMAGE, "unusable duration, taken as 0")                                         \
     X(NEGATIVE_DUR, SV_DAMAGE, "negative duration, taken as 0")                                    \
     X(BAD_THREAD_TIME, SV_DAMAGE, "unusable thread time")                                          \

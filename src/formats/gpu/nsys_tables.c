@@ -232,10 +232,15 @@ static sv_track stream_of(struct sv_nsys *s)
 
 /* ---- events ---- */
 
-/* False: it has none, or one that fits no int64. */
-static bool time_of(const struct sv_nsys *s, enum sv_nsys_column c, int64_t *ns)
+/* False: it has none, or one that fits no int64, which is refused. */
+static bool time_of(struct sv_nsys *s, enum sv_nsys_column c, int64_t *ns)
 {
-    return sv_nsys_has(s, c) && !__builtin_add_overflow(sv_nsys_int(s, c), s->epoch_ns, ns);
+    if (!sv_nsys_has(s, c))
+        return false;
+    bool fits = !__builtin_add_overflow(sv_nsys_int(s, c), s->epoch_ns, ns);
+    if (!fits)
+        sv_source_refuse(&s->lines.source, s->lines.pos);
+    return fits;
 }
 
 /* A slice from `start` to `end` with the arguments added so far; without an end it never ended. */

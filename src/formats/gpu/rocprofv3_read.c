@@ -308,6 +308,14 @@ static void take_number(struct record *r, const struct sv_member *m)
             *rows[i].to = handle(m);
 }
 
+/* A time that is a number, but fits no int64. */
+static bool has_wide_time(const struct sv_member *object)
+{
+    struct sv_member m;
+    return (find(object, "start_timestamp", &m) && sv_member_is_wide(&m)) ||
+           (find(object, "end_timestamp", &m) && sv_member_is_wide(&m));
+}
+
 static bool take_record(const struct sv_member *object, struct record *r)
 {
     struct sv_member m, inner;
@@ -410,7 +418,10 @@ static void put_record(struct rocprof *s, struct sv_batch *b, const struct sv_me
     struct sv_dict *d = s->source.dict;
     struct record r;
     if (object->type != '{' || !take_record(object, &r)) {
-        damage(s, "record without its times", object->value.bytes);
+        if (has_wide_time(object))
+            sv_source_refuse(&s->source, place_of(s, object->value.bytes));
+        else
+            damage(s, "record without its times", object->value.bytes);
         return;
     }
     bool works = is_work(s->group);

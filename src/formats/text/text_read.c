@@ -26,6 +26,7 @@ struct text_source {
 struct cursor {
     const char *p, *end;
     const char *bad; /* what was expected at p */
+    bool is_wide;    /* what was found is a time, but fits no int64 */
 };
 
 static bool fail(struct cursor *c, const char *expected)
@@ -151,18 +152,33 @@ static bool parse_i64(struct sv_text t, int64_t *out)
     return true;
 }
 
-/* SECONDS.NNNNNNNNN, exactly nine decimals: the digits without the point are nanoseconds. */
+/* -SECONDS.NNNNNNNNN, exactly nine decimals, of any length. */
+static bool is_time(struct sv_text w)
+{
+    uint32_t i = w.len && w.bytes[0] == '-', point = w.len - 10;
+    if (w.len < i + 11 || w.bytes[point] != '.')
+        return false;
+    for (; i < w.len; i++)
+        if (i != point && (w.bytes[i] < '0' || w.bytes[i] > '9'))
+            return false;
+    return true;
+}
+
+/* The digits without the point are nanoseconds. */
 static bool take_time(struct cursor *c, int64_t *ns)
 {
     char digits[32];
     struct sv_text w = take_word(c);
-    if (w.len < 11 || w.len >= sizeof digits || w.bytes[w.len - 10] != '.')
+    if (!is_time(w))
         return fail(c, "a time with nine decimals");
-    memcpy(digits, w.bytes, w.len - 10);
-    memcpy(digits + w.len - 10, w.bytes + w.len - 9, 9);
-    if (!parse_i64((struct sv_text){.bytes = digits, .len = w.len - 1}, ns))
-        return fail(c, "a time with nine decimals");
-    return true;
+    if (w.len < sizeof digits) {
+        memcpy(digits, w.bytes, w.len - 10);
+        memcpy(digits + w.len - 10, w.bytes + w.len - 9, 9);
+        if (parse_i64((struct sv_text){.bytes = digits, .len = w.len - 1}, ns))
+            return true;
+    }
+    c->is_wide = true;
+    return fail(c, "a time of int64 nanoseconds");
 }
 
 static bool take_i64(struct cursor *c, int64_t *out)
@@ -564,6 +580,17 @@ static int next_line(struct sv_input *in, size_t *len, bool *found, struct sv_er
     }
 }
 
+static void put_bad(struct text_source *s, const struct cursor *c)
+{
+    int64_t pos = (int64_t)s->in->pos;
+    if (c->is_wide)
+        sv_source_refuse(&s->source, pos);
+    else
+        sv_report_add(s->source.report, SV_DAMAGE, "line not understood, skipped", 1,
+                      pos + (c->p - (const char *)s->in->data), "expected %s",
+                      c->bad ? c->bad : "something else");
+}
+
 static int text_next(struct sv_source *source, struct sv_batch *b, struct sv_err *err)
 {
     struct text_source *s = (struct text_source *)source;
@@ -579,9 +606,7 @@ static int text_next(struct sv_source *source, struct sv_batch *b, struct sv_err
         if (c.end > c.p && c.end[-1] == '\r')
             c.end--;
         if (!read_line(s, &c, b)) {
-            int64_t at = (int64_t)s->in->pos + (c.p - (const char *)s->in->data);
-            sv_report_add(source->report, SV_DAMAGE, "line not understood, skipped", 1, at,
-                          "expected %s", c.bad ? c.bad : "something else");
+            put_bad(s, &c);
             sv_batch_drop_args(b);
         }
         sv_input_skip(s->in, len < s->in->len ? len + 1 : len);

@@ -61,6 +61,8 @@ int sv_procfs_open(struct sv_err *err)
         close(fd);
         snprintf(root, sizeof root, "/proc");
     }
+    if (access("/proc/self", F_OK) != 0)
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "/proc is not mounted: mount -t proc proc /proc");
     return sv_err_set(err, SV_EIO, SV_NO_POS,
                       "/proc shows another pid namespace than this one: mount -t proc proc /proc "
                       "(or unshare --mount-proc)");
