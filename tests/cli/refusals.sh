@@ -74,7 +74,7 @@ for verb in convert merge import cut cat info stats diff steps report critical-p
 for address in nowhere tcp:localhost tcp:1.2.3.4.5:6 tcp:127.0.0.1:65536 tcp:127.0.0.1:0 unix: "unix:/$(printf '%0107d' 0)"; do
   ends 2 "'$address' is no address: " listen "$address" -o x.pftrace
 done
-ends 2 "tcp:0.0.0.0:9999: an address that others can reach needs --token" listen tcp:0.0.0.0:9999 -o x.pftrace
+ends 2 "tcp:0.0.0.0:9999: an address that other machines can reach needs --token" listen tcp:0.0.0.0:9999 -o x.pftrace
 ends 4 "cannot listen on $TMP/nowhere/socket: No such file or directory" listen "unix:$TMP/nowhere/socket" -o x.pftrace
 ends 2 "--color: 'red' is none of" info t.json --color red
 ends 2 'no reader' import u.json --from nothing -o x.pftrace

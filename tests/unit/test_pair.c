@@ -325,7 +325,7 @@ TEST(the_pump_refuses_edges_too_far_apart)
         struct sv_sink *s = collect_sink(&f.out, takes[i / TEST_COUNT(gives)]);
         s = sv_pump_adapt(gives[i % TEST_COUNT(gives)], s, f.dict, &f.report, NULL);
         CHECK_INT_EQ(push_events(events, 2, s, &err), SV_ELIMIT);
-        CHECK(strstr(err.msg, "at -5 ns on thread 2 of process 1") != NULL);
+        CHECK(strstr(err.msg, "at -5 ns on track \"B\"") != NULL);
         teardown(&f);
     }
 }
