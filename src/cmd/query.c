@@ -151,7 +151,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
                                                     .index = o->no_index},
                               &l, err);
         if (o->time)
-            sv_console_note("load %.3f s", seconds() - start);
+            sv_console_note("load %.3f s%s", seconds() - start,
+                            code >= 0 && sv_trace_image(l.trace) ? ", from its index" : "");
         if (code >= 0)
             code = run_loaded(o, &l, sv_buf_cstr(&sql), err);
         sv_loaded_free(&l);

@@ -352,6 +352,16 @@ const void *sv_image_find(const struct sv_image *im, const char *name, size_t it
     return NULL;
 }
 
+const char *sv_image_section(const struct sv_image *im, size_t i, const void **bytes,
+                             uint64_t *size)
+{
+    if (i >= im->head->n_sections)
+        return NULL;
+    *bytes = im->bytes + im->sections[i].at;
+    *size = im->sections[i].bytes;
+    return im->sections[i].name;
+}
+
 /* ---- verifying ---- */
 
 static bool verify_chunk(const struct sv_image *im, const struct image_section *s, uint64_t chunk)
@@ -398,11 +408,39 @@ bool sv_image_verify(const struct sv_image *im, unsigned how, bool (*stop)(void 
 {
     for (uint64_t i = 0; i < im->head->n_sections; i++) {
         const struct image_section *s = &im->sections[i];
-        bool is_short = s->bytes <= SHORT_BYTES;
-        if (!(how & SV_IMAGE_NO_SUMS) &&
-            !(how & SV_IMAGE_QUICK && !is_short ? verify_samples(im, s)
-                                                : verify_all(im, s, stop, ctx)))
+        bool is_sampled = how & SV_IMAGE_QUICK && s->bytes > SHORT_BYTES;
+        if (stop && stop(ctx))
+            return true;
+        if (!(is_sampled ? verify_samples(im, s) : verify_all(im, s, stop, ctx)))
             return false;
     }
+    return true;
+}
+
+bool sv_image_seal(void *bytes, size_t size)
+{
+    struct image_head *h = bytes;
+    struct sv_image im = {.bytes = bytes, .size = size};
+    if (size < sizeof *h || h->n_sections > SECTIONS ||
+        !fits(&im, h->table_at, h->n_sections, sizeof(struct image_section)) ||
+        !fits(&im, h->sums_at, h->n_sums, sizeof(uint64_t)))
+        return false;
+    struct image_section *sections = (void *)((uint8_t *)bytes + h->table_at);
+    uint64_t *sums = (void *)((uint8_t *)bytes + h->sums_at);
+    for (uint64_t i = 0; i < h->n_sections; i++) {
+        const struct image_section *s = &sections[i];
+        uint64_t n = chunks_of(s->bytes);
+        if (!fits(&im, s->at, s->bytes, 1) || s->first_sum > h->n_sums ||
+            n > h->n_sums - s->first_sum)
+            continue;
+        for (uint64_t k = 0; k < n; k++) {
+            uint64_t from = k * SV_IMAGE_CHUNK, left = s->bytes - from;
+            sums[s->first_sum + k] = sum_of((uint8_t *)bytes + s->at + from,
+                                            left < SV_IMAGE_CHUNK ? (size_t)left : SV_IMAGE_CHUNK);
+        }
+    }
+    h->table_sum = sum_of(sections, (size_t)h->n_sections * sizeof *sections);
+    h->sums_sum = sum_of(sums, (size_t)h->n_sums * sizeof *sums);
+    h->sum = sum_of(h, offsetof(struct image_head, sum));
     return true;
 }

@@ -59,13 +59,15 @@ uint64_t sv_image_bytes(const struct sv_image *im);
 const void *sv_image_find(const struct sv_image *im, const char *name, size_t item_size,
                           uint64_t *n);
 
-enum sv_image_how {
-    SV_IMAGE_QUICK = 1, /* short sections and samples of the long ones; else everything */
-    SV_IMAGE_NO_SUMS =
-        2 /* for fuzzing: believe the checksums, check everything that they protect */
-};
-/* Compares with the checksums: all sections, or samples of the long ones. `stop` as above. */
+/* Section i with its name, NULL when there are no more. */
+const char *sv_image_section(const struct sv_image *im, size_t i, const void **bytes,
+                             uint64_t *size);
+
+#define SV_IMAGE_QUICK 1u /* only short sections and samples of the long ones */
+/* Compares with the checksums. `how`: 0 or SV_IMAGE_QUICK; `stop` as above. */
 bool sv_image_verify(const struct sv_image *im, unsigned how, bool (*stop)(void *), void *ctx);
+/* Puts all checksums right, for tests: what is behind them must not crash either. False: it is no image at all. */
+bool sv_image_seal(void *bytes, size_t size);
 
 /* ---- traces ---- */
 
@@ -73,7 +75,7 @@ bool sv_image_verify(const struct sv_image *im, unsigned how, bool (*stop)(void 
 bool sv_trace_put(const struct sv_trace *t, const struct sv_report *report,
                   struct sv_image_writer *w);
 /* The trace whose columns lie in the image, which it takes in any case. `dict` and `report` are empty and get what they had. NULL when
- * something is odd; then both may be filled in part. how: enum sv_image_how. */
+ * something is odd; then both may be filled in part. */
 struct sv_trace *sv_trace_of_image(struct sv_image *im, struct sv_dict *dict,
                                    struct sv_report *report, unsigned how);
 /* What SV_IMAGE_QUICK leaves out: checksums of all pages, and that every number used as an index is one. */

@@ -254,5 +254,5 @@ bool sv_image_check_rows(const struct sv_trace *t, unsigned how, bool (*stop)(vo
     if (how & SV_IMAGE_QUICK)
         return check_some_slices(t);
     return check_all_slices(t, stop, ctx) && check_counters(t) && check_others(t) &&
-           ((t->impl->args.used > SV_IMAGE_LISTS && !(how & SV_IMAGE_NO_SUMS)) || check_links(t));
+           (t->impl->args.used > SV_IMAGE_LISTS || check_links(t));
 }
