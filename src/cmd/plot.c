@@ -245,7 +245,7 @@ static int check_options(size_t kind, struct sv_err *err)
     char what[64], allowed[400];
     snprintf(what, sizeof what, "plot %s", kinds[kind].name);
     snprintf(allowed, sizeof allowed,
-             "output width height scale title memory-limit input-format strict %s",
+             "output width height scale title memory-limit no-index input-format strict %s",
              kinds[kind].options);
     int code = sv_options_only(what, allowed, err);
     for (size_t i = 0; i < sizeof apart / sizeof *apart && code >= 0; i++)

@@ -22,7 +22,8 @@ static int check_options(const struct sv_report_subject *s, struct sv_err *err)
 {
     char what[64], allowed[400];
     snprintf(what, sizeof what, "report %s", s->name);
-    snprintf(allowed, sizeof allowed, "by top json csv memory-limit from strict %s", s->options);
+    snprintf(allowed, sizeof allowed, "by top json csv memory-limit no-index from strict %s",
+             s->options);
     int code = sv_options_only(what, allowed, err);
     if (code >= 0)
         code = sv_options_either("json", "csv", err);

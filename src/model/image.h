@@ -40,7 +40,7 @@ void sv_image_add(struct sv_image_writer *w, const char *name, const void *bytes
 /* Zeroed memory for a section that is made for the file; it goes with the writer. */
 void *sv_image_add_new(struct sv_image_writer *w, const char *name, size_t size, size_t item_size);
 uint64_t sv_image_size(const struct sv_image_writer *w); /* of the file */
-/* Writes at the current end of an empty file, which is on the disk afterwards. `stop` (may be NULL) is asked now and then: true ends it with SV_EAGAIN. */
+/* Writes to an empty file. A long one is on the disk afterwards. `stop` (may be NULL) is asked now and then: true ends it with SV_EAGAIN. */
 int sv_image_write(const struct sv_image_writer *w, int fd, const struct sv_image_key *key,
                    bool (*stop)(void *), void *ctx, struct sv_err *err);
 
