@@ -29,7 +29,7 @@ _Static_assert(sizeof(struct image_trace) == 96 && sizeof(struct image_finding) 
 
 static void name_column(char to[SV_IMAGE_NAME], const char *table, size_t column)
 {
-    snprintf(to, SV_IMAGE_NAME, "%s.%zu", table, column);
+    snprintf(to, SV_IMAGE_NAME, "%s.%u", table, (unsigned)column & 0xff);
 }
 
 static void put_table(struct sv_image_writer *w, const char *name, const struct sv_table *b,
