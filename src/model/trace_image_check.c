@@ -201,6 +201,17 @@ static bool check_tracks(const struct sv_trace *t)
     return row == t->slices.n && counter == t->counters.n;
 }
 
+/* Where there is no column of exact integers, doubles are turned into integers. */
+static bool all_convert(const struct sv_counters *c)
+{
+    uint64_t bad = 0;
+    for (uint64_t i = 0; i < c->n && !c->exact; i++) {
+        bool fits = c->value[i] > -0x1p63 && c->value[i] < 0x1p63; /* not a NaN */
+        bad |= !fits && c->type[i] != SV_ARG_DOUBLE;
+    }
+    return !bad;
+}
+
 static bool check_counters(const struct sv_trace *t)
 {
     const struct sv_counters *c = &t->counters;
@@ -210,7 +221,7 @@ static bool check_counters(const struct sv_trace *t)
                            all_between(c->type, from, to, SV_ARG_INT, SV_ARG_DOUBLE)))
             return false;
     }
-    return true;
+    return all_convert(c);
 }
 
 static bool check_others(const struct sv_trace *t)
