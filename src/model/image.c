@@ -21,6 +21,10 @@
 #define FLUSH_BYTES ((uint64_t)64 << 20)
 #define SECTIONS    4096u
 
+#ifndef MADV_POPULATE_READ /* of Linux 5.14; older ones refuse it, and pages come one by one */
+#define MADV_POPULATE_READ 22
+#endif
+
 static const char magic[16] = "stave index 01\n";
 
 struct image_head {
@@ -379,7 +383,7 @@ static void get_ready(const struct sv_image *im, const struct image_section *s, 
     uint64_t from = s->at + chunk * SV_IMAGE_CHUNK, left = s->at + s->bytes - from;
     size_t n = left < READY * SV_IMAGE_CHUNK ? (size_t)left : READY * SV_IMAGE_CHUNK;
     if (im->is_mapped && chunk % READY == 0)
-        (void)madvise((void *)(uintptr_t)(im->bytes + from), n, 22 /* MADV_POPULATE_READ */);
+        (void)madvise((void *)(uintptr_t)(im->bytes + from), n, MADV_POPULATE_READ);
 }
 
 static bool verify_all(const struct sv_image *im, const struct image_section *s,

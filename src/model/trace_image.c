@@ -249,6 +249,7 @@ static bool take_trace(struct sv_trace *t, const struct sv_image *im,
     t->tracks =
         (void *)(uintptr_t)sv_image_find(im, "tracks", sizeof *t->tracks, &n_tracks); /* read */
     t->n_tracks = head->n_tracks;
+    x->image_strings = t->dict->n_strings;
     if (!t->tracks || n_tracks != t->n_tracks || t->n_tracks > t->dict->n_tracks ||
         t->slices.n >= SV_NO_ROW || t->counters.n >= SV_NO_ROW || t->points.n >= SV_NO_ROW ||
         t->flows.n >= SV_NO_ROW || t->first_ns > t->last_ns)

@@ -130,7 +130,7 @@ static bool check_track_rows(const struct sv_trace *t, sv_track k, uint64_t from
 {
     const struct sv_slices *s = &t->slices;
     const struct sv_trace_track *track = &t->tracks[k];
-    uint32_t n_strings = t->dict->n_strings;
+    uint32_t n_strings = t->impl->image_strings;
     return all_are(s->track, from, to, k) && all_below(s->name, from, to, n_strings) &&
            all_below(s->cat, from, to, n_strings) &&
            all_below(s->args, from, to, (uint32_t)(t->impl->args.used / 4)) &&
@@ -235,7 +235,7 @@ static bool check_others(const struct sv_trace *t)
            all_below(p->track, 0, p->n, t->n_tracks) && all_below_or_none(p->row, 0, p->n, n) &&
            all_between(p->type, 0, p->n, SV_ARG_FLOW_BEGIN, SV_ARG_FLOW_END) &&
            all_rise(p->ts_ns, 0, 0, p->n) && all_below(l->track, 0, l->n, t->n_tracks) &&
-           all_below(l->cause, 0, l->n, t->dict->n_strings) && all_rise(l->ts_ns, 0, 0, l->n) &&
+           all_below(l->cause, 0, l->n, t->impl->image_strings) && all_rise(l->ts_ns, 0, 0, l->n) &&
            all_end(l->ts_ns, l->dur_ns, 0, l->n, 0);
 }
 
@@ -247,7 +247,7 @@ static bool check_links(const struct sv_trace *t)
     const struct sv_slices *s = &t->slices;
     const struct sv_lists *p = &t->impl->args;
     uint64_t *starts = sv_alloc((p->used / 4 / 64 + 1) * sizeof *starts);
-    bool ok = sv_lists_check(p, t->dict->n_strings, starts);
+    bool ok = sv_lists_check(p, t->impl->image_strings, starts);
     for (uint64_t i = 0; i < s->n && ok; i++) {
         uint32_t list = s->args[i], parent = s->parent[i];
         ok = (list == 0 || starts[list / 64] >> list % 64 & 1) &&

@@ -192,6 +192,7 @@ struct sv_trace_impl {
     struct sv_block ends[6];
     size_t n_levels;
     struct sv_image *image; /* where all columns lie; NULL: in blocks */
+    uint32_t image_strings; /* of the dictionary in it, which may have grown since */
 };
 
 /* How many blocks n rows, or n blocks of the level below, are. The highest level has at most as many as a block holds. */
