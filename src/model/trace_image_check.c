@@ -264,6 +264,10 @@ bool sv_image_check_rows(const struct sv_trace *t, unsigned how, bool (*stop)(vo
         return false;
     if (how & SV_IMAGE_QUICK)
         return check_some_slices(t);
-    return check_all_slices(t, stop, ctx) && check_counters(t) && check_others(t) &&
+    if (!check_all_slices(t, stop, ctx))
+        return false;
+    if (stop && stop(ctx))
+        return true;
+    return check_counters(t) && check_others(t) &&
            (t->impl->args.used > SV_IMAGE_LISTS || check_links(t));
 }
