@@ -191,6 +191,8 @@ static struct sv_sink *pass_sketch(void *ctx, struct sv_dict *dict, struct sv_si
 /* What is still being written or is put together from several files has none. */
 static unsigned index_use(const struct view *o)
 {
+    if (o->export && !o->no_index)
+        return SV_INDEX_USED;
     return o->no_index || o->follow || o->compare ? SV_INDEX_NOT_USED : SV_INDEX_MADE;
 }
 
@@ -230,7 +232,8 @@ static void begin_index(const struct view *o, const struct sv_loaded *l, struct 
 
 static void end_index(struct serving *s)
 {
-    if (s->to_write || sv_trace_image(s->loaded->trace))
+    bool is_sampled = index_use(s->options) == SV_INDEX_MADE && sv_trace_image(s->loaded->trace);
+    if (s->to_write || is_sampled)
         sv_viewer_work(s->viewer, work_on_index, s);
 }
 
