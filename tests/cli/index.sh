@@ -144,5 +144,29 @@ if view t.json; then
   touch t.json; view --no-index t.json; picture >third.bin; kill -TERM "$pid"; wait "$pid"
   check no_index_makes_none uses_not t.json
   check same_picture_without cmp first.bin third.bin
+
+  # A page that is in no sample: query compares all checksums; the viewer shows the trace first, then says so.
+  python3 -c 'print("["); print(",\n".join("{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":%d,\"dur\":1,\"name\":\"a\"}" % (i * 2) for i in range(300000))); print("]")' >large.json
+  sleep 0.3; rm -rf "${folder:?}"; make large.json; i=$(echo "$folder"/*.stave-index); cp -p "$i" whole
+  at=$(python3 - "$i" <<'END'
+import struct, sys
+data = open(sys.argv[1], "rb").read()
+table, n = struct.unpack_from("<QQ", data, 128)
+for k in range(n):
+    name, at, size = struct.unpack_from("<24sQQ", data, table + 56 * k)
+    if name.rstrip(b"\0") == b"slice.0":
+        assert size == 2400000, size
+        print(at + 5 * 65536 + 8)
+END
+)
+  check large_is_used uses large.json
+  flip "$at"; cp -p "$i" damaged
+  view large.json
+  for _ in $(seq 200); do grep -q 'index of this trace is damaged' view.err && break; sleep 0.05; done
+  check view_says_it grep -q 'index of this trace is damaged' view.err
+  check view_removes_it test ! -e "$i"
+  kill -TERM "$pid"; wait "$pid"
+  cp -p damaged "$i"; check query_does_not_use_it uses_not large.json
+  cp -p whole "$i"; check the_whole_one_is_used uses large.json
 elif grep -q 'no viewer' view.err; then skip view "built without the viewer"
 else check view_serves false; fi
