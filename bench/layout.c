@@ -46,7 +46,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: layout FILE [PIXELS]\n");
         return 2;
     }
-    if (sv_load(argv[1], NULL, false, 0, &loaded, &err) < 0) {
+    if (sv_load(argv[1], (struct sv_load_how[]){{.index = SV_INDEX_NOT_USED}}, &loaded, &err) < 0) {
         fprintf(stderr, "layout: %s\n", err.msg);
         return 1;
     }

@@ -101,7 +101,7 @@ int main(int argc, char **argv)
     }
     sv_err_clear(&err);
     double start = seconds();
-    if (sv_load(argv[1], NULL, false, 0, &l, &err) < 0 ||
+    if (sv_load(argv[1], (struct sv_load_how[]){{.index = SV_INDEX_NOT_USED}}, &l, &err) < 0 ||
         sv_sql_open(l.trace, &(struct sv_sql_options){0}, &q, &err) < 0) {
         fprintf(stderr, "query: %s\n", err.msg);
         return 1;

@@ -360,6 +360,65 @@ void sv_dict_set_meta(struct sv_dict *d, const char *key, const char *value, siz
     m->is_json = is_json;
 }
 
+/* ---- all at once ---- */
+
+bool sv_dict_is_plain(const struct sv_dict *d)
+{
+    const struct sv_dict_impl *impl = d->impl;
+    return !d->loose && impl->loose.n == 0 && impl->n_free_tracks == 0 && impl->n_free_strings == 0;
+}
+
+static bool fill_strings(struct sv_dict *d, const struct sv_dict_content *c)
+{
+    struct sv_dict_impl *impl = d->impl;
+    size_t total = 0, n_slots = impl->n_slots;
+    for (uint32_t i = 0; i < c->n_strings; i++)
+        total += (size_t)c->lens[i] + 1;
+    while (c->n_strings > n_slots / 8 * 5)
+        n_slots *= 2;
+    remake_slots(d, n_slots, false);
+    d->strings = sv_grow(strings_of(d), &impl->cap_strings, c->n_strings, sizeof *d->strings);
+    const char *at = memcpy(sv_arena_get(&impl->bytes, total, 1), c->texts, total);
+    for (uint32_t i = 0; i < c->n_strings; i++, at += (size_t)d->strings[i - 1].len + 1) {
+        strings_of(d)[i] = (struct sv_text){.bytes = at, .len = c->lens[i]};
+        if (i == 0)
+            continue;
+        uint32_t hash = hash_of(d, at, c->lens[i]);
+        struct string_slot *slot = locate(d, hash, at, c->lens[i]);
+        if (slot->id || c->lens[i] == 0)
+            return false;
+        d->n_strings = i + 1;
+        if (is_crowded(d, slot, hash)) {
+            impl->calm = i < UINT32_MAX / 2 ? 2 * i : UINT32_MAX;
+            remake_slots(d, impl->n_slots, true);
+            hash = hash_of(d, at, c->lens[i]);
+            slot = locate(d, hash, at, c->lens[i]);
+        }
+        *slot = (struct string_slot){.hash = hash, .id = i};
+    }
+    return true;
+}
+
+bool sv_dict_fill(struct sv_dict *d, const struct sv_dict_content *c)
+{
+    struct sv_dict_impl *impl = d->impl;
+    bool is_new = true;
+    assert(d->n_strings == 1 && d->n_tracks == 1 && d->n_meta == 0);
+    if (c->n_strings == 0 || c->n_tracks == 0 || !fill_strings(d, c))
+        return false;
+    d->tracks = sv_grow(d->tracks, &impl->cap_tracks, c->n_tracks, sizeof *d->tracks);
+    memcpy(d->tracks, c->tracks, c->n_tracks * sizeof *d->tracks);
+    d->n_tracks = c->n_tracks;
+    for (sv_track t = 1; t < c->n_tracks && is_new; t++)
+        *sv_map_add(&impl->by_uuid, c->tracks[t].uuid, &is_new) = t;
+    d->meta = sv_grow(d->meta, &impl->cap_meta, (size_t)c->n_meta + 1, sizeof *d->meta);
+    for (uint32_t i = 0; i < c->n_meta && is_new; i++) {
+        d->meta[d->n_meta++] = c->meta[i];
+        *sv_map_add(&impl->meta_places, c->meta[i].key, &is_new) = d->n_meta;
+    }
+    return is_new;
+}
+
 /* Kinds keep a process, a thread and a child of equal numbers apart. */
 static uint64_t combine(uint64_t h, uint64_t v)
 {

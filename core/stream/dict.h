@@ -128,6 +128,21 @@ void sv_dict_set_meta(struct sv_dict *d, const char *key, const char *value, siz
                       bool is_json);
 const struct sv_meta *sv_dict_find_meta(const struct sv_dict *d, const char *key);
 
+/* All of a dictionary at once, for one that was kept in a file: see sv_dict_is_plain(). The texts follow each other, each with a zero byte; the
+ * first is "". Numbers must have been checked by the caller; false when two strings are equal, or two tracks. */
+struct sv_dict_content {
+    const char *texts;
+    const uint32_t *lens;
+    uint32_t n_strings;
+    const struct sv_track_info *tracks; /* with the unused first one */
+    uint32_t n_tracks;
+    const struct sv_meta *meta;
+    uint32_t n_meta;
+};
+bool sv_dict_fill(struct sv_dict *d, const struct sv_dict_content *c); /* d is new */
+/* Nothing was forgotten and no description goes with its track, so that content is all there is. */
+bool sv_dict_is_plain(const struct sv_dict *d);
+
 /* Stable identities. The path form: uuid of the parent, kind and name of the child. */
 uint64_t sv_uuid_process(uint32_t space, int64_t pid);
 uint64_t sv_uuid_thread(uint32_t space, int64_t pid, int64_t tid);

@@ -336,7 +336,127 @@ static void number_tracks(struct sv_track_rows *r)
         }
 }
 
-struct sv_track_rows *sv_track_rows_new(const struct sv_trace *t)
+/* ---- rows in an image ---- */
+
+_Static_assert(sizeof(struct sv_row_info) == 32 && sizeof(struct sv_row_member) == 8,
+               "raise SV_IMAGE_VERSION");
+
+void sv_track_rows_put(const struct sv_track_rows *r, struct sv_image_writer *w)
+{
+    const struct sv_trace *t = r->trace;
+    size_t n = 0;
+    for (sv_track k = 0; k < t->n_tracks; k++)
+        n += r->track_lines[k] ? t->tracks[k].end - t->tracks[k].first : 0;
+    sv_image_add(w, "rows", r->items, r->n * sizeof *r->items, sizeof *r->items);
+    sv_image_add(w, "rows.members", r->members, r->n_members * sizeof *r->members,
+                 sizeof *r->members);
+    uint16_t *to = sv_image_add_new(w, "rows.lines", n * sizeof *to, sizeof *to);
+    for (sv_track k = 0; k < t->n_tracks; k++) {
+        n = r->track_lines[k] ? t->tracks[k].end - t->tracks[k].first : 0;
+        if (n)
+            memcpy(to, r->track_lines[k], n * sizeof *to);
+        to += n;
+    }
+}
+
+static uint32_t highest(const uint16_t *lines, size_t n)
+{
+    uint16_t max = 0;
+    for (size_t i = 0; i < n; i++)
+        max = lines[i] > max ? lines[i] : max;
+    return max;
+}
+
+/* A row's members have what the row shows, on lines that the row has. */
+static bool check_row(const struct sv_track_rows *r, const struct sv_row_info *row,
+                      uint64_t *n_slices)
+{
+    const struct sv_trace *t = r->trace;
+    if (row->group >= t->dict->n_tracks || row->lines > SV_ROW_LINES_MAX ||
+        row->first_member > r->n_members || row->n_members == 0 ||
+        row->n_members > r->n_members - row->first_member)
+        return false;
+    for (size_t m = 0; m < row->n_members; m++) {
+        const struct sv_row_member *member = &r->members[row->first_member + m];
+        const struct sv_trace_track *k = &t->tracks[member->track];
+        if (member->track == 0 || member->track >= t->n_tracks ||
+            (row->lines ? k->first == k->end : k->counter_first == k->counter_end))
+            return false;
+        if (!row->lines)
+            continue;
+        const uint16_t *lines = r->track_lines[member->track];
+        uint64_t top = (lines ? highest(lines, k->end - k->first) : k->depth_max) + 1u;
+        top += member->line;
+        if ((top < SV_ROW_LINES_MAX ? top : SV_ROW_LINES_MAX) > row->lines)
+            return false;
+        *n_slices += k->end - k->first;
+    }
+    return row->track == r->members[row->first_member].track && (row->lines || row->n_members == 1);
+}
+
+/* Every track with slices is in one row. */
+static bool check_rows(const struct sv_track_rows *r)
+{
+    uint64_t n_slices = 0, n_found = 0;
+    for (size_t i = 0; i < r->n; i++)
+        if (!check_row(r, &r->items[i], &n_slices))
+            return false;
+    for (size_t i = 0; i < r->n; i++)
+        n_found += r->items[i].lines ? r->items[i].n_members : 0;
+    for (sv_track k = 0; k < r->trace->n_tracks; k++)
+        n_found -= r->row_of_track[k] != SV_NO_ROW;
+    return n_slices == r->trace->slices.n && n_found == 0;
+}
+
+static bool members_are_tracks(const struct sv_track_rows *r)
+{
+    for (size_t i = 0; i < r->n_members; i++)
+        if (r->members[i].track >= r->trace->n_tracks)
+            return false;
+    for (size_t i = 0; i < r->n; i++)
+        if (r->items[i].first_member > r->n_members ||
+            r->items[i].n_members > r->n_members - r->items[i].first_member)
+            return false;
+    return true;
+}
+
+/* The rows as they were put; false: there are none, or they cannot be those of this trace. */
+static bool take_rows(struct sv_track_rows *r)
+{
+    const struct sv_trace *t = r->trace;
+    const struct sv_image *im = sv_trace_image(t);
+    uint64_t n, n_members, left;
+    const struct sv_row_info *items = sv_image_find(im, "rows", sizeof *items, &n);
+    const struct sv_row_member *members =
+        sv_image_find(im, "rows.members", sizeof *members, &n_members);
+    const uint16_t *lines = sv_image_find(im, "rows.lines", sizeof *lines, &left);
+    if (!items || !members || !lines || n > 2ull * t->n_tracks)
+        return false;
+    r->items = sv_grow(NULL, &r->cap, (size_t)n + 1, sizeof *r->items);
+    r->members = sv_grow(NULL, &r->cap_members, (size_t)n_members + 1, sizeof *r->members);
+    memcpy(r->items, items, n * sizeof *items);
+    memcpy(r->members, members, n_members * sizeof *members);
+    r->n = (size_t)n;
+    r->n_members = (size_t)n_members;
+    r->is_kept = true;
+    for (sv_track k = 0; k < t->n_tracks; k++) {
+        size_t of_track = t->tracks[k].has_overlap ? t->tracks[k].end - t->tracks[k].first : 0;
+        if (of_track > left)
+            return false;
+        r->track_lines[k] = of_track ? (uint16_t *)(uintptr_t)lines
+                                     : NULL; /* nobody writes to it */
+        lines += of_track;
+        left -= of_track;
+    }
+    if (left || !members_are_tracks(r))
+        return false;
+    number_tracks(r);
+    return check_rows(r);
+}
+
+/* ---- all ---- */
+
+static struct sv_track_rows *begin_rows(const struct sv_trace *t)
 {
     struct sv_track_rows *r = sv_alloc(sizeof *r);
     size_t n = (size_t)t->n_tracks + 1;
@@ -344,6 +464,16 @@ struct sv_track_rows *sv_track_rows_new(const struct sv_trace *t)
     r->track_lines = sv_alloc(n * sizeof *r->track_lines);
     r->row_of_track = sv_alloc(n * sizeof *r->row_of_track);
     r->line_of_track = sv_alloc(n * sizeof *r->line_of_track);
+    return r;
+}
+
+struct sv_track_rows *sv_track_rows_new(const struct sv_trace *t)
+{
+    struct sv_track_rows *r = begin_rows(t);
+    if (take_rows(r))
+        return r;
+    sv_track_rows_free(r);
+    r = begin_rows(t);
     add_rows(r);
     if (r->n)
         qsort_r(r->items, r->n, sizeof *r->items, compare_rows, t->dict);
@@ -356,7 +486,7 @@ void sv_track_rows_free(struct sv_track_rows *r)
 {
     if (!r)
         return;
-    for (sv_track track = 0; track < r->trace->n_tracks; track++)
+    for (sv_track track = 0; track < r->trace->n_tracks && !r->is_kept; track++)
         free(r->track_lines[track]);
     free(r->track_lines);
     free(r->row_of_track);

@@ -12,7 +12,7 @@
 #define SV_ANALYSIS_TRACK_ROWS_H
 
 #include "core/base/buf.h"
-#include "model/trace.h"
+#include "model/image.h"
 
 #define SV_ROW_LINES_MAX 65535u
 
@@ -41,10 +41,13 @@ struct sv_track_rows {
     uint16_t **track_lines;
     uint32_t *row_of_track;  /* by track: the row of its slices, SV_NO_ROW: it has none */
     uint32_t *line_of_track; /* by track: where its lines begin in that row */
+    bool is_kept;            /* track_lines lie in the image of the trace */
 };
 
 struct sv_track_rows *sv_track_rows_new(const struct sv_trace *t);
 void sv_track_rows_free(struct sv_track_rows *r);
+/* Adds the rows to an image of their trace: there sv_track_rows_new() finds them. */
+void sv_track_rows_put(const struct sv_track_rows *r, struct sv_image_writer *w);
 
 /* The line of a slice within its track. */
 static inline uint32_t sv_track_line(const struct sv_track_rows *r, sv_track track, uint32_t slice)

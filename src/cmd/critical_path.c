@@ -18,7 +18,7 @@
 
 struct critical_path {
     const char *from_format, *from, *to, *form;
-    bool strict, assume, summary;
+    bool strict, assume, summary, no_index;
     uint64_t memory_limit;
 };
 
@@ -229,7 +229,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
                           &(struct sv_load_how){.from = o->from_format,
                                                 .strict = o->strict,
                                                 .assume = o->assume,
-                                                .memory_limit_bytes = o->memory_limit},
+                                                .memory_limit_bytes = o->memory_limit,
+                                                .index = o->no_index},
                           &l, err);
     if (code >= 0)
         code = run_loaded(o, l.trace, err);
@@ -250,6 +251,7 @@ static const struct sv_option options[] = {
      "time on the path by name instead of every segment", NULL},
     SV_ROWS_OPTION(struct critical_path, "form", form),
     SV_MEMORY_OPTION(struct critical_path),
+    SV_INDEX_OPTION(struct critical_path),
     SV_ASSUME_OPTION(struct critical_path),
     SV_INPUT_OPTIONS_AS(struct critical_path, "input-format", from_format),
     {0},

@@ -17,7 +17,7 @@
 
 struct diff {
     const char *from, *to, *threshold, *alpha, *fail_over, *min_total;
-    bool strict, all, ignore_steps;
+    bool strict, all, ignore_steps, no_index;
     uint64_t top, memory_limit;
 };
 
@@ -232,10 +232,13 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = parse(o, &d_options, &limit, &min_ns, err);
     if (code < 0)
         return code;
+    struct sv_load_how how = {.from = o->from,
+                              .strict = o->strict,
+                              .memory_limit_bytes = o->memory_limit,
+                              .index = o->no_index};
     size_t loaded = 0;
     for (; loaded < 2 && code >= 0; loaded++)
-        code =
-            sv_load(operands->items[loaded], o->from, o->strict, o->memory_limit, &l[loaded], err);
+        code = sv_load(operands->items[loaded], &how, &l[loaded], err);
     if (code >= 0) {
         sv_diff_make(&d, l[0].trace, l[1].trace, &d_options);
         note_summary(&d, &d_options);
@@ -269,6 +272,7 @@ static const struct sv_option options[] = {
     SV_ROWS_OPTION(struct diff, "to", to),
     {0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(struct diff, memory_limit),
      "stop with an error instead of using more memory than this, per trace", NULL},
+    SV_INDEX_OPTION(struct diff),
     SV_INPUT_OPTIONS(struct diff),
     {0},
 };

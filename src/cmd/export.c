@@ -25,7 +25,7 @@
 struct export
 {
     const char *from, *to, *output;
-    bool strict, assume, force;
+    bool strict, assume, force, no_index;
     uint64_t memory_limit;
 };
 
@@ -264,7 +264,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
                           &(struct sv_load_how){.from = o->from,
                                                 .strict = o->strict,
                                                 .assume = o->assume,
-                                                .memory_limit_bytes = o->memory_limit},
+                                                .memory_limit_bytes = o->memory_limit,
+                                                .index = o->no_index},
                           &l, err);
     if (code >= 0 && strcmp(form, "folded") == 0) {
         code = write_folded(l.trace, o->output, err);
@@ -292,6 +293,7 @@ static const struct sv_option options[] = {
     {0, "force", NULL, SV_OPT_FLAG, offsetof(struct export, force),
      "overwrite an existing file or folder", NULL},
     SV_MEMORY_OPTION(struct export),
+    SV_INDEX_OPTION(struct export),
     SV_INPUTS_OPTIONS(struct export),
     {0},
 };

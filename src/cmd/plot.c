@@ -245,7 +245,7 @@ static int check_options(size_t kind, struct sv_err *err)
     char what[64], allowed[400];
     snprintf(what, sizeof what, "plot %s", kinds[kind].name);
     snprintf(allowed, sizeof allowed,
-             "output width height scale title memory-limit input-format strict %s",
+             "output width height scale title memory-limit no-index input-format strict %s",
              kinds[kind].options);
     int code = sv_options_only(what, allowed, err);
     for (size_t i = 0; i < sizeof apart / sizeof *apart && code >= 0; i++)
@@ -294,7 +294,11 @@ static int run_trace(size_t kind, struct sv_plot *p, const struct sv_interval *w
     int code = sv_plot_form(p->o->output, &form, err);
     if (code < 0)
         return code;
-    code = sv_load(p->path, p->format, p->o->strict, p->o->memory_limit, &loaded, err);
+    struct sv_load_how how = {.from = p->format,
+                              .strict = p->o->strict,
+                              .memory_limit_bytes = p->o->memory_limit,
+                              .index = p->o->no_index};
+    code = sv_load(p->path, &how, &loaded, err);
     p->trace = loaded.trace;
     if (code >= 0)
         code = draw(kind, p, window, form, err);
@@ -406,6 +410,7 @@ static const struct sv_option options[] = {
     {0, "sla", "MS,…", SV_OPT_TEXT, offsetof(struct sv_plot_options, sla),
      "batch: latency limits of the panel sla in milliseconds (default 50,100,200)", NULL},
     SV_MEMORY_OPTION(struct sv_plot_options),
+    SV_INDEX_OPTION(struct sv_plot_options),
     SV_INPUT_OPTIONS_AS(struct sv_plot_options, "input-format", input_format),
     {0},
 };

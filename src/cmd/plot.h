@@ -13,7 +13,7 @@ struct sv_plot_options {
     struct sv_words panels;
     uint64_t width, height, max_rows, arrows, top, buckets, memory_limit;
     const char *scale;
-    bool strict, wall, log, linear, merge_tracks, samples, no_arrows, list;
+    bool strict, wall, log, linear, merge_tracks, samples, no_arrows, list, no_index;
 };
 
 /* A picture in the making: the trace, what the user asked, where the marks go. */

@@ -103,7 +103,11 @@ static int read_metrics(const char *path, struct sv_batch_rows *b, bool strict, 
 static int load(const struct sv_plot *p, struct sv_batch_rows *b, struct sv_err *err)
 {
     struct sv_loaded loaded;
-    int code = sv_load(p->path, p->format, p->o->strict, p->o->memory_limit, &loaded, err);
+    struct sv_load_how how = {.from = p->format,
+                              .strict = p->o->strict,
+                              .memory_limit_bytes = p->o->memory_limit,
+                              .index = p->o->no_index};
+    int code = sv_load(p->path, &how, &loaded, err);
     if (code >= 0) {
         sv_batch_rows_from_trace(b, loaded.trace);
         if (strcmp(loaded.in.format->name, "batching-csv") == 0)

@@ -58,7 +58,11 @@ int sv_plot_flame(struct sv_plot *p, struct sv_err *err)
     if (p->is_zoomed || p->o->around)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "--time with --diff: the two traces have no common time; cut them first");
-    int code = sv_load(p->o->diff, p->format, p->o->strict, p->o->memory_limit, &other, err);
+    struct sv_load_how how = {.from = p->format,
+                              .strict = p->o->strict,
+                              .memory_limit_bytes = p->o->memory_limit,
+                              .index = p->o->no_index};
+    int code = sv_load(p->o->diff, &how, &other, err);
     if (code >= 0 && other.trace->slices.n == 0)
         code = sv_err_set(err, SV_EFOUND, SV_NO_POS, "%s has no slices", p->o->diff);
     if (code >= 0) {

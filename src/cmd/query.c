@@ -20,7 +20,7 @@
 
 struct query {
     const char *from, *file, *to;
-    bool strict, assume, time, interactive;
+    bool strict, assume, time, interactive, no_index;
     uint64_t memory_limit;
 };
 
@@ -147,10 +147,12 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
                               &(struct sv_load_how){.from = o->from,
                                                     .strict = o->strict,
                                                     .assume = o->assume,
-                                                    .memory_limit_bytes = o->memory_limit},
+                                                    .memory_limit_bytes = o->memory_limit,
+                                                    .index = o->no_index},
                               &l, err);
         if (o->time)
-            sv_console_note("load %.3f s", seconds() - start);
+            sv_console_note("load %.3f s%s", seconds() - start,
+                            code >= 0 && sv_trace_image(l.trace) ? ", from its index" : "");
         if (code >= 0)
             code = run_loaded(o, &l, sv_buf_cstr(&sql), err);
         sv_loaded_free(&l);
@@ -172,6 +174,7 @@ static const struct sv_option options[] = {
     {0, "time", NULL, SV_OPT_FLAG, offsetof(struct query, time),
      "report the time of loading and of each statement on standard error", NULL},
     SV_MEMORY_OPTION(struct query),
+    SV_INDEX_OPTION(struct query),
     SV_INPUTS_OPTIONS(struct query),
     {0},
 };

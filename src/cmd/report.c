@@ -22,7 +22,8 @@ static int check_options(const struct sv_report_subject *s, struct sv_err *err)
 {
     char what[64], allowed[400];
     snprintf(what, sizeof what, "report %s", s->name);
-    snprintf(allowed, sizeof allowed, "by top json csv memory-limit from strict %s", s->options);
+    snprintf(allowed, sizeof allowed, "by top json csv memory-limit no-index from strict %s",
+             s->options);
     int code = sv_options_only(what, allowed, err);
     if (code >= 0)
         code = sv_options_either("json", "csv", err);
@@ -95,7 +96,11 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code < 0)
         return code;
     o->path = operands->items[1];
-    code = sv_load(o->path, o->from, o->strict, o->memory_limit, &l, err);
+    struct sv_load_how how = {.from = o->from,
+                              .strict = o->strict,
+                              .memory_limit_bytes = o->memory_limit,
+                              .index = o->no_index};
+    code = sv_load(o->path, &how, &l, err);
     if (code >= 0) {
         sv_report_losses(l.trace);
         code = s->run(o, l.trace, err);
@@ -137,6 +142,7 @@ static const struct sv_option options[] = {
     {0, "max-rejected", "N", SV_OPT_TEXT, offsetof(struct sv_report_options, max_rejected),
      "batch: allowed number of rejected requests (default: as many as in the baseline)", NULL},
     SV_MEMORY_OPTION(struct sv_report_options),
+    SV_INDEX_OPTION(struct sv_report_options),
     SV_INPUT_OPTIONS(struct sv_report_options),
     {0},
 };

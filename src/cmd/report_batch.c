@@ -473,7 +473,11 @@ static int run_baseline(const struct sv_report_options *o, const struct sv_servi
 {
     struct sv_loaded l;
     struct sv_serving_report before;
-    int code = sv_load(o->baseline, NULL, o->strict, o->memory_limit, &l, err);
+    struct sv_load_how how = {.from = NULL,
+                              .strict = o->strict,
+                              .memory_limit_bytes = o->memory_limit,
+                              .index = o->no_index};
+    int code = sv_load(o->baseline, &how, &l, err);
     if (code >= 0) {
         sv_serving_report_make(&before, l.trace);
         if (before.n_answered == 0)

@@ -19,7 +19,7 @@ struct show {
     const char *from, *find;
     struct sv_interval window;
     uint64_t width, height, memory_limit;
-    bool strict, once, ascii;
+    bool strict, once, ascii, no_index;
 };
 
 static bool is_set(const char *name)
@@ -176,7 +176,11 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (!o->once && !isatty(STDOUT_FILENO))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "standard output is not a terminal; use --once to print one screen");
-    code = sv_load(operands->items[0], o->from, o->strict, o->memory_limit, &loaded, err);
+    struct sv_load_how how = {.from = o->from,
+                              .strict = o->strict,
+                              .memory_limit_bytes = o->memory_limit,
+                              .index = o->no_index};
+    code = sv_load(operands->items[0], &how, &loaded, err);
     if (code >= 0)
         code = show(o, loaded.trace, operands->items[0], err);
     sv_loaded_free(&loaded);
@@ -196,6 +200,7 @@ static const struct sv_option options[] = {
     {0, "ascii", NULL, SV_OPT_FLAG, offsetof(struct show, ascii),
      "use only ASCII characters (default if the locale is not UTF-8)", NULL},
     SV_MEMORY_OPTION(struct show),
+    SV_INDEX_OPTION(struct show),
     SV_INPUT_OPTIONS(struct show),
     {0},
 };

@@ -22,7 +22,7 @@
 struct stats {
     const char *from, *to, *group_by, *sort;
     struct sv_words filter;
-    bool strict, assume, counters, ns;
+    bool strict, assume, counters, ns, no_index;
     uint64_t top, memory_limit;
 };
 
@@ -232,7 +232,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
                           &(struct sv_load_how){.from = o->from,
                                                 .strict = o->strict,
                                                 .assume = o->assume,
-                                                .memory_limit_bytes = o->memory_limit},
+                                                .memory_limit_bytes = o->memory_limit,
+                                                .index = o->no_index},
                           &l, err);
     if (code >= 0)
         code = run_loaded(o, l.trace, by, err);
@@ -259,6 +260,7 @@ static const struct sv_option options[] = {
      "print times in nanoseconds in tables, too", NULL},
     SV_ROWS_OPTION(struct stats, "to", to),
     SV_MEMORY_OPTION(struct stats),
+    SV_INDEX_OPTION(struct stats),
     SV_INPUTS_OPTIONS(struct stats),
     {0},
 };

@@ -16,7 +16,7 @@
 
 struct steps {
     const char *from, *to, *marker;
-    bool strict, assume, ns;
+    bool strict, assume, ns, no_index;
     uint64_t memory_limit;
 };
 
@@ -179,7 +179,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
                           &(struct sv_load_how){.from = o->from,
                                                 .strict = o->strict,
                                                 .assume = o->assume,
-                                                .memory_limit_bytes = o->memory_limit},
+                                                .memory_limit_bytes = o->memory_limit,
+                                                .index = o->no_index},
                           &l, err);
     if (code >= 0) {
         sv_steps_find(&s, l.trace, o->marker);
@@ -209,6 +210,7 @@ static const struct sv_option options[] = {
      "print times in nanoseconds in tables, too", NULL},
     SV_ROWS_OPTION(struct steps, "to", to),
     SV_MEMORY_OPTION(struct steps),
+    SV_INDEX_OPTION(struct steps),
     SV_INPUTS_OPTIONS(struct steps),
     {0},
 };

@@ -24,7 +24,7 @@
 struct view {
     const char *from, *socket, *export;
     const char *align;
-    bool strict, assume, no_browser, follow, compare;
+    bool strict, assume, no_browser, follow, compare, no_index;
     uint64_t port, memory_limit;
 };
 
@@ -85,6 +85,9 @@ static void open_browser(char *link)
 
 struct serving {
     struct sv_viewer *viewer;
+    const struct view *options;
+    const struct sv_loaded *loaded;   /* what the work on the index is about */
+    struct sv_image_writer *to_write; /* NULL: there is an index, or none is made */
     char *link;
     bool is_live; /* the recording goes on */
 };
@@ -183,6 +186,57 @@ static struct sv_sink *pass_sketch(void *ctx, struct sv_dict *dict, struct sv_si
     return sv_viewer_sketch(s->viewer, dict, next);
 }
 
+/* ---- the index ---- */
+
+/* What is still being written or is put together from several files has none. */
+static unsigned index_use(const struct view *o)
+{
+    if (o->export && !o->no_index)
+        return SV_INDEX_USED;
+    return o->no_index || o->follow || o->compare ? SV_INDEX_NOT_USED : SV_INDEX_MADE;
+}
+
+/* Once the trace is shown: what was not checked of the index is; or there is none, and it is made. */
+static void work_on_index(void *serving)
+{
+    struct serving *s = serving;
+    const struct sv_loaded *l = s->loaded;
+    struct sv_err err;
+    sv_err_clear(&err);
+    if (!s->to_write) {
+        if (sv_trace_check(l->trace, 0, sv_viewer_is_closing, s->viewer))
+            return;
+        sv_kept_remove(&l->key);
+        sv_console_error(l->in.path, SV_NO_POS,
+                         "the index of this trace is damaged and was removed: what is shown may be "
+                         "wrong, start stave view again");
+        return;
+    }
+    sv_viewer_put(s->viewer, s->to_write);
+    int code = sv_kept_end(s->to_write, l->in.path, s->options->from, &l->key, sv_viewer_is_closing,
+                           s->viewer, &err);
+    if (code < 0 && code != SV_EAGAIN)
+        sv_console_note("no index of the trace was made: %s", err.msg);
+}
+
+/* Before the trace is shown, because requests may change its dictionary. */
+static void begin_index(const struct view *o, const struct sv_loaded *l, struct serving *s)
+{
+    uint64_t least = sv_kept_slices() < SV_KEPT_SLICES ? sv_kept_slices() : SV_KEPT_SLICES;
+    bool is_wanted = index_use(o) == SV_INDEX_MADE && l->key.is_known &&
+                     !sv_trace_image(l->trace) && l->trace->slices.n >= least;
+    s->to_write = is_wanted ? sv_kept_begin(l->trace, &l->in.report, l->in.format) : NULL;
+    s->options = o;
+    s->loaded = l;
+}
+
+static void end_index(struct serving *s)
+{
+    bool is_sampled = index_use(s->options) == SV_INDEX_MADE && sv_trace_image(s->loaded->trace);
+    if (s->to_write || is_sampled)
+        sv_viewer_work(s->viewer, work_on_index, s);
+}
+
 static int load(const struct view *o, const struct sv_words *paths, struct serving *s,
                 struct sv_loaded *l, struct sv_err *err)
 {
@@ -193,7 +247,8 @@ static int load(const struct view *o, const struct sv_words *paths, struct servi
                               .compare = o->compare,
                               .anchor = o->align,
                               .pass = pass_sketch,
-                              .pass_ctx = s};
+                              .pass_ctx = s,
+                              .index = index_use(o)};
     struct stat file;
     sv_progress_watch(on_progress, s);
     int code = sv_load_traces(paths->items, paths->n, &how, l, err);
@@ -206,7 +261,9 @@ static int load(const struct view *o, const struct sv_words *paths, struct servi
         .bytes = stat(paths->items[0], &file) == 0 ? (uint64_t)file.st_size : 0,
         .is_live = s->is_live,
         .is_compared = o->compare};
+    begin_index(o, l, s);
     sv_viewer_show(s->viewer, l->trace, &about);
+    end_index(s);
     return 0;
 }
 
@@ -380,6 +437,7 @@ static const struct sv_option options[] = {
     {0, "follow", NULL, SV_OPT_FLAG, offsetof(struct view, follow),
      "show a recording that is running, and what comes", NULL},
     SV_MEMORY_OPTION(struct view),
+    SV_INDEX_OPTION(struct view),
     SV_INPUTS_OPTIONS(struct view),
     {0},
 };

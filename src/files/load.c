@@ -6,10 +6,51 @@
 
 #include <string.h>
 
-static int load_one(const char *path, const struct sv_load_how *how, struct sv_loaded *l,
-                    struct sv_err *err)
+static bool fits(const struct sv_loaded *l, size_t memory_limit_bytes)
+{
+    return memory_limit_bytes == 0 ||
+           sv_trace_bytes(l->trace) + sv_dict_bytes(l->dict) <= memory_limit_bytes;
+}
+
+/* From the index. Where that is not what reading would end with (too much memory, damage under --strict) the file is read, which says so. */
+static bool load_kept(const char *path, const struct sv_load_how *how, struct sv_loaded *l)
+{
+    bool makes = how->index == SV_INDEX_MADE || sv_kept_slices() != UINT64_MAX;
+    unsigned check = how->index == SV_INDEX_MADE ? SV_IMAGE_QUICK : 0;
+    sv_kept_key(path, how->from, makes, &l->key);
+    sv_report_init(&l->in.report);
+    l->trace = sv_kept_open(&l->key, check, &l->dict, &l->in.report, &l->in.format);
+    if (!l->trace)
+        return false;
+    bool is_refused = how->strict && sv_report_count(&l->in.report, SV_DAMAGE);
+    if (!is_refused && fits(l, how->memory_limit_bytes)) {
+        l->in.path = path;
+        sv_console_findings(path, &l->in.report);
+        return true;
+    }
+    struct sv_kept_key key = l->key;
+    sv_loaded_free(l);
+    *l = (struct sv_loaded){.dict = sv_dict_new(), .key = key};
+    return false;
+}
+
+static void keep(const char *path, const struct sv_load_how *how, const struct sv_loaded *l)
+{
+    struct sv_err ignored;
+    sv_err_clear(&ignored);
+    struct sv_image_writer *w = l->key.is_known && l->trace->slices.n >= sv_kept_slices()
+                                    ? sv_kept_begin(l->trace, &l->in.report, l->in.format)
+                                    : NULL;
+    if (w)
+        (void)sv_kept_end(w, path, how->from, &l->key, NULL, NULL, &ignored);
+}
+
+int sv_load(const char *path, const struct sv_load_how *how, struct sv_loaded *l,
+            struct sv_err *err)
 {
     *l = (struct sv_loaded){.dict = sv_dict_new()};
+    if (how->index != SV_INDEX_NOT_USED && load_kept(path, how, l))
+        return 0;
     int code = sv_open_input(path, how->from, 0, l->dict, &l->in, err);
     if (code < 0)
         return code;
@@ -17,15 +58,10 @@ static int load_one(const char *path, const struct sv_load_how *how, struct sv_l
     struct sv_sink *sink = sv_trace_sink(l->trace);
     if (how->pass)
         sink = how->pass(how->pass_ctx, l->dict, sink);
-    return sv_run(&l->in, sink, how->strict, "loading", err);
-}
-
-int sv_load(const char *path, const char *from, bool strict, size_t memory_limit_bytes,
-            struct sv_loaded *l, struct sv_err *err)
-{
-    struct sv_load_how how = {
-        .from = from, .strict = strict, .memory_limit_bytes = memory_limit_bytes};
-    return load_one(path, &how, l, err);
+    code = sv_run(&l->in, sink, how->strict, "loading", err);
+    if (code >= 0 && how->index == SV_INDEX_USED)
+        keep(path, how, l);
+    return code;
 }
 
 /* Reads one of several inputs into the merge. The first one's path and format are used for all. */
@@ -71,7 +107,7 @@ int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how 
                    struct sv_loaded *l, struct sv_err *err)
 {
     if (n == 1)
-        return load_one(paths[0], how, l, err);
+        return sv_load(paths[0], how, l, err);
     *l = (struct sv_loaded){.dict = sv_dict_new()};
     sv_report_init(&l->in.report);
     int checked = sv_check_inputs(paths, n, NULL, err);
@@ -94,14 +130,6 @@ int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how 
     sv_console_findings(NULL, &l->in.report);
     l->trace = sv_trace_new(l->dict, &l->in.report, how->memory_limit_bytes);
     return sv_pump(source, sv_trace_sink(l->trace), NULL, err);
-}
-
-int sv_load_many(const char *const *paths, size_t n, const char *from, bool strict,
-                 size_t memory_limit_bytes, struct sv_loaded *l, struct sv_err *err)
-{
-    struct sv_load_how how = {
-        .from = from, .strict = strict, .memory_limit_bytes = memory_limit_bytes};
-    return sv_load_traces(paths, n, &how, l, err);
 }
 
 void sv_loaded_free(struct sv_loaded *l)

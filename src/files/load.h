@@ -2,19 +2,23 @@
 #ifndef SV_FILES_LOAD_H
 #define SV_FILES_LOAD_H
 
-#include "files/open.h"
+#include "files/kept.h"
 #include "model/trace.h"
 
 struct sv_loaded {
     struct sv_dict *dict;
     struct sv_trace *trace;
-    struct sv_opened in; /* closed for reading; path, format and report stay */
+    struct sv_opened in;    /* closed for reading; path, format and report stay */
+    struct sv_kept_key key; /* of the file, where an index may be made or was used */
 };
 
-int sv_load(const char *path, const char *from, bool strict, size_t memory_limit_bytes,
-            struct sv_loaded *l, struct sv_err *err);
-/* Several traces in one store, as `merge` puts them together: refused when their clocks cannot be related, unless `assume` says
- * to take their times as they are. */
+enum sv_index_use {
+    SV_INDEX_USED = false,    /* where there is one */
+    SV_INDEX_NOT_USED = true, /* --no-index */
+    /* The caller will make one if there is none; of one that is there only samples are checked, the caller calls sv_trace_check(). */
+    SV_INDEX_MADE
+};
+
 struct sv_load_how {
     const char *from;
     bool strict, assume;
@@ -25,11 +29,14 @@ struct sv_load_how {
     /* A sink that shall see the events of a single trace on their way into the store; NULL: none. */
     struct sv_sink *(*pass)(void *ctx, struct sv_dict *dict, struct sv_sink *next);
     void *pass_ctx;
+    unsigned index; /* enum sv_index_use */
 };
+int sv_load(const char *path, const struct sv_load_how *how, struct sv_loaded *l,
+            struct sv_err *err);
+/* Several traces in one store, as `merge` puts them together: refused when their clocks cannot be related, unless `assume` says
+ * to take their times as they are. */
 int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how *how,
                    struct sv_loaded *l, struct sv_err *err);
-int sv_load_many(const char *const *paths, size_t n, const char *from, bool strict,
-                 size_t memory_limit_bytes, struct sv_loaded *l, struct sv_err *err);
 void sv_loaded_free(struct sv_loaded *l); /* also after a failed load */
 
 /* The options of commands that load several traces: those of all inputs, and `bool assume`. */
@@ -42,7 +49,12 @@ void sv_loaded_free(struct sv_loaded *l); /* also after a failed load */
     }
 #define SV_INPUTS_OPTIONS(type) SV_ASSUME_OPTION(type), SV_INPUT_OPTIONS(type)
 
-/* `uint64_t memory_limit`, of all commands that load a whole trace. */
+/* `bool no_index` and `uint64_t memory_limit`, of all commands that load a whole trace. */
+#define SV_INDEX_OPTION(type)                                                            \
+    {                                                                                    \
+        0, "no-index", NULL, SV_OPT_FLAG, offsetof(type, no_index),                      \
+            "read the trace even if the cache has an index of it (see stave view)", NULL \
+    }
 #define SV_MEMORY_OPTION(type)                                                  \
     {                                                                           \
         0, "memory-limit", "BYTES", SV_OPT_BYTES, offsetof(type, memory_limit), \

@@ -81,6 +81,8 @@ void sv_trace_free(struct sv_trace *t)
     if (!t)
         return;
     struct sv_trace_impl *x = t->impl;
+    if (x->image)
+        sv_trace_let_go(t);
     free_loading(x);
     sv_table_fini(&x->slices);
     sv_table_fini(&x->counters);

@@ -15,6 +15,7 @@
  * trace.c adds lists while loading, trace_sort.c and trace_flow.c combine them, everybody decodes.
  * The bytes are ours: decoding trusts them. */
 #include "core/stream/args.h"
+#include "model/image.h"
 #include "model/trace_impl.h"
 
 #include <assert.h>
@@ -41,6 +42,7 @@ struct sv_list_shape {
     uint16_t n;
     uint16_t flags;
 };
+_Static_assert(sizeof(struct sv_list_shape) == 32, "raise SV_IMAGE_VERSION");
 
 /* A text in the cache. Its place is the position of its bytes in the pool. */
 struct sv_text_slot {
@@ -727,4 +729,221 @@ bool sv_lists_find(const struct sv_lists *p, uint32_t list, sv_str key, unsigned
         return true;
     }
     return sv_lists_find(p, b, key, type, out);
+}
+
+/* ---- files ---- */
+
+void sv_lists_put(const struct sv_lists *p, struct sv_image_writer *w)
+{
+    size_t n_shapes = p->shapes ? p->n_shapes : 0, n_texts = p->texts ? p->n_texts : 0;
+    sv_image_add(w, "args.bytes", p->bytes.at, p->bytes.at ? p->used : 0, 1);
+    sv_image_add(w, "args.shapes", p->shapes, n_shapes * sizeof *p->shapes, sizeof *p->shapes);
+    sv_image_add(w, "args.slots", p->slots, p->n_slots * sizeof *p->slots, sizeof *p->slots);
+    sv_image_add(w, "args.texts", p->texts, n_texts * sizeof *p->texts, sizeof *p->texts);
+}
+
+void sv_lists_let_go(struct sv_lists *p)
+{
+    sv_lists_init(p);
+}
+
+/* Containers end within the ones that they are in. */
+static bool nests(const uint64_t *heads, size_t n, uint32_t n_strings)
+{
+    uint32_t *ends = sv_alloc((n + 1) * sizeof *ends);
+    size_t depth = 0;
+    bool ok = true;
+    ends[0] = (uint32_t)n;
+    for (size_t i = 0; i < n && ok; i++) {
+        struct sv_arg a = arg_of(heads[i]);
+        while (depth && ends[depth] == i)
+            depth--;
+        ok = a.type >= SV_ARG_NULL && a.type <= SV_ARG_THREAD_DUR && a.key < n_strings;
+        if (!ok || !(containers >> a.type & 1))
+            continue;
+        ok = a.size <= ends[depth] - i - 1;
+        if (a.size)
+            ends[++depth] = (uint32_t)i + 1 + a.size;
+    }
+    free(ends);
+    return ok;
+}
+
+static bool check_tables(const struct sv_lists *p, uint32_t n_strings)
+{
+    for (size_t i = SHAPE_FIRST; i < p->n_shapes; i++) {
+        const struct sv_list_shape *s = &p->shapes[i];
+        if (s->n > SHAPE_SLOTS_MAX || s->first > p->n_slots || s->n > p->n_slots - s->first ||
+            !nests(p->slots + s->first, s->n, n_strings))
+            return false;
+    }
+    bool ok = true;
+    for (size_t i = 1; i < p->n_texts; i++)
+        ok &= (p->texts[i] >> 24) + (p->texts[i] & 0xffffff) <= p->used;
+    return ok;
+}
+
+bool sv_lists_of_image(struct sv_lists *p, const struct sv_image *im, uint32_t n_strings)
+{
+    uint64_t used, n_shapes, n_slots, n_texts;
+    const void *bytes = sv_image_find(im, "args.bytes", 1, &used);
+    const void *shapes = sv_image_find(im, "args.shapes", sizeof *p->shapes, &n_shapes);
+    const void *slots = sv_image_find(im, "args.slots", sizeof *p->slots, &n_slots);
+    const void *texts = sv_image_find(im, "args.texts", sizeof *p->texts, &n_texts);
+    sv_lists_init(p);
+    if (!bytes || !shapes || !slots || !texts || used % UNIT || used > POOL_MAX)
+        return false;
+    p->bytes.at = (void *)(uintptr_t)bytes; /* nobody writes to a pool that is sealed */
+    p->used = used ? (size_t)used : UNIT;
+    p->shapes = (void *)(uintptr_t)shapes;
+    p->n_shapes = n_shapes ? (size_t)n_shapes : SHAPE_FIRST;
+    p->slots = (void *)(uintptr_t)slots;
+    p->n_slots = (size_t)n_slots;
+    p->texts = (void *)(uintptr_t)texts;
+    p->n_texts = n_texts ? (size_t)n_texts : 1;
+    return n_shapes != 1 && n_shapes != 2 && check_tables(p, n_strings);
+}
+
+#define PAIRS_MAX 62u /* in a list, beside itself; the store makes three */
+
+/* A walk over all lists that believes nothing. */
+struct checker {
+    const struct sv_lists *pool;
+    const uint8_t *at, *end;
+    uint64_t *starts;
+    uint64_t *heads; /* of an inline list */
+    uint32_t n_strings;
+};
+
+static bool take_varint(struct checker *c, uint64_t *v)
+{
+    *v = 0;
+    for (unsigned shift = 0; shift < 64 && c->at < c->end; shift += 7) {
+        uint8_t byte = *c->at++;
+        *v |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return true;
+    }
+    return false;
+}
+
+static bool take_bytes(struct checker *c, uint64_t n)
+{
+    if (n > (uint64_t)(c->end - c->at))
+        return false;
+    c->at += n;
+    return true;
+}
+
+static bool take_value(struct checker *c, unsigned type)
+{
+    uint64_t v;
+    switch (type) {
+    case SV_ARG_BOOL: return take_bytes(c, 1);
+    case SV_ARG_DOUBLE:
+        if (c->at < c->end && *c->at == 1)
+            return take_bytes(c, 1 + sizeof(double));
+        return take_varint(c, &v);
+    case SV_ARG_TEXT:
+        if (!take_varint(c, &v))
+            return false;
+        return v & 1 ? v >> 1 <= 0xffffff && take_bytes(c, v >> 1)
+                     : v >> 1 > 0 && v >> 1 < c->pool->n_texts;
+    case SV_ARG_NULL:
+    case SV_ARG_DICT:
+    case SV_ARG_ARRAY:
+    case SV_ARG_SOURCE:
+    case SV_ARG_STACK: return true;
+    default: return take_varint(c, &v);
+    }
+}
+
+static bool take_inline(struct checker *c)
+{
+    uint64_t n, key, size;
+    if (!take_varint(c, &n) || n > SV_ARGS_MAX)
+        return false;
+    for (uint64_t i = 0; i < n; i++) {
+        size = 0;
+        if (!take_varint(c, &key) || key > UINT32_MAX || c->at == c->end)
+            return false;
+        uint8_t type = *c->at++;
+        if (type > SV_ARG_THREAD_DUR)
+            return false;
+        if (containers >> type & 1 && (!take_varint(c, &size) || size > SV_ARGS_MAX))
+            return false;
+        c->heads[i] = key << 32 | size << 8 | type;
+        if (!take_value(c, type))
+            return false;
+    }
+    return nests(c->heads, n, c->n_strings);
+}
+
+static bool is_start(const struct checker *c, uint64_t list)
+{
+    return list < c->pool->used / UNIT && c->starts[list / 64] >> list % 64 & 1;
+}
+
+/* Pairs of pairs stay small: what may still be decoded. */
+struct budget {
+    size_t pairs, args;
+};
+
+static bool spend(const struct checker *c, uint32_t list, struct budget *left)
+{
+    uint32_t a, b;
+    if (list && read_pair(c->pool, list, &a, &b) != INLINE)
+        return left->pairs-- > 0 && spend(c, a, left) && spend(c, b, left);
+    size_t n = list ? read_list(c->pool, list).left : 0;
+    if (n > left->args)
+        return false;
+    left->args -= n;
+    return true;
+}
+
+/* Both parts come before the pair, so that there is no circle, and were checked. */
+static bool take_pair(struct checker *c)
+{
+    uint64_t a, b;
+    struct budget left = {.pairs = PAIRS_MAX, .args = 2 * (size_t)SV_ARGS_MAX};
+    return take_varint(c, &a) && take_varint(c, &b) && (a == 0 || is_start(c, a)) &&
+           is_start(c, b) && spend(c, (uint32_t)a, &left) && spend(c, (uint32_t)b, &left);
+}
+
+static bool take_list(struct checker *c)
+{
+    uint64_t shape;
+    if (!take_varint(c, &shape) || shape >= c->pool->n_shapes)
+        return false;
+    if (shape == INLINE)
+        return take_inline(c);
+    if (shape < SHAPE_FIRST)
+        return take_pair(c);
+    const struct sv_list_shape *s = &c->pool->shapes[shape];
+    for (size_t i = 0; i < s->n; i++)
+        if (!take_value(c, arg_of(c->pool->slots[s->first + i]).type))
+            return false;
+    return true;
+}
+
+bool sv_lists_check(const struct sv_lists *p, uint32_t n_strings, uint64_t *starts)
+{
+    if (!p->bytes.at || p->used <= UNIT)
+        return true;
+    struct checker c = {.pool = p,
+                        .at = byte_at(p, UNIT),
+                        .end = byte_at(p, p->used),
+                        .starts = starts,
+                        .heads = sv_alloc((SV_ARGS_MAX + 1) * sizeof *c.heads),
+                        .n_strings = n_strings};
+    bool ok = true;
+    while (ok && c.at < c.end) {
+        size_t start = (size_t)(c.at - byte_at(p, 0));
+        ok = take_list(&c);
+        starts[start / UNIT / 64] |= (uint64_t)1 << start / UNIT % 64;
+        size_t end = (size_t)(c.at - byte_at(p, 0));
+        c.at = byte_at(p, (end + UNIT - 1) / UNIT * UNIT);
+    }
+    free(c.heads);
+    return ok;
 }

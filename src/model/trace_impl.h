@@ -7,7 +7,8 @@
  *   trace_nest.c    finish: parents and depths; the window index and lookups
  *   trace_flow.c    finish: flow points find their slices
  *   trace_chain.c   finish: carriers of flows become arrows
- *   trace_source.c  the trace as a source */
+ *   trace_source.c  the trace as a source
+ *   trace_image.c   the trace as sections of a file, and back */
 #ifndef SV_MODEL_TRACE_IMPL_H
 #define SV_MODEL_TRACE_IMPL_H
 
@@ -105,6 +106,15 @@ size_t sv_lists_decode(const struct sv_lists *p, uint32_t list, struct sv_arg *o
 bool sv_lists_find(const struct sv_lists *p, uint32_t list, sv_str key, unsigned type,
                    struct sv_arg *out); /* type 0: any type with this key */
 
+struct sv_image;
+struct sv_image_writer;
+void sv_lists_put(const struct sv_lists *p, struct sv_image_writer *w);
+/* The pool as it was put; it lies in the image. False: sections are missing, or the tables of shapes and texts are not sound. */
+bool sv_lists_of_image(struct sv_lists *p, const struct sv_image *im, uint32_t n_strings);
+void sv_lists_let_go(struct sv_lists *p); /* of what lies in the image */
+/* All lists are sound. Sets a bit in `starts` (zeroed, one for each handle) for each of them. */
+bool sv_lists_check(const struct sv_lists *p, uint32_t n_strings, uint64_t *starts);
+
 /* ---- loading ---- */
 
 /* Rows that exist only while loading, beside SV_SLICE and SV_INSTANT: SV_BEGIN and SV_END on a track whose edges went back in
@@ -181,7 +191,16 @@ struct sv_trace_impl {
     /* Blocks of 64 rows, of 64 such blocks, …: the latest end among them. */
     struct sv_block ends[6];
     size_t n_levels;
+    struct sv_image *image; /* where all columns lie; NULL: in blocks */
+    uint32_t image_strings; /* of the dictionary in it, which may have grown since */
 };
+
+/* How many blocks n rows, or n blocks of the level below, are. The highest level has at most as many as a block holds. */
+#define SV_FANOUT_BITS 6u
+static inline uint64_t sv_trace_level_size(uint64_t n)
+{
+    return (n + (1u << SV_FANOUT_BITS) - 1) >> SV_FANOUT_BITS;
+}
 
 /* The duration of what ends there; one that is too long is cut, and finish refuses the trace. */
 static inline int64_t sv_trace_span(struct sv_trace_impl *x, int64_t from_ns, int64_t to_ns,
@@ -214,6 +233,9 @@ static inline bool sv_track_keeps_edges(unsigned flags)
 
 /* A flow point that is bound when all rows are there. */
 bool sv_trace_add_point(struct sv_trace *t, const struct sv_event *e, const struct sv_arg *a);
+
+/* Closes the image; the columns are gone. */
+void sv_trace_let_go(struct sv_trace *t);
 
 int sv_trace_no_memory(const struct sv_trace *t, struct sv_err *err);
 

@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define FANOUT_BITS 6u
+#define FANOUT_BITS SV_FANOUT_BITS
 #define FANOUT      (1u << FANOUT_BITS)
 
 /* ---- parents ---- */
@@ -91,7 +91,7 @@ static bool add_level(struct sv_trace_impl *x, size_t n)
 static bool build_index(struct sv_trace *t)
 {
     struct sv_trace_impl *x = t->impl;
-    size_t n = (size_t)((t->slices.n + FANOUT - 1) >> FANOUT_BITS);
+    size_t n = (size_t)sv_trace_level_size(t->slices.n);
     if (n == 0)
         return true;
     if (!add_level(x, n))
@@ -105,7 +105,7 @@ static bool build_index(struct sv_trace *t)
         *block = end > *block ? end : *block;
     }
     while (n > FANOUT) {
-        size_t n_up = (n + FANOUT - 1) >> FANOUT_BITS;
+        size_t n_up = (size_t)sv_trace_level_size(n);
         if (!add_level(x, n_up))
             return false;
         int64_t *up = x->ends[x->n_levels - 1].at, *down = x->ends[x->n_levels - 2].at;

@@ -57,10 +57,53 @@ static void color_names(struct sv_colors *c, const bool *is_left_out)
         c->of_string[names[i]] = (uint8_t)i;
 }
 
+/* ---- colours in an image ---- */
+
+/* Numbers of strings: those of the categories with a colour of their own, then how many they are, whether there are others, and which is asked. */
+enum { N_CATEGORIES = SV_N_COLORS, HAS_OTHERS, BY_CATEGORY, N_WORDS };
+
+void sv_colors_put(const struct sv_colors *c, struct sv_image_writer *w)
+{
+    uint32_t *words = sv_image_add_new(w, "colors", N_WORDS * sizeof *words, sizeof *words);
+    memcpy(words, c->categories, sizeof c->categories);
+    words[N_CATEGORIES] = (uint32_t)c->n_categories;
+    words[HAS_OTHERS] = c->has_others;
+    words[BY_CATEGORY] = c->by_category;
+    sv_image_add(w, "colors.of", c->of_string, c->n_strings, 1);
+}
+
+static bool take_colors(struct sv_colors *c)
+{
+    uint64_t n_words, n;
+    const struct sv_image *im = sv_trace_image(c->trace);
+    const uint32_t *words = sv_image_find(im, "colors", sizeof *words, &n_words);
+    const uint8_t *of_string = sv_image_find(im, "colors.of", 1, &n);
+    if (!words || !of_string || n_words != N_WORDS || n != c->n_strings ||
+        words[N_CATEGORIES] > SV_N_COLORS || words[HAS_OTHERS] > 1 || words[BY_CATEGORY] > 1)
+        return false;
+    for (uint64_t i = 0; i < n; i++)
+        if (of_string[i] > SV_N_COLORS)
+            return false;
+    for (size_t i = 0; i < SV_N_COLORS; i++)
+        if (words[i] >= c->n_strings)
+            return false;
+    memcpy(c->of_string, of_string, (size_t)n);
+    memcpy(c->categories, words, sizeof c->categories);
+    c->n_categories = words[N_CATEGORIES];
+    c->has_others = words[HAS_OTHERS];
+    c->by_category = words[BY_CATEGORY];
+    return true;
+}
+
+/* ---- all ---- */
+
 void sv_colors_init(struct sv_colors *c, const struct sv_trace *t, const bool *is_left_out)
 {
     const struct sv_dict *d = t->dict;
-    *c = (struct sv_colors){.trace = t, .of_string = sv_alloc((size_t)d->n_strings + 1)};
+    *c = (struct sv_colors){
+        .trace = t, .of_string = sv_alloc((size_t)d->n_strings + 1), .n_strings = d->n_strings};
+    if (!is_left_out && take_colors(c))
+        return;
     uint64_t *counts = sv_alloc(((size_t)d->n_strings + 1) * sizeof *counts);
     for (uint64_t row = 0; row < t->slices.n; row++)
         counts[t->slices.cat[row]]++;

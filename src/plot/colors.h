@@ -5,7 +5,7 @@
 #ifndef SV_PLOT_COLORS_H
 #define SV_PLOT_COLORS_H
 
-#include "model/trace.h"
+#include "model/image.h"
 
 #define SV_N_COLORS   7u /* of the palette without its grey */
 #define SV_COLOR_GREY 0x999999u
@@ -23,11 +23,14 @@ struct sv_colors {
     sv_str categories[SV_N_COLORS]; /* those with a colour of their own, most frequent first */
     size_t n_categories;
     bool has_others;
+    uint32_t n_strings; /* of of_string */
 };
 
 /* is_left_out (by sv_str; NULL: none): categories that shall not take a colour from the others. */
 void sv_colors_init(struct sv_colors *c, const struct sv_trace *t, const bool *is_left_out);
 void sv_colors_fini(struct sv_colors *c);
+/* Adds the colours to an image of their trace: there sv_colors_init() finds them, unless categories are left out. */
+void sv_colors_put(const struct sv_colors *c, struct sv_image_writer *w);
 
 static inline unsigned sv_color_number(const struct sv_colors *c, uint64_t row)
 {

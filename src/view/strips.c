@@ -45,8 +45,16 @@ struct sv_strips {
     struct strip *items;
     struct counter_block
         *counters; /* of every 256 rows of counter values; those of one track only are used */
-    size_t bytes;
+    /* What the items point into, row by row. */
+    uint32_t *orders;
+    struct line_block *blocks;
+    struct line_top *tops;
+    size_t n_orders, n_blocks, n_tops, n_counters;
+    bool is_kept; /* all of it lies in the image of the trace */
 };
+_Static_assert(sizeof(struct line_block) == 24 && sizeof(struct line_top) == 16 &&
+                   sizeof(struct counter_block) == 16,
+               "raise SV_IMAGE_VERSION");
 
 /* ---- pixels ---- */
 
@@ -106,6 +114,16 @@ static uint32_t count_before(const struct sv_strips *s, const struct strip *p, u
 
 /* ---- making ---- */
 
+static size_t blocks_of(const struct strip *p)
+{
+    return p->n_blocks ? ((size_t)p->n_blocks + 1) * p->lines : 0;
+}
+
+static size_t tops_of(const struct strip *p)
+{
+    return (size_t)(p->n_blocks / TOP) * p->lines;
+}
+
 struct by_time {
     int64_t ts_ns;
     uint32_t slice;
@@ -131,13 +149,12 @@ static void sort_members(struct sv_strips *s, struct strip *p, const struct sv_r
             all[n++] = (struct by_time){t->slices.ts_ns[i], i};
     }
     qsort(all, n, sizeof *all, compare_times);
-    p->order = sv_alloc((n + 1) * sizeof *p->order);
     for (size_t i = 0; i < n; i++)
         p->order[i] = all[i].slice;
-    s->bytes += n * sizeof *p->order;
     free(all);
 }
 
+/* How much a row needs. Its pointers are set when the sum is known. */
 static void begin_strip(struct sv_strips *s, struct strip *p, const struct sv_row_info *row)
 {
     const struct sv_trace *t = s->trace;
@@ -147,19 +164,36 @@ static void begin_strip(struct sv_strips *s, struct strip *p, const struct sv_ro
         p->n += k->end - k->first;
         p->first = k->first;
     }
-    if (row->n_members > 1 && p->n)
-        sort_members(s, p, row);
+    s->n_orders += row->n_members > 1 ? p->n : 0;
     /* Blocks of many lines are longer, so that they stay small beside their slices. */
     for (p->shift = BLOCK_MIN; 1ull << p->shift < 32ull * p->lines;)
         p->shift++;
     p->n_blocks = p->n >> p->shift;
+    s->n_blocks += blocks_of(p);
+    s->n_tops += tops_of(p);
+}
+
+static void set_pointers(struct sv_strips *s)
+{
+    uint32_t *order = s->orders;
+    struct line_block *block = s->blocks;
+    struct line_top *top = s->tops;
+    for (size_t i = 0; i < s->rows->n; i++) {
+        struct strip *p = &s->items[i];
+        bool is_ordered = s->rows->items[i].n_members > 1;
+        p->order = is_ordered && p->n ? order : NULL;
+        p->blocks = p->n_blocks ? block : NULL;
+        p->tops = p->n_blocks ? top : NULL;
+        order += is_ordered ? p->n : 0;
+        block += blocks_of(p);
+        top += tops_of(p);
+    }
 }
 
 static void make_blocks(struct sv_strips *s, struct strip *p)
 {
     const struct sv_trace *t = s->trace;
     size_t lines = p->lines;
-    p->blocks = sv_alloc((p->n_blocks + 1) * lines * sizeof *p->blocks);
     for (uint32_t b = 0; b < p->n_blocks; b++) {
         struct line_block *now = p->blocks + b * lines, *next = now + lines;
         for (size_t l = 0; l < lines; l++) {
@@ -178,13 +212,11 @@ static void make_blocks(struct sv_strips *s, struct strip *p)
             }
         }
     }
-    s->bytes += (p->n_blocks + 1) * lines * sizeof *p->blocks;
 }
 
-static void make_tops(struct sv_strips *s, struct strip *p)
+static void make_tops(struct strip *p)
 {
     size_t lines = p->lines, n = p->n_blocks / TOP;
-    p->tops = sv_alloc((n + 1) * lines * sizeof *p->tops);
     for (size_t top = 0; top < n; top++)
         for (size_t l = 0; l < lines; l++) {
             struct line_top *out = &p->tops[top * lines + l];
@@ -196,13 +228,12 @@ static void make_tops(struct sv_strips *s, struct strip *p)
                     *out = (struct line_top){in->longest_ns, in->longest};
             }
         }
-    s->bytes += n * lines * sizeof *p->tops;
 }
 
 static void make_counters(struct sv_strips *s)
 {
     const struct sv_counters *c = &s->trace->counters;
-    size_t n = (size_t)(c->n >> 8);
+    size_t n = s->n_counters;
     s->counters = sv_alloc((n + 1) * sizeof *s->counters);
     for (size_t b = 0; b < n; b++) {
         struct counter_block *out = &s->counters[b];
@@ -212,8 +243,51 @@ static void make_counters(struct sv_strips *s)
             out->max = fmax(out->max, c->value[i]);
         }
     }
-    s->bytes += n * sizeof *s->counters;
 }
+
+/* ---- strips in an image ---- */
+
+void sv_strips_put(const struct sv_strips *s, struct sv_image_writer *w)
+{
+    sv_image_add(w, "strips.orders", s->orders, s->n_orders * sizeof *s->orders, sizeof *s->orders);
+    sv_image_add(w, "strips.blocks", s->blocks, s->n_blocks * sizeof *s->blocks, sizeof *s->blocks);
+    sv_image_add(w, "strips.tops", s->tops, s->n_tops * sizeof *s->tops, sizeof *s->tops);
+    sv_image_add(w, "strips.counters", s->counters, s->n_counters * sizeof *s->counters,
+                 sizeof *s->counters);
+}
+
+/* They name slices of the trace. */
+static bool check_strips(const struct sv_strips *s)
+{
+    uint64_t n = s->trace->slices.n, bad = 0;
+    for (size_t i = 0; i < s->n_orders; i++)
+        bad |= s->orders[i] >= n;
+    for (size_t i = 0; i < s->n_blocks; i++)
+        bad |= (s->blocks[i].longest >= n) & (s->blocks[i].longest != SV_NO_ROW);
+    for (size_t i = 0; i < s->n_tops; i++)
+        bad |= (s->tops[i].longest >= n) & (s->tops[i].longest != SV_NO_ROW);
+    return !bad;
+}
+
+static bool take_strips(struct sv_strips *s)
+{
+    const struct sv_image *im = s->rows->is_kept ? sv_trace_image(s->trace) : NULL;
+    uint64_t n_orders, n_blocks, n_tops, n_counters;
+    const void *orders = sv_image_find(im, "strips.orders", sizeof *s->orders, &n_orders);
+    const void *blocks = sv_image_find(im, "strips.blocks", sizeof *s->blocks, &n_blocks);
+    const void *tops = sv_image_find(im, "strips.tops", sizeof *s->tops, &n_tops);
+    const void *counters = sv_image_find(im, "strips.counters", sizeof *s->counters, &n_counters);
+    if (!orders || !blocks || !tops || !counters || n_orders != s->n_orders ||
+        n_blocks != s->n_blocks || n_tops != s->n_tops || n_counters != s->n_counters)
+        return false;
+    s->orders = (void *)(uintptr_t)orders; /* nobody writes to strips that are made */
+    s->blocks = (void *)(uintptr_t)blocks;
+    s->tops = (void *)(uintptr_t)tops;
+    s->counters = (void *)(uintptr_t)counters;
+    return s->is_kept = check_strips(s);
+}
+
+/* ---- all ---- */
 
 struct sv_strips *sv_strips_new(const struct sv_track_rows *rows)
 {
@@ -221,12 +295,24 @@ struct sv_strips *sv_strips_new(const struct sv_track_rows *rows)
     s->rows = rows;
     s->trace = rows->trace;
     s->items = sv_alloc((rows->n + 1) * sizeof *s->items);
+    s->n_counters = (size_t)(s->trace->counters.n >> 8);
+    for (size_t i = 0; i < rows->n; i++)
+        begin_strip(s, &s->items[i], &rows->items[i]);
+    if (take_strips(s)) {
+        set_pointers(s);
+        return s;
+    }
+    s->orders = sv_alloc((s->n_orders + 1) * sizeof *s->orders);
+    s->blocks = sv_alloc((s->n_blocks + 1) * sizeof *s->blocks);
+    s->tops = sv_alloc((s->n_tops + 1) * sizeof *s->tops);
+    set_pointers(s);
     for (size_t i = 0; i < rows->n; i++) {
         struct strip *p = &s->items[i];
-        begin_strip(s, p, &rows->items[i]);
+        if (p->order)
+            sort_members(s, p, &rows->items[i]);
         if (p->n_blocks) {
             make_blocks(s, p);
-            make_tops(s, p);
+            make_tops(p);
         }
     }
     make_counters(s);
@@ -237,19 +323,20 @@ void sv_strips_free(struct sv_strips *s)
 {
     if (!s)
         return;
-    for (size_t i = 0; i < s->rows->n; i++) {
-        free(s->items[i].order);
-        free(s->items[i].blocks);
-        free(s->items[i].tops);
+    if (!s->is_kept) {
+        free(s->orders);
+        free(s->blocks);
+        free(s->tops);
+        free(s->counters);
     }
     free(s->items);
-    free(s->counters);
     free(s);
 }
 
 size_t sv_strips_bytes(const struct sv_strips *s)
 {
-    return s->bytes;
+    return s->n_orders * sizeof *s->orders + s->n_blocks * sizeof *s->blocks +
+           s->n_tops * sizeof *s->tops + s->n_counters * sizeof *s->counters;
 }
 
 /* ---- looking around ---- */
@@ -403,9 +490,10 @@ static void add_many(struct drawing *d, uint32_t from, uint32_t to)
     }
     add_slices(d, end << p->shift, to);
     for (uint32_t l = 0; l < d->n_lines; l++)
-        if (d->now[l].n)
-            d->now[l].last =
-                slice_at(p, sv_strips_last_before(d->s, d->row, d->first_line + l, to));
+        if (d->now[l].n) {
+            uint32_t last = sv_strips_last_before(d->s, d->row, d->first_line + l, to);
+            d->now[l].last = last == SV_NO_ROW ? d->now[l].longest : slice_at(p, last);
+        }
 }
 
 static struct sv_strip_item *add_item(struct sv_strip_line *line)

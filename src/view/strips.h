@@ -19,6 +19,8 @@ struct sv_strips;
 struct sv_strips *sv_strips_new(const struct sv_track_rows *rows);
 void sv_strips_free(struct sv_strips *s);
 size_t sv_strips_bytes(const struct sv_strips *s);
+/* Adds the strips to an image of their trace: there sv_strips_new() finds them. Put the rows, too. */
+void sv_strips_put(const struct sv_strips *s, struct sv_image_writer *w);
 
 /* Pixel i is [edge(i), edge(i + 1)), edge(i) = from + floor(i × (to − from) / width); from < to. */
 struct sv_pixels {

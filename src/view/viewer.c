@@ -37,6 +37,11 @@ struct sv_viewer {
         _Atomic uint64_t tab, seq;
     } tabs[TABS]; /* the newest request of each */
     pthread_mutex_t notes_lock, index_lock, report_lock;
+    pthread_t worker;
+    bool has_worker;
+    _Atomic bool is_closing;
+    void (*work)(void *ctx);
+    void *work_ctx;
     int (*report)(const char *subject, const struct sv_trace *t, size_t limit, struct sv_buf *to,
                   struct sv_err *err);
 };
@@ -259,10 +264,41 @@ static void free_shown(struct sv_shown *s)
     free(s);
 }
 
+/* ---- work beside the answers ---- */
+
+bool sv_viewer_is_closing(void *viewer)
+{
+    return atomic_load(&((struct sv_viewer *)viewer)->is_closing);
+}
+
+static void *run_work(void *viewer)
+{
+    struct sv_viewer *v = viewer;
+    v->work(v->work_ctx);
+    return NULL;
+}
+
+void sv_viewer_work(struct sv_viewer *v, void (*work)(void *ctx), void *ctx)
+{
+    v->work = work;
+    v->work_ctx = ctx;
+    v->has_worker = pthread_create(&v->worker, NULL, run_work, v) == 0;
+}
+
+void sv_viewer_put(const struct sv_viewer *v, struct sv_image_writer *w)
+{
+    sv_track_rows_put(v->shown->rows, w);
+    sv_strips_put(v->shown->strips, w);
+    sv_colors_put(&v->shown->colors, w);
+}
+
 void sv_viewer_close(struct sv_viewer *v)
 {
     if (!v)
         return;
+    atomic_store(&v->is_closing, true);
+    if (v->has_worker)
+        pthread_join(v->worker, NULL);
     sv_web_close(v->web); /* nobody asks any more */
     sv_sql_desk_free(v->desk);
     free_shown(v->shown);

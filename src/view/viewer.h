@@ -12,7 +12,7 @@
 
 #include "core/base/buf.h"
 #include "core/base/report.h"
-#include "model/trace.h"
+#include "model/image.h"
 
 struct sv_viewer;
 
@@ -49,5 +49,10 @@ struct sv_viewer_trace {
 /* What was shown before is not used any more when it returns. */
 void sv_viewer_show(struct sv_viewer *v, const struct sv_trace *t,
                     const struct sv_viewer_trace *about);
+/* Adds what was made for showing the trace to an image of it, so that it is not made again. */
+void sv_viewer_put(const struct sv_viewer *v, struct sv_image_writer *w);
+/* Does something in a thread of its own, once. It looks now and then whether the viewer is being closed, which waits for it. */
+void sv_viewer_work(struct sv_viewer *v, void (*work)(void *ctx), void *ctx);
+bool sv_viewer_is_closing(void *viewer);
 
 #endif

@@ -281,6 +281,19 @@ def cut():
         f.write(data)
 
 
+def picture():
+    """All rows of the trace at several zooms, as bytes."""
+    trace = ask("/api/trace")
+    sys.stdout.write(json.dumps(trace["rows"]) + json.dumps(trace["notes"]))
+    first, last = int(trace["first"]), int(trace["last"]) + 1
+    rows = [[r["id"], 0, r["lines"]] for r in trace["rows"]]
+    for zoom in (1, 7, 50):
+        q = {"from": str(first), "to": str(first + max((last - first) // zoom, 40)), "width": 300, "left": 0, "right": 300, "rows": rows}
+        status, data, _ = call("POST", "/api/window", q)
+        assert status == 200, data[:200]
+        sys.stdout.write(data.hex())
+
+
 def sides():
     trace = ask("/api/trace")
     assert trace["compared"] and len(trace["files"]) == 2
