@@ -137,9 +137,11 @@ async function measureSlowLink(browser, file, label) {
   const url = new URL(viewer.url);
   const server = await slowLink(Number(url.port), 20, 2500);
   const page = await browser.page();
-  const sizes = [];
+  const sizes = [], asked = new Map();
   page.event = ((event) => (method, params) => {
     if (method === 'Network.loadingFinished') sizes.push(params.encodedDataLength);
+    if (process.env.VIEW_SIZES && method === 'Network.loadingFinished' && params.encodedDataLength > 120000) console.error(params.encodedDataLength, asked.get(params.requestId));
+    if (method === 'Network.requestWillBeSent') asked.set(params.requestId, `${params.request.url} ${params.request.postData || ''}`.slice(0, 400));
     event.call(page, method, params);
   })(page.event);
   await page.goto(`http://127.0.0.1:${server.address().port}/${url.hash}`);
@@ -171,6 +173,18 @@ async function measureFollow(browser) {
   figure('view_follow_age_p95', ages.sort((a, b) => a - b)[Math.floor(ages.length * 0.95)], 'ms');
 }
 
+const close = (page) => browser.send('Target.closeTarget', { targetId: page.targetId });
+
+/** The tab in a browser of its own, after it was used. */
+async function measureTab(file, label, empty) {
+  const other = await Browser.launch(fs.mkdtempSync(`${folder}/tab-`));
+  const { viewer, page } = await openFile(other, file);
+  for (const key of ['w', 'd', 's']) await hold(page, key);
+  figure(`view_${label}_tab`, await memory(other) - empty, 'MB above an empty tab');
+  await other.close();
+  await stop(viewer);
+}
+
 const browser = await Browser.launch(fs.mkdtempSync(`${folder}/profile-`));
 try {
   const empty = await emptyTab();
@@ -178,7 +192,10 @@ try {
     const [label, file] = item.split('=');
     const opened = [];
     for (let i = 0; i < 3; i++) {
-      if (i) await stop(opened[i - 1].viewer);
+      if (i) {
+        await close(opened[i - 1].page);
+        await stop(opened[i - 1].viewer);
+      }
       opened.push(await openFile(browser, file));
     }
     const { viewer, page } = opened[2];
@@ -187,8 +204,9 @@ try {
     await holds(page, label);
     await measureSearch(page, label);
     await measureArea(page, label);
-    figure(`view_${label}_tab`, await memory(browser) - empty, 'MB above an empty tab');
+    await close(page);
     await stop(viewer);
+    await measureTab(file, label, empty);
   }
   const [label, file] = files[files.length - 1].split('=');
   await measureSlowLink(browser, file, label);

@@ -8,7 +8,7 @@ const KEEP = 3;
 const MOST_PIXELS = 8192;
 const IN_FLIGHT = 4;
 const CELLS_NEAR = 160000; // lines × pixels of one request
-const CELLS_FAR = 20000; // the same through a slow link: about 110 kB compressed at worst
+const CELLS_FAR = 12000; // the same through a slow link: about 110 kB compressed at worst
 
 const sameWindow = (a, b) => a.from === b.from && a.to === b.to && a.width === b.width;
 
