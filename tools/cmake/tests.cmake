@@ -4,6 +4,7 @@ add_custom_target(tests)
 add_custom_target(benches)
 add_custom_target(stress_programs) # what tests/stress/*.sh run; part of tests
 add_custom_target(system_programs) # and tests/system/*.sh
+add_custom_target(fuzz_targets)    # what tools/fuzz runs; part of tests
 add_dependencies(tests stress_programs system_programs)
 
 # sv_test_program(<target> <folder in the binary directory> <sources…>)
@@ -33,8 +34,9 @@ foreach(source ${sources})
   else()
     target_sources(${name} PRIVATE tests/harness/fuzz_main.c)
   endif()
-  add_dependencies(tests ${name})
+  add_dependencies(fuzz_targets ${name})
 endforeach()
+add_dependencies(tests fuzz_targets)
 
 # sv_sdk_program(<target> <folder in the binary directory> <sources…>): stands on libstave.so, as users do.
 function(sv_sdk_program target folder)
