@@ -23,12 +23,16 @@ add_dependencies(tests unit)
 
 # With libFuzzer in the fuzz preset; elsewhere a small driver replays the files given to it.
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_*.c)
+find_program(SV_LLD ld.lld)
 foreach(source ${sources})
   get_filename_component(name ${source} NAME_WE)
   sv_test_program(${name} tests/fuzz ${source} tests/harness/shape_check.c)
   target_link_libraries(${name} PRIVATE sv_server)
   if(SV_FUZZ)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    if(SV_LLD) # libFuzzer looks at the counters of all code after each input: only of what can be reached
+      target_link_options(${name} PRIVATE -fuse-ld=lld -Wl,--gc-sections)
+    endif()
     # The checks and mutators of the target are not what is covered.
     set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -fno-sanitize=fuzzer-no-link)
   else()
