@@ -143,7 +143,7 @@ static void add_edge(struct sv_tracks *t, const struct sv_tracks_input *in, uint
     struct sv_track_edge *e = &t->edges[t->n_edges++];
     uint64_t number = rec[1 + s->track_at];
     *e = (struct sv_track_edge){.pos = pos,
-                                .ns = ns,
+                                .ns = ns < SV_LANE_NEVER ? ns : SV_LANE_NEVER - 1,
                                 .context = s->owner_at ? rec[1 + s->owner_at] : 1,
                                 .track = sv_drain_track(in->names, number),
                                 .number = (uint32_t)number,
