@@ -67,7 +67,7 @@ bench: ## measures and compares with the budgets
 .PHONY: fuzz
 fuzz: ## fuzzes each target for FUZZ_SECONDS (T=WORD: only targets with WORD in their name)
 	@tools/install-deps fuzz
-	@tools/build fuzz tests
+	@tools/build fuzz fuzz_targets
 	@tools/fuzz --seconds=$(FUZZ_SECONDS) $(T)
 
 .PHONY: lint format

@@ -5,6 +5,8 @@
  * costs five times the faults that it saves, and how often that happens depends on the machine's last seconds. */
 #include "core/base/block.h"
 
+#include "core/base/mem.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +17,16 @@
 #define USE_HEAP 1
 #endif
 #endif
-#ifdef __SANITIZE_ADDRESS__
+#if defined __SANITIZE_ADDRESS__ || \
+    defined SV_FUZZ /* for each input anew: the heap takes less time */
+#undef USE_HEAP
 #define USE_HEAP 1
 #endif
 #ifndef USE_HEAP
 #define USE_HEAP 0
 #endif
 
-#define PAGE ((size_t)4096)
+#define PAGE SV_TABLE((size_t)4096, (size_t)64)
 
 static void *resize_heap(void *at, size_t old, size_t bytes)
 {

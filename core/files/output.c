@@ -31,7 +31,7 @@
 #include <zstd.h>
 #endif
 
-#define BUF_BYTES    ((size_t)256 << 10)
+#define BUF_BYTES    SV_TABLE((size_t)256 << 10, (size_t)8 << 10)
 #define PACKED_BYTES ((size_t)128 << 10)
 #define GZIP_LEVEL   6
 #define ZSTD_LEVEL   3

@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-#define BLOCK_ARGS 4096u
+#define BLOCK_ARGS SV_TABLE(4096u, 128u)
 
 void sv_batch_init(struct sv_batch *b)
 {

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 
 #define NO_LANE SV_LANE_NONE
+/* How many lanes a file may have had is said by bytes that another process wrote, and every row has to leave them out: so many in all. */
+#define UNKNOWN_MAX SV_TABLE(1u << 17, 1u << 9)
 
 const struct sv_lane_policy sv_lanes_by_begin = {SV_LANES_BY_BEGIN, UINT32_MAX, false};
 const struct sv_lane_policy sv_lanes_by_end = {SV_LANES_BY_END, 64, true};
@@ -561,6 +563,8 @@ static bool fits_open(const struct sv_lane_open *top, const struct sv_lane_slice
 
 static uint32_t add_loose(struct sv_lanes *l, struct sv_lane_row *r)
 {
+    if (r->n < l->n_unknown && l->n_left_out++ >= UNKNOWN_MAX)
+        return NO_LANE;
     uint32_t lane = add_lane(l, r);
     if (lane < l->n_unknown)
         past_of(l, r, lane);
@@ -582,7 +586,7 @@ static uint32_t loose_lane(struct sv_lanes *l, struct sv_lane_row *r, const stru
         return quiet;
     while (r->n < r->policy->most) {
         uint32_t lane = add_loose(l, r);
-        if (lane >= l->n_unknown || w->begin_ns > l->known_from_ns)
+        if (lane == NO_LANE || lane >= l->n_unknown || w->begin_ns > l->known_from_ns)
             return lane;
     }
     return NO_LANE;
@@ -625,7 +629,8 @@ struct sv_lane_loose *sv_lane_place_at(struct sv_lanes *l, struct sv_lane_row *r
                                        const struct sv_lane_slice *s, uint32_t lane)
 {
     while (r->n <= lane)
-        add_loose(l, r);
+        if (add_loose(l, r) == NO_LANE)
+            return NULL;
     return push_loose(l, r, lane, s);
 }
 

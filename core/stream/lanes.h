@@ -88,7 +88,8 @@ struct sv_lanes {
     /* Loose rows that continue from a file: what is on its first lanes up to this time is not known here. */
     int64_t known_from_ns;
     uint32_t n_unknown;
-    uint32_t n_most; /* lanes of the loose row that has most */
+    uint64_t n_left_out; /* lanes of all rows that were made below n_unknown */
+    uint32_t n_most;     /* lanes of the loose row that has most */
     uint64_t n_sources;
     size_t past_bytes;
 };
@@ -169,7 +170,8 @@ void sv_lanes_free(struct sv_lanes *l);
 #define SV_LANE_NONE UINT32_MAX
 struct sv_lane_loose *sv_lane_place(struct sv_lanes *l, struct sv_lane_row *r,
                                     const struct sv_lane_slice *s, uint32_t *lane);
-/* The same on a lane that is known: of a slice that was placed before a source went on from its file. */
+/* The same on a lane that is known: of a slice that was placed before a source went on from its file. NULL: there are
+ * too many. */
 struct sv_lane_loose *sv_lane_place_at(struct sv_lanes *l, struct sv_lane_row *r,
                                        const struct sv_lane_slice *s, uint32_t lane);
 /* What lies in `o`, began before end_ns and has no end yet: the uppermost, NULL: nothing. It must leave the lane first. *n: how many. */

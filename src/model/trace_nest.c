@@ -20,6 +20,7 @@ struct nester {
     struct sv_trace *trace;
     struct sv_block stack; /* rows */
     uint32_t *level;       /* the last row of each depth, edges only */
+    size_t n_levels;
 };
 
 static void set_parent(struct nester *e, struct sv_trace_track *track, uint32_t row,
@@ -37,9 +38,24 @@ static void set_parent(struct nester *e, struct sv_trace_track *track, uint32_t 
         track->depth_max = depth;
 }
 
+/* Room for the depths of a track; what other tracks left there is not needed. */
+static void reserve_levels(struct nester *e, const struct sv_trace_track *track)
+{
+    const uint16_t *depth = e->trace->slices.depth;
+    size_t deepest = 0;
+    for (uint32_t row = track->first; row < track->end; row++)
+        deepest = depth[row] > deepest ? depth[row] : deepest;
+    if (deepest < e->n_levels)
+        return;
+    free(e->level);
+    e->n_levels = 2 * deepest + 64;
+    e->level = sv_alloc(e->n_levels * sizeof *e->level);
+}
+
 static void nest_edges(struct nester *e, struct sv_trace_track *track)
 {
     struct sv_slices *s = &e->trace->slices;
+    reserve_levels(e, track);
     for (uint32_t row = track->first; row < track->end; row++) {
         uint16_t depth = s->depth[row];
         set_parent(e, track, row, depth ? e->level[depth - 1] : SV_NO_ROW);
@@ -159,7 +175,6 @@ static bool nest_all(struct sv_trace *t)
         return true;
     if (!sv_table_add_column(&t->impl->slices, t->slices.n, &t->impl->places))
         return false;
-    e.level = sv_alloc((UINT16_MAX + 1) * sizeof *e.level);
     for (uint32_t k = 0; ok && k < t->n_tracks; k++) {
         if (t->tracks[k].has_edges)
             nest_edges(&e, &t->tracks[k]);

@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-#define FIRST_ROWS ((size_t)1024)
+#define FIRST_ROWS SV_TABLE((size_t)1024, (size_t)16)
 
 static void set_pointer(struct sv_table *b, size_t column)
 {

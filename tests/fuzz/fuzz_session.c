@@ -12,12 +12,22 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { TICKS = 4, SLICES = 4, TEXT = 48 };
 
-static char dir[64], client[80];
+/* The files stay from input to input, and those of fixed sizes mapped: making them would be most of the work. */
+struct folder {
+    char path[80];
+    int names;
+    uint8_t *session, *ring;
+};
+
+static struct folder dir, client;
+static char aside[80]; /* where the client's folder is while there is no client */
+static bool has_client = true;
 
 static void remove_files(const char *folder)
 {
@@ -27,34 +37,59 @@ static void remove_files(const char *folder)
         snprintf(path, sizeof path, "%s/%s", folder, files[i]);
         unlink(path);
     }
+    rmdir(folder);
 }
 
 static void remove_dirs(void)
 {
-    remove_files(client);
-    remove_files(dir);
-    rmdir(client);
-    rmdir(dir);
+    remove_files(has_client ? client.path : aside);
+    remove_files(dir.path);
+}
+
+static int make_file(const struct folder *f, const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", f->path, name);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert(fd >= 0);
+    return fd;
+}
+
+static uint8_t *map_file(const struct folder *f, const char *name, size_t size)
+{
+    int fd = make_file(f, name);
+    assert(ftruncate(fd, (off_t)size) == 0);
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert(at != MAP_FAILED);
+    close(fd);
+    return at;
+}
+
+static void make_folder(struct folder *f)
+{
+    f->session = map_file(f, "session", SV_SESSION_BYTES);
+    f->names = make_file(f, "names");
+    f->ring = map_file(f, "ring.0", SV_PAGE + SV_RING_BYTES_MIN);
 }
 
 static void make_dirs(void)
 {
     const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-    snprintf(dir, sizeof dir, "%s/stave-fuzz-XXXXXX", base);
-    assert(mkdtemp(dir));
-    snprintf(client, sizeof client, "%s/1-a", dir);
-    assert(mkdir(client, 0700) == 0);
+    snprintf(dir.path, sizeof dir.path, "%s/stave-fuzz-XXXXXX", base);
+    assert(mkdtemp(dir.path));
+    snprintf(client.path, sizeof client.path, "%.60s/1-a", dir.path);
+    snprintf(aside, sizeof aside, "%.60s-aside", dir.path);
+    assert(mkdir(client.path, 0700) == 0);
     atexit(remove_dirs);
+    make_folder(&dir);
+    make_folder(&client);
 }
 
-/* The files stay from input to input: making them is most of the work. */
-static void put_file(const char *folder, const char *name, const void *bytes, size_t n, off_t size)
+static void set_client(bool is_there)
 {
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    assert(fd >= 0 && write(fd, bytes, n) == (ssize_t)n && ftruncate(fd, size) == 0);
-    close(fd);
+    if (is_there != has_client)
+        assert(rename(has_client ? client.path : aside, is_there ? client.path : aside) == 0);
+    has_client = is_there;
 }
 
 static void take(struct section *s, void *to, size_t n)
@@ -73,7 +108,7 @@ static void take_text(struct section *s, char *to, size_t n)
     memcpy(to, begin, n < TEXT ? n : TEXT);
 }
 
-static void put_session(const char *folder, struct section s)
+static void put_session(struct folder *to, struct section s)
 {
     struct sv_session_file f = {0};
     take(&s, &f, offsetof(struct sv_session_file, ticks) + TICKS * sizeof f.ticks[0]);
@@ -86,32 +121,31 @@ static void put_session(const char *folder, struct section s)
     f.process.start_ticks = 0;
     f.process.pid_namespace = 0;
     f.n_rings &= 3; /* thousands that are missing take time and show nothing */
-    put_file(folder, "session", &f, sizeof f, SV_SESSION_BYTES);
+    memcpy(to->session, &f, sizeof f);
 }
 
-static void put_ring(const char *folder, struct section head, struct section records)
+static void put_ring(struct folder *to, struct section head, struct section records)
 {
-    static alignas(SV_PAGE) uint8_t bytes[SV_PAGE + SV_RING_BYTES_MIN];
-    struct sv_ring *r = (struct sv_ring *)(void *)bytes;
-    memset(bytes, 0, sizeof bytes);
+    struct sv_ring *r = (struct sv_ring *)(void *)to->ring;
+    memset(to->ring, 0, SV_PAGE + SV_RING_BYTES_MIN);
     take(&head, r, offsetof(struct sv_ring, mark));
     for (int i = 0; i < 2; i++)
         take(&head, &r->mark[i],
              offsetof(struct sv_mark, slices) + SLICES * sizeof r->mark[i].slices[0]);
-    take(&records, bytes + SV_PAGE, SV_RING_BYTES_MIN);
+    take(&records, to->ring + SV_PAGE, SV_RING_BYTES_MIN);
     r->magic = SV_RING_MAGIC;
     r->version = SV_LAYOUT_VERSION;
     r->size = SV_RING_BYTES_MIN;
-    put_file(folder, "ring.0", bytes, sizeof bytes, sizeof bytes);
 }
 
-static void put_all(const char *folder, struct section *rest)
+static void put_all(struct folder *to, struct section *rest)
 {
-    put_session(folder, take_section(rest));
+    put_session(to, take_section(rest));
     struct section names = take_section(rest);
-    put_file(folder, "names", names.bytes, names.len, (off_t)names.len);
+    assert(pwrite(to->names, names.bytes, names.len, 0) == (ssize_t)names.len);
+    assert(ftruncate(to->names, (off_t)names.len) == 0);
     struct section head = take_section(rest);
-    put_ring(folder, head, take_section(rest));
+    put_ring(to, head, take_section(rest));
 }
 
 static void recover(void)
@@ -123,7 +157,7 @@ static void recover(void)
     struct sv_dict *dict = sv_dict_new();
     sv_report_init(&report);
     struct sv_trace *trace = sv_trace_new(dict, &report, (size_t)256 << 20);
-    assert(sv_abandoned_look(dir, &d, &err) == 0);
+    assert(sv_abandoned_look(dir.path, &d, &err) == 0);
     assert(strlen(d.session.out) < sizeof d.session.out);
     assert(sv_abandoned_source(&d, dict, &report, &source, &err) == 0);
     read_all(source, trace, NULL);
@@ -137,13 +171,12 @@ static void recover(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct section rest = {data, size};
-    if (!dir[0])
+    if (!dir.path[0])
         make_dirs();
-    put_all(dir, &rest);
-    if (rest.len > 0)
-        put_all(client, &rest);
-    else
-        remove_files(client);
+    put_all(&dir, &rest);
+    set_client(rest.len > 0);
+    if (has_client)
+        put_all(&client, &rest);
     recover();
     return 0;
 }

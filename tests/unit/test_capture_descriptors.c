@@ -333,7 +333,7 @@ TEST(what_waits_for_a_lost_close_is_dropped)
     put_open(k, OTHER, 10011, 10020, "/b", 3, 0);
     put_read(k, LEADER, 9999, 10030, 3, 0);
     CHECK_STR_EQ(seen(k), "close /a, openat /b, read /a");
-    held = p->open.fds[3].file;
+    held = sv_fd_at(p, 3)->file;
     CHECK(held && held->refs == 1);
     kbench_free(k);
 }
@@ -370,5 +370,39 @@ TEST(a_relative_path_starts_where_the_descriptor_was)
     struct sv_wire_call c = call_of(LEADER, SYS_openat, 30, 50, 4, 3);
     kbench_put(k, 0, &c, sizeof c, "leaf", 5, 0);
     CHECK_STR_EQ(seen(k), "openat /dir/leaf");
+    kbench_free(k);
+}
+
+static size_t pages_of(const struct sv_proc *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->open.n_pages; i++)
+        n += p->open.pages[i] != NULL;
+    return n;
+}
+
+/* A process has the highest number that there is, and its child: what is kept is of those that are open. */
+TEST(high_descriptors_take_no_memory_for_those_below)
+{
+    struct kbench *k = kbench_new(NULL);
+    put_open(k, LEADER, 10, 20, "/low", 3, 0);
+    put_open(k, LEADER, 21, 30, "/high", SV_FDS_MAX - 1, 0);
+    put_open(k, LEADER, 31, 40, "/beyond", SV_FDS_MAX, 0);
+    kbench_round(k, UINT64_MAX);
+    struct sv_tree *t = sv_decode_tree(k->decode);
+    struct sv_proc *p = sv_tree_find(t, 10), child = {0};
+    REQUIRE(p);
+    CHECK_UINT_EQ(pages_of(p), 2);
+    CHECK(sv_fd_at(p, 3)->file && sv_fd_at(p, SV_FDS_MAX - 1)->file);
+    CHECK(!sv_fd_at(p, SV_FDS_MAX) && !sv_fd_at(p, -1) && !sv_fd_at(p, 5000));
+    sv_fds_copy(t, &child, p);
+    CHECK_UINT_EQ(pages_of(&child), 2);
+    CHECK(sv_fd_at(&child, SV_FDS_MAX - 1)->file == sv_fd_at(p, SV_FDS_MAX - 1)->file);
+    sv_fds_clear(t, &child);
+    struct sv_wire_call c = call_of(LEADER, SYS_close_range, 50, 60, 4, 0);
+    c.aux = UINT32_MAX;
+    put(k, c);
+    kbench_round(k, UINT64_MAX);
+    CHECK(sv_fd_at(p, 3)->file && !sv_fd_at(p, SV_FDS_MAX - 1)->file);
     kbench_free(k);
 }

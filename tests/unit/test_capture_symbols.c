@@ -131,3 +131,25 @@ TEST(a_sample_is_an_instant_with_a_stack)
     CHECK_UINT_EQ(sv_decode_malformed(k->decode), 1);
     kbench_free(k);
 }
+
+/* Bytes that were recorded elsewhere: this machine's kernel and the process that has the number here say nothing about them. */
+TEST(recorded_samples_get_no_names_of_this_machine)
+{
+    struct kbench *k = kbench_new(NULL);
+    struct stack_record r = {.sample = {.head = {.kind = SV_WIRE_SAMPLE,
+                                                 .tgid = (uint32_t)getpid(),
+                                                 .tid = (uint32_t)getpid(),
+                                                 .what = 1,
+                                                 .ts_ns = (uint64_t)now_ns()},
+                                        .n_user = 1},
+                             .frames = {(uint64_t)(uintptr_t)&kbench_new}};
+    kbench_put(k, 0, &r, sizeof r.sample + 8, NULL, 0, 0);
+    r.sample.n_user = 0;
+    r.sample.n_kernel = 1;
+    r.frames[0] = UINT64_MAX; /* behind the last symbol, which would be its name */
+    kbench_put(k, 0, &r, sizeof r.sample + 8, NULL, 0, 0);
+    CHECK_UINT_EQ(kbench_round(k, UINT64_MAX), 2);
+    CHECK(strstr(k->text, "instant /samples [unknown] cpu=1"));
+    CHECK(strstr(k->text, "instant /samples [kernel] cpu=1"));
+    kbench_free(k);
+}

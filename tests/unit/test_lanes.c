@@ -169,6 +169,28 @@ TEST(lanes_of_a_file_that_goes_on_are_not_known)
     sv_dict_free(r.dict);
 }
 
+/* The number comes from another process: it must not be multiplied by that of the rows. */
+TEST(lanes_that_are_not_known_have_a_limit)
+{
+    struct rig r;
+    size_t n_lanes = 0, n_refused = 0;
+    open_rig(&r);
+    r.lanes->n_unknown = 40000;
+    r.lanes->known_from_ns = INT64_MAX;
+    for (uint32_t i = 1; i <= 8; i++) {
+        struct sv_lane_slice s = {.begin_ns = 900, .end_ns = 1000, .owner = 1};
+        r.row = sv_lanes_row(r.lanes, sv_dict_process(r.dict, 0, i), &sv_lanes_any);
+        if (i % 2)
+            n_refused += place(&r, s, NULL) == SV_LANE_NONE;
+        else
+            n_refused += sv_lane_place_at(r.lanes, r.row, &s, 39999) == NULL;
+        n_lanes += r.row->n;
+    }
+    CHECK_UINT_EQ(n_refused, 5);
+    CHECK(n_lanes < 1 << 18);
+    sv_dict_free(r.dict);
+}
+
 /* ---- the law ---- */
 
 struct edge {

@@ -152,6 +152,28 @@ TEST(damaged_hierarchies_are_repaired)
     done(&r, &f);
 }
 
+/* Uuids of a file may be those that Stave gives: here a process has its thread's. */
+TEST(a_process_with_the_uuid_of_its_thread_is_not_its_own_parent)
+{
+    struct file f;
+    struct read r;
+    file_init(&f);
+    descriptor(&f, sv_uuid_thread(0, 7, 9), 0, "both");
+    process_part(&f, 7, "p");
+    descriptor_end(&f);
+    packet(&f, 1);
+    size_t t = open_message(&f, SV_PF_PACKET_THREAD_DESCRIPTOR);
+    u64(&f, SV_PF_THREAD_PID, 7);
+    u64(&f, SV_PF_THREAD_TID, 9);
+    close_message(&f, t);
+    end(&f);
+    read_file(&r, &f);
+    check_finding(&r, SV_DAMAGE, "track is its own ancestor", 1, -1);
+    for (sv_track i = 1; i < r.dict->n_tracks; i++)
+        CHECK(r.dict->tracks[i].parent != i);
+    done(&r, &f);
+}
+
 TEST(events_without_a_track_are_on_their_thread_or_the_default_track)
 {
     struct file f;

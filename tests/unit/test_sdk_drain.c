@@ -197,6 +197,22 @@ TEST(damaged_records_end_their_ring_with_a_finding)
     }
 }
 
+/* What was read before the damage stays: the next round does not go back behind it. */
+TEST(time_does_not_go_back_after_damage)
+{
+    static struct bench t;
+    open_bench(&t);
+    uint64_t words[] = {SV_WORD(1, STAVE_KIND_BEGIN, 0, 2), 500, SV_WORD(0, STAVE_KIND_END, 0, 2),
+                        600, SV_WORD(1, STAVE_KIND_BEGIN, 0, 1) /* too short */};
+    put(&t, words, TEST_COUNT(words));
+    CHECK_INT_EQ(pull(&t), 2);
+    CHECK_UINT_EQ(sv_report_count(&t.report, SV_DAMAGE), 1);
+    put(&t, words, 2);
+    CHECK_INT_EQ(pull(&t), 1);
+    CHECK_INT_EQ(t.batch.events[0].ts_ns, 600);
+    close_bench(&t);
+}
+
 TEST(a_record_ends_where_the_ring_was_committed)
 {
     static struct bench t; /* aligned as rings are, more than ASan does for the stack */

@@ -1,6 +1,7 @@
 # Flags of all our code, in one interface library: sv_flags. Nothing here reaches users of the installed library.
 
 option(SV_WERROR "warnings are errors" ON)
+option(SV_SANITIZE_TRAP "a finding of UBSan ends the program by SIGILL, without its runtime library" OFF)
 option(SV_FUZZ "fuzz targets are libFuzzer programs (needs clang)" OFF)
 option(SV_COUNT "the program counts the blocks that it runs: tests/harness/count.c" OFF)
 set(SV_SANITIZE "" CACHE STRING "comma-separated sanitizers for everything, e.g. address,undefined")
@@ -45,6 +46,10 @@ target_link_options(sv_flags INTERFACE -Wl,-z,relro,-z,now -Wl,--as-needed)
 if(SV_SANITIZE)
   target_compile_options(sv_flags INTERFACE -fsanitize=${SV_SANITIZE} -fno-sanitize-recover=all)
   target_link_options(sv_flags INTERFACE -fsanitize=${SV_SANITIZE})
+  if(SV_SANITIZE_TRAP)
+    target_compile_options(sv_flags INTERFACE -fsanitize-trap=undefined)
+    target_link_options(sv_flags INTERFACE -fsanitize-trap=undefined)
+  endif()
 elseif(SV_WERROR) # instrumented code confuses the compiler's flow analysis: there warnings are no errors
   target_compile_options(sv_flags INTERFACE -Werror)
 endif()

@@ -4,6 +4,7 @@ add_custom_target(tests)
 add_custom_target(benches)
 add_custom_target(stress_programs) # what tests/stress/*.sh run; part of tests
 add_custom_target(system_programs) # and tests/system/*.sh
+add_custom_target(fuzz_targets)    # what tools/fuzz runs; part of tests
 add_dependencies(tests stress_programs system_programs)
 
 # sv_test_program(<target> <folder in the binary directory> <sources…>)
@@ -22,19 +23,24 @@ add_dependencies(tests unit)
 
 # With libFuzzer in the fuzz preset; elsewhere a small driver replays the files given to it.
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_*.c)
+find_program(SV_LLD ld.lld)
 foreach(source ${sources})
   get_filename_component(name ${source} NAME_WE)
   sv_test_program(${name} tests/fuzz ${source} tests/harness/shape_check.c tests/harness/images.c tests/harness/gen_events.c)
   target_link_libraries(${name} PRIVATE sv_server)
   if(SV_FUZZ)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    if(SV_LLD) # libFuzzer looks at the counters of all code after each input: only of what can be reached
+      target_link_options(${name} PRIVATE -fuse-ld=lld -Wl,--gc-sections)
+    endif()
     # The checks and mutators of the target are not what is covered.
     set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -fno-sanitize=fuzzer-no-link)
   else()
     target_sources(${name} PRIVATE tests/harness/fuzz_main.c)
   endif()
-  add_dependencies(tests ${name})
+  add_dependencies(fuzz_targets ${name})
 endforeach()
+add_dependencies(tests fuzz_targets)
 
 # sv_sdk_program(<target> <folder in the binary directory> <sources…>): links libstave.so, as users do.
 function(sv_sdk_program target folder)

@@ -303,8 +303,12 @@ static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_r
     return true;
 }
 
-static void damaged(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b)
+/* `last`: the time of what was read before it, which later records do not come before. */
+static void damaged(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b, uint64_t pos,
+                    int64_t last)
 {
+    r->pos = pos;
+    r->last_ns = last;
     sv_report_add(d->source.report, SV_DAMAGE, "damaged ring record", 1, (int64_t)r->pos,
                   "ring %zu: the rest of it is not read", (size_t)(r - d->rings));
     r->pos = r->stop = r->end;
@@ -371,8 +375,7 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
         unsigned kind = sv_word_kind(word);
         struct sv_event *e = &b->events[b->n++];
         if (bytes < SV_RECORD_HEAD || bytes > end - pos || bytes > SV_RECORD_BYTES_MAX) {
-            r->pos = pos;
-            damaged(d, r, b);
+            damaged(d, r, b, pos, last);
             return;
         }
         if (bytes > v.end - pos) { /* the window ends inside it */
@@ -416,8 +419,7 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
             break;
         }
         if (planned == HAS_CHANGED || !long_event(d, b, r, e, rec, bytes, edge)) {
-            r->pos = pos;
-            damaged(d, r, b);
+            damaged(d, r, b, pos, last);
             return;
         }
         pos += bytes;

@@ -103,6 +103,8 @@ static void reopen(struct sv_tracks *t, const struct sv_drain_names *names,
     struct sv_lane_row *row =
         sv_lanes_row(t->lanes, sv_drain_track(names, s->track), &sv_lanes_any);
     struct sv_lane_loose *o = sv_lane_place_at(t->lanes, row, &slice, s->lane);
+    if (!o)
+        return;
     o->id = s->id;
     o->context = s->owner;
     o->number = s->track;
@@ -118,7 +120,7 @@ void sv_tracks_resume(struct sv_tracks *t, const struct sv_drain_names *names,
     uint32_t n = mark->n_slices < SV_MARK_SLICES ? mark->n_slices : SV_MARK_SLICES;
     uint32_t n_lanes = mark->n_lanes;
     int64_t until_ns = mark->n_slices > SV_MARK_SLICES ? INT64_MAX : mark->until_ns;
-    if (n_lanes > OPEN_MAX)
+    if (n_lanes > sv_lanes_any.most)
         return; /* damaged */
     if (n_lanes > l->n_unknown)
         l->n_unknown = n_lanes;
@@ -141,7 +143,7 @@ static void add_edge(struct sv_tracks *t, const struct sv_tracks_input *in, uint
     struct sv_track_edge *e = &t->edges[t->n_edges++];
     uint64_t number = rec[1 + s->track_at];
     *e = (struct sv_track_edge){.pos = pos,
-                                .ns = ns,
+                                .ns = ns < SV_LANE_NEVER ? ns : SV_LANE_NEVER - 1,
                                 .context = s->owner_at ? rec[1 + s->owner_at] : 1,
                                 .track = sv_drain_track(in->names, number),
                                 .number = (uint32_t)number,

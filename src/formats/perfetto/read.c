@@ -24,7 +24,7 @@
 #endif
 
 #define BATCH_FULL   (SV_BATCH - 16) /* one packet may give several events */
-#define UNPACK_BYTES ((size_t)1 << 20)
+#define UNPACK_BYTES SV_TABLE((size_t)1 << 20, (size_t)4 << 10)
 #define RESYNC_MAX   ((size_t)1 << 20) /* a longer packet is not believed while searching */
 #define RESYNC_CHAIN 3                 /* packets in a row that make a place believable */
 #define HEADER_MAX   11

@@ -50,6 +50,22 @@ struct sv_pf_track *sv_pf_track_at(struct sv_pf *r, uint64_t uuid)
     return t;
 }
 
+/* No track is its own ancestor, whatever uuids the file has: they may be those that Stave gives to processes and threads. */
+static void set_parent(struct sv_pf *r, sv_track track, sv_track parent)
+{
+    sv_track up = parent;
+    unsigned steps = 0;
+    while (up && up != track && ++steps < SV_PF_ANCESTORS_MAX)
+        up = r->dict->tracks[up].parent;
+    if (up) {
+        sv_pf_damage(r, up == track ? "track is its own ancestor" : "tracks nested too deeply",
+                     "uuid %llu is put on the top level",
+                     (unsigned long long)r->dict->tracks[track].uuid);
+        parent = 0;
+    }
+    r->dict->tracks[track].parent = parent;
+}
+
 struct sv_pf_track *sv_pf_process(struct sv_pf *r, int64_t pid)
 {
     struct sv_pf_machine *m = r->seq->machine;
@@ -68,7 +84,7 @@ struct sv_pf_track *sv_pf_thread(struct sv_pf *r, int64_t pid, int64_t tid)
     if (is_new) {
         sv_track process = sv_pf_process(r, pid)->track;
         struct sv_pf_track *t = wrap(r, 0, sv_dict_thread(r->dict, m->space, pid, tid));
-        r->dict->tracks[t->track].parent = process; /* the one that a descriptor named, if any */
+        set_parent(r, t->track, process); /* the one that a descriptor named, if any */
         *slot = (uint64_t)(uintptr_t)t;
     }
     return (struct sv_pf_track *)(uintptr_t)*slot;
@@ -140,20 +156,6 @@ static sv_str join(struct sv_pf *r, struct sv_pf_blob message, uint32_t field, c
         n += more;
     }
     return sv_dict_str(r->dict, text, n);
-}
-
-static void set_parent(struct sv_pf *r, struct sv_pf_track *t, sv_track parent)
-{
-    sv_track up = parent;
-    unsigned steps = 0;
-    while (up && up != t->track && ++steps < SV_PF_ANCESTORS_MAX)
-        up = r->dict->tracks[up].parent;
-    if (up) {
-        sv_pf_damage(r, up == t->track ? "track is its own ancestor" : "tracks nested too deeply",
-                     "uuid %llu is put on the top level", (unsigned long long)t->uuid);
-        parent = 0;
-    }
-    r->dict->tracks[t->track].parent = parent;
 }
 
 /* ---- descriptors ---- */
@@ -403,7 +405,7 @@ static struct sv_pf_track *claim(struct sv_pf *r, uint64_t uuid, struct sv_map *
     if (known && known->uuid == 0 && known != t && r->n_moves++ < MOVES_MAX) {
         for (sv_track child = 1; child < r->dict->n_tracks; child++)
             if (r->dict->tracks[child].parent == known->track)
-                r->dict->tracks[child].parent = t->track;
+                set_parent(r, child, t->track);
     }
     return t;
 }
@@ -560,10 +562,10 @@ static void apply_parent(struct sv_pf *r, struct sv_pf_track *t, const struct de
     if (d->has_parent) {
         struct sv_pf_track *parent = sv_pf_track_at(r, d->parent);
         parent->is_parent = true;
-        set_parent(r, t, parent->track);
+        set_parent(r, t->track, parent->track);
     } else if (d->is_thread) {
         sv_track process = sv_pf_process(r, d->thread.pid)->track;
-        set_parent(r, t, process);
+        set_parent(r, t->track, process);
     }
 }
 

@@ -29,7 +29,7 @@ static void add_past(struct sv_tree *t, struct sv_proc *p, struct sv_fd_past pas
 /* A process without threads has no call under way while it makes another one. */
 static void leave(struct sv_tree *t, struct sv_proc *p, int64_t fd, uint64_t until_ns, bool is_owed)
 {
-    struct sv_fd *at = &p->open.fds[fd];
+    struct sv_fd *at = sv_fd_at(p, fd);
     if (at->file && p->is_threaded)
         add_past(t, p,
                  (struct sv_fd_past){.file = at->file,
@@ -73,29 +73,33 @@ static struct sv_fd_past *past_by_inode(const struct sv_descriptors *d, int64_t 
 
 /* ---- what is ---- */
 
-static void grow(struct sv_descriptors *d, int64_t fd)
+static struct sv_fd *make(struct sv_descriptors *d, int64_t fd)
 {
-    size_t n = d->n_fds ? d->n_fds : 16;
-    while (n <= (uint64_t)fd)
-        n *= 2;
-    /* A process that begins again has no table. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
-    d->fds = sv_realloc(d->fds, n * sizeof *d->fds);
-    memset(d->fds + d->n_fds, 0, (n - d->n_fds) * sizeof *d->fds);
-    d->n_fds = n;
+    size_t page = (size_t)fd / SV_FDS_PAGE;
+    if (page >= d->n_pages) {
+        size_t n = d->n_pages ? d->n_pages : 1;
+        while (n <= page)
+            n *= 2;
+        /* A process that begins again has no table. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+        d->pages = sv_realloc(d->pages, n * sizeof *d->pages);
+        memset(d->pages + d->n_pages, 0, (n - d->n_pages) * sizeof *d->pages);
+        d->n_pages = n;
+    }
+    if (!d->pages[page])
+        d->pages[page] = sv_alloc(SV_FDS_PAGE * sizeof **d->pages);
+    return &d->pages[page][fd % SV_FDS_PAGE];
 }
 
 void sv_fd_open(struct sv_tree *t, struct sv_proc *p, int64_t fd, struct sv_fd is, bool was_closed)
 {
-    struct sv_descriptors *d = &p->open;
     if (fd < 0 || fd >= SV_FDS_MAX) {
         sv_file_put(t, is.file);
         return;
     }
-    if ((uint64_t)fd >= d->n_fds)
-        grow(d, fd);
-    if (d->fds[fd].file)
+    struct sv_fd *at = make(&p->open, fd);
+    if (at->file)
         leave(t, p, fd, is.since_ns, !was_closed);
-    d->fds[fd] = is;
+    *at = is;
 }
 
 /* By its time, or, if the call began in the middle of another one that opens or closes the descriptor, by its inode. NULL: `past` or nothing. */
@@ -149,33 +153,55 @@ static void forget_pasts(struct sv_tree *t, struct sv_descriptors *d)
     d->pasts = NULL;
 }
 
+struct sv_fd *sv_fds_next(const struct sv_proc *p, size_t *fd)
+{
+    const struct sv_descriptors *d = &p->open;
+    size_t page = *fd / SV_FDS_PAGE;
+    if (page < d->n_pages && d->pages[page])
+        return &d->pages[page][*fd % SV_FDS_PAGE];
+    while (page < d->n_pages && !d->pages[page])
+        page++;
+    *fd = page * SV_FDS_PAGE;
+    return page < d->n_pages ? d->pages[page] : NULL;
+}
+
 void sv_fds_exec(struct sv_tree *t, struct sv_proc *p)
 {
+    const struct sv_fd *at;
     forget_pasts(t, &p->open); /* the other threads are gone */
     p->is_threaded = false;
-    for (size_t i = 0; i < p->open.n_fds; i++)
-        if (p->open.fds[i].closes_on_exec)
+    for (size_t i = 0; (at = sv_fds_next(p, &i)); i++)
+        if (at->closes_on_exec)
             leave(t, p, (int64_t)i, 0, false);
 }
 
 void sv_fds_copy(struct sv_tree *t, struct sv_proc *to, const struct sv_proc *from)
 {
-    for (size_t i = 0; i < from->open.n_fds; i++) {
-        struct sv_fd is = from->open.fds[i];
-        if (!is.file)
+    const struct sv_fd *at;
+    for (size_t i = 0; (at = sv_fds_next(from, &i)); i++) {
+        if (!at->file)
             continue;
-        is.file->refs++;
-        sv_fd_open(t, to, (int64_t)i, is, true);
+        at->file->refs++;
+        sv_fd_open(t, to, (int64_t)i, *at, true);
     }
 }
 
 void sv_fds_clear(struct sv_tree *t, struct sv_proc *p)
 {
+    const struct sv_fd *at;
     forget_pasts(t, &p->open);
-    for (size_t i = 0; i < p->open.n_fds; i++)
-        sv_file_put(t, p->open.fds[i].file);
-    free(p->open.fds);
-    p->open = (struct sv_descriptors){0};
+    for (size_t i = 0; (at = sv_fds_next(p, &i)); i++)
+        sv_file_put(t, at->file);
+    sv_fds_free(&p->open);
+}
+
+void sv_fds_free(struct sv_descriptors *d)
+{
+    for (size_t i = 0; i < d->n_pages; i++)
+        free(d->pages[i]);
+    free(d->pages);
+    free(d->pasts);
+    *d = (struct sv_descriptors){0};
 }
 
 void sv_fds_lost(struct sv_proc *p)

@@ -34,10 +34,11 @@ struct sv_fd_past {
 
 enum { SV_FD_PASTS = 64 };     /* per process that has threads */
 enum { SV_FDS_MAX = 1 << 20 }; /* per process; higher numbers stay without a path */
+enum { SV_FDS_PAGE = 64 };     /* one high number must not cost as much as all below it */
 
 struct sv_descriptors {
-    struct sv_fd *fds;
-    size_t n_fds;
+    struct sv_fd **pages; /* SV_FDS_PAGE descriptors each; NULL: none of them was open so far */
+    size_t n_pages;
     struct sv_fd_past *pasts; /* SV_FD_PASTS of them in a ring; NULL: none yet */
     unsigned next_past;
 };
@@ -57,7 +58,11 @@ void sv_fd_close(struct sv_tree *t, struct sv_proc *p, int64_t fd, struct sv_fd_
 void sv_fds_exec(struct sv_tree *t, struct sv_proc *p); /* closes what is to be closed */
 void sv_fds_copy(struct sv_tree *t, struct sv_proc *to, const struct sv_proc *from);
 void sv_fds_clear(struct sv_tree *t, struct sv_proc *p);
-void sv_fds_lost(struct sv_proc *p); /* records were lost: closes may never come */
+void sv_fds_free(struct sv_descriptors *d); /* without the files */
+void sv_fds_lost(struct sv_proc *p);        /* records were lost: closes may never come */
+
+/* The first descriptor from *fd on that may be open, and its number; NULL: there is no more. */
+struct sv_fd *sv_fds_next(const struct sv_proc *p, size_t *fd);
 
 /* The file of a call on this descriptor, NULL: not known. *now is the descriptor when it is still that one, or NULL. */
 struct sv_file *sv_fd_find(struct sv_proc *p, int64_t fd, struct sv_fd_when when,

@@ -38,8 +38,7 @@ void sv_tree_fini(struct sv_tree *t)
         }
     }
     for (size_t i = 0; i < t->n; i++) {
-        free(t->processes[i]->open.fds); /* the files themselves are gone */
-        free(t->processes[i]->open.pasts);
+        sv_fds_free(&t->processes[i]->open); /* the files themselves are gone */
         free(t->processes[i]);
     }
     free(t->processes);

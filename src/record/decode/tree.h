@@ -126,7 +126,9 @@ void sv_file_put(struct sv_tree *t, struct sv_file *f);
 
 static inline struct sv_fd *sv_fd_at(const struct sv_proc *p, int64_t fd)
 {
-    return fd >= 0 && (uint64_t)fd < p->open.n_fds ? &p->open.fds[fd] : NULL;
+    uint64_t page = (uint64_t)fd / SV_FDS_PAGE; /* of a negative one: past the end */
+    struct sv_fd *fds = page < p->open.n_pages ? p->open.pages[page] : NULL;
+    return fds ? &fds[fd % SV_FDS_PAGE] : NULL;
 }
 
 #endif

@@ -117,7 +117,7 @@ static bool decode_block(struct sv_decode *d, void *state, struct sv_batch *b,
         sv_batch_int(b, w->pid, r->head.tgid);
     sv_decode_text(b, w->comm, r->comm, strnlen(r->comm, sizeof r->comm));
     if (r->error)
-        sv_batch_int(b, w->error, r->error < 0 ? -r->error : r->error);
+        sv_batch_int(b, w->error, r->error < 0 ? -(int64_t)r->error : r->error);
     sv_batch_finish(b, e);
     sv_batch_put(b, SV_END, end, lane, 0, 0);
     return true;

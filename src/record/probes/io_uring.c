@@ -132,9 +132,11 @@ static const struct sv_file *fixed_file(struct sv_decode *d, struct sv_proc *p,
                                         const struct sv_wire_uring *r)
 {
     enum { OPEN_FILES_MAX = 256 };
-    for (size_t i = 0; d->options.asks_procfs && i < p->open.n_fds && i < OPEN_FILES_MAX; i++)
-        if (p->open.fds[i].file)
-            sv_inodes_identify(&d->inodes, &d->tree, p->open.fds[i].file);
+    const struct sv_fd *at;
+    for (size_t i = 0; d->options.asks_procfs && (at = sv_fds_next(p, &i)) && i < OPEN_FILES_MAX;
+         i++)
+        if (at->file)
+            sv_inodes_identify(&d->inodes, &d->tree, at->file);
     return sv_inodes_find(&d->inodes, &d->tree, p->pid, r->device, r->inode, false);
 }
 

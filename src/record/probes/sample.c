@@ -15,6 +15,8 @@ static const char *name_of(const struct sv_decode *d, const struct sv_wire_sampl
     bool is_kernel = i < r->n_kernel;
     bool is_innermost = i == 0 || i == r->n_kernel;
     uint64_t at = ((const uint64_t *)(const void *)(r + 1))[i] - (is_innermost ? 0 : 1);
+    if (!d->options.asks_procfs) /* recorded elsewhere: this machine's names are not its names */
+        return is_kernel ? "[kernel]" : "[unknown]";
     return is_kernel ? sv_symbols_kernel(d->symbols, at)
                      : sv_symbols_user(d->symbols, r->head.tgid, at, (int64_t)r->head.ts_ns);
 }

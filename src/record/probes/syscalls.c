@@ -76,8 +76,8 @@ static void close_by_time(struct sv_decode *d, struct sv_proc *p, int64_t fd,
 
 static void apply_close_range(struct sv_decode *d, struct sv_proc *p, const struct sv_wire_call *c)
 {
-    for (size_t i = (uint32_t)c->fd; i < p->open.n_fds && i <= c->aux; i++) {
-        struct sv_fd *at = &p->open.fds[i];
+    struct sv_fd *at;
+    for (size_t i = (uint32_t)c->fd; (at = sv_fds_next(p, &i)) && i <= c->aux; i++) {
         if (!(c->size & CLOSE_RANGE_CLOEXEC))
             close_by_time(d, p, (int64_t)i, c);
         else if (at->since_ns <= c->start_ns)
