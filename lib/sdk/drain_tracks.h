@@ -77,6 +77,9 @@ bool sv_tracks_plan(struct sv_tracks *t, const struct sv_tracks_input *in);
 struct sv_track_edge *sv_tracks_find(const struct sv_tracks *t, const struct sv_drain_ring *r,
                                      uint64_t pos);
 
+/* The rest of the ring will not be read, after all: what was planned of it has not happened. */
+void sv_tracks_drop(struct sv_tracks *t, struct sv_drain_ring *r);
+
 /* The lane of a slice that was measured elsewhere, 0: there is none. `now_ns`: when it was recorded. */
 sv_track sv_tracks_whole(struct sv_tracks *t, const struct sv_drain_ring *r, sv_track track,
                          int64_t begin_ns, int64_t end_ns, int64_t now_ns);

@@ -312,6 +312,7 @@ static void damaged(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch
     sv_report_add(d->source.report, SV_DAMAGE, "damaged ring record", 1, (int64_t)r->pos,
                   "ring %zu: the rest of it is not read", (size_t)(r - d->rings));
     r->pos = r->stop = r->end;
+    sv_tracks_drop(&d->tracks, r);
     b->n--;
 }
 

@@ -561,6 +561,21 @@ struct sv_track_edge *sv_tracks_find(const struct sv_tracks *t, const struct sv_
     return r->edge < r->edges_end && t->edges[r->edge].pos == pos ? &t->edges[r->edge] : NULL;
 }
 
+/* Otherwise ends that come later would close slices whose begins nobody has seen. */
+void sv_tracks_drop(struct sv_tracks *t, struct sv_drain_ring *r)
+{
+    for (; r->edge < r->edges_end; r->edge++) {
+        struct sv_track_edge *e = &t->edges[r->edge];
+        struct sv_lane_loose *o = e->is_begin && e->track ? find_open(t, e->id) : NULL;
+        if (e->is_begin && e->partner != NO_PARTNER)
+            t->edges[e->partner].track = 0;
+        if (!o)
+            continue;
+        sv_map_remove(&t->open, o->id);
+        sv_lane_end(t->lanes, o, o->open.begin_ns);
+    }
+}
+
 sv_track sv_tracks_whole(struct sv_tracks *t, const struct sv_drain_ring *r, sv_track track,
                          int64_t begin_ns, int64_t end_ns, int64_t now_ns)
 {
