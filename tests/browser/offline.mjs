@@ -25,7 +25,8 @@ same('it_is_exported', [made.status, made.stdout], [0, '']);
 const html = fs.readFileSync(page, 'utf8'), bundle = JSON.parse(/id="stave-bundle">(.*)<\/script>/.exec(html)[1]);
 check('it_loads_nothing', !/(src|href)="(?!data:)/.test(html.replace(/<script type="application\/json".*<\/script>/, '')), 'an address in the page');
 globalThis.window = {};
-const { start } = await import(`${SRC}/src/view/offline/offline.js`);
+// older nodes take a .js file for CommonJS
+const { start } = await import(`data:text/javascript;base64,${fs.readFileSync(`${SRC}/src/view/offline/offline.js`).toString('base64')}`);
 await start(bundle.trace);
 const viewer = await Viewer.start(file);
 try {
