@@ -54,7 +54,7 @@ void sv_progress_begin(struct sv_progress *p, const struct sv_input *input, cons
 void sv_progress_tick(void *progress);
 void sv_progress_end(struct sv_progress *p);
 /* Called at every tick of every progress, on a terminal or not, with what was read of how much (0: unknown); NULL: no more. */
-void sv_progress_watch(void (*watch)(void *ctx, uint64_t read, uint64_t size), void *ctx);
+void sv_progress_watch(void (*call)(void *ctx, uint64_t read, uint64_t size), void *ctx);
 
 /* 1234567 → "1,234,567"; 1536 → "1.5 KiB"; 1500000 → "1.500 ms". Returns buf. */
 char *sv_human_count(char buf[32], uint64_t n);

@@ -61,7 +61,6 @@ static char *write_link(const char *url)
 
 static void open_browser(char *link)
 {
-    extern char **environ;
     char program[] = "xdg-open";
     char *argv[] = {program, link, NULL};
     posix_spawn_file_actions_t actions;
@@ -296,9 +295,11 @@ static bool has_changed(const char *path, struct stat *last)
 }
 
 /* Loads the file again when it has grown. The longer that takes, the longer the pause: a third of one core at most. What cannot be read at one
- * moment may be at the next. True: a signal asked to end. */
-static bool follow(const struct view *o, const char *path, struct serving *s, struct sv_loaded *l)
+ * moment may be at the next. The viewer refers to what it shows: two traces take turns. True: a signal asked to end. */
+static bool follow(const struct view *o, const char *path, struct serving *s,
+                   struct sv_loaded turns[2])
 {
+    size_t next = 1;
     char *part = NULL;
     struct stat last = {0};
     int64_t pause_ms = 200;
@@ -308,19 +309,15 @@ static bool follow(const struct view *o, const char *path, struct serving *s, st
     while (s->is_live && !(is_ended = wait_ms(pause_ms))) {
         bool is_whole = access(part, F_OK) != 0;
         const char *name[] = {is_whole ? path : part};
-        struct sv_loaded next = {0};
         struct sv_err err;
         sv_err_clear(&err);
         if (!has_changed(name[0], &last) && !is_whole)
             continue;
         int64_t start = now_ms();
         s->is_live = !is_whole;
-        if (load(o, &(struct sv_words){name, 1, 1}, s, &next, &err) >= 0) {
-            sv_loaded_free(l);
-            *l = next;
-        } else {
-            sv_loaded_free(&next);
-        }
+        if (load(o, &(struct sv_words){name, 1, 1}, s, &turns[next], &err) >= 0)
+            next = 1 - next;
+        sv_loaded_free(&turns[next]);
         pause_ms = 2 * (now_ms() - start);
         pause_ms = pause_ms < 200 ? 200 : pause_ms;
     }
@@ -359,7 +356,7 @@ static int export_page(const struct view *o, const struct sv_words *paths, struc
 
 static int serve(const struct view *o, const struct sv_words *paths, struct sv_err *err)
 {
-    struct sv_loaded loaded = {0};
+    struct sv_loaded turns[2] = {{0}, {0}};
     struct serving s = {.is_live = o->follow};
     char *notes = notes_name(paths->items[0]);
     const char **names = sv_alloc((paths->n + 1) * sizeof *names);
@@ -379,12 +376,13 @@ static int serve(const struct view *o, const struct sv_words *paths, struct sv_e
     free(names);
     if (code >= 0) {
         announce(o, &s);
-        code = o->follow ? 0 : load(o, paths, &s, &loaded, err);
+        code = o->follow ? 0 : load(o, paths, &s, &turns[0], err);
     }
-    if (code >= 0 && !(o->follow && follow(o, paths->items[0], &s, &loaded)))
+    if (code >= 0 && !(o->follow && follow(o, paths->items[0], &s, turns)))
         sigwait(end_signals(), &signal);
     end_serving(&s);
-    sv_loaded_free(&loaded);
+    sv_loaded_free(&turns[0]);
+    sv_loaded_free(&turns[1]);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return code;
 }

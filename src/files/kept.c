@@ -325,6 +325,8 @@ static bool make_room(int folder, const char *except, uint64_t bytes)
         for (size_t i = 0; i < n; i++)
             if (all[i].name[0] && (!oldest || is_before(&all[i].used, &oldest->used)))
                 oldest = &all[i];
+        if (!oldest)
+            break;
         (void)unlinkat(folder, oldest->name, 0);
         held -= oldest->bytes;
         oldest->name[0] = '\0';
