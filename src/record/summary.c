@@ -62,10 +62,10 @@ static void show_files(const struct sv_tree *t)
                  "longest", "calls", "read", "written", n + t->n_forgotten_files);
     for (size_t i = 0; i < n && i < ROWS; i++) {
         char a[32], b[32], c[32], d[32], path[PATH_SHOWN + 4];
+        uint64_t calls = all[i]->opens + all[i]->reads + all[i]->writes;
         shorten(all[i], path);
         sv_print(stderr, "  %10s %10s %8llu %10s %10s  %s\n", sv_human_ns(a, all[i]->time_ns),
-                 sv_human_ns(b, all[i]->longest_ns),
-                 (unsigned long long)(all[i]->opens + all[i]->reads + all[i]->writes),
+                 sv_human_ns(b, all[i]->longest_ns), (unsigned long long)calls,
                  sv_human_bytes(c, all[i]->read_bytes), sv_human_bytes(d, all[i]->written_bytes),
                  path);
     }
@@ -90,10 +90,10 @@ static void show_processes(const struct sv_tree *t)
         memcpy(all[n++].name, p->name, sizeof p->name);
     }
     qsort(all, n, sizeof *all, by_process_time);
+    uint64_t n_all = n - t->n_gone + t->n_forgotten_active;
     if (n > 0)
         sv_print(stderr, "\n  %10s %10s %8s %10s %10s  busiest processes (%llu in all)\n",
-                 "in calls", "", "calls", "read", "written",
-                 (unsigned long long)(n - t->n_gone + t->n_forgotten_active));
+                 "in calls", "", "calls", "read", "written", (unsigned long long)n_all);
     for (size_t i = 0; i < n && i < ROWS; i++) {
         char a[32], b[32], c[32];
         sv_print(stderr, "  %10s %10s %8llu %10s %10s  %s (%u)\n", sv_human_ns(a, all[i].time_ns),
