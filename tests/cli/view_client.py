@@ -44,6 +44,19 @@ def is_ready():
     assert ask("/api/trace")["state"] == "ready"
 
 
+def only_loopback_listens():
+    """Of all sockets that listen on the port, by the kernel's own tables."""
+    found = []
+    for table, loopback in (("/proc/net/tcp", "0100007F"), ("/proc/net/tcp6", "0" * 24 + "01000000")):
+        with open(table) as f:
+            for line in list(f)[1:]:
+                address, state = line.split()[1], line.split()[3]
+                if state == "0A" and int(address.split(":")[1], 16) == port:
+                    found.append(address.split(":")[0])
+                    assert address.split(":")[0] == loopback, (table, address)
+    assert found, "nothing listens on the port"
+
+
 def token_and_names():
     for wrong in (None, "", token[:-1], token + "0", "0" * 32, token.upper() + "x"):
         refused(401, "GET", "/api/trace", secret=wrong)
