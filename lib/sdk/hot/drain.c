@@ -264,6 +264,11 @@ static const uint8_t model_kind[] = {
     [STAVE_KIND_INSTANT] = SV_INSTANT, [STAVE_KIND_COUNTER] = SV_COUNTER,
     [STAVE_KIND_COMPLETE] = SV_SLICE,  [STAVE_KIND_LOSS] = SV_LOSS};
 
+static inline void open_own(struct sv_drain_ring *r, int64_t ns)
+{
+    r->opened_ns[r->depth++ % SV_OPENED_KEPT] = ns;
+}
+
 /* The long way: arguments, tracks, counters, slices. `edge`: its plan, NULL: it has none. False: the record is damaged. */
 static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_ring *r,
                        struct sv_event *e, const uint64_t *rec, uint64_t bytes,
@@ -284,7 +289,7 @@ static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_r
         return false;
     }
     if (!lead.has_track && kind == STAVE_KIND_BEGIN)
-        r->depth++;
+        open_own(r, e->ts_ns);
     if (!lead.has_track && kind == STAVE_KIND_END)
         r->depth -= r->depth > 0;
     if (kind == STAVE_KIND_COUNTER)
@@ -409,7 +414,8 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
             e->kind = model_kind[kind];
             e->name = s->name;
             e->cat = s->cat;
-            r->depth += kind == STAVE_KIND_BEGIN;
+            if (kind == STAVE_KIND_BEGIN)
+                open_own(r, last);
             pos += bytes;
             continue;
         }

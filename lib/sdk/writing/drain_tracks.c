@@ -576,6 +576,14 @@ void sv_tracks_drop(struct sv_tracks *t, struct sv_drain_ring *r)
     }
 }
 
+/* The thread's own begins and ends are not in the lanes: those that come later end after now_ns, and of those before only the newest open one
+ * can be crossed by what was measured since. */
+static bool crosses_own(const struct sv_drain_ring *r, int64_t begin_ns, int64_t end_ns,
+                        int64_t now_ns)
+{
+    return end_ns > now_ns || (r->depth > 0 && begin_ns < sv_drain_opened(r));
+}
+
 sv_track sv_tracks_whole(struct sv_tracks *t, const struct sv_drain_ring *r, sv_track track,
                          int64_t begin_ns, int64_t end_ns, int64_t now_ns)
 {
@@ -584,7 +592,9 @@ sv_track sv_tracks_whole(struct sv_tracks *t, const struct sv_drain_ring *r, sv_
                                   .end_ns = end_ns < SV_LANE_NEVER ? end_ns : SV_LANE_NEVER - 1,
                                   .owner = owner_of(t, r, 1),
                                   .nests = end_ns <= now_ns,
-                                  .is_whole = true};
+                                  .is_whole = true,
+                                  .not_first = track == r->track &&
+                                               crosses_own(r, begin_ns, end_ns, now_ns)};
     uint32_t lane;
     sv_lane_place(t->lanes, row, &slice, &lane);
     if (lane == SV_LANE_NONE) {
