@@ -55,7 +55,10 @@ async function holds(page, label) {
   figure(`view_${label}_settled`, Math.max(...all.map((h) => h.settled)), 'ms');
 }
 
-const pss = (pid) => Number(/^Pss:\s+(\d+)/m.exec(fs.readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))[1]) / 1000;
+const pss = (pid) => {
+  const text = fs.readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'); // what is the tab's own: not the browser's code, whose share depends on others
+  return ['Pss_Anon', 'Pss_Shmem'].reduce((sum, key) => sum + Number(new RegExp(`^${key}: *([0-9]+)`, 'm').exec(text)[1]), 0) / 1000;
+};
 
 /** Proportional memory of the largest renderer, in MB. */
 async function memory(browser) {

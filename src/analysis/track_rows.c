@@ -498,7 +498,7 @@ void sv_track_rows_free(struct sv_track_rows *r)
 
 /* ---- names ---- */
 
-/* What lies between the group and a counter or row, and what the name alone does not tell: a device, a CPU. */
+/* What lies between the group and a counter or row, and what the name alone does not say: a device, a CPU. */
 static void add_owner(const struct sv_dict *d, sv_track track, sv_track group, struct sv_buf *to)
 {
     sv_track parent = d->tracks[track].parent;

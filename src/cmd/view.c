@@ -132,11 +132,20 @@ static char *notes_name(const char *path)
     return name;
 }
 
-/* Nothing is served of what is no trace. */
+/* A pipe can be read once. */
+static bool can_read_again(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISREG(s.st_mode);
+}
+
+/* Nothing is served of what is no trace. What can be read only once is checked by loading it, before its address is printed. */
 static int check_inputs(const struct view *o, const struct sv_words *paths, struct sv_err *err)
 {
     int code = sv_check_inputs(paths->items, paths->n, NULL, err);
     for (size_t i = 0; i < paths->n && code >= 0; i++) {
+        if (!can_read_again(paths->items[i]))
+            continue;
         struct sv_dict *dict = sv_dict_new();
         struct sv_opened in;
         code = sv_open_input(paths->items[i], o->from, 0, dict, &in, err);
@@ -374,10 +383,15 @@ static int serve(const struct view *o, const struct sv_words *paths, struct sv_e
                               &s.viewer, err);
     free(notes);
     free(names);
-    if (code >= 0) {
+    bool is_checked = true;
+    for (size_t i = 0; i < paths->n; i++)
+        is_checked = is_checked && (o->follow || can_read_again(paths->items[i]));
+    if (code >= 0 && is_checked)
         announce(o, &s);
-        code = o->follow ? 0 : load(o, paths, &s, &turns[0], err);
-    }
+    if (code >= 0 && !o->follow)
+        code = load(o, paths, &s, &turns[0], err);
+    if (code >= 0 && !is_checked)
+        announce(o, &s);
     if (code >= 0 && !(o->follow && follow(o, paths->items[0], &s, turns)))
         sigwait(end_signals(), &signal);
     end_serving(&s);

@@ -83,10 +83,12 @@ const char *sv_web_param(const struct sv_web_request *q, const char *name)
 
 #define SMALL 1024u /* not worth compressing */
 
+/* Through a fast link compressing takes longer than sending; a browser asks for it always, so the page says whether it is near. */
 static bool takes_gzip(struct MHD_Connection *c)
 {
     const char *accepted = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Accept-Encoding");
-    return accepted && strstr(accepted, "gzip");
+    return accepted && strstr(accepted, "gzip") &&
+           !MHD_lookup_connection_value(c, MHD_HEADER_KIND, "X-Stave-Near");
 }
 
 /* Fast rather than small: the page is waiting. */

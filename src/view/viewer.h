@@ -37,7 +37,6 @@ uint16_t sv_viewer_port(const struct sv_viewer *v);
 void sv_viewer_progress(struct sv_viewer *v, double share); /* 0 … 1 */
 /* A sink in front of another, for showing what is being loaded; it takes what that one takes. */
 struct sv_sink *sv_viewer_sketch(struct sv_viewer *v, struct sv_dict *dict, struct sv_sink *next);
-void sv_viewer_fail(struct sv_viewer *v, const char *message);
 
 struct sv_viewer_trace {
     const struct sv_report *report; /* what the readers found */
