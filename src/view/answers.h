@@ -6,8 +6,8 @@
 #include "core/base/json.h"
 #include "net/web.h"
 #include "plot/colors.h"
+#include "plot/strips.h"
 #include "view/pages.h"
-#include "view/strips.h"
 #include "view/viewer.h"
 
 /* Everything that is made once of a trace. */

@@ -2,7 +2,7 @@
  *
  * Called by the answers of the viewer. A pixel in which few slices begin is made by looking at them, one with many from the blocks between its
  * edges. Slices of a line never overlap, so what reaches into a pixel from the left is the end of one slice: the last that began. */
-#include "view/strips.h"
+#include "plot/strips.h"
 
 #include "core/base/mem.h"
 #include "core/base/search.h"
