@@ -159,6 +159,11 @@ static void put_notes(struct sv_json *j, const struct sv_shown *s)
     for (size_t i = 0; r && i < r->n; i++)
         if (r->rows[i].severity != SV_NOTE)
             put_note(j, r->rows[i].what, (unsigned long long)r->rows[i].count);
+    if (s->about.is_tail) {
+        static const char tail[] = "while the recording runs only its end is read; all of it is "
+                                   "shown when it has ended";
+        sv_json_text(j, tail, sizeof tail - 1);
+    }
     if (t->unfinished)
         put_note(j, "slices never ended", (unsigned long long)t->unfinished);
     if (t->unmatched_ends)
@@ -187,7 +192,7 @@ void sv_answer_trace(struct sv_shown *s, const struct sv_web_request *q, struct 
     sv_json_lit(&j, "compared");
     sv_json_bool(&j, s->about.is_compared);
     sv_viewer_put_name(&j, s->viewer);
-    PUT_INT(&j, "first", t->first_ns);
+    PUT_INT(&j, "first", s->about.is_tail ? s->about.began_ns : t->first_ns);
     PUT_INT(&j, "last", t->last_ns);
     sv_json_lit(&j, "slices");
     sv_json_u64(&j, t->slices.n);

@@ -44,6 +44,8 @@ struct sv_viewer_trace {
     uint64_t bytes;                 /* its size */
     bool is_live;                   /* it grows: sv_viewer_show() will come again */
     bool is_compared;               /* traces of two runs: see model/merge.h */
+    bool is_tail;                   /* the end of a recording that began at began_ns */
+    int64_t began_ns;
 };
 /* What was shown before is not used any more when it returns. */
 void sv_viewer_show(struct sv_viewer *v, const struct sv_trace *t,
