@@ -7,10 +7,9 @@
 #define SV_SDK_DRAIN_H
 
 #include "core/stream/stream.h"
+#include "sdk/own_spans.h"
 #include "sdk/session_layout.h"
 #include "sdk/ticks.h"
-
-enum { SV_OPENED_KEPT = 32 }; /* a power of two */
 
 struct sv_drain_ring {
     const struct sv_ring *ring;
@@ -23,21 +22,13 @@ struct sv_drain_ring {
     uint32_t number, edge, edges_end; /* the ring's own; the next of the plan and the last */
     const struct sv_mark *mark;       /* to continue from, until it is known; else NULL */
     uint32_t owner;                   /* of the track below */
-    uint32_t depth;                   /* open slices of the thread's own */
-    int64_t opened_ns
-        [SV_OPENED_KEPT]; /* when the one of each depth began; below that of a deeper one, too late a time */
     sv_track track;
     int64_t last_ns;
     uint64_t lost_full, lost_nested; /* already reported */
     uint64_t lost_overwritten;       /* to be reported */
     int64_t first_ns;                /* of the first record that was read */
+    struct sv_own_spans own;         /* begins and ends on the track above */
 };
-
-/* When the newest of the thread's own open slices began, or later. */
-static inline int64_t sv_drain_opened(const struct sv_drain_ring *r)
-{
-    return r->opened_ns[(r->depth - 1) % SV_OPENED_KEPT];
-}
 
 /* What is before is not of this output. */
 static inline void sv_drain_start_at(struct sv_drain_ring *r, uint64_t pos)
