@@ -1,6 +1,7 @@
 /* Translation between dictionaries: see rebase.h. Merge has one of these per input and calls it for every event, in the order
  * of the merged stream, so that the numbers in the common dictionary do not depend on how the inputs were given. */
 #include "model/rebase.h"
+#include "model/comm_words.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -207,13 +208,29 @@ static uint64_t move_number(const struct sv_rebase *r, uint64_t id)
     return sv_mix64(id ^ sv_mix64(r->flow_group));
 }
 
+static void find_words(struct sv_rebase *r)
+{
+    if (r->n_searched == r->from->n_strings)
+        return;
+    r->correlation = sv_dict_find_str(r->from, "correlation", 11);
+    r->mpi = sv_dict_find_str(r->from, SV_CAT_MPI, strlen(SV_CAT_MPI));
+    r->collective = sv_dict_find_str(r->from, SV_CAT_COLLECTIVE, strlen(SV_CAT_COLLECTIVE));
+    r->n_searched = r->from->n_strings;
+}
+
+/* Both ends of a message, and all members of a collective, have made the same number. */
+static bool is_shared_flow(struct sv_rebase *r, sv_str cat, uint64_t id)
+{
+    if (id >> 56 != SV_FLOW_SHARED || cat == 0)
+        return false;
+    find_words(r);
+    return cat == r->mpi || cat == r->collective;
+}
+
 /* Kineto's files have their correlation numbers in an ordinary argument; 0 and less mean none. */
 static bool is_correlation(struct sv_rebase *r, const struct sv_arg *a)
 {
-    if (r->n_searched != r->from->n_strings) {
-        r->correlation = sv_dict_find_str(r->from, "correlation", 11);
-        r->n_searched = r->from->n_strings;
-    }
+    find_words(r);
     return a->key && a->key == r->correlation &&
            ((a->type == SV_ARG_INT && a->i > 0) || a->type == SV_ARG_UINT);
 }
@@ -224,7 +241,8 @@ static void move_correlation(const struct sv_rebase *r, struct sv_arg *a)
     a->type = a->u > INT64_MAX ? SV_ARG_UINT : SV_ARG_INT;
 }
 
-static void copy_arg(struct sv_rebase *r, const struct sv_arg *a, struct sv_batch *b, bool is_top)
+static void copy_arg(struct sv_rebase *r, sv_str cat, const struct sv_arg *a, struct sv_batch *b,
+                     bool is_top)
 {
     const char *text = a->type == SV_ARG_TEXT ? sv_batch_text(b, a->text, a->size) : NULL;
     struct sv_arg *to = sv_batch_arg(b);
@@ -235,6 +253,9 @@ static void copy_arg(struct sv_rebase *r, const struct sv_arg *a, struct sv_batc
     case SV_ARG_FLOW_BEGIN:
     case SV_ARG_FLOW:
     case SV_ARG_FLOW_END:
+        if (!is_shared_flow(r, cat, a->u))
+            to->u = move_number(r, a->u);
+        break;
     case SV_ARG_CORRELATION: to->u = move_number(r, a->u); break;
     case SV_ARG_INT:
     case SV_ARG_UINT:
@@ -274,7 +295,7 @@ void sv_rebase_event(struct sv_rebase *r, const struct sv_event *e, struct sv_ba
         bool is_top = &e->args[i] == top;
         if (is_top)
             top = sv_arg_next(top);
-        copy_arg(r, &e->args[i], b, is_top);
+        copy_arg(r, e->cat, &e->args[i], b, is_top);
     }
     sv_batch_finish(b, to);
 }
