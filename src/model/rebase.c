@@ -208,29 +208,20 @@ static uint64_t move_number(const struct sv_rebase *r, uint64_t id)
     return sv_mix64(id ^ sv_mix64(r->flow_group));
 }
 
-static void find_words(struct sv_rebase *r)
-{
-    if (r->n_searched == r->from->n_strings)
-        return;
-    r->correlation = sv_dict_find_str(r->from, "correlation", 11);
-    r->mpi = sv_dict_find_str(r->from, SV_CAT_MPI, strlen(SV_CAT_MPI));
-    r->collective = sv_dict_find_str(r->from, SV_CAT_COLLECTIVE, strlen(SV_CAT_COLLECTIVE));
-    r->n_searched = r->from->n_strings;
-}
-
 /* Both ends of a message, and all members of a collective, have made the same number. */
-static bool is_shared_flow(struct sv_rebase *r, sv_str cat, uint64_t id)
+bool sv_flow_is_shared(const struct sv_dict *d, sv_str cat, uint64_t id)
 {
-    if (id >> 56 != SV_FLOW_SHARED || cat == 0)
-        return false;
-    find_words(r);
-    return cat == r->mpi || cat == r->collective;
+    const char *text = id >> 56 == SV_FLOW_SHARED ? sv_dict_text(d, cat).bytes : "";
+    return strcmp(text, SV_CAT_MPI) == 0 || strcmp(text, SV_CAT_COLLECTIVE) == 0;
 }
 
 /* Kineto's files have their correlation numbers in an ordinary argument; 0 and less mean none. */
 static bool is_correlation(struct sv_rebase *r, const struct sv_arg *a)
 {
-    find_words(r);
+    if (r->n_searched != r->from->n_strings) {
+        r->correlation = sv_dict_find_str(r->from, "correlation", 11);
+        r->n_searched = r->from->n_strings;
+    }
     return a->key && a->key == r->correlation &&
            ((a->type == SV_ARG_INT && a->i > 0) || a->type == SV_ARG_UINT);
 }
@@ -253,7 +244,7 @@ static void copy_arg(struct sv_rebase *r, sv_str cat, const struct sv_arg *a, st
     case SV_ARG_FLOW_BEGIN:
     case SV_ARG_FLOW:
     case SV_ARG_FLOW_END:
-        if (!is_shared_flow(r, cat, a->u))
+        if (!sv_flow_is_shared(r->from, cat, a->u))
             to->u = move_number(r, a->u);
         break;
     case SV_ARG_CORRELATION: to->u = move_number(r, a->u); break;

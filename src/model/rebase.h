@@ -16,6 +16,7 @@
 
 /* The highest byte of a flow number that is the same on all ranks, in events of the categories of communication (comm_words.h). */
 #define SV_FLOW_SHARED UINT64_C(0xd5)
+bool sv_flow_is_shared(const struct sv_dict *d, sv_str cat, uint64_t id);
 
 struct sv_rebase_track {
     sv_track to;
@@ -34,8 +35,7 @@ struct sv_rebase {
     sv_str origin;
     bool has_rank; /* the metadata of that origin name a rank */
     struct sv_shift shift;
-    sv_str correlation; /* these strings in `from`, as of n_searched strings */
-    sv_str mpi, collective;
+    sv_str correlation; /* that string in `from`, as of n_searched strings */
     uint32_t n_searched;
     sv_str *strings; /* by number in `from`; 0: not met yet */
     size_t n_strings, cap_strings;
