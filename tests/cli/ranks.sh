@@ -52,3 +52,21 @@ check info_as_json grep -q '"rank":1,"host":"alpha"' info.json
 check drawn "$STAVE" plot timeline -q all.pftrace -o all.svg
 check rows_by_rank test "$(grep -o 'rank [0-9] · python' all.svg | uniq | tr '\n' ' ')" = 'rank 0 · python rank 1 · python rank 2 · python '
 run cut 0 "$STAVE" cut -q all.pftrace --track 'rank 1 *' --to text
+
+# The doctor says which launcher it sees.
+doctor() { env -u RANK -u WORLD_SIZE -u OMPI_COMM_WORLD_RANK -u PMIX_RANK -u PMI_RANK -u SLURM_PROCID "$@" "$STAVE" doctor | grep '^...launcher\|^... launcher' | tr -s ' '; }
+check doctor_none test "$(doctor env)" = '- launcher none that Stave knows (mpirun, srun, torchrun, PMIx, PMI, or RANK with WORLD_SIZE): one process, one file'
+check doctor_rank test "$(doctor RANK=3 WORLD_SIZE=8 LOCAL_RANK=1 SLURM_JOB_ID=77)" = 'ok launcher torchrun: rank 3 of 8, local rank 1, job 77: each rank writes a file of its own'
+check doctor_half test "$(doctor RANK=3)" = '- launcher RANK=3 without WORLD_SIZE: one process, one file'
+
+# --inject mpi where the library is not, and where LD_PRELOAD cannot hold its path.
+mkdir -p bin "a b"
+cp "$STAVE" bin/stave
+if bin/stave --version >/dev/null 2>&1; then
+  run_any no_library 4 bin/stave record --inject mpi -o no.pftrace -- touch started
+  check no_library_says grep -q 'package libopenmpi-dev' no_library.err
+  : >"a b/libstave-mpi.so"
+  run_any blank 2 env STAVE_INJECT_DIR="$PWD/a b" bin/stave record --inject mpi -o no.pftrace -- touch started
+  check blank_says grep -q 'LD_PRELOAD cannot hold the path' blank.err
+  check not_started test ! -e started
+else skip no_library "a copy of the program does not run"; fi

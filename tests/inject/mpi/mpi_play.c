@@ -246,11 +246,11 @@ int main(int argc, char **argv)
     MPI_Comm_rank(W, &me);
     MPI_Comm_size(W, &size);
     if (strcmp(what, "fast") == 0) {
-        fast(argc > 2 ? atol(argv[2]) : 1000000);
+        fast(argc > 2 ? strtol(argv[2], NULL, 10) : 1000000);
         MPI_Finalize();
         return 0;
     }
-    for (int i = 0; i < atoi(what) || i == 0; i++) {
+    for (int i = 0; i < strtol(what, NULL, 10) || i == 0; i++) {
         ring(2 * i);
         ring(2 * i + 1);
         nonblocking();
@@ -260,7 +260,7 @@ int main(int argc, char **argv)
         collectives(W);
         groups();
     }
-    if (strcmp(what, "die") == 0 && argc > 2 && atoi(argv[2]) == me)
+    if (strcmp(what, "die") == 0 && argc > 2 && strtol(argv[2], NULL, 10) == me)
         raise(SIGKILL);
     if (strcmp(what, "hang") == 0 && me == 1)
         pause();

@@ -4,7 +4,7 @@
  * runs below the recorder is not touched. Where anything is missing the calls go to MPI as they are, and one line says why: an MPI other than the one that this was built
  * for has other types, which a call that is handed on does not look at. */
 
-#include "../calls.h"
+#include "inject/mpi/calls.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct mpi_itself itself;
 static const struct mpi_calls *calls;
@@ -59,6 +60,15 @@ static bool is_whole(void)
     return is;
 }
 
+static void say(const char *why)
+{
+    char line[1024];
+    int n = snprintf(line, sizeof line, "stave: MPI is not recorded: %s\n", why ? why : "?");
+    size_t len = n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
+    if (write(STDERR_FILENO, line, len) < 0)
+        return; /* nobody listens */
+}
+
 static const struct mpi_calls *load_library(void)
 {
     char path[PATH_MAX];
@@ -73,7 +83,7 @@ static const struct mpi_calls *load_library(void)
     void *found = loaded ? dlsym(loaded, MPI_ENTRY) : NULL;
     memcpy(&entry, &found, sizeof found);
     if (!entry)
-        fprintf(stderr, "stave: MPI is not recorded: %s\n", dlerror());
+        say(dlerror());
     return entry ? entry(&itself) : NULL;
 }
 
@@ -84,8 +94,7 @@ static void begin(void)
     if (is_whole())
         ours = load_library();
     else
-        fprintf(stderr, "stave: MPI is not recorded: this program's MPI is not Open MPI, for which "
-                        "--inject mpi was built\n");
+        say("this program's MPI is not Open MPI, for which --inject mpi was built");
     calls = ours ? ours : &itself.calls;
 }
 
