@@ -70,6 +70,15 @@ done
 "$STAVE" merge -q k.rank*.pftrace -o k.pftrace 2>/dev/null
 check "killed: who is not in the last barrier" test "$(ask k.pftrace "SELECT 8 - count(*) FROM slice WHERE name = 'MPI_Barrier' AND dur = -1" 2>/dev/null)" = 1
 
+# Python loads libmpi for its own module alone; several threads, wildcards of mpi4py's own, a communicator that connects two groups.
+if /usr/bin/python3 -c 'import mpi4py' 2>/dev/null; then
+  run_any python 0 "${launch[@]}" -n 4 "${record[@]}" -o p.pftrace -- /usr/bin/python3 "$SRC/tests/inject/mpi/play.py"
+  "$STAVE" merge -q p.rank*.pftrace -o p.pftrace
+  sent=$(ask p.pftrace "SELECT count(*) FROM slice WHERE category = 'mpi' AND extract_arg(arg_set_id, 'debug.op') = 'send'")
+  check "python: it sent something" test "$sent" -ge 800
+  check "python: every message has its arrow" test "$(ask p.pftrace "$pairs" | tail -n 1)" = "$sent $sent $sent $sent"
+else skip python "no mpi4py here (package python3-mpi4py)"; fi
+
 # The preloaded library does nothing in programs without MPI: not even libstave is loaded.
 check "no MPI: nothing is loaded" sh -c '! LD_PRELOAD=$1 LD_TRACE_LOADED_OBJECTS=1 /bin/true | grep -q libstave\\.so' - "$library"
 run_any plain 0 "${record[@]}" -o plain.pftrace -- sh -c 'true; exit 0'

@@ -75,12 +75,12 @@ struct mpi_message {
 };
 
 uint64_t mpi_bytes(int count, MPI_Datatype type);
-uint64_t mpi_sum_bytes(const int *counts, MPI_Datatype type, int n);
-uint64_t mpi_sum_each(const int *counts, const MPI_Datatype *types, int n);
+uint64_t mpi_sum_bytes(const int *n_each, MPI_Datatype type, int n);
+uint64_t mpi_sum_each(const int *n_each, const MPI_Datatype *types, int n);
 
 /* A message that is about to be sent. Takes the lock. */
 struct mpi_message mpi_sending(int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm);
-struct mpi_message mpi_sending_on(struct mpi_comm *c, uint64_t bytes, int peer,
+struct mpi_message mpi_sending_on(struct mpi_comm *c, uint64_t bytes, int dest,
                                   int tag); /* lock held */
 
 /* The next collective of this communicator. */

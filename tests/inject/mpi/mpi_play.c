@@ -2,7 +2,6 @@
  *
  *     mpirun -n 4 mpi_play [ROUNDS]
  *     mpirun -n 8 mpi_play die RANK     that rank kills itself in the middle
- *     mpirun -n 2 mpi_play hang         rank 1 does not come to the last barrier, until it is killed
  *     mpirun -n 2 mpi_play fast CALLS   only Allreduce, for what a call costs: prints nanoseconds per call */
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
@@ -11,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { NAMES = 100, MESSAGES = 5, BYTES = 1000 };
 
@@ -262,8 +260,6 @@ int main(int argc, char **argv)
     }
     if (strcmp(what, "die") == 0 && argc > 2 && strtol(argv[2], NULL, 10) == me)
         raise(SIGKILL);
-    if (strcmp(what, "hang") == 0 && me == 1)
-        pause();
     N(Barrier, (W));
     N(Finalize, ());
     print_tallies();
