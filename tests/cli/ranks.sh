@@ -70,3 +70,21 @@ if bin/stave --version >/dev/null 2>&1; then
   check blank_says grep -q 'LD_PRELOAD cannot hold the path' blank.err
   check not_started test ! -e started
 else skip no_library "a copy of the program does not run"; fi
+
+# A device belongs to the rank whose process uses it.
+for r in 0 1; do
+  cat >gpu$r.txt <<END
+# stave text 1
+clock boottime
+snapshot boottime=0 realtime=1700000000000000000 uncertainty=20
+meta "hostname" "host$r"
+meta "rank" "$r"
+track #1 process uuid=0x1 pid=1$r name="python"
+track #2 gpu uuid=0x2 parent=#1 name="GPU 0"
+track #3 stream uuid=0x3 parent=#2 name="stream 7"
+1.000000000 slice #3 "k" cat="kernel" dur=0.000000007 {device=0 stream=7}
+END
+done
+"$STAVE" merge -q gpu0.txt gpu1.txt -o gpu.pftrace
+run_any gpu 0 "$STAVE" report gpu gpu.pftrace
+check gpu_names_ranks test "$(grep -o 'GPU 0 (rank [0-9])' gpu.out | sort -u | paste -sd' ')" = 'GPU 0 (rank 0) GPU 0 (rank 1)'
