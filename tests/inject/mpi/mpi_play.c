@@ -148,6 +148,33 @@ static void probes(void)
     SENT(), GOT();
 }
 
+/* A message that is too long for its buffer, a receive that is cancelled: what comes after them is counted right. */
+static void mishaps(void)
+{
+    MPI_Request r[2];
+    MPI_Comm_set_errhandler(W, MPI_ERRORS_RETURN);
+    for (int i = 0; i < 4; i++) {
+        N(Isend, (sent, 20 + i, MPI_CHAR, right(1), 80, W, &r[0]));
+        if (i % 2) {
+            N(Irecv,
+              (got, i == 1 ? 5 : BYTES, MPI_CHAR, i == 1 ? MPI_ANY_SOURCE : left(1), 80, W, &r[1]));
+            N(Waitall, (2, r, MPI_STATUSES_IGNORE));
+        } else {
+            N(Recv, (got, i == 0 ? 5 : BYTES, MPI_CHAR, left(1), 80, W, MPI_STATUS_IGNORE));
+            N(Wait, (&r[0], MPI_STATUS_IGNORE));
+        }
+        SENT(), GOT();
+    }
+    N(Irecv, (got, BYTES, MPI_CHAR, left(1), 81, W, &r[0]));
+    MPI_Cancel(&r[0]);
+    N(Wait, (&r[0], MPI_STATUS_IGNORE));
+    N(Barrier, (W));
+    N(Sendrecv,
+      (sent, 81, MPI_CHAR, right(1), 81, got, 81, MPI_CHAR, left(1), 81, W, MPI_STATUS_IGNORE));
+    SENT(), GOT();
+    MPI_Comm_set_errhandler(W, MPI_ERRORS_ARE_FATAL);
+}
+
 static void persistent(void)
 {
     MPI_Request r[2];
@@ -254,6 +281,7 @@ int main(int argc, char **argv)
         nonblocking();
         wildcards();
         probes();
+        mishaps();
         persistent();
         collectives(W);
         groups();
