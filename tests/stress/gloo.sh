@@ -12,21 +12,23 @@ import os
 import torch
 import torch.distributed as dist
 
-dist.init_process_group("gloo", init_method="file://" + os.path.abspath("meeting"))
+dist.init_process_group(
+    "gloo", init_method="file://" + os.path.abspath("meeting"), rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"])
+)
 for step in range(20):
     grad = torch.full((1000,), float(dist.get_rank()))
     dist.all_reduce(grad)
     assert grad[0].item() == sum(range(dist.get_world_size()))
 dist.barrier()
-raise SystemExit(dist.get_rank())
+raise SystemExit(10 + dist.get_rank())
 END
 pids=()
 for rank in 0 1 2 3; do
-  env RANK=$rank WORLD_SIZE=4 LOCAL_RANK=$rank SLURM_JOB_ID=5 "$STAVE" record -q -o gloo.pftrace -- "$python" job.py >"out.$rank" 2>"err.$rank" & pids+=($!)
+  env RANK=$rank WORLD_SIZE=4 LOCAL_RANK=$rank SLURM_JOB_ID=5 "$STAVE" record --no-summary -o gloo.pftrace -- "$python" job.py >"out.$rank" 2>"err.$rank" & pids+=($!)
 done
 for rank in 0 1 2 3; do
   wait "${pids[$rank]}"; code=$?
-  check "rank $rank: the exit code is the command's" test $code = $rank
+  check "rank $rank: the exit code is the command's" test $code = $((10 + rank))
   check "rank $rank: its file is sound" "$STAVE" validate -q "gloo.rank000$rank.pftrace"
 done
 check "no other files" test "$(find . -maxdepth 1 -name 'gloo*' | wc -l)" = 4
