@@ -45,6 +45,7 @@ run again 0 "$STAVE" query again.pftrace "select pid, rank, local_rank, host, bo
 
 run steps 0 "$STAVE" steps all.pftrace --to csv
 run stats 0 "$STAVE" stats all.pftrace --group-by track --to csv
+run filtered 0 "$STAVE" stats all.pftrace --filter 'track=rank 1 *' --group-by track --to csv
 run_any info 0 "$STAVE" info all.pftrace
 check info_names_ranks grep -q 'rank 2 · python (pid 10 on beta)' info.out
 "$STAVE" info --json all.pftrace >info.json
