@@ -79,6 +79,12 @@ if /usr/bin/python3 -c 'import mpi4py' 2>/dev/null; then
   check "python: every message has its arrow" test "$(ask p.pftrace "$pairs" | tail -n 1)" = "$sent $sent $sent $sent"
 else skip python "no mpi4py here (package python3-mpi4py)"; fi
 
+# Another MPI: the calls are handed on as they are, and one line says so.
+run_any other 0 env LD_PRELOAD="$library" STAVE_OUT=other.pftrace "$BUILD/tests/inject/other_mpi"
+check "other MPI: calls arrive as they were made" test "$(cat other.out)" = "7 8 5 5"
+check "other MPI: one line says that it is not recorded" test "$(cat other.err)" = "stave: MPI is not recorded: this program's MPI is not Open MPI, for which --inject mpi was built"
+check "other MPI: no file" test ! -e other.pftrace
+
 # The preloaded library does nothing in programs without MPI: not even libstave is loaded.
 check "no MPI: nothing is loaded" sh -c '! LD_PRELOAD=$1 LD_TRACE_LOADED_OBJECTS=1 /bin/true | grep -q libstave\\.so' - "$library"
 run_any plain 0 "${record[@]}" -o plain.pftrace -- sh -c 'true; exit 0'
