@@ -71,7 +71,8 @@ done
 check "killed: who is not in the last barrier" test "$(ask k.pftrace "SELECT 8 - count(*) FROM slice WHERE name = 'MPI_Barrier' AND dur = -1" 2>/dev/null)" = 1
 
 # Python loads libmpi for its own module alone; several threads, wildcards of mpi4py's own, a communicator that connects two groups.
-if /usr/bin/python3 -c 'import mpi4py' 2>/dev/null; then
+if [ -z "${STAVE_LONG:-}" ]; then skip python "only with STAVE_LONG=1"
+elif /usr/bin/python3 -c 'import mpi4py' 2>/dev/null; then
   run_any python 0 "${launch[@]}" -n 4 "${record[@]}" -o p.pftrace -- /usr/bin/python3 "$SRC/tests/inject/mpi/play.py"
   "$STAVE" merge -q p.rank*.pftrace -o p.pftrace
   sent=$(ask p.pftrace "SELECT count(*) FROM slice WHERE category = 'mpi' AND extract_arg(arg_set_id, 'debug.op') = 'send'")
