@@ -1,6 +1,7 @@
 /* Translation between dictionaries: see rebase.h. Merge has one of these per input and calls it for every event, in the order
  * of the merged stream, so that the numbers in the common dictionary do not depend on how the inputs were given. */
 #include "model/rebase.h"
+#include "model/comm_words.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -95,6 +96,34 @@ static void fill(sv_str *to, sv_str value, bool is_owner)
         *to = value;
 }
 
+/* Of a track that was merged before: the label of then below the label of now. */
+static sv_str origin_of(struct sv_rebase *r, const struct sv_track_info *t)
+{
+    if (t->origin == 0 || r->origin == 0)
+        return t->origin ? translate(r, t->origin) : r->origin;
+    struct sv_text outer = sv_dict_text(r->to, r->origin), inner = sv_dict_text(r->from, t->origin);
+    size_t len = (size_t)outer.len + 1 + inner.len;
+    char *text = sv_alloc(len + 1);
+    memcpy(text, outer.bytes, outer.len);
+    text[outer.len] = '/';
+    memcpy(text + outer.len + 1, inner.bytes, inner.len);
+    sv_str origin = len < UINT32_MAX ? sv_dict_str(r->to, text, len) : r->origin;
+    free(text);
+    return origin;
+}
+
+/* A process that two inputs describe is of the rank that one of them names. What else two of them describe, as the disks of a machine, is of neither. */
+static void set_origin(const struct sv_rebase *r, struct sv_track_info *to, sv_str origin,
+                       bool is_owner)
+{
+    if (to->kind != SV_TRACK_PROCESS && to->parent)
+        to->origin = 0;
+    else if (is_owner || (to->kind == SV_TRACK_PROCESS && (r->has_rank || to->origin == 0)))
+        to->origin = origin;
+    else if (to->kind != SV_TRACK_PROCESS && to->origin != origin)
+        to->origin = 0;
+}
+
 static void describe(struct sv_rebase *r, sv_track track, sv_track to_parent)
 {
     struct sv_rebase_track *slot = &r->tracks[track];
@@ -103,6 +132,7 @@ static void describe(struct sv_rebase *r, sv_track track, sv_track to_parent)
     sv_str desc = translate(r, t->desc), merge_key = translate(r, t->merge_key);
     if (desc == 0 && t->kind == SV_TRACK_PROCESS)
         desc = r->label;
+    sv_str origin = origin_of(r, t);
     struct sv_track_info *to = &r->to->tracks[slot->to];
     if (slot->is_owner) {
         uint64_t uuid = to->uuid;
@@ -118,6 +148,7 @@ static void describe(struct sv_rebase *r, sv_track track, sv_track to_parent)
         to->name = to->unit = to->cat = to->merge_key = 0;
         to->desc = old_desc;
     }
+    set_origin(r, to, origin, slot->is_owner);
     fill(&to->name, name, slot->is_owner);
     fill(&to->unit, unit, slot->is_owner);
     fill(&to->cat, cat, slot->is_owner);
@@ -177,6 +208,13 @@ static uint64_t move_number(const struct sv_rebase *r, uint64_t id)
     return sv_mix64(id ^ sv_mix64(r->flow_group));
 }
 
+/* Both ends of a message, and all members of a collective, have made the same number. */
+bool sv_flow_is_shared(const struct sv_dict *d, sv_str cat, uint64_t id)
+{
+    const char *text = id >> 56 == SV_FLOW_SHARED ? sv_dict_text(d, cat).bytes : "";
+    return strcmp(text, SV_CAT_MPI) == 0 || strcmp(text, SV_CAT_COLLECTIVE) == 0;
+}
+
 /* Kineto's files have their correlation numbers in an ordinary argument; 0 and less mean none. */
 static bool is_correlation(struct sv_rebase *r, const struct sv_arg *a)
 {
@@ -194,7 +232,8 @@ static void move_correlation(const struct sv_rebase *r, struct sv_arg *a)
     a->type = a->u > INT64_MAX ? SV_ARG_UINT : SV_ARG_INT;
 }
 
-static void copy_arg(struct sv_rebase *r, const struct sv_arg *a, struct sv_batch *b, bool is_top)
+static void copy_arg(struct sv_rebase *r, sv_str cat, const struct sv_arg *a, struct sv_batch *b,
+                     bool is_top)
 {
     const char *text = a->type == SV_ARG_TEXT ? sv_batch_text(b, a->text, a->size) : NULL;
     struct sv_arg *to = sv_batch_arg(b);
@@ -205,6 +244,9 @@ static void copy_arg(struct sv_rebase *r, const struct sv_arg *a, struct sv_batc
     case SV_ARG_FLOW_BEGIN:
     case SV_ARG_FLOW:
     case SV_ARG_FLOW_END:
+        if (!sv_flow_is_shared(r->from, cat, a->u))
+            to->u = move_number(r, a->u);
+        break;
     case SV_ARG_CORRELATION: to->u = move_number(r, a->u); break;
     case SV_ARG_INT:
     case SV_ARG_UINT:
@@ -244,7 +286,7 @@ void sv_rebase_event(struct sv_rebase *r, const struct sv_event *e, struct sv_ba
         bool is_top = &e->args[i] == top;
         if (is_top)
             top = sv_arg_next(top);
-        copy_arg(r, &e->args[i], b, is_top);
+        copy_arg(r, e->cat, &e->args[i], b, is_top);
     }
     sv_batch_finish(b, to);
 }
