@@ -110,6 +110,41 @@ bool sv_pids_text(char to[static SV_PIDS_TEXT])
     return id != 0;
 }
 
+/* "monotonic  SECONDS  NANOSECONDS" and the same for boottime. */
+static bool parse_offset(const char *text, const char *clock, int64_t *ns)
+{
+    const char *line = strstr(text, clock);
+    char *end;
+    if (!line)
+        return false;
+    long long s = strtoll(line + strlen(clock), &end, 10), rest = strtoll(end, &end, 10);
+    if (s > INT32_MAX || s < INT32_MIN || rest < 0 || rest >= 1000000000)
+        return false;
+    *ns = (int64_t)s * 1000000000 + rest;
+    return true;
+}
+
+bool sv_times_text(char to[static SV_TIMES_TEXT])
+{
+    const uint64_t initial = 0xEFFFFFFA; /* the kernel's PROC_TIME_INIT_INO */
+    char text[256];
+    struct stat own, below;
+    int64_t mono, boot;
+    to[0] = '\0';
+    if (stat("/proc/self/ns/time", &own) < 0 || own.st_ino == initial)
+        return false;
+    /* The kernel shows the offsets of the namespace that children get. */
+    bool is_own = stat("/proc/self/ns/time_for_children", &below) == 0 &&
+                  below.st_ino == own.st_ino &&
+                  read_text("/proc/self/timens_offsets", text, sizeof text) &&
+                  parse_offset(text, "monotonic", &mono) && parse_offset(text, "boottime", &boot);
+    if (!is_own)
+        snprintf(to, SV_TIMES_TEXT, "namespace %" PRIu64, (uint64_t)own.st_ino);
+    else if (mono != 0 || boot != 0)
+        snprintf(to, SV_TIMES_TEXT, "%" PRId64 " %" PRId64, mono, boot);
+    return to[0] != '\0';
+}
+
 struct sv_process_id sv_process_id_self(void)
 {
     struct sv_process_id id = {.pid = (uint32_t)getpid(), .pid_namespace = own_namespace()};

@@ -232,6 +232,10 @@ static void snapshot_write(struct pf *w, const struct sv_snapshot *s)
     pf_primary_put(w, b);
     if (s->uncertainty_ns >= 0)
         sv_put_i64(b, SV_PF_STAVE, s->uncertainty_ns);
+    if (s->wall_state) {
+        sv_put_u64(b, SV_PF_STAVE_WALL, s->wall_state);
+        sv_put_i64(b, SV_PF_STAVE_WALL_ERROR, s->wall_error_ns);
+    }
     pf_packet(w, NULL, NULL, SV_PF_PACKET_CLOCK_SNAPSHOT, b);
 }
 
