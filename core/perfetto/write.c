@@ -59,6 +59,7 @@ static void pf_free(struct pf *w)
     sv_buf_fini(&w->interned);
     sv_buf_fini(&w->scratch);
     sv_map_fini(&w->flows);
+    free(w->sequence_lost.words);
     free(w);
 }
 

@@ -95,19 +95,15 @@ int sv_join_write(const struct sv_join *join, struct sv_merge *merge, struct sv_
 {
     struct sv_dict *dict = sv_dict_new();
     struct sv_report report;
-    struct sv_source *source;
     struct sv_sink *sink;
     sv_report_init(&report);
-    int code = sv_merge_source(merge, dict, &report, &source, err);
-    if (code < 0) {
-        sv_merge_free(merge);
-    } else {
+    int code = sv_merge_relate(merge, dict, &report, err);
+    if (code >= 0)
         code = sv_open_output(&join->out, dict, &report, &sink, err);
-        if (code < 0)
-            source->close(source);
-        else
-            code = sv_pump(source, sink, NULL, err);
-    }
+    if (code < 0)
+        sv_merge_free(merge);
+    else
+        code = sv_merge_pump(merge, sink, err);
     sv_console_findings(NULL, &report);
     sv_report_fini(&report);
     sv_dict_free(dict);

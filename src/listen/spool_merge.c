@@ -200,22 +200,20 @@ static struct sv_output_choice choose(const struct sv_output_choice *out,
     return c;
 }
 
-/* Closes the source, and with it the merge. */
+/* Frees the merge. */
 static int write_out(struct job *j, const struct sv_output_choice *out, struct sv_err *err)
 {
     struct sv_dict *dict = sv_dict_new();
-    struct sv_source *source = NULL;
     struct sv_sink *sink;
     struct sv_output_choice how = choose(out, &j->view.header);
-    int code = j->result->senders ? sv_merge_source(j->merge, dict, &j->report, &source, err) : 0;
-    if (code < 0 || !source)
-        sv_merge_free(j->merge);
+    int code = j->result->senders ? sv_merge_relate(j->merge, dict, &j->report, err) : 0;
     if (code >= 0)
         code = sv_open_output(&how, dict, &j->report, &sink, err);
-    if (code < 0 && source)
-        source->close(source);
-    else if (code >= 0)
-        code = source ? sv_pump(source, sink, NULL, err) : sink->close(sink, false, err);
+    if (code < 0 || !j->result->senders)
+        sv_merge_free(j->merge);
+    if (code >= 0)
+        code = j->result->senders ? sv_merge_pump(j->merge, sink, err)
+                                  : sink->close(sink, false, err);
     sv_dict_free(dict);
     return code;
 }

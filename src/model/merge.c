@@ -1,9 +1,10 @@
 /* The merge: see merge.h. Each input goes through pair into a sorter of its own, on its own clock, because how the clocks relate
- * may only be known at the end of the last file. Then the sorted inputs are read side by side through a heap; conversion to the
- * common clock keeps the order within each. */
+ * may only be known at the end of the last file. Then the sorted inputs (all, or those of one machine after the other) are read side by side through
+ * a heap; conversion to the common clock keeps the order within each. What does not fit into memory waits in one temporary file. */
 #include "model/merge.h"
 #include "core/base/glob.h"
 #include "core/stream/machine.h"
+#include "core/stream/runs.h"
 #include "core/stream/sorter.h"
 #include "model/hosts.h"
 #include "model/rebase.h"
@@ -14,6 +15,8 @@
 #include <stdlib.h>
 
 #define NO_RANK INT64_MAX
+/* A quarter of it holds inputs that wait, half of it sorts the one that is read. */
+#define MEMORY_DEFAULT ((size_t)128 << 20)
 
 struct input {
     struct sv_sink sink; /* the end of the pump that fills it */
@@ -23,8 +26,8 @@ struct input {
     unsigned gives;
     struct sv_sorter *sorter;
     struct sv_rebase rebase;
-    /* Reading: a block of sorted events; the one at `at` has its times converted. */
-    struct sv_event block[SV_BATCH];
+    /* Reading: a block of sorted events (NULL: not begun); the one at `at` has its times converted. */
+    struct sv_event *block;
     size_t at, n;
     struct sv_rank order;
     /* To compare: */
@@ -38,8 +41,13 @@ struct sv_merge {
     struct sv_merge_options options;
     struct input **inputs;
     size_t n, cap;
+    size_t held_bytes;         /* of the inputs that wait in memory */
+    struct sv_runs_file *file; /* of all that does not fit */
     struct sv_hosts hosts;
     struct sv_source source;
+    uint32_t
+        *order; /* numbers of inputs by machine; first[k] … first[k + 1] are those of machine k */
+    uint32_t *first;
     uint32_t *heap; /* numbers of inputs, the one whose next event is the earliest on top */
     size_t n_heap;
 };
@@ -49,8 +57,22 @@ struct sv_merge *sv_merge_new(const struct sv_merge_options *options)
     struct sv_merge *m = sv_alloc(sizeof *m);
     m->options = *options;
     if (m->options.memory_bytes == 0)
-        m->options.memory_bytes = SV_SORT_MEMORY_DEFAULT;
+        m->options.memory_bytes = MEMORY_DEFAULT;
+    m->file = sv_runs_file_new();
     return m;
+}
+
+/* What it takes to read the input; who it is stays. */
+static void let_go(struct input *in)
+{
+    sv_sorter_free(in->sorter);
+    sv_rebase_fini(&in->rebase);
+    sv_dict_free(in->is.dict);
+    free(in->block);
+    in->sorter = NULL;
+    in->rebase = (struct sv_rebase){0};
+    in->is.dict = NULL;
+    in->block = NULL;
 }
 
 void sv_merge_free(struct sv_merge *m)
@@ -59,13 +81,14 @@ void sv_merge_free(struct sv_merge *m)
         return;
     for (size_t i = 0; i < m->n; i++) {
         struct input *in = m->inputs[i];
-        sv_sorter_free(in->sorter);
-        sv_rebase_fini(&in->rebase);
-        sv_dict_free(in->is.dict);
+        let_go(in);
         free(in->name);
         free(in);
     }
+    sv_runs_file_free(m->file);
     free(m->inputs);
+    free(m->order);
+    free(m->first);
     free(m->heap);
     free(m);
 }
@@ -139,12 +162,16 @@ static uint32_t spaces_of(const struct sv_dict *d)
     return n;
 }
 
-static size_t held_bytes(const struct sv_merge *m)
+/* The next input needs the memory to be read. What has spilled before goes to the file whole, since the next one writes there. */
+static int hold_or_spill(struct sv_merge *m, struct input *in, struct sv_err *err)
 {
-    size_t held = 0;
-    for (size_t i = 0; i < m->n; i++)
-        held += sv_sorter_bytes(m->inputs[i]->sorter);
-    return held;
+    size_t bytes = sv_sorter_bytes(in->sorter);
+    bool fits = m->held_bytes + bytes <= m->options.memory_bytes / 4;
+    if (fits && !sv_sorter_has_spilled(in->sorter)) {
+        m->held_bytes += bytes;
+        return 0;
+    }
+    return sv_sorter_spill(in->sorter, err);
 }
 
 int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct sv_source *source,
@@ -158,7 +185,8 @@ int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct 
     in->is.name = in->name;
     in->gives = source->gives;
     in->merge = m;
-    in->sorter = sv_sorter_new(m->options.memory_bytes / 2);
+    in->sorter = sv_sorter_new(m->options.memory_bytes / 4);
+    sv_sorter_share(in->sorter, m->file);
     in->sink = (struct sv_sink){.write = input_write,
                                 .close = input_close,
                                 .takes = SV_HAS_ANYTHING & ~(unsigned)SV_HAS_EDGES};
@@ -178,8 +206,7 @@ int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct 
         in->from =
             (struct sv_host){.host = in->letter, .rank = NO_RANK, .n_spaces = in->from.n_spaces};
     }
-    /* The next input needs the memory to be read. */
-    return held_bytes(m) > m->options.memory_bytes / 2 ? sv_sorter_spill(in->sorter, err) : 0;
+    return hold_or_spill(m, in, err);
 }
 
 /* ---- who is who ---- */
@@ -439,17 +466,43 @@ static void merge_close(struct sv_source *s)
     sv_merge_free(merge_of(s));
 }
 
-static int open_inputs(struct sv_merge *m, struct sv_err *err)
+/* ---- which inputs are read side by side ---- */
+
+/* Numbers of inputs by machine, each machine's in their order. */
+static void order_by_machine(struct sv_merge *m)
 {
-    m->heap = sv_alloc((m->n + 1) * sizeof *m->heap);
-    for (size_t i = 0; i < m->n; i++) {
-        int code = sv_sorter_finish(m->inputs[i]->sorter, m->options.memory_bytes / m->n, err);
-        if (code == 0)
-            code = advance(m->inputs[i], err);
+    m->order = sv_alloc(m->n * sizeof *m->order);
+    m->first = sv_alloc(((size_t)m->hosts.n_machines + 2) * sizeof *m->first);
+    for (size_t i = 0; i < m->n; i++)
+        m->first[m->inputs[i]->from.machine + 2]++;
+    for (size_t k = 2; k < (size_t)m->hosts.n_machines + 2; k++)
+        m->first[k] += m->first[k - 1];
+    for (size_t i = 0; i < m->n; i++)
+        m->order[m->first[m->inputs[i]->from.machine + 1]++] = (uint32_t)i;
+}
+
+static int open_input(struct sv_merge *m, uint32_t i, size_t memory_bytes, struct sv_err *err)
+{
+    struct input *in = m->inputs[i];
+    in->block = sv_alloc(SV_BATCH * sizeof *in->block);
+    int code = sv_sorter_finish(in->sorter, memory_bytes, err);
+    if (code == 0)
+        code = advance(in, err);
+    if (code > 0)
+        m->heap[m->n_heap++] = i;
+    return code;
+}
+
+/* The inputs order[from … to]. */
+static int open_inputs(struct sv_merge *m, size_t from, size_t to, struct sv_err *err)
+{
+    free(m->heap);
+    m->heap = sv_alloc((to - from + 1) * sizeof *m->heap);
+    m->n_heap = 0;
+    for (size_t i = from; i < to; i++) {
+        int code = open_input(m, m->order[i], m->options.memory_bytes / 2 / (to - from), err);
         if (code < 0)
             return code;
-        if (code > 0)
-            m->heap[m->n_heap++] = (uint32_t)i;
     }
     for (size_t i = m->n_heap / 2; i-- > 0;)
         heap_sink(m, i);
@@ -457,16 +510,16 @@ static int open_inputs(struct sv_merge *m, struct sv_err *err)
 }
 
 /* Everything came out of a pair stage, and tracks of two inputs may be one. */
-static unsigned shape(const struct sv_merge *m)
+static unsigned shape(const struct sv_merge *m, size_t from, size_t to)
 {
     unsigned gives = SV_HAS_NESTED;
-    for (size_t i = 0; i < m->n; i++)
-        gives |= m->inputs[i]->gives & (SV_HAS_SLICES | SV_HAS_FLOW_POINTS);
-    return m->n > 1 ? gives | SV_HAS_SLICES : gives;
+    for (size_t i = from; i < to; i++)
+        gives |= m->inputs[m->order[i]]->gives & (SV_HAS_SLICES | SV_HAS_FLOW_POINTS);
+    return to - from > 1 ? gives | SV_HAS_SLICES : gives;
 }
 
-int sv_merge_source(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
-                    struct sv_source **out, struct sv_err *err)
+int sv_merge_relate(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
+                    struct sv_err *err)
 {
     if (m->n == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "nothing to merge");
@@ -478,14 +531,82 @@ int sv_merge_source(struct sv_merge *m, struct sv_dict *dict, struct sv_report *
     merge_metadata(m, dict);
     merge_snapshots(m, dict);
     report_clocks(m, dict->clocks.trace_clock, report);
-    code = open_inputs(m, err);
+    order_by_machine(m);
+    m->source = (struct sv_source){
+        .next = merge_next, .close = merge_close, .dict = dict, .report = report};
+    return 0;
+}
+
+int sv_merge_source(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
+                    struct sv_source **out, struct sv_err *err)
+{
+    int code = sv_merge_relate(m, dict, report, err);
+    if (code == 0)
+        code = open_inputs(m, 0, m->n, err);
     if (code < 0)
         return code;
-    m->source = (struct sv_source){.next = merge_next,
-                                   .close = merge_close,
-                                   .gives = shape(m),
-                                   .dict = dict,
-                                   .report = report};
+    m->source.gives = shape(m, 0, m->n);
     *out = &m->source;
     return 0;
+}
+
+/* ---- machine by machine ---- */
+
+/* What the stages of one machine end in: the sink of all of them, which stays open. */
+struct part {
+    struct sv_sink sink;
+    struct sv_sink *next;
+};
+
+static int part_write(struct sv_sink *s, const struct sv_event *events, size_t n,
+                      struct sv_err *err)
+{
+    struct sv_sink *next = ((struct part *)s)->next;
+    return next->write(next, events, n, err);
+}
+
+static int part_close(struct sv_sink *s, bool failed, struct sv_err *err)
+{
+    (void)s;
+    (void)failed;
+    (void)err;
+    return 0;
+}
+
+static void stay_open(struct sv_source *s)
+{
+    (void)s;
+}
+
+/* The inputs order[from … to], which share no track with others. */
+static int pump_part(struct sv_merge *m, size_t from, size_t to, struct sv_sink *sink,
+                     struct sv_err *err)
+{
+    struct part part = {.sink = {.write = part_write,
+                                 .close = part_close,
+                                 .takes = sink->takes,
+                                 .best = sink->best},
+                        .next = sink};
+    int code = open_inputs(m, from, to, err);
+    if (code < 0)
+        return code;
+    m->source.gives = shape(m, from, to);
+    m->source.close = stay_open;
+    code = sv_pump(&m->source, &part.sink, NULL, err);
+    for (size_t i = from; i < to; i++)
+        let_go(m->inputs[m->order[i]]);
+    return code;
+}
+
+int sv_merge_pump(struct sv_merge *m, struct sv_sink *sink, struct sv_err *err)
+{
+    bool by_machine = (sink->takes & SV_ORDER_BITS) != SV_IN_ORDER;
+    int code = 0;
+    if (!by_machine)
+        code = pump_part(m, 0, m->n, sink, err);
+    for (size_t k = 0; by_machine && k < m->hosts.n_machines && code >= 0; k++)
+        code = pump_part(m, m->first[k], m->first[k + 1], sink, err);
+    int closed = sink->close(sink, code < 0, err);
+    sv_merge_free(m);
+    return code < 0 ? code : closed;
 }

@@ -2,8 +2,12 @@
  *
  *     m = sv_merge_new(&options);
  *     for each input: sv_merge_add(m, &input, source, …);       // reads it to its end, sorted, into bounded memory
- *     sv_merge_source(m, dict, report, &source, err);            // relates the clocks or refuses
- *     sv_pump(source, sink, …);                                  // closing the source frees the merge
+ *     sv_merge_relate(m, dict, report, err);                     // relates the clocks or refuses
+ *     sv_merge_pump(m, sink, err);                               // frees the merge
+ *
+ * Of a cluster's run each machine shares nothing with the others but the axis. A sink that takes tracks one by one (a Perfetto file, the store) gets
+ * one machine after the other: only that machine's inputs are read side by side, and what a file has to repeat for the tracks in use stays
+ * small. All other sinks get everything in the order of time.
  *
  * Each input was read with a dictionary of its own. Inputs of the same machine (equal "boot_id" in the metadata; "hostname" where there is
  * none, see hosts.h; or same_host) share a pid space, so that an SDK's file and a system capture of one process join; inputs of
@@ -41,8 +45,15 @@ void sv_merge_free(struct sv_merge *m);
 int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct sv_source *source,
                  const struct sv_pump_options *pump, struct sv_err *err);
 
-/* The merged stream into `dict` (which is empty): slices, instants, counters, losses and flow points in time order. Takes the
- * merge on success. `report` gets a note on how each input was placed. */
+/* How all inputs come onto one axis; clocks and metadata go into `dict`, which is empty. `report` gets a note on how each input was placed. */
+int sv_merge_relate(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
+                    struct sv_err *err);
+
+/* Everything into the sink, through the stages that it needs. Closes the sink and frees the merge, whatever happens. */
+int sv_merge_pump(struct sv_merge *m, struct sv_sink *sink, struct sv_err *err);
+
+/* Relates, and gives the merged stream as one source: slices, instants, counters, losses and flow points in time order. Takes the
+ * merge on success. */
 int sv_merge_source(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
                     struct sv_source **out, struct sv_err *err);
 
