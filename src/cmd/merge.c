@@ -1,12 +1,13 @@
 /* stave merge: several traces on one time axis. */
 #include "cmd/commands.h"
 #include "files/join.h"
+#include "files/relations.h"
 
 struct merge {
     struct sv_output_choice out;
     const char *from;
     bool strict, assume, same_host;
-    struct sv_words offsets;
+    struct sv_words offsets, relations;
 };
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
@@ -19,10 +20,16 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
                            .same_host = o->same_host,
                            .inputs = operands,
                            .offsets = &o->offsets};
+    struct sv_relation *relations = NULL;
     int code = sv_expect_operands(operands, 2, SIZE_MAX, "second input file", err);
     if (code >= 0)
+        code = sv_relations_load(&o->relations, &relations, &join.n_relations, err);
+    join.relations = relations;
+    if (code >= 0)
         code = sv_join_run(&join, err);
+    sv_relations_free(relations, join.n_relations);
     sv_words_free(&o->offsets);
+    sv_words_free(&o->relations);
     return code;
 }
 
@@ -32,6 +39,8 @@ static const struct sv_option options[] = {
      "was related, or its unchanged times if the clock cannot be related; may be given several "
      "times",
      NULL},
+    {0, "relation", "FILE", SV_OPT_LIST, offsetof(struct merge, relations),
+     "what 'stave sync' measured between two hosts; may be given several times", NULL},
     {0, "assume", NULL, SV_OPT_FLAG, offsetof(struct merge, assume),
      "also merge inputs whose clocks cannot be related: use their timestamps unchanged", NULL},
     {0, "same-host", NULL, SV_OPT_FLAG, offsetof(struct merge, same_host),

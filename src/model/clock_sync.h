@@ -12,7 +12,7 @@
  * was slewed or stepped in one of them, and the bound there covers the offset before and after it. Before the first and after the last round it goes on at the average rate, and
  * the bound grows with the distance.
  *
- * Pure arithmetic: no clock is read here and nothing is sent (src/net/ping.c does that). */
+ * Pure arithmetic: no clock is read here and nothing is sent (record/ping.c does that). */
 #ifndef SV_MODEL_CLOCK_SYNC_H
 #define SV_MODEL_CLOCK_SYNC_H
 

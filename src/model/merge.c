@@ -8,6 +8,7 @@
 #include "core/stream/sorter.h"
 #include "model/hosts.h"
 #include "model/rebase.h"
+#include "model/time_axis.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -30,8 +31,9 @@ struct input {
     struct sv_event *block;
     size_t at, n;
     struct sv_rank order;
-    /* To compare: */
     struct sv_merge *merge;
+    int64_t first_ns, last_ns; /* of its events */
+    /* To compare: */
     char letter[8]; /* its machine: A, B, … */
     int64_t anchor_ns;
     bool has_anchor;
@@ -107,12 +109,23 @@ static void see_anchor(struct input *in, const struct sv_event *e)
     in->has_anchor = true;
 }
 
+static void see_time(struct input *in, const struct sv_event *e)
+{
+    int64_t end;
+    if (e->dur_ns <= 0 || __builtin_add_overflow(e->ts_ns, e->dur_ns, &end))
+        end = e->ts_ns;
+    in->first_ns = e->ts_ns < in->first_ns ? e->ts_ns : in->first_ns;
+    in->last_ns = end > in->last_ns ? end : in->last_ns;
+}
+
 static int input_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                        struct sv_err *err)
 {
     struct input *in = (struct input *)s;
     for (size_t i = 0; in->merge->options.compare && i < n; i++)
         see_anchor(in, &events[i]);
+    for (size_t i = 0; i < n; i++)
+        see_time(in, &events[i]);
     return sv_sorter_add(((struct input *)s)->sorter, events, n, err);
 }
 
@@ -185,6 +198,8 @@ int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct 
     in->is.name = in->name;
     in->gives = source->gives;
     in->merge = m;
+    in->first_ns = INT64_MAX;
+    in->last_ns = INT64_MIN;
     in->sorter = sv_sorter_new(m->options.memory_bytes / 4);
     sv_sorter_share(in->sorter, m->file);
     in->sink = (struct sv_sink){.write = input_write,
@@ -303,11 +318,26 @@ static void find_disputed(const struct sv_merge *m, struct sv_dict *dict, struct
     }
 }
 
+/* Where an absent value means something, too: the clocks of a machine as they are. */
+static void dispute_absent(const struct sv_merge *m, struct sv_dict *dict, const char *name,
+                           struct sv_map *disputed)
+{
+    bool is_new, is_absent = false, is_there = false;
+    for (size_t i = 0; i < m->n; i++) {
+        bool has = sv_dict_find_meta(m->inputs[i]->is.dict, name) != NULL;
+        is_there |= has;
+        is_absent |= !has;
+    }
+    if (is_there && is_absent)
+        sv_map_add(disputed, sv_dict_cstr(dict, name), &is_new);
+}
+
 /* What all inputs agree on is kept as it is; the rest is kept per input, under its label. */
 static void merge_metadata(struct sv_merge *m, struct sv_dict *dict)
 {
     struct sv_map values = {0}, disputed = {0};
     find_disputed(m, dict, &values, &disputed);
+    dispute_absent(m, dict, SV_META_TIMES, &disputed);
     for (size_t i = 0; i < m->n; i++) {
         const struct sv_dict *from = m->inputs[i]->is.dict;
         char label[256], key[1024];
@@ -324,36 +354,17 @@ static void merge_metadata(struct sv_merge *m, struct sv_dict *dict)
     sv_map_fini(&disputed);
 }
 
-/* Snapshots stay true where the common clock is read, on the machine whose clocks the others are. */
-static void merge_snapshots(const struct sv_merge *m, struct sv_dict *dict)
+/* Snapshots stay true where the common clock is read. */
+static void merge_snapshots(const struct sv_merge *m, const struct sv_time_axis *axis,
+                            struct sv_dict *dict)
 {
-    uint32_t clock = dict->clocks.trace_clock;
+    uint32_t clock = axis->clock;
     int64_t ns;
     for (size_t i = 0; clock && i < m->n; i++) {
-        const struct input *in = m->inputs[i];
-        for (size_t s = 0; in->from.machine == 0 && s < in->is.dict->clocks.n; s++)
-            if (sv_snapshot_get(&in->is.dict->clocks.snapshots[s], clock, &ns))
-                sv_clocks_add(&dict->clocks, &in->is.dict->clocks.snapshots[s]);
-    }
-}
-
-static void report_clocks(const struct sv_merge *m, uint32_t clock, struct sv_report *report)
-{
-    for (size_t i = 0; report && m->n > 1 && i < m->n; i++) {
-        const struct input *in = m->inputs[i];
-        const struct sv_shift *s = &in->rebase.shift;
-        const char *from = sv_clock_name(in->is.dict->clocks.trace_clock);
-        if (s->is_assumed)
-            sv_report_add(report, SV_NOTE, "input whose clock is assumed to be the common one", 1,
-                          SV_NO_POS, "%s: %s", in->name, from);
-        else if (s->n && s->uncertainty_ns < 0)
-            sv_report_add(report, SV_NOTE, "input converted to the common clock", 1, SV_NO_POS,
-                          "%s: %s to %s, uncertainty unknown", in->name, from,
-                          sv_clock_name(clock));
-        else if (s->n)
-            sv_report_add(report, SV_NOTE, "input converted to the common clock", 1, SV_NO_POS,
-                          "%s: %s to %s, uncertain by %" PRId64 " ns", in->name, from,
-                          sv_clock_name(clock), s->uncertainty_ns);
+        const struct sv_clocks *c = &m->inputs[i]->is.dict->clocks;
+        for (size_t s = 0; axis->places[i].has_common_clock && s < c->n; s++)
+            if (sv_snapshot_get(&c->snapshots[s], clock, &ns))
+                sv_clocks_add(&dict->clocks, &c->snapshots[s]);
     }
 }
 
@@ -370,28 +381,80 @@ static int place_anchors(struct sv_merge *m, struct sv_dict *dict, struct sv_err
             return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%s: its times cannot be moved", in->name);
         in->rebase.shift = (struct sv_shift){.offset_ns = -in->anchor_ns, .uncertainty_ns = -1};
     }
+    merge_metadata(m, dict);
     return 0;
 }
 
-static int relate(struct sv_merge *m, struct sv_dict *dict, struct sv_err *err)
+/* Those of the inputs' metadata, then those of other files. */
+static struct sv_relation *collect_relations(const struct sv_merge *m, struct sv_time_axis *axis,
+                                             struct sv_report *report)
+{
+    struct sv_relation *all = sv_alloc((m->n + m->options.n_relations + 1) * sizeof *all);
+    struct sv_err err;
+    size_t n = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        const struct sv_meta *meta = sv_dict_find_meta(m->inputs[i]->is.dict, SV_META_RELATION);
+        if (!meta)
+            continue;
+        struct sv_text json = sv_dict_text(m->inputs[i]->is.dict, meta->value);
+        sv_err_clear(&err);
+        if (sv_relation_parse(&all[n], json.bytes, json.len, &err) == 0)
+            n++;
+        else if (report)
+            sv_report_add(report, SV_SKIPPED, "clock relation that cannot be used", 1, SV_NO_POS,
+                          "%s: %s", m->inputs[i]->name, err.msg);
+    }
+    for (size_t i = 0; i < m->options.n_relations; i++)
+        all[n++] = m->options.relations[i];
+    axis->relations = all;
+    axis->n_relations = n;
+    return all;
+}
+
+static void free_relations(struct sv_relation *all, size_t n_own)
+{
+    for (size_t i = 0; i < n_own; i++)
+        sv_relation_fini(&all[i]);
+    free(all);
+}
+
+static int relate(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
+                  struct sv_err *err)
 {
     if (m->options.compare)
         return place_anchors(m, dict, err);
-    struct sv_relate_input *inputs = sv_alloc(m->n * sizeof *inputs);
-    struct sv_shift *shifts = sv_alloc(m->n * sizeof *shifts);
+    struct sv_time_axis_input *inputs = sv_alloc(m->n * sizeof *inputs);
+    struct sv_time_axis axis = {.inputs = inputs, .n = m->n, .assume = m->options.assume};
     for (size_t i = 0; i < m->n; i++) {
         const struct input *in = m->inputs[i];
-        inputs[i] = (struct sv_relate_input){.name = in->name,
-                                             .clocks = &in->is.dict->clocks,
-                                             .machine = in->from.machine,
-                                             .has_offset = in->is.has_offset,
-                                             .offset_ns = in->is.offset_ns};
+        inputs[i] = (struct sv_time_axis_input){.is = {.name = in->name,
+                                                       .clocks = &in->is.dict->clocks,
+                                                       .machine = in->from.machine,
+                                                       .has_offset = in->is.has_offset,
+                                                       .offset_ns = in->is.offset_ns},
+                                                .host = in->from.is_mixed ? NULL : in->from.host,
+                                                .boot = in->from.boot,
+                                                .times = meta_text(in->is.dict, SV_META_TIMES),
+                                                .first_ns = in->first_ns,
+                                                .last_ns = in->last_ns};
     }
-    int code = sv_relate(inputs, m->n, m->options.assume, shifts, &dict->clocks.trace_clock, err);
-    for (size_t i = 0; code == 0 && i < m->n; i++)
-        m->inputs[i]->rebase.shift = shifts[i];
+    struct sv_relation *own = collect_relations(m, &axis, report);
+    int code = sv_time_axis_relate(&axis, err);
+    if (code == 0) {
+        dict->clocks.trace_clock = axis.clock;
+        merge_metadata(m, dict);
+        merge_snapshots(m, &axis, dict);
+        if (report)
+            sv_time_axis_report(&axis, report);
+        sv_time_axis_describe(&axis, dict);
+        for (size_t i = 0; i < m->n; i++) {
+            m->inputs[i]->rebase.shift = axis.shifts[i];
+            axis.shifts[i] = (struct sv_shift){0};
+        }
+    }
+    sv_time_axis_fini(&axis);
+    free_relations(own, axis.n_relations - m->options.n_relations);
     free(inputs);
-    free(shifts);
     return code;
 }
 
@@ -524,13 +587,10 @@ int sv_merge_relate(struct sv_merge *m, struct sv_dict *dict, struct sv_report *
     if (m->n == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "nothing to merge");
     number_inputs(m);
-    int code = relate(m, dict, err);
+    int code = relate(m, dict, report, err);
     if (code < 0)
         return code;
     prepare_rebase(m, dict);
-    merge_metadata(m, dict);
-    merge_snapshots(m, dict);
-    report_clocks(m, dict->clocks.trace_clock, report);
     order_by_machine(m);
     m->source = (struct sv_source){
         .next = merge_next, .close = merge_close, .dict = dict, .report = report};

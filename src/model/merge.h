@@ -18,6 +18,8 @@
 
 #include "core/stream/stream.h"
 
+struct sv_relation;
+
 struct sv_merge_options {
     size_t memory_bytes; /* 0: the sorter's default; for all inputs together */
     bool same_host;      /* all inputs come from one machine, whatever their metadata say */
@@ -26,6 +28,9 @@ struct sv_merge_options {
      * event whose name matches the glob, NULL: the first event. */
     bool compare;
     const char *anchor;
+    /* Relations from files of their own, beside those in the inputs' metadata; they must outlive the merge. */
+    const struct sv_relation *relations;
+    size_t n_relations;
 };
 
 struct sv_merge_input {
