@@ -124,22 +124,39 @@ static bool parse_offset(const char *text, const char *clock, int64_t *ns)
     return true;
 }
 
-bool sv_times_text(char to[static SV_TIMES_TEXT])
+/* Its number; 0: the initial one, where clocks are the machine's, or a kernel without such namespaces. */
+static uint64_t time_namespace(void)
 {
     const uint64_t initial = 0xEFFFFFFA; /* the kernel's PROC_TIME_INIT_INO */
+    struct stat st;
+    return stat("/proc/self/ns/time", &st) == 0 && st.st_ino != initial ? st.st_ino : 0;
+}
+
+/* The kernel shows the offsets of the namespace that children get, which mostly is the process's own. */
+static bool read_offsets(uint64_t own, int64_t *mono_ns, int64_t *boot_ns)
+{
     char text[256];
-    struct stat own, below;
+    struct stat below;
+    return stat("/proc/self/ns/time_for_children", &below) == 0 && below.st_ino == own &&
+           read_text("/proc/self/timens_offsets", text, sizeof text) &&
+           parse_offset(text, "monotonic", mono_ns) && parse_offset(text, "boottime", boot_ns);
+}
+
+bool sv_times_offsets(int64_t *mono_ns, int64_t *boot_ns)
+{
+    uint64_t own = time_namespace();
+    return own != 0 && read_offsets(own, mono_ns, boot_ns);
+}
+
+bool sv_times_text(char to[static SV_TIMES_TEXT])
+{
+    uint64_t own = time_namespace();
     int64_t mono, boot;
     to[0] = '\0';
-    if (stat("/proc/self/ns/time", &own) < 0 || own.st_ino == initial)
+    if (own == 0)
         return false;
-    /* The kernel shows the offsets of the namespace that children get. */
-    bool is_own = stat("/proc/self/ns/time_for_children", &below) == 0 &&
-                  below.st_ino == own.st_ino &&
-                  read_text("/proc/self/timens_offsets", text, sizeof text) &&
-                  parse_offset(text, "monotonic", &mono) && parse_offset(text, "boottime", &boot);
-    if (!is_own)
-        snprintf(to, SV_TIMES_TEXT, "namespace %" PRIu64, (uint64_t)own.st_ino);
+    if (!read_offsets(own, &mono, &boot))
+        snprintf(to, SV_TIMES_TEXT, "namespace %" PRIu64, own);
     else if (mono != 0 || boot != 0)
         snprintf(to, SV_TIMES_TEXT, "%" PRId64 " %" PRId64, mono, boot);
     return to[0] != '\0';

@@ -179,11 +179,27 @@ static int compare_pairs(const void *a, const void *b)
     return x->relation < y->relation ? -1 : x->relation > y->relation;
 }
 
+/* One machine's wall clock relates all of its clocks, better than pings do. */
+static bool has_one_wall_clock(const struct sv_time_axis *a)
+{
+    int64_t ns;
+    for (size_t i = 0; i < a->n; i++) {
+        const struct sv_clocks *c = a->inputs[i].is.clocks;
+        bool has_wall = false;
+        for (size_t s = 0; s < c->n && !has_wall; s++)
+            has_wall = sv_snapshot_get(&c->snapshots[s], SV_CLOCK_REALTIME, &ns);
+        if (!has_wall || a->inputs[i].is.machine != a->inputs[0].is.machine)
+            return false;
+    }
+    return true;
+}
+
 /* Relations of the same two clocks are one: before the run and after it, or several ranks of a host. Pings and estimates do not mix. */
 static void learn_relations(struct graph *g)
 {
     const struct sv_time_axis *a = g->axis;
     struct pair *pairs = sv_alloc((a->n_relations + 1) * sizeof *pairs);
+    bool is_one_machine = has_one_wall_clock(a);
     for (size_t i = 0; i < a->n_relations; i++)
         pairs[i] = (struct pair){end_of(g, &a->relations[i].local),
                                  end_of(g, &a->relations[i].reference), i};
@@ -200,7 +216,7 @@ static void learn_relations(struct graph *g)
             for (size_t m = 0; r->is_estimate == all.is_estimate && m < r->n; m++)
                 sv_relation_add(&all, &r->rounds[m]);
         }
-        if (pairs[i].local != pairs[i].reference)
+        if (pairs[i].local != pairs[i].reference && !is_one_machine)
             connect(g, pairs[i].local, pairs[i].reference, &all);
         sv_relation_fini(&all);
     }
