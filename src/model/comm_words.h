@@ -1,0 +1,50 @@
+/* The vocabulary of communication between ranks (docs/comm.md): categories, keys of arguments, names of operations.
+ *
+ * The one list of them. The capture of MPI calls and the reader of flight recorder dumps write these words; the report, SQL, the alignment of clocks and the exports
+ * look for them. A collective is a slice of category SV_CAT_COLLECTIVE on the thread or stream that took part, from the rank's arrival to its end. Its name is the
+ * producer's ("MPI_Allreduce", "nccl:all_reduce"). Libraries that cannot include this header write the same words as literals. */
+#ifndef SV_MODEL_COMM_WORDS_H
+#define SV_MODEL_COMM_WORDS_H
+
+#define SV_CAT_COLLECTIVE "collective"
+#define SV_CAT_MPI        "mpi" /* point-to-point calls and waits */
+
+/* Keys of arguments. */
+#define SV_COMM_OP    "op"    /* text: one of the operations below */
+#define SV_COMM_GROUP "group" /* text: communicator or process group, equal on all of its members */
+#define SV_COMM_SEQ   "seq"   /* int: number of this collective in its group, from 0 */
+#define SV_COMM_BYTES "bytes" /* int: what this rank contributes */
+#define SV_COMM_SIZE  "group_size" /* int: how many ranks the group has */
+#define SV_COMM_PEER  "peer"       /* int: the other rank, of point-to-point operations */
+#define SV_COMM_TAG   "tag"        /* int: of point-to-point operations */
+#define SV_COMM_STATE "state"      /* text: how far it got, where the source says it */
+
+/* The group of all ranks. */
+#define SV_COMM_WORLD "world"
+
+/* clang-format off */
+/* The operations: OP(member, text). */
+#define SV_COMM_OPS(OP)               \
+    OP(ALLREDUCE, "allreduce")           \
+    OP(ALLGATHER, "allgather")           \
+    OP(ALLTOALL, "alltoall")             \
+    OP(BARRIER, "barrier")               \
+    OP(BROADCAST, "broadcast")           \
+    OP(GATHER, "gather")                 \
+    OP(REDUCE, "reduce")                 \
+    OP(REDUCE_SCATTER, "reduce_scatter") \
+    OP(SCAN, "scan")                     \
+    OP(SCATTER, "scatter")               \
+    OP(SEND, "send")                     \
+    OP(RECV, "recv")                     \
+    OP(OTHER, "other")
+/* clang-format on */
+
+enum sv_comm_op {
+#define SV_COMM_MEMBER(member, text) SV_COMM_##member,
+    SV_COMM_OPS(SV_COMM_MEMBER)
+#undef SV_COMM_MEMBER
+        SV_N_COMM_OPS
+};
+
+#endif
