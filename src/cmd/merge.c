@@ -3,9 +3,11 @@
 #include "files/join.h"
 #include "files/relations.h"
 
+#include <string.h>
+
 struct merge {
     struct sv_output_choice out;
-    const char *from;
+    const char *from, *align;
     bool strict, assume, same_host;
     struct sv_words offsets, relations;
 };
@@ -22,6 +24,9 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
                            .offsets = &o->offsets};
     struct sv_relation *relations = NULL;
     int code = sv_expect_operands(operands, 2, SIZE_MAX, "second input file", err);
+    join.align_collectives = o->align && strcmp(o->align, "collectives") == 0;
+    if (code >= 0 && o->align && !join.align_collectives)
+        code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--align: '%s' is not collectives", o->align);
     if (code >= 0)
         code = sv_relations_load(&o->relations, &relations, &join.n_relations, err);
     join.relations = relations;
@@ -41,6 +46,10 @@ static const struct sv_option options[] = {
      NULL},
     {0, "relation", "FILE", SV_OPT_LIST, offsetof(struct merge, relations),
      "what 'stave sync' measured between two hosts; may be given several times", NULL},
+    {0, "align", "HOW", SV_OPT_TEXT, offsetof(struct merge, align),
+     "collectives: estimate how hosts relate from the ends of their common collectives, where "
+     "nothing was measured; the result is marked as an estimate",
+     "collectives"},
     {0, "assume", NULL, SV_OPT_FLAG, offsetof(struct merge, assume),
      "also merge inputs whose clocks cannot be related: use their timestamps unchanged", NULL},
     {0, "same-host", NULL, SV_OPT_FLAG, offsetof(struct merge, same_host),

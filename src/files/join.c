@@ -115,7 +115,8 @@ int sv_join_run(const struct sv_join *join, struct sv_err *err)
     struct sv_merge_options options = {.same_host = join->same_host,
                                        .assume = join->assume,
                                        .relations = join->relations,
-                                       .n_relations = join->n_relations};
+                                       .n_relations = join->n_relations,
+                                       .align_collectives = join->align_collectives};
     int code = sv_join_check(join, err);
     if (code >= 0)
         code = sv_check_inputs(join->inputs->items, join->inputs->n, join->out.path, err);

@@ -14,6 +14,7 @@ struct sv_join {
     const struct sv_words *offsets;      /* FILE=±TIME; NULL: none */
     const struct sv_relation *relations; /* of `stave sync` */
     size_t n_relations;
+    bool align_collectives;
     struct sv_read_options read; /* zone and date of files that need them */
 };
 

@@ -7,6 +7,7 @@
 #include "core/stream/machine.h"
 #include "core/stream/runs.h"
 #include "core/stream/sorter.h"
+#include "model/align.h"
 #include "model/hosts.h"
 #include "model/rebase.h"
 #include "model/time_axis.h"
@@ -34,6 +35,7 @@ struct input {
     struct sv_rank order;
     struct sv_merge *merge;
     int64_t first_ns, last_ns; /* of its events */
+    struct sv_ends ends;       /* of its collectives, to align by them */
     /* To compare: */
     char letter[8]; /* its machine: A, B, … */
     int64_t anchor_ns;
@@ -71,6 +73,7 @@ static void let_go(struct input *in)
     sv_sorter_free(in->sorter);
     sv_rebase_fini(&in->rebase);
     sv_dict_free(in->is.dict);
+    sv_ends_fini(&in->ends);
     free(in->block);
     in->sorter = NULL;
     in->rebase = (struct sv_rebase){0};
@@ -127,6 +130,8 @@ static int input_write(struct sv_sink *s, const struct sv_event *events, size_t 
         see_anchor(in, &events[i]);
     for (size_t i = 0; i < n; i++)
         see_time(in, &events[i]);
+    for (size_t i = 0; in->merge->options.align_collectives && i < n; i++)
+        sv_ends_see(&in->ends, in->is.dict, &events[i]);
     return sv_sorter_add(((struct input *)s)->sorter, events, n, err);
 }
 
@@ -387,11 +392,10 @@ static int place_anchors(struct sv_merge *m, struct sv_dict *dict, struct sv_err
     return 0;
 }
 
-/* Those of the inputs' metadata, then those of other files. */
-static struct sv_relation *collect_relations(const struct sv_merge *m, struct sv_time_axis *axis,
-                                             struct sv_report *report)
+/* Those of the inputs' metadata; returns how many. */
+static size_t read_relations(const struct sv_merge *m, struct sv_relation *to,
+                             struct sv_report *report)
 {
-    struct sv_relation *all = sv_alloc((m->n + m->options.n_relations + 1) * sizeof *all);
     struct sv_err err;
     size_t n = 0;
     for (size_t i = 0; i < m->n; i++) {
@@ -400,24 +404,78 @@ static struct sv_relation *collect_relations(const struct sv_merge *m, struct sv
             continue;
         struct sv_text json = sv_dict_text(m->inputs[i]->is.dict, meta->value);
         sv_err_clear(&err);
-        if (sv_relation_parse(&all[n], json.bytes, json.len, &err) == 0)
+        if (sv_relation_parse(&to[n], json.bytes, json.len, &err) == 0)
             n++;
         else if (report)
             sv_report_add(report, SV_SKIPPED, "clock relation that cannot be used", 1, SV_NO_POS,
                           "%s: %s", m->inputs[i]->name, err.msg);
     }
-    for (size_t i = 0; i < m->options.n_relations; i++)
-        all[n++] = m->options.relations[i];
-    axis->relations = all;
-    axis->n_relations = n;
-    return all;
+    return n;
 }
 
-static void free_relations(struct sv_relation *all, size_t n_own)
+/* Whose clock; an input that does not say it has one of its own, known by the number of its machine. */
+static void owner_of(const struct input *in, struct sv_clock_owner *o)
 {
-    for (size_t i = 0; i < n_own; i++)
-        sv_relation_fini(&all[i]);
-    free(all);
+    const char *times = meta_text(in->is.dict, SV_META_TIMES);
+    *o = (struct sv_clock_owner){0};
+    snprintf(o->host, sizeof o->host, "%.255s", in->from.host ? in->from.host : in->name);
+    snprintf(o->times, sizeof o->times, "%.63s", times ? times : "");
+    if (in->from.boot)
+        snprintf(o->boot, sizeof o->boot, "%.39s", in->from.boot);
+    else
+        snprintf(o->boot, sizeof o->boot, "machine %" PRIu32, in->from.machine);
+}
+
+static int align(const struct sv_merge *m, const struct sv_clock_owner *owners,
+                 struct sv_time_axis *axis, struct sv_relation **out, size_t *n,
+                 struct sv_report *report, struct sv_err *err)
+{
+    struct sv_align_input *inputs = sv_alloc(m->n * sizeof *inputs);
+    for (size_t i = 0; i < m->n; i++)
+        inputs[i] = (struct sv_align_input){.name = m->inputs[i]->name,
+                                            .owner = owners[i],
+                                            .clocks = &m->inputs[i]->is.dict->clocks,
+                                            .ends = &m->inputs[i]->ends};
+    int code = sv_align(inputs, m->n, report, &axis->measured, out, n, err);
+    free(inputs);
+    return code;
+}
+
+/* All relations that there are: measured ones of the inputs and of other files, and estimates. The first *n_own are the caller's. */
+static int collect_relations(const struct sv_merge *m, const struct sv_clock_owner *owners,
+                             struct sv_time_axis *axis, struct sv_relation **all, size_t *n_own,
+                             struct sv_report *report, struct sv_err *err)
+{
+    struct sv_relation *estimates = NULL;
+    size_t n_estimates = 0, n_given = m->options.n_relations;
+    int code = 0;
+    if (m->options.align_collectives)
+        code = align(m, owners, axis, &estimates, &n_estimates, report, err);
+    *all = sv_alloc((m->n + n_given + n_estimates + 1) * sizeof **all);
+    *n_own = read_relations(m, *all, report);
+    for (size_t i = 0; i < n_estimates; i++)
+        (*all)[(*n_own)++] = estimates[i];
+    free(estimates);
+    for (size_t i = 0; i < n_given; i++)
+        (*all)[*n_own + i] = m->options.relations[i];
+    axis->relations = *all;
+    axis->n_relations = *n_own + n_given;
+    return code;
+}
+
+static void take_axis(struct sv_merge *m, struct sv_time_axis *axis, struct sv_dict *dict,
+                      struct sv_report *report)
+{
+    dict->clocks.trace_clock = axis->clock;
+    merge_metadata(m, dict);
+    merge_snapshots(m, axis, dict);
+    if (report)
+        sv_time_axis_report(axis, report);
+    sv_time_axis_describe(axis, dict);
+    for (size_t i = 0; i < m->n; i++) {
+        m->inputs[i]->rebase.shift = axis->shifts[i];
+        axis->shifts[i] = (struct sv_shift){0};
+    }
 }
 
 static int relate(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
@@ -426,36 +484,34 @@ static int relate(struct sv_merge *m, struct sv_dict *dict, struct sv_report *re
     if (m->options.compare)
         return place_anchors(m, dict, err);
     struct sv_time_axis_input *inputs = sv_alloc(m->n * sizeof *inputs);
+    struct sv_clock_owner *owners = sv_alloc(m->n * sizeof *owners);
     struct sv_time_axis axis = {.inputs = inputs, .n = m->n, .assume = m->options.assume};
+    struct sv_relation *relations;
+    size_t n_own;
     for (size_t i = 0; i < m->n; i++) {
         const struct input *in = m->inputs[i];
+        owner_of(in, &owners[i]);
         inputs[i] = (struct sv_time_axis_input){.is = {.name = in->name,
                                                        .clocks = &in->is.dict->clocks,
                                                        .machine = in->from.machine,
                                                        .has_offset = in->is.has_offset,
                                                        .offset_ns = in->is.offset_ns},
                                                 .host = in->from.is_mixed ? NULL : in->from.host,
-                                                .boot = in->from.boot,
-                                                .times = meta_text(in->is.dict, SV_META_TIMES),
+                                                .boot = owners[i].boot,
+                                                .times = owners[i].times,
                                                 .first_ns = in->first_ns,
                                                 .last_ns = in->last_ns};
     }
-    struct sv_relation *own = collect_relations(m, &axis, report);
-    int code = sv_time_axis_relate(&axis, err);
-    if (code == 0) {
-        dict->clocks.trace_clock = axis.clock;
-        merge_metadata(m, dict);
-        merge_snapshots(m, &axis, dict);
-        if (report)
-            sv_time_axis_report(&axis, report);
-        sv_time_axis_describe(&axis, dict);
-        for (size_t i = 0; i < m->n; i++) {
-            m->inputs[i]->rebase.shift = axis.shifts[i];
-            axis.shifts[i] = (struct sv_shift){0};
-        }
-    }
+    int code = collect_relations(m, owners, &axis, &relations, &n_own, report, err);
+    if (code == 0)
+        code = sv_time_axis_relate(&axis, err);
+    if (code == 0)
+        take_axis(m, &axis, dict, report);
     sv_time_axis_fini(&axis);
-    free_relations(own, axis.n_relations - m->options.n_relations);
+    for (size_t i = 0; i < n_own; i++)
+        sv_relation_fini(&relations[i]);
+    free(relations);
+    free(owners);
     free(inputs);
     return code;
 }

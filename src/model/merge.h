@@ -31,6 +31,7 @@ struct sv_merge_options {
     /* Relations from files of their own, beside those in the inputs' metadata; they must outlive the merge. */
     const struct sv_relation *relations;
     size_t n_relations;
+    bool align_collectives; /* estimate what is not measured: align.h */
 };
 
 struct sv_merge_input {

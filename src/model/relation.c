@@ -135,6 +135,13 @@ static bool take_text(const struct sv_member *m, char *to, size_t size)
     return strlen(to) == n;
 }
 
+/* As the kernel writes it; merge has names of its own for clocks that it knows nothing about. */
+static bool is_boot_id(const char *text)
+{
+    return text[strspn(text, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-")] ==
+           0;
+}
+
 static bool take_owner(const struct sv_member *object, struct sv_clock_owner *o)
 {
     struct sv_members in = sv_members_of(object->value.bytes, object->value.len);
@@ -144,7 +151,7 @@ static bool take_owner(const struct sv_member *object, struct sv_clock_owner *o)
         if (sv_member_is(&m, "host"))
             ok = take_text(&m, o->host, sizeof o->host);
         else if (sv_member_is(&m, "boot_id"))
-            ok = take_text(&m, o->boot, sizeof o->boot);
+            ok = take_text(&m, o->boot, sizeof o->boot) && is_boot_id(o->boot);
         else if (sv_member_is(&m, "time_offsets"))
             ok = take_text(&m, o->times, sizeof o->times);
     }

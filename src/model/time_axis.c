@@ -31,6 +31,7 @@ struct node {
     uint32_t root, by; /* the node it is reached from, and the edge's sync; its own: a root */
     uint32_t hops;
     bool is_seen;
+    bool has_others; /* it is the root of them */
 };
 
 /* One direction of a relation. */
@@ -45,6 +46,7 @@ struct span {
 
 struct graph {
     struct sv_time_axis *axis;
+    uint32_t clock; /* that relations are about */
     struct sv_dict *texts;
     struct sv_map boots; /* boot id → machine */
     struct sv_map keys;  /* clock → node */
@@ -57,7 +59,7 @@ struct graph {
     uint32_t *of_input; /* node of each input */
     uint32_t *order;    /* inputs by node: those of node k are order[first[k] … first[k + 1]] */
     uint32_t *first;
-    struct span *spans;    /* [n] of their events, on BOOTTIME */
+    struct span *spans;    /* [n] of their events, on that clock */
     struct sv_clocks *own; /* [n] clocks that were made here; none: as it was */
 };
 
@@ -203,6 +205,7 @@ static void learn_relations(struct graph *g)
     for (size_t i = 0; i < a->n_relations; i++)
         pairs[i] = (struct pair){end_of(g, &a->relations[i].local),
                                  end_of(g, &a->relations[i].reference), i};
+    bool has_pings = g->clock == SV_CLOCK_BOOTTIME;
     if (a->n_relations > 1)
         qsort(pairs, a->n_relations, sizeof *pairs, compare_pairs);
     for (size_t i = 0, to; i < a->n_relations; i = to) {
@@ -216,7 +219,8 @@ static void learn_relations(struct graph *g)
             for (size_t m = 0; r->is_estimate == all.is_estimate && m < r->n; m++)
                 sv_relation_add(&all, &r->rounds[m]);
         }
-        if (pairs[i].local != pairs[i].reference && !is_one_machine)
+        if (pairs[i].local != pairs[i].reference && !is_one_machine &&
+            (has_pings || all.is_estimate))
             connect(g, pairs[i].local, pairs[i].reference, &all);
         sv_relation_fini(&all);
     }
@@ -247,6 +251,7 @@ static void reach_from(struct graph *g, uint32_t root, uint32_t *queue)
                                     .by = g->edges[e].sync ^ 1u, /* the other direction */
                                     .hops = g->nodes[at].hops + 1,
                                     .is_seen = true};
+                g->nodes[root].has_others = true;
                 queue[tail++] = g->edges[e].to;
             }
         }
@@ -268,7 +273,7 @@ static uint32_t root_of(const struct graph *g, uint32_t node)
     return node;
 }
 
-/* From BOOTTIME of the node to that of its root. */
+/* From the clock of the node to that of its root. */
 static int64_t follow(const struct graph *g, uint32_t node, int64_t ns)
 {
     for (; g->nodes[node].root != node; node = g->nodes[node].root) {
@@ -315,29 +320,35 @@ static void gather(const struct graph *g, uint32_t node, size_t most, struct sv_
     }
 }
 
-static void add_point(struct sv_clocks *to, const struct sv_clocks *root, int64_t from_ns,
-                      int64_t boot_ns, int64_t uncertainty_ns)
+static struct sv_clock_point followed(const struct graph *g, uint32_t node, int64_t ns)
 {
-    struct sv_snapshot s = {.readings = {{PRIVATE_CLOCK, from_ns}, {SV_CLOCK_BOOTTIME, boot_ns}},
+    return (struct sv_clock_point){ns, follow(g, node, ns)};
+}
+
+static void add_point(const struct graph *g, size_t i, const struct sv_clocks *root,
+                      struct sv_clock_point at, int64_t uncertainty_ns)
+{
+    struct sv_snapshot s = {.readings = {{PRIVATE_CLOCK, at.from_ns}, {g->clock, at.to_ns}},
                             .n = 2,
                             .uncertainty_ns = uncertainty_ns};
     int64_t wall;
-    if (sv_clocks_convert(root, SV_CLOCK_BOOTTIME, SV_CLOCK_REALTIME, boot_ns, &wall))
+    if (g->clock != SV_CLOCK_REALTIME &&
+        sv_clocks_convert(root, g->clock, SV_CLOCK_REALTIME, at.to_ns, &wall))
         s.readings[s.n++] = (struct sv_reading){SV_CLOCK_REALTIME, wall};
-    sv_clocks_add(to, &s);
+    sv_clocks_add(&g->own[i], &s);
 }
 
-/* Its trace clock is BOOTTIME: at each round, and where its events begin and end. */
+/* Its trace clock is the one: at each round, and where its events begin and end. */
 static void make_direct(const struct graph *g, size_t i, const struct sv_clocks *root)
 {
     uint32_t node = g->of_input[i];
     const struct sv_sync *s = &g->ways[g->nodes[node].by].sync;
     for (size_t k = 0; k < s->n; k++)
-        add_point(&g->own[i], root, s->points[k].at_ns, follow(g, node, s->points[k].at_ns), 0);
+        add_point(g, i, root, followed(g, node, s->points[k].at_ns), 0);
     int64_t ends[] = {g->spans[i].from_ns, g->spans[i].to_ns};
     for (size_t k = 0; k < 2; k++)
         if (ends[k] < s->points[0].at_ns || ends[k] > s->points[s->n - 1].at_ns)
-            add_point(&g->own[i], root, ends[k], follow(g, node, ends[k]), 0);
+            add_point(g, i, root, followed(g, node, ends[k]), 0);
 }
 
 /* Another clock: wherever a snapshot of its host has both. */
@@ -345,23 +356,24 @@ static void make_by_snapshots(const struct graph *g, size_t i, const struct sv_c
                               const struct sv_clocks *root)
 {
     uint32_t clock = g->axis->inputs[i].is.clocks->trace_clock;
-    int64_t from, boot;
+    int64_t from, on_clock;
     for (size_t s = 0; s < host->n; s++)
         if (sv_snapshot_get(&host->snapshots[s], clock, &from) &&
-            sv_snapshot_get(&host->snapshots[s], SV_CLOCK_BOOTTIME, &boot))
-            add_point(&g->own[i], root, from, follow(g, g->of_input[i], boot),
+            sv_snapshot_get(&host->snapshots[s], g->clock, &on_clock))
+            add_point(g, i, root,
+                      (struct sv_clock_point){from, follow(g, g->of_input[i], on_clock)},
                       host->snapshots[s].uncertainty_ns);
 }
 
-/* When its events were, on BOOTTIME; without any, when it was related. */
+/* When its events were, on that clock; without any, when it was related. */
 static struct span span_of(const struct graph *g, size_t i, const struct sv_clocks *host)
 {
     const struct sv_time_axis_input *in = &g->axis->inputs[i];
     uint32_t clock = in->is.clocks->trace_clock;
     struct span s;
     if (in->first_ns <= in->last_ns &&
-        sv_clocks_convert(host, clock, SV_CLOCK_BOOTTIME, in->first_ns, &s.from_ns) &&
-        sv_clocks_convert(host, clock, SV_CLOCK_BOOTTIME, in->last_ns, &s.to_ns))
+        sv_clocks_convert(host, clock, g->clock, in->first_ns, &s.from_ns) &&
+        sv_clocks_convert(host, clock, g->clock, in->last_ns, &s.to_ns))
         return s;
     int64_t at = g->ways[g->nodes[g->of_input[i]].by].sync.points[0].at_ns;
     return (struct span){at, at};
@@ -376,7 +388,7 @@ static void make_clocks(struct graph *g, uint32_t node)
         size_t i = g->order[k];
         uint32_t clock = g->axis->inputs[i].is.clocks->trace_clock;
         g->spans[i] = span_of(g, i, &host);
-        if (clock == SV_CLOCK_BOOTTIME)
+        if (clock == g->clock)
             make_direct(g, i, &root);
         else if (clock != SV_CLOCK_UNKNOWN && clock < 64)
             make_by_snapshots(g, i, &host, &root);
@@ -452,7 +464,8 @@ static void judge_one(const struct graph *g, size_t i, const int64_t *errors, si
         p->between_ns = -1;
     } else if (g->own[i].n) {
         judge_related(g, i, errors, p);
-    } else if (a->clock == SV_CLOCK_REALTIME && n_machines > 1) {
+    } else if (a->clock == SV_CLOCK_REALTIME && n_machines > 1 &&
+               !(g->clock == SV_CLOCK_REALTIME && g->nodes[g->of_input[i]].has_others)) {
         p->by = SV_BY_WALL;
         p->between_ns = errors[in->is.machine];
     }
@@ -511,7 +524,8 @@ static struct sv_relate_input *prepare(const struct graph *g)
 
 int sv_time_axis_relate(struct sv_time_axis *a, struct sv_err *err)
 {
-    struct graph g = {.axis = a, .texts = sv_dict_new()};
+    struct graph g = {
+        .axis = a, .clock = a->measured ? a->measured : SV_CLOCK_BOOTTIME, .texts = sv_dict_new()};
     uint32_t whose;
     g.own = sv_alloc((a->n + 1) * sizeof *g.own);
     g.spans = sv_alloc((a->n + 1) * sizeof *g.spans);

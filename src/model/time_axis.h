@@ -46,6 +46,8 @@ struct sv_time_axis {
     size_t n;
     const struct sv_relation *relations; /* of all files; those of other hosts are passed over */
     size_t n_relations;
+    /* What they are about: each host's BOOTTIME (0), or for an estimate its wall clock, as if that were a clock of the host. */
+    uint32_t measured;
     bool assume;
     /* Found by sv_time_axis_relate(), [n]: */
     struct sv_shift *shifts; /* whoever takes them sets this to NULL */

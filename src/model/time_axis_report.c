@@ -88,6 +88,8 @@ static void report_input(const struct sv_time_axis *a, size_t i, bool has_hosts,
     const struct sv_shift *s = &a->shifts[i];
     const char *from = sv_clock_name(in->is.clocks->trace_clock), *to = sv_clock_name(a->clock);
     const char *where = has_hosts ? " within its host" : "";
+    if (a->places[i].by == SV_BY_COLLECTIVES)
+        return; /* its host is named */
     if (a->places[i].by == SV_BY_PINGS && a->places[i].between_ns >= 0)
         sv_report_add(report, SV_NOTE, "input related to another host by pings", 1, SV_NO_POS,
                       "%s: %s, uncertain by %" PRId64 " ns", in->is.name, from,

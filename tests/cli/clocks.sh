@@ -86,3 +86,25 @@ check refused_leaves_no_file test ! -e bad.pftrace
 # One machine, but its clocks are 10 ms apart for the second process.
 sed 's/boottime=0 /boottime=10000000 /; s/^meta "hostname".*/&\nmeta "time_offsets" "10000000 10000000"/' a.txt >moved.txt
 run time_namespaces 0 "$STAVE" merge a.txt moved.txt --to text
+
+# ---- an estimate from collectives ----
+
+# ranks NAME HOST BOOT OFFSET_NS: 40 barriers, a tenth of a second apart; the clock is OFFSET_NS ahead. Some leave late.
+ranks() {
+  { grep -v slice mute_a.txt | sed "s/alpha/$2/; s/$boot_a/$3/"
+    for i in {0..39}; do
+      ns=$((1000000000 + i * 100000000 + $4 + (i % 7 == 3 ? 4000000 : 0)))
+      printf '%d.%09d slice #2 "MPI_Barrier" dur=0.000010000 cat="collective" {op="barrier" group="world" seq=%d}\n' $((ns / 1000000000)) $((ns % 1000000000)) "$i"
+    done; } >"$1.txt"
+}
+ranks r0 alpha $boot_a 0
+ranks r1 beta $boot_b 2010000000
+run never_by_itself 2 "$STAVE" merge r0.txt r1.txt -o aligned.pftrace
+run by_collectives 0 "$STAVE" merge r0.txt r1.txt --align collectives -o aligned.pftrace
+check ends_meet test "$("$STAVE" query -q aligned.pftrace "select count(*) from (select extract_arg(arg_set_id, 'debug.seq') as seq, max(ts) - min(ts) as apart, count(*) as n from slice group by 1 having apart = 0 and n = 2)" | tail -1)" = 40
+check the_file_says_that_it_is_an_estimate grep -q 'is_estimate"":true,.*hosts_estimated"":1,' <(axis aligned.pftrace)
+run_any measured_comes_first 0 "$STAVE" merge r0.txt r1.txt --align collectives --relation before.json --relation after.json -o measured.pftrace
+check measured_is_no_estimate grep -q 'is_estimate"":false,' <(axis measured.pftrace)
+run_any nothing_to_align_by 2 "$STAVE" merge mute_a.txt mute_b.txt --align collectives -o aligned2.pftrace
+check and_it_says_why grep -q 'shares too few collectives' nothing_to_align_by.err
+run align_by_something_else 2 "$STAVE" merge r0.txt r1.txt --align hope -o aligned2.pftrace

@@ -74,6 +74,7 @@ TEST(what_is_none_is_refused_with_the_reason)
          "\"0123456789012345678901234567890123456789\"}}",
          "no host and boot_id"},
         {"{\"stave_relation\":1,\"local\":{\"boot_id\":\"a\\u0000b\"}}", "no host and boot_id"},
+        {"{\"stave_relation\":1,\"local\":{\"boot_id\":\"machine 1\"}}", "no host and boot_id"},
     };
     for (size_t i = 0; i < TEST_COUNT(rows); i++) {
         struct sv_relation r;
