@@ -3,10 +3,12 @@
  * a heap; conversion to the common clock keeps the order within each. What does not fit into memory waits in one temporary file. */
 #include "model/merge.h"
 #include "core/base/glob.h"
+#include "core/base/sat.h"
 #include "core/stream/machine.h"
 #include "core/stream/runs.h"
 #include "core/stream/sorter.h"
 #include "model/hosts.h"
+#include "model/merge_ranks.h"
 #include "model/rebase.h"
 
 #include <assert.h>
@@ -14,7 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NO_RANK INT64_MAX
+#define NO_RANK SV_CARD_NO_RANK
 /* A quarter of it holds inputs that wait, half of it sorts the one that is read. */
 #define MEMORY_DEFAULT ((size_t)128 << 20)
 
@@ -24,6 +26,8 @@ struct input {
     char *name;
     struct sv_host from; /* its rank is NO_RANK when unknown */
     unsigned gives;
+    int64_t begin_ns, end_ns;  /* from its first event to its last end, on its own clock */
+    struct sv_merge_card card; /* for merge_ranks.c */
     struct sv_sorter *sorter;
     struct sv_rebase rebase;
     /* Reading: a block of sorted events (NULL: not begun); the one at `at` has its times converted. */
@@ -75,16 +79,21 @@ static void let_go(struct input *in)
     in->block = NULL;
 }
 
+static void drop(struct sv_merge *m, size_t i)
+{
+    struct input *in = m->inputs[i];
+    let_go(in);
+    free(in->name);
+    free(in);
+    memmove(m->inputs + i, m->inputs + i + 1, (--m->n - i) * sizeof *m->inputs);
+}
+
 void sv_merge_free(struct sv_merge *m)
 {
     if (!m)
         return;
-    for (size_t i = 0; i < m->n; i++) {
-        struct input *in = m->inputs[i];
-        let_go(in);
-        free(in->name);
-        free(in);
-    }
+    while (m->n > 0)
+        drop(m, m->n - 1);
     sv_runs_file_free(m->file);
     free(m->inputs);
     free(m->order);
@@ -107,10 +116,22 @@ static void see_anchor(struct input *in, const struct sv_event *e)
     in->has_anchor = true;
 }
 
+static void see_span(struct input *in, const struct sv_event *events, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int64_t begin = events[i].ts_ns;
+        int64_t end = events[i].dur_ns > 0 ? sv_sat_add(begin, events[i].dur_ns) : begin;
+        in->begin_ns = !in->card.has_span || begin < in->begin_ns ? begin : in->begin_ns;
+        in->end_ns = !in->card.has_span || end > in->end_ns ? end : in->end_ns;
+        in->card.has_span = true;
+    }
+}
+
 static int input_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                        struct sv_err *err)
 {
     struct input *in = (struct input *)s;
+    see_span(in, events, n);
     for (size_t i = 0; in->merge->options.compare && i < n; i++)
         see_anchor(in, &events[i]);
     return sv_sorter_add(((struct input *)s)->sorter, events, n, err);
@@ -162,6 +183,34 @@ static uint32_t spaces_of(const struct sv_dict *d)
     return n;
 }
 
+static int64_t first_pid(const struct sv_dict *d)
+{
+    for (uint32_t t = 1; t < d->n_tracks; t++)
+        if (d->tracks[t].kind == SV_TRACK_PROCESS)
+            return d->tracks[t].pid;
+    return -1;
+}
+
+/* Who it is, now that it has been read. */
+static void learn(struct input *in)
+{
+    const struct sv_dict *d = in->is.dict;
+    in->from = (struct sv_host){.host = meta_text(d, SV_META_HOST),
+                                .boot = meta_text(d, SV_META_BOOT),
+                                .pids = meta_text(d, SV_META_PIDS),
+                                .rank = meta_rank(d),
+                                .n_spaces = spaces_of(d),
+                                .is_mixed = is_mixed(d)};
+    in->card.name = in->name;
+    in->card.kind = in->is.kind;
+    in->card.job = meta_text(d, "job");
+    in->card.writer = meta_text(d, "writer");
+    in->card.pid = first_pid(d);
+    in->card.rank = in->from.rank;
+    in->card.clocks = &in->is.dict->clocks;
+    in->card.has_offset = in->is.has_offset;
+}
+
 /* The next input needs the memory to be read. What has spilled before goes to the file whole, since the next one writes there. */
 static int hold_or_spill(struct sv_merge *m, struct input *in, struct sv_err *err)
 {
@@ -192,21 +241,23 @@ int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct 
                                 .takes = SV_HAS_ANYTHING & ~(unsigned)SV_HAS_EDGES};
     struct sv_pump_options options = pump ? *pump : (struct sv_pump_options){0};
     options.sort_memory_bytes = m->options.memory_bytes / 2;
+    struct sv_report *report = source->report;
+    uint64_t damage = report ? sv_report_count(report, SV_DAMAGE) : 0;
     int code = sv_pump(source, &in->sink, &options, err);
-    if (code < 0)
+    if (code >= 0)
+        code = hold_or_spill(m, in, err);
+    if (code < 0) {
+        drop(m, m->n - 1);
         return code;
-    in->from = (struct sv_host){.host = meta_text(input->dict, SV_META_HOST),
-                                .boot = meta_text(input->dict, SV_META_BOOT),
-                                .pids = meta_text(input->dict, SV_META_PIDS),
-                                .rank = meta_rank(input->dict),
-                                .n_spaces = spaces_of(input->dict),
-                                .is_mixed = is_mixed(input->dict)};
+    }
+    in->card.is_damaged = report && sv_report_count(report, SV_DAMAGE) > damage;
+    learn(in);
     if (m->options.compare) {
         snprintf(in->letter, sizeof in->letter, "%c%zu", 'A' + (int)((m->n - 1) % 26), m->n);
         in->from =
             (struct sv_host){.host = in->letter, .rank = NO_RANK, .n_spaces = in->from.n_spaces};
     }
-    return hold_or_spill(m, in, err);
+    return 0;
 }
 
 /* ---- who is who ---- */
@@ -388,10 +439,62 @@ static int relate(struct sv_merge *m, struct sv_dict *dict, struct sv_err *err)
                                              .offset_ns = in->is.offset_ns};
     }
     int code = sv_relate(inputs, m->n, m->options.assume, shifts, &dict->clocks.trace_clock, err);
-    for (size_t i = 0; code == 0 && i < m->n; i++)
+    for (size_t i = 0; code == 0 && i < m->n; i++) {
+        sv_shift_fini(&m->inputs[i]->rebase.shift); /* of a relation with others than now */
         m->inputs[i]->rebase.shift = shifts[i];
+    }
     free(inputs);
     free(shifts);
+    return code;
+}
+
+/* ---- who takes part ---- */
+
+/* The cards of all inputs, in their order; `has_shifts`: with their spans on the common clock. */
+static struct sv_merge_card **cards_of(struct sv_merge *m, bool has_shifts)
+{
+    struct sv_merge_card **cards = sv_alloc(m->n * sizeof *cards);
+    for (size_t i = 0; i < m->n; i++) {
+        struct input *in = m->inputs[i];
+        struct sv_merge_card *c = cards[i] = &in->card;
+        c->machine = in->from.machine;
+        if (has_shifts && c->has_span)
+            c->has_span = sv_shift_apply(&in->rebase.shift, in->begin_ns, &c->begin_ns) &&
+                          sv_shift_apply(&in->rebase.shift, in->end_ns, &c->end_ns);
+    }
+    return cards;
+}
+
+static bool drop_marked(struct sv_merge *m)
+{
+    size_t n = m->n;
+    for (size_t i = m->n; i-- > 0;)
+        if (m->inputs[i]->card.is_out)
+            drop(m, i);
+    return m->n < n;
+}
+
+/* Who takes part, and how they relate. */
+static int settle(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
+                  struct sv_err *err)
+{
+    struct sv_merge_card **cards;
+    int code;
+    do {
+        number_inputs(m);
+        cards = cards_of(m, false);
+        if (!m->options.compare)
+            sv_merge_find_clocks(cards, m->n, m->options.assume, report);
+        free(cards);
+        if (drop_marked(m))
+            number_inputs(m);
+        code = relate(m, dict, err);
+        if (code < 0 || m->options.compare || m->options.repeats_ranks)
+            return code;
+        cards = cards_of(m, true);
+        code = sv_merge_check_ranks(cards, m->n, m->options.skips_bad, report, err);
+        free(cards);
+    } while (code >= 0 && drop_marked(m));
     return code;
 }
 
@@ -523,8 +626,7 @@ int sv_merge_relate(struct sv_merge *m, struct sv_dict *dict, struct sv_report *
 {
     if (m->n == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "nothing to merge");
-    number_inputs(m);
-    int code = relate(m, dict, err);
+    int code = settle(m, dict, report, err);
     if (code < 0)
         return code;
     prepare_rebase(m, dict);
