@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+enum { NOTED_MAX = 16 }; /* of more inputs only the problems are printed */
+
 /* A time with a unit, or a plain number of nanoseconds. */
 static int parse_offset(const char *text, int64_t *ns)
 {
@@ -89,7 +91,10 @@ int sv_join_add(const struct sv_join *join, struct sv_merge *merge, const char *
         sv_err_in_file(err, path);
     else if (dict)
         *dict = input.dict;
-    sv_console_findings(path, &in.report);
+    if (join->inputs->n > NOTED_MAX)
+        sv_console_problems(path, &in.report);
+    else
+        sv_console_findings(path, &in.report);
     sv_opened_close(&in);
     return code;
 }
