@@ -96,7 +96,7 @@ static void leave_out(struct sv_files *f)
     struct sv_map kinds = {0}, paths = {0}; /* folder and format, path → index + 1 */
     bool is_new;
     for (size_t i = 0; i < f->n; i++) {
-        const struct sv_file *file = &f->items[i];
+        const struct sv_found *file = &f->items[i];
         if (!file->format)
             continue;
         uint64_t *at = sv_map_add(&kinds, kind_in_folder(file->path, file->format->name), &is_new);
@@ -104,7 +104,7 @@ static void leave_out(struct sv_files *f)
         *sv_map_add(&paths, sv_hash_bytes(file->path, strlen(file->path), 0), &is_new) = i + 1;
     }
     for (size_t i = 0; i < f->n; i++) {
-        struct sv_file *file = &f->items[i];
+        struct sv_found *file = &f->items[i];
         if (!file->format || !file->was_found)
             continue;
         file->covered_by = trace_beside(f, &paths, file->path);
@@ -183,7 +183,7 @@ static int read_files(const struct import *o, struct sv_join *join, const struct
     for (int second = 0; second < 2; second++) {
         for (size_t i = 0; i < f->n && code >= 0; i++) {
             const struct sv_dict *dict;
-            const struct sv_file *file = &f->items[i];
+            const struct sv_found *file = &f->items[i];
             if (!file->format || file->format->needs_date != (second == 1))
                 continue;
             code = sv_join_add(join, merge, file->path, &dict, err);
@@ -200,7 +200,7 @@ static void report_skipped(const struct sv_files *f)
 {
     size_t skipped = 0;
     for (size_t i = 0; i < f->n; i++) {
-        const struct sv_file *file = &f->items[i];
+        const struct sv_found *file = &f->items[i];
         if (file->format || ++skipped > NAMED_MAX)
             continue;
         if (file->covered_by)

@@ -19,7 +19,7 @@ void sv_files_add(struct sv_files *f, const char *path, bool was_found)
     }
     f->items = sv_grow(f->items, &f->cap, f->n + 1, sizeof *f->items);
     f->items[f->n++] =
-        (struct sv_file){.path = sv_strndup(path, strlen(path)), .was_found = was_found};
+        (struct sv_found){.path = sv_strndup(path, strlen(path)), .was_found = was_found};
 }
 
 void sv_files_free(struct sv_files *f)

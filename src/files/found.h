@@ -7,7 +7,7 @@
 #define SV_FILES_MAX   10000u
 #define SV_FOLDERS_MAX 8 /* levels */
 
-struct sv_file {
+struct sv_found {
     char *path;
     const struct sv_format *format; /* for the command: NULL: unknown, or left out */
     const char *covered_by;         /* left out: the file that says the same and more, borrowed */
@@ -15,7 +15,7 @@ struct sv_file {
 };
 
 struct sv_files {
-    struct sv_file *items;
+    struct sv_found *items;
     size_t n, cap;
     size_t too_many, too_deep;
     const char *output; /* no input, even if an earlier run left it in the folder */

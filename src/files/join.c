@@ -161,7 +161,7 @@ static bool is_unfinished(const char *path)
 }
 
 /* Takes the file, or says why not: what was found in a folder need not be a trace. */
-static int choose_file(const struct sv_join *join, const struct sv_file *f, struct sv_words *names,
+static int choose_file(const struct sv_join *join, const struct sv_found *f, struct sv_words *names,
                        struct sv_err *err)
 {
     if (f->was_found && is_unfinished(f->path)) {
