@@ -438,7 +438,8 @@ static int relate(struct sv_merge *m, struct sv_dict *dict, struct sv_err *err)
                                              .has_offset = in->is.has_offset,
                                              .offset_ns = in->is.offset_ns};
     }
-    int code = sv_relate(inputs, m->n, m->options.assume, shifts, &dict->clocks.trace_clock, err);
+    bool assume = m->options.assume || m->options.left_out;
+    int code = sv_relate(inputs, m->n, assume, shifts, &dict->clocks.trace_clock, err);
     for (size_t i = 0; code == 0 && i < m->n; i++) {
         sv_shift_fini(&m->inputs[i]->rebase.shift); /* of a relation with others than now */
         m->inputs[i]->rebase.shift = shifts[i];
@@ -474,6 +475,21 @@ static bool drop_marked(struct sv_merge *m)
     return m->n < n;
 }
 
+/* Marks those that nothing relates to the others, but not all. */
+static void leave_unrelated(struct sv_merge *m)
+{
+    size_t kept = m->n;
+    for (size_t i = 0; i < m->n; i++)
+        kept -= m->inputs[i]->rebase.shift.is_assumed;
+    for (size_t i = 0; i < m->n; i++) {
+        struct input *in = m->inputs[i];
+        if (!in->rebase.shift.is_assumed || kept++ == 0)
+            continue;
+        in->card.is_out = true;
+        m->options.left_out(m->options.left_out_ctx, in->name);
+    }
+}
+
 /* Who takes part, and how they relate. */
 static int settle(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
                   struct sv_err *err)
@@ -484,13 +500,15 @@ static int settle(struct sv_merge *m, struct sv_dict *dict, struct sv_report *re
         number_inputs(m);
         cards = cards_of(m, false);
         if (!m->options.compare)
-            sv_merge_find_clocks(cards, m->n, m->options.assume, report);
+            sv_merge_find_clocks(cards, m->n, m->options.assume || m->options.left_out, report);
         free(cards);
         if (drop_marked(m))
             number_inputs(m);
         code = relate(m, dict, err);
+        if (code >= 0 && m->options.left_out)
+            leave_unrelated(m);
         if (code < 0 || m->options.compare || m->options.repeats_ranks)
-            return code;
+            continue;
         cards = cards_of(m, true);
         code = sv_merge_check_ranks(cards, m->n, m->options.skips_bad, report, err);
         free(cards);

@@ -24,6 +24,9 @@ struct sv_merge_options {
     bool assume;         /* inputs whose clocks cannot be related are taken as they are */
     bool repeats_ranks;  /* several inputs of one rank may cover the same time */
     bool skips_bad;      /* of two inputs of one rank, a damaged one is left out */
+    /* Inputs whose clocks relate to none of the others are left out and named here, where that is not NULL: for who cannot ask again. */
+    void (*left_out)(void *ctx, const char *name);
+    void *left_out_ctx;
     /* To compare the inputs: each is a machine of its own, in the order in which they were added, and its anchor is at 0: the first
      * event whose name matches the glob, NULL: the first event. */
     bool compare;

@@ -78,6 +78,13 @@ listen machines.pftrace --senders 2
 check "streams of two machines with one name" 'hostile send_file:m1.pftrace,1 send_file:m2.pftrace,1 && wait $listener'
 check "are not fused" '[ "$("$STAVE" cat -q machines.pftrace | grep -c " process .*pid=10")" = 2 ]'
 
+# A machine whose clock nothing relates to the others is not put among them.
+grep -v '^snapshot' m2.txt | sed 's/machine 2/an island/; s/00000002/00000003/' >island.txt; "$STAVE" convert -q island.txt -o island.pftrace
+listen islands.pftrace --senders 3
+check "a stream without a relation" 'hostile send_file:m1.pftrace,1 send_file:island.pftrace,1 send_file:m2.pftrace,1 && wait $listener'
+slices() { "$STAVE" query -q "$1" "select name from slice order by name" | tail -n +2 | paste -sd ,; }
+check "goes to a file of its own" '[ "$(slices islands.pftrace)" = "from machine 1,from machine 2" ] && [ "$(slices islands.2.pftrace)" = "from an island" ] && grep -q "islands.2.pftrace" err.l'
+
 # ---- the law ----
 
 # text FILE…: what is in them, as text, in FILE.txt. kept FILE: slices and instants in it. lost FILE: what its losses count.
