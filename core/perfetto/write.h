@@ -150,6 +150,7 @@ struct pf {
     uint64_t resync_bytes;
     uint32_t window;       /* from 1; 0 before the first packet */
     uint64_t window_bytes; /* handed to the output in this window, before compression */
+    bool resyncs_at_flush; /* the next write begins a window */
     bool names_stages;     /* correlation numbers are those of GPU stages, too */
     uint32_t wire_clock;   /* the trace clock as it is written */
     /* what the file's own time line really is; 0: it is not used, or unknown */

@@ -77,6 +77,7 @@ static int add_input(struct sv_merge *merge, const char *path, const char *from,
     if (code < 0) {
         sv_dict_free(input.dict);
     } else {
+        input.kind = in.format->name;
         sv_progress_begin(&progress, in.in, "loading");
         code = sv_merge_add(merge, &input, in.source, &pump, err);
         in.source = NULL;
@@ -97,10 +98,13 @@ static int add_input(struct sv_merge *merge, const char *path, const char *from,
 static int not_related(int code, struct sv_err *err)
 {
     struct sv_err first = *err;
-    if (!strstr(first.msg, "--offset"))
+    const char *option = strstr(first.msg, "--offset")         ? "--offset"
+                         : strstr(first.msg, "--repeat-ranks") ? "--repeat-ranks"
+                                                               : NULL;
+    if (!option)
         return code;
     sv_err_clear(err);
-    return sv_err_set(err, code, first.pos, "%.460s (--offset: of stave merge)", first.msg);
+    return sv_err_set(err, code, first.pos, "%.440s (%s: of stave merge)", first.msg, option);
 }
 
 int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how *how,

@@ -3,21 +3,22 @@
  * a heap; conversion to the common clock keeps the order within each. What does not fit into memory waits in one temporary file. */
 #include "model/merge.h"
 #include "core/base/glob.h"
+#include "core/base/sat.h"
 #include "core/stream/launched.h"
 #include "core/stream/machine.h"
 #include "core/stream/runs.h"
 #include "core/stream/sorter.h"
-#include "model/align.h"
 #include "model/hosts.h"
+#include "model/merge_axis.h"
+#include "model/merge_ranks.h"
 #include "model/rebase.h"
-#include "model/time_axis.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NO_RANK INT64_MAX
+#define NO_RANK SV_CARD_NO_RANK
 /* A quarter of it holds inputs that wait, half of it sorts the one that is read. */
 #define MEMORY_DEFAULT ((size_t)128 << 20)
 
@@ -27,6 +28,8 @@ struct input {
     char *name;
     struct sv_host from; /* its rank is NO_RANK when unknown */
     unsigned gives;
+    int64_t begin_ns, end_ns;  /* from its first event to its last end, on its own clock */
+    struct sv_merge_card card; /* for merge_ranks.c */
     struct sv_sorter *sorter;
     struct sv_rebase rebase;
     /* Reading: a block of sorted events (NULL: not begun); the one at `at` has its times converted. */
@@ -34,8 +37,7 @@ struct input {
     size_t at, n;
     struct sv_rank order;
     struct sv_merge *merge;
-    int64_t first_ns, last_ns; /* of its events */
-    struct sv_ends ends;       /* of its collectives, to align by them */
+    struct sv_ends ends; /* of its collectives, to align by them */
     /* To compare: */
     char letter[8]; /* its machine: A, B, … */
     int64_t anchor_ns;
@@ -49,6 +51,7 @@ struct sv_merge {
     size_t held_bytes;         /* of the inputs that wait in memory */
     struct sv_runs_file *file; /* of all that does not fit */
     struct sv_hosts hosts;
+    struct sv_merge_axis axis; /* while the inputs are related */
     struct sv_source source;
     uint32_t
         *order; /* numbers of inputs by machine; first[k] … first[k + 1] are those of machine k */
@@ -81,16 +84,22 @@ static void let_go(struct input *in)
     in->block = NULL;
 }
 
+static void drop(struct sv_merge *m, size_t i)
+{
+    struct input *in = m->inputs[i];
+    let_go(in);
+    free(in->name);
+    free(in);
+    memmove(m->inputs + i, m->inputs + i + 1, (--m->n - i) * sizeof *m->inputs);
+}
+
 void sv_merge_free(struct sv_merge *m)
 {
     if (!m)
         return;
-    for (size_t i = 0; i < m->n; i++) {
-        struct input *in = m->inputs[i];
-        let_go(in);
-        free(in->name);
-        free(in);
-    }
+    while (m->n > 0)
+        drop(m, m->n - 1);
+    sv_merge_axis_fini(&m->axis);
     sv_runs_file_free(m->file);
     free(m->inputs);
     free(m->order);
@@ -113,23 +122,24 @@ static void see_anchor(struct input *in, const struct sv_event *e)
     in->has_anchor = true;
 }
 
-static void see_time(struct input *in, const struct sv_event *e)
+static void see_span(struct input *in, const struct sv_event *events, size_t n)
 {
-    int64_t end;
-    if (e->dur_ns <= 0 || __builtin_add_overflow(e->ts_ns, e->dur_ns, &end))
-        end = e->ts_ns;
-    in->first_ns = e->ts_ns < in->first_ns ? e->ts_ns : in->first_ns;
-    in->last_ns = end > in->last_ns ? end : in->last_ns;
+    for (size_t i = 0; i < n; i++) {
+        int64_t begin = events[i].ts_ns;
+        int64_t end = events[i].dur_ns > 0 ? sv_sat_add(begin, events[i].dur_ns) : begin;
+        in->begin_ns = !in->card.has_span || begin < in->begin_ns ? begin : in->begin_ns;
+        in->end_ns = !in->card.has_span || end > in->end_ns ? end : in->end_ns;
+        in->card.has_span = true;
+    }
 }
 
 static int input_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                        struct sv_err *err)
 {
     struct input *in = (struct input *)s;
+    see_span(in, events, n);
     for (size_t i = 0; in->merge->options.compare && i < n; i++)
         see_anchor(in, &events[i]);
-    for (size_t i = 0; i < n; i++)
-        see_time(in, &events[i]);
     for (size_t i = 0; in->merge->options.align_collectives && i < n; i++)
         sv_ends_see(&in->ends, in->is.dict, &events[i]);
     return sv_sorter_add(((struct input *)s)->sorter, events, n, err);
@@ -181,6 +191,34 @@ static uint32_t spaces_of(const struct sv_dict *d)
     return n;
 }
 
+static int64_t first_pid(const struct sv_dict *d)
+{
+    for (uint32_t t = 1; t < d->n_tracks; t++)
+        if (d->tracks[t].kind == SV_TRACK_PROCESS)
+            return d->tracks[t].pid;
+    return -1;
+}
+
+/* Who it is, now that it has been read. */
+static void learn(struct input *in)
+{
+    const struct sv_dict *d = in->is.dict;
+    in->from = (struct sv_host){.host = meta_text(d, SV_META_HOST),
+                                .boot = meta_text(d, SV_META_BOOT),
+                                .pids = meta_text(d, SV_META_PIDS),
+                                .rank = meta_rank(d),
+                                .n_spaces = spaces_of(d),
+                                .is_mixed = is_mixed(d)};
+    in->card.name = in->name;
+    in->card.kind = in->is.kind;
+    in->card.job = meta_text(d, "job");
+    in->card.writer = meta_text(d, "writer");
+    in->card.pid = first_pid(d);
+    in->card.rank = in->from.rank;
+    in->card.clocks = &in->is.dict->clocks;
+    in->card.has_offset = in->is.has_offset;
+}
+
 /* The next input needs the memory to be read. What has spilled before goes to the file whole, since the next one writes there. */
 static int hold_or_spill(struct sv_merge *m, struct input *in, struct sv_err *err)
 {
@@ -204,8 +242,6 @@ int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct 
     in->is.name = in->name;
     in->gives = source->gives;
     in->merge = m;
-    in->first_ns = INT64_MAX;
-    in->last_ns = INT64_MIN;
     in->sorter = sv_sorter_new(m->options.memory_bytes / 4);
     sv_sorter_share(in->sorter, m->file);
     in->sink = (struct sv_sink){.write = input_write,
@@ -213,21 +249,23 @@ int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct 
                                 .takes = SV_HAS_ANYTHING & ~(unsigned)SV_HAS_EDGES};
     struct sv_pump_options options = pump ? *pump : (struct sv_pump_options){0};
     options.sort_memory_bytes = m->options.memory_bytes / 2;
+    struct sv_report *report = source->report;
+    uint64_t damage = report ? sv_report_count(report, SV_DAMAGE) : 0;
     int code = sv_pump(source, &in->sink, &options, err);
-    if (code < 0)
+    if (code >= 0)
+        code = hold_or_spill(m, in, err);
+    if (code < 0) {
+        drop(m, m->n - 1);
         return code;
-    in->from = (struct sv_host){.host = meta_text(input->dict, SV_META_HOST),
-                                .boot = meta_text(input->dict, SV_META_BOOT),
-                                .pids = meta_text(input->dict, SV_META_PIDS),
-                                .rank = meta_rank(input->dict),
-                                .n_spaces = spaces_of(input->dict),
-                                .is_mixed = is_mixed(input->dict)};
+    }
+    in->card.is_damaged = report && sv_report_count(report, SV_DAMAGE) > damage;
+    learn(in);
     if (m->options.compare) {
         snprintf(in->letter, sizeof in->letter, "%c%zu", 'A' + (int)((m->n - 1) % 26), m->n);
         in->from =
             (struct sv_host){.host = in->letter, .rank = NO_RANK, .n_spaces = in->from.n_spaces};
     }
-    return hold_or_spill(m, in, err);
+    return 0;
 }
 
 /* ---- who is who ---- */
@@ -361,20 +399,6 @@ static void merge_metadata(struct sv_merge *m, struct sv_dict *dict)
     sv_map_fini(&disputed);
 }
 
-/* Snapshots stay true where the common clock is read. */
-static void merge_snapshots(const struct sv_merge *m, const struct sv_time_axis *axis,
-                            struct sv_dict *dict)
-{
-    uint32_t clock = axis->clock;
-    int64_t ns;
-    for (size_t i = 0; clock && i < m->n; i++) {
-        const struct sv_clocks *c = &m->inputs[i]->is.dict->clocks;
-        for (size_t s = 0; axis->places[i].has_common_clock && s < c->n; s++)
-            if (sv_snapshot_get(&c->snapshots[s], clock, &ns))
-                sv_clocks_add(&dict->clocks, &c->snapshots[s]);
-    }
-}
-
 /* Without regard to clocks. */
 static int place_anchors(struct sv_merge *m, struct sv_dict *dict, struct sv_err *err)
 {
@@ -388,131 +412,99 @@ static int place_anchors(struct sv_merge *m, struct sv_dict *dict, struct sv_err
             return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "%s: its times cannot be moved", in->name);
         in->rebase.shift = (struct sv_shift){.offset_ns = -in->anchor_ns, .uncertainty_ns = -1};
     }
-    merge_metadata(m, dict);
     return 0;
 }
 
-/* Those of the inputs' metadata; returns how many. */
-static size_t read_relations(const struct sv_merge *m, struct sv_relation *to,
-                             struct sv_report *report)
-{
-    struct sv_err err;
-    size_t n = 0;
-    for (size_t i = 0; i < m->n; i++) {
-        const struct sv_meta *meta = sv_dict_find_meta(m->inputs[i]->is.dict, SV_META_RELATION);
-        if (!meta)
-            continue;
-        struct sv_text json = sv_dict_text(m->inputs[i]->is.dict, meta->value);
-        sv_err_clear(&err);
-        if (sv_relation_parse(&to[n], json.bytes, json.len, &err) == 0)
-            n++;
-        else if (report)
-            sv_report_add(report, SV_SKIPPED, "clock relation that cannot be used", 1, SV_NO_POS,
-                          "%s: %s", m->inputs[i]->name, err.msg);
-    }
-    return n;
-}
-
-/* Whose clock; an input that does not say it has one of its own, known by the number of its machine. */
-static void owner_of(const struct input *in, struct sv_clock_owner *o)
-{
-    const char *times = meta_text(in->is.dict, SV_META_TIMES);
-    *o = (struct sv_clock_owner){0};
-    snprintf(o->host, sizeof o->host, "%.255s", in->from.host ? in->from.host : in->name);
-    snprintf(o->times, sizeof o->times, "%.63s", times ? times : "");
-    if (in->from.boot)
-        snprintf(o->boot, sizeof o->boot, "%.39s", in->from.boot);
-    else
-        snprintf(o->boot, sizeof o->boot, "machine %" PRIu32, in->from.machine);
-}
-
-static int align(const struct sv_merge *m, const struct sv_clock_owner *owners,
-                 struct sv_time_axis *axis, struct sv_relation **out, size_t *n,
-                 struct sv_report *report, struct sv_err *err)
-{
-    struct sv_align_input *inputs = sv_alloc(m->n * sizeof *inputs);
-    for (size_t i = 0; i < m->n; i++)
-        inputs[i] = (struct sv_align_input){.name = m->inputs[i]->name,
-                                            .owner = owners[i],
-                                            .clocks = &m->inputs[i]->is.dict->clocks,
-                                            .ends = &m->inputs[i]->ends};
-    int code = sv_align(inputs, m->n, report, &axis->measured, out, n, err);
-    free(inputs);
-    return code;
-}
-
-/* All relations that there are: measured ones of the inputs and of other files, and estimates. The first *n_own are the caller's. */
-static int collect_relations(const struct sv_merge *m, const struct sv_clock_owner *owners,
-                             struct sv_time_axis *axis, struct sv_relation **all, size_t *n_own,
-                             struct sv_report *report, struct sv_err *err)
-{
-    struct sv_relation *estimates = NULL;
-    size_t n_estimates = 0, n_given = m->options.n_relations;
-    int code = 0;
-    if (m->options.align_collectives)
-        code = align(m, owners, axis, &estimates, &n_estimates, report, err);
-    *all = sv_alloc((m->n + n_given + n_estimates + 1) * sizeof **all);
-    *n_own = read_relations(m, *all, report);
-    for (size_t i = 0; i < n_estimates; i++)
-        (*all)[(*n_own)++] = estimates[i];
-    free(estimates);
-    for (size_t i = 0; i < n_given; i++)
-        (*all)[*n_own + i] = m->options.relations[i];
-    axis->relations = *all;
-    axis->n_relations = *n_own + n_given;
-    return code;
-}
-
-static void take_axis(struct sv_merge *m, struct sv_time_axis *axis, struct sv_dict *dict,
-                      struct sv_report *report)
-{
-    dict->clocks.trace_clock = axis->clock;
-    merge_metadata(m, dict);
-    merge_snapshots(m, axis, dict);
-    if (report)
-        sv_time_axis_report(axis, report);
-    sv_time_axis_describe(axis, dict);
-    for (size_t i = 0; i < m->n; i++) {
-        m->inputs[i]->rebase.shift = axis->shifts[i];
-        axis->shifts[i] = (struct sv_shift){0};
-    }
-}
-
-static int relate(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
-                  struct sv_err *err)
+/* The shifts of all inputs; what is said about them waits in m->axis until it is known who takes part. */
+static int relate(struct sv_merge *m, struct sv_dict *dict, struct sv_err *err)
 {
     if (m->options.compare)
         return place_anchors(m, dict, err);
-    struct sv_time_axis_input *inputs = sv_alloc(m->n * sizeof *inputs);
-    struct sv_clock_owner *owners = sv_alloc(m->n * sizeof *owners);
-    struct sv_time_axis axis = {.inputs = inputs, .n = m->n, .assume = m->options.assume};
-    struct sv_relation *relations;
-    size_t n_own;
+    struct sv_merge_axis_input *inputs = sv_alloc((m->n + 1) * sizeof *inputs);
     for (size_t i = 0; i < m->n; i++) {
-        const struct input *in = m->inputs[i];
-        owner_of(in, &owners[i]);
-        inputs[i] = (struct sv_time_axis_input){.is = {.name = in->name,
-                                                       .clocks = &in->is.dict->clocks,
-                                                       .machine = in->from.machine,
-                                                       .has_offset = in->is.has_offset,
-                                                       .offset_ns = in->is.offset_ns},
-                                                .host = in->from.is_mixed ? NULL : in->from.host,
-                                                .boot = owners[i].boot,
-                                                .times = owners[i].times,
-                                                .first_ns = in->first_ns,
-                                                .last_ns = in->last_ns};
+        struct input *in = m->inputs[i];
+        inputs[i] = (struct sv_merge_axis_input){.name = in->name,
+                                                 .dict = in->is.dict,
+                                                 .from = &in->from,
+                                                 .has_offset = in->is.has_offset,
+                                                 .offset_ns = in->is.offset_ns,
+                                                 .first_ns = in->card.has_span ? in->begin_ns : 1,
+                                                 .last_ns = in->card.has_span ? in->end_ns : 0,
+                                                 .ends = &in->ends};
     }
-    int code = collect_relations(m, owners, &axis, &relations, &n_own, report, err);
-    if (code == 0)
-        code = sv_time_axis_relate(&axis, err);
-    if (code == 0)
-        take_axis(m, &axis, dict, report);
-    sv_time_axis_fini(&axis);
-    for (size_t i = 0; i < n_own; i++)
-        sv_relation_fini(&relations[i]);
-    free(relations);
-    free(owners);
+    int code = sv_merge_axis_relate(&m->axis, inputs, m->n, &m->options, err);
+    for (size_t i = 0; code == 0 && i < m->n; i++) {
+        sv_shift_fini(&m->inputs[i]->rebase.shift); /* of a relation with others than now */
+        m->inputs[i]->rebase.shift = sv_merge_axis_take(&m->axis, i);
+    }
     free(inputs);
+    return code;
+}
+
+/* ---- who takes part ---- */
+
+/* The cards of all inputs, in their order; `has_shifts`: with their spans on the common clock. */
+static struct sv_merge_card **cards_of(struct sv_merge *m, bool has_shifts)
+{
+    struct sv_merge_card **cards = sv_alloc(m->n * sizeof *cards);
+    for (size_t i = 0; i < m->n; i++) {
+        struct input *in = m->inputs[i];
+        struct sv_merge_card *c = cards[i] = &in->card;
+        c->machine = in->from.machine;
+        if (has_shifts && c->has_span)
+            c->has_span = sv_shift_apply(&in->rebase.shift, in->begin_ns, &c->begin_ns) &&
+                          sv_shift_apply(&in->rebase.shift, in->end_ns, &c->end_ns);
+    }
+    return cards;
+}
+
+static bool drop_marked(struct sv_merge *m)
+{
+    size_t n = m->n;
+    for (size_t i = m->n; i-- > 0;)
+        if (m->inputs[i]->card.is_out)
+            drop(m, i);
+    return m->n < n;
+}
+
+/* Marks those that nothing relates to the others, but not all. */
+static void leave_unrelated(struct sv_merge *m)
+{
+    size_t kept = m->n;
+    for (size_t i = 0; i < m->n; i++)
+        kept -= m->inputs[i]->rebase.shift.is_assumed;
+    for (size_t i = 0; i < m->n; i++) {
+        struct input *in = m->inputs[i];
+        if (!in->rebase.shift.is_assumed || kept++ == 0)
+            continue;
+        in->card.is_out = true;
+        m->options.left_out(m->options.left_out_ctx, in->name);
+    }
+}
+
+/* Who takes part, and how they relate. */
+static int settle(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
+                  struct sv_err *err)
+{
+    struct sv_merge_card **cards;
+    int code;
+    do {
+        number_inputs(m);
+        cards = cards_of(m, false);
+        if (!m->options.compare)
+            sv_merge_find_clocks(cards, m->n, m->options.assume || m->options.left_out, report);
+        free(cards);
+        if (drop_marked(m))
+            number_inputs(m);
+        code = relate(m, dict, err);
+        if (code >= 0 && m->options.left_out)
+            leave_unrelated(m);
+        if (code < 0 || m->options.compare || m->options.repeats_ranks)
+            continue;
+        cards = cards_of(m, true);
+        code = sv_merge_check_ranks(cards, m->n, m->options.skips_bad, report, err);
+        free(cards);
+    } while (code >= 0 && drop_marked(m));
     return code;
 }
 
@@ -644,11 +636,16 @@ int sv_merge_relate(struct sv_merge *m, struct sv_dict *dict, struct sv_report *
 {
     if (m->n == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "nothing to merge");
-    number_inputs(m);
-    int code = relate(m, dict, report, err);
+    int code = settle(m, dict, report, err);
+    if (code >= 0) {
+        prepare_rebase(m, dict);
+        merge_metadata(m, dict);
+    }
+    if (!m->options.compare)
+        sv_merge_axis_say(&m->axis, code >= 0 ? dict : NULL, report);
+    sv_merge_axis_fini(&m->axis);
     if (code < 0)
         return code;
-    prepare_rebase(m, dict);
     order_by_machine(m);
     m->source = (struct sv_source){
         .next = merge_next, .close = merge_close, .dict = dict, .report = report};

@@ -24,6 +24,11 @@ struct sv_merge_options {
     size_t memory_bytes; /* 0: the sorter's default; for all inputs together */
     bool same_host;      /* all inputs come from one machine, whatever their metadata say */
     bool assume;         /* inputs whose clocks cannot be related are taken as they are */
+    bool repeats_ranks;  /* several inputs of one rank may cover the same time */
+    bool skips_bad;      /* of two inputs of one rank, a damaged one is left out */
+    /* Inputs whose clocks relate to none of the others are left out and named here, where that is not NULL: for who cannot ask again. */
+    void (*left_out)(void *ctx, const char *name);
+    void *left_out_ctx;
     /* To compare the inputs: each is a machine of its own, in the order in which they were added, and its anchor is at 0: the first
      * event whose name matches the glob, NULL: the first event. */
     bool compare;
@@ -36,6 +41,7 @@ struct sv_merge_options {
 
 struct sv_merge_input {
     const char *name;     /* the path: for messages and order */
+    const char *kind;     /* of the file: its format; not copied; NULL: unknown */
     struct sv_dict *dict; /* of this input only; the merge frees it, also when add fails */
     bool has_offset;      /* see relate.h */
     int64_t offset_ns;
@@ -47,11 +53,12 @@ struct sv_merge *sv_merge_new(const struct sv_merge_options *options);
 void sv_merge_free(struct sv_merge *m);
 
 /* Runs the source to its end and closes it. Edges are paired here: on a track that two inputs share, the end of one must not
- * close the begin of the other. */
+ * close the begin of the other. After a failure the input is not in the merge, which can go on without it. */
 int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct sv_source *source,
                  const struct sv_pump_options *pump, struct sv_err *err);
 
-/* How all inputs come onto one axis; clocks and metadata go into `dict`, which is empty. `report` gets a note on how each input was placed. */
+/* How all inputs come onto one axis; clocks and metadata go into `dict`, which is empty. `report` gets a note on how each input was placed, and
+ * names those that are left out: see merge_ranks.c. */
 int sv_merge_relate(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
                     struct sv_err *err);
 

@@ -99,7 +99,7 @@ static void report_input(const struct sv_time_axis *a, size_t i, bool has_hosts,
                       SV_NO_POS, "%s: %s", in->is.name, from);
     else if (s->n && s->uncertainty_ns < 0)
         sv_report_add(report, SV_NOTE, "input converted to the common clock", 1, SV_NO_POS,
-                      "%s: %s to %s, uncertainty unknown%s", in->is.name, from, to, where);
+                      "%s: %s to %s, uncertainty%s unknown", in->is.name, from, to, where);
     else if (s->n)
         sv_report_add(report, SV_NOTE, "input converted to the common clock", 1, SV_NO_POS,
                       "%s: %s to %s, uncertain by %" PRId64 " ns%s", in->is.name, from, to,

@@ -112,7 +112,7 @@ static void meet(struct world *w, int from, int to, const char *op, const char *
 /* How far the estimate for a rank is from the truth, at the worst of some times. */
 static double error_of(const struct world *w, const struct sv_relation *r, double lasted)
 {
-    int rank = atoi(r->local.boot + 5);
+    int rank = (int)strtol(r->local.boot + 5, NULL, 10);
     struct sv_sync s;
     struct sv_sync_round rounds[SV_RELATION_ROUNDS_MAX];
     double worst = 0;
