@@ -77,6 +77,8 @@ static const struct sv_example examples[] = {
      "all traces of a folder, without those that cannot be read"},
     {"stave merge app.pftrace system.pftrace --same-host -o both.pftrace",
      "two recordings of one machine"},
+    {"stave merge a.pftrace b.pftrace --relation b.relation -o ab.pftrace",
+     "two hosts between which 'stave sync' has measured"},
     {"stave merge a.json b.json --offset b.json=+1.25ms -o ab.json",
      "two files whose relation only you know"},
     {0},
@@ -99,6 +101,11 @@ const struct sv_command sv_command_merge = {
         "written, unless --skip-bad leaves it out. The same file twice, or two files of one rank "
         "that "
         "cover the same time, are refused with both names.\n\n"
+        "Between hosts, the times are as good as what relates their clocks: pings that were "
+        "exchanged while recording ('stave record --sync', or 'stave sync' and --relation), "
+        "synchronised wall clocks with the greatest error that each kernel states, or wall clocks "
+        "of which nothing is known. merge says which it was and how far two hosts may be apart, "
+        "and writes it to the metadata clock_axis.\n\n"
         "If two clocks cannot be related, the merge is refused with the reason, because a wrong "
         "offset would not be noticed in the result. --offset gives the relation by hand, --assume "
         "uses timestamps unchanged. A Kineto file that was cut has lost the base of its times, "

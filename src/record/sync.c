@@ -223,6 +223,14 @@ static void explain(struct sv_sync_worker *w, const char *why)
     pthread_mutex_unlock(&w->lock);
 }
 
+/* Rank 0 is elsewhere, and what it listens on cannot be reached from here. */
+static bool is_out_of_reach(const struct published *p)
+{
+    uint8_t own[SV_BOOT_ID_BYTES];
+    bool is_loopback = strncmp(p->address, "127.", 4) == 0 || strncmp(p->address, "[::1]", 5) == 0;
+    return is_loopback && sv_boot_id(own) && memcmp(own, p->holder.boot, sizeof own) != 0;
+}
+
 /* Until rank 0 has published and answers; what another run left there does not. */
 static bool find_server(struct sv_sync_worker *w, struct sv_ping_client *c)
 {
@@ -233,7 +241,11 @@ static bool find_server(struct sv_sync_worker *w, struct sv_ping_client *c)
         struct published p;
         struct sv_err err = {0};
         is_ending = atomic_load(&w->is_ending); /* one more try then: a short run */
-        if (read_published(w->plan.path, &p)) {
+        bool is_published = read_published(w->plan.path, &p);
+        if (is_published && is_out_of_reach(&p)) {
+            explain(w, "rank 0 is on another host and listens on its loopback device only: give "
+                       "--sync-address HOST");
+        } else if (is_published) {
             if (sv_ping_connect(c, p.address, p.token, CONNECT_MS, &err) == 0)
                 return true;
             explain(w, err.msg);

@@ -27,6 +27,7 @@ for name in a free; do
   check "wall_error_of_${name}_survives_perfetto_and_json" grep -Fqx "$(grep ^snapshot $name.txt)" <("$STAVE" cat -q again.pftrace)
 done
 run wall_error_in_sql 0 "$STAVE" query -q free.pftrace "select clock_name, max_error_ns, is_synchronised from clock_snapshot order by 1"
+run info_has_it 0 "$STAVE" info a.txt
 printf '# stave text 1\nclock boottime\nsnapshot boottime=0 realtime=5 wall_state=7 wall_error=5\nsnapshot boottime=1 realtime=6 wall_state=1 wall_error=-5\n' >odd.txt
 check states_that_do_not_exist_are_none test "$("$STAVE" cat -q odd.txt | grep -c wall)" = 0
 "$STAVE" record -q --no-summary --no-io -o real.pftrace -- true 2>/dev/null

@@ -80,6 +80,10 @@ check published_file_is_private test "$(stat -c %a .stave-sync-*)" = 600
 cp .stave-sync-* before
 alone -o "../$(basename "$PWD")/other.pftrace" -- true 2>other.err
 check another_job_has_another_file cmp -s before .stave-sync-*
+# As if rank 0 were on another host.
+sed -i 's/ [0-9a-f]\{32\}$/ 00000000000000000000000000000000/' .stave-sync-*
+run another_host 0 env -u RANK -u WORLD_SIZE PMI_RANK=1 timeout 20 "$STAVE" record --sync --no-summary --no-io -o killed.pftrace -- sleep 0.2
+cp before .stave-sync-*
 recorder=$(cat "/proc/$killed/task/$killed/children"); sleeper=$(cat "/proc/${recorder% }/task/${recorder% }/children")
 # shellcheck disable=SC2086 # pids
 kill -KILL $recorder $sleeper; wait $killed 2>/dev/null
