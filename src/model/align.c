@@ -295,10 +295,11 @@ static bool place(struct alignment *a, struct host *h, struct sv_report *report)
     learn(a, h, r);
     h->is_placed = true;
     const struct sv_sync_round *middle = &r->rounds[r->n / 2];
+    int64_t half = middle->high_ns / 2 - middle->low_ns / 2;
     if (report)
         sv_report_add(report, SV_NOTE, "host aligned by its collectives, which is an estimate", 1,
                       SV_NO_POS, "%s: %zu of them, half within %" PRId64 " ns", r->local.host, n,
-                      (middle->high_ns - middle->low_ns) / 2);
+                      half);
     return true;
 }
 
