@@ -41,6 +41,8 @@ static int pf_flush(struct sv_sink *sink, struct sv_err *err)
 {
     struct pf *w = (struct pf *)sink;
     pf_tracks_describe_put_off(w); /* what is flushed may be all that will ever be there */
+    if (w->window > 0 && w->dict->n_meta > w->n_meta_written)
+        pf_meta_write(w, true);
     pf_block_flush(w);
     if (w->resyncs_at_flush && w->window > 0)
         w->window_bytes = w->resync_bytes;

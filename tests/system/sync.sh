@@ -75,6 +75,16 @@ check stave_sync_finds_the_true_offset python3 -c 'import json
 r = json.load(open("behind.relation"))
 assert len(r["rounds"]) == 2 and all(low <= 10000000 <= high < low + 5000000 for at, low, high in r["rounds"]), r'
 
+# A rank that is killed has the relation as far as it was measured.
+RANK=0 WORLD_SIZE=2 "$STAVE" record -q --sync --no-summary --no-io -o killed.pftrace -- sleep 1.5 & first=$!
+RANK=1 WORLD_SIZE=2 "$timens" 10000000 "$STAVE" record -q --sync --no-summary --no-io -o killed.pftrace -- sleep 60 & second=$!
+children() { cat "/proc/$1/task/$1/children" 2>/dev/null; }
+sleep 1.2; recorder=$(children $second); sleeper=$(children "${recorder% }")
+# shellcheck disable=SC2086 # pids
+kill -KILL $recorder $sleeper; wait $second 2>/dev/null; wait $first
+"$STAVE" recover -q killed.rank0001.pftrace 2>/dev/null
+check relation_survives_a_kill grep -q '"stave_relation' <("$STAVE" query -q killed.rank0001.pftrace "select str_value from metadata where name = 'clock_relation'")
+
 # What the kernel says in a time namespace is on the recorder's clock.
 if "$timens" 5000000000 "$STAVE" record -q --strict --no-summary -o moved.pftrace -- ls / >/dev/null 2>&1; then
   check kernel_events_are_on_the_same_clock test "$("$STAVE" query -q moved.pftrace "select max(ts) - min(ts) < 4000000000 and count(*) > 10 as ok from slice" | tail -1)" = 1
