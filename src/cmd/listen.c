@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 enum {
-    SENDERS_MAX = 1024, /* at once, that have greeted; fewer where so many files cannot be open */
+    SENDERS_MAX = 3072, /* at once, that have greeted; fewer where so many files cannot be open */
     PENDING_MAX = 256,  /* that have not greeted yet */
     PENDING_OF_PEER = 64,
     ACCEPTS = PENDING_OF_PEER / 2, /* at a time: who came among them is not the oldest yet */
@@ -504,7 +504,7 @@ const struct sv_command sv_command_listen = {
         "Missing events are in the trace as a loss with their count: those of a program that was "
         "killed or lost its connection, and those that arrived when the spool or the disk was "
         "full.\n\n"
-        "At most 1,024 senders are served at once (half of them from one other machine), and "
+        "At most 3,072 senders are served at once (half of them from one other machine), and "
         "16,384 in all. Addresses other than those of this machine require --token.",
     .options = options,
     .examples = examples,

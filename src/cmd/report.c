@@ -90,7 +90,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     if (code < 0)
         return code;
     const struct sv_report_subject *s = find(operands->items[0], err);
-    code = s ? sv_expect_operands(operands, 2, 2, "trace", err) : SV_EUSAGE;
+    code = s ? sv_expect_operands(operands, 2, s->takes_many ? SIZE_MAX : 2, "trace", err)
+             : SV_EUSAGE;
     if (code >= 0)
         code = parse(o, s, err);
     if (code < 0)
@@ -98,9 +99,10 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     o->path = operands->items[1];
     struct sv_load_how how = {.from = o->from,
                               .strict = o->strict,
+                              .assume = o->assume,
                               .memory_limit_bytes = o->memory_limit,
                               .index = o->no_index};
-    code = sv_load(o->path, &how, &l, err);
+    code = sv_load_traces(operands->items + 1, operands->n - 1, &how, &l, err);
     if (code >= 0) {
         sv_report_losses(l.trace);
         code = s->run(o, l.trace, err);
@@ -113,10 +115,11 @@ static const struct sv_option options[] = {
     {0, "by", "WHAT", SV_OPT_TEXT, offsetof(struct sv_report_options, by),
      "only this section; io: process, file, folder, device or span (steps and phases); gpu: "
      "summary, device, stream, gap, kernel, copy, memory, allocation or step; batch: summary, "
-     "phase, sla, worker, size, model, queue, congestion, batch or request; with --csv the table "
-     "to write (default: process, summary or batch)",
+     "phase, sla, worker, size, model, queue, congestion, batch or request; comm: summary, rank, "
+     "group, collective or difference; with --csv the table to write (default: process, summary or "
+     "batch)",
      "process file folder device span summary stream gap kernel copy memory allocation step phase "
-     "sla worker size model queue congestion batch request"},
+     "sla worker size model queue congestion batch request rank group collective difference"},
     {0, "top", "N", SV_OPT_TEXT, offsetof(struct sv_report_options, top),
      "the first N rows of each section, 0 for all (default: 10 in text, all with --json and --csv)",
      NULL},
@@ -141,6 +144,8 @@ static const struct sv_option options[] = {
      "batch: allowed decrease of the throughput in percent (default 10)", NULL},
     {0, "max-rejected", "N", SV_OPT_TEXT, offsetof(struct sv_report_options, max_rejected),
      "batch: allowed number of rejected requests (default: as many as in the baseline)", NULL},
+    {0, "assume", NULL, SV_OPT_FLAG, offsetof(struct sv_report_options, assume),
+     "comm: traces whose clocks cannot be related: use their timestamps unchanged", NULL},
     SV_MEMORY_OPTION(struct sv_report_options),
     SV_INDEX_OPTION(struct sv_report_options),
     SV_INPUT_OPTIONS(struct sv_report_options),
@@ -162,13 +167,15 @@ static const struct sv_example examples[] = {
     {"stave report batch new.pftrace --request 4711", "where the time of one request went"},
     {"stave report batch new.pftrace --baseline old.pftrace --max-latency-regression 5",
      "for CI: exit code 1 if it became slower"},
+    {"stave report comm job.rank*.pftrace", "which rank the others wait for"},
+    {"stave report comm nccl_trace_rank_*", "where a job hangs, from PyTorch's flight recorder"},
     {0},
 };
 
 const struct sv_command sv_command_report = {
     .name = "report",
-    .operands = "io|gpu|batch TRACE",
-    .summary = "report on I/O, GPUs or an inference server",
+    .operands = "io|gpu|batch|comm TRACE…",
+    .summary = "report on I/O, GPUs, an inference server or ranks",
     .description =
         "io: for each process, file, folder and device: opens, reads, writes, bytes, latencies "
         "(p50, p90, p99, maximum), sizes, how many transfers continue where the previous one ended "
@@ -195,7 +202,14 @@ const struct sv_command sv_command_report = {
         "answered in time; batch efficiency; queue and congestion over time; throughput as "
         "answered requests over the time from the first arrival to the last end. It reads traces "
         "made with libstave-serving, their batching_trace.json and the summary as CSV "
-        "(docs/serving.md). Warm-up requests are not counted.",
+        "(docs/serving.md). Warm-up requests are not counted.\n\n"
+        "comm: collectives of several ranks, matched by group and number. For each the arrival "
+        "skew (last begin minus first begin) and the transfer (end minus last begin), or why they "
+        "cannot be told; for each rank how often it was last, by how much, and what it did before "
+        "(compute, I/O, loader, copy, communication, idle). A rank is called slow only if chance "
+        "does not explain how often it is last and at least 1 % of the time is lost. Of a hang the "
+        "first collective that ranks differ on: a missing rank, different kinds or sizes. Give one "
+        "merged trace or the traces of all ranks. docs/comm.md has the rules.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

@@ -17,6 +17,7 @@ struct sv_report_options {
     const char *sla, *request, *baseline, *max_latency_regression, *max_throughput_drop,
         *max_rejected;
     const char *steps; /* gpu: the marker of steps */
+    bool assume;       /* comm: of several traces */
     /* Made of these: */
     const char *path;
     size_t limit;        /* rows of a section; SIZE_MAX: all */
@@ -27,6 +28,7 @@ struct sv_report_subject {
     const char *name, *summary;
     const char *sections; /* words for --by */
     const char *options;  /* those that it has and others have not, blanks between them */
+    bool takes_many;      /* traces, as merge puts them together */
     int (*check)(struct sv_err *err); /* what does not go together; NULL: everything does */
     int (*run)(const struct sv_report_options *o, const struct sv_trace *t, struct sv_err *err);
 };
@@ -35,7 +37,8 @@ struct sv_report_subject {
 #define SV_REPORT_SUBJECTS(SUBJECT) \
     SUBJECT(io)                     \
     SUBJECT(gpu)                    \
-    SUBJECT(batch)
+    SUBJECT(batch)                  \
+    SUBJECT(comm)
 
 #define SV_REPORT_DECLARE(name) extern const struct sv_report_subject sv_report_##name;
 SV_REPORT_SUBJECTS(SV_REPORT_DECLARE)

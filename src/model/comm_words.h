@@ -6,8 +6,13 @@
 #ifndef SV_MODEL_COMM_WORDS_H
 #define SV_MODEL_COMM_WORDS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #define SV_CAT_COLLECTIVE "collective"
-#define SV_CAT_MPI        "mpi" /* point-to-point calls and waits */
+#define SV_CAT_MPI        "mpi" /* point-to-point calls and waits of MPI */
+#define SV_CAT_P2P        "p2p" /* those of others */
 
 /* Keys of arguments. */
 #define SV_COMM_OP    "op"    /* text: one of the operations below */
@@ -18,6 +23,10 @@
 #define SV_COMM_PEER  "peer"       /* int: the other rank, of point-to-point operations */
 #define SV_COMM_TAG   "tag"        /* int: of point-to-point operations */
 #define SV_COMM_STATE "state"      /* text: how far it got, where the source says it */
+/* Where the file does not say it: */
+#define SV_COMM_RANK    "rank"        /* int: the rank of the job that took part */
+#define SV_COMM_DESC    "group_desc"  /* text: what the group is for */
+#define SV_COMM_MEMBERS "group_ranks" /* text: "[0, 1, 2]" */
 
 /* The group of all ranks. */
 #define SV_COMM_WORLD "world"
@@ -46,5 +55,15 @@ enum sv_comm_op {
 #undef SV_COMM_MEMBER
         SV_N_COMM_OPS
 };
+
+/* What a name says, as PyTorch, NCCL, RCCL, gloo and MPI write it: "nccl:_all_gather_base", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "MPI_Ibcast". */
+enum sv_comm_op sv_comm_op_of(const char *name, size_t len);
+const char *sv_comm_op_name(unsigned op);
+
+/* Does every rank that takes part have to wait for all others? */
+bool sv_comm_op_waits_for_all(unsigned op);
+
+/* The size of an element by PyTorch's name of its type ("BFloat16"); 0: not known. */
+int64_t sv_comm_type_bytes(const char *name, size_t len);
 
 #endif
