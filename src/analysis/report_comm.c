@@ -39,12 +39,15 @@ static int64_t clock_error(const struct sv_comm_report *r)
 {
     const struct sv_dict *d = r->trace->dict;
     const char *boot = NULL;
+    const struct sv_track_info *first = NULL;
     bool is_one_space = true, is_one_boot = true;
     for (size_t i = 0; i < r->n_ranks; i++) {
-        sv_track process = r->ranks[i].process;
-        const char *own = sv_boot_of_track(r->trace, process);
-        is_one_space &= d->tracks[process].space == d->tracks[r->ranks[0].process].space &&
-                        d->tracks[process].origin == d->tracks[r->ranks[0].process].origin;
+        const struct sv_track_info *process = &d->tracks[r->ranks[i].process];
+        const char *own = sv_boot_of_track(r->trace, r->ranks[i].process);
+        if (r->ranks[i].process == 0) /* it has no calls */
+            continue;
+        first = first ? first : process;
+        is_one_space &= process->space == first->space && process->origin == first->origin;
         is_one_boot &= own && (!boot || strcmp(own, boot) == 0);
         boot = own ? own : boot;
     }

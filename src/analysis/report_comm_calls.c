@@ -9,6 +9,7 @@
 #include "core/base/buf.h"
 #include "core/base/mem.h"
 #include "core/base/sat.h"
+#include "core/stream/launched.h"
 #include "model/gpu_words.h"
 #include "model/ranks.h"
 
@@ -150,6 +151,31 @@ static uint32_t rank_at(struct finder *f, uint32_t row, bool is_ours)
         *slot = r->n_ranks++;
     }
     return (uint32_t)*slot;
+}
+
+/* Ranks whose files are here and have no call: the ones that others wait for. */
+static void add_silent_ranks(struct finder *f)
+{
+    static const char end[] = "/" SV_META_RANK;
+    struct sv_comm_report *r = f->r;
+    const struct sv_dict *d = f->t->dict;
+    for (uint32_t i = 0; i < d->n_meta; i++) {
+        struct sv_text key = sv_dict_text(d, d->meta[i].key);
+        const char *value = sv_dict_text(d, d->meta[i].value).bytes;
+        char *after;
+        bool is_new, is_rank = strcmp(key.bytes, SV_META_RANK) == 0 ||
+                               (key.len >= sizeof end &&
+                                strcmp(key.bytes + key.len - (sizeof end - 1), end) == 0);
+        long long rank = is_rank ? strtoll(value, &after, 10) : -1;
+        if (rank < 0 || after == value || *after)
+            continue;
+        uint64_t *slot = sv_map_add(&f->ranks, (uint64_t)rank, &is_new);
+        if (!is_new)
+            continue;
+        r->ranks = sv_grow(r->ranks, &f->cap_ranks, r->n_ranks + 1, sizeof *r->ranks);
+        r->ranks[r->n_ranks] = (struct sv_comm_rank){.number = rank, .p_value = 1};
+        *slot = r->n_ranks++;
+    }
 }
 
 /* Groups of one name are different ones where their members are. */
@@ -475,6 +501,8 @@ void sv_comm_find_calls(struct sv_comm_report *r)
     sv_gpu_words_init(&f.gpu, f.t->dict);
     find_nccl(&f);
     find_rows(&f);
+    if (r->n_calls)
+        add_silent_ranks(&f);
     sort_ranks(r);
     number_calls(r);
     unite_repeated(r);
