@@ -5,9 +5,11 @@
 #include "analysis/report_comm.h"
 
 #include "analysis/stats.h"
+#include "core/base/json_scan.h"
 #include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "core/base/search.h"
+#include "core/stream/json_members.h"
 #include "model/ranks.h"
 
 #include <inttypes.h>
@@ -34,6 +36,28 @@ const char *const sv_comm_doubt_reasons[SV_N_COMM_DOUBTS] = {
 
 /* ---- clocks ---- */
 
+/* What a merge of several hosts states: the greatest error between two of them. An estimate is none. */
+static int64_t error_of_axis(const struct sv_dict *d)
+{
+    const struct sv_meta *meta = sv_dict_find_meta(d, "clock_axis");
+    struct sv_text text = sv_dict_text(d, meta ? meta->value : 0);
+    char *json = sv_alloc((size_t)text.len + SV_JSON_PAD);
+    int64_t between = -1, within = 0;
+    bool is_estimate = false;
+    memcpy(json, text.bytes, text.len);
+    struct sv_members all = sv_members_of(json, text.len);
+    for (struct sv_member m; sv_member_next(&all, &m);) {
+        if (sv_member_is(&m, "between_hosts_ns") && !sv_member_i64(&m, &between))
+            between = -1;
+        if (sv_member_is(&m, "within_host_ns") && !sv_member_i64(&m, &within))
+            within = 0;
+        if (sv_member_is(&m, "is_estimate"))
+            is_estimate = m.type == 't';
+    }
+    free(json);
+    return between < 0 || is_estimate ? -1 : sv_sat_add(between, within > 0 ? within : 0);
+}
+
 /* How well the times of different ranks can be compared: exactly where they come from one machine, since its last start. */
 static int64_t clock_error(const struct sv_comm_report *r)
 {
@@ -51,7 +75,7 @@ static int64_t clock_error(const struct sv_comm_report *r)
         is_one_boot &= own && (!boot || strcmp(own, boot) == 0);
         boot = own ? own : boot;
     }
-    return is_one_space || is_one_boot ? 0 : -1;
+    return is_one_space || is_one_boot ? 0 : error_of_axis(d);
 }
 
 /* ---- collectives ---- */

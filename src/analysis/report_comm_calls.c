@@ -222,10 +222,14 @@ static int64_t kineto_bytes(const struct finder *f, uint32_t row)
 }
 
 /* Its own number, or that of the host operation around its launch. */
-static int64_t kineto_seq(const struct finder *f, uint32_t row)
+static int64_t kineto_seq(struct finder *f, uint32_t row)
 {
     int64_t seq = number(f, row, f->w.kineto_seq, NO_SEQ);
-    uint32_t up = seq < 0 && f->w.param_comms ? sv_launch_of(&f->launches, row) : SV_NO_ROW;
+    if (seq >= 0 || !f->w.param_comms)
+        return seq;
+    if (!f->launches.trace) /* only now are they needed */
+        sv_launches_init(&f->launches, f->t);
+    uint32_t up = sv_launch_of(&f->launches, row);
     for (; seq < 0 && up != SV_NO_ROW; up = f->t->slices.parent[up])
         if (f->t->slices.name[up] == f->w.param_comms)
             seq = number(f, up, f->w.kineto_seq, NO_SEQ);
@@ -497,7 +501,6 @@ void sv_comm_find_calls(struct sv_comm_report *r)
                        .scratch = sv_alloc(sizeof *f.scratch)};
     sv_batch_init(f.scratch);
     sv_buf_init(&f.text, 1u << 20);
-    sv_launches_init(&f.launches, f.t);
     sv_gpu_words_init(&f.gpu, f.t->dict);
     find_nccl(&f);
     find_rows(&f);
@@ -508,7 +511,8 @@ void sv_comm_find_calls(struct sv_comm_report *r)
     unite_repeated(r);
     find_members(r);
     find_tracks(&f);
-    sv_launches_fini(&f.launches);
+    if (f.launches.trace)
+        sv_launches_fini(&f.launches);
     sv_gpu_words_fini(&f.gpu);
     sv_map_fini(&f.groups);
     sv_map_fini(&f.ranks);

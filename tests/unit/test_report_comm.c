@@ -230,6 +230,34 @@ TEST(without_related_clocks_durations_are_compared)
     CHECK_UINT_EQ(accused, 0);
 }
 
+/* The merge states a bound: what is below it is not told, what is above it is. */
+TEST(a_stated_error_of_clocks_counts)
+{
+    static const struct {
+        const char *axis;
+        int64_t error_ns;
+    } rows[] = {
+        {"{\"clock\": \"boottime\", \"within_host_ns\": 100, \"between_hosts_ns\": 5000, "
+         "\"is_estimate\": false}",
+         5100},
+        {"{\"between_hosts_ns\": 5000, \"is_estimate\": true}", -1},
+        {"{\"between_hosts_ns\": null, \"is_estimate\": false}", -1},
+        {"{\"between", -1},
+        {"", -1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct job j = job_of(0);
+        j.has_own_clocks = true;
+        CONTEXT("%s", rows[i].axis);
+        struct made m = simulate(&j);
+        sv_comm_report_fini(&m.report);
+        sv_dict_set_meta(m.dict, "clock_axis", rows[i].axis, strlen(rows[i].axis), true);
+        sv_comm_report_make(&m.report, m.trace);
+        CHECK_INT_EQ(m.report.clock_error_ns, rows[i].error_ns);
+        unmake(&m);
+    }
+}
+
 TEST(the_tail_of_the_binomial_distribution)
 {
     static const struct {
