@@ -1,0 +1,13 @@
+# MPI: mpi.h of Open MPI alone, at build time; a program brings its own libmpi. libstave-mpi.so is what LD_PRELOAD holds, libstave-mpi-calls.so what it loads when a program calls MPI.
+sv_dependency(mpi ompi-c PROGRAM)
+if(SV_MPI_FOUND)
+  add_library(sv_mpi_header INTERFACE)
+  target_include_directories(sv_mpi_header SYSTEM INTERFACE ${SV_MPI_INCLUDE_DIRS})
+  sv_inject_from(mpi/preload mpi sv_mpi_header)
+  sv_inject_from(mpi mpi-calls stave sv_mpi_header)
+  add_dependencies(stave_inject_mpi stave_inject_mpi-calls)
+  add_executable(mpi_play EXCLUDE_FROM_ALL tests/inject/mpi/mpi_play.c)
+  target_link_libraries(mpi_play PRIVATE sv_flags sv_dep_mpi)
+  set_target_properties(mpi_play PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/inject)
+  add_dependencies(tests mpi_play)
+endif()
