@@ -28,6 +28,16 @@ run csv 0 "$STAVE" report comm "$here/ranks.txt" --csv --by collective
 run differences 0 "$STAVE" report comm "$here/ranks.txt" --by difference
 run query 0 "$STAVE" query -q "$here/ranks.txt" "SELECT rank, op, group_name, seq, bytes, group_size, ts, dur, wait_ns, skew_ns, transfer_ns, is_last FROM collective ORDER BY seq, rank"
 
+# The picture: ranks, the slow one marked; nothing to draw is said.
+"$STAVE" merge -q new.own.rank?.json -o merged.pftrace
+run_any picture 0 "$STAVE" plot comm merged.pftrace -q -o comm.svg
+check picture_names_ranks sh -c 'grep -q ">rank 0<" comm.svg && grep -q ">rank 2, slow<" comm.svg && grep -q "40 collectives of 3 ranks, 39 compared, 1 slow" comm.svg'
+check picture_marks_the_last test "$(grep -o '#d00000' comm.svg | wc -l)" -gt 38
+run_any picture_of_one 0 "$STAVE" plot comm merged.pftrace -q --top 1 -o one.svg
+check picture_of_one_rank sh -c 'grep -q ">rank 2, slow<" one.svg && ! grep -q ">rank 0<" one.svg'
+run no_picture 1 "$STAVE" plot comm "$SRC/tests/golden/good/strace.out" -q -o none.svg
+check no_picture_of_nothing test ! -e none.svg
+
 # Dumps of the flight recorder: rank 1 waits, rank 3 has gone on.
 run dumps 0 "$STAVE" report comm "$SRC/tests/golden/good/flight_recorder_3.out" "$SRC/tests/golden/good/flight_recorder_rank1.json" --by group
 run one_rank 0 "$STAVE" report comm "$SRC/tests/golden/good/flight_recorder_3.out" --by summary
