@@ -32,7 +32,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     unsigned seed = (unsigned)rank * 7919u + 1;
     const char *what = argc > 1 ? argv[1] : "40";
-    int who = argc > 2 ? atoi(argv[2]) : -1;
+    int who = argc > 2 ? (int)strtol(argv[2], NULL, 10) : -1;
     if (strcmp(what, "hang") == 0 || strcmp(what, "kind") == 0) {
         for (int i = 0; i < 20; i++)
             add_all(1024);
@@ -46,8 +46,8 @@ int main(int argc, char **argv)
         for (;;) /* the barrier may get through: what it was is in the trace */
             pause();
     }
-    for (int i = 0, n = atoi(what); i < n; i++) {
-        work(&seed, rank == who && argc > 3 ? atol(argv[3]) * 1000 : 0);
+    for (int i = 0, n = (int)strtol(what, NULL, 10); i < n; i++) {
+        work(&seed, rank == who && argc > 3 ? strtol(argv[3], NULL, 10) * 1000 : 0);
         add_all(1024);
     }
     MPI_Finalize();
