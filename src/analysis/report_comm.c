@@ -5,9 +5,11 @@
 #include "analysis/report_comm.h"
 
 #include "analysis/stats.h"
+#include "core/base/json_scan.h"
 #include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "core/base/search.h"
+#include "core/stream/json_members.h"
 #include "model/ranks.h"
 
 #include <inttypes.h>
@@ -34,21 +36,46 @@ const char *const sv_comm_doubt_reasons[SV_N_COMM_DOUBTS] = {
 
 /* ---- clocks ---- */
 
+/* What a merge of several hosts states: the greatest error between two of them. An estimate is none. */
+static int64_t error_of_axis(const struct sv_dict *d)
+{
+    const struct sv_meta *meta = sv_dict_find_meta(d, "clock_axis");
+    struct sv_text text = sv_dict_text(d, meta ? meta->value : 0);
+    char *json = sv_alloc((size_t)text.len + SV_JSON_PAD);
+    int64_t between = -1, within = 0;
+    bool is_estimate = false;
+    memcpy(json, text.bytes, text.len);
+    struct sv_members all = sv_members_of(json, text.len);
+    for (struct sv_member m; sv_member_next(&all, &m);) {
+        if (sv_member_is(&m, "between_hosts_ns") && !sv_member_i64(&m, &between))
+            between = -1;
+        if (sv_member_is(&m, "within_host_ns") && !sv_member_i64(&m, &within))
+            within = 0;
+        if (sv_member_is(&m, "is_estimate"))
+            is_estimate = m.type == 't';
+    }
+    free(json);
+    return between < 0 || is_estimate ? -1 : sv_sat_add(between, within > 0 ? within : 0);
+}
+
 /* How well the times of different ranks can be compared: exactly where they come from one machine, since its last start. */
 static int64_t clock_error(const struct sv_comm_report *r)
 {
     const struct sv_dict *d = r->trace->dict;
     const char *boot = NULL;
+    const struct sv_track_info *first = NULL;
     bool is_one_space = true, is_one_boot = true;
     for (size_t i = 0; i < r->n_ranks; i++) {
-        sv_track process = r->ranks[i].process;
-        const char *own = sv_boot_of_track(r->trace, process);
-        is_one_space &= d->tracks[process].space == d->tracks[r->ranks[0].process].space &&
-                        d->tracks[process].origin == d->tracks[r->ranks[0].process].origin;
+        const struct sv_track_info *process = &d->tracks[r->ranks[i].process];
+        const char *own = sv_boot_of_track(r->trace, r->ranks[i].process);
+        if (r->ranks[i].process == 0) /* it has no calls */
+            continue;
+        first = first ? first : process;
+        is_one_space &= process->space == first->space && process->origin == first->origin;
         is_one_boot &= own && (!boot || strcmp(own, boot) == 0);
         boot = own ? own : boot;
     }
-    return is_one_space || is_one_boot ? 0 : -1;
+    return is_one_space || is_one_boot ? 0 : error_of_axis(d);
 }
 
 /* ---- collectives ---- */
@@ -94,7 +121,8 @@ static void find_collectives(struct sv_comm_report *r)
                                          .transfer_ns = -1,
                                          .error_ns = -1,
                                          .last = SV_COMM_NO_RANK,
-                                         .first_rank = SV_COMM_NO_RANK};
+                                         .first_rank = SV_COMM_NO_RANK,
+                                         .second = SV_COMM_NO_RANK};
         for (size_t k = i; k < end; k++) {
             int64_t ts = begin_of(r, &r->calls[k]), to = end_of(r, &r->calls[k]);
             c->ts_ns = ts < c->ts_ns ? ts : c->ts_ns;
@@ -141,13 +169,13 @@ static enum sv_comm_doubt look(const struct sv_comm_report *r, const struct sv_c
 /* Arrivals in order of lateness: of begins the time, of durations how much shorter than the longest. */
 struct arrivals {
     int64_t first, last, before_last;
-    size_t first_call, last_call;
+    size_t first_call, last_call, before_last_call;
 };
 
 static struct arrivals order(const struct sv_comm_report *r, const struct sv_comm_collective *c,
                              bool by_durations)
 {
-    struct arrivals a = {INT64_MAX, INT64_MIN, INT64_MIN, 0, 0};
+    struct arrivals a = {INT64_MAX, INT64_MIN, INT64_MIN, 0, 0, 0};
     for (size_t i = c->first; i < c->first + c->n; i++) {
         const struct sv_comm_call *call = &r->calls[i];
         int64_t begin = begin_of(r, call);
@@ -158,10 +186,13 @@ static struct arrivals order(const struct sv_comm_report *r, const struct sv_com
         }
         if (at > a.last) {
             a.before_last = a.last;
+            a.before_last_call = a.last_call;
             a.last = at;
             a.last_call = i;
-        } else if (at > a.before_last)
+        } else if (at > a.before_last) {
             a.before_last = at;
+            a.before_last_call = i;
+        }
     }
     return a;
 }
@@ -206,6 +237,7 @@ static void compare(struct sv_comm_report *r, struct sv_comm_collective *c)
     if (c->lead_ns > c->error_ns) {
         c->last = r->calls[a.last_call].rank;
         c->first_rank = r->calls[a.first_call].rank;
+        c->second = r->calls[a.before_last_call].rank;
     }
 }
 
@@ -263,31 +295,55 @@ static int64_t begin_of_rank(const struct sv_comm_report *r, const struct sv_com
     return call ? begin_of(r, call) : c->ts_ns;
 }
 
-/* A rank that is late because it waited for others in another group's collective only passes their lateness on. */
+/* What the search for passed-on lateness goes by. */
+struct ways {
+    const struct sv_comm_report *r;
+    struct wait *waits;
+    size_t n;
+    int64_t *ends; /* by rank: of its last call in the group; INT64_MIN: none yet */
+};
+
+/* The time that a rank took since then, without waiting for others in other groups. */
+static int64_t own_time(const struct ways *w, const struct sv_comm_collective *c, uint32_t rank)
+{
+    int64_t begin = begin_of_rank(w->r, c, rank), from = w->ends[rank];
+    int64_t wait = waited(w->waits, w->n, rank, from, begin);
+    return sv_sat_sub(from == INT64_MIN ? 0 : sv_sat_sub(begin, from), wait);
+}
+
+/* A rank may be late because it left the group's collective before this one late (the algorithm has an order of its own), or because it waited for others in
+ * another group's. Then it only passes lateness on: it took no longer itself than the one before it, or for less than half of the delay. */
+static bool is_passed_on(const struct ways *w, const struct sv_comm_collective *c)
+{
+    bool has_both = w->ends[c->last] != INT64_MIN && w->ends[c->second] != INT64_MIN;
+    int64_t own = own_time(w, c, c->last);
+    if (has_both)
+        return sv_sat_sub(own, own_time(w, c, c->second)) < c->lead_ns / 2;
+    return waited(w->waits, w->n, c->last, w->ends[c->last], begin_of_rank(w->r, c, c->last)) >
+           c->lead_ns / 2;
+}
+
 static void find_ways(struct sv_comm_report *r)
 {
-    size_t n;
-    struct wait *waits = list_waits(r, &n);
-    int64_t *ends = sv_alloc((r->n_ranks + 1) * sizeof *ends);
+    struct ways w = {.r = r, .ends = sv_alloc((r->n_ranks + 1) * sizeof *w.ends)};
+    w.waits = list_waits(r, &w.n);
     for (size_t i = 0; i < r->n; i++) {
         struct sv_comm_collective *c = &r->collectives[i];
         if (i == r->groups[c->group].first)
             for (size_t k = 0; k < r->n_ranks; k++)
-                ends[k] = INT64_MIN;
+                w.ends[k] = INT64_MIN;
         if (c->last != SV_COMM_NO_RANK) {
-            int64_t begin = begin_of_rank(r, c, c->last);
-            int64_t since = sv_sat_sub(begin, c->skew_ns);
-            c->last_from_ns = ends[c->last] == INT64_MIN ? since : ends[c->last];
-            c->first_from_ns = ends[c->first_rank] == INT64_MIN
-                                   ? sv_sat_sub(begin_of_rank(r, c, c->first_rank), c->skew_ns)
-                                   : ends[c->first_rank];
-            c->is_passed_on = waited(waits, n, c->last, ends[c->last], begin) >= c->lead_ns / 2 + 1;
+            int64_t last = begin_of_rank(r, c, c->last), first = begin_of_rank(r, c, c->first_rank);
+            int64_t end = w.ends[c->last], first_end = w.ends[c->first_rank];
+            c->last_from_ns = end == INT64_MIN ? sv_sat_sub(last, c->skew_ns) : end;
+            c->first_from_ns = first_end == INT64_MIN ? sv_sat_sub(first, c->skew_ns) : first_end;
+            c->is_passed_on = is_passed_on(&w, c);
         }
         for (size_t k = c->first; k < c->first + c->n; k++)
-            ends[r->calls[k].rank] = end_of(r, &r->calls[k]);
+            w.ends[r->calls[k].rank] = end_of(r, &r->calls[k]);
     }
-    free(waits);
-    free(ends);
+    free(w.waits);
+    free(w.ends);
 }
 
 /* ---- sums ---- */

@@ -68,16 +68,17 @@ struct sv_comm_collective {
     uint32_t group;
     uint8_t op; /* of its first call */
     uint8_t doubt, method;
-    bool is_passed_on; /* who was last had waited in other collectives for as long */
+    bool
+        is_passed_on; /* who was last had waited elsewhere, or left the collective before it late */
     int64_t seq, bytes;
     size_t first, n;       /* calls, by rank */
     int64_t ts_ns, end_ns; /* of the first begin and the last end */
     int64_t skew_ns;       /* last begin − first begin; -1: cannot tell */
     int64_t transfer_ns;   /* end − last begin; -1: cannot tell */
     int64_t error_ns;      /* of both; -1: not known */
-    int64_t lead_ns;     /* last begin − the one before it: what it cost that one rank was late */
-    uint32_t last;       /* rank, SV_COMM_NO_RANK: cannot tell */
-    uint32_t first_rank; /* who arrived first, where `last` is known */
+    int64_t lead_ns; /* last begin − the one before it: what it cost that one rank was late */
+    uint32_t last;   /* rank, SV_COMM_NO_RANK: cannot tell */
+    uint32_t first_rank, second; /* who arrived first, and next to last, where `last` is known */
     /* since when those two were on their way: the end of the group's collective before */
     int64_t last_from_ns, first_from_ns;
     int64_t before_ns[SV_N_BEFORE]; /* what the last one did meanwhile … */

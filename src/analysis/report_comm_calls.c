@@ -9,6 +9,7 @@
 #include "core/base/buf.h"
 #include "core/base/mem.h"
 #include "core/base/sat.h"
+#include "core/stream/launched.h"
 #include "model/gpu_words.h"
 #include "model/ranks.h"
 
@@ -152,6 +153,31 @@ static uint32_t rank_at(struct finder *f, uint32_t row, bool is_ours)
     return (uint32_t)*slot;
 }
 
+/* Ranks whose files are here and have no call: the ones that others wait for. */
+static void add_silent_ranks(struct finder *f)
+{
+    static const char end[] = "/" SV_META_RANK;
+    struct sv_comm_report *r = f->r;
+    const struct sv_dict *d = f->t->dict;
+    for (uint32_t i = 0; i < d->n_meta; i++) {
+        struct sv_text key = sv_dict_text(d, d->meta[i].key);
+        const char *value = sv_dict_text(d, d->meta[i].value).bytes;
+        char *after;
+        bool is_new, is_rank = strcmp(key.bytes, SV_META_RANK) == 0 ||
+                               (key.len >= sizeof end &&
+                                strcmp(key.bytes + key.len - (sizeof end - 1), end) == 0);
+        long long rank = is_rank ? strtoll(value, &after, 10) : -1;
+        if (rank < 0 || after == value || *after)
+            continue;
+        uint64_t *slot = sv_map_add(&f->ranks, (uint64_t)rank, &is_new);
+        if (!is_new)
+            continue;
+        r->ranks = sv_grow(r->ranks, &f->cap_ranks, r->n_ranks + 1, sizeof *r->ranks);
+        r->ranks[r->n_ranks] = (struct sv_comm_rank){.number = rank, .p_value = 1};
+        *slot = r->n_ranks++;
+    }
+}
+
 /* Groups of one name are different ones where their members are. */
 static uint32_t group_at(struct finder *f, uint32_t row, bool is_ours)
 {
@@ -196,10 +222,14 @@ static int64_t kineto_bytes(const struct finder *f, uint32_t row)
 }
 
 /* Its own number, or that of the host operation around its launch. */
-static int64_t kineto_seq(const struct finder *f, uint32_t row)
+static int64_t kineto_seq(struct finder *f, uint32_t row)
 {
     int64_t seq = number(f, row, f->w.kineto_seq, NO_SEQ);
-    uint32_t up = seq < 0 && f->w.param_comms ? sv_launch_of(&f->launches, row) : SV_NO_ROW;
+    if (seq >= 0 || !f->w.param_comms)
+        return seq;
+    if (!f->launches.trace) /* only now are they needed */
+        sv_launches_init(&f->launches, f->t);
+    uint32_t up = sv_launch_of(&f->launches, row);
     for (; seq < 0 && up != SV_NO_ROW; up = f->t->slices.parent[up])
         if (f->t->slices.name[up] == f->w.param_comms)
             seq = number(f, up, f->w.kineto_seq, NO_SEQ);
@@ -471,16 +501,18 @@ void sv_comm_find_calls(struct sv_comm_report *r)
                        .scratch = sv_alloc(sizeof *f.scratch)};
     sv_batch_init(f.scratch);
     sv_buf_init(&f.text, 1u << 20);
-    sv_launches_init(&f.launches, f.t);
     sv_gpu_words_init(&f.gpu, f.t->dict);
     find_nccl(&f);
     find_rows(&f);
+    if (r->n_calls)
+        add_silent_ranks(&f);
     sort_ranks(r);
     number_calls(r);
     unite_repeated(r);
     find_members(r);
     find_tracks(&f);
-    sv_launches_fini(&f.launches);
+    if (f.launches.trace)
+        sv_launches_fini(&f.launches);
     sv_gpu_words_fini(&f.gpu);
     sv_map_fini(&f.groups);
     sv_map_fini(&f.ranks);

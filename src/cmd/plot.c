@@ -433,6 +433,7 @@ static const struct sv_example examples[] = {
     {"stave plot counter trace.pftrace 'gpu*' -o gpu.pdf", "counters over time"},
     {"stave plot steps trace.json -o steps.svg", "each training step by kind of work"},
     {"stave plot gpu trace.json -o gpu.png", "what the GPUs did over time, and why they waited"},
+    {"stave plot comm merged.pftrace -o comm.svg", "which ranks wait, and for whom"},
     {"stave plot layers decode.json -o layers.svg",
      "time per layer of a model by kind of operation"},
     {"stave plot batch batching_trace_summary.csv -o plots.png",
@@ -449,7 +450,7 @@ const struct sv_command sv_command_plot = {
     .name = "plot",
     .operands = "KIND TRACE [NAME…] -o FILE",
     .summary =
-        "draw a trace: timeline, flame graph, histogram, counters, steps, GPUs, layers, batches",
+        "draw a trace: timeline, flame graph, histogram, counters, steps, GPUs, layers, batches, ranks",
     .description =
         "The suffix of the output chooses SVG (hover for details, click to zoom, no network), PNG "
         "or PDF.\n\n"
@@ -466,6 +467,8 @@ const struct sv_command sv_command_plot = {
         "steps: a bar per training step, divided as by 'stave steps'.\n\n"
         "gpu: for each device the share of time that it computed, communicated, copied or waited "
         "for the host, its memory, and its busiest streams (--top N), by 'stave report gpu'.\n\n"
+        "comm: each rank over time: waiting for others in collectives, transfer, and where it "
+        "arrived last, by 'stave report comm'; --top N takes the ranks that cost most.\n\n"
         "layers: a bar per layer of a model, divided by kind of operation. The layer is the "
         "argument 'layer', a number in the name of the slice or of one around it (layers.3, "
         "DecoderLayer_7), or else the thread's number; the kind follows from the category and the "

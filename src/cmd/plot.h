@@ -44,7 +44,8 @@ typedef int sv_plot_fn(struct sv_plot *p, struct sv_err *err);
     KIND(counter, 0, 100, NULL, SV_PLOT_WINDOW "wall top") \
     KIND(steps, 0, 0, NULL, SV_PLOT_WINDOW "top marker") \
     KIND(layers, 0, 0, NULL, SV_PLOT_WINDOW "top") \
-    KIND(gpu, 0, 0, NULL, SV_PLOT_WINDOW "wall top marker")
+    KIND(gpu, 0, 0, NULL, SV_PLOT_WINDOW "wall top marker") \
+    KIND(comm, 0, 0, NULL, SV_PLOT_WINDOW "wall top")
 /* clang-format on */
 
 #define SV_PLOT_DECLARE(name, ...) sv_plot_fn sv_plot_##name;

@@ -22,8 +22,9 @@
 struct view {
     const struct sv_comm_report *r;
     struct sv_buf verdict;
-    struct sv_buf *texts; /* two */
+    struct sv_buf *texts; /* four */
     size_t *late_first;   /* collectives in the order of their table */
+    uint32_t *lost_most;  /* ranks in the order of theirs */
 };
 
 /* ---- words ---- */
@@ -101,7 +102,8 @@ static void say_missing(const struct sv_comm_report *r, const struct sv_comm_dif
         sv_buf_str(to, d->n_ranks == 1 ? " has no record of it" : " have no record of it");
     }
     if (g->n_absent)
-        sv_buf_printf(to, "; %zu of the group's ranks are not in the trace", g->n_absent);
+        sv_buf_printf(to, "; %zu %s of the group %s not in the trace", g->n_absent,
+                      plural(g->n_absent), g->n_absent == 1 ? "is" : "are");
 }
 
 static void say_difference(const struct sv_comm_report *r, const struct sv_comm_difference *d,
@@ -348,15 +350,27 @@ static const struct sv_report_column rank_columns[] = {
     {"p_value", NULL, SV_UNIT_REAL},
     {"lost_share", NULL, SV_UNIT_SHARE},
     {"is_slow", NULL, SV_UNIT_COUNT},
-    {"verdict", "", SV_UNIT_TEXT},
+    {"verdict", "verdict", SV_UNIT_TEXT},
 };
+
+/* Where no trace says what ranks did before. */
+static const struct sv_report_column short_rank_columns[] = {
+    {"rank", "rank", SV_UNIT_COUNT},          {"calls", "collectives", SV_UNIT_COUNT},
+    {"told", "told", SV_UNIT_COUNT},          {"last", "last", SV_UNIT_COUNT},
+    {"expected", "expected", SV_UNIT_REAL},   {"lost_ns", "lost", SV_UNIT_NS},
+    {"lead_median_ns", "median", SV_UNIT_NS}, {"wait_ns", "waits", SV_UNIT_NS},
+    HIDDEN_BEFORE_COLUMNS("before_"),         HIDDEN_BEFORE_COLUMNS("excess_"),
+    {"p_value", NULL, SV_UNIT_REAL},          {"lost_share", NULL, SV_UNIT_SHARE},
+    {"is_slow", NULL, SV_UNIT_COUNT},         {"verdict", "verdict", SV_UNIT_TEXT},
+};
+_Static_assert(sizeof short_rank_columns == sizeof rank_columns, "the same columns");
 
 static void fill_rank(const struct sv_section *s, size_t row, struct sv_cell *cells)
 {
     const struct view *v = s->data;
-    const struct sv_comm_rank *k = &v->r->ranks[row];
+    const struct sv_comm_rank *k = &v->r->ranks[v->lost_most[row]];
     struct cells c = {cells};
-    rank_cells(&c, v, (uint32_t)row);
+    rank_cells(&c, v, v->lost_most[row]);
     count(&c, k->calls);
     count(&c, k->told);
     count(&c, k->last);
@@ -485,9 +499,38 @@ static int by_lead(const void *a, const void *b, void *ctx)
     return (*(const size_t *)a > *(const size_t *)b) - (*(const size_t *)a < *(const size_t *)b);
 }
 
+static int by_loss(const void *a, const void *b, void *ctx)
+{
+    const struct sv_comm_rank *all = ctx;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    if (all[x].lost_ns != all[y].lost_ns)
+        return all[x].lost_ns > all[y].lost_ns ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+/* A line for each sentence. */
+static void print_verdict(struct view *v)
+{
+    const char *p = sv_buf_cstr(&v->verdict);
+    for (size_t len; *p; p += len + (p[len] == '\n')) {
+        len = strcspn(p, "\n");
+        sv_print(stdout, "%.*s\n", (int)len, p);
+    }
+    sv_print(stdout, "\n");
+}
+
+static bool says_before(const struct sv_comm_report *r)
+{
+    bool has_any = false;
+    for (size_t i = 0; i < r->n_ranks; i++)
+        has_any |= r->ranks[i].last && r->ranks[i].has_before;
+    return has_any;
+}
+
 static int print(struct view *v, const struct sv_report_options *o, struct sv_err *err)
 {
     const struct sv_comm_report *r = v->r;
+    bool is_brief = !o->json && !o->csv && !o->by, is_long = says_before(r);
     const struct sv_section sections[] = {
         {.name = "summary",
          .title = "Summary",
@@ -496,10 +539,18 @@ static int print(struct view *v, const struct sv_report_options *o, struct sv_er
          .is_one = true,
          .fill = fill_summary,
          .data = v},
+        {.name = "difference",
+         .title = "Differences, the first one first",
+         COLUMNS(difference_columns),
+         .n_rows = r->n_differences,
+         .fill = fill_difference,
+         .data = v},
         {.name = "rank",
-         .title = "Ranks: how often last, what it cost, and what they did before",
-         COLUMNS(rank_columns),
-         .n_rows = r->n_ranks,
+         .title = is_long ? "Ranks: how often last, what it cost, and what they did before"
+                          : "Ranks: how often last, and what it cost",
+         .columns = is_long ? rank_columns : short_rank_columns,
+         .n_columns = sizeof rank_columns / sizeof *rank_columns,
+         .n_rows = is_brief && r->by_doubt[SV_COMM_TOLD] == 0 ? 0 : r->n_ranks,
          .fill = fill_rank,
          .data = v},
         {.name = "group",
@@ -514,15 +565,9 @@ static int print(struct view *v, const struct sv_report_options *o, struct sv_er
          .n_rows = r->n,
          .fill = fill_collective,
          .data = v},
-        {.name = "difference",
-         .title = "Differences, the first one first",
-         COLUMNS(difference_columns),
-         .n_rows = r->n_differences,
-         .fill = fill_difference,
-         .data = v},
     };
-    if (!o->json && !o->csv && !o->by)
-        sv_print(stdout, "%s\n", sv_buf_cstr(&v->verdict));
+    if (is_brief)
+        print_verdict(v);
     return sv_sections_print(sections, sizeof sections / sizeof *sections, o, err);
 }
 
@@ -530,19 +575,26 @@ static int print_all(const struct sv_comm_report *r, const struct sv_report_opti
                      struct sv_err *err)
 {
     struct sv_buf texts[4];
-    struct view v = {.r = r, .texts = texts, .late_first = sv_alloc((r->n + 1) * sizeof(size_t))};
+    struct view v = {.r = r,
+                     .texts = texts,
+                     .late_first = sv_alloc((r->n + 1) * sizeof *v.late_first),
+                     .lost_most = sv_alloc((r->n_ranks + 1) * sizeof *v.lost_most)};
     for (size_t i = 0; i < 4; i++)
         sv_buf_init(&texts[i], TEXT_BYTES);
     sv_buf_init(&v.verdict, TEXT_BYTES);
     for (size_t i = 0; i < r->n; i++)
         v.late_first[i] = i;
     qsort_r(v.late_first, r->n, sizeof *v.late_first, by_lead, r->collectives);
+    for (uint32_t i = 0; i < r->n_ranks; i++)
+        v.lost_most[i] = i;
+    qsort_r(v.lost_most, r->n_ranks, sizeof *v.lost_most, by_loss, r->ranks);
     make_verdict(&v);
     int code = print(&v, o, err);
     for (size_t i = 0; i < 4; i++)
         sv_buf_fini(&texts[i]);
     sv_buf_fini(&v.verdict);
     free(v.late_first);
+    free(v.lost_most);
     return code;
 }
 

@@ -186,7 +186,7 @@ TEST(equal_ranks_give_no_culprit)
         unmake(&m);
     }
     CHECK_UINT_EQ(accused, 0);
-    CHECK(told == JOBS); /* it had something to judge */
+    CHECK(told > JOBS * 9 / 10); /* it had something to judge */
 }
 
 /* Rank 3 is always a little later, as one with a longer way to the switch: not worth a word. */
@@ -230,6 +230,34 @@ TEST(without_related_clocks_durations_are_compared)
     CHECK_UINT_EQ(accused, 0);
 }
 
+/* The merge states a bound: what is below it is not told, what is above it is. */
+TEST(a_stated_error_of_clocks_counts)
+{
+    static const struct {
+        const char *axis;
+        int64_t error_ns;
+    } rows[] = {
+        {"{\"clock\": \"boottime\", \"within_host_ns\": 100, \"between_hosts_ns\": 5000, "
+         "\"is_estimate\": false}",
+         5100},
+        {"{\"between_hosts_ns\": 5000, \"is_estimate\": true}", -1},
+        {"{\"between_hosts_ns\": null, \"is_estimate\": false}", -1},
+        {"{\"between", -1},
+        {"", -1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct job j = job_of(0);
+        j.has_own_clocks = true;
+        CONTEXT("%s", rows[i].axis);
+        struct made m = simulate(&j);
+        sv_comm_report_fini(&m.report);
+        sv_dict_set_meta(m.dict, "clock_axis", rows[i].axis, strlen(rows[i].axis), true);
+        sv_comm_report_make(&m.report, m.trace);
+        CHECK_INT_EQ(m.report.clock_error_ns, rows[i].error_ns);
+        unmake(&m);
+    }
+}
+
 TEST(the_tail_of_the_binomial_distribution)
 {
     static const struct {
@@ -261,7 +289,7 @@ TEST(the_tail_of_the_binomial_distribution)
 
 static struct made make(const char *body)
 {
-    static char text[32768];
+    static char text[65536];
     struct made m = {.dict = sv_dict_new()};
     snprintf(text, sizeof text, "# stave text 1\nclock boottime\n" TRACKS "%s", body);
     m.trace = text_trace(text, m.dict, &m.findings);
@@ -414,6 +442,26 @@ TEST(lateness_that_is_passed_on_is_not_its_own)
     CHECK(m.report.ranks[2].is_slow);
     CHECK(!m.report.ranks[0].is_slow);
     CHECK_UINT_EQ(m.report.ranks[0].last, 0);
+    unmake(&m);
+}
+
+/* Rank 0 leaves each one last and comes to the next at once, as the others do. */
+TEST(who_leaves_late_arrives_late)
+{
+    static char text[32768];
+    size_t n = 0;
+    for (int i = 0; i < 60; i++)
+        for (int k = 0; k < 3; k++)
+            n += (size_t)snprintf(text + n, sizeof text - n,
+                                  "%d.%09d slice #%d \"A\" cat=\"collective\" dur=0.%09d "
+                                  "{op=\"allreduce\" group=\"w\" seq=%d rank=%d}\n",
+                                  i, k == 0 ? 200000000 : 100000000 + k, 2 + 2 * k,
+                                  k == 0 ? 999000000 : 899000000, i, k);
+    struct made m = make(text);
+    REQUIRE(m.report.n == 60);
+    CHECK_INT_EQ(m.report.ranks[m.report.collectives[5].last].number, 0);
+    CHECK_UINT_EQ(m.report.n_passed_on, 59);
+    CHECK_UINT_EQ(n_slow(&m.report), 0);
     unmake(&m);
 }
 

@@ -6,7 +6,7 @@
  *   analysis/sql/args.c    args, EXTRACT_ARG                                      analysis/sql/meta.c   stats, metadata, clocks, machine
  *   analysis/sql/origin.c  columns about rank and host
  *   analysis/sql/walk.c    ancestor_slice and other functions that give rows      analysis/sql/span.c   SPAN_JOIN
- *   analysis/sql/step.c    step          analysis/sql/dialect.c  Perfetto's own statements
+ *   analysis/sql/step.c    step          analysis/sql/collective.c  collective    analysis/sql/dialect.c  Perfetto's own statements
  *   analysis/sql/func.c    functions of values                                    analysis/sql/views.c  the views */
 #ifndef SV_ANALYSIS_SQL_IMPL_H
 #define SV_ANALYSIS_SQL_IMPL_H
@@ -20,6 +20,7 @@
 #include <sqlite3.h>
 
 struct sv_steps;
+struct sv_sql_comm;
 struct sv_track_rows;
 struct sv_sql_function;
 
@@ -55,6 +56,7 @@ struct sv_sql {
     uint64_t *arg_sets;                     /* one bit per handle that occurs; made at first use */
     uint32_t arg_set_max;
     struct sv_steps *steps;            /* made at first use */
+    struct sv_sql_comm *comm;          /* collectives; made at first use */
     bool is_writing;                   /* export: files may be attached */
     int64_t limit_ms, deadline_ms;     /* of the running statements; 0: no limit */
     struct sv_sql_function *functions; /* made by CREATE PERFETTO FUNCTION */
@@ -153,8 +155,8 @@ void sv_sql_result_text(sqlite3_context *ctx, const char *s, size_t len);       
 extern const struct sv_sql_table sv_sql_slice, sv_sql_track, sv_sql_thread, sv_sql_process,
     sv_sql_counter, sv_sql_flow, sv_sql_loss, sv_sql_args, sv_sql_stats, sv_sql_metadata,
     sv_sql_clock_snapshot, sv_sql_machine, sv_sql_ancestor, sv_sql_descendant, sv_sql_connected,
-    sv_sql_following, sv_sql_preceding, sv_sql_during, sv_sql_step, sv_sql_ancestor_and_self,
-    sv_sql_descendant_and_self;
+    sv_sql_following, sv_sql_preceding, sv_sql_during, sv_sql_step, sv_sql_collective,
+    sv_sql_ancestor_and_self, sv_sql_descendant_and_self;
 
 /* The columns of `slice`, shared by all tables whose rows are slices. */
 #define SV_SQL_SLICE_SHOWN                                                                     \
@@ -225,6 +227,7 @@ const char *sv_sql_skip_space(const char *p);                                 /*
 void sv_sql_forget_functions(struct sv_sql *q);
 
 void sv_sql_forget_steps(struct sv_sql *q);
+void sv_sql_forget_comm(struct sv_sql *q);
 void sv_sql_number_tracks(struct sv_sql *q);
 uint32_t sv_sql_machine_of(const struct sv_sql *q, uint32_t space);
 

@@ -122,6 +122,7 @@ static const struct sv_sql_table *const tables[] = {
     &sv_sql_following,
     &sv_sql_preceding,
     &sv_sql_step,
+    &sv_sql_collective,
     &sv_sql_ancestor_and_self,
     &sv_sql_descendant_and_self,
 };
@@ -201,6 +202,7 @@ void sv_sql_close(struct sv_sql *q)
     free(q->spaces);
     free(q->origins);
     sv_sql_forget_steps(q);
+    sv_sql_forget_comm(q);
     free(q->self_ns);
     sv_track_rows_free(q->rows);
     free(q->arg_sets);
@@ -452,6 +454,7 @@ const char *const *sv_sql_tables(void)
                                         "batch",
                                         "request",
                                         "step",
+                                        "collective",
                                         NULL};
     return names;
 }
