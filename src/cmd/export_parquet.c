@@ -78,8 +78,7 @@ static int name_leaf(const struct sv_export_many *o, const struct sv_dict *dict,
     return 0;
 }
 
-/* A merged trace has one axis and many ranks; its rows would all be those of one folder. */
-static int check_one_rank(const struct sv_dict *dict, struct sv_err *err)
+int sv_export_check_rank(const struct sv_dict *dict, struct sv_err *err)
 {
     int64_t first = -1;
     for (sv_track k = 1; k < dict->n_tracks; k++) {
@@ -201,7 +200,7 @@ static int export_loaded(const struct sv_export_many *o, const struct sv_loaded 
     struct leaf leaf;
     struct sv_sql *q = NULL;
     struct sv_sql_options sql = sv_query_options(l, o->memory_limit);
-    int code = check_one_rank(l->dict, err);
+    int code = sv_export_check_rank(l->dict, err);
     if (code >= 0)
         code = name_leaf(o, l->dict, &leaf, err);
     if (code >= 0)
