@@ -48,7 +48,7 @@ check says_what_did_not_fit grep -q 'table io: 29 values have another type' host
 for table in "$rank2"/*.parquet; do echo "same $(basename "$table" .parquet)"; done >tables
 run_any same_rank 0 compare rank2.txt "$rank2"
 check all_tables sh -c 'cut -d" " -f1,2 same_rank.out | cmp - tables && [ "$(wc -l <tables)" = 20 ] && [ "$(grep -c " 0$" same_rank.out)" = 1 ]'
-run_any same_hostile 0 compare hostile.txt hostile/run=unknown/host=unknown/rank=-1
+run_any same_hostile 0 compare hostile.txt hostile/run=default/host=unknown/rank=-1
 check many_groups grep -qx 'same slice 133002' same_hostile.out
 run_any judge_can_fail 1 compare rank1.txt "$rank2"
 

@@ -1,11 +1,12 @@
-// compare.mjs PACKAGES STAVE TRACE LEAF: do DuckDB and hyparquet find in the Parquet files of LEAF what `stave query` answers for TRACE? Each table with all of its
+// compare.mjs PACKAGES STAVE TRACE LEAF [CHDB LIBRARY]: do DuckDB and hyparquet (with the program CHDB also ClickHouse's library) find in the Parquet files of LEAF what `stave query` answers for TRACE? Each table with all of its
 // columns, each value with its type. Prints `same TABLE ROWS` or what differs first, and exits 1 then.
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-const [packages, stave, trace, leaf] = process.argv.slice(2);
+const [packages, stave, trace, leaf, chdb, library] = process.argv.slice(2);
 const { DuckDBInstance } = createRequire(pathToFileURL(`${packages}/`))('@duckdb/node-api');
 const { asyncBufferFromFile, parquetReadObjects, parquetMetadataAsync } = await import(pathToFileURL(`${packages}/node_modules/hyparquet/src/node.js`));
 const { compressors } = await import(pathToFileURL(`${packages}/node_modules/hyparquet-compressors/src/index.js`));
@@ -76,6 +77,14 @@ async function wrong_statistics(table, path, want, columns, types) {
   return has_ints && known.INT64 === 0 ? `${table}: there are no statistics` : null;
 }
 
+function by_clickhouse(path, columns, types) {
+  const sql = `SELECT ${columns.map((c) => `\`${c}\``).join(', ')} FROM file('${path.replaceAll("'", "\\'")}', Parquet)
+    SETTINGS output_format_json_quote_64bit_integers = 1, max_threads = 1, use_hive_partitioning = 0`;
+  const run = spawnSync(chdb, [library, sql], { maxBuffer: 1 << 30, encoding: 'utf8' });
+  if (run.status !== 0) throw new Error(run.stderr);
+  return run.stdout.split('\n').filter(Boolean).map((line) => JSON.parse(line).map((v, c) => (types[c] === 'INT64' && v !== null ? BigInt(v) : v)));
+}
+
 const tables = [];
 for (const name of readdirSync(leaf).sort()) {
   const path = `${leaf}/${name}`, file = await asyncBufferFromFile(path);
@@ -89,7 +98,8 @@ for (const { table, path, file, columns, types } of tables) {
   const by_duck = (await duck.runAndReadAll(`SELECT * FROM read_parquet('${path.replaceAll("'", "''")}', hive_partitioning = false)`)).getRows();
   const by_hyparquet = (await parquetReadObjects({ file, compressors, utf8: true })).map((row) => columns.map((c) => row[c]));
   const wrong = differ(table, 'DuckDB', by_duck, want, columns) ?? differ(table, 'hyparquet', by_hyparquet, want, columns)
-    ?? await wrong_statistics(table, path, want, columns, types);
+    ?? await wrong_statistics(table, path, want, columns, types)
+    ?? (chdb ? differ(table, 'ClickHouse', by_clickhouse(resolve(path), columns, types), want, columns) : null);
   console.log(wrong ?? `same ${table} ${want.length}`);
   if (wrong) failed = 1;
 }
