@@ -26,9 +26,9 @@
 struct member {
     char name[64]; /* in the archive */
     char *label;   /* of its machine */
-    char *host, *boot;
-    int64_t rank; /* -1: unknown */
-    struct sv_clocks clocks;
+    /* Its metadata and clocks, without all else that a dictionary holds: there may be thousands. */
+    struct sv_dict *about;
+    struct sv_origin who; /* texts of `about` */
 };
 
 struct archive {
@@ -37,7 +37,6 @@ struct archive {
     char part[4200]; /* the trace that is being converted */
     struct member *members;
     size_t n;
-    char *job;
 };
 
 /* ---- the archive ---- */
@@ -112,54 +111,51 @@ static int append_file(struct archive *a, const char *name, struct sv_err *err)
 
 /* ---- a trace ---- */
 
-static char *copy(const char *s)
-{
-    return s ? sv_strndup(s, strlen(s)) : NULL;
-}
-
 /* rank0003.pftrace; a second file of the rank is rank0003-2.pftrace; without a rank trace0001.pftrace, by its place on the command line. */
 static void name_member(struct archive *a, struct member *m)
 {
     unsigned same = 1;
-    if (m->rank < 0) {
+    if (m->who.rank < 0) {
         snprintf(m->name, sizeof m->name, "trace%04zu.pftrace", a->n);
         return;
     }
     for (size_t i = 0; i < a->n; i++)
-        same += a->members[i].rank == m->rank;
+        same += a->members[i].who.rank == m->who.rank;
     if (same == 1)
-        snprintf(m->name, sizeof m->name, "rank%04" PRId64 ".pftrace", m->rank);
+        snprintf(m->name, sizeof m->name, "rank%04" PRId64 ".pftrace", m->who.rank);
     else
-        snprintf(m->name, sizeof m->name, "rank%04" PRId64 "-%u.pftrace", m->rank, same);
+        snprintf(m->name, sizeof m->name, "rank%04" PRId64 "-%u.pftrace", m->who.rank, same);
 }
 
 static void name_machine(struct member *m)
 {
     struct sv_buf b;
     sv_buf_init(&b, 1 << 12);
-    if (m->rank >= 0)
-        sv_buf_printf(&b, "rank %" PRId64, m->rank);
+    if (m->who.rank >= 0)
+        sv_buf_printf(&b, "rank %" PRId64, m->who.rank);
     else
         sv_buf_printf(&b, "%.*s", (int)strcspn(m->name, "."), m->name);
-    if (m->host)
-        sv_buf_printf(&b, " on %.200s", m->host);
-    m->label = copy(sv_buf_cstr(&b));
+    if (m->who.host)
+        sv_buf_printf(&b, " on %.200s", m->who.host);
+    m->label = sv_strndup(sv_buf_cstr(&b), b.len);
     sv_buf_fini(&b);
 }
 
 static void learn(struct archive *a, struct sv_dict *dict)
 {
-    struct sv_origin who = sv_origin_of(dict, 0);
     struct member *m = &a->members[a->n];
-    m->rank = who.rank > 999999999 ? -1 : who.rank;
-    m->host = copy(who.host);
-    m->boot = copy(who.boot);
-    if (!a->job)
-        a->job = copy(who.job);
+    m->about = sv_dict_new();
+    for (uint32_t i = 0; i < dict->n_meta; i++) {
+        struct sv_text value = sv_dict_text(dict, dict->meta[i].value);
+        sv_dict_set_meta(m->about, sv_dict_text(dict, dict->meta[i].key).bytes, value.bytes,
+                         value.len, dict->meta[i].is_json);
+    }
+    m->about->clocks = dict->clocks;
+    dict->clocks = (struct sv_clocks){.trace_clock = m->about->clocks.trace_clock};
+    m->who = sv_origin_of(m->about, 0);
+    m->who.rank = m->who.rank > 999999999 ? -1 : m->who.rank;
     name_member(a, m);
     name_machine(m);
-    m->clocks = dict->clocks; /* the dictionary goes, they stay */
-    dict->clocks = (struct sv_clocks){.trace_clock = m->clocks.trace_clock};
     a->n++;
 }
 
@@ -205,15 +201,16 @@ static int relate(struct archive *a, const struct sv_words *traces, int64_t *off
     uint32_t common;
     int64_t first = 0, own = 0;
     for (size_t i = 0; i < a->n; i++) {
-        const struct member *m = &a->members[i];
-        hosts[i] =
-            (struct sv_host){.host = m->host, .boot = m->boot, .rank = m->rank, .n_spaces = 1};
+        const struct sv_origin *who = &a->members[i].who;
+        hosts[i] = (struct sv_host){
+            .host = who->host, .boot = who->boot, .rank = who->rank, .n_spaces = 1};
         list[i] = &hosts[i];
     }
     sv_hosts_number(list, a->n, false);
     for (size_t i = 0; i < a->n; i++)
-        inputs[i] = (struct sv_relate_input){
-            .name = traces->items[i], .clocks = &a->members[i].clocks, .machine = hosts[i].machine};
+        inputs[i] = (struct sv_relate_input){.name = traces->items[i],
+                                             .clocks = &a->members[i].about->clocks,
+                                             .machine = hosts[i].machine};
     int code = sv_relate(inputs, a->n, a->o->assume, shifts, &common, err);
     bool is_related = code >= 0;
     for (size_t i = 0; i < a->n && code >= 0; i++) {
@@ -274,14 +271,15 @@ static void put_member(struct sv_json *j, const struct archive *a, size_t i, int
     put_text(j, "name", m->label);
     sv_json_end(j);
     /* A clock of the file alone only --assume lets pass: Perfetto takes its times as they are, too. */
-    if (i > 0 && clock_name(m->clocks.trace_clock) && clock_name(first->clocks.trace_clock)) {
+    if (i > 0 && clock_name(m->about->clocks.trace_clock) &&
+        clock_name(first->about->clocks.trace_clock)) {
         put_key(j, "clocks");
         sv_json_begin(j, '{');
-        put_clock(j, m->clocks.trace_clock);
+        put_clock(j, m->about->clocks.trace_clock);
         put_key(j, "sync_to");
         sv_json_begin(j, '{');
         put_text(j, "file", first->name);
-        put_clock(j, first->clocks.trace_clock);
+        put_clock(j, first->about->clocks.trace_clock);
         sv_json_end(j);
         put_key(j, "offset_ns");
         sv_json_i64(j, offset_ns);
@@ -299,10 +297,10 @@ static void put_manifest(struct archive *a, const int64_t *offsets, struct sv_bu
     sv_json_begin(&j, '{');
     put_key(&j, "version");
     sv_json_i64(&j, 1);
-    if (clock_name(a->members[0].clocks.trace_clock)) {
+    if (clock_name(a->members[0].about->clocks.trace_clock)) {
         put_key(&j, "trace_time");
         sv_json_begin(&j, '{');
-        put_clock(&j, a->members[0].clocks.trace_clock);
+        put_clock(&j, a->members[0].about->clocks.trace_clock);
         put_text(&j, "file", a->members[0].name);
         sv_json_end(&j);
     }
@@ -311,10 +309,10 @@ static void put_manifest(struct archive *a, const int64_t *offsets, struct sv_bu
     for (size_t i = 0; i < a->n; i++)
         put_member(&j, a, i, offsets[i]);
     sv_json_end(&j);
-    if (a->job) {
+    if (a->members[0].who.job) {
         put_key(&j, "attributes");
         sv_json_begin(&j, '{');
-        put_text(&j, "stave.job", a->job);
+        put_text(&j, "stave.job", a->members[0].who.job);
         sv_json_end(&j);
     }
     sv_json_end(&j);
@@ -344,13 +342,10 @@ static int end_archive(struct archive *a, const struct sv_words *traces, struct 
 static void free_members(struct archive *a)
 {
     for (size_t i = 0; i < a->n; i++) {
-        sv_clocks_fini(&a->members[i].clocks);
+        sv_dict_free(a->members[i].about);
         free(a->members[i].label);
-        free(a->members[i].host);
-        free(a->members[i].boot);
     }
     free(a->members);
-    free(a->job);
 }
 
 int sv_export_perfetto_tar(const struct sv_export_many *o, const struct sv_words *traces,

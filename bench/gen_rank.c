@@ -1,6 +1,6 @@
 /* Makes the trace of one rank of a simulated training job, to measure what holds many ranks with.
  *
- *     gen_ranks RANK WORLD SLICES OUTPUT.pftrace
+ *     gen_rank RANK WORLD SLICES OUTPUT.pftrace
  *
  * Steps of 1,000 slices: operators with nested calls on the main thread, kernels on a stream, reads of a loader thread, one collective at the end. Eight
  * ranks share a host; each host's boot clock began at another time. Rank 17 is by a third slower in every tenth step. */
@@ -35,7 +35,7 @@ static uint64_t roll(struct gen *g, uint64_t below)
 
 static _Noreturn void die(const char *message)
 {
-    fprintf(stderr, "gen_ranks: %s\n", message);
+    fprintf(stderr, "gen_rank: %s\n", message);
     exit(1);
 }
 
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
     struct sv_output *out;
     struct sv_write_options options = {0};
     if (argc != 5)
-        die("usage: gen_ranks RANK WORLD SLICES OUTPUT.pftrace");
+        die("usage: gen_rank RANK WORLD SLICES OUTPUT.pftrace");
     g.dict = sv_dict_new();
     g.rank = strtoull(argv[1], NULL, 10);
     g.world = strtoull(argv[2], NULL, 10);
