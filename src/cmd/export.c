@@ -7,6 +7,7 @@
 #include "cli/console.h"
 #include "cli/rows.h"
 #include "cmd/commands.h"
+#include "cmd/export_columns.h"
 #include "cmd/query_shell.h"
 #include "core/base/printable.h"
 #include "core/files/output.h"
@@ -24,7 +25,7 @@
 
 struct export
 {
-    const char *from, *to, *output;
+    const char *from, *to, *output, *run, *rank;
     bool strict, assume, force, no_index;
     uint64_t memory_limit;
 };
@@ -219,29 +220,71 @@ static const char *choose_form(const struct export *o)
         return "json";
     if (ends_with(o->output, ".folded"))
         return "folded";
+    if (ends_with(o->output, ".tar"))
+        return "perfetto-tar";
     return ends_with(o->output, ".db") || ends_with(o->output, ".sqlite") ||
                    ends_with(o->output, ".sqlite3")
                ? "sqlite"
                : "";
 }
 
+#define FORMS "sqlite csv-dir json folded parquet perfetto-tar"
+
+static bool is_form(const char *form)
+{
+    static const char forms[] = FORMS;
+    size_t n = strlen(form);
+    for (const char *at = forms; n > 0 && (at = strstr(at, form)); at += n)
+        if ((at == forms || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+/* Written into a folder that may be there already. */
+static bool is_tree(const char *form)
+{
+    return strcmp(form, "parquet") == 0;
+}
+
+/* Of many traces, each by itself. */
+static bool is_many(const char *form)
+{
+    return is_tree(form) || strcmp(form, "perfetto-tar") == 0;
+}
+
+static int export_many(const struct export *o, const char *form, const struct sv_words *traces,
+                       struct sv_err *err)
+{
+    struct sv_export_many many = {.from = o->from,
+                                  .output = o->output,
+                                  .run = o->run,
+                                  .rank = o->rank,
+                                  .strict = o->strict,
+                                  .assume = o->assume,
+                                  .force = o->force,
+                                  .no_index = o->no_index,
+                                  .memory_limit = o->memory_limit};
+    return is_tree(form) ? sv_export_parquet(&many, traces, err)
+                         : sv_export_perfetto_tar(&many, traces, err);
+}
+
 static int check(const struct export *o, const char *form, struct sv_err *err)
 {
     struct stat st;
-    if (!sv_sql_is_built_in() && strcmp(form, "folded") != 0)
+    if (!sv_sql_is_built_in() && strcmp(form, "folded") != 0 && strcmp(form, "perfetto-tar") != 0)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
                           "this build has no SQLite: install libsqlite3-dev and build again");
     if (!o->output)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no output given: use -o PATH");
-    if (strcmp(form, "sqlite") != 0 && strcmp(form, "csv-dir") != 0 && strcmp(form, "json") != 0 &&
-        strcmp(form, "folded") != 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--to: must be sqlite, csv-dir, json or folded");
+    if (!is_form(form))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--to: must be one of " FORMS);
+    if (strcmp(form, "parquet") != 0 && (o->run || o->rank))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--run and --rank go with --to parquet");
     bool is_stdout = strcmp(o->output, "-") == 0;
     if (is_stdout && strcmp(form, "json") != 0 && strcmp(form, "folded") != 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "only json and folded can be written to standard output");
-    if (!is_stdout && !o->force && stat(o->output, &st) == 0)
+    if (!is_stdout && !o->force && !is_tree(form) && stat(o->output, &st) == 0)
         return sv_err_set(err, SV_EIO, SV_NO_POS, "%s exists; use --force to overwrite it",
                           o->output);
     return 0;
@@ -253,13 +296,15 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     struct sv_loaded l;
     struct sv_sql *q = NULL;
     const char *form = choose_form(o);
-    int code = sv_expect_operands(operands, 1, 100, "trace", err);
+    int code = sv_expect_operands(operands, 1, is_many(form) ? SIZE_MAX : 100, "trace", err);
     if (code >= 0)
         code = check(o, form, err);
     if (code >= 0)
         code = sv_check_inputs(operands->items, operands->n, o->output, err);
     if (code < 0)
         return code;
+    if (is_many(form))
+        return export_many(o, form, operands, err);
     code = sv_load_traces(operands->items, operands->n,
                           &(struct sv_load_how){.from = o->from,
                                                 .strict = o->strict,
@@ -284,14 +329,20 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {'o', "output", "PATH", SV_OPT_TEXT, offsetof(struct export, output),
-     "the file (.db, .sqlite, .json, .folded) or folder to write; '-' is standard output (json, "
+     "the file (.db, .sqlite, .json, .folded, .tar) or folder to write; '-' is standard output "
+     "(json, "
      "folded)",
      NULL},
     {0, "to", "FORM", SV_OPT_TEXT, offsetof(struct export, to),
-     "sqlite, csv-dir, json or folded (default: by the suffix of the output)",
-     "sqlite csv-dir json folded"},
+     "sqlite, csv-dir, json, folded, parquet or perfetto-tar (default: by the suffix of the "
+     "output)",
+     FORMS},
     {0, "force", NULL, SV_OPT_FLAG, offsetof(struct export, force),
      "overwrite an existing file or folder", NULL},
+    {0, "run", "NAME", SV_OPT_TEXT, offsetof(struct export, run),
+     "parquet: the name of the run (default: the launcher's job, as the trace says it)", NULL},
+    {0, "rank", "N", SV_OPT_TEXT, offsetof(struct export, rank),
+     "parquet: the rank of the one trace (default: as the trace says it)", NULL},
     SV_MEMORY_OPTION(struct export),
     SV_INDEX_OPTION(struct export),
     SV_INPUTS_OPTIONS(struct export),
@@ -303,19 +354,32 @@ static const struct sv_example examples[] = {
     {"stave export trace.json --to csv-dir -o tables/", "one CSV file per table, for data frames"},
     {"stave export hot.pftrace --to folded -o - | flamegraph.pl > hot.svg",
      "stacks for flame graph tools and speedscope"},
+    {"stave export job.rank*.pftrace --to parquet -o lake/ --run monday",
+     "column files for DuckDB, ClickHouse and others, a folder per rank"},
+    {"stave export job.rank*.pftrace --to perfetto-tar -o job.tar",
+     "all ranks in one archive that Perfetto opens on one time axis"},
     {0},
 };
 
 const struct sv_command sv_command_export = {
     .name = "export",
     .operands = "TRACE… -o PATH",
-    .summary = "write a trace's tables as SQLite, CSV or JSON",
+    .summary = "write traces' tables as SQLite, CSV, JSON or Parquet",
     .description = "Writes all tables of 'stave query', with the same names and columns: an "
                    "ordinary SQLite database with indexes on times, tracks and names, a folder "
                    "with one CSV file per table, or one JSON document with an array per table.\n\n"
                    "folded: one line per call path with a number, for flame graph tools: the "
                    "number of stack samples ('stave record --sample') or, in a trace without "
-                   "samples, the self time of the slices in microseconds.",
+                   "samples, the self time of the slices in microseconds.\n\n"
+                   "parquet: each trace becomes a folder PATH/run=…/host=…/rank=… with one file "
+                   "per table, the layout that engines read as partitions. Traces are not merged: "
+                   "each keeps its own clock, and the table clock_snapshot relates it to the wall "
+                   "clock. A rank's folder appears when it is whole; one that exists is replaced "
+                   "by --force only. docs/scale.md has the rest.\n\n"
+                   "perfetto-tar: each trace becomes a Perfetto trace in one TAR, and "
+                   "perfetto_manifest.json in it names their ranks and the offsets of their "
+                   "clocks. Traces whose clocks cannot be related are refused, unless --assume is "
+                   "given.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,
