@@ -451,6 +451,7 @@ const char *const *sv_sql_tables(void)
                                         "batch",
                                         "request",
                                         "step",
+                                        "collective",
                                         NULL};
     return names;
 }

@@ -1,0 +1,41 @@
+/* The tables that leave Stave for other engines, with one fixed type per column.
+ *
+ * SQLite gives each value its own type; a column file or a server needs one per column, and the same one for every rank. A value of another type is
+ * converted where nothing is lost by it (a number becomes its decimal text); what cannot be converted becomes NULL and the caller counts it. Columns
+ * have the names of docs/sql.md. Of `track` the hidden columns are there, too: the views over tracks cannot be made without them. */
+#ifndef SV_ANALYSIS_SQL_TYPED_H
+#define SV_ANALYSIS_SQL_TYPED_H
+
+#include "core/base/buf.h"
+#include "core/base/rows.h"
+
+#include <stdbool.h>
+
+enum sv_column_type { SV_COLUMN_INT = 'i', SV_COLUMN_REAL = 'r', SV_COLUMN_TEXT = 't' };
+
+/* Every column may be NULL. */
+struct sv_typed_column {
+    const char *name;
+    enum sv_column_type type;
+};
+
+#define SV_TYPED_COLUMNS_MAX 32
+
+struct sv_typed_table {
+    const char *name;
+    const struct sv_typed_column *columns;
+    size_t n;
+};
+
+extern const struct sv_typed_table sv_typed_tables[];
+extern const size_t sv_n_typed_tables;
+
+const struct sv_typed_table *sv_typed_table(const char *name); /* NULL: there is none */
+
+/* Appends "SELECT "a", "b", … FROM "name"", the columns in their order. */
+void sv_typed_select(const struct sv_typed_table *t, struct sv_buf *sql);
+
+/* The value in the column's type; a text is in `text`, which is emptied first, or where it was. False: it is NULL now, since the type cannot hold it. */
+bool sv_typed_convert(enum sv_column_type type, struct sv_cell *cell, struct sv_buf *text);
+
+#endif
