@@ -62,6 +62,7 @@
 #define SV_CHROME_TRACK_START       "start_ns"
 #define SV_CHROME_TRACK_DESC        "desc" /* where there is no process_labels event */
 #define SV_CHROME_TRACK_CATEGORY    "cat"
+#define SV_CHROME_TRACK_ORIGIN      "origin" /* sv_track_info.origin */
 
 /* Arguments for what Chrome's own fields cannot say (thread times are tts and tdur, stacks are `stack`). */
 #define SV_CHROME_PHASE "ph" /* the phase of an event that became an instant */

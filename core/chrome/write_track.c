@@ -254,6 +254,7 @@ static void put_track(struct chrome_writer *w, sv_track t, struct sv_text shown,
     if (info->start_ns != 0)
         put_number(w, SV_CHROME_TRACK_START, info->start_ns);
     put_text_if(w, SV_CHROME_TRACK_CATEGORY, info->cat);
+    put_text_if(w, SV_CHROME_TRACK_ORIGIN, info->origin);
     if (at->default_kind != SV_TRACK_PROCESS)
         put_text_if(w, SV_CHROME_TRACK_DESC, info->desc);
 }
@@ -262,7 +263,7 @@ static void put_track(struct chrome_writer *w, sv_track t, struct sv_text shown,
 static bool has_extras(const struct sv_track_info *i)
 {
     return i->child_order != 0 || i->sibling_merge != 0 || i->merge_key != 0 || i->unit != 0 ||
-           i->multiplier != 0 || i->is_incremental || i->start_ns != 0;
+           i->origin != 0 || i->multiplier != 0 || i->is_incremental || i->start_ns != 0;
 }
 
 /* ---- processes and groups ---- */

@@ -40,7 +40,8 @@ enum {
     SV_PF_STAVE_TRACK_PID =
         3, /* int64: the real pid; the descriptor has a substitute that Perfetto can hold */
     SV_PF_STAVE_TRACK_ORDER = 4, /* int64: sibling order that does not fit sibling_order_rank */
-    SV_PF_STAVE_TRACK_FLAGS = 5
+    SV_PF_STAVE_TRACK_FLAGS = 5,
+    SV_PF_STAVE_TRACK_ORIGIN = 6 /* text: sv_track_info.origin */
 };
 enum {
     SV_PF_STAVE_MERGE_DEFAULT =

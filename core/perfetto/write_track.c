@@ -188,6 +188,7 @@ static void private_put(struct pf *w, struct sv_buf *b, const struct sv_track_in
         sv_put_i64(b, SV_PF_STAVE_TRACK_ORDER, info->order);
     if (flags)
         sv_put_u64(b, SV_PF_STAVE_TRACK_FLAGS, flags);
+    text_put(w, b, SV_PF_STAVE_TRACK_ORIGIN, info->origin);
     if (b->len == empty)
         b->len = start;
     else

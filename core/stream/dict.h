@@ -59,6 +59,9 @@ struct sv_track_info {
     sv_str merge_key; /* with SV_MERGE_BY_KEY */
     /* whose pids these are: 0 unless files of several machines or containers were merged */
     uint32_t space;
+    /* PROCESS, and tracks without a parent: the label of the metadata that are about it ("rank 3" of "rank 3/hostname"); 0: those
+     * without a label are. See model/ranks.h. */
+    sv_str origin;
 };
 
 struct sv_meta {

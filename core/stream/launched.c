@@ -20,11 +20,11 @@ void sv_dict_describe_launcher(struct sv_dict *dict)
     struct sv_launcher l = sv_launcher_find();
     if (l.rank < 0)
         return;
-    set_number(dict, "rank", l.rank);
-    set_number(dict, "world_size", l.size);
-    set_number(dict, "local_rank", l.local_rank);
+    set_number(dict, SV_META_RANK, l.rank);
+    set_number(dict, SV_META_WORLD_SIZE, l.size);
+    set_number(dict, SV_META_LOCAL_RANK, l.local_rank);
     if (l.name)
-        sv_dict_set_meta(dict, "launcher", l.name, strlen(l.name), false);
+        sv_dict_set_meta(dict, SV_META_LAUNCHER, l.name, strlen(l.name), false);
     if (l.job[0])
-        sv_dict_set_meta(dict, "job", l.job, strlen(l.job), false);
+        sv_dict_set_meta(dict, SV_META_JOB, l.job, strlen(l.job), false);
 }

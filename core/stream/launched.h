@@ -4,6 +4,12 @@
 
 #include "core/stream/dict.h"
 
+#define SV_META_RANK       "rank"
+#define SV_META_LOCAL_RANK "local_rank"
+#define SV_META_WORLD_SIZE "world_size"
+#define SV_META_LAUNCHER   "launcher"
+#define SV_META_JOB        "job"
+
 void sv_dict_describe_launcher(struct sv_dict *dict); /* nothing where there is none */
 
 #endif

@@ -3,6 +3,7 @@
  * common clock keeps the order within each. */
 #include "model/merge.h"
 #include "core/base/glob.h"
+#include "core/stream/launched.h"
 #include "core/stream/machine.h"
 #include "core/stream/sorter.h"
 #include "model/hosts.h"
@@ -110,7 +111,7 @@ static const char *meta_text(const struct sv_dict *d, const char *key)
 
 static int64_t meta_rank(const struct sv_dict *d)
 {
-    const char *text = meta_text(d, "rank");
+    const char *text = meta_text(d, SV_META_RANK);
     char *end;
     if (!text)
         return NO_RANK;
@@ -250,9 +251,24 @@ static void prepare_rebase(struct sv_merge *m, struct sv_dict *dict)
         r->space = in->from.space;
         r->flow_group = in->from.group;
         r->label = is_one ? 0 : sv_dict_cstr(dict, label);
+        r->origin = r->label;
+        r->has_rank = in->from.rank != NO_RANK;
         r->salt = m->n > 1 ? salt_of(&seen, in->name) : 0;
     }
     sv_map_fini(&seen);
+}
+
+/* A rank that only some inputs name is not that of the others. */
+static void dispute_ranks(const struct sv_merge *m, struct sv_dict *dict, struct sv_map *disputed)
+{
+    static const char *const keys[] = {SV_META_RANK, SV_META_LOCAL_RANK};
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        size_t n = 0;
+        for (size_t i = 0; i < m->n; i++)
+            n += sv_dict_find_meta(m->inputs[i]->is.dict, keys[k]) != NULL;
+        if (n > 0 && n < m->n)
+            sv_map_add(disputed, sv_dict_cstr(dict, keys[k]), NULL);
+    }
 }
 
 /* Marks the keys on which two inputs disagree; their numbers are those of `dict`. */
@@ -281,6 +297,7 @@ static void merge_metadata(struct sv_merge *m, struct sv_dict *dict)
 {
     struct sv_map values = {0}, disputed = {0};
     find_disputed(m, dict, &values, &disputed);
+    dispute_ranks(m, dict, &disputed);
     for (size_t i = 0; i < m->n; i++) {
         const struct sv_dict *from = m->inputs[i]->is.dict;
         char label[256], key[1024];

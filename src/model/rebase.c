@@ -95,6 +95,34 @@ static void fill(sv_str *to, sv_str value, bool is_owner)
         *to = value;
 }
 
+/* Of a track that was merged before: the label of then below the label of now. */
+static sv_str origin_of(struct sv_rebase *r, const struct sv_track_info *t)
+{
+    if (t->origin == 0 || r->origin == 0)
+        return t->origin ? translate(r, t->origin) : r->origin;
+    struct sv_text outer = sv_dict_text(r->to, r->origin), inner = sv_dict_text(r->from, t->origin);
+    size_t len = (size_t)outer.len + 1 + inner.len;
+    char *text = sv_alloc(len + 1);
+    memcpy(text, outer.bytes, outer.len);
+    text[outer.len] = '/';
+    memcpy(text + outer.len + 1, inner.bytes, inner.len);
+    sv_str origin = len < UINT32_MAX ? sv_dict_str(r->to, text, len) : r->origin;
+    free(text);
+    return origin;
+}
+
+/* A process that two inputs describe is of the rank that one of them names. What else two of them describe, as the disks of a machine, is of neither. */
+static void set_origin(const struct sv_rebase *r, struct sv_track_info *to, sv_str origin,
+                       bool is_owner)
+{
+    if (to->kind != SV_TRACK_PROCESS && to->parent)
+        to->origin = 0;
+    else if (is_owner || (to->kind == SV_TRACK_PROCESS && (r->has_rank || to->origin == 0)))
+        to->origin = origin;
+    else if (to->kind != SV_TRACK_PROCESS && to->origin != origin)
+        to->origin = 0;
+}
+
 static void describe(struct sv_rebase *r, sv_track track, sv_track to_parent)
 {
     struct sv_rebase_track *slot = &r->tracks[track];
@@ -103,6 +131,7 @@ static void describe(struct sv_rebase *r, sv_track track, sv_track to_parent)
     sv_str desc = translate(r, t->desc), merge_key = translate(r, t->merge_key);
     if (desc == 0 && t->kind == SV_TRACK_PROCESS)
         desc = r->label;
+    sv_str origin = origin_of(r, t);
     struct sv_track_info *to = &r->to->tracks[slot->to];
     if (slot->is_owner) {
         uint64_t uuid = to->uuid;
@@ -118,6 +147,7 @@ static void describe(struct sv_rebase *r, sv_track track, sv_track to_parent)
         to->name = to->unit = to->cat = to->merge_key = 0;
         to->desc = old_desc;
     }
+    set_origin(r, to, origin, slot->is_owner);
     fill(&to->name, name, slot->is_owner);
     fill(&to->unit, unit, slot->is_owner);
     fill(&to->cat, cat, slot->is_owner);

@@ -26,6 +26,9 @@ struct sv_rebase {
     uint64_t salt;       /* 0: uuids stay as they are */
     uint32_t flow_group; /* 0: flow and correlation numbers stay as they are */
     sv_str label;        /* in `to`: described on processes that have no description; 0: none */
+    /* in `to`: what processes and tracks without a parent have as their origin; 0: none. See ranks.h. */
+    sv_str origin;
+    bool has_rank; /* the metadata of that origin name a rank */
     struct sv_shift shift;
     sv_str correlation; /* that string in `from`, as of n_searched strings */
     uint32_t n_searched;

@@ -23,8 +23,8 @@ static bool check_track(const struct sv_track_info *k, uint32_t n_strings, uint3
 {
     return k->parent < n_tracks && k->name < n_strings && k->unit < n_strings &&
            k->cat < n_strings && k->desc < n_strings && k->merge_key < n_strings &&
-           is_truth(&k->has_order) && is_truth(&k->is_incremental) && is_truth(&k->is_described) &&
-           is_truth(&k->is_state) && k->kind <= SV_TRACK_ASYNC &&
+           k->origin < n_strings && is_truth(&k->has_order) && is_truth(&k->is_incremental) &&
+           is_truth(&k->is_described) && is_truth(&k->is_state) && k->kind <= SV_TRACK_ASYNC &&
            k->child_order <= SV_ORDER_EXPLICIT && k->sibling_merge <= SV_MERGE_BY_KEY;
 }
 

@@ -184,6 +184,7 @@ static void take_texts(struct chrome_reader *r, const struct chrome_fields *f, s
         {SV_CHROME_TRACK_DESC, offsetof(struct sv_track_info, desc)},
         {SV_CHROME_TRACK_CATEGORY, offsetof(struct sv_track_info, cat)},
         {SV_CHROME_TRACK_MERGE_KEY, offsetof(struct sv_track_info, merge_key)},
+        {SV_CHROME_TRACK_ORIGIN, offsetof(struct sv_track_info, origin)},
     };
     if (!chrome_set_text(r, f, SV_CHROME_TRACK_NAME, t, offsetof(struct sv_track_info, name)))
         chrome_set_text(r, f, "name", t, offsetof(struct sv_track_info, name));

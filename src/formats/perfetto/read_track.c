@@ -180,7 +180,7 @@ struct descriptor {
     bool has_uuid, has_parent, is_process, is_thread, is_counter, has_order;
     uint64_t child_order, merge;
     int64_t order;
-    sv_str name, desc, merge_key, package;
+    sv_str name, desc, merge_key, package, origin;
     struct process process;
     struct thread thread;
     struct sv_pf_blob counter;
@@ -286,7 +286,7 @@ static sv_str number_text(struct sv_pf *r, uint64_t u)
     return sv_dict_str(r->dict, text, (size_t)n);
 }
 
-static void read_own(struct descriptor *d, struct sv_wire w)
+static void read_own(struct sv_pf *r, struct descriptor *d, struct sv_wire w)
 {
     struct sv_wire_field f;
     while (sv_wire_next(&w, &f)) {
@@ -294,6 +294,7 @@ static void read_own(struct descriptor *d, struct sv_wire w)
         case SV_PF_V(SV_PF_STAVE_TRACK_KIND): d->own_kind = f.u; break;
         case SV_PF_V(SV_PF_STAVE_TRACK_SPACE): d->own_space = f.u; break;
         case SV_PF_V(SV_PF_STAVE_TRACK_FLAGS): d->own_flags = f.u; break;
+        case SV_PF_B(SV_PF_STAVE_TRACK_ORIGIN): d->origin = sv_pf_intern(r, sv_pf_bytes(&f)); break;
         case SV_PF_V(SV_PF_STAVE_TRACK_PID):
             d->own_pid = (int64_t)f.u;
             d->has_own_pid = true;
@@ -353,7 +354,7 @@ static void read_descriptor_layout(struct sv_pf *r, struct descriptor *d,
     case SV_PF_V(SV_PF_TRACK_SIBLING_MERGE): d->merge = f->u; break;
     case SV_PF_B(SV_PF_TRACK_MERGE_KEY): d->merge_key = sv_pf_intern(r, sv_pf_bytes(f)); break;
     case SV_PF_V(SV_PF_TRACK_MERGE_KEY_INT): d->merge_key = number_text(r, f->u); break;
-    case SV_PF_B(SV_PF_STAVE): read_own(d, sv_wire_sub(f)); break;
+    case SV_PF_B(SV_PF_STAVE): read_own(r, d, sv_wire_sub(f)); break;
     default: break;
     }
 }
@@ -501,6 +502,8 @@ static void apply_own(struct sv_pf *r, struct sv_pf_track *t, const struct descr
         info->pid = pid_of(d);
     if (d->has_own_order)
         info->order = d->own_order;
+    if (d->origin)
+        info->origin = d->origin;
     if (d->own_flags & SV_PF_STAVE_MERGE_DEFAULT)
         info->sibling_merge = SV_MERGE_DEFAULT;
     if (d->own_flags & SV_PF_STAVE_COUNTER_INCREMENTAL)

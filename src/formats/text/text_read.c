@@ -403,6 +403,7 @@ static bool read_track_member(struct text_source *s, struct cursor *c, struct sv
         {"cat", &t->cat, NULL},
         {"desc", &t->desc, NULL},
         {"merge", &t->merge_key, NULL},
+        {"origin", &t->origin, NULL},
         {"pid", NULL, &t->pid},
         {"tid", NULL, &t->tid},
         {"order", NULL, &t->order},

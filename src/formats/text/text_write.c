@@ -184,6 +184,7 @@ static void put_track(struct text_sink *s, sv_track track, uint32_t number, uint
     put_named(b, "merge", s->dict, t->merge_key);
     put_number(b, "incremental", t->is_incremental, 0);
     put_number(b, "space", t->space, 0);
+    put_named(b, "origin", s->dict, t->origin);
     sv_buf_byte(b, '\n');
 }
 
