@@ -83,7 +83,10 @@ static bool fill(struct sv_cell *cell, uint8_t kind, char *text, size_t n)
         return false;
     cell->type = (enum sv_cell_type)kind;
     cell->text = text;
-    cell->len = kind == SV_CELL_TEXT ? unescape(text, n) : 0;
+    if (kind == SV_CELL_TEXT) {
+        cell->len = unescape(text, n);
+        text[cell->len] = 0;
+    }
     return true;
 }
 
@@ -249,55 +252,76 @@ int sv_ch_run(struct sv_ch *c, const char *sql, struct sv_rows_sink *rows, struc
     return code;
 }
 
-/* ---- one number ---- */
+/* ---- rows of our own questions ---- */
 
-struct number_sink {
+struct each_sink {
     struct sv_rows_sink rows;
-    int64_t *out;
-    bool is_there;
+    size_t n_columns;
+    sv_ch_row *row;
+    void *ctx;
 };
 
-static int number_head(struct sv_rows_sink *r, const char *const *names, size_t n,
-                       struct sv_err *err)
+static int each_head(struct sv_rows_sink *r, const char *const *names, size_t n, struct sv_err *err)
+{
+    const struct each_sink *s = (struct each_sink *)r;
+    (void)names;
+    return n == s->n_columns
+               ? 0
+               : sv_err_set(err, SV_EIO, SV_NO_POS,
+                            "the server answers with %zu columns instead of %zu", n, s->n_columns);
+}
+
+static int each_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t n,
+                    struct sv_err *err)
+{
+    struct each_sink *s = (struct each_sink *)r;
+    (void)n;
+    return s->row(s->ctx, cells, err);
+}
+
+static int each_end(struct sv_rows_sink *r, struct sv_err *err)
 {
     (void)r;
-    (void)names;
-    (void)n;
     (void)err;
     return 0;
 }
 
-static int number_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t n,
-                      struct sv_err *err)
+int sv_ch_each(struct sv_ch *c, const char *host, const char *sql, size_t n_columns, sv_ch_row *row,
+               void *ctx, struct sv_err *err)
 {
-    struct number_sink *s = (struct number_sink *)r;
-    (void)err;
-    if (!s->is_there && n && cells[0].type == SV_CELL_INT) {
-        *s->out = cells[0].i;
-        s->is_there = true;
-    }
-    return 0;
-}
-
-static int number_end(struct sv_rows_sink *r, struct sv_err *err)
-{
-    const struct number_sink *s = (struct number_sink *)r;
-    return s->is_there ? 0
-                       : sv_err_set(err, SV_EIO, SV_NO_POS,
-                                    "the server answers a question for a number with none");
-}
-
-int sv_ch_number(struct sv_ch *c, const char *host, const char *sql, int64_t *out,
-                 struct sv_err *err)
-{
-    struct number_sink s = {.rows = {number_head, number_row, number_end}, .out = out};
+    struct each_sink s = {{each_head, each_row, each_end}, n_columns, row, ctx};
     struct sv_ch_answer a;
     sv_ch_answer_init(&a, &s.rows);
     int code = sv_ch_ask(c, host, SV_CH_READ, sql, strlen(sql), &a.take, err);
     if (code >= 0)
         code = sv_ch_answer_end(&a, err);
-    if (code >= 0 && !s.is_there)
-        code = number_end(&s.rows, err);
     sv_ch_answer_fini(&a);
+    if (code == SV_EUSAGE) /* the statement is ours */
+        code = err->code = SV_EIO;
+    return code;
+}
+
+struct number {
+    int64_t value;
+    bool is_there;
+};
+
+static int take_number(void *ctx, const struct sv_cell *cells, struct sv_err *err)
+{
+    struct number *n = ctx;
+    (void)err;
+    *n = (struct number){cells[0].i, cells[0].type == SV_CELL_INT};
+    return 0;
+}
+
+int sv_ch_number(struct sv_ch *c, const char *host, const char *sql, int64_t *out,
+                 struct sv_err *err)
+{
+    struct number n = {0};
+    int code = sv_ch_each(c, host, sql, 1, take_number, &n, err);
+    if (code >= 0 && !n.is_there)
+        code = sv_err_set(err, SV_EIO, SV_NO_POS,
+                          "the server answers a question for a number with none");
+    *out = n.value;
     return code;
 }

@@ -35,7 +35,12 @@ int sv_ch_run(struct sv_ch *c, const char *sql, struct sv_rows_sink *rows, struc
 /* The length of the first statement with its semicolon, and whether anything is in it. */
 size_t sv_ch_statement(const char *sql, bool *is_empty);
 
-/* The answer of one statement of ours whose first row is one number: *out; SV_EIO without one. host NULL: the URL's. */
+/* The rows of a statement of ours, each with n_columns cells; texts are terminated. host NULL: the URL's. Whatever is wrong is SV_EIO. */
+typedef int sv_ch_row(void *ctx, const struct sv_cell *cells, struct sv_err *err);
+int sv_ch_each(struct sv_ch *c, const char *host, const char *sql, size_t n_columns, sv_ch_row *row,
+               void *ctx, struct sv_err *err);
+
+/* The answer of one statement of ours whose first row is one number: *out; SV_EIO without one. */
 int sv_ch_number(struct sv_ch *c, const char *host, const char *sql, int64_t *out,
                  struct sv_err *err);
 

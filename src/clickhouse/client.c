@@ -50,6 +50,11 @@ int sv_ch_finish(struct sv_ch *c, struct sv_err *err)
 {
     return sv_ch_open(NULL, &c, err);
 }
+
+void sv_ch_forget(struct sv_ch *c)
+{
+    (void)c;
+}
 #else
 #include "core/base/mem.h"
 
@@ -249,7 +254,7 @@ int sv_ch_go_on(struct sv_ch *c, struct sv_err *err)
     return report(c, err);
 }
 
-/* Until at most `n` are under way. */
+/* Until at most `n` are under way; also after a failure: whoever cleans up must know that nothing comes any more. */
 static int wait_for(struct sv_ch *c, size_t n, struct sv_err *err)
 {
     for (;;) {
@@ -257,7 +262,7 @@ static int wait_for(struct sv_ch *c, size_t n, struct sv_err *err)
         int code = sv_ch_go_on(c, err);
         for (size_t i = 0; i < SV_CH_INSERTS_MAX; i++)
             used += c->inserts[i].is_used;
-        if (code < 0 || used <= n)
+        if (used <= n)
             return code;
         if (curl_multi_poll(c->multi, NULL, 0, 1000, NULL) != CURLM_OK)
             return sv_err_set(err, SV_EIO, SV_NO_POS, "waiting for ClickHouse failed");
@@ -349,6 +354,14 @@ int sv_ch_open(const struct sv_ch_target *t, struct sv_ch **out, struct sv_err *
 const struct sv_ch_target *sv_ch_target_of(const struct sv_ch *c)
 {
     return &c->target;
+}
+
+void sv_ch_forget(struct sv_ch *c)
+{
+    struct sv_err ignored;
+    sv_err_clear(&ignored);
+    (void)sv_ch_finish(c, &ignored);
+    sv_err_clear(&c->failed);
 }
 
 void sv_ch_close(struct sv_ch *c)

@@ -40,7 +40,9 @@ enum { SV_CH_INSERTS_MAX = 4 };
 int sv_ch_insert(struct sv_ch *c, const char *host, const char *sql, struct sv_buf *body,
                  struct sv_err *err);
 int sv_ch_go_on(struct sv_ch *c, struct sv_err *err); /* moves bytes, waits for nothing */
-int sv_ch_finish(struct sv_ch *c, struct sv_err *err);
+int sv_ch_finish(struct sv_ch *c,
+                 struct sv_err *err); /* returns when none is under way, also after a failure */
+void sv_ch_forget(struct sv_ch *c);   /* the same; what failed does not matter any more */
 
 /* The first line of what the server says of a failure, printable bytes of it, and the number after "Code: " (0: none). */
 int sv_ch_words(const char *body, size_t n, char *to, size_t size);

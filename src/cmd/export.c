@@ -6,6 +6,7 @@
 #include "analysis/sql/sql.h"
 #include "cli/console.h"
 #include "cli/rows.h"
+#include "cmd/clickhouse.h"
 #include "cmd/commands.h"
 #include "cmd/query_shell.h"
 #include "core/base/printable.h"
@@ -24,7 +25,7 @@
 
 struct export
 {
-    const char *from, *to, *output;
+    const char *from, *to, *output, *run;
     bool strict, assume, force, no_index;
     uint64_t memory_limit;
 };
@@ -215,6 +216,8 @@ static const char *choose_form(const struct export *o)
 {
     if (o->to || !o->output)
         return o->to ? o->to : "";
+    if (sv_is_database(o->output))
+        return "clickhouse";
     if (ends_with(o->output, ".json"))
         return "json";
     if (ends_with(o->output, ".folded"))
@@ -234,9 +237,15 @@ static int check(const struct export *o, const char *form, struct sv_err *err)
     if (!o->output)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no output given: use -o PATH");
     if (strcmp(form, "sqlite") != 0 && strcmp(form, "csv-dir") != 0 && strcmp(form, "json") != 0 &&
-        strcmp(form, "folded") != 0)
+        strcmp(form, "folded") != 0 && strcmp(form, "clickhouse") != 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--to: must be sqlite, csv-dir, json or folded");
+                          "--to: must be sqlite, csv-dir, json, folded or clickhouse");
+    if (sv_is_database(o->output) != (strcmp(form, "clickhouse") == 0))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--to clickhouse needs -o clickhouse://HOST:PORT/DATABASE, and no other "
+                          "form can be written there");
+    if (strcmp(form, "clickhouse") == 0)
+        return 0;
     bool is_stdout = strcmp(o->output, "-") == 0;
     if (is_stdout && strcmp(form, "json") != 0 && strcmp(form, "folded") != 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
@@ -245,6 +254,19 @@ static int check(const struct export *o, const char *form, struct sv_err *err)
         return sv_err_set(err, SV_EIO, SV_NO_POS, "%s exists; use --force to overwrite it",
                           o->output);
     return 0;
+}
+
+static int load_database(const struct export *o, const struct sv_words *operands,
+                         struct sv_err *err)
+{
+    struct sv_to_database to = {.url = o->output,
+                                .run = o->run,
+                                .force = o->force,
+                                .how = {.from = o->from,
+                                        .strict = o->strict,
+                                        .memory_limit_bytes = o->memory_limit,
+                                        .index = o->no_index}};
+    return sv_export_clickhouse(&to, operands->items, operands->n, err);
 }
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
@@ -260,6 +282,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = sv_check_inputs(operands->items, operands->n, o->output, err);
     if (code < 0)
         return code;
+    if (strcmp(form, "clickhouse") == 0)
+        return load_database(o, operands, err);
     code = sv_load_traces(operands->items, operands->n,
                           &(struct sv_load_how){.from = o->from,
                                                 .strict = o->strict,
@@ -284,14 +308,16 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {'o', "output", "PATH", SV_OPT_TEXT, offsetof(struct export, output),
-     "the file (.db, .sqlite, .json, .folded) or folder to write; '-' is standard output (json, "
-     "folded)",
+     "the file (.db, .sqlite, .json, .folded), folder or database (clickhouse://HOST:PORT/NAME) to "
+     "write; '-' is standard output (json, folded)",
      NULL},
     {0, "to", "FORM", SV_OPT_TEXT, offsetof(struct export, to),
-     "sqlite, csv-dir, json or folded (default: by the suffix of the output)",
-     "sqlite csv-dir json folded"},
+     "sqlite, csv-dir, json, folded or clickhouse (default: by the suffix of the output)",
+     "sqlite csv-dir json folded clickhouse"},
     {0, "force", NULL, SV_OPT_FLAG, offsetof(struct export, force),
-     "overwrite an existing file or folder", NULL},
+     "overwrite an existing file or folder; load traces again that the database has", NULL},
+    {0, "run", "NAME", SV_OPT_TEXT, offsetof(struct export, run),
+     "clickhouse: the run that the traces belong to (default: the job that they name)", NULL},
     SV_MEMORY_OPTION(struct export),
     SV_INDEX_OPTION(struct export),
     SV_INPUTS_OPTIONS(struct export),
@@ -303,19 +329,26 @@ static const struct sv_example examples[] = {
     {"stave export trace.json --to csv-dir -o tables/", "one CSV file per table, for data frames"},
     {"stave export hot.pftrace --to folded -o - | flamegraph.pl > hot.svg",
      "stacks for flame graph tools and speedscope"},
+    {"stave export job.rank*.pftrace -o 'clickhouse://db1:8123/traces?cluster=two' --run 7",
+     "each rank's trace into a database of two shards"},
     {0},
 };
 
 const struct sv_command sv_command_export = {
     .name = "export",
     .operands = "TRACE… -o PATH",
-    .summary = "write a trace's tables as SQLite, CSV or JSON",
+    .summary = "write a trace's tables as SQLite, CSV or JSON, or to ClickHouse",
     .description = "Writes all tables of 'stave query', with the same names and columns: an "
                    "ordinary SQLite database with indexes on times, tracks and names, a folder "
                    "with one CSV file per table, or one JSON document with an array per table.\n\n"
                    "folded: one line per call path with a number, for flame graph tools: the "
                    "number of stack samples ('stave record --sample') or, in a trace without "
-                   "samples, the self time of the slices in microseconds.",
+                   "samples, the self time of the slices in microseconds.\n\n"
+                   "clickhouse: each trace by itself, exactly once: what is there already is left "
+                   "out, a load that was interrupted is never visible. User and password come "
+                   "from STAVE_CLICKHOUSE_USER and STAVE_CLICKHOUSE_PASSWORD or from the file that "
+                   "STAVE_CLICKHOUSE_FILE names (user=…, password=…; mode 600), never from the "
+                   "URL; clickhouses:// uses TLS. See docs/clickhouse.md.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,
