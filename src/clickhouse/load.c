@@ -99,9 +99,11 @@ static int add_cell(struct load *l, const struct sv_ch_column *c, const struct s
 
 static int compress_piece(struct load *l, struct sv_buf *to, struct sv_err *err)
 {
+    /* Reset first: of a stream that has ended the bound does not count the header. */
+    bool is_ready = deflateReset(&l->zip) == Z_OK;
     size_t bound = deflateBound(&l->zip, l->piece.len);
     sv_buf_init(to, bound);
-    if (deflateReset(&l->zip) != Z_OK || !sv_buf_reserve(to, bound))
+    if (!is_ready || !sv_buf_reserve(to, bound))
         return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "no memory for compression");
     l->zip.next_in = l->piece.data;
     l->zip.avail_in = (uInt)l->piece.len;

@@ -221,7 +221,7 @@ static const struct {
      "LIKE '%read%') AS reads, sum(op LIKE '%write%') AS writes, sum(if(op LIKE '%read%', "
      "bytes, NULL)) AS bytes_read, sum(if(op LIKE '%write%', bytes, NULL)) AS bytes_written, "
      "sum(dur) AS whole, max(dur) AS max_dur, min(ts) AS first_ts, max(ts + dur) AS last_ts, "
-     "sum(errno IS NOT NULL AND errno != 0) AS errors FROM @.io WHERE path IS NOT NULL GROUP BY "
+     "sum(ifNull(errno, 0) != 0) AS errors FROM @.io WHERE path IS NOT NULL GROUP BY "
      "run, path)"},
 };
 
