@@ -1,0 +1,23 @@
+/* The exports of stave export that take many traces, one after the other: a folder of column files, an archive for Perfetto. */
+#ifndef SV_CMD_EXPORT_COLUMNS_H
+#define SV_CMD_EXPORT_COLUMNS_H
+
+#include "analysis/sql/sql.h"
+#include "analysis/sql/typed.h"
+#include "cli/command.h"
+
+struct sv_export_many {
+    const char *from, *output;
+    const char *run, *rank; /* NULL: as the traces say */
+    bool strict, assume, force, no_index;
+    uint64_t memory_limit;
+};
+
+int sv_export_parquet(const struct sv_export_many *o, const struct sv_words *traces,
+                      struct sv_err *err);
+
+/* One table as a Parquet file. *n_unfit grows by the values that its types cannot hold. */
+int sv_parquet_table(struct sv_sql *q, const struct sv_trace *t, const struct sv_typed_table *table,
+                     const char *path, uint64_t *n_unfit, struct sv_err *err);
+
+#endif
