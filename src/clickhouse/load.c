@@ -238,22 +238,46 @@ static void add_select(struct load *l, struct sv_buf *sql)
         sv_buf_str(sql, " ORDER BY track_id, ts, id");
 }
 
-/* The server must have what was sent, no more and no less. */
-static int check_count(struct load *l, struct sv_err *err)
+struct counts {
+    struct load *load;
+    const uint64_t *sent; /* by table */
+    size_t n;
+};
+
+static int take_count(void *ctx, const struct sv_cell *cells, struct sv_err *err)
 {
-    struct sv_buf sql;
-    int64_t n = 0;
-    sv_buf_init(&sql, 1u << 16);
-    sv_buf_printf(&sql, "SELECT count() FROM %s_rows WHERE run = ", l->table->name);
-    sv_ch_quote(&sql, l->file->run);
-    sv_buf_printf(&sql, " AND load_id = %llu", (unsigned long long)l->load_id);
-    int code = sv_ch_number(l->db->client, l->host, sv_buf_cstr(&sql), &n, err);
-    sv_buf_fini(&sql);
-    if (code >= 0 && (uint64_t)n != l->n_rows)
-        code = sv_err_set(err, SV_EIO, SV_NO_POS,
+    struct counts *c = ctx;
+    size_t i = (size_t)cells[0].i;
+    if (cells[0].type != SV_CELL_INT || cells[0].i < 0 || i >= sv_n_typed_tables || c->n++ != i ||
+        cells[1].type != SV_CELL_INT)
+        return sv_err_set(err, SV_EIO, SV_NO_POS, "the server's counts are not what was asked for");
+    if ((uint64_t)cells[1].i != c->sent[i])
+        return sv_err_set(err, SV_EIO, SV_NO_POS,
                           "ClickHouse at %.100s has %lld rows of %s instead of %llu: nothing is "
                           "loaded, try again",
-                          l->host, (long long)n, l->table->name, (unsigned long long)l->n_rows);
+                          c->load->host, (long long)cells[1].i, sv_typed_tables[i].name,
+                          (unsigned long long)c->sent[i]);
+    return 0;
+}
+
+/* The server must have what was sent, no more and no less. */
+static int check_counts(struct load *l, const uint64_t *sent, struct sv_err *err)
+{
+    struct counts c = {.load = l, .sent = sent};
+    struct sv_buf sql;
+    sv_buf_init(&sql, 1u << 20);
+    sv_buf_str(&sql, "SELECT * FROM (");
+    for (size_t i = 0; i < sv_n_typed_tables; i++) {
+        sv_buf_printf(&sql, "%sSELECT toInt64(%zu) AS k, count() AS n FROM %s_rows WHERE run = ",
+                      i ? " UNION ALL " : "", i, sv_typed_tables[i].name);
+        sv_ch_quote(&sql, l->file->run);
+        sv_buf_printf(&sql, " AND load_id = %llu", (unsigned long long)l->load_id);
+    }
+    sv_buf_str(&sql, ") ORDER BY k");
+    int code = sv_ch_each(l->db->client, l->host, sv_buf_cstr(&sql), 2, take_count, &c, err);
+    sv_buf_fini(&sql);
+    if (code >= 0 && c.n != sv_n_typed_tables)
+        code = sv_err_set(err, SV_EIO, SV_NO_POS, "the server's counts are not what was asked for");
     return code;
 }
 
@@ -283,11 +307,8 @@ static int load_tables(struct load *l, struct sv_sql *q, uint64_t *slices, struc
     }
     if (code >= 0)
         code = sv_ch_finish(l->db->client, err);
-    for (size_t i = 0; i < sv_n_typed_tables && code >= 0; i++) {
-        l->table = &sv_typed_tables[i];
-        l->n_rows = sent[i];
-        code = check_count(l, err);
-    }
+    if (code >= 0)
+        code = check_counts(l, sent, err);
     free(sent);
     return code;
 }

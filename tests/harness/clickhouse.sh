@@ -6,7 +6,8 @@
 #     "$STAVE" query "clickhouse://127.0.0.1:$CH_PORT/default" 'SELECT 1'
 #     ch_kill 2; ch_run 2          # the second shard dies without a word, and comes back with its data
 #
-# The shards of the cluster `two` are 127.0.0.1 and 127.0.0.2 with the same random port, as two machines would have it. Their files are in $TMP/ch1 and $TMP/ch2,
+# The shards of the cluster `two` are 127.0.0.1 and 127.0.0.2 with the same random port for HTTP, as two machines would have it (their native ports
+# differ: a server takes 127.0.0.1 with its own port for itself). Their files are in $TMP/ch1 and $TMP/ch2,
 # they are stopped by their pids at the script's end, and by the kernel when the script is killed.
 
 # Ports that are free on both addresses, and that no program gets by itself.
@@ -14,7 +15,7 @@ ch_ports() {
   python3 - <<'P'
 import random, socket
 found = []
-while len(found) < 2:
+while len(found) < 3:
     port = random.randrange(20000, 32000)
     try:
         for host in ("127.0.0.1", "127.0.0.2"):
@@ -34,14 +35,14 @@ ch_config() {
   cat >"$TMP/ch$1/config.xml" <<X
 <yandex>
   <logger><level>warning</level><log>$TMP/ch$1/log</log><errorlog>$TMP/ch$1/errors</errorlog></logger>
-  <http_port>$CH_PORT</http_port><tcp_port>$CH_TCP_PORT</tcp_port><listen_host>127.0.0.$1</listen_host>
+  <http_port>$CH_PORT</http_port><tcp_port>${CH_TCP_PORTS[$1]}</tcp_port><listen_host>127.0.0.$1</listen_host>
   <interserver_http_host>127.0.0.$1</interserver_http_host>
   <path>$TMP/ch$1/data/</path><tmp_path>$TMP/ch$1/tmp/</tmp_path>
   <users_config>users.xml</users_config><default_profile>default</default_profile><default_database>default</default_database>
   <mark_cache_size>16777216</mark_cache_size><max_concurrent_queries>50</max_concurrent_queries>
   <remote_servers><two>
-    <shard><replica><host>127.0.0.1</host><port>$CH_TCP_PORT</port></replica></shard>
-    <shard><replica><host>127.0.0.2</host><port>$CH_TCP_PORT</port></replica></shard>
+    <shard><replica><host>127.0.0.1</host><port>${CH_TCP_PORTS[1]}</port></replica></shard>
+    <shard><replica><host>127.0.0.2</host><port>${CH_TCP_PORTS[2]}</port></replica></shard>
   </two></remote_servers>
 </yandex>
 X
@@ -83,7 +84,9 @@ ch_start() {
   command -v setpriv >/dev/null && command -v python3 >/dev/null || skip_all "no setpriv or python3"
   "$STAVE" query -q clickhouse://127.0.0.1:1/x 'SELECT 1' 2>"$TMP/no_curl"
   if grep -q 'no libcurl' "$TMP/no_curl"; then skip_all "built without libcurl"; fi
-  read -r CH_PORT CH_TCP_PORT < <(ch_ports)
+  local ports
+  read -ra ports < <(ch_ports)
+  CH_PORT=${ports[0]} CH_TCP_PORTS=([1]="${ports[1]}" [2]="${ports[2]}")
   trap 'ch_stop; cli_begin; [ "$CLI_FAILED" = 0 ] || exit 1' EXIT
   ch_config 1; ch_config 2
   { ch_run 1 && ch_run 2; } || { not_ok "there_are_two_servers"; exit 1; }
