@@ -77,6 +77,8 @@ int sv_ch_clean(struct sv_ch_db *db, const char *host, struct sv_err *err);
 
 struct sv_ch_progress {
     void (*call)(void *ctx, const char *table, uint64_t rows);
+    /* After a table: values that were not of their column's type and are NULL; 0: none. */
+    void (*lost)(void *ctx, const char *table, uint64_t n);
     void *ctx;
 };
 

@@ -198,8 +198,7 @@ static int take_row(struct sv_rows_sink *r, const struct sv_cell *cells, size_t 
         code = send_piece(l, err);
     if (code < 0 || l->n_rows % GO_ON_ROWS)
         return code;
-    if (l->progress)
-        l->progress->call(l->progress->ctx, l->table->name, l->n_rows);
+    l->progress->call(l->progress->ctx, l->table->name, l->n_rows);
     return sv_ch_go_on(l->db->client, err);
 }
 
@@ -287,11 +286,13 @@ static int load_table(struct load *l, struct sv_sql *q, const struct sv_typed_ta
     struct sv_buf sql;
     l->table = t;
     l->n_columns = sv_ch_columns(t, l->columns);
-    l->n_rows = 0;
+    l->n_rows = l->n_lost = 0;
     sv_buf_init(&sql, 1u << 16);
     add_select(l, &sql);
     int code = sv_sql_run(q, sv_buf_cstr(&sql), &l->rows, err);
     sv_buf_fini(&sql);
+    if (l->n_lost)
+        l->progress->lost(l->progress->ctx, t->name, l->n_lost);
     return code;
 }
 

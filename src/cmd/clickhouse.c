@@ -83,6 +83,14 @@ static void show_progress(void *ctx, const char *table, uint64_t rows)
     sv_print(stderr, "\r\033[K%s: %s %s rows ", s->file, table, sv_human_count(count, rows));
 }
 
+static void say_lost(void *ctx, const char *table, uint64_t n)
+{
+    const struct shown *s = ctx;
+    char count[32];
+    sv_console_note("%s: table %s: %s values have another type than their column and are NULL",
+                    s->file, table, sv_human_count(count, n));
+}
+
 static const char *run_of(const struct sv_to_database *o, const struct sv_dict *d)
 {
     const char *job = sv_origin_of(d, 0).job;
@@ -128,7 +136,7 @@ static int load_rows(const struct sv_to_database *o, struct sv_ch_db *db, struct
     code = sv_sql_open(l->trace, &options, &q, err);
     if (code >= 0)
         code = sv_ch_load(db, f, &found, q, l->trace,
-                          &(struct sv_ch_progress){show_progress, &shown}, err);
+                          &(struct sv_ch_progress){show_progress, say_lost, &shown}, err);
     if (shown.is_visible)
         sv_print(stderr, "\r\033[K");
     sv_sql_close(q);
