@@ -73,7 +73,7 @@ static bool fill(struct sv_cell *cell, uint8_t kind, char *text, size_t n)
         if (errno == ERANGE && end == text + n) {
             errno = 0;
             (void)strtoull(text, &end, 10);
-            kind = *text == '-' ? (uint8_t)SV_CELL_NULL : (uint8_t)SV_CELL_TEXT;
+            kind = *text == '-' || errno ? (uint8_t)SV_CELL_NULL : (uint8_t)SV_CELL_TEXT;
         }
     } else if (kind == SV_CELL_REAL) {
         cell->d = strtod(text, &end);

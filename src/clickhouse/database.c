@@ -182,10 +182,7 @@ int sv_ch_file_read(struct sv_ch_file *f, const char *path, struct sv_err *err)
     *f = (struct sv_ch_file){.path = path, .rank = -1};
     if (snprintf(f->name, sizeof f->name, "%s", slash ? slash + 1 : path) >= (int)sizeof f->name)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%.300s: the name is too long", path);
-    int fd = strcmp(path, "-") == 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 && strcmp(path, "-") == 0)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "standard input has no name in the ledger: give files");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         sv_err_sys(err, "%.300s", path);
         return err->code = SV_EINPUT;

@@ -163,7 +163,7 @@ static int read_file(const char *path, bool must_exist, struct sv_ch_target *t, 
     int fd = sv_trusted_file(AT_FDCWD, path, O_RDONLY, SV_TRUST_PRIVATE, 0);
     if (fd < 0 && errno == ENOENT && !must_exist)
         return 0;
-    if (fd < 0 && errno == EPERM)
+    if (fd < 0 && (errno == EPERM || errno == ELOOP))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "%.300s: credentials must be in a file of yours that nobody else can "
                           "read: chmod 600",

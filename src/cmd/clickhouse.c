@@ -171,6 +171,10 @@ int sv_export_clickhouse(const struct sv_to_database *o, const char *const *path
     struct sv_ch_db db = {0};
     if (o->run && (!*o->run || strlen(o->run) > 200))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--run: a name of 1 to 200 bytes");
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(paths[i], "-") == 0)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                              "standard input has no name in the ledger: give files");
     int code = sv_database_open(o->url, &c, err);
     if (code >= 0)
         code = sv_ch_db_open(c, &db, err);
