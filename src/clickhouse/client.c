@@ -56,6 +56,7 @@ void sv_ch_forget(struct sv_ch *c)
     (void)c;
 }
 #else
+#include "clickhouse/pack.h"
 #include "core/base/mem.h"
 
 #include <curl/curl.h>
@@ -300,6 +301,7 @@ int sv_ch_insert(struct sv_ch *c, const char *host, const char *sql, struct sv_b
     r->body = *body;
     *body = (struct sv_buf){0};
     add_url(c, host, 0, &url);
+    sv_buf_str(&url, sv_ch_pack_settings);
     add_query(r, sql, &url);
     r->is_used = true;
     r->take = NULL;
@@ -307,7 +309,8 @@ int sv_ch_insert(struct sv_ch *c, const char *host, const char *sql, struct sv_b
     sv_buf_fini(&url);
     for (const struct curl_slist *f = c->fields; f; f = f->next)
         r->fields = curl_slist_append(r->fields, f->data);
-    r->fields = curl_slist_append(r->fields, "Content-Encoding: gzip");
+    if (sv_ch_pack_header)
+        r->fields = curl_slist_append(r->fields, sv_ch_pack_header);
     curl_easy_setopt(r->curl, CURLOPT_HTTPHEADER, r->fields);
     curl_easy_setopt(r->curl, CURLOPT_FRESH_CONNECT, 1L);
     curl_easy_setopt(r->curl, CURLOPT_FORBID_REUSE, 1L);

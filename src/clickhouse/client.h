@@ -35,7 +35,7 @@ const struct sv_ch_target *sv_ch_target_of(const struct sv_ch *c);
 /* host NULL: the URL's. take NULL: the answer does not matter. Answers have the form TabSeparatedWithNamesAndTypes. */
 int sv_ch_ask(struct sv_ch *c, const char *host, unsigned how, const char *sql, size_t len,
               struct sv_ch_take *take, struct sv_err *err);
-/* The body (gzip) becomes the client's, also on failure. Waits while SV_CH_INSERTS_MAX are under way. */
+/* The body (packed by pack.h) becomes the client's, also on failure. Waits while SV_CH_INSERTS_MAX are under way. */
 enum { SV_CH_INSERTS_MAX = 4 };
 int sv_ch_insert(struct sv_ch *c, const char *host, const char *sql, struct sv_buf *body,
                  struct sv_err *err);

@@ -1,9 +1,12 @@
 /* One file into the database: its tables as RowBinary, in compressed pieces, several of them under way while the next one is made.
  *
  * Called by the export command with an open SQL connection, whose rows are what `stave query` would give. */
+#include "analysis/sql/direct.h"
 #include "clickhouse/answer.h"
 #include "clickhouse/database.h"
+#include "clickhouse/pack.h"
 #include "clickhouse/schema.h"
+#include "clickhouse/slice_cells.h"
 #include "core/base/mem.h"
 #include "model/ranks.h"
 
@@ -11,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #define PIECE_BYTES \
     ((size_t)32 << 20)  /* before compression; a piece becomes one part on the server */
@@ -42,7 +44,7 @@ struct load {
     int track_at, ts_at;    /* of the cells; -1: none */
     bool has_rank_in_front; /* its first two cells are host and rank */
     struct sv_buf piece, text;
-    z_stream zip;
+    struct sv_ch_packer *packer;
     uint64_t n_rows, n_in_piece;
     uint64_t n_lost; /* values that their column cannot hold */
 };
@@ -97,24 +99,6 @@ static int add_cell(struct load *l, const struct sv_ch_column *c, const struct s
 
 /* ---- pieces ---- */
 
-static int compress_piece(struct load *l, struct sv_buf *to, struct sv_err *err)
-{
-    /* Reset first: of a stream that has ended the bound does not count the header. */
-    bool is_ready = deflateReset(&l->zip) == Z_OK;
-    size_t bound = deflateBound(&l->zip, l->piece.len);
-    sv_buf_init(to, bound);
-    if (!is_ready || !sv_buf_reserve(to, bound))
-        return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "no memory for compression");
-    l->zip.next_in = l->piece.data;
-    l->zip.avail_in = (uInt)l->piece.len;
-    l->zip.next_out = to->data;
-    l->zip.avail_out = (uInt)bound;
-    if (deflate(&l->zip, Z_FINISH) != Z_STREAM_END)
-        return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "a piece cannot be compressed");
-    to->len = bound - l->zip.avail_out;
-    return 0;
-}
-
 static int send_piece(struct load *l, struct sv_err *err)
 {
     struct sv_buf body = {0}, sql;
@@ -123,7 +107,7 @@ static int send_piece(struct load *l, struct sv_err *err)
     if (l->piece.failed)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS, "a row of %s has more than 1 GiB",
                           l->table->name);
-    int code = compress_piece(l, &body, err);
+    int code = sv_ch_pack(l->packer, l->piece.data, l->piece.len, &body, err);
     if (code < 0) {
         sv_buf_fini(&body);
         return code;
@@ -280,6 +264,21 @@ static int check_counts(struct load *l, const uint64_t *sent, struct sv_err *err
     return code;
 }
 
+/* From the store's columns where all of them are known there; 1: by SQL. */
+static int load_slices(struct load *l, struct sv_sql *q, struct sv_err *err)
+{
+    struct sv_slice_cells from;
+    struct sv_cell cells[SV_TYPED_COLUMNS_MAX];
+    int code = 0;
+    if (!sv_slice_cells_init(&from, q, l->trace, l->columns, l->n_columns))
+        return 1;
+    for (uint64_t row = 0; row < l->trace->slices.n && code >= 0; row++) {
+        sv_slice_cells(&from, (uint32_t)row, cells);
+        code = take_row(&l->rows, cells, l->n_columns, err);
+    }
+    return code < 0 ? code : take_end(&l->rows, err);
+}
+
 static int load_table(struct load *l, struct sv_sql *q, const struct sv_typed_table *t,
                       struct sv_err *err)
 {
@@ -289,7 +288,11 @@ static int load_table(struct load *l, struct sv_sql *q, const struct sv_typed_ta
     l->n_rows = l->n_lost = 0;
     sv_buf_init(&sql, 1u << 16);
     add_select(l, &sql);
-    int code = sv_sql_run(q, sv_buf_cstr(&sql), &l->rows, err);
+    int code = strcmp(t->name, "slice") == 0 ? load_slices(l, q, err) : 1;
+    if (code > 0)
+        code = t->categories && !sv_sql_has_category(q, t->categories)
+                   ? 0
+                   : sv_sql_run(q, sv_buf_cstr(&sql), &l->rows, err);
     sv_buf_fini(&sql);
     if (l->n_lost)
         l->progress->lost(l->progress->ctx, t->name, l->n_lost);
@@ -340,7 +343,7 @@ static void make_owners(struct load *l)
     sv_buf_fini(&one);
 }
 
-static int begin(struct load *l, struct sv_err *err)
+static void begin(struct load *l)
 {
     sv_buf_init(&l->front, 1u << 16);
     sv_buf_init(&l->owners, (size_t)1 << 30);
@@ -350,14 +353,12 @@ static int begin(struct load *l, struct sv_err *err)
     add_text(&l->front, l->file->name, strlen(l->file->name));
     add_u64(&l->front, l->load_id);
     make_owners(l);
-    if (deflateInit2(&l->zip, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-        return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "no memory for compression");
-    return 0;
+    l->packer = sv_ch_packer_new();
 }
 
 static void end(struct load *l)
 {
-    deflateEnd(&l->zip);
+    sv_ch_packer_free(l->packer);
     sv_buf_fini(&l->front);
     sv_buf_fini(&l->owners);
     sv_buf_fini(&l->piece);
@@ -437,9 +438,8 @@ int sv_ch_load(struct sv_ch_db *db, const struct sv_ch_file *f, const struct sv_
     struct sv_ch_entry e = {.file = f, .host = l.host, .load_id = l.load_id};
     struct sv_err ignored;
     e.world_size = sv_origin_of(t->dict, 0).world_size;
-    int code = begin(&l, err);
-    if (code >= 0)
-        code = find_bounds(q, &e, err);
+    begin(&l);
+    int code = find_bounds(q, &e, err);
     bool has_begun = code >= 0 && (code = sv_ch_record(db, &e, "begun", err)) >= 0;
     if (code >= 0)
         code = load_tables(&l, q, &e.slices, err);
