@@ -1,4 +1,4 @@
-/* SHA-256 as FIPS 180-4 describes it, without instructions of its own: about 200 MB/s, less than what reading a trace takes. */
+/* SHA-256 as FIPS 180-4 describes it, in plain C: a few times faster than a trace is read. */
 #include "core/base/sha256.h"
 
 #include <string.h>
@@ -30,20 +30,30 @@ static void spread(const uint8_t *block, uint32_t w[static 64])
     }
 }
 
+/* One round; the caller turns the names instead of moving the values. */
+#define ROUND(a, b, c, d, e, f, g, h, i)                                      \
+    do {                                                                      \
+        uint32_t one_ = (h) + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) +      \
+                        (((e) & (f)) ^ (~(e) & (g))) + round_words[i] + w[i]; \
+        (d) += one_;                                                          \
+        (h) = one_ + (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) +               \
+              (((a) & (b)) ^ ((a) & (c)) ^ ((b) & (c)));                      \
+    } while (0)
+
 static void take_block(struct sv_sha256 *h, const uint8_t *block)
 {
     uint32_t w[64], s[8];
     spread(block, w);
     memcpy(s, h->state, sizeof s);
-    for (size_t i = 0; i < 64; i++) {
-        uint32_t e = turn(s[4], 6) ^ turn(s[4], 11) ^ turn(s[4], 25);
-        uint32_t choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
-        uint32_t one = s[7] + e + choice + round_words[i] + w[i];
-        uint32_t a = turn(s[0], 2) ^ turn(s[0], 13) ^ turn(s[0], 22);
-        uint32_t two = a + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
-        memmove(s + 1, s, 7 * sizeof *s);
-        s[4] += one;
-        s[0] = one + two;
+    for (size_t i = 0; i < 64; i += 8) {
+        ROUND(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], i);
+        ROUND(s[7], s[0], s[1], s[2], s[3], s[4], s[5], s[6], i + 1);
+        ROUND(s[6], s[7], s[0], s[1], s[2], s[3], s[4], s[5], i + 2);
+        ROUND(s[5], s[6], s[7], s[0], s[1], s[2], s[3], s[4], i + 3);
+        ROUND(s[4], s[5], s[6], s[7], s[0], s[1], s[2], s[3], i + 4);
+        ROUND(s[3], s[4], s[5], s[6], s[7], s[0], s[1], s[2], i + 5);
+        ROUND(s[2], s[3], s[4], s[5], s[6], s[7], s[0], s[1], i + 6);
+        ROUND(s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[0], i + 7);
     }
     for (size_t i = 0; i < 8; i++)
         h->state[i] += s[i];
