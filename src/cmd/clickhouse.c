@@ -94,7 +94,7 @@ static void say_lost(void *ctx, const char *table, uint64_t n)
 static const char *run_of(const struct sv_to_database *o, const struct sv_dict *d)
 {
     const char *job = sv_origin_of(d, 0).job;
-    return o->run ? o->run : job && *job && strlen(job) < 200 ? job : "unknown";
+    return o->run ? o->run : job && *job && strlen(job) < 200 ? job : "default";
 }
 
 /* 1: it is there already. */

@@ -10,7 +10,11 @@ ask() { "$STAVE" query -q "$1" "$2" | tail -n +2; }
 export -f ask
 
 # ---- loading ----
-run_any load 0 "$STAVE" export job.rank000[0-3].json -o "$url" --run r1
+# Each rank by itself, as at the end of a job: all of them find no database and make it. One comes twice at the same time.
+pids=() failed=0
+for file in job.rank000[0-3].json job.rank0001.json; do "$STAVE" export -q $file -o "$url" --run r1 2>>load.err & pids+=($!); done
+for pid in "${pids[@]}"; do wait "$pid" || failed=$((failed + 1)); done
+check load test $failed = 0
 check every_rank test "$(ask "$url" 'SELECT rank, count() FROM slice GROUP BY rank ORDER BY rank' | xargs)" = "0,600 1,600 2,600 3,600"
 check sharded_by_rank test "$(ask "${url/127.0.0.1/127.0.0.2}" "SELECT DISTINCT rank FROM slice_rows ORDER BY rank" | xargs)" = "1 3"
 check ledger test "$(ask "$url" 'SELECT file, rank, world_size, slices FROM trace ORDER BY rank' | sed -n 2p)" = job.rank0001.json,1,4,600
@@ -114,6 +118,17 @@ check other_kind_says grep -q 'was made for a cluster' other_kind.err
 echo '{"traceEvents": [' >bad.json; printf 'no trace' >none.txt
 run_any no_trace 3 "$STAVE" export none.txt -o "$url" --run r9
 check no_trace_leaves_nothing test "$(ask "$url" "SELECT count() FROM load_rows WHERE run = 'r9'")" = 0
+
+run_any no_skipping_in_select 2 "$STAVE" query "$url" 'SELECT count() FROM slice SETTINGS skip_unavailable_shards = 1'
+if [ -n "$CH_TLS_PORT" ]; then
+  tls="clickhouses://127.0.0.1:$CH_TLS_PORT/traces"
+  run_any tls 0 env STAVE_CLICKHOUSE_CA="$TMP/ch1/certificate.pem" "$STAVE" query -q "$tls" 'SELECT 7 AS n'
+  check tls_answer grep -qx 7 tls.out
+  run_any tls_nobody_vouches 4 "$STAVE" query -q "$tls" 'SELECT 7 AS n'
+  check tls_says sh -c 'grep -qi certificate tls_nobody_vouches.err && [ ! -s tls_nobody_vouches.out ]'
+else
+  skip tls "no openssl"
+fi
 
 # Credentials.
 reader="clickhouse://127.0.0.1:$CH_PORT/traces"

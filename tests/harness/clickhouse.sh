@@ -15,7 +15,7 @@ ch_ports() {
   python3 - <<'P'
 import random, socket
 found = []
-while len(found) < 3:
+while len(found) < 4:
     port = random.randrange(20000, 32000)
     try:
         for host in ("127.0.0.1", "127.0.0.2"):
@@ -29,13 +29,20 @@ print(*found)
 P
 }
 
-# ch_config NUMBER: a small server; the password of user `reader` is in CH_PASSWORD.
+# ch_config NUMBER: a small server; the password of user `reader` is in CH_PASSWORD. The first one has TLS on CH_TLS_PORT ("": no openssl here), by a certificate of its own.
 ch_config() {
+  local tls=
   mkdir -p "$TMP/ch$1"
+  if [ "$1" = 1 ] && [ -n "$CH_TLS_PORT" ]; then
+    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1 \
+      -keyout "$TMP/ch1/key.pem" -out "$TMP/ch1/certificate.pem" 2>"$TMP/ch1/openssl"
+    tls="<https_port>$CH_TLS_PORT</https_port><openSSL><server><certificateFile>$TMP/ch1/certificate.pem</certificateFile>
+      <privateKeyFile>$TMP/ch1/key.pem</privateKeyFile><verificationMode>none</verificationMode><loadDefaultCAFile>false</loadDefaultCAFile></server></openSSL>"
+  fi
   cat >"$TMP/ch$1/config.xml" <<X
 <yandex>
   <logger><level>warning</level><log>$TMP/ch$1/log</log><errorlog>$TMP/ch$1/errors</errorlog></logger>
-  <http_port>$CH_PORT</http_port><tcp_port>${CH_TCP_PORTS[$1]}</tcp_port><listen_host>127.0.0.$1</listen_host>
+  $tls<http_port>$CH_PORT</http_port><tcp_port>${CH_TCP_PORTS[$1]}</tcp_port><listen_host>127.0.0.$1</listen_host>
   <interserver_http_host>127.0.0.$1</interserver_http_host>
   <path>$TMP/ch$1/data/</path><tmp_path>$TMP/ch$1/tmp/</tmp_path>
   <users_config>users.xml</users_config><default_profile>default</default_profile><default_database>default</default_database>
@@ -77,17 +84,30 @@ ch_run() {
 ch_kill() { kill -KILL "${CH_PIDS[$1]}" 2>/dev/null; wait "${CH_PIDS[$1]}" 2>/dev/null; unset "CH_PIDS[$1]"; }
 ch_stop() { local i; for i in "${!CH_PIDS[@]}"; do ch_kill "$i"; done; }
 
-ch_start() {
+# ch_missing: prints what is not there; fails when nothing is missing.
+ch_missing() {
+  command -v clickhouse-server >/dev/null || { echo "no clickhouse-server (tools/install-deps test)"; return 0; }
+  { command -v setpriv && command -v python3; } >/dev/null || { echo "no setpriv or python3"; return 0; }
+  "$STAVE" query -q clickhouse://127.0.0.1:1/x 'SELECT 1' 2>"$TMP/no_curl"
+  grep -q 'no libcurl' "$TMP/no_curl" || return 1
+  echo "built without libcurl"
+}
+
+# ch_up: both servers, for callers that stop them themselves.
+ch_up() {
+  local ports
   declare -gA CH_PIDS=()
   CH_PASSWORD="it's a pass\\word"
-  command -v clickhouse-server >/dev/null || skip_all "no clickhouse-server (tools/install-deps test)"
-  command -v setpriv >/dev/null && command -v python3 >/dev/null || skip_all "no setpriv or python3"
-  "$STAVE" query -q clickhouse://127.0.0.1:1/x 'SELECT 1' 2>"$TMP/no_curl"
-  if grep -q 'no libcurl' "$TMP/no_curl"; then skip_all "built without libcurl"; fi
-  local ports
   read -ra ports < <(ch_ports)
+  CH_TLS_PORT=; ! command -v openssl >/dev/null || CH_TLS_PORT=${ports[3]}
   CH_PORT=${ports[0]} CH_TCP_PORTS=([1]="${ports[1]}" [2]="${ports[2]}")
-  trap 'ch_stop; cli_begin; [ "$CLI_FAILED" = 0 ] || exit 1' EXIT
   ch_config 1; ch_config 2
-  { ch_run 1 && ch_run 2; } || { not_ok "there_are_two_servers"; exit 1; }
+  ch_run 1 && ch_run 2
+}
+
+ch_start() {
+  local why
+  if why=$(ch_missing); then skip_all "$why"; fi
+  trap 'ch_stop; cli_begin; [ "$CLI_FAILED" = 0 ] || exit 1' EXIT
+  ch_up || { not_ok "there_are_two_servers"; exit 1; }
 }
