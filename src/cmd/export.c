@@ -6,6 +6,7 @@
 #include "analysis/sql/sql.h"
 #include "cli/console.h"
 #include "cli/rows.h"
+#include "cmd/clickhouse.h"
 #include "cmd/commands.h"
 #include "cmd/export_columns.h"
 #include "cmd/query_shell.h"
@@ -216,6 +217,8 @@ static const char *choose_form(const struct export *o)
 {
     if (o->to || !o->output)
         return o->to ? o->to : "";
+    if (sv_is_database(o->output))
+        return "clickhouse";
     if (ends_with(o->output, ".json"))
         return "json";
     if (ends_with(o->output, ".folded"))
@@ -228,7 +231,7 @@ static const char *choose_form(const struct export *o)
                : "";
 }
 
-#define FORMS "sqlite csv-dir json folded parquet perfetto-tar"
+#define FORMS "sqlite csv-dir json folded parquet perfetto-tar clickhouse"
 
 static bool is_form(const char *form)
 {
@@ -278,8 +281,16 @@ static int check(const struct export *o, const char *form, struct sv_err *err)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no output given: use -o PATH");
     if (!is_form(form))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--to: must be one of " FORMS);
-    if (strcmp(form, "parquet") != 0 && (o->run || o->rank))
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--run and --rank go with --to parquet");
+    bool is_database = strcmp(form, "clickhouse") == 0, is_columns = strcmp(form, "parquet") == 0;
+    if ((o->run && !is_columns && !is_database) || (o->rank && !is_columns))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--run goes with --to parquet or clickhouse, --rank with --to parquet");
+    if (sv_is_database(o->output) != is_database)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--to clickhouse needs -o clickhouse://HOST:PORT/DATABASE, and no other "
+                          "form can be written there");
+    if (is_database)
+        return 0;
     bool is_stdout = strcmp(o->output, "-") == 0;
     if (is_stdout && strcmp(form, "json") != 0 && strcmp(form, "folded") != 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
@@ -288,6 +299,19 @@ static int check(const struct export *o, const char *form, struct sv_err *err)
         return sv_err_set(err, SV_EIO, SV_NO_POS, "%s exists; use --force to overwrite it",
                           o->output);
     return 0;
+}
+
+static int load_database(const struct export *o, const struct sv_words *operands,
+                         struct sv_err *err)
+{
+    struct sv_to_database to = {.url = o->output,
+                                .run = o->run,
+                                .force = o->force,
+                                .how = {.from = o->from,
+                                        .strict = o->strict,
+                                        .memory_limit_bytes = o->memory_limit,
+                                        .index = o->no_index}};
+    return sv_export_clickhouse(&to, operands->items, operands->n, err);
 }
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
@@ -303,6 +327,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = sv_check_inputs(operands->items, operands->n, o->output, err);
     if (code < 0)
         return code;
+    if (strcmp(form, "clickhouse") == 0)
+        return load_database(o, operands, err);
     if (is_many(form))
         return export_many(o, form, operands, err);
     code = sv_load_traces(operands->items, operands->n,
@@ -329,18 +355,19 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {'o', "output", "PATH", SV_OPT_TEXT, offsetof(struct export, output),
-     "the file (.db, .sqlite, .json, .folded, .tar) or folder to write; '-' is standard output "
-     "(json, "
-     "folded)",
+     "the file (.db, .sqlite, .json, .folded, .tar), folder or database "
+     "(clickhouse://HOST:PORT/NAME) to write; '-' is standard output (json, folded)",
      NULL},
     {0, "to", "FORM", SV_OPT_TEXT, offsetof(struct export, to),
-     "sqlite, csv-dir, json, folded, parquet or perfetto-tar (default: by the suffix of the "
-     "output)",
+     "sqlite, csv-dir, json, folded, parquet, perfetto-tar or clickhouse (default: by the suffix "
+     "of "
+     "the output)",
      FORMS},
     {0, "force", NULL, SV_OPT_FLAG, offsetof(struct export, force),
-     "overwrite an existing file or folder", NULL},
+     "overwrite an existing file or folder; load traces again that the database has", NULL},
     {0, "run", "NAME", SV_OPT_TEXT, offsetof(struct export, run),
-     "parquet: the name of the run (default: the launcher's job, as the trace says it)", NULL},
+     "parquet, clickhouse: the name of the run (default: the launcher's job, as the trace says it)",
+     NULL},
     {0, "rank", "N", SV_OPT_TEXT, offsetof(struct export, rank),
      "parquet: the rank of the one trace (default: as the trace says it)", NULL},
     SV_MEMORY_OPTION(struct export),
@@ -358,13 +385,15 @@ static const struct sv_example examples[] = {
      "column files for DuckDB, ClickHouse and others, a folder per rank"},
     {"stave export job.rank*.pftrace --to perfetto-tar -o job.tar",
      "all ranks in one archive that Perfetto opens on one time axis"},
+    {"stave export job.rank*.pftrace -o 'clickhouse://db1:8123/traces?cluster=two' --run 7",
+     "each rank's trace into a database of two shards"},
     {0},
 };
 
 const struct sv_command sv_command_export = {
     .name = "export",
     .operands = "TRACE… -o PATH",
-    .summary = "write traces' tables as SQLite, CSV, JSON or Parquet",
+    .summary = "write traces' tables as SQLite, CSV, JSON or Parquet, or to ClickHouse",
     .description = "Writes all tables of 'stave query', with the same names and columns: an "
                    "ordinary SQLite database with indexes on times, tracks and names, a folder "
                    "with one CSV file per table, or one JSON document with an array per table.\n\n"
@@ -379,7 +408,12 @@ const struct sv_command sv_command_export = {
                    "perfetto-tar: each trace becomes a Perfetto trace in one TAR, and "
                    "perfetto_manifest.json in it names their ranks and the offsets of their "
                    "clocks. Traces whose clocks cannot be related are refused, unless --assume is "
-                   "given.",
+                   "given.\n\n"
+                   "clickhouse: each trace by itself, exactly once: what is there already is left "
+                   "out, a load that was interrupted is never visible. User and password come "
+                   "from STAVE_CLICKHOUSE_USER and STAVE_CLICKHOUSE_PASSWORD or from the file that "
+                   "STAVE_CLICKHOUSE_FILE names (user=…, password=…; mode 600), never from the "
+                   "URL; clickhouses:// uses TLS. See docs/clickhouse.md.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,
