@@ -9,8 +9,8 @@
 #include "core/files/output.h"
 #include "files/open.h"
 #include "model/hosts.h"
+#include "model/merge_axis.h"
 #include "model/ranks.h"
-#include "model/relate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -191,43 +191,48 @@ static bool shift_of(struct sv_shift *s, int64_t *ns)
     return sv_shift_apply(s, from, &to) && !__builtin_sub_overflow(to, from, ns);
 }
 
+static int offset_of(struct sv_merge_axis *axis, size_t i, const char *path, int64_t *first,
+                     int64_t *offset, struct sv_err *err)
+{
+    int64_t own = 0;
+    struct sv_shift shift = sv_merge_axis_take(axis, i);
+    bool fits = shift_of(&shift, &own);
+    sv_shift_fini(&shift);
+    if (i == 0)
+        *first = own;
+    if (fits && !__builtin_sub_overflow(own, *first, offset))
+        return 0;
+    return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
+                      "%.300s: its clock is further from the first trace's than int64 holds", path);
+}
+
 /* offsets[i]: what the first trace's clock reads more than that of trace i at the same moment. */
 static int relate(struct archive *a, const struct sv_words *traces, int64_t *offsets,
                   struct sv_err *err)
 {
-    struct sv_relate_input *inputs = sv_alloc(a->n * sizeof *inputs);
+    struct sv_merge_axis axis = {0};
+    struct sv_merge_axis_input *inputs = sv_alloc(a->n * sizeof *inputs);
     struct sv_host *hosts = sv_alloc(a->n * sizeof *hosts), **list = sv_alloc(a->n * sizeof *list);
-    struct sv_shift *shifts = sv_alloc(a->n * sizeof *shifts);
-    uint32_t common;
-    int64_t first = 0, own = 0;
+    int64_t first = 0;
     for (size_t i = 0; i < a->n; i++) {
         const struct sv_origin *who = &a->members[i].who;
         hosts[i] = (struct sv_host){
             .host = who->host, .boot = who->boot, .rank = who->rank, .n_spaces = 1};
         list[i] = &hosts[i];
+        inputs[i] = (struct sv_merge_axis_input){.name = traces->items[i],
+                                                 .dict = a->members[i].about,
+                                                 .from = &hosts[i],
+                                                 .first_ns = 1};
     }
     sv_hosts_number(list, a->n, false);
-    for (size_t i = 0; i < a->n; i++)
-        inputs[i] = (struct sv_relate_input){.name = traces->items[i],
-                                             .clocks = &a->members[i].about->clocks,
-                                             .machine = hosts[i].machine};
-    int code = sv_relate(inputs, a->n, a->o->assume, shifts, &common, err);
-    bool is_related = code >= 0;
-    for (size_t i = 0; i < a->n && code >= 0; i++) {
-        bool fits = shift_of(&shifts[i], &own);
-        first = i == 0 ? own : first;
-        if (!fits || __builtin_sub_overflow(own, first, &offsets[i]))
-            code =
-                sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                           "%.300s: its clock is further from the first trace's than int64 holds",
-                           traces->items[i]);
-    }
-    for (size_t i = 0; i < a->n && is_related; i++)
-        sv_shift_fini(&shifts[i]);
+    int code = sv_merge_axis_relate(&axis, inputs, a->n,
+                                    &(struct sv_merge_options){.assume = a->o->assume}, err);
+    for (size_t i = 0; i < a->n && code >= 0; i++)
+        code = offset_of(&axis, i, traces->items[i], &first, &offsets[i], err);
+    sv_merge_axis_fini(&axis);
     free(inputs);
     free(hosts);
     free(list);
-    free(shifts);
     return code;
 }
 

@@ -168,15 +168,6 @@ const char *const sv_sql_views[] = {
     "extract_arg(s.arg_set_id, 'model_name') AS model, s.track_id, s.arg_set_id FROM slice s "
     "WHERE s.category IN (" SV_CATEGORIES_REQUEST ") AND (s.category = 'request' OR s.name LIKE "
     "'%request%')",
-    /* Collectives by the words of model/comm_words.h. */
-    "CREATE VIEW collective AS SELECT s.id, s.name, s.ts, s.dur, "
-    "extract_arg(s.arg_set_id, 'op') AS op, extract_arg(s.arg_set_id, 'group') AS \"group\", "
-    "extract_arg(s.arg_set_id, 'seq') AS seq, extract_arg(s.arg_set_id, 'bytes') AS bytes, "
-    "extract_arg(s.arg_set_id, 'group_size') AS group_size, "
-    "extract_arg(s.arg_set_id, 'peer') AS peer, "
-    "k.rank, s.track_id, s.id AS slice_id, "
-    "s.arg_set_id FROM slice s JOIN track k ON s.track_id = k.id WHERE s.category IN "
-    "(" SV_CATEGORIES_COLLECTIVE ")",
     NULL,
 };
 #endif
