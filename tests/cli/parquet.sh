@@ -58,7 +58,7 @@ all_ranks() { "$STAVE" query -q rank0.txt rank1.txt rank2.txt rank3.txt "$1" --t
 check all_views sh -c 'sed -n "s/.*VIEW \([a-z_]*\) AS FROM.*/same \1/p" "$0/tables.sql" | LC_ALL=C sort | cmp - tables' "$queries"
 for name in stragglers skew step_percentiles cold_reads slow_files; do run_any "duckdb_$name" 0 duck $name; done
 
-check stragglers sh -c '"$0" steps -q rank0.txt rank1.txt rank2.txt rank3.txt --to csv --ns 2>/dev/null | sed -n "s|^\([0-9]*\),python rank \([0-9]*\)/main,[0-9]*,\([0-9]*\),.*,straggler.*|job 7/α,\1,\2,\3|p" | sort -n -t, -k2 >own
+check stragglers sh -c '"$0" steps -q rank0.txt rank1.txt rank2.txt rank3.txt --to csv --ns 2>/dev/null | sed -n "s|^\([0-9]*\),[^,]*python rank \([0-9]*\)/main,[0-9]*,\([0-9]*\),.*,straggler.*|job 7/α,\1,\2,\3|p" | sort -n -t, -k2 >own
   tail -n +2 duckdb_stragglers.out | cut -d, -f1,2,4,5 | cmp - own && [ "$(wc -l <own)" = 10 ]' "$STAVE"
 all_ranks 'SELECT "group", seq, op, count(*) AS n, min(ts) AS first_ts, max(ts) AS last_ts, max(ts) - min(ts) AS skew FROM collective GROUP BY 1, 2, 3 ORDER BY 1, 2' >own_skew
 check skew sh -c 'cut -d, -f2-8 duckdb_skew.out | cmp - own_skew && [ "$(wc -l <own_skew)" = 31 ]'

@@ -121,13 +121,15 @@ static const struct sv_typed_column request_columns[] = {
     TEXT("batch_id"), TEXT("model"), INT("track_id"), INT("arg_set_id"),
 };
 static const struct sv_typed_column collective_columns[] = {
-    INT("id"),       TEXT("name"),    INT("ts"),         INT("dur"),        TEXT("op"),
-    TEXT("group"),   INT("seq"),      INT("bytes"),      INT("group_size"), INT("peer"),
-    INT("track_id"), INT("slice_id"), INT("arg_set_id"),
+    INT("id"),       TEXT("name"),    INT("ts"),          INT("dur"),         TEXT("op"),
+    TEXT("group"),   INT("seq"),      INT("bytes"),       INT("group_size"),  INT("peer"),
+    INT("track_id"), INT("slice_id"), INT("arg_set_id"),  TEXT("group_name"), INT("utid"),
+    INT("wait_ns"),  INT("skew_ns"),  INT("transfer_ns"), INT("is_last"),
 };
 static const struct sv_typed_column clock_snapshot_columns[] = {
-    INT("id"),          INT("ts"),          INT("clock_id"),   TEXT("clock_name"),
-    INT("clock_value"), INT("snapshot_id"), INT("machine_id"),
+    INT("id"),          INT("ts"),           INT("clock_id"),
+    TEXT("clock_name"), INT("clock_value"),  INT("snapshot_id"),
+    INT("machine_id"),  INT("max_error_ns"), INT("is_synchronised"),
 };
 static const struct sv_typed_column machine_columns[] = {
     INT("id"),
