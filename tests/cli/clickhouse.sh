@@ -2,6 +2,7 @@
 # ClickHouse: two real shards. The same answers as from the store, exactly once whatever is killed, never half an answer, credentials.
 . "$SRC/tests/harness/cli.sh"
 . "$SRC/tests/harness/clickhouse.sh"
+case $BUILD in *asan) [ -n "${STAVE_LONG:-}" ] || skip_all "with ASan only in the long suite" ;; esac
 ch_start
 python3 "$SRC/tests/cli/clickhouse/make_ranks.py" . 4 50
 url="clickhouse://127.0.0.1:$CH_PORT/traces?cluster=two"
