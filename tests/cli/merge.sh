@@ -89,7 +89,9 @@ run_any repeat_ranks 0 "$STAVE" merge -q k0.json k1.json copy.json --repeat-rank
 kineto later 1 alpha 900000
 run_any cycles_of_a_rank 0 "$STAVE" merge -q k0.json k1.json later.json -o cycles.pftrace
 "$STAVE" convert -q k1.json -o k1.pftrace
-run_any two_kinds_of_a_rank 0 "$STAVE" merge -q k0.json k1.json k1.pftrace -o kinds.pftrace
+run converted_copy 2 "$STAVE" merge -q k0.json k1.json k1.pftrace -o none.pftrace
+"$STAVE" cat -q k1.json | sed 's/"k1 again"/"more" {x:1}/; s/dur=0.000005000/dur=0.000006000/' >own.txt
+run_any two_kinds_of_a_rank 0 "$STAVE" merge -q k0.json k1.json own.txt -o kinds.pftrace
 run torn_and_whole 0 "$STAVE" merge -q k0.json torn1.json k1.json --skip-bad -o whole.pftrace
 check torn_and_whole_has_one test "$("$STAVE" query -q whole.pftrace 'select count(*) from slice' | tail -n 1)" = 4
 
