@@ -62,7 +62,7 @@ head -c 330 k1.json >torn1.json # within the second event
 head -c 330 k2.json >torn2.json
 
 # A folder: sorted, without what is no trace, without the output of the run before.
-mkdir -p job/deep && cp k0.json job/b.json && cp k1.json job/a.json && cp k2.json job/deep/c.json && echo "not a trace" >job/notes.md && echo x >job/killed.pftrace.part
+mkdir -p job/deep && cp k0.json job/b.json && cp k1.json job/a.json && cp k2.json job/deep/c.json && echo "not a trace" >job/notes.md && echo '{"lr": 0.1}' >job/config.json && echo x >job/killed.pftrace.part
 run folder 0 "$STAVE" merge job/ -o job/all.pftrace
 run folder_again 0 "$STAVE" merge job -o job/all.pftrace
 "$STAVE" merge -q k0.json k1.json k2.json -o named.pftrace
