@@ -3,6 +3,7 @@
  * Must not decide anything about clocks or identities: the model does, and says what it did. */
 #include "files/join.h"
 #include "cli/console.h"
+#include "core/base/mem.h"
 #include "files/found.h"
 #include "model/merge.h"
 
@@ -10,7 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { NOTED_MAX = 16 }; /* of more inputs only the problems are printed */
+#define KEPT_BYTES ((size_t)64 << 20) /* what reading one input takes */
+enum { NOTED_MAX = 16 };              /* of more inputs only the problems are printed */
 
 /* A time with a unit, or a plain number of nanoseconds. */
 static int parse_offset(const char *text, int64_t *ns)
@@ -248,6 +250,7 @@ static int join_files(const struct sv_join *join, const struct sv_files *files, 
         code = sv_check_inputs(join->inputs->items, join->inputs->n, join->out.path, err);
     if (code < 0)
         return code;
+    sv_keep_freed(KEPT_BYTES);
     struct sv_merge *merge = sv_merge_new(&options);
     code = read_inputs(join, files, merge, err);
     if (code >= 0)
