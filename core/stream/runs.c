@@ -304,7 +304,7 @@ int sv_runs_end(struct sv_runs *r, struct sv_err *err)
 
 /* ---- reading ---- */
 
-static uint64_t read_varint(struct sv_wire *w)
+static inline uint64_t read_varint(struct sv_wire *w)
 {
     uint64_t v = 0;
     if (!sv_wire_varint(w, &v))

@@ -3,6 +3,7 @@
  * Must not decide anything about clocks or identities: the model does, and says what it did. */
 #include "files/join.h"
 #include "cli/console.h"
+#include "core/base/mem.h"
 #include "files/found.h"
 #include "model/merge.h"
 
@@ -10,7 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { NOTED_MAX = 16 }; /* of more inputs only the problems are printed */
+#define KEPT_BYTES ((size_t)64 << 20) /* what reading one input takes */
+enum { NOTED_MAX = 16 };              /* of more inputs only the problems are printed */
 
 /* A time with a unit, or a plain number of nanoseconds. */
 static int parse_offset(const char *text, int64_t *ns)
@@ -209,21 +211,35 @@ static int find_inputs(const struct sv_join *join, struct sv_files *files, struc
 
 /* ---- all of it ---- */
 
-static int read_inputs(const struct sv_join *join, struct sv_merge *merge, struct sv_err *err)
+/* The error is said, and forgotten, where the input can be done without. */
+static int forgive(const struct sv_join *join, const struct sv_found *f, int code,
+                   struct sv_err *err)
 {
+    if (f->was_found && code == SV_EFORMAT) { /* JSON that is no trace, for example */
+        sv_console_note("%s; skipped", err->msg);
+        sv_err_clear(err);
+        return 0;
+    }
+    return join->skip_bad && is_bad_input(code) ? leave_out(err) : code;
+}
+
+static int read_inputs(const struct sv_join *join, const struct sv_files *files,
+                       struct sv_merge *merge, struct sv_err *err)
+{
+    const struct sv_found *f = files->items; /* the inputs are some of them, in their order */
     size_t n = 0;
-    for (size_t i = 0; i < join->inputs->n; i++) {
-        int code = sv_join_add(join, merge, join->inputs->items[i], NULL, err);
-        if (code < 0 && (!join->skip_bad || !is_bad_input(code)))
-            return code;
+    for (size_t i = 0; i < join->inputs->n; i++, f++) {
+        while (f->path != join->inputs->items[i])
+            f++;
+        int code = sv_join_add(join, merge, f->path, NULL, err);
         n += code >= 0;
-        if (code < 0)
-            leave_out(err);
+        if (code < 0 && forgive(join, f, code, err) < 0)
+            return code;
     }
     return n ? 0 : sv_err_set(err, SV_EINPUT, SV_NO_POS, "none of the inputs can be read");
 }
 
-static int join_files(const struct sv_join *join, struct sv_err *err)
+static int join_files(const struct sv_join *join, const struct sv_files *files, struct sv_err *err)
 {
     struct sv_merge_options options = {.same_host = join->same_host,
                                        .assume = join->assume,
@@ -237,8 +253,9 @@ static int join_files(const struct sv_join *join, struct sv_err *err)
         code = sv_check_inputs(join->inputs->items, join->inputs->n, join->out.path, err);
     if (code < 0)
         return code;
+    sv_keep_freed(KEPT_BYTES);
     struct sv_merge *merge = sv_merge_new(&options);
-    code = read_inputs(join, merge, err);
+    code = read_inputs(join, files, merge, err);
     if (code >= 0)
         return sv_join_write(join, merge, err);
     sv_merge_free(merge);
@@ -257,7 +274,7 @@ int sv_join_run(const struct sv_join *join, struct sv_err *err)
         code = find_inputs(join, &files, &names, err);
     found.inputs = &names;
     if (code >= 0)
-        code = join_files(&found, err);
+        code = join_files(&found, &files, err);
     sv_words_free(&names);
     sv_files_free(&files);
     return code;
