@@ -209,21 +209,35 @@ static int find_inputs(const struct sv_join *join, struct sv_files *files, struc
 
 /* ---- all of it ---- */
 
-static int read_inputs(const struct sv_join *join, struct sv_merge *merge, struct sv_err *err)
+/* The error is said, and forgotten, where the input can be done without. */
+static int forgive(const struct sv_join *join, const struct sv_found *f, int code,
+                   struct sv_err *err)
 {
+    if (f->was_found && code == SV_EFORMAT) { /* JSON that is no trace, for example */
+        sv_console_note("%s; skipped", err->msg);
+        sv_err_clear(err);
+        return 0;
+    }
+    return join->skip_bad && is_bad_input(code) ? leave_out(err) : code;
+}
+
+static int read_inputs(const struct sv_join *join, const struct sv_files *files,
+                       struct sv_merge *merge, struct sv_err *err)
+{
+    const struct sv_found *f = files->items; /* the inputs are some of them, in their order */
     size_t n = 0;
-    for (size_t i = 0; i < join->inputs->n; i++) {
-        int code = sv_join_add(join, merge, join->inputs->items[i], NULL, err);
-        if (code < 0 && (!join->skip_bad || !is_bad_input(code)))
-            return code;
+    for (size_t i = 0; i < join->inputs->n; i++, f++) {
+        while (f->path != join->inputs->items[i])
+            f++;
+        int code = sv_join_add(join, merge, f->path, NULL, err);
         n += code >= 0;
-        if (code < 0)
-            leave_out(err);
+        if (code < 0 && forgive(join, f, code, err) < 0)
+            return code;
     }
     return n ? 0 : sv_err_set(err, SV_EINPUT, SV_NO_POS, "none of the inputs can be read");
 }
 
-static int join_files(const struct sv_join *join, struct sv_err *err)
+static int join_files(const struct sv_join *join, const struct sv_files *files, struct sv_err *err)
 {
     struct sv_merge_options options = {.same_host = join->same_host,
                                        .assume = join->assume,
@@ -238,7 +252,7 @@ static int join_files(const struct sv_join *join, struct sv_err *err)
     if (code < 0)
         return code;
     struct sv_merge *merge = sv_merge_new(&options);
-    code = read_inputs(join, merge, err);
+    code = read_inputs(join, files, merge, err);
     if (code >= 0)
         return sv_join_write(join, merge, err);
     sv_merge_free(merge);
@@ -257,7 +271,7 @@ int sv_join_run(const struct sv_join *join, struct sv_err *err)
         code = find_inputs(join, &files, &names, err);
     found.inputs = &names;
     if (code >= 0)
-        code = join_files(&found, err);
+        code = join_files(&found, &files, err);
     sv_words_free(&names);
     sv_files_free(&files);
     return code;

@@ -91,11 +91,21 @@ void sv_merge_find_clocks(struct sv_merge_card *const *cards, size_t n, bool ass
 
 /* ---- ranks given twice ---- */
 
+/* To the nanosecond: one was made of the other. */
+static bool is_same_span(const struct sv_merge_card *a, const struct sv_merge_card *b)
+{
+    return a->has_span && b->has_span && a->begin_ns == b->begin_ns && a->end_ns == b->end_ns &&
+           a->begin_ns < a->end_ns;
+}
+
 /* Do they claim to be the same record of the same rank? */
 static bool is_same_rank(const struct sv_merge_card *a, const struct sv_merge_card *b)
 {
-    if (a->rank != b->rank || !may_be_one_job(a, b) || !is_same_text(a->kind, b->kind) ||
-        !is_same_text(a->writer, b->writer))
+    if (a->rank != b->rank || !may_be_one_job(a, b))
+        return false;
+    if (is_same_span(a, b))
+        return true;
+    if (!is_same_text(a->kind, b->kind) || !is_same_text(a->writer, b->writer))
         return false;
     return !a->writer || a->pid == b->pid; /* each process of a rank writes its own */
 }

@@ -1,7 +1,8 @@
 /* Which inputs take part in a merge: called by merge.c once all have been read, and free of how they are.
  *
  * Two inputs of one rank that cover the same time would show its work twice: refused with both names. Files that complete each other are none: of
- * different formats, of different writers or processes (an SDK's file and a recording), or one after the other (the profiler's cycles).
+ * different formats, of different writers or processes (an SDK's file and a recording), or one after the other (the
+ * profiler's cycles). A conversion of a file covers its time to the nanosecond.
  *
  * A file of Kineto that was cut has lost the base of its times, which is at its end. Ranks of one job on one host have the same base. */
 #ifndef SV_MODEL_MERGE_RANKS_H

@@ -62,7 +62,7 @@ head -c 330 k1.json >torn1.json # within the second event
 head -c 330 k2.json >torn2.json
 
 # A folder: sorted, without what is no trace, without the output of the run before.
-mkdir -p job/deep && cp k0.json job/b.json && cp k1.json job/a.json && cp k2.json job/deep/c.json && echo "not a trace" >job/notes.md && echo x >job/killed.pftrace.part
+mkdir -p job/deep && cp k0.json job/b.json && cp k1.json job/a.json && cp k2.json job/deep/c.json && echo "not a trace" >job/notes.md && echo '{"lr": 0.1}' >job/config.json && echo x >job/killed.pftrace.part
 run folder 0 "$STAVE" merge job/ -o job/all.pftrace
 run folder_again 0 "$STAVE" merge job -o job/all.pftrace
 "$STAVE" merge -q k0.json k1.json k2.json -o named.pftrace
@@ -89,7 +89,9 @@ run_any repeat_ranks 0 "$STAVE" merge -q k0.json k1.json copy.json --repeat-rank
 kineto later 1 alpha 900000
 run_any cycles_of_a_rank 0 "$STAVE" merge -q k0.json k1.json later.json -o cycles.pftrace
 "$STAVE" convert -q k1.json -o k1.pftrace
-run_any two_kinds_of_a_rank 0 "$STAVE" merge -q k0.json k1.json k1.pftrace -o kinds.pftrace
+run converted_copy 2 "$STAVE" merge -q k0.json k1.json k1.pftrace -o none.pftrace
+"$STAVE" cat -q k1.json | sed 's/"k1 again"/"more" {x:1}/; s/dur=0.000005000/dur=0.000006000/' >own.txt
+run_any two_kinds_of_a_rank 0 "$STAVE" merge -q k0.json k1.json own.txt -o kinds.pftrace
 run torn_and_whole 0 "$STAVE" merge -q k0.json torn1.json k1.json --skip-bad -o whole.pftrace
 check torn_and_whole_has_one test "$("$STAVE" query -q whole.pftrace 'select count(*) from slice' | tail -n 1)" = 4
 

@@ -51,6 +51,8 @@ TEST(files_of_a_rank_that_complete_each_other_are_taken)
     struct sv_merge_card a = card("a", 3, 0, 10), b = card("b", 3, 0, 10);
     struct sv_err err;
     b.kind = "perfetto";
+    CHECK_INT_EQ(check_two(&a, &b, false, &err), SV_EUSAGE); /* one is a conversion of the other */
+    b.end_ns = 11;
     CHECK_INT_EQ(check_two(&a, &b, false, &err), 0);
     b.kind = "chrome";
     a.job = "17";
