@@ -38,9 +38,9 @@ static const struct known all[] = {
 };
 
 /* -1: not set, or no number. */
-static int64_t number(const char *variable)
+static int64_t number(const struct sv_environment *e, const char *variable)
 {
-    const char *text = variable ? sv_trusted_getenv(variable) : NULL;
+    const char *text = variable ? e->get(e->ctx, variable) : NULL;
     char *end;
     if (!text || !isdigit((unsigned char)*text))
         return -1;
@@ -49,12 +49,12 @@ static int64_t number(const char *variable)
     return errno == 0 && *end == '\0' && n <= INT32_MAX ? n : -1;
 }
 
-static bool look(const struct known *k, struct sv_launcher *l)
+static bool look(const struct sv_environment *e, const struct known *k, struct sv_launcher *l)
 {
-    *l = (struct sv_launcher){.name = k->name, .rank = number(k->rank), .size = -1};
+    *l = (struct sv_launcher){.name = k->name, .rank = number(e, k->rank), .size = -1};
     for (int i = 0; i < SIZES && l->size < 0; i++)
-        l->size = number(k->sizes[i]);
-    l->local_rank = number(k->local);
+        l->size = number(e, k->sizes[i]);
+    l->local_rank = number(e, k->local);
     if (l->rank < 0 || (l->size >= 0 && l->rank >= l->size) || (k->needs_many && l->size <= 1))
         return false;
     if (k->needs_size && l->size < 0)
@@ -62,13 +62,13 @@ static bool look(const struct known *k, struct sv_launcher *l)
     return true;
 }
 
-static void find_job(char *to, size_t size)
+static void find_job(const struct sv_environment *e, char *to, size_t size)
 {
     static const char *const names[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID",
                                         "TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE"};
     size_t n = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names && n == 0; i++) {
-        const char *text = sv_trusted_getenv(names[i]);
+        const char *text = e->get(e->ctx, names[i]);
         if (!text || strcmp(text, "none") == 0)
             continue;
         for (; text[n] && n < size - 1; n++)
@@ -87,17 +87,28 @@ bool sv_launcher_has_many(const struct sv_launcher *l)
     return l->name && l->size != 1;
 }
 
-struct sv_launcher sv_launcher_find(void)
+struct sv_launcher sv_launcher_find_in(const struct sv_environment *e)
 {
     struct sv_launcher l, best = {.rank = -1, .size = -1, .local_rank = -1};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (!look(&all[i], &l))
+        if (!look(e, &all[i], &l))
             continue;
         bool is_better = l.name &&
                          (!best.name || (!sv_launcher_has_many(&best) && sv_launcher_has_many(&l)));
         if (best.rank < 0 || is_better)
             best = l;
     }
-    find_job(best.job, sizeof best.job);
+    find_job(e, best.job, sizeof best.job);
     return best;
+}
+
+static const char *own_variable(void *ctx, const char *name)
+{
+    (void)ctx;
+    return sv_trusted_getenv(name);
+}
+
+struct sv_launcher sv_launcher_find(void)
+{
+    return sv_launcher_find_in(&(struct sv_environment){.get = own_variable});
 }

@@ -14,6 +14,12 @@ struct sv_launcher {
 
 /* From the environment, which a program with more rights than its caller does not believe. No memory is allocated. */
 struct sv_launcher sv_launcher_find(void);
+/* The same of another environment. */
+struct sv_environment {
+    const char *(*get)(void *ctx, const char *name); /* NULL: it is not set */
+    void *ctx;
+};
+struct sv_launcher sv_launcher_find_in(const struct sv_environment *e);
 /* Do several ranks run, so that one file's name is not enough? */
 bool sv_launcher_has_many(const struct sv_launcher *l);
 

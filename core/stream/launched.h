@@ -2,6 +2,7 @@
 #ifndef SV_CORE_STREAM_LAUNCHED_H
 #define SV_CORE_STREAM_LAUNCHED_H
 
+#include "core/files/launcher.h"
 #include "core/stream/dict.h"
 
 #define SV_META_RANK       "rank"
@@ -11,5 +12,7 @@
 #define SV_META_JOB        "job"
 
 void sv_dict_describe_launcher(struct sv_dict *dict); /* nothing where there is none */
+/* That of one process among others: the metadata have its label before them, "rank 3/rank", which is returned for sv_track_info.origin. */
+sv_str sv_dict_describe_rank(struct sv_dict *dict, const struct sv_launcher *launcher);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "core/base/glob.h"
 #include "core/base/mem.h"
+#include "model/ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -88,9 +89,15 @@ static void match_tracks(struct sv_select *s, const char *const *terms, size_t n
         sv_buf_clear(&path);
         if (k)
             sv_track_path(d, k, &path);
-        const char *bytes = sv_buf_cstr(&path);
-        s->tracks[k] = accepts(terms, n, TRACK, sv_dict_text(d, k ? d->tracks[k].name : 0),
-                               (struct sv_text){bytes, (uint32_t)path.len});
+        struct sv_text name = sv_dict_text(d, k ? d->tracks[k].name : 0);
+        s->tracks[k] = accepts(terms, n, TRACK, name,
+                               (struct sv_text){sv_buf_cstr(&path), (uint32_t)path.len});
+        if (s->tracks[k] || k == 0)
+            continue;
+        sv_buf_clear(&path);
+        sv_track_title(d, k, &path);
+        s->tracks[k] = accepts(terms, n, TRACK, name,
+                               (struct sv_text){sv_buf_cstr(&path), (uint32_t)path.len});
     }
     sv_buf_fini(&path);
 }

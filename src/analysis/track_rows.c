@@ -8,6 +8,7 @@
 
 #include "core/base/map.h"
 #include "core/base/mem.h"
+#include "model/ranks.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -172,14 +173,32 @@ static int compare_siblings(const struct sv_dict *d, sv_track a, sv_track b)
     return by_name ? by_name : a < b ? -1 : a > b;
 }
 
-/* Tracks of no group, then groups that are no processes by name, then processes by pid. */
-static int compare_groups(const struct sv_dict *d, sv_track a, sv_track b)
+/* What rows are sorted by. */
+struct order {
+    const struct sv_dict *dict;
+    int64_t *ranks; /* by track: of processes; -1 where unknown: last */
+};
+
+static struct order make_order(const struct sv_trace *t)
 {
+    const struct sv_dict *d = t->dict;
+    struct order o = {d, sv_alloc(((size_t)d->n_tracks + 1) * sizeof *o.ranks)};
+    for (sv_track k = 1; k < d->n_tracks; k++)
+        o.ranks[k] = d->tracks[k].kind == SV_TRACK_PROCESS ? sv_rank_of_track(t, k) : -1;
+    return o;
+}
+
+/* Tracks of no group, then groups that are no processes by name, then processes by rank, order and pid. */
+static int compare_groups(const struct order *o, sv_track a, sv_track b)
+{
+    const struct sv_dict *d = o->dict;
     const struct sv_track_info *x = &d->tracks[a], *y = &d->tracks[b];
     if (a == 0 || b == 0)
         return a == 0 ? -1 : 1;
     if ((x->kind == SV_TRACK_PROCESS) != (y->kind == SV_TRACK_PROCESS))
         return x->kind == SV_TRACK_PROCESS ? 1 : -1;
+    if (o->ranks[a] != o->ranks[b])
+        return (uint64_t)o->ranks[a] < (uint64_t)o->ranks[b] ? -1 : 1;
     if (order_of(x) != order_of(y))
         return order_of(x) < order_of(y) ? -1 : 1;
     if (x->pid != y->pid)
@@ -190,11 +209,12 @@ static int compare_groups(const struct sv_dict *d, sv_track a, sv_track b)
 
 static int compare_rows(const void *a, const void *b, void *ctx)
 {
-    const struct sv_dict *d = ctx;
+    const struct order *o = ctx;
+    const struct sv_dict *d = o->dict;
     const struct sv_row_info *x = a, *y = b;
     sv_track p[DEPTH_MAX], q[DEPTH_MAX];
     if (x->group != y->group)
-        return compare_groups(d, x->group, y->group);
+        return compare_groups(o, x->group, y->group);
     size_t n = path_of(d, x->track, x->group, p), m = path_of(d, y->track, y->group, q);
     for (size_t i = 0; i < n && i < m; i++)
         if (p[i] != q[i])
@@ -475,8 +495,10 @@ struct sv_track_rows *sv_track_rows_new(const struct sv_trace *t)
     sv_track_rows_free(r);
     r = begin_rows(t);
     add_rows(r);
+    struct order order = make_order(t);
     if (r->n)
-        qsort_r(r->items, r->n, sizeof *r->items, compare_rows, t->dict);
+        qsort_r(r->items, r->n, sizeof *r->items, compare_rows, &order);
+    free(order.ranks);
     set_depths(r);
     number_tracks(r);
     return r;
@@ -536,6 +558,7 @@ void sv_group_name(const struct sv_dict *d, sv_track group, struct sv_buf *to)
     if (group == 0) {
         sv_buf_str(to, "no process");
     } else if (d->tracks[group].kind == SV_TRACK_PROCESS) {
+        sv_rank_prefix(d, group, to);
         sv_buf_add(to, name.bytes, name.len);
         sv_buf_printf(to, name.len ? " (pid %" PRId64 ")" : "pid %" PRId64, d->tracks[group].pid);
     } else if (name.len) {

@@ -64,7 +64,7 @@ static inline uint32_t sv_track_rows_line(const struct sv_track_rows *r, uint32_
     return line < SV_ROW_LINES_MAX ? line : SV_ROW_LINES_MAX - 1;
 }
 
-/* The name of a row for people: the track's, "thread 7" where it has none. Of a group: "name (pid 7)", or the track's. Both append. */
+/* The name of a row for people: the track's, "thread 7" where it has none. Of a group: "rank 3 · name (pid 7)", or the track's. Both append. */
 void sv_row_name(const struct sv_track_rows *r, size_t row, struct sv_buf *to);
 void sv_group_name(const struct sv_dict *d, sv_track group, struct sv_buf *to);
 

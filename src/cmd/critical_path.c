@@ -9,8 +9,8 @@
 #include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "files/load.h"
-#include "model/filter.h"
 #include "model/kernel_words.h"
+#include "model/ranks.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -102,7 +102,7 @@ static int print_path(struct sv_printer *p, const struct sv_trace *t, struct sv_
         bool has_row = s->row != SV_NO_ROW;
         struct sv_text name = sv_dict_text(t->dict, has_row ? t->slices.name[s->row] : 0);
         sv_buf_clear(&track);
-        sv_track_path(t->dict, s->track, &track);
+        sv_track_title(t->dict, s->track, &track);
         struct sv_cell cells[7] = {
             ns_cell(start, sv_sat_sub(s->ts_ns, t->first_ns), is_human),
             ns_cell(dur, s->dur_ns, is_human),

@@ -8,7 +8,7 @@
 #include "cli/rows.h"
 #include "cmd/commands.h"
 #include "files/load.h"
-#include "model/filter.h"
+#include "model/ranks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -127,7 +127,7 @@ static int print_row(struct sv_printer *p, const struct sv_loaded *l, const stru
     uint32_t row = r->side[which].row;
     sv_buf_clear(&x->track);
     sv_buf_clear(&x->parents);
-    sv_track_path(t->dict, t->slices.track[row], &x->track);
+    sv_track_title(t->dict, t->slices.track[row], &x->track);
     sv_diff_parents(t, row, &x->parents);
     return is_short ? print_short(p, t, row, r, x, err) : print_full(p, t, row, r, x, err);
 }

@@ -2,14 +2,17 @@
 #include "cmd/doctor.h"
 #include "cli/console.h"
 #include "cmd/commands.h"
+#include "core/files/launcher.h"
 #include "files/open.h"
 #include "record/decode/calls.h"
 #include "record/kernel/kernel.h"
 #include "record/sample/gpus.h"
 #include "record/sample/procfs.h"
+#include "record/use.h"
 #include "sdk/folders.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -333,6 +336,39 @@ static void look_at_caches(struct doctor *d)
         say(d, ABSENT, "--drop-caches", has_proc() ? "needs root" : "/proc is not mounted");
 }
 
+static void look_at_launcher(struct doctor *d)
+{
+    struct sv_launcher l = sv_launcher_find();
+    char size[32] = "", local[48] = "", job[80] = "";
+    if (l.size >= 0)
+        snprintf(size, sizeof size, " of %" PRId64, l.size);
+    if (l.local_rank >= 0)
+        snprintf(local, sizeof local, ", local rank %" PRId64, l.local_rank);
+    if (l.job[0])
+        snprintf(job, sizeof job, ", job %s", l.job);
+    if (l.rank < 0)
+        say(d, ABSENT, "launcher",
+            "none that Stave knows (mpirun, srun, torchrun, PMIx, PMI, or RANK with WORLD_SIZE): "
+            "one "
+            "process, one file");
+    else if (!l.name)
+        say(d, ABSENT, "launcher", "RANK=%" PRId64 " without WORLD_SIZE: one process, one file",
+            l.rank);
+    else
+        say(d, GOOD, "launcher", "%s: rank %" PRId64 "%s%s%s: %s", l.name, l.rank, size, local, job,
+            sv_launcher_has_many(&l) ? "each rank writes a file of its own" : "one file");
+}
+
+static void look_at_injection(void *ctx, const char *name, const char *path, const char *needs)
+{
+    char what[32];
+    snprintf(what, sizeof what, "--inject %s", name);
+    if (path)
+        say(ctx, GOOD, what, "%s", path);
+    else
+        say(ctx, ABSENT, what, "its library is not here: it was not built%s", needs);
+}
+
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     const struct doctor_options *o = options;
@@ -349,6 +385,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     look_at_clock(&d);
     look_at_gpus(&d);
     look_at_caches(&d);
+    look_at_launcher(&d);
+    sv_inject_look(look_at_injection, &d);
     if (d.n_lacking == 0)
         sv_print(stdout, "\neverything that stave record needs is available\n");
     else
@@ -377,7 +415,8 @@ const struct sv_command sv_command_doctor = {
     .description =
         "Tests everything that 'stave record' uses (kernel type information, capabilities, the pid "
         "namespace, loading and attaching the eBPF programs, recording a child process, /proc, "
-        "shared memory, clocks, GPUs) and prints what works. For everything that does not work it "
+        "shared memory, clocks, GPUs, the launcher and the rank of this process, the libraries of "
+        "--inject) and prints what works. For everything that does not work it "
         "prints the command that enables it. Nothing is changed.",
     .options = options,
     .examples = examples,

@@ -9,6 +9,7 @@
 #include "core/base/mem.h"
 #include "core/base/sat.h"
 #include "files/open.h"
+#include "model/ranks.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -195,6 +196,13 @@ static void print_counts(const struct census *c)
             print_row(rows[i].label, sv_human_count(n, rows[i].n));
 }
 
+static void print_rank(const struct census *c, sv_track process)
+{
+    int64_t rank = sv_origin_of(c->dict, process).rank;
+    if (rank >= 0)
+        sv_print(stdout, "rank %" PRId64 " \xc2\xb7 ", rank);
+}
+
 static void print_processes(const struct census *c, uint64_t top)
 {
     size_t n;
@@ -209,9 +217,14 @@ static void print_processes(const struct census *c, uint64_t top)
             sv_print(stdout, "(no process)\n");
             continue;
         }
+        print_rank(c, rows[i].id);
         print_name(c, t->name, "(unnamed)");
-        sv_print(stdout, " (pid %" PRId64 "%s)\n", t->pid,
-                 t->space ? ", another machine or container" : "");
+        const char *host = t->space ? sv_origin_of(c->dict, rows[i].id).host : NULL;
+        sv_print(stdout, " (pid %" PRId64 "%s%s)\n", t->pid,
+                 host       ? " on "
+                 : t->space ? ", another machine or container"
+                            : "",
+                 host ? host : "");
     }
     if (n > top)
         sv_print(stdout, "%-13s … and %zu more\n", "", n - (size_t)top);
@@ -342,8 +355,13 @@ static void json_processes(struct sv_json *j, const struct census *c)
         if (info->kind != SV_TRACK_PROCESS || !counts[t])
             continue;
         sv_json_begin(j, '{');
+        struct sv_origin origin = sv_origin_of(c->dict, t);
         json_i64(j, "pid", info->pid);
         json_text(j, "name", sv_dict_text(c->dict, info->name));
+        if (origin.rank >= 0)
+            json_i64(j, "rank", origin.rank);
+        if (origin.host)
+            json_cstr(j, "host", origin.host);
         json_u64(j, "events", counts[t]);
         sv_json_end(j);
     }

@@ -10,6 +10,7 @@
 #include "core/base/json.h"
 #include "core/base/mem.h"
 #include "core/base/sat.h"
+#include "model/ranks.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -80,6 +81,7 @@ static const char *name_of(const struct sv_io_report *r, const struct sv_io_grou
         sv_buf_add(b, g->name ? t.bytes : "(not known)", g->name ? t.len : 11);
     } else if (g->process) {
         struct sv_text t = sv_dict_text(d, d->tracks[g->process].name);
+        sv_rank_prefix(d, g->process, b);
         sv_buf_add(b, t.bytes, t.len);
         sv_buf_printf(b, "%spid %" PRId64 "%s", t.len ? " (" : "", d->tracks[g->process].pid,
                       t.len ? ")" : "");

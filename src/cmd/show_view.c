@@ -7,7 +7,7 @@
 #include "core/base/mem.h"
 #include "core/base/utf8.h"
 #include "core/chrome/args_json.h"
-#include "model/filter.h"
+#include "model/ranks.h"
 #include "plot/axis.h"
 #include "plot/frame.h"
 #include "plot/picture.h"
@@ -570,7 +570,7 @@ static void draw_details(const struct sv_view *v, struct sv_screen *s)
         sv_buf_add(&b, cat.bytes, cat.len);
     }
     add_detail(&d, "time", 4, &b);
-    sv_track_path(t->dict, c->track[at], &b);
+    sv_track_title(t->dict, c->track[at], &b);
     if (c->parent[at] != SV_NO_ROW) {
         struct sv_text parent = sv_dict_text(t->dict, c->name[c->parent[at]]);
         sv_buf_str(&b, ", within ");

@@ -11,6 +11,7 @@
 #include "cmd/subjects.h"
 #include "core/base/mem.h"
 #include "files/load.h"
+#include "model/ranks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -117,7 +118,7 @@ static int print_stats(const struct stats *o, const struct sv_trace *t, const st
         struct cells c = {.is_human = is_human};
         sv_buf_clear(&path);
         if (by & SV_BY_TRACK) {
-            sv_track_path(t->dict, k->track, &path);
+            sv_track_title(t->dict, k->track, &path);
             add_cell(&c, sv_cell_text(sv_buf_cstr(&path)));
         }
         if (by & SV_BY_CAT)
@@ -170,7 +171,7 @@ static int print_counters(const struct sv_trace *t, const struct sv_select *sele
     for (size_t i = 0; i < n && code >= 0; i++) {
         const struct sv_counter_stat *c = &stats[i];
         sv_buf_clear(&path);
-        sv_track_path(t->dict, c->track, &path);
+        sv_track_title(t->dict, c->track, &path);
         sv_str unit = t->dict->tracks[c->track].unit;
         bool is_bytes = strcmp(sv_dict_text(t->dict, unit).bytes, "bytes") == 0;
         struct cells k = {.is_human = is_human};

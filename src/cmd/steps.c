@@ -8,7 +8,7 @@
 #include "cmd/commands.h"
 #include "core/base/buf.h"
 #include "files/load.h"
-#include "model/filter.h"
+#include "model/ranks.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -83,7 +83,7 @@ static int print_step(struct sv_printer *p, const struct sv_trace *t, const stru
     struct line l = {.is_human = x->is_human};
     struct sv_buf path;
     sv_buf_init(&path, 1u << 16);
-    sv_track_path(t->dict, s->track, &path);
+    sv_track_title(t->dict, s->track, &path);
     l.cells[l.n++] = sv_cell_int(s->number);
     l.cells[l.n++] = sv_cell_text(sv_buf_cstr(&path));
     add_ns(&l, s->ts_ns - t->first_ns);
@@ -118,7 +118,7 @@ static void note_straggler(const struct sv_steps *s, const struct sv_trace *t)
         return;
     struct sv_buf path;
     sv_buf_init(&path, 1u << 16);
-    sv_track_path(t->dict, who, &path);
+    sv_track_title(t->dict, who, &path);
     sv_console_note("straggler: %s takes %.0f %% longer per step than the mean of %zu tracks",
                     sv_buf_cstr(&path), (worst / all - 1) * 100, s->n_tracks);
     sv_buf_fini(&path);

@@ -7,6 +7,7 @@
 #include "model/check.h"
 #include "core/base/map.h"
 #include "core/stream/stages.h"
+#include "model/rebase.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -351,7 +352,8 @@ static void check_flow_arg(struct check *c, const struct sv_event *e, const stru
 static void check_flows(struct check *c, const struct sv_event *e)
 {
     for (const struct sv_arg *a = e->args; a < e->args + e->n_args; a = sv_arg_next(a))
-        if (a->type >= SV_ARG_FLOW_BEGIN && a->type <= SV_ARG_FLOW_END)
+        if (a->type >= SV_ARG_FLOW_BEGIN && a->type <= SV_ARG_FLOW_END &&
+            !sv_flow_is_shared(c->dict, e->cat, a->u)) /* its other end is another rank's */
             check_flow_arg(c, e, a);
 }
 

@@ -9,6 +9,7 @@
 #include "model/filter.h"
 #include "core/base/glob.h"
 #include "core/stream/hold.h"
+#include "model/ranks.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -145,6 +146,10 @@ static bool judge_track(struct filter *f, sv_track track)
         return true;
     sv_buf_clear(&f->path);
     sv_track_path(f->dict, track, &f->path);
+    if (globs_match(&f->is.tracks, sv_buf_cstr(&f->path), f->path.len))
+        return true;
+    sv_buf_clear(&f->path);
+    sv_track_title(f->dict, track, &f->path);
     return globs_match(&f->is.tracks, sv_buf_cstr(&f->path), f->path.len);
 }
 

@@ -2,8 +2,10 @@
 #include "model/ranks.h"
 #include "core/stream/launched.h"
 #include "core/stream/machine.h"
+#include "model/filter.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -92,4 +94,17 @@ const char *sv_host_of_track(const struct sv_trace *t, sv_track track)
 const char *sv_boot_of_track(const struct sv_trace *t, sv_track track)
 {
     return text_of(t->dict, track, SV_META_BOOT);
+}
+
+void sv_rank_prefix(const struct sv_dict *d, sv_track track, struct sv_buf *to)
+{
+    int64_t rank = number_of(d, track, SV_META_RANK);
+    if (rank >= 0)
+        sv_buf_printf(to, "rank %" PRId64 " \xc2\xb7 ", rank);
+}
+
+void sv_track_title(const struct sv_dict *d, sv_track track, struct sv_buf *to)
+{
+    sv_rank_prefix(d, track, to);
+    sv_track_path(d, track, to);
 }

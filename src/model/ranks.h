@@ -6,6 +6,7 @@
 #ifndef SV_MODEL_RANKS_H
 #define SV_MODEL_RANKS_H
 
+#include "core/base/buf.h"
 #include "model/trace.h"
 
 struct sv_origin {
@@ -20,6 +21,10 @@ struct sv_origin sv_origin_of(const struct sv_dict *dict, sv_track track);
 int64_t sv_rank_of_track(const struct sv_trace *t, sv_track track);     /* -1: unknown */
 const char *sv_host_of_track(const struct sv_trace *t, sv_track track); /* NULL: unknown */
 const char *sv_boot_of_track(const struct sv_trace *t, sv_track track);
+
+/* For people, both append: "rank 3 · ", nothing where the rank is not known; the same before the path of a track (sv_track_path()). */
+void sv_rank_prefix(const struct sv_dict *dict, sv_track track, struct sv_buf *to);
+void sv_track_title(const struct sv_dict *dict, sv_track track, struct sv_buf *to);
 
 /* One of the metadata by its key, in the same way: "world_size" of this track's rank. NULL: there is none. */
 const struct sv_meta *sv_meta_of_track(const struct sv_dict *dict, sv_track track, const char *key);

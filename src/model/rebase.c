@@ -1,6 +1,7 @@
 /* Translation between dictionaries: see rebase.h. Merge has one of these per input and calls it for every event, in the order
  * of the merged stream, so that the numbers in the common dictionary do not depend on how the inputs were given. */
 #include "model/rebase.h"
+#include "model/comm_words.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -207,6 +208,13 @@ static uint64_t move_number(const struct sv_rebase *r, uint64_t id)
     return sv_mix64(id ^ sv_mix64(r->flow_group));
 }
 
+/* Both ends of a message, and all members of a collective, have made the same number. */
+bool sv_flow_is_shared(const struct sv_dict *d, sv_str cat, uint64_t id)
+{
+    const char *text = id >> 56 == SV_FLOW_SHARED ? sv_dict_text(d, cat).bytes : "";
+    return strcmp(text, SV_CAT_MPI) == 0 || strcmp(text, SV_CAT_COLLECTIVE) == 0;
+}
+
 /* Kineto's files have their correlation numbers in an ordinary argument; 0 and less mean none. */
 static bool is_correlation(struct sv_rebase *r, const struct sv_arg *a)
 {
@@ -224,7 +232,8 @@ static void move_correlation(const struct sv_rebase *r, struct sv_arg *a)
     a->type = a->u > INT64_MAX ? SV_ARG_UINT : SV_ARG_INT;
 }
 
-static void copy_arg(struct sv_rebase *r, const struct sv_arg *a, struct sv_batch *b, bool is_top)
+static void copy_arg(struct sv_rebase *r, sv_str cat, const struct sv_arg *a, struct sv_batch *b,
+                     bool is_top)
 {
     const char *text = a->type == SV_ARG_TEXT ? sv_batch_text(b, a->text, a->size) : NULL;
     struct sv_arg *to = sv_batch_arg(b);
@@ -235,6 +244,9 @@ static void copy_arg(struct sv_rebase *r, const struct sv_arg *a, struct sv_batc
     case SV_ARG_FLOW_BEGIN:
     case SV_ARG_FLOW:
     case SV_ARG_FLOW_END:
+        if (!sv_flow_is_shared(r->from, cat, a->u))
+            to->u = move_number(r, a->u);
+        break;
     case SV_ARG_CORRELATION: to->u = move_number(r, a->u); break;
     case SV_ARG_INT:
     case SV_ARG_UINT:
@@ -274,7 +286,7 @@ void sv_rebase_event(struct sv_rebase *r, const struct sv_event *e, struct sv_ba
         bool is_top = &e->args[i] == top;
         if (is_top)
             top = sv_arg_next(top);
-        copy_arg(r, &e->args[i], b, is_top);
+        copy_arg(r, e->cat, &e->args[i], b, is_top);
     }
     sv_batch_finish(b, to);
 }

@@ -4,7 +4,8 @@
  * their input are made unique:
  *   - pids: processes and threads go to the pid space that the input was given; inputs that share one meet there
  *   - tracks: those whose uuid follows from their path follow their parent; any other uuid is mixed with the input's salt
- *   - flow and correlation numbers: moved apart by group, also those in Kineto's argument "correlation". */
+ *   - flow and correlation numbers: moved apart by group, also those in Kineto's argument "correlation". Numbers that ranks agree on stay: those of
+ *     MPI's events with SV_FLOW_SHARED on top. */
 #ifndef SV_MODEL_REBASE_H
 #define SV_MODEL_REBASE_H
 
@@ -12,6 +13,10 @@
 #include "core/stream/batch.h"
 #include "core/stream/dict.h"
 #include "model/relate.h"
+
+/* The highest byte of a flow number that is the same on all ranks, in events of the categories of communication (comm_words.h). */
+#define SV_FLOW_SHARED UINT64_C(0xd5)
+bool sv_flow_is_shared(const struct sv_dict *d, sv_str cat, uint64_t id);
 
 struct sv_rebase_track {
     sv_track to;

@@ -7,6 +7,7 @@
 #include "plot/bands.h"
 
 #include "core/base/mem.h"
+#include "model/ranks.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -170,8 +171,12 @@ static void name_process(const struct finder *f, struct group *g, const struct a
         snprintf(g->note, sizeof g->note, "the kernel or other processes");
         return;
     }
-    snprintf(g->title, sizeof g->title, name.len ? "%.60s (pid %" PRId64 ")" : "%spid %" PRId64,
-             name.bytes, k->pid);
+    int64_t rank = sv_rank_of_track(f->trace, a->process);
+    int n = rank < 0 ? 0
+                     : snprintf(g->title, sizeof g->title, "rank %" PRId64 " \xc2\xb7 ",
+                                rank % 1000000000);
+    snprintf(g->title + n, sizeof g->title - (size_t)n,
+             name.len ? "%.60s (pid %" PRId64 ")" : "%spid %" PRId64, name.bytes, k->pid);
     snprintf(g->note, sizeof g->note, "%s",
              a->role == SV_ROLE_NONE ? "" : sv_io_role_name(a->role));
 }

@@ -1,4 +1,4 @@
-/* --inject: libraries of Stave that the loaders of OpenCL, NVTX, ITT and CUDA load into the command, by one environment variable each.
+/* --inject: libraries of Stave that the loaders of OpenCL, NVTX, ITT and CUDA, and the dynamic linker (MPI), load into the command, by one environment variable each.
  *
  * Called by `stave record` before it starts the command; needs neither root nor eBPF. A variable that the user has set is not thrown away: lists get
  * one more entry, single paths are handed on in STAVE_NEXT_<VARIABLE> for the library to load. */
@@ -95,6 +95,36 @@ static void set_variable(const struct injection *x, const char *path)
     free(text);
 }
 
+/* What the build of a library needs, where it may have been left out. */
+static const char *needs_of(const struct injection *x)
+{
+    return strcmp(x->name, "mpi") == 0 ? ", which needs mpi.h of Open MPI (package libopenmpi-dev)"
+           : strcmp(x->name, "opencl") == 0 ? ", which needs the package opencl-headers"
+           : strcmp(x->name, "itt") == 0    ? ""
+                                            : ", which needs the headers of a CUDA toolkit";
+}
+
+void sv_inject_look(void (*take)(void *ctx, const char *name, const char *path, const char *needs),
+                    void *ctx)
+{
+    char path[PATH_MAX];
+    for (size_t i = 0; i < N_INJECTIONS; i++) {
+        bool is_there = find_library(injections[i].library, path);
+        take(ctx, injections[i].name, is_there ? path : NULL, needs_of(&injections[i]));
+    }
+}
+
+/* LD_PRELOAD separates by blanks and colons. */
+static int check_path(const struct injection *x, const char *path, struct sv_err *err)
+{
+    if (strcmp(x->variable, "LD_PRELOAD") != 0 || !strpbrk(path, " :\t\n"))
+        return 0;
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                      "--inject %s: LD_PRELOAD cannot hold the path '%s', which has a blank or a "
+                      "colon: set STAVE_INJECT_DIR to a folder without them that holds the library",
+                      x->name, path);
+}
+
 static int inject_one(const char *name, size_t len, struct sv_err *err)
 {
     const char *names[N_INJECTIONS];
@@ -108,11 +138,13 @@ static int inject_one(const char *name, size_t len, struct sv_err *err)
         if (!find_library(x->library, path))
             return sv_err_set(err, SV_EIO, SV_NO_POS,
                               "--inject %s: %s is neither beside stave nor in its lib/stave: build "
-                              "it with 'make', install it with 'make install', or set "
+                              "it with 'make'%s, install it with 'make install', or set "
                               "STAVE_INJECT_DIR to its folder",
-                              x->name, x->library);
-        set_variable(x, path);
-        return 0;
+                              x->name, x->library, needs_of(x));
+        int code = check_path(x, path, err);
+        if (code == 0)
+            set_variable(x, path);
+        return code;
     }
     const char *near = sv_nearest(word, names, N_INJECTIONS);
     return sv_err_set(err, SV_EUSAGE, SV_NO_POS,

@@ -10,7 +10,8 @@
     INJECTION(opencl, "OPENCL_LAYERS", true)        \
     INJECTION(nvtx, "NVTX_INJECTION64_PATH", false) \
     INJECTION(itt, "INTEL_LIBITTNOTIFY64", false)   \
-    INJECTION(cuda, "CUDA_INJECTION64_PATH", false)
+    INJECTION(cuda, "CUDA_INJECTION64_PATH", false) \
+    INJECTION(mpi, "LD_PRELOAD", true)
 /* clang-format on */
 
 /* Their names, with a comma or a blank after each. */

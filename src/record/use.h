@@ -125,6 +125,9 @@ int sv_record_config(const char *path, const struct sv_option *table,
 
 /* --inject (inject.c): checks the list and sets the environment of the command that is started later. */
 int sv_inject(const char *list, struct sv_err *err);
+/* Which of them are here: path NULL where one is not, `needs` what its build needs, as the end of a sentence. */
+void sv_inject_look(void (*take)(void *ctx, const char *name, const char *path, const char *needs),
+                    void *ctx);
 
 /* --log (record/logs.c): reads them into the recorder's sink. A log that cannot be read is reported, and is not an error. */
 int sv_record_logs_check(const struct sv_record_options *options, struct sv_err *err);

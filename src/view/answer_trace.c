@@ -1,4 +1,5 @@
 /* /api/trace: what is in the trace, and the rows of the time line. */
+#include "model/ranks.h"
 #include "view/answers.h"
 
 #include <math.h>
@@ -18,6 +19,18 @@ static const char *group_kind(const struct sv_dict *d, sv_track group)
     return group == 0 ? "none" : d->tracks[group].kind == SV_TRACK_PROCESS ? "process" : "group";
 }
 
+static void put_process(struct sv_json *j, const struct sv_dict *d, sv_track process)
+{
+    struct sv_origin o = sv_origin_of(d, process);
+    PUT_INT(j, "pid", d->tracks[process].pid);
+    if (o.rank >= 0)
+        PUT_INT(j, "rank", o.rank);
+    if (!o.host)
+        return;
+    sv_json_lit(j, "host");
+    sv_json_text(j, o.host, strlen(o.host));
+}
+
 static void put_group(struct sv_json *j, const struct sv_shown *s, sv_track group)
 {
     struct sv_buf name;
@@ -32,7 +45,7 @@ static void put_group(struct sv_json *j, const struct sv_shown *s, sv_track grou
     sv_json_lit(j, "kind");
     sv_json_text(j, group_kind(d, group), strlen(group_kind(d, group)));
     if (group && d->tracks[group].kind == SV_TRACK_PROCESS)
-        PUT_INT(j, "pid", d->tracks[group].pid);
+        put_process(j, d, group);
     sv_json_end(j);
     sv_buf_fini(&name);
 }

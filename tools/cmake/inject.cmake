@@ -6,15 +6,20 @@
 # The headers of NVTX and CUPTI come with a CUDA toolkit and need no GPU. -DSV_WITH_NVTX=OFF and -DSV_WITH_CUPTI=OFF leave the libraries out; SV_CUDA_ROOT
 # says where the toolkit is when it is not where they usually are.
 
-function(sv_inject name)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/inject/${name}/*.c)
+#   sv_inject_from(<folder> <name> [what it links…])     from lib/inject/<folder>/*.c, without libstave unless it is named
+function(sv_inject_from folder name)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/inject/${folder}/*.c)
   set(target stave_inject_${name})
   add_library(${target} MODULE ${sources})
-  target_link_libraries(${target} PRIVATE sv_flags stave Threads::Threads ${CMAKE_DL_LIBS} ${ARGN})
+  target_link_libraries(${target} PRIVATE sv_flags Threads::Threads ${CMAKE_DL_LIBS} ${ARGN})
   target_link_options(${target} PRIVATE -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-z,nodelete -Wl,-soname,libstave-${name}.so)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME stave-${name} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
   sv_run_path(${target} $ORIGIN $ORIGIN/..) # beside libstave in the build, below it when installed
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/stave)
+endfunction()
+
+function(sv_inject name)
+  sv_inject_from(${name} ${name} stave ${ARGN})
 endfunction()
 
 set(SV_CUDA_ROOT "" CACHE PATH "the CUDA toolkit, for the headers of NVTX and CUPTI")

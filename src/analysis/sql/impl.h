@@ -4,6 +4,7 @@
  *   analysis/sql/table.c   virtual tables: one implementation for all, driven by struct sv_sql_table
  *   analysis/sql/slice.c   slice          analysis/sql/track.c  track      analysis/sql/thread.c  thread, process      analysis/sql/event.c  counter, flow, loss
  *   analysis/sql/args.c    args, EXTRACT_ARG                                      analysis/sql/meta.c   stats, metadata, clocks, machine
+ *   analysis/sql/origin.c  columns about rank and host
  *   analysis/sql/walk.c    ancestor_slice and other functions that give rows      analysis/sql/span.c   SPAN_JOIN
  *   analysis/sql/step.c    step          analysis/sql/dialect.c  Perfetto's own statements
  *   analysis/sql/func.c    functions of values                                    analysis/sql/views.c  the views */
@@ -14,6 +15,7 @@
 #include "analysis/sql/sql.h"
 #include "core/base/buf.h"
 #include "core/base/map.h"
+#include "model/ranks.h"
 
 #include <sqlite3.h>
 
@@ -47,6 +49,7 @@ struct sv_sql {
     uint32_t *by_thread, *by_process;       /* tracks, grouped by thread and by process … */
     uint32_t *thread_first, *process_first; /* … and where each group begins; one more at the end */
     uint32_t *spaces, n_spaces;             /* machines */
+    struct sv_origin *origins;              /* of the machines; made at first use */
     int64_t *self_ns;                       /* made at first use */
     struct sv_track_rows *rows;             /* of the time line; made at first use */
     uint64_t *arg_sets;                     /* one bit per handle that occurs; made at first use */
@@ -224,6 +227,13 @@ void sv_sql_forget_functions(struct sv_sql *q);
 void sv_sql_forget_steps(struct sv_sql *q);
 void sv_sql_number_tracks(struct sv_sql *q);
 uint32_t sv_sql_machine_of(const struct sv_sql *q, uint32_t space);
+
+/* The columns about rank and host that process, track and machine end in; `which` counts from the first of them. */
+#define SV_SQL_ORIGIN_COLUMNS(hidden)                                                 \
+    "rank INTEGER" hidden ", local_rank INTEGER" hidden ", world_size INTEGER" hidden \
+    ", job TEXT" hidden ", launcher TEXT" hidden ", host TEXT" hidden ", boot_id TEXT" hidden
+void sv_sql_origin_column(sqlite3_context *ctx, const struct sv_origin *o, int which);
+const struct sv_origin *sv_sql_machine_origin(struct sv_sql *q, uint64_t machine);
 /* Sets the cursor to the one number in [1, n) that is the value plus `shift`, if there is one. */
 void sv_sql_start_number(struct sv_sql_cursor *c, const struct sv_sql_cond *cond, int shift,
                          uint32_t n);

@@ -235,17 +235,22 @@ static int machine_start(struct sv_sql_cursor *c, int order, const struct sv_sql
     return SQLITE_OK;
 }
 
+enum { M_ORIGIN = 14 };
+
 static void machine_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column)
 {
-    const struct sv_meta *host = sv_dict_find_meta(c->q->dict, "hostname");
+    const struct sv_origin *o = sv_sql_machine_origin(c->q, c->row);
     switch (column) {
     case 0: sqlite3_result_int64(ctx, (sqlite3_int64)c->row); break;
     case 1: sqlite3_result_int64(ctx, c->q->spaces[c->row]); break;
     case 2:
-        if (host && c->q->spaces[c->row] == 0)
-            sv_sql_result_str(c->q, ctx, host->value);
+        if (o->host)
+            sv_sql_result_text(ctx, o->host, strlen(o->host));
         break;
-    default: break;
+    default:
+        if (column >= M_ORIGIN)
+            sv_sql_origin_column(ctx, o, column - M_ORIGIN);
+        break;
     }
 }
 
@@ -254,7 +259,8 @@ const struct sv_sql_table sv_sql_machine = {
     .columns = "id INTEGER, raw_id INTEGER, name TEXT, sysname TEXT, release TEXT, version TEXT, "
                "arch TEXT, num_cpus INTEGER, android_build_fingerprint TEXT, "
                "android_device_manufacturer TEXT, android_sdk_version INTEGER, "
-               "system_ram_bytes INTEGER, system_ram_gb INTEGER, label_index INTEGER",
+               "system_ram_bytes INTEGER, system_ram_gb INTEGER, label_index "
+               "INTEGER, " SV_SQL_ORIGIN_COLUMNS(""),
     .rows = machine_rows,
     .start = machine_start,
     .column = machine_column,

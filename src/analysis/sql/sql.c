@@ -199,6 +199,7 @@ void sv_sql_close(struct sv_sql *q)
     free(q->thread_first);
     free(q->process_first);
     free(q->spaces);
+    free(q->origins);
     sv_sql_forget_steps(q);
     free(q->self_ns);
     sv_track_rows_free(q->rows);

@@ -257,7 +257,8 @@ enum {
     P_USER,
     P_CMDLINE,
     P_ARGS,
-    P_MACHINE
+    P_MACHINE,
+    P_ORIGIN
 };
 
 static uint64_t process_rows(struct sv_sql *q)
@@ -292,7 +293,12 @@ static void process_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int co
             sqlite3_result_int64(ctx, sv_sql_arg_set(SV_OF_PROCESS, p->track));
         break;
     case P_MACHINE: sqlite3_result_int64(ctx, sv_sql_machine_of(q, p->space)); break;
-    default: break;
+    default:
+        if (column >= P_ORIGIN && k) {
+            struct sv_origin o = sv_origin_of(q->dict, p->track);
+            sv_sql_origin_column(ctx, &o, column - P_ORIGIN);
+        }
+        break;
     }
 }
 
@@ -302,7 +308,8 @@ const struct sv_sql_table sv_sql_process = {
     .name = "process",
     .columns = "upid INTEGER, id INTEGER, pid INTEGER, name TEXT, start_ts INTEGER, "
                "end_ts INTEGER, parent_upid INTEGER, uid INTEGER, android_appid INTEGER, "
-               "android_user_id INTEGER, cmdline TEXT, arg_set_id INTEGER, machine_id INTEGER",
+               "android_user_id INTEGER, cmdline TEXT, arg_set_id INTEGER, machine_id "
+               "INTEGER, " SV_SQL_ORIGIN_COLUMNS(""),
     .keys = process_keys,
     .n_keys = sizeof process_keys / sizeof process_keys[0],
     .rows = process_rows,

@@ -27,7 +27,8 @@ enum {
     T_IS_COUNTER,
     T_UUID,
     T_CPU,
-    T_IS_STATE
+    T_IS_STATE,
+    T_ORIGIN
 };
 
 const char *sv_sql_track_type(const struct sv_sql *q, sv_track track)
@@ -148,7 +149,12 @@ static void track_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colu
     case T_UUID: sqlite3_result_int64(ctx, (sqlite3_int64)k->uuid); break;
     case T_IS_STATE: sqlite3_result_int(ctx, k->is_state); break;
     case T_CPU: track_cpu(q, ctx, k); break;
-    default: break;
+    default:
+        if (column >= T_ORIGIN) {
+            struct sv_origin o = sv_origin_of(q->dict, track);
+            sv_sql_origin_column(ctx, &o, column - T_ORIGIN);
+        }
+        break;
     }
 }
 
@@ -157,11 +163,13 @@ static const struct sv_sql_key track_keys[] = {
 
 const struct sv_sql_table sv_sql_track = {
     .name = "track",
-    .columns = "id INTEGER, name TEXT, type TEXT, dimension_arg_set_id INTEGER, parent_id INTEGER, "
-               "source_arg_set_id INTEGER, machine_id INTEGER, track_group_id INTEGER, "
-               "owner_utid INTEGER HIDDEN, owner_upid INTEGER HIDDEN, unit TEXT HIDDEN, "
-               "description TEXT HIDDEN, kind TEXT HIDDEN, is_counter INTEGER HIDDEN, "
-               "uuid INTEGER HIDDEN, cpu INTEGER HIDDEN, is_state INTEGER HIDDEN",
+    .columns =
+        "id INTEGER, name TEXT, type TEXT, dimension_arg_set_id INTEGER, parent_id INTEGER, "
+        "source_arg_set_id INTEGER, machine_id INTEGER, track_group_id INTEGER, "
+        "owner_utid INTEGER HIDDEN, owner_upid INTEGER HIDDEN, unit TEXT HIDDEN, "
+        "description TEXT HIDDEN, kind TEXT HIDDEN, is_counter INTEGER HIDDEN, "
+        "uuid INTEGER HIDDEN, cpu INTEGER HIDDEN, is_state INTEGER HIDDEN, " SV_SQL_ORIGIN_COLUMNS(
+            " HIDDEN"),
     .keys = track_keys,
     .n_keys = sizeof track_keys / sizeof track_keys[0],
     .rows = track_rows,

@@ -328,6 +328,7 @@ void sv_tree_fork(struct sv_tree *t, uint32_t parent, uint32_t child)
         c->cwd->refs++;
     sv_fds_copy(t, c, p);
     sv_tree_name_process(t, c, p->name, NULL, 0);
+    t->dict->tracks[c->track].origin = t->dict->tracks[p->track].origin;
     if (!is_new || t->dict->tracks[c->track].desc == 0)
         describe_as(t, c, p);
 }

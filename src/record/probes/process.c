@@ -3,6 +3,7 @@
  * Also keeps the table of processes: a child starts with its parent's descriptors, an exec closes some, an exit frees them. */
 #include "record/bpf/process.h"
 #include "record/decode/state.h"
+#include "record/sample/process_rank.h"
 #include "record/sample/procfs.h"
 
 #include <string.h>
@@ -93,6 +94,8 @@ static bool decode_exec(struct sv_decode *d, void *state, struct sv_batch *b,
         words_len = len;
     }
     sv_tree_name_process(&d->tree, p, base, words, words_len);
+    if (d->options.asks_procfs)
+        sv_process_rank(&d->tree, p);
     sv_tree_name_thread(&d->tree, h->tgid, h->tid, p->name);
     struct sv_event *e = sv_batch_put(b, SV_INSTANT, (int64_t)h->ts_ns,
                                       sv_tree_thread(&d->tree, h->tgid, h->tid)->calls,

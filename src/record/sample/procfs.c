@@ -2,6 +2,7 @@
  *
  * Everything here races with the processes it looks at: what is gone meanwhile is left out, and is no error. */
 #include "record/sample/procfs.h"
+#include "record/sample/process_rank.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -218,6 +219,7 @@ bool sv_procfs_complete(struct sv_tree *t, uint32_t pid)
     n = sv_procfs_command(pid, command, sizeof command);
     sv_procfs_inner(t, p);
     sv_tree_name_process(t, p, name, command, n);
+    sv_process_rank(t, p);
     snprintf(path, sizeof path, "%s/%u/cwd", sv_procfs_root(), pid);
     sv_file_put(t, p->cwd);
     p->cwd = link_target(t, path);
