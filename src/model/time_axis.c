@@ -7,13 +7,14 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define NONE UINT32_MAX
 enum {
-    NONE = UINT32_MAX,
     PRIVATE_CLOCK = 128, /* no machine's: relate.c takes what an input itself says about it */
     HOPS_MAX = 8,
     WALL_POINTS =
@@ -291,6 +292,7 @@ static int64_t bound_of(const struct graph *g, uint32_t node, int64_t from_ns, i
                         bool *is_estimate)
 {
     int64_t sum = 0;
+    assert(g->nodes && g->ways); /* there is such a node, and it is no root */
     for (; g->nodes[node].root != node; node = g->nodes[node].root) {
         const struct way *w = &g->ways[g->nodes[node].by];
         *is_estimate |= w->is_estimate;
@@ -378,6 +380,7 @@ static void make_by_snapshots(const struct graph *g, size_t i, const struct sv_c
 /* What stands for the clocks of an input that is reached over relations; NULL: it is not, and its own do. */
 static const struct sv_clocks *made_for(const struct graph *g, size_t i)
 {
+    assert(g->nodes); /* there is an input */
     const struct node *node = &g->nodes[g->of_input[i]];
     if (g->axis->inputs[i].is.clocks->trace_clock == g->clock)
         return node->direct.n ? &node->direct : NULL;

@@ -197,7 +197,7 @@ static void raise_limit(void)
 int sv_ping_server_open(const char *address, const uint8_t token[static SV_PING_TOKEN],
                         struct sv_ping_server **out, struct sv_err *err)
 {
-    struct addrinfo *found;
+    struct addrinfo *found = NULL;
     *out = NULL;
     int code = resolve(address, true, &found, err);
     if (code < 0)
@@ -450,7 +450,7 @@ static int shake_hands(struct sv_ping_client *c, const char *address,
 int sv_ping_connect(struct sv_ping_client *c, const char *address,
                     const uint8_t token[static SV_PING_TOKEN], int timeout_ms, struct sv_err *err)
 {
-    struct addrinfo *found;
+    struct addrinfo *found = NULL;
     int64_t deadline_ns = sv_ping_now_ns() + (int64_t)timeout_ms * 1000000;
     *c = (struct sv_ping_client){.fd = -1};
     int code = resolve(address, false, &found, err);

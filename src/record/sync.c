@@ -138,7 +138,7 @@ static int publish(struct sv_sync_worker *w, const uint8_t token[static SV_PING_
                    struct sv_err *err)
 {
     char text[1024];
-    struct stat st;
+    struct stat st = {0};
     const char *path = w->plan.path;
     size_t n = format_published(text, sizeof text, sv_ping_server_address(w->server), token);
     int flags = O_WRONLY | O_CREAT | O_EXCL;
