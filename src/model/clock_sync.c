@@ -150,7 +150,7 @@ static double contradicted_by(const struct sv_sync_round *r, size_t n_gaps, size
 {
     struct gap g = gap_of(&r[i], &r[i + 1]);
     double worst = 0;
-    enum { REACH = 8 };
+    enum { REACH = 256 }; /* ranks of one host make their rounds one after the other */
     for (int k = 1; k <= REACH; k++) {
         size_t at = i + (size_t)((long)step * k); /* beyond the first: wraps to a large number */
         if (at >= n_gaps)

@@ -7,13 +7,14 @@
 #include "core/base/map.h"
 #include "core/base/mem.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define NONE UINT32_MAX
 enum {
-    NONE = UINT32_MAX,
     PRIVATE_CLOCK = 128, /* no machine's: relate.c takes what an input itself says about it */
     HOPS_MAX = 8,
     WALL_POINTS =
@@ -32,6 +33,8 @@ struct node {
     uint32_t hops;
     bool is_seen;
     bool has_others; /* it is the root of them */
+    /* Of its inputs whose trace clock is the one that relations are about, made here; none: it is a root, or there are none. */
+    struct sv_clocks direct;
 };
 
 /* One direction of a relation. */
@@ -60,7 +63,7 @@ struct graph {
     uint32_t *order;    /* inputs by node: those of node k are order[first[k] … first[k + 1]] */
     uint32_t *first;
     struct span *spans;    /* [n] of their events, on that clock */
-    struct sv_clocks *own; /* [n] clocks that were made here; none: as it was */
+    struct sv_clocks *own; /* [n] of inputs with another trace clock, made here; none: as it was */
 };
 
 /* ---- nodes ---- */
@@ -289,6 +292,7 @@ static int64_t bound_of(const struct graph *g, uint32_t node, int64_t from_ns, i
                         bool *is_estimate)
 {
     int64_t sum = 0;
+    assert(g->nodes && g->ways); /* there is such a node, and it is no root */
     for (; g->nodes[node].root != node; node = g->nodes[node].root) {
         const struct way *w = &g->ways[g->nodes[node].by];
         *is_estimate |= w->is_estimate;
@@ -325,7 +329,7 @@ static struct sv_clock_point followed(const struct graph *g, uint32_t node, int6
     return (struct sv_clock_point){ns, follow(g, node, ns)};
 }
 
-static void add_point(const struct graph *g, size_t i, const struct sv_clocks *root,
+static void add_point(const struct graph *g, struct sv_clocks *to, const struct sv_clocks *root,
                       struct sv_clock_point at, int64_t uncertainty_ns)
 {
     struct sv_snapshot s = {.readings = {{PRIVATE_CLOCK, at.from_ns}, {g->clock, at.to_ns}},
@@ -335,20 +339,28 @@ static void add_point(const struct graph *g, size_t i, const struct sv_clocks *r
     if (g->clock != SV_CLOCK_REALTIME &&
         sv_clocks_convert(root, g->clock, SV_CLOCK_REALTIME, at.to_ns, &wall))
         s.readings[s.n++] = (struct sv_reading){SV_CLOCK_REALTIME, wall};
-    sv_clocks_add(&g->own[i], &s);
+    sv_clocks_add(to, &s);
+    to->trace_clock = PRIVATE_CLOCK;
 }
 
-/* Its trace clock is the one: at each round, and where its events begin and end. */
-static void make_direct(const struct graph *g, size_t i, const struct sv_clocks *root)
+/* At each round, and where the first of its events begins and the last one ends. */
+static void make_direct(const struct graph *g, uint32_t node, const struct sv_clocks *root)
 {
-    uint32_t node = g->of_input[i];
     const struct sv_sync *s = &g->ways[g->nodes[node].by].sync;
+    struct sv_clocks *to = &g->nodes[node].direct;
     for (size_t k = 0; k < s->n; k++)
-        add_point(g, i, root, followed(g, node, s->points[k].at_ns), 0);
-    int64_t ends[] = {g->spans[i].from_ns, g->spans[i].to_ns};
-    for (size_t k = 0; k < 2; k++)
-        if (ends[k] < s->points[0].at_ns || ends[k] > s->points[s->n - 1].at_ns)
-            add_point(g, i, root, followed(g, node, ends[k]), 0);
+        add_point(g, to, root, followed(g, node, s->points[k].at_ns), 0);
+    int64_t first = s->points[0].at_ns, last = s->points[s->n - 1].at_ns, from = first,
+            until = last;
+    for (uint32_t k = g->first[node]; k < g->first[node + 1]; k++) {
+        const struct span *span = &g->spans[g->order[k]];
+        from = span->from_ns < from ? span->from_ns : from;
+        until = span->to_ns > until ? span->to_ns : until;
+    }
+    if (from < first)
+        add_point(g, to, root, followed(g, node, from), 0);
+    if (until > last)
+        add_point(g, to, root, followed(g, node, until), 0);
 }
 
 /* Another clock: wherever a snapshot of its host has both. */
@@ -360,9 +372,19 @@ static void make_by_snapshots(const struct graph *g, size_t i, const struct sv_c
     for (size_t s = 0; s < host->n; s++)
         if (sv_snapshot_get(&host->snapshots[s], clock, &from) &&
             sv_snapshot_get(&host->snapshots[s], g->clock, &on_clock))
-            add_point(g, i, root,
+            add_point(g, &g->own[i], root,
                       (struct sv_clock_point){from, follow(g, g->of_input[i], on_clock)},
                       host->snapshots[s].uncertainty_ns);
+}
+
+/* What stands for the clocks of an input that is reached over relations; NULL: it is not, and its own do. */
+static const struct sv_clocks *made_for(const struct graph *g, size_t i)
+{
+    assert(g->nodes); /* there is an input */
+    const struct node *node = &g->nodes[g->of_input[i]];
+    if (g->axis->inputs[i].is.clocks->trace_clock == g->clock)
+        return node->direct.n ? &node->direct : NULL;
+    return g->own[i].n ? &g->own[i] : NULL;
 }
 
 /* When its events were, on that clock; without any, when it was related. */
@@ -382,19 +404,19 @@ static struct span span_of(const struct graph *g, size_t i, const struct sv_cloc
 static void make_clocks(struct graph *g, uint32_t node)
 {
     struct sv_clocks host = {0}, root = {0};
+    bool is_direct = false;
     gather(g, node, SIZE_MAX - 1, &host);
     gather(g, root_of(g, node), WALL_POINTS, &root);
     for (uint32_t k = g->first[node]; k < g->first[node + 1]; k++) {
         size_t i = g->order[k];
         uint32_t clock = g->axis->inputs[i].is.clocks->trace_clock;
         g->spans[i] = span_of(g, i, &host);
-        if (clock == g->clock)
-            make_direct(g, i, &root);
-        else if (clock != SV_CLOCK_UNKNOWN && clock < 64)
+        is_direct |= clock == g->clock;
+        if (clock != g->clock && clock != SV_CLOCK_UNKNOWN && clock < 64)
             make_by_snapshots(g, i, &host, &root);
-        if (g->own[i].n)
-            g->own[i].trace_clock = PRIVATE_CLOCK;
     }
+    if (is_direct)
+        make_direct(g, node, &root);
     sv_clocks_fini(&host);
     sv_clocks_fini(&root);
 }
@@ -457,12 +479,13 @@ static void judge_one(const struct graph *g, size_t i, const int64_t *errors, si
     const struct sv_time_axis_input *in = &a->inputs[i];
     const struct sv_shift *s = &a->shifts[i];
     struct sv_time_axis_place *p = &a->places[i];
-    *p = (struct sv_time_axis_place){.within_ns = s->n ? s->uncertainty_ns : 0,
-                                     .has_common_clock = !g->own[i].n && g->of_input[i] == whose};
+    *p =
+        (struct sv_time_axis_place){.within_ns = s->n ? s->uncertainty_ns : 0,
+                                    .has_common_clock = !made_for(g, i) && g->of_input[i] == whose};
     if (s->is_assumed || in->is.has_offset) {
         p->by = s->is_assumed ? SV_BY_ASSUMPTION : SV_BY_HAND;
         p->between_ns = -1;
-    } else if (g->own[i].n) {
+    } else if (made_for(g, i)) {
         judge_related(g, i, errors, p);
     } else if (a->clock == SV_CLOCK_REALTIME && n_machines > 1 &&
                !(g->clock == SV_CLOCK_REALTIME && g->nodes[g->of_input[i]].has_others)) {
@@ -493,6 +516,8 @@ static void let_go(struct graph *g)
         sv_sync_fini(&g->ways[i].sync);
     for (size_t i = 0; i < g->axis->n; i++)
         sv_clocks_fini(&g->own[i]);
+    for (size_t k = 0; k < g->n_nodes; k++)
+        sv_clocks_fini(&g->nodes[k].direct);
     sv_map_fini(&g->boots);
     sv_map_fini(&g->keys);
     sv_dict_free(g->texts);
@@ -515,9 +540,10 @@ static struct sv_relate_input *prepare(const struct graph *g)
         uint32_t node = g->of_input[i];
         inputs[i] = a->inputs[i].is;
         inputs[i].host = a->inputs[i].host;
-        inputs[i].machine = g->own[i].n ? root_of(g, node) : node;
-        if (g->own[i].n)
-            inputs[i].clocks = &g->own[i];
+        const struct sv_clocks *made = made_for(g, i);
+        inputs[i].machine = made ? root_of(g, node) : node;
+        if (made)
+            inputs[i].clocks = made;
     }
     return inputs;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,6 +33,7 @@ enum {
     PINGS_MAX = 64,
     ROUND_MS = 100,
     ANSWER_MS = 2000,
+    FULL_MS = 10,
     BACKLOG = 1024
 };
 
@@ -182,14 +184,25 @@ static int listen_on(const struct addrinfo *a)
     return -1;
 }
 
+/* Each rank has a connection. What was started before keeps its own limit. */
+static void raise_limit(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= PEERS_MAX + 256)
+        return;
+    files.rlim_cur = files.rlim_max < PEERS_MAX + 256 ? files.rlim_max : PEERS_MAX + 256;
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int sv_ping_server_open(const char *address, const uint8_t token[static SV_PING_TOKEN],
                         struct sv_ping_server **out, struct sv_err *err)
 {
-    struct addrinfo *found;
+    struct addrinfo *found = NULL;
     *out = NULL;
     int code = resolve(address, true, &found, err);
     if (code < 0)
         return code;
+    raise_limit();
     struct sv_ping_server *s = sv_alloc(sizeof *s);
     s->fd = listen_on(found);
     s->epoll = s->fd >= 0 ? epoll_create1(EPOLL_CLOEXEC) : -1;
@@ -244,6 +257,12 @@ static void drop_oldest_stranger(struct sv_ping_server *s)
 static void take_peer(struct sv_ping_server *s)
 {
     int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0 && errno != EAGAIN) { /* no descriptors: strangers give theirs, else it waits */
+        if (s->n_strangers > 0)
+            drop_oldest_stranger(s);
+        else
+            poll(NULL, 0, FULL_MS);
+    }
     if (fd < 0)
         return;
     if (s->n_strangers >= STRANGERS_MAX)
@@ -431,7 +450,7 @@ static int shake_hands(struct sv_ping_client *c, const char *address,
 int sv_ping_connect(struct sv_ping_client *c, const char *address,
                     const uint8_t token[static SV_PING_TOKEN], int timeout_ms, struct sv_err *err)
 {
-    struct addrinfo *found;
+    struct addrinfo *found = NULL;
     int64_t deadline_ns = sv_ping_now_ns() + (int64_t)timeout_ms * 1000000;
     *c = (struct sv_ping_client){.fd = -1};
     int code = resolve(address, false, &found, err);

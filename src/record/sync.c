@@ -138,7 +138,7 @@ static int publish(struct sv_sync_worker *w, const uint8_t token[static SV_PING_
                    struct sv_err *err)
 {
     char text[1024];
-    struct stat st;
+    struct stat st = {0};
     const char *path = w->plan.path;
     size_t n = format_published(text, sizeof text, sv_ping_server_address(w->server), token);
     int flags = O_WRONLY | O_CREAT | O_EXCL;
@@ -271,6 +271,13 @@ static bool make_round(struct sv_sync_worker *w, struct sv_ping_client *c)
     return true;
 }
 
+/* Ranks that start together make their first rounds together; afterwards they are spread, so that rank 0 answers one at a time. */
+static int first_rest_ms(const struct sv_sync_worker *w)
+{
+    int64_t second = w->plan.launcher.rank % (SV_PING_EVERY_MS / 1000);
+    return SV_PING_EVERY_MS - (int)second * 1000;
+}
+
 static void *exchange(void *arg)
 {
     struct sv_sync_worker *w = arg;
@@ -281,7 +288,7 @@ static void *exchange(void *arg)
         w->is_same_clock = true; /* read when this thread has ended */
     } else {
         bool goes_on = make_round(w, &c);
-        while (goes_on && !rest(w, SV_PING_EVERY_MS))
+        for (int ms = first_rest_ms(w); goes_on && !rest(w, ms); ms = SV_PING_EVERY_MS)
             goes_on = make_round(w, &c);
         if (goes_on)
             make_round(w, &c);

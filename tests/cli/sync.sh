@@ -55,11 +55,11 @@ wait_for test -s serving; address=$(cat serving)
 check token_is_private test "$(stat -c %a new.token)" = 600
 check token_has_128_bits grep -qxE '[0-9a-f]{32}' new.token
 check wrong_token_gets_nothing test "$(peer guess "$address")" = "b''"
-peer strangers "$address" 200 & strangers=$!
-sleep 0.3
+python3 "$SRC/tests/cli/sync_peer.py" strangers "$address" 200 >strangers.out & strangers=$!
+wait_for test -s strangers.out
 run this_host 2 "$STAVE" sync "$address" --token-file new.token
-wait $strangers
 check strangers_cost_at_most_64_descriptors test "$(find "/proc/$server/fd" -type l | wc -l)" -lt 100
+kill $strangers; wait $strangers 2>/dev/null
 run a_port_that_is_taken 4 "$STAVE" sync --serve "$address" --token-file new.token --for 1s
 kill -TERM $server; wait $server; code=$?
 check interrupted_server_ends_well test "$code" = 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """sync_peer.py server KIND TOKEN_FILE: a server of pings that claims to be another host; prints its address and serves one connection.
    KIND: good OFFSET_NS, or what is wrong with it: silent, short, magic, endless, number, backward, stop.
-sync_peer.py strangers ADDRESS N: N connections that send nothing, rubbish or half of a greeting, kept open for a second.
+sync_peer.py strangers ADDRESS N: N connections that send nothing, rubbish or half of a greeting, kept open until it is killed; says when they are there.
 sync_peer.py guess ADDRESS: a wrong token; prints what comes back."""
 import os, socket, struct, sys, time
 
@@ -60,7 +60,8 @@ def strangers(address, n):
         s = socket.create_connection((host, int(port)))
         s.sendall([b"", b"GET / HTTP/1.0\r\n\r\n" * 50, MAGIC + b"half"][i % 3])
         kept.append(s)
-    time.sleep(1)
+    print("connected", flush=True)
+    time.sleep(60)
 
 
 def guess(address):
