@@ -37,6 +37,7 @@ run merged 2 "$STAVE" export -q merged.pftrace --to parquet -o merged
 run rank_of_many 2 "$STAVE" export -q rank0.txt rank1.txt --rank 3 --to parquet -o many
 run not_a_rank 2 "$STAVE" export -q rank0.txt --rank -1 --to parquet -o many
 run other_form 2 "$STAVE" export -q rank0.txt --run x --to json -o x.json
+run_any no_output 2 "$STAVE" export -q rank0.txt --to parquet -o ''
 run_any no_trace 3 "$STAVE" export -q nothing.txt --to parquet -o many
 check nothing_was_made test ! -e many -a ! -e merged -a ! -e x.json
 
