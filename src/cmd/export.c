@@ -277,7 +277,7 @@ static int check(const struct export *o, const char *form, struct sv_err *err)
     if (!sv_sql_is_built_in() && strcmp(form, "folded") != 0 && strcmp(form, "perfetto-tar") != 0)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
                           "this build has no SQLite: install libsqlite3-dev and build again");
-    if (!o->output)
+    if (!o->output || !*o->output)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no output given: use -o PATH");
     if (!is_form(form))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--to: must be one of " FORMS);
