@@ -12,6 +12,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+enum { PARTS = 4 }; /* of a run, in each of which a slow rank is slow */
+
 double sv_binomial_tail(double n, double k, double p)
 {
     double sum = 0;
@@ -52,6 +54,19 @@ struct trial {
     size_t n;
 };
 
+/* Is it last more often than the others in each part of the run? One long disturbance is no slow rank. */
+static bool is_lasting(const struct trial *t, uint32_t rank, size_t n_ranks)
+{
+    for (size_t part = 0; part < PARTS; part++) {
+        size_t from = t->n * part / PARTS, to = t->n * (part + 1) / PARTS, count = 0;
+        for (size_t i = from; i < to; i++)
+            count += t->last[i] == rank;
+        if (count * n_ranks <= to - from)
+            return false;
+    }
+    return true;
+}
+
 static void judge(struct sv_comm_report *r, const struct sv_comm_group *g, const struct trial *t,
                   uint32_t rank, double n_tests)
 {
@@ -70,7 +85,8 @@ static void judge(struct sv_comm_report *r, const struct sv_comm_group *g, const
     double n = floor((double)t->n * (1 - rho) / (1 + rho));
     double p = sv_binomial_tail(n, floor(share * n), 1.0 / (double)g->n_members) * n_tests;
     double lost_share = span > 0 ? (double)lost / (double)span : 0;
-    bool is_slow = p < SV_COMM_CHANCE && lost_share >= SV_COMM_LOST_SHARE;
+    bool is_slow = p < SV_COMM_CHANCE && lost_share >= SV_COMM_LOST_SHARE &&
+                   is_lasting(t, rank, g->n_members);
     /* The group that says most against it is the one that is shown. */
     if ((is_slow && !is->is_slow) || (is_slow == is->is_slow && p < is->p_value)) {
         is->p_value = p < 1 ? p : 1;

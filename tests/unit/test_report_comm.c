@@ -39,6 +39,7 @@ struct job {
     double delay_ns; /* of the slow one */
     double compute_ns, noise_ns, transfer_ns;
     enum noise noise;
+    unsigned until;      /* the slow one is no longer from this step on; 0: always */
     bool has_own_clocks; /* each rank's is off by up to 10 ms, and nothing relates them */
     struct dice dice;
 };
@@ -103,7 +104,7 @@ static void run_steps(struct job *j, struct writer *w)
         double begin[RANKS_MAX];
         for (unsigned k = 0; k < j->n_ranks; k++) {
             double work = j->compute_ns + j->noise_ns * noise_of(j, &memory[k]);
-            work += (int)k == j->slow ? j->delay_ns : 0;
+            work += (int)k == j->slow && (!j->until || step < j->until) ? j->delay_ns : 0;
             begin[k] = now[k] + (work > 1 ? work : 1);
             last = begin[k] > last ? begin[k] : last;
         }
@@ -202,6 +203,30 @@ TEST(what_costs_nothing_is_no_culprit)
     CHECK_UINT_EQ(m.report.ranks[3].last, j.n_steps);
     CHECK(m.report.ranks[3].p_value < SV_COMM_CHANCE);
     CHECK_UINT_EQ(n_slow(&m.report), 0);
+    unmake(&m);
+}
+
+/* A rank that was disturbed for the first half of a run is not slow. */
+TEST(one_long_disturbance_is_no_culprit)
+{
+    struct job j = job_of(0);
+    j.n_ranks = 8;
+    j.n_steps = 100;
+    j.slow = 5;
+    j.until = 50;
+    j.delay_ns = 20 * j.noise_ns;
+    struct made m = simulate(&j);
+    CHECK(m.report.ranks[5].last >= 50);
+    CHECK(m.report.ranks[5].lost_share > SV_COMM_LOST_SHARE);
+    CHECK_UINT_EQ(n_slow(&m.report), 0);
+    unmake(&m);
+    j = job_of(0);
+    j.n_ranks = 8;
+    j.n_steps = 100;
+    j.slow = 5;
+    j.delay_ns = 20 * j.noise_ns;
+    m = simulate(&j);
+    CHECK(m.report.ranks[5].is_slow);
     unmake(&m);
 }
 
