@@ -215,11 +215,11 @@ TEST(one_long_disturbance_is_no_culprit)
         unsigned until;
         double spared;
         bool is_slow;
-    } rows[] = {{50, 0, false}, {70, 0.5, false}, {0, 0.5, true}, {0, 0, true}};
+    } rows[] = {{100, 0, false}, {150, 0.4, false}, {0, 0.5, true}, {0, 0, true}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct job j = job_of(0);
         j.n_ranks = 8;
-        j.n_steps = 100;
+        j.n_steps = 200;
         j.slow = 5;
         j.until = rows[i].until;
         j.spared = rows[i].spared;
