@@ -54,14 +54,14 @@ struct trial {
     size_t n;
 };
 
-/* Is it last more often than the others in each part of the run? One long disturbance is no slow rank. */
-static bool is_lasting(const struct trial *t, uint32_t rank, size_t n_ranks)
+/* Is it last in each part of the run at least half as often as in all of it? One long disturbance is no slow rank. */
+static bool is_lasting(const struct trial *t, uint32_t rank, double share)
 {
     for (size_t part = 0; part < PARTS; part++) {
         size_t from = t->n * part / PARTS, to = t->n * (part + 1) / PARTS, count = 0;
         for (size_t i = from; i < to; i++)
             count += t->last[i] == rank;
-        if (count * n_ranks <= to - from)
+        if ((double)count < share / 2 * (double)(to - from))
             return false;
     }
     return true;
@@ -86,7 +86,7 @@ static void judge(struct sv_comm_report *r, const struct sv_comm_group *g, const
     double p = sv_binomial_tail(n, floor(share * n), 1.0 / (double)g->n_members) * n_tests;
     double lost_share = span > 0 ? (double)lost / (double)span : 0;
     bool is_slow = p < SV_COMM_CHANCE && lost_share >= SV_COMM_LOST_SHARE &&
-                   is_lasting(t, rank, g->n_members);
+                   is_lasting(t, rank, share);
     /* The group that says most against it is the one that is shown. */
     if ((is_slow && !is->is_slow) || (is_slow == is->is_slow && p < is->p_value)) {
         is->p_value = p < 1 ? p : 1;
