@@ -421,23 +421,22 @@ static void sort_unique(uint32_t *v, size_t *n)
     *n = kept;
 }
 
-/* "[0, 1, 2]": false where it does not list them all. */
-static bool members_of_text(struct sv_comm_report *r, struct sv_comm_group *g, size_t caps[2])
+/* "[0, 1, 2]"; where it does not list them all, those that took part are the members. */
+static void members_of_text(struct sv_comm_report *r, struct sv_comm_group *g, size_t caps[2])
 {
     struct sv_text list = sv_dict_text(r->strings, g->members_text);
     const char *p = list.bytes, *end = list.bytes + list.len;
     size_t n = 0;
     if (!g->members_text || list.len < 2 || *p++ != '[' || strstr(list.bytes, ".."))
-        return false;
+        return;
     while (p < end && *p != ']' && n++ < MEMBERS_MAX) {
         char *after;
         long long value = strtoll(p, &after, 10);
         if (after == p || value < 0)
-            return false;
+            return;
         add_member(r, g, value, caps);
         p = after + strspn(after, ", ");
     }
-    return g->n_members > 0;
 }
 
 /* By the source's list; the world's are all numbers below its size; else those that took part. */
@@ -448,9 +447,11 @@ static void find_members(struct sv_comm_report *r)
         struct sv_comm_group *g = &r->groups[i];
         bool is_world = g->name &&
                         strcmp(sv_dict_text(r->strings, g->name).bytes, SV_COMM_WORLD) == 0;
-        if (!members_of_text(r, g, caps[i]) && is_world && g->size > 0 && g->size <= MEMBERS_MAX)
+        if (!g->members_text && is_world && g->size > 0 && g->size <= MEMBERS_MAX)
             for (int64_t k = 0; k < g->size; k++)
                 add_member(r, g, k, caps[i]);
+        else
+            members_of_text(r, g, caps[i]);
     }
     struct sv_map seen = {0};
     for (size_t i = 0; i < r->n_calls; i++) {
@@ -463,8 +464,13 @@ static void find_members(struct sv_comm_report *r)
         g->members = sv_grow(g->members, cap, g->n_members + 1, sizeof *g->members);
         g->members[g->n_members++] = r->calls[i].rank;
     }
-    for (size_t i = 0; i < r->n_groups; i++)
-        sort_unique(r->groups[i].members, &r->groups[i].n_members);
+    for (size_t i = 0; i < r->n_groups; i++) {
+        struct sv_comm_group *g = &r->groups[i];
+        sort_unique(g->members, &g->n_members);
+        /* One that took part without a number may be any of the list: nobody is known to be absent. Unknown ones are sorted last. */
+        if (g->n_members && r->ranks[g->members[g->n_members - 1]].number < 0)
+            g->n_absent = 0;
+    }
     sv_map_fini(&seen);
     free(caps);
 }

@@ -354,6 +354,23 @@ TEST(skew_and_transfer)
     unmake(&m);
 }
 
+/* Ranks without numbers are told apart by their processes, and none of them is absent. */
+TEST(ranks_without_numbers)
+{
+    struct made m =
+        make("1.000000000 slice #2 \"A\" cat=\"collective\" dur=0.003000000 {op=\"allreduce\" "
+             "group=\"world\" seq=0 group_size=2}\n"
+             "1.002000000 slice #4 \"A\" cat=\"collective\" dur=0.001000000 {op=\"allreduce\" "
+             "group=\"world\" seq=0 group_size=2}\n");
+    char name[64];
+    REQUIRE(m.report.n == 1 && m.report.n_ranks == 2);
+    CHECK_INT_EQ(m.report.collectives[0].doubt, SV_COMM_TOLD);
+    CHECK_INT_EQ(m.report.collectives[0].skew_ns, 2000000);
+    CHECK_STR_EQ(sv_comm_rank_name(&m.report, m.report.collectives[0].last, name, sizeof name),
+                 "b (20)");
+    unmake(&m);
+}
+
 TEST(nothing_is_said_of_what_cannot_be)
 {
     /* rank 0 leaves before rank 2 arrives */
