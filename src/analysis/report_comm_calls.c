@@ -33,7 +33,8 @@ struct finder {
     const struct sv_trace *t;
     struct words w;
     struct sv_launches launches;
-    struct sv_gpu_words gpu;
+    struct sv_gpu_words
+        gpu; /* classes of categories; nothing is added to the dictionary, which others may be reading */
     uint8_t *is_nccl; /* by string */
     struct sv_map groups, ranks;
     bool *is_asked;   /* by track: … */
@@ -343,6 +344,8 @@ static int by_seq(const void *a, const void *b)
 static void number_calls(struct sv_comm_report *r)
 {
     int64_t next = 0;
+    if (r->n_calls == 0)
+        return;
     for (size_t i = 0; i < r->n_calls; i++)
         r->groups[r->calls[i].group].is_counted |= r->calls[i].is_counted;
     qsort_r(r->calls, r->n_calls, sizeof *r->calls, in_time, (void *)(uintptr_t)&r->trace->slices);
@@ -507,7 +510,6 @@ void sv_comm_find_calls(struct sv_comm_report *r)
                        .scratch = sv_alloc(sizeof *f.scratch)};
     sv_batch_init(f.scratch);
     sv_buf_init(&f.text, 1u << 20);
-    sv_gpu_words_init(&f.gpu, f.t->dict);
     find_nccl(&f);
     find_rows(&f);
     if (r->n_calls)

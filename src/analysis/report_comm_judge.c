@@ -14,6 +14,13 @@
 
 enum { PARTS = 4 }; /* of a run, in each of which a slow rank is slow */
 
+/* lgamma() leaves the sign in a variable that all threads share. */
+static double log_factorial(double n)
+{
+    int sign;
+    return lgamma_r(n + 1, &sign);
+}
+
 double sv_binomial_tail(double n, double k, double p)
 {
     double sum = 0;
@@ -25,7 +32,7 @@ double sv_binomial_tail(double n, double k, double p)
         return 1;
     /* From the largest term on, which is at k or at the mean, until nothing changes. */
     for (double i = k; i <= n; i++) {
-        double term = exp(lgamma(n + 1) - lgamma(i + 1) - lgamma(n - i + 1) + i * log(p) +
+        double term = exp(log_factorial(n) - log_factorial(i) - log_factorial(n - i) + i * log(p) +
                           (n - i) * log1p(-p));
         sum += term;
         if (i > n * p && term < sum * 1e-15)
