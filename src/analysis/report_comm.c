@@ -329,9 +329,9 @@ static void find_ways(struct sv_comm_report *r)
     w.waits = list_waits(r, &w.n);
     for (size_t i = 0; i < r->n; i++) {
         struct sv_comm_collective *c = &r->collectives[i];
-        if (i == r->groups[c->group].first)
-            for (size_t k = 0; k < r->n_ranks; k++)
-                w.ends[k] = INT64_MIN;
+        const struct sv_comm_group *g = &r->groups[c->group];
+        for (size_t k = 0; i == g->first && k < g->n_members; k++)
+            w.ends[g->members[k]] = INT64_MIN;
         if (c->last != SV_COMM_NO_RANK) {
             int64_t last = begin_of_rank(r, c, c->last), first = begin_of_rank(r, c, c->first_rank);
             int64_t end = w.ends[c->last], first_end = w.ends[c->first_rank];

@@ -26,6 +26,8 @@ struct looker {
     struct sv_steps no_steps;
     struct sv_step_kinds kinds;
     struct sv_io_words io;
+    sv_track *tracks; /* by rank … */
+    size_t *first;    /* … and where those of each begin; one more at the end */
     sv_str state, running, sched, sample, fault, cpu_op, collective, mpi, p2p;
 };
 
@@ -125,9 +127,8 @@ static bool make_line(const struct looker *l, uint32_t rank, sv_track own,
                       struct sv_work_line *line)
 {
     bool has_any = false;
-    for (sv_track k = 1; k < l->t->n_tracks; k++)
-        if (l->r->rank_of_track[k] == rank)
-            add_track(l, line, k, is_own_thread(l, k, own), &has_any);
+    for (size_t i = l->first[rank]; i < l->first[rank + 1]; i++)
+        add_track(l, line, l->tracks[i], is_own_thread(l, l->tracks[i], own), &has_any);
     sv_work_line_settle(line);
     return has_any;
 }
@@ -160,6 +161,24 @@ static void measure(const struct looker *l, const struct sv_work_line *line, con
 }
 
 /* ---- all of them ---- */
+
+static void sort_tracks(struct looker *l)
+{
+    const struct sv_comm_report *r = l->r;
+    l->tracks = sv_alloc(((size_t)l->t->n_tracks + 1) * sizeof *l->tracks);
+    l->first = sv_alloc((r->n_ranks + 2) * sizeof *l->first);
+    for (sv_track k = 1; k < l->t->n_tracks; k++)
+        if (r->rank_of_track[k] != SV_COMM_NO_RANK)
+            l->first[r->rank_of_track[k] + 1]++;
+    for (size_t i = 0; i < r->n_ranks; i++)
+        l->first[i + 1] += l->first[i];
+    size_t *next = sv_alloc((r->n_ranks + 1) * sizeof *next);
+    memcpy(next, l->first, r->n_ranks * sizeof *next);
+    for (sv_track k = 1; k < l->t->n_tracks; k++)
+        if (r->rank_of_track[k] != SV_COMM_NO_RANK)
+            l->tracks[next[r->rank_of_track[k]]++] = k;
+    free(next);
+}
 
 static struct job *plan(const struct sv_comm_report *r, size_t *n)
 {
@@ -218,6 +237,7 @@ void sv_comm_find_before(struct sv_comm_report *r)
     if (n) {
         sv_step_kinds_init(&l.kinds, &l.no_steps, t);
         sv_io_words_init(&l.io, t);
+        sort_tracks(&l);
     }
     for (size_t i = 0, end; i < n; i = end) {
         struct sv_work_line line = {0};
@@ -233,5 +253,7 @@ void sv_comm_find_before(struct sv_comm_report *r)
         sv_step_kinds_fini(&l.kinds);
         sv_io_words_fini(&l.io);
     }
+    free(l.tracks);
+    free(l.first);
     free(jobs);
 }

@@ -33,7 +33,8 @@ struct finder {
     const struct sv_trace *t;
     struct words w;
     struct sv_launches launches;
-    struct sv_gpu_words gpu;
+    struct sv_gpu_words
+        gpu; /* classes of categories; nothing is added to the dictionary, which others may be reading */
     uint8_t *is_nccl; /* by string */
     struct sv_map groups, ranks;
     bool *is_asked;   /* by track: … */
@@ -343,6 +344,8 @@ static int by_seq(const void *a, const void *b)
 static void number_calls(struct sv_comm_report *r)
 {
     int64_t next = 0;
+    if (r->n_calls == 0)
+        return;
     for (size_t i = 0; i < r->n_calls; i++)
         r->groups[r->calls[i].group].is_counted |= r->calls[i].is_counted;
     qsort_r(r->calls, r->n_calls, sizeof *r->calls, in_time, (void *)(uintptr_t)&r->trace->slices);
@@ -421,23 +424,22 @@ static void sort_unique(uint32_t *v, size_t *n)
     *n = kept;
 }
 
-/* "[0, 1, 2]": false where it does not list them all. */
-static bool members_of_text(struct sv_comm_report *r, struct sv_comm_group *g, size_t caps[2])
+/* "[0, 1, 2]"; where it does not list them all, those that took part are the members. */
+static void members_of_text(struct sv_comm_report *r, struct sv_comm_group *g, size_t caps[2])
 {
     struct sv_text list = sv_dict_text(r->strings, g->members_text);
     const char *p = list.bytes, *end = list.bytes + list.len;
     size_t n = 0;
     if (!g->members_text || list.len < 2 || *p++ != '[' || strstr(list.bytes, ".."))
-        return false;
+        return;
     while (p < end && *p != ']' && n++ < MEMBERS_MAX) {
         char *after;
         long long value = strtoll(p, &after, 10);
         if (after == p || value < 0)
-            return false;
+            return;
         add_member(r, g, value, caps);
         p = after + strspn(after, ", ");
     }
-    return g->n_members > 0;
 }
 
 /* By the source's list; the world's are all numbers below its size; else those that took part. */
@@ -448,9 +450,11 @@ static void find_members(struct sv_comm_report *r)
         struct sv_comm_group *g = &r->groups[i];
         bool is_world = g->name &&
                         strcmp(sv_dict_text(r->strings, g->name).bytes, SV_COMM_WORLD) == 0;
-        if (!members_of_text(r, g, caps[i]) && is_world && g->size > 0 && g->size <= MEMBERS_MAX)
+        if (!g->members_text && is_world && g->size > 0 && g->size <= MEMBERS_MAX)
             for (int64_t k = 0; k < g->size; k++)
                 add_member(r, g, k, caps[i]);
+        else
+            members_of_text(r, g, caps[i]);
     }
     struct sv_map seen = {0};
     for (size_t i = 0; i < r->n_calls; i++) {
@@ -463,8 +467,13 @@ static void find_members(struct sv_comm_report *r)
         g->members = sv_grow(g->members, cap, g->n_members + 1, sizeof *g->members);
         g->members[g->n_members++] = r->calls[i].rank;
     }
-    for (size_t i = 0; i < r->n_groups; i++)
-        sort_unique(r->groups[i].members, &r->groups[i].n_members);
+    for (size_t i = 0; i < r->n_groups; i++) {
+        struct sv_comm_group *g = &r->groups[i];
+        sort_unique(g->members, &g->n_members);
+        /* One that took part without a number may be any of the list: nobody is known to be absent. Unknown ones are sorted last. */
+        if (g->n_members && r->ranks[g->members[g->n_members - 1]].number < 0)
+            g->n_absent = 0;
+    }
     sv_map_fini(&seen);
     free(caps);
 }
@@ -501,7 +510,6 @@ void sv_comm_find_calls(struct sv_comm_report *r)
                        .scratch = sv_alloc(sizeof *f.scratch)};
     sv_batch_init(f.scratch);
     sv_buf_init(&f.text, 1u << 20);
-    sv_gpu_words_init(&f.gpu, f.t->dict);
     find_nccl(&f);
     find_rows(&f);
     if (r->n_calls)

@@ -187,9 +187,9 @@ static void find_stuck(struct search *s, size_t i)
 static void search_group(struct search *s, const struct sv_comm_group *g)
 {
     struct sv_comm_report *r = s->r;
-    for (size_t k = 0; k < r->n_ranks; k++) {
-        s->last_seq[k] = INT64_MIN;
-        s->is_reported[k] = false;
+    for (size_t k = 0; k < g->n_members; k++) {
+        s->last_seq[g->members[k]] = INT64_MIN;
+        s->is_reported[g->members[k]] = false;
     }
     s->is_reported[r->n_ranks] = false;
     for (size_t i = g->first; i < g->first + g->n; i++)

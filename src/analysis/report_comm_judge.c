@@ -12,6 +12,15 @@
 #include <math.h>
 #include <stdlib.h>
 
+enum { PARTS = 4 }; /* of a run, in each of which a slow rank is slow */
+
+/* lgamma() leaves the sign in a variable that all threads share. */
+static double log_factorial(double n)
+{
+    int sign;
+    return lgamma_r(n + 1, &sign);
+}
+
 double sv_binomial_tail(double n, double k, double p)
 {
     double sum = 0;
@@ -23,7 +32,7 @@ double sv_binomial_tail(double n, double k, double p)
         return 1;
     /* From the largest term on, which is at k or at the mean, until nothing changes. */
     for (double i = k; i <= n; i++) {
-        double term = exp(lgamma(n + 1) - lgamma(i + 1) - lgamma(n - i + 1) + i * log(p) +
+        double term = exp(log_factorial(n) - log_factorial(i) - log_factorial(n - i) + i * log(p) +
                           (n - i) * log1p(-p));
         sum += term;
         if (i > n * p && term < sum * 1e-15)
@@ -48,29 +57,40 @@ static double persistence(const uint32_t *last, size_t n, uint32_t rank, double 
 
 struct trial {
     uint32_t *last; /* of the collectives that are told, in their order */
-    int64_t *lead_ns;
     size_t n;
+    /* by rank, of the group's members */
+    size_t *count;
+    int64_t *lost_ns;
 };
+
+/* Is it last in each part of the run at least half as often as in all of it? One long disturbance is no slow rank. */
+static bool is_lasting(const struct trial *t, uint32_t rank, double share)
+{
+    for (size_t part = 0; part < PARTS; part++) {
+        size_t from = t->n * part / PARTS, to = t->n * (part + 1) / PARTS, count = 0;
+        for (size_t i = from; i < to; i++)
+            count += t->last[i] == rank;
+        if ((double)count < share / 2 * (double)(to - from))
+            return false;
+    }
+    return true;
+}
 
 static void judge(struct sv_comm_report *r, const struct sv_comm_group *g, const struct trial *t,
                   uint32_t rank, double n_tests)
 {
     struct sv_comm_rank *is = &r->ranks[rank];
-    size_t count = 0;
-    int64_t lost = 0, span = sv_sat_sub(g->end_ns, g->ts_ns);
-    for (size_t i = 0; i < t->n; i++)
-        if (t->last[i] == rank) {
-            count++;
-            lost = sv_sat_add(lost, t->lead_ns[i]);
-        }
-    if (count == 0)
-        return;
-    double share = (double)count / (double)t->n;
-    double rho = persistence(t->last, t->n, rank, share);
-    double n = floor((double)t->n * (1 - rho) / (1 + rho));
-    double p = sv_binomial_tail(n, floor(share * n), 1.0 / (double)g->n_members) * n_tests;
-    double lost_share = span > 0 ? (double)lost / (double)span : 0;
-    bool is_slow = p < SV_COMM_CHANCE && lost_share >= SV_COMM_LOST_SHARE;
+    int64_t span = sv_sat_sub(g->end_ns, g->ts_ns);
+    double share = (double)t->count[rank] / (double)t->n, by_chance = 1.0 / (double)g->n_members;
+    double p = sv_binomial_tail((double)t->n, (double)t->count[rank], by_chance) * n_tests;
+    if (p < SV_COMM_CHANCE) { /* the correction only makes it larger */
+        double rho = persistence(t->last, t->n, rank, share);
+        double n = floor((double)t->n * (1 - rho) / (1 + rho));
+        p = sv_binomial_tail(n, floor(share * n), by_chance) * n_tests;
+    }
+    double lost_share = span > 0 ? (double)t->lost_ns[rank] / (double)span : 0;
+    bool is_slow = p < SV_COMM_CHANCE && lost_share >= SV_COMM_LOST_SHARE &&
+                   is_lasting(t, rank, share);
     /* The group that says most against it is the one that is shown. */
     if ((is_slow && !is->is_slow) || (is_slow == is->is_slow && p < is->p_value)) {
         is->p_value = p < 1 ? p : 1;
@@ -79,21 +99,27 @@ static void judge(struct sv_comm_report *r, const struct sv_comm_group *g, const
     is->is_slow |= is_slow;
 }
 
-static void judge_group(struct sv_comm_report *r, const struct sv_comm_group *g, double n_tests)
+static void judge_group(struct sv_comm_report *r, const struct sv_comm_group *g, struct trial *t,
+                        double n_tests)
 {
-    struct trial t = {.last = sv_alloc((g->n_told + 1) * sizeof *t.last),
-                      .lead_ns = sv_alloc((g->n_told + 1) * sizeof *t.lead_ns)};
+    t->last = sv_alloc((g->n_told + 1) * sizeof *t->last);
+    t->n = 0;
+    for (size_t k = 0; k < g->n_members; k++) {
+        t->count[g->members[k]] = 0;
+        t->lost_ns[g->members[k]] = 0;
+    }
     for (size_t i = g->first; i < g->first + g->n; i++) {
         const struct sv_comm_collective *c = &r->collectives[i];
         if (c->last == SV_COMM_NO_RANK || c->is_passed_on)
             continue;
-        t.last[t.n] = c->last;
-        t.lead_ns[t.n++] = c->lead_ns;
+        t->last[t->n++] = c->last;
+        t->count[c->last]++;
+        t->lost_ns[c->last] = sv_sat_add(t->lost_ns[c->last], c->lead_ns);
     }
     for (size_t k = 0; k < g->n_members; k++)
-        judge(r, g, &t, g->members[k], n_tests);
-    free(t.last);
-    free(t.lead_ns);
+        if (t->count[g->members[k]])
+            judge(r, g, t, g->members[k], n_tests);
+    free(t->last);
 }
 
 /* Of each rank, over all groups. */
@@ -118,12 +144,16 @@ static void find_median_leads(struct sv_comm_report *r)
 
 void sv_comm_judge_ranks(struct sv_comm_report *r)
 {
+    struct trial t = {.count = sv_alloc((r->n_ranks + 1) * sizeof *t.count),
+                      .lost_ns = sv_alloc((r->n_ranks + 1) * sizeof *t.lost_ns)};
     double n_tests = 0;
     for (size_t i = 0; i < r->n_groups; i++)
         if (r->groups[i].n_told)
             n_tests += (double)r->groups[i].n_members;
     for (size_t i = 0; i < r->n_groups; i++)
         if (r->groups[i].n_told && r->groups[i].n_members > 1)
-            judge_group(r, &r->groups[i], n_tests);
+            judge_group(r, &r->groups[i], &t, n_tests);
+    free(t.count);
+    free(t.lost_ns);
     find_median_leads(r);
 }

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define COLUMNS(list) .columns = (list), .n_columns = sizeof(list) / sizeof *(list)
-#define TEXT_BYTES    (1u << 16)
+#define TEXT_BYTES    (1u << 24)
 #define SENTENCES_MAX 5u /* of one kind; the tables have all of them */
 
 /* What the tables share: the report, its verdict, texts under construction. */

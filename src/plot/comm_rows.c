@@ -168,12 +168,21 @@ static void draw_bins(struct rows *w, size_t row, double y, double height)
                                                      .h = tick});
 }
 
+/* Its label would be over that of a slow rank. */
+static bool is_beside_slow(const struct rows *w, size_t row, size_t every)
+{
+    bool is_beside = false;
+    for (size_t i = row > every ? row - every : 0; every > 1 && i < w->n && i <= row + every; i++)
+        is_beside |= w->r->ranks[w->ranks[i]].is_slow;
+    return is_beside;
+}
+
 static void draw_label(struct rows *w, size_t row, double y, double height)
 {
     const struct sv_comm_rank *is = &w->r->ranks[w->ranks[row]];
     char name[96];
     size_t every = height >= LABEL_MIN ? 1 : (size_t)ceil(LABEL_MIN / height);
-    if (row % every && !is->is_slow)
+    if (!is->is_slow && (row % every || is_beside_slow(w, row, every)))
         return;
     sv_comm_rank_name(w->r, w->ranks[row], name, sizeof name);
     sv_picture_label(w->p, LEFT - 8, y + height / 2 + 4, 11, SV_ANCHOR_END,

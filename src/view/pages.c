@@ -5,6 +5,7 @@
 #include "analysis/steps.h"
 #include "core/base/mem.h"
 #include "core/serving/life.h"
+#include "model/comm_words.h"
 #include "model/gpu_words.h"
 
 #include <stdlib.h>
@@ -20,6 +21,27 @@ static const char *const names[SV_N_PAGES] = {
 static sv_str find(const struct sv_trace *t, const char *word)
 {
     return sv_dict_find_str(t->dict, word, strlen(word));
+}
+
+static uint32_t n_ranks(const struct sv_dict *d)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < d->n_meta; i++) {
+        struct sv_text key = sv_dict_text(d, d->meta[i].key);
+        n += key.len > 5 && memcmp(key.bytes + key.len - 5, "/rank", 5) == 0;
+    }
+    return n;
+}
+
+/* Of the vocabulary, or NCCL's kernels. */
+static bool has_collectives(const struct sv_trace *t, const bool *is_used)
+{
+    bool has_any = is_used[find(t, SV_CAT_COLLECTIVE)];
+    for (sv_str s = 1; s < t->dict->n_strings && !has_any; s++) {
+        const char *name = sv_dict_text(t->dict, s).bytes;
+        has_any = strncmp(name, "ncclKernel", 10) == 0 || strncmp(name, "ncclDevKernel", 13) == 0;
+    }
+    return has_any;
 }
 
 /* By the categories that slices have. */
@@ -44,19 +66,11 @@ static uint32_t by_category(const struct sv_trace *t)
         if (io.kinds[s])
             pages |= 1u << SV_PAGE_IO;
     }
+    if (n_ranks(d) > 1 && has_collectives(t, is_used))
+        pages |= 1u << SV_PAGE_RANKS;
     sv_io_words_fini(&io);
     free(is_used);
     return pages;
-}
-
-static uint32_t n_ranks(const struct sv_dict *d)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < d->n_meta; i++) {
-        struct sv_text key = sv_dict_text(d, d->meta[i].key);
-        n += key.len > 5 && memcmp(key.bytes + key.len - 5, "/rank", 5) == 0;
-    }
-    return n;
 }
 
 /* The batches of a server are called steps by their markers, but have a page of their own. */

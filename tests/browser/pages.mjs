@@ -256,6 +256,34 @@ async function serving(browser, start, tmp) {
   await clean('serving', page, viewer.origin);
 }
 
+/** Two ranks without steps: 30 collectives, rank 1 late by 2 ms, a group with a hostile name; at the end rank 1 is missing. */
+function makeComm(file, rank) {
+  const pid = 100 + rank, lines = ['# stave text 1', 'clock realtime', `meta "rank" "${rank}"`, 'meta "boot_id" "one machine"', `track #1 process uuid=0x${rank + 1} pid=${pid} name="mpi"`, `track #2 thread uuid=0x${rank + 11} parent=#1 pid=${pid} tid=${pid} name="main"`];
+  const args = (seq) => `{op="allreduce" group="${HOSTILE}" seq=${seq} bytes=4096 group_size=2 group_ranks="[0, 1]"}`;
+  for (let i = 0; i < 30; i++) {
+    const begin = BASE + (BigInt(i) * 10000n + (rank ? 2000n : 0n)) * US, end = BASE + (BigInt(i) * 10000n + 2500n) * US;
+    lines.push(`${stamp(begin)} slice #2 "MPI_Allreduce" cat="collective" dur=${stamp(end - begin)} ${args(i)}`);
+  }
+  if (rank === 0) lines.push(`${stamp(BASE + 310000n * US)} slice #2 "MPI_Allreduce" cat="collective" dur=unfinished ${args(30)}`, `${stamp(BASE + 900000n * US)} instant #2 "killed"`);
+  fs.writeFileSync(file, `${lines.join('\n')}\n`);
+}
+
+async function comm(browser, start, tmp) {
+  for (const rank of [0, 1]) makeComm(`${tmp}/comm${rank}.txt`, rank);
+  const file = `${tmp}/comm.pftrace`;
+  stave('merge', `${tmp}/comm0.txt`, `${tmp}/comm1.txt`, '-o', file);
+  const wanted = report('comm', file), viewer = await start(file), page = await open(browser, viewer.url);
+  await page.until(() => document.getElementById('page-ranks'));
+  same('collectives_make_a_page', await tabs(page), ['Timeline', 'Ranks']);
+  await show(page, 'ranks');
+  same('the_verdict_is_the_report\'s', await page.eval(() => [...document.querySelectorAll('[data-testid=comm-verdict]')].map((p) => p.textContent).join('\n')), wanted.summary.verdict);
+  check('and_it_names_the_ranks', wanted.summary.slow === '1' && wanted.summary.waited_for === '1', JSON.stringify(wanted.summary));
+  same('ranks_are_those_of_the_report', (await table(page, 'comm-ranks')).map((r) => [r.rank, r.last, r.lost, r.waits, r.verdict]), wanted.rank.map((r) => [String(r.rank), String(r.last), String(r.lost_ns), String(r.wait_ns), r.verdict ?? '']));
+  same('collectives_are_those_of_the_report', (await table(page, 'comm-collectives')).map((r) => [r.collective, r.group, r.skew, r.transfer]), wanted.collective.map((c) => [`${c.op} ${c.seq}`, c.group, String(c.skew_ns ?? ''), String(c.transfer_ns ?? '')]));
+  same('differences_are_those_of_the_report', (await table(page, 'comm-differences')).map((r) => [r.difference, r.ranks, r['in words']]), wanted.difference.map((d) => [d.kind, d.ranks, d.text]));
+  await clean('comm', page, viewer.origin);
+}
+
 async function nothing(browser, start, tmp) {
   const file = `${tmp}/plain.txt`;
   fs.writeFileSync(file, ['# stave text 1', 'clock boottime', 'track #1 process uuid=0x1 pid=7 name="p"', 'track #2 thread uuid=0x2 parent=#1 pid=7 tid=7 name="main"', '1.000000000 slice #2 "work" cat="app" dur=0.500000000'].join('\n') + '\n');
@@ -282,5 +310,6 @@ run(async ({ browser, start, tmp }) => {
   await clean('pages', page, viewer.origin);
   await serving(browser, start, tmp);
   await life(browser, start, tmp);
+  await comm(browser, start, tmp);
   await nothing(browser, start, tmp);
 });

@@ -39,6 +39,8 @@ struct job {
     double delay_ns; /* of the slow one */
     double compute_ns, noise_ns, transfer_ns;
     enum noise noise;
+    unsigned until;      /* the slow one is no longer from this step on; 0: always */
+    double spared;       /* this share of its steps, by chance, is not slow */
     bool has_own_clocks; /* each rank's is off by up to 10 ms, and nothing relates them */
     struct dice dice;
 };
@@ -103,7 +105,8 @@ static void run_steps(struct job *j, struct writer *w)
         double begin[RANKS_MAX];
         for (unsigned k = 0; k < j->n_ranks; k++) {
             double work = j->compute_ns + j->noise_ns * noise_of(j, &memory[k]);
-            work += (int)k == j->slow ? j->delay_ns : 0;
+            if ((int)k == j->slow && (!j->until || step < j->until) && roll(&j->dice) >= j->spared)
+                work += j->delay_ns;
             begin[k] = now[k] + (work > 1 ? work : 1);
             last = begin[k] > last ? begin[k] : last;
         }
@@ -203,6 +206,31 @@ TEST(what_costs_nothing_is_no_culprit)
     CHECK(m.report.ranks[3].p_value < SV_COMM_CHANCE);
     CHECK_UINT_EQ(n_slow(&m.report), 0);
     unmake(&m);
+}
+
+/* A rank that was disturbed for most of a run, or in half of its steps there, is not slow; one that is disturbed until the end is. */
+TEST(one_long_disturbance_is_no_culprit)
+{
+    static const struct {
+        unsigned until;
+        double spared;
+        bool is_slow;
+    } rows[] = {{100, 0, false}, {150, 0.4, false}, {0, 0.5, true}, {0, 0, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct job j = job_of(0);
+        j.n_ranks = 8;
+        j.n_steps = 200;
+        j.slow = 5;
+        j.until = rows[i].until;
+        j.spared = rows[i].spared;
+        j.delay_ns = 20 * j.noise_ns;
+        CONTEXT("row %zu", i);
+        struct made m = simulate(&j);
+        CHECK(m.report.ranks[5].last > 30);
+        CHECK(m.report.ranks[5].lost_share > SV_COMM_LOST_SHARE);
+        CHECK_UINT_EQ(n_slow(&m.report), rows[i].is_slow);
+        unmake(&m);
+    }
 }
 
 TEST(without_related_clocks_durations_are_compared)
@@ -323,6 +351,23 @@ TEST(skew_and_transfer)
     CHECK_INT_EQ(m.report.ranks[0].wait_ns, 500000);
     CHECK_INT_EQ(m.report.ranks[2].wait_ns, 0);
     CHECK_UINT_EQ(m.report.n_differences, 0);
+    unmake(&m);
+}
+
+/* Ranks without numbers are told apart by their processes, and none of them is absent. */
+TEST(ranks_without_numbers)
+{
+    struct made m =
+        make("1.000000000 slice #2 \"A\" cat=\"collective\" dur=0.003000000 {op=\"allreduce\" "
+             "group=\"world\" seq=0 group_size=2}\n"
+             "1.002000000 slice #4 \"A\" cat=\"collective\" dur=0.001000000 {op=\"allreduce\" "
+             "group=\"world\" seq=0 group_size=2}\n");
+    char name[64];
+    REQUIRE(m.report.n == 1 && m.report.n_ranks == 2);
+    CHECK_INT_EQ(m.report.collectives[0].doubt, SV_COMM_TOLD);
+    CHECK_INT_EQ(m.report.collectives[0].skew_ns, 2000000);
+    CHECK_STR_EQ(sv_comm_rank_name(&m.report, m.report.collectives[0].last, name, sizeof name),
+                 "b (20)");
     unmake(&m);
 }
 

@@ -1,7 +1,8 @@
-// Ranks: each step on every rank, how far apart they begin and end, who is late.
+// Ranks: each step on every rank, how far apart they begin and end, who is late; and their collectives.
 
 import { Bars, Cells, figures, ns, percent } from './charts.js';
 import { el } from './dom.js';
+import { commSections } from './page_comm.js';
 import { leading, legend, number, numbers, Page, section, share, tableSection, words } from './page_parts.js';
 import { loadSteps, trackName } from './page_steps.js';
 import { formatCount, formatExact } from './time.js';
@@ -27,24 +28,27 @@ function measure(number, at) {
 export class RanksPage extends Page {
   /** A file has one rank; files are merged in the order of their ranks, so are their rows. */
   async load() {
-    const { tracks, kinds } = await loadSteps(this.pages), numbered = await this.pages.sql("select str_value from metadata where name glob '*/rank' order by id"), byNumber = new Map();
-    const ranks = [...tracks].map(([row, steps], i) => ({ row, steps, name: (numbered.length === tracks.size ? `rank ${numbered[i][0]} · ` : '') + trackName(this.app, row) }));
+    const comm = await this.pages.report('comm').catch(() => null); // a trace may have no collectives, or no steps
+    const { tracks, kinds } = await loadSteps(this.pages).catch((error) => { if (comm) return { tracks: new Map(), kinds: [] }; throw error; }), numbered = await this.pages.sql("select str_value from metadata where name glob '*/rank' order by id"), byNumber = new Map();
+    const ranks = [...tracks].map(([row, steps], i) => ({ row, steps, name: (numbered.length === tracks.size && !trackName(this.app, row).startsWith('rank ') ? `rank ${numbered[i][0]} · ` : '') + trackName(this.app, row) }));
     ranks.forEach((rank, r) => rank.steps.forEach((step) => {
       if (!byNumber.has(step.number)) byNumber.set(step.number, []);
       byNumber.get(step.number)[r] = step;
     }));
     const shared = [...byNumber].map(([n, at]) => measure(n, at)).filter((s) => s.ranks > 1).sort((a, b) => (BigInt(a.number) < BigInt(b.number) ? -1 : 1));
-    return { ranks, shared, kinds };
+    return { ranks, shared, kinds, comm };
   }
 
-  build({ ranks, shared, kinds }) {
+  build({ ranks, shared, kinds, comm }) {
+    const collectives = commSections(this.pages, comm);
+    if (comm && !ranks.length) return collectives;
     const worst = greatest([0, ...shared.map((s) => s.spread_ns)]), late = shared.find((s) => s.spread_ns === worst), middle = (key) => ns(median(shared.map((s) => s[key])));
     const head = figures('ranks-figures', [
       ['Ranks', formatCount(ranks.length)], ['Steps in common', formatCount(shared.length)], ['Begins differ by', middle('begin_ns'), 'median'], ['Durations differ by', middle('spread_ns'), 'median'],
       late && ['At most', ns(worst), `in step ${late.number}`], ['Stragglers', formatCount(ranks.reduce((sum, r) => sum + r.steps.filter((s) => s.note === 'straggler').length, 0))],
     ]);
-    if (!shared.length) return [head, el('p', { class: 'hint', text: 'No step occurs on two ranks.' })];
-    return [head, this.grid(ranks, shared), el('div', { class: 'pair' }, this.skew(shared, 'begin', 1), this.skew(shared, 'end', 4)), this.byRank(ranks, shared, kinds), this.byStep(ranks, shared)];
+    if (!shared.length) return [head, el('p', { class: 'hint', text: 'No step occurs on two ranks.' }), ...collectives];
+    return [head, this.grid(ranks, shared), el('div', { class: 'pair' }, this.skew(shared, 'begin', 1), this.skew(shared, 'end', 4)), this.byRank(ranks, shared, kinds), ...collectives, this.byStep(ranks, shared)];
   }
 
   grid(ranks, shared) {
