@@ -178,7 +178,6 @@ static void set_up(struct request *r, struct sv_ch *c, const char *host, const s
     curl_easy_setopt(r->curl, CURLOPT_PROTOCOLS_STR, c->target.is_secure ? "https" : "http");
     curl_easy_setopt(r->curl, CURLOPT_PROXY, "");
     curl_easy_setopt(r->curl, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(r->curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(r->curl, CURLOPT_CONNECTTIMEOUT, 15L);
     curl_easy_setopt(r->curl, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(r->curl, CURLOPT_ERRORBUFFER, r->error);

@@ -262,7 +262,12 @@ int sv_ch_clean(struct sv_ch_db *db, const char *host, struct sv_err *err)
                "any(writer), sum(state = 'done') > 0 OR min(at) < now() - 3600 FROM load_rows "
                "GROUP BY run, load_id HAVING sum(state = 'gone') = 0 AND load_id NOT IN ");
     sv_ch_current(db->target, &sql);
-    sv_buf_str(&sql, " LIMIT 10000");
+    /* Those whose rows are removed wait without work until no insert of theirs can come any more. */
+    sv_buf_printf(&sql,
+                  " AND (sum(state = 'done') > 0 OR min(at) < now() - 3600 OR load_id IN (SELECT "
+                  "toUInt64OrZero(extract(partition, '([0-9]+)\\\\)$')) FROM system.parts WHERE "
+                  "database = '%s' AND active)) LIMIT 10000",
+                  db->target->database);
     int code = sv_ch_each(db->client, host, sv_buf_cstr(&sql), 5, take_litter, &l, err);
     for (size_t i = 0; i < l.n && code >= 0; i++)
         code = sv_ch_drop(db, host, l.items[i].run, l.items[i].load_id, l.items[i].is_over, err);

@@ -69,6 +69,7 @@ int sv_ch_pack(struct sv_ch_packer *p, const void *bytes, size_t n, struct sv_bu
     return 0;
 }
 #else
+#define ZLIB_CONST
 #include <zlib.h>
 
 const char *const sv_ch_pack_header = "Content-Encoding: gzip";
@@ -102,7 +103,7 @@ int sv_ch_pack(struct sv_ch_packer *p, const void *bytes, size_t n, struct sv_bu
     sv_buf_init(to, bound);
     if (!is_ready || !sv_buf_reserve(to, bound))
         return sv_err_set(err, SV_ENOMEM, SV_NO_POS, "no memory for compression");
-    p->zip.next_in = (z_const Bytef *)bytes;
+    p->zip.next_in = bytes;
     p->zip.avail_in = (uInt)n;
     p->zip.next_out = to->data;
     p->zip.avail_out = (uInt)bound;

@@ -129,8 +129,7 @@ static int run_loaded(const struct query *o, const struct sv_loaded *l, const ch
     return code < 0 ? code : closed;
 }
 
-static int run_database(const struct query *o, const char *url, const char *sql,
-                        struct sv_err *err)
+static int run_database(const struct query *o, const char *url, const char *sql, struct sv_err *err)
 {
     if (o->interactive)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,

@@ -147,7 +147,7 @@ check password_file_says grep -q 'chmod 600' password_file_open.err
 # ---- killed at any moment ----
 # A load; killed, it is seen whole or not at all; tried again, it is there once.
 steps=300 rounds=2
-if [ -n "${STAVE_LONG:-}" ]; then steps=4000 rounds=60; fi
+if [ -n "${STAVE_LONG:-}" ]; then steps=1000 rounds=40; fi
 mkdir big; python3 "$SRC/tests/cli/clickhouse/make_ranks.py" big 1 $steps
 seen() { # the rows of a run: "slices,args,io", then how many of each are stored
   local table
