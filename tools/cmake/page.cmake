@@ -1,5 +1,13 @@
 # sv_page(<target> <folders…>): the files of the folders become part of the target: a table sv_page_files (src/view/page.h) and their bytes, which
-# the assembler takes from the files as they are.
+# the assembler takes from the files. Lines of JavaScript that are only a comment are left out: they are for those who read the source.
+function(sv_without_comments from to)
+  file(READ ${from} text)
+  string(REGEX REPLACE "\n *//[^\n]*" "" text "\n${text}")
+  string(REGEX REPLACE "\n */\\*\\*[^\n]*\\*/" "" text "${text}")
+  file(CONFIGURE OUTPUT ${to} CONTENT "${text}" @ONLY)
+  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${from})
+endfunction()
+
 function(sv_page target)
   set(files)
   foreach(folder ${ARGN})
@@ -18,6 +26,11 @@ function(sv_page target)
     get_filename_component(name ${file} NAME)
     get_filename_component(suffix ${file} LAST_EXT)
     string(SUBSTRING ${suffix} 1 -1 suffix)
+    if(suffix STREQUAL js)
+      sv_without_comments(${file} ${PROJECT_BINARY_DIR}/generated/page/${name})
+      set(file ${PROJECT_BINARY_DIR}/generated/page/${name})
+    endif()
+    list(APPEND embedded ${file})
     string(APPEND code "__asm__(\".section .rodata\\n.global sv_page_${number}\\n.hidden sv_page_${number}\\nsv_page_${number}:\\n.incbin \\\"${file}\\\"\\n"
       ".global sv_page_end_${number}\\n.hidden sv_page_end_${number}\\nsv_page_end_${number}:\\n.byte 0\\n.previous\\n\");\n"
       "extern const unsigned char sv_page_${number}[], sv_page_end_${number}[];\n")
@@ -27,6 +40,6 @@ function(sv_page target)
   string(APPEND code "\nconst struct sv_page_file sv_page_files[] = {\n${table}    {0},\n};\n")
   set(out ${PROJECT_BINARY_DIR}/generated/page_files.c)
   file(CONFIGURE OUTPUT ${out} CONTENT "${code}" @ONLY)
-  set_source_files_properties(${out} PROPERTIES OBJECT_DEPENDS "${files}")
+  set_source_files_properties(${out} PROPERTIES OBJECT_DEPENDS "${embedded}")
   target_sources(${target} PRIVATE ${out})
 endfunction()
