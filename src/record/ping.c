@@ -204,7 +204,7 @@ int sv_ping_server_open(const char *address, const uint8_t token[static SV_PING_
         return code;
     raise_limit();
     struct sv_ping_server *s = sv_alloc(sizeof *s);
-    s->fd = listen_on(found);
+    s->fd = found ? listen_on(found) : -1;
     s->epoll = s->fd >= 0 ? epoll_create1(EPOLL_CLOEXEC) : -1;
     freeaddrinfo(found);
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = NULL};
