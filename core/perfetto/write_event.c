@@ -181,6 +181,8 @@ static void argument(struct pf *w, struct pf_sequence *s, const struct sv_arg *a
 static void arguments(struct pf *w, struct pf_sequence *s, const struct sv_event *e, size_t first,
                       struct extras *x)
 {
+    if (e->n_args == 0) /* args may be NULL */
+        return;
     const struct sv_arg *end = e->args + e->n_args;
     for (const struct sv_arg *a = e->args + first; a < end; a = sv_arg_next(a))
         argument(w, s, a, end, x);

@@ -576,7 +576,7 @@ static uint32_t add_loose(struct sv_lanes *l, struct sv_lane_row *r)
 /* The lowest lane; beyond those that are looked at, the one that is quiet for longest. */
 static uint32_t loose_lane(struct sv_lanes *l, struct sv_lane_row *r, const struct sv_lane_slice *w)
 {
-    for (uint32_t i = 0; i < r->n && i < LANES_LOOKED_AT; i++) {
+    for (uint32_t i = w->not_first; i < r->n && i < LANES_LOOKED_AT; i++) {
         const struct sv_lane *lane = &r->lanes[i];
         if (fits_open(lane->top, w) && fits_past(lane->past, w))
             return i;
@@ -586,6 +586,8 @@ static uint32_t loose_lane(struct sv_lanes *l, struct sv_lane_row *r, const stru
         return quiet;
     while (r->n < r->policy->most) {
         uint32_t lane = add_loose(l, r);
+        if (lane == 0 && w->not_first)
+            continue;
         if (lane == NO_LANE || lane >= l->n_unknown || w->begin_ns > l->known_from_ns)
             return lane;
     }

@@ -139,6 +139,8 @@ struct sv_lane_slice {
     bool nests; /* its end comes before that of whatever its owner has open and nests, too */
     /* written at once, so that the order of ends does not count; may lie inside whole ones of any owner */
     bool is_whole;
+    bool
+        not_first; /* the first lane has slices that this allocator does not know, and it would cross them */
 };
 
 /* An open one. */

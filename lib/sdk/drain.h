@@ -7,6 +7,7 @@
 #define SV_SDK_DRAIN_H
 
 #include "core/stream/stream.h"
+#include "sdk/own_spans.h"
 #include "sdk/session_layout.h"
 #include "sdk/ticks.h"
 
@@ -21,12 +22,12 @@ struct sv_drain_ring {
     uint32_t number, edge, edges_end; /* the ring's own; the next of the plan and the last */
     const struct sv_mark *mark;       /* to continue from, until it is known; else NULL */
     uint32_t owner;                   /* of the track below */
-    uint32_t depth;                   /* open slices */
     sv_track track;
     int64_t last_ns;
     uint64_t lost_full, lost_nested; /* already reported */
     uint64_t lost_overwritten;       /* to be reported */
     int64_t first_ns;                /* of the first record that was read */
+    struct sv_own_spans own;         /* begins and ends on the track above */
 };
 
 /* What is before is not of this output. */

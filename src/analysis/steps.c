@@ -28,14 +28,18 @@ static const char *const markers[] = {
 
 /* ---- detection ---- */
 
+/* By string; NULL: no string matches, so that nobody need look at the slices. */
 static bool *match_names(const struct sv_dict *d, const char *marker)
 {
-    bool *is_marker = sv_alloc((size_t)d->n_strings + 1);
+    bool *is_marker = sv_alloc((size_t)d->n_strings + 1), is_any = false;
     for (sv_str s = 1; s < d->n_strings; s++) {
         struct sv_text text = sv_dict_text(d, s);
-        is_marker[s] = sv_glob_match(marker, text.bytes, text.len);
+        is_any |= is_marker[s] = sv_glob_match(marker, text.bytes, text.len);
     }
-    return is_marker;
+    if (is_any)
+        return is_marker;
+    free(is_marker);
+    return NULL;
 }
 
 /* Device tracks repeat the host's annotations: they are not where a step lives. */
@@ -210,6 +214,8 @@ static bool find_by(struct sv_steps *s, const struct sv_trace *t, const char *ma
                     uint32_t at_least, uint32_t *counts)
 {
     bool *is_marker = match_names(t->dict, marker);
+    if (!is_marker)
+        return false;
     bool *is_inner = find_inner(t, is_marker);
     uint32_t most = count_markers(t, is_marker, is_inner, counts);
     size_t cap = 0;

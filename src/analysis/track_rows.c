@@ -242,18 +242,33 @@ static void set_depths(struct sv_track_rows *r)
 
 /* ---- rows ---- */
 
-static bool belongs_to_others(const struct sv_track_info *k)
+/* The name of a track that has none: that of its first slice, which is what programs write on such tracks (Chrome by the hundred). */
+static sv_str name_of(const struct sv_trace *t, sv_track track)
 {
-    return k->kind == SV_TRACK_ASYNC || (k->kind == SV_TRACK_LANE && k->parent);
+    const struct sv_track_info *k = &t->dict->tracks[track];
+    bool borrows = k->name == 0 && (k->kind == SV_TRACK_CUSTOM || k->kind == SV_TRACK_ASYNC) &&
+                   t->tracks[track].first < t->tracks[track].end;
+    return borrows ? t->slices.name[t->tracks[track].first] : k->name;
+}
+
+static bool is_operation(const struct sv_trace *t, sv_track track)
+{
+    const struct sv_track_info *k = &t->dict->tracks[track];
+    return k->kind == SV_TRACK_ASYNC || (k->kind == SV_TRACK_CUSTOM && k->name == 0);
+}
+
+static bool belongs_to_others(const struct sv_trace *t, sv_track track)
+{
+    const struct sv_track_info *k = &t->dict->tracks[track];
+    return is_operation(t, track) || (k->kind == SV_TRACK_LANE && k->parent);
 }
 
 /* Rows of one key are one row: asynchronous operations by parent and name, lanes by their parent. */
-static uint64_t row_key(const struct sv_dict *d, sv_track track)
+static uint64_t row_key(const struct sv_trace *t, sv_track track)
 {
-    track = without_lane(d, track);
-    const struct sv_track_info *k = &d->tracks[track];
-    if (k->kind == SV_TRACK_ASYNC)
-        return sv_mix64((uint64_t)k->parent << 32 | k->name) | 1;
+    track = without_lane(t->dict, track);
+    if (is_operation(t, track))
+        return sv_mix64((uint64_t)t->dict->tracks[track].parent << 32 | name_of(t, track)) | 1;
     return (uint64_t)track << 2;
 }
 
@@ -312,9 +327,9 @@ static void add_row(struct sv_track_rows *r, const struct candidate *c, size_t n
 static struct candidate slices_of(struct sv_track_rows *r, sv_track track)
 {
     const struct sv_trace *t = r->trace;
-    bool shares = belongs_to_others(&t->dict->tracks[track]);
+    bool shares = belongs_to_others(t, track);
     return (struct candidate){.track = track,
-                              .key = row_key(t->dict, track),
+                              .key = row_key(t, track),
                               .height = track_height(r, track),
                               .first_ns = t->slices.ts_ns[t->tracks[track].first],
                               .last_ns = shares ? last_end(t, track) : INT64_MAX};
@@ -520,7 +535,7 @@ void sv_track_rows_free(struct sv_track_rows *r)
 
 /* ---- names ---- */
 
-/* What lies between the group and a counter or row, and what the name alone does not tell: a device, a CPU. */
+/* What lies between the group and a counter or row, and what the name alone does not say: a device, a CPU. */
 static void add_owner(const struct sv_dict *d, sv_track track, sv_track group, struct sv_buf *to)
 {
     sv_track parent = d->tracks[track].parent;
@@ -537,7 +552,7 @@ void sv_row_name(const struct sv_track_rows *r, size_t row, struct sv_buf *to)
     const struct sv_dict *d = r->trace->dict;
     sv_track track = without_lane(d, r->items[row].track);
     const struct sv_track_info *k = &d->tracks[track];
-    struct sv_text name = sv_dict_text(d, k->name);
+    struct sv_text name = sv_dict_text(d, name_of(r->trace, track));
     if (k->kind == SV_TRACK_COUNTER)
         add_owner(d, track, r->items[row].group, to);
     if (name.len)
@@ -552,6 +567,22 @@ void sv_row_name(const struct sv_track_rows *r, size_t row, struct sv_buf *to)
         sv_buf_printf(to, " (%zu)", r->items[row].n_members);
 }
 
+/* Kineto calls each device a process, with the number of the device as its pid and "GPU 0" as its label. A process whose pid was a text
+ * has a negative one. */
+static void add_process_name(const struct sv_track_info *k, struct sv_text name,
+                             struct sv_text label, struct sv_buf *to)
+{
+    if (label.len > 4 && memcmp(label.bytes, "GPU ", 4) == 0) {
+        sv_buf_add(to, label.bytes, label.len);
+        if (name.len)
+            sv_buf_printf(to, " (%s)", name.bytes);
+        return;
+    }
+    sv_buf_add(to, name.bytes, name.len);
+    if (name.len == 0 || k->pid >= 0)
+        sv_buf_printf(to, name.len ? " (pid %" PRId64 ")" : "pid %" PRId64, k->pid);
+}
+
 void sv_group_name(const struct sv_dict *d, sv_track group, struct sv_buf *to)
 {
     struct sv_text name = sv_dict_text(d, d->tracks[group].name);
@@ -559,8 +590,7 @@ void sv_group_name(const struct sv_dict *d, sv_track group, struct sv_buf *to)
         sv_buf_str(to, "no process");
     } else if (d->tracks[group].kind == SV_TRACK_PROCESS) {
         sv_rank_prefix(d, group, to);
-        sv_buf_add(to, name.bytes, name.len);
-        sv_buf_printf(to, name.len ? " (pid %" PRId64 ")" : "pid %" PRId64, d->tracks[group].pid);
+        add_process_name(&d->tracks[group], name, sv_dict_text(d, d->tracks[group].desc), to);
     } else if (name.len) {
         sv_buf_add(to, name.bytes, name.len);
     } else {

@@ -383,7 +383,7 @@ static const struct sv_option options[] = {
     {0, "max-rows", "N", SV_OPT_COUNT, offsetof(struct sv_plot_options, max_rows),
      "timeline: maximum number of tracks (default 200; 24 below cpu, gpu, disk and io)", NULL},
     {0, "arrows", "N", SV_OPT_COUNT, offsetof(struct sv_plot_options, arrows),
-     "timeline: draw flows as arrows unless there are more than N in the window (default 300)",
+     "timeline: draw flows as arrows unless there are more than N in the window (default 40)",
      NULL},
     {0, "no-arrows", NULL, SV_OPT_FLAG, offsetof(struct sv_plot_options, no_arrows),
      "timeline: draw none", NULL},

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARROWS_DEFAULT 300u
+#define ARROWS_DEFAULT 40u
 
 /* ---- what is shown ---- */
 
@@ -211,9 +211,10 @@ int sv_plot_zoom(struct sv_plot *p, struct sv_err *err)
 int sv_plot_timeline(struct sv_plot *p, struct sv_err *err)
 {
     const struct sv_plot_options *o = p->o;
+    bool has_window = p->is_zoomed || o->around;
     struct sv_plot_timeline timeline = {.frame = p->frame,
-                                        .from_ns = p->from_ns,
-                                        .to_ns = p->to_ns,
+                                        .from_ns = has_window ? p->from_ns : 0,
+                                        .to_ns = has_window ? p->to_ns : 0,
                                         .processes_max = o->top < 200 ? (size_t)o->top : 200,
                                         .arrows_max = ARROWS_DEFAULT,
                                         .only_busiest = o->top > 0};

@@ -88,7 +88,9 @@ struct serving {
     const struct sv_loaded *loaded;   /* what the work on the index is about */
     struct sv_image_writer *to_write; /* NULL: there is an index, or none is made */
     char *link;
-    bool is_live; /* the recording goes on */
+    bool is_live;        /* the recording goes on */
+    uint64_t tail_bytes; /* of which only the end is read; 0: all */
+    int64_t began_ns;
 };
 
 static const sigset_t *end_signals(void)
@@ -132,11 +134,20 @@ static char *notes_name(const char *path)
     return name;
 }
 
-/* Nothing is served of what is no trace. */
+/* A pipe can be read once. */
+static bool can_read_again(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISREG(s.st_mode);
+}
+
+/* Nothing is served of what is no trace. What can be read only once is checked by loading it, before its address is printed. */
 static int check_inputs(const struct view *o, const struct sv_words *paths, struct sv_err *err)
 {
     int code = sv_check_inputs(paths->items, paths->n, NULL, err);
     for (size_t i = 0; i < paths->n && code >= 0; i++) {
+        if (!can_read_again(paths->items[i]))
+            continue;
         struct sv_dict *dict = sv_dict_new();
         struct sv_opened in;
         code = sv_open_input(paths->items[i], o->from, 0, dict, &in, err);
@@ -247,7 +258,9 @@ static int load(const struct view *o, const struct sv_words *paths, struct servi
                               .anchor = o->align,
                               .pass = pass_sketch,
                               .pass_ctx = s,
-                              .index = index_use(o)};
+                              .index = index_use(o),
+                              .is_live = s->is_live,
+                              .tail_bytes = s->tail_bytes};
     struct stat file;
     sv_progress_watch(on_progress, s);
     int code = sv_load_traces(paths->items, paths->n, &how, l, err);
@@ -259,7 +272,11 @@ static int load(const struct view *o, const struct sv_words *paths, struct servi
         .format = l->in.format ? l->in.format->name : NULL,
         .bytes = stat(paths->items[0], &file) == 0 ? (uint64_t)file.st_size : 0,
         .is_live = s->is_live,
-        .is_compared = o->compare};
+        .is_compared = o->compare,
+        .is_tail = l->in.piece.bytes > 0,
+        .began_ns = s->began_ns};
+    if (!about.is_tail)
+        s->began_ns = l->trace->first_ns;
     begin_index(o, l, s);
     sv_viewer_show(s->viewer, l->trace, &about);
     end_index(s);
@@ -294,8 +311,19 @@ static bool has_changed(const char *path, struct stat *last)
     return is_other;
 }
 
-/* Loads the file again when it has grown. The longer that takes, the longer the pause: a third of one core at most. What cannot be read at one
- * moment may be at the next. The viewer refers to what it shows: two traces take turns. True: a signal asked to end. */
+/* What took so long to read shall take SLOW_MS at most: as much of its end as that needs. */
+static void bound_tail(struct serving *s, const struct sv_loaded *l, uint64_t size, int64_t took_ms)
+{
+    enum { SLOW_MS = 300, LEAST = 4 << 20 };
+    if (took_ms <= SLOW_MS)
+        return;
+    uint64_t read = l->in.piece.bytes ? l->in.piece.bytes : size;
+    uint64_t bytes = read / (uint64_t)took_ms * SLOW_MS * 3 / 4;
+    s->tail_bytes = bytes > LEAST ? bytes : LEAST;
+}
+
+/* Loads the file again when it has grown, only its end if that takes long. The longer it takes, the longer the pause: a third of one core at most.
+ * What cannot be read at one moment may be at the next. The viewer refers to what it shows: two traces take turns. True: a signal asked to end. */
 static bool follow(const struct view *o, const char *path, struct serving *s,
                    struct sv_loaded turns[2])
 {
@@ -315,8 +343,12 @@ static bool follow(const struct view *o, const char *path, struct serving *s,
             continue;
         int64_t start = now_ms();
         s->is_live = !is_whole;
-        if (load(o, &(struct sv_words){name, 1, 1}, s, &turns[next], &err) >= 0)
+        if (is_whole)
+            s->tail_bytes = 0;
+        if (load(o, &(struct sv_words){name, 1, 1}, s, &turns[next], &err) >= 0) {
+            bound_tail(s, &turns[next], (uint64_t)last.st_size, now_ms() - start);
             next = 1 - next;
+        }
         sv_loaded_free(&turns[next]);
         pause_ms = 2 * (now_ms() - start);
         pause_ms = pause_ms < 200 ? 200 : pause_ms;
@@ -374,10 +406,15 @@ static int serve(const struct view *o, const struct sv_words *paths, struct sv_e
                               &s.viewer, err);
     free(notes);
     free(names);
-    if (code >= 0) {
+    bool is_checked = true;
+    for (size_t i = 0; i < paths->n; i++)
+        is_checked = is_checked && (o->follow || can_read_again(paths->items[i]));
+    if (code >= 0 && is_checked)
         announce(o, &s);
-        code = o->follow ? 0 : load(o, paths, &s, &turns[0], err);
-    }
+    if (code >= 0 && !o->follow)
+        code = load(o, paths, &s, &turns[0], err);
+    if (code >= 0 && !is_checked)
+        announce(o, &s);
     if (code >= 0 && !(o->follow && follow(o, paths->items[0], &s, turns)))
         sigwait(end_signals(), &signal);
     end_serving(&s);

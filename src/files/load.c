@@ -2,6 +2,7 @@
 #include "files/load.h"
 
 #include "cli/console.h"
+#include "files/tail.h"
 #include "model/merge.h"
 
 #include <string.h>
@@ -51,9 +52,11 @@ int sv_load(const char *path, const struct sv_load_how *how, struct sv_loaded *l
     *l = (struct sv_loaded){.dict = sv_dict_new()};
     if (how->index != SV_INDEX_NOT_USED && load_kept(path, how, l))
         return 0;
-    int code = sv_open_input(path, how->from, 0, l->dict, &l->in, err);
+    int code = how->tail_bytes ? sv_open_tail(path, how->tail_bytes, l->dict, &l->in, err)
+                               : sv_open_input(path, how->from, 0, l->dict, &l->in, err);
     if (code < 0)
         return code;
+    l->in.is_live = how->is_live;
     l->trace = sv_trace_new(l->dict, &l->in.report, how->memory_limit_bytes);
     struct sv_sink *sink = sv_trace_sink(l->trace);
     if (how->pass)

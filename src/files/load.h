@@ -29,7 +29,9 @@ struct sv_load_how {
     /* A sink that shall see the events of a single trace on their way into the store; NULL: none. */
     struct sv_sink *(*pass)(void *ctx, struct sv_dict *dict, struct sv_sink *next);
     void *pass_ctx;
-    unsigned index; /* enum sv_index_use */
+    unsigned index;      /* enum sv_index_use */
+    bool is_live;        /* the file is being written: its findings are not printed */
+    uint64_t tail_bytes; /* only about so much of its end; 0: all */
 };
 int sv_load(const char *path, const struct sv_load_how *how, struct sv_loaded *l,
             struct sv_err *err);

@@ -100,7 +100,7 @@ static const struct sv_format *choose_format(struct sv_opened *o, const char *fr
 static int open_source(struct sv_opened *o, const char *from, const struct sv_read_options *options,
                        struct sv_dict *dict, struct sv_err *err)
 {
-    int code = sv_input_open(o->path, &o->in, err);
+    int code = o->in ? 0 : sv_input_open(o->path, &o->in, err);
     if (code < 0)
         return code;
     o->format = choose_format(o, from, err);
@@ -115,17 +115,31 @@ int sv_open_input(const char *path, const char *from, uint32_t space, struct sv_
     return sv_open_input_as(path, from, &(struct sv_read_options){.space = space}, dict, o, err);
 }
 
-int sv_open_input_as(const char *path, const char *from, const struct sv_read_options *options,
-                     struct sv_dict *dict, struct sv_opened *o, struct sv_err *err)
+static int open_named(struct sv_opened *o, const char *from, const struct sv_read_options *options,
+                      struct sv_dict *dict, struct sv_err *err)
 {
-    *o = (struct sv_opened){.path = path};
     sv_report_init(&o->report);
     int code = open_source(o, from, options, dict, err);
     if (code == SV_EIO || code == SV_EFORMAT)
         code = err->code = SV_EINPUT;
     if (code < 0)
-        sv_err_in_file(err, path);
+        sv_err_in_file(err, o->path);
     return code;
+}
+
+int sv_open_input_as(const char *path, const char *from, const struct sv_read_options *options,
+                     struct sv_dict *dict, struct sv_opened *o, struct sv_err *err)
+{
+    *o = (struct sv_opened){.path = path, .fd = -1};
+    return open_named(o, from, options, dict, err);
+}
+
+int sv_open_piece(const char *path, int fd, const struct sv_piece *piece, struct sv_dict *dict,
+                  struct sv_opened *o, struct sv_err *err)
+{
+    *o = (struct sv_opened){.path = path, .fd = fd, .piece = *piece};
+    sv_input_open_pieces(fd, &o->piece, 1, path, &o->in);
+    return open_named(o, NULL, &(struct sv_read_options){0}, dict, err);
 }
 
 void sv_opened_close(struct sv_opened *o)
@@ -134,9 +148,12 @@ void sv_opened_close(struct sv_opened *o)
         o->source->close(o->source);
     if (o->in)
         sv_input_close(o->in);
+    if (o->piece.bytes)
+        close(o->fd);
     sv_report_fini(&o->report);
     o->source = NULL;
     o->in = NULL;
+    o->piece.bytes = 0;
 }
 
 static int parse_compression(const char *text, enum sv_compression *c, struct sv_err *err)
@@ -313,7 +330,8 @@ int sv_run(struct sv_opened *o, struct sv_sink *sink, bool strict, const char *w
     sink = sv_pump_adapt(o->source->gives, sink, dict, &o->report, NULL);
     int code = sv_run_into(o, sink, strict, what, err);
     int closed = sink->close(sink, code < 0, err);
-    sv_console_findings(o->path, &o->report);
+    if (!o->is_live)
+        sv_console_findings(o->path, &o->report);
     return code < 0 ? code : closed;
 }
 

@@ -12,6 +12,10 @@ struct sv_opened {
     const struct sv_format *format;
     struct sv_source *source; /* NULL once it was pumped */
     struct sv_report report;
+    bool is_live; /* it is being written: that it ends anywhere is nothing to report */
+    /* of sv_open_piece() */
+    int fd;
+    struct sv_piece piece;
 };
 
 /* `from` names a format, or NULL: by content. The error names the file. */
@@ -20,6 +24,9 @@ int sv_open_input(const char *path, const char *from, uint32_t space, struct sv_
 /* The same with all options of a reader. */
 int sv_open_input_as(const char *path, const char *from, const struct sv_read_options *options,
                      struct sv_dict *dict, struct sv_opened *o, struct sv_err *err);
+/* A part of a file, which `o` closes. */
+int sv_open_piece(const char *path, int fd, const struct sv_piece *piece, struct sv_dict *dict,
+                  struct sv_opened *o, struct sv_err *err);
 void sv_opened_close(struct sv_opened *o); /* also after a failed open */
 
 struct sv_output_choice {

@@ -1,7 +1,8 @@
-/* Sockets of the server: see listen_socket.h. Called once, by main. */
+/* Listening sockets: see listen_socket.h. */
 #include "net/listen_socket.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -28,16 +29,20 @@ static int read_address(const char *text, struct sockaddr_in *out, struct sv_err
     return 0;
 }
 
-/* A listening socket, or -1 with errno. */
-static int listen_on(const struct sockaddr_in *a)
+int sv_listen_on(const struct sockaddr *a, socklen_t len, int backlog)
 {
-    int yes = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int yes = 1, fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(fd, (const struct sockaddr *)a, sizeof *a) == 0 && listen(fd, BACKLOG) == 0)
+    if (a->sa_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
+    if (a->sa_family != AF_UNIX)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(fd, a, len) == 0 && listen(fd, backlog) == 0)
         return fd;
+    int kept = errno;
     close(fd);
+    errno = kept;
     return -1;
 }
 
@@ -50,7 +55,7 @@ int sv_listeners_open(struct sv_listeners *l, const char *address, int64_t metri
     int code = read_address(address, &a, err);
     if (code < 0)
         return code;
-    l->main = listen_on(&a);
+    l->main = sv_listen_on((const struct sockaddr *)&a, sizeof a, BACKLOG);
     if (l->main < 0)
         return sv_err_sys(err,
                           "cannot listen on %s (is another server running? address: 127.0.0.1:0 "
@@ -59,7 +64,7 @@ int sv_listeners_open(struct sv_listeners *l, const char *address, int64_t metri
     if (metrics_port) {
         struct sockaddr_in other = a;
         other.sin_port = htons((uint16_t)metrics_port);
-        l->metrics = listen_on(&other);
+        l->metrics = sv_listen_on((const struct sockaddr *)&other, sizeof other, BACKLOG);
         if (l->metrics < 0)
             return sv_err_sys(err, "cannot listen on metrics_port %lld", (long long)metrics_port);
     }

@@ -1,10 +1,14 @@
-/* The server's sockets. Opened before anything else: a port that is taken is found before a file is made or a model is loaded. */
+/* Listening sockets, and those of the server. Opened before anything else: a port that is taken is found before a file is made or a model is loaded. */
 #ifndef SV_NET_LISTEN_SOCKET_H
 #define SV_NET_LISTEN_SOCKET_H
 
 #include "core/base/err.h"
 
 #include <stdint.h>
+#include <sys/socket.h>
+
+/* A listening socket, or -1 with errno. One for IPv6 leaves IPv4 alone. */
+int sv_listen_on(const struct sockaddr *a, socklen_t len, int backlog);
 
 struct sv_listeners {
     int main, metrics; /* -1: none, or given away */

@@ -28,6 +28,7 @@ void sv_web_error(struct sv_web_answer *a, unsigned status, const char *fmt, ...
 #ifdef SV_HAVE_MICROHTTPD
 #include "core/base/mem.h"
 #include "net/http_request.h"
+#include "net/listen_socket.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -83,10 +84,12 @@ const char *sv_web_param(const struct sv_web_request *q, const char *name)
 
 #define SMALL 1024u /* not worth compressing */
 
+/* Through a fast link compressing takes longer than sending; a browser asks for it always, so the page says whether it is near. */
 static bool takes_gzip(struct MHD_Connection *c)
 {
     const char *accepted = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Accept-Encoding");
-    return accepted && strstr(accepted, "gzip");
+    return accepted && strstr(accepted, "gzip") &&
+           !MHD_lookup_connection_value(c, MHD_HEADER_KIND, "X-Stave-Near");
 }
 
 /* Fast rather than small: the page is waiting. */
@@ -318,22 +321,7 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **context,
 
 /* ---- sockets ---- */
 
-static int listen_on(const struct sockaddr *a, socklen_t len)
-{
-    int yes = 1, fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -1;
-    if (a->sa_family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
-    if (a->sa_family != AF_UNIX)
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(fd, a, len) == 0 && listen(fd, 64) == 0)
-        return fd;
-    int kept = errno;
-    close(fd);
-    errno = kept;
-    return -1;
-}
+enum { BACKLOG = 64 };
 
 /* A name that is there already is refused, whatever it is: it may be another viewer's. */
 static int listen_on_path(struct sv_web *w, struct sv_err *err)
@@ -344,7 +332,7 @@ static int listen_on_path(struct sv_web *w, struct sv_err *err)
                           sizeof a.sun_path - 1);
     memcpy(a.sun_path, w->o.socket, strlen(w->o.socket) + 1);
     mode_t before = umask(0177); /* 0600 from the first moment on */
-    int fd = listen_on((const struct sockaddr *)&a, sizeof a);
+    int fd = sv_listen_on((const struct sockaddr *)&a, sizeof a, BACKLOG);
     umask(before);
     if (fd < 0)
         return sv_err_sys(err, "cannot listen on %s", w->o.socket);
@@ -358,7 +346,7 @@ static int listen_on_port(struct sv_web *w, struct sv_err *err)
                             .sin_port = htons(w->o.port),
                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof a;
-    int fd = listen_on((const struct sockaddr *)&a, sizeof a);
+    int fd = sv_listen_on((const struct sockaddr *)&a, sizeof a, BACKLOG);
     if (fd < 0)
         return sv_err_sys(err, "cannot listen on port %u of 127.0.0.1", w->o.port);
     getsockname(fd, (struct sockaddr *)&a, &len);
@@ -371,7 +359,7 @@ static int listen_on_ipv6(const struct sv_web *w)
 {
     struct sockaddr_in6 a = {
         .sin6_family = AF_INET6, .sin6_port = htons(w->port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    return w->port ? listen_on((const struct sockaddr *)&a, sizeof a) : -1;
+    return w->port ? sv_listen_on((const struct sockaddr *)&a, sizeof a, BACKLOG) : -1;
 }
 
 static struct MHD_Daemon *start(struct sv_web *w, int listener)

@@ -1,8 +1,8 @@
 /* A small web server for one user on this machine: fixed files for everybody on loopback, everything else only with the token.
  *
- *     struct sv_web_options o = {.answer = answer, .ctx = me, .threads = 8};
+ *     struct sv_web_options o = {.answer = answer, .ctx = me, .policy = policy};
  *     int code = sv_web_open(&o, &web, err);            // listens; requests are answered on other threads
- *     … sv_web_url(web) …
+ *     … sv_web_port(web) …
  *     sv_web_close(web);
  *
  * Listens on 127.0.0.1 and ::1, or on a Unix socket that only this user can open. The name in Host must be this machine's loopback and Origin, if

@@ -159,3 +159,24 @@ uint32_t sv_color_diverging(double x)
 {
     return sv_color_mix(0xf2f2f2, x < 0 ? 0x0072b2 : 0xd55e00, fabs(x));
 }
+
+unsigned sv_color_calm(uint64_t n_slices, uint64_t longest_ns, double pixel_ns)
+{
+    double longest = (double)longest_ns;
+    if (n_slices <= 1 || longest * 4 >= pixel_ns)
+        return 0;
+    return longest * 16 >= pixel_ns ? 1 : longest * 64 >= pixel_ns ? 2 : SV_CALMEST;
+}
+
+unsigned sv_color_shade(uint8_t cover)
+{
+    return cover * SV_SHADES / 256;
+}
+
+uint32_t sv_color_toned(uint32_t color, unsigned calm, unsigned shade)
+{
+    static const double greyed[] = {0, 0.45, 0.68, 0.78};
+    double strength = 0.3 +
+                      0.7 * pow((double)shade / (SV_SHADES - 1), 0.75); /* a little is seen, too */
+    return sv_color_mix(0xffffff, sv_color_mix(color, 0xaab6c2, greyed[calm]), strength);
+}

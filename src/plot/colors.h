@@ -45,6 +45,14 @@ static inline uint32_t sv_color_of(const struct sv_colors *c, uint64_t row)
 /* Black or white, whichever is easier to read on it. */
 uint32_t sv_color_ink_on(uint32_t color);
 uint32_t sv_color_mix(uint32_t a, uint32_t b, double share_of_b);
+
+/* Pixels that many slices share. Calm: how little the longest slice says about them, 0: it is alone or fills a quarter; then they have its colour,
+ * else less and less of it. Shade: how much of them is covered. */
+#define SV_CALMEST 3u
+#define SV_SHADES  8u
+unsigned sv_color_calm(uint64_t n_slices, uint64_t longest_ns, double pixel_ns);
+unsigned sv_color_shade(uint8_t cover);
+uint32_t sv_color_toned(uint32_t color, unsigned calm, unsigned shade);
 /* -1: blue, 0: almost white, 1: vermilion. */
 uint32_t sv_color_diverging(double x);
 

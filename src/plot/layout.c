@@ -1,18 +1,13 @@
 /* Layout of a window: where each slice goes, pixel by pixel.
  *
- * Called by painters with the trace's index. Within a row the slices come in the order of time. Those that begin
- * within one pixel are placed one by one if they are few; if they are many, every line they occupy gets one
- * rectangle for the pixel, found by the index, and those that reach beyond the pixel follow one by one. Must not know colours, fonts or
- * file formats. */
-#include "plot/layout_impl.h"
+ * Called by painters with the trace's index. The strips know what is in each pixel of each line; here that becomes rectangles: one for a slice
+ * that is alone in its pixel or reaches beyond it, one for a pixel that several share. Must not know colours, fonts or file formats. */
+#include "plot/layout.h"
 
 #include "core/base/mem.h"
-#include "core/base/search.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-#define FEW 96u /* slices that begin within a pixel and are looked at one by one */
 
 double sv_layout_x(const struct sv_layout *l, int64_t ns)
 {
@@ -52,180 +47,118 @@ uint32_t sv_layout_line(const struct sv_layout_index *x, const struct sv_row_mem
 
 /* ---- slices ---- */
 
-/* What a track needs while its slices come by: the newest rectangle of each line. */
-struct placing {
-    struct sv_layout *l;
-    const struct sv_row_member *member;
-    size_t newest[SV_LINES_MAX]; /* 0: none yet, else index + 1 */
-};
+/* The pixels of a layout for strips; a fraction of a pixel is spread over all. */
+static struct sv_pixels pixels_of(const struct sv_layout *l)
+{
+    uint32_t width = l->width >= 1 ? (uint32_t)l->width : 1;
+    return (struct sv_pixels){
+        .from_ns = l->from_ns, .to_ns = l->to_ns, .width = width, .right = (int32_t)width};
+}
 
-static struct sv_rect *add_rect(struct sv_layout *l)
+static struct sv_rect *add_rect(struct sv_layout *l, uint32_t line)
 {
     l->rects = sv_grow(l->rects, &l->cap_rects, l->n_rects + 1, sizeof *l->rects);
-    return &l->rects[l->n_rects++];
+    struct sv_rect *r = &l->rects[l->n_rects++];
+    *r = (struct sv_rect){.line = line};
+    return r;
 }
 
-static void place(struct placing *p, uint32_t slice)
+/* One slice, as wide as it is. */
+static void place_slice(struct sv_layout *l, uint32_t line, uint32_t slice)
 {
-    struct sv_layout *l = p->l;
     const struct sv_slices *c = &l->trace->slices;
-    uint32_t line = sv_layout_line(l->index, p->member, slice);
-    double x0 = sv_layout_x(l, c->ts_ns[slice]);
-    double x1 = c->dur_ns[slice] == SV_UNFINISHED
-                    ? l->width
-                    : sv_layout_x(l, c->ts_ns[slice] + c->dur_ns[slice]);
-    struct sv_rect *last = p->newest[line] ? &l->rects[p->newest[line] - 1] : NULL;
-    bool is_narrow = last && x1 - x0 < 1 && last->x1 - last->x0 < 1 && x1 - last->x0 < 1;
-    /* On the last line slices may overlap without end. */
-    bool is_crowded = last && line == SV_LINES_MAX - 1 && x0 - last->x0 < 1;
-    if ((is_narrow || is_crowded) && !last->is_dense) {
-        last->x1 = x1 > last->x1 ? x1 : last->x1;
-        last->n_merged++;
-        if ((uint64_t)c->dur_ns[slice] > (uint64_t)c->dur_ns[last->slice])
-            last->slice = slice;
+    struct sv_rect *r = add_rect(l, line);
+    r->x0 = sv_layout_x(l, c->ts_ns[slice]);
+    r->x1 = c->dur_ns[slice] == SV_UNFINISHED ? l->width
+                                              : sv_layout_x(l, c->ts_ns[slice] + c->dur_ns[slice]);
+    r->n_merged = 1;
+    r->slice = slice;
+    r->cover = 255;
+}
+
+static void place_pixels(struct sv_layout *l, uint32_t line, int32_t first, int32_t end,
+                         const struct sv_strip_item *item)
+{
+    double pixel = l->width / pixels_of(l).width;
+    struct sv_rect *r = add_rect(l, line);
+    r->x0 = first * pixel;
+    r->x1 = end * pixel;
+    r->n_merged = item->n;
+    r->slice = item->longest;
+    r->cover = item->cover;
+}
+
+/* The last of several may reach beyond their pixel: a narrow one widens their rectangle, a wide one has its own. */
+static void place_item(struct sv_layout *l, uint32_t line, const struct sv_strip_item *item)
+{
+    if (item->n <= 1) {
+        place_slice(l, line, item->last);
         return;
     }
-    *add_rect(l) =
-        (struct sv_rect){.x0 = x0, .x1 = x1, .line = line, .n_merged = 1, .slice = slice};
-    p->newest[line] = l->n_rects;
-}
-
-/* What is known of the slices that begin within a pixel: the lines they lie on, and the longest one seen of each. */
-struct pixel {
-    uint64_t lines;
-    uint64_t dur_ns[SV_LINES_MAX];
-    uint32_t slice[SV_LINES_MAX];
-};
-
-static void see(struct pixel *px, uint32_t line, uint32_t slice, uint64_t dur_ns)
-{
-    bool is_first = !(px->lines >> line & 1);
-    if (is_first || dur_ns > px->dur_ns[line]) {
-        px->slice[line] = slice;
-        px->dur_ns[line] = dur_ns;
-        px->lines |= 1ull << line;
-    }
-}
-
-static void see_slice(const struct placing *p, struct pixel *px, uint32_t slice)
-{
-    see(px, sv_layout_line(p->l->index, p->member, slice), slice,
-        (uint64_t)p->l->trace->slices.dur_ns[slice]);
-}
-
-/* Lines of the member's own, moved to those of the row; what is past the last line counts as the last. */
-static uint64_t moved_lines(uint64_t lines, uint32_t by)
-{
-    if (by == 0)
-        return lines;
-    if (by >= SV_LINES_MAX)
-        return 1ull << (SV_LINES_MAX - 1);
-    uint64_t past = lines >> (SV_LINES_MAX - by);
-    return lines << by | (past ? 1ull << (SV_LINES_MAX - 1) : 0);
-}
-
-static void see_longest(const struct placing *p, struct pixel *px, const struct sv_layout_block *b)
-{
-    uint32_t line = b->line + p->member->line;
-    see(px, line < SV_LINES_MAX ? line : SV_LINES_MAX - 1, b->longest, b->dur_ns);
-}
-
-static void see_block(const struct placing *p, struct pixel *px, uint32_t row)
-{
-    const struct sv_layout_block *b = &p->l->index->blocks->small[row >> 6];
-    uint64_t lines = moved_lines(b->lines, p->member->line);
-    see_longest(p, px, b);
-    for (uint32_t i = row; (lines & ~px->lines) && i < row + 64; i++)
-        if (!(px->lines >> sv_layout_line(p->l->index, p->member, i) & 1))
-            see_slice(p, px, i);
-}
-
-static void see_large(const struct placing *p, struct pixel *px, uint32_t row)
-{
-    const struct sv_layout_blocks *b = p->l->index->blocks;
-    uint64_t lines = moved_lines(b->large[row >> 12].lines, p->member->line);
-    see_longest(p, px, &b->large[row >> 12]);
-    for (uint32_t i = row; (lines & ~px->lines) && i < row + 4096; i += 64)
-        if (moved_lines(b->small[i >> 6].lines, p->member->line) & ~px->lines)
-            see_block(p, px, i);
-}
-
-/* Those of [row, end) that reach beyond edge_ns. Where slices nest they enclose the last one that begins before it, or are it;
- * the outermost are placed first, and no more than there are lines. */
-static void place_beyond(struct placing *p, uint32_t row, uint32_t end, int64_t edge_ns)
-{
-    const struct sv_trace *t = p->l->trace;
-    uint32_t open[SV_LINES_MAX];
-    size_t n = 0;
-    if (t->tracks[p->member->track].has_overlap) {
-        struct sv_window beyond = {
-            .trace = t, .from_ns = edge_ns, .next = row, .begins = end, .end = end};
-        for (uint32_t slice; sv_window_next(&beyond, &slice);)
-            place(p, slice);
+    place_pixels(l, line, item->pixel, item->pixel + 1, item);
+    if (item->tail == 0)
         return;
-    }
-    for (uint32_t at = end - 1; at != SV_NO_ROW && at >= row; at = t->slices.parent[at])
-        if (t->slices.dur_ns[at] == SV_UNFINISHED || sv_trace_end_ns(t, at) > edge_ns)
-            open[n++ % SV_LINES_MAX] = at;
-    for (size_t i = 0; i < n && i < SV_LINES_MAX; i++)
-        place(p, open[(n - 1 - i) % SV_LINES_MAX]);
+    size_t merged = l->n_rects - 1;
+    place_slice(l, line, item->last);
+    const struct sv_rect *last = &l->rects[merged + 1];
+    if (last->x1 - last->x0 >= 1)
+        return;
+    l->rects[merged].x1 = fmax(l->rects[merged].x1, last->x1);
+    l->n_rects--;
 }
 
-/* The slices [row, end) all begin within the pixel that ends at edge_ns. */
-static void place_dense(struct placing *p, uint32_t row, uint32_t end, int64_t edge_ns)
+/* Lines past the last one: what they hold in each pixel together. */
+static void add_to_pixels(const struct sv_trace *t, const struct sv_strip_line *line,
+                          struct sv_strip_item *pixels)
 {
-    struct sv_layout *l = p->l;
-    struct pixel px;
-    px.lines = 0;
-    double x0 = sv_layout_x(l, l->trace->slices.ts_ns[row]), x1 = sv_layout_x(l, edge_ns);
-    for (uint32_t i = row; i < end;) {
-        if (i % 4096 == 0 && end - i >= 4096) {
-            see_large(p, &px, i);
-            i += 4096;
-        } else if (i % 64 == 0 && end - i >= 64) {
-            see_block(p, &px, i);
-            i += 64;
-        } else {
-            see_slice(p, &px, i++);
+    for (size_t i = 0; i < line->n; i++) {
+        const struct sv_strip_item *item = &line->items[i];
+        for (uint32_t k = 0; k <= item->tail; k++) {
+            struct sv_strip_item *to = &pixels[item->pixel + (int32_t)k];
+            uint32_t slice = k ? item->last : item->longest;
+            if (to->n == 0 ||
+                (uint64_t)t->slices.dur_ns[slice] > (uint64_t)t->slices.dur_ns[to->longest])
+                to->longest = slice;
+            to->cover = k ? 255 : item->cover > to->cover ? item->cover : to->cover;
+            to->n += k || item->n == 0 ? 1 : item->n;
         }
     }
-    for (uint32_t line = 0; line < SV_LINES_MAX; line++) {
-        if (!(px.lines >> line & 1))
-            continue;
-        *add_rect(l) = (struct sv_rect){.x0 = x0,
-                                        .x1 = x1,
-                                        .line = line,
-                                        .n_merged = end - row,
-                                        .slice = px.slice[line],
-                                        .is_dense = true};
-        p->newest[line] = l->n_rects;
-    }
-    place_beyond(p, row, end, edge_ns);
 }
 
-static void place_track(struct sv_layout *l, const struct sv_row_member *m)
+/* Pixels side by side that have the same slices become one rectangle. */
+static void place_rest(struct sv_layout *l, const struct sv_strip_item *pixels, int32_t n)
 {
-    const int64_t *ts_ns = l->trace->slices.ts_ns;
-    struct placing p = {.l = l, .member = m};
-    struct sv_window w = sv_trace_window(l->trace, m->track, l->from_ns, l->to_ns);
-    uint32_t begins = w.begins, end = w.end;
-    w.end = begins;
-    for (uint32_t slice; sv_window_next(&w, &slice);)
-        place(&p, slice);
-    for (uint32_t row = begins; row < end;) {
-        double pixel = floor(sv_layout_x(l, ts_ns[row]));
-        int64_t edge_ns = sv_layout_ns(l, pixel + 1);
-        if (edge_ns <= ts_ns[row]) /* rounding: a pixel is at least a nanosecond */
-            edge_ns = ts_ns[row] + 1;
-        uint32_t next = sv_search_near(ts_ns, row, end, edge_ns);
-        if (next - row > FEW) {
-            place_dense(&p, row, next, edge_ns);
-        } else {
-            for (uint32_t i = row; i < next; i++)
-                place(&p, i);
-        }
-        row = next;
+    for (int32_t at = 0, end; at < n; at = end) {
+        const struct sv_strip_item *p = &pixels[at];
+        for (end = at + 1; end < n && pixels[end].n == p->n && pixels[end].longest == p->longest;)
+            end++;
+        if (p->n)
+            place_pixels(l, SV_LINES_MAX - 1, at, end, p);
     }
+}
+
+static void place_row(struct sv_layout *l, size_t row)
+{
+    enum { AT_ONCE = 256 };
+    struct sv_pixels px = pixels_of(l);
+    struct sv_strip_items out = {0};
+    uint32_t lines = l->index->rows->items[row].lines;
+    uint32_t own = lines <= SV_LINES_MAX ? lines : SV_LINES_MAX - 1;
+    sv_strips_row(l->index->strips, row, &px, 0, own, &out);
+    for (uint32_t line = 0; line < out.n_lines; line++)
+        for (size_t i = 0; i < out.lines[line].n; i++)
+            place_item(l, line, &out.lines[line].items[i]);
+    if (own < lines) {
+        struct sv_strip_item *pixels = sv_alloc(px.width * sizeof *pixels);
+        for (uint32_t from = own; from < lines; from += AT_ONCE) {
+            sv_strips_row(l->index->strips, row, &px, from, AT_ONCE, &out);
+            for (uint32_t line = 0; line < out.n_lines; line++)
+                add_to_pixels(l->trace, &out.lines[line], pixels);
+        }
+        place_rest(l, pixels, px.right);
+        free(pixels);
+    }
+    sv_strip_items_fini(&out);
 }
 
 /* ---- counters ---- */
@@ -273,8 +206,8 @@ static void fill_row(struct sv_layout *l, size_t i)
     row->first_point = l->n_points;
     if (info->lines == 0)
         place_counter(l, row, info->track);
-    for (size_t m = 0; info->lines && m < info->n_members; m++)
-        place_track(l, &l->index->rows->members[info->first_member + m]);
+    else
+        place_row(l, i);
     row->n_rects = l->n_rects - row->first_rect;
 }
 
@@ -308,4 +241,22 @@ void sv_layout_fini(struct sv_layout *l)
     free(l->rects);
     free(l->points);
     *l = (struct sv_layout){0};
+}
+
+struct sv_layout_index *sv_layout_index_new(const struct sv_trace *t)
+{
+    struct sv_layout_index *x = sv_alloc(sizeof *x);
+    x->trace = t;
+    x->rows = sv_track_rows_new(t);
+    x->strips = sv_strips_new(x->rows);
+    return x;
+}
+
+void sv_layout_index_free(struct sv_layout_index *x)
+{
+    if (!x)
+        return;
+    sv_strips_free(x->strips);
+    sv_track_rows_free(x->rows);
+    free(x);
 }

@@ -5,26 +5,25 @@
  *     sv_layout_init(&l, x, &(struct sv_layout_window){from, to, 1400, 0, 0});
  *     for (size_t i = 0; i < l.n_rows; i++) … l.rects[l.rows[i].first_rect] …
  *
- * Every picture of a time line is made from this: painters only colour rectangles. What is narrower than a pixel is merged with
- * its neighbours on the same line, so the number of rectangles depends on the width of the picture, not on the size of the
- * trace; and so does the time it takes: where many slices begin within a pixel, the index knows which lines
- * they are on and which one is longest, and only those that reach beyond the pixel are looked at.
+ * Every picture of a time line is made from this: painters only colour rectangles. Slices of a line that begin
+ * within one pixel share a rectangle, which knows how many they are, how much of it they cover and which is longest: so the number of
+ * rectangles and the time it takes depend on the width of the picture, not on the size of the trace (strips.h).
  *
  * Rows and lines are those of analysis/track_rows.h. */
 #ifndef SV_PLOT_LAYOUT_H
 #define SV_PLOT_LAYOUT_H
 
 #include "analysis/track_rows.h"
+#include "plot/strips.h"
 
 #define SV_LINES_MAX 64u /* what would be on further lines is drawn on the last one */
 
 struct sv_rect {
     double x0, x1;     /* pixels from the left edge of the window */
     uint32_t line;     /* within the row, 0 at the top */
-    uint32_t n_merged; /* 1: one slice */
+    uint32_t n_merged; /* 1: one slice; else so many begin within these pixels */
     uint32_t slice;    /* row in the store: the slice, or the longest of the merged ones */
-    /* too many to be looked at: n_merged counts all lines of the row, slice is one of those on this line */
-    bool is_dense;
+    uint8_t cover;     /* of merged ones: how much of the rectangle they cover, 255: all of it */
 };
 
 /* A counter within a pixel. */
@@ -42,7 +41,7 @@ struct sv_row {
 struct sv_layout_index {
     const struct sv_trace *trace;
     struct sv_track_rows *rows; /* the same for all windows */
-    struct sv_layout_blocks *blocks;
+    struct sv_strips *strips;
 };
 
 struct sv_layout_index *sv_layout_index_new(const struct sv_trace *t);
@@ -61,7 +60,7 @@ struct sv_layout {
     double width;
     struct sv_row *rows; /* as many as the index has */
     size_t n_rows;
-    struct sv_rect *rects; /* by row, track, and beginning */
+    struct sv_rect *rects; /* by row, line, and beginning */
     size_t n_rects, cap_rects;
     struct sv_point *points;
     size_t n_points, cap_points;

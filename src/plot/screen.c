@@ -112,6 +112,17 @@ static void draw_box(struct sv_screen *s, unsigned x, unsigned y, unsigned w, st
         sv_screen_text(s, x + 1, y, w - 1, name.bytes, name.len, pen);
 }
 
+/* A cell of one slice, or of many: then by how much of it they cover. */
+static uint32_t narrow_glyph(const struct sv_screen *s, const struct sv_rect *r)
+{
+    static const char ascii[] = ".:+#";
+    unsigned level = r->cover / 64u;
+    if (r->n_merged > 1)
+        return s->is_ascii ? (uint32_t)ascii[level] : level < 3 ? 0x2591u + level : 0x2588u;
+    bool is_full = r->x1 - r->x0 >= 0.7;
+    return s->is_ascii || s->depth == SV_DEPTH_MONO ? '|' : is_full ? 0x2588 : 0x258c;
+}
+
 static void draw_rect(struct sv_screen *s, unsigned x, unsigned y, const struct sv_layout *l,
                       const struct sv_rect *r, const struct sv_colors *colors, bool is_selected)
 {
@@ -127,11 +138,7 @@ static void draw_rect(struct sv_screen *s, unsigned x, unsigned y, const struct 
             (struct sv_pen){
                 .fg = SV_NO_COLOR, .bg = SV_NO_COLOR, .flags = SV_CELL_BOLD | SV_CELL_REVERSE});
     } else if (is_narrow) {
-        bool is_full = r->n_merged > 1 || r->x1 - r->x0 >= 0.7;
-        if (s->depth == SV_DEPTH_MONO)
-            put(s, at, y, r->n_merged > 1 ? '#' : '|', pen);
-        else
-            put(s, at, y, s->is_ascii ? (is_full ? '#' : '|') : is_full ? 0x2588 : 0x258c, pen);
+        put(s, at, y, narrow_glyph(s, r), pen);
     } else if (s->depth == SV_DEPTH_MONO) {
         draw_brackets(s, at, y, (unsigned)(x1 - x0), name, is_selected);
     } else {

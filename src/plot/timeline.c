@@ -1,12 +1,13 @@
 /* The time line as a picture: labels on the left, time axis on top, the machine's bands, then one band per track. Called by the command
  * plot.
  *
- * All places come from the layout and the bands; here they get colours, labels and titles. Pixels side by side that are full of slices of one colour
- * become one box, so that a dense picture stays small. */
+ * All places come from the layout and the bands; here they get colours, labels and titles. Pixels that many slices share are
+ * shaded by how much of them is covered; those side by side that look alike become one box, so that a dense picture stays small. */
 #include "plot/timeline.h"
 
 #include "core/base/mem.h"
 #include "model/kernel_words.h"
+#include "plot/activity.h"
 #include "plot/arrows.h"
 #include "plot/colors.h"
 
@@ -39,6 +40,8 @@ struct drawing {
     bool *is_machine; /* by string: a category of the machine's, which bands show */
     bool *is_app; /* by track: it has slices of other categories, or values of the application */
     size_t n_arrows;
+    struct sv_activity activity;
+    bool is_cropped;
 };
 
 /* ---- which tracks are the application's ---- */
@@ -127,63 +130,88 @@ static struct sv_ref title_of(struct drawing *d, const struct sv_rect *r, uint64
         sv_buf_str(b, "\ncategory ");
         sv_text_clean(b, cat.bytes, cat.len);
     }
-    if (r->is_dense) {
-        sv_buf_str(b, "\none of ");
+    if (n_slices > 1) {
+        sv_buf_str(b, "\nthe longest of ");
         sv_format_count(b, n_slices);
-        sv_buf_str(b, " slices narrower than a pixel");
-    } else if (r->n_merged > 1) {
-        sv_buf_printf(b, "\nthe longest of %u slices within a pixel", r->n_merged);
+        sv_buf_str(b, " slices that begin here");
     }
     return sv_picture_since(d->p, at);
 }
 
-/* Dense pixels that touch and have the colour of the first: how many rectangles, how many slices. */
-static size_t dense_run(struct drawing *d, const struct sv_rect *r, size_t n, uint64_t *n_slices,
-                        double *x1)
+#define TINT_PIXELS \
+    8.0 /* where no slice is large enough to be seen, one colour is enough for so many pixels */
+
+/* Pixels side by side that look alike, as one rectangle. */
+struct run {
+    struct sv_rect rect; /* slice: the longest of all */
+    size_t n;            /* rectangles of the layout */
+    uint64_t n_slices;
+    unsigned calm, shade;
+};
+
+static unsigned calm_of(const struct drawing *d, const struct sv_rect *r)
 {
-    size_t last = 0;
-    *n_slices = r[0].n_merged;
-    *x1 = r[0].x1;
-    for (size_t i = 1; r[0].is_dense && i < n && i - last <= SV_LINES_MAX; i++) {
-        if (r[i].line != r[0].line)
-            continue;
-        if (!r[i].is_dense || r[i].x0 - *x1 > 1.01 ||
-            sv_color_number(&d->colors, r[i].slice) != sv_color_number(&d->colors, r[0].slice))
-            break;
-        *n_slices += r[i].n_merged;
-        *x1 = r[i].x1;
-        last = i;
+    double pixel_ns = ((double)d->l->to_ns - (double)d->l->from_ns) / d->l->width;
+    return sv_color_calm(r->n_merged, (uint64_t)d->l->trace->slices.dur_ns[r->slice], pixel_ns);
+}
+
+static bool continues(const struct drawing *d, const struct run *run, const struct sv_rect *r)
+{
+    if (r->line != run->rect.line || r->n_merged == 1 || r->x0 - run->rect.x1 > 0.01 ||
+        calm_of(d, r) != run->calm || sv_color_shade(r->cover) != run->shade)
+        return false;
+    return sv_color_number(&d->colors, r->slice) == sv_color_number(&d->colors, run->rect.slice) ||
+           (run->calm > 0 && r->x1 - run->rect.x0 <= TINT_PIXELS);
+}
+
+static struct run find_run(const struct drawing *d, const struct sv_rect *rects, size_t n)
+{
+    const uint64_t *dur = (const uint64_t *)d->l->trace->slices.dur_ns;
+    struct run run = {.rect = rects[0], .n = 1, .n_slices = rects[0].n_merged};
+    if (rects[0].n_merged == 1)
+        return run;
+    run.calm = calm_of(d, &rects[0]);
+    run.shade = sv_color_shade(rects[0].cover);
+    for (; run.n < n && continues(d, &run, &rects[run.n]); run.n++) {
+        const struct sv_rect *r = &rects[run.n];
+        run.rect.x1 = r->x1;
+        run.n_slices += r->n_merged;
+        if (dur[r->slice] > dur[run.rect.slice])
+            run.rect.slice = r->slice;
     }
-    return last;
+    return run;
+}
+
+static void draw_run(struct drawing *d, const struct run *run, double top)
+{
+    const struct sv_rect *r = &run->rect;
+    double w = fmax(r->x1 - r->x0, 0.7);
+    bool is_one = run->n_slices == 1;
+    struct sv_picture_mark m = {.shape = SV_SHAPE_BOX,
+                                .flags = SV_MARK_ZOOM | (is_one ? SV_MARK_EDGE : 0),
+                                .x = d->left + r->x0,
+                                .y = top + r->line * LINE_HEIGHT,
+                                .w = w,
+                                .h = LINE_HEIGHT - 1,
+                                .color = sv_color_toned(sv_color_of(&d->colors, r->slice),
+                                                        run->calm,
+                                                        is_one ? SV_SHADES - 1 : run->shade)};
+    m.title = title_of(d, r, run->n_slices);
+    if (is_one && w > 12)
+        m.label = (struct sv_ref){
+            m.title.at, sv_dict_text(d->l->trace->dict, d->l->trace->slices.name[r->slice]).len
+                            ? strcspn((char *)d->p->text.data + m.title.at, "\n")
+                            : 0};
+    sv_picture_add(d->p, &m);
 }
 
 static void draw_rects(struct drawing *d, const struct sv_row *row, double top)
 {
     const struct sv_rect *rects = d->l->rects + row->first_rect;
-    const struct sv_slices *c = &d->l->trace->slices;
-    size_t joined[SV_LINES_MAX] = {0}; /* rectangles before this one are part of a box already */
-    for (size_t i = 0; i < row->n_rects; i++) {
-        const struct sv_rect *r = &rects[i];
-        uint64_t n_slices;
-        double x1;
-        if (i < joined[r->line])
-            continue;
-        joined[r->line] = i + dense_run(d, r, row->n_rects - i, &n_slices, &x1) + 1;
-        double w = fmax(x1 - r->x0, 0.7);
-        struct sv_picture_mark m = {.shape = SV_SHAPE_BOX,
-                                    .flags = SV_MARK_ZOOM | SV_MARK_EDGE,
-                                    .x = d->left + r->x0,
-                                    .y = top + r->line * LINE_HEIGHT,
-                                    .w = w,
-                                    .h = LINE_HEIGHT - 1,
-                                    .color = sv_color_of(&d->colors, r->slice)};
-        m.title = title_of(d, r, n_slices);
-        if (r->n_merged == 1 && w > 12)
-            m.label = (struct sv_ref){m.title.at,
-                                      sv_dict_text(d->l->trace->dict, c->name[r->slice]).len
-                                          ? strcspn((char *)d->p->text.data + m.title.at, "\n")
-                                          : 0};
-        sv_picture_add(d->p, &m);
+    for (size_t i = 0; i < row->n_rects;) {
+        struct run run = find_run(d, rects + i, row->n_rects - i);
+        draw_run(d, &run, top);
+        i += run.n;
     }
 }
 
@@ -424,6 +452,12 @@ static struct sv_ref facts(struct drawing *d)
         sv_buf_str(b, " of ");
         sv_format_duration(b, (double)t->last_ns - (double)t->first_ns);
     }
+    if (d->is_cropped) {
+        sv_buf_str(b, ", without ");
+        sv_format_count(b, d->activity.n_outside);
+        sv_buf_printf(b, " event%s outside (--from 0 shows all)",
+                      d->activity.n_outside == 1 ? "" : "s");
+    }
     sv_buf_str(b, " \xc2\xb7 ");
     sv_format_count(b, t->slices.n);
     sv_buf_str(b, " slices in the trace");
@@ -530,9 +564,11 @@ size_t sv_timeline_draw(struct sv_picture *p, const struct sv_trace *t,
     if (d.rows & SV_BANDS_GPU & sv_bands_there(t))
         right -= RIGHT_AXIS;
     sv_colors_init(&d.colors, t, d.rows & SV_ROWS_TRACKS ? NULL : d.is_machine);
+    d.activity = (struct sv_activity){.from_ns = o->from_ns, .to_ns = o->to_ns};
+    d.is_cropped = o->from_ns == o->to_ns && sv_activity_find(t, &d.activity);
     sv_layout_init(&l, index,
-                   &(struct sv_layout_window){.from_ns = o->from_ns,
-                                              .to_ns = o->to_ns,
+                   &(struct sv_layout_window){.from_ns = d.activity.from_ns,
+                                              .to_ns = d.activity.to_ns,
                                               .width = floor(fmax(right - d.left, 50))});
     d.is_drawn = sv_alloc(l.n_rows + 1);
     d.row_y = sv_alloc((l.n_rows + 1) * sizeof *d.row_y);

@@ -16,7 +16,7 @@ enum sv_timeline_rows {
 
 struct sv_plot_timeline {
     struct sv_plot_frame frame;
-    int64_t from_ns, to_ns; /* equal: the whole trace */
+    int64_t from_ns, to_ns; /* equal: where something happens, see activity.h */
     unsigned rows;          /* enum sv_bands_what, enum sv_timeline_rows */
     enum sv_io_grouping grouping;
     size_t processes_max; /* bands of I/O; 0: some */

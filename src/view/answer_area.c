@@ -49,7 +49,11 @@ struct area {
     size_t n_nodes, cap_nodes;
     int32_t open[DEPTHS]; /* the newest node of each depth */
     int64_t *durations;
+    uint32_t looked_at;
+    bool is_old; /* the tab wants another area by now */
 };
+
+#define LOOK_EVERY (1u << 16) /* slices */
 
 static struct name_sum *sum_of(struct area *a, uint32_t slice)
 {
@@ -155,7 +159,9 @@ static void walk_row(struct area *a, const struct sv_ask_row *row, bool is_first
         sv_track track = rows->members[info->first_member + m].track;
         bool nests = !a->s->trace->tracks[track].has_overlap;
         struct sv_window w = sv_trace_window(a->s->trace, track, a->ask->from_ns, a->ask->to_ns);
-        for (uint32_t slice; sv_window_next(&w, &slice);) {
+        for (uint32_t slice; !a->is_old && sv_window_next(&w, &slice);) {
+            if (++a->looked_at % LOOK_EVERY == 0)
+                a->is_old = sv_viewer_is_old(a->s->viewer, a->ask->tab, (uint64_t)a->ask->seq);
             uint32_t line = sv_track_rows_line(rows, slice) - row->first_line;
             if (line >= row->n_lines)
                 continue;
@@ -339,7 +345,10 @@ void sv_answer_area(struct sv_shown *s, const struct sv_web_request *q, struct s
             for (size_t i = 0; i < ask.n_rows; i++)
                 walk_row(a, &ask.rows[i], true);
             collect_durations(a);
-            reply(a, out);
+            if (a->is_old)
+                sv_web_error(out, 409, SV_ASKED_NEWER);
+            else
+                reply(a, out);
         }
         free(a->group_of);
         sv_map_fini(&a->node_of);

@@ -25,8 +25,7 @@ static int compare_hits(const void *a, const void *b)
 struct finding {
     const struct sv_trace *t;
     uint8_t *is_match; /* by string */
-    uint64_t total, before;
-    uint64_t names;
+    uint64_t total;
     /* The first ones in the order of time: a heap, the latest of them on top. */
     struct hit *hits;
     size_t n, max;

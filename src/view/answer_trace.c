@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define LOSSES_MAX 2000u
 
@@ -60,21 +61,19 @@ static void put_groups(struct sv_json *j, const struct sv_shown *s)
     sv_json_end(j);
 }
 
-static void put_range(struct sv_json *j, const struct sv_shown *s, sv_track track)
+/* The whole trace as one pixel. */
+static void put_range(struct sv_json *j, const struct sv_shown *s, size_t row)
 {
-    const struct sv_trace_track *k = &s->trace->tracks[track];
-    double min = INFINITY, max = -INFINITY;
-    for (uint64_t i = k->counter_first; i < k->counter_end; i++) {
-        double v = s->trace->counters.value[i];
-        if (!isfinite(v))
-            continue;
-        min = fmin(min, v);
-        max = fmax(max, v);
-    }
+    struct sv_pixels px = {.from_ns = s->trace->first_ns, .width = 1, .right = 1};
+    struct sv_strip_points points = {0};
+    px.to_ns = s->trace->last_ns < INT64_MAX ? s->trace->last_ns + 1 : INT64_MAX;
+    sv_strips_counter(s->strips, row, &px, &points);
+    bool is_range = points.n && isfinite(points.items[0].min) && isfinite(points.items[0].max);
     sv_json_lit(j, "min");
-    sv_json_double(j, min <= max ? min : 0);
+    sv_json_double(j, is_range ? points.items[0].min : 0);
     sv_json_lit(j, "max");
-    sv_json_double(j, min <= max ? max : 0);
+    sv_json_double(j, is_range ? points.items[0].max : 0);
+    free(points.items);
 }
 
 static void put_counter_row(struct sv_json *j, const struct sv_shown *s, size_t row)
@@ -87,7 +86,7 @@ static void put_counter_row(struct sv_json *j, const struct sv_shown *s, size_t 
     sv_json_u64(j, k->counter_end - k->counter_first);
     sv_json_lit(j, "unit");
     sv_put_str(j, s->trace->dict, s->trace->dict->tracks[track].unit);
-    put_range(j, s, track);
+    put_range(j, s, row);
 }
 
 static void put_slice_row(struct sv_json *j, const struct sv_shown *s, size_t row)
@@ -173,6 +172,11 @@ static void put_notes(struct sv_json *j, const struct sv_shown *s)
     for (size_t i = 0; r && i < r->n; i++)
         if (r->rows[i].severity != SV_NOTE)
             put_note(j, r->rows[i].what, (unsigned long long)r->rows[i].count);
+    if (s->about.is_tail) {
+        static const char tail[] = "while the recording runs only its end is read; all of it is "
+                                   "shown when it has ended";
+        sv_json_text(j, tail, sizeof tail - 1);
+    }
     if (t->unfinished)
         put_note(j, "slices never ended", (unsigned long long)t->unfinished);
     if (t->unmatched_ends)
@@ -201,7 +205,7 @@ void sv_answer_trace(struct sv_shown *s, const struct sv_web_request *q, struct 
     sv_json_lit(&j, "compared");
     sv_json_bool(&j, s->about.is_compared);
     sv_viewer_put_name(&j, s->viewer);
-    PUT_INT(&j, "first", t->first_ns);
+    PUT_INT(&j, "first", s->about.is_tail ? s->about.began_ns : t->first_ns);
     PUT_INT(&j, "last", t->last_ns);
     sv_json_lit(&j, "slices");
     sv_json_u64(&j, t->slices.n);
@@ -209,6 +213,8 @@ void sv_answer_trace(struct sv_shown *s, const struct sv_web_request *q, struct 
     sv_json_u64(&j, t->counters.n);
     sv_json_lit(&j, "flows");
     sv_json_u64(&j, t->flows.n);
+    sv_json_lit(&j, "pages");
+    sv_pages_put_json(&j, s->pages);
     sv_json_lit(&j, "groups");
     put_groups(&j, s);
     sv_json_lit(&j, "rows");

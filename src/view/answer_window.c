@@ -176,7 +176,7 @@ static void reply_window(struct sv_shown *s, const struct sv_ask *ask, struct sv
     sv_buf_init(&r.name_list, a->body.limit);
     put_v(&rows, ask->n_rows);
     if (!put_rows(&r, ask, &px)) {
-        sv_web_error(a, 409, "the tab has asked for something newer");
+        sv_web_error(a, 409, SV_ASKED_NEWER);
     } else {
         a->type = "application/octet-stream";
         sv_buf_str(&a->body, "SVW1");

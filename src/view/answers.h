@@ -6,7 +6,8 @@
 #include "core/base/json.h"
 #include "net/web.h"
 #include "plot/colors.h"
-#include "view/strips.h"
+#include "plot/strips.h"
+#include "view/pages.h"
 #include "view/viewer.h"
 
 /* Everything that is made once of a trace. */
@@ -18,6 +19,7 @@ struct sv_shown {
     struct sv_colors colors;
     struct sv_viewer *viewer;
     struct sv_index *index;
+    uint32_t pages; /* pages.h */
     uint64_t generation;
 };
 
@@ -38,7 +40,9 @@ void sv_viewer_report(struct sv_viewer *v, const char *subject, struct sv_web_an
 /* Any request that was let in; ctx is the viewer. */
 void sv_viewer_answer(void *ctx, const struct sv_web_request *q, struct sv_web_answer *a);
 
-/* Whether the tab has asked for something newer: then this answer is not needed any more. */
+/* The tab asks for this; and whether it has asked for something newer: then an answer is not needed any more. */
+#define SV_ASKED_NEWER "the tab has asked for something newer"
+void sv_viewer_newest(struct sv_viewer *v, uint64_t tab, uint64_t seq);
 bool sv_viewer_is_old(struct sv_viewer *v, uint64_t tab, uint64_t seq);
 
 /* ---- bodies of requests ---- */

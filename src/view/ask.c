@@ -205,6 +205,8 @@ bool sv_ask_read(struct sv_ask *ask, const struct sv_shown *s, const struct sv_w
         sv_web_error(a, 400, members.is_bad ? "the body is not JSON" : "no such slice");
         return false;
     }
+    if (ask->tab && ask->seq > 0)
+        sv_viewer_newest(s->viewer, ask->tab, (uint64_t)ask->seq);
     return true;
 }
 

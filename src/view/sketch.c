@@ -2,6 +2,7 @@
 #include "view/sketch.h"
 
 #include "core/base/mem.h"
+#include "view/answers.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -183,12 +184,6 @@ static int by_events(const void *a, const void *b)
     return x->n != y->n ? (x->n > y->n ? -1 : 1) : x->track < y->track ? -1 : x->track > y->track;
 }
 
-static void put_number(struct sv_json *j, int64_t v)
-{
-    char text[24];
-    sv_json_text(j, text, (size_t)snprintf(text, sizeof text, "%" PRId64, v));
-}
-
 static void put_lane(struct sv_json *j, const struct lane *lane, uint32_t used)
 {
     uint32_t most = 1;
@@ -198,7 +193,7 @@ static void put_lane(struct sv_json *j, const struct lane *lane, uint32_t used)
     sv_json_lit(j, "name");
     sv_json_text(j, lane->name, strlen(lane->name));
     sv_json_lit(j, "events");
-    put_number(j, (int64_t)lane->n);
+    sv_put_count(j, lane->n);
     sv_json_lit(j, "density");
     sv_json_begin(j, '[');
     for (uint32_t p = 0; p < used; p++)
@@ -219,9 +214,9 @@ void sv_sketch_put(struct sv_sketch *k, struct sv_json *j)
         used--;
     sv_json_begin(j, '{');
     sv_json_lit(j, "from");
-    put_number(j, (int64_t)((uint64_t)k->first << k->shift));
+    sv_put_time(j, (int64_t)((uint64_t)k->first << k->shift));
     sv_json_lit(j, "to");
-    put_number(j, (int64_t)((uint64_t)(k->first + used) << k->shift));
+    sv_put_time(j, (int64_t)((uint64_t)(k->first + used) << k->shift));
     sv_json_lit(j, "rows");
     sv_json_begin(j, '[');
     for (size_t i = 0; i < k->n_lanes && i < SHOWN_MAX; i++)

@@ -27,7 +27,6 @@ struct sv_viewer {
     char **files, *notes, url[160];
     size_t n_files;
     _Atomic int progress; /* in 1/1000 */
-    _Atomic(char *) failure;
     struct sv_sketch *sketch;
     /* Answers hold it for reading; what changes the trace or its dictionary holds it alone. */
     pthread_rwlock_t lock;
@@ -47,6 +46,16 @@ struct sv_viewer {
 };
 
 /* ---- what is old ---- */
+
+void sv_viewer_newest(struct sv_viewer *v, uint64_t tab, uint64_t seq)
+{
+    size_t at = tab % TABS;
+    if (atomic_exchange(&v->tabs[at].tab, tab) != tab)
+        atomic_store(&v->tabs[at].seq, 0);
+    uint64_t seen = atomic_load(&v->tabs[at].seq);
+    while (seen < seq && !atomic_compare_exchange_weak(&v->tabs[at].seq, &seen, seq))
+        ;
+}
 
 /* Tabs share a place when there are too many of them: then nothing of theirs is old. */
 bool sv_viewer_is_old(struct sv_viewer *v, uint64_t tab, uint64_t seq)
@@ -93,23 +102,17 @@ uint32_t sv_viewer_slice(struct sv_viewer *v, uint64_t id)
 static void answer_state(struct sv_viewer *v, struct sv_web_answer *a)
 {
     struct sv_json j;
-    const char *failure = atomic_load(&v->failure);
     sv_json_init(&j, &a->body);
     sv_json_begin(&j, '{');
     sv_json_lit(&j, "version");
     sv_json_i64(&j, 1);
     sv_json_lit(&j, "state");
-    sv_json_text(&j, failure ? "failed" : "loading", failure ? 6 : 7);
+    sv_json_text(&j, "loading", 7);
     sv_viewer_put_name(&j, v);
-    if (failure) {
-        sv_json_lit(&j, "error");
-        sv_json_text(&j, failure, strlen(failure));
-    } else {
-        sv_json_lit(&j, "progress");
-        sv_json_double(&j, atomic_load(&v->progress) / 1000.0);
-        sv_json_lit(&j, "sketch");
-        sv_sketch_put(v->sketch, &j);
-    }
+    sv_json_lit(&j, "progress");
+    sv_json_double(&j, atomic_load(&v->progress) / 1000.0);
+    sv_json_lit(&j, "sketch");
+    sv_sketch_put(v->sketch, &j);
     sv_json_end(&j);
 }
 
@@ -122,26 +125,6 @@ static const struct {
     {"/api/near", sv_answer_near},   {"/api/search", sv_answer_search},
     {"/api/area", sv_answer_area},   {"/api/steps", sv_answer_steps},
 };
-
-/* Remembers the newest request of a tab before it is worked on, so that older ones can stop. */
-static void note_newest(struct sv_viewer *v, const struct sv_shown *s,
-                        const struct sv_web_request *q)
-{
-    struct sv_ask ask;
-    struct sv_web_answer ignored = {0};
-    sv_buf_init(&ignored.body, 1u << 12);
-    if (sv_ask_read(&ask, s, q, &ignored) && ask.tab && ask.seq > 0) {
-        size_t at = ask.tab % TABS;
-        if (atomic_exchange(&v->tabs[at].tab, ask.tab) != ask.tab)
-            atomic_store(&v->tabs[at].seq, 0);
-        uint64_t seen = atomic_load(&v->tabs[at].seq);
-        while (seen < (uint64_t)ask.seq &&
-               !atomic_compare_exchange_weak(&v->tabs[at].seq, &seen, (uint64_t)ask.seq))
-            ;
-    }
-    sv_ask_fini(&ask);
-    sv_buf_fini(&ignored.body);
-}
 
 #define REPORT_ROWS 500u
 
@@ -165,8 +148,6 @@ static void answer_shown(struct sv_viewer *v, const struct sv_web_request *q,
                          struct sv_web_answer *a)
 {
     struct sv_shown *s = v->shown;
-    if (strcmp(q->path, "/api/window") == 0)
-        note_newest(v, s, q);
     for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++)
         if (strcmp(q->path, addresses[i].path) == 0) {
             addresses[i].answer(s, q, a);
@@ -290,6 +271,7 @@ void sv_viewer_put(const struct sv_viewer *v, struct sv_image_writer *w)
     sv_track_rows_put(v->shown->rows, w);
     sv_strips_put(v->shown->strips, w);
     sv_colors_put(&v->shown->colors, w);
+    sv_pages_put(v->shown->pages, w);
 }
 
 void sv_viewer_close(struct sv_viewer *v)
@@ -303,7 +285,6 @@ void sv_viewer_close(struct sv_viewer *v)
     sv_sql_desk_free(v->desk);
     free_shown(v->shown);
     sv_sketch_free(v->sketch);
-    free(atomic_load(&v->failure));
     pthread_rwlock_destroy(&v->lock);
     pthread_mutex_destroy(&v->notes_lock);
     pthread_mutex_destroy(&v->index_lock);
@@ -330,11 +311,6 @@ void sv_viewer_progress(struct sv_viewer *v, double share)
     atomic_store(&v->progress, (int)(share * 1000));
 }
 
-void sv_viewer_fail(struct sv_viewer *v, const char *message)
-{
-    free(atomic_exchange(&v->failure, sv_strndup(message, strlen(message))));
-}
-
 struct sv_sink *sv_viewer_sketch(struct sv_viewer *v, struct sv_dict *dict, struct sv_sink *next)
 {
     return sv_sketch_sink(v->sketch, dict, next);
@@ -351,6 +327,7 @@ void sv_viewer_show(struct sv_viewer *v, const struct sv_trace *t,
     s->rows = sv_track_rows_new(t);
     s->strips = sv_strips_new(s->rows);
     sv_colors_init(&s->colors, t, NULL);
+    s->pages = sv_pages_of(t);
     s->index = sv_index_new(t);
     pthread_rwlock_wrlock(&v->lock);
     before = v->shown;

@@ -37,7 +37,6 @@ uint16_t sv_viewer_port(const struct sv_viewer *v);
 void sv_viewer_progress(struct sv_viewer *v, double share); /* 0 … 1 */
 /* A sink in front of another, for showing what is being loaded; it takes what that one takes. */
 struct sv_sink *sv_viewer_sketch(struct sv_viewer *v, struct sv_dict *dict, struct sv_sink *next);
-void sv_viewer_fail(struct sv_viewer *v, const char *message);
 
 struct sv_viewer_trace {
     const struct sv_report *report; /* what the readers found */
@@ -45,6 +44,8 @@ struct sv_viewer_trace {
     uint64_t bytes;                 /* its size */
     bool is_live;                   /* it grows: sv_viewer_show() will come again */
     bool is_compared;               /* traces of two runs: see model/merge.h */
+    bool is_tail;                   /* the end of a recording that began at began_ns */
+    int64_t began_ns;
 };
 /* What was shown before is not used any more when it returns. */
 void sv_viewer_show(struct sv_viewer *v, const struct sv_trace *t,

@@ -47,6 +47,13 @@ mkdir folder && cp run.json folder/ && chmod 500 folder
 if [ "$(id -u)" = 0 ]; then rm -f folder/run.json.notes.json; mkdir folder/run.json.notes.json; fi
 view folder/run.json; ready; served notes_not_kept; done_with
 
+# What can be read only once: the address comes when it is loaded.
+from_input() { rm -f url; "$STAVE" view --no-browser - <"$1" >url 2>view.err & pid=$!; for _ in $(seq 200); do [ -s url ] && break; sleep 0.05; done; url=$(head -n 1 url); }
+from_input run.json; check standard_input_is_shown client is_ready "$url"; done_with
+mkfifo pipe; cat run.json >pipe & from_input pipe; check a_pipe_is_shown client is_ready "$url"; done_with
+run_any a_pipe_that_is_no_trace 3 bash -c 'echo nonsense | "$0" view --no-browser -' "$STAVE"
+check its_address_is_not_printed test ! -s a_pipe_that_is_no_trace.out
+
 view --socket here.sock run.json; ready_socket() { for _ in $(seq 100); do client by_socket "$url" here.sock >/dev/null 2>&1 && return; sleep 0.05; done; }
 ready_socket; served by_socket here.sock
 check the_socket_is_for_this_user test "$(stat -c %a here.sock)" = 600

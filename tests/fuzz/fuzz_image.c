@@ -8,7 +8,7 @@
 #include "plot/colors.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/images.h"
-#include "view/strips.h"
+#include "plot/strips.h"
 
 #include <assert.h>
 #include <stdlib.h>

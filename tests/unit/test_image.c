@@ -8,7 +8,7 @@
 #include "tests/harness/images.h"
 #include "tests/harness/test.h"
 #include "trace_text.h"
-#include "view/strips.h"
+#include "plot/strips.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -64,6 +64,20 @@ TEST(whole_slices_that_cross_get_lanes)
     sv_dict_free(r.dict);
 }
 
+/* The first lane has slices that only the caller knows of. */
+TEST(the_first_lane_can_be_left_out)
+{
+    struct rig r;
+    open_rig(&r);
+    struct sv_lane_slice s = {.begin_ns = 10, .end_ns = 20, .is_whole = true, .not_first = true};
+    check_lane(&r, 0, s, 1); /* of a row that has no lanes yet */
+    s.begin_ns = 30, s.end_ns = 40;
+    check_lane(&r, 1, s, 1);
+    s.not_first = false;
+    check_lane(&r, 2, s, 0);
+    sv_dict_free(r.dict);
+}
+
 /* More than a lane remembers: a slice that comes late is not put where one may have been that it crosses. */
 TEST(what_is_forgotten_is_not_crossed)
 {

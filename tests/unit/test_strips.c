@@ -1,6 +1,6 @@
 /* The viewer's strips against looking at every slice: how many touch a pixel, which is the longest, how much is covered. */
 #include "tests/harness/test.h"
-#include "view/strips.h"
+#include "plot/strips.h"
 
 #include <stdlib.h>
 

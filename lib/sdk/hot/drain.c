@@ -264,6 +264,12 @@ static const uint8_t model_kind[] = {
     [STAVE_KIND_INSTANT] = SV_INSTANT, [STAVE_KIND_COUNTER] = SV_COUNTER,
     [STAVE_KIND_COMPLETE] = SV_SLICE,  [STAVE_KIND_LOSS] = SV_LOSS};
 
+static void end_own(struct sv_drain_ring *r, int64_t ns)
+{
+    if (r->own.depth > 0)
+        sv_own_end(&r->own, ns);
+}
+
 /* The long way: arguments, tracks, counters, slices. `edge`: its plan, NULL: it has none. False: the record is damaged. */
 static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_ring *r,
                        struct sv_event *e, const uint64_t *rec, uint64_t bytes,
@@ -284,9 +290,9 @@ static bool long_event(struct sv_drain *d, struct sv_batch *b, struct sv_drain_r
         return false;
     }
     if (!lead.has_track && kind == STAVE_KIND_BEGIN)
-        r->depth++;
+        sv_own_begin(&r->own, e->ts_ns);
     if (!lead.has_track && kind == STAVE_KIND_END)
-        r->depth -= r->depth > 0;
+        end_own(r, e->ts_ns);
     if (kind == STAVE_KIND_COUNTER)
         as_counter(d, e, s, &lead, b);
     else if (d->with_source && kind != STAVE_KIND_END)
@@ -396,10 +402,10 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
         *e = (struct sv_event){.ts_ns = last, .track = r->track};
         if (word == SV_WORD(0, STAVE_KIND_END, 0, 2)) {
             e->kind = SV_END;
-            if (r->depth == 0)
+            if (r->own.depth == 0)
                 b->n--; /* its begin is not in this session */
             else
-                r->depth--;
+                sv_own_end(&r->own, last);
             pos += bytes;
             continue;
         }
@@ -409,7 +415,8 @@ static void fill(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batch *b
             e->kind = model_kind[kind];
             e->name = s->name;
             e->cat = s->cat;
-            r->depth += kind == STAVE_KIND_BEGIN;
+            if (kind == STAVE_KIND_BEGIN)
+                sv_own_begin(&r->own, last);
             pos += bytes;
             continue;
         }
@@ -542,7 +549,7 @@ static void meet_owner(struct sv_drain *d, struct sv_drain_ring *r)
     if (owner == r->owner && r->track)
         return;
     r->owner = owner;
-    r->depth = 0;
+    r->own = (struct sv_own_spans){0};
     r->track = sv_dict_thread(d->source.dict, 0, d->names.pid,
                               atomic_load_explicit(&r->ring->tid, memory_order_relaxed));
 }
@@ -709,7 +716,7 @@ void sv_drain_mark(const struct sv_drain *d, size_t i, struct sv_ring *ring, uin
 void sv_drain_resume(struct sv_drain *d, size_t i, const struct sv_mark *mark)
 {
     struct sv_drain_ring *r = &d->rings[i];
-    r->depth = INT32_MAX;
+    r->own.depth = INT32_MAX;
     r->mark = mark;
     d->goes_on = true;
     uint64_t ring = mark ? atomic_load(&mark->lost_ring) : 0;

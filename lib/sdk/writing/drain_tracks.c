@@ -210,7 +210,10 @@ static void find_by_id(struct sv_tracks *t, const struct sv_tracks_input *in,
     const struct sv_drain_ring *r = ring_of(t, in, e->id);
     uint64_t pos = sv_slice_pos(e->id);
     struct sv_lane_loose *open = find_open(t, e->id);
-    if (open && !open->is_claimed) {
+    bool is_early = r == &in->rings[e->ring] && pos > e->pos; /* nobody knows it before it begins */
+    if (is_early) {
+        e->is_orphan = true;
+    } else if (open && !open->is_claimed) {
         e->open = open;
         open->is_claimed = true;
     } else if (begun && t->edges[*begun].partner == NO_PARTNER) {
@@ -576,6 +579,7 @@ void sv_tracks_drop(struct sv_tracks *t, struct sv_drain_ring *r)
     }
 }
 
+/* The thread's own begins and ends are not in the lanes. */
 sv_track sv_tracks_whole(struct sv_tracks *t, const struct sv_drain_ring *r, sv_track track,
                          int64_t begin_ns, int64_t end_ns, int64_t now_ns)
 {
@@ -584,7 +588,9 @@ sv_track sv_tracks_whole(struct sv_tracks *t, const struct sv_drain_ring *r, sv_
                                   .end_ns = end_ns < SV_LANE_NEVER ? end_ns : SV_LANE_NEVER - 1,
                                   .owner = owner_of(t, r, 1),
                                   .nests = end_ns <= now_ns,
-                                  .is_whole = true};
+                                  .is_whole = true,
+                                  .not_first = track == r->track &&
+                                               sv_own_crosses(&r->own, begin_ns, end_ns, now_ns)};
     uint32_t lane;
     sv_lane_place(t->lanes, row, &slice, &lane);
     if (lane == SV_LANE_NONE) {

@@ -58,7 +58,7 @@ class Store {
   constructor(file) {
     this.trace = file.trace;
     this.answers = file.answers;
-    this.trace.pages = [['steps', file.answers.steps.steps.length], ['gpu', !file.answers.gpu.error], ['io', !file.answers.io.error], ['serving', !file.answers.batch.error]].filter(([, has]) => has).map(([id]) => id);
+    this.trace.pages = this.trace.pages.filter((id) => id !== 'ranks'); // it asks by SQL
     this.names = file.names;
     this.args = file.args;
     this.last = BigInt(file.trace.last);

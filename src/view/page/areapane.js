@@ -4,7 +4,6 @@ import { btn, el } from './dom.js';
 import { Flame } from './flame.js';
 import { nameColumn, Table } from './table.js';
 import { formatCount, formatExact, formatShort } from './time.js';
-import { Latest } from './transport.js';
 
 const number = new Intl.NumberFormat('en', { maximumSignificantDigits: 6 });
 const FIELDS = ['total', 'self', 'min', 'p50', 'p90', 'p99', 'max'];
@@ -25,13 +24,13 @@ export class AreaPane {
   constructor(app, box) {
     this.app = app;
     this.box = box;
-    this.latest = new Latest((area) => this.load(area));
+    this.loads = 0;
     box.classList.add('columns');
     this.clear();
   }
 
   get busy() {
-    return !this.latest.idle;
+    return this.loads > 0;
   }
 
   clear() {
@@ -42,11 +41,12 @@ export class AreaPane {
 
   show(area) {
     this.area = area;
-    this.latest.want(area);
+    this.load(area);
   }
 
   async load(area) {
     const { transport } = this.app;
+    this.loads++;
     try {
       const answer = await transport.json('POST', '/api/area', {
         from: area.from.toString(), to: area.to.toString(), rows: area.rows, limit: 1000, tab: transport.tab + 'a', seq: ++transport.seq,
@@ -55,6 +55,7 @@ export class AreaPane {
     } catch (error) {
       if (this.area === area && error.status !== 409) this.box.replaceChildren(el('p', { class: 'error', text: error.message }));
     }
+    this.loads--;
   }
 
   columns() {

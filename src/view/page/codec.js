@@ -5,7 +5,6 @@ import { ratio } from './time.js';
 export const INSTANT = 1;
 export const TAIL_UNFINISHED = 2;
 export const TAIL_DIFFERS = 4;
-const TAIL_HAS_DUR = true;
 
 const text = new TextDecoder();
 
@@ -95,6 +94,22 @@ class Items {
   }
 }
 
+/** Arrays of replies that are no longer shown: megabytes each, so they are used again. */
+const spare = [];
+const MOST_SPARE = 3;
+
+function takeItems(capacity) {
+  const items = spare.pop() || new Items(capacity);
+  items.n = 0;
+  return items;
+}
+
+/** Nobody may look at the reply any more. */
+export function recycle(reply) {
+  if (spare.length < MOST_SPARE) spare.push(reply.items);
+  reply.items = null;
+}
+
 /** Tails that are not the longest of their pixel: few, so they are beside the items (items.other is the place here, or −1). */
 class Tails {
   constructor() {
@@ -114,7 +129,7 @@ function readLine(reader, left, items, tails, names, pixelNs) {
   const n = reader.v();
   let pixel = left, slice = 0;
   for (let i = 0; i < n; i++) {
-    if (items.n === items.capacity) items.grow(items.capacity * 2);
+    if (items.n === items.capacity) items.grow(items.capacity + (items.capacity >> 1));
     const k = items.n++;
     pixel += reader.v();
     items.pixel[k] = pixel;
@@ -137,7 +152,7 @@ function readLine(reader, left, items, tails, names, pixelNs) {
       tails.slice.push(slice + reader.z());
       const tailName = items.tailName[k] = names.place(reader.v());
       items.tailColour[k] = names.colour[tailName] = reader.u8() & 7;
-      if (TAIL_HAS_DUR) reader.v64();
+      reader.v64();
       tails.durLow.push(reader.low);
       tails.durHigh.push(reader.high);
     }
@@ -183,7 +198,7 @@ export function decodeWindow(buffer, window, names) {
   const reader = new Reader(buffer);
   if (reader.view.byteLength < 4 || reader.view.getUint32(0, true) !== 0x31575653) throw new Error('the reply is not SVW1');
   reader.at = 4;
-  const reply = { window, pixelNs: ratio(window.to - window.from, BigInt(window.width)), names, items: new Items(buffer.byteLength >> 3), tails: new Tails(), rows: new Map() };
+  const reply = { window, pixelNs: ratio(window.to - window.from, BigInt(window.width)), names, items: takeItems(buffer.byteLength >> 4), tails: new Tails(), rows: new Map() };
   readNames(reader, names);
   for (let n = reader.v(); n > 0; n--) {
     const row = reader.v(), kind = reader.u8();
@@ -216,7 +231,7 @@ export function touching(reply, row, line, pixel) {
   const found = { count: 0, slice: -1, name: -1, dur: null };
   if (at < 0) return found;
   const take = (slice, name, dur) => {
-    if (found.slice >= 0 && (dur === null || found.dur < 0n || (dur >= 0n && dur <= found.dur))) return;
+    if (found.slice >= 0 && (found.dur < 0n || (dur >= 0n && dur <= found.dur))) return;
     found.slice = slice;
     found.name = name;
     found.dur = dur;
@@ -231,6 +246,6 @@ export function touching(reply, row, line, pixel) {
   found.count++;
   const other = items.other[at];
   if (other < 0) take(items.slice[at], items.name[at], durationOf(items.durLow[at], items.durHigh[at]));
-  else take(tails.slice[other], items.tailName[at], TAIL_HAS_DUR ? durationOf(tails.durLow[other], tails.durHigh[other]) : null);
+  else take(tails.slice[other], items.tailName[at], durationOf(tails.durLow[other], tails.durHigh[other]));
   return found;
 }

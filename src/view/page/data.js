@@ -1,10 +1,9 @@
 // What the server said about windows: the last answers, the requests in flight, and what is still missing.
 
-import { decodeWindow } from './codec.js';
+import { decodeWindow, recycle } from './codec.js';
 import { Names } from './names.js';
 import { Latest } from './transport.js';
 
-const KEEP = 3;
 const MOST_PIXELS = 8192;
 const IN_FLIGHT = 4;
 const CELLS_NEAR = 160000; // lines × pixels of one request
@@ -13,7 +12,7 @@ const CELLS_FAR = 12000; // the same through a slow link: about 110 kB compresse
 const sameWindow = (a, b) => a.from === b.from && a.to === b.to && a.width === b.width;
 
 function pixelRange(width, far) {
-  const side = Math.max(0, Math.min(Math.ceil(width / (far ? 10 : 3)), (MOST_PIXELS - width) >> 1));
+  const side = Math.max(0, Math.min(Math.ceil(width / (far ? 10 : 4)), (MOST_PIXELS - width) >> 1));
   return { left: -side, right: width + side };
 }
 
@@ -54,9 +53,11 @@ class Layer {
   constructor(ask) {
     this.ask = ask;
     this.rows = new Map();
+    this.replies = [];
   }
 
   add(reply) {
+    this.replies.push(reply);
     for (const row of reply.rows.keys()) {
       const list = this.rows.get(row);
       if (list) list.push(reply); else this.rows.set(row, [reply]);
@@ -171,7 +172,7 @@ export class WindowData {
   take(reply, layer) {
     layer.add(reply);
     if (this.layers[0] !== layer) this.layers.unshift(layer);
-    this.layers.length = Math.min(this.layers.length, KEEP);
+    while (this.layers.length > (this.transport.far ? 3 : 2)) this.layers.pop().replies.forEach(recycle);
     if (reply.names.unknown.size) this.nameLatest.want(reply.names);
     this.changed();
   }

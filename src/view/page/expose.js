@@ -6,7 +6,7 @@ export function publish(app, status) {
   /** Resolves when everything asked for is painted and all names are known, or when there is nothing to wait for. */
   const idle = () => new Promise((resolve) => {
     const check = () => {
-      if (app.idle || status() === 'failed' || status() === 'token') resolve(status()); else next(check);
+      if (app.idle || status() === 'token') resolve(status()); else next(check);
     };
     next(check);
   });

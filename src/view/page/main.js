@@ -68,10 +68,7 @@ async function poll() {
 }
 
 function take(trace) {
-  if (trace.state === 'failed') {
-    status = 'failed';
-    cover('The trace could not be read.', String(trace.error));
-  } else if (trace.state !== 'ready') {
+  if (trace.state !== 'ready') {
     status = 'loading';
     cover(`Loading ${trace.name || 'the trace'} …`, `${Math.round((Number(trace.progress) || 0) * 100)} %`, trace.progress);
     drawSketch(byId('cover-sketch'), trace.sketch, app.palette);

@@ -9,11 +9,6 @@ import { ServingPage } from './page_serving.js';
 import { StepsPage } from './page_steps.js';
 
 const PAGES = { steps: ['Steps', StepsPage], gpu: ['GPU', GpuPage], io: ['I/O', IoPage], serving: ['Serving', ServingPage], ranks: ['Ranks', RanksPage] };
-const CATEGORIES = { gpu: ['kernel', 'gpu_kernel', 'Kernel', 'gpu_memcpy', 'gpu_memset'], io: ['io', 'vfs', 'block', 'syscall', 'io_uring'], serving: ['serving.life', 'batching'] };
-const MARKERS = ['profilerstep*', 'train*step*', 'step', 'step[ _#:0-9]*', 'iter', 'iter[ae_ #:0-9]*', 'train_batch*', 'batch[ _#:]*', '*block_start', '*epoch_start', 'epoch*'];
-// Of a large trace only the beginning of each track is looked at: all of it would take longer than opening it.
-const MANY = 2000000;
-const SAMPLE = '(select s.category, s.name from track t join slice s on s.id in (select id from slice where track_id = t.id limit 200))';
 const RELOAD_MS = 3000;
 const OWN_KEYS = ['t', '?', ':'], LEAVING = ['/', 'q', 'l', 'f', '0', 'Escape'];
 const byId = (id) => document.getElementById(id);
@@ -26,16 +21,11 @@ export class Pages {
   }
 
   /** A trace is there, or another generation of it. A growing one is looked at now and then. */
-  async open(trace) {
+  open(trace) {
     this.trace = trace;
     if (this.looking) return;
     this.looking = true;
-    try {
-      if (Number(trace.slices) > MANY) await this.calm();
-      this.found = await (this.wanted ? this.app.wait(this.ask(trace)) : this.ask(trace));
-    } catch {
-      this.found = []; // no answer: the time line says so
-    }
+    this.found = Object.keys(PAGES).filter((id) => trace.pages.includes(id));
     for (const page of this.made.values()) page.data = null;
     this.bar();
     if (this.wanted) this.show(this.wanted); else this.put();
@@ -43,24 +33,6 @@ export class Pages {
       this.looking = false;
       if (this.trace !== trace) this.open(this.trace);
     }, RELOAD_MS);
-  }
-
-  /** The first picture comes first. */
-  calm() {
-    return new Promise((resolve) => {
-      const check = () => (this.app.idle ? resolve() : setTimeout(check, 100));
-      setTimeout(check, 100);
-    });
-  }
-
-  async ask(trace) {
-    if (Array.isArray(trace.pages)) return Object.keys(PAGES).filter((id) => trace.pages.includes(id));
-    const large = Number(trace.slices) > MANY, one = async (sql) => Number((await this.sql(sql))[0][0]);
-    const categories = (await this.sql(`select distinct category from ${large ? SAMPLE : 'slice'}`)).map((row) => row[0]);
-    const steps = await one(`select exists(select 1 from ${large ? SAMPLE : 'step join slice on slice.id = step.slice_id'} where coalesce(category, '') not in ('batching', 'serving')${large ? ` and (${MARKERS.map((glob) => `lower(name) glob '${glob}'`).join(' or ')})` : ''})`);
-    const found = [...(steps ? ['steps'] : []), ...Object.keys(CATEGORIES).filter((id) => CATEGORIES[id].some((c) => categories.includes(c)))];
-    const ranks = steps && await one("select count(*) from metadata where name glob '*/rank'") > 1 && await one('select count(distinct t.owner_upid) from step s join track t on s.track_id = t.id') > 1;
-    return ranks ? [...found, 'ranks'] : found;
   }
 
   async sql(sql) {

@@ -2,7 +2,7 @@
  *
  * Called by the answers of the viewer. A pixel in which few slices begin is made by looking at them, one with many from the blocks between its
  * edges. Slices of a line never overlap, so what reaches into a pixel from the left is the end of one slice: the last that began. */
-#include "view/strips.h"
+#include "plot/strips.h"
 
 #include "core/base/mem.h"
 #include "core/base/search.h"
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define BLOCK_MIN 8u  /* log2 of the slices of a block */
+#define BLOCK_MIN 7u  /* log2 of the slices of a block */
 #define TOP       64u /* blocks under one longest of the longest */
 
 struct line_block {
@@ -488,10 +488,12 @@ static void add_many(struct drawing *d, uint32_t from, uint32_t to)
         d->now[l].n = seen + n;
         d->now[l].sum_ns += b[l].before_ns - a[l].before_ns;
     }
+    for (uint32_t l = 0; l < d->n_lines; l++)
+        d->now[l].last = SV_NO_ROW;
     add_slices(d, end << p->shift, to);
     for (uint32_t l = 0; l < d->n_lines; l++)
-        if (d->now[l].n) {
-            uint32_t last = sv_strips_last_before(d->s, d->row, d->first_line + l, to);
+        if (d->now[l].n && d->now[l].last == SV_NO_ROW) {
+            uint32_t last = sv_strips_last_before(d->s, d->row, d->first_line + l, end << p->shift);
             d->now[l].last = last == SV_NO_ROW ? d->now[l].longest : slice_at(p, last);
         }
 }
@@ -529,7 +531,7 @@ static uint8_t cover_of(const struct line_now *now, int64_t from_ns, int64_t to_
 static void finish_pixel(struct drawing *d, int64_t pixel, uint32_t from, uint32_t to)
 {
     int64_t edge_ns = sv_pixel_edge(d->px, pixel), next_ns = sv_pixel_edge(d->px, pixel + 1);
-    if (d->p->blocks && to - from > 4u << d->p->shift)
+    if (d->p->blocks && to - from >= 2u << d->p->shift)
         add_many(d, from, to);
     else
         add_slices(d, from, to);

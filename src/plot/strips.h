@@ -9,8 +9,8 @@
  * they last together, and the longest within it. So the number of slices in a pixel, how much of it they cover, and the longest of
  * them are exact at every zoom, and a picture costs by its pixels, not by the trace. Memory: at most 0.8 bytes per slice, and 4 more for
  * slices of rows that are made of several tracks. Read-only once it is made: any number of threads may ask. */
-#ifndef SV_VIEW_STRIPS_H
-#define SV_VIEW_STRIPS_H
+#ifndef SV_PLOT_STRIPS_H
+#define SV_PLOT_STRIPS_H
 
 #include "analysis/track_rows.h"
 

@@ -1,0 +1,17 @@
+/* Which pages beside the time line a trace has data for. Called when a trace is shown; kept in its image. */
+#ifndef SV_VIEW_PAGES_H
+#define SV_VIEW_PAGES_H
+
+#include "core/base/json.h"
+#include "model/image.h"
+#include "model/trace.h"
+
+/* Bits, in the order in which the pages are listed. */
+enum { SV_PAGE_STEPS, SV_PAGE_GPU, SV_PAGE_IO, SV_PAGE_SERVING, SV_PAGE_RANKS, SV_N_PAGES };
+
+uint32_t sv_pages_of(const struct sv_trace *t);
+void sv_pages_put_json(struct sv_json *j, uint32_t pages); /* ["steps","gpu"] */
+/* Adds them to an image of the trace: there sv_pages_of() finds them. */
+void sv_pages_put(uint32_t pages, struct sv_image_writer *w);
+
+#endif
