@@ -391,6 +391,8 @@ static void merge_metadata(struct sv_merge *m, struct sv_dict *dict)
             struct sv_text name = sv_dict_text(from, from->meta[k].key);
             struct sv_text value = sv_dict_text(from, from->meta[k].value);
             bool plain = !sv_map_find(&disputed, sv_dict_str(dict, name.bytes, name.len));
+            if (!m->options.compare && strcmp(name.bytes, SV_META_RELATION) == 0)
+                continue; /* merge_axis.c joins them */
             snprintf(key, sizeof key, "%s%s%s", plain ? "" : label, plain ? "" : "/", name.bytes);
             sv_dict_set_meta(dict, key, value.bytes, value.len, from->meta[k].is_json);
         }
