@@ -5,10 +5,17 @@
 #include "core/base/mem.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #define CHUNK_MAX ((size_t)8 << 20)
 #define HUGE_PAGE ((uintptr_t)2 << 20)
@@ -59,6 +66,15 @@ void sv_advise_huge(void *p, size_t size)
     uintptr_t last = ((uintptr_t)p + size) & ~(HUGE_PAGE - 1);
     if (last > first)
         madvise((void *)first, last - first, MADV_HUGEPAGE);
+}
+
+void sv_keep_freed(size_t bytes)
+{
+#ifdef __GLIBC__
+    mallopt(M_TOP_PAD, bytes < INT_MAX ? (int)bytes : INT_MAX);
+#else
+    (void)bytes;
+#endif
 }
 
 char *sv_strndup(const char *s, size_t len)

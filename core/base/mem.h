@@ -30,6 +30,10 @@ char *sv_strndup(const char *s, size_t len);
  * access misses the page tables less. Only advice; call it again after the block was reallocated. */
 void sv_advise_huge(void *p, size_t size);
 
+/* So many bytes stay with the program when they are freed, where the allocator can: for programs that do one equal job after the other, which would
+ * take every page anew from the kernel. Not for libraries. */
+void sv_keep_freed(size_t bytes);
+
 /* Grows a vector to hold at least `need` items: doubles, never shrinks. */
 void *sv_grow(void *items, size_t *cap, size_t need, size_t item_size);
 

@@ -6,8 +6,10 @@
  * otherData.stave comes before the events and says that the rules below hold. After the events "stave" may come again
  * with what was learnt late. The array form begins with {"ph":"M","name":"stave","args":{the same object}}, which then also
  * holds baseTimeNanoseconds and `meta`, and may end with another one.
- *   stave: {"version":1,"clock":6,"snapshots":[{"readings":[[6,NS],[1,NS]],"uncertainty_ns":N},…],"meta":{…}}
- *   `clock` is enum sv_clock, absent: unknown; `uncertainty_ns` absent: unknown; `meta` only in the late one, with full keys.
+ *   stave: {"version":1,"clock":6,"snapshots":[{"readings":[[6,NS],[1,NS]],"uncertainty_ns":N,"wall":[STATE,ERROR_NS]},…],
+ *           "meta":{…}}
+ *   `clock` is enum sv_clock, absent: unknown; `uncertainty_ns` absent: unknown; `wall` is enum sv_wall_state and
+ *   the greatest error of the wall clock, absent: unknown; `meta` only in the late one, with full keys.
  *
  * TRACKS. Every track of another kind than process and thread is a synthetic tid, a group without a process is a synthetic
  * pid; so is a process or thread whose number is taken by another one. A track that pid and tid do not define is
@@ -37,6 +39,7 @@
 #define SV_CHROME_SNAPSHOTS   "snapshots"
 #define SV_CHROME_READINGS    "readings"
 #define SV_CHROME_UNCERTAINTY "uncertainty_ns"
+#define SV_CHROME_WALL        "wall"
 #define SV_CHROME_LATE_META   "meta"
 #define SV_CHROME_BASE        "baseTimeNanoseconds" /* Kineto's key; the real time that ts counts from */
 

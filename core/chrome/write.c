@@ -355,6 +355,13 @@ static void put_snapshots(struct chrome_writer *w)
             sv_json_lit(j, SV_CHROME_UNCERTAINTY);
             sv_json_i64(j, s->uncertainty_ns);
         }
+        if (s->wall_state) {
+            sv_json_lit(j, SV_CHROME_WALL);
+            sv_json_begin(j, '[');
+            sv_json_u64(j, s->wall_state);
+            sv_json_i64(j, s->wall_error_ns);
+            sv_json_end(j);
+        }
         sv_json_end(j);
     }
     sv_json_end(j);

@@ -110,6 +110,58 @@ bool sv_pids_text(char to[static SV_PIDS_TEXT])
     return id != 0;
 }
 
+/* "monotonic  SECONDS  NANOSECONDS" and the same for boottime. */
+static bool parse_offset(const char *text, const char *clock, int64_t *ns)
+{
+    const char *line = strstr(text, clock);
+    char *end;
+    if (!line)
+        return false;
+    long long s = strtoll(line + strlen(clock), &end, 10), rest = strtoll(end, &end, 10);
+    if (s > INT32_MAX || s < INT32_MIN || rest < 0 || rest >= 1000000000)
+        return false;
+    *ns = (int64_t)s * 1000000000 + rest;
+    return true;
+}
+
+/* Its number; 0: the initial one, where clocks are the machine's, or a kernel without such namespaces. */
+static uint64_t time_namespace(void)
+{
+    const uint64_t initial = 0xEFFFFFFA; /* the kernel's PROC_TIME_INIT_INO */
+    struct stat st;
+    return stat("/proc/self/ns/time", &st) == 0 && st.st_ino != initial ? st.st_ino : 0;
+}
+
+/* The kernel shows the offsets of the namespace that children get, which mostly is the process's own. */
+static bool read_offsets(uint64_t own, int64_t *mono_ns, int64_t *boot_ns)
+{
+    char text[256];
+    struct stat below;
+    return stat("/proc/self/ns/time_for_children", &below) == 0 && below.st_ino == own &&
+           read_text("/proc/self/timens_offsets", text, sizeof text) &&
+           parse_offset(text, "monotonic", mono_ns) && parse_offset(text, "boottime", boot_ns);
+}
+
+bool sv_times_offsets(int64_t *mono_ns, int64_t *boot_ns)
+{
+    uint64_t own = time_namespace();
+    return own != 0 && read_offsets(own, mono_ns, boot_ns);
+}
+
+bool sv_times_text(char to[static SV_TIMES_TEXT])
+{
+    uint64_t own = time_namespace();
+    int64_t mono, boot;
+    to[0] = '\0';
+    if (own == 0)
+        return false;
+    if (!read_offsets(own, &mono, &boot))
+        snprintf(to, SV_TIMES_TEXT, "namespace %" PRIu64, own);
+    else if (mono != 0 || boot != 0)
+        snprintf(to, SV_TIMES_TEXT, "%" PRId64 " %" PRId64, mono, boot);
+    return to[0] != '\0';
+}
+
 struct sv_process_id sv_process_id_self(void)
 {
     struct sv_process_id id = {.pid = (uint32_t)getpid(), .pid_namespace = own_namespace()};

@@ -39,6 +39,12 @@ void sv_boot_text(const uint8_t id[static SV_BOOT_ID_BYTES], char to[static SV_B
 enum { SV_PIDS_TEXT = 48 };
 bool sv_pids_text(char to[static SV_PIDS_TEXT]);
 
+/* What this process's time namespace adds to the machine's clocks: "MONOTONIC BOOTTIME" in nanoseconds. False: nothing, which is the rule; the text is
+ * empty. Where the offsets cannot be seen, the text is the namespace's number. */
+enum { SV_TIMES_TEXT = 64 };
+bool sv_times_offsets(int64_t *mono_ns, int64_t *boot_ns); /* false: none, or not to be seen */
+bool sv_times_text(char to[static SV_TIMES_TEXT]);
+
 /* Of a process in this namespace; 0: no such process, or one that has ended and was not yet waited for. */
 uint64_t sv_process_start_ticks(uint32_t pid);
 

@@ -14,6 +14,7 @@
  *                              finished file have one origin; those of a growing file may differ. The attribute
  *                              SV_PF_ORIGIN_KEY explains it to people; its Attribute.990 = 2: no metadata of the trace
  *   snapshot's uncertainty     ClockSnapshot.990, nanoseconds; absent: unknown
+ *   snapshot's wall clock      ClockSnapshot.993 = enum sv_wall_state, .994 = its greatest error in nanoseconds; absent: unknown
  *   argument NULL              an empty DebugAnnotation.proto_value, its type SV_PF_NULL_TYPE; Perfetto reads null, too
  *   empty dict, empty array    DebugAnnotation.legacy_json_value "{}", "[]"
  *   flow begin, flow end       legacy_event {bind_id, flow_direction OUT or IN}, no phase; further ones of the same event,
@@ -52,7 +53,8 @@ enum {
 
 enum { SV_PF_STAVE_CLOCK = 991 };  /* ClockSnapshot: what the file's own time line really is */
 enum { SV_PF_STAVE_ORIGIN = 992 }; /* ClockSnapshot, TraceAttributes: what times count from */
-enum { SV_PF_STAVE_JSON = 1, SV_PF_STAVE_EXPLAINS = 2 }; /* values of Attribute.990 */
+enum { SV_PF_STAVE_WALL = 993, SV_PF_STAVE_WALL_ERROR = 994 }; /* ClockSnapshot */
+enum { SV_PF_STAVE_JSON = 1, SV_PF_STAVE_EXPLAINS = 2 };       /* values of Attribute.990 */
 #define SV_PF_ORIGIN_KEY "time_origin_ns"
 enum { SV_PF_CLOCK_TRACE_FILE = 11 }; /* SV_CLOCK_UNKNOWN in a file */
 

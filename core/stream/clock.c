@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <sys/timex.h>
 
 static const struct {
     uint32_t clock;
@@ -51,6 +52,26 @@ bool sv_snapshot_get(const struct sv_snapshot *s, uint32_t clock, int64_t *ns)
         }
     }
     return false;
+}
+
+void sv_snapshot_set_wall(struct sv_snapshot *s, uint64_t state, int64_t error_ns)
+{
+    bool is_known = error_ns >= 0 && (state == SV_WALL_SYNCHRONISED || state == SV_WALL_FREE);
+    s->wall_state = is_known ? (uint32_t)state : SV_WALL_UNKNOWN;
+    s->wall_error_ns = is_known ? error_ns : 0;
+}
+
+/* Reads only (no modes), which everybody may; a sandbox that forbids it leaves it unknown. */
+void sv_snapshot_read_wall(struct sv_snapshot *s)
+{
+    struct timex t = {0};
+    int state = adjtimex(&t);
+    bool is_free = state == TIME_ERROR || t.status & STA_UNSYNC;
+    if (state < 0)
+        sv_snapshot_set_wall(s, SV_WALL_UNKNOWN, 0);
+    else
+        sv_snapshot_set_wall(s, is_free ? SV_WALL_FREE : SV_WALL_SYNCHRONISED,
+                             (int64_t)t.maxerror * 1000);
 }
 
 /* Differences of any two times. */

@@ -29,11 +29,16 @@ struct sv_reading {
 
 #define SV_READINGS_MAX 16
 
+/* What the kernel knew of its wall clock (adjtimex): is something keeping it to the true time, and how wrong is it at most? */
+enum sv_wall_state { SV_WALL_UNKNOWN = 0, SV_WALL_SYNCHRONISED = 1, SV_WALL_FREE = 2 };
+
 /* Clocks read at (nearly) the same moment. */
 struct sv_snapshot {
     struct sv_reading readings[SV_READINGS_MAX];
     uint32_t n;
+    uint32_t wall_state;    /* enum sv_wall_state */
     int64_t uncertainty_ns; /* half the width of the bracket (A, B, A); -1 unknown */
+    int64_t wall_error_ns;  /* against true time; means nothing while wall_state is unknown */
 };
 
 struct sv_clocks {
@@ -49,6 +54,11 @@ const char *sv_clock_name(uint32_t clock);
 
 /* The value of `clock` in a snapshot. */
 bool sv_snapshot_get(const struct sv_snapshot *s, uint32_t clock, int64_t *ns);
+
+/* Fills in what this machine's kernel says about its wall clock now. */
+void sv_snapshot_read_wall(struct sv_snapshot *s);
+/* What a file says about it; a negative error, or a state that does not exist, is nothing. */
+void sv_snapshot_set_wall(struct sv_snapshot *s, uint64_t state, int64_t error_ns);
 
 /* Converts a time between two clocks of one run: by the latest snapshot at or before it that has both clocks
  * (the earliest one for times before all of them). False when no snapshot has both. */

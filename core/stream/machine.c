@@ -16,7 +16,7 @@ void sv_machine_describe(struct sv_dict *dict)
 {
     struct utsname u;
     uint8_t id[SV_BOOT_ID_BYTES];
-    char text[SV_BOOT_TEXT], pids[SV_PIDS_TEXT];
+    char text[SV_BOOT_TEXT], pids[SV_PIDS_TEXT], times[SV_TIMES_TEXT];
     if (uname(&u) == 0) {
         set_text(dict, SV_META_HOST, u.nodename);
         set_text(dict, SV_META_MACHINE, u.machine);
@@ -27,4 +27,6 @@ void sv_machine_describe(struct sv_dict *dict)
     }
     if (sv_pids_text(pids))
         set_text(dict, SV_META_PIDS, pids);
+    if (sv_times_text(times))
+        set_text(dict, SV_META_TIMES, times);
 }

@@ -1,4 +1,5 @@
-/* Which machine wrote a trace, as metadata: "hostname", "boot_id", "pid_namespace" and "machine" (the kind of processor, as uname says it).
+/* Which machine wrote a trace, as metadata: "hostname", "boot_id", "pid_namespace", "time_offsets" (where a time namespace moved
+ * its clocks) and "machine" (the kind of processor, as uname says it).
  *
  * Host names repeat: cloned machines, containers, "localhost". The boot id does not, and is new after each start of the machine, so that files
  * with the same one share clocks, and processes if their pids are of the same namespace: in each container the first process is number 1. Merge compares
@@ -9,6 +10,7 @@
 #define SV_META_HOST    "hostname"
 #define SV_META_BOOT    "boot_id"
 #define SV_META_PIDS    "pid_namespace"
+#define SV_META_TIMES   "time_offsets"
 #define SV_META_MACHINE "machine"
 
 struct sv_dict;

@@ -118,6 +118,7 @@ void sv_ticks_snapshot(struct sv_snapshot *s, const struct sv_tick *t)
     }
     if (t && t->uncertainty_ns > s->uncertainty_ns)
         s->uncertainty_ns = t->uncertainty_ns;
+    sv_snapshot_read_wall(s);
 }
 
 /* A pair may be another process's: readings of a clock that has just begun to count, or of one that has counted for a century, are none. */

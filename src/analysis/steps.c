@@ -234,6 +234,14 @@ static bool find_by(struct sv_steps *s, const struct sv_trace *t, const char *ma
     return s->n > 0;
 }
 
+void sv_steps_judge(struct sv_steps *s)
+{
+    judge_durations(s);
+    judge_first(s);
+    if (s->n_tracks > 1)
+        judge_stragglers(s);
+}
+
 void sv_steps_find(struct sv_steps *s, const struct sv_trace *t, const char *marker)
 {
     *s = (struct sv_steps){0};
@@ -243,12 +251,8 @@ void sv_steps_find(struct sv_steps *s, const struct sv_trace *t, const char *mar
         found = find_by(s, t, marker, 1, counts);
     for (size_t i = 0; !marker && !found && i < sizeof markers / sizeof *markers; i++)
         found = find_by(s, t, markers[i], i == 0 ? 1 : 2, counts);
-    if (found) {
-        judge_durations(s);
-        judge_first(s);
-        if (s->n_tracks > 1)
-            judge_stragglers(s);
-    }
+    if (found)
+        sv_steps_judge(s);
     free(counts);
 }
 

@@ -57,6 +57,8 @@ struct sv_steps {
 
 /* marker: a glob, or NULL: what is usual. No steps: n is 0. */
 void sv_steps_find(struct sv_steps *s, const struct sv_trace *t, const char *marker);
+/* Outliers, slow first steps and stragglers of steps that lie by track, then time; n and n_tracks are set. sv_steps_find() does it, too. */
+void sv_steps_judge(struct sv_steps *s);
 /* Fills work_ns and device_ns. */
 void sv_steps_divide(struct sv_steps *s, const struct sv_trace *t);
 void sv_steps_fini(struct sv_steps *s);

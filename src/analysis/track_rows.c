@@ -179,11 +179,12 @@ struct order {
     int64_t *ranks; /* by track: of processes; -1 where unknown: last */
 };
 
-static struct order make_order(const struct sv_dict *d)
+static struct order make_order(const struct sv_trace *t)
 {
+    const struct sv_dict *d = t->dict;
     struct order o = {d, sv_alloc(((size_t)d->n_tracks + 1) * sizeof *o.ranks)};
     for (sv_track k = 1; k < d->n_tracks; k++)
-        o.ranks[k] = d->tracks[k].kind == SV_TRACK_PROCESS ? sv_origin_of(d, k).rank : -1;
+        o.ranks[k] = d->tracks[k].kind == SV_TRACK_PROCESS ? sv_rank_of_track(t, k) : -1;
     return o;
 }
 
@@ -509,7 +510,7 @@ struct sv_track_rows *sv_track_rows_new(const struct sv_trace *t)
     sv_track_rows_free(r);
     r = begin_rows(t);
     add_rows(r);
-    struct order order = make_order(t->dict);
+    struct order order = make_order(t);
     if (r->n)
         qsort_r(r->items, r->n, sizeof *r->items, compare_rows, &order);
     free(order.ranks);

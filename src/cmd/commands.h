@@ -12,6 +12,7 @@
     X(doctor)          \
     X(convert)         \
     X(merge)           \
+    X(sync)            \
     X(import)          \
     X(cut)             \
     X(validate)        \

@@ -6,7 +6,9 @@
 #include "analysis/sql/sql.h"
 #include "cli/console.h"
 #include "cli/rows.h"
+#include "cmd/clickhouse.h"
 #include "cmd/commands.h"
+#include "cmd/export_columns.h"
 #include "cmd/query_shell.h"
 #include "core/base/printable.h"
 #include "core/files/output.h"
@@ -24,7 +26,7 @@
 
 struct export
 {
-    const char *from, *to, *output;
+    const char *from, *to, *output, *run, *rank;
     bool strict, assume, force, no_index;
     uint64_t memory_limit;
 };
@@ -215,36 +217,101 @@ static const char *choose_form(const struct export *o)
 {
     if (o->to || !o->output)
         return o->to ? o->to : "";
+    if (sv_is_database(o->output))
+        return "clickhouse";
     if (ends_with(o->output, ".json"))
         return "json";
     if (ends_with(o->output, ".folded"))
         return "folded";
+    if (ends_with(o->output, ".tar"))
+        return "perfetto-tar";
     return ends_with(o->output, ".db") || ends_with(o->output, ".sqlite") ||
                    ends_with(o->output, ".sqlite3")
                ? "sqlite"
                : "";
 }
 
+#define FORMS "sqlite csv-dir json folded parquet perfetto-tar clickhouse"
+
+static bool is_form(const char *form)
+{
+    static const char forms[] = FORMS;
+    size_t n = strlen(form);
+    for (const char *at = forms; n > 0 && (at = strstr(at, form)); at += n)
+        if ((at == forms || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+/* Written into a folder that may be there already. */
+static bool is_tree(const char *form)
+{
+    return strcmp(form, "parquet") == 0;
+}
+
+/* Of many traces, each by itself. */
+static bool is_many(const char *form)
+{
+    return is_tree(form) || strcmp(form, "perfetto-tar") == 0;
+}
+
+static int export_many(const struct export *o, const char *form, const struct sv_words *traces,
+                       struct sv_err *err)
+{
+    struct sv_export_many many = {.from = o->from,
+                                  .output = o->output,
+                                  .run = o->run,
+                                  .rank = o->rank,
+                                  .strict = o->strict,
+                                  .assume = o->assume,
+                                  .force = o->force,
+                                  .no_index = o->no_index,
+                                  .memory_limit = o->memory_limit};
+    return is_tree(form) ? sv_export_parquet(&many, traces, err)
+                         : sv_export_perfetto_tar(&many, traces, err);
+}
+
 static int check(const struct export *o, const char *form, struct sv_err *err)
 {
     struct stat st;
-    if (!sv_sql_is_built_in() && strcmp(form, "folded") != 0)
+    if (!sv_sql_is_built_in() && strcmp(form, "folded") != 0 && strcmp(form, "perfetto-tar") != 0)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
                           "this build has no SQLite: install libsqlite3-dev and build again");
-    if (!o->output)
+    if (!o->output || !*o->output)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no output given: use -o PATH");
-    if (strcmp(form, "sqlite") != 0 && strcmp(form, "csv-dir") != 0 && strcmp(form, "json") != 0 &&
-        strcmp(form, "folded") != 0)
+    if (!is_form(form))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--to: must be one of " FORMS);
+    bool is_database = strcmp(form, "clickhouse") == 0, is_columns = strcmp(form, "parquet") == 0;
+    if ((o->run && !is_columns && !is_database) || (o->rank && !is_columns))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "--to: must be sqlite, csv-dir, json or folded");
+                          "--run goes with --to parquet or clickhouse, --rank with --to parquet");
+    if (sv_is_database(o->output) != is_database)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--to clickhouse needs -o clickhouse://HOST:PORT/DATABASE, and no other "
+                          "form can be written there");
+    if (is_database)
+        return 0;
     bool is_stdout = strcmp(o->output, "-") == 0;
     if (is_stdout && strcmp(form, "json") != 0 && strcmp(form, "folded") != 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "only json and folded can be written to standard output");
-    if (!is_stdout && !o->force && stat(o->output, &st) == 0)
+    if (!is_stdout && !o->force && !is_tree(form) && stat(o->output, &st) == 0)
         return sv_err_set(err, SV_EIO, SV_NO_POS, "%s exists; use --force to overwrite it",
                           o->output);
     return 0;
+}
+
+static int load_database(const struct export *o, const struct sv_words *operands,
+                         struct sv_err *err)
+{
+    struct sv_to_database to = {.url = o->output,
+                                .run = o->run,
+                                .force = o->force,
+                                .how = {.from = o->from,
+                                        .strict = o->strict,
+                                        .memory_limit_bytes = o->memory_limit,
+                                        .index = o->no_index}};
+    return sv_export_clickhouse(&to, operands->items, operands->n, err);
 }
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
@@ -253,13 +320,17 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     struct sv_loaded l;
     struct sv_sql *q = NULL;
     const char *form = choose_form(o);
-    int code = sv_expect_operands(operands, 1, 100, "trace", err);
+    int code = sv_expect_operands(operands, 1, is_many(form) ? SIZE_MAX : 100, "trace", err);
     if (code >= 0)
         code = check(o, form, err);
     if (code >= 0)
         code = sv_check_inputs(operands->items, operands->n, o->output, err);
     if (code < 0)
         return code;
+    if (strcmp(form, "clickhouse") == 0)
+        return load_database(o, operands, err);
+    if (is_many(form))
+        return export_many(o, form, operands, err);
     code = sv_load_traces(operands->items, operands->n,
                           &(struct sv_load_how){.from = o->from,
                                                 .strict = o->strict,
@@ -284,14 +355,21 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {'o', "output", "PATH", SV_OPT_TEXT, offsetof(struct export, output),
-     "the file (.db, .sqlite, .json, .folded) or folder to write; '-' is standard output (json, "
-     "folded)",
+     "the file (.db, .sqlite, .json, .folded, .tar), folder or database "
+     "(clickhouse://HOST:PORT/NAME) to write; '-' is standard output (json, folded)",
      NULL},
     {0, "to", "FORM", SV_OPT_TEXT, offsetof(struct export, to),
-     "sqlite, csv-dir, json or folded (default: by the suffix of the output)",
-     "sqlite csv-dir json folded"},
+     "sqlite, csv-dir, json, folded, parquet, perfetto-tar or clickhouse (default: by the suffix "
+     "of "
+     "the output)",
+     FORMS},
     {0, "force", NULL, SV_OPT_FLAG, offsetof(struct export, force),
-     "overwrite an existing file or folder", NULL},
+     "overwrite an existing file or folder; load traces again that the database has", NULL},
+    {0, "run", "NAME", SV_OPT_TEXT, offsetof(struct export, run),
+     "parquet, clickhouse: the name of the run (default: the launcher's job, as the trace says it)",
+     NULL},
+    {0, "rank", "N", SV_OPT_TEXT, offsetof(struct export, rank),
+     "parquet: the rank of the one trace (default: as the trace says it)", NULL},
     SV_MEMORY_OPTION(struct export),
     SV_INDEX_OPTION(struct export),
     SV_INPUTS_OPTIONS(struct export),
@@ -303,19 +381,39 @@ static const struct sv_example examples[] = {
     {"stave export trace.json --to csv-dir -o tables/", "one CSV file per table, for data frames"},
     {"stave export hot.pftrace --to folded -o - | flamegraph.pl > hot.svg",
      "stacks for flame graph tools and speedscope"},
+    {"stave export job.rank*.pftrace --to parquet -o lake/ --run monday",
+     "column files for DuckDB, ClickHouse and others, a folder per rank"},
+    {"stave export job.rank*.pftrace --to perfetto-tar -o job.tar",
+     "all ranks in one archive that Perfetto opens on one time axis"},
+    {"stave export job.rank*.pftrace -o 'clickhouse://db1:8123/traces?cluster=two' --run 7",
+     "each rank's trace into a database of two shards"},
     {0},
 };
 
 const struct sv_command sv_command_export = {
     .name = "export",
     .operands = "TRACE… -o PATH",
-    .summary = "write a trace's tables as SQLite, CSV or JSON",
+    .summary = "write traces' tables as SQLite, CSV, JSON or Parquet, or to ClickHouse",
     .description = "Writes all tables of 'stave query', with the same names and columns: an "
                    "ordinary SQLite database with indexes on times, tracks and names, a folder "
                    "with one CSV file per table, or one JSON document with an array per table.\n\n"
                    "folded: one line per call path with a number, for flame graph tools: the "
                    "number of stack samples ('stave record --sample') or, in a trace without "
-                   "samples, the self time of the slices in microseconds.",
+                   "samples, the self time of the slices in microseconds.\n\n"
+                   "parquet: each trace becomes a folder PATH/run=…/host=…/rank=… with one file "
+                   "per table, the layout that engines read as partitions. Traces are not merged: "
+                   "each keeps its own clock, and the table clock_snapshot relates it to the wall "
+                   "clock. A rank's folder appears when it is whole; one that exists is replaced "
+                   "by --force only. docs/scale.md has the rest.\n\n"
+                   "perfetto-tar: each trace becomes a Perfetto trace in one TAR, and "
+                   "perfetto_manifest.json in it names their ranks and the offsets of their "
+                   "clocks. Traces whose clocks cannot be related are refused, unless --assume is "
+                   "given.\n\n"
+                   "clickhouse: each trace by itself, exactly once: what is there already is left "
+                   "out, a load that was interrupted is never visible. User and password come "
+                   "from STAVE_CLICKHOUSE_USER and STAVE_CLICKHOUSE_PASSWORD or from the file that "
+                   "STAVE_CLICKHOUSE_FILE names (user=…, password=…; mode 600), never from the "
+                   "URL; clickhouses:// uses TLS. See docs/clickhouse.md.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

@@ -156,6 +156,17 @@ static void print_name(const struct census *c, sv_str name, const char *if_none)
         sv_print(stdout, "%s", if_none);
 }
 
+/* What the kernel said last. */
+static void print_wall(const struct sv_snapshot *s)
+{
+    char error[32];
+    if (s->wall_state == SV_WALL_SYNCHRONISED)
+        sv_print(stdout, "; wall clock synchronised, at most %s off",
+                 sv_human_ns(error, s->wall_error_ns));
+    else if (s->wall_state == SV_WALL_FREE)
+        sv_print(stdout, "; wall clock not synchronised");
+}
+
 static void print_clocks(const struct census *c)
 {
     const struct sv_clocks *k = &c->dict->clocks;
@@ -166,6 +177,7 @@ static void print_clocks(const struct census *c)
         sv_print(stdout, ", %zu snapshot%s of", k->n, k->n == 1 ? "" : "s");
         for (uint32_t i = 0; i < k->snapshots[0].n; i++)
             sv_print(stdout, " %s", sv_clock_name(k->snapshots[0].readings[i].clock));
+        print_wall(&k->snapshots[k->n - 1]);
     }
     sv_print(stdout, "\n");
 }
@@ -304,6 +316,11 @@ static void json_clocks(struct sv_json *j, const struct sv_clocks *k)
         for (uint32_t r = 0; r < k->snapshots[i].n; r++) {
             json_key(j, sv_clock_name(k->snapshots[i].readings[r].clock));
             sv_json_i64(j, k->snapshots[i].readings[r].ns);
+        }
+        if (k->snapshots[i].wall_state != SV_WALL_UNKNOWN) {
+            json_i64(j, "wall_error_ns", k->snapshots[i].wall_error_ns);
+            json_key(j, "wall_synchronised");
+            sv_json_bool(j, k->snapshots[i].wall_state == SV_WALL_SYNCHRONISED);
         }
         sv_json_end(j);
     }

@@ -5,6 +5,7 @@
 #include "analysis/sql/sql.h"
 #include "cli/console.h"
 #include "cli/rows.h"
+#include "cmd/clickhouse.h"
 #include "cmd/commands.h"
 #include "cmd/query_shell.h"
 #include "core/base/mem.h"
@@ -128,6 +129,15 @@ static int run_loaded(const struct query *o, const struct sv_loaded *l, const ch
     return code < 0 ? code : closed;
 }
 
+static int run_database(const struct query *o, const char *url, const char *sql, struct sv_err *err)
+{
+    if (o->interactive)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "-i: the shell works on files; give the statements as an operand, with "
+                          "-f or on standard input");
+    return sv_query_clickhouse(url, sql, o->to, o->time, err);
+}
+
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
 {
     const struct query *o = options;
@@ -141,7 +151,11 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     int code = sv_options_either("file", "interactive", err);
     if (code >= 0)
         code = find_sql(o, operands, &sql, &n_traces, err);
-    if (code >= 0) {
+    if (code >= 0)
+        code = sv_database_alone(operands->items, n_traces, err);
+    if (code >= 0 && sv_is_database(operands->items[0])) {
+        code = run_database(o, operands->items[0], sv_buf_cstr(&sql), err);
+    } else if (code >= 0) {
         double start = seconds();
         code = sv_load_traces(operands->items, n_traces,
                               &(struct sv_load_how){.from = o->from,
@@ -185,6 +199,8 @@ static const struct sv_example examples[] = {
     {"stave query trace.json 'select * from kernel order by dur desc limit 10' --to markdown",
      "the ten longest kernels, for a report"},
     {"stave query -i trace.pftrace", "an interactive shell"},
+    {"stave query clickhouse://db1:8123/traces 'select rank, sum(dur) from io group by rank'",
+     "over all that 'stave export' loaded there"},
     {0},
 };
 
@@ -197,7 +213,10 @@ const struct sv_command sv_command_query = {
         "that Perfetto gives them (slice, track, thread, process, counter, args, flow…), so that "
         "queries written for Perfetto run unchanged; io, file, kernel, memcpy, batch, request and "
         "loss are Stave's own. The last operand is the query unless it comes from -f or standard "
-        "input; it may hold several statements. Statements never change the file.",
+        "input; it may hold several statements. Statements never change the file.\n\n"
+        "Instead of traces a database that 'stave export --to clickhouse' filled can be given: "
+        "clickhouse://HOST:PORT/DATABASE. The statements are handed on as they are, in "
+        "ClickHouse's SQL, and may change nothing; see docs/clickhouse.md.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

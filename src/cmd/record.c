@@ -5,6 +5,7 @@
 #include "record/sample/procfs.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -88,6 +89,8 @@ static int record(struct sv_record_options *o, const struct sv_words *operands, 
     if (operands->n > 0 && joins)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
                           "a command cannot be combined with -p, --comm or --cgroup");
+    if (sv_record_sync_check(o, err) < 0)
+        return err->code;
     if (!o->out.path && !o->use.out_dir)
         o->out.path = default_path(operands, path);
     if (o->out.path && strcmp(o->out.path, "-") == 0)
@@ -201,6 +204,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     sv_words_free(&command);
     sv_words_free(&o->pids);
     sv_words_free(&o->use.logs);
+    free(o->sync);
     sv_yaml_free(config);
     return code;
 }
@@ -211,6 +215,8 @@ static const struct sv_example examples[] = {
     {"stave record -o job.pftrace -p 4711 --duration 30s", "record a running job for 30 seconds"},
     {"mpirun -n 4 stave record -o job.pftrace -- ./train",
      "job.rank0000.pftrace to job.rank0003.pftrace"},
+    {"mpirun -n 4 stave record --sync -o job.pftrace -- ./train",
+     "the same, and the clocks of the ranks are related by pings"},
     {"stave record --detach -o night.pftrace -p 4711",
      "record in the background; 'stave stop' ends it"},
     {"stave record --config night.yml -- ./job",

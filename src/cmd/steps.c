@@ -5,6 +5,7 @@
 
 #include "cli/console.h"
 #include "cli/rows.h"
+#include "cmd/clickhouse.h"
 #include "cmd/commands.h"
 #include "core/base/buf.h"
 #include "files/load.h"
@@ -15,7 +16,7 @@
 #include <string.h>
 
 struct steps {
-    const char *from, *to, *marker;
+    const char *from, *to, *marker, *run;
     bool strict, assume, ns, no_index;
     uint64_t memory_limit;
 };
@@ -77,16 +78,30 @@ static int print_head(struct sv_printer *p, const struct shown *x, struct sv_err
     return p->rows.head(&p->rows, names, n, err);
 }
 
-static int print_step(struct sv_printer *p, const struct sv_trace *t, const struct sv_step *s,
+/* Where the steps are from: a trace, or rows of a database. */
+struct origin {
+    const struct sv_trace *trace;
+    const struct sv_step_rows *rows; /* instead of a trace */
+};
+
+static void add_title(const struct origin *o, sv_track track, struct sv_buf *to)
+{
+    if (o->rows)
+        sv_buf_str(to, o->rows->titles[track]);
+    else
+        sv_track_title(o->trace->dict, track, to);
+}
+
+static int print_step(struct sv_printer *p, const struct origin *o, const struct sv_step *s,
                       const struct shown *x, const char *note, struct sv_err *err)
 {
     struct line l = {.is_human = x->is_human};
     struct sv_buf path;
     sv_buf_init(&path, 1u << 16);
-    sv_track_title(t->dict, s->track, &path);
+    add_title(o, s->track, &path);
     l.cells[l.n++] = sv_cell_int(s->number);
     l.cells[l.n++] = sv_cell_text(sv_buf_cstr(&path));
-    add_ns(&l, s->ts_ns - t->first_ns);
+    add_ns(&l, o->rows ? s->ts_ns : s->ts_ns - o->trace->first_ns);
     add_ns(&l, s->dur_ns);
     for (size_t i = 0; i < SV_N_WORK + SV_N_DEVICE; i++)
         if (x->work[i])
@@ -98,7 +113,7 @@ static int print_step(struct sv_printer *p, const struct sv_trace *t, const stru
 }
 
 /* The track whose steps take longest on average, if by more than a tenth over the mean of all. */
-static void note_straggler(const struct sv_steps *s, const struct sv_trace *t)
+static void note_straggler(const struct sv_steps *s, const struct origin *o)
 {
     double all = 0, worst = 0;
     sv_track who = 0;
@@ -118,13 +133,13 @@ static void note_straggler(const struct sv_steps *s, const struct sv_trace *t)
         return;
     struct sv_buf path;
     sv_buf_init(&path, 1u << 16);
-    sv_track_title(t->dict, who, &path);
+    add_title(o, who, &path);
     sv_console_note("straggler: %s takes %.0f %% longer per step than the mean of %zu tracks",
                     sv_buf_cstr(&path), (worst / all - 1) * 100, s->n_tracks);
     sv_buf_fini(&path);
 }
 
-static void note_summary(const struct sv_steps *s, const struct sv_trace *t)
+static void note_summary(const struct sv_steps *s, const struct origin *o)
 {
     char median[32], limit[32];
     size_t outliers = 0;
@@ -140,10 +155,10 @@ static void note_summary(const struct sv_steps *s, const struct sv_trace *t)
         sv_console_note("%zu outlier%s: longer than %s (median + 5 scaled median deviations)",
                         outliers, outliers == 1 ? "" : "s",
                         sv_human_ns(limit, (int64_t)s->limit_ns));
-    note_straggler(s, t);
+    note_straggler(s, o);
 }
 
-static int print_steps(const struct steps *o, const struct sv_trace *t, struct sv_steps *s,
+static int print_steps(const struct steps *o, const struct origin *from, struct sv_steps *s,
                        struct sv_err *err)
 {
     struct sv_printer *p;
@@ -159,12 +174,27 @@ static int print_steps(const struct steps *o, const struct sv_trace *t, struct s
                            : step->is_straggler ? "straggler"
                            : step->is_outlier   ? "outlier"
                                                 : NULL;
-        code = print_step(p, t, &s->steps[i], &x, note, err);
+        code = print_step(p, from, &s->steps[i], &x, note, err);
     }
     if (code >= 0)
         code = p->rows.end(&p->rows, err);
     int closed = sv_printer_close(p, err);
     return code < 0 ? code : closed;
+}
+
+static int run_database(const struct steps *o, const char *url, struct sv_err *err)
+{
+    struct sv_step_rows rows;
+    if (o->marker)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--marker: the steps of a database were found when it was filled");
+    int code = sv_steps_clickhouse(url, o->run, &rows, err);
+    if (code >= 0) {
+        note_summary(&rows.steps, &(struct origin){.rows = &rows});
+        code = print_steps(o, &(struct origin){.rows = &rows}, &rows.steps, err);
+    }
+    sv_step_rows_fini(&rows);
+    return code;
 }
 
 static int run(void *options, const struct sv_words *operands, struct sv_err *err)
@@ -173,8 +203,14 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     struct sv_loaded l;
     struct sv_steps s = {0};
     int code = sv_expect_operands(operands, 1, 100, "trace", err);
+    if (code >= 0)
+        code = sv_database_alone(operands->items, operands->n, err);
     if (code < 0)
         return code;
+    if (sv_is_database(operands->items[0]))
+        return run_database(o, operands->items[0], err);
+    if (o->run)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--run: only a database has several runs");
     code = sv_load_traces(operands->items, operands->n,
                           &(struct sv_load_how){.from = o->from,
                                                 .strict = o->strict,
@@ -193,8 +229,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     }
     if (code >= 0) {
         sv_steps_divide(&s, l.trace);
-        note_summary(&s, l.trace);
-        code = print_steps(o, l.trace, &s, err);
+        note_summary(&s, &(struct origin){.trace = l.trace});
+        code = print_steps(o, &(struct origin){.trace = l.trace}, &s, err);
     }
     sv_steps_fini(&s);
     sv_loaded_free(&l);
@@ -208,6 +244,8 @@ static const struct sv_option options[] = {
      NULL},
     {0, "ns", NULL, SV_OPT_FLAG, offsetof(struct steps, ns),
      "print times in nanoseconds in tables, too", NULL},
+    {0, "run", "NAME", SV_OPT_TEXT, offsetof(struct steps, run),
+     "of a database with several runs: the one to show", NULL},
     SV_ROWS_OPTION(struct steps, "to", to),
     SV_MEMORY_OPTION(struct steps),
     SV_INDEX_OPTION(struct steps),
@@ -217,6 +255,7 @@ static const struct sv_option options[] = {
 
 static const struct sv_example examples[] = {
     {"stave steps trace.json", "iterations of a PyTorch profile"},
+    {"stave steps clickhouse://db1:8123/traces --run 7", "all ranks that were exported there"},
     {"stave steps run.pftrace --marker 'train loop*' --to csv", "with a marker of your own"},
     {0},
 };
@@ -240,7 +279,9 @@ const struct sv_command sv_command_steps = {
         "slowest rank of a step, by a tenth above the median rank.\n\n"
         "Known markers: ProfilerStep#N of PyTorch; step, iteration, iter, batch and epoch with or "
         "without a number, as NVTX and SDK users write them; block_start and epoch_start of MLLOG. "
-        "Instants mark steps, too: such a step lasts until its …_stop or until the next step.",
+        "Instants mark steps, too: such a step lasts until its …_stop or until the next step.\n\n"
+        "A database that 'stave export --to clickhouse' filled can be given instead of traces: "
+        "the start of a step then counts from the start of its own trace.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

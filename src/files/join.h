@@ -4,13 +4,21 @@
 
 #include "files/open.h"
 
+struct sv_relation;
+
 struct sv_join {
     struct sv_output_choice out;
     const char *from;
     bool strict, assume, same_host;
-    const struct sv_words *inputs;
-    const struct sv_words *offsets; /* FILE=±TIME; NULL: none */
-    struct sv_read_options read;    /* zone and date of files that need them */
+    bool skip_bad;     /* inputs that cannot be read are named and left out */
+    bool repeat_ranks; /* see model/merge.h */
+    const struct sv_words
+        *inputs; /* sv_join_run(): files, and folders of which all traces are meant */
+    const struct sv_words *offsets;      /* FILE=±TIME; NULL: none */
+    const struct sv_relation *relations; /* of `stave sync` */
+    size_t n_relations;
+    bool align_collectives;
+    struct sv_read_options read; /* zone and date of files that need them */
 };
 
 int sv_join_run(const struct sv_join *join, struct sv_err *err);

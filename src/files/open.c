@@ -115,10 +115,25 @@ int sv_open_input(const char *path, const char *from, uint32_t space, struct sv_
     return sv_open_input_as(path, from, &(struct sv_read_options){.space = space}, dict, o, err);
 }
 
+bool sv_is_database(const char *path)
+{
+    return strncmp(path, "clickhouse://", 13) == 0 || strncmp(path, "clickhouses://", 14) == 0;
+}
+
+/* The URL is not repeated: it may hold what others must not read. */
+static int refuse_database(struct sv_err *err)
+{
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                      "this command reads files, not a database: 'stave query' and 'stave steps' "
+                      "take a clickhouse:// URL");
+}
+
 static int open_named(struct sv_opened *o, const char *from, const struct sv_read_options *options,
                       struct sv_dict *dict, struct sv_err *err)
 {
     sv_report_init(&o->report);
+    if (sv_is_database(o->path))
+        return refuse_database(err);
     int code = open_source(o, from, options, dict, err);
     if (code == SV_EIO || code == SV_EFORMAT)
         code = err->code = SV_EINPUT;
@@ -445,8 +460,8 @@ int sv_check_inputs(const char *const *paths, size_t n, const char *output, stru
     qsort(ids, n_ids, sizeof *ids, by_identity);
     for (size_t i = 1; i < n_ids && code >= 0; i++)
         if (ids[i].device == ids[i - 1].device && ids[i].inode == ids[i - 1].inode)
-            code =
-                sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%.300s: is given twice", paths[ids[i].at]);
+            code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%.220s: is given twice, first as %.220s",
+                              paths[ids[i].at], paths[ids[i - 1].at]);
     free(ids);
     return code;
 }

@@ -18,6 +18,9 @@ struct sv_opened {
     struct sv_piece piece;
 };
 
+/* Whether the operand names a database (clickhouse://…) rather than a file. Those few commands that take one ask before they open anything. */
+bool sv_is_database(const char *path);
+
 /* `from` names a format, or NULL: by content. The error names the file. */
 int sv_open_input(const char *path, const char *from, uint32_t space, struct sv_dict *dict,
                   struct sv_opened *o, struct sv_err *err);

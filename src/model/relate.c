@@ -13,9 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEADY_NS \
-    1000 /* offsets that differ by no more than this are one offset: durations stay exact */
-
 /* The steadier first. */
 static const uint32_t candidates[] = {SV_CLOCK_BOOTTIME, SV_CLOCK_MONOTONIC, SV_CLOCK_MONOTONIC_RAW,
                                       SV_CLOCK_REALTIME};
@@ -300,7 +297,8 @@ static void tidy_points(struct sv_shift *s)
         most = offset > most ? offset : most;
         s->points[n++] = p;
     }
-    int64_t steady = s->uncertainty_ns > STEADY_NS ? s->uncertainty_ns : STEADY_NS;
+    int64_t steady = s->uncertainty_ns > SV_RELATE_STEADY_NS ? s->uncertainty_ns
+                                                             : SV_RELATE_STEADY_NS;
     if (clamp_sub(most, least) <= steady) {
         s->points[0] = s->points[n / 2];
         n = 1;
@@ -374,7 +372,10 @@ static void add_clock(struct sv_buf *b, uint32_t clock, uint64_t *seen)
 static void describe(struct sv_buf *b, const struct sv_relate_input *in)
 {
     uint64_t seen = 0;
-    sv_buf_printf(b, "%s: ", in->name);
+    sv_buf_printf(b, "%s", in->name);
+    if (in->host)
+        sv_buf_printf(b, " of host %.64s", in->host);
+    sv_buf_str(b, ": ");
     add_clock(b, in->clocks->trace_clock, &seen);
     for (size_t s = 0; s < in->clocks->n; s++)
         for (uint32_t k = 0; k < in->clocks->snapshots[s].n; k++)
@@ -397,36 +398,53 @@ static bool would_join(const struct relate *r)
     return answer;
 }
 
+static bool is_lost(const struct relate *r, const struct choice *c, size_t i)
+{
+    bool here = is_shared(c->clock) || r->inputs[i].machine == c->machine;
+    return !r->inputs[i].has_offset && !(here && reaches(r, i, c->clock));
+}
+
+/* The first that is placed, the first that is not, and one more. */
+static void name_some(const struct relate *r, const struct choice *c, size_t lost, struct sv_buf *b)
+{
+    size_t placed = 0, third = 0, named = 0;
+    while (placed < r->n && is_lost(r, c, placed))
+        placed++;
+    while (third == placed || third == lost)
+        third++;
+    for (size_t i = 0; i < r->n; i++) {
+        if (i != placed && i != lost && i != third)
+            continue;
+        sv_buf_str(b, named++ ? "; " : "");
+        describe(b, &r->inputs[i]);
+    }
+    if (r->n > named)
+        sv_buf_printf(b, "; and %zu more", r->n - named);
+}
+
 static int refuse(const struct relate *r, const struct choice *c, struct sv_err *err)
 {
     struct sv_buf b;
-    size_t named = 0, lost = r->n;
+    size_t lost = 0;
+    while (lost + 1 < r->n && !is_lost(r, c, lost))
+        lost++;
     sv_buf_init(&b, 4096);
-    for (size_t i = 0; i < r->n; i++) {
-        bool here = is_shared(c->clock) || r->inputs[i].machine == c->machine;
-        bool is_lost = !r->inputs[i].has_offset && !(here && reaches(r, i, c->clock));
-        if (is_lost && lost == r->n)
-            lost = i;
-        if (named < 3) {
-            sv_buf_str(&b, named++ ? "; " : "");
-            describe(&b, &r->inputs[i]);
-        }
-    }
-    if (r->n > named)
-        sv_buf_printf(&b, "; and %zu more", r->n - named);
-    const char *name = r->inputs[lost < r->n ? lost : 0].name;
+    name_some(r, c, lost, &b);
+    const char *name = r->inputs[lost].name;
+    bool has_hosts = r->n_machines > 1 && !is_private(r->inputs[lost].clocks->trace_clock);
     int code = sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "no clock relates these traces (%.260s): give %s--offset %s=±NS, or "
+                          "no clock relates these traces (%.220s): give %s%s--offset %s=±NS, or "
                           "--assume to use all times unchanged",
                           sv_buf_cstr(&b),
                           would_join(r) ? "--same-host if one machine wrote them, " : "",
+                          has_hosts ? "--relation FILE (of 'stave sync'), " : "",
                           strlen(name) <= 70 ? name : "FILE" /* half a path helps nobody */);
     sv_buf_fini(&b);
     return code;
 }
 
 int sv_relate(const struct sv_relate_input *inputs, size_t n, bool assume, struct sv_shift *shifts,
-              uint32_t *common_clock, struct sv_err *err)
+              uint32_t *common_clock, uint32_t *machine, struct sv_err *err)
 {
     struct relate r = {.inputs = inputs, .n = n};
     size_t reference;
@@ -445,6 +463,7 @@ int sv_relate(const struct sv_relate_input *inputs, size_t n, bool assume, struc
     for (size_t i = 0; code == 0 && i < n; i++)
         build(&r, i, &c, &shifts[i]);
     let_go(&r);
+    *machine = c.machine;
     *common_clock = c.related ? c.clock : SV_CLOCK_UNKNOWN;
     return code;
 }

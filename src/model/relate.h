@@ -12,6 +12,7 @@ struct sv_relate_input {
     const char *name; /* for messages: the path */
     const struct sv_clocks *clocks;
     uint32_t machine; /* equal numbers: the same machine, since its last boot */
+    const char *host; /* for messages; NULL: unknown */
     /* Added to its times: as a correction when its clock can be related, else to the times as they are. */
     bool has_offset;
     int64_t offset_ns;
@@ -36,9 +37,12 @@ struct sv_shift {
 bool sv_shift_apply(struct sv_shift *s, int64_t ns, int64_t *out);
 void sv_shift_fini(struct sv_shift *s);
 
-/* Fills shifts[n] and the clock that they lead to. Refuses with SV_EUSAGE and an explanation (which inputs, which clocks,
+/* Offsets between two clocks that differ by no more than this over the whole time are taken as one: durations stay exact. */
+#define SV_RELATE_STEADY_NS ((int64_t)1000)
+
+/* Fills shifts[n], the clock that they lead to, and the number of the machine whose it is (unless it is the wall clock). Refuses with SV_EUSAGE and an explanation (which inputs, which clocks,
  * what to do) when some input cannot be related, unless `assume` is set. */
 int sv_relate(const struct sv_relate_input *inputs, size_t n, bool assume, struct sv_shift *shifts,
-              uint32_t *common_clock, struct sv_err *err);
+              uint32_t *common_clock, uint32_t *machine, struct sv_err *err);
 
 #endif

@@ -22,7 +22,7 @@ struct image_finding {
 
 _Static_assert(sizeof(struct image_trace) == 96 && sizeof(struct image_finding) == 32 &&
                    sizeof(struct sv_track_info) == 96 && sizeof(struct sv_meta) == 12 &&
-                   sizeof(struct sv_snapshot) == 272 && sizeof(struct sv_trace_track) == 20,
+                   sizeof(struct sv_snapshot) == 280 && sizeof(struct sv_trace_track) == 20,
                "raise SV_IMAGE_VERSION");
 
 /* ---- writing ---- */

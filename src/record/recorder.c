@@ -418,6 +418,8 @@ static int make_round(struct sv_recorder *r, bool is_last, struct sv_err *err)
     if (code >= 0 && now - r->snapshot_ns >= SNAPSHOT_EVERY_NS)
         sv_recorder_snapshot(r);
     if (code >= 0)
+        sv_record_sync_round(r);
+    if (code >= 0)
         sv_record_commit(r, now, is_last, err);
     if (code >= 0 && !is_last && sv_parts_round(r, now, err) < 0)
         sv_record_output_fail(r, err);
@@ -576,6 +578,7 @@ static int finish(struct sv_recorder *r, struct sv_err *err)
     }
     if (r->kernel && sv_kernel_count(r->kernel).invisible > 0)
         r->is_partial = true;
+    sv_record_sync_close(r);
     sv_recorder_snapshot(r);
     describe_tsc_rate(r);
     if (code >= 0)
@@ -644,6 +647,8 @@ static int open_all(struct sv_recorder *r, struct sv_err *err)
         list_recording(r);
         code = start_command(r, err);
     }
+    if (code >= 0)
+        code = sv_record_sync_open(r, err);
     r->has_begun = code >= 0;
     if (code >= 0)
         announce(r);
@@ -662,6 +667,7 @@ int sv_recorder_run(struct sv_recorder *r, struct sv_err *err)
         code = run_loop(r, err);
     if (code >= 0)
         code = finish(r, err);
+    sv_record_sync_close(r); /* where something failed before */
     close_input(r);
     code = sv_record_output_close(r, code, err);
     sv_parts_free(r);

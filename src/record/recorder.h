@@ -18,6 +18,9 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+struct sv_sync_plan;
+struct sv_sync_worker;
+
 struct sv_record_options {
     struct sv_output_choice out;
     struct sv_words pids;
@@ -27,6 +30,7 @@ struct sv_record_options {
     struct sv_probe_setting probes[SV_N_PROBES];
     struct sv_record_use use;
     bool all, strict, drop_caches, no_summary, detach;
+    struct sv_sync_plan *sync; /* of --sync; NULL: not wanted */
 };
 
 /* What was lost on a CPU, by kind; `what` is a constant. */
@@ -57,7 +61,8 @@ struct sv_recorder {
     struct sv_usage *usage; /* NULL: not wanted */
     struct sv_gpus *gpus;   /* NULL: not wanted */
     int64_t gpu_interval_ns, gpus_ns;
-    struct sv_collect *collect; /* of programs with libstave */
+    struct sv_collect *collect;  /* of programs with libstave */
+    struct sv_sync_worker *sync; /* --sync; NULL */
     struct sv_record_output output;
     const char *part; /* the growing file */
     pid_t child;

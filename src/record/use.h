@@ -13,8 +13,9 @@ struct sv_record_options;
 /* The options of this side, a member `use` of the command's own. */
 struct sv_record_use {
     const char *config, *inject, *log_tz, *out_dir, *rotate, *last, *gpu_interval;
+    const char *sync_address;
     struct sv_words logs;
-    bool io, archive, copy_output;
+    bool io, archive, copy_output, sync;
 };
 
 #define SV_RECORD_USE_OPTIONS(type)                                                               \
@@ -71,6 +72,22 @@ struct sv_record_use {
          offsetof(type, use.copy_output),                                                         \
          "copy what the command prints to stdout.log and stderr.log; it then writes to "          \
          "pipes instead of the terminal",                                                         \
+         NULL},                                                                                   \
+        {0,                                                                                       \
+         "sync",                                                                                  \
+         NULL,                                                                                    \
+         SV_OPT_FLAG,                                                                             \
+         offsetof(type, use.sync),                                                                \
+         "under a launcher: relate the clocks of all ranks to rank 0's by pings, at the start, "  \
+         "every 30 s and at the end; 'stave merge' then states the error between hosts",          \
+         NULL},                                                                                   \
+        {0,                                                                                       \
+         "sync-address",                                                                          \
+         "HOST[:PORT]",                                                                           \
+         SV_OPT_TEXT,                                                                             \
+         offsetof(type, use.sync_address),                                                        \
+         "with --sync: the address by which other hosts reach rank 0 (default: 127.0.0.1, for "   \
+         "ranks on one host)",                                                                    \
          NULL},                                                                                   \
         {0,                                                                                       \
          "rotate",                                                                                \
@@ -134,6 +151,12 @@ int sv_copy_close(struct sv_recorder *r, struct sv_err *err);
 int sv_record_archive_check(struct sv_err *err); /* is there a zstd? */
 int sv_record_package(const struct sv_record_options *options, const struct sv_record_place *place,
                       uint32_t first, uint32_t newest, struct sv_err *err);
+
+/* --sync (record/syncing.c): relations of clocks between ranks. */
+int sv_record_sync_check(struct sv_record_options *options, struct sv_err *err);
+int sv_record_sync_open(struct sv_recorder *r, struct sv_err *err);
+void sv_record_sync_round(struct sv_recorder *r);
+void sv_record_sync_close(struct sv_recorder *r); /* the last round; before the file is closed */
 
 /* --gpu-interval (record/gpus.c). */
 int sv_record_gpus_open(struct sv_recorder *r, struct sv_err *err);

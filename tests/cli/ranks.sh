@@ -45,6 +45,7 @@ run again 0 "$STAVE" query again.pftrace "select pid, rank, local_rank, host, bo
 
 run steps 0 "$STAVE" steps all.pftrace --to csv
 run stats 0 "$STAVE" stats all.pftrace --group-by track --to csv
+run filtered 0 "$STAVE" stats all.pftrace --filter 'track=rank 1 *' --group-by track --to csv
 run_any info 0 "$STAVE" info all.pftrace
 check info_names_ranks grep -q 'rank 2 · python (pid 10 on beta)' info.out
 "$STAVE" info --json all.pftrace >info.json
@@ -70,6 +71,27 @@ if bin/stave --version >/dev/null 2>&1; then
   check blank_says grep -q 'LD_PRELOAD cannot hold the path' blank.err
   check not_started test ! -e started
 else skip no_library "a copy of the program does not run"; fi
+
+# A launcher that kills the recorder of one rank: the other files are whole, the exit codes are the commands', and what was killed is recovered.
+mkdir job; pids=()
+quick=()
+[ "$(id -u)" != 0 ] || quick=(setpriv --bounding-set=-all --inh-caps=-all)
+for i in 0 1 2 3 4 5 6 7; do
+  RANK=$i WORLD_SIZE=8 LOCAL_RANK=$i "${quick[@]}" "$STAVE" record -q --no-io --no-block --no-page-cache -o job/job.pftrace -- \
+    sh -c 'echo >job/ready.$0; until [ -e job/go ]; do sleep 0.05; done; exit $((10 + $0))' $i 2>/dev/null & pids+=($!)
+done
+for _ in $(seq 400); do [ "$(find job -name 'ready.*' | wc -l)" = 8 ] && [ -s job/job.rank0005.pftrace.part ] && break; sleep 0.05; done
+sleep 0.5 # some samples
+kill -9 "${pids[5]}"; touch job/go
+for i in 0 1 2 3 4 5 6 7; do
+  wait "${pids[$i]}" 2>/dev/null; code=$?
+  check "killed_code_$i" test $code = $((i == 5 ? 137 : 10 + i))
+  [ $i = 5 ] || check "killed_whole_$i" "$STAVE" validate -q job/job.rank000$i.pftrace
+done
+check killed_part test -s job/job.rank0005.pftrace.part -a ! -e job/job.rank0005.pftrace
+run_any killed_recovered 0 "$STAVE" recover job/job.rank0005.pftrace
+check killed_merged "$STAVE" merge -q job/job.rank*.pftrace -o job/all.pftrace
+check killed_all_ranks test "$("$STAVE" query -q --to csv job/all.pftrace 'select distinct rank from process where rank is not null order by 1' | tail -n +2 | paste -sd' ')" = '0 1 2 3 4 5 6 7'
 
 # A device belongs to the rank whose process uses it.
 for r in 0 1; do

@@ -71,13 +71,20 @@ done
 check "killed: who is not in the last barrier" test "$(ask k.pftrace "SELECT 8 - count(*) FROM slice WHERE name = 'MPI_Barrier' AND dur = -1" 2>/dev/null)" = 1
 
 # Python loads libmpi for its own module alone; several threads, wildcards of mpi4py's own, a communicator that connects two groups.
-if /usr/bin/python3 -c 'import mpi4py' 2>/dev/null; then
+if [ -z "${STAVE_LONG:-}" ]; then skip python "only with STAVE_LONG=1"
+elif /usr/bin/python3 -c 'import mpi4py' 2>/dev/null; then
   run_any python 0 "${launch[@]}" -n 4 "${record[@]}" -o p.pftrace -- /usr/bin/python3 "$SRC/tests/inject/mpi/play.py"
   "$STAVE" merge -q p.rank*.pftrace -o p.pftrace
   sent=$(ask p.pftrace "SELECT count(*) FROM slice WHERE category = 'mpi' AND extract_arg(arg_set_id, 'debug.op') = 'send'")
   check "python: it sent something" test "$sent" -ge 800
   check "python: every message has its arrow" test "$(ask p.pftrace "$pairs" | tail -n 1)" = "$sent $sent $sent $sent"
 else skip python "no mpi4py here (package python3-mpi4py)"; fi
+
+# Another MPI: the calls are handed on as they are, and one line says so.
+run_any other 0 env LD_PRELOAD="$library" STAVE_OUT=other.pftrace "$BUILD/tests/inject/other_mpi"
+check "other MPI: calls arrive as they were made" test "$(cat other.out)" = "7 8 5 5"
+check "other MPI: one line says that it is not recorded" test "$(cat other.err)" = "stave: MPI is not recorded: this program's MPI is not Open MPI, for which --inject mpi was built"
+check "other MPI: no file" test ! -e other.pftrace
 
 # The preloaded library does nothing in programs without MPI: not even libstave is loaded.
 check "no MPI: nothing is loaded" sh -c '! LD_PRELOAD=$1 LD_TRACE_LOADED_OBJECTS=1 /bin/true | grep -q libstave\\.so' - "$library"

@@ -39,8 +39,11 @@ static void make(struct made *m, uint64_t turn, size_t n)
     sv_report_add(&m->report, SV_NOTE, "odd", 1, SV_NO_POS, NULL);
     sv_dict_set_meta(m->gen.dict, "host", "a", 1, false);
     sv_dict_set_meta(m->gen.dict, "more", "{}", 2, true);
-    sv_clocks_add(&m->gen.dict->clocks,
-                  &(struct sv_snapshot){.readings = {{1, 5}, {6, 7}}, .n = 2, .uncertainty_ns = 9});
+    sv_clocks_add(&m->gen.dict->clocks, &(struct sv_snapshot){.readings = {{1, 5}, {6, 7}},
+                                                              .n = 2,
+                                                              .wall_state = 1,
+                                                              .uncertainty_ns = 9,
+                                                              .wall_error_ns = 4});
     m->gen.dict->clocks.trace_clock = 6;
     m->trace = sv_trace_new(m->gen.dict, &m->report, 0);
     REQUIRE(gen_push(&m->gen, sv_trace_sink(m->trace), &err) == 0);

@@ -183,7 +183,8 @@ TEST(rows_of_inputs)
         char names[3][32];
         uint32_t common = 77;
         build(&rows[i], inputs, clocks, names);
-        int code = sv_relate(inputs, rows[i].n, rows[i].assume, shifts, &common, &err);
+        int code =
+            sv_relate(inputs, rows[i].n, rows[i].assume, shifts, &common, &(uint32_t){0}, &err);
         if (rows[i].common == N) {
             CHECK_INT_EQ(code, SV_EUSAGE);
             if (!CHECK(strstr(err.msg, rows[i].message) != NULL))
@@ -234,7 +235,7 @@ TEST(a_clock_that_was_set_back)
                                         {.name = "b", .clocks = &clocks[1], .machine = 1}};
     struct sv_shift shifts[2];
     uint32_t common;
-    REQUIRE(sv_relate(inputs, 2, false, shifts, &common, NULL) == 0);
+    REQUIRE(sv_relate(inputs, 2, false, shifts, &common, &(uint32_t){0}, NULL) == 0);
     int64_t last = INT64_MIN;
     for (int64_t ns = -5; ns < 3000000; ns += 999) {
         int64_t at = shifted(&shifts[0], ns);
@@ -267,7 +268,7 @@ TEST(many_inputs_end)
             }
         }
         uint32_t common;
-        REQUIRE(sv_relate(inputs, INPUTS, false, shifts, &common, NULL) == 0);
+        REQUIRE(sv_relate(inputs, INPUTS, false, shifts, &common, &(uint32_t){0}, NULL) == 0);
         CHECK_UINT_EQ(common, R);
         unsigned right = 0;
         for (uint32_t i = 0; i < INPUTS; i++) {

@@ -56,27 +56,23 @@ int mpi_on_Abort(MPI_Comm comm, int code)
 int mpi_on_Comm_free(MPI_Comm *comm)
 {
     int code;
-    MPI_Comm was = *comm;
     if (mpi_depth)
         return mpi->calls.Comm_free(comm);
+    mpi_comm_gone(*comm); /* before: another thread may get the handle at once */
     STAVE_BEGIN(CAT_MPI, "MPI_Comm_free");
     CALL_MPI(code, Comm_free, (comm));
     END_CALL(CAT_MPI, code);
-    if (code == MPI_SUCCESS)
-        mpi_comm_gone(was);
     return code;
 }
 
 int mpi_on_Comm_disconnect(MPI_Comm *comm)
 {
     int code;
-    MPI_Comm was = *comm;
     if (mpi_depth)
         return mpi->calls.Comm_disconnect(comm);
+    mpi_comm_gone(*comm); /* before: another thread may get the handle at once */
     STAVE_BEGIN(CAT_MPI, "MPI_Comm_disconnect");
     CALL_MPI(code, Comm_disconnect, (comm));
     END_CALL(CAT_MPI, code);
-    if (code == MPI_SUCCESS)
-        mpi_comm_gone(was);
     return code;
 }

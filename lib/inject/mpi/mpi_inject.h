@@ -108,12 +108,24 @@ struct mpi_message mpi_post_matched(struct mpi_post *p, const MPI_Status *status
 void mpi_post_cancelled(struct mpi_post *p); /* and frees it */
 void mpi_post_free(struct mpi_post *p); /* NULL is fine. What is late stays until it is known */
 
+/* Has a receive with this result taken a message? One that was too long for the buffer has. */
+static inline bool mpi_has_received(int code)
+{
+    return code == MPI_SUCCESS || code == MPI_ERR_TRUNCATE;
+}
+
 /* ---- requests ---- */
 
 enum mpi_kind { MPI_KIND_RECEIVE = 1, MPI_KIND_SEND, MPI_KIND_COLLECTIVE, MPI_KIND_MESSAGE };
 
+/* MPI gives a handle to another request as soon as the one that had it is complete, perhaps in another thread and before this one has seen that. */
+struct mpi_ticket {
+    uint64_t key;    /* the handle; 0: free, or not in the table */
+    uint64_t number; /* of all that ever were */
+};
+
 struct mpi_request {
-    uint64_t key; /* the handle; 0: free */
+    struct mpi_ticket is;
     enum mpi_kind kind;
     bool is_persistent;
     const char *op, *name;
@@ -126,11 +138,12 @@ struct mpi_request {
 /* Takes the lock. The post and the use of the communicator go over to the table. */
 void mpi_track(const void *handle, const struct mpi_request *r);
 bool mpi_tracks(void); /* is there any? Without the lock */
-/* With the lock held. */
+/* With the lock held. The newest with this handle. */
 struct mpi_request *mpi_find(const void *handle);
 void mpi_forget(struct mpi_request *r); /* the post stays the caller's */
-/* Takes the lock, and records what has been received. */
-void mpi_completed(const void *handle, const MPI_Status *status);
+/* Both take the lock. Before a call: what may be complete after it. After the call: records what has been received. */
+void mpi_look(const MPI_Request *requests, int n, struct mpi_ticket *to);
+void mpi_completed(struct mpi_ticket ticket, const MPI_Status *status);
 
 void mpi_record_receive(const struct mpi_message *m); /* nothing where it has no flow */
 

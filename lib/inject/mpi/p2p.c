@@ -87,7 +87,7 @@ static struct receiving receiving(int source, int tag, MPI_Comm comm)
 static void end_receive(struct receiving *r, int code, const MPI_Status *status)
 {
     mpi_lock();
-    if (r->post && code == MPI_SUCCESS) {
+    if (r->post && mpi_has_received(code)) {
         struct mpi_message m = mpi_post_matched(r->post, status);
         mpi_record_receive(&m);
         mpi_post_free(r->post);

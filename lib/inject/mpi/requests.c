@@ -9,12 +9,19 @@ static struct mpi_request *table;
 static size_t cap;
 static atomic_size_t used;
 
-static size_t slot_of(uint64_t key)
+static uint64_t n_ever;
+
+static size_t first_slot(uint64_t key)
 {
-    size_t at = mpi_mix(key, 0) & (cap - 1);
-    while (table[at].key && table[at].key != key)
+    return mpi_mix(key, 0) & (cap - 1);
+}
+
+static void put(const struct mpi_request *r)
+{
+    size_t at = first_slot(r->is.key);
+    while (table[at].is.key)
         at = (at + 1) & (cap - 1);
-    return at;
+    table[at] = *r;
 }
 
 static bool make_room(void)
@@ -29,8 +36,8 @@ static bool make_room(void)
     table = grown;
     cap = cap ? 2 * cap : 256;
     for (size_t i = 0; i < n; i++)
-        if (old[i].key)
-            table[slot_of(old[i].key)] = old[i];
+        if (old[i].is.key)
+            put(&old[i]);
     free(old);
     return true;
 }
@@ -40,41 +47,60 @@ bool mpi_tracks(void)
     return atomic_load_explicit(&used, memory_order_relaxed) > 0;
 }
 
+/* number 0: the newest. */
+static struct mpi_request *find(struct mpi_ticket t)
+{
+    struct mpi_request *best = NULL;
+    for (size_t at = cap ? first_slot(t.key) : 0; cap && table[at].is.key;
+         at = (at + 1) & (cap - 1)) {
+        struct mpi_request *r = &table[at];
+        if (r->is.key != t.key || (t.number && r->is.number != t.number))
+            continue;
+        if (!best || r->is.number > best->is.number)
+            best = r;
+    }
+    return best;
+}
+
 struct mpi_request *mpi_find(const void *handle)
 {
-    size_t at = cap ? slot_of((uintptr_t)handle) : 0;
-    return cap && table[at].key ? &table[at] : NULL;
+    return find((struct mpi_ticket){.key = (uintptr_t)handle});
 }
 
 void mpi_forget(struct mpi_request *r)
 {
     size_t at = (size_t)(r - table);
     mpi_comm_drop(r->comm);
-    table[at].key = 0;
+    table[at].is.key = 0;
     used--;
-    for (size_t i = (at + 1) & (cap - 1); table[i].key; i = (i + 1) & (cap - 1)) {
+    for (size_t i = (at + 1) & (cap - 1); table[i].is.key; i = (i + 1) & (cap - 1)) {
         struct mpi_request moved = table[i];
-        table[i].key = 0;
-        table[slot_of(moved.key)] = moved;
+        table[i].is.key = 0;
+        put(&moved);
     }
 }
 
 void mpi_track(const void *handle, const struct mpi_request *r)
 {
     mpi_lock();
-    struct mpi_request *old = mpi_find(handle);
-    if (old) { /* several complete ones may share a handle */
-        mpi_post_free(old->post);
-        mpi_forget(old);
-    }
     if (make_room()) {
-        struct mpi_request *to = &table[slot_of((uintptr_t)handle)];
-        *to = *r;
-        to->key = (uintptr_t)handle;
-        to->comm->users++;
+        struct mpi_request tracked = *r;
+        tracked.is = (struct mpi_ticket){.key = (uintptr_t)handle, .number = ++n_ever};
+        tracked.comm->users++;
+        put(&tracked);
         used++;
     } else {
         mpi_post_free(r->post);
+    }
+    mpi_unlock();
+}
+
+void mpi_look(const MPI_Request *requests, int n, struct mpi_ticket *to)
+{
+    mpi_lock();
+    for (int i = 0; i < n; i++) {
+        const struct mpi_request *r = mpi_find(requests[i]);
+        to[i] = r ? r->is : (struct mpi_ticket){0};
     }
     mpi_unlock();
 }
@@ -104,10 +130,12 @@ static void complete_receive(struct mpi_request *r, const MPI_Status *status)
     mpi_post_free(post);
 }
 
-void mpi_completed(const void *handle, const MPI_Status *status)
+void mpi_completed(struct mpi_ticket ticket, const MPI_Status *status)
 {
+    if (!ticket.key)
+        return;
     mpi_lock();
-    struct mpi_request *r = mpi_find(handle);
+    struct mpi_request *r = find(ticket);
     if (r && r->kind == MPI_KIND_RECEIVE)
         complete_receive(r, status);
     else if (r && r->kind == MPI_KIND_COLLECTIVE)

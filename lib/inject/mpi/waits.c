@@ -51,17 +51,16 @@ int mpi_on_Startall(int n, MPI_Request requests[])
 int mpi_on_Request_free(MPI_Request *request)
 {
     int code;
-    MPI_Request was = *request;
     if (mpi_depth)
         return mpi->calls.Request_free(request);
-    CALL_MPI(code, Request_free, (request));
     mpi_lock();
-    struct mpi_request *r = code == MPI_SUCCESS ? mpi_find(was) : NULL;
+    struct mpi_request *r = mpi_find(*request);
     if (r) {
         mpi_post_free(r->post);
         mpi_forget(r);
     }
     mpi_unlock();
+    CALL_MPI(code, Request_free, (request));
     return code;
 }
 
@@ -69,9 +68,9 @@ int mpi_on_Request_free(MPI_Request *request)
 
 enum { FEW = 64 };
 
-/* The handles before the call, which sets them to null, and statuses where the program wants none. */
+/* What the requests were before the call, which sets them to null, and statuses where the program wants none. */
 struct before {
-    MPI_Request few[FEW], *requests;
+    struct mpi_ticket few[FEW], *tickets;
     MPI_Status few_statuses[FEW], *statuses;
     void *many; /* freed */
     bool is_on; /* there is something to complete */
@@ -80,27 +79,19 @@ struct before {
 static void look(struct before *b, int n, const MPI_Request *requests, MPI_Status *statuses,
                  int n_statuses)
 {
-    b->requests = b->few;
-    b->statuses = statuses ? statuses : b->few_statuses;
-    b->many = NULL;
-    b->is_on = mpi_tracks() && n > 0;
-    if (!b->is_on) {
-        b->statuses = statuses;
+    b->tickets = b->few;
+    b->statuses = statuses;
+    b->many = n > FEW && mpi_tracks()
+                  ? malloc((size_t)n * (sizeof(struct mpi_ticket) + sizeof(MPI_Status)))
+                  : NULL;
+    b->is_on = n > 0 && mpi_tracks() && (n <= FEW || b->many);
+    if (!b->is_on)
         return;
-    }
-    if (n > FEW) {
-        b->many = malloc((size_t)n * (sizeof *requests + sizeof *statuses));
-        if (!b->many) {
-            b->is_on = false;
-            b->statuses = statuses;
-            return;
-        }
-        MPI_Status *own = b->many;
-        b->statuses = statuses ? statuses : own;
-        b->requests = (MPI_Request *)(own + n);
-    }
-    for (int i = 0; i < n; i++)
-        b->requests[i] = requests[i];
+    if (b->many)
+        b->tickets = b->many;
+    if (!statuses)
+        b->statuses = b->many ? (MPI_Status *)(b->tickets + n) : b->few_statuses;
+    mpi_look(requests, n, b->tickets);
     for (int i = 0; i < n_statuses; i++)
         b->statuses[i].MPI_ERROR = MPI_SUCCESS;
 }
@@ -113,8 +104,8 @@ static void done(struct before *b)
 /* Calls that complete several say in the statuses which of them failed. */
 static void complete_one(const struct before *b, int request, const MPI_Status *status, int code)
 {
-    if (code == MPI_SUCCESS || (code == MPI_ERR_IN_STATUS && status->MPI_ERROR == MPI_SUCCESS))
-        mpi_completed(b->requests[request], status);
+    if (mpi_has_received(code == MPI_ERR_IN_STATUS ? status->MPI_ERROR : code))
+        mpi_completed(b->tickets[request], status);
 }
 
 static void complete_all(const struct before *b, int n, int code)

@@ -6,6 +6,7 @@
 #include "analysis/sql/sql.h"
 
 #ifdef SV_HAVE_SQLITE
+#include "analysis/sql/direct.h"
 #include "analysis/sql/impl.h"
 #include "core/base/mem.h"
 
@@ -392,21 +393,25 @@ static bool set_exists(const struct sv_sql *q, int64_t set)
     }
 }
 
-/* Moves to the next entry, loading sets until one has any. */
+/* Moves to the next entry, loading sets until one has any. False: there is none. */
+static bool scan_settle(struct sv_sql *q, struct scan *s)
+{
+    while (s->at >= s->flat.n) {
+        s->current = s->is_single ? 0 : next_set(q, s->current);
+        s->at = 0;
+        if (s->current == 0)
+            return false;
+        flat_clear(&s->flat);
+        if (set_exists(q, s->current))
+            load_set(q, s->current, &s->flat);
+    }
+    return true;
+}
+
 static void settle(struct sv_sql_cursor *c)
 {
-    struct scan *s = c->state;
-    while (s->at >= s->flat.n) {
-        s->current = s->is_single ? 0 : next_set(c->q, s->current);
-        s->at = 0;
-        if (s->current == 0) {
-            sv_sql_none(c);
-            return;
-        }
-        flat_clear(&s->flat);
-        if (set_exists(c->q, s->current))
-            load_set(c->q, s->current, &s->flat);
-    }
+    if (!scan_settle(c->q, c->state))
+        sv_sql_none(c);
 }
 
 static int args_start(struct sv_sql_cursor *c, int order, const struct sv_sql_cond *conds, size_t n)
@@ -441,14 +446,19 @@ static void args_finish(struct sv_sql_cursor *c)
     c->state = NULL;
 }
 
+/* Unique and in the order of arguments: the set, then the place in it. */
+static int64_t scan_id(const struct scan *s)
+{
+    return s->current << 16 | (int64_t)(s->at & 0xffff);
+}
+
 static void args_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column)
 {
     const struct scan *s = c->state;
     const struct entry *e = &s->flat.entries[s->at];
     bool is_int = e->arg.type != SV_ARG_DOUBLE && e->arg.type != SV_ARG_TEXT;
     switch (column) {
-    /* Unique and in the order of arguments: the set, then the place in it. */
-    case A_ID: sqlite3_result_int64(ctx, s->current << 16 | (int64_t)(s->at & 0xffff)); break;
+    case A_ID: sqlite3_result_int64(ctx, scan_id(s)); break;
     case A_SET: sqlite3_result_int64(ctx, s->current); break;
     case A_FLAT_KEY: sv_sql_result_text(ctx, e->flat_key, strlen(e->flat_key)); break;
     case A_KEY: sv_sql_result_text(ctx, e->key, strlen(e->key)); break;
@@ -484,6 +494,38 @@ const struct sv_sql_table sv_sql_args = {
     .column = args_column,
     .finish = args_finish,
 };
+
+/* ---- the table without SQL ---- */
+
+int sv_sql_each_arg(struct sv_sql *q, int (*take)(void *ctx, const struct sv_arg_row *row),
+                    void *ctx)
+{
+    struct scan s = {0};
+    int code = 0;
+    flat_init(&s.flat);
+    make_arg_sets(q);
+    for (; code >= 0 && scan_settle(q, &s); s.at++) {
+        const struct entry *e = &s.flat.entries[s.at];
+        sv_buf_clear(&q->text);
+        print_value(&q->text, &e->arg);
+        struct sv_arg_row row = {.id = scan_id(&s),
+                                 .set = s.current,
+                                 .flat_key = e->flat_key,
+                                 .key = e->key,
+                                 .type = type_name(e->arg.type),
+                                 .arg = &e->arg,
+                                 .display = sv_buf_cstr(&q->text),
+                                 .display_len = q->text.len};
+        code = take(ctx, &row);
+    }
+    flat_fini(&s.flat);
+    return code;
+}
+
+struct sv_index *sv_sql_index(struct sv_sql *q)
+{
+    return q->index;
+}
 
 /* ---- EXTRACT_ARG ---- */
 

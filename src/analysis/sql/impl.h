@@ -12,6 +12,7 @@
 #define SV_ANALYSIS_SQL_IMPL_H
 
 #include "analysis/index.h"
+#include "analysis/sql/direct.h"
 #include "analysis/sql/sql.h"
 #include "core/base/buf.h"
 #include "core/base/map.h"
@@ -55,9 +56,10 @@ struct sv_sql {
     struct sv_track_rows *rows;             /* of the time line; made at first use */
     uint64_t *arg_sets;                     /* one bit per handle that occurs; made at first use */
     uint32_t arg_set_max;
-    struct sv_steps *steps;            /* made at first use */
-    struct sv_sql_comm *comm;          /* collectives; made at first use */
-    bool is_writing;                   /* export: files may be attached */
+    uint8_t *categories;      /* by string, whether a slice has it as category; made at first use */
+    struct sv_steps *steps;   /* made at first use */
+    struct sv_sql_comm *comm; /* collectives; made at first use */
+    bool is_writing;          /* export: files may be attached */
     int64_t limit_ms, deadline_ms;     /* of the running statements; 0: no limit */
     struct sv_sql_function *functions; /* made by CREATE PERFETTO FUNCTION */
     char foreign_module[104];          /* an included module of which Stave has nothing */
@@ -205,7 +207,6 @@ static inline int64_t sv_sql_arg_set(enum sv_arg_owner owner, uint32_t number)
 {
     return (int64_t)owner << 32 | number;
 }
-bool sv_sql_has_args(struct sv_sql *q, uint32_t handle); /* whether anything would be in `args` */
 const char *sv_sql_track_type(const struct sv_sql *q, sv_track track);
 
 int sv_sql_add_functions(struct sv_sql *q);

@@ -178,6 +178,14 @@ static int clock_step(struct sv_sql_cursor *c)
     return clock_settle(c);
 }
 
+/* The greatest error of the wall clock, or whether something keeps it to the true time; NULL where the kernel was not asked. */
+static void wall_column(const struct sv_snapshot *s, sqlite3_context *ctx, bool is_error)
+{
+    if (s->wall_state != SV_WALL_UNKNOWN)
+        sqlite3_result_int64(ctx,
+                             is_error ? s->wall_error_ns : s->wall_state == SV_WALL_SYNCHRONISED);
+}
+
 static void clock_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int column)
 {
     const struct sv_clocks *k = &c->q->dict->clocks;
@@ -195,14 +203,15 @@ static void clock_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colu
     case 4: sqlite3_result_int64(ctx, r->ns); break;
     case 5: sqlite3_result_int64(ctx, (sqlite3_int64)(c->row / SV_READINGS_MAX)); break;
     case 6: sqlite3_result_int64(ctx, 0); break;
-    default: break;
+    default: wall_column(s, ctx, column == 7); break;
     }
 }
 
 const struct sv_sql_table sv_sql_clock_snapshot = {
     .name = "clock_snapshot",
     .columns = "id INTEGER, ts INTEGER, clock_id INTEGER, clock_name TEXT, clock_value INTEGER, "
-               "snapshot_id INTEGER, machine_id INTEGER",
+               "snapshot_id INTEGER, machine_id INTEGER, max_error_ns INTEGER, "
+               "is_synchronised INTEGER",
     .rows = clock_rows,
     .start = clock_start,
     .step = clock_step,

@@ -12,6 +12,7 @@
 #include "core/base/mem.h"
 #include "core/base/search.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -380,6 +381,26 @@ void sv_sql_slice_column(struct sv_sql_cursor *c, sqlite3_context *ctx, int colu
         break;
     default: break;
     }
+}
+
+bool sv_sql_has_category(struct sv_sql *q, const char *list)
+{
+    const struct sv_slices *s = &q->trace->slices;
+    char quoted[40];
+    if (!q->categories) {
+        q->categories = sv_alloc(q->dict->n_strings);
+        for (uint64_t row = 0; row < s->n; row++)
+            q->categories[s->cat[row]] = 1;
+    }
+    for (uint32_t i = 1; i < q->dict->n_strings; i++) {
+        struct sv_text text = sv_dict_text(q->dict, i);
+        if (!q->categories[i] || text.len > sizeof quoted - 3)
+            continue;
+        snprintf(quoted, sizeof quoted, "'%s'", text.bytes);
+        if (strlen(text.bytes) == text.len && strstr(list, quoted))
+            return true;
+    }
+    return false;
 }
 
 static void slice_prefetch(const struct sv_sql *q, uint32_t row, unsigned used)

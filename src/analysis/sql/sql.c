@@ -4,6 +4,8 @@
  * keeps statements away from files. Statements may create tables and views of their own, which live in memory. */
 #include "analysis/sql/sql.h"
 
+#include "analysis/sql/direct.h"
+
 #ifndef SV_HAVE_SQLITE
 int sv_sql_open(const struct sv_trace *t, const struct sv_sql_options *options, struct sv_sql **out,
                 struct sv_err *err)
@@ -37,6 +39,35 @@ void sv_sql_limit(struct sv_sql *q, int64_t milliseconds)
 {
     (void)q;
     (void)milliseconds;
+}
+
+struct sv_index *sv_sql_index(struct sv_sql *q)
+{
+    (void)q;
+    return NULL;
+}
+
+bool sv_sql_has_args(struct sv_sql *q, uint32_t handle)
+{
+    (void)q;
+    (void)handle;
+    return false;
+}
+
+bool sv_sql_has_category(struct sv_sql *q, const char *list)
+{
+    (void)q;
+    (void)list;
+    return false;
+}
+
+int sv_sql_each_arg(struct sv_sql *q, int (*take)(void *ctx, const struct sv_arg_row *row),
+                    void *ctx)
+{
+    (void)q;
+    (void)take;
+    (void)ctx;
+    return SV_ELIMIT;
 }
 
 void sv_sql_interrupt(struct sv_sql *q)
@@ -206,6 +237,7 @@ void sv_sql_close(struct sv_sql *q)
     free(q->self_ns);
     sv_track_rows_free(q->rows);
     free(q->arg_sets);
+    free(q->categories);
     free(q);
 }
 

@@ -1,5 +1,5 @@
 /* The exported tables with their types, and values in these types. Used by the exports of column files and to servers; it must know all columns that they
- * write, and no more than docs/sql.md describes. */
+ * write, and no more than docs/sql.md describes. Rank and host are not among them: outside they are columns of every table. */
 #include "analysis/sql/typed.h"
 
 #include <math.h>
@@ -58,7 +58,9 @@ static const struct sv_typed_column process_columns[] = {
     INT("parent_upid"),   INT("uid"),
     INT("android_appid"), INT("android_user_id"),
     TEXT("cmdline"),      INT("arg_set_id"),
-    INT("machine_id"),
+    INT("machine_id"),    INT("local_rank"),
+    INT("world_size"),    TEXT("job"),
+    TEXT("launcher"),     TEXT("boot_id"),
 };
 static const struct sv_typed_column counter_columns[] = {
     INT("id"), INT("ts"), INT("track_id"), REAL("value"), INT("arg_set_id"),
@@ -119,18 +121,21 @@ static const struct sv_typed_column request_columns[] = {
     TEXT("batch_id"), TEXT("model"), INT("track_id"), INT("arg_set_id"),
 };
 static const struct sv_typed_column collective_columns[] = {
-    INT("id"),     TEXT("name"),    INT("ts"),       INT("dur"),        TEXT("op"),
-    TEXT("group"), INT("seq"),      INT("bytes"),    INT("group_size"), INT("peer"),
-    INT("rank"),   INT("track_id"), INT("slice_id"), INT("arg_set_id"),
+    INT("id"),       TEXT("name"),    INT("ts"),          INT("dur"),         TEXT("op"),
+    TEXT("group"),   INT("seq"),      INT("bytes"),       INT("group_size"),  INT("peer"),
+    INT("track_id"), INT("slice_id"), INT("arg_set_id"),  TEXT("group_name"), INT("utid"),
+    INT("wait_ns"),  INT("skew_ns"),  INT("transfer_ns"), INT("is_last"),
 };
 static const struct sv_typed_column clock_snapshot_columns[] = {
-    INT("id"),          INT("ts"),          INT("clock_id"),   TEXT("clock_name"),
-    INT("clock_value"), INT("snapshot_id"), INT("machine_id"),
+    INT("id"),          INT("ts"),           INT("clock_id"),
+    TEXT("clock_name"), INT("clock_value"),  INT("snapshot_id"),
+    INT("machine_id"),  INT("max_error_ns"), INT("is_synchronised"),
 };
 static const struct sv_typed_column machine_columns[] = {
     INT("id"),
     INT("raw_id"),
     TEXT("name"),
+    TEXT("boot_id"),
 };
 static const struct sv_typed_column metadata_columns[] = {
     INT("id"),         TEXT("name"),      TEXT("key_type"), INT("int_value"),
@@ -145,16 +150,33 @@ static const struct sv_typed_column trace_bounds_columns[] = {
     INT("end_ts"),
 };
 
-#define TABLE(name)                                                           \
-    {                                                                         \
-#name, name##_columns, sizeof name##_columns / sizeof *name##_columns \
+#define TABLE_OF(name, categories)                                                        \
+    {                                                                                     \
+#name, name##_columns, sizeof name##_columns / sizeof *name##_columns, categories \
     }
+#define TABLE(name) TABLE_OF(name, NULL)
 
 const struct sv_typed_table sv_typed_tables[] = {
-    TABLE(slice),          TABLE(track),   TABLE(thread),   TABLE(process), TABLE(counter),
-    TABLE(args),           TABLE(flow),    TABLE(loss),     TABLE(io),      TABLE(kernel),
-    TABLE(memcpy),         TABLE(step),    TABLE(batch),    TABLE(request), TABLE(collective),
-    TABLE(clock_snapshot), TABLE(machine), TABLE(metadata), TABLE(stats),   TABLE(trace_bounds),
+    TABLE(slice),
+    TABLE(track),
+    TABLE(thread),
+    TABLE(process),
+    TABLE(counter),
+    TABLE(args),
+    TABLE(flow),
+    TABLE(loss),
+    TABLE_OF(io, SV_CATEGORIES_IO),
+    TABLE_OF(kernel, SV_CATEGORIES_KERNEL),
+    TABLE_OF(memcpy, SV_CATEGORIES_MEMCPY),
+    TABLE(step),
+    TABLE_OF(batch, SV_CATEGORIES_BATCH),
+    TABLE_OF(request, SV_CATEGORIES_REQUEST),
+    TABLE(collective), /* kernels of NCCL, too */
+    TABLE(clock_snapshot),
+    TABLE(machine),
+    TABLE(metadata),
+    TABLE(stats),
+    TABLE(trace_bounds),
 };
 const size_t sv_n_typed_tables = sizeof sv_typed_tables / sizeof *sv_typed_tables;
 

@@ -25,7 +25,15 @@ struct sv_typed_table {
     const char *name;
     const struct sv_typed_column *columns;
     size_t n;
+    const char *categories; /* of the slices that can be in it, as SQL lists them; NULL: of any */
 };
+
+/* The categories of the views over slices, here and in their definitions. */
+#define SV_CATEGORIES_IO      "'io', 'vfs', 'block', 'syscall', 'io_uring'"
+#define SV_CATEGORIES_KERNEL  "'kernel', 'gpu_kernel', 'Kernel'"
+#define SV_CATEGORIES_MEMCPY  "'gpu_memcpy', 'gpu_memset', 'gpu_memory', 'memcpy', 'memset'"
+#define SV_CATEGORIES_BATCH   "'batch', 'batching'"
+#define SV_CATEGORIES_REQUEST "'request', 'batching'"
 
 extern const struct sv_typed_table sv_typed_tables[];
 extern const size_t sv_n_typed_tables;

@@ -6,6 +6,7 @@
 
 #ifdef SV_HAVE_SQLITE
 #include "analysis/sql/impl.h"
+#include "analysis/sql/typed.h"
 
 #define SLICE_COLUMNS \
     "s.id, s.ts, s.dur, s.track_id, s.category, s.name, s.depth, s.parent_id, s.arg_set_id"
@@ -126,7 +127,7 @@ const char *const sv_sql_views[] = {
     "extract_arg(s.arg_set_id, 'device') AS device, s.category, s.track_id FROM slice s "
     "JOIN track k ON s.track_id = k.id LEFT JOIN thread t ON t.utid = k.owner_utid "
     "LEFT JOIN process p ON p.upid = k.owner_upid "
-    "WHERE s.category IN ('io', 'vfs', 'block', 'syscall', 'io_uring')",
+    "WHERE s.category IN (" SV_CATEGORIES_IO ")",
     "CREATE VIEW file AS SELECT path, count(*) AS ops, "
     "sum(op GLOB 'open*' OR op = 'creat') AS opens, "
     "sum(op GLOB '*read*') AS reads, sum(op GLOB '*write*') AS writes, "
@@ -143,7 +144,7 @@ const char *const sv_sql_views[] = {
     "coalesce(extract_arg(s.arg_set_id, 'correlation'), extract_arg(s.arg_set_id, "
     "'correlation_id')) "
     "AS correlation, extract_arg(s.arg_set_id, 'context') AS context, s.track_id, s.arg_set_id "
-    "FROM slice s WHERE s.category IN ('kernel', 'gpu_kernel', 'Kernel')",
+    "FROM slice s WHERE s.category IN (" SV_CATEGORIES_KERNEL ")",
     "CREATE VIEW memcpy AS SELECT s.id, s.name, s.ts, s.dur, "
     "extract_arg(s.arg_set_id, 'device') AS device, extract_arg(s.arg_set_id, 'stream') AS stream, "
     "coalesce(extract_arg(s.arg_set_id, 'bytes'), extract_arg(s.arg_set_id, 'size_bytes')) AS "
@@ -152,21 +153,21 @@ const char *const sv_sql_views[] = {
     "coalesce(extract_arg(s.arg_set_id, 'correlation'), extract_arg(s.arg_set_id, "
     "'correlation_id')) "
     "AS correlation, s.track_id, s.arg_set_id "
-    "FROM slice s WHERE s.category IN ('gpu_memcpy', 'gpu_memset', 'gpu_memory', 'memcpy', "
-    "'memset')",
+    "FROM slice s WHERE s.category IN (" SV_CATEGORIES_MEMCPY ")",
     "CREATE VIEW batch AS SELECT s.id, s.name, s.ts, s.dur, "
     "coalesce(extract_arg(s.arg_set_id, 'batch_id'), extract_arg(s.arg_set_id, 'batch')) AS "
     "batch_id, "
     "extract_arg(s.arg_set_id, 'model_name') AS model, "
     "coalesce(extract_arg(s.arg_set_id, 'batch_size'), extract_arg(s.arg_set_id, 'size')) AS size, "
     "extract_arg(s.arg_set_id, 'worker_id') AS worker, s.track_id, s.arg_set_id FROM slice s "
-    "WHERE s.category IN ('batch', 'batching') AND s.name NOT LIKE '%request%' AND s.dur != 0",
+    "WHERE s.category IN (" SV_CATEGORIES_BATCH ") AND s.name NOT LIKE '%request%' AND s.dur != 0",
     "CREATE VIEW request AS SELECT s.id, s.name, s.ts, s.dur, "
     "coalesce(extract_arg(s.arg_set_id, 'request_id'), extract_arg(s.arg_set_id, 'id')) AS "
     "request_id, "
     "extract_arg(s.arg_set_id, 'batch_id') AS batch_id, "
     "extract_arg(s.arg_set_id, 'model_name') AS model, s.track_id, s.arg_set_id FROM slice s "
-    "WHERE s.category = 'request' OR (s.category = 'batching' AND s.name LIKE '%request%')",
+    "WHERE s.category IN (" SV_CATEGORIES_REQUEST ") AND (s.category = 'request' OR s.name LIKE "
+    "'%request%')",
     NULL,
 };
 #endif

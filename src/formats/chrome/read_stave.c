@@ -38,6 +38,18 @@ static void take_readings(struct chrome_reader *r, struct chrome_span array, str
     }
 }
 
+/* [state, error] */
+static void take_wall(struct chrome_reader *r, struct chrome_span array, struct sv_snapshot *s)
+{
+    struct chrome_span state, error;
+    const uint8_t *p = array.p + 1, *end = array.p + array.len;
+    int64_t number, ns;
+    if (*array.p == '[' && chrome_next_element(r, &p, end, &state) &&
+        chrome_next_element(r, &p, end, &error) && span_int(state, &number) && number > 0 &&
+        span_int(error, &ns))
+        sv_snapshot_set_wall(s, (uint64_t)number, ns);
+}
+
 static void take_snapshots(struct chrome_reader *r, struct chrome_span array)
 {
     struct chrome_span object, v;
@@ -51,6 +63,8 @@ static void take_snapshots(struct chrome_reader *r, struct chrome_span array)
         if (chrome_find_member(r, object, SV_CHROME_UNCERTAINTY, &v) &&
             !span_int(v, &s.uncertainty_ns))
             s.uncertainty_ns = -1;
+        if (chrome_find_member(r, object, SV_CHROME_WALL, &v))
+            take_wall(r, v, &s);
         if (s.n)
             sv_clocks_add(&r->dict->clocks, &s);
     }

@@ -557,6 +557,8 @@ struct readings {
     uint32_t primary;
     uint32_t alias;         /* what the file's own time line really is; 0: unknown */
     int64_t uncertainty_ns; /* -1: unknown */
+    uint64_t wall_state;
+    int64_t wall_error_ns;
     int64_t origin_ns;
 };
 
@@ -588,6 +590,8 @@ static void read_snapshot_facts(struct sv_wire w, struct readings *s)
             s->alias = is_sequence_clock((uint32_t)f.u) ? 0 : (uint32_t)f.u;
             break;
         case SV_PF_V(SV_PF_STAVE): s->uncertainty_ns = (int64_t)f.u; break;
+        case SV_PF_V(SV_PF_STAVE_WALL): s->wall_state = f.u; break;
+        case SV_PF_V(SV_PF_STAVE_WALL_ERROR): s->wall_error_ns = (int64_t)f.u; break;
         case SV_PF_V(SV_PF_STAVE_ORIGIN): s->origin_ns = (int64_t)f.u; break;
         default: break;
         }
@@ -629,6 +633,7 @@ static void read_snapshot(struct sv_pf *r, struct sv_pf_blob data, struct readin
 static void keep_snapshot(struct sv_pf *r, const struct readings *s)
 {
     struct sv_snapshot kept = {.uncertainty_ns = s->uncertainty_ns};
+    sv_snapshot_set_wall(&kept, s->wall_state, s->wall_error_ns);
     for (uint32_t i = 0; i < s->n && kept.n < SV_READINGS_MAX; i++) {
         const struct reading *x = &s->at[i];
         if (!is_sequence_clock(x->id) && !(s->alias && x->id == SV_PF_CLOCK_TRACE_FILE))

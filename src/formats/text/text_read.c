@@ -362,6 +362,7 @@ static uint32_t clock_named(struct sv_text w)
 static bool read_snapshot(struct text_source *s, struct cursor *c)
 {
     struct sv_snapshot snapshot = {.uncertainty_ns = -1};
+    int64_t wall_state = 0, wall_error_ns = 0;
     for (skip_blanks(c); c->p < c->end; skip_blanks(c)) {
         struct sv_text w = take_word(c);
         int64_t ns;
@@ -369,10 +370,15 @@ static bool read_snapshot(struct text_source *s, struct cursor *c)
             return fail(c, "clock=nanoseconds");
         if (is_word(w, "uncertainty"))
             snapshot.uncertainty_ns = ns;
+        else if (is_word(w, "wall_state"))
+            wall_state = ns;
+        else if (is_word(w, "wall_error"))
+            wall_error_ns = ns;
         else if (snapshot.n < SV_READINGS_MAX)
             snapshot.readings[snapshot.n++] =
                 (struct sv_reading){.clock = clock_named(w), .ns = ns};
     }
+    sv_snapshot_set_wall(&snapshot, wall_state < 0 ? 0 : (uint64_t)wall_state, wall_error_ns);
     sv_clocks_add(&s->source.dict->clocks, &snapshot);
     return true;
 }

@@ -2,7 +2,7 @@
  *
  *     # stave text 1
  *     clock boottime
- *     snapshot boottime=1000 realtime=1711964646000000000 uncertainty=25
+ *     snapshot boottime=1000 realtime=1711964646000000000 uncertainty=25 wall_state=1 wall_error=1500000
  *     meta "rank" "3"
  *     track #1 process uuid=0x… pid=10 name="python"
  *     track #2 thread uuid=0x… parent=#1 pid=10 tid=10 name="main"
@@ -225,6 +225,10 @@ static void put_snapshot(struct sv_buf *b, const struct sv_snapshot *snapshot)
             sv_buf_printf(b, " %s=%lld", sv_clock_name(r->clock), (long long)r->ns);
     }
     put_number(b, "uncertainty", snapshot->uncertainty_ns, -1);
+    if (snapshot->wall_state) {
+        put_number(b, "wall_state", snapshot->wall_state, -1);
+        put_number(b, "wall_error", snapshot->wall_error_ns, -1);
+    }
     sv_buf_byte(b, '\n');
 }
 

@@ -32,7 +32,7 @@ struct {
 
 static __always_inline void note_request(struct request *rq, bool is_issue)
 {
-    __u64 key = (__u64)rq, now = bpf_ktime_get_boot_ns();
+    __u64 key = (__u64)rq, now = now_ns();
     struct request_state *old = bpf_map_lookup_elem(&requests, &key);
     if (is_issue && old) {
         old->issue_ns = now;

@@ -78,6 +78,12 @@ static __always_inline void *my_ring(void)
     return bpf_map_lookup_elem(&rings, &cpu);
 }
 
+/* As the recorder reads it. */
+static __always_inline __u64 now_ns(void)
+{
+    return bpf_ktime_get_boot_ns() + config.boot_offset_ns;
+}
+
 #include "following.h"
 
 static __always_inline void fill_head(struct sv_wire_head *h, unsigned kind, __u32 what,
@@ -88,7 +94,7 @@ static __always_inline void fill_head(struct sv_wire_head *h, unsigned kind, __u
     h->tgid = who.tgid;
     h->tid = who.tid;
     h->what = what;
-    h->ts_ns = bpf_ktime_get_boot_ns();
+    h->ts_ns = now_ns();
 }
 
 static __always_inline void put(void *ring, void *record, __u64 size, unsigned kind)

@@ -53,7 +53,7 @@ int BPF_PROG(on_io_uring_submit, struct io_kiocb *req)
     }
     __u64 key = (__u64)req;
     struct pids n = own_pids();
-    struct uring_state s = {.start_ns = bpf_ktime_get_boot_ns(),
+    struct uring_state s = {.start_ns = now_ns(),
                             .offset = ~0ull,
                             .user_data = GET(req, cqe.user_data),
                             .tgid = n.tgid,
@@ -114,7 +114,7 @@ int BPF_PROG(on_io_uring_complete, void *ring_ctx, void *req)
         bpf_ringbuf_submit(u, wake_flags(ring, sizeof *u));
     }
     if (cqe.flags & CQE_MORE)
-        s->start_ns = bpf_ktime_get_boot_ns(); /* the next one counts from here */
+        s->start_ns = now_ns(); /* the next one counts from here */
     else
         bpf_map_delete_elem(&urings, &key);
     return 0;

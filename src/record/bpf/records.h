@@ -57,7 +57,9 @@ struct sv_wire_plan {
 struct sv_wire_config {
     struct sv_wire_plan plans[SV_WIRE_CALLS_MAX];
     __u64 min_latency_ns, wake_bytes;
-    __u64 join_cgroup; /* the number of its folder; 0: none */
+    __u64
+        boot_offset_ns; /* what the recorder's time namespace adds to BOOTTIME, of which the kernel's own clock knows nothing */
+    __u64 join_cgroup;  /* the number of its folder; 0: none */
     __u64 pid_namespace_device;
     __u32 pid_namespace; /* the inode of the recorder's own; 0: it is the initial one */
     __u32 own_tgid, path_prefix_len;

@@ -72,7 +72,7 @@ static __noinline int enter(struct enter_context *ctx)
     save_args(s, ctx);
     s->nr = (__u32)id;
     s->is_open = 1;
-    s->start_ns = bpf_ktime_get_boot_ns();
+    s->start_ns = now_ns();
     note_descriptor(s,
                     &config.plans[id]); /* last: as close as can be to what the call itself sees */
     return 0;
@@ -192,7 +192,7 @@ static __noinline int leave_call(struct exit_context *ctx)
     long ret = RESULT_OF_EXIT();
     s->is_open = 0;
     const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
-    __u64 now = bpf_ktime_get_boot_ns();
+    __u64 now = now_ns();
     bool is_wanted = p->wants & SV_WIRE_WANTED && now - s->start_ns >= config.min_latency_ns;
     if (!is_wanted && !(p->wants & SV_WIRE_CHANGES_FDS && ret >= 0)) {
         struct sv_wire_counts *c = my_counts();
@@ -225,7 +225,7 @@ int in_flight(struct bpf_iter__task *ctx)
     if (!s || !s->is_open || !ring)
         return 0;
     const volatile struct sv_wire_plan *p = &config.plans[s->nr & (SV_WIRE_CALLS_MAX - 1)];
-    __u64 now = bpf_ktime_get_boot_ns();
+    __u64 now = now_ns();
     if (!(p->wants & SV_WIRE_WANTED) || now - s->start_ns < config.min_latency_ns)
         return 0;
     struct sv_wire_call *c = bpf_ringbuf_reserve(ring, sizeof *c, 0);

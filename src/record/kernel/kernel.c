@@ -4,6 +4,8 @@
  *
  * Errors say what to do about them. libbpf's messages are kept only as the detail of an error, never printed. */
 #include "record/kernel/kernel.h"
+
+#include "core/files/process_id.h"
 #include "record/decode/calls.h"
 
 #include <stdlib.h>
@@ -217,6 +219,9 @@ static void fill_config(const struct sv_kernel *k, const struct sv_kernel_option
     c->min_latency_ns = o->min_latency_ns;
     c->own_tgid = (uint32_t)getpid();
     fill_namespace(c);
+    int64_t mono_ns, boot_ns;
+    if (sv_times_offsets(&mono_ns, &boot_ns))
+        c->boot_offset_ns = (uint64_t)boot_ns;
     c->follow_all = o->follows_all;
     c->join_cgroup = o->cgroup;
     c->has_states = o->probes[SV_PROBE_sched] != 0;

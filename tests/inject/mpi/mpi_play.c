@@ -148,6 +148,33 @@ static void probes(void)
     SENT(), GOT();
 }
 
+/* A message that is too long for its buffer, a receive that is cancelled: what comes after them is counted right. */
+static void mishaps(void)
+{
+    MPI_Request r[2];
+    MPI_Comm_set_errhandler(W, MPI_ERRORS_RETURN);
+    for (int i = 0; i < 4; i++) {
+        N(Isend, (sent, 20 + i, MPI_CHAR, right(1), 80, W, &r[0]));
+        if (i % 2) {
+            N(Irecv,
+              (got, i == 1 ? 5 : BYTES, MPI_CHAR, i == 1 ? MPI_ANY_SOURCE : left(1), 80, W, &r[1]));
+            N(Waitall, (2, r, MPI_STATUSES_IGNORE));
+        } else {
+            N(Recv, (got, i == 0 ? 5 : BYTES, MPI_CHAR, left(1), 80, W, MPI_STATUS_IGNORE));
+            N(Wait, (&r[0], MPI_STATUS_IGNORE));
+        }
+        SENT(), GOT();
+    }
+    N(Irecv, (got, BYTES, MPI_CHAR, left(1), 81, W, &r[0]));
+    MPI_Cancel(&r[0]);
+    N(Wait, (&r[0], MPI_STATUS_IGNORE));
+    N(Barrier, (W));
+    N(Sendrecv,
+      (sent, 81, MPI_CHAR, right(1), 81, got, 81, MPI_CHAR, left(1), 81, W, MPI_STATUS_IGNORE));
+    SENT(), GOT();
+    MPI_Comm_set_errhandler(W, MPI_ERRORS_ARE_FATAL);
+}
+
 static void persistent(void)
 {
     MPI_Request r[2];
@@ -163,6 +190,104 @@ static void persistent(void)
     }
     MPI_Request_free(&r[0]);
     MPI_Request_free(&r[1]);
+}
+
+/* More requests than the library has places for on the stack. */
+static void many(void)
+{
+    enum { MANY = 100 };
+    MPI_Request r[2 * MANY];
+    for (int i = 0; i < MANY; i++) {
+        N(Irecv,
+          (got + i, 1 + i, MPI_CHAR, i % 2 ? MPI_ANY_SOURCE : left(1), 90 + i % 3, W, &r[i]));
+        GOT();
+    }
+    for (int i = 0; i < MANY; i++) {
+        N(Isend, (sent, 1, MPI_CHAR, right(1), 90 + i % 3, W, &r[MANY + i]));
+        SENT();
+    }
+    N(Waitall, (2 * MANY, r, MPI_STATUSES_IGNORE));
+}
+
+/* The other kinds of sends, each to a receive that has been posted. */
+static void other_sends(void)
+{
+    static char buffer[4096 + MPI_BSEND_OVERHEAD];
+    void *detached;
+    int n;
+    MPI_Request r[4], s[2];
+    MPI_Buffer_attach(buffer, sizeof buffer);
+    for (int i = 0; i < 4; i++)
+        N(Irecv, (got + i * BYTES, BYTES, MPI_CHAR, left(1), 100, W, &r[i]));
+    N(Barrier, (W));
+    N(Bsend, (sent, 21, MPI_CHAR, right(1), 100, W));
+    N(Rsend, (sent, 22, MPI_CHAR, right(1), 100, W));
+    N(Ibsend, (sent, 23, MPI_CHAR, right(1), 100, W, &s[0]));
+    N(Irsend, (sent, 24, MPI_CHAR, right(1), 100, W, &s[1]));
+    for (int i = 0; i < 4; i++)
+        SENT(), GOT();
+    N(Waitall, (2, s, MPI_STATUSES_IGNORE));
+    N(Waitall, (4, r, MPI_STATUSES_IGNORE));
+    MPI_Buffer_detach(&detached, &n);
+}
+
+/* Calls that may find nothing: those that do are recorded. */
+static void polls(void)
+{
+    MPI_Request r[4], s;
+    MPI_Message message;
+    int flag, index, n, indices[4];
+    for (int i = 0; i < 4; i++)
+        N(Irecv, (got + i * BYTES, BYTES, MPI_CHAR, left(1), 110 + i, W, &r[i]));
+    for (int i = 0; i < 4; i++) {
+        N(Send, (sent, 30 + i, MPI_CHAR, right(1), 110 + i, W));
+        SENT(), GOT();
+    }
+    for (flag = 0; !flag;)
+        MPI_Testany(4, r, &index, &flag, MPI_STATUS_IGNORE);
+    tally("MPI_Testany");
+    for (n = 0; n == 0;)
+        MPI_Testsome(4, r, &n, indices, MPI_STATUSES_IGNORE);
+    tally("MPI_Testsome");
+    for (flag = 0; !flag;)
+        MPI_Testall(4, r, &flag, MPI_STATUSES_IGNORE);
+    tally("MPI_Testall");
+    N(Isend, (sent, 40, MPI_CHAR, right(1), 120, W, &s));
+    SENT(), GOT();
+    for (flag = 0; !flag;)
+        MPI_Iprobe(left(1), 120, W, &flag, MPI_STATUS_IGNORE);
+    tally("MPI_Iprobe");
+    for (flag = 0; !flag;)
+        MPI_Improbe(MPI_ANY_SOURCE, 120, W, &flag, &message, MPI_STATUS_IGNORE);
+    tally("MPI_Improbe");
+    N(Imrecv, (got, BYTES, MPI_CHAR, &message, &r[0]));
+    N(Wait, (&r[0], MPI_STATUS_IGNORE));
+    N(Wait, (&s, MPI_STATUS_IGNORE));
+}
+
+static void nonblocking_collectives(MPI_Comm c)
+{
+    int n;
+    double a[64] = {1}, b[256], d[256];
+    MPI_Request r[8];
+    MPI_Comm_size(c, &n);
+    int counts[64], at[64];
+    for (int i = 0; i < n; i++)
+        counts[i] = 1, at[i] = i;
+    N(Ibcast, (a, 4, MPI_DOUBLE, 0, c, &r[0]));
+    N(Ireduce, (a, b, 4, MPI_DOUBLE, MPI_SUM, 0, c, &r[1]));
+    N(Iallgather, (a + 8, 1, MPI_DOUBLE, b + 64, 1, MPI_DOUBLE, c, &r[2]));
+    N(Ialltoall, (a + 16, 1, MPI_DOUBLE, b + 128, 1, MPI_DOUBLE, c, &r[3]));
+    N(Igather, (a + 8, 1, MPI_DOUBLE, d, 1, MPI_DOUBLE, 0, c, &r[4]));
+    N(Iscatter, (a + 16, 1, MPI_DOUBLE, d + 64, 1, MPI_DOUBLE, 0, c, &r[5]));
+    N(Iscan, (a + 8, d + 128, 1, MPI_DOUBLE, MPI_SUM, c, &r[6]));
+    N(Iallgatherv, (a + 8, 1, MPI_DOUBLE, d + 192, counts, at, MPI_DOUBLE, c, &r[7]));
+    N(Waitall, (8, r, MPI_STATUSES_IGNORE));
+    N(Scatterv, (b, counts, at, MPI_DOUBLE, a, 1, MPI_DOUBLE, 0, c));
+    MPI_Datatype types[64];
+    for (int i = 0; i < n; i++)
+        types[i] = MPI_DOUBLE, at[i] = 8 * i;
+    N(Alltoallw, (a, counts, at, types, b, counts, at, types, c));
 }
 
 static void collectives(MPI_Comm c)
@@ -211,6 +336,27 @@ static void groups(void)
     N(Sendrecv, (sent, 9, MPI_CHAR, (rank + 1) % n, 70, got, 9, MPI_CHAR, (rank + n - 1) % n, 70,
                  copy, MPI_STATUS_IGNORE));
     SENT(), GOT();
+    MPI_Comm grid, line, both, between;
+    MPI_Group group;
+    int dims[1] = {size}, periods[1] = {1}, keep[1] = {1};
+    N(Cart_create, (W, 1, dims, periods, 0, &grid));
+    N(Cart_sub, (grid, keep, &line));
+    N(Allreduce, (sent, got, 1, MPI_INT, MPI_SUM, line));
+    MPI_Comm_group(W, &group);
+    N(Comm_create, (W, group, &both));
+    N(Barrier, (both));
+    N(Intercomm_create, (half, 0, W, 1 - me % 2, 71, &between));
+    if (rank < size / 2) { /* one of the other half */
+        N(Sendrecv, (sent, 30 + me, MPI_CHAR, rank, 72, got, BYTES, MPI_CHAR, rank, 72, between,
+                     MPI_STATUS_IGNORE));
+        SENT(), GOT();
+    }
+    MPI_Comm whole;
+    N(Intercomm_merge, (between, me % 2, &whole));
+    N(Barrier, (whole));
+    MPI_Group_free(&group);
+    N(Comm_free, (&grid)), N(Comm_free, (&line)), N(Comm_free, (&both));
+    N(Comm_free, (&between)), N(Comm_free, (&whole));
     N(Comm_free, (&half));
     N(Comm_free, (&copy));
     N(Comm_free, (&copy2));
@@ -254,6 +400,11 @@ int main(int argc, char **argv)
         nonblocking();
         wildcards();
         probes();
+        mishaps();
+        many();
+        other_sends();
+        polls();
+        nonblocking_collectives(W);
         persistent();
         collectives(W);
         groups();

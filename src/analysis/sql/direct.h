@@ -1,0 +1,30 @@
+/* The large tables without SQL: for exports, which read them from the store's columns with the numbers that SQL shows. Only where SQLite is built in. */
+#ifndef SV_ANALYSIS_SQL_DIRECT_H
+#define SV_ANALYSIS_SQL_DIRECT_H
+
+#include "analysis/index.h"
+#include "analysis/sql/sql.h"
+
+/* The order and the ids of slices that the connection uses. */
+struct sv_index *sv_sql_index(struct sv_sql *q);
+
+/* Whether anything of this list of arguments would be in `args`: else SQL shows no arg_set_id. */
+bool sv_sql_has_args(struct sv_sql *q, uint32_t handle);
+
+/* Whether a slice has one of these categories, listed as in SQL: 'a', 'b'. */
+bool sv_sql_has_category(struct sv_sql *q, const char *list);
+
+/* A row of `args`; all of it is valid until the call returns. */
+struct sv_arg_row {
+    int64_t id, set;
+    const char *flat_key, *key, *type;
+    const struct sv_arg *arg; /* never SV_ARG_NULL */
+    const char *display;
+    size_t display_len;
+};
+
+/* All rows of `args`, in its order. What `take` returns below 0 ends it and is returned. */
+int sv_sql_each_arg(struct sv_sql *q, int (*take)(void *ctx, const struct sv_arg_row *row),
+                    void *ctx);
+
+#endif
