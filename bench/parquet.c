@@ -1,6 +1,6 @@
 /* The tables of a trace as Parquet files, measured from the loaded store.
  *
- *     parquet FILE FOLDER     rows for bench/run: slices per second of the writer, bytes per slice, memory above the store; with -v CPU seconds of each table
+ *     parquet FILE FOLDER     rows for bench/run: slices per second of the writer, bytes per slice, memory above the store; with -v CPU seconds of each table and the memory up to it
  *
  * CPU time. The order of slices by time is made with the first table and counts for it. One export per process, so that the peak of memory is its own. */
 #include "measure.h"
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
         double spent = clock_s(CLOCK_PROCESS_CPUTIME_ID) - start;
         all_s += spent;
         if (is_verbose)
-            row(t->name, spent, "s");
+            printf("%s %.3f s %.1f MB so far\n", t->name, spent, status_mb("VmHWM") - before_mb);
         if (strcmp(t->name, "slice") != 0)
             continue;
         slices_s = spent;

@@ -223,13 +223,15 @@ static const char *choose_form(const struct export *o)
         return "json";
     if (ends_with(o->output, ".folded"))
         return "folded";
+    if (ends_with(o->output, ".tar"))
+        return "perfetto-tar";
     return ends_with(o->output, ".db") || ends_with(o->output, ".sqlite") ||
                    ends_with(o->output, ".sqlite3")
                ? "sqlite"
                : "";
 }
 
-#define FORMS "sqlite csv-dir json folded parquet clickhouse"
+#define FORMS "sqlite csv-dir json folded parquet perfetto-tar clickhouse"
 
 static bool is_form(const char *form)
 {
@@ -247,27 +249,35 @@ static bool is_tree(const char *form)
     return strcmp(form, "parquet") == 0;
 }
 
-static int export_many(const struct export *o, const struct sv_words *traces, struct sv_err *err)
+/* Of many traces, each by itself. */
+static bool is_many(const char *form)
 {
-    return sv_export_parquet(&(struct sv_export_many){.from = o->from,
-                                                      .output = o->output,
-                                                      .run = o->run,
-                                                      .rank = o->rank,
-                                                      .strict = o->strict,
-                                                      .assume = o->assume,
-                                                      .force = o->force,
-                                                      .no_index = o->no_index,
-                                                      .memory_limit = o->memory_limit},
-                             traces, err);
+    return is_tree(form) || strcmp(form, "perfetto-tar") == 0;
+}
+
+static int export_many(const struct export *o, const char *form, const struct sv_words *traces,
+                       struct sv_err *err)
+{
+    struct sv_export_many many = {.from = o->from,
+                                  .output = o->output,
+                                  .run = o->run,
+                                  .rank = o->rank,
+                                  .strict = o->strict,
+                                  .assume = o->assume,
+                                  .force = o->force,
+                                  .no_index = o->no_index,
+                                  .memory_limit = o->memory_limit};
+    return is_tree(form) ? sv_export_parquet(&many, traces, err)
+                         : sv_export_perfetto_tar(&many, traces, err);
 }
 
 static int check(const struct export *o, const char *form, struct sv_err *err)
 {
     struct stat st;
-    if (!sv_sql_is_built_in() && strcmp(form, "folded") != 0)
+    if (!sv_sql_is_built_in() && strcmp(form, "folded") != 0 && strcmp(form, "perfetto-tar") != 0)
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
                           "this build has no SQLite: install libsqlite3-dev and build again");
-    if (!o->output)
+    if (!o->output || !*o->output)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no output given: use -o PATH");
     if (!is_form(form))
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--to: must be one of " FORMS);
@@ -310,17 +320,19 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     struct sv_loaded l;
     struct sv_sql *q = NULL;
     const char *form = choose_form(o);
-    int code = sv_expect_operands(operands, 1, is_tree(form) ? SIZE_MAX : 100, "trace", err);
+    bool is_database = strcmp(form, "clickhouse") == 0;
+    int code = sv_expect_operands(operands, 1, is_many(form) || is_database ? SIZE_MAX : 100,
+                                  "trace", err);
     if (code >= 0)
         code = check(o, form, err);
     if (code >= 0)
         code = sv_check_inputs(operands->items, operands->n, o->output, err);
     if (code < 0)
         return code;
-    if (strcmp(form, "clickhouse") == 0)
+    if (is_database)
         return load_database(o, operands, err);
-    if (is_tree(form))
-        return export_many(o, operands, err);
+    if (is_many(form))
+        return export_many(o, form, operands, err);
     code = sv_load_traces(operands->items, operands->n,
                           &(struct sv_load_how){.from = o->from,
                                                 .strict = o->strict,
@@ -345,11 +357,13 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
 
 static const struct sv_option options[] = {
     {'o', "output", "PATH", SV_OPT_TEXT, offsetof(struct export, output),
-     "the file (.db, .sqlite, .json, .folded), folder or database (clickhouse://HOST:PORT/NAME) to "
-     "write; '-' is standard output (json, folded)",
+     "the file (.db, .sqlite, .json, .folded, .tar), folder or database "
+     "(clickhouse://HOST:PORT/NAME) to write; '-' is standard output (json, folded)",
      NULL},
     {0, "to", "FORM", SV_OPT_TEXT, offsetof(struct export, to),
-     "sqlite, csv-dir, json, folded, parquet or clickhouse (default: by the suffix of the output)",
+     "sqlite, csv-dir, json, folded, parquet, perfetto-tar or clickhouse (default: by the suffix "
+     "of "
+     "the output)",
      FORMS},
     {0, "force", NULL, SV_OPT_FLAG, offsetof(struct export, force),
      "overwrite an existing file or folder; load traces again that the database has", NULL},
@@ -373,13 +387,15 @@ static const struct sv_example examples[] = {
      "each rank's trace into a database of two shards"},
     {"stave export job.rank*.pftrace --to parquet -o lake/ --run monday",
      "column files for DuckDB, ClickHouse and others, a folder per rank"},
+    {"stave export job.rank*.pftrace --to perfetto-tar -o job.tar",
+     "all ranks in one archive that Perfetto opens on one time axis"},
     {0},
 };
 
 const struct sv_command sv_command_export = {
     .name = "export",
     .operands = "TRACE… -o PATH",
-    .summary = "write a trace's tables as SQLite, CSV, JSON or Parquet, or to ClickHouse",
+    .summary = "write traces' tables as SQLite, CSV, JSON or Parquet, or to ClickHouse",
     .description = "Writes all tables of 'stave query', with the same names and columns: an "
                    "ordinary SQLite database with indexes on times, tracks and names, a folder "
                    "with one CSV file per table, or one JSON document with an array per table.\n\n"
@@ -391,6 +407,10 @@ const struct sv_command sv_command_export = {
                    "each keeps its own clock, and the table clock_snapshot relates it to the wall "
                    "clock. A rank's folder appears when it is whole; one that exists is replaced "
                    "by --force only. docs/scale.md has the rest.\n\n"
+                   "perfetto-tar: each trace becomes a Perfetto trace in one TAR, and "
+                   "perfetto_manifest.json in it names their ranks and the offsets of their "
+                   "clocks. Traces whose clocks cannot be related are refused, unless --assume is "
+                   "given.\n\n"
                    "clickhouse: each trace by itself, exactly once: what is there already is left "
                    "out, a load that was interrupted is never visible. User and password come "
                    "from STAVE_CLICKHOUSE_USER and STAVE_CLICKHOUSE_PASSWORD or from the file that "

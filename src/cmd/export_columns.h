@@ -5,6 +5,7 @@
 #include "analysis/sql/sql.h"
 #include "analysis/sql/typed.h"
 #include "cli/command.h"
+#include "core/stream/dict.h"
 
 struct sv_export_many {
     const char *from, *output;
@@ -15,6 +16,13 @@ struct sv_export_many {
 
 int sv_export_parquet(const struct sv_export_many *o, const struct sv_words *traces,
                       struct sv_err *err);
+
+/* A TAR with one Perfetto trace per rank, and the manifest that relates them. */
+int sv_export_perfetto_tar(const struct sv_export_many *o, const struct sv_words *traces,
+                           struct sv_err *err);
+
+/* Refuses a merged trace: it has one axis and many ranks. */
+int sv_export_check_rank(const struct sv_dict *dict, struct sv_err *err);
 
 /* One table as a Parquet file. *n_unfit grows by the values that its types cannot hold. */
 int sv_parquet_table(struct sv_sql *q, const struct sv_trace *t, const struct sv_typed_table *table,

@@ -30,12 +30,12 @@ struct leaf {
 /* ---- names ---- */
 
 /* key=value, with what is no letter, digit or one of "._-" as %XX. */
-static void put_part(struct sv_buf *b, const char *key, const char *value)
+static void put_part(struct sv_buf *b, const char *key, const char *value, const char *none)
 {
     size_t len = value ? strnlen(value, VALUE_MAX) : 0;
     sv_buf_printf(b, "/%s=", key);
     if (len == 0)
-        sv_buf_str(b, "unknown");
+        sv_buf_str(b, none);
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)value[i];
         bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -64,8 +64,8 @@ static int name_leaf(const struct sv_export_many *o, const struct sv_dict *dict,
     sv_buf_str(&b, o->output);
     while (b.len > 1 && b.data[b.len - 1] == '/')
         b.len--;
-    put_part(&b, "run", o->run ? o->run : who.job);
-    put_part(&b, "host", who.host);
+    put_part(&b, "run", o->run ? o->run : who.job, "default");
+    put_part(&b, "host", who.host, "unknown");
     bool fits = !b.failed;
     snprintf(leaf->parent, sizeof leaf->parent, "%s", sv_buf_cstr(&b));
     sv_buf_fini(&b);
@@ -78,8 +78,7 @@ static int name_leaf(const struct sv_export_many *o, const struct sv_dict *dict,
     return 0;
 }
 
-/* A merged trace has one axis and many ranks; its rows would all be those of one folder. */
-static int check_one_rank(const struct sv_dict *dict, struct sv_err *err)
+int sv_export_check_rank(const struct sv_dict *dict, struct sv_err *err)
 {
     int64_t first = -1;
     for (sv_track k = 1; k < dict->n_tracks; k++) {
@@ -201,7 +200,7 @@ static int export_loaded(const struct sv_export_many *o, const struct sv_loaded 
     struct leaf leaf;
     struct sv_sql *q = NULL;
     struct sv_sql_options sql = sv_query_options(l, o->memory_limit);
-    int code = check_one_rank(l->dict, err);
+    int code = sv_export_check_rank(l->dict, err);
     if (code >= 0)
         code = name_leaf(o, l->dict, &leaf, err);
     if (code >= 0)

@@ -78,6 +78,7 @@ static void put_args(struct table_file *f, struct group *g, const uint32_t *rows
     for (size_t i = 0; i < n; i++) {
         uint32_t handle = handles[rows[i]];
         g->present[i] = g->has_ts[i] = g->has_dur[i] = 0;
+        g->ints[i] = g->thread_ts[i] = g->thread_dur[i] = 0;
         if (handle == 0)
             continue;
         is_any = true;

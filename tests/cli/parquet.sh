@@ -37,8 +37,17 @@ run merged 2 "$STAVE" export -q merged.pftrace --to parquet -o merged
 run rank_of_many 2 "$STAVE" export -q rank0.txt rank1.txt --rank 3 --to parquet -o many
 run not_a_rank 2 "$STAVE" export -q rank0.txt --rank -1 --to parquet -o many
 run other_form 2 "$STAVE" export -q rank0.txt --run x --to json -o x.json
+run_any no_output 2 "$STAVE" export -q rank0.txt --to parquet -o ''
 run_any no_trace 3 "$STAVE" export -q nothing.txt --to parquet -o many
 check nothing_was_made test ! -e many -a ! -e merged -a ! -e x.json
+
+# Damage: what can be read is exported, with --strict nothing is.
+"$STAVE" convert -q rank1.txt -o whole.pftrace
+head -c 9000 whole.pftrace >cut.pftrace
+run_any strict 1 "$STAVE" export -q cut.pftrace --to parquet -o strict --strict
+check strict_leaves_nothing test ! -e strict
+run_any damaged 0 "$STAVE" export -q cut.pftrace --to parquet -o damaged
+check damage_is_said grep -q 'cut.pftrace: byte' damaged.err
 
 # The judges. Without them the rest is skipped.
 if ! why=$("$SRC/tools/install-deps" readers); then skip judges "$why"; exit 0; fi
@@ -48,9 +57,18 @@ check says_what_did_not_fit grep -q 'table io: 29 values have another type' host
 for table in "$rank2"/*.parquet; do echo "same $(basename "$table" .parquet)"; done >tables
 run_any same_rank 0 compare rank2.txt "$rank2"
 check all_tables sh -c 'cut -d" " -f1,2 same_rank.out | cmp - tables && [ "$(wc -l <tables)" = 20 ] && [ "$(grep -c " 0$" same_rank.out)" = 1 ]'
-run_any same_hostile 0 compare hostile.txt hostile/run=unknown/host=unknown/rank=-1
+run_any same_hostile 0 compare hostile.txt hostile/run=default/host=unknown/rank=-1
 check many_groups grep -qx 'same slice 133002' same_hostile.out
 run_any judge_can_fail 1 compare rank1.txt "$rank2"
+run_any same_damaged 0 compare cut.pftrace damaged/run=*/host=node0/rank=1
+if [ -x "$BUILD/examples/training" ]; then
+  STAVE_OUT=recorded.pftrace "$BUILD/examples/training" 5 >/dev/null 2>&1
+  run_any recorded 0 "$STAVE" export -q recorded.pftrace --to parquet -o recorded
+  run_any same_recorded 0 compare recorded.pftrace recorded/run=*/host=*/rank=*
+  check recorded_has_steps grep -qx 'same step 5' same_recorded.out
+else
+  skip same_recorded "the example training is not built"
+fi
 
 # The queries that come with Stave, against its own answers.
 duck() { node "$lake/sql.mjs" "$SRC/build/npm" lake "$queries/tables.sql" "$queries/$1.sql"; }
@@ -58,7 +76,7 @@ all_ranks() { "$STAVE" query -q rank0.txt rank1.txt rank2.txt rank3.txt "$1" --t
 check all_views sh -c 'sed -n "s/.*VIEW \([a-z_]*\) AS FROM.*/same \1/p" "$0/tables.sql" | LC_ALL=C sort | cmp - tables' "$queries"
 for name in stragglers skew step_percentiles cold_reads slow_files; do run_any "duckdb_$name" 0 duck $name; done
 
-check stragglers sh -c '"$0" steps -q rank0.txt rank1.txt rank2.txt rank3.txt --to csv --ns 2>/dev/null | sed -n "s|^\([0-9]*\),python rank \([0-9]*\)/main,[0-9]*,\([0-9]*\),.*,straggler.*|job 7/α,\1,\2,\3|p" | sort -n -t, -k2 >own
+check stragglers sh -c '"$0" steps -q rank0.txt rank1.txt rank2.txt rank3.txt --to csv --ns 2>/dev/null | sed -n "s|^\([0-9]*\),[^,]*python rank \([0-9]*\)/main,[0-9]*,\([0-9]*\),.*,straggler.*|job 7/α,\1,\2,\3|p" | sort -n -t, -k2 >own
   tail -n +2 duckdb_stragglers.out | cut -d, -f1,2,4,5 | cmp - own && [ "$(wc -l <own)" = 10 ]' "$STAVE"
 all_ranks 'SELECT "group", seq, op, count(*) AS n, min(ts) AS first_ts, max(ts) AS last_ts, max(ts) - min(ts) AS skew FROM collective GROUP BY 1, 2, 3 ORDER BY 1, 2' >own_skew
 check skew sh -c 'cut -d, -f2-8 duckdb_skew.out | cmp - own_skew && [ "$(wc -l <own_skew)" = 31 ]'

@@ -17,6 +17,8 @@ with open(sys.argv[1], "w", encoding="utf-8") as out:
         args = ""
         if i < 400:
             args = f' {{i={numbers[i % len(numbers)]} t="{texts[i % 9]}" d={i / 3} u={2**64 - 1 - i}u b=true bytes={"7" if i % 2 else chr(34) + "seven" + chr(34)} list=[1 2 [3]]}}'
+        elif i < 500:  # what has no row in args: arrows, times of the thread
+            args = f' {{@flow:0x{i // 2:x}}}' if i % 3 else f' {{@thread_time:{i} @thread_dur:{500 - i}}}'
         elif i % 50_000 == 0:
             args = ' {path="/alone"}'
         out.write(f'{i // 1000}.{i % 1000 * 1000:09d} slice #{2 + (i & 1)} "{name}"{cat} dur=0.000000{500 - i % 400:03d}{args}\n')
