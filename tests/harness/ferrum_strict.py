@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """ferrum_strict.py FILE: reads a trace as ferrum's own code does (a struct with u64 and u32 fields, no other ones), and more strictly: the order of
-the members, no empty args. Prints a line per event: name, cat, dur, pid, tid, args."""
+the members, no empty args. Prints a line per event: name, cat (escaped), dur, pid, tid, args."""
 import json, sys
 
 KEYS = ["name", "cat", "ph", "ts", "dur", "pid", "tid", "args"]
@@ -27,4 +27,4 @@ def load(path):
 
 if __name__ == "__main__":
     for e in load(sys.argv[1]):
-        print(e["name"], e["cat"], e["dur"], e["pid"], e["tid"], json.dumps(e.get("args", {}), sort_keys=True), sep="\t")
+        print(*(e[k].encode("unicode_escape").decode() for k in ("name", "cat")), e["dur"], e["pid"], e["tid"], json.dumps(e.get("args", {}), sort_keys=True), sep="\t")

@@ -18,7 +18,7 @@ endif()
 message(STATUS "python: ${Python3_VERSION}")
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/python/src/*.c)
-add_library(stave_python MODULE ${sources} $<TARGET_OBJECTS:sv_sdk> $<TARGET_OBJECTS:sv_file> lib/sdk/standalone/compress_by_name.c)
+add_library(stave_python MODULE ${sources} $<TARGET_OBJECTS:sv_sdk> $<TARGET_OBJECTS:sv_file> $<TARGET_OBJECTS:sv_trace_writer> lib/sdk/standalone/compress_by_name.c)
 target_link_libraries(stave_python PRIVATE sv_flags sv_core_small Threads::Threads ${CMAKE_DL_LIBS})
 target_include_directories(stave_python SYSTEM PRIVATE ${Python3_INCLUDE_DIRS})
 # Python's tables cast between functions and data, leave fields out and take literals as char *.
