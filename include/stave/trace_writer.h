@@ -81,6 +81,10 @@ STAVE_API struct stave_trace_event stave_trace_event_complete(const char *name, 
  * not fit; -EINVAL, its arguments are not a JSON object. */
 STAVE_API int stave_trace_event_json(const struct stave_trace_event *event, char *to, size_t size);
 
+/* The text as a JSON string with its quotes, for who makes `args`: as many bytes of it as fit, not
+ * terminated. Returns how many there are in all. */
+STAVE_API size_t stave_trace_json_text(const char *text, size_t len, char *to, size_t size);
+
 /* The writer of the program, opened from the environment by the first call. It is never closed. */
 STAVE_API struct stave_trace_writer *stave_global_trace(void);
 STAVE_API void stave_flush_global_trace(void);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ferrum_strict.py FILE: reads a trace as ferrum's own code does (a struct with u64 and u32 fields, no other ones), and more strictly: the order of
+"""ferrum_strict.py FILE…: reads a trace as ferrum's own code does (a struct with u64 and u32 fields, no other ones), and more strictly: the order of
 the members, no empty args. Prints a line per event: name, cat (escaped), dur, pid, tid, args."""
 import json, sys
 
@@ -26,5 +26,5 @@ def load(path):
     return events
 
 if __name__ == "__main__":
-    for e in load(sys.argv[1]):
+    for e in (e for path in sys.argv[1:] for e in load(path)):
         print(*(e[k].encode("unicode_escape").decode() for k in ("name", "cat")), e["dur"], e["pid"], e["tid"], json.dumps(e.get("args", {}), sort_keys=True), sep="\t")

@@ -150,9 +150,11 @@ static void killed(struct stave_trace_writer *w)
         unsigned before = atomic_load(n);
         pid_t child = fork();
         must(child >= 0);
-        while (child == 0)
+        for (int k = 0; child == 0 && k < 1000; k++)
             if (stave_trace_writer_push(w, "killed", "fork", 0.1, 2) == 0)
                 atomic_fetch_add(n, 1);
+        while (child == 0)
+            pause();
         while (atomic_load(n) < before + 50 + (unsigned)i)
             sched_yield();
         kill(child, i % 2 ? SIGKILL : SIGTERM);

@@ -6,7 +6,7 @@ program=$BUILD/tests/stress/trace_writer
 command -v python3 >/dev/null || { echo "no python3"; exit 77; }
 unset STAVE_TRACE_OUT FERRUM_TRACE_OUT
 say() { if [ "$1" = 0 ]; then echo "ok trace_writer: $2"; else echo "not ok trace_writer: $2: ${3:-}"; fi; }
-strict() { python3 "$SRC/tests/harness/ferrum_strict.py" "$1" >list 2>why; }
+strict() { python3 "$SRC/tests/harness/ferrum_strict.py" "$@" >list 2>why; }
 # count PATTERN: events of the list
 count() { grep -cE "$1" list; }
 
@@ -27,10 +27,9 @@ say $? "a full disk, and a process that is killed inside of a write" "$(cat err 
 "$program" limited limited.json 2>err && strict limited.json && [ "$(wc -l <list)" -ge 5 ] && [ "$(stat -c %s limited.json)" -le 1000 ] && [ "$(wc -l <err)" = 1 ] && grep -q '^stave: limited.json: File too large; events are missing' err
 say $? "a limit of the file's size" "$(cat err why)"
 
-for way in return term kill abort _exit exec; do
-  (ulimit -c 0; "$program" $way $way.json; :) >/dev/null 2>&1
-  strict $way.json && [ "$(wc -l <list)" = 100 ]; say $? "end by $way" "$(cat why)"
-done
+for way in return term kill abort _exit exec; do (ulimit -c 0; "$program" $way $way.json; :) >/dev/null 2>&1; done
+strict return.json term.json kill.json abort.json _exit.json exec.json; code=$?
+for way in return term kill abort _exit exec; do [ $code = 0 ] && [ "$(cut -f2 list | grep -cx -- $way)" = 100 ]; say $? "end by $way" "$(cat why)"; done
 
 # One line and the program goes on: a folder that is not there, a folder, a pipe, a name that is too long.
 mkfifo pipe
@@ -47,3 +46,16 @@ other=$(find . -name 'global.[0-9]*.json')
 [ $code = 0 ] && strict global.json && [ "$(cut -f1 list | tr '\n' ' ')" = "one two " ] && strict "$other" && [ "$(cut -f1 list)" = other ] && [ "$(wc -l <err)" = 1 ] && grep -q "^stave: global.json: another process is writing it; this trace is ${other#./}$" err
 say $? "two processes with one variable" "$(cat err why; ls)"
 say "$("$program" global 2>err && [ ! -s err ]; echo $?)" "without a variable" "$(cat err)"
+
+# C++, ended by an exception that nobody catches.
+"$program"_cpp cpp.json 2>err; code=$?
+[ $code = 7 ] && strict cpp.json && [ "$(sed '2s/{.*/TEXTS/' list | cut -f1,2,3,5,6 | tr '\t' '|')" = 'shapes|gemm|250|3|{"dims": [64, 128], "on": true, "tokens": 4, "x": 0.5}
+texts|gemm|250|3|TEXTS
+map||250|3|{"y": 2.5, "z": 1e+300}
+empty||250|3|{}
+last|end|100|0|{}' ] && [ "$(cat err)" = "stave: no/such/folder: No such file or directory; there is no trace" ] && python3 - 2>why <<'END'
+import json
+assert json.load(open("cpp.json"))[1]["args"] == {"a\"b": "\ufffd\n", "none": None, "nan": None, "long": '"' * 1000 + "\ufffd" * 999 + "ü",
+    "nested": {"a": 1, "b": ["c"]}, "big": 2**64 - 1}
+END
+say $? "C++" "$code $(cat err why; cut -c1-200 list)"

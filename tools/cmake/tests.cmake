@@ -64,7 +64,7 @@ function(sv_sdk_programs prefix folder needed_by)
   endforeach()
 endfunction()
 
-file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/stress/*.c)
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/stress/*.c ${PROJECT_SOURCE_DIR}/tests/stress/*.cpp)
 sv_sdk_programs(stress tests/stress stress_programs ${sources})
 
 # A collector uses the parts themselves, as commands do.

@@ -527,3 +527,24 @@ int stave_trace_event_json(const struct stave_trace_event *event, char *to, size
     int status = with_printed(event, take_for_caller, &p);
     return status < 0 ? status : p.len;
 }
+
+/* In pieces on the stack: no heap. A piece ends with a whole character where it is valid. */
+size_t stave_trace_json_text(const char *text, size_t len, char *to, size_t size)
+{
+    uint8_t bytes[STACK_BYTES];
+    const size_t piece_max = sizeof bytes / 6 - 2;
+    size_t total = 0;
+    for (size_t at = 0, n; at < len || total == 0; at += n) {
+        n = len - at < piece_max ? len - at : piece_max;
+        for (size_t k = 0; k < 3 && at + n < len && ((uint8_t)text[at + n] & 0xc0) == 0x80; k++)
+            n--;
+        struct sv_buf b = {.data = bytes, .cap = sizeof bytes, .limit = sizeof bytes};
+        sv_json_escape(&b, at < len ? text + at : "", n);
+        size_t from = at > 0, until = at + n < len ? b.len - 1 : b.len; /* inner quotes */
+        if (total < size)
+            memcpy(to + total, bytes + from,
+                   until - from < size - total ? until - from : size - total);
+        total += until - from;
+    }
+    return total;
+}

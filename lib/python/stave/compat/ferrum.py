@@ -22,9 +22,15 @@ _DEPTH_MAX = 100
 def _plain(value):
     """What JSON does not know: numpy's values as Python's, anything else as text."""
     try:
-        return value.tolist()
+        plain = value.tolist()
+        if plain is None or isinstance(plain, (bool, int, float, str, list)):
+            return plain
     except Exception:
+        pass
+    try:
         return str(value)
+    except Exception:
+        return str(type(value))
 
 
 def _cleaned(value, outer=()):
