@@ -18,12 +18,19 @@
  *
  * A path that cannot be written is one line on stderr; the program goes on without a trace. NULL is
  * a writer that is off: every function accepts it and does nothing. All functions may be called
- * from any thread, but not from signal handlers. C++: trace_writer.hpp.
+ * from any thread, but not from signal handlers. They are in libstave-file (pkg-config stave, or
+ * -lstave-file alone) and in libstave.a. C++: trace_writer.hpp.
  */
 #ifndef STAVE_TRACE_WRITER_H
 #define STAVE_TRACE_WRITER_H
 
-#include <stave/stave.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef STAVE_API
+#define STAVE_API __attribute__((visibility("default")))
+#endif
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,7 +1,8 @@
-/* One line on stderr, for all libraries that link it: whatever is in the text, and whoever reads it. */
+/* One line on stderr: see say.h. Whatever is in the text, and whoever reads it. */
+#include "sdk/say.h"
+
 #include "core/base/printable.h"
 #include "sdk/quiet.h"
-#include "sdk/sdk.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -22,6 +22,7 @@
 
 #include "core/files/process_id.h"
 #include "sdk/quiet.h"
+#include "sdk/say.h"
 #include "sdk/session_layout.h"
 
 #include <pthread.h>
@@ -193,10 +194,6 @@ void sv_session_fail(const char *what, int error); /* tracing off, one line */
 bool sv_session_close_gates(void); /* sv_sites_off(), and nobody begins anything any more */
 /* A client whose ring is full: is its collector still there? True: things have changed, look again. */
 bool sv_session_check_collector(void);
-
-/* ---- say.c ---- */
-
-void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
 
 /* ---- writer.c ---- */
 

@@ -9,14 +9,17 @@
 #include "core/chrome/ferrum.h"
 #include "core/files/out_name.h"
 #include "core/files/trusted.h"
-#include "sdk/sdk.h"
+#include "sdk/say.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <stave/trace_writer.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -24,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TEXT_MAX = 1 << 26, EVENT_BYTES = 256, STACK_BYTES = 2048 };
+enum { PATH_MAX_BYTES = 4096, TEXT_MAX = 1 << 26, EVENT_BYTES = 256, STACK_BYTES = 2048 };
 
 /* In shared memory. */
 struct tail {
@@ -42,7 +45,7 @@ struct stave_trace_writer {
     dev_t device;
     ino_t inode;
     int64_t epoch_ns;
-    char path[SV_PATH_MAX];
+    char path[PATH_MAX_BYTES];
 };
 
 /* The files of this process, and the global writer. */
@@ -221,7 +224,7 @@ static bool insert_pid(struct stave_trace_writer *w)
 static int claim_file(struct stave_trace_writer *w, struct stat *st,
                       struct stave_trace_writer **same)
 {
-    char wanted[SV_PATH_MAX];
+    char wanted[PATH_MAX_BYTES];
     memcpy(wanted, w->path, sizeof wanted);
     for (bool is_ours = false;; is_ours = true) {
         int fd = open_file(w->path, st);
