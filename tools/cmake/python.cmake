@@ -32,10 +32,11 @@ set_target_properties(stave_python PROPERTIES PREFIX "" OUTPUT_NAME _stave SUFFI
 
 # The .py files are links: what is edited is what runs.
 file(GLOB modules CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/python/stave/*.py ${PROJECT_SOURCE_DIR}/lib/python/stave/*.pyi
-  ${PROJECT_SOURCE_DIR}/lib/python/stave/py.typed)
-file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/python/stave)
+  ${PROJECT_SOURCE_DIR}/lib/python/stave/py.typed ${PROJECT_SOURCE_DIR}/lib/python/stave/compat/*.py
+  ${PROJECT_SOURCE_DIR}/lib/python/stave/compat/*.pyi)
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/python/stave/compat)
 foreach(module ${modules})
-  get_filename_component(name ${module} NAME)
-  file(CREATE_LINK ${module} ${CMAKE_BINARY_DIR}/python/stave/${name} SYMBOLIC)
+  file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR}/lib/python ${module})
+  file(CREATE_LINK ${module} ${CMAKE_BINARY_DIR}/python/${name} SYMBOLIC)
 endforeach()
 file(WRITE ${CMAKE_BINARY_DIR}/python/interpreter "${Python3_EXECUTABLE}\n")
