@@ -42,10 +42,6 @@ def _whole(ns):
         raise TypeError(f"stave: expected whole nanoseconds, not {type(ns).__name__}; the method without _ns takes seconds") from None
 
 
-def _flows(flow):
-    return None if flow is None or (isinstance(flow, (list, tuple)) and not flow) else flow
-
-
 def _plain(kwargs):
     if dataclasses.is_dataclass(kwargs) and not isinstance(kwargs, type):
         return {f.name: getattr(kwargs, f.name) for f in dataclasses.fields(kwargs)}
@@ -53,40 +49,51 @@ def _plain(kwargs):
 
 
 class BaseTrack:
-    def __init__(self, parent, uuid, name):
-        self._parent, self._uuid, self._name = parent, uuid, name
+    """What all tracks have: a name."""
+
+    def __init__(self, parent, row, name):
+        self._parent, self._row, self._name = parent, row, name
 
     @property
     def name(self):
+        """As it is in the trace."""
         return self._name
 
 
 class NormalTrack(BaseTrack):
     """Slices and moments."""
 
+    _plain = staticmethod(_plain)
+
+    def _write(self, method, times, annotation, kwargs, flow, category_list):
+        getattr(self._parent._file, method)(self._row, *times, annotation if type(annotation) is str else str(annotation),
+                                            None if kwargs is None else self._plain(kwargs), flow,
+                                            ",".join(category_list) if category_list else "")
+
     def duration(self, ts, dur, annotation, kwargs=None, flow=None, category_list=None):
         """A slice from `ts`, `dur` long, in seconds. flow: numbers, or stave.Flow objects, of the arrows that pass."""
-        ts, dur = _number(ts), _number(dur)
+        if type(ts) is not float or type(dur) is not float:
+            ts, dur = _number(ts), _number(dur)
         # The end is rounded like every start: what touches in the simulator touches in the trace.
         start, end = _ns(ts), _ns(ts + dur)
-        self.duration_ns(start, end - start, annotation, kwargs, flow, category_list)
+        if end < start:
+            raise ValueError(f"stave: {annotation}: the duration is negative")
+        self._write("slice", (start, end - start), annotation, kwargs, flow, category_list)
 
     def duration_ns(self, ts_ns, dur_ns, annotation, kwargs=None, flow=None, category_list=None):
         """The same in whole nanoseconds."""
         ts_ns, dur_ns = _whole(ts_ns), _whole(dur_ns)
         if dur_ns < 0:
             raise ValueError(f"stave: {annotation}: the duration is negative")
-        self._parent._file.slice(self._uuid, ts_ns, dur_ns, str(annotation), _plain(kwargs), _flows(flow),
-                                 ",".join(category_list or ()))
+        self._write("slice", (ts_ns, dur_ns), annotation, kwargs, flow, category_list)
 
     def instant(self, ts, annotation, kwargs=None, flow=None, category_list=None):
         """A moment at `ts` seconds."""
-        self.instant_ns(_ns(_number(ts)), annotation, kwargs, flow, category_list)
+        self._write("instant", (_ns(_number(ts)),), annotation, kwargs, flow, category_list)
 
     def instant_ns(self, ts_ns, annotation, kwargs=None, flow=None, category_list=None):
         """The same in whole nanoseconds."""
-        self._parent._file.instant(self._uuid, _whole(ts_ns), str(annotation), _plain(kwargs), _flows(flow),
-                                   ",".join(category_list or ()))
+        self._write("instant", (_whole(ts_ns),), annotation, kwargs, flow, category_list)
 
 
 class CounterTrack(BaseTrack):
@@ -98,7 +105,7 @@ class CounterTrack(BaseTrack):
 
     def count_ns(self, ts_ns, value):
         """The same in whole nanoseconds."""
-        self._parent._file.count(self._uuid, _whole(ts_ns), value)
+        self._parent._file.count(self._row, _whole(ts_ns), value)
 
 
 class GroupTrack(NormalTrack):
@@ -149,16 +156,16 @@ class TraceGenerator:
     create_group = _create_group
 
     def _create_track(self, parent, name, tid=None):
-        return self._once((parent._uuid, name, "track"),
-                          lambda: NormalTrack(self, self._file.track(parent._uuid, str(name)), str(name)))
+        return self._once((parent._row, name, "track"),
+                          lambda: NormalTrack(self, self._file.track(parent._row, str(name)), str(name)))
 
     def _create_group_track(self, parent, name):
-        return self._once((parent._uuid, name, "group"),
-                          lambda: GroupTrack(self, self._file.track(parent._uuid, str(name)), str(name)))
+        return self._once((parent._row, name, "group"),
+                          lambda: GroupTrack(self, self._file.track(parent._row, str(name)), str(name)))
 
     def _create_counter_track(self, parent, name, unit=""):
-        return self._once((parent._uuid, name, "counter"),
-                          lambda: CounterTrack(self, self._file.counter(parent._uuid, str(name), unit), str(name)))
+        return self._once((parent._row, name, "counter"),
+                          lambda: CounterTrack(self, self._file.counter(parent._row, str(name), unit), str(name)))
 
     def get_cluster_tgen(self, die_id=None, cid=None):
         """The group of a cluster of a die; without a cluster the die's own, without a die the one of all."""
