@@ -48,6 +48,10 @@ void sv_say(const char *format, ...)
     memcpy(line, start, sizeof start - 1);
     size_t len = sizeof start - 1;
     len += sv_printable(line + len, sizeof line - len - 1, text); /* names act on no terminal */
+    struct sv_process *p = sv_process;
+    if (p && atomic_load(&p->control_owner) == (uint32_t)gettid())
+        snprintf(p->said, sizeof p->said, "%.*s", (int)(len - (sizeof start - 1)),
+                 line + sizeof start - 1);
     line[len++] = '\n';
     struct sv_quiet quiet; /* nobody may be there to read it */
     sv_quiet_begin(&quiet);
@@ -276,7 +280,7 @@ static int make_plan(const struct stave_options *given, struct sv_plan *p)
 static uint64_t power_of_two(uint64_t v)
 {
     uint64_t p = SV_RING_BYTES_MIN;
-    while (p < v)
+    while (p < v && p <= UINT64_MAX / 4)
         p <<= 1;
     return p;
 }
@@ -404,6 +408,7 @@ int stave_start(const struct stave_options *options)
     sigset_t mask;
     sv_signals_hold(&mask); /* a claim without a writer would stay for ever */
     sv_control_lock(p);
+    p->said[0] = '\0';
     int status = 0;
     bool is_on = p->has_writer || (p->collector && atomic_load(&sv_epoch) != 0);
     if (!is_on) {
@@ -418,9 +423,22 @@ int stave_start(const struct stave_options *options)
             status = wanted;
         }
     }
+    if (status == 0)
+        p->said[0] = '\0'; /* a note, not an error */
     sv_control_unlock(p);
     sv_signals_release(&mask);
     return status;
+}
+
+size_t stave_error(char *text, size_t size)
+{
+    struct sv_process *p = sv_process;
+    if (!p || atomic_load(&p->ready) != 2 || !text || !size)
+        return 0;
+    sv_control_lock(p);
+    int n = snprintf(text, size, "%s", p->said);
+    sv_control_unlock(p);
+    return n > 0 ? (size_t)n : 0;
 }
 
 static bool has_failed(const struct sv_process *p)

@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 
-from . import _stave
+from . import _errors, _stave
 
 _open_generators = weakref.WeakSet()
 _numbers = itertools.count(1)  # shared by all generators: files of one program can be merged
@@ -40,6 +40,14 @@ def _whole(ns):
         return operator.index(ns)
     except TypeError:
         raise TypeError(f"stave: expected whole nanoseconds, not {type(ns).__name__}; the method without _ns takes seconds") from None
+
+
+def open_file(path, compress=None):
+    """A file with explicit times. OSError with errno where the system refuses, ValueError where the name or an option is not usable."""
+    try:
+        return _stave.File(path, compress)
+    except OSError as error:
+        raise _errors.failure(str(error).removeprefix(f"{path}: "), path) from None
 
 
 def _plain(kwargs):
@@ -112,12 +120,15 @@ class GroupTrack(NormalTrack):
     """A track that others hang below; it takes events, too."""
 
     def create_track(self, name=None, tid=None):
+        """A row below this one; without a name it has this one's. `tid` is ignored."""
         return self._parent._create_track(self, name or self._name)
 
     def create_counter_track(self, name, unit=""):
+        """A counter below this one."""
         return self._parent._create_counter_track(self, name, unit)
 
     def create_group(self, name):
+        """A group below this one; groups nest to any depth."""
         return self._parent._create_group_track(self, name)
 
 
@@ -134,7 +145,7 @@ class TraceGenerator:
 
     def __init__(self, filename, gcu_id=0, *, compress=None):
         self.filename, self.gcu_id = os.fspath(filename), gcu_id
-        self._file = _stave.File(self.filename, compress)
+        self._file = open_file(self.filename, compress)
         self._pid = os.getpid()
         self._lock = threading.RLock()
         self.tgen_cluster, self.track_map = {}, {}
@@ -148,6 +159,7 @@ class TraceGenerator:
             return track
 
     def _create_group(self, process_name, track_name=None):
+        """A group, shown as a process. The same names are the same group."""
         def make():
             name = track_name or process_name
             return Group(self, self._file.process(self.gcu_id * 100000 + next(_numbers), str(name)), str(name))

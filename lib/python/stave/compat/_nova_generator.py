@@ -179,6 +179,7 @@ class TraceGenerator(_generator.TraceGenerator):
         return track
 
     def _create_group(self, process_name, track_name=None, *, uuid=None):
+        """A group, shown as a process. The same names are the same group."""
         def make():
             number, name = self._number(uuid), track_name or process_name
             self.__pid__ += 1

@@ -16,7 +16,7 @@ import sys
 import threading
 import types
 
-from .. import _functions, _names, _session, _stave, _tracks
+from .. import _functions, _names, _session, _stave, _tracks, generator
 from .. import writer as _writer
 from ._nova_generator import BaseTrack, CounterTrack, Group, GroupTrack, NormalTrack, TraceGenerator
 
@@ -44,8 +44,8 @@ class _Copy:
     """A file opened inside another one: events are written to it, too, with the times at which they were recorded."""
 
     def __init__(self, path):
-        self._file = _stave.File(path)
-        self._process = self._file.process(os.getpid(), _names.process_name())
+        self._file = generator.open_file(path)
+        self._process = self._file.process(os.getpid(), _names.what_runs())
 
     def _row(self, name):
         if name is not None:
