@@ -214,6 +214,10 @@ static bool plan_numbers(const struct stave_options *o, struct sv_plan *p)
     uint64_t number = 0;
     p->with_source = has(&source) && strcmp(source.text, "0") != 0;
     p->buffer_bytes = o->buffer_bytes;
+    if (p->buffer_bytes > SV_RING_BYTES_MAX) {
+        sv_say("buffer_bytes=%zu: expected at most 1G; tracing is off", o->buffer_bytes);
+        return false;
+    }
     if (p->buffer_bytes == 0 && has(&buffer) && !parse_bytes(&buffer, &p->buffer_bytes))
         return false;
     p->full = (uint32_t)o->full;
@@ -280,7 +284,7 @@ static int make_plan(const struct stave_options *given, struct sv_plan *p)
 static uint64_t power_of_two(uint64_t v)
 {
     uint64_t p = SV_RING_BYTES_MIN;
-    while (p < v && p <= UINT64_MAX / 4)
+    while (p < v)
         p <<= 1;
     return p;
 }
