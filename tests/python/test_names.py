@@ -35,11 +35,15 @@ def test_threads_have_their_names(py):
         stave.stop()
         stave.start("second.pftrace")
         stave.instant("main again")
+        stave.stop()
+        stave.thread_name("renamed")
+        stave.start("third.pftrace")
+        stave.instant("main again")
     ''')
     expected = {"loader", "prefetch of a very long name, more than 31 bytes", "n" * 124 + "...", "by a decorator", "by a slice", "its own", "pool_0",
                 "MainThread"}
     assert threads(t) == expected
-    assert threads(py.read("second.pftrace")) == {"MainThread"}
+    assert threads(py.read("second.pftrace")) == {"MainThread"} and threads(py.read("third.pftrace")) == {"renamed"}
 
 
 def test_threads_that_python_did_not_start_keep_the_system_s_name(py):
@@ -67,6 +71,15 @@ def test_processes_are_named_by_what_they_run(py):
         stave.process_name("my service")
     ''', env={"STAVE_OUT": "own.pftrace"})
     assert processes(py.read("own.pftrace")) == {"my service"}
+    py.run('''
+        import multiprocessing, stave
+        stave.process_name("service")
+        def work(): stave.instant("x")
+        with stave.open("f.pftrace"):
+            stave.instant("x")
+            p = multiprocessing.get_context("fork").Process(target=work, name="helper"); p.start(); p.join()
+    ''')
+    assert processes(py.read("f.pftrace")) == {"service", "service: helper"}
     py.run("import stave\nstave.instant('x')", env={"STAVE_OUT": "env.pftrace"})
     assert processes(py.read("env.pftrace")) == {"prog.py"}
 
