@@ -9,6 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+__attribute__((weak)) void sv_said(const char *text, size_t len)
+{
+    (void)text;
+    (void)len;
+}
+
 void sv_say(const char *format, ...)
 {
     static const char start[] = "stave: ";
@@ -20,6 +26,7 @@ void sv_say(const char *format, ...)
     memcpy(line, start, sizeof start - 1);
     size_t len = sizeof start - 1;
     len += sv_printable(line + len, sizeof line - len - 1, text); /* names act on no terminal */
+    sv_said(line + sizeof start - 1, len - (sizeof start - 1));
     line[len++] = '\n';
     struct sv_quiet quiet; /* nobody may be there to read it */
     sv_quiet_begin(&quiet);
