@@ -42,6 +42,8 @@ static int pf_flush(struct sv_sink *sink, struct sv_err *err)
     struct pf *w = (struct pf *)sink;
     pf_tracks_describe_put_off(w); /* what is flushed may be all that will ever be there */
     pf_block_flush(w);
+    if (w->resyncs_at_flush && w->window > 0)
+        w->window_bytes = w->resync_bytes;
     return sv_output_flush(w->out, err);
 }
 
@@ -59,6 +61,7 @@ static void pf_free(struct pf *w)
     sv_buf_fini(&w->interned);
     sv_buf_fini(&w->scratch);
     sv_map_fini(&w->flows);
+    free(w->sequence_lost.words);
     free(w);
 }
 
@@ -104,6 +107,7 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
     w->resync_bytes = options && options->resync_bytes > 0 ? (uint64_t)options->resync_bytes
                                                            : PF_RESYNC_BYTES;
     w->names_stages = options && options->dialect && strcmp(options->dialect, SV_PERFETTO_GPU) == 0;
+    w->resyncs_at_flush = options && options->resyncs_at_flush;
     w->snapshot_ns = INT64_MIN;
     sv_buf_init(&w->event, PF_EVENT_LIMIT);
     sv_buf_init(&w->interned, PF_EVENT_LIMIT);

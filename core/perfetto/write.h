@@ -27,7 +27,8 @@ enum { PF_BLOCK_BYTES = 128 << 10, PF_PACKED_BLOCK_BYTES = 256 << 10 };
 enum {
     PF_RESYNC_BYTES = 4 << 20,  /* default distance of resync points */
     PF_EVENT_LIMIT = 128 << 20, /* a packet larger than this loses its arguments */
-    PF_SEQUENCES_MAX = 256,     /* the shared one included */
+    PF_SEQUENCES_MAX = 256,     /* at once, the shared one included */
+    PF_SEQUENCE_IDS = 1 << 17,  /* in all: readers keep something for each */
     PF_HOT_EVENTS = 8,          /* with so many a track gets its own sequence (threads at once) */
     PF_NUMBERS_MAX = 1 << 16,   /* of a kind in one window; reaching it ends the window */
     PF_POOL_SLOTS = 8192,       /* remembered texts and source locations, a power of two */
@@ -61,6 +62,8 @@ static inline bool pf_bits_has(const struct pf_bits *b, uint32_t i)
 {
     return i >> 6 < b->n_words && (b->words[i >> 6] >> (i & 63) & 1);
 }
+
+void pf_bits_set(struct pf_bits *b, uint32_t i);
 
 /* An argument of a shape: `bytes` from its tag to its value. */
 struct pf_slot {
@@ -147,6 +150,7 @@ struct pf {
     uint64_t resync_bytes;
     uint32_t window;       /* from 1; 0 before the first packet */
     uint64_t window_bytes; /* handed to the output in this window, before compression */
+    bool resyncs_at_flush; /* the next write begins a window */
     bool names_stages;     /* correlation numbers are those of GPU stages, too */
     uint32_t wire_clock;   /* the trace clock as it is written */
     /* what the file's own time line really is; 0: it is not used, or unknown */
@@ -166,6 +170,7 @@ struct pf {
     size_t n_put_off, cap_put_off;
     struct pf_sequence *sequences[PF_SEQUENCES_MAX]; /* [0] is shared */
     uint32_t n_sequences;
+    uint32_t n_sequence_ids; /* given so far */
     struct sv_map pids;      /* uuid of the process → pid as written */
     struct sv_map pids_used; /* pid as written → 1 */
     uint32_t next_pid;
@@ -186,8 +191,9 @@ struct pf {
     int64_t snapshot_ns; /* trace clock of the last one */
     struct sv_meta *meta_written;
     uint32_t n_meta_written;
+    size_t meta_bytes; /* of all, when they were last written */
     uint64_t n_losses;
-    bool sequence_lost[PF_SEQUENCES_MAX]; /* by id - 1: something was lost on it */
+    struct pf_bits sequence_lost; /* by id: something was lost on it */
     sv_str loss_category, loss_count, loss_span, thread_dur, null_type;
 };
 

@@ -16,6 +16,7 @@
 #endif
 
 enum { ZLIB_LEVEL = 6 };
+enum { META_SHARE = 64 }; /* of a window: more metadata than this part is not repeated */
 
 #ifdef SV_HAVE_ZSTD
 /* Packets are short and repeat in short pieces: finding matches of four bytes is worth more here than what the levels
@@ -324,6 +325,8 @@ void pf_meta_write(struct pf *w, bool changed_only)
     for (uint32_t i = 0; i < d->n_meta; i++)
         if (!changed_only || !meta_is_written(w, i))
             attribute_put(w, b, &d->meta[i]);
+    if (!changed_only)
+        w->meta_bytes = b->len;
     if (b->len == 0)
         return;
     if (b->failed)
@@ -344,8 +347,8 @@ void pf_stats_write(struct pf *w)
         return;
     sv_buf_clear(b);
     sv_put_end(b, sv_put_begin(b, SV_PF_TRACE_STATS_BUFFERS));
-    for (uint32_t id = 1; id <= PF_SEQUENCES_MAX; id++) {
-        if (!w->sequence_lost[id - 1])
+    for (uint32_t id = 1; id <= w->n_sequence_ids; id++) {
+        if (!pf_bits_has(&w->sequence_lost, id))
             continue;
         size_t writer = sv_put_begin(b, SV_PF_TRACE_STATS_WRITERS);
         sv_put_u64(b, SV_PF_WRITER_SEQUENCE_ID, id);
@@ -400,5 +403,6 @@ void pf_window_begin(struct pf *w, int64_t origin_ns)
     pf_origin_write(w);
     snapshot_repeat(w);
     pf_snapshots_write(w);
-    pf_meta_write(w, false);
+    /* A thousand ranks have megabytes of it, once is enough then. */
+    pf_meta_write(w, w->window > 1 && w->meta_bytes > w->resync_bytes / META_SHARE);
 }

@@ -382,7 +382,7 @@ static void time_put(struct pf *w, struct pf_sequence *s, int64_t ts_ns, bool is
 static void loss_put(struct pf *w, struct pf_sequence *s, struct sv_buf *head)
 {
     w->n_losses++;
-    w->sequence_lost[s->id - 1] = true;
+    pf_bits_set(&w->sequence_lost, s->id);
     sv_put_u64(head, SV_PF_PACKET_SEQUENCE_FLAGS, SV_PF_SEQ_CLEARED);
     sv_put_u64(head, SV_PF_PACKET_PREVIOUS_DROPPED, 1);
     pf_sequence_defaults(w, s, head);

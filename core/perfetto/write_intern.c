@@ -20,7 +20,7 @@ static const uint32_t field_of[PF_NUMBERS] = {
 
 /* ---- what a sequence has interned ---- */
 
-static void bits_set(struct pf_bits *b, uint32_t i)
+void pf_bits_set(struct pf_bits *b, uint32_t i)
 {
     uint32_t need = (i >> 6) + 1;
     if (need > b->n_words) {
@@ -48,7 +48,7 @@ static void intern_text(struct pf *w, struct pf_sequence *s, enum pf_number kind
     struct sv_buf *b = &w->interned;
     if (pf_bits_has(&s->interned[kind], number))
         return;
-    bits_set(&s->interned[kind], number);
+    pf_bits_set(&s->interned[kind], number);
     size_t entry = sv_put_begin(b, field_of[kind]);
     sv_put_u64(b, SV_PF_INTERNED_IID, number);
     sv_put_bytes(b, SV_PF_INTERNED_TEXT, text, len);
@@ -171,7 +171,7 @@ uint32_t pf_number_source(struct pf *w, struct pf_sequence *s, const struct sv_b
     if (is_found && pf_bits_has(&s->interned[PF_SOURCE], number))
         return number;
     if (is_found)
-        bits_set(&s->interned[PF_SOURCE], number);
+        pf_bits_set(&s->interned[PF_SOURCE], number);
     size_t entry = sv_put_begin(&w->interned, field_of[PF_SOURCE]);
     sv_put_u64(&w->interned, SV_PF_SOURCE_IID, number);
     sv_buf_add(&w->interned, bytes, message->len);

@@ -451,6 +451,24 @@ static void sequence_start(struct pf *w, struct pf_sequence *s, int64_t ts_ns)
     sv_buf_fini(&head);
 }
 
+static void sequence_name(struct pf *w, struct pf_sequence *s)
+{
+    s->id = ++w->n_sequence_ids;
+    s->window = 0;
+    s->last_ns = INT64_MIN;
+    s->head_len = (uint8_t)sv_put_varint_at(s->head, (uint64_t)SV_PF_PACKET_SEQUENCE_ID << 3 |
+                                                         SV_WIRE_VARINT);
+    s->head_len += (uint8_t)sv_put_varint_at(s->head + s->head_len, s->id);
+}
+
+/* The clock of a sequence never goes back. Where times do (a merge writes one machine after the other), a new one costs less than whole times in
+ * all its packets. */
+static void sequence_renew(struct pf *w, struct pf_sequence *s, int64_t ts_ns)
+{
+    if (ts_ns < s->last_ns && w->n_sequence_ids < PF_SEQUENCE_IDS)
+        sequence_name(w, s);
+}
+
 /* The first sequence that belongs to nobody; the shared one when there is none. */
 static struct pf_sequence *sequence_free(struct pf *w, uint32_t first)
 {
@@ -460,24 +478,21 @@ static struct pf_sequence *sequence_free(struct pf *w, uint32_t first)
             continue;
         if (!s) {
             s = w->sequences[i] = sv_alloc(sizeof *s);
-            s->id = i + 1;
             s->shapes = i ? sv_alloc(PF_SHAPES * sizeof *s->shapes) : NULL;
-            s->last_ns = INT64_MIN;
-            s->head_len = (uint8_t)sv_put_varint_at(
-                s->head, (uint64_t)SV_PF_PACKET_SEQUENCE_ID << 3 | SV_WIRE_VARINT);
-            s->head_len += (uint8_t)sv_put_varint_at(s->head + s->head_len, s->id);
+            sequence_name(w, s);
         }
         return s;
     }
     return NULL;
 }
 
-static void sequence_give(struct pf *w, sv_track track)
+static void sequence_give(struct pf *w, sv_track track, int64_t ts_ns)
 {
     struct pf_sequence *s = w->n_sequences < PF_SEQUENCES_MAX ? sequence_free(w, 1) : NULL;
     if (!s)
         return;
     w->n_sequences++;
+    sequence_renew(w, s, ts_ns);
     s->track = track;
     s->window = 0;
     s->n_events = 0;
@@ -495,10 +510,13 @@ struct pf_sequence *pf_sequence_for(struct pf *w, sv_track track, int64_t ts_ns)
         t->n_events++;
     if (track && !t->own &&
         (w->dict->tracks[track].kind == SV_TRACK_THREAD || t->n_events == PF_HOT_EVENTS))
-        sequence_give(w, track);
+        sequence_give(w, track, ts_ns);
     struct pf_sequence *s = t->own ? t->own : w->sequences[0];
-    if (s->window != w->window)
+    if (s->window != w->window) {
+        if (!s->track)
+            sequence_renew(w, s, ts_ns);
         sequence_start(w, s, ts_ns);
+    }
     s->n_events++;
     return s;
 }

@@ -35,9 +35,14 @@ struct run {
     size_t args_at, next_at; /* its arguments and the record after it, in data */
 };
 
+struct sv_runs_file {
+    int fd;                       /* -1: nothing was written */
+    uint64_t bytes;               /* written */
+    const struct sv_runs *writer; /* whose run is not whole yet */
+};
+
 struct sv_runs {
-    int fd;              /* -1: nothing was written */
-    uint64_t file_bytes; /* written, without what waits in `out` */
+    struct sv_runs_file *file, own; /* the one in use; its own, unless it shares one */
     struct sv_buf out;
     int64_t last_ns;
     uint64_t run_at; /* where the run that is being written begins */
@@ -50,10 +55,32 @@ struct sv_runs {
     struct sv_arena args; /* of the events given out last */
 };
 
+struct sv_runs_file *sv_runs_file_new(void)
+{
+    struct sv_runs_file *f = sv_alloc(sizeof *f);
+    f->fd = -1;
+    return f;
+}
+
+static void close_file(struct sv_runs_file *f)
+{
+    if (f->fd >= 0)
+        close(f->fd);
+    f->fd = -1;
+}
+
+void sv_runs_file_free(struct sv_runs_file *f)
+{
+    if (f)
+        close_file(f);
+    free(f);
+}
+
 struct sv_runs *sv_runs_new(void)
 {
     struct sv_runs *r = sv_alloc(sizeof *r);
-    r->fd = -1;
+    r->own.fd = -1;
+    r->file = &r->own;
     sv_buf_init(&r->out, SIZE_MAX);
     sv_arena_init(&r->args, (size_t)1 << 16);
     return r;
@@ -65,13 +92,20 @@ void sv_runs_free(struct sv_runs *r)
         return;
     for (size_t i = 0; i < r->n; i++)
         free(r->items[i].data);
-    if (r->fd >= 0)
-        close(r->fd);
+    if (r->file->writer == r) /* it ends within a run: nobody reads that */
+        r->file->writer = NULL;
+    close_file(&r->own);
     sv_buf_fini(&r->out);
     sv_arena_fini(&r->args);
     free(r->items);
     free(r->heap);
     free(r);
+}
+
+void sv_runs_share(struct sv_runs *r, struct sv_runs_file *file)
+{
+    assert(r->n == 0 && r->out.len == 0);
+    r->file = file;
 }
 
 size_t sv_runs_count(const struct sv_runs *r)
@@ -119,18 +153,23 @@ static int file_failed(struct sv_err *err, const char *what)
 
 static int flush(struct sv_runs *r, struct sv_err *err)
 {
-    if (r->fd < 0)
-        r->fd = open_unlinked(temporary_dir());
-    if (r->fd < 0)
+    struct sv_runs_file *f = r->file;
+    if (f->fd < 0)
+        f->fd = open_unlinked(temporary_dir());
+    if (f->fd < 0)
         return file_failed(err, "creating it");
+    assert(!f->writer || f->writer == r);
+    if (!f->writer)
+        r->run_at = f->bytes;
+    f->writer = r;
     for (size_t at = 0; at < r->out.len;) {
-        ssize_t done = pwrite(r->fd, r->out.data + at, r->out.len - at, (off_t)r->file_bytes);
+        ssize_t done = pwrite(f->fd, r->out.data + at, r->out.len - at, (off_t)f->bytes);
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)
             return file_failed(err, "writing");
         at += (size_t)done;
-        r->file_bytes += (uint64_t)done;
+        f->bytes += (uint64_t)done;
     }
     sv_buf_clear(&r->out);
     return 0;
@@ -252,11 +291,13 @@ int sv_runs_end(struct sv_runs *r, struct sv_err *err)
     int code = flush(r, err);
     if (code < 0)
         return code;
-    if (r->file_bytes > r->run_at) {
+    if (r->file->bytes > r->run_at) {
         r->items = sv_grow(r->items, &r->cap, r->n + 1, sizeof *r->items);
-        r->items[r->n++] = (struct run){.at = r->run_at, .end = r->file_bytes};
+        r->items[r->n++] = (struct run){.at = r->run_at, .end = r->file->bytes};
     }
-    r->run_at = r->file_bytes;
+    sv_buf_fini(&r->out); /* who has written all may wait long to be read */
+    sv_buf_init(&r->out, SIZE_MAX);
+    r->file->writer = NULL;
     r->last_ns = 0;
     return 0;
 }
@@ -352,7 +393,7 @@ static int run_fill(struct sv_runs *r, struct run *run, struct sv_err *err)
         }
         uint64_t left = run->end - run->at;
         size_t ask = run->cap - have < left ? run->cap - have : (size_t)left;
-        ssize_t got = pread(r->fd, run->data + have, ask, (off_t)run->at);
+        ssize_t got = pread(r->file->fd, run->data + have, ask, (off_t)run->at);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)

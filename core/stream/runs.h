@@ -1,4 +1,4 @@
-/* Runs: sorted sequences of events in one unlinked temporary file, and the merge that reads them back as one.
+/* Runs: sorted sequences of events in an unlinked temporary file, and the merge that reads them back as one.
  *
  *     for each run: sv_runs_add(…) …; sv_runs_end(…);  then sv_runs_open(…); while ((n = sv_runs_next(…)) > 0) …
  *
@@ -12,7 +12,15 @@
 
 struct sv_runs;
 
+/* The file, where many share one: a merge has thousands of inputs and not so many descriptors. They write one after the other, each whole runs; reading
+ * goes side by side. It outlives them. */
+struct sv_runs_file;
+struct sv_runs_file *sv_runs_file_new(void);
+void sv_runs_file_free(struct sv_runs_file *f);
+
 struct sv_runs *sv_runs_new(void);
+/* Before the first event. */
+void sv_runs_share(struct sv_runs *r, struct sv_runs_file *file);
 void sv_runs_free(struct sv_runs *r);
 size_t sv_runs_count(const struct sv_runs *r);
 

@@ -61,6 +61,11 @@ struct sv_sorter *sv_sorter_new(size_t memory_bytes)
     return s;
 }
 
+void sv_sorter_share(struct sv_sorter *s, struct sv_runs_file *file)
+{
+    sv_runs_share(s->runs, file);
+}
+
 static void free_chunks(struct sv_sorter *s)
 {
     for (size_t i = 0; i < s->n_chunks; i++)
@@ -405,6 +410,11 @@ int sv_sorter_spill(struct sv_sorter *s, struct sv_err *err)
 size_t sv_sorter_bytes(const struct sv_sorter *s)
 {
     return s->held_bytes;
+}
+
+bool sv_sorter_has_spilled(const struct sv_sorter *s)
+{
+    return sv_runs_count(s->runs) > 0;
 }
 
 /* ---- reading ---- */

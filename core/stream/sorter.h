@@ -50,6 +50,9 @@ struct sv_sorter;
 /* Past memory_bytes (0: the default) sorted runs go to an unlinked file in $TMPDIR, /var/tmp or /tmp. */
 struct sv_sorter *sv_sorter_new(size_t memory_bytes);
 void sv_sorter_free(struct sv_sorter *s);
+/* Its runs go to this file, which others use too: see runs.h. Before the first event. */
+struct sv_runs_file;
+void sv_sorter_share(struct sv_sorter *s, struct sv_runs_file *file);
 
 /* Copies the events with all they point to. */
 int sv_sorter_add(struct sv_sorter *s, const struct sv_event *events, size_t n, struct sv_err *err);
@@ -57,6 +60,7 @@ int sv_sorter_add(struct sv_sorter *s, const struct sv_event *events, size_t n, 
 /* Moves what is held in memory to the file: others need the memory more. Before finish only. */
 int sv_sorter_spill(struct sv_sorter *s, struct sv_err *err);
 size_t sv_sorter_bytes(const struct sv_sorter *s); /* memory held now */
+bool sv_sorter_has_spilled(const struct sv_sorter *s);
 
 /* Nothing more is added. Reading takes at most about memory_bytes (0: what it was made with). */
 int sv_sorter_finish(struct sv_sorter *s, size_t memory_bytes, struct sv_err *err);

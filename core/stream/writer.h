@@ -10,6 +10,8 @@ struct sv_write_options {
     enum sv_compression compression;
     const char *dialect;  /* format-specific variant, NULL for the default */
     int64_t resync_bytes; /* Perfetto: distance of resync points, 0 default */
+    /* Perfetto: what follows a flush refers to nothing before it, so that it can be a file of its own */
+    bool resyncs_at_flush;
     /* the output holds a file that ends after a flush: continue there (can_continue) */
     bool continues;
 };

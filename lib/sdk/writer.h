@@ -58,10 +58,14 @@ struct sv_session_writer {
     uint64_t reported_full, reported_other; /* lost before they came here, by cause */
     _Atomic uint32_t stop, flush_asked, flush_done;
     /* stream */
-    int fd; /* -1: a file */
+    int fd; /* of the connection, or of the file while the listener is away; -1: no stream */
     struct sv_buf bytes;
     uint64_t sent_bytes, sent_events;
-    int64_t patience_ns; /* with a listener that does not answer */
+    int64_t patience_ns;        /* with a listener that does not answer */
+    char unsent[SV_PATH_MAX];   /* the file for what the listener did not take; "": none */
+    bool is_away;               /* the listener has gone: what comes goes there */
+    int64_t retry_ns, pause_ns; /* when it is looked for again, and how long after that */
+    uint64_t earlier_events;    /* of connections before this one, and in the file */
     /* flight recorder */
     struct sv_trigger triggers[SV_TRIGGERS_MAX]; /* asked for by hand and not yet written */
     _Atomic uint32_t triggers_asked, triggers_done, n_files;
@@ -95,7 +99,7 @@ const char *sv_stream_check(const char *out);
 int sv_stream_open(struct sv_session_writer *w,
                    struct sv_err *err); /* connects; the sink then fills w->bytes */
 void sv_stream_close(struct sv_session_writer *w);
-/* What has gathered; true: the listener has it. */
+/* What has gathered; true: the listener has it, or the file has. */
 bool sv_stream_send(struct sv_session_writer *w, struct sv_err *err);
 bool sv_stream_end(struct sv_session_writer *w,
                    struct sv_err *err); /* the same, and nothing follows */

@@ -176,14 +176,16 @@ void sv_console_note(const char *fmt, ...)
     write_line(&line, SV_RESET);
 }
 
-void sv_console_findings(const char *file, const struct sv_report *r)
+static void print_findings(const char *file, const struct sv_report *r, bool with_notes)
 {
     static const char *const tails[] = {
         [SV_NOTE] = "", [SV_SKIPPED] = " not represented, omitted", [SV_DAMAGE] = ""};
     fflush(stdout);
     for (size_t i = 0; i < r->n; i++) {
         const struct sv_finding *f = &r->rows[i];
-        if (console.quiet && f->severity != SV_DAMAGE)
+        bool is_silent = (console.quiet && f->severity != SV_DAMAGE) ||
+                         (!with_notes && f->severity == SV_NOTE);
+        if (is_silent)
             continue;
         struct sv_buf line;
         sv_buf_init(&line, TEXT_MAX);
@@ -195,6 +197,16 @@ void sv_console_findings(const char *file, const struct sv_report *r)
             sv_buf_printable_format(&line, ", %" PRIu64 " times, the first here", f->count);
         write_line(&line, f->severity == SV_DAMAGE ? SV_YELLOW : SV_DIM);
     }
+}
+
+void sv_console_findings(const char *file, const struct sv_report *r)
+{
+    print_findings(file, r, true);
+}
+
+void sv_console_problems(const char *file, const struct sv_report *r)
+{
+    print_findings(file, r, false);
 }
 
 static int64_t now_ns(void)

@@ -42,6 +42,8 @@ void sv_console_note(const char *fmt, ...)
 
 /* Prints what a reader found: damage always, the rest unless --quiet. */
 void sv_console_findings(const char *file, const struct sv_report *r);
+/* The same without notes: for one of very many inputs. */
+void sv_console_problems(const char *file, const struct sv_report *r);
 
 /* A progress line for reading an input; appears after a second, on a terminal only. The callback is for sv_pump_options. */
 struct sv_progress {

@@ -5,20 +5,17 @@
  * their clocks or refuses, as for merge. */
 #include "cli/console.h"
 #include "cmd/commands.h"
+#include "files/found.h"
 #include "files/join.h"
 #include "model/merge.h"
 
 #include "core/base/map.h"
 #include "core/base/mem.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#define FILES_MAX 10000u
-#define DEPTH_MAX 8
 #define NAMED_MAX 10 /* skipped files that are named one by one */
 
 struct import {
@@ -28,96 +25,7 @@ struct import {
     struct sv_words offsets;
 };
 
-struct file {
-    char *path;
-    const struct sv_format *format; /* NULL: unknown, or left out */
-    const char *covered_by;         /* left out: the file that says the same and more, borrowed */
-    bool was_found;                 /* in a folder, not named by the user */
-};
-
-struct files {
-    struct file *items;
-    size_t n, cap;
-    size_t too_many, too_deep;
-    const char *output; /* no input, even if an earlier run left it in the folder */
-};
-
-/* ---- finding files ---- */
-
-static void add_file(struct files *f, const char *path, bool was_found)
-{
-    if (f->n == FILES_MAX) {
-        f->too_many++;
-        return;
-    }
-    f->items = sv_grow(f->items, &f->cap, f->n + 1, sizeof *f->items);
-    f->items[f->n++] =
-        (struct file){.path = sv_strndup(path, strlen(path)), .was_found = was_found};
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static char **read_names(const char *path, size_t *n, struct sv_err *err)
-{
-    DIR *dir = opendir(path);
-    char **names = NULL;
-    size_t cap = 0;
-    *n = 0;
-    if (!dir) {
-        sv_err_sys(err, "%s", path);
-        return NULL;
-    }
-    for (const struct dirent *e; *n < FILES_MAX && (e = readdir(dir));) {
-        if (e->d_name[0] == '.')
-            continue;
-        names = sv_grow(names, &cap, *n + 1, sizeof *names);
-        names[(*n)++] = sv_strndup(e->d_name, strlen(e->d_name));
-    }
-    (void)closedir(dir);
-    if (*n)
-        qsort(names, *n, sizeof *names, compare_names);
-    return names;
-}
-
-/* Adds a file, or all below a folder, in the order of their names; not through links, so that a circle ends. */
-static int walk(struct files *f, const char *path, int depth, struct sv_err *err)
-{
-    struct stat st;
-    if ((depth ? lstat : stat)(path, &st) != 0) {
-        sv_err_sys(err, "%s", path);
-        return err->code = SV_EINPUT;
-    }
-    if (!S_ISDIR(st.st_mode)) {
-        if (depth > 0 && f->output && sv_is_same_file(path, f->output))
-            sv_console_note("%s: skipped, it is the output", path);
-        else if (depth == 0 || S_ISREG(st.st_mode))
-            add_file(f, path, depth > 0);
-        return 0;
-    }
-    if (depth == DEPTH_MAX) {
-        f->too_deep++;
-        return 0;
-    }
-    size_t n = 0;
-    char **names = read_names(path, &n, err);
-    int code = !names && err->code ? (err->code = SV_EINPUT) : 0;
-    for (size_t i = 0; names && i < n; i++) {
-        size_t len = strlen(path) + strlen(names[i]) + 2;
-        char *child = sv_alloc(len);
-        snprintf(child, len, "%s/%s", path, names[i]);
-        if (code >= 0)
-            code = walk(f, child, depth + 1, err);
-        free(child);
-        free(names[i]);
-    }
-    free(names);
-    return code;
-}
-
-static void recognise(struct files *f, const char *from)
+static void recognise(struct sv_files *f, const char *from)
 {
     for (size_t i = 0; i < f->n; i++) {
         struct sv_err ignored = {0};
@@ -161,7 +69,8 @@ static bool is_named(const char *name, const char *stem, const char *suffix, con
 }
 
 /* The server's trace beside one of its other files, NULL: there is none. `paths`: hash of a path → index + 1. */
-static const char *trace_beside(const struct files *f, const struct sv_map *paths, const char *path)
+static const char *trace_beside(const struct sv_files *f, const struct sv_map *paths,
+                                const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *middle;
     size_t len, folder = (size_t)(name - path);
@@ -182,12 +91,12 @@ static const char *trace_beside(const struct files *f, const struct sv_map *path
 
 /* A run's files that were made of another one beside them would show everything twice, some without its clock. Who names such a file
  * gets it. */
-static void leave_out(struct files *f)
+static void leave_out(struct sv_files *f)
 {
     struct sv_map kinds = {0}, paths = {0}; /* folder and format, path → index + 1 */
     bool is_new;
     for (size_t i = 0; i < f->n; i++) {
-        const struct file *file = &f->items[i];
+        const struct sv_found *file = &f->items[i];
         if (!file->format)
             continue;
         uint64_t *at = sv_map_add(&kinds, kind_in_folder(file->path, file->format->name), &is_new);
@@ -195,7 +104,7 @@ static void leave_out(struct files *f)
         *sv_map_add(&paths, sv_hash_bytes(file->path, strlen(file->path), 0), &is_new) = i + 1;
     }
     for (size_t i = 0; i < f->n; i++) {
-        struct file *file = &f->items[i];
+        struct sv_found *file = &f->items[i];
         if (!file->format || !file->was_found)
             continue;
         file->covered_by = trace_beside(f, &paths, file->path);
@@ -212,13 +121,6 @@ static void leave_out(struct files *f)
     sv_map_fini(&paths);
 }
 
-static void files_free(struct files *f)
-{
-    for (size_t i = 0; i < f->n; i++)
-        free(f->items[i].path);
-    free(f->items);
-}
-
 /* ---- what is known about time ---- */
 
 static int read_zones(const struct import *o, struct sv_zone **zone, struct sv_zone **log_zone,
@@ -232,7 +134,7 @@ static int read_zones(const struct import *o, struct sv_zone **zone, struct sv_z
     return code;
 }
 
-static int check_zone(const struct import *o, const struct files *f, struct sv_err *err)
+static int check_zone(const struct import *o, const struct sv_files *f, struct sv_err *err)
 {
     for (size_t i = 0; !o->tz && i < f->n; i++) {
         const struct sv_format *format = f->items[i].format;
@@ -273,7 +175,7 @@ static int parse_date(const struct import *o, struct sv_join *join, struct sv_er
 
 /* ---- reading ---- */
 
-static int read_files(const struct import *o, struct sv_join *join, const struct files *f,
+static int read_files(const struct import *o, struct sv_join *join, const struct sv_files *f,
                       struct sv_merge *merge, struct sv_err *err)
 {
     struct sv_join dated = *join;
@@ -281,7 +183,7 @@ static int read_files(const struct import *o, struct sv_join *join, const struct
     for (int second = 0; second < 2; second++) {
         for (size_t i = 0; i < f->n && code >= 0; i++) {
             const struct sv_dict *dict;
-            const struct file *file = &f->items[i];
+            const struct sv_found *file = &f->items[i];
             if (!file->format || file->format->needs_date != (second == 1))
                 continue;
             code = sv_join_add(join, merge, file->path, &dict, err);
@@ -294,11 +196,11 @@ static int read_files(const struct import *o, struct sv_join *join, const struct
     return code;
 }
 
-static void report_skipped(const struct files *f)
+static void report_skipped(const struct sv_files *f)
 {
     size_t skipped = 0;
     for (size_t i = 0; i < f->n; i++) {
-        const struct file *file = &f->items[i];
+        const struct sv_found *file = &f->items[i];
         if (file->format || ++skipped > NAMED_MAX)
             continue;
         if (file->covered_by)
@@ -313,11 +215,11 @@ static void report_skipped(const struct files *f)
     if (f->too_many || f->too_deep)
         sv_console_note(
             "%zu files after the first %u and %zu folders deeper than %d levels were not read",
-            f->too_many, FILES_MAX, f->too_deep, DEPTH_MAX);
+            f->too_many, SV_FILES_MAX, f->too_deep, SV_FOLDERS_MAX);
     sv_console_note("%zu files read, %zu skipped", f->n - skipped, skipped);
 }
 
-static int import_files(const struct import *o, struct sv_join *join, const struct files *f,
+static int import_files(const struct import *o, struct sv_join *join, const struct sv_files *f,
                         struct sv_err *err)
 {
     struct sv_words names = {0};
@@ -356,7 +258,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
                            .assume = o->assume,
                            .same_host = true,
                            .offsets = &o->offsets};
-    struct files files = {.output = o->out.path};
+    struct sv_files files = {.output = o->out.path};
     struct sv_zone *zone = NULL, *log_zone = NULL;
     int code = sv_expect_operands(operands, 1, SIZE_MAX, "folder", err);
     if (code >= 0)
@@ -368,7 +270,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     join.read.zone = zone;
     join.read.log_zone = log_zone;
     for (size_t i = 0; i < operands->n && code >= 0; i++)
-        code = walk(&files, operands->items[i], 0, err);
+        code = sv_files_walk(&files, operands->items[i], 0, err);
     if (code >= 0) {
         recognise(&files, o->from);
         leave_out(&files);
@@ -376,7 +278,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     }
     if (code >= 0)
         report_skipped(&files);
-    files_free(&files);
+    sv_files_free(&files);
     sv_zone_free(zone);
     sv_zone_free(log_zone);
     sv_words_free(&o->offsets);

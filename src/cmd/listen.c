@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 enum {
-    SENDERS_MAX = 1024, /* at once, that have greeted; fewer where so many files cannot be open */
+    SENDERS_MAX = 3072, /* at once, that have greeted; fewer where so many files cannot be open */
     PENDING_MAX = 256,  /* that have not greeted yet */
     PENDING_OF_PEER = 64,
     ACCEPTS = PENDING_OF_PEER / 2, /* at a time: who came among them is not the oldest yet */
@@ -496,15 +496,19 @@ const struct sv_command sv_command_listen = {
     .summary = "receive events of traced programs and write one trace",
     .description =
         "Programs that trace with libstave and STAVE_OUT=unix:PATH or tcp:ADDRESS:PORT send their "
-        "events here as they happen; nothing is written on their side. Received events are written "
+        "events here as they happen. Received events are written "
         "to OUT.part at once; a program keeps events in its rings until that is done. When "
         "listening ends, the streams are merged by time into OUT; machines and containers are kept "
         "apart by their boot ids and pid namespaces, as in 'stave merge'. If the listener was "
         "killed, 'stave recover OUT' does this.\n\n"
         "Missing events are in the trace as a loss with their count: those of a program that was "
         "killed or lost its connection, and those that arrived when the spool or the disk was "
-        "full.\n\n"
-        "At most 1,024 senders are served at once (half of them from one other machine), and "
+        "full. A program whose listener has gone writes its events to a file (STAVE_STREAM_FILE) "
+        "and "
+        "reconnects; 'stave merge' joins the parts. Streams whose clock nothing relates to the "
+        "others "
+        "are written to files of their own beside OUT.\n\n"
+        "At most 3,072 senders are served at once (half of them from one other machine), and "
         "16,384 in all. Addresses other than those of this machine require --token.",
     .options = options,
     .examples = examples,

@@ -1,11 +1,12 @@
 /* stave merge: several traces on one time axis. */
 #include "cmd/commands.h"
+#include "files/found.h"
 #include "files/join.h"
 
 struct merge {
     struct sv_output_choice out;
     const char *from;
-    bool strict, assume, same_host;
+    bool strict, assume, same_host, skip_bad, repeat_ranks;
     struct sv_words offsets;
 };
 
@@ -17,9 +18,12 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
                            .strict = o->strict,
                            .assume = o->assume,
                            .same_host = o->same_host,
+                           .skip_bad = o->skip_bad,
+                           .repeat_ranks = o->repeat_ranks,
                            .inputs = operands,
                            .offsets = &o->offsets};
-    int code = sv_expect_operands(operands, 2, SIZE_MAX, "second input file", err);
+    bool is_folder = operands->n == 1 && sv_is_folder(operands->items[0]);
+    int code = sv_expect_operands(operands, is_folder ? 1 : 2, SIZE_MAX, "second input file", err);
     if (code >= 0)
         code = sv_join_run(&join, err);
     sv_words_free(&o->offsets);
@@ -36,6 +40,13 @@ static const struct sv_option options[] = {
      "also merge inputs whose clocks cannot be related: use their timestamps unchanged", NULL},
     {0, "same-host", NULL, SV_OPT_FLAG, offsetof(struct merge, same_host),
      "all inputs are from one machine: equal pids are the same process", NULL},
+    {0, "skip-bad", NULL, SV_OPT_FLAG, offsetof(struct merge, skip_bad),
+     "leave out inputs that cannot be read, with --strict also damaged ones; each is named with "
+     "the "
+     "reason and the byte position",
+     NULL},
+    {0, "repeat-ranks", NULL, SV_OPT_FLAG, offsetof(struct merge, repeat_ranks),
+     "also merge inputs of the same rank that cover the same time, for example of two jobs", NULL},
     SV_OUTPUT_OPTIONS(struct merge),
     SV_INPUT_OPTIONS(struct merge),
     {0},
@@ -44,6 +55,8 @@ static const struct sv_option options[] = {
 static const struct sv_example examples[] = {
     {"stave merge rank0.json.gz rank1.json.gz -o all.pftrace",
      "two ranks of a training job, each with its own processes"},
+    {"stave merge traces/ --skip-bad -o all.pftrace",
+     "all traces of a folder, without those that cannot be read"},
     {"stave merge app.pftrace system.pftrace --same-host -o both.pftrace",
      "two recordings of one machine"},
     {"stave merge a.json b.json --offset b.json=+1.25ms -o ab.json",
@@ -53,7 +66,7 @@ static const struct sv_example examples[] = {
 
 const struct sv_command sv_command_merge = {
     .name = "merge",
-    .operands = "A B… -o OUT",
+    .operands = "A B… | FOLDER -o OUT",
     .summary = "merge several traces onto one time axis",
     .description =
         "Relates the clocks of the inputs through their clock snapshots, wall clocks or Kineto's "
@@ -61,10 +74,20 @@ const struct sv_command sv_command_merge = {
         "Processes, threads, flow and correlation numbers of different machines or ranks are kept "
         "apart, even when they are equal; inputs of one machine (same boot id or host name in "
         "their metadata) share its processes, unless they are of different containers (pid "
-        "namespaces). The order of the inputs does not matter.\n\n"
+        "namespaces). The order of the inputs does not matter. An input may be a folder: all "
+        "traces "
+        "in it are merged, and other files in it are named and skipped.\n\n"
+        "All inputs are opened before the first one is read. If one cannot be read, nothing is "
+        "written, unless --skip-bad leaves it out. The same file twice, or two files of one rank "
+        "that "
+        "cover the same time, are refused with both names.\n\n"
         "If two clocks cannot be related, the merge is refused with the reason, because a wrong "
         "offset would not be noticed in the result. --offset gives the relation by hand, --assume "
-        "uses timestamps unchanged.",
+        "uses timestamps unchanged. A Kineto file that was cut has lost the base of its times, "
+        "which is "
+        "at its end: it takes the base from another rank of its job on the same host, and is left "
+        "out "
+        "with a message where there is none.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

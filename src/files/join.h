@@ -8,7 +8,10 @@ struct sv_join {
     struct sv_output_choice out;
     const char *from;
     bool strict, assume, same_host;
-    const struct sv_words *inputs;
+    bool skip_bad;     /* inputs that cannot be read are named and left out */
+    bool repeat_ranks; /* see model/merge.h */
+    const struct sv_words
+        *inputs; /* sv_join_run(): files, and folders of which all traces are meant */
     const struct sv_words *offsets; /* FILE=±TIME; NULL: none */
     struct sv_read_options read;    /* zone and date of files that need them */
 };

@@ -80,6 +80,7 @@ static int add_input(struct sv_merge *merge, const char *path, const char *from,
     if (code < 0) {
         sv_dict_free(input.dict);
     } else {
+        input.kind = in.format->name;
         sv_progress_begin(&progress, in.in, "loading");
         code = sv_merge_add(merge, &input, in.source, &pump, err);
         in.source = NULL;
@@ -100,10 +101,13 @@ static int add_input(struct sv_merge *merge, const char *path, const char *from,
 static int not_related(int code, struct sv_err *err)
 {
     struct sv_err first = *err;
-    if (!strstr(first.msg, "--offset"))
+    const char *option = strstr(first.msg, "--offset")         ? "--offset"
+                         : strstr(first.msg, "--repeat-ranks") ? "--repeat-ranks"
+                                                               : NULL;
+    if (!option)
         return code;
     sv_err_clear(err);
-    return sv_err_set(err, code, first.pos, "%.460s (--offset: of stave merge)", first.msg);
+    return sv_err_set(err, code, first.pos, "%.440s (%s: of stave merge)", first.msg, option);
 }
 
 int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how *how,
@@ -118,12 +122,11 @@ int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how 
         return checked;
     struct sv_merge *merge = sv_merge_new(&(struct sv_merge_options){
         .assume = how->assume, .compare = how->compare, .anchor = how->anchor});
-    struct sv_source *source;
     int code = 0;
     for (size_t i = 0; i < n && code >= 0; i++)
         code = add_input(merge, paths[i], how->from, how->strict, l, err);
     if (code >= 0) {
-        code = sv_merge_source(merge, l->dict, &l->in.report, &source, err);
+        code = sv_merge_relate(merge, l->dict, &l->in.report, err);
         code = code < 0 ? not_related(code, err) : code;
     }
     if (code < 0) {
@@ -132,7 +135,7 @@ int sv_load_traces(const char *const *paths, size_t n, const struct sv_load_how 
     }
     sv_console_findings(NULL, &l->in.report);
     l->trace = sv_trace_new(l->dict, &l->in.report, how->memory_limit_bytes);
-    return sv_pump(source, sv_trace_sink(l->trace), NULL, err);
+    return sv_merge_pump(merge, sv_trace_sink(l->trace), err);
 }
 
 void sv_loaded_free(struct sv_loaded *l)

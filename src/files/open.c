@@ -445,8 +445,8 @@ int sv_check_inputs(const char *const *paths, size_t n, const char *output, stru
     qsort(ids, n_ids, sizeof *ids, by_identity);
     for (size_t i = 1; i < n_ids && code >= 0; i++)
         if (ids[i].device == ids[i - 1].device && ids[i].inode == ids[i - 1].inode)
-            code =
-                sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%.300s: is given twice", paths[ids[i].at]);
+            code = sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%.220s: is given twice, first as %.220s",
+                              paths[ids[i].at], paths[ids[i - 1].at]);
     free(ids);
     return code;
 }

@@ -80,6 +80,13 @@ static void describe_machine(struct sv_spool_header *h)
     }
 }
 
+static int64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 int sv_spool_begin(struct sv_spool *s, int fd, uint64_t limit, const struct sv_output_choice *how,
                    struct sv_err *err)
 {
@@ -92,6 +99,8 @@ int sv_spool_begin(struct sv_spool *s, int fd, uint64_t limit, const struct sv_o
     copy_word(first.header.compress, sizeof first.header.compress, how->compress);
     copy_word(first.header.dialect, sizeof first.header.dialect, how->dialect);
     describe_machine(&first.header);
+    first.header.boot_ns = clock_ns(CLOCK_BOOTTIME);
+    first.header.wall_ns = clock_ns(CLOCK_REALTIME);
     *s = (struct sv_spool){.fd = fd, .end = SV_SPOOL_HEADER, .limit = limit};
     if (!write_at(fd, 0, &(struct iovec){first.bytes, sizeof first.bytes}, 1))
         return sv_err_sys(err, "cannot write");
@@ -126,9 +135,7 @@ bool sv_spool_add(struct sv_spool *s, const char *peer, struct sv_spool_sender *
                                    .kind = SV_SPOOL_SENDER,
                                    .sender = sender->id,
                                    .bytes = sizeof sender->slot};
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    sender->slot.since_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    sender->slot.since_ns = clock_ns(CLOCK_BOOTTIME);
     copy_word(sender->slot.peer, sizeof sender->slot.peer, peer);
     if (s->n_senders == SV_SPOOL_SENDERS_MAX) {
         errno = EFBIG;

@@ -35,6 +35,7 @@ struct sv_spool_header {
     char to[32], compress[16], dialect[32]; /* as --to, --compress and --dialect were given */
     char host[72],
         boot[40]; /* where the listener ran: that is where events were lost of which nothing came */
+    int64_t boot_ns, wall_ns; /* its CLOCK_BOOTTIME and CLOCK_REALTIME when it began; 0: unknown */
 };
 
 enum sv_spool_kind { SV_SPOOL_SENDER = 1, SV_SPOOL_DATA };
@@ -125,9 +126,12 @@ void sv_spool_frames_fini(struct sv_spool_frames *f);
 struct sv_spool_result {
     size_t senders, cut; /* that sent something; whose streams are not whole */
     uint64_t events, lost;
+    size_t more_files; /* of streams whose clocks relate to none of the others */
 };
 
-/* All streams merged into one trace. `out` NULL members: as the listener's options say. The spool stays as it is. */
+/* All streams merged into one trace, by the rules of merge: streams that nothing relates to the others go to a file of their own, OUT.2 and so on
+ * before its suffix (where the output is no file they are in it, with their times as they are). `out` NULL members: as the listener's
+ * options say. The spool stays as it is. */
 int sv_spool_merge(int fd, const struct sv_output_choice *out, struct sv_spool_result *result,
                    struct sv_err *err);
 

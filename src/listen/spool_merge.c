@@ -1,8 +1,10 @@
 /* From a spool to the trace: each sender's stream is read by the Perfetto reader with a dictionary of its own, what is missing of it is
- * added as a loss, and the merge puts all of them on one time axis. The same at the end of `stave listen` and in `stave recover`.
+ * added as a loss, and the merge puts all of them on one time axis; those that nothing relates to the others are merged into the next file. The same
+ * at the end of `stave listen` and in `stave recover`.
  *
  * Streams are untrusted bytes: one that is damaged, or whose clock fits no other's, must not cost the others anything. */
 #include "cli/console.h"
+#include "core/files/out_name.h"
 #include "core/files/trusted.h"
 #include "core/stream/machine.h"
 #include "files/open.h"
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PACKET_MAX ((size_t)64 << 20) /* the memory that one sender can make the reader take */
@@ -59,6 +62,12 @@ static void place(struct stream *s)
         return;
     s->last_ns = s->slot->since_ns;
     d->clocks.trace_clock = SV_CLOCK_BOOTTIME;
+    if (h->boot_ns > 0 && h->wall_ns > 0) {
+        struct sv_snapshot began = {.n = 2, .uncertainty_ns = -1};
+        began.readings[0] = (struct sv_reading){SV_CLOCK_BOOTTIME, h->boot_ns};
+        began.readings[1] = (struct sv_reading){SV_CLOCK_REALTIME, h->wall_ns};
+        sv_clocks_add(&d->clocks, &began);
+    }
     set_text(d, SV_META_HOST, h->host);
     set_text(d, SV_META_BOOT, h->boot);
 }
@@ -132,7 +141,24 @@ struct job {
     struct sv_report report;
     struct sv_merge *merge;
     struct sv_spool_result *result;
+    bool *is_due; /* by number of the sender: it is in no file yet */
+    size_t n_added;
+    size_t n_left; /* by the merge that is being made */
 };
+
+static void name_sender(size_t i, char name[32])
+{
+    snprintf(name, 32, "sender-%05zu", i + 1);
+}
+
+/* The merge says who must wait for the next file. */
+static void leave(void *ctx, const char *name)
+{
+    struct job *j = ctx;
+    size_t number = strtoul(name + sizeof "sender-" - 1, NULL, 10);
+    j->is_due[number - 1] = true;
+    j->n_left++;
+}
 
 static int add_stream(struct job *j, size_t i, struct sv_err *err)
 {
@@ -143,7 +169,7 @@ static int add_stream(struct job *j, size_t i, struct sv_err *err)
     int code = sv_spool_read(&j->view, i, &frames, err);
     if (code < 0)
         return code;
-    snprintf(name, sizeof name, "sender-%05zu", i + 1);
+    name_sender(i, name);
     struct sv_dict *dict = sv_dict_new();
     struct stream s = {.view = &j->view, .slot = slot, .lost = frames.lost};
     s.source = (struct sv_source){.next = next,
@@ -161,10 +187,13 @@ static int add_stream(struct job *j, size_t i, struct sv_err *err)
     sv_err_clear(err);
     struct sv_merge_input input = {.name = name, .dict = dict};
     code = sv_merge_add(j->merge, &input, &s.source, NULL, err);
-    j->result->senders++;
-    j->result->cut += !is_whole(&s);
-    j->result->events += frames.events;
-    j->result->lost += frames.lost;
+    j->n_added++;
+    if (j->result->more_files == 0) { /* all come by in the first */
+        j->result->senders++;
+        j->result->cut += !is_whole(&s);
+        j->result->events += frames.events;
+        j->result->lost += frames.lost;
+    }
     sv_input_close(in);
     sv_spool_frames_fini(&frames);
     return code;
@@ -179,9 +208,13 @@ static bool has_sent(const struct sv_spool_stream *s)
 static int add_streams(struct job *j, struct sv_err *err)
 {
     int code = 0;
-    for (size_t i = 0; code >= 0 && i < j->view.n; i++)
-        if (has_sent(&j->view.streams[i]))
+    j->n_added = j->n_left = 0;
+    for (size_t i = 0; code >= 0 && i < j->view.n; i++) {
+        bool is_due = j->is_due[i];
+        j->is_due[i] = false;
+        if (is_due)
             code = add_stream(j, i, err);
+    }
     if (j->view.size - j->view.good >= sizeof(struct sv_spool_record))
         sv_report_add(&j->report, SV_DAMAGE, "damaged spool", 1, (int64_t)j->view.good,
                       "%llu bytes after it are not read",
@@ -200,23 +233,74 @@ static struct sv_output_choice choose(const struct sv_output_choice *out,
     return c;
 }
 
-/* Closes the source, and with it the merge. */
-static int write_out(struct job *j, const struct sv_output_choice *out, struct sv_err *err)
+/* Frees the merge. */
+static int write_out(struct job *j, const struct sv_output_choice *how, struct sv_err *err)
 {
     struct sv_dict *dict = sv_dict_new();
-    struct sv_source *source = NULL;
     struct sv_sink *sink;
-    struct sv_output_choice how = choose(out, &j->view.header);
-    int code = j->result->senders ? sv_merge_source(j->merge, dict, &j->report, &source, err) : 0;
-    if (code < 0 || !source)
+    int code = j->n_added ? sv_merge_relate(j->merge, dict, &j->report, err) : 0;
+    if (code >= 0)
+        code = sv_open_output(how, dict, &j->report, &sink, err);
+    if (code < 0 || !j->n_added)
         sv_merge_free(j->merge);
     if (code >= 0)
-        code = sv_open_output(&how, dict, &j->report, &sink, err);
-    if (code < 0 && source)
-        source->close(source);
-    else if (code >= 0)
-        code = source ? sv_pump(source, sink, NULL, err) : sink->close(sink, false, err);
+        code = j->n_added ? sv_merge_pump(j->merge, sink, err) : sink->close(sink, false, err);
     sv_dict_free(dict);
+    return code;
+}
+
+/* Standard output, a pipe and a device hold one trace only. */
+static bool can_be_several(const char *path)
+{
+    struct stat st;
+    return path && strcmp(path, "-") != 0 && (stat(path, &st) != 0 || S_ISREG(st.st_mode));
+}
+
+/* OUT with a number before its suffix that no file has. */
+static bool next_name(const char *path, size_t number, char *to, size_t size)
+{
+    char text[24];
+    for (size_t tries = 0; tries < 1000; tries++) {
+        snprintf(text, sizeof text, ".%zu", number + tries);
+        if ((size_t)snprintf(to, size, "%s", path) >= size || !sv_name_insert(to, size, text))
+            return false;
+        if (access(to, F_OK) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* One file of all that are due. */
+static int make_one(struct job *j, const struct sv_output_choice *how, struct sv_err *err)
+{
+    struct sv_merge_options options = {.repeats_ranks = true, .left_out_ctx = j};
+    if (can_be_several(how->path))
+        options.left_out = leave;
+    else
+        options.assume = true;
+    j->merge = sv_merge_new(&options);
+    int code = add_streams(j, err);
+    if (code >= 0)
+        return write_out(j, how, err);
+    sv_merge_free(j->merge);
+    return code;
+}
+
+static int make_all(struct job *j, const struct sv_output_choice *out, struct sv_err *err)
+{
+    char path[SV_CLAIM_PATH_MAX];
+    struct sv_output_choice how = choose(out, &j->view.header);
+    int code = make_one(j, &how, err);
+    while (code >= 0 && j->n_left > 0) {
+        j->result->more_files++;
+        if (!next_name(out->path, j->result->more_files + 1, path, sizeof path))
+            return sv_err_set(err, SV_EIO, SV_NO_POS, "%s: no free name is left beside it",
+                              out->path);
+        sv_console_note("%s: %zu stream%s whose clock nothing relates to the others go to %s",
+                        out->path, j->n_left, j->n_left == 1 ? "" : "s", path);
+        how.path = path;
+        code = make_one(j, &how, err);
+    }
     return code;
 }
 
@@ -229,13 +313,12 @@ int sv_spool_merge(int fd, const struct sv_output_choice *out, struct sv_spool_r
     if (code < 0)
         return code;
     sv_report_init(&j.report);
-    j.merge = sv_merge_new(&(struct sv_merge_options){.assume = true});
-    code = add_streams(&j, err);
-    if (code < 0)
-        sv_merge_free(j.merge);
-    else
-        code = write_out(&j, out, err);
+    j.is_due = sv_alloc(j.view.n + 1);
+    for (size_t i = 0; i < j.view.n; i++)
+        j.is_due[i] = has_sent(&j.view.streams[i]);
+    code = make_all(&j, out, err);
     sv_console_findings(out->path, &j.report);
+    free(j.is_due);
     sv_report_fini(&j.report);
     sv_spool_view_fini(&j.view);
     return code;

@@ -1,11 +1,14 @@
 /* The merge: see merge.h. Each input goes through pair into a sorter of its own, on its own clock, because how the clocks relate
- * may only be known at the end of the last file. Then the sorted inputs are read side by side through a heap; conversion to the
- * common clock keeps the order within each. */
+ * may only be known at the end of the last file. Then the sorted inputs (all, or those of one machine after the other) are read side by side through
+ * a heap; conversion to the common clock keeps the order within each. What does not fit into memory waits in one temporary file. */
 #include "model/merge.h"
 #include "core/base/glob.h"
+#include "core/base/sat.h"
 #include "core/stream/machine.h"
+#include "core/stream/runs.h"
 #include "core/stream/sorter.h"
 #include "model/hosts.h"
+#include "model/merge_ranks.h"
 #include "model/rebase.h"
 
 #include <assert.h>
@@ -13,7 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NO_RANK INT64_MAX
+#define NO_RANK SV_CARD_NO_RANK
+/* A quarter of it holds inputs that wait, half of it sorts the one that is read. */
+#define MEMORY_DEFAULT ((size_t)128 << 20)
 
 struct input {
     struct sv_sink sink; /* the end of the pump that fills it */
@@ -21,10 +26,12 @@ struct input {
     char *name;
     struct sv_host from; /* its rank is NO_RANK when unknown */
     unsigned gives;
+    int64_t begin_ns, end_ns;  /* from its first event to its last end, on its own clock */
+    struct sv_merge_card card; /* for merge_ranks.c */
     struct sv_sorter *sorter;
     struct sv_rebase rebase;
-    /* Reading: a block of sorted events; the one at `at` has its times converted. */
-    struct sv_event block[SV_BATCH];
+    /* Reading: a block of sorted events (NULL: not begun); the one at `at` has its times converted. */
+    struct sv_event *block;
     size_t at, n;
     struct sv_rank order;
     /* To compare: */
@@ -38,8 +45,13 @@ struct sv_merge {
     struct sv_merge_options options;
     struct input **inputs;
     size_t n, cap;
+    size_t held_bytes;         /* of the inputs that wait in memory */
+    struct sv_runs_file *file; /* of all that does not fit */
     struct sv_hosts hosts;
     struct sv_source source;
+    uint32_t
+        *order; /* numbers of inputs by machine; first[k] … first[k + 1] are those of machine k */
+    uint32_t *first;
     uint32_t *heap; /* numbers of inputs, the one whose next event is the earliest on top */
     size_t n_heap;
 };
@@ -49,23 +61,43 @@ struct sv_merge *sv_merge_new(const struct sv_merge_options *options)
     struct sv_merge *m = sv_alloc(sizeof *m);
     m->options = *options;
     if (m->options.memory_bytes == 0)
-        m->options.memory_bytes = SV_SORT_MEMORY_DEFAULT;
+        m->options.memory_bytes = MEMORY_DEFAULT;
+    m->file = sv_runs_file_new();
     return m;
+}
+
+/* What it takes to read the input; who it is stays. */
+static void let_go(struct input *in)
+{
+    sv_sorter_free(in->sorter);
+    sv_rebase_fini(&in->rebase);
+    sv_dict_free(in->is.dict);
+    free(in->block);
+    in->sorter = NULL;
+    in->rebase = (struct sv_rebase){0};
+    in->is.dict = NULL;
+    in->block = NULL;
+}
+
+static void drop(struct sv_merge *m, size_t i)
+{
+    struct input *in = m->inputs[i];
+    let_go(in);
+    free(in->name);
+    free(in);
+    memmove(m->inputs + i, m->inputs + i + 1, (--m->n - i) * sizeof *m->inputs);
 }
 
 void sv_merge_free(struct sv_merge *m)
 {
     if (!m)
         return;
-    for (size_t i = 0; i < m->n; i++) {
-        struct input *in = m->inputs[i];
-        sv_sorter_free(in->sorter);
-        sv_rebase_fini(&in->rebase);
-        sv_dict_free(in->is.dict);
-        free(in->name);
-        free(in);
-    }
+    while (m->n > 0)
+        drop(m, m->n - 1);
+    sv_runs_file_free(m->file);
     free(m->inputs);
+    free(m->order);
+    free(m->first);
     free(m->heap);
     free(m);
 }
@@ -84,10 +116,22 @@ static void see_anchor(struct input *in, const struct sv_event *e)
     in->has_anchor = true;
 }
 
+static void see_span(struct input *in, const struct sv_event *events, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int64_t begin = events[i].ts_ns;
+        int64_t end = events[i].dur_ns > 0 ? sv_sat_add(begin, events[i].dur_ns) : begin;
+        in->begin_ns = !in->card.has_span || begin < in->begin_ns ? begin : in->begin_ns;
+        in->end_ns = !in->card.has_span || end > in->end_ns ? end : in->end_ns;
+        in->card.has_span = true;
+    }
+}
+
 static int input_write(struct sv_sink *s, const struct sv_event *events, size_t n,
                        struct sv_err *err)
 {
     struct input *in = (struct input *)s;
+    see_span(in, events, n);
     for (size_t i = 0; in->merge->options.compare && i < n; i++)
         see_anchor(in, &events[i]);
     return sv_sorter_add(((struct input *)s)->sorter, events, n, err);
@@ -139,12 +183,44 @@ static uint32_t spaces_of(const struct sv_dict *d)
     return n;
 }
 
-static size_t held_bytes(const struct sv_merge *m)
+static int64_t first_pid(const struct sv_dict *d)
 {
-    size_t held = 0;
-    for (size_t i = 0; i < m->n; i++)
-        held += sv_sorter_bytes(m->inputs[i]->sorter);
-    return held;
+    for (uint32_t t = 1; t < d->n_tracks; t++)
+        if (d->tracks[t].kind == SV_TRACK_PROCESS)
+            return d->tracks[t].pid;
+    return -1;
+}
+
+/* Who it is, now that it has been read. */
+static void learn(struct input *in)
+{
+    const struct sv_dict *d = in->is.dict;
+    in->from = (struct sv_host){.host = meta_text(d, SV_META_HOST),
+                                .boot = meta_text(d, SV_META_BOOT),
+                                .pids = meta_text(d, SV_META_PIDS),
+                                .rank = meta_rank(d),
+                                .n_spaces = spaces_of(d),
+                                .is_mixed = is_mixed(d)};
+    in->card.name = in->name;
+    in->card.kind = in->is.kind;
+    in->card.job = meta_text(d, "job");
+    in->card.writer = meta_text(d, "writer");
+    in->card.pid = first_pid(d);
+    in->card.rank = in->from.rank;
+    in->card.clocks = &in->is.dict->clocks;
+    in->card.has_offset = in->is.has_offset;
+}
+
+/* The next input needs the memory to be read. What has spilled before goes to the file whole, since the next one writes there. */
+static int hold_or_spill(struct sv_merge *m, struct input *in, struct sv_err *err)
+{
+    size_t bytes = sv_sorter_bytes(in->sorter);
+    bool fits = m->held_bytes + bytes <= m->options.memory_bytes / 4;
+    if (fits && !sv_sorter_has_spilled(in->sorter)) {
+        m->held_bytes += bytes;
+        return 0;
+    }
+    return sv_sorter_spill(in->sorter, err);
 }
 
 int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct sv_source *source,
@@ -158,28 +234,30 @@ int sv_merge_add(struct sv_merge *m, const struct sv_merge_input *input, struct 
     in->is.name = in->name;
     in->gives = source->gives;
     in->merge = m;
-    in->sorter = sv_sorter_new(m->options.memory_bytes / 2);
+    in->sorter = sv_sorter_new(m->options.memory_bytes / 4);
+    sv_sorter_share(in->sorter, m->file);
     in->sink = (struct sv_sink){.write = input_write,
                                 .close = input_close,
                                 .takes = SV_HAS_ANYTHING & ~(unsigned)SV_HAS_EDGES};
     struct sv_pump_options options = pump ? *pump : (struct sv_pump_options){0};
     options.sort_memory_bytes = m->options.memory_bytes / 2;
+    struct sv_report *report = source->report;
+    uint64_t damage = report ? sv_report_count(report, SV_DAMAGE) : 0;
     int code = sv_pump(source, &in->sink, &options, err);
-    if (code < 0)
+    if (code >= 0)
+        code = hold_or_spill(m, in, err);
+    if (code < 0) {
+        drop(m, m->n - 1);
         return code;
-    in->from = (struct sv_host){.host = meta_text(input->dict, SV_META_HOST),
-                                .boot = meta_text(input->dict, SV_META_BOOT),
-                                .pids = meta_text(input->dict, SV_META_PIDS),
-                                .rank = meta_rank(input->dict),
-                                .n_spaces = spaces_of(input->dict),
-                                .is_mixed = is_mixed(input->dict)};
+    }
+    in->card.is_damaged = report && sv_report_count(report, SV_DAMAGE) > damage;
+    learn(in);
     if (m->options.compare) {
         snprintf(in->letter, sizeof in->letter, "%c%zu", 'A' + (int)((m->n - 1) % 26), m->n);
         in->from =
             (struct sv_host){.host = in->letter, .rank = NO_RANK, .n_spaces = in->from.n_spaces};
     }
-    /* The next input needs the memory to be read. */
-    return held_bytes(m) > m->options.memory_bytes / 2 ? sv_sorter_spill(in->sorter, err) : 0;
+    return 0;
 }
 
 /* ---- who is who ---- */
@@ -360,11 +438,81 @@ static int relate(struct sv_merge *m, struct sv_dict *dict, struct sv_err *err)
                                              .has_offset = in->is.has_offset,
                                              .offset_ns = in->is.offset_ns};
     }
-    int code = sv_relate(inputs, m->n, m->options.assume, shifts, &dict->clocks.trace_clock, err);
-    for (size_t i = 0; code == 0 && i < m->n; i++)
+    bool assume = m->options.assume || m->options.left_out;
+    int code = sv_relate(inputs, m->n, assume, shifts, &dict->clocks.trace_clock, err);
+    for (size_t i = 0; code == 0 && i < m->n; i++) {
+        sv_shift_fini(&m->inputs[i]->rebase.shift); /* of a relation with others than now */
         m->inputs[i]->rebase.shift = shifts[i];
+    }
     free(inputs);
     free(shifts);
+    return code;
+}
+
+/* ---- who takes part ---- */
+
+/* The cards of all inputs, in their order; `has_shifts`: with their spans on the common clock. */
+static struct sv_merge_card **cards_of(struct sv_merge *m, bool has_shifts)
+{
+    struct sv_merge_card **cards = sv_alloc(m->n * sizeof *cards);
+    for (size_t i = 0; i < m->n; i++) {
+        struct input *in = m->inputs[i];
+        struct sv_merge_card *c = cards[i] = &in->card;
+        c->machine = in->from.machine;
+        if (has_shifts && c->has_span)
+            c->has_span = sv_shift_apply(&in->rebase.shift, in->begin_ns, &c->begin_ns) &&
+                          sv_shift_apply(&in->rebase.shift, in->end_ns, &c->end_ns);
+    }
+    return cards;
+}
+
+static bool drop_marked(struct sv_merge *m)
+{
+    size_t n = m->n;
+    for (size_t i = m->n; i-- > 0;)
+        if (m->inputs[i]->card.is_out)
+            drop(m, i);
+    return m->n < n;
+}
+
+/* Marks those that nothing relates to the others, but not all. */
+static void leave_unrelated(struct sv_merge *m)
+{
+    size_t kept = m->n;
+    for (size_t i = 0; i < m->n; i++)
+        kept -= m->inputs[i]->rebase.shift.is_assumed;
+    for (size_t i = 0; i < m->n; i++) {
+        struct input *in = m->inputs[i];
+        if (!in->rebase.shift.is_assumed || kept++ == 0)
+            continue;
+        in->card.is_out = true;
+        m->options.left_out(m->options.left_out_ctx, in->name);
+    }
+}
+
+/* Who takes part, and how they relate. */
+static int settle(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
+                  struct sv_err *err)
+{
+    struct sv_merge_card **cards;
+    int code;
+    do {
+        number_inputs(m);
+        cards = cards_of(m, false);
+        if (!m->options.compare)
+            sv_merge_find_clocks(cards, m->n, m->options.assume || m->options.left_out, report);
+        free(cards);
+        if (drop_marked(m))
+            number_inputs(m);
+        code = relate(m, dict, err);
+        if (code >= 0 && m->options.left_out)
+            leave_unrelated(m);
+        if (code < 0 || m->options.compare || m->options.repeats_ranks)
+            continue;
+        cards = cards_of(m, true);
+        code = sv_merge_check_ranks(cards, m->n, m->options.skips_bad, report, err);
+        free(cards);
+    } while (code >= 0 && drop_marked(m));
     return code;
 }
 
@@ -439,17 +587,43 @@ static void merge_close(struct sv_source *s)
     sv_merge_free(merge_of(s));
 }
 
-static int open_inputs(struct sv_merge *m, struct sv_err *err)
+/* ---- which inputs are read side by side ---- */
+
+/* Numbers of inputs by machine, each machine's in their order. */
+static void order_by_machine(struct sv_merge *m)
 {
-    m->heap = sv_alloc((m->n + 1) * sizeof *m->heap);
-    for (size_t i = 0; i < m->n; i++) {
-        int code = sv_sorter_finish(m->inputs[i]->sorter, m->options.memory_bytes / m->n, err);
-        if (code == 0)
-            code = advance(m->inputs[i], err);
+    m->order = sv_alloc(m->n * sizeof *m->order);
+    m->first = sv_alloc(((size_t)m->hosts.n_machines + 2) * sizeof *m->first);
+    for (size_t i = 0; i < m->n; i++)
+        m->first[m->inputs[i]->from.machine + 2]++;
+    for (size_t k = 2; k < (size_t)m->hosts.n_machines + 2; k++)
+        m->first[k] += m->first[k - 1];
+    for (size_t i = 0; i < m->n; i++)
+        m->order[m->first[m->inputs[i]->from.machine + 1]++] = (uint32_t)i;
+}
+
+static int open_input(struct sv_merge *m, uint32_t i, size_t memory_bytes, struct sv_err *err)
+{
+    struct input *in = m->inputs[i];
+    in->block = sv_alloc(SV_BATCH * sizeof *in->block);
+    int code = sv_sorter_finish(in->sorter, memory_bytes, err);
+    if (code == 0)
+        code = advance(in, err);
+    if (code > 0)
+        m->heap[m->n_heap++] = i;
+    return code;
+}
+
+/* The inputs order[from … to]. */
+static int open_inputs(struct sv_merge *m, size_t from, size_t to, struct sv_err *err)
+{
+    free(m->heap);
+    m->heap = sv_alloc((to - from + 1) * sizeof *m->heap);
+    m->n_heap = 0;
+    for (size_t i = from; i < to; i++) {
+        int code = open_input(m, m->order[i], m->options.memory_bytes / 2 / (to - from), err);
         if (code < 0)
             return code;
-        if (code > 0)
-            m->heap[m->n_heap++] = (uint32_t)i;
     }
     for (size_t i = m->n_heap / 2; i-- > 0;)
         heap_sink(m, i);
@@ -457,35 +631,102 @@ static int open_inputs(struct sv_merge *m, struct sv_err *err)
 }
 
 /* Everything came out of a pair stage, and tracks of two inputs may be one. */
-static unsigned shape(const struct sv_merge *m)
+static unsigned shape(const struct sv_merge *m, size_t from, size_t to)
 {
     unsigned gives = SV_HAS_NESTED;
-    for (size_t i = 0; i < m->n; i++)
-        gives |= m->inputs[i]->gives & (SV_HAS_SLICES | SV_HAS_FLOW_POINTS);
-    return m->n > 1 ? gives | SV_HAS_SLICES : gives;
+    for (size_t i = from; i < to; i++)
+        gives |= m->inputs[m->order[i]]->gives & (SV_HAS_SLICES | SV_HAS_FLOW_POINTS);
+    return to - from > 1 ? gives | SV_HAS_SLICES : gives;
 }
 
-int sv_merge_source(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
-                    struct sv_source **out, struct sv_err *err)
+int sv_merge_relate(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
+                    struct sv_err *err)
 {
     if (m->n == 0)
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "nothing to merge");
-    number_inputs(m);
-    int code = relate(m, dict, err);
+    int code = settle(m, dict, report, err);
     if (code < 0)
         return code;
     prepare_rebase(m, dict);
     merge_metadata(m, dict);
     merge_snapshots(m, dict);
     report_clocks(m, dict->clocks.trace_clock, report);
-    code = open_inputs(m, err);
+    order_by_machine(m);
+    m->source = (struct sv_source){
+        .next = merge_next, .close = merge_close, .dict = dict, .report = report};
+    return 0;
+}
+
+int sv_merge_source(struct sv_merge *m, struct sv_dict *dict, struct sv_report *report,
+                    struct sv_source **out, struct sv_err *err)
+{
+    int code = sv_merge_relate(m, dict, report, err);
+    if (code == 0)
+        code = open_inputs(m, 0, m->n, err);
     if (code < 0)
         return code;
-    m->source = (struct sv_source){.next = merge_next,
-                                   .close = merge_close,
-                                   .gives = shape(m),
-                                   .dict = dict,
-                                   .report = report};
+    m->source.gives = shape(m, 0, m->n);
     *out = &m->source;
     return 0;
+}
+
+/* ---- machine by machine ---- */
+
+/* What the stages of one machine end in: the sink of all of them, which stays open. */
+struct part {
+    struct sv_sink sink;
+    struct sv_sink *next;
+};
+
+static int part_write(struct sv_sink *s, const struct sv_event *events, size_t n,
+                      struct sv_err *err)
+{
+    struct sv_sink *next = ((struct part *)s)->next;
+    return next->write(next, events, n, err);
+}
+
+static int part_close(struct sv_sink *s, bool failed, struct sv_err *err)
+{
+    (void)s;
+    (void)failed;
+    (void)err;
+    return 0;
+}
+
+static void stay_open(struct sv_source *s)
+{
+    (void)s;
+}
+
+/* The inputs order[from … to], which share no track with others. */
+static int pump_part(struct sv_merge *m, size_t from, size_t to, struct sv_sink *sink,
+                     struct sv_err *err)
+{
+    struct part part = {.sink = {.write = part_write,
+                                 .close = part_close,
+                                 .takes = sink->takes,
+                                 .best = sink->best},
+                        .next = sink};
+    int code = open_inputs(m, from, to, err);
+    if (code < 0)
+        return code;
+    m->source.gives = shape(m, from, to);
+    m->source.close = stay_open;
+    code = sv_pump(&m->source, &part.sink, NULL, err);
+    for (size_t i = from; i < to; i++)
+        let_go(m->inputs[m->order[i]]);
+    return code;
+}
+
+int sv_merge_pump(struct sv_merge *m, struct sv_sink *sink, struct sv_err *err)
+{
+    bool by_machine = (sink->takes & SV_ORDER_BITS) != SV_IN_ORDER;
+    int code = 0;
+    if (!by_machine)
+        code = pump_part(m, 0, m->n, sink, err);
+    for (size_t k = 0; by_machine && k < m->hosts.n_machines && code >= 0; k++)
+        code = pump_part(m, m->first[k], m->first[k + 1], sink, err);
+    int closed = sink->close(sink, code < 0, err);
+    sv_merge_free(m);
+    return code < 0 ? code : closed;
 }

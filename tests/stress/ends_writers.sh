@@ -2,7 +2,7 @@
 # The law of loss (ends.sh) for those who write for others and for Python: events in the files + losses in the files = events recorded, by number,
 # however the program, the recorder or the listener ends, with full disks, limits of file sizes and memory cgroups at their limits.
 set -uo pipefail
-export STAVE_SESSION_DIR=$TMP/sessions XDG_RUNTIME_DIR=$TMP/run STAVE_BUFFER=16k STAVE_STREAM_MS=20000
+export STAVE_SESSION_DIR=$TMP/sessions XDG_RUNTIME_DIR=$TMP/run STAVE_BUFFER=16k STAVE_STREAM_MS=20000 STAVE_STREAM_FILE=$TMP/rest.unsent.pftrace
 mkdir -p "$STAVE_SESSION_DIR"; mkdir -m 700 "$XDG_RUNTIME_DIR"
 cd "$TMP" || exit 2
 ends=$BUILD/tests/stress/ends
@@ -91,12 +91,12 @@ for mode in drop block; do
   sent "_exit()" $mode quit 0 0 killed 10000
   sent "SIGSEGV" $mode signal:11 139 0 killed
   sent "SIGKILL" $mode kill 137 0 killed
-  for sig in TERM KILL; do # what the listener did not take is in the sender's rings; the program goes on
+  for sig in TERM KILL; do # what the listener did not take is in the sender's file and rings; the program goes on
     fresh; listen t.pftrace; begin_sender $mode
     kill -$sig $listener; wait $listener; code=$?; until_true '[ -s err ]'
     kill -9 $sender; wait $sender
     [ -e t.pftrace ] || "$STAVE" recover -q t.pftrace >>err 2>&1
-    rest; grep -q "tracing is off" err && law 2 2 t.pftrace rest.pftrace && only t.pftrace; say $? "listener: SIG$sig to it, $mode" "exit $code, $(cat law)"
+    rest; grep -q "events go to" err && law 2 2 t.pftrace rest.unsent.pftrace rest.pftrace && only t.pftrace; say $? "listener: SIG$sig to it, $mode" "exit $code, $(cat law)"
   done
   fresh; rm -f err.l; (ulimit -f 150; exec "$STAVE" listen "unix:$TMP/s" -o t.pftrace --senders 1 >out.l 2>err.l) & listener=$!; until_true 'grep -q listening err.l'
   STAVE_BUFFER=1M STAVE_FULL=$mode STAVE_OUT=unix:$TMP/s "$ends" return progress 60000 >out 2>err; code=$?; wait $listener; listened=$?

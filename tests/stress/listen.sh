@@ -40,6 +40,14 @@ rm -f err.l; (ulimit -n 400; exec "$STAVE" listen "unix:$TMP/s" -o few.pftrace >
 check "senders beyond the limit are refused with a message" 'hostile beyond:112'
 finish
 
+if (ulimit -n 4096) 2>/dev/null; then
+  rm -f err.l; (ulimit -n 4096; exec "$STAVE" listen "unix:$TMP/s" -o many.pftrace >out.l 2>err.l) & listener=$!; until_true 'grep -q listening err.l'
+  check "2,000 senders at once with 4,096 descriptors, one each" '(ulimit -n 4096; hostile "many:2000,$listener")'
+  finish
+else
+  echo "skip listen: 2,000 senders: the limit of open files is below 4,096"
+fi
+
 # ---- one claim, one address ----
 
 listen first.pftrace
@@ -70,10 +78,17 @@ listen machines.pftrace --senders 2
 check "streams of two machines with one name" 'hostile send_file:m1.pftrace,1 send_file:m2.pftrace,1 && wait $listener'
 check "are not fused" '[ "$("$STAVE" cat -q machines.pftrace | grep -c " process .*pid=10")" = 2 ]'
 
+# A machine whose clock nothing relates to the others is not put among them.
+grep -v '^snapshot' m2.txt | sed 's/machine 2/an island/; s/00000002/00000003/' >island.txt; "$STAVE" convert -q island.txt -o island.pftrace
+listen islands.pftrace --senders 3
+check "a stream without a relation" 'hostile send_file:m1.pftrace,1 send_file:island.pftrace,1 send_file:m2.pftrace,1 && wait $listener'
+slices() { "$STAVE" query -q "$1" "select name from slice order by name" | tail -n +2 | paste -sd ,; }
+check "goes to a file of its own" '[ "$(slices islands.pftrace)" = "from machine 1,from machine 2" ] && [ "$(slices islands.2.pftrace)" = "from an island" ] && grep -q "islands.2.pftrace" err.l'
+
 # ---- the law ----
 
 # text FILE…: what is in them, as text, in FILE.txt. kept FILE: slices and instants in it. lost FILE: what its losses count.
-text() { for f; do "$STAVE" cat -q "$f" >"$f.txt" || return 1; done; }
+text() { for f; do "$STAVE" cat -q "$f" >"$f.txt" 2>"$f.err" || return 1; done; } # parts have begins whose ends are in the next one
 kept() { grep -cE ' (slice|begin|instant) ' "$1.txt"; }
 lost() { grep ' loss ' "$1.txt" | sed -E 's/.*\{([0-9]+).*/\1/' | awk '{ n += $1 } END { print n + 0 }'; }
 # no_gap FILE…: the numbers of each thread, of all files together, are 0, 1, 2 … without a gap.
@@ -81,7 +96,8 @@ no_gap() {
   for f; do grep -oE 'thread=[0-9]+ seq=[0-9]+' "$f.txt" || true; done | tr '=' ' ' | sort -k2,2n -k4,4n -u |
     awk '$4 != next_of[$2] + 0 { print "thread " $2 ": " $4 " where " next_of[$2] + 0 " was due"; bad = 1; exit 1 } { next_of[$2] = $4 + 1 } END { exit bad }' >why
 }
-send() { STAVE_BUFFER=64k STAVE_STREAM_MS=1000 STAVE_OUT=unix:$TMP/s "$numbers" 2 "$1" progress >out 2>err; }
+# unsent.pftrace: what it has recorded while there was no listener
+send() { rm -f unsent.pftrace; STAVE_STREAM_FILE=$TMP/unsent.pftrace STAVE_BUFFER=64k STAVE_STREAM_MS=${patience:-1000} STAVE_OUT=unix:$TMP/s "$numbers" 2 "$1" progress >out 2>err; }
 saved() { rm -f rest.pftrace; "$STAVE" recover "$STAVE_SESSION_DIR"/* -o rest.pftrace >out 2>err && text rest.pftrace; } # what a sender still had
 total=$((2 * 16000 + 2 * 16000 / 8))
 
@@ -108,19 +124,40 @@ interrupted() {
   send 0 & sender=$!
   until_true '[ "$(stat -c %s '"$1"'.pftrace.part)" -gt 200000 ]'
   kill "-$2" $listener; wait $listener 2>/dev/null; code=$?
-  until_true '[ -s err ]'; before=$(od -A n -t u8 -N 16 progress)
+  until_true '[ -s err ] && [ -s unsent.pftrace ]'; before=$(od -A n -t u8 -N 16 progress)
   until_true '[ "$(od -A n -t u8 -N 16 progress)" != "'"$before"'" ]'; goes_on=$?
+  ${3:-true}
   kill -9 "$(pgrep -P $sender numbers)"; wait $sender 2>/dev/null
+  text unsent.pftrace
 }
 interrupted term TERM; text term.pftrace
-check "a listener that ends first" '[ $code = 0 ] && [ "$(kept term.pftrace)" -gt 1000 ] && saved && no_gap term.pftrace rest.pftrace'
-check "its sender goes on untraced" '[ $goes_on = 0 ]'
+check "a listener that ends first" '[ $code = 0 ] && [ "$(kept term.pftrace)" -gt 1000 ] && saved && no_gap term.pftrace unsent.pftrace rest.pftrace'
+check "its sender goes on, into a file, and says so once" '[ $goes_on = 0 ] && [ "$(kept unsent.pftrace)" -gt 0 ]'
 check "marks it" 'grep -q "listener ended first" term.pftrace.txt && [ "$(lost term.pftrace)" = 0 ]'
 interrupted kill KILL
 check "the sender of one that is killed goes on, too" '[ $goes_on = 0 ]'
 check "a listener that is killed leaves its spool" '[ $code = 137 ] && [ ! -e kill.pftrace ] && [ -s kill.pftrace.part ]'
 "$STAVE" recover kill.pftrace >out 2>err; code=$?; text kill.pftrace
-check "of which recover makes the trace" '[ $code = 0 ] && [ "$(kept kill.pftrace)" -gt 1000 ] && [ ! -e kill.pftrace.part ] && saved && no_gap kill.pftrace rest.pftrace'
+check "of which recover makes the trace" '[ $code = 0 ] && [ "$(kept kill.pftrace)" -gt 1000 ] && [ ! -e kill.pftrace.part ] && saved && no_gap kill.pftrace unsent.pftrace rest.pftrace'
+
+# Another listener at the same address: the sender finds it.
+another() {
+  told=$(wc -l <err)
+  listen back.pftrace
+  until_true '[ "$(stat -c %s back.pftrace.part)" -gt 200000 ]'; found=$?
+  size=$(stat -c %s unsent.pftrace)
+}
+patience=30000 # a busy machine is no listener that went away
+interrupted gone KILL another
+patience=
+finish
+"$STAVE" recover gone.pftrace >out 2>err; text gone.pftrace back.pftrace
+check "a sender finds the next listener" '[ $found = 0 ] && [ $told = 1 ] && [ "$(kept back.pftrace)" -gt 1000 ]'
+check "and its file does not grow any more" '[ "$(stat -c %s unsent.pftrace)" = $size ]'
+check "nothing of it is missing in four places" 'saved && no_gap gone.pftrace unsent.pftrace back.pftrace rest.pftrace'
+check "nor counted as lost" '[ "$(($(lost gone.pftrace) + $(lost unsent.pftrace) + $(lost back.pftrace)))" = 0 ]'
+joins() { "$STAVE" merge -q gone.pftrace unsent.pftrace back.pftrace -o joined.pftrace 2>err; }
+check "merge joins the parts" 'joins && text joined.pftrace && [ "$(kept joined.pftrace)" = $(($(kept gone.pftrace) + $(kept unsent.pftrace) + $(kept back.pftrace))) ]'
 
 # A sender that is killed.
 rm -rf "${STAVE_SESSION_DIR:?}"/*

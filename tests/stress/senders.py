@@ -149,6 +149,19 @@ def at_once(n):  # so many senders at the same time, each with a frame that is a
         assert taken(s) == 48
 
 
+def many(n, pid):  # so many at once cost the listener one descriptor each
+    held = [greeted() for _ in range(int(n))]
+    for s in held:
+        s.sendall(frame(b"", 0))
+    for s in held:
+        assert taken(s) == 24
+    files = len(os.listdir(f"/proc/{pid}/fd"))
+    assert int(n) <= files <= int(n) + 16, files
+    for s in held:
+        s.sendall(frame(b"", 0, 1))
+        assert taken(s) == 48
+
+
 def beyond(n):  # the listener serves n senders: the next one is refused with a message, the others continue
     held = [greeted() for _ in range(int(n))]
     refused(b"STAVE 2 \n", "too many senders")
@@ -176,7 +189,7 @@ def forked(library):  # a traced program that forks and is killed; prints the ch
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-scenes = {f.__name__: f for f in (wrong, prefixes, endless, every_byte, silent, huge, deaf, at_once, beyond, cut, send_file, forked)}
+scenes = {f.__name__: f for f in (wrong, prefixes, endless, every_byte, silent, huge, deaf, at_once, many, beyond, cut, send_file, forked)}
 for scene in sys.argv[2:]:
     name, _, arguments = scene.partition(":")
     scenes[name](*(arguments.split(",") if arguments else []))

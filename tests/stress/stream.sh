@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Streams: several senders into one file; a listener that stalls or dies ends the tracing, not the program.
+# Streams: several senders into one file; a listener that stalls or dies ends the tracing, not the program, where there is no file for the rest.
 set -uo pipefail
 export STAVE_SESSION_DIR=$TMP/sessions STAVE_FULL=block
 mkdir -p "$STAVE_SESSION_DIR"
@@ -28,7 +28,7 @@ sending() {
   "$STAVE" listen -q "unix:$TMP/$1" -o "$1.pftrace" >out.l 2>err.l &
   listener=$!
   for _ in $(seq 600); do [ -S "$TMP/$1" ] && break; sleep 0.1; done
-  STAVE_STREAM_MS=500 STAVE_OUT=unix:$TMP/$1 timeout 60 "$BUILD/tests/stress/numbers" 1 20000000 "progress.$2" >out 2>err &
+  STAVE_STREAM_FILE='' STAVE_STREAM_MS=500 STAVE_OUT=unix:$TMP/$1 timeout 60 "$BUILD/tests/stress/numbers" 1 20000000 "progress.$2" >out 2>err &
   sender=$!
   await "progress.$2"
 }

@@ -1,13 +1,16 @@
 /* Streaming: packets to `stave listen` over a socket instead of to a file (stream_wire.h).
  *
- * The sink writes to memory; each commit sends what has gathered as one frame and waits until the listener has taken it. A listener that does
- * not answer within a time (STAVE_STREAM_MS, default 5000) is given up: tracing ends with one line, threads that waited for a place in
- * their ring continue, and what was not taken stays in the rings. Only addresses, no names: no resolver in other people's processes. Used
- * by the writer thread, and by the thread that starts the session. */
+ * The sink writes to memory; each commit sends what has gathered as one frame and waits until the listener has taken it. A listener that has gone, or
+ * does not answer within a time (STAVE_STREAM_MS, default 5000), is given up: from that frame on everything goes to a file (STAVE_STREAM_FILE), until
+ * the listener is there again. No frame refers to an earlier one, so that the file is a trace, and so is what a listener gets. Where there
+ * is no file tracing ends with one line, threads that waited for a place in their ring continue, and what was not taken stays in the
+ * rings. Only addresses, no names: no resolver in other people's processes. Used by the writer thread, and by the thread that starts
+ * the session. */
 #include "sdk/writer.h"
 
 #include "core/files/trusted.h"
 #include "core/stream/writer.h"
+#include "sdk/destination.h"
 #include "sdk/stream_wire.h"
 
 #include <arpa/inet.h>
@@ -23,6 +26,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#define UNSENT_DEFAULT "stave-unsent.%h.%p.pftrace"
+enum { RETRY_MS = 1000, RETRY_MAX_MS = 30000, RETRY_PATIENCE_MS = 200 };
 
 union address {
     struct sockaddr any;
@@ -199,11 +205,11 @@ static bool reach(int fd, const union address *a, socklen_t size, int64_t limit,
     return rc == 0;
 }
 
-static int connect_to(const char *out, struct sv_err *err)
+static int connect_to(const char *out, int64_t patience, struct sv_err *err)
 {
     union address a;
     socklen_t size = parse(out, &a);
-    int64_t limit = sv_session_writer_now_ns() + patience_ns();
+    int64_t limit = sv_session_writer_now_ns() + patience;
     int fd = size ? socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
     if (fd < 0) {
         sv_err_sys(err, "cannot reach the listener");
@@ -253,19 +259,30 @@ void sv_stream_close(struct sv_session_writer *w)
     w->fd = -1;
 }
 
+/* The name is made now: the program may change its directory. */
+static void name_unsent(struct sv_session_writer *w)
+{
+    const char *pattern = sv_trusted_getenv("STAVE_STREAM_FILE");
+    if (sv_destination_expand(pattern ? pattern : UNSENT_DEFAULT, w->process->pid, w->unsent,
+                              sizeof w->unsent) != NULL ||
+        (pattern && !*pattern))
+        w->unsent[0] = '\0';
+}
+
 int sv_stream_open(struct sv_session_writer *w, struct sv_err *err)
 {
-    w->fd = connect_to(w->out, err);
+    w->patience_ns = patience_ns();
+    w->fd = connect_to(w->out, w->patience_ns, err);
     if (w->fd < 0)
         return SV_EIO;
     hold(w->fd);
-    w->patience_ns = patience_ns();
+    name_unsent(w);
     sv_buf_init(&w->bytes, SV_FRAME_BYTES_MAX);
     struct sv_output *o;
     int status = sv_output_open_buf(&w->bytes, SV_PLAIN, &o, err);
     if (status < 0)
         return status;
-    struct sv_write_options options = {0};
+    struct sv_write_options options = {.resyncs_at_flush = true};
     status = sv_perfetto_writer.open(o, &options, w->dict, &w->report, &w->sink, err);
     if (status < 0)
         sv_output_discard(o);
@@ -304,24 +321,108 @@ static bool await_taken(struct sv_session_writer *w, struct sv_err *err)
     return bytes == w->sent_bytes || gone(err);
 }
 
+/* The bytes stay: who did not get them away puts them elsewhere. */
 static bool send_frame(struct sv_session_writer *w, uint64_t flags, struct sv_err *err)
 {
     uint8_t head[SV_FRAME_HEAD];
-    struct sv_frame f = {.bytes = w->bytes.len, .events = w->sent_events, .flags = flags};
+    struct sv_frame f = {
+        .bytes = w->bytes.len, .events = w->sent_events - w->earlier_events, .flags = flags};
     sv_frame_put(head, &f);
-    bool ok = send_all(w->fd, head, sizeof head, w->patience_ns, err) &&
-              send_all(w->fd, w->bytes.data, w->bytes.len, w->patience_ns, err);
     w->sent_bytes += sizeof head + w->bytes.len;
+    return send_all(w->fd, head, sizeof head, w->patience_ns, err) &&
+           send_all(w->fd, w->bytes.data, w->bytes.len, w->patience_ns, err) && await_taken(w, err);
+}
+
+/* ---- without a listener ---- */
+
+static void use(struct sv_session_writer *w, int fd)
+{
+    sv_stream_close(w);
+    w->fd = fd;
+    hold(fd);
+}
+
+/* Nobody else's file: it is made here, and made once. */
+static int open_unsent(const struct sv_session_writer *w, bool is_new)
+{
+    int flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+    return open(w->unsent, is_new ? flags | O_CREAT | O_EXCL : flags, 0600);
+}
+
+static bool write_unsent(struct sv_session_writer *w, struct sv_err *err)
+{
+    off_t begin = lseek(w->fd, 0, SEEK_END);
+    for (size_t at = 0; at < w->bytes.len;) {
+        ssize_t done = write(w->fd, w->bytes.data + at, w->bytes.len - at);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0) {
+            sv_err_sys(err, "%s", w->unsent);
+            int cut = begin >= 0 ? ftruncate(w->fd, begin) : -1;
+            (void)cut; /* else a reader finds a packet that is cut */
+            return false;
+        }
+        at += (size_t)done;
+    }
+    w->earlier_events = w->sent_events;
     sv_buf_clear(&w->bytes);
-    return ok && await_taken(w, err);
+    return true;
+}
+
+/* The listener did not take the frame: it is the first one of the file, or follows those of the last time. */
+static bool go_away(struct sv_session_writer *w, struct sv_err *err)
+{
+    bool is_new = w->retry_ns == 0;
+    int fd = w->unsent[0] ? open_unsent(w, is_new) : -1;
+    if (fd < 0)
+        return false; /* err says what became of the listener */
+    use(w, fd);
+    w->is_away = true;
+    w->pause_ns = RETRY_MS * 1000000ll;
+    w->retry_ns = sv_session_writer_now_ns() + w->pause_ns;
+    if (is_new)
+        sv_say("%s: %s; until it is back events go to %s ('stave merge' joins both)", w->out,
+               err->msg, w->unsent);
+    sv_err_clear(err);
+    return write_unsent(w, err);
+}
+
+/* Is it there again? It gets a new stream, which begins with what has not been written yet. */
+static void look_for_listener(struct sv_session_writer *w)
+{
+    struct sv_err ignored = {0};
+    if (sv_session_writer_now_ns() < w->retry_ns)
+        return;
+    int fd = connect_to(w->out, RETRY_PATIENCE_MS * 1000000ll, &ignored);
+    if (fd >= 0) {
+        use(w, fd);
+        w->is_away = false;
+        w->sent_bytes = 0;
+        return;
+    }
+    w->pause_ns = w->pause_ns * 2 < RETRY_MAX_MS * 1000000ll ? w->pause_ns * 2
+                                                             : RETRY_MAX_MS * 1000000ll;
+    w->retry_ns = sv_session_writer_now_ns() + w->pause_ns;
+}
+
+static bool deliver(struct sv_session_writer *w, uint64_t flags, struct sv_err *err)
+{
+    if (w->is_away)
+        look_for_listener(w);
+    if (w->is_away)
+        return write_unsent(w, err);
+    if (!send_frame(w, flags, err))
+        return go_away(w, err);
+    sv_buf_clear(&w->bytes);
+    return true;
 }
 
 bool sv_stream_send(struct sv_session_writer *w, struct sv_err *err)
 {
-    return w->bytes.len == 0 || send_frame(w, 0, err);
+    return w->bytes.len == 0 || deliver(w, 0, err);
 }
 
 bool sv_stream_end(struct sv_session_writer *w, struct sv_err *err)
 {
-    return send_frame(w, SV_FRAME_LAST, err);
+    return deliver(w, SV_FRAME_LAST, err);
 }

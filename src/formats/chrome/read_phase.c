@@ -506,6 +506,18 @@ bool chrome_is_usable(const struct chrome_fields *f)
     return has(f, FIELD_TS) && (f->ph != 'X' || has(f, FIELD_DUR));
 }
 
+/* Older versions of PyTorch write no base: their times are microseconds since 1970. No other clock has run for thirty years. */
+static void see_epoch(struct chrome_reader *r, const struct chrome_fields *f)
+{
+    static const int64_t year_2001 = 1000000000000000000, year_2100 = 4102444800000000000;
+    r->may_be_epoch = false;
+    if (r->dict->clocks.trace_clock != SV_CLOCK_UNKNOWN || f->ts_ns < year_2001 ||
+        f->ts_ns >= year_2100)
+        return;
+    r->dict->clocks.trace_clock = SV_CLOCK_REALTIME;
+    chrome_note(r, FOUND_EPOCH, f->start);
+}
+
 static bool has_phase_and_time(struct chrome_reader *r, struct chrome_fields *f)
 {
     if (!has(f, FIELD_PH)) {
@@ -515,6 +527,8 @@ static bool has_phase_and_time(struct chrome_reader *r, struct chrome_fields *f)
     if (f->ph == 'M')
         return true;
     bool has_ts = has(f, FIELD_TS);
+    if (__builtin_expect(r->may_be_epoch, 0) && has_ts)
+        see_epoch(r, f);
     if (has_ts && !__builtin_add_overflow(f->ts_ns, r->base_ns, &f->ts_ns))
         return true;
     if (has_ts || f->ts_is_over)

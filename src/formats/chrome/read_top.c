@@ -5,6 +5,7 @@
  * "chrome.KEY", so that a writer can give it back. The members walk here is for small objects: it reads raw JSON and stops, without
  * a finding, at the first thing that it does not understand. */
 #include "core/chrome/keys.h"
+#include "core/stream/machine.h"
 #include "formats/chrome/reader.h"
 #include "model/once_paths.h"
 
@@ -100,11 +101,18 @@ static void keep_key(struct chrome_reader *r, struct chrome_span key, const uint
     chrome_meta(r, name, p, len);
 }
 
+static void keep_text(struct chrome_reader *r, const char *name, struct chrome_span value)
+{
+    struct chrome_span text;
+    if (chrome_span_text(r, value, &text))
+        sv_dict_set_meta(r->dict, name, (const char *)text.p, text.len, false);
+}
+
 static void keep_member(struct chrome_reader *r, struct chrome_span object, const char *name)
 {
-    struct chrome_span value, text;
-    if (chrome_find_member(r, object, name, &value) && chrome_span_text(r, value, &text))
-        sv_dict_set_meta(r->dict, name, (const char *)text.p, text.len, false);
+    struct chrome_span value;
+    if (chrome_find_member(r, object, name, &value))
+        keep_text(r, name, value);
 }
 
 /* Kineto: times count from here, on the wall clock. Before the events they are made absolute; after them it is too late, and
@@ -123,6 +131,8 @@ bool chrome_take_base(struct chrome_reader *r, struct chrome_span raw)
         r->dict->clocks.trace_clock = SV_CLOCK_REALTIME;
         return true;
     }
+    if (r->dict->clocks.trace_clock == SV_CLOCK_REALTIME) /* as the times show */
+        return true;
     struct sv_snapshot s = {.n = 2, .uncertainty_ns = -1};
     s.readings[0] = (struct sv_reading){SV_CLOCK_UNKNOWN, 0};
     s.readings[1] = (struct sv_reading){SV_CLOCK_REALTIME, base};
@@ -241,6 +251,10 @@ void chrome_top_value(struct chrome_reader *r, struct chrome_span key, const uin
         take_frames(r, p, len);
         return;
     }
+    if (key_is(key, "schemaVersion") || key_is(key, "deviceProperties"))
+        r->may_be_epoch = r->n_events == 0 && !r->is_stave;
+    if (key_is(key, "host_name") && *p == '"' && !sv_dict_find_meta(r->dict, SV_META_HOST))
+        keep_text(r, SV_META_HOST, object);
     if (key_is(key, "distributedInfo")) {
         keep_member(r, object, "rank");
         keep_member(r, object, "world_size");

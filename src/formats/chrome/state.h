@@ -246,6 +246,8 @@ struct chrome_reader {
         sv_str flow, source, correlation;
     } keys_of_stave;
     int64_t base_ns; /* what is added to every time */
+    bool
+        may_be_epoch; /* Kineto's, without a base so far: the first time shows what times count from */
     struct chrome_balance balance;
     struct chrome_flow_hash flow_hashes[CHROME_FLOW_HASHES];
 };

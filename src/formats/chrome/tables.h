@@ -56,6 +56,8 @@
     X(LONG_PHASE, SV_NOTE, "phase of several letters, the first one counts")                       \
     X(DEEP, SV_NOTE, "value nested too deeply, kept as text")                                      \
     X(LATE_BASE, SV_NOTE, "baseTimeNanoseconds after the events, kept as a clock snapshot")        \
+    X(EPOCH, SV_NOTE,                                                                              \
+      "Kineto times without baseTimeNanoseconds, taken as microseconds since 1970")                \
     X(NO_FRAME, SV_NOTE, "stack frame that is not described before its event, kept as its number") \
     /* well-formed, but the model cannot represent it: */                                          \
     X(TEXT_CUT, SV_SKIPPED, "text longer than 16 MiB, cut")                                        \

@@ -1,0 +1,30 @@
+/* The files that a command line means: those that it names, and all below the folders that it names. */
+#ifndef SV_FILES_FOUND_H
+#define SV_FILES_FOUND_H
+
+#include "formats/formats.h"
+
+#define SV_FILES_MAX   10000u
+#define SV_FOLDERS_MAX 8 /* levels */
+
+struct sv_found {
+    char *path;
+    const struct sv_format *format; /* for the command: NULL: unknown, or left out */
+    const char *covered_by;         /* left out: the file that says the same and more, borrowed */
+    bool was_found;                 /* in a folder, not named by the user */
+};
+
+struct sv_files {
+    struct sv_found *items;
+    size_t n, cap;
+    size_t too_many, too_deep;
+    const char *output; /* no input, even if an earlier run left it in the folder */
+};
+
+void sv_files_add(struct sv_files *f, const char *path, bool was_found);
+/* A file, or all below a folder, in the order of their names; not through links, so that a circle ends. `depth` 0: the user named it. */
+int sv_files_walk(struct sv_files *f, const char *path, int depth, struct sv_err *err);
+void sv_files_free(struct sv_files *f);
+bool sv_is_folder(const char *path);
+
+#endif
