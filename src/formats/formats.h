@@ -16,7 +16,12 @@ struct sv_read_options {
     const struct sv_zone *log_zone; /* of application logs, which mostly are in UTC; NULL: that */
     bool has_date;
     int64_t date_days; /* since 1970: the day on which a file without dates begins */
+    const char *
+        columns; /* of a line-oriented log (formats/logs/columns.h), borrowed; NULL: the reader finds them */
 };
+
+/* What a file lacks of its times. */
+enum sv_needs { SV_NEEDS_DATE = 1, SV_NEEDS_ZONE = 2 };
 
 /* Opens a source. It owns nothing of `in` but its position: the caller closes `in` after the source. */
 typedef int sv_open_source_fn(struct sv_input *in, const struct sv_read_options *options,
@@ -49,8 +54,10 @@ struct sv_format {
     const struct sv_dialect *dialects; /* ends with a zeroed one; NULL: none */
     /* Formats that say the same and more: where a folder has a file of one of them, import leaves this one out. NULL: none. */
     const char *const *covered_by;
-    bool needs_date;   /* its files hold times of day without the day */
-    bool needs_zone;   /* its times are local and the file does not say where */
+    bool needs_date; /* its files hold times of day without the day */
+    bool needs_zone; /* its times are local and the file does not say where */
+    /* Instead of these two, where it depends on the file: enum sv_needs. NULL: it does not. */
+    unsigned (*needs)(const uint8_t *head, size_t n);
     bool readers_sort; /* events may be in any order: readers of this format sort them */
 };
 
@@ -70,6 +77,8 @@ const struct sv_format *sv_format_for_path(const char *path, enum sv_compression
 size_t sv_format_stem(const char *path);
 /* By content: the format most sure of the input's head. NULL when none is. */
 const struct sv_format *sv_format_probe(struct sv_input *in, struct sv_err *err);
+/* enum sv_needs of an input of this format. */
+unsigned sv_format_needs(const struct sv_format *f, struct sv_input *in);
 
 /* The dialect of this name (or old name). */
 const struct sv_dialect *sv_dialect_named(const struct sv_format *f, const char *name);

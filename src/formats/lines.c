@@ -142,6 +142,7 @@ int sv_lines_open(const struct sv_lines_kind *kind, struct sv_input *in,
         .zone = options->zone, .has_date = options->has_date, .days = options->date_days};
     l->wall.last_utc_s = INT64_MIN;
     l->log_zone = options->log_zone;
+    l->columns = options->columns;
     if (kind->init)
         kind->init(l);
     *out = &l->source;

@@ -47,6 +47,7 @@ struct sv_lines {
     bool is_finished; /* end() was, too */
     struct sv_wall wall;
     const struct sv_zone *log_zone;
+    const char *columns; /* that the user gave; NULL: none */
 };
 
 int sv_lines_open(const struct sv_lines_kind *kind, struct sv_input *in,
