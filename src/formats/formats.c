@@ -107,6 +107,14 @@ unsigned sv_format_needs(const struct sv_format *f, struct sv_input *in)
     return sv_input_need(in, PROBE_BYTES, &ignored) < 0 ? 0 : f->needs(in->data, in->len);
 }
 
+struct sv_holds sv_format_holds(const struct sv_format *f, struct sv_input *in)
+{
+    struct sv_err ignored = {0};
+    if (!f->holds || sv_input_need(in, PROBE_BYTES, &ignored) < 0)
+        return (struct sv_holds){.pid = -1};
+    return f->holds(in->data, in->len, in->name);
+}
+
 /* ---- lists ---- */
 
 enum { NAMES_MAX = 128 };

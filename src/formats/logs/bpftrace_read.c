@@ -118,6 +118,21 @@ static int probe(const uint8_t *head, size_t n)
     return sv_log_shape_of(sv_head(head, n), SV_UNIT_BOOT, NULL, &c) ? 70 : 0;
 }
 
+static struct sv_holds holds(const uint8_t *head, size_t n, const char *path)
+{
+    struct sv_fields h = sv_head(head, n);
+    struct sv_columns c;
+    struct sv_text line;
+    const char *op = NULL;
+    for (int i = 0; i < 64 && !op && sv_head_line(&h, &line); i++) {
+        const struct plan *plan = find_plan(line);
+        op = plan ? plan->op : is_named_header(line, &c) ? sv_log_op_of_columns(&c, path) : NULL;
+    }
+    const struct sv_log_shape *shape =
+        op ? NULL : sv_log_shape_of(sv_head(head, n), SV_UNIT_BOOT, path, &c);
+    return (struct sv_holds){sv_log_subject(shape ? shape->op : op), SV_MEASURED, -1};
+}
+
 /* ---- events ---- */
 
 static struct sv_text text_of(const char *word)
@@ -355,5 +370,6 @@ const struct sv_format sv_bpftrace_format = {
     .times = "nanoseconds since boot (CLOCK_BOOTTIME) at the end of the call; the slice begins "
              "earlier by the latency",
     .probe = probe,
+    .holds = holds,
     .lines = &kind,
 };

@@ -145,10 +145,14 @@ struct sv_log_shape {
  * layouts that look alike. */
 const struct sv_log_shape *sv_log_shape_of(struct sv_fields head, enum sv_column_unit unit,
                                            const char *path, struct sv_columns *c);
+/* Do most lines of the head have these columns? */
+bool sv_log_fits(struct sv_fields head, const struct sv_columns *c);
 /* "read", "write", "openat", "close" or "block", by the name of the file; NULL: it does not say. */
 const char *sv_log_op_of_path(const char *path);
 /* The same by the columns, and by the path where they do not say it. */
 const char *sv_log_op_of_columns(const struct sv_columns *c, const char *path);
+/* enum sv_subject of such an op, 0: none. */
+unsigned sv_log_subject(const char *op);
 /* The number after the last '_' of the name of the file; -1: there is none. */
 int64_t sv_log_pid_of_path(const char *path);
 

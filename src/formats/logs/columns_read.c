@@ -3,6 +3,7 @@
  * Opened through the table of formats. What the seed pipeline for DL benchmarks derives from bpftrace's output (read_PID, bio_PID, st_end_data, timeline.csv,
  * cpu_all.csv, …) is recognised by shape, what bcc's tools print by their headers. Columns that were assumed are reported. */
 #include "formats/logs/columns.h"
+#include "formats/logs/meters.h"
 
 #include <string.h>
 
@@ -63,6 +64,89 @@ static unsigned needs(const uint8_t *head, size_t n)
     return found;
 }
 
+/* READ, BIOW, … of the seed pipeline's intervals. */
+static const struct {
+    const char *kind, *op, *rw;
+} interval_kinds[] = {{"OPENAT", "openat", NULL}, {"OPEN", "openat", NULL}, {"READ", "read", NULL},
+                      {"WRITE", "write", NULL},   {"CLOSE", "close", NULL}, {"BIO", "block", NULL},
+                      {"BIOR", "block", "R"},     {"BIOW", "block", "W"}};
+enum { N_INTERVAL_KINDS = sizeof interval_kinds / sizeof *interval_kinds };
+
+static unsigned subjects_of_intervals(struct sv_fields head, const struct sv_columns *c)
+{
+    struct sv_csv_line csv = {0};
+    struct sv_record r;
+    struct sv_text line;
+    unsigned subjects = 0;
+    for (int i = 0; i < 256 && sv_head_line(&head, &line); i++) {
+        if (!sv_columns_take(c, line, &csv, &r))
+            continue;
+        unsigned one = SV_ABOUT_PHASES;
+        for (size_t k = 0; k < N_INTERVAL_KINDS; k++)
+            if (sv_text_is(r.text[SV_COL_NAME], interval_kinds[k].kind))
+                one = sv_log_subject(interval_kinds[k].op);
+        subjects |= one;
+    }
+    sv_csv_fini(&csv);
+    return subjects;
+}
+
+static unsigned subjects_of_meters(const struct sv_columns *c)
+{
+    static const unsigned about[] = {[SV_METER_CPU] = SV_ABOUT_CPUS,
+                                     [SV_METER_GPU] = SV_ABOUT_GPUS,
+                                     [SV_METER_DISK] = SV_ABOUT_DISKS};
+    unsigned subjects = 0;
+    for (size_t i = 0; i < c->n; i++)
+        if (c->items[i].meter)
+            subjects |= about[c->items[i].meter->of];
+    return subjects;
+}
+
+static struct sv_holds holds(const uint8_t *head, size_t n, const char *path)
+{
+    struct sv_fields lines = sv_head(head, n);
+    struct sv_columns c;
+    struct sv_holds h = {.pid = -1};
+    const struct sv_log_shape *shape =
+        find_header(lines, &c) ? NULL : sv_log_shape_of(lines, SV_UNIT_UTC, path, &c);
+    h.subjects = subjects_of_meters(&c);
+    h.distance = SV_DERIVED;
+    if (h.subjects || !shape)
+        return h;
+    h.pid = sv_log_pid_of_path(path);
+    h.distance = shape->op ? SV_ALIGNED : SV_DERIVED;
+    h.subjects = shape->op ? sv_log_subject(shape->op) : subjects_of_intervals(lines, &c);
+    return h;
+}
+
+/* ---- what the user says ---- */
+
+int sv_columns_check(const char *columns, unsigned *needs, struct sv_err *err)
+{
+    struct sv_columns c;
+    int code = sv_columns_parse(&c, columns, err);
+    *needs = 0;
+    for (size_t i = 0; code >= 0 && i < c.n; i++) {
+        if (c.items[i].unit == SV_UNIT_CLOCK)
+            *needs |= SV_NEEDS_DATE | SV_NEEDS_ZONE;
+        if (c.items[i].unit == SV_UNIT_LOCAL)
+            *needs |= SV_NEEDS_ZONE;
+    }
+    return code;
+}
+
+bool sv_columns_fit(const char *columns, struct sv_input *in)
+{
+    struct sv_columns c;
+    struct sv_err ignored = {0};
+    return sv_columns_parse(&c, columns, NULL) >= 0 &&
+           sv_input_need(in, HEAD_BYTES, &ignored) >= 0 &&
+           sv_log_fits(sv_head(in->data, in->len), &c);
+}
+
+/* ---- opening it ---- */
+
 static void say_assumed(struct columns_log *s)
 {
     struct sv_lines *l = &s->lines;
@@ -101,28 +185,25 @@ static struct sv_text text_of(const char *word)
     return (struct sv_text){word, (uint32_t)strlen(word)};
 }
 
-/* READ, BIOW, … of the seed pipeline's intervals, which belong to the process in the name of the file; all else are phases of the run. */
+/* An interval belongs to the process in the name of the file; other kinds are phases of the run. Empty: another file has it, too. */
 static struct sv_text op_of_interval(struct columns_log *s, struct sv_record *r, char *lower,
                                      size_t cap)
 {
-    static const struct {
-        const char *kind, *op, *rw;
-    } kinds[] = {{"OPENAT", "openat", NULL}, {"OPEN", "openat", NULL}, {"READ", "read", NULL},
-                 {"WRITE", "write", NULL},   {"CLOSE", "close", NULL}, {"BIO", "block", NULL},
-                 {"BIOR", "block", "R"},     {"BIOW", "block", "W"}};
     struct sv_text name = r->text[SV_COL_NAME];
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (!sv_text_is(name, kinds[i].kind))
+    for (size_t i = 0; i < N_INTERVAL_KINDS; i++) {
+        if (!sv_text_is(name, interval_kinds[i].kind))
             continue;
+        if (s->lines.skip_subjects & sv_log_subject(interval_kinds[i].op))
+            return (struct sv_text){"", 0};
         if (s->pid >= 0) {
             r->number[SV_COL_PID] = s->pid;
             r->has |= (uint64_t)1 << SV_COL_PID;
         }
-        if (kinds[i].rw) {
-            r->text[SV_COL_RW] = text_of(kinds[i].rw);
+        if (interval_kinds[i].rw) {
+            r->text[SV_COL_RW] = text_of(interval_kinds[i].rw);
             r->has |= (uint64_t)1 << SV_COL_RW;
         }
-        return text_of(kinds[i].op);
+        return text_of(interval_kinds[i].op);
     }
     size_t n = name.len < cap ? name.len : cap;
     for (size_t i = 0; i < n; i++)
@@ -177,13 +258,31 @@ static bool bad_columns(struct columns_log *s)
     return sv_lines_bad(&s->lines, s->why);
 }
 
+static bool put_line(struct columns_log *s, struct sv_batch *b, struct sv_record *r,
+                     int64_t start_ns, int64_t dur_ns)
+{
+    struct sv_lines *l = &s->lines;
+    char lower[64];
+    if (sv_columns_have(&s->columns, SV_COL_METER) ||
+        sv_columns_have(&s->columns, SV_COL_COUNTER)) {
+        (void)sv_record_meters(l, b, &s->columns, r, start_ns);
+        return true;
+    }
+    struct sv_text op = op_of(s, r, lower, sizeof lower);
+    if (op.len)
+        sv_record_put(l, b, r, &s->columns, op, start_ns, dur_ns);
+    else
+        sv_report_add(l->source.report, SV_SKIPPED, "interval that is in another file", 1, l->pos,
+                      "the file with the calls themselves has more about it");
+    return true;
+}
+
 static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t len)
 {
     struct columns_log *s = (struct columns_log *)l;
     struct sv_text text = {p, (uint32_t)len};
     struct sv_fields f = {p, p + len};
     struct sv_record r;
-    char lower[64];
     int64_t start_ns, dur_ns;
     bool is_first = !s->has_line;
     if (sv_field_count(f) == 0 || p[0] == '#')
@@ -201,13 +300,7 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
     }
     if (!sv_record_time(l, &s->clock, &r, &start_ns, &dur_ns))
         return false;
-    bool has_meters = sv_columns_have(&s->columns, SV_COL_METER) ||
-                      sv_columns_have(&s->columns, SV_COL_COUNTER);
-    if (has_meters)
-        (void)sv_record_meters(l, b, &s->columns, &r, start_ns);
-    else
-        sv_record_put(l, b, &r, &s->columns, op_of(s, &r, lower, sizeof lower), start_ns, dur_ns);
-    return true;
+    return put_line(s, b, &r, start_ns, dur_ns);
 }
 
 static void fini(struct sv_lines *l)
@@ -236,4 +329,5 @@ const struct sv_format sv_columns_format = {
     .probe = probe,
     .lines = &kind,
     .needs = needs,
+    .holds = holds,
 };

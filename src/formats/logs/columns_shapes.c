@@ -76,6 +76,22 @@ const char *sv_log_op_of_columns(const struct sv_columns *c, const char *path)
     return has_file && sv_columns_have(c, SV_COL_FD) ? "close" : "event";
 }
 
+unsigned sv_log_subject(const char *op)
+{
+    static const struct {
+        const char *op;
+        unsigned subject;
+    } subjects[] = {{"read", SV_ABOUT_READS},
+                    {"write", SV_ABOUT_WRITES},
+                    {"openat", SV_ABOUT_OPENS},
+                    {"close", SV_ABOUT_CLOSES},
+                    {"block", SV_ABOUT_BLOCKS}};
+    for (size_t i = 0; op && i < sizeof subjects / sizeof *subjects; i++)
+        if (strcmp(op, subjects[i].op) == 0)
+            return subjects[i].subject;
+    return 0;
+}
+
 int64_t sv_log_pid_of_path(const char *path)
 {
     const char *name = name_of(path), *line = strrchr(name, '_');
@@ -99,10 +115,12 @@ static bool describe(const struct sv_log_shape *shape, enum sv_column_unit unit,
     return n > 0 && (size_t)n < sizeof text && sv_columns_parse(c, text, NULL) == 0;
 }
 
-/* Fields that fit but mean something else. */
+/* Fields that fit but mean something else. `shape` NULL: the user said what they are. */
 static bool is_likely(const struct sv_log_shape *shape, const struct sv_columns *c,
                       const struct sv_record *r)
 {
+    if (!shape)
+        return true;
     bool has_fd = sv_columns_have(c, SV_COL_FD);
     int64_t fd = r->number[SV_COL_FD];
     struct sv_text path = r->text[SV_COL_PATH_NAME];
@@ -138,6 +156,12 @@ static int count_fitting(const struct sv_log_shape *shape, const struct sv_colum
     }
     sv_csv_fini(&csv);
     return fitting;
+}
+
+bool sv_log_fits(struct sv_fields head, const struct sv_columns *c)
+{
+    int lines, fitting = count_fitting(NULL, c, head, &lines);
+    return 2 * fitting > lines;
 }
 
 const struct sv_log_shape *sv_log_shape_of(struct sv_fields head, enum sv_column_unit unit,

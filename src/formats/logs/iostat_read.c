@@ -229,6 +229,12 @@ static const struct sv_lines_kind kind = {
     .read = read_element,
 };
 
+static struct sv_holds holds(const uint8_t *head, size_t n, const char *path)
+{
+    (void)head, (void)n, (void)path;
+    return (struct sv_holds){SV_ABOUT_DISKS, SV_MEASURED, -1};
+}
+
 const struct sv_format sv_iostat_format = {
     .name = "iostat",
     .help = "disk utilisation by iostat -o JSON",
@@ -236,5 +242,6 @@ const struct sv_format sv_iostat_format = {
     .files = "`iostat -o JSON` with `-t`, `-x`, `-d`, `-k`, `-m`, also cut off",
     .times = "local; with S_TIME_FORMAT=ISO the zone is in the file",
     .probe = probe,
+    .holds = holds,
     .lines = &kind,
 };
