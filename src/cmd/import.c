@@ -18,7 +18,15 @@
 
 #define NAMED_MAX 10 /* skipped files that are named one by one */
 
+/* Columns that a reader assumed, and for how many files. */
+struct assumed {
+    char columns[240];
+    size_t n;
+};
+
 struct import {
+    struct assumed assumed[16];
+    size_t n_assumed;
     struct sv_output_choice out;
     const char *tz, *log_tz, *date, *from;
     bool strict, assume;
@@ -121,6 +129,31 @@ static int parse_date(const struct import *o, struct sv_join *join, struct sv_er
 
 /* ---- reading ---- */
 
+/* For more files than are reported one by one. */
+static void count_assumed(struct import *o, const struct sv_dict *dict)
+{
+    const struct sv_meta *meta = sv_dict_find_meta(dict, "assumed_columns");
+    size_t i = 0;
+    if (!meta)
+        return;
+    const char *columns = sv_dict_text(dict, meta->value).bytes;
+    while (i < o->n_assumed && strcmp(o->assumed[i].columns, columns) != 0)
+        i++;
+    if (i == sizeof o->assumed / sizeof *o->assumed)
+        return;
+    snprintf(o->assumed[i].columns, sizeof o->assumed[i].columns, "%s", columns);
+    o->assumed[i].n++;
+    o->n_assumed = i < o->n_assumed ? o->n_assumed : i + 1;
+}
+
+static void report_assumed(const struct import *o)
+{
+    for (size_t i = 0; i < o->n_assumed; i++)
+        sv_console_note("%zu files: columns assumed by the look of the lines: '%s'; --columns "
+                        "gives others",
+                        o->assumed[i].n, o->assumed[i].columns);
+}
+
 /* A file that cannot be read is named and left out; only --strict and what concerns all files ends the import. */
 static int forgive(const struct import *o, struct sv_found *file, int code, struct sv_err *err)
 {
@@ -177,7 +210,7 @@ static enum turn turn_of(const struct sv_found *file)
     return file->needs & SV_NEEDS_DATE ? UNDATED : DATED;
 }
 
-static int read_files(const struct import *o, struct sv_join *join, struct sv_files *f,
+static int read_files(struct import *o, struct sv_join *join, struct sv_files *f,
                       struct sv_merge *merge, struct sv_dict *roles, struct sv_err *err)
 {
     struct sv_join dated = *join;
@@ -194,6 +227,8 @@ static int read_files(const struct import *o, struct sv_join *join, struct sv_fi
                 continue;
             }
             code = read_file(o, join, file, merge, &dict, err);
+            if (dict && join->inputs->n > SV_JOIN_NOTED_MAX)
+                count_assumed(o, dict);
             if (dict && turn == DATED && !o->date)
                 learn_date(&dated, dict);
         }
@@ -235,7 +270,7 @@ static void report_skipped(const struct sv_files *f)
     sv_console_note("%zu files read, %zu skipped", f->n - skipped, skipped);
 }
 
-static int import_files(const struct import *o, struct sv_join *join, struct sv_files *f,
+static int import_files(struct import *o, struct sv_join *join, struct sv_files *f,
                         struct sv_err *err)
 {
     struct sv_words names = {0};
@@ -300,8 +335,10 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         sv_files_leave_out(&files);
         code = import_files(o, &join, &files, err);
     }
-    if (code >= 0)
+    if (code >= 0) {
+        report_assumed(o);
         report_skipped(&files);
+    }
     sv_files_free(&files);
     sv_zone_free(zone);
     sv_zone_free(log_zone);

@@ -666,6 +666,7 @@ static bool take_number(struct cursor *c, const struct sv_column *column, enum r
     default:
         is_good = sv_text_u64(word, &u);
         v = is_good ? (int64_t)u : 0;
+        r->text[column->kind] = word; /* whether it is hexadecimal distinguishes layouts */
         break;
     }
     if (is_good)

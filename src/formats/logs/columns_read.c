@@ -290,8 +290,10 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
     s->has_line = true;
     if (take_header(s, text))
         return true;
-    if (!s->is_known)
-        return sv_lines_bad(l, "before the header that names its columns");
+    if (!s->is_known) {
+        sv_report_add(l->source.report, SV_SKIPPED, "line before the header", 1, l->pos, NULL);
+        return true;
+    }
     if (!sv_columns_take(&s->columns, text, &s->csv, &r)) {
         if (!is_first || has_digit(text))
             return bad_columns(s);

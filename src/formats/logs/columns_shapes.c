@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define HEAD_LINES 64
+#define FD_MAX     1023 /* the usual limit of a process */
 
 static const struct sv_log_shape shapes[] = {
     {"pid comm - - disk rw bytes latency", "block", "block requests (2022)", false},
@@ -125,8 +126,10 @@ static bool is_likely(const struct sv_log_shape *shape, const struct sv_columns 
     int64_t fd = r->number[SV_COL_FD];
     struct sv_text path = r->text[SV_COL_PATH_NAME];
     char rw = sv_record_rw(r);
-    if (has_fd && (fd < -1 || fd == 0 || fd > 65535))
+    if (has_fd && (fd < -1 || fd == 0 || fd > FD_MAX))
         return false; /* an offset */
+    if (sv_columns_have(c, SV_COL_ADDRESS) && !sv_text_begins(r->text[SV_COL_ADDRESS], "0x"))
+        return false;
     if (rw && rw != 'R' && rw != 'W')
         return false;
     if (sv_columns_have(c, SV_COL_PATH_NAME) && path.len && !memchr(path.bytes, '/', path.len) &&
