@@ -283,7 +283,8 @@ static int import_files(struct import *o, struct sv_join *join, struct sv_files 
         code = sv_check_inputs(names.items, names.n, join->out.path, err);
     if (code >= 0 && names.n == 0)
         code = sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                          "nothing to import: none of %zu files has a known format", f->n);
+                          "nothing to import: none of %zu files has a known format%s", f->n,
+                          o->columns ? " or most lines with the columns of --columns" : "");
     if (code >= 0)
         code = check_zone(o, f, err);
     if (code >= 0) {

@@ -115,6 +115,15 @@ static bool is_raw_bpftrace(const struct sv_found *file)
     return file->format && strcmp(file->format->name, "bpftrace") == 0;
 }
 
+/* Intervals that were arranged twice, each time in another folder: the first one counts. */
+static bool is_arranged_before(const struct sv_found *by, const struct sv_found *file)
+{
+    const char *a = strrchr(by->path, '/'), *b = strrchr(file->path, '/');
+    size_t n = a ? (size_t)(a - by->path) : 0, m = b ? (size_t)(b - file->path) : 0;
+    return by->holds.distance == SV_DERIVED && file->holds.distance == SV_DERIVED &&
+           (n != m || memcmp(by->path, file->path, n) != 0) && strcmp(by->path, file->path) < 0;
+}
+
 /* Does `by` hold that subject of `file` at a smaller distance? bpftrace's own lines are of no use where nothing relates their clock. */
 static bool is_covered(const struct sv_found *file, const struct sv_found *by, unsigned subject,
                        bool has_alignment)
@@ -124,7 +133,8 @@ static bool is_covered(const struct sv_found *file, const struct sv_found *by, u
         return false;
     if (is_raw_bpftrace(by) && !has_alignment)
         return false;
-    if (!is_unrelated && by->holds.distance >= file->holds.distance)
+    if (!is_unrelated && by->holds.distance >= file->holds.distance &&
+        !is_arranged_before(by, file))
         return false;
     bool is_same_process = is_unrelated || by->holds.pid < 0 || by->holds.pid == file->holds.pid;
     return is_same_process && is_of_one_run(by->path, file->path);

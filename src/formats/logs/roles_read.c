@@ -1,4 +1,4 @@
-/* pids.json: what the processes of a run did, {"4054151": "master", "4054152": "worker 1"}, or the other way round with numbers or lists of them.
+/* pids.json: what the processes of a run did, {"4054151": "master", "4054152": "worker 1"}.
  *
  * Opened through the table of formats. It has no events: it names processes. */
 #include "core/base/json_scan.h"
@@ -6,12 +6,10 @@
 #include "core/stream/json_members.h"
 #include "formats/lines.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define FILE_BYTES_MAX 1048576u
-#define ROLE_MAX       200u
 
 static bool pid_of(struct sv_text t, int64_t *pid)
 {
@@ -28,14 +26,7 @@ static int count_roles(const uint8_t *p, size_t n)
     if (!members.is_object)
         return -1;
     while (sv_member_next(&members, &m)) {
-        bool is_role = m.type == '"' && m.value.len && pid_of(m.key, &pid);
-        bool is_pid = m.type == '0' && m.key.len && !pid_of(m.key, &pid) && pid_of(m.value, &pid);
-        bool is_list = m.type == '[' && m.key.len && !pid_of(m.key, &pid);
-        struct sv_members list = sv_members_of(m.value.bytes, is_list ? m.value.len : 0);
-        struct sv_member one;
-        while (is_list && sv_member_next(&list, &one))
-            is_list = one.type == '0' && pid_of(one.value, &pid);
-        if (!is_role && !is_pid && !(is_list && !list.is_bad))
+        if (m.type != '"' || m.value.len == 0 || !pid_of(m.key, &pid))
             return -1;
         count++;
     }
@@ -56,28 +47,6 @@ static int probe(const uint8_t *head, size_t n)
     return count > 0 ? 95 : 0;
 }
 
-static void name_process(struct sv_lines *l, int64_t pid, struct sv_text role)
-{
-    if (role.len > ROLE_MAX)
-        role.len = ROLE_MAX;
-    sv_lines_process(l, pid, role);
-}
-
-/* "worker": [7, 8] are worker 1 and worker 2. */
-static void name_list(struct sv_lines *l, struct sv_text role, struct sv_text list)
-{
-    struct sv_members members = sv_members_of(list.bytes, list.len);
-    struct sv_member m;
-    int64_t pid;
-    for (int i = 1; sv_member_next(&members, &m); i++) {
-        char name[ROLE_MAX + 16];
-        int n = snprintf(name, sizeof name, "%.*s %d",
-                         (int)(role.len < ROLE_MAX ? role.len : ROLE_MAX), role.bytes, i);
-        if (n > 0 && pid_of(m.value, &pid))
-            name_process(l, pid, (struct sv_text){name, (uint32_t)n});
-    }
-}
-
 static int read_all(struct sv_lines *l, struct sv_batch *b, struct sv_err *err)
 {
     int more = sv_input_need(l->in, FILE_BYTES_MAX, err);
@@ -92,15 +61,9 @@ static int read_all(struct sv_lines *l, struct sv_batch *b, struct sv_err *err)
     struct sv_members members = sv_members_of((const char *)l->in->data, l->in->len);
     struct sv_member m;
     int64_t pid;
-    while (sv_member_next(&members, &m)) {
-        struct sv_text key = m.key; /* raw: roles with escapes are rare */
-        if (m.type == '"' && pid_of(m.key, &pid))
-            name_process(l, pid, sv_member_text(&m, b));
-        else if (m.type == '0' && pid_of(m.value, &pid))
-            name_process(l, pid, key);
-        else if (m.type == '[')
-            name_list(l, key, m.value);
-    }
+    while (sv_member_next(&members, &m))
+        if (pid_of(m.key, &pid))
+            sv_lines_process(l, pid, sv_member_text(&m, b));
     return 0;
 }
 
