@@ -109,7 +109,7 @@ static int bad_word(struct sv_err *err, struct sv_text word, const char *why)
                       (int)(word.len < 60 ? word.len : 60), word.bytes, why);
 }
 
-static bool set_label(struct sv_column *c, const char *bytes, size_t len)
+static bool set_label(struct sv_log_column *c, const char *bytes, size_t len)
 {
     if (len == 0 || len >= sizeof c->label)
         return false;
@@ -118,7 +118,7 @@ static bool set_label(struct sv_column *c, const char *bytes, size_t len)
     return true;
 }
 
-static bool find_kind(struct sv_text word, struct sv_column *c)
+static bool find_kind(struct sv_text word, struct sv_log_column *c)
 {
     static const char *const prefixes[] = {"counter.", "arg."};
     static const enum sv_column_kind prefixed[] = {SV_COL_COUNTER, SV_COL_ARG};
@@ -139,7 +139,7 @@ static bool find_kind(struct sv_text word, struct sv_column *c)
     return c->meter != NULL;
 }
 
-static bool find_unit(struct sv_text word, struct sv_column *c)
+static bool find_unit(struct sv_text word, struct sv_log_column *c)
 {
     enum reading reading = reading_of(c->kind);
     if (word.len == 0) {
@@ -163,7 +163,7 @@ static bool find_unit(struct sv_text word, struct sv_column *c)
 static int add_fixed(struct sv_columns *c, struct sv_text word, const char *equals,
                      struct sv_err *err)
 {
-    struct sv_column column = {0};
+    struct sv_log_column column = {0};
     struct sv_text kind = {word.bytes, (uint32_t)(equals - word.bytes)};
     size_t len = word.len - kind.len - 1;
     int64_t number;
@@ -185,7 +185,7 @@ static int add_fixed(struct sv_columns *c, struct sv_text word, const char *equa
 
 static int add_word(struct sv_columns *c, struct sv_text word, struct sv_err *err)
 {
-    struct sv_column column = {0};
+    struct sv_log_column column = {0};
     const char *equals = memchr(word.bytes, '=', word.len);
     if (equals)
         return add_fixed(c, word, equals, err);
@@ -210,7 +210,7 @@ static int add_word(struct sv_columns *c, struct sv_text word, struct sv_err *er
     return 0;
 }
 
-const struct sv_column *sv_columns_time(const struct sv_columns *c)
+const struct sv_log_column *sv_columns_time(const struct sv_columns *c)
 {
     for (size_t i = 0; i < c->n; i++)
         if (c->items[i].kind >= SV_COL_TS && c->items[i].kind <= SV_COL_END)
@@ -246,7 +246,7 @@ bool sv_columns_have(const struct sv_columns *c, enum sv_column_kind kind)
     return false;
 }
 
-static const char *unit_text(const struct sv_column *column)
+static const char *unit_text(const struct sv_log_column *column)
 {
     if (column->unit == SV_UNIT_KB)
         return "kb";
@@ -261,7 +261,7 @@ void sv_columns_text(const struct sv_columns *c, char *out, size_t cap)
     size_t at = 0;
     out[0] = '\0';
     for (size_t i = 0; i < c->n && at < cap; i++) {
-        const struct sv_column *column = &c->items[i];
+        const struct sv_log_column *column = &c->items[i];
         const char *unit = unit_text(column);
         const char *word = column->meter ? column->meter->word : word_of(column->kind);
         int n = snprintf(out + at, cap - at, "%s%s%s%s%s",
@@ -353,7 +353,7 @@ static void lower_into(char *to, size_t cap, struct sv_text word)
 static bool add_named(struct sv_columns *c, struct sv_text word, size_t *known)
 {
     char lower[40];
-    struct sv_column column = {0};
+    struct sv_log_column column = {0};
     if (word.len == 0 || word.len >= sizeof lower || c->n == SV_COLUMNS_MAX)
         return false;
     column.meter = sv_meter_named(SV_METER_ANY, word);
@@ -618,7 +618,7 @@ static bool take_time(struct cursor *c, enum sv_column_unit unit, struct sv_stam
 
 /* ---- one column ---- */
 
-static bool take_result(struct sv_text word, const struct sv_column *column, int64_t *out)
+static bool take_result(struct sv_text word, const struct sv_log_column *column, int64_t *out)
 {
     return sv_text_signless(word, out) &&
            (column->unit != SV_UNIT_KB || !__builtin_mul_overflow(*out, 1024, out));
@@ -651,7 +651,7 @@ static bool take_comm_or_fd(struct cursor *c, struct sv_record *r)
     return put_text(r, SV_COL_COMM, next_comm(c));
 }
 
-static bool take_number(struct cursor *c, const struct sv_column *column, enum reading reading,
+static bool take_number(struct cursor *c, const struct sv_log_column *column, enum reading reading,
                         struct sv_record *r)
 {
     struct sv_text word = next_field(c);
@@ -683,7 +683,7 @@ static bool take_letter(struct cursor *c, struct sv_record *r)
 
 static bool take_column(struct cursor *c, struct sv_record *r)
 {
-    const struct sv_column *column = &c->columns->items[c->at];
+    const struct sv_log_column *column = &c->columns->items[c->at];
     enum reading reading = reading_of(column->kind);
     switch (reading) {
     case TIME: return take_time(c, column->unit, &r->stamp[column->kind]);

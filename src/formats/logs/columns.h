@@ -74,7 +74,7 @@ enum sv_column_unit {
 
 struct sv_meter;
 
-struct sv_column {
+struct sv_log_column {
     enum sv_column_kind kind;
     enum sv_column_unit unit;
     char label[40];               /* of an argument or a counter */
@@ -82,7 +82,7 @@ struct sv_column {
 };
 
 struct sv_columns {
-    struct sv_column items[SV_COLUMNS_MAX];
+    struct sv_log_column items[SV_COLUMNS_MAX];
     size_t n;
     bool is_csv;
     struct {
@@ -125,7 +125,7 @@ int sv_columns_parse(struct sv_columns *c, const char *description, struct sv_er
 bool sv_columns_of_header(struct sv_columns *c, struct sv_text line);
 bool sv_columns_have(const struct sv_columns *c, enum sv_column_kind kind);
 /* The column that says when; NULL: none. */
-const struct sv_column *sv_columns_time(const struct sv_columns *c);
+const struct sv_log_column *sv_columns_time(const struct sv_columns *c);
 /* As words, for messages. */
 void sv_columns_text(const struct sv_columns *c, char *out, size_t cap);
 

@@ -280,7 +280,7 @@ size_t sv_record_meters(struct sv_lines *l, struct sv_batch *b, const struct sv_
 {
     size_t n = 0;
     for (size_t i = 0; i < c->n; i++) {
-        const struct sv_column *column = &c->items[i];
+        const struct sv_log_column *column = &c->items[i];
         double value;
         if ((column->kind != SV_COL_METER && column->kind != SV_COL_COUNTER) ||
             !sv_text_double(r->cells[i], &value))

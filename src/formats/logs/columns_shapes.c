@@ -11,6 +11,8 @@
 #define FD_MAX     1023 /* the usual limit of a process */
 
 static const struct sv_log_shape shapes[] = {
+    {"pid function mode latency path", NULL, "created and removed files", false},
+    {"pid function latency path", NULL, "created and removed files", false},
     {"pid comm - - disk rw bytes latency", "block", "block requests (2022)", false},
     {"pid comm disk rw bytes sector latency", "block", "block requests", false},
     {"pid tid comm disk rw bytes latency", "block", "block requests by thread", false},
@@ -31,8 +33,6 @@ static const struct sv_log_shape shapes[] = {
     {"pid fd latency path", "close", "closed files", false},
     {"pid comm|fd latency path+name", "openat", "opened files", false},
     {"pid latency path+name", "openat", "opened files of one process (open_PID)", false},
-    {"pid function mode latency path", NULL, "created and removed files", false},
-    {"pid function latency path", NULL, "created and removed files", false},
     {"start:utc,end:utc,name", NULL, "intervals: start, end, kind", true},
     {"end:utc,name,latency:ns", NULL, "intervals: end, kind, latency", true},
     {"ts:utc %usr %nice %sys %iowait %irq %soft %steal %guest %gnice %idle", NULL,
@@ -106,8 +106,10 @@ static bool describe(const struct sv_log_shape *shape, enum sv_column_unit unit,
                      struct sv_columns *c)
 {
     char text[160];
-    if (shape->is_whole && unit != SV_UNIT_UTC)
-        return false;
+    bool is_mapping = shape->op && strstr(shape->op, "map");
+    bool is_script_only = !shape->is_whole && (!shape->op || is_mapping);
+    if ((shape->is_whole && unit != SV_UNIT_UTC) || (is_script_only && unit != SV_UNIT_BOOT))
+        return false; /* the pipeline aligns neither mappings nor functions */
     int n = snprintf(text, sizeof text, "%s%s",
                      shape->is_whole        ? ""
                      : unit == SV_UNIT_BOOT ? "ts:boot "
