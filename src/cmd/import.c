@@ -377,6 +377,8 @@ static const struct sv_example examples[] = {
      "everything that was recorded about a run"},
     {"stave import trace_read.out trace_time_align.out cpu.out --tz UTC -o run.pftrace",
      "some of its files"},
+    {"stave import app.log --columns 'ts:utc pid bytes latency:ns path' -o app.pftrace",
+     "a log of your own"},
     {"stave import strace.out --tz Europe/Berlin --date 2026-07-20 -o calls.pftrace",
      "strace -tt prints neither day nor zone"},
     {0},
@@ -390,7 +392,8 @@ const struct sv_command sv_command_import = {
         "Reads all files of a folder whose format is known, recognised by content: outputs of the "
         "bpftrace scripts for file and block I/O, their time alignment trace, mpstat, nvidia-smi "
         "pmon, iostat -o JSON, strace -f -ttt -T, MLPerf's :::MLLOG lines, DLIO's log, and traces "
-        "of any format that convert reads. All come from one machine. Files that repeat others of "
+        "of any format that convert reads, also without their headers and as the DL benchmark "
+        "pipeline aligned them. All come from one machine. Files that repeat others of "
         "the same folder are skipped: the output of starpu_fxt_tool if the StarPU trace "
         "(prof_file_*) is there, dag.dot, which has no times, if any of these files is there, and "
         "a traced server's JSON and CSV if its .pftrace is there.\n\n"
@@ -400,7 +403,18 @@ const struct sv_command sv_command_import = {
         "clock cannot be related, the import is refused, unless --offset gives the relation or "
         "--assume uses times unchanged.\n\n"
         "Files that are skipped, lines that are damaged (with the byte position of the first) and "
-        "unrecognised lines are reported and counted; --strict makes damage an error.",
+        "unrecognised lines are reported and counted; a file that cannot be read does not stop the "
+        "others; --strict makes both an error.\n\n"
+        "The columns of line-oriented logs are found by the names in a header, or, without one, by "
+        "the look of the lines, and then printed. --columns describes others, one word per field: "
+        "ts (with latency: the end), start, end, latency, pid, tid, comm, name, cat, path, fd, "
+        "bytes, offset, ret, requested, length, address, mode, errno, disk, rw, sector, queue, "
+        "wait, cpu, gpu, words of mpstat, pmon and iostat (%usr, sm, rMB/s …), arg.NAME, "
+        "counter.NAME, - (skipped), and name=, cat=, comm=, disk= or pid= with a value for all "
+        "lines. Times have a unit: utc, local, clock (time of day), boot (ns), unix, unix_ms, "
+        "unix_us, unix_ns, s, ms, us or ns; latencies s, ms, us or ns. Of files about the same, "
+        "raw and derived, the one nearest to the tool is taken. A pids.json (process numbers to "
+        "roles) names the processes.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

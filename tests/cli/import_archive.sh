@@ -4,6 +4,21 @@
 cp -r "$SRC/tests/golden/archive" archive
 chmod -R u+w archive
 
+# The table of docs/porting.md: what is assumed is what it says, and as a description of the user's it gives the same events.
+files=0
+while IFS='`' read -r _ file _ columns _; do
+  files=$((files + 1))
+  said=$("$STAVE" import "archive/$file" --to text 2>&1 >assumed.txt | sed -n "s/.*columns assumed.*'\(.*\)'; --columns gives others.*/\1/p")
+  case $file in
+  cpu_data/* | gpu_data/*) ;; # they have headers: nothing is assumed
+  *) check "documented_${file##*/}" test "$said" = "$columns" ;;
+  esac
+  case $columns in *,name*) continue ;; esac # its kinds of events have names of their own
+  "$STAVE" import -q "archive/$file" --columns "$columns" --from columns --to text >given.txt
+  check "described_${file##*/}" diff <(grep '^[0-9]' assumed.txt) <(grep '^[0-9]' given.txt)
+done < <(awk '/^## From the seed/ { here = 1; next } /^## / { here = 0 } here && /^\| `/' "$SRC/docs/porting.md")
+check the_table_is_read test $files = 9
+
 # Everything once, with roles; what was assumed and what was left out is named.
 run archive 0 "$STAVE" import archive --tz -05:00 --to text
 check reads_once test "$(grep -c ' slice .* "read" cat="syscall"' archive.out)" = 5

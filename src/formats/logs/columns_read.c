@@ -219,15 +219,16 @@ static struct sv_text op_of_letter(char rw)
 
 static struct sv_text op_of(struct columns_log *s, struct sv_record *r, char *lower, size_t cap)
 {
-    bool has_disk = sv_record_has(r, SV_COL_DISK);
+    const char *named = sv_log_op_of_path(s->lines.in->name);
+    bool is_block = sv_record_has(r, SV_COL_DISK) || (named && strcmp(named, "block") == 0);
     if (s->shape && s->shape->op)
         return text_of(s->shape->op);
     if (s->shape && sv_record_has(r, SV_COL_NAME))
         return op_of_interval(s, r, lower, cap);
     if (sv_record_has(r, SV_COL_NAME))
         return r->text[SV_COL_NAME];
-    if (sv_record_rw(r) && !has_disk)
-        return op_of_letter(sv_record_rw(r));
+    if (sv_record_rw(r))
+        return is_block ? text_of("block") : op_of_letter(sv_record_rw(r));
     return text_of(sv_log_op_of_columns(&s->columns, s->lines.in->name));
 }
 
