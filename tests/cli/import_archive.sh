@@ -42,6 +42,15 @@ run_any only_aligned 0 "$STAVE" import both --tz UTC --to text
 check aligned_is_taken test "$(grep -c 'path="x.npy"' only_aligned.out)" = 2
 check raw_is_named grep -q 'both/trace_read.out: skipped, it appears to hold the same data as both/aligned/read.out' only_aligned.err
 
+# The later pipeline: values with UTC in front. Of many files what was assumed is said once.
+mkdir later many
+printf '%s\n' '2022-08-30T21:34:57 4.03 0.00 1.94 1.54 0.00 0.24 0.00 0.00 0.00 92.25' >later/cpu.out
+printf '%s\n' '2022-08-30T21:35:00 0 4243 C 2 1 0 0 527 python' '2022-08-30T21:35:00 1 4243 C 3 1 0 0 12 python' >later/gpu.out
+printf '%s\n' 'procs ---memory---' ' 1 0 0 812345 2068 10' ' 2 0 0 812345 2068 10' >later/vmstat.out
+run later 0 "$STAVE" import later --to text
+for i in $(seq 20); do echo "2022-08-30T21:35:$((i + 10)).5 $i 832 6120 libc.so" >many/read_$i; done
+run many 0 "$STAVE" import many -o many.pftrace
+
 # A description by the user.
 printf '%s\n' 'when,what,how long,size' '1661895297.5,load batch,12.5,4096' '1661895298.5,load batch,13,4096' '1661895299.5,load' >app.csv
 run columns_csv 0 "$STAVE" import app.csv --columns 'start:unix,name,latency:ms,arg.size,pid=77,cat=input' --to text

@@ -169,12 +169,15 @@ TEST(lines_without_a_header_are_known_by_shape)
     CHECK_STR_EQ(shape(UTC "7 python sdb W 4096 8 100000\n", utc, "x"), "block");
     CHECK_STR_EQ(shape(UTC "7 0 4096 100000 a.npy\n", utc, "x/read.out"), "read");
     CHECK_STR_EQ(shape(UTC "7 0 4096 100000 a.npy\n", utc, "x/write.out"), "write");
-    CHECK_STR_EQ(shape("1000 7 0 4096 10 a.npy\n", boot, NULL), "read");
-    CHECK_STR_EQ(shape("1000 7 5 10 a.npy\n", boot, "trace_close.out"), "close");
-    CHECK_STR_EQ(shape("1000 7 mkdir() 511 10 /tmp/x\n", boot, NULL), "the line says it");
-    CHECK_STR_EQ(shape("1000 7 0 4096 10 a.npy\n", utc, NULL), "none");
+    CHECK_STR_EQ(shape("1000000500000 7 0 4096 10 a.npy\n", boot, NULL), "read");
+    CHECK_STR_EQ(shape("1000000500000 7 5 10 a.npy\n", boot, "trace_close.out"), "close");
+    CHECK_STR_EQ(shape("1000000500000 7 mkdir() 511 10 /tmp/x\n", boot, NULL), "the line says it");
+    CHECK_STR_EQ(shape("1000000500000 7 0 4096 10 a.npy\n", utc, NULL), "none");
     CHECK_STR_EQ(shape("a text\nof two lines\n", utc, "read_7"), "none");
     CHECK_STR_EQ(shape("", utc, "read_7"), "none");
+    /* A table of numbers is no log: times since boot are large, and latencies are shorter. */
+    CHECK_STR_EQ(shape("1 0 0 812345 2068 10\n2 0 0 812345 2068 10\n", boot, NULL), "none");
+    CHECK_STR_EQ(shape("1000000500000 7 0 4096 1000000500001 a\n", boot, NULL), "none");
     /* Fewer than half of the lines are not enough. */
     CHECK_STR_EQ(shape(UTC "7 832 6120 libc.so\nno\nnor this\n", utc, "read_7"), "none");
 #undef UTC

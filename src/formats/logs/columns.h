@@ -135,11 +135,19 @@ bool sv_columns_take(const struct sv_columns *c, struct sv_text line, struct sv_
 
 /* ---- known layouts without a header ---- */
 
+/* Which times are before the columns. */
+enum sv_shape_times {
+    SV_BEFORE_BOTH, /* since boot, or UTC: the scripts' lines, raw or aligned */
+    SV_BEFORE_BOOT,
+    SV_BEFORE_UTC,
+    SV_BEFORE_NONE /* the columns have them, in UTC */
+};
+
 struct sv_log_shape {
-    const char *columns; /* without the time before them, but where there is none in front */
-    const char *op;      /* what the events are: see sv_record_put(); NULL: the line says it */
-    const char *name;    /* what the file is called for people */
-    bool is_whole;       /* `columns` has the time */
+    const char *columns;
+    const char *op;   /* what the events are: see sv_record_put(); NULL: the line says it */
+    const char *name; /* what the file is called for people */
+    enum sv_shape_times times;
 };
 /* The layout that most lines of the head have, with times of `unit` (BOOT or UTC) in front; NULL: none. `path`, which may be NULL, decides between
  * layouts that look alike. */

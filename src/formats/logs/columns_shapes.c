@@ -8,36 +8,38 @@
 #include <string.h>
 
 #define HEAD_LINES 64
-#define FD_MAX     1023 /* the usual limit of a process */
+#define FD_MAX     1023       /* the usual limit of a process */
+#define BOOT_MIN   1000000000 /* nobody traces in the first second after boot */
 
 static const struct sv_log_shape shapes[] = {
-    {"pid function mode latency path", NULL, "created and removed files", false},
-    {"pid function latency path", NULL, "created and removed files", false},
-    {"pid comm - - disk rw bytes latency", "block", "block requests (2022)", false},
-    {"pid comm disk rw bytes sector latency", "block", "block requests", false},
-    {"pid tid comm disk rw bytes latency", "block", "block requests by thread", false},
-    {"pid rw bytes latency", "block", "block requests of one process (bio_PID)", false},
-    {"pid comm|fd address offset requested ret latency path", "write", "writes (2022)", false},
-    {"pid fd address latency path", "mmap", "mappings", false},
-    {"pid address length latency", "munmap", "mappings", false},
-    {"pid address latency path", "write", "writes of one process (write_PID)", false},
-    {"pid fd ret latency path", "read", "reads by descriptor (2022)", false},
-    {"pid offset ret latency path", "read", "reads", false},
-    {"pid offset ret latency path", "write", "writes", false},
-    {"pid comm ret latency path", "read", "reads by command", false},
-    {"pid tid comm latency path", "openat", "opened files by thread", false},
-    {"pid tid comm latency path", "read", "reads by thread", false},
-    {"pid tid comm latency path", "write", "writes by thread", false},
-    {"pid comm offset ret path", "read", "reads without a latency", false},
-    {"pid ret latency path", "read", "reads of one process (read_PID)", false},
-    {"pid fd latency path", "close", "closed files", false},
-    {"pid comm|fd latency path+name", "openat", "opened files", false},
-    {"pid latency path+name", "openat", "opened files of one process (open_PID)", false},
-    {"start:utc,end:utc,name", NULL, "intervals: start, end, kind", true},
-    {"end:utc,name,latency:ns", NULL, "intervals: end, kind, latency", true},
+    {"start:utc,end:utc,name", NULL, "intervals: start, end, kind", SV_BEFORE_NONE},
+    {"end:utc,name,latency:ns", NULL, "intervals: end, kind, latency", SV_BEFORE_NONE},
     {"ts:utc %usr %nice %sys %iowait %irq %soft %steal %guest %gnice %idle", NULL,
-     "mpstat's values with UTC", true},
-    {"ts:utc gpu pid - sm mem enc dec fb comm", NULL, "pmon's values with UTC", true},
+     "mpstat's values with UTC", SV_BEFORE_NONE},
+    {"ts:utc gpu pid - sm mem enc dec fb comm", NULL, "pmon's values with UTC", SV_BEFORE_NONE},
+    {"pid function mode latency path", NULL, "created and removed files", SV_BEFORE_BOOT},
+    {"pid function latency path", NULL, "created and removed files", SV_BEFORE_BOOT},
+    {"pid comm - - disk rw bytes latency", "block", "block requests (2022)", SV_BEFORE_BOTH},
+    {"pid comm disk rw bytes sector latency", "block", "block requests", SV_BEFORE_BOTH},
+    {"pid tid comm disk rw bytes latency", "block", "block requests by thread", SV_BEFORE_BOTH},
+    {"pid rw bytes latency", "block", "block requests of one process (bio_PID)", SV_BEFORE_UTC},
+    {"pid comm|fd address offset requested ret latency path", "write", "writes (2022)",
+     SV_BEFORE_BOTH},
+    {"pid fd address latency path", "mmap", "mappings", SV_BEFORE_BOOT},
+    {"pid address length latency", "munmap", "mappings", SV_BEFORE_BOOT},
+    {"pid address latency path", "write", "writes of one process (write_PID)", SV_BEFORE_UTC},
+    {"pid fd ret latency path", "read", "reads by descriptor (2022)", SV_BEFORE_BOTH},
+    {"pid offset ret latency path", "read", "reads", SV_BEFORE_BOTH},
+    {"pid offset ret latency path", "write", "writes", SV_BEFORE_BOTH},
+    {"pid comm ret latency path", "read", "reads by command", SV_BEFORE_BOTH},
+    {"pid tid comm latency path", "openat", "opened files by thread", SV_BEFORE_BOTH},
+    {"pid tid comm latency path", "read", "reads by thread", SV_BEFORE_BOTH},
+    {"pid tid comm latency path", "write", "writes by thread", SV_BEFORE_BOTH},
+    {"pid comm offset ret path", "read", "reads without a latency", SV_BEFORE_BOTH},
+    {"pid ret latency path", "read", "reads of one process (read_PID)", SV_BEFORE_UTC},
+    {"pid fd latency path", "close", "closed files", SV_BEFORE_BOTH},
+    {"pid comm|fd latency path+name", "openat", "opened files", SV_BEFORE_BOTH},
+    {"pid latency path+name", "openat", "opened files of one process (open_PID)", SV_BEFORE_UTC},
 };
 
 static const char *name_of(const char *path)
@@ -106,14 +108,13 @@ static bool describe(const struct sv_log_shape *shape, enum sv_column_unit unit,
                      struct sv_columns *c)
 {
     char text[160];
-    bool is_mapping = shape->op && strstr(shape->op, "map");
-    bool is_script_only = !shape->is_whole && (!shape->op || is_mapping);
-    if ((shape->is_whole && unit != SV_UNIT_UTC) || (is_script_only && unit != SV_UNIT_BOOT))
-        return false; /* the pipeline aligns neither mappings nor functions */
+    bool is_boot = unit == SV_UNIT_BOOT;
+    if (shape->times == SV_BEFORE_BOOT ? !is_boot : shape->times != SV_BEFORE_BOTH && is_boot)
+        return false;
     int n = snprintf(text, sizeof text, "%s%s",
-                     shape->is_whole        ? ""
-                     : unit == SV_UNIT_BOOT ? "ts:boot "
-                                            : "ts:utc ",
+                     shape->times == SV_BEFORE_NONE ? ""
+                     : is_boot                      ? "ts:boot "
+                                                    : "ts:utc ",
                      shape->columns);
     return n > 0 && (size_t)n < sizeof text && sv_columns_parse(c, text, NULL) == 0;
 }
@@ -122,8 +123,11 @@ static bool describe(const struct sv_log_shape *shape, enum sv_column_unit unit,
 static bool is_likely(const struct sv_log_shape *shape, const struct sv_columns *c,
                       const struct sv_record *r)
 {
+    const struct sv_stamp *ts = &r->stamp[SV_COL_TS];
     if (!shape)
         return true;
+    if (ts->unit == SV_UNIT_BOOT && (ts->ns < BOOT_MIN || ts->ns < r->number[SV_COL_LATENCY]))
+        return false;
     bool has_fd = sv_columns_have(c, SV_COL_FD);
     int64_t fd = r->number[SV_COL_FD];
     struct sv_text path = r->text[SV_COL_PATH_NAME];
@@ -134,6 +138,12 @@ static bool is_likely(const struct sv_log_shape *shape, const struct sv_columns 
         return false;
     if (rw && rw != 'R' && rw != 'W')
         return false;
+    if (sv_columns_have(c, SV_COL_COMM) && sv_text_i64(r->text[SV_COL_COMM], &fd))
+        return false;
+    for (size_t i = 0; i < c->n; i++)
+        if (c->items[i].meter && !sv_text_is(r->cells[i], "-") &&
+            !sv_text_double(r->cells[i], &(double){0}))
+            return false;
     if (sv_columns_have(c, SV_COL_PATH_NAME) && path.len && !memchr(path.bytes, '/', path.len) &&
         shape->op)
         return false;
@@ -169,12 +179,28 @@ bool sv_log_fits(struct sv_fields head, const struct sv_columns *c)
     return 2 * fitting > lines;
 }
 
+/* All layouts begin with a number; most files that are no logs do not. */
+static bool may_have_shape(struct sv_fields head)
+{
+    struct sv_text line;
+    int numbers = 0, lines = 0;
+    while (lines < HEAD_LINES && sv_head_line(&head, &line)) {
+        struct sv_fields f = {line.bytes, line.bytes + line.len};
+        struct sv_text first = sv_field_next(&f);
+        lines += first.len > 0;
+        numbers += first.len > 0 && first.bytes[0] >= '0' && first.bytes[0] <= '9';
+    }
+    return 2 * numbers > lines;
+}
+
 const struct sv_log_shape *sv_log_shape_of(struct sv_fields head, enum sv_column_unit unit,
                                            const char *path, struct sv_columns *c)
 {
     const struct sv_log_shape *best = NULL;
     const char *op = sv_log_op_of_path(path);
     int best_score = 0;
+    if (!may_have_shape(head))
+        return NULL;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct sv_columns one;
         int lines;
