@@ -176,8 +176,8 @@ bool sv_record_time(struct sv_lines *l, struct sv_log_clock *clock, struct sv_re
 /* Puts the event: on its disk ("block"), in its process (a call), or in the row of phases. */
 void sv_record_put(struct sv_lines *l, struct sv_batch *b, const struct sv_record *r,
                    const struct sv_columns *c, struct sv_text op, int64_t start_ns, int64_t dur_ns);
-/* Puts the values of counters and meters, and says how many. */
-size_t sv_record_meters(struct sv_lines *l, struct sv_batch *b, const struct sv_columns *c,
-                        const struct sv_record *r, int64_t ts_ns);
+/* Puts the values of counters and meters; false: one is no number. */
+bool sv_record_meters(struct sv_lines *l, struct sv_batch *b, const struct sv_columns *c,
+                      const struct sv_record *r, int64_t ts_ns);
 
 #endif

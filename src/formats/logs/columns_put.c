@@ -275,28 +275,37 @@ static sv_track meter_row(struct sv_lines *l, const struct sv_record *r, enum sv
     }
 }
 
-size_t sv_record_meters(struct sv_lines *l, struct sv_batch *b, const struct sv_columns *c,
-                        const struct sv_record *r, int64_t ts_ns)
+/* A value that the tool did not have. */
+static bool is_absent(struct sv_text cell)
 {
-    size_t n = 0;
+    return cell.len == 0 || sv_text_is(cell, "-");
+}
+
+static sv_track counter_row(struct sv_lines *l, const struct sv_record *r)
+{
+    return sv_record_has(r, SV_COL_PID)
+               ? sv_lines_process(l, r->number[SV_COL_PID], r->text[SV_COL_COMM])
+               : 0;
+}
+
+bool sv_record_meters(struct sv_lines *l, struct sv_batch *b, const struct sv_columns *c,
+                      const struct sv_record *r, int64_t ts_ns)
+{
     for (size_t i = 0; i < c->n; i++) {
         const struct sv_log_column *column = &c->items[i];
+        bool is_meter = column->kind == SV_COL_METER;
         double value;
-        if ((column->kind != SV_COL_METER && column->kind != SV_COL_COUNTER) ||
-            !sv_text_double(r->cells[i], &value))
+        if ((!is_meter && column->kind != SV_COL_COUNTER) || is_absent(r->cells[i]))
             continue;
-        if (column->kind == SV_COL_METER) {
-            sv_track row = meter_row(l, r, column->meter->of);
-            if (row)
-                sv_meter_put(l, b, column->meter, row, ts_ns, value);
-            n += row != 0;
-            continue;
-        }
-        sv_track parent = sv_record_has(r, SV_COL_PID)
-                              ? sv_lines_process(l, r->number[SV_COL_PID], r->text[SV_COL_COMM])
-                              : 0;
-        sv_put_counter(l, b, sv_lines_counter(l, parent, column->label, ""), ts_ns, value);
-        n++;
+        if (!sv_text_double(r->cells[i], &value))
+            return sv_lines_bad(l, "a number in each column of a counter");
+        sv_track row = is_meter ? meter_row(l, r, column->meter->of) : counter_row(l, r);
+        if (is_meter && !row)
+            return sv_lines_bad(l, "the number of a CPU or GPU");
+        if (is_meter)
+            sv_meter_put(l, b, column->meter, row, ts_ns, value);
+        else
+            sv_put_counter(l, b, sv_lines_counter(l, row, column->label, ""), ts_ns, value);
     }
-    return n;
+    return true;
 }

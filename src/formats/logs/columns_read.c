@@ -264,11 +264,8 @@ static bool put_line(struct columns_log *s, struct sv_batch *b, struct sv_record
 {
     struct sv_lines *l = &s->lines;
     char lower[64];
-    if (sv_columns_have(&s->columns, SV_COL_METER) ||
-        sv_columns_have(&s->columns, SV_COL_COUNTER)) {
-        (void)sv_record_meters(l, b, &s->columns, r, start_ns);
-        return true;
-    }
+    if (sv_columns_have(&s->columns, SV_COL_METER) || sv_columns_have(&s->columns, SV_COL_COUNTER))
+        return sv_record_meters(l, b, &s->columns, r, start_ns);
     struct sv_text op = op_of(s, r, lower, sizeof lower);
     if (op.len)
         sv_record_put(l, b, r, &s->columns, op, start_ns, dur_ns);

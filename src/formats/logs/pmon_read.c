@@ -93,13 +93,34 @@ static int count_bare(struct sv_fields h)
     return 2 * bare > lines ? bare : 0;
 }
 
-static void assume(struct pmon *s)
+/* Newer drivers have jpg and ofa before fb, and ccpm after it: three more numbers before the command. */
+static bool is_newer(struct sv_text line)
 {
+    struct sv_fields f = {line.bytes, line.bytes + line.len};
+    int64_t number;
+    for (int i = 0; i < COMMAND; i++)
+        (void)sv_field_next(&f);
+    for (int i = 0; i < 3; i++) {
+        struct sv_text word = sv_field_next(&f);
+        if (!sv_text_is(word, "-") && !sv_text_i64(word, &number))
+            return false;
+    }
+    return sv_field_count(f) > 0;
+}
+
+static void assume(struct pmon *s, struct sv_text line)
+{
+    bool newer = is_newer(line);
     for (int i = 0; i < N_COLUMNS; i++)
         s->place[i] = i;
-    s->n_places = N_COLUMNS;
+    if (newer) {
+        s->place[FB] = FB + 2;
+        s->place[COMMAND] = COMMAND + 3;
+    }
+    s->n_places = s->place[COMMAND] + 1;
     sv_report_add(s->lines.source.report, SV_NOTE, "no header: columns of pmon -s um -o DT assumed",
-                  1, s->lines.pos, "date time gpu pid type sm mem enc dec fb command");
+                  1, s->lines.pos, "date time gpu pid type sm mem enc dec %sfb %scommand",
+                  newer ? "jpg ofa " : "", newer ? "ccpm " : "");
 }
 
 static int probe(const uint8_t *head, size_t n)
@@ -220,7 +241,7 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
         return true;
     }
     if (s->n_places == 0 && is_bare_line(text))
-        assume(s);
+        assume(s, text);
     if (s->n_places == 0)
         return sv_lines_bad(l, "before the header that names its columns");
     if (!take_fields(s, f, fields))
