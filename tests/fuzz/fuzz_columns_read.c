@@ -7,7 +7,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char mark[] = "columns: ";
     char columns[512];
-    const uint8_t *end = memchr(data, '\n', size);
+    const uint8_t *end = size ? memchr(data, '\n', size) : NULL;
     size_t skip = sizeof mark - 1, len = end ? (size_t)(end - data) : 0;
     struct sv_err err = {0};
     unsigned needs;

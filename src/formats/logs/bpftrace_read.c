@@ -20,38 +20,32 @@ struct plan {
 
 static const struct plan plans[] = {
     {"TIMESTAMP PID COMM DONEPID DONECOMM DISK T BYTES LAT(ns)", "block",
-     "ts:boot pid comm - - disk rw bytes latency"},
+     "ts pid comm - - disk rw bytes latency"},
     {"TIMESTAMP PID COMM DISK T BYTES SECTOR LAT(ns)", "block",
-     "ts:boot pid comm disk rw bytes sector latency"},
+     "ts pid comm disk rw bytes sector latency"},
     {"TIMESTAMP PID COMM DISK T BYTES QLAT(ns) LAT(ns)", "block",
-     "ts:boot pid comm disk rw bytes queue latency"},
+     "ts pid comm disk rw bytes queue latency"},
     {"TIMESTAMP PID TID COMM DISK T BYTES LAT(ns)", "block",
-     "ts:boot pid tid comm disk rw bytes latency"},
-    {"TIMESTAMP PID FD LAT(ns) FULLPATH FILENAME", "openat",
-     "ts:boot pid comm|fd latency path+name"},
-    {"TIMESTAMP PID COMM LAT(ns) FULLPATH FILENAME", "openat",
-     "ts:boot pid comm|fd latency path+name"},
-    {"TIMESTAMP PID TID COMM LAT(ns) FULLPATH", "openat", "ts:boot pid tid comm latency path"},
-    {"TIMESTAMP PID TID COMM LAT(ns) FILENAME", "read", "ts:boot pid tid comm latency path"},
-    {"TIMESTAMP PID TID COMM LAT (ns) FILENAME", "write", "ts:boot pid tid comm latency path"},
-    {"TIMESTAMP PID FD RET (B) LAT(ns) FILENAME", "read", "ts:boot pid comm|fd ret latency path"},
-    {"TIMESTAMP PID OFFSET RET (B) LAT(ns) FILENAME", "read",
-     "ts:boot pid offset ret latency path"},
+     "ts pid tid comm disk rw bytes latency"},
+    {"TIMESTAMP PID FD LAT(ns) FULLPATH FILENAME", "openat", "ts pid comm|fd latency path+name"},
+    {"TIMESTAMP PID COMM LAT(ns) FULLPATH FILENAME", "openat", "ts pid comm|fd latency path+name"},
+    {"TIMESTAMP PID TID COMM LAT(ns) FULLPATH", "openat", "ts pid tid comm latency path"},
+    {"TIMESTAMP PID TID COMM LAT(ns) FILENAME", "read", "ts pid tid comm latency path"},
+    {"TIMESTAMP PID TID COMM LAT (ns) FILENAME", "write", "ts pid tid comm latency path"},
+    {"TIMESTAMP PID FD RET (B) LAT(ns) FILENAME", "read", "ts pid comm|fd ret latency path"},
+    {"TIMESTAMP PID OFFSET RET (B) LAT(ns) FILENAME", "read", "ts pid offset ret latency path"},
     {"TIMESTAMP TID OFFSET RET (B) LAT(ns) FILENAME", "read",
-     "ts:boot pid offset ret latency path"}, /* it is the pid */
-    {"TIMESTAMP PID COMM OFFSET RET (B) FILENAME", "read", "ts:boot pid comm offset ret path"},
-    {"TIMESTAMP PID OFFSET SIZE (B) LAT (ns) FILENAME", "write",
-     "ts:boot pid offset ret latency path"},
+     "ts pid offset ret latency path"}, /* it is the pid */
+    {"TIMESTAMP PID COMM OFFSET RET (B) FILENAME", "read", "ts pid comm offset ret path"},
+    {"TIMESTAMP PID OFFSET SIZE (B) LAT (ns) FILENAME", "write", "ts pid offset ret latency path"},
     {"TIMESTAMP PID FD BUFFER ADDR OFFSET REQ (B) RET (B) LAT(ns)", "write",
-     "ts:boot pid comm|fd address offset requested ret latency path"},
-    {"TIMESTAMP PID FD LAT(ns) FILENAME", "close", "ts:boot pid fd latency path"},
-    {"TIMESTAMP PID FUNCTION MODE LAT(ns) FILENAME", NULL,
-     "ts:boot pid function mode latency path"},
-    {"TIMESTAMP PID FUNCTION LAT(ns) FILENAME", NULL, "ts:boot pid function latency path"},
-    {"TIMESTAMP PID FUNCTION LAT(ns) FILENAME FULLPATH", NULL,
-     "ts:boot pid function latency name+path"},
-    {"TIMESTAMP PID FD ADDRESS LAT(ns) FILENAME", "mmap", "ts:boot pid fd address latency path"},
-    {"TIMESTAMP PID ADDRESS LEN LAT(ns)", "munmap", "ts:boot pid address length latency"},
+     "ts pid comm|fd address offset requested ret latency path"},
+    {"TIMESTAMP PID FD LAT(ns) FILENAME", "close", "ts pid fd latency path"},
+    {"TIMESTAMP PID FUNCTION MODE LAT(ns) FILENAME", NULL, "ts pid function mode latency path"},
+    {"TIMESTAMP PID FUNCTION LAT(ns) FILENAME", NULL, "ts pid function latency path"},
+    {"TIMESTAMP PID FUNCTION LAT(ns) FILENAME FULLPATH", NULL, "ts pid function latency name+path"},
+    {"TIMESTAMP PID FD ADDRESS LAT(ns) FILENAME", "mmap", "ts pid fd address latency path"},
+    {"TIMESTAMP PID ADDRESS LEN LAT(ns)", "munmap", "ts pid address length latency"},
 };
 
 struct bpftrace {
@@ -152,7 +146,7 @@ static bool put(struct bpftrace *s, struct sv_batch *b, struct sv_record *r,
     int64_t start_ns, dur_ns;
     if (!sv_record_time(&s->lines, &s->clock, r, &start_ns, &dur_ns))
         return false;
-    s->last_ns = r->stamp[SV_COL_TS].ns;
+    s->last_ns = start_ns + (dur_ns > 0 ? dur_ns : 0);
     sv_record_put(&s->lines, b, r, c, text_of(op), start_ns, dur_ns);
     return true;
 }

@@ -91,14 +91,15 @@ bool sv_record_time(struct sv_lines *l, struct sv_log_clock *clock, struct sv_re
     if (has_start) {
         if (!has_end)
             return true;
-        *dur_ns = end_ns - *start_ns; /* neither is negative */
-        return *dur_ns >= 0 || sv_lines_bad(l, "an end after the start");
+        return (!__builtin_sub_overflow(end_ns, *start_ns, dur_ns) && *dur_ns >= 0) ||
+               sv_lines_bad(l, "an end after the start");
     }
     *start_ns = has_end ? end_ns : 0;
     if (!has_end || !sv_record_has(r, SV_COL_LATENCY))
         return has_end;
-    *start_ns = end_ns - latency;
     *dur_ns = latency;
+    if (__builtin_sub_overflow(end_ns, latency, start_ns))
+        return sv_lines_bad(l, "a latency that is not longer than the time");
     /* Tools that count from their own start print what began before it. */
     return latency <= end_ns || clock->unit >= SV_UNIT_NS ||
            sv_lines_bad(l, "a latency that is not longer than the time");

@@ -36,7 +36,7 @@ static int probe(const uint8_t *head, size_t n)
 {
     struct sv_columns c;
     struct sv_fields lines = sv_head(head, n);
-    if (memchr(head, '\0', n < 4096 ? n : 4096))
+    if (n == 0 || memchr(head, '\0', n < 4096 ? n : 4096))
         return 0;
     if (find_header(lines, &c))
         return 85;
