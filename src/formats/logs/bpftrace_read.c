@@ -137,7 +137,9 @@ static struct sv_text text_of(const char *word)
 /* The line's record by these columns, if it has them. */
 static bool take(const struct sv_columns *c, struct sv_text line, struct sv_record *r)
 {
-    return sv_columns_take(c, line, NULL, r) && r->number[SV_COL_LATENCY] <= r->stamp[SV_COL_TS].ns;
+    const struct sv_stamp *ts = &r->stamp[SV_COL_TS];
+    return sv_columns_take(c, line, NULL, r) &&
+           (ts->unit != SV_UNIT_BOOT || r->number[SV_COL_LATENCY] <= ts->ns);
 }
 
 static bool put(struct bpftrace *s, struct sv_batch *b, struct sv_record *r,
