@@ -127,7 +127,8 @@ static void put_block(struct sv_lines *l, struct sv_batch *b, const struct sv_re
         sv_add_int(l, b, "queue_ns", r->number[SV_COL_WAIT]);
     else if (sv_record_has(r, SV_COL_QUEUE) && queue >= dur_ns)
         sv_add_int(l, b, "queue_ns", queue - dur_ns);
-    else if (!sv_record_has(r, SV_COL_SECTOR) && has_disk) /* that generation measures from there */
+    else if (!sv_record_has(r, SV_COL_SECTOR) && has_disk &&
+             r->stamp[SV_COL_TS].unit == SV_UNIT_BOOT) /* that script measures from there */
         sv_add_text(l, b, "from", (struct sv_text){"queue", 5});
     if (sv_record_has(r, SV_COL_PID))
         sv_add_int(l, b, "pid", r->number[SV_COL_PID]);
