@@ -479,6 +479,16 @@ static struct sv_lane_past *past_of(struct sv_lanes *l, struct sv_lane_row *r, u
     return p;
 }
 
+void sv_lanes_block(struct sv_lanes *l, struct sv_lane_row *r, int64_t until_ns)
+{
+    for (uint32_t lane = 0; lane < r->n; lane++) {
+        struct sv_lane_past *p = past_of(l, r, lane);
+        p->last_ns = until_ns > p->last_ns ? until_ns : p->last_ns;
+        p->forgotten_ns = until_ns > p->forgotten_ns ? until_ns : p->forgotten_ns;
+        lane_changed(l, r, lane);
+    }
+}
+
 static bool is_same(const struct span *a, const struct span *b)
 {
     return a->begin_ns == b->begin_ns && a->end_ns == b->end_ns && a->owner == b->owner &&

@@ -176,6 +176,8 @@ struct sv_lane_loose *sv_lane_place(struct sv_lanes *l, struct sv_lane_row *r,
  * too many. */
 struct sv_lane_loose *sv_lane_place_at(struct sv_lanes *l, struct sv_lane_row *r,
                                        const struct sv_lane_slice *s, uint32_t lane);
+/* What is on the row's lanes is not known any more: nothing is put on them that begins until then. */
+void sv_lanes_block(struct sv_lanes *l, struct sv_lane_row *r, int64_t until_ns);
 /* What lies in `o`, began before end_ns and has no end yet: the uppermost, NULL: nothing. It must leave the lane first. *n: how many. */
 struct sv_lane_loose *sv_lane_in_the_way(const struct sv_lane_loose *o, int64_t end_ns, size_t *n);
 /* The time at which `o` can end without cutting what has ended in it: end_ns, or a little later. */

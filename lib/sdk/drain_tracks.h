@@ -31,6 +31,7 @@ struct sv_track_edge {
     uint32_t ring, partner;
     bool is_begin, is_orphan;
     struct sv_lane_loose *open;   /* begin: stays open; end: begun in an earlier plan */
+    struct sv_lane_row *row;      /* of an end that is written */
     struct sv_track_moved *moved; /* end */
     uint32_t n_moved;
 };

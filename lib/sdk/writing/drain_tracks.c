@@ -439,6 +439,7 @@ static void end_open(struct sv_tracks *t, struct sv_track_edge *e)
     while ((above = sv_lane_in_the_way(o, e->ns, &n)))
         move_away(t, e, above);
     e->track = sv_lane_track(o);
+    e->row = o->row;
     sv_map_remove(&t->open, o->id);
     sv_lane_end(t->lanes, o, e->ns);
 }
@@ -471,6 +472,7 @@ static void place_begin(struct sv_tracks *t, const struct sv_tracks_input *in,
     note_time(t, end ? end->ns : e->ns);
     if (end) {
         end->track = e->track;
+        end->row = row;
     } else {
         e->open->id = e->id;
         e->open->context = e->context;
@@ -564,11 +566,24 @@ struct sv_track_edge *sv_tracks_find(const struct sv_tracks *t, const struct sv_
     return r->edge < r->edges_end && t->edges[r->edge].pos == pos ? &t->edges[r->edge] : NULL;
 }
 
+/* The lanes know an end that will not come: its slice stays open in the output. So nothing is put on its lanes until that time is over, and what is
+ * open on its row has no end either. */
+static void lose_end(struct sv_tracks *t, const struct sv_track_edge *e)
+{
+    if (e->is_begin || !e->track || !e->row)
+        return;
+    sv_lanes_block(t->lanes, e->row, e->ns);
+    for (struct sv_lane_loose *o = e->row->newest; o; o = o->older)
+        if (find_open(t, o->id) == o)
+            sv_map_remove(&t->open, o->id);
+}
+
 /* Otherwise ends that come later would close slices whose begins nobody has seen. */
 void sv_tracks_drop(struct sv_tracks *t, struct sv_drain_ring *r)
 {
     for (; r->edge < r->edges_end; r->edge++) {
         struct sv_track_edge *e = &t->edges[r->edge];
+        lose_end(t, e);
         struct sv_lane_loose *o = e->is_begin && e->track ? find_open(t, e->id) : NULL;
         if (e->is_begin && e->partner != NO_PARTNER)
             t->edges[e->partner].track = 0;
