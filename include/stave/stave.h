@@ -176,6 +176,7 @@ STAVE_API void stave_args_double(struct stave_args *a, const char *key, double v
 STAVE_API void stave_args_bool(struct stave_args *a, const char *key, bool v);
 STAVE_API void stave_args_text(struct stave_args *a, const char *key, const char *v);
 STAVE_API void stave_args_text_n(struct stave_args *a, const char *key, const char *v, size_t len);
+STAVE_API void stave_args_null(struct stave_args *a, const char *key);
 STAVE_API void stave_args_pointer(struct stave_args *a, const char *key, const void *v);
 STAVE_API void stave_args_flow(struct stave_args *a, const char *direction, uint64_t id);
 /* These open a dictionary or a list; stave_args_end() closes it. */

@@ -408,7 +408,7 @@ static void add_value(struct stave_args *a, const char *key, PyObject *v, int de
     else if (type == &PyBool_Type)
         stave_args_bool(a, key, v == Py_True);
     else if (v == Py_None)
-        stave_args_text_n(a, key, "None", 4);
+        stave_args_null(a, key);
     else if (depth >= DEPTH_MAX)
         stave_args_text_n(a, key, "...", 3);
     else if (type == &PyList_Type || type == &PyTuple_Type)
