@@ -79,7 +79,9 @@ class scope
     {
         return slice_ != 0;
     }
+    /* Adds an argument to the slice; they are recorded with its end. */
     template <class V> scope &add(const char *key, const V &v);
+    /* Ends the slice now. */
     void end() noexcept;
 
   private:
@@ -92,7 +94,6 @@ class scope
     std::unique_ptr<stave_args> more_;
 };
 
-/* Adds an argument to the slice; they are recorded with its end. */
 template <class V> scope &scope::add(const char *key, const V &v)
 {
     if (slice_ != 0) {
