@@ -45,10 +45,12 @@ class scope
         : category_(category), track_(track)
     {
         if (stave_enabled(category)) {
-            if constexpr (std::is_invocable_v<const Name &>)
-                begin(std::string(name()).c_str(), pairs...);
-            else if constexpr (std::is_convertible_v<const Name &, const char *>)
+            if constexpr (std::is_convertible_v<const Name &, const char *>)
                 begin(name, pairs...);
+            else if constexpr (std::is_same_v<Name, std::string>)
+                begin(name.c_str(), pairs...);
+            else if constexpr (std::is_invocable_v<const Name &>)
+                begin(std::string(name()).c_str(), pairs...);
             else
                 begin(std::string(name).c_str(), pairs...);
         }

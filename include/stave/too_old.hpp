@@ -1,30 +1,13 @@
 /*
- * What stave.hpp is for compilers that are too old for it, after its #error: macros that do nothing,
- * so that the #error is the only message.
+ * What stave.hpp is for compilers that are too old for it, after its #error: macros and a scope that do
+ * nothing, so that the #error is the only message.
  */
 #ifndef STAVE_TOO_OLD_HPP
 #define STAVE_TOO_OLD_HPP
 
 #define STAVE_MACROS_H /* instead of macros.h */
 #include <stave/stave.h>
-
-#define STAVE_SCOPE(...)       (void)0
-#define STAVE_SCOPE_DYN(...)   (void)0
-#define STAVE_SCOPE_ON(...)    (void)0
-#define STAVE_FUNC()           (void)0
-#define STAVE_FUNC_ARGS(...)   (void)0
-#define STAVE_BEGIN(...)       (void)0
-#define STAVE_BEGIN_DYN(...)   (void)0
-#define STAVE_BEGIN_ON(...)    (void)0
-#define STAVE_END(...)         (void)0
-#define STAVE_END_ON(...)      (void)0
-#define STAVE_INSTANT(...)     (void)0
-#define STAVE_INSTANT_DYN(...) (void)0
-#define STAVE_INSTANT_ON(...)  (void)0
-#define STAVE_COUNTER(...)     (void)0
-#define STAVE_COUNTER_ON(...)  (void)0
-#define STAVE_COUNTER_ADD(...) (void)0
-#define stave_complete(...)    (void)0
+#include <stave/too_old.h>
 
 namespace stave
 {

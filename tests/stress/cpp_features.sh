@@ -37,6 +37,10 @@ echo '#include <stave/stave.hpp>
 int main() { STAVE_SCOPE("a", "b", "k", 1); stave::scope s("a", "b"); s.add("k", 1); STAVE_INSTANT("a", "c"); }' >old.cpp
 check too_old_a_standard refused 'needs C++17' "${CXX:-c++}" -std=c++14 old.cpp
 echo '#include <stave/stave.h>
+int main(void) { STAVE_SCOPE("a", "b", "k", 1); STAVE_FUNC(); return 0; }' >old.c
+check too_old_a_standard_for_c refused 'needs C11' "${CC:-cc}" -std=c89 old.c
+check c99_is_enough "${CC:-cc}" -std=c99 -Wall -Wextra -Werror -I"$SRC/include" -fsyntax-only old.c
+echo '#include <stave/stave.h>
 void f(const char *name); void f(const char *name) { STAVE_SCOPE("a", name); }' >name.c
 errors=2 check name_in_c refused '_DYN' "${CC:-cc}" -std=c11 name.c
 echo '#include <stave/stave.hpp>
