@@ -3,6 +3,7 @@
 # not, and every row of docs/porting.md about it is code that was compiled.
 # shellcheck disable=SC2016 # $ in single quotes is for the inner shell
 . "$SRC/tests/harness/cli.sh"
+. "$SRC/tests/harness/porting.sh"
 
 mkdir example odd
 run_any example 0 "$BUILD/examples/perfetto_enhanced" example
@@ -56,18 +57,4 @@ check late_event_is_not_there grep -qE '^3[^0-9]+1000[^0-9]+2000$' live.out
 
 # Each row of the table is code that was compiled above, or a command that runs.
 python3 "$SRC/tests/cli/gpu/seed_file.py" sbt >trace.sbt
-row_works() {
-  case $1 in
-  'stave '*) read -ra words <<<"$1"; "$STAVE" "${words[@]:1}" >/dev/null 2>&1 ;;
-  *) grep -qF -- "$1" "$SRC/tests/stress/perfetto_exporter.cpp" ;;
-  esac
-}
-rows() {
-  local n=0 code
-  while IFS= read -r code; do
-    n=$((n + 1))
-    row_works "$code" || { echo "neither compiled nor run: $code"; return 1; }
-  done < <(awk '/^## / { on = /From TraceSmith/ } on && /^\| `/' "$SRC/docs/porting.md" | awk -F' \\| ' '{ print $2 }' | grep -oE '`[^`]+`' | tr -d '`')
-  [ $n -ge 8 ] || { echo "only $n rows"; return 1; }
-}
-check porting_rows rows
+check porting_rows porting_rows "From TraceSmith" "$SRC/tests/stress/perfetto_exporter.cpp" 12
