@@ -9,6 +9,7 @@
  *   writer.c    the thread that moves the rings to the output
  *   clients.c   rings of other processes, read by a writer together with its own
  *   joining.c   the client's side: no thread, no output
+ *   say.c       one line on stderr
  *   quiet.c     writes that cannot raise a signal in the program
  *   signals.c   the end by SIGTERM and the like
  *   cut_file.c  ending a file that cannot grow any more
@@ -21,6 +22,7 @@
 
 #include "core/files/process_id.h"
 #include "sdk/quiet.h"
+#include "sdk/say.h"
 #include "sdk/session_layout.h"
 
 #include <pthread.h>
@@ -83,7 +85,10 @@ struct sv_process {
     bool resumes; /* the next writer begins where a collector has left off, not at the heads */
     int names_fd, dir_fd;
     char dir[SV_PATH_MAX];
-    uint32_t full; /* enum stave_full of the running session */
+    char name[SV_GIVEN_NAME]; /* given by hand, "": none; under the lock */
+    _Atomic uint32_t n_named; /* how often it was given */
+    char said[512];           /* the last line of the thread that has `control` */
+    uint32_t full;            /* enum stave_full of the running session */
     uint64_t ring_bytes;
     bool ring_bytes_given;
     _Atomic uint32_t n_rings;
@@ -154,6 +159,7 @@ bool sv_site_register(struct stave_site *site);   /* is it on? */
 void sv_sites_switch(bool on, const char *globs); /* all of them, and those that come */
 bool sv_sites_off(unsigned ms); /* for a writer whose program ends; false: the lock was not free */
 bool sv_category_on(const char *category);
+bool sv_given_name(char name[SV_GIVEN_NAME]); /* of the process; false: none was given */
 bool sv_names_flush(void); /* appends what the session's file lacks; the lock is held */
 void sv_registry_before_fork(void);
 void sv_registry_after_fork(bool is_child);
@@ -166,7 +172,7 @@ void sv_files_remove(struct sv_process *p); /* at the end of the process */
 bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, struct sv_ring_ref *out);
 bool sv_file_write(int fd, const void *bytes, size_t n, uint64_t at);
 
-/* ---- session.c, writer.c ---- */
+/* ---- session.c ---- */
 
 enum { SV_OUT_MAX = SV_PATH_MAX - 64 };
 
@@ -192,7 +198,8 @@ void sv_session_fail(const char *what, int error); /* tracing off, one line */
 bool sv_session_close_gates(void); /* sv_sites_off(), and nobody begins anything any more */
 /* A client whose ring is full: is its collector still there? True: things have changed, look again. */
 bool sv_session_check_collector(void);
-void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
+
+/* ---- writer.c ---- */
 
 struct sv_err;
 bool sv_session_writer_start(struct sv_process *p, const struct sv_plan *plan, const char *out,

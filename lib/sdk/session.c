@@ -8,7 +8,6 @@
 #include "sdk/sdk.h"
 
 #include "core/base/err.h"
-#include "core/base/printable.h"
 #include "core/files/trusted.h"
 #include "sdk/client_files.h"
 #include "sdk/destination.h"
@@ -21,7 +20,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,23 +35,12 @@ static struct sv_plan plan;             /* of the running session; inherited by 
 static char collector_dir[SV_PATH_MAX]; /* the session that forked children join, "": none */
 static _Atomic uint32_t next_epoch = SV_EPOCH_FIRST;
 
-void sv_say(const char *format, ...)
+/* What a call of start or stop says is also kept for stave_error(). */
+void sv_said(const char *text, size_t len)
 {
-    static const char start[] = "stave: ";
-    char text[1024], line[1024];
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(text, sizeof text, format, ap);
-    va_end(ap);
-    memcpy(line, start, sizeof start - 1);
-    size_t len = sizeof start - 1;
-    len += sv_printable(line + len, sizeof line - len - 1, text); /* names act on no terminal */
-    line[len++] = '\n';
-    struct sv_quiet quiet; /* nobody may be there to read it */
-    sv_quiet_begin(&quiet);
-    ssize_t ignored = write(STDERR_FILENO, line, len);
-    (void)ignored;
-    sv_quiet_end(&quiet);
+    struct sv_process *p = sv_process;
+    if (p && atomic_load(&p->control_owner) == (uint32_t)gettid())
+        snprintf(p->said, sizeof p->said, "%.*s", (int)len, text);
 }
 
 static void gates(bool on)
@@ -210,6 +197,10 @@ static bool plan_numbers(const struct stave_options *o, struct sv_plan *p)
     uint64_t number = 0;
     p->with_source = has(&source) && strcmp(source.text, "0") != 0;
     p->buffer_bytes = o->buffer_bytes;
+    if (p->buffer_bytes > SV_RING_BYTES_MAX) {
+        sv_say("buffer_bytes=%zu: expected at most 1G; tracing is off", o->buffer_bytes);
+        return false;
+    }
     if (p->buffer_bytes == 0 && has(&buffer) && !parse_bytes(&buffer, &p->buffer_bytes))
         return false;
     p->full = (uint32_t)o->full;
@@ -404,6 +395,7 @@ int stave_start(const struct stave_options *options)
     sigset_t mask;
     sv_signals_hold(&mask); /* a claim without a writer would stay for ever */
     sv_control_lock(p);
+    p->said[0] = '\0';
     int status = 0;
     bool is_on = p->has_writer || (p->collector && atomic_load(&sv_epoch) != 0);
     if (!is_on) {
@@ -418,9 +410,22 @@ int stave_start(const struct stave_options *options)
             status = wanted;
         }
     }
+    if (status == 0)
+        p->said[0] = '\0'; /* a note, not an error */
     sv_control_unlock(p);
     sv_signals_release(&mask);
     return status;
+}
+
+size_t stave_error(char *text, size_t size)
+{
+    struct sv_process *p = sv_process;
+    if (!p || atomic_load(&p->ready) != 2 || !text || !size)
+        return 0;
+    sv_control_lock(p);
+    int n = snprintf(text, size, "%s", p->said);
+    sv_control_unlock(p);
+    return n > 0 ? (size_t)n : 0;
 }
 
 static bool has_failed(const struct sv_process *p)

@@ -20,6 +20,9 @@
 #include <unistd.h>
 
 #define PACKET_MAX ((size_t)64 << 20) /* the memory that one sender can make the reader take */
+enum {
+    MORE_FILES_MAX = 15
+}; /* senders must not make files without end: the last one takes all that are left, as they are */
 
 /* ---- a stream and what it lacks ---- */
 
@@ -274,7 +277,7 @@ static bool next_name(const char *path, size_t number, char *to, size_t size)
 static int make_one(struct job *j, const struct sv_output_choice *how, struct sv_err *err)
 {
     struct sv_merge_options options = {.repeats_ranks = true, .left_out_ctx = j};
-    if (can_be_several(how->path))
+    if (can_be_several(how->path) && j->result->more_files < MORE_FILES_MAX)
         options.left_out = leave;
     else
         options.assume = true;

@@ -391,6 +391,8 @@ static void merge_metadata(struct sv_merge *m, struct sv_dict *dict)
             struct sv_text name = sv_dict_text(from, from->meta[k].key);
             struct sv_text value = sv_dict_text(from, from->meta[k].value);
             bool plain = !sv_map_find(&disputed, sv_dict_str(dict, name.bytes, name.len));
+            if (!m->options.compare && strcmp(name.bytes, SV_META_RELATION) == 0)
+                continue; /* merge_axis.c joins them */
             snprintf(key, sizeof key, "%s%s%s", plain ? "" : label, plain ? "" : "/", name.bytes);
             sv_dict_set_meta(dict, key, value.bytes, value.len, from->meta[k].is_json);
         }
@@ -467,15 +469,20 @@ static bool drop_marked(struct sv_merge *m)
     return m->n < n;
 }
 
+static bool is_unrelated(const struct input *in)
+{
+    return in->rebase.shift.is_assumed && in->card.has_span; /* without events times mean nothing */
+}
+
 /* Marks those that nothing relates to the others, but not all. */
 static void leave_unrelated(struct sv_merge *m)
 {
-    size_t kept = m->n;
+    size_t kept = 0;
     for (size_t i = 0; i < m->n; i++)
-        kept -= m->inputs[i]->rebase.shift.is_assumed;
+        kept += m->inputs[i]->card.has_span && !is_unrelated(m->inputs[i]);
     for (size_t i = 0; i < m->n; i++) {
         struct input *in = m->inputs[i];
-        if (!in->rebase.shift.is_assumed || kept++ == 0)
+        if (!is_unrelated(in) || kept++ == 0)
             continue;
         in->card.is_out = true;
         m->options.left_out(m->options.left_out_ctx, in->name);

@@ -129,6 +129,36 @@ static void take_snapshots(const struct sv_time_axis *a, struct sv_dict *dict)
     }
 }
 
+/* The relations of one machine's files to the same reference as one: it may be merged with those of other machines later. Where several machines were
+ * merged, their relations have done their work. */
+static void keep_relation(const struct sv_merge_axis *x, struct sv_dict *dict)
+{
+    struct sv_relation all = {0};
+    struct sv_buf json;
+    for (size_t i = 1; i < x->axis.n; i++)
+        if (x->inputs[i].is.machine != x->inputs[0].is.machine)
+            return;
+    for (size_t i = 0; i < x->n_own; i++) {
+        const struct sv_relation *r = &x->relations[i];
+        if (r->is_estimate)
+            continue;
+        if (all.n == 0) {
+            all.local = r->local;
+            all.reference = r->reference;
+        }
+        bool is_same = sv_clock_owner_equal(&all.local, &r->local) &&
+                       sv_clock_owner_equal(&all.reference, &r->reference);
+        for (size_t k = 0; is_same && k < r->n; k++)
+            sv_relation_add(&all, &r->rounds[k]);
+    }
+    sv_buf_init(&json, 1 << 20);
+    sv_relation_put(&all, &json);
+    if (all.n)
+        sv_dict_set_meta(dict, SV_META_RELATION, (const char *)json.data, json.len, true);
+    sv_buf_fini(&json);
+    sv_relation_fini(&all);
+}
+
 void sv_merge_axis_say(const struct sv_merge_axis *x, struct sv_dict *dict,
                        struct sv_report *report)
 {
@@ -142,6 +172,7 @@ void sv_merge_axis_say(const struct sv_merge_axis *x, struct sv_dict *dict,
     dict->clocks.trace_clock = x->axis.clock;
     take_snapshots(&x->axis, dict);
     sv_time_axis_describe(&x->axis, dict);
+    keep_relation(x, dict);
     if (report)
         sv_time_axis_report(&x->axis, report);
 }

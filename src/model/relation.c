@@ -42,7 +42,11 @@ void sv_relation_add(struct sv_relation *r, const struct sv_sync_round *round)
         r->n /= 2;
     }
     r->rounds = sv_grow(r->rounds, &r->cap, r->n + 1, sizeof *r->rounds);
-    r->rounds[r->n++] = *round;
+    size_t at = r->n++; /* mostly it is the newest */
+    while (at > 0 && r->rounds[at - 1].at_ns > round->at_ns)
+        at--;
+    memmove(&r->rounds[at + 1], &r->rounds[at], (r->n - 1 - at) * sizeof *r->rounds);
+    r->rounds[at] = *round;
 }
 
 void sv_relation_fini(struct sv_relation *r)
@@ -80,7 +84,8 @@ static void put_summary(struct sv_json *j, const struct sv_relation *r)
 {
     struct sv_sync s;
     struct sv_sync_round *copy = sv_alloc((r->n + 1) * sizeof *copy);
-    memcpy(copy, r->rounds, r->n * sizeof *copy);
+    if (r->n > 0)
+        memcpy(copy, r->rounds, r->n * sizeof *copy);
     sv_sync_fit(&s, copy, r->n);
     free(copy);
     if (s.n > 0) {

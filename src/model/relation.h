@@ -34,7 +34,7 @@ struct sv_relation {
     size_t n, cap;
 };
 
-/* Beyond the limit every second round is dropped. */
+/* Keeps them by time. Beyond the limit every second round is dropped. */
 void sv_relation_add(struct sv_relation *r, const struct sv_sync_round *round);
 void sv_relation_fini(struct sv_relation *r);
 

@@ -2,6 +2,7 @@
 #include "record/ping.h"
 
 #include "core/base/mem.h"
+#include "net/listen_socket.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -170,20 +171,6 @@ static void name_server(struct sv_ping_server *s)
     snprintf(s->address, sizeof s->address, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
 }
 
-static int listen_on(const struct addrinfo *a)
-{
-    int yes = 1, fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
-        return fd;
-    int error = errno;
-    close(fd);
-    errno = error;
-    return -1;
-}
-
 /* Each rank has a connection. What was started before keeps its own limit. */
 static void raise_limit(void)
 {
@@ -204,7 +191,7 @@ int sv_ping_server_open(const char *address, const uint8_t token[static SV_PING_
         return code;
     raise_limit();
     struct sv_ping_server *s = sv_alloc(sizeof *s);
-    s->fd = listen_on(found);
+    s->fd = found ? sv_listen_on(found->ai_addr, found->ai_addrlen, BACKLOG) : -1;
     s->epoll = s->fd >= 0 ? epoll_create1(EPOLL_CLOEXEC) : -1;
     freeaddrinfo(found);
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = NULL};

@@ -77,6 +77,13 @@ run over_a_third_host 0 "$STAVE" merge mute_a.txt mute_b.txt --relation a3.json 
 "$STAVE" convert -q carries.txt -o carries.pftrace && "$STAVE" convert -q carries.pftrace -o carries.json && "$STAVE" convert -q carries.json -o carried.pftrace
 run_any in_metadata 0 "$STAVE" merge mute_a.txt mute_b.txt carried.pftrace -o carried_all.pftrace
 check relation_in_metadata_relates_the_host grep -q 'hosts on one axis (2 of them by pings: at most' in_metadata.err
+# Two ranks of a host are merged first, then the hosts.
+{ cat mute_b.txt; echo "json \"clock_relation\" \"$(sed 's/"/\\"/g' before.json)\""; } >carries_too.txt
+"$STAVE" merge -q carries.txt carries_too.txt -o host_b.pftrace
+check relations_of_one_host_become_one grep -q '\[\[0,4999990000,5000010000\],\[2000000000,5000010000,5000030000\]\]' <("$STAVE" query -q host_b.pftrace "select str_value from metadata where name = 'clock_relation'")
+"$STAVE" merge -q mute_a.txt host_b.pftrace --to text >hosts_later.txt
+check merged_in_groups grep -q '^6.000010000 slice #[0-9]* "b"' hosts_later.txt
+check relations_that_were_used_are_gone test "$(grep -c clock_relation hosts_later.txt)" = 0
 echo '{"stave_relation":1,"rounds":[[1,2]]}' >bad.json
 run bad_relation 3 "$STAVE" merge mute_a.txt mute_b.txt --relation bad.json -o bad.pftrace
 run_any no_relation_file 3 "$STAVE" merge mute_a.txt mute_b.txt --relation nowhere.json -o bad.pftrace

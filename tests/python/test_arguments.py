@@ -68,7 +68,7 @@ class Plain:
 
 @pytest.mark.parametrize("n, shown, more", [(0, 0, None), (255, 255, None), (256, 256, None), (257, 256, 1), (1000, 256, 744)])
 def test_limits_count_right(py, n, shown, more):
-    got = value(py, f"{{'l': list(range({n})), 'd': dict.fromkeys(map(str, range({n}))), 's': set(range({n}))}}")
+    got = value(py, f"{{'l': list(range({n})), 'd': dict.fromkeys(map(str, range({n})), 0), 's': set(range({n}))}}")
     for key in "lds":
         mine = {k: v for k, v in got.items() if k.startswith("v." + key)}
         told = [v for v in mine.values() if isinstance(v, str) and "more items" in v]

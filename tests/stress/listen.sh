@@ -44,6 +44,7 @@ if (ulimit -n 4096) 2>/dev/null; then
   rm -f err.l; (ulimit -n 4096; exec "$STAVE" listen "unix:$TMP/s" -o many.pftrace >out.l 2>err.l) & listener=$!; until_true 'grep -q listening err.l'
   check "2,000 senders at once with 4,096 descriptors, one each" '(ulimit -n 4096; hostile "many:2000,$listener")'
   finish
+  check "streams without events make no files of their own" '[ $code = 0 ] && [ "$(echo many*)" = many.pftrace ]'
 else
   echo "skip listen: 2,000 senders: the limit of open files is below 4,096"
 fi
@@ -84,6 +85,11 @@ listen islands.pftrace --senders 3
 check "a stream without a relation" 'hostile send_file:m1.pftrace,1 send_file:island.pftrace,1 send_file:m2.pftrace,1 && wait $listener'
 slices() { "$STAVE" query -q "$1" "select name from slice order by name" | tail -n +2 | paste -sd ,; }
 check "goes to a file of its own" '[ "$(slices islands.pftrace)" = "from machine 1,from machine 2" ] && [ "$(slices islands.2.pftrace)" = "from an island" ] && grep -q "islands.2.pftrace" err.l'
+
+scenes=()
+for i in $(seq 10 29); do sed "s/00000003/000000$i/" island.txt >"i$i.txt"; "$STAVE" convert -q "i$i.txt" -o "i$i.pftrace"; scenes+=("send_file:i$i.pftrace,1"); done
+listen crowd.pftrace --senders 20
+check "twenty such streams make no more than sixteen files" 'hostile "${scenes[@]}" && wait $listener && [ "$(ls crowd* | wc -l)" = 16 ] && [ "$(for f in crowd*; do slices $f | tr , "\n"; done | grep -c island)" = 20 ]'
 
 # ---- the law ----
 
@@ -143,7 +149,10 @@ check "of which recover makes the trace" '[ $code = 0 ] && [ "$(kept kill.pftrac
 # Another listener at the same address: the sender finds it.
 another() {
   told=$(wc -l <err)
+  kill -STOP "$(pgrep -P $sender numbers)" # until it would look for a listener: else it writes very much
   listen back.pftrace
+  sleep 1.2
+  kill -CONT "$(pgrep -P $sender numbers)"
   until_true '[ "$(stat -c %s back.pftrace.part)" -gt 200000 ]'; found=$?
   size=$(stat -c %s unsent.pftrace)
 }

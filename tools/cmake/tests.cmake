@@ -57,6 +57,8 @@ function(sv_sdk_programs prefix folder needed_by)
     set_target_properties(${prefix}_${name} PROPERTIES OUTPUT_NAME ${name})
     if(name MATCHES "^serving")
       target_link_libraries(${prefix}_${name} PRIVATE stave_serving)
+    elseif(name MATCHES "^trace_writer")
+      target_link_libraries(${prefix}_${name} PRIVATE stave_file)
     endif()
     if(name MATCHES "^perfetto") # stave/file.h is in the archive
       set_target_properties(${prefix}_${name} PROPERTIES LINK_LIBRARIES "sv_flags;stave_static;Threads::Threads;m")

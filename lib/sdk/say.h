@@ -1,0 +1,12 @@
+/* One line on stderr, from any library that links say.c: what went wrong, and what that means for the trace. */
+#ifndef SV_SDK_SAY_H
+#define SV_SDK_SAY_H
+
+#include <stddef.h>
+
+void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Called with each line, without its begin and end. Weak: libstave has its own. */
+void sv_said(const char *text, size_t len);
+
+#endif
