@@ -1,7 +1,7 @@
 /* The sort stage: everything goes into a sorter, and at the end comes out of it in order.
  *
  * The pump inserts it between a source that gives disorder and a sink that needs order. Nothing reaches `next` before
- * close(), so that a failed stream leaves no half output. */
+ * close(), so that a failed stream leaves no half output, unless the owner releases what is older than all that can still come. */
 #include "core/stream/sorter.h"
 #include "core/stream/stages.h"
 
@@ -11,6 +11,7 @@ struct sort {
     struct sv_sink sink;
     struct sv_sorter *sorter;
     struct sv_sink *next;
+    size_t memory_bytes;
     bool failed;
 };
 
@@ -37,6 +38,34 @@ static int drain(struct sort *sort, struct sv_err *err)
     return n;
 }
 
+/* The events of a batch that are before `before_ns` go on, the others to `later`. */
+static int part(struct sort *sort, const struct sv_event *events, size_t n, int64_t before_ns,
+                struct sv_sorter *later, struct sv_err *err)
+{
+    size_t first_later = 0;
+    while (first_later < n && events[first_later].ts_ns < before_ns)
+        first_later++;
+    int code = first_later ? sort->next->write(sort->next, events, first_later, err) : 0;
+    if (code >= 0 && first_later < n)
+        code = sv_sorter_add(later, events + first_later, n - first_later, err);
+    return code;
+}
+
+int sv_sort_release(struct sv_sink *s, int64_t before_ns, struct sv_err *err)
+{
+    struct sort *sort = (struct sort *)s;
+    struct sv_event events[SV_BATCH];
+    struct sv_sorter *later = sv_sorter_new(sort->memory_bytes);
+    int code = sv_sorter_finish(sort->sorter, 0, err), n = 0;
+    while (code >= 0 && (n = sv_sorter_next(sort->sorter, events, SV_BATCH, err)) > 0)
+        code = part(sort, events, (size_t)n, before_ns, later, err);
+    sv_sorter_free(sort->sorter);
+    sort->sorter = later;
+    code = code < 0 ? code : n;
+    sort->failed |= code < 0;
+    return code;
+}
+
 static int sort_close(struct sv_sink *s, bool failed, struct sv_err *err)
 {
     struct sort *sort = (struct sort *)s;
@@ -55,6 +84,7 @@ struct sv_sink *sv_sort_new(struct sv_dict *dict, size_t memory_bytes, struct sv
     sort->sink = (struct sv_sink){
         .write = sort_write, .close = sort_close, .takes = sv_sink_wants(next) | SV_IN_NO_ORDER};
     sort->sorter = sv_sorter_new(memory_bytes);
+    sort->memory_bytes = memory_bytes;
     sort->next = next;
     return &sort->sink;
 }

@@ -9,6 +9,9 @@
  * Text and arguments are copied. */
 struct sv_sink *sv_sort_new(struct sv_dict *dict, size_t memory_bytes, struct sv_sink *next);
 
+/* What is before `before_ns` leaves the sort stage now. Nothing may come later that is. */
+int sv_sort_release(struct sv_sink *sort, int64_t before_ns, struct sv_err *err);
+
 /* Edges → slices, per track by a stack; needs order per track. An end without a begin and a begin without an end
  * are reported (the latter leaves as an SV_UNFINISHED slice at the end of the stream). Slices leave when they end, so
  * the result is not ordered by start. */

@@ -14,6 +14,8 @@ struct sv_write_options {
     bool resyncs_at_flush;
     /* the output holds a file that ends after a flush: continue there (can_continue) */
     bool continues;
+    /* TraceSmith's JSON, which has no place for them: metadata are members of `otherData` */
+    bool adds_metadata;
 };
 
 /* Opens a sink. It owns `out` from then on: its close() ends in sv_output_close() or, failed, sv_output_discard(). After a failure
@@ -34,8 +36,15 @@ struct sv_writer {
 
 extern const struct sv_writer sv_perfetto_writer; /* core/perfetto/write.c */
 extern const struct sv_writer sv_chrome_writer;   /* core/chrome/write.c */
+/* core/chrome/tracesmith_write.c: the dialects SV_TRACESMITH… */
+extern const struct sv_writer sv_tracesmith_writer;
 
 /* dialect of Perfetto: track events name the stages that they launch */
 #define SV_PERFETTO_GPU "gpu"
+/* dialects of TraceSmith's JSON: with track names and arrows, without one of them, without both */
+#define SV_TRACESMITH           "tracesmith"
+#define SV_TRACESMITH_NO_TRACKS "tracesmith-no-tracks"
+#define SV_TRACESMITH_NO_FLOWS  "tracesmith-no-flows"
+#define SV_TRACESMITH_BASIC     "tracesmith-basic"
 
 #endif

@@ -28,9 +28,24 @@ struct stave_file;
  * message on failure. */
 STAVE_API struct stave_file *stave_file_open(const char *path, const char *compress, char *message,
                                              size_t message_size);
+/* Opens a file with the JSON that TraceSmith writes (docs/gpu.md), whatever its suffix; .json.gz and
+ * .json.zst are compressed. It holds the work of devices and counters only, and is made in memory.
+ * C++: perfetto_exporter.hpp. */
+enum stave_tracesmith {
+    STAVE_TRACESMITH_TRACKS = 1, /* the argument `track_name` */
+    STAVE_TRACESMITH_FLOWS = 2   /* correlation numbers and arrows */
+};
+STAVE_API struct stave_file *stave_file_open_tracesmith(const char *path, unsigned parts,
+                                                        char *message, size_t message_size);
+/* Says that no event that begins before before_ns will come: those that do are refused from now
+ * on, and those that came are written to the growing file (PATH.PID.N.part), which can be read up
+ * to there. Returns a negative number if a write failed, or if the file is made in memory. */
+STAVE_API int stave_file_flush(struct stave_file *f, int64_t before_ns);
 /* Completes the file and frees it. Returns 0, or a negative number and a message; no file is
  * left then. */
 STAVE_API int stave_file_close(struct stave_file *f, char *message, size_t message_size);
+/* Frees the file, and leaves none. */
+STAVE_API void stave_file_discard(struct stave_file *f);
 
 /* Tracks are numbers that are valid for this file. The first call makes the track, later ones
  * return the same number. Parent 0 is the top level. */
@@ -38,13 +53,19 @@ STAVE_API uint32_t stave_file_process(struct stave_file *f, int64_t pid, const c
 STAVE_API uint32_t stave_file_thread(struct stave_file *f, int64_t pid, int64_t tid,
                                      const char *name);
 STAVE_API uint32_t stave_file_track(struct stave_file *f, uint32_t parent, const char *name);
+/* A row that viewers and the analysis recognise as a device or as one of its streams. */
+STAVE_API uint32_t stave_file_track_as(struct stave_file *f, enum stave_row row, uint32_t parent,
+                                       const char *name);
 STAVE_API uint32_t stave_file_counter(struct stave_file *f, uint32_t parent, const char *name,
                                       const char *unit);
 
+/* Adds an entry to the metadata of the file. Returns 0 or a negative number. */
+STAVE_API int stave_file_metadata(struct stave_file *f, const char *key, const char *value);
+
 /* Adds an event of kind COMPLETE, INSTANT (at start_ns) or COUNTER (start_ns and value) on a
  * track of this file. start_ns may be negative. Returns 0, or a negative number: the kind or
- * track is not valid, the slice ends past INT64_MAX, or a write has failed (then all later calls
- * fail as well). */
+ * track is not valid, the slice ends past INT64_MAX, it begins before the time of a flush, or a
+ * write has failed (then all later calls fail as well). */
 STAVE_API int stave_file_emit(struct stave_file *f, const struct stave_event *event);
 
 #ifdef __cplusplus

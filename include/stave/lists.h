@@ -43,7 +43,7 @@
 
 /* a, b → "a", a, "b", b: the arguments of a function with their names. */
 #define STAVE_I_NAMED(...) \
-    STAVE_I_JOIN(STAVE_I_A_, STAVE_I_COUNT8(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1))(__VA_ARGS__)
+    STAVE_I_JOIN(STAVE_I_A_, STAVE_I_COUNT8(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__)
 #define STAVE_I_COUNT8(a, b, c, d, e, f, g, h, n, ...) n
 #define STAVE_I_A_1(a)                                 #a, a
 #define STAVE_I_A_2(a, b)                              #a, a, #b, b

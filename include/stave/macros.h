@@ -55,9 +55,12 @@ static inline uint64_t stave_i_from_ptr(const volatile void *v)
 }
 
 #ifdef __cplusplus /* templates of stave.hpp, which C++ includes */
-#define STAVE_I_TYPE(v)   ::stave::type_of<decltype(v)>()
-#define STAVE_I_WORD(v)   ::stave::word(v).bits
-#define STAVE_I_LIST(...) (::stave::list{{__VA_ARGS__}}.at)
+#define STAVE_I_TYPE(v)       ::stave::type_of<decltype(v)>()
+#define STAVE_I_KEY_OF(k, v)  ::stave::key_of<decltype(v)>(k),
+#define STAVE_I_WORD_OF(k, v) ::stave::word(k, v).bits,
+#define STAVE_I_LIST(...)     (::stave::list{{__VA_ARGS__}}.at)
+#define STAVE_I_IS_LITERAL(x) (::stave::is_array_of_const<decltype(x)>() || __builtin_constant_p(x))
+#define STAVE_I_ASSERT        static_assert
 #else
 #define STAVE_I_PICK(v, s, u, d, b, t, a, p) \
     _Generic((v), char: s, signed char: s, short: s, int: s, long: s, long long: s,        \
@@ -72,12 +75,16 @@ static inline uint64_t stave_i_from_ptr(const volatile void *v)
     STAVE_I_PICK(v, stave_i_from_int, stave_i_from_uint, stave_i_from_double, stave_i_from_uint, \
                  stave_i_from_ptr, stave_i_from_ptr, stave_i_from_ptr)                           \
     (v)
-#define STAVE_I_LIST(...) ((const uint64_t[]){__VA_ARGS__})
+#define STAVE_I_KEY_OF(k, v)  k,
+#define STAVE_I_WORD_OF(k, v) STAVE_I_WORD(v),
+#define STAVE_I_LIST(...)     ((const uint64_t[]){__VA_ARGS__})
+#define STAVE_I_IS_LITERAL(x)                                                                  \
+    (__builtin_constant_p(x) || !(__builtin_types_compatible_p(__typeof__(x), const char *) || \
+                                  __builtin_types_compatible_p(__typeof__(x), char *)))
+#define STAVE_I_ASSERT _Static_assert
 #endif
 
-#define STAVE_I_KEY_OF(k, v)  k,
 #define STAVE_I_TYPE_OF(k, v) STAVE_I_TYPE(v),
-#define STAVE_I_WORD_OF(k, v) STAVE_I_WORD(v),
 
 /* ---- sites and events ---- */
 
@@ -99,23 +106,26 @@ static inline uint64_t stave_i_from_ptr(const volatile void *v)
 #define STAVE_I_T_TIME()                  STAVE_I_TRACK, STAVE_I_START, STAVE_I_DUR,
 #define STAVE_I_W_TIME(track, start, dur) (uint64_t)(track), (uint64_t)(start), (uint64_t)(dur),
 
-#define STAVE_I_SITE_(id, kind_, cat_, name_, keys_, types_)                  \
-    static const char *const STAVE_I_JOIN(id, k)[] = {keys_ 0};               \
-    static const uint8_t STAVE_I_JOIN(id, t)[] = {types_ 0};                  \
-    static struct stave_site id = {0,                                         \
-                                   STAVE_I_NEW,                               \
-                                   kind_,                                     \
-                                   (uint8_t)(sizeof STAVE_I_JOIN(id, t) - 1), \
-                                   0,                                         \
-                                   __LINE__,                                  \
-                                   cat_,                                      \
-                                   name_,                                     \
-                                   __FILE__,                                  \
-                                   __func__,                                  \
-                                   STAVE_I_JOIN(id, k),                       \
-                                   STAVE_I_JOIN(id, t),                       \
-                                   &stave_i_dso,                              \
-                                   0,                                         \
+#define STAVE_I_SITE_(id, kind_, cat_, name_, keys_, types_)                           \
+    STAVE_I_ASSERT(STAVE_I_IS_LITERAL(cat_) && STAVE_I_IS_LITERAL(name_),              \
+                   "category and name are literals: for a name known at run time use " \
+                   "STAVE_..._DYN, for both stave_emit()");                            \
+    static const char *const STAVE_I_JOIN(id, k)[] = {keys_ 0};                        \
+    static const uint8_t STAVE_I_JOIN(id, t)[] = {types_ 0};                           \
+    static struct stave_site id = {0,                                                  \
+                                   STAVE_I_NEW,                                        \
+                                   kind_,                                              \
+                                   (uint8_t)(sizeof STAVE_I_JOIN(id, t) - 1),          \
+                                   0,                                                  \
+                                   __LINE__,                                           \
+                                   cat_,                                               \
+                                   name_,                                              \
+                                   __FILE__,                                           \
+                                   __func__,                                           \
+                                   STAVE_I_JOIN(id, k),                                \
+                                   STAVE_I_JOIN(id, t),                                \
+                                   &stave_i_dso,                                       \
+                                   0,                                                  \
                                    0}
 #define STAVE_I_SITE(id, kind, x, cat, name, ...)                                              \
     STAVE_I_SITE_(id, kind, cat, name, STAVE_I_K_##x() STAVE_I_M(STAVE_I_KEY_OF, __VA_ARGS__), \

@@ -15,6 +15,7 @@
 #ifndef STAVE_STAVE_H
 #define STAVE_STAVE_H
 
+#include <stave/standard.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

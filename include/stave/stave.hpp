@@ -3,107 +3,147 @@
  * C API.
  *
  *     #include <stave/stave.hpp>
- *     STAVE_SCOPE("nn", "attention", "layer", 12, "op", std::string_view(op));      ends with the block, also by an exception
- *     stave::scope s("nn", name);                                                    a name known at run time
+ *     STAVE_SCOPE("nn", "attention", "layer", 12, "op", op, "shape", shape);     ends with the block, also by an exception
+ *     stave::scope s("nn", name, "layer", 12);                                   a name known at run time
+ *     s.add("loss", loss);                                                       an argument known later
+ *
+ * Arguments are numbers, texts (std::string, std::string_view, const char *), pointers, nullptr,
+ * std::optional, and containers of these (std::vector, std::map …).
  */
 #ifndef STAVE_STAVE_HPP
 #define STAVE_STAVE_HPP
 
-#include <cstring>
-#include <stave/stave.h>
-#include <string>
-#include <string_view>
-#include <type_traits>
+#if __cplusplus < 201703L
+#error "stave/stave.hpp needs C++17 or newer: compile with -std=c++17"
+#include <stave/too_old.hpp>
+#else
+
+#include <memory>
+#include <stave/values.hpp>
+#include <utility>
 
 namespace stave
 {
 
-/* The type of a value in a record. Enumerations are numbers; use stave_enum() for their text. */
-template <class T> constexpr std::uint8_t type_of()
-{
-    using V = std::decay_t<T>;
-    if constexpr (std::is_same_v<V, bool>)
-        return STAVE_I_BOOL;
-    else if constexpr (std::is_floating_point_v<V>)
-        return STAVE_I_DOUBLE;
-    else if constexpr (std::is_enum_v<V>)
-        return STAVE_I_INT;
-    else if constexpr (std::is_integral_v<V>)
-        return std::is_signed_v<V> ? STAVE_I_INT : STAVE_I_UINT;
-    else if constexpr (std::is_convertible_v<V, const stave_args *>)
-        return STAVE_I_ARGS;
-    else if constexpr (std::is_convertible_v<V, std::string_view>)
-        return STAVE_I_TEXT;
-    else
-        return STAVE_I_POINTER;
-}
-
-/* A value as a 64-bit word. A string_view need not end in NUL: its first 255 bytes are copied
- * for the duration of the call. */
-template <bool IsView> struct text_copy {
-};
-template <> struct text_copy<true> {
-    char text[256];
-};
-
-template <class T> struct word_of : text_copy<std::is_same_v<T, std::string_view>> {
-    std::uint64_t bits;
-
-    explicit word_of(const T &v)
-    {
-        constexpr auto type = type_of<T>();
-        if constexpr (type == STAVE_I_DOUBLE) {
-            bits = stave_i_from_double(static_cast<double>(v));
-        } else if constexpr (type == STAVE_I_INT || type == STAVE_I_UINT || type == STAVE_I_BOOL) {
-            bits = static_cast<std::uint64_t>(v);
-        } else if constexpr (std::is_same_v<T, std::string>) {
-            bits = stave_i_from_ptr(v.c_str());
-        } else if constexpr (std::is_same_v<T, std::string_view>) {
-            const std::size_t n = v.size() < sizeof this->text ? v.size() : sizeof this->text - 1;
-            std::memcpy(this->text, v.data(), n);
-            this->text[n] = '\0';
-            bits = stave_i_from_ptr(this->text);
-        } else {
-            bits = stave_i_from_ptr(v);
-        }
-    }
-};
-
-template <class T> word_of<std::decay_t<const T>> word(const T &v)
-{
-    return word_of<std::decay_t<const T>>(v);
-}
-
-struct list {
-    std::uint64_t at[20];
-};
-
-/* A slice with a category and a name known at run time, from construction to destruction. */
+/* A slice with a name known at run time, from construction to end() or destruction.
+ *
+ * The category is a literal. The name is a text, or a function that returns one and is only called
+ * while the category is recorded. Pairs of keys and values follow, or one const stave_args *. With a
+ * track (stave_track()) the slice is on it; such a scope may be moved to another thread and end in
+ * any order. One without a track ends on the thread where it began, innermost first. */
 class scope
 {
   public:
-    scope(const char *category, const std::string &name, const stave_args *args = nullptr)
+    scope() = default; /* none */
+    template <class Name, class... Pairs>
+    scope(const char *category, const Name &name, const Pairs &...pairs)
+        : scope(STAVE_THREAD, category, name, pairs...)
     {
-        const stave_event e = {
-            sizeof e, STAVE_KIND_BEGIN, STAVE_THREAD, category, name.c_str(), args, 0, 0, 0};
-        is_open_ = stave_emit(&e);
-        category_ = category;
     }
-    scope(const scope &) = delete;
-    scope &operator=(const scope &) = delete;
+    template <class Name, class... Pairs>
+    scope(stave_track_t track, const char *category, const Name &name, const Pairs &...pairs)
+        : category_(category), track_(track)
+    {
+        if (stave_enabled(category)) {
+            if constexpr (std::is_convertible_v<const Name &, const char *>)
+                begin(name, pairs...);
+            else if constexpr (std::is_same_v<Name, std::string>)
+                begin(name.c_str(), pairs...);
+            else if constexpr (std::is_invocable_v<const Name &>)
+                begin(std::string(name()).c_str(), pairs...);
+            else
+                begin(std::string(name).c_str(), pairs...);
+        }
+    }
+    scope(scope &&from) noexcept
+        : category_(from.category_), track_(from.track_), slice_(std::exchange(from.slice_, 0)),
+          more_(std::move(from.more_))
+    {
+    }
+    scope &operator=(scope &&from) noexcept
+    {
+        if (this != &from) {
+            end();
+            category_ = from.category_;
+            track_ = from.track_;
+            slice_ = std::exchange(from.slice_, 0);
+            more_ = std::move(from.more_);
+        }
+        return *this;
+    }
     ~scope()
     {
-        const stave_event e = {
-            sizeof e, STAVE_KIND_END, STAVE_THREAD, category_, nullptr, nullptr, 0, 0, 0};
-        if (is_open_)
-            stave_emit(&e);
+        end();
     }
 
+    /* Is it being recorded? Lets a program skip what is only done for add(). */
+    explicit operator bool() const
+    {
+        return slice_ != 0;
+    }
+    /* Adds an argument to the slice; they are recorded with its end. */
+    template <class V> scope &add(const char *key, const V &v);
+    /* Ends the slice now. */
+    void end() noexcept;
+
   private:
-    const char *category_;
-    bool is_open_;
+    template <class... Pairs> void begin(const char *name, const Pairs &...pairs);
+    void send(const char *name, const stave_args *args);
+
+    const char *category_ = nullptr;
+    stave_track_t track_ = STAVE_THREAD;
+    std::uint64_t slice_ = 0; /* 0: not open. Without a track any other number */
+    std::unique_ptr<stave_args> more_;
 };
 
+template <class V> scope &scope::add(const char *key, const V &v)
+{
+    if (slice_ != 0) {
+        if (!more_) {
+            more_ = std::make_unique<stave_args>();
+            stave_args_init(more_.get());
+        }
+        put(*more_, key, v);
+    }
+    return *this;
+}
+
+template <class... Pairs> void scope::begin(const char *name, const Pairs &...pairs)
+{
+    if constexpr (sizeof...(Pairs) == 0) {
+        send(name, nullptr);
+    } else if constexpr (sizeof...(Pairs) == 1) {
+        send(name, pairs...);
+    } else {
+        stave_args args;
+        stave_args_init(&args);
+        put_all(args, pairs...);
+        send(name, &args);
+    }
+}
+
+inline void scope::send(const char *name, const stave_args *args)
+{
+    const stave_event e = {sizeof e, STAVE_KIND_BEGIN, track_, category_, name, args, 0, 0, 0};
+    slice_ = track_ == STAVE_THREAD ? stave_emit(&e) : stave_slice_begin(&e);
+}
+
+inline void scope::end() noexcept
+{
+    const stave_event e = {sizeof e, STAVE_KIND_END, track_, category_, nullptr, more_.get(), 0, 0,
+                           0};
+    if (slice_ == 0)
+        return;
+    if (track_ == STAVE_THREAD)
+        stave_emit(&e);
+    else
+        stave_slice_end(slice_, &e);
+    slice_ = 0;
+    more_.reset();
+}
+
 } /* namespace stave */
+
+#endif /* C++17 */
 
 #endif

@@ -5,7 +5,7 @@
 #include "analysis/launch.h"
 
 #include "core/base/mem.h"
-#include "model/gpu_words.h"
+#include "core/stream/gpu_words.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Device slices (kernels, copies) and the host calls that launched them.
  *
- * A slice is of a device if its category says so (model/gpu_words.h). The call that launched it is found by the arrow
+ * A slice is of a device if its category says so (core/stream/gpu_words.h). The call that launched it is found by the arrow
  * that arrives at it, else by the correlation number that both carry, within one machine's (one rank's) numbers. */
 #ifndef SV_ANALYSIS_LAUNCH_H
 #define SV_ANALYSIS_LAUNCH_H

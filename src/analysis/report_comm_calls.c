@@ -9,8 +9,8 @@
 #include "core/base/buf.h"
 #include "core/base/mem.h"
 #include "core/base/sat.h"
+#include "core/stream/gpu_words.h"
 #include "core/stream/launched.h"
-#include "model/gpu_words.h"
 #include "model/ranks.h"
 
 #include <inttypes.h>

@@ -5,7 +5,7 @@
  *     for (size_t i = 0; i < r.n_devices; i++) … r.devices[i].busy_ns …
  *     sv_gpu_report_fini(&r);
  *
- * It uses only the vocabulary of model/gpu_words.h, independent of the tool that recorded the work. A device is a number in one machine's (one rank's) numbers: what
+ * It uses only the vocabulary of core/stream/gpu_words.h, independent of the tool that recorded the work. A device is a number in one machine's (one rank's) numbers: what
  * several processes do on it is added up. */
 #ifndef SV_ANALYSIS_REPORT_GPU_H
 #define SV_ANALYSIS_REPORT_GPU_H
@@ -13,7 +13,7 @@
 #include "analysis/launch.h"
 #include "analysis/spans.h"
 #include "analysis/steps.h"
-#include "model/gpu_words.h"
+#include "core/stream/gpu_words.h"
 #include "model/trace.h"
 
 enum sv_gpu_kind { SV_GPU_COMPUTES, SV_GPU_COPIES, SV_GPU_TALKS, SV_N_GPU_KINDS };

@@ -3,8 +3,8 @@
  * Called by `stave convert --gpu-tracks`. Kineto's files have device and stream as pid and tid, TraceSmith's say the kind of work in an argument:
  * here both become rows. What an event does not say about itself is asked of its track. Flow points follow the newest slice that came from
  * their track, which formats write directly before them. Everything else passes. Whole slices come in; on the new rows they may overlap. */
+#include "core/stream/gpu_words.h"
 #include "core/stream/stages.h"
-#include "model/gpu_words.h"
 
 #include <stdio.h>
 #include <stdlib.h>

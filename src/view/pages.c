@@ -5,8 +5,8 @@
 #include "analysis/steps.h"
 #include "core/base/mem.h"
 #include "core/serving/life.h"
+#include "core/stream/gpu_words.h"
 #include "model/comm_words.h"
-#include "model/gpu_words.h"
 
 #include <stdlib.h>
 #include <string.h>

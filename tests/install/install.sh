@@ -98,6 +98,20 @@ C
 pkg_config_gpu() { gcc -std=c11 "${strict[@]}" gpu.c -o gpu $(pkg-config --cflags --libs stave-gpu) && ./gpu && g++ -std=c++17 "${strict[@]}" -x c++ gpu.c -o gpu $(pkg-config --cflags --libs stave-gpu) && ./gpu; }
 check pkg_config_gpu pkg_config_gpu
 
+cat >exporter.cpp <<'C'
+#include <stave/perfetto_exporter.hpp>
+int main()
+{
+    tracesmith::PerfettoExporter exporter;
+    return !exporter.exportToFile({tracesmith::TraceEvent(tracesmith::EventType::Marker, 1)}, "exporter.pftrace");
+}
+C
+exporter_static() {
+  g++ -std=c++17 "${strict[@]}" exporter.cpp -o exporter $(pkg-config --cflags stave) "$prefix/lib/libstave.a" \
+    $(pkg-config --static --libs-only-l stave | sed 's/-lstave//') && LD_LIBRARY_PATH='' ./exporter && "$prefix/bin/stave" info exporter.pftrace | grep -q 'instants *1'
+}
+check exporter_static exporter_static
+
 cat >server.c <<'C'
 #include <stave/serving.h>
 #include <stdio.h>

@@ -62,3 +62,55 @@ TEST(file_refusals_say_why)
     CHECK(stave_file_open("x.pftrace", "lzma", message, sizeof message) == NULL);
     CHECK(stave_file_open(NULL, NULL, NULL, 0) == NULL);
 }
+
+static long size_of_part(const char *path)
+{
+    char command[512];
+    long size = -1;
+    snprintf(command, sizeof command, "stat -c %%s %s.%d.*.part 2>&1", path, (int)getpid());
+    FILE *p = popen(command, "r");
+    if (p && fscanf(p, "%ld", &size) != 1)
+        size = -1;
+    if (p)
+        pclose(p);
+    return size;
+}
+
+TEST(file_grows_by_what_is_released)
+{
+    char path[256], message[256] = "";
+    path_of(path, sizeof path, "live.pftrace");
+    struct stave_file *f = stave_file_open(path, NULL, message, sizeof message);
+    CHECK(f != NULL);
+    uint32_t row = stave_file_track_as(f, STAVE_ROW_STREAM,
+                                       stave_file_track_as(f, STAVE_ROW_GPU, 0, "GPU 0"), "S");
+    for (int64_t i = 99; i >= 0; i--) /* backwards */
+        CHECK_INT_EQ(emit(f, STAVE_KIND_COMPLETE, row, i * 10, 5), 0);
+    long before = size_of_part(path);
+    CHECK_INT_EQ(stave_file_flush(f, 500), 0);
+    long half = size_of_part(path);
+    CHECK(half > before);
+    CHECK(emit(f, STAVE_KIND_COMPLETE, row, 499, 5) < 0); /* too late */
+    CHECK_INT_EQ(stave_file_flush(f, 100), 0);            /* back: nothing happens */
+    CHECK_INT_EQ(size_of_part(path), half);
+    CHECK(emit(f, STAVE_KIND_COMPLETE, row, 499, 5) < 0);
+    CHECK_INT_EQ(stave_file_flush(f, 1000), 0);
+    CHECK(size_of_part(path) > half + 50 * 5); /* the other fifty */
+    CHECK_INT_EQ(stave_file_close(f, message, sizeof message), 0);
+    unlink(path);
+}
+
+TEST(file_that_is_discarded_leaves_nothing)
+{
+    char path[256], message[256] = "";
+    path_of(path, sizeof path, "no.json");
+    struct stave_file *f = stave_file_open_tracesmith(path, 3, message, sizeof message);
+    CHECK(f != NULL);
+    CHECK(stave_file_flush(f, 0) < 0); /* it is made in memory */
+    CHECK_INT_EQ(stave_file_metadata(f, "key", "value"), 0);
+    CHECK(stave_file_metadata(f, "", "value") < 0);
+    stave_file_discard(f);
+    struct stat st;
+    CHECK(stat(path, &st) != 0);
+    CHECK_INT_EQ(size_of_part(path), -1);
+}

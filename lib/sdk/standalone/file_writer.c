@@ -3,7 +3,9 @@
  * Part of libstave.a and of the Python package. A file is a dictionary, a batch and a sink with the stages that it needs (sort, split
  * or lanes); events are handed on in batches. One lock per file. An exhausted heap fails the file, not the program; so does a write that the
  * system refuses. */
+#include "core/files/out_name.h"
 #include "core/stream/stages.h"
+#include "core/stream/writer.h"
 #include "sdk/destination.h"
 #include "sdk/drain_items.h"
 #include "sdk/quiet.h"
@@ -20,7 +22,8 @@ struct stave_file {
     pthread_mutex_t lock;
     struct sv_dict *dict;
     struct sv_report report;
-    struct sv_sink *sink;
+    struct sv_sink *sink, *end; /* the first stage, which sorts; the format */
+    int64_t released_ns;        /* what begins before is in the file */
     struct sv_batch *batch;
     struct sv_err err; /* the first failure */
     bool failed;
@@ -71,16 +74,43 @@ static int locked(struct stave_file *file, int (*f)(struct stave_file *, const v
 
 /* ---- open and close ---- */
 
+struct opening {
+    const char *compress;
+    const char *dialect; /* of TraceSmith's JSON; NULL: the suffix selects the format */
+};
+
+static int open_tracesmith(struct stave_file *f, const char *dialect)
+{
+    enum sv_compression whole = SV_PLAIN;
+    struct sv_write_options options = {.dialect = dialect, .adds_metadata = true};
+    struct sv_output *o;
+    if (!sv_name_suffix(f->path, sv_chrome_writer.suffixes, &whole))
+        whole = SV_PLAIN; /* any name will do */
+    int status = sv_output_open(f->part, SV_OUTPUT_GROW, whole, &o, &f->err);
+    if (status < 0)
+        return status;
+    status = sv_tracesmith_writer.open(o, &options, f->dict, &f->report, &f->sink, &f->err);
+    if (status < 0)
+        sv_output_discard(o);
+    return status;
+}
+
 static int prepare(struct stave_file *f, const void *arg)
 {
-    const char *compress = arg;
+    const struct opening *how = arg;
     f->dict = sv_dict_new();
     sv_report_init(&f->report);
     f->batch = sv_alloc(sizeof *f->batch);
     sv_batch_init(f->batch);
-    sv_dict_set_meta(f->dict, "writer", WRITER, strlen(WRITER), false);
-    if (sv_destination_sink(f->path, f->part, compress, f->dict, &f->report, &f->sink, &f->err) < 0)
+    f->released_ns = INT64_MIN;
+    if (!how->dialect)
+        sv_dict_set_meta(f->dict, "writer", WRITER, strlen(WRITER), false);
+    int status = how->dialect ? open_tracesmith(f, how->dialect)
+                              : sv_destination_sink(f->path, f->part, how->compress, f->dict,
+                                                    &f->report, &f->sink, &f->err);
+    if (status < 0)
         return -1;
+    f->end = f->sink;
     f->sink = sv_pump_adapt(SV_HAS_SLICES | SV_IN_NO_ORDER, f->sink, f->dict, &f->report, NULL);
     return 0;
 }
@@ -99,13 +129,10 @@ static void release(struct stave_file *f)
     free(f);
 }
 
-struct stave_file *stave_file_open(const char *path, const char *compress, char *message,
-                                   size_t size)
+/* `why` is what is wrong with the path, or NULL. */
+static struct stave_file *open_file(const char *path, const struct opening *how, const char *why,
+                                    char *message, size_t size)
 {
-    compress = compress ? compress : "";
-    char text[SV_DESTINATION_TEXT];
-    const char *why = path && *path ? sv_destination_check(path, compress, text, sizeof text)
-                                    : "a name is needed";
     if (!why && sv_stream_is(path))
         why = "explicit times go to files only";
     struct stave_file *f = why ? NULL : calloc(1, sizeof *f);
@@ -117,12 +144,33 @@ struct stave_file *stave_file_open(const char *path, const char *compress, char 
     unsigned number = atomic_fetch_add(&n_files, 1);
     why = sv_destination_expand(path, (uint32_t)getpid(), f->path, sizeof f->path);
     snprintf(f->part, sizeof f->part, "%s.%d.%u.part", f->path, (int)getpid(), number);
-    if (!why && guarded(f, prepare, compress, true) == 0)
+    if (!why && guarded(f, prepare, how, true) == 0)
         return f;
     set_message(message, size, why ? why : f->err.msg);
     unlink(f->part);
     release(f);
     return NULL;
+}
+
+static const char need_name[] = "a name is needed";
+
+struct stave_file *stave_file_open(const char *path, const char *compress, char *message,
+                                   size_t size)
+{
+    struct opening how = {.compress = compress ? compress : ""};
+    char text[SV_DESTINATION_TEXT];
+    const char *why = path && *path ? sv_destination_check(path, how.compress, text, sizeof text)
+                                    : need_name;
+    return open_file(path, &how, why, message, size);
+}
+
+struct stave_file *stave_file_open_tracesmith(const char *path, unsigned parts, char *message,
+                                              size_t size)
+{
+    static const char *const dialects[] = {SV_TRACESMITH_BASIC, SV_TRACESMITH_NO_FLOWS,
+                                           SV_TRACESMITH_NO_TRACKS, SV_TRACESMITH};
+    struct opening how = {.compress = "", .dialect = dialects[parts & 3]};
+    return open_file(path, &how, path && *path ? NULL : need_name, message, size);
 }
 
 static int hand_on(struct stave_file *f)
@@ -143,6 +191,30 @@ static int finish(struct stave_file *f, const void *arg)
     return status < 0 ? status : closed;
 }
 
+static int release_events(struct stave_file *f, const void *arg)
+{
+    int64_t before_ns = *(const int64_t *)arg;
+    if (!f->end->flush)
+        return -1;
+    if (before_ns > f->released_ns)
+        f->released_ns = before_ns;
+    int status = f->batch->n ? hand_on(f) : 0;
+    if (status >= 0)
+        status = sv_sort_release(f->sink, f->released_ns, &f->err);
+    if (status >= 0)
+        status = f->end->flush(f->end, &f->err);
+    f->failed = status < 0;
+    return status < 0 ? -1 : 0;
+}
+
+int stave_file_flush(struct stave_file *f, int64_t before_ns)
+{
+    pthread_mutex_lock(&f->lock);
+    int status = f->failed ? -1 : guarded(f, release_events, &before_ns, true);
+    pthread_mutex_unlock(&f->lock);
+    return status;
+}
+
 int stave_file_close(struct stave_file *f, char *message, size_t size)
 {
     int status = f->failed ? -1 : guarded(f, finish, NULL, true);
@@ -158,6 +230,22 @@ int stave_file_close(struct stave_file *f, char *message, size_t size)
     }
     release(f);
     return status;
+}
+
+static int drop(struct stave_file *f, const void *arg)
+{
+    (void)arg;
+    struct sv_sink *sink = f->sink;
+    f->sink = NULL;
+    return sink->close(sink, true, &f->err);
+}
+
+void stave_file_discard(struct stave_file *f)
+{
+    if (!f->failed) /* else its memory may be what is missing: it stays */
+        guarded(f, drop, NULL, true);
+    unlink(f->part);
+    release(f);
 }
 
 /* ---- tracks ---- */
@@ -215,12 +303,37 @@ uint32_t stave_file_track(struct stave_file *f, uint32_t parent, const char *nam
     return track_of(f, (struct wanted){.kind = SV_TRACK_CUSTOM, .parent = parent, .name = name});
 }
 
+uint32_t stave_file_track_as(struct stave_file *f, enum stave_row row, uint32_t parent,
+                             const char *name)
+{
+    bool is_device = row == STAVE_ROW_GPU || row == STAVE_ROW_STREAM;
+    unsigned kind = is_device ? (unsigned)row : SV_TRACK_CUSTOM;
+    return track_of(f, (struct wanted){.kind = kind, .parent = parent, .name = name});
+}
+
 uint32_t stave_file_counter(struct stave_file *f, uint32_t parent, const char *name,
                             const char *unit)
 {
     return track_of(
         f, (struct wanted){
                .kind = SV_TRACK_COUNTER, .parent = parent, .name = name, .unit = unit ? unit : ""});
+}
+
+struct metadata {
+    const char *key, *value;
+};
+
+static int put_metadata(struct stave_file *f, const void *arg)
+{
+    const struct metadata *m = arg;
+    sv_dict_set_meta(f->dict, m->key, m->value, strlen(m->value), false);
+    return 0;
+}
+
+int stave_file_metadata(struct stave_file *f, const char *key, const char *value)
+{
+    struct metadata m = {key, value};
+    return key && *key && value ? locked(f, put_metadata, &m) : -1;
 }
 
 /* ---- events ---- */
@@ -236,7 +349,8 @@ static int put_event(struct stave_file *f, const void *arg)
         return -1;
     int64_t dur_ns = given->kind == STAVE_KIND_COMPLETE && given->dur_ns > 0 ? given->dur_ns : 0;
     int64_t end_ns;
-    if (__builtin_add_overflow(given->start_ns, dur_ns, &end_ns))
+    if (__builtin_add_overflow(given->start_ns, dur_ns, &end_ns) ||
+        given->start_ns < f->released_ns)
         return -1;
     struct sv_batch *b = f->batch;
     struct sv_event *e = sv_batch_event(b);

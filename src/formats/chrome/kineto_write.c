@@ -11,8 +11,8 @@
 #include "core/base/map.h"
 #include "core/chrome/args_json.h"
 #include "core/chrome/keys.h"
+#include "core/stream/gpu_words.h"
 #include "formats/writers.h"
-#include "model/gpu_words.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * `bytes`. Arguments of the file stay. A row whose name comes later than its slices is not found. */
 #include "formats/chrome/reader.h"
 
-#include "model/gpu_words.h"
+#include "core/stream/gpu_words.h"
 
 #include <stdlib.h>
 #include <strings.h>

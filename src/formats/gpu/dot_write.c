@@ -7,8 +7,8 @@
 #include "core/base/buf.h"
 #include "core/base/map.h"
 #include "core/base/printable.h"
+#include "core/stream/gpu_words.h"
 #include "formats/formats.h"
-#include "model/gpu_words.h"
 
 #include <stdlib.h>
 #include <string.h>

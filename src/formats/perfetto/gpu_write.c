@@ -11,9 +11,9 @@
 #include "core/perfetto/proto_gpu.h"
 #include "core/perfetto/stave.h"
 #include "core/perfetto/write.h"
+#include "core/stream/gpu_words.h"
 #include "core/stream/stages.h"
 #include "formats/writers.h"
-#include "model/gpu_words.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "formats/perfetto/read.h"
 
 #include "core/base/mem.h"
-#include "model/gpu_words.h"
+#include "core/stream/gpu_words.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Chrome JSON as TraceSmith writes it (`--dialect tracesmith`): device as pid, stream as tid, the kind of work as an argument `track_name`.
  *
- * Opened through the table of formats. Byte for byte TraceSmith's file where that is a valid one; where it is not, right: names are escaped,
+ * Opened through the table of formats, and by libstave's files (stave_file_open_tracesmith). Byte for byte TraceSmith's file where that is a valid one; where it is not, right: names are escaped,
  * times keep their nanoseconds (a fraction of a µs), everything with a duration is a slice, a completion has a duration of 0, every
  * stream of every device has its name, arrows pass through all events of a correlation number, and without tracks and
  * flows (`tracesmith-basic`) `args` is still JSON. It is indented, which base/json does not do: here only texts are its.
@@ -8,8 +8,8 @@
  * Only work of devices and counters have a place in such a file; the rest is counted. Rows are known at the end, so events wait in memory. */
 #include "core/base/json.h"
 #include "core/base/map.h"
-#include "formats/writers.h"
-#include "model/gpu_words.h"
+#include "core/stream/gpu_words.h"
+#include "core/stream/writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,7 +166,9 @@ struct tracesmith {
     struct sv_dict *dict;
     struct sv_report *report;
     struct sv_gpu_words gpu;
-    bool has_features; /* track names, correlation numbers, arrows */
+    bool has_tracks; /* track names */
+    bool has_flows;  /* correlation numbers, arrows */
+    bool adds_metadata;
     sv_str keys[WORDS];
     struct sv_buf body;
     struct point *points;
@@ -242,7 +244,7 @@ static int64_t point_type(const struct tracesmith *w, const struct sv_event *e)
         return is_end ? STREAM_DESTROY : STREAM_CREATE;
     if (strcmp(cat, "gpu_context") == 0)
         return is_end ? CONTEXT_DESTROY : CONTEXT_CREATE;
-    return strcmp(cat, "gpu") == 0 ? CUSTOM : 0;
+    return strcmp(cat, "gpu") == 0 ? CUSTOM : -1;
 }
 
 static int64_t copy_type(enum sv_gpu_direction direction)
@@ -252,13 +254,13 @@ static int64_t copy_type(enum sv_gpu_direction direction)
                                          : MEMCPY_D2D;
 }
 
-/* 0: the file cannot represent such an event. */
+/* -1: the file cannot represent such an event. */
 static int64_t type_of(const struct tracesmith *w, const struct sv_event *e, const struct said *s,
                        const struct sv_gpu_facts *f)
 {
     bool is_instant = e->kind == SV_INSTANT;
     if (s->by[KEY_TYPE])
-        return number(s->by[KEY_TYPE], 0);
+        return number(s->by[KEY_TYPE], -1);
     switch (f->class_) {
     case SV_GPU_KERNEL:
         return is_instant ? KERNEL_COMPLETE : s->by[KEY_COLLECTIVE] ? NCCL_START : KERNEL_LAUNCH;
@@ -271,7 +273,7 @@ static int64_t type_of(const struct tracesmith *w, const struct sv_event *e, con
     case SV_GPU_RANGE: return is_instant ? MARKER : RANGE_START;
     case SV_GPU_ALLOC: return number(s->by[KEY_BYTES], 0) < 0 ? MEM_FREE : MEM_ALLOC;
     case SV_GPU_POINT: return point_type(w, e);
-    default: return 0;
+    default: return -1;
     }
 }
 
@@ -393,9 +395,9 @@ static void put_args(struct tracesmith *w, const struct sv_event *e, const struc
     const char *track = look_of(type).track;
     int64_t bytes = number(s->by[KEY_BYTES], 0);
     sv_buf_str(&w->body, ",\n      \"args\": {");
-    if (w->has_features)
+    if (w->has_tracks)
         put_text(&to, "track_name", track, strlen(track));
-    if (w->has_features && p->correlation)
+    if (w->has_flows && p->correlation)
         put_number(&to, "correlation_id", (int64_t)p->correlation);
     next(&to, "event_type");
     sv_buf_printf(&w->body, "\"%lld\"", (long long)type);
@@ -468,7 +470,7 @@ static void write_event(struct tracesmith *w, const struct sv_event *e)
     struct said s = read_args(w, e);
     struct sv_gpu_facts f = sv_gpu_facts(&w->gpu, w->dict, e);
     int64_t type = type_of(w, e, &s, &f);
-    if (type <= 0) {
+    if (type < 0) {
         sv_report_add(w->report, SV_SKIPPED, "event that is not work of a device", 1, SV_NO_POS,
                       NULL);
         return;
@@ -665,30 +667,47 @@ static void put_part(struct tracesmith *w, const struct sv_buf *b, bool *has_one
     *has_one = true;
 }
 
+/* What follows the events. */
+static void put_other_data(const struct tracesmith *w, struct sv_buf *b)
+{
+    sv_buf_str(b, "\n  ],\n  \"displayTimeUnit\": \"ns\",\n  \"otherData\": {\n    "
+                  "\"version\": \"Stave\"");
+    for (uint32_t i = 0; w->adds_metadata && i < w->dict->n_meta; i++) {
+        struct sv_text key = sv_dict_text(w->dict, w->dict->meta[i].key),
+                       value = sv_dict_text(w->dict, w->dict->meta[i].value);
+        sv_buf_str(b, ",\n    ");
+        sv_json_escape(b, key.bytes, key.len);
+        sv_buf_str(b, ": ");
+        sv_json_escape(b, value.bytes, value.len);
+    }
+}
+
 static void write_file(struct tracesmith *w)
 {
-    static const char head[] = "{\n  \"traceEvents\": [\n",
-                      tail[] = "\n  ],\n  \"displayTimeUnit\": \"ns\",\n  \"otherData\": {\n    "
-                               "\"version\": \"Stave\"\n  }\n}\n";
-    struct sv_buf rows, values, arrows;
+    static const char head[] = "{\n  \"traceEvents\": [\n", tail[] = "\n  }\n}\n";
+    struct sv_buf rows, values, arrows, other;
     bool has_one = false;
     sv_buf_init(&rows, SIZE_MAX);
     sv_buf_init(&values, SIZE_MAX);
     sv_buf_init(&arrows, SIZE_MAX);
+    sv_buf_init(&other, SIZE_MAX);
+    put_other_data(w, &other);
     put_rows(w, &rows);
     put_counter_rows(w, &rows);
     put_values(w, &values);
-    if (w->has_features)
+    if (w->has_flows)
         put_arrows(w, &arrows);
     sv_output_write(w->out, head, sizeof head - 1);
     put_part(w, &rows, &has_one);
     put_part(w, &w->body, &has_one);
     put_part(w, &values, &has_one);
     put_part(w, &arrows, &has_one);
+    sv_output_write(w->out, other.data, other.len);
     sv_output_write(w->out, tail, sizeof tail - 1);
     sv_buf_fini(&rows);
     sv_buf_fini(&values);
     sv_buf_fini(&arrows);
+    sv_buf_fini(&other);
 }
 
 /* ---- the sink ---- */
@@ -738,8 +757,11 @@ static int open_sink(struct sv_output *out, const struct sv_write_options *optio
     w->out = out;
     w->dict = dict;
     w->report = report;
-    w->has_features = !options || !options->dialect ||
-                      strcmp(options->dialect, "tracesmith-basic") != 0;
+    const char *dialect = options && options->dialect ? options->dialect : SV_TRACESMITH;
+    bool is_basic = strcmp(dialect, SV_TRACESMITH_BASIC) == 0;
+    w->has_tracks = !is_basic && strcmp(dialect, SV_TRACESMITH_NO_TRACKS) != 0;
+    w->has_flows = !is_basic && strcmp(dialect, SV_TRACESMITH_NO_FLOWS) != 0;
+    w->adds_metadata = options && options->adds_metadata;
     sv_gpu_words_init(&w->gpu, dict);
     for (size_t i = 0; i < WORDS; i++)
         w->keys[i] = sv_dict_cstr(dict, words[i].word);

@@ -2,8 +2,8 @@
  *
  * The one list of them: analysis, writers and stages ask here. Kineto's words, the older ones of PyTorch's profiler and
  * TraceSmith's are understood. */
-#ifndef SV_MODEL_GPU_WORDS_H
-#define SV_MODEL_GPU_WORDS_H
+#ifndef SV_CORE_STREAM_GPU_WORDS_H
+#define SV_CORE_STREAM_GPU_WORDS_H
 
 #include "core/stream/dict.h"
 

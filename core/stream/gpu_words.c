@@ -1,6 +1,6 @@
 /* The vocabulary of accelerator work: see gpu_words.h. Called by analysis, writers and stages; must not change the dictionary but for
  * interning the keys it looks for. */
-#include "model/gpu_words.h"
+#include "core/stream/gpu_words.h"
 
 #include <ctype.h>
 #include <stdlib.h>
