@@ -79,14 +79,19 @@ bool sv_arg_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg
     return is_whole;
 }
 
+bool sv_arg_member_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *a,
+                        const struct sv_arg *end)
+{
+    put_key(j, d, a);
+    return sv_arg_json(j, d, a, end);
+}
+
 bool sv_args_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *args, size_t n)
 {
     bool is_whole = true;
     sv_json_begin(j, '{');
-    for (size_t i = 0; i < n; i = (size_t)(sv_arg_next(args + i) - args)) {
-        put_key(j, d, args + i);
-        is_whole &= sv_arg_json(j, d, args + i, args + n);
-    }
+    for (size_t i = 0; i < n; i = (size_t)(sv_arg_next(args + i) - args))
+        is_whole &= sv_arg_member_json(j, d, args + i, args + n);
     sv_json_end(j);
     return is_whole;
 }

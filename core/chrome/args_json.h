@@ -12,5 +12,8 @@ bool sv_args_json(struct sv_json *j, const struct sv_dict *d, const struct sv_ar
 /* One value with all that belongs to it, without its key. Nothing at or past `end` is believed. */
 bool sv_arg_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *a,
                  const struct sv_arg *end);
+/* The same with its key, as a member of an object that is open. */
+bool sv_arg_member_json(struct sv_json *j, const struct sv_dict *d, const struct sv_arg *a,
+                        const struct sv_arg *end);
 
 #endif

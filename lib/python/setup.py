@@ -28,7 +28,7 @@ def has_header(name):
 
 
 # The same files as in CMakeLists.txt: the SDK and the core.
-LIBRARY = ("lib/sdk/*.c", "lib/sdk/hot/*.c", "lib/sdk/writing/*.c", "lib/sdk/standalone/compress_by_name.c", "lib/sdk/standalone/file_writer.c", "core/*/*.c")
+LIBRARY = ("lib/sdk/*.c", "lib/sdk/hot/*.c", "lib/sdk/writing/*.c", "lib/sdk/standalone/compress_by_name.c", "lib/sdk/standalone/file_writer.c", "lib/sdk/standalone/trace_writer.c", "core/*/*.c")
 
 
 class Build(build_ext):

@@ -9,6 +9,7 @@
  *   writer.c    the thread that moves the rings to the output
  *   clients.c   rings of other processes, read by a writer together with its own
  *   joining.c   the client's side: no thread, no output
+ *   say.c       one line on stderr
  *   quiet.c     writes that cannot raise a signal in the program
  *   signals.c   the end by SIGTERM and the like
  *   cut_file.c  ending a file that cannot grow any more
@@ -21,6 +22,7 @@
 
 #include "core/files/process_id.h"
 #include "sdk/quiet.h"
+#include "sdk/say.h"
 #include "sdk/session_layout.h"
 
 #include <pthread.h>
@@ -166,7 +168,7 @@ void sv_files_remove(struct sv_process *p); /* at the end of the process */
 bool sv_ring_open(struct sv_process *p, uint32_t number, uint64_t size, struct sv_ring_ref *out);
 bool sv_file_write(int fd, const void *bytes, size_t n, uint64_t at);
 
-/* ---- session.c, writer.c ---- */
+/* ---- session.c ---- */
 
 enum { SV_OUT_MAX = SV_PATH_MAX - 64 };
 
@@ -192,7 +194,8 @@ void sv_session_fail(const char *what, int error); /* tracing off, one line */
 bool sv_session_close_gates(void); /* sv_sites_off(), and nobody begins anything any more */
 /* A client whose ring is full: is its collector still there? True: things have changed, look again. */
 bool sv_session_check_collector(void);
-void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
+
+/* ---- writer.c ---- */
 
 struct sv_err;
 bool sv_session_writer_start(struct sv_process *p, const struct sv_plan *plan, const char *out,

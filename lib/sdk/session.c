@@ -8,7 +8,6 @@
 #include "sdk/sdk.h"
 
 #include "core/base/err.h"
-#include "core/base/printable.h"
 #include "core/files/trusted.h"
 #include "sdk/client_files.h"
 #include "sdk/destination.h"
@@ -21,7 +20,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,25 +34,6 @@ __attribute__((weak)) uint32_t stave_i_obeys_environment = 1;
 static struct sv_plan plan;             /* of the running session; inherited by children */
 static char collector_dir[SV_PATH_MAX]; /* the session that forked children join, "": none */
 static _Atomic uint32_t next_epoch = SV_EPOCH_FIRST;
-
-void sv_say(const char *format, ...)
-{
-    static const char start[] = "stave: ";
-    char text[1024], line[1024];
-    va_list ap;
-    va_start(ap, format);
-    vsnprintf(text, sizeof text, format, ap);
-    va_end(ap);
-    memcpy(line, start, sizeof start - 1);
-    size_t len = sizeof start - 1;
-    len += sv_printable(line + len, sizeof line - len - 1, text); /* names act on no terminal */
-    line[len++] = '\n';
-    struct sv_quiet quiet; /* nobody may be there to read it */
-    sv_quiet_begin(&quiet);
-    ssize_t ignored = write(STDERR_FILENO, line, len);
-    (void)ignored;
-    sv_quiet_end(&quiet);
-}
 
 static void gates(bool on)
 {

@@ -7,6 +7,7 @@
 extern const struct sv_writer sv_text_writer;         /* text/text_write.c */
 extern const struct sv_writer sv_perfetto_gpu_writer; /* perfetto/gpu_write.c */
 extern const struct sv_writer sv_kineto_writer;       /* chrome/kineto_write.c */
+extern const struct sv_writer sv_ferrum_writer;       /* chrome/ferrum_write.c */
 extern const struct sv_writer sv_tracesmith_writer;   /* chrome/tracesmith_write.c */
 /* serving/batching_write.c: a server's JSON and the summary of its batches */
 extern const struct sv_writer sv_batching_writer, sv_batching_summary_writer;

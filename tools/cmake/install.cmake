@@ -9,7 +9,7 @@ target_link_libraries(stave_static INTERFACE ${link_names})
 set_target_properties(stave_static PROPERTIES EXPORT_NAME static)
 
 install(DIRECTORY include/stave DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
-install(TARGETS stave stave_static stave_serving stave_serving_static stave_gpu stave_gpu_static EXPORT stave)
+install(TARGETS stave stave_static stave_file stave_serving stave_serving_static stave_gpu stave_gpu_static EXPORT stave)
 
 list(TRANSFORM link_names PREPEND "-l" OUTPUT_VARIABLE link_flags)
 list(JOIN link_flags " " link_flags)

@@ -18,7 +18,7 @@ endif()
 message(STATUS "python: ${Python3_VERSION}")
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/python/src/*.c)
-add_library(stave_python MODULE ${sources} $<TARGET_OBJECTS:sv_sdk> $<TARGET_OBJECTS:sv_file> lib/sdk/standalone/compress_by_name.c)
+add_library(stave_python MODULE ${sources} $<TARGET_OBJECTS:sv_sdk> $<TARGET_OBJECTS:sv_file> $<TARGET_OBJECTS:sv_trace_writer> lib/sdk/standalone/compress_by_name.c)
 target_link_libraries(stave_python PRIVATE sv_flags sv_core_small Threads::Threads ${CMAKE_DL_LIBS})
 target_include_directories(stave_python SYSTEM PRIVATE ${Python3_INCLUDE_DIRS})
 # Python's tables cast between functions and data, leave fields out and take literals as char *.
@@ -32,10 +32,11 @@ set_target_properties(stave_python PROPERTIES PREFIX "" OUTPUT_NAME _stave SUFFI
 
 # The .py files are links: what is edited is what runs.
 file(GLOB modules CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/python/stave/*.py ${PROJECT_SOURCE_DIR}/lib/python/stave/*.pyi
-  ${PROJECT_SOURCE_DIR}/lib/python/stave/py.typed)
-file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/python/stave)
+  ${PROJECT_SOURCE_DIR}/lib/python/stave/py.typed ${PROJECT_SOURCE_DIR}/lib/python/stave/compat/*.py
+  ${PROJECT_SOURCE_DIR}/lib/python/stave/compat/*.pyi)
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/python/stave/compat)
 foreach(module ${modules})
-  get_filename_component(name ${module} NAME)
-  file(CREATE_LINK ${module} ${CMAKE_BINARY_DIR}/python/stave/${name} SYMBOLIC)
+  file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR}/lib/python ${module})
+  file(CREATE_LINK ${module} ${CMAKE_BINARY_DIR}/python/${name} SYMBOLIC)
 endforeach()
 file(WRITE ${CMAKE_BINARY_DIR}/python/interpreter "${Python3_EXECUTABLE}\n")

@@ -57,12 +57,14 @@ function(sv_sdk_programs prefix folder needed_by)
     set_target_properties(${prefix}_${name} PROPERTIES OUTPUT_NAME ${name})
     if(name MATCHES "^serving")
       target_link_libraries(${prefix}_${name} PRIVATE stave_serving)
+    elseif(name MATCHES "^trace_writer")
+      target_link_libraries(${prefix}_${name} PRIVATE stave_file)
     endif()
     add_dependencies(${needed_by} ${prefix}_${name})
   endforeach()
 endfunction()
 
-file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/stress/*.c)
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/stress/*.c ${PROJECT_SOURCE_DIR}/tests/stress/*.cpp)
 sv_sdk_programs(stress tests/stress stress_programs ${sources})
 
 # A collector uses the parts themselves, as commands do.

@@ -331,7 +331,8 @@ static int exec(PyObject *module)
         return -1;
     if (PyModule_AddFunctions(module, py_func_methods) < 0 ||
         PyModule_AddFunctions(module, py_tasks_methods) < 0 ||
-        PyModule_AddFunctions(module, py_auto_methods) < 0)
+        PyModule_AddFunctions(module, py_auto_methods) < 0 ||
+        PyModule_AddFunctions(module, py_trace_writer_methods) < 0)
         return -1;
     if (py_slice_init(st) < 0 || py_func_init(st) < 0 || py_track_init(st) < 0 ||
         py_file_init(st) < 0)

@@ -9,6 +9,7 @@
  *   py_tasks.c     rows for asyncio tasks
  *   py_auto.c      every function of chosen modules: sys.setprofile, sys.monitoring
  *   py_file.c      files with explicit times
+ *   py_trace_writer.c   the writer of ferrum's files
  *
  * It uses <stave/…> only. Python objects live in the module's state, one per interpreter; what reaches a ring is bytes. Call
  * places are ordinary C memory, shared by all interpreters and never freed. */
@@ -169,7 +170,8 @@ int py_file_init(struct py_state *st);
 PyObject *py_func_new(struct py_state *st, PyObject *function, uint32_t track, bool with_args,
                       PyObject *name, PyObject *category);
 
-extern PyMethodDef py_func_methods[], py_auto_methods[], py_tasks_methods[];
+extern PyMethodDef py_func_methods[], py_auto_methods[], py_tasks_methods[],
+    py_trace_writer_methods[];
 void py_auto_clear(struct py_state *st);
 
 /* Casts of CPython's tables, in one place. */

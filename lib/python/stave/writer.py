@@ -30,7 +30,14 @@ class TraceEvent:
 
     @classmethod
     def complete(cls, name, cat, start_ts_us, dur_ms, tid):
-        return cls(name, cat, "X", start_ts_us, int(dur_ms * 1000 + 0.5), 0, tid)
+        us = dur_ms * 1000
+        dur = 0 if not us > 0 else 2**64 - 1 if us >= 2**64 else int(us + 0.5)
+        return cls(name, cat, "X", start_ts_us, dur, 0, tid)
+
+    def to_dict(self):
+        """The members as they are in the file: `args` only where there are some."""
+        members = dataclasses.asdict(self)
+        return members if self.args else {k: v for k, v in members.items() if k != "args"}
 
 
 _SUFFIXES = (".pftrace", ".perfetto-trace", ".perfetto", ".pb", ".proto", ".json")  # the library's: tests/python compares

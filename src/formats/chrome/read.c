@@ -508,6 +508,8 @@ static const struct sv_dialect dialects[] = {
      "all but GPU work and counters, nested arguments", &sv_tracesmith_writer},
     {"tracesmith-basic", "seed-basic", "the same without track names and arrows",
      "all but GPU work and counters, nested arguments, flows", &sv_tracesmith_writer},
+    {"ferrum", NULL, "as ferrum's trace writer writes it",
+     "all but slices; flows, names of tracks, parts of a microsecond", &sv_ferrum_writer},
     {"batching", NULL, "a server's batching_trace.json", "all but a server's requests and batches",
      &sv_batching_writer},
     {"batching-newer", NULL, "a server's perfetto_trace.json",

@@ -1,0 +1,29 @@
+/* One line on stderr: see say.h. Whatever is in the text, and whoever reads it. */
+#include "sdk/say.h"
+
+#include "core/base/printable.h"
+#include "sdk/quiet.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void sv_say(const char *format, ...)
+{
+    static const char start[] = "stave: ";
+    char text[1024], line[1024];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    memcpy(line, start, sizeof start - 1);
+    size_t len = sizeof start - 1;
+    len += sv_printable(line + len, sizeof line - len - 1, text); /* names act on no terminal */
+    line[len++] = '\n';
+    struct sv_quiet quiet; /* nobody may be there to read it */
+    sv_quiet_begin(&quiet);
+    ssize_t ignored = write(STDERR_FILENO, line, len);
+    (void)ignored;
+    sv_quiet_end(&quiet);
+}

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# The writer of ferrum's files from C: every way to use it and to end leaves a file that a strict reader reads, with every event.
+set -uo pipefail
+cd "$TMP" || exit 2
+program=$BUILD/tests/stress/trace_writer
+command -v python3 >/dev/null || { echo "no python3"; exit 77; }
+unset STAVE_TRACE_OUT FERRUM_TRACE_OUT
+say() { if [ "$1" = 0 ]; then echo "ok trace_writer: $2"; else echo "not ok trace_writer: $2: ${3:-}"; fi; }
+strict() { python3 "$SRC/tests/harness/ferrum_strict.py" "$@" >list 2>why; }
+# count PATTERN: events of the list
+count() { grep -cE "$1" list; }
+
+"$program" document document.json 2>err && [ ! -s err ] && strict document.json && [ "$(cut -f1,2,3,5 list | tr '\t\n' '  ')" = "rms_norm norm 1000 1 rope attn 500 1 " ]
+say $? "what the document's tests check" "$(cat err why; head -n 20 list)"
+
+"$program" odd odd.any 2>err && [ ! -s err ] && strict odd.any && [ "$(wc -l <list)" = 15 ] && [ "$(count '^bad')" = 6 ] && [ "$(count $'^args\ta\t100\t0\t0\t{"x": \[1, {"y": null}\]}$')" = 1 ] &&
+  [ "$(count $'^(nan|negative)\tnumber\t0\t')" = 2 ] && [ "$(count $'^infinite\tnumber\t18446744073709551615\t')" = 1 ] && [ "$(count $'^half\tnumber\t1\t')" = 1 ]
+say $? "odd texts and numbers" "$(cat err why; cut -c1-100 list)"
+
+"$program" threads threads.json 2>err && [ ! -s err ] && strict threads.json && [ "$(count '^op')" = 16000 ]; say $? "threads" "$(cat err why)"
+"$program" family family.json 2>err && [ ! -s err ] && strict family.json && [ "$(count ^child)" = 1000 ] && [ "$(count ^grandchild)" = 1000 ] && [ "$(count ^parent)" = 1 ] && [ "$(count ^op)" = 2000 ]
+say $? "forked children keep their events" "$(cat err why; cut -f1 list | sort | uniq -c)"
+"$program" killed killed.json >returned 2>err && [ ! -s err ] && strict killed.json && [ "$(count ^parent)" = 20 ] && [ "$(count ^killed)" -ge "$(cat returned)" ] && [ "$(count ^killed)" -le "$(($(cat returned) + 20))" ]
+say $? "killed children lose nothing that push returned for" "$(cat err why returned; cut -f1 list | sort | uniq -c)"
+"$program" torn torn.json 2>err && strict torn.json && [ "$(cut -f1 list | tr '\n' ' ')" = "before between after " ] && [ "$(cat err)" = "stave: torn.json: No space left on device; events are missing in this trace" ]
+say $? "a full disk, and a process that is killed inside of a write" "$(cat err why; head -n 20 list)"
+"$program" limited limited.json 2>err && strict limited.json && [ "$(wc -l <list)" -ge 5 ] && [ "$(stat -c %s limited.json)" -le 1000 ] && [ "$(wc -l <err)" = 1 ] && grep -q '^stave: limited.json: File too large; events are missing' err
+say $? "a limit of the file's size" "$(cat err why)"
+
+for way in return term kill abort _exit exec; do (ulimit -c 0; "$program" $way $way.json; :) >/dev/null 2>&1; done
+strict return.json term.json kill.json abort.json _exit.json exec.json; code=$?
+for way in return term kill abort _exit exec; do [ $code = 0 ] && [ "$(cut -f2 list | grep -cx -- $way)" = 100 ]; say $? "end by $way" "$(cat why)"; done
+
+# One line and the program goes on: a folder that is not there, a folder, a pipe, a name that is too long.
+mkfifo pipe
+long=$(printf '%05000d' 0)
+for path in none/trace.json . pipe "$long"; do
+  "$program" unwritable "$path" 2>err && [ "$(wc -l <err)" = 1 ] && grep -q '^stave: .*; there is no trace$' err; say $? "unwritable: ${path:0:20}" "$(cut -c1-300 err)"
+done
+say "$([ "$(id -u)" = 0 ] || { touch read_only; chmod 400 read_only; "$program" unwritable read_only 2>err; }; echo $?)" "a file without the right to write" "$(cat err)"
+
+# An earlier file goes; one that another process is writing stays.
+echo '[{"old":1}]' >global.json
+FERRUM_TRACE_OUT=global.json "$program" start_other 2>err; code=$?
+other=$(find . -name 'global.[0-9]*.json')
+[ $code = 0 ] && strict global.json && [ "$(cut -f1 list | tr '\n' ' ')" = "one two " ] && strict "$other" && [ "$(cut -f1 list)" = other ] && [ "$(wc -l <err)" = 1 ] && grep -q "^stave: global.json: another process is writing it; this trace is ${other#./}$" err
+say $? "two processes with one variable" "$(cat err why; ls)"
+say "$("$program" global 2>err && [ ! -s err ]; echo $?)" "without a variable" "$(cat err)"
+
+# C++, ended by an exception that nobody catches.
+"$program"_cpp cpp.json 2>err; code=$?
+[ $code = 7 ] && strict cpp.json && [ "$(sed '2s/{.*/TEXTS/' list | cut -f1,2,3,5,6 | tr '\t' '|')" = 'shapes|gemm|250|3|{"dims": [64, 128], "on": true, "tokens": 4, "x": 0.5}
+texts|gemm|250|3|TEXTS
+map||250|3|{"y": 2.5, "z": 1e+300}
+empty||250|3|{}
+last|end|100|0|{}' ] && [ "$(cat err)" = "stave: no/such/folder: No such file or directory; there is no trace" ] && python3 - 2>why <<'END'
+import json
+assert json.load(open("cpp.json"))[1]["args"] == {"a\"b": "\ufffd\n", "none": None, "nan": None, "long": '"' * 1000 + "\ufffd" * 999 + "ü",
+    "nested": {"a": 1, "b": ["c"]}, "big": 2**64 - 1}
+END
+say $? "C++" "$code $(cat err why; cut -c1-200 list)"
