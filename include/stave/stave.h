@@ -88,6 +88,10 @@ STAVE_API int stave_stop(void);
 /* For programs that call _exit(): does what happens by itself at a normal exit. */
 STAVE_API void stave_finish(void);
 
+/* Copies why the last stave_start() failed, which is what it wrote on stderr, and returns the
+ * length of that text. 0: it did not fail. */
+STAVE_API size_t stave_error(char *text, size_t size);
+
 /* Returns the directory of this process's session, or "" if there is none. A program that is
  * executed with STAVE_SESSION set to it records into the same output. */
 STAVE_API const char *stave_session(void);
@@ -139,6 +143,8 @@ STAVE_API stave_track_t stave_thread_track(int64_t tid);
 STAVE_API void stave_track_order(stave_track_t track, int64_t order);
 /* Names the track of the calling thread. */
 STAVE_API void stave_thread_name(const char *name);
+/* Names the calling process, also in later sessions; otherwise it has the name of its program. */
+STAVE_API void stave_process_name(const char *name);
 #define stave_group stave_track
 
 /* ---- flows ---- */
@@ -176,6 +182,7 @@ STAVE_API void stave_args_double(struct stave_args *a, const char *key, double v
 STAVE_API void stave_args_bool(struct stave_args *a, const char *key, bool v);
 STAVE_API void stave_args_text(struct stave_args *a, const char *key, const char *v);
 STAVE_API void stave_args_text_n(struct stave_args *a, const char *key, const char *v, size_t len);
+STAVE_API void stave_args_null(struct stave_args *a, const char *key);
 STAVE_API void stave_args_pointer(struct stave_args *a, const char *key, const void *v);
 STAVE_API void stave_args_flow(struct stave_args *a, const char *direction, uint64_t id);
 /* These open a dictionary or a list; stave_args_end() closes it. */

@@ -1,8 +1,8 @@
 /* The builder of nested arguments: a flat list of bytes that a record carries as it is.
  *
  * An item is its type (enum sv_item), its key (16-bit length, bytes), then 8 bytes of a number, or a 32-bit length and the
- * bytes of a text, or for a container everything up to its end item. Called by users before an event; no global state. Each
- * container holds at most `limit` items; what was left out is counted, and a last item says so. */
+ * bytes of a text, or nothing for null, or for a container everything up to its end item. Called by users before an event; no
+ * global state. Each container holds at most `limit` items; what was left out is counted, and a last item says so. */
 #include "sdk/items.h"
 
 #include <stave/stave.h>
@@ -87,6 +87,11 @@ void stave_args_bool(struct stave_args *a, const char *key, bool v)
 {
     uint64_t u = v;
     add(a, SV_ITEM_BOOL, key, &u, sizeof u);
+}
+
+void stave_args_null(struct stave_args *a, const char *key)
+{
+    add(a, SV_ITEM_NULL, key, "", 0);
 }
 
 void stave_args_pointer(struct stave_args *a, const char *key, const void *v)

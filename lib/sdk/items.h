@@ -11,7 +11,8 @@ enum sv_item {
     SV_ITEM_TEXT,
     SV_ITEM_DICT,
     SV_ITEM_LIST,
-    SV_ITEM_END
+    SV_ITEM_END,
+    SV_ITEM_NULL
 };
 
 #endif

@@ -131,10 +131,28 @@ static void put(struct record *r, const void *bytes, size_t n)
     r->at += n;
 }
 
+/* The text in `size` bytes with its end; one that is cut says so. Returns its length. */
+static size_t cut_text(char *to, size_t size, const char *text)
+{
+    static const char mark[] = "...";
+    size_t len = strnlen(text, size);
+    if (len < size) {
+        memcpy(to, text, len);
+        to[len] = '\0';
+        return len;
+    }
+    len = size - sizeof mark;
+    while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80) /* whole characters */
+        len--;
+    memcpy(to, text, len);
+    memcpy(to + len, mark, sizeof mark);
+    return len + sizeof mark - 1;
+}
+
 static void put_text(struct record *r, const char *s)
 {
-    put(r, s ? s : "", s ? strnlen(s, TEXT_MAX) : 0);
-    put(r, "", 1);
+    char cut[TEXT_MAX + 1];
+    put(r, cut, cut_text(cut, sizeof cut, s ? s : "") + 1);
 }
 
 static struct record begin_record(void)
@@ -329,9 +347,7 @@ static stave_track_t find_track(unsigned kind, uint32_t parent, const char *name
                                 int64_t value)
 {
     char cut[TEXT_MAX + 1];
-    size_t len = strnlen(name ? name : "", TEXT_MAX);
-    memcpy(cut, name ? name : "", len);
-    cut[len] = '\0';
+    size_t len = cut_text(cut, sizeof cut, name ? name : "");
     if (!sv_process_init() || !sv_lock())
         return STAVE_PROCESS;
     stave_track_t found = STAVE_PROCESS;
@@ -407,12 +423,33 @@ void stave_thread_name(const char *name)
         t = sv_attach();
     if (!t || !t->ring || !name)
         return;
-    size_t len = strnlen(name, sizeof t->ring->name - 1);
     if (!sv_lock()) /* the writer reads it under the lock */
         return;
-    memcpy(t->ring->name, name, len);
-    t->ring->name[len] = '\0';
+    cut_text(t->ring->name, sizeof t->ring->name, name);
     sv_unlock();
+}
+
+void stave_process_name(const char *name)
+{
+    if (!name || !sv_process_init() || !sv_lock())
+        return;
+    struct sv_process *p = sv_process;
+    struct sv_session_file *session = __atomic_load_n(&p->session, __ATOMIC_ACQUIRE);
+    cut_text(p->name, sizeof p->name, name);
+    if (session)
+        memcpy(session->name, p->name, sizeof p->name);
+    atomic_fetch_add(&p->n_named, 1);
+    sv_unlock();
+}
+
+bool sv_given_name(char name[SV_GIVEN_NAME])
+{
+    name[0] = '\0';
+    if (!sv_process || !sv_lock())
+        return false;
+    memcpy(name, sv_process->name, SV_GIVEN_NAME);
+    sv_unlock();
+    return name[0] != '\0';
 }
 
 /* ---- fork: the log must not be half written in the child ---- */

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+void (*_Atomic sv_say_listener)(const char *text);
+
 void sv_say(const char *format, ...)
 {
     static const char start[] = "stave: ";
@@ -20,6 +22,10 @@ void sv_say(const char *format, ...)
     memcpy(line, start, sizeof start - 1);
     size_t len = sizeof start - 1;
     len += sv_printable(line + len, sizeof line - len - 1, text); /* names act on no terminal */
+    line[len] = '\0';
+    void (*listener)(const char *) = sv_say_listener;
+    if (listener)
+        listener(line + sizeof start - 1);
     line[len++] = '\n';
     struct sv_quiet quiet; /* nobody may be there to read it */
     sv_quiet_begin(&quiet);

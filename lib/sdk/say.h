@@ -3,5 +3,7 @@
 #define SV_SDK_SAY_H
 
 void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Is called with the text of every line, in the thread that says it. NULL: nobody. */
+extern void (*_Atomic sv_say_listener)(const char *text);
 
 #endif

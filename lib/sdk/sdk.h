@@ -85,7 +85,10 @@ struct sv_process {
     bool resumes; /* the next writer begins where a collector has left off, not at the heads */
     int names_fd, dir_fd;
     char dir[SV_PATH_MAX];
-    uint32_t full; /* enum stave_full of the running session */
+    char name[SV_GIVEN_NAME]; /* given by hand, "": none; under the lock */
+    _Atomic uint32_t n_named; /* how often it was given */
+    char said[512];           /* the last line of the thread that has `control` */
+    uint32_t full;            /* enum stave_full of the running session */
     uint64_t ring_bytes;
     bool ring_bytes_given;
     _Atomic uint32_t n_rings;
@@ -156,6 +159,7 @@ bool sv_site_register(struct stave_site *site);   /* is it on? */
 void sv_sites_switch(bool on, const char *globs); /* all of them, and those that come */
 bool sv_sites_off(unsigned ms); /* for a writer whose program ends; false: the lock was not free */
 bool sv_category_on(const char *category);
+bool sv_given_name(char name[SV_GIVEN_NAME]); /* of the process; false: none was given */
 bool sv_names_flush(void); /* appends what the session's file lacks; the lock is held */
 void sv_registry_before_fork(void);
 void sv_registry_after_fork(bool is_child);

@@ -35,6 +35,14 @@ static struct sv_plan plan;             /* of the running session; inherited by 
 static char collector_dir[SV_PATH_MAX]; /* the session that forked children join, "": none */
 static _Atomic uint32_t next_epoch = SV_EPOCH_FIRST;
 
+/* The last message of a start or a stop is what stave_error() returns. */
+static void remember_said(const char *text)
+{
+    struct sv_process *p = sv_process;
+    if (p && atomic_load(&p->control_owner) == (uint32_t)gettid())
+        snprintf(p->said, sizeof p->said, "%s", text);
+}
+
 static void gates(bool on)
 {
     uint32_t epoch = on ? atomic_fetch_add(&next_epoch, 1) : 0;
@@ -255,7 +263,7 @@ static int make_plan(const struct stave_options *given, struct sv_plan *p)
 static uint64_t power_of_two(uint64_t v)
 {
     uint64_t p = SV_RING_BYTES_MIN;
-    while (p < v)
+    while (p < v && p <= UINT64_MAX / 4)
         p <<= 1;
     return p;
 }
@@ -383,6 +391,8 @@ int stave_start(const struct stave_options *options)
     sigset_t mask;
     sv_signals_hold(&mask); /* a claim without a writer would stay for ever */
     sv_control_lock(p);
+    sv_say_listener = remember_said;
+    p->said[0] = '\0';
     int status = 0;
     bool is_on = p->has_writer || (p->collector && atomic_load(&sv_epoch) != 0);
     if (!is_on) {
@@ -397,9 +407,22 @@ int stave_start(const struct stave_options *options)
             status = wanted;
         }
     }
+    if (status == 0)
+        p->said[0] = '\0'; /* a note, not an error */
     sv_control_unlock(p);
     sv_signals_release(&mask);
     return status;
+}
+
+size_t stave_error(char *text, size_t size)
+{
+    struct sv_process *p = sv_process;
+    if (!p || atomic_load(&p->ready) != 2 || !text || !size)
+        return 0;
+    sv_control_lock(p);
+    int n = snprintf(text, size, "%s", p->said);
+    sv_control_unlock(p);
+    return n > 0 ? (size_t)n : 0;
 }
 
 static bool has_failed(const struct sv_process *p)

@@ -94,7 +94,10 @@ static bool open_session_file(struct sv_process *p)
     for (ssize_t i = 0; i + 1 < n; i++)
         if (s->command[i] == '\0')
             s->command[i] = ' ';
-    prctl(PR_GET_NAME, s->name);
+    if (p->name[0])
+        memcpy(s->name, p->name, sizeof s->name);
+    else
+        prctl(PR_GET_NAME, s->name);
     __atomic_store_n(&p->session, s, __ATOMIC_RELEASE);
     return true;
 }

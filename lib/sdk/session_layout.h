@@ -17,9 +17,15 @@
 
 #define SV_SESSION_MAGIC  0x31535645u /* "EVS1" */
 #define SV_RING_MAGIC     0x31525645u
-#define SV_LAYOUT_VERSION 4u
+#define SV_LAYOUT_VERSION 5u
 
-enum { SV_RINGS_MAX = 4096, SV_PATH_MAX = 1024, SV_PAGE = 4096, SV_RING_BLOCKS = 16 };
+enum {
+    SV_RINGS_MAX = 4096,
+    SV_PATH_MAX = 1024,
+    SV_PAGE = 4096,
+    SV_RING_BLOCKS = 16,
+    SV_GIVEN_NAME = 128 /* of a thread or process: bytes, with its end */
+};
 #define SV_RING_BYTES_MIN ((uint64_t)16 << 10)
 #define SV_RING_BYTES_MAX ((uint64_t)1 << 30)
 
@@ -109,8 +115,8 @@ struct sv_ring {
     _Atomic uint32_t state; /* enum sv_ring_state */
     _Atomic uint32_t owner; /* grows with each thread that takes the ring */
     _Atomic uint32_t tid;
-    char comm[16]; /* the thread's name when it came */
-    char name[32]; /* given by hand, "": none */
+    char comm[16];            /* the thread's name when it came */
+    char name[SV_GIVEN_NAME]; /* given by hand, "": none */
     /* Written by the thread. Positions count bytes since the ring was made and never wrap. */
     alignas(64) _Atomic uint64_t head;
     _Atomic uint64_t lost_full, lost_nested;
@@ -188,7 +194,7 @@ struct sv_session_file {
     char out[SV_PATH_MAX];  /* final name */
     char part[SV_PATH_MAX]; /* growing name */
     char command[256];
-    char name[16]; /* of the program */
+    char name[SV_GIVEN_NAME]; /* of the process: given by hand, else of the program */
 };
 _Static_assert(sizeof(struct sv_session_file) <= 2 * SV_PAGE, "two pages");
 #define SV_SESSION_BYTES (2 * SV_PAGE)

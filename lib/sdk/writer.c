@@ -111,9 +111,9 @@ static void meet_rings(struct sv_session_writer *w)
 }
 
 /* The name of the thread that has the ring, unless that is another one by now. The lock keeps new owners out meanwhile. */
-static bool copy_name(const struct sv_drain_ring *r, char text[32])
+static bool copy_name(const struct sv_drain_ring *r, char text[SV_GIVEN_NAME])
 {
-    memset(text, 0, 32);
+    memset(text, 0, SV_GIVEN_NAME);
     if (!sv_lock())
         return false;
     bool is_same = atomic_load(&r->ring->owner) == r->owner;
@@ -125,16 +125,29 @@ static bool copy_name(const struct sv_drain_ring *r, char text[32])
     return is_same && !is_given;
 }
 
+static void name_process(struct sv_session_writer *w)
+{
+    char text[SV_GIVEN_NAME];
+    uint32_t n = atomic_load(&w->process->n_named);
+    if (n == w->n_named || !sv_given_name(text))
+        return;
+    w->n_named = n;
+    sv_track t = sv_dict_process(w->dict, 0, w->process->pid);
+    w->dict->tracks[t].name = sv_dict_cstr(w->dict, text);
+    sv_dict_touch(w->dict, t);
+}
+
 /* Threads may set their names late: read them again from time to time, and at the end. */
 static void name_threads(struct sv_session_writer *w, bool all)
 {
     if (w->cannot_lock)
         return;
+    name_process(w);
     for (size_t i = 0; i < sv_drain_n_rings(w->drain); i++) {
         struct sv_drain_ring *r = sv_drain_ring(w->drain, i);
         if (!r->track || (!all && w->dict->tracks[r->track].is_described))
             continue;
-        char path[64], text[32];
+        char path[64], text[SV_GIVEN_NAME];
         if (copy_name(r, text)) {
             snprintf(path, sizeof path, "/proc/self/task/%u/comm", atomic_load(&r->ring->tid));
             bool is_live = atomic_load(&r->ring->state) == SV_RING_LIVE;

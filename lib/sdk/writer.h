@@ -44,6 +44,7 @@ struct sv_session_writer {
     uint64_t names_read;
     uint64_t uncommitted; /* bytes of rings read since the last commit */
     int64_t commit_ns, snapshot_ns, named_ns, tick_ns;
+    uint32_t n_named; /* of the process */
     uint64_t round;
     bool failed; /* the output takes nothing any more: what comes is read and counted */
     int64_t failed_ns;

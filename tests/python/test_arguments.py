@@ -8,7 +8,7 @@ def value(py, expression, setup=""):
 
 
 @pytest.mark.parametrize("expression, expected", [
-    ("None", {"v": "None"}),
+    ("None", {}),
     ("True", {"v": 1}),
     ("-5", {"v": -5}),
     ("2**63 - 1", {"v": 2**63 - 1}),
@@ -22,7 +22,7 @@ def value(py, expression, setup=""):
     ("b'x' * 200", {"v": "b'" + "x" * 128 + "'... (72 more bytes)"}),
     ("(1, 'a')", {"v[0]": 1, "v[1]": "a"}),
     ("[[1, 2], [3]]", {"v[0][0]": 1, "v[0][1]": 2, "v[1][0]": 3}),
-    ("{'a': {'b': [1, {'c': None}]}}", {"v.a.b[0]": 1, "v.a.b[1].c": "None"}),
+    ("{'a': {'b': [1, {'c': None}]}}", {"v.a.b[0]": 1}),
     ("{1: 2, (3, 4): 5}", {"v.1": 2, "v.(3, 4)": 5}),
     ("{7}", {"v[0]": 7}),
     ("frozenset({7})", {"v[0]": 7}),
@@ -68,7 +68,7 @@ class Plain:
 
 @pytest.mark.parametrize("n, shown, more", [(0, 0, None), (255, 255, None), (256, 256, None), (257, 256, 1), (1000, 256, 744)])
 def test_limits_count_right(py, n, shown, more):
-    got = value(py, f"{{'l': list(range({n})), 'd': dict.fromkeys(map(str, range({n}))), 's': set(range({n}))}}")
+    got = value(py, f"{{'l': list(range({n})), 'd': dict.fromkeys(map(str, range({n})), 0), 's': set(range({n}))}}")
     for key in "lds":
         mine = {k: v for k, v in got.items() if k.startswith("v." + key)}
         told = [v for v in mine.values() if isinstance(v, str) and "more items" in v]

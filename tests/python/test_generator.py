@@ -165,7 +165,7 @@ def test_a_second_run_replaces_and_a_failure_leaves_nothing(py):
         import os, stave
         for bad in ("/nowhere/x.pftrace", "x.unknown"):
             try: stave.TraceGenerator(bad)
-            except OSError as e: print(e)
+            except (OSError, ValueError) as e: print(e)
         t = stave.TraceGenerator("closed.pftrace"); r = t.get_cluster_tgen().create_track("r"); t.close()
         try: r.instant(0, "x")
         except ValueError as e: print(e)

@@ -1,5 +1,6 @@
 """Uses of the API that a type checker must accept; each line marked `refused` must be refused (see test_types.py)."""
 import stave
+import stave.compat.nova
 import stave.torch
 
 with stave.open("t.pftrace", full="block") as session:
@@ -48,3 +49,10 @@ for batch in stave.torch.trace_loader([1, 2]):
     n: int = batch
 with stave.auto("mine.*", exclude="x", max_depth=3):
     pass
+with stave.compat.nova.open("n.perfetto"):
+    nova_row = stave.compat.nova.track("r")
+    with nova_row.trace("op", 1).get_outgoing_flow_ids(2) as numbers:
+        first: int = numbers[0]
+    stave.compat.nova.instant("i", {"k": 1}, incoming_flow_ids=numbers)
+stave.compat.nova.TraceGenerator("n.pftrace", 0).get_cluster_tgen(0, 0).create_track("e", 0).duration(1, 2, "op")
+stave.compat.nova.TraceGenerator("n.pftrace", 0).submit(5, {})  # refused

@@ -87,7 +87,12 @@ static void make_value(struct maker *m, const char *key, unsigned depth)
     case 2:
         stave_args_double(&m->args, key, doubles[i % 5]), say(m, "%.17g", doubles[i % 5]);
         break;
-    case 3: stave_args_bool(&m->args, key, i % 2), say(m, "%s", i % 2 ? "true" : "false"); break;
+    case 3:
+        if (i % 3 == 0)
+            stave_args_null(&m->args, key), say(m, "null");
+        else
+            stave_args_bool(&m->args, key, i % 2), say(m, "%s", i % 2 ? "true" : "false");
+        break;
     case 4:
         memset(text, 'x', sizeof text);
         text[i % 10 ? i % 100 : sizeof text - 1] = 0;

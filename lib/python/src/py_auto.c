@@ -68,6 +68,8 @@ static void begin(struct py_state *st, struct py_name *n)
     }
     if (depth++ < st->auto_max_depth) {
         struct stave_site *site = py_site(n, PY_BEGIN);
+        if (py_is_on(site))
+            py_name_thread(st);
         stave_i_note_begin(py_is_on(site) ? stave_i_begin0(site) : 0);
     }
 }
@@ -182,10 +184,17 @@ void py_auto_clear(struct py_state *st)
     Py_CLEAR(st->disable);
 }
 
-PyMethodDef py_auto_methods[] = {{"auto_setup", setup, METH_VARARGS, NULL},
-                                 {"profile_thread", profile_thread, METH_VARARGS, NULL},
-                                 {"mon_begin", PY_FUNCTION(mon_begin), METH_FASTCALL, NULL},
-                                 {"mon_end", PY_FUNCTION(mon_end), METH_FASTCALL, NULL},
-                                 {"mon_throw", PY_FUNCTION(mon_throw), METH_FASTCALL, NULL},
-                                 {"mon_unwind", PY_FUNCTION(mon_unwind), METH_FASTCALL, NULL},
-                                 {0}};
+PyMethodDef py_auto_methods[] = {
+    {"auto_setup", setup, METH_VARARGS,
+     "auto_setup($module, filter, max_depth, disable, /)\n--\n\nFor stave.auto."},
+    {"profile_thread", profile_thread, METH_VARARGS,
+     "profile_thread($module, on, /)\n--\n\nFor stave.auto: sys.setprofile."},
+    {"mon_begin", PY_FUNCTION(mon_begin), METH_FASTCALL,
+     "mon_begin($module, code, /, *args)\n--\n\nFor stave.auto: sys.monitoring."},
+    {"mon_end", PY_FUNCTION(mon_end), METH_FASTCALL,
+     "mon_end($module, code, /, *args)\n--\n\nFor stave.auto: sys.monitoring."},
+    {"mon_throw", PY_FUNCTION(mon_throw), METH_FASTCALL,
+     "mon_throw($module, code, /, *args)\n--\n\nFor stave.auto: sys.monitoring."},
+    {"mon_unwind", PY_FUNCTION(mon_unwind), METH_FASTCALL,
+     "mon_unwind($module, code, /, *args)\n--\n\nFor stave.auto: sys.monitoring."},
+    {0}};

@@ -186,10 +186,9 @@ static void add_iterable(struct stave_args *a, const char *key, PyObject *v, int
 static void add_pair(struct stave_args *a, PyObject *key, PyObject *value, int depth)
 {
     PyObject *text = PyUnicode_Check(key) ? Py_NewRef(key) : PyObject_Str(key), *keep = NULL;
-    Py_ssize_t len;
     if (!text)
         py_forget_error();
-    add_value(a, text ? py_utf8(text, &len, &keep) : "?", value, depth);
+    add_value(a, text ? py_c_text(text, PY_KEY_BYTES, &keep) : "?", value, depth);
     Py_XDECREF(keep);
     Py_XDECREF(text);
 }
@@ -408,7 +407,7 @@ static void add_value(struct stave_args *a, const char *key, PyObject *v, int de
     else if (type == &PyBool_Type)
         stave_args_bool(a, key, v == Py_True);
     else if (v == Py_None)
-        stave_args_text_n(a, key, "None", 4);
+        stave_args_null(a, key);
     else if (depth >= DEPTH_MAX)
         stave_args_text_n(a, key, "...", 3);
     else if (type == &PyList_Type || type == &PyTuple_Type)
@@ -426,8 +425,18 @@ void py_add(struct stave_args *a, const char *key, PyObject *value)
     add_value(a, key, value, 0);
 }
 
+/* How iterators and generators end is no failure. */
+static bool is_normal_end(PyObject *type)
+{
+    return PyErr_GivenExceptionMatches(type, PyExc_StopIteration) ||
+           PyErr_GivenExceptionMatches(type, PyExc_StopAsyncIteration) ||
+           PyErr_GivenExceptionMatches(type, PyExc_GeneratorExit);
+}
+
 void py_add_exception(struct stave_args *a, PyObject *type, PyObject *value)
 {
+    if (is_normal_end(type))
+        return;
     PyObject *text = value && value != Py_None ? PyObject_Str(value) : NULL;
     if (PyErr_Occurred())
         py_forget_error();
@@ -529,10 +538,8 @@ static bool read_keyword(struct py_state *st, struct py_call *c, struct stave_ar
         py_add_flows(a, value);
         return true;
     }
-    Py_ssize_t len;
     PyObject *keep;
-    const char *utf8 = py_utf8(key, &len, &keep);
-    py_add(a, utf8, value);
+    py_add(a, py_c_text(key, PY_KEY_BYTES, &keep), value);
     Py_XDECREF(keep);
     return true;
 }

@@ -93,41 +93,50 @@ static PyObject *number(uint32_t track)
 static PyObject *file_process(PyObject *self, PyObject *args)
 {
     long long pid;
-    const char *name;
+    struct py_text name = {0};
     struct stave_file *f = open_file(self);
-    if (!f || !PyArg_ParseTuple(args, "Ls", &pid, &name))
+    if (!f || !PyArg_ParseTuple(args, "LO&", &pid, py_text_arg, &name))
         return NULL;
-    return number(stave_file_process(f, pid, name));
+    uint32_t track = stave_file_process(f, pid, name.text);
+    py_text_free(&name);
+    return number(track);
 }
 
 static PyObject *file_thread(PyObject *self, PyObject *args)
 {
     long long pid, tid;
-    const char *name;
+    struct py_text name = {0};
     struct stave_file *f = open_file(self);
-    if (!f || !PyArg_ParseTuple(args, "LLs", &pid, &tid, &name))
+    if (!f || !PyArg_ParseTuple(args, "LLO&", &pid, &tid, py_text_arg, &name))
         return NULL;
-    return number(stave_file_thread(f, pid, tid, name));
+    uint32_t track = stave_file_thread(f, pid, tid, name.text);
+    py_text_free(&name);
+    return number(track);
 }
 
 static PyObject *file_track(PyObject *self, PyObject *args)
 {
     unsigned parent;
-    const char *name;
+    struct py_text name = {0};
     struct stave_file *f = open_file(self);
-    if (!f || !PyArg_ParseTuple(args, "Is", &parent, &name))
+    if (!f || !PyArg_ParseTuple(args, "IO&", &parent, py_text_arg, &name))
         return NULL;
-    return number(stave_file_track(f, parent, name));
+    uint32_t track = stave_file_track(f, parent, name.text);
+    py_text_free(&name);
+    return number(track);
 }
 
 static PyObject *file_counter(PyObject *self, PyObject *args)
 {
     unsigned parent;
-    const char *name, *unit = "";
+    struct py_text name = {0}, unit = {.text = ""};
     struct stave_file *f = open_file(self);
-    if (!f || !PyArg_ParseTuple(args, "Is|s", &parent, &name, &unit))
+    if (!f || !PyArg_ParseTuple(args, "IO&|O&", &parent, py_text_arg, &name, py_text_arg, &unit))
         return NULL;
-    return number(stave_file_counter(f, parent, name, unit));
+    uint32_t track = stave_file_counter(f, parent, name.text, unit.text);
+    py_text_free(&name);
+    py_text_free(&unit);
+    return number(track);
 }
 
 static PyObject *emit(struct stave_file *f, struct stave_event *e)
@@ -156,44 +165,57 @@ static void add_args(struct stave_args *a, PyObject *args, PyObject *flows)
     py_add_flows(a, flows);
 }
 
+/* The name and the category of an event, its arguments and its flows; frees the texts. */
+static PyObject *emit_named(struct stave_file *f, struct stave_event *e, struct py_text *name,
+                            struct py_text *category, PyObject *values, PyObject *flows)
+{
+    struct stave_args a;
+    add_args(&a, values, flows);
+    e->args = a.len ? &a : NULL;
+    e->name = name->text;
+    e->category = category->text;
+    PyObject *result = emit(f, e);
+    py_text_free(name);
+    py_text_free(category);
+    return result;
+}
+
 /* slice(track, start_ns, dur_ns, name, args, flows, category) */
 static PyObject *file_slice(PyObject *self, PyObject *args)
 {
     struct stave_event e = {.kind = STAVE_KIND_COMPLETE};
-    struct stave_args a;
+    struct py_text name = {0}, category = {0};
     PyObject *values, *flows;
     long long start, dur;
     struct stave_file *f = open_file(self);
-    if (!f || !PyArg_ParseTuple(args, "ILLsOOs", &e.track, &start, &dur, &e.name, &values, &flows,
-                                &e.category))
+    if (!f || !PyArg_ParseTuple(args, "ILLO&OOO&", &e.track, &start, &dur, py_text_arg, &name,
+                                &values, &flows, py_text_arg, &category))
         return NULL;
     e.start_ns = start;
     e.dur_ns = dur;
     if (dur > 0 && start > LLONG_MAX - dur) {
         PyErr_Format(PyExc_OverflowError, "stave: a slice at %lld ns of %lld ns ends at no time",
                      start, dur);
+        py_text_free(&name);
+        py_text_free(&category);
         return NULL;
     }
-    add_args(&a, values, flows);
-    e.args = a.len ? &a : NULL;
-    return emit(f, &e);
+    return emit_named(f, &e, &name, &category, values, flows);
 }
 
 /* instant(track, ts_ns, name, args, flows, category) */
 static PyObject *file_instant(PyObject *self, PyObject *args)
 {
     struct stave_event e = {.kind = STAVE_KIND_INSTANT};
-    struct stave_args a;
+    struct py_text name = {0}, category = {0};
     PyObject *values, *flows;
     long long start;
     struct stave_file *f = open_file(self);
-    if (!f ||
-        !PyArg_ParseTuple(args, "ILsOOs", &e.track, &start, &e.name, &values, &flows, &e.category))
+    if (!f || !PyArg_ParseTuple(args, "ILO&OOO&", &e.track, &start, py_text_arg, &name, &values,
+                                &flows, py_text_arg, &category))
         return NULL;
     e.start_ns = start;
-    add_args(&a, values, flows);
-    e.args = a.len ? &a : NULL;
-    return emit(f, &e);
+    return emit_named(f, &e, &name, &category, values, flows);
 }
 
 /* count(track, ts_ns, value) */
@@ -209,21 +231,25 @@ static PyObject *file_count(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef file_methods[] = {
-    {"process", file_process, METH_VARARGS, "process(pid, name) -> track"},
-    {"thread", file_thread, METH_VARARGS, "thread(pid, tid, name) -> track"},
-    {"track", file_track, METH_VARARGS, "track(parent, name) -> track; parent 0: top level"},
-    {"counter", file_counter, METH_VARARGS, "counter(parent, name, unit=\"\") -> track"},
+    {"process", file_process, METH_VARARGS, "process($self, pid, name, /)\n--\n\nIts track."},
+    {"thread", file_thread, METH_VARARGS, "thread($self, pid, tid, name, /)\n--\n\nIts track."},
+    {"track", file_track, METH_VARARGS,
+     "track($self, parent, name, /)\n--\n\nA track; parent 0: top level."},
+    {"counter", file_counter, METH_VARARGS,
+     "counter($self, parent, name, unit='', /)\n--\n\nIts track."},
     {"slice", file_slice, METH_VARARGS,
-     "slice(track, start_ns, dur_ns, name, args, flows, category)"},
-    {"instant", file_instant, METH_VARARGS, "instant(track, ts_ns, name, args, flows, category)"},
-    {"count", file_count, METH_VARARGS, "count(track, ts_ns, value)"},
-    {"close", file_close, METH_NOARGS, "Sorts and writes the file; again: nothing."},
+     "slice($self, track, start_ns, dur_ns, name, args, flows, category, /)\n--\n\nA slice."},
+    {"instant", file_instant, METH_VARARGS,
+     "instant($self, track, ts_ns, name, args, flows, category, /)\n--\n\nA moment."},
+    {"count", file_count, METH_VARARGS, "count($self, track, ts_ns, value, /)\n--\n\nA value."},
+    {"close", file_close, METH_NOARGS,
+     "close($self)\n--\n\nSorts and writes the file; again: nothing."},
     {0}};
 static PyType_Slot file_slots[] = {
     {Py_tp_init, PY_SLOT(file_init)},
     {Py_tp_methods, file_methods},
     {Py_tp_dealloc, PY_SLOT(file_free)},
-    {Py_tp_doc, "File(path, compress=None): a trace with explicit times."},
+    {Py_tp_doc, "File(path, compress=None)\n--\n\nA trace with explicit times."},
     {0, NULL}};
 static PyType_Spec file_spec = {"_stave.File", sizeof(struct file), 0, Py_TPFLAGS_DEFAULT,
                                 file_slots};

@@ -51,10 +51,8 @@ static PyObject *name_at(const struct signature *s, Py_ssize_t i)
 
 static void add_named(struct stave_args *a, PyObject *name, PyObject *value)
 {
-    Py_ssize_t len;
     PyObject *keep;
-    const char *key = py_utf8(name, &len, &keep);
-    py_add(a, key, value);
+    py_add(a, py_c_text(name, PY_KEY_BYTES, &keep), value);
     Py_XDECREF(keep);
 }
 
@@ -167,6 +165,7 @@ static PyObject *func_call(PyObject *self, PyObject *const *args, size_t nargsf,
     if (__builtin_expect(!py_is_on(f->site), 1))
         return PyObject_Vectorcall(f->function, args, nargsf, kwnames);
     uint32_t track = f->track ? f->track : py_tasks_row(f->state);
+    py_name_thread(f->state);
     uint64_t begun = begin(f, track, args, PyVectorcall_NARGS(nargsf), kwnames);
     PyObject *result = PyObject_Vectorcall(f->function, args, nargsf, kwnames);
     if (__builtin_expect(!begun, 0))
@@ -298,4 +297,6 @@ static PyObject *wrap(PyObject *module, PyObject *args)
 }
 
 PyMethodDef py_func_methods[] = {
-    {"wrap", wrap, METH_VARARGS, "wrap(function, track, with_args, name, category)"}, {0}};
+    {"wrap", wrap, METH_VARARGS,
+     "wrap($module, function, track, with_args, name, category, /)\n--\n\nA traced function."},
+    {0}};

@@ -56,7 +56,17 @@ static PyObject *start(PyObject *module, PyObject *args, PyObject *kwargs)
                               .trigger_name = trigger_name,
                               .trigger_ms = trigger_ms};
     Py_BEGIN_ALLOW_THREADS status = stave_start(&o);
-    Py_END_ALLOW_THREADS return PyLong_FromLong(status);
+    Py_END_ALLOW_THREADS py_name_again();
+    return PyLong_FromLong(status);
+}
+
+static PyObject *error(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    char text[512];
+    text[0] = '\0';
+    stave_error(text, sizeof text);
+    return PyUnicode_DecodeFSDefault(text);
 }
 
 static PyObject *flush(PyObject *module, PyObject *unused)
@@ -150,31 +160,38 @@ static PyObject *track_new(PyObject *module, PyObject *args)
 {
     (void)module;
     unsigned parent;
-    const char *name;
-    return PyArg_ParseTuple(args, "Is", &parent, &name)
-               ? PyLong_FromUnsignedLong(stave_track(parent, name))
-               : NULL;
+    struct py_text name = {0};
+    if (!PyArg_ParseTuple(args, "IO&", &parent, py_name_arg, &name))
+        return NULL;
+    stave_track_t track = stave_track(parent, name.text);
+    py_text_free(&name);
+    return PyLong_FromUnsignedLong(track);
 }
 
 static PyObject *counter_new(PyObject *module, PyObject *args)
 {
     (void)module;
     unsigned parent;
-    const char *name, *unit;
-    return PyArg_ParseTuple(args, "Iss", &parent, &name, &unit)
-               ? PyLong_FromUnsignedLong(stave_counter(parent, name, unit))
-               : NULL;
+    struct py_text name = {0}, unit = {0};
+    if (!PyArg_ParseTuple(args, "IO&O&", &parent, py_name_arg, &name, py_name_arg, &unit))
+        return NULL;
+    stave_track_t track = stave_counter(parent, name.text, unit.text);
+    py_text_free(&name);
+    py_text_free(&unit);
+    return PyLong_FromUnsignedLong(track);
 }
 
 static PyObject *async_new(PyObject *module, PyObject *args)
 {
     (void)module;
     unsigned parent;
-    const char *name;
+    struct py_text name = {0};
     unsigned long long id;
-    return PyArg_ParseTuple(args, "IsK", &parent, &name, &id)
-               ? PyLong_FromUnsignedLong(stave_async(parent, name, id))
-               : NULL;
+    if (!PyArg_ParseTuple(args, "IO&K", &parent, py_name_arg, &name, &id))
+        return NULL;
+    stave_track_t track = stave_async(parent, name.text, id);
+    py_text_free(&name);
+    return PyLong_FromUnsignedLong(track);
 }
 
 static PyObject *track_order(PyObject *module, PyObject *args)
@@ -185,16 +202,6 @@ static PyObject *track_order(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "IL", &track, &order))
         return NULL;
     stave_track_order(track, order);
-    Py_RETURN_NONE;
-}
-
-static PyObject *thread_name(PyObject *module, PyObject *args)
-{
-    (void)module;
-    const char *name;
-    if (!PyArg_ParseTuple(args, "s", &name))
-        return NULL;
-    stave_thread_name(name);
     Py_RETURN_NONE;
 }
 
@@ -229,10 +236,9 @@ static void emit_instant(struct py_call *c, struct py_name *n, uint64_t track,
         return;
     }
     PyObject *keep = NULL, *name = PyObject_Str(c->name);
-    Py_ssize_t len;
     if (name)
         stave_i_emit(py_category_site(c->category, PY_INSTANT_ON_DYN),
-                     (uint64_t[]){track, (uintptr_t)py_utf8(name, &len, &keep), args});
+                     (uint64_t[]){track, (uintptr_t)py_c_text(name, PY_NAME_BYTES, &keep), args});
     else
         py_forget_error();
     Py_XDECREF(keep);
@@ -255,6 +261,7 @@ PyObject *py_instant(struct py_state *st, uint32_t track, PyObject *const *args,
         c.name = args[0];
         if (py_call_read(st, &c, &a, args, n, kwnames, 1)) {
             struct py_name *name = py_name_find(st, c.category, args[0]);
+            py_name_thread(st);
             if (name || !PyErr_Occurred())
                 emit_instant(&c, name, track ? track : py_tasks_row(st), &a);
         }
@@ -268,33 +275,48 @@ PyObject *py_instant(struct py_state *st, uint32_t track, PyObject *const *args,
 
 /* ---- initialisation and removal ---- */
 
+#define EVENT_WORDS "category='python', flow=None, incoming_flow_ids=None"
+
+/* The first line of each is its signature, for inspect.signature(). */
 static PyMethodDef methods[] = {
     {"trace", PY_FUNCTION(trace), METH_FASTCALL | METH_KEYWORDS,
-     "trace(name, *args, category=…, flow=…, **kwargs)\n\n"
+     "trace($module, name, /, *args, " EVENT_WORDS ", **kwargs)\n--\n\n"
      "A slice: `with stave.trace(\"matmul\", size=1024): …`"},
     {"instant", PY_FUNCTION(instant), METH_FASTCALL | METH_KEYWORDS,
-     "instant(name, *args, category=…, flow=…, num_outgoing_flow_ids=…, incoming_flow_ids=…, "
-     "**kwargs)\n\n"
+     "instant($module, name, /, *args, " EVENT_WORDS ", num_outgoing_flow_ids=0, **kwargs)\n--\n\n"
      "A moment. Returns the new flow numbers that were asked for, else None."},
-    {"start", PY_FUNCTION(start), METH_VARARGS | METH_KEYWORDS, NULL},
-    {"flush", flush, METH_NOARGS, "Everything recorded so far is in the (growing) file."},
-    {"stop", stop, METH_NOARGS, NULL},
-    {"finish", finish, METH_NOARGS, NULL},
+    {"start", PY_FUNCTION(start), METH_VARARGS | METH_KEYWORDS,
+     "start($module, out=None, categories=None, buffer_bytes=0, full=0, compress=None, keep_ms=0, "
+     "after_ms=0, trigger_signal=0, trigger_name=None, trigger_ms=0)\n--\n\n"
+     "0, or a negative number: error() says why."},
+    {"flush", flush, METH_NOARGS,
+     "flush($module)\n--\n\nEverything recorded so far is in the (growing) file."},
+    {"stop", stop, METH_NOARGS, "stop($module)\n--\n\nThe file is complete and has its name."},
+    {"finish", finish, METH_NOARGS,
+     "finish($module)\n--\n\nWhat happens by itself at a normal exit."},
     {"trigger", trigger, METH_VARARGS,
-     "trigger(reason=\"\"): the flight recorder writes its next file; returns its number."},
+     "trigger($module, reason='', /)\n--\n\n"
+     "The flight recorder writes its next file; returns its number."},
     {"enabled", enabled, METH_VARARGS,
-     "enabled(category=None): is it recorded? To skip expensive preparation."},
+     "enabled($module, category=None, /)\n--\n\n"
+     "Is it recorded? To skip expensive preparation. None: is anything recorded?"},
     {"categories", categories, METH_VARARGS,
-     "categories(globs): what is recorded from now on; \"nn.*,-io\"."},
-    {"counts", counts, METH_NOARGS, "Events written, and lost by cause."},
-    {"now_ns", now_ns, METH_NOARGS, "CLOCK_MONOTONIC: what complete() takes."},
-    {"session", session, METH_NOARGS, NULL},
-    {"flow_new", flow_new, METH_NOARGS, NULL},
-    {"track_new", track_new, METH_VARARGS, NULL},
-    {"counter_new", counter_new, METH_VARARGS, NULL},
-    {"async_new", async_new, METH_VARARGS, NULL},
-    {"track_order", track_order, METH_VARARGS, NULL},
-    {"thread_name", thread_name, METH_VARARGS, "thread_name(name): of the calling thread's track."},
+     "categories($module, globs, /)\n--\n\nWhat is recorded from now on: \"nn.*,-io\"."},
+    {"counts", counts, METH_NOARGS,
+     "counts($module)\n--\n\nEvents written, and lost by cause, as a dictionary."},
+    {"now_ns", now_ns, METH_NOARGS,
+     "now_ns($module)\n--\n\nCLOCK_MONOTONIC in nanoseconds: what complete() takes."},
+    {"session", session, METH_NOARGS, "session($module)\n--\n\nIts directory, or \"\"."},
+    {"error", error, METH_NOARGS, "error($module)\n--\n\nWhy the last start() failed, or \"\"."},
+    {"flow_new", flow_new, METH_NOARGS, "flow_new($module)\n--\n\nThe number of a new flow."},
+    {"track_new", track_new, METH_VARARGS,
+     "track_new($module, parent, name, /)\n--\n\nThe number of a track."},
+    {"counter_new", counter_new, METH_VARARGS,
+     "counter_new($module, parent, name, unit, /)\n--\n\nThe number of a counter's track."},
+    {"async_new", async_new, METH_VARARGS,
+     "async_new($module, parent, name, id, /)\n--\n\nThe number of a row of an id."},
+    {"track_order", track_order, METH_VARARGS,
+     "track_order($module, track, order, /)\n--\n\nIts position among its siblings."},
     {0}};
 
 static int add_words(struct py_state *st)
@@ -331,6 +353,7 @@ static int exec(PyObject *module)
         return -1;
     if (PyModule_AddFunctions(module, py_func_methods) < 0 ||
         PyModule_AddFunctions(module, py_tasks_methods) < 0 ||
+        PyModule_AddFunctions(module, py_text_methods) < 0 ||
         PyModule_AddFunctions(module, py_auto_methods) < 0 ||
         PyModule_AddFunctions(module, py_trace_writer_methods) < 0)
         return -1;
@@ -338,6 +361,7 @@ static int exec(PyObject *module)
         py_file_init(st) < 0)
         return -1;
     finish_with_interpreter();
+    py_text_init();
     return PyModule_AddStringConstant(module, "version", stave_version());
 }
 
@@ -355,6 +379,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(st->get_loop);
     Py_VISIT(st->current_task);
     Py_VISIT(st->new_row);
+    Py_VISIT(st->name_thread);
     Py_VISIT(st->auto_filter);
     return 0;
 }
@@ -375,6 +400,7 @@ static int clear(PyObject *module)
     Py_CLEAR(st->get_loop);
     Py_CLEAR(st->current_task);
     Py_CLEAR(st->new_row);
+    Py_CLEAR(st->name_thread);
     return 0;
 }
 

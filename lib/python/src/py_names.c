@@ -107,8 +107,7 @@ struct stave_site *py_site_make(enum py_shape shape, const char *category, const
 
 static const char *text_of(PyObject *text, PyObject **keep)
 {
-    Py_ssize_t len;
-    return text ? py_utf8(text, &len, keep) : "";
+    return text ? py_c_text(text, PY_NAME_BYTES, keep) : "";
 }
 
 static struct stave_site *publish(struct stave_site **slot, enum py_shape shape, PyObject *category,

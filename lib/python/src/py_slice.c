@@ -33,21 +33,18 @@ struct special {
     bool is_exit;
 };
 
-static _Thread_local char this_thread;
-
 /* ---- begin and end ---- */
 
 /* The name travels with the event. */
 static uint64_t begin_dynamic(struct py_call *c, uint32_t track, uint64_t owner, uint64_t args)
 {
     PyObject *keep = NULL;
-    Py_ssize_t len;
     PyObject *name = PyUnicode_Check(c->name) ? Py_NewRef(c->name) : PyObject_Str(c->name);
     if (!name) {
         py_forget_error();
         return 0;
     }
-    uint64_t text = (uintptr_t)py_utf8(name, &len, &keep);
+    uint64_t text = (uintptr_t)py_c_text(name, PY_NAME_BYTES, &keep);
     uint64_t begun =
         track ? stave_i_open_on(py_category_site(c->category, PY_BEGIN_ON_DYN),
                                 (uint64_t[]){track, owner, text, args})
@@ -97,9 +94,10 @@ static bool in_generator(void)
 static void enter_as(struct slice *s, uint32_t track, uint64_t owner)
 {
     struct py_call c = {.name = s->dynamic, .category = s->category};
+    py_name_thread(py_state_of_type(Py_TYPE(s)));
     s->track = track;
     s->begun = py_begin(s->name, &c, track, owner, s->args);
-    s->thread = &this_thread;
+    s->thread = &py_named_turn;
     s->depth++;
 }
 
@@ -130,7 +128,7 @@ static PyObject *leave(struct slice *s, PyObject *type, PyObject *value)
     if (s->depth > 0) {
         s->depth--;
         s->has_exit = false;
-        if (s->begun && (s->track || s->thread == &this_thread)) {
+        if (s->begun && (s->track || s->thread == &py_named_turn)) {
             if (__builtin_expect(type != Py_None || s->more, 0))
                 leave_with(s, type, value);
             else
@@ -262,12 +260,15 @@ static PyObject *slice_enter_row(PyObject *self, PyObject *unused)
 }
 
 static PyMethodDef slice_methods[] = {
-    {"_enter_row", slice_enter_row, METH_NOARGS, NULL},
+    {"_enter_row", slice_enter_row, METH_NOARGS,
+     "_enter_row($self)\n--\n\nAs the slice of a task."},
     {"set", PY_FUNCTION(slice_set), METH_FASTCALL | METH_KEYWORDS,
-     "set(*args, **kwargs): more arguments, written with the end of the slice."},
-    {"set_incoming_flow_ids", slice_incoming, METH_O, "Arrows that end here."},
+     "set($self, *args, **kwargs)\n--\n\n"
+     "More arguments, written with the end of the slice. Returns the slice."},
+    {"set_incoming_flow_ids", slice_incoming, METH_O,
+     "set_incoming_flow_ids($self, flows, /)\n--\n\nFlows that end here."},
     {"get_outgoing_flow_ids", slice_outgoing, METH_VARARGS,
-     "get_outgoing_flow_ids(n=1): new numbers of arrows that start here."},
+     "get_outgoing_flow_ids($self, n=1, /)\n--\n\nNumbers of new flows that start here."},
     {0}};
 
 static void slice_free(PyObject *self)

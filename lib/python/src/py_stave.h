@@ -7,6 +7,7 @@
  *   py_func.c      what the decorators return
  *   py_track.c     tracks and counters
  *   py_tasks.c     rows for asyncio tasks
+ *   py_text.c      names as C strings; the names of threads and processes
  *   py_auto.c      every function of chosen modules: sys.setprofile, sys.monitoring
  *   py_file.c      files with explicit times
  *   py_trace_writer.c   the writer of ferrum's files
@@ -77,6 +78,7 @@ struct py_state {
     PyObject *w_category, *w_flow, *w_incoming, *w_outgoing, *w_stave_row;
     /* asyncio, NULL until it is seen */
     PyObject *get_loop, *current_task, *new_row;
+    PyObject *name_thread; /* of stave._names, NULL until it is needed */
     /* auto */
     PyObject *auto_filter, *disable;
     Py_ssize_t auto_index; /* of the slot in code objects, -1: none yet */
@@ -107,6 +109,35 @@ static inline bool py_is_on(const struct stave_site *site)
 {
     return __atomic_load_n(&site->state, __ATOMIC_RELAXED) != 0;
 }
+
+/* ---- names (py_text.c) ---- */
+
+enum { PY_NAME_BYTES = 1000, PY_KEY_BYTES = 4096 };
+
+/* A str as a C string of at most `max` bytes: a NUL is written as \x00, a lone surrogate likewise, and what is cut is counted at the end. Borrowed
+ * from the str or from *keep (a new reference, or NULL). */
+const char *py_c_text(PyObject *text, Py_ssize_t max, PyObject **keep);
+
+/* Converters for PyArg_ParseTuple's O&: a name, and one without a limit. Free it with py_text_free(). */
+struct py_text {
+    const char *text;
+    PyObject *keep;
+};
+int py_name_arg(PyObject *value, void *text);
+int py_text_arg(PyObject *value, void *text);
+void py_text_free(struct py_text *t);
+
+/* A thread is named at its first event in each session and after each fork. */
+extern _Thread_local uint32_t py_named_turn __attribute__((tls_model("initial-exec")));
+extern uint32_t py_turn; /* of sessions and forks, from 1 */
+void py_name_thread_slow(struct py_state *st);
+static inline void py_name_thread(struct py_state *st)
+{
+    if (__builtin_expect(py_named_turn != __atomic_load_n(&py_turn, __ATOMIC_RELAXED), 0))
+        py_name_thread_slow(st);
+}
+void py_name_again(void); /* a session begins */
+void py_text_init(void);
 
 /* ---- arguments (py_convert.c) ---- */
 
@@ -170,7 +201,7 @@ int py_file_init(struct py_state *st);
 PyObject *py_func_new(struct py_state *st, PyObject *function, uint32_t track, bool with_args,
                       PyObject *name, PyObject *category);
 
-extern PyMethodDef py_func_methods[], py_auto_methods[], py_tasks_methods[],
+extern PyMethodDef py_text_methods[], py_func_methods[], py_auto_methods[], py_tasks_methods[],
     py_trace_writer_methods[];
 void py_auto_clear(struct py_state *st);
 

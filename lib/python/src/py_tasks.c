@@ -79,6 +79,8 @@ static PyObject *current_row(PyObject *module, PyObject *unused)
 }
 
 PyMethodDef py_tasks_methods[] = {
-    {"look_for_tasks", look, METH_NOARGS, "Is asyncio there? From then on tasks have rows."},
-    {"current_row", current_row, METH_NOARGS, "The row of the running task, 0: none."},
+    {"look_for_tasks", look, METH_NOARGS,
+     "look_for_tasks($module)\n--\n\nIs asyncio there? From then on tasks have rows."},
+    {"current_row", current_row, METH_NOARGS,
+     "current_row($module)\n--\n\nThe row of the running task, 0: none."},
     {0}};

@@ -58,11 +58,10 @@ static void emit_complete(struct py_call *c, struct py_name *n, uint64_t track, 
         return;
     }
     PyObject *keep = NULL, *name = PyObject_Str(c->name);
-    Py_ssize_t len;
     if (name)
         stave_i_emit(py_category_site(c->category, PY_COMPLETE_DYN),
                      (uint64_t[]){track, (uint64_t)start, (uint64_t)dur,
-                                  (uintptr_t)py_utf8(name, &len, &keep), args});
+                                  (uintptr_t)py_c_text(name, PY_NAME_BYTES, &keep), args});
     else
         py_forget_error();
     Py_XDECREF(keep);
@@ -92,6 +91,7 @@ static PyObject *track_complete(PyObject *self, PyTypeObject *type, PyObject *co
         stave_args_init(&a);
         if (py_call_read(st, &c, &a, args, n, kwnames, 3)) {
             struct py_name *name = py_name_find(st, c.category, args[0]);
+            py_name_thread(st);
             if (name || !PyErr_Occurred())
                 emit_complete(&c, name, ((struct track *)self)->id, start, dur, &a);
         }
@@ -110,13 +110,17 @@ static int track_init(PyObject *self, PyObject *args, PyObject *kwargs)
     return PyArg_ParseTuple(args, "I", &((struct track *)self)->id) ? 0 : -1;
 }
 
+#define EVENT_WORDS "category='python', flow=None, incoming_flow_ids=None"
+#define FLOW_WORDS  ", num_outgoing_flow_ids=0, **kwargs)\n--\n\n"
+
 static PyMethodDef track_methods[] = {
     {"trace", PY_FUNCTION(track_trace), METH_METHOD | METH_FASTCALL | METH_KEYWORDS,
-     "trace(name, *args, **kwargs): a slice on this track."},
+     "trace($self, name, /, *args, " EVENT_WORDS ", **kwargs)\n--\n\nA slice on this track."},
     {"instant", PY_FUNCTION(track_instant), METH_METHOD | METH_FASTCALL | METH_KEYWORDS,
-     "instant(name, *args, **kwargs): a moment on this track."},
+     "instant($self, name, /, *args, " EVENT_WORDS FLOW_WORDS "A moment on this track."},
     {"complete", PY_FUNCTION(track_complete), METH_METHOD | METH_FASTCALL | METH_KEYWORDS,
-     "complete(name, start_ns, dur_ns, *args, **kwargs): a slice measured elsewhere."},
+     "complete($self, name, start_ns, dur_ns, /, *args, " EVENT_WORDS FLOW_WORDS
+     "A slice measured elsewhere; its clock is stave.now_ns()."},
     {0}};
 static PyMemberDef track_members[] = {
     {"id", T_UINT, offsetof(struct track, id), READONLY, "The SDK's number of the track."}, {0}};
@@ -212,9 +216,9 @@ static int counter_init(PyObject *self, PyObject *args, PyObject *kwargs)
 
 static PyMethodDef counter_methods[] = {
     {"count", PY_FUNCTION(counter_count), METH_METHOD | METH_FASTCALL | METH_KEYWORDS,
-     "count(value): the value from now on."},
+     "count($self, value, /)\n--\n\nThe value from now on."},
     {"increment", PY_FUNCTION(counter_increment), METH_METHOD | METH_FASTCALL | METH_KEYWORDS,
-     "increment(by=1): adds to the value."},
+     "increment($self, by=1, /)\n--\n\nAdds to the value."},
     {0}};
 static PyGetSetDef counter_getset[] = {{"value", counter_value, NULL, "The last value.", NULL},
                                        {0}};

@@ -9,12 +9,13 @@
 or without a line about files: ``STAVE_OUT=trace.pftrace python3 script.py``, ``python3 -m stave record -- script.py``. Until it is
 switched on, an event costs some nanoseconds. The files open in Perfetto and with the program ``stave``. See docs/python.md.
 """
-from . import _stave, _tasks  # _tasks: the C part looks for it once asyncio is there
+from . import _names, _stave, _tasks  # the C part looks for _names and _tasks
 from ._auto import auto
 from ._functions import trace_func, trace_func_args
 from ._session import flush, open, start, stop
 from ._tracks import Flow, count, flow, group, track
-from ._stave import categories, counts, enabled, instant, now_ns, thread_name, trace, trigger
+from ._names import process_name, thread_name
+from ._stave import categories, counts, enabled, instant, now_ns, trace, trigger
 from .generator import CounterTrack, Group, GroupTrack, NormalTrack, TraceGenerator
 from .writer import TraceEvent, TraceWriter, flush_global_trace, global_trace
 
@@ -23,7 +24,7 @@ __version__: str = _stave.version
 __all__ = [
     "CounterTrack", "Flow", "Group", "GroupTrack", "NormalTrack", "TraceEvent", "TraceGenerator", "TraceWriter",
     "auto", "categories", "complete", "count", "counts", "enabled", "flow", "flush", "flush_global_trace", "global_trace", "group",
-    "instant", "log_handler", "now_ns", "open", "start", "stop", "thread_name", "trace", "trace_func", "trace_func_args", "trace_tasks",
+    "instant", "log_handler", "now_ns", "open", "process_name", "start", "stop", "thread_name", "trace", "trace_func", "trace_func_args", "trace_tasks",
     "track", "trigger",
 ]
 

@@ -5,7 +5,7 @@ from typing import Any, TypeVar, overload
 
 from ._stave import Counter, Track
 from ._stave import categories as categories, counts as counts, enabled as enabled, instant as instant, now_ns as now_ns
-from ._stave import thread_name as thread_name, trace as trace, trigger as trigger
+from ._stave import trace as trace, trigger as trigger
 from .generator import (CounterTrack as CounterTrack, Group as Group, GroupTrack as GroupTrack, NormalTrack as NormalTrack,
                         TraceGenerator as TraceGenerator)
 from .writer import (TraceEvent as TraceEvent, TraceWriter as TraceWriter, flush_global_trace as flush_global_trace,
@@ -19,6 +19,8 @@ _Path = str | PathLike[str]
 def start(path: _Path | None = None, *, categories: str | None = None, buffer_bytes: int = 0, full: str = "block",
           compress: str | None = None, keep_ms: int = 0, after_ms: int = 0, trigger_signal: int = 0, trigger_name: str | None = None,
           trigger_ms: int = 0) -> bool: ...
+def thread_name(name: object) -> None: ...
+def process_name(name: object) -> None: ...
 def flush() -> bool: ...
 def stop() -> bool: ...
 

@@ -78,7 +78,10 @@ def _auto(options):
 
 def record(options, program):
     out = os.path.abspath(options["out"]) if ":" not in options["out"] else options["out"]
-    stave.start(out, categories=options["categories"])
+    try:
+        stave.start(out, categories=options["categories"])
+    except (OSError, ValueError):  # the library has said why
+        return 1
     # From here on it is like STAVE_OUT: an open() of the program joins, and so do the processes it starts, whatever they are.
     _session._State.path, _session._State.by_environment = None, True
     where = {"STAVE_SESSION": _stave.session()} if _stave.session() else {"STAVE_OUT": out}
@@ -101,6 +104,7 @@ def record(options, program):
         if not options["quiet"]:
             print(f"stave: {out}: {counts['events']:,} events" + (f", {lost:,} lost" if lost else "")
                   + ("" if ok else ", not complete"), file=sys.stderr)
+    return 0
 
 
 def main(words):
@@ -122,13 +126,7 @@ def main(words):
     except _UsageError as error:
         print(f"stave: {error}; run 'python3 -m stave --help' for details", file=sys.stderr)
         return 2
-    try:
-        record(options, program)
-    except OSError as error:
-        if not str(error).startswith("stave: cannot trace"):
-            raise
-        return 1
-    return 0
+    return record(options, program)
 
 
 if __name__ == "__main__":

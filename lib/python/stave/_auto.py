@@ -94,6 +94,7 @@ class auto:
         _stave.profile_thread(True)
 
     def stop(self):
+        """No function is traced any more. Again: nothing happens."""
         if auto._running is not self:
             return
         auto._running = None

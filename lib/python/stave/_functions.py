@@ -7,15 +7,11 @@ from . import _stave, _tasks
 
 def _on(track, name, category):
     """How to open a slice: on the given track, or on the thread's or task's."""
-    kwargs = {} if category is None else {"category": category}
-    if category is None:
-        kwargs["category"] = "function"
-    if track:
-        return functools.partial(_stave.Track(track).trace, name, **kwargs)
-    return functools.partial(_stave.trace, name, **kwargs)
+    open_slice = _stave.Track(track).trace if track else _stave.trace
+    return functools.partial(open_slice, name, category="function" if category is None else category)
 
 
-def _bound(function, args, kwargs):
+def named(function, args, kwargs):
     """Names and values of the arguments, defaults included, as one dictionary."""
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)
@@ -28,14 +24,14 @@ def _bound(function, args, kwargs):
         return ({"args": args, **kwargs},)
 
 
-def _wrap_coroutine(function, track, with_args, slice_of):
+def _wrap_coroutine(function, track, arguments, slice_of):
     _stave.look_for_tasks()
 
     @functools.wraps(function)
     async def wrapper(*args, **kwargs):
         if not _stave.enabled():
             return await function(*args, **kwargs)
-        extra = _bound(function, args, kwargs) if with_args else ()
+        extra = arguments(function, args, kwargs) if arguments else ()
         if track or _stave.look_for_tasks() and _stave.current_row():
             with slice_of(*extra):
                 return await function(*args, **kwargs)
@@ -49,10 +45,10 @@ def _wrap_coroutine(function, track, with_args, slice_of):
     return wrapper
 
 
-def _wrap_generator(function, with_args, slice_of):
+def _wrap_generator(function, arguments, slice_of):
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
-        extra = _bound(function, args, kwargs) if with_args and _stave.enabled() else ()
+        extra = arguments(function, args, kwargs) if arguments and _stave.enabled() else ()
         inner = function(*args, **kwargs)
         step, value = inner.send, None
         while True:  # a slice per run: from each resume to the next yield
@@ -73,12 +69,12 @@ def _wrap_generator(function, with_args, slice_of):
     return wrapper
 
 
-def _wrap_async_generator(function, with_args, slice_of):
+def _wrap_async_generator(function, arguments, slice_of):
     _stave.look_for_tasks()
 
     @functools.wraps(function)
     async def wrapper(*args, **kwargs):
-        extra = _bound(function, args, kwargs) if with_args and _stave.enabled() else ()
+        extra = arguments(function, args, kwargs) if arguments and _stave.enabled() else ()
         inner = function(*args, **kwargs)
         step, value = inner.asend, None
         while True:
@@ -98,9 +94,21 @@ def _wrap_async_generator(function, with_args, slice_of):
     return wrapper
 
 
-def _decorate(function, track, with_args, name, category):
+def _wrap_plain(function, arguments, slice_of):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        if not _stave.enabled():
+            return function(*args, **kwargs)
+        with slice_of(*(arguments(function, args, kwargs) if arguments else ())):
+            return function(*args, **kwargs)
+
+    return wrapper
+
+
+def decorate(function, track, arguments, name, category, on=_on):
+    """The function with a slice around each call. `arguments` makes its arguments (None: none), `on` opens it."""
     if isinstance(function, (staticmethod, classmethod)):
-        return type(function)(_decorate(function.__func__, track, with_args, name, category))
+        return type(function)(decorate(function.__func__, track, arguments, name, category, on))
     if isinstance(function, type):
         raise TypeError(f"stave: {function.__name__} is a class; decorate its methods, or use stave.auto()")
     if not callable(function):
@@ -108,31 +116,33 @@ def _decorate(function, track, with_args, name, category):
     number = 0 if track is None else track.id
     name = name or getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or repr(function)
     if inspect.isasyncgenfunction(function):
-        return _wrap_async_generator(function, with_args, _on(number, name, category))
+        return _wrap_async_generator(function, arguments, on(number, name, category))
     if inspect.iscoroutinefunction(function):
-        return _wrap_coroutine(function, number, with_args, _on(number, name, category))
+        return _wrap_coroutine(function, number, arguments, on(number, name, category))
     if inspect.isgeneratorfunction(function):
-        return _wrap_generator(function, with_args, _on(number, name, category))
-    traced = _stave.wrap(function, number, with_args, name, category)
-    return functools.update_wrapper(traced, function)
+        return _wrap_generator(function, arguments, on(number, name, category))
+    if on is not _on:
+        return _wrap_plain(function, arguments, on(number, name, category))
+    return functools.update_wrapper(_stave.wrap(function, number, arguments is not None, name, category), function)
 
 
-def _decorator(with_args):
-    def trace(function=None, track=None, *, name=None, category=None):
-        if isinstance(function, _stave.Track):  # @trace_func(track)
-            function, track = None, function
-        if function is None:
-            return lambda f: _decorate(f, track, with_args, name, category)
-        return _decorate(function, track, with_args, name, category)
-    return trace
+def _decorator(function, track, arguments, name, category):
+    if isinstance(function, _stave.Track):  # @trace_func(track)
+        function, track = None, function
+    if function is None:
+        return lambda f: decorate(f, track, arguments, name, category)
+    return decorate(function, track, arguments, name, category)
 
 
-trace_func = _decorator(False)
-trace_func.__name__ = trace_func.__qualname__ = "trace_func"
-trace_func.__doc__ = """Every call is a slice: ``@trace_func``, ``@trace_func(track)``, ``@trace_func(name=…, category=…)``.
+def trace_func(function=None, track=None, *, name=None, category=None):
+    """Every call is a slice: ``@trace_func``, ``@trace_func(track)``, ``@trace_func(name=…, category=…)``.
 
-An exception is recorded in the slice and raised again. Of an async function each call is one slice on the row of its task, from the first step to the
-end; of a generator, each run from a resume to the next yield is one."""
-trace_func_args = _decorator(True)
-trace_func_args.__name__ = trace_func_args.__qualname__ = "trace_func_args"
-trace_func_args.__doc__ = """Like trace_func, with the names and values of the arguments, defaults included."""
+    An exception is recorded in the slice and raised again. Of an async function each call is one slice on the row of its task, from the first
+    step to the end; of a generator, each run from a resume to the next yield is one.
+    """
+    return _decorator(function, track, None, name, category)
+
+
+def trace_func_args(function=None, track=None, *, name=None, category=None):
+    """Like trace_func, with the names and values of the arguments, defaults included."""
+    return _decorator(function, track, named, name, category)

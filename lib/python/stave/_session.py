@@ -1,8 +1,9 @@
 """Sessions: open, start, flush, stop; and what other processes of the program need to know of them."""
+import inspect
 import os
 import sys
 
-from . import _stave
+from . import _errors, _stave
 
 _FULL = {"drop": 1, "block": 2, "overwrite": 3}
 _SESSION = "STAVE_PYTHON_SESSION"  # for spawned workers of multiprocessing, which inherit nothing but the environment
@@ -26,13 +27,23 @@ def _keep_trace_at_exit():
         os._exit = _exit
 
 
+def _refuse(unknown):
+    known = [name for name, p in inspect.signature(start).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    raise _errors.OptionError(f"stave: no option {', '.join(map(repr, unknown))}; there are {', '.join(known)}")
+
+
 def start(path=None, *, categories=None, buffer_bytes=0, full="block", compress=None, keep_ms=0, after_ms=0,
-          trigger_signal=0, trigger_name=None, trigger_ms=0):
+          trigger_signal=0, trigger_name=None, trigger_ms=0, **unknown):
     """Starts writing to `path` (.pftrace, .json, .json.gz, unix:PATH, tcp:HOST:PORT; %p pid, %h host, %r rank, %j job).
 
     full: what happens when events come faster than they can be written: "block" (wait: nothing is lost), "drop" (count them), "overwrite"
     (flight recorder: stave.trigger() writes what it holds). A session started by STAVE_OUT continues instead, and its file is used.
     """
+    if unknown:
+        _refuse(unknown)
+    for name, value in (("buffer_bytes", buffer_bytes), ("keep_ms", keep_ms), ("after_ms", after_ms), ("trigger_ms", trigger_ms)):
+        if value < 0:
+            raise ValueError(f"stave: {name}={value!r}: expected 0 or more")
     if _State.path is not None:
         raise RuntimeError(f"stave: a trace is being written to {_State.path!r} already; sessions do not nest: stop it first")
     if full not in _FULL:
@@ -46,13 +57,22 @@ def start(path=None, *, categories=None, buffer_bytes=0, full="block", compress=
                           keep_ms=keep_ms, after_ms=after_ms, trigger_signal=trigger_signal, trigger_name=trigger_name,
                           trigger_ms=trigger_ms)
     if status < 0 or not _stave.enabled():
-        raise OSError(f"stave: cannot trace to {out!r}; the line on stderr says why")
+        raise _errors.failure(_stave.error() or f"cannot trace to {out!r}", out)
     _State.path = out or os.environ["STAVE_OUT"]
     if _stave.session():
         os.environ[_SESSION] = _stave.session()
     _stave.look_for_tasks()
     _keep_trace_at_exit()
     return True
+
+
+def _hide(parameter):
+    """What start() takes only to refuse it is not in its signature."""
+    signature = inspect.signature(start)
+    return signature.replace(parameters=[p for name, p in signature.parameters.items() if name != parameter])
+
+
+start.__signature__ = _hide("unknown")
 
 
 def flush():
@@ -72,7 +92,12 @@ def stop():
 class open:
     """``with stave.open("trace.pftrace"): …``; the options are those of stave.start()."""
 
+    __signature__ = start.__signature__
+
     def __init__(self, path=None, **options):
+        unknown = options.keys() - self.__signature__.parameters.keys()
+        if unknown:
+            _refuse(sorted(unknown))
         self._path, self._options = path, options
         self._is_ours = False
 
@@ -87,6 +112,7 @@ class open:
             flush()
 
     def flush(self):
+        """Everything recorded so far is in the (growing) file."""
         return flush()
 
 

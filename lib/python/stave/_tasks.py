@@ -27,28 +27,40 @@ def give_row(number):
 
 
 def _name(task):
+    """The coroutine; which task it is does not belong into the name, since then all names would differ."""
     try:
         coro = task.get_coro()
-        name = getattr(coro, "__qualname__", None) or type(coro).__name__
-        return f"{task.get_name()}: {name}"
+        return getattr(coro, "__qualname__", None) or type(coro).__name__
     except Exception:
         return "task"
 
 
-def _done(number, life, task):
+def _number(task):
+    """N of "Task-N", which asyncio gives, or the name that the program gave."""
+    try:
+        name = task.get_name()
+        number = name.removeprefix("Task-")
+        return int(number) if number != name and number.isdigit() else name
+    except Exception:
+        return None
+
+
+def _done(number, life, was_new, task):
+    if was_new:
+        life.set(task=_number(task))
     life.__exit__(None, None, None)
     give_row(number)
 
 
-def new_row(task):
-    """The row of a task, which is a slice on it from now to its end."""
+def new_row(task, is_new=False):
+    """The row of a task, which is a slice on it from now to its end. A new one may get its name after this."""
     if task.done():
         return 0
     number, row = take_row()
     task._stave_row = row
-    life = _stave.Track(row).trace(_name(task), category="asyncio")
+    life = _stave.Track(row).trace(_name(task), {} if is_new else {"task": _number(task)}, category="asyncio")
     life._enter_row()
-    task.add_done_callback(functools.partial(_done, number, life))
+    task.add_done_callback(functools.partial(_done, number, life, is_new))
     return row
 
 
@@ -64,7 +76,7 @@ def install(loop=None):
     def factory(loop, coro, **kwargs):
         task = inner(loop, coro, **kwargs) if inner else asyncio.Task(coro, loop=loop, **kwargs)
         if _stave.enabled("asyncio"):
-            new_row(task)
+            new_row(task, is_new=True)
         return task
 
     factory._is_stave = True

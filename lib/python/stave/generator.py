@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 
-from . import _stave
+from . import _errors, _stave
 
 _open_generators = weakref.WeakSet()
 _numbers = itertools.count(1)  # shared by all generators: files of one program can be merged
@@ -42,8 +42,12 @@ def _whole(ns):
         raise TypeError(f"stave: expected whole nanoseconds, not {type(ns).__name__}; the method without _ns takes seconds") from None
 
 
-def _flows(flow):
-    return None if flow is None or (isinstance(flow, (list, tuple)) and not flow) else flow
+def open_file(path, compress=None):
+    """A file with explicit times. OSError with errno where the system refuses, ValueError where the name or an option is not usable."""
+    try:
+        return _stave.File(path, compress)
+    except OSError as error:
+        raise _errors.failure(str(error).removeprefix(f"{path}: "), path) from None
 
 
 def _plain(kwargs):
@@ -53,40 +57,51 @@ def _plain(kwargs):
 
 
 class BaseTrack:
-    def __init__(self, parent, uuid, name):
-        self._parent, self._uuid, self._name = parent, uuid, name
+    """What all tracks have: a name."""
+
+    def __init__(self, parent, row, name):
+        self._parent, self._row, self._name = parent, row, name
 
     @property
     def name(self):
+        """As it is in the trace."""
         return self._name
 
 
 class NormalTrack(BaseTrack):
     """Slices and moments."""
 
+    _plain = staticmethod(_plain)
+
+    def _write(self, method, times, annotation, kwargs, flow, category_list):
+        getattr(self._parent._file, method)(self._row, *times, annotation if type(annotation) is str else str(annotation),
+                                            None if kwargs is None else self._plain(kwargs), flow,
+                                            ",".join(category_list) if category_list else "")
+
     def duration(self, ts, dur, annotation, kwargs=None, flow=None, category_list=None):
         """A slice from `ts`, `dur` long, in seconds. flow: numbers, or stave.Flow objects, of the arrows that pass."""
-        ts, dur = _number(ts), _number(dur)
+        if type(ts) is not float or type(dur) is not float:
+            ts, dur = _number(ts), _number(dur)
         # The end is rounded like every start: what touches in the simulator touches in the trace.
         start, end = _ns(ts), _ns(ts + dur)
-        self.duration_ns(start, end - start, annotation, kwargs, flow, category_list)
+        if end < start:
+            raise ValueError(f"stave: {annotation}: the duration is negative")
+        self._write("slice", (start, end - start), annotation, kwargs, flow, category_list)
 
     def duration_ns(self, ts_ns, dur_ns, annotation, kwargs=None, flow=None, category_list=None):
         """The same in whole nanoseconds."""
         ts_ns, dur_ns = _whole(ts_ns), _whole(dur_ns)
         if dur_ns < 0:
             raise ValueError(f"stave: {annotation}: the duration is negative")
-        self._parent._file.slice(self._uuid, ts_ns, dur_ns, str(annotation), _plain(kwargs), _flows(flow),
-                                 ",".join(category_list or ()))
+        self._write("slice", (ts_ns, dur_ns), annotation, kwargs, flow, category_list)
 
     def instant(self, ts, annotation, kwargs=None, flow=None, category_list=None):
         """A moment at `ts` seconds."""
-        self.instant_ns(_ns(_number(ts)), annotation, kwargs, flow, category_list)
+        self._write("instant", (_ns(_number(ts)),), annotation, kwargs, flow, category_list)
 
     def instant_ns(self, ts_ns, annotation, kwargs=None, flow=None, category_list=None):
         """The same in whole nanoseconds."""
-        self._parent._file.instant(self._uuid, _whole(ts_ns), str(annotation), _plain(kwargs), _flows(flow),
-                                   ",".join(category_list or ()))
+        self._write("instant", (_whole(ts_ns),), annotation, kwargs, flow, category_list)
 
 
 class CounterTrack(BaseTrack):
@@ -98,19 +113,22 @@ class CounterTrack(BaseTrack):
 
     def count_ns(self, ts_ns, value):
         """The same in whole nanoseconds."""
-        self._parent._file.count(self._uuid, _whole(ts_ns), value)
+        self._parent._file.count(self._row, _whole(ts_ns), value)
 
 
 class GroupTrack(NormalTrack):
     """A track that others hang below; it takes events, too."""
 
     def create_track(self, name=None, tid=None):
+        """A row below this one; without a name it has this one's. `tid` is ignored."""
         return self._parent._create_track(self, name or self._name)
 
     def create_counter_track(self, name, unit=""):
+        """A counter below this one."""
         return self._parent._create_counter_track(self, name, unit)
 
     def create_group(self, name):
+        """A group below this one; groups nest to any depth."""
         return self._parent._create_group_track(self, name)
 
 
@@ -127,7 +145,7 @@ class TraceGenerator:
 
     def __init__(self, filename, gcu_id=0, *, compress=None):
         self.filename, self.gcu_id = os.fspath(filename), gcu_id
-        self._file = _stave.File(self.filename, compress)
+        self._file = open_file(self.filename, compress)
         self._pid = os.getpid()
         self._lock = threading.RLock()
         self.tgen_cluster, self.track_map = {}, {}
@@ -141,6 +159,7 @@ class TraceGenerator:
             return track
 
     def _create_group(self, process_name, track_name=None):
+        """A group, shown as a process. The same names are the same group."""
         def make():
             name = track_name or process_name
             return Group(self, self._file.process(self.gcu_id * 100000 + next(_numbers), str(name)), str(name))
@@ -149,16 +168,16 @@ class TraceGenerator:
     create_group = _create_group
 
     def _create_track(self, parent, name, tid=None):
-        return self._once((parent._uuid, name, "track"),
-                          lambda: NormalTrack(self, self._file.track(parent._uuid, str(name)), str(name)))
+        return self._once((parent._row, name, "track"),
+                          lambda: NormalTrack(self, self._file.track(parent._row, str(name)), str(name)))
 
     def _create_group_track(self, parent, name):
-        return self._once((parent._uuid, name, "group"),
-                          lambda: GroupTrack(self, self._file.track(parent._uuid, str(name)), str(name)))
+        return self._once((parent._row, name, "group"),
+                          lambda: GroupTrack(self, self._file.track(parent._row, str(name)), str(name)))
 
     def _create_counter_track(self, parent, name, unit=""):
-        return self._once((parent._uuid, name, "counter"),
-                          lambda: CounterTrack(self, self._file.counter(parent._uuid, str(name), unit), str(name)))
+        return self._once((parent._row, name, "counter"),
+                          lambda: CounterTrack(self, self._file.counter(parent._row, str(name), unit), str(name)))
 
     def get_cluster_tgen(self, die_id=None, cid=None):
         """The group of a cluster of a die; without a cluster the die's own, without a die the one of all."""

@@ -30,6 +30,7 @@ class TraceEvent:
 
     @classmethod
     def complete(cls, name, cat, start_ts_us, dur_ms, tid):
+        """An event of category `cat` that took `dur_ms`."""
         us = dur_ms * 1000
         dur = 0 if not us > 0 else 2**64 - 1 if us >= 2**64 else int(us + 0.5)
         return cls(name, cat, "X", start_ts_us, dur, 0, tid)
@@ -44,6 +45,8 @@ _SUFFIXES = (".pftrace", ".perfetto-trace", ".perfetto", ".pb", ".proto", ".json
 
 
 class TraceWriter:
+    """Complete events by name, category, elapsed milliseconds and layer, into one file."""
+
     def __init__(self, path=None):
         self._path = None if path is None else os.fspath(path)
         self._epoch_ns = _stave.now_ns()
@@ -58,6 +61,7 @@ class TraceWriter:
 
     @classmethod
     def from_env(cls):
+        """The file that STAVE_TRACE_OUT or FERRUM_TRACE_OUT names; off when neither is set."""
         return cls.from_env_vars(os.environ)
 
     @classmethod
@@ -69,13 +73,16 @@ class TraceWriter:
 
     @classmethod
     def enabled(cls, path):
+        """A writer of this file."""
         return cls(path)
 
     @classmethod
     def disabled(cls):
+        """A writer that does nothing."""
         return cls(None)
 
     def is_enabled(self):
+        """Is there a file?"""
         return self._path is not None
 
     def push(self, name, cat, dur_ms, tid=0):
@@ -83,6 +90,7 @@ class TraceWriter:
         self.push_with_args(name, cat, dur_ms, tid, None)
 
     def push_with_args(self, name, cat, dur_ms, tid, args):
+        """The same with arguments, as a dictionary."""
         if self._path is None:
             return
         dur_ns = round(dur_ms * 1e6)
@@ -109,6 +117,7 @@ class TraceWriter:
             self._is_dirty = False
 
     def close(self):
+        """Flushes. Again: nothing happens."""
         self.flush()
         atexit.unregister(self.close)
 
@@ -133,5 +142,6 @@ def global_trace():
 
 
 def flush_global_trace():
+    """Flushes the writer of the program, if there is one."""
     if _global is not None:
         _global.flush()

@@ -301,9 +301,11 @@ bool sv_client_files_names(struct sv_client_files *r, struct sv_drain *d, struct
 void sv_client_files_name_threads(const struct sv_client_files *r, struct sv_drain *d)
 {
     for (size_t i = 0; i < r->n_rings; i++) {
-        char name[32] = {0};
+        char name[SV_GIVEN_NAME] = {0};
         const struct sv_ring *ring = r->rings[i]->ring;
-        memcpy(name, ring->name[0] ? ring->name : ring->comm, ring->name[0] ? 31 : 15);
+        bool is_given = ring->name[0] != '\0';
+        memcpy(name, is_given ? ring->name : ring->comm,
+               is_given ? sizeof ring->name - 1 : sizeof ring->comm - 1);
         sv_drain_name_thread(d, sv_drain_ring(d, i), name);
     }
 }
@@ -316,7 +318,10 @@ void sv_client_files_describe(const struct sv_client_files *r, struct sv_dict *d
     memcpy(name, r->session->name, sizeof name);
     command[sizeof command - 1] = name[sizeof name - 1] = '\0';
     sv_track t = sv_dict_process(dict, 0, r->process.pid);
-    dict->tracks[t].name = sv_dict_cstr(dict, name);
+    sv_str str = sv_dict_cstr(dict, name);
+    if (dict->tracks[t].is_described && dict->tracks[t].name == str)
+        return;
+    dict->tracks[t].name = str;
     dict->tracks[t].desc = sv_dict_cstr(dict, command);
     dict->tracks[t].is_described = true;
     sv_dict_touch(dict, t);

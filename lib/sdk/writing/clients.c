@@ -177,8 +177,10 @@ static uint64_t round_of(struct sv_clients *g, struct sv_client *c, bool look)
     struct sv_tick tick =
         sv_ticks_read((enum sv_counter)(c->files->session->counter == SV_COUNTER_CPU));
     sv_drain_tick(c->drain, &tick);
-    if (fresh || c->has_ended)
+    if (fresh || c->has_ended) {
+        sv_client_files_describe(c->files, g->source.dict);
         sv_client_files_name_threads(c->files, c->drain);
+    }
     return fresh;
 }
 

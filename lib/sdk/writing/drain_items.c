@@ -78,6 +78,8 @@ static bool put_plain_item(struct sv_dict *dict, struct sv_batch *b, struct item
             return false;
         sv_item_text(a, c->p, len, false);
         c->p += len;
+    } else if (type == SV_ITEM_NULL) {
+        a->type = SV_ARG_NULL;
     } else {
         if (!take(c, &v, sizeof v))
             return false;
@@ -113,7 +115,7 @@ void sv_items_put(struct sv_dict *dict, struct sv_batch *b, sv_str key, const ui
                 break;
             open[depth++] = sv_batch_open(b, sv_dict_str(dict, name, key_len),
                                           type == SV_ITEM_DICT ? SV_ARG_DICT : SV_ARG_ARRAY);
-        } else if (type == 0 || type > SV_ITEM_END ||
+        } else if (type == 0 || type > SV_ITEM_NULL ||
                    !put_plain_item(dict, b, &c, type, name, key_len)) {
             break;
         }
