@@ -28,12 +28,11 @@
 #define RING_BYTES_DEFAULT ((uint64_t)1 << 20)
 enum { COLLECTOR_LOOK_MS = 50 };
 
-__attribute__((weak)) uint32_t stave_i_default_full = STAVE_FULL_DROP;
 __attribute__((weak)) uint32_t stave_i_obeys_environment = 1;
 
 static struct sv_plan plan;             /* of the running session; inherited by children */
 static char collector_dir[SV_PATH_MAX]; /* the session that forked children join, "": none */
-static _Atomic uint32_t next_epoch = SV_EPOCH_FIRST;
+static _Atomic uint32_t next_epoch = SV_EPOCH_FIRST, default_full = STAVE_FULL_DROP;
 
 /* The last message of a start or a stop is what stave_error() returns. */
 static void remember_said(const char *text)
@@ -202,8 +201,9 @@ static bool plan_numbers(const struct stave_options *o, struct sv_plan *p)
     p->full = (uint32_t)o->full;
     if (p->full == STAVE_FULL_DEFAULT && has(&full) && !parse_full(&full, &p->full))
         return false;
-    if (p->full == STAVE_FULL_DEFAULT || p->full > STAVE_FULL_OVERWRITE)
-        p->full = stave_i_default_full;
+    p->full_by_default = p->full == STAVE_FULL_DEFAULT || p->full > STAVE_FULL_OVERWRITE;
+    if (p->full_by_default)
+        p->full = default_full;
     p->keep_ms = o->keep_ms;
     if (p->keep_ms == 0 && has(&keep) && !parse_number(&keep, &p->keep_ms))
         return false;
@@ -463,6 +463,21 @@ int stave_stop(void)
     }
     sv_control_unlock(p);
     return status;
+}
+
+/* The session may run already: STAVE_OUT starts it when the library is loaded, before a binding can call this. */
+void stave_i_default_full(uint32_t full)
+{
+    if (full != STAVE_FULL_DROP && full != STAVE_FULL_BLOCK)
+        return;
+    default_full = full;
+    struct sv_process *p = sv_process;
+    if (!p || atomic_load(&p->ready) != 2)
+        return;
+    sv_control_lock(p);
+    if (plan.full_by_default)
+        plan.full = p->full = full;
+    sv_control_unlock(p);
 }
 
 /* Gates are open (inherited), but this process has nothing yet. */

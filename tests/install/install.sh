@@ -61,7 +61,7 @@ pkg_config_c() { gcc -std=c11 "${strict[@]}" user.c -o c $(pkg-config --cflags -
 pkg_config_cpp() { g++ -std=c++17 "${strict[@]}" user.cpp -o cpp $(pkg-config --cflags --libs stave) && says_version ./cpp; }
 pkg_config_static() {
   gcc "${strict[@]}" user.c -o static $(pkg-config --cflags stave) "$prefix/lib/libstave.a" \
-    $(pkg-config --static --libs-only-l stave | sed -E 's/-lstave(-file)?( |$)//g') && LD_LIBRARY_PATH='' says_version ./static
+    $(pkg-config --static --libs-only-l stave | sed -E 's/-lstave(-[a-z]+)?( |$)//g') && LD_LIBRARY_PATH='' says_version ./static
 }
 check pkg_config_c pkg_config_c
 check pkg_config_cpp pkg_config_cpp
@@ -88,7 +88,7 @@ C
 serving_shared() { gcc -std=c11 "${strict[@]}" server.c -o server $(pkg-config --cflags --libs stave-serving) && says_version ./server; }
 serving_static() {
   gcc "${strict[@]}" server.c -o server_static $(pkg-config --cflags stave-serving) "$prefix/lib/libstave-serving.a" "$prefix/lib/libstave.a" \
-    $(pkg-config --static --libs-only-l stave | sed -E 's/-lstave(-file)?( |$)//g') && LD_LIBRARY_PATH='' says_version ./server_static
+    $(pkg-config --static --libs-only-l stave | sed -E 's/-lstave(-[a-z]+)?( |$)//g') && LD_LIBRARY_PATH='' says_version ./server_static
 }
 check serving_shared serving_shared
 check serving_static serving_static
