@@ -66,6 +66,26 @@ pkg_config_static() {
 check pkg_config_c pkg_config_c
 check pkg_config_cpp pkg_config_cpp
 check pkg_config_static pkg_config_static
+
+# Every function that a public C header declares: the compiler lists them, a program has the address of each, pkg-config links it.
+everything() {
+  local header
+  for header in "$prefix"/include/stave/*.h; do echo "#include <stave/${header##*/}>"; done >all.c
+  gcc -std=c11 "${strict[@]}" -fsyntax-only -aux-info all.txt $(pkg-config --cflags stave) all.c || return 1
+  sed -nE 's|^/\* [^ ]*/include/stave/[a-z_]+\.h:.* \*/ extern .*[ *](stave_[a-z0-9_]+) \(.*|\1|p' all.txt | sort -u >declared
+  { cat all.c; echo 'void (*const all[])(void) = {'; sed 's/.*/    (void (*)(void))&,/' declared; echo '};'
+    echo 'int main(void) { for (unsigned i = 0; i < sizeof all / sizeof *all; i++) if (!all[i]) return 1; return 0; }'; } >everything.c
+  gcc -std=c11 -Wall -Werror -Wno-cast-function-type everything.c -o everything $(pkg-config --cflags --libs stave) && ./everything || return 1
+  local name
+  for name in stave_start stave_i_emit stave_file_emit stave_trace_writer_push stave_gpu_device stave_serving_open; do
+    grep -qx $name declared || { echo "$name is not among the $(wc -l <declared) functions"; return 1; }
+  done
+}
+check pkg_config_links_every_declaration everything
+only_what_is_used() { # the other libraries only where a program calls them
+  local needed; needed=$(objdump -p c | sed -n 's/ *NEEDED *//p' | grep stave); [ "$needed" = "libstave.so.${version%%.*}" ] || { echo "$needed"; return 1; }
+}
+check pkg_config_links_only_what_is_used only_what_is_used
 cat >gpu.c <<'C'
 #include <stave/gpu.h>
 int main(void) { return stave_gpu_device(0, 0) == 0; }
