@@ -46,4 +46,8 @@ foreach(module ${modules})
   file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR}/lib/python ${module})
   file(CREATE_LINK ${module} ${CMAKE_BINARY_DIR}/python/${name} SYMBOLIC)
 endforeach()
+# Only in the Debian package, for Debian's Python: other interpreters use wheels.
+install(TARGETS stave_python LIBRARY DESTINATION lib/python3/dist-packages/stave COMPONENT python EXCLUDE_FROM_ALL)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/lib/python/stave DESTINATION lib/python3/dist-packages COMPONENT python EXCLUDE_FROM_ALL
+  FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
 file(WRITE ${CMAKE_BINARY_DIR}/python/interpreter "${Python3_EXECUTABLE}\n")
