@@ -8,6 +8,7 @@
 #include "sdk/sdk.h"
 
 #include "core/base/err.h"
+#include "core/files/claim.h"
 #include "core/files/trusted.h"
 #include "sdk/client_files.h"
 #include "sdk/destination.h"
@@ -550,14 +551,42 @@ __attribute__((constructor)) static void begin_with_program(void)
         stave_start(NULL);
 }
 
+static bool has_unread(struct sv_process *p)
+{
+    uint32_t n = atomic_load(&p->n_rings);
+    for (uint32_t i = 0; i < n; i++)
+        if (atomic_load(&p->rings[i].ring->head) != atomic_load(&p->rings[i].ring->tail))
+            return true;
+    return false;
+}
+
+/* The collector ended before this program and gave the rings back. Where it has read them to the end there is nothing to recover. */
+static void drop_returned(struct sv_process *p)
+{
+    struct sv_claim claim;
+    if (atomic_load(&p->session->state) != SV_SESSION_OPEN || has_unread(p))
+        return;
+    sv_control_lock(p);
+    bool is_alone = sv_leave_collector(p);
+    sv_control_unlock(p);
+    if (!is_alone)
+        return;
+    if (p->session->out[0] && sv_claim_of_session(p->session->out, p->dir, &claim))
+        sv_claim_abandon(&claim);
+    sv_files_remove(p);
+}
+
 static void finish(void)
 {
     stave_stop();
     struct sv_process *p = sv_process;
     if (p && atomic_load(&p->ready) == 2 && p->collector) {
-        if (sv_joined_end(p) || sv_collector_look(p, false) == SV_COLLECTOR_FAILED ||
-            plan.is_collected)
-            return; /* the collector cleans up, or `stave recover` does */
+        if (sv_joined_end(p) || sv_collector_look(p, false) == SV_COLLECTOR_FAILED)
+            return; /* the collector cleans up */
+        if (plan.is_collected) {
+            drop_returned(p); /* else `stave recover` finds it */
+            return;
+        }
         sv_control_lock(p);
         continue_alone(p);
         sv_control_unlock(p);

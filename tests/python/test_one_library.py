@@ -145,6 +145,18 @@ def test_what_the_program_chose_is_kept(both):
     assert len(both.read().named("i")) < 100000, lost
 
 
+def test_a_second_copy_leaves_nothing_behind(both, tmp_path_factory):
+    """An extension with libstave.a inside has a session of its own; under record its events are in the one trace, too."""
+    flags = subprocess.run(["pkg-config", "--static", "--libs-only-l", f"{BUILD}/stave.pc"], capture_output=True, text=True).stdout.split()
+    (both.folder / "ext.so").unlink()
+    compile_to(both.folder / "ext.so", EXTENSION, "-std=c++17", f"-I{SRC}/include", f"-I{sysconfig.get_paths()['include']}",
+               f"{BUILD}/libstave.a", "-Wl,--exclude-libs,ALL", *(f for f in flags if not f.startswith("-lstave")))
+    both.run(f"import stave, ext\n{BODY}\nwork()", env=both.environment,
+             command=["-m", "stave", "record", "-q", "-o", "t.pftrace", "--", "prog.py"])
+    assert sorted(both.read().names()) == ["in_cpp", "inner", "outer"]
+    assert left_behind(both) == []
+
+
 # ---- another version was there first ----
 
 def fake(path, version, functions=()):
