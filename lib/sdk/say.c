@@ -9,7 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-void (*_Atomic sv_say_listener)(const char *text);
+__attribute__((weak)) void sv_said(const char *text, size_t len)
+{
+    (void)text;
+    (void)len;
+}
 
 void sv_say(const char *format, ...)
 {
@@ -22,10 +26,7 @@ void sv_say(const char *format, ...)
     memcpy(line, start, sizeof start - 1);
     size_t len = sizeof start - 1;
     len += sv_printable(line + len, sizeof line - len - 1, text); /* names act on no terminal */
-    line[len] = '\0';
-    void (*listener)(const char *) = sv_say_listener;
-    if (listener)
-        listener(line + sizeof start - 1);
+    sv_said(line + sizeof start - 1, len - (sizeof start - 1));
     line[len++] = '\n';
     struct sv_quiet quiet; /* nobody may be there to read it */
     sv_quiet_begin(&quiet);

@@ -2,8 +2,11 @@
 #ifndef SV_SDK_SAY_H
 #define SV_SDK_SAY_H
 
+#include <stddef.h>
+
 void sv_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Is called with the text of every line, in the thread that says it. NULL: nobody. */
-extern void (*_Atomic sv_say_listener)(const char *text);
+
+/* Called with each line, without its begin and end. Weak: libstave has its own. */
+void sv_said(const char *text, size_t len);
 
 #endif

@@ -35,12 +35,12 @@ static struct sv_plan plan;             /* of the running session; inherited by 
 static char collector_dir[SV_PATH_MAX]; /* the session that forked children join, "": none */
 static _Atomic uint32_t next_epoch = SV_EPOCH_FIRST, default_full = STAVE_FULL_DROP;
 
-/* The last message of a start or a stop is what stave_error() returns. */
-static void remember_said(const char *text)
+/* What a call of start or stop says is also kept for stave_error(). */
+void sv_said(const char *text, size_t len)
 {
     struct sv_process *p = sv_process;
     if (p && atomic_load(&p->control_owner) == (uint32_t)gettid())
-        snprintf(p->said, sizeof p->said, "%s", text);
+        snprintf(p->said, sizeof p->said, "%.*s", (int)len, text);
 }
 
 static void gates(bool on)
@@ -197,6 +197,10 @@ static bool plan_numbers(const struct stave_options *o, struct sv_plan *p)
     uint64_t number = 0;
     p->with_source = has(&source) && strcmp(source.text, "0") != 0;
     p->buffer_bytes = o->buffer_bytes;
+    if (p->buffer_bytes > SV_RING_BYTES_MAX) {
+        sv_say("buffer_bytes=%zu: expected at most 1G; tracing is off", o->buffer_bytes);
+        return false;
+    }
     if (p->buffer_bytes == 0 && has(&buffer) && !parse_bytes(&buffer, &p->buffer_bytes))
         return false;
     p->full = (uint32_t)o->full;
@@ -264,7 +268,7 @@ static int make_plan(const struct stave_options *given, struct sv_plan *p)
 static uint64_t power_of_two(uint64_t v)
 {
     uint64_t p = SV_RING_BYTES_MIN;
-    while (p < v && p <= UINT64_MAX / 4)
+    while (p < v)
         p <<= 1;
     return p;
 }
@@ -392,7 +396,6 @@ int stave_start(const struct stave_options *options)
     sigset_t mask;
     sv_signals_hold(&mask); /* a claim without a writer would stay for ever */
     sv_control_lock(p);
-    sv_say_listener = remember_said;
     p->said[0] = '\0';
     int status = 0;
     bool is_on = p->has_writer || (p->collector && atomic_load(&sv_epoch) != 0);

@@ -204,6 +204,7 @@ int sv_ch_ask(struct sv_ch *c, const char *host, unsigned how, const char *sql, 
     r->take = take;
     r->err = err;
     set_up(r, c, host, &url, sql, len);
+    curl_easy_setopt(r->curl, CURLOPT_FRESH_CONNECT, how & SV_CH_ONCE ? 1L : 0L);
     int code = judge(r, curl_easy_perform(r->curl), err);
     sv_buf_fini(&url);
     return code;

@@ -19,8 +19,9 @@
 struct sv_ch;
 
 enum sv_ch_how {
-    SV_CH_READ = 1,       /* the statement may change nothing */
-    SV_CH_NO_DATABASE = 2 /* it makes the database */
+    SV_CH_READ = 1,        /* the statement may change nothing */
+    SV_CH_NO_DATABASE = 2, /* it makes the database */
+    SV_CH_ONCE = 4         /* twice would be wrong: an insert */
 };
 
 /* Takes the answer as it comes; a negative code ends the request. */

@@ -139,7 +139,7 @@ static int next_version(struct sv_ch_db *db, const struct sv_ch_entry *e, int64_
 
 static int change(struct sv_ch_db *db, const char *host, struct sv_buf *sql, struct sv_err *err)
 {
-    int code = sv_ch_ask(db->client, host, 0, sv_buf_cstr(sql), sql->len, NULL, err);
+    int code = sv_ch_ask(db->client, host, SV_CH_ONCE, sv_buf_cstr(sql), sql->len, NULL, err);
     if (code == SV_EUSAGE) /* the statement is ours */
         code = err->code = SV_EIO;
     sv_buf_clear(sql);

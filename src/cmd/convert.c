@@ -76,6 +76,8 @@ static const struct sv_example examples[] = {
     {"stave convert server.pftrace --dialect batching -o batching_trace.json",
      "the file that an inference server writes itself (docs/serving.md); with -o summary.csv its "
      "summary"},
+    {"stave convert run.pftrace --dialect ferrum -o trace.json",
+     "the file of ferrum's trace writer (docs/porting.md)"},
     {"zcat trace.json.gz | stave convert - --to csv > events.csv", "in a pipe"},
     {0},
 };

@@ -320,14 +320,16 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     struct sv_loaded l;
     struct sv_sql *q = NULL;
     const char *form = choose_form(o);
-    int code = sv_expect_operands(operands, 1, is_many(form) ? SIZE_MAX : 100, "trace", err);
+    bool is_database = strcmp(form, "clickhouse") == 0;
+    int code = sv_expect_operands(operands, 1, is_many(form) || is_database ? SIZE_MAX : 100,
+                                  "trace", err);
     if (code >= 0)
         code = check(o, form, err);
     if (code >= 0)
         code = sv_check_inputs(operands->items, operands->n, o->output, err);
     if (code < 0)
         return code;
-    if (strcmp(form, "clickhouse") == 0)
+    if (is_database)
         return load_database(o, operands, err);
     if (is_many(form))
         return export_many(o, form, operands, err);
@@ -381,12 +383,12 @@ static const struct sv_example examples[] = {
     {"stave export trace.json --to csv-dir -o tables/", "one CSV file per table, for data frames"},
     {"stave export hot.pftrace --to folded -o - | flamegraph.pl > hot.svg",
      "stacks for flame graph tools and speedscope"},
+    {"stave export job.rank*.pftrace -o 'clickhouse://db1:8123/traces?cluster=two' --run 7",
+     "each rank's trace into a database of two shards"},
     {"stave export job.rank*.pftrace --to parquet -o lake/ --run monday",
      "column files for DuckDB, ClickHouse and others, a folder per rank"},
     {"stave export job.rank*.pftrace --to perfetto-tar -o job.tar",
      "all ranks in one archive that Perfetto opens on one time axis"},
-    {"stave export job.rank*.pftrace -o 'clickhouse://db1:8123/traces?cluster=two' --run 7",
-     "each rank's trace into a database of two shards"},
     {0},
 };
 

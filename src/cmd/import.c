@@ -5,12 +5,12 @@
  * their clocks or refuses, as for merge. */
 #include "cli/console.h"
 #include "cmd/commands.h"
-#include "files/found.h"
+#include "files/covered.h"
 #include "files/join.h"
 #include "model/merge.h"
 
-#include "core/base/map.h"
 #include "core/base/mem.h"
+#include "core/stream/batch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,107 +18,61 @@
 
 #define NAMED_MAX 10 /* skipped files that are named one by one */
 
+/* Columns that a reader assumed, and for how many files. */
+struct assumed {
+    char columns[240];
+    size_t n;
+};
+
 struct import {
+    struct assumed assumed[16];
+    size_t n_assumed;
     struct sv_output_choice out;
     const char *tz, *log_tz, *date, *from;
     bool strict, assume;
+    const char *columns;
+    unsigned columns_need; /* enum sv_needs */
     struct sv_words offsets;
 };
 
-static void recognise(struct sv_files *f, const char *from)
+/* Is what the content suggests weaker than the user's word? Lines without a header are, and for a file that the user named all but a tool's own
+ * header. */
+static bool yields(const struct sv_found *file, const struct sv_input *in)
+{
+    return !file->format || file->format->probe(in->data, in->len) < (file->was_found ? 82 : 90);
+}
+
+static void recognise_file(struct sv_found *file, const struct import *o, struct sv_input *in)
+{
+    struct sv_err ignored = {0};
+    if (!o->from)
+        file->format = sv_format_probe(in, &ignored);
+    if (o->columns && !o->from && yields(file, in) && sv_columns_fit(o->columns, in))
+        file->format = &sv_columns_format;
+    file->has_columns = o->columns && file->format == &sv_columns_format &&
+                        (o->from || sv_columns_fit(o->columns, in));
+    if (!file->format)
+        return;
+    file->needs = file->has_columns ? o->columns_need : sv_format_needs(file->format, in);
+    file->holds = sv_format_holds(file->format, in);
+}
+
+static void recognise(struct sv_files *f, const struct import *o)
 {
     for (size_t i = 0; i < f->n; i++) {
-        struct sv_err ignored = {0};
+        struct sv_err err = {0};
         struct sv_input *in;
-        f->items[i].format = from ? sv_format_named(from) : NULL;
-        if (from || sv_input_open(f->items[i].path, &in, &ignored) < 0)
+        struct sv_found *file = &f->items[i];
+        file->format = o->from ? sv_format_named(o->from) : NULL;
+        if (sv_input_open(file->path, &in, &err) < 0) {
+            sv_console_note("%s: skipped, it cannot be read: %s", file->path, err.msg);
+            file->is_reported = true;
+            file->format = NULL;
             continue;
-        f->items[i].format = sv_format_probe(in, &ignored);
+        }
+        recognise_file(file, o, in);
         sv_input_close(in);
     }
-}
-
-/* ---- files that say the same ---- */
-
-static uint64_t kind_in_folder(const char *path, const char *format)
-{
-    const char *slash = strrchr(path, '/');
-    return sv_hash_bytes(format, strlen(format),
-                         sv_hash_bytes(path, slash ? (size_t)(slash - path) : 0, 0));
-}
-
-/* What a traced server writes besides its trace: name before a number, suffix, name of the trace. */
-static const struct {
-    const char *stem, *suffix, *trace;
-} server_files[] = {{"batching_trace", ".json", "batching_trace"},
-                    {"batching_trace_summary", ".csv", "batching_trace"},
-                    {"perfetto_trace", ".json", "trace"},
-                    {"trace", ".csv", "trace"}};
-
-/* Is it "STEM.json" or "STEM.3.json"? Then *middle is the part in between. */
-static bool is_named(const char *name, const char *stem, const char *suffix, const char **middle,
-                     size_t *len)
-{
-    size_t all = strlen(name), n_stem = strlen(stem), n_suffix = strlen(suffix);
-    if (all < n_stem + n_suffix || memcmp(name, stem, n_stem) != 0 ||
-        strcmp(name + all - n_suffix, suffix) != 0)
-        return false;
-    *middle = name + n_stem;
-    *len = all - n_stem - n_suffix;
-    return *len == 0 || (**middle == '.' && strspn(*middle + 1, "0123456789") == *len - 1);
-}
-
-/* The server's trace beside one of its other files, NULL: there is none. `paths`: hash of a path → index + 1. */
-static const char *trace_beside(const struct sv_files *f, const struct sv_map *paths,
-                                const char *path)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *middle;
-    size_t len, folder = (size_t)(name - path);
-    for (size_t i = 0; i < sizeof server_files / sizeof *server_files; i++) {
-        char trace[4096];
-        if (!is_named(name, server_files[i].stem, server_files[i].suffix, &middle, &len))
-            continue;
-        int n = snprintf(trace, sizeof trace, "%.*s%s%.*s.pftrace", (int)folder, path,
-                         server_files[i].trace, (int)len, middle);
-        if (n < 0 || (size_t)n >= sizeof trace)
-            continue;
-        const uint64_t *at = sv_map_find(paths, sv_hash_bytes(trace, (size_t)n, 0));
-        if (at && strcmp(f->items[*at - 1].format->name, "perfetto") == 0)
-            return f->items[*at - 1].path;
-    }
-    return NULL;
-}
-
-/* A run's files that were made of another one beside them would show everything twice, some without its clock. Who names such a file
- * gets it. */
-static void leave_out(struct sv_files *f)
-{
-    struct sv_map kinds = {0}, paths = {0}; /* folder and format, path → index + 1 */
-    bool is_new;
-    for (size_t i = 0; i < f->n; i++) {
-        const struct sv_found *file = &f->items[i];
-        if (!file->format)
-            continue;
-        uint64_t *at = sv_map_add(&kinds, kind_in_folder(file->path, file->format->name), &is_new);
-        *at = is_new ? i + 1 : *at;
-        *sv_map_add(&paths, sv_hash_bytes(file->path, strlen(file->path), 0), &is_new) = i + 1;
-    }
-    for (size_t i = 0; i < f->n; i++) {
-        struct sv_found *file = &f->items[i];
-        if (!file->format || !file->was_found)
-            continue;
-        file->covered_by = trace_beside(f, &paths, file->path);
-        for (const char *const *by = file->format->covered_by; by && *by && !file->covered_by;
-             by++) {
-            const uint64_t *at = sv_map_find(&kinds, kind_in_folder(file->path, *by));
-            file->covered_by = at ? f->items[*at - 1].path : NULL;
-        }
-    }
-    for (size_t i = 0; i < f->n; i++)
-        if (f->items[i].covered_by)
-            f->items[i].format = NULL;
-    sv_map_fini(&kinds);
-    sv_map_fini(&paths);
 }
 
 /* ---- what is known about time ---- */
@@ -138,7 +92,7 @@ static int check_zone(const struct import *o, const struct sv_files *f, struct s
 {
     for (size_t i = 0; !o->tz && i < f->n; i++) {
         const struct sv_format *format = f->items[i].format;
-        if (!format || !format->needs_zone)
+        if (!format || !(f->items[i].needs & SV_NEEDS_ZONE))
             continue;
         if (!o->assume)
             return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
@@ -175,19 +129,107 @@ static int parse_date(const struct import *o, struct sv_join *join, struct sv_er
 
 /* ---- reading ---- */
 
-static int read_files(const struct import *o, struct sv_join *join, const struct sv_files *f,
-                      struct sv_merge *merge, struct sv_err *err)
+/* For more files than are reported one by one. */
+static void count_assumed(struct import *o, const struct sv_dict *dict)
+{
+    const struct sv_meta *meta = sv_dict_find_meta(dict, "assumed_columns");
+    size_t i = 0;
+    if (!meta)
+        return;
+    const char *columns = sv_dict_text(dict, meta->value).bytes;
+    while (i < o->n_assumed && strcmp(o->assumed[i].columns, columns) != 0)
+        i++;
+    if (i == sizeof o->assumed / sizeof *o->assumed)
+        return;
+    snprintf(o->assumed[i].columns, sizeof o->assumed[i].columns, "%s", columns);
+    o->assumed[i].n++;
+    o->n_assumed = i < o->n_assumed ? o->n_assumed : i + 1;
+}
+
+static void report_assumed(const struct import *o)
+{
+    for (size_t i = 0; i < o->n_assumed; i++)
+        sv_console_note("%zu files: columns assumed by the look of the lines: '%s'; --columns "
+                        "gives others",
+                        o->assumed[i].n, o->assumed[i].columns);
+}
+
+/* A file that cannot be read is named and left out; only --strict and what concerns all files ends the import. */
+static int forgive(const struct import *o, struct sv_found *file, int code, struct sv_err *err)
+{
+    bool is_of_file = code == SV_EINPUT || code == SV_EFORMAT || code == SV_ELIMIT;
+    if (o->strict || !is_of_file)
+        return code;
+    char line[sizeof err->msg + 16];
+    snprintf(line, sizeof line, "%s; skipped", err->msg);
+    sv_console_error(NULL, SV_NO_POS, line);
+    sv_err_clear(err);
+    file->format = NULL;
+    file->is_reported = true;
+    return 0;
+}
+
+static int read_file(const struct import *o, const struct sv_join *join, struct sv_found *file,
+                     struct sv_merge *merge, const struct sv_dict **dict, struct sv_err *err)
+{
+    struct sv_join one = *join;
+    one.from = file->format->name;
+    one.read.columns = file->has_columns ? o->columns : NULL;
+    one.read.skip_subjects = file->covered_subjects;
+    *dict = NULL;
+    int code = sv_join_add(&one, merge, file->path, dict, err);
+    return code < 0 ? forgive(o, file, code, err) : 0;
+}
+
+/* Names of processes; there are no events. */
+static int read_roles(const struct import *o, const struct sv_join *join, struct sv_found *file,
+                      struct sv_dict *roles, struct sv_err *err)
+{
+    struct sv_opened in;
+    struct sv_batch *batch = sv_alloc(sizeof *batch);
+    struct sv_read_options read = join->read;
+    read.roles = NULL;
+    int code = sv_open_input_as(file->path, file->format->name, &read, roles, &in, err);
+    sv_batch_init(batch);
+    while (code >= 0 && (code = in.source->next(in.source, batch, err)) > 0)
+        sv_batch_reset(batch);
+    sv_batch_fini(batch);
+    free(batch);
+    sv_console_findings(file->path, &in.report);
+    sv_opened_close(&in);
+    return code < 0 ? forgive(o, file, code, err) : 0;
+}
+
+/* First the names of processes, then the files with dates, then those that need one. */
+enum turn { ROLES, DATED, UNDATED, N_TURNS };
+
+static enum turn turn_of(const struct sv_found *file)
+{
+    if (file->format == &sv_roles_format)
+        return ROLES;
+    return file->needs & SV_NEEDS_DATE ? UNDATED : DATED;
+}
+
+static int read_files(struct import *o, struct sv_join *join, struct sv_files *f,
+                      struct sv_merge *merge, struct sv_dict *roles, struct sv_err *err)
 {
     struct sv_join dated = *join;
     int code = 0;
-    for (int second = 0; second < 2; second++) {
+    join->read.roles = roles;
+    for (int turn = 0; turn < N_TURNS; turn++) {
         for (size_t i = 0; i < f->n && code >= 0; i++) {
             const struct sv_dict *dict;
-            const struct sv_found *file = &f->items[i];
-            if (!file->format || file->format->needs_date != (second == 1))
+            struct sv_found *file = &f->items[i];
+            if (!file->format || (int)turn_of(file) != turn)
                 continue;
-            code = sv_join_add(join, merge, file->path, &dict, err);
-            if (code >= 0 && second == 0 && !o->date)
+            if (turn == ROLES) {
+                code = read_roles(o, join, file, roles, err);
+                continue;
+            }
+            code = read_file(o, join, file, merge, &dict, err);
+            if (dict && join->inputs->n > SV_JOIN_NOTED_MAX)
+                count_assumed(o, dict);
+            if (dict && turn == DATED && !o->date)
                 learn_date(&dated, dict);
         }
         join->read.has_date = dated.read.has_date;
@@ -196,12 +238,21 @@ static int read_files(const struct import *o, struct sv_join *join, const struct
     return code;
 }
 
+/* Files with events. */
+static size_t count_known(const struct sv_files *f)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++)
+        n += f->items[i].format && f->items[i].format != &sv_roles_format;
+    return n;
+}
+
 static void report_skipped(const struct sv_files *f)
 {
     size_t skipped = 0;
     for (size_t i = 0; i < f->n; i++) {
         const struct sv_found *file = &f->items[i];
-        if (file->format || ++skipped > NAMED_MAX)
+        if (file->format || ++skipped > NAMED_MAX || file->is_reported)
             continue;
         if (file->covered_by)
             sv_console_note("%s: skipped, it appears to hold the same data as %s; give the file "
@@ -219,7 +270,7 @@ static void report_skipped(const struct sv_files *f)
     sv_console_note("%zu files read, %zu skipped", f->n - skipped, skipped);
 }
 
-static int import_files(const struct import *o, struct sv_join *join, const struct sv_files *f,
+static int import_files(struct import *o, struct sv_join *join, struct sv_files *f,
                         struct sv_err *err)
 {
     struct sv_words names = {0};
@@ -232,13 +283,20 @@ static int import_files(const struct import *o, struct sv_join *join, const stru
         code = sv_check_inputs(names.items, names.n, join->out.path, err);
     if (code >= 0 && names.n == 0)
         code = sv_err_set(err, SV_EINPUT, SV_NO_POS,
-                          "nothing to import: none of %zu files has a known format", f->n);
+                          "nothing to import: none of %zu files has a known format%s", f->n,
+                          o->columns ? " or most lines with the columns of --columns" : "");
     if (code >= 0)
         code = check_zone(o, f, err);
     if (code >= 0) {
         struct sv_merge_options options = {.same_host = true, .assume = o->assume};
         struct sv_merge *merge = sv_merge_new(&options);
-        code = read_files(o, join, f, merge, err);
+        struct sv_dict *roles = sv_dict_new();
+        code = read_files(o, join, f, merge, roles, err);
+        join->read.roles = NULL;
+        sv_dict_free(roles);
+        if (code >= 0 && count_known(f) == 0)
+            code = sv_err_set(err, SV_EINPUT, SV_NO_POS,
+                              "nothing to import: none of %zu files can be read", f->n);
         if (code >= 0)
             code = sv_join_write(join, merge, err);
         else
@@ -263,6 +321,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     int code = sv_expect_operands(operands, 1, SIZE_MAX, "folder", err);
     if (code >= 0)
         code = sv_check_reader(o->from, err);
+    if (code >= 0 && o->columns)
+        code = sv_columns_check(o->columns, &o->columns_need, err);
     if (code >= 0)
         code = parse_date(o, &join, err);
     if (code >= 0)
@@ -272,12 +332,14 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     for (size_t i = 0; i < operands->n && code >= 0; i++)
         code = sv_files_walk(&files, operands->items[i], 0, err);
     if (code >= 0) {
-        recognise(&files, o->from);
-        leave_out(&files);
+        recognise(&files, o);
+        sv_files_leave_out(&files);
         code = import_files(o, &join, &files, err);
     }
-    if (code >= 0)
+    if (code >= 0) {
+        report_assumed(o);
         report_skipped(&files);
+    }
     sv_files_free(&files);
     sv_zone_free(zone);
     sv_zone_free(log_zone);
@@ -296,6 +358,11 @@ static const struct sv_option options[] = {
      "YYYY-MM-DD, the first day of files without a date (default: the earliest day in the other "
      "files)",
      NULL},
+    {0, "columns", "WORDS", SV_OPT_TEXT, offsetof(struct import, columns),
+     "what the fields of line-oriented logs are: 'ts:utc pid bytes latency:ns path', or with "
+     "commas "
+     "for CSV; used for files that have these columns and are not recognised by a header",
+     NULL},
     {0, "offset", "FILE=TIME", SV_OPT_LIST, offsetof(struct import, offsets),
      "shift FILE by TIME, as for merge; may be given several times", NULL},
     {0, "assume", NULL, SV_OPT_FLAG, offsetof(struct import, assume),
@@ -310,6 +377,8 @@ static const struct sv_example examples[] = {
      "everything that was recorded about a run"},
     {"stave import trace_read.out trace_time_align.out cpu.out --tz UTC -o run.pftrace",
      "some of its files"},
+    {"stave import app.log --columns 'ts:utc pid bytes latency:ns path' -o app.pftrace",
+     "a log of your own"},
     {"stave import strace.out --tz Europe/Berlin --date 2026-07-20 -o calls.pftrace",
      "strace -tt prints neither day nor zone"},
     {0},
@@ -323,7 +392,8 @@ const struct sv_command sv_command_import = {
         "Reads all files of a folder whose format is known, recognised by content: outputs of the "
         "bpftrace scripts for file and block I/O, their time alignment trace, mpstat, nvidia-smi "
         "pmon, iostat -o JSON, strace -f -ttt -T, MLPerf's :::MLLOG lines, DLIO's log, and traces "
-        "of any format that convert reads. All come from one machine. Files that repeat others of "
+        "of any format that convert reads, also without their headers and as the DL benchmark "
+        "pipeline aligned them. All come from one machine. Files that repeat others of "
         "the same folder are skipped: the output of starpu_fxt_tool if the StarPU trace "
         "(prof_file_*) is there, dag.dot, which has no times, if any of these files is there, and "
         "a traced server's JSON and CSV if its .pftrace is there.\n\n"
@@ -333,7 +403,18 @@ const struct sv_command sv_command_import = {
         "clock cannot be related, the import is refused, unless --offset gives the relation or "
         "--assume uses times unchanged.\n\n"
         "Files that are skipped, lines that are damaged (with the byte position of the first) and "
-        "unrecognised lines are reported and counted; --strict makes damage an error.",
+        "unrecognised lines are reported and counted; a file that cannot be read does not stop the "
+        "others; --strict makes both an error.\n\n"
+        "The columns of line-oriented logs are found by the names in a header, or, without one, by "
+        "the look of the lines, and then printed. --columns describes others, one word per field: "
+        "ts (with latency: the end), start, end, latency, pid, tid, comm, name, cat, path, fd, "
+        "bytes, offset, ret, requested, length, address, mode, errno, disk, rw, sector, queue, "
+        "wait, cpu, gpu, words of mpstat, pmon and iostat (%usr, sm, rMB/s …), arg.NAME, "
+        "counter.NAME, - (skipped), and name=, cat=, comm=, disk= or pid= with a value for all "
+        "lines. Times have a unit: utc, local, clock (time of day), boot (ns), unix, unix_ms, "
+        "unix_us, unix_ns, s, ms, us or ns; latencies s, ms, us or ns. Of files about the same, "
+        "raw and derived, the one nearest to the tool is taken. A pids.json (process numbers to "
+        "roles) names the processes.",
     .options = options,
     .examples = examples,
     .lists = sv_format_lists,

@@ -449,8 +449,8 @@ static const struct sv_example examples[] = {
 const struct sv_command sv_command_plot = {
     .name = "plot",
     .operands = "KIND TRACE [NAME…] -o FILE",
-    .summary =
-        "draw a trace: timeline, flame graph, histogram, counters, steps, GPUs, layers, batches, ranks",
+    .summary = "draw a trace: timeline, flame graph, histogram, counters, steps, GPUs, layers, "
+               "batches, ranks",
     .description =
         "The suffix of the output chooses SVG (hover for details, click to zoom, no network), PNG "
         "or PDF.\n\n"

@@ -145,7 +145,8 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
     struct sv_loaded l;
     size_t n_traces;
     sv_buf_init(&sql, SQL_MAX);
-    if (!sv_sql_is_built_in())
+    bool is_database = operands->n > 0 && sv_is_database(operands->items[0]);
+    if (!is_database && !sv_sql_is_built_in())
         return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
                           "this build has no SQLite: install libsqlite3-dev and build again");
     int code = sv_options_either("file", "interactive", err);
@@ -153,7 +154,7 @@ static int run(void *options, const struct sv_words *operands, struct sv_err *er
         code = find_sql(o, operands, &sql, &n_traces, err);
     if (code >= 0)
         code = sv_database_alone(operands->items, n_traces, err);
-    if (code >= 0 && sv_is_database(operands->items[0])) {
+    if (code >= 0 && is_database) {
         code = run_database(o, operands->items[0], sv_buf_cstr(&sql), err);
     } else if (code >= 0) {
         double start = seconds();

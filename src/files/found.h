@@ -12,6 +12,11 @@ struct sv_found {
     const struct sv_format *format; /* for the command: NULL: unknown, or left out */
     const char *covered_by;         /* left out: the file that says the same and more, borrowed */
     bool was_found;                 /* in a folder, not named by the user */
+    bool is_reported;               /* why it was left out was printed */
+    bool has_columns;               /* --columns describes it */
+    unsigned needs;                 /* enum sv_needs */
+    struct sv_holds holds;
+    unsigned covered_subjects; /* of enum sv_subject: other files hold them */
 };
 
 struct sv_files {

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 
 #define KEPT_BYTES ((size_t)64 << 20) /* what reading one input takes */
-enum { NOTED_MAX = 16 };              /* of more inputs only the problems are printed */
 
 /* A time with a unit, or a plain number of nanoseconds. */
 static int parse_offset(const char *text, int64_t *ns)
@@ -93,7 +92,7 @@ int sv_join_add(const struct sv_join *join, struct sv_merge *merge, const char *
         sv_err_in_file(err, path);
     else if (dict)
         *dict = input.dict;
-    if (join->inputs->n > NOTED_MAX)
+    if (join->inputs->n > SV_JOIN_NOTED_MAX)
         sv_console_problems(path, &in.report);
     else
         sv_console_findings(path, &in.report);

@@ -4,6 +4,8 @@
 
 #include "files/open.h"
 
+#define SV_JOIN_NOTED_MAX 16 /* of more inputs only the problems are printed */
+
 struct sv_relation;
 
 struct sv_join {

@@ -99,6 +99,22 @@ const struct sv_format *sv_format_probe(struct sv_input *in, struct sv_err *err)
     return best;
 }
 
+unsigned sv_format_needs(const struct sv_format *f, struct sv_input *in)
+{
+    struct sv_err ignored = {0};
+    if (!f->needs)
+        return (f->needs_date ? SV_NEEDS_DATE : 0u) | (f->needs_zone ? SV_NEEDS_ZONE : 0u);
+    return sv_input_need(in, PROBE_BYTES, &ignored) < 0 ? 0 : f->needs(in->data, in->len);
+}
+
+struct sv_holds sv_format_holds(const struct sv_format *f, struct sv_input *in)
+{
+    struct sv_err ignored = {0};
+    if (!f->holds || sv_input_need(in, PROBE_BYTES, &ignored) < 0)
+        return (struct sv_holds){.pid = -1};
+    return f->holds(in->data, in->len, in->name);
+}
+
 /* ---- lists ---- */
 
 enum { NAMES_MAX = 128 };

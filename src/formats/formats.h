@@ -13,9 +13,39 @@ struct sv_read_options {
     bool strict;    /* the caller will refuse damage; readers still recover and report */
     /* For files with times of day: */
     const struct sv_zone *zone;     /* of local times, borrowed; NULL: not known */
+    unsigned skip_subjects;         /* enum sv_subject: other files hold them; for derived files */
+    const struct sv_dict *roles;    /* its processes name those of line-oriented logs; NULL: none */
     const struct sv_zone *log_zone; /* of application logs, which mostly are in UTC; NULL: that */
     bool has_date;
     int64_t date_days; /* since 1970: the day on which a file without dates begins */
+    const char *
+        columns; /* of a line-oriented log (formats/logs/columns.h), borrowed; NULL: the reader finds them */
+};
+
+/* What a file lacks of its times. */
+enum sv_needs { SV_NEEDS_DATE = 1, SV_NEEDS_ZONE = 2 };
+
+/* What a file of a run is about, and how far from the tool that measured it: of two files about the same the nearer one counts. */
+enum sv_subject {
+    SV_ABOUT_READS = 1,
+    SV_ABOUT_WRITES = 2,
+    SV_ABOUT_OPENS = 4,
+    SV_ABOUT_CLOSES = 8,
+    SV_ABOUT_BLOCKS = 16,
+    SV_ABOUT_CPUS = 32,
+    SV_ABOUT_GPUS = 64,
+    SV_ABOUT_DISKS = 128,
+    SV_ABOUT_PHASES = 256
+};
+enum sv_distance {
+    SV_MEASURED,
+    SV_ALIGNED, /* the tool's lines, filtered or with other times */
+    SV_DERIVED  /* intervals or averages of them */
+};
+struct sv_holds {
+    unsigned subjects; /* enum sv_subject; 0: not known */
+    enum sv_distance distance;
+    int64_t pid; /* the only process in it; -1: any */
 };
 
 /* Opens a source. It owns nothing of `in` but its position: the caller closes `in` after the source. */
@@ -49,8 +79,12 @@ struct sv_format {
     const struct sv_dialect *dialects; /* ends with a zeroed one; NULL: none */
     /* Formats that say the same and more: where a folder has a file of one of them, import leaves this one out. NULL: none. */
     const char *const *covered_by;
-    bool needs_date;   /* its files hold times of day without the day */
-    bool needs_zone;   /* its times are local and the file does not say where */
+    bool needs_date; /* its files hold times of day without the day */
+    bool needs_zone; /* its times are local and the file does not say where */
+    /* Instead of these two, where it depends on the file: enum sv_needs. NULL: it does not. */
+    unsigned (*needs)(const uint8_t *head, size_t n);
+    /* NULL: not known. `path` may help. */
+    struct sv_holds (*holds)(const uint8_t *head, size_t n, const char *path);
     bool readers_sort; /* events may be in any order: readers of this format sort them */
 };
 
@@ -70,6 +104,9 @@ const struct sv_format *sv_format_for_path(const char *path, enum sv_compression
 size_t sv_format_stem(const char *path);
 /* By content: the format most sure of the input's head. NULL when none is. */
 const struct sv_format *sv_format_probe(struct sv_input *in, struct sv_err *err);
+/* enum sv_needs of an input of this format. */
+unsigned sv_format_needs(const struct sv_format *f, struct sv_input *in);
+struct sv_holds sv_format_holds(const struct sv_format *f, struct sv_input *in);
 
 /* The dialect of this name (or old name). */
 const struct sv_dialect *sv_dialect_named(const struct sv_format *f, const char *name);
@@ -88,6 +125,11 @@ void sv_format_names(struct sv_buf *out, enum sv_format_list which, const struct
                      const char *between, const char *last);
 /* "chrome: array (an array …), …": all dialects by format, with their help. */
 void sv_format_dialects(struct sv_buf *out);
+
+/* Descriptions of columns (formats/logs/columns.h) for the reader `columns`. Checks one, and says what its times need. */
+int sv_columns_check(const char *columns, unsigned *needs, struct sv_err *err);
+/* Do most lines at the beginning of the input have these columns? */
+bool sv_columns_fit(const char *columns, struct sv_input *in);
 
 /* metrics.csv beside a server's summary, row by row: queue size and rejections so far. */
 typedef void sv_metric_fn(void *ctx, int64_t ts_ns, double queued, double rejected);

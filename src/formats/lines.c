@@ -142,6 +142,9 @@ int sv_lines_open(const struct sv_lines_kind *kind, struct sv_input *in,
         .zone = options->zone, .has_date = options->has_date, .days = options->date_days};
     l->wall.last_utc_s = INT64_MIN;
     l->log_zone = options->log_zone;
+    l->columns = options->columns;
+    l->roles = options->roles;
+    l->skip_subjects = options->skip_subjects;
     if (kind->init)
         kind->init(l);
     *out = &l->source;
@@ -427,6 +430,9 @@ void sv_put_counter(struct sv_lines *l, struct sv_batch *b, sv_track track, int6
 sv_track sv_lines_process(struct sv_lines *l, int64_t pid, struct sv_text comm)
 {
     sv_track t = sv_dict_process(l->dict, l->space, pid);
+    sv_track role = l->roles ? sv_dict_find_track(l->roles, sv_uuid_process(0, pid)) : 0;
+    if (role)
+        comm = sv_dict_text(l->roles, l->roles->tracks[role].name);
     if (comm.len && !l->dict->tracks[t].name) {
         l->dict->tracks[t].name = sv_dict_str(l->dict, comm.bytes, comm.len);
         sv_dict_touch(l->dict, t);

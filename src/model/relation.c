@@ -84,7 +84,8 @@ static void put_summary(struct sv_json *j, const struct sv_relation *r)
 {
     struct sv_sync s;
     struct sv_sync_round *copy = sv_alloc((r->n + 1) * sizeof *copy);
-    memcpy(copy, r->rounds, r->n * sizeof *copy);
+    if (r->n > 0)
+        memcpy(copy, r->rounds, r->n * sizeof *copy);
     sv_sync_fit(&s, copy, r->n);
     free(copy);
     if (s.n > 0) {

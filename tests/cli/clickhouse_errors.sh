@@ -27,6 +27,7 @@ check long_says grep -q 'more than 64 MiB' long.err
 run_any nothing 0 "$STAVE" query -q "$(at empty)" 'SELECT 1'
 check nothing_is_printed test ! -s nothing.out
 for name in full gateway moved empty fields; do run_any "export_$name" 4 "$STAVE" export -q "$good" -o "$(at $name)"; done
+for name in shard_name shard_replicas shard_twice shard_none shard_columns; do run "$name" 4 "$STAVE" export -q "$good" -o "$(at $name)?cluster=c"; done
 run_any no_server 4 "$STAVE" export -q "$good" -o clickhouse://127.0.0.1:1/x
 check no_server_says grep -qi 'ClickHouse at 127.0.0.1:1: .*connect' no_server.err
 

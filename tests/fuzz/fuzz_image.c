@@ -6,9 +6,9 @@
 #include "analysis/track_rows.h"
 #include "model/image.h"
 #include "plot/colors.h"
+#include "plot/strips.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/images.h"
-#include "plot/strips.h"
 
 #include <assert.h>
 #include <stdlib.h>

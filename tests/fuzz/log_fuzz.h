@@ -14,8 +14,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Whether a reader may refuse when it is opened, or reads anything. */
 enum log_manners { LOG_READS_ANYTHING, LOG_MAY_REFUSE };
 
-static inline int log_fuzz(const struct sv_format *format, enum log_manners manners,
-                           const uint8_t *data, size_t size)
+/* `columns`: as for import --columns; NULL: the reader finds them. */
+static inline int log_fuzz_as(const struct sv_format *format, enum log_manners manners,
+                              const char *columns, const uint8_t *data, size_t size)
 {
     struct sv_err err = {0};
     struct sv_input *in;
@@ -25,9 +26,14 @@ static inline int log_fuzz(const struct sv_format *format, enum log_manners mann
     struct sv_dict *dict = sv_dict_new();
     sv_report_init(&report);
     (void)format->probe(data, size);
+    if (format->needs)
+        (void)format->needs(data, size);
+    if (format->holds)
+        (void)format->holds(data, size, "fuzz_1");
     if (size % 2 && sv_zone_open("-05:00", &zone, &err) != SV_OK)
         __builtin_trap();
-    struct sv_read_options options = {.zone = zone, .has_date = size % 3 == 0, .date_days = 19000};
+    struct sv_read_options options = {
+        .zone = zone, .has_date = size % 3 == 0, .date_days = 19000, .columns = columns};
     if (sv_input_open_memory(data, size, "fuzz", &in, &err) != SV_OK)
         __builtin_trap();
     struct sv_trace *trace = sv_trace_new(dict, &report, (size_t)256 << 20);
@@ -45,6 +51,12 @@ static inline int log_fuzz(const struct sv_format *format, enum log_manners mann
     sv_report_fini(&report);
     sv_dict_free(dict);
     return 0;
+}
+
+static inline int log_fuzz(const struct sv_format *format, enum log_manners manners,
+                           const uint8_t *data, size_t size)
+{
+    return log_fuzz_as(format, manners, NULL, data, size);
 }
 
 #define LOG_FUZZ(name, manners)                                    \

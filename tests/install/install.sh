@@ -86,6 +86,31 @@ only_what_is_used() { # the other libraries only where a program calls them
   local needed; needed=$(objdump -p c | sed -n 's/ *NEEDED *//p' | grep stave); [ "$needed" = "libstave.so.${version%%.*}" ] || { echo "$needed"; return 1; }
 }
 check pkg_config_links_only_what_is_used only_what_is_used
+# What the headers declare is in what pkg-config names; a program that does not use it does not load it.
+cat >writer.c <<'C'
+#include <stave/stave.h>
+#include <stave/trace_writer.h>
+int main(void)
+{
+    struct stave_trace_writer *w = stave_trace_writer_open("writer.json");
+    int status = stave_trace_writer_push(w, "op", "cat", 1.0, 0);
+    stave_trace_writer_close(w);
+    return status;
+}
+C
+cat >writer.cpp <<'C'
+#include <stave/stave.hpp>
+#include <stave/trace_writer.hpp>
+int main() { return stave::TraceWriter::enabled("writer.json").flush().value(); }
+C
+pkg_config_trace_writer() {
+  gcc -std=c11 "${strict[@]}" writer.c -o writer $(pkg-config --cflags --libs stave) && ./writer && [ "$(grep -c '"name":"op"' writer.json)" = 1 ] &&
+    sed '/stave\/stave.h/d' writer.c >writer_alone.c && gcc -std=c11 "${strict[@]}" writer_alone.c -o writer_alone $(pkg-config --cflags --libs-only-L stave) -lstave-file && ./writer_alone &&
+    gcc "${strict[@]}" writer.c -o writer_static $(pkg-config --cflags stave) "$prefix/lib/libstave.a" $(pkg-config --static --libs-only-l stave | sed -E 's/-lstave(-[a-z]+)?( |$)//g') && LD_LIBRARY_PATH='' ./writer_static &&
+    g++ -std=c++17 "${strict[@]}" writer.cpp -o writer_cpp $(pkg-config --cflags --libs stave) && ./writer_cpp
+}
+check pkg_config_trace_writer pkg_config_trace_writer
+check others_do_not_load_it sh -c 'readelf -d writer | grep -q libstave-file && ! readelf -d c | grep -q libstave-file'
 cat >gpu.c <<'C'
 #include <stave/gpu.h>
 int main(void) { return stave_gpu_device(0, 0) == 0; }
@@ -123,9 +148,11 @@ add_executable(shared user.c)
 target_link_libraries(shared stave::stave)
 add_executable(archive user.c)
 target_link_libraries(archive stave::static)
+add_executable(file writer.c)
+target_link_libraries(file stave::stave stave::file)
 C
 find_package() {
   cmake -S . -B b -DCMAKE_PREFIX_PATH="$prefix" >/dev/null && cmake --build b >/dev/null &&
-    says_version b/shared && LD_LIBRARY_PATH='' says_version b/archive
+    b/file && says_version b/shared && LD_LIBRARY_PATH='' says_version b/archive
 }
 check find_package find_package

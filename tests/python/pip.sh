@@ -18,7 +18,7 @@ PIP_CONFIG_FILE=/dev/null "$TMP/env/bin/python" -m pip install -q --no-index --n
 echo "ok pip install"
 cd "$TMP" || exit 1
 "$TMP/env/bin/python" - <<'PROGRAM' || { echo "not ok the installed package traces"; exit 1; }
-import os, stave
+import os, stave, stave.compat.nova
 assert "/env/" in stave.__file__, stave.__file__
 assert os.path.exists(os.path.join(os.path.dirname(stave.__file__), "py.typed"))
 with stave.open("pip.pftrace", compress="gzip"):

@@ -35,11 +35,15 @@ def test_threads_have_their_names(py):
         stave.stop()
         stave.start("second.pftrace")
         stave.instant("main again")
+        stave.stop()
+        stave.thread_name("renamed")
+        stave.start("third.pftrace")
+        stave.instant("main again")
     ''')
     expected = {"loader", "prefetch of a very long name, more than 31 bytes", "n" * 124 + "...", "by a decorator", "by a slice", "its own", "pool_0",
                 "MainThread"}
     assert threads(t) == expected
-    assert threads(py.read("second.pftrace")) == {"MainThread"}
+    assert threads(py.read("second.pftrace")) == {"MainThread"} and threads(py.read("third.pftrace")) == {"renamed"}
 
 
 def test_threads_that_python_did_not_start_keep_the_system_s_name(py):
@@ -67,6 +71,15 @@ def test_processes_are_named_by_what_they_run(py):
         stave.process_name("my service")
     ''', env={"STAVE_OUT": "own.pftrace"})
     assert processes(py.read("own.pftrace")) == {"my service"}
+    py.run('''
+        import multiprocessing, stave
+        stave.process_name("service")
+        def work(): stave.instant("x")
+        with stave.open("f.pftrace"):
+            stave.instant("x")
+            p = multiprocessing.get_context("fork").Process(target=work, name="helper"); p.start(); p.join()
+    ''')
+    assert processes(py.read("f.pftrace")) == {"service", "service: helper"}
     py.run("import stave\nstave.instant('x')", env={"STAVE_OUT": "env.pftrace"})
     assert processes(py.read("env.pftrace")) == {"prog.py"}
 
@@ -181,15 +194,16 @@ def test_errors_have_errno_and_reason(py):
         refused(lambda: stave.open("x.pftrace", colour="red"))
         refused(stave.start)
         refused(stave.start, "x.pftrace", buffer_bytes=-1)
+        refused(stave.start, "x.pftrace", buffer_bytes=2**63 - 1)
         with stave.open("works.pftrace"): stave.instant("x")
     ''')
     lines = [line.split("|") for line in out.splitlines()]
-    assert [line[0] for line in lines] == ["FileNotFoundError"] * 4 + ["ValueError"] * 5 + ["OptionError"] * 2 + ["ValueError"] * 2, out
+    assert [line[0] for line in lines] == ["FileNotFoundError"] * 4 + ["ValueError"] * 5 + ["OptionError"] * 2 + ["ValueError"] * 3, out
     assert {(line[1], line[2]) for line in lines[:4]} == {(str(errno.ENOENT), "/nowhere/x.pftrace"), (str(errno.ENOENT), "/nowhere/x.perfetto")}
     assert ".pftrace" in lines[4][3] and ".pftrace" in lines[5][3] and "gzip" in lines[6][3] and "gzip" in lines[7][3] and "'block'" in lines[8][3]
     assert "x.unknown: expected" in lines[4][3] and "x.pftrace: compress is" in lines[6][3]
     assert issubclass(_errors.OptionError, ValueError) and issubclass(_errors.OptionError, TypeError)
-    assert "colour" in lines[9][3] and "categories" in lines[9][3] and "colour" in lines[10][3] and "buffer_bytes" in lines[12][3]
+    assert "colour" in lines[9][3] and "categories" in lines[9][3] and "colour" in lines[10][3] and "buffer_bytes" in lines[12][3] and "at most 1G" in lines[13][3]
     assert py.read("works.pftrace").names() == ["x"]
 
 

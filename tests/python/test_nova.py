@@ -289,3 +289,28 @@ def test_under_a_session_of_the_environment(py):
         instant("outside")
     ''', env={"STAVE_OUT": "all.pftrace"})
     assert py.read("own.perfetto").names() == ["inside"] and py.read("all.pftrace").names() == ["inside", "outside"]
+
+
+def test_many_events_of_many_threads_are_all_there(py):
+    out = py.run('''
+        import threading, stave
+        from stave.compat.nova import open, trace, count, track
+        with open("t.perfetto"):
+            def work(n):
+                row, c = track(f"row {n}"), count(f"count {n}")
+                for i in range(20_000):
+                    with trace("slice"): pass
+                    with row.trace("on row"): pass
+                    c.increment()
+            threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+            [x.start() for x in threads]; [x.join() for x in threads]
+        print({k: v for k, v in stave.counts().items() if v and k != "events"})
+    ''')
+    assert out.strip() == "{}"
+    import json, subprocess
+    from conftest import STAVE
+    rows = subprocess.run([STAVE, "query", "-q", str(py.folder / "t.perfetto"), "--to", "jsonl",
+                           "select name, count(*) as n from slice group by 1 union all select name, max(value) from counters group by 1 order by 1"],
+                          capture_output=True, text=True, check=True).stdout
+    assert {r["name"]: r["n"] for r in map(json.loads, rows.splitlines())} == {
+        "slice": 80_000, "on row": 80_000, **{f"count {n}": 20_000 for n in range(4)}}

@@ -162,13 +162,42 @@ static int scene_flows(void) /* fan-out, fan-in, another thread */
     return pthread_join(t, NULL);
 }
 
+/* Names of threads, processes and tracks: as given, and marked where they are cut. */
+static int scene_names(void)
+{
+    char longer[1200], text[64];
+    memset(longer, 'n', sizeof longer);
+    longer[sizeof longer - 1] = '\0';
+    stave_process_name("the service");
+    stave_thread_name("a thread with a name of more than 31 bytes");
+    STAVE_INSTANT("c", "named");
+    STAVE_INSTANT_ON(stave_track(STAVE_PROCESS, longer), "c", "on a long name");
+    return stave_start(NULL) == 0 && stave_error(text, sizeof text) == 0 ? 0 : 1;
+}
+
+/* A start that fails, and why. */
+static int scene_refused(void)
+{
+    char text[512];
+    struct stave_options nowhere = {.size = sizeof nowhere, .out = "/nowhere/x.pftrace"};
+    struct stave_options large = {
+        .size = sizeof large, .out = "x.pftrace", .buffer_bytes = SIZE_MAX};
+    if (stave_start(&nowhere) == 0 || stave_error(text, sizeof text) != strlen(text))
+        return 1;
+    puts(text);
+    if (stave_start(&large) == 0 || stave_error(text, sizeof text) == 0)
+        return 1;
+    puts(text);
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(void);
 } scenes[] = {
     {"async", scene_async},   {"crossing", scene_crossing},     {"order", scene_order},
     {"source", scene_source}, {"categories", scene_categories}, {"arguments", scene_arguments},
-    {"flows", scene_flows}};
+    {"flows", scene_flows},   {"names", scene_names},           {"refused", scene_refused}};
 
 int main(int argc, char **argv)
 {

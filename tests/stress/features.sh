@@ -49,3 +49,9 @@ wait $listener
 "$STAVE" cat -q token.pftrace >text && why=$(has '"serve"') && why=$(lacks '"scatter"'); say $? "a listener takes those that know the token" "$why $(cat err.l)"
 [ "$(grep -c 'refused: wrong token' err.l)" = 2 ]; say $? "and says whom it refused" "$(cat err.l)"
 [ -z "$(ls "$STAVE_SESSION_DIR")" ]; say $? "no session is left" "$(ls "$STAVE_SESSION_DIR")"
+
+scene names; say $? "names run"
+why=$(has 'name="the service"' 'name="a thread with a name of more than 31 bytes"' "name=\"$(printf 'n%.0s' {1..997})...\""); say $? "names of processes, threads and tracks" "$why"
+"$BUILD/tests/stress/features" refused >out 2>err; code=$?
+[ $code = 0 ] && [ "$(wc -l <err)" = 2 ] && [ "$(sed 's/^stave: //' err)" = "$(cat out)" ] && grep -q 'No such file' out && grep -q 'at most 1G' out
+say $? "why a start failed" "$(cat out)"

@@ -2,6 +2,7 @@
 #include <stave/trace_writer.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -209,6 +211,34 @@ static void torn(struct stave_trace_writer *w)
     must(stave_trace_writer_push(w, "after", "torn", 0.1, 0) == 0);
 }
 
+/* A daemon: another directory, all descriptors closed, their numbers used again. Then somebody empties the file, and removes it. */
+static void daemon_like(struct stave_trace_writer *w)
+{
+    char absolute[4096];
+    must(realpath("daemon.json", absolute));
+    must(mkdir("elsewhere", 0777) == 0 && chdir("elsewhere") == 0);
+    stave_trace_writer_push(w, "first", "daemon", 0.1, 0);
+    close_range(3, ~0U, 0);
+    int others[8];
+    for (int i = 0; i < 8; i++)
+        must((others[i] = open("others", O_RDWR | O_CREAT, 0666)) >= 3);
+    must(stave_trace_writer_push(w, "second", "daemon", 0.1, 0) == 0);
+    must(strstr(read_file(absolute), "first") && strstr(text, "second"));
+    must(lseek(others[0], 0, SEEK_END) == 0);
+    must(truncate(absolute, 0) == 0);
+    must(stave_trace_writer_push(w, "third", "daemon", 0.1, 0) == 0);
+    must(!strstr(read_file(absolute), "second") && strstr(text, "third"));
+    must(unlink(absolute) == 0);
+    must(stave_trace_writer_flush(w) == 0 && strcmp(read_file(absolute), "[]") == 0);
+    must(unlink(absolute) == 0);
+    if (fork() == 0) {
+        stave_trace_writer_push(w, "child", "daemon", 0.1, 0);
+        _exit(0);
+    }
+    wait(NULL);
+    must(stave_trace_writer_push(w, "fourth", "daemon", 0.1, 0) == 0);
+}
+
 static void end_by(const char *way, struct stave_trace_writer *w)
 {
     for (int i = 0; i < 100; i++)
@@ -256,9 +286,10 @@ int main(int argc, char **argv)
         const char *name;
         void (*with_path)(const char *path);
         void (*with_writer)(struct stave_trace_writer *w);
-    } ways[] = {{"document", document, NULL}, {"odd", odd, NULL},       {"threads", NULL, threads},
-                {"family", NULL, family},     {"killed", NULL, killed}, {"limited", NULL, limited},
-                {"torn", NULL, torn}};
+    } ways[] = {{"document", document, NULL}, {"odd", odd, NULL},
+                {"threads", NULL, threads},   {"family", NULL, family},
+                {"killed", NULL, killed},     {"limited", NULL, limited},
+                {"torn", NULL, torn},         {"daemon", NULL, daemon_like}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         if (strcmp(way, ways[i].name) != 0)
             continue;

@@ -24,6 +24,8 @@ say $? "forked children keep their events" "$(cat err why; cut -f1 list | sort |
 say $? "killed children lose nothing that push returned for" "$(cat err why returned; cut -f1 list | sort | uniq -c)"
 "$program" torn torn.json 2>err && strict torn.json && [ "$(cut -f1 list | tr '\n' ' ')" = "before between after " ] && [ "$(cat err)" = "stave: torn.json: No space left on device; events are missing in this trace" ]
 say $? "a full disk, and a process that is killed inside of a write" "$(cat err why; head -n 20 list)"
+"$program" daemon daemon.json 2>err && [ ! -s err ] && strict daemon.json && [ "$(cut -f1 list | tr '\n' ' ')" = "child fourth " ] && [ ! -s elsewhere/others ]
+say $? "descriptors that the program closes, a file that is emptied or removed" "$(cat err why; head -n 20 list)"
 "$program" limited limited.json 2>err && strict limited.json && [ "$(wc -l <list)" -ge 5 ] && [ "$(stat -c %s limited.json)" -le 1000 ] && [ "$(wc -l <err)" = 1 ] && grep -q '^stave: limited.json: File too large; events are missing' err
 say $? "a limit of the file's size" "$(cat err why)"
 

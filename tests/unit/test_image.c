@@ -4,11 +4,11 @@
 #include "analysis/track_rows.h"
 #include "core/base/buf.h"
 #include "plot/colors.h"
+#include "plot/strips.h"
 #include "tests/harness/gen_events.h"
 #include "tests/harness/images.h"
 #include "tests/harness/test.h"
 #include "trace_text.h"
-#include "plot/strips.h"
 
 #include <stdlib.h>
 #include <string.h>

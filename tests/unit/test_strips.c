@@ -1,6 +1,6 @@
 /* The viewer's strips against looking at every slice: how many touch a pixel, which is the longest, how much is covered. */
-#include "tests/harness/test.h"
 #include "plot/strips.h"
+#include "tests/harness/test.h"
 
 #include <stdlib.h>
 

@@ -5,14 +5,18 @@ import threading
 
 from . import _stave
 
-_named = None  # the process that has its name, and the name
+_named = None  # the process that has its name
+_given = None  # by the program, to this process or to the one that forked it
+_local = threading.local()  # name: given by the program
 
 
 def what_runs():
     """What this process runs: its script or module, and of a worker of multiprocessing its name."""
     main = sys.modules.get("__main__")
     spec = getattr(main, "__spec__", None)
-    if spec is not None:
+    if _given is not None:
+        name = _given
+    elif spec is not None:
         name = spec.name.removesuffix(".__main__")
     elif getattr(main, "__file__", None):
         name = os.path.basename(main.__file__)
@@ -28,20 +32,25 @@ def name_thread():
     """Names the calling thread and, once, its process."""
     global _named
     thread = threading._active.get(threading.get_ident())  # current_thread() would make one for a thread that Python did not start
-    if thread is not None and not isinstance(thread, threading._DummyThread):
-        _stave.set_thread_name(thread.name)
-    if _named is None or _named[0] != os.getpid():
-        process_name(what_runs())
+    name = getattr(_local, "name", None)
+    if name is None and thread is not None and not isinstance(thread, threading._DummyThread):
+        name = thread.name
+    if name is not None:
+        _stave.set_thread_name(name)
+    if _named != os.getpid():
+        _named = os.getpid()
+        _stave.set_process_name(what_runs())
 
 
 def thread_name(name):
-    """Names the row of the calling thread. Without it the row has the name of the threading.Thread."""
+    """Names the row of the calling thread, in this and in later sessions. Without it the row has the name of the threading.Thread."""
+    _local.name = str(name)
     _stave.name_now()
-    _stave.set_thread_name(str(name))
+    _stave.set_thread_name(_local.name)
 
 
 def process_name(name):
     """Names this process in the trace. Without it the process has the name of what it runs: its script or module."""
-    global _named
-    _stave.set_process_name(str(name))
-    _named = os.getpid(), str(name)
+    global _named, _given
+    _named, _given = os.getpid(), str(name)
+    _stave.set_process_name(_given)

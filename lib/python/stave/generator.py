@@ -73,35 +73,37 @@ class NormalTrack(BaseTrack):
 
     _plain = staticmethod(_plain)
 
-    def _write(self, method, times, annotation, kwargs, flow, category_list):
-        getattr(self._parent._file, method)(self._row, *times, annotation if type(annotation) is str else str(annotation),
-                                            None if kwargs is None else self._plain(kwargs), flow,
-                                            ",".join(category_list) if category_list else "")
+    def _slice(self, start, dur, annotation, kwargs, flow, category_list):
+        if dur < 0:
+            raise ValueError(f"stave: {annotation}: the duration is negative")
+        self._parent._file.slice(self._row, start, dur, annotation if type(annotation) is str else str(annotation),
+                                 None if kwargs is None else self._plain(kwargs), flow, ",".join(category_list) if category_list else "")
+
+    def _instant(self, ts, annotation, kwargs, flow, category_list):
+        self._parent._file.instant(self._row, ts, annotation if type(annotation) is str else str(annotation),
+                                   None if kwargs is None else self._plain(kwargs), flow, ",".join(category_list) if category_list else "")
 
     def duration(self, ts, dur, annotation, kwargs=None, flow=None, category_list=None):
         """A slice from `ts`, `dur` long, in seconds. flow: numbers, or stave.Flow objects, of the arrows that pass."""
-        if type(ts) is not float or type(dur) is not float:
-            ts, dur = _number(ts), _number(dur)
         # The end is rounded like every start: what touches in the simulator touches in the trace.
-        start, end = _ns(ts), _ns(ts + dur)
-        if end < start:
-            raise ValueError(f"stave: {annotation}: the duration is negative")
-        self._write("slice", (start, end - start), annotation, kwargs, flow, category_list)
+        if type(ts) is float and type(dur) is float:
+            start, end = round(ts * 1e9), round((ts + dur) * 1e9)
+        else:
+            ts, dur = _number(ts), _number(dur)
+            start, end = _ns(ts), _ns(ts + dur)
+        self._slice(start, end - start, annotation, kwargs, flow, category_list)
 
     def duration_ns(self, ts_ns, dur_ns, annotation, kwargs=None, flow=None, category_list=None):
         """The same in whole nanoseconds."""
-        ts_ns, dur_ns = _whole(ts_ns), _whole(dur_ns)
-        if dur_ns < 0:
-            raise ValueError(f"stave: {annotation}: the duration is negative")
-        self._write("slice", (ts_ns, dur_ns), annotation, kwargs, flow, category_list)
+        self._slice(_whole(ts_ns), _whole(dur_ns), annotation, kwargs, flow, category_list)
 
     def instant(self, ts, annotation, kwargs=None, flow=None, category_list=None):
         """A moment at `ts` seconds."""
-        self._write("instant", (_ns(_number(ts)),), annotation, kwargs, flow, category_list)
+        self._instant(_ns(_number(ts)), annotation, kwargs, flow, category_list)
 
     def instant_ns(self, ts_ns, annotation, kwargs=None, flow=None, category_list=None):
         """The same in whole nanoseconds."""
-        self._write("instant", (_whole(ts_ns),), annotation, kwargs, flow, category_list)
+        self._instant(_whole(ts_ns), annotation, kwargs, flow, category_list)
 
 
 class CounterTrack(BaseTrack):

@@ -4,6 +4,9 @@
  * program ends, however it does. What processes that forked share is in a shared page: the place of the bracket, and a lock that
  * survives its owner. Whoever gets it after a process was killed inside of a write puts the bracket back.
  *
+ * The program may close our descriptor (daemons close all) and get its number for a file of its own, and others may remove the file. So each write
+ * looks first at what the descriptor is; the file is opened again by its name, and made again if it is gone.
+ *
  * A writer is a reference to a file; the list of files is of this process. Memory: the heap may be exhausted, then the event is lost. */
 #include "core/base/json_scan.h"
 #include "core/chrome/ferrum.h"
@@ -34,6 +37,8 @@ struct tail {
     pthread_mutex_t lock;
     uint64_t end; /* where the closing bracket is */
     int error;    /* errno of the first event that was lost */
+    dev_t device; /* which file it is */
+    ino_t inode;
 };
 
 struct stave_trace_writer {
@@ -42,10 +47,9 @@ struct stave_trace_writer {
     int fd;    /* -1: it could not be opened */
     int error; /* then why */
     struct tail *tail;
-    dev_t device;
-    ino_t inode;
     int64_t epoch_ns;
-    char path[PATH_MAX_BYTES];
+    char path[PATH_MAX_BYTES];         /* as it was given */
+    char absolute[2 * PATH_MAX_BYTES]; /* the program may change its directory */
 };
 
 /* The files of this process, and the global writer. */
@@ -103,9 +107,23 @@ static int put(int fd, const void *bytes, size_t n, uint64_t at)
     return 0;
 }
 
+static bool is_same(const struct tail *t, const struct stat *st)
+{
+    return t->device == st->st_dev && t->inode == st->st_ino;
+}
+
+/* Is the descriptor still the file's? */
+static bool has_file(const struct stave_trace_writer *w, struct stat *st)
+{
+    return fstat(w->fd, st) == 0 && is_same(w->tail, st);
+}
+
 /* After a write that was not whole. Both bytes have been there before: this needs no space. */
 static void put_back(const struct stave_trace_writer *w)
 {
+    struct stat st;
+    if (!has_file(w, &st))
+        return;
     int ignored = put(w->fd, "]", 1, w->tail->end);
     ignored |= ftruncate(w->fd, (off_t)w->tail->end + 1);
     (void)ignored;
@@ -122,6 +140,54 @@ static int lock_tail(struct stave_trace_writer *w)
     return code;
 }
 
+/* A descriptor or -1 with errno. */
+static int open_file(const char *path, int flags, struct stat *st)
+{
+    int fd = sv_trusted_target(path)
+                 ? open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags, 0666)
+                 : -1;
+    if (fd >= 0 && (fstat(fd, st) != 0 || !S_ISREG(st->st_mode))) {
+        close(fd);
+        errno = ESPIPE;
+        return -1;
+    }
+    return fd;
+}
+
+/* An empty array in the file `fd`. 0 or errno. */
+static int begin_file(struct tail *t, int fd, const struct stat *st)
+{
+    int error = ftruncate(fd, 0) == 0 ? put(fd, "[]", 2, 0) : errno;
+    t->end = 1;
+    t->device = st->st_dev;
+    t->inode = st->st_ino;
+    return error;
+}
+
+/* The descriptor is that of the file, which has its name and all its bytes. The lock is held. 0 or errno. */
+static int look_at_file(struct stave_trace_writer *w)
+{
+    struct tail *t = w->tail;
+    struct stat st;
+    bool is_ours = has_file(w, &st);
+    if (is_ours && st.st_nlink > 0 && (uint64_t)st.st_size > t->end)
+        return 0;
+    if (is_ours && st.st_nlink > 0) /* somebody has emptied it */
+        return begin_file(t, w->fd, &st);
+    int fd = open_file(w->absolute, O_CREAT, &st);
+    if (fd < 0)
+        return errno;
+    if (!is_same(t, &st) && st.st_size > 0) { /* another program's */
+        close(fd);
+        return EEXIST;
+    }
+    if (is_ours) /* else the number is another file's now */
+        close(w->fd);
+    w->fd = fd;
+    flock(fd, LOCK_EX | LOCK_NB);
+    return is_same(t, &st) ? 0 : begin_file(t, fd, &st);
+}
+
 /* `bytes` are a comma, the event, and the bracket. */
 static int append(struct stave_trace_writer *w, const uint8_t *bytes, size_t n)
 {
@@ -131,10 +197,13 @@ static int append(struct stave_trace_writer *w, const uint8_t *bytes, size_t n)
     bool is_first_failure = false;
     if (!error) {
         struct tail *t = w->tail;
-        bool is_first = t->end == 1;
-        error = put(w->fd, bytes + is_first, n - is_first, t->end);
+        error = look_at_file(w);
+        bool is_whole = !error, is_first = t->end == 1;
+        if (!error)
+            error = put(w->fd, bytes + is_first, n - is_first, t->end);
         if (error) {
-            put_back(w);
+            if (is_whole)
+                put_back(w);
             is_first_failure = !t->error;
             t->error = t->error ? t->error : error;
         } else {
@@ -163,49 +232,26 @@ static struct tail *new_tail(void)
     pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ERRORCHECK);
     pthread_mutex_init(&t->lock, &kind);
     pthread_mutexattr_destroy(&kind);
-    t->end = 1;
     return t;
-}
-
-/* A descriptor or -1 with errno. */
-static int open_file(const char *path, struct stat *st)
-{
-    int fd = sv_trusted_target(path)
-                 ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666)
-                 : -1;
-    if (fd >= 0 && (fstat(fd, st) != 0 || !S_ISREG(st->st_mode))) {
-        close(fd);
-        errno = ESPIPE;
-        return -1;
-    }
-    return fd;
 }
 
 static struct stave_trace_writer *find_file(const struct stat *st)
 {
-    struct stave_trace_writer *w = files.first;
-    while (w && (w->fd < 0 || w->device != st->st_dev || w->inode != st->st_ino))
-        w = w->next;
-    return w;
-}
-
-static int begin_file(struct stave_trace_writer *w, int fd, const struct stat *st)
-{
-    w->tail = new_tail();
-    if (!w->tail)
-        return ENOMEM;
-    if (ftruncate(fd, 0) != 0)
-        return errno;
-    int error = put(fd, "[]", 2, 0);
-    w->device = st->st_dev;
-    w->inode = st->st_ino;
-    w->fd = error ? -1 : fd;
-    return error;
+    for (struct stave_trace_writer *w = files.first; w; w = w->next) {
+        if (w->fd < 0 || lock_tail(w) != 0)
+            continue;
+        bool is_found = is_same(w->tail, st);
+        pthread_mutex_unlock(&w->tail->lock);
+        if (is_found)
+            return w;
+    }
+    return NULL;
 }
 
 static void release(struct stave_trace_writer *w)
 {
-    if (w->fd >= 0)
+    struct stat st;
+    if (w->fd >= 0 && has_file(w, &st))
         close(w->fd);
     if (w->tail)
         munmap(w->tail, sizeof *w->tail);
@@ -227,7 +273,7 @@ static int claim_file(struct stave_trace_writer *w, struct stat *st,
     char wanted[PATH_MAX_BYTES];
     memcpy(wanted, w->path, sizeof wanted);
     for (bool is_ours = false;; is_ours = true) {
-        int fd = open_file(w->path, st);
+        int fd = open_file(w->path, O_CREAT, st);
         *same = fd >= 0 ? find_file(st) : NULL;
         if (fd < 0)
             return -1;
@@ -244,6 +290,19 @@ static int claim_file(struct stave_trace_writer *w, struct stat *st,
     }
 }
 
+static bool set_absolute(struct stave_trace_writer *w)
+{
+    size_t size = sizeof w->absolute, n = 0;
+    if (w->path[0] != '/') {
+        if (!getcwd(w->absolute, PATH_MAX_BYTES))
+            return false;
+        n = strlen(w->absolute);
+        w->absolute[n++] = '/';
+    }
+    snprintf(w->absolute + n, size - n, "%s", w->path);
+    return true;
+}
+
 /* Returns the writer, or one that has the file already; `w` is then released. */
 static struct stave_trace_writer *fill(struct stave_trace_writer *w)
 {
@@ -255,8 +314,15 @@ static struct stave_trace_writer *fill(struct stave_trace_writer *w)
         same->n_users++;
         return same;
     }
-    w->error = fd < 0 ? errno : begin_file(w, fd, &st);
-    if (w->error && fd >= 0)
+    w->error = fd < 0 ? errno : 0;
+    w->tail = fd < 0 ? NULL : new_tail();
+    if (fd >= 0)
+        w->error = !w->tail           ? ENOMEM
+                   : !set_absolute(w) ? ENAMETOOLONG
+                                      : begin_file(w->tail, fd, &st);
+    if (!w->error)
+        w->fd = fd;
+    else if (fd >= 0)
         close(fd);
     w->next = files.first;
     files.first = w;
@@ -490,7 +556,8 @@ int stave_trace_writer_flush(struct stave_trace_writer *w)
     int error = lock_tail(w);
     if (error)
         return -error;
-    error = w->tail->error;
+    error = look_at_file(w);
+    error = w->tail->error ? w->tail->error : error;
     pthread_mutex_unlock(&w->tail->lock);
     return -error;
 }

@@ -3,61 +3,60 @@
  *
  * Opened through the table of formats. The header says which script it was, of which generation; what it says about the
  * columns is not always true, so that a plan per header does, and a column that was a descriptor once and a command later is
- * recognised by its look. Times are nanoseconds since boot at the end of the call: the slice begins earlier by the latency.
+ * recognised by its look. Other headers are read by their words, and lines without any header by their shape: columns.h. Times are nanoseconds since boot at the end of the call: the slice begins earlier by the latency.
  * bpftrace's `nsecs` is CLOCK_BOOTTIME (CLOCK_MONOTONIC before 0.11: the same on a machine that never slept). */
-#include "formats/lines.h"
-#include "model/kernel_words.h"
+#include "formats/logs/columns.h"
 
 #include <string.h>
 
-#define COMM_MAX 15 /* bytes of a command's name in the kernel */
+#define HEAD_BYTES 65536
 
-/* Columns of a plan, one letter each: T time, p pid, t tid, c command, x descriptor or command, f descriptor, l latency,
- * o offset, r result, q requested, a address, n length, m mode, F function, D disk, w R or W, b bytes, s sector, Q latency from
- * queueing, d pid and C command that completed it; at the end, with blanks in them: N file name, P path and file name, U file name and path. */
+/* What a header means, where its words alone would not say it. */
 struct plan {
     const char *header; /* single blanks */
-    const char *op;     /* NULL: the F column says it; "block": T says read or write */
+    const char *op;     /* NULL: the function in the line says it; "block": rw says read or write */
     const char *columns;
 };
 
 static const struct plan plans[] = {
-    {"TIMESTAMP PID COMM DONEPID DONECOMM DISK T BYTES LAT(ns)", "block", "TpcdCDwbl"},
-    {"TIMESTAMP PID COMM DISK T BYTES SECTOR LAT(ns)", "block", "TpcDwbsl"},
-    {"TIMESTAMP PID COMM DISK T BYTES QLAT(ns) LAT(ns)", "block", "TpcDwbQl"},
-    {"TIMESTAMP PID TID COMM DISK T BYTES LAT(ns)", "block", "TptcDwbl"},
-    {"TIMESTAMP PID FD LAT(ns) FULLPATH FILENAME", "openat", "TpxlP"},
-    {"TIMESTAMP PID COMM LAT(ns) FULLPATH FILENAME", "openat", "TpxlP"},
-    {"TIMESTAMP PID TID COMM LAT(ns) FULLPATH", "openat", "TptclN"},
-    {"TIMESTAMP PID TID COMM LAT(ns) FILENAME", "read", "TptclN"},
-    {"TIMESTAMP PID TID COMM LAT (ns) FILENAME", "write", "TptclN"},
-    {"TIMESTAMP PID FD RET (B) LAT(ns) FILENAME", "read", "TpxrlN"},
-    {"TIMESTAMP PID OFFSET RET (B) LAT(ns) FILENAME", "read", "TporlN"},
-    {"TIMESTAMP TID OFFSET RET (B) LAT(ns) FILENAME", "read", "TporlN"}, /* it is the pid */
-    {"TIMESTAMP PID COMM OFFSET RET (B) FILENAME", "read", "TpcorN"},
-    {"TIMESTAMP PID OFFSET SIZE (B) LAT (ns) FILENAME", "write", "TporlN"},
-    {"TIMESTAMP PID FD BUFFER ADDR OFFSET REQ (B) RET (B) LAT(ns)", "write", "TpxaoqrlN"},
-    {"TIMESTAMP PID FD LAT(ns) FILENAME", "close", "TpflN"},
-    {"TIMESTAMP PID FUNCTION MODE LAT(ns) FILENAME", NULL, "TpFmlN"},
-    {"TIMESTAMP PID FUNCTION LAT(ns) FILENAME", NULL, "TpFlN"},
-    {"TIMESTAMP PID FUNCTION LAT(ns) FILENAME FULLPATH", NULL, "TpFlU"},
-    {"TIMESTAMP PID FD ADDRESS LAT(ns) FILENAME", "mmap", "TpfalN"},
-    {"TIMESTAMP PID ADDRESS LEN LAT(ns)", "munmap", "Tpanl"},
+    {"TIMESTAMP PID COMM DONEPID DONECOMM DISK T BYTES LAT(ns)", "block",
+     "ts pid comm - - disk rw bytes latency"},
+    {"TIMESTAMP PID COMM DISK T BYTES SECTOR LAT(ns)", "block",
+     "ts pid comm disk rw bytes sector latency"},
+    {"TIMESTAMP PID COMM DISK T BYTES QLAT(ns) LAT(ns)", "block",
+     "ts pid comm disk rw bytes queue latency"},
+    {"TIMESTAMP PID TID COMM DISK T BYTES LAT(ns)", "block",
+     "ts pid tid comm disk rw bytes latency"},
+    {"TIMESTAMP PID FD LAT(ns) FULLPATH FILENAME", "openat", "ts pid comm|fd latency path+name"},
+    {"TIMESTAMP PID COMM LAT(ns) FULLPATH FILENAME", "openat", "ts pid comm|fd latency path+name"},
+    {"TIMESTAMP PID TID COMM LAT(ns) FULLPATH", "openat", "ts pid tid comm latency path"},
+    {"TIMESTAMP PID TID COMM LAT(ns) FILENAME", "read", "ts pid tid comm latency path"},
+    {"TIMESTAMP PID TID COMM LAT (ns) FILENAME", "write", "ts pid tid comm latency path"},
+    {"TIMESTAMP PID FD RET (B) LAT(ns) FILENAME", "read", "ts pid comm|fd ret latency path"},
+    {"TIMESTAMP PID OFFSET RET (B) LAT(ns) FILENAME", "read", "ts pid offset ret latency path"},
+    {"TIMESTAMP TID OFFSET RET (B) LAT(ns) FILENAME", "read",
+     "ts pid offset ret latency path"}, /* it is the pid */
+    {"TIMESTAMP PID COMM OFFSET RET (B) FILENAME", "read", "ts pid comm offset ret path"},
+    {"TIMESTAMP PID OFFSET SIZE (B) LAT (ns) FILENAME", "write", "ts pid offset ret latency path"},
+    {"TIMESTAMP PID FD BUFFER ADDR OFFSET REQ (B) RET (B) LAT(ns)", "write",
+     "ts pid comm|fd address offset requested ret latency path"},
+    {"TIMESTAMP PID FD LAT(ns) FILENAME", "close", "ts pid fd latency path"},
+    {"TIMESTAMP PID FUNCTION MODE LAT(ns) FILENAME", NULL, "ts pid function mode latency path"},
+    {"TIMESTAMP PID FUNCTION LAT(ns) FILENAME", NULL, "ts pid function latency path"},
+    {"TIMESTAMP PID FUNCTION LAT(ns) FILENAME FULLPATH", NULL, "ts pid function latency name+path"},
+    {"TIMESTAMP PID FD ADDRESS LAT(ns) FILENAME", "mmap", "ts pid fd address latency path"},
+    {"TIMESTAMP PID ADDRESS LEN LAT(ns)", "munmap", "ts pid address length latency"},
 };
 
 struct bpftrace {
     struct sv_lines lines;
-    const struct plan *plan;
+    bool has_columns;
+    const char *op, *header; /* as in the plan; header: for messages, NULL: by shape or by name */
+    struct sv_columns columns;
+    struct sv_columns functions[4], mappings[2];
+    struct sv_log_clock clock;
     int64_t last_ns; /* of the last line that was understood */
-};
-
-/* What a line said; 0 or -1 where it said nothing. */
-struct record {
-    bool has_fd, has_latency, has_offset, has_ret, has_sector, has_queue, has_tid, has_address;
-    int64_t ts, pid, tid, fd, latency, offset, ret, sector, bytes, queue, requested, length, mode;
-    uint64_t address;
-    char rw;
-    struct sv_text comm, path, disk, function;
+    char why[200];
 };
 
 /* ---- headers ---- */
@@ -93,184 +92,65 @@ static bool is_banner(struct sv_text line)
     return sv_text_begins(line, "Attaching ") || sv_text_begins(line, "Attached ");
 }
 
+/* A header of another version of the scripts, by its words. */
+static bool is_named_header(struct sv_text line, struct sv_columns *c)
+{
+    return sv_text_begins(line, "TIMESTAMP ") && sv_columns_of_header(c, line) && !c->is_csv;
+}
+
 static int probe(const uint8_t *head, size_t n)
 {
     struct sv_fields h = sv_head(head, n);
+    struct sv_columns c;
     struct sv_text line;
-    for (int i = 0; i < 64 && sv_head_line(&h, &line); i++)
+    for (int i = 0; i < 64 && sv_head_line(&h, &line); i++) {
         if (find_plan(line) || sv_text_begins(line, "@[tracepoint:syscalls:sys_enter"))
             return 100;
-    return 0;
-}
-
-/* ---- columns ---- */
-
-/* A command may hold blanks: it ends where as many words are left as there are columns, or, before free text, at the next number. */
-static struct sv_text take_comm(struct sv_fields *f, const char *rest)
-{
-    struct sv_text word = sv_field_next(f);
-    size_t needed = strlen(rest);
-    bool is_free = strpbrk(rest, "NPU") != NULL;
-    for (;;) {
-        struct sv_fields ahead = *f;
-        struct sv_text following = sv_field_next(&ahead);
-        int64_t number;
-        if (following.len == 0 || following.bytes + following.len - word.bytes > COMM_MAX ||
-            (is_free ? sv_text_i64(following, &number) : sv_field_count(*f) <= needed))
-            return word;
-        *f = ahead;
-        word.len = (uint32_t)(following.bytes + following.len - word.bytes);
+        if (is_named_header(line, &c))
+            return 90;
     }
+    return sv_log_shape_of(sv_head(head, n), SV_UNIT_BOOT, NULL, &c) ? 70 : 0;
 }
 
-/* The path and, after a blank, its last part, either of which may hold blanks or be missing. */
-static struct sv_text split_path(struct sv_text rest, bool path_first)
+static struct sv_holds holds(const uint8_t *head, size_t n, const char *path)
 {
-    const char *end = rest.bytes + rest.len, *blank = rest.bytes;
-    for (int i = 0; i < 64 && blank < end; i++, blank++) {
-        blank = memchr(blank, ' ', (size_t)(end - blank));
-        if (!blank)
-            break;
-        struct sv_text a = {rest.bytes, (uint32_t)(blank - rest.bytes)};
-        struct sv_text b = {blank + 1, (uint32_t)(end - blank - 1)};
-        struct sv_text path = path_first ? a : b, name = path_first ? b : a;
-        if (name.len > 0 && path.len >= name.len &&
-            memcmp(path.bytes + path.len - name.len, name.bytes, name.len) == 0)
-            return path;
+    struct sv_fields h = sv_head(head, n);
+    struct sv_columns c;
+    struct sv_text line;
+    const char *op = NULL;
+    for (int i = 0; i < 64 && !op && sv_head_line(&h, &line); i++) {
+        const struct plan *plan = find_plan(line);
+        op = plan ? plan->op : is_named_header(line, &c) ? sv_log_op_of_columns(&c, path) : NULL;
     }
-    /* Cut paths (63 characters) and links do not end in the name: the name has no slash. */
-    blank = memrchr(rest.bytes, ' ', rest.len);
-    if (path_first && blank && !memchr(blank, '/', (size_t)(end - blank)))
-        return (struct sv_text){rest.bytes, (uint32_t)(blank - rest.bytes)};
-    return rest;
-}
-
-static bool take_number(struct sv_fields *f, int64_t *out)
-{
-    return sv_text_i64(sv_field_next(f), out);
-}
-
-/* Results and what is made of them: the scripts print all of it without a sign. */
-static bool take_result(struct sv_fields *f, int64_t *out)
-{
-    return sv_text_signless(sv_field_next(f), out);
-}
-
-static bool take_column(struct sv_fields *f, const char *column, struct record *r)
-{
-    struct sv_fields before = *f;
-    switch (*column) {
-    case 'T': return take_number(f, &r->ts) && r->ts >= 0;
-    case 'p': return take_number(f, &r->pid) && r->pid >= 0;
-    case 't': return r->has_tid = take_number(f, &r->tid);
-    case 'x':
-        if ((r->has_fd = take_result(f, &r->fd)))
-            return true;
-        *f = before;
-        r->comm = take_comm(f, column + 1);
-        return r->comm.len > 0;
-    case 'c': r->comm = take_comm(f, column + 1); return r->comm.len > 0;
-    case 'C': return take_comm(f, column + 1).len > 0;
-    case 'd': return take_result(f, &(int64_t){0});
-    case 'f': return r->has_fd = take_result(f, &r->fd);
-    case 'l': return r->has_latency = take_number(f, &r->latency);
-    case 'o': return r->has_offset = take_result(f, &r->offset);
-    case 'r': return r->has_ret = take_result(f, &r->ret);
-    case 'q': return take_result(f, &r->requested);
-    case 'n': return take_result(f, &r->length);
-    case 'm': return take_result(f, &r->mode);
-    case 'a': return r->has_address = sv_text_u64(sv_field_next(f), &r->address);
-    case 'F': r->function = sv_field_next(f); return r->function.len > 2;
-    case 'D': r->disk = sv_field_next(f); return r->disk.len > 0;
-    case 'w': {
-        struct sv_text w = sv_field_next(f);
-        r->rw = w.len == 1 ? w.bytes[0] : 0;
-        return r->rw == 'R' || r->rw == 'W';
-    }
-    case 'b': return take_number(f, &r->bytes) && r->bytes >= 0;
-    case 's': return r->has_sector = take_number(f, &r->sector);
-    case 'Q': return r->has_queue = take_number(f, &r->queue);
-    case 'N': r->path = sv_field_rest(f); return true;
-    case 'P': {
-        bool has_name = f->end > f->p && f->end[-1] != ' '; /* a call that failed has no file */
-        r->path = sv_field_rest(f);
-        r->path = has_name ? split_path(r->path, true) : r->path;
-        return true;
-    }
-    default: r->path = split_path(sv_field_rest(f), false); return true;
-    }
-}
-
-static bool take_columns(struct sv_text line, const char *columns, struct record *r)
-{
-    struct sv_fields f = {line.bytes, line.bytes + line.len};
-    for (; *columns; columns++)
-        if (!take_column(&f, columns, r))
-            return false;
-    return sv_field_rest(&f).len == 0 &&
-           (!r->has_latency || (r->latency >= 0 && r->latency <= r->ts));
+    const struct sv_log_shape *shape =
+        op ? NULL : sv_log_shape_of(sv_head(head, n), SV_UNIT_BOOT, path, &c);
+    return (struct sv_holds){sv_log_subject(shape ? shape->op : op), SV_MEASURED, -1};
 }
 
 /* ---- events ---- */
 
-static void put_block(struct sv_lines *l, struct sv_batch *b, const struct record *r)
+static struct sv_text text_of(const char *word)
 {
-    sv_track disks = sv_lines_group(l, 0, SV_TRACK_CUSTOM, "Disks", 5);
-    sv_track track = sv_lines_group(l, disks, SV_TRACK_CUSTOM, r->disk.bytes, r->disk.len);
-    sv_lines_process(l, r->pid, r->comm);
-    sv_add_text(l, b, "device", r->disk);
-    if (r->has_sector)
-        sv_add_int(l, b, "sector", r->sector);
-    sv_add_int(l, b, "bytes", r->bytes);
-    if (r->has_queue && r->queue >= r->latency)
-        sv_add_int(l, b, "queue_ns", r->queue - r->latency);
-    else if (!r->has_sector) /* that generation measures from there */
-        sv_add_text(l, b, "from", (struct sv_text){"queue", 5});
-    sv_add_int(l, b, "pid", r->pid);
-    sv_add_text(l, b, "comm", r->comm);
-    sv_str name = sv_dict_cstr(l->dict, r->rw == 'W' ? "write" : "read");
-    struct sv_event *e =
-        sv_put_event(l, b, SV_SLICE, r->ts - r->latency, track, name, SV_CAT_BLOCK);
-    e->dur_ns = r->latency;
+    return (struct sv_text){word, (uint32_t)strlen(word)};
 }
 
-/* The thread where the script prints it; else a track of the process on which calls may overlap. */
-static sv_track call_track(struct sv_lines *l, const struct record *r)
+/* The line's record by these columns, if it has them. */
+static bool take(const struct sv_columns *c, struct sv_text line, struct sv_record *r)
 {
-    sv_track process = sv_lines_process(l, r->pid, r->comm);
-    if (r->has_tid)
-        return sv_dict_thread(l->dict, l->space, r->pid, r->tid);
-    return sv_lines_group(l, process, SV_TRACK_CUSTOM, SV_ROW_SYSCALLS, strlen(SV_ROW_SYSCALLS));
+    const struct sv_stamp *ts = &r->stamp[SV_COL_TS];
+    return sv_columns_take(c, line, NULL, r) &&
+           (ts->unit != SV_UNIT_BOOT || r->number[SV_COL_LATENCY] <= ts->ns);
 }
 
-static void put_call(struct sv_lines *l, struct sv_batch *b, const struct record *r, const char *op)
+static bool put(struct bpftrace *s, struct sv_batch *b, struct sv_record *r,
+                const struct sv_columns *c, const char *op)
 {
-    sv_track track = call_track(l, r);
-    bool is_open = strcmp(op, "openat") == 0;
-    bool is_transfer = strcmp(op, "read") == 0 || strcmp(op, "write") == 0;
-    if (r->has_fd && (!is_open || r->fd >= 0))
-        sv_add_int(l, b, "fd", r->fd);
-    if (r->path.len)
-        sv_add_text(l, b, "path", r->path);
-    if (r->requested)
-        sv_add_int(l, b, "requested", r->requested);
-    if (r->length)
-        sv_add_int(l, b, "length", r->length);
-    if (r->has_offset)
-        sv_add_int(l, b, "offset", r->offset);
-    if (r->has_address)
-        sv_add_pointer(l, b, "address", r->address);
-    if (r->mode)
-        sv_add_int(l, b, "mode", r->mode);
-    if (r->has_ret)
-        sv_add_result(l, b, r->ret, is_transfer);
-    else if (is_open && r->has_fd)
-        sv_add_result(l, b, r->fd, false);
-    sv_str name = sv_dict_cstr(l->dict, op);
-    int64_t latency = r->has_latency ? r->latency : 0;
-    struct sv_event *e = sv_put_event(l, b, r->has_latency ? SV_SLICE : SV_INSTANT, r->ts - latency,
-                                      track, name, SV_CAT_SYSCALL);
-    e->dur_ns = latency;
+    int64_t start_ns, dur_ns;
+    if (!sv_record_time(&s->lines, &s->clock, r, &start_ns, &dur_ns))
+        return false;
+    s->last_ns = start_ns + (dur_ns > 0 ? dur_ns : 0);
+    sv_record_put(&s->lines, b, r, c, text_of(op), start_ns, dur_ns);
+    return true;
 }
 
 static void note(struct sv_lines *l, enum sv_severity severity, const char *what, const char *why)
@@ -279,56 +159,46 @@ static void note(struct sv_lines *l, enum sv_severity severity, const char *what
 }
 
 /* mkdir(), rmdir(), unlink(), create(): recognised by the line, because their headers are together at the top. */
-static bool take_function(struct sv_text line, struct record *r)
+static const struct {
+    const char *function, *op, *columns;
+} functions[] = {{"mkdir()", "mkdir", "ts:boot pid function mode latency path"},
+                 {"rmdir()", "rmdir", "ts:boot pid function latency path"},
+                 {"unlink()", "unlink", "ts:boot pid function latency name+path"},
+                 {"create()", "creat", "ts:boot pid tid function mode path"}};
+
+static bool put_function(struct bpftrace *s, struct sv_batch *b, struct sv_text line)
 {
-    static const struct {
-        const char *function, *columns;
-    } kinds[] = {{"mkdir()", "TpFmlN"}, {"rmdir()", "TpFlN"}, {"unlink()", "TpFlU"}};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        struct record one = {0};
-        if (take_columns(line, kinds[i].columns, &one) &&
-            sv_text_is(one.function, kinds[i].function)) {
-            *r = one;
-            return true;
+    struct sv_record r;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        if (!take(&s->functions[i], line, &r) ||
+            !sv_text_is(r.text[SV_COL_FUNCTION], functions[i].function))
+            continue;
+        if (strcmp(functions[i].op, "unlink") == 0) {
+            r.has &= ~((uint64_t)1 << SV_COL_LATENCY);
+            note(&s->lines, SV_NOTE, "unlink without a duration",
+                 "the script takes both times at the start of the call: they are shown as "
+                 "instants");
         }
+        return put(s, b, &r, &s->functions[i], functions[i].op);
     }
-    *r = (struct record){0};
-    return take_columns(line, "TptFmN", r) && sv_text_is(r->function, "create()");
+    return sv_lines_bad(&s->lines, "no call of mkdir, rmdir, unlink or create");
 }
 
-static bool put_function(struct sv_lines *l, struct sv_batch *b, struct sv_text line)
-{
-    struct record r;
-    if (!take_function(line, &r))
-        return sv_lines_bad(l, "no call of mkdir, rmdir, unlink or create");
-    if (sv_text_is(r.function, "unlink()")) {
-        r.has_latency = false;
-        note(l, SV_NOTE, "unlink without a duration",
-             "the script takes both times at the start of the call: they are shown as instants");
-        put_call(l, b, &r, "unlink");
-    } else if (sv_text_is(r.function, "create()")) {
-        put_call(l, b, &r, "creat");
-    } else {
-        put_call(l, b, &r, sv_text_is(r.function, "mkdir()") ? "mkdir" : "rmdir");
-    }
-    return true;
-}
+static const char *const mappings[] = {"ts:boot pid fd address latency path",
+                                       "ts:boot pid address length latency"};
 
 /* mmap and munmap share a file, and their headers are together. */
-static bool put_mapping(struct sv_lines *l, struct sv_batch *b, struct sv_text line)
+static bool put_mapping(struct bpftrace *s, struct sv_batch *b, struct sv_text line)
 {
-    struct record r = {0};
-    if (take_columns(line, "TpfalN", &r)) {
-        if (r.fd < 0)
-            r.has_fd = false;
-        put_call(l, b, &r, "mmap");
-        return true;
+    struct sv_record r;
+    if (take(&s->mappings[0], line, &r)) {
+        if (r.number[SV_COL_FD] < 0)
+            r.has &= ~((uint64_t)1 << SV_COL_FD);
+        return put(s, b, &r, &s->mappings[0], "mmap");
     }
-    r = (struct record){0};
-    if (!take_columns(line, "Tpanl", &r))
-        return sv_lines_bad(l, "no call of mmap or munmap");
-    put_call(l, b, &r, "munmap");
-    return true;
+    if (!take(&s->mappings[1], line, &r))
+        return sv_lines_bad(&s->lines, "no call of mmap or munmap");
+    return put(s, b, &r, &s->mappings[1], "munmap");
 }
 
 /* ---- other lines ---- */
@@ -359,8 +229,8 @@ static bool take_loss(struct sv_lines *l, struct sv_batch *b, struct sv_text lin
 {
     struct sv_fields f = {line.bytes, line.bytes + line.len};
     int64_t count;
-    if (!sv_text_is(sv_field_next(&f), "Lost") || !take_number(&f, &count) || count < 0 ||
-        !sv_text_begins(sv_field_rest(&f), "event"))
+    if (!sv_text_is(sv_field_next(&f), "Lost") || !sv_text_i64(sv_field_next(&f), &count) ||
+        count < 0 || !sv_text_begins(sv_field_rest(&f), "event"))
         return false;
     sv_report_add(l->source.report, SV_DAMAGE, "event lost by bpftrace", (uint64_t)count, l->pos,
                   "bpftrace's own count");
@@ -381,37 +251,98 @@ static bool other_line(struct sv_lines *l, struct sv_batch *b, struct sv_text li
     return true;
 }
 
+/* ---- lines ---- */
+
+static void use_plan(struct bpftrace *s, const struct plan *plan)
+{
+    s->has_columns = sv_columns_parse(&s->columns, plan->columns, NULL) == 0;
+    s->op = plan->op;
+    s->header = plan->header;
+}
+
+/* A known header, or one whose words are known. */
+static bool take_header(struct bpftrace *s, struct sv_text line)
+{
+    const struct plan *plan = find_plan(line);
+    struct sv_columns c;
+    if (plan) {
+        use_plan(s, plan);
+        return true;
+    }
+    if (!is_named_header(line, &c))
+        return false;
+    s->columns = c;
+    s->has_columns = true;
+    s->op = sv_log_op_of_columns(&c, s->lines.in->name);
+    s->header = NULL;
+    sv_columns_text(&c, s->why, sizeof s->why);
+    note(&s->lines, SV_NOTE, "columns by the names in the header", s->why);
+    return true;
+}
+
+static bool bad_columns(struct bpftrace *s)
+{
+    if (s->header)
+        return sv_lines_bad(&s->lines, s->header);
+    sv_columns_text(&s->columns, s->why, sizeof s->why);
+    return sv_lines_bad(&s->lines, s->why);
+}
+
 static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t len)
 {
     struct bpftrace *s = (struct bpftrace *)l;
     struct sv_text text = {p, (uint32_t)len};
+    struct sv_record r;
     if (other_line(l, b, text))
         return true;
-    const struct plan *plan = p[0] == 'T' ? find_plan(text) : NULL;
-    if (plan) {
-        s->plan = plan;
+    if (p[0] == 'T' && take_header(s, text))
         return true;
-    }
-    if (!s->plan)
+    if (!s->has_columns)
         return sv_lines_bad(l, "before the header that names its columns");
-    if (!s->plan->op)
-        return put_function(l, b, text);
-    if (strstr(s->plan->op, "map"))
-        return put_mapping(l, b, text);
-    struct record r = {0};
-    if (!take_columns(text, s->plan->columns, &r))
-        return sv_lines_bad(l, s->plan->header);
-    s->last_ns = r.ts;
-    if (strcmp(s->plan->op, "block") == 0)
-        put_block(l, b, &r);
-    else
-        put_call(l, b, &r, s->plan->op);
-    return true;
+    if (!s->op)
+        return put_function(s, b, text);
+    if (strstr(s->op, "map"))
+        return put_mapping(s, b, text);
+    if (!take(&s->columns, text, &r))
+        return bad_columns(s);
+    return put(s, b, &r, &s->columns, s->op);
+}
+
+/* The header was cut off: what the lines look like. */
+static void assume(struct bpftrace *s)
+{
+    struct sv_lines *l = &s->lines;
+    struct sv_err ignored = {0};
+    if (sv_input_need(l->in, HEAD_BYTES, &ignored) < 0)
+        return; /* the first line meets the same error */
+    struct sv_fields h = sv_head(l->in->data, l->in->len);
+    struct sv_columns c;
+    struct sv_text line;
+    for (int i = 0; i < 64 && sv_head_line(&h, &line); i++)
+        if (find_plan(line) || is_named_header(line, &c))
+            return;
+    h = sv_head(l->in->data, l->in->len);
+    const struct sv_log_shape *shape = sv_log_shape_of(h, SV_UNIT_BOOT, l->in->name, &s->columns);
+    if (!shape)
+        return;
+    s->has_columns = true;
+    s->op = shape->op;
+    char text[200];
+    sv_columns_text(&s->columns, text, sizeof text);
+    sv_report_add(l->source.report, SV_NOTE, "no header: columns assumed by the look of the lines",
+                  1, SV_NO_POS, "%s, '%s'; --columns gives others", shape->name, text);
+    sv_dict_set_meta(l->dict, "assumed_columns", text, strlen(text), false);
 }
 
 static void init(struct sv_lines *l)
 {
+    struct bpftrace *s = (struct bpftrace *)l;
     l->dict->clocks.trace_clock = SV_CLOCK_BOOTTIME;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        (void)sv_columns_parse(&s->functions[i], functions[i].columns, NULL);
+    for (size_t i = 0; i < sizeof mappings / sizeof *mappings; i++)
+        (void)sv_columns_parse(&s->mappings[i], mappings[i], NULL);
+    assume(s);
 }
 
 static const struct sv_lines_kind kind = {
@@ -429,9 +360,12 @@ const struct sv_format sv_bpftrace_format = {
     .lacks = "threads (the scripts print the process), full paths (most calls), flows",
     .files =
         "the scripts `trace_{bio,openat,close,read,write,mmap,create_del}.bt` and `syscalls.bt` of "
-        "the DL benchmark tracing tools, all generations of their columns, by their headers",
+        "the DL benchmark tracing tools, all generations of their columns, by their headers, by "
+        "the "
+        "names in other headers, or, where the header was cut off, by the look of the lines",
     .times = "nanoseconds since boot (CLOCK_BOOTTIME) at the end of the call; the slice begins "
              "earlier by the latency",
     .probe = probe,
+    .holds = holds,
     .lines = &kind,
 };

@@ -4,7 +4,7 @@
  * (iostat closes its brackets only when it is interrupted) gives all that is whole. The columns depend on iostat's options: -x has rMB/s,
  * plain -d MB_read/s, -k kilobytes. */
 #include "core/stream/json_members.h"
-#include "formats/lines.h"
+#include "formats/logs/meters.h"
 
 #include "core/base/json_scan.h"
 
@@ -13,28 +13,6 @@
 #define ELEMENT_MAX  1048576u
 #define DISKS_MAX    20 /* of one element; more are reported */
 #define COUNTERS_MAX 8
-
-static const struct {
-    const char *key, *counter, *unit;
-    double scale;
-} columns[] = {
-    {"rMB/s", "read", "B/s", 1048576},
-    {"wMB/s", "write", "B/s", 1048576},
-    {"rkB/s", "read", "B/s", 1024},
-    {"wkB/s", "write", "B/s", 1024},
-    {"rsec/s", "read", "B/s", 512},
-    {"wsec/s", "write", "B/s", 512},
-    {"MB_read/s", "read", "B/s", 1048576},
-    {"MB_wrtn/s", "write", "B/s", 1048576},
-    {"kB_read/s", "read", "B/s", 1024},
-    {"kB_wrtn/s", "write", "B/s", 1024},
-    {"r/s", "reads", "1/s", 1},
-    {"w/s", "writes", "1/s", 1},
-    {"util", "busy", "%", 1},
-    {"aqu-sz", "queue", "requests", 1},
-    {"r_await", "read_wait", "ms", 1},
-    {"w_await", "write_wait", "ms", 1},
-};
 
 struct iostat {
     struct sv_lines lines;
@@ -105,24 +83,18 @@ static bool put_disk(struct sv_lines *l, struct sv_batch *b, const struct sv_mem
     size_t put = 0;
     while (sv_member_next(&members, &m)) {
         double value;
-        if (sv_member_is(&m, "disk_device") && m.type == '"') {
-            struct sv_text name = sv_member_text(&m, b);
-            sv_track disks = sv_lines_group(l, 0, SV_TRACK_CUSTOM, "Disks", 5);
-            track = sv_lines_group(l, disks, SV_TRACK_CUSTOM, name.bytes, name.len);
+        if (sv_member_is(&m, "disk_device") && m.type == '"')
+            track = sv_meter_disk(l, sv_member_text(&m, b));
+        const struct sv_meter *meter = track ? sv_meter_named(SV_METER_DISK, m.key) : NULL;
+        if (!meter || put == COUNTERS_MAX)
+            continue;
+        if (!sv_member_double(&m, &value)) {
+            sv_report_add(l->source.report, SV_DAMAGE, "value that is not a number", 1, l->pos,
+                          "%s", meter->word);
+            continue;
         }
-        for (size_t i = 0; track && put < COUNTERS_MAX && i < sizeof columns / sizeof *columns;
-             i++) {
-            if (!sv_member_is(&m, columns[i].key))
-                continue;
-            if (!sv_member_double(&m, &value)) {
-                sv_report_add(l->source.report, SV_DAMAGE, "value that is not a number", 1, l->pos,
-                              "%s", columns[i].key);
-                continue;
-            }
-            sv_put_counter(l, b, sv_lines_counter(l, track, columns[i].counter, columns[i].unit),
-                           ts_ns, value * columns[i].scale);
-            put++;
-        }
+        sv_meter_put(l, b, meter, track, ts_ns, value);
+        put++;
     }
     return track && !members.is_bad;
 }
@@ -257,6 +229,12 @@ static const struct sv_lines_kind kind = {
     .read = read_element,
 };
 
+static struct sv_holds holds(const uint8_t *head, size_t n, const char *path)
+{
+    (void)head, (void)n, (void)path;
+    return (struct sv_holds){SV_ABOUT_DISKS, SV_MEASURED, -1};
+}
+
 const struct sv_format sv_iostat_format = {
     .name = "iostat",
     .help = "disk utilisation by iostat -o JSON",
@@ -264,5 +242,6 @@ const struct sv_format sv_iostat_format = {
     .files = "`iostat -o JSON` with `-t`, `-x`, `-d`, `-k`, `-m`, also cut off",
     .times = "local; with S_TIME_FORMAT=ISO the zone is in the file",
     .probe = probe,
+    .holds = holds,
     .lines = &kind,
 };

@@ -167,6 +167,12 @@ static const struct sv_lines_kind kind = {
     .fini = fini,
 };
 
+static struct sv_holds holds(const uint8_t *head, size_t n, const char *path)
+{
+    (void)head, (void)n, (void)path;
+    return (struct sv_holds){SV_ABOUT_PHASES, SV_MEASURED, -1};
+}
+
 const struct sv_format sv_mllog_format = {
     .name = "mllog",
     .help = "a log with MLPerf's :::MLLOG lines",
@@ -174,5 +180,6 @@ const struct sv_format sv_mllog_format = {
     .files = "lines with `:::MLLOG {…}` among others, with a launcher's `[rank]` before them",
     .times = "UTC, milliseconds",
     .probe = probe,
+    .holds = holds,
     .lines = &kind,
 };

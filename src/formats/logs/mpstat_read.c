@@ -2,34 +2,23 @@
  *
  * Opened through the table of formats. The first line names the machine and the day; header lines name the columns; the clock has 12 hours
  * (AM, PM) or 24, and may pass midnight. Averages at the end are of the whole run, not of a moment: they are skipped. */
-#include "formats/lines.h"
+#include "formats/logs/meters.h"
 
 #include <string.h>
 
 #define COLUMNS_MAX 12
 
-static const struct {
-    const char *column, *counter;
-} names[] = {
-    {"%usr", "user"},      {"%user", "user"},     {"%nice", "nice"},        {"%sys", "system"},
-    {"%system", "system"}, {"%iowait", "iowait"}, {"%irq", "irq"},          {"%soft", "softirq"},
-    {"%steal", "steal"},   {"%guest", "guest"},   {"%gnice", "guest_nice"}, {"%idle", "idle"},
-};
+/* The columns of mpstat since 2009, for lines whose header was cut off. */
+static const char *const usual[] = {"%usr",  "%nice",  "%sys",   "%iowait", "%irq",
+                                    "%soft", "%steal", "%guest", "%gnice",  "%idle"};
+enum { N_USUAL = sizeof usual / sizeof *usual };
 
 struct mpstat {
     struct sv_lines lines;
-    const char *counters[COLUMNS_MAX]; /* of the header; NULL: a column that is not a counter */
-    size_t n_columns;                  /* 0: no header yet */
+    const struct sv_meter *meters[COLUMNS_MAX]; /* of the header; NULL: not a counter */
+    size_t n_columns;                           /* 0: no header yet */
     bool has_clock;
 };
-
-static const char *counter_of(struct sv_text column)
-{
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (sv_text_is(column, names[i].column))
-            return names[i].counter;
-    return NULL;
-}
 
 /* HH:MM:SS, with AM or PM after it or without. */
 static bool take_clock(struct sv_fields *f, int64_t *of_day)
@@ -46,18 +35,68 @@ static bool take_clock(struct sv_fields *f, int64_t *of_day)
     return sv_civil_half_day(is_pm, of_day);
 }
 
+/* "all" or a CPU's number, and as many percentages as mpstat prints. */
+static bool is_bare_line(struct sv_text line)
+{
+    struct sv_fields f = {line.bytes, line.bytes + line.len};
+    int64_t of_day, number;
+    if (!take_clock(&f, &of_day))
+        return false;
+    struct sv_text cpu = sv_field_next(&f);
+    if ((!sv_text_is(cpu, "all") && !sv_text_i64(cpu, &number)) || sv_field_count(f) != N_USUAL)
+        return false;
+    double value, sum = 0;
+    for (int i = 0; i < N_USUAL; i++) {
+        if (!sv_text_double(sv_field_next(&f), &value) || value < 0 || value > 100)
+            return false;
+        sum += value;
+    }
+    return sum > 99 && sum < 101; /* they divide the time among them */
+}
+
 static int probe(const uint8_t *head, size_t n)
 {
     struct sv_fields h = sv_head(head, n);
     struct sv_text line;
     int64_t of_day;
+    int bare = 0, lines = 0;
     for (int i = 0; i < 64 && sv_head_line(&h, &line); i++) {
         struct sv_fields f = {line.bytes, line.bytes + line.len};
         if (take_clock(&f, &of_day) && sv_text_is(sv_field_next(&f), "CPU") &&
-            counter_of(sv_field_next(&f)))
+            sv_meter_named(SV_METER_CPU, sv_field_next(&f)))
             return 100;
+        lines += line.len > 0;
+        bare += is_bare_line(line);
     }
-    return 0;
+    return 2 * bare > lines ? 80 : 0;
+}
+
+/* The day is in the first line, which may be cut off. */
+static unsigned needs(const uint8_t *head, size_t n)
+{
+    struct sv_fields h = sv_head(head, n);
+    struct sv_text line;
+    for (int i = 0; i < 64 && sv_head_line(&h, &line); i++)
+        if (sv_text_begins(line, "Linux "))
+            return SV_NEEDS_ZONE;
+    return SV_NEEDS_ZONE | SV_NEEDS_DATE;
+}
+
+static struct sv_holds holds(const uint8_t *head, size_t n, const char *path)
+{
+    (void)path;
+    return (struct sv_holds){SV_ABOUT_CPUS, probe(head, n) < 100 ? SV_ALIGNED : SV_MEASURED, -1};
+}
+
+/* The header was cut off: the usual columns. */
+static void assume(struct mpstat *s)
+{
+    s->n_columns = N_USUAL;
+    for (int i = 0; i < N_USUAL; i++)
+        s->meters[i] =
+            sv_meter_named(SV_METER_CPU, (struct sv_text){usual[i], (uint32_t)strlen(usual[i])});
+    sv_report_add(s->lines.source.report, SV_NOTE, "no header: mpstat's usual columns assumed", 1,
+                  s->lines.pos, "%%usr to %%idle");
 }
 
 static bool take_header(struct mpstat *s, struct sv_fields f)
@@ -66,7 +105,7 @@ static bool take_header(struct mpstat *s, struct sv_fields f)
     for (struct sv_text word; (word = sv_field_next(&f)).len;) {
         if (s->n_columns == COLUMNS_MAX)
             return sv_lines_bad(&s->lines, "more columns than mpstat has");
-        s->counters[s->n_columns++] = counter_of(word);
+        s->meters[s->n_columns++] = sv_meter_named(SV_METER_CPU, word);
     }
     return true;
 }
@@ -89,25 +128,12 @@ static bool take_banner(struct mpstat *s, struct sv_fields f)
     return true;
 }
 
-static sv_track cpu_track(struct sv_lines *l, struct sv_text cpu)
-{
-    char name[32] = "CPU ";
-    sv_track group = sv_lines_group(l, 0, SV_TRACK_CUSTOM, "CPU", 3);
-    int64_t number;
-    if (sv_text_is(cpu, "all"))
-        return group;
-    if (cpu.len > 8 || !sv_text_i64(cpu, &number) || number < 0)
-        return 0;
-    memcpy(name + 4, cpu.bytes, cpu.len);
-    return sv_lines_group(l, group, SV_TRACK_CPU, name, 4 + cpu.len);
-}
-
 static bool take_values(struct mpstat *s, struct sv_batch *b, struct sv_fields f, int64_t ts_ns,
                         struct sv_text cpu)
 {
     struct sv_lines *l = &s->lines;
     double values[COLUMNS_MAX];
-    sv_track track = cpu_track(l, cpu);
+    sv_track track = sv_meter_cpu(l, cpu);
     if (!track)
         return sv_lines_bad(l, "'all' or the number of a CPU");
     if (sv_field_count(f) != s->n_columns)
@@ -116,8 +142,8 @@ static bool take_values(struct mpstat *s, struct sv_batch *b, struct sv_fields f
         if (!sv_text_double(sv_field_next(&f), &values[i]))
             return sv_lines_bad(l, "a number in each column");
     for (size_t i = 0; i < s->n_columns; i++)
-        if (s->counters[i])
-            sv_put_counter(l, b, sv_lines_counter(l, track, s->counters[i], "%"), ts_ns, values[i]);
+        if (s->meters[i])
+            sv_meter_put(l, b, s->meters[i], track, ts_ns, values[i]);
     return true;
 }
 
@@ -145,6 +171,8 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
                          &ts_ns); /* midnight may lie between it and the first values */
         return take_header(s, f);
     }
+    if (s->n_columns == 0 && is_bare_line(text))
+        assume(s);
     if (s->n_columns == 0)
         return sv_lines_bad(l, "before the header that names its columns");
     if (!s->has_clock) {
@@ -168,9 +196,10 @@ const struct sv_format sv_mpstat_format = {
     .name = "mpstat",
     .help = "CPU utilisation by mpstat",
     .lacks = "slices, flows, arguments",
-    .files = "`mpstat [-P ALL] N`, 12 and 24 hour clocks, over midnight",
-    .times = "local, the day in the first line",
+    .files = "`mpstat [-P ALL] N`, 12 and 24 hour clocks, over midnight, also without its header",
+    .times = "local, the day in the first line, else by `import --date` or other files of the run",
     .probe = probe,
     .lines = &kind,
-    .needs_zone = true,
+    .needs = needs,
+    .holds = holds,
 };

@@ -3,7 +3,7 @@
  * Opened through the table of formats. Header lines (#) name the columns. The lines of one GPU at one time belong together: their sum is
  * the GPU's value, each line is the value of its process. A line without a process says that the GPU had none: 0. Nothing is
  * averaged over lines, so that a file which begins in the middle of a second, or lacks a line, shifts nothing. */
-#include "formats/lines.h"
+#include "formats/logs/meters.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,10 +12,6 @@ enum column { DATE, TIME, GPU, PID, TYPE, SM, MEM, ENC, DEC, FB, COMMAND, N_COLU
 static const char *const words[N_COLUMNS] = {"date", "time", "gpu", "pid", "type",   "sm",
                                              "mem",  "enc",  "dec", "fb",  "command"};
 enum { N_VALUES = FB - SM + 1 };
-static const char *const counters[N_VALUES] = {"sm", "memory", "encoder", "decoder", "framebuffer"};
-static const char *const units[N_VALUES] = {"%", "%", "%", "%", "bytes"};
-static const double scales[N_VALUES] = {1, 1, 1, 1, 1048576};
-
 struct sample {
     bool has[N_VALUES];
     double value[N_VALUES];
@@ -66,6 +62,67 @@ static bool is_header(struct sv_text line, int place[N_COLUMNS], int *n_places)
     return place[GPU] >= 0 && place[PID] >= 0;
 }
 
+/* The columns of `-s um -o DT`, for lines whose header was cut off: "20220830 16:35:00 0 4054152 C 0 0 0 0 12 python". */
+static bool is_bare_line(struct sv_text line)
+{
+    struct sv_fields f = {line.bytes, line.bytes + line.len};
+    struct sv_text date = sv_field_next(&f), clock = sv_field_next(&f);
+    int64_t days, of_day, number;
+    if (!sv_civil_parse_date(date.bytes, date.len, &days) || date.len != 8 || clock.len != 8 ||
+        sv_civil_parse_clock(clock.bytes, clock.len, &of_day) != 8 ||
+        !sv_text_i64(sv_field_next(&f), &number) || sv_field_count(f) < N_COLUMNS - GPU - 1)
+        return false;
+    for (int i = PID; i <= FB; i++) {
+        struct sv_text word = sv_field_next(&f);
+        bool is_type = i == TYPE && word.len <= 3;
+        if (!is_type && !sv_text_is(word, "-") && !sv_text_i64(word, &number))
+            return false;
+    }
+    return true;
+}
+
+/* Lines without a header, where they are more than all others. */
+static int count_bare(struct sv_fields h)
+{
+    struct sv_text line;
+    int bare = 0, lines = 0;
+    for (int i = 0; i < 64 && sv_head_line(&h, &line); i++) {
+        lines += line.len > 0;
+        bare += is_bare_line(line);
+    }
+    return 2 * bare > lines ? bare : 0;
+}
+
+/* Newer drivers have jpg and ofa before fb, and ccpm after it: three more numbers before the command. */
+static bool is_newer(struct sv_text line)
+{
+    struct sv_fields f = {line.bytes, line.bytes + line.len};
+    int64_t number;
+    for (int i = 0; i < COMMAND; i++)
+        (void)sv_field_next(&f);
+    for (int i = 0; i < 3; i++) {
+        struct sv_text word = sv_field_next(&f);
+        if (!sv_text_is(word, "-") && !sv_text_i64(word, &number))
+            return false;
+    }
+    return sv_field_count(f) > 0;
+}
+
+static void assume(struct pmon *s, struct sv_text line)
+{
+    bool newer = is_newer(line);
+    for (int i = 0; i < N_COLUMNS; i++)
+        s->place[i] = i;
+    if (newer) {
+        s->place[FB] = FB + 2;
+        s->place[COMMAND] = COMMAND + 3;
+    }
+    s->n_places = s->place[COMMAND] + 1;
+    sv_report_add(s->lines.source.report, SV_NOTE, "no header: columns of pmon -s um -o DT assumed",
+                  1, s->lines.pos, "date time gpu pid type sm mem enc dec %sfb %scommand",
+                  newer ? "jpg ofa " : "", newer ? "ccpm " : "");
+}
+
 static int probe(const uint8_t *head, size_t n)
 {
     struct sv_fields h = sv_head(head, n);
@@ -74,16 +131,24 @@ static int probe(const uint8_t *head, size_t n)
     for (int i = 0; i < 64 && sv_head_line(&h, &line); i++)
         if (is_header(line, place, &n_places) && (place[SM] >= 0 || place[FB] >= 0))
             return 100;
-    return 0;
+    h = sv_head(head, n);
+    return count_bare(h) > 0 ? 80 : 0;
+}
+
+static struct sv_holds holds(const uint8_t *head, size_t n, const char *path)
+{
+    (void)path;
+    return (struct sv_holds){SV_ABOUT_GPUS, probe(head, n) < 100 ? SV_ALIGNED : SV_MEASURED, -1};
 }
 
 static void put_values(struct sv_lines *l, struct sv_batch *b, sv_track parent, int64_t ts_ns,
                        const struct sample *s)
 {
-    for (int i = 0; i < N_VALUES; i++)
+    for (int i = 0; i < N_VALUES; i++) {
+        struct sv_text word = {words[SM + i], (uint32_t)strlen(words[SM + i])};
         if (s->has[i])
-            sv_put_counter(l, b, sv_lines_counter(l, parent, counters[i], units[i]), ts_ns,
-                           s->value[i] * scales[i]);
+            sv_meter_put(l, b, sv_meter_named(SV_METER_GPU, word), parent, ts_ns, s->value[i]);
+    }
 }
 
 static void end_group(struct pmon *s, struct sv_batch *b)
@@ -175,6 +240,8 @@ static bool line(struct sv_lines *l, struct sv_batch *b, const char *p, size_t l
         }
         return true;
     }
+    if (s->n_places == 0 && is_bare_line(text))
+        assume(s, text);
     if (s->n_places == 0)
         return sv_lines_bad(l, "before the header that names its columns");
     if (!take_fields(s, f, fields))
@@ -219,9 +286,10 @@ const struct sv_format sv_pmon_format = {
     .name = "pmon",
     .help = "GPU utilisation by process, nvidia-smi pmon -o DT",
     .lacks = "slices, flows, arguments",
-    .files = "`nvidia-smi pmon -o DT`, any columns",
+    .files = "`nvidia-smi pmon -o DT`, any columns; without its header those of `-s um`",
     .times = "local, day and time in each line",
     .probe = probe,
     .lines = &kind,
     .needs_zone = true,
+    .holds = holds,
 };

@@ -404,16 +404,11 @@ static bool read_track_member(struct text_source *s, struct cursor *c, struct sv
         sv_str *text;
         int64_t *number;
     } members[] = {
-        {"name", &t->name, NULL},
-        {"unit", &t->unit, NULL},
-        {"cat", &t->cat, NULL},
-        {"desc", &t->desc, NULL},
-        {"merge", &t->merge_key, NULL},
-        {"origin", &t->origin, NULL},
-        {"pid", NULL, &t->pid},
-        {"tid", NULL, &t->tid},
-        {"order", NULL, &t->order},
-        {"multiplier", NULL, &t->multiplier},
+        {"name", &t->name, NULL},       {"unit", &t->unit, NULL},
+        {"cat", &t->cat, NULL},         {"desc", &t->desc, NULL},
+        {"merge", &t->merge_key, NULL}, {"origin", &t->origin, NULL},
+        {"pid", NULL, &t->pid},         {"tid", NULL, &t->tid},
+        {"order", NULL, &t->order},     {"multiplier", NULL, &t->multiplier},
         {"start", NULL, &t->start_ns},
     };
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {

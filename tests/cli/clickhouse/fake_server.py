@@ -19,6 +19,11 @@ ANSWERS = {  # database: status, type, body
     "cut": (200, TSV, b"a\nInt64\n1\n2"),
     "columns": (200, TSV, b"\t" * 5000 + b"\n"),
     "empty": (200, TSV, b""),
+    "shard_name": (200, TSV, b"host\tn\nString\tUInt32\na/../b\t1\n"),
+    "shard_replicas": (200, TSV, b"host\tn\nString\tUInt32\na\t1\na\t2\n"),
+    "shard_twice": (200, TSV, b"host\tn\nString\tUInt32\na\t1\na\t1\n"),
+    "shard_none": (200, TSV, b"host\tn\nString\tUInt32\n"),
+    "shard_columns": (200, TSV, b"host\nString\na\n"),
     "words": (500, "text/plain", b"Code: 7, e.displayText() = " + b"x" * 1000000),
 }
 asked = {"n": 0}

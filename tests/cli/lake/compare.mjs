@@ -79,7 +79,7 @@ async function wrong_statistics(table, path, want, columns, types) {
 
 function by_clickhouse(path, columns, types) {
   const sql = `SELECT ${columns.map((c) => `\`${c}\``).join(', ')} FROM file('${path.replaceAll("'", "\\'")}', Parquet)
-    SETTINGS output_format_json_quote_64bit_integers = 1, max_threads = 1, use_hive_partitioning = 0`;
+    SETTINGS output_format_json_quote_64bit_integers = 1, max_threads = 1, input_format_parquet_preserve_order = 1, use_hive_partitioning = 0`;
   const run = spawnSync(chdb, [library, sql], { maxBuffer: 1 << 30, encoding: 'utf8' });
   if (run.status !== 0) throw new Error(run.stderr);
   return run.stdout.split('\n').filter(Boolean).map((line) => JSON.parse(line).map((v, c) => (types[c] === 'INT64' && v !== null ? BigInt(v) : v)));

@@ -85,13 +85,16 @@ class TraceWriter:
 
     @classmethod
     def enabled(cls, out_path):
+        """A writer to this file, which is replaced."""
         return cls(out_path)
 
     @classmethod
     def disabled(cls):
+        """A writer that does nothing."""
         return cls(None)
 
     def is_enabled(self):
+        """Are events wanted?"""
         return self._writer is not None
 
     def push(self, name, cat, dur_ms, tid=0):
@@ -123,7 +126,7 @@ _global = None
 
 
 def global_trace():
-    """The writer of the program, made from the environment at the first call; the same one that C and C++ code of this process uses."""
+    """The writer of the program, made from the environment at the first call."""
     global _global
     if _global is None:
         _global = TraceWriter._of(_stave.trace_writer_global())
@@ -131,5 +134,6 @@ def global_trace():
 
 
 def flush_global_trace():
+    """Flushes the global writer, if it was used."""
     if _global is not None:
         _global.flush()
