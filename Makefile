@@ -79,7 +79,11 @@ format: ## formats the C and C++ files in place
 	@tools/install-deps lint
 	@tools/lint --fix
 
-.PHONY: install deb
+PYTHONS ?=
+.PHONY: install deb wheel
+wheel: ## Python wheels and a source distribution in build-wheel/dist/ (PYTHONS="python3.11 python3.12": a wheel for each)
+	@tools/install-deps build
+	@tools/make-wheel $(PYTHONS)
 install: all ## program, library, headers, manual, completion under PREFIX (honours DESTDIR)
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi

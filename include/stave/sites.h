@@ -56,12 +56,13 @@ extern "C" {
 extern struct stave_i_dso stave_i_dso;
 __attribute__((weak, visibility("hidden"))) struct stave_i_dso stave_i_dso;
 
-/* The default of enum stave_full. A binding that contains the library may define its own. */
-extern uint32_t stave_i_default_full __attribute__((visibility("hidden")));
 /* 0 in programs that read traces: STAVE_OUT names the output of other programs, which they must
  * not replace. */
 extern uint32_t stave_i_obeys_environment __attribute__((visibility("hidden")));
 
+/* For bindings: what STAVE_FULL_DEFAULT means from now on (enum stave_full: drop or block), also in the session that
+ * runs, if neither the program nor STAVE_FULL has chosen there. */
+STAVE_API void stave_i_default_full(uint32_t full);
 STAVE_API void stave_i_dso_gone(struct stave_i_dso *dso);
 /* Registers a site. True: it is on. */
 STAVE_API bool stave_i_first(struct stave_site *site);

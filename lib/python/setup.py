@@ -1,5 +1,7 @@
-"""Builds the extension with libstave inside: its sources are compiled here, so that nothing needs to be installed but a C compiler and
-zlib's headers. The build of the project (CMakeLists.txt) makes the same module for use from the build folder."""
+"""Builds the extension and, beside it, the libraries that it loads: their sources are compiled here, so that nothing needs to be installed but
+a C compiler and zlib's headers. The build of the project (CMakeLists.txt) makes the same for use from the build folder and for wheels.
+
+The C sources are in c/ (a source distribution, tools/make-wheel) or in the project above lib/python/."""
 import os
 import re
 from glob import glob
@@ -8,13 +10,15 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
+ROOT = os.path.join(HERE, "c")
+if not os.path.isdir(ROOT):
+    ROOT = os.path.dirname(os.path.dirname(HERE))
 
 
 def sources(*patterns):
     found = sorted(path for pattern in patterns for path in glob(os.path.join(ROOT, pattern)))
     if not found:
-        raise SystemExit(f"stave: no {patterns[0]} above lib/python/: install from the project's folder")
+        raise SystemExit(f"stave: no {patterns[0]} in {ROOT}: install from the project's folder or from a source distribution")
     return found
 
 
@@ -27,22 +31,45 @@ def has_header(name):
     return any(os.path.exists(os.path.join(folder, name)) for folder in ("/usr/include", "/usr/local/include"))
 
 
-# The same files as in CMakeLists.txt: the SDK and the core.
-LIBRARY = ("lib/sdk/*.c", "lib/sdk/hot/*.c", "lib/sdk/writing/*.c", "lib/sdk/standalone/compress_by_name.c", "lib/sdk/standalone/file_writer.c", "lib/sdk/standalone/trace_writer.c", "core/*/*.c")
+# The same files as in CMakeLists.txt: what each library has besides the core, and its list of exported names.
+BY_NAME = "lib/sdk/standalone/compress_by_name.c"
+LIBRARIES = {
+    "libstave": (("lib/sdk/*.c", "lib/sdk/hot/*.c", "lib/sdk/writing/*.c", BY_NAME), "lib/sdk/libstave.map"),
+    "libstave-file": (("lib/sdk/standalone/trace_writer.c", "lib/sdk/standalone/file_writer.c", "lib/sdk/say.c", "lib/sdk/quiet.c",
+                       "lib/sdk/destination.c", "lib/sdk/stream_address.c", "lib/sdk/writing/drain_items.c", BY_NAME),
+                      "lib/sdk/standalone/libstave-file.map"),
+}
+FLAGS = ["-std=gnu17", "-O2", "-fvisibility=hidden", "-fno-strict-aliasing", "-ffunction-sections", "-fdata-sections",
+         "-Wno-missing-field-initializers", "-fno-common"]
+LINK = ["-Wl,--gc-sections", "-Wl,--strip-debug", "-Wl,--as-needed", "-Wl,-z,relro,-z,now", "-pthread", "-ldl", "-lm"]
 
 
 class Build(build_ext):
     """Object files go to the temporary folder, wherever the sources are."""
 
-    def build_extension(self, ext):
-        flags = ["-std=gnu17", "-O2", "-fvisibility=hidden", "-fno-strict-aliasing", "-ffunction-sections", "-fdata-sections",
-                 "-Wno-missing-field-initializers", "-fno-common"]
+    def compiled(self, *patterns):
         macros = [("_GNU_SOURCE", None), ("_FILE_OFFSET_BITS", "64"), ("SV_HAVE_ZLIB", "1")]
         if has_header("zstd.h"):
             macros.append(("SV_HAVE_ZSTD", "1"))
-        ext.extra_objects = self.compiler.compile(sources(*LIBRARY), output_dir=self.build_temp, macros=macros, extra_postargs=flags,
-                                                  include_dirs=[ROOT, os.path.join(ROOT, "lib"), os.path.join(ROOT, "include")])
-        ext.extra_compile_args = flags
+        return self.compiler.compile(sources(*patterns), output_dir=self.build_temp, macros=macros, extra_postargs=FLAGS,
+                                     include_dirs=[ROOT, os.path.join(ROOT, "lib"), os.path.join(ROOT, "include")])
+
+    def link_library(self, name, folder, core, needed):
+        patterns, names = LIBRARIES[name]
+        soname = f"{name}.so.{version().split('.')[0]}"
+        path = os.path.join(folder, soname)
+        self.compiler.link_shared_object(self.compiled(*patterns) + core + needed, path, extra_postargs=[
+            *LINK, f"-Wl,-soname,{soname}", "-Wl,-z,nodelete", "-Wl,-rpath,$ORIGIN", f"-Wl,--version-script={os.path.join(ROOT, names)}"])
+        return path
+
+    def build_extension(self, ext):
+        folder = os.path.dirname(os.path.abspath(self.get_ext_fullpath(ext.name)))
+        os.makedirs(folder, exist_ok=True)
+        core = self.compiled("core/*/*.c")
+        ext.extra_objects = []
+        for name in LIBRARIES:
+            ext.extra_objects.append(self.link_library(name, folder, core, list(ext.extra_objects)))
+        ext.extra_compile_args = FLAGS
         super().build_extension(ext)
 
 
@@ -51,9 +78,9 @@ setup(
     cmdclass={"build_ext": Build},
     ext_modules=[Extension(
         "stave._stave",
-        [os.path.relpath(path, HERE) for path in sources("lib/python/src/*.c")],
+        [os.path.relpath(path, HERE) for path in sorted(glob(os.path.join(HERE, "src/*.c")))],
         include_dirs=[os.path.join(ROOT, "include")],
-        depends=sources("lib/python/src/*.h", "include/stave/*.h"),
-        extra_link_args=["-Wl,--gc-sections", "-Wl,--strip-debug", "-Wl,--version-script=" + os.path.join(HERE, "src/extension.map"), "-pthread", "-ldl", "-lm"],
+        depends=sorted(glob(os.path.join(HERE, "src/*.h"))) + sources("include/stave/*.h"),
+        extra_link_args=[*LINK, "-Wl,-rpath,$ORIGIN", "-Wl,--version-script=" + os.path.join(HERE, "src/extension.map")],
     )],
 )

@@ -88,7 +88,7 @@ struct sv_process {
     char name[SV_GIVEN_NAME]; /* given by hand, "": none; under the lock */
     _Atomic uint32_t n_named; /* how often it was given */
     char said[512];           /* the last line of the thread that has `control` */
-    uint32_t full;            /* enum stave_full of the running session */
+    _Atomic uint32_t full;    /* enum stave_full of the running session */
     uint64_t ring_bytes;
     bool ring_bytes_given;
     _Atomic uint32_t n_rings;
@@ -183,6 +183,7 @@ struct sv_plan {
     char compress[16];
     uint64_t buffer_bytes; /* 0: the default */
     uint32_t full;         /* enum stave_full, never DEFAULT */
+    bool full_by_default;  /* neither options nor STAVE_FULL have chosen it */
     uint64_t keep_ms, after_ms, trigger_ms;
     int trigger_signal;
     char trigger_name[128];

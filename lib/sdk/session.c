@@ -8,6 +8,7 @@
 #include "sdk/sdk.h"
 
 #include "core/base/err.h"
+#include "core/files/claim.h"
 #include "core/files/trusted.h"
 #include "sdk/client_files.h"
 #include "sdk/destination.h"
@@ -28,12 +29,11 @@
 #define RING_BYTES_DEFAULT ((uint64_t)1 << 20)
 enum { COLLECTOR_LOOK_MS = 50 };
 
-__attribute__((weak)) uint32_t stave_i_default_full = STAVE_FULL_DROP;
 __attribute__((weak)) uint32_t stave_i_obeys_environment = 1;
 
 static struct sv_plan plan;             /* of the running session; inherited by children */
 static char collector_dir[SV_PATH_MAX]; /* the session that forked children join, "": none */
-static _Atomic uint32_t next_epoch = SV_EPOCH_FIRST;
+static _Atomic uint32_t next_epoch = SV_EPOCH_FIRST, default_full = STAVE_FULL_DROP;
 
 /* What a call of start or stop says is also kept for stave_error(). */
 void sv_said(const char *text, size_t len)
@@ -206,8 +206,9 @@ static bool plan_numbers(const struct stave_options *o, struct sv_plan *p)
     p->full = (uint32_t)o->full;
     if (p->full == STAVE_FULL_DEFAULT && has(&full) && !parse_full(&full, &p->full))
         return false;
-    if (p->full == STAVE_FULL_DEFAULT || p->full > STAVE_FULL_OVERWRITE)
-        p->full = stave_i_default_full;
+    p->full_by_default = p->full == STAVE_FULL_DEFAULT || p->full > STAVE_FULL_OVERWRITE;
+    if (p->full_by_default)
+        p->full = default_full;
     p->keep_ms = o->keep_ms;
     if (p->keep_ms == 0 && has(&keep) && !parse_number(&keep, &p->keep_ms))
         return false;
@@ -468,6 +469,21 @@ int stave_stop(void)
     return status;
 }
 
+/* The session may run already: STAVE_OUT starts it when the library is loaded, before a binding can call this. */
+void stave_i_default_full(uint32_t full)
+{
+    if (full != STAVE_FULL_DROP && full != STAVE_FULL_BLOCK)
+        return;
+    default_full = full;
+    struct sv_process *p = sv_process;
+    if (!p || atomic_load(&p->ready) != 2)
+        return;
+    sv_control_lock(p);
+    if (plan.full_by_default)
+        plan.full = p->full = full;
+    sv_control_unlock(p);
+}
+
 /* Gates are open (inherited), but this process has nothing yet. */
 void sv_session_inherit(void)
 {
@@ -538,14 +554,42 @@ __attribute__((constructor)) static void begin_with_program(void)
         stave_start(NULL);
 }
 
+static bool has_unread(struct sv_process *p)
+{
+    uint32_t n = atomic_load(&p->n_rings);
+    for (uint32_t i = 0; i < n; i++)
+        if (atomic_load(&p->rings[i].ring->head) != atomic_load(&p->rings[i].ring->tail))
+            return true;
+    return false;
+}
+
+/* The collector ended before this program and gave the rings back. Where it has read them to the end there is nothing to recover. */
+static void drop_returned(struct sv_process *p)
+{
+    struct sv_claim claim;
+    if (atomic_load(&p->session->state) != SV_SESSION_OPEN || has_unread(p))
+        return;
+    sv_control_lock(p);
+    bool is_alone = sv_leave_collector(p);
+    sv_control_unlock(p);
+    if (!is_alone)
+        return;
+    if (p->session->out[0] && sv_claim_of_session(p->session->out, p->dir, &claim))
+        sv_claim_abandon(&claim);
+    sv_files_remove(p);
+}
+
 static void finish(void)
 {
     stave_stop();
     struct sv_process *p = sv_process;
     if (p && atomic_load(&p->ready) == 2 && p->collector) {
-        if (sv_joined_end(p) || sv_collector_look(p, false) == SV_COLLECTOR_FAILED ||
-            plan.is_collected)
-            return; /* the collector cleans up, or `stave recover` does */
+        if (sv_joined_end(p) || sv_collector_look(p, false) == SV_COLLECTOR_FAILED)
+            return; /* the collector cleans up */
+        if (plan.is_collected) {
+            drop_returned(p); /* else `stave recover` finds it */
+            return;
+        }
         sv_control_lock(p);
         continue_alone(p);
         sv_control_unlock(p);

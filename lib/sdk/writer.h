@@ -9,6 +9,7 @@
 #include "sdk/clients.h"
 #include "sdk/drain_names.h"
 #include "sdk/sdk.h"
+#include "sdk/stream_address.h"
 #include "sdk/ticks.h"
 
 #include <signal.h>
@@ -95,8 +96,6 @@ bool sv_hand_over(void *writer, struct sv_client_files *out); /* of sv_clients_p
 
 /* ---- stream.c ---- */
 
-bool sv_stream_is(const char *out); /* unix:PATH or tcp:ADDRESS:PORT */
-const char *sv_stream_check(const char *out);
 int sv_stream_open(struct sv_session_writer *w,
                    struct sv_err *err); /* connects; the sink then fills w->bytes */
 void sv_stream_close(struct sv_session_writer *w);

@@ -61,11 +61,31 @@ pkg_config_c() { gcc -std=c11 "${strict[@]}" user.c -o c $(pkg-config --cflags -
 pkg_config_cpp() { g++ -std=c++17 "${strict[@]}" user.cpp -o cpp $(pkg-config --cflags --libs stave) && says_version ./cpp; }
 pkg_config_static() {
   gcc "${strict[@]}" user.c -o static $(pkg-config --cflags stave) "$prefix/lib/libstave.a" \
-    $(pkg-config --static --libs-only-l stave | sed -E 's/-lstave(-file)?( |$)//g') && LD_LIBRARY_PATH='' says_version ./static
+    $(pkg-config --static --libs-only-l stave | sed -E 's/-lstave(-[a-z]+)?( |$)//g') && LD_LIBRARY_PATH='' says_version ./static
 }
 check pkg_config_c pkg_config_c
 check pkg_config_cpp pkg_config_cpp
 check pkg_config_static pkg_config_static
+
+# Every function that a public C header declares: the compiler lists them, a program has the address of each, pkg-config links it.
+everything() {
+  local header
+  for header in "$prefix"/include/stave/*.h; do echo "#include <stave/${header##*/}>"; done >all.c
+  gcc -std=c11 "${strict[@]}" -fsyntax-only -aux-info all.txt $(pkg-config --cflags stave) all.c || return 1
+  sed -nE 's|^/\* [^ ]*/include/stave/[a-z_]+\.h:.* \*/ extern .*[ *](stave_[a-z0-9_]+) \(.*|\1|p' all.txt | sort -u >declared
+  { cat all.c; echo 'void (*const all[])(void) = {'; sed 's/.*/    (void (*)(void))&,/' declared; echo '};'
+    echo 'int main(void) { for (unsigned i = 0; i < sizeof all / sizeof *all; i++) if (!all[i]) return 1; return 0; }'; } >everything.c
+  gcc -std=c11 -Wall -Werror -Wno-cast-function-type everything.c -o everything $(pkg-config --cflags --libs stave) && ./everything || return 1
+  local name
+  for name in stave_start stave_i_emit stave_file_emit stave_trace_writer_push stave_gpu_device stave_serving_open; do
+    grep -qx $name declared || { echo "$name is not among the $(wc -l <declared) functions"; return 1; }
+  done
+}
+check pkg_config_links_every_declaration everything
+only_what_is_used() { # the other libraries only where a program calls them
+  local needed; needed=$(objdump -p c | sed -n 's/ *NEEDED *//p' | grep stave); [ "$needed" = "libstave.so.${version%%.*}" ] || { echo "$needed"; return 1; }
+}
+check pkg_config_links_only_what_is_used only_what_is_used
 # What the headers declare is in what pkg-config names; a program that does not use it does not load it.
 cat >writer.c <<'C'
 #include <stave/stave.h>
@@ -86,7 +106,7 @@ C
 pkg_config_trace_writer() {
   gcc -std=c11 "${strict[@]}" writer.c -o writer $(pkg-config --cflags --libs stave) && ./writer && [ "$(grep -c '"name":"op"' writer.json)" = 1 ] &&
     sed '/stave\/stave.h/d' writer.c >writer_alone.c && gcc -std=c11 "${strict[@]}" writer_alone.c -o writer_alone $(pkg-config --cflags --libs-only-L stave) -lstave-file && ./writer_alone &&
-    gcc "${strict[@]}" writer.c -o writer_static $(pkg-config --cflags stave) "$prefix/lib/libstave.a" $(pkg-config --static --libs-only-l stave | sed -E 's/-lstave(-file)?( |$)//g') && LD_LIBRARY_PATH='' ./writer_static &&
+    gcc "${strict[@]}" writer.c -o writer_static $(pkg-config --cflags stave) "$prefix/lib/libstave.a" $(pkg-config --static --libs-only-l stave | sed -E 's/-lstave(-[a-z]+)?( |$)//g') && LD_LIBRARY_PATH='' ./writer_static &&
     g++ -std=c++17 "${strict[@]}" writer.cpp -o writer_cpp $(pkg-config --cflags --libs stave) && ./writer_cpp
 }
 check pkg_config_trace_writer pkg_config_trace_writer
@@ -127,7 +147,7 @@ C
 serving_shared() { gcc -std=c11 "${strict[@]}" server.c -o server $(pkg-config --cflags --libs stave-serving) && says_version ./server; }
 serving_static() {
   gcc "${strict[@]}" server.c -o server_static $(pkg-config --cflags stave-serving) "$prefix/lib/libstave-serving.a" "$prefix/lib/libstave.a" \
-    $(pkg-config --static --libs-only-l stave | sed -E 's/-lstave(-file)?( |$)//g') && LD_LIBRARY_PATH='' says_version ./server_static
+    $(pkg-config --static --libs-only-l stave | sed -E 's/-lstave(-[a-z]+)?( |$)//g') && LD_LIBRARY_PATH='' says_version ./server_static
 }
 check serving_shared serving_shared
 check serving_static serving_static

@@ -1,9 +1,12 @@
 # What we link that is not ours. A package found becomes the target sv_dep_<name> and the definition SV_HAVE_<NAME>;
 # an optional one that is absent is compiled out, and the program says so.
 #
-#   sv_dependency(<name> <pkg-config module> [REQUIRED] [PROGRAM])     PROGRAM: libstave.a does not need it
+#   sv_dependency(<name> <pkg-config module> [REQUIRED] [PROGRAM] [ARCHIVES <library>…])     PROGRAM: libstave.a does not need it
 #
 # -DSV_WITH_<NAME>=OFF leaves an optional one out although it is there (the minimal preset leaves out all).
+#
+# -DSV_ARCHIVES=ON (the wheel preset) links lib<library>.a of the ARCHIVES, for a program that is copied to other machines; where one is absent the dependency
+# is left out.
 #
 # Each new line here has its partner in tools/install-deps (the -dev package) and is linked by the part that uses it.
 
@@ -12,33 +15,78 @@ find_package(Threads REQUIRED)
 
 option(SV_OPTIONAL "use the optional dependencies that are there" ON)
 
+option(SV_ARCHIVES "link archives instead of shared libraries" OFF)
+
+# sv_archives(<variable> <libraries…>): the files of their archives; nothing if one is absent.
+function(sv_archives variable)
+  set(files)
+  set(${variable} "" PARENT_SCOPE)
+  foreach(library ${ARGN})
+    find_library(SV_ARCHIVE_${library} lib${library}.a)
+    mark_as_advanced(SV_ARCHIVE_${library})
+    if(NOT SV_ARCHIVE_${library})
+      return()
+    endif()
+    list(APPEND files ${SV_ARCHIVE_${library}})
+  endforeach()
+  set(${variable} ${files} PARENT_SCOPE)
+endfunction()
+
+# Debian's libmicrohttpd.a calls GnuTLS, which has no whole set of archives. Stave asks it for no TLS: the names are defined here, and who calls one
+# ends the program.
+function(sv_without_tls variable archive)
+  execute_process(COMMAND ${CMAKE_NM} -u ${archive} OUTPUT_VARIABLE undefined ERROR_QUIET)
+  string(REGEX MATCHALL "gnutls_[a-z0-9_]+" names "${undefined}")
+  list(REMOVE_DUPLICATES names)
+  set(text "void abort(void);\n")
+  foreach(name ${names})
+    if(name MATCHES "^gnutls_global_(de)?init$") # called when the program is loaded
+      string(APPEND text "int ${name}(void) { return 0; }\n")
+    else()
+      string(APPEND text "int ${name}(void) { abort(); }\n")
+    endif()
+  endforeach()
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/no_tls.c CONTENT "${text}" @ONLY)
+  add_library(sv_no_tls STATIC ${CMAKE_BINARY_DIR}/generated/no_tls.c)
+  set(${variable} ${archive} sv_no_tls PARENT_SCOPE)
+endfunction()
+
 function(sv_dependency name module)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "REQUIRED;PROGRAM" "" "ARCHIVES")
   string(TOUPPER ${name} upper)
   option(SV_WITH_${upper} "use ${module}" ${SV_OPTIONAL})
-  if(SV_WITH_${upper} OR "REQUIRED" IN_LIST ARGN)
+  if(SV_WITH_${upper} OR arg_REQUIRED)
     pkg_check_modules(SV_${upper} QUIET IMPORTED_TARGET ${module})
   endif()
   add_library(sv_dep_${name} INTERFACE)
-  if(SV_${upper}_FOUND)
-    target_link_libraries(sv_dep_${name} INTERFACE PkgConfig::SV_${upper})
+  set(libraries PkgConfig::SV_${upper})
+  if(SV_ARCHIVES AND arg_ARCHIVES AND SV_${upper}_FOUND)
+    sv_archives(libraries ${arg_ARCHIVES})
+    if(libraries AND name STREQUAL microhttpd)
+      sv_without_tls(libraries ${libraries})
+    endif()
+    target_include_directories(sv_dep_${name} SYSTEM INTERFACE ${SV_${upper}_INCLUDE_DIRS})
+  endif()
+  if(SV_${upper}_FOUND AND libraries)
+    target_link_libraries(sv_dep_${name} INTERFACE ${libraries})
     target_compile_definitions(sv_dep_${name} INTERFACE SV_HAVE_${upper}=1)
     message(STATUS "${name}: ${SV_${upper}_VERSION}")
-    if(NOT "PROGRAM" IN_LIST ARGN)
+    if(NOT arg_PROGRAM)
       set_property(GLOBAL APPEND PROPERTY SV_LINK_NAMES ${SV_${upper}_LIBRARIES})
     endif()
-  elseif("REQUIRED" IN_LIST ARGN)
+  elseif(arg_REQUIRED)
     message(FATAL_ERROR "${module} is missing: run tools/install-deps build")
   else()
     message(NOTICE "${name}: absent, compiled out")
   endif()
 endfunction()
 
-sv_dependency(zlib zlib REQUIRED)
-sv_dependency(zstd libzstd)
-sv_dependency(sqlite sqlite3 PROGRAM)
+sv_dependency(zlib zlib REQUIRED ARCHIVES z)
+sv_dependency(zstd libzstd ARCHIVES zstd)
+sv_dependency(sqlite sqlite3 PROGRAM ARCHIVES sqlite3)
 sv_dependency(edit libedit PROGRAM)
 sv_dependency(cairo cairo-ft PROGRAM)
 sv_dependency(fontconfig fontconfig PROGRAM)
-sv_dependency(bpf libbpf PROGRAM)
-sv_dependency(microhttpd libmicrohttpd PROGRAM)
+sv_dependency(bpf libbpf PROGRAM ARCHIVES bpf elf z)
+sv_dependency(microhttpd libmicrohttpd PROGRAM ARCHIVES microhttpd)
 sv_dependency(curl libcurl>=7.85 PROGRAM)

@@ -1,5 +1,6 @@
-# The Python package: the folder lib/python/ as build/python, with the extension _stave beside the .py files. It carries libstave inside, as the
-# package that pip builds does. Without Python's headers it is left out, and said so.
+# The Python package: the folder lib/python/ as build/python, with the extension _stave beside the .py files. It loads libstave.so.0: the
+# one that the process has already, else the one beside it in the package, else the system's. So a C or C++ library of the same process and Python have
+# one session. Without Python's headers it is left out, and said so.
 #
 # Debian's own python3 is preferred, since its packages bring the headers and what the tests need; another one: -DPython3_EXECUTABLE=PATH.
 option(SV_WITH_PYTHON "build the Python package" ${SV_OPTIONAL})
@@ -18,8 +19,8 @@ endif()
 message(STATUS "python: ${Python3_VERSION}")
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/python/src/*.c)
-add_library(stave_python MODULE ${sources} $<TARGET_OBJECTS:sv_sdk> $<TARGET_OBJECTS:sv_file> $<TARGET_OBJECTS:sv_trace_writer> lib/sdk/standalone/compress_by_name.c)
-target_link_libraries(stave_python PRIVATE sv_flags sv_core_small Threads::Threads ${CMAKE_DL_LIBS})
+add_library(stave_python MODULE ${sources})
+target_link_libraries(stave_python PRIVATE sv_flags stave stave_file Threads::Threads ${CMAKE_DL_LIBS})
 target_include_directories(stave_python SYSTEM PRIVATE ${Python3_INCLUDE_DIRS})
 # Python's tables cast between functions and data, leave fields out and take literals as char *.
 set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS
@@ -30,13 +31,23 @@ set_target_properties(stave_python PROPERTIES PREFIX "" OUTPUT_NAME _stave SUFFI
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/python/stave LINKER_LANGUAGE C
   LINK_DEPENDS ${PROJECT_SOURCE_DIR}/lib/python/src/extension.map)
 
+sv_run_path(stave_python $ORIGIN)
+
 # The .py files are links: what is edited is what runs.
 file(GLOB modules CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/python/stave/*.py ${PROJECT_SOURCE_DIR}/lib/python/stave/*.pyi
   ${PROJECT_SOURCE_DIR}/lib/python/stave/py.typed ${PROJECT_SOURCE_DIR}/lib/python/stave/compat/*.py
   ${PROJECT_SOURCE_DIR}/lib/python/stave/compat/*.pyi)
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/python/stave/compat)
+foreach(library libstave libstave-file)
+  set(name ${library}.so.${PROJECT_VERSION_MAJOR})
+  file(CREATE_LINK ../../${name} ${CMAKE_BINARY_DIR}/python/stave/${name} SYMBOLIC)
+endforeach()
 foreach(module ${modules})
   file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR}/lib/python ${module})
   file(CREATE_LINK ${module} ${CMAKE_BINARY_DIR}/python/${name} SYMBOLIC)
 endforeach()
+# Only in the Debian package, for Debian's Python: other interpreters use wheels.
+install(TARGETS stave_python LIBRARY DESTINATION lib/python3/dist-packages/stave COMPONENT python EXCLUDE_FROM_ALL)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/lib/python/stave DESTINATION lib/python3/dist-packages COMPONENT python EXCLUDE_FROM_ALL
+  FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
 file(WRITE ${CMAKE_BINARY_DIR}/python/interpreter "${Python3_EXECUTABLE}\n")

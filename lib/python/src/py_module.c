@@ -4,10 +4,10 @@
  * the writer, which needs no GIL: they let go of it meanwhile. */
 #include "py_stave.h"
 
+#include <dlfcn.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
-
-uint32_t stave_i_default_full = STAVE_FULL_BLOCK; /* also where STAVE_OUT switches it on */
 
 struct py_state *py_state_of(PyObject *module)
 {
@@ -338,9 +338,30 @@ static struct py_category *own_category(struct py_state *st, const char *text)
     return c;
 }
 
+/* The process may have had a libstave before: an older one may lack what the headers of this build declare. */
+static int check_library(void)
+{
+    Dl_info where = {0};
+    const char *text = stave_version();
+    char *end;
+    unsigned long major = strtoul(text, &end, 10), minor = *end ? strtoul(end + 1, NULL, 10) : 0;
+    if (major == STAVE_VERSION_MAJOR && minor >= STAVE_VERSION_MINOR)
+        return 0;
+    dladdr((const void *)(uintptr_t)text, &where);
+    PyErr_Format(PyExc_ImportError,
+                 "this process has loaded libstave %s (%s), but the Python package needs %d.%d or "
+                 "later; update the former, or import stave first",
+                 text, where.dli_fname ? where.dli_fname : "unknown file", STAVE_VERSION_MAJOR,
+                 STAVE_VERSION_MINOR);
+    return -1;
+}
+
 static int exec(PyObject *module)
 {
     struct py_state *st = py_state_of(module);
+    if (check_library() < 0)
+        return -1;
+    stave_i_default_full(STAVE_FULL_BLOCK); /* also where STAVE_OUT has started the session */
     st->module = module;
     st->auto_index = -1;
     st->categories = PyDict_New();

@@ -9,7 +9,12 @@
 or without a line about files: ``STAVE_OUT=trace.pftrace python3 script.py``, ``python3 -m stave record -- script.py``. Until it is
 switched on, an event costs some nanoseconds. The files open in Perfetto and with the program ``stave``. See docs/python.md.
 """
-from . import _names, _stave, _tasks  # the C part looks for _names and _tasks
+try:
+    from . import _stave
+except ImportError as error:
+    from ._library import explain
+    raise explain(error) from None
+from . import _names, _tasks  # the C part looks for them
 from ._auto import auto
 from ._functions import trace_func, trace_func_args
 from ._session import flush, open, start, stop

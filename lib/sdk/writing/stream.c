@@ -11,6 +11,7 @@
 #include "core/files/trusted.h"
 #include "core/stream/writer.h"
 #include "sdk/destination.h"
+#include "sdk/stream_address.h"
 #include "sdk/stream_wire.h"
 
 #include <arpa/inet.h>
@@ -29,49 +30,6 @@
 
 #define UNSENT_DEFAULT "stave-unsent.%h.%p.pftrace"
 enum { RETRY_MS = 1000, RETRY_MAX_MS = 30000, RETRY_PATIENCE_MS = 200 };
-
-union address {
-    struct sockaddr any;
-    struct sockaddr_un local;
-    struct sockaddr_in inet;
-};
-
-bool sv_stream_is(const char *out)
-{
-    return strncmp(out, "unix:", 5) == 0 || strncmp(out, "tcp:", 4) == 0;
-}
-
-/* 0: not an address. */
-static socklen_t parse(const char *out, union address *a)
-{
-    memset(a, 0, sizeof *a);
-    if (out[0] == 'u') {
-        size_t n = strlen(out + 5);
-        if (n == 0 || n >= sizeof a->local.sun_path)
-            return 0;
-        a->local.sun_family = AF_UNIX;
-        memcpy(a->local.sun_path, out + 5, n);
-        return (socklen_t)sizeof a->local;
-    }
-    const char *colon = strrchr(out + 4, ':');
-    char host[64], *end;
-    if (!colon || colon == out + 3 || (size_t)(colon - out - 4) >= sizeof host)
-        return 0;
-    memcpy(host, out + 4, (size_t)(colon - out - 4));
-    host[colon - out - 4] = '\0';
-    unsigned long port = strtoul(colon + 1, &end, 10);
-    a->inet.sin_family = AF_INET;
-    a->inet.sin_port = htons((uint16_t)port);
-    bool ok = inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host,
-                        &a->inet.sin_addr) == 1;
-    return ok && *end == '\0' && port > 0 && port < 65536 ? (socklen_t)sizeof a->inet : 0;
-}
-
-const char *sv_stream_check(const char *out)
-{
-    union address a;
-    return parse(out, &a) ? NULL : "expected unix:PATH or tcp:ADDRESS:PORT";
-}
 
 /* ---- waiting, not for ever ---- */
 
@@ -182,7 +140,8 @@ static bool greet(int fd, int64_t limit, struct sv_err *err)
 }
 
 /* connect() itself would wait for minutes. */
-static bool reach(int fd, const union address *a, socklen_t size, int64_t limit, struct sv_err *err)
+static bool reach(int fd, const union sv_stream_address *a, socklen_t size, int64_t limit,
+                  struct sv_err *err)
 {
     int flags = fcntl(fd, F_GETFL), error = 0;
     socklen_t len = sizeof error;
@@ -207,8 +166,8 @@ static bool reach(int fd, const union address *a, socklen_t size, int64_t limit,
 
 static int connect_to(const char *out, int64_t patience, struct sv_err *err)
 {
-    union address a;
-    socklen_t size = parse(out, &a);
+    union sv_stream_address a;
+    socklen_t size = sv_stream_parse(out, &a);
     int64_t limit = sv_session_writer_now_ns() + patience;
     int fd = size ? socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
     if (fd < 0) {

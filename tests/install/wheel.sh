@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# `make wheel`: the wheel and the source distribution are installed into fresh environments, without a network, and used from elsewhere.
+# shellcheck disable=SC2016 # programs of other languages
+. "$SRC/tests/harness/cli.sh"
+case $BUILD in */build) ;; *) skip_all "wheels have a build of their own: tested once, with the release build" ;; esac
+[ -f "$BUILD/python/interpreter" ] || skip_all "Python's headers are absent (package python3-dev)"
+python=$(cat "$BUILD/python/interpreter")
+for module in pip setuptools wheel venv; do
+  "$python" -c "import $module" 2>/dev/null || skip_all "$python has no $module (package python3-$module)"
+done
+unset PYTHONPATH
+export PIP_CONFIG_FILE=/dev/null PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONNOUSERSITE=1
+dist=$SRC/build-wheel/dist
+
+# ---- the source distribution builds the package and its libraries ----
+check makes_sdist "$python" "$SRC/tools/make-wheel" --sdist
+sdist() {
+  "$python" -m venv --without-pip --system-site-packages source &&
+    source/bin/python -m pip install -q --no-index --no-build-isolation --no-deps "$dist"/stave-*.tar.gz
+}
+check installs_sdist sdist
+cat >use.py <<'PY'
+import os, sys, stave
+folder = os.path.dirname(stave.__file__)
+assert sys.argv[1] in folder, folder
+assert os.path.exists(os.path.join(folder, "py.typed"))
+maps = {line.split()[-1] for line in open("/proc/self/maps") if "/libstave" in line}
+assert maps == {os.path.join(folder, "libstave.so.0"), os.path.join(folder, "libstave-file.so.0")}, maps
+with stave.open(sys.argv[2], compress="gzip"):
+    with stave.trace("installed", a=1):
+        pass
+with stave.TraceGenerator("sim.pftrace") as t:
+    t.get_cluster_tgen(0, 1).create_track("engine").duration(1.5, 0.25, "matmul")
+PY
+traces() { rm -f ./*.pftrace; "$1/bin/python" use.py "/$1/" t.pftrace && [ "$("$STAVE" query -q t.pftrace 'select name from slice' | tail -n 1)" = installed ]; }
+check sdist_traces traces source
+no_program() { source/bin/stave --version 2>err; [ $? = 1 ] && grep -q 'built without the program' err; }
+check sdist_has_no_program no_program
+
+# ---- wheels: minutes, for the long suite ----
+if [ -z "${STAVE_LONG:-}" ]; then skip wheel "builds the program once more: make test-long"; exit; fi
+check makes_wheel "$python" "$SRC/tools/make-wheel" "$python"
+wheels=("$dist"/*-manylinux_*.whl)
+wheel=${wheels[0]}
+pip_wheel() { # nothing of the system's packages, not even pip
+  "$python" -m venv --without-pip fresh && "$python" -m pip --python fresh/bin/python install -q --no-index "$wheel"
+}
+check installs_wheel pip_wheel
+check wheel_traces traces fresh
+program() {
+  local stave=fresh/bin/stave
+  [ "$($stave --version)" = "$("$STAVE" --version)" ] && [ "$($stave query -q t.pftrace 'select name from slice' | tail -n 1)" = installed ] &&
+    $stave plot timeline t.pftrace -o t.svg && grep -q '<svg' t.svg
+}
+check wheel_has_the_program program
+views() { # the web server is in it, without TLS
+  local pid address code=1
+  exec 7< <(exec fresh/bin/stave view t.pftrace 2>&1 </dev/null)
+  pid=$!
+  while IFS= read -r -t 60 address <&7; do
+    echo "$address"
+    address=$(grep -oE 'http://[^ ]+' <<<"$address") || continue
+    "$python" -c 'import sys, urllib.request; sys.exit(b"<html" not in urllib.request.urlopen(sys.argv[1], timeout=60).read().lower())' "$address" && code=0
+    break
+  done
+  kill $pid; exec 7<&-
+  return $code
+}
+check wheel_views views
+records() {
+  fresh/bin/python -m stave record -q -o r.pftrace -- use_record.py && fresh/bin/stave query -q r.pftrace 'select name from slice' | grep -qx recorded
+}
+printf 'import stave\nwith stave.trace("recorded"): pass\n' >use_record.py
+check wheel_records records
+
+"$python" -m zipfile -e "$wheel" unpacked
+binaries=$(find unpacked/stave -type f \( -name '*.so*' -o -path '*/_program/stave' \))
+tag() { # the newest version that a binary wants is the tag's: by the undefined symbols, not by what the wheel's maker reads
+  local newest said
+  newest=$(for f in $binaries; do nm -D --undefined-only "$f"; done | grep -oE 'GLIBC_2\.[0-9]+' | sort -V | tail -n 1)
+  said=${wheel##*manylinux_2_}
+  echo "$newest in $wheel"
+  [ "$newest" = "GLIBC_2.${said%%_*}" ]
+}
+check wheel_tag tag
+alone() { # of the machine it needs the C library only
+  local f needed bad=0
+  for f in $binaries; do
+    for needed in $(objdump -p "$f" | sed -n 's/ *NEEDED *//p'); do
+      case $needed in libc.so.* | libm.so.* | ld-linux*) ;; *) [ -f "unpacked/stave/$needed" ] || { echo "$f needs $needed"; bad=1; } ;; esac
+    done
+  done
+  [ -n "$binaries" ] && [ $bad = 0 ]
+}
+check wheel_needs_the_c_library_only alone
+recorded() {
+  "$python" - unpacked <<'PY'
+import base64, csv, glob, hashlib, os, sys
+os.chdir(sys.argv[1])
+rows = list(csv.reader(open(glob.glob("*.dist-info/RECORD")[0])))
+files = {os.path.join(d, f)[2:] for d, _, names in os.walk(".") for f in names}
+assert {r[0] for r in rows} == files, files ^ {r[0] for r in rows}
+for name, digest, size in rows:
+    data = open(name, "rb").read()
+    if not name.endswith("RECORD"):
+        assert int(size) == len(data) and digest == "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode(), name
+PY
+}
+check wheel_record recorded
