@@ -48,3 +48,7 @@ for batch in stave.torch.trace_loader([1, 2]):
     n: int = batch
 with stave.auto("mine.*", exclude="x", max_depth=3):
     pass
+loaded = stave.load("t.pftrace", strict=True)
+first: tuple[object, ...] = loaded.query("select 1")[0]
+names: list[object] = loaded.slices["name"]
+stave.load("t.pftrace", indexes=True)  # refused

@@ -38,4 +38,6 @@ foreach(module ${modules})
   get_filename_component(name ${module} NAME)
   file(CREATE_LINK ${module} ${CMAKE_BINARY_DIR}/python/stave/${name} SYMBOLIC)
 endforeach()
+# stave.load() finds it there, as in a wheel.
+file(CREATE_LINK ../../libstave-read.so ${CMAKE_BINARY_DIR}/python/stave/libstave-read.so SYMBOLIC)
 file(WRITE ${CMAKE_BINARY_DIR}/python/interpreter "${Python3_EXECUTABLE}\n")
