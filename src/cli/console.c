@@ -19,7 +19,7 @@
 
 static struct {
     const char *verb;
-    bool color_out, color_err, quiet;
+    bool color_out, color_err, quiet, mute;
     int failed; /* errno of the first write to standard output that failed */
 } console = {.verb = ""};
 
@@ -44,6 +44,11 @@ void sv_console_init(const char *verb, const char *color, bool quiet)
     console.quiet = quiet;
     console.color_out = wants_color(color, STDOUT_FILENO);
     console.color_err = wants_color(color, STDERR_FILENO);
+}
+
+void sv_console_mute(void)
+{
+    console.quiet = console.mute = true;
 }
 
 static const char *style(enum sv_style_code code, bool on)
@@ -183,7 +188,7 @@ static void print_findings(const char *file, const struct sv_report *r, bool wit
     fflush(stdout);
     for (size_t i = 0; i < r->n; i++) {
         const struct sv_finding *f = &r->rows[i];
-        bool is_silent = (console.quiet && f->severity != SV_DAMAGE) ||
+        bool is_silent = console.mute || (console.quiet && f->severity != SV_DAMAGE) ||
                          (!with_notes && f->severity == SV_NOTE);
         if (is_silent)
             continue;

@@ -15,6 +15,8 @@ enum sv_style_code { SV_RESET, SV_BOLD, SV_RED, SV_YELLOW, SV_DIM };
 
 /* color: auto, always, never or NULL */
 void sv_console_init(const char *verb, const char *color, bool quiet);
+/* Nothing is printed from now on: for a library, whose callers find all of it in reports and errors. */
+void sv_console_mute(void);
 const char *sv_style(enum sv_style_code code); /* for standard output; "" when plain */
 
 /* printf for people: what %s brings is made printable (core/base/printable.h), the format is kept. Styled: all of it in that

@@ -60,6 +60,12 @@ int sv_plot_list_panels(void);
 int sv_plot_form(const char *output, enum sv_picture_form *form, struct sv_err *err);
 int sv_plot_write(const char *output, enum sv_picture_form form, double scale,
                   const struct sv_picture *p, struct sv_err *err);
+/* The checked size of the picture; and all of it, drawn. The picture is to be freed in any case. */
+int sv_plot_size(struct sv_plot *p, double *scale, struct sv_err *err);
+int sv_plot_picture(struct sv_plot *p, sv_plot_fn *draw, const struct sv_interval *window,
+                    struct sv_picture *picture, double *scale, struct sv_err *err);
+/* A picture of any kind but batch as SVG, appended to `to`. Of `p` the caller fills o, trace, path, name and names. */
+int sv_plot_svg(const char *kind, struct sv_plot *p, struct sv_buf *to, struct sv_err *err);
 /* Puts the window around the slice that --around names. */
 int sv_plot_zoom(struct sv_plot *p, struct sv_err *err);
 

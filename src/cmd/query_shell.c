@@ -24,22 +24,6 @@
 #include <editline/readline.h>
 #endif
 
-/* Argument keys carry the prefix that Perfetto gives them for files of this format. */
-struct sv_sql_options sv_query_options(const struct sv_loaded *l, uint64_t memory_limit)
-{
-    bool is_json = l->in.format && strcmp(l->in.format->name, "chrome") == 0;
-    struct sv_sql_options options = {
-        .arg_prefix = is_json ? "args." : "debug.",
-        .report = &l->in.report,
-        .trace_type = is_json ? "json" : "proto",
-    };
-    size_t held = l->trace ? sv_trace_bytes(l->trace) + sv_dict_bytes(l->dict) : 0;
-    if (memory_limit)
-        options.memory_limit_bytes = memory_limit > held + (1u << 20) ? memory_limit - held
-                                                                      : 1u << 20;
-    return options;
-}
-
 struct shell {
     struct sv_sql *q;
     struct sv_printer *p;

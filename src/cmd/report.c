@@ -75,7 +75,7 @@ static const struct sv_report_subject *find(const char *name, struct sv_err *err
 int sv_report_json(const char *subject, const struct sv_trace *t, size_t limit, struct sv_buf *to,
                    struct sv_err *err)
 {
-    struct sv_report_options o = {.json = true, .limit = limit, .into = to, .path = ""};
+    struct sv_report_options o = {.json = true, .limit = limit, .into = to, .path = "the trace"};
     const struct sv_report_subject *s = find(subject, err);
     return s ? s->run(&o, t, err) : SV_EUSAGE;
 }

@@ -104,7 +104,7 @@ static int64_t device_rank(const struct sv_gpu_report *r, size_t device)
 /* "GPU 0 A100", with its rank, or with its machine when there are several. */
 static const char *device_name(const struct sv_gpu_report *r, size_t i)
 {
-    static char name[160]; /* of one row at a time */
+    static _Thread_local char name[160]; /* of one row at a time */
     const struct sv_gpu_device *d = &r->devices[i];
     struct sv_text own = sv_dict_text(r->trace->dict, d->name);
     int n = d->name ? snprintf(name, sizeof name, "%.*s", (int)(own.len < 100 ? own.len : 100),
@@ -335,7 +335,7 @@ static const struct sv_report_column leak_columns[] = {
 
 static void fill_leak(const struct sv_section *s, size_t row, struct sv_cell *cells)
 {
-    static char address[24];
+    static _Thread_local char address[24];
     const struct sv_gpu_report *r = s->data;
     const struct sv_gpu_leak *l = &r->leaks[row];
     const struct sv_slices *x = &r->trace->slices;

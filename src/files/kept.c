@@ -10,11 +10,9 @@
 #include "core/files/trusted.h"
 
 #include <dirent.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,33 +51,6 @@ static bool sample(int fd, uint64_t size, uint64_t *out)
     }
     *out = h;
     return true;
-}
-
-/* The build of this program: another one may read the same file differently. */
-static int find_build(struct dl_phdr_info *info, size_t size, void *out)
-{
-    (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-        const char *at = (const char *)(uintptr_t)(info->dlpi_addr + p->p_vaddr);
-        const char *end = at + p->p_memsz;
-        while (p->p_type == PT_NOTE && (size_t)(end - at) > sizeof(ElfW(Nhdr))) {
-            ElfW(Nhdr) note;
-            memcpy(&note, at, sizeof note);
-            const char *text = at + sizeof note + (note.n_namesz + 3u) / 4 * 4;
-            if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4)
-                *(uint64_t *)out = sv_hash_bytes(text, note.n_descsz, 0);
-            at = text + (note.n_descsz + 3u) / 4 * 4;
-        }
-    }
-    return 1; /* the program is the first */
-}
-
-static uint64_t build_of_program(void)
-{
-    uint64_t build = 0;
-    dl_iterate_phdr(find_build, &build);
-    return build;
 }
 
 /* Clocks of file systems have steps: a change in the same step as the one before leaves no trace in the times. */
@@ -135,11 +106,16 @@ static bool stat_key(int fd, const char *from, struct sv_kept_key *key)
     const char *format = from ? from : "";
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
         return false;
-    uint64_t words[] = {(uint64_t)st.st_dev,          (uint64_t)st.st_ino,
-                        (uint64_t)st.st_size,         (uint64_t)st.st_mtim.tv_sec,
-                        (uint64_t)st.st_mtim.tv_nsec, (uint64_t)st.st_ctim.tv_sec,
-                        (uint64_t)st.st_ctim.tv_nsec, sv_hash_bytes(format, strlen(format), 0),
-                        build_of_program(),           sizeof(void *)};
+    uint64_t words[] = {(uint64_t)st.st_dev,
+                        (uint64_t)st.st_ino,
+                        (uint64_t)st.st_size,
+                        (uint64_t)st.st_mtim.tv_sec,
+                        (uint64_t)st.st_mtim.tv_nsec,
+                        (uint64_t)st.st_ctim.tv_sec,
+                        (uint64_t)st.st_ctim.tv_nsec,
+                        sv_hash_bytes(format, strlen(format), 0),
+                        sv_kept_build,
+                        sizeof(void *)};
     _Static_assert(sizeof words < sizeof key->image.words, "room for the key and the samples");
     memcpy(key->image.words, words, sizeof words);
     key->name = combine(combine(combine(1, words[0]), words[1]), words[7]);

@@ -1,12 +1,15 @@
 /* Indexes: finished traces, kept in a folder of the user's cache so that a second program maps them instead of reading the file again.
  *
- * An index belongs to one file as it was: device, inode, size, times, samples of its content, how it was read, and by which build of the
- * program. If anything of this is different or the index is damaged, it is not used. It may be removed at any time. */
+ * An index belongs to one file as it was: device, inode, size, times, samples of its content, how it was read, and by what was built
+ * from which sources. If anything of this is different or the index is damaged, it is not used. It may be removed at any time. */
 #ifndef SV_FILES_KEPT_H
 #define SV_FILES_KEPT_H
 
 #include "files/open.h"
 #include "model/image.h"
+
+/* Of the sources that this was built from: others may read the same file differently. Made by tools/cmake/sources_hash.cmake. */
+extern const uint64_t sv_kept_build;
 
 #define SV_KEPT_SLICES 200000u /* traces with fewer are read fast enough */
 

@@ -1,4 +1,4 @@
-/* --inject: libraries of Stave that the loaders of OpenCL, NVTX, ITT and CUDA, and the dynamic linker (MPI), load into the command, by one environment variable each.
+/* --inject: libraries of Stave that the loaders of OpenCL, NVTX, ITT and CUDA, and the dynamic linker (MPI), load into the command, and a folder for Python (PyTorch), by one environment variable each.
  *
  * Called by `stave record` before it starts the command; needs neither root nor eBPF. A variable that the user has set is not thrown away: lists get
  * one more entry, single paths are handed on in STAVE_NEXT_<VARIABLE> for the library to load. */
@@ -25,6 +25,17 @@ static const struct injection injections[] = {
 #undef INJECTION
 };
 enum { N_INJECTIONS = sizeof injections / sizeof *injections };
+
+static bool is_python(const struct injection *x)
+{
+    return strcmp(x->variable, "PYTHONPATH") == 0;
+}
+
+/* Python finds modules in folders. */
+static const char *file_of(const struct injection *x)
+{
+    return is_python(x) ? "stave-torch" : x->library;
+}
 
 /* The first file that matches, as an absolute path without links. */
 static bool find_one(const char *pattern, char path[PATH_MAX])
@@ -83,7 +94,8 @@ static void set_variable(const struct injection *x, const char *path)
     size_t size = strlen(before) + strlen(path) + strlen(x->variable) + 16;
     char *text = sv_alloc(size);
     if (x->is_list) {
-        snprintf(text, size, "%s:%s", before, path);
+        /* Of several sitecustomize.py Python runs the first; ours runs the next one. */
+        snprintf(text, size, "%s:%s", is_python(x) ? path : before, is_python(x) ? before : path);
         setenv(x->variable, text, 1);
     } else {
         snprintf(text, size, "STAVE_NEXT_%s", x->variable);
@@ -100,8 +112,9 @@ static const char *needs_of(const struct injection *x)
 {
     return strcmp(x->name, "mpi") == 0 ? ", which needs mpi.h of Open MPI (package libopenmpi-dev)"
            : strcmp(x->name, "opencl") == 0 ? ", which needs the package opencl-headers"
-           : strcmp(x->name, "itt") == 0    ? ""
-                                            : ", which needs the headers of a CUDA toolkit";
+           : strcmp(x->name, "itt") == 0 || is_python(x)
+               ? ""
+               : ", which needs the headers of a CUDA toolkit";
 }
 
 void sv_inject_look(void (*take)(void *ctx, const char *name, const char *path, const char *needs),
@@ -109,20 +122,22 @@ void sv_inject_look(void (*take)(void *ctx, const char *name, const char *path, 
 {
     char path[PATH_MAX];
     for (size_t i = 0; i < N_INJECTIONS; i++) {
-        bool is_there = find_library(injections[i].library, path);
+        bool is_there = find_library(file_of(&injections[i]), path);
         take(ctx, injections[i].name, is_there ? path : NULL, needs_of(&injections[i]));
     }
 }
 
-/* LD_PRELOAD separates by blanks and colons. */
+/* LD_PRELOAD separates by blanks and colons, PYTHONPATH by colons. */
 static int check_path(const struct injection *x, const char *path, struct sv_err *err)
 {
-    if (strcmp(x->variable, "LD_PRELOAD") != 0 || !strpbrk(path, " :\t\n"))
+    const char *apart = strcmp(x->variable, "LD_PRELOAD") == 0 ? " :\t\n" : is_python(x) ? ":" : "";
+    if (!strpbrk(path, apart))
         return 0;
-    return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                      "--inject %s: LD_PRELOAD cannot hold the path '%s', which has a blank or a "
-                      "colon: set STAVE_INJECT_DIR to a folder without them that holds the library",
-                      x->name, path);
+    return sv_err_set(
+        err, SV_EUSAGE, SV_NO_POS,
+        "--inject %s: %s cannot hold the path '%s', which has a blank or a colon: set "
+        "STAVE_INJECT_DIR to a folder without them that holds the library",
+        x->name, x->variable, path);
 }
 
 static int inject_one(const char *name, size_t len, struct sv_err *err)
@@ -135,12 +150,12 @@ static int inject_one(const char *name, size_t len, struct sv_err *err)
         names[i] = x->name;
         if (strcmp(x->name, word) != 0)
             continue;
-        if (!find_library(x->library, path))
+        if (!find_library(file_of(x), path))
             return sv_err_set(err, SV_EIO, SV_NO_POS,
                               "--inject %s: %s is neither beside stave nor in its lib/stave: build "
                               "it with 'make'%s, install it with 'make install', or set "
                               "STAVE_INJECT_DIR to its folder",
-                              x->name, x->library, needs_of(x));
+                              x->name, file_of(x), needs_of(x));
         int code = check_path(x, path, err);
         if (code == 0)
             set_variable(x, path);

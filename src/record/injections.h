@@ -1,7 +1,7 @@
 /* The injected interfaces, one line each: INJECTION(NAME, VARIABLE, IS_LIST).
  *
  * NAME is the folder lib/inject/NAME, which makes libstave-NAME.so (its build.cmake says how), and a word of --inject. VARIABLE is the environment variable
- * by which the loader of the interface finds the library. IS_LIST: it holds several paths with ':' between them. */
+ * by which the loader of the interface finds the library (PYTHONPATH: Python, and instead of a library the folder stave-NAME). IS_LIST: it holds several paths with ':' between them. */
 #ifndef SV_RECORD_INJECTIONS_H
 #define SV_RECORD_INJECTIONS_H
 
@@ -11,7 +11,8 @@
     INJECTION(nvtx, "NVTX_INJECTION64_PATH", false) \
     INJECTION(itt, "INTEL_LIBITTNOTIFY64", false)   \
     INJECTION(cuda, "CUDA_INJECTION64_PATH", false) \
-    INJECTION(mpi, "LD_PRELOAD", true)
+    INJECTION(mpi, "LD_PRELOAD", true)              \
+    INJECTION(torch, "PYTHONPATH", true)
 /* clang-format on */
 
 /* Their names, with a comma or a blank after each. */

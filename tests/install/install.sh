@@ -154,6 +154,50 @@ check serving_static serving_static
 serving_exports_public_api_only() { [ -z "$(nm -D --defined-only "$prefix/lib/libstave-serving.so" | awk '$2 != "A" && $3 !~ /^stave_serving_/')" ]; }
 check serving_exports_public_api_only serving_exports_public_api_only
 
+# libstave-read: asks a trace in process, needs no libstave, and brings neither the program's other libraries nor variables that threads would share.
+cat >reader.c <<'C'
+#include <stave/read.h>
+#include <stdio.h>
+int main(int n, char **words)
+{
+    struct stave_read_error error;
+    const char *path = words[n - 1];
+    struct stave_read *trace = stave_read_open(&path, 1, NULL, &error);
+    struct stave_read_table *t = trace ? stave_read_query(trace, "SELECT name, dur FROM slice ORDER BY ts", &error) : NULL;
+    if (!t) {
+        printf("%d %s\n", error.code, error.text);
+        return 1;
+    }
+    for (size_t row = 0; row < stave_read_n_rows(t); row++)
+        printf("%s %lld\n", stave_read_text(t, 0, row, NULL), (long long)stave_read_column(t, 1)->ints[row]);
+    stave_read_close(trace);
+    stave_read_table_free(t);
+    return 0;
+}
+C
+echo '[{"name":"a","ph":"X","ts":1,"dur":2,"pid":1,"tid":1},{"name":"b","ph":"X","ts":5,"dur":7,"pid":1,"tid":1}]' >two.json
+reads() { [ "$("$1" two.json)" = "$(printf 'a 2000\nb 7000')" ]; }
+read_c() { gcc -std=c11 "${strict[@]}" reader.c -o reader $(pkg-config --cflags --libs stave-read) && reads ./reader; }
+read_cpp() { g++ -std=c++17 "${strict[@]}" -x c++ reader.c -o reader_cpp $(pkg-config --cflags --libs stave-read) && reads ./reader_cpp; }
+read_says_why() { local said; said=$(./reader nowhere.json); [ $? = 1 ] && [[ $said == '2 nowhere.json: cannot open: No such file'* ]] || { echo "$said"; return 1; }; }
+read_exports_public_api_only() { [ -z "$(nm -D --defined-only "$prefix/lib/libstave-read.so" | awk '$2 != "A" && $3 !~ /^stave_read_/')" ]; }
+read_needs_little() {
+  local needed
+  needed=$(objdump -p "$prefix/lib/libstave-read.so" | awk '$1 == "NEEDED" && $2 !~ /^(libc|libm|libz|libzstd|libsqlite3|ld-linux.*|lib[atu].*san|libgcc_s)\.so/ { print $2 }')
+  [ -z "$needed" ] || { echo "needs $needed"; return 1; }
+}
+read_shares_nothing() {
+  local other
+  other=$(objdump -t "$prefix/lib/libstave-read.so" | awk '$3 == "O" && $4 ~ /^\.(data|bss)$/ && $NF !~ /^(__.*|completed\.[0-9]+|is_muted|console|watch|sv_common)$/ { print $NF }')
+  [ -z "$other" ] || { echo "variables: $other"; return 1; }
+}
+check read_c read_c
+check read_cpp read_cpp
+check read_says_why read_says_why
+check read_exports_public_api_only read_exports_public_api_only
+check read_needs_little read_needs_little
+case $BUILD in */build) check read_shares_nothing read_shares_nothing ;; esac
+
 cat >CMakeLists.txt <<'C'
 cmake_minimum_required(VERSION 3.16)
 project(user C)

@@ -56,3 +56,7 @@ with stave.compat.nova.open("n.perfetto"):
     stave.compat.nova.instant("i", {"k": 1}, incoming_flow_ids=numbers)
 stave.compat.nova.TraceGenerator("n.pftrace", 0).get_cluster_tgen(0, 0).create_track("e", 0).duration(1, 2, "op")
 stave.compat.nova.TraceGenerator("n.pftrace", 0).submit(5, {})  # refused
+loaded = stave.load("t.pftrace", strict=True)
+row: tuple[object, ...] = loaded.query("select 1")[0]
+names: list[object] = loaded.slices["name"]
+stave.load("t.pftrace", indexes=True)  # refused

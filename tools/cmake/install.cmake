@@ -9,7 +9,7 @@ target_link_libraries(stave_static INTERFACE ${link_names})
 set_target_properties(stave_static PROPERTIES EXPORT_NAME static)
 
 install(DIRECTORY include/stave DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
-install(TARGETS stave stave_static stave_file stave_serving stave_serving_static stave_gpu stave_gpu_static EXPORT stave)
+install(TARGETS stave stave_static stave_file stave_serving stave_serving_static stave_gpu stave_gpu_static stave_read EXPORT stave)
 
 list(TRANSFORM link_names PREPEND "-l" OUTPUT_VARIABLE link_flags)
 list(JOIN link_flags " " link_flags)
@@ -17,7 +17,8 @@ file(RELATIVE_PATH up /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
 configure_file(tools/packaging/stave.pc.in stave.pc @ONLY)
 configure_file(tools/packaging/stave-serving.pc.in stave-serving.pc @ONLY)
 configure_file(tools/packaging/stave-gpu.pc.in stave-gpu.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/stave.pc ${CMAKE_BINARY_DIR}/stave-serving.pc ${CMAKE_BINARY_DIR}/stave-gpu.pc
+configure_file(tools/packaging/stave-read.pc.in stave-read.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/stave.pc ${CMAKE_BINARY_DIR}/stave-serving.pc ${CMAKE_BINARY_DIR}/stave-gpu.pc ${CMAKE_BINARY_DIR}/stave-read.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/stave)

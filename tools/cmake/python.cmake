@@ -38,7 +38,7 @@ file(GLOB modules CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/python/stave/*.py 
   ${PROJECT_SOURCE_DIR}/lib/python/stave/py.typed ${PROJECT_SOURCE_DIR}/lib/python/stave/compat/*.py
   ${PROJECT_SOURCE_DIR}/lib/python/stave/compat/*.pyi)
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/python/stave/compat)
-foreach(library libstave libstave-file)
+foreach(library libstave libstave-file libstave-read)
   set(name ${library}.so.${PROJECT_VERSION_MAJOR})
   file(CREATE_LINK ../../${name} ${CMAKE_BINARY_DIR}/python/stave/${name} SYMBOLIC)
 endforeach()

@@ -8,6 +8,7 @@ from ._stave import categories as categories, counts as counts, enabled as enabl
 from ._stave import trace as trace, trigger as trigger
 from .generator import (CounterTrack as CounterTrack, Group as Group, GroupTrack as GroupTrack, NormalTrack as NormalTrack,
                         TraceGenerator as TraceGenerator)
+from .reading import Trace
 from .writer import (TraceEvent as TraceEvent, TraceWriter as TraceWriter, flush_global_trace as flush_global_trace,
                      global_trace as global_trace)
 
@@ -19,6 +20,8 @@ _Path = str | PathLike[str]
 def start(path: _Path | None = None, *, categories: str | None = None, buffer_bytes: int = 0, full: str = "block",
           compress: str | None = None, keep_ms: int = 0, after_ms: int = 0, trigger_signal: int = 0, trigger_name: str | None = None,
           trigger_ms: int = 0) -> bool: ...
+def load(*paths: _Path, format: str | None = None, strict: bool = False, assume: bool = False, index: bool = True,
+         memory_limit: int = 0) -> Trace: ...
 def thread_name(name: object) -> None: ...
 def process_name(name: object) -> None: ...
 def flush() -> bool: ...

@@ -7,11 +7,14 @@ Runs a Python program and writes a trace of it. Without options only what the pr
   --exclude GLOBS but not of these
   --max-depth N   at most N traced calls deep
   --logging       log records as moments
+  --torch         PyTorch: data loaders and their workers, modules forward and backward, optimizers, checkpoints, steps
+  --torch-depth N of modules inside each other (default 3)
   --categories GLOBS   record only these categories
   -q              say nothing at the end
 
 Examples:
   python3 -m stave record -- train.py --epochs 3
+  python3 -m stave record --torch -- train.py
   python3 -m stave record -o t.pftrace --auto '__main__,mymodel.*' -m mypackage.train
 """
 import os
@@ -29,10 +32,10 @@ class _UsageError(Exception):
 def _options(words):
     """Options, and the program with its arguments."""
     options = {"out": "trace.pftrace", "auto": None, "exclude": "", "max_depth": None, "logging": False, "categories": None,
-               "quiet": False}
+               "quiet": False, "torch": False, "torch_depth": None}
     with_value = {"-o": "out", "--auto": "auto", "--exclude": "exclude", "--max-depth": "max_depth",
-                  "--categories": "categories"}
-    flags = {"--logging": "logging", "-q": "quiet"}
+                  "--categories": "categories", "--torch-depth": "torch_depth"}
+    flags = {"--logging": "logging", "--torch": "torch", "-q": "quiet"}
     while words:
         word = words.pop(0)
         if word == "--":
@@ -48,6 +51,10 @@ def _options(words):
             break
         else:
             raise _UsageError(f"no option {word}")
+    if options["torch_depth"] is not None:
+        if not options["torch_depth"].isdigit():
+            raise _UsageError(f"--torch-depth: {options['torch_depth']!r} is not a number")
+        options["torch"] = True
     if not words or words == ["-m"]:
         raise _UsageError("which program? give a script, or -m and a module")
     return options, words
@@ -89,12 +96,17 @@ def record(options, program):
     if options["logging"]:
         import logging
         logging.getLogger().addHandler(stave.log_handler())
-    running = _auto(options)
+    running, torch = _auto(options), None
+    if options["torch"]:
+        from stave import _torch_auto as torch
+        torch.install(torch.DEPTH if options["torch_depth"] is None else int(options["torch_depth"]))
     try:
         _run(program)
     finally:
         if running:
             running.stop()
+        if torch:
+            torch.finish()
         for name in where:
             os.environ.pop(name, None)
         _session._State.by_environment = False

@@ -1,0 +1,170 @@
+/* A picture of a loaded trace, not yet in any form: what was asked is checked, then one function draws. For `stave plot`, which writes it, and for
+ * libstave-read, whose callers get it as SVG: nothing here needs cairo. */
+#include "cmd/plot.h"
+
+#include "cli/console.h"
+#include "cli/nearest.h"
+#include "plot/svg.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int sv_plot_no_such(const char *what, const char *name, const char *const *candidates, size_t n,
+                    struct sv_err *err)
+{
+    struct sv_buf list;
+    const char **left = sv_alloc((n + 1) * sizeof *left);
+    size_t n_left = n;
+    bool is_near = false;
+    sv_buf_init(&list, 400);
+    memcpy(left, candidates, n * sizeof *left);
+    for (size_t shown = 0; shown < 4 && n_left; shown++) {
+        const char *near = sv_nearest(name, left, n_left);
+        is_near |= near != NULL;
+        if (!near && is_near)
+            break;
+        near = near ? near : left[0];
+        sv_buf_str(&list, shown ? ", '" : "'");
+        sv_text_clean(&list, near, strlen(near) < 60 ? strlen(near) : 60);
+        sv_buf_str(&list, "'");
+        for (size_t i = n_left; i-- > 0;)
+            if (left[i] == near)
+                left[i] = left[--n_left];
+    }
+    free(left);
+    int code = n ? sv_err_set(err, SV_EUSAGE, SV_NO_POS, "no %s matches '%.80s'; available: %s%s",
+                              what, name, sv_buf_cstr(&list), n_left ? ", " SV_ELLIPSIS : "")
+                 : sv_err_set(err, SV_EFOUND, SV_NO_POS, "the trace has no %ss", what);
+    sv_buf_fini(&list);
+    return code;
+}
+
+int sv_plot_size(struct sv_plot *p, double *scale, struct sv_err *err)
+{
+    const struct sv_plot_options *o = p->o;
+    *scale = 1;
+    if (o->scale &&
+        (sv_parse_number(o->scale, strlen(o->scale), scale) < 0 || *scale < 0.1 || *scale > 10))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--scale: '%s' is not between 0.1 and 10",
+                          o->scale);
+    if (o->width && (o->width < 300 || o->width > 20000))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--width must be between 300 and 20000 pixels");
+    if (o->height && (o->height < 150 || o->height > 20000))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--height must be between 150 and 20000 pixels");
+    p->frame.title = o->title ? o->title : p->name;
+    p->frame.width = o->width ? (double)o->width : 1400;
+    p->frame.height = (double)o->height;
+    return 0;
+}
+
+static int set_window(struct sv_plot *p, const struct sv_interval *w, struct sv_err *err)
+{
+    const struct sv_trace *t = p->trace;
+    p->is_zoomed = w->from.is_given || w->to.is_given;
+    p->from_ns = sv_moment_in(&w->from, t->first_ns, t->first_ns);
+    p->to_ns =
+        sv_moment_in(&w->to, t->first_ns, t->last_ns < INT64_MAX ? t->last_ns + 1 : INT64_MAX);
+    if (p->to_ns <= p->from_ns)
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "--time: the window is empty");
+    if (p->from_ns > t->last_ns || p->to_ns <= t->first_ns) {
+        char end[32];
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--time: no events in that window; the trace lasts %s",
+                          sv_human_ns(end, t->last_ns - t->first_ns));
+    }
+    return sv_plot_zoom(p, err);
+}
+
+static int set_wall_time(struct sv_plot *p, struct sv_err *err)
+{
+    const struct sv_clocks *c = &p->trace->dict->clocks;
+    if (!p->o->wall)
+        return 0;
+    if (c->trace_clock == SV_CLOCK_REALTIME) {
+        p->frame.wall_ns = p->trace->first_ns;
+        return 0;
+    }
+    if (!sv_clocks_convert(c, c->trace_clock, SV_CLOCK_REALTIME, p->trace->first_ns,
+                           &p->frame.wall_ns))
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                          "--wall: the trace does not relate its clock to wall time");
+    return 0;
+}
+
+static bool is_empty(const struct sv_trace *t)
+{
+    return t->slices.n == 0 && t->counters.n == 0;
+}
+
+int sv_plot_picture(struct sv_plot *p, sv_plot_fn *draw, const struct sv_interval *window,
+                    struct sv_picture *picture, double *scale, struct sv_err *err)
+{
+    sv_picture_init(picture, 0);
+    if (is_empty(p->trace))
+        return sv_err_set(err, SV_EFOUND, SV_NO_POS,
+                          "%s has neither slices nor counters: there is nothing to draw", p->path);
+    int code = sv_plot_size(p, scale, err);
+    if (code >= 0)
+        code = set_window(p, window, err);
+    if (code >= 0)
+        code = set_wall_time(p, err);
+    if (code < 0)
+        return code;
+    picture->width = p->frame.width;
+    p->picture = picture;
+    return draw(p, err);
+}
+
+/* ---- without a command ---- */
+
+static const struct {
+    const char *name;
+    sv_plot_fn *draw;
+    size_t least_names, most_names;
+    const char *names, *options;
+} kinds[] = {
+#define KIND(name, ...) {#name, sv_plot_##name, __VA_ARGS__},
+    SV_PLOT_KINDS(KIND)
+#undef KIND
+};
+#define N_KINDS (sizeof kinds / sizeof *kinds)
+
+static int take_kind(const char *kind, size_t n_names, sv_plot_fn **draw, struct sv_err *err)
+{
+    char known[256] = "";
+    for (size_t i = 0; i < N_KINDS; i++) {
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "",
+                 kinds[i].name);
+        if (strcmp(kind, kinds[i].name) != 0)
+            continue;
+        if (n_names < kinds[i].least_names)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s needs %s", kind, kinds[i].names);
+        if (n_names > kinds[i].most_names)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "plot %s takes %s names", kind,
+                              kinds[i].most_names ? "fewer" : "no");
+        *draw = kinds[i].draw;
+        return 0;
+    }
+    return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "unknown plot '%.40s'; available: %s", kind,
+                      known);
+}
+
+int sv_plot_svg(const char *kind, struct sv_plot *p, struct sv_buf *to, struct sv_err *err)
+{
+    struct sv_picture picture;
+    double scale;
+    sv_plot_fn *draw = NULL;
+    int code = take_kind(kind, p->n_names, &draw, err);
+    if (code < 0)
+        return code;
+    code = sv_plot_picture(p, draw, &p->o->window, &picture, &scale, err);
+    if (code >= 0) {
+        sv_svg_paint(to, &picture);
+        if (to->failed)
+            code = sv_err_set(err, SV_ELIMIT, SV_NO_POS, "the picture is too large");
+    }
+    sv_picture_fini(&picture);
+    return code;
+}
