@@ -64,7 +64,7 @@ _FUNCTIONS = {  # name: result, arguments
 def _find():
     """The library beside this file (wheels, the build folder), else where the system looks. STAVE_READ_LIBRARY names another one."""
     given = os.environ.get("STAVE_READ_LIBRARY")
-    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libstave-read.so")
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"libstave-read.so.{_MAJOR}")
     name = given or (beside if os.path.exists(beside) else f"libstave-read.so.{_MAJOR}")
     try:
         return ctypes.CDLL(name)
