@@ -479,8 +479,10 @@ void stave_i_default_full(uint32_t full)
     if (!p || atomic_load(&p->ready) != 2)
         return;
     sv_control_lock(p);
-    if (plan.full_by_default)
-        plan.full = p->full = full;
+    if (plan.full_by_default) {
+        plan.full = full;
+        p->full = full;
+    }
     sv_control_unlock(p);
 }
 

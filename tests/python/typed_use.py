@@ -57,6 +57,6 @@ with stave.compat.nova.open("n.perfetto"):
 stave.compat.nova.TraceGenerator("n.pftrace", 0).get_cluster_tgen(0, 0).create_track("e", 0).duration(1, 2, "op")
 stave.compat.nova.TraceGenerator("n.pftrace", 0).submit(5, {})  # refused
 loaded = stave.load("t.pftrace", strict=True)
-row: tuple[object, ...] = loaded.query("select 1")[0]
+found: tuple[object, ...] = loaded.query("select 1")[0]
 names: list[object] = loaded.slices["name"]
 stave.load("t.pftrace", indexes=True)  # refused
