@@ -9,6 +9,7 @@
 #error "stave/stave.h needs C11: compile with -std=c11 or newer"
 #define inline __inline__ /* so that this is the only message */
 #define STAVE_MACROS_H    /* instead of macros.h */
+#define STAVE_I_TOO_OLD
 #include <stave/too_old.h>
 #endif
 

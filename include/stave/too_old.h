@@ -5,6 +5,7 @@
 #ifndef STAVE_TOO_OLD_H
 #define STAVE_TOO_OLD_H
 
+#ifdef STAVE_I_TOO_OLD /* defined with the #error */
 #define STAVE_SCOPE(...)       (void)0
 #define STAVE_SCOPE_DYN(...)   (void)0
 #define STAVE_SCOPE_ON(...)    (void)0
@@ -22,5 +23,6 @@
 #define STAVE_COUNTER_ON(...)  (void)0
 #define STAVE_COUNTER_ADD(...) (void)0
 #define stave_complete(...)    (void)0
+#endif
 
 #endif

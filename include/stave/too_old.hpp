@@ -5,6 +5,7 @@
 #ifndef STAVE_TOO_OLD_HPP
 #define STAVE_TOO_OLD_HPP
 
+#define STAVE_I_TOO_OLD
 #define STAVE_MACROS_H /* instead of macros.h */
 #include <stave/stave.h>
 #include <stave/too_old.h>

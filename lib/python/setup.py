@@ -4,6 +4,7 @@ a C compiler and zlib's headers. The build of the project (CMakeLists.txt) makes
 The C sources are in c/ (a source distribution, tools/make-wheel) or in the project above lib/python/."""
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from glob import glob
 
 from setuptools import Extension, setup
@@ -51,8 +52,15 @@ class Build(build_ext):
         macros = [("_GNU_SOURCE", None), ("_FILE_OFFSET_BITS", "64"), ("SV_HAVE_ZLIB", "1")]
         if has_header("zstd.h"):
             macros.append(("SV_HAVE_ZSTD", "1"))
-        return self.compiler.compile(sources(*patterns), output_dir=self.build_temp, macros=macros, extra_postargs=FLAGS,
-                                     include_dirs=[ROOT, os.path.join(ROOT, "lib"), os.path.join(ROOT, "include")])
+        files = sources(*patterns)
+        for path in self.compiler.object_filenames(files, output_dir=self.build_temp):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+
+        def compile_one(path):
+            return self.compiler.compile([path], output_dir=self.build_temp, macros=macros, extra_postargs=FLAGS,
+                                         include_dirs=[ROOT, os.path.join(ROOT, "lib"), os.path.join(ROOT, "include")])
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return [made for all_made in pool.map(compile_one, files) for made in all_made]
 
     def link_library(self, name, folder, core, needed):
         patterns, names = LIBRARIES[name]

@@ -128,7 +128,7 @@ int main()
 C
 exporter_static() {
   g++ -std=c++17 "${strict[@]}" exporter.cpp -o exporter $(pkg-config --cflags stave) "$prefix/lib/libstave.a" \
-    $(pkg-config --static --libs-only-l stave | sed 's/-lstave//') && LD_LIBRARY_PATH='' ./exporter && "$prefix/bin/stave" info exporter.pftrace | grep -q 'instants *1'
+    $(pkg-config --static --libs-only-l stave | sed -E 's/-lstave(-[a-z]+)?( |$)//g') && LD_LIBRARY_PATH='' ./exporter && "$prefix/bin/stave" info exporter.pftrace | grep -q 'instants *1'
 }
 check exporter_static exporter_static
 

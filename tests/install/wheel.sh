@@ -3,6 +3,7 @@
 # shellcheck disable=SC2016 # programs of other languages
 . "$SRC/tests/harness/cli.sh"
 case $BUILD in */build) ;; *) skip_all "wheels have a build of their own: tested once, with the release build" ;; esac
+[ -n "${STAVE_LONG:-}" ] || skip_all "builds the library and the program once more: make test-long"
 [ -f "$BUILD/python/interpreter" ] || skip_all "Python's headers are absent (package python3-dev)"
 python=$(cat "$BUILD/python/interpreter")
 for module in pip setuptools wheel venv; do
@@ -37,8 +38,7 @@ check sdist_traces traces source
 no_program() { source/bin/stave --version 2>err; [ $? = 1 ] && grep -q 'built without the program' err; }
 check sdist_has_no_program no_program
 
-# ---- wheels: minutes, for the long suite ----
-if [ -z "${STAVE_LONG:-}" ]; then skip wheel "builds the program once more: make test-long"; exit; fi
+# ---- the wheel ----
 check makes_wheel "$python" "$SRC/tools/make-wheel" "$python"
 wheels=("$dist"/*-manylinux_*.whl)
 wheel=${wheels[0]}
