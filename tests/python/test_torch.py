@@ -118,3 +118,19 @@ def test_off_and_refused(train, py):
     assert not t.slices
     py.run("", command=["-m", "stave", "record", "--torch-depth", "x", "prog.py"], code=2)
     assert "--torch-depth: 'x' is not a number" in py.stderr
+
+
+def test_accumulated_gradients_are_one_step(py):
+    env = {"PYTHONPATH": STAND_IN + ":" + os.environ["PYTHONPATH"]}
+    py.run("""
+        import torch
+        from torch.utils.data import DataLoader
+        net, optimizer = torch.nn.Linear(), torch.optim.SGD([])
+        for i, batch in enumerate(DataLoader(list(range(4)))):
+            net(torch.Tensor()).backward()
+            if i % 2:
+                optimizer.step()
+    """, env=env, command=["-m", "stave", "record", "-o", "t.pftrace", "--torch", "prog.py"])
+    t = py.read()
+    parents = [t.parent(s) for s in t.named("backward")]
+    assert parents == ["ProfilerStep#0"] * 2 + ["ProfilerStep#1"] * 2
