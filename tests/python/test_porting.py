@@ -56,3 +56,25 @@ def test_rows_of_nova_with_files(py, rows, name):
                       {r["name"] for r in t.ask("select name from process")} if rows is GENERATED else None))
         (py.folder / name).unlink()
     assert found[0] == found[1] and found[0][0][0]
+
+
+VIZ = rows("From viztracer")
+VIZ_HEAD = "from viztracer import VizTracer, log_sparse\ntracer = VizTracer(log_sparse=True, output_file='viz.json', verbose=0)\n"
+
+
+def names(t):
+    return sorted({s["name"].split(" ")[0] for s in t.slices if s["name"]} | {r["name"] for r in t.ask("select name from counters")})
+
+
+def test_rows_of_viztracer(py):
+    work = "def work(n): return n\n"
+    body = "".join("    " + row[1].replace("\n", "\n    ") + "\n" for row in VIZ)
+    py.run("import stave\n" + work + "with stave.open('own.pftrace'):\n" + body)
+    assert names(py.read("own.pftrace")) == ["load", "loss", "mark", "work"] and len(VIZ) == 4
+
+
+def test_viztracer_itself(py):
+    pytest.importorskip("viztracer")
+    body = "".join("    " + row[0] + "\n" for row in VIZ)
+    py.run(VIZ_HEAD + "def work(n): return n\nwith tracer:\n" + body)
+    assert set(names(py.read("viz.json"))) >= {"load", "loss", "mark", "work"}

@@ -229,15 +229,15 @@
     MPI_RECEIVES(CALL) MPI_WAITS(CALL) MPI_MAKERS(CALL) MPI_PART_MAKERS(CALL) MPI_LIFE(CALL)
 
 /* What the library asks of MPI itself. */
-#define MPI_HELPERS(HELPER)                                                                   \
-    HELPER(Comm_size)                                                                         \
-    HELPER(Comm_rank)                                                                         \
-    HELPER(Comm_group)                                                                        \
-    HELPER(Comm_remote_group)                                                                 \
-    HELPER(Comm_test_inter)                                                                   \
-    HELPER(Group_size)                                                                        \
-    HELPER(Group_translate_ranks) HELPER(Group_free) HELPER(Type_size) HELPER(Get_elements_x) \
-        HELPER(Test_cancelled)
+#define MPI_HELPERS(HELPER)       \
+    HELPER(Comm_size)             \
+    HELPER(Comm_rank)             \
+    HELPER(Comm_group)            \
+    HELPER(Comm_remote_group)     \
+    HELPER(Comm_test_inter)       \
+    HELPER(Group_size)            \
+    HELPER(Group_translate_ranks) \
+    HELPER(Group_free) HELPER(Type_size) HELPER(Get_elements_x) HELPER(Test_cancelled)
 /* clang-format on */
 
 #define MPI_MEMBER(name, ...)             __typeof__(MPI_##name) *name;
