@@ -4,6 +4,7 @@
 #include "core/base/json.h"
 #include "core/base/json_scan.h"
 #include "core/base/mem.h"
+#include "core/base/utf8.h"
 #include "core/files/process_id.h"
 #include "core/stream/json_members.h"
 
@@ -129,7 +130,7 @@ static int refuse(struct sv_err *err, const char *why)
                       "not a relation of 'stave sync' or 'stave record --sync': %s", why);
 }
 
-/* A text that does not fit, or holds a zero byte, is no name. */
+/* A text that does not fit is no name, nor is one that is not UTF-8: it would come back longer than it was. */
 static bool take_text(const struct sv_member *m, char *to, size_t size)
 {
     unsigned oddities = 0;
@@ -137,7 +138,7 @@ static bool take_text(const struct sv_member *m, char *to, size_t size)
         return false;
     size_t n = sv_json_unescape((const uint8_t *)m->value.bytes, m->value.len, to, &oddities);
     to[n] = '\0';
-    return strlen(to) == n;
+    return strlen(to) == n && sv_utf8_valid(to, n) == n;
 }
 
 /* As the kernel writes it; merge has names of its own for clocks that it knows nothing about. */

@@ -566,11 +566,11 @@ struct sv_track_edge *sv_tracks_find(const struct sv_tracks *t, const struct sv_
     return r->edge < r->edges_end && t->edges[r->edge].pos == pos ? &t->edges[r->edge] : NULL;
 }
 
-/* The lanes know an end that will not come: its slice stays open in the output. So nothing is put on its lanes until that time is over, and what is
+/* The lanes know an end that will not come: its slice stays open in the output, or is not there at all. So nothing is put on its lanes until that time is over, and what is
  * open on its row has no end either. */
 static void lose_end(struct sv_tracks *t, const struct sv_track_edge *e)
 {
-    if (e->is_begin || !e->track || !e->row)
+    if (e->is_begin || !e->row)
         return;
     sv_lanes_block(t->lanes, e->row, e->ns);
     for (struct sv_lane_loose *o = e->row->newest; o; o = o->older)
