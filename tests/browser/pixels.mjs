@@ -117,7 +117,35 @@ async function manyNames(browser, start, tmp) {
   same('all_names_are_known_when_idle', unnamed, 0);
 }
 
+/** 1 µs slices among ten million shorter ones: each is the name of its pixel from the whole trace down to itself. */
+async function tenMillion(browser, start, tmp) {
+  const file = `${tmp}/large.txt`, out = fs.openSync(file, 'w'), next = random(11), outliers = [];
+  fs.writeSync(out, '# stave text 1\nclock boottime\ntrack #1 process uuid=0x1 pid=7 name="made"\ntrack #2 thread uuid=0x2 parent=#1 pid=7 tid=2 name="flat"\n');
+  let t = 0, lines = [];
+  for (let i = 0; i < 10000000; i++) {
+    const planted = i % 999983 === 500000, dur = planted ? 1000 : 20 + Math.floor(next() * 60);
+    if (planted) outliers.push({ ts: BASE + BigInt(t) });
+    lines.push(`${stamp(BASE + BigInt(t))} slice #2 "${planted ? 'outlier' : `s${i % 50}`}" dur=${stamp(BigInt(dur))}\n`);
+    t += dur + Math.floor(next() * 3);
+    if (lines.length === 100000) { fs.writeSync(out, lines.join('')); lines = []; }
+  }
+  fs.writeSync(out, lines.join(''));
+  fs.closeSync(out);
+  const viewer = await start(file), page = await open(browser, viewer.url), lost = [];
+  let tried = 0;
+  for (const outlier of outliers) {
+    for (let width = BigInt(t); width > 3000n; width /= 5n) {
+      const seen = await outlierAt(page, outlier, width);
+      tried++;
+      if (!seen.found || seen.found.dur !== '1000' || !seen.drawn) lost.push({ width: width.toString(), seen });
+    }
+  }
+  check('outliers_among_ten_million_were_looked_for', outliers.length === 10 && tried > 70, tried);
+  same('none_of_them_disappears_at_any_zoom', lost.slice(0, 3), []);
+}
+
 await run(async ({ browser, start, tmp }) => {
+  if (process.env.STAVE_LONG) await tenMillion(browser, start, tmp);
   const file = `${tmp}/made.txt`, made = makeTrace(file), viewer = await start(file), page = await open(browser, viewer.url), next = random(99);
   const state = await page.state();
   same('all_rows_are_there', state.rows.map((r) => r.name).sort(), ['flat', 'lone', 'nest', 'odd', 'over']);

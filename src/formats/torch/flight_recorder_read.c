@@ -306,7 +306,7 @@ static sv_track track_of(struct reader *r, const struct sv_py *entry)
 
 static void read_entry(struct reader *r, struct sv_batch *b, const struct sv_py *entry)
 {
-    int64_t ts = sv_py_int(sv_py_member(entry, "time_created_ns"), -1), dur;
+    int64_t ts = sv_py_int(sv_py_member(entry, "time_created_ns"), -1), dur = 0;
     int64_t end = sv_py_int(sv_py_member(entry, "time_discovered_completed_ns"), 0);
     size_t len;
     const char *name = sv_py_text(sv_py_member(entry, "profiling_name"), &len);
