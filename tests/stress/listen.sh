@@ -164,7 +164,9 @@ finish
 check "a sender finds the next listener" '[ $found = 0 ] && [ $told = 1 ] && [ "$(kept back.pftrace)" -gt 1000 ]'
 check "and its file does not grow any more" '[ "$(stat -c %s unsent.pftrace)" = $size ]'
 check "nothing of it is missing in four places" 'saved && no_gap gone.pftrace unsent.pftrace back.pftrace rest.pftrace'
-check "nor counted as lost" '[ "$(($(lost gone.pftrace) + $(lost unsent.pftrace) + $(lost back.pftrace)))" = 0 ]'
+# The kill at the end may cut a frame: the listener counts its events, which are still in the sender's rings (docs/merge.md).
+cut=$(lost back.pftrace); text rest.pftrace
+check "nor counted as lost" '[ "$(($(lost gone.pftrace) + $(lost unsent.pftrace)))" = 0 ] && { [ "$cut" = 0 ] || { grep -q "stream is incomplete" err.l && [ "$cut" -le "$(kept rest.pftrace)" ]; }; }'
 joins() { "$STAVE" merge -q gone.pftrace unsent.pftrace back.pftrace -o joined.pftrace 2>err; }
 check "merge joins the parts" 'joins && text joined.pftrace && [ "$(kept joined.pftrace)" = $(($(kept gone.pftrace) + $(kept unsent.pftrace) + $(kept back.pftrace))) ]'
 
