@@ -31,7 +31,7 @@ view run.json
 check the_address_is_alone_on_a_line grep -qxE 'http://127\.0\.0\.1:[0-9]+/#token=[0-9a-f]{32}' url
 check the_ssh_command_is_printed grep -qE 'ssh -N -L [0-9]+:127\.0\.0\.1:[0-9]+' view.err
 ready
-for part in token_and_names methods_and_addresses headers bad_bodies answers pixels_are_sql sql_is_bounded notes at_once old_is_dropped cut only_loopback_listens; do served $part; done
+for part in token_and_names methods_and_addresses headers bad_bodies answers pixels_are_sql sql_is_bounded notes at_once old_is_dropped is_compressed_for_those_who_are_far cut only_loopback_listens; do served $part; done
 check notes_are_kept_beside_the_trace grep -q '"marks"' run.json.notes.json
 port=${url#http://127.0.0.1:}; port=${port%%/*}
 run_any a_port_in_use_is_named 4 timeout 60 "$STAVE" view --no-browser --port "$port" run.json

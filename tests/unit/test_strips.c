@@ -196,6 +196,18 @@ TEST(the_longest_of_many_blocks_is_found)
     fini(&m);
 }
 
+/* As strips.h states it. Slices of several tracks have their order, too. */
+TEST(they_are_small_beside_the_slices)
+{
+    for (unsigned shape = NESTED; shape <= OF_MANY_TRACKS; shape++) {
+        struct made m = make(80000, (enum shape)shape, 9);
+        double each = (double)sv_strips_bytes(m.strips) / (double)m.t->slices.n;
+        CONTEXT("shape %u: %g bytes", shape, each);
+        CHECK(each > 0 && each <= (shape == OF_MANY_TRACKS ? 4.8 : 0.8));
+        fini(&m);
+    }
+}
+
 TEST(what_ends_at_the_left_edge_does_not_touch_the_window)
 {
     struct made m = make(5000, NESTED, 7);
