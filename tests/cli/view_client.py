@@ -42,7 +42,7 @@ def refused(status, *args, **kw):
 
 def is_compressed_for_those_who_are_far():
     for headers, packed in (({"Accept-Encoding": "gzip"}, True), ({"Accept-Encoding": "gzip", "X-Stave-Near": "1"}, False), ({}, False)):
-        status, data, answer = call("GET", "/api/trace", headers=headers)
+        status, data, answer = call("GET", "/api/tables", headers=headers)
         assert status == 200 and len(data) > 500, (status, len(data))
         assert (answer.getheader("Content-Encoding") == "gzip") == packed, (headers, answer.getheaders())
         assert (data[:2] == b"\x1f\x8b") == packed, data[:20]
