@@ -439,3 +439,12 @@ void sv_comm_report_fini(struct sv_comm_report *r)
     sv_dict_free(r->strings);
     *r = (struct sv_comm_report){0};
 }
+
+int sv_comm_by_loss(const void *a, const void *b, void *ctx)
+{
+    const struct sv_comm_rank *all = ctx;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    if (all[x].lost_ns != all[y].lost_ns)
+        return all[x].lost_ns > all[y].lost_ns ? -1 : 1;
+    return (x > y) - (x < y);
+}

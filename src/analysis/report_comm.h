@@ -163,6 +163,8 @@ struct sv_comm_report {
 void sv_comm_report_make(struct sv_comm_report *r, const struct sv_trace *t);
 void sv_comm_report_fini(struct sv_comm_report *r);
 
+/* For qsort_r() of numbers of ranks, ctx is the array: those that cost most first. */
+int sv_comm_by_loss(const void *a, const void *b, void *ctx);
 /* "rank 3", else the name of the process. */
 const char *sv_comm_rank_name(const struct sv_comm_report *r, uint32_t rank, char *to, size_t size);
 

@@ -205,7 +205,7 @@ const struct sv_command sv_command_report = {
         "(docs/serving.md). Warm-up requests are not counted.\n\n"
         "comm: collectives of several ranks, matched by group and number. For each the arrival "
         "skew (last begin minus first begin) and the transfer (end minus last begin), or why they "
-        "cannot be told; for each rank how often it was last, by how much, and what it did before "
+        "cannot be known; for each rank how often it was last, by how much, and what it did before "
         "(compute, I/O, loader, copy, communication, idle). A rank is called slow only if chance "
         "does not explain how often it is last and at least 1 % of the time is lost. Of a hang the "
         "first collective that ranks differ on: a missing rank, different kinds or sizes. Give one "

@@ -283,7 +283,7 @@ static const struct sv_report_column summary_columns[] = {
     {"groups", "groups", SV_UNIT_COUNT},
     {"collectives", "collectives", SV_UNIT_COUNT},
     {"calls", "calls", SV_UNIT_COUNT},
-    {"told", "compared", SV_UNIT_COUNT},
+    {"compared", "compared", SV_UNIT_COUNT},
     {"skew_median_ns", "skew, median", SV_UNIT_NS},
     {"transfer_median_ns", "transfer, median", SV_UNIT_NS},
     {"wait_ns", "waited, all ranks", SV_UNIT_NS},
@@ -339,7 +339,7 @@ static void fill_summary(const struct sv_section *s, size_t row, struct sv_cell 
 static const struct sv_report_column rank_columns[] = {
     {"rank", "rank", SV_UNIT_COUNT},
     {"calls", "collectives", SV_UNIT_COUNT},
-    {"told", "told", SV_UNIT_COUNT},
+    {"judged", "judged", SV_UNIT_COUNT},
     {"last", "last", SV_UNIT_COUNT},
     {"expected", "expected", SV_UNIT_REAL},
     {"lost_ns", "lost", SV_UNIT_NS},
@@ -356,7 +356,7 @@ static const struct sv_report_column rank_columns[] = {
 /* Where no trace says what ranks did before. */
 static const struct sv_report_column short_rank_columns[] = {
     {"rank", "rank", SV_UNIT_COUNT},          {"calls", "collectives", SV_UNIT_COUNT},
-    {"told", "told", SV_UNIT_COUNT},          {"last", "last", SV_UNIT_COUNT},
+    {"judged", "judged", SV_UNIT_COUNT},      {"last", "last", SV_UNIT_COUNT},
     {"expected", "expected", SV_UNIT_REAL},   {"lost_ns", "lost", SV_UNIT_NS},
     {"lead_median_ns", "median", SV_UNIT_NS}, {"wait_ns", "waits", SV_UNIT_NS},
     HIDDEN_BEFORE_COLUMNS("before_"),         HIDDEN_BEFORE_COLUMNS("excess_"),
@@ -387,10 +387,10 @@ static void fill_rank(const struct sv_section *s, size_t row, struct sv_cell *ce
 }
 
 static const struct sv_report_column group_columns[] = {
-    {"group", "group", SV_UNIT_TEXT},  {"size", "size", SV_UNIT_COUNT},
-    {"ranks", "ranks", SV_UNIT_TEXT},  {"collectives", "collectives", SV_UNIT_COUNT},
-    {"told", "told", SV_UNIT_COUNT},   {"first_seq", NULL, SV_UNIT_COUNT},
-    {"last_seq", NULL, SV_UNIT_COUNT}, {"is_counted", NULL, SV_UNIT_COUNT},
+    {"group", "group", SV_UNIT_TEXT},    {"size", "size", SV_UNIT_COUNT},
+    {"ranks", "ranks", SV_UNIT_TEXT},    {"collectives", "collectives", SV_UNIT_COUNT},
+    {"judged", "judged", SV_UNIT_COUNT}, {"first_seq", NULL, SV_UNIT_COUNT},
+    {"last_seq", NULL, SV_UNIT_COUNT},   {"is_counted", NULL, SV_UNIT_COUNT},
 };
 
 static void fill_group(const struct sv_section *s, size_t row, struct sv_cell *cells)
@@ -499,15 +499,6 @@ static int by_lead(const void *a, const void *b, void *ctx)
     return (*(const size_t *)a > *(const size_t *)b) - (*(const size_t *)a < *(const size_t *)b);
 }
 
-static int by_loss(const void *a, const void *b, void *ctx)
-{
-    const struct sv_comm_rank *all = ctx;
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    if (all[x].lost_ns != all[y].lost_ns)
-        return all[x].lost_ns > all[y].lost_ns ? -1 : 1;
-    return (x > y) - (x < y);
-}
-
 /* A line for each sentence. */
 static void print_verdict(struct view *v)
 {
@@ -587,7 +578,7 @@ static int print_all(const struct sv_comm_report *r, const struct sv_report_opti
     qsort_r(v.late_first, r->n, sizeof *v.late_first, by_lead, r->collectives);
     for (uint32_t i = 0; i < r->n_ranks; i++)
         v.lost_most[i] = i;
-    qsort_r(v.lost_most, r->n_ranks, sizeof *v.lost_most, by_loss, r->ranks);
+    qsort_r(v.lost_most, r->n_ranks, sizeof *v.lost_most, sv_comm_by_loss, r->ranks);
     make_verdict(&v);
     int code = print(&v, o, err);
     for (size_t i = 0; i < 4; i++)

@@ -83,15 +83,6 @@ static void measure(struct rows *w)
 
 /* ---- which ranks ---- */
 
-static int by_loss(const void *a, const void *b, void *ctx)
-{
-    const struct sv_comm_rank *all = ctx;
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    if (all[x].lost_ns != all[y].lost_ns)
-        return all[x].lost_ns > all[y].lost_ns ? -1 : 1;
-    return (x > y) - (x < y);
-}
-
 static int by_number(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -107,7 +98,7 @@ static void choose(struct rows *w, size_t max)
         w->ranks[i] = i;
         w->place[i] = SIZE_MAX;
     }
-    qsort_r(w->ranks, n, sizeof *w->ranks, by_loss, w->r->ranks);
+    qsort_r(w->ranks, n, sizeof *w->ranks, sv_comm_by_loss, w->r->ranks);
     w->n = max && max < n ? max : n;
     qsort(w->ranks, w->n, sizeof *w->ranks, by_number);
     for (size_t i = 0; i < w->n; i++)

@@ -7,7 +7,7 @@ command -v python3 >/dev/null || skip_all "no python3 here"
 python3 "$here/kineto.py"
 
 # said FILE: who is slow, how many collectives there are, were compared, lack a rank.
-said() { sed -n 's/.*"summary":{\(.*\)}.*/\1/p' "$1" | sed 's/"verdict".*//' | tr ',' '\n' | awk -F: '{ gsub(/"/, ""); v[$1] = $2 } END { print v["slow"] == "" ? "none" : v["slow"], v["collectives"], v["told"], v["missing"] + 0 }'; }
+said() { sed -n 's/.*"summary":{\(.*\)}.*/\1/p' "$1" | sed 's/"verdict".*//' | tr ',' '\n' | awk -F: '{ gsub(/"/, ""); v[$1] = $2 } END { print v["slow"] == "" ? "none" : v["slow"], v["collectives"], v["compared"], v["missing"] + 0 }'; }
 while read -r kind expect; do
   run_any "$kind" 0 "$STAVE" report comm -q --json --by summary "$kind".rank?.json
   check "$kind: $expect" test "$(said "$kind.out")" = "$expect"

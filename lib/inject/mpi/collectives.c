@@ -1,7 +1,7 @@
 /* Collectives: a slice from the call to its return, with the number that this call has on all ranks of the communicator. One flow goes through all of them. */
 #include "mpi_inject.h"
 
-/* The root is only told where there is one. */
+/* The root is an argument only where there is one. */
 #define BEGIN_COLLECTIVE(name, op_, bytes_, c)                                               \
     do {                                                                                     \
         uint64_t n_bytes = (bytes_);                                                         \
