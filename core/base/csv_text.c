@@ -134,7 +134,7 @@ static void add_verbatim(struct sv_buf *b, const char *s, size_t len)
 /* Most texts: one look is enough. */
 static bool is_simple(const char *s, size_t len)
 {
-    if (len && (*s == '\'' || begins_formula(s, len)))
+    if (len && !isalnum((unsigned char)*s) && (*s == '\'' || begins_formula(s, len)))
         return false;
     for (size_t i = 0; i < len; i++)
         if (s[i] < 0x20 || s[i] > 0x7e || s[i] == ',' || s[i] == ';' || s[i] == '"' || s[i] == '\\')

@@ -77,6 +77,13 @@ void sv_keep_freed(size_t bytes)
 #endif
 }
 
+void sv_return_freed(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
+
 char *sv_strndup(const char *s, size_t len)
 {
     char *copy = sv_realloc(NULL, len + 1);

@@ -34,6 +34,9 @@ void sv_advise_huge(void *p, size_t size);
  * take every page anew from the kernel. Not for libraries. */
 void sv_keep_freed(size_t bytes);
 
+/* What was freed goes back to the system, where the allocator can: between two phases that both need much. It looks through the heaps of all threads. */
+void sv_return_freed(void);
+
 /* Grows a vector to hold at least `need` items: doubles, never shrinks. */
 void *sv_grow(void *items, size_t *cap, size_t need, size_t item_size);
 

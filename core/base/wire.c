@@ -35,6 +35,10 @@ void sv_put_end(struct sv_buf *b, size_t mark)
         return;
     assert(mark >= 1 && mark <= b->len);
     size_t len = b->len - mark;
+    if (len < 0x80) { /* most messages are short, and their length has one byte */
+        b->data[mark - 1] = (uint8_t)len;
+        return;
+    }
     uint8_t prefix[10];
     size_t n = sv_put_varint_at(prefix, len);
     if (n > 1) {

@@ -65,6 +65,9 @@ struct sv_input_impl {
     size_t zstd_want; /* bytes that the decoder asked for */
     bool zstd_holds;  /* it may hold more output than fitted */
 #endif
+    const struct sv_input_unpacker *unpacker; /* NULL: the decoders here */
+    void *unpacker_ctx;
+    uint64_t unpacked;    /* stored bytes of what it gave */
     struct sv_err failed; /* code 0: no failure yet */
     char damage[128];     /* why `truncated` was set */
 };
@@ -130,8 +133,8 @@ static ssize_t read_stored(struct sv_input *in, uint8_t *dst, size_t cap)
         m->memory += n;
         m->memory_left -= (size_t)n;
     }
-    if (n > 0)
-        m->read_bytes += (uint64_t)n;
+    if (n > 0) /* see sv_input_read_bytes() */
+        __atomic_store_n(&m->read_bytes, m->read_bytes + (uint64_t)n, __ATOMIC_RELAXED);
     return n;
 }
 
@@ -341,12 +344,18 @@ static ssize_t zstd_some(struct sv_input *in, uint8_t *dst, size_t cap)
 }
 #endif
 
-static int recognise(struct sv_input *in)
+static void make_raw(struct sv_input *in)
 {
     struct sv_input_impl *m = in->impl;
     m->raw_cap = buffer_size(in, RAW_BYTES);
     m->raw = sv_alloc_aligned(m->raw_cap, ALIGN);
     m->raw_at = m->raw;
+}
+
+static int recognise(struct sv_input *in)
+{
+    struct sv_input_impl *m = in->impl;
+    make_raw(in);
     if (!raw_need(in, 4))
         return -1;
     if (is_gzip(m)) {
@@ -370,6 +379,68 @@ static ssize_t plain_some(struct sv_input *in, uint8_t *dst, size_t cap)
     memcpy(dst, m->raw_at, n);
     raw_skip(m, n);
     return (ssize_t)n;
+}
+
+/* ---- others' decoders ---- */
+
+void sv_input_unpack_by(struct sv_input *in, const char *compression,
+                        const struct sv_input_unpacker *ops, void *ctx)
+{
+    struct sv_input_impl *m = in->impl;
+    assert(m->form == FORM_UNKNOWN && !m->unpacker);
+    m->unpacker = ops;
+    m->unpacker_ctx = ctx;
+    in->compression = compression;
+}
+
+static void close_unpacker(struct sv_input_impl *m)
+{
+    m->unpacker->close(m->unpacker_ctx);
+    m->unpacker = NULL;
+}
+
+void sv_input_unpack_end(struct sv_input *in)
+{
+    if (!in->impl->unpacker)
+        return;
+    close_unpacker(in->impl);
+    in->impl->ended = true;
+}
+
+ssize_t sv_input_read_at(const struct sv_input *in, uint64_t at, uint8_t *dst, size_t cap)
+{
+    const struct sv_input_impl *m = in->impl;
+    if (in->size_bytes == 0 || m->pieces || at >= in->size_bytes)
+        return 0;
+    if (m->fd >= 0)
+        return pread(m->fd, dst, cap, (off_t)at);
+    size_t n = in->size_bytes - at < cap ? (size_t)(in->size_bytes - at) : cap;
+    memcpy(dst, m->memory + at, n);
+    return (ssize_t)n;
+}
+
+/* The unpacker gives no more: the decoder here goes on between two members or frames. */
+static int go_on(struct sv_input *in)
+{
+    struct sv_input_impl *m = in->impl;
+    close_unpacker(m);
+    m->form = strcmp(in->compression, "gzip") == 0 ? FORM_GZIP : FORM_ZSTD;
+    make_raw(in);
+    if (m->fd < 0) {
+        m->memory += m->unpacked;
+        m->memory_left -= (size_t)m->unpacked;
+    } else if (lseek(m->fd, (off_t)m->unpacked, SEEK_SET) < 0) {
+        return sv_err_sys(&m->failed, "cannot read");
+    }
+    return 0;
+}
+
+static ssize_t unpacked_some(struct sv_input *in, uint8_t *dst, size_t cap)
+{
+    struct sv_input_impl *m = in->impl;
+    size_t n = m->unpacker->give(m->unpacker_ctx, dst, cap, &m->unpacked);
+    __atomic_store_n(&m->read_bytes, m->unpacked, __ATOMIC_RELAXED);
+    return n == 0 ? go_on(in) : (ssize_t)n;
 }
 
 /* ---- the window ---- */
@@ -408,11 +479,24 @@ static void make_space(struct sv_input *in)
     place_window(in, cap);
 }
 
+/* What vector code loads past the end is nothing in particular, but always the same. */
+static void zero_pad(struct sv_input *in)
+{
+    struct sv_input_impl *m = in->impl;
+    if (m->window)
+        memset(m->window + (in->data - m->window) + in->len, 0, SV_INPUT_PAD);
+}
+
 static ssize_t produce(struct sv_input *in, uint8_t *dst, size_t cap)
 {
     struct sv_input_impl *m = in->impl;
     if (m->ended)
         return 0;
+    if (m->unpacker) {
+        ssize_t n = unpacked_some(in, dst, cap);
+        if (n != 0)
+            return n;
+    }
     if (m->form == FORM_UNKNOWN && recognise(in) < 0)
         return -1;
     switch (m->form) {
@@ -442,7 +526,57 @@ int sv_input_fill(struct sv_input *in, size_t need, struct sv_err *err)
         if (n == 0)
             in->eof = true;
     }
+    zero_pad(in);
     return in->len >= need;
+}
+
+/* ---- blocks ---- */
+
+/* A buffer that fits the bytes left in the window takes its place; they are few: what is left is less than a record, mostly. */
+void sv_input_take(struct sv_input *in, size_t n, struct sv_input_block *b)
+{
+    struct sv_input_impl *m = in->impl;
+    assert(n <= in->len);
+    struct sv_input_block taken = {
+        .data = in->data, .len = n, .pos = in->pos, .buffer = m->window, .cap = m->cap};
+    size_t cap = buffer_size(in, WINDOW_BYTES);
+    while (cap < in->len - n + ALIGN)
+        cap *= 2;
+    if (b->cap < cap || b->cap > 4 * cap) {
+        free(b->buffer);
+        b->buffer = sv_alloc_aligned(cap + SV_INPUT_PAD, ALIGN);
+        b->cap = cap;
+    }
+    sv_input_skip(in, n);
+    m->window = b->buffer;
+    m->cap = b->cap;
+    size_t head = (ALIGN - in->len % ALIGN) % ALIGN;
+    memcpy(m->window + head, in->data, in->len);
+    in->data = m->window + head;
+    zero_pad(in);
+    *b = taken;
+}
+
+void sv_input_put_back(struct sv_input *in, const uint8_t *bytes, size_t n)
+{
+    struct sv_input_impl *m = in->impl;
+    uint8_t *old = m->window;
+    size_t len = n + in->len, head = (ALIGN - len % ALIGN) % ALIGN;
+    m->cap = head + len;
+    m->window = sv_alloc_aligned(m->cap + SV_INPUT_PAD, ALIGN);
+    memcpy(m->window + head, bytes, n);
+    memcpy(m->window + head + n, in->data, in->len);
+    in->data = m->window + head;
+    in->len = len;
+    in->pos -= n;
+    zero_pad(in);
+    free(old);
+}
+
+void sv_input_block_fini(struct sv_input_block *b)
+{
+    free(b->buffer);
+    *b = (struct sv_input_block){0};
 }
 
 /* ---- open and close ---- */
@@ -516,6 +650,7 @@ void sv_input_close(struct sv_input *in)
     if (in == NULL)
         return;
     struct sv_input_impl *m = in->impl;
+    sv_input_unpack_end(in);
     if (m->has_gzip)
         inflateEnd(&m->gzip);
 #ifdef SV_HAVE_ZSTD
@@ -541,7 +676,7 @@ void sv_input_report(const struct sv_input *in, struct sv_report *r)
 
 uint64_t sv_input_read_bytes(const struct sv_input *in)
 {
-    return in->impl->read_bytes;
+    return __atomic_load_n(&in->impl->read_bytes, __ATOMIC_RELAXED);
 }
 
 int sv_input_need_all(struct sv_input *in, const char *too_large, struct sv_err *err)

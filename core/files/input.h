@@ -6,7 +6,7 @@
  *
  *     while (sv_input_need(in, 1, err) > 0) { … in->data, in->len …; sv_input_skip(in, n); }
  *
- * SV_INPUT_PAD bytes past data[len] are always readable (their content is undefined), so that vector code may load
+ * SV_INPUT_PAD bytes past data[len] are always readable (zeros, or bytes that follow later), so that vector code may load
  * past the end without faulting. */
 #ifndef SV_CORE_FILES_INPUT_H
 #define SV_CORE_FILES_INPUT_H
@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define SV_INPUT_PAD          64
 #define SV_INPUT_WINDOW_LIMIT ((size_t)1 << 30)
@@ -72,11 +73,41 @@ static inline void sv_input_skip(struct sv_input *in, size_t n)
     in->pos += n;
 }
 
+/* Bytes that left an input in the memory that they were read into, so that they can be used while the input goes on. Zeroed: none. */
+struct sv_input_block {
+    const uint8_t *data; /* with SV_INPUT_PAD readable bytes after it, like a window */
+    size_t len;
+    uint64_t pos;
+    uint8_t *buffer;
+    size_t cap;
+};
+
+/* Moves the first n bytes of the window to `b`. The memory that b held before becomes the input's window. */
+void sv_input_take(struct sv_input *in, size_t n, struct sv_input_block *b);
+/* The opposite: these bytes, the last ones that were taken, are before the window again. */
+void sv_input_put_back(struct sv_input *in, const uint8_t *bytes, size_t n);
+void sv_input_block_fini(struct sv_input_block *b);
+
+/* Decoded bytes that others give, from several threads for instance: see files/unpack.h. */
+struct sv_input_unpacker {
+    /* Bytes to dst, 1 and more. 0: the input's own decoder goes on, at *stored, where a member or frame begins or the file ends; it is 0 at first
+     * and counts the stored bytes of all that was given. */
+    size_t (*give)(void *ctx, uint8_t *dst, size_t cap, uint64_t *stored);
+    void (*close)(void *ctx);
+};
+/* Before the first fill. */
+void sv_input_unpack_by(struct sv_input *in, const char *compression,
+                        const struct sv_input_unpacker *ops, void *ctx);
+/* Closes the unpacker, if there is still one, and the input ends there: for those who stop early. */
+void sv_input_unpack_end(struct sv_input *in);
+/* Stored bytes from any place, before and while others unpack: how many, 0 at the end and where there are none to be had in this way (pipes). From any thread. */
+ssize_t sv_input_read_at(const struct sv_input *in, uint64_t at, uint8_t *dst, size_t cap);
+
 /* Adds to r what a user must know about the compressed stream: broken off, damaged, trailing bytes. Readers call it once,
  * at the end. */
 void sv_input_report(const struct sv_input *in, struct sv_report *r);
 
-/* How much of the stored file has been read, for progress: 0..size_bytes. */
+/* How much of the stored file has been read, for progress: 0..size_bytes. May be asked while another thread reads. */
 uint64_t sv_input_read_bytes(const struct sv_input *in);
 
 #endif

@@ -35,6 +35,8 @@
 #define PACKED_BYTES ((size_t)128 << 10)
 #define GZIP_LEVEL   6
 #define ZSTD_LEVEL   3
+/* Bytes in a zstd frame: several can be unpacked at once (files/unpack.c). As long as the window of this level, so that little is lost. */
+#define FRAME_BYTES  SV_TABLE((size_t)2 << 20, (size_t)8 << 10)
 #define RESERVE_STEP ((uint64_t)1 << 20)
 
 struct sv_output {
@@ -57,6 +59,7 @@ struct sv_output {
     z_stream gzip;
 #ifdef SV_HAVE_ZSTD
     ZSTD_CCtx *zstd;
+    size_t in_frame; /* bytes of the open frame */
 #endif
     struct sv_err failed; /* code 0: all well */
 };
@@ -175,6 +178,19 @@ static void zstd_put(struct sv_output *o, const uint8_t *bytes, size_t n, enum f
         put(o, o->packed, out.pos);
     } while (in.pos < in.size || (flush != FLUSH_NO && left > 0));
 }
+
+static void zstd_put_frames(struct sv_output *o, const uint8_t *bytes, size_t n, enum flush flush)
+{
+    while (n > FRAME_BYTES - o->in_frame) {
+        size_t piece = FRAME_BYTES - o->in_frame;
+        zstd_put(o, bytes, piece, FLUSH_END);
+        o->in_frame = 0;
+        bytes += piece;
+        n -= piece;
+    }
+    zstd_put(o, bytes, n, flush);
+    o->in_frame += n;
+}
 #endif
 
 static void pass_on(struct sv_output *o, const uint8_t *bytes, size_t n, enum flush flush)
@@ -186,7 +202,7 @@ static void pass_on(struct sv_output *o, const uint8_t *bytes, size_t n, enum fl
     case SV_GZIP: gzip_put(o, bytes, n, flush); return;
     case SV_ZSTD:
 #ifdef SV_HAVE_ZSTD
-        zstd_put(o, bytes, n, flush);
+        zstd_put_frames(o, bytes, n, flush);
 #endif
         return;
     }

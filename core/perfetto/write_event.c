@@ -9,6 +9,7 @@
  * passes uses flow_ids, and terminating_flow_ids close it. A number that begins anew while Perfetto still knows it gets
  * another number, or the two flows would become one. */
 #include "core/perfetto/write.h"
+#include "core/stream/frame_text.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -113,6 +114,8 @@ static void source_arg(struct pf *w, struct pf_sequence *s, const struct sv_arg 
     sv_put_u64(&w->event, SV_PF_EVENT_SOURCE_LOCATION_IID, pf_number_source(w, s, b));
 }
 
+enum { PLACED_MAX = 400 }; /* bytes of a function or a file, where a frame has both */
+
 static void stack_arg(struct pf *w, const struct sv_arg *a, const struct sv_arg *end)
 {
     struct sv_buf *b = &w->event;
@@ -121,7 +124,14 @@ static void stack_arg(struct pf *w, const struct sv_arg *a, const struct sv_arg 
         if (m->type != SV_ARG_TEXT)
             continue;
         size_t frame = sv_put_begin(b, SV_PF_INLINE_FRAMES);
-        sv_put_bytes(b, SV_PF_INLINE_FUNCTION, m->text, m->size);
+        struct sv_frame_parts p = sv_frame_parts(m->text, m->size);
+        if (p.function_len > PLACED_MAX || p.file_len > PLACED_MAX) /* readers would cut them */
+            p = (struct sv_frame_parts){.function_len = m->size};
+        sv_put_bytes(b, SV_PF_INLINE_FUNCTION, m->text, p.function_len);
+        if (p.file_len)
+            sv_put_bytes(b, SV_PF_INLINE_FILE, m->text + p.file_at, p.file_len);
+        if (p.line)
+            sv_put_u64(b, SV_PF_INLINE_LINE, p.line);
         sv_put_end(b, frame);
     }
     sv_put_end(b, stack);

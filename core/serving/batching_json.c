@@ -5,10 +5,14 @@
  * the keys of arguments. */
 #include "core/serving/batching_json.h"
 
+#include "core/base/sat.h"
+
 #include <stdio.h>
 #include <string.h>
 
 enum { TID_REQUEST = 1, TID_BATCH, TID_BUILD, TID_SUBMITTED, TID_CONGESTION, TID_WORKERS = 10 };
+/* Engines: four below the workers, the others far above them. */
+enum { TID_ENGINES = 6, TID_MORE_ENGINES = 900000000 };
 enum { TIDS_PER_WORKER = 1000, OUT_LIMIT = 256 << 20 };
 #define WARMING "warming_"
 
@@ -306,6 +310,60 @@ static void put_worker_span(struct sv_batching_json *j, struct sv_life *l,
     put_span(j, l, tid, b->started_ns, b->finished_ns, b, FLOW_IN);
 }
 
+/* ---- engines ---- */
+
+static void args_of_engine(struct line *l, const struct sv_life_request *r)
+{
+    ARG_NUMBER(l, "prompt_tokens", r->prompt);
+    ARG_NUMBER(l, "output_tokens", r->output);
+    ARG_NUMBER(l, "preemptions", r->preemptions);
+    if (r->first_token_ns && r->enqueued_ns)
+        ARG_INT(l, "ttft_ns", sv_sat_sub(r->first_token_ns, r->enqueued_ns));
+}
+
+static int64_t engine_tid(struct sv_batching_json *j, uint32_t engine)
+{
+    int64_t tid = engine < TID_WORKERS - TID_ENGINES ? TID_ENGINES + (int64_t)engine
+                                                     : TID_MORE_ENGINES + (int64_t)engine;
+    bool is_new;
+    sv_map_add(&j->labels, (uint64_t)tid, &is_new);
+    if (is_new) {
+        char name[32];
+        snprintf(name, sizeof name, "engine %u", engine);
+        put_track(j, tid, name, 1);
+    }
+    return tid;
+}
+
+void sv_batching_json_step(struct sv_batching_json *j, const struct sv_life_step *s)
+{
+    struct line line;
+    uint64_t decode = 0, tokens_in = 0, tokens_out = 0;
+    int64_t ts = us(j, s->start_ns), tid = engine_tid(j, s->engine);
+    j->last_ns = s->end_ns > j->last_ns ? s->end_ns : j->last_ns;
+    begin_line(&line, j, s->flags & SV_LIFE_WARMUP);
+    PUT_MEMBERS(&line, "engine_step", "engine", "X");
+    put_place(&line, ts, dur_us(ts, us(j, s->end_ns)), tid);
+    begin_args(&line);
+    for (uint32_t i = 0; i < s->n; i++) {
+        decode += s->members[i].is_decode != 0;
+        tokens_in += s->members[i].tokens_in;
+        tokens_out += s->members[i].tokens_out;
+    }
+    ARG_NUMBER(&line, "step_id", s->id);
+    ARG_NUMBER(&line, "prefill", s->n - decode);
+    ARG_NUMBER(&line, "decode", decode);
+    ARG_NUMBER(&line, "tokens_in", tokens_in);
+    ARG_NUMBER(&line, "tokens_out", tokens_out);
+    KEY(&line, "request_ids");
+    sv_json_begin(&line.json, '[');
+    for (uint32_t i = 0; i < s->n; i++)
+        sv_json_u64(&line.json, s->members[i].request);
+    sv_json_end(&line.json);
+    sv_json_end(&line.json);
+    end_line(&line);
+}
+
 /* A pair of async events, which may overlap others. No two requests of a file have one id, also not one of the warm-up and a later one:
  * viewers take events of one id for one operation. */
 static void put_request(struct sv_batching_json *j, const struct sv_life_request *r,
@@ -330,6 +388,8 @@ static void put_request(struct sv_batching_json *j, const struct sv_life_request
             if (b)
                 ARG_NUMBER(&line, "batch_id", b->id);
             ARG_TEXT(&line, "outcome", sv_life_fate_names[r->fate]);
+            if (r->phase != SV_ENGINE_NONE)
+                args_of_engine(&line, r);
             KEY(&line, "phases_ns");
             sv_json_begin(&line.json, '[');
             for (size_t i = 0; i < SV_N_PHASES; i++)
@@ -378,6 +438,7 @@ void sv_batching_json_report(struct sv_batching_json *j, struct sv_life *l,
             put_congestion(j, time_ns ? time_ns : j->last_ns);
         break;
     case SV_MOMENT_DEQUEUED:
-    case SV_MOMENT_BATCH_OVER: break;
+    case SV_MOMENT_BATCH_OVER:
+    case SV_MOMENT_JOINED: break;
     }
 }

@@ -2,34 +2,54 @@
  * fit are cut, unknown keys are passed over. */
 #include "core/serving/events.h"
 
+#include "core/base/sat.h"
+#include "core/serving/engine_words.h"
+
 #include <stdio.h>
 #include <string.h>
 
-void sv_life_words_init(struct sv_life_words *w, struct sv_dict *d)
+static sv_str find(struct sv_dict *d, const char *text)
+{
+    return sv_dict_find_str(d, text, strlen(text));
+}
+
+static void look_up(struct sv_life_words *w, struct sv_dict *d,
+                    sv_str (*word)(struct sv_dict *d, const char *text))
 {
     memset(w, 0, sizeof *w);
-    w->cat = sv_dict_cstr(d, SV_LIFE_CATEGORY);
+    w->cat = word(d, SV_LIFE_CATEGORY);
     for (int op = SV_LIFE_MODEL; op < SV_N_LIFE_OPS; op++)
-        w->ops[op] = sv_dict_cstr(d, sv_life_op_names[op]);
+        w->ops[op] = word(d, sv_life_op_names[op]);
     for (int i = 0; i < SV_LIFE_MEMBERS_MAX; i++) {
         char key[16];
         snprintf(key, sizeof key, "r%d", i);
-        w->members[i] = sv_dict_cstr(d, key);
+        w->members[i] = word(d, key);
     }
     const struct {
         sv_str *to;
         const char *text;
-    } keys[] = {{&w->request, "request"}, {&w->batch, "batch"},   {&w->model, "model"},
-                {&w->flags, "flags"},     {&w->n, "n"},           {&w->samples, "samples"},
-                {&w->took, "took_ns"},    {&w->worker, "worker"}, {&w->type, "type"},
-                {&w->device, "device"},   {&w->name, "name"},     {&w->congested, "congested"}};
+    } keys[] = {{&w->request, "request"},    {&w->batch, "batch"},   {&w->model, "model"},
+                {&w->flags, "flags"},        {&w->n, "n"},           {&w->samples, "samples"},
+                {&w->took, "took_ns"},       {&w->worker, "worker"}, {&w->type, "type"},
+                {&w->device, "device"},      {&w->name, "name"},     {&w->congested, "congested"},
+                {&w->tokens, SV_LIFE_TOKENS}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        *keys[i].to = sv_dict_cstr(d, keys[i].text);
+        *keys[i].to = word(d, keys[i].text);
+}
+
+void sv_life_words_init(struct sv_life_words *w, struct sv_dict *d)
+{
+    look_up(w, d, sv_dict_cstr);
+}
+
+void sv_life_words_find(struct sv_life_words *w, const struct sv_dict *d)
+{
+    look_up(w, (struct sv_dict *)(uintptr_t)d, find);
 }
 
 static uint16_t op_of(const struct sv_life_words *w, const struct sv_event *e)
 {
-    if (e->kind != SV_INSTANT || e->cat != w->cat)
+    if (e->kind != SV_INSTANT || e->cat != w->cat || !e->cat || !e->name)
         return 0;
     for (unsigned op = SV_LIFE_MODEL; op < SV_N_LIFE_OPS; op++)
         if (w->ops[op] == e->name)
@@ -59,10 +79,10 @@ static void take_arg(const struct sv_life_words *w, struct sv_life_in *in, const
         c->model = (uint32_t)a->u;
     else if (a->key == w->flags || a->key == w->congested)
         c->flags = (uint16_t)a->u;
-    else if (a->key == w->samples)
+    else if (a->key == w->samples || a->key == w->tokens)
         c->samples = (uint32_t)a->u;
     else if (a->key == w->took)
-        c->start_ns = a->i >= 0 ? c->time_ns - a->i : 0;
+        c->start_ns = a->i >= 0 ? sv_sat_sub(c->time_ns, a->i) : 0;
     else if (a->key == w->worker && is_worker)
         c->id = (uint32_t)a->i;
     else if (a->key == w->worker)

@@ -17,7 +17,7 @@ enum { SV_LIFE_MEMBERS_MAX = 8 };
 struct sv_life_words {
     sv_str cat, ops[SV_N_LIFE_OPS];
     sv_str request, batch, model, flags, n, members[SV_LIFE_MEMBERS_MAX], samples, took, worker,
-        type, device, name, congested;
+        type, device, name, congested, tokens;
 };
 
 struct sv_life_in {
@@ -27,6 +27,8 @@ struct sv_life_in {
 };
 
 void sv_life_words_init(struct sv_life_words *w, struct sv_dict *dict);
+/* The same, and the dictionary stays as it is: words that it does not have match nothing. */
+void sv_life_words_find(struct sv_life_words *w, const struct sv_dict *dict);
 /* False: the event is not such a call. */
 bool sv_life_read(const struct sv_life_words *w, const struct sv_event *e, struct sv_life_in *in);
 

@@ -33,6 +33,11 @@ const char *const sv_life_op_names[SV_N_LIFE_OPS] = {
     [SV_LIFE_CANCELLED] = "cancelled",
     [SV_LIFE_BATCH_FAILED] = "batch failed",
     [SV_LIFE_CONGESTION] = "congestion",
+    [SV_LIFE_SCHEDULED] = "scheduled",
+    [SV_LIFE_PREEMPTED] = "preempted",
+    [SV_LIFE_RESUMED] = "resumed",
+    [SV_LIFE_TRANSFERRED] = "transferred",
+    [SV_LIFE_STREAMED] = "streamed",
 };
 const char *const sv_life_fate_names[SV_N_FATES] = {"open", "responded", "rejected", "failed",
                                                     "cancelled"};
@@ -109,6 +114,8 @@ void sv_life_free(struct sv_life *l)
         return;
     for (size_t i = 0; i < l->n_batches; i++)
         free(l->batches[i].members);
+    for (size_t i = 0; i < l->n_requests; i++)
+        free(l->requests[i].context);
     for (size_t i = 0; i < MODELS_MAX; i++)
         free(l->models[i]);
     sv_map_fini(&l->request_slots);
@@ -229,6 +236,8 @@ static void free_request(struct sv_life *l, uint32_t slot)
 {
     struct sv_life_request *r = &l->requests[slot];
     unlink_request(l, slot);
+    free(r->context);
+    r->context = NULL;
     sv_map_remove(&l->request_slots, r->id);
     l->counts.queued -= r->is_waiting;
     give_row(&l->request_rows, r->row);
@@ -260,6 +269,7 @@ static uint32_t new_request(struct sv_life *l, uint64_t id)
         l->requests =
             sv_grow(l->requests, &l->cap_requests, l->n_requests + 1, sizeof *l->requests);
         slot = (uint32_t)l->n_requests++;
+        l->requests[slot].context = NULL; /* a heap that ends here leaves what can be freed */
     }
     l->requests[slot] = (struct sv_life_request){.id = id,
                                                  .batch = NONE,
@@ -482,6 +492,96 @@ static void put_fate(struct sv_life *l, const struct sv_life_call *c, enum sv_li
         end_request(l, slot);
 }
 
+/* ---- in an engine ---- */
+
+static void begin_phase(struct sv_life_request *r, enum sv_engine_phase phase, int64_t time_ns)
+{
+    r->since_ns = time_ns > r->since_ns ? time_ns : r->since_ns;
+    r->phase = (uint8_t)phase;
+    if (r->n_marks < SV_LIFE_MARKS)
+        r->marks[r->n_marks++] = (int64_t)((uint64_t)r->since_ns << 3 | (uint64_t)phase);
+}
+
+static void change_phase(struct sv_life_request *r, enum sv_engine_event event, int64_t time_ns)
+{
+    if (r->phase == SV_ENGINE_NONE && r->enqueued_ns)
+        begin_phase(r, SV_ENGINE_QUEUE, r->enqueued_ns);
+    enum sv_engine_phase next = sv_engine_next(r->phase, event, r->first_token_ns != 0);
+    if (next != r->phase)
+        begin_phase(r, next, time_ns);
+}
+
+static void schedule(struct sv_life *l, struct sv_life_request *r, int64_t time_ns)
+{
+    r->scheduled_ns = r->scheduled_ns ? r->scheduled_ns : time_ns;
+    r->dequeued_ns = r->dequeued_ns ? r->dequeued_ns : time_ns;
+    leave_queue(l, r, time_ns);
+}
+
+static void put_in_engine(struct sv_life *l, const struct sv_life_call *c)
+{
+    uint32_t slot = find_request(l, c->id);
+    if (slot == NONE) {
+        l->counts.unexpected++;
+        return;
+    }
+    struct sv_life_request *r = &l->requests[slot];
+    switch (c->op) {
+    case SV_LIFE_SCHEDULED:
+        schedule(l, r, c->time_ns);
+        change_phase(r, SV_ENGINE_SCHEDULED, c->time_ns);
+        break;
+    case SV_LIFE_PREEMPTED:
+        r->preemptions += r->phase != SV_ENGINE_PREEMPTED;
+        change_phase(r, SV_ENGINE_IS_PREEMPTED, c->time_ns);
+        break;
+    case SV_LIFE_RESUMED: change_phase(r, SV_ENGINE_RESUMES, c->time_ns); break;
+    case SV_LIFE_TRANSFERRED:
+        change_phase(r, SV_ENGINE_IS_SENT, c->start_ns ? c->start_ns : c->time_ns);
+        change_phase(r, SV_ENGINE_IS_RECEIVED, c->time_ns);
+        break;
+    default: return; /* streamed: a time and a number, for the reports */
+    }
+    r->is_joined = false;
+}
+
+static void put_step_member(struct sv_life *l, const struct sv_life_step *s,
+                            const struct sv_engine_member *m)
+{
+    l->counts.tokens_in += m->tokens_in;
+    l->counts.tokens_out += m->tokens_out;
+    uint32_t slot = find_request(l, m->request);
+    if (slot == NONE) {
+        l->counts.unexpected++;
+        return;
+    }
+    struct sv_life_request *r = &l->requests[slot];
+    schedule(l, r, s->start_ns);
+    change_phase(r, m->is_decode ? SV_ENGINE_STEP_DECODE : SV_ENGINE_STEP_PREFILL, s->start_ns);
+    if (!r->is_joined)
+        report(l, SV_MOMENT_JOINED, s->start_ns, r, NULL);
+    r->is_joined = true;
+    r->cached += m->cached;
+    uint32_t known = m->position + m->cached + m->tokens_in;
+    if (!r->first_token_ns && !m->is_decode && known > r->prompt)
+        r->prompt = known; /* computed again after a preemption, it counts once */
+    if (!m->tokens_out)
+        return;
+    change_phase(r, SV_ENGINE_TOKEN, s->end_ns);
+    r->output += m->tokens_out;
+    r->first_token_ns = r->first_token_ns ? r->first_token_ns : s->end_ns;
+    r->last_token_ns = s->end_ns;
+}
+
+void sv_life_step(struct sv_life *l, const struct sv_life_step *s)
+{
+    l->counts.calls++;
+    l->counts.steps++;
+    l->counts.step_members += s->n;
+    for (uint32_t i = 0; i < s->n; i++)
+        put_step_member(l, s, &s->members[i]);
+}
+
 /* ---- calls about batches ---- */
 
 static void add_member(struct sv_life *l, uint32_t slot, uint64_t id, int64_t time_ns)
@@ -564,6 +664,20 @@ static void put_callback(const struct sv_life_call *c, struct sv_life_batch *b)
     b->callback_end_ns = c->time_ns;
 }
 
+static void put_context(struct sv_life *l, const struct sv_life_call *c)
+{
+    uint32_t slot = find_request(l, c->id);
+    if (slot == NONE || c->n < SV_LIFE_CONTEXT_WORDS || l->requests[slot].context) {
+        l->counts.unexpected++;
+        return;
+    }
+    size_t state = (c->n - SV_LIFE_CONTEXT_WORDS) * sizeof *c->members;
+    struct sv_life_context *context = sv_alloc(sizeof *context + state + 1);
+    memcpy(context, c->members, sizeof *context);
+    memcpy(context->state, c->members + SV_LIFE_CONTEXT_WORDS, state);
+    l->requests[slot].context = context;
+}
+
 static void put_batch(struct sv_life *l, const struct sv_life_call *c)
 {
     bool may_be_new = c->op == SV_LIFE_COLLECTED || c->op == SV_LIFE_SUBMITTED;
@@ -597,6 +711,12 @@ void sv_life_put(struct sv_life *l, const struct sv_life_call *c)
     case SV_LIFE_RESPONDED: put_fate(l, c, SV_FATE_RESPONDED); break;
     case SV_LIFE_FAILED: put_fate(l, c, SV_FATE_FAILED); break;
     case SV_LIFE_CANCELLED: put_fate(l, c, SV_FATE_CANCELLED); break;
+    case SV_LIFE_CONTEXT: put_context(l, c); break;
+    case SV_LIFE_SCHEDULED:
+    case SV_LIFE_PREEMPTED:
+    case SV_LIFE_RESUMED:
+    case SV_LIFE_TRANSFERRED:
+    case SV_LIFE_STREAMED: put_in_engine(l, c); break;
     case SV_LIFE_CONGESTION:
         l->is_congested = c->flags != 0;
         report(l, l->is_congested ? SV_MOMENT_CONGESTED : SV_MOMENT_NOT_CONGESTED, c->time_ns, NULL,

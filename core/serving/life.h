@@ -10,6 +10,8 @@
 #ifndef SV_CORE_SERVING_LIFE_H
 #define SV_CORE_SERVING_LIFE_H
 
+#include "core/serving/engine.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,7 +33,15 @@ enum sv_life_op {
     SV_LIFE_CANCELLED,
     SV_LIFE_BATCH_FAILED,
     SV_LIFE_CONGESTION, /* flags: 1 congested, 0 not any more */
-    SV_N_LIFE_OPS
+    /* Of requests in an engine with continuous batching: */
+    SV_LIFE_SCHEDULED,
+    SV_LIFE_PREEMPTED,
+    SV_LIFE_RESUMED,
+    SV_LIFE_TRANSFERRED, /* start_ns … time_ns */
+    SV_LIFE_STREAMED,    /* samples: tokens */
+    SV_N_LIFE_OPS,
+    SV_LIFE_STEP,   /* no call of the life cycle: in rings only, see sv_life_step() */
+    SV_LIFE_CONTEXT /* in rings only; members: struct sv_life_context in words */
 };
 /* As events are named: "enqueued", "batch failed" … */
 extern const char *const sv_life_op_names[SV_N_LIFE_OPS];
@@ -62,6 +72,18 @@ enum sv_life_fate {
 };
 extern const char *const sv_life_fate_names[SV_N_FATES];
 
+enum { SV_LIFE_MARKS = 12 };
+
+/* W3C trace context of a request. Ids of zeros: none. */
+struct sv_life_context {
+    uint8_t trace_id[16], span_id[8], parent_id[8];
+    char state[]; /* the header tracestate, terminated */
+};
+enum {
+    SV_LIFE_CONTEXT_WORDS = sizeof(struct sv_life_context) / 8,
+    SV_LIFE_STATE_MAX = 512 /* bytes; a multiple of 8 */
+};
+
 /* Times are 0 where nothing was reported. */
 struct sv_life_request {
     uint64_t id;
@@ -71,7 +93,25 @@ struct sv_life_request {
     uint32_t row;          /* the smallest row that no other open request had when it came */
     uint8_t fate;          /* enum sv_life_fate */
     bool is_waiting;       /* in the queue */
+    bool is_joined;        /* in a step since it was scheduled, resumed or transferred */
+    uint8_t phase;         /* enum sv_engine_phase; NONE: no engine has reported it */
     uint32_t newer, older; /* open requests in the order in which they came */
+    struct sv_life_context *context; /* mostly NULL */
+    /* In an engine: */
+    int64_t since_ns;             /* of the phase */
+    int64_t marks[SV_LIFE_MARKS]; /* begins of its phases: time · 8 + phase */
+    int64_t scheduled_ns, first_token_ns, last_token_ns;
+    uint32_t prompt, cached, output; /* tokens */
+    uint32_t preemptions;
+    uint32_t n_marks; /* begins of phases past the space for them are not kept */
+};
+
+/* A step of an engine, with its members. */
+struct sv_life_step {
+    uint64_t id;
+    int64_t start_ns, end_ns;
+    uint32_t engine, kv_used, kv_total, waiting, graph, flags, n;
+    const struct sv_engine_member *members;
 };
 
 struct sv_life_member {
@@ -100,15 +140,16 @@ struct sv_life_worker {
 };
 
 enum sv_life_moment {
-    SV_MOMENT_ENQUEUED,     /* request */
-    SV_MOMENT_DEQUEUED,     /* request */
-    SV_MOMENT_REJECTED,     /* request */
-    SV_MOMENT_SUBMITTED,    /* batch */
-    SV_MOMENT_FINISHED,     /* batch: its worker span is known */
-    SV_MOMENT_BATCH_OVER,   /* batch: after its callback; all its times are known */
-    SV_MOMENT_REQUEST_OVER, /* request, and its batch if it had one */
-    SV_MOMENT_CONGESTED,    /* call */
-    SV_MOMENT_NOT_CONGESTED /* call */
+    SV_MOMENT_ENQUEUED,      /* request */
+    SV_MOMENT_DEQUEUED,      /* request */
+    SV_MOMENT_REJECTED,      /* request */
+    SV_MOMENT_SUBMITTED,     /* batch */
+    SV_MOMENT_FINISHED,      /* batch: its worker span is known */
+    SV_MOMENT_BATCH_OVER,    /* batch: after its callback; all its times are known */
+    SV_MOMENT_REQUEST_OVER,  /* request, and its batch if it had one */
+    SV_MOMENT_CONGESTED,     /* call */
+    SV_MOMENT_NOT_CONGESTED, /* call */
+    SV_MOMENT_JOINED         /* request: the step is its first one since it was scheduled … */
 };
 
 struct sv_life;
@@ -125,11 +166,14 @@ struct sv_life_counts {
     uint64_t calls, requests, batches, rejected, failed, cancelled, forgotten;
     uint64_t queued, inflight;     /* now: waiting; in a batch that was submitted and is not over */
     uint64_t repeated, unexpected; /* members of a second batch; calls about nobody known */
+    uint64_t steps, step_members, tokens_in, tokens_out; /* of engines */
 };
 
 struct sv_life *sv_life_new(const struct sv_life_limits *limits, sv_life_report *report, void *ctx);
 void sv_life_free(struct sv_life *l);
 void sv_life_put(struct sv_life *l, const struct sv_life_call *call);
+/* A step of an engine, reported when it has ended. Members that nobody has enqueued are counted as unexpected. */
+void sv_life_step(struct sv_life *l, const struct sv_life_step *step);
 void sv_life_end(struct sv_life *l);
 
 const struct sv_life_counts *sv_life_count(const struct sv_life *l);

@@ -47,6 +47,7 @@ struct sv_track_info {
     bool is_incremental;
     bool is_described;  /* a descriptor or name was seen, not only a reference */
     bool is_state;      /* each slice is a state that ends the one before it */
+    uint8_t unused;     /* no holes: images hold the bytes as they are */
     int32_t revision;   /* grows with every change */
     int64_t order;      /* among its siblings */
     int64_t pid, tid;   /* PROCESS: pid; THREAD: both; others inherit: -1 */
@@ -62,6 +63,7 @@ struct sv_track_info {
     /* PROCESS, and tracks without a parent: the label of the metadata that are about it ("rank 3" of "rank 3/hostname"); 0: those
      * without a label are. See model/ranks.h. */
     sv_str origin;
+    uint32_t unused_end;
 };
 
 struct sv_meta {

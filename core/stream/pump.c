@@ -60,19 +60,25 @@ static int run(struct sv_source *source, struct sv_sink *sink,
     }
 }
 
+int sv_pump_strict(const struct sv_source *source, const struct sv_pump_options *options,
+                   struct sv_err *err)
+{
+    bool is_strict = options && options->strict;
+    uint64_t damage = is_strict ? sv_report_count(source->report, SV_DAMAGE) : 0;
+    return damage ? sv_err_set(err, SV_EFOUND, SV_NO_POS,
+                               "damaged in %llu places, refused because of --strict",
+                               (unsigned long long)damage)
+                  : 0;
+}
+
 int sv_pump_into(struct sv_source *source, struct sv_sink *sink,
                  const struct sv_pump_options *options, struct sv_err *err)
 {
     struct sv_batch *batch = sv_alloc(sizeof *batch);
     sv_batch_init(batch);
     int code = run(source, sink, options, batch, err);
-    if (code >= 0 && options && options->strict) {
-        uint64_t damage = sv_report_count(source->report, SV_DAMAGE);
-        if (damage)
-            code = sv_err_set(err, SV_EFOUND, SV_NO_POS,
-                              "damaged in %llu places, refused because of --strict",
-                              (unsigned long long)damage);
-    }
+    if (code >= 0)
+        code = sv_pump_strict(source, options, err);
     source->close(source);
     sv_batch_fini(batch);
     free(batch);

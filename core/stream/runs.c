@@ -8,6 +8,7 @@
 #include "core/base/mem.h"
 #include "core/base/wire.h"
 #include "core/files/trusted.h"
+#include "core/files/unlinked.h"
 #include "core/stream/sorter.h"
 
 #include <assert.h>
@@ -115,26 +116,6 @@ size_t sv_runs_count(const struct sv_runs *r)
 
 /* ---- the file ---- */
 
-static int open_unlinked(const char *dir)
-{
-    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL))
-        return fd;
-    char path[4096];
-    size_t len = strlen(dir);
-    static const char tail[] = "/stave-XXXXXX";
-    if (len + sizeof tail > sizeof path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    memcpy(path, dir, len);
-    memcpy(path + len, tail, sizeof tail);
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}
-
 static const char *temporary_dir(void)
 {
     const char *dir = sv_trusted_getenv("TMPDIR");
@@ -155,7 +136,7 @@ static int flush(struct sv_runs *r, struct sv_err *err)
 {
     struct sv_runs_file *f = r->file;
     if (f->fd < 0)
-        f->fd = open_unlinked(temporary_dir());
+        f->fd = sv_open_unlinked(temporary_dir());
     if (f->fd < 0)
         return file_failed(err, "creating it");
     assert(!f->writer || f->writer == r);

@@ -37,6 +37,8 @@ struct sv_source {
     unsigned gives; /* enum sv_shape */
     struct sv_dict *dict;
     struct sv_report *report;
+    /* With so many threads another one may take the batches (files/beside.h): all arguments are in a batch's memory, texts may be elsewhere. 0: never. */
+    unsigned beside_from;
     /* an event that cannot be represented: next() ends with an error, see sv_source_given() */
     bool has_refused;
     int64_t refused_pos;
@@ -87,6 +89,10 @@ int sv_pump(struct sv_source *source, struct sv_sink *sink, const struct sv_pump
  * sources into one sink, which was wrapped by sv_pump_adapt() for all of them. */
 int sv_pump_into(struct sv_source *source, struct sv_sink *sink,
                  const struct sv_pump_options *options, struct sv_err *err);
+
+/* What sv_pump_into() does after the source's end: refuses damage if that is asked for. `options` may be NULL. */
+int sv_pump_strict(const struct sv_source *source, const struct sv_pump_options *options,
+                   struct sv_err *err);
 
 /* Wraps `sink` in the stages it needs for a source of this shape (what sv_pump does first). */
 struct sv_sink *sv_pump_adapt(unsigned gives, struct sv_sink *sink, struct sv_dict *dict,

@@ -60,6 +60,7 @@ struct stave_read_options {
     bool assume;           /* of several traces whose clocks cannot be related: times as they are */
     bool no_index;         /* neither use nor make an index in the user's cache */
     uint64_t memory_limit; /* bytes for the loaded trace; 0: none */
+    unsigned threads;      /* that load it, 64 at most; 0: the CPUs that the process may use */
 };
 
 /* The version of the library: "1.2.3". */

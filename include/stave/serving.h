@@ -17,6 +17,18 @@
  *
  *     stave_serving_close(s, message, sizeof message);
  *
+ * An engine with continuous batching (vLLM, SGLang and the like) has steps instead of batches; a
+ * request takes part in many of them:
+ *
+ *     uint32_t engine = stave_serving_engine(s, "engine 0");
+ *     stave_serving_enqueued(s, request, llama, 0, 0);
+ *     stave_serving_scheduled(s, request, 0);
+ *     struct stave_serving_member members[] = {{.request = request, .tokens_in = 512}};
+ *     struct stave_serving_step step = {.size = sizeof step, .engine = engine, .step = 1,
+ *                                       .start_ns = start, .members = members, .n = 1};
+ *     stave_serving_step(s, &step);
+ *     stave_serving_responded(s, request, 0);
+ *
  * Life-cycle calls may come from any thread and take no lock. Times are those of stave_now_ns(); 0
  * means now. The server chooses the numbers of requests and batches: 64 bits, each used once while
  * the server runs. A server that is not traced passes NULL as `s`; every call then returns at once.
@@ -32,6 +44,7 @@ extern "C" {
 #endif
 
 struct stave_serving;
+struct stave_trace_context; /* <stave/trace_context.h> */
 
 enum stave_serving_flags {
     /* Of requests and batches: their names have a prefix in the trace, and the CSV leaves them
@@ -51,7 +64,10 @@ enum stave_serving_outputs {
     STAVE_SERVING_JSON = 1,
     STAVE_SERVING_CSV = 2,
     STAVE_SERVING_PFTRACE = 4, /* a session of the SDK, unless one runs already */
-    STAVE_SERVING_METRICS = 8  /* queue size and rejections, one row per change */
+    STAVE_SERVING_METRICS = 8, /* queue size and rejections, one row per change */
+    /* In the .pftrace an instant for each token of an engine, on the row of its request. Never
+     * the default: the steps have the tokens already. */
+    STAVE_SERVING_TOKENS = 16
 };
 
 /* Configuration of the tracer. Every member left 0 means the default. */
@@ -74,7 +90,8 @@ struct stave_serving_config {
     size_t queue_records;
     /* What happens when that queue is full: DROP (the default; counted) or BLOCK. */
     enum stave_full full;
-    /* Interval between writes to the files; 0: 250. */
+    /* Interval between writes to the files; 0: 250. While all processors are busy the files may
+     * be behind; stave_serving_flush() completes them. */
     uint64_t flush_ms;
 };
 
@@ -104,6 +121,13 @@ struct stave_serving_counts {
     uint64_t open_requests, open_batches;         /* not completed yet */
     /* Requests and batches that never ended, dropped to bound the memory. */
     uint64_t forgotten;
+    /* Steps of engines that reached the writing thread, their members and tokens. */
+    uint64_t steps, step_members, tokens_in, tokens_out;
+    uint64_t lost_steps; /* among `lost`: these are in no file */
+    /* Calls and members of steps about requests that are not known or have ended. */
+    uint64_t unexpected;
+    /* Calls that waited in the backlog because all processors were busy. */
+    uint64_t deferred;
 };
 STAVE_API void stave_serving_count(const struct stave_serving *s,
                                    struct stave_serving_counts *counts);
@@ -131,6 +155,12 @@ STAVE_API void stave_serving_responded(struct stave_serving *s, uint64_t request
 STAVE_API void stave_serving_failed(struct stave_serving *s, uint64_t request, const char *reason,
                                     int64_t time_ns);
 STAVE_API void stave_serving_cancelled(struct stave_serving *s, uint64_t request, int64_t time_ns);
+/* The request's span and that of its caller (NULL: it has none), after the request was enqueued.
+ * Its slice in the .pftrace has their ids and an arrow from the caller's. `state` is the header
+ * tracestate or NULL; at most 512 bytes of it are kept. */
+STAVE_API void stave_serving_context(struct stave_serving *s, uint64_t request,
+                                     const struct stave_trace_context *own,
+                                     const struct stave_trace_context *caller, const char *state);
 
 /* ---- batches ---- */
 
@@ -150,6 +180,61 @@ STAVE_API void stave_serving_callback(struct stave_serving *s, uint64_t batch, i
 /* The batch was not computed, or not completely. Its requests are reported one by one. */
 STAVE_API void stave_serving_batch_failed(struct stave_serving *s, uint64_t batch,
                                           const char *reason, int64_t time_ns);
+
+/* ---- engines with continuous batching ---- */
+
+/* Returns the number of an engine, the same for the same name; its steps have a track of this
+ * name. There are at most 64; further ones share the last number. May block. */
+STAVE_API uint32_t stave_serving_engine(struct stave_serving *s, const char *name);
+
+/* A request in a step. A decode computes one token, with speculation one more for each that was
+ * proposed; a chunk of a prompt computes its tokens and gives one out when it is the last. */
+struct stave_serving_member {
+    uint64_t request;
+    uint32_t tokens_in;  /* tokens that the step computed; the step's time is divided by them */
+    uint32_t tokens_out; /* tokens that it gave for the client */
+    uint32_t cached;     /* prompt tokens that the prefix cache had and nobody computed */
+    uint32_t position;   /* tokens of the request before the step */
+    uint16_t proposed, accepted; /* speculative tokens */
+    uint32_t phase;              /* enum stave_serving_phase */
+};
+enum stave_serving_phase { STAVE_SERVING_PREFILL, STAVE_SERVING_DECODE };
+enum stave_serving_graph {
+    STAVE_SERVING_GRAPH_UNKNOWN,
+    STAVE_SERVING_GRAPH_EAGER,
+    STAVE_SERVING_GRAPH_PIECEWISE,
+    STAVE_SERVING_GRAPH_FULL
+};
+
+struct stave_serving_step {
+    size_t size;   /* sizeof(struct stave_serving_step) */
+    uint64_t step; /* the engine's number of it */
+    uint32_t engine;
+    uint32_t graph; /* enum stave_serving_graph */
+    unsigned flags;
+    uint32_t kv_used, kv_total; /* blocks of the KV cache; total 0: not known */
+    uint32_t waiting;           /* requests that wait while it runs */
+    int64_t start_ns, end_ns;   /* 0: start is the end, end is now */
+    const struct stave_serving_member *members;
+    size_t n; /* at most 65,536 */
+};
+/* A step has ended. Members are copied into one record; the rest is done by another thread. A
+ * record that finds the queue full, or is larger than it, is counted as lost. */
+STAVE_API void stave_serving_step(struct stave_serving *s, const struct stave_serving_step *step);
+
+/* These are about requests that were enqueued; they end as others do (stave_serving_responded,
+ * _failed, _cancelled when the client went away). A step that has a request schedules or resumes
+ * it, if nobody has said so. */
+STAVE_API void stave_serving_scheduled(struct stave_serving *s, uint64_t request, int64_t time_ns);
+STAVE_API void stave_serving_preempted(struct stave_serving *s, uint64_t request, int64_t time_ns);
+STAVE_API void stave_serving_resumed(struct stave_serving *s, uint64_t request, int64_t time_ns);
+/* The KV cache of the request went from one engine to another (prefill and decode apart). */
+STAVE_API void stave_serving_transferred(struct stave_serving *s, uint64_t request,
+                                         uint32_t from_engine, uint32_t to_engine, uint64_t bytes,
+                                         int64_t start_ns, int64_t end_ns);
+/* Tokens left for the client. Without such calls a token is sent when its step ends. */
+STAVE_API void stave_serving_streamed(struct stave_serving *s, uint64_t request, uint32_t tokens,
+                                      int64_t time_ns);
 
 /* ---- other ---- */
 

@@ -77,7 +77,7 @@ class Build(build_ext):
         ext.extra_objects = []
         for name in LIBRARIES:
             ext.extra_objects.append(self.link_library(name, folder, core, list(ext.extra_objects)))
-        ext.extra_compile_args = FLAGS
+        ext.extra_compile_args = [*FLAGS, "-fno-plt"]
         super().build_extension(ext)
 
 

@@ -47,4 +47,9 @@ static inline struct sv_drain_site *sv_drain_site(const struct sv_drain_names *n
                : NULL;
 }
 
+/* Does the record begin or end a slice on a named track? It has the words of its site. */
+bool sv_record_is_edge(const struct sv_drain_site *s, const uint64_t *rec);
+/* Can the record be read: are its kind, words and texts those of its site (NULL: there is none)? `bytes`: its size, which has a head. */
+bool sv_record_is_whole(const struct sv_drain_site *s, const uint64_t *rec, uint64_t bytes);
+
 #endif

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The ring is larger than the nearer caches: cells of a long call are asked for this early. */
+enum { AHEAD = 12 };
+
 bool sv_call_ring_init(struct sv_call_ring *r, uint64_t cells)
 {
     r->n_cells = 256;
@@ -38,7 +41,7 @@ static inline struct sv_call_cell *cell_at(const struct sv_call_ring *r, uint64_
 bool sv_call_ring_put(struct sv_call_ring *r, const struct sv_call_cell *call,
                       const uint64_t *words, uint32_t n_words)
 {
-    uint64_t n = 1 + (n_words + SV_CELL_WORDS - 1u) / SV_CELL_WORDS;
+    uint64_t n = 1 + ((uint64_t)n_words + SV_CELL_WORDS - 1u) / SV_CELL_WORDS;
     uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
     do {
         /* Pairs with the release in take(): what lies before the head has been read. */
@@ -48,9 +51,12 @@ bool sv_call_ring_put(struct sv_call_ring *r, const struct sv_call_cell *call,
                                                     memory_order_relaxed));
     for (uint64_t i = 1; i < n; i++) {
         struct sv_call_cell *c = cell_at(r, tail + i);
+        __builtin_prefetch(cell_at(r, tail + i + AHEAD), 1);
         uint32_t from = (uint32_t)(i - 1) * SV_CELL_WORDS;
-        uint32_t k = n_words - from < SV_CELL_WORDS ? n_words - from : SV_CELL_WORDS;
-        memcpy(c->word, words + from, k * sizeof *words);
+        if (n_words - from >= SV_CELL_WORDS) /* a length that is known: no call of memcpy() */
+            memcpy(c->word, words + from, sizeof c->word);
+        else
+            memcpy(c->word, words + from, (n_words - from) * sizeof *words);
         publish(c, tail + i);
     }
     struct sv_call_cell *first = cell_at(r, tail);
@@ -58,6 +64,13 @@ bool sv_call_ring_put(struct sv_call_ring *r, const struct sv_call_cell *call,
     first->words = n_words;
     publish(first, tail);
     return true;
+}
+
+uint32_t sv_call_ring_words(const struct sv_call_ring *r)
+{
+    uint64_t most = (r->n_cells - 1) * SV_CELL_WORDS,
+             step = (uint64_t)SV_STEP_MEMBERS_MAX * SV_MEMBER_WORDS;
+    return (uint32_t)(most < step ? most : step);
 }
 
 static bool is_complete(const struct sv_call_ring *r, uint64_t ticket)

@@ -28,22 +28,27 @@ struct sv_call_cell {
 };
 _Static_assert(sizeof(struct sv_call_cell) == 64, "a cell is a cache line");
 
-enum { SV_CELL_WORDS = 7, SV_CALL_WORDS_MAX = 56 };
+/* Of a text or the members of a batch; a step has as many as its members need. */
+enum { SV_CELL_WORDS = 7, SV_CALL_WORDS_MAX = 56, SV_STEP_MEMBERS_MAX = 65536 };
+enum { SV_MEMBER_WORDS = sizeof(struct sv_engine_member) / 8 };
 
 struct sv_call_ring {
     _Alignas(64) _Atomic uint64_t tail; /* next ticket; producers */
     _Alignas(64) _Atomic uint64_t head; /* next to be read; the consumer */
     _Alignas(64) _Atomic uint64_t lost;
+    _Atomic uint64_t lost_steps; /* among them; they are nowhere else */
     struct sv_call_cell *cells;
     uint64_t n_cells; /* a power of two */
 };
 
 bool sv_call_ring_init(struct sv_call_ring *r, uint64_t cells); /* false: no memory */
 void sv_call_ring_fini(struct sv_call_ring *r);
-/* With `words` (at most SV_CALL_WORDS_MAX) after it. False: full. */
+/* With `words` after it, at most sv_call_ring_words(). False: full. */
 bool sv_call_ring_put(struct sv_call_ring *r, const struct sv_call_cell *call,
                       const uint64_t *words, uint32_t n_words);
-/* The next call if it is complete; words must hold SV_CALL_WORDS_MAX. */
+/* The most words that a call may have. */
+uint32_t sv_call_ring_words(const struct sv_call_ring *r);
+/* The next call if it is complete; words must hold sv_call_ring_words(). */
 bool sv_call_ring_take(struct sv_call_ring *r, struct sv_call_cell *call, uint64_t *words);
 uint64_t sv_call_ring_n(const struct sv_call_ring *r); /* cells taken and not read */
 

@@ -85,6 +85,7 @@ bool sv_serving_name_files(struct stave_serving *s, const char *dir)
 {
     const char *const *set = names[s->config.names == STAVE_SERVING_NAMES_NEWER];
     char *const paths[N_FILES] = {s->paths.json, s->paths.csv, s->paths.metrics, s->paths.pftrace};
+    snprintf(s->paths.dir, sizeof s->paths.dir, "%s", dir);
     uint64_t number = is_in_use(dir, set) ? (uint64_t)getpid() : 0;
     if (!number && !s->config.truncate && !keep_earlier(dir, set))
         return false;

@@ -8,31 +8,24 @@
 
 #include "core/base/map.h"
 
+#include <stave/trace_context.h>
 #include <string.h>
 #include <time.h>
-
-static inline int64_t at(int64_t time_ns)
-{
-    return time_ns ? time_ns : stave_now_ns();
-}
-
-/* In the trace a span is its end and how long it took, which no change of clocks can spoil; -1: not known. */
-static inline int64_t took(int64_t start_ns, int64_t end_ns)
-{
-    return start_ns ? end_ns - start_ns : -1;
-}
 
 /* ---- into the ring ---- */
 
 static void put_when_full(struct stave_serving *s, const struct sv_call_cell *call,
                           const uint64_t *words, uint32_t n_words)
 {
-    while (s->config.full == STAVE_FULL_BLOCK) {
+    /* What is larger than the ring never fits. */
+    while (s->config.full == STAVE_FULL_BLOCK && n_words <= sv_call_ring_words(&s->ring)) {
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
         if (sv_call_ring_put(&s->ring, call, words, n_words))
             return;
     }
     atomic_fetch_add_explicit(&s->ring.lost, 1, memory_order_relaxed);
+    if (call->op == SV_LIFE_STEP)
+        atomic_fetch_add_explicit(&s->ring.lost_steps, 1, memory_order_relaxed);
 }
 
 void sv_serving_put(struct stave_serving *s, const struct sv_call_cell *call, const uint64_t *words,
@@ -50,58 +43,68 @@ void sv_serving_put_text(struct stave_serving *s, const struct sv_call_cell *cal
     sv_serving_put(s, call, words, (uint32_t)(len / 8 + 1));
 }
 
-/* ---- the frame of each call ---- */
-
-/* The event of the SDK: (server, its time, name, key, value, …). A server that is not there has none, and the call ends here. */
-#define RECORD(s, time_ns, ...) \
-    if (!(s))                   \
-        return;                 \
-    (time_ns) = at(time_ns);    \
-    SV_INSTANT_AT((s)->life, (time_ns), SV_LIFE_CATEGORY, __VA_ARGS__)
-/* The record for the files: (server, .member = value, …). */
-#define PUT(s, ...) sv_serving_put((s), &(struct sv_call_cell){__VA_ARGS__}, NULL, 0)
-
 /* ---- requests ---- */
 
 void stave_serving_enqueued(struct stave_serving *s, uint64_t request, uint32_t model,
                             unsigned flags, int64_t time_ns)
 {
-    RECORD(s, time_ns, "enqueued", "request", request, "model", model, "flags", flags);
-    PUT(s, .op = SV_LIFE_ENQUEUED, .id = request, .time_ns = time_ns, .model = model,
-        .flags = (uint16_t)flags);
+    SV_SERVING_RECORD(s, time_ns, "enqueued", "request", request, "model", model, "flags", flags);
+    SV_SERVING_PUT(s, .op = SV_LIFE_ENQUEUED, .id = request, .time_ns = time_ns, .model = model,
+                   .flags = (uint16_t)flags);
 }
 
 void stave_serving_rejected(struct stave_serving *s, uint64_t request, uint32_t model,
                             unsigned flags, int64_t time_ns)
 {
-    RECORD(s, time_ns, "rejected", "request", request, "model", model, "flags", flags);
-    PUT(s, .op = SV_LIFE_REJECTED, .id = request, .time_ns = time_ns, .model = model,
-        .flags = (uint16_t)flags);
+    SV_SERVING_RECORD(s, time_ns, "rejected", "request", request, "model", model, "flags", flags);
+    SV_SERVING_PUT(s, .op = SV_LIFE_REJECTED, .id = request, .time_ns = time_ns, .model = model,
+                   .flags = (uint16_t)flags);
 }
 
 void stave_serving_dequeued(struct stave_serving *s, uint64_t request, int64_t time_ns)
 {
-    RECORD(s, time_ns, "dequeued", "request", request);
-    PUT(s, .op = SV_LIFE_DEQUEUED, .id = request, .time_ns = time_ns);
+    SV_SERVING_RECORD(s, time_ns, "dequeued", "request", request);
+    SV_SERVING_PUT(s, .op = SV_LIFE_DEQUEUED, .id = request, .time_ns = time_ns);
 }
 
 void stave_serving_responded(struct stave_serving *s, uint64_t request, int64_t time_ns)
 {
-    RECORD(s, time_ns, "responded", "request", request);
-    PUT(s, .op = SV_LIFE_RESPONDED, .id = request, .time_ns = time_ns);
+    SV_SERVING_RECORD(s, time_ns, "responded", "request", request);
+    SV_SERVING_PUT(s, .op = SV_LIFE_RESPONDED, .id = request, .time_ns = time_ns);
 }
 
 void stave_serving_failed(struct stave_serving *s, uint64_t request, const char *reason,
                           int64_t time_ns)
 {
-    RECORD(s, time_ns, "failed", "request", request, "reason", reason);
-    PUT(s, .op = SV_LIFE_FAILED, .id = request, .time_ns = time_ns);
+    SV_SERVING_RECORD(s, time_ns, "failed", "request", request, "reason", reason);
+    SV_SERVING_PUT(s, .op = SV_LIFE_FAILED, .id = request, .time_ns = time_ns);
 }
 
 void stave_serving_cancelled(struct stave_serving *s, uint64_t request, int64_t time_ns)
 {
-    RECORD(s, time_ns, "cancelled", "request", request);
-    PUT(s, .op = SV_LIFE_CANCELLED, .id = request, .time_ns = time_ns);
+    SV_SERVING_RECORD(s, time_ns, "cancelled", "request", request);
+    SV_SERVING_PUT(s, .op = SV_LIFE_CANCELLED, .id = request, .time_ns = time_ns);
+}
+
+/* A record only: the slice has the ids. */
+void stave_serving_context(struct stave_serving *s, uint64_t request,
+                           const struct stave_trace_context *own,
+                           const struct stave_trace_context *caller, const char *state)
+{
+    uint64_t words[SV_LIFE_CONTEXT_WORDS + SV_LIFE_STATE_MAX / 8] = {0};
+    struct sv_life_context *c = (struct sv_life_context *)(void *)words;
+    if (!s || !own)
+        return;
+    memcpy(c->trace_id, own->trace_id, sizeof c->trace_id);
+    memcpy(c->span_id, own->span_id, sizeof c->span_id);
+    if (caller)
+        memcpy(c->parent_id, caller->span_id, sizeof c->parent_id);
+    size_t len = state ? strnlen(state, SV_LIFE_STATE_MAX) : 0;
+    if (len)
+        memcpy(words + SV_LIFE_CONTEXT_WORDS, state, len);
+    uint32_t n = SV_LIFE_CONTEXT_WORDS + (uint32_t)((len + 7) / 8);
+    sv_serving_put(s, &(struct sv_call_cell){.op = SV_LIFE_CONTEXT, .id = request, .n = n}, words,
+                   n);
 }
 
 /* ---- batches ---- */
@@ -124,8 +127,8 @@ static void record_collected(const struct stave_serving *s, const struct sv_call
         r[k - i] = requests[k];
     SV_INSTANT_AT(s->life, c->time_ns, SV_LIFE_CATEGORY, "collected", "batch", c->id, "model",
                   c->model, "requests", n, "samples", c->samples, "flags", c->flags, "took_ns",
-                  took(c->start_ns, c->time_ns), "n", n - i, "r0", r[0], "r1", r[1], "r2", r[2],
-                  "r3", r[3], "r4", r[4], "r5", r[5], "r6", r[6], "r7", r[7]);
+                  sv_serving_took(c->start_ns, c->time_ns), "n", n - i, "r0", r[0], "r1", r[1],
+                  "r2", r[2], "r3", r[3], "r4", r[4], "r5", r[5], "r6", r[6], "r7", r[7]);
 }
 
 /* The same for the files, as many at once as a record holds. */
@@ -150,7 +153,7 @@ void stave_serving_collected(struct stave_serving *s, uint64_t batch, uint32_t m
         return;
     struct sv_call_cell c = {.op = SV_LIFE_COLLECTED,
                              .id = batch,
-                             .time_ns = at(end_ns),
+                             .time_ns = sv_serving_at(end_ns),
                              .start_ns = start_ns,
                              .model = model,
                              .samples = samples ? samples : (uint32_t)n,
@@ -161,42 +164,43 @@ void stave_serving_collected(struct stave_serving *s, uint64_t batch, uint32_t m
 
 void stave_serving_submitted(struct stave_serving *s, uint64_t batch, int64_t time_ns)
 {
-    RECORD(s, time_ns, "submitted", "batch", batch);
-    PUT(s, .op = SV_LIFE_SUBMITTED, .id = batch, .time_ns = time_ns);
+    SV_SERVING_RECORD(s, time_ns, "submitted", "batch", batch);
+    SV_SERVING_PUT(s, .op = SV_LIFE_SUBMITTED, .id = batch, .time_ns = time_ns);
 }
 
 void stave_serving_started(struct stave_serving *s, uint64_t batch, int32_t worker, int64_t time_ns)
 {
-    RECORD(s, time_ns, "started", "batch", batch, "worker", worker);
-    PUT(s, .op = SV_LIFE_STARTED, .id = batch, .time_ns = time_ns, .worker = worker);
+    SV_SERVING_RECORD(s, time_ns, "started", "batch", batch, "worker", worker);
+    SV_SERVING_PUT(s, .op = SV_LIFE_STARTED, .id = batch, .time_ns = time_ns, .worker = worker);
 }
 
 void stave_serving_finished(struct stave_serving *s, uint64_t batch, int64_t time_ns)
 {
-    RECORD(s, time_ns, "finished", "batch", batch);
-    PUT(s, .op = SV_LIFE_FINISHED, .id = batch, .time_ns = time_ns);
+    SV_SERVING_RECORD(s, time_ns, "finished", "batch", batch);
+    SV_SERVING_PUT(s, .op = SV_LIFE_FINISHED, .id = batch, .time_ns = time_ns);
 }
 
 void stave_serving_callback(struct stave_serving *s, uint64_t batch, int64_t start_ns,
                             int64_t end_ns)
 {
-    RECORD(s, end_ns, "callback", "batch", batch, "took_ns", took(start_ns, end_ns));
-    PUT(s, .op = SV_LIFE_CALLBACK, .id = batch, .time_ns = end_ns, .start_ns = start_ns);
+    SV_SERVING_RECORD(s, end_ns, "callback", "batch", batch, "took_ns",
+                      sv_serving_took(start_ns, end_ns));
+    SV_SERVING_PUT(s, .op = SV_LIFE_CALLBACK, .id = batch, .time_ns = end_ns, .start_ns = start_ns);
 }
 
 void stave_serving_batch_failed(struct stave_serving *s, uint64_t batch, const char *reason,
                                 int64_t time_ns)
 {
-    RECORD(s, time_ns, "batch failed", "batch", batch, "reason", reason);
-    PUT(s, .op = SV_LIFE_BATCH_FAILED, .id = batch, .time_ns = time_ns);
+    SV_SERVING_RECORD(s, time_ns, "batch failed", "batch", batch, "reason", reason);
+    SV_SERVING_PUT(s, .op = SV_LIFE_BATCH_FAILED, .id = batch, .time_ns = time_ns);
 }
 
 /* ---- besides ---- */
 
 void stave_serving_congestion(struct stave_serving *s, bool is_congested, int64_t time_ns)
 {
-    RECORD(s, time_ns, "congestion", "congested", is_congested);
-    PUT(s, .op = SV_LIFE_CONGESTION, .time_ns = time_ns, .flags = is_congested ? 1 : 0);
+    SV_SERVING_RECORD(s, time_ns, "congestion", "congested", is_congested);
+    SV_SERVING_PUT(s, .op = SV_LIFE_CONGESTION, .time_ns = time_ns, .flags = is_congested ? 1 : 0);
 }
 
 uint64_t stave_serving_batch_flow(const struct stave_serving *s, uint64_t batch)

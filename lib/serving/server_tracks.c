@@ -4,6 +4,9 @@
  * are few (numbers are arguments), so that the dictionary stays small whatever the number of requests. */
 #include "serving/server_tracks.h"
 
+#include "core/base/sat.h"
+#include "core/stream/trace_context.h"
+#include "serving/engine_tracks.h"
 #include "serving/tracer.h"
 
 #include <inttypes.h>
@@ -25,6 +28,7 @@ void sv_timeline_init(struct sv_timeline *t, const struct stave_serving *server,
     t->inflight.track = stave_counter(group, "in flight", "batches");
     t->size.track = stave_counter(group, "batch size", "samples");
     t->rejected.track = stave_counter(group, "rejected", "requests");
+    sv_engine_tracks_init(t);
     t->congestion = stave_track(group, "congestion");
     t->requests = stave_group(group, "requests");
     t->batches = stave_group(group, "batches");
@@ -42,6 +46,7 @@ void sv_timeline_init(struct sv_timeline *t, const struct stave_serving *server,
 
 void sv_timeline_fini(struct sv_timeline *t)
 {
+    sv_engine_tracks_fini(t);
     sv_map_fini(&t->request_tracks);
     sv_map_fini(&t->batch_tracks);
     sv_map_fini(&t->worker_tracks);
@@ -62,6 +67,11 @@ static stave_track_t row_track(struct sv_map *tracks, stave_track_t parent, cons
         stave_track_order((stave_track_t)*track, row);
     }
     return (stave_track_t)*track;
+}
+
+stave_track_t sv_timeline_request_track(struct sv_timeline *t, uint32_t row)
+{
+    return row_track(&t->request_tracks, t->requests, "requests", row);
 }
 
 static stave_track_t worker_track(struct sv_timeline *t, const struct sv_life_worker *w,
@@ -89,22 +99,24 @@ static void emit_counter(struct sv_timeline *t, struct sv_server_counter *c)
     t->n_events++;
 }
 
-static void count(struct sv_timeline *t, struct sv_server_counter *c, int64_t time_ns,
-                  uint64_t value)
+void sv_timeline_count(struct sv_timeline *t, struct sv_server_counter *c, int64_t time_ns,
+                       uint64_t value)
 {
     /* The value before a pause is recorded where it was reached, not where the next one begins. */
-    if (c->is_pending && time_ns - c->time_ns >= SV_COUNTER_STEP_NS)
+    if (c->is_pending && sv_sat_sub(time_ns, c->time_ns) >= SV_COUNTER_STEP_NS)
         emit_counter(t, c);
     c->time_ns = time_ns;
     c->value = (int64_t)value;
     c->is_pending = true;
-    if (time_ns - c->emitted_ns >= SV_COUNTER_STEP_NS)
+    if (sv_sat_sub(time_ns, c->emitted_ns) >= SV_COUNTER_STEP_NS)
         emit_counter(t, c);
 }
 
 void sv_timeline_settle(struct sv_timeline *t)
 {
-    struct sv_server_counter *all[] = {&t->queued, &t->inflight, &t->size, &t->rejected};
+    struct sv_engine_timeline *e = &t->engine;
+    struct sv_server_counter *all[] = {&t->queued,  &t->inflight, &t->size, &t->rejected,
+                                       &e->running, &e->tokens,   &e->kv,   &e->waiting};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i]->is_pending)
             emit_counter(t, all[i]);
@@ -142,16 +154,61 @@ static void put_phases(struct sv_timeline *t, stave_track_t track, const int64_t
     }
 }
 
+static const char *hex(const uint8_t *bytes, size_t n, char text[33])
+{
+    for (size_t i = 0; i < n; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    return text;
+}
+
+/* The ids and the arrow from the span that made the request. */
+void sv_timeline_context(struct stave_args *a, const struct sv_life_context *c)
+{
+    char text[33];
+    if (!c)
+        return;
+    stave_args_text(a, "trace_id", hex(c->trace_id, sizeof c->trace_id, text));
+    stave_args_text(a, "span_id", hex(c->span_id, sizeof c->span_id, text));
+    if (c->state[0])
+        stave_args_text(a, "otel.trace_state", c->state);
+    if (!sv_is_id(c->parent_id, sizeof c->parent_id))
+        return;
+    stave_args_text(a, "parent_span_id", hex(c->parent_id, sizeof c->parent_id, text));
+    stave_args_flow(a, STAVE_FLOW_IN, sv_trace_flow(c->trace_id, c->parent_id));
+}
+
+static void put_called_request(struct sv_timeline *t, struct sv_life *l,
+                               const struct sv_life_request *r, const struct sv_life_batch *b,
+                               const int64_t *edges)
+{
+    struct stave_args *a = &t->args;
+    stave_args_init(a);
+    stave_args_uint(a, "request", r->id);
+    if (b)
+        stave_args_uint(a, "batch", b->id);
+    else
+        stave_args_text(a, "model", sv_life_model(l, r->model));
+    if (!b || r->fate != SV_FATE_RESPONDED)
+        stave_args_text(a, "outcome", sv_life_fate_names[r->fate]);
+    sv_timeline_context(a, r->context);
+    if (b)
+        stave_args_flow(a, STAVE_FLOW_OUT, stave_serving_request_flow(t->server, r->id));
+    SV_COMPLETE_NAMED(sv_timeline_request_track(t, r->row), edges[0], edges[SV_N_PHASES] - edges[0],
+                      is_warm(r->flags) ? "warming_request" : "request", CATEGORY, 0, "", a);
+}
+
 /* The usual request has the cheapest slice; its model is that of its batch. */
 static void put_request(struct sv_timeline *t, struct sv_life *l, const struct sv_life_request *r,
                         const struct sv_life_batch *b)
 {
     int64_t edges[SV_N_PHASES + 1];
-    stave_track_t track = row_track(&t->request_tracks, t->requests, "requests", r->row);
+    stave_track_t track = sv_timeline_request_track(t, r->row);
     sv_life_request_edges(r, b, edges);
     int64_t dur = edges[SV_N_PHASES] - edges[0];
     uint64_t flow = stave_serving_request_flow(t->server, r->id);
-    if (b && r->fate == SV_FATE_RESPONDED && !is_warm(r->flags))
+    if (r->context)
+        put_called_request(t, l, r, b, edges);
+    else if (b && r->fate == SV_FATE_RESPONDED && !is_warm(r->flags))
         stave_complete(track, CATEGORY, "request", edges[0], dur, "request", r->id, "batch", b->id,
                        STAVE_FLOW_OUT, flow);
     else if (b)
@@ -190,7 +247,7 @@ static void put_batch(struct sv_timeline *t, struct sv_life *l, const struct sv_
                       is_warm(b->flags) ? "warming_batch" : "batch", CATEGORY, 0, "", a);
     t->n_events++;
     put_phases(t, track, edges);
-    count(t, &t->size, start, b->samples);
+    sv_timeline_count(t, &t->size, start, b->samples);
 }
 
 static void put_worker_span(struct sv_timeline *t, struct sv_life *l, const struct sv_life_batch *b)
@@ -222,19 +279,25 @@ void sv_timeline_record(struct sv_timeline *t, struct sv_life *l, enum sv_life_m
     const struct sv_life_counts *n = sv_life_count(l);
     switch (moment) {
     case SV_MOMENT_ENQUEUED:
-    case SV_MOMENT_DEQUEUED: count(t, &t->queued, time_ns, n->queued); break;
+    case SV_MOMENT_DEQUEUED: sv_timeline_count(t, &t->queued, time_ns, n->queued); break;
     case SV_MOMENT_REJECTED:
-        count(t, &t->rejected, time_ns, n->rejected);
+        sv_timeline_count(t, &t->rejected, time_ns, n->rejected);
         SV_INSTANT_AT(t->requests, time_ns, CATEGORY, "rejected", "request", r->id, "model",
                       sv_life_model(l, r->model));
         break;
-    case SV_MOMENT_SUBMITTED: count(t, &t->inflight, time_ns, n->inflight); break;
+    case SV_MOMENT_SUBMITTED: sv_timeline_count(t, &t->inflight, time_ns, n->inflight); break;
     case SV_MOMENT_FINISHED: put_worker_span(t, l, b); break;
     case SV_MOMENT_BATCH_OVER:
         put_batch(t, l, b);
-        count(t, &t->inflight, time_ns, n->inflight);
+        sv_timeline_count(t, &t->inflight, time_ns, n->inflight);
         break;
-    case SV_MOMENT_REQUEST_OVER: put_request(t, l, r, b); break;
+    case SV_MOMENT_REQUEST_OVER:
+        if (r->phase != SV_ENGINE_NONE && !b)
+            sv_engine_request_over(t, l, r);
+        else
+            put_request(t, l, r, b);
+        break;
+    case SV_MOMENT_JOINED: sv_engine_request_joined(t, r); break;
     case SV_MOMENT_CONGESTED: t->congested_ns = t->congested_ns ? t->congested_ns : time_ns; break;
     case SV_MOMENT_NOT_CONGESTED: put_congestion(t, time_ns ? time_ns : stave_now_ns()); break;
     }

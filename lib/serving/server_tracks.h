@@ -3,6 +3,7 @@
 #ifndef SV_SERVING_SERVER_TRACKS_H
 #define SV_SERVING_SERVER_TRACKS_H
 
+#include "core/base/buf.h"
 #include "core/base/map.h"
 #include "core/serving/life.h"
 
@@ -18,14 +19,27 @@ struct sv_server_counter {
     bool is_pending;
 };
 
+enum { SV_ENGINE_FLOWS = 256 };
+
+/* What engines need of it (engine_tracks.c). */
+struct sv_engine_timeline {
+    struct sv_server_counter running, tokens, kv, waiting;
+    bool has_counters;
+    stave_track_t token_track;
+    struct sv_buf members;
+    uint64_t flows[SV_ENGINE_FLOWS]; /* of requests that came into the step */
+    uint32_t n_flows;
+};
+
 struct sv_timeline {
     const struct stave_serving *server; /* whose flows */
     stave_track_t group, requests, batches, workers, congestion;
     struct sv_server_counter queued, inflight, size, rejected;
     struct sv_map request_tracks, batch_tracks, worker_tracks; /* row, row, tid → track */
     struct stave_args args;
+    struct sv_engine_timeline engine;
     int64_t congested_ns;
-    uint64_t n_events; /* since the caller set it to 0 */
+    uint64_t n_events, n_bytes; /* since the caller set them to 0; bytes: of long texts only */
 };
 
 void sv_timeline_init(struct sv_timeline *t, const struct stave_serving *server,
@@ -35,5 +49,12 @@ void sv_timeline_record(struct sv_timeline *t, struct sv_life *l, enum sv_life_m
                         int64_t time_ns, const struct sv_life_request *r,
                         const struct sv_life_batch *b);
 void sv_timeline_settle(struct sv_timeline *t); /* records the last values of counters */
+
+/* ---- for engine_tracks.c ---- */
+
+stave_track_t sv_timeline_request_track(struct sv_timeline *t, uint32_t row);
+void sv_timeline_context(struct stave_args *a, const struct sv_life_context *c); /* NULL: none */
+void sv_timeline_count(struct sv_timeline *t, struct sv_server_counter *c, int64_t time_ns,
+                       uint64_t value);
 
 #endif

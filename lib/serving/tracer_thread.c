@@ -1,14 +1,18 @@
 /* The thread behind the life-cycle calls: moves their ring into the life cycle, and what that reports into files and time line.
  *
  * Started by open, stopped by close. It alone touches the life cycle, the files and the time line. It rests while there is little to
- * do, and lets the SDK's writer catch up after a burst of slices, since its own ring must not overflow. An exhausted heap ends the
+ * do, and lets the SDK's writer catch up after a burst of slices, since its own ring must not overflow. While all processors are
+ * busy it only moves the calls into a backlog: what it makes of them can wait, the requests cannot. An exhausted heap ends the
  * files as they were after the last flush, not the program: the thread then skips what is recorded, and flush and close return ENOMEM. */
 #include "serving/tracer.h"
 
 #include "core/base/mem.h"
 #include "core/serving/batching_json.h"
 #include "core/serving/summary_csv.h"
+#include "serving/backlog.h"
+#include "serving/engine_tracks.h"
 #include "serving/growing_file.h"
+#include "serving/processors.h"
 #include "serving/server_tracks.h"
 
 #include <errno.h>
@@ -23,8 +27,13 @@
 
 enum {
     REST_MS = 5,
+    REST_BUSY_MS = 25,      /* moving calls is quick, waking up is what costs */
+    CELLS_FOR_REST = 32768, /* of a queue that holds what comes in that time */
+    CALLS_WHILE_FREE = 64,  /* of the backlog, before it looks again whether a processor is free */
+    CALLS_WHILE_BUSY = 32,  /* of it in every REST_MS in any case: half a percent of a processor */
     NICENESS = 5,
     SLICES_AT_ONCE = 4096,
+    TEXT_AT_ONCE = 256 << 10, /* a quarter of the ring that the SDK gives a thread */
     OUT_BYTES = 256 << 10,
     CALLS_AT_ONCE = 1024
 };
@@ -37,6 +46,13 @@ struct sv_tracer_thread {
     struct sv_metrics_csv metrics;
     struct sv_growing_file json_file, csv_file, metrics_file;
     struct sv_timeline timeline;
+    uint64_t *words; /* of the call that was taken from the ring */
+    struct sv_backlog backlog;
+    struct sv_processors processors;
+    uint64_t n_deferred;
+    bool may_defer; /* the calls are in a trace, too */
+    bool is_busy;   /* the processors are, as of this round */
+    uint64_t told_lost_steps;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
@@ -62,8 +78,33 @@ static void on_moment(void *ctx, struct sv_life *l, enum sv_life_moment moment, 
     sv_timeline_record(&t->timeline, l, moment, time_ns, r, b);
 }
 
-static void put(struct sv_tracer_thread *t, const struct sv_call_cell *c, uint64_t *words)
+static void put_step(struct sv_tracer_thread *t, const struct sv_call_cell *c,
+                     const uint64_t *words)
 {
+    struct sv_life_step step = {.id = c->id,
+                                .start_ns = c->start_ns < c->time_ns ? c->start_ns : c->time_ns,
+                                .end_ns = c->time_ns,
+                                .engine = (uint32_t)c->worker,
+                                .kv_used = c->model,
+                                .kv_total = c->samples,
+                                .waiting = (uint32_t)c->device,
+                                .graph = c->flags >> 8,
+                                .flags = c->flags & 0xff,
+                                .n = c->n,
+                                .members = (const struct sv_engine_member *)(const void *)words};
+    sv_engine_step_begin(&t->timeline);
+    sv_life_step(t->life, &step);
+    if (t->json_file.fd >= 0)
+        sv_batching_json_step(&t->json, &step);
+    sv_engine_step_end(&t->timeline, &step);
+}
+
+static void put(struct sv_tracer_thread *t, const struct sv_call_cell *c, const uint64_t *words)
+{
+    if (c->op == SV_LIFE_STEP) {
+        put_step(t, c, words);
+        return;
+    }
     char text[SV_CALL_WORDS_MAX * 8 + 1];
     struct sv_life_call call = {.time_ns = c->time_ns,
                                 .start_ns = c->start_ns,
@@ -109,22 +150,100 @@ static int first_error(const struct sv_tracer_thread *t)
 
 /* ---- the loop ---- */
 
+/* What the SDK's ring has no space for waits until its writer has been there. */
+static bool has_much(const struct sv_tracer_thread *t)
+{
+    return t->timeline.n_events > SLICES_AT_ONCE || t->timeline.n_bytes >= TEXT_AT_ONCE;
+}
+
+static void pass_on(struct sv_tracer_thread *t)
+{
+    if (is_full(t))
+        flush_files(t);
+    if (has_much(t)) {
+        stave_flush();
+        t->timeline.n_events = t->timeline.n_bytes = 0;
+    }
+}
+
+/* At most n calls of the backlog; false: it is empty. */
+static bool catch_up(struct sv_tracer_thread *t, uint64_t n)
+{
+    struct sv_call_cell call;
+    const uint64_t *words;
+    uint64_t lost = 0;
+    while (n-- > 0 && sv_backlog_take(&t->backlog, &call, &words, &lost)) {
+        put(t, &call, words);
+        if (has_much(t))
+            pass_on(t);
+    }
+    atomic_fetch_add_explicit(&t->server->ring.lost, lost, memory_order_relaxed);
+    return t->backlog.n > 0;
+}
+
+/* Steps are nowhere but in the ring: they do not wait. Everything else is in the trace already. */
+static void put_or_defer(struct sv_tracer_thread *t, const struct sv_call_cell *call)
+{
+    bool waits = (t->is_busy || t->backlog.n > 0) && call->op != SV_LIFE_STEP;
+    if (waits && sv_backlog_put(&t->backlog, call, t->words)) {
+        t->n_deferred++;
+        return;
+    }
+    catch_up(t, UINT64_MAX); /* in their order */
+    put(t, call, t->words);
+}
+
+/* How many calls it took; CALLS_AT_ONCE: there may be more. */
 static size_t empty_ring(struct sv_tracer_thread *t)
 {
     struct sv_call_cell call;
-    uint64_t words[SV_CALL_WORDS_MAX];
     size_t n = 0;
-    while (n < CALLS_AT_ONCE && sv_call_ring_take(&t->server->ring, &call, words)) {
-        put(t, &call, words);
+    while (n < CALLS_AT_ONCE && t->timeline.n_bytes < TEXT_AT_ONCE &&
+           sv_call_ring_take(&t->server->ring, &call, t->words)) {
+        put_or_defer(t, &call);
         n++;
     }
-    if (is_full(t))
-        flush_files(t);
-    if (t->timeline.n_events > SLICES_AT_ONCE) {
-        stave_flush();
-        t->timeline.n_events = 0;
+    bool is_long = t->timeline.n_bytes >= TEXT_AT_ONCE;
+    pass_on(t);
+    return is_long ? CALLS_AT_ONCE : n;
+}
+
+static void empty_ring_wholly(struct sv_tracer_thread *t)
+{
+    while (empty_ring(t) == CALLS_AT_ONCE)
+        ;
+}
+
+static bool may_rest_long(const struct sv_tracer_thread *t)
+{
+    return t->is_busy && t->server->ring.n_cells >= CELLS_FOR_REST;
+}
+
+/* The backlog as far as a processor is free for it, or to its end; the ring in between. A little of it in any case: whoever shares its
+ * machine with others that are busy all the time, and is not busy itself, is never far behind. */
+static void work_off(struct sv_tracer_thread *t, bool is_urgent)
+{
+    while (t->backlog.n > 0) {
+        t->is_busy = !is_urgent && sv_processors_are_busy(&t->processors);
+        if (t->is_busy) {
+            catch_up(t, may_rest_long(t) ? CALLS_WHILE_BUSY * REST_BUSY_MS / REST_MS
+                                         : CALLS_WHILE_BUSY);
+            pass_on(t);
+            return;
+        }
+        catch_up(t, is_urgent ? CALLS_AT_ONCE : CALLS_WHILE_FREE);
+        pass_on(t);
+        empty_ring_wholly(t);
     }
-    return n;
+}
+
+/* A step that found the ring full is in no file: the trace says how many. */
+static void tell_losses(struct sv_tracer_thread *t)
+{
+    uint64_t lost = atomic_load_explicit(&t->server->ring.lost_steps, memory_order_relaxed);
+    if (lost != t->told_lost_steps)
+        sv_engine_lost(&t->timeline, lost - t->told_lost_steps);
+    t->told_lost_steps = lost;
 }
 
 /* With the lock held. */
@@ -138,7 +257,13 @@ static void take_stock(struct sv_tracer_thread *t)
                                               .failed = c->failed + c->cancelled,
                                               .open_requests = sv_life_open_requests(t->life),
                                               .open_batches = sv_life_open_batches(t->life),
-                                              .forgotten = c->forgotten};
+                                              .forgotten = c->forgotten,
+                                              .steps = c->steps,
+                                              .step_members = c->step_members,
+                                              .tokens_in = c->tokens_in,
+                                              .tokens_out = c->tokens_out,
+                                              .unexpected = c->unexpected,
+                                              .deferred = t->n_deferred};
     t->error = first_error(t);
 }
 
@@ -152,7 +277,7 @@ static bool rest(struct sv_tracer_thread *t, uint64_t flush)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += REST_MS * 1000000;
+    until.tv_nsec += (may_rest_long(t) ? REST_BUSY_MS : REST_MS) * 1000000;
     if (until.tv_nsec >= 1000000000) {
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
@@ -180,8 +305,10 @@ static uint64_t wanted_flush(struct sv_tracer_thread *t)
 
 static void finish(struct sv_tracer_thread *t)
 {
-    while (empty_ring(t) > 0)
-        ;
+    t->is_busy = false;
+    while (empty_ring(t) > 0 || catch_up(t, CALLS_AT_ONCE))
+        pass_on(t);
+    tell_losses(t);
     sv_life_end(t->life);
     sv_timeline_settle(&t->timeline);
     flush_files(t);
@@ -196,9 +323,11 @@ static void write_files(struct sv_tracer_thread *t)
     uint64_t flush;
     do {
         flush = wanted_flush(t); /* what was put before it was asked for is in the ring by now */
-        while (empty_ring(t) == CALLS_AT_ONCE)
-            ;
-        t->timeline.n_events = 0;
+        t->is_busy = t->may_defer && flush == t->flushed && sv_processors_are_busy(&t->processors);
+        empty_ring_wholly(t);
+        work_off(t, flush > t->flushed || sv_backlog_is_long(&t->backlog));
+        t->timeline.n_events = t->timeline.n_bytes = 0;
+        tell_losses(t);
         if (flush > t->flushed || now_ms() - flushed_ms >= (int64_t)t->server->config.flush_ms) {
             sv_timeline_settle(&t->timeline);
             flush_files(t);
@@ -212,12 +341,12 @@ static void write_files(struct sv_tracer_thread *t)
 static void pass_over(struct sv_tracer_thread *t)
 {
     struct sv_call_cell call;
-    uint64_t words[SV_CALL_WORDS_MAX], flush;
+    uint64_t flush;
     t->is_without_memory = true;
     do {
         uint64_t n = 0;
         flush = wanted_flush(t);
-        while (sv_call_ring_take(&t->server->ring, &call, words))
+        while (sv_call_ring_take(&t->server->ring, &call, t->words))
             n++;
         atomic_fetch_add_explicit(&t->server->ring.lost, n, memory_order_relaxed);
     } while (rest(t, flush));
@@ -288,7 +417,10 @@ static void thread_free(struct sv_tracer_thread *t)
     sv_summary_csv_fini(&t->csv);
     sv_metrics_csv_fini(&t->metrics);
     sv_timeline_fini(&t->timeline);
+    sv_backlog_fini(&t->backlog);
+    sv_processors_fini(&t->processors);
     sv_life_free(t->life);
+    free(t->words);
     pthread_mutex_destroy(&t->lock);
     pthread_cond_destroy(&t->wake);
     pthread_cond_destroy(&t->done);
@@ -315,7 +447,12 @@ static bool prepare(struct sv_tracer_thread *t, char *message, size_t message_si
     sv_no_memory = &jump;
     if (setjmp(jump) == 0) {
         t->life = sv_life_new(NULL, on_moment, t);
+        /* Not zeroed: what no step needs takes no memory. */
+        t->words = sv_realloc(NULL, sv_call_ring_words(&s->ring) * sizeof *t->words);
         sv_timeline_init(&t->timeline, s, s->group);
+        sv_backlog_init(&t->backlog, s->paths.dir);
+        sv_processors_init(&t->processors);
+        t->may_defer = stave_enabled(SV_LIFE_CATEGORY);
         is_open = open_files(t, message, message_size);
     } else {
         snprintf(message, message_size, "out of memory");
@@ -334,6 +471,7 @@ bool sv_tracer_thread_start(struct stave_serving *s, char *message, size_t messa
     pthread_condattr_t monotonic;
     t->server = s;
     t->json_file.fd = t->csv_file.fd = t->metrics_file.fd = -1;
+    t->backlog.fd = t->processors.fd = -1;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&t->lock, NULL);
@@ -389,4 +527,5 @@ void sv_tracer_thread_count(const struct stave_serving *s, struct stave_serving_
     *counts = t->counts;
     pthread_mutex_unlock(&t->lock);
     counts->lost = atomic_load_explicit(&s->ring.lost, memory_order_relaxed);
+    counts->lost_steps = atomic_load_explicit(&s->ring.lost_steps, memory_order_relaxed);
 }

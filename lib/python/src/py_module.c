@@ -9,9 +9,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct py_state *py_state_of(PyObject *module)
+const uint32_t *py_gate;
+
+struct py_usual py_usual;
+
+/* Interpreters with a GIL each may come at the same time: the first one has the place until its module goes. */
+static _Atomic int has_usual;
+
+static void set_usual(PyObject *module)
 {
-    return PyModule_GetState(module);
+    if (atomic_exchange(&has_usual, 1))
+        return;
+    __atomic_store_n(&py_usual.state, PyModule_GetState(module), __ATOMIC_RELAXED);
+    __atomic_store_n(&py_usual.module, module, __ATOMIC_RELEASE);
+}
+
+static void forget_usual(PyObject *module)
+{
+    if (__atomic_load_n(&py_usual.module, __ATOMIC_RELAXED) != module)
+        return;
+    __atomic_store_n(&py_usual.module, NULL, __ATOMIC_RELEASE);
+    atomic_store(&has_usual, 0);
 }
 
 struct py_state *py_state_of_type(PyTypeObject *type)
@@ -209,6 +227,8 @@ static PyObject *track_order(PyObject *module, PyObject *args)
 
 static PyObject *trace(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
 {
+    if (__builtin_expect(!py_records(), 1))
+        return Py_NewRef(py_state_of(module)->off);
     return py_trace(py_state_of(module), 0, args, n, kwnames);
 }
 
@@ -253,7 +273,7 @@ PyObject *py_instant(struct py_state *st, uint32_t track, PyObject *const *args,
         PyErr_SetString(PyExc_TypeError, "instant() needs a name");
         return NULL;
     }
-    if (__builtin_expect(!stave_enabled(NULL), 1)) {
+    if (__builtin_expect(!py_records(), 1)) {
         c.outgoing = kwnames ? py_call_outgoing(st, args, n, kwnames) : NULL;
     } else {
         struct stave_args a;
@@ -361,8 +381,11 @@ static int exec(PyObject *module)
     struct py_state *st = py_state_of(module);
     if (check_library() < 0)
         return -1;
+    __atomic_store_n(&py_gate, stave_i_gate(),
+                     __ATOMIC_RELAXED);     /* the same for all interpreters */
     stave_i_default_full(STAVE_FULL_BLOCK); /* also where STAVE_OUT has started the session */
     st->module = module;
+    set_usual(module);
     st->auto_index = -1;
     st->categories = PyDict_New();
     if (!st->categories || add_words(st) < 0)
@@ -392,6 +415,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     if (!st)
         return 0;
     Py_VISIT(st->slice_type);
+    Py_VISIT(st->off_type);
     Py_VISIT(st->special_type);
     Py_VISIT(st->func_type);
     Py_VISIT(st->track_type);
@@ -402,7 +426,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(st->new_row);
     Py_VISIT(st->name_thread);
     Py_VISIT(st->auto_filter);
-    return 0;
+    return py_slice_traverse(st, visit, arg);
 }
 
 static int clear(PyObject *module)
@@ -411,8 +435,10 @@ static int clear(PyObject *module)
     if (!st)
         return 0;
     py_auto_clear(st);
+    py_slice_clear(st);
     Py_CLEAR(st->off);
     Py_CLEAR(st->slice_type);
+    Py_CLEAR(st->off_type);
     Py_CLEAR(st->special_type);
     Py_CLEAR(st->func_type);
     Py_CLEAR(st->track_type);
@@ -431,6 +457,7 @@ static void free_state(void *module)
     struct py_state *st = py_state_of(module);
     if (!st)
         return;
+    forget_usual(module);
     clear(module);
     py_names_clear(st);
     Py_CLEAR(st->w_category);

@@ -213,18 +213,16 @@ static struct py_name *find_by_value(struct py_state *st, struct py_category *c,
 
 struct py_name *py_name_find(struct py_state *st, struct py_category *c, PyObject *value)
 {
-#ifndef Py_GIL_DISABLED /* without a lock the dictionary alone is safe to share */
-    struct py_cache_slot *slot =
-        &st->cache[((uintptr_t)value >> 4 ^ (uintptr_t)value >> 14) % PY_CACHE_SLOTS];
-    if (__builtin_expect(slot->text == value && slot->category == c, 1))
-        return slot->name;
-#endif
+    struct py_name *known = py_name_known(st, c, value);
+    if (known)
+        return known;
     PyObject *text = PyUnicode_CheckExact(value) ? Py_NewRef(value) : as_text(value);
     if (!text)
         return NULL;
     struct py_name *n = find_by_value(st, c, text);
 #ifndef Py_GIL_DISABLED
     if (n && text == value) {
+        struct py_cache_slot *slot = py_cache_slot(st, value);
         PyObject *old = slot->text;
         *slot = (struct py_cache_slot){Py_NewRef(text), c, n};
         Py_XDECREF(old);

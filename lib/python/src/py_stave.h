@@ -59,7 +59,7 @@ struct py_name {
     struct stave_site *sites[PY_NAME_SHAPES]; /* made at first use */
 };
 
-enum { PY_NAMES_MAX = 16384, PY_CACHE_SLOTS = 1024 };
+enum { PY_NAMES_MAX = 16384, PY_CACHE_SLOTS = 1024, PY_PAIRS = 64 };
 
 struct py_cache_slot {
     PyObject *text; /* owned: its address is the key */
@@ -69,8 +69,11 @@ struct py_cache_slot {
 
 struct py_state {
     PyObject *module; /* borrowed */
-    PyTypeObject *slice_type, *special_type, *func_type, *track_type, *counter_type, *file_type;
-    PyObject *off;        /* what trace() returns when nothing is recorded */
+    PyTypeObject *slice_type, *off_type, *special_type, *func_type, *track_type, *counter_type,
+        *file_type;
+    PyObject *off;             /* what trace() returns when nothing is recorded */
+    PyObject *pairs[PY_PAIRS]; /* slices with their __exit__, to be used again (py_slice.c) */
+    unsigned n_pairs, max_pairs, next_pair;
     PyObject *categories; /* dict: str → capsule of struct py_category */
     struct py_category *trace_category, *func_category, *count_category;
     struct py_cache_slot cache[PY_CACHE_SLOTS];
@@ -86,12 +89,39 @@ struct py_state {
     uint64_t auto_max_depth;
 };
 
-struct py_state *py_state_of(PyObject *module);
+/* The module that most events come from and its state: PyModule_GetState() is a tenth of an event's cost. Other interpreters have other modules. */
+struct py_usual {
+    PyObject *module; /* compared only */
+    struct py_state *state;
+};
+extern struct py_usual py_usual;
+static inline struct py_state *py_state_of(PyObject *module)
+{
+    if (__builtin_expect(__atomic_load_n(&py_usual.module, __ATOMIC_ACQUIRE) == module, 1))
+        return __atomic_load_n(&py_usual.state, __ATOMIC_RELAXED);
+    return PyModule_GetState(module);
+}
 struct py_state *py_state_of_type(PyTypeObject *type);
 
 struct py_category *py_category_find(struct py_state *st, PyObject *value); /* NULL: error set */
 /* NULL without an error: too many names; use the shapes with a word for it. */
 struct py_name *py_name_find(struct py_state *st, struct py_category *c, PyObject *value);
+/* The same, if the object was looked up lately; NULL: look it up. */
+static inline struct py_cache_slot *py_cache_slot(struct py_state *st, PyObject *value)
+{
+    return &st->cache[((uintptr_t)value >> 4 ^ (uintptr_t)value >> 14) % PY_CACHE_SLOTS];
+}
+static inline struct py_name *py_name_known(struct py_state *st, const struct py_category *c,
+                                            PyObject *value)
+{
+#ifdef Py_GIL_DISABLED /* without a lock the dictionary alone is safe to share */
+    (void)st, (void)c, (void)value;
+    return NULL;
+#else
+    const struct py_cache_slot *slot = py_cache_slot(st, value);
+    return slot->text == value && slot->category == c ? slot->name : NULL;
+#endif
+}
 struct stave_site *py_site_make(enum py_shape shape, const char *category, const char *name);
 void py_names_clear(struct py_state *st);
 
@@ -165,6 +195,13 @@ PyObject *py_new_flows(long n);
 
 /* ---- events ---- */
 
+extern const uint32_t *py_gate; /* stave_i_gate(): set before any event */
+static inline bool py_records(void)
+{
+    const uint32_t *gate = __atomic_load_n(&py_gate, __ATOMIC_RELAXED);
+    return __atomic_load_n(gate, __ATOMIC_RELAXED) != 0;
+}
+
 /* Whose slices on a track are in order with each other: those of one task, or outside of tasks of one thread (its context). A task's own row
  * is its own. is_sure: nothing that encloses it can end before it does. */
 static inline uint64_t py_owner(bool on_row, bool is_sure)
@@ -179,6 +216,7 @@ uint64_t py_begin(struct py_name *n, struct py_call *c, uint32_t track, uint64_t
 void py_end(struct py_category *c, uint64_t begun, uint32_t track, const struct stave_args *a);
 PyObject *py_instant(struct py_state *st, uint32_t track, PyObject *const *args, Py_ssize_t n,
                      PyObject *kwnames);
+/* While something is recorded; else st->off is the slice. */
 PyObject *py_trace(struct py_state *st, uint32_t track, PyObject *const *args, Py_ssize_t n,
                    PyObject *kwnames);
 
@@ -195,6 +233,8 @@ static inline uint32_t py_tasks_row(struct py_state *st)
 /* ---- types: 0 or -1 with an error ---- */
 
 int py_slice_init(struct py_state *st);
+void py_slice_clear(struct py_state *st); /* the pairs */
+int py_slice_traverse(struct py_state *st, visitproc visit, void *arg);
 int py_func_init(struct py_state *st);
 int py_track_init(struct py_state *st);
 int py_file_init(struct py_state *st);

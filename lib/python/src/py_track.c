@@ -35,8 +35,10 @@ static struct py_state *state_of(PyTypeObject *defining)
 static PyObject *track_trace(PyObject *self, PyTypeObject *type, PyObject *const *args, size_t n,
                              PyObject *kwnames)
 {
-    return py_trace(state_of(type), ((struct track *)self)->id, args, PyVectorcall_NARGS(n),
-                    kwnames);
+    struct py_state *st = state_of(type);
+    if (!py_records())
+        return Py_NewRef(st->off);
+    return py_trace(st, ((struct track *)self)->id, args, PyVectorcall_NARGS(n), kwnames);
 }
 
 static PyObject *track_instant(PyObject *self, PyTypeObject *type, PyObject *const *args, size_t n,

@@ -19,6 +19,7 @@ from ._auto import auto
 from ._functions import trace_func, trace_func_args
 from ._session import flush, open, start, stop
 from ._tracks import Flow, count, flow, group, track
+from ._trace_context import trace_context
 from ._names import process_name, thread_name
 from ._stave import categories, counts, enabled, instant, now_ns, trace, trigger
 from .generator import CounterTrack, Group, GroupTrack, NormalTrack, TraceGenerator
@@ -29,17 +30,17 @@ __version__: str = _stave.version
 __all__ = [
     "CounterTrack", "Flow", "Group", "GroupTrack", "NormalTrack", "TraceEvent", "TraceGenerator", "TraceWriter",
     "auto", "categories", "complete", "count", "counts", "enabled", "flow", "flush", "flush_global_trace", "global_trace", "group",
-    "instant", "load", "log_handler", "now_ns", "open", "process_name", "start", "stop", "thread_name", "trace", "trace_func", "trace_func_args", "trace_tasks",
+    "instant", "load", "log_handler", "now_ns", "open", "process_name", "start", "stop", "thread_name", "trace", "trace_context", "trace_func", "trace_func_args", "trace_tasks",
     "track", "trigger",
 ]
 
 complete = _stave.Track(0).complete  # a slice measured elsewhere, on the thread's own track
 
 
-def load(*paths, format=None, strict=False, assume=False, index=True, memory_limit=0):
+def load(*paths, format=None, strict=False, assume=False, index=True, memory_limit=0, threads=0):
     """Loads a trace, or several ones as `stave merge` puts them together: ``stave.load("run.pftrace").query("select …").df()``. See stave.reading."""
     from . import reading  # not before it is needed: it loads a library
-    return reading.load(*paths, format=format, strict=strict, assume=assume, index=index, memory_limit=memory_limit)
+    return reading.load(*paths, format=format, strict=strict, assume=assume, index=index, memory_limit=memory_limit, threads=threads)
 
 
 def log_handler(level=0, **kwargs):

@@ -31,7 +31,7 @@ class _Error(ctypes.Structure):
 
 class _Options(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("from_", c_char_p), ("strict", c_bool), ("assume", c_bool), ("no_index", c_bool),
-                ("memory_limit", c_uint64)]
+                ("memory_limit", c_uint64), ("threads", ctypes.c_uint)]
 
 
 class _Column(ctypes.Structure):
@@ -316,11 +316,13 @@ class Picture:
 class Trace:
     """A loaded trace; see load(). Any thread may use it; statements of one trace run one after the other, without the GIL."""
 
-    def __init__(self, paths, *, format=None, strict=False, assume=False, index=True, memory_limit=0):
+    def __init__(self, paths, *, format=None, strict=False, assume=False, index=True, memory_limit=0, threads=0):
         raw = [_path(p) for p in paths]
         if memory_limit < 0:
             raise ValueError("memory_limit: 0 or a number of bytes")
-        options = _Options(ctypes.sizeof(_Options), format.encode() if format else None, strict, assume, not index, memory_limit)
+        if not 0 <= threads <= 64:
+            raise ValueError("threads: 0 to 64")
+        options = _Options(ctypes.sizeof(_Options), format.encode() if format else None, strict, assume, not index, memory_limit, threads)
         error = _Error()
         self._closing = threading.Lock()
         self._used = 0
@@ -451,14 +453,15 @@ def _interruptible(handle, sql, error):
     return found[0]
 
 
-def load(*paths, format=None, strict=False, assume=False, index=True, memory_limit=0):
+def load(*paths, format=None, strict=False, assume=False, index=True, memory_limit=0, threads=0):
     """Loads a trace, or several ones as `stave merge` puts them together, and returns a Trace.
 
     t = stave.load("run.pftrace"); t.query("select name, sum(dur) from slice group by name").df()
 
     format: of the files, None is by content. strict: damage is an error. assume: use the times of traces whose clocks cannot be related unchanged.
     index: use and make indexes of large traces, as the program does. memory_limit: in bytes, for the loaded trace.
+    threads: that load it, 0 is the CPUs that the process may use; the result does not depend on it.
     """
     if not paths:
         raise ValueError("give the path of a trace")
-    return Trace(paths, format=format, strict=strict, assume=assume, index=index, memory_limit=memory_limit)
+    return Trace(paths, format=format, strict=strict, assume=assume, index=index, memory_limit=memory_limit, threads=threads)

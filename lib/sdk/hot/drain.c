@@ -186,7 +186,7 @@ static void as_slice(struct sv_drain *d, struct sv_drain_ring *r, struct sv_batc
                      struct sv_event *e, const struct lead *lead)
 {
     int64_t dur = lead->dur_ns > 0 ? lead->dur_ns : 0, now_ns = e->ts_ns, end_ns;
-    if (!own_time(d, lead, dur, &e->ts_ns, &end_ns)) {
+    if (!own_time(d, lead, dur, &e->ts_ns, &end_ns) || end_ns == SV_LANE_NEVER) {
         as_lost(d, b, e, now_ns);
         return;
     }
@@ -331,9 +331,7 @@ static enum planned look_at_plan(const struct sv_drain *d, const struct sv_drain
                                  const struct sv_batch *b, struct sv_track_edge **edge)
 {
     if (!s || !s->track_at || s->n_args != sv_word_args(rec[0]) ||
-        s->kind != sv_word_kind(rec[0]) ||
-        SV_RECORD_HEAD + 8u * s->n_args > sv_word_bytes(rec[0]) ||
-        rec[1 + s->track_at] == STAVE_THREAD)
+        SV_RECORD_HEAD + 8u * s->n_args > sv_word_bytes(rec[0]) || !sv_record_is_edge(s, rec))
         return IS_PLANNED;
     *edge = sv_tracks_find(&d->tracks, r, pos);
     if (!*edge)

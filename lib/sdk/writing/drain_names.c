@@ -217,3 +217,27 @@ sv_track sv_drain_counter_track(struct sv_drain_names *n, struct sv_drain_site *
     }
     return s->counter;
 }
+
+bool sv_record_is_edge(const struct sv_drain_site *s, const uint64_t *rec)
+{
+    return s->track_at && s->kind == sv_word_kind(rec[0]) && rec[1 + s->track_at] != STAVE_THREAD;
+}
+
+/* A begin or an end on a track that its site does not name cannot be right: no call site records it. */
+bool sv_record_is_whole(const struct sv_drain_site *s, const uint64_t *rec, uint64_t bytes)
+{
+    unsigned kind = sv_word_kind(rec[0]);
+    if (!s || kind == 0 || kind > STAVE_KIND_LOSS || s->n_args != sv_word_args(rec[0]) ||
+        SV_RECORD_HEAD + 8u * s->n_args > bytes)
+        return false;
+    uint64_t left = bytes - SV_RECORD_HEAD - 8u * s->n_args;
+    bool has_track = false;
+    for (unsigned i = 0; i < s->n_args; i++) {
+        has_track |= s->types[i] == STAVE_I_TRACK && rec[2 + i] != STAVE_THREAD;
+        uint64_t len = s->types[i] >= STAVE_I_TEXT ? rec[2 + i] & 0xffffffff : 0;
+        if (len > left)
+            return false;
+        left -= (len + 7) & ~(uint64_t)7;
+    }
+    return kind > STAVE_KIND_END || !has_track || sv_record_is_edge(s, rec);
+}

@@ -155,7 +155,8 @@ static void add_edge(struct sv_tracks *t, const struct sv_tracks_input *in, uint
                           : 0;
 }
 
-/* From `stop` on; where it cannot continue, the reader finds out why. */
+/* From `stop` on, by the reader's own rules: a record that cannot be right ends the ring, and what comes behind it is not read, so that it must not
+ * have a place on a lane. */
 static void look_ahead(struct sv_tracks *t, const struct sv_tracks_input *in, uint32_t ring,
                        size_t limit)
 {
@@ -167,19 +168,21 @@ static void look_ahead(struct sv_tracks *t, const struct sv_tracks_input *in, ui
         const uint64_t *rec = (const uint64_t *)(const void *)(r->data + (pos & mask));
         uint64_t word = rec[0], bytes = sv_word_bytes(word);
         const struct sv_drain_site *s = sv_drain_site(in->names, sv_word_site(word));
-        if (bytes < SV_RECORD_HEAD || bytes > r->end - pos) {
+        bool has_size = bytes >= SV_RECORD_HEAD && bytes <= r->end - pos &&
+                        bytes <= SV_RECORD_BYTES_MAX;
+        int64_t ns = has_size ? sv_ticks_ns(in->ticks, rec[1]) : 0;
+        bool is_whole = has_size && sv_record_is_whole(s, rec, bytes);
+        bool is_skipped = has_size &&
+                          (word == SV_WORD(0, STAVE_KIND_END, 0, 2) || ns < in->from_ns);
+        if (!is_whole && !is_skipped) {
             pos = r->end;
             break;
         }
-        if (s && s->track_at && s->kind == sv_word_kind(word) && s->n_args == sv_word_args(word) &&
-            SV_RECORD_HEAD + 8u * s->n_args <= bytes) {
-            int64_t ns = sv_ticks_ns(in->ticks, rec[1]);
+        if (!is_skipped && sv_record_is_edge(s, rec)) {
             if (t->n_edges >= limit)
                 break;
-            if (ns >= in->from_ns && rec[1 + s->track_at] != STAVE_THREAD) {
-                last = ns > last ? ns : last;
-                add_edge(t, in, ring, s, rec, pos, last);
-            }
+            last = ns > last ? ns : last;
+            add_edge(t, in, ring, s, rec, pos, last);
         }
         pos += bytes;
     }
@@ -600,7 +603,7 @@ sv_track sv_tracks_whole(struct sv_tracks *t, const struct sv_drain_ring *r, sv_
 {
     struct sv_lane_row *row = sv_lanes_row(t->lanes, track, &sv_lanes_any);
     struct sv_lane_slice slice = {.begin_ns = begin_ns,
-                                  .end_ns = end_ns < SV_LANE_NEVER ? end_ns : SV_LANE_NEVER - 1,
+                                  .end_ns = end_ns,
                                   .owner = owner_of(t, r, 1),
                                   .nests = end_ns <= now_ns,
                                   .is_whole = true,

@@ -1,0 +1,28 @@
+/* Temporary files without a name. Called by the sorter, the recorder's segments and the backlog of a server's tracer. */
+#include "core/files/unlinked.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int sv_open_unlinked(const char *dir)
+{
+    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL))
+        return fd;
+    char path[4096];
+    size_t len = strlen(dir);
+    static const char tail[] = "/stave-XXXXXX";
+    if (len + sizeof tail > sizeof path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(path, dir, len);
+    memcpy(path + len, tail, sizeof tail);
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(path);
+    return fd;
+}

@@ -1,0 +1,8 @@
+/* A temporary file without a name: gone when its descriptor is closed, also after a crash. */
+#ifndef SV_CORE_FILES_UNLINKED_H
+#define SV_CORE_FILES_UNLINKED_H
+
+/* In the directory; a descriptor for reading and writing, or -1 and errno. */
+int sv_open_unlinked(const char *dir);
+
+#endif
