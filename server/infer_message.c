@@ -3,6 +3,7 @@
  * Called by the HTTP front for every request. The body is hostile: it is checked to be JSON as a whole first, then its members are looked
  * at once; sizes are compared with the model's before memory is taken. */
 #include "server/infer_message.h"
+#include "server/infer_values.h"
 
 #include "core/base/json.h"
 #include "core/base/json_scan.h"
@@ -14,22 +15,15 @@
 
 struct parsing {
     const struct sv_infer_model *model;
-    const uint8_t *binary;
+    const uint8_t *binary; /* what no input has taken yet */
     size_t binary_size;
     struct sv_infer_request *out;
     struct sv_err *err;
-    bool has_input;
 };
 
 static int refuse(struct parsing *p, const char *what)
 {
     return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS, "%s", what);
-}
-
-static bool text_is(const struct sv_member *m, const char *text)
-{
-    return m->type == '"' && m->value.len == strlen(text) &&
-           memcmp(m->value.bytes, text, m->value.len) == 0;
 }
 
 /* A member of `parameters`: a whole number or a truth value. */
@@ -48,59 +42,21 @@ static bool find_parameter(const struct sv_member *parameters, const char *key, 
     return false;
 }
 
-static int read_shape(struct parsing *p, const struct sv_member *m, uint32_t *rows)
+static int read_shape(struct parsing *p, uint32_t input, const struct sv_member *m)
 {
-    const struct sv_infer_model *model = p->model;
     struct sv_members dims = sv_members_of(m->value.bytes, m->value.len);
     struct sv_member dim;
+    int64_t shape[SV_DIMS_MAX + 2];
     uint32_t n = 0;
-    bool fits = m->type == '[';
-    while (fits && sv_member_next(&dims, &dim)) {
-        int64_t v = 0;
-        fits = n <= model->n_dims && sv_member_i64(&dim, &v) && v >= 1 && v <= UINT32_MAX &&
-               (n == 0 || model->dims[n - 1] == v);
-        if (n++ == 0)
-            *rows = (uint32_t)v;
+    while (m->type == '[' && n < SV_DIMS_MAX + 2 && sv_member_next(&dims, &dim)) {
+        shape[n] = 0;
+        sv_member_i64(&dim, &shape[n++]); /* what is no number is a 0, which is refused */
     }
-    if (fits && n == model->n_dims + 1 && *rows > model->rows_max)
-        return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS,
-                          "%u rows are too many: a batch of this model has at most %u", *rows,
-                          model->rows_max);
-    if (fits && n == model->n_dims + 1)
-        return 0;
-    char text[64] = "";
-    for (uint32_t i = 0, at = 0; i < model->n_dims; i++)
-        at += (uint32_t)snprintf(text + at, sizeof text - at, ", %u", model->dims[i]);
-    return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS, "the shape of input '%s' must be [rows%s]",
-                      model->input, text);
-}
-
-/* Numbers between brackets and commas, however nested; the text is known to be JSON. */
-static int read_numbers(struct parsing *p, const struct sv_member *m, size_t expected)
-{
-    const uint8_t *at = (const uint8_t *)m->value.bytes, *end = at + m->value.len;
-    float *to = p->out->data;
-    size_t n = 0;
-    if (m->type != '[')
-        return refuse(p, "data must be an array of numbers");
-    while (at < end) {
-        if (*at == '[' || *at == ']' || *at == ',' || sv_json_is_blank(*at)) {
-            at++;
-            continue;
-        }
-        struct sv_json_number number;
-        const uint8_t *next = sv_json_number(at, end, &number);
-        if (!next || n == expected)
-            return next ? refuse(p, "data has more numbers than its shape says")
-                        : refuse(p, "data must be an array of numbers");
-        to[n++] = (float)sv_json_number_double(&number, at, (size_t)(next - at));
-        at = next;
-    }
-    return n == expected ? 0 : refuse(p, "data has fewer numbers than its shape says");
+    return sv_infer_check_shape(p->model, input, shape, n, p->out, p->err);
 }
 
 struct input_parts {
-    struct sv_member shape, data, parameters;
+    struct sv_member name, type, shape, data, parameters;
     bool has_name, has_shape, has_data, has_parameters, has_type;
 };
 
@@ -110,58 +66,76 @@ static int find_parts(struct parsing *p, const struct sv_member *input, struct i
     struct sv_member m;
     if (input->type != '{')
         return refuse(p, "inputs must be objects");
-    while (sv_member_next(&members, &m)) {
-        if (sv_member_is(&m, "name")) {
-            if (!text_is(&m, p->model->input))
-                return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS,
-                                  "no such input: the input of the model is '%s'", p->model->input);
-            parts->has_name = true;
-        } else if (sv_member_is(&m, "datatype")) {
-            if (!text_is(&m, "FP32"))
-                return refuse(p, "the datatype must be FP32");
-            parts->has_type = true;
-        } else if (sv_member_is(&m, "shape")) {
-            parts->shape = m;
-            parts->has_shape = true;
-        } else if (sv_member_is(&m, "data")) {
-            parts->data = m;
-            parts->has_data = true;
-        } else if (sv_member_is(&m, "parameters") && m.type == '{') {
-            parts->parameters = m;
-            parts->has_parameters = true;
-        }
-    }
-    if (!parts->has_name || !parts->has_type || !parts->has_shape)
-        return refuse(p, "an input needs name, datatype and shape");
+    const struct {
+        const char *key;
+        struct sv_member *to;
+        bool *has;
+        char type; /* 0: any */
+    } known[] = {{"name", &parts->name, &parts->has_name, '"'},
+                 {"datatype", &parts->type, &parts->has_type, '"'},
+                 {"shape", &parts->shape, &parts->has_shape, 0},
+                 {"data", &parts->data, &parts->has_data, 0},
+                 {"parameters", &parts->parameters, &parts->has_parameters, '{'}};
+    while (sv_member_next(&members, &m))
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            if (sv_member_is(&m, known[i].key) && (!known[i].type || m.type == known[i].type)) {
+                *known[i].to = m;
+                *known[i].has = true;
+            }
     return 0;
 }
 
-static int read_input(struct parsing *p, const struct sv_member *input)
+/* Name, type and shape of an input; which of the model's it is. */
+static int read_head(struct parsing *p, const struct input_parts *parts, uint32_t *input)
+{
+    const struct sv_text *name = &parts->name.value, *type = &parts->type.value;
+    int code = 0;
+    if (parts->has_name)
+        code = sv_infer_find_input(p->model, name->bytes, name->len, input, p->err);
+    if (code == 0 && parts->has_name && parts->has_type)
+        code = sv_infer_check_type(&p->model->inputs[*input], type->bytes, type->len, p->err);
+    if (code == 0 && (!parts->has_name || !parts->has_type || !parts->has_shape))
+        code = refuse(p, "an input needs name, datatype and shape");
+    if (code == 0 && p->out->in[*input].bytes)
+        code = sv_err_set(p->err, SV_EUSAGE, SV_NO_POS, "the input '%s' is given twice",
+                          p->model->inputs[*input].name);
+    return code == 0 ? read_shape(p, *input, &parts->shape) : code;
+}
+
+static int take_binary(struct parsing *p, uint32_t input, int64_t size)
+{
+    if (size < 0 || (uint64_t)size > p->binary_size)
+        return refuse(p, "binary_data_size does not match the bytes after the JSON");
+    int code = sv_infer_take_raw(p->model, input, p->binary, (size_t)size, p->out, p->err);
+    p->binary += size;
+    p->binary_size -= (size_t)size;
+    return code;
+}
+
+static int read_input(struct parsing *p, const struct sv_member *member)
 {
     struct input_parts parts = {0};
+    uint32_t input = 0;
     int64_t size = 0;
-    int code = find_parts(p, input, &parts);
+    int code = find_parts(p, member, &parts);
     if (code == 0)
-        code = read_shape(p, &parts.shape, &p->out->rows);
+        code = read_head(p, &parts, &input);
     if (code < 0)
         return code;
-    if (p->has_input)
-        return refuse(p, "one input only");
-    p->has_input = true;
-    size_t n = p->out->rows * p->model->in_size;
+    const struct sv_tensor_spec *spec = &p->model->inputs[input];
+    struct sv_tensor_value *v = &p->out->in[input];
     bool is_binary = parts.has_parameters &&
                      find_parameter(&parts.parameters, "binary_data_size", &size, NULL);
     if (is_binary == parts.has_data)
         return refuse(p, "an input needs either data or the parameter binary_data_size");
-    if (is_binary && ((uint64_t)size != n * sizeof(float) || (uint64_t)size != p->binary_size))
-        return refuse(p, "binary_data_size does not match the shape or the bytes after the JSON");
-    p->out->data = malloc(n * sizeof(float));
-    if (!p->out->data)
-        return sv_err_set(p->err, SV_ENOMEM, SV_NO_POS, "out of memory");
-    if (!is_binary)
-        return read_numbers(p, &parts.data, n);
-    memcpy(p->out->data, p->binary, n * sizeof(float));
-    return 0;
+    if (is_binary)
+        return take_binary(p, input, size);
+    if (!sv_values_have_json(spec->type))
+        return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS,
+                          "%s has no form in JSON: send input '%s' with binary_data_size",
+                          sv_datatype_name(spec->type), spec->name);
+    return sv_values_read(spec->type, parts.data.value.bytes, parts.data.value.len,
+                          sv_tensor_values(v->dims, spec->n_dims) * p->out->rows, v, p->err);
 }
 
 static int read_inputs(struct parsing *p, const struct sv_member *inputs)
@@ -174,26 +148,36 @@ static int read_inputs(struct parsing *p, const struct sv_member *inputs)
     return code;
 }
 
+static int read_output(struct parsing *p, const struct sv_member *output)
+{
+    struct sv_members members = sv_members_of(output->value.bytes, output->value.len);
+    struct sv_member m;
+    uint32_t which = 0;
+    bool is_binary = false, has_name = false;
+    int code = output->type == '{' ? 0 : refuse(p, "outputs must be objects");
+    while (code == 0 && sv_member_next(&members, &m)) {
+        if (sv_member_is(&m, "name")) {
+            has_name = true;
+            code = sv_infer_find_output(p->model, m.value.bytes, m.value.len, &which, p->err);
+        } else if (sv_member_is(&m, "parameters") && m.type == '{') {
+            find_parameter(&m, "binary_data", NULL, &is_binary);
+        }
+    }
+    if (code == 0 && !has_name)
+        code = refuse(p, "an output needs a name");
+    p->out->asks[which] = code == 0;
+    p->out->wants_binary[which] = is_binary;
+    return code;
+}
+
 static int read_outputs(struct parsing *p, const struct sv_member *outputs)
 {
     struct sv_members list = sv_members_of(outputs->value.bytes, outputs->value.len);
-    struct sv_member output, m;
-    if (outputs->type != '[')
-        return refuse(p, "outputs must be an array");
-    while (sv_member_next(&list, &output)) {
-        struct sv_members members = sv_members_of(output.value.bytes, output.value.len);
-        if (output.type != '{')
-            return refuse(p, "outputs must be objects");
-        while (sv_member_next(&members, &m)) {
-            if (sv_member_is(&m, "name") && !text_is(&m, p->model->output))
-                return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS,
-                                  "no such output: the output of the model is '%s'",
-                                  p->model->output);
-            if (sv_member_is(&m, "parameters") && m.type == '{')
-                find_parameter(&m, "binary_data", NULL, &p->out->wants_binary);
-        }
-    }
-    return 0;
+    struct sv_member output;
+    int code = outputs->type == '[' ? 0 : refuse(p, "outputs must be an array");
+    while (code == 0 && sv_member_next(&list, &output))
+        code = read_output(p, &output);
+    return code;
 }
 
 static int read_id(struct parsing *p, const struct sv_member *m)
@@ -204,6 +188,24 @@ static int read_id(struct parsing *p, const struct sv_member *m)
     size_t n =
         sv_json_unescape((const uint8_t *)m->value.bytes, m->value.len, p->out->id, &oddities);
     p->out->id[n] = 0;
+    return 0;
+}
+
+static bool is_binary(const struct sv_infer_request *r, uint32_t output)
+{
+    return r->wants_all_binary || r->wants_binary[output];
+}
+
+/* An output that cannot be written as JSON is refused before it is computed. */
+static int check_forms(struct parsing *p)
+{
+    for (uint32_t i = 0; i < p->model->n_outputs; i++) {
+        enum sv_datatype type = p->model->outputs[i].type;
+        if (!sv_values_have_json(type) && sv_infer_is_asked(p->out, i) && !is_binary(p->out, i))
+            return sv_err_set(p->err, SV_EUSAGE, SV_NO_POS,
+                              "%s has no form in JSON: ask for output '%s' with binary_data",
+                              sv_datatype_name(type), p->model->outputs[i].name);
+    }
     return 0;
 }
 
@@ -220,9 +222,13 @@ static int read_members(struct parsing *p, const uint8_t *json, size_t len)
         else if (sv_member_is(&m, "outputs"))
             code = read_outputs(p, &m);
         else if (sv_member_is(&m, "parameters") && m.type == '{')
-            find_parameter(&m, "binary_data_output", NULL, &p->out->wants_binary);
+            find_parameter(&m, "binary_data_output", NULL, &p->out->wants_all_binary);
     }
-    return code == 0 && !p->has_input ? refuse(p, "the request has no inputs") : code;
+    if (code == 0)
+        code = sv_infer_check_whole(p->model, p->out, p->err);
+    if (code == 0 && p->binary_size)
+        code = refuse(p, "there are more bytes after the JSON than binary_data_size says");
+    return code == 0 ? check_forms(p) : code;
 }
 
 int sv_infer_parse(const struct sv_infer_model *model, const uint8_t *body, size_t len,
@@ -237,10 +243,8 @@ int sv_infer_parse(const struct sv_infer_model *model, const uint8_t *body, size
     p.binary = body + json_len;
     p.binary_size = len - json_len;
     int code = read_members(&p, body, json_len);
-    if (code < 0) {
-        free(out->data);
-        out->data = NULL;
-    }
+    if (code < 0)
+        sv_infer_request_free(out);
     return code;
 }
 
@@ -251,43 +255,30 @@ static void text(struct sv_json *j, const char *s)
     sv_json_text(j, s, strlen(s));
 }
 
-/* Nine digits bring every float back exactly. */
-static void write_numbers(struct sv_json *j, const float *data, size_t n)
+static void write_output(struct sv_json *j, const struct sv_tensor_spec *spec,
+                         const struct sv_tensor_value *v, uint32_t rows, bool in_binary)
 {
-    for (size_t i = 0; i < n; i++) {
-        char number[32];
-        int len = snprintf(number, sizeof number, "%.9g", (double)data[i]);
-        if (data[i] - data[i] == 0)
-            sv_json_raw(j, number, (size_t)len);
-        else
-            sv_json_double(j, (double)data[i]);
-    }
-}
-
-static void write_output(struct sv_json *j, const struct sv_infer_model *model,
-                         const struct sv_infer_answer *a)
-{
-    size_t n = (size_t)a->rows * model->out_size;
     sv_json_begin(j, '{');
     sv_json_lit(j, "name");
-    text(j, model->output);
+    text(j, spec->name);
     sv_json_lit(j, "datatype");
-    text(j, "FP32");
+    text(j, sv_datatype_name(spec->type));
     sv_json_lit(j, "shape");
     sv_json_begin(j, '[');
-    sv_json_u64(j, a->rows);
-    sv_json_u64(j, model->out_size);
+    sv_json_u64(j, rows);
+    for (uint32_t i = 0; i < spec->n_dims; i++)
+        sv_json_i64(j, v->dims[i]);
     sv_json_end(j);
-    if (a->is_binary) {
+    if (in_binary) {
         sv_json_lit(j, "parameters");
         sv_json_begin(j, '{');
         sv_json_lit(j, "binary_data_size");
-        sv_json_u64(j, n * sizeof(float));
+        sv_json_u64(j, v->len);
         sv_json_end(j);
     } else {
         sv_json_lit(j, "data");
         sv_json_begin(j, '[');
-        write_numbers(j, a->data, n);
+        sv_values_write(j, spec->type, v->bytes, v->len);
         sv_json_end(j);
     }
     sv_json_end(j);
@@ -297,6 +288,7 @@ void sv_infer_write(const struct sv_infer_model *model, const struct sv_infer_an
                     struct sv_buf *out, size_t *json_len)
 {
     struct sv_json j;
+    const struct sv_infer_request *asked = a->request_asks;
     sv_json_init(&j, out);
     sv_json_begin(&j, '{');
     sv_json_lit(&j, "model_name");
@@ -320,12 +312,15 @@ void sv_infer_write(const struct sv_infer_model *model, const struct sv_infer_an
     sv_json_end(&j);
     sv_json_lit(&j, "outputs");
     sv_json_begin(&j, '[');
-    write_output(&j, model, a);
+    for (uint32_t i = 0; i < model->n_outputs; i++)
+        if (sv_infer_is_asked(asked, i))
+            write_output(&j, &model->outputs[i], &a->out[i], a->rows, is_binary(asked, i));
     sv_json_end(&j);
     sv_json_end(&j);
     *json_len = out->len;
-    if (a->is_binary)
-        sv_buf_add(out, a->data, (size_t)a->rows * model->out_size * sizeof(float));
+    for (uint32_t i = 0; i < model->n_outputs; i++)
+        if (sv_infer_is_asked(asked, i) && is_binary(asked, i))
+            sv_buf_add(out, a->out[i].bytes, a->out[i].len);
 }
 
 void sv_infer_error(const char *message, struct sv_buf *out)
@@ -338,21 +333,23 @@ void sv_infer_error(const char *message, struct sv_buf *out)
     sv_json_end(&j);
 }
 
-static void describe_tensor(struct sv_json *j, const char *name, const uint32_t *dims, uint32_t n)
+static void describe_tensors(struct sv_json *j, const struct sv_tensor_spec *specs, uint32_t n)
 {
     sv_json_begin(j, '[');
-    sv_json_begin(j, '{');
-    sv_json_lit(j, "name");
-    text(j, name);
-    sv_json_lit(j, "datatype");
-    text(j, "FP32");
-    sv_json_lit(j, "shape");
-    sv_json_begin(j, '[');
-    sv_json_i64(j, -1);
-    for (uint32_t i = 0; i < n; i++)
-        sv_json_u64(j, dims[i]);
-    sv_json_end(j);
-    sv_json_end(j);
+    for (uint32_t i = 0; i < n; i++) {
+        sv_json_begin(j, '{');
+        sv_json_lit(j, "name");
+        text(j, specs[i].name);
+        sv_json_lit(j, "datatype");
+        text(j, sv_datatype_name(specs[i].type));
+        sv_json_lit(j, "shape");
+        sv_json_begin(j, '[');
+        sv_json_i64(j, SV_DIM_DYNAMIC);
+        for (uint32_t k = 0; k < specs[i].n_dims; k++)
+            sv_json_i64(j, specs[i].dims[k]);
+        sv_json_end(j);
+        sv_json_end(j);
+    }
     sv_json_end(j);
 }
 
@@ -368,10 +365,10 @@ void sv_infer_describe(const struct sv_infer_model *model, struct sv_buf *out)
     text(&j, model->version);
     sv_json_end(&j);
     sv_json_lit(&j, "platform");
-    text(&j, "stave_safetensors");
+    text(&j, model->platform);
     sv_json_lit(&j, "inputs");
-    describe_tensor(&j, model->input, model->dims, model->n_dims);
+    describe_tensors(&j, model->inputs, model->n_inputs);
     sv_json_lit(&j, "outputs");
-    describe_tensor(&j, model->output, &model->out_size, 1);
+    describe_tensors(&j, model->outputs, model->n_outputs);
     sv_json_end(&j);
 }

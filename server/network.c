@@ -153,6 +153,135 @@ static int read_input(struct building *b)
     return net->in_size > SIZE_LIMIT ? refuse(b, "too large: stave.input", net->file->input) : 0;
 }
 
+/* ---- inputs that are not one vector of floats ---- */
+
+static int read_dims(struct building *b, char *text, struct sv_tensor_spec *s)
+{
+    char *rest = NULL;
+    for (char *d = strtok_r(text, "x", &rest); d; d = strtok_r(NULL, "x", &rest)) {
+        char *end;
+        long v = strtol(d, &end, 10);
+        if (*end || (v != SV_DIM_DYNAMIC && (v < 1 || v > SV_VALUES_MAX)) ||
+            s->n_dims == SV_DIMS_MAX)
+            return refuse(b, "malformed dimensions of input", s->name);
+        s->dims[s->n_dims++] = v;
+    }
+    return 0;
+}
+
+/* NAME:TYPE:DIMS */
+static int read_tensor(struct building *b, char *text)
+{
+    struct sv_network *net = b->net;
+    char *rest = NULL, *name = strtok_r(text, ": ", &rest), *type = strtok_r(NULL, ":", &rest);
+    if (!name || !type || !rest || net->n_inputs == SV_IO_MAX)
+        return refuse(b, "stave.input must be NAME:TYPE:DIMS, at most 8 of them, not",
+                      net->file->input);
+    struct sv_tensor_spec *s = &net->inputs[net->n_inputs];
+    if (strlen(name) >= sizeof s->name)
+        return refuse(b, "too long: the name of input", name);
+    memcpy(s->name, name, strlen(name) + 1);
+    if (!sv_datatype_of(type, strlen(type), &s->type))
+        return refuse(b, "no such datatype:", type);
+    for (uint32_t i = 0; i < net->n_inputs; i++)
+        if (strcmp(net->inputs[i].name, s->name) == 0)
+            return refuse(b, "two inputs are called", s->name);
+    net->n_inputs++;
+    return read_dims(b, rest, s);
+}
+
+static int build_identity(struct building *b)
+{
+    struct sv_network *net = b->net;
+    char inputs[sizeof net->file->input];
+    char *rest = NULL;
+    int code = 0;
+    net->kind = SV_NETWORK_IDENTITY;
+    memcpy(inputs, net->file->input, sizeof inputs);
+    for (char *t = strtok_r(inputs, ",", &rest); code == 0 && t; t = strtok_r(NULL, ",", &rest))
+        code = read_tensor(b, t);
+    memcpy(net->outputs, net->inputs, sizeof net->outputs);
+    net->n_outputs = net->n_inputs;
+    return code == 0 && net->n_inputs == 0 ? refuse(b, "no input in", net->file->input) : code;
+}
+
+static struct sv_tensor_spec spec_of(const char *name, enum sv_datatype type, int64_t dim)
+{
+    struct sv_tensor_spec s = {.type = type, .n_dims = 1, .dims = {dim}};
+    snprintf(s.name, sizeof s.name, "%s", name);
+    return s;
+}
+
+static int add_embedding(struct building *b, const char *text)
+{
+    struct sv_network *net = b->net;
+    const struct sv_tensor *weight;
+    char word[8], name[56];
+    if (sscanf(text, " %7s %55s", word, name) != 2 || strcmp(word, "embed") != 0)
+        return refuse(b, "the first layer of a model of tokens must be embed NAME, not", text);
+    if (!tensor_of(b, name, "weight", &weight) || weight->n_dims != 2 ||
+        weight->dims[1] > SIZE_LIMIT)
+        return refuse(b, "missing, or not [vocabulary, width]: the weight of layer", name);
+    net->embedding = (struct sv_embedding){weight->data, weight->dims[0], weight->dims[1]};
+    net->in = (struct sv_volume){weight->dims[1], 1, 1};
+    net->out = net->in;
+    net->in_size = weight->dims[1];
+    return 0;
+}
+
+static void describe_floats(struct sv_network *net)
+{
+    net->n_inputs = 1;
+    net->inputs[0] = spec_of("input", SV_TYPE_FP32, 0);
+    net->inputs[0].n_dims = net->n_in_dims;
+    for (uint32_t i = 0; i < net->n_in_dims; i++)
+        net->inputs[0].dims[i] = net->in_dims[i];
+}
+
+static void describe_tokens(struct sv_network *net)
+{
+    net->kind = SV_NETWORK_TOKENS;
+    net->n_inputs = 2;
+    net->inputs[0] = spec_of("input_ids", SV_TYPE_INT64, SV_DIM_DYNAMIC);
+    net->inputs[1] = spec_of("attention_mask", SV_TYPE_INT64, SV_DIM_DYNAMIC);
+}
+
+int sv_network_check(const struct sv_network *net, const struct sv_infer_request *r,
+                     struct sv_err *err)
+{
+    if (net->kind != SV_NETWORK_TOKENS)
+        return 0;
+    if (r->in[0].dims[0] != r->in[1].dims[0])
+        return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "'%s' and '%s' must have the same shape",
+                          net->inputs[0].name, net->inputs[1].name);
+    for (size_t at = 0; at < r->in[0].len; at += sizeof(int64_t)) {
+        int64_t id;
+        memcpy(&id, r->in[0].bytes + at, sizeof id);
+        if (id < 0 || id >= net->embedding.vocabulary)
+            return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
+                              "%s: %lld is not in the vocabulary: 0 to %u", net->inputs[0].name,
+                              (long long)id, net->embedding.vocabulary - 1);
+    }
+    return 0;
+}
+
+void sv_network_embed(const struct sv_embedding *e, const int64_t *ids, const int64_t *mask,
+                      size_t n, float *out)
+{
+    size_t used = 0;
+    memset(out, 0, e->width * sizeof *out);
+    for (size_t i = 0; i < n; i++) {
+        const float *row = e->weight + (size_t)ids[i] * e->width;
+        if (!mask[i])
+            continue;
+        used++;
+        for (uint32_t k = 0; k < e->width; k++)
+            out[k] += row[k];
+    }
+    for (uint32_t k = 0; used && k < e->width; k++)
+        out[k] /= (float)used;
+}
+
 static int build(struct building *b)
 {
     struct sv_network *net = b->net;
@@ -165,16 +294,28 @@ static int build(struct building *b)
                           "%s: stave.input or stave.layers is missing in its metadata; they "
                           "describe how the tensors are connected (docs/server.md)",
                           b->path);
-    code = read_input(b);
+    if (strcmp(net->file->layers, "identity") == 0)
+        return build_identity(b);
+    bool is_tokens = strcmp(net->file->input, "tokens") == 0;
+    if (!is_tokens)
+        code = read_input(b);
     net->out = net->in;
     memcpy(layers, net->file->layers, sizeof layers);
     char *rest = NULL;
     for (char *l = strtok_r(layers, ",", &rest); code == 0 && l; l = strtok_r(NULL, ",", &rest))
-        code = add_layer(b, l);
+        code = is_tokens && !net->embedding.width ? add_embedding(b, l) : add_layer(b, l);
     if (code == 0 && net->n == 0)
         code = refuse(b, "no layer in", net->file->layers);
+    if (code < 0)
+        return code;
     net->out_size = sv_volume_size(net->out);
-    return code;
+    if (is_tokens)
+        describe_tokens(net);
+    else
+        describe_floats(net);
+    net->n_outputs = 1;
+    net->outputs[0] = spec_of("output", SV_TYPE_FP32, (int64_t)net->out_size);
+    return 0;
 }
 
 int sv_network_open(const char *path, struct sv_network **out, struct sv_err *err)

@@ -108,6 +108,10 @@ static const struct sv_yaml_field fields[] = {
     {"inputs", SV_YAML_ANY, 0, 0, "list of {name, data_type, dims}: checked against the model",
      AT(inputs), NULL, NULL, false},
     {"outputs", SV_YAML_ANY, 0, 0, "the same", AT(outputs), NULL, NULL, false},
+    TEXT(padding,
+         "requests whose dynamic dimensions differ; off: each shape has its own batches; zeros: "
+         "shorter ones are filled up with zeros",
+         "off zeros"),
     BATCHING_FIELDS,
     {"batching", SV_YAML_PART, 0, 0, "the keys of batching and tracing may be given here, too", 0,
      NULL, batching_fields, false},
@@ -118,6 +122,8 @@ static const struct sv_yaml_field fields[] = {
     INT(seed, 0, 4294967295, "seed of the warm-up inputs"),
     TRACE_FIELDS,
     TEXT(address, "HOST:PORT; port 0: any free port", NULL),
+    TEXT(grpc_address, "HOST:PORT of gRPC; port 0: any free port; off: no gRPC", NULL),
+    INT(grpc_threads, 1, 16, "gRPC threads"),
     INT(metrics_port, 1, 65535, "a separate port for /metrics, in addition to that of the server"),
     INT(max_message_bytes, 1024, 1073741824, "largest request"),
     INT(max_pending_bytes, 1024, 1099511627776,
@@ -126,6 +132,9 @@ static const struct sv_yaml_field fields[] = {
         "the same for one client address (default: half of it, or one of the largest)"),
     INT(header_timeout_ms, 10, 3600000, "time from the connection to the end of the headers"),
     INT(request_timeout_ms, 10, 3600000, "time from the headers to the end of the body"),
+    INT(drain_timeout_ms, 0, 3600000,
+        "time for queued requests after SIGTERM or SIGINT; those that are left are answered with "
+        "503"),
     INT(http_threads, 1, 16, "HTTP threads"),
     INT(workers, 1, 64, "number of StarPU's CPU workers (default: one per processor)"),
     BOOL(use_cpu, "compute on CPU workers"),
@@ -138,26 +147,13 @@ static const struct sv_yaml_field fields[] = {
          "path of libonnxruntime.so.1; the variable STAVE_ONNXRUNTIME takes precedence", NULL),
     {0}};
 
-static const char *const server_keys[] = {"address",
-                                          "metrics_port",
-                                          "max_message_bytes",
-                                          "http_threads",
-                                          "max_pending_bytes",
-                                          "max_pending_bytes_per_client",
-                                          "header_timeout_ms",
-                                          "request_timeout_ms",
-                                          "workers",
-                                          "use_cpu",
-                                          "use_opencl",
-                                          "starpu_env",
-                                          "verbose",
-                                          "trace_enabled",
-                                          "trace_output",
-                                          "trace_names",
-                                          "trace_truncate",
-                                          "trace_plots",
-                                          "trace_plot_seconds",
-                                          "onnxruntime"};
+static const char *const server_keys[] = {
+    "address",           "grpc_address",       "grpc_threads",      "metrics_port",
+    "max_message_bytes", "http_threads",       "max_pending_bytes", "max_pending_bytes_per_client",
+    "header_timeout_ms", "request_timeout_ms", "drain_timeout_ms",  "workers",
+    "use_cpu",           "use_opencl",         "starpu_env",        "verbose",
+    "trace_enabled",     "trace_output",       "trace_names",       "trace_truncate",
+    "trace_plots",       "trace_plot_seconds", "onnxruntime"};
 
 static void set_defaults(struct sv_config *c)
 {
@@ -183,10 +179,14 @@ static void set_defaults(struct sv_config *c)
         .warmup_pregen_inputs = 2,
         .warmup_request_nb = 2,
         .warmup_batches_per_worker = 1,
+        .padding = "off",
         .address = SV_SERVER_ADDRESS,
+        .grpc_address = SV_GRPC_ADDRESS,
+        .grpc_threads = 1,
         .max_message_bytes = 32 << 20,
         .header_timeout_ms = 10000,
         .request_timeout_ms = 30000,
+        .drain_timeout_ms = 30000,
         .http_threads = 1,
         .use_cpu = true,
         .trace_output = ".",
@@ -351,6 +351,7 @@ int sv_config_open(const char *path, bool is_first, struct sv_config **out, stru
         code = sv_yaml_read(c->yaml, sv_yaml_root(c->yaml), fields, c, err);
     if (code == 0)
         code = check_places(c, is_first, err);
+    c->grpc_is_given = code == 0 && given(c, "grpc_address");
     if (code == 0)
         code = check_name(c, err);
     if (code == 0)

@@ -9,6 +9,7 @@
 #include "core/base/err.h"
 
 #define SV_SERVER_ADDRESS "127.0.0.1:8000"
+#define SV_GRPC_ADDRESS   "127.0.0.1:8001"
 
 enum sv_strategy { SV_STRATEGY_DISABLED, SV_STRATEGY_FIXED, SV_STRATEGY_ADAPTIVE };
 
@@ -34,6 +35,7 @@ struct sv_config {
     const char *name, *model, *version;
     char *model_path; /* model, relative to the configuration's folder */
     const struct sv_yaml_node *inputs, *outputs;
+    const char *padding; /* "off", "zeros" */
     /* Batching. */
     const char *strategy_word;
     enum sv_strategy strategy;
@@ -46,8 +48,11 @@ struct sv_config {
     int64_t warmup_pregen_inputs, warmup_request_nb, warmup_batches_per_worker, seed;
     /* The server: of the first file. */
     const char *address;
-    int64_t metrics_port, max_message_bytes, http_threads, workers;
-    int64_t max_pending_bytes, max_pending_bytes_per_client, header_timeout_ms, request_timeout_ms;
+    const char *grpc_address; /* "off": none */
+    bool grpc_is_given;
+    int64_t metrics_port, max_message_bytes, http_threads, grpc_threads, workers;
+    int64_t max_pending_bytes, max_pending_bytes_per_client, header_timeout_ms, request_timeout_ms,
+        drain_timeout_ms;
     bool use_cpu, use_opencl, verbose;
     const struct sv_yaml_node *starpu_env;
     const char *onnxruntime; /* path of its library; NULL: where the loader looks */

@@ -24,7 +24,7 @@ double sv_histogram_quantile(const struct sv_histogram *h,
                              double q); /* upper bound of its bucket */
 
 struct sv_model_metrics {
-    _Atomic uint64_t received, rejected, completed, failed, batches, rows;
+    _Atomic uint64_t received, rejected, completed, failed, cancelled, batches, rows;
     struct sv_histogram latency_ms, queue_ms, collect_ms, scheduling_ms, codelet_ms, batch_size;
 };
 

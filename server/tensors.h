@@ -28,7 +28,7 @@ struct sv_tensors {
     float *data;
     struct sv_tensor items[SV_TENSORS_MAX];
     uint32_t n;
-    char input[64];   /* metadata "stave.input": "32", "1x16x16" */
+    char input[512];  /* metadata "stave.input": "32", "1x16x16" */
     char layers[512]; /* metadata "stave.layers": "dense fc1 relu, dense fc2 softmax" */
 };
 

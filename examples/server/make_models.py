@@ -71,6 +71,11 @@ def main():
     write(os.path.join(options.folder, "conv.safetensors"), conv, "1x16x16",
           "conv c1 relu, maxpool 2, conv c2 relu, avgpool, dense fc softmax")
 
+    random, tokens = Random(options.seed + 2), {}
+    tokens["words.weight"] = weights(random, (64, 16), 16)
+    layer(tokens, random, "fc", (4, 16))
+    write(os.path.join(options.folder, "tokens.safetensors"), tokens, "tokens", "embed words, dense fc softmax")
+
 
 if __name__ == "__main__":
     main()

@@ -33,7 +33,8 @@ struct conn {
     size_t whole; /* of the answer; 0: its head is not there yet */
     size_t head;
     int status;
-    bool is_last; /* the server closes after it */
+    bool is_last;             /* the server closes after it */
+    struct sv_load_span span; /* with --trace */
 };
 
 struct driving {
@@ -81,6 +82,8 @@ static void note_error(struct driving *g, const char *text, size_t len)
 /* The request is over, whatever became of it. */
 static void finish(struct driving *g, struct conn *c, enum sv_outcome outcome)
 {
+    if (g->d->is_traced)
+        sv_load_trace_end(&c->span, outcome, outcome == SV_LOAD_BROKEN ? 0 : c->status);
     g->tally->counts[outcome]++;
     c->is_busy = false;
     g->open--;
@@ -133,6 +136,10 @@ static void send_next(struct driving *g, int64_t due_ns, int64_t now)
     struct conn *c = &g->conns[g->free[--g->n_free]];
     c->is_busy = true;
     c->body = &g->d->bodies[g->next % g->d->n_bodies];
+    if (g->d->is_traced) {
+        sv_load_trace_begin(&c->span, c->body, (uint32_t)(c - g->conns));
+        c->body = &c->span.bytes;
+    }
     c->sent = c->len = c->whole = 0;
     c->due_ns = due_ns;
     c->deadline_ns = now + g->d->timeout_ns;
@@ -322,6 +329,7 @@ int sv_drive_run(const struct sv_drive *d, struct sv_load_tally *out, struct sv_
         if (g.conns[i].fd > 0)
             close(g.conns[i].fd);
         free(g.conns[i].in);
+        sv_buf_fini(&g.conns[i].span.bytes);
     }
     close(g.epoll);
     close(g.timer);

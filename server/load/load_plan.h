@@ -6,6 +6,7 @@
 #include "core/base/err.h"
 
 #include <netinet/in.h>
+#include <stave/trace_context.h>
 
 #define SV_LOAD_BODIES 16 /* different inputs, used in turn */
 
@@ -42,6 +43,7 @@ struct sv_drive {
     struct sv_arrivals arrivals;
     uint32_t concurrency;
     int64_t timeout_ns, duration_ns; /* duration 0: until all are sent */
+    bool is_traced;                  /* between sv_load_trace_start() and _stop() */
 };
 
 /* load_target.c: the target's address, readiness and model, by plain blocking requests. */
@@ -55,6 +57,19 @@ int sv_arrivals_schedule(struct sv_arrivals *a, const char *path, struct sv_err 
 
 /* drive.c */
 int sv_drive_run(const struct sv_drive *d, struct sv_load_tally *out, struct sv_err *err);
+
+/* load_trace.c: --trace. A request's span, on the row of its connection. */
+struct sv_load_span {
+    struct stave_trace_context context;
+    stave_track_t track;
+    struct sv_buf bytes; /* the request with its traceparent */
+    int64_t start_ns;
+};
+int sv_load_trace_start(const char *path, struct sv_err *err);
+int sv_load_trace_stop(struct sv_err *err);
+void sv_load_trace_begin(struct sv_load_span *s, const struct sv_buf *body, uint32_t connection);
+/* status 0: no answer. */
+void sv_load_trace_end(const struct sv_load_span *s, enum sv_outcome outcome, int status);
 
 /* load_tally.c */
 void sv_load_tally_sort(struct sv_load_tally *t);

@@ -137,7 +137,7 @@ static int first_model(struct sv_target *t, char *answer, struct sv_err *err)
                       t->host);
 }
 
-/* inputs[0]: its name, and its shape after the rows. */
+/* inputs[0]: its name, and its shape after the rows. It must be the only one, FP32 and of a known size. */
 static bool read_input(struct sv_target *t, const char *body, size_t len)
 {
     struct sv_member list, input, m;
@@ -148,6 +148,8 @@ static bool read_input(struct sv_target *t, const char *body, size_t len)
     if (!sv_member_next(&inputs, &input) || input.type != '{' ||
         !find(input.value.bytes, input.value.len, "name", &m) ||
         !copy(&m, t->input, sizeof t->input) ||
+        !find(input.value.bytes, input.value.len, "datatype", &m) || m.type != '"' ||
+        m.value.len != 4 || memcmp(m.value.bytes, "FP32", 4) != 0 ||
         !find(input.value.bytes, input.value.len, "shape", &m) || m.type != '[')
         return false;
     struct sv_members dims = sv_members_of(m.value.bytes, m.value.len);
@@ -163,7 +165,7 @@ static bool read_input(struct sv_target *t, const char *body, size_t len)
         }
     }
     t->n_dims = n - 1;
-    return n >= 2 && t->in_size <= 1 << 22;
+    return n >= 2 && t->in_size <= 1 << 22 && !sv_member_next(&inputs, &input);
 }
 
 static int find_model(struct sv_target *t, const char *model, char *answer, struct sv_err *err)
@@ -181,8 +183,10 @@ static int find_model(struct sv_target *t, const char *model, char *answer, stru
         return sv_err_set(err, SV_EUSAGE, SV_NO_POS, "%s has no model '%s' (status %d)", t->host,
                           t->model, status);
     if (!read_input(t, body, len))
-        return sv_err_set(err, SV_EFORMAT, SV_NO_POS, "%s: malformed description of '%s'", t->host,
-                          t->model);
+        return sv_err_set(err, SV_EFORMAT, SV_NO_POS,
+                          "%s: stave-load sends one FP32 tensor with up to three known dimensions "
+                          "after the rows; '%s' takes something else",
+                          t->host, t->model);
     return 0;
 }
 

@@ -13,13 +13,13 @@
 #include <string.h>
 
 struct load_options {
-    const char *url, *model, *rate, *schedule, *json, *seconds, *wait, *max_p95, *min_rate;
+    const char *url, *model, *rate, *schedule, *json, *seconds, *wait, *max_p95, *min_rate, *trace;
     uint64_t requests, concurrency, rows, seed, timeout_s;
     const char *max_rejected;
     bool poisson, binary;
 };
 
-uint32_t stave_i_obeys_environment = 0; /* it has no events; STAVE_OUT is the server's */
+uint32_t stave_i_obeys_environment = 0; /* STAVE_OUT is the server's; see --trace */
 
 #define OPTION(member) offsetof(struct load_options, member)
 
@@ -51,6 +51,10 @@ static const struct sv_option options[] = {
      "time limit for the server to become ready (default 10)", NULL},
     {'j', "summary-json", "FILE", SV_OPT_TEXT, OPTION(json),
      "write the summary as JSON to this file; - is standard output", NULL},
+    {0, "trace", "FILE", SV_OPT_TEXT, OPTION(trace),
+     "record the requests into this trace and send each with a W3C traceparent, so that 'stave "
+     "merge --same-host' joins it with the server's trace",
+     NULL},
     {0, "max-latency-p95-ms", "MS", SV_OPT_TEXT, OPTION(max_p95), "exit with 1 if it is higher",
      NULL},
     {0, "min-throughput-rps", "N", SV_OPT_TEXT, OPTION(min_rate), "exit with 1 if it is lower",
@@ -65,6 +69,7 @@ static const struct sv_example examples[] = {
     {"stave-load -n 50000 --rate 10000 --poisson",
      "10,000 requests per second with Poisson arrivals"},
     {"stave-load --schedule-csv day.csv -j summary.json", "replay arrival times"},
+    {"stave-load -n 200 --trace load.pftrace", "requests with trace context, and their trace"},
     {"stave-load -n 5000 --max-latency-p95-ms 20 --max-rejected 0",
      "for CI: exit code 1 if it is too slow"},
     {0},
@@ -221,6 +226,21 @@ static void set_defaults(struct load_options *o)
     o->timeout_s = o->timeout_s ? o->timeout_s : 30;
 }
 
+static int run_traced(const struct load_options *o, struct sv_drive *d, struct sv_load_tally *tally,
+                      struct sv_err *err)
+{
+    struct sv_err ignored;
+    int code = o->trace ? sv_load_trace_start(o->trace, err) : 0;
+    if (code < 0)
+        return code;
+    d->is_traced = o->trace != NULL;
+    code = sv_drive_run(d, tally, err);
+    if (!d->is_traced)
+        return code;
+    int end = sv_load_trace_stop(code == 0 ? err : &ignored);
+    return code == 0 ? end : code;
+}
+
 static int drive(struct load_options *o, struct sv_drive *d, struct sv_target *target,
                  struct sv_err *err)
 {
@@ -241,7 +261,7 @@ static int drive(struct load_options *o, struct sv_drive *d, struct sv_target *t
     d->concurrency = (uint32_t)o->concurrency;
     d->timeout_ns = (int64_t)o->timeout_s * 1000000000;
     d->duration_ns = (int64_t)(seconds * 1e9);
-    code = sv_drive_run(d, &tally, err);
+    code = run_traced(o, d, &tally, err);
     if (code == 0)
         code = report(o, &tally, err);
     free(tally.latencies_ns);

@@ -38,17 +38,15 @@ static void compute_cpu(void *buffers[], void *arg)
 {
     struct sv_task *t = arg;
     struct sv_model *m = t->model;
-    const float *in = (const float *)STARPU_VECTOR_GET_PTR(buffers[0]);
-    float *out = (float *)STARPU_VECTOR_GET_PTR(buffers[1]);
     begin_work(t);
-    if (m->onnx) {
-        t->is_failed = !sv_onnx_run(m->onnx, in, out, t->rows, t->why, sizeof t->why);
-    } else {
-        if (!m->scratch[t->worker])
-            m->scratch[t->worker] =
-                sv_alloc_aligned(sv_forward_scratch(m->net, m->rows_max) * sizeof(float), 64);
-        sv_forward(m->net, in, out, t->rows, m->scratch[t->worker]);
-    }
+    if (m->net->n && !m->scratch[t->worker])
+        m->scratch[t->worker] =
+            sv_alloc_aligned(sv_forward_scratch(m->net, m->rows_max) * sizeof(float), 64);
+    if (m->has_floats)
+        sv_forward(m->net, (const float *)STARPU_VECTOR_GET_PTR(buffers[0]),
+                   (float *)STARPU_VECTOR_GET_PTR(buffers[1]), t->rows, m->scratch[t->worker]);
+    else
+        t->is_failed = !sv_typed_compute(t, m->scratch[t->worker]);
     end_work(t);
 }
 
@@ -87,7 +85,7 @@ static void work_ends(struct sv_engine *e)
 
 /* ---- after it: on StarPU's threads ---- */
 
-static void give_back(struct sv_model *m, struct sv_slot *s)
+void sv_engine_give_slot(struct sv_model *m, struct sv_slot *s)
 {
     pthread_mutex_lock(&m->pool_lock);
     s->next = m->free_slots;
@@ -113,6 +111,27 @@ static void count_task(const struct sv_task *t)
     sv_histogram_add(&m->codelet_ms, ms(t->end_ns - t->start_ns));
 }
 
+/* For the statistics in Triton's form: what a request waited for. */
+static void count_stats(const struct sv_task *t, int64_t now_ns)
+{
+    struct sv_batch_stats b = {.rows = t->rows,
+                               .is_failed = t->is_failed,
+                               .input_ns = t->submit_ns - t->joined_ns,
+                               .infer_ns = t->end_ns - t->start_ns,
+                               .output_ns = now_ns - t->end_ns};
+    for (const struct sv_served *r = t->requests; r; r = r->next) {
+        if (t->is_divided && r->is_failed) {
+            b.failed++;
+            b.failed_ns += now_ns - r->enqueued_ns;
+            continue;
+        }
+        b.requests++;
+        b.queue_ns += t->joined_ns - r->enqueued_ns;
+        b.whole_ns += now_ns - r->enqueued_ns;
+    }
+    sv_model_stats_add(&t->model->stats, &b);
+}
+
 static void count_request(const struct sv_task *t, const struct sv_served *r, int64_t now_ns)
 {
     struct sv_model_metrics *m = &t->model->metrics;
@@ -122,21 +141,30 @@ static void count_request(const struct sv_task *t, const struct sv_served *r, in
     sv_histogram_add(&t->model->tick_latency, ms(now_ns - r->enqueued_ns));
 }
 
+static bool divide_floats(const struct sv_task *t, struct sv_served *r, uint32_t row)
+{
+    size_t n = t->model->net->out_size;
+    r->out[0].dims[0] = (int64_t)n;
+    r->out[0].len = r->rows * n * sizeof(float);
+    r->out[0].bytes = malloc(r->out[0].len);
+    if (r->out[0].bytes)
+        memcpy(r->out[0].bytes, t->slot->out + row * n, r->out[0].len);
+    return r->out[0].bytes != NULL;
+}
+
 /* Each request its rows; from done() on it is no longer ours. */
 static void answer(struct sv_task *t)
 {
     struct sv_model *m = t->model;
     struct stave_serving *trace = m->engine->trace;
-    const float *from = t->slot->out;
     int64_t now_ns = stave_now_ns();
+    uint32_t row = 0;
     for (struct sv_served *r = t->requests, *next; r; r = next) {
-        size_t n = r->rows * m->net->out_size;
         next = r->next;
-        r->out = t->is_failed ? NULL : malloc(n * sizeof *r->out);
-        if (r->out)
-            memcpy(r->out, from, n * sizeof *r->out);
-        from += n;
-        r->is_failed = r->out == NULL;
+        if (!t->is_divided)
+            r->is_failed = t->is_failed ||
+                           !(m->has_floats ? divide_floats(t, r, row) : sv_typed_divide(t, r, row));
+        row += r->rows;
         r->batch = t->id;
         r->batch_rows = t->rows;
         r->worker = t->worker;
@@ -148,11 +176,18 @@ static void answer(struct sv_task *t)
     }
 }
 
+static void free_task(struct sv_task *t)
+{
+    sv_typed_free(t);
+    free(t);
+}
+
 /* In the trace each time, on standard error the first time: a model that cannot be computed fails with every batch. */
 static void report_failure(struct sv_task *t)
 {
     struct sv_model *m = t->model;
-    stave_serving_batch_failed(m->engine->trace, t->id, t->why, 0);
+    if (t->is_failed)
+        stave_serving_batch_failed(m->engine->trace, t->id, t->why, 0);
     if (!atomic_exchange(&m->has_complained, true))
         sv_print(stderr, "stave-server: model %s: batch %llu could not be computed: %s\n",
                  m->config->name, (unsigned long long)t->id, t->why);
@@ -167,17 +202,20 @@ static void on_output(void *arg)
     int64_t start_ns = stave_now_ns();
     if (!t->is_warmup)
         count_task(t);
-    if (t->is_failed)
+    if (t->is_failed || t->why[0])
         report_failure(t);
+    if (!t->is_warmup)
+        count_stats(t, start_ns);
     answer(t);
-    starpu_data_release(t->slot->out_handle);
+    if (m->has_floats)
+        starpu_data_release(t->slot->out_handle);
     stave_serving_callback(trace, t->id, start_ns, 0);
     if (m->engine->config->verbose)
         sv_print(stderr, "batch %llu: %u requests, %u rows, worker %d, computed in %.3f ms\n",
                  (unsigned long long)t->id, t->n, t->rows, t->worker, ms(t->end_ns - t->start_ns));
     work_ends(m->engine);
-    give_back(m, t->slot);
-    free(t);
+    sv_engine_give_slot(m, t->slot);
+    free_task(t);
 }
 
 static void on_computed(void *arg)
@@ -186,7 +224,10 @@ static void on_computed(void *arg)
     const struct starpu_task *task = starpu_task_get_current();
     if (t->model->engine->trace && task && task->profiling_info)
         sv_starpu_view_task(t, task->profiling_info);
-    starpu_data_acquire_cb(t->slot->out_handle, STARPU_R, on_output, t);
+    if (t->model->has_floats)
+        starpu_data_acquire_cb(t->slot->out_handle, STARPU_R, on_output, t);
+    else
+        on_output(t);
 }
 
 /* ---- submission: on a batcher's thread ---- */
@@ -216,14 +257,17 @@ static void trace_collected(const struct sv_task *t)
         free(ids);
 }
 
-static void copy_inputs(const struct sv_task *t)
+static void copy_inputs(struct sv_task *t)
 {
-    float *to = t->slot->in;
+    uint8_t *to = (uint8_t *)t->slot->in;
+    if (!t->model->has_floats) {
+        sv_typed_join(t);
+        return;
+    }
     starpu_data_acquire(t->slot->in_handle, STARPU_W);
     for (const struct sv_served *r = t->requests; r; r = r->next) {
-        size_t n = r->rows * t->model->net->in_size;
-        memcpy(to, r->in, n * sizeof *to);
-        to += n;
+        memcpy(to, r->in[0].bytes, r->in[0].len);
+        to += r->in[0].len;
     }
     starpu_data_release(t->slot->in_handle);
 }
@@ -235,8 +279,8 @@ static void fail_all(struct sv_task *t)
     stave_serving_batch_failed(m->engine->trace, t->id, "StarPU refused the task", 0);
     answer(t);
     work_ends(m->engine);
-    give_back(m, t->slot);
-    free(t);
+    sv_engine_give_slot(m, t->slot);
+    free_task(t);
 }
 
 void sv_engine_submit(struct sv_task *t, int forced_worker)
@@ -246,11 +290,14 @@ void sv_engine_submit(struct sv_task *t, int forced_worker)
     if (e->trace)
         trace_collected(t);
     work_begins(e);
+    t->joined_ns = stave_now_ns();
     copy_inputs(t);
     struct starpu_task *task = starpu_task_create();
     task->cl = &t->model->codelet;
-    task->handles[0] = t->slot->in_handle;
-    task->handles[1] = t->slot->out_handle;
+    if (t->model->has_floats) {
+        task->handles[0] = t->slot->in_handle;
+        task->handles[1] = t->slot->out_handle;
+    }
     task->cl_arg = t;
     task->cl_arg_size = sizeof *t;
     task->callback_func = on_computed;
@@ -259,6 +306,7 @@ void sv_engine_submit(struct sv_task *t, int forced_worker)
         task->execute_on_a_specific_worker = 1;
         task->workerid = (unsigned)forced_worker;
     }
+    t->job = starpu_task_get_job_id(task);
     t->submit_ns = stave_now_ns();
     stave_serving_submitted(e->trace, t->id, t->submit_ns);
     if (starpu_task_submit(task) != 0) {
@@ -280,92 +328,14 @@ static void init_lock(pthread_mutex_t *lock, pthread_cond_t *cond)
     pthread_condattr_destroy(&attr);
 }
 
-/* What the configuration says about a tensor must be what the model has. */
-static int check_tensors(const struct sv_model *m, const struct sv_yaml_node *list,
-                         const char **name, const uint32_t *dims, uint32_t n_dims,
-                         struct sv_err *err)
-{
-    const struct sv_config *c = m->config;
-    if (!list)
-        return 0;
-    if (list->kind != SV_YAML_LIST || list->n != 1 || list->first->kind != SV_YAML_MAP)
-        return sv_yaml_fail(c->yaml, list, err, "must be a list with one {name, data_type, dims}");
-    for (const struct sv_yaml_node *k = list->first->first; k; k = k->next) {
-        static const char *const keys[] = {"name", "data_type", "dims"};
-        if (strcmp(k->key, "name") == 0 && k->kind == SV_YAML_SCALAR) {
-            *name = k->text;
-        } else if (strcmp(k->key, "data_type") == 0) {
-            if (strcmp(k->text, "TYPE_FP32") != 0 && strcmp(k->text, "FP32") != 0)
-                return sv_yaml_fail(c->yaml, k, err, "data_type must be TYPE_FP32");
-        } else if (strcmp(k->key, "dims") == 0) {
-            uint32_t i = 0;
-            for (const struct sv_yaml_node *d = k->first; d; d = d->next, i++) {
-                int64_t v;
-                if (!sv_yaml_int(d, &v) || i > n_dims || (i > 0 && v != dims[i - 1]))
-                    return sv_yaml_fail(c->yaml, d, err, "dims do not fit the model in %s",
-                                        c->model_path);
-            }
-            if (i != n_dims + 1)
-                return sv_yaml_fail(c->yaml, k, err,
-                                    "dims must be [rows and %u more], as the model's", n_dims);
-        } else {
-            return sv_yaml_unknown(c->yaml, k, keys, 3, err);
-        }
-    }
-    return 0;
-}
-
-int sv_engine_load(const struct sv_config *c, const struct sv_config *server,
-                   struct sv_network **net, struct sv_onnx **onnx, struct sv_err *err)
-{
-    if (!sv_onnx_is_model(c->model_path))
-        return sv_network_open(c->model_path, net, err);
-    if (!server->use_cpu)
-        return sv_err_set(err, SV_EUSAGE, SV_NO_POS,
-                          "%s: ONNX models are computed by CPU workers, not by OpenCL workers: "
-                          "remove use_cpu: false",
-                          c->model_path);
-    return sv_onnx_open(c->model_path, server->onnxruntime, onnx, net, err);
-}
-
-/* A model with a fixed number of rows is always given that many: what no request filled is computed and forgotten. */
-static int set_rows(struct sv_model *m, struct sv_err *err)
-{
-    uint32_t fixed = m->onnx ? sv_onnx_fixed_rows(m->onnx) : 0;
-    m->rows_max = (uint32_t)sv_config_batch_limit(m->config);
-    if (fixed && fixed < m->rows_max)
-        m->rows_max = fixed;
-    m->slot_rows = fixed ? fixed : m->rows_max;
-    if (m->net->in_size * m->slot_rows > UINT32_MAX || m->net->out_size * m->slot_rows > UINT32_MAX)
-        return sv_err_set(err, SV_ELIMIT, SV_NO_POS,
-                          "%s: a batch of %u rows is too large: set a smaller max_batch_size",
-                          m->config->model_path, m->slot_rows);
-    return 0;
-}
-
 static int open_model(struct sv_engine *e, struct sv_model *m, const struct sv_config *c,
                       struct sv_err *err)
 {
     m->engine = e;
     m->config = c;
-    int code = sv_engine_load(c, e->config, &m->net, &m->onnx, err);
-    if (code == 0)
-        code = set_rows(m, err);
+    int code = sv_model_load(m, err);
     if (code < 0)
         return code;
-    m->describes = (struct sv_infer_model){.name = c->name,
-                                           .version = c->version,
-                                           .input = m->onnx ? sv_onnx_input(m->onnx) : "input",
-                                           .output = m->onnx ? sv_onnx_output(m->onnx) : "output",
-                                           .n_dims = m->net->n_in_dims,
-                                           .out_size = (uint32_t)m->net->out_size,
-                                           .in_size = m->net->in_size,
-                                           .rows_max = m->rows_max};
-    memcpy(m->describes.dims, m->net->in_dims, sizeof m->describes.dims);
-    code =
-        check_tensors(m, c->inputs, &m->describes.input, m->net->in_dims, m->net->n_in_dims, err);
-    if (code == 0)
-        code = check_tensors(m, c->outputs, &m->describes.output, &m->describes.out_size, 1, err);
     init_lock(&m->queue.lock, &m->queue.changed);
     init_lock(&m->pool_lock, &m->pool_changed);
     m->queue.last = &m->queue.first;
@@ -373,6 +343,7 @@ static int open_model(struct sv_engine *e, struct sv_model *m, const struct sv_c
     m->target = m->rows_max;
     sv_congestion_init(&m->congestion, &c->congestion);
     sv_model_metrics_init(&m->metrics);
+    sv_model_stats_init(&m->stats, m->rows_max);
     m->tick_latency = m->metrics.latency_ms;
     m->traced = stave_serving_model(e->trace, c->name);
     return code;
@@ -394,24 +365,27 @@ static void open_slots(struct sv_model *m)
     m->slots = sv_alloc(n * sizeof *m->slots);
     for (size_t i = 0; i < n; i++) {
         struct sv_slot *s = &m->slots[i];
-        uint32_t in = (uint32_t)(m->net->in_size * m->slot_rows);
-        uint32_t out = (uint32_t)(m->net->out_size * m->slot_rows);
+        uint32_t in = (uint32_t)(m->net->in_size * m->rows_max);
+        uint32_t out = (uint32_t)(m->net->out_size * m->rows_max);
+        s->next = m->free_slots;
+        m->free_slots = s;
+        if (!m->has_floats)
+            continue;
         s->in = new_buffer(in);
         s->out = new_buffer(out);
         starpu_vector_data_register(&s->in_handle, STARPU_MAIN_RAM, (uintptr_t)s->in, in,
                                     sizeof(float));
         starpu_vector_data_register(&s->out_handle, STARPU_MAIN_RAM, (uintptr_t)s->out, out,
                                     sizeof(float));
-        s->next = m->free_slots;
-        m->free_slots = s;
     }
     starpu_codelet_init(&m->codelet);
     m->codelet.cpu_funcs[0] = compute_cpu;
-    if (!m->onnx)
+    if (m->has_floats) {
         m->codelet.opencl_funcs[0] = compute_opencl;
-    m->codelet.nbuffers = 2;
-    m->codelet.modes[0] = STARPU_R;
-    m->codelet.modes[1] = STARPU_W;
+        m->codelet.nbuffers = 2;
+        m->codelet.modes[0] = STARPU_R;
+        m->codelet.modes[1] = STARPU_W;
+    }
     m->codelet.name = m->config->name;
 }
 
@@ -425,6 +399,7 @@ static int open_starpu(struct sv_engine *e, struct sv_err *err)
         setenv("STARPU_OPENCL_ON_CPUS", "1", 0);
     if (!c->verbose)
         setenv("STARPU_SILENT", "1", 0);
+    sv_fxt_prepare(&e->fxt, c->trace_enabled ? c->trace_output : NULL);
     struct starpu_conf conf;
     starpu_conf_init(&conf);
     conf.ncuda = 0;
@@ -465,11 +440,12 @@ static void unload(struct sv_model *m)
 {
     sv_network_close(m->net);
     sv_onnx_close(m->onnx);
+    sv_model_stats_fini(&m->stats);
 }
 
 bool sv_engine_can_compute(const struct sv_model *m, uint32_t worker)
 {
-    return !m->onnx || strcmp(m->engine->workers[worker].type, "cpu") == 0;
+    return m->has_floats || strcmp(m->engine->workers[worker].type, "cpu") == 0;
 }
 
 int sv_engine_open(struct sv_engine *e, struct sv_config *const *configs, uint32_t n,
@@ -511,7 +487,7 @@ static void free_cl(void *arg)
 
 static void close_model(struct sv_model *m)
 {
-    for (int64_t i = 0; i < m->config->pool_size; i++) {
+    for (int64_t i = 0; m->has_floats && i < m->config->pool_size; i++) {
         starpu_data_unregister(m->slots[i].in_handle);
         starpu_data_unregister(m->slots[i].out_handle);
         starpu_free(m->slots[i].in);

@@ -8,11 +8,15 @@
 
 #include "server/congestion.h"
 #include "server/infer_message.h"
+#include "server/model_stats.h"
 #include "server/network.h"
+#include "server/run/caller.h"
 #include "server/run/onnx.h"
+#include "server/run/typed_batch.h"
 #include "server/server_metrics.h"
 #include <stave/serving.h>
 
+#include <limits.h>
 #include <pthread.h>
 #include <starpu.h>
 
@@ -25,12 +29,15 @@ struct sv_served {
     uint64_t id;
     uint32_t rows;
     bool is_warmup;
-    const float *in;
-    float *out; /* set when the batch is done */
+    const struct sv_tensor_value *in;      /* of the model's inputs */
+    struct sv_tensor_value out[SV_IO_MAX]; /* set when the batch is done; free() their bytes */
     int64_t enqueued_ns;
     struct sv_served *next;
+    struct sv_caller *caller; /* its trace context, the front's to free; mostly NULL */
+    bool (*is_gone)(const struct sv_served *r); /* its client no longer waits; NULL: unknown */
     /* How it ended. */
-    bool is_failed;
+    bool is_failed, is_dropped; /* dropped: the server stopped before its turn */
+    bool is_cancelled;          /* the client had gone before it was its turn */
     uint64_t batch;
     uint32_t batch_rows;
     int32_t worker;
@@ -38,7 +45,7 @@ struct sv_served {
     void *owner;
 };
 
-/* Buffers of one batch, known to StarPU for the life of the model. */
+/* The right to compute a batch, and for networks of floats its buffers, known to StarPU for the life of the model. */
 struct sv_slot {
     float *in, *out;
     starpu_data_handle_t in_handle, out_handle;
@@ -51,10 +58,13 @@ struct sv_task {
     struct sv_slot *slot;
     struct sv_served *requests; /* in the order of their rows */
     uint32_t n, rows;
+    struct sv_batch_tensor in[SV_IO_MAX], out[SV_IO_MAX]; /* of other models */
     bool is_warmup, is_failed;
-    char why[480]; /* it failed */
-    int64_t collect_start_ns, collect_end_ns, submit_ns, start_ns, end_ns;
+    bool is_divided; /* each request has its outputs, or is_failed, already */
+    char why[480];   /* it failed */
+    int64_t collect_start_ns, collect_end_ns, joined_ns, submit_ns, start_ns, end_ns;
     int32_t worker;
+    uint64_t job; /* StarPU's number of it */
 };
 
 struct sv_queue {
@@ -63,6 +73,8 @@ struct sv_queue {
     struct sv_served *first, **last;
     uint32_t n, limit;
     bool is_closed;
+    int64_t drop_ns;  /* when it is closed: what is in it at this time is dropped */
+    int64_t swept_ns; /* when clients that have gone were last looked for in all of it */
 };
 
 struct sv_engine;
@@ -75,10 +87,12 @@ struct sv_model {
     struct sv_infer_model describes;
     uint32_t traced; /* its number in the trace */
     uint32_t rows_max;
-    uint32_t slot_rows; /* that a slot holds: more than rows_max where a model requires it */
+    bool has_floats; /* one FP32 tensor in and out: computed in the slot's buffers */
+    bool pads;       /* requests of different shapes share a batch */
     struct sv_queue queue;
     pthread_t batcher;
     bool has_batcher;
+    uint32_t n_dropped;
     /* Slots and batches in work. */
     pthread_mutex_t pool_lock;
     pthread_cond_t pool_changed;
@@ -93,6 +107,7 @@ struct sv_model {
     _Atomic bool has_complained; /* a failed batch was reported on standard error */
     _Atomic int64_t target;      /* rows that a batch waits for */
     struct sv_model_metrics metrics;
+    struct sv_model_stats stats;
 };
 
 struct sv_worker {
@@ -102,6 +117,13 @@ struct sv_worker {
     _Atomic uint64_t busy_ns, tasks;
 };
 
+/* StarPU's own trace: fxt.c. */
+struct sv_fxt {
+    bool is_wanted, is_there; /* STARPU_FXT_TRACE asks for it; StarPU can write it */
+    int64_t since_s;
+    char file[PATH_MAX]; /* when StarPU has ended; empty: none */
+};
+
 struct sv_engine {
     const struct sv_config *config; /* of the server: the first one */
     struct sv_model models[SV_MODELS_MAX];
@@ -109,29 +131,37 @@ struct sv_engine {
     struct sv_worker workers[SV_WORKERS_MAX];
     uint32_t n_workers;
     struct stave_serving *trace; /* NULL: not traced */
+    struct sv_grpc_front *grpc;  /* NULL: no gRPC */
     int64_t started_ns;
     _Atomic uint64_t next_request, next_batch;
+    _Atomic uint64_t bad_traceparents; /* headers that were ignored */
     pthread_mutex_t work_lock;
     uint32_t in_flight; /* batches that StarPU has, of all models */
     _Atomic bool is_ready;
+    struct sv_fxt fxt;
 };
 
 /* engine.c: StarPU. */
 int sv_engine_open(struct sv_engine *e, struct sv_config *const *configs, uint32_t n,
                    struct sv_err *err);
 void sv_engine_close(struct sv_engine *e); /* waits for what is in work */
-/* Loads a model's file and checks that the server's workers can compute it. *onnx stays NULL for our own networks. */
-int sv_engine_load(const struct sv_config *c, const struct sv_config *server,
-                   struct sv_network **net, struct sv_onnx **onnx, struct sv_err *err);
 bool sv_engine_can_compute(const struct sv_model *m, uint32_t worker);
 void sv_engine_submit(struct sv_task *t, int forced_worker);
 struct sv_slot *sv_engine_take_slot(struct sv_model *m); /* waits for one */
+void sv_engine_give_slot(struct sv_model *m, struct sv_slot *s);
 const struct sv_model *sv_engine_find(const struct sv_engine *e, const char *name, size_t len);
+
+/* model_load.c. Loads a model's file and checks that the server's workers can compute it. *onnx stays NULL for our own networks. */
+int sv_engine_load(const struct sv_config *c, const struct sv_config *server,
+                   struct sv_network **net, struct sv_onnx **onnx, struct sv_err *err);
+/* The same for a model of the engine, with what its configuration says about tensors and rows. */
+int sv_model_load(struct sv_model *m, struct sv_err *err);
 
 /* batcher.c. push: false when the queue is full or closed; the request then still is the caller's. */
 bool sv_queue_push(struct sv_model *m, struct sv_served *r);
 int sv_batcher_start(struct sv_model *m);
-void sv_batcher_stop(struct sv_model *m); /* what is queued is still computed */
+/* What is queued is still computed, as far as `drop_ns`. Returns how many requests were dropped. */
+uint32_t sv_batcher_stop(struct sv_model *m, int64_t drop_ns);
 
 /* watch.c: the congestion detectors' ticks, on a thread of their own. */
 int sv_watch_start(struct sv_engine *e);
@@ -154,6 +184,10 @@ bool sv_forward_cl_run(struct sv_forward_cl *f, void *in, void *out, uint32_t ro
 void sv_starpu_view_start(struct sv_engine *e);
 void sv_starpu_view_task(const struct sv_task *t, const struct starpu_profiling_task_info *info);
 void sv_starpu_view_stop(struct sv_engine *e);
+
+/* fxt.c */
+void sv_fxt_prepare(struct sv_fxt *f, const char *folder); /* before starpu_init() */
+void sv_fxt_find(struct sv_fxt *f);                        /* after starpu_shutdown() */
 
 /* metrics_page.c */
 void sv_metrics_page(struct sv_engine *e, struct sv_buf *out);

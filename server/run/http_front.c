@@ -4,16 +4,19 @@
  * connection was resumed. An inference suspends its connection until the batch is done; done() resumes it from a worker's thread.
  * Bodies are bounded before they are taken, in size, in number and in time (net/http_request.h); every refusal is a JSON error with its status. */
 #include "server/run/engine.h"
+#include "server/run/grpc_front.h"
+#include "server/run/model_pages.h"
 
-#include "core/base/json.h"
 #include "core/base/mem.h"
 #include "net/http_request.h"
 #include "net/listen_socket.h"
 
 #include <microhttpd.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +34,7 @@ struct call {
     struct sv_front *front;
     struct MHD_Connection *connection;
     struct sv_visitor *visitor;
+    int fd;
     struct sv_http_body body;
     bool is_suspended;
     struct sv_model *model;
@@ -41,8 +45,29 @@ struct call {
 
 /* ---- answers ---- */
 
+struct headers {
+    const char *type, *json_len;    /* json_len: of an answer with binary tensors */
+    const struct sv_caller *caller; /* NULL: none */
+};
+
+static void add_headers(struct MHD_Response *r, unsigned status, const struct headers *h)
+{
+    char own[STAVE_TRACEPARENT_SIZE];
+    MHD_add_response_header(r, "Content-Type", h->type);
+    if (h->json_len)
+        MHD_add_response_header(r, "Inference-Header-Content-Length", h->json_len);
+    if (h->caller) {
+        stave_traceparent_write(&h->caller->own, own);
+        MHD_add_response_header(r, "traceparent", own);
+    }
+    if (status == 429 || status == 503)
+        MHD_add_response_header(r, "Retry-After", "1");
+    if (status == 400 || status == 413) /* where this request ends may be in doubt */
+        MHD_add_response_header(r, "Connection", "close");
+}
+
 static enum MHD_Result send_bytes(struct MHD_Connection *c, unsigned status, struct sv_buf *b,
-                                  const char *type, const char *json_len)
+                                  const struct headers *h)
 {
     struct MHD_Response *r = MHD_create_response_from_buffer(
         b->len, b->data, MHD_RESPMEM_MUST_FREE); /* takes the bytes */
@@ -50,13 +75,7 @@ static enum MHD_Result send_bytes(struct MHD_Connection *c, unsigned status, str
         sv_buf_fini(b);
         return MHD_NO;
     }
-    MHD_add_response_header(r, "Content-Type", type);
-    if (json_len)
-        MHD_add_response_header(r, "Inference-Header-Content-Length", json_len);
-    if (status == 429 || status == 503)
-        MHD_add_response_header(r, "Retry-After", "1");
-    if (status == 400 || status == 413) /* where this request ends may be in doubt */
-        MHD_add_response_header(r, "Connection", "close");
+    add_headers(r, status, h);
     enum MHD_Result result = MHD_queue_response(c, status, r);
     MHD_destroy_response(r);
     return result;
@@ -64,7 +83,7 @@ static enum MHD_Result send_bytes(struct MHD_Connection *c, unsigned status, str
 
 static enum MHD_Result send_json(struct MHD_Connection *c, unsigned status, struct sv_buf *b)
 {
-    return send_bytes(c, status, b, "application/json", NULL);
+    return send_bytes(c, status, b, &(struct headers){.type = "application/json"});
 }
 
 static enum MHD_Result send_error(struct MHD_Connection *c, unsigned status, const char *message)
@@ -83,30 +102,13 @@ static enum MHD_Result send_flag(struct MHD_Connection *c, const char *name, boo
     return send_json(c, is_so ? 200 : 503, &b);
 }
 
-static enum MHD_Result send_server(struct MHD_Connection *c)
+/* A page about models (model_pages.h). */
+static enum MHD_Result send_page(struct MHD_Connection *c, struct sv_engine *e, sv_page *page,
+                                 struct sv_model *m)
 {
     struct sv_buf b;
-    sv_buf_init(&b, 1 << 10);
-    sv_buf_printf(
-        &b,
-        "{\"name\":\"stave-server\",\"version\":\"%s\",\"extensions\":[\"binary_tensor_data\"]}",
-        stave_version());
-    return send_json(c, 200, &b);
-}
-
-static enum MHD_Result send_models(struct MHD_Connection *c, const struct sv_engine *e)
-{
-    struct sv_buf b;
-    struct sv_json j;
-    sv_buf_init(&b, 1 << 16);
-    sv_json_init(&j, &b);
-    sv_json_begin(&j, '{');
-    sv_json_lit(&j, "models");
-    sv_json_begin(&j, '[');
-    for (uint32_t i = 0; i < e->n_models; i++)
-        sv_json_text(&j, e->models[i].config->name, strlen(e->models[i].config->name));
-    sv_json_end(&j);
-    sv_json_end(&j);
+    sv_buf_init(&b, 1 << 24);
+    page(e, m, &b);
     return send_json(c, 200, &b);
 }
 
@@ -122,6 +124,7 @@ static void print_front(struct sv_front *f, struct sv_buf *b)
     sv_metrics_value(b, "http_cut_total", "reason=\"client_bytes\"", (double)n.client_full);
     sv_metrics_value(b, "http_cut_total", "reason=\"all_bytes\"", (double)n.all_full);
     sv_metrics_value(b, "http_cut_total", "reason=\"time\"", (double)n.late);
+    sv_metrics_value(b, "http_cut_total", "reason=\"connections\"", (double)n.displaced);
 }
 
 static enum MHD_Result send_metrics(struct MHD_Connection *c, struct sv_front *f)
@@ -130,23 +133,37 @@ static enum MHD_Result send_metrics(struct MHD_Connection *c, struct sv_front *f
     sv_buf_init(&b, 1 << 22);
     sv_metrics_page(f->engine, &b);
     print_front(f, &b);
-    return send_bytes(c, 200, &b, "text/plain; version=0.0.4", NULL);
+    sv_grpc_front_metrics(f->engine->grpc, &b);
+    return send_bytes(c, 200, &b, &(struct headers){.type = "text/plain; version=0.0.4"});
+}
+
+static enum MHD_Result send_failure(struct call *k, unsigned status, const char *message)
+{
+    struct sv_buf b;
+    sv_buf_init(&b, 1 << 16);
+    sv_infer_error(message, &b);
+    return send_bytes(k->connection, status, &b,
+                      &(struct headers){.type = "application/json", .caller = k->served.caller});
 }
 
 static enum MHD_Result send_result(struct call *k)
 {
     struct sv_served *s = &k->served;
     struct stave_serving *trace = k->front->engine->trace;
+    if (s->is_cancelled)
+        return MHD_NO; /* nobody reads an answer */
     if (k->was_rejected)
         return atomic_load(&k->front->engine->is_ready)
-                   ? send_error(k->connection, 429, "Inference queue is full")
-                   : send_error(k->connection, 503, "the server is not ready");
+                   ? send_failure(k, 429, "Inference queue is full")
+                   : send_failure(k, 503, "the server is not ready");
+    if (s->is_dropped)
+        return send_failure(k, 503, "the server stopped before this request's turn");
     if (s->is_failed)
-        return send_error(k->connection, 500, "the batch could not be computed");
+        return send_failure(k, 500, "the batch could not be computed");
     struct sv_infer_answer a = {.id = k->asked.id,
                                 .rows = s->rows,
-                                .data = s->out,
-                                .is_binary = k->asked.wants_binary,
+                                .out = s->out,
+                                .request_asks = &k->asked,
                                 .request = s->id,
                                 .batch = s->batch,
                                 .batch_rows = s->batch_rows,
@@ -157,9 +174,11 @@ static enum MHD_Result send_result(struct call *k)
     sv_buf_init(&b, (size_t)1 << 30);
     sv_infer_write(&k->model->describes, &a, &b, &json_len);
     snprintf(text, sizeof text, "%zu", json_len);
-    enum MHD_Result result = send_bytes(
-        k->connection, 200, &b, a.is_binary ? "application/octet-stream" : "application/json",
-        a.is_binary ? text : NULL);
+    bool is_binary = json_len < b.len;
+    struct headers h = {.type = is_binary ? "application/octet-stream" : "application/json",
+                        .json_len = is_binary ? text : NULL,
+                        .caller = s->caller};
+    enum MHD_Result result = send_bytes(k->connection, 200, &b, &h);
     stave_serving_responded(trace, s->id, 0);
     return result;
 }
@@ -198,6 +217,54 @@ static void on_done(struct sv_served *s)
     MHD_resume_connection(k->connection);
 }
 
+/* The library does not read while a connection is suspended, so we look whether it has ended. A client that only closes its sending side is
+ * treated as gone, too: the two look the same. Most requests do not wait long enough for the look to pay. */
+static bool is_gone(const struct sv_served *s)
+{
+    enum { SOON_NS = 1000000 };
+    const struct call *k = s->owner;
+    struct pollfd p = {.fd = k->fd, .events = POLLRDHUP};
+    return stave_now_ns() - s->enqueued_ns > SOON_NS && poll(&p, 1, 0) > 0 &&
+           p.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
+struct context_headers {
+    const char *parent;
+    size_t n_parents;
+    struct sv_buf state; /* its lines, joined */
+};
+
+static enum MHD_Result find_context(void *cls, enum MHD_ValueKind kind, const char *key,
+                                    const char *value)
+{
+    struct context_headers *h = cls;
+    (void)kind;
+    if (value && strcasecmp(key, "traceparent") == 0) {
+        h->parent = value;
+        h->n_parents++;
+    } else if (value && strcasecmp(key, "tracestate") == 0) {
+        if (h->state.len)
+            sv_buf_byte(&h->state, ',');
+        sv_buf_str(&h->state, value);
+    }
+    return MHD_YES;
+}
+
+static struct sv_caller *caller_of(const struct call *k)
+{
+    struct context_headers h = {0};
+    if (!MHD_lookup_connection_value(k->connection, MHD_HEADER_KIND, "traceparent"))
+        return NULL;
+    sv_buf_init(&h.state, 1 << 16);
+    MHD_get_connection_values(k->connection, MHD_HEADER_KIND, find_context, &h);
+    /* Two of them: it is not known who called. */
+    struct sv_caller *c =
+        sv_caller_new(k->front->engine, h.parent, h.n_parents == 1 ? strlen(h.parent) : 0,
+                      (const char *)h.state.data, h.state.failed ? 0 : h.state.len);
+    sv_buf_fini(&h.state);
+    return c;
+}
+
 static enum MHD_Result infer(struct call *k, struct sv_model *m)
 {
     struct sv_err err;
@@ -217,15 +284,20 @@ static enum MHD_Result infer(struct call *k, struct sv_model *m)
     sv_err_clear(&err);
     int code = sv_infer_parse(&m->describes, k->body.data, k->body.len, json_len, &k->asked, &err);
     drop_body(k); /* its numbers are elsewhere by now */
+    if (code == 0)
+        code = sv_network_check(m->net, &k->asked, &err);
     if (code < 0)
         return send_error(k->connection, 400, err.msg);
     if (!atomic_load_explicit(&k->front->engine->is_ready, memory_order_acquire))
         return send_error(k->connection, 503, "the server is not ready");
     k->model = m;
+    k->fd = MHD_get_connection_info(k->connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     k->served = (struct sv_served){.id = atomic_fetch_add(&k->front->engine->next_request, 1),
                                    .rows = k->asked.rows,
-                                   .in = k->asked.data,
+                                   .in = k->asked.in,
                                    .worker = -1,
+                                   .caller = caller_of(k),
+                                   .is_gone = is_gone,
                                    .done = on_done,
                                    .owner = k};
     /* First suspended, then enqueued: its batch may be done before we return. */
@@ -264,7 +336,7 @@ static enum MHD_Result wrong_method(struct MHD_Connection *c, const char *wanted
     return send_error(c, 405, text);
 }
 
-/* /v2/models/NAME[/versions/V][/ready|/infer] */
+/* /v2/models/NAME[/versions/V][/ready|/infer|/stats|/config] */
 static enum MHD_Result route_model(struct call *k, const char *at, bool is_get)
 {
     struct sv_engine *e = k->front->engine;
@@ -272,10 +344,13 @@ static enum MHD_Result route_model(struct call *k, const char *at, bool is_get)
     const char *word;
     size_t n = part(&at, &word);
     if (n == 0)
-        return is_get ? send_models(c, e) : wrong_method(c, "GET");
-    const struct sv_model *m = sv_engine_find(e, word, n);
-    if (!m)
+        return is_get ? send_page(c, e, sv_page_models, NULL) : wrong_method(c, "GET");
+    const struct sv_model *found = sv_engine_find(e, word, n);
+    if (!found && is(word, n, "stats") && !*at)
+        return is_get ? send_page(c, e, sv_page_stats, NULL) : wrong_method(c, "GET");
+    if (!found)
         return send_error(c, 404, "no such model; GET /v2/models lists them");
+    struct sv_model *m = &e->models[found - e->models];
     n = part(&at, &word);
     if (is(word, n, "versions")) {
         n = part(&at, &word);
@@ -286,17 +361,36 @@ static enum MHD_Result route_model(struct call *k, const char *at, bool is_get)
     if (*at)
         return send_error(c, 404, "no such address");
     if (is(word, n, "infer"))
-        return is_get ? wrong_method(c, "POST") : infer(k, &e->models[m - e->models]);
+        return is_get ? wrong_method(c, "POST") : infer(k, m);
     if (!is_get)
         return wrong_method(c, "GET");
     if (is(word, n, "ready"))
         return send_flag(c, "ready", atomic_load(&e->is_ready));
-    if (n)
-        return send_error(c, 404, "no such address");
-    struct sv_buf b;
-    sv_buf_init(&b, 1 << 16);
-    sv_infer_describe(&m->describes, &b);
-    return send_json(c, 200, &b);
+    if (is(word, n, "stats"))
+        return send_page(c, e, sv_page_stats, m);
+    if (is(word, n, "config"))
+        return send_page(c, e, sv_page_config, m);
+    return n ? send_error(c, 404, "no such address") : send_page(c, e, sv_page_model, m);
+}
+
+/* /v2/repository/index: POST, as Triton's clients do it; of its body only `ready` means something. */
+static enum MHD_Result route_repository(struct call *k, const char *at, bool is_get)
+{
+    struct sv_engine *e = k->front->engine;
+    struct MHD_Connection *c = k->connection;
+    const char *word;
+    size_t n = part(&at, &word);
+    bool ready_only = false;
+    if (!is(word, n, "index") || *at)
+        return send_error(c, 404, "no such address; models cannot be loaded or unloaded");
+    if (is_get)
+        return wrong_method(c, "POST");
+    sv_http_complete(&k->body);
+    bool is_good = sv_page_index_asks(k->body.data, k->body.len, &ready_only);
+    drop_body(k);
+    if (!is_good)
+        return send_error(c, 400, "the body must be empty or a JSON object");
+    return send_page(c, e, ready_only ? sv_page_index_ready : sv_page_index, NULL);
 }
 
 static enum MHD_Result route(struct call *k, const char *url, const char *method)
@@ -315,10 +409,12 @@ static enum MHD_Result route(struct call *k, const char *url, const char *method
     n = part(&at, &word);
     if (is(word, n, "models"))
         return route_model(k, at, is_get);
+    if (is(word, n, "repository"))
+        return route_repository(k, at, is_get);
     if (!is_get)
         return wrong_method(c, "GET");
     if (n == 0)
-        return send_server(c);
+        return send_page(c, e, sv_page_server, NULL);
     if (is(word, n, "health")) {
         n = part(&at, &word);
         if (is(word, n, "live") && !*at)
@@ -384,8 +480,10 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **st
     if (k->is_suspended)
         atomic_fetch_sub(&k->front->waiting, 1);
     sv_gate_done(k->front->gate, k->visitor);
-    free(k->asked.data);
-    free(k->served.out);
+    sv_infer_request_free(&k->asked);
+    for (uint32_t i = 0; i < SV_IO_MAX; i++)
+        free(k->served.out[i].bytes);
+    free(k->served.caller);
     free(k->body.data);
     free(k);
     *state = NULL;
@@ -405,6 +503,8 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
 
 /* ---- opening and closing ---- */
 
+#define CONNECTIONS_MAX 4096u
+
 /* Inactivity is the library's own watch; the gate's limits are for those who keep moving. */
 static struct MHD_Daemon *start(struct sv_front *f, int listener)
 {
@@ -412,10 +512,9 @@ static struct MHD_Daemon *start(struct sv_front *f, int listener)
     return MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_call, f,
         MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, f, MHD_OPTION_CONNECTION_LIMIT, 4096u,
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, 2048u, MHD_OPTION_CONNECTION_TIMEOUT, 120u,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0u,
-        MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, f, MHD_OPTION_CONNECTION_LIMIT,
+        CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, 120u, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0u, MHD_OPTION_END);
 }
 
 int sv_front_open(struct sv_engine *e, struct sv_listeners *l, struct sv_front **out,
@@ -427,7 +526,8 @@ int sv_front_open(struct sv_engine *e, struct sv_listeners *l, struct sv_front *
                                     .header_ms = c->header_timeout_ms,
                                     .request_ms = c->request_timeout_ms,
                                     .idle_ms = 120000,
-                                    .answer_ms = 120000};
+                                    .answer_ms = 120000,
+                                    .connections = sv_gate_connections(CONNECTIONS_MAX)};
     struct sv_front *f = sv_alloc(sizeof *f);
     f->engine = e;
     f->listener = -1;

@@ -53,6 +53,10 @@ static double failed(struct sv_model *m)
 {
     return counted(&m->metrics.failed);
 }
+static double cancelled(struct sv_model *m)
+{
+    return counted(&m->metrics.cancelled);
+}
 static double batches(struct sv_model *m)
 {
     return counted(&m->metrics.batches);
@@ -78,6 +82,8 @@ static const struct {
     {"inference_congestion_flag", "gauge", "1: congested", congested},
     {"requests_received_total", "counter", "enqueued requests", received},
     {"requests_rejected_total", "counter", "requests refused by a full queue", rejected},
+    {"requests_cancelled_total", "counter", "requests whose client had gone before their turn",
+     cancelled},
     {"inference_completed_total", "counter", "computed requests", completed},
     {"inference_failures_total", "counter", "requests that could not be computed", failed},
     {"inference_batches_total", "counter", "computed batches", batches},
@@ -154,6 +160,9 @@ void sv_metrics_page(struct sv_engine *e, struct sv_buf *out)
     print_workers(e, out);
     sv_metrics_family(out, "models_loaded", "gauge", "models being served");
     sv_metrics_value(out, "models_loaded", "", e->n_models);
+    sv_metrics_family(out, "traceparent_invalid_total", "counter",
+                      "headers traceparent that were ignored because they are not valid");
+    sv_metrics_value(out, "traceparent_invalid_total", "", counted(&e->bad_traceparents));
     if (e->trace) {
         struct stave_serving_counts counts = {.size = sizeof counts};
         stave_serving_count(e->trace, &counts);

@@ -5,6 +5,8 @@
  * the transfers between memories. StarPU's clock counts from its start: it is tied to CLOCK_MONOTONIC by readings of both taken together. */
 #include "server/run/engine.h"
 
+#include "core/serving/starpu_job.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -74,7 +76,8 @@ void sv_starpu_view_task(const struct sv_task *t, const struct starpu_profiling_
     if (is_span(&info->start_time, &info->end_time))
         stave_complete(row, "starpu", "codelet", ours(&info->start_time),
                        length(&info->start_time, &info->end_time), "model", t->model->config->name,
-                       "batch", t->id, "rows", t->rows, STAVE_FLOW_IN, flow);
+                       "batch", t->id, "rows", t->rows, "job", t->job, STAVE_FLOW_IN, flow,
+                       STAVE_FLOW_OUT, sv_starpu_job_flow(t->job));
     if (is_span(&info->release_data_start_time, &info->release_data_end_time))
         stave_complete(row, "starpu", "release data", ours(&info->release_data_start_time),
                        length(&info->release_data_start_time, &info->release_data_end_time),

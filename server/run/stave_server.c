@@ -5,6 +5,7 @@
 #include "cli/console.h"
 #include "server/program/program.h"
 #include "server/run/engine.h"
+#include "server/run/grpc_front.h"
 
 #include "core/base/mem.h"
 #include "net/listen_socket.h"
@@ -22,7 +23,7 @@
 
 struct server_options {
     struct sv_words configs;
-    const char *address;
+    const char *address, *grpc;
     bool check, keys;
 };
 
@@ -36,6 +37,8 @@ static const struct sv_option options[] = {
      NULL},
     {'a', "address", "HOST:PORT", SV_OPT_TEXT, OPTION(address),
      "address to listen on instead of that of the configuration; port 0: any free port", NULL},
+    {0, "grpc", "HOST:PORT", SV_OPT_TEXT, OPTION(grpc),
+     "the same for gRPC (grpc_address); off: no gRPC", NULL},
     {0, "check", NULL, SV_OPT_FLAG, OPTION(check),
      "check the configurations and the models, and exit", NULL},
     {0, "keys", NULL, SV_OPT_FLAG, OPTION(keys), "list the keys of a configuration", NULL},
@@ -48,6 +51,7 @@ static const struct sv_example examples[] = {
     {"stave-load --requests 2000", "send requests, from a second terminal"},
     {"stave-server -c examples/server/mlp.yml -c examples/server/conv.yml", "two models"},
     {"stave-server --check -c model.yml", "check a configuration"},
+    {"stave-server -c model.yml --grpc 0.0.0.0:8001", "gRPC for other machines, too"},
     {"stave-server --keys", "every key, with its meaning"},
     {0},
 };
@@ -91,7 +95,7 @@ static bool wait_child(pid_t pid, int64_t seconds)
     }
     kill(pid, SIGKILL);
     waitpid(pid, &status, 0);
-    say("stave-server: the plots took longer than trace_plot_seconds: skipped\n");
+    say("stave-server: 'stave' took longer than trace_plot_seconds and was ended\n");
     return false;
 }
 
@@ -104,10 +108,13 @@ static void name_plots(const char *csv, char *out, size_t size)
     snprintf(out, size, "%.*s_plots.png", (int)n, csv);
 }
 
-static void draw_plots(const struct sv_config *c, const char *csv)
+/* Runs the program stave with these words; false: it failed, or took too long. */
+static bool run_stave(const struct sv_config *c, const char *const *words)
 {
-    char program[PATH_MAX + 8], png[PATH_MAX];
-    name_plots(csv, png, sizeof png);
+    char program[PATH_MAX + 8];
+    char *argv[16] = {program};
+    for (size_t i = 0; words[i] && i < 14; i++)
+        argv[i + 1] = (char *)(uintptr_t)words[i]; /* execvp() does not change them */
     find_stave(program, sizeof program);
     fflush(NULL);
     pid_t pid = fork();
@@ -115,13 +122,49 @@ static void draw_plots(const struct sv_config *c, const char *csv)
         sigset_t none;
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
-        execlp(program, program, "plot", "batch", "-q", csv, "-o", png, (char *)NULL);
+        execvp(program, argv);
         _exit(127);
     }
-    if (pid > 0 && wait_child(pid, c->trace_plot_seconds))
+    return pid > 0 && wait_child(pid, c->trace_plot_seconds);
+}
+
+static void draw_plots(const struct sv_config *c, const char *csv)
+{
+    char png[PATH_MAX];
+    name_plots(csv, png, sizeof png);
+    const char *const words[] = {"plot", "batch", "-q", csv, "-o", png, NULL};
+    if (run_stave(c, words))
         say("plots: %s\n", png);
     else
         say("stave-server: no plots: 'stave plot batch %s' failed\n", csv);
+}
+
+/* ---- StarPU's own trace ---- */
+
+/* What StarPU recorded, with arrows from each batch to the task that computed it: batching_trace.pftrace → batching_trace_starpu.pftrace. */
+static void join_fxt(const struct sv_config *c, const char *fxt, const char *pftrace)
+{
+    char joined[PATH_MAX];
+    size_t n = strlen(pftrace);
+    const char *end = strstr(pftrace, ".pftrace");
+    snprintf(joined, sizeof joined, "%.*s_starpu.pftrace", (int)(end ? (size_t)(end - pftrace) : n),
+             pftrace);
+    const char *const words[] = {"merge", "-q", "--same-host", "-o", joined, pftrace, fxt, NULL};
+    say("fxt:   %s\n", fxt);
+    if (n == 0)
+        return;
+    if (run_stave(c, words))
+        say("       %s: both on one axis\n", joined);
+    else
+        say("stave-server: 'stave merge --same-host %s %s' failed\n", pftrace, fxt);
+}
+
+static void describe_fxt(const struct sv_fxt *f)
+{
+    if (f->is_wanted && !f->is_there)
+        sv_print(stderr,
+                 "stave-server: STARPU_FXT_TRACE has no effect: this StarPU was built without FxT; "
+                 "tools/build-starpu-fxt makes one with it\n");
 }
 
 /* ---- the trace ---- */
@@ -146,37 +189,79 @@ static int open_trace(struct sv_engine *e, const struct sv_config *c, struct sv_
 
 static void close_trace(struct sv_engine *e)
 {
-    char message[512] = "", csv[PATH_MAX];
-    if (!e->trace)
+    char message[512] = "", csv[PATH_MAX], pftrace[PATH_MAX] = "";
+    sv_fxt_find(&e->fxt);
+    if (e->trace)
+        snprintf(pftrace, sizeof pftrace, "%s",
+                 stave_serving_file(e->trace, STAVE_SERVING_PFTRACE));
+    if (!e->trace) {
+        if (e->fxt.file[0])
+            join_fxt(e->config, e->fxt.file, "");
         return;
+    }
     snprintf(csv, sizeof csv, "%s", stave_serving_file(e->trace, STAVE_SERVING_CSV));
     say("trace: %s\n", stave_serving_file(e->trace, STAVE_SERVING_JSON));
     say("       %s\n", csv);
     say("       %s\n", stave_serving_file(e->trace, STAVE_SERVING_PFTRACE));
     if (stave_serving_close(e->trace, message, sizeof message) < 0)
         sv_print(stderr, "stave-server: trace: %s\n", message);
+    if (e->fxt.file[0])
+        join_fxt(e->config, e->fxt.file, pftrace);
     if (e->config->trace_plots && csv[0])
         draw_plots(e->config, csv);
 }
 
 /* ---- serving ---- */
 
+static void describe_side(struct sv_buf *b, const struct sv_tensor_spec *specs, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        sv_buf_printf(b, "%s%s %s [rows", i ? ", " : "", specs[i].name,
+                      sv_datatype_name(specs[i].type));
+        for (uint32_t k = 0; k < specs[i].n_dims; k++)
+            sv_buf_printf(b, ", %lld", (long long)specs[i].dims[k]);
+        sv_buf_str(b, "]");
+    }
+}
+
+/* input FP32 [rows, 32] → output FP32 [rows, 8] */
+static void describe_tensors(const struct sv_tensor_spec *in, uint32_t n_in,
+                             const struct sv_tensor_spec *out, uint32_t n_out, char *text,
+                             size_t size)
+{
+    struct sv_buf b;
+    sv_buf_init(&b, 1 << 16);
+    describe_side(&b, in, n_in);
+    sv_buf_str(&b, " → ");
+    describe_side(&b, out, n_out);
+    snprintf(text, size, "%s", sv_buf_cstr(&b));
+    sv_buf_fini(&b);
+}
+
+/* The listening line comes last: who waits for it finds all that was said before. */
 static void describe(const struct sv_engine *e, uint16_t port)
 {
     const char *colon = strrchr(e->config->address, ':');
+    describe_fxt(&e->fxt);
+    const char *grpc_colon = strrchr(e->config->grpc_address, ':');
     if (sv_common.quiet)
         return;
     for (uint32_t i = 0; i < e->n_workers; i++)
         sv_print(stderr, "worker %u: %s\n", i, e->workers[i].name);
     for (uint32_t i = 0; i < e->n_models; i++) {
         const struct sv_model *m = &e->models[i];
-        sv_print(stderr, "model %s: %zu numbers in, %zu out, %s, at most %u rows a batch%s%s\n",
-                 m->config->name, m->net->in_size, m->net->out_size,
-                 m->config->strategy == SV_STRATEGY_DISABLED ? "no batching"
-                                                             : m->config->strategy_word,
-                 m->rows_max, m->onnx ? ", ONNX Runtime on CPU workers only, version " : "",
-                 m->onnx ? sv_onnx_version(m->onnx) : "");
+        char tensors[1200];
+        describe_tensors(m->describes.inputs, m->describes.n_inputs, m->describes.outputs,
+                         m->describes.n_outputs, tensors, sizeof tensors);
+        sv_print(
+            stderr, "model %s: %s, %s, at most %u rows a batch%s%s\n", m->config->name, tensors,
+            m->config->strategy == SV_STRATEGY_DISABLED ? "no batching" : m->config->strategy_word,
+            m->rows_max, m->onnx ? ", ONNX Runtime on CPU workers only, version " : "",
+            m->onnx ? sv_onnx_version(m->onnx) : "");
     }
+    if (e->grpc && grpc_colon)
+        sv_print(stderr, "gRPC on %.*s:%u\n", (int)(grpc_colon - e->config->grpc_address),
+                 e->config->grpc_address, sv_grpc_front_port(e->grpc));
     sv_print(stderr, "listening on http://%.*s:%u (Ctrl-C stops)\n",
              (int)(colon - e->config->address), e->config->address, port);
 }
@@ -198,10 +283,19 @@ static void shut_down(struct sv_engine *e, struct sv_front *f)
     atomic_store(&e->is_ready, false);
     sv_watch_stop();
     sv_front_stop(f);
+    int64_t until_ns = stave_now_ns() + e->config->drain_timeout_ms * 1000000;
+    uint32_t n_dropped = 0;
+    sv_grpc_front_stop(e->grpc);
     for (uint32_t i = 0; i < e->n_models; i++)
-        sv_batcher_stop(&e->models[i]);
+        n_dropped += sv_batcher_stop(&e->models[i], until_ns);
+    if (n_dropped)
+        sv_print(stderr,
+                 "stave-server: %u queued request%s answered with 503: drain_timeout_ms was over\n",
+                 n_dropped, n_dropped == 1 ? " was" : "s were");
     starpu_task_wait_for_all();
     sv_front_close(f);
+    sv_grpc_front_close(e->grpc);
+    e->grpc = NULL;
     sv_engine_close(e);
 }
 
@@ -223,6 +317,8 @@ static int serve_on(struct sv_engine *e, struct sv_config *const *configs, uint3
         return code;
     }
     code = sv_front_open(e, l, &front, err);
+    if (code == 0)
+        code = sv_grpc_front_start(e->grpc, err);
     if (code == 0) {
         sv_engine_warm_up(e);
         sv_watch_start(e);
@@ -233,6 +329,19 @@ static int serve_on(struct sv_engine *e, struct sv_config *const *configs, uint3
     shut_down(e, front);
     close_trace(e);
     return code;
+}
+
+/* Without gRPC the server is still one: only who has asked for an address gets an error. */
+static int open_grpc(struct sv_engine *e, const struct sv_config *c, struct sv_err *err)
+{
+    struct sv_err own = {0};
+    if (strcmp(c->grpc_address, "off") == 0)
+        return 0;
+    if (c->grpc_is_given)
+        return sv_grpc_front_open(e, c, &e->grpc, err);
+    if (sv_grpc_front_open(e, c, &e->grpc, &own) < 0)
+        say("stave-server: %s; serving HTTP only (set grpc_address, or to off)\n", own.msg);
+    return 0;
 }
 
 static int serve(struct sv_engine *e, struct sv_config *const *configs, uint32_t n,
@@ -246,7 +355,10 @@ static int serve(struct sv_engine *e, struct sv_config *const *configs, uint32_t
     pthread_sigmask(SIG_BLOCK, &set, NULL); /* before any thread: only this one waits for them */
     int code = sv_listeners_open(&l, configs[0]->address, configs[0]->metrics_port, err);
     if (code == 0)
+        code = open_grpc(e, configs[0], err);
+    if (code == 0)
         code = serve_on(e, configs, n, &l, &set, err);
+    sv_grpc_front_close(e->grpc); /* after a failure */
     sv_listeners_close(&l);
     return code;
 }
@@ -279,7 +391,10 @@ static int check_models(struct sv_config *const *configs, uint32_t n, struct sv_
             sv_print(stdout, "ONNX Runtime %s", sv_onnx_version(onnx));
         else
             sv_print(stdout, "%u layers", net->n);
-        sv_print(stdout, ", %zu numbers in, %zu out\n", net->in_size, net->out_size);
+        char tensors[1200];
+        describe_tensors(net->inputs, net->n_inputs, net->outputs, net->n_outputs, tensors,
+                         sizeof tensors);
+        sv_print(stdout, ", %s\n", tensors);
         sv_network_close(net);
         sv_onnx_close(onnx);
     }
@@ -321,6 +436,10 @@ static int run(void *opaque, const struct sv_words *operands, struct sv_err *err
         assert(configs[0]);
         if (o->address)
             configs[0]->address = o->address;
+        if (o->grpc) {
+            configs[0]->grpc_address = o->grpc;
+            configs[0]->grpc_is_given = true;
+        }
         code = serve(engine, configs, n, err);
         free(engine);
     }
@@ -333,10 +452,11 @@ static int run(void *opaque, const struct sv_words *operands, struct sv_err *err
 static const struct sv_command command = {
     .name = "server",
     .operands = "--config FILE.yml…",
-    .summary = "serves models over HTTP with dynamic batching, and traces every request",
+    .summary = "serves models over HTTP and gRPC with dynamic batching, and traces every request",
     .description =
-        "An inference server on StarPU: requests of the Open Inference Protocol (KServe v2, JSON "
-        "or binary tensors) are collected into batches and computed by StarPU's CPU and OpenCL "
+        "An inference server on StarPU: requests of the Open Inference Protocol (KServe v2; HTTP "
+        "with JSON or binary tensors, gRPC) are collected into batches and computed by StarPU's "
+        "CPU and OpenCL "
         "workers.\n\n"
         "With trace_enabled: true it writes batching_trace.json, batching_trace_summary.csv and "
         "batching_trace.pftrace: which requests shared a batch, where each of them waited, and "

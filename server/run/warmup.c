@@ -7,6 +7,7 @@
 #include "core/base/mem.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -16,7 +17,8 @@ static uint32_t open_requests;
 static void on_done(struct sv_served *r)
 {
     stave_serving_responded(r->owner, r->id, 0);
-    free(r->out);
+    for (uint32_t i = 0; i < SV_IO_MAX; i++)
+        free(r->out[i].bytes);
     free(r);
     pthread_mutex_lock(&lock);
     open_requests--;
@@ -32,7 +34,7 @@ static void wait_below(uint32_t n)
     pthread_mutex_unlock(&lock);
 }
 
-static struct sv_served *new_request(struct sv_model *m, const float *in)
+static struct sv_served *new_request(struct sv_model *m, const struct sv_tensor_value *in)
 {
     struct sv_served *r = sv_alloc(sizeof *r);
     r->id = atomic_fetch_add(&m->engine->next_request, 1);
@@ -48,7 +50,7 @@ static struct sv_served *new_request(struct sv_model *m, const float *in)
 }
 
 /* A batch of one, made by hand: the batcher could not send it to a worker of our choice. */
-static void run_on(struct sv_model *m, uint32_t worker, const float *in)
+static void run_on(struct sv_model *m, uint32_t worker, const struct sv_tensor_value *in)
 {
     struct sv_served *r = new_request(m, in);
     struct sv_task *t = sv_alloc(sizeof *t);
@@ -68,16 +70,51 @@ static void run_on(struct sv_model *m, uint32_t worker, const float *in)
     sv_engine_submit(t, (int)worker);
 }
 
-static float *make_inputs(const struct sv_model *m, size_t n)
+static uint64_t next_random(uint64_t *x)
+{
+    *x ^= *x << 13;
+    *x ^= *x >> 7;
+    *x ^= *x << 17;
+    return *x;
+}
+
+/* Floats between -0.5 and 0.5, whole numbers and truth values 0 or 1, which every vocabulary has; of all else zeros. */
+static void fill(enum sv_datatype type, uint8_t *to, size_t n, uint64_t *x)
+{
+    size_t size = sv_datatype_size(type);
+    for (size_t i = 0; i < n; i++, to += size) {
+        float f = (float)(next_random(x) >> 40) / (float)(1 << 24) - 0.5f;
+        double d = (double)f;
+        if (type == SV_TYPE_FP32)
+            memcpy(to, &f, sizeof f);
+        else if (type == SV_TYPE_FP64)
+            memcpy(to, &d, sizeof d);
+        else if (type <= SV_TYPE_INT64)
+            *to = f > 0;
+    }
+}
+
+static void make_input(const struct sv_tensor_spec *s, struct sv_tensor_value *v, uint64_t *x)
+{
+    enum { DYNAMIC = 8 };
+    size_t size = s->type == SV_TYPE_BYTES ? 4 : sv_datatype_size(s->type);
+    for (uint32_t i = 0; i < s->n_dims; i++)
+        v->dims[i] = s->dims[i] == SV_DIM_DYNAMIC ? DYNAMIC : s->dims[i];
+    size_t n = sv_tensor_values(v->dims, s->n_dims);
+    v->len = n * size;
+    v->bytes = sv_alloc(v->len);
+    if (s->type != SV_TYPE_BYTES)
+        fill(s->type, v->bytes, n, x);
+}
+
+/* n × SV_IO_MAX */
+static struct sv_tensor_value *make_inputs(const struct sv_model *m, size_t n)
 {
     uint64_t x = (uint64_t)m->config->seed * 2654435761u + 88172645463325252u;
-    float *in = sv_alloc(n * m->net->in_size * sizeof *in);
-    for (size_t i = 0; i < n * m->net->in_size; i++) {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        in[i] = (float)(x >> 40) / (float)(1 << 24) - 0.5f;
-    }
+    struct sv_tensor_value *in = sv_alloc(n * SV_IO_MAX * sizeof *in);
+    for (size_t k = 0; k < n; k++)
+        for (uint32_t i = 0; i < m->describes.n_inputs; i++)
+            make_input(&m->describes.inputs[i], &in[k * SV_IO_MAX + i], &x);
     return in;
 }
 
@@ -89,21 +126,22 @@ static void warm_up(struct sv_model *m)
         sv_batcher_start(m);
         return;
     }
-    float *in = make_inputs(m, n);
+    struct sv_tensor_value *in = make_inputs(m, n);
     for (uint32_t w = 0; w < m->engine->n_workers; w++)
         for (int64_t i = 0; i < c->warmup_batches_per_worker && sv_engine_can_compute(m, w); i++)
-            run_on(m, w, in + (at++ % n) * m->net->in_size);
+            run_on(m, w, in + (at++ % n) * SV_IO_MAX);
     wait_below(1);
     sv_batcher_start(m);
     for (int64_t i = 0; i < c->warmup_request_nb; i++) {
         wait_below((uint32_t)c->max_queue_size);
-        struct sv_served *r = new_request(m, in + (at++ % n) * m->net->in_size);
+        struct sv_served *r = new_request(m, in + (at++ % n) * SV_IO_MAX);
         if (!sv_queue_push(m, r)) { /* cannot be: nobody else pushes yet */
-            r->out = NULL;
             on_done(r);
         }
     }
     wait_below(1);
+    for (size_t i = 0; i < n * SV_IO_MAX; i++)
+        free(in[i].bytes);
     free(in);
 }
 

@@ -1,0 +1,409 @@
+/* The gRPC front: inference.GRPCInferenceService of KServe v2, with Triton's stream, statistics, configuration and index.
+ *
+ * Messages come on the threads of net/grpc.h; an inference is answered by done() on a worker's thread. A request of gRPC takes the same way through queue,
+ * batch and trace as one of HTTP. */
+#include "server/run/grpc_front.h"
+
+#include "core/base/mem.h"
+#include "core/base/wire.h"
+#include "net/grpc.h"
+#include "server/infer_proto.h"
+#include "server/run/model_pages.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SERVICE "/inference.GRPCInferenceService/"
+
+struct sv_grpc_front {
+    struct sv_engine *engine;
+    struct sv_grpc *server;
+};
+
+/* An inference, from its message to its answer. */
+struct call {
+    struct sv_grpc_front *front;
+    struct sv_grpc_call *call;
+    struct sv_model *model;
+    bool is_stream, is_raw;
+    struct sv_infer_request asked;
+    struct sv_served served;
+};
+
+/* ---- answers ---- */
+
+static void send_buffer(struct sv_grpc_call *c, struct sv_buf *b)
+{
+    if (b->failed)
+        sv_grpc_fail(c, SV_GRPC_INTERNAL, "the answer is too large");
+    else
+        sv_grpc_answer(c, b->data, b->len);
+    sv_buf_fini(b);
+}
+
+/* In a stream an error is an answer, so that the others go on. */
+static void refuse(struct sv_grpc_call *c, bool is_stream, enum sv_grpc_status status,
+                   const char *message, const char *id)
+{
+    struct sv_buf b;
+    if (!is_stream) {
+        sv_grpc_fail(c, status, message);
+        return;
+    }
+    sv_buf_init(&b, 1 << 16);
+    sv_proto_stream(NULL, message, id, &b);
+    send_buffer(c, &b);
+}
+
+static void free_call(struct call *k)
+{
+    sv_infer_request_free(&k->asked);
+    for (uint32_t i = 0; i < SV_IO_MAX; i++)
+        free(k->served.out[i].bytes);
+    free(k->served.caller);
+    free(k);
+}
+
+static void send_result(struct call *k)
+{
+    const struct sv_served *s = &k->served;
+    struct sv_buf answer, whole;
+    struct sv_infer_answer a = {.id = k->asked.id,
+                                .rows = s->rows,
+                                .out = s->out,
+                                .request_asks = &k->asked,
+                                .request = s->id,
+                                .batch = s->batch,
+                                .batch_rows = s->batch_rows,
+                                .worker = s->worker};
+    sv_buf_init(&answer, (size_t)1 << 30);
+    sv_proto_answer(&k->model->describes, &a, k->is_raw, &answer);
+    if (k->is_stream) {
+        sv_buf_init(&whole, (size_t)1 << 30);
+        sv_proto_stream(&answer, NULL, "", &whole);
+        whole.failed |= answer.failed;
+        sv_buf_fini(&answer);
+        answer = whole;
+    }
+    send_buffer(k->call, &answer);
+}
+
+/* On a worker's or a batcher's thread. */
+static void on_done(struct sv_served *s)
+{
+    struct call *k = s->owner;
+    struct stave_serving *trace = k->front->engine->trace;
+    if (s->is_cancelled) {
+        sv_grpc_fail(k->call, SV_GRPC_CANCELLED, "the client has gone");
+    } else if (s->is_dropped) {
+        refuse(k->call, k->is_stream, SV_GRPC_UNAVAILABLE,
+               "the server stopped before this request's turn", k->asked.id);
+    } else if (s->is_failed) {
+        refuse(k->call, k->is_stream, SV_GRPC_INTERNAL, "the batch could not be computed",
+               k->asked.id);
+    } else {
+        send_result(k);
+        stave_serving_responded(trace, s->id, 0);
+    }
+    free_call(k);
+}
+
+static bool is_gone(const struct sv_served *s)
+{
+    const struct call *k = s->owner;
+    return sv_grpc_is_gone(k->call);
+}
+
+/* ---- requests ---- */
+
+/* The model that a message names, or NULL: it was answered. */
+static struct sv_model *find_model(struct sv_engine *e, struct sv_grpc_call *c, bool is_stream,
+                                   const uint8_t *bytes, size_t len)
+{
+    struct sv_proto_target t;
+    struct sv_err err = {0};
+    if (sv_proto_target(bytes, len, &t, &err) < 0) {
+        refuse(c, is_stream, SV_GRPC_INVALID_ARGUMENT, err.msg, "");
+        return NULL;
+    }
+    const struct sv_model *m = sv_engine_find(e, t.name, t.name_len);
+    if (!m) {
+        refuse(c, is_stream, SV_GRPC_NOT_FOUND, "no such model; RepositoryIndex lists them", "");
+        return NULL;
+    }
+    const char *version = m->config->version;
+    if (t.version_len &&
+        (t.version_len != strlen(version) || memcmp(t.version, version, t.version_len) != 0)) {
+        refuse(c, is_stream, SV_GRPC_NOT_FOUND, "no such version of this model", "");
+        return NULL;
+    }
+    return &e->models[m - e->models];
+}
+
+/* Of the whole call: the messages of a stream have the same caller. */
+static struct sv_caller *caller_of(const struct call *k)
+{
+    size_t len = 0, state_len = 0;
+    const char *parent = sv_grpc_header(k->call, "traceparent", &len);
+    const char *state = parent ? sv_grpc_header(k->call, "tracestate", &state_len) : NULL;
+    return sv_caller_new(k->front->engine, parent, len, state, state_len);
+}
+
+static void enqueue(struct call *k)
+{
+    struct sv_engine *e = k->front->engine;
+    k->served = (struct sv_served){.id = atomic_fetch_add(&e->next_request, 1),
+                                   .rows = k->asked.rows,
+                                   .in = k->asked.in,
+                                   .worker = -1,
+                                   .caller = caller_of(k),
+                                   .is_gone = is_gone,
+                                   .done = on_done,
+                                   .owner = k};
+    if (k->served.caller && !k->is_stream) {
+        char own[STAVE_TRACEPARENT_SIZE];
+        stave_traceparent_write(&k->served.caller->own, own);
+        sv_grpc_answer_header(k->call, "traceparent", own);
+    }
+    if (sv_queue_push(k->model, &k->served))
+        return;
+    if (atomic_load(&e->is_ready))
+        refuse(k->call, k->is_stream, SV_GRPC_RESOURCE_EXHAUSTED, "Inference queue is full",
+               k->asked.id);
+    else
+        refuse(k->call, k->is_stream, SV_GRPC_UNAVAILABLE, "the server is not ready", k->asked.id);
+    free_call(k);
+}
+
+static void infer(struct sv_grpc_front *f, struct sv_grpc_call *c, bool is_stream,
+                  const uint8_t *bytes, size_t len)
+{
+    struct sv_err err = {0};
+    struct sv_model *m = find_model(f->engine, c, is_stream, bytes, len);
+    if (!m)
+        return;
+    struct call *k = sv_alloc(sizeof *k);
+    *k = (struct call){.front = f, .call = c, .model = m, .is_stream = is_stream};
+    int code = sv_proto_parse(&m->describes, bytes, len, &k->asked, &k->is_raw, &err);
+    if (code == 0)
+        code = sv_network_check(m->net, &k->asked, &err);
+    if (code < 0) {
+        enum sv_grpc_status status = code == SV_ENOMEM ? SV_GRPC_RESOURCE_EXHAUSTED
+                                                       : SV_GRPC_INVALID_ARGUMENT;
+        refuse(c, is_stream, status, err.msg, k->asked.id);
+        free_call(k);
+    } else if (!atomic_load_explicit(&f->engine->is_ready, memory_order_acquire)) {
+        refuse(c, is_stream, SV_GRPC_UNAVAILABLE, "the server is not ready", k->asked.id);
+        free_call(k);
+    } else {
+        enqueue(k);
+    }
+}
+
+static void on_infer(void *ctx, struct sv_grpc_call *c, const uint8_t *bytes, size_t len)
+{
+    infer(ctx, c, false, bytes, len);
+}
+
+static void on_stream(void *ctx, struct sv_grpc_call *c, const uint8_t *bytes, size_t len)
+{
+    infer(ctx, c, true, bytes, len);
+}
+
+/* ---- the other methods ---- */
+
+static void send_flag(struct sv_grpc_call *c, bool is_so)
+{
+    struct sv_buf b;
+    sv_buf_init(&b, 64);
+    sv_proto_flag(is_so, &b);
+    send_buffer(c, &b);
+}
+
+static void on_live(void *ctx, struct sv_grpc_call *c, const uint8_t *bytes, size_t len)
+{
+    (void)ctx;
+    (void)bytes;
+    (void)len;
+    send_flag(c, true);
+}
+
+static void on_ready(void *ctx, struct sv_grpc_call *c, const uint8_t *bytes, size_t len)
+{
+    struct sv_grpc_front *f = ctx;
+    (void)bytes;
+    (void)len;
+    send_flag(c, atomic_load(&f->engine->is_ready));
+}
+
+static void on_model_ready(void *ctx, struct sv_grpc_call *c, const uint8_t *bytes, size_t len)
+{
+    struct sv_grpc_front *f = ctx;
+    if (find_model(f->engine, c, false, bytes, len))
+        send_flag(c, atomic_load(&f->engine->is_ready));
+}
+
+static void on_server(void *ctx, struct sv_grpc_call *c, const uint8_t *bytes, size_t len)
+{
+    struct sv_buf b;
+    (void)ctx;
+    (void)bytes;
+    (void)len;
+    sv_buf_init(&b, 1 << 16);
+    sv_proto_server("stave-server", stave_version(), sv_server_extensions, sv_server_n_extensions,
+                    &b);
+    send_buffer(c, &b);
+}
+
+static void on_model(void *ctx, struct sv_grpc_call *c, const uint8_t *bytes, size_t len)
+{
+    struct sv_grpc_front *f = ctx;
+    struct sv_buf b;
+    const struct sv_model *m = find_model(f->engine, c, false, bytes, len);
+    if (!m)
+        return;
+    sv_buf_init(&b, 1 << 16);
+    sv_proto_describe(&m->describes, &b);
+    send_buffer(c, &b);
+}
+
+static void on_config(void *ctx, struct sv_grpc_call *c, const uint8_t *bytes, size_t len)
+{
+    struct sv_grpc_front *f = ctx;
+    struct sv_buf b;
+    const struct sv_model *m = find_model(f->engine, c, false, bytes, len);
+    if (!m)
+        return;
+    sv_buf_init(&b, 1 << 16);
+    size_t mark = sv_put_begin(&b, 1);
+    sv_config_proto(m, &b);
+    sv_put_end(&b, mark);
+    send_buffer(c, &b);
+}
+
+/* Without a name: of all models. */
+static void on_stats(void *ctx, struct sv_grpc_call *c, const uint8_t *bytes, size_t len)
+{
+    struct sv_grpc_front *f = ctx;
+    struct sv_proto_target t;
+    struct sv_err err = {0};
+    struct sv_buf b;
+    const struct sv_model *m = NULL;
+    bool is_named = sv_proto_target(bytes, len, &t, &err) < 0 || t.name_len;
+    if (is_named)
+        m = find_model(f->engine, c, false, bytes, len);
+    if (is_named && !m)
+        return;
+    sv_buf_init(&b, 1 << 24);
+    for (uint32_t i = 0; i < f->engine->n_models; i++) {
+        struct sv_model *one = &f->engine->models[i];
+        if (m && m != one)
+            continue;
+        size_t mark = sv_put_begin(&b, 1);
+        sv_model_stats_proto(&one->stats, one->config->name, one->config->version, &b);
+        sv_put_end(&b, mark);
+    }
+    send_buffer(c, &b);
+}
+
+static void put_text(struct sv_buf *b, uint32_t id, const char *s)
+{
+    sv_put_bytes(b, id, s, strlen(s));
+}
+
+static void on_index(void *ctx, struct sv_grpc_call *c, const uint8_t *bytes, size_t len)
+{
+    struct sv_grpc_front *f = ctx;
+    struct sv_proto_target t;
+    struct sv_err err = {0};
+    struct sv_buf b;
+    if (sv_proto_target(bytes, len, &t, &err) < 0) {
+        sv_grpc_fail(c, SV_GRPC_INVALID_ARGUMENT, err.msg);
+        return;
+    }
+    sv_buf_init(&b, 1 << 16);
+    for (uint32_t i = 0; i < f->engine->n_models; i++) {
+        const struct sv_model *m = &f->engine->models[i];
+        if (t.is_ready_only && !atomic_load(&f->engine->is_ready))
+            continue;
+        size_t mark = sv_put_begin(&b, 1);
+        put_text(&b, 1, m->config->name);
+        put_text(&b, 2, m->config->version);
+        put_text(&b, 3, sv_model_state(m));
+        put_text(&b, 4, sv_model_reason(m));
+        sv_put_end(&b, mark);
+    }
+    send_buffer(c, &b);
+}
+
+static const struct sv_grpc_method methods[] = {
+    {SERVICE "ServerLive", on_live, false},        {SERVICE "ServerReady", on_ready, false},
+    {SERVICE "ModelReady", on_model_ready, false}, {SERVICE "ServerMetadata", on_server, false},
+    {SERVICE "ModelMetadata", on_model, false},    {SERVICE "ModelInfer", on_infer, false},
+    {SERVICE "ModelStreamInfer", on_stream, true}, {SERVICE "ModelConfig", on_config, false},
+    {SERVICE "ModelStatistics", on_stats, false},  {SERVICE "RepositoryIndex", on_index, false},
+};
+
+/* ---- opening and closing ---- */
+
+int sv_grpc_front_open(struct sv_engine *e, const struct sv_config *c, struct sv_grpc_front **out,
+                       struct sv_err *err)
+{
+    struct sv_grpc_options o = {.methods = methods,
+                                .n_methods = sizeof methods / sizeof *methods,
+                                .message_max = (size_t)c->max_message_bytes,
+                                .memory_max = (size_t)c->max_pending_bytes,
+                                .threads = (unsigned)c->grpc_threads,
+                                .read_ms = c->request_timeout_ms};
+    struct sv_grpc_front *f = sv_alloc(sizeof *f);
+    f->engine = e;
+    o.ctx = f;
+    int code = sv_grpc_open(&o, c->grpc_address, &f->server, err);
+    if (code < 0) {
+        free(f);
+        return code;
+    }
+    *out = f;
+    return 0;
+}
+
+int sv_grpc_front_start(struct sv_grpc_front *f, struct sv_err *err)
+{
+    return f ? sv_grpc_start(f->server, err) : 0;
+}
+
+uint16_t sv_grpc_front_port(const struct sv_grpc_front *f)
+{
+    return sv_grpc_port(f->server);
+}
+
+void sv_grpc_front_stop(struct sv_grpc_front *f)
+{
+    if (f)
+        sv_grpc_stop(f->server);
+}
+
+void sv_grpc_front_close(struct sv_grpc_front *f)
+{
+    enum { LIMIT_MS = 5000 };
+    if (f && sv_grpc_close(f->server, LIMIT_MS))
+        free(f);
+}
+
+void sv_grpc_front_metrics(struct sv_grpc_front *f, struct sv_buf *out)
+{
+    if (!f)
+        return;
+    struct sv_grpc_counts n = sv_grpc_count(f->server);
+    sv_metrics_family(out, "grpc_open_calls", "gauge", "open gRPC calls");
+    sv_metrics_value(out, "grpc_open_calls", "", (double)n.open);
+    sv_metrics_family(out, "grpc_calls_total", "counter", "gRPC calls");
+    sv_metrics_value(out, "grpc_calls_total", "", (double)n.calls);
+    sv_metrics_family(out, "grpc_ended_total", "counter",
+                      "gRPC calls that did not end well, by reason");
+    sv_metrics_value(out, "grpc_ended_total", "reason=\"error\"", (double)n.failed);
+    sv_metrics_value(out, "grpc_ended_total", "reason=\"client_gone\"", (double)n.gone);
+    sv_metrics_value(out, "grpc_ended_total", "reason=\"time\"", (double)n.late);
+    sv_metrics_value(out, "grpc_ended_total", "reason=\"too_many\"", (double)n.refused);
+}
